@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Fails when anything generated differs from what hack/update-codegen.sh writes.
+# Works on a copy, so that it never changes the checkout.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+tar --exclude=./.git --exclude=./bin --exclude=./.localcluster -cf - . | tar -xf - -C "$copy"
+(cd "$copy" && hack/update-codegen.sh)
+rm -rf "$copy/bin"
+
+stale=0
+for part in pkg/apis pkg/client crd; do
+  diff -ru "$part" "$copy/$part" || stale=1
+done
+if [ "$stale" = 1 ]; then
+  echo "verify-codegen: the files above are stale: run hack/update-codegen.sh and commit the result" >&2
+  exit 1
+fi
+echo "verify-codegen: everything generated is up to date"

@@ -1,0 +1,146 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Network is a declared secondary network: a CIDR, a gateway, and a ledger of
+// who holds which address. Any pod of its namespace joins it by naming it in
+// the annotation samplecrd.k8s.io/networks. Networks are isolated from one
+// another, so two of them may have the same CIDR.
+//
+// +genclient
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=networks,singular=network,shortName=net,scope=Namespaced
+// +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, sample project"
+// +kubebuilder:printcolumn:name="CIDR",type=string,JSONPath=`.spec.cidr`
+// +kubebuilder:printcolumn:name="GATEWAY",type=string,JSONPath=`.status.gateway`
+// +kubebuilder:printcolumn:name="BOUND",type=integer,JSONPath=`.status.bound`
+// +kubebuilder:printcolumn:name="AVAILABLE",type=integer,JSONPath=`.status.available`
+// +kubebuilder:printcolumn:name="READY",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of a Network is a DNS label: lower-case letters, digits and '-', at most 63 characters"
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.spec.gateway) ? (has(self.spec.gateway) && self.spec.gateway == oldSelf.spec.gateway) : (!has(self.spec.gateway) || (has(oldSelf.status) && has(oldSelf.status.gateway) && oldSelf.status.gateway == self.spec.gateway))",message="spec.gateway never moves: pods have it in their routes. Create another Network instead"
+type Network struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec NetworkSpec `json:"spec"`
+	// What the controller found; written by it alone.
+	// +optional
+	Status NetworkStatus `json:"status,omitempty"`
+}
+
+// NetworkSpec declares which addresses a Network has to give.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.gateway) || !isCIDR(self.cidr) || !isIP(self.gateway) || cidr(self.cidr).containsIP(self.gateway)",message="gateway lies outside cidr"
+type NetworkSpec struct {
+	// The addresses of the Network, IPv4 or IPv6, in canonical form: no host
+	// bits, "10.1.0.0/16" and not "10.1.2.3/16". It may only grow: a new value
+	// must contain the old one, and pods that run keep the prefix length they
+	// started with. Loopback, link-local and multicast are refused, because
+	// EndpointSlices refuse them. IPv6 goes down to /127.
+	//
+	// Not handed out: the network and the broadcast address (IPv4 up to /30),
+	// the subnet-router anycast address (IPv6 up to /126, RFC 4291), the
+	// gateway, and what exclude names. A /31 (RFC 3021) and a /127 (RFC 6164)
+	// have neither network nor broadcast address.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=43
+	// +kubebuilder:validation:XValidation:rule="isCIDR(self)",message="not a CIDR such as 10.1.0.0/16 or 2001:db8::/64"
+	// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || string(cidr(self).masked()) == self",message="not canonical: write it without host bits and, for IPv6, in its shortest lower-case form"
+	// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || cidr(self).ip().family() == 4 || cidr(self).prefixLength() <= 127",message="an IPv6 CIDR has a prefix length of at most 127"
+	// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || ['0.0.0.0/8','127.0.0.0/8','169.254.0.0/16','224.0.0.0/4','::/127','fe80::/10','ff00::/8'].all(r, !cidr(r).containsCIDR(self) && !cidr(self).containsCIDR(r))",message="overlaps loopback (127.0.0.0/8, ::1), link-local (169.254.0.0/16, fe80::/10), multicast (224.0.0.0/4, ff00::/8) or unspecified (0.0.0.0/8, ::) addresses"
+	// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || cidr(self).containsCIDR(oldSelf)",message="may only grow: the new CIDR must contain the old one"
+	CIDR string `json:"cidr"`
+
+	// The address of the router, inside cidr; it is written into what pods
+	// publish and handed out to none of them. Default: the first usable
+	// address; a /32, whose one address is for a pod, has none. It never
+	// moves: left unset, it stays where it was when cidr grows.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=39
+	// +kubebuilder:validation:XValidation:rule="isIP(self) && ip.isCanonical(self)",message="not an IP address in canonical form"
+	Gateway string `json:"gateway,omitempty"`
+
+	// Addresses never handed out anew: CIDRs ("192.168.0.0/24"), ranges
+	// ("192.168.7.10-192.168.7.99") or single addresses. One that is in use
+	// when it is excluded stays in use.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	Exclude []AddressRange `json:"exclude,omitempty"`
+
+	// How long, in seconds, an address rests after its pod is over before
+	// another pod gets it. A pod of the same name and owner gets it at once.
+	// Default 60.
+	//
+	// +optional
+	// +default=60
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	ReuseDelaySeconds *int32 `json:"reuseDelaySeconds,omitempty"`
+}
+
+// AddressRange is a CIDR without host bits, a range "first-last" of one
+// family, or one address.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=79
+// +kubebuilder:validation:XValidation:rule="isIP(self) || (isCIDR(self) && cidr(self).masked() == cidr(self)) || (self.split('-').size() == 2 && self.split('-').all(a, isIP(a)) && ip(self.split('-')[0]).family() == ip(self.split('-')[1]).family())",message="not a CIDR without host bits (192.168.0.0/24), a range (192.168.7.10-192.168.7.99) or an address"
+type AddressRange string
+
+// NetworkStatus counts the addresses of a Network. All counts are of single
+// addresses.
+type NetworkStatus struct {
+	// Addresses that may be handed out: those of cidr less network, broadcast,
+	// gateway and excluded ones. Saturates at 9223372036854775807.
+	// +optional
+	Capacity int64 `json:"capacity"`
+	// Addresses that pods hold.
+	// +optional
+	Bound int64 `json:"bound"`
+	// Addresses kept for replicas (of Pod2s and StatefulSets) that are away
+	// just now.
+	// +optional
+	Reserved int64 `json:"reserved"`
+	// Freed addresses that wait for reuseDelaySeconds to pass.
+	// +optional
+	Resting int64 `json:"resting"`
+	// Addresses that a new pod could get at once.
+	// +optional
+	Available int64 `json:"available"`
+	// The gateway in force: spec.gateway, or the one chosen when the Network
+	// was new. Empty for a /32.
+	// +optional
+	Gateway string `json:"gateway,omitempty"`
+	// The generation of the spec that this status describes.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Ready: addresses can be handed out. Exhausted: pods wait for an address
+	// and none is free; the message names them.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// NetworkList is a list of Networks.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+type NetworkList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+
+	Items []Network `json:"items"`
+}

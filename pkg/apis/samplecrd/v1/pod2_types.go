@@ -1,0 +1,228 @@
+package v1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Pod2 is a replicated workload whose replicas keep their name and their
+// addresses, on any number of Networks. Replica i is the pod <name>-<i>; when
+// it is deleted, evicted or updated, the pod that follows it has the same name
+// and, on every Network, the same address.
+//
+// +genclient
+// +genclient:method=GetScale,verb=get,subresource=scale,result=k8s.io/api/autoscaling/v1.Scale
+// +genclient:method=UpdateScale,verb=update,subresource=scale,input=k8s.io/api/autoscaling/v1.Scale,result=k8s.io/api/autoscaling/v1.Scale
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:resource:path=pod2s,singular=pod2,shortName=p2,scope=Namespaced,categories=all
+// +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, sample project"
+// +kubebuilder:printcolumn:name="DESIRED",type=integer,JSONPath=`.spec.replicas`
+// +kubebuilder:printcolumn:name="READY",type=integer,JSONPath=`.status.readyReplicas`
+// +kubebuilder:printcolumn:name="UPDATED",type=integer,JSONPath=`.status.updatedReplicas`
+// +kubebuilder:printcolumn:name="AVAILABLE",type=integer,JSONPath=`.status.availableReplicas`
+// +kubebuilder:printcolumn:name="NETWORKS",type=string,JSONPath=`.status.networks`
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 57 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of a Pod2 is a DNS label of at most 57 characters: its replicas are named <name>-<ordinal>"
+type Pod2 struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec Pod2Spec `json:"spec"`
+	// What the controller found; written by it alone.
+	// +optional
+	Status Pod2Status `json:"status,omitempty"`
+}
+
+// Pod2Spec declares the replicas.
+type Pod2Spec struct {
+	// How many replicas there should be, 0 to 100000. Default 1. An autoscaler
+	// may change it at any time (`kubectl scale pod2 web --replicas=5`).
+	//
+	// +optional
+	// +default=1
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100000
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// How replicas are numbered.
+	//
+	// +optional
+	Ordinals *Pod2Ordinals `json:"ordinals,omitempty"`
+
+	// The Networks, of the same namespace, on which every replica has an
+	// address. The replicas are created gated and are scheduled once their
+	// addresses are bound. A change replaces the replicas as a change of the
+	// template does.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	Networks []Pod2Network `json:"networks,omitempty"`
+
+	// The pod of each replica. It gets the name and the hostname
+	// <pod2>-<ordinal>, the Pod2's own labels beneath those given here, and the
+	// labels samplecrd.k8s.io/pod2, samplecrd.k8s.io/pod-index and
+	// samplecrd.k8s.io/pod-template-hash.
+	//
+	// +required
+	Template corev1.PodTemplateSpec `json:"template"`
+
+	// A headless Service of the same namespace that gives each replica the DNS
+	// name <pod2>-<ordinal>.<serviceName>, as a StatefulSet's does. The Service
+	// is yours to create.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
+	ServiceName string `json:"serviceName,omitempty"`
+
+	// How a changed template or network reaches the replicas.
+	//
+	// +optional
+	// +kubebuilder:default={}
+	UpdateStrategy Pod2UpdateStrategy `json:"updateStrategy,omitempty"`
+
+	// For how many seconds a replica must be ready without interruption before
+	// it counts as available. Default 0.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+}
+
+// Pod2Ordinals numbers the replicas.
+type Pod2Ordinals struct {
+	// The ordinal of the first replica; the others follow it. Default 0.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100000
+	Start int32 `json:"start,omitempty"`
+}
+
+// Pod2Network is a Network that the replicas join.
+type Pod2Network struct {
+	// Name of a Network of the same namespace.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+
+	// Wanted addresses: the first for the first replica, and so on; replicas
+	// beyond the list get any free address. A replica whose wanted address
+	// cannot be had waits, and says so.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=1024
+	Addresses []Address `json:"addresses,omitempty"`
+}
+
+// Address is one IPv4 or IPv6 address.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=39
+// +kubebuilder:validation:XValidation:rule="isIP(self)",message="not an IP address"
+type Address string
+
+// Pod2UpdateStrategyType names a way to replace replicas.
+//
+// +kubebuilder:validation:Enum=RollingUpdate;Recreate
+type Pod2UpdateStrategyType string
+
+const (
+	// RollingUpdate replaces replicas from the highest ordinal down, as many at
+	// once as maxUnavailable allows.
+	RollingUpdate Pod2UpdateStrategyType = "RollingUpdate"
+	// Recreate deletes all replicas of an old template before it creates one of
+	// the new.
+	Recreate Pod2UpdateStrategyType = "Recreate"
+)
+
+// Pod2UpdateStrategy says how a change reaches the replicas.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || self.type == 'RollingUpdate'",message="rollingUpdate goes with type RollingUpdate only"
+type Pod2UpdateStrategy struct {
+	// RollingUpdate (the default) or Recreate.
+	//
+	// +optional
+	// +default="RollingUpdate"
+	Type Pod2UpdateStrategyType `json:"type,omitempty"`
+
+	// Bounds of a RollingUpdate.
+	//
+	// +optional
+	RollingUpdate *Pod2RollingUpdate `json:"rollingUpdate,omitempty"`
+}
+
+// Pod2RollingUpdate bounds a RollingUpdate.
+type Pod2RollingUpdate struct {
+	// How many replicas the update may make unavailable: a number, or a
+	// percentage of replicas, rounded down; 0 counts as 1, because nothing else
+	// would let the update proceed. Default 1. A replica of an old template that
+	// is not available anyhow is replaced at once and never counts.
+	//
+	// +optional
+	// +default=1
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100000 : self.matches('^(100|[0-9]{1,2})%$')",message="a number from 0 to 100000 or a percentage from 0% to 100%"
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+}
+
+// Pod2Status counts the replicas.
+type Pod2Status struct {
+	// Pods of this Pod2 that exist and are neither terminating nor over.
+	// +optional
+	Replicas int32 `json:"replicas"`
+	// Of these, the ready ones.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas"`
+	// Of these, the ones ready for minReadySeconds.
+	// +optional
+	AvailableReplicas int32 `json:"availableReplicas"`
+	// Of these, the ones with the template and the networks of the spec.
+	// +optional
+	UpdatedReplicas int32 `json:"updatedReplicas"`
+	// Hash of the template from which all replicas were last made.
+	// +optional
+	CurrentRevision string `json:"currentRevision,omitempty"`
+	// Hash of the template in the spec.
+	// +optional
+	UpdateRevision string `json:"updateRevision,omitempty"`
+	// Label selector of the pods, for autoscalers and disruption budgets.
+	// +optional
+	Selector string `json:"selector,omitempty"`
+	// Names of the Networks of the spec, for `kubectl get`.
+	// +optional
+	Networks string `json:"networks,omitempty"`
+	// The generation of the spec that this status describes.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Ready: every replica exists, has the template of the spec and is
+	// available; otherwise the reason says what is missing.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Pod2List is a list of Pod2s.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+type Pod2List struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+
+	Items []Pod2 `json:"items"`
+}

@@ -1,0 +1,50 @@
+package v1
+
+// What pods carry. The keys are part of the API: admission policies, CNI
+// plugins and people read them.
+const (
+	// NetworksAnnotation is the request, written by the user or by a Pod2:
+	// "blue, green=10.1.0.10". It counts once, when the addresses are bound.
+	NetworksAnnotation = "samplecrd.k8s.io/networks"
+
+	// AddressesAnnotation is the answer, written once by the controller: JSON
+	// from Network name to address with prefix length, gateway and MAC.
+	AddressesAnnotation = "samplecrd.k8s.io/addresses"
+
+	// AddressesGate is the scheduling gate of a pod that must not be scheduled
+	// before its addresses are bound (KEP-3521).
+	AddressesGate = "samplecrd.k8s.io/addresses"
+
+	// MultusAnnotation is read by Multus; we append our elements to it.
+	MultusAnnotation = "k8s.v1.cni.cncf.io/networks"
+
+	// ManagedLabel, with the value "true", is what the controller's pod watch
+	// selects on, so that it need not stream all pods of a cluster.
+	ManagedLabel = "samplecrd.k8s.io/managed"
+
+	// Pod2Label is the name of the Pod2 a replica belongs to.
+	Pod2Label = "samplecrd.k8s.io/pod2"
+	// PodIndexLabel is the ordinal of a replica.
+	PodIndexLabel = "samplecrd.k8s.io/pod-index"
+	// PodTemplateHashLabel is the hash of the template a replica was made from.
+	PodTemplateHashLabel = "samplecrd.k8s.io/pod-template-hash"
+
+	// InUseFinalizer keeps a Network until no pod holds an address of it, and a
+	// block until it is sealed.
+	InUseFinalizer = "samplecrd.k8s.io/in-use"
+
+	// BackoffAnnotation, on a Pod2, is how often each replica failed of late and
+	// when: JSON written by the controller, so that a restart does not forget.
+	BackoffAnnotation = "samplecrd.k8s.io/backoff"
+)
+
+// Conditions, of Networks, Pod2s and pods.
+const (
+	// ConditionReady, on Networks and Pod2s.
+	ConditionReady = "Ready"
+	// ConditionExhausted, on Networks.
+	ConditionExhausted = "Exhausted"
+	// ConditionAddressesBound, on pods that had to wait for their addresses:
+	// False with the reason, True once they are bound.
+	ConditionAddressesBound = "samplecrd.k8s.io/AddressesBound"
+)
