@@ -33,7 +33,7 @@ func Block(a netip.Addr) netip.Prefix {
 // dashes the network's name has. The result is a DNS subdomain (RFC 1123) if
 // network is one of at most 213 characters: 253 less "-" and 39 for IPv6.
 func BlockName(network string, block netip.Prefix) string {
-	return network + "-" + strings.ReplaceAll(block.Masked().Addr().StringExpanded(), ":", "-")
+	return network + "-" + strings.ReplaceAll(block.Addr().StringExpanded(), ":", "-")
 }
 
 // MAC returns the hardware address that goes with a: "0a:58:", locally

@@ -2,6 +2,7 @@ package ipam
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"net/netip"
@@ -44,7 +45,7 @@ func CheckCIDR(s string) (netip.Prefix, error) {
 	if err := refuseHostBits(p); err != nil {
 		return netip.Prefix{}, fmt.Errorf("CIDR %q: %w", s, err)
 	}
-	if p.Addr().Is6() && p.Bits() > 127 {
+	if p.Bits() > 127 {
 		return netip.Prefix{}, fmt.Errorf("CIDR %q is one IPv6 address: write /127 or larger, for example %q", s, netip.PrefixFrom(p.Addr(), 127).Masked())
 	}
 	return p, nil
@@ -53,13 +54,13 @@ func CheckCIDR(s string) (netip.Prefix, error) {
 func parsePrefix(s string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(s)
 	if err != nil {
-		return netip.Prefix{}, fmt.Errorf("write an address and a prefix length, for example 192.168.0.0/16 or fd00:10::/64: %w", err)
+		return netip.Prefix{}, fmt.Errorf("does not parse, write an address and a prefix length, for example 192.168.0.0/16 or fd00:10::/64: %w", err)
 	}
 	if !p.Addr().Is4In6() {
 		return p, nil
 	}
 	if p.Bits() < 96 {
-		return netip.Prefix{}, fmt.Errorf("is IPv4-mapped IPv6: write IPv4, for example 192.168.0.0/16")
+		return netip.Prefix{}, errors.New("is IPv4-mapped IPv6: write IPv4, for example 192.168.0.0/16")
 	}
 	return netip.Prefix{}, fmt.Errorf("is IPv4-mapped IPv6: write %q", netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96).Masked())
 }

@@ -39,9 +39,10 @@ type Pool struct {
 
 // NewPool returns what cidr leaves to hosts, without gateway and without
 // exclude. The zero Addr means that there is no gateway. A gateway outside cidr,
-// and exclusions of the other family or outside cidr, take nothing away; exclusions may
-// overlap one another and come in any order. Host bits of cidr are ignored; the
-// zero Prefix gives a Pool that hands out nothing.
+// and exclusions of the other family or outside cidr, take nothing away. The
+// exclusions may overlap and come in any order; they are copied. Host bits of
+// cidr are ignored; the zero Prefix gives a Pool that hands out nothing. It takes
+// O(n log n) time in the number of exclusions.
 func NewPool(cidr netip.Prefix, gateway netip.Addr, exclude []Range) Pool {
 	if !cidr.IsValid() {
 		return Pool{}
@@ -70,18 +71,18 @@ func without(bounds Range, holes []Range) []Range {
 	free := make([]Range, 0, len(holes)+1)
 	rest := bounds
 	for _, h := range holes {
-		if rest.First.Less(h.First) {
-			if gap, ok := (Range{rest.First, h.First.Prev()}).clip(bounds); ok {
-				free = append(free, gap)
-			}
+		h, ok := h.clip(bounds)
+		if !ok {
+			continue
 		}
-		// Next of the very last address of a family is no address, so the end is tested first.
-		if bounds.Last.Compare(h.Last) <= 0 {
+		if rest.First.Less(h.First) {
+			free = append(free, Range{rest.First, h.First.Prev()})
+		}
+		// Before Next, which is no address after the very last one of a family.
+		if h.Last == bounds.Last {
 			return free
 		}
-		if rest.First.Compare(h.Last) <= 0 {
-			rest.First = h.Last.Next()
-		}
+		rest.First = h.Last.Next()
 	}
 	return append(free, rest)
 }

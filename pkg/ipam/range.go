@@ -63,7 +63,7 @@ func parseAddr(s string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(s)
 	switch {
 	case err != nil:
-		return netip.Addr{}, fmt.Errorf("write an address, FIRST-LAST or a CIDR, for example 192.168.7.10-192.168.7.99: %w", err)
+		return netip.Addr{}, fmt.Errorf("%q does not parse, write ADDRESS, FIRST-LAST or a CIDR, for example 192.168.7.10-192.168.7.99: %w", s, err)
 	case a.Zone() != "":
 		return netip.Addr{}, fmt.Errorf("%q has a zone: write %q", s, a.WithZone(""))
 	case a.Is4In6():
