@@ -1,0 +1,71 @@
+package attachment
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+)
+
+// Address is what a pod got on one Network.
+type Address struct {
+	// Address is the address of the pod with the prefix length that the Network
+	// had when it was bound; its host bits are set.
+	Address netip.Prefix `json:"address"`
+	// Gateway of the Network; zero when it has none, as a /32.
+	Gateway netip.Addr `json:"gateway,omitzero"`
+	// MAC is the hardware address that goes with Address. It is not checked
+	// when read: an answer whose MAC was damaged still tells which address is
+	// in use.
+	MAC string `json:"mac"`
+}
+
+// ParseAddresses reads the value of the annotation samplecrd.k8s.io/addresses,
+// a JSON object from the name of a Network to what the pod got there:
+//
+//	{"blue":{"address":"192.168.0.2/16","gateway":"192.168.0.1","mac":"0a:58:c0:a8:00:02"}}
+//	{"v6":{"address":"fd00::2/64","gateway":"fd00::1","mac":"0a:58:00:00:00:02"}}
+//
+// Fields that it does not know are ignored: a later version may have written
+// them. It is an error if a Network has no address, or an IPv4-mapped one, which
+// would not equal the address in the ledger.
+func ParseAddresses(annotation string) (map[string]Address, error) {
+	var addresses map[string]Address
+	if err := json.Unmarshal([]byte(annotation), &addresses); err != nil {
+		return nil, fmt.Errorf(`is not a JSON object from Network to address such as {"blue":{"address":"192.168.0.2/16"}}; the controller writes it, leave it as it was: %w`, err)
+	}
+	if addresses == nil {
+		return nil, errors.New("is null: the controller writes it, leave it as it was")
+	}
+	for _, network := range slices.Sorted(maps.Keys(addresses)) {
+		switch a := addresses[network].Address; {
+		case !a.IsValid():
+			return nil, fmt.Errorf("has no address for Network %q: the controller writes it, leave it as it was", network)
+		case a.Addr().Is4In6():
+			return nil, fmt.Errorf("has the IPv4-mapped address %s for Network %q: the controller writes it, leave it as it was", a, network)
+		}
+	}
+	return addresses, nil
+}
+
+// FormatAddresses writes the value of the annotation samplecrd.k8s.io/addresses
+// as ParseAddresses documents it: compact, in name order, "{}" for none. Equal
+// addresses give equal text.
+func FormatAddresses(addresses map[string]Address) string {
+	if addresses == nil {
+		return "{}"
+	}
+	return string(mustMarshal(addresses))
+}
+
+// mustMarshal is for values of strings, addresses and JSON that was parsed
+// before: the encoder has nothing to refuse in them.
+func mustMarshal(v any) []byte {
+	out, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("writing %T as JSON, which has no value that JSON lacks: %v", v, err))
+	}
+	return out
+}

@@ -1,0 +1,162 @@
+package attachment
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+var blue = map[string]Address{"blue": bound("192.168.0.2/16", "192.168.0.1")}
+
+// ours is our element for blue, with the interface it is expected to have.
+func ours(iface string) string {
+	return `{"name":"blue","namespace":"default","interface":"` + iface + `","ips":["192.168.0.2/16"],"mac":"0a:58:c0:a8:00:02"}`
+}
+
+func TestAppendMultus(t *testing.T) {
+	for _, tt := range []struct{ name, existing, want string }{
+		{"none", ``, `[` + ours("net1") + `]`},
+		{"blank", " \n", `[` + ours("net1") + `]`},
+		{"empty list", `[]`, `[` + ours("net1") + `]`},
+		{"short form", "a, ns/b@eth1", `[{"name":"a"},{"name":"b","namespace":"ns","interface":"eth1"},` + ours("net3") + `]`},
+		{"short form, lenient as Multus", "/a@, b", `[{"name":"a"},{"name":"b"},` + ours("net3") + `]`},
+		{"unknown fields and number formats stay", `[ {"name":"a", "cni-args":{"b":1.50,"a":12345678901234567890}} ]`,
+			`[{"name":"a","cni-args":{"b":1.50,"a":12345678901234567890}},` + ours("net2") + `]`},
+		{"our interface is named by another", `[{"name":"a","interface":"net2"},{"name":"b","interface":"net4"}]`,
+			`[{"name":"a","interface":"net2"},{"name":"b","interface":"net4"},` + ours("net3") + `]`},
+		{"so is the next", `[{"name":"a","interface":"net3"},{"name":"b","interface":"net4"}]`,
+			`[{"name":"a","interface":"net3"},{"name":"b","interface":"net4"},` + ours("net5") + `]`},
+		{"never below our position", `[{"name":"a","interface":"eth1"}]`,
+			`[{"name":"a","interface":"eth1"},` + ours("net2") + `]`},
+		{"already there", `[` + ours("x") + `,{"name":"a"}]`, `[` + ours("x") + `,{"name":"a"}]`},
+		{"already there, in the pod's namespace by default", `[{"name":"blue","ips":["192.168.0.2/16"]}]`, `[{"name":"blue","ips":["192.168.0.2/16"]}]`},
+		{"not ours: other namespace", `[{"name":"blue","namespace":"ns","ips":["192.168.0.2/16"]}]`,
+			`[{"name":"blue","namespace":"ns","ips":["192.168.0.2/16"]},` + ours("net2") + `]`},
+		{"not ours: other name", `[{"name":"a","ips":["192.168.0.2/16"]}]`,
+			`[{"name":"a","ips":["192.168.0.2/16"]},` + ours("net2") + `]`},
+		{"not ours: other address", `[{"name":"blue","ips":["192.168.0.3/16"]}]`,
+			`[{"name":"blue","ips":["192.168.0.3/16"]},` + ours("net2") + `]`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			text, err := AppendMultus(tt.existing, "default", blue)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text != tt.want {
+				t.Errorf("got  %s\nwant %s", text, tt.want)
+			}
+			if again, err := AppendMultus(text, "default", blue); err != nil || again != text {
+				t.Errorf("%s\nbecomes another the second time: %s, %v", text, again, err)
+			}
+		})
+	}
+}
+
+func TestAppendMultusInNameOrder(t *testing.T) {
+	add := map[string]Address{"c": bound("10.0.0.3/24", ""), "a": bound("10.0.0.1/24", ""), "b": bound("fd00::2/64", "")}
+	text, err := AppendMultus("x@net3", "ns", add)
+	want := `[{"name":"x","interface":"net3"}` +
+		`,{"name":"a","namespace":"ns","interface":"net2","ips":["10.0.0.1/24"],"mac":"0a:58:0a:00:00:01"}` +
+		`,{"name":"b","namespace":"ns","interface":"net4","ips":["fd00::2/64"],"mac":"0a:58:00:00:00:02"}` +
+		`,{"name":"c","namespace":"ns","interface":"net5","ips":["10.0.0.3/24"],"mac":"0a:58:0a:00:00:03"}]`
+	if err != nil || text != want {
+		t.Errorf("got  %s, %v\nwant %s", text, err, want)
+	}
+}
+
+func TestAppendMultusOfNothingIsAList(t *testing.T) {
+	if text, err := AppendMultus("", "default", nil); err != nil || text != "[]" {
+		t.Errorf("got %q, %v", text, err)
+	}
+}
+
+func TestAppendMultusRefuses(t *testing.T) {
+	const reading = `reading the networks that the pod already asks of Multus: `
+	const notAList = reading + `not a JSON list such as [{"name":"a"}], nor the short form "a, ns/b@eth1": `
+	const short = `: write "name", "namespace/name" or "namespace/name@interface"`
+	for _, tt := range []struct{ in, want string }{
+		{`{"name":"a"}`, notAList + `json: cannot unmarshal object into Go value of type []json.RawMessage`},
+		{`[{"name":"a"}`, notAList + `unexpected end of JSON input`},
+		{`[{"name":"a"},"b"]`, reading + `element 2 ("\"b\"") is not a network such as {"name":"a"}: json: cannot unmarshal string into Go value of type attachment.selection`},
+		{`[{"name":"a","ips":"10.0.0.1"}]`, reading + `element 1 ("{\"name\":\"a\",\"ips\":\"10.0.0.1\"}") is not a network such as {"name":"a"}: json: cannot unmarshal string into Go struct field selection.ips of type []string`},
+		{`[null]`, reading + `element 1 ("null") has no name: write for example {"name":"a"}`},
+		{`[{"namespace":"ns"}]`, reading + `element 1 ("{\"namespace\":\"ns\"}") has no name: write for example {"name":"a"}`},
+		{`a,`, reading + `element 2 ("") names no network` + short},
+		{`ns/@eth1`, reading + `element 1 ("ns/@eth1") names no network` + short},
+		{`a/b/c`, reading + `element 1 ("a/b/c") has '/' where none belongs` + short},
+		{`a@b@c`, reading + `element 1 ("a@b@c") has '@' where none belongs` + short},
+		{`a@b/c`, reading + `element 1 ("a@b/c") has '@' where none belongs` + short},
+		{"a\xff", reading + `"a\xff" is not UTF-8: write for example "a, ns/b@eth1"`},
+		{`a b`, reading + `element 1 ("a b") has ' ' where none belongs` + short},
+	} {
+		t.Run(tt.in, func(t *testing.T) {
+			text, err := AppendMultus(tt.in, "default", blue)
+			if err == nil {
+				t.Fatalf("accepted: %s", text)
+			}
+			if err.Error() != tt.want {
+				t.Errorf("got  %s\nwant %s", err, tt.want)
+			}
+		})
+	}
+}
+
+// checkMultus says what AppendMultus broke, "" for nothing.
+func checkMultus(existing string, add map[string]Address, result string) string {
+	var elements []selection
+	if err := json.Unmarshal([]byte(result), &elements); err != nil {
+		return err.Error()
+	}
+	_, foreign, err := parseMultus(existing)
+	if err != nil || len(foreign) > len(elements) {
+		return fmt.Sprintf("%d elements of what were %d, %v", len(elements), len(foreign), err)
+	}
+	for i, s := range foreign {
+		if fmt.Sprint(elements[i]) != fmt.Sprint(s) {
+			return fmt.Sprintf("element %d was %v and is %v", i+1, s, elements[i])
+		}
+	}
+	holders := map[string][]string{}
+	for i, s := range elements {
+		iface := s.Interface
+		if iface == "" {
+			iface = fmt.Sprint("net", i+1)
+		}
+		holders[iface] = append(holders[iface], s.Name)
+	}
+	for _, s := range elements[len(foreign):] {
+		if h := holders[s.Interface]; len(h) != 1 {
+			return fmt.Sprintf("%s shares interface %s: %s", s.Name, s.Interface, strings.Join(h, ", "))
+		}
+	}
+	if again, err := AppendMultus(result, "default", add); err != nil || again != result {
+		return fmt.Sprintf("becomes another the second time: %s, %v", again, err)
+	}
+	return ""
+}
+
+func TestAppendMultusKeepsInterfacesApart(t *testing.T) {
+	r := seeded(t)
+	for range 2000 {
+		var existing []string
+		for i := range r.IntN(6) {
+			element := fmt.Sprint("foreign", i)
+			if r.IntN(2) == 0 {
+				element += fmt.Sprint("@net", 1+r.IntN(8))
+			}
+			existing = append(existing, element)
+		}
+		add := map[string]Address{}
+		for _, name := range names(r, 0) {
+			add[name] = bound(address(r).String()+"/24", "")
+		}
+		text, err := AppendMultus(strings.Join(existing, ","), "default", add)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if broken := checkMultus(strings.Join(existing, ","), add, text); broken != "" {
+			t.Fatalf("%v plus %v is %s: %s", existing, add, text, broken)
+		}
+	}
+}

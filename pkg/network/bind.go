@@ -1,0 +1,219 @@
+package network
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+)
+
+// Reasons of the condition samplecrd.k8s.io/AddressesBound, and of Exhausted.
+const (
+	ReasonNetworkNotFound    = "NetworkNotFound"
+	ReasonNetworkTerminating = "NetworkTerminating"
+	ReasonNetworkNotReady    = "NetworkNotReady"
+	ReasonNetworkExhausted   = "NetworkExhausted"
+	ReasonAddressInUse       = "AddressInUse"
+	ReasonAddressRefused     = "AddressRefused"
+	ReasonAddressConflict    = "AddressConflict"
+)
+
+// waiting is a pod that waits for its addresses.
+type waiting struct {
+	pod      *corev1.Pod
+	ref      PodRef
+	requests []attachment.Request
+	holds    bool // an address on some Network already
+}
+
+// placement is an address that a pod could have; held: that it has already.
+type placement struct {
+	addr netip.Addr
+	held bool
+}
+
+// refusal says, to the user of a pod, why there is none.
+type refusal struct{ reason, message string }
+
+// waitingPods are those that ask for this Network and wait, in the order in which
+// they are served: those that hold an address elsewhere first, so that no pod
+// keeps one for nothing, then the oldest.
+func (v *view) waitingPods(pods []*corev1.Pod, neighbours map[string]*view) []waiting {
+	var queue []waiting
+	for _, pod := range pods {
+		requests, ok := Wants(pod)
+		if !ok || !slices.ContainsFunc(requests, func(r attachment.Request) bool { return r.Network == v.name }) {
+			continue
+		}
+		w := waiting{pod: pod, ref: PodRef{pod.Name, pod.UID}, requests: requests}
+		for _, r := range requests {
+			if other := neighbours[r.Network]; other != nil {
+				_, held := other.ledger.bound(pod.Name, pod.UID)
+				w.holds = w.holds || held
+			}
+		}
+		queue = append(queue, w)
+	}
+	slices.SortStableFunc(queue, func(a, b waiting) int {
+		if a.holds != b.holds {
+			if a.holds {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(a.pod.CreationTimestamp.Compare(b.pod.CreationTimestamp.Time), cmp.Compare(a.pod.Name, b.pod.Name))
+	})
+	return queue
+}
+
+// serve binds what can be bound and returns whom this Network keeps waiting.
+//
+// A pod on several Networks is bound in name order, and only if each of them has
+// an address for it in this one view: nobody waits for a Network while holding
+// one of a later name, so no two pods wait for each other. Of several Networks
+// that cannot serve it, the first in name order tells the user.
+func (v *view) serve(queue []waiting, neighbours map[string]*view) (blocked []Wait, exhausted []string) {
+	for _, w := range queue {
+		if _, held := v.ledger.bound(w.ref.Name, w.ref.UID); held {
+			continue
+		}
+		placements := make([]placement, 0, len(w.requests))
+		earlierHeld, refused := true, (*refusal)(nil)
+		for _, r := range w.requests {
+			at := v
+			if r.Network != v.name {
+				at = neighbours[r.Network]
+			}
+			place, why := at.place(w, r)
+			if why != nil {
+				if at == v {
+					refused = why
+				}
+				placements = nil
+				break
+			}
+			if r.Network < v.name {
+				earlierHeld = earlierHeld && place.held
+			}
+			placements = append(placements, place)
+		}
+		if refused != nil {
+			blocked = append(blocked, v.wait(w.pod, *refused)...)
+			if refused.reason == ReasonNetworkExhausted {
+				exhausted = append(exhausted, w.pod.Name)
+			}
+		}
+		for i, place := range placements {
+			if r := w.requests[i]; r.Network != v.name {
+				neighbours[r.Network].ledger.promised[place.addr] = true
+			} else if earlierHeld {
+				v.ledger.bind(place.addr, w.ref, attachment.Owner(w.pod), v.now)
+			} else {
+				v.ledger.promised[place.addr] = true
+			}
+		}
+	}
+	return blocked, exhausted
+}
+
+// place finds the address for a pod; first match wins:
+//
+//	it holds one                          that one
+//	the Network cannot serve              refused
+//	it wants one by name                  that one, or refused
+//	one is kept for its name and owner    that one
+//	one is free                           the lowest
+//	one was reserved for a replica scaled away, and has rested
+//	none                                  refused
+func (v *view) place(w waiting, r attachment.Request) (placement, *refusal) {
+	if addr, held := v.ledger.bound(w.ref.Name, w.ref.UID); held {
+		return placement{addr, true}, nil
+	}
+	switch {
+	case v.network == nil:
+		return placement{}, &refusal{ReasonNetworkNotFound,
+			fmt.Sprintf("Network %q does not exist in this namespace; create it", v.name)}
+	case terminating(v.network):
+		return placement{}, &refusal{ReasonNetworkTerminating,
+			fmt.Sprintf("Network %q is being deleted and takes no new pod", v.name)}
+	case v.poolErr != nil:
+		return placement{}, &refusal{ReasonNetworkNotReady,
+			fmt.Sprintf("Network %q cannot serve: %s", v.name, v.poolErr)}
+	}
+	own, hasOwn := v.own(w)
+	if r.Address.IsValid() {
+		if hasOwn && own == r.Address {
+			return placement{addr: own}, nil
+		}
+		return v.placeWanted(r.Address)
+	}
+	if hasOwn {
+		return placement{addr: own}, nil
+	}
+	if addr, ok := v.ledger.free(v.pool); ok {
+		return placement{addr: addr}, nil
+	}
+	if addr, ok := v.reclaim(); ok {
+		return placement{addr: addr}, nil
+	}
+	return placement{}, &refusal{ReasonNetworkExhausted, fmt.Sprintf("Network %q has no free address", v.name)}
+}
+
+// own returns the address that is kept for a pod of this name and owner. A
+// reserved one stays the replica's even when it was excluded meanwhile: it is in
+// use. A resting one is not.
+func (v *view) own(w waiting) (netip.Addr, bool) {
+	owner := attachment.Owner(w.pod)
+	for _, addr := range v.ledger.ofPod[w.ref.Name] {
+		e := v.ledger.find(addr)
+		if e == nil || e.Pod != w.ref.Name || e.Owner != owner || !v.ledger.writable(addr) || v.ledger.promised[addr] {
+			continue
+		}
+		if e.State != v1.AddressResting || v.pool.Refusal(addr) == "" {
+			return addr, true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+func (v *view) placeWanted(addr netip.Addr) (placement, *refusal) {
+	if why := v.pool.Refusal(addr); why != "" {
+		return placement{}, &refusal{ReasonAddressRefused,
+			fmt.Sprintf("the wanted address %s %s of Network %q", addr, why, v.name)}
+	}
+	holder := ""
+	if e := v.ledger.find(addr); e != nil && !v.mayReclaim(e) {
+		holder = fmt.Sprintf("is %s", stateText(e))
+	} else if v.ledger.promised[addr] || !v.ledger.writable(addr) {
+		holder = "is not free yet"
+	}
+	if holder != "" {
+		return placement{}, &refusal{ReasonAddressInUse,
+			fmt.Sprintf("the wanted address %s of Network %q %s", addr, v.name, holder)}
+	}
+	return placement{addr: addr}, nil
+}
+
+func stateText(e *entry) string {
+	switch e.State {
+	case v1.AddressReserved:
+		return "reserved for pod " + e.Pod
+	case v1.AddressResting:
+		return "resting since pod " + e.Pod + " was over"
+	}
+	return "held by pod " + e.Pod
+}
+
+// wait is the condition that tells the user, unless the pod has it already.
+func (v *view) wait(pod *corev1.Pod, why refusal) []Wait {
+	condition, changed := addressesBound(pod, corev1.ConditionFalse, why.reason, why.message, v.now)
+	if !changed {
+		return nil
+	}
+	return []Wait{{PodRef{pod.Name, pod.UID}, condition}}
+}

@@ -1,0 +1,202 @@
+package network
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/ipam"
+)
+
+// Diff decides what is to be written for one Network. It cannot fail: a spec that
+// cannot be served becomes a condition.
+func Diff(s State) Plan {
+	v, neighbours := newView(s)
+	var p Plan
+
+	conflicts := v.writeBack(s.Pods)
+	v.settle()
+	blocked, exhausted := v.serve(v.waitingPods(s.Pods, neighbours), neighbours)
+	v.settleMoved()
+
+	p.AddFinalizer = v.network != nil && !terminating(v.network) && !hasFinalizer(v.network)
+	p.Blocks = v.blockWrites(s.Namespace)
+	p.RemoveFinalizer = terminating(v.network) && hasFinalizer(v.network) && v.allSealed()
+	p.Waits = append(v.conflictWaits(conflicts), blocked...)
+	p.Status, p.Events = v.status(exhausted)
+	p.RequeueAfter = v.nextChange(len(exhausted) > 0)
+	return p
+}
+
+func hasFinalizer(o metav1.Object) bool {
+	return slices.Contains(o.GetFinalizers(), v1.InUseFinalizer)
+}
+
+// allSealed says whether every block of the Network was observed sealed: nothing
+// of it can be bound any more, not even by a controller with an old view.
+func (v *view) allSealed() bool {
+	return !slices.ContainsFunc(v.ledger.pages, func(p *page) bool {
+		return v.ours(p) && (p.block == nil || !p.block.Spec.Sealed)
+	})
+}
+
+// blockWrites compares the working copy with what was observed.
+func (v *view) blockWrites(namespace string) []BlockWrite {
+	var writes []BlockWrite
+	for _, p := range v.ledger.pages {
+		w := BlockWrite{ConfirmOver: sortedRefs(p.confirmOver), Changes: p.changes()}
+		switch {
+		case p.block == nil:
+			w.Verb, w.Block = Create, v.newBlock(namespace, p)
+		case len(p.entries) == 0:
+			verb, block, change := v.retire(p)
+			if block == nil {
+				continue
+			}
+			w.Verb, w.Block, w.Changes = verb, block, append(w.Changes, change)
+		case len(w.Changes) > 0:
+			w.Verb, w.Block = Update, p.block.DeepCopy()
+			w.Block.Spec.Entries = p.apiEntries()
+		default:
+			continue
+		}
+		writes = append(writes, w)
+	}
+	return writes
+}
+
+// retire takes an empty block out of the ledger, in up to three writes. While a
+// terminating Network has our finalizer its blocks stay behind sealed, as
+// tombstones: a controller with an old view finds the name taken and the block
+// refusing. First match wins:
+//
+//	not sealed, the Network's finalizer stands   seal it
+//	not sealed                                   seal it and let it go
+//	sealed, the Network's finalizer stands       nothing yet
+//	sealed, has our finalizer                    let it go
+//	sealed, nobody deletes it                    delete it
+func (v *view) retire(p *page) (Verb, *v1.AddressBlock, string) {
+	tombstone := v.ours(p) && terminating(v.network) && hasFinalizer(v.network)
+	block := p.block.DeepCopy()
+	block.Spec.Entries = []v1.AddressEntry{}
+	letGo := func() {
+		block.Finalizers = slices.DeleteFunc(block.Finalizers, func(f string) bool { return f == v1.InUseFinalizer })
+	}
+	switch {
+	case !block.Spec.Sealed && tombstone:
+		block.Spec.Sealed = true
+		return Update, block, "seal"
+	case !block.Spec.Sealed:
+		block.Spec.Sealed = true
+		letGo()
+		return Update, block, "seal and let go"
+	case tombstone:
+		return "", nil, ""
+	case hasFinalizer(block):
+		letGo()
+		return Update, block, "let go"
+	case block.DeletionTimestamp == nil:
+		return Delete, block, "empty and sealed"
+	}
+	return "", nil, ""
+}
+
+func (v *view) newBlock(namespace string, p *page) *v1.AddressBlock {
+	return &v1.AddressBlock{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:  namespace,
+			Name:       ipam.BlockName(v.name, p.prefix),
+			Finalizers: []string{v1.InUseFinalizer},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: v1.SchemeGroupVersion.String(), Kind: "Network", Name: v.name, UID: v.network.UID,
+				Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+			}},
+		},
+		Spec: v1.AddressBlockSpec{
+			Network: v.name, NetworkUID: v.network.UID, CIDR: p.prefix.String(), Entries: p.apiEntries(),
+		},
+	}
+}
+
+func (p *page) apiEntries() []v1.AddressEntry {
+	entries := make([]v1.AddressEntry, 0, len(p.entries))
+	for _, e := range p.entries {
+		entries = append(entries, e.AddressEntry)
+	}
+	return entries
+}
+
+// changes has one text a changed address, in address order.
+func (p *page) changes() []string {
+	var old []v1.AddressEntry
+	if p.block != nil {
+		old = p.block.Spec.Entries
+	}
+	before := make(map[string]v1.AddressEntry, len(old))
+	for _, e := range old {
+		before[e.Address] = e
+	}
+	var changes []string
+	for _, e := range p.entries {
+		was, known := before[e.Address]
+		delete(before, e.Address)
+		if known && sameEntry(was, e.AddressEntry) {
+			continue
+		}
+		switch e.State {
+		case v1.AddressBound:
+			changes = append(changes, fmt.Sprintf("bind %s to %s", e.Address, PodRef{e.Pod, e.PodUID}))
+		case v1.AddressReserved:
+			changes = append(changes, fmt.Sprintf("reserve %s for %s", e.Address, e.Pod))
+		default:
+			changes = append(changes, fmt.Sprintf("rest %s of %s", e.Address, e.Pod))
+		}
+	}
+	for _, e := range old {
+		if _, gone := before[e.Address]; gone {
+			changes = append(changes, fmt.Sprintf("free %s of %s", e.Address, e.Pod))
+		}
+	}
+	return changes
+}
+
+func sameEntry(a, b v1.AddressEntry) bool {
+	return a.Address == b.Address && a.Pod == b.Pod && a.PodUID == b.PodUID && a.Owner == b.Owner &&
+		a.State == b.State && a.Since.Equal(&b.Since)
+}
+
+func (v *view) conflictWaits(conflicts []conflict) []Wait {
+	var waits []Wait
+	for _, c := range conflicts {
+		waits = append(waits, v.wait(c.pod, refusal{ReasonAddressConflict,
+			fmt.Sprintf("address %s of Network %q is held by pod %s", c.addr, v.name, c.holder)})...)
+	}
+	return waits
+}
+
+// nextChange is when a resting address becomes free, or, while pods wait, when
+// one that was scaled away has rested.
+func (v *view) nextChange(podsWait bool) time.Duration {
+	var next time.Duration
+	for _, p := range v.ledger.pages {
+		for i := range p.entries {
+			e := &p.entries[i]
+			left := e.Since.Add(v.delay).Sub(v.now.Time)
+			switch {
+			case e.State == v1.AddressResting:
+				left = max(left, time.Second)
+			case podsWait && left > 0 && v.scaledAway(e):
+			default:
+				continue
+			}
+			if next == 0 || left < next {
+				next = left
+			}
+		}
+	}
+	return next
+}

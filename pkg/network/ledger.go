@@ -1,0 +1,205 @@
+package network
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/ipam"
+)
+
+// ledger is a working copy of the blocks of one Network, in address order. What
+// was observed stays as it is; page.entries is what shall be.
+type ledger struct {
+	pages []*page
+	// ofPod finds the addresses whose entries name a pod, in address order.
+	ofPod map[string][]netip.Addr
+	// promised addresses are as good as bound, in this plan only: their pod is
+	// bound on another Network first.
+	promised map[netip.Addr]bool
+	// cursor: below it no address is free.
+	cursor netip.Addr
+}
+
+// page is the working copy of one block.
+type page struct {
+	block   *v1.AddressBlock // nil: to be created
+	prefix  netip.Prefix
+	entries []entry // in address order
+	// open: of this Network's UID and not sealed; only such a page takes entries.
+	open bool
+	// confirmOver: pods whose entries this plan takes out of the state Bound.
+	confirmOver []PodRef
+}
+
+type entry struct {
+	addr netip.Addr
+	v1.AddressEntry
+}
+
+func newLedger(network *v1.Network, blocks []*v1.AddressBlock) *ledger {
+	l := &ledger{ofPod: map[string][]netip.Addr{}, promised: map[netip.Addr]bool{}}
+	for _, block := range blocks {
+		prefix, err := netip.ParsePrefix(block.Spec.CIDR)
+		if err != nil {
+			continue // not written by us; CEL lets nobody change it afterwards
+		}
+		open := network != nil && block.Spec.NetworkUID == network.UID && !block.Spec.Sealed
+		l.pages = append(l.pages, &page{block: block, prefix: prefix, open: open})
+	}
+	slices.SortFunc(l.pages, func(a, b *page) int { return a.prefix.Addr().Compare(b.prefix.Addr()) })
+	for _, p := range l.pages {
+		p.entries = make([]entry, 0, len(p.block.Spec.Entries))
+		for _, e := range p.block.Spec.Entries {
+			if addr, err := netip.ParseAddr(e.Address); err == nil && p.prefix.Contains(addr) {
+				p.entries = append(p.entries, entry{addr, e})
+			}
+		}
+		slices.SortStableFunc(p.entries, func(a, b entry) int { return a.addr.Compare(b.addr) })
+		for _, e := range p.entries {
+			l.ofPod[e.Pod] = append(l.ofPod[e.Pod], e.addr)
+		}
+	}
+	return l
+}
+
+// page returns the page that covers the address, or nil.
+func (l *ledger) page(addr netip.Addr) *page {
+	first := ipam.Block(addr).Addr()
+	i, ok := slices.BinarySearchFunc(l.pages, first, func(p *page, a netip.Addr) int { return p.prefix.Addr().Compare(a) })
+	if !ok {
+		return nil
+	}
+	return l.pages[i]
+}
+
+// find returns the entry of an address, or nil. It is valid until the next put
+// or drop.
+func (l *ledger) find(addr netip.Addr) *entry {
+	p := l.page(addr)
+	if p == nil {
+		return nil
+	}
+	if i, ok := p.index(addr); ok {
+		return &p.entries[i]
+	}
+	return nil
+}
+
+func (p *page) index(addr netip.Addr) (int, bool) {
+	return slices.BinarySearchFunc(p.entries, addr, func(e entry, a netip.Addr) int { return e.addr.Compare(a) })
+}
+
+// writable says whether an entry for the address could be written: its page is
+// open or would be new.
+func (l *ledger) writable(addr netip.Addr) bool {
+	p := l.page(addr)
+	return p == nil || p.open
+}
+
+// put writes the entry of an address, in a new page if need be.
+func (l *ledger) put(addr netip.Addr, e v1.AddressEntry) {
+	e.Address = addr.String()
+	p := l.page(addr)
+	if p == nil {
+		p = &page{prefix: ipam.Block(addr), open: true}
+		at, _ := slices.BinarySearchFunc(l.pages, p.prefix.Addr(), func(q *page, a netip.Addr) int { return q.prefix.Addr().Compare(a) })
+		l.pages = slices.Insert(l.pages, at, p)
+	}
+	i, found := p.index(addr)
+	if found {
+		p.entries[i] = entry{addr, e}
+	} else {
+		p.entries = slices.Insert(p.entries, i, entry{addr, e})
+	}
+	if !slices.Contains(l.ofPod[e.Pod], addr) {
+		l.ofPod[e.Pod] = append(l.ofPod[e.Pod], addr)
+		slices.SortFunc(l.ofPod[e.Pod], netip.Addr.Compare)
+	}
+}
+
+// bound returns the lowest address that the incarnation of the pod holds.
+func (l *ledger) bound(name string, uid types.UID) (netip.Addr, bool) {
+	for _, addr := range l.ofPod[name] {
+		if e := l.find(addr); e != nil && e.State == v1.AddressBound && e.PodUID == uid {
+			return addr, true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// free returns the lowest usable address without entry, in amortised constant
+// time: addresses are only taken while one plan is made.
+func (l *ledger) free(pool ipam.Pool) (netip.Addr, bool) {
+	if !l.cursor.IsValid() {
+		first, ok := pool.First()
+		if !ok {
+			return netip.Addr{}, false
+		}
+		l.cursor = first
+	}
+	addr, ok := pool.Next(l.cursor)
+	for ok {
+		p := l.page(addr)
+		switch {
+		case p != nil && !p.open:
+			// All addresses of a page that takes no entries are skipped at once.
+			addr = ipam.LastOf(p.prefix)
+		case l.promised[addr]:
+		case p == nil:
+			l.cursor = addr
+			return addr, true
+		default:
+			if _, taken := p.index(addr); !taken {
+				l.cursor = addr
+				return addr, true
+			}
+		}
+		next := addr.Next()
+		if !next.IsValid() {
+			return netip.Addr{}, false
+		}
+		l.cursor = next
+		addr, ok = pool.Next(next)
+	}
+	return netip.Addr{}, false
+}
+
+// bind gives the address to the pod.
+func (l *ledger) bind(addr netip.Addr, pod PodRef, owner v1.AddressOwner, now metav1.Time) {
+	l.put(addr, v1.AddressEntry{Pod: pod.Name, PodUID: pod.UID, Owner: owner, State: v1.AddressBound, Since: now})
+}
+
+// over takes an entry out of the state Bound: next is its new state, or "" to
+// free the address. The write then depends on the live read that the pod is over.
+func (p *page) over(i int, next v1.AddressState, now metav1.Time) {
+	e := &p.entries[i]
+	p.confirmOver = append(p.confirmOver, PodRef{e.Pod, e.PodUID})
+	p.turn(i, next, now)
+}
+
+// turn changes the state of an entry.
+func (p *page) turn(i int, next v1.AddressState, now metav1.Time) {
+	e := &p.entries[i]
+	e.State, e.PodUID, e.Since = next, "", now
+}
+
+// sweep drops the entries that turned to "".
+func (l *ledger) sweep() {
+	for _, p := range l.pages {
+		p.entries = slices.DeleteFunc(p.entries, func(e entry) bool { return e.State == "" })
+	}
+}
+
+// sortedRefs is for rendering: each pod once, in name order.
+func sortedRefs(refs []PodRef) []PodRef {
+	refs = slices.Clone(refs)
+	slices.SortFunc(refs, func(a, b PodRef) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
+	return slices.Compact(refs)
+}

@@ -1,0 +1,138 @@
+package network
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// Plan is what is to be written; the fields stand in the order in which they are
+// written, and apply stops at the first error.
+type Plan struct {
+	// AddFinalizer, BEFORE the first block: the Network must not vanish while a
+	// pod holds an address of it. Precondition: resourceVersion.
+	AddFinalizer bool
+	// Blocks in the order of their addresses.
+	Blocks []BlockWrite
+	// RemoveFinalizer, only when every block is sealed already.
+	// Precondition: resourceVersion.
+	RemoveFinalizer bool
+	// Waits, AFTER the blocks: conditions of pods that could not be served.
+	Waits []Wait
+	// Status, last; nil when it stands as it is.
+	Status *v1.NetworkStatus
+	// Events follow the status, and only a change of it.
+	Events []Event
+	// RequeueAfter is when time alone changes something; zero: never.
+	RequeueAfter time.Duration
+}
+
+// Verb of a write to a block.
+type Verb string
+
+// Preconditions: Create by the fixed name, and the Network must be found alive,
+// with our finalizer, by a live read; Update by resourceVersion; Delete by UID
+// and resourceVersion.
+const (
+	Create Verb = "create"
+	Update Verb = "update"
+	Delete Verb = "delete"
+)
+
+// BlockWrite is one write to the ledger.
+type BlockWrite struct {
+	Verb Verb
+	// Block as it shall be.
+	Block *v1.AddressBlock
+	// Changes, one a changed address, for people.
+	Changes []string
+	// ConfirmOver lists the pods whose entries leave the state Bound: each must
+	// be confirmed to be over by a live read made just before this write.
+	ConfirmOver []PodRef
+}
+
+// PodRef is one incarnation of a pod.
+type PodRef struct {
+	Name string
+	UID  types.UID
+}
+
+func (r PodRef) String() string { return fmt.Sprintf("%s (%s)", r.Name, r.UID) }
+
+// Wait tells the user of a pod, in a condition of the pod, why it waits.
+// Precondition: UID.
+type Wait struct {
+	Pod       PodRef
+	Condition corev1.PodCondition
+}
+
+// Event is for people, on the object that the plan is about.
+type Event struct{ Type, Reason, Message string }
+
+// Empty says that nothing is to be written.
+func (p Plan) Empty() bool {
+	return !p.AddFinalizer && len(p.Blocks) == 0 && !p.RemoveFinalizer && len(p.Waits) == 0 && p.Status == nil
+}
+
+// String has one action a line, in the order in which they are written.
+func (p Plan) String() string {
+	var b strings.Builder
+	if p.AddFinalizer {
+		b.WriteString("add finalizer\n")
+	}
+	for _, w := range p.Blocks {
+		fmt.Fprintf(&b, "%s\n", w)
+	}
+	if p.RemoveFinalizer {
+		b.WriteString("remove finalizer\n")
+	}
+	for _, w := range p.Waits {
+		fmt.Fprintf(&b, "%s waits: %s: %s\n", w.Pod, w.Condition.Reason, w.Condition.Message)
+	}
+	if p.Status != nil {
+		fmt.Fprintf(&b, "status %s\n", statusText(p.Status))
+	}
+	for _, e := range p.Events {
+		fmt.Fprintf(&b, "event %s %s: %s\n", e.Type, e.Reason, e.Message)
+	}
+	if p.RequeueAfter > 0 {
+		fmt.Fprintf(&b, "again in %s\n", p.RequeueAfter)
+	}
+	return b.String()
+}
+
+func (w BlockWrite) String() string {
+	text := fmt.Sprintf("%s block %s", w.Verb, w.Block.Name)
+	if len(w.Changes) > 0 {
+		text += ": " + strings.Join(w.Changes, "; ")
+	}
+	for i, pod := range w.ConfirmOver {
+		if i == 0 {
+			text += "; if over: "
+		} else {
+			text += ", "
+		}
+		text += pod.String()
+	}
+	return text
+}
+
+func statusText(s *v1.NetworkStatus) string {
+	text := fmt.Sprintf("capacity %d bound %d reserved %d resting %d available %d gateway %q",
+		s.Capacity, s.Bound, s.Reserved, s.Resting, s.Available, s.Gateway)
+	for _, c := range s.Conditions {
+		text += fmt.Sprintf(" %s=%s/%s", c.Type, c.Status, c.Reason)
+		if c.Message != "" {
+			text += fmt.Sprintf("(%s)", c.Message)
+		}
+	}
+	return text
+}
+
+// fieldError puts the path of a field before what is wrong with its value.
+func fieldError(path string, err error) error { return fmt.Errorf("%s: %w", path, err) }

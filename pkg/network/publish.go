@@ -1,0 +1,171 @@
+package network
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/ipam"
+)
+
+// Further reasons of the condition samplecrd.k8s.io/AddressesBound.
+const (
+	ReasonPublished      = "Published"
+	ReasonMissingGate    = "MissingGate"
+	ReasonMissingRequest = "MissingRequest"
+	ReasonInvalidRequest = "InvalidRequest"
+)
+
+// PodState is what a decision about the annotations of one pod is made from.
+type PodState struct {
+	Now time.Time
+	Pod *corev1.Pod
+	// Networks that the pod asks for, in name order, each with the blocks that
+	// name the pod; one that does not exist has a nil Network.
+	Networks []Neighbour
+}
+
+// PodPlan is what is to be written into one pod.
+type PodPlan struct {
+	// Publish puts the addresses into the annotations and lifts our gate, in one
+	// write. Preconditions: UID and resourceVersion.
+	Publish *Publication
+	// Condition for the user to read. Precondition: UID.
+	Condition *corev1.PodCondition
+	// Event on the pod, after the condition.
+	Event *Event
+}
+
+// Publication holds the values of the annotations.
+type Publication struct {
+	Addresses string // of v1.AddressesAnnotation
+	Multus    string // of v1.MultusAnnotation
+}
+
+// Empty says that nothing is to be written.
+func (p PodPlan) Empty() bool { return p.Publish == nil && p.Condition == nil }
+
+// String has one action a line.
+func (p PodPlan) String() string {
+	text := ""
+	if p.Publish != nil {
+		text += "publish " + p.Publish.Addresses + "\n"
+	}
+	if p.Condition != nil {
+		text += fmt.Sprintf("condition %s=%s %s: %s\n", p.Condition.Type, p.Condition.Status, p.Condition.Reason, p.Condition.Message)
+	}
+	return text
+}
+
+// Publish decides about one pod. First match wins:
+//
+//	over or terminating                    nothing
+//	gated, request missing or unreadable   complain
+//	gated, addresses published by others   complain
+//	gated, all Networks bound              publish
+//	gated                                  nothing; the Networks tell why
+//	request, but neither gate nor answer   complain: it may run already
+//	answered, after it had to wait         say that it waits no more
+func Publish(s PodState) PodPlan {
+	pod := s.Pod
+	if attachment.Over(pod) || pod.DeletionTimestamp != nil {
+		return PodPlan{}
+	}
+	_, answered := pod.Annotations[v1.AddressesAnnotation]
+	request, asks := pod.Annotations[v1.NetworksAnnotation]
+	if !attachment.Gated(pod) {
+		switch {
+		case asks && !answered:
+			return s.complain(ReasonMissingGate, fmt.Sprintf(
+				"the pod asks for Networks %q without the scheduling gate %s, so it may run already; recreate it with the gate",
+				request, v1.AddressesGate))
+		case answered:
+			return s.bound()
+		}
+		return PodPlan{}
+	}
+	requests, err := attachment.Requests(pod)
+	switch {
+	case err != nil:
+		return s.complain(ReasonInvalidRequest, fmt.Sprintf(
+			"annotation %s: %s; recreate the pod with a request such as \"blue, green=10.1.0.10\"", v1.NetworksAnnotation, err))
+	case len(requests) == 0:
+		return s.complain(ReasonMissingRequest, fmt.Sprintf(
+			"the pod has the scheduling gate %s but no annotation %s; name the Networks there, or remove the gate",
+			v1.AddressesGate, v1.NetworksAnnotation))
+	case answered:
+		return s.complain(ReasonInvalidRequest, fmt.Sprintf(
+			"the pod was created with the annotation %s, which only the controller writes; recreate it without", v1.AddressesAnnotation))
+	}
+	return s.publish()
+}
+
+func (s PodState) publish() PodPlan {
+	addresses := make(map[string]attachment.Address, len(s.Networks))
+	for _, n := range s.Networks {
+		if n.Network == nil {
+			return PodPlan{}
+		}
+		addr, held := heldAddress(n, s.Pod)
+		cidr, err := ipam.CheckCIDR(n.Network.Spec.CIDR)
+		if !held || err != nil {
+			return PodPlan{}
+		}
+		gateway, _ := Gateway(n.Network)
+		addresses[n.Name] = attachment.Address{
+			Address: netip.PrefixFrom(addr, cidr.Bits()), Gateway: gateway, MAC: ipam.MAC(addr),
+		}
+	}
+	multus, err := attachment.AppendMultus(s.Pod.Annotations[v1.MultusAnnotation], s.Pod.Namespace, addresses)
+	if err != nil {
+		return s.complain(ReasonInvalidRequest, fmt.Sprintf("annotation %s: %s; recreate the pod with a readable one", v1.MultusAnnotation, err))
+	}
+	return PodPlan{Publish: &Publication{attachment.FormatAddresses(addresses), multus}}
+}
+
+// heldAddress is the lowest address bound to this incarnation of the pod by the
+// Network that exists now.
+func heldAddress(n Neighbour, pod *corev1.Pod) (netip.Addr, bool) {
+	var lowest netip.Addr
+	for _, block := range n.Blocks {
+		if block.Spec.NetworkUID != n.Network.UID {
+			continue
+		}
+		for _, e := range block.Spec.Entries {
+			if e.State != v1.AddressBound || e.PodUID != pod.UID {
+				continue
+			}
+			if addr, err := netip.ParseAddr(e.Address); err == nil && (!lowest.IsValid() || addr.Less(lowest)) {
+				lowest = addr
+			}
+		}
+	}
+	return lowest, lowest.IsValid()
+}
+
+func (s PodState) complain(reason, message string) PodPlan {
+	condition, changed := addressesBound(s.Pod, corev1.ConditionFalse, reason, message, s.now())
+	if !changed {
+		return PodPlan{}
+	}
+	return PodPlan{Condition: &condition, Event: &Event{corev1.EventTypeWarning, reason, message}}
+}
+
+// bound corrects the condition of a pod that had to wait; others have none, which
+// saves a write a pod.
+func (s PodState) bound() PodPlan {
+	for _, c := range s.Pod.Status.Conditions {
+		if c.Type == v1.ConditionAddressesBound && c.Status != corev1.ConditionTrue && c.Reason != ReasonAddressConflict {
+			condition, _ := addressesBound(s.Pod, corev1.ConditionTrue, ReasonPublished, "", s.now())
+			return PodPlan{Condition: &condition}
+		}
+	}
+	return PodPlan{}
+}
+
+func (s PodState) now() metav1.Time { return metav1.NewTime(s.Now.Truncate(time.Second)) }

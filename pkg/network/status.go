@@ -1,0 +1,160 @@
+package network
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// Reasons of the conditions of a Network.
+const (
+	ReasonServing            = "Serving"
+	ReasonInvalidSpec        = "InvalidSpec"
+	ReasonInUse              = "InUse"
+	ReasonDeleting           = "Deleting"
+	ReasonAddressesAvailable = "AddressesAvailable"
+)
+
+// namesShown bounds how many names a message lists; it must fit a person's eye
+// and a condition's 32 KiB.
+const namesShown = 5
+
+// status is what the Network says once the plan is carried out, nil if it says so
+// already, and the events that a change of it is worth.
+func (v *view) status(exhausted []string) (*v1.NetworkStatus, []Event) {
+	if v.network == nil {
+		return nil, nil
+	}
+	status := v.network.Status.DeepCopy()
+	status.ObservedGeneration = v.network.Generation
+	status.Gateway = ""
+	if gateway, ok := Gateway(v.network); ok {
+		status.Gateway = gateway.String()
+	}
+	v.count(status)
+	for _, c := range []metav1.Condition{v.ready(status.Bound), exhaustedCondition(exhausted)} {
+		c.ObservedGeneration = v.network.Generation
+		c.LastTransitionTime = v.now
+		meta.SetStatusCondition(&status.Conditions, c)
+	}
+	if equality.Semantic.DeepEqual(*status, v.network.Status) {
+		return nil, nil
+	}
+	return status, statusEvents(v.network.Status.Conditions, status.Conditions)
+}
+
+// count derives the counters from the working copy. Entries outside what may be
+// handed out (in use when they were excluded) take nothing from what is available.
+func (v *view) count(status *v1.NetworkStatus) {
+	status.Bound, status.Reserved, status.Resting = 0, 0, 0
+	taken := int64(0)
+	for _, p := range v.ledger.pages {
+		if !v.ours(p) {
+			continue
+		}
+		for i := range p.entries {
+			switch p.entries[i].State {
+			case v1.AddressBound:
+				status.Bound++
+			case v1.AddressReserved:
+				status.Reserved++
+			case v1.AddressResting:
+				status.Resting++
+			}
+			if v.pool.Refusal(p.entries[i].addr) == "" {
+				taken++
+			}
+		}
+	}
+	if v.poolErr != nil {
+		status.Capacity, status.Available = 0, 0
+		return
+	}
+	status.Capacity = v.pool.Capacity()
+	status.Available = max(status.Capacity-taken, 0)
+}
+
+func (v *view) ready(bound int64) metav1.Condition {
+	c := metav1.Condition{Type: v1.ConditionReady, Status: metav1.ConditionFalse}
+	switch {
+	case terminating(v.network) && bound > 0:
+		c.Reason = ReasonInUse
+		c.Message = fmt.Sprintf("being deleted; waits for the pods that hold its addresses: %s", names(v.boundPods()))
+	case terminating(v.network):
+		c.Reason, c.Message = ReasonDeleting, "being deleted"
+	case v.poolErr != nil:
+		c.Reason, c.Message = ReasonInvalidSpec, v.poolErr.Error()
+	default:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonServing, "hands out addresses"
+	}
+	return c
+}
+
+func (v *view) boundPods() []string {
+	var pods []string
+	for _, p := range v.ledger.pages {
+		for i := range p.entries {
+			if v.ours(p) && p.entries[i].State == v1.AddressBound {
+				pods = append(pods, p.entries[i].Pod)
+			}
+		}
+	}
+	return pods
+}
+
+func exhaustedCondition(pods []string) metav1.Condition {
+	if len(pods) == 0 {
+		return metav1.Condition{Type: v1.ConditionExhausted, Status: metav1.ConditionFalse,
+			Reason: ReasonAddressesAvailable, Message: "no pod waits for an address"}
+	}
+	return metav1.Condition{Type: v1.ConditionExhausted, Status: metav1.ConditionTrue,
+		Reason: ReasonNetworkExhausted, Message: "no address is free for: " + names(pods)}
+}
+
+// names lists the first few, and how many more there are.
+func names(all []string) string {
+	if len(all) <= namesShown {
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(all[:namesShown], ", "), len(all)-namesShown)
+}
+
+// statusEvents: one when pods begin to wait, one when the spec becomes unusable.
+func statusEvents(before, after []metav1.Condition) []Event {
+	var events []Event
+	turned := func(kind string, to metav1.ConditionStatus) *metav1.Condition {
+		c := meta.FindStatusCondition(after, kind)
+		if c.Status != to || meta.IsStatusConditionPresentAndEqual(before, kind, to) {
+			return nil
+		}
+		return c
+	}
+	if c := turned(v1.ConditionExhausted, metav1.ConditionTrue); c != nil {
+		events = append(events, Event{corev1.EventTypeWarning, c.Reason, c.Message})
+	}
+	if c := turned(v1.ConditionReady, metav1.ConditionFalse); c != nil && c.Reason == ReasonInvalidSpec {
+		events = append(events, Event{corev1.EventTypeWarning, c.Reason, c.Message})
+	}
+	return events
+}
+
+// addressesBound returns the condition of a pod, and whether it would be new.
+func addressesBound(pod *corev1.Pod, status corev1.ConditionStatus, reason, message string, now metav1.Time) (corev1.PodCondition, bool) {
+	c := corev1.PodCondition{Type: v1.ConditionAddressesBound, Status: status, Reason: reason, Message: message, LastTransitionTime: now}
+	for _, old := range pod.Status.Conditions {
+		if old.Type != c.Type {
+			continue
+		}
+		if old.Status == c.Status {
+			c.LastTransitionTime = old.LastTransitionTime
+		}
+		return c, old.Status != c.Status || old.Reason != c.Reason || old.Message != c.Message
+	}
+	return c, true
+}

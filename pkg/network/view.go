@@ -1,0 +1,122 @@
+package network
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/ipam"
+)
+
+// view is a State made ready for looking things up, with the working copy of
+// the ledger.
+type view struct {
+	name    string
+	network *v1.Network
+	cidr    netip.Prefix
+	pool    ipam.Pool
+	poolErr error
+	ledger  *ledger
+	pods    map[string]*corev1.Pod
+	owners  map[v1.AddressOwner]Replicas
+	now     metav1.Time
+	delay   time.Duration
+	// reclaimable addresses, those longest unused first; nil until asked for.
+	reclaimable []netip.Addr
+}
+
+func newView(s State) (*view, map[string]*view) {
+	pods := make(map[string]*corev1.Pod, len(s.Pods))
+	for _, pod := range s.Pods {
+		pods[pod.Name] = pod
+	}
+	build := func(name string, network *v1.Network, blocks []*v1.AddressBlock) *view {
+		v := &view{
+			name: name, network: network, ledger: newLedger(network, blocks), pods: pods, owners: s.Owners,
+			// The API keeps whole seconds.
+			now: metav1.NewTime(s.Now.Truncate(time.Second)),
+		}
+		if network != nil {
+			v.pool, v.poolErr = Pool(network)
+			v.cidr, _ = ipam.CheckCIDR(network.Spec.CIDR)
+			v.delay = reuseDelay(network)
+		}
+		return v
+	}
+	neighbours := map[string]*view{}
+	for _, n := range s.Neighbours {
+		neighbours[n.Name] = build(n.Name, n.Network, n.Blocks)
+	}
+	return build(s.Name, s.Network, s.Blocks), neighbours
+}
+
+func reuseDelay(n *v1.Network) time.Duration {
+	if n.Spec.ReuseDelaySeconds == nil {
+		return time.Minute
+	}
+	return time.Duration(*n.Spec.ReuseDelaySeconds) * time.Second
+}
+
+// goes says whether the page is of a Network that is terminating, or gone: one
+// recreated under the same name is another.
+func (v *view) goes(p *page) bool {
+	return v.network == nil || terminating(v.network) || p.block != nil && p.block.Spec.NetworkUID != v.network.UID
+}
+
+// ours says whether the page belongs to the Network that exists now.
+func (v *view) ours(p *page) bool {
+	return v.network != nil && (p.block == nil || p.block.Spec.NetworkUID == v.network.UID)
+}
+
+// reclaim returns the address that has been reserved longest for a replica that
+// its owner was scaled down from; such addresses are given away last, and not
+// before they have rested.
+func (v *view) reclaim() (netip.Addr, bool) {
+	if v.reclaimable == nil {
+		v.reclaimable = v.findReclaimable()
+	}
+	for len(v.reclaimable) > 0 {
+		addr := v.reclaimable[0]
+		v.reclaimable = v.reclaimable[1:]
+		if e := v.ledger.find(addr); e != nil && v.mayReclaim(e) {
+			return addr, true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+func (v *view) findReclaimable() []netip.Addr {
+	type candidate struct {
+		addr  netip.Addr
+		since time.Time
+	}
+	candidates := []candidate{}
+	for _, p := range v.ledger.pages {
+		for i := range p.entries {
+			if p.open && v.mayReclaim(&p.entries[i]) {
+				candidates = append(candidates, candidate{p.entries[i].addr, p.entries[i].Since.Time})
+			}
+		}
+	}
+	slices.SortStableFunc(candidates, func(a, b candidate) int { return a.since.Compare(b.since) })
+	addrs := make([]netip.Addr, 0, len(candidates))
+	for _, c := range candidates {
+		addrs = append(addrs, c.addr)
+	}
+	return addrs
+}
+
+func (v *view) mayReclaim(e *entry) bool {
+	return v.scaledAway(e) && !v.now.Time.Before(e.Since.Add(v.delay)) &&
+		!v.ledger.promised[e.addr] && v.pool.Refusal(e.addr) == ""
+}
+
+// scaledAway says whether the entry is reserved for a replica that its owner no
+// longer has.
+func (v *view) scaledAway(e *entry) bool {
+	return e.State == v1.AddressReserved && v.keeps(e.Owner) && !v.owners[e.Owner].hasOrdinal(e.Owner, e.Pod)
+}
