@@ -52,9 +52,10 @@ func AppendMultus(existing, namespace string, add map[string]Address) (string, e
 	if err != nil {
 		return "", fmt.Errorf("reading the networks that the pod already asks of Multus: %w", err)
 	}
+	// What Multus names lies below our position, where ours never look.
 	taken := map[string]bool{}
-	for i, s := range known {
-		taken[cmp.Or(s.Interface, netName(i+1))] = true
+	for _, s := range known {
+		taken[s.Interface] = true
 	}
 	for _, network := range slices.Sorted(maps.Keys(add)) {
 		ours := selection{

@@ -112,7 +112,7 @@ func (v *view) newBlock(namespace string, p *page) *v1.AddressBlock {
 			Name:       ipam.BlockName(v.name, p.prefix),
 			Finalizers: []string{v1.InUseFinalizer},
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: v1.SchemeGroupVersion.String(), Kind: "Network", Name: v.name, UID: v.network.UID,
+				APIVersion: v1.GroupVersion.String(), Kind: "Network", Name: v.name, UID: v.network.UID,
 				Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
 			}},
 		},

@@ -93,7 +93,7 @@ func Publish(s PodState) PodPlan {
 	switch {
 	case err != nil:
 		return s.complain(ReasonInvalidRequest, fmt.Sprintf(
-			"annotation %s: %s; recreate the pod with a request such as \"blue, green=10.1.0.10\"", v1.NetworksAnnotation, err))
+			"%s; recreate the pod with a request such as \"blue, green=10.1.0.10\"", err))
 	case len(requests) == 0:
 		return s.complain(ReasonMissingRequest, fmt.Sprintf(
 			"the pod has the scheduling gate %s but no annotation %s; name the Networks there, or remove the gate",

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"github.com/pod2/pod2/pkg/reconcile"
+)
+
+// Syncer brings the world closer to what one key's object asks for. It runs in
+// many goroutines at once, never in two for one key. It is told neither what
+// happened nor how often: a key is only a hint to look.
+type Syncer interface {
+	Sync(ctx context.Context, key reconcile.Key) (reconcile.Result, error)
+}
+
+// Controller is the loop, and knows no spec field:
+//
+//	event --Keys--> queue --worker--> Sync --ok----> Forget; again after RequeueAfter, if set
+//	                  ^                      error-> AddRateLimited
+//	                  |________________________________|
+//
+// A key stands in the queue once, however many events named it. One named
+// again while a worker has it is queued again when that worker is done.
+type Controller struct {
+	syncer Syncer
+	queue  workqueue.TypedRateLimitingInterface[reconcile.Key]
+	synced []cache.DoneChecker
+}
+
+const (
+	// A failed key is tried again after 5 ms, 10 ms, 20 ms ... 1 min. The first
+	// steps suit a conflict or a cache that lags; the last is how long a person
+	// waits at most who repaired something we do not watch (a quota, a webhook).
+	// There is no limit over all keys: the API server's priority and fairness
+	// governs that, and one failing object must not slow down the others.
+	retryBase = 5 * time.Millisecond
+	retryMax  = time.Minute
+
+	// stopGrace is what a stop grants to the syncs under way; it leaves a pod's
+	// default of 30 s (terminationGracePeriodSeconds) time to release the lease.
+	stopGrace = 20 * time.Second
+)
+
+// NewController registers itself with every informer of watches. Call it
+// before the informers start.
+func NewController(ctx context.Context, syncer Syncer, watches []reconcile.Watch) (*Controller, error) {
+	c := &Controller{
+		syncer: syncer,
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Key](retryBase, retryMax),
+			workqueue.TypedRateLimitingQueueConfig[reconcile.Key]{Name: "pod2"}),
+	}
+	logger := klog.FromContext(ctx)
+	for i, watch := range watches {
+		registration, err := watch.Informer.AddEventHandlerWithOptions(c.handler(watch.Keys), cache.HandlerOptions{Logger: &logger})
+		if err != nil {
+			return nil, fmt.Errorf("register with informer %d: %w", i, err)
+		}
+		// The handler's checker, not the informer's: it waits for the keys of
+		// the first list to stand in the queue, too.
+		c.synced = append(c.synced, registration.HasSyncedChecker())
+	}
+	return c, nil
+}
+
+// handler queues the keys of an event without a delay; only failures are rate
+// limited. The old object of an update counts as well as the new one: what it
+// no longer names may have to react to that.
+func (c *Controller) handler(keys func(obj any) []reconcile.Key) cache.ResourceEventHandler {
+	enqueue := func(objects ...any) {
+		// Each key once: a worker may be done with it before it comes again.
+		queued := sets.New[reconcile.Key]()
+		for _, obj := range objects {
+			for _, key := range keys(obj) {
+				if !queued.Has(key) {
+					queued.Insert(key)
+					c.queue.Add(key)
+				}
+			}
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { enqueue(obj) },
+		UpdateFunc: func(old, new any) { enqueue(old, new) },
+		DeleteFunc: func(obj any) {
+			// A deletion that the watch missed shows only in the next list, with
+			// the object as the cache last saw it.
+			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = tombstone.Obj
+			}
+			enqueue(obj)
+		},
+	}
+}
+
+// WaitForSync returns true when the caches hold what the API server listed,
+// and false when ctx ends first.
+func (c *Controller) WaitForSync(ctx context.Context) bool {
+	return cache.WaitFor(ctx, "", c.synced...)
+}
+
+// Run syncs with that many workers until ctx ends. Then no further sync begins;
+// those under way may finish within stopGrace or until syncs, the context they
+// run in, ends. It returns when no worker runs any more, and cannot be called
+// again.
+func (c *Controller) Run(ctx, syncs context.Context, workers int) error {
+	defer c.queue.ShutDown()
+	logger := klog.FromContext(ctx)
+	// On an empty cache every replica looks absent.
+	if !c.WaitForSync(ctx) {
+		return fmt.Errorf("wait for the informer caches: %w", context.Cause(ctx))
+	}
+
+	syncs, cut := context.WithCancel(syncs)
+	defer cut()
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			for c.syncNext(syncs) {
+			}
+		})
+	}
+	logger.Info("Controller started", "workers", workers)
+
+	<-ctx.Done()
+	logger.Info("Controller stops: syncs under way may finish", "grace", stopGrace)
+	c.queue.ShutDown()
+	defer time.AfterFunc(stopGrace, cut).Stop()
+	running.Wait()
+	logger.Info("Controller stopped")
+	return nil
+}
+
+// syncNext waits for one key and syncs it. It returns false when the queue has
+// been shut down.
+func (c *Controller) syncNext(ctx context.Context) bool {
+	key, shutdown := c.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer c.queue.Done(key)
+	if c.queue.ShuttingDown() {
+		return false // it still hands out what it held, and nothing new may begin
+	}
+
+	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "key", key))
+	started := time.Now()
+	result, err := c.sync(ctx, key)
+	syncDuration.WithLabelValues(key.Kind).Observe(time.Since(started).Seconds())
+	syncTotal.WithLabelValues(key.Kind, c.report(ctx, key, err)).Inc()
+
+	if err != nil {
+		c.queue.AddRateLimited(key)
+		return true
+	}
+	c.queue.Forget(key)
+	if result.RequeueAfter > 0 {
+		c.queue.AddAfter(key, result.RequeueAfter)
+	}
+	return true
+}
+
+// sync turns a panic into an error, so that an object which makes Sync panic
+// is retried like one which makes it fail, and every other is still served.
+func (c *Controller) sync(ctx context.Context, key reconcile.Key) (result reconcile.Result, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &panicError{value: value, stack: debug.Stack()}
+		}
+	}()
+	return c.syncer.Sync(ctx, key)
+}
+
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
+
+// report logs how a sync ended and returns the word for it in the metrics. A
+// sync that went well logs nothing: the reconciler logs what it changed.
+func (c *Controller) report(ctx context.Context, key reconcile.Key, err error) string {
+	logger := klog.FromContext(ctx)
+	failures := c.queue.NumRequeues(key) + 1
+	var panicked *panicError
+	switch {
+	case err == nil:
+		return "success"
+	case errors.As(err, &panicked):
+		logger.Error(err, "Sync panicked and will be tried again: please report this", "failures", failures, "stack", string(panicked.stack))
+		return "panic"
+	case ctx.Err() != nil:
+		logger.Info("Sync cut short by the stop", "reason", err)
+		return "cancelled"
+	case apierrors.IsConflict(err), errors.Is(err, reconcile.ErrStale):
+		// Another writer was quicker, or our cache is older than our own last
+		// write: looking again is all there is to do.
+		logger.V(2).Info("Sync will look again", "reason", err, "failures", failures)
+		return "retry"
+	default:
+		logger.Error(err, "Sync failed and will be tried again", "failures", failures)
+		return "error"
+	}
+}

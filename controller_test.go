@@ -1,0 +1,277 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/component-base/metrics/legacyregistry"
+
+	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	samplefake "github.com/pod2/pod2/pkg/client/clientset/versioned/fake"
+	sampleinformers "github.com/pod2/pod2/pkg/client/informers/externalversions"
+	"github.com/pod2/pod2/pkg/reconcile"
+)
+
+// syncFunc is a Syncer.
+type syncFunc func(ctx context.Context, key reconcile.Key) (reconcile.Result, error)
+
+func (f syncFunc) Sync(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
+	return f(ctx, key)
+}
+
+var (
+	blue  = reconcile.Key{Kind: "Network", Namespace: "default", Name: "blue"}
+	green = reconcile.Key{Kind: "Network", Namespace: "default", Name: "green"}
+)
+
+// journal writes down what happens, each line with the virtual time since it
+// was made.
+type journal struct {
+	mu    sync.Mutex
+	start time.Time
+	lines []string
+}
+
+func newJournal() *journal { return &journal{start: time.Now()} }
+
+func (j *journal) note(format string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = append(j.lines, fmt.Sprintf("%s ", time.Since(j.start))+fmt.Sprintf(format, args...))
+}
+
+func (j *journal) expect(t *testing.T, want ...string) {
+	t.Helper()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if got, want := strings.Join(j.lines, "\n"), strings.Join(want, "\n"); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// start runs a controller without informers, and returns how to stop it and
+// wait for its end. Use it in a synctest bubble.
+func start(t *testing.T, syncer Syncer, workers int) (c *Controller, stop func()) {
+	t.Helper()
+	c, err := NewController(t.Context(), syncer, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- c.Run(ctx, context.Background(), workers) }()
+	return c, func() {
+		t.Helper()
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	}
+}
+
+func TestEventsBecomeKeys(t *testing.T) {
+	network := func(name string) *samplecrdv1.Network {
+		return &samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	}
+	for _, test := range []struct {
+		name  string
+		event func(cache.ResourceEventHandler)
+		want  string
+	}{
+		{"added", func(h cache.ResourceEventHandler) { h.OnAdd(network("blue"), false) }, "Network default/blue"},
+		{"updated: what the old object named counts too", func(h cache.ResourceEventHandler) { h.OnUpdate(network("blue"), network("green")) },
+			"Network default/blue, Network default/green"},
+		{"updated: one key for both", func(h cache.ResourceEventHandler) { h.OnUpdate(network("blue"), network("blue")) }, "Network default/blue"},
+		{"deleted", func(h cache.ResourceEventHandler) { h.OnDelete(network("blue")) }, "Network default/blue"},
+		{"deleted while the watch was away", func(h cache.ResourceEventHandler) {
+			h.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/blue", Obj: network("blue")})
+		}, "Network default/blue"},
+		{"deleted, and nobody knows what it was", func(h cache.ResourceEventHandler) {
+			h.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/blue"})
+		}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c, err := NewController(t.Context(), nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.queue.ShutDown()
+			test.event(c.handler(networkKeys))
+			var got []string
+			for c.queue.Len() > 0 {
+				key, _ := c.queue.Get()
+				got = append(got, key.String())
+			}
+			if got := strings.Join(got, ", "); got != test.want {
+				t.Errorf("queued %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func networkKeys(obj any) []reconcile.Key {
+	network, ok := obj.(*samplecrdv1.Network)
+	if !ok {
+		return nil
+	}
+	return []reconcile.Key{{Kind: "Network", Namespace: network.Namespace, Name: network.Name}}
+}
+
+// Every object is looked at once at the start, and again at each resync, which
+// leaves no trace: no backoff, no further sync.
+func TestInformersReachSync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := samplefake.NewSimpleClientset(&samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blue"}})
+		factory := sampleinformers.NewSharedInformerFactory(client, time.Hour)
+		informer := factory.Samplecrd().V1().Networks().Informer()
+		log := newJournal()
+		c, err := NewController(t.Context(), syncFunc(func(_ context.Context, key reconcile.Key) (reconcile.Result, error) {
+			log.note("%s", key)
+			return reconcile.Result{}, nil
+		}), []reconcile.Watch{{Informer: informer, Keys: networkKeys}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		factory.StartWithContext(ctx)
+		done := make(chan error)
+		go func() { done <- c.Run(ctx, ctx, 2) }()
+
+		time.Sleep(2*time.Hour + time.Minute)
+		log.expect(t, "0s Network default/blue", "1h0m0s Network default/blue", "2h0m0s Network default/blue")
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		factory.Shutdown()
+	})
+}
+
+// On an empty cache every replica looks absent, and would be created.
+func TestNothingIsSyncedBeforeTheCachesAreFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		informer := sampleinformers.NewSharedInformerFactory(samplefake.NewSimpleClientset(), 0).Samplecrd().V1().Networks().Informer() // never started
+		log := newJournal()
+		c, err := NewController(t.Context(), syncFunc(func(_ context.Context, key reconcile.Key) (reconcile.Result, error) {
+			log.note("%s", key)
+			return reconcile.Result{}, nil
+		}), []reconcile.Watch{{Informer: informer, Keys: networkKeys}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.queue.Add(blue)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := c.Run(ctx, ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Run: %v, want the end of its context", err)
+		}
+		log.expect(t)
+	})
+}
+
+func TestFailedKeyIsRetriedEverMoreSlowlyUntilItSucceeds(t *testing.T) {
+	conflict := apierrors.NewConflict(samplecrdv1.Resource("networks"), "blue", errors.New("changed"))
+	for _, failure := range []error{errors.New("refused"), conflict, fmt.Errorf("sync: %w", reconcile.ErrStale)} {
+		synctest.Test(t, func(t *testing.T) {
+			log := newJournal()
+			failures := 5
+			c, stop := start(t, syncFunc(func(_ context.Context, key reconcile.Key) (reconcile.Result, error) {
+				log.note("%s", key)
+				if failures--; failures >= 0 {
+					return reconcile.Result{RequeueAfter: time.Nanosecond}, failure // a result next to an error means nothing
+				}
+				return reconcile.Result{}, nil
+			}), 2)
+			c.queue.Add(blue)
+			time.Sleep(time.Hour)
+			log.expect(t, "0s Network default/blue", "5ms Network default/blue", "15ms Network default/blue",
+				"35ms Network default/blue", "75ms Network default/blue", "155ms Network default/blue")
+			if n := c.queue.NumRequeues(blue); n != 0 {
+				t.Errorf("%d failures remembered after a success, want none", n)
+			}
+			stop()
+		})
+	}
+}
+
+func TestRetriesAreAtMostAMinuteApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var times []time.Time
+		c, stop := start(t, syncFunc(func(context.Context, reconcile.Key) (reconcile.Result, error) {
+			times = append(times, time.Now())
+			return reconcile.Result{}, errors.New("refused")
+		}), 1)
+		c.queue.Add(blue)
+		time.Sleep(time.Hour)
+		stop()
+		last := len(times) - 1
+		if gap := times[last].Sub(times[last-1]); gap != time.Minute {
+			t.Errorf("after an hour of failures a key is retried every %s, want 1m0s", gap)
+		}
+	})
+}
+
+func TestRequeueAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := newJournal()
+		after := []time.Duration{90 * time.Second, time.Hour, 0}
+		c, stop := start(t, syncFunc(func(_ context.Context, key reconcile.Key) (reconcile.Result, error) {
+			log.note("%s", key)
+			result := reconcile.Result{RequeueAfter: after[0]}
+			after = after[1:]
+			return result, nil
+		}), 2)
+		c.queue.Add(blue)
+		time.Sleep(24 * time.Hour)
+		log.expect(t, "0s Network default/blue", "1m30s Network default/blue", "1h1m30s Network default/blue")
+		stop()
+	})
+}
+
+func TestPanicHarmsNoOtherKey(t *testing.T) {
+	before := panics(t)
+	synctest.Test(t, func(t *testing.T) {
+		log := newJournal()
+		c, stop := start(t, syncFunc(func(_ context.Context, key reconcile.Key) (reconcile.Result, error) {
+			log.note("%s", key)
+			if key == blue {
+				var nothing *samplecrdv1.Network
+				_ = nothing.Name
+			}
+			return reconcile.Result{}, nil
+		}), 1)
+		c.queue.Add(blue)
+		c.queue.Add(green)
+		time.Sleep(20 * time.Millisecond)
+		log.expect(t, "0s Network default/blue", "0s Network default/green", "5ms Network default/blue", "15ms Network default/blue")
+		stop()
+	})
+	if got := panics(t) - before; got != 3 {
+		t.Errorf("pod2_sync_total counted %v panics, want 3", got)
+	}
+}
+
+func panics(t *testing.T) (sum float64) {
+	t.Helper()
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			if family.GetName() == "pod2_sync_total" && strings.Contains(metric.String(), `value:"panic"`) {
+				sum += metric.GetCounter().GetValue()
+			}
+		}
+	}
+	return sum
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/util/retry"
+	componentbase "k8s.io/component-base/config"
+	"k8s.io/klog/v2"
+)
+
+// lead waits for the lease, calls work, and gives the lease up when work has
+// returned, so that nothing runs here when the next leader begins:
+//
+//	ctx ends      work's ctx ends; renewals go on until work returns; then release
+//	lease lost    work's ctx and syncs end both; an error when work has returned
+//
+// It is about liveness only: a request may reach the API server long after its
+// sender lost the lease, so safety rests on the preconditions of every write.
+func lead(ctx context.Context, lock resourcelock.Interface, config componentbase.LeaderElectionConfiguration,
+	watchdog *leaderelection.HealthzAdaptor, work func(ctx, syncs context.Context) error,
+) error {
+	logger := klog.FromContext(ctx)
+	leading := make(chan struct{})
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Name:          config.ResourceName,
+		Lock:          lock,
+		LeaseDuration: config.LeaseDuration.Duration,
+		RenewDeadline: config.RenewDeadline.Duration,
+		RetryPeriod:   config.RetryPeriod.Duration,
+		// ReleaseOnCancel would also release, and take up to RenewDeadline to do
+		// it, when renewing failed and work still runs: release below does not.
+		ReleaseOnCancel: false,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) { close(leading) },
+			OnStoppedLeading: func() {},
+			OnNewLeader:      func(identity string) { logger.Info("Leader is known", "identity", identity) },
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("set up leader election with lease %s: %w", lock.Describe(), err)
+	}
+	watchdog.SetLeaderElection(elector)
+
+	election, resign := context.WithCancel(context.WithoutCancel(ctx))
+	defer resign()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		elector.Run(election)
+	}()
+
+	select {
+	case <-ctx.Done():
+	case <-leading:
+		syncs, cut := context.WithCancel(context.WithoutCancel(ctx))
+		defer cut()
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		go func() {
+			<-over
+			stop()
+			cut()
+		}()
+		err = work(ctx, syncs)
+		select {
+		case <-over:
+			return fmt.Errorf("lost the lease %s as %s: it could not be renewed for %s; another controller may lead now",
+				lock.Describe(), lock.Identity(), config.RenewDeadline.Duration)
+		default:
+		}
+	}
+	resign()
+	<-over
+	if releaseErr := release(context.WithoutCancel(ctx), lock, config.RenewDeadline.Duration); releaseErr != nil {
+		logger.Error(releaseErr, "Lease not released: the next leader waits until it expires", "lease", lock.Describe())
+	}
+	return err
+}
+
+// release writes the lease as expired and without a holder, if it is ours.
+// The elector must have stopped.
+func release(ctx context.Context, lock resourcelock.Interface, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	// The elector's last renewal may still arrive after it stopped waiting for it.
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		record, _, err := lock.Get(ctx)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil || record.HolderIdentity != lock.Identity() {
+			return err
+		}
+		now := metav1.Now()
+		return lock.Update(ctx, resourcelock.LeaderElectionRecord{
+			LeaseDurationSeconds: 1, // the least the API accepts
+			AcquireTime:          now,
+			RenewTime:            now,
+			LeaderTransitions:    record.LeaderTransitions,
+		})
+	})
+}

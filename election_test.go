@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/ptr"
+)
+
+// campaign runs lead as "me" and returns what the journal says of it.
+func campaign(ctx context.Context, t *testing.T, kube kubernetes.Interface, log *journal, work func(ctx, syncs context.Context) error) {
+	t.Helper()
+	election := newOptions().election
+	lock, err := resourcelock.New(election.ResourceLock, election.ResourceNamespace, election.ResourceName,
+		kube.CoreV1(), kube.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: "me"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = lead(ctx, lock, election, leaderelection.NewLeaderHealthzAdaptor(0), func(ctx, syncs context.Context) error {
+		log.note("work begins")
+		defer log.note("work ends")
+		return work(ctx, syncs)
+	})
+	log.note("lead returns: %v; the lease is held by %q", err, holder(t, kube))
+}
+
+func holder(t *testing.T, kube kubernetes.Interface) string {
+	t.Helper()
+	lease, err := kube.CoordinationV1().Leases("pod2-system").Get(context.Background(), "pod2-controller", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ptr.Deref(lease.Spec.HolderIdentity, "")
+}
+
+// The lease is kept, renewed, while the syncs under way finish, and is free at
+// once afterwards.
+func TestLeaseIsReleasedAfterTheLastSync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewSimpleClientset()
+		log := newJournal()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		campaign(ctx, t, kube, log, func(ctx, syncs context.Context) error {
+			<-ctx.Done()
+			log.note("asked to stop; syncs go on: %v", syncs.Err() == nil)
+			time.Sleep(20 * time.Second)
+			lease, err := kube.CoordinationV1().Leases("pod2-system").Get(syncs, "pod2-controller", metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			log.note("held by %q, renewed in the last 3s: %v", *lease.Spec.HolderIdentity, time.Since(lease.Spec.RenewTime.Time) < 3*time.Second)
+			return nil
+		})
+		log.expect(t,
+			"0s work begins",
+			"1m0s asked to stop; syncs go on: true",
+			`1m20s held by "me", renewed in the last 3s: true`,
+			"1m20s work ends",
+			`1m20s lead returns: <nil>; the lease is held by ""`)
+	})
+}
+
+func TestLostLeaseEndsTheSyncsAndFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewSimpleClientset()
+		var refuse atomic.Bool
+		kube.PrependReactor("*", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			if refuse.Load() && action.GetVerb() == "update" {
+				return true, nil, errors.New("connection refused")
+			}
+			return false, nil, nil
+		})
+		log := newJournal()
+		campaign(t.Context(), t, kube, log, func(ctx, syncs context.Context) error {
+			time.Sleep(61 * time.Second) // between two renewals
+			refuse.Store(true)
+			<-syncs.Done()
+			log.note("the loop may go on: %v", ctx.Err() == nil)
+			return nil
+		})
+		// Refused first at 62 s, given up after 10 s.
+		log.expect(t,
+			"0s work begins",
+			"1m12s the loop may go on: false",
+			"1m12s work ends",
+			`1m12s lead returns: lost the lease pod2-system/pod2-controller as me: it could not be renewed for 10s; another controller may lead now; the lease is held by "me"`)
+	})
+}
+
+func TestStandbyStopsWithoutTouchingTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewSimpleClientset(&coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "pod2-system", Name: "pod2-controller"},
+			Spec: coordinationv1.LeaseSpec{
+				HolderIdentity: ptr.To("other"), LeaseDurationSeconds: ptr.To[int32](3600),
+				AcquireTime: ptr.To(metav1.NowMicro()), RenewTime: ptr.To(metav1.NowMicro()),
+			},
+		})
+		log := newJournal()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		campaign(ctx, t, kube, log, func(context.Context, context.Context) error { return nil })
+		log.expect(t, `1m0s lead returns: <nil>; the lease is held by "other"`)
+	})
+}

@@ -1,0 +1,137 @@
+// Command pod2-controller runs the Networks, AddressBlocks and Pod2s of a
+// cluster. This file wires the parts that setup.go, server.go and election.go
+// make; controller.go is the loop, pkg/reconcile the work.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/reconcile"
+)
+
+const programName = "pod2-controller"
+
+func main() {
+	code := command(os.Args[1:], os.Stdout, os.Stderr)
+	klog.Flush()
+	os.Exit(code)
+}
+
+// command returns the exit status: 0 after a graceful stop, 1 after a failure
+// (a lost lease is one), 2 for a command line that is wrong.
+func command(args []string, stdout, stderr io.Writer) int {
+	o, err := parseOptions(args)
+	switch {
+	case err != nil:
+		fmt.Fprintf(stderr, "%s: %v\nRun %s --help for the flags.\n", programName, err, programName)
+		return 2
+	case o.help:
+		fmt.Fprintf(stdout, "%s runs the Networks and Pod2s of a cluster.\n\nFlags:\n%s", programName, o.flags().FlagUsagesWrapped(100))
+		return 0
+	case o.version:
+		fmt.Fprintln(stdout, programName, version())
+		return 0
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal meets no handler and ends the process at once
+	if err := run(ctx, o); err != nil && ctx.Err() == nil {
+		klog.FromContext(ctx).Error(err, "Controller failed")
+		return 1
+	}
+	return 0
+}
+
+// run returns when ctx has ended and everything that it started has stopped,
+// or with what kept it from working.
+func run(ctx context.Context, o *options) error {
+	logger := klog.FromContext(ctx)
+	config, err := restConfig(o)
+	if err != nil {
+		return err
+	}
+	clients, err := newClients(config, o)
+	if err != nil {
+		return err
+	}
+	logger.Info("Starting", "version", version(), "apiServer", config.Host, "namespace", o.namespace)
+
+	// Ready is "the caches are full", leading or not: a standby can take over,
+	// and a rolling update ends the leader only when its successor is ready.
+	var waitsFor atomic.Pointer[string]
+	awaiting := func(what string) { waitsFor.Store(&what) }
+	awaiting("the API of " + samplecrdv1.GroupName)
+	watchdog := leaderelection.NewLeaderHealthzAdaptor(20 * time.Second)
+	live := func() error { return watchdog.Check(nil) }
+	ready := func() error {
+		if what := *waitsFor.Load(); what != "" {
+			return errors.New("waiting for " + what)
+		}
+		return nil
+	}
+	closeHealth, err := serve(ctx, "health-probe-bind-address", o.healthAddress, healthHandler(live, ready))
+	if err != nil {
+		return err
+	}
+	defer closeHealth()
+	closeMetrics, err := serve(ctx, "metrics-bind-address", o.metricsAddress, metricsHandler())
+	if err != nil {
+		return err
+	}
+	defer closeMetrics()
+
+	if err := waitForAPI(ctx, clients.Kube.Discovery()); err != nil {
+		return err
+	}
+
+	// Informers and events outlive ctx: syncs under way at the stop use them.
+	background, end := context.WithCancel(context.WithoutCancel(ctx))
+	recorder, stopEvents := newRecorder(background, clients.Kube)
+	informers, factories := newInformers(clients, o.namespace)
+	defer func() {
+		stopEvents()
+		end()
+		for _, factory := range factories {
+			factory.Shutdown()
+		}
+	}()
+	reconciler, err := reconcile.New(clients, informers, recorder, clock.RealClock{})
+	if err != nil {
+		return fmt.Errorf("set up the reconciler: %w", err)
+	}
+	controller, err := NewController(ctx, reconciler, reconciler.Watches())
+	if err != nil {
+		return fmt.Errorf("set up the controller: %w", err)
+	}
+	for _, factory := range factories {
+		factory.StartWithContext(background)
+	}
+	awaiting("the caches to fill; the log says which list is refused, if one is")
+	if !controller.WaitForSync(ctx) {
+		return nil
+	}
+	awaiting("")
+
+	work := func(ctx, syncs context.Context) error { return controller.Run(ctx, syncs, o.workers) }
+	if !o.election.LeaderElect {
+		return work(ctx, background)
+	}
+	lock, err := newLock(config, o)
+	if err != nil {
+		return err
+	}
+	return lead(ctx, lock, o.election, watchdog, work)
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	cliflag "k8s.io/component-base/cli/flag"
+	componentbase "k8s.io/component-base/config"
+	componentoptions "k8s.io/component-base/config/options"
+	"k8s.io/component-base/logs/klogflags"
+)
+
+// options is the command line; the usage texts of flags are its manual.
+type options struct {
+	kubeconfig, master, namespace string
+
+	workers  int
+	kubeQPS  float32
+	burst    int
+	election componentbase.LeaderElectionConfiguration
+
+	metricsAddress, healthAddress string
+
+	help, version bool
+}
+
+func newOptions() *options {
+	return &options{
+		workers: 16,
+		kubeQPS: -1,
+		burst:   100,
+		election: componentbase.LeaderElectionConfiguration{
+			// What kube-controller-manager has.
+			LeaseDuration:     metav1.Duration{Duration: 15 * time.Second},
+			RenewDeadline:     metav1.Duration{Duration: 10 * time.Second},
+			RetryPeriod:       metav1.Duration{Duration: 2 * time.Second},
+			ResourceLock:      resourcelock.LeasesResourceLock,
+			ResourceName:      "pod2-controller",
+			ResourceNamespace: "pod2-system",
+		},
+		metricsAddress: "127.0.0.1:8080",
+		healthAddress:  ":8081",
+	}
+}
+
+// parseOptions reads a command line without the program's name. An error is
+// the user's: it says which flag, and what it may be.
+func parseOptions(args []string) (*options, error) {
+	o := newOptions()
+	flags := o.flags()
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		o.help = true
+		return o, nil
+	case err != nil:
+		return nil, err
+	case flags.NArg() > 0:
+		return nil, fmt.Errorf("unexpected argument %q: there are only flags", flags.Arg(0))
+	case o.version:
+		return o, nil
+	}
+	return o, o.validate()
+}
+
+func (o *options) flags() *pflag.FlagSet {
+	fs := pflag.NewFlagSet(programName, pflag.ContinueOnError)
+	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
+	fs.SortFlags = false
+	fs.Usage = func() {} // main prints it
+
+	fs.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig,
+		"Path of a kubeconfig; its current context names the cluster. Without it and without --master: the cluster this process is a pod of. "+
+			"The variable KUBECONFIG is not read, so that the command line says which cluster is written to.")
+	fs.StringVar(&o.master, "master", o.master,
+		"URL of the API server; overrides the one in the kubeconfig.")
+	fs.StringVar(&o.namespace, "namespace", o.namespace,
+		"The one namespace to watch and serve; empty for all. Controllers of different namespaces need a --leader-elect-resource-name each.")
+	fs.IntVar(&o.workers, "workers", o.workers,
+		"How many objects are synced at once.")
+	fs.Float32Var(&o.kubeQPS, "kube-api-qps", o.kubeQPS,
+		"Requests per second the controller allows itself; -1 for no limit: the API server's priority and fairness governs.")
+	fs.IntVar(&o.burst, "kube-api-burst", o.burst,
+		"Requests at once above --kube-api-qps; means nothing without it.")
+
+	componentoptions.BindLeaderElectionFlags(&o.election, fs)
+	fs.Lookup("leader-elect").Usage = "Do nothing but watch while another controller holds the lease, and take over when it is gone. " +
+		"Off by default: two controllers at once waste requests but do no harm, safety never rests on the lease. Needed for more than one replica; the install manifests set it."
+
+	fs.StringVar(&o.metricsAddress, "metrics-bind-address", o.metricsAddress,
+		"host:port of /metrics, over plain HTTP; 0 for none.")
+	fs.StringVar(&o.healthAddress, "health-probe-bind-address", o.healthAddress,
+		"host:port of /healthz and /readyz; 0 for none.")
+
+	var klogFlags flag.FlagSet
+	klogflags.Init(&klogFlags)
+	fs.AddGoFlagSet(&klogFlags)
+	fs.BoolVar(&o.version, "version", o.version, "Print the version and exit.")
+	return fs
+}
+
+func (o *options) validate() error {
+	var errs []error
+	bad := func(flag string, value any, want string) {
+		errs = append(errs, fmt.Errorf("--%s=%v: %s", flag, value, want))
+	}
+	if o.namespace != "" && len(validation.IsDNS1123Label(o.namespace)) > 0 {
+		bad("namespace", o.namespace, "must be the name of a namespace, or empty for all")
+	}
+	if o.workers < 1 {
+		bad("workers", o.workers, "must be at least 1")
+	}
+	if o.kubeQPS == 0 {
+		bad("kube-api-qps", o.kubeQPS, "must be positive, or -1 for no limit")
+	}
+	if o.kubeQPS > 0 && o.burst < 1 {
+		bad("kube-api-burst", o.burst, "must be at least 1 when --kube-api-qps sets a limit")
+	}
+	if o.election.LeaderElect {
+		e := o.election
+		lease, renew, retry := e.LeaseDuration.Duration, e.RenewDeadline.Duration, e.RetryPeriod.Duration
+		if lease < time.Second || lease <= renew {
+			bad("leader-elect-lease-duration", lease, fmt.Sprintf("must be at least 1s and more than --leader-elect-renew-deadline (%s)", renew))
+		}
+		// The elector waits up to that factor times the period between tries.
+		if least := time.Duration(leaderelection.JitterFactor * float64(retry)); renew <= least {
+			bad("leader-elect-renew-deadline", renew, fmt.Sprintf("must be more than %g times --leader-elect-retry-period (%s)", leaderelection.JitterFactor, retry))
+		}
+		if retry <= 0 {
+			bad("leader-elect-retry-period", retry, "must be positive")
+		}
+		if e.ResourceLock != resourcelock.LeasesResourceLock {
+			bad("leader-elect-resource-lock", e.ResourceLock, "must be leases")
+		}
+		if e.ResourceName == "" || e.ResourceNamespace == "" {
+			bad("leader-elect-resource-name", e.ResourceName, "must name a lease, and --leader-elect-resource-namespace its namespace")
+		}
+	}
+	for _, f := range []struct{ flag, address string }{
+		{"metrics-bind-address", o.metricsAddress}, {"health-probe-bind-address", o.healthAddress},
+	} {
+		if _, _, err := net.SplitHostPort(f.address); err != nil && f.address != nowhere {
+			bad(f.flag, f.address, "must be host:port, :port, or 0 for none")
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,186 @@
+//go:build integration
+
+package integration
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const networkManifest = `
+apiVersion: samplecrd.k8s.io/v1
+kind: Network
+metadata: {name: %s}
+spec: %s
+`
+
+const pod2Manifest = `
+apiVersion: samplecrd.k8s.io/v1
+kind: Pod2
+metadata: {name: %s}
+spec: {template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: registry.k8s.io/pause:3.10}]}}%s}
+`
+
+// What the API server refuses, and in which words.
+func TestRefusedAtCreation(t *testing.T) {
+	ns := newNamespace(t)
+	network := func(spec string) string { return fmt.Sprintf(networkManifest, "net", spec) }
+	pod2 := func(spec string) string { return fmt.Sprintf(pod2Manifest, "p", ", "+spec) }
+	long := strings.Repeat("a", 58)
+	for _, c := range []struct{ name, manifest, want string }{
+		{"no CIDR", network(`{cidr: 10.0.0.0}`), "not a CIDR such as 10.1.0.0/16"},
+		{"host bits", network(`{cidr: 10.0.0.1/24}`), "not canonical"},
+		{"long IPv6 form", network(`{cidr: "2001:0db8::/64"}`), "not canonical"},
+		{"one IPv6 address", network(`{cidr: "2001:db8::1/128"}`), "prefix length of at most 127"},
+		{"loopback", network(`{cidr: 127.0.0.0/16}`), "overlaps loopback"},
+		{"contains loopback", network(`{cidr: 0.0.0.0/0}`), "overlaps loopback"},
+		{"IPv6 loopback", network(`{cidr: "::/64"}`), "overlaps loopback"},
+		{"link-local", network(`{cidr: 169.254.7.0/24}`), "overlaps loopback (127.0.0.0/8, ::1), link-local"},
+		{"IPv6 link-local", network(`{cidr: "fe80::/64"}`), "link-local"},
+		{"multicast", network(`{cidr: 239.0.0.0/8}`), "multicast"},
+		{"gateway outside", network(`{cidr: 10.0.0.0/24, gateway: 10.0.1.1}`), "gateway lies outside cidr"},
+		{"gateway of another family", network(`{cidr: 10.0.0.0/24, gateway: "2001:db8::1"}`), "gateway lies outside cidr"},
+		{"no gateway address", network(`{cidr: 10.0.0.0/24, gateway: router}`), "not an IP address in canonical form"},
+		{"no exclusion", network(`{cidr: 10.0.0.0/24, exclude: ["10.0.0.7-"]}`), "not a CIDR without host bits"},
+		{"exclusion of two families", network(`{cidr: 10.0.0.0/24, exclude: ["10.0.0.7-2001:db8::1"]}`), "not a CIDR without host bits"},
+		{"exclusion with host bits", network(`{cidr: 10.0.0.0/24, exclude: ["10.0.0.7/28"]}`), "not a CIDR without host bits"},
+		{"negative rest", network(`{cidr: 10.0.0.0/24, reuseDelaySeconds: -1}`), "should be greater than or equal to 0"},
+		{"name with a dot", fmt.Sprintf(networkManifest, "a.b", `{cidr: 10.0.0.0/24}`), "the name of a Network is a DNS label"},
+		{"replicas below", pod2(`replicas: -1`), "should be greater than or equal to 0"},
+		{"replicas above", pod2(`replicas: 100001`), "should be less than or equal to 100000"},
+		{"a Network twice", pod2(`networks: [{name: blue}, {name: blue}]`), "Duplicate value"},
+		{"no address", pod2(`networks: [{name: blue, addresses: [ten]}]`), "not an IP address"},
+		{"an address twice", pod2(`networks: [{name: blue, addresses: [10.0.0.2, 10.0.0.2]}]`), "Duplicate value"},
+		{"unknown strategy", pod2(`updateStrategy: {type: Swift}`), `supported values: "RollingUpdate", "Recreate"`},
+		{"bounds of another strategy", pod2(`updateStrategy: {type: Recreate, rollingUpdate: {maxUnavailable: 1}}`), "rollingUpdate goes with type RollingUpdate only"},
+		{"percentage too high", pod2(`updateStrategy: {rollingUpdate: {maxUnavailable: "101%"}}`), "a percentage from 0% to 100%"},
+		{"negative number", pod2(`updateStrategy: {rollingUpdate: {maxUnavailable: -1}}`), "a number from 0 to 100000"},
+		{"name too long", fmt.Sprintf(pod2Manifest, long, ""), "at most 57 characters"},
+		{"name with a dot", fmt.Sprintf(pod2Manifest, "a.b", ""), "the name of a Pod2 is a DNS label"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if got := refused(t, ns, c.manifest, "create", "-f", "-"); !strings.Contains(got, c.want) {
+				t.Errorf("refused with\n%s\nwant %q in it", got, c.want)
+			}
+		})
+	}
+}
+
+// Changes that are refused, of the object that before makes.
+func TestRefusedChanges(t *testing.T) {
+	ns := newNamespace(t)
+	for _, c := range []struct{ name, before, patch, want string }{
+		{"shrinking", `{cidr: 10.0.0.0/16}`, `{"spec":{"cidr":"10.0.0.0/24"}}`, "may only grow"},
+		{"moving", `{cidr: 10.0.0.0/24}`, `{"spec":{"cidr":"10.1.0.0/16"}}`, "may only grow"},
+		{"other family", `{cidr: 10.0.0.0/24}`, `{"spec":{"cidr":"2001:db8::/64"}}`, "may only grow"},
+		{"gateway moves", `{cidr: 10.0.0.0/24, gateway: 10.0.0.9}`, `{"spec":{"gateway":"10.0.0.1"}}`, "never moves"},
+		{"gateway removed", `{cidr: 10.0.0.0/24, gateway: 10.0.0.9}`, `{"spec":{"gateway":null}}`, "never moves"},
+		{"gateway added", `{cidr: 10.0.0.0/24}`, `{"spec":{"gateway":"10.0.0.9"}}`, "never moves"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			name := strings.ReplaceAll(c.name, " ", "-")
+			create(t, ns, fmt.Sprintf(networkManifest, name, c.before))
+			got := refused(t, ns, "", "patch", "network", name, "--type=merge", "-p", c.patch)
+			if !strings.Contains(got, c.want) {
+				t.Errorf("refused with\n%s\nwant %q in it", got, c.want)
+			}
+		})
+	}
+}
+
+// `kubectl scale` must work whatever else the spec says: no rule ties a field to
+// replicas.
+func TestScaleIsNeverRefused(t *testing.T) {
+	ns := newNamespace(t)
+	create(t, ns, fmt.Sprintf(pod2Manifest, "web",
+		`, replicas: 3, networks: [{name: blue, addresses: [10.0.0.2, 10.0.0.3, 10.0.0.4]}], updateStrategy: {rollingUpdate: {maxUnavailable: 3}}`))
+	run(t, ns, "scale", "pod2", "web", "--replicas=0")
+	run(t, ns, "scale", "p2/web", "--replicas=100000")
+	if got := run(t, ns, "get", "pod2", "web", "-o", "jsonpath={.spec.replicas}"); got != "100000" {
+		t.Errorf("replicas are %s", got)
+	}
+}
+
+func TestDefaultsAreInTheSchema(t *testing.T) {
+	ns := newNamespace(t)
+	create(t, ns, fmt.Sprintf(networkManifest, "net", `{cidr: 10.0.0.0/24}`))
+	create(t, ns, fmt.Sprintf(pod2Manifest, "p", ""))
+	got := run(t, ns, "get", "network", "net", "-o", "jsonpath={.spec.reuseDelaySeconds}") + " " +
+		run(t, ns, "get", "pod2", "p", "-o", "jsonpath={.spec.replicas} {.spec.updateStrategy.type}")
+	if want := "60 1 RollingUpdate"; got != want {
+		t.Errorf("defaults are %q, want %q", got, want)
+	}
+}
+
+// What the tables and the help show a person first.
+func TestKubectlShows(t *testing.T) {
+	for _, c := range []struct {
+		args, want string
+	}{
+		{"get networks -A", "NAMESPACE NAME CIDR GATEWAY BOUND AVAILABLE READY AGE"},
+		{"get net -A", "NAMESPACE NAME CIDR GATEWAY BOUND AVAILABLE READY AGE"},
+		{"get p2 -A", "NAMESPACE NAME DESIRED READY UPDATED AVAILABLE NETWORKS AGE"},
+		{"get ab -A", "NAMESPACE NAME NETWORK CIDR SEALED AGE"},
+		{"get all -A", "NAMESPACE NAME DESIRED READY UPDATED AVAILABLE NETWORKS AGE"},
+		{"explain pod2.spec.networks.addresses", "Wanted addresses: the first for the first replica, and so on;"},
+		{"explain network.spec.cidr", "The addresses of the Network, IPv4 or IPv6, in canonical form:"},
+		{"explain pod2.spec.template", "The pod of each replica."},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			ns := newNamespace(t)
+			create(t, ns, fmt.Sprintf(networkManifest, "net", `{cidr: 10.0.0.0/24}`)+"---"+fmt.Sprintf(pod2Manifest, "p", "")+blockManifest)
+			got := strings.Join(strings.Fields(run(t, ns, strings.Fields(c.args)...)), " ")
+			if !strings.Contains(got, c.want) {
+				t.Errorf("kubectl %s prints\n%s\nwant %q in it", c.args, got, c.want)
+			}
+		})
+	}
+}
+
+const blockManifest = `---
+apiVersion: samplecrd.k8s.io/v1
+kind: AddressBlock
+metadata: {name: ledger-10.9.0.0}
+spec: {network: ledger, networkUID: u, cidr: 10.9.0.0/24}
+`
+
+// Client-side apply keeps the whole object in an annotation of at most 256 KiB.
+func TestCRDsFitClientSideApply(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, "crd", "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no CRDs: %v", err)
+	}
+	for _, file := range files {
+		// TestMain created them by client-side apply already; this applies them anew.
+		if out, err := kubectl("apply", "-f", file); err != nil || !strings.Contains(out, "unchanged") {
+			t.Errorf("apply %s: %v\n%s", file, err, out)
+		}
+		if info, err := os.Stat(file); err != nil || info.Size() > 256<<10 {
+			t.Errorf("%s is %d bytes: %v", file, info.Size(), err)
+		}
+	}
+}
+
+func TestLedgerRules(t *testing.T) {
+	ns := newNamespace(t)
+	create(t, ns, blockManifest)
+	for _, c := range []struct{ name, patch, want string }{
+		{"moved to another Network", `{"spec":{"networkUID":"v"}}`, "never change"},
+		{"sealed with entries", `{"spec":{"sealed":true,"entries":[{"address":"10.9.0.2","pod":"p","state":"Bound","since":"2026-01-01T00:00:00Z"}]}}`, "only an empty block is sealed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := refused(t, ns, "", "patch", "ab", "ledger-10.9.0.0", "--type=merge", "-p", c.patch); !strings.Contains(got, c.want) {
+				t.Errorf("refused with\n%s\nwant %q in it", got, c.want)
+			}
+		})
+	}
+	run(t, ns, "patch", "ab", "ledger-10.9.0.0", "--type=merge", "-p", `{"spec":{"sealed":true}}`)
+	if got := refused(t, ns, "", "patch", "ab", "ledger-10.9.0.0", "--type=merge", "-p", `{"spec":{"sealed":false}}`); !strings.Contains(got, "stays sealed") {
+		t.Errorf("unsealing is refused with\n%s", got)
+	}
+}

@@ -1,0 +1,251 @@
+//go:build integration
+
+package integration
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod2/pod2/pkg/attachment"
+)
+
+func stringsReader(s string) io.Reader { return strings.NewReader(s) }
+
+// patience bounds every wait; what takes longer is a failure.
+const patience = 90 * time.Second
+
+// newNamespace makes one that goes away after the test, with all that is in it,
+// and waits until pods can be created in it.
+func newNamespace(t *testing.T) string {
+	t.Helper()
+	ns, err := kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "t-"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		err := kube.CoreV1().Namespaces().Delete(context.Background(), ns.Name, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			t.Error(err)
+		}
+	})
+	eventually(t, "the default service account of "+ns.Name, func(ctx context.Context) (string, error) {
+		_, err := kube.CoreV1().ServiceAccounts(ns.Name).Get(ctx, "default", metav1.GetOptions{})
+		return "", err
+	})
+	return ns.Name
+}
+
+// eventually polls until check returns "" and no error, and fails with the last
+// answer when patience is over.
+func eventually(t *testing.T, what string, check func(context.Context) (string, error)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	last := ""
+	for {
+		why, err := check(ctx)
+		if why == "" && err == nil {
+			return
+		}
+		if ctx.Err() == nil {
+			last = why
+			if err != nil {
+				last = err.Error()
+			}
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: not within %s; last: %s", what, patience, last)
+		case <-tick.C:
+		}
+	}
+}
+
+// controller is a running pod2-controller.
+type controller struct {
+	t       *testing.T
+	cmd     *exec.Cmd
+	log     *logBuffer
+	stopped chan struct{}
+	err     error
+}
+
+// startController runs the binary for one namespace and stops it, gracefully, at
+// the end of the test. It fails the test if the controller panicked or raced.
+func startController(t *testing.T, namespace string, flags ...string) *controller {
+	t.Helper()
+	c := &controller{t: t, log: &logBuffer{}, stopped: make(chan struct{})}
+	args := append([]string{"--kubeconfig", kubeconfig, "--namespace", namespace,
+		"--metrics-bind-address=0", "--health-probe-bind-address=0"}, flags...)
+	c.cmd = exec.Command(filepath.Join(root, "bin/pod2-controller"), args...)
+	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
+	if err := c.cmd.Start(); err != nil {
+		t.Fatalf("start the controller (`make build` makes it): %v", err)
+	}
+	go func() {
+		c.err = c.cmd.Wait()
+		close(c.stopped)
+	}()
+	t.Cleanup(func() {
+		c.stop(syscall.SIGTERM)
+		log := c.log.String()
+		for _, bad := range []string{"panic", "DATA RACE"} {
+			if strings.Contains(log, bad) {
+				t.Errorf("the controller's log has %q", bad)
+			}
+		}
+		if t.Failed() {
+			t.Logf("log of the controller of %s:\n%s", namespace, tail(log, 60))
+		}
+	})
+	return c
+}
+
+// stop sends the signal, waits for the end of the process and returns how it
+// ended. SIGKILL is kill -9.
+func (c *controller) stop(signal syscall.Signal) error {
+	select {
+	case <-c.stopped:
+		return c.err
+	default:
+	}
+	if err := c.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		c.t.Errorf("signal the controller: %v", err)
+	}
+	select {
+	case <-c.stopped:
+	case <-time.After(patience):
+		c.t.Errorf("the controller did not end within %s of %s", patience, signal)
+		_ = c.cmd.Process.Kill()
+		<-c.stopped
+	}
+	return c.err
+}
+
+// logBuffer collects a process's output while tests read it.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+func tail(text string, lines int) string {
+	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// create creates the objects of a manifest in a namespace.
+func create(t *testing.T, namespace, manifest string) {
+	t.Helper()
+	if out, err := kubectlWith(t.Context(), manifest, "create", "-n", namespace, "-f", "-"); err != nil {
+		t.Fatalf("create: %v\n%s\n%s", err, out, manifest)
+	}
+}
+
+// run runs kubectl in a namespace and returns what it prints.
+func run(t *testing.T, namespace string, args ...string) string {
+	t.Helper()
+	out, err := kubectl(append([]string{"-n", namespace}, args...)...)
+	if err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(out)
+}
+
+// refused runs kubectl with a manifest and returns the API server's refusal.
+func refused(t *testing.T, namespace, manifest string, args ...string) string {
+	t.Helper()
+	out, err := kubectlWith(t.Context(), manifest, append([]string{"-n", namespace}, args...)...)
+	if err == nil {
+		t.Fatalf("kubectl %s was not refused: %s\n%s", strings.Join(args, " "), out, manifest)
+	}
+	return out
+}
+
+// addresses are the live pods of a namespace (ungated, neither over nor gone)
+// with what each publishes: {"web-0": "blue=10.0.0.2/24 green=..."}.
+func addresses(t *testing.T, namespace string) map[string]string {
+	t.Helper()
+	pods, err := kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := map[string]string{}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if attachment.Gated(pod) || attachment.Over(pod) {
+			continue
+		}
+		published := attachment.Published(pod)
+		var parts []string
+		for _, name := range slices.Sorted(maps.Keys(published)) {
+			parts = append(parts, fmt.Sprintf("%s=%s", name, published[name].Address))
+		}
+		result[pod.Name] = strings.Join(parts, " ")
+	}
+	return result
+}
+
+// requireUnique is S1: no two live pods hold one address of one Network.
+func requireUnique(t *testing.T, namespace string) {
+	t.Helper()
+	holder := map[string]string{}
+	for pod, held := range addresses(t, namespace) {
+		for _, address := range strings.Fields(held) {
+			if other, taken := holder[address]; taken {
+				t.Errorf("%s is held by %s and %s", address, other, pod)
+			}
+			holder[address] = pod
+		}
+	}
+}
+
+// waitReady waits for the Ready condition of objects, as a user would.
+func waitReady(t *testing.T, namespace string, objects ...string) {
+	t.Helper()
+	for _, object := range objects {
+		out, err := kubectl("-n", namespace, "wait", "--for=condition=Ready", "--timeout="+patience.String(), object)
+		if err != nil {
+			t.Fatalf("%s does not become Ready: %s\n%s", object, out, run(t, namespace, "get", object, "-o", "yaml"))
+		}
+	}
+}
+
+// render has one line a key, in order.
+func render(m map[string]string) string {
+	var lines []string
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		lines = append(lines, strings.TrimSpace(key+": "+m[key]))
+	}
+	return strings.Join(lines, "\n")
+}

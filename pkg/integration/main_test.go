@@ -1,0 +1,118 @@
+//go:build integration
+
+// Package integration tests the controller's binary against a real control
+// plane: kube-apiserver, etcd, controller-manager and scheduler, with KWOK in the
+// place of nodes. `make test` builds all of it and runs these tests.
+//
+// Each test has a namespace and a controller of its own, so that tests run side
+// by side and may kill their controller.
+package integration
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/pod2/pod2/pkg/client/clientset/versioned"
+)
+
+// The cluster that all tests share, and how to reach it as an administrator.
+var (
+	root       = "../.."
+	kubeconfig string
+	auditLog   string
+	config     *rest.Config
+	kube       kubernetes.Interface
+	sample     versioned.Interface
+	dyn        dynamic.Interface
+)
+
+func TestMain(m *testing.M) {
+	code, err := withCluster(m.Run)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "integration:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// withCluster runs the tests on a cluster of their own, which it leaves neither
+// running nor on disk.
+func withCluster(tests func() int) (code int, err error) {
+	if root, err = filepath.Abs(root); err != nil {
+		return 1, err
+	}
+	dir, err := os.MkdirTemp("", "pod2-integration-")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(dir)
+	cluster := filepath.Join(dir, "cluster")
+	kubeconfig, auditLog = filepath.Join(cluster, "kubeconfig"), filepath.Join(dir, "audit.log")
+	defer func() {
+		if out, downErr := script("down", cluster).CombinedOutput(); downErr != nil && err == nil {
+			err = fmt.Errorf("stop the cluster: %w\n%s", downErr, out)
+		}
+	}()
+	if out, err := script("up", cluster).CombinedOutput(); err != nil {
+		return 1, fmt.Errorf("start a cluster (`make cluster-tools build` makes what it needs): %w\n%s", err, out)
+	}
+	if err := connect(); err != nil {
+		return 1, err
+	}
+	if out, err := kubectl("apply", "-f", filepath.Join(root, "crd")); err != nil {
+		return 1, fmt.Errorf("apply the CRDs: %w\n%s", err, out)
+	}
+	if out, err := kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", filepath.Join(root, "crd")); err != nil {
+		return 1, fmt.Errorf("wait for the CRDs: %w\n%s", err, out)
+	}
+	return tests(), nil
+}
+
+func script(args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(root, "hack/localcluster.sh"), args...)
+	// 20 nodes take 2,200 pods. The components' own client-side limits would
+	// slow down what is not under test.
+	cmd.Env = append(os.Environ(), "NODES=20", "QPS_UNLIMITED=1", "AUDIT_LOG="+auditLog)
+	return cmd
+}
+
+func connect() (err error) {
+	if config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
+		return fmt.Errorf("read the kubeconfig of the cluster: %w", err)
+	}
+	config.QPS = -1
+	if kube, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	if sample, err = versioned.NewForConfig(config); err != nil {
+		return err
+	}
+	dyn, err = dynamic.NewForConfig(config)
+	return err
+}
+
+// kubectl runs the cluster's own kubectl and returns what it prints.
+func kubectl(args ...string) (string, error) {
+	return kubectlWith(context.Background(), "", args...)
+}
+
+// kubectlWith passes stdin, a manifest mostly.
+func kubectlWith(ctx context.Context, stdin string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(root, "bin/kubectl"), append([]string{"--kubeconfig", kubeconfig}, args...)...)
+	cmd.Env = append(os.Environ(), "KUBECACHEDIR="+filepath.Join(filepath.Dir(kubeconfig), "kubecache"))
+	if stdin != "" {
+		cmd.Stdin = stringsReader(stdin)
+	}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+

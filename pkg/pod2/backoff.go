@@ -1,0 +1,135 @@
+package pod2
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// Replacements of a replica whose pods end wait 0 s, 10 s, 20 s, 40 s, 80 s,
+// 160 s and then 5 min each; a pod that stays ready for 10 min clears the record.
+// These are the kubelet's figures for containers, but for the first, which is
+// free: most pods that end do so once.
+const (
+	firstDelay   = 10 * time.Second
+	longestDelay = 5 * time.Minute
+	forgiveAfter = 10 * time.Minute
+
+	// maxFailures bounds the annotation, at some 170 bytes a record, well below
+	// the 256 KiB that all annotations of an object share.
+	maxFailures = 1000
+)
+
+// failure is the record of a replica, in the annotation v1.BackoffAnnotation:
+//
+//	{"web-1":{"uid":"<of the last pod that ended>","failures":2,"since":"2026-01-02T15:04:05Z"}}
+type failure struct {
+	UID      types.UID   `json:"uid"`
+	Failures int32       `json:"failures"`
+	Since    metav1.Time `json:"since"`
+}
+
+// due is when the pod that ended makes way.
+func (f failure) due() time.Time { return f.Since.Add(delay(f.Failures)) }
+
+func delay(failures int32) time.Duration {
+	if failures <= 1 {
+		return 0
+	}
+	// Five doublings exceed the longest delay, and more could overflow.
+	return min(firstDelay<<min(failures-2, 5), longestDelay)
+}
+
+// forgiven is when the record no longer counts, should the pod stay ready.
+func (f failure) forgiven(pod *corev1.Pod) time.Time {
+	since := f.Since.Time
+	if pod.CreationTimestamp.After(since) {
+		since = pod.CreationTimestamp.Time
+	}
+	return since.Add(forgiveAfter)
+}
+
+// recorded reads the annotation. What cannot be read counts as no record at all:
+// the worst that follows is one replacement without delay.
+func recorded(p *v1.Pod2) map[string]failure {
+	var failures map[string]failure
+	if err := json.Unmarshal([]byte(p.Annotations[v1.BackoffAnnotation]), &failures); err != nil {
+		return nil
+	}
+	return failures
+}
+
+// failures are the records as they shall be, by index of the replica.
+func (v *view) failures() map[int]failure {
+	now := metav1.NewTime(v.now.UTC().Truncate(time.Second))
+	failures := map[int]failure{}
+	for name, f := range recorded(v.pod2) {
+		i, ok := v.index(name)
+		if !ok || v.replicas[i].forgives(f, v.now) {
+			continue
+		}
+		if f.Since.After(v.now) { // the clock was set back; nobody is to wait for years
+			f.Since = now
+		}
+		failures[i] = f
+	}
+	if len(failures) > maxFailures {
+		for _, i := range slices.Sorted(maps.Keys(failures))[maxFailures:] {
+			delete(failures, i)
+		}
+	}
+	for i, r := range v.replicas {
+		if !r.ended() {
+			continue
+		}
+		f, known := failures[i]
+		if known && f.UID == r.pod.UID || !known && len(failures) >= maxFailures {
+			continue
+		}
+		failures[i] = failure{UID: r.pod.UID, Failures: min(f.Failures, math.MaxInt32-1) + 1, Since: now}
+	}
+	return failures
+}
+
+// forgives says that the record is over and done with: the pod is of another
+// template than the one that failed, or it has proved itself.
+func (r replica) forgives(f failure, now time.Time) bool {
+	switch {
+	case r.pod == nil || !r.own:
+		return false
+	case r.outdated != "":
+		return true
+	}
+	return r.live() && r.ready && !now.Before(f.forgiven(r.pod))
+}
+
+// backoff is the write that makes the annotation say this; nil if it does.
+func (v *view) backoff(failures map[int]failure) *Backoff {
+	value := v.formatFailures(failures)
+	if value == v.pod2.Annotations[v1.BackoffAnnotation] {
+		return nil
+	}
+	return &Backoff{Value: value}
+}
+
+// formatFailures has one text for one content: encoding/json sorts the keys.
+func (v *view) formatFailures(failures map[int]failure) string {
+	if len(failures) == 0 {
+		return ""
+	}
+	named := make(map[string]failure, len(failures))
+	for i, f := range failures {
+		named[v.name(i)] = f
+	}
+	// Strings, numbers and times of four-digit years always encode.
+	text, _ := json.Marshal(named)
+	return string(text)
+}

@@ -1,0 +1,102 @@
+package pod2
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+)
+
+// requests gives the value of the annotation v1.NetworksAnnotation of each
+// replica.
+type requests struct {
+	networks []v1.Pod2Network
+	// plain is the value of replicas for which no address is wanted; without
+	// networks it is whatever the template has.
+	plain string
+	// wanted is the number of replicas for which some address is.
+	wanted int
+}
+
+func newRequests(p *v1.Pod2) requests {
+	r := requests{networks: p.Spec.Networks, plain: p.Spec.Template.Annotations[v1.NetworksAnnotation]}
+	for _, n := range r.networks {
+		r.wanted = max(r.wanted, len(n.Addresses))
+	}
+	if len(r.networks) > 0 {
+		r.plain = r.format(r.wanted)
+	}
+	return r
+}
+
+func (r requests) at(index int) string {
+	if index >= r.wanted {
+		return r.plain
+	}
+	return r.format(index)
+}
+
+func (r requests) format(index int) string {
+	list := make([]attachment.Request, 0, len(r.networks))
+	for _, n := range r.networks {
+		request := attachment.Request{Network: n.Name}
+		if index < len(n.Addresses) {
+			// The schema refuses what netip does not read; the zero value means any.
+			request.Address, _ = netip.ParseAddr(string(n.Addresses[index]))
+		}
+		list = append(list, request)
+	}
+	return attachment.FormatRequests(list)
+}
+
+// build makes the pod of a replica. It shares nothing with the template.
+//
+//	labels        the Pod2's own, over them the template's, over them ours
+//	annotations   the template's and the request; an answer cannot be given by the template
+//	gates         the template's, and ours when there is a request, from wherever
+//	hostname      the name; with subdomain <serviceName> that is a DNS name (as a StatefulSet's)
+func (v *view) build(index int) *corev1.Pod {
+	name := v.name(index)
+	template := v.pod2.Spec.Template.DeepCopy()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: v.pod2.Namespace, Name: name,
+			Labels:          map[string]string{},
+			Annotations:     template.Annotations,
+			Finalizers:      template.Finalizers,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(v.pod2, v1.SchemeGroupVersion.WithKind("Pod2"))},
+		},
+		Spec: template.Spec,
+	}
+	maps.Copy(pod.Labels, v.pod2.Labels)
+	maps.Copy(pod.Labels, template.Labels)
+	maps.Copy(pod.Labels, map[string]string{
+		v1.ManagedLabel:         "true",
+		v1.Pod2Label:            v.pod2.Name,
+		v1.PodIndexLabel:        strconv.Itoa(int(v.start) + index),
+		v1.PodTemplateHashLabel: v.hash,
+	})
+
+	delete(pod.Annotations, v1.AddressesAnnotation)
+	if request := v.requests.at(index); request != "" {
+		if pod.Annotations == nil {
+			pod.Annotations = map[string]string{}
+		}
+		pod.Annotations[v1.NetworksAnnotation] = request
+		if !attachment.Gated(pod) {
+			pod.Spec.SchedulingGates = append(slices.Clip(pod.Spec.SchedulingGates), corev1.PodSchedulingGate{Name: v1.AddressesGate})
+		}
+	}
+
+	pod.Spec.Hostname = name
+	if v.pod2.Spec.ServiceName != "" {
+		pod.Spec.Subdomain = v.pod2.Spec.ServiceName
+	}
+	return pod
+}

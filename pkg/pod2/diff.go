@@ -1,0 +1,132 @@
+package pod2
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// Diff decides what is to be written for one Pod2. It cannot fail: what cannot be
+// had becomes a condition. A Pod2 that is being deleted is left to the garbage
+// collector: its pods go with it, and one created now would hold up a foreground
+// deletion.
+func Diff(s State) Plan {
+	if s.Pod2.DeletionTimestamp != nil {
+		return Plan{}
+	}
+	v := look(s)
+	failures := v.failures()
+
+	var p Plan
+	p.Backoff = v.backoff(failures)
+	p.Delete = slices.Concat(v.scaleDown(), v.update(), v.replace(failures))
+	p.Create = v.create()
+	p.Status = v.status(failures)
+	p.Events = v.events(p)
+	p.RequeueAfter = v.nextChange(failures)
+	return p
+}
+
+// scaleDown deletes our pods that have no replica's name, from the highest
+// ordinal down; ones that have no ordinal at all go first.
+func (v *view) scaleDown() []Deletion {
+	var deletions []Deletion
+	for _, r := range v.surplus {
+		if !r.terminating {
+			deletions = append(deletions, r.deletion("scaled down", EventScalingDown))
+		}
+	}
+	ordinal := func(d Deletion) int64 {
+		if n, ok := Ordinal(v.pod2.Name, d.Name); ok {
+			return int64(n)
+		}
+		return math.MaxInt64
+	}
+	slices.SortStableFunc(deletions, func(a, b Deletion) int { return cmp.Compare(ordinal(b), ordinal(a)) })
+	return deletions
+}
+
+// update deletes outdated pods from the highest ordinal down. One that is not
+// available is no loss and is never counted, so that a rollout that cannot
+// become ready never stands in the way of the one that repairs it.
+func (v *view) update() []Deletion {
+	var deletions []Deletion
+	spare := v.spare()
+	for _, r := range slices.Backward(v.replicas) {
+		if !r.stale() {
+			continue
+		}
+		if r.serves() && !v.recreate() {
+			if spare <= 0 {
+				continue
+			}
+			spare--
+		}
+		deletions = append(deletions, r.deletion(r.outdated, EventUpdating))
+	}
+	return deletions
+}
+
+// replace deletes pods that are over and whose delay has passed. The next one is
+// created when it is gone.
+func (v *view) replace(failures map[int]failure) []Deletion {
+	var deletions []Deletion
+	for i, r := range v.replicas {
+		f, recorded := failures[i]
+		if r.ended() && recorded && f.UID == r.pod.UID && !v.now.Before(f.due()) {
+			deletions = append(deletions, r.deletion("ended ("+cause(r.pod)+")", EventReplacing))
+		}
+	}
+	return deletions
+}
+
+func (r replica) deletion(reason, cause string) Deletion {
+	return Deletion{Name: r.pod.Name, UID: r.pod.UID, Reason: reason, cause: cause}
+}
+
+// create fills in replicas from the lowest ordinal up, as long as there are fewer
+// pods than replicas. What this plan deletes still counts: it takes its time.
+func (v *view) create() []Creation {
+	if v.recreate() && v.oldPod() {
+		return nil
+	}
+	var creations []Creation
+	room := len(v.replicas) - v.owned()
+	for i := range v.replicas {
+		if room <= 0 {
+			break
+		}
+		if v.replicas[i].pod == nil {
+			creations = append(creations, Creation{Pod: v.build(i), Reason: "missing"})
+			room--
+		}
+	}
+	return creations
+}
+
+// nextChange is when the first pod becomes available, the first delay has passed
+// or the first record of failures is to be dropped.
+func (v *view) nextChange(failures map[int]failure) time.Duration {
+	var next time.Duration
+	at := func(t time.Time) {
+		if left := t.Sub(v.now); left > 0 && (next == 0 || left < next) {
+			next = left
+		}
+	}
+	for i, r := range v.replicas {
+		f, recorded := failures[i]
+		switch {
+		case r.ended() && recorded && f.UID == r.pod.UID:
+			at(f.due())
+		case r.live() && r.ready:
+			if recorded {
+				at(f.forgiven(r.pod))
+			}
+			if !r.available {
+				at(r.availableAt)
+			}
+		}
+	}
+	return next
+}

@@ -1,0 +1,135 @@
+package pod2
+
+import "testing"
+
+type diffTest struct {
+	name string
+	spec string
+	pods []string
+	want string
+}
+
+func runDiff(t *testing.T, tests []diffTest, render func(State) string) {
+	t.Helper()
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got, want := render(state(t, tt.spec, tt.pods...)), block(tt.want); got != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+func TestScale(t *testing.T) {
+	runDiff(t, []diffTest{
+		{"from nothing", "replicas=3", nil, `
+			create web-0: missing
+			create web-1: missing
+			create web-2: missing`},
+		{"the pods are there already", "replicas=2", []string{"web-0", "web-1"}, ""},
+		{"ordinals start elsewhere", "replicas=2 start=7", []string{"web-8"}, `create web-7: missing`},
+		{"a new start, and no more pods than replicas", "replicas=2 start=1", []string{"web-0", "web-1"}, `
+			delete web-0 (uid u-0): scaled down`},
+		{"down, highest first", "replicas=1", []string{"web-0", "web-10", "web-2", "web-9 notready"}, `
+			delete web-10 (uid u-10): scaled down
+			delete web-9 (uid u-9): scaled down
+			delete web-2 (uid u-2): scaled down`},
+		{"down to none", "replicas=0", []string{"web-0"}, `delete web-0 (uid u-0): scaled down`},
+		{"our pod without an ordinal", "replicas=1", []string{"web-0", "web-01", "web-x"}, `
+			delete web-01 (uid u-01): scaled down
+			delete web-x (uid u-x): scaled down`},
+		{"down, over or outdated makes no difference", "replicas=0", []string{"web-0 failed", "web-1 old"}, `
+			delete web-1 (uid u-1): scaled down
+			delete web-0 (uid u-0): scaled down`},
+		{"deleted already", "replicas=0", []string{"web-0 terminating"}, ""},
+		{"a terminating pod holds its ordinal", "replicas=2", []string{"web-0 terminating", "web-1"}, ""},
+		{"a terminating pod counts, whatever its name", "replicas=2", []string{"web-0", "web-5 terminating"}, ""},
+		{"lowest ordinals first when not all may be created", "replicas=3", []string{"web-7 terminating"}, `
+			create web-0: missing
+			create web-1: missing`},
+		{"being deleted itself", "replicas=3 going", []string{"web-0 old", "web-1 failed", "web-7"}, ""},
+		{"with Networks", "replicas=2 networks=green,blue=10.1.0.10", nil, `
+			create web-0 on blue=10.1.0.10, green: missing
+			create web-1 on blue, green: missing`},
+		{"a Network that does not exist stops nothing", "replicas=1 networks=blue exists=none", nil, `
+			create web-0 on blue: missing`},
+	}, actions)
+}
+
+func TestForeignPods(t *testing.T) {
+	runDiff(t, []diffTest{
+		{"a replica's name is taken", "replicas=3", []string{"web-1 of=ReplicaSet/x"}, `
+			create web-0: missing
+			create web-2: missing`},
+		{"by a bare pod that failed long ago", "replicas=1", []string{"web-0 bare failed"}, ""},
+		{"by an earlier Pod2 of this name", "replicas=2", []string{"web-0 earlier", "web-1 earlier terminating"}, ""},
+		{"with our label and another name", "replicas=1", []string{"other of=ReplicaSet/x old", "web-0", "web-7 bare old"}, ""},
+		{"outdated or not", "replicas=1", []string{"web-0 earlier old notready"}, ""},
+	}, actions)
+}
+
+func TestUpdate(t *testing.T) {
+	runDiff(t, []diffTest{
+		{"one at a time, highest first", "replicas=3", []string{"web-0 old", "web-1 old", "web-2 old"}, `
+			delete web-2 (uid u-2): template changed`},
+		{"waits for the one before", "replicas=3", []string{"web-0 old", "web-1 old", "web-2 notready"}, ""},
+		{"waits for the one that goes", "replicas=3", []string{"web-0 old", "web-1 old", "web-2 old terminating"}, ""},
+		{"goes on", "replicas=3", []string{"web-0 old", "web-1 old", "web-2"}, `
+			delete web-1 (uid u-1): template changed`},
+		{"two at a time", "replicas=4 max=2", []string{"web-0 old", "web-1 old", "web-2 old", "web-3 old"}, `
+			delete web-3 (uid u-3): template changed
+			delete web-2 (uid u-2): template changed`},
+		{"a percentage is rounded down", "replicas=3 max=67%", []string{"web-0 old", "web-1 old", "web-2 old"}, `
+			delete web-2 (uid u-2): template changed
+			delete web-1 (uid u-1): template changed`},
+		{"nothing at a time is one", "replicas=3 max=0", []string{"web-0 old", "web-1 old", "web-2 old"}, `
+			delete web-2 (uid u-2): template changed`},
+		{"nothing in percent is one", "replicas=3 max=33%", []string{"web-0 old", "web-1 old", "web-2 old"}, `
+			delete web-2 (uid u-2): template changed`},
+		{"pods that serve nobody go at once and never count", "replicas=4",
+			[]string{"web-0 old", "web-1 old notready", "web-2 old failed", "web-3 old gated"}, `
+			delete web-3 (uid u-3): template changed
+			delete web-2 (uid u-2): template changed
+			delete web-1 (uid u-1): template changed`},
+		{"pods that serve stay while others do not", "replicas=3 max=1", []string{"web-0 old", "web-1 old", "web-2 old notready"}, `
+			delete web-2 (uid u-2): template changed`},
+		{"ready is not yet available", "replicas=2 minReady=10", []string{"web-0 old", "web-1 ready=4s"}, `
+			again in 6s`},
+		{"pods to be scaled down serve nobody", "replicas=2", []string{"web-0 old", "web-1 notready", "web-2"}, `
+			delete web-2 (uid u-2): scaled down`},
+		{"another request", "replicas=1 networks=blue,green", []string{"web-0 request=blue"}, `
+			delete web-0 (uid u-0): request for addresses changed from "blue" to "blue, green"`},
+		{"an address changed for one replica", "replicas=2 networks=blue=10.0.0.8|10.0.0.9",
+			[]string{"web-0", "web-1 request=blue=10.0.0.7"}, `
+			delete web-1 (uid u-1): request for addresses changed from "blue=10.0.0.7" to "blue=10.0.0.9"`},
+	}, actions)
+}
+
+func TestRecreate(t *testing.T) {
+	runDiff(t, []diffTest{
+		{"all at once", "replicas=3 recreate", []string{"web-0 old", "web-1 old", "web-2"}, `
+			delete web-1 (uid u-1): template changed
+			delete web-0 (uid u-0): template changed`},
+		{"none created before the last is gone", "replicas=3 recreate", []string{"web-0 old terminating"}, ""},
+		{"the last may have any name", "replicas=3 recreate", []string{"web-7 old terminating"}, ""},
+		{"then all", "replicas=2 recreate", nil, `
+			create web-0: missing
+			create web-1: missing`},
+		{"a pod lost is replaced as ever", "replicas=2 recreate", []string{"web-1"}, `create web-0: missing`},
+	}, actions)
+}
+
+func TestEvents(t *testing.T) {
+	events := func(s State) string { return lines(s, "event") }
+	runDiff(t, []diffTest{
+		{"a new Pod2", "replicas=2000", nil, `event Normal ScalingUp: created web-0, web-1 and 1,998 others`},
+		{"three are named", "replicas=3", nil, `event Normal ScalingUp: created web-0, web-1 and web-2`},
+		{"a replica was lost", "replicas=2 observed=1 current=spec", []string{"web-0"}, `event Normal Replacing: created web-1`},
+		{"down", "replicas=0 generation=2 observed=1", []string{"web-0", "web-1"}, `event Normal ScalingDown: deleted web-1 and web-0`},
+		{"of each kind one", "replicas=4 current=old", []string{"web-0 old", "web-1 old notready", "web-2 failed"}, `
+			event Normal Updating: deleted web-1
+			event Warning Replacing: deleted web-2, which ended
+			event Normal Updating: created web-3`},
+		{"nothing happens", "replicas=1", []string{"web-0"}, ""},
+	}, events)
+}

@@ -1,0 +1,227 @@
+package pod2
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+var now = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+
+const uid = types.UID("u-web")
+
+// state reads the Pod2 "web" from words such as
+//
+//	replicas=3 start=5 networks=blue,green=10.1.0.10|10.1.0.11 exists=blue exhausted=blue
+//	recreate max=25% minReady=10 service=db current=old (or spec) generation=2 observed=1 going
+//
+// and each pod from one line; '_' stands for a space in values:
+//
+//	web-0                   ours, updated, ready for an hour
+//	web-1 old notready      of another template; not ready
+//	web-2 ready=5s age=1m   ready for 5 s
+//	web-3 failed=Evicted    over; also succeeded
+//	web-4 terminating gated request=blue bound=no_address_is_free gate=other unschedulable=no_node
+//	web-5 bare              foreign; also of=ReplicaSet/x and earlier, of a Pod2 web that is gone
+func state(t testing.TB, spec string, pods ...string) State {
+	t.Helper()
+	s := State{Now: now, Pod2: &v1.Pod2{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: uid, Generation: 1},
+		Spec: v1.Pod2Spec{Replicas: ptr.To[int32](1), Template: corev1.PodTemplateSpec{
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "nginx:1"}}},
+		}},
+	}}
+	exists, exhausted := "all", ""
+	for word := range strings.FieldsSeq(spec) {
+		key, value, _ := strings.Cut(word, "=")
+		switch key {
+		case "replicas":
+			s.Pod2.Spec.Replicas = ptr.To(number(t, value))
+		case "start":
+			s.Pod2.Spec.Ordinals = &v1.Pod2Ordinals{Start: number(t, value)}
+		case "networks":
+			for n := range strings.SplitSeq(value, ",") {
+				name, list, _ := strings.Cut(n, "=")
+				network := v1.Pod2Network{Name: name}
+				for a := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == '|' }) {
+					network.Addresses = append(network.Addresses, v1.Address(a))
+				}
+				s.Pod2.Spec.Networks = append(s.Pod2.Spec.Networks, network)
+			}
+		case "exists":
+			exists = value
+		case "exhausted":
+			exhausted = value
+		case "recreate":
+			s.Pod2.Spec.UpdateStrategy.Type = v1.Recreate
+		case "max":
+			s.Pod2.Spec.UpdateStrategy.RollingUpdate = &v1.Pod2RollingUpdate{MaxUnavailable: ptr.To(intstr.Parse(value))}
+		case "minReady":
+			s.Pod2.Spec.MinReadySeconds = number(t, value)
+		case "service":
+			s.Pod2.Spec.ServiceName = value
+		case "current":
+			s.Pod2.Status.CurrentRevision = value
+		case "generation":
+			s.Pod2.Generation = int64(number(t, value))
+		case "observed":
+			s.Pod2.Status.ObservedGeneration = int64(number(t, value))
+		case "backoff":
+			s.Pod2.Annotations = map[string]string{v1.BackoffAnnotation: value}
+		case "going":
+			s.Pod2.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+		default:
+			t.Fatalf("no such word: %s", word)
+		}
+	}
+	for _, n := range s.Pod2.Spec.Networks {
+		if exists == "all" || strings.Contains(exists, n.Name) {
+			network := &v1.Network{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
+			if n.Name == exhausted {
+				network.Status.Conditions = []metav1.Condition{{Type: v1.ConditionExhausted, Status: metav1.ConditionTrue, Message: "no address is free for: web-0"}}
+			}
+			s.Networks = append(s.Networks, network)
+		}
+	}
+	for _, line := range pods {
+		s.Pods = append(s.Pods, pod(t, s.Pod2, line))
+	}
+	if s.Pod2.Status.CurrentRevision == "spec" {
+		s.Pod2.Status.CurrentRevision = RevisionHash(s.Pod2)
+	}
+	return s
+}
+
+func pod(t testing.TB, p *v1.Pod2, line string) *corev1.Pod {
+	t.Helper()
+	words := strings.Fields(line)
+	name := words[0]
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name, UID: types.UID("u-" + strings.TrimPrefix(name, "web-")),
+			CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
+			Labels:            map[string]string{v1.Pod2Label: "web", v1.PodTemplateHashLabel: RevisionHash(p)},
+			Annotations:       map[string]string{},
+			OwnerReferences:   []metav1.OwnerReference{*metav1.NewControllerRef(p, v1.SchemeGroupVersion.WithKind("Pod2"))},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+	if ordinal, ok := Ordinal("web", name); ok {
+		start := int32(0)
+		if p.Spec.Ordinals != nil {
+			start = p.Spec.Ordinals.Start
+		}
+		if i := int(ordinal - start); i >= 0 {
+			pod.Annotations[v1.NetworksAnnotation] = newRequests(p).at(i)
+		}
+	}
+	setCondition(pod, corev1.PodReady, corev1.ConditionTrue, "", "", now.Add(-time.Hour))
+	owner := &pod.OwnerReferences[0]
+	for _, word := range words[1:] {
+		key, value, _ := strings.Cut(word, "=")
+		value = strings.ReplaceAll(value, "_", " ")
+		switch key {
+		case "old":
+			pod.Labels[v1.PodTemplateHashLabel] = "old"
+		case "ready":
+			setCondition(pod, corev1.PodReady, corev1.ConditionTrue, "", "", now.Add(-duration(t, value)))
+		case "age":
+			pod.CreationTimestamp = metav1.NewTime(now.Add(-duration(t, value)))
+		case "notready":
+			setCondition(pod, corev1.PodReady, corev1.ConditionFalse, "ContainersNotReady", value, now)
+		case "unschedulable":
+			pod.Status = corev1.PodStatus{Phase: corev1.PodPending}
+			setCondition(pod, corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable, value, now)
+		case "failed":
+			pod.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: value}
+		case "succeeded":
+			pod.Status = corev1.PodStatus{Phase: corev1.PodSucceeded}
+		case "terminating":
+			pod.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+		case "gated", "gate":
+			gate := v1.AddressesGate
+			if key == "gate" {
+				gate = value
+			}
+			pod.Status = corev1.PodStatus{Phase: corev1.PodPending}
+			pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: gate}}
+		case "bound":
+			setCondition(pod, v1.ConditionAddressesBound, corev1.ConditionFalse, "NetworkExhausted", value, now)
+		case "request":
+			pod.Annotations[v1.NetworksAnnotation] = value
+		case "uid":
+			pod.UID = types.UID(value)
+		case "bare":
+			pod.OwnerReferences = nil
+		case "earlier":
+			owner.UID = "u-earlier"
+		case "of":
+			owner.UID, owner.APIVersion = "u-other", "apps/v1"
+			owner.Kind, owner.Name, _ = strings.Cut(value, "/")
+		default:
+			t.Fatalf("no such word: %s", word)
+		}
+	}
+	return pod
+}
+
+func setCondition(pod *corev1.Pod, kind corev1.PodConditionType, status corev1.ConditionStatus, reason, message string, since time.Time) {
+	c := corev1.PodCondition{Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(since)}
+	if old := podCondition(pod, kind); old != nil {
+		*old = c
+		return
+	}
+	pod.Status.Conditions = append(pod.Status.Conditions, c)
+}
+
+func number(t testing.TB, text string) int32 {
+	t.Helper()
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int32(n)
+}
+
+func duration(t testing.TB, text string) time.Duration {
+	t.Helper()
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// entry is one record of the annotation, since so long ago.
+func entry(name, uid string, failures int, ago time.Duration) string {
+	return fmt.Sprintf(`%q:{"uid":%q,"failures":%d,"since":%q}`, name, uid, failures, now.Add(-ago).Format(time.RFC3339))
+}
+
+// lines renders those parts of a plan that begin with one of the words, with the
+// hash of the spec written as HASH.
+func lines(s State, words ...string) string {
+	var kept strings.Builder
+	for line := range strings.Lines(Diff(s).String()) {
+		for _, w := range words {
+			if strings.HasPrefix(line, w) {
+				kept.WriteString(strings.ReplaceAll(line, RevisionHash(s.Pod2), "HASH"))
+			}
+		}
+	}
+	return strings.TrimSuffix(kept.String(), "\n")
+}
+
+// actions are all parts but status and events.
+func actions(s State) string { return lines(s, "backoff", "remove", "delete", "create", "again") }
+
+func block(text string) string { return strings.TrimSpace(strings.ReplaceAll(text, "\n\t\t\t", "\n")) }

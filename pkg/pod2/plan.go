@@ -1,0 +1,99 @@
+package pod2
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// Plan is what is to be written; the fields stand in the order in which they are
+// written, and apply stops at the first error.
+type Plan struct {
+	// Backoff, BEFORE Delete: the failure of a pod is on record before the pod,
+	// the only other evidence, goes. Precondition: UID and resourceVersion.
+	Backoff *Backoff
+	// Delete in this order. Precondition: UID.
+	Delete []Deletion
+	// Create in this order, by fixed name.
+	Create []Creation
+	// Status, AFTER everything; nil when it stands as it is. It tells what was
+	// observed: what this plan does to the counters, the next one sees.
+	Status *v1.Pod2Status
+	// Events follow the writes: one a kind of action, however many pods.
+	Events []Event
+	// RequeueAfter is when time alone changes something; zero: never.
+	RequeueAfter time.Duration
+}
+
+// Backoff is a write to the annotation v1.BackoffAnnotation of the Pod2.
+type Backoff struct {
+	// Value is the whole new value; "" removes the annotation.
+	Value string
+}
+
+// Deletion of one incarnation of a pod.
+type Deletion struct {
+	Name   string
+	UID    types.UID
+	Reason string
+	cause  string // reason of the event
+}
+
+// Creation of a replica.
+type Creation struct {
+	Pod    *corev1.Pod
+	Reason string
+}
+
+// Event is for people, on the Pod2.
+type Event struct{ Type, Reason, Message string }
+
+// Empty says that nothing is to be written; events follow writes.
+func (p Plan) Empty() bool {
+	return p.Backoff == nil && len(p.Delete) == 0 && len(p.Create) == 0 && p.Status == nil
+}
+
+// String has one action a line, in the order in which they are written.
+func (p Plan) String() string {
+	var b strings.Builder
+	switch {
+	case p.Backoff != nil && p.Backoff.Value == "":
+		b.WriteString("remove backoff\n")
+	case p.Backoff != nil:
+		fmt.Fprintf(&b, "backoff %s\n", p.Backoff.Value)
+	}
+	for _, d := range p.Delete {
+		fmt.Fprintf(&b, "delete %s (uid %s): %s\n", d.Name, d.UID, d.Reason)
+	}
+	for _, c := range p.Create {
+		on := ""
+		if request := c.Pod.Annotations[v1.NetworksAnnotation]; request != "" {
+			on = " on " + request
+		}
+		fmt.Fprintf(&b, "create %s%s: %s\n", c.Pod.Name, on, c.Reason)
+	}
+	if p.Status != nil {
+		fmt.Fprintf(&b, "status %s\n", statusText(p.Status))
+	}
+	for _, e := range p.Events {
+		fmt.Fprintf(&b, "event %s %s: %s\n", e.Type, e.Reason, e.Message)
+	}
+	if p.RequeueAfter > 0 {
+		fmt.Fprintf(&b, "again in %s\n", p.RequeueAfter)
+	}
+	return b.String()
+}
+
+func statusText(s *v1.Pod2Status) string {
+	text := fmt.Sprintf("ready %d/%d available %d updated %d current %q update %q networks %q generation %d",
+		s.ReadyReplicas, s.Replicas, s.AvailableReplicas, s.UpdatedReplicas, s.CurrentRevision, s.UpdateRevision, s.Networks, s.ObservedGeneration)
+	for _, c := range s.Conditions {
+		text += fmt.Sprintf(" %s=%s/%s(%s)", c.Type, c.Status, c.Reason, c.Message)
+	}
+	return text
+}

@@ -1,0 +1,213 @@
+package pod2
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+)
+
+// Reasons of the condition Ready; the first that applies is given.
+const (
+	ReasonNameTaken            = "NameTaken"
+	ReasonWaitingForDeletion   = "WaitingForDeletion"
+	ReasonNetworkNotFound      = "NetworkNotFound"
+	ReasonWaitingForAddresses  = "WaitingForAddresses"
+	ReasonPodsFailing          = "PodsFailing"
+	ReasonUpdating             = "Updating"
+	ReasonUnschedulable        = "Unschedulable"
+	ReasonPodsNotReady         = "PodsNotReady"
+	ReasonAllReplicasAvailable = "AllReplicasAvailable"
+)
+
+// ready is the condition. Its message names no time, and no number but counters
+// of the status: it changes only when something of note does.
+func (v *view) ready(failures map[int]failure) metav1.Condition {
+	for _, row := range []struct {
+		reason  string
+		message string
+	}{
+		{ReasonNameTaken, v.each(func(_ int, r replica) string { return r.taken(v.pod2.Name) })},
+		{ReasonWaitingForDeletion, v.each(func(_ int, r replica) string { return r.predecessor(v.pod2.Name) })},
+		{ReasonNetworkNotFound, v.networkNotFound()},
+		{ReasonWaitingForAddresses, v.waitingForAddresses()},
+		{ReasonPodsFailing, v.each(func(i int, r replica) string { return v.failing(i, r, failures) })},
+		{ReasonUpdating, v.updating()},
+		{ReasonUnschedulable, v.each(func(_ int, r replica) string { return r.unschedulable() })},
+		{ReasonPodsNotReady, v.each(v.unready)},
+	} {
+		if row.message != "" {
+			return notReady(row.reason, row.message)
+		}
+	}
+	message := "no replicas are wanted"
+	if n := len(v.replicas); n == 1 {
+		message = "the replica is available"
+	} else if n > 1 {
+		message = fmt.Sprintf("all %d replicas are available", n)
+	}
+	return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonAllReplicasAvailable, Message: message}
+}
+
+func notReady(reason, message string) metav1.Condition {
+	return metav1.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message}
+}
+
+// each joins what there is to say of replicas, of the first few only.
+func (v *view) each(say func(index int, r replica) string) string {
+	var all []string
+	for i, r := range v.replicas {
+		if text := say(i, r); text != "" {
+			if all = append(all, text); len(all) > namesShown {
+				break
+			}
+		}
+	}
+	return list(all)
+}
+
+// taken speaks of a pod of somebody else with the name of a replica.
+func (r replica) taken(pod2 string) string {
+	if r.pod == nil || r.own || r.predecessor(pod2) != "" {
+		return ""
+	}
+	owner := "has no controller"
+	if o := attachment.Owner(r.pod); o.Name != "" {
+		owner = fmt.Sprintf("belongs to %s %s", o.Kind, o.Name)
+	}
+	return fmt.Sprintf("pod %s exists already and %s: delete it to let the replica have the name", r.pod.Name, owner)
+}
+
+// predecessor speaks of a pod that the garbage collector is to remove, because
+// the Pod2 of the same name that owned it is gone.
+func (r replica) predecessor(pod2 string) string {
+	if r.pod == nil || r.own {
+		return ""
+	}
+	ref := metav1.GetControllerOfNoCopy(r.pod)
+	if ref == nil || ref.Kind != "Pod2" || ref.Name != pod2 || !strings.HasPrefix(ref.APIVersion, v1.SchemeGroupVersion.Group+"/") {
+		return ""
+	}
+	return fmt.Sprintf("%s of an earlier Pod2 %s is still there", r.pod.Name, pod2)
+}
+
+func (v *view) networkNotFound() string {
+	var all []string
+	for _, name := range v.missingNetworks() {
+		all = append(all, fmt.Sprintf("Network %s does not exist", name))
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return list(all) + ": new replicas wait, unscheduled, until it is created"
+}
+
+// waitingForAddresses names the pods whose own condition says what they wait for;
+// the others are being served, or their Network says why not.
+func (v *view) waitingForAddresses() string {
+	waiting := false
+	said := v.each(func(_ int, r replica) string {
+		if !r.live() || !attachment.Gated(r.pod) {
+			return ""
+		}
+		waiting = true
+		if c := podCondition(r.pod, v1.ConditionAddressesBound); c != nil && c.Status == corev1.ConditionFalse && c.Message != "" {
+			return r.pod.Name + ": " + cut(c.Message, maxCause)
+		}
+		return ""
+	})
+	if said != "" || !waiting {
+		return said
+	}
+	var all []string
+	for _, n := range v.networks {
+		if c := meta.FindStatusCondition(n.Status.Conditions, v1.ConditionExhausted); c != nil && c.Status == metav1.ConditionTrue {
+			all = append(all, fmt.Sprintf("Network %s: %s", n.Name, cut(c.Message, maxCause)))
+		}
+	}
+	if len(all) > 0 {
+		return list(all)
+	}
+	return "replicas wait for their addresses"
+}
+
+// failing speaks of a replica that ended of late and has not been available since.
+func (v *view) failing(index int, r replica, failures map[int]failure) string {
+	f, recorded := failures[index]
+	if r.serves() || !recorded && !r.ended() {
+		return ""
+	}
+	text := v.name(index) + " ended"
+	if recorded && f.Failures > 1 {
+		text += fmt.Sprintf(" %d times", f.Failures)
+	}
+	if r.ended() {
+		text += fmt.Sprintf(" (%s)", cause(r.pod))
+	}
+	return text
+}
+
+// updating says how far the update is, and what stands in its way.
+func (v *view) updating() string {
+	updated, missing, old := 0, 0, false
+	for _, r := range v.replicas {
+		switch {
+		case r.pod == nil:
+			missing++
+		case r.own && r.outdated != "":
+			old = true
+		case r.live():
+			updated++
+		}
+	}
+	if !old && !(v.recreate() && missing > 0 && v.oldPod()) {
+		return ""
+	}
+	text := fmt.Sprintf("%d of %d replicas are updated", updated, len(v.replicas))
+	obstacles := v.each(func(i int, r replica) string {
+		if !r.live() || r.outdated != "" {
+			return ""
+		}
+		if stuck := r.unschedulable(); stuck != "" {
+			return stuck
+		}
+		return v.unready(i, r)
+	})
+	if obstacles != "" {
+		text += "; " + obstacles
+	}
+	return text
+}
+
+func (r replica) unschedulable() string {
+	if !r.live() {
+		return ""
+	}
+	c := podCondition(r.pod, corev1.PodScheduled)
+	if c == nil || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable {
+		return ""
+	}
+	return r.pod.Name + " cannot be scheduled: " + cut(c.Message, maxCause)
+}
+
+// unready says why a replica is not available.
+func (v *view) unready(index int, r replica) string {
+	switch {
+	case r.serves():
+		return ""
+	case r.pod == nil:
+		return v.name(index) + " does not exist yet"
+	case r.terminating:
+		return r.pod.Name + " is terminating"
+	case len(r.pod.Spec.SchedulingGates) > 0:
+		return fmt.Sprintf("%s is held by the scheduling gate %s", r.pod.Name, r.pod.Spec.SchedulingGates[0].Name)
+	case r.ready:
+		return fmt.Sprintf("%s is ready, but not for %d seconds yet", r.pod.Name, v.pod2.Spec.MinReadySeconds)
+	}
+	return fmt.Sprintf("%s is not ready (%s)", r.pod.Name, cause(r.pod))
+}

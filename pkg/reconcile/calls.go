@@ -1,0 +1,68 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// stale marks the answers that mean "the world is not as your view has it": a
+// conflict, an object gone or already there, and a patch whose UID is that of
+// another incarnation, which the API server answers with 422 Invalid and the
+// cause metadata.uid. None is retried with the old decision.
+func stale(err error) error {
+	if err == nil {
+		return nil
+	}
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || otherUID(err) {
+		return fmt.Errorf("%w: %w", ErrStale, err)
+	}
+	return err
+}
+
+func otherUID(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Type == metav1.CauseTypeFieldValueInvalid && cause.Field == "metadata.uid" {
+			return true
+		}
+	}
+	return false
+}
+
+// atOnce bounds how many calls one sync has under way.
+const atOnce = 16
+
+// forEach calls do for every item, atOnce at a time, and starts no further one
+// after an error. It returns the errors of those that had started, in the order
+// of the items, so that what a user is told does not change with the weather.
+func forEach[T any](ctx context.Context, items []T, do func(context.Context, T) error) error {
+	var (
+		errs    = make([]error, len(items))
+		failed  atomic.Bool
+		running sync.WaitGroup
+		slots   = make(chan struct{}, atOnce)
+	)
+	for i, item := range items {
+		slots <- struct{}{}
+		if failed.Load() {
+			break
+		}
+		running.Go(func() {
+			defer func() { <-slots }()
+			if errs[i] = do(ctx, item); errs[i] != nil {
+				failed.Store(true)
+			}
+		})
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}

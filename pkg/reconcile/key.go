@@ -1,0 +1,38 @@
+package reconcile
+
+import (
+	"errors"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+)
+
+// Key names what one sync is about: an object that exists, or one that is
+// asked for and does not.
+type Key struct{ Kind, Namespace, Name string }
+
+// String is "Network default/blue".
+func (k Key) String() string { return k.Kind + " " + k.Namespace + "/" + k.Name }
+
+// Kinds of keys.
+const (
+	KindNetwork = "Network"
+	KindPod     = "Pod"
+	KindPod2    = "Pod2"
+)
+
+// Result says when a sync that went well wants to run again; zero: not before
+// the next event.
+type Result struct{ RequeueAfter time.Duration }
+
+// Watch maps every event of an informer to the keys it may concern. Keys is
+// called with the old and the new object of an update, and with the last known
+// object of a deletion.
+type Watch struct {
+	Informer cache.SharedIndexInformer
+	Keys     func(obj any) []Key
+}
+
+// ErrStale is wrapped by errors that say: the view was old, nothing was done on
+// it, look again. It is as normal as a conflict.
+var ErrStale = errors.New("the view is older than the world")

@@ -1,0 +1,199 @@
+package reconcile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/network"
+)
+
+// observeNetwork reads the view of one Network, the ledger before the pods. A
+// Network, an owner or a pod that does not exist is absent (nil, no key, no
+// element), never an error.
+//
+// The delay is when to look again at what no event tells; zero: never.
+func (r *Reconciler) observeNetwork(key Key) (state network.State, again time.Duration, err error) {
+	state = network.State{
+		Now: r.clock.Now(), Namespace: key.Namespace, Name: key.Name,
+		Blocks: r.blocksOf(key.Namespace, key.Name),
+		Owners: map[v1.AddressOwner]network.Replicas{},
+	}
+	if state.Network, err = r.getNetwork(key.Namespace, key.Name); err != nil {
+		return state, 0, err
+	}
+	if state.Pods, again, err = r.podsOfNetwork(key, state.Blocks); err != nil {
+		return state, 0, err
+	}
+	if state.Neighbours, err = r.neighbours(key, state.Pods); err != nil {
+		return state, 0, err
+	}
+	if err := r.addOwners(state.Owners, key.Namespace, state.Blocks); err != nil {
+		return state, 0, err
+	}
+	for _, n := range state.Neighbours {
+		if err := r.addOwners(state.Owners, key.Namespace, n.Blocks); err != nil {
+			return state, 0, err
+		}
+	}
+	return state, again, r.addOwnersOfPods(state.Owners, key.Namespace, state.Pods)
+}
+
+func (r *Reconciler) blocksOf(namespace, name string) []*v1.AddressBlock {
+	blocks := indexed[*v1.AddressBlock](r.blockIndex, byNetwork, path(namespace, name))
+	slices.SortFunc(blocks, func(a, b *v1.AddressBlock) int { return strings.Compare(a.Name, b.Name) })
+	return blocks
+}
+
+func (r *Reconciler) getNetwork(namespace, name string) (*v1.Network, error) {
+	n, err := r.networks.Networks(namespace).Get(name)
+	return absent(n, err)
+}
+
+// absent turns "not found" into nil; listers know no other error, and this keeps
+// it so if they learn one.
+func absent[T any](obj *T, err error) (*T, error) {
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read a cache: %w", err)
+	}
+	return obj, nil
+}
+
+// podsOfNetwork are the pods that ask for the Network or publish an address of
+// it, and those its ledger names.
+func (r *Reconciler) podsOfNetwork(key Key, blocks []*v1.AddressBlock) ([]*corev1.Pod, time.Duration, error) {
+	pods := indexed[*corev1.Pod](r.podIndex, byNetwork, path(key.Namespace, key.Name))
+	seen := make(map[string]bool, len(pods))
+	for _, pod := range pods {
+		seen[pod.Name] = true
+	}
+	named := map[string]bool{}
+	for _, block := range blocks {
+		for _, e := range block.Spec.Entries {
+			named[e.Pod] = true
+			if seen[e.Pod] {
+				continue
+			}
+			seen[e.Pod] = true
+			pod, err := absent(r.pods.Pods(key.Namespace).Get(e.Pod))
+			if err != nil {
+				return nil, 0, err
+			}
+			if pod != nil {
+				pods = append(pods, pod)
+			}
+		}
+	}
+	pods, again := r.found.addTo(pods, key.Namespace, func(pod *corev1.Pod) bool { return named[pod.Name] })
+	return pods, again, nil
+}
+
+// neighbours are the other Networks that waiting pods ask for.
+func (r *Reconciler) neighbours(key Key, pods []*corev1.Pod) ([]network.Neighbour, error) {
+	var names []string
+	for _, pod := range pods {
+		requests, waits := network.Wants(pod)
+		if !waits || !slices.ContainsFunc(requests, func(q attachment.Request) bool { return q.Network == key.Name }) {
+			continue
+		}
+		for _, q := range requests {
+			if q.Network != key.Name {
+				names = append(names, q.Network)
+			}
+		}
+	}
+	slices.Sort(names)
+	var neighbours []network.Neighbour
+	for _, name := range slices.Compact(names) {
+		n, err := r.getNetwork(key.Namespace, name)
+		if err != nil {
+			return nil, err
+		}
+		neighbours = append(neighbours, network.Neighbour{Name: name, Network: n, Blocks: r.blocksOf(key.Namespace, name)})
+	}
+	return neighbours, nil
+}
+
+func (r *Reconciler) addOwners(owners map[v1.AddressOwner]network.Replicas, namespace string, blocks []*v1.AddressBlock) error {
+	var errs []error
+	for _, block := range blocks {
+		for _, e := range block.Spec.Entries {
+			errs = append(errs, r.addOwner(owners, namespace, e.Owner))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Reconciler) addOwnersOfPods(owners map[v1.AddressOwner]network.Replicas, namespace string, pods []*corev1.Pod) error {
+	var errs []error
+	for _, pod := range pods {
+		errs = append(errs, r.addOwner(owners, namespace, attachment.Owner(pod)))
+	}
+	return errors.Join(errs...)
+}
+
+// addOwner adds an owner that keeps stable names and exists. Others (ReplicaSets,
+// Jobs, none) are never added.
+func (r *Reconciler) addOwner(owners map[v1.AddressOwner]network.Replicas, namespace string, owner v1.AddressOwner) error {
+	if _, known := owners[owner]; known {
+		return nil
+	}
+	switch owner.Kind {
+	case KindPod2:
+		pod2, err := absent(r.pod2s.Pod2s(namespace).Get(owner.Name))
+		if err != nil || pod2 == nil {
+			return err
+		}
+		replicas := network.Replicas{Count: ptr.Deref(pod2.Spec.Replicas, 1), Networks: networksOfPod2(pod2)}
+		if pod2.Spec.Ordinals != nil {
+			replicas.Start = pod2.Spec.Ordinals.Start
+		}
+		owners[owner] = replicas
+	case "StatefulSet":
+		set, err := absent(r.statefulSets.StatefulSets(namespace).Get(owner.Name))
+		if err != nil || set == nil {
+			return err
+		}
+		replicas := network.Replicas{Count: ptr.Deref(set.Spec.Replicas, 1), Networks: networksOfTemplate(&set.Spec.Template)}
+		if set.Spec.Ordinals != nil {
+			replicas.Start = set.Spec.Ordinals.Start
+		}
+		owners[owner] = replicas
+	}
+	return nil
+}
+
+// networksOfPod2 are those that its replicas ask for.
+func networksOfPod2(pod2 *v1.Pod2) []string {
+	if len(pod2.Spec.Networks) == 0 {
+		return networksOfTemplate(&pod2.Spec.Template)
+	}
+	names := make([]string, 0, len(pod2.Spec.Networks))
+	for _, n := range pod2.Spec.Networks {
+		names = append(names, n.Name)
+	}
+	return names
+}
+
+func networksOfTemplate(template *corev1.PodTemplateSpec) []string {
+	requests, err := attachment.ParseRequests(template.Annotations[v1.NetworksAnnotation])
+	if err != nil {
+		return nil
+	}
+	names := make([]string, 0, len(requests))
+	for _, r := range requests {
+		names = append(names, r.Network)
+	}
+	return names
+}

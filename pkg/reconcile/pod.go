@@ -1,0 +1,96 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/network"
+)
+
+func (r *Reconciler) syncPod(ctx context.Context, key Key) (Result, error) {
+	pod, err := absent(r.pods.Pods(key.Namespace).Get(key.Name))
+	if err != nil {
+		return Result{}, fmt.Errorf("observe %s: %w", key, err)
+	}
+	if pod == nil {
+		return Result{}, nil
+	}
+	state, err := r.observePod(key, pod)
+	if err != nil {
+		return Result{}, fmt.Errorf("observe %s: %w", key, err)
+	}
+	plan := network.Publish(state)
+	if plan.Publish != nil {
+		if err := r.publish(ctx, key, pod, plan.Publish); err != nil {
+			return Result{}, err
+		}
+	}
+	if plan.Condition != nil {
+		if err := r.patchCondition(ctx, key, network.PodRef{Name: pod.Name, UID: pod.UID}, *plan.Condition); err != nil {
+			return Result{}, err
+		}
+	}
+	if plan.Event != nil {
+		r.recorder.Event(pod, plan.Event.Type, plan.Event.Reason, plan.Event.Message)
+	}
+	return Result{}, nil
+}
+
+// observePod reads the Networks that the pod asks for, each with the blocks that
+// name it. A block of a Network that the cache does not have yet is an old view:
+// nothing would wake the pod when the Network appears.
+func (r *Reconciler) observePod(key Key, pod *corev1.Pod) (network.PodState, error) {
+	state := network.PodState{Now: r.clock.Now(), Pod: pod}
+	requests, err := attachment.Requests(pod)
+	if err != nil {
+		return state, nil //nolint:nilerr // Publish reads the request again and tells the user
+	}
+	blocks := indexed[*v1.AddressBlock](r.blockIndex, byPod, path(key.Namespace, key.Name))
+	for _, request := range requests {
+		neighbour := network.Neighbour{Name: request.Network}
+		if neighbour.Network, err = r.getNetwork(key.Namespace, request.Network); err != nil {
+			return state, err
+		}
+		for _, block := range blocks {
+			if block.Spec.Network == request.Network {
+				neighbour.Blocks = append(neighbour.Blocks, block)
+			}
+		}
+		if neighbour.Network == nil && len(neighbour.Blocks) > 0 && attachment.Gated(pod) {
+			return state, fmt.Errorf("the cache has blocks of Network %s/%s and not itself: %w", key.Namespace, request.Network, ErrStale)
+		}
+		state.Networks = append(state.Networks, neighbour)
+	}
+	return state, nil
+}
+
+// publish puts the addresses into the pod and lifts our gate, in one write that
+// carries its UID and resourceVersion. A gate of somebody else is left alone: the
+// patch names ours, it does not rewrite the list.
+func (r *Reconciler) publish(ctx context.Context, key Key, pod *corev1.Pod, p *network.Publication) error {
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{
+			"uid": pod.UID, "resourceVersion": pod.ResourceVersion,
+			"annotations": map[string]string{v1.AddressesAnnotation: p.Addresses, v1.MultusAnnotation: p.Multus},
+		},
+		"spec": map[string]any{"schedulingGates": []map[string]string{{"$patch": "delete", "name": v1.AddressesGate}}},
+	})
+	if err != nil {
+		return fmt.Errorf("encode the addresses of %s: %w", key, err)
+	}
+	patched, err := r.clients.Kube.CoreV1().Pods(key.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("publish the addresses of %s: %w", key, stale(err))
+	}
+	r.written.wrote(key, podsResource, patched.ResourceVersion)
+	klog.FromContext(ctx).Info("Published addresses", "addresses", p.Addresses)
+	return nil
+}

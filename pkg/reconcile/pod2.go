@@ -1,0 +1,198 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/pod2"
+)
+
+func (r *Reconciler) syncPod2(ctx context.Context, key Key) (Result, error) {
+	state, again, err := r.observePod2(key)
+	if err != nil {
+		return Result{}, fmt.Errorf("observe %s: %w", key, err)
+	}
+	if state.Pod2 == nil {
+		return Result{}, nil
+	}
+	plan := pod2.Diff(state)
+	if err := r.applyPod2(ctx, key, state, plan); err != nil {
+		return Result{}, err
+	}
+	return Result{RequeueAfter: soonest(plan.RequeueAfter, again)}, nil
+}
+
+// observePod2 reads the view of one Pod2; its Pod2 is nil when there is none. The
+// delay is when to look again at what no event tells; zero: never.
+func (r *Reconciler) observePod2(key Key) (state pod2.State, again time.Duration, err error) {
+	state.Now = r.clock.Now()
+	cached, err := absent(r.pod2s.Pod2s(key.Namespace).Get(key.Name))
+	if err != nil || cached == nil {
+		return state, 0, err
+	}
+	state.Pod2 = cached.DeepCopy()
+	v1.SetObjectDefaults_Pod2(state.Pod2)
+	for _, name := range networksOfPod2(cached) {
+		n, err := r.getNetwork(key.Namespace, name)
+		if err != nil {
+			return state, 0, err
+		}
+		if n != nil {
+			state.Networks = append(state.Networks, n)
+		}
+	}
+	slices.SortFunc(state.Networks, func(a, b *v1.Network) int { return compareNames(a, b) })
+	pods := indexed[*corev1.Pod](r.podIndex, byPod2, path(key.Namespace, key.Name))
+	state.Pods, again = r.found.addTo(pods, key.Namespace, func(pod *corev1.Pod) bool {
+		_, replica := pod2.Ordinal(key.Name, pod.Name)
+		return replica
+	})
+	return state, again, nil
+}
+
+// applyPod2 writes the plan in the order of its fields. What stopped it on the
+// way, if it is for the user to mend, is what the status says.
+func (r *Reconciler) applyPod2(ctx context.Context, key Key, state pod2.State, plan pod2.Plan) error {
+	current := state.Pod2
+	if plan.Backoff != nil {
+		patched, err := r.patchBackoff(ctx, key, current, plan.Backoff.Value)
+		if err != nil {
+			return err
+		}
+		current = patched
+	}
+	err := forEach(ctx, plan.Delete, func(ctx context.Context, d pod2.Deletion) error {
+		return r.deletePod(ctx, key, d)
+	})
+	if err != nil {
+		return err
+	}
+	status, failure := plan.Status, r.createPods(ctx, key, state, plan.Create)
+	if failure != nil {
+		why, mendable := userFailure(failure)
+		if !mendable {
+			return failure
+		}
+		status = pod2.WithFailure(state, why)
+		r.recorder.Event(state.Pod2, corev1.EventTypeWarning, why.Reason, why.Message)
+	}
+	if status != nil {
+		next := current.DeepCopy()
+		next.Status = *status
+		updated, err := r.clients.Sample.SamplecrdV1().Pod2s(key.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
+		if err != nil {
+			return errors.Join(failure, fmt.Errorf("update the status of %s: %w", key, stale(err)))
+		}
+		r.written.wrote(key, pod2sResource, updated.ResourceVersion)
+	}
+	if failure != nil {
+		return failure
+	}
+	for _, e := range plan.Events {
+		r.recorder.Event(state.Pod2, e.Type, e.Reason, e.Message)
+	}
+	return nil
+}
+
+// patchBackoff writes the annotation that remembers failures; "" removes it.
+func (r *Reconciler) patchBackoff(ctx context.Context, key Key, current *v1.Pod2, value string) (*v1.Pod2, error) {
+	annotation := any(value)
+	if value == "" {
+		annotation = nil
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": current.UID, "resourceVersion": current.ResourceVersion,
+		"annotations": map[string]any{v1.BackoffAnnotation: annotation},
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("encode the backoff of %s: %w", key, err)
+	}
+	patched, err := r.clients.Sample.SamplecrdV1().Pod2s(key.Namespace).Patch(ctx, key.Name, types.MergePatchType, body, metav1.PatchOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("record the failures of pods of %s: %w", key, stale(err))
+	}
+	r.written.wrote(key, pod2sResource, patched.ResourceVersion)
+	klog.FromContext(ctx).Info("Recorded failures of pods", "backoff", value)
+	return patched, nil
+}
+
+func (r *Reconciler) deletePod(ctx context.Context, key Key, d pod2.Deletion) error {
+	err := r.clients.Kube.CoreV1().Pods(key.Namespace).Delete(ctx, d.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &d.UID}})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete pod %s/%s (%s): %w", key.Namespace, d.Name, d.Reason, stale(err))
+	}
+	r.written.deleted(key, podsResource, path(key.Namespace, d.Name), d.UID)
+	klog.FromContext(ctx).Info("Deleted pod", "pod", d.Name, "reason", d.Reason)
+	return nil
+}
+
+// createPods creates in batches of 1, 2, 4, ...: what refuses one pod (a quota,
+// an invalid template) mostly refuses them all, and should do so once.
+func (r *Reconciler) createPods(ctx context.Context, key Key, state pod2.State, creations []pod2.Creation) error {
+	for size := 1; len(creations) > 0; size *= 2 {
+		batch := creations[:min(size, len(creations))]
+		creations = creations[len(batch):]
+		err := forEach(ctx, batch, func(ctx context.Context, c pod2.Creation) error {
+			return r.createPod(ctx, key, state.Pod2, c)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// createPod creates a replica under its fixed name. If that is taken by a pod
+// that our watch does not show, the pod is remembered and the decision is stale.
+func (r *Reconciler) createPod(ctx context.Context, key Key, owner *v1.Pod2, c pod2.Creation) error {
+	pods := r.clients.Kube.CoreV1().Pods(key.Namespace)
+	created, err := pods.Create(ctx, c.Pod, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		live, getErr := pods.Get(ctx, c.Pod.Name, metav1.GetOptions{})
+		if getErr == nil {
+			r.found.remember(live)
+		}
+		return errors.Join(fmt.Errorf("create pod %s/%s for %s: %w", key.Namespace, c.Pod.Name, owner.Name, stale(err)), getErr)
+	}
+	if err != nil {
+		return fmt.Errorf("create pod %s/%s (%s): %w", key.Namespace, c.Pod.Name, c.Reason, err)
+	}
+	r.written.wrote(key, podsResource, created.ResourceVersion)
+	klog.FromContext(ctx).Info("Created pod", "pod", c.Pod.Name, "reason", c.Reason)
+	return nil
+}
+
+// userFailure says whether an error is for the user of the Pod2 to mend, and in
+// which words of the API server. A namespace that is being deleted takes its
+// Pod2 with it: there is nothing to tell.
+func userFailure(err error) (pod2.Failure, bool) {
+	status := apierrors.APIStatus(nil)
+	if errors.Is(err, ErrStale) || !errors.As(err, &status) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return pod2.Failure{}, false
+	}
+	if code := status.Status().Code; code < 400 || code >= 500 || apierrors.IsTooManyRequests(err) {
+		return pod2.Failure{}, false
+	}
+	return pod2.Failure{Reason: "FailedCreate", Message: status.Status().Message}, true
+}
+
+func compareNames(a, b metav1.Object) int {
+	switch {
+	case a.GetName() < b.GetName():
+		return -1
+	case a.GetName() > b.GetName():
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,109 @@
+// Package reconcile is the one room that touches the API: for each kind it
+// observes (listers to a State), has a pure package decide (State to a Plan) and
+// applies (Plan to calls), one file a kind.
+package reconcile
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/client-go/informers/apps/v1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	appslisters "k8s.io/client-go/listers/apps/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+
+	"github.com/pod2/pod2/pkg/client/clientset/versioned"
+	sampleinformers "github.com/pod2/pod2/pkg/client/informers/externalversions/samplecrd/v1"
+	samplelisters "github.com/pod2/pod2/pkg/client/listers/samplecrd/v1"
+)
+
+// Clients write, and read live where a precondition demands it.
+type Clients struct {
+	Kube   kubernetes.Interface
+	Sample versioned.Interface
+}
+
+// Informers feed the listers that observe reads. Pods is filtered by
+// samplecrd.k8s.io/managed=true.
+type Informers struct {
+	Networks     sampleinformers.NetworkInformer
+	Blocks       sampleinformers.AddressBlockInformer
+	Pod2s        sampleinformers.Pod2Informer
+	Pods         coreinformers.PodInformer
+	StatefulSets v1.StatefulSetInformer
+}
+
+// Reconciler syncs keys. It is safe for many goroutines, as long as no key is in
+// two of them at once.
+type Reconciler struct {
+	clients  Clients
+	recorder record.EventRecorder
+	clock    clock.PassiveClock
+
+	networks     samplelisters.NetworkLister
+	pod2s        samplelisters.Pod2Lister
+	pods         corelisters.PodLister
+	statefulSets appslisters.StatefulSetLister
+
+	blockIndex, podIndex, pod2Index cache.Indexer
+
+	informers Informers
+	written   *written
+	found     *found
+}
+
+// New registers its indexes with the informers; call it before they start.
+func New(clients Clients, informers Informers, recorder record.EventRecorder, clock clock.PassiveClock) (*Reconciler, error) {
+	indexes := []struct {
+		informer cache.SharedIndexInformer
+		indexers cache.Indexers
+	}{
+		{informers.Blocks.Informer(), cache.Indexers{byNetwork: blockNetwork, byPod: blockPods}},
+		{informers.Pods.Informer(), cache.Indexers{byNetwork: podNetworks, byWaiting: waitingNetworks, byPod2: podPod2s}},
+		{informers.Pod2s.Informer(), cache.Indexers{byNetwork: pod2Networks}},
+	}
+	for _, i := range indexes {
+		if err := i.informer.AddIndexers(i.indexers); err != nil {
+			return nil, fmt.Errorf("add indexes to an informer: %w", err)
+		}
+	}
+	stores := map[resource]versionedStore{
+		networksResource: informers.Networks.Informer().GetIndexer(),
+		blocksResource:   informers.Blocks.Informer().GetIndexer(),
+		pod2sResource:    informers.Pod2s.Informer().GetIndexer(),
+		podsResource:     informers.Pods.Informer().GetIndexer(),
+	}
+	return &Reconciler{
+		clients: clients, recorder: recorder, clock: clock, informers: informers,
+		networks:     informers.Networks.Lister(),
+		pod2s:        informers.Pod2s.Lister(),
+		pods:         informers.Pods.Lister(),
+		statefulSets: informers.StatefulSets.Lister(),
+		blockIndex:   informers.Blocks.Informer().GetIndexer(),
+		podIndex:     informers.Pods.Informer().GetIndexer(),
+		pod2Index:    informers.Pod2s.Informer().GetIndexer(),
+		written:      newWritten(stores),
+		found:        newFound(clock),
+	}, nil
+}
+
+// Sync brings the world one step closer to what the object of the key asks for.
+// It does nothing on a view that is older than its own last write.
+func (r *Reconciler) Sync(ctx context.Context, key Key) (Result, error) {
+	if why := r.written.ahead(key); why != "" {
+		return Result{}, fmt.Errorf("sync %s: %s: %w", key, why, ErrStale)
+	}
+	switch key.Kind {
+	case KindNetwork:
+		return r.syncNetwork(ctx, key)
+	case KindPod:
+		return r.syncPod(ctx, key)
+	case KindPod2:
+		return r.syncPod2(ctx, key)
+	}
+	return Result{}, fmt.Errorf("sync %s: no such kind", key)
+}

@@ -1,0 +1,133 @@
+package reconcile
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/network"
+)
+
+// Watches says which keys an event of which informer concerns.
+func (r *Reconciler) Watches() []Watch {
+	return []Watch{
+		{r.informers.Networks.Informer(), r.networkKeys},
+		{r.informers.Blocks.Informer(), r.blockKeys},
+		{r.informers.Pods.Informer(), r.podKeys},
+		{r.informers.Pod2s.Informer(), r.pod2Keys},
+		{r.informers.StatefulSets.Informer(), r.statefulSetKeys},
+	}
+}
+
+// A Network concerns itself, the Networks that its waiting pods also wait for,
+// and the Pod2s that say in their conditions why their pods wait.
+func (r *Reconciler) networkKeys(obj any) []Key {
+	n, ok := obj.(*v1.Network)
+	if !ok {
+		return nil
+	}
+	keys := append(r.waitingKeys(n.Namespace, n.Name), Key{KindNetwork, n.Namespace, n.Name})
+	for _, pod2 := range indexed[*v1.Pod2](r.pod2Index, byNetwork, path(n.Namespace, n.Name)) {
+		keys = append(keys, Key{KindPod2, pod2.Namespace, pod2.Name})
+	}
+	return keys
+}
+
+// waitingKeys are the other Networks of the pods that wait for this one, since
+// such a pod is bound on all of them or on none.
+func (r *Reconciler) waitingKeys(namespace, name string) []Key {
+	var keys []Key
+	for _, pod := range indexed[*corev1.Pod](r.podIndex, byWaiting, path(namespace, name)) {
+		requests, _ := network.Wants(pod)
+		for _, request := range requests {
+			if request.Network != name {
+				keys = append(keys, Key{KindNetwork, namespace, request.Network})
+			}
+		}
+	}
+	return keys
+}
+
+// A block concerns its Network, the Networks that pods wait for besides, and the
+// pods it binds that have yet to publish.
+func (r *Reconciler) blockKeys(obj any) []Key {
+	block, ok := obj.(*v1.AddressBlock)
+	if !ok {
+		return nil
+	}
+	keys := append(r.waitingKeys(block.Namespace, block.Spec.Network), Key{KindNetwork, block.Namespace, block.Spec.Network})
+	for _, e := range block.Spec.Entries {
+		if e.State != v1.AddressBound {
+			continue
+		}
+		pod, err := r.pods.Pods(block.Namespace).Get(e.Pod)
+		if err == nil && pod.UID == e.PodUID && attachment.Gated(pod) {
+			keys = append(keys, Key{KindPod, pod.Namespace, pod.Name})
+		}
+	}
+	return keys
+}
+
+// A pod concerns itself if it asks for anything, the Networks it asks for or
+// publishes, and the Pod2 that it is a replica of or stands in the way of.
+func (r *Reconciler) podKeys(obj any) []Key {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return nil
+	}
+	var keys []Key
+	if _, asks := pod.Annotations[v1.NetworksAnnotation]; asks || attachment.Gated(pod) {
+		keys = append(keys, Key{KindPod, pod.Namespace, pod.Name})
+	}
+	networks, _ := podNetworks(pod)
+	pod2s, _ := podPod2s(pod)
+	return append(append(keys, keysOf(KindNetwork, networks)...), keysOf(KindPod2, pod2s)...)
+}
+
+// A Pod2 concerns itself and the Networks that reserve addresses for it.
+func (r *Reconciler) pod2Keys(obj any) []Key {
+	pod2, ok := obj.(*v1.Pod2)
+	if !ok {
+		return nil
+	}
+	networks, _ := pod2Networks(pod2)
+	return append(keysOf(KindNetwork, networks), Key{KindPod2, pod2.Namespace, pod2.Name})
+}
+
+// A StatefulSet concerns the Networks that reserve addresses for it.
+func (r *Reconciler) statefulSetKeys(obj any) []Key {
+	set, ok := obj.(*appsv1.StatefulSet)
+	if !ok {
+		return nil
+	}
+	var keys []Key
+	for _, name := range networksOfTemplate(&set.Spec.Template) {
+		keys = append(keys, Key{KindNetwork, set.Namespace, name})
+	}
+	return keys
+}
+
+func keysOf(kind string, paths []string) []Key {
+	keys := make([]Key, 0, len(paths))
+	for _, p := range paths {
+		namespace, name, _ := cache.SplitMetaNamespaceKey(p)
+		keys = append(keys, Key{kind, namespace, name})
+	}
+	return keys
+}
+
+// indexed is what an index holds under a value, in no order. The error of an
+// unknown index is a bug that the first sync of any test meets.
+func indexed[T any](indexer cache.Indexer, index, value string) []T {
+	objects, err := indexer.ByIndex(index, value)
+	if err != nil {
+		panic(err)
+	}
+	typed := make([]T, 0, len(objects))
+	for _, obj := range objects {
+		typed = append(typed, obj.(T))
+	}
+	return typed
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	k8smetrics "k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // work queue, REST client, informer and leader election metrics
+	"k8s.io/klog/v2"
+)
+
+var (
+	syncTotal = k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
+		Name:           "pod2_sync_total",
+		Help:           "Syncs by the kind of their object and by how they ended: success, retry (a conflict, or a cache that lags), error, panic, cancelled.",
+		StabilityLevel: k8smetrics.ALPHA,
+	}, []string{"kind", "result"})
+
+	syncDuration = k8smetrics.NewHistogramVec(&k8smetrics.HistogramOpts{
+		Name:           "pod2_sync_duration_seconds",
+		Help:           "How long a sync took, by the kind of its object.",
+		Buckets:        k8smetrics.ExponentialBuckets(0.0001, 4, 10), // 0.1 ms (nothing to do) to 26 s
+		StabilityLevel: k8smetrics.ALPHA,
+	}, []string{"kind"})
+)
+
+func init() {
+	legacyregistry.MustRegister(syncTotal, syncDuration)
+}
+
+func metricsHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", legacyregistry.Handler())
+	return mux
+}
+
+// healthHandler answers /healthz with live and /readyz with ready: 200 "ok",
+// or 503 and the error. A failing /healthz gets the process killed, so live may
+// only name what a restart repairs.
+func healthHandler(live, ready func() error) http.Handler {
+	answer := func(check func() error) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			if err := check(); err != nil {
+				http.Error(w, err.Error(), http.StatusServiceUnavailable)
+				return
+			}
+			fmt.Fprintln(w, "ok")
+		}
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /healthz", answer(live))
+	mux.Handle("GET /readyz", answer(ready))
+	return mux
+}
+
+// nowhere is the bind address of a server that is not wanted.
+const nowhere = "0"
+
+// serve answers HTTP on the address that flag gave, until close is called.
+func serve(ctx context.Context, flag, address string, handler http.Handler) (close func(), err error) {
+	if address == nowhere {
+		return func() {}, nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen for --%s=%s: %w; choose another address, or 0 for none", flag, address, err)
+	}
+	logger := klog.FromContext(ctx)
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	go func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			logger.Error(err, "HTTP server ended", "flag", flag)
+		}
+	}()
+	logger.Info("Listening", "flag", flag, "address", listener.Addr().String())
+	return func() { _ = server.Close() }, nil
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestHealth(t *testing.T) {
+	handler := healthHandler(func() error { return nil }, func() error { return errors.New("waiting for the caches") })
+	for _, test := range []struct {
+		path, body string
+		code       int
+	}{
+		{"/healthz", "ok\n", http.StatusOK},
+		{"/readyz", "waiting for the caches\n", http.StatusServiceUnavailable},
+		{"/metrics", "404 page not found\n", http.StatusNotFound},
+	} {
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, test.path, nil))
+		if answer.Code != test.code || answer.Body.String() != test.body {
+			t.Errorf("GET %s: %d %q, want %d %q", test.path, answer.Code, answer.Body.String(), test.code, test.body)
+		}
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	c, err := NewController(t.Context(), nil, nil) // its queue has metrics
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.queue.ShutDown()
+	syncTotal.WithLabelValues("Pod2", "success").Inc()
+	syncDuration.WithLabelValues("Pod2").Observe(0.001)
+	answer := httptest.NewRecorder()
+	metricsHandler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	for _, want := range []string{
+		`pod2_sync_total{kind="Pod2",result="success"}`,
+		`pod2_sync_duration_seconds_bucket{kind="Pod2",le=`,
+		`workqueue_depth{name="pod2"}`,
+	} {
+		if !strings.Contains(answer.Body.String(), want) {
+			t.Errorf("GET /metrics: %d, and no %s", answer.Code, want)
+		}
+	}
+}
+
+func TestAddressInUse(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	address := taken.Addr().String()
+	_, err = serve(t.Context(), "metrics-bind-address", address, nil)
+	want := "listen for --metrics-bind-address=" + address + ": listen tcp " + address + ": bind: address already in use; choose another address, or 0 for none"
+	if err == nil || err.Error() != want {
+		t.Errorf("serve on an address in use: %v\nwant: %s", err, want)
+	}
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/wait"
+	kubeinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/klog/v2"
+
+	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/client/clientset/versioned"
+	sampleinformers "github.com/pod2/pod2/pkg/client/informers/externalversions"
+	"github.com/pod2/pod2/pkg/reconcile"
+)
+
+const (
+	// resync is how often every cached object is looked at without an event.
+	// Nothing needs it; it bounds how long a missed event could matter.
+	resync = time.Hour
+
+	// A start waits apiWait for the API server and our CRDs, which may be about
+	// to come up; then it fails, which is visible where waiting is not.
+	apiWait = time.Minute
+	apiPoll = 2 * time.Second
+)
+
+// version is what the go command recorded: a tag, or a pseudo-version with the
+// commit, "+dirty" when the tree was; "devel" when it recorded none (go run).
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+		return "devel"
+	}
+	return info.Main.Version
+}
+
+// restConfig says which cluster to talk to, and as whom.
+func restConfig(o *options) (*rest.Config, error) {
+	var config *rest.Config
+	var err error
+	if o.kubeconfig == "" && o.master == "" {
+		if config, err = rest.InClusterConfig(); err != nil {
+			return nil, fmt.Errorf("no cluster to talk to: this is no pod of one (%w), and neither --kubeconfig nor --master is given; "+
+				"pass for example --kubeconfig=$HOME/.kube/config", err)
+		}
+	} else if config, err = clientcmd.BuildConfigFromFlags(o.master, o.kubeconfig); err != nil {
+		return nil, fmt.Errorf("read --kubeconfig=%q (--master=%q): %w", o.kubeconfig, o.master, err)
+	}
+	config.UserAgent = programName + "/" + version()
+	config.QPS = -1 // newClients sets the limit
+	return config, nil
+}
+
+// newClients makes both clients under one common limit.
+func newClients(config *rest.Config, o *options) (reconcile.Clients, error) {
+	sample := rest.CopyConfig(config)
+	if o.kubeQPS > 0 {
+		sample.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(o.kubeQPS, o.burst)
+	}
+	kube := rest.CopyConfig(sample)
+	kube.ContentType = runtime.ContentTypeProtobuf
+	kube.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+
+	kubeClient, err := kubernetes.NewForConfig(kube)
+	if err != nil {
+		return reconcile.Clients{}, fmt.Errorf("make a client for %s: %w", config.Host, err)
+	}
+	sampleClient, err := versioned.NewForConfig(sample)
+	if err != nil {
+		return reconcile.Clients{}, fmt.Errorf("make a client of %s for %s: %w", samplecrdv1.GroupName, config.Host, err)
+	}
+	return reconcile.Clients{Kube: kubeClient, Sample: sampleClient}, nil
+}
+
+// factory is what the informer factories of both clients have in common.
+type factory interface {
+	StartWithContext(ctx context.Context)
+	Shutdown()
+}
+
+// newInformers makes the informers of one namespace, or of all if it is empty.
+// Pods have a factory of their own: it streams only those that ask for
+// addresses, and keeps of them only what is read here.
+func newInformers(clients reconcile.Clients, namespace string) (reconcile.Informers, []factory) {
+	sample := sampleinformers.NewSharedInformerFactoryWithOptions(clients.Sample, resync,
+		sampleinformers.WithNamespace(namespace),
+		sampleinformers.WithTransform(dropManagedFields))
+	pods := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
+		kubeinformers.WithNamespace(namespace),
+		kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) {
+			list.LabelSelector = samplecrdv1.ManagedLabel + "=true"
+		}),
+		kubeinformers.WithTransform(reconcile.SlimPod))
+	sets := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
+		kubeinformers.WithNamespace(namespace),
+		kubeinformers.WithTransform(reconcile.SlimStatefulSet))
+	return reconcile.Informers{
+		Networks:     sample.Samplecrd().V1().Networks(),
+		Blocks:       sample.Samplecrd().V1().AddressBlocks(),
+		Pod2s:        sample.Samplecrd().V1().Pod2s(),
+		Pods:         pods.Core().V1().Pods(),
+		StatefulSets: sets.Apps().V1().StatefulSets(),
+	}, []factory{sample, pods, sets}
+}
+
+// dropManagedFields is a cache.TransformFunc: nobody here reads them, and an
+// update without them leaves them as they are.
+func dropManagedFields(obj any) (any, error) {
+	if object, ok := obj.(metav1.Object); ok {
+		object.SetManagedFields(nil)
+	}
+	return obj, nil
+}
+
+// newRecorder makes events of the objects of both clients. They are sent in
+// the background until stop is called.
+func newRecorder(ctx context.Context, kube kubernetes.Interface) (recorder record.EventRecorder, stop func()) {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(kubescheme.AddToScheme(scheme))
+	utilruntime.Must(samplecrdv1.Install(scheme))
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
+	return broadcaster.NewRecorder(scheme, corev1.EventSource{Component: programName}), broadcaster.Shutdown
+}
+
+// newLock makes the lease with a client of its own, which gives up soon enough
+// to try again within the renew deadline, and shares no limit with the syncs.
+func newLock(config *rest.Config, o *options) (resourcelock.Interface, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("name this process for the lease: %w", err)
+	}
+	lock, err := resourcelock.NewFromKubeconfig(o.election.ResourceLock, o.election.ResourceNamespace, o.election.ResourceName,
+		resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())}, config, o.election.RenewDeadline.Duration)
+	if err != nil {
+		return nil, fmt.Errorf("set up the lease %s/%s: %w", o.election.ResourceNamespace, o.election.ResourceName, err)
+	}
+	return lock, nil
+}
+
+// resourceLister is the part of a discovery client that waitForAPI needs.
+type resourceLister interface {
+	ServerResourcesForGroupVersionWithContext(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
+}
+
+// waitForAPI returns nil when the API server serves our resources, and after
+// apiWait the reason why it does not. It logs every reason once.
+func waitForAPI(ctx context.Context, server resourceLister) error {
+	logger := klog.FromContext(ctx)
+	var problem error
+	err := wait.PollUntilContextTimeout(ctx, apiPoll, apiWait, true, func(ctx context.Context) (bool, error) {
+		previous := problem
+		problem = checkAPI(ctx, server)
+		if problem != nil && (previous == nil || previous.Error() != problem.Error()) {
+			logger.Info("Waiting for the API", "reason", problem, "atMost", apiWait)
+		}
+		return problem == nil, nil
+	})
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("gave up after %s: %w", apiWait, problem)
+}
+
+func checkAPI(ctx context.Context, server resourceLister) error {
+	missing := []string{"addressblocks", "networks", "pod2s"}
+	groupVersion := samplecrdv1.GroupVersion.String()
+	list, err := server.ServerResourcesForGroupVersionWithContext(ctx, groupVersion)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("ask the API server for the resources of %s: %w", groupVersion, err)
+	}
+	if err == nil {
+		missing = slices.DeleteFunc(missing, func(name string) bool {
+			return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == name })
+		})
+	}
+	if len(missing) > 0 {
+		return errors.New("the cluster does not serve " + strings.Join(missing, ", ") + " of " + groupVersion +
+			": apply crd/ first: kubectl apply -f crd/")
+	}
+	return nil
+}

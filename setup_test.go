@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// apiServer answers what it serves of samplecrd.k8s.io/v1 a while after it was
+// made.
+type apiServer func(age time.Duration) (resources string, err error)
+
+func (s apiServer) since(start time.Time) discoveryFunc {
+	return func(string) (*metav1.APIResourceList, error) {
+		resources, err := s(time.Since(start))
+		if err != nil {
+			return nil, err
+		}
+		list := &metav1.APIResourceList{}
+		for name := range strings.FieldsSeq(resources) {
+			list.APIResources = append(list.APIResources, metav1.APIResource{Name: name})
+		}
+		return list, nil
+	}
+}
+
+type discoveryFunc func(groupVersion string) (*metav1.APIResourceList, error)
+
+func (f discoveryFunc) ServerResourcesForGroupVersionWithContext(_ context.Context, groupVersion string) (*metav1.APIResourceList, error) {
+	return f(groupVersion)
+}
+
+func TestWaitForAPI(t *testing.T) {
+	absent := apierrors.NewNotFound(samplecrdv1.Resource(""), "")
+	for _, test := range []struct {
+		name   string
+		server apiServer
+		want   string
+	}{
+		{"is there", func(time.Duration) (string, error) { return "networks networks/status pod2s addressblocks", nil }, "0s: <nil>"},
+		{"comes up: refuses, then lacks the CRDs, then has some, then all", func(age time.Duration) (string, error) {
+			switch {
+			case age < 5*time.Second:
+				return "", errors.New("connection refused")
+			case age < 10*time.Second:
+				return "", absent
+			case age < 15*time.Second:
+				return "networks", nil
+			}
+			return "addressblocks networks pod2s", nil
+		}, "16s: <nil>"},
+		{"never has the CRDs", func(time.Duration) (string, error) { return "", absent },
+			"1m0s: gave up after 1m0s: the cluster does not serve addressblocks, networks, pod2s of samplecrd.k8s.io/v1: apply crd/ first: kubectl apply -f crd/"},
+		{"never has one of them", func(time.Duration) (string, error) { return "addressblocks networks", nil },
+			"1m0s: gave up after 1m0s: the cluster does not serve pod2s of samplecrd.k8s.io/v1: apply crd/ first: kubectl apply -f crd/"},
+		{"never answers", func(time.Duration) (string, error) { return "", errors.New("connection refused") },
+			"1m0s: gave up after 1m0s: ask the API server for the resources of samplecrd.k8s.io/v1: connection refused"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				log := newJournal()
+				log.note("%v", waitForAPI(t.Context(), test.server.since(log.start)))
+				log.lines[0] = strings.Replace(log.lines[0], " ", ": ", 1)
+				log.expect(t, test.want)
+			})
+		})
+	}
+}
+
+func TestStopWhileWaitingForTheAPI(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 7*time.Second)
+		defer cancel()
+		log := newJournal()
+		refused := apiServer(func(time.Duration) (string, error) { return "", errors.New("connection refused") })
+		log.note("%v", waitForAPI(ctx, refused.since(log.start)))
+		log.expect(t, "7s context deadline exceeded")
+	})
+}
