@@ -6,6 +6,59 @@
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+.PHONY: build
+build: ## Build the controller, bin/pod2-controller
+	@echo "Building bin/pod2-controller (a minute or two the first time) ..."
+	@CGO_ENABLED=0 go build -trimpath -o bin/pod2-controller .
+
+.PHONY: demo
+demo: cluster-tools build ## Show all of it on a local cluster, from nothing; leaves it running
+	@hack/demo.sh up
+
+.PHONY: demo-down
+demo-down: ## Stop the demo's controller and cluster and remove them
+	@hack/demo.sh down
+
+### Tests
+
+.PHONY: test
+test: unit integration ## Run every test
+
+.PHONY: unit
+unit: ## Run the tests that need nothing but Go
+	go test ./...
+
+.PHONY: integration
+integration: cluster-tools build ## Run the tests on a real control plane, which they start and remove
+	go test -tags=integration -count=1 -timeout=20m ./pkg/integration
+
+.PHONY: race
+race: cluster-tools ## Run all tests with the race detector in them and in the controller
+	go test -race ./...
+	@mkdir -p bin/race
+	CGO_ENABLED=1 go build -race -o bin/race/ .
+	POD2_CONTROLLER=$(CURDIR)/bin/race/pod2-controller go test -race -tags=integration -count=1 -timeout=20m ./pkg/integration
+
+### Generated code and lint
+
+.PHONY: generate
+generate: ## Write clients, deepcopy and CRDs anew from pkg/apis
+	@hack/update-codegen.sh
+
+.PHONY: verify
+verify: ## Fail if anything generated is stale
+	@hack/verify-codegen.sh
+
+.PHONY: lint
+lint: bin/.lint-tools ## Run golangci-lint; .golangci.yml says which linters, and why
+	@bin/golangci-lint run ./...
+
+bin/.lint-tools: hack/lint/go.mod hack/lint/go.sum
+	@echo "Building golangci-lint into bin/ from Go modules (a few minutes the first time) ..."
+	@mkdir -p bin
+	@go build -C hack/lint -o ../../bin/ tool
+	@touch $@
+
 ### The local control plane: hack/localcluster.sh says what it is and which variables `up` reads
 
 .PHONY: cluster-tools

@@ -96,7 +96,7 @@ func startController(t *testing.T, namespace string, flags ...string) *controlle
 	c := &controller{t: t, log: &logBuffer{}, stopped: make(chan struct{})}
 	args := append([]string{"--kubeconfig", kubeconfig, "--namespace", namespace,
 		"--metrics-bind-address=0", "--health-probe-bind-address=0"}, flags...)
-	c.cmd = exec.Command(filepath.Join(root, "bin/pod2-controller"), args...)
+	c.cmd = exec.Command(binary(), args...)
 	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
 	if err := c.cmd.Start(); err != nil {
 		t.Fatalf("start the controller (`make build` makes it): %v", err)
@@ -118,6 +118,14 @@ func startController(t *testing.T, namespace string, flags ...string) *controlle
 		}
 	})
 	return c
+}
+
+// binary is the controller under test; `make race` names one of its own.
+func binary() string {
+	if path := os.Getenv("POD2_CONTROLLER"); path != "" {
+		return path
+	}
+	return filepath.Join(root, "bin/pod2-controller")
 }
 
 // stop sends the signal, waits for the end of the process and returns how it

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"k8s.io/client-go/dynamic"
@@ -54,12 +55,15 @@ func withCluster(tests func() int) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	defer os.RemoveAll(dir)
 	cluster := filepath.Join(dir, "cluster")
 	kubeconfig, auditLog = filepath.Join(cluster, "kubeconfig"), filepath.Join(dir, "audit.log")
+	removed, err := removeAtEnd(cluster, dir)
+	if err != nil {
+		return 1, err
+	}
 	defer func() {
-		if out, downErr := script("down", cluster).CombinedOutput(); downErr != nil && err == nil {
-			err = fmt.Errorf("stop the cluster: %w\n%s", downErr, out)
+		if removeErr := removed(); removeErr != nil && err == nil {
+			err = removeErr
 		}
 	}()
 	if out, err := script("up", cluster).CombinedOutput(); err != nil {
@@ -75,6 +79,30 @@ func withCluster(tests func() int) (code int, err error) {
 		return 1, fmt.Errorf("wait for the CRDs: %w\n%s", err, out)
 	}
 	return tests(), nil
+}
+
+// removeAtEnd starts a process that stops the cluster and removes dir when this
+// one ends in whatever way (a test's timeout panics, past every defer): it waits
+// for the end of its input. The function returned makes it do so now.
+func removeAtEnd(cluster, dir string) (func() error, error) {
+	cmd := exec.Command("bash", "-c", `cat; "$0" down "$1" && rm -rf "$2"`, filepath.Join(root, "hack/localcluster.sh"), cluster, dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is not for it
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start what removes the cluster in the end: %w", err)
+	}
+	return func() error {
+		if err := input.Close(); err != nil {
+			return err
+		}
+		if err := cmd.Wait(); err != nil {
+			return fmt.Errorf("remove the cluster in %s: %w", dir, err)
+		}
+		return nil
+	}, nil
 }
 
 func script(args ...string) *exec.Cmd {
@@ -115,4 +143,3 @@ func kubectlWith(ctx context.Context, stdin string, args ...string) (string, err
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
-

@@ -1,0 +1,259 @@
+#!/usr/bin/env bash
+# The demo: a local cluster, the controller, the examples, and the one thing that matters: pods are deleted, one and
+# then those of a whole node, and every replica comes back with its name and its addresses.
+#
+#   hack/demo.sh up     run it, anew if it ran before; exits with 0 only if every replica kept both
+#   hack/demo.sh down   stop what `up` left running, and remove it
+#
+# `make demo` builds first what this needs. All that is written is below .localcluster of this checkout.
+set -euo pipefail
+
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
+dir=$root/.localcluster
+log=$dir/controller.log
+pidfile=$dir/controller.pid
+patience=120 # seconds for any one wait; the longest takes about three on an idle machine
+cd -- "$root"
+
+k() {
+  "$root/bin/kubectl" --kubeconfig="$dir/kubeconfig" --cache-dir="$dir/control-plane/cache" "$@"
+}
+
+step() {
+  printf '\n=== %s\n' "$*"
+}
+
+# show runs kubectl and prints what a person would type.
+show() {
+  printf '$ kubectl %s\n' "$*"
+  k "$@"
+}
+
+reason='a command failed; what it said is above'
+fail() {
+  reason=$*
+  exit 1
+}
+
+finish() {
+  # shellcheck disable=SC2016 # the variables are of the Go template
+  local status=$? conditions='{{range .items}}{{$object := .}}{{range .status.conditions}}{{if ne .status "True"}}'
+  # shellcheck disable=SC2016
+  conditions+='{{$object.kind}} {{$object.metadata.name}}: {{.type}} is {{.status}}: {{.reason}}: {{.message}}{{"\n"}}{{end}}{{end}}{{end}}'
+  trap - EXIT INT TERM
+  ((status)) || return 0
+  if ((status == 130)); then
+    printf '\nInterrupted. What there is so far goes on running; make demo-down removes it.\n' >&2
+    exit "$status"
+  fi
+  {
+    printf '\nThe demo failed after %d s: %s\n' "$SECONDS" "$reason"
+    if [[ -s $dir/kubeconfig ]]; then
+      printf '\nWhat there is:\n'
+      k get networks,addressblocks,pod2s,statefulsets,jobs,pods --output=wide
+      printf '\nConditions that are not True, and the last events:\n'
+      k get networks,pod2s,pods --output=go-template="$conditions"
+      k get events --sort-by=.metadata.creationTimestamp | tail -n 15
+    fi
+    if [[ -s $log ]]; then
+      printf '\nThe last lines of %s:\n' "$log"
+      tail -n 30 -- "$log"
+    fi
+    printf '\nIt is left as it is, to look around: export KUBECONFIG=%s\nmake demo-down removes it.\n' "$dir/kubeconfig"
+  } >&2 || true
+  exit "$status"
+}
+
+# controller prints the id of the controller that `up` started, if it runs. After a reboot the id may be a stranger's.
+controller() {
+  local id argument
+  { read -r id <"$pidfile"; } 2>/dev/null || return 1
+  while IFS= read -r -d '' argument; do
+    if [[ $argument == "--kubeconfig=$dir/kubeconfig" ]]; then
+      echo "$id"
+      return
+    fi
+  done 2>/dev/null <"/proc/$id/cmdline"
+  return 1
+}
+
+# await WHAT COMMAND... repeats the command until it succeeds. What it said last is the reason if it never does.
+await() {
+  local what=$1 said until=$((SECONDS + patience))
+  shift
+  until said=$("$@" 2>&1); do
+    if [[ -e $pidfile ]] && ! controller >/dev/null; then
+      fail "the controller has exited, while waiting for $what"
+    fi
+    ((SECONDS < until)) || fail "waited $patience s for $what: $said"
+    sleep 0.2
+  done
+}
+
+in_force() {
+  k create --dry-run=server --output=jsonpath='{.spec.schedulingGates[*].name}' --filename=- <<'YAML' | grep -Fx samplecrd.k8s.io/addresses
+apiVersion: v1
+kind: Pod
+metadata: {name: probe, annotations: {samplecrd.k8s.io/networks: blue}}
+spec: {containers: [{name: probe, image: registry.k8s.io/pause:3.10}]}
+YAML
+}
+
+# pods prints a line a pod: name, kind of its owner, node, phase, uid, address on blue, address on green; "-" for none.
+pods() {
+  local fields='{.metadata.name}{"\t"}{.metadata.ownerReferences[0].kind}{"\t"}{.spec.nodeName}{"\t"}{.status.phase}{"\t"}{.metadata.uid}'
+  fields+='{"\t"}{.metadata.annotations.samplecrd\.k8s\.io/addresses}{"\n"}'
+  k get pods --selector=samplecrd.k8s.io/managed=true --output=jsonpath="{range .items[*]}$fields{end}" | awk -F '\t' '
+    function address(network,   key, at, rest) {
+      key = "\"" network "\":{\"address\":\""
+      if (!(at = index($6, key))) return "-"
+      rest = substr($6, at + length(key))
+      return substr(rest, 1, index(rest, "/") - 1)
+    }
+    { print $1, $2, ($3 == "" ? "-" : $3), $4, $5, address("blue"), address("green") }' | sort -V
+}
+
+# replicas are the pods whose owner keeps stable names; those of a Job have no successors.
+replicas() {
+  pods | awk '$2 == "Pod2" || $2 == "StatefulSet"'
+}
+
+table() {
+  pods | awk '
+    BEGIN { row = "%-14s %-12s %-12s %-14s %-11s %s\n"; printf row, "NAME", "OWNER", "NODE", "BLUE", "GREEN", "STATUS" }
+    { printf row, $1, $2, $3, $6, $7, $4 ($4 == "Succeeded" ? ": addresses given back" : "") }'
+}
+
+# recovered succeeds once every pod of the file exists and is Ready, and the Pod2 says so too.
+recovered() {
+  local names
+  mapfile -t names < <(awk '{ print "pod/" $1 }' "$1")
+  k wait --for=condition=Ready --timeout=5s pod2/web "${names[@]}"
+}
+
+# compare BEFORE AFTER prints what became of the pods that were replaced. It fails if any replica has gone, come, changed
+# an address, has none or one of another's, and if none was replaced: then nothing was tested.
+compare() {
+  awk '
+    BEGIN { row = "%-7s %-24s %-24s %-26s %s\n"; printf row, "NAME", "ADDRESSES BEFORE", "ADDRESSES AFTER", "NODE", "UID" }
+    NR == FNR { addresses[$1] = $6 " " $7; node[$1] = $3; uid[$1] = $5; next }
+    $6 == "-" { print $1, "has no address on blue"; bad = 1 }
+    $6 != "-" && held["blue", $6]++ { print $6, "on blue is held twice, by", $1, "too"; bad = 1 }
+    $7 != "-" && held["green", $7]++ { print $7, "on green is held twice, by", $1, "too"; bad = 1 }
+    !($1 in uid) { print $1, "did not exist before"; bad = 1; next }
+    {
+      if (addresses[$1] != $6 " " $7) bad = 1
+      if (uid[$1] != $5) {
+        replaced++
+        printf row, $1, addresses[$1], $6 " " $7, node[$1] " -> " $3, substr(uid[$1], 1, 8) " -> " substr($5, 1, 8)
+      } else if (addresses[$1] != $6 " " $7) {
+        print $1, "was not deleted, and has", $6, $7, "in the place of", addresses[$1]
+      }
+      delete uid[$1]
+    }
+    END {
+      for (name in uid) { print name, "did not come back"; bad = 1 }
+      if (!replaced) print "no replica was deleted"
+      exit bad || !replaced
+    }' "$1" "$2"
+}
+
+# survive COMMAND... runs a kubectl command that deletes pods, and holds the replicas after it against those before it.
+survive() {
+  local before=$dir/before after=$dir/after
+  replicas >"$before"
+  show "$@"
+  await "every replica to be Ready again" recovered "$before"
+  replicas >"$after"
+  echo
+  compare "$before" "$after" || fail "after kubectl $*: not every replica kept its name and its addresses, see the lines above"
+}
+
+up() {
+  local node total
+  trap finish EXIT
+  trap 'exit 130' INT TERM
+  if [[ -e $dir ]]; then
+    step "Removing what an earlier demo or make cluster-up has left"
+    down
+  fi
+  step "Starting a local cluster: kube-apiserver, etcd, controller-manager and scheduler, and KWOK in the place of nodes"
+  NODES=${NODES:-4} hack/localcluster.sh up "$dir"
+
+  step "Adding the kinds Network, AddressBlock and Pod2, and the policy by which any pod may ask for addresses"
+  show apply -f crd/ -f artifacts/30-admission-policy.yaml
+  k wait --for=condition=Established --timeout=60s -f crd/ >/dev/null
+  await "the admission policy to be in force" in_force
+
+  step "Starting the controller; it logs to $log"
+  # In a session of its own: it outlives this terminal, and an interrupt meant for this script does not reach it.
+  setsid bin/pod2-controller --kubeconfig="$dir/kubeconfig" --metrics-bind-address=127.0.0.1:0 \
+    --health-probe-bind-address=127.0.0.1:0 </dev/null &>"$log" &
+  echo "$!" >"$pidfile"
+
+  step "Creating the examples: two Networks, a Pod2, and a StatefulSet and a Job that only have an annotation"
+  show create -f example/
+  await "the Networks to be Ready" k wait --for=condition=Ready --timeout=5s networks --all
+  await "the Pod2 to be Ready" k wait --for=condition=Ready --timeout=5s pod2/web
+  await "the StatefulSet to be Ready" k rollout status --timeout=5s statefulset/db
+  await "the Job to complete" k wait --for=condition=Complete --timeout=5s job/report
+
+  step "Scaling the Pod2, as any workload is scaled"
+  show scale pod2 web --replicas=12
+  await "the Pod2 to be Ready" k wait --for=condition=Ready --timeout=5s pod2/web
+
+  step "Everything is Ready"
+  show get networks
+  echo
+  show get pod2s
+  printf '\nThe pods and their addresses:\n'
+  table
+
+  step "Deleting a pod: another one takes its name and its addresses"
+  survive delete pod web-1
+
+  node=$(replicas | awk '{ print $3 }' | sort | uniq -c | sort -k1,1nr -k2 | awk 'NR == 1 { print $2 }')
+  step "Draining $node, which runs the most of them: they come back on other nodes"
+  survive drain "$node"
+  k uncordon "$node" >/dev/null
+
+  total=$(replicas | wc -l)
+  step "Passed after $SECONDS s: all $total replicas have the names and the addresses that they had before the deletions"
+  cat <<EOF
+Cluster and controller go on running. To look around:
+
+  export KUBECONFIG=$dir/kubeconfig PATH=$root/bin:\$PATH
+  kubectl get networks,pod2s,pods
+  kubectl explain pod2.spec
+  tail -f $log
+
+make demo-down removes all of it.
+EOF
+}
+
+# down works on whatever is there: after a demo that failed or was killed, and after none.
+down() {
+  local id attempt
+  if id=$(controller); then
+    kill -TERM "$id" 2>/dev/null || true
+    for attempt in {1..300}; do
+      controller >/dev/null || break
+      ((attempt < 300)) || kill -KILL "$id" 2>/dev/null || true
+      sleep 0.1
+    done
+  fi
+  rm -f -- "$pidfile" "$log" "$dir/before" "$dir/after"
+  hack/localcluster.sh down "$dir"
+}
+
+case ${1:-} in
+up) up ;;
+down)
+  down
+  echo "The demo's controller and cluster are gone."
+  ;;
+*)
+  echo "usage: hack/demo.sh up | down" >&2
+  exit 2
+  ;;
+esac

@@ -1,0 +1,110 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// admissionPolicy puts the policy of artifacts/ in force, for all tests: it acts
+// only on pods that ask, and those of other tests carry gate and label anyhow.
+func admissionPolicy(t *testing.T, namespace string) {
+	t.Helper()
+	run(t, namespace, "apply", "-f", filepath.Join(root, "artifacts/30-admission-policy.yaml"))
+	probe := workloadPod("probe", "blue")
+	eventually(t, "the admission policy is in force", func(ctx context.Context) (string, error) {
+		out, err := kubectlWith(ctx, probe, "create", "-n", namespace, "--dry-run=server", "-f", "-", "-o", "jsonpath={.spec.schedulingGates}")
+		if !strings.Contains(out, "samplecrd.k8s.io/addresses") {
+			return "the probe has gates " + out, err
+		}
+		return "", err
+	})
+}
+
+// workloadPod asks with the one annotation and nothing else.
+func workloadPod(name, request string) string {
+	return fmt.Sprintf(`---
+apiVersion: v1
+kind: Pod
+metadata: {name: %s, annotations: {samplecrd.k8s.io/networks: %q}}
+spec: {containers: [{name: c, image: registry.k8s.io/pause:3.10}]}
+`, name, request)
+}
+
+func workload(kind, name, spec string) string {
+	return fmt.Sprintf(`---
+apiVersion: apps/v1
+kind: %s
+metadata: {name: %s}
+spec:
+  %s
+  selector: {matchLabels: {app: %s}}
+  template:
+    metadata: {labels: {app: %s}, annotations: {samplecrd.k8s.io/networks: blue}}
+    spec: {containers: [{name: c, image: registry.k8s.io/pause:3.10}]}
+`, kind, name, spec, name, name)
+}
+
+const job = `---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: report}
+spec:
+  template:
+    metadata: {annotations: {samplecrd.k8s.io/networks: blue}}
+    spec: {restartPolicy: Never, containers: [{name: c, image: registry.k8s.io/pause:3.10}]}
+`
+
+// The one annotation is enough, for a bare pod and for a Deployment.
+func TestAnyPodGetsAddresses(t *testing.T) {
+	ns := newNamespace(t)
+	admissionPolicy(t, ns)
+	startController(t, ns)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+workloadPod("bare", "blue=10.0.0.99")+workload("Deployment", "web", "replicas: 2"))
+	run(t, ns, "rollout", "status", "deployment/web", "--timeout="+patience.String())
+	waitReady(t, ns, "pod/bare")
+	held := addresses(t, ns)
+	if got := held["bare"]; got != "blue=10.0.0.99/24" || len(held) != 3 {
+		t.Errorf("addresses are\n%s", render(held))
+	}
+	requireUnique(t, ns)
+}
+
+// A StatefulSet's replica keeps its own, also through scaling.
+func TestStatefulSetKeepsAddresses(t *testing.T) {
+	ns := newNamespace(t)
+	admissionPolicy(t, ns)
+	startController(t, ns)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24, reuseDelaySeconds: 0}`)+
+		workload("StatefulSet", "db", "replicas: 3\n  podManagementPolicy: Parallel"))
+	run(t, ns, "rollout", "status", "statefulset/db", "--timeout="+patience.String())
+	before := render(addresses(t, ns))
+	run(t, ns, "delete", "pod", "db-1", "db-2")
+	waitAddresses(t, ns, before)
+	run(t, ns, "scale", "statefulset", "db", "--replicas=1")
+	waitLedger(t, ns, "10.0.0.2 Bound db-0\n10.0.0.3 Reserved db-1\n10.0.0.4 Reserved db-2")
+	create(t, ns, workloadPod("other", "blue"))
+	waitReady(t, ns, "pod/other")
+	run(t, ns, "scale", "statefulset", "db", "--replicas=3")
+	waitAddresses(t, ns, before+"\nother: blue=10.0.0.5/24")
+	run(t, ns, "delete", "statefulset", "db")
+	waitLedger(t, ns, "10.0.0.5 Bound other")
+}
+
+// A finished Job's pod gives its address back although the pod object stays.
+func TestFinishedJobReturnsItsAddress(t *testing.T) {
+	ns := newNamespace(t)
+	admissionPolicy(t, ns)
+	startController(t, ns)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/30, reuseDelaySeconds: 0}`)+job)
+	run(t, ns, "wait", "--for=condition=Complete", "job/report", "--timeout="+patience.String())
+	create(t, ns, workloadPod("next", "blue"))
+	waitAddresses(t, ns, "next: blue=10.0.0.2/30")
+	if got := run(t, ns, "get", "pods", "-l", "job-name=report", "-o", "jsonpath={.items[*].status.phase}"); got != "Succeeded" {
+		t.Errorf("the Job's pod is %q", got)
+	}
+}
