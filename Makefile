@@ -36,7 +36,7 @@ integration: cluster-tools build ## Run the tests on a real control plane, which
 race: cluster-tools ## Run all tests with the race detector in them and in the controller
 	go test -race ./...
 	@mkdir -p bin/race
-	CGO_ENABLED=1 go build -race -o bin/race/ .
+	CGO_ENABLED=1 go build -race -o bin/race/pod2-controller .
 	POD2_CONTROLLER=$(CURDIR)/bin/race/pod2-controller go test -race -tags=integration -count=1 -timeout=20m ./pkg/integration
 
 ### Generated code and lint

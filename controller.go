@@ -63,7 +63,7 @@ func NewController(ctx context.Context, syncer Syncer, watches []reconcile.Watch
 	}
 	logger := klog.FromContext(ctx)
 	for i, watch := range watches {
-		registration, err := watch.Informer.AddEventHandlerWithOptions(c.handler(watch.Keys), cache.HandlerOptions{Logger: &logger})
+		registration, err := watch.Informer.AddEventHandlerWithOptions(c.handler(logger, watch.Keys), cache.HandlerOptions{Logger: &logger})
 		if err != nil {
 			return nil, fmt.Errorf("register with informer %d: %w", i, err)
 		}
@@ -77,8 +77,16 @@ func NewController(ctx context.Context, syncer Syncer, watches []reconcile.Watch
 // handler queues the keys of an event without a delay; only failures are rate
 // limited. The old object of an update counts as well as the new one: what it
 // no longer names may have to react to that.
-func (c *Controller) handler(keys func(obj any) []reconcile.Key) cache.ResourceEventHandler {
+func (c *Controller) handler(logger klog.Logger, keys func(obj any) []reconcile.Key) cache.ResourceEventHandler {
 	enqueue := func(objects ...any) {
+		// An object that makes keys panic would end this process at every start.
+		defer func() {
+			if value := recover(); value != nil {
+				name, _ := cache.MetaNamespaceKeyFunc(objects[0])
+				logger.Error(&panicError{value: value}, "Event dropped: please report this",
+					"type", fmt.Sprintf("%T", objects[0]), "object", name, "stack", string(debug.Stack()))
+			}
+		}()
 		// Each key once: a worker may be done with it before it comes again.
 		queued := sets.New[reconcile.Key]()
 		for _, obj := range objects {

@@ -13,7 +13,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/klog/v2"
 
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	samplefake "github.com/pod2/pod2/pkg/client/clientset/versioned/fake"
@@ -95,33 +97,40 @@ func TestEventsBecomeKeys(t *testing.T) {
 		{"deleted while the watch was away", func(h cache.ResourceEventHandler) {
 			h.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/blue", Obj: network("blue")})
 		}, "Network default/blue"},
+		{"panics, and the next event still counts", func(h cache.ResourceEventHandler) {
+			h.OnAdd(network("evil"), false)
+			h.OnAdd(network("blue"), false)
+		}, "Network default/blue"},
 		{"deleted, and nobody knows what it was", func(h cache.ResourceEventHandler) {
 			h.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/blue"})
 		}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c, err := NewController(t.Context(), nil, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.queue.ShutDown()
-			test.event(c.handler(networkKeys))
-			var got []string
-			for c.queue.Len() > 0 {
-				key, _ := c.queue.Get()
-				got = append(got, key.String())
-			}
-			if got := strings.Join(got, ", "); got != test.want {
+			queue := &recordingQueue{}
+			c := &Controller{queue: queue}
+			test.event(c.handler(klog.Background(), networkKeys))
+			if got := strings.Join(queue.added, ", "); got != test.want {
 				t.Errorf("queued %q, want %q", got, test.want)
 			}
 		})
 	}
 }
 
+// recordingQueue only writes down what is added without a delay.
+type recordingQueue struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Key]
+	added []string
+}
+
+func (q *recordingQueue) Add(key reconcile.Key) { q.added = append(q.added, key.String()) }
+
 func networkKeys(obj any) []reconcile.Key {
 	network, ok := obj.(*samplecrdv1.Network)
 	if !ok {
 		return nil
+	}
+	if network.Name == "evil" {
+		panic(network.Name)
 	}
 	return []reconcile.Key{{Kind: "Network", Namespace: network.Namespace, Name: network.Name}}
 }

@@ -48,7 +48,9 @@ func command(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal meets no handler and ends the process at once
-	if err := run(ctx, o); err != nil && ctx.Err() == nil {
+	err = run(ctx, o)
+	stopped := ctx.Err() != nil && errors.Is(err, context.Canceled)
+	if err != nil && !stopped {
 		klog.FromContext(ctx).Error(err, "Controller failed")
 		return 1
 	}

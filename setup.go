@@ -170,10 +170,14 @@ func waitForAPI(ctx context.Context, server resourceLister) error {
 	logger := klog.FromContext(ctx)
 	var problem error
 	err := wait.PollUntilContextTimeout(ctx, apiPoll, apiWait, true, func(ctx context.Context) (bool, error) {
-		previous := problem
-		problem = checkAPI(ctx, server)
-		if problem != nil && (previous == nil || previous.Error() != problem.Error()) {
-			logger.Info("Waiting for the API", "reason", problem, "atMost", apiWait)
+		found := checkAPI(ctx, server)
+		// That the time was up in the middle of asking is not what is wrong.
+		known := problem != nil && found != nil && (ctx.Err() != nil || found.Error() == problem.Error())
+		if !known {
+			problem = found
+			if found != nil {
+				logger.Info("Waiting for the API", "reason", found, "atMost", apiWait)
+			}
 		}
 		return problem == nil, nil
 	})

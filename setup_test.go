@@ -19,7 +19,10 @@ import (
 type apiServer func(age time.Duration) (resources string, err error)
 
 func (s apiServer) since(start time.Time) discoveryFunc {
-	return func(string) (*metav1.APIResourceList, error) {
+	return func(ctx context.Context, _ string) (*metav1.APIResourceList, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		resources, err := s(time.Since(start))
 		if err != nil {
 			return nil, err
@@ -32,10 +35,10 @@ func (s apiServer) since(start time.Time) discoveryFunc {
 	}
 }
 
-type discoveryFunc func(groupVersion string) (*metav1.APIResourceList, error)
+type discoveryFunc func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
 
-func (f discoveryFunc) ServerResourcesForGroupVersionWithContext(_ context.Context, groupVersion string) (*metav1.APIResourceList, error) {
-	return f(groupVersion)
+func (f discoveryFunc) ServerResourcesForGroupVersionWithContext(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error) {
+	return f(ctx, groupVersion)
 }
 
 func TestWaitForAPI(t *testing.T) {
@@ -73,6 +76,24 @@ func TestWaitForAPI(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What was wrong is the answer, not that the time was up while asking again.
+func TestWaitForAPIThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := false
+		err := waitForAPI(t.Context(), discoveryFunc(func(ctx context.Context, _ string) (*metav1.APIResourceList, error) {
+			if asked {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			asked = true
+			return nil, apierrors.NewNotFound(samplecrdv1.Resource(""), "")
+		}))
+		if err == nil || !strings.Contains(err.Error(), "kubectl apply -f crd/") {
+			t.Errorf("waitForAPI: %v", err)
+		}
+	})
 }
 
 func TestStopWhileWaitingForTheAPI(t *testing.T) {

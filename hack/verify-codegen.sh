@@ -8,7 +8,7 @@ copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 tar --exclude=./.git --exclude=./bin --exclude=./.localcluster -cf - . | tar -xf - -C "$copy"
 (cd "$copy" && hack/update-codegen.sh)
-rm -rf "$copy/bin"
+rm -rf "${copy:?}/bin"
 
 stale=0
 for part in pkg/apis pkg/client crd; do

@@ -114,7 +114,7 @@ func startController(t *testing.T, namespace string, flags ...string) *controlle
 			}
 		}
 		if t.Failed() {
-			t.Logf("log of the controller of %s:\n%s", namespace, tail(log, 60))
+			t.Logf("log of the controller of %s:\n%s", namespace, tail(log, 25))
 		}
 	})
 	return c

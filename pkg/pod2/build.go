@@ -8,10 +8,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 )
+
+var pod2Kind = schema.GroupVersionKind{Group: v1.GroupVersion.Group, Version: v1.GroupVersion.Version, Kind: "Pod2"}
 
 // requests gives the value of the annotation v1.NetworksAnnotation of each
 // replica.
@@ -70,7 +73,7 @@ func (v *view) build(index int) *corev1.Pod {
 			Labels:          map[string]string{},
 			Annotations:     template.Annotations,
 			Finalizers:      template.Finalizers,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(v.pod2, v1.SchemeGroupVersion.WithKind("Pod2"))},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(v.pod2, pod2Kind)},
 		},
 		Spec: template.Spec,
 	}

@@ -34,7 +34,8 @@ func Converged(s State) string {
 	if why != "" {
 		return why
 	}
-	room := v.owned() < len(v.replicas) && !(v.recreate() && v.oldPod())
+	held := v.recreate() && v.oldPod()
+	room := v.owned() < len(v.replicas) && !held
 	spare := v.recreate() || v.spare() > 0
 	for i, r := range v.replicas {
 		f, recorded := failures[i]

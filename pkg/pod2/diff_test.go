@@ -61,6 +61,9 @@ func TestForeignPods(t *testing.T) {
 		{"a replica's name is taken", "replicas=3", []string{"web-1 of=ReplicaSet/x"}, `
 			create web-0: missing
 			create web-2: missing`},
+		{"it takes the room of none of ours", "replicas=3", []string{"web-1 bare", "web-7 terminating"}, `
+			create web-0: missing
+			create web-2: missing`},
 		{"by a bare pod that failed long ago", "replicas=1", []string{"web-0 bare failed"}, ""},
 		{"by an earlier Pod2 of this name", "replicas=2", []string{"web-0 earlier", "web-1 earlier terminating"}, ""},
 		{"with our label and another name", "replicas=1", []string{"other of=ReplicaSet/x old", "web-0", "web-7 bare old"}, ""},

@@ -112,7 +112,7 @@ func pod(t testing.TB, p *v1.Pod2, line string) *corev1.Pod {
 			CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
 			Labels:            map[string]string{v1.Pod2Label: "web", v1.PodTemplateHashLabel: RevisionHash(p)},
 			Annotations:       map[string]string{},
-			OwnerReferences:   []metav1.OwnerReference{*metav1.NewControllerRef(p, v1.SchemeGroupVersion.WithKind("Pod2"))},
+			OwnerReferences:   []metav1.OwnerReference{*metav1.NewControllerRef(p, pod2Kind)},
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning},
 	}

@@ -90,7 +90,7 @@ func (r replica) predecessor(pod2 string) string {
 		return ""
 	}
 	ref := metav1.GetControllerOfNoCopy(r.pod)
-	if ref == nil || ref.Kind != "Pod2" || ref.Name != pod2 || !strings.HasPrefix(ref.APIVersion, v1.SchemeGroupVersion.Group+"/") {
+	if ref == nil || ref.Kind != pod2Kind.Kind || ref.Name != pod2 || !strings.HasPrefix(ref.APIVersion, pod2Kind.Group+"/") {
 		return ""
 	}
 	return fmt.Sprintf("%s of an earlier Pod2 %s is still there", r.pod.Name, pod2)
@@ -165,7 +165,8 @@ func (v *view) updating() string {
 			updated++
 		}
 	}
-	if !old && !(v.recreate() && missing > 0 && v.oldPod()) {
+	held := v.recreate() && missing > 0 && v.oldPod()
+	if !old && !held {
 		return ""
 	}
 	text := fmt.Sprintf("%d of %d replicas are updated", updated, len(v.replicas))

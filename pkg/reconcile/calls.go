@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
@@ -58,11 +59,22 @@ func forEach[T any](ctx context.Context, items []T, do func(context.Context, T) 
 		}
 		running.Go(func() {
 			defer func() { <-slots }()
-			if errs[i] = do(ctx, item); errs[i] != nil {
+			if errs[i] = contain(ctx, item, do); errs[i] != nil {
 				failed.Store(true)
 			}
 		})
 	}
 	running.Wait()
 	return errors.Join(errs...)
+}
+
+// contain makes a panic an error of this one item: in a goroutine of its own it
+// would end the process, and one bad object harms no other.
+func contain[T any](ctx context.Context, item T, do func(context.Context, T) error) (err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("panic: %v\n%s", reason, debug.Stack())
+		}
+	}()
+	return do(ctx, item)
 }

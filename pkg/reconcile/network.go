@@ -94,8 +94,8 @@ func (r *Reconciler) updateNetwork(ctx context.Context, key Key, next *v1.Networ
 const confirmListFrom = 32
 
 // confirmOver checks by a live read, made after the ledger was read, that the
-// pods whose entries leave the state Bound are over. One that is not was missed by
-// our watch: it is remembered, and the decision is stale.
+// pods whose entries leave the state Bound are over. Those that are not were missed
+// by our watch: they are remembered, and the decision is stale.
 func (r *Reconciler) confirmOver(ctx context.Context, key Key, writes []network.BlockWrite) error {
 	var refs []network.PodRef
 	for _, w := range writes {
@@ -105,12 +105,18 @@ func (r *Reconciler) confirmOver(ctx context.Context, key Key, writes []network.
 	if err != nil {
 		return fmt.Errorf("confirm for %s that pods are over: %w", key, err)
 	}
+	var alive []string
 	for _, ref := range refs {
 		if pod := live[ref.Name]; !network.Over(ref, pod) {
+			// All of them at once: were it one a sync, the first would be forgotten
+			// before the last is found.
 			r.found.remember(pod)
-			return fmt.Errorf("%s: pod %s/%s is not over, as the cache has it (was its label %s removed?): %w",
-				key, key.Namespace, ref, v1.ManagedLabel, ErrStale)
+			alive = append(alive, ref.String())
 		}
+	}
+	if len(alive) > 0 {
+		return fmt.Errorf("%s: not over, as the cache has it, are pods of namespace %s (was their label %s removed?): %s: %w",
+			key, key.Namespace, v1.ManagedLabel, summary(alive), ErrStale)
 	}
 	return nil
 }

@@ -43,6 +43,9 @@ func (r *Reconciler) observePod2(key Key) (state pod2.State, again time.Duration
 	}
 	state.Pod2 = cached.DeepCopy()
 	v1.SetObjectDefaults_Pod2(state.Pod2)
+	// The template stays as it is stored: a default of a later release would
+	// change its hash, and that would replace every pod.
+	state.Pod2.Spec.Template = cached.Spec.Template
 	for _, name := range networksOfPod2(cached) {
 		n, err := r.getNetwork(key.Namespace, name)
 		if err != nil {
@@ -72,20 +75,20 @@ func (r *Reconciler) applyPod2(ctx context.Context, key Key, state pod2.State, p
 		}
 		current = patched
 	}
-	err := forEach(ctx, plan.Delete, func(ctx context.Context, d pod2.Deletion) error {
+	failed, failure := "FailedDelete", forEach(ctx, plan.Delete, func(ctx context.Context, d pod2.Deletion) error {
 		return r.deletePod(ctx, key, d)
 	})
-	if err != nil {
-		return err
+	if failure == nil {
+		failed, failure = "FailedCreate", r.createPods(ctx, key, state, plan.Create)
 	}
-	status, failure := plan.Status, r.createPods(ctx, key, state, plan.Create)
+	status, events := plan.Status, plan.Events
 	if failure != nil {
-		why, mendable := userFailure(failure)
+		message, mendable := userFailure(failure)
 		if !mendable {
 			return failure
 		}
-		status = pod2.WithFailure(state, why)
-		r.recorder.Event(state.Pod2, corev1.EventTypeWarning, why.Reason, why.Message)
+		status = pod2.WithFailure(state, pod2.Failure{Reason: failed, Message: message})
+		events = []pod2.Event{{Type: corev1.EventTypeWarning, Reason: failed, Message: message}}
 	}
 	if status != nil {
 		next := current.DeepCopy()
@@ -96,13 +99,10 @@ func (r *Reconciler) applyPod2(ctx context.Context, key Key, state pod2.State, p
 		}
 		r.written.wrote(key, pod2sResource, updated.ResourceVersion)
 	}
-	if failure != nil {
-		return failure
-	}
-	for _, e := range plan.Events {
+	for _, e := range events {
 		r.recorder.Event(state.Pod2, e.Type, e.Reason, e.Message)
 	}
-	return nil
+	return failure
 }
 
 // patchBackoff writes the annotation that remembers failures; "" removes it.
@@ -176,15 +176,15 @@ func (r *Reconciler) createPod(ctx context.Context, key Key, owner *v1.Pod2, c p
 // userFailure says whether an error is for the user of the Pod2 to mend, and in
 // which words of the API server. A namespace that is being deleted takes its
 // Pod2 with it: there is nothing to tell.
-func userFailure(err error) (pod2.Failure, bool) {
+func userFailure(err error) (message string, mendable bool) {
 	status := apierrors.APIStatus(nil)
 	if errors.Is(err, ErrStale) || !errors.As(err, &status) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return pod2.Failure{}, false
+		return "", false
 	}
 	if code := status.Status().Code; code < 400 || code >= 500 || apierrors.IsTooManyRequests(err) {
-		return pod2.Failure{}, false
+		return "", false
 	}
-	return pod2.Failure{Reason: "FailedCreate", Message: status.Status().Message}, true
+	return status.Status().Message, true
 }
 
 func compareNames(a, b metav1.Object) int {

@@ -71,7 +71,8 @@ func (r *Reconciler) blockKeys(obj any) []Key {
 }
 
 // A pod concerns itself if it asks for anything, the Networks it asks for or
-// publishes, and the Pod2 that it is a replica of or stands in the way of.
+// publishes or whose ledger names it (somebody may have removed its annotations),
+// and the Pod2 that it is a replica of or stands in the way of.
 func (r *Reconciler) podKeys(obj any) []Key {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -82,6 +83,9 @@ func (r *Reconciler) podKeys(obj any) []Key {
 		keys = append(keys, Key{KindPod, pod.Namespace, pod.Name})
 	}
 	networks, _ := podNetworks(pod)
+	for _, block := range indexed[*v1.AddressBlock](r.blockIndex, byPod, path(pod.Namespace, pod.Name)) {
+		networks = append(networks, path(block.Namespace, block.Spec.Network))
+	}
 	pod2s, _ := podPod2s(pod)
 	return append(append(keys, keysOf(KindNetwork, networks)...), keysOf(KindPod2, pod2s)...)
 }

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	samplefake "github.com/pod2/pod2/pkg/client/clientset/versioned/fake"
+	"github.com/pod2/pod2/pkg/reconcile"
+)
+
+// The whole controller but for main's flags, on fake clientsets: a Network and
+// a Pod2 become pods that have addresses, and nothing is written afterwards.
+func TestHappyPath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewSimpleClientset()
+		// What an API server would do, and the fake does not.
+		kube.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			pod := action.(clienttesting.CreateAction).GetObject().(*corev1.Pod)
+			pod.UID = types.UID("uid-of-" + pod.Name)
+			return false, nil, nil
+		})
+		sample := samplefake.NewSimpleClientset(
+			&samplecrdv1.Network{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blue", UID: "uid-of-blue", Generation: 1},
+				Spec:       samplecrdv1.NetworkSpec{CIDR: "192.168.0.0/16"},
+			},
+			&samplecrdv1.Pod2{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "uid-of-web", Generation: 1},
+				Spec: samplecrdv1.Pod2Spec{
+					Replicas: ptr.To[int32](2),
+					Networks: []samplecrdv1.Pod2Network{{Name: "blue"}},
+					Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}}},
+				},
+			})
+		clients := reconcile.Clients{Kube: kube, Sample: sample}
+		stop := startAll(t, clients)
+
+		time.Sleep(time.Minute)
+		for _, name := range []string{"web-0", "web-1"} {
+			becomeReady(t, kube, name)
+		}
+		time.Sleep(time.Minute)
+		want := strings.Join([]string{
+			`pod web-0: gates 0, {"blue":{"address":"192.168.0.2/16","gateway":"192.168.0.1","mac":"0a:58:c0:a8:00:02"}}`,
+			`pod web-1: gates 0, {"blue":{"address":"192.168.0.3/16","gateway":"192.168.0.1","mac":"0a:58:c0:a8:00:03"}}`,
+			`network blue: bound 2, Ready True`,
+			`pod2 web: replicas 2, ready 2, Ready True`,
+		}, "\n")
+		if got := render(t, clients); got != want {
+			t.Errorf("got:\n%s\nwant:\n%s", got, want)
+		}
+
+		kube.ClearActions()
+		sample.ClearActions()
+		time.Sleep(3 * resync)
+		for _, action := range slices.Concat(kube.Actions(), sample.Actions()) {
+			if !slices.Contains([]string{"get", "list", "watch"}, action.GetVerb()) {
+				t.Errorf("a resync wrote: %s %s", action.GetVerb(), action.GetResource().Resource)
+			}
+		}
+		stop()
+	})
+}
+
+// startAll starts what run starts, and returns how to stop it.
+func startAll(t *testing.T, clients reconcile.Clients) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	informers, factories := newInformers(clients, metav1.NamespaceAll)
+	reconciler, err := reconcile.New(clients, informers, record.NewFakeRecorder(1000), clock.RealClock{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := NewController(ctx, reconciler, reconciler.Watches())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, factory := range factories {
+		factory.StartWithContext(ctx)
+	}
+	synctest.Wait() // a fake watch has no history: it must be open before the first write
+	done := make(chan error)
+	go func() { done <- c.Run(ctx, ctx, 4) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		for _, factory := range factories {
+			factory.Shutdown()
+		}
+	}
+}
+
+// becomeReady is the scheduler and the kubelet.
+func becomeReady(t *testing.T, kube *fake.Clientset, name string) {
+	t.Helper()
+	pods := kube.CoreV1().Pods("default")
+	pod, err := pods.Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod.Spec.NodeName = "node"
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+		Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(),
+	})
+	if _, err := pods.UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func render(t *testing.T, clients reconcile.Clients) string {
+	t.Helper()
+	var lines []string
+	pods, err := clients.Kube.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pod := range pods.Items {
+		lines = append(lines, fmt.Sprintf("pod %s: gates %d, %s", pod.Name, len(pod.Spec.SchedulingGates), pod.Annotations[samplecrdv1.AddressesAnnotation]))
+	}
+	slices.Sort(lines)
+	network, err := clients.Sample.SamplecrdV1().Networks("default").Get(t.Context(), "blue", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod2, err := clients.Sample.SamplecrdV1().Pod2s("default").Get(t.Context(), "web", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(append(lines,
+		fmt.Sprintf("network blue: bound %d, Ready %s", network.Status.Bound, ready(network.Status.Conditions)),
+		fmt.Sprintf("pod2 web: replicas %d, ready %d, Ready %s", pod2.Status.Replicas, pod2.Status.ReadyReplicas, ready(pod2.Status.Conditions)),
+	), "\n")
+}
+
+func ready(conditions []metav1.Condition) metav1.ConditionStatus {
+	for _, c := range conditions {
+		if c.Type == samplecrdv1.ConditionReady {
+			return c.Status
+		}
+	}
+	return ""
+}

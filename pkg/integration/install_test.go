@@ -1,0 +1,144 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// install applies crd/ and artifacts/ as README.md says, and removes the
+// artifacts at the end.
+func install(t *testing.T) {
+	t.Helper()
+	if out, err := kubectl("apply", "-f", filepath.Join(root, "crd"), "-f", filepath.Join(root, "artifacts")); err != nil {
+		t.Fatalf("apply: %v\n%s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := kubectl("delete", "-f", filepath.Join(root, "artifacts"), "--ignore-not-found", "--timeout="+patience.String()); err != nil {
+			t.Errorf("delete: %v\n%s", err, out)
+		}
+	})
+}
+
+// asServiceAccount writes a kubeconfig of the installed controller's account.
+func asServiceAccount(t *testing.T) string {
+	t.Helper()
+	admin, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := run(t, "pod2-system", "create", "token", "pod2-controller")
+	for _, user := range admin.AuthInfos {
+		user.ClientCertificateData, user.ClientKeyData, user.ClientCertificate, user.ClientKey = nil, nil, "", ""
+		user.Token = token
+	}
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*admin, file); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// The namespace enforces Pod Security `restricted`: pods that are there passed it.
+func TestInstallPassesRestricted(t *testing.T) {
+	install(t)
+	if got := run(t, "pod2-system", "get", "namespace", "pod2-system", "-o", `jsonpath={.metadata.labels.pod-security\.kubernetes\.io/enforce}`); got != "restricted" {
+		t.Errorf("the namespace enforces %q", got)
+	}
+	run(t, "pod2-system", "rollout", "status", "deployment/pod2-controller", "--timeout="+patience.String())
+	if got := run(t, "pod2-system", "get", "deployment", "pod2-controller", "-o", "jsonpath={.status.readyReplicas}"); got != "2" {
+		t.Errorf("%s replicas are ready", got)
+	}
+}
+
+// The role suffices for all that the controller does, its lease too.
+func TestRoleSuffices(t *testing.T) {
+	install(t)
+	ns := newNamespace(t)
+	c := startController(t, ns, "--kubeconfig", asServiceAccount(t), "--leader-elect")
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24, reuseDelaySeconds: 0}`)+
+		"---"+fmt.Sprintf(pod2Manifest, "web", ", replicas: 40, networks: [{name: blue}]")+gatedPod("waits", "red"))
+	waitReady(t, ns, "pod2/web")
+	waitCondition(t, ns, "pod/waits", bound, "False NetworkNotFound")
+	run(t, ns, "patch", "pod", "web-0", "--subresource=status", "--type=merge", "-p", `{"status":{"phase":"Failed"}}`)
+	eventually(t, "the failed pod is replaced", func(context.Context) (string, error) {
+		return kubectl("-n", ns, "get", "pods", "--field-selector=status.phase=Failed", "-o", "name")
+	})
+	waitReady(t, ns, "pod2/web")
+	run(t, ns, "delete", "pod2", "web", "--timeout="+patience.String())
+	run(t, ns, "delete", "pods", "--all", "--timeout="+patience.String())
+	run(t, ns, "delete", "network", "blue", "--timeout="+patience.String())
+	waitGone(t, ns, "addressblocks")
+	if err := c.stop(syscall.SIGTERM); err != nil {
+		t.Errorf("the controller ended with %v", err)
+	}
+	if log := c.log.String(); strings.Contains(log, "forbidden") {
+		t.Errorf("the controller was refused:\n%s", grep(log, "forbidden"))
+	}
+	if got := run(t, "pod2-system", "get", "lease", "pod2-controller", "-o", "jsonpath={.spec.holderIdentity}"); got != "" {
+		t.Errorf("the lease is still held by %q", got)
+	}
+}
+
+// Users of a namespace get what they need by the roles they have already.
+func TestUserRoles(t *testing.T) {
+	install(t)
+	ns := newNamespace(t)
+	for _, role := range []string{"view", "edit"} {
+		run(t, ns, "create", "serviceaccount", role)
+		run(t, ns, "create", "rolebinding", role, "--clusterrole="+role, "--serviceaccount="+ns+":"+role)
+	}
+	for _, c := range []struct{ who, verb, what, want string }{
+		{"view", "list", "pod2s", "yes"},
+		{"view", "get", "addressblocks", "yes"},
+		{"view", "create", "networks", "no"},
+		{"edit", "create", "networks", "yes"},
+		{"edit", "patch", "pod2s/scale", "yes"},
+		{"edit", "update", "addressblocks", "no"},
+		{"edit", "update", "networks/status", "no"},
+	} {
+		eventually(t, fmt.Sprintf("%s may %s %s", c.who, c.verb, c.what), func(context.Context) (string, error) {
+			resource, sub, _ := strings.Cut(c.what, "/")
+			out, _ := kubectl("-n", ns, "auth", "can-i", c.verb, resource+".samplecrd.k8s.io", "--subresource="+sub,
+				"--as=system:serviceaccount:"+ns+":"+c.who) // "no" is exit status 1
+			if got := strings.TrimSpace(out); got != c.want {
+				return fmt.Sprintf("%s, want %s", got, c.want), nil
+			}
+			return "", nil
+		})
+	}
+}
+
+func grep(text, part string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, part) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+// The demo's own promise, by the files: everything in example/ becomes Ready.
+func TestExamples(t *testing.T) {
+	ns := newNamespace(t)
+	admissionPolicy(t, ns)
+	startController(t, ns)
+	files, err := os.ReadDir(filepath.Join(root, "example"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	run(t, ns, "create", "-f", filepath.Join(root, "example"))
+	waitReady(t, ns, "network/blue", "network/green", "pod2/web")
+	run(t, ns, "rollout", "status", "statefulset/db", "--timeout="+patience.String())
+	run(t, ns, "wait", "--for=condition=Complete", "job/report", "--timeout="+patience.String())
+	requireUnique(t, ns)
+}

@@ -1,0 +1,181 @@
+package pod2
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+var seed = flag.Uint64("seed", 0, "seed of the first state of each property; 0: a new one each run")
+
+// forSeeds runs the property for n seeds in a row and tells which one failed.
+func forSeeds(t *testing.T, n uint64, property func(t *testing.T, dice *rand.Rand)) {
+	t.Helper()
+	first := *seed
+	if first == 0 {
+		first = rand.Uint64N(1 << 40)
+	}
+	t.Logf("seeds %d to %d", first, first+n-1)
+	for i := range n {
+		if property(t, rand.New(rand.NewPCG(first+i, 0))); t.Failed() {
+			t.Fatalf("again with: -run '^%s$' -seed %d", t.Name(), first+i)
+		}
+	}
+}
+
+func pick[T any](dice *rand.Rand, of ...T) T { return of[dice.IntN(len(of))] }
+
+func one(dice *rand.Rand, in int) bool { return dice.IntN(in) == 0 }
+
+// arbitrary is a state that need not be one we could have brought about; every
+// other one is calm: most of its pods are well.
+func arbitrary(dice *rand.Rand) State {
+	calm := pick(dice, 1, 8)
+	s := State{Now: now, Pod2: arbitraryPod2(dice)}
+	for _, n := range s.Pod2.Spec.Networks {
+		if !one(dice, 4) {
+			network := &v1.Network{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
+			if one(dice, 2) {
+				network.Status.Conditions = []metav1.Condition{{Type: v1.ConditionExhausted, Status: metav1.ConditionTrue, Message: "no address is free"}}
+			}
+			s.Networks = append(s.Networks, network)
+		}
+	}
+	for _, name := range []string{
+		"other", "web", "web-", "web--1", "web-0", "web-00", "web-01", "web-1", "web-10", "web-2", "web-2147483648", "web-3",
+		"web-4", "web-4294967296", "web-5", "web-x", "web2-0",
+	} {
+		ordinary := len(name) == len("web-0") && name[4] <= '5'
+		if ordinary && !one(dice, 3) || !ordinary && one(dice, 2*calm) {
+			s.Pods = append(s.Pods, arbitraryPod(dice, s.Pod2, name, calm))
+		}
+	}
+	arbitraryBackoff(dice, &s)
+	for range dice.IntN(4) { // up to what a few syncs would have written
+		if err := apply(&s, Diff(s)); err != nil {
+			panic(err)
+		}
+	}
+	if plan := Diff(s); one(dice, 2) { // nothing but pods is left to be done
+		if err := apply(&s, Plan{Backoff: plan.Backoff, Status: plan.Status}); err != nil {
+			panic(err)
+		}
+	}
+	return s
+}
+
+func arbitraryPod2(dice *rand.Rand) *v1.Pod2 {
+	p := &v1.Pod2{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: uid, Generation: 3},
+		Spec: v1.Pod2Spec{
+			Replicas:        ptr.To(int32(dice.IntN(7))),
+			MinReadySeconds: pick[int32](dice, 0, 0, 10),
+			Template:        corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: pick(dice, "a", "b")}}}},
+		},
+		Status: v1.Pod2Status{CurrentRevision: pick(dice, "", "old"), ReadyReplicas: dice.Int32N(3), ObservedGeneration: dice.Int64N(4)},
+	}
+	if one(dice, 3) {
+		p.Spec.Ordinals = &v1.Pod2Ordinals{Start: dice.Int32N(4)}
+	}
+	if one(dice, 2) {
+		p.Spec.Networks = []v1.Pod2Network{{Name: "blue"}, {Name: "green", Addresses: []v1.Address{"10.1.0.10", "10.1.0.11"}}}[:1+dice.IntN(2)]
+	}
+	switch dice.IntN(4) {
+	case 0:
+		p.Spec.UpdateStrategy.Type = v1.Recreate
+	case 1:
+		p.Spec.UpdateStrategy.RollingUpdate = &v1.Pod2RollingUpdate{MaxUnavailable: ptr.To(pick(dice, intstr.FromInt32(0),
+			intstr.FromInt32(2), intstr.FromInt32(9), intstr.FromString("50%"), intstr.FromString("100%"), intstr.FromString("x")))}
+	}
+	if one(dice, 20) {
+		p.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+	}
+	return p
+}
+
+func arbitraryPod(dice *rand.Rand, p *v1.Pod2, name string, calm int) *corev1.Pod {
+	past := func() metav1.Time {
+		return metav1.NewTime(now.Add(-time.Duration(dice.IntN(pick(dice, 15, 1200))) * time.Second))
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name, UID: types.UID("u-" + name), CreationTimestamp: past(),
+			Labels: map[string]string{v1.PodTemplateHashLabel: RevisionHash(p)}, Annotations: map[string]string{},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+	owner := metav1.NewControllerRef(p, pod2Kind)
+	if one(dice, 2*calm) {
+		pod.Status.Phase = pick(dice, "", corev1.PodPending, corev1.PodFailed, corev1.PodSucceeded)
+	}
+	switch dice.IntN(10 * calm) {
+	case 0:
+		owner.UID = "u-earlier"
+	case 1:
+		owner.UID, owner.Kind = "u-other", "ReplicaSet"
+	case 2:
+		owner.Controller = nil
+	}
+	if !one(dice, 20*calm) {
+		pod.OwnerReferences = []metav1.OwnerReference{*owner}
+	}
+	if ordinal, ok := Ordinal(p.Name, name); ok {
+		pod.Annotations[v1.NetworksAnnotation] = newRequests(p).at(int(ordinal))
+	}
+	if one(dice, 3) {
+		pod.Labels[v1.PodTemplateHashLabel] = pick(dice, "old", "")
+	}
+	if one(dice, 8*calm) {
+		pod.Annotations[v1.NetworksAnnotation] = pick(dice, "", "red")
+	}
+	if one(dice, 6*calm) {
+		pod.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+	}
+	if one(dice, 6*calm) {
+		pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: pick(dice, v1.AddressesGate, "other")}}
+	}
+	if !one(dice, 4*calm) {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady,
+			Status: corev1.ConditionTrue, LastTransitionTime: past()})
+		if one(dice, 3*calm) {
+			pod.Status.Conditions[0].Status = pick(dice, corev1.ConditionFalse, corev1.ConditionUnknown)
+		}
+	}
+	if one(dice, 6*calm) {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable})
+	}
+	return pod
+}
+
+func arbitraryBackoff(dice *rand.Rand, s *State) {
+	records := map[string]failure{}
+	for _, pod := range s.Pods {
+		if one(dice, 3) {
+			records[pod.Name] = failure{
+				UID: pick(dice, pod.UID, "u-before"), Failures: pick[int32](dice, -1, 0, 1, 2, 3, 6, 40, 1<<31-1),
+				Since: metav1.NewTime(now.Add(time.Duration(dice.IntN(700)-600) * time.Second)),
+			}
+		}
+	}
+	text := (&view{pod2: s.Pod2}).formatFailures(nil)
+	for name, f := range records {
+		text += fmt.Sprintf(",%q:{\"uid\":%q,\"failures\":%d,\"since\":%q}", name, f.UID, f.Failures, f.Since.Format(time.RFC3339))
+	}
+	if text != "" {
+		text = "{" + text[1:] + "}"
+	}
+	text = pick(dice, text, text, text, "", "{", "null", "[]", `{"web-0":null}`, `{"web-0":{"failures":1e99}}`, `{"web-1":{"uid":"u-web-1","since":null}}`)
+	if text != "" {
+		s.Pod2.Annotations = map[string]string{v1.BackoffAnnotation: text}
+	}
+}

@@ -1,0 +1,126 @@
+package pod2
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// ready renders the condition that the status would have.
+func ready(s State) string {
+	c := look(s).ready(look(s).failures())
+	return string(c.Status) + " " + c.Reason + ": " + c.Message
+}
+
+func TestReady(t *testing.T) {
+	runDiff(t, []diffTest{
+		{"all there", "replicas=3", []string{"web-0", "web-1", "web-2"}, `True AllReplicasAvailable: all 3 replicas are available`},
+		{"one", "replicas=1", []string{"web-0"}, `True AllReplicasAvailable: the replica is available`},
+		{"none wanted", "replicas=0", nil, `True AllReplicasAvailable: no replicas are wanted`},
+		{"a surplus does no harm", "replicas=1", []string{"web-0", "web-1"}, `True AllReplicasAvailable: the replica is available`},
+		{"a name is taken", "replicas=3", []string{"web-0 earlier", "web-1 of=ReplicaSet/x", "web-2 bare"}, `
+			False NameTaken: pod web-1 exists already and belongs to ReplicaSet x: delete it to let the replica have the name; pod web-2 exists already and has no controller: delete it to let the replica have the name`},
+		{"an earlier Pod2 of the name", "replicas=2 networks=blue exists=none", []string{"web-0 earlier", "web-1"}, `
+			False WaitingForDeletion: web-0 of an earlier Pod2 web is still there`},
+		{"a Network that does not exist", "replicas=1 networks=red,blue,green exists=blue", []string{"web-0 gated"}, `
+			False NetworkNotFound: Network green does not exist; Network red does not exist: new replicas wait, unscheduled, until it is created`},
+		{"addresses are wanting: the pod knows why", "replicas=3 networks=blue exhausted=blue", []string{"web-0 failed", "web-1 gated", "web-2 gated bound=10.1.0.7_is_held_by_pod_x"}, `
+			False WaitingForAddresses: web-2: 10.1.0.7 is held by pod x`},
+		{"addresses are wanting: the Network knows why", "replicas=1 networks=green,blue exhausted=blue", []string{"web-0 gated"}, `
+			False WaitingForAddresses: Network blue: no address is free for: web-0`},
+		{"addresses are on their way", "replicas=2 networks=blue", []string{"web-0 gated", "web-1 gated"}, `
+			False WaitingForAddresses: replicas wait for their addresses`},
+		{"ended", "replicas=2", []string{"web-0 old", "web-1 failed=Evicted"}, `
+			False PodsFailing: web-1 ended (Failed: Evicted)`},
+		{"ended again and again", "replicas=1 " + records(entry("web-0", "u-0", 3, 0)), []string{"web-0 failed"}, `
+			False PodsFailing: web-0 ended 3 times (Failed)`},
+		{"failing still, while the next one starts", "replicas=1 " + records(entry("web-0", "u-before", 3, 0)), []string{"web-0 notready"}, `
+			False PodsFailing: web-0 ended 3 times`},
+		{"and over once it is available", "replicas=1 " + records(entry("web-0", "u-before", 3, 0)), []string{"web-0"}, `
+			True AllReplicasAvailable: the replica is available`},
+		{"an update", "replicas=3", []string{"web-0 old", "web-1 old terminating", "web-2"}, `
+			False Updating: 1 of 3 replicas are updated`},
+		{"an update that is stuck", "replicas=3", []string{"web-0 old", "web-1 unschedulable=no_node", "web-2 notready=no_image"}, `
+			False Updating: 2 of 3 replicas are updated; web-1 cannot be scheduled: no node; web-2 is not ready (Running: no image)`},
+		{"recreation waits for the last", "replicas=2 recreate", []string{"web-7 old terminating"}, `
+			False Updating: 0 of 2 replicas are updated`},
+		{"no node", "replicas=2", []string{"web-0 notready", "web-1 unschedulable=0/3_nodes_are_available"}, `
+			False Unschedulable: web-1 cannot be scheduled: 0/3 nodes are available`},
+		{"not ready, each in its way", "replicas=3", []string{"web-0 notready=unready:_[app]", "web-1 terminating"}, `
+			False PodsNotReady: web-0 is not ready (Running: unready: [app]); web-1 is terminating; web-2 does not exist yet`},
+		{"ready for too short a time", "replicas=1 minReady=10", []string{"web-0 ready=4s"}, `
+			False PodsNotReady: web-0 is ready, but not for 10 seconds yet`},
+		{"a gate of somebody else", "replicas=1", []string{"web-0 gate=quota.io/wait"}, `
+			False PodsNotReady: web-0 is held by the scheduling gate quota.io/wait`},
+		{"more than a person reads", "replicas=9", nil, `
+			False PodsNotReady: web-0 does not exist yet; web-1 does not exist yet; web-2 does not exist yet; and others`},
+	}, ready)
+}
+
+func TestStatus(t *testing.T) {
+	status := func(s State) string {
+		text, _, _ := strings.Cut(lines(s, "status"), " Ready=")
+		return text
+	}
+	runDiff(t, []diffTest{
+		{"what counts", "replicas=6 networks=green,blue generation=4 minReady=10", []string{
+			"web-0", "web-1 ready=2s", "web-2 old notready", "web-3 terminating", "web-4 failed", "web-5 bare", "web-7 old"}, `
+			status ready 3/4 available 2 updated 2 current "" update "HASH" networks "blue,green" generation 4`},
+		{"revision of a new Pod2", "replicas=2", nil, `
+			status ready 0/0 available 0 updated 0 current "HASH" update "HASH" networks "" generation 1`},
+		{"the old revision while it is there", "replicas=2 current=old", []string{"web-0 old", "web-1"}, `
+			status ready 2/2 available 2 updated 1 current "old" update "HASH" networks "" generation 1`},
+		{"and while nothing is there", "replicas=1 current=old", []string{"web-0 old terminating"}, `
+			status ready 0/0 available 0 updated 0 current "old" update "HASH" networks "" generation 1`},
+		{"the new one when it has arrived", "replicas=2 current=old", []string{"web-0"}, `
+			status ready 1/1 available 1 updated 1 current "HASH" update "HASH" networks "" generation 1`},
+		{"or when nothing is wanted", "replicas=0 current=old", nil, `
+			status ready 0/0 available 0 updated 0 current "HASH" update "HASH" networks "" generation 1`},
+	}, status)
+}
+
+// A condition's age is the age of its status, not of its message.
+func TestTransitionTime(t *testing.T) {
+	s := state(t, "replicas=1", "web-0 notready")
+	s.Pod2.Status = *Diff(s).Status
+	s.Now = now.Add(time.Minute)
+	s.Pods[0] = pod(t, s.Pod2, "web-0 notready=of_late")
+	age := func() metav1.Time {
+		s.Pod2.Status = *Diff(s).Status
+		return meta.FindStatusCondition(s.Pod2.Status.Conditions, v1.ConditionReady).LastTransitionTime
+	}
+	if got := age(); !got.Time.Equal(now) {
+		t.Errorf("another message: %s, want %s", got, now)
+	}
+	s.Pods[0] = pod(t, s.Pod2, "web-0")
+	if got := age(); !got.Time.Equal(s.Now) {
+		t.Errorf("another status: %s, want %s", got, s.Now)
+	}
+}
+
+func TestWithFailure(t *testing.T) {
+	s := state(t, "replicas=3 generation=2", "web-0", "web-1")
+	quota := Failure{"FailedCreate", `pods "web-2" is forbidden: exceeded quota`}
+	status := WithFailure(s, quota)
+	const want = `ready 2/2 available 2 updated 2 current "HASH" update "HASH" networks "" generation 2 ` +
+		`Ready=False/FailedCreate(pods "web-2" is forbidden: exceeded quota)`
+	if got := strings.ReplaceAll(statusText(status), RevisionHash(s.Pod2), "HASH"); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	s.Pod2.Status = *status
+	s.Now = now.Add(time.Hour)
+	if again := WithFailure(s, quota); again != nil {
+		t.Errorf("said already, and once more: %s", statusText(again))
+	}
+}
+
+func TestCutKeepsCharacters(t *testing.T) {
+	if got, want := cut("Grüße", 6), "Gr..."; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,167 @@
+package pod2
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// created counts pods: each has a UID of its own.
+var created int
+
+// apply does to the state what the API server would, and returns what it refuses.
+func apply(s *State, p Plan) error {
+	if p.Backoff != nil {
+		s.Pod2.Annotations = map[string]string{v1.BackoffAnnotation: p.Backoff.Value}
+		if p.Backoff.Value == "" {
+			s.Pod2.Annotations = nil
+		}
+	}
+	for _, d := range p.Delete {
+		i := slices.IndexFunc(s.Pods, func(pod *corev1.Pod) bool { return pod.Name == d.Name && pod.UID == d.UID })
+		switch {
+		case i < 0:
+			return fmt.Errorf("delete %s (uid %s): no such pod", d.Name, d.UID)
+		case s.Pods[i].DeletionTimestamp != nil:
+			return fmt.Errorf("delete %s: deleted already", d.Name)
+		}
+		s.Pods[i] = s.Pods[i].DeepCopy()
+		s.Pods[i].DeletionTimestamp = ptr.To(metav1.NewTime(s.Now))
+	}
+	for _, c := range p.Create {
+		i, exists := slices.BinarySearchFunc(s.Pods, c.Pod.Name, func(pod *corev1.Pod, name string) int { return cmp.Compare(pod.Name, name) })
+		if exists {
+			return fmt.Errorf("create %s: already exists", c.Pod.Name)
+		}
+		created++
+		pod := c.Pod.DeepCopy()
+		pod.UID, pod.CreationTimestamp = types.UID(fmt.Sprintf("u%d", created)), metav1.NewTime(s.Now)
+		pod.Status.Phase = corev1.PodPending
+		s.Pods = slices.Insert(slices.Clone(s.Pods), i, pod)
+	}
+	if p.Status != nil {
+		s.Pod2.Status = *p.Status
+	}
+	return nil
+}
+
+// world is what happens besides us.
+type world struct {
+	*State
+	dice *rand.Rand
+	// faults: pods end, are deleted and lose readiness, and the spec changes.
+	faults bool
+}
+
+func (w *world) step() {
+	w.Now = w.Now.Add(time.Duration(w.dice.IntN(30_000)) * time.Millisecond)
+	var pods []*corev1.Pod
+	for _, old := range w.Pods {
+		pod := old.DeepCopy()
+		predecessor := len(pod.OwnerReferences) > 0 && pod.OwnerReferences[0].UID == "u-earlier"
+		switch over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded; {
+		case (pod.DeletionTimestamp != nil || predecessor) && one(w.dice, 2):
+			continue
+		case over:
+		case w.faults && one(w.dice, 6):
+			pod.Status.Phase = pick(w.dice, corev1.PodFailed, corev1.PodSucceeded)
+		case w.faults && one(w.dice, 6):
+			pod.DeletionTimestamp = ptr.To(metav1.NewTime(w.Now))
+		case w.faults && one(w.dice, 6):
+			setCondition(pod, corev1.PodReady, corev1.ConditionFalse, "", "", w.Now)
+		case len(pod.Spec.SchedulingGates) > 0:
+			if one(w.dice, 2) {
+				pod.Spec.SchedulingGates = nil
+			}
+		case one(w.dice, 2):
+			if c := podCondition(pod, corev1.PodReady); c == nil || c.Status != corev1.ConditionTrue {
+				setCondition(pod, corev1.PodReady, corev1.ConditionTrue, "", "", w.Now)
+			}
+			pod.Status.Phase = corev1.PodRunning
+			pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
+		}
+		pods = append(pods, pod)
+	}
+	w.Pods = pods
+	if w.faults && one(w.dice, 4) {
+		w.Pod2.Generation++
+		w.Pod2.Spec.Replicas = ptr.To(w.dice.Int32N(7))
+		w.Pod2.Spec.Template.Spec.Containers[0].Image = pick(w.dice, "a", "b", "c")
+	}
+}
+
+// sync is one sync of ours, with the promises checked.
+func (w *world) sync(t *testing.T) Plan {
+	t.Helper()
+	before := *w.State
+	plan := Diff(before)
+	checkPromises(t, before, plan)
+	before.Pod2 = before.Pod2.DeepCopy()
+	if err := apply(w.State, plan); err != nil {
+		t.Errorf("%v\nstate\n%splan\n%s", err, describe(before), plan)
+	}
+	return plan
+}
+
+// L1 and L2: from every state, faults over, it converges, and then writes nothing.
+func TestWorldConverges(t *testing.T) {
+	forSeeds(t, 400, func(t *testing.T, dice *rand.Rand) {
+		s := arbitrary(dice)
+		w := &world{State: &s, dice: dice, faults: true}
+		for range dice.IntN(30) {
+			w.sync(t)
+			w.step()
+		}
+		w.faults = false
+		const enough = 400 // rounds; six replicas one by one, each after the longest delay
+		quiet := 0
+		for round := 0; quiet < 30; round++ {
+			if round > enough {
+				t.Fatalf("not at rest after %d rounds: %s\n%s", enough, Converged(s), describe(s))
+			}
+			plan := w.sync(t)
+			if quiet++; !plan.Empty() {
+				quiet = 0
+			}
+			w.step()
+			if plan.Empty() && plan.RequeueAfter > 0 {
+				s.Now = s.Now.Add(plan.RequeueAfter)
+				quiet = 0
+			}
+		}
+		s.Now = s.Now.Add(365 * 24 * time.Hour)
+		if plan := Diff(s); !plan.Empty() {
+			t.Errorf("after a year of rest\n%s", plan)
+		}
+		atRest(t, s)
+	})
+}
+
+// atRest says what a user sees once all is done: every replica that nobody else
+// keeps from us, up to date, and Ready.
+func atRest(t *testing.T, s State) {
+	t.Helper()
+	if s.Pod2.DeletionTimestamp != nil {
+		return
+	}
+	ready := meta.FindStatusCondition(s.Pod2.Status.Conditions, v1.ConditionReady)
+	switch {
+	case strings.Contains("NameTaken NetworkNotFound", ready.Reason):
+	case ready.Status != metav1.ConditionTrue:
+		t.Errorf("at rest and not Ready: %s: %s\n%s", ready.Reason, ready.Message, describe(s))
+	case s.Pod2.Status.CurrentRevision != s.Pod2.Status.UpdateRevision || s.Pod2.Status.AvailableReplicas != *s.Pod2.Spec.Replicas:
+		t.Errorf("at rest and Ready with %s", statusText(&s.Pod2.Status))
+	}
+}
