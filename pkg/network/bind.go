@@ -41,8 +41,8 @@ type placement struct {
 type refusal struct{ reason, message string }
 
 // waitingPods are those that ask for this Network and wait, in the order in which
-// they are served: those that hold an address elsewhere first, so that no pod
-// keeps one for nothing, then the oldest.
+// they are served: those that hold an address already first, so that no pod keeps
+// one for nothing, then the oldest.
 func (v *view) waitingPods(pods []*corev1.Pod, neighbours map[string]*view) []waiting {
 	var queue []waiting
 	for _, pod := range pods {
@@ -52,10 +52,8 @@ func (v *view) waitingPods(pods []*corev1.Pod, neighbours map[string]*view) []wa
 		}
 		w := waiting{pod: pod, ref: PodRef{pod.Name, pod.UID}, requests: requests}
 		for _, r := range requests {
-			if other := neighbours[r.Network]; other != nil {
-				_, held := other.ledger.bound(pod.Name, pod.UID)
-				w.holds = w.holds || held
-			}
+			_, held := v.at(r, neighbours).ledger.bound(pod.Name, pod.UID)
+			w.holds = w.holds || held
 		}
 		queue = append(queue, w)
 	}
@@ -71,6 +69,14 @@ func (v *view) waitingPods(pods []*corev1.Pod, neighbours map[string]*view) []wa
 	return queue
 }
 
+// at is the view of the Network that a request names.
+func (v *view) at(r attachment.Request, neighbours map[string]*view) *view {
+	if r.Network == v.name {
+		return v
+	}
+	return neighbours[r.Network]
+}
+
 // serve binds what can be bound and returns whom this Network keeps waiting.
 //
 // A pod on several Networks is bound in name order, and only if each of them has
@@ -79,16 +85,10 @@ func (v *view) waitingPods(pods []*corev1.Pod, neighbours map[string]*view) []wa
 // that cannot serve it, the first in name order tells the user.
 func (v *view) serve(queue []waiting, neighbours map[string]*view) (blocked []Wait, exhausted []string) {
 	for _, w := range queue {
-		if _, held := v.ledger.bound(w.ref.Name, w.ref.UID); held {
-			continue
-		}
 		placements := make([]placement, 0, len(w.requests))
 		earlierHeld, refused := true, (*refusal)(nil)
 		for _, r := range w.requests {
-			at := v
-			if r.Network != v.name {
-				at = neighbours[r.Network]
-			}
+			at := v.at(r, neighbours)
 			place, why := at.place(w, r)
 			if why != nil {
 				if at == v {
@@ -109,12 +109,13 @@ func (v *view) serve(queue []waiting, neighbours map[string]*view) (blocked []Wa
 			}
 		}
 		for i, place := range placements {
-			if r := w.requests[i]; r.Network != v.name {
-				neighbours[r.Network].ledger.promised[place.addr] = true
-			} else if earlierHeld {
+			at := v.at(w.requests[i], neighbours)
+			switch {
+			case place.held:
+			case at == v && earlierHeld:
 				v.ledger.bind(place.addr, w.ref, attachment.Owner(w.pod), v.now)
-			} else {
-				v.ledger.promised[place.addr] = true
+			default:
+				at.ledger.promised[place.addr] = true
 			}
 		}
 	}
@@ -145,15 +146,11 @@ func (v *view) place(w waiting, r attachment.Request) (placement, *refusal) {
 		return placement{}, &refusal{ReasonNetworkNotReady,
 			fmt.Sprintf("Network %q cannot serve: %s", v.name, v.poolErr)}
 	}
-	own, hasOwn := v.own(w)
-	if r.Address.IsValid() {
-		if hasOwn && own == r.Address {
-			return placement{addr: own}, nil
-		}
-		return v.placeWanted(r.Address)
-	}
-	if hasOwn {
+	if own, ok := v.own(w, r.Address); ok {
 		return placement{addr: own}, nil
+	}
+	if r.Address.IsValid() {
+		return v.placeWanted(r.Address)
 	}
 	if addr, ok := v.ledger.free(v.pool); ok {
 		return placement{addr: addr}, nil
@@ -161,24 +158,41 @@ func (v *view) place(w waiting, r attachment.Request) (placement, *refusal) {
 	if addr, ok := v.reclaim(); ok {
 		return placement{addr: addr}, nil
 	}
+	v.short = true
 	return placement{}, &refusal{ReasonNetworkExhausted, fmt.Sprintf("Network %q has no free address", v.name)}
 }
 
-// own returns the address that is kept for a pod of this name and owner. A
-// reserved one stays the replica's even when it was excluded meanwhile: it is in
-// use. A resting one is not.
-func (v *view) own(w waiting) (netip.Addr, bool) {
+// own returns the address that is kept for a pod of this name and owner: the
+// wanted one if it wants one, else the one that it had last. A reserved one stays
+// the replica's even when it was excluded meanwhile: it is in use. A resting one
+// is not.
+func (v *view) own(w waiting, wanted netip.Addr) (netip.Addr, bool) {
 	owner := attachment.Owner(w.pod)
+	var last *entry
 	for _, addr := range v.ledger.ofPod[w.ref.Name] {
 		e := v.ledger.find(addr)
-		if e == nil || e.Pod != w.ref.Name || e.Owner != owner || !v.ledger.writable(addr) || v.ledger.promised[addr] {
-			continue
-		}
-		if e.State != v1.AddressResting || v.pool.Refusal(addr) == "" {
-			return addr, true
+		switch {
+		case e == nil || e.Pod != w.ref.Name || e.Owner != owner:
+		case !v.ledger.writable(addr) || v.ledger.promised[addr]:
+		case wanted.IsValid() && addr != wanted:
+		case e.State == v1.AddressResting && v.pool.Refusal(addr) != "":
+		case last == nil || e.later(last):
+			last = e
 		}
 	}
-	return netip.Addr{}, false
+	if last == nil {
+		return netip.Addr{}, false
+	}
+	return last.addr, true
+}
+
+// later says whether the pod had this address later than the other: one that it
+// gave up for another rests, and the other is bound or reserved from then on.
+func (e *entry) later(than *entry) bool {
+	if a, b := e.State == v1.AddressResting, than.State == v1.AddressResting; a != b {
+		return b
+	}
+	return e.Since.After(than.Since.Time)
 }
 
 func (v *view) placeWanted(addr netip.Addr) (placement, *refusal) {
@@ -193,6 +207,7 @@ func (v *view) placeWanted(addr netip.Addr) (placement, *refusal) {
 		holder = "is not free yet"
 	}
 	if holder != "" {
+		v.short = true
 		return placement{}, &refusal{ReasonAddressInUse,
 			fmt.Sprintf("the wanted address %s of Network %q %s", addr, v.name, holder)}
 	}

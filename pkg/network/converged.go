@@ -36,8 +36,11 @@ func Converged(s State) string {
 		return why
 	}
 	for _, p := range v.ledger.pages {
-		if len(p.entries) != len(p.block.Spec.Entries) {
-			return fmt.Sprintf("block %s has entries that cannot be read", p.block.Name)
+		switch {
+		case len(p.dropped) > 0:
+			return fmt.Sprintf("block %s has entries that mean nothing: %s", p.block.Name, p.dropped[0])
+		case p.unguarded():
+			return fmt.Sprintf("block %s is in use and lacks the finalizer", p.block.Name)
 		}
 		for i := range p.entries {
 			if why := v.unsettled(p, &p.entries[i]); why != "" {
@@ -62,9 +65,8 @@ func Converged(s State) string {
 
 func (v *view) unrecorded(pods []*corev1.Pod) string {
 	for _, pod := range pods {
-		published, ok := attachment.Published(pod)[v.name]
-		addr := published.Address.Addr()
-		if !ok || attachment.Over(pod) || attachment.Gated(pod) || !v.cidr.IsValid() || !v.cidr.Contains(addr) || !v.ledger.writable(addr) {
+		addr, ok := v.recordable(pod)
+		if !ok {
 			continue
 		}
 		e := v.ledger.find(addr)
@@ -101,7 +103,7 @@ func (v *view) unsettled(p *page, e *entry) string {
 			}
 		}
 	default:
-		if !v.now.Time.Before(e.Since.Add(v.delay)) {
+		if v.rested(e) {
 			return fmt.Sprintf("%s has rested", e.addr)
 		}
 	}
@@ -114,16 +116,11 @@ func (v *view) unsettled(p *page, e *entry) string {
 // unserved goes through the waiting pods in order, like serve, and binds nothing.
 func (v *view) unserved(pods []*corev1.Pod, neighbours map[string]*view) (exhausted []string, why string) {
 	for _, w := range v.waitingPods(pods, neighbours) {
-		if _, held := v.ledger.bound(w.ref.Name, w.ref.UID); held {
-			continue
-		}
-		turn, served := true, true
+		_, held := v.ledger.bound(w.ref.Name, w.ref.UID)
+		turn, served := !held, true
 		promises := map[*view]placement{}
 		for _, r := range w.requests {
-			at := v
-			if r.Network != v.name {
-				at = neighbours[r.Network]
-			}
+			at := v.at(r, neighbours)
 			place, refused := at.place(w, r)
 			if refused != nil {
 				served = false
@@ -146,7 +143,7 @@ func (v *view) unserved(pods []*corev1.Pod, neighbours map[string]*view) (exhaus
 		}
 		if served {
 			for at, place := range promises {
-				at.ledger.promised[place.addr] = true
+				at.ledger.promised[place.addr] = at.ledger.promised[place.addr] || !place.held
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package network
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -28,7 +29,7 @@ func Diff(s State) Plan {
 	p.RemoveFinalizer = terminating(v.network) && hasFinalizer(v.network) && v.allSealed()
 	p.Waits = append(v.conflictWaits(conflicts), blocked...)
 	p.Status, p.Events = v.status(exhausted)
-	p.RequeueAfter = v.nextChange(len(exhausted) > 0)
+	p.RequeueAfter = v.nextChange(neighbours)
 	return p
 }
 
@@ -40,7 +41,7 @@ func hasFinalizer(o metav1.Object) bool {
 // of it can be bound any more, not even by a controller with an old view.
 func (v *view) allSealed() bool {
 	return !slices.ContainsFunc(v.ledger.pages, func(p *page) bool {
-		return v.ours(p) && (p.block == nil || !p.block.Spec.Sealed)
+		return p.ours && (p.block == nil || !p.block.Spec.Sealed)
 	})
 }
 
@@ -58,15 +59,25 @@ func (v *view) blockWrites(namespace string) []BlockWrite {
 				continue
 			}
 			w.Verb, w.Block, w.Changes = verb, block, append(w.Changes, change)
-		case len(w.Changes) > 0:
+		case len(w.Changes) > 0 || p.unguarded():
 			w.Verb, w.Block = Update, p.block.DeepCopy()
 			w.Block.Spec.Entries = p.apiEntries()
+			if p.unguarded() {
+				w.Block.Finalizers = append(w.Block.Finalizers, v1.InUseFinalizer)
+				w.Changes = append(w.Changes, "add finalizer")
+			}
 		default:
 			continue
 		}
 		writes = append(writes, w)
 	}
 	return writes
+}
+
+// unguarded says that somebody took our finalizer from a block in use, which could
+// vanish then. The API server takes none back once the block is being deleted.
+func (p *page) unguarded() bool {
+	return p.block != nil && len(p.entries) > 0 && !hasFinalizer(p.block) && p.block.DeletionTimestamp == nil
 }
 
 // retire takes an empty block out of the ledger, in up to three writes. While a
@@ -80,7 +91,7 @@ func (v *view) blockWrites(namespace string) []BlockWrite {
 //	sealed, has our finalizer                    let it go
 //	sealed, nobody deletes it                    delete it
 func (v *view) retire(p *page) (Verb, *v1.AddressBlock, string) {
-	tombstone := v.ours(p) && terminating(v.network) && hasFinalizer(v.network)
+	tombstone := p.ours && terminating(v.network) && hasFinalizer(v.network)
 	block := p.block.DeepCopy()
 	block.Spec.Entries = []v1.AddressEntry{}
 	letGo := func() {
@@ -132,19 +143,9 @@ func (p *page) apiEntries() []v1.AddressEntry {
 
 // changes has one text a changed address, in address order.
 func (p *page) changes() []string {
-	var old []v1.AddressEntry
-	if p.block != nil {
-		old = p.block.Spec.Entries
-	}
-	before := make(map[string]v1.AddressEntry, len(old))
-	for _, e := range old {
-		before[e.Address] = e
-	}
-	var changes []string
+	changes := slices.Clone(p.dropped)
 	for _, e := range p.entries {
-		was, known := before[e.Address]
-		delete(before, e.Address)
-		if known && sameEntry(was, e.AddressEntry) {
+		if i, known := index(p.observed, e.addr); known && sameEntry(p.observed[i].AddressEntry, e.AddressEntry) {
 			continue
 		}
 		switch e.State {
@@ -156,9 +157,9 @@ func (p *page) changes() []string {
 			changes = append(changes, fmt.Sprintf("rest %s of %s", e.Address, e.Pod))
 		}
 	}
-	for _, e := range old {
-		if _, gone := before[e.Address]; gone {
-			changes = append(changes, fmt.Sprintf("free %s of %s", e.Address, e.Pod))
+	for _, e := range p.observed {
+		if _, kept := index(p.entries, e.addr); !kept {
+			changes = append(changes, fmt.Sprintf("free %s of %s", e.addr, e.Pod))
 		}
 	}
 	return changes
@@ -172,6 +173,9 @@ func sameEntry(a, b v1.AddressEntry) bool {
 func (v *view) conflictWaits(conflicts []conflict) []Wait {
 	var waits []Wait
 	for _, c := range conflicts {
+		if told := boundCondition(c.pod); told != nil && told.Reason == ReasonAddressConflict {
+			continue // perhaps by another Network; two must not correct each other for ever
+		}
 		waits = append(waits, v.wait(c.pod, refusal{ReasonAddressConflict,
 			fmt.Sprintf("address %s of Network %q is held by pod %s", c.addr, v.name, c.holder)})...)
 	}
@@ -179,22 +183,34 @@ func (v *view) conflictWaits(conflicts []conflict) []Wait {
 }
 
 // nextChange is when a resting address becomes free, or, while pods wait, when
-// one that was scaled away has rested.
-func (v *view) nextChange(podsWait bool) time.Duration {
-	var next time.Duration
+// one that was scaled away has rested, here or on a Network that keeps them
+// waiting: that one has nothing to write then, so no event would tell.
+func (v *view) nextChange(neighbours map[string]*view) time.Duration {
+	next := v.soonest(func(e *entry) bool { return e.State == v1.AddressResting })
+	waitFor := func(at *view) {
+		if at.short {
+			next = min(next, at.soonest(func(e *entry) bool { return at.scaledAway(e) && !at.rested(e) }))
+		}
+	}
+	waitFor(v)
+	for _, at := range neighbours {
+		waitFor(at)
+	}
+	if next == never {
+		return 0
+	}
+	return max(next, time.Second)
+}
+
+const never = time.Duration(math.MaxInt64)
+
+// soonest is how long the first of the entries has yet to rest.
+func (v *view) soonest(of func(*entry) bool) time.Duration {
+	next := never
 	for _, p := range v.ledger.pages {
 		for i := range p.entries {
-			e := &p.entries[i]
-			left := e.Since.Add(v.delay).Sub(v.now.Time)
-			switch {
-			case e.State == v1.AddressResting:
-				left = max(left, time.Second)
-			case podsWait && left > 0 && v.scaledAway(e):
-			default:
-				continue
-			}
-			if next == 0 || left < next {
-				next = left
+			if e := &p.entries[i]; of(e) {
+				next = min(next, e.Since.Add(v.delay).Sub(v.now.Time))
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package network
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -27,10 +28,15 @@ type ledger struct {
 
 // page is the working copy of one block.
 type page struct {
-	block   *v1.AddressBlock // nil: to be created
-	prefix  netip.Prefix
-	entries []entry // in address order
-	// open: of this Network's UID and not sealed; only such a page takes entries.
+	block    *v1.AddressBlock // nil: to be created
+	prefix   netip.Prefix
+	observed []entry // in address order, each address once
+	entries  []entry // the same, as it shall be
+	// dropped says which entries of the block are not among observed.
+	dropped []string
+	// ours: of the Network that exists now.
+	ours bool
+	// open: ours and not sealed; only such a page takes entries.
 	open bool
 	// confirmOver: pods whose entries this plan takes out of the state Bound.
 	confirmOver []PodRef
@@ -44,27 +50,60 @@ type entry struct {
 func newLedger(network *v1.Network, blocks []*v1.AddressBlock) *ledger {
 	l := &ledger{ofPod: map[string][]netip.Addr{}, promised: map[netip.Addr]bool{}}
 	for _, block := range blocks {
-		prefix, err := netip.ParsePrefix(block.Spec.CIDR)
-		if err != nil {
-			continue // not written by us; CEL lets nobody change it afterwards
+		p, ok := newPage(block)
+		if !ok {
+			continue
 		}
-		open := network != nil && block.Spec.NetworkUID == network.UID && !block.Spec.Sealed
-		l.pages = append(l.pages, &page{block: block, prefix: prefix, open: open})
+		p.ours = network != nil && block.Spec.NetworkUID == network.UID
+		p.open = p.ours && !block.Spec.Sealed
+		l.pages = append(l.pages, p)
 	}
 	slices.SortFunc(l.pages, func(a, b *page) int { return a.prefix.Addr().Compare(b.prefix.Addr()) })
 	for _, p := range l.pages {
-		p.entries = make([]entry, 0, len(p.block.Spec.Entries))
-		for _, e := range p.block.Spec.Entries {
-			if addr, err := netip.ParseAddr(e.Address); err == nil && p.prefix.Contains(addr) {
-				p.entries = append(p.entries, entry{addr, e})
-			}
-		}
-		slices.SortStableFunc(p.entries, func(a, b entry) int { return a.addr.Compare(b.addr) })
 		for _, e := range p.entries {
 			l.ofPod[e.Pod] = append(l.ofPod[e.Pod], e.addr)
 		}
 	}
 	return l
+}
+
+// newPage reads a block; false for one that we did not write: its name is not
+// that of the addresses it claims, so another block may cover them. Entries are
+// an atomic list, which a hand can spoil: what is no address of the block says
+// nothing, and of several entries of one address the first Bound one counts.
+func newPage(block *v1.AddressBlock) (*page, bool) {
+	prefix, err := netip.ParsePrefix(block.Spec.CIDR)
+	if err != nil || prefix != ipam.Block(prefix.Addr()) || block.Name != ipam.BlockName(block.Spec.Network, prefix) {
+		return nil, false
+	}
+	p := &page{block: block, prefix: prefix, observed: make([]entry, 0, len(block.Spec.Entries))}
+	for _, e := range block.Spec.Entries {
+		addr, err := netip.ParseAddr(e.Address)
+		if err != nil || !prefix.Contains(addr) {
+			p.dropped = append(p.dropped, fmt.Sprintf("drop %q of %s, no address of the block", e.Address, e.Pod))
+			continue
+		}
+		p.observed = append(p.observed, entry{addr, e})
+	}
+	slices.SortStableFunc(p.observed, func(a, b entry) int {
+		if order := a.addr.Compare(b.addr); order != 0 || (a.State == v1.AddressBound) == (b.State == v1.AddressBound) {
+			return order
+		}
+		if a.State == v1.AddressBound {
+			return -1
+		}
+		return 1
+	})
+	once := p.observed[:0]
+	for _, e := range p.observed {
+		if len(once) > 0 && once[len(once)-1].addr == e.addr {
+			p.dropped = append(p.dropped, fmt.Sprintf("drop %s of %s, listed twice", e.addr, e.Pod))
+			continue
+		}
+		once = append(once, e)
+	}
+	p.observed, p.entries = once, slices.Clone(once)
+	return p, true
 }
 
 // page returns the page that covers the address, or nil.
@@ -84,14 +123,14 @@ func (l *ledger) find(addr netip.Addr) *entry {
 	if p == nil {
 		return nil
 	}
-	if i, ok := p.index(addr); ok {
+	if i, ok := index(p.entries, addr); ok {
 		return &p.entries[i]
 	}
 	return nil
 }
 
-func (p *page) index(addr netip.Addr) (int, bool) {
-	return slices.BinarySearchFunc(p.entries, addr, func(e entry, a netip.Addr) int { return e.addr.Compare(a) })
+func index(entries []entry, addr netip.Addr) (int, bool) {
+	return slices.BinarySearchFunc(entries, addr, func(e entry, a netip.Addr) int { return e.addr.Compare(a) })
 }
 
 // writable says whether an entry for the address could be written: its page is
@@ -106,11 +145,11 @@ func (l *ledger) put(addr netip.Addr, e v1.AddressEntry) {
 	e.Address = addr.String()
 	p := l.page(addr)
 	if p == nil {
-		p = &page{prefix: ipam.Block(addr), open: true}
+		p = &page{prefix: ipam.Block(addr), ours: true, open: true}
 		at, _ := slices.BinarySearchFunc(l.pages, p.prefix.Addr(), func(q *page, a netip.Addr) int { return q.prefix.Addr().Compare(a) })
 		l.pages = slices.Insert(l.pages, at, p)
 	}
-	i, found := p.index(addr)
+	i, found := index(p.entries, addr)
 	if found {
 		p.entries[i] = entry{addr, e}
 	} else {
@@ -122,10 +161,11 @@ func (l *ledger) put(addr netip.Addr, e v1.AddressEntry) {
 	}
 }
 
-// bound returns the lowest address that the incarnation of the pod holds.
+// bound returns the lowest address that the incarnation of the pod holds. One of
+// an earlier Network of this name does not count: it is never published.
 func (l *ledger) bound(name string, uid types.UID) (netip.Addr, bool) {
 	for _, addr := range l.ofPod[name] {
-		if e := l.find(addr); e != nil && e.State == v1.AddressBound && e.PodUID == uid {
+		if e := l.find(addr); e != nil && l.page(addr).ours && e.State == v1.AddressBound && e.PodUID == uid {
 			return addr, true
 		}
 	}
@@ -154,7 +194,7 @@ func (l *ledger) free(pool ipam.Pool) (netip.Addr, bool) {
 			l.cursor = addr
 			return addr, true
 		default:
-			if _, taken := p.index(addr); !taken {
+			if _, taken := index(p.entries, addr); !taken {
 				l.cursor = addr
 				return addr, true
 			}

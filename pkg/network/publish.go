@@ -3,6 +3,7 @@ package network
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -133,15 +134,13 @@ func (s PodState) publish() PodPlan {
 func heldAddress(n Neighbour, pod *corev1.Pod) (netip.Addr, bool) {
 	var lowest netip.Addr
 	for _, block := range n.Blocks {
-		if block.Spec.NetworkUID != n.Network.UID {
+		p, ok := newPage(block)
+		if !ok || block.Spec.NetworkUID != n.Network.UID {
 			continue
 		}
-		for _, e := range block.Spec.Entries {
-			if e.State != v1.AddressBound || e.PodUID != pod.UID {
-				continue
-			}
-			if addr, err := netip.ParseAddr(e.Address); err == nil && (!lowest.IsValid() || addr.Less(lowest)) {
-				lowest = addr
+		for _, e := range p.entries {
+			if e.State == v1.AddressBound && e.PodUID == pod.UID && (!lowest.IsValid() || e.addr.Less(lowest)) {
+				lowest = e.addr
 			}
 		}
 	}
@@ -159,13 +158,28 @@ func (s PodState) complain(reason, message string) PodPlan {
 // bound corrects the condition of a pod that had to wait; others have none, which
 // saves a write a pod.
 func (s PodState) bound() PodPlan {
-	for _, c := range s.Pod.Status.Conditions {
-		if c.Type == v1.ConditionAddressesBound && c.Status != corev1.ConditionTrue && c.Reason != ReasonAddressConflict {
-			condition, _ := addressesBound(s.Pod, corev1.ConditionTrue, ReasonPublished, "", s.now())
-			return PodPlan{Condition: &condition}
+	c := boundCondition(s.Pod)
+	if c == nil || c.Status == corev1.ConditionTrue || c.Reason == ReasonAddressConflict && !s.recorded() {
+		return PodPlan{}
+	}
+	condition, _ := addressesBound(s.Pod, corev1.ConditionTrue, ReasonPublished, "", s.now())
+	return PodPlan{Condition: &condition}
+}
+
+// recorded says whether the ledgers agree with all that the pod publishes.
+func (s PodState) recorded() bool {
+	for name, published := range attachment.Published(s.Pod) {
+		if !slices.ContainsFunc(s.Networks, func(n Neighbour) bool {
+			if n.Name != name || n.Network == nil {
+				return false
+			}
+			held, ok := heldAddress(n, s.Pod)
+			return ok && held == published.Address.Addr()
+		}) {
+			return false
 		}
 	}
-	return PodPlan{}
+	return true
 }
 
 func (s PodState) now() metav1.Time { return metav1.NewTime(s.Now.Truncate(time.Second)) }

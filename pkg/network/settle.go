@@ -47,8 +47,8 @@ func (v *view) settle() {
 			case goes:
 				p.turn(i, "", v.now)
 			case e.State == v1.AddressReserved && !keeps:
-				p.turn(i, v1.AddressResting, v.now)
-			case e.State == v1.AddressResting && !v.now.Time.Before(e.Since.Add(v.delay)):
+				p.turn(i, afterBound(goes, keeps, v.delay), v.now)
+			case e.State == v1.AddressResting && v.rested(e):
 				p.turn(i, "", v.now)
 			}
 		}
@@ -91,11 +91,12 @@ func (v *view) settleMoved() {
 // surplus says whether an entry is bound to a live pod that publishes another
 // address, bound to it too: two controllers bound one pod in two blocks, and the
 // pod, which publishes once, has chosen. The entry can never be published then,
-// since a publishing write carries the resourceVersion of the gated pod.
+// since a publishing write carries the resourceVersion of the gated pod; a gated
+// pod with an answer that somebody else wrote has chosen nothing.
 func (v *view) surplus(e *entry) bool {
 	pod := v.pods[e.Pod]
 	published, ok := attachment.Published(pod)[v.name]
-	if !ok || published.Address.Addr() == e.addr {
+	if !ok || attachment.Gated(pod) || published.Address.Addr() == e.addr {
 		return false
 	}
 	other := v.ledger.find(published.Address.Addr())
@@ -107,19 +108,13 @@ func (v *view) surplus(e *entry) bool {
 // publishes what another live pod holds is returned.
 func (v *view) writeBack(pods []*corev1.Pod) (conflicts []conflict) {
 	for _, pod := range pods {
-		if attachment.Over(pod) || attachment.Gated(pod) {
+		addr, ok := v.recordable(pod)
+		if !ok {
 			continue
 		}
-		published, ok := attachment.Published(pod)[v.name]
-		if !ok || !v.cidr.IsValid() || !v.cidr.Contains(published.Address.Addr()) {
-			continue
-		}
-		addr, ref := published.Address.Addr(), PodRef{pod.Name, pod.UID}
+		ref := PodRef{pod.Name, pod.UID}
 		e := v.ledger.find(addr)
 		switch {
-		case !v.ledger.writable(addr):
-			// A page of an earlier Network of this name: nothing is handed out there
-			// until it is empty and gone.
 		case e == nil, e.State != v1.AddressBound:
 			v.ledger.bind(addr, ref, attachment.Owner(pod), v.now)
 		case e.PodUID == pod.UID:
@@ -132,6 +127,22 @@ func (v *view) writeBack(pods []*corev1.Pod) (conflicts []conflict) {
 		}
 	}
 	return conflicts
+}
+
+// recordable returns the address that a live pod publishes, if an entry for it
+// could be written. It could not in a page of an earlier Network of this name,
+// where nothing is handed out until it is empty and gone, nor could a block be
+// created for a Network that goes and has lost our finalizer already.
+func (v *view) recordable(pod *corev1.Pod) (netip.Addr, bool) {
+	if attachment.Over(pod) || attachment.Gated(pod) {
+		return netip.Addr{}, false
+	}
+	published, ok := attachment.Published(pod)[v.name]
+	addr := published.Address.Addr()
+	if !ok || !v.cidr.IsValid() || !v.cidr.Contains(addr) || !v.ledger.writable(addr) {
+		return netip.Addr{}, false
+	}
+	return addr, v.ledger.page(addr) != nil || !terminating(v.network) || hasFinalizer(v.network)
 }
 
 type conflict struct {

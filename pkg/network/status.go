@@ -55,7 +55,7 @@ func (v *view) count(status *v1.NetworkStatus) {
 	status.Bound, status.Reserved, status.Resting = 0, 0, 0
 	taken := int64(0)
 	for _, p := range v.ledger.pages {
-		if !v.ours(p) {
+		if !p.ours {
 			continue
 		}
 		for i := range p.entries {
@@ -78,6 +78,9 @@ func (v *view) count(status *v1.NetworkStatus) {
 	}
 	status.Capacity = v.pool.Capacity()
 	status.Available = max(status.Capacity-taken, 0)
+	if terminating(v.network) {
+		status.Available = 0
+	}
 }
 
 func (v *view) ready(bound int64) metav1.Condition {
@@ -100,7 +103,7 @@ func (v *view) boundPods() []string {
 	var pods []string
 	for _, p := range v.ledger.pages {
 		for i := range p.entries {
-			if v.ours(p) && p.entries[i].State == v1.AddressBound {
+			if p.ours && p.entries[i].State == v1.AddressBound {
 				pods = append(pods, p.entries[i].Pod)
 			}
 		}
@@ -147,14 +150,21 @@ func statusEvents(before, after []metav1.Condition) []Event {
 // addressesBound returns the condition of a pod, and whether it would be new.
 func addressesBound(pod *corev1.Pod, status corev1.ConditionStatus, reason, message string, now metav1.Time) (corev1.PodCondition, bool) {
 	c := corev1.PodCondition{Type: v1.ConditionAddressesBound, Status: status, Reason: reason, Message: message, LastTransitionTime: now}
-	for _, old := range pod.Status.Conditions {
-		if old.Type != c.Type {
-			continue
-		}
-		if old.Status == c.Status {
-			c.LastTransitionTime = old.LastTransitionTime
-		}
-		return c, old.Status != c.Status || old.Reason != c.Reason || old.Message != c.Message
+	old := boundCondition(pod)
+	if old == nil {
+		return c, true
 	}
-	return c, true
+	if old.Status == c.Status {
+		c.LastTransitionTime = old.LastTransitionTime
+	}
+	return c, old.Status != c.Status || old.Reason != c.Reason || old.Message != c.Message
+}
+
+func boundCondition(pod *corev1.Pod) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == v1.ConditionAddressesBound {
+			return c
+		}
+	}
+	return nil
 }

@@ -27,6 +27,8 @@ type view struct {
 	delay   time.Duration
 	// reclaimable addresses, those longest unused first; nil until asked for.
 	reclaimable []netip.Addr
+	// short: a pod was refused that time may help to an address.
+	short bool
 }
 
 func newView(s State) (*view, map[string]*view) {
@@ -64,12 +66,7 @@ func reuseDelay(n *v1.Network) time.Duration {
 // goes says whether the page is of a Network that is terminating, or gone: one
 // recreated under the same name is another.
 func (v *view) goes(p *page) bool {
-	return v.network == nil || terminating(v.network) || p.block != nil && p.block.Spec.NetworkUID != v.network.UID
-}
-
-// ours says whether the page belongs to the Network that exists now.
-func (v *view) ours(p *page) bool {
-	return v.network != nil && (p.block == nil || p.block.Spec.NetworkUID == v.network.UID)
+	return v.network == nil || terminating(v.network) || !p.ours
 }
 
 // reclaim returns the address that has been reserved longest for a replica that
@@ -81,10 +78,10 @@ func (v *view) reclaim() (netip.Addr, bool) {
 	}
 	for len(v.reclaimable) > 0 {
 		addr := v.reclaimable[0]
-		v.reclaimable = v.reclaimable[1:]
 		if e := v.ledger.find(addr); e != nil && v.mayReclaim(e) {
 			return addr, true
 		}
+		v.reclaimable = v.reclaimable[1:]
 	}
 	return netip.Addr{}, false
 }
@@ -111,12 +108,14 @@ func (v *view) findReclaimable() []netip.Addr {
 }
 
 func (v *view) mayReclaim(e *entry) bool {
-	return v.scaledAway(e) && !v.now.Time.Before(e.Since.Add(v.delay)) &&
-		!v.ledger.promised[e.addr] && v.pool.Refusal(e.addr) == ""
+	return v.scaledAway(e) && v.rested(e) && !v.ledger.promised[e.addr]
 }
 
 // scaledAway says whether the entry is reserved for a replica that its owner no
-// longer has.
+// longer has, so that others may have it once it has rested.
 func (v *view) scaledAway(e *entry) bool {
-	return e.State == v1.AddressReserved && v.keeps(e.Owner) && !v.owners[e.Owner].hasOrdinal(e.Owner, e.Pod)
+	return e.State == v1.AddressReserved && v.keeps(e.Owner) && !v.owners[e.Owner].hasOrdinal(e.Owner, e.Pod) &&
+		v.pool.Refusal(e.addr) == ""
 }
+
+func (v *view) rested(e *entry) bool { return !v.now.Time.Before(e.Since.Add(v.delay)) }

@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/informers/apps/v1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -14,6 +16,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/pod2/pod2/pkg/client/clientset/versioned"
@@ -97,6 +100,17 @@ func (r *Reconciler) Sync(ctx context.Context, key Key) (Result, error) {
 	if why := r.written.ahead(key); why != "" {
 		return Result{}, fmt.Errorf("sync %s: %s: %w", key, why, ErrStale)
 	}
+	result, err := r.sync(ctx, key)
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		// Nothing can be created in a namespace that is being deleted, and what is
+		// in it goes. That is no failure, and each deletion is an event to look again.
+		klog.FromContext(ctx).V(2).Info("The namespace is being deleted", "reason", err)
+		return Result{}, nil
+	}
+	return result, err
+}
+
+func (r *Reconciler) sync(ctx context.Context, key Key) (Result, error) {
 	switch key.Kind {
 	case KindNetwork:
 		return r.syncNetwork(ctx, key)

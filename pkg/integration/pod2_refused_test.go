@@ -1,0 +1,86 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A quota: what it admits is there, the Pod2 says what the API server says,
+// scaling down still works, and more quota heals without anybody touching the
+// Pod2.
+func TestQuota(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	create(t, ns, `
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: few}
+spec: {hard: {pods: "3"}}
+`)
+	eventually(t, "the quota is enforced", func(context.Context) (string, error) {
+		return strings.TrimSuffix("hard "+run(t, ns, "get", "quota", "few", "-o", "jsonpath={.status.hard.pods}"), "hard 3"), nil
+	})
+	startController(t, ns)
+	create(t, ns, pod2("web", `replicas: 5`))
+	waitCondition(t, ns, "pod2/web", "Ready", `is forbidden: exceeded quota: few, requested: pods=1, used: pods=3, limited: pods=3`)
+	waitCondition(t, ns, "pod2/web", "Ready", `False FailedCreate: pods "web-`)
+	waitReplicas(t, ns, "web", 3)
+	run(t, ns, "scale", "pod2", "web", "--replicas=2")
+	waitReady(t, ns, "pod2/web")
+	run(t, ns, "scale", "pod2", "web", "--replicas=5")
+	waitCondition(t, ns, "pod2/web", "Ready", "False FailedCreate")
+	run(t, ns, "patch", "quota", "few", "--type=merge", "-p", `{"spec":{"hard":{"pods":"9"}}}`)
+	waitReady(t, ns, "pod2/web")
+}
+
+// A template that the API server refuses only when a pod is made of it: its words
+// are in the condition and in an event, the attempts become rare, and the repaired
+// template heals.
+func TestTemplateRefused(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	since := time.Now()
+	create(t, ns, strings.ReplaceAll(pod2("web", `replicas: 3`), "name: c,", "name: Not_A_Label,"))
+	waitCondition(t, ns, "pod2/web", "Ready", `False FailedCreate: Pod "web-0" is invalid: spec.containers[0].name: Invalid value: "Not_A_Label"`)
+	eventually(t, "it is tried again and again", func(context.Context) (string, error) {
+		lines, times := writes(t, ns, since)
+		var attempts []time.Time
+		for i, line := range lines {
+			if strings.HasPrefix(line, "create pods/") {
+				attempts = append(attempts, times[i])
+			}
+		}
+		// A few follow events; the others come after 5, 10, 20, ... ms, so that
+		// the seventh of these is no earlier than 635 ms.
+		const few, many = 4, 11
+		if len(attempts) < many {
+			return "only " + strings.Join(lines, "; "), nil
+		}
+		if took := attempts[many-1].Sub(attempts[0]); took < 635*time.Millisecond {
+			t.Errorf("%d attempts within %s, of which at most %d should follow events: a hot loop", many, took, few)
+		}
+		return "", nil
+	})
+	events := run(t, ns, "get", "events", "--field-selector=reason=FailedCreate", "-o", "jsonpath={.items[*].message}")
+	if !strings.Contains(events, "Not_A_Label") {
+		t.Errorf("events say %q", events)
+	}
+	patchPod2(t, ns, "web", `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"registry.k8s.io/pause:3.10"}]}}}}`)
+	waitReady(t, ns, "pod2/web")
+}
+
+// The order in which Network and Pod2 are created does not matter.
+func TestNetworkCreatedAfterPod2(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	create(t, ns, pod2("web", `replicas: 2, networks: [{name: blue}, {name: green}]`)+network("blue", `{cidr: 10.0.0.0/24}`))
+	waitCondition(t, ns, "pod2/web", "Ready", "False NetworkNotFound: Network green does not exist")
+	create(t, ns, network("green", `{cidr: 10.1.0.0/24}`))
+	waitReady(t, ns, "pod2/web")
+}

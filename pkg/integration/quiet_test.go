@@ -1,0 +1,124 @@
+//go:build integration
+
+package integration
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// writes are the requests of controllers that change, or would change, something
+// in a namespace, as the API server has logged them: "create pods/web-0 201".
+func writes(t *testing.T, namespace string, since time.Time) (lines []string, times []time.Time) {
+	t.Helper()
+	file, err := os.Open(auditLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	reader := bufio.NewReaderSize(file, 1<<20)
+	for {
+		line, err := reader.ReadBytes('\n')
+		if err == io.EOF {
+			return lines, times // a line that is being written counts next time
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(line, []byte(`"userAgent":"pod2-controller/`)) || !bytes.Contains(line, []byte(namespace)) {
+			continue
+		}
+		var event struct {
+			Verb                     string
+			ObjectRef                struct{ Resource, Subresource, Namespace, Name string }
+			ResponseStatus           struct{ Code int }
+			RequestReceivedTimestamp time.Time
+		}
+		if err := json.Unmarshal(line, &event); err != nil {
+			t.Fatalf("audit log: %v\n%s", err, line)
+		}
+		switch event.Verb {
+		case "get", "list", "watch":
+			continue
+		}
+		ref := event.ObjectRef
+		if ref.Namespace != namespace || event.RequestReceivedTimestamp.Before(since) {
+			continue
+		}
+		text := strings.TrimSuffix(fmt.Sprintf("%s %s/%s/%s", event.Verb, ref.Resource, ref.Name, ref.Subresource), "/")
+		lines = append(lines, fmt.Sprintf("%s %d", text, event.ResponseStatus.Code))
+		times = append(times, event.RequestReceivedTimestamp)
+	}
+}
+
+// withMetrics lets waitIdle and requireQuiet ask the controller.
+const withMetrics = "--metrics-bind-address=127.0.0.1:0"
+
+var (
+	metricsAddress = regexp.MustCompile(`flag="metrics-bind-address" address="([^"]+)"`)
+	syncsMetric    = regexp.MustCompile(`(?m)^pod2_sync_total\{.*\} ([0-9.e+]+)$`)
+	addsMetric     = regexp.MustCompile(`(?m)^workqueue_adds_total\{name="pod2"\} ([0-9.e+]+)$`)
+	doneMetric     = regexp.MustCompile(`(?m)^workqueue_work_duration_seconds_count\{name="pod2"\} ([0-9.e+]+)$`)
+)
+
+// waitIdle waits until the controller has made that many syncs, since it started,
+// and has no further one due now. It returns how many it made.
+func (c *controller) waitIdle(t *testing.T, atLeast int) (syncs int) {
+	t.Helper()
+	eventually(t, "the controller is idle", func(ctx context.Context) (string, error) {
+		address := metricsAddress.FindStringSubmatch(c.log.String())
+		if address == nil || !strings.Contains(c.log.String(), "Controller started") {
+			return "it has not started", nil
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address[1]+"/metrics", nil)
+		if err != nil {
+			return "", err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return "", err
+		}
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		if err != nil {
+			return "", err
+		}
+		sum := func(metric *regexp.Regexp) (total int) {
+			for _, match := range metric.FindAllSubmatch(text, -1) {
+				value, _ := strconv.ParseFloat(string(match[1]), 64)
+				total += int(value)
+			}
+			return total
+		}
+		syncs = sum(syncsMetric)
+		if adds, done := sum(addsMetric), sum(doneMetric); syncs < atLeast || adds == 0 || adds != done {
+			return fmt.Sprintf("%d syncs, %d wanted; %d keys queued, %d done", syncs, atLeast, adds, done), nil
+		}
+		return "", nil
+	})
+	return syncs
+}
+
+// requireQuiet is L2: the controller has looked at everything since it started
+// and looks at it once more, as on a resync, and makes no write.
+func (c *controller) requireQuiet(t *testing.T, namespace string, since time.Time, kinds string) {
+	t.Helper()
+	before := c.waitIdle(t, 1)
+	touched := strings.Count(run(t, namespace, "annotate", kinds, "--all", "--overwrite", "example.com/touched="+strconv.Itoa(before)), "annotated")
+	after := c.waitIdle(t, before+touched)
+	if got, _ := writes(t, namespace, since); len(got) > 0 {
+		t.Errorf("%d writes, want none:\n%s", len(got), tail(strings.Join(got, "\n"), 20))
+	}
+	t.Logf("%d syncs wrote nothing", after)
+}

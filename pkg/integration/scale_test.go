@@ -1,0 +1,60 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// 2,000 replicas on one Network, on 20 nodes of 110 pods. Not parallel: the nodes
+// hold little more, and the times that are logged are to mean something.
+func TestTwoThousandReplicas(t *testing.T) {
+	const replicas = 2000
+	ns := newNamespace(t)
+	c := startController(t, ns, withMetrics)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/16, reuseDelaySeconds: 0}`)+pod2("web", `replicas: 2000`+blue))
+	begin := time.Now()
+	took := func(what string) { t.Logf("%6.1f s: %s", time.Since(begin).Seconds(), what) }
+	waitReplicas(t, ns, "web", replicas)
+	took("all exist")
+	waitReady(t, ns, "pod2/web")
+	took("all are Ready")
+
+	held := map[string]bool{}
+	for _, pod := range listPods(t, ns) {
+		if address := addressOn(pod, "blue"); address != "" {
+			held[address] = true
+		}
+	}
+	if len(held) != replicas {
+		t.Errorf("%d addresses are held by %d replicas", len(held), replicas)
+	}
+	if why := ledgerDiffers(t, ns); why != "" {
+		t.Error(tail(why, 20))
+	}
+	c.waitIdle(t, 1)
+	took("the controller is idle")
+	if err := c.stop(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+
+	begin = time.Now()
+	c = startController(t, ns, withMetrics)
+	c.waitIdle(t, replicas)
+	took("a second controller has looked at everything")
+	c.requireQuiet(t, ns, begin, "pod2s,networks,ab")
+
+	begin = time.Now()
+	run(t, ns, "delete", "pod2", "web", "--cascade=foreground")
+	took("all are deleted")
+	waitGone(t, ns, "pods,ab")
+	eventually(t, "the Network is as new", func(context.Context) (string, error) {
+		got := run(t, ns, "get", "network", "blue", "-o", "jsonpath={.status.bound} {.status.reserved} {.status.resting} {.status.available}")
+		return strings.TrimPrefix(got, "0 0 0 65533"), nil
+	})
+	took("the ledger is empty")
+}

@@ -1,0 +1,256 @@
+package network
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/ipam"
+)
+
+var now = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+
+// parse reads a State, one object a line; the first Network is the one that the
+// State is about, the others are its neighbours. Times are so long ago.
+//
+//	network blue 10.0.0.0/29 gateway=10.0.0.6 exclude=10.0.0.2-10.0.0.3 delay=0 terminating nofinalizer uid=n9 was=10.0.0.1
+//	block 10.0.0.0/24 uid=n0 sealed terminating nofinalizer name=x   of the Network above; else entries make theirs
+//	10.0.0.2 Bound web-0/u1 Pod2/web 30s                             in the block that covers it, or "in=10.0.0.0/24"
+//	owner Pod2/web 3 blue,green start=1
+//	pod web-1/u2 gated asks=blue,green=10.1.0.5 of=Pod2/web age=1m terminating phase=Failed
+//	pod web-0/u1 has=blue:10.0.0.2/29 condition=False/AddressConflict asks=blue
+//
+// "network blue -" is one that does not exist; "was" is the gateway its status has.
+func parse(t testing.TB, text string) State {
+	t.Helper()
+	s := State{Now: now, Namespace: "default", Owners: map[v1.AddressOwner]Replicas{}}
+	var all []Neighbour
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		last := len(all) - 1
+		switch words[0] {
+		case "network":
+			n := Neighbour{Name: words[1]}
+			if words[2] != "-" {
+				n.Network = parseNetwork(t, words[1:])
+			}
+			all = append(all, n)
+		case "block":
+			all[last].Blocks = append(all[last].Blocks, parseBlock(t, all[last], words[1:]))
+		case "owner":
+			owner, r := parseOwner(words[1]), Replicas{Count: int32(number(t, words[2])), Networks: strings.Split(words[3], ",")}
+			for _, word := range words[4:] {
+				r.Start = int32(number(t, strings.TrimPrefix(word, "start=")))
+			}
+			s.Owners[owner] = r
+		case "pod":
+			s.Pods = append(s.Pods, parsePod(t, words[1:]))
+		default:
+			addEntry(t, &all[last], words)
+		}
+	}
+	for i := range all {
+		slices.SortFunc(all[i].Blocks, func(a, b *v1.AddressBlock) int { return strings.Compare(a.Name, b.Name) })
+	}
+	slices.SortFunc(s.Pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	s.Name, s.Network, s.Blocks, s.Neighbours = all[0].Name, all[0].Network, all[0].Blocks, all[1:]
+	return s
+}
+
+func parseNetwork(t testing.TB, words []string) *v1.Network {
+	n := &v1.Network{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: words[0], UID: types.UID("n-" + words[0]), Generation: 1, Finalizers: []string{v1.InUseFinalizer}},
+		Spec:       v1.NetworkSpec{CIDR: words[1]},
+	}
+	for _, word := range words[2:] {
+		key, value, _ := strings.Cut(word, "=")
+		switch key {
+		case "gateway":
+			n.Spec.Gateway = value
+		case "exclude":
+			for e := range strings.SplitSeq(value, ",") {
+				n.Spec.Exclude = append(n.Spec.Exclude, v1.AddressRange(e))
+			}
+		case "delay":
+			n.Spec.ReuseDelaySeconds = ptr.To(int32(number(t, value)))
+		case "terminating":
+			n.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+		case "nofinalizer":
+			n.Finalizers = []string{"foregroundDeletion"}
+		case "uid":
+			n.UID = types.UID(value)
+		case "was":
+			n.Status.Gateway, n.Status.ObservedGeneration = value, 1
+		default:
+			t.Fatalf("no such word: %s", word)
+		}
+	}
+	return n
+}
+
+func parseBlock(t testing.TB, n Neighbour, words []string) *v1.AddressBlock {
+	prefix := netip.MustParsePrefix(words[0])
+	b := &v1.AddressBlock{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: ipam.BlockName(n.Name, prefix), UID: types.UID("b-" + words[0]), ResourceVersion: "7", Finalizers: []string{v1.InUseFinalizer}},
+		Spec:       v1.AddressBlockSpec{Network: n.Name, NetworkUID: types.UID("n-" + n.Name), CIDR: words[0], Entries: []v1.AddressEntry{}},
+	}
+	for _, word := range words[1:] {
+		key, value, _ := strings.Cut(word, "=")
+		switch key {
+		case "uid":
+			b.Spec.NetworkUID = types.UID(value)
+		case "name":
+			b.Name = value
+		case "sealed":
+			b.Spec.Sealed = true
+		case "terminating":
+			b.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+		case "nofinalizer":
+			b.Finalizers = nil
+		default:
+			t.Fatalf("no such word: %s", word)
+		}
+	}
+	return b
+}
+
+func addEntry(t testing.TB, n *Neighbour, words []string) {
+	e := v1.AddressEntry{Address: words[0], State: v1.AddressState(words[1]), Since: metav1.NewTime(now)}
+	name, uid, _ := strings.Cut(words[2], "/")
+	e.Pod, e.PodUID = name, types.UID(uid)
+	in := ""
+	for _, word := range words[3:] {
+		switch ago, err := time.ParseDuration(word); {
+		case err == nil:
+			e.Since = metav1.NewTime(now.Add(-ago))
+		case strings.HasPrefix(word, "in="):
+			in = strings.TrimPrefix(word, "in=")
+		default:
+			e.Owner = parseOwner(word)
+		}
+	}
+	if in == "" {
+		in = ipam.Block(netip.MustParseAddr(e.Address)).String()
+	}
+	i := slices.IndexFunc(n.Blocks, func(b *v1.AddressBlock) bool { return b.Spec.CIDR == in })
+	if i < 0 {
+		i = len(n.Blocks)
+		n.Blocks = append(n.Blocks, parseBlock(t, *n, []string{in}))
+	}
+	n.Blocks[i].Spec.Entries = append(n.Blocks[i].Spec.Entries, e)
+}
+
+func parsePod(t testing.TB, words []string) *corev1.Pod {
+	name, uid, _ := strings.Cut(words[0], "/")
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: name, UID: types.UID(uid), CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)), Annotations: map[string]string{},
+	}}
+	for _, word := range words[1:] {
+		key, value, _ := strings.Cut(word, "=")
+		switch key {
+		case "gated":
+			pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: v1.AddressesGate}}
+		case "asks":
+			pod.Annotations[v1.NetworksAnnotation] = value
+		case "has":
+			addresses := map[string]attachment.Address{}
+			for one := range strings.SplitSeq(value, ",") {
+				network, address, _ := strings.Cut(one, ":")
+				prefix := netip.MustParsePrefix(address)
+				addresses[network] = attachment.Address{Address: prefix, MAC: ipam.MAC(prefix.Addr())}
+			}
+			pod.Annotations[v1.AddressesAnnotation] = attachment.FormatAddresses(addresses)
+		case "multus":
+			pod.Annotations[v1.MultusAnnotation] = value
+		case "of":
+			owner := parseOwner(value)
+			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: owner.Kind, Name: owner.Name, UID: "u-owner", Controller: ptr.To(true)}}
+		case "age":
+			age, err := time.ParseDuration(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pod.CreationTimestamp = metav1.NewTime(now.Add(-age))
+		case "terminating":
+			pod.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+		case "phase":
+			pod.Status.Phase = corev1.PodPhase(value)
+		case "condition":
+			status, reason, _ := strings.Cut(value, "/")
+			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+				Type: v1.ConditionAddressesBound, Status: corev1.ConditionStatus(status), Reason: reason,
+			})
+		default:
+			t.Fatalf("no such word: %s", word)
+		}
+	}
+	return pod
+}
+
+func parseOwner(text string) v1.AddressOwner {
+	kind, name, _ := strings.Cut(text, "/")
+	return v1.AddressOwner{Kind: kind, Name: name}
+}
+
+func number(t testing.TB, text string) int {
+	t.Helper()
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// kept are the lines of a rendered plan that do not begin with one of the words.
+func kept(text string, without ...string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if !slices.ContainsFunc(without, func(w string) bool { return strings.HasPrefix(line, w) }) {
+			b.WriteString(line)
+		}
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+type planTest struct{ name, in, want string }
+
+// checkPlans compares what is written, status and its events apart.
+func checkPlans(t *testing.T, tests []planTest) {
+	t.Helper()
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := parse(t, test.in)
+			plan := Diff(s)
+			if got, want := kept(plan.String(), "status ", "event "), unindent(test.want); got != want {
+				t.Errorf("in\n%s\ngot\n%s\nwant\n%s", unindent(test.in), got, want)
+			}
+			if why := Converged(s); (why == "") != plan.Empty() {
+				t.Errorf("Converged says %q and the plan is\n%s", why, plan)
+			}
+		})
+	}
+}
+
+func unindent(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if line = strings.TrimLeft(line, "\t"); strings.TrimSpace(line) != "" {
+			fmt.Fprintln(&b, strings.TrimRight(line, "\n"))
+		}
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

@@ -1,0 +1,283 @@
+package network
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+)
+
+const states = 5000
+
+func TestDiffIsAFunction(t *testing.T) {
+	forSeeds(t, states, func(t *testing.T, dice *rand.Rand) {
+		text := arbitrary(dice)
+		s, fresh := parse(t, text), parse(t, text)
+		first, second := Diff(s), Diff(fresh)
+		if !reflect.DeepEqual(first, second) {
+			t.Errorf("twice the same state\n%s\ngives\n%s\nand\n%s", text, first, second)
+		}
+		Converged(s)
+		for _, w := range first.Blocks { // what is planned belongs to the caller
+			w.Block.Finalizers = append(w.Block.Finalizers[:0], "x")
+			for i := range w.Block.Spec.Entries {
+				w.Block.Spec.Entries[i].Pod = "x"
+			}
+		}
+		if first.Status != nil {
+			first.Status.Conditions[0].Message = "x"
+		}
+		if !reflect.DeepEqual(s, fresh) {
+			t.Errorf("the state was changed\n%s", text)
+		}
+	})
+}
+
+func TestNothingBadHappens(t *testing.T) {
+	forSeeds(t, states, func(t *testing.T, dice *rand.Rand) {
+		text := arbitrary(dice)
+		s := parse(t, text)
+		p := Diff(s)
+		why := Converged(s)
+		if p.Empty() != (why == "") {
+			t.Errorf("Empty is %t and Converged says %q", p.Empty(), why)
+		}
+		for _, problem := range slices.Concat(noLiveEntryLeaves(s, p), handedOutRightly(s, p), blocksAreRespected(s, p)) {
+			t.Error(problem)
+		}
+		if t.Failed() {
+			t.Errorf("state\n%s\nplan\n%s", text, p)
+		}
+	})
+}
+
+// held is a Bound entry as the ledger means it: at an address of the block, and
+// the first Bound one there.
+type held struct {
+	addr netip.Addr
+	pod  string
+	uid  types.UID
+}
+
+func boundIn(b *v1.AddressBlock) map[netip.Addr]held {
+	all := map[netip.Addr]held{}
+	for _, e := range b.Spec.Entries {
+		addr, err := netip.ParseAddr(e.Address)
+		if _, known := all[addr]; err == nil && !known && e.State == v1.AddressBound && netip.MustParsePrefix(b.Spec.CIDR).Contains(addr) {
+			all[addr] = held{addr, e.Pod, e.PodUID}
+		}
+	}
+	return all
+}
+
+func podNamed(s State, name string) (live bool, uid types.UID, has netip.Addr) {
+	for _, pod := range s.Pods {
+		if pod.Name == name {
+			has := attachment.Published(pod)[s.Name].Address.Addr()
+			if attachment.Gated(pod) {
+				has = netip.Addr{}
+			}
+			return !attachment.Over(pod), pod.UID, has
+		}
+	}
+	return false, "", netip.Addr{}
+}
+
+func observed(s State, name string) *v1.AddressBlock {
+	for _, b := range s.Blocks {
+		if b.Name == name {
+			return b
+		}
+	}
+	return &v1.AddressBlock{Spec: v1.AddressBlockSpec{CIDR: "0.0.0.0/0"}}
+}
+
+// S1: what a live pod holds stays, unless it publishes another that it holds too;
+// whatever else leaves the state Bound is to be confirmed.
+func noLiveEntryLeaves(s State, p Plan) (problems []string) {
+	for _, w := range p.Blocks {
+		after := boundIn(w.Block)
+		confirmed := map[PodRef]bool{}
+		for _, ref := range w.ConfirmOver {
+			confirmed[ref] = true
+			if live, uid, _ := podNamed(s, ref.Name); live && uid == ref.UID {
+				problems = append(problems, fmt.Sprintf("%s is to be confirmed over, and lives in this view", ref))
+			}
+		}
+		for addr, h := range boundIn(observed(s, w.Block.Name)) {
+			if after[addr] == h {
+				continue
+			}
+			live, uid, has := podNamed(s, h.pod)
+			switch {
+			case !live || uid != h.uid:
+				if !confirmed[PodRef{h.pod, h.uid}] {
+					problems = append(problems, fmt.Sprintf("%s leaves %s (%s) unconfirmed", addr, h.pod, h.uid))
+				}
+			case !has.IsValid() || has == addr || !holds(s, p, has, h.uid):
+				problems = append(problems, fmt.Sprintf("%s is taken from %s, which lives", addr, h.pod))
+			}
+		}
+	}
+	return problems
+}
+
+// holds says whether the ledger has the address bound to the pod, or will have.
+func holds(s State, p Plan, addr netip.Addr, uid types.UID) bool {
+	return slices.ContainsFunc(s.Blocks, func(b *v1.AddressBlock) bool { return boundIn(b)[addr].uid == uid }) ||
+		slices.ContainsFunc(p.Blocks, func(w BlockWrite) bool { return boundIn(w.Block)[addr].uid == uid })
+}
+
+// S2, and that a pod gets all of its addresses or none.
+func handedOutRightly(s State, p Plan) (problems []string) {
+	served := map[string]bool{}
+	for _, w := range p.Blocks {
+		before := boundIn(observed(s, w.Block.Name))
+		for addr, h := range boundIn(w.Block) {
+			if before[addr] == h {
+				continue
+			}
+			live, uid, has := podNamed(s, h.pod)
+			if !live || uid != h.uid {
+				problems = append(problems, fmt.Sprintf("%s is bound to %s (%s), which is no live pod", addr, h.pod, h.uid))
+			}
+			if has == addr {
+				continue // written back
+			}
+			if served[h.pod] {
+				problems = append(problems, fmt.Sprintf("%s is bound twice", h.pod))
+			}
+			served[h.pod] = true
+			pool, err := Pool(s.Network)
+			if why := pool.Refusal(addr); (err != nil || why != "") && !keptFor(s, addr, h.pod) {
+				problems = append(problems, fmt.Sprintf("%s is handed out and %s (%v)", addr, why, err))
+			}
+			problems = append(problems, allOrNone(s, h.pod)...)
+		}
+	}
+	return problems
+}
+
+// keptFor says whether the ledger has the address reserved, or bound, for this name.
+func keptFor(s State, addr netip.Addr, pod string) bool {
+	return slices.ContainsFunc(s.Blocks, func(b *v1.AddressBlock) bool {
+		return slices.ContainsFunc(b.Spec.Entries, func(e v1.AddressEntry) bool {
+			return e.Address == addr.String() && e.Pod == pod && e.State != v1.AddressResting
+		})
+	})
+}
+
+func allOrNone(s State, name string) (problems []string) {
+	for _, pod := range s.Pods {
+		requests, _ := Wants(pod)
+		if pod.Name != name || len(requests) == 0 {
+			continue
+		}
+		for _, r := range requests {
+			for _, n := range s.Neighbours {
+				if n.Name != r.Network {
+					continue
+				}
+				bound := n.Network != nil && slices.ContainsFunc(n.Blocks, func(b *v1.AddressBlock) bool {
+					return b.Spec.NetworkUID == n.Network.UID && slices.ContainsFunc(slices.Collect(maps.Values(boundIn(b))), func(h held) bool { return h.uid == pod.UID })
+				})
+				switch {
+				case bound:
+				case n.Name < s.Name:
+					problems = append(problems, fmt.Sprintf("%s is bound on %s before it is on %s", name, s.Name, n.Name))
+				case n.Network == nil || terminating(n.Network):
+					problems = append(problems, fmt.Sprintf("%s is bound on %s, and never will be on %s", name, s.Name, n.Name))
+				}
+			}
+		}
+		return problems
+	}
+	return []string{name + " is bound and does not wait"}
+}
+
+func blocksAreRespected(s State, p Plan) (problems []string) {
+	for _, w := range p.Blocks {
+		old := slices.IndexFunc(s.Blocks, func(b *v1.AddressBlock) bool { return b.Name == w.Block.Name })
+		if (w.Verb == Create) != (old < 0) {
+			problems = append(problems, fmt.Sprintf("%s block %s, which is there: %t", w.Verb, w.Block.Name, old >= 0))
+			continue
+		}
+		if w.Verb == Create {
+			if !p.AddFinalizer && !hasFinalizer(s.Network) || w.Block.Spec.NetworkUID != s.Network.UID || !hasFinalizer(w.Block) {
+				problems = append(problems, "a block is created without finalizers")
+			}
+			continue
+		}
+		b := s.Blocks[old]
+		foreign := s.Network == nil || b.Spec.NetworkUID != s.Network.UID
+		before := boundIn(b)
+		for addr, h := range boundIn(w.Block) {
+			if before[addr] != h && (foreign || b.Spec.Sealed) {
+				problems = append(problems, fmt.Sprintf("%s is bound in block %s of another Network, or sealed", addr, b.Name))
+			}
+		}
+		if b.Spec.Sealed && !w.Block.Spec.Sealed || w.Block.Spec.Sealed && len(w.Block.Spec.Entries) > 0 {
+			problems = append(problems, "a sealed block is not empty, or was opened")
+		}
+	}
+	if p.RemoveFinalizer && slices.ContainsFunc(s.Blocks, func(b *v1.AddressBlock) bool { return b.Spec.NetworkUID == s.Network.UID && !b.Spec.Sealed }) {
+		problems = append(problems, "the finalizer goes before all blocks are sealed")
+	}
+	return problems
+}
+
+// While nothing is due, time alone changes nothing before RequeueAfter.
+func TestRequeueAfterIsExact(t *testing.T) {
+	waiting := 0
+	forSeeds(t, states, func(t *testing.T, dice *rand.Rand) {
+		w := worldOf(parse(t, arbitrary(dice)))
+		for range 8 {
+			s := w.state("blue", w.now)
+			_ = w.apply(s, Diff(s), 1000)
+		}
+		s := w.state("blue", w.now)
+		p := Diff(s)
+		switch {
+		case !p.Empty():
+			t.Errorf("L1: not settled after 8 rounds:\n%s\n%s", p, w)
+		case p.RequeueAfter == 0:
+			if late := Diff(later(s, 48*time.Hour)); !late.Empty() {
+				t.Errorf("nobody said that it would change:\n%s\n%s", late, w)
+			}
+		default:
+			waiting++
+			if early := Diff(later(s, p.RequeueAfter-time.Second)); !early.Empty() {
+				t.Errorf("%s is too late:\n%s\n%s", p.RequeueAfter, early, w)
+			}
+		}
+	})
+	if waiting < 100 {
+		t.Errorf("only %d states waited: too dull to prove anything", waiting)
+	}
+}
+
+func worldOf(s State) *server {
+	w := &server{cluster: newCluster(), now: s.Now, last: 100}
+	w.owners = s.Owners
+	for _, n := range append([]Neighbour{{s.Name, s.Network, s.Blocks}}, s.Neighbours...) {
+		if n.Network != nil {
+			w.networks[n.Name] = n.Network
+		}
+		for _, b := range n.Blocks {
+			w.blocks[b.Name] = b
+		}
+	}
+	for _, pod := range s.Pods {
+		w.pods[pod.Name] = pod
+	}
+	return w
+}

@@ -1,0 +1,146 @@
+package network
+
+import (
+	"testing"
+
+	"github.com/pod2/pod2/pkg/attachment"
+)
+
+func TestPublish(t *testing.T) {
+	const networks = `
+		network blue 192.168.0.0/16
+		192.168.0.2 Bound web-0/u1
+		network green 10.1.0.4/32
+		10.1.0.4 Bound web-0/u1
+		`
+	const blue = `"blue":{"address":"192.168.0.2/16","gateway":"192.168.0.1","mac":"0a:58:c0:a8:00:02"}`
+	const multusBlue = `{"name":"blue","namespace":"default","interface":"net1","ips":["192.168.0.2/16"],"mac":"0a:58:c0:a8:00:02"}`
+	for _, test := range []struct{ name, in, want, multus string }{
+		{"over", networks + `pod web-0/u1 gated asks=blue,green phase=Failed`, ``, ``},
+		{"terminating", networks + `pod web-0/u1 gated asks=blue,green terminating`, ``, ``},
+		{"gated without request", networks + `pod web-0/u1 gated`,
+			`condition samplecrd.k8s.io/AddressesBound=False MissingRequest: the pod has the scheduling gate samplecrd.k8s.io/addresses but no annotation samplecrd.k8s.io/networks; name the Networks there, or remove the gate`, ``},
+		{"gated, request unreadable", networks + `pod web-0/u1 gated asks=blue,blue`,
+			`condition samplecrd.k8s.io/AddressesBound=False InvalidRequest: annotation samplecrd.k8s.io/networks: element 2 ("blue") names Network blue once more after element 1: a pod joins a Network once, remove one of the two; recreate the pod with a request such as "blue, green=10.1.0.10"`, ``},
+		{"gated, answered by somebody else", networks + `pod web-0/u1 gated asks=blue has=blue:192.168.0.2/16`,
+			`condition samplecrd.k8s.io/AddressesBound=False InvalidRequest: the pod was created with the annotation samplecrd.k8s.io/addresses, which only the controller writes; recreate it without`, ``},
+		{"all bound; a /32 has no gateway", networks + `pod web-0/u1 gated asks=blue,green`,
+			`publish {` + blue + `,"green":{"address":"10.1.0.4/32","mac":"0a:58:0a:01:00:04"}}`,
+			`[` + multusBlue + `,{"name":"green","namespace":"default","interface":"net2","ips":["10.1.0.4/32"],"mac":"0a:58:0a:01:00:04"}]`},
+		{"foreign elements for Multus are kept in front", `
+			network blue 192.168.0.0/16
+			192.168.0.2 Bound web-0/u1
+			pod web-0/u1 gated asks=blue multus=ns/storage@net1`,
+			`publish {` + blue + `}`,
+			`[{"name":"storage","namespace":"ns","interface":"net1"},{"name":"blue","namespace":"default","interface":"net2","ips":["192.168.0.2/16"],"mac":"0a:58:c0:a8:00:02"}]`},
+		{"those that do not parse are told", `
+			network blue 192.168.0.0/16
+			192.168.0.2 Bound web-0/u1
+			pod web-0/u1 gated asks=blue multus=a//b`,
+			`condition samplecrd.k8s.io/AddressesBound=False InvalidRequest: annotation k8s.v1.cni.cncf.io/networks: reading the networks that the pod already asks of Multus: element 1 ("a//b") has '/' where none belongs: write "name", "namespace/name" or "namespace/name@interface"; recreate the pod with a readable one`, ``},
+		{"an IPv6 address after growth keeps the gateway it had", `
+			network blue fd00::/60 was=fd00:0:0:5::1
+			fd00:0:0:5::2 Bound web-0/u1
+			pod web-0/u1 gated asks=blue`,
+			`publish {"blue":{"address":"fd00:0:0:5::2/60","gateway":"fd00:0:0:5::1","mac":"0a:58:00:00:00:02"}}`,
+			`[{"name":"blue","namespace":"default","interface":"net1","ips":["fd00:0:0:5::2/60"],"mac":"0a:58:00:00:00:02"}]`},
+		{"one is not bound", `
+			network blue 192.168.0.0/16
+			192.168.0.2 Bound web-0/u1
+			network green 10.1.0.0/24
+			pod web-0/u1 gated asks=blue,green`, ``, ``},
+		{"bound to another incarnation", `
+			network blue 192.168.0.0/16
+			192.168.0.2 Bound web-0/u0
+			pod web-0/u1 gated asks=blue`, ``, ``},
+		{"reserved only", `
+			network blue 192.168.0.0/16
+			192.168.0.2 Reserved web-0 Pod2/web
+			pod web-0/u1 gated asks=blue of=Pod2/web`, ``, ``},
+		{"bound by an earlier Network of that name", `
+			network blue 192.168.0.0/16
+			block 192.168.0.0/24 uid=n-earlier
+			192.168.0.2 Bound web-0/u1
+			pod web-0/u1 gated asks=blue`, ``, ``},
+		{"the Network is gone", `
+			network blue -
+			192.168.0.2 Bound web-0/u1
+			pod web-0/u1 gated asks=blue`, ``, ``},
+		{"bound before its Network began to go", `
+			network blue 192.168.0.0/16 terminating
+			192.168.0.2 Bound web-0/u1
+			pod web-0/u1 gated asks=blue`, `publish {` + blue + `}`, `[` + multusBlue + `]`},
+		{"bound twice: the lowest", `
+			network blue 192.168.0.0/16
+			192.168.0.2 Bound web-0/u1
+			192.168.1.2 Bound web-0/u1
+			pod web-0/u1 gated asks=blue`, `publish {` + blue + `}`, `[` + multusBlue + `]`},
+		{"by a spoilt entry: not an address of its block", `
+			network blue 192.168.0.0/16
+			192.168.1.2 Bound web-0/u1 in=192.168.0.0/24
+			pod web-0/u1 gated asks=blue`, ``, ``},
+		{"by a spoilt entry: the second of its address", `
+			network blue 192.168.0.0/16
+			192.168.0.2 Bound web-1/u2
+			192.168.0.2 Bound web-0/u1
+			pod web-0/u1 gated asks=blue`, ``, ``},
+		{"by a block that we did not write", `
+			network blue 192.168.0.0/16
+			block 192.168.0.0/24 name=mine
+			192.168.0.2 Bound web-0/u1
+			pod web-0/u1 gated asks=blue`, ``, ``},
+		{"request without gate", networks + `pod web-0/u1 asks=blue`,
+			`condition samplecrd.k8s.io/AddressesBound=False MissingGate: the pod asks for Networks "blue" without the scheduling gate samplecrd.k8s.io/addresses, so it may run already; recreate it with the gate`, ``},
+		{"neither request nor gate", networks + `pod web-0/u1`, ``, ``},
+		{"answered, never had to wait", networks + `pod web-0/u1 asks=blue has=blue:192.168.0.2/16`, ``, ``},
+		{"answered, had to wait", networks + `pod web-0/u1 asks=blue has=blue:192.168.0.2/16 condition=False/NetworkExhausted`,
+			`condition samplecrd.k8s.io/AddressesBound=True Published: `, ``},
+		{"answered, said so", networks + `pod web-0/u1 asks=blue has=blue:192.168.0.2/16 condition=True/Published`, ``, ``},
+		{"in conflict", networks + `pod web-0/u1 asks=blue has=blue:192.168.0.7/16 condition=False/AddressConflict`, ``, ``},
+		{"in conflict on one of two", networks + `pod web-0/u1 asks=blue,green has=blue:192.168.0.2/16,green:10.1.0.9/32 condition=False/AddressConflict`, ``, ``},
+		{"no longer in conflict", networks + `pod web-0/u1 asks=blue,green has=blue:192.168.0.2/16,green:10.1.0.4/32 condition=False/AddressConflict`,
+			`condition samplecrd.k8s.io/AddressesBound=True Published: `, ``},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			plan := Publish(podState(parse(t, test.in), 0))
+			if got := kept(plan.String()); got != test.want {
+				t.Errorf("got\n%s\nwant\n%s", got, test.want)
+			}
+			multus := ""
+			if plan.Publish != nil {
+				multus = plan.Publish.Multus
+			}
+			if multus != test.multus {
+				t.Errorf("for Multus: got\n%s\nwant\n%s", multus, test.multus)
+			}
+		})
+	}
+}
+
+// podState is what concerns one pod of a State, as observe would have it.
+func podState(s State, pod int) PodState {
+	p := PodState{Now: s.Now, Pod: s.Pods[pod]}
+	all := append([]Neighbour{{s.Name, s.Network, s.Blocks}}, s.Neighbours...)
+	requests, _ := attachment.Requests(s.Pods[pod])
+	for _, r := range requests {
+		for _, n := range all {
+			if n.Name == r.Network {
+				p.Networks = append(p.Networks, n)
+			}
+		}
+	}
+	return p
+}
+
+func TestComplaintIsMadeOnce(t *testing.T) {
+	s := podState(parse(t, "network blue 10.0.0.0/24\npod a/u1 asks=blue"), 0)
+	first := Publish(s)
+	if first.Event == nil || first.Event.Reason != ReasonMissingGate {
+		t.Errorf("no event in\n%s", first)
+	}
+	s.Pod = s.Pod.DeepCopy()
+	s.Pod.Status.Conditions = append(s.Pod.Status.Conditions, *first.Condition)
+	if again := Publish(s); !again.Empty() || again.Event != nil {
+		t.Errorf("told twice:\n%s", again)
+	}
+}

@@ -1,0 +1,229 @@
+package network
+
+import "testing"
+
+func TestOver(t *testing.T) {
+	const held = `
+		network blue 10.0.0.0/29
+		10.0.0.2 Bound a/u1 Job/once
+		`
+	checkPlans(t, []planTest{
+		{"the pod is gone", held, `
+			update block blue-10.0.0.0: rest 10.0.0.2 of a; if over: a (u1)
+			again in 1m0s`},
+		{"another incarnation has its name", held + `pod a/u2 asks=blue`, `
+			update block blue-10.0.0.0: rest 10.0.0.2 of a; if over: a (u1)
+			again in 1m0s`},
+		{"Succeeded, the object stays", held + `pod a/u1 has=blue:10.0.0.2/29 phase=Succeeded`, `
+			update block blue-10.0.0.0: rest 10.0.0.2 of a; if over: a (u1)
+			again in 1m0s`},
+		{"Failed", held + `pod a/u1 has=blue:10.0.0.2/29 phase=Failed`, `
+			update block blue-10.0.0.0: rest 10.0.0.2 of a; if over: a (u1)
+			again in 1m0s`},
+		{"a terminating pod is not over", held + `pod a/u1 has=blue:10.0.0.2/29 terminating`, ``},
+		{"nor is one whose phase is unknown", held + `pod a/u1 has=blue:10.0.0.2/29 phase=Unknown`, ``},
+		{"an entry without UID names no live pod", `
+			network blue 10.0.0.0/29
+			10.0.0.2 Bound a
+			pod a/u1 asks=blue`, `
+			update block blue-10.0.0.0: rest 10.0.0.2 of a; if over: a ()
+			again in 1m0s`},
+	})
+}
+
+func TestReserve(t *testing.T) {
+	checkPlans(t, []planTest{
+		{"a replica of a Pod2, and of a StatefulSet", `
+			network blue 10.0.0.0/29
+			owner Pod2/web 1 blue
+			owner StatefulSet/db 1 green,blue
+			10.0.0.2 Bound web-0/u1 Pod2/web
+			10.0.0.3 Bound db-0/u2 StatefulSet/db`,
+			`update block blue-10.0.0.0: reserve 10.0.0.2 for web-0; reserve 10.0.0.3 for db-0; if over: db-0 (u2), web-0 (u1)`},
+		{"of an owner that does not ask for this Network", `
+			network blue 10.0.0.0/29
+			owner Pod2/web 1 green
+			10.0.0.2 Bound web-0/u1 Pod2/web`, `
+			update block blue-10.0.0.0: rest 10.0.0.2 of web-0; if over: web-0 (u1)
+			again in 1m0s`},
+		{"it stays reserved", `
+			network blue 10.0.0.0/29
+			owner Pod2/web 1 blue
+			10.0.0.2 Reserved web-0 Pod2/web 100h`, ``},
+		{"the owner is gone", `
+			network blue 10.0.0.0/29
+			10.0.0.2 Reserved web-0 Pod2/web 100h`, `
+			update block blue-10.0.0.0: rest 10.0.0.2 of web-0
+			again in 1m0s`},
+		{"the owner no longer asks", `
+			network blue 10.0.0.0/29
+			owner Pod2/web 1 green
+			10.0.0.2 Reserved web-0 Pod2/web 100h`, `
+			update block blue-10.0.0.0: rest 10.0.0.2 of web-0
+			again in 1m0s`},
+		{"the next of its name has it, though lower ones are free", `
+			network blue 10.0.0.0/29
+			owner Pod2/web 1 blue
+			10.0.0.5 Reserved web-0 Pod2/web 100h
+			pod web-0/u2 gated asks=blue of=Pod2/web`,
+			`update block blue-10.0.0.0: bind 10.0.0.5 to web-0 (u2)`},
+		{"rebind in one write", `
+			network blue 10.0.0.0/29
+			owner Pod2/web 1 blue
+			10.0.0.5 Bound web-0/u1 Pod2/web 100h
+			pod web-0/u2 gated asks=blue of=Pod2/web`,
+			`update block blue-10.0.0.0: bind 10.0.0.5 to web-0 (u2); if over: web-0 (u1)`},
+		{"of the reserved one and an older one that rests, the reserved one", `
+			network blue 10.0.0.0/29
+			owner Pod2/web 1 blue
+			10.0.0.2 Resting web-0 Pod2/web 30s
+			10.0.0.5 Reserved web-0 Pod2/web 10s
+			pod web-0/u2 gated asks=blue of=Pod2/web`, `
+			update block blue-10.0.0.0: bind 10.0.0.5 to web-0 (u2)
+			again in 30s`},
+		{"not for one of the same name and another owner", `
+			network blue 10.0.0.0/29
+			owner Pod2/web 1 blue
+			10.0.0.2 Reserved web-0 Pod2/web 100h
+			pod web-0/u2 gated asks=blue`,
+			`update block blue-10.0.0.0: bind 10.0.0.3 to web-0 (u2)`},
+		{"excluded meanwhile, it stays the replica's", `
+			network blue 10.0.0.0/29 exclude=10.0.0.5
+			owner Pod2/web 1 blue
+			10.0.0.5 Reserved web-0 Pod2/web 100h
+			pod web-0/u2 gated asks=blue of=Pod2/web`,
+			`update block blue-10.0.0.0: bind 10.0.0.5 to web-0 (u2)`},
+	})
+}
+
+// A /30 has one address for pods: .2.
+func TestScaleDown(t *testing.T) {
+	const reserved = `
+		network blue 10.0.0.0/30
+		10.0.0.2 Reserved web-3 Pod2/web 61s
+		`
+	checkPlans(t, []planTest{
+		{"the pod of an ordinal scaled away keeps it reserved", `
+			network blue 10.0.0.0/30
+			owner Pod2/web 3 blue
+			10.0.0.2 Bound web-3/u1 Pod2/web`,
+			`update block blue-10.0.0.0: reserve 10.0.0.2 for web-3; if over: web-3 (u1)`},
+		{"given away when nothing else is free", reserved + `
+			owner Pod2/web 3 blue
+			pod a/u1 gated asks=blue`,
+			`update block blue-10.0.0.0: bind 10.0.0.2 to a (u1)`},
+		{"by name too", reserved + `
+			owner Pod2/web 3 blue
+			pod a/u1 gated asks=blue=10.0.0.2`,
+			`update block blue-10.0.0.0: bind 10.0.0.2 to a (u1)`},
+		{"never while the owner has the ordinal", reserved + `
+			owner Pod2/web 4 blue
+			pod a/u1 gated asks=blue`,
+			`a (u1) waits: NetworkExhausted: Network "blue" has no free address`},
+		{"ordinals begin at start", reserved + `
+			owner Pod2/web 1 blue start=3
+			pod a/u1 gated asks=blue`,
+			`a (u1) waits: NetworkExhausted: Network "blue" has no free address`},
+		{"scaled up again, the replica has it back", reserved + `
+			owner Pod2/web 4 blue
+			pod a/u1 gated asks=blue age=2h
+			pod web-3/u2 gated asks=blue of=Pod2/web`, `
+			update block blue-10.0.0.0: bind 10.0.0.2 to web-3 (u2)
+			a (u1) waits: NetworkExhausted: Network "blue" has no free address`},
+		{"only after it has rested, and the time comes by itself", `
+			network blue 10.0.0.0/30
+			owner Pod2/web 3 blue
+			10.0.0.2 Reserved web-3 Pod2/web 20s
+			pod a/u1 gated asks=blue`, `
+			a (u1) waits: NetworkExhausted: Network "blue" has no free address
+			again in 40s`},
+		{"as it does for a pod that wants it by name", `
+			network blue 10.0.0.0/29
+			owner Pod2/web 3 blue
+			10.0.0.2 Reserved web-3 Pod2/web 20s
+			pod a/u1 gated asks=blue=10.0.0.2`, `
+			a (u1) waits: AddressInUse: the wanted address 10.0.0.2 of Network "blue" is reserved for pod web-3
+			again in 40s`},
+		{"last of all, and the longest reserved first", `
+			network blue 10.0.0.0/29
+			owner Pod2/web 0 blue
+			10.0.0.2 Reserved web-0 Pod2/web 2h
+			10.0.0.3 Reserved web-1 Pod2/web 3h
+			10.0.0.4 Reserved web-2 Pod2/web 4h
+			10.0.0.5 Reserved web-3 Pod2/web 5h
+			pod a/u1 gated asks=blue
+			pod b/u2 gated asks=blue`,
+			`update block blue-10.0.0.0: bind 10.0.0.5 to b (u2); bind 10.0.0.6 to a (u1)`},
+		{"one that a pod could have, but does not get for want of another Network, serves the next", `
+			network green 10.1.0.0/30
+			owner Pod2/web 0 green
+			10.1.0.2 Reserved web-0 Pod2/web 2h
+			pod a/u1 gated asks=green,red
+			pod b/u2 gated asks=green
+			network red -`,
+			`update block green-10.1.0.0: bind 10.1.0.2 to b (u2)`},
+		{"an excluded one is not given away", `
+			network blue 10.0.0.0/30 exclude=10.0.0.2
+			owner Pod2/web 3 blue
+			10.0.0.2 Reserved web-3 Pod2/web 61s
+			pod a/u1 gated asks=blue`,
+			`a (u1) waits: NetworkExhausted: Network "blue" has no free address`},
+	})
+}
+
+func TestRest(t *testing.T) {
+	checkPlans(t, []planTest{
+		{"not for others", `
+			network blue 10.0.0.0/30
+			10.0.0.2 Resting a 59s
+			pod b/u2 gated asks=blue`, `
+			b (u2) waits: NetworkExhausted: Network "blue" has no free address
+			again in 1s`},
+		{"free after reuseDelaySeconds", `
+			network blue 10.0.0.0/30
+			10.0.0.2 Resting a 60s
+			pod b/u2 gated asks=blue`,
+			`update block blue-10.0.0.0: bind 10.0.0.2 to b (u2)`},
+		{"for a pod of the same name and owner at once", `
+			network blue 10.0.0.0/29
+			10.0.0.4 Resting a 1s
+			pod a/u2 gated asks=blue`,
+			`update block blue-10.0.0.0: bind 10.0.0.4 to a (u2)`},
+		{"not for one of the same name and another owner", `
+			network blue 10.0.0.0/29
+			10.0.0.4 Resting a Job/once 1s
+			pod a/u2 gated asks=blue`, `
+			update block blue-10.0.0.0: bind 10.0.0.2 to a (u2)
+			again in 59s`},
+		{"of two of its own, the one it had last", `
+			network blue 10.0.0.0/29
+			10.0.0.2 Resting a 30s
+			10.0.0.4 Resting a 10s
+			pod a/u2 gated asks=blue`, `
+			update block blue-10.0.0.0: bind 10.0.0.4 to a (u2)
+			again in 30s`},
+		{"excluded meanwhile, it is nobody's", `
+			network blue 10.0.0.0/29 exclude=10.0.0.4
+			10.0.0.4 Resting a 1s
+			pod a/u2 gated asks=blue`, `
+			update block blue-10.0.0.0: bind 10.0.0.2 to a (u2)
+			again in 59s`},
+		{"delay 0: to another in the same write", `
+			network blue 10.0.0.0/30 delay=0
+			10.0.0.2 Bound a/u1
+			pod b/u2 gated asks=blue`,
+			`update block blue-10.0.0.0: bind 10.0.0.2 to b (u2); if over: a (u1)`},
+		{"delay 0: a reserved one whose owner is gone too", `
+			network blue 10.0.0.0/30 delay=0
+			10.0.0.2 Reserved web-0 Pod2/web
+			pod b/u2 gated asks=blue`,
+			`update block blue-10.0.0.0: bind 10.0.0.2 to b (u2)`},
+		{"the soonest is waited for, others stay", `
+			network blue 10.0.0.0/29 delay=300
+			10.0.0.2 Resting a 10s
+			10.0.0.3 Resting b 290s
+			10.0.0.4 Resting c 301s`, `
+			update block blue-10.0.0.0: free 10.0.0.4 of c
+			again in 10s`},
+	})
+}

@@ -1,0 +1,151 @@
+package network
+
+import "testing"
+
+// A pod on several Networks gets all of its addresses or none.
+func TestSeveralNetworks(t *testing.T) {
+	const exhausted = `
+		10.1.0.2 Bound x/u9
+		pod x/u9 has=green:10.1.0.2/30
+		`
+	checkPlans(t, []planTest{
+		{"the first in name order binds", `
+			network blue 10.0.0.0/29
+			pod a/u1 gated asks=green,blue
+			network green 10.1.0.0/30`,
+			`create block blue-10.0.0.0: bind 10.0.0.2 to a (u1)`},
+		{"the second waits for the first, silently", `
+			network green 10.1.0.0/30
+			pod a/u1 gated asks=green,blue
+			network blue 10.0.0.0/29`, ``},
+		{"the second binds after the first", `
+			network green 10.1.0.0/30
+			pod a/u1 gated asks=green,blue
+			network blue 10.0.0.0/29
+			10.0.0.2 Bound a/u1`,
+			`create block green-10.1.0.0: bind 10.1.0.2 to a (u1)`},
+		{"what the second will give is promised: the first binds one pod only", `
+			network blue 10.0.0.0/29
+			pod a/u1 gated asks=green,blue
+			pod b/u2 gated asks=green,blue
+			network green 10.1.0.0/30`,
+			`create block blue-10.0.0.0: bind 10.0.0.2 to a (u1)`},
+		{"and the second gives it to nobody else", `
+			network green 10.1.0.0/30
+			pod a/u1 gated asks=green,blue
+			pod b/u2 gated asks=green
+			network blue 10.0.0.0/29`,
+			`b (u2) waits: NetworkExhausted: Network "green" has no free address`},
+		{"what a pod will get that holds the first already is promised too", `
+			network blue 10.0.0.0/29
+			10.0.0.2 Bound a/u1
+			pod a/u1 gated asks=green,blue
+			pod b/u2 gated asks=green,blue
+			network green 10.1.0.0/30`, ``},
+		{"one that holds an address already comes first", `
+			network green 10.1.0.0/30
+			pod a/u1 gated asks=green age=2h
+			pod b/u2 gated asks=green,blue age=1s
+			network blue 10.0.0.0/29
+			10.0.0.2 Bound b/u2`, `
+			create block green-10.1.0.0: bind 10.1.0.2 to b (u2)
+			a (u1) waits: NetworkExhausted: Network "green" has no free address`},
+		{"none from the first while the second is exhausted, which tells the user", `
+			network blue 10.0.0.0/29
+			pod a/u1 gated asks=green,blue
+			network green 10.1.0.0/30` + exhausted, ``},
+		{"as here", `
+			network green 10.1.0.0/30` + exhausted + `
+			pod a/u1 gated asks=green,blue
+			network blue 10.0.0.0/29`,
+			`a (u1) waits: NetworkExhausted: Network "green" has no free address`},
+		{"both cannot: the first tells", `
+			network blue 10.0.0.0/29 terminating
+			block 10.0.0.0/24 sealed
+			pod a/u1 gated asks=green,blue
+			network green -`, `
+			remove finalizer
+			a (u1) waits: NetworkTerminating: Network "blue" is being deleted and takes no new pod`},
+		{"and the second is silent", `
+			network green -
+			pod a/u1 gated asks=green,blue
+			network blue -`, ``},
+		{"the replica's own on each", `
+			network blue 10.0.0.0/29
+			owner Pod2/web 1 blue,green
+			10.0.0.5 Reserved web-0 Pod2/web
+			pod web-0/u2 gated asks=green,blue of=Pod2/web
+			network green 10.1.0.0/30
+			10.1.0.2 Bound web-0/u1 Pod2/web`,
+			`update block blue-10.0.0.0: bind 10.0.0.5 to web-0 (u2)`},
+		{"an address held of an earlier Network of that name counts for nothing", `
+			network green 10.1.0.0/23
+			pod a/u1 gated asks=green,blue
+			network blue 10.0.0.0/23
+			block 10.0.0.0/24 uid=n-earlier
+			10.0.0.2 Bound a/u1`, ``},
+	})
+}
+
+func TestExhaustion(t *testing.T) {
+	const full = `
+		network blue 10.0.0.0/30
+		10.0.0.2 Bound x/u9
+		pod x/u9 has=blue:10.0.0.2/30
+		`
+	for _, test := range []planTest{
+		{"the rest is served; each is told, and one event lists the oldest first", `
+			network blue 10.0.0.0/29
+			pod a/u1 gated asks=blue age=8m
+			pod b/u2 gated asks=blue age=1m
+			pod c/u3 gated asks=blue age=7m
+			pod d/u4 gated asks=blue age=6m
+			pod e/u5 gated asks=blue age=5m
+			pod f/u6 gated asks=blue age=4m
+			pod g/u7 gated asks=blue age=2m`, `
+			create block blue-10.0.0.0: bind 10.0.0.2 to a (u1); bind 10.0.0.3 to c (u3); bind 10.0.0.4 to d (u4); bind 10.0.0.5 to e (u5); bind 10.0.0.6 to f (u6)
+			g (u7) waits: NetworkExhausted: Network "blue" has no free address
+			b (u2) waits: NetworkExhausted: Network "blue" has no free address
+			status capacity 5 bound 5 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=True/Serving(hands out addresses) Exhausted=True/NetworkExhausted(no address is free for: g, b)
+			event Warning NetworkExhausted: no address is free for: g, b`},
+		{"six and more are counted", full + `
+			pod a/u1 gated asks=blue condition=True/x
+			pod b/u2 gated asks=blue condition=True/x
+			pod c/u3 gated asks=blue condition=True/x
+			pod d/u4 gated asks=blue condition=True/x
+			pod e/u5 gated asks=blue condition=True/x
+			pod f/u6 gated asks=blue condition=True/x`, `
+			a (u1) waits: NetworkExhausted: Network "blue" has no free address
+			b (u2) waits: NetworkExhausted: Network "blue" has no free address
+			c (u3) waits: NetworkExhausted: Network "blue" has no free address
+			d (u4) waits: NetworkExhausted: Network "blue" has no free address
+			e (u5) waits: NetworkExhausted: Network "blue" has no free address
+			f (u6) waits: NetworkExhausted: Network "blue" has no free address
+			status capacity 1 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=True/Serving(hands out addresses) Exhausted=True/NetworkExhausted(no address is free for: a, b, c, d, e and 1 more)
+			event Warning NetworkExhausted: no address is free for: a, b, c, d, e and 1 more`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got, want := strip(Diff(parse(t, test.in))), unindent(test.want); got != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+	t.Run("told once; served when one frees, and the condition goes", func(t *testing.T) {
+		s := parse(t, full+"pod a/u1 gated asks=blue")
+		plan := Diff(s)
+		s.Network.Status = *plan.Status
+		s.Pods[0].Status.Conditions = append(s.Pods[0].Status.Conditions, plan.Waits[0].Condition)
+		if again := Diff(s); !again.Empty() || len(again.Events) > 0 {
+			t.Errorf("told twice:\n%s", again)
+		}
+		s.Blocks[0].Spec.Entries = nil
+		s.Pods = s.Pods[:1]
+		const want = `update block blue-10.0.0.0: bind 10.0.0.2 to a (u1)
+status capacity 1 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=True/Serving(hands out addresses) Exhausted=False/AddressesAvailable(no pod waits for an address)`
+		if got := strip(Diff(s)); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
+func strip(p Plan) string { return kept(p.String()) }

@@ -1,0 +1,79 @@
+package network
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+func TestStatus(t *testing.T) {
+	const serving = " Ready=True/Serving(hands out addresses) Exhausted=False/AddressesAvailable(no pod waits for an address)"
+	for _, test := range []planTest{
+		{"as it shall be, after the writes of the plan", `
+			network blue 10.0.0.0/28 exclude=10.0.0.3
+			owner Pod2/web 9 blue
+			10.0.0.2 Bound a/u1
+			10.0.0.4 Resting b 1s
+			10.0.0.5 Reserved web-1 Pod2/web
+			10.0.0.6 Bound web-2/u3 Pod2/web
+			10.0.0.7 Resting c 61s
+			pod a/u1 has=blue:10.0.0.2/28
+			pod d/u4 gated asks=blue`,
+			`status capacity 12 bound 2 reserved 2 resting 1 available 7 gateway "10.0.0.1"` + serving},
+		{"what is in use and excluded takes nothing from what is available", `
+			network blue 10.0.0.0/28 exclude=10.0.0.8/29
+			10.0.0.9 Bound a/u1
+			pod a/u1 has=blue:10.0.0.9/28`,
+			`status capacity 6 bound 1 reserved 0 resting 0 available 6 gateway "10.0.0.1"` + serving},
+		{"a /64 saturates", `network blue fd00::/64`,
+			`status capacity 9223372036854775807 bound 0 reserved 0 resting 0 available 9223372036854775807 gateway "fd00::1"` + serving},
+		{"an earlier Network's entries are not counted", `
+			network blue 10.0.0.0/28
+			block 10.0.0.0/24 uid=n-earlier
+			10.0.0.2 Bound a/u1
+			pod a/u1 has=blue:10.0.0.2/28`,
+			`status capacity 13 bound 0 reserved 0 resting 0 available 13 gateway "10.0.0.1"` + serving},
+		{"a spec that cannot be served, with one event", `
+			network blue 10.0.0.0/28 exclude=10.0.0.9-10.0.0.3
+			10.0.0.2 Bound a/u1
+			pod a/u1 has=blue:10.0.0.2/28`, `
+			status capacity 0 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/InvalidSpec(spec.exclude: address range "10.0.0.9-10.0.0.3" is reversed: write "10.0.0.3-10.0.0.9") Exhausted=False/AddressesAvailable(no pod waits for an address)
+			event Warning InvalidSpec: spec.exclude: address range "10.0.0.9-10.0.0.3" is reversed: write "10.0.0.3-10.0.0.9"`},
+		{"being deleted, in use", `
+			network blue 10.0.0.0/28 terminating
+			10.0.0.2 Bound a/u1
+			pod a/u1 has=blue:10.0.0.2/28`,
+			`status capacity 13 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/InUse(being deleted; waits for the pods that hold its addresses: a) Exhausted=False/AddressesAvailable(no pod waits for an address)`},
+		{"being deleted, in use no more", `
+			network blue 10.0.0.0/28 terminating
+			block 10.0.0.0/24 sealed`,
+			`status capacity 13 bound 0 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/Deleting(being deleted) Exhausted=False/AddressesAvailable(no pod waits for an address)`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := kept(Diff(parse(t, test.in)).String(), "create ", "update ", "remove ", "again ")
+			if want := unindent(test.want); got != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+func TestStatusIsWrittenOnce(t *testing.T) {
+	s := parse(t, "network blue 10.0.0.0/28")
+	s.Network.Status = *Diff(s).Status
+	s.Now = s.Now.Add(time.Hour)
+	if plan := Diff(s); !plan.Empty() {
+		t.Errorf("written again:\n%s", plan)
+	}
+	s.Network.Generation = 2
+	plan := Diff(s)
+	if plan.Status == nil || plan.Status.ObservedGeneration != 2 {
+		t.Fatalf("the new generation is not observed:\n%s", plan)
+	}
+	if ready := meta.FindStatusCondition(plan.Status.Conditions, v1.ConditionReady); !ready.LastTransitionTime.Time.Equal(now) {
+		t.Errorf("Ready did not change, and its time did: %s", ready.LastTransitionTime)
+	}
+}

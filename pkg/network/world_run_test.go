@@ -1,0 +1,179 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// refresh lets a cache catch up, each kind for itself.
+func (w *world) refresh(c *cluster, lags [4]int) {
+	if one(w.dice, lags[0]) {
+		c.networks = maps.Clone(w.networks)
+	}
+	if one(w.dice, lags[1]) {
+		c.blocks = maps.Clone(w.blocks)
+	}
+	if one(w.dice, lags[2]) {
+		c.pods = maps.Clone(w.pods)
+	}
+	if one(w.dice, lags[3]) {
+		c.owners = maps.Clone(w.owners)
+	}
+}
+
+var noLag = [4]int{1, 1, 1, 1}
+
+func (w *world) everybodySees() {
+	for i := range w.caches {
+		w.refresh(&w.caches[i], noLag)
+	}
+}
+
+// sync is one turn of a controller, which may die in the middle of it.
+func (w *world) sync(i int) {
+	c, calls := w.caches[i], 1000
+	if one(w.dice, 10) {
+		calls = w.dice.IntN(3)
+	}
+	switch w.dice.IntN(3) {
+	case 0:
+		w.syncNetwork(i, c.state(pick(w.dice, networkNames...), w.now), calls)
+	default:
+		for _, name := range slices.Sorted(maps.Keys(c.pods)) {
+			if one(w.dice, 2) {
+				w.syncPod(i, name)
+			}
+		}
+	}
+}
+
+func (w *world) syncNetwork(i int, s State, calls int) (wrote bool) {
+	plan := Diff(s)
+	if why := Converged(s); (why == "") != plan.Empty() {
+		w.must(fmt.Errorf("Converged says %q, and the plan is\n%s", why, plan))
+	}
+	if plan.Empty() {
+		return false
+	}
+	err := w.apply(s, plan, calls)
+	w.did("controller %d, Network %s: %v\n%s", i, s.Name, err, plan)
+	w.must(err)
+	return true
+}
+
+func (w *world) syncPod(i int, name string) (wrote bool) {
+	s := w.caches[i].podState(name, w.now)
+	plan := Publish(s)
+	if plan.Empty() {
+		return false
+	}
+	err := w.applyPod(s.Pod, plan)
+	w.did("controller %d, pod %s/%s: %v\n%s", i, name, s.Pod.UID, err, plan)
+	w.must(err)
+	return true
+}
+
+// settle lets the faults end; time passes until nobody writes. It says how long
+// it took, in rounds.
+func (w *world) settle() {
+	for range 60 {
+		wrote := false
+		for _, name := range networkNames {
+			w.everybodySees()
+			wrote = w.syncNetwork(0, w.state(name, w.now), 1000) || wrote
+		}
+		for _, pod := range sorted(w.pods) {
+			w.everybodySees()
+			wrote = w.syncPod(0, pod.Name) || wrote
+		}
+		before := w.last
+		w.collectGarbage()
+		if !wrote && before == w.last {
+			return
+		}
+		w.must(w.shared())
+	}
+	w.must(errors.New("it does not settle"))
+}
+
+func (w *world) shared() error {
+	if why := w.sharedAddress(); why != "" {
+		return errors.New("S1: " + why)
+	}
+	return nil
+}
+
+func TestWorld(t *testing.T) {
+	published := 0
+	forSeeds(t, 400, func(t *testing.T, dice *rand.Rand) {
+		w := newWorld(t, dice)
+		quiet := pick(dice, 2, 4, 8)
+		for range 400 {
+			if one(dice, quiet) {
+				w.user()
+			}
+			if one(dice, quiet) {
+				w.others()
+			}
+			i := dice.IntN(2)
+			if one(dice, 50) { // it restarts
+				w.refresh(&w.caches[i], noLag)
+			}
+			w.refresh(&w.caches[i], w.lags[i])
+			w.sync(i)
+			w.must(w.shared())
+		}
+		published += w.published
+		w.settle()
+		w.nothingWaitsThatCould()
+		w.nothingLeaks()
+	})
+	if published < 2500 {
+		t.Errorf("only %d pods were served: the world is too dull to prove anything", published)
+	}
+}
+
+// L1, L2 and L3: what waits has a reason, and stays so as time passes.
+func (w *world) nothingWaitsThatCould() {
+	for range 3 {
+		w.now = w.now.Add(2 * time.Minute)
+		w.settle()
+	}
+	for _, pod := range sorted(w.pods) {
+		if _, waits := Wants(pod); waits && boundCondition(pod) == nil {
+			w.must(fmt.Errorf("L3: pod %s waits and does not know why", pod.Name))
+		}
+	}
+	w.now = w.now.Add(24 * time.Hour)
+	before := w.last
+	if w.settle(); w.last != before {
+		w.must(errors.New("L2: it had settled, and time alone made it write"))
+	}
+}
+
+// S9 and S8: without pods and owners no block is left, nor a Network that goes.
+func (w *world) nothingLeaks() {
+	w.pods, w.owners = map[string]*corev1.Pod{}, map[v1.AddressOwner]Replicas{}
+	for range 2 {
+		w.settle()
+		w.now = w.now.Add(2 * time.Minute)
+	}
+	w.settle()
+	for _, n := range sorted(w.networks) {
+		if n.DeletionTimestamp != nil {
+			w.must(fmt.Errorf("Network %s is never gone", n.Name))
+		}
+	}
+	if len(w.blocks) > 0 {
+		w.must(errors.New("S9: blocks are left"))
+	}
+}

@@ -1,0 +1,180 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+)
+
+// world is users, kubelets and a garbage collector around a server, and two
+// controllers at once, each with caches of its own, every kind as old as it likes.
+type world struct {
+	server
+	t      *testing.T
+	dice   *rand.Rand
+	caches [2]cluster
+	lags   [2][4]int // of each kind: it catches up in one of so many turns
+	calm   bool      // nobody touches Networks and blocks
+	log    []string
+}
+
+var networkNames = []string{"blue", "green"}
+
+func newWorld(t *testing.T, dice *rand.Rand) *world {
+	w := &world{server: server{cluster: newCluster(), now: now}, t: t, dice: dice, caches: [2]cluster{newCluster(), newCluster()}, calm: one(dice, 2)}
+	for _, name := range networkNames {
+		w.createNetwork(name)
+	}
+	for i := range w.lags {
+		for kind := range w.lags[i] {
+			w.lags[i][kind] = pick(dice, 1, 1, 1, 2, 10)
+		}
+	}
+	w.owners[v1.AddressOwner{Kind: "Pod2", Name: "web"}] = Replicas{Count: 2, Networks: networkNames}
+	return w
+}
+
+func (w *world) did(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
+
+// must stops the run at once, with its last steps.
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil && !errors.Is(err, errRefused) {
+		w.t.Fatalf("%s\nlast steps:\n%s\n%s", err, strings.Join(w.log[max(0, len(w.log)-40):], "\n"), &w.server)
+	}
+}
+
+func (w *world) createNetwork(name string) {
+	cidr := pick(w.dice, "10.0.0.0/29", "10.0.0.0/30", "10.0.0.0/29", "10.0.0.252/30", "10.0.0.248/29")
+	w.putNetwork(&v1.Network{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Generation: 1},
+		Spec:       v1.NetworkSpec{CIDR: cidr, ReuseDelaySeconds: ptr.To(pick[int32](w.dice, 0, 0, 60))},
+	})
+	w.did("user creates Network %s %s", name, cidr)
+}
+
+// user does something to the cluster that users do.
+func (w *world) user() {
+	name := pick(w.dice, podNames...)
+	pod := w.pods[name]
+	switch {
+	case pod == nil && !one(w.dice, 8):
+		w.createPod(name)
+	case pod != nil && one(w.dice, 2):
+		w.did("user deletes pod %s", name)
+		if attachment.Gated(pod) {
+			delete(w.pods, name)
+			break
+		}
+		pod = pod.DeepCopy()
+		pod.DeletionTimestamp = ptr.To(metav1.NewTime(w.now))
+		w.putPod(pod)
+	case one(w.dice, 3):
+		owner := v1.AddressOwner{Kind: "Pod2", Name: "web"}
+		if w.did("user changes Pod2 web"); one(w.dice, 5) {
+			delete(w.owners, owner)
+		} else {
+			w.owners[owner] = Replicas{Count: int32(w.dice.IntN(4)), Networks: pick(w.dice, networkNames, networkNames[:1])}
+		}
+	case !w.calm && one(w.dice, 6):
+		w.changeNetwork(pick(w.dice, networkNames...))
+	case !w.calm && len(w.blocks) > 0 && one(w.dice, 3):
+		b := pick(w.dice, sorted(w.blocks)...)
+		w.did("user deletes block %s", b.Name)
+		w.deleteBlock(b)
+	case !w.calm && len(w.blocks) > 0 && one(w.dice, 9):
+		b := pick(w.dice, sorted(w.blocks)...)
+		w.did("user takes block %s away, finalizer and all", b.Name)
+		delete(w.blocks, b.Name)
+		w.everybodySees()
+	}
+}
+
+func (w *world) createPod(name string) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	if strings.HasPrefix(name, "web-") {
+		pod.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod2", Name: "web", Controller: ptr.To(true)}}
+	}
+	pod.Annotations = map[string]string{v1.NetworksAnnotation: pick(w.dice, "blue", "blue", "green", "green", "blue,green", "blue,green", "blue,green", pick(w.dice, "blue=10.0.0.2", "blue,green=10.0.0.3"))}
+	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: v1.AddressesGate}}
+	w.putPod(pod)
+	w.did("user creates pod %s/%s %s", name, pod.UID, pod.Annotations[v1.NetworksAnnotation])
+}
+
+func (w *world) changeNetwork(name string) {
+	n := w.networks[name]
+	if n == nil {
+		w.createNetwork(name)
+		return
+	}
+	n = n.DeepCopy()
+	switch w.dice.IntN(6) {
+	case 0:
+		if n.DeletionTimestamp == nil {
+			n.DeletionTimestamp = ptr.To(metav1.NewTime(w.now))
+			if one(w.dice, 2) {
+				n.Finalizers = append(n.Finalizers, "foregroundDeletion")
+			}
+		}
+	case 2:
+		n.Spec.CIDR, n.Generation = "10.0.0.0/23", n.Generation+1
+	case 3:
+		n.Spec.Exclude, n.Generation = pick(w.dice, nil, []v1.AddressRange{"10.0.0.2"}, nil, nil, []v1.AddressRange{"10.0.0.4-10.0.0.2"}), n.Generation+1
+	case 4:
+		if one(w.dice, 3) {
+			n.Finalizers = nil
+		}
+	}
+	w.putNetwork(n)
+	w.did("user changes Network %s: %v terminating=%t finalizers=%v", name, n.Spec, terminating(n), n.Finalizers)
+}
+
+// others are kubelets and the garbage collector.
+func (w *world) others() {
+	for _, pod := range sorted(w.pods) {
+		switch {
+		case pod.DeletionTimestamp != nil && one(w.dice, 3):
+			w.did("pod %s is gone", pod.Name)
+			delete(w.pods, pod.Name)
+		case !attachment.Gated(pod) && !attachment.Over(pod) && one(w.dice, 12):
+			pod = pod.DeepCopy()
+			pod.Status.Phase = pick(w.dice, corev1.PodSucceeded, corev1.PodFailed)
+			w.putPod(pod)
+			w.did("pod %s is over", pod.Name)
+		}
+	}
+	w.collectGarbage()
+	w.now = w.now.Add(time.Duration(w.dice.IntN(20_000)) * time.Millisecond)
+}
+
+func (w *world) collectGarbage() {
+	left := map[types.UID]bool{}
+	for _, b := range sorted(w.blocks) {
+		n := w.networks[b.Spec.Network]
+		foreground := n != nil && slices.Contains(n.Finalizers, "foregroundDeletion")
+		gone := n == nil || n.UID != b.Spec.NetworkUID
+		if (gone || foreground) && b.DeletionTimestamp == nil {
+			w.deleteBlock(b)
+		}
+		left[b.Spec.NetworkUID] = true
+	}
+	for _, n := range sorted(w.networks) {
+		if terminating(n) && !left[n.UID] && slices.Contains(n.Finalizers, "foregroundDeletion") {
+			n = n.DeepCopy()
+			n.Finalizers = slices.DeleteFunc(n.Finalizers, func(f string) bool { return f == "foregroundDeletion" })
+			w.putNetwork(n)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package reconcile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// holders are a Network and its block, bound to pods p-00, p-01 and so on.
+func holders(n int) []runtime.Object {
+	var entries []string
+	for i := range n {
+		entries = append(entries, fmt.Sprintf("10.1.0.%d p-%02d Bound", i+2, i))
+	}
+	return []runtime.Object{newNetwork("blue"), newBlock("blue", entries...)}
+}
+
+// reads are the reads of pods, equal neighbours counted.
+func reads(calls string) string {
+	var kinds []string
+	for line := range strings.Lines(calls) {
+		switch {
+		case strings.HasPrefix(line, "get pods"):
+			kinds = append(kinds, "get")
+		case strings.HasPrefix(line, "list pods"):
+			kinds = append(kinds, strings.TrimSpace(line))
+		}
+	}
+	var text []string
+	for len(kinds) > 0 {
+		n := slices.IndexFunc(kinds, func(k string) bool { return k != kinds[0] })
+		if n < 0 {
+			n = len(kinds)
+		}
+		text = append(text, fmt.Sprintf("%d x %s", n, kinds[0]))
+		kinds = kinds[n:]
+	}
+	return strings.Join(text, "\n")
+}
+
+func TestConfirmOverReadsPodsOneByOneOrAllInPages(t *testing.T) {
+	for _, row := range []struct {
+		pods, others, pageSize int
+		want                   string
+	}{
+		{1, 0, 0, "1 x get"},
+		{31, 0, 0, "31 x get"},
+		{32, 0, 0, "1 x list pods limit=500"}, // and no selector: a label can be removed from a live pod
+		{32, 5, 2, "1 x list pods limit=500\n1 x list pods limit=500 continue=2\n1 x list pods limit=500 continue=4"},
+	} {
+		t.Run(fmt.Sprintf("%d of %d others", row.pods, row.others), func(t *testing.T) {
+			w := newWorld(t, holders(row.pods)...)
+			for i := range row.others {
+				w.add(newPod(fmt.Sprintf("other-%d unlabelled", i)))
+			}
+			w.pageSize = row.pageSize
+			calls, err := w.sync(KindNetwork, "blue")
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, reads(calls), row.want)
+		})
+	}
+}
+
+// A pod on the last page counts like one on the first.
+func TestConfirmOverReadsEveryPage(t *testing.T) {
+	w := newWorld(t, holders(40)...)
+	for i := range 40 {
+		w.add(newPod(fmt.Sprintf("p-%02d unlabelled", i)))
+	}
+	w.pageSize = 15
+	if _, err := w.sync(KindNetwork, "blue"); !errors.Is(err, ErrStale) {
+		t.Fatalf("not stale: %v", err)
+	}
+	if n := len(w.r.found.pods); n != 40 {
+		t.Errorf("%d pods found, want 40", n)
+	}
+}
+
+func TestConfirmOver(t *testing.T) {
+	const rests = "update addressblocks blue-10.1.0.0 rv=102"
+	for _, row := range []struct {
+		name, pod, want string
+	}{
+		{"gone", "", rests},
+		{"alive, and its label was removed", "p-00 unlabelled", "nothing: stale"},
+		{"terminating", "p-00 unlabelled going", "nothing: stale"},
+		{"failed", "p-00 unlabelled phase=Failed", rests},
+		{"succeeded", "p-00 unlabelled phase=Succeeded", rests},
+		{"another of that name", "p-00 unlabelled uid=other", rests},
+	} {
+		for _, bound := range []int{1, confirmListFrom} {
+			t.Run(fmt.Sprintf("%s, one of %d", row.name, bound), func(t *testing.T) {
+				w := newWorld(t, holders(bound)...)
+				if row.pod != "" {
+					w.add(newPod(row.pod))
+				}
+				calls, err := w.sync(KindNetwork, "blue")
+				got, _, _ := strings.Cut(onlyWrites(calls), "\n")
+				if errors.Is(err, ErrStale) && got == "" {
+					got = "nothing: stale"
+				}
+				same(t, got, row.want)
+			})
+		}
+	}
+}
+
+// The pod may be unknown to our watch for good: the next sync must see it, or the
+// Network never gets past it.
+func TestAPodFoundAliveIsSeenByTheNextSync(t *testing.T) {
+	w := newWorld(t, holders(2)...)
+	w.add(newPod("p-01 unlabelled"))
+	if _, err := w.sync(KindNetwork, "blue"); !errors.Is(err, ErrStale) {
+		t.Fatalf("not stale: %v", err)
+	}
+	if _, err := w.sync(KindNetwork, "blue"); err != nil {
+		t.Fatal(err)
+	}
+	var states []string
+	for _, e := range stored[*v1.AddressBlock](w, "blue-10.1.0.0").Spec.Entries {
+		states = append(states, e.Pod+" "+string(e.State))
+	}
+	same(t, strings.Join(states, ", "), "p-00 Resting, p-01 Bound")
+}
+
+// Were it one a sync, the first would be forgotten before the last is found.
+func TestAllPodsFoundAliveAreRememberedAtOnce(t *testing.T) {
+	w := newWorld(t, holders(3)...)
+	for _, name := range []string{"p-00", "p-01", "p-02"} {
+		w.add(newPod(name + " unlabelled"))
+	}
+	if _, err := w.sync(KindNetwork, "blue"); !errors.Is(err, ErrStale) {
+		t.Fatalf("not stale: %v", err)
+	}
+	calls, err := w.sync(KindNetwork, "blue")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, reads(calls), "")
+}
+
+func TestAPodFoundAliveIsLookedForAgain(t *testing.T) {
+	w := newWorld(t, holders(1)...)
+	w.add(newPod("p-00 unlabelled"))
+	if _, err := w.sync(KindNetwork, "blue"); !errors.Is(err, ErrStale) {
+		t.Fatalf("not stale: %v", err)
+	}
+	result, err := w.r.Sync(t.Context(), blue)
+	if err != nil || result.RequeueAfter != foundFor {
+		t.Errorf("again in %s, error %v; want %s", result.RequeueAfter, err, foundFor)
+	}
+}
+
+func TestConfirmOverPassesOnAnErrorOfTheRead(t *testing.T) {
+	w := newWorld(t, holders(1)...)
+	broken := errors.New("etcd is away")
+	w.refuse = refusing("get pods", broken)
+	calls, err := w.sync(KindNetwork, "blue")
+	if !errors.Is(err, broken) || onlyWrites(calls) != "" {
+		t.Errorf("error %v, writes:\n%s", err, calls)
+	}
+}

@@ -1,0 +1,227 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/klog/v2"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/pod2"
+)
+
+func refusal(code int32, reason metav1.StatusReason, message string, causes ...metav1.StatusCause) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message, Details: &metav1.StatusDetails{Causes: causes},
+	}}
+}
+
+var quota = refusal(http.StatusForbidden, metav1.StatusReasonForbidden, "exceeded quota")
+
+// Whom a refusal concerns: a 4xx is for the user of the Pod2, unless looking again
+// or waiting is all there is to do.
+func TestWhichRefusalsTheStatusTells(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		err    error
+		reason string // of Ready afterwards; "": the status was not written
+	}{
+		{"quota", quota, "FailedCreate: exceeded quota"},
+		{"invalid template", refusal(422, metav1.StatusReasonInvalid, "spec.containers[0].image: Required value"), "FailedCreate: spec.containers[0].image: Required value"},
+		{"too many requests", refusal(429, metav1.StatusReasonTooManyRequests, "slow down"), ""},
+		{"internal error", refusal(500, metav1.StatusReasonInternalError, "webhook"), ""},
+		{"no answer", context.DeadlineExceeded, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, newPod2("web", 1))
+			w.refuse = refusing("create pods", row.err)
+			if _, err := w.sync(KindPod2, "web"); !errors.Is(err, row.err) {
+				t.Errorf("the queue must hear of it, to back off; got %v", err)
+			}
+			same(t, readyOf(w), row.reason)
+		})
+	}
+}
+
+// Nothing can be done in it, and everybody knows: no error, no status, no event.
+func TestANamespaceThatIsBeingDeletedIsNoFailure(t *testing.T) {
+	w := newWorld(t, newPod2("web", 1))
+	w.refuse = refusing("create pods", refusal(403, metav1.StatusReasonForbidden, "is being terminated", metav1.StatusCause{Type: corev1.NamespaceTerminatingCause}))
+	calls, err := w.sync(KindPod2, "web")
+	if err != nil {
+		t.Error(err)
+	}
+	same(t, calls, "create pods web-0 -> Forbidden")
+}
+
+func readyOf(w *world) string {
+	for _, c := range stored[*v1.Pod2](w, "web").Status.Conditions {
+		if c.Type == v1.ConditionReady {
+			return c.Reason + ": " + c.Message
+		}
+	}
+	return ""
+}
+
+func TestARefusedDeletionIsTold(t *testing.T) {
+	w := newWorld(t, newPod2("web", 0), replica("web-0"))
+	w.refuse = refusing("delete pods", refusal(403, metav1.StatusReasonForbidden, "the policy forbids it"))
+	_, _ = w.sync(KindPod2, "web")
+	same(t, readyOf(w), "FailedDelete: the policy forbids it")
+}
+
+func TestARefusalIsToldByStatusThenEvent(t *testing.T) {
+	w := newWorld(t, newPod2("web", 3))
+	w.refuse = refusing("create pods", quota)
+	calls, _ := w.sync(KindPod2, "web")
+	same(t, calls, `
+create pods web-0 -> Forbidden
+update pod2s/status web rv=101
+event on web: Warning FailedCreate: exceeded quota`)
+}
+
+// Or its own update would wake the Pod2 again at once, and so on.
+func TestARefusalThatGoesOnIsNotWrittenAgain(t *testing.T) {
+	w := newWorld(t, newPod2("web", 3))
+	w.refuse = refusing("create pods", quota)
+	_, _ = w.sync(KindPod2, "web")
+	w.catchUp()
+	calls, _ := w.sync(KindPod2, "web")
+	same(t, withoutEvents(calls), "create pods web-0 -> Forbidden")
+}
+
+func TestAForeignPodOfAReplicasNameIsRemembered(t *testing.T) {
+	w := newWorld(t, newPod2("web", 1))
+	w.add(newPod("web-0 unlabelled of=ReplicaSet/other"))
+	calls, err := w.sync(KindPod2, "web")
+	if !errors.Is(err, ErrStale) {
+		t.Errorf("not stale: %v", err)
+	}
+	same(t, calls, "create pods web-0 -> AlreadyExists\nget pods web-0") // and no status that the next sync takes back
+	calls, err = w.sync(KindPod2, "web")
+	if err != nil {
+		t.Error(err)
+	}
+	same(t, calls, "update pod2s/status web rv=101")
+	same(t, readyOf(w), "NameTaken: pod web-0 exists already and belongs to ReplicaSet other: delete it to let the replica have the name")
+}
+
+// It comes back every foundFor: the status must not flap between the looks.
+func TestAForeignPodThatStaysChangesNothing(t *testing.T) {
+	w := newWorld(t, newPod2("web", 1))
+	w.add(newPod("web-0 unlabelled"))
+	for range 2 {
+		_, _ = w.sync(KindPod2, "web")
+		w.catchUp()
+	}
+	w.clock.SetTime(now.Add(foundFor))
+	calls, _ := w.sync(KindPod2, "web")
+	more, _ := w.sync(KindPod2, "web")
+	same(t, onlyWrites(calls+"\n"+more), "create pods web-0 -> AlreadyExists")
+}
+
+func TestANameThatIsFreeAgainIsTaken(t *testing.T) {
+	foreign := newPod("web-0 unlabelled")
+	w := newWorld(t, newPod2("web", 1))
+	w.add(foreign)
+	_, _ = w.sync(KindPod2, "web")
+	w.remove(foreign)
+	w.clock.SetTime(now.Add(foundFor))
+	calls, err := w.sync(KindPod2, "web")
+	if err != nil || !strings.HasPrefix(calls, "create pods web-0\n") {
+		t.Errorf("error %v, calls:\n%s", err, calls)
+	}
+}
+
+// AlreadyExists, and gone when we look: nothing to remember, look again.
+func TestAPodThatGoesBetweenTheTwoCallsIsStale(t *testing.T) {
+	w := newWorld(t, newPod2("web", 1))
+	w.refuse = refusing("create pods", apierrors.NewAlreadyExists(podResource, "web-0"))
+	if _, err := w.sync(KindPod2, "web"); !errors.Is(err, ErrStale) || len(w.r.found.pods) > 0 {
+		t.Errorf("error %v, found %v", err, w.r.found.pods)
+	}
+}
+
+func TestWhatRefusesEveryPodIsAskedOnce(t *testing.T) {
+	w := newWorld(t, newPod2("web", 100))
+	w.refuse = refusing("create pods", quota)
+	calls, _ := w.sync(KindPod2, "web")
+	if n := strings.Count(calls, "create pods"); n != 1 {
+		t.Errorf("%d calls, want 1", n)
+	}
+}
+
+// Every creation takes a second, so that those of one batch begin together; from
+// 16 on, that is as many as are under way at once.
+func TestCreationStartsSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		slow := &slowClient{Interface: w.r.clients.Kube}
+		w.r.clients.Kube = slow
+		var creations []pod2.Creation
+		for i := range 70 {
+			creations = append(creations, pod2.Creation{Pod: newPod(fmt.Sprintf("web-%d", i))})
+		}
+		if err := w.r.createPods(klog.NewContext(t.Context(), klog.Logger{}), web, pod2.State{Pod2: newPod2("web", 70)}, creations); err != nil {
+			t.Fatal(err)
+		}
+		same(t, slow.batches(), "1 2 4 8 16 16 16 7")
+	})
+}
+
+type slowClient struct {
+	kubernetes.Interface
+	mu      sync.Mutex
+	started []time.Time
+}
+
+func (c *slowClient) CoreV1() typedcorev1.CoreV1Interface {
+	return slowCore{c.Interface.CoreV1(), c}
+}
+
+type slowCore struct {
+	typedcorev1.CoreV1Interface
+	client *slowClient
+}
+
+func (c slowCore) Pods(string) typedcorev1.PodInterface { return slowPods{client: c.client} }
+
+type slowPods struct {
+	typedcorev1.PodInterface
+	client *slowClient
+}
+
+func (p slowPods) Create(_ context.Context, pod *corev1.Pod, _ metav1.CreateOptions) (*corev1.Pod, error) {
+	p.client.mu.Lock()
+	p.client.started = append(p.client.started, time.Now())
+	p.client.mu.Unlock()
+	time.Sleep(time.Second)
+	return pod, nil
+}
+
+// batches are how many calls began at the same time.
+func (c *slowClient) batches() string {
+	var sizes []string
+	for rest := c.started; len(rest) > 0; {
+		n := slices.IndexFunc(rest, func(at time.Time) bool { return !at.Equal(rest[0]) })
+		if n < 0 {
+			n = len(rest)
+		}
+		sizes = append(sizes, fmt.Sprint(n))
+		rest = rest[n:]
+	}
+	return strings.Join(sizes, " ")
+}

@@ -1,0 +1,103 @@
+package reconcile
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func podAt(text, version string) *corev1.Pod {
+	pod := newPod(text)
+	pod.ResourceVersion = version
+	return pod
+}
+
+// named wants pods by their names.
+func named(names string) func(*corev1.Pod) bool {
+	return func(pod *corev1.Pod) bool { return strings.Contains(names, pod.Name) }
+}
+
+func renderPods(pods []*corev1.Pod) string {
+	var all []string
+	for _, pod := range pods {
+		all = append(all, fmt.Sprintf("%s/%s", pod.Name, pod.ResourceVersion))
+	}
+	return strings.Join(all, " ")
+}
+
+func TestFoundPodsAreAdded(t *testing.T) {
+	elsewhere := podAt("c", "5")
+	elsewhere.Namespace = "other"
+	for _, row := range []struct {
+		name          string
+		found, cached []*corev1.Pod
+		want          string
+	}{
+		{"one that the cache does not have", []*corev1.Pod{podAt("b", "5")}, []*corev1.Pod{podAt("a", "3"), podAt("c", "4")}, "a/3 b/5 c/4"},
+		{"one that the cache has as it was", []*corev1.Pod{podAt("a", "10")}, []*corev1.Pod{podAt("a", "9")}, "a/10"},
+		{"one that the cache has as it became", []*corev1.Pod{podAt("a", "9")}, []*corev1.Pod{podAt("a", "10")}, "a/10"},
+		{"one that the cache has just so", []*corev1.Pod{podAt("a", "9")}, []*corev1.Pod{podAt("a", "9")}, "a/9"},
+		{"not one of another namespace", []*corev1.Pod{elsewhere}, nil, ""},
+		{"not one that is not wanted", []*corev1.Pod{podAt("x", "5")}, nil, ""},
+		{"the last sighting", []*corev1.Pod{podAt("a", "5"), podAt("a", "6")}, nil, "a/6"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			f := newFound(clocktesting.NewFakePassiveClock(now))
+			for _, pod := range row.found {
+				f.remember(pod)
+			}
+			pods, _ := f.addTo(row.cached, ns, named("a b c"))
+			same(t, renderPods(pods), row.want)
+		})
+	}
+}
+
+func TestFoundPodsAreForgottenAfterAWhile(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(now)
+	f := newFound(clock)
+	f.remember(podAt("a", "5"))
+	clock.SetTime(now.Add(10 * time.Second))
+	f.remember(podAt("b", "6"))
+	var got []string
+	for _, after := range []time.Duration{29 * time.Second, 30 * time.Second, 39 * time.Second, 40 * time.Second} {
+		clock.SetTime(now.Add(after))
+		pods, again := f.addTo(nil, ns, named("a b"))
+		got = append(got, fmt.Sprintf("%s: %s; again in %s", after, renderPods(pods), again))
+	}
+	same(t, strings.Join(got, "\n"), `
+29s: a/5 b/6; again in 1s
+30s: b/6; again in 10s
+39s: b/6; again in 1s
+40s: ; again in 0s`)
+}
+
+func TestFoundPodsTakeNoMemoryForever(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(now)
+	f := newFound(clock)
+	f.remember(podAt("a", "5"))
+	clock.SetTime(now.Add(foundFor))
+	f.addTo(nil, "other", named(""))
+	if len(f.pods) > 0 {
+		t.Errorf("still remembered: %v", f.pods)
+	}
+}
+
+func TestFoundPodsOfOthersAreNoReasonToLookAgain(t *testing.T) {
+	f := newFound(clocktesting.NewFakePassiveClock(now))
+	f.remember(podAt("x", "5"))
+	if _, again := f.addTo(nil, ns, named("a")); again != 0 {
+		t.Errorf("again in %s", again)
+	}
+}
+
+func TestSoonest(t *testing.T) {
+	for _, row := range [][3]time.Duration{{0, 0, 0}, {0, 5, 5}, {5, 0, 5}, {5, 3, 3}, {3, 5, 3}} {
+		if got := soonest(row[0], row[1]); got != row[2] {
+			t.Errorf("soonest(%d, %d) = %d, want %d", row[0], row[1], got, row[2])
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package reconcile
+
+import (
+	"errors"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// crowded is a new Network with one address to give, which two pods ask for.
+func crowded() []runtime.Object {
+	return []runtime.Object{newNetwork("blue 10.1.0.0/30 unprotected"), newPod("a gated on=blue"), newPod("b gated on=blue")}
+}
+
+// failing is a Pod2 that has a pod to replace and one to create.
+func failing() []runtime.Object {
+	return []runtime.Object{newPod2("web", 2), replica("web-0 phase=Failed")}
+}
+
+const (
+	crowdedCalls = `
+update networks blue rv=101
+get networks blue
+create addressblocks blue-10.1.0.0
+patch pods/status b uid=uid-of-b
+update networks/status blue rv=104
+event on blue: Warning NetworkExhausted: no address is free for: b`
+	failingCalls = `
+patch pod2s web uid=uid-of-web rv=101
+delete pods web-0 uid=uid-of-web-0
+create pods web-1
+update pod2s/status web rv=103
+event on web: Warning Replacing: deleted web-0, which ended
+event on web: Normal ScalingUp: created web-1`
+)
+
+// The order is that of the plans: what protects comes first, what reports last.
+func TestWritesAreInTheOrderOfThePlan(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		objects []runtime.Object
+		key     Key
+		want    string
+	}{
+		{"Network", crowded(), blue, crowdedCalls},
+		{"Pod2", failing(), web, failingCalls},
+		{"pod", []runtime.Object{newPod("a gated")}, podA, `
+patch pods/status a uid=uid-of-a
+event on a: Warning MissingRequest: the pod has the scheduling gate samplecrd.k8s.io/addresses but no annotation samplecrd.k8s.io/networks; name the Networks there, or remove the gate`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, row.objects...)
+			calls, err := w.sync(row.key.Kind, row.key.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, calls, row.want)
+		})
+	}
+}
+
+func TestApplyStopsAtTheFirstError(t *testing.T) {
+	broken := apierrors.NewInternalError(errors.New("etcd is away"))
+	for _, row := range []struct {
+		name, refused string
+		objects       []runtime.Object
+		key           Key
+		want          string
+	}{
+		{"finalizer", "update networks ", crowded(), blue, `
+update networks blue rv=101 -> InternalError`},
+		{"Network read", "get networks", crowded(), blue, `
+update networks blue rv=101
+get networks blue -> InternalError`},
+		{"block", "create addressblocks", crowded(), blue, `
+update networks blue rv=101
+get networks blue
+create addressblocks blue-10.1.0.0 -> InternalError`},
+		{"condition", "patch pods/status", crowded(), blue, `
+update networks blue rv=101
+get networks blue
+create addressblocks blue-10.1.0.0
+patch pods/status b uid=uid-of-b -> InternalError`},
+		{"status of a Network", "update networks/status", crowded(), blue, `
+update networks blue rv=101
+get networks blue
+create addressblocks blue-10.1.0.0
+patch pods/status b uid=uid-of-b
+update networks/status blue rv=104 -> InternalError`},
+		{"failure record", "patch pod2s", failing(), web, `
+patch pod2s web uid=uid-of-web rv=101 -> InternalError`},
+		{"deletion", "delete pods", failing(), web, `
+patch pod2s web uid=uid-of-web rv=101
+delete pods web-0 uid=uid-of-web-0 -> InternalError`},
+		{"creation", "create pods", failing(), web, `
+patch pod2s web uid=uid-of-web rv=101
+delete pods web-0 uid=uid-of-web-0
+create pods web-1 -> InternalError`},
+		{"status of a Pod2", "update pod2s/status", failing(), web, `
+patch pod2s web uid=uid-of-web rv=101
+delete pods web-0 uid=uid-of-web-0
+create pods web-1
+update pod2s/status web rv=103 -> InternalError`},
+		{"addresses", "patch pods", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a gated on=blue")}, podA, `
+patch pods a uid=uid-of-a rv=103 -> InternalError`},
+		{"complaint", "patch pods/status", []runtime.Object{newPod("a gated")}, podA, `
+patch pods/status a uid=uid-of-a -> InternalError`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, row.objects...)
+			w.refuse = refusing(row.refused, broken)
+			calls, err := w.sync(row.key.Kind, row.key.Name)
+			if !errors.Is(err, broken) {
+				t.Errorf("the cause is lost: %v", err)
+			}
+			same(t, calls, row.want)
+		})
+	}
+}
+
+// The Network may be gone with its finalizer: a status update after it could only
+// fail.
+func TestNothingIsSaidAfterTheFinalizerWasRemoved(t *testing.T) {
+	w := newWorld(t, newNetwork("blue going"), newPod("a gated on=blue"))
+	calls, err := w.sync(KindNetwork, "blue")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, calls, "update networks blue rv=101")
+}
+
+// The next sync picks up where the last one stopped, and its end is the same.
+func TestAStoppedApplyIsTakenUpAgain(t *testing.T) {
+	w := newWorld(t, crowded()...)
+	w.refuse = refusing("patch pods/status", errors.New("etcd is away"))
+	if _, err := w.sync(KindNetwork, "blue"); err == nil {
+		t.Fatal("no error")
+	}
+	w.refuse = nil
+	w.catchUp()
+	calls, err := w.sync(KindNetwork, "blue")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, calls, `
+patch pods/status b uid=uid-of-b
+update networks/status blue rv=104
+event on blue: Warning NetworkExhausted: no address is free for: b`)
+}

@@ -1,0 +1,170 @@
+package reconcile
+
+import (
+	"errors"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/pod2"
+)
+
+// replica is a pod of the Pod2 web as its template has it now.
+func replica(text string) runtime.Object {
+	pod := newPod(text + " of=Pod2/web label=web")
+	pod.Labels[v1.PodTemplateHashLabel] = pod2.RevisionHash(newPod2("web", 1))
+	return pod
+}
+
+// sealed is an empty block of the Network blue that takes no entry any more.
+func sealed(finalizers ...string) runtime.Object {
+	block := newBlock("blue")
+	block.Spec.Sealed, block.Finalizers = true, finalizers
+	return block
+}
+
+var podA = Key{KindPod, ns, "a"}
+
+// S7: every write carries its precondition, the one that its plan asks for: a
+// fixed name, a resourceVersion, a UID, or both.
+func TestEveryWriteCarriesItsPrecondition(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		objects []runtime.Object // 101, 102 and so on
+		key     Key
+		want    string
+	}{
+		{"finalizer added, status", []runtime.Object{newNetwork("blue unprotected")}, blue, `
+update networks blue rv=101
+update networks/status blue rv=102`},
+		{"finalizer removed", []runtime.Object{newNetwork("blue going"), sealed(v1.InUseFinalizer)}, blue, `
+update networks blue rv=101`},
+		{"block created, on a live read", []runtime.Object{newNetwork("blue"), newPod("a gated on=blue")}, blue, `
+get networks blue
+create addressblocks blue-10.1.0.0
+update networks/status blue rv=101`},
+		{"block changed, on a live read", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound")}, blue, `
+get pods a -> NotFound
+update addressblocks blue-10.1.0.0 rv=102
+update networks/status blue rv=101`},
+		{"block deleted", []runtime.Object{sealed()}, blue, `
+delete addressblocks blue-10.1.0.0 uid=uid-of-blue-10.1.0.0 rv=101`},
+		{"condition of a pod that waits", []runtime.Object{newPod("a gated on=blue")}, blue, `
+patch pods/status a uid=uid-of-a`},
+		{"addresses published", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a gated on=blue")}, podA, `
+patch pods a uid=uid-of-a rv=103`},
+		{"condition of a pod with a bad request", []runtime.Object{newPod("a gated on=Not_A_Name")}, podA, `
+patch pods/status a uid=uid-of-a`},
+		{"failure recorded, pod deleted, pods created", []runtime.Object{newPod2("web", 2), replica("web-0 phase=Failed")}, web, `
+patch pod2s web uid=uid-of-web rv=101
+delete pods web-0 uid=uid-of-web-0
+create pods web-1
+update pod2s/status web rv=103`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, row.objects...)
+			calls, err := w.sync(row.key.Kind, row.key.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, withoutEvents(calls), row.want)
+		})
+	}
+}
+
+// What the caches show is no longer so: the server refuses, and nothing after the
+// refused write is done.
+func TestAWriteFromAnOldViewIsRefused(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		objects []runtime.Object
+		key     Key
+		changed runtime.Object // nil: the first of objects is gone
+		want    string
+	}{
+		{"finalizer", []runtime.Object{newNetwork("blue unprotected")}, blue, newNetwork("blue unprotected"), `
+update networks blue rv=101 -> Conflict`},
+		{"finalizer of a Network that is gone", []runtime.Object{newNetwork("blue unprotected")}, blue, nil, `
+update networks blue rv=101 -> NotFound`},
+		{"status of a Network", []runtime.Object{newNetwork("blue")}, blue, newNetwork("blue"), `
+update networks/status blue rv=101 -> Conflict`},
+		{"block", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Resting")}, blue, newBlock("blue", "10.1.0.2 b Bound"), `
+update addressblocks blue-10.1.0.0 rv=102 -> Conflict`},
+		{"deleted block", []runtime.Object{sealed()}, blue, sealed(), `
+delete addressblocks blue-10.1.0.0 uid=uid-of-blue-10.1.0.0 rv=101 -> Conflict`},
+		{"new block, Network is gone", []runtime.Object{newNetwork("blue"), newPod("a gated on=blue")}, blue, nil, `
+get networks blue -> NotFound`},
+		{"new block, Network is another", []runtime.Object{newNetwork("blue"), newPod("a gated on=blue")}, blue, another(newNetwork("blue")), `
+get networks blue`},
+		{"new block, Network goes", []runtime.Object{newNetwork("blue"), newPod("a gated on=blue")}, blue, newNetwork("blue going"), `
+get networks blue`},
+		{"new block, Network is not protected", []runtime.Object{newNetwork("blue"), newPod("a gated on=blue")}, blue, newNetwork("blue unprotected"), `
+get networks blue`},
+		{"condition", []runtime.Object{newPod("a gated on=blue")}, blue, newPod("a gated on=blue uid=other"), `
+patch pods/status a uid=uid-of-a -> Invalid`},
+		{"addresses of a pod that changed", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a gated on=blue")}, podA,
+			newPod("a gated on=blue"), `
+patch pods a uid=uid-of-a rv=103 -> Conflict`},
+		{"addresses of another pod", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a gated on=blue")}, podA,
+			newPod("a gated on=blue uid=other"), `
+patch pods a uid=uid-of-a rv=103 -> Invalid`},
+		{"failures of another Pod2", []runtime.Object{newPod2("web", 1), replica("web-0 phase=Failed")}, web, another(newPod2("web", 1)), `
+patch pod2s web uid=uid-of-web rv=101 -> Invalid`},
+		{"deleted pod is another", []runtime.Object{newPod2("web", 0), replica("web-0")}, web, newPod("web-0 uid=other"), `
+delete pods web-0 uid=uid-of-web-0 -> Conflict`},
+		{"status of a Pod2", []runtime.Object{newPod2("web", 0)}, web, newPod2("web", 0), `
+update pod2s/status web rv=101 -> Conflict`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, row.objects...)
+			if row.changed == nil {
+				w.remove(row.objects[0])
+			} else {
+				w.change(row.changed)
+			}
+			calls, err := w.sync(row.key.Kind, row.key.Name)
+			if !errors.Is(err, ErrStale) {
+				t.Errorf("not stale: %v", err)
+			}
+			same(t, calls, row.want)
+		})
+	}
+}
+
+// A deletion that finds the pod gone has what it wants.
+func TestDeletingAPodThatIsGoneIsNoError(t *testing.T) {
+	pod := replica("web-0")
+	w := newWorld(t, newPod2("web", 0), pod)
+	w.remove(pod)
+	if _, err := w.sync(KindPod2, "web"); err != nil {
+		t.Error(err)
+	}
+}
+
+// The gate of somebody else is theirs to lift.
+func TestPublishLiftsOurGateOnly(t *testing.T) {
+	pod := newPod("a gated on=blue")
+	pod.Spec.SchedulingGates = append(pod.Spec.SchedulingGates, pod.Spec.SchedulingGates[0])
+	pod.Spec.SchedulingGates[0].Name = "example.com/other"
+	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), pod)
+	if _, err := w.sync(KindPod, "a"); err != nil {
+		t.Fatal(err)
+	}
+	gates := ""
+	for _, g := range podOf(w, "a").Spec.SchedulingGates {
+		gates += g.Name
+	}
+	same(t, gates, "example.com/other")
+}
+
+// What a slim pod lacks must survive: only annotations and gate are written.
+func TestPublishKeepsWhatTheCacheDropped(t *testing.T) {
+	pod := newPod("a gated on=blue")
+	pod.Annotations["example.com/note"] = "keep"
+	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), pod)
+	if _, err := w.sync(KindPod, "a"); err != nil {
+		t.Fatal(err)
+	}
+	same(t, podOf(w, "a").Annotations["example.com/note"], "keep")
+}

@@ -1,0 +1,158 @@
+package reconcile
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/network"
+	"github.com/pod2/pod2/pkg/pod2"
+)
+
+// fatten gives a pod everything that an API server and a kubelet add, and some
+// more for decisions to read.
+func fatten(pod *corev1.Pod) *corev1.Pod {
+	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
+	pod.Annotations["example.com/note"] = "long"
+	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "nginx:1"}}
+	pod.Spec.NodeName = "node"
+	pod.Status.Reason, pod.Status.Message = "Evicted", "The node was low on memory."
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", Ready: true}}
+	condition := func(kind corev1.PodConditionType, status corev1.ConditionStatus, reason, message string) {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+			Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now)})
+	}
+	condition(corev1.PodInitialized, corev1.ConditionTrue, "", "")
+	switch pod.Name {
+	case "web-1":
+		condition(corev1.PodReady, corev1.ConditionTrue, "", "")
+	case "web-2":
+		condition(corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable, "no node")
+	case "web-3":
+		condition(v1.ConditionAddressesBound, corev1.ConditionFalse, network.ReasonNetworkExhausted, "no address")
+	}
+	return pod
+}
+
+func fatPods() []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, text := range []string{
+		"web-0 of=Pod2/web label=web phase=Failed on=blue published=blue:10.1.0.2",
+		"web-1 of=Pod2/web label=web phase=Running on=blue published=blue:10.1.0.3",
+		"web-2 of=Pod2/web label=web phase=Pending on=blue published=blue:10.1.0.4",
+		"web-3 of=Pod2/web label=web phase=Pending on=blue gated",
+		"web-4 of=Pod2/web label=web phase=Running on=blue going published=blue:10.1.0.5",
+		"web-5 of=ReplicaSet/rs phase=Running on=blue",
+		"web-6 of=Pod2/web label=web phase=Pending on=blue gated",
+	} {
+		pod := fatten(newPod(text))
+		p := newPod2("web", 8, "blue")
+		pod.Labels[v1.PodTemplateHashLabel] = pod2.RevisionHash(p)
+		if pod.Name == "web-6" {
+			pod.Annotations[v1.MultusAnnotation] = "other-network"
+		}
+		pods = append(pods, pod)
+	}
+	return pods
+}
+
+func slimmed(pods []*corev1.Pod) []*corev1.Pod {
+	var all []*corev1.Pod
+	for _, pod := range pods {
+		slim, _ := SlimPod(pod)
+		all = append(all, slim.(*corev1.Pod))
+	}
+	return all
+}
+
+func TestSlimPodsGiveTheSamePlanForANetwork(t *testing.T) {
+	plan := func(pods []*corev1.Pod) string {
+		return network.Diff(network.State{Now: now, Namespace: ns, Name: "blue", Network: newNetwork("blue"), Pods: pods,
+			Blocks: []*v1.AddressBlock{newBlock("blue", "10.1.0.2 web-0 Bound Pod2/web", "10.1.0.3 web-1 Bound Pod2/web", "10.1.0.9 x Bound")},
+			Owners: map[v1.AddressOwner]network.Replicas{{Kind: KindPod2, Name: "web"}: {Count: 8, Networks: []string{"blue"}}},
+		}).String()
+	}
+	same(t, plan(slimmed(fatPods())), plan(fatPods()))
+}
+
+// web-1 is available, web-2 unschedulable, web-3 waits for an address, web-0 ended:
+// the message of Ready speaks of whichever comes first among the pods given.
+func TestSlimPodsGiveTheSamePlanForAPod2(t *testing.T) {
+	for _, only := range []string{"web-0", "web-1", "web-2", "web-3", "web-4", "web-5", "web-6"} {
+		t.Run(only, func(t *testing.T) {
+			plan := func(pods []*corev1.Pod) string {
+				var some []*corev1.Pod
+				for _, pod := range pods {
+					if pod.Name == only {
+						some = append(some, pod)
+					}
+				}
+				return pod2.Diff(pod2.State{Now: now, Pod2: newPod2("web", 8, "blue"), Pods: some, Networks: []*v1.Network{newNetwork("blue")}}).String()
+			}
+			same(t, plan(slimmed(fatPods())), plan(fatPods()))
+		})
+	}
+}
+
+func TestSlimPodsGiveTheSameAnswer(t *testing.T) {
+	for i, fat := range fatPods() {
+		t.Run(fat.Name, func(t *testing.T) {
+			answer := func(pod *corev1.Pod) string {
+				block := newBlock("blue", "10.1.0.7 "+pod.Name+" Bound")
+				p := network.Publish(network.PodState{Now: now, Pod: pod, Networks: []network.Neighbour{
+					{Name: "blue", Network: newNetwork("blue"), Blocks: []*v1.AddressBlock{block}}}})
+				if p.Publish != nil {
+					return p.String() + p.Publish.Multus
+				}
+				return p.String()
+			}
+			same(t, answer(slimmed(fatPods())[i]), answer(fat))
+		})
+	}
+}
+
+func TestSlimStatefulSetGivesTheSameOwner(t *testing.T) {
+	fat := newStatefulSet("db", "blue", 5, 3)
+	fat.Spec.Template.Annotations["example.com/note"] = "long"
+	for _, name := range []string{"Replicas", "none"} {
+		if name == "none" {
+			fat.Spec.Replicas = nil
+		}
+		w := newWorld(t, newPod("db-5 on=blue of=StatefulSet/db"), fat.DeepCopy())
+		state, _, err := w.r.observeNetwork(blue)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := state.Owners[v1.AddressOwner{Kind: "StatefulSet", Name: "db"}]
+		if want := ptr.Deref(fat.Spec.Replicas, 1); got.Start != 5 || got.Count != want || len(got.Networks) != 1 {
+			t.Errorf("%s: got %+v, want %d from 5 on blue", name, got, want)
+		}
+	}
+}
+
+// Nothing that an informer got may be written to: others read it, too.
+func TestSlimmingDoesNotChangeItsInput(t *testing.T) {
+	set := newStatefulSet("db", "blue", 0, 1)
+	set.Annotations = map[string]string{"example.com/note": "long"}
+	set.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
+	pod := fatPods()[1]
+	podBefore, setBefore := pod.DeepCopy(), set.DeepCopy()
+	_, _ = SlimPod(pod)
+	_, _ = SlimStatefulSet(set)
+	if !equality.Semantic.DeepEqual(pod, podBefore) || !equality.Semantic.DeepEqual(set, setBefore) {
+		t.Error("the input changed")
+	}
+}
+
+func TestWhatIsNotSlimmedPassesThrough(t *testing.T) {
+	n := newNetwork("blue")
+	pod, _ := SlimPod(n)
+	set, _ := SlimStatefulSet(n)
+	if pod != any(n) || set != any(n) {
+		t.Errorf("got %v and %v", pod, set)
+	}
+}

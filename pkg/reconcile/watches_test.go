@@ -1,0 +1,98 @@
+package reconcile
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// keysFor are the keys that an event of the object concerns, each once and in
+// order, of the one watch that knows such objects.
+func (w *world) keysFor(obj runtime.Object) string {
+	var keys []string
+	for _, watch := range w.r.Watches() {
+		for _, key := range watch.Keys(obj) {
+			keys = append(keys, strings.Replace(key.String(), ns+"/", "", 1))
+		}
+	}
+	slices.Sort(keys)
+	return strings.Join(slices.Compact(keys), ", ")
+}
+
+func TestWhichKeysAnEventConcerns(t *testing.T) {
+	waits := newPod("a gated on=blue,green,red")
+	for _, row := range []struct {
+		name   string
+		cached []runtime.Object
+		event  runtime.Object
+		want   string
+	}{
+		{"Network", nil, newNetwork("blue"), "Network blue"},
+		{"Network, its waiting pods ask for others too", []runtime.Object{waits, newPod("b gated on=blue,yellow")}, newNetwork("blue"),
+			"Network blue, Network green, Network red, Network yellow"},
+		{"Network, its pods that run ask for others too", []runtime.Object{newPod("a on=blue,green published=blue:10.1.0.2")}, newNetwork("blue"), "Network blue"},
+		{"Network, Pod2s ask for it", []runtime.Object{newPod2("web", 1, "blue"), withTemplateRequest(newPod2("db", 1), "blue"), newPod2("other", 1, "green")}, newNetwork("blue"),
+			"Network blue, Pod2 db, Pod2 web"},
+		{"block", nil, newBlock("blue"), "Network blue"},
+		{"block, a pod waits for it and for others", []runtime.Object{waits}, newBlock("green"), "Network blue, Network green, Network red"},
+		{"block that binds a pod which has yet to publish", []runtime.Object{newPod("a gated on=blue")}, newBlock("blue", "10.1.0.2 a Bound"), "Network blue, Pod a"},
+		{"block that binds pods which have published, are others, or are unknown", []runtime.Object{newPod("a on=blue"), newPod("b gated on=blue uid=other")},
+			newBlock("blue", "10.1.0.2 a Bound", "10.1.0.3 b Bound", "10.1.0.4 c Bound"), "Network blue"},
+		{"block that keeps an address for a pod", []runtime.Object{newPod("a gated on=blue")}, newBlock("blue", "10.1.0.2 a Reserved Pod2/web"), "Network blue"},
+		{"pod that asks", nil, newPod("a on=blue,green"), "Network blue, Network green, Pod a"},
+		{"pod with the gate alone", nil, newPod("a gated"), "Pod a"},
+		{"pod whose request cannot be read", nil, newPod("a on=,"), "Pod a"},
+		{"pod that publishes", nil, newPod("a published=blue:10.1.0.2"), "Network blue"},
+		{"pod that only the ledger names", []runtime.Object{newBlock("blue", "10.1.0.2 a Bound"), newBlock("green", "10.1.0.2 b Bound")}, newPod("a"), "Network blue"},
+		{"pod of a Pod2", nil, newPod("web-0 on=blue of=Pod2/web label=web"), "Network blue, Pod web-0, Pod2 web"},
+		{"pod without a request, of a Pod2", nil, newPod("web-0 of=Pod2/web label=web"), "Pod2 web"},
+		{"pod of one Pod2 with the label of another", nil, newPod("web-0 of=Pod2/web label=db"), "Pod2 db, Pod2 web"},
+		{"pod of something else with a Pod2's label", nil, newPod("web-0 of=ReplicaSet/rs label=web"), "Pod2 web"},
+		{"pod of something else", nil, newPod("rs-x of=ReplicaSet/rs"), ""},
+		{"Pod2", nil, newPod2("web", 1, "blue", "green"), "Network blue, Network green, Pod2 web"},
+		{"Pod2 whose template asks", nil, withTemplateRequest(newPod2("web", 1), "blue"), "Network blue, Pod2 web"},
+		{"StatefulSet", nil, newStatefulSet("db", "blue, green", 0, 1), "Network blue, Network green"},
+		{"StatefulSet that asks for nothing", nil, newStatefulSet("db", "", 0, 1), ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			same(t, newWorld(t, deepCopy(row.cached)...).keysFor(row.event), row.want)
+		})
+	}
+}
+
+// The owner's kind alone proves nothing: another group may have a Pod2 too.
+func TestAPod2OfAnotherGroupIsNotOurs(t *testing.T) {
+	pod := newPod("web-0 of=Pod2/web")
+	pod.OwnerReferences[0].APIVersion = "example.com/v1"
+	same(t, newWorld(t).keysFor(pod), "")
+}
+
+// An informer hands on what it has, whatever that is.
+func TestObjectsOfOtherTypesConcernNobody(t *testing.T) {
+	w := newWorld(t)
+	for _, watch := range w.r.Watches() {
+		if keys := watch.Keys(&v1.NetworkList{}); len(keys) > 0 {
+			t.Errorf("got %v", keys)
+		}
+	}
+}
+
+func TestIndexesOfObjectsOfOtherTypesAreEmpty(t *testing.T) {
+	for _, index := range []func(any) ([]string, error){blockNetwork, blockPods, podNetworks, waitingNetworks, podPod2s, pod2Networks} {
+		if values, err := index(&v1.NetworkList{}); len(values) > 0 || err != nil {
+			t.Errorf("got %v, %v", values, err)
+		}
+	}
+}
+
+func TestIndexesAreAddedOnce(t *testing.T) {
+	w := newWorld(t)
+	_, err := New(w.r.clients, w.r.informers, w.r.recorder, w.clock)
+	if err == nil {
+		t.Error("a second Reconciler on the same informers was not refused")
+	}
+}

@@ -1,0 +1,194 @@
+package reconcile
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kubeinformers "k8s.io/client-go/informers"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	samplefake "github.com/pod2/pod2/pkg/client/clientset/versioned/fake"
+	sampleinformers "github.com/pod2/pod2/pkg/client/informers/externalversions"
+)
+
+// world is a Reconciler between a server and caches. The server is the fake
+// clientset's, made to enforce what that does not: resourceVersions on updates,
+// the preconditions of patches and deletions, pages, and that a status is
+// written apart. The caches show the server as it was at the last catchUp.
+type world struct {
+	t     *testing.T
+	r     *Reconciler
+	clock *clocktesting.FakePassiveClock
+
+	mu       sync.Mutex
+	calls    []string // as render has them, and the events that were recorded
+	version  int      // the last resourceVersion given
+	refuse   func(call string) error
+	pageSize int // of lists; 0: as asked for
+
+	kube, sample clienttesting.ObjectTracker
+	caches       []cacheOf
+}
+
+type cacheOf struct {
+	store   cache.Store
+	tracker clienttesting.ObjectTracker
+	gvr     schema.GroupVersionResource
+	gvk     schema.GroupVersionKind
+	example reflect.Type
+}
+
+// newWorld has the objects on the server and in the caches, with the
+// resourceVersions 101, 102 and so on.
+func newWorld(t *testing.T, objects ...runtime.Object) *world {
+	t.Helper()
+	kube, sample := kubefake.NewSimpleClientset(), samplefake.NewSimpleClientset()
+	w := &world{
+		t: t, clock: clocktesting.NewFakePassiveClock(now), version: 100,
+		kube: kube.Tracker(), sample: sample.Tracker(),
+	}
+	kube.PrependReactor("*", "*", w.react(w.kube))
+	sample.PrependReactor("*", "*", w.react(w.sample))
+	core, crds := kubeinformers.NewSharedInformerFactory(kube, 0), sampleinformers.NewSharedInformerFactory(sample, 0)
+	informers := Informers{
+		Networks: crds.Samplecrd().V1().Networks(), Blocks: crds.Samplecrd().V1().AddressBlocks(), Pod2s: crds.Samplecrd().V1().Pod2s(),
+		Pods: core.Core().V1().Pods(), StatefulSets: core.Apps().V1().StatefulSets(),
+	}
+	w.caches = []cacheOf{
+		{informers.Networks.Informer().GetIndexer(), w.sample, v1.SchemeGroupVersion.WithResource("networks"), v1.SchemeGroupVersion.WithKind("Network"), reflect.TypeFor[*v1.Network]()},
+		{informers.Blocks.Informer().GetIndexer(), w.sample, v1.SchemeGroupVersion.WithResource("addressblocks"), v1.SchemeGroupVersion.WithKind("AddressBlock"), reflect.TypeFor[*v1.AddressBlock]()},
+		{informers.Pod2s.Informer().GetIndexer(), w.sample, v1.SchemeGroupVersion.WithResource("pod2s"), v1.SchemeGroupVersion.WithKind("Pod2"), reflect.TypeFor[*v1.Pod2]()},
+		{informers.Pods.Informer().GetIndexer(), w.kube, corev1.SchemeGroupVersion.WithResource("pods"), corev1.SchemeGroupVersion.WithKind("Pod"), reflect.TypeFor[*corev1.Pod]()},
+		{informers.StatefulSets.Informer().GetIndexer(), w.kube, appsv1.SchemeGroupVersion.WithResource("statefulsets"), appsv1.SchemeGroupVersion.WithKind("StatefulSet"), reflect.TypeFor[*appsv1.StatefulSet]()},
+	}
+	var err error
+	if w.r, err = New(Clients{Kube: kube, Sample: sample}, informers, recorder{w}, w.clock); err != nil {
+		t.Fatal(err)
+	}
+	w.add(objects...)
+	w.catchUp()
+	return w
+}
+
+// add puts objects on the server, behind the back of the caches.
+func (w *world) add(objects ...runtime.Object) {
+	w.t.Helper()
+	for _, obj := range objects {
+		object(obj).SetResourceVersion(w.next())
+		if err := w.cacheOf(obj).tracker.Add(obj); err != nil {
+			w.t.Fatalf("add %T: %v", obj, err)
+		}
+	}
+}
+
+func (w *world) cacheOf(obj runtime.Object) cacheOf {
+	return w.caches[slices.IndexFunc(w.caches, func(c cacheOf) bool { return c.example == reflect.TypeOf(obj) })]
+}
+
+// change replaces objects on the server, behind the back of the caches.
+func (w *world) change(objects ...runtime.Object) {
+	w.t.Helper()
+	for _, obj := range objects {
+		object(obj).SetResourceVersion(w.next())
+		c := w.cacheOf(obj)
+		if err := c.tracker.Update(c.gvr, obj, ns); err != nil {
+			w.t.Fatalf("change %T: %v", obj, err)
+		}
+	}
+}
+
+// remove takes an object from the server, behind the back of the caches.
+func (w *world) remove(obj runtime.Object) {
+	w.t.Helper()
+	c := w.cacheOf(obj)
+	if err := c.tracker.Delete(c.gvr, ns, object(obj).GetName()); err != nil {
+		w.t.Fatalf("remove %T: %v", obj, err)
+	}
+}
+
+func podOf(w *world, name string) *corev1.Pod { return stored[*corev1.Pod](w, name) }
+
+// stored is an object as the server has it.
+func stored[T runtime.Object](w *world, name string) T {
+	w.t.Helper()
+	var example T
+	c := w.cacheOf(example)
+	obj, err := c.tracker.Get(c.gvr, ns, name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return obj.(T)
+}
+
+// catchUp makes the caches show the server as it is, pods by their label; those
+// of the resources that are named lag behind.
+func (w *world) catchUp(lagging ...string) {
+	w.t.Helper()
+	for _, c := range w.caches {
+		if slices.Contains(lagging, c.gvr.Resource) {
+			continue
+		}
+		list, err := c.tracker.List(c.gvr, c.gvk, ns)
+		if err != nil {
+			w.t.Fatalf("list %s: %v", c.gvr, err)
+		}
+		objects, err := meta.ExtractList(list)
+		if err != nil {
+			w.t.Fatalf("read a list of %s: %v", c.gvr, err)
+		}
+		var shown []any
+		for _, obj := range objects {
+			if _, pod := obj.(*corev1.Pod); pod && object(obj).GetLabels()[v1.ManagedLabel] == "" {
+				continue
+			}
+			slim, _ := SlimPod(obj)
+			slim, _ = SlimStatefulSet(slim)
+			shown = append(shown, slim)
+		}
+		if err := c.store.Replace(shown, strconv.Itoa(w.version)); err != nil {
+			w.t.Fatalf("fill the cache of %s: %v", c.gvr, err)
+		}
+	}
+}
+
+// sync syncs once and returns the calls and events that it took, one a line.
+func (w *world) sync(kind, name string) (string, error) {
+	w.calls = nil
+	_, err := w.r.Sync(klog.NewContext(w.t.Context(), klog.Logger{}), Key{kind, ns, name})
+	return strings.Join(w.calls, "\n"), err
+}
+
+// settle syncs and catches up until a sync writes nothing.
+func (w *world) settle(kind, name string) {
+	w.t.Helper()
+	for range 10 {
+		calls, err := w.sync(kind, name)
+		if err != nil {
+			w.t.Fatalf("settle %s %s: %v", kind, name, err)
+		}
+		if calls == "" {
+			return
+		}
+		w.catchUp()
+	}
+	w.t.Fatalf("%s %s still writes after 10 syncs:\n%s", kind, name, strings.Join(w.calls, "\n"))
+}
+
+func (w *world) next() string {
+	w.version++
+	return strconv.Itoa(w.version)
+}

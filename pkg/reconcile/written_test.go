@@ -1,0 +1,179 @@
+package reconcile
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/pod2"
+)
+
+var (
+	blue  = Key{KindNetwork, ns, "blue"}
+	green = Key{KindNetwork, ns, "green"}
+	web   = Key{KindPod2, ns, "web"}
+)
+
+// storesAt are caches of pods and of Networks at these resourceVersions.
+func storesAt(pods, networks string) (*written, map[resource]cache.Store) {
+	stores := map[resource]cache.Store{
+		podsResource:     cache.NewStore(cache.MetaNamespaceKeyFunc),
+		networksResource: cache.NewStore(cache.MetaNamespaceKeyFunc),
+	}
+	stores[podsResource].Bookmark(pods)
+	stores[networksResource].Bookmark(networks)
+	return newWritten(map[resource]versionedStore{podsResource: stores[podsResource], networksResource: stores[networksResource]}), stores
+}
+
+func TestAheadOfACache(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		wrote []string // in the order of the answers
+		seen  string
+		want  string
+	}{
+		{"older", []string{"10"}, "9", "the cache of pods is at resourceVersion 9, our last write at 10"},
+		{"the same", []string{"10"}, "10", ""},
+		{"newer", []string{"10"}, "11", ""},
+		{"a longer number is a larger one", []string{"100"}, "99", "the cache of pods is at resourceVersion 99, our last write at 100"},
+		{"a shorter number is a smaller one", []string{"99"}, "100", ""},
+		{"answers out of order", []string{"12", "10"}, "11", "the cache of pods is at resourceVersion 11, our last write at 12"},
+		{"an empty cache", []string{"10"}, "", "the cache of pods is at resourceVersion , our last write at 10"},
+		{"an answer without a version", []string{""}, "9", ""},
+		{"a version that is no number", []string{"abc"}, "9", ""},
+		{"a cache whose version is no number", []string{"10"}, "abc", ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w, _ := storesAt(row.seen, "1")
+			for _, version := range row.wrote {
+				w.wrote(blue, podsResource, version)
+			}
+			same(t, w.ahead(blue), row.want)
+		})
+	}
+}
+
+func TestAheadComparesEachResourceWithItsOwnCache(t *testing.T) {
+	w, _ := storesAt("20", "5")
+	w.wrote(blue, podsResource, "20")
+	w.wrote(blue, networksResource, "6")
+	same(t, w.ahead(blue), "the cache of networks is at resourceVersion 5, our last write at 6")
+}
+
+func TestAheadIsNotAboutOtherKeys(t *testing.T) {
+	w, _ := storesAt("9", "9")
+	w.wrote(blue, podsResource, "10")
+	same(t, w.ahead(green), "")
+}
+
+func TestAheadForgetsWhatTheCachesShow(t *testing.T) {
+	w, stores := storesAt("9", "9")
+	w.wrote(blue, podsResource, "10")
+	stores[podsResource].Bookmark("10")
+	w.ahead(blue)
+	if len(w.byKey) != 0 {
+		t.Errorf("still remembered: %v", w.byKey)
+	}
+}
+
+func TestAheadForgetsNothingOfOtherKeys(t *testing.T) {
+	w, stores := storesAt("9", "9")
+	w.wrote(blue, podsResource, "10")
+	w.wrote(green, podsResource, "12")
+	stores[podsResource].Bookmark("10")
+	w.ahead(blue)
+	same(t, w.ahead(green), "the cache of pods is at resourceVersion 10, our last write at 12")
+}
+
+func TestAheadRemembersAsLongAsOneCacheLags(t *testing.T) {
+	w, stores := storesAt("9", "9")
+	w.wrote(blue, podsResource, "10")
+	w.wrote(blue, networksResource, "10")
+	stores[networksResource].Bookmark("10")
+	w.ahead(blue)
+	same(t, w.ahead(blue), "the cache of pods is at resourceVersion 9, our last write at 10")
+}
+
+func TestAheadOfADeletion(t *testing.T) {
+	const lags = "the cache of pods does not show yet that we deleted default/web-0"
+	for _, row := range []struct {
+		name, cached, want string
+	}{
+		{"the cache has it", "web-0", lags},
+		{"it is gone", "", ""},
+		{"it terminates", "web-0 going", ""},
+		{"another has its name", "web-0 uid=other", ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w, stores := storesAt("9", "9")
+			if row.cached != "" {
+				if err := stores[podsResource].Add(newPod(row.cached)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.deleted(blue, podsResource, path(ns, "web-0"), "uid-of-web-0")
+			same(t, w.ahead(blue), row.want)
+		})
+	}
+}
+
+// One row a kind of write: until the cache of what was written shows it, the
+// next sync of the key makes no call at all.
+func TestNoDecisionOnAViewOlderThanOurOwnWrite(t *testing.T) {
+	ended := newPod("web-0 of=Pod2/web phase=Failed")
+	ended.Labels[v1.PodTemplateHashLabel] = pod2.RevisionHash(newPod2("web", 1))
+	empty := newBlock("blue")
+	empty.Spec.Sealed, empty.Finalizers = true, nil
+	for _, row := range []struct {
+		name    string
+		objects []runtime.Object
+		key     Key
+		refuse  string // what would follow, so that nothing else is written to the same resource
+		want    string
+		lags    string
+	}{
+		{"finalizer", []runtime.Object{newNetwork("blue unprotected")}, blue, "update networks/status", "update networks blue rv=101", "networks"},
+		{"status of a Network", []runtime.Object{newNetwork("blue")}, blue, "", "update networks/status blue rv=101", "networks"},
+		{"new block", []runtime.Object{newNetwork("blue"), newPod("a gated on=blue")}, blue, "", "create addressblocks blue-10.1.0.0", "addressblocks"},
+		{"block", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound")}, blue, "", "update addressblocks blue-10.1.0.0 rv=102", "addressblocks"},
+		{"deleted block", []runtime.Object{newNetwork("blue"), empty}, blue, "", "delete addressblocks blue-10.1.0.0 uid=uid-of-blue-10.1.0.0 rv=102", "addressblocks"},
+		{"condition of a pod", []runtime.Object{newPod("a gated on=blue")}, blue, "", "patch pods/status a uid=uid-of-a", "pods"},
+		{"addresses of a pod", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a gated on=blue")}, Key{KindPod, ns, "a"}, "",
+			"patch pods a uid=uid-of-a rv=103", "pods"},
+		{"new pod", []runtime.Object{newPod2("web", 1)}, web, "", "create pods web-0", "pods"},
+		{"failures of pods", []runtime.Object{newPod2("web", 1), ended}, web, "delete pods", "patch pod2s web uid=uid-of-web rv=101", "pod2s"},
+		{"deleted pod", []runtime.Object{newPod2("web", 1), ended}, web, "", "delete pods web-0 uid=uid-of-web-0", "pods"},
+		{"status of a Pod2", []runtime.Object{newPod2("web", 0)}, web, "", "update pod2s/status web rv=101", "pod2s"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, deepCopy(row.objects)...)
+			w.refuse = refusing(row.refuse, errors.New("stop here"))
+			calls, _ := w.sync(row.key.Kind, row.key.Name)
+			if !slices.Contains(strings.Split(calls, "\n"), row.want) {
+				t.Fatalf("no %q in:\n%s", row.want, calls)
+			}
+			w.refuse = nil
+			w.catchUp(row.lags)
+			calls, err := w.sync(row.key.Kind, row.key.Name)
+			if !errors.Is(err, ErrStale) || calls != "" {
+				t.Errorf("error %v, calls:\n%s", err, calls)
+			}
+		})
+	}
+}
+
+func TestASyncGoesOnWhenTheCachesShowItsWrites(t *testing.T) {
+	w := newWorld(t, newNetwork("blue unprotected"))
+	if _, err := w.sync(KindNetwork, "blue"); err != nil {
+		t.Fatal(err)
+	}
+	w.catchUp()
+	if _, err := w.sync(KindNetwork, "blue"); err != nil {
+		t.Error(err)
+	}
+}
