@@ -39,6 +39,9 @@ func ParseAddresses(annotation string) (map[string]Address, error) {
 	if addresses == nil {
 		return nil, errors.New("is null: the controller writes it, leave it as it was")
 	}
+	if len(addresses) > MaxNetworks {
+		return nil, fmt.Errorf("names %d Networks, and a pod joins at most %d: the controller writes it, leave it as it was", len(addresses), MaxNetworks)
+	}
 	for _, network := range slices.Sorted(maps.Keys(addresses)) {
 		switch a := addresses[network].Address; {
 		case !a.IsValid():

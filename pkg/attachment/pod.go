@@ -51,11 +51,20 @@ func Over(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
+// Lengths that the schema of v1.AddressOwner allows. An owner reference has no
+// bound of its own, and one that does not fit would have the API server refuse the
+// block in which the addresses of others are bound too.
+const (
+	maxOwnerKind = 63
+	maxOwnerName = 253
+)
+
 // Owner returns kind and name of the controller of the pod, zero for a bare
-// pod. The owner of a Deployment's pod is a ReplicaSet.
+// pod and for an owner that no API server could hold. The owner of a Deployment's
+// pod is a ReplicaSet.
 func Owner(pod *corev1.Pod) v1.AddressOwner {
 	ref := metav1.GetControllerOfNoCopy(pod)
-	if ref == nil {
+	if ref == nil || len(ref.Kind) > maxOwnerKind || len(ref.Name) > maxOwnerName {
 		return v1.AddressOwner{}
 	}
 	return v1.AddressOwner{Kind: ref.Kind, Name: ref.Name}

@@ -1,6 +1,8 @@
 package attachment
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -126,5 +128,39 @@ func TestOwner(t *testing.T) {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})
+	}
+}
+
+// An owner that does not fit the ledger would have the block refused in which the
+// addresses of others are bound too.
+func TestOwnerThatDoesNotFitTheLedger(t *testing.T) {
+	for _, c := range []struct {
+		kind, name string
+		want       v1.AddressOwner
+	}{
+		{strings.Repeat("K", 63), strings.Repeat("n", 253), v1.AddressOwner{Kind: strings.Repeat("K", 63), Name: strings.Repeat("n", 253)}},
+		{strings.Repeat("K", 64), "n", v1.AddressOwner{}},
+		{"Kind", strings.Repeat("n", 254), v1.AddressOwner{}},
+	} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{
+			{Kind: c.kind, Name: c.name, UID: "u", Controller: ptr.To(true)},
+		}}}
+		if got := Owner(pod); got != c.want {
+			t.Errorf("Owner of a pod of %d and %d letters is %v, want %v", len(c.kind), len(c.name), got, c.want)
+		}
+	}
+}
+
+// What one pod asks for is work for every Network that it names.
+func TestTooManyNetworks(t *testing.T) {
+	names := make([]string, MaxNetworks+1)
+	for i := range names {
+		names[i] = fmt.Sprintf("n%d", i)
+	}
+	if _, err := ParseRequests(strings.Join(names[1:], ",")); err != nil {
+		t.Errorf("%d Networks: %v", MaxNetworks, err)
+	}
+	if _, err := ParseRequests(strings.Join(names, ",")); err == nil {
+		t.Errorf("%d Networks are accepted", len(names))
 	}
 }

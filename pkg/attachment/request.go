@@ -20,6 +20,10 @@ type Request struct {
 	Address netip.Addr
 }
 
+// MaxNetworks is how many Networks a pod joins at most, a Pod2's replica as well as
+// any other: what one pod asks for is work for every Network that it names.
+const MaxNetworks = 16
+
 // ParseRequests reads the value of the annotation samplecrd.k8s.io/networks:
 //
 //	requests = request *( "," request )
@@ -40,6 +44,9 @@ type Request struct {
 func ParseRequests(annotation string) ([]Request, error) {
 	if strings.TrimSpace(annotation) == "" {
 		return nil, errors.New(`names no Network: write the names of Networks of the pod's namespace, separated by commas, for example "blue" or "blue, green=10.1.0.10"`)
+	}
+	if n := strings.Count(annotation, ",") + 1; n > MaxNetworks {
+		return nil, fmt.Errorf("names %d Networks, and a pod joins at most %d: name fewer", n, MaxNetworks)
 	}
 	var requests []Request
 	position := map[string]int{}

@@ -77,6 +77,8 @@ func TestRefusedChanges(t *testing.T) {
 		{"shrinking", `{cidr: 10.0.0.0/16}`, `{"spec":{"cidr":"10.0.0.0/24"}}`, "may only grow"},
 		{"moving", `{cidr: 10.0.0.0/24}`, `{"spec":{"cidr":"10.1.0.0/16"}}`, "may only grow"},
 		{"other family", `{cidr: 10.0.0.0/24}`, `{"spec":{"cidr":"2001:db8::/64"}}`, "may only grow"},
+		{"growing a 31", `{cidr: 10.0.0.0/31}`, `{"spec":{"cidr":"10.0.0.0/24"}}`, "a /31, /32 or /127 cannot grow"},
+		{"growing a 127", `{cidr: "2001:db8::/127"}`, `{"spec":{"cidr":"2001:db8::/64"}}`, "a /31, /32 or /127 cannot grow"},
 		{"gateway moves", `{cidr: 10.0.0.0/24, gateway: 10.0.0.9}`, `{"spec":{"gateway":"10.0.0.1"}}`, "never moves"},
 		{"gateway removed", `{cidr: 10.0.0.0/24, gateway: 10.0.0.9}`, `{"spec":{"gateway":null}}`, "never moves"},
 		{"gateway added", `{cidr: 10.0.0.0/24}`, `{"spec":{"gateway":"10.0.0.9"}}`, "never moves"},
@@ -90,6 +92,16 @@ func TestRefusedChanges(t *testing.T) {
 				t.Errorf("refused with\n%s\nwant %q in it", got, c.want)
 			}
 		})
+	}
+}
+
+func TestOrdinalsStartNeverChanges(t *testing.T) {
+	ns := newNamespace(t)
+	create(t, ns, fmt.Sprintf(pod2Manifest, "web", ", ordinals: {start: 3}"))
+	for _, patch := range []string{`{"spec":{"ordinals":{"start":4}}}`, `{"spec":{"ordinals":null}}`} {
+		if got := refused(t, ns, "", "patch", "pod2", "web", "--type=merge", "-p", patch); !strings.Contains(got, "ordinals.start never changes") {
+			t.Errorf("%s is refused with\n%s", patch, got)
+		}
 	}
 }
 

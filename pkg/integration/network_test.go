@@ -220,7 +220,9 @@ func TestWhatWaitsSaysWhy(t *testing.T) {
 	waitCondition(t, ns, "network/bad", "Ready", "False InvalidSpec: spec.exclude")
 	waitCondition(t, ns, "network/blue", "Ready", "True")
 
-	ungated := strings.ReplaceAll(gatedPod("ungated", "blue"), "schedulingGates: [{name: samplecrd.k8s.io/addresses}]", "")
+	// A pod with a nodeName can have no gate, not even from the admission policy
+	// that other tests put in force.
+	ungated := strings.ReplaceAll(gatedPod("ungated", "blue"), "schedulingGates: [{name: samplecrd.k8s.io/addresses}]", "nodeName: node-000000")
 	create(t, ns, ungated)
 	waitCondition(t, ns, "pod/ungated", bound, "False MissingGate")
 	empty := strings.ReplaceAll(gatedPod("silent", "blue"), "samplecrd.k8s.io/networks:", "example.com/note:")

@@ -3,6 +3,8 @@ package network
 import (
 	"strings"
 	"testing"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
 func TestBind(t *testing.T) {
@@ -183,6 +185,13 @@ func TestGateway(t *testing.T) {
 			}
 		})
 	}
+	t.Run("put down with the finalizer, it outlives a lost status", func(t *testing.T) {
+		s := parse(t, "network blue 10.0.0.0/16")
+		s.Network.Annotations = map[string]string{v1.GatewayAnnotation: "10.0.1.1"}
+		if got := Diff(s).Status.Gateway; got != "10.0.1.1" {
+			t.Errorf("got %q", got)
+		}
+	})
 	t.Run("nor is the old one handed out after growth", func(t *testing.T) {
 		s := parse(t, "network blue 10.0.0.0/23 was=10.0.1.1\npod a/u1 gated asks=blue=10.0.1.1\npod b/u2 gated asks=blue")
 		const want = `create block blue-10.0.0.0: bind 10.0.0.1 to b (u2)

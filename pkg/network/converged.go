@@ -69,15 +69,16 @@ func (v *view) unrecorded(pods []*corev1.Pod) string {
 		if !ok {
 			continue
 		}
-		e := v.ledger.find(addr)
+		e, refused := v.claim(pod, addr)
 		switch {
+		case refused != "":
+			if len(v.conflictWaits([]conflict{{pod, addr, refused}})) > 0 {
+				return fmt.Sprintf("pod %s does not say that %s %s", pod.Name, addr, refused)
+			}
 		case e == nil || e.State != v1.AddressBound:
 			return fmt.Sprintf("%s, which pod %s publishes, is not bound", addr, pod.Name)
-		case e.PodUID == pod.UID:
-		case Over(PodRef{e.Pod, e.PodUID}, v.pods[e.Pod]):
+		case e.PodUID != pod.UID:
 			return fmt.Sprintf("%s, which pod %s publishes, is bound to %s, which is over", addr, pod.Name, e.Pod)
-		case len(v.conflictWaits([]conflict{{pod, addr, e.Pod}})) > 0:
-			return fmt.Sprintf("pod %s does not say that %s is held by %s", pod.Name, addr, e.Pod)
 		}
 	}
 	return ""

@@ -15,12 +15,14 @@ import (
 // written, and apply stops at the first error.
 type Plan struct {
 	// AddFinalizer, BEFORE the first block: the Network must not vanish while a
-	// pod holds an address of it. Precondition: resourceVersion.
+	// pod holds an address of it. The same write puts down the gateway, where it is
+	// not there yet. Precondition: resourceVersion.
 	AddFinalizer bool
 	// Blocks in the order of their addresses.
 	Blocks []BlockWrite
-	// RemoveFinalizer, only when every block is sealed already.
-	// Precondition: resourceVersion.
+	// RemoveFinalizer, only when every block is sealed already. Preconditions:
+	// resourceVersion, and a live list that shows every block of this UID sealed:
+	// a cache of Networks may be ahead of one of blocks.
 	RemoveFinalizer bool
 	// Waits, AFTER the blocks: conditions of pods that could not be served.
 	Waits []Wait

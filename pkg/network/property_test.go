@@ -16,7 +16,7 @@ import (
 	"github.com/pod2/pod2/pkg/attachment"
 )
 
-const states = 5000
+const states = 4000
 
 func TestDiffIsAFunction(t *testing.T) {
 	forSeeds(t, states, func(t *testing.T, dice *rand.Rand) {
@@ -238,7 +238,7 @@ func blocksAreRespected(s State, p Plan) (problems []string) {
 // While nothing is due, time alone changes nothing before RequeueAfter.
 func TestRequeueAfterIsExact(t *testing.T) {
 	waiting := 0
-	forSeeds(t, states, func(t *testing.T, dice *rand.Rand) {
+	forSeeds(t, states/2, func(t *testing.T, dice *rand.Rand) {
 		w := worldOf(parse(t, arbitrary(dice)))
 		for range 8 {
 			s := w.state("blue", w.now)

@@ -55,7 +55,7 @@ func TestPublish(t *testing.T) {
 			pod web-0/u1 gated asks=blue`, ``, ``},
 		{"reserved only", `
 			network blue 192.168.0.0/16
-			192.168.0.2 Reserved web-0 Pod2/web
+			192.168.0.2 Reserved web-0/u1 Pod2/web
 			pod web-0/u1 gated asks=blue of=Pod2/web`, ``, ``},
 		{"bound by an earlier Network of that name", `
 			network blue 192.168.0.0/16

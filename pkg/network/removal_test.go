@@ -168,6 +168,15 @@ func TestBlockTouchedByHand(t *testing.T) {
 			10.0.0.2 Reserved web-0 Pod2/web
 			pod a/u1 has=blue:10.0.0.2/24`,
 			`update block blue-10.0.0.0: bind 10.0.0.2 to a (u1)`},
+		{"but not what a pod publishes that holds another: somebody changed the annotation", `
+			network blue 10.0.0.0/24
+			10.0.0.2 Bound a/u1
+			pod a/u1 has=blue:10.0.0.9/24`,
+			`a (u1) waits: AddressConflict: address 10.0.0.9 of Network "blue" is published by the pod, to which 10.0.0.2 is bound`},
+		{"nor the gateway", `
+			network blue 10.0.0.0/24
+			pod a/u1 has=blue:10.0.0.1/24`,
+			`a (u1) waits: AddressConflict: address 10.0.0.1 of Network "blue" is the gateway`},
 		{"over one whose pod is over", `
 			network blue 10.0.0.0/24
 			10.0.0.2 Bound b/u2

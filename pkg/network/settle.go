@@ -1,6 +1,7 @@
 package network
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -94,39 +95,68 @@ func (v *view) settleMoved() {
 // since a publishing write carries the resourceVersion of the gated pod; a gated
 // pod with an answer that somebody else wrote has chosen nothing.
 func (v *view) surplus(e *entry) bool {
-	pod := v.pods[e.Pod]
-	published, ok := attachment.Published(pod)[v.name]
-	if !ok || attachment.Gated(pod) || published.Address.Addr() == e.addr {
+	published, ok := v.published[e.Pod]
+	if !ok || published == e.addr {
 		return false
 	}
-	other := v.ledger.find(published.Address.Addr())
+	other := v.ledger.find(published)
 	return other != nil && other.State == v1.AddressBound && other.PodUID == e.PodUID
 }
 
 // writeBack enters the addresses that live pods publish and the ledger does not
-// have: the block was removed by hand. It comes before any bind. A pod that
-// publishes what another live pod holds is returned.
+// have: the block was removed by hand. It comes before any bind. What a pod
+// publishes and may not have is returned.
 func (v *view) writeBack(pods []*corev1.Pod) (conflicts []conflict) {
 	for _, pod := range pods {
 		addr, ok := v.recordable(pod)
 		if !ok {
 			continue
 		}
-		ref := PodRef{pod.Name, pod.UID}
-		e := v.ledger.find(addr)
-		switch {
-		case e == nil, e.State != v1.AddressBound:
-			v.ledger.bind(addr, ref, attachment.Owner(pod), v.now)
-		case e.PodUID == pod.UID:
-		case Over(PodRef{e.Pod, e.PodUID}, v.pods[e.Pod]):
-			page := v.ledger.page(addr)
-			page.confirmOver = append(page.confirmOver, PodRef{e.Pod, e.PodUID})
-			v.ledger.bind(addr, ref, attachment.Owner(pod), v.now)
+		switch e, why := v.claim(pod, addr); {
+		case why != "":
+			conflicts = append(conflicts, conflict{pod, addr, why})
+		case e != nil && e.State == v1.AddressBound && e.PodUID == pod.UID:
 		default:
-			conflicts = append(conflicts, conflict{pod, addr, e.Pod})
+			if e != nil && e.State == v1.AddressBound {
+				page := v.ledger.page(addr)
+				page.confirmOver = append(page.confirmOver, PodRef{e.Pod, e.PodUID})
+			}
+			v.ledger.bind(addr, PodRef{pod.Name, pod.UID}, attachment.Owner(pod), v.now)
 		}
 	}
 	return conflicts
+}
+
+// claim returns the entry of the address that a live pod publishes, nil if there
+// is none, and why the pod may not have the address. The ledger says who holds
+// what; an annotation fills its gaps and overrules nothing. First match wins:
+//
+//	the entry is bound to the pod              it has it
+//	another address is bound to the pod        refused: somebody changed the annotation
+//	it is the gateway                          refused
+//	no entry                                   granted
+//	bound to a pod that is over                granted, once that is confirmed
+//	reserved or resting                        granted: it is in use, whoever waits for it
+//	bound to a live pod                        refused
+func (v *view) claim(pod *corev1.Pod, addr netip.Addr) (*entry, string) {
+	e := v.ledger.find(addr)
+	if e != nil && e.State == v1.AddressBound && e.PodUID == pod.UID {
+		return e, ""
+	}
+	if own, bound := v.ledger.bound(pod.Name, pod.UID); bound {
+		return e, fmt.Sprintf("is published by the pod, to which %s is bound", own)
+	}
+	if gateway, ok := Gateway(v.network); ok && gateway == addr {
+		return e, "is the gateway"
+	}
+	switch {
+	case e == nil:
+	case e.State == v1.AddressBound && Over(PodRef{e.Pod, e.PodUID}, v.pods[e.Pod]):
+	case e.State != v1.AddressBound:
+	default:
+		return e, "is " + stateText(e)
+	}
+	return e, ""
 }
 
 // recordable returns the address that a live pod publishes, if an entry for it
@@ -134,21 +164,17 @@ func (v *view) writeBack(pods []*corev1.Pod) (conflicts []conflict) {
 // where nothing is handed out until it is empty and gone, nor could a block be
 // created for a Network that goes and has lost our finalizer already.
 func (v *view) recordable(pod *corev1.Pod) (netip.Addr, bool) {
-	if attachment.Over(pod) || attachment.Gated(pod) {
-		return netip.Addr{}, false
-	}
-	published, ok := attachment.Published(pod)[v.name]
-	addr := published.Address.Addr()
-	if !ok || !v.cidr.IsValid() || !v.cidr.Contains(addr) || !v.ledger.writable(addr) {
+	addr, ok := v.published[pod.Name]
+	if !ok || attachment.Over(pod) || !v.cidr.IsValid() || !v.cidr.Contains(addr) || !v.ledger.writable(addr) {
 		return netip.Addr{}, false
 	}
 	return addr, v.ledger.page(addr) != nil || !terminating(v.network) || hasFinalizer(v.network)
 }
 
 type conflict struct {
-	pod    *corev1.Pod
-	addr   netip.Addr
-	holder string
+	pod  *corev1.Pod
+	addr netip.Addr
+	why  string
 }
 
 // keeps says whether the owner keeps stable names, exists, and still asks for

@@ -70,6 +70,13 @@ func TestSeveralNetworks(t *testing.T) {
 			network green -
 			pod a/u1 gated asks=green,blue
 			network blue -`, ``},
+		{"while the second waits for time alone, so does the first: nobody else would wake it", `
+			network blue 10.0.0.0/29
+			owner Pod2/web 0 green
+			pod a/u1 gated asks=green=10.1.0.2,blue
+			network green 10.1.0.0/29
+			10.1.0.2 Reserved web-0 Pod2/web 20s`,
+			`again in 40s`},
 		{"the replica's own on each", `
 			network blue 10.0.0.0/29
 			owner Pod2/web 1 blue,green

@@ -55,7 +55,11 @@ func Gateway(n *v1.Network) (netip.Addr, bool) {
 		gateway, err := netip.ParseAddr(n.Spec.Gateway)
 		return gateway, err == nil
 	}
-	if n.Status.ObservedGeneration > 0 {
+	if chosen, ok := n.Annotations[v1.GatewayAnnotation]; ok {
+		gateway, err := netip.ParseAddr(chosen)
+		return gateway, err == nil
+	}
+	if n.Status.ObservedGeneration > 0 { // somebody removed the annotation
 		gateway, err := netip.ParseAddr(n.Status.Gateway)
 		return gateway, err == nil
 	}
@@ -64,6 +68,14 @@ func Gateway(n *v1.Network) (netip.Addr, bool) {
 		return netip.Addr{}, false
 	}
 	return ipam.DefaultGateway(cidr)
+}
+
+// GatewayText is the gateway in force, "" for none.
+func GatewayText(n *v1.Network) string {
+	if gateway, ok := Gateway(n); ok {
+		return gateway.String()
+	}
+	return ""
 }
 
 // Pool is what a Network has to give; the error is for its user and says which

@@ -3,6 +3,7 @@ package network
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -19,6 +20,7 @@ const (
 	ReasonInUse              = "InUse"
 	ReasonDeleting           = "Deleting"
 	ReasonAddressesAvailable = "AddressesAvailable"
+	ReasonFailedWrite        = "FailedWrite"
 )
 
 // namesShown bounds how many names a message lists; it must fit a person's eye
@@ -33,10 +35,7 @@ func (v *view) status(exhausted []string) (*v1.NetworkStatus, []Event) {
 	}
 	status := v.network.Status.DeepCopy()
 	status.ObservedGeneration = v.network.Generation
-	status.Gateway = ""
-	if gateway, ok := Gateway(v.network); ok {
-		status.Gateway = gateway.String()
-	}
+	status.Gateway = GatewayText(v.network)
 	v.count(status)
 	for _, c := range []metav1.Condition{v.ready(status.Bound), exhaustedCondition(exhausted)} {
 		c.ObservedGeneration = v.network.Generation
@@ -47,6 +46,22 @@ func (v *view) status(exhausted []string) (*v1.NetworkStatus, []Event) {
 		return nil, nil
 	}
 	return status, statusEvents(v.network.Status.Conditions, status.Conditions)
+}
+
+// WithFailure is the status to write when the API server refused a write to the
+// ledger in these words; nil if the Network says so already.
+func WithFailure(s State, message string) *v1.NetworkStatus {
+	status := s.Network.Status.DeepCopy()
+	status.ObservedGeneration = s.Network.Generation
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: v1.ConditionReady, Status: metav1.ConditionFalse, Reason: ReasonFailedWrite, Message: message,
+		ObservedGeneration: s.Network.Generation, LastTransitionTime: metav1.NewTime(s.Now.Truncate(time.Second)),
+	})
+	status.Gateway = GatewayText(s.Network)
+	if equality.Semantic.DeepEqual(*status, s.Network.Status) {
+		return nil
+	}
+	return status
 }
 
 // count derives the counters from the working copy. Entries outside what may be
@@ -158,6 +173,13 @@ func addressesBound(pod *corev1.Pod, status corev1.ConditionStatus, reason, mess
 		c.LastTransitionTime = old.LastTransitionTime
 	}
 	return c, old.Status != c.Status || old.Reason != c.Reason || old.Message != c.Message
+}
+
+// SaysItWaits says whether the condition of a pod tells that it waits, which may
+// have to be corrected.
+func SaysItWaits(pod *corev1.Pod) bool {
+	c := boundCondition(pod)
+	return c != nil && c.Status != corev1.ConditionTrue
 }
 
 func boundCondition(pod *corev1.Pod) *corev1.PodCondition {

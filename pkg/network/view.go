@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/pkg/ipam"
 )
 
@@ -22,9 +23,12 @@ type view struct {
 	poolErr error
 	ledger  *ledger
 	pods    map[string]*corev1.Pod
-	owners  map[v1.AddressOwner]Replicas
-	now     metav1.Time
-	delay   time.Duration
+	// published addresses of this Network, by name of the pod. A gated pod has
+	// none: an answer in it is not ours.
+	published map[string]netip.Addr
+	owners    map[v1.AddressOwner]Replicas
+	now       metav1.Time
+	delay     time.Duration
 	// reclaimable addresses, those longest unused first; nil until asked for.
 	reclaimable []netip.Addr
 	// short: a pod was refused that time may help to an address.
@@ -53,7 +57,14 @@ func newView(s State) (*view, map[string]*view) {
 	for _, n := range s.Neighbours {
 		neighbours[n.Name] = build(n.Name, n.Network, n.Blocks)
 	}
-	return build(s.Name, s.Network, s.Blocks), neighbours
+	v := build(s.Name, s.Network, s.Blocks)
+	v.published = make(map[string]netip.Addr, len(s.Pods))
+	for _, pod := range s.Pods {
+		if a, ok := attachment.Published(pod)[s.Name]; ok && !attachment.Gated(pod) {
+			v.published[pod.Name] = a.Address.Addr()
+		}
+	}
+	return v, neighbours
 }
 
 func reuseDelay(n *v1.Network) time.Duration {

@@ -237,11 +237,7 @@ func (w *server) condition(ref PodRef, c corev1.PodCondition) error {
 		return refuse("condition of %s: not found", ref)
 	}
 	pod = pod.DeepCopy()
-	if old := boundCondition(pod); old != nil {
-		*old = c
-	} else {
-		pod.Status.Conditions = append(pod.Status.Conditions, c)
-	}
+	pod.Status.Conditions = []corev1.PodCondition{c} // there is no other in this world
 	w.putPod(pod)
 	return nil
 }

@@ -98,6 +98,8 @@ func (w *world) user() {
 		b := pick(w.dice, sorted(w.blocks)...)
 		w.did("user takes block %s away, finalizer and all", b.Name)
 		delete(w.blocks, b.Name)
+		// What it had bound and nobody had published yet is protected by the caches
+		// only: one that still shows the block would have its address published.
 		w.everybodySees()
 	}
 }

@@ -130,13 +130,13 @@ func arbitraryPod(dice *rand.Rand, p *v1.Pod2, name string, calm int) *corev1.Po
 		pod.OwnerReferences = []metav1.OwnerReference{*owner}
 	}
 	if ordinal, ok := Ordinal(p.Name, name); ok {
-		pod.Annotations[v1.NetworksAnnotation] = newRequests(p).at(int(ordinal))
+		pod.Annotations[v1.Pod2RequestAnnotation] = newRequests(p).at(int(ordinal))
 	}
 	if one(dice, 3) {
 		pod.Labels[v1.PodTemplateHashLabel] = pick(dice, "old", "")
 	}
 	if one(dice, 8*calm) {
-		pod.Annotations[v1.NetworksAnnotation] = pick(dice, "", "red")
+		pod.Annotations[v1.Pod2RequestAnnotation] = pick(dice, "", "red")
 	}
 	if one(dice, 6*calm) {
 		pod.DeletionTimestamp = ptr.To(metav1.NewTime(now))

@@ -87,11 +87,13 @@ func (v *view) build(index int) *corev1.Pod {
 	})
 
 	delete(pod.Annotations, v1.AddressesAnnotation)
+	delete(pod.Annotations, v1.Pod2RequestAnnotation)
 	if request := v.requests.at(index); request != "" {
 		if pod.Annotations == nil {
 			pod.Annotations = map[string]string{}
 		}
 		pod.Annotations[v1.NetworksAnnotation] = request
+		pod.Annotations[v1.Pod2RequestAnnotation] = request
 		if !attachment.Gated(pod) {
 			pod.Spec.SchedulingGates = append(slices.Clip(pod.Spec.SchedulingGates), corev1.PodSchedulingGate{Name: v1.AddressesGate})
 		}

@@ -50,14 +50,14 @@ func TestBuild(t *testing.T) {
 				Annotations: map[string]string{"c": "d", v1.NetworksAnnotation: "red", v1.AddressesAnnotation: "{}"}}
 			p.Spec.Template.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/g"}}
 		}, `
-			metadata {"annotations":{"c":"d","samplecrd.k8s.io/networks":"blue=10.0.0.9"},"finalizers":["example.com/f"],"labels":{"samplecrd.k8s.io/managed":"true","samplecrd.k8s.io/pod-index":"0","samplecrd.k8s.io/pod-template-hash":"HASH","samplecrd.k8s.io/pod2":"web"},"name":"web-0","namespace":"default","ownerReferences":[{"apiVersion":"samplecrd.k8s.io/v1","blockOwnerDeletion":true,"controller":true,"kind":"Pod2","name":"web","uid":"u-web"}]}
+			metadata {"annotations":{"c":"d","samplecrd.k8s.io/networks":"blue=10.0.0.9","samplecrd.k8s.io/pod2-request":"blue=10.0.0.9"},"finalizers":["example.com/f"],"labels":{"samplecrd.k8s.io/managed":"true","samplecrd.k8s.io/pod-index":"0","samplecrd.k8s.io/pod-template-hash":"HASH","samplecrd.k8s.io/pod2":"web"},"name":"web-0","namespace":"default","ownerReferences":[{"apiVersion":"samplecrd.k8s.io/v1","blockOwnerDeletion":true,"controller":true,"kind":"Pod2","name":"web","uid":"u-web"}]}
 			spec {"hostname":"web-0","schedulingGates":[{"name":"example.com/g"},{"name":"samplecrd.k8s.io/addresses"}],"subdomain":"db"}`},
 		{"the template asks for the Network, gate and all", "replicas=1", func(p *v1.Pod2) {
 			p.Spec.Template.Annotations = map[string]string{v1.NetworksAnnotation: "red"}
 			p.Spec.Template.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: v1.AddressesGate}}
 			p.Spec.Template.Spec.Hostname = "x"
 		}, `
-			metadata {"annotations":{"samplecrd.k8s.io/networks":"red"},"labels":{"samplecrd.k8s.io/managed":"true","samplecrd.k8s.io/pod-index":"0","samplecrd.k8s.io/pod-template-hash":"HASH","samplecrd.k8s.io/pod2":"web"},"name":"web-0","namespace":"default","ownerReferences":[{"apiVersion":"samplecrd.k8s.io/v1","blockOwnerDeletion":true,"controller":true,"kind":"Pod2","name":"web","uid":"u-web"}]}
+			metadata {"annotations":{"samplecrd.k8s.io/networks":"red","samplecrd.k8s.io/pod2-request":"red"},"labels":{"samplecrd.k8s.io/managed":"true","samplecrd.k8s.io/pod-index":"0","samplecrd.k8s.io/pod-template-hash":"HASH","samplecrd.k8s.io/pod2":"web"},"name":"web-0","namespace":"default","ownerReferences":[{"apiVersion":"samplecrd.k8s.io/v1","blockOwnerDeletion":true,"controller":true,"kind":"Pod2","name":"web","uid":"u-web"}]}
 			spec {"hostname":"web-0","schedulingGates":[{"name":"samplecrd.k8s.io/addresses"}]}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -122,7 +122,7 @@ func pod(t testing.TB, p *v1.Pod2, line string) *corev1.Pod {
 			start = p.Spec.Ordinals.Start
 		}
 		if i := int(ordinal - start); i >= 0 {
-			pod.Annotations[v1.NetworksAnnotation] = newRequests(p).at(i)
+			pod.Annotations[v1.Pod2RequestAnnotation] = newRequests(p).at(i)
 		}
 	}
 	setCondition(pod, corev1.PodReady, corev1.ConditionTrue, "", "", now.Add(-time.Hour))
@@ -158,7 +158,7 @@ func pod(t testing.TB, p *v1.Pod2, line string) *corev1.Pod {
 		case "bound":
 			setCondition(pod, v1.ConditionAddressesBound, corev1.ConditionFalse, "NetworkExhausted", value, now)
 		case "request":
-			pod.Annotations[v1.NetworksAnnotation] = value
+			pod.Annotations[v1.Pod2RequestAnnotation] = value
 		case "uid":
 			pod.UID = types.UID(value)
 		case "bare":

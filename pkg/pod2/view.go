@@ -85,8 +85,10 @@ func (v *view) replica(pod *corev1.Pod) replica {
 }
 
 // outdated says in which way the pod is not as one created now would be, "" when
-// it is. Wanted addresses are not in the hash: they differ by replica. A pod that
-// has no replica's name (index -1) has none to be compared with.
+// it is. Wanted addresses are not in the hash: they differ by replica. What is
+// compared is what we wrote: a policy that changes every pod's request at its
+// creation would otherwise have us delete every pod. A pod that has no replica's
+// name (index -1) has none to be compared with.
 func (v *view) outdated(pod *corev1.Pod, index int) string {
 	if pod.Labels[v1.PodTemplateHashLabel] != v.hash {
 		return "template changed"
@@ -94,7 +96,7 @@ func (v *view) outdated(pod *corev1.Pod, index int) string {
 	if index < 0 {
 		return ""
 	}
-	if is, want := pod.Annotations[v1.NetworksAnnotation], v.requests.at(index); is != want {
+	if is, want := pod.Annotations[v1.Pod2RequestAnnotation], v.requests.at(index); is != want {
 		return fmt.Sprintf("request for addresses changed from %q to %q", is, want)
 	}
 	return ""

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -37,6 +38,20 @@ func otherUID(err error) bool {
 		}
 	}
 	return false
+}
+
+// forUser says whether an error is for the user of the object to mend, and in
+// which words of the API server. A namespace that is being deleted takes its
+// objects with it: there is nothing to tell.
+func forUser(err error) (message string, mendable bool) {
+	status := apierrors.APIStatus(nil)
+	if errors.Is(err, ErrStale) || !errors.As(err, &status) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return "", false
+	}
+	if code := status.Status().Code; code < 400 || code >= 500 || apierrors.IsTooManyRequests(err) {
+		return "", false
+	}
+	return status.Status().Message, true
 }
 
 // atOnce bounds how many calls one sync has under way.

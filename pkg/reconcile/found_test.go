@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
@@ -50,7 +51,7 @@ func TestFoundPodsAreAdded(t *testing.T) {
 			for _, pod := range row.found {
 				f.remember(pod)
 			}
-			pods, _ := f.addTo(row.cached, ns, named("a b c"))
+			pods, _ := f.addTo(row.cached, "", ns, named("a b c"))
 			same(t, renderPods(pods), row.want)
 		})
 	}
@@ -65,7 +66,7 @@ func TestFoundPodsAreForgottenAfterAWhile(t *testing.T) {
 	var got []string
 	for _, after := range []time.Duration{29 * time.Second, 30 * time.Second, 39 * time.Second, 40 * time.Second} {
 		clock.SetTime(now.Add(after))
-		pods, again := f.addTo(nil, ns, named("a b"))
+		pods, again := f.addTo(nil, "", ns, named("a b"))
 		got = append(got, fmt.Sprintf("%s: %s; again in %s", after, renderPods(pods), again))
 	}
 	same(t, strings.Join(got, "\n"), `
@@ -75,12 +76,38 @@ func TestFoundPodsAreForgottenAfterAWhile(t *testing.T) {
 40s: ; again in 0s`)
 }
 
+// A pod with our label that the cache has seen come and go is gone, however fresh
+// the sighting; of one without, the cache knows nothing.
+func TestTheCacheOutlivesSightingsOfWhatItShows(t *testing.T) {
+	f := newFound(clocktesting.NewFakePassiveClock(now))
+	f.remember(podAt("a", "5"))
+	f.remember(podAt("b unlabelled", "5"))
+	var got []string
+	for _, listedAt := range []string{"4", "5"} {
+		pods, _ := f.addTo(nil, listedAt, ns, named("a b"))
+		got = append(got, listedAt+": "+renderPods(pods))
+	}
+	same(t, strings.Join(got, "\n"), "4: a/5 b/5\n5: b/5")
+}
+
+// What was deleted is not seen any more; another incarnation is.
+func TestFoundPodsAreForgottenByUID(t *testing.T) {
+	f := newFound(clocktesting.NewFakePassiveClock(now))
+	f.remember(podAt("a uid=one", "5"))
+	f.forget(ns, "a", "two")
+	pods, _ := f.addTo(nil, "", ns, named("a"))
+	same(t, renderPods(pods), "a/5")
+	f.forget(ns, "a", "one")
+	pods, _ = f.addTo(nil, "", ns, named("a"))
+	same(t, renderPods(pods), "")
+}
+
 func TestFoundPodsTakeNoMemoryForever(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now)
 	f := newFound(clock)
 	f.remember(podAt("a", "5"))
 	clock.SetTime(now.Add(foundFor))
-	f.addTo(nil, "other", named(""))
+	f.addTo(nil, "", "other", named(""))
 	if len(f.pods) > 0 {
 		t.Errorf("still remembered: %v", f.pods)
 	}
@@ -89,7 +116,7 @@ func TestFoundPodsTakeNoMemoryForever(t *testing.T) {
 func TestFoundPodsOfOthersAreNoReasonToLookAgain(t *testing.T) {
 	f := newFound(clocktesting.NewFakePassiveClock(now))
 	f.remember(podAt("x", "5"))
-	if _, again := f.addTo(nil, ns, named("a")); again != 0 {
+	if _, again := f.addTo(nil, "", ns, named("a")); again != 0 {
 		t.Errorf("again in %s", again)
 	}
 }
@@ -100,4 +127,30 @@ func TestSoonest(t *testing.T) {
 			t.Errorf("soonest(%d, %d) = %d, want %d", row[0], row[1], got, row[2])
 		}
 	}
+}
+
+// racingIndex is a cache that goes on while it is listed.
+type racingIndex struct {
+	cache.Indexer
+	goOn func()
+}
+
+func (i racingIndex) ByIndex(index, value string) ([]any, error) {
+	objects, err := i.Indexer.ByIndex(index, value)
+	i.goOn()
+	return objects, err
+}
+
+// The cache came to the resourceVersion of the sighting only after it was listed:
+// the list does not prove that the pod is gone.
+func TestASightingOutlivesAListThatIsOlder(t *testing.T) {
+	w := newWorld(t, newPod2("web", 1))
+	w.add(newPod("web-0 label=web"))
+	w.r.found.remember(podOf(w, "web-0"))
+	w.r.podIndex = racingIndex{w.r.podIndex, func() { w.catchUp() }}
+	state, _, err := w.r.observePod2(web)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, strings.Join(namesOf(state.Pods), " "), "web-0")
 }

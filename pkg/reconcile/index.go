@@ -1,12 +1,16 @@
 package reconcile
 
 import (
+	"slices"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/pkg/network"
+	"github.com/pod2/pod2/pkg/pod2"
 )
 
 // Indexes; every value is <namespace>/<name>.
@@ -14,7 +18,7 @@ const (
 	byNetwork = "network" // blocks of it; pods that ask for it or publish an address of it; Pod2s on it
 	byWaiting = "waiting" // pods that wait for an address of it
 	byPod     = "pod"     // blocks with an entry of it
-	byPod2    = "pod2"    // pods that are, or claim to be, replicas of it
+	byPod2    = "pod2"    // pods that are replicas of it, claim to be, or have the name of one
 )
 
 func path(namespace, name string) string { return namespace + "/" + name }
@@ -79,10 +83,16 @@ func podPod2s(obj any) ([]string, error) {
 	if name := pod.Labels[v1.Pod2Label]; name != "" {
 		pod2s = append(pod2s, path(pod.Namespace, name))
 	}
-	if owner := metav1.GetControllerOf(pod); isPod2(owner) && owner.Name != pod.Labels[v1.Pod2Label] {
+	if owner := metav1.GetControllerOf(pod); isPod2(owner) {
 		pod2s = append(pod2s, path(pod.Namespace, owner.Name))
 	}
-	return pod2s, nil
+	if end := strings.LastIndexByte(pod.Name, '-'); end > 0 {
+		if _, replica := pod2.Ordinal(pod.Name[:end], pod.Name); replica {
+			pod2s = append(pod2s, path(pod.Namespace, pod.Name[:end]))
+		}
+	}
+	slices.Sort(pod2s)
+	return slices.Compact(pod2s), nil
 }
 
 func isPod2(owner *metav1.OwnerReference) bool {

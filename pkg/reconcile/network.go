@@ -3,12 +3,12 @@ package reconcile
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
@@ -37,20 +37,21 @@ func (r *Reconciler) applyNetwork(ctx context.Context, key Key, state network.St
 	if plan.AddFinalizer {
 		next := current.DeepCopy()
 		next.Finalizers = append(next.Finalizers, v1.InUseFinalizer)
+		if _, chosen := next.Annotations[v1.GatewayAnnotation]; !chosen {
+			metav1.SetMetaDataAnnotation(&next.ObjectMeta, v1.GatewayAnnotation, network.GatewayText(current))
+		}
 		var err error
 		if current, err = r.updateNetwork(ctx, key, next, "add the finalizer"); err != nil {
 			return err
 		}
 	}
-	if err := r.confirmOver(ctx, key, plan.Blocks); err != nil {
-		return err
-	}
-	for _, w := range plan.Blocks {
-		if err := r.writeBlock(ctx, key, state.Network, w); err != nil {
-			return err
-		}
+	if err := r.writeBlocks(ctx, key, state.Network, plan.Blocks); err != nil {
+		return r.tellNetwork(ctx, key, state, current, err)
 	}
 	if plan.RemoveFinalizer {
+		if err := r.confirmSealed(ctx, key, current); err != nil {
+			return err
+		}
 		next := current.DeepCopy()
 		next.Finalizers = slices.DeleteFunc(next.Finalizers, func(f string) bool { return f == v1.InUseFinalizer })
 		if _, err := r.updateNetwork(ctx, key, next, "remove the finalizer"); err != nil {
@@ -58,24 +59,61 @@ func (r *Reconciler) applyNetwork(ctx context.Context, key Key, state network.St
 		}
 		return nil // it may be gone now; there is nothing left to say in its status
 	}
-	err := forEach(ctx, plan.Waits, func(ctx context.Context, w network.Wait) error {
+	// A pod that cannot be told why it waits does not keep the Network from saying so.
+	untold := forEach(ctx, plan.Waits, func(ctx context.Context, w network.Wait) error {
 		return r.patchCondition(ctx, key, w.Pod, w.Condition)
 	})
-	if err != nil {
-		return err
-	}
 	if plan.Status != nil {
-		next := current.DeepCopy()
-		next.Status = *plan.Status
-		updated, err := r.clients.Sample.SamplecrdV1().Networks(key.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
-		if err != nil {
-			return fmt.Errorf("update the status of %s: %w", key, stale(err))
+		if err := r.updateNetworkStatus(ctx, key, current, *plan.Status); err != nil {
+			return errors.Join(untold, err)
 		}
-		r.written.wrote(key, networksResource, updated.ResourceVersion)
 	}
 	for _, e := range plan.Events {
 		r.recorder.Event(state.Network, e.Type, e.Reason, e.Message)
 	}
+	return untold
+}
+
+// writeBlocks makes the writes to the ledger, once all pods that they take
+// addresses from are confirmed to be over.
+func (r *Reconciler) writeBlocks(ctx context.Context, key Key, n *v1.Network, writes []network.BlockWrite) error {
+	if err := r.confirmOver(ctx, key, writes); err != nil {
+		return err
+	}
+	for _, w := range writes {
+		if err := r.writeBlock(ctx, key, n, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellNetwork puts a refusal of a write to the ledger that its user can mend (a
+// quota, an admission policy) into the status of the Network, and returns it.
+func (r *Reconciler) tellNetwork(ctx context.Context, key Key, state network.State, current *v1.Network, refused error) error {
+	message, mendable := forUser(refused)
+	if !mendable || current == nil {
+		return refused
+	}
+	status := network.WithFailure(state, message)
+	if status == nil {
+		return refused
+	}
+	if err := r.updateNetworkStatus(ctx, key, current, *status); err != nil {
+		return errors.Join(refused, err)
+	}
+	r.recorder.Event(current, corev1.EventTypeWarning, network.ReasonFailedWrite, message)
+	return refused
+}
+
+func (r *Reconciler) updateNetworkStatus(ctx context.Context, key Key, current *v1.Network, status v1.NetworkStatus) error {
+	next := current.DeepCopy()
+	next.Status = status
+	updated, err := r.clients.Sample.SamplecrdV1().Networks(key.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
+	if err != nil {
+		return fmt.Errorf("update the status of %s: %w", key, stale(err))
+	}
+	r.written.wrote(key, networksResource, updated.ResourceVersion)
 	return nil
 }
 
@@ -89,72 +127,6 @@ func (r *Reconciler) updateNetwork(ctx context.Context, key Key, next *v1.Networ
 	return updated, nil
 }
 
-// confirmListFrom is the number of pods from which one list is cheaper than so
-// many gets.
-const confirmListFrom = 32
-
-// confirmOver checks by a live read, made after the ledger was read, that the
-// pods whose entries leave the state Bound are over. Those that are not were missed
-// by our watch: they are remembered, and the decision is stale.
-func (r *Reconciler) confirmOver(ctx context.Context, key Key, writes []network.BlockWrite) error {
-	var refs []network.PodRef
-	for _, w := range writes {
-		refs = append(refs, w.ConfirmOver...)
-	}
-	live, err := r.livePods(ctx, key.Namespace, refs)
-	if err != nil {
-		return fmt.Errorf("confirm for %s that pods are over: %w", key, err)
-	}
-	var alive []string
-	for _, ref := range refs {
-		if pod := live[ref.Name]; !network.Over(ref, pod) {
-			// All of them at once: were it one a sync, the first would be forgotten
-			// before the last is found.
-			r.found.remember(pod)
-			alive = append(alive, ref.String())
-		}
-	}
-	if len(alive) > 0 {
-		return fmt.Errorf("%s: not over, as the cache has it, are pods of namespace %s (was their label %s removed?): %s: %w",
-			key, key.Namespace, v1.ManagedLabel, summary(alive), ErrStale)
-	}
-	return nil
-}
-
-// livePods reads the named pods from the API server, quorum reads all; those that
-// do not exist are absent. The list has no label selector: a label can be removed
-// from a pod that lives.
-func (r *Reconciler) livePods(ctx context.Context, namespace string, refs []network.PodRef) (map[string]*corev1.Pod, error) {
-	live := make(map[string]*corev1.Pod, len(refs))
-	if len(refs) < confirmListFrom {
-		for _, ref := range refs {
-			pod, err := r.clients.Kube.CoreV1().Pods(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-			if apierrors.IsNotFound(err) {
-				continue
-			}
-			if err != nil {
-				return nil, fmt.Errorf("get pod %s/%s: %w", namespace, ref.Name, err)
-			}
-			live[pod.Name] = pod
-		}
-		return live, nil
-	}
-	page := metav1.ListOptions{Limit: 500}
-	for {
-		pods, err := r.clients.Kube.CoreV1().Pods(namespace).List(ctx, page)
-		if err != nil {
-			return nil, fmt.Errorf("list the pods of namespace %s: %w", namespace, err)
-		}
-		for i := range pods.Items {
-			slim, _ := SlimPod(&pods.Items[i])
-			live[pods.Items[i].Name] = slim.(*corev1.Pod)
-		}
-		if page.Continue = pods.Continue; page.Continue == "" {
-			return live, nil
-		}
-	}
-}
-
 // writeBlock makes one write to the ledger.
 func (r *Reconciler) writeBlock(ctx context.Context, key Key, n *v1.Network, w network.BlockWrite) error {
 	blocks := r.clients.Sample.SamplecrdV1().AddressBlocks(key.Namespace)
@@ -163,6 +135,9 @@ func (r *Reconciler) writeBlock(ctx context.Context, key Key, n *v1.Network, w n
 	switch w.Verb {
 	case network.Create:
 		if err := r.confirmNetwork(ctx, key, n); err != nil {
+			return err
+		}
+		if err := r.confirmUnseen(ctx, key, w.Block); err != nil {
 			return err
 		}
 		written, err = blocks.Create(ctx, w.Block, metav1.CreateOptions{})
@@ -182,21 +157,6 @@ func (r *Reconciler) writeBlock(ctx context.Context, key Key, n *v1.Network, w n
 		r.written.deleted(key, blocksResource, path(key.Namespace, w.Block.Name), w.Block.UID)
 	}
 	klog.FromContext(ctx).Info("Wrote ledger", "verb", w.Verb, "block", w.Block.Name, "changes", summary(w.Changes))
-	return nil
-}
-
-// confirmNetwork checks by a live read that the Network still stands as the view
-// has it, and with the finalizer: a block made for a Network that is gone would
-// hold its addresses for nobody.
-func (r *Reconciler) confirmNetwork(ctx context.Context, key Key, n *v1.Network) error {
-	live, err := r.clients.Sample.SamplecrdV1().Networks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("get %s before a block of it is created: %w", key, stale(err))
-	}
-	if live.UID != n.UID || !slices.Contains(live.Finalizers, v1.InUseFinalizer) ||
-		(live.DeletionTimestamp != nil) != (n.DeletionTimestamp != nil) {
-		return fmt.Errorf("%s was deleted or recreated meanwhile: %w", key, ErrStale)
-	}
 	return nil
 }
 

@@ -73,6 +73,7 @@ func absent[T any](obj *T, err error) (*T, error) {
 // podsOfNetwork are the pods that ask for the Network or publish an address of
 // it, and those its ledger names.
 func (r *Reconciler) podsOfNetwork(key Key, blocks []*v1.AddressBlock) ([]*corev1.Pod, time.Duration, error) {
+	listedAt := r.podIndex.LastStoreSyncResourceVersion()
 	pods := indexed[*corev1.Pod](r.podIndex, byNetwork, path(key.Namespace, key.Name))
 	seen := make(map[string]bool, len(pods))
 	for _, pod := range pods {
@@ -95,7 +96,10 @@ func (r *Reconciler) podsOfNetwork(key Key, blocks []*v1.AddressBlock) ([]*corev
 			}
 		}
 	}
-	pods, again := r.found.addTo(pods, key.Namespace, func(pod *corev1.Pod) bool { return named[pod.Name] })
+	pods, again := r.found.addTo(pods, listedAt, key.Namespace, func(pod *corev1.Pod) bool {
+		_, publishes := attachment.Published(pod)[key.Name]
+		return named[pod.Name] || publishes
+	})
 	return pods, again, nil
 }
 

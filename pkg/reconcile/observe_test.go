@@ -140,16 +140,16 @@ func TestObservePod2(t *testing.T) {
 			"networks: [blue green] pods: []"},
 		{"Networks of the template", []runtime.Object{withTemplateRequest(newPod2("web", 1), "blue"), newNetwork("blue")}, nil,
 			"networks: [blue] pods: []"},
-		{"pods by controller and by label, in order", []runtime.Object{newPod2("web", 1),
+		{"pods by controller, by label and by name, in order", []runtime.Object{newPod2("web", 1),
 			newPod("web-2 of=Pod2/web"), newPod("claims label=web"), newPod("web-1 of=Pod2/web label=web"), newPod("web-9"), newPod("db-0 of=Pod2/db label=db"), newPod("rs of=ReplicaSet/web")}, nil,
-			"networks: [] pods: [claims web-1 web-2]"},
+			"networks: [] pods: [claims web-1 web-2 web-9]"},
 		{"pods found under a replica's name", []runtime.Object{newPod2("web", 1)}, []string{"web-0", "web-x", "db-0", "web-00"},
 			"networks: [] pods: [web-0]"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, row.objects...)
 			for _, name := range row.found {
-				w.r.found.remember(newPod(name))
+				w.r.found.remember(newPod(name + " unlabelled"))
 			}
 			state, _, err := w.r.observePod2(web)
 			if err != nil {

@@ -22,6 +22,7 @@ const (
 	crowdedCalls = `
 update networks blue rv=101
 get networks blue
+list pods limit=500 selector=samplecrd.k8s.io/managed!=true
 create addressblocks blue-10.1.0.0
 patch pods/status b uid=uid-of-b
 update networks/status blue rv=104
@@ -60,6 +61,7 @@ event on a: Warning MissingRequest: the pod has the scheduling gate samplecrd.k8
 	}
 }
 
+// But a pod that cannot be told why it waits does not silence its Network.
 func TestApplyStopsAtTheFirstError(t *testing.T) {
 	broken := apierrors.NewInternalError(errors.New("etcd is away"))
 	for _, row := range []struct {
@@ -76,15 +78,20 @@ get networks blue -> InternalError`},
 		{"block", "create addressblocks", crowded(), blue, `
 update networks blue rv=101
 get networks blue
+list pods limit=500 selector=samplecrd.k8s.io/managed!=true
 create addressblocks blue-10.1.0.0 -> InternalError`},
 		{"condition", "patch pods/status", crowded(), blue, `
 update networks blue rv=101
 get networks blue
+list pods limit=500 selector=samplecrd.k8s.io/managed!=true
 create addressblocks blue-10.1.0.0
-patch pods/status b uid=uid-of-b -> InternalError`},
+patch pods/status b uid=uid-of-b -> InternalError
+update networks/status blue rv=104
+event on blue: Warning NetworkExhausted: no address is free for: b`},
 		{"status of a Network", "update networks/status", crowded(), blue, `
 update networks blue rv=101
 get networks blue
+list pods limit=500 selector=samplecrd.k8s.io/managed!=true
 create addressblocks blue-10.1.0.0
 patch pods/status b uid=uid-of-b
 update networks/status blue rv=104 -> InternalError`},
@@ -127,13 +134,13 @@ func TestNothingIsSaidAfterTheFinalizerWasRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, calls, "update networks blue rv=101")
+	same(t, calls, "list addressblocks limit=0\nupdate networks blue rv=101")
 }
 
 // The next sync picks up where the last one stopped, and its end is the same.
 func TestAStoppedApplyIsTakenUpAgain(t *testing.T) {
 	w := newWorld(t, crowded()...)
-	w.refuse = refusing("patch pods/status", errors.New("etcd is away"))
+	w.refuse = refusing("create addressblocks", errors.New("etcd is away"))
 	if _, err := w.sync(KindNetwork, "blue"); err == nil {
 		t.Fatal("no error")
 	}
@@ -144,6 +151,9 @@ func TestAStoppedApplyIsTakenUpAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, calls, `
+get networks blue
+list pods limit=500 selector=samplecrd.k8s.io/managed!=true
+create addressblocks blue-10.1.0.0
 patch pods/status b uid=uid-of-b
 update networks/status blue rv=104
 event on blue: Warning NetworkExhausted: no address is free for: b`)

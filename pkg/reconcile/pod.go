@@ -45,8 +45,9 @@ func (r *Reconciler) syncPod(ctx context.Context, key Key) (Result, error) {
 }
 
 // observePod reads the Networks that the pod asks for, each with the blocks that
-// name it. A block of a Network that the cache does not have yet is an old view:
-// nothing would wake the pod when the Network appears.
+// name it. A block of a Network that the cache does not have (of another UID, if
+// it was recreated) is an old view: nothing would wake the pod when the Network
+// appears.
 func (r *Reconciler) observePod(key Key, pod *corev1.Pod) (network.PodState, error) {
 	state := network.PodState{Now: r.clock.Now(), Pod: pod}
 	requests, err := attachment.Requests(pod)
@@ -60,12 +61,14 @@ func (r *Reconciler) observePod(key Key, pod *corev1.Pod) (network.PodState, err
 			return state, err
 		}
 		for _, block := range blocks {
-			if block.Spec.Network == request.Network {
-				neighbour.Blocks = append(neighbour.Blocks, block)
+			if block.Spec.Network != request.Network {
+				continue
 			}
-		}
-		if neighbour.Network == nil && len(neighbour.Blocks) > 0 && attachment.Gated(pod) {
-			return state, fmt.Errorf("the cache has blocks of Network %s/%s and not itself: %w", key.Namespace, request.Network, ErrStale)
+			neighbour.Blocks = append(neighbour.Blocks, block)
+			if attachment.Gated(pod) && (neighbour.Network == nil || neighbour.Network.UID != block.Spec.NetworkUID) {
+				return state, fmt.Errorf("block %s/%s is of a Network %s that the cache does not have: %w",
+					key.Namespace, block.Name, request.Network, ErrStale)
+			}
 		}
 		state.Networks = append(state.Networks, neighbour)
 	}

@@ -56,8 +56,9 @@ func (r *Reconciler) observePod2(key Key) (state pod2.State, again time.Duration
 		}
 	}
 	slices.SortFunc(state.Networks, func(a, b *v1.Network) int { return compareNames(a, b) })
+	listedAt := r.podIndex.LastStoreSyncResourceVersion()
 	pods := indexed[*corev1.Pod](r.podIndex, byPod2, path(key.Namespace, key.Name))
-	state.Pods, again = r.found.addTo(pods, key.Namespace, func(pod *corev1.Pod) bool {
+	state.Pods, again = r.found.addTo(pods, listedAt, key.Namespace, func(pod *corev1.Pod) bool {
 		_, replica := pod2.Ordinal(key.Name, pod.Name)
 		return replica
 	})
@@ -83,7 +84,7 @@ func (r *Reconciler) applyPod2(ctx context.Context, key Key, state pod2.State, p
 	}
 	status, events := plan.Status, plan.Events
 	if failure != nil {
-		message, mendable := userFailure(failure)
+		message, mendable := forUser(failure)
 		if !mendable {
 			return failure
 		}
@@ -132,6 +133,7 @@ func (r *Reconciler) deletePod(ctx context.Context, key Key, d pod2.Deletion) er
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete pod %s/%s (%s): %w", key.Namespace, d.Name, d.Reason, stale(err))
 	}
+	r.found.forget(key.Namespace, d.Name, d.UID)
 	r.written.deleted(key, podsResource, path(key.Namespace, d.Name), d.UID)
 	klog.FromContext(ctx).Info("Deleted pod", "pod", d.Name, "reason", d.Reason)
 	return nil
@@ -171,20 +173,6 @@ func (r *Reconciler) createPod(ctx context.Context, key Key, owner *v1.Pod2, c p
 	r.written.wrote(key, podsResource, created.ResourceVersion)
 	klog.FromContext(ctx).Info("Created pod", "pod", c.Pod.Name, "reason", c.Reason)
 	return nil
-}
-
-// userFailure says whether an error is for the user of the Pod2 to mend, and in
-// which words of the API server. A namespace that is being deleted takes its
-// Pod2 with it: there is nothing to tell.
-func userFailure(err error) (message string, mendable bool) {
-	status := apierrors.APIStatus(nil)
-	if errors.Is(err, ErrStale) || !errors.As(err, &status) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return "", false
-	}
-	if code := status.Status().Code; code < 400 || code >= 500 || apierrors.IsTooManyRequests(err) {
-		return "", false
-	}
-	return status.Status().Message, true
 }
 
 func compareNames(a, b metav1.Object) int {

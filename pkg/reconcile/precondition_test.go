@@ -38,10 +38,12 @@ func TestEveryWriteCarriesItsPrecondition(t *testing.T) {
 		{"finalizer added, status", []runtime.Object{newNetwork("blue unprotected")}, blue, `
 update networks blue rv=101
 update networks/status blue rv=102`},
-		{"finalizer removed", []runtime.Object{newNetwork("blue going"), sealed(v1.InUseFinalizer)}, blue, `
+		{"finalizer removed, on a live read", []runtime.Object{newNetwork("blue going"), sealed(v1.InUseFinalizer)}, blue, `
+list addressblocks limit=0
 update networks blue rv=101`},
 		{"block created, on a live read", []runtime.Object{newNetwork("blue"), newPod("a gated on=blue")}, blue, `
 get networks blue
+list pods limit=500 selector=samplecrd.k8s.io/managed!=true
 create addressblocks blue-10.1.0.0
 update networks/status blue rv=101`},
 		{"block changed, on a live read", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound")}, blue, `
@@ -87,6 +89,9 @@ func TestAWriteFromAnOldViewIsRefused(t *testing.T) {
 update networks blue rv=101 -> Conflict`},
 		{"finalizer of a Network that is gone", []runtime.Object{newNetwork("blue unprotected")}, blue, nil, `
 update networks blue rv=101 -> NotFound`},
+		{"finalizer to be removed", []runtime.Object{newNetwork("blue going")}, blue, newNetwork("blue going"), `
+list addressblocks limit=0
+update networks blue rv=101 -> Conflict`},
 		{"status of a Network", []runtime.Object{newNetwork("blue")}, blue, newNetwork("blue"), `
 update networks/status blue rv=101 -> Conflict`},
 		{"block", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Resting")}, blue, newBlock("blue", "10.1.0.2 b Bound"), `

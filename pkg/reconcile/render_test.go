@@ -52,11 +52,13 @@ func render(action clienttesting.Action) string {
 				with("rv", *p.ResourceVersion)
 			}
 		}
-	case clienttesting.GetActionImpl:
+	case clienttesting.GetActionImpl: // a quorum read has no rv
 		name = a.Name
+		with("rv", a.GetOptions.ResourceVersion)
 	case clienttesting.ListActionImpl:
 		with("limit", fmt.Sprint(a.ListOptions.Limit))
 		with("continue", a.ListOptions.Continue)
+		with("rv", a.ListOptions.ResourceVersion)
 		with("selector", a.ListOptions.LabelSelector+a.ListOptions.FieldSelector)
 	}
 	words := append([]string{action.GetVerb(), resource, name}, rest...)

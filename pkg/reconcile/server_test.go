@@ -106,7 +106,10 @@ func (w *world) page(tracker clienttesting.ObjectTracker, a clienttesting.ListAc
 	if err != nil {
 		return nil, err
 	}
-	pods := obj.(*corev1.PodList)
+	pods, ok := obj.(*corev1.PodList)
+	if !ok {
+		return obj, nil
+	}
 	slices.SortFunc(pods.Items, func(x, y corev1.Pod) int { return strings.Compare(x.Name, y.Name) })
 	start, _ := strconv.Atoi(a.ListOptions.Continue)
 	end := len(pods.Items)

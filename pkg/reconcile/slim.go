@@ -11,7 +11,7 @@ import (
 
 // podAnnotations and podConditions are the ones that decisions read.
 var (
-	podAnnotations = []string{v1.NetworksAnnotation, v1.AddressesAnnotation, v1.MultusAnnotation}
+	podAnnotations = []string{v1.NetworksAnnotation, v1.Pod2RequestAnnotation, v1.AddressesAnnotation, v1.MultusAnnotation}
 	podConditions  = []corev1.PodConditionType{corev1.PodReady, corev1.PodScheduled, v1.ConditionAddressesBound}
 )
 

@@ -51,7 +51,7 @@ func (r *Reconciler) waitingKeys(namespace, name string) []Key {
 }
 
 // A block concerns its Network, the Networks that pods wait for besides, and the
-// pods it binds that have yet to publish.
+// pods it binds that have yet to publish, or whose condition says that they wait.
 func (r *Reconciler) blockKeys(obj any) []Key {
 	block, ok := obj.(*v1.AddressBlock)
 	if !ok {
@@ -63,7 +63,7 @@ func (r *Reconciler) blockKeys(obj any) []Key {
 			continue
 		}
 		pod, err := r.pods.Pods(block.Namespace).Get(e.Pod)
-		if err == nil && pod.UID == e.PodUID && attachment.Gated(pod) {
+		if err == nil && pod.UID == e.PodUID && (attachment.Gated(pod) || network.SaysItWaits(pod)) {
 			keys = append(keys, Key{KindPod, pod.Namespace, pod.Name})
 		}
 	}

@@ -53,6 +53,8 @@ func TestWhichKeysAnEventConcerns(t *testing.T) {
 		{"pod of one Pod2 with the label of another", nil, newPod("web-0 of=Pod2/web label=db"), "Pod2 db, Pod2 web"},
 		{"pod of something else with a Pod2's label", nil, newPod("web-0 of=ReplicaSet/rs label=web"), "Pod2 web"},
 		{"pod of something else", nil, newPod("rs-x of=ReplicaSet/rs"), ""},
+		{"pod of something else with the name of a replica", nil, newPod("a-web-0 of=StatefulSet/a-web"), "Pod2 a-web"},
+		{"pod with a name that no replica has", nil, newPod("web-00"), ""},
 		{"Pod2", nil, newPod2("web", 1, "blue", "green"), "Network blue, Network green, Pod2 web"},
 		{"Pod2 whose template asks", nil, withTemplateRequest(newPod2("web", 1), "blue"), "Network blue, Pod2 web"},
 		{"StatefulSet", nil, newStatefulSet("db", "blue, green", 0, 1), "Network blue, Network green"},
@@ -66,7 +68,7 @@ func TestWhichKeysAnEventConcerns(t *testing.T) {
 
 // The owner's kind alone proves nothing: another group may have a Pod2 too.
 func TestAPod2OfAnotherGroupIsNotOurs(t *testing.T) {
-	pod := newPod("web-0 of=Pod2/web")
+	pod := newPod("x of=Pod2/web")
 	pod.OwnerReferences[0].APIVersion = "example.com/v1"
 	same(t, newWorld(t).keysFor(pod), "")
 }

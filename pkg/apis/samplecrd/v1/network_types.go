@@ -42,7 +42,8 @@ type NetworkSpec struct {
 	// The addresses of the Network, IPv4 or IPv6, in canonical form: no host
 	// bits, "10.1.0.0/16" and not "10.1.2.3/16". It may only grow: a new value
 	// must contain the old one, and pods that run keep the prefix length they
-	// started with. Loopback, link-local and multicast are refused, because
+	// started with. A /31, a /32 and a /127 cannot grow: pods hold what would
+	// become the network or broadcast address. Loopback, link-local and multicast are refused, because
 	// EndpointSlices refuse them. IPv6 goes down to /127.
 	//
 	// Not handed out: the network and the broadcast address (IPv4 up to /30),
@@ -58,6 +59,7 @@ type NetworkSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || cidr(self).ip().family() == 4 || cidr(self).prefixLength() <= 127",message="an IPv6 CIDR has a prefix length of at most 127"
 	// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || ['0.0.0.0/8','127.0.0.0/8','169.254.0.0/16','224.0.0.0/4','::/127','fe80::/10','ff00::/8'].all(r, !cidr(r).containsCIDR(self) && !cidr(self).containsCIDR(r))",message="overlaps loopback (127.0.0.0/8, ::1), link-local (169.254.0.0/16, fe80::/10), multicast (224.0.0.0/4, ff00::/8) or unspecified (0.0.0.0/8, ::) addresses"
 	// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || cidr(self).containsCIDR(oldSelf)",message="may only grow: the new CIDR must contain the old one"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf || !isCIDR(oldSelf) || cidr(oldSelf).prefixLength() < (cidr(oldSelf).ip().family() == 4 ? 31 : 127)",message="a /31, /32 or /127 cannot grow: pods hold what would become the network or broadcast address. Create another Network instead"
 	CIDR string `json:"cidr"`
 
 	// The address of the router, inside cidr; it is written into what pods

@@ -40,6 +40,8 @@ type Pod2 struct {
 }
 
 // Pod2Spec declares the replicas.
+//
+// +kubebuilder:validation:XValidation:rule="self.?ordinals.?start.orValue(0) == oldSelf.?ordinals.?start.orValue(0)",message="ordinals.start never changes: it would replace every replica at once, by one of another name"
 type Pod2Spec struct {
 	// How many replicas there should be, 0 to 100000. Default 1. An autoscaler
 	// may change it at any time (`kubectl scale pod2 web --replicas=5`).
@@ -50,7 +52,7 @@ type Pod2Spec struct {
 	// +kubebuilder:validation:Maximum=100000
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// How replicas are numbered.
+	// How replicas are numbered. It cannot be changed later.
 	//
 	// +optional
 	Ordinals *Pod2Ordinals `json:"ordinals,omitempty"`

@@ -7,6 +7,11 @@ const (
 	// "blue, green=10.1.0.10". It counts once, when the addresses are bound.
 	NetworksAnnotation = "samplecrd.k8s.io/networks"
 
+	// Pod2RequestAnnotation is the request as the Pod2 wrote it into a replica. It
+	// tells whether the replica is as one created now would be, whatever a policy
+	// or a person made of NetworksAnnotation since.
+	Pod2RequestAnnotation = "samplecrd.k8s.io/pod2-request"
+
 	// AddressesAnnotation is the answer, written once by the controller: JSON
 	// from Network name to address with prefix length, gateway and MAC.
 	AddressesAnnotation = "samplecrd.k8s.io/addresses"
@@ -32,6 +37,11 @@ const (
 	// InUseFinalizer keeps a Network until no pod holds an address of it, and a
 	// block until it is sealed.
 	InUseFinalizer = "samplecrd.k8s.io/in-use"
+
+	// GatewayAnnotation, on a Network, is the gateway chosen for it when it was new,
+	// "" for none. It is written with the finalizer, before any pod learns of the
+	// gateway, and outlives a lost status (a restore from a backup).
+	GatewayAnnotation = "samplecrd.k8s.io/gateway"
 
 	// BackoffAnnotation, on a Pod2, is how often each replica failed of late and
 	// when: JSON written by the controller, so that a restart does not forget.

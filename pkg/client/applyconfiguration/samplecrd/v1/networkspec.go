@@ -16,7 +16,8 @@ type NetworkSpecApplyConfiguration struct {
 	// The addresses of the Network, IPv4 or IPv6, in canonical form: no host
 	// bits, "10.1.0.0/16" and not "10.1.2.3/16". It may only grow: a new value
 	// must contain the old one, and pods that run keep the prefix length they
-	// started with. Loopback, link-local and multicast are refused, because
+	// started with. A /31, a /32 and a /127 cannot grow: pods hold what would
+	// become the network or broadcast address. Loopback, link-local and multicast are refused, because
 	// EndpointSlices refuse them. IPv6 goes down to /127.
 	//
 	// Not handed out: the network and the broadcast address (IPv4 up to /30),

@@ -16,7 +16,7 @@ type Pod2SpecApplyConfiguration struct {
 	// How many replicas there should be, 0 to 100000. Default 1. An autoscaler
 	// may change it at any time (`kubectl scale pod2 web --replicas=5`).
 	Replicas *int32 `json:"replicas,omitempty"`
-	// How replicas are numbered.
+	// How replicas are numbered. It cannot be changed later.
 	Ordinals *Pod2OrdinalsApplyConfiguration `json:"ordinals,omitempty"`
 	// The Networks, of the same namespace, on which every replica has an
 	// address. The replicas are created gated and are scheduled once their

@@ -1,0 +1,147 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/network"
+)
+
+// confirmListFrom is the number of pods from which one list is cheaper than so
+// many gets.
+const confirmListFrom = 32
+
+// confirmOver checks by a live read, made after the ledger was read, that the
+// pods whose entries leave the state Bound are over. Those that are not were missed
+// by our watch: they are remembered, and the decision is stale.
+func (r *Reconciler) confirmOver(ctx context.Context, key Key, writes []network.BlockWrite) error {
+	var refs []network.PodRef
+	for _, w := range writes {
+		refs = append(refs, w.ConfirmOver...)
+	}
+	live, err := r.livePods(ctx, key.Namespace, refs)
+	if err != nil {
+		return fmt.Errorf("confirm for %s that pods are over: %w", key, err)
+	}
+	var alive []string
+	for _, ref := range refs {
+		if pod := live[ref.Name]; !network.Over(ref, pod) {
+			// All of them at once: were it one a sync, the first would be forgotten
+			// before the last is found.
+			r.found.remember(pod)
+			alive = append(alive, ref.String())
+		}
+	}
+	if len(alive) > 0 {
+		return fmt.Errorf("%s: not over, as the cache has it, are pods of namespace %s (was their label %s removed?): %s: %w",
+			key, key.Namespace, v1.ManagedLabel, summary(alive), ErrStale)
+	}
+	return nil
+}
+
+// livePods reads the named pods from the API server, quorum reads all; those that
+// do not exist are absent. The list has no label selector: a label can be removed
+// from a pod that lives.
+func (r *Reconciler) livePods(ctx context.Context, namespace string, refs []network.PodRef) (map[string]*corev1.Pod, error) {
+	live := make(map[string]*corev1.Pod, len(refs))
+	if len(refs) < confirmListFrom {
+		for _, ref := range refs {
+			pod, err := r.clients.Kube.CoreV1().Pods(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("get pod %s/%s: %w", namespace, ref.Name, err)
+			}
+			live[pod.Name] = pod
+		}
+		return live, nil
+	}
+	page := metav1.ListOptions{Limit: 500}
+	for {
+		pods, err := r.clients.Kube.CoreV1().Pods(namespace).List(ctx, page)
+		if err != nil {
+			return nil, fmt.Errorf("list the pods of namespace %s: %w", namespace, err)
+		}
+		for i := range pods.Items {
+			slim, _ := SlimPod(&pods.Items[i])
+			live[pods.Items[i].Name] = slim.(*corev1.Pod)
+		}
+		if page.Continue = pods.Continue; page.Continue == "" {
+			return live, nil
+		}
+	}
+}
+
+// confirmNetwork checks by a live read that the Network still stands as the view
+// has it, and with the finalizer: a block made for a Network that is gone would
+// hold its addresses for nobody.
+func (r *Reconciler) confirmNetwork(ctx context.Context, key Key, n *v1.Network) error {
+	live, err := r.clients.Sample.SamplecrdV1().Networks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("get %s before a block of it is created: %w", key, stale(err))
+	}
+	if live.UID != n.UID || !slices.Contains(live.Finalizers, v1.InUseFinalizer) ||
+		(live.DeletionTimestamp != nil) != (n.DeletionTimestamp != nil) {
+		return fmt.Errorf("%s was deleted or recreated meanwhile: %w", key, ErrStale)
+	}
+	return nil
+}
+
+// confirmSealed checks by a live list that every block of the Network is sealed,
+// so that its finalizer does not go on the word of a cache of blocks that is
+// behind the cache of Networks, or that misses a block whose creation was answered
+// to nobody.
+func (r *Reconciler) confirmSealed(ctx context.Context, key Key, n *v1.Network) error {
+	blocks, err := r.clients.Sample.SamplecrdV1().AddressBlocks(key.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the blocks of %s before its finalizer goes: %w", key, err)
+	}
+	for i := range blocks.Items {
+		if block := &blocks.Items[i]; block.Spec.NetworkUID == n.UID && !block.Spec.Sealed {
+			return fmt.Errorf("block %s/%s of %s is not sealed: %w", key.Namespace, block.Name, key, ErrStale)
+		}
+	}
+	return nil
+}
+
+// confirmUnseen checks by a live list that no pod that our watch does not show,
+// because somebody took its label, publishes an address of a block to be created:
+// such a block may have been removed by hand, and its addresses are in use. The
+// list has only pods without the label, which are few where pods are on Networks.
+func (r *Reconciler) confirmUnseen(ctx context.Context, key Key, block *v1.AddressBlock) error {
+	cidr, err := netip.ParsePrefix(block.Spec.CIDR)
+	if err != nil {
+		return fmt.Errorf("read the CIDR of block %s/%s: %w", key.Namespace, block.Name, err)
+	}
+	page := metav1.ListOptions{Limit: 500, LabelSelector: v1.ManagedLabel + "!=true"}
+	for {
+		pods, err := r.clients.Kube.CoreV1().Pods(key.Namespace).List(ctx, page)
+		if err != nil {
+			return fmt.Errorf("list the unlabelled pods of namespace %s: %w", key.Namespace, err)
+		}
+		for i := range pods.Items {
+			pod := &pods.Items[i]
+			published, ok := attachment.Published(pod)[key.Name]
+			if !ok || attachment.Gated(pod) || attachment.Over(pod) || !cidr.Contains(published.Address.Addr()) {
+				continue
+			}
+			if !slices.ContainsFunc(block.Spec.Entries, func(e v1.AddressEntry) bool { return e.PodUID == pod.UID }) {
+				r.found.remember(pod)
+				return fmt.Errorf("%s: pod %s/%s, whose label %s was removed, publishes %s: %w",
+					key, key.Namespace, pod.Name, v1.ManagedLabel, published.Address, ErrStale)
+			}
+		}
+		if page.Continue = pods.Continue; page.Continue == "" {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package reconcile
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/network"
+)
+
+// The cache of Networks is ahead of that of blocks: the finalizer must not go on
+// its word.
+func TestFinalizerStaysWhileABlockIsNotSealed(t *testing.T) {
+	w := newWorld(t, newNetwork("blue going"))
+	w.add(newBlock("blue", "10.1.0.2 a Bound"))
+	calls, err := w.sync(KindNetwork, "blue")
+	if !errors.Is(err, ErrStale) {
+		t.Errorf("not stale: %v", err)
+	}
+	same(t, onlyWrites(calls), "")
+}
+
+// A block that was removed by hand, and a live pod whose label was removed too:
+// the new block has its address before any other pod gets one.
+func TestNewBlockRecordsWhatUnlabelledPodsPublish(t *testing.T) {
+	w := newWorld(t, newNetwork("blue"), newPod("a gated on=blue"))
+	w.add(newPod("b unlabelled published=blue:10.1.0.2"))
+	calls, err := w.sync(KindNetwork, "blue")
+	if !errors.Is(err, ErrStale) || onlyWrites(calls) != "" {
+		t.Fatalf("error %v, writes:\n%s", err, calls)
+	}
+	if _, err := w.sync(KindNetwork, "blue"); err != nil {
+		t.Fatal(err)
+	}
+	var entries []string
+	for _, e := range stored[*v1.AddressBlock](w, "blue-10.1.0.0").Spec.Entries {
+		entries = append(entries, e.Address+" "+e.Pod)
+	}
+	same(t, strings.Join(entries, ", "), "10.1.0.2 b, 10.1.0.3 a")
+}
+
+// What the API server refuses for good (a quota, a policy) the Network says, once.
+func TestARefusedLedgerWriteIsTold(t *testing.T) {
+	w := newWorld(t, newNetwork("blue"), newPod("a gated on=blue"))
+	w.refuse = refusing("create addressblocks", apierrors.NewForbidden(
+		schema.GroupResource{Resource: "addressblocks"}, "blue-10.1.0.0", errors.New("exceeded quota")))
+	if _, err := w.sync(KindNetwork, "blue"); err == nil {
+		t.Fatal("the error is lost: nothing would try again")
+	}
+	ready := meta.FindStatusCondition(stored[*v1.Network](w, "blue").Status.Conditions, v1.ConditionReady)
+	if ready == nil || ready.Reason != network.ReasonFailedWrite || !strings.Contains(ready.Message, "exceeded quota") {
+		t.Errorf("Ready is %+v", ready)
+	}
+	w.catchUp()
+	calls, _ := w.sync(KindNetwork, "blue")
+	if strings.Contains(calls, "networks/status") || strings.Contains(calls, "event") {
+		t.Errorf("said again:\n%s", calls)
+	}
+}
