@@ -106,7 +106,7 @@ func startController(t *testing.T, namespace string, flags ...string) *controlle
 		close(c.stopped)
 	}()
 	t.Cleanup(func() {
-		c.stop(syscall.SIGTERM)
+		_ = c.stop(syscall.SIGTERM) // tests of the exit status call it themselves
 		log := c.log.String()
 		for _, bad := range []string{"panic", "DATA RACE"} {
 			if strings.Contains(log, bad) {

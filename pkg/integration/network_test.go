@@ -186,7 +186,7 @@ func TestUnlabelledPodKeepsItsAddress(t *testing.T) {
 	waitCondition(t, ns, "pod/new", bound, "False NetworkExhausted")
 	waitLedger(t, ns, "10.0.0.2 Bound old")
 	eventually(t, "the live read refuses the decision", func(context.Context) (string, error) {
-		if !strings.Contains(c.log.String(), "is not over") {
+		if !strings.Contains(c.log.String(), "not over, as the cache has it") {
 			return "nothing of it in the log", nil
 		}
 		return "", nil

@@ -196,27 +196,18 @@ func TestMinReadySeconds(t *testing.T) {
 	}
 }
 
-// Another start moves the replicas: no two ordinals at once are more than there
-// should be.
+// Ordinals are counted from the start, wanted addresses from the first replica.
 func TestOrdinalsStart(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	startController(t, ns)
-	f := follow(t, ns, func(pods map[string]*corev1.Pod) string {
-		if len(pods) > 3 {
-			return fmt.Sprintf("%d pods of 3 replicas", len(pods))
-		}
-		return ""
-	})
-	create(t, ns, pod2("web", `replicas: 3, ordinals: {start: 5}`))
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+
+		pod2("web", `replicas: 2, ordinals: {start: 7}, networks: [{name: blue, addresses: [10.0.0.70, 10.0.0.80]}]`))
 	waitReady(t, ns, "pod2/web")
-	patchPod2(t, ns, "web", `{"spec":{"ordinals":{"start":7}}}`)
-	waitReady(t, ns, "pod2/web")
-	got := run(t, ns, "get", "pods", "-o", `jsonpath={range .items[*]}{.metadata.name}={.metadata.labels.samplecrd\.k8s\.io/pod-index} {end}`)
-	if want := "web-7=7 web-8=8 web-9=9"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+	waitAddresses(t, ns, "web-7: blue=10.0.0.70/24\nweb-8: blue=10.0.0.80/24")
+	if got := run(t, ns, "get", "pods", "-l", "samplecrd.k8s.io/pod-index=8", "-o", "name"); got != "pod/web-8" {
+		t.Errorf("of index 8 is %q", got)
 	}
-	f.seenAll(t, ns)
 }
 
 // What is left when a Pod2 is deleted, in each of the three ways.

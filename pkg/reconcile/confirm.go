@@ -117,11 +117,14 @@ func (r *Reconciler) confirmSealed(ctx context.Context, key Key, n *v1.Network) 
 // because somebody took its label, publishes an address of a block to be created:
 // such a block may have been removed by hand, and its addresses are in use. The
 // list has only pods without the label, which are few where pods are on Networks.
-func (r *Reconciler) confirmUnseen(ctx context.Context, key Key, block *v1.AddressBlock) error {
+// Whether one of those that were seen has its address is for the plan to say: an
+// annotation proves nothing, and must not keep a block from being created.
+func (r *Reconciler) confirmUnseen(ctx context.Context, key Key, seen []*corev1.Pod, block *v1.AddressBlock) error {
 	cidr, err := netip.ParsePrefix(block.Spec.CIDR)
 	if err != nil {
 		return fmt.Errorf("read the CIDR of block %s/%s: %w", key.Namespace, block.Name, err)
 	}
+	var unseen []string
 	page := metav1.ListOptions{Limit: 500, LabelSelector: v1.ManagedLabel + "!=true"}
 	for {
 		pods, err := r.clients.Kube.CoreV1().Pods(key.Namespace).List(ctx, page)
@@ -134,14 +137,18 @@ func (r *Reconciler) confirmUnseen(ctx context.Context, key Key, block *v1.Addre
 			if !ok || attachment.Gated(pod) || attachment.Over(pod) || !cidr.Contains(published.Address.Addr()) {
 				continue
 			}
-			if !slices.ContainsFunc(block.Spec.Entries, func(e v1.AddressEntry) bool { return e.PodUID == pod.UID }) {
+			if !slices.ContainsFunc(seen, func(p *corev1.Pod) bool { return p.UID == pod.UID }) {
 				r.found.remember(pod)
-				return fmt.Errorf("%s: pod %s/%s, whose label %s was removed, publishes %s: %w",
-					key, key.Namespace, pod.Name, v1.ManagedLabel, published.Address, ErrStale)
+				unseen = append(unseen, fmt.Sprintf("%s publishes %s", pod.Name, published.Address))
 			}
 		}
 		if page.Continue = pods.Continue; page.Continue == "" {
-			return nil
+			break
 		}
 	}
+	if len(unseen) > 0 {
+		return fmt.Errorf("%s: pods of namespace %s have its addresses, but not the label %s (was it removed?): %s: %w",
+			key, key.Namespace, v1.ManagedLabel, summary(unseen), ErrStale)
+	}
+	return nil
 }

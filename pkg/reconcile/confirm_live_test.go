@@ -25,6 +25,57 @@ func TestFinalizerStaysWhileABlockIsNotSealed(t *testing.T) {
 	same(t, onlyWrites(calls), "")
 }
 
+// A Network is its UID: what another of its name left behind is not its concern.
+func TestFinalizerGoesDespiteABlockOfAnEarlierNetwork(t *testing.T) {
+	w := newWorld(t, another(newNetwork("blue going")))
+	w.add(newBlock("blue", "10.1.0.2 a Bound"))
+	calls, err := w.sync(KindNetwork, "blue")
+	if err != nil {
+		t.Error(err)
+	}
+	same(t, onlyWrites(calls), "update networks blue rv=101")
+}
+
+// Unlabelled pods that hold no address of the new block: it is created at once.
+func TestUnlabelledPodsThatDoNotCount(t *testing.T) {
+	for _, pod := range []string{
+		"b unlabelled gated published=blue:10.1.0.2",
+		"b unlabelled phase=Failed published=blue:10.1.0.2",
+		"b unlabelled published=blue:10.1.9.2",
+		"b unlabelled published=green:10.1.0.2",
+	} {
+		t.Run(pod, func(t *testing.T) {
+			w := newWorld(t, newNetwork("blue"), newPod("a gated on=blue"))
+			w.add(newPod(pod))
+			if _, err := w.sync(KindNetwork, "blue"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// The queue and the log hear of every error, not only of the last.
+func TestAnErrorIsNotLostWhenTheStatusCannotBeWritten(t *testing.T) {
+	first := errors.New("the first error")
+	for _, call := range []string{"create addressblocks", "patch pods/status"} {
+		t.Run(call, func(t *testing.T) {
+			w := newWorld(t, crowded()...)
+			w.refuse = func(c string) error {
+				switch {
+				case strings.HasPrefix(c, call):
+					return errors.Join(first, quota)
+				case strings.HasPrefix(c, "update networks/status"):
+					return errConflict
+				}
+				return nil
+			}
+			if _, err := w.sync(KindNetwork, "blue"); !errors.Is(err, first) || !errors.Is(err, errConflict) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
 // A block that was removed by hand, and a live pod whose label was removed too:
 // the new block has its address before any other pod gets one.
 func TestNewBlockRecordsWhatUnlabelledPodsPublish(t *testing.T) {
@@ -42,6 +93,28 @@ func TestNewBlockRecordsWhatUnlabelledPodsPublish(t *testing.T) {
 		entries = append(entries, e.Address+" "+e.Pod)
 	}
 	same(t, strings.Join(entries, ", "), "10.1.0.2 b, 10.1.0.3 a")
+}
+
+// Were it one a sync, the first would be forgotten before the last is found.
+func TestAllUnlabelledPodsThatPublishAreFoundAtOnce(t *testing.T) {
+	w := newWorld(t, newNetwork("blue"), newPod("a gated on=blue"))
+	w.add(newPod("b unlabelled published=blue:10.1.0.2"), newPod("c unlabelled published=blue:10.1.0.3"))
+	w.pageSize = 1
+	_, _ = w.sync(KindNetwork, "blue")
+	if _, err := w.sync(KindNetwork, "blue"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Anybody can write an annotation: one that is refused its address stops nobody.
+func TestAForgedAnnotationDoesNotStopANetwork(t *testing.T) {
+	w := newWorld(t, newNetwork("blue"), newPod("a gated on=blue"))
+	w.add(newPod("forged unlabelled published=blue:10.1.0.1")) // the gateway
+	_, _ = w.sync(KindNetwork, "blue")
+	calls, err := w.sync(KindNetwork, "blue")
+	if err != nil || !strings.Contains(calls, "create addressblocks blue-10.1.0.0") {
+		t.Errorf("error %v, calls:\n%s", err, calls)
+	}
 }
 
 // What the API server refuses for good (a quota, a policy) the Network says, once.

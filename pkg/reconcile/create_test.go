@@ -119,6 +119,20 @@ func TestAForeignPodOfAReplicasNameIsRemembered(t *testing.T) {
 	same(t, readyOf(w), "NameTaken: pod web-0 exists already and belongs to ReplicaSet other: delete it to let the replica have the name")
 }
 
+// The queue and the log must hear of the cause, too.
+func TestARefusalIsNotLostWhenTheStatusCannotBeWritten(t *testing.T) {
+	w := newWorld(t, newPod2("web", 1))
+	w.refuse = func(call string) error {
+		if strings.HasPrefix(call, "create pods") {
+			return quota
+		}
+		return errConflict
+	}
+	if _, err := w.sync(KindPod2, "web"); !errors.Is(err, quota) || !errors.Is(err, errConflict) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // It comes back every foundFor: the status must not flap between the looks.
 func TestAForeignPodThatStaysChangesNothing(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1))

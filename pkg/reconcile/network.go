@@ -45,7 +45,7 @@ func (r *Reconciler) applyNetwork(ctx context.Context, key Key, state network.St
 			return err
 		}
 	}
-	if err := r.writeBlocks(ctx, key, state.Network, plan.Blocks); err != nil {
+	if err := r.writeBlocks(ctx, key, state, plan.Blocks); err != nil {
 		return r.tellNetwork(ctx, key, state, current, err)
 	}
 	if plan.RemoveFinalizer {
@@ -76,12 +76,12 @@ func (r *Reconciler) applyNetwork(ctx context.Context, key Key, state network.St
 
 // writeBlocks makes the writes to the ledger, once all pods that they take
 // addresses from are confirmed to be over.
-func (r *Reconciler) writeBlocks(ctx context.Context, key Key, n *v1.Network, writes []network.BlockWrite) error {
+func (r *Reconciler) writeBlocks(ctx context.Context, key Key, state network.State, writes []network.BlockWrite) error {
 	if err := r.confirmOver(ctx, key, writes); err != nil {
 		return err
 	}
 	for _, w := range writes {
-		if err := r.writeBlock(ctx, key, n, w); err != nil {
+		if err := r.writeBlock(ctx, key, state, w); err != nil {
 			return err
 		}
 	}
@@ -128,16 +128,16 @@ func (r *Reconciler) updateNetwork(ctx context.Context, key Key, next *v1.Networ
 }
 
 // writeBlock makes one write to the ledger.
-func (r *Reconciler) writeBlock(ctx context.Context, key Key, n *v1.Network, w network.BlockWrite) error {
+func (r *Reconciler) writeBlock(ctx context.Context, key Key, state network.State, w network.BlockWrite) error {
 	blocks := r.clients.Sample.SamplecrdV1().AddressBlocks(key.Namespace)
 	var written *v1.AddressBlock
 	var err error
 	switch w.Verb {
 	case network.Create:
-		if err := r.confirmNetwork(ctx, key, n); err != nil {
+		if err := r.confirmNetwork(ctx, key, state.Network); err != nil {
 			return err
 		}
-		if err := r.confirmUnseen(ctx, key, w.Block); err != nil {
+		if err := r.confirmUnseen(ctx, key, state.Pods, w.Block); err != nil {
 			return err
 		}
 		written, err = blocks.Create(ctx, w.Block, metav1.CreateOptions{})

@@ -123,6 +123,16 @@ func TestObserveNetwork(t *testing.T) {
 	}
 }
 
+// Those that the ledger names may hold their address; those that publish one do.
+func TestObserveNetworkAddsWhatWasFound(t *testing.T) {
+	w := newWorld(t, newBlock("blue", "10.1.0.2 named Bound"))
+	for _, text := range []string{"named unlabelled", "publishes unlabelled published=blue:10.1.0.3", "asks unlabelled on=blue", "other unlabelled published=green:10.1.0.3"} {
+		w.r.found.remember(newPod(text))
+	}
+	state, _, _ := w.r.observeNetwork(blue)
+	same(t, renderState(state), "blocks: blue-10.1.0.0\npods: named publishes")
+}
+
 func TestObserveNetworkTellsTheTime(t *testing.T) {
 	w := newWorld(t)
 	state, _, _ := w.r.observeNetwork(blue)
@@ -209,7 +219,9 @@ func TestObservePod(t *testing.T) {
 		{"a Network that does not exist", []runtime.Object{newPod("a gated on=blue")}, "blue (absent) []"},
 		{"a request that cannot be read", []runtime.Object{newPod("a gated on=,"), newNetwork("blue")}, ""},
 		{"a block whose Network the cache does not have", []runtime.Object{newPod("a gated on=blue"), newBlock("blue", "10.1.0.2 a Bound")}, "stale"},
-		{"the same, but it has its answer", []runtime.Object{newPod("a on=blue"), newBlock("blue", "10.1.0.2 a Bound")}, "blue (absent) [blue-10.1.0.0]"},
+		{"a block whose Network the cache does not have yet, but an earlier one", []runtime.Object{
+			newPod("a gated on=blue"), another(newNetwork("blue")), newBlock("blue", "10.1.0.2 a Bound")}, "stale"},
+		{"no Network, but it has its answer", []runtime.Object{newPod("a on=blue"), newBlock("blue", "10.1.0.2 a Bound")}, "blue (absent) [blue-10.1.0.0]"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, row.objects...)
@@ -228,6 +240,14 @@ func TestObservePod(t *testing.T) {
 			}
 			same(t, got, row.want)
 		})
+	}
+}
+
+func TestAPod2ThatIsGoneIsLeftAlone(t *testing.T) {
+	w := newWorld(t, newPod("web-0 of=Pod2/web"))
+	calls, err := w.sync(KindPod2, "web")
+	if err != nil || calls != "" {
+		t.Errorf("error %v, calls:\n%s", err, calls)
 	}
 }
 

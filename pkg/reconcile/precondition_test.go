@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -144,6 +145,35 @@ func TestDeletingAPodThatIsGoneIsNoError(t *testing.T) {
 	w.remove(pod)
 	if _, err := w.sync(KindPod2, "web"); err != nil {
 		t.Error(err)
+	}
+}
+
+// Or each sync until foundFor is over would delete it again.
+func TestAFoundPodThatWasDeletedIsForgotten(t *testing.T) {
+	w := newWorld(t, newPod2("web", 0))
+	pod := newPod("web-0 of=Pod2/web unlabelled")
+	w.add(pod)
+	w.r.found.remember(pod)
+	calls, err := w.sync(KindPod2, "web")
+	if err != nil || !strings.HasPrefix(calls, "delete pods web-0") {
+		t.Fatalf("error %v, calls:\n%s", err, calls)
+	}
+	w.catchUp()
+	if calls, err = w.sync(KindPod2, "web"); err != nil || strings.Contains(calls, "delete") {
+		t.Errorf("error %v, calls:\n%s", err, calls)
+	}
+}
+
+// An empty annotation would be one more thing to keep in step.
+func TestTheLastFailureForgottenRemovesTheAnnotation(t *testing.T) {
+	p := newPod2("web", 0)
+	p.Annotations = map[string]string{v1.BackoffAnnotation: "{}"}
+	w := newWorld(t, p)
+	if _, err := w.sync(KindPod2, "web"); err != nil {
+		t.Fatal(err)
+	}
+	if value, ok := stored[*v1.Pod2](w, "web").Annotations[v1.BackoffAnnotation]; ok {
+		t.Errorf("it is %q", value)
 	}
 }
 

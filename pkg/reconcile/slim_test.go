@@ -52,6 +52,7 @@ func fatPods() []*corev1.Pod {
 		pod := fatten(newPod(text))
 		p := newPod2("web", 8, "blue")
 		pod.Labels[v1.PodTemplateHashLabel] = pod2.RevisionHash(p)
+		pod.Annotations[v1.Pod2RequestAnnotation] = "blue"
 		if pod.Name == "web-6" {
 			pod.Annotations[v1.MultusAnnotation] = "other-network"
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -21,6 +22,11 @@ func (w *world) keysFor(obj runtime.Object) string {
 	}
 	slices.Sort(keys)
 	return strings.Join(slices.Compact(keys), ", ")
+}
+
+func saysItWaits(pod *corev1.Pod) *corev1.Pod {
+	pod.Status.Conditions = []corev1.PodCondition{{Type: v1.ConditionAddressesBound, Status: corev1.ConditionFalse}}
+	return pod
 }
 
 func TestWhichKeysAnEventConcerns(t *testing.T) {
@@ -42,6 +48,8 @@ func TestWhichKeysAnEventConcerns(t *testing.T) {
 		{"block that binds a pod which has yet to publish", []runtime.Object{newPod("a gated on=blue")}, newBlock("blue", "10.1.0.2 a Bound"), "Network blue, Pod a"},
 		{"block that binds pods which have published, are others, or are unknown", []runtime.Object{newPod("a on=blue"), newPod("b gated on=blue uid=other")},
 			newBlock("blue", "10.1.0.2 a Bound", "10.1.0.3 b Bound", "10.1.0.4 c Bound"), "Network blue"},
+		{"block that binds a pod whose condition says that it waits", []runtime.Object{saysItWaits(newPod("a on=blue published=blue:10.1.0.2"))},
+			newBlock("blue", "10.1.0.2 a Bound"), "Network blue, Pod a"},
 		{"block that keeps an address for a pod", []runtime.Object{newPod("a gated on=blue")}, newBlock("blue", "10.1.0.2 a Reserved Pod2/web"), "Network blue"},
 		{"pod that asks", nil, newPod("a on=blue,green"), "Network blue, Network green, Pod a"},
 		{"pod with the gate alone", nil, newPod("a gated"), "Pod a"},

@@ -68,10 +68,12 @@ func newWorld(t *testing.T, objects ...runtime.Object) *world {
 		Networks: crds.Samplecrd().V1().Networks(), Blocks: crds.Samplecrd().V1().AddressBlocks(), Pod2s: crds.Samplecrd().V1().Pod2s(),
 		Pods: core.Core().V1().Pods(), StatefulSets: core.Apps().V1().StatefulSets(),
 	}
+	samples := schema.GroupVersion{Group: v1.GroupVersion.Group, Version: v1.GroupVersion.Version}
+	group := schema.GroupVersion{Group: v1.GroupName, Version: "v1"}
 	w.caches = []cacheOf{
-		{informers.Networks.Informer().GetIndexer(), w.sample, v1.SchemeGroupVersion.WithResource("networks"), v1.SchemeGroupVersion.WithKind("Network"), reflect.TypeFor[*v1.Network]()},
-		{informers.Blocks.Informer().GetIndexer(), w.sample, v1.SchemeGroupVersion.WithResource("addressblocks"), v1.SchemeGroupVersion.WithKind("AddressBlock"), reflect.TypeFor[*v1.AddressBlock]()},
-		{informers.Pod2s.Informer().GetIndexer(), w.sample, v1.SchemeGroupVersion.WithResource("pod2s"), v1.SchemeGroupVersion.WithKind("Pod2"), reflect.TypeFor[*v1.Pod2]()},
+		{informers.Networks.Informer().GetIndexer(), w.sample, samples.WithResource("networks"), samples.WithKind("Network"), reflect.TypeFor[*v1.Network]()},
+		{informers.Blocks.Informer().GetIndexer(), w.sample, samples.WithResource("addressblocks"), samples.WithKind("AddressBlock"), reflect.TypeFor[*v1.AddressBlock]()},
+		{informers.Pod2s.Informer().GetIndexer(), w.sample, samples.WithResource("pod2s"), samples.WithKind("Pod2"), reflect.TypeFor[*v1.Pod2]()},
 		{informers.Pods.Informer().GetIndexer(), w.kube, corev1.SchemeGroupVersion.WithResource("pods"), corev1.SchemeGroupVersion.WithKind("Pod"), reflect.TypeFor[*corev1.Pod]()},
 		{informers.StatefulSets.Informer().GetIndexer(), w.kube, appsv1.SchemeGroupVersion.WithResource("statefulsets"), appsv1.SchemeGroupVersion.WithKind("StatefulSet"), reflect.TypeFor[*appsv1.StatefulSet]()},
 	}
@@ -170,22 +172,6 @@ func (w *world) sync(kind, name string) (string, error) {
 	w.calls = nil
 	_, err := w.r.Sync(klog.NewContext(w.t.Context(), klog.Logger{}), Key{kind, ns, name})
 	return strings.Join(w.calls, "\n"), err
-}
-
-// settle syncs and catches up until a sync writes nothing.
-func (w *world) settle(kind, name string) {
-	w.t.Helper()
-	for range 10 {
-		calls, err := w.sync(kind, name)
-		if err != nil {
-			w.t.Fatalf("settle %s %s: %v", kind, name, err)
-		}
-		if calls == "" {
-			return
-		}
-		w.catchUp()
-	}
-	w.t.Fatalf("%s %s still writes after 10 syncs:\n%s", kind, name, strings.Join(w.calls, "\n"))
 }
 
 func (w *world) next() string {

@@ -66,13 +66,13 @@ type AddressBlockSpec struct {
 type AddressState string
 
 const (
-	// AddressBound: the pod with podUID holds the address, or held it and is
+	// AddressBound says that the pod with podUID holds the address, or held it and is
 	// not yet confirmed to be over.
 	AddressBound AddressState = "Bound"
-	// AddressReserved: the pod is over, and its owner keeps stable names and
+	// AddressReserved says that the pod is over, and its owner keeps stable names and
 	// still has this replica: the next pod of that name gets the address.
 	AddressReserved AddressState = "Reserved"
-	// AddressResting: the pod is over; until reuseDelaySeconds have passed since
+	// AddressResting says that the pod is over; until reuseDelaySeconds have passed since
 	// then only a pod of the same name and owner gets the address.
 	AddressResting AddressState = "Resting"
 )
