@@ -196,6 +196,6 @@ func TestFailedReplicaBacksOff(t *testing.T) {
 	all, _ := writes(t, ns, since)
 	made := slices.DeleteFunc(all, func(write string) bool { return !strings.HasPrefix(write, "create pods/web-1 ") })
 	if len(made) != 4 {
-		t.Errorf("web-1 was created %d times, want 4", len(made))
+		t.Errorf("web-1 was created %d times, want 4:\n%s", len(made), strings.Join(made, "\n"))
 	}
 }

@@ -69,7 +69,6 @@ func newWorld(t *testing.T, objects ...runtime.Object) *world {
 		Pods: core.Core().V1().Pods(), StatefulSets: core.Apps().V1().StatefulSets(),
 	}
 	samples := schema.GroupVersion{Group: v1.GroupVersion.Group, Version: v1.GroupVersion.Version}
-	group := schema.GroupVersion{Group: v1.GroupName, Version: "v1"}
 	w.caches = []cacheOf{
 		{informers.Networks.Informer().GetIndexer(), w.sample, samples.WithResource("networks"), samples.WithKind("Network"), reflect.TypeFor[*v1.Network]()},
 		{informers.Blocks.Informer().GetIndexer(), w.sample, samples.WithResource("addressblocks"), samples.WithKind("AddressBlock"), reflect.TypeFor[*v1.AddressBlock]()},
