@@ -80,7 +80,7 @@ func TestStatefulSetKeepsAddresses(t *testing.T) {
 	admissionPolicy(t, ns)
 	startController(t, ns)
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/24, reuseDelaySeconds: 0}`)+
-		workload("StatefulSet", "db", "replicas: 3\n  podManagementPolicy: Parallel"))
+		workload("StatefulSet", "db", "replicas: 3")) // one after the other: .2, .3, .4
 	run(t, ns, "rollout", "status", "statefulset/db", "--timeout="+patience.String())
 	before := render(addresses(t, ns))
 	run(t, ns, "delete", "pod", "db-1", "db-2")
