@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
 // Request is one Network that a pod asks to join.
@@ -95,6 +97,18 @@ func parseRequest(element string) (Request, error) {
 		return Request{}, fmt.Errorf("has an address with a zone, which no Network hands out: write %s=%s", name, address.WithZone(""))
 	}
 	return Request{Network: name, Address: address}, nil
+}
+
+// RequestedNetworks are the names of the Networks that these annotations, of a
+// pod or of a template, ask for; none if they ask for none or do not parse.
+func RequestedNetworks(annotations map[string]string) []string {
+	// The pod is where its user is told what does not parse.
+	requests, _ := ParseRequests(annotations[v1.NetworksAnnotation])
+	names := make([]string, 0, len(requests))
+	for _, r := range requests {
+		names = append(names, r.Network)
+	}
+	return names
 }
 
 // FormatRequests writes the value of the annotation samplecrd.k8s.io/networks,

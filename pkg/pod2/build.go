@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,24 @@ import (
 )
 
 var pod2Kind = schema.GroupVersionKind{Group: v1.GroupVersion.Group, Version: v1.GroupVersion.Version, Kind: "Pod2"}
+
+// IsOwner says whether an owner is a Pod2, of whatever version; nil is none.
+func IsOwner(owner *metav1.OwnerReference) bool {
+	return owner != nil && owner.Kind == pod2Kind.Kind && strings.HasPrefix(owner.APIVersion, pod2Kind.Group+"/")
+}
+
+// Networks are the names of those that replicas ask for, in no particular order:
+// spec.networks, or without any the annotation of the template.
+func Networks(p *v1.Pod2) []string {
+	if len(p.Spec.Networks) == 0 {
+		return attachment.RequestedNetworks(p.Spec.Template.Annotations)
+	}
+	names := make([]string, 0, len(p.Spec.Networks))
+	for _, n := range p.Spec.Networks {
+		names = append(names, n.Name)
+	}
+	return names
+}
 
 // requests gives the value of the annotation v1.NetworksAnnotation of each
 // replica.

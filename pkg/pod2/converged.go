@@ -10,9 +10,8 @@ import (
 // what "done" means, written apart from the way there:
 //
 //   - a Pod2 that is being deleted wants nothing;
-//   - no live pod of ours is without a replica's name;
-//   - an outdated pod is there only because a RollingUpdate cannot spare it, and
-//     then it is available;
+//   - a pod of ours without a replica's name, or an outdated one, is there only
+//     because it cannot be spared, and then it is available;
 //   - a pod that is over is on record, waits for its time, or finds the records full;
 //   - a replica is missing only because pods of ours, as many as there are replicas,
 //     or old ones of a Recreate, have still to go;
@@ -25,8 +24,9 @@ func Converged(s State) string {
 		return ""
 	}
 	v := look(s)
+	spare := v.recreate() || v.spare().left > 0
 	for _, r := range v.surplus {
-		if !r.terminating {
+		if !r.terminating && (spare || !r.serves()) {
 			return fmt.Sprintf("pod %s has no replica's name", r.pod.Name)
 		}
 	}
@@ -36,7 +36,6 @@ func Converged(s State) string {
 	}
 	held := v.recreate() && v.oldPod()
 	room := v.owned() < len(v.replicas) && !held
-	spare := v.recreate() || v.spare() > 0
 	for i, r := range v.replicas {
 		f, recorded := failures[i]
 		switch {

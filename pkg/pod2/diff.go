@@ -1,8 +1,6 @@
 package pod2
 
 import (
-	"cmp"
-	"math"
 	"slices"
 	"time"
 )
@@ -20,7 +18,8 @@ func Diff(s State) Plan {
 
 	var p Plan
 	p.Backoff = v.backoff(failures)
-	p.Delete = slices.Concat(v.scaleDown(), v.update(), v.replace(failures))
+	spare := v.spare()
+	p.Delete = slices.Concat(v.scaleDown(spare), v.update(spare), v.replace(failures))
 	p.Create = v.create()
 	p.Status = v.status(failures)
 	p.Events = v.events(p)
@@ -28,42 +27,27 @@ func Diff(s State) Plan {
 	return p
 }
 
-// scaleDown deletes our pods that have no replica's name, from the highest
-// ordinal down; ones that have no ordinal at all go first.
-func (v *view) scaleDown() []Deletion {
+// scaleDown deletes our pods that have no replica's name. One that serves while
+// too many replicas do not stays until they do.
+func (v *view) scaleDown(spare *budget) []Deletion {
 	var deletions []Deletion
 	for _, r := range v.surplus {
-		if !r.terminating {
+		if !r.terminating && spare.allows(r) {
 			deletions = append(deletions, r.deletion("scaled down", EventScalingDown))
 		}
 	}
-	ordinal := func(d Deletion) int64 {
-		if n, ok := Ordinal(v.pod2.Name, d.Name); ok {
-			return int64(n)
-		}
-		return math.MaxInt64
-	}
-	slices.SortStableFunc(deletions, func(a, b Deletion) int { return cmp.Compare(ordinal(b), ordinal(a)) })
 	return deletions
 }
 
 // update deletes outdated pods from the highest ordinal down. One that is not
 // available is no loss and is never counted, so that a rollout that cannot
 // become ready never stands in the way of the one that repairs it.
-func (v *view) update() []Deletion {
+func (v *view) update(spare *budget) []Deletion {
 	var deletions []Deletion
-	spare := v.spare()
 	for _, r := range slices.Backward(v.replicas) {
-		if !r.stale() {
-			continue
+		if r.stale() && spare.allows(r) {
+			deletions = append(deletions, r.deletion(r.outdated, EventUpdating))
 		}
-		if r.serves() && !v.recreate() {
-			if spare <= 0 {
-				continue
-			}
-			spare--
-		}
-		deletions = append(deletions, r.deletion(r.outdated, EventUpdating))
 	}
 	return deletions
 }

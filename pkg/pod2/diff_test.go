@@ -41,6 +41,16 @@ func TestScale(t *testing.T) {
 		{"down, over or outdated makes no difference", "replicas=0", []string{"web-0 failed", "web-1 old"}, `
 			delete web-1 (uid u-1): scaled down
 			delete web-0 (uid u-0): scaled down`},
+		{"down, no further than too many replicas do not serve", "replicas=3",
+			[]string{"web-0 notready", "web-1 notready", "web-2", "web-3", "web-4", "web-5 notready"}, `
+			delete web-5 (uid u-5): scaled down
+			delete web-4 (uid u-4): scaled down`},
+		{"down and outdated share what can be spared", "replicas=3 max=2", []string{"web-0", "web-1 old", "web-2 old", "web-3"}, `
+			delete web-3 (uid u-3): scaled down
+			delete web-2 (uid u-2): template changed
+			delete web-1 (uid u-1): template changed`},
+		{"a Recreate spares all", "replicas=2 recreate", []string{"web-0 notready", "web-1 notready", "web-2"}, `
+			delete web-2 (uid u-2): scaled down`},
 		{"deleted already", "replicas=0", []string{"web-0 terminating"}, ""},
 		{"a terminating pod holds its ordinal", "replicas=2", []string{"web-0 terminating", "web-1"}, ""},
 		{"a terminating pod counts, whatever its name", "replicas=2", []string{"web-0", "web-5 terminating"}, ""},

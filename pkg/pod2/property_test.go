@@ -22,19 +22,11 @@ func isOurs(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == uid && r.Controller != nil && *r.Controller })
 }
 
-// availableReplicas are names of pods that serve.
-func availableReplicas(s State) map[string]bool {
-	start := int32(0)
-	if s.Pod2.Spec.Ordinals != nil {
-		start = s.Pod2.Spec.Ordinals.Start
-	}
-	names := map[string]bool{}
-	for i := range *s.Pod2.Spec.Replicas {
-		names[fmt.Sprintf("web-%d", start+i)] = true
-	}
+// availablePods are names of pods of ours that serve, whatever their name.
+func availablePods(s State) map[string]bool {
 	available := map[string]bool{}
 	for _, pod := range s.Pods {
-		if !names[pod.Name] || !isOurs(pod) || pod.DeletionTimestamp != nil || attachment.Over(pod) {
+		if !isOurs(pod) || pod.DeletionTimestamp != nil || attachment.Over(pod) {
 			continue
 		}
 		for _, c := range pod.Status.Conditions {
@@ -92,7 +84,7 @@ func checkPromises(t *testing.T, s State, p Plan) {
 		broken("a Pod2 that is being deleted")
 	}
 	if s.Pod2.Spec.UpdateStrategy.Type != v1.Recreate {
-		available, taken := availableReplicas(s), 0
+		available, taken := availablePods(s), 0
 		for _, d := range p.Delete {
 			if available[d.Name] {
 				taken++

@@ -2,7 +2,6 @@ package pod2
 
 import (
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -42,7 +41,7 @@ func (v *view) ready(failures map[int]failure) metav1.Condition {
 		{ReasonPodsNotReady, v.each(v.unready)},
 	} {
 		if row.message != "" {
-			return notReady(row.reason, row.message)
+			return notReady(row.reason, row.message+v.heldText())
 		}
 	}
 	message := "no replicas are wanted"
@@ -52,6 +51,17 @@ func (v *view) ready(failures map[int]failure) metav1.Condition {
 		message = fmt.Sprintf("all %d replicas are available", n)
 	}
 	return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonAllReplicasAvailable, Message: message}
+}
+
+// heldText speaks of a pod that was scaled away and is still needed.
+func (v *view) heldText() string {
+	spare := v.spare()
+	for _, r := range v.surplus {
+		if !r.terminating && !spare.allows(r) {
+			return fmt.Sprintf("; %s was scaled away and serves until more replicas are available", r.pod.Name)
+		}
+	}
+	return ""
 }
 
 func notReady(reason, message string) metav1.Condition {
@@ -89,8 +99,7 @@ func (r replica) predecessor(pod2 string) string {
 	if r.pod == nil || r.own {
 		return ""
 	}
-	ref := metav1.GetControllerOfNoCopy(r.pod)
-	if ref == nil || ref.Kind != pod2Kind.Kind || ref.Name != pod2 || !strings.HasPrefix(ref.APIVersion, pod2Kind.Group+"/") {
+	if ref := metav1.GetControllerOfNoCopy(r.pod); !IsOwner(ref) || ref.Name != pod2 {
 		return ""
 	}
 	return fmt.Sprintf("%s of an earlier Pod2 %s is still there", r.pod.Name, pod2)

@@ -23,7 +23,7 @@ type State struct {
 	// a replica's name. Of each, decisions read metadata, spec.schedulingGates and
 	// of the status phase, reason, message and conditions.
 	Pods []*corev1.Pod
-	// Networks are those of spec.networks that exist, in name order.
+	// Networks are those that replicas ask for and that exist, in name order.
 	Networks []*v1.Network
 }
 

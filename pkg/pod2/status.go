@@ -52,21 +52,19 @@ func (v *view) statusWith(ready metav1.Condition) *v1.Pod2Status {
 
 func (v *view) count(status *v1.Pod2Status) {
 	status.Replicas, status.ReadyReplicas, status.AvailableReplicas, status.UpdatedReplicas = 0, 0, 0, 0
-	for _, pods := range [][]replica{v.replicas, v.surplus} {
-		for _, r := range pods {
-			if !r.live() {
-				continue
-			}
-			status.Replicas++
-			if r.ready {
-				status.ReadyReplicas++
-			}
-			if r.available {
-				status.AvailableReplicas++
-			}
-			if r.outdated == "" {
-				status.UpdatedReplicas++
-			}
+	for _, r := range slices.Concat(v.replicas, v.surplus) {
+		if !r.live() {
+			continue
+		}
+		status.Replicas++
+		if r.ready {
+			status.ReadyReplicas++
+		}
+		if r.available {
+			status.AvailableReplicas++
+		}
+		if r.outdated == "" {
+			status.UpdatedReplicas++
 		}
 	}
 }
@@ -80,10 +78,5 @@ func (v *view) settled(counted *v1.Pod2Status) bool {
 }
 
 func (v *view) networkNames() string {
-	names := make([]string, 0, len(v.pod2.Spec.Networks))
-	for _, n := range v.pod2.Spec.Networks {
-		names = append(names, n.Name)
-	}
-	slices.Sort(names)
-	return strings.Join(names, ",")
+	return strings.Join(slices.Sorted(slices.Values(Networks(v.pod2))), ",")
 }

@@ -23,6 +23,8 @@ func TestReady(t *testing.T) {
 		{"one", "replicas=1", []string{"web-0"}, `True AllReplicasAvailable: the replica is available`},
 		{"none wanted", "replicas=0", nil, `True AllReplicasAvailable: no replicas are wanted`},
 		{"a surplus does no harm", "replicas=1", []string{"web-0", "web-1"}, `True AllReplicasAvailable: the replica is available`},
+		{"a surplus that is needed still", "replicas=2", []string{"web-0 notready", "web-1 notready", "web-2"}, `
+			False PodsNotReady: web-0 is not ready (Running); web-1 is not ready (Running); web-2 was scaled away and serves until more replicas are available`},
 		{"a name is taken", "replicas=3", []string{"web-0 earlier", "web-1 of=ReplicaSet/x", "web-2 bare"}, `
 			False NameTaken: pod web-1 exists already and belongs to ReplicaSet x: delete it to let the replica have the name; pod web-2 exists already and has no controller: delete it to let the replica have the name`},
 		{"an earlier Pod2 of the name", "replicas=2 networks=blue exists=none", []string{"web-0 earlier", "web-1"}, `

@@ -1,9 +1,10 @@
 package pod2
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +26,8 @@ type view struct {
 	start    int32
 	// replicas by index: ordinal - start.
 	replicas []replica
-	// surplus are our pods that have no replica's name.
+	// surplus are our pods that have no replica's name, in the order in which they
+	// go: ones without an ordinal, then from the highest ordinal down.
 	surplus []replica
 }
 
@@ -59,6 +61,13 @@ func look(s State) *view {
 			v.surplus = append(v.surplus, r)
 		}
 	}
+	ordinal := func(r replica) int64 {
+		if n, ok := Ordinal(v.pod2.Name, r.pod.Name); ok {
+			return int64(n)
+		}
+		return math.MaxInt64
+	}
+	slices.SortStableFunc(v.surplus, func(a, b replica) int { return cmp.Compare(ordinal(b), ordinal(a)) })
 	return v
 }
 
@@ -137,16 +146,37 @@ func (v *view) oldPod() bool {
 	return slices.ContainsFunc(v.replicas, old) || slices.ContainsFunc(v.surplus, old)
 }
 
-// spare is how many available replicas an update may delete now. Pods that have
-// no replica's name are not among them: they go anyway.
-func (v *view) spare() int {
+// budget is how many pods that serve may be deleted now. A Recreate has no bound.
+type budget struct {
+	left      int
+	unbounded bool
+}
+
+// allows says whether the pod may go, and counts it if it is a loss.
+func (b *budget) allows(r replica) bool {
+	if !r.serves() || b.unbounded {
+		return true
+	}
+	if b.left <= 0 {
+		return false
+	}
+	b.left--
+	return true
+}
+
+// spare counts all of our pods that serve, ones without a replica's name too: to
+// whoever they serve, a name makes no difference.
+//
+//	replicas 3, maxUnavailable 1, web-0 and web-1 not ready, web-2 to web-4 ready:
+//	2 of 3 have to serve, so web-4 may go, and web-3 once another is ready
+func (v *view) spare() *budget {
 	available := 0
-	for i := range v.replicas {
-		if v.replicas[i].serves() {
+	for _, r := range slices.Concat(v.replicas, v.surplus) {
+		if r.serves() {
 			available++
 		}
 	}
-	return available - (len(v.replicas) - v.maxUnavailable())
+	return &budget{left: available - (len(v.replicas) - v.maxUnavailable()), unbounded: v.recreate()}
 }
 
 // maxUnavailable is at least 1, since nothing else would let an update proceed.
@@ -162,15 +192,12 @@ func (v *view) maxUnavailable() int {
 	return max(n, 1)
 }
 
-// missingNetworks are those of the spec that do not exist, in name order.
+// missingNetworks are those asked for that do not exist, in name order.
 func (v *view) missingNetworks() []string {
-	var missing []string
-	for _, n := range v.pod2.Spec.Networks {
-		if !slices.ContainsFunc(v.networks, func(e *v1.Network) bool { return e.Name == n.Name }) {
-			missing = append(missing, n.Name)
-		}
-	}
-	slices.SortFunc(missing, strings.Compare)
+	missing := slices.DeleteFunc(Networks(v.pod2), func(name string) bool {
+		return slices.ContainsFunc(v.networks, func(n *v1.Network) bool { return n.Name == name })
+	})
+	slices.Sort(missing)
 	return missing
 }
 

@@ -83,7 +83,7 @@ func podPod2s(obj any) ([]string, error) {
 	if name := pod.Labels[v1.Pod2Label]; name != "" {
 		pod2s = append(pod2s, path(pod.Namespace, name))
 	}
-	if owner := metav1.GetControllerOf(pod); isPod2(owner) {
+	if owner := metav1.GetControllerOfNoCopy(pod); pod2.IsOwner(owner) {
 		pod2s = append(pod2s, path(pod.Namespace, owner.Name))
 	}
 	if end := strings.LastIndexByte(pod.Name, '-'); end > 0 {
@@ -95,18 +95,14 @@ func podPod2s(obj any) ([]string, error) {
 	return slices.Compact(pod2s), nil
 }
 
-func isPod2(owner *metav1.OwnerReference) bool {
-	return owner != nil && owner.Kind == KindPod2 && owner.APIVersion == v1.GroupVersion.String()
-}
-
 func pod2Networks(obj any) ([]string, error) {
-	pod2, ok := obj.(*v1.Pod2)
+	p, ok := obj.(*v1.Pod2)
 	if !ok {
 		return nil, nil
 	}
 	var networks []string
-	for _, name := range networksOfPod2(pod2) {
-		networks = append(networks, path(pod2.Namespace, name))
+	for _, name := range pod2.Networks(p) {
+		networks = append(networks, path(p.Namespace, name))
 	}
 	return networks, nil
 }

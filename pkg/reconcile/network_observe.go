@@ -14,6 +14,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/pkg/network"
+	"github.com/pod2/pod2/pkg/pod2"
 )
 
 // observeNetwork reads the view of one Network, the ledger before the pods. A
@@ -155,13 +156,13 @@ func (r *Reconciler) addOwner(owners map[v1.AddressOwner]network.Replicas, names
 	}
 	switch owner.Kind {
 	case KindPod2:
-		pod2, err := absent(r.pod2s.Pod2s(namespace).Get(owner.Name))
-		if err != nil || pod2 == nil {
+		p, err := absent(r.pod2s.Pod2s(namespace).Get(owner.Name))
+		if err != nil || p == nil {
 			return err
 		}
-		replicas := network.Replicas{Count: ptr.Deref(pod2.Spec.Replicas, 1), Networks: networksOfPod2(pod2)}
-		if pod2.Spec.Ordinals != nil {
-			replicas.Start = pod2.Spec.Ordinals.Start
+		replicas := network.Replicas{Count: ptr.Deref(p.Spec.Replicas, 1), Networks: pod2.Networks(p)}
+		if p.Spec.Ordinals != nil {
+			replicas.Start = p.Spec.Ordinals.Start
 		}
 		owners[owner] = replicas
 	case "StatefulSet":
@@ -169,35 +170,11 @@ func (r *Reconciler) addOwner(owners map[v1.AddressOwner]network.Replicas, names
 		if err != nil || set == nil {
 			return err
 		}
-		replicas := network.Replicas{Count: ptr.Deref(set.Spec.Replicas, 1), Networks: networksOfTemplate(&set.Spec.Template)}
+		replicas := network.Replicas{Count: ptr.Deref(set.Spec.Replicas, 1), Networks: attachment.RequestedNetworks(set.Spec.Template.Annotations)}
 		if set.Spec.Ordinals != nil {
 			replicas.Start = set.Spec.Ordinals.Start
 		}
 		owners[owner] = replicas
 	}
 	return nil
-}
-
-// networksOfPod2 are those that its replicas ask for.
-func networksOfPod2(pod2 *v1.Pod2) []string {
-	if len(pod2.Spec.Networks) == 0 {
-		return networksOfTemplate(&pod2.Spec.Template)
-	}
-	names := make([]string, 0, len(pod2.Spec.Networks))
-	for _, n := range pod2.Spec.Networks {
-		names = append(names, n.Name)
-	}
-	return names
-}
-
-func networksOfTemplate(template *corev1.PodTemplateSpec) []string {
-	requests, err := attachment.ParseRequests(template.Annotations[v1.NetworksAnnotation])
-	if err != nil {
-		return nil
-	}
-	names := make([]string, 0, len(requests))
-	for _, r := range requests {
-		names = append(names, r.Network)
-	}
-	return names
 }

@@ -46,7 +46,7 @@ func (r *Reconciler) observePod2(key Key) (state pod2.State, again time.Duration
 	// The template stays as it is stored: a default of a later release would
 	// change its hash, and that would replace every pod.
 	state.Pod2.Spec.Template = cached.Spec.Template
-	for _, name := range networksOfPod2(cached) {
+	for _, name := range pod2.Networks(cached) {
 		n, err := r.getNetwork(key.Namespace, name)
 		if err != nil {
 			return state, 0, err

@@ -107,7 +107,7 @@ func (r *Reconciler) statefulSetKeys(obj any) []Key {
 		return nil
 	}
 	var keys []Key
-	for _, name := range networksOfTemplate(&set.Spec.Template) {
+	for _, name := range attachment.RequestedNetworks(set.Spec.Template.Annotations) {
 		keys = append(keys, Key{KindNetwork, set.Namespace, name})
 	}
 	return keys

@@ -16,7 +16,8 @@ type Pod2RollingUpdateApplyConfiguration struct {
 	// How many replicas the update may make unavailable: a number, or a
 	// percentage of replicas, rounded down; 0 counts as 1, because nothing else
 	// would let the update proceed. Default 1. A replica of an old template that
-	// is not available anyhow is replaced at once and never counts.
+	// is not available anyhow is replaced at once and never counts. A replica that
+	// was scaled away and serves stays until as many others do.
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }
 
