@@ -74,6 +74,23 @@ func TestAnyPodGetsAddresses(t *testing.T) {
 	requireUnique(t, ns)
 }
 
+// A pod made from the manifest of a running one brings an answer along. It takes
+// no address: neither the one in the answer nor, while its user is told, a free one.
+func TestPodThatBringsAnAnswerWaits(t *testing.T) {
+	ns := newNamespace(t)
+	admissionPolicy(t, ns)
+	startController(t, ns)
+	answer := `annotations: {samplecrd.k8s.io/addresses: '{"blue":{"address":"10.0.0.9/24"}}', `
+	asks := strings.Replace(workloadPod("asks", "blue"), "annotations: {", answer, 1)
+	silent := strings.Replace(asks, ", samplecrd.k8s.io/networks: \"blue\"", "", 1)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+asks+strings.Replace(silent, "asks", "silent", 1))
+	waitCondition(t, ns, "pod/asks", bound, "False InvalidRequest: the pod was created with the annotation samplecrd.k8s.io/addresses")
+	waitCondition(t, ns, "pod/silent", bound, "False MissingRequest")
+	if got := ledger(t, ns); got != "" {
+		t.Errorf("the ledger is\n%s", got)
+	}
+}
+
 // A StatefulSet's replica keeps its own, also through scaling.
 func TestStatefulSetKeepsAddresses(t *testing.T) {
 	ns := newNamespace(t)
