@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 module=github.com/pod2/pod2
-groups=(samplecrd/v1)
+groups=(samplecrd/v1 stable/v1 stable/v1beta1)
 header=hack/boilerplate.go.txt
 gen=$PWD/bin/gen
 

@@ -6,8 +6,12 @@ package applyconfiguration
 
 import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
+	v1beta1 "github.com/pod2/pod2/pkg/apis/stable/v1beta1"
 	internal "github.com/pod2/pod2/pkg/client/applyconfiguration/internal"
 	samplecrdv1 "github.com/pod2/pod2/pkg/client/applyconfiguration/samplecrd/v1"
+	applyconfigurationstablev1 "github.com/pod2/pod2/pkg/client/applyconfiguration/stable/v1"
+	stablev1beta1 "github.com/pod2/pod2/pkg/client/applyconfiguration/stable/v1beta1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
 	managedfields "k8s.io/apimachinery/pkg/util/managedfields"
@@ -46,6 +50,20 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &samplecrdv1.Pod2StatusApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("Pod2UpdateStrategy"):
 		return &samplecrdv1.Pod2UpdateStrategyApplyConfiguration{}
+
+		// Group=stable.example.com, Version=v1
+	case stablev1.SchemeGroupVersion.WithKind("CronTab"):
+		return &applyconfigurationstablev1.CronTabApplyConfiguration{}
+	case stablev1.SchemeGroupVersion.WithKind("CronTabNetwork"):
+		return &applyconfigurationstablev1.CronTabNetworkApplyConfiguration{}
+	case stablev1.SchemeGroupVersion.WithKind("CronTabSpec"):
+		return &applyconfigurationstablev1.CronTabSpecApplyConfiguration{}
+	case stablev1.SchemeGroupVersion.WithKind("CronTabStatus"):
+		return &applyconfigurationstablev1.CronTabStatusApplyConfiguration{}
+
+		// Group=stable.example.com, Version=v1beta1
+	case v1beta1.SchemeGroupVersion.WithKind("CronTab"):
+		return &stablev1beta1.CronTabApplyConfiguration{}
 
 	}
 	return nil

@@ -9,6 +9,8 @@ import (
 	http "net/http"
 
 	samplecrdv1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/samplecrd/v1"
+	stablev1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/stable/v1"
+	stablev1beta1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/stable/v1beta1"
 	discovery "k8s.io/client-go/discovery"
 	rest "k8s.io/client-go/rest"
 	flowcontrol "k8s.io/client-go/util/flowcontrol"
@@ -17,17 +19,31 @@ import (
 type Interface interface {
 	Discovery() discovery.DiscoveryInterfaces
 	SamplecrdV1() samplecrdv1.SamplecrdV1Interface
+	StableV1() stablev1.StableV1Interface
+	StableV1beta1() stablev1beta1.StableV1beta1Interface
 }
 
 // Clientset contains the clients for groups.
 type Clientset struct {
 	*discovery.DiscoveryClient
-	samplecrdV1 *samplecrdv1.SamplecrdV1Client
+	samplecrdV1   *samplecrdv1.SamplecrdV1Client
+	stableV1      *stablev1.StableV1Client
+	stableV1beta1 *stablev1beta1.StableV1beta1Client
 }
 
 // SamplecrdV1 retrieves the SamplecrdV1Client
 func (c *Clientset) SamplecrdV1() samplecrdv1.SamplecrdV1Interface {
 	return c.samplecrdV1
+}
+
+// StableV1 retrieves the StableV1Client
+func (c *Clientset) StableV1() stablev1.StableV1Interface {
+	return c.stableV1
+}
+
+// StableV1beta1 retrieves the StableV1beta1Client
+func (c *Clientset) StableV1beta1() stablev1beta1.StableV1beta1Interface {
+	return c.stableV1beta1
 }
 
 // Discovery retrieves the DiscoveryClient
@@ -78,6 +94,14 @@ func NewForConfigAndClient(c *rest.Config, httpClient *http.Client) (*Clientset,
 	if err != nil {
 		return nil, err
 	}
+	cs.stableV1, err = stablev1.NewForConfigAndClient(&configShallowCopy, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	cs.stableV1beta1, err = stablev1beta1.NewForConfigAndClient(&configShallowCopy, httpClient)
+	if err != nil {
+		return nil, err
+	}
 
 	cs.DiscoveryClient, err = discovery.NewDiscoveryClientForConfigAndClient(&configShallowCopy, httpClient)
 	if err != nil {
@@ -100,6 +124,8 @@ func NewForConfigOrDie(c *rest.Config) *Clientset {
 func New(c rest.Interface) *Clientset {
 	var cs Clientset
 	cs.samplecrdV1 = samplecrdv1.New(c)
+	cs.stableV1 = stablev1.New(c)
+	cs.stableV1beta1 = stablev1beta1.New(c)
 
 	cs.DiscoveryClient = discovery.NewDiscoveryClient(c)
 	return &cs

@@ -13,6 +13,7 @@ import (
 	versioned "github.com/pod2/pod2/pkg/client/clientset/versioned"
 	internalinterfaces "github.com/pod2/pod2/pkg/client/informers/externalversions/internalinterfaces"
 	samplecrd "github.com/pod2/pod2/pkg/client/informers/externalversions/samplecrd"
+	stable "github.com/pod2/pod2/pkg/client/informers/externalversions/stable"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -312,8 +313,13 @@ type SharedInformerFactory interface {
 	InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer
 
 	Samplecrd() samplecrd.Interface
+	Stable() stable.Interface
 }
 
 func (f *sharedInformerFactory) Samplecrd() samplecrd.Interface {
 	return samplecrd.New(f, f.namespace, f.tweakListOptions)
+}
+
+func (f *sharedInformerFactory) Stable() stable.Interface {
+	return stable.New(f, f.namespace, f.tweakListOptions)
 }

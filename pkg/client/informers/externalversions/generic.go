@@ -8,6 +8,8 @@ import (
 	fmt "fmt"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
+	v1beta1 "github.com/pod2/pod2/pkg/apis/stable/v1beta1"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
 	cache "k8s.io/client-go/tools/cache"
 )
@@ -45,6 +47,14 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Samplecrd().V1().Networks().Informer()}, nil
 	case v1.SchemeGroupVersion.WithResource("pod2s"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Samplecrd().V1().Pod2s().Informer()}, nil
+
+		// Group=stable.example.com, Version=v1
+	case stablev1.SchemeGroupVersion.WithResource("crontabs"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Stable().V1().CronTabs().Informer()}, nil
+
+		// Group=stable.example.com, Version=v1beta1
+	case v1beta1.SchemeGroupVersion.WithResource("crontabs"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Stable().V1beta1().CronTabs().Informer()}, nil
 
 	}
 

@@ -9,6 +9,10 @@ import (
 	clientset "github.com/pod2/pod2/pkg/client/clientset/versioned"
 	samplecrdv1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/samplecrd/v1"
 	fakesamplecrdv1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/samplecrd/v1/fake"
+	stablev1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/stable/v1"
+	fakestablev1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/stable/v1/fake"
+	stablev1beta1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/stable/v1beta1"
+	fakestablev1beta1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/stable/v1beta1/fake"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -125,4 +129,14 @@ var (
 // SamplecrdV1 retrieves the SamplecrdV1Client
 func (c *Clientset) SamplecrdV1() samplecrdv1.SamplecrdV1Interface {
 	return &fakesamplecrdv1.FakeSamplecrdV1{Fake: &c.Fake}
+}
+
+// StableV1 retrieves the StableV1Client
+func (c *Clientset) StableV1() stablev1.StableV1Interface {
+	return &fakestablev1.FakeStableV1{Fake: &c.Fake}
+}
+
+// StableV1beta1 retrieves the StableV1beta1Client
+func (c *Clientset) StableV1beta1() stablev1beta1.StableV1beta1Interface {
+	return &fakestablev1beta1.FakeStableV1beta1{Fake: &c.Fake}
 }

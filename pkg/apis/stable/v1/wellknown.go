@@ -1,0 +1,20 @@
+package v1
+
+const (
+	// WaitFinalizer, set by the user, means "wait": a CronTab that is being deleted
+	// stays until its CronJob, its runs and their pods are gone and the addresses
+	// of the pods returned.
+	WaitFinalizer = "finalizer.stable.example.com"
+
+	// CronTabLabel, on the CronJob, its Jobs and their pods, is the name of the CronTab.
+	CronTabLabel = "stable.example.com/crontab"
+)
+
+// Conditions of a CronTab.
+const (
+	// ConditionReady says that the CronJob is as the CronTab wants it, and that no
+	// run waits for what its user has to provide.
+	ConditionReady = "Ready"
+	// ConditionScheduled says that there will be a next run.
+	ConditionScheduled = "Scheduled"
+)

@@ -1,0 +1,47 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
+)
+
+// CronTab runs an image on a schedule: what it says, and what becomes of it, is
+// as in stable.example.com/v1.
+//
+// +genclient
+// +genclient:method=GetScale,verb=get,subresource=scale,result=k8s.io/api/autoscaling/v1.Scale
+// +genclient:method=UpdateScale,verb=update,subresource=scale,input=k8s.io/api/autoscaling/v1.Scale,result=k8s.io/api/autoscaling/v1.Scale
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:resource:path=crontabs,singular=crontab,shortName=ct,scope=Namespaced,categories=all
+// +kubebuilder:printcolumn:name="SPEC",type=string,JSONPath=`.spec.cronSpec`
+// +kubebuilder:printcolumn:name="SUSPEND",type=boolean,JSONPath=`.spec.suspend`
+// +kubebuilder:printcolumn:name="ACTIVE",type=integer,JSONPath=`.status.active`
+// +kubebuilder:printcolumn:name="LAST",type=date,JSONPath=`.status.lastScheduleTime`
+// +kubebuilder:printcolumn:name="NEXT",type=string,JSONPath=`.status.nextScheduleTime`
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="the name of a CronTab has at most 52 characters: a CronJob of that name adds 11 to each Job's"
+type CronTab struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec stablev1.CronTabSpec `json:"spec"`
+	// What the controller found; written by it alone.
+	// +optional
+	Status stablev1.CronTabStatus `json:"status,omitempty"`
+}
+
+// CronTabList is a list of CronTabs.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+type CronTabList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []CronTab `json:"items"`
+}

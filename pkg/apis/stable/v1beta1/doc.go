@@ -1,0 +1,8 @@
+// Package v1beta1 is the API of CronTab as older clients know it: the schema is that
+// of v1, and nothing is converted but the version.
+//
+// +k8s:deepcopy-gen=package
+// +k8s:register-gen=package
+// +k8s:defaulter-gen=TypeMeta
+// +groupName=stable.example.com
+package v1beta1
