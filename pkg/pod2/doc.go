@@ -13,7 +13,7 @@
 //	not ours, a replica's name             never touched; the replica waits and the condition says so
 //	not ours                               ignored
 //	terminating                            waited for
-//	ours, not the name of a replica        deleted: scaled down
+//	ours, not the name of a replica        deleted: scaled down; if it serves, only when it can be spared
 //	outdated, not available                deleted: whatever it was, nobody loses it
 //	outdated                               deleted; a RollingUpdate keeps replicas - maxUnavailable available
 //	over (Failed or Succeeded)             deleted once its delay has passed

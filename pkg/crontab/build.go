@@ -1,0 +1,170 @@
+package crontab
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	samplev1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	v1 "github.com/pod2/pod2/pkg/apis/stable/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+)
+
+var cronTabKind = schema.GroupVersionKind{Group: v1.GroupName, Version: v1.GroupVersion.Version, Kind: "CronTab"}
+
+// containerName of the one container of every pod.
+const containerName = "crontab"
+
+func (v *view) newCronJob() *batchv1.CronJob {
+	return v.overlay(&batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{
+		Namespace: v.cronTab.Namespace, Name: v.cronTab.Name,
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(v.cronTab, cronTabKind)},
+	}})
+}
+
+// overlay is a copy of a CronJob with every field set that a CronTab has a word
+// for, and the others as they are: the API server fills them in, and policies may.
+// Defaults are written out, so that what a user takes out of the CronTab goes. A
+// schedule that does not parse suspends the CronJob and changes nothing else, for
+// the API server would take no part of it.
+func (v *view) overlay(current *batchv1.CronJob) *batchv1.CronJob {
+	cronJob := current.DeepCopy()
+	spec, want := &cronJob.Spec, v.cronTab.Spec
+	if v.problem != nil {
+		spec.Suspend = ptr.To(true)
+		return cronJob
+	}
+	cronJob.Labels = v.labeled(cronJob.Labels)
+	spec.Schedule = want.CronSpec
+	spec.TimeZone = want.TimeZone
+	spec.Suspend = ptr.To(ptr.Deref(want.Suspend, false))
+	spec.ConcurrencyPolicy = v.concurrencyPolicy()
+	spec.StartingDeadlineSeconds = want.StartingDeadlineSeconds
+	spec.SuccessfulJobsHistoryLimit = ptr.To(ptr.Deref(want.SuccessfulJobsHistoryLimit, 3))
+	spec.FailedJobsHistoryLimit = ptr.To(ptr.Deref(want.FailedJobsHistoryLimit, 1))
+
+	spec.JobTemplate.Labels = v.labeled(spec.JobTemplate.Labels)
+	job := &spec.JobTemplate.Spec
+	job.Parallelism = ptr.To(ptr.Deref(want.Replicas, 1))
+	job.Completions = ptr.To(ptr.Deref(want.Completions, *job.Parallelism))
+	job.BackoffLimit = ptr.To(ptr.Deref(want.BackoffLimit, 6))
+	job.ActiveDeadlineSeconds = want.ActiveDeadlineSeconds
+	v.overlayPod(&job.Template)
+	return cronJob
+}
+
+func (v *view) concurrencyPolicy() batchv1.ConcurrencyPolicy {
+	switch want := v.cronTab.Spec; {
+	case want.ConcurrencyPolicy != "":
+		return want.ConcurrencyPolicy
+	case len(want.Networks) > 0:
+		return batchv1.ForbidConcurrent
+	}
+	return batchv1.AllowConcurrent
+}
+
+// overlayPod has all pods watched, with Networks or not: a deletion with the
+// finalizer waits for them. A container that fails is started again in its pod,
+// which keeps its addresses meanwhile.
+func (v *view) overlayPod(template *corev1.PodTemplateSpec) {
+	template.Labels = v.labeled(template.Labels)
+	template.Labels[samplev1.ManagedLabel] = "true"
+
+	template.Annotations = maps.Clone(template.Annotations)
+	delete(template.Annotations, samplev1.NetworksAnnotation)
+	ours := func(g corev1.PodSchedulingGate) bool { return g.Name == samplev1.AddressesGate }
+	if request := v.request(); request != "" {
+		if template.Annotations == nil {
+			template.Annotations = map[string]string{}
+		}
+		template.Annotations[samplev1.NetworksAnnotation] = request
+		if !slices.ContainsFunc(template.Spec.SchedulingGates, ours) {
+			template.Spec.SchedulingGates = append(template.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: samplev1.AddressesGate})
+		}
+	} else {
+		template.Spec.SchedulingGates = slices.DeleteFunc(template.Spec.SchedulingGates, ours)
+	}
+
+	template.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+	container := corev1.Container{Name: containerName}
+	for _, c := range template.Spec.Containers {
+		if c.Name == containerName {
+			container = c
+		}
+	}
+	want := v.cronTab.Spec
+	container.Image, container.Command, container.Args = want.Image, want.Command, want.Args
+	container.Env = defaulted(want.Env)
+	template.Spec.Containers = []corev1.Container{container}
+}
+
+func (v *view) request() string {
+	requests := make([]attachment.Request, 0, len(v.cronTab.Spec.Networks))
+	for _, n := range v.cronTab.Spec.Networks {
+		requests = append(requests, attachment.Request{Network: n.Name})
+	}
+	return attachment.FormatRequests(requests)
+}
+
+func (v *view) labeled(labels map[string]string) map[string]string {
+	labels = maps.Clone(labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[v1.CronTabLabel] = v.cronTab.Name
+	return labels
+}
+
+// defaulted is a copy with what the API server fills in, in which it would differ
+// from the CronJob's for ever.
+func defaulted(env []corev1.EnvVar) []corev1.EnvVar {
+	filled := make([]corev1.EnvVar, 0, len(env))
+	for _, e := range env {
+		e = *e.DeepCopy()
+		if e.ValueFrom != nil && e.ValueFrom.FieldRef != nil && e.ValueFrom.FieldRef.APIVersion == "" {
+			e.ValueFrom.FieldRef.APIVersion = "v1"
+		}
+		if e.ValueFrom != nil && e.ValueFrom.FileKeyRef != nil && e.ValueFrom.FileKeyRef.Optional == nil {
+			e.ValueFrom.FileKeyRef.Optional = ptr.To(false)
+		}
+		filled = append(filled, e)
+	}
+	return filled
+}
+
+// difference names the fields in which a CronJob is not as it shall be, "" when
+// it is.
+func difference(is, want *batchv1.CronJob) string {
+	isJob, wantJob := is.Spec.JobTemplate, want.Spec.JobTemplate
+	var differ []string
+	for _, field := range []struct {
+		name     string
+		is, want any
+	}{
+		{"schedule", is.Spec.Schedule, want.Spec.Schedule},
+		{"timeZone", is.Spec.TimeZone, want.Spec.TimeZone},
+		{"suspend", is.Spec.Suspend, want.Spec.Suspend},
+		{"concurrencyPolicy", is.Spec.ConcurrencyPolicy, want.Spec.ConcurrencyPolicy},
+		{"startingDeadlineSeconds", is.Spec.StartingDeadlineSeconds, want.Spec.StartingDeadlineSeconds},
+		{"successfulJobsHistoryLimit", is.Spec.SuccessfulJobsHistoryLimit, want.Spec.SuccessfulJobsHistoryLimit},
+		{"failedJobsHistoryLimit", is.Spec.FailedJobsHistoryLimit, want.Spec.FailedJobsHistoryLimit},
+		{"parallelism", isJob.Spec.Parallelism, wantJob.Spec.Parallelism},
+		{"completions", isJob.Spec.Completions, wantJob.Spec.Completions},
+		{"backoffLimit", isJob.Spec.BackoffLimit, wantJob.Spec.BackoffLimit},
+		{"activeDeadlineSeconds", isJob.Spec.ActiveDeadlineSeconds, wantJob.Spec.ActiveDeadlineSeconds},
+		{"labels", [2]any{is.Labels, isJob.Labels}, [2]any{want.Labels, wantJob.Labels}},
+		{"pod template", isJob.Spec.Template, wantJob.Spec.Template},
+	} {
+		if !equality.Semantic.DeepEqual(field.is, field.want) {
+			differ = append(differ, field.name)
+		}
+	}
+	return strings.Join(differ, ", ")
+}

@@ -1,0 +1,124 @@
+package crontab
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+
+	samplev1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	v1 "github.com/pod2/pod2/pkg/apis/stable/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+)
+
+// Reasons of events on a CronTab; refusals have those of the conditions.
+const (
+	EventCreated  = "Created"
+	EventUpdated  = "Updated"
+	EventRepaired = "Repaired"
+	EventDeleted  = "Deleted"
+)
+
+// Diff decides what is to be written for one CronTab. It cannot fail: what cannot
+// be had becomes a condition.
+func Diff(s State) Plan {
+	v := look(s)
+	var p Plan
+	switch waits := slices.Contains(s.CronTab.Finalizers, v1.WaitFinalizer); {
+	case s.CronTab.DeletionTimestamp != nil && !waits:
+		return Plan{}
+	case s.CronTab.DeletionTimestamp != nil:
+		p.Delete = v.deletion()
+		p.Release = p.Delete == nil && Waits(s) == ""
+	case s.CronJob == nil && v.problem == nil:
+		p.Create = v.newCronJob()
+	case v.ours() && s.CronJob.DeletionTimestamp == nil:
+		p.Update = v.update()
+	}
+	if !p.Release {
+		p.Status = v.status()
+	}
+	p.Events = v.events(p)
+	if at := v.nextRun(); !at.IsZero() && s.CronTab.DeletionTimestamp == nil {
+		p.RequeueAfter = at.Sub(s.Now)
+	}
+	return p
+}
+
+func (v *view) deletion() *Deletion {
+	if !v.ours() || v.CronJob.DeletionTimestamp != nil {
+		return nil
+	}
+	return &Deletion{Name: v.CronJob.Name, UID: v.CronJob.UID, Reason: "the CronTab is being deleted"}
+}
+
+func (v *view) update() *Update {
+	want := v.overlay(v.CronJob)
+	if reason := difference(v.CronJob, want); reason != "" {
+		return &Update{CronJob: want, Reason: reason}
+	}
+	return nil
+}
+
+// Waits says what a CronTab that is being deleted still waits for, "" when for
+// nothing. In a State that was read live in the order of these rows, "" is for
+// ever: each comes into being through the one before.
+//
+//	the CronJob
+//	its Jobs, those started by hand too
+//	their pods, until each is over
+//	addresses bound to a Job's pod that is over or gone: they are about to be returned
+func Waits(s State) string {
+	v := look(s)
+	if v.ours() {
+		return "CronJob " + s.CronJob.Name
+	}
+	for _, job := range v.runs {
+		return "Job " + job.Name
+	}
+	for _, pod := range v.pods {
+		if !attachment.Over(pod) {
+			return "pod " + pod.Name
+		}
+	}
+	liveUIDs := map[types.UID]bool{}
+	for _, pod := range s.Pods {
+		liveUIDs[pod.UID] = !attachment.Over(pod)
+	}
+	for _, block := range s.Blocks {
+		for _, e := range block.Spec.Entries {
+			if e.State == samplev1.AddressBound && e.Owner.Kind == "Job" && !liveUIDs[e.PodUID] {
+				return fmt.Sprintf("address %s of Network %s, which pod %s held", e.Address, block.Spec.Network, e.Pod)
+			}
+		}
+	}
+	return ""
+}
+
+func (v *view) events(p Plan) []Event {
+	var events []Event
+	normal := func(reason, format string, args ...any) {
+		events = append(events, Event{corev1.EventTypeNormal, reason, fmt.Sprintf(format, args...)})
+	}
+	switch {
+	case p.Delete != nil:
+		normal(EventDeleted, "deleted CronJob %s and with it its runs", p.Delete.Name)
+	case p.Create != nil:
+		normal(EventCreated, "created CronJob %s", p.Create.Name)
+	case p.Update != nil && v.cronTab.Status.ObservedGeneration == v.cronTab.Generation:
+		normal(EventRepaired, "CronJob %s was changed by somebody: set %s again", v.CronJob.Name, p.Update.Reason)
+	case p.Update != nil:
+		normal(EventUpdated, "updated CronJob %s: %s", v.CronJob.Name, p.Update.Reason)
+	}
+	// What a user has to mend is told once, when it becomes what stands in the way.
+	if p.Status != nil {
+		was := meta.FindStatusCondition(v.cronTab.Status.Conditions, v1.ConditionReady)
+		is := meta.FindStatusCondition(p.Status.Conditions, v1.ConditionReady)
+		if mendable[is.Reason] && (was == nil || was.Reason != is.Reason || was.Message != is.Message) {
+			events = append(events, Event{corev1.EventTypeWarning, is.Reason, is.Message})
+		}
+	}
+	return events
+}

@@ -1,0 +1,191 @@
+package crontab
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/pod2/pod2/pkg/apis/stable/v1"
+)
+
+func actions(s State) string { return lines(s, "delete", "create", "update", "release", "again") }
+
+func TestCronJob(t *testing.T) {
+	runDiff(t, []diffTest{
+		{"is created", "", nil, `
+			create CronJob ct
+			again in 55s`},
+		{"stays as it is", "networks=blue", []string{"cronjob"}, `again in 55s`},
+		{"follows the CronTab", "spec=@daily zone=Europe/Berlin suspend policy=Replace replicas=xxx", []string{
+			"cronjob schedule=@weekly image=app:0 limits"}, `
+			update CronJob ct (version 7): schedule, activeDeadlineSeconds, pod template`},
+		{"loses what somebody added to it", "networks=blue", []string{"cronjob sidecar"}, `
+			update CronJob ct (version 7): pod template
+			again in 55s`},
+		{"loses no gate", "networks=blue", []string{"cronjob ungated labels"}, `
+			update CronJob ct (version 7): labels, pod template
+			again in 55s`},
+		{"keeps what a CronTab has no word for", "", []string{"cronjob ttl"}, `again in 55s`},
+		{"is resumed", "", []string{"cronjob suspended"}, `
+			update CronJob ct (version 7): suspend
+			again in 55s`},
+		{"is not created for a schedule that does not parse", "spec=*_*_*_*_/5", nil, ""},
+		{"is suspended while the schedule does not parse", "spec=*_*_*_*_/5", []string{"cronjob image=app:0"}, `
+			update CronJob ct (version 7): suspend`},
+		{"and is then left alone", "spec=*_*_*_*_/5", []string{"cronjob suspended image=app:0"}, ""},
+		{"is suspended while there is no such zone", "zone=Europe/Atlantis", []string{"cronjob"}, `
+			update CronJob ct (version 7): suspend`},
+		{"of somebody else", "", []string{"cronjob bare schedule=@daily"}, ""},
+		{"of another owner", "spec=*_*_*_*_/5", []string{"cronjob of=CronTab/other"}, ""},
+		{"of an earlier CronTab", "", []string{"cronjob earlier"}, ""},
+		{"on its way out", "", []string{"cronjob going image=app:0"}, ""},
+	}, actions)
+}
+
+func TestDeletion(t *testing.T) {
+	runDiff(t, []diffTest{
+		{"without the finalizer", "going finalizer=other.example.com", []string{"cronjob image=app:0", "pod ct-1-a"}, ""},
+		{"with it", "going wait", []string{"cronjob", "job ct-1"}, `
+			delete CronJob ct (uid u-cj): the CronTab is being deleted`},
+		{"waits for the CronJob", "going wait", []string{"cronjob going"}, ""},
+		{"waits for Jobs, also those started by hand", "going wait", []string{"job by-hand"}, ""},
+		{"waits for a pod that terminates", "going wait", []string{"pod ct-1-a going"}, ""},
+		{"waits for an address", "going wait networks=blue", []string{"address 10.0.0.5 ct-1-a"}, ""},
+		{"over and returned", "going wait finalizer=other.example.com networks=blue", []string{
+			"pod ct-1-a over", "address 10.0.0.5 ct-1-a Resting"}, `
+			release finalizer.stable.example.com`},
+		{"others' pods and addresses are no matter", "going wait networks=blue", []string{
+			"cronjob bare", "job x orphan", "job y of=CronJob/other", "pod x-a", "pod y-a", "pod z-a of=ReplicaSet/z", "pod j-a foreign",
+			"address 10.0.0.5 j-a", "address 10.0.0.6 w-a of=ReplicaSet/w", "address 10.0.0.7 db-0 of=StatefulSet/db Reserved"}, `
+			release finalizer.stable.example.com`},
+		{"a schedule that does not parse is no matter", "going wait spec=nonsense", []string{"cronjob suspended"}, `
+			delete CronJob ct (uid u-cj): the CronTab is being deleted`},
+	}, actions)
+}
+
+func TestEvents(t *testing.T) {
+	runDiff(t, []diffTest{
+		{"created", "", nil, `event Normal Created: created CronJob ct`},
+		{"updated", "", []string{"cronjob image=app:0"}, `event Normal Updated: updated CronJob ct: pod template`},
+		{"repaired", "observed=1", []string{"cronjob image=app:0"}, `event Normal Repaired: CronJob ct was changed by somebody: set pod template again`},
+		{"deleted", "going wait", []string{"cronjob"}, `event Normal Deleted: deleted CronJob ct and with it its runs`},
+		{"told once", "spec=@never observed=1", nil, `
+			event Warning InvalidSchedule: cronSpec "@never" does not parse: unrecognized descriptor: @never; there are @hourly, @daily, @weekly, @monthly, @yearly and @every with a duration, such as @every 1h30m`},
+		{"not what comes and goes", "networks=blue", []string{"cronjob", "pod ct-1-a waits=no_address_is_free"}, ""},
+	}, func(s State) string { return lines(s, "event") })
+
+	s := state(t, "spec=@never")
+	s.CronTab.Status = *Diff(s).Status
+	s.CronTab.Generation++
+	if got := lines(s, "event"); got != "" {
+		t.Errorf("told again: %s", got)
+	}
+}
+
+// What a manifest becomes, whole.
+func TestNewCronJob(t *testing.T) {
+	s := state(t, "networks=green,blue zone=Europe/Berlin replicas=xxx")
+	s.CronTab.Spec.Command, s.CronTab.Spec.Args = []string{"/app"}, []string{"-v"}
+	s.CronTab.Spec.Env = []corev1.EnvVar{{Name: "NODE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}}}
+	created := Diff(s).Create
+	got, err := json.MarshalIndent(created.Spec, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{
+ "schedule": "*/5 * * * *",
+ "timeZone": "Europe/Berlin",
+ "concurrencyPolicy": "Forbid",
+ "suspend": false,
+ "jobTemplate": {
+  "metadata": {
+   "labels": {
+    "stable.example.com/crontab": "ct"
+   }
+  },
+  "spec": {
+   "parallelism": 3,
+   "completions": 3,
+   "backoffLimit": 6,
+   "template": {
+    "metadata": {
+     "labels": {
+      "samplecrd.k8s.io/managed": "true",
+      "stable.example.com/crontab": "ct"
+     },
+     "annotations": {
+      "samplecrd.k8s.io/networks": "blue, green"
+     }
+    },
+    "spec": {
+     "containers": [
+      {
+       "name": "crontab",
+       "image": "app:1",
+       "command": [
+        "/app"
+       ],
+       "args": [
+        "-v"
+       ],
+       "env": [
+        {
+         "name": "NODE",
+         "valueFrom": {
+          "fieldRef": {
+           "apiVersion": "v1",
+           "fieldPath": "spec.nodeName"
+          }
+         }
+        }
+       ],
+       "resources": {}
+      }
+     ],
+     "restartPolicy": "OnFailure",
+     "schedulingGates": [
+      {
+       "name": "samplecrd.k8s.io/addresses"
+      }
+     ]
+    }
+   }
+  }
+ },
+ "successfulJobsHistoryLimit": 3,
+ "failedJobsHistoryLimit": 1
+}`
+	if string(got) != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if created.Labels[v1.CronTabLabel] != "ct" || created.Name != "ct" || created.OwnerReferences[0].UID != uid {
+		t.Errorf("metadata is %+v", created.ObjectMeta)
+	}
+}
+
+// What is taken out of the CronTab is taken out of the CronJob.
+func TestFieldsTakenOut(t *testing.T) {
+	s := state(t, "", "cronjob")
+	full := state(t, "zone=Europe/Berlin policy=Replace networks=blue replicas=xx", "cronjob limits")
+	deadline := int64(30)
+	full.CronJob.Spec.StartingDeadlineSeconds = &deadline
+	s.CronJob = full.CronJob
+	updated := Diff(s).Update.CronJob
+	if left := difference(updated, state(t, "", "cronjob").CronJob); left != "" {
+		t.Errorf("left over: %s", left)
+	}
+}
+
+// The status names the next run: it is written again when that is due.
+func TestRequeueIsTheNextRun(t *testing.T) {
+	s := state(t, "", "cronjob")
+	if got := Diff(s).RequeueAfter; got != 55*time.Second {
+		t.Errorf("again in %s", got)
+	}
+	s.Now = s.Now.Add(55 * time.Second)
+	if got := lines(s, "status"); got == "" {
+		t.Error("the next run is due and the status still names it")
+	}
+}

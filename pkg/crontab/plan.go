@@ -1,0 +1,100 @@
+package crontab
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/pod2/pod2/pkg/apis/stable/v1"
+)
+
+// Plan is what is to be written; the fields stand in the order in which they are
+// written, and apply stops at the first error. At most one of Delete, Create,
+// Update and Release is set.
+type Plan struct {
+	// Delete the CronJob, in the foreground: it stays until its Jobs and their
+	// pods are gone. Precondition: UID.
+	Delete *Deletion
+	// Create the CronJob, by fixed name.
+	Create *batchv1.CronJob
+	// Update the CronJob. Precondition: resourceVersion.
+	Update *Update
+	// Release takes v1.WaitFinalizer off the CronTab. Preconditions:
+	// resourceVersion, and a live read, made for it, for which Waits says "".
+	Release bool
+	// Status, AFTER everything; nil when it stands as it is. It tells what will be
+	// when the plan is carried out.
+	Status *v1.CronTabStatus
+	// Events follow the writes.
+	Events []Event
+	// RequeueAfter is when time alone changes something; zero: never.
+	RequeueAfter time.Duration
+}
+
+// Deletion of one incarnation of a CronJob.
+type Deletion struct {
+	Name   string
+	UID    types.UID
+	Reason string
+}
+
+// Update is the whole new CronJob.
+type Update struct {
+	CronJob *batchv1.CronJob
+	Reason  string
+}
+
+// Event is for people, on the CronTab.
+type Event struct{ Type, Reason, Message string }
+
+// Empty says that nothing is to be written; events follow writes.
+func (p Plan) Empty() bool {
+	return p.Delete == nil && p.Create == nil && p.Update == nil && !p.Release && p.Status == nil
+}
+
+// String has one action a line, in the order in which they are written.
+func (p Plan) String() string {
+	var b strings.Builder
+	if d := p.Delete; d != nil {
+		fmt.Fprintf(&b, "delete CronJob %s (uid %s): %s\n", d.Name, d.UID, d.Reason)
+	}
+	if p.Create != nil {
+		fmt.Fprintf(&b, "create CronJob %s\n", p.Create.Name)
+	}
+	if u := p.Update; u != nil {
+		fmt.Fprintf(&b, "update CronJob %s (version %s): %s\n", u.CronJob.Name, u.CronJob.ResourceVersion, u.Reason)
+	}
+	if p.Release {
+		fmt.Fprintf(&b, "release %s\n", v1.WaitFinalizer)
+	}
+	if p.Status != nil {
+		fmt.Fprintf(&b, "status %s\n", statusText(p.Status))
+	}
+	for _, e := range p.Events {
+		fmt.Fprintf(&b, "event %s %s: %s\n", e.Type, e.Reason, e.Message)
+	}
+	if p.RequeueAfter > 0 {
+		fmt.Fprintf(&b, "again in %s\n", p.RequeueAfter)
+	}
+	return b.String()
+}
+
+func statusText(s *v1.CronTabStatus) string {
+	text := fmt.Sprintf("last %s successful %s next %s active %d replicas %d generation %d",
+		timeText(s.LastScheduleTime), timeText(s.LastSuccessfulTime), timeText(s.NextScheduleTime), s.Active, s.Replicas, s.ObservedGeneration)
+	for _, c := range s.Conditions {
+		text += fmt.Sprintf(" %s=%s/%s(%s)", c.Type, c.Status, c.Reason, c.Message)
+	}
+	return text
+}
+
+func timeText(t *metav1.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return t.UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,185 @@
+package crontab
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/pod2/pod2/pkg/apis/stable/v1"
+)
+
+var seed = flag.Uint64("seed", 0, "seed of the first state of each property; 0: a new one each run")
+
+func forSeeds(t *testing.T, n uint64, property func(t *testing.T, dice *rand.Rand)) {
+	t.Helper()
+	first := *seed
+	if first == 0 {
+		first = rand.Uint64N(1 << 40)
+	}
+	t.Logf("seeds %d to %d", first, first+n-1)
+	for i := range n {
+		if property(t, rand.New(rand.NewPCG(first+i, 0))); t.Failed() {
+			t.Fatalf("again with: -run '^%s$' -seed %d", t.Name(), first+i)
+		}
+	}
+}
+
+// arbitrary is a state that need not be one we could have brought about, with the
+// words and the objects that it was made from.
+func arbitrary(t *testing.T, dice *rand.Rand) (s State, from string, objects []string) {
+	some := func(words ...string) string {
+		var chosen []string
+		for _, w := range words {
+			if dice.IntN(4) == 0 {
+				chosen = append(chosen, w)
+			}
+		}
+		return strings.Join(chosen, " ")
+	}
+	spec := some("spec=*_*_*_*_/5", "spec=@every_1h", "spec=0_0_31_2_*", "zone=Europe/Berlin", "zone=Europe/Atlantis", "suspend", "networks=blue",
+		"policy=Replace", "replicas=xxx", "going", "wait", "finalizer=other.example.com", "observed=1")
+	if dice.IntN(3) > 0 {
+		objects = append(objects, "cronjob "+some("earlier", "going", "schedule=@daily", "suspended", "image=app:0", "sidecar", "limits", "labels", "last=30m", "active=xx"))
+		if dice.IntN(8) == 0 {
+			objects[0] += " bare"
+		}
+	}
+	for _, o := range []string{"job ct-1", "job x", "pod ct-1-a", "pod x-a", "pod z-a"} {
+		if dice.IntN(4) == 0 {
+			owner := ""
+			if dice.IntN(4) == 0 {
+				owner = " of=Other/other"
+			}
+			objects = append(objects, o+" "+some("going")+owner)
+		}
+	}
+	for _, o := range []string{"address 10.0.0.5 ct-1-a", "address 10.0.0.6 z-a"} {
+		if dice.IntN(8) == 0 {
+			objects = append(objects, o+" "+some("Resting"))
+		}
+	}
+	s = state(t, spec, objects...)
+	if dice.IntN(2) == 0 { // nothing but the CronJob is left to be done
+		apply(&s, Plan{Status: Diff(s).Status})
+	}
+	return s, fmt.Sprintf("%s %q", spec, objects), objects
+}
+
+// apply does to the state what the API server would.
+func apply(s *State, p Plan) {
+	switch {
+	case p.Delete != nil:
+		s.CronJob = s.CronJob.DeepCopy()
+		s.CronJob.DeletionTimestamp = ptr.To(metav1.NewTime(s.Now))
+	case p.Create != nil:
+		s.CronJob = p.Create.DeepCopy()
+		s.CronJob.UID, s.CronJob.CreationTimestamp = "u-new", metav1.NewTime(s.Now)
+	case p.Update != nil:
+		s.CronJob = p.Update.CronJob.DeepCopy()
+	}
+	s.CronTab = s.CronTab.DeepCopy()
+	if p.Release {
+		var others []string
+		for _, f := range s.CronTab.Finalizers {
+			if f != v1.WaitFinalizer {
+				others = append(others, f)
+			}
+		}
+		s.CronTab.Finalizers = others
+	}
+	if p.Status != nil {
+		s.CronTab.Status = *p.Status
+	}
+}
+
+func TestNothingBadHappens(t *testing.T) {
+	forSeeds(t, 5000, func(t *testing.T, dice *rand.Rand) {
+		s, from, objects := arbitrary(t, dice)
+		before := State{CronTab: s.CronTab.DeepCopy(), CronJob: s.CronJob.DeepCopy()}
+		p := Diff(s)
+		broken := func(format string, args ...any) {
+			t.Helper()
+			t.Errorf("%s\nstate %s\nplan\n%s", fmt.Sprintf(format, args...), from, p)
+		}
+		if why := Converged(s); p.Empty() != (why == "") {
+			broken("Empty is %t and Converged says %q", p.Empty(), why)
+		}
+		if !reflect.DeepEqual(p, Diff(s)) {
+			broken("another plan the second time")
+		}
+		if !reflect.DeepEqual(before.CronTab, s.CronTab) || !reflect.DeepEqual(before.CronJob, s.CronJob) {
+			broken("the state was changed")
+		}
+		touched := p.Delete != nil || p.Update != nil
+		if touched && !metav1.IsControlledBy(s.CronJob, s.CronTab) {
+			broken("S6: the CronJob is not ours")
+		}
+		if p.Create != nil && s.CronJob != nil {
+			broken("the name is taken")
+		}
+		if left := left(objects); p.Release && left != "" {
+			broken("released, and there is left: %s", left)
+		}
+	})
+}
+
+// One round of writes, and there is nothing left to write until something else
+// happens: no two of our decisions undo one another.
+func TestOneRoundConverges(t *testing.T) {
+	forSeeds(t, 2000, func(t *testing.T, dice *rand.Rand) {
+		s, from, _ := arbitrary(t, dice)
+		first := Diff(s)
+		apply(&s, first)
+		// What was created or deleted shows in the status of a second round.
+		apply(&s, Plan{Status: Diff(s).Status})
+		if second := Diff(s); !second.Empty() {
+			t.Errorf("state %s\nfirst\n%ssecond\n%s", from, first, second)
+		}
+	})
+}
+
+// While it waits, time alone changes nothing before RequeueAfter, and something then.
+func TestRequeueAfterIsExact(t *testing.T) {
+	forSeeds(t, 2000, func(t *testing.T, dice *rand.Rand) {
+		s, from, _ := arbitrary(t, dice)
+		p := Diff(s)
+		if !p.Empty() || p.RequeueAfter == 0 {
+			return
+		}
+		start := s.Now
+		s.Now = start.Add(time.Duration(dice.Int64N(int64(p.RequeueAfter))))
+		if early := Diff(s); !early.Empty() {
+			t.Errorf("%s is too late\nstate %s\n%s", p.RequeueAfter, from, early)
+		}
+		s.Now = start.Add(p.RequeueAfter)
+		if Diff(s).Empty() {
+			t.Errorf("%s is for nothing\nstate %s", p.RequeueAfter, from)
+		}
+	})
+}
+
+// left is the first object that a deletion has to wait for; one with an owner of
+// its own is somebody else's, and so are the pods of such a Job. An address whose
+// pod is there counts with the pod.
+func left(objects []string) string {
+	all := strings.Join(objects, "\n")
+	for _, o := range objects {
+		kind, rest, _ := strings.Cut(o, " ")
+		job, _, _ := strings.Cut(rest, "-a")
+		foreign := strings.Contains(o, "of=") || strings.Contains(o, "bare") || strings.Contains(o, "earlier")
+		held := kind == "address" && strings.Contains(all, "pod "+strings.Fields(rest)[1])
+		ofForeignJob := kind == "pod" && regexp.MustCompile(`(?m)^job `+job+` .*of=`).MatchString(all)
+		if !foreign && !held && !ofForeignJob && !strings.Contains(o, "Resting") {
+			return o
+		}
+	}
+	return ""
+}

@@ -1,0 +1,105 @@
+package crontab
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// conditions renders Ready, and Scheduled where it says something else.
+func conditions(s State) string {
+	v := look(s)
+	ready, scheduled := v.ready(), v.scheduled()
+	text := "Ready=" + string(ready.Status) + " " + ready.Reason + ": " + ready.Message
+	if scheduled != ready {
+		text += "\nScheduled=" + string(scheduled.Status) + " " + scheduled.Reason + ": " + scheduled.Message
+	}
+	return text
+}
+
+func TestConditions(t *testing.T) {
+	runDiff(t, []diffTest{
+		{"all is well", "zone=Europe/Berlin", []string{"cronjob"}, `
+			Ready=True Scheduled: the CronJob is as this CronTab says
+			Scheduled=True Scheduled: runs by the schedule "*/5 * * * *" of Europe/Berlin`},
+		{"suspended", "suspend", []string{"cronjob"}, `
+			Ready=True Suspended: the CronJob is suspended, as spec.suspend says
+			Scheduled=False Suspended: no further run is started until spec.suspend is false`},
+		{"a schedule that does not parse", "spec=@never suspend", nil, `
+			Ready=False InvalidSchedule: cronSpec "@never" does not parse: unrecognized descriptor: @never; there are @hourly, @daily, @weekly, @monthly, @yearly and @every with a duration, such as @every 1h30m`},
+		{"a zone that does not exist", "zone=Europe/Atlantis", nil, `
+			Ready=False InvalidTimeZone: timeZone "Europe/Atlantis": unknown time zone Europe/Atlantis; name one of the IANA database, such as Europe/Berlin`},
+		{"no such day", "spec=0_0_31_2_*", nil, `
+			Ready=False NeverDue: cronSpec "0 0 31 2 *" names no date that comes in the next years`},
+		{"the name is taken", "", []string{"cronjob bare"}, `
+			Ready=False NameTaken: CronJob ct exists already and has no controller: delete it to let the CronTab have the name`},
+		{"the name is taken by somebody", "", []string{"cronjob of=Backup/ct"}, `
+			Ready=False NameTaken: CronJob ct exists already and belongs to Backup ct: delete it to let the CronTab have the name`},
+		{"an earlier CronTab of the name", "", []string{"cronjob earlier"}, `
+			Ready=False WaitingForDeletion: CronJob ct of an earlier CronTab ct is still there`},
+		{"somebody deletes the CronJob", "", []string{"cronjob going"}, `
+			Ready=False WaitingForDeletion: CronJob ct is being deleted; then it is created anew`},
+		{"Networks that do not exist", "networks=red,blue,green exists=blue", []string{"cronjob"}, `
+			Ready=False NetworkNotFound: Network green, red does not exist: pods of a run wait, unscheduled, until it is created
+			Scheduled=True Scheduled: runs by the schedule "*/5 * * * *"`},
+		{"a run waits for addresses", "networks=blue", []string{"cronjob", "pod ct-1-a over waits=old_news", "pod ct-2-a waits=no_address_is_free"}, `
+			Ready=False WaitingForAddresses: ct-2-a: no address is free
+			Scheduled=True Scheduled: runs by the schedule "*/5 * * * *"`},
+		{"a deletion waits", "going wait", []string{"cronjob going", "pod ct-1-a"}, `
+			Ready=False Terminating: the finalizer finalizer.stable.example.com waits for CronJob ct`},
+		{"a deletion waits for pods", "going wait", []string{"pod ct-1-a"}, `
+			Ready=False Terminating: the finalizer finalizer.stable.example.com waits for pod ct-1-a`},
+		{"a deletion waits for addresses", "going wait networks=blue", []string{"address 10.0.0.5 ct-1-a"}, `
+			Ready=False Terminating: the finalizer finalizer.stable.example.com waits for address 10.0.0.5 of Network blue, which pod ct-1-a held`},
+	}, conditions)
+}
+
+func TestStatus(t *testing.T) {
+	status := func(s State) string {
+		text, _, _ := strings.Cut(lines(s, "status"), " Ready=")
+		return text
+	}
+	runDiff(t, []diffTest{
+		{"before the first run", "", nil, `status last - successful - next 2026-01-02T15:05:00Z active 0 replicas 0 generation 1`},
+		{"a run is under way", "", []string{"cronjob last=4m5s active=x", "pod ct-1-a", "pod ct-1-b going", "pod ct-0-a over"}, `
+			status last 2026-01-02T15:00:00Z successful 2026-01-02T15:00:01Z next 2026-01-02T15:05:00Z active 1 replicas 1 generation 1`},
+		{"in its zone", "spec=0_3_*_*_* zone=Asia/Tokyo", []string{"cronjob"}, `
+			status last - successful - next 2026-01-02T18:00:00Z active 0 replicas 0 generation 1`},
+		{"every so often", "spec=@every_1h", []string{"cronjob last=30m"}, `
+			status last 2026-01-02T14:34:05Z successful 2026-01-02T14:34:06Z next 2026-01-02T15:34:05Z active 0 replicas 0 generation 1`},
+		{"none is due", "suspend", []string{"cronjob last=4m5s"}, `
+			status last 2026-01-02T15:00:00Z successful 2026-01-02T15:00:01Z next - active 0 replicas 0 generation 1`},
+		{"what is somebody else's is not counted", "", []string{"cronjob bare last=4m5s active=x", "pod x-1-a of=ReplicaSet/x", "pod y-1-a foreign"}, `
+			status last - successful - next - active 0 replicas 0 generation 1`},
+	}, status)
+}
+
+// A CronJob created anew knows of no run; the CronTab remembers.
+func TestLastRunIsKept(t *testing.T) {
+	s := state(t, "", "cronjob")
+	last := metav1.NewTime(now.Add(-time.Hour))
+	s.CronTab.Status.LastScheduleTime = ptr.To(last)
+	if got := Diff(s).Status.LastScheduleTime; !got.Equal(&last) {
+		t.Errorf("last run at %v", got)
+	}
+}
+
+func TestWithFailure(t *testing.T) {
+	s := state(t, "")
+	s.CronTab.Status = *WithFailure(s, Failure{"FailedCreate", "exceeded quota"})
+	got := statusText(&s.CronTab.Status)
+	const want = "last - successful - next - active 0 replicas 0 generation 1 Ready=False/FailedCreate(exceeded quota) Scheduled=False/FailedCreate(exceeded quota)"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if again := WithFailure(s, Failure{"FailedCreate", "exceeded quota"}); again != nil {
+		t.Errorf("written again: %s", statusText(again))
+	}
+	long := WithFailure(s, Failure{"FailedCreate", strings.Repeat("ä", 2000)})
+	if n := len(long.Conditions[0].Message); n > maxMessage {
+		t.Errorf("a message of %d bytes", n)
+	}
+}
