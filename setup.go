@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	_ "time/tzdata" // time zones of CronTabs, in an image that has no database of its own
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,6 +30,7 @@ import (
 	"k8s.io/klog/v2"
 
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 	"github.com/pod2/pod2/pkg/client/clientset/versioned"
 	sampleinformers "github.com/pod2/pod2/pkg/client/informers/externalversions"
 	"github.com/pod2/pod2/pkg/reconcile"
@@ -115,13 +117,23 @@ func newInformers(clients reconcile.Clients, namespace string) (reconcile.Inform
 	sets := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
 		kubeinformers.WithNamespace(namespace),
 		kubeinformers.WithTransform(reconcile.SlimStatefulSet))
+	cronJobs := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
+		kubeinformers.WithNamespace(namespace),
+		kubeinformers.WithTransform(dropManagedFields))
+	jobs := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
+		kubeinformers.WithNamespace(namespace),
+		kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) { list.LabelSelector = stablev1.CronTabLabel }),
+		kubeinformers.WithTransform(reconcile.SlimJob))
 	return reconcile.Informers{
 		Networks:     sample.Samplecrd().V1().Networks(),
 		Blocks:       sample.Samplecrd().V1().AddressBlocks(),
 		Pod2s:        sample.Samplecrd().V1().Pod2s(),
 		Pods:         pods.Core().V1().Pods(),
 		StatefulSets: sets.Apps().V1().StatefulSets(),
-	}, []factory{sample, pods, sets}
+		CronTabs:     sample.Stable().V1().CronTabs(),
+		CronJobs:     cronJobs.Batch().V1().CronJobs(),
+		Jobs:         jobs.Batch().V1().Jobs(),
+	}, []factory{sample, pods, sets, cronJobs, jobs}
 }
 
 // dropManagedFields is a cache.TransformFunc: nobody here reads them, and an
@@ -139,6 +151,7 @@ func newRecorder(ctx context.Context, kube kubernetes.Interface) (recorder recor
 	scheme := runtime.NewScheme()
 	utilruntime.Must(kubescheme.AddToScheme(scheme))
 	utilruntime.Must(samplecrdv1.Install(scheme))
+	utilruntime.Must(stablev1.Install(scheme))
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
 	return broadcaster.NewRecorder(scheme, corev1.EventSource{Component: programName}), broadcaster.Shutdown
@@ -190,21 +203,28 @@ func waitForAPI(ctx context.Context, server resourceLister) error {
 	return fmt.Errorf("gave up after %s: %w", apiWait, problem)
 }
 
+// served are the resources that we watch, by group and version.
+var served = []struct{ groupVersion, resources string }{
+	{samplecrdv1.GroupVersion.String(), "addressblocks networks pod2s"},
+	{stablev1.GroupVersion.String(), "crontabs"},
+}
+
 func checkAPI(ctx context.Context, server resourceLister) error {
-	missing := []string{"addressblocks", "networks", "pod2s"}
-	groupVersion := samplecrdv1.GroupVersion.String()
-	list, err := server.ServerResourcesForGroupVersionWithContext(ctx, groupVersion)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("ask the API server for the resources of %s: %w", groupVersion, err)
-	}
-	if err == nil {
-		missing = slices.DeleteFunc(missing, func(name string) bool {
-			return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == name })
-		})
-	}
-	if len(missing) > 0 {
-		return errors.New("the cluster does not serve " + strings.Join(missing, ", ") + " of " + groupVersion +
-			": apply crd/ first: kubectl apply -f crd/")
+	for _, s := range served {
+		missing := strings.Fields(s.resources)
+		list, err := server.ServerResourcesForGroupVersionWithContext(ctx, s.groupVersion)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("ask the API server for the resources of %s: %w", s.groupVersion, err)
+		}
+		if err == nil {
+			missing = slices.DeleteFunc(missing, func(name string) bool {
+				return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == name })
+			})
+		}
+		if len(missing) > 0 {
+			return errors.New("the cluster does not serve " + strings.Join(missing, ", ") + " of " + s.groupVersion +
+				": apply crd/ first: kubectl apply -f crd/")
+		}
 	}
 	return nil
 }

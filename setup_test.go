@@ -14,8 +14,7 @@ import (
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// apiServer answers what it serves of samplecrd.k8s.io/v1 a while after it was
-// made.
+// apiServer answers what it serves of either group a while after it was made.
 type apiServer func(age time.Duration) (resources string, err error)
 
 func (s apiServer) since(start time.Time) discoveryFunc {
@@ -48,7 +47,9 @@ func TestWaitForAPI(t *testing.T) {
 		server apiServer
 		want   string
 	}{
-		{"is there", func(time.Duration) (string, error) { return "networks networks/status pod2s addressblocks", nil }, "0s: <nil>"},
+		{"is there", func(time.Duration) (string, error) {
+			return "networks networks/status pod2s addressblocks crontabs", nil
+		}, "0s: <nil>"},
 		{"comes up: refuses, then lacks the CRDs, then has some, then all", func(age time.Duration) (string, error) {
 			switch {
 			case age < 5*time.Second:
@@ -56,14 +57,16 @@ func TestWaitForAPI(t *testing.T) {
 			case age < 10*time.Second:
 				return "", absent
 			case age < 15*time.Second:
-				return "networks", nil
+				return "networks crontabs", nil
 			}
-			return "addressblocks networks pod2s", nil
+			return "addressblocks networks pod2s crontabs", nil
 		}, "16s: <nil>"},
 		{"never has the CRDs", func(time.Duration) (string, error) { return "", absent },
 			"1m0s: gave up after 1m0s: the cluster does not serve addressblocks, networks, pod2s of samplecrd.k8s.io/v1: apply crd/ first: kubectl apply -f crd/"},
 		{"never has one of them", func(time.Duration) (string, error) { return "addressblocks networks", nil },
 			"1m0s: gave up after 1m0s: the cluster does not serve pod2s of samplecrd.k8s.io/v1: apply crd/ first: kubectl apply -f crd/"},
+		{"never has those of the other group", func(time.Duration) (string, error) { return "addressblocks networks pod2s", nil },
+			"1m0s: gave up after 1m0s: the cluster does not serve crontabs of stable.example.com/v1: apply crd/ first: kubectl apply -f crd/"},
 		{"never answers", func(time.Duration) (string, error) { return "", errors.New("connection refused") },
 			"1m0s: gave up after 1m0s: ask the API server for the resources of samplecrd.k8s.io/v1: connection refused"},
 	} {

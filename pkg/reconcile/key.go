@@ -19,6 +19,7 @@ const (
 	KindNetwork = "Network"
 	KindPod     = "Pod"
 	KindPod2    = "Pod2"
+	KindCronTab = "CronTab"
 )
 
 // Result says when a sync that went well wants to run again; zero: not before

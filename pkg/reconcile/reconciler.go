@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/informers/apps/v1"
+	batchinformers "k8s.io/client-go/informers/batch/v1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	appslisters "k8s.io/client-go/listers/apps/v1"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/pod2/pod2/pkg/client/clientset/versioned"
 	sampleinformers "github.com/pod2/pod2/pkg/client/informers/externalversions/samplecrd/v1"
+	stableinformers "github.com/pod2/pod2/pkg/client/informers/externalversions/stable/v1"
 	samplelisters "github.com/pod2/pod2/pkg/client/listers/samplecrd/v1"
 )
 
@@ -31,13 +33,16 @@ type Clients struct {
 }
 
 // Informers feed the listers that observe reads. Pods is filtered by
-// samplecrd.k8s.io/managed=true.
+// samplecrd.k8s.io/managed=true, Jobs by the existence of stable.example.com/crontab.
 type Informers struct {
 	Networks     sampleinformers.NetworkInformer
 	Blocks       sampleinformers.AddressBlockInformer
 	Pod2s        sampleinformers.Pod2Informer
 	Pods         coreinformers.PodInformer
 	StatefulSets v1.StatefulSetInformer
+	CronTabs     stableinformers.CronTabInformer
+	CronJobs     batchinformers.CronJobInformer
+	Jobs         batchinformers.JobInformer
 }
 
 // Reconciler syncs keys. It is safe for many goroutines, as long as no key is in
@@ -74,11 +79,16 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 			return nil, fmt.Errorf("add indexes to an informer: %w", err)
 		}
 	}
+	if err := informers.addCronTabIndexes(); err != nil {
+		return nil, fmt.Errorf("add indexes to an informer: %w", err)
+	}
 	stores := map[resource]versionedStore{
 		networksResource: informers.Networks.Informer().GetIndexer(),
 		blocksResource:   informers.Blocks.Informer().GetIndexer(),
 		pod2sResource:    informers.Pod2s.Informer().GetIndexer(),
 		podsResource:     informers.Pods.Informer().GetIndexer(),
+		cronTabsResource: informers.CronTabs.Informer().GetIndexer(),
+		cronJobsResource: informers.CronJobs.Informer().GetIndexer(),
 	}
 	return &Reconciler{
 		clients: clients, recorder: recorder, clock: clock, informers: informers,
@@ -118,6 +128,8 @@ func (r *Reconciler) sync(ctx context.Context, key Key) (Result, error) {
 		return r.syncPod(ctx, key)
 	case KindPod2:
 		return r.syncPod2(ctx, key)
+	case KindCronTab:
+		return r.syncCronTab(ctx, key)
 	}
 	return Result{}, fmt.Errorf("sync %s: no such kind", key)
 }

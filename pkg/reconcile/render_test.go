@@ -10,6 +10,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 )
 
 // render writes a call with its preconditions:
@@ -51,6 +52,9 @@ func render(action clienttesting.Action) string {
 			if p.ResourceVersion != nil {
 				with("rv", *p.ResourceVersion)
 			}
+		}
+		if a.DeleteOptions.PropagationPolicy != nil {
+			with("propagation", string(*a.DeleteOptions.PropagationPolicy))
 		}
 	case clienttesting.GetActionImpl: // a quorum read has no rv
 		name = a.Name
@@ -119,6 +123,13 @@ func writeApart(subresource string, old, next runtime.Object) {
 		}
 	case *v1.Pod2:
 		old := old.(*v1.Pod2).DeepCopy()
+		if subresource == "status" {
+			next.ObjectMeta, next.Spec = old.ObjectMeta, old.Spec
+		} else {
+			next.Status = old.Status
+		}
+	case *stablev1.CronTab:
+		old := old.(*stablev1.CronTab).DeepCopy()
 		if subresource == "status" {
 			next.ObjectMeta, next.Spec = old.ObjectMeta, old.Spec
 		} else {

@@ -47,6 +47,9 @@ func (w *world) serve(tracker clienttesting.ObjectTracker, action clienttesting.
 	}
 	switch a := action.(type) {
 	case clienttesting.CreateActionImpl:
+		if w.answer != nil {
+			w.answer(a.Object)
+		}
 		created := object(a.Object)
 		created.SetUID(types.UID("uid-of-" + created.GetName()))
 		created.SetResourceVersion(w.next())
@@ -58,6 +61,9 @@ func (w *world) serve(tracker clienttesting.ObjectTracker, action clienttesting.
 		}
 		if next.GetResourceVersion() != object(old).GetResourceVersion() || next.GetUID() != object(old).GetUID() {
 			return nil, apierrors.NewConflict(resource, next.GetName(), nil)
+		}
+		if w.answer != nil {
+			w.answer(a.Object)
 		}
 		writeApart(a.Subresource, old, a.Object)
 		next.SetResourceVersion(w.next())

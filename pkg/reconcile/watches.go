@@ -12,13 +12,13 @@ import (
 
 // Watches says which keys an event of which informer concerns.
 func (r *Reconciler) Watches() []Watch {
-	return []Watch{
+	return append([]Watch{
 		{r.informers.Networks.Informer(), r.networkKeys},
 		{r.informers.Blocks.Informer(), r.blockKeys},
 		{r.informers.Pods.Informer(), r.podKeys},
 		{r.informers.Pod2s.Informer(), r.pod2Keys},
 		{r.informers.StatefulSets.Informer(), r.statefulSetKeys},
-	}
+	}, r.cronTabWatches()...)
 }
 
 // A Network concerns itself, the Networks that its waiting pods also wait for,

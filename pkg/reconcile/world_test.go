@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,6 +22,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 	samplefake "github.com/pod2/pod2/pkg/client/clientset/versioned/fake"
 	sampleinformers "github.com/pod2/pod2/pkg/client/informers/externalversions"
 )
@@ -38,7 +40,8 @@ type world struct {
 	calls    []string // as render has them, and the events that were recorded
 	version  int      // the last resourceVersion given
 	refuse   func(call string) error
-	pageSize int // of lists; 0: as asked for
+	answer   func(runtime.Object) // changes what is created or updated, as an admission policy does
+	pageSize int                  // of lists; 0: as asked for
 
 	kube, sample clienttesting.ObjectTracker
 	caches       []cacheOf
@@ -67,14 +70,19 @@ func newWorld(t *testing.T, objects ...runtime.Object) *world {
 	informers := Informers{
 		Networks: crds.Samplecrd().V1().Networks(), Blocks: crds.Samplecrd().V1().AddressBlocks(), Pod2s: crds.Samplecrd().V1().Pod2s(),
 		Pods: core.Core().V1().Pods(), StatefulSets: core.Apps().V1().StatefulSets(),
+		CronTabs: crds.Stable().V1().CronTabs(), CronJobs: core.Batch().V1().CronJobs(), Jobs: core.Batch().V1().Jobs(),
 	}
 	samples := schema.GroupVersion{Group: v1.GroupVersion.Group, Version: v1.GroupVersion.Version}
+	stable := schema.GroupVersion{Group: stablev1.GroupVersion.Group, Version: stablev1.GroupVersion.Version}
 	w.caches = []cacheOf{
 		{informers.Networks.Informer().GetIndexer(), w.sample, samples.WithResource("networks"), samples.WithKind("Network"), reflect.TypeFor[*v1.Network]()},
 		{informers.Blocks.Informer().GetIndexer(), w.sample, samples.WithResource("addressblocks"), samples.WithKind("AddressBlock"), reflect.TypeFor[*v1.AddressBlock]()},
 		{informers.Pod2s.Informer().GetIndexer(), w.sample, samples.WithResource("pod2s"), samples.WithKind("Pod2"), reflect.TypeFor[*v1.Pod2]()},
 		{informers.Pods.Informer().GetIndexer(), w.kube, corev1.SchemeGroupVersion.WithResource("pods"), corev1.SchemeGroupVersion.WithKind("Pod"), reflect.TypeFor[*corev1.Pod]()},
 		{informers.StatefulSets.Informer().GetIndexer(), w.kube, appsv1.SchemeGroupVersion.WithResource("statefulsets"), appsv1.SchemeGroupVersion.WithKind("StatefulSet"), reflect.TypeFor[*appsv1.StatefulSet]()},
+		{informers.CronTabs.Informer().GetIndexer(), w.sample, stable.WithResource("crontabs"), stable.WithKind("CronTab"), reflect.TypeFor[*stablev1.CronTab]()},
+		{informers.CronJobs.Informer().GetIndexer(), w.kube, batchv1.SchemeGroupVersion.WithResource("cronjobs"), batchv1.SchemeGroupVersion.WithKind("CronJob"), reflect.TypeFor[*batchv1.CronJob]()},
+		{informers.Jobs.Informer().GetIndexer(), w.kube, batchv1.SchemeGroupVersion.WithResource("jobs"), batchv1.SchemeGroupVersion.WithKind("Job"), reflect.TypeFor[*batchv1.Job]()},
 	}
 	var err error
 	if w.r, err = New(Clients{Kube: kube, Sample: sample}, informers, recorder{w}, w.clock); err != nil {
@@ -158,6 +166,7 @@ func (w *world) catchUp(lagging ...string) {
 			}
 			slim, _ := SlimPod(obj)
 			slim, _ = SlimStatefulSet(slim)
+			slim, _ = SlimJob(slim)
 			shown = append(shown, slim)
 		}
 		if err := c.store.Replace(shown, strconv.Itoa(w.version)); err != nil {

@@ -16,6 +16,8 @@ const (
 	blocksResource   resource = "addressblocks"
 	pod2sResource    resource = "pod2s"
 	podsResource     resource = "pods"
+	cronTabsResource resource = "crontabs"
+	cronJobsResource resource = "cronjobs"
 )
 
 // versionedStore is an informer's store.

@@ -103,6 +103,7 @@ type CronTabSpec struct {
 	// which is what status.nextScheduleTime takes it for.
 	//
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	TimeZone *string `json:"timeZone,omitempty"`
 

@@ -1,0 +1,176 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+
+	samplev1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	v1 "github.com/pod2/pod2/pkg/apis/stable/v1"
+	"github.com/pod2/pod2/pkg/crontab"
+)
+
+func (r *Reconciler) syncCronTab(ctx context.Context, key Key) (Result, error) {
+	state, err := r.observeCronTab(key)
+	if err != nil {
+		return Result{}, fmt.Errorf("observe %s: %w", key, err)
+	}
+	if state.CronTab == nil {
+		return Result{}, nil
+	}
+	plan := crontab.Diff(state)
+	if err := r.applyCronTab(ctx, key, state, plan); err != nil {
+		return Result{}, err
+	}
+	return Result{RequeueAfter: plan.RequeueAfter}, nil
+}
+
+// applyCronTab writes the plan in the order of its fields. What stopped it on the
+// way, if it is for the user to mend, is what the status says.
+func (r *Reconciler) applyCronTab(ctx context.Context, key Key, state crontab.State, plan crontab.Plan) error {
+	if plan.Release {
+		return r.releaseCronTab(ctx, key, state)
+	}
+	status, events := plan.Status, plan.Events
+	reason, failure := r.writeCronJob(ctx, key, state, plan)
+	if failure != nil {
+		message, mendable := forUser(failure)
+		if errors.Is(failure, errOverruled) {
+			message, mendable = failure.Error(), true
+		}
+		if !mendable {
+			return failure
+		}
+		status = crontab.WithFailure(state, crontab.Failure{Reason: reason, Message: message})
+		events = []crontab.Event{{Type: corev1.EventTypeWarning, Reason: reason, Message: message}}
+	}
+	if status != nil {
+		next := state.CronTab.DeepCopy()
+		next.Status = *status
+		updated, err := r.clients.Sample.StableV1().CronTabs(key.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
+		if err != nil {
+			return errors.Join(failure, fmt.Errorf("update the status of %s: %w", key, stale(err)))
+		}
+		r.written.wrote(key, cronTabsResource, updated.ResourceVersion)
+	}
+	for _, e := range events {
+		r.recorder.Event(state.CronTab, e.Type, e.Reason, e.Message)
+	}
+	return failure
+}
+
+// errOverruled says that what was written is not what the API server made of it.
+// Without it, we and an admission policy would write in turn without an end.
+var errOverruled = errors.New("an admission policy or webhook overrules it: exempt CronJobs of CronTabs there, or have it change Jobs or pods")
+
+// writeCronJob carries out what the plan has for the CronJob; the reason is that
+// of the condition, should it fail.
+func (r *Reconciler) writeCronJob(ctx context.Context, key Key, state crontab.State, plan crontab.Plan) (reason string, err error) {
+	cronJobs := r.clients.Kube.BatchV1().CronJobs(key.Namespace)
+	logger := klog.FromContext(ctx)
+	switch {
+	case plan.Delete != nil:
+		d := plan.Delete
+		err := cronJobs.Delete(ctx, d.Name, metav1.DeleteOptions{
+			Preconditions:     &metav1.Preconditions{UID: &d.UID},
+			PropagationPolicy: ptr.To(metav1.DeletePropagationForeground),
+		})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return "FailedDelete", fmt.Errorf("delete CronJob %s/%s (%s): %w", key.Namespace, d.Name, d.Reason, stale(err))
+		}
+		r.written.deleted(key, cronJobsResource, path(key.Namespace, d.Name), d.UID)
+		logger.Info("Deleted CronJob", "cronJob", d.Name, "reason", d.Reason)
+	case plan.Create != nil:
+		created, err := cronJobs.Create(ctx, plan.Create, metav1.CreateOptions{})
+		if err != nil {
+			return "FailedCreate", fmt.Errorf("create CronJob %s/%s: %w", key.Namespace, plan.Create.Name, stale(err))
+		}
+		logger.Info("Created CronJob", "cronJob", created.Name)
+		return "Overruled", r.wroteCronJob(key, state, created)
+	case plan.Update != nil:
+		updated, err := cronJobs.Update(ctx, plan.Update.CronJob, metav1.UpdateOptions{})
+		if err != nil {
+			return "FailedUpdate", fmt.Errorf("update CronJob %s/%s (%s): %w", key.Namespace, plan.Update.CronJob.Name, plan.Update.Reason, stale(err))
+		}
+		logger.Info("Updated CronJob", "cronJob", updated.Name, "reason", plan.Update.Reason)
+		return "Overruled", r.wroteCronJob(key, state, updated)
+	}
+	return "", nil
+}
+
+// wroteCronJob has the answer decided upon as if it were observed: that nothing is
+// left to be updated shows that nobody changed what we wrote.
+func (r *Reconciler) wroteCronJob(key Key, state crontab.State, answer *batchv1.CronJob) error {
+	r.written.wrote(key, cronJobsResource, answer.ResourceVersion)
+	state.CronJob = answer
+	if again := crontab.Diff(state).Update; again != nil {
+		return fmt.Errorf("CronJob %s does not keep what this CronTab says (%s): %w", answer.Name, again.Reason, errOverruled)
+	}
+	return nil
+}
+
+// releaseCronTab takes the finalizer off, once a live read says that nothing is
+// left of the runs: a cache may not show the last of them yet.
+func (r *Reconciler) releaseCronTab(ctx context.Context, key Key, state crontab.State) error {
+	live, err := r.liveCronTab(ctx, key, state)
+	if err != nil {
+		return fmt.Errorf("confirm for %s that its runs are over: %w", key, err)
+	}
+	if waits := crontab.Waits(live); waits != "" {
+		return fmt.Errorf("%s: there is still %s, which the cache does not show: %w", key, waits, ErrStale)
+	}
+	next := state.CronTab.DeepCopy()
+	next.Finalizers = slices.DeleteFunc(next.Finalizers, func(f string) bool { return f == v1.WaitFinalizer })
+	updated, err := r.clients.Sample.StableV1().CronTabs(key.Namespace).Update(ctx, next, metav1.UpdateOptions{})
+	if err != nil {
+		return fmt.Errorf("take the finalizer %s off %s: %w", v1.WaitFinalizer, key, stale(err))
+	}
+	r.written.wrote(key, cronTabsResource, updated.ResourceVersion)
+	klog.FromContext(ctx).Info("Nothing is left of the runs: took the finalizer off", "finalizer", v1.WaitFinalizer)
+	return nil
+}
+
+// liveCronTab reads what a CronTab waits for from the API server, in the order in
+// which each comes into being through the one before: see crontab.Waits.
+func (r *Reconciler) liveCronTab(ctx context.Context, key Key, state crontab.State) (crontab.State, error) {
+	live := crontab.State{Now: state.Now, CronTab: state.CronTab, Zone: state.Zone, ZoneProblem: state.ZoneProblem}
+	cronJob, err := r.clients.Kube.BatchV1().CronJobs(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		live.CronJob = cronJob
+	case !apierrors.IsNotFound(err):
+		return live, fmt.Errorf("get CronJob %s/%s: %w", key.Namespace, key.Name, err)
+	}
+	jobs, err := r.clients.Kube.BatchV1().Jobs(key.Namespace).List(ctx, metav1.ListOptions{LabelSelector: v1.CronTabLabel + "=" + key.Name})
+	if err != nil {
+		return live, fmt.Errorf("list the Jobs of %s: %w", key, err)
+	}
+	for i := range jobs.Items {
+		live.Jobs = append(live.Jobs, &jobs.Items[i])
+	}
+	pods, err := r.clients.Kube.CoreV1().Pods(key.Namespace).List(ctx, metav1.ListOptions{LabelSelector: samplev1.ManagedLabel + "=true"})
+	if err != nil {
+		return live, fmt.Errorf("list the managed pods of namespace %s: %w", key.Namespace, err)
+	}
+	for i := range pods.Items {
+		live.Pods = append(live.Pods, &pods.Items[i])
+	}
+	blocks, err := r.clients.Sample.SamplecrdV1().AddressBlocks(key.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return live, fmt.Errorf("list the AddressBlocks of namespace %s: %w", key.Namespace, err)
+	}
+	for i := range blocks.Items {
+		if asksFor(state.CronTab, blocks.Items[i].Spec.Network) {
+			live.Blocks = append(live.Blocks, &blocks.Items[i])
+		}
+	}
+	return live, nil
+}

@@ -1,0 +1,196 @@
+package reconcile
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
+)
+
+// newCronTab is on the Network blue, and being deleted with the finalizer if it goes.
+func newCronTab(going bool) *stablev1.CronTab {
+	c := &stablev1.CronTab{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "ct", UID: "uid-of-ct", Finalizers: []string{"other.example.com", stablev1.WaitFinalizer}},
+		Spec:       stablev1.CronTabSpec{CronSpec: "@hourly", Image: "app:1", Networks: []stablev1.CronTabNetwork{{Name: "blue"}}},
+	}
+	if going {
+		c.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+	}
+	return c
+}
+
+func of(kind, name string, uid types.UID) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: ns, Labels: map[string]string{stablev1.CronTabLabel: "ct", v1.ManagedLabel: "true"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: kind, Name: name, UID: uid, Controller: ptr.To(true)}},
+	}
+}
+
+func newCronJob() *batchv1.CronJob {
+	c := &batchv1.CronJob{ObjectMeta: of("CronTab", "ct", "uid-of-ct")}
+	c.Name, c.UID, c.OwnerReferences[0].APIVersion = "ct", "uid-of-cronjob", "stable.example.com/v1"
+	return c
+}
+
+func newJob() *batchv1.Job {
+	j := &batchv1.Job{ObjectMeta: of("CronJob", "ct", "uid-of-cronjob")}
+	j.Name, j.UID = "ct-1", "uid-of-job"
+	return j
+}
+
+func newRunPod() *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: of("Job", "ct-1", "uid-of-job")}
+	p.Name, p.UID = "ct-1-a", "uid-of-pod"
+	return p
+}
+
+func TestCronTabWrites(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		objects []runtime.Object // 101, 102 and so on
+		want    string
+	}{
+		{"created", []runtime.Object{newNetwork("blue"), newCronTab(false)}, `
+create cronjobs ct
+update crontabs/status ct rv=102
+event on ct: Normal Created: created CronJob ct`},
+		{"updated", []runtime.Object{newNetwork("blue"), newCronTab(false), newCronJob()}, `
+update cronjobs ct rv=103
+update crontabs/status ct rv=102
+event on ct: Normal Repaired: CronJob ct was changed by somebody: set schedule, suspend, concurrencyPolicy, successfulJobsHistoryLimit, failedJobsHistoryLimit, parallelism, completions, backoffLimit, labels, pod template again`},
+		{"deleted, in the foreground", []runtime.Object{newCronTab(true), newCronJob()}, `
+delete cronjobs ct uid=uid-of-cronjob propagation=Foreground
+update crontabs/status ct rv=101
+event on ct: Normal Deleted: deleted CronJob ct and with it its runs`},
+		{"released, on a live read", []runtime.Object{newCronTab(true)}, `
+get cronjobs ct -> NotFound
+list jobs limit=0 selector=stable.example.com/crontab=ct
+list pods limit=0 selector=samplecrd.k8s.io/managed=true
+list addressblocks limit=0
+update crontabs ct rv=101`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, row.objects...)
+			calls, err := w.sync(KindCronTab, "ct")
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, calls, row.want)
+		})
+	}
+}
+
+// Others wait for their own finalizers.
+func TestOnlyOurFinalizerIsTakenOff(t *testing.T) {
+	w := newWorld(t, newCronTab(true))
+	if _, err := w.sync(KindCronTab, "ct"); err != nil {
+		t.Fatal(err)
+	}
+	same(t, strings.Join(stored[*stablev1.CronTab](w, "ct").Finalizers, ","), "other.example.com")
+}
+
+// Each of these is there, and the caches do not show it yet.
+func TestFinalizerStaysWhileSomethingIsLeft(t *testing.T) {
+	block := newBlock("blue", "10.1.0.2 ct-1-a Bound Job/ct-1")
+	for name, unseen := range map[string]runtime.Object{"CronJob": newCronJob(), "Job": newJob(), "pod": newRunPod(), "address": block} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newCronTab(true))
+			w.add(unseen)
+			calls, err := w.sync(KindCronTab, "ct")
+			if !errors.Is(err, ErrStale) {
+				t.Errorf("not stale: %v", err)
+			}
+			same(t, onlyWrites(calls), "")
+		})
+	}
+}
+
+// What the API server refuses is told on the CronTab, and tried again.
+func TestARefusedCronJobIsTold(t *testing.T) {
+	w := newWorld(t, newNetwork("blue"), newCronTab(false))
+	w.refuse = refusing("create cronjobs", apierrors.NewForbidden(batchv1.Resource("cronjobs"), "ct", errors.New("exceeded quota")))
+	calls, err := w.sync(KindCronTab, "ct")
+	if err == nil {
+		t.Error("it is not tried again")
+	}
+	same(t, calls, `
+create cronjobs ct -> Forbidden
+update crontabs/status ct rv=102
+event on ct: Warning FailedCreate: cronjobs.batch "ct" is forbidden: exceeded quota`)
+	ready := meta.FindStatusCondition(stored[*stablev1.CronTab](w, "ct").Status.Conditions, stablev1.ConditionReady)
+	same(t, ready.Reason, "FailedCreate")
+}
+
+// A policy that changes back what was written is not fought without an end.
+func TestAPolicyThatOverrulesIsTold(t *testing.T) {
+	w := newWorld(t, newNetwork("blue"), newCronTab(false))
+	if _, err := w.sync(KindCronTab, "ct"); err != nil {
+		t.Fatal(err)
+	}
+	w.catchUp()
+	w.answer = func(obj runtime.Object) {
+		if c, ok := obj.(*batchv1.CronJob); ok {
+			c.Spec.JobTemplate.Spec.Template.Spec.Containers[0].Image = "mirror.example.com/app:1"
+		}
+	}
+	changed := stored[*batchv1.CronJob](w, "ct").DeepCopy()
+	changed.Spec.Schedule = "@daily"
+	w.change(changed)
+	w.catchUp()
+	calls, err := w.sync(KindCronTab, "ct")
+	if !errors.Is(err, errOverruled) {
+		t.Errorf("it would be tried again at once: %v", err)
+	}
+	if !strings.Contains(calls, "Warning Overruled: CronJob ct does not keep what this CronTab says (pod template)") {
+		t.Errorf("its user is not told:\n%s", calls)
+	}
+}
+
+func TestCronTabKeys(t *testing.T) {
+	going := newCronTab(true)
+	going.Name, going.Spec.Networks = "going", nil
+	for _, row := range []struct {
+		name  string
+		event runtime.Object
+		want  string
+	}{
+		{"CronTab", newCronTab(false), "CronTab ct"},
+		{"CronJob of its name, whoever's", &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "ct"}}, "CronTab ct"},
+		{"Job with its label", newJob(), "CronTab ct"},
+		{"pod with its label", newRunPod(), "CronTab ct"},
+		{"Network that it asks for", newNetwork("blue"), "CronTab ct, Network blue"},
+		{"block, while one waits for addresses", newBlock("red"), "CronTab going, Network red"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			same(t, newWorld(t, newCronTab(false), going.DeepCopy()).keysFor(row.event), row.want)
+		})
+	}
+}
+
+// As the API server, which takes no zone of its own machine.
+func TestZone(t *testing.T) {
+	for name, want := range map[string]string{
+		"Europe/Berlin": "Europe/Berlin", "UTC": "UTC",
+		"Local": "names no zone", "local": "names no zone", "": "names no zone", "Europe/Atlantis": "unknown time zone Europe/Atlantis",
+	} {
+		location, problem := zone(&name)
+		if location != nil {
+			problem = location.String()
+		}
+		same(t, problem, want)
+	}
+	if location, _ := zone(nil); location.String() != "UTC" {
+		t.Errorf("without a zone it is %s", location)
+	}
+}
