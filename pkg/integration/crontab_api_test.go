@@ -1,0 +1,66 @@
+//go:build integration
+
+package integration
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestCronTabRefusals(t *testing.T) {
+	ns := newNamespace(t)
+	for _, c := range []struct{ name, manifest, want string }{
+		{"name too long", cronTab("v1beta1", strings.Repeat("a", 53), `cronSpec: "@daily"`), "the name of a CronTab has at most 52 characters"},
+		{"no schedule", cronTab("v1", "ct", `replicas: 1`), "spec.cronSpec: Required value"},
+		{"negative replicas", cronTab("v1", "ct", `cronSpec: "@daily", replicas: -1`), "should be greater than or equal to 0"},
+		{"unknown policy", cronTab("v1", "ct", `cronSpec: "@daily", concurrencyPolicy: Maybe`), `supported values: "Allow", "Forbid", "Replace"`},
+		{"a Network twice", cronTab("v1", "ct", `cronSpec: "@daily", networks: [{name: blue}, {name: blue}]`), "Duplicate value"},
+		{"unknown field", cronTab("v1", "ct", `cronSpec: "@daily", schedule: "@daily"`), `unknown field "spec.schedule"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if got := refused(t, ns, c.manifest, "create", "-f", "-"); !strings.Contains(got, c.want) {
+				t.Errorf("refused with\n%s\nwant %q in it", got, c.want)
+			}
+		})
+	}
+}
+
+// Names of the longest form become Jobs and pods like any other.
+func TestCronTabScaleAndColumns(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	name := strings.Repeat("a", 25) + "." + strings.Repeat("b", 26)
+	create(t, ns, cronTab("v1", name, `cronSpec: "0 0 1 1 *"`))
+	waitReady(t, ns, "ct/"+name)
+	table := strings.Fields(run(t, ns, "get", "ct"))
+	next := time.Date(time.Now().UTC().Year()+1, 1, 1, 0, 0, 0, 0, time.UTC).Format(time.RFC3339)
+	got := strings.Join(table[:len(table)-1], " ") // but for the age
+	if want := "NAME SPEC SUSPEND ACTIVE LAST NEXT AGE " + name + " 0 0 1 1 * false 0 " + next; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	run(t, ns, "scale", "ct", name, "--replicas=3")
+	waitCronJob(t, ns, name, "{.spec.jobTemplate.spec.parallelism} {.spec.jobTemplate.spec.completions}", "3 3")
+	run(t, ns, "create", "job", "by-hand", "--from=cronjob/"+name)
+	run(t, ns, "wait", "--for=jsonpath={.status.succeeded}=3", "job/by-hand", "--timeout="+patience.String())
+}
+
+// A second start of the controller writes nothing.
+func TestCronTabRestIsQuiet(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	c := startController(t, ns)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+cronTab("v1", "ct", `cronSpec: "@yearly", networks: [{name: blue}], timeZone: Asia/Tokyo,
+		command: [sh], args: [-c, "true"], env: [{name: NODE, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}, {name: CPU, valueFrom: {resourceFieldRef: {resource: limits.cpu}}}],
+		completions: 4, startingDeadlineSeconds: 60, activeDeadlineSeconds: 60`)+
+		cronTab("v1beta1", "bad", `cronSpec: "* * * * /5"`))
+	waitReady(t, ns, "ct/ct")
+	waitCondition(t, ns, "ct/bad", "Scheduled", "False InvalidSchedule")
+	stopped := time.Now()
+	if err := c.stop(15); err != nil {
+		t.Error(err)
+	}
+	startController(t, ns, withMetrics).requireQuiet(t, ns, stopped, "crontabs,cronjobs")
+}
