@@ -50,9 +50,9 @@ finish() {
     printf '\nThe demo failed after %d s: %s\n' "$SECONDS" "$reason"
     if [[ -s $dir/kubeconfig ]]; then
       printf '\nWhat there is:\n'
-      k get networks,addressblocks,pod2s,statefulsets,jobs,pods --output=wide
+      k get networks,addressblocks,pod2s,crontabs,statefulsets,jobs,pods --output=wide
       printf '\nConditions that are not True, and the last events:\n'
-      k get networks,pod2s,pods --output=go-template="$conditions"
+      k get networks,pod2s,crontabs,pods --output=go-template="$conditions"
       k get events --sort-by=.metadata.creationTimestamp | tail -n 15
     fi
     if [[ -s $log ]]; then
@@ -180,7 +180,7 @@ up() {
   step "Starting a local cluster: kube-apiserver, etcd, controller-manager and scheduler, and KWOK in the place of nodes"
   NODES=${NODES:-4} hack/localcluster.sh up "$dir"
 
-  step "Adding the kinds Network, AddressBlock and Pod2, and the policy by which any pod may ask for addresses"
+  step "Adding the kinds Network, AddressBlock, Pod2 and CronTab, and the policy by which any pod may ask for addresses"
   show apply -f crd/ -f artifacts/30-admission-policy.yaml
   k wait --for=condition=Established --timeout=60s -f crd/ >/dev/null
   await "the admission policy to be in force" in_force
@@ -191,10 +191,11 @@ up() {
     --health-probe-bind-address=127.0.0.1:0 </dev/null &>"$log" &
   echo "$!" >"$pidfile"
 
-  step "Creating the examples: two Networks, a Pod2, and a StatefulSet and a Job that only have an annotation"
+  step "Creating the examples: two Networks, a Pod2, a CronTab, and a StatefulSet and a Job that only have an annotation"
   show create -f example/
   await "the Networks to be Ready" k wait --for=condition=Ready --timeout=5s networks --all
   await "the Pod2 to be Ready" k wait --for=condition=Ready --timeout=5s pod2/web
+  await "the CronTab to be Ready" k wait --for=condition=Ready --timeout=5s crontab/my-new-cron-object
   await "the StatefulSet to be Ready" k rollout status --timeout=5s statefulset/db
   await "the Job to complete" k wait --for=condition=Complete --timeout=5s job/report
 
@@ -206,6 +207,8 @@ up() {
   show get networks
   echo
   show get pod2s
+  echo
+  show get crontabs
   printf '\nThe pods and their addresses:\n'
   table
 
@@ -223,7 +226,7 @@ up() {
 Cluster and controller go on running. To look around:
 
   export KUBECONFIG=$dir/kubeconfig PATH=$root/bin:\$PATH
-  kubectl get networks,pod2s,pods
+  kubectl get networks,pod2s,crontabs,pods
   kubectl explain pod2.spec
   tail -f $log
 

@@ -65,15 +65,18 @@ func TestRoleSuffices(t *testing.T) {
 	ns := newNamespace(t)
 	c := startController(t, ns, "--kubeconfig", asServiceAccount(t), "--leader-elect")
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/24, reuseDelaySeconds: 0}`)+
-		"---"+fmt.Sprintf(pod2Manifest, "web", ", replicas: 40, networks: [{name: blue}]")+gatedPod("waits", "red"))
-	waitReady(t, ns, "pod2/web")
+		"---"+fmt.Sprintf(pod2Manifest, "web", ", replicas: 40, networks: [{name: blue}]")+gatedPod("waits", "red")+
+		cronTab("v1", "ct", `cronSpec: "@yearly", networks: [{name: blue}]`))
+	waitReady(t, ns, "pod2/web", "crontab/ct")
+	run(t, ns, "set", "image", "cronjob/ct", "crontab=changed")
+	waitCronJob(t, ns, "ct", image, "my-awesome-cron-image")
 	waitCondition(t, ns, "pod/waits", bound, "False NetworkNotFound")
 	run(t, ns, "patch", "pod", "web-0", "--subresource=status", "--type=merge", "-p", `{"status":{"phase":"Failed"}}`)
 	eventually(t, "the failed pod is replaced", func(context.Context) (string, error) {
 		return kubectl("-n", ns, "get", "pods", "--field-selector=status.phase=Failed", "-o", "name")
 	})
 	waitReady(t, ns, "pod2/web")
-	run(t, ns, "delete", "pod2", "web", "--timeout="+patience.String())
+	run(t, ns, "delete", "pod2/web", "crontab/ct", "--timeout="+patience.String())
 	run(t, ns, "delete", "pods", "--all", "--timeout="+patience.String())
 	run(t, ns, "delete", "network", "blue", "--timeout="+patience.String())
 	waitGone(t, ns, "addressblocks")
@@ -102,12 +105,19 @@ func TestUserRoles(t *testing.T) {
 		{"view", "create", "networks", "no"},
 		{"edit", "create", "networks", "yes"},
 		{"edit", "patch", "pod2s/scale", "yes"},
+		{"edit", "create", "crontabs", "yes"},
+		{"edit", "patch", "crontabs/scale", "yes"},
+		{"edit", "update", "crontabs/status", "no"},
 		{"edit", "update", "addressblocks", "no"},
 		{"edit", "update", "networks/status", "no"},
 	} {
 		eventually(t, fmt.Sprintf("%s may %s %s", c.who, c.verb, c.what), func(context.Context) (string, error) {
 			resource, sub, _ := strings.Cut(c.what, "/")
-			out, _ := kubectl("-n", ns, "auth", "can-i", c.verb, resource+".samplecrd.k8s.io", "--subresource="+sub,
+			group := ".samplecrd.k8s.io"
+			if resource == "crontabs" {
+				group = ".stable.example.com"
+			}
+			out, _ := kubectl("-n", ns, "auth", "can-i", c.verb, resource+group, "--subresource="+sub,
 				"--as=system:serviceaccount:"+ns+":"+c.who) // "no" is exit status 1
 			if got := strings.TrimSpace(out); got != c.want {
 				return fmt.Sprintf("%s, want %s", got, c.want), nil
@@ -137,7 +147,7 @@ func TestExamples(t *testing.T) {
 		t.Fatalf("no examples: %v", err)
 	}
 	run(t, ns, "create", "-f", filepath.Join(root, "example"))
-	waitReady(t, ns, "network/blue", "network/green", "pod2/web")
+	waitReady(t, ns, "network/blue", "network/green", "pod2/web", "crontab/my-new-cron-object")
 	run(t, ns, "rollout", "status", "statefulset/db", "--timeout="+patience.String())
 	run(t, ns, "wait", "--for=condition=Complete", "job/report", "--timeout="+patience.String())
 	requireUnique(t, ns)
