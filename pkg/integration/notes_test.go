@@ -1,0 +1,76 @@
+//go:build integration
+
+package integration
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// docs/from-the-notes.md is run as it stands: its manifests are files, its
+// commands are typed, and have to print what stands there.
+func TestFromTheNotes(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs/from-the-notes.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns := newNamespace(t)
+	startController(t, ns)
+	dir := t.TempDir()
+	config := inNamespace(t, ns)
+	t.Cleanup(func() {
+		for _, file := range []string{"policy.yaml", "definition.yaml"} { // of the whole cluster
+			if out, err := kubectl("delete", "--ignore-not-found", "-f", filepath.Join(dir, file)); err != nil {
+				t.Errorf("delete what %s made: %v\n%s", file, err, out)
+			}
+		}
+		run(t, ns, "delete", "crontabs.stable.example.com", "--all", "--timeout="+patience.String())
+	})
+	ran := 0
+	for _, block := range regexp.MustCompile("(?ms)^```(yaml|console) ?(\\S*)\n(.*?)^```$").FindAllStringSubmatch(string(page), -1) {
+		kind, file, text := block[1], block[2], block[3]
+		if kind == "yaml" {
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		for _, step := range regexp.MustCompile(`(?m)^\$ `).Split(text, -1)[1:] {
+			command, want, _ := strings.Cut(step, "\n")
+			cmd := exec.CommandContext(t.Context(), "bash", "-c", command)
+			cmd.Dir = dir
+			cmd.Env = append(os.Environ(), "KUBECONFIG="+config, "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
+			out, _ := cmd.CombinedOutput() // a refusal is an exit status, too
+			if got := strings.TrimSpace(string(out)); got != strings.TrimSpace(want) {
+				t.Errorf("$ %s\ngot\n%s\nwant\n%s", command, got, want)
+			}
+			ran++
+		}
+	}
+	if ran < 25 {
+		t.Errorf("found only %d commands", ran)
+	}
+}
+
+// inNamespace writes a kubeconfig in which kubectl means that namespace.
+func inNamespace(t *testing.T, namespace string) string {
+	t.Helper()
+	admin, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range admin.Contexts {
+		c.Namespace = namespace
+	}
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*admin, file); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
