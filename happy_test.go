@@ -20,12 +20,14 @@ import (
 	"k8s.io/utils/ptr"
 
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 	samplefake "github.com/pod2/pod2/pkg/client/clientset/versioned/fake"
 	"github.com/pod2/pod2/pkg/reconcile"
 )
 
 // The whole controller but for main's flags, on fake clientsets: a Network and
-// a Pod2 become pods that have addresses, and nothing is written afterwards.
+// a Pod2 become pods that have addresses, a CronTab a CronJob, and nothing is
+// written afterwards.
 func TestHappyPath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewSimpleClientset()
@@ -47,6 +49,10 @@ func TestHappyPath(t *testing.T) {
 					Networks: []samplecrdv1.Pod2Network{{Name: "blue"}},
 					Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}}},
 				},
+			},
+			&stablev1.CronTab{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "report", UID: "uid-of-report", Generation: 1},
+				Spec:       stablev1.CronTabSpec{CronSpec: "@yearly", Image: "report", Networks: []stablev1.CronTabNetwork{{Name: "blue"}}},
 			})
 		clients := reconcile.Clients{Kube: kube, Sample: sample}
 		stop := startAll(t, clients)
@@ -61,6 +67,7 @@ func TestHappyPath(t *testing.T) {
 			`pod web-1: gates 0, {"blue":{"address":"192.168.0.3/16","gateway":"192.168.0.1","mac":"0a:58:c0:a8:00:03"}}`,
 			`network blue: bound 2, Ready True`,
 			`pod2 web: replicas 2, ready 2, Ready True`,
+			`cronjob report: @yearly, blue`,
 		}, "\n")
 		if got := render(t, clients); got != want {
 			t.Errorf("got:\n%s\nwant:\n%s", got, want)
@@ -145,9 +152,14 @@ func render(t *testing.T, clients reconcile.Clients) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cronJob, err := clients.Kube.BatchV1().CronJobs("default").Get(t.Context(), "report", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return strings.Join(append(lines,
 		fmt.Sprintf("network blue: bound %d, Ready %s", network.Status.Bound, ready(network.Status.Conditions)),
 		fmt.Sprintf("pod2 web: replicas %d, ready %d, Ready %s", pod2.Status.Replicas, pod2.Status.ReadyReplicas, ready(pod2.Status.Conditions)),
+		fmt.Sprintf("cronjob %s: %s, %s", cronJob.Name, cronJob.Spec.Schedule, cronJob.Spec.JobTemplate.Spec.Template.Annotations[samplecrdv1.NetworksAnnotation]),
 	), "\n")
 }
 

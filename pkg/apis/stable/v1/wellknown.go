@@ -1,12 +1,12 @@
 package v1
 
 const (
-	// WaitFinalizer, set by the user, means "wait": a CronTab that is being deleted
+	// WaitFinalizer is set by the user, and means "wait": a CronTab that is being deleted
 	// stays until its CronJob, its runs and their pods are gone and the addresses
 	// of the pods returned.
 	WaitFinalizer = "finalizer.stable.example.com"
 
-	// CronTabLabel, on the CronJob, its Jobs and their pods, is the name of the CronTab.
+	// CronTabLabel is the name of the CronTab, on the CronJob, its Jobs and their pods.
 	CronTabLabel = "stable.example.com/crontab"
 )
 
