@@ -117,6 +117,10 @@ func newInformers(clients reconcile.Clients, namespace string) (reconcile.Inform
 	sets := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
 		kubeinformers.WithNamespace(namespace),
 		kubeinformers.WithTransform(reconcile.SlimStatefulSet))
+	revisions := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
+		kubeinformers.WithNamespace(namespace),
+		kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) { list.LabelSelector = samplecrdv1.Pod2Label }),
+		kubeinformers.WithTransform(dropManagedFields))
 	cronJobs := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
 		kubeinformers.WithNamespace(namespace),
 		kubeinformers.WithTransform(dropManagedFields))
@@ -130,10 +134,11 @@ func newInformers(clients reconcile.Clients, namespace string) (reconcile.Inform
 		Pod2s:        sample.Samplecrd().V1().Pod2s(),
 		Pods:         pods.Core().V1().Pods(),
 		StatefulSets: sets.Apps().V1().StatefulSets(),
+		Revisions:    revisions.Apps().V1().ControllerRevisions(),
 		CronTabs:     sample.Stable().V1().CronTabs(),
 		CronJobs:     cronJobs.Batch().V1().CronJobs(),
 		Jobs:         jobs.Batch().V1().Jobs(),
-	}, []factory{sample, pods, sets, cronJobs, jobs}
+	}, []factory{sample, pods, sets, revisions, cronJobs, jobs}
 }
 
 // dropManagedFields is a cache.TransformFunc: nobody here reads them, and an

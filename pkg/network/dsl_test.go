@@ -17,6 +17,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/pkg/ipam"
+	"github.com/pod2/pod2/pkg/ordinals"
 )
 
 var now = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
@@ -52,10 +53,17 @@ func parse(t testing.TB, text string) State {
 		case "block":
 			all[last].Blocks = append(all[last].Blocks, parseBlock(t, all[last], words[1:]))
 		case "owner":
-			owner, r := parseOwner(words[1]), Replicas{Count: int32(number(t, words[2])), Networks: strings.Split(words[3], ",")}
+			owner, r := parseOwner(words[1]), Replicas{Networks: strings.Split(words[3], ",")}
+			var start int32
+			var reserved []int32
 			for _, word := range words[4:] {
-				r.Start = int32(number(t, strings.TrimPrefix(word, "start=")))
+				if value, ok := strings.CutPrefix(word, "reserved="); ok {
+					reserved = append(reserved, int32(number(t, value)))
+				} else {
+					start = int32(number(t, strings.TrimPrefix(word, "start=")))
+				}
 			}
+			r.Ordinals = ordinals.New(start, int32(number(t, words[2])), reserved)
 			s.Owners[owner] = r
 		case "pod":
 			s.Pods = append(s.Pods, parsePod(t, words[1:]))

@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/ordinals"
 )
 
 // Over says whether the incarnation of a pod that an entry names is over, given
@@ -187,11 +186,6 @@ func (v *view) keeps(owner v1.AddressOwner) bool {
 // hasOrdinal says whether the pod's name is that of a replica the owner still
 // has. An address reserved for one scaled away is given away last.
 func (r Replicas) hasOrdinal(owner v1.AddressOwner, pod string) bool {
-	suffix, ok := strings.CutPrefix(pod, owner.Name+"-")
-	if !ok {
-		return false
-	}
-	ordinal, err := strconv.ParseInt(suffix, 10, 64)
-	return err == nil && strconv.FormatInt(ordinal, 10) == suffix &&
-		ordinal >= int64(r.Start) && ordinal < int64(r.Start)+int64(r.Count)
+	ordinal, ok := ordinals.Parse(owner.Name, pod)
+	return ok && r.Ordinals.Has(ordinal)
 }

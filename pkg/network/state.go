@@ -9,6 +9,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/pkg/ipam"
+	"github.com/pod2/pod2/pkg/ordinals"
 )
 
 // State is all that one decision about one Network is made from: one view, read
@@ -41,11 +42,11 @@ type Neighbour struct {
 	Blocks  []*v1.AddressBlock
 }
 
-// Replicas are the pods that an owner with stable names has: <owner>-<Start> to
-// <owner>-<Start+Count-1>, on Networks.
+// Replicas are the pods that an owner with stable names has: <owner>-<ordinal>,
+// on Networks.
 type Replicas struct {
-	Start, Count int32
-	Networks     []string
+	Ordinals ordinals.Range
+	Networks []string
 }
 
 // Gateway is the gateway in force: the declared one, or the one chosen when the

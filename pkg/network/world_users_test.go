@@ -16,6 +16,7 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/ordinals"
 )
 
 // world is users, kubelets and a garbage collector around a server, and two
@@ -42,7 +43,7 @@ func newWorld(t *testing.T, dice *rand.Rand) *world {
 			w.lags[i][kind] = pick(dice, 1, 1, 1, 2, 10)
 		}
 	}
-	w.owners[v1.AddressOwner{Kind: "Pod2", Name: "web"}] = Replicas{Count: 2, Networks: networkNames}
+	w.owners[v1.AddressOwner{Kind: "Pod2", Name: "web"}] = Replicas{Ordinals: ordinals.New(0, 2, nil), Networks: networkNames}
 	return w
 }
 
@@ -86,7 +87,7 @@ func (w *world) user() {
 		if w.did("user changes Pod2 web"); one(w.dice, 5) {
 			delete(w.owners, owner)
 		} else {
-			w.owners[owner] = Replicas{Count: int32(w.dice.IntN(4)), Networks: pick(w.dice, networkNames, networkNames[:1])}
+			w.owners[owner] = Replicas{Ordinals: ordinals.New(0, w.dice.Int32N(4), nil), Networks: pick(w.dice, networkNames, networkNames[:1])}
 		}
 	case !w.calm && one(w.dice, 6):
 		w.changeNetwork(pick(w.dice, networkNames...))

@@ -4,9 +4,11 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/ordinals"
 )
 
 var seed = flag.Uint64("seed", 0, "seed of the first state of each property; 0: a new one each run")
@@ -60,6 +63,7 @@ func arbitrary(dice *rand.Rand) State {
 			s.Pods = append(s.Pods, arbitraryPod(dice, s.Pod2, name, calm))
 		}
 	}
+	arbitraryRevisions(dice, &s)
 	arbitraryBackoff(dice, &s)
 	for range dice.IntN(4) { // up to what a few syncs would have written
 		if err := apply(&s, Diff(s)); err != nil {
@@ -82,7 +86,7 @@ func arbitraryPod2(dice *rand.Rand) *v1.Pod2 {
 			MinReadySeconds: pick[int32](dice, 0, 0, 10),
 			Template:        corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: pick(dice, "a", "b")}}}},
 		},
-		Status: v1.Pod2Status{CurrentRevision: pick(dice, "", "old"), ReadyReplicas: dice.Int32N(3), ObservedGeneration: dice.Int64N(4)},
+		Status: v1.Pod2Status{CurrentRevision: pick(dice, "", "web-old"), ReadyReplicas: dice.Int32N(3), ObservedGeneration: dice.Int64N(4)},
 	}
 	if one(dice, 3) {
 		p.Spec.Ordinals = &v1.Pod2Ordinals{Start: dice.Int32N(4)}
@@ -90,12 +94,29 @@ func arbitraryPod2(dice *rand.Rand) *v1.Pod2 {
 	if one(dice, 2) {
 		p.Spec.Networks = []v1.Pod2Network{{Name: "blue"}, {Name: "green", Addresses: []v1.Address{"10.1.0.10", "10.1.0.11"}}}[:1+dice.IntN(2)]
 	}
-	switch dice.IntN(4) {
+	bound := func() *intstr.IntOrString {
+		return pick(dice, nil, ptr.To(intstr.FromInt32(0)), ptr.To(intstr.FromInt32(2)), ptr.To(intstr.FromInt32(9)),
+			ptr.To(intstr.FromString("50%")), ptr.To(intstr.FromString("100%")), ptr.To(intstr.FromString("x")))
+	}
+	switch dice.IntN(6) {
 	case 0:
 		p.Spec.UpdateStrategy.Type = v1.Recreate
 	case 1:
-		p.Spec.UpdateStrategy.RollingUpdate = &v1.Pod2RollingUpdate{MaxUnavailable: ptr.To(pick(dice, intstr.FromInt32(0),
-			intstr.FromInt32(2), intstr.FromInt32(9), intstr.FromString("50%"), intstr.FromString("100%"), intstr.FromString("x")))}
+		p.Spec.UpdateStrategy.Type = v1.OnDelete
+	case 2, 3:
+		p.Spec.UpdateStrategy.RollingUpdate = &v1.Pod2RollingUpdate{MaxUnavailable: bound(), MaxSurge: bound(), Partition: pick[int32](dice, 0, 0, 2, 99)}
+	}
+	if one(dice, 6) {
+		p.Spec.Paused = true
+	}
+	if one(dice, 4) {
+		p.Spec.PodManagementPolicy = v1.OrderedReadyPodManagement
+	}
+	if one(dice, 4) {
+		p.Spec.ReserveOrdinals = []int32{dice.Int32N(5), dice.Int32N(9)}
+	}
+	if one(dice, 2) {
+		p.Spec.ProgressDeadlineSeconds = ptr.To(pick[int32](dice, 1, 60, aDay))
 	}
 	if one(dice, 20) {
 		p.DeletionTimestamp = ptr.To(metav1.NewTime(now))
@@ -129,8 +150,8 @@ func arbitraryPod(dice *rand.Rand, p *v1.Pod2, name string, calm int) *corev1.Po
 	if !one(dice, 20*calm) {
 		pod.OwnerReferences = []metav1.OwnerReference{*owner}
 	}
-	if ordinal, ok := Ordinal(p.Name, name); ok {
-		pod.Annotations[v1.Pod2RequestAnnotation] = newRequests(p).at(int(ordinal))
+	if ordinal, ok := ordinals.Parse(p.Name, name); ok && (p.Spec.Ordinals == nil || ordinal >= p.Spec.Ordinals.Start) {
+		pod.Annotations[v1.Pod2RequestAnnotation] = newRequests(p, ContentOf(p)).of(ordinal)
 	}
 	if one(dice, 3) {
 		pod.Labels[v1.PodTemplateHashLabel] = pick(dice, "old", "")
@@ -157,6 +178,51 @@ func arbitraryPod(dice *rand.Rand, p *v1.Pod2, name string, calm int) *corev1.Po
 	return pod
 }
 
+// arbitraryRevisions has the one of the spec or not, older ones, one of an earlier
+// Pod2, orphans, and one whose name was taken.
+func arbitraryRevisions(dice *rand.Rand, s *State) {
+	add := func(content Content, number int64, change func(*appsv1.ControllerRevision)) {
+		p := s.Pod2.DeepCopy()
+		p.Spec.Template, p.Spec.Networks = content.Template, nil
+		r := readRevisions(State{Pod2: p}).create
+		r.Revision, r.UID = number, types.UID(fmt.Sprint("u-revision-", number))
+		change(r)
+		if !slices.ContainsFunc(s.Revisions, func(o *appsv1.ControllerRevision) bool { return o.Name == r.Name }) {
+			s.Revisions = append(s.Revisions, r)
+		}
+	}
+	whose := func(r *appsv1.ControllerRevision) {
+		switch dice.IntN(6) {
+		case 0:
+			r.OwnerReferences = nil
+		case 1:
+			r.OwnerReferences[0].UID = "u-earlier"
+		}
+	}
+	for i, image := range []string{"a", "b", "c", "d"} {
+		if one(dice, 2) {
+			content := ContentOf(s.Pod2)
+			content.Template = *content.Template.DeepCopy()
+			content.Template.Spec.Containers[0].Image = image
+			add(content, int64(i)+dice.Int64N(3), whose)
+		}
+	}
+	if one(dice, 2) {
+		content := ContentOf(s.Pod2)
+		content.Template = corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "old"}}}}
+		add(content, 9, func(r *appsv1.ControllerRevision) { r.Name, r.Labels[v1.PodTemplateHashLabel] = "web-old", "old" })
+	}
+	if one(dice, 4) { // the name of the spec's revision has other content
+		content := ContentOf(s.Pod2)
+		name := "web-" + RevisionHash(s.Pod2)
+		content.Template = corev1.PodTemplateSpec{}
+		add(content, 1, func(r *appsv1.ControllerRevision) { r.Name = name; whose(r) })
+	}
+	if one(dice, 2) {
+		s.Pod2.Spec.RevisionHistoryLimit = ptr.To(dice.Int32N(3))
+	}
+}
+
 func arbitraryBackoff(dice *rand.Rand, s *State) {
 	records := map[string]failure{}
 	for _, pod := range s.Pods {
@@ -167,7 +233,7 @@ func arbitraryBackoff(dice *rand.Rand, s *State) {
 			}
 		}
 	}
-	text := (&view{pod2: s.Pod2}).formatFailures(nil)
+	text := ""
 	for name, f := range records {
 		text += fmt.Sprintf(",%q:{\"uid\":%q,\"failures\":%d,\"since\":%q}", name, f.UID, f.Failures, f.Since.Format(time.RFC3339))
 	}

@@ -70,10 +70,10 @@ func recorded(p *v1.Pod2) map[string]failure {
 // failures are the records as they shall be, by index of the replica.
 func (v *view) failures() map[int]failure {
 	now := metav1.NewTime(v.now.UTC().Truncate(time.Second))
-	failures := map[int]failure{}
+	failures, slots := map[int]failure{}, v.slots()
 	for name, f := range recorded(v.pod2) {
-		i, ok := v.index(name)
-		if !ok || v.replicas[i].forgives(f, v.now) {
+		i, ok := v.place(name)
+		if !ok || i >= len(slots) || slots[i].forgives(f, v.now) {
 			continue
 		}
 		if f.Since.After(v.now) { // the clock was set back; nobody is to wait for years
@@ -86,7 +86,7 @@ func (v *view) failures() map[int]failure {
 			delete(failures, i)
 		}
 	}
-	for i, r := range v.replicas {
+	for i, r := range slots {
 		if !r.ended() {
 			continue
 		}
@@ -99,13 +99,13 @@ func (v *view) failures() map[int]failure {
 	return failures
 }
 
-// forgives says that the record is over and done with: the pod is of another
-// template than the one that failed, or it has proved itself.
+// forgives says that the record is over and done with: the pod makes way for one
+// of another template, or it has proved itself.
 func (r replica) forgives(f failure, now time.Time) bool {
 	switch {
 	case r.pod == nil || !r.own:
 		return false
-	case r.outdated != "":
+	case r.stale:
 		return true
 	}
 	return r.live() && r.ready && !now.Before(f.forgiven(r.pod))

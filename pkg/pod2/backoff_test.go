@@ -38,7 +38,7 @@ func TestBackoff(t *testing.T) {
 			delete web-0 (uid u-0): ended (Failed)`},
 		{"the record outlives the pod", "replicas=1 " + records(entry("web-0", "u-0", 3, 20*second)), nil, `
 			create web-0: missing`},
-		{"a terminating pod is on its way", "replicas=1", []string{"web-0 failed terminating"}, ""},
+		{"a terminating pod is on its way", "replicas=1", []string{"web-0 failed terminating"}, "again in 30s"},
 		{"never longer than five minutes", "replicas=1 " + records(entry("web-0", "u-0", 99, 0)), []string{"web-0 failed"}, `
 			again in 5m0s`},
 		{"the earliest counts", "replicas=2 " + records(entry("web-0", "u-0", 9, 0), entry("web-1", "u-1", 4, 0)),

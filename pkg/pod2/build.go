@@ -38,6 +38,7 @@ func Networks(p *v1.Pod2) []string {
 // requests gives the value of the annotation v1.NetworksAnnotation of each
 // replica.
 type requests struct {
+	start    int32
 	networks []v1.Pod2Network
 	// plain is the value of replicas for which no address is wanted; without
 	// networks it is whatever the template has.
@@ -46,10 +47,20 @@ type requests struct {
 	wanted int
 }
 
-func newRequests(p *v1.Pod2) requests {
-	r := requests{networks: p.Spec.Networks, plain: p.Spec.Template.Annotations[v1.NetworksAnnotation]}
-	for _, n := range r.networks {
-		r.wanted = max(r.wanted, len(n.Addresses))
+func newRequests(p *v1.Pod2, content Content) requests {
+	r := requests{plain: content.Template.Annotations[v1.NetworksAnnotation]}
+	if p.Spec.Ordinals != nil {
+		r.start = p.Spec.Ordinals.Start
+	}
+	for _, name := range content.Networks {
+		network := v1.Pod2Network{Name: name}
+		for _, n := range p.Spec.Networks {
+			if n.Name == name {
+				network = n
+			}
+		}
+		r.networks = append(r.networks, network)
+		r.wanted = max(r.wanted, len(network.Addresses))
 	}
 	if len(r.networks) > 0 {
 		r.plain = r.format(r.wanted)
@@ -57,35 +68,42 @@ func newRequests(p *v1.Pod2) requests {
 	return r
 }
 
-func (r requests) at(index int) string {
-	if index >= r.wanted {
+// of a replica, by its ordinal: reserving one moves no address to another.
+func (r requests) of(ordinal int32) string {
+	offset := int(ordinal - r.start)
+	if offset >= r.wanted {
 		return r.plain
 	}
-	return r.format(index)
+	return r.format(offset)
 }
 
-func (r requests) format(index int) string {
+func (r requests) format(offset int) string {
 	list := make([]attachment.Request, 0, len(r.networks))
 	for _, n := range r.networks {
 		request := attachment.Request{Network: n.Name}
-		if index < len(n.Addresses) {
+		if offset < len(n.Addresses) {
 			// The schema refuses what netip does not read; the zero value means any.
-			request.Address, _ = netip.ParseAddr(string(n.Addresses[index]))
+			request.Address, _ = netip.ParseAddr(string(n.Addresses[offset]))
 		}
 		list = append(list, request)
 	}
 	return attachment.FormatRequests(list)
 }
 
-// build makes the pod of a replica. It shares nothing with the template.
+// build makes the pod of a replica from a revision. It shares nothing with the
+// template.
 //
 //	labels        the Pod2's own, over them the template's, over them ours
 //	annotations   the template's and the request; an answer cannot be given by the template
 //	gates         the template's, and ours when there is a request, from wherever
 //	hostname      the name; with subdomain <serviceName> that is a DNS name (as a StatefulSet's)
-func (v *view) build(index int) *corev1.Pod {
-	name := v.name(index)
-	template := v.pod2.Spec.Template.DeepCopy()
+func (v *view) build(place int, from *revision) *corev1.Pod {
+	name, ordinal := v.name(place), v.ordinals.At(place)
+	template := from.content.Template.DeepCopy()
+	requests := v.requests
+	if from != v.revisions.update {
+		requests = newRequests(v.pod2, from.content)
+	}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: v.pod2.Namespace, Name: name,
@@ -101,13 +119,13 @@ func (v *view) build(index int) *corev1.Pod {
 	maps.Copy(pod.Labels, map[string]string{
 		v1.ManagedLabel:         "true",
 		v1.Pod2Label:            v.pod2.Name,
-		v1.PodIndexLabel:        strconv.Itoa(int(v.start) + index),
-		v1.PodTemplateHashLabel: v.hash,
+		v1.PodIndexLabel:        strconv.Itoa(int(ordinal)),
+		v1.PodTemplateHashLabel: from.hash,
 	})
 
 	delete(pod.Annotations, v1.AddressesAnnotation)
 	delete(pod.Annotations, v1.Pod2RequestAnnotation)
-	if request := v.requests.at(index); request != "" {
+	if request := requests.of(ordinal); request != "" {
 		if pod.Annotations == nil {
 			pod.Annotations = map[string]string{}
 		}
@@ -119,8 +137,8 @@ func (v *view) build(index int) *corev1.Pod {
 	}
 
 	pod.Spec.Hostname = name
-	if v.pod2.Spec.ServiceName != "" {
-		pod.Spec.Subdomain = v.pod2.Spec.ServiceName
+	if from.content.ServiceName != "" {
+		pod.Spec.Subdomain = from.content.ServiceName
 	}
 	return pod
 }

@@ -83,16 +83,3 @@ func TestBuiltPodIsUpdated(t *testing.T) {
 		}
 	}
 }
-
-func TestOrdinal(t *testing.T) {
-	for _, name := range []string{"web-", "web-01", "web-+1", "web--1", "web-2147483648", "web-99999999999999999999", "web-1x", "web-x-1", "web", "we-1", "web2-1"} {
-		if ordinal, ok := Ordinal("web", name); ok {
-			t.Errorf("%s is taken for replica %d", name, ordinal)
-		}
-	}
-	for _, want := range []int32{0, 7, 100000, 2147483647} {
-		if got, ok := Ordinal("web", ReplicaName("web", want)); !ok || got != want {
-			t.Errorf("%d became %d, %t", want, got, ok)
-		}
-	}
-}

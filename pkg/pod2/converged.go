@@ -2,6 +2,7 @@ package pod2
 
 import (
 	"fmt"
+	"slices"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
@@ -10,11 +11,16 @@ import (
 // what "done" means, written apart from the way there:
 //
 //   - a Pod2 that is being deleted wants nothing;
-//   - a pod of ours without a replica's name, or an outdated one, is there only
-//     because it cannot be spared, and then it is available;
+//   - the content of the spec is a revision, the newest, ours are ours, and no more
+//     unused ones are kept than the limit says;
+//   - a pod of ours without a place, or a stale one, is there only because it cannot
+//     be spared, and then it is available; or because the one after it has still to
+//     go, where they go one by one;
 //   - a pod that is over is on record, waits for its time, or finds the records full;
-//   - a replica is missing only because pods of ours, as many as there are replicas,
-//     or old ones of a Recreate, have still to go;
+//   - a replica is missing only because pods of ours, as many as there are replicas
+//     and maxSurge, or old ones of a Recreate, have still to go; or because one before
+//     it is not available, where they come one by one; a surge replica also while the
+//     update is paused;
 //   - the annotation has just the records that count, and the status says all this.
 //
 // A state that waits for others, or for time to pass, is converged: for it there
@@ -24,30 +30,20 @@ func Converged(s State) string {
 		return ""
 	}
 	v := look(s)
-	spare := v.recreate() || v.spare().left > 0
-	for _, r := range v.surplus {
-		if !r.terminating && (spare || !r.serves()) {
-			return fmt.Sprintf("pod %s has no replica's name", r.pod.Name)
-		}
+	switch {
+	case v.revisions.create != nil:
+		return "the revision of the spec does not exist"
+	case len(v.revisions.change) > 0:
+		return fmt.Sprintf("revision %s is not ours, or not the newest", v.revisions.change[0].Name)
+	case len(v.unused()) > 0:
+		return fmt.Sprintf("revision %s is unused and beyond the limit", v.unused()[0].Name)
 	}
 	failures, why := v.onRecord()
 	if why != "" {
 		return why
 	}
-	held := v.recreate() && v.oldPod()
-	room := v.owned() < len(v.replicas) && !held
-	for i, r := range v.replicas {
-		f, recorded := failures[i]
-		switch {
-		case r.pod == nil && room:
-			return fmt.Sprintf("pod %s is missing", v.name(i))
-		case r.pod == nil || !r.own || r.terminating:
-		case r.outdated != "" && (spare || !r.serves()):
-			return fmt.Sprintf("pod %s is outdated: %s", r.pod.Name, r.outdated)
-		case r.outdated != "" || !r.over:
-		case recorded && !v.now.Before(f.due()):
-			return fmt.Sprintf("pod %s is over and was waited for", r.pod.Name)
-		}
+	if why := v.unplaced(failures); why != "" {
+		return why
 	}
 	if status := v.status(failures); status != nil {
 		return "the status would be: " + statusText(status)
@@ -55,15 +51,43 @@ func Converged(s State) string {
 	return ""
 }
 
+// unplaced is the first pod that is to come or to go.
+func (v *view) unplaced(failures map[int]failure) string {
+	spare := v.recreate() || v.spare().left > 0
+	oneGoes := v.ordered() && slices.ContainsFunc(v.surplus, func(r replica) bool { return r.terminating })
+	for _, r := range v.surplus {
+		if !r.terminating && (spare || !r.serves()) && !oneGoes {
+			return fmt.Sprintf("pod %s has no place", r.pod.Name)
+		}
+	}
+	room := v.owned() < len(v.replicas)+v.maxSurge() && !v.emptying()
+	blocked := false // by a replica before it, where they come one by one
+	for i, r := range v.slots() {
+		f, recorded := failures[i]
+		surge := i >= len(v.replicas)
+		switch {
+		case r.pod == nil && room && !blocked && !(surge && v.pod2.Spec.Paused):
+			return fmt.Sprintf("pod %s is missing", v.name(i))
+		case r.pod == nil || !r.own || r.terminating:
+		case r.stale && !surge && (spare || !r.serves()):
+			return fmt.Sprintf("pod %s is outdated: %s", r.pod.Name, r.outdated)
+		case !r.stale && r.over && recorded && !v.now.Before(f.due()):
+			return fmt.Sprintf("pod %s is over and was waited for", r.pod.Name)
+		}
+		blocked = blocked || v.ordered() && !r.serves()
+	}
+	return ""
+}
+
 // onRecord reads the annotation and says what is wrong with it.
 func (v *view) onRecord() (map[int]failure, string) {
-	failures := map[int]failure{}
+	failures, slots := map[int]failure{}, v.slots()
 	for name, f := range recorded(v.pod2) {
-		i, ok := v.index(name)
+		i, ok := v.place(name)
 		switch {
-		case !ok:
+		case !ok || i >= len(slots):
 			return nil, "backoff is recorded for what is no replica"
-		case v.replicas[i].forgives(f, v.now):
+		case slots[i].forgives(f, v.now):
 			return nil, fmt.Sprintf("backoff of %s is no longer of use", name)
 		case f.Since.After(v.now):
 			return nil, fmt.Sprintf("backoff of %s begins in the future", name)
@@ -73,7 +97,7 @@ func (v *view) onRecord() (map[int]failure, string) {
 	if len(failures) > maxFailures {
 		return nil, "backoff has too many records"
 	}
-	for i, r := range v.replicas {
+	for i, r := range slots {
 		if f, known := failures[i]; r.ended() && (known && f.UID != r.pod.UID || !known && len(failures) < maxFailures) {
 			return nil, fmt.Sprintf("the end of pod %s is not recorded", r.pod.Name)
 		}

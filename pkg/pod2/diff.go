@@ -18,34 +18,41 @@ func Diff(s State) Plan {
 
 	var p Plan
 	p.Backoff = v.backoff(failures)
+	p.CreateRevision, p.ChangeRevisions = v.revisions.create, v.revisions.change
 	spare := v.spare()
 	p.Delete = slices.Concat(v.scaleDown(spare), v.update(spare), v.replace(failures))
 	p.Create = v.create()
+	p.DeleteRevisions = v.unused()
 	p.Status = v.status(failures)
-	p.Events = v.events(p)
 	p.RequeueAfter = v.nextChange(failures)
 	return p
 }
 
-// scaleDown deletes our pods that have no replica's name. One that serves while
-// too many replicas do not stays until they do.
+// scaleDown deletes our pods that have no place. One that serves while too many
+// replicas do not stays until they do. OrderedReady waits for each to be gone.
 func (v *view) scaleDown(spare *budget) []Deletion {
+	if v.ordered() && slices.ContainsFunc(v.surplus, func(r replica) bool { return r.terminating }) {
+		return nil
+	}
 	var deletions []Deletion
 	for _, r := range v.surplus {
 		if !r.terminating && spare.allows(r) {
 			deletions = append(deletions, r.deletion("scaled down", EventScalingDown))
+			if v.ordered() {
+				break
+			}
 		}
 	}
 	return deletions
 }
 
-// update deletes outdated pods from the highest ordinal down. One that is not
+// update deletes stale pods from the highest ordinal down. One that is not
 // available is no loss and is never counted, so that a rollout that cannot
 // become ready never stands in the way of the one that repairs it.
 func (v *view) update(spare *budget) []Deletion {
 	var deletions []Deletion
 	for _, r := range slices.Backward(v.replicas) {
-		if r.stale() && spare.allows(r) {
+		if r.stale && spare.allows(r) {
 			deletions = append(deletions, r.deletion(r.outdated, EventUpdating))
 		}
 	}
@@ -56,7 +63,7 @@ func (v *view) update(spare *budget) []Deletion {
 // created when it is gone.
 func (v *view) replace(failures map[int]failure) []Deletion {
 	var deletions []Deletion
-	for i, r := range v.replicas {
+	for i, r := range v.slots() {
 		f, recorded := failures[i]
 		if r.ended() && recorded && f.UID == r.pod.UID && !v.now.Before(f.due()) {
 			deletions = append(deletions, r.deletion("ended ("+cause(r.pod)+")", EventReplacing))
@@ -69,28 +76,35 @@ func (r replica) deletion(reason, cause string) Deletion {
 	return Deletion{Name: r.pod.Name, UID: r.pod.UID, Reason: reason, cause: cause}
 }
 
-// create fills in replicas from the lowest ordinal up, as long as there are fewer
-// pods than replicas. What this plan deletes still counts: it takes its time.
+// create fills in replicas from the lowest ordinal up, then surge replicas, as
+// long as there are fewer pods than replicas and maxSurge. What this plan deletes
+// still counts: it takes its time. OrderedReady creates one, once all before it
+// are available.
 func (v *view) create() []Creation {
-	if v.recreate() && v.oldPod() {
+	if v.emptying() {
 		return nil
 	}
 	var creations []Creation
-	room := len(v.replicas) - v.owned()
-	for i := range v.replicas {
-		if room <= 0 {
+	room := len(v.replicas) + v.maxSurge() - v.owned()
+	for place, r := range v.slots() {
+		if room <= 0 || place >= len(v.replicas) && v.pod2.Spec.Paused {
 			break
 		}
-		if v.replicas[i].pod == nil {
-			creations = append(creations, Creation{Pod: v.build(i), Reason: "missing"})
+		if r.pod == nil {
+			revision := v.revisionFor(place)
+			creations = append(creations, Creation{Pod: v.build(place, revision), Reason: "missing"})
 			room--
+		}
+		if v.ordered() && !r.serves() {
+			break
 		}
 	}
 	return creations
 }
 
-// nextChange is when the first pod becomes available, the first delay has passed
-// or the first record of failures is to be dropped.
+// nextChange is when the first pod becomes available, the first delay has passed,
+// the first record of failures is to be dropped, a deadline is missed or a pod is
+// overdue.
 func (v *view) nextChange(failures map[int]failure) time.Duration {
 	var next time.Duration
 	at := func(t time.Time) {
@@ -98,19 +112,25 @@ func (v *view) nextChange(failures map[int]failure) time.Duration {
 			next = left
 		}
 	}
-	for i, r := range v.replicas {
+	for i, r := range v.slots() {
 		f, recorded := failures[i]
 		switch {
 		case r.ended() && recorded && f.UID == r.pod.UID:
 			at(f.due())
-		case r.live() && r.ready:
-			if recorded {
-				at(f.forgiven(r.pod))
-			}
-			if !r.available {
-				at(r.availableAt)
-			}
+		case r.live() && r.ready && recorded:
+			at(f.forgiven(r.pod))
 		}
 	}
+	for _, r := range v.all() {
+		if r.live() && r.ready && !r.available {
+			at(r.availableAt)
+		}
+	}
+	for _, r := range v.replicas {
+		if r.own && r.terminating && len(r.pod.Finalizers) == 0 {
+			at(r.overdueAt())
+		}
+	}
+	at(v.deadline())
 	return next
 }

@@ -1,6 +1,10 @@
 package pod2
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
 
 type diffTest struct {
 	name string
@@ -52,7 +56,7 @@ func TestScale(t *testing.T) {
 		{"a Recreate spares all", "replicas=2 recreate", []string{"web-0 notready", "web-1 notready", "web-2"}, `
 			delete web-2 (uid u-2): scaled down`},
 		{"deleted already", "replicas=0", []string{"web-0 terminating"}, ""},
-		{"a terminating pod holds its ordinal", "replicas=2", []string{"web-0 terminating", "web-1"}, ""},
+		{"a terminating pod holds its ordinal, and is spoken of when it is overdue", "replicas=2", []string{"web-0 terminating", "web-1"}, "again in 30s"},
 		{"a terminating pod counts, whatever its name", "replicas=2", []string{"web-0", "web-5 terminating"}, ""},
 		{"lowest ordinals first when not all may be created", "replicas=3", []string{"web-7 terminating"}, `
 			create web-0: missing
@@ -86,7 +90,7 @@ func TestUpdate(t *testing.T) {
 		{"one at a time, highest first", "replicas=3", []string{"web-0 old", "web-1 old", "web-2 old"}, `
 			delete web-2 (uid u-2): template changed`},
 		{"waits for the one before", "replicas=3", []string{"web-0 old", "web-1 old", "web-2 notready"}, ""},
-		{"waits for the one that goes", "replicas=3", []string{"web-0 old", "web-1 old", "web-2 old terminating"}, ""},
+		{"waits for the one that goes", "replicas=3", []string{"web-0 old", "web-1 old", "web-2 old terminating"}, "again in 30s"},
 		{"goes on", "replicas=3", []string{"web-0 old", "web-1 old", "web-2"}, `
 			delete web-1 (uid u-1): template changed`},
 		{"two at a time", "replicas=4 max=2", []string{"web-0 old", "web-1 old", "web-2 old", "web-3 old"}, `
@@ -123,7 +127,7 @@ func TestRecreate(t *testing.T) {
 		{"all at once", "replicas=3 recreate", []string{"web-0 old", "web-1 old", "web-2"}, `
 			delete web-1 (uid u-1): template changed
 			delete web-0 (uid u-0): template changed`},
-		{"none created before the last is gone", "replicas=3 recreate", []string{"web-0 old terminating"}, ""},
+		{"none created before the last is gone", "replicas=3 recreate", []string{"web-0 old terminating"}, "again in 30s"},
 		{"the last may have any name", "replicas=3 recreate", []string{"web-7 old terminating"}, ""},
 		{"then all", "replicas=2 recreate", nil, `
 			create web-0: missing
@@ -133,16 +137,24 @@ func TestRecreate(t *testing.T) {
 }
 
 func TestEvents(t *testing.T) {
-	events := func(s State) string { return lines(s, "event") }
+	events := func(s State) string {
+		var all []string
+		for _, e := range Events(s, Diff(s)) {
+			all = append(all, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Message))
+		}
+		return strings.Join(all, "\n")
+	}
 	runDiff(t, []diffTest{
-		{"a new Pod2", "replicas=2000", nil, `event Normal ScalingUp: created web-0, web-1 and 1,998 others`},
-		{"three are named", "replicas=3", nil, `event Normal ScalingUp: created web-0, web-1 and web-2`},
-		{"a replica was lost", "replicas=2 observed=1 current=spec", []string{"web-0"}, `event Normal Replacing: created web-1`},
-		{"down", "replicas=0 generation=2 observed=1", []string{"web-0", "web-1"}, `event Normal ScalingDown: deleted web-1 and web-0`},
+		{"a new Pod2", "replicas=2000", nil, `Normal ScalingUp: created web-0, web-1 and 1,998 others`},
+		{"three are named", "replicas=3", nil, `Normal ScalingUp: created web-0, web-1 and web-2`},
+		{"a replica was lost", "replicas=2 observed=1 current=spec", []string{"web-0"}, `Normal Replacing: created web-1`},
+		{"down", "replicas=0 generation=2 observed=1", []string{"web-0", "web-1"}, `Normal ScalingDown: deleted web-1 and web-0`},
 		{"of each kind one", "replicas=4 current=old", []string{"web-0 old", "web-1 old notready", "web-2 failed"}, `
-			event Normal Updating: deleted web-1
-			event Warning Replacing: deleted web-2, which ended
-			event Normal Updating: created web-3`},
+			Normal Updating: deleted web-1
+			Warning Replacing: deleted web-2, which ended
+			Normal Updating: created web-3`},
 		{"nothing happens", "replicas=1", []string{"web-0"}, ""},
+		{"what a user has to mend", "replicas=1", []string{"web-0 bare"}, `
+			Warning NameTaken: pod web-0 exists already and has no controller: delete it to let the replica have the name, which is noticed within 30 seconds`},
 	}, events)
 }

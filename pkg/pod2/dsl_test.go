@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/ordinals"
 )
 
 var now = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
@@ -22,6 +24,7 @@ const uid = types.UID("u-web")
 
 // state reads the Pod2 "web" from words such as
 //
+//	surge=1 partition=2 paused ordered ondelete reserve=1,4 deadline=60 progress=30s
 //	replicas=3 start=5 networks=blue,green=10.1.0.10|10.1.0.11 exists=blue exhausted=blue
 //	recreate max=25% minReady=10 service=db current=old (or spec) generation=2 observed=1 going
 //
@@ -37,7 +40,7 @@ func state(t testing.TB, spec string, pods ...string) State {
 	t.Helper()
 	s := State{Now: now, Pod2: &v1.Pod2{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: uid, Generation: 1},
-		Spec: v1.Pod2Spec{Replicas: ptr.To[int32](1), Template: corev1.PodTemplateSpec{
+		Spec: v1.Pod2Spec{Replicas: ptr.To[int32](1), ProgressDeadlineSeconds: ptr.To[int32](aDay), Template: corev1.PodTemplateSpec{
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "nginx:1"}}},
 		}},
 	}}
@@ -64,14 +67,35 @@ func state(t testing.TB, spec string, pods ...string) State {
 			exhausted = value
 		case "recreate":
 			s.Pod2.Spec.UpdateStrategy.Type = v1.Recreate
+		case "ondelete":
+			s.Pod2.Spec.UpdateStrategy.Type = v1.OnDelete
 		case "max":
-			s.Pod2.Spec.UpdateStrategy.RollingUpdate = &v1.Pod2RollingUpdate{MaxUnavailable: ptr.To(intstr.Parse(value))}
+			rolling(s.Pod2).MaxUnavailable = ptr.To(intstr.Parse(value))
+		case "surge":
+			rolling(s.Pod2).MaxSurge = ptr.To(intstr.Parse(value))
+		case "partition":
+			rolling(s.Pod2).Partition = number(t, value)
+		case "paused":
+			s.Pod2.Spec.Paused = true
+		case "ordered":
+			s.Pod2.Spec.PodManagementPolicy = v1.OrderedReadyPodManagement
+		case "reserve":
+			for ordinal := range strings.SplitSeq(value, ",") {
+				s.Pod2.Spec.ReserveOrdinals = append(s.Pod2.Spec.ReserveOrdinals, number(t, ordinal))
+			}
+		case "deadline":
+			s.Pod2.Spec.ProgressDeadlineSeconds = ptr.To(number(t, value))
+		case "progress": // so long ago, and of what the status counts
+			s.Pod2.Status.LastProgressTime = ptr.To(metav1.NewTime(now.Add(-duration(t, value))))
+			s.Pod2.Status.ObservedGeneration = s.Pod2.Generation
+		case "progressing":
+			s.Pod2.Status.Conditions = []metav1.Condition{{Type: v1.ConditionProgressing, Reason: value}}
 		case "minReady":
 			s.Pod2.Spec.MinReadySeconds = number(t, value)
 		case "service":
 			s.Pod2.Spec.ServiceName = value
 		case "current":
-			s.Pod2.Status.CurrentRevision = value
+			s.Pod2.Status.CurrentRevision = "web-" + value
 		case "generation":
 			s.Pod2.Generation = int64(number(t, value))
 		case "observed":
@@ -96,10 +120,32 @@ func state(t testing.TB, spec string, pods ...string) State {
 	for _, line := range pods {
 		s.Pods = append(s.Pods, pod(t, s.Pod2, line))
 	}
-	if s.Pod2.Status.CurrentRevision == "spec" {
-		s.Pod2.Status.CurrentRevision = RevisionHash(s.Pod2)
+	s.Revisions = []*appsv1.ControllerRevision{oldRevision(s.Pod2), readRevisions(s).create}
+	s.Revisions[1].UID = "u-revision"
+	if s.Pod2.Status.CurrentRevision == "web-spec" {
+		s.Pod2.Status.CurrentRevision = s.Revisions[1].Name
 	}
 	return s
+}
+
+// aDay is the deadline of progress where a test is not about it; lines leaves it out.
+const aDay = 24 * 60 * 60
+
+func rolling(p *v1.Pod2) *v1.Pod2RollingUpdate {
+	u := &p.Spec.UpdateStrategy
+	if u.RollingUpdate == nil {
+		u.RollingUpdate = &v1.Pod2RollingUpdate{}
+	}
+	return u.RollingUpdate
+}
+
+// oldRevision is what old pods were made from.
+func oldRevision(p *v1.Pod2) *appsv1.ControllerRevision {
+	before := p.DeepCopy()
+	before.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "nginx:0"}}
+	r := readRevisions(State{Pod2: before}).create
+	r.Name, r.UID, r.Labels[v1.PodTemplateHashLabel] = "web-old", "u-old-revision", "old"
+	return r
 }
 
 func pod(t testing.TB, p *v1.Pod2, line string) *corev1.Pod {
@@ -116,13 +162,13 @@ func pod(t testing.TB, p *v1.Pod2, line string) *corev1.Pod {
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning},
 	}
-	if ordinal, ok := Ordinal("web", name); ok {
+	if ordinal, ok := ordinals.Parse("web", name); ok {
 		start := int32(0)
 		if p.Spec.Ordinals != nil {
 			start = p.Spec.Ordinals.Start
 		}
-		if i := int(ordinal - start); i >= 0 {
-			pod.Annotations[v1.Pod2RequestAnnotation] = newRequests(p).at(i)
+		if ordinal >= start {
+			pod.Annotations[v1.Pod2RequestAnnotation] = newRequests(p, ContentOf(p)).of(ordinal)
 		}
 	}
 	setCondition(pod, corev1.PodReady, corev1.ConditionTrue, "", "", now.Add(-time.Hour))
@@ -139,6 +185,10 @@ func pod(t testing.TB, p *v1.Pod2, line string) *corev1.Pod {
 			pod.CreationTimestamp = metav1.NewTime(now.Add(-duration(t, value)))
 		case "notready":
 			setCondition(pod, corev1.PodReady, corev1.ConditionFalse, "ContainersNotReady", value, now)
+		case "waiting": // reason and message of a container
+			reason, message, _ := strings.Cut(value, "/")
+			setCondition(pod, corev1.PodReady, corev1.ConditionFalse, "ContainersNotReady", "containers with unready status: [app]", now)
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
 		case "unschedulable":
 			pod.Status = corev1.PodStatus{Phase: corev1.PodPending}
 			setCondition(pod, corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable, value, now)
@@ -212,6 +262,9 @@ func entry(name, uid string, failures int, ago time.Duration) string {
 func lines(s State, words ...string) string {
 	var kept strings.Builder
 	for line := range strings.Lines(Diff(s).String()) {
+		if line == "again in 24h0m0s\n" {
+			continue
+		}
 		for _, w := range words {
 			if strings.HasPrefix(line, w) {
 				kept.WriteString(strings.ReplaceAll(line, RevisionHash(s.Pod2), "HASH"))
@@ -222,6 +275,8 @@ func lines(s State, words ...string) string {
 }
 
 // actions are all parts but status and events.
-func actions(s State) string { return lines(s, "backoff", "remove", "delete", "create", "again") }
+func actions(s State) string {
+	return lines(s, "backoff", "remove", "delete", "create", "change", "again")
+}
 
 func block(text string) string { return strings.TrimSpace(strings.ReplaceAll(text, "\n\t\t\t", "\n")) }

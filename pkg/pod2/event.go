@@ -2,6 +2,9 @@ package pod2
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
 // Reasons of events on a Pod2.
@@ -12,13 +15,20 @@ const (
 	EventReplacing   = "Replacing"
 )
 
-// events has one event a kind of action: one a pod would be 2,000 for a Pod2 of
+// mendable reasons of the condition Ready are told in an event too, when they
+// become what stands in the way.
+var mendable = map[string]bool{
+	ReasonNameTaken: true, ReasonNetworkNotFound: true, ReasonNodeUnreachable: true, ReasonFailedCreate: true, ReasonFailedDelete: true,
+}
+
+// Events are those of as much of a plan as was done: one event a kind of action; one a pod would be 2,000 for a Pod2 of
 // 2,000 replicas, and the API server drops those of a source that talks too much.
-func (v *view) events(p Plan) []Event {
+func Events(s State, done Plan) []Event {
+	v := look(s)
 	var events []Event
 	for _, reason := range []string{EventScalingDown, EventUpdating, EventReplacing} {
 		var pods []string
-		for _, d := range p.Delete {
+		for _, d := range done.Delete {
 			if d.cause == reason {
 				pods = append(pods, d.Name)
 			}
@@ -32,9 +42,16 @@ func (v *view) events(p Plan) []Event {
 		}
 		events = append(events, Event{kind, reason, "deleted " + names(len(pods), func(i int) string { return pods[i] }) + why})
 	}
-	if len(p.Create) > 0 {
+	if len(done.Create) > 0 {
 		events = append(events, Event{corev1.EventTypeNormal, v.creating(),
-			"created " + names(len(p.Create), func(i int) string { return p.Create[i].Pod.Name })})
+			"created " + names(len(done.Create), func(i int) string { return done.Create[i].Pod.Name })})
+	}
+	if done.Status != nil {
+		was := meta.FindStatusCondition(s.Pod2.Status.Conditions, v1.ConditionReady)
+		is := meta.FindStatusCondition(done.Status.Conditions, v1.ConditionReady)
+		if mendable[is.Reason] && (was == nil || was.Reason != is.Reason || was.Message != is.Message) {
+			events = append(events, Event{corev1.EventTypeWarning, is.Reason, is.Message})
+		}
 	}
 	return events
 }
@@ -45,7 +62,7 @@ func (v *view) events(p Plan) []Event {
 func (v *view) creating() string {
 	status := v.pod2.Status
 	switch {
-	case status.CurrentRevision != "" && status.CurrentRevision != v.hash:
+	case status.CurrentRevision != "" && status.CurrentRevision != v.revisions.update.object.Name:
 		return EventUpdating
 	case status.ObservedGeneration == v.pod2.Generation:
 		return EventReplacing

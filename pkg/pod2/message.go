@@ -71,6 +71,12 @@ func cause(pod *corev1.Pod) string {
 	if phase == "" {
 		phase = string(corev1.PodPending)
 	}
+	for _, c := range pod.Status.ContainerStatuses {
+		if w := c.State.Waiting; w != nil && (w.Reason != "" || w.Message != "") {
+			reason, message = fmt.Sprintf("container %s: %s", c.Name, w.Reason), w.Message
+			break
+		}
+	}
 	parts := []string{phase}
 	for _, part := range []string{reason, message} {
 		if part != "" {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -17,15 +18,19 @@ type Plan struct {
 	// Backoff, BEFORE Delete: the failure of a pod is on record before the pod,
 	// the only other evidence, goes. Precondition: UID and resourceVersion.
 	Backoff *Backoff
+	// CreateRevision and ChangeRevisions, BEFORE Create: what a pod is made from is
+	// on record. By fixed name; by resourceVersion.
+	CreateRevision  *appsv1.ControllerRevision
+	ChangeRevisions []*appsv1.ControllerRevision
 	// Delete in this order. Precondition: UID.
 	Delete []Deletion
 	// Create in this order, by fixed name.
 	Create []Creation
+	// DeleteRevisions that nothing is made from. Precondition: UID.
+	DeleteRevisions []Deletion
 	// Status, AFTER everything; nil when it stands as it is. It tells what was
 	// observed: what this plan does to the counters, the next one sees.
 	Status *v1.Pod2Status
-	// Events follow the writes: one a kind of action, however many pods.
-	Events []Event
 	// RequeueAfter is when time alone changes something; zero: never.
 	RequeueAfter time.Duration
 }
@@ -36,7 +41,7 @@ type Backoff struct {
 	Value string
 }
 
-// Deletion of one incarnation of a pod.
+// Deletion of one incarnation of a pod or a revision.
 type Deletion struct {
 	Name   string
 	UID    types.UID
@@ -53,9 +58,10 @@ type Creation struct {
 // Event is for people, on the Pod2.
 type Event struct{ Type, Reason, Message string }
 
-// Empty says that nothing is to be written; events follow writes.
+// Empty says that nothing is to be written.
 func (p Plan) Empty() bool {
-	return p.Backoff == nil && len(p.Delete) == 0 && len(p.Create) == 0 && p.Status == nil
+	return p.Backoff == nil && p.CreateRevision == nil && len(p.ChangeRevisions) == 0 && len(p.Delete) == 0 &&
+		len(p.Create) == 0 && len(p.DeleteRevisions) == 0 && p.Status == nil
 }
 
 // String has one action a line, in the order in which they are written.
@@ -67,6 +73,12 @@ func (p Plan) String() string {
 	case p.Backoff != nil:
 		fmt.Fprintf(&b, "backoff %s\n", p.Backoff.Value)
 	}
+	if r := p.CreateRevision; r != nil {
+		fmt.Fprintf(&b, "create revision %d %s\n", r.Revision, r.Name)
+	}
+	for _, r := range p.ChangeRevisions {
+		fmt.Fprintf(&b, "change revision %s: number %d\n", r.Name, r.Revision)
+	}
 	for _, d := range p.Delete {
 		fmt.Fprintf(&b, "delete %s (uid %s): %s\n", d.Name, d.UID, d.Reason)
 	}
@@ -77,11 +89,11 @@ func (p Plan) String() string {
 		}
 		fmt.Fprintf(&b, "create %s%s: %s\n", c.Pod.Name, on, c.Reason)
 	}
+	for _, d := range p.DeleteRevisions {
+		fmt.Fprintf(&b, "delete revision %s (uid %s): %s\n", d.Name, d.UID, d.Reason)
+	}
 	if p.Status != nil {
 		fmt.Fprintf(&b, "status %s\n", statusText(p.Status))
-	}
-	for _, e := range p.Events {
-		fmt.Fprintf(&b, "event %s %s: %s\n", e.Type, e.Reason, e.Message)
 	}
 	if p.RequeueAfter > 0 {
 		fmt.Fprintf(&b, "again in %s\n", p.RequeueAfter)

@@ -17,6 +17,7 @@ const (
 	ReasonWaitingForDeletion   = "WaitingForDeletion"
 	ReasonNetworkNotFound      = "NetworkNotFound"
 	ReasonWaitingForAddresses  = "WaitingForAddresses"
+	ReasonNodeUnreachable      = "NodeUnreachable"
 	ReasonPodsFailing          = "PodsFailing"
 	ReasonUpdating             = "Updating"
 	ReasonUnschedulable        = "Unschedulable"
@@ -35,6 +36,7 @@ func (v *view) ready(failures map[int]failure) metav1.Condition {
 		{ReasonWaitingForDeletion, v.each(func(_ int, r replica) string { return r.predecessor(v.pod2.Name) })},
 		{ReasonNetworkNotFound, v.networkNotFound()},
 		{ReasonWaitingForAddresses, v.waitingForAddresses()},
+		{ReasonNodeUnreachable, v.each(func(_ int, r replica) string { return v.lost(r) })},
 		{ReasonPodsFailing, v.each(func(i int, r replica) string { return v.failing(i, r, failures) })},
 		{ReasonUpdating, v.updating()},
 		{ReasonUnschedulable, v.each(func(_ int, r replica) string { return r.unschedulable() })},
@@ -90,7 +92,7 @@ func (r replica) taken(pod2 string) string {
 	if o := attachment.Owner(r.pod); o.Name != "" {
 		owner = fmt.Sprintf("belongs to %s %s", o.Kind, o.Name)
 	}
-	return fmt.Sprintf("pod %s exists already and %s: delete it to let the replica have the name", r.pod.Name, owner)
+	return fmt.Sprintf("pod %s exists already and %s: delete it to let the replica have the name, which is noticed within 30 seconds", r.pod.Name, owner)
 }
 
 // predecessor speaks of a pod that the garbage collector is to remove, because
@@ -169,16 +171,19 @@ func (v *view) updating() string {
 		case r.pod == nil:
 			missing++
 		case r.own && r.outdated != "":
-			old = true
+			old = old || r.stale || r.terminating || v.pod2.Spec.Paused
 		case r.live():
 			updated++
 		}
 	}
-	held := v.recreate() && missing > 0 && v.oldPod()
+	held := missing > 0 && v.emptying()
 	if !old && !held {
 		return ""
 	}
 	text := fmt.Sprintf("%d of %d replicas are updated", updated, len(v.replicas))
+	if v.pod2.Spec.Paused {
+		text = "paused: " + text
+	}
 	obstacles := v.each(func(i int, r replica) string {
 		if !r.live() || r.outdated != "" {
 			return ""
@@ -212,6 +217,8 @@ func (v *view) unready(index int, r replica) string {
 		return ""
 	case r.pod == nil:
 		return v.name(index) + " does not exist yet"
+	case v.lost(r) != "":
+		return v.lost(r)
 	case r.terminating:
 		return r.pod.Name + " is terminating"
 	case len(r.pod.Spec.SchedulingGates) > 0:

@@ -1,13 +1,14 @@
 package pod2
 
 import (
-	"strconv"
-	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/ordinals"
 )
 
 // State is all that one decision about one Pod2 is made from: one view, read
@@ -23,25 +24,17 @@ type State struct {
 	// a replica's name. Of each, decisions read metadata, spec.schedulingGates and
 	// of the status phase, reason, message and conditions.
 	Pods []*corev1.Pod
+	// Revisions of the namespace that carry the label of the Pod2, in name order.
+	Revisions []*appsv1.ControllerRevision
 	// Networks are those that replicas ask for and that exist, in name order.
 	Networks []*v1.Network
 }
 
-// ReplicaName is the name of the pod of an ordinal: web-0.
-func ReplicaName(pod2 string, ordinal int32) string {
-	return pod2 + "-" + strconv.FormatInt(int64(ordinal), 10)
-}
-
-// Ordinal is the inverse of ReplicaName: false for every name that ReplicaName
-// would not give, such as web-01, web-+1 and web-99999999999.
-func Ordinal(pod2, pod string) (int32, bool) {
-	digits, ok := strings.CutPrefix(pod, pod2+"-")
-	if !ok {
-		return 0, false
+// Ordinals are those of the replicas.
+func Ordinals(p *v1.Pod2) ordinals.Range {
+	start := int32(0)
+	if p.Spec.Ordinals != nil {
+		start = p.Spec.Ordinals.Start
 	}
-	ordinal, err := strconv.ParseUint(digits, 10, 31)
-	if err != nil || len(digits) > 1 && digits[0] == '0' {
-		return 0, false
-	}
-	return int32(ordinal), true
+	return ordinals.New(start, ptr.Deref(p.Spec.Replicas, 1), p.Spec.ReserveOrdinals)
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
@@ -16,7 +17,13 @@ func (v *view) status(failures map[int]failure) *v1.Pod2Status {
 	return v.statusWith(v.ready(failures))
 }
 
-// Failure is what stopped apply. Reason is CamelCase, such as FailedCreate.
+// Reasons of a Failure.
+const (
+	ReasonFailedCreate = "FailedCreate"
+	ReasonFailedDelete = "FailedDelete"
+)
+
+// Failure is what stopped apply.
 type Failure struct{ Reason, Message string }
 
 // WithFailure is the status to be written when apply was stopped: the counters as
@@ -32,27 +39,37 @@ func WithFailure(s State, f Failure) *v1.Pod2Status {
 func (v *view) statusWith(ready metav1.Condition) *v1.Pod2Status {
 	status := v.pod2.Status.DeepCopy()
 	v.count(status)
-	status.UpdateRevision = v.hash
+	status.UpdateRevision = v.revisions.update.object.Name
 	if v.settled(status) {
-		status.CurrentRevision = v.hash
+		status.CurrentRevision = status.UpdateRevision
+	}
+	if v.revisions.collisions > 0 {
+		status.CollisionCount = &v.revisions.collisions
+	}
+	if !v.complete() && !v.pod2.Spec.Paused {
+		status.LastProgressTime = ptr.To(v.lastProgress())
 	}
 	status.Selector = v1.Pod2Label + "=" + v.pod2.Name
 	status.Networks = v.networkNames()
 	status.ObservedGeneration = v.pod2.Generation
 
-	ready.Type = v1.ConditionReady
-	ready.ObservedGeneration = v.pod2.Generation
-	ready.LastTransitionTime = metav1.NewTime(v.now)
-	meta.SetStatusCondition(&status.Conditions, ready)
+	v.set(status, v1.ConditionReady, ready)
+	v.set(status, v1.ConditionAvailable, v.enough(status))
+	v.set(status, v1.ConditionProgressing, v.progressing(ready))
 	if equality.Semantic.DeepEqual(*status, v.pod2.Status) {
 		return nil
 	}
 	return status
 }
 
+func (v *view) set(status *v1.Pod2Status, kind string, c metav1.Condition) {
+	c.Type, c.ObservedGeneration, c.LastTransitionTime = kind, v.pod2.Generation, metav1.NewTime(v.now)
+	meta.SetStatusCondition(&status.Conditions, c)
+}
+
 func (v *view) count(status *v1.Pod2Status) {
 	status.Replicas, status.ReadyReplicas, status.AvailableReplicas, status.UpdatedReplicas = 0, 0, 0, 0
-	for _, r := range slices.Concat(v.replicas, v.surplus) {
+	for _, r := range v.all() {
 		if !r.live() {
 			continue
 		}
@@ -69,12 +86,11 @@ func (v *view) count(status *v1.Pod2Status) {
 	}
 }
 
-// settled says that the update has arrived: no replica of the old template is
-// left, and one of the new exists, unless none is wanted. A Pod2 that never had
-// a current revision has nothing to update from.
+// settled says that the update has arrived: every replica exists and is of this
+// revision. A Pod2 that never had a current revision has nothing to update from.
 func (v *view) settled(counted *v1.Pod2Status) bool {
-	return counted.UpdatedReplicas == counted.Replicas &&
-		(counted.UpdatedReplicas > 0 || len(v.replicas) == 0 || counted.CurrentRevision == "")
+	return counted.CurrentRevision == "" && counted.UpdatedReplicas == counted.Replicas ||
+		!slices.ContainsFunc(v.replicas, func(r replica) bool { return !r.live() || r.outdated != "" })
 }
 
 func (v *view) networkNames() string {

@@ -26,7 +26,7 @@ func TestReady(t *testing.T) {
 		{"a surplus that is needed still", "replicas=2", []string{"web-0 notready", "web-1 notready", "web-2"}, `
 			False PodsNotReady: web-0 is not ready (Running); web-1 is not ready (Running); web-2 was scaled away and serves until more replicas are available`},
 		{"a name is taken", "replicas=3", []string{"web-0 earlier", "web-1 of=ReplicaSet/x", "web-2 bare"}, `
-			False NameTaken: pod web-1 exists already and belongs to ReplicaSet x: delete it to let the replica have the name; pod web-2 exists already and has no controller: delete it to let the replica have the name`},
+			False NameTaken: pod web-1 exists already and belongs to ReplicaSet x: delete it to let the replica have the name, which is noticed within 30 seconds; pod web-2 exists already and has no controller: delete it to let the replica have the name, which is noticed within 30 seconds`},
 		{"an earlier Pod2 of the name", "replicas=2 networks=blue exists=none", []string{"web-0 earlier", "web-1"}, `
 			False WaitingForDeletion: web-0 of an earlier Pod2 web is still there`},
 		{"a Network that does not exist", "replicas=1 networks=red,blue,green exists=blue", []string{"web-0 gated"}, `
@@ -55,6 +55,8 @@ func TestReady(t *testing.T) {
 			False Unschedulable: web-1 cannot be scheduled: 0/3 nodes are available`},
 		{"not ready, each in its way", "replicas=3", []string{"web-0 notready=unready:_[app]", "web-1 terminating"}, `
 			False PodsNotReady: web-0 is not ready (Running: unready: [app]); web-1 is terminating; web-2 does not exist yet`},
+		{"an image that cannot be had", "replicas=1", []string{"web-0 waiting=ImagePullBackOff/no_such_image"}, `
+			False PodsNotReady: web-0 is not ready (Running: container app: ImagePullBackOff: no such image)`},
 		{"ready for too short a time", "replicas=1 minReady=10", []string{"web-0 ready=4s"}, `
 			False PodsNotReady: web-0 is ready, but not for 10 seconds yet`},
 		{"a gate of somebody else", "replicas=1", []string{"web-0 gate=quota.io/wait"}, `
@@ -72,17 +74,17 @@ func TestStatus(t *testing.T) {
 	runDiff(t, []diffTest{
 		{"what counts", "replicas=6 networks=green,blue generation=4 minReady=10", []string{
 			"web-0", "web-1 ready=2s", "web-2 old notready", "web-3 terminating", "web-4 failed", "web-5 bare", "web-7 old"}, `
-			status ready 3/4 available 2 updated 2 current "" update "HASH" networks "blue,green" generation 4`},
+			status ready 3/4 available 2 updated 2 current "" update "web-HASH" networks "blue,green" generation 4`},
 		{"revision of a new Pod2", "replicas=2", nil, `
-			status ready 0/0 available 0 updated 0 current "HASH" update "HASH" networks "" generation 1`},
+			status ready 0/0 available 0 updated 0 current "web-HASH" update "web-HASH" networks "" generation 1`},
 		{"the old revision while it is there", "replicas=2 current=old", []string{"web-0 old", "web-1"}, `
-			status ready 2/2 available 2 updated 1 current "old" update "HASH" networks "" generation 1`},
+			status ready 2/2 available 2 updated 1 current "web-old" update "web-HASH" networks "" generation 1`},
 		{"and while nothing is there", "replicas=1 current=old", []string{"web-0 old terminating"}, `
-			status ready 0/0 available 0 updated 0 current "old" update "HASH" networks "" generation 1`},
-		{"the new one when it has arrived", "replicas=2 current=old", []string{"web-0"}, `
-			status ready 1/1 available 1 updated 1 current "HASH" update "HASH" networks "" generation 1`},
+			status ready 0/0 available 0 updated 0 current "web-old" update "web-HASH" networks "" generation 1`},
+		{"the new one when it has arrived", "replicas=2 current=old", []string{"web-0", "web-1 notready"}, `
+			status ready 1/2 available 1 updated 2 current "web-HASH" update "web-HASH" networks "" generation 1`},
 		{"or when nothing is wanted", "replicas=0 current=old", nil, `
-			status ready 0/0 available 0 updated 0 current "HASH" update "HASH" networks "" generation 1`},
+			status ready 0/0 available 0 updated 0 current "web-HASH" update "web-HASH" networks "" generation 1`},
 	}, status)
 }
 
@@ -109,8 +111,10 @@ func TestWithFailure(t *testing.T) {
 	s := state(t, "replicas=3 generation=2", "web-0", "web-1")
 	quota := Failure{"FailedCreate", `pods "web-2" is forbidden: exceeded quota`}
 	status := WithFailure(s, quota)
-	const want = `ready 2/2 available 2 updated 2 current "HASH" update "HASH" networks "" generation 2 ` +
-		`Ready=False/FailedCreate(pods "web-2" is forbidden: exceeded quota)`
+	const want = `ready 2/2 available 2 updated 2 current "web-HASH" update "web-HASH" networks "" generation 2 ` +
+		`Ready=False/FailedCreate(pods "web-2" is forbidden: exceeded quota) ` +
+		`Available=True/MinimumReplicasAvailable(2 of at least 2 replicas are available) ` +
+		`Progressing=True/Progressing(pods "web-2" is forbidden: exceeded quota)`
 	if got := strings.ReplaceAll(statusText(status), RevisionHash(s.Pod2), "HASH"); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

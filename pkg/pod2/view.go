@@ -9,25 +9,28 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/ordinals"
 )
 
 // view is a State with every pod in its place.
 type view struct {
-	now      time.Time
-	pod2     *v1.Pod2
-	networks []*v1.Network
-	hash     string
-	requests requests
-	start    int32
-	// replicas by index: ordinal - start.
+	now       time.Time
+	pod2      *v1.Pod2
+	networks  []*v1.Network
+	ordinals  ordinals.Range
+	revisions revisions
+	requests  requests // of the update revision
+	// replicas by place.
 	replicas []replica
-	// surplus are our pods that have no replica's name, in the order in which they
-	// go: ones without an ordinal, then from the highest ordinal down.
+	// reached is the first place that the update has come to.
+	reached int
+	// surge are the replicas that an update has besides, now; their places follow.
+	surge []replica
+	// surplus are our pods that have no place, in the order in which they go: ones
+	// without an ordinal, then from the highest ordinal down.
 	surplus []replica
 }
 
@@ -41,28 +44,40 @@ type replica struct {
 	available   bool
 	availableAt time.Time // when it is ready
 	outdated    string    // why, "" when it is as the spec says
+	stale       bool      // to make way for one that is not outdated
 }
 
 func look(s State) *view {
 	v := &view{
 		now: s.Now, pod2: s.Pod2, networks: s.Networks,
-		hash: RevisionHash(s.Pod2), requests: newRequests(s.Pod2),
-		replicas: make([]replica, max(ptr.Deref(s.Pod2.Spec.Replicas, 1), 0)),
+		ordinals: Ordinals(s.Pod2), revisions: readRevisions(s),
 	}
-	if s.Pod2.Spec.Ordinals != nil {
-		v.start = s.Pod2.Spec.Ordinals.Start
-	}
+	v.requests = newRequests(s.Pod2, v.revisions.update.content)
+	v.replicas = make([]replica, v.ordinals.Count())
+	beyond := map[int]replica{}
 	for _, pod := range s.Pods {
-		if i, ok := v.index(pod.Name); ok {
-			v.replicas[i] = v.replica(pod)
-			v.replicas[i].outdated = v.outdated(pod, i)
-		} else if r := v.replica(pod); r.own {
-			r.outdated = v.outdated(pod, -1)
+		place, placed := v.place(pod.Name)
+		r := v.replica(pod, place, placed)
+		switch {
+		case placed && place < len(v.replicas):
+			v.replicas[place] = r
+		case placed && place < len(v.replicas)+v.maxSurge():
+			beyond[place] = r
+		case r.own:
 			v.surplus = append(v.surplus, r)
 		}
 	}
+	for place := range v.replicas {
+		r := &v.replicas[place]
+		r.stale = r.own && !r.terminating && r.outdated != "" && !v.frozen(place) && v.pod2.Spec.UpdateStrategy.Type != v1.OnDelete
+	}
+	v.reached = slices.IndexFunc(v.replicas, func(r replica) bool { return r.own && r.outdated == "" })
+	if v.reached < 0 || v.recreate() && v.oldPod() {
+		v.reached = len(v.replicas)
+	}
+	v.placeSurge(beyond)
 	ordinal := func(r replica) int64 {
-		if n, ok := Ordinal(v.pod2.Name, r.pod.Name); ok {
+		if n, ok := ordinals.Parse(v.pod2.Name, r.pod.Name); ok {
 			return int64(n)
 		}
 		return math.MaxInt64
@@ -71,16 +86,49 @@ func look(s State) *view {
 	return v
 }
 
-// index is the place of the replica of that name.
-func (v *view) index(name string) (int, bool) {
-	ordinal, ok := Ordinal(v.pod2.Name, name)
-	i := int(ordinal) - int(v.start)
-	return i, ok && i >= 0 && i < len(v.replicas)
+// placeSurge has as many surge replicas as there are stale ones, up to maxSurge;
+// a pause keeps those there are. A pod of another revision in such a place has been
+// scaled away: it goes first, and the place waits for it.
+func (v *view) placeSurge(beyond map[int]replica) {
+	wanted := 0
+	for _, r := range v.replicas {
+		if r.stale {
+			wanted++
+		}
+	}
+	wanted = min(wanted, v.maxSurge())
+	if v.pod2.Spec.Paused {
+		for place := range beyond {
+			wanted = max(wanted, place-len(v.replicas)+1)
+		}
+	}
+	for i := range v.maxSurge() {
+		r := beyond[len(v.replicas)+i]
+		r.stale = r.own && r.outdated != ""
+		if i < wanted {
+			v.surge = append(v.surge, r)
+		}
+		if r.stale || r.own && i >= wanted {
+			v.surplus = append(v.surplus, r)
+		}
+	}
 }
 
-func (v *view) name(index int) string { return ReplicaName(v.pod2.Name, v.start+int32(index)) }
+// place of the pod of that name, beyond the replicas too.
+func (v *view) place(name string) (int, bool) {
+	ordinal, ok := ordinals.Parse(v.pod2.Name, name)
+	if !ok {
+		return 0, false
+	}
+	return v.ordinals.Place(ordinal)
+}
 
-func (v *view) replica(pod *corev1.Pod) replica {
+// slots are the replicas and, after them, the surge replicas: what is kept alive.
+func (v *view) slots() []replica { return slices.Concat(v.replicas, v.surge) }
+
+func (v *view) name(place int) string { return ordinals.Name(v.pod2.Name, v.ordinals.At(place)) }
+
+func (v *view) replica(pod *corev1.Pod, place int, placed bool) replica {
 	r := replica{pod: pod, terminating: pod.DeletionTimestamp != nil, over: attachment.Over(pod)}
 	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
 		r.own = ref.UID == v.pod2.UID
@@ -90,25 +138,52 @@ func (v *view) replica(pod *corev1.Pod) replica {
 		r.availableAt = c.LastTransitionTime.Add(time.Duration(v.pod2.Spec.MinReadySeconds) * time.Second)
 		r.available = v.pod2.Spec.MinReadySeconds <= 0 || !v.now.Before(r.availableAt)
 	}
+	r.outdated = v.outdated(pod, place, placed)
 	return r
 }
 
 // outdated says in which way the pod is not as one created now would be, "" when
-// it is. Wanted addresses are not in the hash: they differ by replica. What is
+// it is. Wanted addresses are not in the revision: they differ by replica. What is
 // compared is what we wrote: a policy that changes every pod's request at its
-// creation would otherwise have us delete every pod. A pod that has no replica's
-// name (index -1) has none to be compared with.
-func (v *view) outdated(pod *corev1.Pod, index int) string {
-	if pod.Labels[v1.PodTemplateHashLabel] != v.hash {
+// creation would otherwise have us delete every pod. A pod without a place has
+// none to be compared with.
+func (v *view) outdated(pod *corev1.Pod, place int, placed bool) string {
+	if pod.Labels[v1.PodTemplateHashLabel] != v.revisions.update.hash {
 		return "template changed"
 	}
-	if index < 0 {
+	if !placed {
 		return ""
 	}
-	if is, want := pod.Annotations[v1.Pod2RequestAnnotation], v.requests.at(index); is != want {
+	if is, want := pod.Annotations[v1.Pod2RequestAnnotation], v.requests.of(v.ordinals.At(place)); is != want {
 		return fmt.Sprintf("request for addresses changed from %q to %q", is, want)
 	}
 	return ""
+}
+
+// frozen says that the replica in a place is not updated, and comes back with the
+// revision that it had:
+//
+//	partition   those before it
+//	paused      those before the first that is updated already, for an update begins
+//	            with the last (a Recreate has one revision at a time); and no other
+//	            is touched
+func (v *view) frozen(place int) bool {
+	return v.pod2.Spec.Paused || place < v.partition()
+}
+
+func (v *view) partition() int {
+	if u := v.pod2.Spec.UpdateStrategy; u.RollingUpdate != nil && u.Type != v1.Recreate && u.Type != v1.OnDelete {
+		return int(u.RollingUpdate.Partition)
+	}
+	return 0
+}
+
+// revisionFor is what a pod created now for a place is made from.
+func (v *view) revisionFor(place int) *revision {
+	if place < v.partition() || v.pod2.Spec.Paused && place < v.reached {
+		return v.revisions.current
+	}
+	return v.revisions.update
 }
 
 // live pods are the ones that serve or will.
@@ -117,21 +192,23 @@ func (r replica) live() bool { return r.pod != nil && r.own && !r.terminating &&
 // serves says that the pod counts as available.
 func (r replica) serves() bool { return r.live() && r.available }
 
-// stale says that the pod is to make way for one of the new template.
-func (r replica) stale() bool {
-	return r.pod != nil && r.own && !r.terminating && r.outdated != ""
-}
-
 // ended says that the pod is to be replaced after a delay.
 func (r replica) ended() bool {
-	return r.pod != nil && r.own && !r.terminating && r.over && r.outdated == ""
+	return r.pod != nil && r.own && !r.terminating && r.over && !r.stale
+}
+
+// all pods there are, ours and foreign ones in our places. A surge replica that is
+// outdated is among the surplus as well, and counts there.
+func (v *view) all() []replica {
+	surge := slices.DeleteFunc(slices.Clone(v.surge), func(r replica) bool { return r.stale })
+	return slices.Concat(v.replicas, surge, v.surplus)
 }
 
 // owned is the number of all pods of ours.
 func (v *view) owned() int {
-	n := len(v.surplus)
-	for i := range v.replicas {
-		if v.replicas[i].own {
+	n := 0
+	for _, r := range v.all() {
+		if r.own {
 			n++
 		}
 	}
@@ -140,56 +217,14 @@ func (v *view) owned() int {
 
 func (v *view) recreate() bool { return v.pod2.Spec.UpdateStrategy.Type == v1.Recreate }
 
+func (v *view) ordered() bool { return v.pod2.Spec.PodManagementPolicy == v1.OrderedReadyPodManagement }
+
+// emptying says that a Recreate waits for the last old pod to be gone.
+func (v *view) emptying() bool { return v.recreate() && !v.pod2.Spec.Paused && v.oldPod() }
+
 // oldPod says that a pod of ours of an old template exists, if only just.
 func (v *view) oldPod() bool {
-	old := func(r replica) bool { return r.own && r.outdated != "" }
-	return slices.ContainsFunc(v.replicas, old) || slices.ContainsFunc(v.surplus, old)
-}
-
-// budget is how many pods that serve may be deleted now. A Recreate has no bound.
-type budget struct {
-	left      int
-	unbounded bool
-}
-
-// allows says whether the pod may go, and counts it if it is a loss.
-func (b *budget) allows(r replica) bool {
-	if !r.serves() || b.unbounded {
-		return true
-	}
-	if b.left <= 0 {
-		return false
-	}
-	b.left--
-	return true
-}
-
-// spare counts all of our pods that serve, ones without a replica's name too: to
-// whoever they serve, a name makes no difference.
-//
-//	replicas 3, maxUnavailable 1, web-0 and web-1 not ready, web-2 to web-4 ready:
-//	2 of 3 have to serve, so web-4 may go, and web-3 once another is ready
-func (v *view) spare() *budget {
-	available := 0
-	for _, r := range slices.Concat(v.replicas, v.surplus) {
-		if r.serves() {
-			available++
-		}
-	}
-	return &budget{left: available - (len(v.replicas) - v.maxUnavailable()), unbounded: v.recreate()}
-}
-
-// maxUnavailable is at least 1, since nothing else would let an update proceed.
-func (v *view) maxUnavailable() int {
-	rolling := v.pod2.Spec.UpdateStrategy.RollingUpdate
-	if rolling == nil || rolling.MaxUnavailable == nil {
-		return 1
-	}
-	n, err := intstr.GetScaledValueFromIntOrPercent(rolling.MaxUnavailable, len(v.replicas), false)
-	if err != nil { // the schema refuses such text
-		return 1
-	}
-	return max(n, 1)
+	return slices.ContainsFunc(v.all(), func(r replica) bool { return r.own && r.outdated != "" })
 }
 
 // missingNetworks are those asked for that do not exist, in name order.

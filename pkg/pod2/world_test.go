@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +29,23 @@ func apply(s *State, p Plan) error {
 		if p.Backoff.Value == "" {
 			s.Pod2.Annotations = nil
 		}
+	}
+	if r := p.CreateRevision; r != nil {
+		if slices.ContainsFunc(s.Revisions, func(o *appsv1.ControllerRevision) bool { return o.Name == r.Name }) {
+			return fmt.Errorf("create revision %s: already exists", r.Name)
+		}
+		created++
+		r = r.DeepCopy()
+		r.UID = types.UID(fmt.Sprintf("u%d", created))
+		s.Revisions = append(slices.Clone(s.Revisions), r)
+	}
+	for _, r := range p.ChangeRevisions {
+		i := slices.IndexFunc(s.Revisions, func(o *appsv1.ControllerRevision) bool { return o.Name == r.Name })
+		s.Revisions = slices.Clone(s.Revisions)
+		s.Revisions[i] = r
+	}
+	for _, d := range p.DeleteRevisions {
+		s.Revisions = slices.DeleteFunc(slices.Clone(s.Revisions), func(o *appsv1.ControllerRevision) bool { return o.UID == d.UID })
 	}
 	for _, d := range p.Delete {
 		i := slices.IndexFunc(s.Pods, func(pod *corev1.Pod) bool { return pod.Name == d.Name && pod.UID == d.UID })
@@ -99,7 +117,11 @@ func (w *world) step() {
 		w.Pod2.Generation++
 		w.Pod2.Spec.Replicas = ptr.To(w.dice.Int32N(7))
 		w.Pod2.Spec.Template.Spec.Containers[0].Image = pick(w.dice, "a", "b", "c")
+		w.Pod2.Spec.Paused = one(w.dice, 4)
 	}
+	w.Revisions = slices.DeleteFunc(slices.Clone(w.Revisions), func(r *appsv1.ControllerRevision) bool {
+		return len(r.OwnerReferences) > 0 && r.OwnerReferences[0].UID == "u-earlier"
+	})
 }
 
 // sync is one sync of ours, with the promises checked.
@@ -159,8 +181,10 @@ func atRest(t *testing.T, s State) {
 	ready := meta.FindStatusCondition(s.Pod2.Status.Conditions, v1.ConditionReady)
 	switch {
 	case strings.Contains("NameTaken NetworkNotFound", ready.Reason):
+	case s.Pod2.Spec.Paused && ready.Reason == ReasonUpdating:
 	case ready.Status != metav1.ConditionTrue:
 		t.Errorf("at rest and not Ready: %s: %s\n%s", ready.Reason, ready.Message, describe(s))
+	case s.Pod2.Spec.Paused || s.Pod2.Spec.UpdateStrategy.Type == v1.OnDelete || look(s).partition() > 0:
 	case s.Pod2.Status.CurrentRevision != s.Pod2.Status.UpdateRevision || s.Pod2.Status.AvailableReplicas != *s.Pod2.Spec.Replicas:
 		t.Errorf("at rest and Ready with %s", statusText(&s.Pod2.Status))
 	}

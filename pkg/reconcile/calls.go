@@ -58,20 +58,23 @@ func forUser(err error) (message string, mendable bool) {
 const atOnce = 16
 
 // forEach calls do for every item, atOnce at a time, and starts no further one
-// after an error. It returns the errors of those that had started, in the order
-// of the items, so that what a user is told does not change with the weather.
-func forEach[T any](ctx context.Context, items []T, do func(context.Context, T) error) error {
+// after an error. It returns the items that were done, and the errors of the
+// others that had started, in the order of the items, so that what a user is told
+// does not change with the weather.
+func forEach[T any](ctx context.Context, items []T, do func(context.Context, T) error) (done []T, err error) {
 	var (
 		errs    = make([]error, len(items))
 		failed  atomic.Bool
 		running sync.WaitGroup
 		slots   = make(chan struct{}, atOnce)
+		started = 0
 	)
 	for i, item := range items {
 		slots <- struct{}{}
 		if failed.Load() {
 			break
 		}
+		started++
 		running.Go(func() {
 			defer func() { <-slots }()
 			if errs[i] = contain(ctx, item, do); errs[i] != nil {
@@ -80,7 +83,12 @@ func forEach[T any](ctx context.Context, items []T, do func(context.Context, T) 
 		})
 	}
 	running.Wait()
-	return errors.Join(errs...)
+	for i, item := range items[:started] {
+		if errs[i] == nil {
+			done = append(done, item)
+		}
+	}
+	return done, errors.Join(errs...)
 }
 
 // contain makes a panic an error of this one item: in a goroutine of its own it

@@ -73,7 +73,7 @@ func TestForEachReturnsErrorsInTheOrderOfTheItems(t *testing.T) {
 	var started sync.WaitGroup
 	started.Add(4)
 	last := make(chan struct{})
-	err := forEach(t.Context(), []int{0, 1, 2, 3}, func(_ context.Context, i int) error {
+	done, err := forEach(t.Context(), []int{0, 1, 2, 3}, func(_ context.Context, i int) error {
 		started.Done()
 		started.Wait()
 		if i == 3 { // the first to fail
@@ -85,13 +85,13 @@ func TestForEachReturnsErrorsInTheOrderOfTheItems(t *testing.T) {
 		}
 		return fmt.Errorf("item %d", i)
 	})
-	same(t, fmt.Sprint(err), "item 0\nitem 2\nitem 3")
+	same(t, fmt.Sprint(done, err), "[1] item 0\nitem 2\nitem 3")
 }
 
 func TestForEachHasAtMostSixteenUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running, most atomic.Int32
-		err := forEach(t.Context(), make([]int, 50), func(context.Context, int) error {
+		_, err := forEach(t.Context(), make([]int, 50), func(context.Context, int) error {
 			n := running.Add(1)
 			for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
 			}
@@ -108,7 +108,7 @@ func TestForEachHasAtMostSixteenUnderWay(t *testing.T) {
 func TestForEachStartsNoFurtherOneAfterAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var started atomic.Int32
-		_ = forEach(t.Context(), make([]int, 50), func(context.Context, int) error {
+		_, _ = forEach(t.Context(), make([]int, 50), func(context.Context, int) error {
 			started.Add(1)
 			time.Sleep(time.Second)
 			return errConflict
@@ -122,7 +122,7 @@ func TestForEachStartsNoFurtherOneAfterAnError(t *testing.T) {
 func TestForEachFinishesWhatItStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var finished atomic.Int32
-		_ = forEach(t.Context(), []time.Duration{1, 2, 3}, func(_ context.Context, seconds time.Duration) error {
+		_, _ = forEach(t.Context(), []time.Duration{1, 2, 3}, func(_ context.Context, seconds time.Duration) error {
 			time.Sleep(seconds * time.Second)
 			finished.Add(1)
 			if seconds == 1 {

@@ -115,8 +115,8 @@ func TestAForeignPodOfAReplicasNameIsRemembered(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	same(t, calls, "update pod2s/status web rv=101")
-	same(t, readyOf(w), "NameTaken: pod web-0 exists already and belongs to ReplicaSet other: delete it to let the replica have the name")
+	same(t, withoutEvents(calls), "update pod2s/status web rv=101")
+	same(t, readyOf(w), "NameTaken: pod web-0 exists already and belongs to ReplicaSet other: delete it to let the replica have the name, which is noticed within 30 seconds")
 }
 
 // The queue and the log must hear of the cause, too.
@@ -189,7 +189,7 @@ func TestCreationStartsSlowly(t *testing.T) {
 		for i := range 70 {
 			creations = append(creations, pod2.Creation{Pod: newPod(fmt.Sprintf("web-%d", i))})
 		}
-		if err := w.r.createPods(klog.NewContext(t.Context(), klog.Logger{}), web, pod2.State{Pod2: newPod2("web", 70)}, creations); err != nil {
+		if _, err := w.r.createPods(klog.NewContext(t.Context(), klog.Logger{}), web, pod2.State{Pod2: newPod2("web", 70)}, creations); err != nil {
 			t.Fatal(err)
 		}
 		same(t, slow.batches(), "1 2 4 8 16 16 16 7")

@@ -10,6 +10,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/pkg/network"
+	"github.com/pod2/pod2/pkg/ordinals"
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
@@ -87,7 +88,7 @@ func podPod2s(obj any) ([]string, error) {
 		pod2s = append(pod2s, path(pod.Namespace, owner.Name))
 	}
 	if end := strings.LastIndexByte(pod.Name, '-'); end > 0 {
-		if _, replica := pod2.Ordinal(pod.Name[:end], pod.Name); replica {
+		if _, replica := ordinals.Parse(pod.Name[:end], pod.Name); replica {
 			pod2s = append(pod2s, path(pod.Namespace, pod.Name[:end]))
 		}
 	}

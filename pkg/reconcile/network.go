@@ -60,7 +60,7 @@ func (r *Reconciler) applyNetwork(ctx context.Context, key Key, state network.St
 		return nil // it may be gone now; there is nothing left to say in its status
 	}
 	// A pod that cannot be told why it waits does not keep the Network from saying so.
-	untold := forEach(ctx, plan.Waits, func(ctx context.Context, w network.Wait) error {
+	_, untold := forEach(ctx, plan.Waits, func(ctx context.Context, w network.Wait) error {
 		return r.patchCondition(ctx, key, w.Pod, w.Condition)
 	})
 	if plan.Status != nil {

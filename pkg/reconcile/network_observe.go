@@ -14,6 +14,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/pkg/network"
+	"github.com/pod2/pod2/pkg/ordinals"
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
@@ -160,21 +161,20 @@ func (r *Reconciler) addOwner(owners map[v1.AddressOwner]network.Replicas, names
 		if err != nil || p == nil {
 			return err
 		}
-		replicas := network.Replicas{Count: ptr.Deref(p.Spec.Replicas, 1), Networks: pod2.Networks(p)}
-		if p.Spec.Ordinals != nil {
-			replicas.Start = p.Spec.Ordinals.Start
-		}
-		owners[owner] = replicas
+		owners[owner] = network.Replicas{Ordinals: pod2.Ordinals(p), Networks: pod2.Networks(p)}
 	case "StatefulSet":
 		set, err := absent(r.statefulSets.StatefulSets(namespace).Get(owner.Name))
 		if err != nil || set == nil {
 			return err
 		}
-		replicas := network.Replicas{Count: ptr.Deref(set.Spec.Replicas, 1), Networks: attachment.RequestedNetworks(set.Spec.Template.Annotations)}
+		start := int32(0)
 		if set.Spec.Ordinals != nil {
-			replicas.Start = set.Spec.Ordinals.Start
+			start = set.Spec.Ordinals.Start
 		}
-		owners[owner] = replicas
+		owners[owner] = network.Replicas{
+			Ordinals: ordinals.New(start, ptr.Deref(set.Spec.Replicas, 1), nil),
+			Networks: attachment.RequestedNetworks(set.Spec.Template.Annotations),
+		}
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func renderState(s network.State) string {
 	}
 	var owners []string
 	for owner, r := range s.Owners {
-		owners = append(owners, fmt.Sprintf("%s/%s %d+%d on %s", owner.Kind, owner.Name, r.Start, r.Count, strings.Join(r.Networks, ",")))
+		owners = append(owners, fmt.Sprintf("%s/%s %s on %s", owner.Kind, owner.Name, r.Ordinals, strings.Join(r.Networks, ",")))
 	}
 	slices.Sort(owners)
 	line("owners", owners...)

@@ -103,12 +103,15 @@ delete pods web-0 uid=uid-of-web-0 -> InternalError`},
 		{"creation", "create pods", failing(), web, `
 patch pod2s web uid=uid-of-web rv=101
 delete pods web-0 uid=uid-of-web-0
-create pods web-1 -> InternalError`},
+create pods web-1 -> InternalError
+event on web: Warning Replacing: deleted web-0, which ended`},
 		{"status of a Pod2", "update pod2s/status", failing(), web, `
 patch pod2s web uid=uid-of-web rv=101
 delete pods web-0 uid=uid-of-web-0
 create pods web-1
-update pod2s/status web rv=103 -> InternalError`},
+update pod2s/status web rv=103 -> InternalError
+event on web: Warning Replacing: deleted web-0, which ended
+event on web: Normal ScalingUp: created web-1`},
 		{"addresses", "patch pods", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a gated on=blue")}, podA, `
 patch pods a uid=uid-of-a rv=103 -> InternalError`},
 		{"complaint", "patch pods/status", []runtime.Object{newPod("a gated")}, podA, `

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/ordinals"
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
@@ -56,10 +58,12 @@ func (r *Reconciler) observePod2(key Key) (state pod2.State, again time.Duration
 		}
 	}
 	slices.SortFunc(state.Networks, func(a, b *v1.Network) int { return compareNames(a, b) })
+	state.Revisions = indexed[*appsv1.ControllerRevision](r.informers.Revisions.Informer().GetIndexer(), byPod2, path(key.Namespace, key.Name))
+	slices.SortFunc(state.Revisions, func(a, b *appsv1.ControllerRevision) int { return compareNames(a, b) })
 	listedAt := r.podIndex.LastStoreSyncResourceVersion()
 	pods := indexed[*corev1.Pod](r.podIndex, byPod2, path(key.Namespace, key.Name))
 	state.Pods, again = r.found.addTo(pods, listedAt, key.Namespace, func(pod *corev1.Pod) bool {
-		_, replica := pod2.Ordinal(key.Name, pod.Name)
+		_, replica := ordinals.Parse(key.Name, pod.Name)
 		return replica
 	})
 	return state, again, nil
@@ -76,34 +80,56 @@ func (r *Reconciler) applyPod2(ctx context.Context, key Key, state pod2.State, p
 		}
 		current = patched
 	}
-	failed, failure := "FailedDelete", forEach(ctx, plan.Delete, func(ctx context.Context, d pod2.Deletion) error {
-		return r.deletePod(ctx, key, d)
-	})
-	if failure == nil {
-		failed, failure = "FailedCreate", r.createPods(ctx, key, state, plan.Create)
+	if err := r.writeRevisions(ctx, key, current, plan); err != nil {
+		return err
 	}
-	status, events := plan.Status, plan.Events
+	done, reason, failure := r.writePods(ctx, key, state, plan)
+	status := plan.Status
 	if failure != nil {
-		message, mendable := forUser(failure)
-		if !mendable {
-			return failure
+		status = nil
+		if message, mendable := forUser(failure); mendable {
+			status = pod2.WithFailure(state, pod2.Failure{Reason: reason, Message: message})
 		}
-		status = pod2.WithFailure(state, pod2.Failure{Reason: failed, Message: message})
-		events = []pod2.Event{{Type: corev1.EventTypeWarning, Reason: failed, Message: message}}
 	}
 	if status != nil {
-		next := current.DeepCopy()
-		next.Status = *status
-		updated, err := r.clients.Sample.SamplecrdV1().Pod2s(key.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
-		if err != nil {
-			return errors.Join(failure, fmt.Errorf("update the status of %s: %w", key, stale(err)))
+		if err := r.updatePod2Status(ctx, key, current, *status); err != nil {
+			failure = errors.Join(failure, err)
+		} else {
+			done.Status = status
 		}
-		r.written.wrote(key, pod2sResource, updated.ResourceVersion)
 	}
-	for _, e := range events {
+	for _, e := range pod2.Events(state, done) {
 		r.recorder.Event(state.Pod2, e.Type, e.Reason, e.Message)
 	}
 	return failure
+}
+
+func (r *Reconciler) updatePod2Status(ctx context.Context, key Key, current *v1.Pod2, status v1.Pod2Status) error {
+	next := current.DeepCopy()
+	next.Status = status
+	updated, err := r.clients.Sample.SamplecrdV1().Pod2s(key.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
+	if err != nil {
+		return fmt.Errorf("update the status of %s: %w", key, stale(err))
+	}
+	r.written.wrote(key, pod2sResource, updated.ResourceVersion)
+	return nil
+}
+
+// writePods carries out what the plan has for pods and revisions, and returns as
+// much of the plan as was done; the reason is that of the condition, should it fail.
+func (r *Reconciler) writePods(ctx context.Context, key Key, state pod2.State, plan pod2.Plan) (done pod2.Plan, reason string, err error) {
+	done.Delete, err = forEach(ctx, plan.Delete, func(ctx context.Context, d pod2.Deletion) error { return r.deletePod(ctx, key, d) })
+	if err != nil {
+		return done, pod2.ReasonFailedDelete, err
+	}
+	if done.Create, err = r.createPods(ctx, key, state, plan.Create); err != nil {
+		return done, pod2.ReasonFailedCreate, err
+	}
+	done.DeleteRevisions, err = forEach(ctx, plan.DeleteRevisions, func(ctx context.Context, d pod2.Deletion) error { return r.deleteRevision(ctx, key, d) })
+	if err != nil {
+		return done, pod2.ReasonFailedDelete, err
+	}
+	return done, "", nil
 }
 
 // patchBackoff writes the annotation that remembers failures; "" removes it.
@@ -141,18 +167,19 @@ func (r *Reconciler) deletePod(ctx context.Context, key Key, d pod2.Deletion) er
 
 // createPods creates in batches of 1, 2, 4, ...: what refuses one pod (a quota,
 // an invalid template) mostly refuses them all, and should do so once.
-func (r *Reconciler) createPods(ctx context.Context, key Key, state pod2.State, creations []pod2.Creation) error {
+func (r *Reconciler) createPods(ctx context.Context, key Key, state pod2.State, creations []pod2.Creation) (done []pod2.Creation, err error) {
 	for size := 1; len(creations) > 0; size *= 2 {
 		batch := creations[:min(size, len(creations))]
 		creations = creations[len(batch):]
-		err := forEach(ctx, batch, func(ctx context.Context, c pod2.Creation) error {
+		created, err := forEach(ctx, batch, func(ctx context.Context, c pod2.Creation) error {
 			return r.createPod(ctx, key, state.Pod2, c)
 		})
+		done = append(done, created...)
 		if err != nil {
-			return err
+			return done, err
 		}
 	}
-	return nil
+	return done, nil
 }
 
 // createPod creates a replica under its fixed name. If that is taken by a pod

@@ -33,13 +33,15 @@ type Clients struct {
 }
 
 // Informers feed the listers that observe reads. Pods is filtered by
-// samplecrd.k8s.io/managed=true, Jobs by the existence of stable.example.com/crontab.
+// samplecrd.k8s.io/managed=true, Revisions by the existence of
+// samplecrd.k8s.io/pod2, Jobs by that of stable.example.com/crontab.
 type Informers struct {
 	Networks     sampleinformers.NetworkInformer
 	Blocks       sampleinformers.AddressBlockInformer
 	Pod2s        sampleinformers.Pod2Informer
 	Pods         coreinformers.PodInformer
 	StatefulSets v1.StatefulSetInformer
+	Revisions    v1.ControllerRevisionInformer
 	CronTabs     stableinformers.CronTabInformer
 	CronJobs     batchinformers.CronJobInformer
 	Jobs         batchinformers.JobInformer
@@ -73,6 +75,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 		{informers.Blocks.Informer(), cache.Indexers{byNetwork: blockNetwork, byPod: blockPods}},
 		{informers.Pods.Informer(), cache.Indexers{byNetwork: podNetworks, byWaiting: waitingNetworks, byPod2: podPod2s}},
 		{informers.Pod2s.Informer(), cache.Indexers{byNetwork: pod2Networks}},
+		{informers.Revisions.Informer(), revisionIndexers},
 	}
 	for _, i := range indexes {
 		if err := i.informer.AddIndexers(i.indexers); err != nil {
@@ -83,12 +86,13 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 		return nil, fmt.Errorf("add indexes to an informer: %w", err)
 	}
 	stores := map[resource]versionedStore{
-		networksResource: informers.Networks.Informer().GetIndexer(),
-		blocksResource:   informers.Blocks.Informer().GetIndexer(),
-		pod2sResource:    informers.Pod2s.Informer().GetIndexer(),
-		podsResource:     informers.Pods.Informer().GetIndexer(),
-		cronTabsResource: informers.CronTabs.Informer().GetIndexer(),
-		cronJobsResource: informers.CronJobs.Informer().GetIndexer(),
+		networksResource:  informers.Networks.Informer().GetIndexer(),
+		blocksResource:    informers.Blocks.Informer().GetIndexer(),
+		pod2sResource:     informers.Pod2s.Informer().GetIndexer(),
+		podsResource:      informers.Pods.Informer().GetIndexer(),
+		revisionsResource: informers.Revisions.Informer().GetIndexer(),
+		cronTabsResource:  informers.CronTabs.Informer().GetIndexer(),
+		cronJobsResource:  informers.CronJobs.Informer().GetIndexer(),
 	}
 	return &Reconciler{
 		clients: clients, recorder: recorder, clock: clock, informers: informers,

@@ -30,6 +30,13 @@ func SlimPod(obj any) (any, error) {
 	slim.Status.Phase = pod.Status.Phase
 	slim.Status.Reason = pod.Status.Reason
 	slim.Status.Message = pod.Status.Message
+	for _, c := range pod.Status.ContainerStatuses {
+		if w := c.State.Waiting; w != nil {
+			slim.Status.ContainerStatuses = append(slim.Status.ContainerStatuses, corev1.ContainerStatus{
+				Name: c.Name, State: corev1.ContainerState{Waiting: w},
+			})
+		}
+	}
 	for _, c := range pod.Status.Conditions {
 		if slices.Contains(podConditions, c.Type) {
 			slim.Status.Conditions = append(slim.Status.Conditions, c)

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +11,7 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/network"
+	"github.com/pod2/pod2/pkg/ordinals"
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
@@ -74,7 +76,7 @@ func TestSlimPodsGiveTheSamePlanForANetwork(t *testing.T) {
 	plan := func(pods []*corev1.Pod) string {
 		return network.Diff(network.State{Now: now, Namespace: ns, Name: "blue", Network: newNetwork("blue"), Pods: pods,
 			Blocks: []*v1.AddressBlock{newBlock("blue", "10.1.0.2 web-0 Bound Pod2/web", "10.1.0.3 web-1 Bound Pod2/web", "10.1.0.9 x Bound")},
-			Owners: map[v1.AddressOwner]network.Replicas{{Kind: KindPod2, Name: "web"}: {Count: 8, Networks: []string{"blue"}}},
+			Owners: map[v1.AddressOwner]network.Replicas{{Kind: KindPod2, Name: "web"}: {Ordinals: ordinals.New(0, 8, nil), Networks: []string{"blue"}}},
 		}).String()
 	}
 	same(t, plan(slimmed(fatPods())), plan(fatPods()))
@@ -129,7 +131,7 @@ func TestSlimStatefulSetGivesTheSameOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := state.Owners[v1.AddressOwner{Kind: "StatefulSet", Name: "db"}]
-		if want := ptr.Deref(fat.Spec.Replicas, 1); got.Start != 5 || got.Count != want || len(got.Networks) != 1 {
+		if want := ptr.Deref(fat.Spec.Replicas, 1); got.Ordinals.String() != fmt.Sprintf("5+%d", want) || len(got.Networks) != 1 {
 			t.Errorf("%s: got %+v, want %d from 5 on blue", name, got, want)
 		}
 	}

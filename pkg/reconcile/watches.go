@@ -18,6 +18,7 @@ func (r *Reconciler) Watches() []Watch {
 		{r.informers.Pods.Informer(), r.podKeys},
 		{r.informers.Pod2s.Informer(), r.pod2Keys},
 		{r.informers.StatefulSets.Informer(), r.statefulSetKeys},
+		{r.informers.Revisions.Informer(), revisionKeys},
 	}, r.cronTabWatches()...)
 }
 

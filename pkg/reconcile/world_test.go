@@ -25,6 +25,7 @@ import (
 	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 	samplefake "github.com/pod2/pod2/pkg/client/clientset/versioned/fake"
 	sampleinformers "github.com/pod2/pod2/pkg/client/informers/externalversions"
+	"github.com/pod2/pod2/pkg/pod2"
 )
 
 // world is a Reconciler between a server and caches. The server is the fake
@@ -56,7 +57,7 @@ type cacheOf struct {
 }
 
 // newWorld has the objects on the server and in the caches, with the
-// resourceVersions 101, 102 and so on.
+// resourceVersions 101, 102 and so on, and the revisions of Pod2s.
 func newWorld(t *testing.T, objects ...runtime.Object) *world {
 	t.Helper()
 	kube, sample := kubefake.NewSimpleClientset(), samplefake.NewSimpleClientset()
@@ -69,7 +70,7 @@ func newWorld(t *testing.T, objects ...runtime.Object) *world {
 	core, crds := kubeinformers.NewSharedInformerFactory(kube, 0), sampleinformers.NewSharedInformerFactory(sample, 0)
 	informers := Informers{
 		Networks: crds.Samplecrd().V1().Networks(), Blocks: crds.Samplecrd().V1().AddressBlocks(), Pod2s: crds.Samplecrd().V1().Pod2s(),
-		Pods: core.Core().V1().Pods(), StatefulSets: core.Apps().V1().StatefulSets(),
+		Pods: core.Core().V1().Pods(), StatefulSets: core.Apps().V1().StatefulSets(), Revisions: core.Apps().V1().ControllerRevisions(),
 		CronTabs: crds.Stable().V1().CronTabs(), CronJobs: core.Batch().V1().CronJobs(), Jobs: core.Batch().V1().Jobs(),
 	}
 	samples := schema.GroupVersion{Group: v1.GroupVersion.Group, Version: v1.GroupVersion.Version}
@@ -80,6 +81,7 @@ func newWorld(t *testing.T, objects ...runtime.Object) *world {
 		{informers.Pod2s.Informer().GetIndexer(), w.sample, samples.WithResource("pod2s"), samples.WithKind("Pod2"), reflect.TypeFor[*v1.Pod2]()},
 		{informers.Pods.Informer().GetIndexer(), w.kube, corev1.SchemeGroupVersion.WithResource("pods"), corev1.SchemeGroupVersion.WithKind("Pod"), reflect.TypeFor[*corev1.Pod]()},
 		{informers.StatefulSets.Informer().GetIndexer(), w.kube, appsv1.SchemeGroupVersion.WithResource("statefulsets"), appsv1.SchemeGroupVersion.WithKind("StatefulSet"), reflect.TypeFor[*appsv1.StatefulSet]()},
+		{informers.Revisions.Informer().GetIndexer(), w.kube, appsv1.SchemeGroupVersion.WithResource("controllerrevisions"), appsv1.SchemeGroupVersion.WithKind("ControllerRevision"), reflect.TypeFor[*appsv1.ControllerRevision]()},
 		{informers.CronTabs.Informer().GetIndexer(), w.sample, stable.WithResource("crontabs"), stable.WithKind("CronTab"), reflect.TypeFor[*stablev1.CronTab]()},
 		{informers.CronJobs.Informer().GetIndexer(), w.kube, batchv1.SchemeGroupVersion.WithResource("cronjobs"), batchv1.SchemeGroupVersion.WithKind("CronJob"), reflect.TypeFor[*batchv1.CronJob]()},
 		{informers.Jobs.Informer().GetIndexer(), w.kube, batchv1.SchemeGroupVersion.WithResource("jobs"), batchv1.SchemeGroupVersion.WithKind("Job"), reflect.TypeFor[*batchv1.Job]()},
@@ -89,8 +91,27 @@ func newWorld(t *testing.T, objects ...runtime.Object) *world {
 		t.Fatal(err)
 	}
 	w.add(objects...)
+	for _, obj := range objects {
+		if p, ok := obj.(*v1.Pod2); ok {
+			w.addRevision(p)
+		}
+	}
 	w.catchUp()
 	return w
+}
+
+// addRevision has the revision of a Pod2 on the server, as all but its first sync
+// find it.
+func (w *world) addRevision(p *v1.Pod2) {
+	w.t.Helper()
+	revision := pod2.Diff(pod2.State{Pod2: p}).CreateRevision
+	if revision == nil { // a Pod2 that is being deleted
+		return
+	}
+	revision.UID, revision.ResourceVersion = "uid-of-revision", "100"
+	if err := w.kube.Add(revision); err != nil {
+		w.t.Fatalf("add the revision of %s: %v", p.Name, err)
+	}
 }
 
 // add puts objects on the server, behind the back of the caches.

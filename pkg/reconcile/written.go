@@ -12,12 +12,13 @@ import (
 type resource string
 
 const (
-	networksResource resource = "networks"
-	blocksResource   resource = "addressblocks"
-	pod2sResource    resource = "pod2s"
-	podsResource     resource = "pods"
-	cronTabsResource resource = "crontabs"
-	cronJobsResource resource = "cronjobs"
+	networksResource  resource = "networks"
+	blocksResource    resource = "addressblocks"
+	pod2sResource     resource = "pod2s"
+	podsResource      resource = "pods"
+	revisionsResource resource = "controllerrevisions"
+	cronTabsResource  resource = "crontabs"
+	cronJobsResource  resource = "cronjobs"
 )
 
 // versionedStore is an informer's store.

@@ -57,6 +57,24 @@ type Pod2Spec struct {
 	// +optional
 	Ordinals *Pod2Ordinals `json:"ordinals,omitempty"`
 
+	// Ordinals to leave out. With replicas 3 and reserveOrdinals [1] the replicas
+	// are 0, 2 and 3: this is how one chosen replica is removed. Its addresses are
+	// kept as those of a replica that was scaled away.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=1024
+	// +kubebuilder:validation:items:Minimum=0
+	ReserveOrdinals []int32 `json:"reserveOrdinals,omitempty"`
+
+	// Parallel (the default) creates and deletes replicas at once; OrderedReady
+	// creates each when all before it are available, and deletes each when the one
+	// after it is gone. Updates are bounded by updateStrategy either way.
+	//
+	// +optional
+	// +default="Parallel"
+	PodManagementPolicy PodManagementPolicyType `json:"podManagementPolicy,omitempty"`
+
 	// The Networks, of the same namespace, on which every replica has an
 	// address. The replicas are created gated and are scheduled once their
 	// addresses are bound. A change replaces the replicas as a change of the
@@ -98,7 +116,43 @@ type Pod2Spec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+
+	// Stops an update where it is; replicas that are lost meanwhile come back with
+	// the revision that they had. Scaling goes on. Default false.
+	//
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+
+	// After how many seconds without progress the condition Progressing turns
+	// False; paused time does not count. Default 600.
+	//
+	// +optional
+	// +default=600
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=86400
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+
+	// How many revisions to keep besides those that are in use, to go back to.
+	// Default 10.
+	//
+	// +optional
+	// +default=10
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 }
+
+// PodManagementPolicyType says in which order replicas come and go.
+//
+// +kubebuilder:validation:Enum=Parallel;OrderedReady
+type PodManagementPolicyType string
+
+const (
+	// ParallelPodManagement creates and deletes replicas at once.
+	ParallelPodManagement PodManagementPolicyType = "Parallel"
+	// OrderedReadyPodManagement does so one by one.
+	OrderedReadyPodManagement PodManagementPolicyType = "OrderedReady"
+)
 
 // Pod2Ordinals numbers the replicas.
 type Pod2Ordinals struct {
@@ -139,7 +193,7 @@ type Address string
 
 // Pod2UpdateStrategyType names a way to replace replicas.
 //
-// +kubebuilder:validation:Enum=RollingUpdate;Recreate
+// +kubebuilder:validation:Enum=RollingUpdate;Recreate;OnDelete
 type Pod2UpdateStrategyType string
 
 const (
@@ -149,13 +203,15 @@ const (
 	// Recreate deletes all replicas of an old template before it creates one of
 	// the new.
 	Recreate Pod2UpdateStrategyType = "Recreate"
+	// OnDelete replaces a replica when somebody deletes it.
+	OnDelete Pod2UpdateStrategyType = "OnDelete"
 )
 
 // Pod2UpdateStrategy says how a change reaches the replicas.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || self.type == 'RollingUpdate'",message="rollingUpdate goes with type RollingUpdate only"
 type Pod2UpdateStrategy struct {
-	// RollingUpdate (the default) or Recreate.
+	// RollingUpdate (the default), Recreate or OnDelete.
 	//
 	// +optional
 	// +default="RollingUpdate"
@@ -169,9 +225,20 @@ type Pod2UpdateStrategy struct {
 
 // Pod2RollingUpdate bounds a RollingUpdate.
 type Pod2RollingUpdate struct {
+	// How many replicas there may be besides, for the time of the update: a
+	// number, or a percentage of replicas, rounded up. Default 0. They have the
+	// ordinals that follow the last replica's, addresses of their own, and go when
+	// the update is done.
+	//
+	// +optional
+	// +default=0
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100000 : self.matches('^(100|[0-9]{1,2})%$')",message="a number from 0 to 100000 or a percentage from 0% to 100%"
+	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
+
 	// How many replicas the update may make unavailable: a number, or a
-	// percentage of replicas, rounded down; 0 counts as 1, because nothing else
-	// would let the update proceed. Default 1. A replica of an old template that
+	// percentage of replicas, rounded down. Default 1. Where that and maxSurge come
+	// to 0, it counts as 1, for nothing else would let the update proceed. A replica of an old template that
 	// is not available anyhow is replaced at once and never counts. A replica that
 	// was scaled away and serves stays until as many others do.
 	//
@@ -180,6 +247,15 @@ type Pod2RollingUpdate struct {
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100000 : self.matches('^(100|[0-9]{1,2})%$')",message="a number from 0 to 100000 or a percentage from 0% to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+
+	// Only replicas from the one in this place on are updated, counted from the
+	// first; the others stay at status.currentRevision, and come back with it.
+	// Default 0: all are. From replicas on, none is.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=200000
+	Partition int32 `json:"partition,omitempty"`
 }
 
 // Pod2Status counts the replicas.
@@ -196,10 +272,10 @@ type Pod2Status struct {
 	// Of these, the ones with the template and the networks of the spec.
 	// +optional
 	UpdatedReplicas int32 `json:"updatedReplicas"`
-	// Hash of the template from which all replicas were last made.
+	// Name of the ControllerRevision from which all replicas were last made.
 	// +optional
 	CurrentRevision string `json:"currentRevision,omitempty"`
-	// Hash of the template in the spec.
+	// Name of the ControllerRevision of the spec.
 	// +optional
 	UpdateRevision string `json:"updateRevision,omitempty"`
 	// Label selector of the pods, for autoscalers and disruption budgets.
@@ -211,8 +287,16 @@ type Pod2Status struct {
 	// The generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// How often the name of a revision was taken by other content.
+	// +optional
+	CollisionCount *int32 `json:"collisionCount,omitempty"`
+	// When an update or a change of replicas last came a step further.
+	// +optional
+	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
 	// Ready: every replica exists, has the template of the spec and is
-	// available; otherwise the reason says what is missing.
+	// available; otherwise the reason says what is missing. Available: so many
+	// replicas are available as an update has to leave. Progressing: an update or
+	// a change of replicas comes on, or is complete.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -52,6 +52,9 @@ const (
 const (
 	// ConditionReady, on Networks and Pod2s.
 	ConditionReady = "Ready"
+	// ConditionAvailable and ConditionProgressing, on Pod2s.
+	ConditionAvailable   = "Available"
+	ConditionProgressing = "Progressing"
 	// ConditionExhausted, on Networks.
 	ConditionExhausted = "Exhausted"
 	// ConditionAddressesBound, on pods that had to wait for their addresses:

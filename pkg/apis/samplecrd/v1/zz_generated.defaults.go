@@ -61,6 +61,9 @@ func SetObjectDefaults_Pod2(in *Pod2) {
 		var ptrVar1 int32 = 1
 		in.Spec.Replicas = &ptrVar1
 	}
+	if in.Spec.PodManagementPolicy == "" {
+		in.Spec.PodManagementPolicy = "Parallel"
+	}
 	for i := range in.Spec.Template.Spec.Volumes {
 		a := &in.Spec.Template.Spec.Volumes[i]
 		if a.VolumeSource.ISCSI != nil {
@@ -242,11 +245,24 @@ func SetObjectDefaults_Pod2(in *Pod2) {
 		in.Spec.UpdateStrategy.Type = "RollingUpdate"
 	}
 	if in.Spec.UpdateStrategy.RollingUpdate != nil {
+		if in.Spec.UpdateStrategy.RollingUpdate.MaxSurge == nil {
+			if err := json.Unmarshal([]byte(`0`), &in.Spec.UpdateStrategy.RollingUpdate.MaxSurge); err != nil {
+				panic(err)
+			}
+		}
 		if in.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable == nil {
 			if err := json.Unmarshal([]byte(`1`), &in.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable); err != nil {
 				panic(err)
 			}
 		}
+	}
+	if in.Spec.ProgressDeadlineSeconds == nil {
+		var ptrVar1 int32 = 600
+		in.Spec.ProgressDeadlineSeconds = &ptrVar1
+	}
+	if in.Spec.RevisionHistoryLimit == nil {
+		var ptrVar1 int32 = 10
+		in.Spec.RevisionHistoryLimit = &ptrVar1
 	}
 }
 

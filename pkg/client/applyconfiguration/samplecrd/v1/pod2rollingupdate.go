@@ -13,12 +13,21 @@ import (
 //
 // Pod2RollingUpdate bounds a RollingUpdate.
 type Pod2RollingUpdateApplyConfiguration struct {
+	// How many replicas there may be besides, for the time of the update: a
+	// number, or a percentage of replicas, rounded up. Default 0. They have the
+	// ordinals that follow the last replica's, addresses of their own, and go when
+	// the update is done.
+	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 	// How many replicas the update may make unavailable: a number, or a
-	// percentage of replicas, rounded down; 0 counts as 1, because nothing else
-	// would let the update proceed. Default 1. A replica of an old template that
+	// percentage of replicas, rounded down. Default 1. Where that and maxSurge come
+	// to 0, it counts as 1, for nothing else would let the update proceed. A replica of an old template that
 	// is not available anyhow is replaced at once and never counts. A replica that
 	// was scaled away and serves stays until as many others do.
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	// Only replicas from the one in this place on are updated, counted from the
+	// first; the others stay at status.currentRevision, and come back with it.
+	// Default 0: all are. From replicas on, none is.
+	Partition *int32 `json:"partition,omitempty"`
 }
 
 // Pod2RollingUpdateApplyConfiguration constructs a declarative configuration of the Pod2RollingUpdate type for use with
@@ -27,10 +36,26 @@ func Pod2RollingUpdate() *Pod2RollingUpdateApplyConfiguration {
 	return &Pod2RollingUpdateApplyConfiguration{}
 }
 
+// WithMaxSurge sets the MaxSurge field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MaxSurge field is set to the value of the last call.
+func (b *Pod2RollingUpdateApplyConfiguration) WithMaxSurge(value intstr.IntOrString) *Pod2RollingUpdateApplyConfiguration {
+	b.MaxSurge = &value
+	return b
+}
+
 // WithMaxUnavailable sets the MaxUnavailable field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the MaxUnavailable field is set to the value of the last call.
 func (b *Pod2RollingUpdateApplyConfiguration) WithMaxUnavailable(value intstr.IntOrString) *Pod2RollingUpdateApplyConfiguration {
 	b.MaxUnavailable = &value
+	return b
+}
+
+// WithPartition sets the Partition field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Partition field is set to the value of the last call.
+func (b *Pod2RollingUpdateApplyConfiguration) WithPartition(value int32) *Pod2RollingUpdateApplyConfiguration {
+	b.Partition = &value
 	return b
 }

@@ -5,6 +5,7 @@
 package v1
 
 import (
+	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -18,6 +19,14 @@ type Pod2SpecApplyConfiguration struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 	// How replicas are numbered. It cannot be changed later.
 	Ordinals *Pod2OrdinalsApplyConfiguration `json:"ordinals,omitempty"`
+	// Ordinals to leave out. With replicas 3 and reserveOrdinals [1] the replicas
+	// are 0, 2 and 3: this is how one chosen replica is removed. Its addresses are
+	// kept as those of a replica that was scaled away.
+	ReserveOrdinals []int32 `json:"reserveOrdinals,omitempty"`
+	// Parallel (the default) creates and deletes replicas at once; OrderedReady
+	// creates each when all before it are available, and deletes each when the one
+	// after it is gone. Updates are bounded by updateStrategy either way.
+	PodManagementPolicy *samplecrdv1.PodManagementPolicyType `json:"podManagementPolicy,omitempty"`
 	// The Networks, of the same namespace, on which every replica has an
 	// address. The replicas are created gated and are scheduled once their
 	// addresses are bound. A change replaces the replicas as a change of the
@@ -37,6 +46,15 @@ type Pod2SpecApplyConfiguration struct {
 	// For how many seconds a replica must be ready without interruption before
 	// it counts as available. Default 0.
 	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
+	// Stops an update where it is; replicas that are lost meanwhile come back with
+	// the revision that they had. Scaling goes on. Default false.
+	Paused *bool `json:"paused,omitempty"`
+	// After how many seconds without progress the condition Progressing turns
+	// False; paused time does not count. Default 600.
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+	// How many revisions to keep besides those that are in use, to go back to.
+	// Default 10.
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 }
 
 // Pod2SpecApplyConfiguration constructs a declarative configuration of the Pod2Spec type for use with
@@ -58,6 +76,24 @@ func (b *Pod2SpecApplyConfiguration) WithReplicas(value int32) *Pod2SpecApplyCon
 // If called multiple times, the Ordinals field is set to the value of the last call.
 func (b *Pod2SpecApplyConfiguration) WithOrdinals(value *Pod2OrdinalsApplyConfiguration) *Pod2SpecApplyConfiguration {
 	b.Ordinals = value
+	return b
+}
+
+// WithReserveOrdinals adds the given value to the ReserveOrdinals field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the ReserveOrdinals field.
+func (b *Pod2SpecApplyConfiguration) WithReserveOrdinals(values ...int32) *Pod2SpecApplyConfiguration {
+	for i := range values {
+		b.ReserveOrdinals = append(b.ReserveOrdinals, values[i])
+	}
+	return b
+}
+
+// WithPodManagementPolicy sets the PodManagementPolicy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PodManagementPolicy field is set to the value of the last call.
+func (b *Pod2SpecApplyConfiguration) WithPodManagementPolicy(value samplecrdv1.PodManagementPolicyType) *Pod2SpecApplyConfiguration {
+	b.PodManagementPolicy = &value
 	return b
 }
 
@@ -103,5 +139,29 @@ func (b *Pod2SpecApplyConfiguration) WithUpdateStrategy(value *Pod2UpdateStrateg
 // If called multiple times, the MinReadySeconds field is set to the value of the last call.
 func (b *Pod2SpecApplyConfiguration) WithMinReadySeconds(value int32) *Pod2SpecApplyConfiguration {
 	b.MinReadySeconds = &value
+	return b
+}
+
+// WithPaused sets the Paused field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Paused field is set to the value of the last call.
+func (b *Pod2SpecApplyConfiguration) WithPaused(value bool) *Pod2SpecApplyConfiguration {
+	b.Paused = &value
+	return b
+}
+
+// WithProgressDeadlineSeconds sets the ProgressDeadlineSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ProgressDeadlineSeconds field is set to the value of the last call.
+func (b *Pod2SpecApplyConfiguration) WithProgressDeadlineSeconds(value int32) *Pod2SpecApplyConfiguration {
+	b.ProgressDeadlineSeconds = &value
+	return b
+}
+
+// WithRevisionHistoryLimit sets the RevisionHistoryLimit field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the RevisionHistoryLimit field is set to the value of the last call.
+func (b *Pod2SpecApplyConfiguration) WithRevisionHistoryLimit(value int32) *Pod2SpecApplyConfiguration {
+	b.RevisionHistoryLimit = &value
 	return b
 }

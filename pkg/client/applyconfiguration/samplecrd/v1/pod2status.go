@@ -5,7 +5,8 @@
 package v1
 
 import (
-	metav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applyconfigurationsmetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
 // Pod2StatusApplyConfiguration represents a declarative configuration of the Pod2Status type for use
@@ -21,9 +22,9 @@ type Pod2StatusApplyConfiguration struct {
 	AvailableReplicas *int32 `json:"availableReplicas,omitempty"`
 	// Of these, the ones with the template and the networks of the spec.
 	UpdatedReplicas *int32 `json:"updatedReplicas,omitempty"`
-	// Hash of the template from which all replicas were last made.
+	// Name of the ControllerRevision from which all replicas were last made.
 	CurrentRevision *string `json:"currentRevision,omitempty"`
-	// Hash of the template in the spec.
+	// Name of the ControllerRevision of the spec.
 	UpdateRevision *string `json:"updateRevision,omitempty"`
 	// Label selector of the pods, for autoscalers and disruption budgets.
 	Selector *string `json:"selector,omitempty"`
@@ -31,9 +32,15 @@ type Pod2StatusApplyConfiguration struct {
 	Networks *string `json:"networks,omitempty"`
 	// The generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
+	// How often the name of a revision was taken by other content.
+	CollisionCount *int32 `json:"collisionCount,omitempty"`
+	// When an update or a change of replicas last came a step further.
+	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
 	// Ready: every replica exists, has the template of the spec and is
-	// available; otherwise the reason says what is missing.
-	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
+	// available; otherwise the reason says what is missing. Available: so many
+	// replicas are available as an update has to leave. Progressing: an update or
+	// a change of replicas comes on, or is complete.
+	Conditions []applyconfigurationsmetav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
 // Pod2StatusApplyConfiguration constructs a declarative configuration of the Pod2Status type for use with
@@ -114,10 +121,26 @@ func (b *Pod2StatusApplyConfiguration) WithObservedGeneration(value int64) *Pod2
 	return b
 }
 
+// WithCollisionCount sets the CollisionCount field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CollisionCount field is set to the value of the last call.
+func (b *Pod2StatusApplyConfiguration) WithCollisionCount(value int32) *Pod2StatusApplyConfiguration {
+	b.CollisionCount = &value
+	return b
+}
+
+// WithLastProgressTime sets the LastProgressTime field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LastProgressTime field is set to the value of the last call.
+func (b *Pod2StatusApplyConfiguration) WithLastProgressTime(value metav1.Time) *Pod2StatusApplyConfiguration {
+	b.LastProgressTime = &value
+	return b
+}
+
 // WithConditions adds the given value to the Conditions field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the Conditions field.
-func (b *Pod2StatusApplyConfiguration) WithConditions(values ...*metav1.ConditionApplyConfiguration) *Pod2StatusApplyConfiguration {
+func (b *Pod2StatusApplyConfiguration) WithConditions(values ...*applyconfigurationsmetav1.ConditionApplyConfiguration) *Pod2StatusApplyConfiguration {
 	for i := range values {
 		if values[i] == nil {
 			panic("nil value passed to WithConditions")

@@ -13,7 +13,7 @@ import (
 //
 // Pod2UpdateStrategy says how a change reaches the replicas.
 type Pod2UpdateStrategyApplyConfiguration struct {
-	// RollingUpdate (the default) or Recreate.
+	// RollingUpdate (the default), Recreate or OnDelete.
 	Type *samplecrdv1.Pod2UpdateStrategyType `json:"type,omitempty"`
 	// Bounds of a RollingUpdate.
 	RollingUpdate *Pod2RollingUpdateApplyConfiguration `json:"rollingUpdate,omitempty"`

@@ -1,0 +1,104 @@
+package pod2
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// Reasons of the conditions Available and Progressing.
+const (
+	ReasonMinimumAvailable         = "MinimumReplicasAvailable"
+	ReasonMinimumUnavailable       = "MinimumReplicasUnavailable"
+	ReasonComplete                 = "Complete"
+	ReasonProgressing              = "Progressing"
+	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
+	ReasonPaused                   = "Paused"
+)
+
+// enough is the condition Available.
+func (v *view) enough(counted *v1.Pod2Status) metav1.Condition {
+	least := v.leastAvailable()
+	text := fmt.Sprintf("%d of at least %d replicas are available", counted.AvailableReplicas, max(least, 0))
+	if int(counted.AvailableReplicas) >= least {
+		return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonMinimumAvailable, Message: text}
+	}
+	return notReady(ReasonMinimumUnavailable, text+"; "+v.each(v.unready))
+}
+
+// progressing is the condition of that name.
+//
+//	complete           nothing is left to come: True
+//	paused             Unknown, and the deadline does not run
+//	past the deadline  False, with what stands in the way
+//	else               True
+func (v *view) progressing(ready metav1.Condition) metav1.Condition {
+	switch deadline := v.deadline(); {
+	case v.complete():
+		return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonComplete, Message: "all replicas are as the spec wants them"}
+	case v.pod2.Spec.Paused:
+		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: ReasonPaused, Message: "updates are paused (spec.paused)"}
+	case !deadline.IsZero() && !v.now.Before(deadline):
+		return notReady(ReasonProgressDeadlineExceeded, fmt.Sprintf("no progress for %d seconds: %s", v.deadlineSeconds(), ready.Message))
+	}
+	return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonProgressing, Message: ready.Message}
+}
+
+// complete says that every replica is there, available and, but for those that are
+// frozen, of the update revision, and that there is no other.
+func (v *view) complete() bool {
+	for _, r := range v.replicas {
+		if !r.serves() || r.stale || v.pod2.Spec.Paused && r.outdated != "" {
+			return false
+		}
+	}
+	return len(v.surge) == 0 && len(v.surplus) == 0
+}
+
+// deadline is when progress is overdue; zero: it never will be.
+func (v *view) deadline() time.Time {
+	if v.pod2.Spec.Paused || v.complete() {
+		return time.Time{}
+	}
+	since := v.lastProgress()
+	return since.Add(time.Duration(v.deadlineSeconds()) * time.Second)
+}
+
+func (v *view) deadlineSeconds() int32 { return ptr.Deref(v.pod2.Spec.ProgressDeadlineSeconds, 600) }
+
+// lastProgress is now if the spec was changed, an update was resumed, what was
+// complete is no longer so, or a counter of the status moved on; else as it was.
+func (v *view) lastProgress() metav1.Time {
+	was := v.pod2.Status
+	condition := meta.FindStatusCondition(was.Conditions, v1.ConditionProgressing)
+	counted := &v1.Pod2Status{}
+	v.count(counted)
+	idle := condition != nil && (condition.Reason == ReasonComplete || condition.Reason == ReasonPaused)
+	moved := counted.Replicas != was.Replicas || counted.UpdatedReplicas > was.UpdatedReplicas ||
+		counted.ReadyReplicas > was.ReadyReplicas || counted.AvailableReplicas > was.AvailableReplicas
+	if was.LastProgressTime == nil || was.ObservedGeneration != v.pod2.Generation || idle || moved {
+		return metav1.NewTime(v.now.Truncate(time.Second))
+	}
+	return *was.LastProgressTime
+}
+
+// overdue is how long after its grace period a pod that terminates is spoken of.
+const overdue = 30 * time.Second
+
+func (r replica) overdueAt() time.Time { return r.pod.DeletionTimestamp.Add(overdue) }
+
+// lost speaks of a pod whose node does not confirm its end. Its name and its
+// addresses are not used again before: it may run.
+func (v *view) lost(r replica) string {
+	if r.pod == nil || !r.own || !r.terminating || v.now.Before(r.overdueAt()) || len(r.pod.Finalizers) > 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s was to end, and node %s does not confirm it: if the node is gone for good, delete the Node, "+
+		"or taint it %s=nodeshutdown:NoExecute", r.pod.Name, r.pod.Spec.NodeName, corev1.TaintNodeOutOfService)
+}

@@ -1,0 +1,257 @@
+package pod2
+
+import (
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+func TestSurge(t *testing.T) {
+	runDiff(t, []diffTest{
+		{"comes first", "replicas=3 surge=1 max=0", []string{"web-0 old", "web-1 old", "web-2 old"}, `create web-3: missing`},
+		{"then one makes way", "replicas=3 surge=1 max=0", []string{"web-0 old", "web-1 old", "web-2 old", "web-3"}, `
+			delete web-2 (uid u-2): template changed`},
+		{"not before it serves", "replicas=3 surge=1 max=0", []string{"web-0 old", "web-1 old", "web-2 old", "web-3 notready"}, ""},
+		{"is kept until the last is available", "replicas=3 surge=1 max=0", []string{"web-0 notready", "web-1", "web-2", "web-3"}, ""},
+		{"and goes last", "replicas=3 surge=1 max=0", []string{"web-0", "web-1", "web-2", "web-3"}, `delete web-3 (uid u-3): scaled down`},
+		{"no more than there are stale ones", "replicas=3 surge=100%", []string{"web-0", "web-1", "web-2 old"}, `
+			create web-3: missing
+			delete web-2 (uid u-2): template changed`},
+		{"a percentage is rounded up", "replicas=3 surge=34% max=0", []string{"web-0 old", "web-1 old", "web-2 old"}, `
+			create web-3: missing
+			create web-4: missing`},
+		{"without both there is no update", "replicas=2 surge=0% max=49%", []string{"web-0 old", "web-1 old"}, `
+			delete web-1 (uid u-1): template changed`},
+		{"one that was scaled away is in its place", "replicas=2 surge=1 max=0", []string{"web-0 old", "web-1 old", "web-2 old"}, `
+			delete web-2 (uid u-2): scaled down`},
+		{"a stranger is in its place", "replicas=2 surge=1 max=0", []string{"web-0 old", "web-1 old", "web-2 bare"}, ""},
+		{"one that ends is replaced like any", "replicas=1 surge=1 max=0", []string{"web-0 old", "web-1 failed"}, `
+			backoff {"web-1":{"uid":"u-1","failures":1,"since":"2026-01-02T15:04:05Z"}}
+			delete web-1 (uid u-1): ended (Failed)`},
+		{"not without an update", "replicas=2 surge=2", []string{"web-0", "web-1"}, ""},
+		{"leaves room for a pod that goes", "replicas=2 surge=1", []string{"web-0", "web-7 terminating"}, `create web-1: missing`},
+		{"has the ordinals that follow", "replicas=2 surge=1 max=0 reserve=0,3 start=1", []string{"web-1 old", "web-2 old"}, `create web-4: missing`},
+	}, func(s State) string { return sorted(actions(s)) })
+}
+
+// sorted has creations before deletions, which a reader of these tests asks about first.
+func sorted(text string) string {
+	var creations, others []string
+	for line := range strings.SplitSeq(text, "\n") {
+		if strings.HasPrefix(line, "create") {
+			creations = append(creations, line)
+		} else if line != "" {
+			others = append(others, line)
+		}
+	}
+	return strings.Join(append(creations, others...), "\n")
+}
+
+// made says of what revision each creation is.
+func made(s State) string {
+	var lines []string
+	for _, c := range Diff(s).Create {
+		hash := strings.ReplaceAll(c.Pod.Labels[v1.PodTemplateHashLabel], RevisionHash(s.Pod2), "HASH")
+		lines = append(lines, c.Pod.Name+" "+hash+" "+c.Pod.Spec.Containers[0].Image)
+	}
+	for _, d := range Diff(s).Delete {
+		lines = append(lines, "delete "+d.Name)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestPartition(t *testing.T) {
+	runDiff(t, []diffTest{
+		{"only those after it are updated", "replicas=3 partition=2 current=old", []string{"web-0 old", "web-1 old", "web-2 old"}, `delete web-2`},
+		{"not even the ones that are not ready", "replicas=3 partition=2 current=old", []string{"web-0 old notready", "web-1 old", "web-2"}, ""},
+		{"one before it comes back as it was", "replicas=3 partition=2 current=old", []string{"web-1 old"}, `
+			web-0 old nginx:0
+			web-2 HASH nginx:1`},
+		{"above replicas", "replicas=2 partition=9 current=old", []string{"web-0 old"}, `web-1 old nginx:0`},
+		{"counts places", "replicas=2 partition=1 start=5 reserve=6 current=old", []string{"web-5 old", "web-7 old"}, `delete web-7`},
+		{"a first revision is for all", "replicas=2 partition=9", nil, `
+			web-0 HASH nginx:1
+			web-1 HASH nginx:1`},
+		{"what it was made from is gone", "replicas=1 partition=1 current=lost", nil, `web-0 HASH nginx:1`},
+	}, made)
+}
+
+func TestPaused(t *testing.T) {
+	runDiff(t, []diffTest{
+		{"nothing is updated", "replicas=2 paused current=old", []string{"web-0 old notready", "web-1 old"}, ""},
+		{"each comes back as it was", "replicas=4 paused current=old", []string{"web-1 old", "web-2"}, `
+			web-0 old nginx:0
+			web-3 HASH nginx:1`},
+		{"scaling goes on", "replicas=2 paused current=old", []string{"web-0 old", "web-4 old"}, `delete web-4`},
+		{"a surge stays, and none is added", "replicas=2 paused surge=2 current=old", []string{"web-0 old", "web-1 old", "web-3"}, ""},
+		{"a Recreate keeps to one revision", "replicas=3 paused recreate current=old", []string{"web-2 old"}, `
+			web-0 old nginx:0
+			web-1 old nginx:0`},
+		{"a pod that ended is replaced", "replicas=1 paused current=old", []string{"web-0 old failed"}, `delete web-0`},
+	}, made)
+}
+
+func TestOnDelete(t *testing.T) {
+	runDiff(t, []diffTest{
+		{"waits for somebody to delete", "replicas=2 ondelete current=old", []string{"web-0 old notready", "web-1 old"}, ""},
+		{"then makes the new one", "replicas=2 ondelete current=old", []string{"web-0 old"}, `web-1 HASH nginx:1`},
+	}, made)
+}
+
+func TestOrderedReady(t *testing.T) {
+	runDiff(t, []diffTest{
+		{"one comes", "replicas=3 ordered", nil, `create web-0: missing`},
+		{"waits until it is available", "replicas=3 ordered", []string{"web-0 notready"}, ""},
+		{"then the next", "replicas=3 ordered", []string{"web-0", "web-2"}, `create web-1: missing`},
+		{"none after one that is missing for good", "replicas=3 ordered", []string{"web-0 bare", "web-2"}, ""},
+		{"one goes", "replicas=1 ordered", []string{"web-0", "web-1", "web-2"}, `delete web-2 (uid u-2): scaled down`},
+		{"waits until it is gone", "replicas=1 ordered", []string{"web-0", "web-1", "web-2 terminating"}, ""},
+		{"a broken update heals all the same", "replicas=3 ordered", []string{"web-0 old", "web-1 old", "web-2 old notready"}, `
+			delete web-2 (uid u-2): template changed`},
+	}, actions)
+}
+
+func TestReserveOrdinals(t *testing.T) {
+	runDiff(t, []diffTest{
+		{"are left out", "replicas=3 reserve=1,7", []string{"web-0", "web-1", "web-2"}, `
+			delete web-1 (uid u-1): scaled down`},
+		{"and others take their place", "replicas=3 reserve=1,7", []string{"web-0", "web-2"}, `create web-3: missing`},
+		{"and come back", "replicas=3", []string{"web-0", "web-2", "web-3"}, `
+			delete web-3 (uid u-3): scaled down`},
+		{"addresses stay with their ordinals", "replicas=2 reserve=0 networks=blue=10.0.0.8|10.0.0.9", nil, `
+			create web-1 on blue=10.0.0.9: missing
+			create web-2 on blue: missing`},
+	}, actions)
+}
+
+func revisionLines(s State) string {
+	text := lines(s, "create revision", "change revision", "delete revision")
+	return text
+}
+
+func TestRevisions(t *testing.T) {
+	s := state(t, "replicas=0 networks=blue service=db")
+	update := s.Revisions[1]
+	earlier := update.DeepCopy()
+	earlier.OwnerReferences[0].UID = "u-earlier"
+	orphan := update.DeepCopy()
+	orphan.OwnerReferences = nil
+	first := update.DeepCopy()
+	first.Revision = 1
+	other := update.DeepCopy()
+	other.Data = runtime.RawExtension{Raw: []byte(`{"template":{}}`)}
+	reordered := update.DeepCopy()
+	reordered.Data.Raw = []byte(strings.Replace(string(update.Data.Raw), `{"networks":["blue"],`, `{ "unset": null, "networks" : ["blue"],`, 1))
+	newer := state(t, "").Revisions[1]
+	newer.Name, newer.Revision, newer.Labels[v1.PodTemplateHashLabel] = "web-newer", 7, "newer"
+	for _, tt := range []struct {
+		name      string
+		revisions []*appsv1.ControllerRevision
+		want      string
+	}{
+		{"the first", nil, "create revision 1 web-HASH"},
+		{"is there", []*appsv1.ControllerRevision{first}, ""},
+		{"is there, written in another way", []*appsv1.ControllerRevision{reordered}, ""},
+		{"another is newer: back to it", []*appsv1.ControllerRevision{first, newer}, "change revision web-HASH: number 8"},
+		{"after another", []*appsv1.ControllerRevision{newer}, "create revision 8 web-HASH"},
+		{"nobody's is adopted", []*appsv1.ControllerRevision{orphan}, "change revision web-HASH: number 1"},
+		{"of an earlier Pod2, until that is gone", []*appsv1.ControllerRevision{earlier}, ""},
+		{"its name has other content", []*appsv1.ControllerRevision{other}, "create revision 2 web-" + hash(ContentOf(s.Pod2).canonical(), 1)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s.Revisions = tt.revisions
+			if got := revisionLines(s); got != tt.want {
+				t.Errorf("got %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// The oldest go, but for those that pods are made from, and those of others.
+func TestRevisionHistoryLimit(t *testing.T) {
+	s := state(t, "replicas=1 current=old", "web-0 old", "web-7 terminating")
+	limit := int32(1)
+	s.Pod2.Spec.RevisionHistoryLimit = &limit
+	s.Pods[1].Labels[v1.PodTemplateHashLabel] = "used"
+	for i, name := range []string{"used", "a", "b", "theirs", "c"} {
+		r := s.Revisions[0].DeepCopy()
+		r.Name, r.UID, r.Revision, r.Labels[v1.PodTemplateHashLabel] = "web-"+name, "", int64(-9+i), name
+		if name == "theirs" {
+			r.OwnerReferences[0].UID = "u-earlier"
+		}
+		s.Revisions = append(s.Revisions, r)
+	}
+	const want = "delete revision web-a (uid ): beyond the history limit\ndelete revision web-b (uid ): beyond the history limit"
+	if got := revisionLines(s); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestProgress(t *testing.T) {
+	progress := func(s State) string {
+		status := look(s).statusWith(look(s).ready(nil))
+		if status == nil {
+			return "nothing new"
+		}
+		for _, c := range status.Conditions {
+			if c.Type == v1.ConditionProgressing {
+				since := "-"
+				if status.LastProgressTime != nil {
+					since = s.Now.Sub(status.LastProgressTime.Time).String()
+				}
+				return string(c.Status) + " " + c.Reason + " since " + since + ": " + c.Message
+			}
+		}
+		return "no condition"
+	}
+	runDiff(t, []diffTest{
+		{"begins", "replicas=1", nil, `True Progressing since 0s: web-0 does not exist yet`},
+		{"goes on", "replicas=2 deadline=60 progress=59s", nil, `True Progressing since 59s: web-0 does not exist yet; web-1 does not exist yet`},
+		{"stands still", "replicas=1 deadline=60 progress=60s", nil, `False ProgressDeadlineExceeded since 1m0s: no progress for 60 seconds: web-0 does not exist yet`},
+		{"a step", "replicas=2 deadline=60 progress=90s", []string{"web-0"}, `True Progressing since 0s: web-1 does not exist yet`},
+		{"is done", "replicas=1 deadline=60 progress=90s", []string{"web-0"}, `True Complete since 1m30s: all replicas are as the spec wants them`},
+		{"a partition is done", "replicas=2 partition=1 current=old", []string{"web-0 old", "web-1"}, `True Complete since -: all replicas are as the spec wants them`},
+		{"paused", "replicas=1 paused deadline=60 progress=90s current=old", []string{"web-0 old"}, `Unknown Paused since 1m30s: updates are paused (spec.paused)`},
+		{"paused time does not count", "replicas=1 deadline=60 progress=90s progressing=Paused current=old", []string{"web-0 old notready"}, `
+			True Progressing since 0s: 0 of 1 replicas are updated`},
+		{"what was complete has its time anew", "replicas=1 deadline=60 progress=90s progressing=Complete", nil, `True Progressing since 0s: web-0 does not exist yet`},
+		{"another spec has its time", "replicas=1 deadline=60 progress=90s generation=2", nil, `True Progressing since 0s: web-0 does not exist yet`},
+	}, progress)
+	if got := lines(state(t, "replicas=1 deadline=60 progress=20s"), "again"); got != "again in 40s" {
+		t.Errorf("looks %s", got)
+	}
+}
+
+func TestAvailable(t *testing.T) {
+	runDiff(t, []diffTest{
+		{"enough", "replicas=3", []string{"web-0", "web-1"}, `True MinimumReplicasAvailable: 2 of at least 2 replicas are available`},
+		{"too few", "replicas=3", []string{"web-0", "web-1 notready"}, `
+			False MinimumReplicasUnavailable: 1 of at least 2 replicas are available; web-1 is not ready (Running); web-2 does not exist yet`},
+		{"none is wanted", "replicas=0", nil, `True MinimumReplicasAvailable: 0 of at least 0 replicas are available`},
+	}, func(s State) string {
+		counted := &v1.Pod2Status{}
+		look(s).count(counted)
+		c := look(s).enough(counted)
+		return string(c.Status) + " " + c.Reason + ": " + c.Message
+	})
+}
+
+// A pod whose node does not answer keeps its name and its addresses: it may run.
+func TestLostNode(t *testing.T) {
+	s := state(t, "replicas=1", "web-0 terminating")
+	s.Pods[0].Spec.NodeName = "node-7"
+	s.Now = now.Add(overdue)
+	const want = "False NodeUnreachable: web-0 was to end, and node node-7 does not confirm it: if the node is gone for good, " +
+		"delete the Node, or taint it node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+	if got := ready(s); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	s.Pods[0].Finalizers = []string{"example.com/hold"}
+	if got := ready(s); got != "False PodsNotReady: web-0 is terminating" {
+		t.Errorf("held by a finalizer: %s", got)
+	}
+}
