@@ -64,6 +64,9 @@ func arbitrary(dice *rand.Rand) State {
 		}
 	}
 	arbitraryRevisions(dice, &s)
+	for _, pod := range s.Pods {
+		arbitraryContainers(dice, pod)
+	}
 	arbitraryBackoff(dice, &s)
 	for range dice.IntN(4) { // up to what a few syncs would have written
 		if err := apply(&s, Diff(s)); err != nil {
@@ -108,6 +111,9 @@ func arbitraryPod2(dice *rand.Rand) *v1.Pod2 {
 	}
 	if one(dice, 6) {
 		p.Spec.Paused = true
+	}
+	if one(dice, 2) {
+		p.Spec.UpdateStrategy.InPlace = pick(dice, v1.InPlaceNever, v1.InPlaceIfPossible)
 	}
 	if one(dice, 4) {
 		p.Spec.PodManagementPolicy = v1.OrderedReadyPodManagement
@@ -176,6 +182,20 @@ func arbitraryPod(dice *rand.Rand, p *v1.Pod2, name string, calm int) *corev1.Po
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable})
 	}
 	return pod
+}
+
+// arbitraryContainers of a pod that a kubelet runs: as the template has them or
+// not, changed in place or not, resized or not.
+func arbitraryContainers(dice *rand.Rand, pod *corev1.Pod) {
+	image := pick(dice, "a", "b", "old")
+	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: image}}
+	if one(dice, 3) {
+		return // nothing is known of them
+	}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", Image: image, ContainerID: pick(dice, "id-1", "id-2"), Ready: true, Resources: &corev1.ResourceRequirements{}}}
+	if one(dice, 4) {
+		pod.Annotations[v1.InPlaceAnnotation] = pick(dice, `{"containers":{"app":"id-1"}}`, `{"containers":{"gone":"id-1"}}`, "{", "")
+	}
 }
 
 // arbitraryRevisions has the one of the spec or not, older ones, one of an earlier

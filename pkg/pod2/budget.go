@@ -12,9 +12,9 @@ type budget struct {
 	unbounded bool
 }
 
-// allows says whether the pod may go, and counts it if it is a loss.
-func (b *budget) allows(r replica) bool {
-	if !r.serves() || b.unbounded {
+// allows says whether the pod may be touched, and counts it if it is a loss.
+func (b *budget) allows(r replica, costs bool) bool {
+	if !r.serves() || b.unbounded || !costs {
 		return true
 	}
 	if b.left <= 0 {

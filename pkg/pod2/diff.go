@@ -20,7 +20,10 @@ func Diff(s State) Plan {
 	p.Backoff = v.backoff(failures)
 	p.CreateRevision, p.ChangeRevisions = v.revisions.create, v.revisions.change
 	spare := v.spare()
-	p.Delete = slices.Concat(v.scaleDown(spare), v.update(spare), v.replace(failures))
+	scaledDown := v.scaleDown(spare)
+	updates := v.update(spare)
+	p.Resize, p.InPlace = updates.resizes, updates.inPlace
+	p.Delete = slices.Concat(scaledDown, updates.deletions, v.replace(failures))
 	p.Create = v.create()
 	p.DeleteRevisions = v.unused()
 	p.Status = v.status(failures)
@@ -36,7 +39,7 @@ func (v *view) scaleDown(spare *budget) []Deletion {
 	}
 	var deletions []Deletion
 	for _, r := range v.surplus {
-		if !r.terminating && spare.allows(r) {
+		if !r.terminating && spare.allows(r, true) {
 			deletions = append(deletions, r.deletion("scaled down", EventScalingDown))
 			if v.ordered() {
 				break
@@ -46,17 +49,30 @@ func (v *view) scaleDown(spare *budget) []Deletion {
 	return deletions
 }
 
-// update deletes stale pods from the highest ordinal down. One that is not
-// available is no loss and is never counted, so that a rollout that cannot
+// update changes or deletes stale pods from the highest ordinal down. One that is
+// not available is no loss and is never counted, so that a rollout that cannot
 // become ready never stands in the way of the one that repairs it.
-func (v *view) update(spare *budget) []Deletion {
-	var deletions []Deletion
+func (v *view) update(spare *budget) (u updates) {
 	for _, r := range slices.Backward(v.replicas) {
-		if r.stale && spare.allows(r) {
-			deletions = append(deletions, r.deletion(r.outdated, EventUpdating))
+		if !r.stale || r.step.kind == stepAwait || !spare.allows(r, r.step.costs) {
+			continue
+		}
+		switch r.step.kind {
+		case stepRecreate:
+			u.deletions = append(u.deletions, r.deletion(r.step.reason, EventUpdating))
+		case stepResize:
+			u.resizes = append(u.resizes, resize(r))
+		case stepPatch:
+			u.inPlace = append(u.inPlace, v.inPlaceUpdate(r))
 		}
 	}
-	return deletions
+	return u
+}
+
+type updates struct {
+	resizes   []Resize
+	inPlace   []InPlaceUpdate
+	deletions []Deletion
 }
 
 // replace deletes pods that are over and whose delay has passed. The next one is

@@ -150,9 +150,12 @@ func TestEvents(t *testing.T) {
 		{"a replica was lost", "replicas=2 observed=1 current=spec", []string{"web-0"}, `Normal Replacing: created web-1`},
 		{"down", "replicas=0 generation=2 observed=1", []string{"web-0", "web-1"}, `Normal ScalingDown: deleted web-1 and web-0`},
 		{"of each kind one", "replicas=4 current=old", []string{"web-0 old", "web-1 old notready", "web-2 failed"}, `
-			Normal Updating: deleted web-1
+			Normal Updating: deleted web-1: template changed
 			Warning Replacing: deleted web-2, which ended
 			Normal Updating: created web-3`},
+		{"in place, and why not", "replicas=2 max=2 inplace", []string{"web-0 old", "web-1 old gated"}, `
+			Normal Updating: updated web-0 in place: image of app
+			Normal Updating: deleted web-1: template changed`},
 		{"nothing happens", "replicas=1", []string{"web-0"}, ""},
 		{"what a user has to mend", "replicas=1", []string{"web-0 bare"}, `
 			Warning NameTaken: pod web-0 exists already and has no controller: delete it to let the replica have the name, which is noticed within 30 seconds`},

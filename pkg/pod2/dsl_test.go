@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -34,6 +35,7 @@ const uid = types.UID("u-web")
 //	web-1 old notready      of another template; not ready
 //	web-2 ready=5s age=1m   ready for 5 s
 //	web-3 failed=Evicted    over; also succeeded
+//	web-1 updating=id-1 restarted=3s cpu=2/1 resize=Infeasible   changed in place
 //	web-4 terminating gated request=blue bound=no_address_is_free gate=other unschedulable=no_node
 //	web-5 bare              foreign; also of=ReplicaSet/x and earlier, of a Pod2 web that is gone
 func state(t testing.TB, spec string, pods ...string) State {
@@ -44,6 +46,7 @@ func state(t testing.TB, spec string, pods ...string) State {
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "nginx:1"}}},
 		}},
 	}}
+	s.Pod2.Spec.UpdateStrategy.InPlace = v1.InPlaceNever
 	exists, exhausted := "all", ""
 	for word := range strings.FieldsSeq(spec) {
 		key, value, _ := strings.Cut(word, "=")
@@ -67,6 +70,10 @@ func state(t testing.TB, spec string, pods ...string) State {
 			exhausted = value
 		case "recreate":
 			s.Pod2.Spec.UpdateStrategy.Type = v1.Recreate
+		case "inplace":
+			s.Pod2.Spec.UpdateStrategy.InPlace = v1.InPlaceIfPossible
+		case "cpu": // the old revision has 1
+			s.Pod2.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(value)}
 		case "ondelete":
 			s.Pod2.Spec.UpdateStrategy.Type = v1.OnDelete
 		case "max":
@@ -142,7 +149,10 @@ func rolling(p *v1.Pod2) *v1.Pod2RollingUpdate {
 // oldRevision is what old pods were made from.
 func oldRevision(p *v1.Pod2) *appsv1.ControllerRevision {
 	before := p.DeepCopy()
-	before.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "nginx:0"}}
+	app := &before.Spec.Template.Spec.Containers[0]
+	if app.Image = "nginx:0"; app.Resources.Requests != nil {
+		app.Image, app.Resources.Requests[corev1.ResourceCPU] = "nginx:1", resource.MustParse("1")
+	}
 	r := readRevisions(State{Pod2: before}).create
 	r.Name, r.UID, r.Labels[v1.PodTemplateHashLabel] = "web-old", "u-old-revision", "old"
 	return r
@@ -172,6 +182,9 @@ func pod(t testing.TB, p *v1.Pod2, line string) *corev1.Pod {
 		}
 	}
 	setCondition(pod, corev1.PodReady, corev1.ConditionTrue, "", "", now.Add(-time.Hour))
+	resources := p.Spec.Template.Spec.Containers[0].Resources
+	pod.Spec.Containers = []corev1.Container{{Name: "app", Resources: resources}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", ContainerID: "id-1", Ready: true, Resources: resources.DeepCopy()}}
 	owner := &pod.OwnerReferences[0]
 	for _, word := range words[1:] {
 		key, value, _ := strings.Cut(word, "=")
@@ -185,6 +198,16 @@ func pod(t testing.TB, p *v1.Pod2, line string) *corev1.Pod {
 			pod.CreationTimestamp = metav1.NewTime(now.Add(-duration(t, value)))
 		case "notready":
 			setCondition(pod, corev1.PodReady, corev1.ConditionFalse, "ContainersNotReady", value, now)
+		case "updating": // in place, from the container of that ID
+			pod.Annotations[v1.InPlaceAnnotation] = fmt.Sprintf(`{"containers":{"app":%q}}`, value)
+		case "restarted":
+			pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now.Add(-duration(t, value)))}
+		case "cpu": // <of the spec>/<of the status>
+			spec, status, _ := strings.Cut(value, "/")
+			pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(spec)}
+			pod.Status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(status)}}
+		case "resize":
+			setCondition(pod, corev1.PodResizePending, corev1.ConditionTrue, value, "node has 1 cpu", now)
 		case "waiting": // reason and message of a container
 			reason, message, _ := strings.Cut(value, "/")
 			setCondition(pod, corev1.PodReady, corev1.ConditionFalse, "ContainersNotReady", "containers with unready status: [app]", now)

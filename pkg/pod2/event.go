@@ -1,6 +1,9 @@
 package pod2
 
 import (
+	"fmt"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -18,7 +21,7 @@ const (
 // mendable reasons of the condition Ready are told in an event too, when they
 // become what stands in the way.
 var mendable = map[string]bool{
-	ReasonNameTaken: true, ReasonNetworkNotFound: true, ReasonNodeUnreachable: true, ReasonFailedCreate: true, ReasonFailedDelete: true,
+	ReasonNameTaken: true, ReasonNetworkNotFound: true, ReasonNodeUnreachable: true, ReasonFailedCreate: true, ReasonFailedDelete: true, ReasonFailedUpdate: true,
 }
 
 // Events are those of as much of a plan as was done: one event a kind of action; one a pod would be 2,000 for a Pod2 of
@@ -26,22 +29,35 @@ var mendable = map[string]bool{
 func Events(s State, done Plan) []Event {
 	v := look(s)
 	var events []Event
-	for _, reason := range []string{EventScalingDown, EventUpdating, EventReplacing} {
-		var pods []string
-		for _, d := range done.Delete {
-			if d.cause == reason {
-				pods = append(pods, d.Name)
+	// of one kind and one reason, in the order in which they first occur
+	group := func(kind, reason, verb string, n int, pod func(int) (name, why string)) {
+		byReason := map[string][]string{}
+		var reasons []string
+		for i := range n {
+			name, why := pod(i)
+			if byReason[why] == nil {
+				reasons = append(reasons, why)
 			}
+			byReason[why] = append(byReason[why], name)
 		}
-		if len(pods) == 0 {
-			continue
+		for _, why := range reasons {
+			pods := byReason[why]
+			text := fmt.Sprintf(verb, names(len(pods), func(i int) string { return pods[i] }))
+			if why != "" {
+				text += ": " + why
+			}
+			events = append(events, Event{kind, reason, cut(text, maxMessage)})
 		}
-		kind, why := corev1.EventTypeNormal, ""
-		if reason == EventReplacing {
-			kind, why = corev1.EventTypeWarning, ", which ended"
-		}
-		events = append(events, Event{kind, reason, "deleted " + names(len(pods), func(i int) string { return pods[i] }) + why})
 	}
+	group(corev1.EventTypeNormal, EventUpdating, "resized %s", len(done.Resize), func(i int) (string, string) { return done.Resize[i].Name, done.Resize[i].Reason })
+	group(corev1.EventTypeNormal, EventUpdating, "updated %s in place", len(done.InPlace), func(i int) (string, string) { return done.InPlace[i].Name, done.InPlace[i].Reason })
+	deleted := func(cause string) []Deletion {
+		return slices.DeleteFunc(slices.Clone(done.Delete), func(d Deletion) bool { return d.cause != cause })
+	}
+	down, updating, replacing := deleted(EventScalingDown), deleted(EventUpdating), deleted(EventReplacing)
+	group(corev1.EventTypeNormal, EventScalingDown, "deleted %s", len(down), func(i int) (string, string) { return down[i].Name, "" })
+	group(corev1.EventTypeNormal, EventUpdating, "deleted %s", len(updating), func(i int) (string, string) { return updating[i].Name, updating[i].Reason })
+	group(corev1.EventTypeWarning, EventReplacing, "deleted %s, which ended", len(replacing), func(i int) (string, string) { return replacing[i].Name, "" })
 	if len(done.Create) > 0 {
 		events = append(events, Event{corev1.EventTypeNormal, v.creating(),
 			"created " + names(len(done.Create), func(i int) string { return done.Create[i].Pod.Name })})

@@ -22,6 +22,11 @@ type Plan struct {
 	// on record. By fixed name; by resourceVersion.
 	CreateRevision  *appsv1.ControllerRevision
 	ChangeRevisions []*appsv1.ControllerRevision
+	// Resize running pods. Precondition: UID and resourceVersion.
+	Resize []Resize
+	// InPlace updates of running pods, AFTER Resize. Precondition: UID and
+	// resourceVersion: the annotation has containerIDs of that view.
+	InPlace []InPlaceUpdate
 	// Delete in this order. Precondition: UID.
 	Delete []Deletion
 	// Create in this order, by fixed name.
@@ -60,7 +65,7 @@ type Event struct{ Type, Reason, Message string }
 
 // Empty says that nothing is to be written.
 func (p Plan) Empty() bool {
-	return p.Backoff == nil && p.CreateRevision == nil && len(p.ChangeRevisions) == 0 && len(p.Delete) == 0 &&
+	return p.Backoff == nil && p.CreateRevision == nil && len(p.ChangeRevisions) == 0 && len(p.Resize) == 0 && len(p.InPlace) == 0 && len(p.Delete) == 0 &&
 		len(p.Create) == 0 && len(p.DeleteRevisions) == 0 && p.Status == nil
 }
 
@@ -78,6 +83,12 @@ func (p Plan) String() string {
 	}
 	for _, r := range p.ChangeRevisions {
 		fmt.Fprintf(&b, "change revision %s: number %d\n", r.Name, r.Revision)
+	}
+	for _, r := range p.Resize {
+		fmt.Fprintf(&b, "resize %s (uid %s): %s\n", r.Name, r.UID, r.Reason)
+	}
+	for _, u := range p.InPlace {
+		fmt.Fprintf(&b, "update %s in place (uid %s): %s\n", u.Name, u.UID, u.Reason)
 	}
 	for _, d := range p.Delete {
 		fmt.Fprintf(&b, "delete %s (uid %s): %s\n", d.Name, d.UID, d.Reason)

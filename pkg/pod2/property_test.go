@@ -34,12 +34,22 @@ func availablePods(s State) map[string]bool {
 		}
 		for _, c := range pod.Status.Conditions {
 			enough := !s.Now.Before(c.LastTransitionTime.Add(time.Duration(s.Pod2.Spec.MinReadySeconds) * time.Second))
-			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && enough {
+			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && enough && restartsNow(pod) == "" {
 				available[pod.Name] = true
 			}
 		}
 	}
 	return available
+}
+
+// restartsNow is a container that was changed in place and is the old one still.
+func restartsNow(pod *corev1.Pod) string {
+	for _, s := range pod.Status.ContainerStatuses {
+		if strings.Contains(pod.Annotations[v1.InPlaceAnnotation], fmt.Sprintf("%q:%q", s.Name, s.ContainerID)) {
+			return s.Name
+		}
+	}
+	return ""
 }
 
 // bounds are how many replicas may be missing through an update, and how many
@@ -108,6 +118,11 @@ func checkPromises(t *testing.T, s State, p Plan) {
 		available, taken := availablePods(s), 0
 		for _, d := range p.Delete {
 			if available[d.Name] {
+				taken++
+			}
+		}
+		for _, u := range p.InPlace {
+			if available[u.Name] && len(u.Images) > 0 {
 				taken++
 			}
 		}

@@ -59,7 +59,7 @@ func (v *view) ready(failures map[int]failure) metav1.Condition {
 func (v *view) heldText() string {
 	spare := v.spare()
 	for _, r := range v.surplus {
-		if !r.terminating && !spare.allows(r) {
+		if !r.terminating && !spare.allows(r, true) {
 			return fmt.Sprintf("; %s was scaled away and serves until more replicas are available", r.pod.Name)
 		}
 	}

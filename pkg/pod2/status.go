@@ -21,6 +21,7 @@ func (v *view) status(failures map[int]failure) *v1.Pod2Status {
 const (
 	ReasonFailedCreate = "FailedCreate"
 	ReasonFailedDelete = "FailedDelete"
+	ReasonFailedUpdate = "FailedUpdate"
 )
 
 // Failure is what stopped apply.

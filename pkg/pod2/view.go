@@ -23,6 +23,7 @@ type view struct {
 	ordinals  ordinals.Range
 	revisions revisions
 	requests  requests // of the update revision
+	changes   map[string]changeOrWhy
 	// replicas by place.
 	replicas []replica
 	// reached is the first place that the update has come to.
@@ -44,13 +45,14 @@ type replica struct {
 	available   bool
 	availableAt time.Time // when it is ready
 	outdated    string    // why, "" when it is as the spec says
-	stale       bool      // to make way for one that is not outdated
+	stale       bool      // to become one that is not outdated
+	step        step      // of a stale one
 }
 
 func look(s State) *view {
 	v := &view{
 		now: s.Now, pod2: s.Pod2, networks: s.Networks,
-		ordinals: Ordinals(s.Pod2), revisions: readRevisions(s),
+		ordinals: Ordinals(s.Pod2), revisions: readRevisions(s), changes: map[string]changeOrWhy{},
 	}
 	v.requests = newRequests(s.Pod2, v.revisions.update.content)
 	v.replicas = make([]replica, v.ordinals.Count())
@@ -70,6 +72,9 @@ func look(s State) *view {
 	for place := range v.replicas {
 		r := &v.replicas[place]
 		r.stale = r.own && !r.terminating && r.outdated != "" && !v.frozen(place) && v.pod2.Spec.UpdateStrategy.Type != v1.OnDelete
+		if r.stale {
+			r.step = v.step(*r)
+		}
 	}
 	v.reached = slices.IndexFunc(v.replicas, func(r replica) bool { return r.own && r.outdated == "" })
 	if v.reached < 0 || v.recreate() && v.oldPod() {
@@ -133,9 +138,15 @@ func (v *view) replica(pod *corev1.Pod, place int, placed bool) replica {
 	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
 		r.own = ref.UID == v.pod2.UID
 	}
-	if c := podCondition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
+	if c := podCondition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue && restarting(pod) == "" {
 		r.ready = true
-		r.availableAt = c.LastTransitionTime.Add(time.Duration(v.pod2.Spec.MinReadySeconds) * time.Second)
+		since := c.LastTransitionTime.Time
+		for name := range recordedInPlace(pod).Containers {
+			if s := containerStatus(pod, name); s != nil && s.State.Running != nil && s.State.Running.StartedAt.After(since) {
+				since = s.State.Running.StartedAt.Time
+			}
+		}
+		r.availableAt = since.Add(time.Duration(v.pod2.Spec.MinReadySeconds) * time.Second)
 		r.available = v.pod2.Spec.MinReadySeconds <= 0 || !v.now.Before(r.availableAt)
 	}
 	r.outdated = v.outdated(pod, place, placed)

@@ -3,6 +3,7 @@ package pod2
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -11,7 +12,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -47,6 +50,9 @@ func apply(s *State, p Plan) error {
 	for _, d := range p.DeleteRevisions {
 		s.Revisions = slices.DeleteFunc(slices.Clone(s.Revisions), func(o *appsv1.ControllerRevision) bool { return o.UID == d.UID })
 	}
+	if err := applyInPlace(s, p); err != nil {
+		return err
+	}
 	for _, d := range p.Delete {
 		i := slices.IndexFunc(s.Pods, func(pod *corev1.Pod) bool { return pod.Name == d.Name && pod.UID == d.UID })
 		switch {
@@ -73,6 +79,82 @@ func apply(s *State, p Plan) error {
 		s.Pod2.Status = *p.Status
 	}
 	return nil
+}
+
+// applyInPlace changes running pods; the kubelet has yet to act.
+func applyInPlace(s *State, p Plan) error {
+	change := func(name string, uid types.UID, version string, what func(*corev1.Pod)) error {
+		i := slices.IndexFunc(s.Pods, func(pod *corev1.Pod) bool {
+			return pod.Name == name && pod.UID == uid && pod.ResourceVersion == version
+		})
+		if i < 0 {
+			return fmt.Errorf("change %s (uid %s) at %s: no such pod", name, uid, version)
+		}
+		s.Pods = slices.Clone(s.Pods)
+		s.Pods[i] = s.Pods[i].DeepCopy()
+		what(s.Pods[i])
+		return nil
+	}
+	for _, r := range p.Resize {
+		err := change(r.Name, r.UID, r.ResourceVersion, func(pod *corev1.Pod) {
+			for i := range pod.Spec.Containers {
+				if resources, ok := r.Resources[pod.Spec.Containers[i].Name]; ok {
+					pod.Spec.Containers[i].Resources = resources
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, u := range p.InPlace {
+		err := change(u.Name, u.UID, u.ResourceVersion, func(pod *corev1.Pod) {
+			for i := range pod.Spec.Containers {
+				if image, ok := u.Images[pod.Spec.Containers[i].Name]; ok {
+					pod.Spec.Containers[i].Image = image
+				}
+			}
+			for key, value := range u.Labels {
+				if delete(pod.Labels, key); value != nil {
+					pod.Labels[key] = *value
+				}
+			}
+			pod.Annotations = maps.Clone(pod.Annotations)
+			if pod.Annotations == nil {
+				pod.Annotations = map[string]string{}
+			}
+			pod.Annotations[v1.InPlaceAnnotation] = u.Annotation
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kubelet starts containers of a running pod anew whose image is another, and
+// resizes them, unless the node has no room.
+func (w *world) kubelet(pod *corev1.Pod) {
+	for i, c := range pod.Spec.Containers {
+		if i >= len(pod.Status.ContainerStatuses) {
+			created++
+			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
+				Name: c.Name, Image: c.Image, ContainerID: fmt.Sprint("id-", created), Ready: true, Resources: c.Resources.DeepCopy(),
+			})
+		}
+		s := &pod.Status.ContainerStatuses[i]
+		if s.Image != c.Image || recordedInPlace(pod).Containers[c.Name] == s.ContainerID {
+			created++
+			s.Image, s.ContainerID, s.Ready = c.Image, fmt.Sprint("id-", created), true
+		}
+		if !equality.Semantic.DeepEqual(*s.Resources, c.Resources) {
+			if one(w.dice, 3) {
+				pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible})
+			} else {
+				s.Resources = c.Resources.DeepCopy()
+			}
+		}
+	}
 }
 
 // world is what happens besides us.
@@ -108,15 +190,19 @@ func (w *world) step() {
 				setCondition(pod, corev1.PodReady, corev1.ConditionTrue, "", "", w.Now)
 			}
 			pod.Status.Phase = corev1.PodRunning
+			w.kubelet(pod)
 			pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
 		}
 		pods = append(pods, pod)
 	}
 	w.Pods = pods
 	if w.faults && one(w.dice, 4) {
+		w.Pod2 = w.Pod2.DeepCopy()
 		w.Pod2.Generation++
 		w.Pod2.Spec.Replicas = ptr.To(w.dice.Int32N(7))
 		w.Pod2.Spec.Template.Spec.Containers[0].Image = pick(w.dice, "a", "b", "c")
+		w.Pod2.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: pick(w.dice, resource.MustParse("1"), resource.MustParse("2"))}
+		w.Pod2.Spec.Template.Labels = map[string]string{"a": pick(w.dice, "x", "y")}
 		w.Pod2.Spec.Paused = one(w.dice, 4)
 	}
 	w.Revisions = slices.DeleteFunc(slices.Clone(w.Revisions), func(r *appsv1.ControllerRevision) bool {

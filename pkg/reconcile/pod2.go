@@ -118,6 +118,14 @@ func (r *Reconciler) updatePod2Status(ctx context.Context, key Key, current *v1.
 // writePods carries out what the plan has for pods and revisions, and returns as
 // much of the plan as was done; the reason is that of the condition, should it fail.
 func (r *Reconciler) writePods(ctx context.Context, key Key, state pod2.State, plan pod2.Plan) (done pod2.Plan, reason string, err error) {
+	done.Resize, err = forEach(ctx, plan.Resize, func(ctx context.Context, u pod2.Resize) error { return r.resizePod(ctx, key, u) })
+	if err != nil {
+		return done, pod2.ReasonFailedUpdate, err
+	}
+	done.InPlace, err = forEach(ctx, plan.InPlace, func(ctx context.Context, u pod2.InPlaceUpdate) error { return r.updatePod(ctx, key, u) })
+	if err != nil {
+		return done, pod2.ReasonFailedUpdate, err
+	}
 	done.Delete, err = forEach(ctx, plan.Delete, func(ctx context.Context, d pod2.Deletion) error { return r.deletePod(ctx, key, d) })
 	if err != nil {
 		return done, pod2.ReasonFailedDelete, err

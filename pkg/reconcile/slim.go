@@ -11,8 +11,8 @@ import (
 
 // podAnnotations and podConditions are the ones that decisions read.
 var (
-	podAnnotations = []string{v1.NetworksAnnotation, v1.Pod2RequestAnnotation, v1.AddressesAnnotation, v1.MultusAnnotation}
-	podConditions  = []corev1.PodConditionType{corev1.PodReady, corev1.PodScheduled, v1.ConditionAddressesBound}
+	podAnnotations = []string{v1.NetworksAnnotation, v1.Pod2RequestAnnotation, v1.AddressesAnnotation, v1.MultusAnnotation, v1.InPlaceAnnotation}
+	podConditions  = []corev1.PodConditionType{corev1.PodReady, corev1.PodScheduled, corev1.PodResizePending, v1.ConditionAddressesBound}
 )
 
 // SlimPod is the transform of the pod informer: it keeps what decisions read, a
@@ -30,12 +30,14 @@ func SlimPod(obj any) (any, error) {
 	slim.Status.Phase = pod.Status.Phase
 	slim.Status.Reason = pod.Status.Reason
 	slim.Status.Message = pod.Status.Message
+	for _, c := range pod.Spec.Containers {
+		slim.Spec.Containers = append(slim.Spec.Containers, corev1.Container{Name: c.Name, Resources: c.Resources, ResizePolicy: c.ResizePolicy})
+	}
 	for _, c := range pod.Status.ContainerStatuses {
-		if w := c.State.Waiting; w != nil {
-			slim.Status.ContainerStatuses = append(slim.Status.ContainerStatuses, corev1.ContainerStatus{
-				Name: c.Name, State: corev1.ContainerState{Waiting: w},
-			})
-		}
+		slim.Status.ContainerStatuses = append(slim.Status.ContainerStatuses, corev1.ContainerStatus{
+			Name: c.Name, ContainerID: c.ContainerID, Ready: c.Ready, Resources: c.Resources,
+			State: corev1.ContainerState{Waiting: c.State.Waiting, Running: c.State.Running},
+		})
 	}
 	for _, c := range pod.Status.Conditions {
 		if slices.Contains(podConditions, c.Type) {

@@ -221,7 +221,27 @@ type Pod2UpdateStrategy struct {
 	//
 	// +optional
 	RollingUpdate *Pod2RollingUpdate `json:"rollingUpdate,omitempty"`
+
+	// IfPossible (the default) changes container images, cpu and memory, and labels
+	// in the running pod, which keeps its node and its volumes; every other change
+	// replaces the pod, and so does Never. The event says which and why.
+	//
+	// +optional
+	// +default="IfPossible"
+	InPlace InPlacePolicy `json:"inPlace,omitempty"`
 }
+
+// InPlacePolicy says whether running pods are changed.
+//
+// +kubebuilder:validation:Enum=IfPossible;Never
+type InPlacePolicy string
+
+const (
+	// InPlaceIfPossible changes a running pod where that is possible.
+	InPlaceIfPossible InPlacePolicy = "IfPossible"
+	// InPlaceNever replaces it.
+	InPlaceNever InPlacePolicy = "Never"
+)
 
 // Pod2RollingUpdate bounds a RollingUpdate.
 type Pod2RollingUpdate struct {

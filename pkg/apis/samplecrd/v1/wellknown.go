@@ -23,6 +23,11 @@ const (
 	// MultusAnnotation is read by Multus; we append our elements to it.
 	MultusAnnotation = "k8s.v1.cni.cncf.io/networks"
 
+	// InPlaceAnnotation, on a replica, is what its last update in place restarts:
+	// JSON {"containers":{"app":"<containerID before>"}}. Until the containerID is
+	// another, the container is not the new one, whatever the status says.
+	InPlaceAnnotation = "samplecrd.k8s.io/in-place-update"
+
 	// ManagedLabel, with the value "true", is what the controller's pod watch
 	// selects on, so that it need not stream all pods of a cluster.
 	ManagedLabel = "samplecrd.k8s.io/managed"

@@ -256,6 +256,9 @@ func SetObjectDefaults_Pod2(in *Pod2) {
 			}
 		}
 	}
+	if in.Spec.UpdateStrategy.InPlace == "" {
+		in.Spec.UpdateStrategy.InPlace = "IfPossible"
+	}
 	if in.Spec.ProgressDeadlineSeconds == nil {
 		var ptrVar1 int32 = 600
 		in.Spec.ProgressDeadlineSeconds = &ptrVar1

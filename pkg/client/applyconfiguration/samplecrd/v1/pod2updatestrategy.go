@@ -17,6 +17,10 @@ type Pod2UpdateStrategyApplyConfiguration struct {
 	Type *samplecrdv1.Pod2UpdateStrategyType `json:"type,omitempty"`
 	// Bounds of a RollingUpdate.
 	RollingUpdate *Pod2RollingUpdateApplyConfiguration `json:"rollingUpdate,omitempty"`
+	// IfPossible (the default) changes container images, cpu and memory, and labels
+	// in the running pod, which keeps its node and its volumes; every other change
+	// replaces the pod, and so does Never. The event says which and why.
+	InPlace *samplecrdv1.InPlacePolicy `json:"inPlace,omitempty"`
 }
 
 // Pod2UpdateStrategyApplyConfiguration constructs a declarative configuration of the Pod2UpdateStrategy type for use with
@@ -38,5 +42,13 @@ func (b *Pod2UpdateStrategyApplyConfiguration) WithType(value samplecrdv1.Pod2Up
 // If called multiple times, the RollingUpdate field is set to the value of the last call.
 func (b *Pod2UpdateStrategyApplyConfiguration) WithRollingUpdate(value *Pod2RollingUpdateApplyConfiguration) *Pod2UpdateStrategyApplyConfiguration {
 	b.RollingUpdate = value
+	return b
+}
+
+// WithInPlace sets the InPlace field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the InPlace field is set to the value of the last call.
+func (b *Pod2UpdateStrategyApplyConfiguration) WithInPlace(value samplecrdv1.InPlacePolicy) *Pod2UpdateStrategyApplyConfiguration {
+	b.InPlace = &value
 	return b
 }

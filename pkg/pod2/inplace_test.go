@@ -1,0 +1,155 @@
+package pod2
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+func TestWhatCanBeChangedInPlace(t *testing.T) {
+	list := func(cpu, memory string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+	}
+	base := func() Content {
+		return Content{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			InitContainers: []corev1.Container{{Name: "init", Image: "init:1"}},
+			Containers: []corev1.Container{{Name: "app", Image: "app:1", Resources: corev1.ResourceRequirements{Requests: list("1", "1Gi"), Limits: list("2", "2Gi")},
+				Env: []corev1.EnvVar{{Name: "TIER", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['tier']"}}}}}, {Name: "log", Image: "log:1"}},
+		}}}
+	}
+	app := func(c *Content) *corev1.Container { return &c.Template.Spec.Containers[0] }
+	for _, tt := range []struct {
+		name   string
+		change func(*Content)
+		want   string // what, or "no:" and why not
+	}{
+		{"an image", func(c *Content) { app(c).Image = "app:2" }, "image of app"},
+		{"images, cpu and labels", func(c *Content) {
+			app(c).Image, c.Template.Spec.Containers[1].Image = "app:2", "log:2"
+			app(c).Resources.Requests, c.Template.Labels = list("1500m", "1Gi"), map[string]string{"x": "y"}
+		}, "resources of app; image of app; image of log; labels x"},
+		{"the same quantity, written in another way", func(c *Content) { app(c).Resources.Requests = list("1000m", "1024Mi") }, "nothing"},
+		{"an annotation", func(c *Content) { c.Template.Annotations = map[string]string{"checksum/config": "1"} }, "no: template.metadata"},
+		{"an annotation and an image", func(c *Content) {
+			c.Template.Annotations, app(c).Image = map[string]string{"checksum/config": "1"}, "app:2"
+		}, "no: template.metadata"},
+		{"an init container", func(c *Content) { c.Template.Spec.InitContainers[0].Image = "init:2" }, "no: template.spec.initContainers[0].image"},
+		{"a container more", func(c *Content) {
+			c.Template.Spec.Containers = append(c.Template.Spec.Containers, corev1.Container{Name: "z"})
+		}, "no: template.spec.containers"},
+		{"containers in another order", func(c *Content) {
+			cs := c.Template.Spec.Containers
+			cs[0], cs[1] = cs[1], cs[0]
+		}, "no: container log: resources.requests.cpu (removed)"},
+		{"an argument", func(c *Content) { app(c).Args = []string{"-v"} }, "no: template.spec.containers[0].args"},
+		{"a Network", func(c *Content) { c.Networks = []string{"blue"} }, "no: networks"},
+		{"serviceName", func(c *Content) { c.ServiceName = "db" }, "no: serviceName"},
+		{"a label that a variable reads", func(c *Content) { c.Template.Labels = map[string]string{"tier": "a"} }, "no: label tier, which an environment variable reads"},
+		{"the QoS class", func(c *Content) { app(c).Resources.Requests = list("2", "2Gi") }, "resources of app"}, // log is Burstable all the same
+		{"the QoS class of all", func(c *Content) {
+			c.Template.Spec.InitContainers, c.Template.Spec.Containers = nil, c.Template.Spec.Containers[:1]
+			app(c).Resources.Requests = list("2", "2Gi")
+		}, "no: template.spec.containers"},
+		{"a limit that goes", func(c *Content) { app(c).Resources.Limits = nil }, "no: container app: resources.limits.cpu (removed)"},
+		{"a request that comes", func(c *Content) {
+			app(c).Resources.Requests[corev1.ResourceEphemeralStorage] = resource.MustParse("1Gi")
+		}, "no: container app: resources.requests.ephemeral-storage (added)"},
+		{"a memory limit that shrinks", func(c *Content) { app(c).Resources.Limits = list("2", "1Gi") }, "no: container app: resources.limits.memory (less)"},
+		{"a memory limit that grows", func(c *Content) { app(c).Resources.Limits = list("2", "3Gi") }, "resources of app"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			from, to := base(), base()
+			tt.change(&to)
+			c, why := inPlace(from, to)
+			got := c.text()
+			switch {
+			case why != "":
+				got = "no: " + why
+			case got == "":
+				got = "nothing"
+			}
+			if got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestQOSClassThatChanges(t *testing.T) {
+	guaranteed := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi")}
+	less := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("1Gi")}
+	of := func(requests corev1.ResourceList) Content {
+		return Content{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app",
+			Resources: corev1.ResourceRequirements{Requests: requests, Limits: guaranteed}}}}}}
+	}
+	if _, why := inPlace(of(guaranteed), of(less)); why != "the QoS class (from Guaranteed to Burstable)" {
+		t.Errorf("got %q", why)
+	}
+}
+
+func changes(s State) string { return lines(s, "resize", "update", "delete", "create") }
+
+func TestInPlaceUpdate(t *testing.T) {
+	runDiff(t, []diffTest{
+		{"one at a time, highest first", "replicas=3 inplace", []string{"web-0 old", "web-1 old", "web-2 old"}, `
+			update web-2 in place (uid u-2): image of app`},
+		{"waits for the container to be another", "replicas=2 inplace", []string{"web-0 old", "web-1 updating=id-1"}, ""},
+		{"and to be ready", "replicas=2 inplace", []string{"web-0 old", "web-1 updating=id-0 notready"}, ""},
+		{"goes on", "replicas=2 inplace", []string{"web-0 old", "web-1 updating=id-0"}, `
+			update web-0 in place (uid u-0): image of app`},
+		{"available from the restart on", "replicas=2 inplace minReady=10", []string{"web-0 old", "web-1 updating=id-0 restarted=3s"}, ""},
+		{"one that is not ready never counts", "replicas=2 inplace", []string{"web-0 old", "web-1 old notready"}, `
+			update web-1 in place (uid u-1): image of app`},
+		{"one that has not started is recreated", "replicas=2 inplace", []string{"web-0 old gated", "web-1 unschedulable old"}, `
+			delete web-1 (uid u-1): template changed
+			delete web-0 (uid u-0): template changed`},
+		{"never", "replicas=1", []string{"web-0 old"}, `delete web-0 (uid u-0): template changed`},
+		{"a Recreate", "replicas=1 inplace recreate", []string{"web-0 old"}, `delete web-0 (uid u-0): template changed`},
+		{"on Networks", "replicas=1 inplace networks=blue", []string{"web-0 old request=blue"}, `
+			update web-0 in place (uid u-0): image of app`},
+		{"another request", "replicas=1 inplace networks=blue", []string{"web-0 request=green"}, `
+			delete web-0 (uid u-0): request for addresses changed from "green" to "blue"`},
+		{"back to the image that still runs", "replicas=1 inplace", []string{"web-0 old updating=id-1"}, `
+			delete web-0 (uid u-0): template changed, before container app had the image of the update before`},
+		{"cpu first", "replicas=2 inplace cpu=2", []string{"web-0 old cpu=1/1", "web-1 old cpu=1/1"}, `
+			resize web-1 (uid u-1): resources of app
+			resize web-0 (uid u-0): resources of app`},
+		{"then the node", "replicas=1 inplace cpu=2", []string{"web-0 old cpu=2/1"}, ""},
+		{"which may take its time", "replicas=1 inplace cpu=2", []string{"web-0 old cpu=2/1 resize=Deferred"}, ""},
+		{"then the label", "replicas=1 inplace cpu=2", []string{"web-0 old cpu=2/2"}, `update web-0 in place (uid u-0): resources of app`},
+		{"the node cannot", "replicas=1 inplace cpu=2", []string{"web-0 old cpu=2/1 resize=Infeasible"}, `
+			delete web-0 (uid u-0): template changed: its resources cannot be changed: Infeasible: node has 1 cpu`},
+		{"a surge comes first where none may be missed", "replicas=1 inplace surge=1 max=0", []string{"web-0 old"}, `create web-1: missing`},
+	}, changes)
+}
+
+// What the patch has: the containers that restart, the revision, labels that come
+// and go, and none of ours from the template.
+func TestInPlacePatch(t *testing.T) {
+	s := state(t, "replicas=1 inplace", "web-0 old")
+	s.Pod2.Labels = map[string]string{"b": "of the Pod2"}
+	content := ContentOf(s.Pod2)
+	content.Template = *content.Template.DeepCopy()
+	content.Template.Labels = map[string]string{"a": "1", "b": "1", "c": "1", v1.PodIndexLabel: "9"}
+	s.Revisions[0].Data.Raw = content.canonical()
+	s.Pod2.Spec.Template.Labels = map[string]string{"c": "2"}
+	u := Diff(s).InPlace[0]
+	text := func(p *string) string {
+		if p == nil {
+			return "goes"
+		}
+		return *p
+	}
+	got := "a " + text(u.Labels["a"]) + ", b " + text(u.Labels["b"]) + ", c " + text(u.Labels["c"]) + ", " + u.Annotation
+	if want := `a goes, b of the Pod2, c 2, {"containers":{}}`; got != want || len(u.Labels) != 4 || *u.Labels[v1.PodTemplateHashLabel] != RevisionHash(s.Pod2) {
+		t.Errorf("got %s, %v", got, u.Labels)
+	}
+	s = state(t, "replicas=1 inplace", "web-0 old updating=id-1")
+	s.Pods[0].Status.ContainerStatuses[0].ContainerID = "id-2"
+	if got := Diff(s).InPlace[0].Annotation; got != `{"containers":{"app":"id-2"}}` {
+		t.Errorf("the annotation is %s", got)
+	}
+}

@@ -1,0 +1,69 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/pod2"
+)
+
+// resizePod asks for other resources of a running pod, through the subresource
+// that lets them be changed (KEP-1287).
+func (r *Reconciler) resizePod(ctx context.Context, key Key, resize pod2.Resize) error {
+	var containers []any
+	for _, name := range slices.Sorted(maps.Keys(resize.Resources)) {
+		containers = append(containers, map[string]any{"name": name, "resources": resize.Resources[name]})
+	}
+	body := map[string]any{
+		"metadata": map[string]any{"uid": resize.UID, "resourceVersion": resize.ResourceVersion},
+		"spec":     map[string]any{"containers": containers},
+	}
+	if err := r.patchRunningPod(ctx, key, resize.Name, body, "resize"); err != nil {
+		return fmt.Errorf("resize pod %s/%s (%s): %w", key.Namespace, resize.Name, resize.Reason, err)
+	}
+	klog.FromContext(ctx).Info("Resized pod", "pod", resize.Name, "reason", resize.Reason)
+	return nil
+}
+
+// updatePod changes a running pod, and with the same write says what it was made
+// from and which containers restart for it.
+func (r *Reconciler) updatePod(ctx context.Context, key Key, update pod2.InPlaceUpdate) error {
+	body := map[string]any{"metadata": map[string]any{
+		"uid": update.UID, "resourceVersion": update.ResourceVersion,
+		"labels": update.Labels, "annotations": map[string]string{v1.InPlaceAnnotation: update.Annotation},
+	}}
+	var containers []any
+	for _, name := range slices.Sorted(maps.Keys(update.Images)) {
+		containers = append(containers, map[string]any{"name": name, "image": update.Images[name]})
+	}
+	if len(containers) > 0 {
+		body["spec"] = map[string]any{"containers": containers}
+	}
+	if err := r.patchRunningPod(ctx, key, update.Name, body); err != nil {
+		return fmt.Errorf("update pod %s/%s in place (%s): %w", key.Namespace, update.Name, update.Reason, err)
+	}
+	klog.FromContext(ctx).Info("Updated pod in place", "pod", update.Name, "reason", update.Reason)
+	return nil
+}
+
+func (r *Reconciler) patchRunningPod(ctx context.Context, key Key, name string, body map[string]any, subresources ...string) error {
+	patch, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("encode a patch: %w", err)
+	}
+	// Strategic: containers are merged by name.
+	patched, err := r.clients.Kube.CoreV1().Pods(key.Namespace).Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, subresources...)
+	if err != nil {
+		return stale(err)
+	}
+	r.written.wrote(key, podsResource, patched.ResourceVersion)
+	return nil
+}

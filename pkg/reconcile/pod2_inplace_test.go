@@ -1,0 +1,64 @@
+package reconcile
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/pod2"
+)
+
+// running is the replica web-0 of a template with another image and other cpu.
+func running(w *world, cpu string) {
+	old := newPod2("web", 1)
+	app := &old.Spec.Template.Spec.Containers[0]
+	app.Image, app.Resources.Requests = "old", corev1.ResourceList{corev1.ResourceCPU: apiresource.MustParse("1")}
+	revision := pod2.Diff(pod2.State{Pod2: old}).CreateRevision
+	pod := pod2.Diff(pod2.State{Pod2: old}).Create[0].Pod
+	pod.UID, pod.Status.Phase = "uid-of-web-0", corev1.PodRunning
+	pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = apiresource.MustParse(cpu)
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: app.Name, ContainerID: "id-1", Resources: pod.Spec.Containers[0].Resources.DeepCopy()}}
+	w.add(revision, pod)
+	w.catchUp()
+}
+
+func withCPU(cpu string) *v1.Pod2 {
+	p := newPod2("web", 1)
+	p.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: apiresource.MustParse(cpu)}
+	return p
+}
+
+func TestInPlaceWrites(t *testing.T) {
+	for _, row := range []struct{ name, cpu, want string }{
+		{"resources first", "1", "patch pods/resize web-0 uid=uid-of-web-0 rv=103\nupdate pod2s/status web rv=101"},
+		{"then the rest", "2", "patch pods web-0 uid=uid-of-web-0 rv=103\nupdate pod2s/status web rv=101"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, withCPU("2"))
+			running(w, row.cpu)
+			calls, err := w.sync(KindPod2, "web")
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, withoutEvents(calls), row.want)
+		})
+	}
+}
+
+// What the patch made of the pod, containers merged by name.
+func TestInPlacePatchOfTheImage(t *testing.T) {
+	w := newWorld(t, withCPU("2"))
+	running(w, "2")
+	if _, err := w.sync(KindPod2, "web"); err != nil {
+		t.Fatal(err)
+	}
+	pod := podOf(w, "web-0")
+	want := withCPU("2")
+	c := pod.Spec.Containers[0]
+	if c.Image != want.Spec.Template.Spec.Containers[0].Image || len(pod.Spec.Containers) != 1 || c.Resources.Requests.Cpu().String() != "2" {
+		t.Errorf("the container is %+v", c)
+	}
+	same(t, pod.Labels[v1.PodTemplateHashLabel]+" "+pod.Annotations[v1.InPlaceAnnotation], pod2.RevisionHash(want)+` {"containers":{"`+c.Name+`":"id-1"}}`)
+}
