@@ -125,7 +125,8 @@ up() {
   # without --kubeconfig= it writes to that of the user.
   export PATH="$bin:$PATH" KUBECACHEDIR="$work/cache" KWOK_WORKDIR="$work" KWOK_KUBE_VERSION
   KWOK_KUBE_VERSION=$(kube_version)
-  "$work/kwokctl" create cluster --name=pod2 --config="$module/kwokctl.yaml" --kubeconfig= --timeout=2m --wait=1m \
+  "$work/kwokctl" create cluster --name=pod2 --kubeconfig= --timeout=2m --wait=1m \
+    --config="$module/kwokctl.yaml" --config="$module/stages/nodes.yaml" --config="$module/stages/pods.yaml" \
     --etcd-binary="$bin/server" --kube-apiserver-binary="$bin/kube-apiserver" \
     --kube-controller-manager-binary="$bin/kube-controller-manager" --kube-scheduler-binary="$bin/kube-scheduler" \
     --kwok-controller-binary="$bin/kwok" "${options[@]}" &>"$work/kwokctl.log"

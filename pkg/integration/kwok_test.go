@@ -1,0 +1,237 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// What the stages in hack/localcluster/stages make of a pod p. Tests of in-place
+// updates are worth what these say.
+
+const kubeletPod = `{apiVersion: v1, kind: Pod, metadata: {name: p, annotations: {%s}}, spec: {%s}}`
+
+// step is a kubectl command and the states of the pod that it leads to, in order:
+//
+//	2/2 Running Ready log=busybox:1#1 running, web=nginx:2#2 running
+//
+// is generation 2 and observed as such; log runs in its first container, web in
+// its second one, of another containerID than the first had.
+type step struct{ kubectl, want string }
+
+func TestKubelet(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, annotations, spec string
+		steps                   []step
+	}{{
+		name: "image",
+		spec: `containers: [{name: web, image: "nginx:1"}, {name: log, image: "busybox:1"}]`,
+		steps: []step{{"", `
+			1/0 Pending
+			1/1 Running Ready log=busybox:1#1 running, web=nginx:1#1 running`,
+		}, {"set image pod/p web=nginx:2", `
+			2/1 Running Ready log=busybox:1#1 running, web=nginx:1#1 running
+			2/2 Running Ready log=busybox:1#1 running, web=nginx:1#1 running
+			2/2 Running log=busybox:1#1 running, web=nginx:1#1 waiting ContainerCreating
+			2/2 Running Ready log=busybox:1#1 running, web=nginx:2#2 running`,
+		}, {"set image pod/p web=nginx:3 log=busybox:3", `
+			3/2 Running Ready log=busybox:1#1 running, web=nginx:2#2 running
+			3/3 Running Ready log=busybox:1#1 running, web=nginx:2#2 running
+			3/3 Running log=busybox:1#1 waiting ContainerCreating, web=nginx:2#2 waiting ContainerCreating
+			3/3 Running Ready log=busybox:3#2 running, web=nginx:3#3 running`,
+		}},
+	}, {
+		name: "broken image",
+		spec: `containers: [{name: web, image: "registry.invalid/nginx"}]`,
+		steps: []step{{"", `
+			1/0 Pending
+			1/1 Pending web=registry.invalid/nginx#0 waiting ImagePullBackOff`,
+		}, {"set image pod/p web=nginx:2", `
+			2/1 Pending web=registry.invalid/nginx#0 waiting ImagePullBackOff
+			2/2 Pending web=registry.invalid/nginx#0 waiting ImagePullBackOff
+			2/2 Running Ready web=nginx:2#1 running`,
+		}, {"set image pod/p web=nginx:broken", `
+			3/2 Running Ready web=nginx:2#1 running
+			3/3 Running Ready web=nginx:2#1 running
+			3/3 Running web=nginx:2#1 waiting ContainerCreating
+			3/3 Running web=nginx:2#1 waiting ImagePullBackOff`,
+		}, {"set image pod/p web=nginx:2", `
+			4/3 Running web=nginx:2#1 waiting ImagePullBackOff
+			4/4 Running web=nginx:2#1 waiting ImagePullBackOff
+			4/4 Running Ready web=nginx:2#2 running`,
+		}},
+	}, {
+		name: "init containers",
+		spec: `containers: [{name: web, image: "nginx:1"}],
+			initContainers: [{name: setup, image: "setup:broken"}, {name: side, image: "side:1", restartPolicy: Always}]`,
+		steps: []step{{"", `
+			1/0 Pending
+			1/1 Pending Uninitialized setup=setup:broken#0 waiting ImagePullBackOff, side=side:1#0 waiting PodInitializing, web=nginx:1#0 waiting PodInitializing`,
+		}, {"set image pod/p setup=setup:2", `
+			2/1 Pending Uninitialized setup=setup:broken#0 waiting ImagePullBackOff, side=side:1#0 waiting PodInitializing, web=nginx:1#0 waiting PodInitializing
+			2/2 Pending Uninitialized setup=setup:broken#0 waiting ImagePullBackOff, side=side:1#0 waiting PodInitializing, web=nginx:1#0 waiting PodInitializing
+			2/2 Running Ready setup=setup:2#1 terminated Completed, side=side:1#1 running, web=nginx:1#1 running`,
+		}, {"set image pod/p setup=setup:3 side=side:3", `
+			3/2 Running Ready setup=setup:2#1 terminated Completed, side=side:1#1 running, web=nginx:1#1 running
+			3/3 Running Ready setup=setup:2#1 terminated Completed, side=side:1#1 running, web=nginx:1#1 running
+			3/3 Running setup=setup:2#1 terminated Completed, side=side:1#1 waiting ContainerCreating, web=nginx:1#1 running
+			3/3 Running Ready setup=setup:2#1 terminated Completed, side=side:3#2 running, web=nginx:1#1 running`,
+		}},
+	}, {
+		name: "resize",
+		spec: `containers: [{name: web, image: nginx, resources: {requests: {cpu: 1m, memory: 1Mi}, limits: {cpu: 9m}},
+			resizePolicy: [{resourceName: memory, restartPolicy: RestartContainer}]}]`,
+		steps: []step{{"", `
+			1/0 Pending
+			1/1 Running Ready web=nginx#1 running 1m 1Mi`,
+		}, {resize("cpu", "2m"), `
+			2/1 Running Ready web=nginx#1 running 1m 1Mi
+			2/2 Running Ready web=nginx#1 running 1m 1Mi
+			2/2 Running Ready web=nginx#1 running 2m 1Mi`,
+		}, {resize("memory", "3Mi"), `
+			3/2 Running Ready web=nginx#1 running 2m 1Mi
+			3/3 Running Ready web=nginx#1 running 2m 1Mi
+			3/3 Running web=nginx#1 waiting ContainerCreating 2m 1Mi
+			3/3 Running Ready web=nginx#2 running 2m 3Mi`,
+		}},
+	}, {
+		name:        "resize that is refused",
+		annotations: `kwok.samplecrd.k8s.io/resize: Infeasible`,
+		spec:        `containers: [{name: web, image: "nginx:1", resources: {requests: {cpu: 1m, memory: 1Mi}}}]`,
+		steps: []step{{"", `
+			1/0 Pending
+			1/1 Running Ready web=nginx:1#1 running 1m 1Mi`,
+		}, {resize("cpu", "2m"), `
+			2/1 Running Ready web=nginx:1#1 running 1m 1Mi
+			2/2 Running Ready web=nginx:1#1 running 1m 1Mi
+			2/2 Running Ready PodResizePending/Infeasible web=nginx:1#1 running 1m 1Mi`,
+		}, {"annotate pod p --overwrite kwok.samplecrd.k8s.io/resize=Deferred", `
+			2/2 Running Ready PodResizePending/Deferred web=nginx:1#1 running 1m 1Mi`,
+		}, {"set image pod/p web=nginx:2", `
+			3/2 Running Ready PodResizePending/Deferred web=nginx:1#1 running 1m 1Mi
+			3/3 Running Ready PodResizePending/Deferred web=nginx:1#1 running 1m 1Mi
+			3/3 Running PodResizePending/Deferred web=nginx:1#1 waiting ContainerCreating 1m 1Mi
+			3/3 Running Ready PodResizePending/Deferred web=nginx:2#2 running 1m 1Mi`,
+		}, {"annotate pod p kwok.samplecrd.k8s.io/resize-", `
+			3/3 Running Ready web=nginx:2#2 running 2m 1Mi`,
+		}},
+	}, {
+		name:        "readiness",
+		annotations: `kwok.samplecrd.k8s.io/ready: "false"`,
+		spec:        `containers: [{name: web, image: nginx}]`,
+		steps: []step{{"", `
+			1/0 Pending
+			1/1 Running web=nginx#1 running`,
+		}, {"annotate pod p kwok.samplecrd.k8s.io/ready-", `
+			1/1 Running Ready web=nginx#1 running`,
+		}},
+	}}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			f, states := followStates(t, ns)
+			for i, s := range tt.steps {
+				if i == 0 {
+					create(t, ns, fmt.Sprintf(kubeletPod, tt.annotations, tt.spec))
+				} else {
+					run(t, ns, strings.Fields(s.kubectl)...)
+				}
+				want := strings.ReplaceAll(strings.TrimSpace(s.want), "\t", "")
+				if got := states.next(t, f, strings.Count(want, "\n")+1); got != want {
+					t.Fatalf("after %q: got\n%s\nwant\n%s", s.kubectl, got, want)
+				}
+			}
+		})
+	}
+}
+
+func resize(resource, quantity string) string {
+	return fmt.Sprintf(`patch pod p --subresource=resize -p {"spec":{"containers":[{"name":"web","resources":{"requests":{%q:%q}}}]}}`, resource, quantity)
+}
+
+// A status that was decided on before something else happened is not written.
+func TestKubeletIsNotLate(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	f, states := followStates(t, ns)
+	create(t, ns, fmt.Sprintf(kubeletPod, `kwok.samplecrd.k8s.io/sync-delay: 5s`, `containers: [{name: web, image: "nginx:1"}]`))
+	states.next(t, f, 2)
+	run(t, ns, "set", "image", "pod/p", "web=nginx:2")
+	states.next(t, f, 2)
+	fail(t, ns, "p")
+	eventually(t, "the delayed status was refused", func(context.Context) (string, error) {
+		log, err := os.ReadFile(filepath.Join(filepath.Dir(kubeconfig), "control-plane/clusters/pod2/logs/kwok-controller.log"))
+		if err != nil {
+			return "", err
+		}
+		for line := range strings.Lines(string(log)) {
+			if strings.Contains(line, ns+"/p") && strings.Contains(line, "the object has been modified") {
+				return "", nil
+			}
+		}
+		return "no such line in its log", nil
+	})
+	if got, want := states.next(t, f, 1), "2/2 Failed Ready web=nginx:1#1 running"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	f.seenAll(t, ns)
+	if len(states.lines) != states.read {
+		t.Errorf("after it had failed: %s", states.lines[states.read:])
+	}
+}
+
+func TestKubeletRunsJobs(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	create(t, ns, `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {template: {
+		metadata: {annotations: {kwok.samplecrd.k8s.io/run-seconds: "3"}},
+		spec: {restartPolicy: Never, containers: [{name: main, image: busybox}]}}}}`)
+	run(t, ns, "wait", "--for=condition=Complete", "--timeout="+patience.String(), "job/j")
+	for name, pod := range listPods(t, ns) {
+		ran := pod.Status.ContainerStatuses[0].State.Terminated
+		if took := ran.FinishedAt.Sub(ran.StartedAt.Time); took < 3*time.Second {
+			t.Errorf("%s ran for %s, want 3 s", name, took)
+		}
+	}
+}
+
+// What else a pod has from its first status on.
+func TestKubeletStatus(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	create(t, ns, fmt.Sprintf(kubeletPod, "", `readinessGates: [{conditionType: example.com/gate}], containers: [{name: web, image: nginx}]`))
+	waitReady(t, ns, "pod/p")
+	pod, err := kube.CoreV1().Pods(ns).Get(t.Context(), "p", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conditions := map[string]string{}
+	for _, c := range pod.Status.Conditions {
+		conditions[string(c.Type)] = string(c.Status)
+	}
+	if got, want := render(conditions), `ContainersReady: True
+Initialized: True
+PodReadyToStartContainers: True
+PodScheduled: True
+Ready: True
+example.com/gate: True`; got != want {
+		t.Errorf("conditions: got\n%s\nwant\n%s", got, want)
+	}
+	s, c := pod.Status, pod.Status.ContainerStatuses[0]
+	if s.PodIP == "" || len(s.PodIPs) == 0 || s.HostIP == "" || len(s.HostIPs) == 0 || s.StartTime == nil {
+		t.Errorf("no addresses or startTime: %v", s)
+	}
+	if !strings.HasPrefix(c.ContainerID, "kwok://") || c.ImageID == "" || c.State.Running.StartedAt.IsZero() {
+		t.Errorf("container: %v", c)
+	}
+}
