@@ -1,0 +1,174 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// setImage changes the image of the template's container.
+func setImage(t *testing.T, namespace, name, image string) {
+	t.Helper()
+	run(t, namespace, "patch", "pod2", name, "--type=json", "-p", fmt.Sprintf(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":%q}]`, image))
+}
+
+// running tells incarnations, nodes and what they run: "web-0: <uid> <node> <image>".
+func running(t *testing.T, namespace string) (identity, images string) {
+	t.Helper()
+	who, what := map[string]string{}, map[string]string{}
+	for name, pod := range listPods(t, namespace) {
+		who[name] = string(pod.UID) + " " + pod.Spec.NodeName + " " + addressOn(pod, "blue")
+		what[name] = pod.Spec.Containers[0].Image
+		if len(pod.Status.ContainerStatuses) > 0 {
+			what[name] += fmt.Sprintf(" restarted %d", pod.Status.ContainerStatuses[0].RestartCount)
+		}
+	}
+	return render(who), strings.ReplaceAll(render(what), "\n", ", ")
+}
+
+func waitUpdatedInPlace(t *testing.T, namespace string, replicas int, before string) {
+	t.Helper()
+	eventually(t, "all are updated", func(context.Context) (string, error) {
+		got := run(t, namespace, "get", "pod2", "web", "-o", "jsonpath={.status.updatedReplicas} {.status.availableReplicas} {.metadata.generation}")
+		want := fmt.Sprintf("%d %d ", replicas, replicas) + run(t, namespace, "get", "pod2", "web", "-o", "jsonpath={.status.observedGeneration}")
+		if got != want {
+			return fmt.Sprintf("%s, want %s", got, want), nil
+		}
+		return "", nil
+	})
+	if after, _ := running(t, namespace); after != before {
+		t.Errorf("pods were\n%s\nare\n%s", before, after)
+	}
+}
+
+// An image goes into the running pods: same UID, node and address, and at no moment
+// are fewer available than maxUnavailable allows, counted by what containers run.
+func TestInPlaceImage(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+pod2("web", `replicas: 4`+blue))
+	waitReady(t, ns, "pod2/web")
+	before, _ := running(t, ns)
+	f := follow(t, ns, func(pods map[string]*corev1.Pod) string {
+		n := 0
+		for _, pod := range pods {
+			// Ready, and of the image that its spec has: a status that is behind is no service.
+			if available(pod) && strings.HasSuffix(pod.Status.ContainerStatuses[0].Image, pod.Spec.Containers[0].Image) {
+				n++
+			}
+		}
+		if n < 3 {
+			return fmt.Sprintf("%d of 4 run what they should, with maxUnavailable 1", n)
+		}
+		return ""
+	})
+	setImage(t, ns, "web", "registry.k8s.io/pause:3.11")
+	waitUpdatedInPlace(t, ns, 4, before)
+	waitReady(t, ns, "pod2/web")
+	f.seenAll(t, ns)
+	if _, images := running(t, ns); images != "web-0: registry.k8s.io/pause:3.11 restarted 1, web-1: registry.k8s.io/pause:3.11 restarted 1, "+
+		"web-2: registry.k8s.io/pause:3.11 restarted 1, web-3: registry.k8s.io/pause:3.11 restarted 1" {
+		t.Errorf("they run %s", images)
+	}
+	if events := run(t, ns, "get", "events", "--field-selector=involvedObject.kind=Pod2,reason=Updating", "-o", "jsonpath={.items[*].message}"); !strings.Contains(events, "updated web-3 in place: image of c") {
+		t.Errorf("events are %s", events)
+	}
+}
+
+// Labels alone restart nothing and wait for nothing; an annotation recreates.
+func TestInPlaceLabelsAndNotAnnotations(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	create(t, ns, pod2("web", `replicas: 3`))
+	waitReady(t, ns, "pod2/web")
+	before, images := running(t, ns)
+	patchPod2(t, ns, "web", `{"spec":{"template":{"metadata":{"labels":{"app":null,"tier":"front"}}}}}`)
+	waitUpdatedInPlace(t, ns, 3, before)
+	if _, after := running(t, ns); after != images {
+		t.Errorf("they run %s, before %s", after, images)
+	}
+	for name, pod := range listPods(t, ns) {
+		if _, old := pod.Labels["app"]; old || pod.Labels["tier"] != "front" {
+			t.Errorf("%s has labels %v", name, pod.Labels)
+		}
+	}
+	setVersion(t, ns, "web", "2")
+	waitVersions(t, ns, "web-0 2, web-1 2, web-2 2")
+	events := run(t, ns, "get", "events", "--field-selector=involvedObject.kind=Pod2,reason=Updating", "-o", "jsonpath={.items[*].message}")
+	if !strings.Contains(events, "template.metadata.annotations cannot be changed in a running pod") {
+		t.Errorf("events are %s", events)
+	}
+}
+
+const cpu = `[{"op":"replace","path":"/spec/template/spec/containers/0/resources","value":{"requests":{"cpu":%q}}}]`
+
+// cpu goes through the subresource resize; a node that cannot has the pod recreated.
+func TestInPlaceResize(t *testing.T) {
+	for _, c := range []struct{ name, annotations, recreated string }{
+		{"feasible", "", ""},
+		{"infeasible", `kwok.samplecrd.k8s.io/resize: Infeasible`, "its resources cannot be changed: Infeasible"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			startController(t, ns)
+			manifest := strings.Replace(pod2("web", `replicas: 2`), "labels: {app: a}", "labels: {app: a}, annotations: {"+c.annotations+"}", 1)
+			create(t, ns, strings.Replace(manifest, "pause:3.10}", "pause:3.10, resources: {requests: {cpu: 100m}}}", 1))
+			waitReady(t, ns, "pod2/web")
+			before, images := running(t, ns)
+			run(t, ns, "patch", "pod2", "web", "--type=json", "-p", fmt.Sprintf(cpu, "200m"))
+			if c.recreated == "" {
+				waitUpdatedInPlace(t, ns, 2, before)
+				if _, after := running(t, ns); after != images {
+					t.Errorf("they run %s, before %s", after, images)
+				}
+			} else {
+				eventually(t, "the event says why", func(context.Context) (string, error) {
+					events := run(t, ns, "get", "events", "--field-selector=involvedObject.kind=Pod2,reason=Updating", "-o", "jsonpath={.items[*].message}")
+					if !strings.Contains(events, c.recreated) {
+						return events, nil
+					}
+					return "", nil
+				})
+				waitReady(t, ns, "pod2/web")
+				if after, _ := running(t, ns); after == before {
+					t.Error("no pod was recreated")
+				}
+			}
+			for name, pod := range listPods(t, ns) {
+				if got := pod.Spec.Containers[0].Resources.Requests.Cpu().String(); got != "200m" {
+					t.Errorf("%s asks for %s", name, got)
+				}
+			}
+		})
+	}
+}
+
+// A bad image, then a good one: it heals unaided, and costs one replica meanwhile.
+func TestBrokenImageHeals(t *testing.T) {
+	for _, inPlace := range []string{"IfPossible", "Never"} {
+		t.Run(inPlace, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			startController(t, ns)
+			create(t, ns, pod2("web", `replicas: 3, updateStrategy: {inPlace: `+inPlace+`}`))
+			waitReady(t, ns, "pod2/web")
+			setImage(t, ns, "web", "registry.invalid/pause:3.11")
+			waitCondition(t, ns, "pod2/web", "Ready", "False Updating: 1 of 3 replicas are updated; web-2 is not ready (")
+			waitCondition(t, ns, "pod2/web", "Ready", "ImagePullBackOff")
+			waitCondition(t, ns, "pod2/web", "Available", "True MinimumReplicasAvailable: 2 of at least 2 replicas are available")
+			setImage(t, ns, "web", "registry.k8s.io/pause:3.12")
+			waitReady(t, ns, "pod2/web")
+			if _, images := running(t, ns); strings.Count(images, "pause:3.12") != 3 {
+				t.Errorf("they run %s", images)
+			}
+		})
+	}
+}
