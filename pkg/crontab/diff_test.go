@@ -1,13 +1,9 @@
 package crontab
 
 import (
-	"encoding/json"
+	"strings"
 	"testing"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-
-	v1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 )
 
 func actions(s State) string { return lines(s, "delete", "create", "update", "release", "again") }
@@ -18,7 +14,7 @@ func TestCronJob(t *testing.T) {
 			create CronJob ct
 			again in 55s`},
 		{"stays as it is", "networks=blue", []string{"cronjob"}, `again in 55s`},
-		{"follows the CronTab", "spec=@daily zone=Europe/Berlin suspend policy=Replace replicas=xxx", []string{
+		{"follows the CronTab", "spec=@daily zone=Europe/Berlin suspend policy=Replace replicas=3", []string{
 			"cronjob schedule=@weekly image=app:0 limits"}, `
 			update CronJob ct (version 7): schedule, activeDeadlineSeconds, pod template`},
 		{"loses what somebody added to it", "networks=blue", []string{"cronjob sidecar"}, `
@@ -57,7 +53,7 @@ func TestDeletion(t *testing.T) {
 			"pod ct-1-a over", "address 10.0.0.5 ct-1-a Resting"}, `
 			release finalizer.stable.example.com`},
 		{"others' pods and addresses are no matter", "going wait networks=blue", []string{
-			"cronjob bare", "job x orphan", "job y of=CronJob/other", "pod x-a", "pod y-a", "pod z-a of=ReplicaSet/z", "pod j-a foreign",
+			"cronjob bare", "job x bare", "job y of=CronJob/other", "pod x-a", "pod y-a", "pod z-a of=ReplicaSet/z", "pod j-a foreign",
 			"address 10.0.0.5 j-a", "address 10.0.0.6 w-a of=ReplicaSet/w", "address 10.0.0.7 db-0 of=StatefulSet/db Reserved"}, `
 			release finalizer.stable.example.com`},
 		{"a schedule that does not parse is no matter", "going wait spec=nonsense", []string{"cronjob suspended"}, `
@@ -84,108 +80,20 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// What a manifest becomes, whole.
-func TestNewCronJob(t *testing.T) {
-	s := state(t, "networks=green,blue zone=Europe/Berlin replicas=xxx")
-	s.CronTab.Spec.Command, s.CronTab.Spec.Args = []string{"/app"}, []string{"-v"}
-	s.CronTab.Spec.Env = []corev1.EnvVar{{Name: "NODE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}}}
-	created := Diff(s).Create
-	got, err := json.MarshalIndent(created.Spec, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const want = `{
- "schedule": "*/5 * * * *",
- "timeZone": "Europe/Berlin",
- "concurrencyPolicy": "Forbid",
- "suspend": false,
- "jobTemplate": {
-  "metadata": {
-   "labels": {
-    "stable.example.com/crontab": "ct"
-   }
-  },
-  "spec": {
-   "parallelism": 3,
-   "completions": 3,
-   "backoffLimit": 6,
-   "template": {
-    "metadata": {
-     "labels": {
-      "samplecrd.k8s.io/managed": "true",
-      "stable.example.com/crontab": "ct"
-     },
-     "annotations": {
-      "samplecrd.k8s.io/networks": "blue, green"
-     }
-    },
-    "spec": {
-     "containers": [
-      {
-       "name": "crontab",
-       "image": "app:1",
-       "command": [
-        "/app"
-       ],
-       "args": [
-        "-v"
-       ],
-       "env": [
-        {
-         "name": "NODE",
-         "valueFrom": {
-          "fieldRef": {
-           "apiVersion": "v1",
-           "fieldPath": "spec.nodeName"
-          }
-         }
-        }
-       ],
-       "resources": {}
-      }
-     ],
-     "restartPolicy": "OnFailure",
-     "schedulingGates": [
-      {
-       "name": "samplecrd.k8s.io/addresses"
-      }
-     ]
-    }
-   }
-  }
- },
- "successfulJobsHistoryLimit": 3,
- "failedJobsHistoryLimit": 1
-}`
-	if string(got) != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-	if created.Labels[v1.CronTabLabel] != "ct" || created.Name != "ct" || created.OwnerReferences[0].UID != uid {
-		t.Errorf("metadata is %+v", created.ObjectMeta)
-	}
-}
-
-// What is taken out of the CronTab is taken out of the CronJob.
-func TestFieldsTakenOut(t *testing.T) {
-	s := state(t, "", "cronjob")
-	full := state(t, "zone=Europe/Berlin policy=Replace networks=blue replicas=xx", "cronjob limits")
-	deadline := int64(30)
-	full.CronJob.Spec.StartingDeadlineSeconds = &deadline
-	s.CronJob = full.CronJob
-	updated := Diff(s).Update.CronJob
-	if left := difference(updated, state(t, "", "cronjob").CronJob); left != "" {
-		t.Errorf("left over: %s", left)
-	}
-}
-
 // The status names the next run: it is written again when that is due.
 func TestRequeueIsTheNextRun(t *testing.T) {
 	s := state(t, "", "cronjob")
-	if got := Diff(s).RequeueAfter; got != 55*time.Second {
-		t.Errorf("again in %s", got)
+	first := Diff(s)
+	if first.RequeueAfter != 55*time.Second {
+		t.Errorf("again in %s", first.RequeueAfter)
 	}
-	s.Now = s.Now.Add(55 * time.Second)
-	if got := lines(s, "status"); got == "" {
-		t.Error("the next run is due and the status still names it")
+	apply(&s, first)
+	s.Now = s.Now.Add(55*time.Second - 1)
+	if got := lines(s, "status"); got != "" {
+		t.Errorf("before the next run is due: %s", got)
+	}
+	s.Now = s.Now.Add(1)
+	if got, want := lines(s, "status"), "next 2026-01-02T15:10:00Z"; !strings.Contains(got, want) {
+		t.Errorf("the next run is due and the status becomes %q, want in it %s", got, want)
 	}
 }

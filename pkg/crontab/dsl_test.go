@@ -1,6 +1,7 @@
 package crontab
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,18 +22,23 @@ const uid = types.UID("u-ct")
 
 // state reads the CronTab "ct" from words ('_' stands for a space) such as
 //
-//	spec=*/5_*_*_*_* zone=Europe/Berlin suspend networks=blue,green exists=blue policy=Allow
-//	replicas=3 completions=9 going wait finalizer=other generation=2 observed=1
+//	spec=*/5_*_*_*_* zone=Europe/Berlin suspend policy=Allow deadline=30 replicas=3 completions=9
+//	networks=blue,green exists=blue      exists: which of them do, without it all
+//	going wait finalizer=other           wait: the finalizer that means it
+//	observed=1                           status.observedGeneration; the generation is 1
 //
-// and each other object from one line:
+// and each other object from one line; each may be going, bare (it has no owner),
+// or of=Kind/name (it has another):
 //
-//	cronjob                      as the CronTab says, a day old
-//	cronjob earlier going        of an earlier CronTab ct; also bare, of=Kind/name
-//	cronjob schedule=@daily suspended image=old sidecar policy labels   changed by somebody
-//	cronjob last=5m ago active=2 its status
-//	job ct-1 orphan              a run; also of=CronJob/other
-//	pod ct-1-a over going waits=no_address_is_free
-//	address 10.0.0.5 ct-1-a of=ReplicaSet/x Resting     in the ledger of blue
+//	cronjob                              as the CronTab says, a day old
+//	cronjob earlier                      of an earlier CronTab ct
+//	cronjob schedule=@daily suspended image=old sidecar ungated limits ttl labels
+//	                                     changed by somebody
+//	cronjob last=5m active=2             last run five minutes ago, two are under way
+//	job ct-1                             a run
+//	pod ct-1-a over foreign waits=no_address_is_free
+//	                                     of the Job ct-1; foreign: without our label
+//	address 10.0.0.5 ct-1-a Resting      in the ledger of blue, Bound without a state
 func state(t testing.TB, spec string, objects ...string) State {
 	t.Helper()
 	s := State{Now: now, Zone: time.UTC, CronTab: &v1.CronTab{
@@ -63,7 +69,11 @@ func state(t testing.TB, spec string, objects ...string) State {
 		case "exists":
 			exists = value
 		case "replicas":
-			s.CronTab.Spec.Replicas = ptr.To(int32(len(value)))
+			s.CronTab.Spec.Replicas = ptr.To(int32(number(t, value)))
+		case "completions":
+			s.CronTab.Spec.Completions = ptr.To(int32(number(t, value)))
+		case "deadline":
+			s.CronTab.Spec.StartingDeadlineSeconds = ptr.To(int64(number(t, value)))
 		case "going":
 			s.CronTab.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 		case "wait":
@@ -71,7 +81,7 @@ func state(t testing.TB, spec string, objects ...string) State {
 		case "finalizer":
 			s.CronTab.Finalizers = append(s.CronTab.Finalizers, value)
 		case "observed":
-			s.CronTab.Status.ObservedGeneration = 1
+			s.CronTab.Status.ObservedGeneration = int64(number(t, value))
 		default:
 			t.Fatalf("no such word: %s", word)
 		}
@@ -142,12 +152,21 @@ func cronJob(t testing.TB, s State, words []string) *batchv1.CronJob {
 			c.Status.LastScheduleTime = ptr.To(metav1.NewTime(now.Add(-d)))
 			c.Status.LastSuccessfulTime = ptr.To(metav1.NewTime(now.Add(-d + time.Second)))
 		case "active":
-			c.Status.Active = make([]corev1.ObjectReference, len(value))
+			c.Status.Active = make([]corev1.ObjectReference, number(t, value))
 		default:
 			owned(t, c, word)
 		}
 	}
 	return c
+}
+
+func number(t testing.TB, text string) int {
+	t.Helper()
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // owned reads the words that say whose an object is, and whether it goes.
@@ -158,7 +177,7 @@ func owned(t testing.TB, o metav1.Object, word string) {
 	switch key {
 	case "going":
 		o.SetDeletionTimestamp(ptr.To(metav1.NewTime(now)))
-	case "bare", "orphan":
+	case "bare":
 		refs = nil
 	case "earlier":
 		refs[0].UID = "u-earlier"

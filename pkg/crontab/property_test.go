@@ -45,9 +45,9 @@ func arbitrary(t *testing.T, dice *rand.Rand) (s State, from string, objects []s
 		return strings.Join(chosen, " ")
 	}
 	spec := some("spec=*_*_*_*_/5", "spec=@every_1h", "spec=0_0_31_2_*", "zone=Europe/Berlin", "zone=Europe/Atlantis", "suspend", "networks=blue",
-		"policy=Replace", "replicas=xxx", "going", "wait", "finalizer=other.example.com", "observed=1")
+		"policy=Replace", "replicas=3", "going", "wait", "finalizer=other.example.com", "observed=1")
 	if dice.IntN(3) > 0 {
-		objects = append(objects, "cronjob "+some("earlier", "going", "schedule=@daily", "suspended", "image=app:0", "sidecar", "limits", "labels", "last=30m", "active=xx"))
+		objects = append(objects, "cronjob "+some("earlier", "going", "schedule=@daily", "suspended", "image=app:0", "sidecar", "limits", "labels", "last=30m", "active=2"))
 		if dice.IntN(8) == 0 {
 			objects[0] += " bare"
 		}

@@ -57,6 +57,7 @@ func TestCronTabRestIsQuiet(t *testing.T) {
 		completions: 4, startingDeadlineSeconds: 60, activeDeadlineSeconds: 60`)+
 		cronTab("v1beta1", "bad", `cronSpec: "* * * * /5"`))
 	waitReady(t, ns, "ct/ct")
+	waitCronJob(t, ns, "ct", "{.spec.jobTemplate.spec.parallelism} {.spec.jobTemplate.spec.completions}", "1 4")
 	waitCondition(t, ns, "ct/bad", "Scheduled", "False InvalidSchedule")
 	stopped := time.Now()
 	if err := c.stop(15); err != nil {
