@@ -56,6 +56,12 @@ func TestDeletion(t *testing.T) {
 			"cronjob bare", "job x bare", "job y of=CronJob/other", "pod x-a", "pod y-a", "pod z-a of=ReplicaSet/z", "pod j-a foreign",
 			"address 10.0.0.5 j-a", "address 10.0.0.6 w-a of=ReplicaSet/w", "address 10.0.0.7 db-0 of=StatefulSet/db Reserved"}, `
 			release finalizer.stable.example.com`},
+		{"runs of a CronJob that is not ours are no matter", "going wait networks=blue", []string{
+			"cronjob bare", "job ct-1", "pod ct-1-a", "address 10.0.0.5 ct-1-a"}, `
+			release finalizer.stable.example.com`},
+		{"nor those of an earlier CronTab's", "going wait", []string{"cronjob earlier", "job ct-1", "pod ct-1-a"}, `
+			release finalizer.stable.example.com`},
+		{"waits for runs of our CronJob that is gone", "going wait", []string{"cronjob bare", "job ct-1 of=CronJob/ct"}, ""},
 		{"a schedule that does not parse is no matter", "going wait spec=nonsense", []string{"cronjob suspended"}, `
 			delete CronJob ct (uid u-cj): the CronTab is being deleted`},
 	}, actions)

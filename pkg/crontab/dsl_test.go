@@ -35,7 +35,7 @@ const uid = types.UID("u-ct")
 //	cronjob schedule=@daily suspended image=old sidecar ungated limits ttl labels
 //	                                     changed by somebody
 //	cronjob last=5m active=2             last run five minutes ago, two are under way
-//	job ct-1                             a run
+//	job ct-1                             a run; of=CronJob/ct: of one before the CronJob
 //	pod ct-1-a over foreign waits=no_address_is_free
 //	                                     of the Job ct-1; foreign: without our label
 //	address 10.0.0.5 ct-1-a Resting      in the ledger of blue, Bound without a state
@@ -98,7 +98,7 @@ func state(t testing.TB, spec string, objects ...string) State {
 			s.CronJob = cronJob(t, s, words[1:])
 		case "job":
 			job := &batchv1.Job{}
-			object(t, job, "CronJob", "ct", words[1:])
+			object(t, job, "CronJob", "ct", "u-cj", words[1:])
 			s.Jobs = append(s.Jobs, job)
 		case "pod":
 			s.Pods = append(s.Pods, pod(t, words[1:]))
@@ -190,13 +190,13 @@ func owned(t testing.TB, o metav1.Object, word string) {
 	o.SetOwnerReferences(refs)
 }
 
-func object(t testing.TB, o metav1.Object, ownerKind, owner string, words []string) {
+func object(t testing.TB, o metav1.Object, ownerKind, owner string, ownerUID types.UID, words []string) {
 	t.Helper()
 	o.SetNamespace("default")
 	o.SetName(words[0])
 	o.SetUID(types.UID("u-" + words[0]))
 	o.SetLabels(map[string]string{v1.CronTabLabel: "ct"})
-	o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "batch/v1", Kind: ownerKind, Name: owner, UID: types.UID("u-" + owner), Controller: ptr.To(true)}})
+	o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "batch/v1", Kind: ownerKind, Name: owner, UID: ownerUID, Controller: ptr.To(true)}})
 	for _, word := range words[1:] {
 		owned(t, o, word)
 	}
@@ -220,7 +220,7 @@ func pod(t testing.TB, words []string) *corev1.Pod {
 		}
 	}
 	job := words[0][:strings.LastIndex(words[0], "-")]
-	object(t, p, "Job", job, append(words[:1:1], others...))
+	object(t, p, "Job", job, types.UID("u-"+job), append(words[:1:1], others...))
 	return p
 }
 

@@ -56,7 +56,7 @@ func arbitrary(t *testing.T, dice *rand.Rand) (s State, from string, objects []s
 		if dice.IntN(4) == 0 {
 			owner := ""
 			if dice.IntN(4) == 0 {
-				owner = " of=Other/other"
+				owner = []string{" of=Other/other", " of=CronJob/ct"}[dice.IntN(2)]
 			}
 			objects = append(objects, o+" "+some("going")+owner)
 		}
@@ -166,19 +166,41 @@ func TestRequeueAfterIsExact(t *testing.T) {
 	})
 }
 
-// left is the first object that a deletion has to wait for; one with an owner of
-// its own is somebody else's, and so are the pods of such a Job. An address whose
-// pod is there counts with the pod.
+// left is the first object that a deletion has to wait for. A Job is ours if it is
+// of a CronJob that is gone or ours, a pod if its Job is or is gone. An address
+// whose pod is there counts with the pod.
 func left(objects []string) string {
 	all := strings.Join(objects, "\n")
+	line := func(pattern string) string { return regexp.MustCompile("(?m)^" + pattern + ".*$").FindString(all) }
+	foreignCronJob := regexp.MustCompile(" (bare|earlier)").MatchString(line("cronjob "))
+	ours := func(o string) bool {
+		switch _, owner, other := strings.Cut(o, "of="); {
+		case other:
+			return strings.HasPrefix(o, "job ") && strings.HasPrefix(owner, "CronJob/ct")
+		case strings.HasPrefix(o, "job "):
+			return !foreignCronJob
+		}
+		return true
+	}
 	for _, o := range objects {
-		kind, rest, _ := strings.Cut(o, " ")
-		job, _, _ := strings.Cut(rest, "-a")
-		foreign := strings.Contains(o, "of=") || strings.Contains(o, "bare") || strings.Contains(o, "earlier")
-		held := kind == "address" && strings.Contains(all, "pod "+strings.Fields(rest)[1])
-		ofForeignJob := kind == "pod" && regexp.MustCompile(`(?m)^job `+job+` .*of=`).MatchString(all)
-		if !foreign && !held && !ofForeignJob && !strings.Contains(o, "Resting") {
-			return o
+		words := strings.Fields(o)
+		switch words[0] {
+		case "cronjob":
+			if !foreignCronJob {
+				return o
+			}
+		case "job":
+			if ours(o) {
+				return o
+			}
+		case "pod":
+			if job := line("job " + strings.TrimSuffix(words[1], "-a") + " "); ours(o) && (job == "" || ours(job)) {
+				return o
+			}
+		case "address":
+			if pod := line("pod " + words[2] + " "); pod == "" && !strings.Contains(o, "Resting") {
+				return o
+			}
 		}
 	}
 	return ""

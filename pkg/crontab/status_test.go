@@ -72,7 +72,8 @@ func TestStatus(t *testing.T) {
 			status last 2026-01-02T14:34:05Z successful 2026-01-02T14:34:06Z next 2026-01-02T15:34:05Z active 0 replicas 0 generation 1`},
 		{"none is due", "suspend", []string{"cronjob last=4m5s"}, `
 			status last 2026-01-02T15:00:00Z successful 2026-01-02T15:00:01Z next - active 0 replicas 0 generation 1`},
-		{"what is somebody else's is not counted", "", []string{"cronjob bare last=4m5s active=1", "pod x-1-a of=ReplicaSet/x", "pod y-1-a foreign"}, `
+		{"what is somebody else's is not counted", "", []string{
+			"cronjob bare last=4m5s active=1", "job ct-1", "pod ct-1-a", "pod x-1-a of=ReplicaSet/x", "pod y-1-a foreign"}, `
 			status last - successful - next - active 0 replicas 0 generation 1`},
 	}, status)
 }

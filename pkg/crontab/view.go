@@ -68,11 +68,14 @@ func (v *view) ours() bool {
 	return v.CronJob != nil && metav1.IsControlledBy(v.CronJob, v.cronTab)
 }
 
-// isRun says whether a Job is a run of the CronTab. The CronJob may be gone and
-// the Job about to follow it.
+// isRun says whether a Job is a run of the CronTab. Its CronJob may be gone and
+// the Job about to follow it; Jobs of a CronJob that is not ours stay.
 func (v *view) isRun(job *batchv1.Job) bool {
 	ref := metav1.GetControllerOfNoCopy(job)
-	return ref != nil && ref.Kind == "CronJob" && ref.Name == v.cronTab.Name && isBatch(ref)
+	if ref == nil || ref.Kind != "CronJob" || ref.Name != v.cronTab.Name || !isBatch(ref) {
+		return false
+	}
+	return v.CronJob == nil || v.ours() || ref.UID != v.CronJob.UID
 }
 
 // isOfRun says whether a pod is of such a Job, or of one that is gone. A user may
