@@ -48,13 +48,17 @@ func TestDeletion(t *testing.T) {
 		{"waits for the CronJob", "going wait", []string{"cronjob going"}, ""},
 		{"waits for Jobs, also those started by hand", "going wait", []string{"job by-hand"}, ""},
 		{"waits for a pod that terminates", "going wait", []string{"pod ct-1-a going"}, ""},
-		{"waits for an address", "going wait networks=blue", []string{"address 10.0.0.5 ct-1-a"}, ""},
+		{"waits for an address, of any Network", "going wait", []string{"address 10.0.0.5 ct-1-a"}, ""},
+		{"waits for that of a run by hand whose pod is over", "going wait", []string{"pod x-a over", "address 10.0.0.5 x-a"}, ""},
 		{"over and returned", "going wait finalizer=other.example.com networks=blue", []string{
 			"pod ct-1-a over", "address 10.0.0.5 ct-1-a Resting"}, `
 			release finalizer.stable.example.com`},
 		{"others' pods and addresses are no matter", "going wait networks=blue", []string{
 			"cronjob bare", "job x bare", "job y of=CronJob/other", "pod x-a", "pod y-a", "pod z-a of=ReplicaSet/z", "pod j-a foreign",
-			"address 10.0.0.5 j-a", "address 10.0.0.6 w-a of=ReplicaSet/w", "address 10.0.0.7 db-0 of=StatefulSet/db Reserved"}, `
+			"address 10.0.0.5 j-a", "address 10.0.0.6 ct-w-a of=ReplicaSet/ct-w", "address 10.0.0.7 db-0 of=StatefulSet/db Reserved"}, `
+			release finalizer.stable.example.com`},
+		{"addresses that Jobs of others return are no matter", "going wait", []string{
+			"pod x-a over foreign", "address 10.0.0.5 x-a", "address 10.0.0.6 y-a", "job ct-hand bare", "address 10.0.0.7 ct-hand-a"}, `
 			release finalizer.stable.example.com`},
 		{"runs of a CronJob that is not ours are no matter", "going wait networks=blue", []string{
 			"cronjob bare", "job ct-1", "pod ct-1-a", "address 10.0.0.5 ct-1-a"}, `

@@ -58,11 +58,15 @@ func arbitrary(t *testing.T, dice *rand.Rand) (s State, from string, objects []s
 			if dice.IntN(4) == 0 {
 				owner = []string{" of=Other/other", " of=CronJob/ct"}[dice.IntN(2)]
 			}
-			objects = append(objects, o+" "+some("going")+owner)
+			over := ""
+			if strings.HasPrefix(o, "pod") {
+				over = some("over") + " "
+			}
+			objects = append(objects, o+" "+over+some("going")+owner)
 		}
 	}
 	for _, o := range []string{"address 10.0.0.5 ct-1-a", "address 10.0.0.6 z-a"} {
-		if dice.IntN(8) == 0 {
+		if dice.IntN(4) == 0 {
 			objects = append(objects, o+" "+some("Resting"))
 		}
 	}
@@ -125,8 +129,11 @@ func TestNothingBadHappens(t *testing.T) {
 		if p.Create != nil && s.CronJob != nil {
 			broken("the name is taken")
 		}
-		if left := left(objects); p.Release && left != "" {
+		switch left := left(objects); {
+		case p.Release && left != "":
 			broken("released, and there is left: %s", left)
+		case p.Status != nil && strings.Contains(p.String(), "waits for") && left == "":
+			broken("it waits for what is not its own")
 		}
 	})
 }
@@ -167,40 +174,37 @@ func TestRequeueAfterIsExact(t *testing.T) {
 }
 
 // left is the first object that a deletion has to wait for. A Job is ours if it is
-// of a CronJob that is gone or ours, a pod if its Job is or is gone. An address
-// whose pod is there counts with the pod.
+// of a CronJob that is gone or ours, a pod if its Job is or is gone, an address if
+// its pod is, or the name of the Job tells that has gone with it.
 func left(objects []string) string {
 	all := strings.Join(objects, "\n")
-	line := func(pattern string) string { return regexp.MustCompile("(?m)^" + pattern + ".*$").FindString(all) }
-	foreignCronJob := regexp.MustCompile(" (bare|earlier)").MatchString(line("cronjob "))
-	ours := func(o string) bool {
-		switch _, owner, other := strings.Cut(o, "of="); {
-		case other:
-			return strings.HasPrefix(o, "job ") && strings.HasPrefix(owner, "CronJob/ct")
-		case strings.HasPrefix(o, "job "):
-			return !foreignCronJob
-		}
-		return true
+	line := func(kind, name string) string {
+		return regexp.MustCompile("(?m)^" + kind + " " + name + " .*$").FindString(all)
+	}
+	foreignCronJob := regexp.MustCompile("(?m)^cronjob.* (bare|earlier)").MatchString(all)
+	jobOurs := func(o string) bool {
+		return strings.Contains(o, "of=CronJob/ct") || !strings.Contains(o, "of=") && !foreignCronJob
+	}
+	podOurs := func(o string) bool {
+		job := line("job", strings.TrimSuffix(strings.Fields(o)[1], "-a"))
+		return !strings.Contains(o, "of=") && (job == "" || jobOurs(job))
 	}
 	for _, o := range objects {
-		words := strings.Fields(o)
-		switch words[0] {
+		var waits bool
+		switch words := strings.Fields(o); words[0] {
 		case "cronjob":
-			if !foreignCronJob {
-				return o
-			}
+			waits = !foreignCronJob
 		case "job":
-			if ours(o) {
-				return o
-			}
+			waits = jobOurs(o)
 		case "pod":
-			if job := line("job " + strings.TrimSuffix(words[1], "-a") + " "); ours(o) && (job == "" || ours(job)) {
-				return o
-			}
+			waits = podOurs(o) && !strings.Contains(o, "over")
 		case "address":
-			if pod := line("pod " + words[2] + " "); pod == "" && !strings.Contains(o, "Resting") {
-				return o
-			}
+			pod, job := line("pod", words[2]), strings.TrimSuffix(words[2], "-a")
+			byName := line("job", job) == "" && strings.HasPrefix(job, "ct-")
+			waits = !strings.Contains(o, "Resting") && (pod != "" && podOurs(pod) || pod == "" && byName)
+		}
+		if waits {
+			return o
 		}
 	}
 	return ""

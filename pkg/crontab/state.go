@@ -30,7 +30,7 @@ type State struct {
 	Pods []*corev1.Pod
 	// Networks are those of spec.networks that exist, in name order.
 	Networks []*samplev1.Network
-	// Blocks of the Networks of spec.networks, in name order. They are read only
-	// for a CronTab that is being deleted.
+	// Blocks of the namespace, in name order: spec.networks may have named others
+	// when the runs began. Only for a CronTab that is being deleted.
 	Blocks []*samplev1.AddressBlock
 }

@@ -89,6 +89,12 @@ func (v *view) isOfRun(pod *corev1.Pod) bool {
 	return i < 0 || v.isRun(v.Jobs[i])
 }
 
+// isNamedAsRun says whether a Job that is gone was a run, as far as its name tells.
+func (v *view) isNamedAsRun(owner samplev1.AddressOwner) bool {
+	there := slices.ContainsFunc(v.Jobs, func(job *batchv1.Job) bool { return job.Name == owner.Name })
+	return owner.Kind == "Job" && !there && strings.HasPrefix(owner.Name, v.cronTab.Name+"-")
+}
+
 func isBatch(ref *metav1.OwnerReference) bool {
 	return strings.HasPrefix(ref.APIVersion, batchv1.GroupName+"/")
 }

@@ -168,9 +168,7 @@ func (r *Reconciler) liveCronTab(ctx context.Context, key Key, state crontab.Sta
 		return live, fmt.Errorf("list the AddressBlocks of namespace %s: %w", key.Namespace, err)
 	}
 	for i := range blocks.Items {
-		if asksFor(state.CronTab, blocks.Items[i].Spec.Network) {
-			live.Blocks = append(live.Blocks, &blocks.Items[i])
-		}
+		live.Blocks = append(live.Blocks, &blocks.Items[i])
 	}
 	return live, nil
 }

@@ -145,8 +145,8 @@ func (r *Reconciler) observeCronTab(key Key) (crontab.State, error) {
 	state.Jobs = indexed[*batchv1.Job](r.informers.Jobs.Informer().GetIndexer(), byCronTab, value)
 	state.Pods = indexed[*corev1.Pod](r.podIndex, byCronTab, value)
 	if cached.DeletionTimestamp != nil {
-		for _, n := range cached.Spec.Networks {
-			state.Blocks = append(state.Blocks, indexed[*samplev1.AddressBlock](r.blockIndex, byNetwork, path(key.Namespace, n.Name))...)
+		if state.Blocks, err = r.informers.Blocks.Lister().AddressBlocks(key.Namespace).List(labels.Everything()); err != nil {
+			return state, err
 		}
 		if state.Pods, err = r.pods.Pods(key.Namespace).List(labels.Everything()); err != nil {
 			return state, err
@@ -173,10 +173,6 @@ func zone(name *string) (*time.Location, string) {
 		return nil, err.Error()
 	}
 	return location, ""
-}
-
-func asksFor(c *v1.CronTab, network string) bool {
-	return slices.ContainsFunc(c.Spec.Networks, func(n v1.CronTabNetwork) bool { return n.Name == network })
 }
 
 // SlimJob is the transform of the Job informer: it keeps whose the Job is.

@@ -100,9 +100,10 @@ func TestOnlyOurFinalizerIsTakenOff(t *testing.T) {
 	same(t, strings.Join(stored[*stablev1.CronTab](w, "ct").Finalizers, ","), "other.example.com")
 }
 
-// Each of these is there, and the caches do not show it yet.
+// Each of these is there, and the caches do not show it yet. The address is of a
+// Network that the CronTab asked for before it was edited.
 func TestFinalizerStaysWhileSomethingIsLeft(t *testing.T) {
-	block := newBlock("blue", "10.1.0.2 ct-1-a Bound Job/ct-1")
+	block := newBlock("red", "10.1.0.2 ct-1-a Bound Job/ct-1")
 	for name, unseen := range map[string]runtime.Object{"CronJob": newCronJob(), "Job": newJob(), "pod": newRunPod(), "address": block} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newCronTab(true))
@@ -112,6 +113,26 @@ func TestFinalizerStaysWhileSomethingIsLeft(t *testing.T) {
 				t.Errorf("not stale: %v", err)
 			}
 			same(t, onlyWrites(calls), "")
+		})
+	}
+}
+
+// What the caches show is waited for without a look at the API server.
+func TestDeletionWaitsForWhatTheCachesShow(t *testing.T) {
+	for what, object := range map[string]runtime.Object{
+		"Job ct-1": newJob(), "pod ct-1-a": newRunPod(),
+		"address 10.1.0.2 of Network red, which pod ct-1-a held": newBlock("red", "10.1.0.2 ct-1-a Bound Job/ct-1"),
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := newWorld(t, newCronTab(true), object)
+			calls, err := w.sync(KindCronTab, "ct")
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, calls, "update crontabs/status ct rv=101")
+			for _, c := range stored[*stablev1.CronTab](w, "ct").Status.Conditions {
+				same(t, c.Message, "the finalizer finalizer.stable.example.com waits for "+what)
+			}
 		})
 	}
 }
