@@ -11,7 +11,8 @@ import (
 // what "done" means, written apart from the way there:
 //
 //   - a CronTab that is being deleted wants nothing, but with the finalizer: that
-//     its CronJob is going, and the finalizer off once nothing is left to wait for;
+//     its CronJob is going, if it is not to be kept, and the finalizer off once
+//     nothing is left to wait for;
 //   - a CronJob that is ours is as the CronTab says, and suspended if that says
 //     what cannot be;
 //   - there is a CronJob, whoever's, unless the CronTab says what cannot be;
@@ -23,7 +24,7 @@ func Converged(s State) string {
 		switch {
 		case !slices.Contains(s.CronTab.Finalizers, v1.WaitFinalizer):
 			return ""
-		case kept:
+		case kept && !v.orphans():
 			return fmt.Sprintf("CronJob %s is not being deleted", s.CronJob.Name)
 		case Waits(s) == "":
 			return "the finalizer waits for nothing"

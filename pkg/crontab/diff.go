@@ -48,10 +48,10 @@ func Diff(s State) Plan {
 }
 
 func (v *view) deletion() *Deletion {
-	if !v.ours() || v.CronJob.DeletionTimestamp != nil {
+	if !v.ours() || v.CronJob.DeletionTimestamp != nil || v.orphans() {
 		return nil
 	}
-	return &Deletion{Name: v.CronJob.Name, UID: v.CronJob.UID, Reason: "the CronTab is being deleted"}
+	return &Deletion{Name: v.CronJob.Name, UID: v.CronJob.UID, ResourceVersion: v.CronJob.ResourceVersion, Reason: "the CronTab is being deleted"}
 }
 
 func (v *view) update() *Update {

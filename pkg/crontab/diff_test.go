@@ -44,7 +44,10 @@ func TestDeletion(t *testing.T) {
 	runDiff(t, []diffTest{
 		{"without the finalizer", "going finalizer=other.example.com", []string{"cronjob image=app:0", "pod ct-1-a"}, ""},
 		{"with it", "going wait", []string{"cronjob", "job ct-1"}, `
-			delete CronJob ct (uid u-cj): the CronTab is being deleted`},
+			delete CronJob ct (uid u-cj, version 7): the CronTab is being deleted`},
+		{"that keeps what it owns", "going wait finalizer=orphan", []string{"cronjob", "job ct-1", "pod ct-1-a"}, ""},
+		{"until that is nobody's", "going wait finalizer=orphan", []string{"cronjob bare", "job ct-1", "pod ct-1-a", "address 10.0.0.5 ct-1-a"}, `
+			release finalizer.stable.example.com`},
 		{"waits for the CronJob", "going wait", []string{"cronjob going"}, ""},
 		{"waits for Jobs, also those started by hand", "going wait", []string{"job by-hand"}, ""},
 		{"waits for a pod that terminates", "going wait", []string{"pod ct-1-a going"}, ""},
@@ -67,7 +70,7 @@ func TestDeletion(t *testing.T) {
 			release finalizer.stable.example.com`},
 		{"waits for runs of our CronJob that is gone", "going wait", []string{"cronjob bare", "job ct-1 of=CronJob/ct"}, ""},
 		{"a schedule that does not parse is no matter", "going wait spec=nonsense", []string{"cronjob suspended"}, `
-			delete CronJob ct (uid u-cj): the CronTab is being deleted`},
+			delete CronJob ct (uid u-cj, version 7): the CronTab is being deleted`},
 	}, actions)
 }
 

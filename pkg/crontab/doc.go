@@ -9,6 +9,8 @@
 //	goes, without the finalizer        goes with it, by the garbage collector
 //	goes, with the finalizer "wait"    is deleted, in the foreground; the CronTab stays
 //	                                   until nothing is left of its runs
+//	goes, and keeps what it owns       stays with its runs, and is nobody's
+//	(--cascade=orphan)
 //
 // A CronJob of somebody else is never touched, and so are fields of ours that a
 // CronTab has no word for: a policy may set them.

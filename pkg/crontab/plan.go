@@ -17,7 +17,8 @@ import (
 // Update and Release is set.
 type Plan struct {
 	// Delete the CronJob, in the foreground: it stays until its Jobs and their
-	// pods are gone. Precondition: UID.
+	// pods are gone. Preconditions: UID, and resourceVersion, for one that the
+	// garbage collector has taken from us is not to go.
 	Delete *Deletion
 	// Create the CronJob, by fixed name.
 	Create *batchv1.CronJob
@@ -37,9 +38,10 @@ type Plan struct {
 
 // Deletion of one incarnation of a CronJob.
 type Deletion struct {
-	Name   string
-	UID    types.UID
-	Reason string
+	Name            string
+	UID             types.UID
+	ResourceVersion string
+	Reason          string
 }
 
 // Update is the whole new CronJob.
@@ -60,7 +62,7 @@ func (p Plan) Empty() bool {
 func (p Plan) String() string {
 	var b strings.Builder
 	if d := p.Delete; d != nil {
-		fmt.Fprintf(&b, "delete CronJob %s (uid %s): %s\n", d.Name, d.UID, d.Reason)
+		fmt.Fprintf(&b, "delete CronJob %s (uid %s, version %s): %s\n", d.Name, d.UID, d.ResourceVersion, d.Reason)
 	}
 	if p.Create != nil {
 		fmt.Fprintf(&b, "create CronJob %s\n", p.Create.Name)

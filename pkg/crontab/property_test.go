@@ -45,7 +45,7 @@ func arbitrary(t *testing.T, dice *rand.Rand) (s State, from string, objects []s
 		return strings.Join(chosen, " ")
 	}
 	spec := some("spec=*_*_*_*_/5", "spec=@every_1h", "spec=0_0_31_2_*", "zone=Europe/Berlin", "zone=Europe/Atlantis", "suspend", "networks=blue",
-		"policy=Replace", "replicas=3", "going", "wait", "finalizer=other.example.com", "observed=1")
+		"policy=Replace", "replicas=3", "going", "wait", "finalizer=other.example.com", "finalizer=orphan", "observed=1")
 	if dice.IntN(3) > 0 {
 		objects = append(objects, "cronjob "+some("earlier", "going", "schedule=@daily", "suspended", "image=app:0", "sidecar", "limits", "labels", "last=30m", "active=2"))
 		if dice.IntN(8) == 0 {
@@ -125,6 +125,9 @@ func TestNothingBadHappens(t *testing.T) {
 		touched := p.Delete != nil || p.Update != nil
 		if touched && !metav1.IsControlledBy(s.CronJob, s.CronTab) {
 			broken("S6: the CronJob is not ours")
+		}
+		if p.Delete != nil && strings.Contains(from, "orphan") {
+			broken("its user wants to keep the CronJob")
 		}
 		if p.Create != nil && s.CronJob != nil {
 			broken("the name is taken")

@@ -50,6 +50,8 @@ func TestConditions(t *testing.T) {
 			Scheduled=True Scheduled: runs by the schedule "*/5 * * * *"`},
 		{"a deletion waits", "going wait", []string{"cronjob going", "pod ct-1-a"}, `
 			Ready=False Terminating: the finalizer finalizer.stable.example.com waits for CronJob ct`},
+		{"a deletion that keeps the CronJob waits", "going wait finalizer=orphan", []string{"cronjob"}, `
+			Ready=False Terminating: the finalizer finalizer.stable.example.com waits for CronJob ct`},
 		{"a deletion waits for pods", "going wait", []string{"pod ct-1-a"}, `
 			Ready=False Terminating: the finalizer finalizer.stable.example.com waits for pod ct-1-a`},
 		{"a deletion waits for addresses", "going wait networks=blue", []string{"address 10.0.0.5 ct-1-a"}, `

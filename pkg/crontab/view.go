@@ -68,6 +68,12 @@ func (v *view) ours() bool {
 	return v.CronJob != nil && metav1.IsControlledBy(v.CronJob, v.cronTab)
 }
 
+// orphans says that the CronTab's deletion keeps what it owns (--cascade=orphan):
+// the garbage collector takes the owner reference off, and the CronJob is not ours.
+func (v *view) orphans() bool {
+	return slices.Contains(v.cronTab.Finalizers, metav1.FinalizerOrphanDependents)
+}
+
 // isRun says whether a Job is a run of the CronTab. Its CronJob may be gone and
 // the Job about to follow it; Jobs of a CronJob that is not ours stay.
 func (v *view) isRun(job *batchv1.Job) bool {

@@ -197,6 +197,21 @@ func TestCronTabDeletionWaits(t *testing.T) {
 	}
 }
 
+// `--cascade=orphan` keeps the CronJob and its runs, with our finalizer too.
+func TestCronTabOrphans(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	create(t, ns, cronTab("v1", "ct", `cronSpec: "@yearly"`))
+	waitReady(t, ns, "ct/ct")
+	run(t, ns, "create", "job", "ct-by-hand", "--from=cronjob/ct")
+	run(t, ns, "delete", "ct", "ct", "--cascade=orphan", "--timeout="+patience.String())
+	if got := cronJob(t, ns, "ct", "{.metadata.name}{.metadata.deletionTimestamp}{.metadata.ownerReferences}"); got != "ct" {
+		t.Errorf("of the CronJob there is left %q", got)
+	}
+	run(t, ns, "get", "job", "ct-by-hand")
+}
+
 // Without our finalizer the garbage collector does all, and another's is not ours
 // to take off.
 func TestCronTabOtherFinalizers(t *testing.T) {

@@ -80,7 +80,7 @@ func (r *Reconciler) writeCronJob(ctx context.Context, key Key, state crontab.St
 	case plan.Delete != nil:
 		d := plan.Delete
 		err := cronJobs.Delete(ctx, d.Name, metav1.DeleteOptions{
-			Preconditions:     &metav1.Preconditions{UID: &d.UID},
+			Preconditions:     &metav1.Preconditions{UID: &d.UID, ResourceVersion: &d.ResourceVersion},
 			PropagationPolicy: ptr.To(metav1.DeletePropagationForeground),
 		})
 		if err != nil && !apierrors.IsNotFound(err) {

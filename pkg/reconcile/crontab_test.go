@@ -70,7 +70,7 @@ update cronjobs ct rv=103
 update crontabs/status ct rv=102
 event on ct: Normal Repaired: CronJob ct was changed by somebody: set schedule, suspend, concurrencyPolicy, successfulJobsHistoryLimit, failedJobsHistoryLimit, parallelism, completions, backoffLimit, labels, pod template again`},
 		{"deleted, in the foreground", []runtime.Object{newCronTab(true), newCronJob()}, `
-delete cronjobs ct uid=uid-of-cronjob propagation=Foreground
+delete cronjobs ct uid=uid-of-cronjob rv=102 propagation=Foreground
 update crontabs/status ct rv=101
 event on ct: Normal Deleted: deleted CronJob ct and with it its runs`},
 		{"released, on a live read", []runtime.Object{newCronTab(true)}, `
@@ -98,6 +98,20 @@ func TestOnlyOurFinalizerIsTakenOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, strings.Join(stored[*stablev1.CronTab](w, "ct").Finalizers, ","), "other.example.com")
+}
+
+// The garbage collector took our owner reference off, which the cache does not
+// show yet: the CronJob is one to be kept.
+func TestAnOrphanedCronJobIsNotDeleted(t *testing.T) {
+	w := newWorld(t, newCronTab(true), newCronJob())
+	orphan := newCronJob()
+	orphan.OwnerReferences = nil
+	w.change(orphan)
+	calls, err := w.sync(KindCronTab, "ct")
+	if !errors.Is(err, ErrStale) {
+		t.Errorf("not stale: %v", err)
+	}
+	same(t, calls, "delete cronjobs ct uid=uid-of-cronjob rv=102 propagation=Foreground -> Conflict")
 }
 
 // Each of these is there, and the caches do not show it yet. The address is of a

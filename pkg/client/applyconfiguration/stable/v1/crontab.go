@@ -17,8 +17,10 @@ import (
 // becomes one CronJob of the same name, which Kubernetes runs: fields with the
 // name of a field of a CronJob or a Job mean the same here.
 //
-// With the finalizer `finalizer.stable.example.com` a deletion waits until the
-// runs are over and the addresses of their pods returned.
+// With the finalizer `finalizer.stable.example.com` a deletion ends the runs, and
+// waits until they are over and the addresses of their pods returned; those of a
+// run that was started by hand, if its name begins with the CronTab's and a dash.
+// With `--cascade=orphan` the CronJob and its runs stay.
 type CronTabApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration    `json:""`
 	*metav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
