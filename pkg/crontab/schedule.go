@@ -26,6 +26,9 @@ func parse(spec string) (cron.Schedule, string) {
 	}
 	schedule, err := cron.ParseStandard(spec)
 	if err == nil {
+		if wrong := flaw(spec, schedule); wrong != "" {
+			return nil, fmt.Sprintf("cronSpec %q: %s", spec, wrong)
+		}
 		return schedule, ""
 	}
 	problem := fmt.Sprintf("cronSpec %q does not parse: %v", spec, err)
@@ -35,14 +38,28 @@ func parse(spec string) (cron.Schedule, string) {
 	return nil, problem
 }
 
+// flaw is what the parser takes and nobody can have meant; "" if there is none. A
+// search for the next time of a schedule without a minute takes long, and finds none.
+func flaw(spec string, schedule cron.Schedule) string {
+	if every, ok := schedule.(cron.ConstantDelaySchedule); ok && every.Delay < time.Minute {
+		return "the least interval is 1m, for Kubernetes names Jobs by the minute"
+	}
+	for i, field := range strings.Fields(spec) {
+		if strings.Trim(field, ",") == "" {
+			return fmt.Sprintf("field %d (%s) is %q, which names no value", i+1, fieldNames[i], field)
+		}
+	}
+	return ""
+}
+
 // hint says what was probably meant by a schedule that does not parse. A proposal
 // is made only if it parses. First match wins:
 //
 //	a step with nothing before it   "/5"             "*/5"
 //	one or two fields too many      "0 */5 * * * *"  without the seconds in front, and the year
-//	Sunday as day 7                 "0 3 * * 7"      day 0
 //	a name that is none             "@minutely"      which there are
 //	another number of fields        "*/5"            which they are
+//	Sunday as day 7                 "0 3 * * 5-7"    day 0
 func hint(spec string) string {
 	fields := strings.Fields(spec)
 	for i, f := range fields {
@@ -50,18 +67,40 @@ func hint(spec string) string {
 			return bareStep(fields, i)
 		}
 	}
-	last := len(fieldNames) - 1
 	switch {
 	case len(fields) == len(fieldNames)+1 || len(fields) == len(fieldNames)+2:
-		return "a schedule has five fields, without seconds and years" + proposal(fields[1:len(fieldNames)+1])
-	case len(fields) == len(fieldNames) && strings.Contains(fields[last], "7"):
-		return "days of the week are 0 (Sunday) to 6" + proposal(with(fields, last, strings.ReplaceAll(fields[last], "7", "0")))
+		const text = "a schedule has five fields, without seconds and years"
+		if _, err := strconv.Atoi(fields[0]); err != nil {
+			return text // no seconds that can be left out
+		}
+		return text + proposal(fields[1:len(fieldNames)+1])
 	case strings.HasPrefix(spec, "@"):
 		return "there are @hourly, @daily, @weekly, @monthly, @yearly and @every with a duration, such as @every 1h30m"
 	case len(fields) != len(fieldNames):
 		return "the fields are " + strings.Join(fieldNames, ", ") + `, as in "*/5 * * * *" for every five minutes`
 	}
+	last := len(fieldNames) - 1
+	if meant := proposal(with(fields, last, sundayAsZero(fields[last]))); meant != "" {
+		return "days of the week are 0 (Sunday) to 6" + meant
+	}
 	return ""
+}
+
+// sundayAsZero takes "7" to "0", "1-7" to "*" and "5-7" to "5-6,0".
+func sundayAsZero(field string) string {
+	items := strings.Split(field, ",")
+	for i, item := range items {
+		first, to7 := strings.CutSuffix(item, "-7")
+		switch {
+		case item == "7":
+			items[i] = "0"
+		case to7 && (first == "0" || first == "1"):
+			items[i] = "*"
+		case to7:
+			items[i] = first + "-6,0"
+		}
+	}
+	return strings.Join(items, ",")
 }
 
 // bareStep speaks of a field such as "/5". In tutorials it stands in the last
@@ -69,9 +108,13 @@ func hint(spec string) string {
 func bareStep(fields []string, at int) string {
 	step := fields[at]
 	text := fmt.Sprintf("field %d (%s) is %q, and a step needs a range before it", at+1, fieldNames[at], step)
-	text += proposal(with(fields, at, "*"+step))
+	meant := proposal(with(fields, at, "*"+step))
+	text += meant
 	n, err := strconv.Atoi(step[1:])
 	if at > 0 && err == nil && n > 0 && n < 60 {
+		if meant == "" {
+			text += "."
+		}
 		text += fmt.Sprintf(" Every %d minutes is %q.", n, "*"+step+" * * * *")
 	}
 	return text
@@ -79,7 +122,7 @@ func bareStep(fields []string, at int) string {
 
 func proposal(fields []string) string {
 	text := strings.Join(fields, " ")
-	if _, err := cron.ParseStandard(text); err != nil {
+	if schedule, err := cron.ParseStandard(text); err != nil || flaw(text, schedule) != "" {
 		return ""
 	}
 	return fmt.Sprintf(": did you mean %q?", text)
@@ -95,17 +138,21 @@ func with(fields []string, at int, field string) []string {
 // "@every" counts from the CronJob's last run or its creation, as the CronJob
 // controller does; without a CronJob there is nothing to count from.
 func next(schedule cron.Schedule, now, from time.Time) time.Time {
-	switch s := schedule.(type) {
-	case cron.ConstantDelaySchedule:
+	if s, ok := schedule.(cron.ConstantDelaySchedule); ok {
 		if from.IsZero() {
 			return time.Time{}
 		}
 		return from.Add(max(now.Sub(from)/s.Delay+1, 1) * s.Delay)
-	case *cron.SpecSchedule:
-		// "," is a field without a value. Next would look for one minute by minute.
-		if s.Minute == 0 || s.Hour == 0 || s.Dom == 0 || s.Month == 0 || s.Dow == 0 {
-			return time.Time{}
-		}
 	}
 	return schedule.Next(now)
+}
+
+// leastDeadline is the least startingDeadlineSeconds with which the CronJob
+// controller starts any run: it looks for one that is due from so many seconds ago,
+// and counts an interval from there.
+func leastDeadline(schedule cron.Schedule) int64 {
+	if s, ok := schedule.(cron.ConstantDelaySchedule); ok {
+		return int64(s.Delay / time.Second)
+	}
+	return 1
 }

@@ -1,6 +1,8 @@
 package crontab
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -20,6 +22,25 @@ func TestParse(t *testing.T) {
 			`a schedule has five fields, without seconds and years: did you mean "*/5 * * * *"?`},
 		{"0 3 * * 7", `cronSpec "0 3 * * 7" does not parse: end of range (7) above maximum (6): 7; ` +
 			`days of the week are 0 (Sunday) to 6: did you mean "0 3 * * 0"?`},
+		{"0 3 * * mon,7", `cronSpec "0 3 * * mon,7" does not parse: end of range (7) above maximum (6): 7; ` +
+			`days of the week are 0 (Sunday) to 6: did you mean "0 3 * * mon,0"?`},
+		{"0 0 * * 1-7", `cronSpec "0 0 * * 1-7" does not parse: end of range (7) above maximum (6): 1-7; ` +
+			`days of the week are 0 (Sunday) to 6: did you mean "0 0 * * *"?`},
+		{"0 0 * * 5-7", `cronSpec "0 0 * * 5-7" does not parse: end of range (7) above maximum (6): 5-7; ` +
+			`days of the week are 0 (Sunday) to 6: did you mean "0 0 * * 5-6,0"?`},
+		{"61 * * * */7", `cronSpec "61 * * * */7" does not parse: end of range (61) above maximum (59): 61`},
+		{"61 * * * 7", `cronSpec "61 * * * 7" does not parse: end of range (61) above maximum (59): 61`},
+		{"0 0 * * 17", `cronSpec "0 0 * * 17" does not parse: end of range (17) above maximum (6): 17`},
+		{"99 * * * /5", `cronSpec "99 * * * /5" does not parse: end of range (99) above maximum (59): 99; ` +
+			`field 5 (day of week) is "/5", and a step needs a range before it. Every 5 minutes is "*/5 * * * *".`},
+		{"*/5 * * * * *", `cronSpec "*/5 * * * * *" does not parse: expected exactly 5 fields, found 6: [*/5 * * * * *]; ` +
+			`a schedule has five fields, without seconds and years`},
+		{"0 , * * * *", `cronSpec "0 , * * * *" does not parse: expected exactly 5 fields, found 6: [0 , * * * *]; ` +
+			`a schedule has five fields, without seconds and years`},
+		{"0 , * * *", `cronSpec "0 , * * *": field 2 (hour) is ",", which names no value`},
+		{"@every 59s", `cronSpec "@every 59s": the least interval is 1m, for Kubernetes names Jobs by the minute`},
+		{"@every -1h", `cronSpec "@every -1h": the least interval is 1m, for Kubernetes names Jobs by the minute`},
+		{"@every 1m", ""},
 		{"*/5", `cronSpec "*/5" does not parse: expected exactly 5 fields, found 1: [*/5]; ` +
 			`the fields are minute, hour, day of month, month, day of week, as in "*/5 * * * *" for every five minutes`},
 		{"61 * * * *", `cronSpec "61 * * * *" does not parse: end of range (61) above maximum (59): 61`},
@@ -54,7 +75,6 @@ func TestNext(t *testing.T) {
 		{"in its zone", "0 3 * * *", berlin, "2026-01-02T01:00:00Z", "", "2026-01-02T02:00:00Z"},
 		{"clocks go forward", "30 2 * * *", berlin, "2026-03-29T00:00:00Z", "", "2026-03-30T00:30:00Z"},
 		{"one that is never", "0 0 31 2 *", time.UTC, "2026-01-02T03:00:00Z", "", "0001-01-01T00:00:00Z"},
-		{"a field without a value", ", * * * *", time.UTC, "2026-01-02T03:00:00Z", "", "0001-01-01T00:00:00Z"},
 		{"every so often, from the last one", "@every 1h", time.UTC, "2026-01-02T03:10:00Z", "2026-01-02T02:30:00Z", "2026-01-02T03:30:00Z"},
 		{"missed ones are not made up for", "@every 1h", time.UTC, "2026-01-02T03:30:00Z", "2026-01-01T02:30:00Z", "2026-01-02T04:30:00Z"},
 		{"a clock that was set back", "@every 1h", time.UTC, "2026-01-01T00:00:00Z", "2026-01-02T02:30:00Z", "2026-01-02T03:30:00Z"},
@@ -79,7 +99,8 @@ func TestNext(t *testing.T) {
 // Whatever a user writes: no panic, one of schedule and problem, and every
 // proposal is a schedule.
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"* * * * /5", "TZ=0", "@every -1s", "0 0 31 2 *", ", , , , ,", "7 7 7 7 7", "1-2-3 4/5/6 ? * sun", "@", "0 0 0 0 0 0 0"} {
+	for _, seed := range []string{"* * * * /5", "TZ=0", "@every -1s", "0 0 31 2 *", ", , , , ,", "7 7 7 7 7", "1-2-3 4/5/6 ? * sun", "@", "0 0 0 0 0 0 0",
+		"* * * * 1-7", "0 , * * * *", "/5 , * * *", "0 0 * * 7,"} {
 		f.Add(seed)
 	}
 	now := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
@@ -87,6 +108,16 @@ func FuzzParse(f *testing.F) {
 		schedule, wrong := parse(spec)
 		if (schedule == nil) != (wrong != "") {
 			t.Fatalf("schedule %v and problem %q", schedule, wrong)
+		}
+		if _, after, ok := strings.Cut(wrong, "did you mean "); ok {
+			quoted, err := strconv.QuotedPrefix(after)
+			if err != nil {
+				t.Fatalf("%s: %v", wrong, err)
+			}
+			meant, _ := strconv.Unquote(quoted)
+			if _, again := parse(meant); again != "" {
+				t.Errorf("the proposal: %s", again)
+			}
 		}
 		if schedule == nil {
 			return

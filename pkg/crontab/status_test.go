@@ -34,6 +34,13 @@ func TestConditions(t *testing.T) {
 			Ready=False InvalidTimeZone: timeZone "Europe/Atlantis": unknown time zone Europe/Atlantis; name one of the IANA database, such as Europe/Berlin`},
 		{"no such day", "spec=0_0_31_2_*", nil, `
 			Ready=False NeverDue: cronSpec "0 0 31 2 *" names no date that comes in the next years`},
+		{"an interval that is never over", "spec=@every_1h deadline=3599", nil, `
+			Ready=False NeverDue: with startingDeadlineSeconds 3599 Kubernetes starts no run of cronSpec "@every 1h", as it looks no further back for one that is due: take it out, or give at least 3600`},
+		{"one that is", "spec=@every_1h deadline=3600", []string{"cronjob"}, `
+			Ready=True Scheduled: the CronJob is as this CronTab says
+			Scheduled=True Scheduled: runs by the schedule "@every 1h"`},
+		{"always too late", "deadline=0", nil, `
+			Ready=False NeverDue: with startingDeadlineSeconds 0 Kubernetes starts no run of cronSpec "*/5 * * * *", as it looks no further back for one that is due: take it out, or give at least 1`},
 		{"the name is taken", "", []string{"cronjob bare"}, `
 			Ready=False NameTaken: CronJob ct exists already and has no controller: delete it to let the CronTab have the name`},
 		{"the name is taken by somebody", "", []string{"cronjob of=Backup/ct"}, `

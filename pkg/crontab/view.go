@@ -60,6 +60,10 @@ func read(s State) (cron.Schedule, *problem) {
 	case next(schedule, s.Now.In(s.Zone), s.Now).IsZero():
 		return nil, &problem{ReasonNeverDue, fmt.Sprintf("cronSpec %q names no date that comes in the next years", s.CronTab.Spec.CronSpec)}
 	}
+	if deadline := s.CronTab.Spec.StartingDeadlineSeconds; deadline != nil && *deadline < leastDeadline(schedule) {
+		return nil, &problem{ReasonNeverDue, fmt.Sprintf("with startingDeadlineSeconds %d Kubernetes starts no run of cronSpec %q, "+
+			"as it looks no further back for one that is due: take it out, or give at least %d", *deadline, s.CronTab.Spec.CronSpec, leastDeadline(schedule))}
+	}
 	return schedule, nil
 }
 
