@@ -41,7 +41,7 @@ func Diff(s State) Plan {
 		p.Status = v.status()
 	}
 	p.Events = v.events(p)
-	if at := v.nextRun(); !at.IsZero() && s.CronTab.DeletionTimestamp == nil {
+	if at := v.nextRun(); !at.IsZero() {
 		p.RequeueAfter = at.Sub(s.Now)
 	}
 	return p

@@ -32,8 +32,8 @@ const uid = types.UID("u-ct")
 //
 //	cronjob                              as the CronTab says, a day old
 //	cronjob earlier                      of an earlier CronTab ct
-//	cronjob schedule=@daily suspended image=old sidecar ungated limits ttl labels
-//	                                     changed by somebody
+//	cronjob schedule=@daily zone=UTC suspended resumed image=old sidecar ungated
+//	        limits ttl labels            changed by somebody
 //	cronjob last=5m active=2             last run five minutes ago, two are under way
 //	job ct-1                             a run; of=CronJob/ct: of one before the CronJob
 //	pod ct-1-a over foreign waits=no_address_is_free
@@ -96,6 +96,7 @@ func state(t testing.TB, spec string, objects ...string) State {
 		switch words[0] {
 		case "cronjob":
 			s.CronJob = cronJob(t, s, words[1:])
+			s.CronJobZone, _ = time.LoadLocation(ptr.Deref(s.CronJob.Spec.TimeZone, ""))
 		case "job":
 			job := &batchv1.Job{}
 			object(t, job, "CronJob", "ct", "u-cj", words[1:])
@@ -117,7 +118,7 @@ func cronJob(t testing.TB, s State, words []string) *batchv1.CronJob {
 	valid := s
 	valid.CronTab = s.CronTab.DeepCopy()
 	valid.Zone = time.UTC
-	if _, problem := read(valid); problem != nil {
+	if look(valid).problem != nil {
 		valid.CronTab.Spec.CronSpec = "*/5 * * * *"
 	}
 	c := look(valid).newCronJob()
@@ -130,8 +131,10 @@ func cronJob(t testing.TB, s State, words []string) *batchv1.CronJob {
 		switch key {
 		case "schedule":
 			c.Spec.Schedule = strings.ReplaceAll(value, "_", " ")
-		case "suspended":
-			c.Spec.Suspend = ptr.To(true)
+		case "zone":
+			c.Spec.TimeZone = &value
+		case "suspended", "resumed":
+			c.Spec.Suspend = ptr.To(key == "suspended")
 		case "image":
 			template.Containers[0].Image = value
 		case "sidecar":

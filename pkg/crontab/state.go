@@ -23,6 +23,8 @@ type State struct {
 	ZoneProblem string
 	// CronJob of the CronTab's name, whoever's it is; nil: there is none.
 	CronJob *batchv1.CronJob
+	// CronJobZone is that of the CronJob's own timeZone, as Zone is.
+	CronJobZone *time.Location
 	// Jobs of the namespace that carry the label of the CronTab, in name order.
 	Jobs []*batchv1.Job
 	// Pods of the namespace that carry that label, in name order; for a CronTab that

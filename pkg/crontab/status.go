@@ -38,9 +38,9 @@ const maxMessage = 1024
 // Failure is what stopped apply. Reason is CamelCase, such as FailedCreate.
 type Failure struct{ Reason, Message string }
 
-// WithFailure is the status to be written when apply was stopped: what was
-// observed, and both conditions False with what stopped it. It is nil when the
-// status says so already.
+// WithFailure is the status to be written when apply was stopped: Ready says what
+// stopped it, the rest is as the CronJob is. It is nil when the status says so
+// already.
 func WithFailure(s State, f Failure) *v1.CronTabStatus {
 	message := f.Message
 	if len(message) > maxMessage {
@@ -113,17 +113,20 @@ func (v *view) ready() metav1.Condition {
 
 // scheduled says that there will be a next run.
 func (v *view) scheduled() metav1.Condition {
+	if t := v.running(); t != nil {
+		message := fmt.Sprintf("runs by the schedule %q", t.cronSpec)
+		if t.timeZone != nil {
+			message += " of " + *t.timeZone
+		}
+		if v.problem != nil { // and the CronJob could not be suspended
+			message += "; " + v.problem.message
+		}
+		return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonScheduled, Message: message}
+	}
 	if c := v.obstacle(); c.Reason != "" {
 		return c
 	}
-	if v.suspended() {
-		return refusal(ReasonSuspended, "no further run is started until spec.suspend is false")
-	}
-	message := fmt.Sprintf("runs by the schedule %q", v.cronTab.Spec.CronSpec)
-	if v.cronTab.Spec.TimeZone != nil {
-		message += " of " + *v.cronTab.Spec.TimeZone
-	}
-	return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonScheduled, Message: message}
+	return refusal(ReasonSuspended, "no further run is started until spec.suspend is false")
 }
 
 // obstacle is why the CronJob is not as the CronTab wants it; no reason if it is.
@@ -133,10 +136,7 @@ func (v *view) obstacle() metav1.Condition {
 	case v.failure != nil:
 		return refusal(v.failure.reason, v.failure.message)
 	case v.cronTab.DeletionTimestamp != nil:
-		if waits := Waits(v.State); waits != "" {
-			return refusal(ReasonTerminating, fmt.Sprintf("the finalizer %s waits for %s", v1.WaitFinalizer, waits))
-		}
-		return refusal(ReasonTerminating, "nothing is left of the runs")
+		return refusal(ReasonTerminating, fmt.Sprintf("the finalizer %s waits for %s", v1.WaitFinalizer, Waits(v.State)))
 	case v.problem != nil:
 		return refusal(v.problem.reason, v.problem.message)
 	case v.CronJob == nil:

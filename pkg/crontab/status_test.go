@@ -97,6 +97,34 @@ func TestLastRunIsKept(t *testing.T) {
 	}
 }
 
+// What is refused leaves the CronJob as it is, and runs go on as that says.
+func TestFailure(t *testing.T) {
+	const none = `next - Ready=False/FailedUpdate(no) Scheduled=False/FailedUpdate(no)`
+	runDiff(t, []diffTest{
+		{"there is no CronJob", "", nil, none},
+		{"it has another schedule", "spec=@daily", []string{"cronjob schedule=*/5_*_*_*_*"},
+			`next 2026-01-02T15:05:00Z Ready=False/FailedUpdate(no) Scheduled=True/Scheduled(runs by the schedule "*/5 * * * *")`},
+		{"and another zone", "", []string{"cronjob schedule=0_3_*_*_* zone=Asia/Tokyo"},
+			`next 2026-01-02T18:00:00Z Ready=False/FailedUpdate(no) Scheduled=True/Scheduled(runs by the schedule "0 3 * * *" of Asia/Tokyo)`},
+		{"that does not exist", "", []string{"cronjob zone=Europe/Atlantis"}, none},
+		{"it never runs", "", []string{"cronjob schedule=0_0_31_2_*"}, none},
+		{"it is suspended", "", []string{"cronjob suspended"}, none},
+		{"it was to be suspended", "suspend", []string{"cronjob resumed"},
+			`next 2026-01-02T15:05:00Z Ready=False/FailedUpdate(no) Scheduled=True/Scheduled(runs by the schedule "*/5 * * * *")`},
+		{"because the schedule does not parse", "spec=@fortnightly", []string{"cronjob"},
+			`next 2026-01-02T15:05:00Z Ready=False/FailedUpdate(no) Scheduled=True/Scheduled(runs by the schedule "*/5 * * * *"; cronSpec "@fortnightly" does not parse: ` +
+				`unrecognized descriptor: @fortnightly; there are @hourly, @daily, @weekly, @monthly, @yearly and @every with a duration, such as @every 1h30m)`},
+		{"it was to be deleted", "going wait", []string{"cronjob"},
+			`next 2026-01-02T15:05:00Z Ready=False/FailedUpdate(no) Scheduled=True/Scheduled(runs by the schedule "*/5 * * * *")`},
+		{"it is being deleted", "", []string{"cronjob going"}, none},
+		{"it is somebody else's", "", []string{"cronjob bare"}, none},
+	}, func(s State) string {
+		status := WithFailure(s, Failure{"FailedUpdate", "no"})
+		_, conditions, _ := strings.Cut(statusText(status), "generation 1 ")
+		return "next " + timeText(status.NextScheduleTime) + " " + conditions
+	})
+}
+
 func TestWithFailure(t *testing.T) {
 	s := state(t, "")
 	s.CronTab.Status = *WithFailure(s, Failure{"FailedCreate", "exceeded quota"})

@@ -10,6 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	samplev1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	v1 "github.com/pod2/pod2/pkg/apis/stable/v1"
@@ -20,9 +21,9 @@ import (
 type view struct {
 	State
 	cronTab *v1.CronTab
-	// schedule is nil when there is a problem.
-	schedule cron.Schedule
-	problem  *problem
+	// asked is what the CronTab asks for; nil when there is a problem.
+	asked   *timetable
+	problem *problem
 	// failure is what stopped apply.
 	failure *problem
 	// runs are the Jobs of the CronTab, pods those of its runs.
@@ -30,12 +31,22 @@ type view struct {
 	pods []*corev1.Pod
 }
 
+// timetable says when runs are due.
+type timetable struct {
+	cronSpec string
+	timeZone *string
+	deadline *int64
+	zone     *time.Location
+	schedule cron.Schedule
+}
+
 // problem is why nothing can run.
 type problem struct{ reason, message string }
 
 func look(s State) *view {
 	v := &view{State: s, cronTab: s.CronTab}
-	v.schedule, v.problem = read(s)
+	spec := s.CronTab.Spec
+	v.asked, v.problem = v.read(timetable{cronSpec: spec.CronSpec, timeZone: spec.TimeZone, deadline: spec.StartingDeadlineSeconds, zone: s.Zone})
 	for _, job := range s.Jobs {
 		if v.isRun(job) {
 			v.runs = append(v.runs, job)
@@ -49,22 +60,23 @@ func look(s State) *view {
 	return v
 }
 
-func read(s State) (cron.Schedule, *problem) {
-	schedule, wrong := parse(s.CronTab.Spec.CronSpec)
+// read fills in the schedule.
+func (v *view) read(t timetable) (*timetable, *problem) {
+	var wrong string
+	t.schedule, wrong = parse(t.cronSpec)
 	switch {
 	case wrong != "":
 		return nil, &problem{ReasonInvalidSchedule, wrong}
-	case s.Zone == nil:
+	case t.zone == nil:
 		return nil, &problem{ReasonInvalidTimeZone, fmt.Sprintf(
-			"timeZone %q: %s; name one of the IANA database, such as Europe/Berlin", *s.CronTab.Spec.TimeZone, s.ZoneProblem)}
-	case next(schedule, s.Now.In(s.Zone), s.Now).IsZero():
-		return nil, &problem{ReasonNeverDue, fmt.Sprintf("cronSpec %q names no date that comes in the next years", s.CronTab.Spec.CronSpec)}
-	}
-	if deadline := s.CronTab.Spec.StartingDeadlineSeconds; deadline != nil && *deadline < leastDeadline(schedule) {
+			"timeZone %q: %s; name one of the IANA database, such as Europe/Berlin", ptr.Deref(t.timeZone, ""), v.ZoneProblem)}
+	case next(t.schedule, v.Now.In(t.zone), v.Now).IsZero():
+		return nil, &problem{ReasonNeverDue, fmt.Sprintf("cronSpec %q names no date that comes in the next years", t.cronSpec)}
+	case t.deadline != nil && *t.deadline < leastDeadline(t.schedule):
 		return nil, &problem{ReasonNeverDue, fmt.Sprintf("with startingDeadlineSeconds %d Kubernetes starts no run of cronSpec %q, "+
-			"as it looks no further back for one that is due: take it out, or give at least %d", *deadline, s.CronTab.Spec.CronSpec, leastDeadline(schedule))}
+			"as it looks no further back for one that is due: take it out, or give at least %d", *t.deadline, t.cronSpec, leastDeadline(t.schedule))}
 	}
-	return schedule, nil
+	return &t, nil
 }
 
 // ours says whether the CronJob is the CronTab's, by UID.
@@ -121,22 +133,35 @@ func (v *view) missingNetworks() []string {
 	return missing
 }
 
+// running is by what runs are started once the plan is carried out; when it could
+// not be, that is the CronJob as it is. Nil: none are.
+func (v *view) running() *timetable {
+	c := v.CronJob
+	kept := v.ours() && c.DeletionTimestamp == nil
+	switch {
+	case v.failure != nil && kept && !ptr.Deref(c.Spec.Suspend, false):
+		is, _ := v.read(timetable{cronSpec: c.Spec.Schedule, timeZone: c.Spec.TimeZone, deadline: c.Spec.StartingDeadlineSeconds, zone: v.CronJobZone})
+		return is
+	case v.failure != nil, v.cronTab.DeletionTimestamp != nil, v.suspended(), c != nil && !kept:
+		return nil
+	}
+	return v.asked
+}
+
 // nextRun is when the next run is due; zero: none is.
 func (v *view) nextRun() time.Time {
-	if v.problem != nil || v.failure != nil || v.suspended() || v.cronTab.DeletionTimestamp != nil {
+	t := v.running()
+	if t == nil {
 		return time.Time{}
 	}
 	var from time.Time
 	if v.CronJob != nil {
-		if !v.ours() || v.CronJob.DeletionTimestamp != nil {
-			return time.Time{}
-		}
 		from = v.CronJob.CreationTimestamp.Time
 		if last := v.CronJob.Status.LastScheduleTime; last != nil {
 			from = last.Time
 		}
 	}
-	return next(v.schedule, v.Now.In(v.Zone), from)
+	return next(t.schedule, v.Now.In(t.zone), from)
 }
 
 func (v *view) suspended() bool { return v.cronTab.Spec.Suspend != nil && *v.cronTab.Spec.Suspend }

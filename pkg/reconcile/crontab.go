@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +39,7 @@ func (r *Reconciler) applyCronTab(ctx context.Context, key Key, state crontab.St
 		return r.releaseCronTab(ctx, key, state)
 	}
 	status, events := plan.Status, plan.Events
-	reason, failure := r.writeCronJob(ctx, key, state, plan)
+	after, reason, failure := r.writeCronJob(ctx, key, state, plan)
 	if failure != nil {
 		message, mendable := forUser(failure)
 		if errors.Is(failure, errOverruled) {
@@ -49,7 +48,7 @@ func (r *Reconciler) applyCronTab(ctx context.Context, key Key, state crontab.St
 		if !mendable {
 			return failure
 		}
-		status = crontab.WithFailure(state, crontab.Failure{Reason: reason, Message: message})
+		status = crontab.WithFailure(after, crontab.Failure{Reason: reason, Message: message})
 		events = []crontab.Event{{Type: corev1.EventTypeWarning, Reason: reason, Message: message}}
 	}
 	if status != nil {
@@ -71,9 +70,9 @@ func (r *Reconciler) applyCronTab(ctx context.Context, key Key, state crontab.St
 // Without it, we and an admission policy would write in turn without an end.
 var errOverruled = errors.New("an admission policy or webhook overrules it: exempt CronJobs of CronTabs there, or have it change Jobs or pods")
 
-// writeCronJob carries out what the plan has for the CronJob; the reason is that
-// of the condition, should it fail.
-func (r *Reconciler) writeCronJob(ctx context.Context, key Key, state crontab.State, plan crontab.Plan) (reason string, err error) {
+// writeCronJob carries out what the plan has for the CronJob. It returns the state
+// with the CronJob that is there then, and should it fail, the condition's reason.
+func (r *Reconciler) writeCronJob(ctx context.Context, key Key, state crontab.State, plan crontab.Plan) (after crontab.State, reason string, err error) {
 	cronJobs := r.clients.Kube.BatchV1().CronJobs(key.Namespace)
 	logger := klog.FromContext(ctx)
 	switch {
@@ -84,35 +83,36 @@ func (r *Reconciler) writeCronJob(ctx context.Context, key Key, state crontab.St
 			PropagationPolicy: ptr.To(metav1.DeletePropagationForeground),
 		})
 		if err != nil && !apierrors.IsNotFound(err) {
-			return "FailedDelete", fmt.Errorf("delete CronJob %s/%s (%s): %w", key.Namespace, d.Name, d.Reason, stale(err))
+			return state, "FailedDelete", fmt.Errorf("delete CronJob %s/%s (%s): %w", key.Namespace, d.Name, d.Reason, stale(err))
 		}
 		r.written.deleted(key, cronJobsResource, path(key.Namespace, d.Name), d.UID)
 		logger.Info("Deleted CronJob", "cronJob", d.Name, "reason", d.Reason)
 	case plan.Create != nil:
 		created, err := cronJobs.Create(ctx, plan.Create, metav1.CreateOptions{})
 		if err != nil {
-			return "FailedCreate", fmt.Errorf("create CronJob %s/%s: %w", key.Namespace, plan.Create.Name, stale(err))
+			return state, "FailedCreate", fmt.Errorf("create CronJob %s/%s: %w", key.Namespace, plan.Create.Name, stale(err))
 		}
 		logger.Info("Created CronJob", "cronJob", created.Name)
-		return "Overruled", r.wroteCronJob(key, state, created)
+		after = withCronJob(state, created)
+		return after, "Overruled", r.wroteCronJob(key, after)
 	case plan.Update != nil:
 		updated, err := cronJobs.Update(ctx, plan.Update.CronJob, metav1.UpdateOptions{})
 		if err != nil {
-			return "FailedUpdate", fmt.Errorf("update CronJob %s/%s (%s): %w", key.Namespace, plan.Update.CronJob.Name, plan.Update.Reason, stale(err))
+			return state, "FailedUpdate", fmt.Errorf("update CronJob %s/%s (%s): %w", key.Namespace, plan.Update.CronJob.Name, plan.Update.Reason, stale(err))
 		}
 		logger.Info("Updated CronJob", "cronJob", updated.Name, "reason", plan.Update.Reason)
-		return "Overruled", r.wroteCronJob(key, state, updated)
+		after = withCronJob(state, updated)
+		return after, "Overruled", r.wroteCronJob(key, after)
 	}
-	return "", nil
+	return state, "", nil
 }
 
 // wroteCronJob has the answer decided upon as if it were observed: that nothing is
 // left to be updated shows that nobody changed what we wrote.
-func (r *Reconciler) wroteCronJob(key Key, state crontab.State, answer *batchv1.CronJob) error {
-	r.written.wrote(key, cronJobsResource, answer.ResourceVersion)
-	state.CronJob = answer
-	if again := crontab.Diff(state).Update; again != nil {
-		return fmt.Errorf("CronJob %s does not keep what this CronTab says (%s): %w", answer.Name, again.Reason, errOverruled)
+func (r *Reconciler) wroteCronJob(key Key, after crontab.State) error {
+	r.written.wrote(key, cronJobsResource, after.CronJob.ResourceVersion)
+	if again := crontab.Diff(after).Update; again != nil {
+		return fmt.Errorf("CronJob %s does not keep what this CronTab says (%s): %w", after.CronJob.Name, again.Reason, errOverruled)
 	}
 	return nil
 }

@@ -129,9 +129,11 @@ func (r *Reconciler) observeCronTab(key Key) (crontab.State, error) {
 	state.CronTab = cached.DeepCopy()
 	v1.SetObjectDefaults_CronTab(state.CronTab)
 	state.Zone, state.ZoneProblem = zone(cached.Spec.TimeZone)
-	if state.CronJob, err = absent(r.informers.CronJobs.Lister().CronJobs(key.Namespace).Get(key.Name)); err != nil {
+	cronJob, err := absent(r.informers.CronJobs.Lister().CronJobs(key.Namespace).Get(key.Name))
+	if err != nil {
 		return state, err
 	}
+	state = withCronJob(state, cronJob)
 	for _, n := range cached.Spec.Networks {
 		found, err := r.getNetwork(key.Namespace, n.Name)
 		if err != nil {
@@ -157,6 +159,14 @@ func (r *Reconciler) observeCronTab(key Key) (crontab.State, error) {
 	slices.SortFunc(state.Pods, func(a, b *corev1.Pod) int { return compareNames(a, b) })
 	slices.SortFunc(state.Blocks, func(a, b *samplev1.AddressBlock) int { return compareNames(a, b) })
 	return state, nil
+}
+
+func withCronJob(state crontab.State, cronJob *batchv1.CronJob) crontab.State {
+	state.CronJob, state.CronJobZone = cronJob, nil
+	if cronJob != nil {
+		state.CronJobZone, _ = zone(cronJob.Spec.TimeZone)
+	}
+	return state
 }
 
 // zone reads a time zone from the database of the machine, or else from the one

@@ -2,13 +2,14 @@ package reconcile
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -163,8 +164,7 @@ func TestARefusedCronJobIsTold(t *testing.T) {
 create cronjobs ct -> Forbidden
 update crontabs/status ct rv=102
 event on ct: Warning FailedCreate: cronjobs.batch "ct" is forbidden: exceeded quota`)
-	ready := meta.FindStatusCondition(stored[*stablev1.CronTab](w, "ct").Status.Conditions, stablev1.ConditionReady)
-	same(t, ready.Reason, "FailedCreate")
+	same(t, statusOf(w), "next -, Ready=False FailedCreate, Scheduled=False FailedCreate")
 }
 
 // A policy that changes back what was written is not fought without an end.
@@ -190,6 +190,33 @@ func TestAPolicyThatOverrulesIsTold(t *testing.T) {
 	if !strings.Contains(calls, "Warning Overruled: CronJob ct does not keep what this CronTab says (pod template)") {
 		t.Errorf("its user is not told:\n%s", calls)
 	}
+	same(t, statusOf(w), "next 2026-01-02T16:00:00Z, Ready=False Overruled, Scheduled=True Scheduled")
+}
+
+// A CronJob that was created, and changed at that, runs.
+func TestAnOverruledCronJobRuns(t *testing.T) {
+	w := newWorld(t, newNetwork("blue"), newCronTab(false))
+	w.answer = func(obj runtime.Object) {
+		if c, ok := obj.(*batchv1.CronJob); ok {
+			c.Spec.TimeZone = ptr.To("Asia/Kolkata")
+		}
+	}
+	if _, err := w.sync(KindCronTab, "ct"); !errors.Is(err, errOverruled) {
+		t.Errorf("not overruled: %v", err)
+	}
+	same(t, statusOf(w), "next 2026-01-02T15:30:00Z, Ready=False Overruled, Scheduled=True Scheduled")
+}
+
+func statusOf(w *world) string {
+	status := stored[*stablev1.CronTab](w, "ct").Status
+	text := "next -"
+	if next := status.NextScheduleTime; next != nil {
+		text = "next " + next.UTC().Format(time.RFC3339)
+	}
+	for _, c := range status.Conditions {
+		text += fmt.Sprintf(", %s=%s %s", c.Type, c.Status, c.Reason)
+	}
+	return text
 }
 
 func TestCronTabKeys(t *testing.T) {
