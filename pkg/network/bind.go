@@ -141,7 +141,7 @@ func (v *view) place(w waiting, r attachment.Request) (placement, *refusal) {
 			fmt.Sprintf("Network %q does not exist in this namespace; create it", v.name)}
 	case terminating(v.network):
 		return placement{}, &refusal{ReasonNetworkTerminating,
-			fmt.Sprintf("Network %q is being deleted and takes no new pod", v.name)}
+			fmt.Sprintf("Network %q is being deleted and takes no new pod; create it anew once it is gone, or ask for another one", v.name)}
 	case v.poolErr != nil:
 		return placement{}, &refusal{ReasonNetworkNotReady,
 			fmt.Sprintf("Network %q cannot serve: %s", v.name, v.poolErr)}
@@ -159,7 +159,8 @@ func (v *view) place(w waiting, r attachment.Request) (placement, *refusal) {
 		return placement{addr: addr}, nil
 	}
 	v.short = true
-	return placement{}, &refusal{ReasonNetworkExhausted, fmt.Sprintf("Network %q has no free address", v.name)}
+	return placement{}, &refusal{ReasonNetworkExhausted,
+		fmt.Sprintf("Network %q has no free address; grow its spec.cidr, or delete pods that hold one", v.name)}
 }
 
 // own returns the address that is kept for a pod of this name and owner: the
@@ -198,7 +199,7 @@ func (e *entry) later(than *entry) bool {
 func (v *view) placeWanted(addr netip.Addr) (placement, *refusal) {
 	if why := v.pool.Refusal(addr); why != "" {
 		return placement{}, &refusal{ReasonAddressRefused,
-			fmt.Sprintf("the wanted address %s %s of Network %q", addr, why, v.name)}
+			fmt.Sprintf("the wanted address %s %s of Network %q; name another one, or none to get any", addr, why, v.name)}
 	}
 	holder := ""
 	if e := v.ledger.find(addr); e != nil && !v.mayReclaim(e) {
@@ -209,7 +210,7 @@ func (v *view) placeWanted(addr netip.Addr) (placement, *refusal) {
 	if holder != "" {
 		v.short = true
 		return placement{}, &refusal{ReasonAddressInUse,
-			fmt.Sprintf("the wanted address %s of Network %q %s", addr, v.name, holder)}
+			fmt.Sprintf("the wanted address %s of Network %q %s; wait until it is free, or name another one, or none to get any", addr, v.name, holder)}
 	}
 	return placement{addr: addr}, nil
 }

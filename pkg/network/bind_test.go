@@ -31,7 +31,7 @@ func TestBind(t *testing.T) {
 			pod a/u1 gated asks=blue
 			pod b/u2 gated asks=blue`, `
 			create block blue-10.0.0.0: bind 10.0.0.1 to a (u1)
-			b (u2) waits: NetworkExhausted: Network "blue" has no free address`},
+			b (u2) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one`},
 		{"a pod that is bound already is left alone", `
 			network blue 10.0.0.0/29
 			10.0.0.2 Bound a/u1
@@ -66,30 +66,30 @@ func TestWantedAddress(t *testing.T) {
 			10.0.0.10 Bound b/u2
 			pod a/u1 gated asks=blue=10.0.0.10
 			pod b/u2 has=blue:10.0.0.10/24`,
-			`a (u1) waits: AddressInUse: the wanted address 10.0.0.10 of Network "blue" is held by pod b`},
+			`a (u1) waits: AddressInUse: the wanted address 10.0.0.10 of Network "blue" is held by pod b; wait until it is free, or name another one, or none to get any`},
 		{"excluded", net + `
 			pod a/u1 gated asks=blue=10.0.0.70`,
-			`a (u1) waits: AddressRefused: the wanted address 10.0.0.70 is excluded by 10.0.0.64-10.0.0.127 of Network "blue"`},
+			`a (u1) waits: AddressRefused: the wanted address 10.0.0.70 is excluded by 10.0.0.64-10.0.0.127 of Network "blue"; name another one, or none to get any`},
 		{"outside", net + `
 			pod a/u1 gated asks=blue=10.0.9.9`,
-			`a (u1) waits: AddressRefused: the wanted address 10.0.9.9 is outside 10.0.0.0/24 of Network "blue"`},
+			`a (u1) waits: AddressRefused: the wanted address 10.0.9.9 is outside 10.0.0.0/24 of Network "blue"; name another one, or none to get any`},
 		{"the gateway", net + `
 			pod a/u1 gated asks=blue=10.0.0.1`,
-			`a (u1) waits: AddressRefused: the wanted address 10.0.0.1 is the gateway of Network "blue"`},
+			`a (u1) waits: AddressRefused: the wanted address 10.0.0.1 is the gateway of Network "blue"; name another one, or none to get any`},
 		{"wanted by two: the older pod has it", net + `
 			pod a/u1 gated asks=blue=10.0.0.10 age=1s
 			pod b/u2 gated asks=blue=10.0.0.10`, `
 			create block blue-10.0.0.0: bind 10.0.0.10 to b (u2)
-			a (u1) waits: AddressInUse: the wanted address 10.0.0.10 of Network "blue" is held by pod b`},
+			a (u1) waits: AddressInUse: the wanted address 10.0.0.10 of Network "blue" is held by pod b; wait until it is free, or name another one, or none to get any`},
 		{"reserved for another replica", net + `
 			owner Pod2/web 1 blue
 			10.0.0.10 Reserved web-0 Pod2/web
 			pod a/u1 gated asks=blue=10.0.0.10`,
-			`a (u1) waits: AddressInUse: the wanted address 10.0.0.10 of Network "blue" is reserved for pod web-0`},
+			`a (u1) waits: AddressInUse: the wanted address 10.0.0.10 of Network "blue" is reserved for pod web-0; wait until it is free, or name another one, or none to get any`},
 		{"resting, of another", net + `
 			10.0.0.10 Resting b 20s
 			pod a/u1 gated asks=blue=10.0.0.10`, `
-			a (u1) waits: AddressInUse: the wanted address 10.0.0.10 of Network "blue" is resting since pod b was over
+			a (u1) waits: AddressInUse: the wanted address 10.0.0.10 of Network "blue" is resting since pod b was over; wait until it is free, or name another one, or none to get any
 			again in 40s`},
 		{"its own, reserved, though excluded meanwhile", net + `
 			owner Pod2/web 1 blue
@@ -122,19 +122,19 @@ func TestWantedAddress(t *testing.T) {
 			10.0.0.10 Bound b/u2
 			pod b/u2 has=blue:10.0.0.10/24
 			pod web-0/u1 gated asks=blue=10.0.0.10 of=Pod2/web`,
-			`web-0 (u1) waits: AddressInUse: the wanted address 10.0.0.10 of Network "blue" is held by pod b`},
+			`web-0 (u1) waits: AddressInUse: the wanted address 10.0.0.10 of Network "blue" is held by pod b; wait until it is free, or name another one, or none to get any`},
 		{"promised to a pod that another Network binds first", `
 			network green 10.1.0.0/24
 			pod a/u1 gated asks=green=10.1.0.10
 			pod b/u2 gated asks=blue,green=10.1.0.10 age=2h
 			network blue 10.0.0.0/24`,
-			`a (u1) waits: AddressInUse: the wanted address 10.1.0.10 of Network "green" is not free yet`},
+			`a (u1) waits: AddressInUse: the wanted address 10.1.0.10 of Network "green" is not free yet; wait until it is free, or name another one, or none to get any`},
 		{"in a range that an earlier Network still holds", net + `
 			block 10.0.0.0/24 uid=n-earlier
 			10.0.0.2 Bound old/u9
 			pod a/u1 gated asks=blue=10.0.0.10
 			pod old/u9 has=blue:10.0.0.2/24`,
-			`a (u1) waits: AddressInUse: the wanted address 10.0.0.10 of Network "blue" is not free yet`},
+			`a (u1) waits: AddressInUse: the wanted address 10.0.0.10 of Network "blue" is not free yet; wait until it is free, or name another one, or none to get any`},
 	})
 }
 
@@ -195,7 +195,7 @@ func TestGateway(t *testing.T) {
 	t.Run("nor is the old one handed out after growth", func(t *testing.T) {
 		s := parse(t, "network blue 10.0.0.0/23 was=10.0.1.1\npod a/u1 gated asks=blue=10.0.1.1\npod b/u2 gated asks=blue")
 		const want = `create block blue-10.0.0.0: bind 10.0.0.1 to b (u2)
-a (u1) waits: AddressRefused: the wanted address 10.0.1.1 is the gateway of Network "blue"`
+a (u1) waits: AddressRefused: the wanted address 10.0.1.1 is the gateway of Network "blue"; name another one, or none to get any`
 		if got := kept(Diff(s).String(), "status ", "event "); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}

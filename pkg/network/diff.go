@@ -177,7 +177,7 @@ func (v *view) conflictWaits(conflicts []conflict) []Wait {
 			continue // perhaps by another Network; two must not correct each other for ever
 		}
 		waits = append(waits, v.wait(c.pod, refusal{ReasonAddressConflict,
-			fmt.Sprintf("address %s of Network %q %s", c.addr, v.name, c.why)})...)
+			fmt.Sprintf("address %s of Network %q %s; recreate the pod", c.addr, v.name, c.why)})...)
 	}
 	return waits
 }

@@ -83,7 +83,8 @@ func Publish(s PodState) PodPlan {
 		switch {
 		case asks && !answered:
 			return s.complain(ReasonMissingGate, fmt.Sprintf(
-				"the pod asks for Networks %q without the scheduling gate %s, so it may run already; recreate it with the gate",
+				"the pod asks for Networks %q without the scheduling gate %s, so it may run already; recreate it with the gate, "+
+					"and without spec.nodeName: a pod that is created with one can have no gate, use a nodeSelector or an affinity",
 				request, v1.AddressesGate))
 		case answered:
 			return s.bound()
@@ -93,15 +94,14 @@ func Publish(s PodState) PodPlan {
 	requests, err := attachment.Requests(pod)
 	switch {
 	case err != nil:
-		return s.complain(ReasonInvalidRequest, fmt.Sprintf(
-			"%s; recreate the pod with a request such as \"blue, green=10.1.0.10\"", err))
+		return s.complain(ReasonInvalidRequest, fmt.Sprintf("%s; edit it, the pod is still gated", err))
 	case len(requests) == 0:
 		return s.complain(ReasonMissingRequest, fmt.Sprintf(
 			"the pod has the scheduling gate %s but no annotation %s; name the Networks there, or remove the gate",
 			v1.AddressesGate, v1.NetworksAnnotation))
 	case answered:
 		return s.complain(ReasonInvalidRequest, fmt.Sprintf(
-			"the pod was created with the annotation %s, which only the controller writes; recreate it without", v1.AddressesAnnotation))
+			"the pod was created with the annotation %s, which only the controller writes; remove it", v1.AddressesAnnotation))
 	}
 	return s.publish()
 }
@@ -124,7 +124,7 @@ func (s PodState) publish() PodPlan {
 	}
 	multus, err := attachment.AppendMultus(s.Pod.Annotations[v1.MultusAnnotation], s.Pod.Namespace, addresses)
 	if err != nil {
-		return s.complain(ReasonInvalidRequest, fmt.Sprintf("annotation %s: %s; recreate the pod with a readable one", v1.MultusAnnotation, err))
+		return s.complain(ReasonInvalidRequest, fmt.Sprintf("annotation %s: %s; edit it, the pod is still gated", v1.MultusAnnotation, err))
 	}
 	return PodPlan{Publish: &Publication{attachment.FormatAddresses(addresses), multus}}
 }

@@ -21,9 +21,9 @@ func TestPublish(t *testing.T) {
 		{"gated without request", networks + `pod web-0/u1 gated`,
 			`condition samplecrd.k8s.io/AddressesBound=False MissingRequest: the pod has the scheduling gate samplecrd.k8s.io/addresses but no annotation samplecrd.k8s.io/networks; name the Networks there, or remove the gate`, ``},
 		{"gated, request unreadable", networks + `pod web-0/u1 gated asks=blue,blue`,
-			`condition samplecrd.k8s.io/AddressesBound=False InvalidRequest: annotation samplecrd.k8s.io/networks: element 2 ("blue") names Network blue once more after element 1: a pod joins a Network once, remove one of the two; recreate the pod with a request such as "blue, green=10.1.0.10"`, ``},
+			`condition samplecrd.k8s.io/AddressesBound=False InvalidRequest: annotation samplecrd.k8s.io/networks: element 2 ("blue") names Network blue once more after element 1: a pod joins a Network once, remove one of the two; edit it, the pod is still gated`, ``},
 		{"gated, answered by somebody else", networks + `pod web-0/u1 gated asks=blue has=blue:192.168.0.2/16`,
-			`condition samplecrd.k8s.io/AddressesBound=False InvalidRequest: the pod was created with the annotation samplecrd.k8s.io/addresses, which only the controller writes; recreate it without`, ``},
+			`condition samplecrd.k8s.io/AddressesBound=False InvalidRequest: the pod was created with the annotation samplecrd.k8s.io/addresses, which only the controller writes; remove it`, ``},
 		{"all bound; a /32 has no gateway", networks + `pod web-0/u1 gated asks=blue,green`,
 			`publish {` + blue + `,"green":{"address":"10.1.0.4/32","mac":"0a:58:0a:01:00:04"}}`,
 			`[` + multusBlue + `,{"name":"green","namespace":"default","interface":"net2","ips":["10.1.0.4/32"],"mac":"0a:58:0a:01:00:04"}]`},
@@ -37,7 +37,7 @@ func TestPublish(t *testing.T) {
 			network blue 192.168.0.0/16
 			192.168.0.2 Bound web-0/u1
 			pod web-0/u1 gated asks=blue multus=a//b`,
-			`condition samplecrd.k8s.io/AddressesBound=False InvalidRequest: annotation k8s.v1.cni.cncf.io/networks: reading the networks that the pod already asks of Multus: element 1 ("a//b") has '/' where none belongs: write "name", "namespace/name" or "namespace/name@interface"; recreate the pod with a readable one`, ``},
+			`condition samplecrd.k8s.io/AddressesBound=False InvalidRequest: annotation k8s.v1.cni.cncf.io/networks: reading the networks that the pod already asks of Multus: element 1 ("a//b") has '/' where none belongs: write "name", "namespace/name" or "namespace/name@interface"; edit it, the pod is still gated`, ``},
 		{"an IPv6 address after growth keeps the gateway it had", `
 			network blue fd00::/60 was=fd00:0:0:5::1
 			fd00:0:0:5::2 Bound web-0/u1
@@ -90,7 +90,7 @@ func TestPublish(t *testing.T) {
 			192.168.0.2 Bound web-0/u1
 			pod web-0/u1 gated asks=blue`, ``, ``},
 		{"request without gate", networks + `pod web-0/u1 asks=blue`,
-			`condition samplecrd.k8s.io/AddressesBound=False MissingGate: the pod asks for Networks "blue" without the scheduling gate samplecrd.k8s.io/addresses, so it may run already; recreate it with the gate`, ``},
+			`condition samplecrd.k8s.io/AddressesBound=False MissingGate: the pod asks for Networks "blue" without the scheduling gate samplecrd.k8s.io/addresses, so it may run already; recreate it with the gate, and without spec.nodeName: a pod that is created with one can have no gate, use a nodeSelector or an affinity`, ``},
 		{"neither request nor gate", networks + `pod web-0/u1`, ``, ``},
 		{"answered, never had to wait", networks + `pod web-0/u1 asks=blue has=blue:192.168.0.2/16`, ``, ``},
 		{"answered, had to wait", networks + `pod web-0/u1 asks=blue has=blue:192.168.0.2/16 condition=False/NetworkExhausted`,
@@ -140,6 +140,7 @@ func TestComplaintIsMadeOnce(t *testing.T) {
 	}
 	s.Pod = s.Pod.DeepCopy()
 	s.Pod.Status.Conditions = append(s.Pod.Status.Conditions, *first.Condition)
+	s.Pod.Spec.NodeName = "node-1" // it was scheduled meanwhile
 	if again := Publish(s); !again.Empty() || again.Event != nil {
 		t.Errorf("told twice:\n%s", again)
 	}

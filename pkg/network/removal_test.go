@@ -13,7 +13,7 @@ func TestDeletion(t *testing.T) {
 			pod web-0/u1 has=blue:10.0.0.2/24 of=Pod2/web
 			pod web-1/u2 gated asks=blue of=Pod2/web`, `
 			update block blue-10.0.0.0: free 10.0.0.3 of web-1; free 10.0.0.4 of x
-			web-1 (u2) waits: NetworkTerminating: Network "blue" is being deleted and takes no new pod`},
+			web-1 (u2) waits: NetworkTerminating: Network "blue" is being deleted and takes no new pod; create it anew once it is gone, or ask for another one`},
 		{"the last pod is over: seal, and the finalizer stays for now", `
 			network blue 10.0.0.0/24 terminating
 			10.0.0.2 Bound a/u1`,
@@ -93,7 +93,7 @@ func TestEarlierNetwork(t *testing.T) {
 			block 10.0.0.0/24 uid=n-earlier sealed
 			pod a/u2 gated asks=blue`, `
 			update block blue-10.0.0.0: let go
-			a (u2) waits: NetworkExhausted: Network "blue" has no free address`},
+			a (u2) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one`},
 		{"its entries go with their pods, and nothing is kept for their owners", `
 			network blue 10.0.0.0/23
 			owner Pod2/web 2 blue
@@ -141,7 +141,7 @@ func TestBlockTouchedByHand(t *testing.T) {
 			pod c/u3 gated asks=blue=10.0.0.4
 			pod d/u4 has=blue:10.0.0.4/24 of=Job/once`, `
 			create block blue-10.0.0.0: bind 10.0.0.2 to a (u1); bind 10.0.0.3 to b (u2); bind 10.0.0.4 to d (u4)
-			c (u3) waits: AddressInUse: the wanted address 10.0.0.4 of Network "blue" is held by pod d`},
+			c (u3) waits: AddressInUse: the wanted address 10.0.0.4 of Network "blue" is held by pod d; wait until it is free, or name another one, or none to get any`},
 		{"gone: into the block that was made since", `
 			network blue 10.0.0.0/24
 			10.0.0.3 Bound b/u2
@@ -172,11 +172,11 @@ func TestBlockTouchedByHand(t *testing.T) {
 			network blue 10.0.0.0/24
 			10.0.0.2 Bound a/u1
 			pod a/u1 has=blue:10.0.0.9/24`,
-			`a (u1) waits: AddressConflict: address 10.0.0.9 of Network "blue" is published by the pod, to which 10.0.0.2 is bound`},
+			`a (u1) waits: AddressConflict: address 10.0.0.9 of Network "blue" is published by the pod, to which 10.0.0.2 is bound; recreate the pod`},
 		{"nor the gateway", `
 			network blue 10.0.0.0/24
 			pod a/u1 has=blue:10.0.0.1/24`,
-			`a (u1) waits: AddressConflict: address 10.0.0.1 of Network "blue" is the gateway`},
+			`a (u1) waits: AddressConflict: address 10.0.0.1 of Network "blue" is the gateway; recreate the pod`},
 		{"over one whose pod is over", `
 			network blue 10.0.0.0/24
 			10.0.0.2 Bound b/u2
@@ -187,7 +187,7 @@ func TestBlockTouchedByHand(t *testing.T) {
 			10.0.0.2 Bound b/u2
 			pod a/u1 has=blue:10.0.0.2/24
 			pod b/u2 gated asks=blue`,
-			`a (u1) waits: AddressConflict: address 10.0.0.2 of Network "blue" is held by pod b`},
+			`a (u1) waits: AddressConflict: address 10.0.0.2 of Network "blue" is held by pod b; recreate the pod`},
 		{"conflict: told once, whichever Network told it", `
 			network blue 10.0.0.0/24
 			10.0.0.2 Bound b/u2
@@ -228,7 +228,7 @@ func TestBlockTouchedByHand(t *testing.T) {
 			pod a/u1 has=blue:10.0.0.9/24
 			pod b/u2 has=blue:10.0.0.2/24
 			pod c/u3 gated asks=blue=10.0.0.2`,
-			`c (u3) waits: AddressInUse: the wanted address 10.0.0.2 of Network "blue" is held by pod b`},
+			`c (u3) waits: AddressInUse: the wanted address 10.0.0.2 of Network "blue" is held by pod b; wait until it is free, or name another one, or none to get any`},
 		{"blocks that we did not write are not the ledger", `
 			network blue 10.0.0.0/24
 			block 10.0.0.0/24 name=mine

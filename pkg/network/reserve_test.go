@@ -119,30 +119,30 @@ func TestScaleDown(t *testing.T) {
 		{"never while the owner has the ordinal", reserved + `
 			owner Pod2/web 4 blue
 			pod a/u1 gated asks=blue`,
-			`a (u1) waits: NetworkExhausted: Network "blue" has no free address`},
+			`a (u1) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one`},
 		{"ordinals begin at start", reserved + `
 			owner Pod2/web 1 blue start=3
 			pod a/u1 gated asks=blue`,
-			`a (u1) waits: NetworkExhausted: Network "blue" has no free address`},
+			`a (u1) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one`},
 		{"scaled up again, the replica has it back", reserved + `
 			owner Pod2/web 4 blue
 			pod a/u1 gated asks=blue age=2h
 			pod web-3/u2 gated asks=blue of=Pod2/web`, `
 			update block blue-10.0.0.0: bind 10.0.0.2 to web-3 (u2)
-			a (u1) waits: NetworkExhausted: Network "blue" has no free address`},
+			a (u1) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one`},
 		{"only after it has rested, and the time comes by itself", `
 			network blue 10.0.0.0/30
 			owner Pod2/web 3 blue
 			10.0.0.2 Reserved web-3 Pod2/web 20s
 			pod a/u1 gated asks=blue`, `
-			a (u1) waits: NetworkExhausted: Network "blue" has no free address
+			a (u1) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
 			again in 40s`},
 		{"as it does for a pod that wants it by name", `
 			network blue 10.0.0.0/29
 			owner Pod2/web 3 blue
 			10.0.0.2 Reserved web-3 Pod2/web 20s
 			pod a/u1 gated asks=blue=10.0.0.2`, `
-			a (u1) waits: AddressInUse: the wanted address 10.0.0.2 of Network "blue" is reserved for pod web-3
+			a (u1) waits: AddressInUse: the wanted address 10.0.0.2 of Network "blue" is reserved for pod web-3; wait until it is free, or name another one, or none to get any
 			again in 40s`},
 		{"last of all, and the longest reserved first", `
 			network blue 10.0.0.0/29
@@ -167,7 +167,7 @@ func TestScaleDown(t *testing.T) {
 			owner Pod2/web 3 blue
 			10.0.0.2 Reserved web-3 Pod2/web 61s
 			pod a/u1 gated asks=blue`,
-			`a (u1) waits: NetworkExhausted: Network "blue" has no free address`},
+			`a (u1) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one`},
 	})
 }
 
@@ -177,7 +177,7 @@ func TestRest(t *testing.T) {
 			network blue 10.0.0.0/30
 			10.0.0.2 Resting a 59s
 			pod b/u2 gated asks=blue`, `
-			b (u2) waits: NetworkExhausted: Network "blue" has no free address
+			b (u2) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
 			again in 1s`},
 		{"free after reuseDelaySeconds", `
 			network blue 10.0.0.0/30

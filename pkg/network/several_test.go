@@ -35,7 +35,7 @@ func TestSeveralNetworks(t *testing.T) {
 			pod a/u1 gated asks=green,blue
 			pod b/u2 gated asks=green
 			network blue 10.0.0.0/29`,
-			`b (u2) waits: NetworkExhausted: Network "green" has no free address`},
+			`b (u2) waits: NetworkExhausted: Network "green" has no free address; grow its spec.cidr, or delete pods that hold one`},
 		{"what a pod will get that holds the first already is promised too", `
 			network blue 10.0.0.0/29
 			10.0.0.2 Bound a/u1
@@ -49,7 +49,7 @@ func TestSeveralNetworks(t *testing.T) {
 			network blue 10.0.0.0/29
 			10.0.0.2 Bound b/u2`, `
 			create block green-10.1.0.0: bind 10.1.0.2 to b (u2)
-			a (u1) waits: NetworkExhausted: Network "green" has no free address`},
+			a (u1) waits: NetworkExhausted: Network "green" has no free address; grow its spec.cidr, or delete pods that hold one`},
 		{"none from the first while the second is exhausted, which tells the user", `
 			network blue 10.0.0.0/29
 			pod a/u1 gated asks=green,blue
@@ -58,14 +58,14 @@ func TestSeveralNetworks(t *testing.T) {
 			network green 10.1.0.0/30` + exhausted + `
 			pod a/u1 gated asks=green,blue
 			network blue 10.0.0.0/29`,
-			`a (u1) waits: NetworkExhausted: Network "green" has no free address`},
+			`a (u1) waits: NetworkExhausted: Network "green" has no free address; grow its spec.cidr, or delete pods that hold one`},
 		{"both cannot: the first tells", `
 			network blue 10.0.0.0/29 terminating
 			block 10.0.0.0/24 sealed
 			pod a/u1 gated asks=green,blue
 			network green -`, `
 			remove finalizer
-			a (u1) waits: NetworkTerminating: Network "blue" is being deleted and takes no new pod`},
+			a (u1) waits: NetworkTerminating: Network "blue" is being deleted and takes no new pod; create it anew once it is gone, or ask for another one`},
 		{"and the second is silent", `
 			network green -
 			pod a/u1 gated asks=green,blue
@@ -111,10 +111,10 @@ func TestExhaustion(t *testing.T) {
 			pod f/u6 gated asks=blue age=4m
 			pod g/u7 gated asks=blue age=2m`, `
 			create block blue-10.0.0.0: bind 10.0.0.2 to a (u1); bind 10.0.0.3 to c (u3); bind 10.0.0.4 to d (u4); bind 10.0.0.5 to e (u5); bind 10.0.0.6 to f (u6)
-			g (u7) waits: NetworkExhausted: Network "blue" has no free address
-			b (u2) waits: NetworkExhausted: Network "blue" has no free address
-			status capacity 5 bound 5 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=True/Serving(hands out addresses) Exhausted=True/NetworkExhausted(no address is free for: g, b)
-			event Warning NetworkExhausted: no address is free for: g, b`},
+			g (u7) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
+			b (u2) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
+			status capacity 5 bound 5 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=True/Serving(hands out addresses) Exhausted=True/NetworkExhausted(no address is free for: g, b; grow spec.cidr, or delete pods that hold one)
+			event Warning NetworkExhausted: no address is free for: g, b; grow spec.cidr, or delete pods that hold one`},
 		{"six and more are counted", full + `
 			pod a/u1 gated asks=blue condition=True/x
 			pod b/u2 gated asks=blue condition=True/x
@@ -122,14 +122,14 @@ func TestExhaustion(t *testing.T) {
 			pod d/u4 gated asks=blue condition=True/x
 			pod e/u5 gated asks=blue condition=True/x
 			pod f/u6 gated asks=blue condition=True/x`, `
-			a (u1) waits: NetworkExhausted: Network "blue" has no free address
-			b (u2) waits: NetworkExhausted: Network "blue" has no free address
-			c (u3) waits: NetworkExhausted: Network "blue" has no free address
-			d (u4) waits: NetworkExhausted: Network "blue" has no free address
-			e (u5) waits: NetworkExhausted: Network "blue" has no free address
-			f (u6) waits: NetworkExhausted: Network "blue" has no free address
-			status capacity 1 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=True/Serving(hands out addresses) Exhausted=True/NetworkExhausted(no address is free for: a, b, c, d, e and 1 more)
-			event Warning NetworkExhausted: no address is free for: a, b, c, d, e and 1 more`},
+			a (u1) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
+			b (u2) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
+			c (u3) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
+			d (u4) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
+			e (u5) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
+			f (u6) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
+			status capacity 1 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=True/Serving(hands out addresses) Exhausted=True/NetworkExhausted(no address is free for: a, b, c, d, e and 1 more; grow spec.cidr, or delete pods that hold one)
+			event Warning NetworkExhausted: no address is free for: a, b, c, d, e and 1 more; grow spec.cidr, or delete pods that hold one`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got, want := strip(Diff(parse(t, test.in))), unindent(test.want); got != want {
@@ -148,7 +148,7 @@ func TestExhaustion(t *testing.T) {
 		s.Blocks[0].Spec.Entries = nil
 		s.Pods = s.Pods[:1]
 		const want = `update block blue-10.0.0.0: bind 10.0.0.2 to a (u1)
-status capacity 1 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=True/Serving(hands out addresses) Exhausted=False/AddressesAvailable(no pod waits for an address)`
+status capacity 1 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=True/Serving(hands out addresses) Exhausted=False/AddressesAvailable(no pod waits for want of a free address)`
 		if got := strip(Diff(s)); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}

@@ -37,7 +37,8 @@ func (v *view) status(exhausted []string) (*v1.NetworkStatus, []Event) {
 	status.ObservedGeneration = v.network.Generation
 	status.Gateway = GatewayText(v.network)
 	v.count(status)
-	for _, c := range []metav1.Condition{v.ready(status.Bound), exhaustedCondition(exhausted)} {
+	ready := v.ready(status.Bound)
+	for _, c := range []metav1.Condition{ready, exhaustedCondition(exhausted, ready)} {
 		c.ObservedGeneration = v.network.Generation
 		c.LastTransitionTime = v.now
 		meta.SetStatusCondition(&status.Conditions, c)
@@ -126,13 +127,21 @@ func (v *view) boundPods() []string {
 	return pods
 }
 
-func exhaustedCondition(pods []string) metav1.Condition {
-	if len(pods) == 0 {
-		return metav1.Condition{Type: v1.ConditionExhausted, Status: metav1.ConditionFalse,
-			Reason: ReasonAddressesAvailable, Message: "no pod waits for an address"}
+// exhaustedCondition is about pods that would be served if there were more
+// addresses. Others may wait all the same: for one that they want by name, or in
+// vain, when the Network serves nobody.
+func exhaustedCondition(pods []string, ready metav1.Condition) metav1.Condition {
+	c := metav1.Condition{Type: v1.ConditionExhausted, Status: metav1.ConditionFalse}
+	switch {
+	case len(pods) > 0:
+		c.Status, c.Reason = metav1.ConditionTrue, ReasonNetworkExhausted
+		c.Message = fmt.Sprintf("no address is free for: %s; grow spec.cidr, or delete pods that hold one", names(pods))
+	case ready.Status != metav1.ConditionTrue:
+		c.Reason, c.Message = ready.Reason, "no new pod gets an address, see Ready"
+	default:
+		c.Reason, c.Message = ReasonAddressesAvailable, "no pod waits for want of a free address"
 	}
-	return metav1.Condition{Type: v1.ConditionExhausted, Status: metav1.ConditionTrue,
-		Reason: ReasonNetworkExhausted, Message: "no address is free for: " + names(pods)}
+	return c
 }
 
 // names lists the first few, and how many more there are.

@@ -10,7 +10,7 @@ import (
 )
 
 func TestStatus(t *testing.T) {
-	const serving = " Ready=True/Serving(hands out addresses) Exhausted=False/AddressesAvailable(no pod waits for an address)"
+	const serving = " Ready=True/Serving(hands out addresses) Exhausted=False/AddressesAvailable(no pod waits for want of a free address)"
 	for _, test := range []planTest{
 		{"as it shall be, after the writes of the plan", `
 			network blue 10.0.0.0/28 exclude=10.0.0.3
@@ -40,20 +40,21 @@ func TestStatus(t *testing.T) {
 			network blue 10.0.0.0/28 exclude=10.0.0.9-10.0.0.3
 			10.0.0.2 Bound a/u1
 			pod a/u1 has=blue:10.0.0.2/28`, `
-			status capacity 0 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/InvalidSpec(spec.exclude: address range "10.0.0.9-10.0.0.3" is reversed: write "10.0.0.3-10.0.0.9") Exhausted=False/AddressesAvailable(no pod waits for an address)
+			status capacity 0 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/InvalidSpec(spec.exclude: address range "10.0.0.9-10.0.0.3" is reversed: write "10.0.0.3-10.0.0.9") Exhausted=False/InvalidSpec(no new pod gets an address, see Ready)
 			event Warning InvalidSpec: spec.exclude: address range "10.0.0.9-10.0.0.3" is reversed: write "10.0.0.3-10.0.0.9"`},
-		{"being deleted, in use", `
+		{"being deleted, in use, while a pod waits", `
 			network blue 10.0.0.0/28 terminating
 			10.0.0.2 Bound a/u1
-			pod a/u1 has=blue:10.0.0.2/28`,
-			`status capacity 13 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/InUse(being deleted; waits for the pods that hold its addresses: a) Exhausted=False/AddressesAvailable(no pod waits for an address)`},
+			pod a/u1 has=blue:10.0.0.2/28
+			pod b/u2 gated asks=blue condition=False/NetworkTerminating`,
+			`status capacity 13 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/InUse(being deleted; waits for the pods that hold its addresses: a) Exhausted=False/InUse(no new pod gets an address, see Ready)`},
 		{"being deleted, in use no more", `
 			network blue 10.0.0.0/28 terminating
 			block 10.0.0.0/24 sealed`,
-			`status capacity 13 bound 0 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/Deleting(being deleted) Exhausted=False/AddressesAvailable(no pod waits for an address)`},
+			`status capacity 13 bound 0 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/Deleting(being deleted) Exhausted=False/Deleting(no new pod gets an address, see Ready)`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := kept(Diff(parse(t, test.in)).String(), "create ", "update ", "remove ", "again ")
+			got := kept(Diff(parse(t, test.in)).String(), "create ", "update ", "remove ", "again ", "b (u2) waits")
 			if want := unindent(test.want); got != want {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}

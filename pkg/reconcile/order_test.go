@@ -26,7 +26,7 @@ list pods limit=500 selector=samplecrd.k8s.io/managed!=true
 create addressblocks blue-10.1.0.0
 patch pods/status b uid=uid-of-b
 update networks/status blue rv=104
-event on blue: Warning NetworkExhausted: no address is free for: b`
+event on blue: Warning NetworkExhausted: no address is free for: b; grow spec.cidr, or delete pods that hold one`
 	failingCalls = `
 patch pod2s web uid=uid-of-web rv=101
 delete pods web-0 uid=uid-of-web-0
@@ -87,7 +87,7 @@ list pods limit=500 selector=samplecrd.k8s.io/managed!=true
 create addressblocks blue-10.1.0.0
 patch pods/status b uid=uid-of-b -> InternalError
 update networks/status blue rv=104
-event on blue: Warning NetworkExhausted: no address is free for: b`},
+event on blue: Warning NetworkExhausted: no address is free for: b; grow spec.cidr, or delete pods that hold one`},
 		{"status of a Network", "update networks/status", crowded(), blue, `
 update networks blue rv=101
 get networks blue
@@ -159,5 +159,5 @@ list pods limit=500 selector=samplecrd.k8s.io/managed!=true
 create addressblocks blue-10.1.0.0
 patch pods/status b uid=uid-of-b
 update networks/status blue rv=104
-event on blue: Warning NetworkExhausted: no address is free for: b`)
+event on blue: Warning NetworkExhausted: no address is free for: b; grow spec.cidr, or delete pods that hold one`)
 }
