@@ -136,9 +136,13 @@ func TestExhaustionEnds(t *testing.T) {
 	create(t, ns, gatedPod("second", "tiny"))
 	waitCondition(t, ns, "network/tiny", "Exhausted", "True NetworkExhausted: no address is free for: second")
 	waitCondition(t, ns, "network/tiny", "Ready", "True")
-	if got := run(t, ns, "get", "events", "--field-selector=reason=NetworkExhausted", "-o", "jsonpath={.items[*].involvedObject.name}"); got != "tiny" {
-		t.Errorf("events of %q", got)
-	}
+	eventually(t, "an event of each", func(context.Context) (string, error) {
+		got := run(t, ns, "get", "events", "--field-selector=reason=NetworkExhausted", "-o", "jsonpath={.items[*].involvedObject.name}")
+		if got != "second tiny" {
+			return fmt.Sprintf("events of %q", got), nil
+		}
+		return "", nil
+	})
 	run(t, ns, "delete", "pod", "first")
 	waitAddresses(t, ns, "second: tiny=10.0.0.2/30")
 	waitCondition(t, ns, "pod/second", bound, "True Published")
@@ -217,6 +221,20 @@ func TestWhatWaitsSaysWhy(t *testing.T) {
 		create(t, ns, gatedPod(c.pod, c.request))
 		waitCondition(t, ns, "pod/"+c.pod, bound, "False "+c.want)
 	}
+	// Where a user looks first; a pod is told once.
+	eventually(t, "kubectl describe says why", func(context.Context) (string, error) {
+		got := run(t, ns, "describe", "pod", "nowhere")
+		if _, events, _ := strings.Cut(got, "Events:"); strings.Count(events, `NetworkNotFound`) == 1 {
+			return "", nil
+		}
+		return got, nil
+	})
+	// Nothing has to be created anew: the request is read until it is answered.
+	for _, pod := range []string{"typo", "outside"} {
+		run(t, ns, "annotate", "pod", pod, "--overwrite", "samplecrd.k8s.io/networks=blue")
+		waitReady(t, ns, "pod/"+pod)
+	}
+	run(t, ns, "delete", "pod", "typo", "outside")
 	waitCondition(t, ns, "network/bad", "Ready", "False InvalidSpec: spec.exclude")
 	waitCondition(t, ns, "network/blue", "Ready", "True")
 

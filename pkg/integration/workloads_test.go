@@ -89,6 +89,8 @@ func TestPodThatBringsAnAnswerWaits(t *testing.T) {
 	if got := ledger(t, ns); got != "" {
 		t.Errorf("the ledger is\n%s", got)
 	}
+	run(t, ns, "annotate", "pod", "asks", "samplecrd.k8s.io/addresses-")
+	waitAddresses(t, ns, "asks: blue=10.0.0.2/24")
 }
 
 // A StatefulSet's replica keeps its own, also through scaling.

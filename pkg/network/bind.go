@@ -231,5 +231,5 @@ func (v *view) wait(pod *corev1.Pod, why refusal) []Wait {
 	if !changed {
 		return nil
 	}
-	return []Wait{{PodRef{pod.Name, pod.UID}, condition}}
+	return []Wait{{Pod: PodRef{pod.Name, pod.UID}, Condition: condition}}
 }

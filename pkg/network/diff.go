@@ -27,7 +27,7 @@ func Diff(s State) Plan {
 	p.AddFinalizer = v.network != nil && !terminating(v.network) && !hasFinalizer(v.network)
 	p.Blocks = v.blockWrites(s.Namespace)
 	p.RemoveFinalizer = terminating(v.network) && hasFinalizer(v.network) && v.allSealed()
-	p.Waits = append(v.conflictWaits(conflicts), blocked...)
+	p.Waits = withEvents(append(v.conflictWaits(conflicts), blocked...), s.Pods)
 	p.Status, p.Events = v.status(exhausted)
 	p.RequeueAfter = v.nextChange(neighbours)
 	return p

@@ -71,6 +71,9 @@ func (r PodRef) String() string { return fmt.Sprintf("%s (%s)", r.Name, r.UID) }
 type Wait struct {
 	Pod       PodRef
 	Condition corev1.PodCondition
+	// Event tells it in a warning too, AFTER the condition: kubectl describe shows
+	// no message of a condition.
+	Event bool
 }
 
 // Event is for people, on the object that the plan is about.
@@ -95,6 +98,9 @@ func (p Plan) String() string {
 	}
 	for _, w := range p.Waits {
 		fmt.Fprintf(&b, "%s waits: %s: %s\n", w.Pod, w.Condition.Reason, w.Condition.Message)
+		if w.Event {
+			fmt.Fprintf(&b, "event on %s: %s\n", w.Pod, w.Condition.Reason)
+		}
 	}
 	if p.Status != nil {
 		fmt.Fprintf(&b, "status %s\n", statusText(p.Status))

@@ -112,7 +112,9 @@ func TestExhaustion(t *testing.T) {
 			pod g/u7 gated asks=blue age=2m`, `
 			create block blue-10.0.0.0: bind 10.0.0.2 to a (u1); bind 10.0.0.3 to c (u3); bind 10.0.0.4 to d (u4); bind 10.0.0.5 to e (u5); bind 10.0.0.6 to f (u6)
 			g (u7) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
+			event on g (u7): NetworkExhausted
 			b (u2) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
+			event on b (u2): NetworkExhausted
 			status capacity 5 bound 5 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=True/Serving(hands out addresses) Exhausted=True/NetworkExhausted(no address is free for: g, b; grow spec.cidr, or delete pods that hold one)
 			event Warning NetworkExhausted: no address is free for: g, b; grow spec.cidr, or delete pods that hold one`},
 		{"six and more are counted", full + `
@@ -123,11 +125,17 @@ func TestExhaustion(t *testing.T) {
 			pod e/u5 gated asks=blue condition=True/x
 			pod f/u6 gated asks=blue condition=True/x`, `
 			a (u1) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
+			event on a (u1): NetworkExhausted
 			b (u2) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
+			event on b (u2): NetworkExhausted
 			c (u3) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
+			event on c (u3): NetworkExhausted
 			d (u4) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
+			event on d (u4): NetworkExhausted
 			e (u5) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
+			event on e (u5): NetworkExhausted
 			f (u6) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
+			event on f (u6): NetworkExhausted
 			status capacity 1 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=True/Serving(hands out addresses) Exhausted=True/NetworkExhausted(no address is free for: a, b, c, d, e and 1 more; grow spec.cidr, or delete pods that hold one)
 			event Warning NetworkExhausted: no address is free for: a, b, c, d, e and 1 more; grow spec.cidr, or delete pods that hold one`},
 	} {

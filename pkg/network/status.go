@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
 )
 
 // Reasons of the conditions of a Network.
@@ -169,6 +170,29 @@ func statusEvents(before, after []metav1.Condition) []Event {
 		events = append(events, Event{corev1.EventTypeWarning, c.Reason, c.Message})
 	}
 	return events
+}
+
+// podEvents bounds how many pods that wait for one reason at a time are told so
+// in an event: a workload with thousands of them need not write thousands.
+const podEvents = 10
+
+// withEvents marks the pods that wait for another reason than their condition has
+// said so far, but for those behind podEvents others that wait for the same.
+func withEvents(waits []Wait, pods []*corev1.Pod) []Wait {
+	before, waiting := map[string]string{}, map[string]int{}
+	for _, pod := range pods {
+		if c := boundCondition(pod); c != nil && c.Status == corev1.ConditionFalse && !attachment.Over(pod) {
+			before[pod.Name] = c.Reason
+			waiting[c.Reason]++
+		}
+	}
+	for i := range waits {
+		if reason := waits[i].Condition.Reason; before[waits[i].Pod.Name] != reason {
+			waits[i].Event = waiting[reason] < podEvents
+			waiting[reason]++
+		}
+	}
+	return waits
 }
 
 // addressesBound returns the condition of a pod, and whether it would be new.

@@ -1,6 +1,8 @@
 package network
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,5 +78,58 @@ func TestStatusIsWrittenOnce(t *testing.T) {
 	}
 	if ready := meta.FindStatusCondition(plan.Status.Conditions, v1.ConditionReady); !ready.LastTransitionTime.Time.Equal(now) {
 		t.Errorf("Ready did not change, and its time did: %s", ready.LastTransitionTime)
+	}
+}
+
+// A pod is told in an event, too, when the reason is another than before; where
+// many wait for one reason, only the first are.
+func TestEventsOnWaitingPods(t *testing.T) {
+	const blue = "network blue 10.0.0.0/30\n10.0.0.2 Bound x/u9\npod x/u9 has=blue:10.0.0.2/30\n"
+	crowd := func(from, to int, rest string) (pods string) {
+		for i := from; i <= to; i++ {
+			pods += fmt.Sprintf("pod p%02d/u%d %s\n", i, i, rest)
+		}
+		return pods
+	}
+	for _, test := range []struct{ name, in, want string }{
+		{"each reason for itself", "network blue 10.0.0.0/30\n10.0.0.2 Bound x/u9\npod x/u9 has=blue:10.0.0.1/30\n" + `
+			pod a/u1 gated asks=blue=10.0.0.2
+			pod b/u2 gated asks=blue=10.0.0.9
+			pod c/u3 gated asks=blue`, `
+			event on x (u9): AddressConflict
+			event on a (u1): AddressInUse
+			event on b (u2): AddressRefused
+			event on c (u3): NetworkExhausted`},
+		{"said so before, in other words", blue + `pod a/u1 gated asks=blue condition=False/NetworkExhausted`, ``},
+		{"said something else before", blue + `pod a/u1 gated asks=blue condition=False/NetworkNotFound`,
+			`event on a (u1): NetworkExhausted`},
+		{"ten, the oldest", "network blue -\n" + crowd(1, 8, "gated asks=blue age=1m") + crowd(9, 12, "gated asks=blue age=2m"), `
+			event on p09 (u9): NetworkNotFound
+			event on p10 (u10): NetworkNotFound
+			event on p11 (u11): NetworkNotFound
+			event on p12 (u12): NetworkNotFound
+			event on p01 (u1): NetworkNotFound
+			event on p02 (u2): NetworkNotFound
+			event on p03 (u3): NetworkNotFound
+			event on p04 (u4): NetworkNotFound
+			event on p05 (u5): NetworkNotFound
+			event on p06 (u6): NetworkNotFound`},
+		{"none of those that come later", "network blue -\n" + crowd(1, 10, "gated asks=blue condition=False/NetworkNotFound") + crowd(11, 30, "gated asks=blue"), ``},
+		{"but when some went", "network blue -\n" + crowd(1, 9, "gated asks=blue condition=False/NetworkNotFound") + crowd(11, 30, "gated asks=blue"),
+			`event on p11 (u11): NetworkNotFound`},
+		{"those that are over do not count", "network blue -\n" + crowd(1, 10, "gated asks=blue condition=False/NetworkNotFound phase=Failed") + crowd(11, 11, "gated asks=blue"),
+			`event on p11 (u11): NetworkNotFound`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var got strings.Builder
+			for line := range strings.Lines(Diff(parse(t, test.in)).String()) {
+				if strings.HasPrefix(line, "event on ") {
+					got.WriteString(line)
+				}
+			}
+			if got, want := strings.TrimSuffix(got.String(), "\n"), unindent(test.want); got != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
 	}
 }

@@ -61,7 +61,7 @@ func (r *Reconciler) applyNetwork(ctx context.Context, key Key, state network.St
 	}
 	// A pod that cannot be told why it waits does not keep the Network from saying so.
 	_, untold := forEach(ctx, plan.Waits, func(ctx context.Context, w network.Wait) error {
-		return r.patchCondition(ctx, key, w.Pod, w.Condition)
+		return r.tellPod(ctx, key, w)
 	})
 	if plan.Status != nil {
 		if err := r.updateNetworkStatus(ctx, key, current, *plan.Status); err != nil {
@@ -160,7 +160,19 @@ func (r *Reconciler) writeBlock(ctx context.Context, key Key, state network.Stat
 	return nil
 }
 
-// patchCondition tells a pod's user why it waits. The UID in the body is the
+// tellPod tells a pod's user why it waits.
+func (r *Reconciler) tellPod(ctx context.Context, key Key, w network.Wait) error {
+	if err := r.patchCondition(ctx, key, w.Pod, w.Condition); err != nil {
+		return err
+	}
+	if w.Event {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: w.Pod.Name, UID: w.Pod.UID}}
+		r.recorder.Event(pod, corev1.EventTypeWarning, w.Condition.Reason, w.Condition.Message)
+	}
+	return nil
+}
+
+// patchCondition writes the condition of a pod. The UID in the body is the
 // precondition: the API server refuses to change it.
 func (r *Reconciler) patchCondition(ctx context.Context, key Key, pod network.PodRef, condition corev1.PodCondition) error {
 	body, err := json.Marshal(map[string]any{

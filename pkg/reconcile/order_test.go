@@ -25,6 +25,7 @@ get networks blue
 list pods limit=500 selector=samplecrd.k8s.io/managed!=true
 create addressblocks blue-10.1.0.0
 patch pods/status b uid=uid-of-b
+event on b: Warning NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
 update networks/status blue rv=104
 event on blue: Warning NetworkExhausted: no address is free for: b; grow spec.cidr, or delete pods that hold one`
 	failingCalls = `
@@ -94,6 +95,7 @@ get networks blue
 list pods limit=500 selector=samplecrd.k8s.io/managed!=true
 create addressblocks blue-10.1.0.0
 patch pods/status b uid=uid-of-b
+event on b: Warning NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
 update networks/status blue rv=104 -> InternalError`},
 		{"failure record", "patch pod2s", failing(), web, `
 patch pod2s web uid=uid-of-web rv=101 -> InternalError`},
@@ -158,6 +160,7 @@ get networks blue
 list pods limit=500 selector=samplecrd.k8s.io/managed!=true
 create addressblocks blue-10.1.0.0
 patch pods/status b uid=uid-of-b
+event on b: Warning NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
 update networks/status blue rv=104
 event on blue: Warning NetworkExhausted: no address is free for: b; grow spec.cidr, or delete pods that hold one`)
 }
