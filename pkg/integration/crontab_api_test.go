@@ -35,12 +35,18 @@ func TestCronTabScaleAndColumns(t *testing.T) {
 	name := strings.Repeat("a", 25) + "." + strings.Repeat("b", 26)
 	create(t, ns, cronTab("v1", name, `cronSpec: "0 0 1 1 *"`))
 	waitReady(t, ns, "ct/"+name)
-	table := strings.Fields(run(t, ns, "get", "ct"))
 	next := time.Date(time.Now().UTC().Year()+1, 1, 1, 0, 0, 0, 0, time.UTC).Format(time.RFC3339)
-	got := strings.Join(table[:len(table)-1], " ") // but for the age
-	if want := "NAME SPEC SUSPEND ACTIVE LAST NEXT AGE " + name + " 0 0 1 1 * false 0 " + next; got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+	shows := func(name, output, want string) {
+		t.Helper()
+		table := strings.Fields(run(t, ns, "get", "ct", name, "-o", output))
+		if got := strings.Join(table[:len(table)-1], " "); got != want { // but for the age
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
 	}
+	shows(name, "", "NAME SPEC SUSPEND ACTIVE LAST NEXT READY AGE "+name+" 0 0 1 1 * false 0 "+next+" True")
+	create(t, ns, cronTab("v1", "bad", `cronSpec: "* * * * /5"`))
+	waitCondition(t, ns, "ct/bad", "Ready", "False InvalidSchedule")
+	shows("bad", "wide", "NAME SPEC SUSPEND ACTIVE LAST NEXT READY REASON AGE bad * * * * /5 false 0 False InvalidSchedule")
 	run(t, ns, "scale", "ct", name, "--replicas=3")
 	waitCronJob(t, ns, name, "{.spec.jobTemplate.spec.parallelism} {.spec.jobTemplate.spec.completions}", "3 3")
 	run(t, ns, "create", "job", "by-hand", "--from=cronjob/"+name)
