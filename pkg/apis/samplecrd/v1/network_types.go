@@ -44,8 +44,9 @@ type NetworkSpec struct {
 	// bits, "10.1.0.0/16" and not "10.1.2.3/16". It may only grow: a new value
 	// must contain the old one, and pods that run keep the prefix length they
 	// started with. A /31, a /32 and a /127 cannot grow: pods hold what would
-	// become the network or broadcast address. Loopback, link-local and multicast are refused, because
-	// EndpointSlices refuse them. IPv6 goes down to /127.
+	// become the network or broadcast address. Loopback, link-local and
+	// multicast are refused, because EndpointSlices refuse them. IPv6 goes
+	// down to /127.
 	//
 	// Not handed out: the network and the broadcast address (IPv4 up to /30),
 	// the subnet-router anycast address (IPv6 up to /126, RFC 4291), the
