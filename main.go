@@ -1,6 +1,6 @@
-// Command pod2-controller runs the Networks, AddressBlocks and Pod2s of a
-// cluster. This file wires the parts that setup.go, server.go and election.go
-// make; controller.go is the loop, pkg/reconcile the work.
+// Command pod2-controller runs the Networks, Pod2s and CronTabs of a cluster.
+// This file wires the parts that setup.go, server.go and election.go make;
+// controller.go is the loop, pkg/reconcile the work.
 package main
 
 import (
@@ -39,7 +39,7 @@ func command(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "%s: %v\nRun %s --help for the flags.\n", programName, err, programName)
 		return 2
 	case o.help:
-		fmt.Fprintf(stdout, "%s runs the Networks and Pod2s of a cluster.\n\nFlags:\n%s", programName, o.flags().FlagUsagesWrapped(100))
+		fmt.Fprintf(stdout, "%s runs the Networks, Pod2s and CronTabs of a cluster.\n\nFlags:\n%s", programName, o.flags().FlagUsagesWrapped(100))
 		return 0
 	case o.version:
 		fmt.Fprintln(stdout, programName, version())

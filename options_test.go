@@ -36,6 +36,7 @@ func TestBadCommandLines(t *testing.T) {
 // The manual of the flags and the version are results: on stdout, status 0.
 func TestHelpAndVersion(t *testing.T) {
 	for _, test := range []struct{ args, want string }{
+		{"--help", "pod2-controller runs the Networks, Pod2s and CronTabs of a cluster.\n"},
 		{"--help", "--kubeconfig string"},
 		{"-h", "--leader-elect-resource-namespace string"},
 		{"--version", "pod2-controller " + version() + "\n"},

@@ -5,11 +5,12 @@
 #   hack/demo.sh up     run it, anew if it ran before; exits with 0 only if every replica kept both
 #   hack/demo.sh down   stop what `up` left running, and remove it
 #
-# `make demo` builds first what this needs. All that is written is below .localcluster of this checkout.
+# `make demo` builds first what this needs. All that is written is below .localcluster/demo of this checkout: a cluster
+# of `make cluster-up`, beside it, is another and stays as it is.
 set -euo pipefail
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
-dir=$root/.localcluster
+dir=$root/.localcluster/demo
 log=$dir/controller.log
 pidfile=$dir/controller.pid
 patience=120 # seconds for any one wait; the longest takes about three on an idle machine
@@ -174,7 +175,7 @@ up() {
   trap finish EXIT
   trap 'exit 130' INT TERM
   if [[ -e $dir ]]; then
-    step "Removing what an earlier demo or make cluster-up has left"
+    step "Removing what an earlier demo has left"
     down
   fi
   step "Starting a local cluster: kube-apiserver, etcd, controller-manager and scheduler, and KWOK in the place of nodes"
@@ -230,7 +231,7 @@ Cluster and controller go on running. To look around:
   kubectl explain pod2.spec
   tail -f $log
 
-make demo-down removes all of it.
+make demo-down stops and removes both; what was built stays in bin/.
 EOF
 }
 
@@ -247,6 +248,8 @@ down() {
   fi
   rm -f -- "$pidfile" "$log" "$dir/before" "$dir/after"
   hack/localcluster.sh down "$dir"
+  # The parent, unless the cluster of `make cluster-up` is in it.
+  [[ ! -d $root/.localcluster ]] || rmdir --ignore-fail-on-non-empty -- "$root/.localcluster"
 }
 
 case ${1:-} in

@@ -97,8 +97,12 @@ abandon() {
 }
 
 up() {
+  local use="export KUBECONFIG=$dir/kubeconfig PATH=$bin:\$PATH"
   if running; then
-    echo "The local cluster in $dir is already running; \`down\` first to start it anew."
+    local stop="make cluster-down"
+    [[ $dir == "$root/.localcluster" ]] || stop="hack/localcluster.sh down $dir"
+    echo "The local cluster in $dir is already running; \`$stop\` first to start it anew. To use it:"
+    printf '\n  %s\n\n' "$use"
     return
   fi
   [[ -x $bin/kwokctl && -x $bin/kubectl ]] || die "there is no kwokctl or kubectl in $bin: run \`make -B cluster-tools\`"
@@ -142,7 +146,8 @@ up() {
   "$bin/kubectl" --kubeconfig="$cluster/kubeconfig.yaml" config view --raw --flatten >"$work/kubeconfig"
   mv -- "$work/kubeconfig" "$dir/kubeconfig"
   trap - EXIT INT TERM
-  echo "The local cluster is up after $SECONDS s, with $nodes nodes: export KUBECONFIG=$dir/kubeconfig"
+  echo "The local cluster is up after $SECONDS s, with $nodes nodes. To use it:"
+  printf '\n  %s\n\n' "$use"
 }
 
 case ${1:-} in

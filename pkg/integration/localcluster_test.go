@@ -1,0 +1,68 @@
+//go:build integration
+
+package integration
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// `make cluster-up` where one runs already leaves it alone, and says what to type.
+func TestClusterIsStartedOnce(t *testing.T) {
+	dir := filepath.Dir(kubeconfig)
+	out, err := script("up", dir).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{
+		"already running; `hack/localcluster.sh down " + dir + "` first",
+		"\n  export KUBECONFIG=" + kubeconfig + " PATH=" + filepath.Join(root, "bin") + ":$PATH\n",
+	} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("it says\n%s\nwant %q in it", out, want)
+		}
+	}
+}
+
+// The demo's cluster is its own: `make demo-down`, with which `make demo` begins,
+// removes that one and leaves the one of `make cluster-up`.
+func TestDemoLeavesTheOtherClusterAlone(t *testing.T) {
+	checkout := t.TempDir()
+	if err := os.CopyFS(filepath.Join(checkout, "hack"), os.DirFS(filepath.Join(root, "hack"))); err != nil {
+		t.Fatal(err)
+	}
+	ours, demo := filepath.Join(checkout, ".localcluster"), filepath.Join(checkout, ".localcluster/demo")
+	for _, dir := range []string{ours, demo} {
+		if err := os.MkdirAll(filepath.Join(dir, "control-plane"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "kubeconfig"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := func(want ...string) {
+		t.Helper()
+		if out, err := exec.Command(filepath.Join(checkout, "hack/demo.sh"), "down").CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		got, err := filepath.Glob(filepath.Join(ours, "*"))
+		if err != nil || !slices.EqualFunc(got, want, func(path, name string) bool { return filepath.Base(path) == name }) {
+			t.Errorf("left are %s, want %s (%v)", got, want, err)
+		}
+	}
+	left("control-plane", "kubeconfig")
+	if err := os.RemoveAll(ours); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(demo, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	left()
+	if _, err := os.Stat(ours); !os.IsNotExist(err) {
+		t.Errorf("an empty directory is left: %v", err)
+	}
+}
