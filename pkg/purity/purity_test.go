@@ -23,7 +23,7 @@ var pure = []string{"../ipam", "../attachment", "../network", "../pod2", "../cro
 // allowed is what they may import; an entry that ends in "/" stands for all
 // below it.
 var allowed = []string{
-	"cmp", "crypto/sha256", "encoding/binary", "encoding/json", "errors", "fmt", "hash/fnv", "iter", "maps", "math",
+	"bytes", "cmp", "crypto/sha256", "encoding/binary", "encoding/json", "errors", "fmt", "hash/fnv", "iter", "maps", "math",
 	"math/bits", "net/netip", "slices", "sort", "strconv", "strings", "time",
 
 	"k8s.io/api/", "k8s.io/apimachinery/", "k8s.io/utils/ptr",

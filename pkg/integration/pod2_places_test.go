@@ -1,0 +1,90 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Addresses by ordinal: one that somebody holds and one outside are told, and the
+// others run.
+func TestWantedAddressesOfReplicas(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24, reuseDelaySeconds: 0}`)+gatedPod("holder", "blue=10.0.0.11"))
+	waitReady(t, ns, "pod/holder")
+	create(t, ns, pod2("web", `replicas: 4, networks: [{name: blue, addresses: [10.0.0.10, 10.0.0.11, 10.9.9.9]}]`))
+	waitCondition(t, ns, "pod2/web", "Ready", "False WaitingForAddresses: web-1: ")
+	waitCondition(t, ns, "pod/web-1", bound, "held by pod holder")
+	waitCondition(t, ns, "pod/web-2", bound, "10.9.9.9")
+	waitReady(t, ns, "pod/web-0", "pod/web-3")
+	if got := addressOn(listPods(t, ns)["web-0"], "blue"); got != "10.0.0.10" {
+		t.Errorf("web-0 has %s", got)
+	}
+	run(t, ns, "delete", "pod", "holder")
+	patchPod2(t, ns, "web", `{"spec":{"networks":[{"name":"blue","addresses":["10.0.0.10","10.0.0.11"]}]}}`)
+	waitReady(t, ns, "pod2/web")
+	if got := addressOn(listPods(t, ns)["web-1"], "blue"); got != "10.0.0.11" {
+		t.Errorf("web-1 has %s", got)
+	}
+}
+
+// ownNode is one that no other test's pods go to.
+func ownNode(t *testing.T, namespace, name string) {
+	t.Helper()
+	_, err := kube.CoreV1().Nodes().Create(t.Context(), &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{"test.example.com/of": namespace},
+			Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
+		},
+		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "test.example.com/of", Value: namespace, Effect: corev1.TaintEffectNoSchedule}}},
+		Status: corev1.NodeStatus{
+			Capacity:    corev1.ResourceList{corev1.ResourcePods: resource.MustParse("10"), corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("8Gi")},
+			Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("10"), corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("8Gi")},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := kube.CoreV1().Nodes().Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			t.Error(err)
+		}
+	})
+}
+
+// Kubernetes removes the pods of a Node that is gone, after a minute; they come
+// back on another, with name and address.
+func TestNodeIsGone(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	ownNode(t, ns, ns+"-a")
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+strings.Replace(pod2("web", `replicas: 2`+blue), "spec: {containers:",
+		fmt.Sprintf("spec: {nodeSelector: {test.example.com/of: %s}, tolerations: [{operator: Exists}], containers:", ns), 1))
+	waitReady(t, ns, "pod2/web")
+	before, nodes := render(addresses(t, ns)), run(t, ns, "get", "pods", "-o", "jsonpath={.items[*].spec.nodeName}")
+	if want := ns + "-a " + ns + "-a"; nodes != want {
+		t.Fatalf("they run on %s, want %s", nodes, want)
+	}
+	ownNode(t, ns, ns+"-b")
+	run(t, ns, "delete", "node", ns+"-a")
+	eventually(t, "they run elsewhere", func(context.Context) (string, error) {
+		got, err := kubectl("-n", ns, "get", "pods", "-o", "jsonpath={.items[*].spec.nodeName}")
+		if want := ns + "-b " + ns + "-b"; got != want {
+			return got, err
+		}
+		return "", err
+	})
+	waitReady(t, ns, "pod2/web")
+	waitAddresses(t, ns, before)
+}
