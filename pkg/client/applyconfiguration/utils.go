@@ -38,6 +38,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &samplecrdv1.NetworkStatusApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("Pod2"):
 		return &samplecrdv1.Pod2ApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("Pod2ClaimRetentionPolicy"):
+		return &samplecrdv1.Pod2ClaimRetentionPolicyApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("Pod2Network"):
 		return &samplecrdv1.Pod2NetworkApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("Pod2Ordinals"):

@@ -42,6 +42,7 @@ type Pod2 struct {
 // Pod2Spec declares the replicas.
 //
 // +kubebuilder:validation:XValidation:rule="self.?ordinals.?start.orValue(0) == oldSelf.?ordinals.?start.orValue(0)",message="ordinals.start never changes: it would replace every replica at once, by one of another name"
+// +kubebuilder:validation:XValidation:rule="(has(self.volumeClaimTemplates) && self.volumeClaimTemplates.size() > 0) == (has(oldSelf.volumeClaimTemplates) && oldSelf.volumeClaimTemplates.size() > 0)",message="volumeClaimTemplates are neither added nor removed, renamed or moved: the replicas that exist could not follow; make a new Pod2"
 type Pod2Spec struct {
 	// How many replicas there should be, 0 to 100000. Default 1. An autoscaler
 	// may change it at any time (`kubectl scale pod2 web --replicas=5`).
@@ -103,6 +104,34 @@ type Pod2Spec struct {
 	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
 	ServiceName string `json:"serviceName,omitempty"`
 
+	// PersistentVolumeClaims of each replica, as a StatefulSet's: the claim
+	// <template>-<pod2>-<ordinal> is created before the replica, which has it as
+	// its volume <template>, and outlives it. A claim of that name that is there
+	// already is used, unless it is another owner's: then the replica waits, and the
+	// condition Ready says so. Claims carry the labels samplecrd.k8s.io/pod2 and
+	// samplecrd.k8s.io/pod-index. Only spec.resources.requests.storage may change,
+	// upwards: the claims that exist grow where their StorageClass allows it; the
+	// condition ClaimsResized says where not. No change of it replaces a replica.
+	// At most 8 templates: more could exceed what the API server lets the rules below cost.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:XValidation:rule="self.all(t, has(t.metadata) && has(t.metadata.name) && has(t.spec) && has(t.spec.resources) && has(t.spec.resources.requests) && 'storage' in t.spec.resources.requests && type(t.spec.resources.requests['storage']) == string)",message="a volumeClaimTemplate needs metadata.name and, as text such as 1Gi, spec.resources.requests.storage"
+	// +kubebuilder:validation:XValidation:rule="self.map(t, t.metadata.name).distinct().size() == self.size()",message="the names of volumeClaimTemplates differ: they are those of a replica's volumes"
+	// +kubebuilder:validation:XValidation:rule="self.size() == oldSelf.size() && self.all(i, t, t.metadata.name == oldSelf[i].metadata.name)",message="volumeClaimTemplates are neither added nor removed, renamed or moved: the replicas that exist could not follow; make a new Pod2"
+	// +kubebuilder:validation:XValidation:rule="self.all(i, t, i >= oldSelf.size() || has(t.metadata.labels) == has(oldSelf[i].metadata.labels) && (!has(t.metadata.labels) || t.metadata.labels == oldSelf[i].metadata.labels) && has(t.metadata.annotations) == has(oldSelf[i].metadata.annotations) && (!has(t.metadata.annotations) || t.metadata.annotations == oldSelf[i].metadata.annotations) && has(t.spec.selector) == has(oldSelf[i].spec.selector) && (!has(t.spec.selector) || t.spec.selector == oldSelf[i].spec.selector) && has(t.spec.dataSource) == has(oldSelf[i].spec.dataSource) && (!has(t.spec.dataSource) || t.spec.dataSource == oldSelf[i].spec.dataSource) && has(t.spec.dataSourceRef) == has(oldSelf[i].spec.dataSourceRef) && (!has(t.spec.dataSourceRef) || t.spec.dataSourceRef == oldSelf[i].spec.dataSourceRef) && has(t.spec.resources.limits) == has(oldSelf[i].spec.resources.limits) && (!has(t.spec.resources.limits) || t.spec.resources.limits == oldSelf[i].spec.resources.limits))",message="of a volumeClaimTemplate only spec.resources.requests.storage may change: the claims that exist could not follow"
+	// +kubebuilder:validation:XValidation:rule="self.all(i, t, i >= oldSelf.size() || has(t.spec.accessModes) == has(oldSelf[i].spec.accessModes) && (!has(t.spec.accessModes) || t.spec.accessModes == oldSelf[i].spec.accessModes) && has(t.spec.volumeMode) == has(oldSelf[i].spec.volumeMode) && (!has(t.spec.volumeMode) || t.spec.volumeMode == oldSelf[i].spec.volumeMode))",message="of a volumeClaimTemplate only spec.resources.requests.storage may change: the claims that exist could not follow"
+	// +kubebuilder:validation:XValidation:rule="self.all(i, t, i >= oldSelf.size() || has(t.spec.storageClassName) == has(oldSelf[i].spec.storageClassName) && (!has(t.spec.storageClassName) || t.spec.storageClassName == oldSelf[i].spec.storageClassName) && has(t.spec.volumeAttributesClassName) == has(oldSelf[i].spec.volumeAttributesClassName) && (!has(t.spec.volumeAttributesClassName) || t.spec.volumeAttributesClassName == oldSelf[i].spec.volumeAttributesClassName) && has(t.spec.volumeName) == has(oldSelf[i].spec.volumeName) && (!has(t.spec.volumeName) || t.spec.volumeName == oldSelf[i].spec.volumeName))",message="of a volumeClaimTemplate only spec.resources.requests.storage may change: the claims that exist could not follow"
+	// +kubebuilder:validation:XValidation:rule="self.all(i, t, i >= oldSelf.size() || quantity(t.spec.resources.requests['storage']).compareTo(quantity(oldSelf[i].spec.resources.requests['storage'])) >= 0)",message="the size of a volumeClaimTemplate only grows: no volume can be made smaller"
+	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
+
+	// What becomes of the claims of volumeClaimTemplates. Default: all are kept.
+	// Claims that a surge replica brought about go with it, whatever this says.
+	//
+	// +optional
+	PersistentVolumeClaimRetentionPolicy *Pod2ClaimRetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
+
 	// How a changed template or network reaches the replicas.
 	//
 	// +optional
@@ -153,6 +182,35 @@ const (
 	// OrderedReadyPodManagement does so one by one.
 	OrderedReadyPodManagement PodManagementPolicyType = "OrderedReady"
 )
+
+// ClaimRetentionPolicyType says what becomes of a claim that is not needed.
+//
+// +kubebuilder:validation:Enum=Retain;Delete
+type ClaimRetentionPolicyType string
+
+const (
+	// RetainClaim keeps it, and its data.
+	RetainClaim ClaimRetentionPolicyType = "Retain"
+	// DeleteClaim deletes it once its pod is gone.
+	DeleteClaim ClaimRetentionPolicyType = "Delete"
+)
+
+// Pod2ClaimRetentionPolicy says when claims are deleted.
+type Pod2ClaimRetentionPolicy struct {
+	// When the Pod2 is deleted: Retain (the default), or Delete, for which its
+	// claims have an owner reference to it.
+	//
+	// +optional
+	// +default="Retain"
+	WhenDeleted ClaimRetentionPolicyType `json:"whenDeleted,omitempty"`
+
+	// When a replica is scaled away, or its ordinal is reserved: Retain (the
+	// default), or Delete, once its pod is gone.
+	//
+	// +optional
+	// +default="Retain"
+	WhenScaled ClaimRetentionPolicyType `json:"whenScaled,omitempty"`
+}
 
 // Pod2Ordinals numbers the replicas.
 type Pod2Ordinals struct {
@@ -316,7 +374,8 @@ type Pod2Status struct {
 	// Ready: every replica exists, has the template of the spec and is
 	// available; otherwise the reason says what is missing. Available: so many
 	// replicas are available as an update has to leave. Progressing: an update or
-	// a change of replicas comes on, or is complete.
+	// a change of replicas comes on, or is complete. ClaimsResized, where there are
+	// volumeClaimTemplates: no claim is smaller than its template.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

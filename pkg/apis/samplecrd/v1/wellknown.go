@@ -48,6 +48,10 @@ const (
 	// gateway, and outlives a lost status (a restore from a backup).
 	GatewayAnnotation = "samplecrd.k8s.io/gateway"
 
+	// SurgeClaimAnnotation, with the value "true", is on a claim that was made for a
+	// surge replica: it goes with it, unless the ordinal becomes a replica's.
+	SurgeClaimAnnotation = "samplecrd.k8s.io/surge-claim"
+
 	// BackoffAnnotation, on a Pod2, is how often each replica failed of late and
 	// when: JSON written by the controller, so that a restart does not forget.
 	BackoffAnnotation = "samplecrd.k8s.io/backoff"
@@ -60,6 +64,8 @@ const (
 	// ConditionAvailable and ConditionProgressing, on Pod2s.
 	ConditionAvailable   = "Available"
 	ConditionProgressing = "Progressing"
+	// ConditionClaimsResized, on Pod2s with volumeClaimTemplates.
+	ConditionClaimsResized = "ClaimsResized"
 	// ConditionExhausted, on Networks.
 	ConditionExhausted = "Exhausted"
 	// ConditionAddressesBound, on pods that had to wait for their addresses:

@@ -241,6 +241,14 @@ func SetObjectDefaults_Pod2(in *Pod2) {
 			}
 		}
 	}
+	if in.Spec.PersistentVolumeClaimRetentionPolicy != nil {
+		if in.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted == "" {
+			in.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted = "Retain"
+		}
+		if in.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled == "" {
+			in.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled = "Retain"
+		}
+	}
 	if in.Spec.UpdateStrategy.Type == "" {
 		in.Spec.UpdateStrategy.Type = "RollingUpdate"
 	}

@@ -41,6 +41,18 @@ type Pod2SpecApplyConfiguration struct {
 	// name <pod2>-<ordinal>.<serviceName>, as a StatefulSet's does. The Service
 	// is yours to create.
 	ServiceName *string `json:"serviceName,omitempty"`
+	// PersistentVolumeClaims of each replica, as a StatefulSet's: the claim
+	// <template>-<pod2>-<ordinal> is created before the replica, which has it as
+	// its volume <template>, and outlives it. A claim of that name that is there
+	// already is used, unless it is another owner's: then the replica waits, and the
+	// condition Ready says so. Claims carry the labels samplecrd.k8s.io/pod2 and
+	// samplecrd.k8s.io/pod-index. Only spec.resources.requests.storage may change,
+	// upwards: the claims that exist grow where their StorageClass allows it; the
+	// condition ClaimsResized says where not. No change of it replaces a replica.
+	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
+	// What becomes of the claims of volumeClaimTemplates. Default: all are kept.
+	// Claims that a surge replica brought about go with it, whatever this says.
+	PersistentVolumeClaimRetentionPolicy *Pod2ClaimRetentionPolicyApplyConfiguration `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
 	// How a changed template or network reaches the replicas.
 	UpdateStrategy *Pod2UpdateStrategyApplyConfiguration `json:"updateStrategy,omitempty"`
 	// For how many seconds a replica must be ready without interruption before
@@ -123,6 +135,24 @@ func (b *Pod2SpecApplyConfiguration) WithTemplate(value corev1.PodTemplateSpec) 
 // If called multiple times, the ServiceName field is set to the value of the last call.
 func (b *Pod2SpecApplyConfiguration) WithServiceName(value string) *Pod2SpecApplyConfiguration {
 	b.ServiceName = &value
+	return b
+}
+
+// WithVolumeClaimTemplates adds the given value to the VolumeClaimTemplates field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the VolumeClaimTemplates field.
+func (b *Pod2SpecApplyConfiguration) WithVolumeClaimTemplates(values ...corev1.PersistentVolumeClaim) *Pod2SpecApplyConfiguration {
+	for i := range values {
+		b.VolumeClaimTemplates = append(b.VolumeClaimTemplates, values[i])
+	}
+	return b
+}
+
+// WithPersistentVolumeClaimRetentionPolicy sets the PersistentVolumeClaimRetentionPolicy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PersistentVolumeClaimRetentionPolicy field is set to the value of the last call.
+func (b *Pod2SpecApplyConfiguration) WithPersistentVolumeClaimRetentionPolicy(value *Pod2ClaimRetentionPolicyApplyConfiguration) *Pod2SpecApplyConfiguration {
+	b.PersistentVolumeClaimRetentionPolicy = value
 	return b
 }
 

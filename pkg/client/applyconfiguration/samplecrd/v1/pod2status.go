@@ -39,7 +39,8 @@ type Pod2StatusApplyConfiguration struct {
 	// Ready: every replica exists, has the template of the spec and is
 	// available; otherwise the reason says what is missing. Available: so many
 	// replicas are available as an update has to leave. Progressing: an update or
-	// a change of replicas comes on, or is complete.
+	// a change of replicas comes on, or is complete. ClaimsResized, where there are
+	// volumeClaimTemplates: no claim is smaller than its template.
 	Conditions []applyconfigurationsmetav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
