@@ -96,6 +96,7 @@ func (r requests) format(offset int) string {
 //	labels        the Pod2's own, over them the template's, over them ours
 //	annotations   the template's and the request; an answer cannot be given by the template
 //	gates         the template's, and ours when there is a request, from wherever
+//	volumes       the template's, and over them the claims
 //	hostname      the name; with subdomain <serviceName> that is a DNS name (as a StatefulSet's)
 func (v *view) build(place int, from *revision) *corev1.Pod {
 	name, ordinal := v.name(place), v.ordinals.At(place)
@@ -135,6 +136,8 @@ func (v *view) build(place int, from *revision) *corev1.Pod {
 			pod.Spec.SchedulingGates = append(slices.Clip(pod.Spec.SchedulingGates), corev1.PodSchedulingGate{Name: v1.AddressesGate})
 		}
 	}
+
+	v.mount(pod, ordinal)
 
 	pod.Spec.Hostname = name
 	if from.content.ServiceName != "" {

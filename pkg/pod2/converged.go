@@ -20,7 +20,8 @@ import (
 //   - a replica is missing only because pods of ours, as many as there are replicas
 //     and maxSurge, or old ones of a Recreate, have still to go; or because one before
 //     it is not available, where they come one by one; a surge replica also while the
-//     update is paused;
+//     update is paused; or because a claim of it is another's or on its way out;
+//   - claims are as claimsDiffer says;
 //   - the annotation has just the records that count, and the status says all this.
 //
 // A state that waits for others, or for time to pass, is converged: for it there
@@ -45,6 +46,9 @@ func Converged(s State) string {
 	if why := v.unplaced(failures); why != "" {
 		return why
 	}
+	if why := claimsDiffer(v, s); why != "" {
+		return why
+	}
 	if status := v.status(failures); status != nil {
 		return "the status would be: " + statusText(status)
 	}
@@ -66,7 +70,7 @@ func (v *view) unplaced(failures map[int]failure) string {
 		f, recorded := failures[i]
 		surge := i >= len(v.replicas)
 		switch {
-		case r.pod == nil && room && !blocked && !(surge && v.pod2.Spec.Paused):
+		case r.pod == nil && room && !blocked && !(surge && v.pod2.Spec.Paused) && v.barred(i, v.untouchable) == "":
 			return fmt.Sprintf("pod %s is missing", v.name(i))
 		case r.pod == nil || !r.own || r.terminating:
 		case r.stale && !surge && r.step.kind != stepAwait && (spare || !r.serves() || !r.step.costs):

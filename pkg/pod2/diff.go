@@ -24,8 +24,11 @@ func Diff(s State) Plan {
 	updates := v.update(spare)
 	p.Resize, p.InPlace = updates.resizes, updates.inPlace
 	p.Delete = slices.Concat(scaledDown, updates.deletions, v.replace(failures))
+	p.ChangeClaims, p.DeleteClaims = v.changedClaims(), v.surplusClaims()
 	p.Create = v.create()
+	p.CreateClaims = v.lostClaims()
 	p.DeleteRevisions = v.unused()
+	p.GrowClaims = v.grownClaims()
 	p.Status = v.status(failures)
 	p.RequeueAfter = v.nextChange(failures)
 	return p
@@ -95,7 +98,7 @@ func (r replica) deletion(reason, cause string) Deletion {
 // create fills in replicas from the lowest ordinal up, then surge replicas, as
 // long as there are fewer pods than replicas and maxSurge. What this plan deletes
 // still counts: it takes its time. OrderedReady creates one, once all before it
-// are available.
+// are available. A replica whose claim is not to be had waits, and others do not.
 func (v *view) create() []Creation {
 	if v.emptying() {
 		return nil
@@ -106,9 +109,9 @@ func (v *view) create() []Creation {
 		if room <= 0 || place >= len(v.replicas) && v.pod2.Spec.Paused {
 			break
 		}
-		if r.pod == nil {
+		if r.pod == nil && v.barred(place, v.untouchable) == "" {
 			revision := v.revisionFor(place)
-			creations = append(creations, Creation{Pod: v.build(place, revision), Reason: "missing"})
+			creations = append(creations, Creation{Claims: v.missingClaims(place), Pod: v.build(place, revision), Reason: "missing"})
 			room--
 		}
 		if v.ordered() && !r.serves() {

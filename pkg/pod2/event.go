@@ -21,7 +21,7 @@ const (
 // mendable reasons of the condition Ready are told in an event too, when they
 // become what stands in the way.
 var mendable = map[string]bool{
-	ReasonNameTaken: true, ReasonNetworkNotFound: true, ReasonNodeUnreachable: true, ReasonFailedCreate: true, ReasonFailedDelete: true, ReasonFailedUpdate: true,
+	ReasonNameTaken: true, ReasonClaimTaken: true, ReasonNetworkNotFound: true, ReasonNodeUnreachable: true, ReasonFailedCreate: true, ReasonFailedDelete: true, ReasonFailedUpdate: true,
 }
 
 // Events are those of as much of a plan as was done: one event a kind of action; one a pod would be 2,000 for a Pod2 of

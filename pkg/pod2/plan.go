@@ -29,10 +29,22 @@ type Plan struct {
 	InPlace []InPlaceUpdate
 	// Delete in this order. Precondition: UID.
 	Delete []Deletion
+	// ChangeClaims: labels, mark and owner reference, BEFORE DeleteClaims, so that
+	// nothing is deleted for a mark that was to go. By UID and resourceVersion.
+	ChangeClaims []ClaimChange
+	// DeleteClaims, AFTER Delete, of pods that were gone before, and BEFORE Create:
+	// they may take the quota that a new claim needs. Preconditions: UID, and that
+	// a live read finds no pod of the ordinal.
+	DeleteClaims []Deletion
 	// Create in this order, by fixed name.
 	Create []Creation
+	// CreateClaims beneath pods that exist, by fixed name.
+	CreateClaims []*corev1.PersistentVolumeClaim
 	// DeleteRevisions that nothing is made from. Precondition: UID.
 	DeleteRevisions []Deletion
+	// GrowClaims, AFTER all that their refusal should not hold up. By UID and
+	// resourceVersion.
+	GrowClaims []ClaimChange
 	// Status, AFTER everything; nil when it stands as it is. It tells what was
 	// observed: what this plan does to the counters, the next one sees.
 	Status *v1.Pod2Status
@@ -46,7 +58,7 @@ type Backoff struct {
 	Value string
 }
 
-// Deletion of one incarnation of a pod or a revision.
+// Deletion of one incarnation of a pod, a claim or a revision.
 type Deletion struct {
 	Name   string
 	UID    types.UID
@@ -56,7 +68,18 @@ type Deletion struct {
 
 // Creation of a replica.
 type Creation struct {
+	// Claims of the pod that do not exist, BEFORE it, by fixed name. They are not
+	// created for all pods first: a quota of claims would then leave those without a
+	// pod that have their claims.
+	Claims []*corev1.PersistentVolumeClaim
 	Pod    *corev1.Pod
+	Reason string
+}
+
+// ClaimChange is a claim as it is to be: with our labels, annotation and owner
+// references, and of a size.
+type ClaimChange struct {
+	Claim  *corev1.PersistentVolumeClaim
 	Reason string
 }
 
@@ -66,7 +89,8 @@ type Event struct{ Type, Reason, Message string }
 // Empty says that nothing is to be written.
 func (p Plan) Empty() bool {
 	return p.Backoff == nil && p.CreateRevision == nil && len(p.ChangeRevisions) == 0 && len(p.Resize) == 0 && len(p.InPlace) == 0 && len(p.Delete) == 0 &&
-		len(p.Create) == 0 && len(p.DeleteRevisions) == 0 && p.Status == nil
+		len(p.ChangeClaims) == 0 && len(p.DeleteClaims) == 0 && len(p.Create) == 0 && len(p.CreateClaims) == 0 &&
+		len(p.DeleteRevisions) == 0 && len(p.GrowClaims) == 0 && p.Status == nil
 }
 
 // String has one action a line, in the order in which they are written.
@@ -93,15 +117,30 @@ func (p Plan) String() string {
 	for _, d := range p.Delete {
 		fmt.Fprintf(&b, "delete %s (uid %s): %s\n", d.Name, d.UID, d.Reason)
 	}
+	for _, c := range p.ChangeClaims {
+		fmt.Fprintf(&b, "change claim %s: %s\n", c.Claim.Name, c.Reason)
+	}
+	for _, d := range p.DeleteClaims {
+		fmt.Fprintf(&b, "delete claim %s (uid %s): %s\n", d.Name, d.UID, d.Reason)
+	}
 	for _, c := range p.Create {
+		for _, claim := range c.Claims {
+			fmt.Fprintf(&b, "create claim %s\n", claim.Name)
+		}
 		on := ""
 		if request := c.Pod.Annotations[v1.NetworksAnnotation]; request != "" {
 			on = " on " + request
 		}
 		fmt.Fprintf(&b, "create %s%s: %s\n", c.Pod.Name, on, c.Reason)
 	}
+	for _, claim := range p.CreateClaims {
+		fmt.Fprintf(&b, "create claim %s: its pod needs it\n", claim.Name)
+	}
 	for _, d := range p.DeleteRevisions {
 		fmt.Fprintf(&b, "delete revision %s (uid %s): %s\n", d.Name, d.UID, d.Reason)
+	}
+	for _, c := range p.GrowClaims {
+		fmt.Fprintf(&b, "grow claim %s: %s\n", c.Claim.Name, c.Reason)
 	}
 	if p.Status != nil {
 		fmt.Fprintf(&b, "status %s\n", statusText(p.Status))

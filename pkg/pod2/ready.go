@@ -14,6 +14,7 @@ import (
 // Reasons of the condition Ready; the first that applies is given.
 const (
 	ReasonNameTaken            = "NameTaken"
+	ReasonClaimTaken           = "ClaimTaken"
 	ReasonWaitingForDeletion   = "WaitingForDeletion"
 	ReasonNetworkNotFound      = "NetworkNotFound"
 	ReasonWaitingForAddresses  = "WaitingForAddresses"
@@ -33,7 +34,9 @@ func (v *view) ready(failures map[int]failure) metav1.Condition {
 		message string
 	}{
 		{ReasonNameTaken, v.each(func(_ int, r replica) string { return r.taken(v.pod2.Name) })},
+		{ReasonClaimTaken, v.eachBarred(v.claimTaken)},
 		{ReasonWaitingForDeletion, v.each(func(_ int, r replica) string { return r.predecessor(v.pod2.Name) })},
+		{ReasonWaitingForDeletion, v.eachBarred(v.claimGoing)},
 		{ReasonNetworkNotFound, v.networkNotFound()},
 		{ReasonWaitingForAddresses, v.waitingForAddresses()},
 		{ReasonNodeUnreachable, v.each(func(_ int, r replica) string { return v.lost(r) })},

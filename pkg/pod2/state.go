@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -26,6 +27,11 @@ type State struct {
 	Pods []*corev1.Pod
 	// Revisions of the namespace that carry the label of the Pod2, in name order.
 	Revisions []*appsv1.ControllerRevision
+	// Claims, in name order: every one of the namespace that has the name of a claim
+	// of this Pod2, as far as known, with our label or without.
+	Claims []*corev1.PersistentVolumeClaim
+	// StorageClasses that they name and that exist.
+	StorageClasses []*storagev1.StorageClass
 	// Networks are those that replicas ask for and that exist, in name order.
 	Networks []*v1.Network
 }

@@ -28,13 +28,18 @@ const (
 type Failure struct{ Reason, Message string }
 
 // WithFailure is the status to be written when apply was stopped: the counters as
-// observed, and Ready=False with what stopped it. It is nil when the status says
+// observed, and Ready=False (ClaimsResized=False) with what stopped it. It is nil when the status says
 // so already, and for a Pod2 that is being deleted.
 func WithFailure(s State, f Failure) *v1.Pod2Status {
 	if s.Pod2.DeletionTimestamp != nil {
 		return nil
 	}
-	return look(s).statusWith(notReady(f.Reason, cut(f.Message, maxMessage)))
+	v, message := look(s), cut(f.Message, maxMessage)
+	if f.Reason == ReasonFailedResize { // replicas are none the worse for it
+		v.resizeFailed = message
+		return v.status(v.failures())
+	}
+	return v.statusWith(notReady(f.Reason, message))
 }
 
 func (v *view) statusWith(ready metav1.Condition) *v1.Pod2Status {
@@ -57,6 +62,9 @@ func (v *view) statusWith(ready metav1.Condition) *v1.Pod2Status {
 	v.set(status, v1.ConditionReady, ready)
 	v.set(status, v1.ConditionAvailable, v.enough(status))
 	v.set(status, v1.ConditionProgressing, v.progressing(ready))
+	if len(v.pod2.Spec.VolumeClaimTemplates) > 0 {
+		v.set(status, v1.ConditionClaimsResized, v.resized())
+	}
 	if equality.Semantic.DeepEqual(*status, v.pod2.Status) {
 		return nil
 	}

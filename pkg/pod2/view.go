@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -24,6 +25,11 @@ type view struct {
 	revisions revisions
 	requests  requests // of the update revision
 	changes   map[string]changeOrWhy
+	claims    []claim // that have a name of ours, in name order
+	classes   []*storagev1.StorageClass
+	podNames  map[string]bool // of all pods known, ours and others
+	// resizeFailed is what stopped the growth of a claim, "" nothing.
+	resizeFailed string
 	// replicas by place.
 	replicas []replica
 	// reached is the first place that the update has come to.
@@ -53,11 +59,13 @@ func look(s State) *view {
 	v := &view{
 		now: s.Now, pod2: s.Pod2, networks: s.Networks,
 		ordinals: Ordinals(s.Pod2), revisions: readRevisions(s), changes: map[string]changeOrWhy{},
+		claims: readClaims(s), classes: s.StorageClasses, podNames: map[string]bool{},
 	}
 	v.requests = newRequests(s.Pod2, v.revisions.update.content)
 	v.replicas = make([]replica, v.ordinals.Count())
 	beyond := map[int]replica{}
 	for _, pod := range s.Pods {
+		v.podNames[pod.Name] = true
 		place, placed := v.place(pod.Name)
 		r := v.replica(pod, place, placed)
 		switch {

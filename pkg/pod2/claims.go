@@ -1,0 +1,288 @@
+package pod2
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/ordinals"
+)
+
+// A claim is named <template>-<pod2>-<ordinal>, as a StatefulSet's. Its ordinal is
+// that of a replica or of a surge replica (a slot), or of neither, and this is
+// what becomes of it, first match wins:
+//
+//	of another controller or Pod2   never touched; its slot gets no pod, and the condition Ready says so
+//	terminating, or of an earlier
+//	Pod2 of this name that owns it  never touched; its slot gets no pod before it is gone
+//	of a slot, missing              created before the pod, or beneath a pod that lost it
+//	of a slot                       used, whoever made it: labels, owner and mark are set, then it grows
+//	any, while its pod exists       left alone
+//	marked as a surge replica's     deleted
+//	whenScaled Delete               deleted
+//	any other                       kept, without an owner reference unless whenDeleted says Delete
+//
+// The mark is put on a claim that is created for a surge replica and nowhere else:
+// one that was there before has data that the retention policy is about.
+type claim struct {
+	*corev1.PersistentVolumeClaim
+	template *corev1.PersistentVolumeClaim
+	ordinal  int32
+}
+
+func claimName(template, pod2 string, ordinal int32) string {
+	return template + "-" + ordinals.Name(pod2, ordinal)
+}
+
+// ClaimOrdinal is the ordinal of the replica of p whose claim has this name, of
+// any of the templates.
+func ClaimOrdinal(p *v1.Pod2, name string) (int32, bool) {
+	_, ordinal, ok := parseClaim(p, name)
+	return ordinal, ok
+}
+
+func parseClaim(p *v1.Pod2, name string) (template *corev1.PersistentVolumeClaim, ordinal int32, ok bool) {
+	for i := range p.Spec.VolumeClaimTemplates {
+		template = &p.Spec.VolumeClaimTemplates[i]
+		if pod, cut := strings.CutPrefix(name, template.Name+"-"); cut {
+			if ordinal, ok = ordinals.Parse(p.Name, pod); ok {
+				return template, ordinal, true
+			}
+		}
+	}
+	return nil, 0, false
+}
+
+// readClaims are those that have the name of one of ours, in name order.
+func readClaims(s State) []claim {
+	var claims []claim
+	for _, object := range s.Claims {
+		if template, ordinal, ok := parseClaim(s.Pod2, object.Name); ok {
+			claims = append(claims, claim{object, template, ordinal})
+		}
+	}
+	return claims
+}
+
+// claimsOf the ordinal at a place, in the order of the templates; one without an
+// object is missing.
+func (v *view) claimsOf(place int) []claim {
+	ordinal := v.ordinals.At(place)
+	claims := make([]claim, 0, len(v.pod2.Spec.VolumeClaimTemplates))
+	for i := range v.pod2.Spec.VolumeClaimTemplates {
+		template := &v.pod2.Spec.VolumeClaimTemplates[i]
+		c := claim{template: template, ordinal: ordinal}
+		name := claimName(template.Name, v.pod2.Name, ordinal)
+		if at, found := slices.BinarySearchFunc(v.claims, name, func(c claim, name string) int { return strings.Compare(c.Name, name) }); found {
+			c = v.claims[at]
+		}
+		claims = append(claims, c)
+	}
+	return claims
+}
+
+// claimTaken speaks of a claim of another owner.
+func (v *view) claimTaken(c claim) string {
+	if c.PersistentVolumeClaim == nil || v.earlier(c) {
+		return ""
+	}
+	owner := ""
+	if ref := metav1.GetControllerOfNoCopy(c); ref != nil && ref.UID != v.pod2.UID {
+		owner = ref.Kind + " " + ref.Name
+	} else if other := c.Labels[v1.Pod2Label]; other != "" && other != v.pod2.Name {
+		owner = "Pod2 " + other
+	}
+	if owner == "" {
+		return ""
+	}
+	return fmt.Sprintf("claim %s belongs to %s: the replica waits until it is deleted or given up, which is noticed within 30 seconds", c.Name, owner)
+}
+
+// claimGoing speaks of a claim that is being deleted, or is about to be by the
+// garbage collector.
+func (v *view) claimGoing(c claim) string {
+	switch {
+	case c.PersistentVolumeClaim == nil:
+		return ""
+	case c.DeletionTimestamp != nil:
+		return fmt.Sprintf("claim %s is being deleted", c.Name)
+	case v.earlier(c):
+		return fmt.Sprintf("claim %s of an earlier Pod2 %s is still there", c.Name, v.pod2.Name)
+	}
+	return ""
+}
+
+// earlier says that a Pod2 of this name that is gone, or about to be, owns the claim.
+func (v *view) earlier(c claim) bool {
+	return slices.ContainsFunc(c.OwnerReferences, func(ref metav1.OwnerReference) bool {
+		return IsOwner(&ref) && ref.Name == v.pod2.Name && ref.UID != v.pod2.UID
+	})
+}
+
+// untouchable claims are not ours to use, or not for long.
+func (v *view) untouchable(c claim) string { return cmp.Or(v.claimTaken(c), v.claimGoing(c)) }
+
+// barred says why the place can have no pod on account of its claims.
+func (v *view) barred(place int, why func(claim) string) string {
+	for _, c := range v.claimsOf(place) {
+		if text := why(c); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// missingClaims are those that the pod of a place needs, as they are to be
+// created; none if that pod is not to be.
+func (v *view) missingClaims(place int) []*corev1.PersistentVolumeClaim {
+	var missing []*corev1.PersistentVolumeClaim
+	for _, c := range v.claimsOf(place) {
+		if c.PersistentVolumeClaim != nil {
+			continue
+		}
+		object := &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: v.pod2.Namespace, Name: claimName(c.template.Name, v.pod2.Name, c.ordinal),
+			},
+			Spec: *c.template.Spec.DeepCopy(),
+		}
+		template := c.template.DeepCopy()
+		object.Labels, object.Annotations, object.Finalizers = template.Labels, template.Annotations, template.Finalizers
+		if place >= len(v.replicas) {
+			metav1.SetMetaDataAnnotation(&object.ObjectMeta, v1.SurgeClaimAnnotation, "true")
+		}
+		c.PersistentVolumeClaim = object
+		missing = append(missing, v.marked(c))
+	}
+	return missing
+}
+
+// lostClaims are those missing beneath pods that need them: such a pod is not
+// scheduled before somebody makes the claim anew.
+func (v *view) lostClaims() []*corev1.PersistentVolumeClaim {
+	var lost []*corev1.PersistentVolumeClaim
+	for place, r := range v.slots() {
+		if r.live() {
+			lost = append(lost, v.missingClaims(place)...)
+		}
+	}
+	return lost
+}
+
+func (v *view) slot(c claim) (place int, ok bool) {
+	place, ok = v.ordinals.Place(c.ordinal)
+	return place, ok && place < len(v.replicas)+len(v.surge)
+}
+
+// marked is a claim with the labels, the mark and the owner reference that it is
+// to have.
+func (v *view) marked(c claim) *corev1.PersistentVolumeClaim {
+	marked := c.DeepCopy()
+	place, used := v.slot(c)
+	if used {
+		metav1.SetMetaDataLabel(&marked.ObjectMeta, v1.Pod2Label, v.pod2.Name)
+		metav1.SetMetaDataLabel(&marked.ObjectMeta, v1.PodIndexLabel, strconv.Itoa(int(c.ordinal)))
+		if place < len(v.replicas) {
+			delete(marked.Annotations, v1.SurgeClaimAnnotation)
+		}
+	}
+	ours := func(ref metav1.OwnerReference) bool { return ref.UID == v.pod2.UID }
+	goes := v.retention().WhenDeleted == v1.DeleteClaim || isSurge(marked)
+	switch owned := slices.ContainsFunc(marked.OwnerReferences, ours); {
+	case owned && !goes:
+		marked.OwnerReferences = slices.DeleteFunc(marked.OwnerReferences, ours)
+	case !owned && goes && used:
+		// Not its controller, which a claim has none of, and no reason to hold up a
+		// foreground deletion: as a StatefulSet has it.
+		version, kind := pod2Kind.ToAPIVersionAndKind()
+		marked.OwnerReferences = append(marked.OwnerReferences, metav1.OwnerReference{APIVersion: version, Kind: kind, Name: v.pod2.Name, UID: v.pod2.UID})
+	}
+	return marked
+}
+
+func isSurge(c *corev1.PersistentVolumeClaim) bool {
+	return c.Annotations[v1.SurgeClaimAnnotation] == "true"
+}
+
+func (v *view) retention() v1.Pod2ClaimRetentionPolicy {
+	if p := v.pod2.Spec.PersistentVolumeClaimRetentionPolicy; p != nil {
+		return *p
+	}
+	return v1.Pod2ClaimRetentionPolicy{}
+}
+
+// surplusClaims are deleted, once no pod of their ordinal is left, whoever's.
+func (v *view) surplusClaims() []Deletion {
+	var deletions []Deletion
+	for _, c := range v.claims {
+		if _, used := v.slot(c); used || v.untouchable(c) != "" || !v.doomed(c) || v.podNames[ordinals.Name(v.pod2.Name, c.ordinal)] {
+			continue
+		}
+		reason := "scaled down"
+		if isSurge(c.PersistentVolumeClaim) {
+			reason = "of a surge replica"
+		}
+		deletions = append(deletions, Deletion{Name: c.Name, UID: c.UID, Reason: reason})
+	}
+	return deletions
+}
+
+// doomed claims are deleted as soon as no slot has them. One that does not say
+// that it was ours was never used.
+func (v *view) doomed(c claim) bool {
+	return c.Labels[v1.Pod2Label] == v.pod2.Name && (isSurge(c.PersistentVolumeClaim) || v.retention().WhenScaled == v1.DeleteClaim)
+}
+
+// changedClaims are those whose metadata are not as they are to be.
+func (v *view) changedClaims() []ClaimChange {
+	var changes []ClaimChange
+	for _, c := range v.claims {
+		_, used := v.slot(c)
+		if v.untouchable(c) != "" || !used && (v.doomed(c) || c.Labels[v1.Pod2Label] != v.pod2.Name) {
+			continue
+		}
+		marked := v.marked(c)
+		if reason := metadataDiffers(c.PersistentVolumeClaim, marked); reason != "" {
+			changes = append(changes, ClaimChange{Claim: marked, Reason: reason})
+		}
+	}
+	return changes
+}
+
+// metadataDiffers says in which of the ways that marked brings about.
+func metadataDiffers(is, want *corev1.PersistentVolumeClaim) string {
+	switch {
+	case is.Labels[v1.Pod2Label] != want.Labels[v1.Pod2Label], is.Labels[v1.PodIndexLabel] != want.Labels[v1.PodIndexLabel]:
+		return "labels"
+	case isSurge(is) != isSurge(want):
+		return "no longer a surge replica's"
+	case len(is.OwnerReferences) < len(want.OwnerReferences):
+		return "to be deleted with the Pod2"
+	case len(is.OwnerReferences) > len(want.OwnerReferences):
+		return "to be kept when the Pod2 is deleted"
+	}
+	return ""
+}
+
+// eachBarred says of which slots without a pod the claims are not to be had, of
+// the first few only.
+func (v *view) eachBarred(why func(claim) string) string {
+	var all []string
+	for place, r := range v.slots() {
+		if r.pod != nil {
+			continue
+		}
+		if text := v.barred(place, why); text != "" {
+			if all = append(all, text); len(all) > namesShown {
+				break
+			}
+		}
+	}
+	return list(all)
+}

@@ -1,0 +1,140 @@
+package pod2
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// Reasons of the condition ClaimsResized; the first that applies is given.
+const (
+	ReasonFailedResize        = "FailedResize"
+	ReasonExpansionNotAllowed = "ExpansionNotAllowed"
+	ReasonWaitingForVolume    = "WaitingForVolume"
+	ReasonResizing            = "Resizing"
+	ReasonClaimsResized       = "ClaimsResized"
+)
+
+// size is where a claim of a slot stands, first match wins:
+//
+//	request below the template's, class that does not allow it   nothing is written: ExpansionNotAllowed
+//	request below the template's, not bound                      the API server refuses it before: WaitingForVolume
+//	request below the template's                                 the request is written
+//	volume below the request                                     the storage driver is at it: Resizing
+//	any other                                                    ""; a larger one too, which is nobody's loss
+func (v *view) size(c claim) (reason, message string, grow *corev1.PersistentVolumeClaim) {
+	wanted := c.template.Spec.Resources.Requests[corev1.ResourceStorage]
+	requested := c.Spec.Resources.Requests[corev1.ResourceStorage]
+	bound := c.Status.Phase == corev1.ClaimBound
+	if requested.Cmp(wanted) < 0 {
+		text := fmt.Sprintf("claim %s has %s and its template %s", c.Name, requested.String(), wanted.String())
+		if why := v.fixedSize(c); why != "" {
+			return ReasonExpansionNotAllowed, text + ", but " + why, nil
+		}
+		if !bound {
+			return ReasonWaitingForVolume, text + ": it grows once it is bound", nil
+		}
+		grown := c.DeepCopy()
+		if grown.Spec.Resources.Requests == nil {
+			grown.Spec.Resources.Requests = corev1.ResourceList{}
+		}
+		grown.Spec.Resources.Requests[corev1.ResourceStorage] = wanted
+		return ReasonResizing, text, grown
+	}
+	if capacity, known := c.Status.Capacity[corev1.ResourceStorage]; bound && known && capacity.Cmp(wanted) < 0 {
+		return ReasonResizing, fmt.Sprintf("claim %s has %s of %s yet%s", c.Name, capacity.String(), wanted.String(), obstacle(c)), nil
+	}
+	return "", "", nil
+}
+
+// fixedSize says why the class of a claim lets none grow.
+func (v *view) fixedSize(c claim) string {
+	name := ptr.Deref(c.Spec.StorageClassName, "")
+	if name == "" {
+		return "it has no StorageClass, which could allow it to grow"
+	}
+	for _, class := range v.classes {
+		if class.Name == name {
+			if ptr.Deref(class.AllowVolumeExpansion, false) {
+				return ""
+			}
+			return fmt.Sprintf("StorageClass %s does not allow it to grow (allowVolumeExpansion)", name)
+		}
+	}
+	return fmt.Sprintf("its StorageClass %s, which could allow it to grow, does not exist", name)
+}
+
+// obstacle is what the claim itself says of a growth that is under way.
+func obstacle(c claim) string {
+	for _, condition := range c.Status.Conditions {
+		if condition.Status == corev1.ConditionTrue && condition.Message != "" {
+			return fmt.Sprintf(" (%s: %s)", condition.Type, cut(condition.Message, maxCause))
+		}
+	}
+	return ""
+}
+
+// sized are the claims of slots that a size is to be asked of.
+func (v *view) sized() []claim {
+	var claims []claim
+	for _, c := range v.claims {
+		if _, used := v.slot(c); used && v.untouchable(c) == "" {
+			claims = append(claims, c)
+		}
+	}
+	return claims
+}
+
+// grownClaims are written last: what refuses one (a quota) stands in the way of
+// nothing else. One whose metadata changes has another resourceVersion then, and
+// grows in the next plan.
+func (v *view) grownClaims() []ClaimChange {
+	var changes []ClaimChange
+	for _, c := range v.sized() {
+		_, _, grown := v.size(c)
+		if grown == nil || metadataDiffers(c.PersistentVolumeClaim, v.marked(c)) != "" {
+			continue
+		}
+		was, is := c.Spec.Resources.Requests[corev1.ResourceStorage], grown.Spec.Resources.Requests[corev1.ResourceStorage]
+		changes = append(changes, ClaimChange{Claim: grown, Reason: fmt.Sprintf("%s instead of %s", is.String(), was.String())})
+	}
+	return changes
+}
+
+// resized is the condition ClaimsResized.
+func (v *view) resized() metav1.Condition {
+	if v.resizeFailed != "" {
+		return notReady(ReasonFailedResize, v.resizeFailed)
+	}
+	messages := map[string][]string{}
+	for _, c := range v.sized() {
+		if reason, message, _ := v.size(c); reason != "" && len(messages[reason]) <= namesShown {
+			messages[reason] = append(messages[reason], message)
+		}
+	}
+	for _, reason := range []string{ReasonExpansionNotAllowed, ReasonWaitingForVolume, ReasonResizing} {
+		if all := messages[reason]; len(all) > 0 {
+			return notReady(reason, list(all))
+		}
+	}
+	return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonClaimsResized, Message: "no claim is smaller than its template"}
+}
+
+// mount gives the pod of a place its claims, each as the volume of the template's
+// name, in the place of one that the pod's template has of that name.
+func (v *view) mount(pod *corev1.Pod, ordinal int32) {
+	for _, template := range v.pod2.Spec.VolumeClaimTemplates {
+		source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimName(template.Name, v.pod2.Name, ordinal)}}
+		replaced := false
+		for i := range pod.Spec.Volumes {
+			if pod.Spec.Volumes[i].Name == template.Name {
+				pod.Spec.Volumes[i].VolumeSource, replaced = source, true
+			}
+		}
+		if !replaced {
+			pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: template.Name, VolumeSource: source})
+		}
+	}
+}
