@@ -68,6 +68,7 @@ func arbitrary(dice *rand.Rand) State {
 		arbitraryContainers(dice, pod)
 	}
 	arbitraryBackoff(dice, &s)
+	arbitraryClaims(dice, &s)
 	for range dice.IntN(4) { // up to what a few syncs would have written
 		if err := apply(&s, Diff(s)); err != nil {
 			panic(err)

@@ -111,6 +111,9 @@ func checkPromises(t *testing.T, s State, p Plan) {
 			broken("S6: %s is not ours", d.Name)
 		}
 	}
+	if why := brokenClaimPromise(s, p); why != "" {
+		broken("%s", why)
+	}
 	if s.Pod2.DeletionTimestamp != nil && !p.Empty() {
 		broken("a Pod2 that is being deleted")
 	}
@@ -152,6 +155,10 @@ func TestDiffIsAFunction(t *testing.T) {
 		}
 		for _, n := range s.Networks {
 			copied.Networks = append(copied.Networks, n.DeepCopy())
+		}
+		copied.Claims, copied.StorageClasses = slices.Clone(s.Claims)[:0], s.StorageClasses
+		for _, c := range s.Claims {
+			copied.Claims = append(copied.Claims, c.DeepCopy())
 		}
 		first, second := Diff(s), Diff(copied)
 		if !reflect.DeepEqual(first, second) {
@@ -229,5 +236,5 @@ func describe(s State) string {
 			pod.DeletionTimestamp != nil, pod.Status.Phase, ready, len(pod.Spec.SchedulingGates), pod.Annotations[v1.Pod2RequestAnnotation],
 			pod.Labels[v1.PodTemplateHashLabel] == RevisionHash(s.Pod2))
 	}
-	return b.String()
+	return b.String() + describeClaims(s)
 }

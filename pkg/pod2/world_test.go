@@ -64,7 +64,15 @@ func apply(s *State, p Plan) error {
 		s.Pods[i] = s.Pods[i].DeepCopy()
 		s.Pods[i].DeletionTimestamp = ptr.To(metav1.NewTime(s.Now))
 	}
+	if err := applyClaims(s, p); err != nil {
+		return err
+	}
 	for _, c := range p.Create {
+		for _, claim := range c.Claims {
+			if err := createClaim(s, claim); err != nil {
+				return err
+			}
+		}
 		i, exists := slices.BinarySearchFunc(s.Pods, c.Pod.Name, func(pod *corev1.Pod, name string) int { return cmp.Compare(pod.Name, name) })
 		if exists {
 			return fmt.Errorf("create %s: already exists", c.Pod.Name)
@@ -196,6 +204,7 @@ func (w *world) step() {
 		pods = append(pods, pod)
 	}
 	w.Pods = pods
+	w.stepClaims()
 	if w.faults && one(w.dice, 4) {
 		w.Pod2 = w.Pod2.DeepCopy()
 		w.Pod2.Generation++
@@ -266,7 +275,7 @@ func atRest(t *testing.T, s State) {
 	}
 	ready := meta.FindStatusCondition(s.Pod2.Status.Conditions, v1.ConditionReady)
 	switch {
-	case strings.Contains("NameTaken NetworkNotFound", ready.Reason):
+	case strings.Contains("NameTaken ClaimTaken NetworkNotFound", ready.Reason):
 	case s.Pod2.Spec.Paused && ready.Reason == ReasonUpdating:
 	case ready.Status != metav1.ConditionTrue:
 		t.Errorf("at rest and not Ready: %s: %s\n%s", ready.Reason, ready.Message, describe(s))
