@@ -121,6 +121,11 @@ func newInformers(clients reconcile.Clients, namespace string) (reconcile.Inform
 		kubeinformers.WithNamespace(namespace),
 		kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) { list.LabelSelector = samplecrdv1.Pod2Label }),
 		kubeinformers.WithTransform(dropManagedFields))
+	claims := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
+		kubeinformers.WithNamespace(namespace),
+		kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) { list.LabelSelector = samplecrdv1.Pod2Label }),
+		kubeinformers.WithTransform(dropManagedFields))
+	classes := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync, kubeinformers.WithTransform(dropManagedFields))
 	cronJobs := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
 		kubeinformers.WithNamespace(namespace),
 		kubeinformers.WithTransform(dropManagedFields))
@@ -135,10 +140,12 @@ func newInformers(clients reconcile.Clients, namespace string) (reconcile.Inform
 		Pods:         pods.Core().V1().Pods(),
 		StatefulSets: sets.Apps().V1().StatefulSets(),
 		Revisions:    revisions.Apps().V1().ControllerRevisions(),
+		Claims:       claims.Core().V1().PersistentVolumeClaims(),
+		Classes:      classes.Storage().V1().StorageClasses(),
 		CronTabs:     sample.Stable().V1().CronTabs(),
 		CronJobs:     cronJobs.Batch().V1().CronJobs(),
 		Jobs:         jobs.Batch().V1().Jobs(),
-	}, []factory{sample, pods, sets, revisions, cronJobs, jobs}
+	}, []factory{sample, pods, sets, revisions, claims, classes, cronJobs, jobs}
 }
 
 // dropManagedFields is a cache.TransformFunc: nobody here reads them, and an

@@ -79,7 +79,7 @@ func TestConfirmOverReadsEveryPage(t *testing.T) {
 	if _, err := w.sync(KindNetwork, "blue"); !errors.Is(err, ErrStale) {
 		t.Fatalf("not stale: %v", err)
 	}
-	if n := len(w.r.found.pods); n != 40 {
+	if n := len(w.r.found.sightings); n != 40 {
 		t.Errorf("%d pods found, want 40", n)
 	}
 }

@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,85 +13,95 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// foundFor is how long a pod that a live read found counts as present although
-// the cache, which never shows a pod without our label, does not have it. It is
+// foundFor is how long an object that a live read found counts as present although
+// the cache, which never shows one without our label, does not have it. It is
 // looked for again this often.
 const foundFor = 30 * time.Second
 
-// found remembers the pods that live reads found and the cache does not show: a
-// pod whose label somebody removed, or a foreign one with a replica's name.
-// observe adds them to what it lists, so that Diff sees them like any other.
+// found remembers the pods, or claims, that live reads found and the cache does
+// not show: one whose label somebody removed, or a foreign one with the name of a
+// replica or of its claim. observe adds them to what it lists, so that Diff sees
+// them like any other.
 //
 // A pod that has our label is one the cache is yet to show. Once the cache is at
 // its resourceVersion, the cache knows better: if it does not have the pod, the
 // pod is gone. Else a controller would delete it, and bind addresses to it, until
 // foundFor is over, against another controller that knows it is gone.
-type found struct {
-	mu    sync.Mutex
-	clock clock.PassiveClock
-	pods  map[types.NamespacedName]sighting
+type found[T metav1.Object] struct {
+	mu        sync.Mutex
+	clock     clock.PassiveClock
+	sightings map[types.NamespacedName]sighting[T]
+	// slim is what the cache keeps; watched says whether it has the object, or will
+	// have it.
+	slim    func(T) T
+	watched func(T) bool
 }
 
-type sighting struct {
-	pod   *corev1.Pod
-	until time.Time
+type sighting[T metav1.Object] struct {
+	object T
+	until  time.Time
 }
 
-func newFound(clock clock.PassiveClock) *found {
-	return &found{clock: clock, pods: map[types.NamespacedName]sighting{}}
+func newFound[T metav1.Object](clock clock.PassiveClock, slim func(T) T, watched func(T) bool) *found[T] {
+	return &found[T]{clock: clock, sightings: map[types.NamespacedName]sighting[T]{}, slim: slim, watched: watched}
 }
 
-func (f *found) remember(pod *corev1.Pod) {
-	slim, _ := SlimPod(pod)
+func newFoundPods(clock clock.PassiveClock) *found[*corev1.Pod] {
+	slim := func(pod *corev1.Pod) *corev1.Pod {
+		slim, _ := SlimPod(pod)
+		return slim.(*corev1.Pod)
+	}
+	return newFound(clock, slim, func(pod *corev1.Pod) bool { return pod.Labels[v1.ManagedLabel] == "true" })
+}
+
+func (f *found[T]) remember(object T) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.pods[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}] = sighting{slim.(*corev1.Pod), f.clock.Now().Add(foundFor)}
+	name := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+	f.sightings[name] = sighting[T]{f.slim(object), f.clock.Now().Add(foundFor)}
 }
 
 // forget drops the sighting of an incarnation that was deleted or is gone.
-func (f *found) forget(namespace, name string, uid types.UID) {
+func (f *found[T]) forget(namespace, name string, uid types.UID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	key := types.NamespacedName{Namespace: namespace, Name: name}
-	if s, ok := f.pods[key]; ok && s.pod.UID == uid {
-		delete(f.pods, key)
+	if s, ok := f.sightings[key]; ok && s.object.GetUID() == uid {
+		delete(f.sightings, key)
 	}
 }
 
-// addTo returns the listed pods of a namespace with those found besides that are
+// addTo returns the listed objects of a namespace with those found besides that are
 // wanted, in name order, each name once: the newer sighting counts. listedAt is
 // the resourceVersion that the cache was at before they were listed. No event
-// tells when a pod that was found goes, so look again after the time returned;
+// tells when one that was found goes, so look again after the time returned;
 // zero: none was added.
-func (f *found) addTo(listed []*corev1.Pod, listedAt, namespace string, wanted func(*corev1.Pod) bool) ([]*corev1.Pod, time.Duration) {
+func (f *found[T]) addTo(listed []T, listedAt, namespace string, wanted func(T) bool) ([]T, time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.clock.Now()
 	var again time.Duration
-	for name, s := range f.pods {
+	for name, s := range f.sightings {
 		left := s.until.Sub(now)
 		switch {
-		case left <= 0, watched(s.pod) && !newer(s.pod.ResourceVersion, listedAt):
-			delete(f.pods, name)
-		case name.Namespace == namespace && wanted(s.pod):
-			listed = append(listed, s.pod)
+		case left <= 0, f.watched(s.object) && !newer(s.object.GetResourceVersion(), listedAt):
+			delete(f.sightings, name)
+		case name.Namespace == namespace && wanted(s.object):
+			listed = append(listed, s.object)
 			again = soonest(again, left)
 		}
 	}
-	slices.SortFunc(listed, func(a, b *corev1.Pod) int {
-		if order := strings.Compare(a.Name, b.Name); order != 0 || a.ResourceVersion == b.ResourceVersion {
+	slices.SortFunc(listed, func(a, b T) int {
+		if order := compareNames(a, b); order != 0 || a.GetResourceVersion() == b.GetResourceVersion() {
 			return order
 		}
-		if newer(a.ResourceVersion, b.ResourceVersion) {
+		if newer(a.GetResourceVersion(), b.GetResourceVersion()) {
 			return -1
 		}
 		return 1
 	})
-	return slices.CompactFunc(listed, func(a, b *corev1.Pod) bool { return a.Name == b.Name }), again
+	return slices.CompactFunc(listed, func(a, b T) bool { return a.GetName() == b.GetName() }), again
 }
-
-// watched says whether the cache has the pod, or will have it.
-func watched(pod *corev1.Pod) bool { return pod.Labels[v1.ManagedLabel] == "true" }
 
 // soonest is the smaller of two delays, of which zero means never.
 func soonest(a, b time.Duration) time.Duration {

@@ -47,7 +47,7 @@ func TestFoundPodsAreAdded(t *testing.T) {
 		{"the last sighting", []*corev1.Pod{podAt("a", "5"), podAt("a", "6")}, nil, "a/6"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			f := newFound(clocktesting.NewFakePassiveClock(now))
+			f := newFoundPods(clocktesting.NewFakePassiveClock(now))
 			for _, pod := range row.found {
 				f.remember(pod)
 			}
@@ -59,7 +59,7 @@ func TestFoundPodsAreAdded(t *testing.T) {
 
 func TestFoundPodsAreForgottenAfterAWhile(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now)
-	f := newFound(clock)
+	f := newFoundPods(clock)
 	f.remember(podAt("a", "5"))
 	clock.SetTime(now.Add(10 * time.Second))
 	f.remember(podAt("b", "6"))
@@ -79,7 +79,7 @@ func TestFoundPodsAreForgottenAfterAWhile(t *testing.T) {
 // A pod with our label that the cache has seen come and go is gone, however fresh
 // the sighting; of one without, the cache knows nothing.
 func TestTheCacheOutlivesSightingsOfWhatItShows(t *testing.T) {
-	f := newFound(clocktesting.NewFakePassiveClock(now))
+	f := newFoundPods(clocktesting.NewFakePassiveClock(now))
 	f.remember(podAt("a", "5"))
 	f.remember(podAt("b unlabelled", "5"))
 	var got []string
@@ -92,7 +92,7 @@ func TestTheCacheOutlivesSightingsOfWhatItShows(t *testing.T) {
 
 // What was deleted is not seen any more; another incarnation is.
 func TestFoundPodsAreForgottenByUID(t *testing.T) {
-	f := newFound(clocktesting.NewFakePassiveClock(now))
+	f := newFoundPods(clocktesting.NewFakePassiveClock(now))
 	f.remember(podAt("a uid=one", "5"))
 	f.forget(ns, "a", "two")
 	pods, _ := f.addTo(nil, "", ns, named("a"))
@@ -104,17 +104,17 @@ func TestFoundPodsAreForgottenByUID(t *testing.T) {
 
 func TestFoundPodsTakeNoMemoryForever(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now)
-	f := newFound(clock)
+	f := newFoundPods(clock)
 	f.remember(podAt("a", "5"))
 	clock.SetTime(now.Add(foundFor))
 	f.addTo(nil, "", "other", named(""))
-	if len(f.pods) > 0 {
-		t.Errorf("still remembered: %v", f.pods)
+	if len(f.sightings) > 0 {
+		t.Errorf("still remembered: %v", f.sightings)
 	}
 }
 
 func TestFoundPodsOfOthersAreNoReasonToLookAgain(t *testing.T) {
-	f := newFound(clocktesting.NewFakePassiveClock(now))
+	f := newFoundPods(clocktesting.NewFakePassiveClock(now))
 	f.remember(podAt("x", "5"))
 	if _, again := f.addTo(nil, "", ns, named("a")); again != 0 {
 		t.Errorf("again in %s", again)

@@ -19,7 +19,8 @@ const (
 	byNetwork = "network" // blocks of it; pods that ask for it or publish an address of it; Pod2s on it
 	byWaiting = "waiting" // pods that wait for an address of it
 	byPod     = "pod"     // blocks with an entry of it
-	byPod2    = "pod2"    // pods that are replicas of it, claim to be, or have the name of one
+	byPod2    = "pod2"    // pods that are replicas of it, claim to be, or have the name of one; its revisions and claims likewise
+	byClass   = "class"   // claims of it, by its name alone
 )
 
 func path(namespace, name string) string { return namespace + "/" + name }

@@ -60,13 +60,17 @@ func (r *Reconciler) observePod2(key Key) (state pod2.State, again time.Duration
 	slices.SortFunc(state.Networks, func(a, b *v1.Network) int { return compareNames(a, b) })
 	state.Revisions = indexed[*appsv1.ControllerRevision](r.informers.Revisions.Informer().GetIndexer(), byPod2, path(key.Namespace, key.Name))
 	slices.SortFunc(state.Revisions, func(a, b *appsv1.ControllerRevision) int { return compareNames(a, b) })
+	againClaims, err := r.observeClaims(key, &state)
+	if err != nil {
+		return state, 0, err
+	}
 	listedAt := r.podIndex.LastStoreSyncResourceVersion()
 	pods := indexed[*corev1.Pod](r.podIndex, byPod2, path(key.Namespace, key.Name))
 	state.Pods, again = r.found.addTo(pods, listedAt, key.Namespace, func(pod *corev1.Pod) bool {
 		_, replica := ordinals.Parse(key.Name, pod.Name)
 		return replica
 	})
-	return state, again, nil
+	return state, soonest(again, againClaims), nil
 }
 
 // applyPod2 writes the plan in the order of its fields. What stopped it on the
@@ -115,7 +119,7 @@ func (r *Reconciler) updatePod2Status(ctx context.Context, key Key, current *v1.
 	return nil
 }
 
-// writePods carries out what the plan has for pods and revisions, and returns as
+// writePods carries out what the plan has for pods, claims and revisions, and returns as
 // much of the plan as was done; the reason is that of the condition, should it fail.
 func (r *Reconciler) writePods(ctx context.Context, key Key, state pod2.State, plan pod2.Plan) (done pod2.Plan, reason string, err error) {
 	done.Resize, err = forEach(ctx, plan.Resize, func(ctx context.Context, u pod2.Resize) error { return r.resizePod(ctx, key, u) })
@@ -130,12 +134,24 @@ func (r *Reconciler) writePods(ctx context.Context, key Key, state pod2.State, p
 	if err != nil {
 		return done, pod2.ReasonFailedDelete, err
 	}
+	if done.ChangeClaims, err = r.changeClaims(ctx, key, plan.ChangeClaims); err != nil {
+		return done, pod2.ReasonFailedUpdate, err
+	}
+	if done.DeleteClaims, err = r.deleteClaims(ctx, key, plan.DeleteClaims); err != nil {
+		return done, pod2.ReasonFailedDelete, err
+	}
 	if done.Create, err = r.createPods(ctx, key, state, plan.Create); err != nil {
+		return done, pod2.ReasonFailedCreate, err
+	}
+	if done.CreateClaims, err = r.createClaims(ctx, key, plan.CreateClaims); err != nil {
 		return done, pod2.ReasonFailedCreate, err
 	}
 	done.DeleteRevisions, err = forEach(ctx, plan.DeleteRevisions, func(ctx context.Context, d pod2.Deletion) error { return r.deleteRevision(ctx, key, d) })
 	if err != nil {
 		return done, pod2.ReasonFailedDelete, err
+	}
+	if done.GrowClaims, err = r.changeClaims(ctx, key, plan.GrowClaims); err != nil {
+		return done, pod2.ReasonFailedResize, err
 	}
 	return done, "", nil
 }
@@ -180,6 +196,9 @@ func (r *Reconciler) createPods(ctx context.Context, key Key, state pod2.State, 
 		batch := creations[:min(size, len(creations))]
 		creations = creations[len(batch):]
 		created, err := forEach(ctx, batch, func(ctx context.Context, c pod2.Creation) error {
+			if _, err := r.createClaims(ctx, key, c.Claims); err != nil {
+				return err
+			}
 			return r.createPod(ctx, key, state.Pod2, c)
 		})
 		done = append(done, created...)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/informers/apps/v1"
 	batchinformers "k8s.io/client-go/informers/batch/v1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
+	storageinformers "k8s.io/client-go/informers/storage/v1"
 	"k8s.io/client-go/kubernetes"
 	appslisters "k8s.io/client-go/listers/apps/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -33,7 +34,7 @@ type Clients struct {
 }
 
 // Informers feed the listers that observe reads. Pods is filtered by
-// samplecrd.k8s.io/managed=true, Revisions by the existence of
+// samplecrd.k8s.io/managed=true, Revisions and Claims by the existence of
 // samplecrd.k8s.io/pod2, Jobs by that of stable.example.com/crontab.
 type Informers struct {
 	Networks     sampleinformers.NetworkInformer
@@ -42,6 +43,8 @@ type Informers struct {
 	Pods         coreinformers.PodInformer
 	StatefulSets v1.StatefulSetInformer
 	Revisions    v1.ControllerRevisionInformer
+	Claims       coreinformers.PersistentVolumeClaimInformer
+	Classes      storageinformers.StorageClassInformer
 	CronTabs     stableinformers.CronTabInformer
 	CronJobs     batchinformers.CronJobInformer
 	Jobs         batchinformers.JobInformer
@@ -63,7 +66,9 @@ type Reconciler struct {
 
 	informers Informers
 	written   *written
-	found     *found
+	found     *found[*corev1.Pod]
+	// foundClaims are those that have the name of one of ours and not our label.
+	foundClaims *found[*corev1.PersistentVolumeClaim]
 }
 
 // New registers its indexes with the informers; call it before they start.
@@ -76,6 +81,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 		{informers.Pods.Informer(), cache.Indexers{byNetwork: podNetworks, byWaiting: waitingNetworks, byPod2: podPod2s}},
 		{informers.Pod2s.Informer(), cache.Indexers{byNetwork: pod2Networks}},
 		{informers.Revisions.Informer(), revisionIndexers},
+		{informers.Claims.Informer(), claimIndexers},
 	}
 	for _, i := range indexes {
 		if err := i.informer.AddIndexers(i.indexers); err != nil {
@@ -91,6 +97,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 		pod2sResource:     informers.Pod2s.Informer().GetIndexer(),
 		podsResource:      informers.Pods.Informer().GetIndexer(),
 		revisionsResource: informers.Revisions.Informer().GetIndexer(),
+		claimsResource:    informers.Claims.Informer().GetIndexer(),
 		cronTabsResource:  informers.CronTabs.Informer().GetIndexer(),
 		cronJobsResource:  informers.CronJobs.Informer().GetIndexer(),
 	}
@@ -104,7 +111,8 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 		podIndex:     informers.Pods.Informer().GetIndexer(),
 		pod2Index:    informers.Pod2s.Informer().GetIndexer(),
 		written:      newWritten(stores),
-		found:        newFound(clock),
+		found:        newFoundPods(clock),
+		foundClaims:  newFoundClaims(clock),
 	}, nil
 }
 

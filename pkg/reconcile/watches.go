@@ -19,6 +19,8 @@ func (r *Reconciler) Watches() []Watch {
 		{r.informers.Pod2s.Informer(), r.pod2Keys},
 		{r.informers.StatefulSets.Informer(), r.statefulSetKeys},
 		{r.informers.Revisions.Informer(), revisionKeys},
+		{r.informers.Claims.Informer(), claimKeys},
+		{r.informers.Classes.Informer(), r.classKeys},
 	}, r.cronTabWatches()...)
 }
 

@@ -71,6 +71,7 @@ func newWorld(t *testing.T, objects ...runtime.Object) *world {
 	informers := Informers{
 		Networks: crds.Samplecrd().V1().Networks(), Blocks: crds.Samplecrd().V1().AddressBlocks(), Pod2s: crds.Samplecrd().V1().Pod2s(),
 		Pods: core.Core().V1().Pods(), StatefulSets: core.Apps().V1().StatefulSets(), Revisions: core.Apps().V1().ControllerRevisions(),
+		Claims: core.Core().V1().PersistentVolumeClaims(), Classes: core.Storage().V1().StorageClasses(),
 		CronTabs: crds.Stable().V1().CronTabs(), CronJobs: core.Batch().V1().CronJobs(), Jobs: core.Batch().V1().Jobs(),
 	}
 	samples := schema.GroupVersion{Group: v1.GroupVersion.Group, Version: v1.GroupVersion.Version}
@@ -82,6 +83,7 @@ func newWorld(t *testing.T, objects ...runtime.Object) *world {
 		{informers.Pods.Informer().GetIndexer(), w.kube, corev1.SchemeGroupVersion.WithResource("pods"), corev1.SchemeGroupVersion.WithKind("Pod"), reflect.TypeFor[*corev1.Pod]()},
 		{informers.StatefulSets.Informer().GetIndexer(), w.kube, appsv1.SchemeGroupVersion.WithResource("statefulsets"), appsv1.SchemeGroupVersion.WithKind("StatefulSet"), reflect.TypeFor[*appsv1.StatefulSet]()},
 		{informers.Revisions.Informer().GetIndexer(), w.kube, appsv1.SchemeGroupVersion.WithResource("controllerrevisions"), appsv1.SchemeGroupVersion.WithKind("ControllerRevision"), reflect.TypeFor[*appsv1.ControllerRevision]()},
+		{informers.Claims.Informer().GetIndexer(), w.kube, corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), reflect.TypeFor[*corev1.PersistentVolumeClaim]()},
 		{informers.CronTabs.Informer().GetIndexer(), w.sample, stable.WithResource("crontabs"), stable.WithKind("CronTab"), reflect.TypeFor[*stablev1.CronTab]()},
 		{informers.CronJobs.Informer().GetIndexer(), w.kube, batchv1.SchemeGroupVersion.WithResource("cronjobs"), batchv1.SchemeGroupVersion.WithKind("CronJob"), reflect.TypeFor[*batchv1.CronJob]()},
 		{informers.Jobs.Informer().GetIndexer(), w.kube, batchv1.SchemeGroupVersion.WithResource("jobs"), batchv1.SchemeGroupVersion.WithKind("Job"), reflect.TypeFor[*batchv1.Job]()},
@@ -183,6 +185,9 @@ func (w *world) catchUp(lagging ...string) {
 		var shown []any
 		for _, obj := range objects {
 			if _, pod := obj.(*corev1.Pod); pod && object(obj).GetLabels()[v1.ManagedLabel] == "" {
+				continue
+			}
+			if _, claim := obj.(*corev1.PersistentVolumeClaim); claim && object(obj).GetLabels()[v1.Pod2Label] == "" {
 				continue
 			}
 			slim, _ := SlimPod(obj)

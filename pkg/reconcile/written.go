@@ -17,6 +17,7 @@ const (
 	pod2sResource     resource = "pod2s"
 	podsResource      resource = "pods"
 	revisionsResource resource = "controllerrevisions"
+	claimsResource    resource = "persistentvolumeclaims"
 	cronTabsResource  resource = "crontabs"
 	cronJobsResource  resource = "cronjobs"
 )
