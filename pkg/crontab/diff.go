@@ -15,10 +15,9 @@ import (
 
 // Reasons of events on a CronTab; refusals have those of the conditions.
 const (
-	EventCreated  = "Created"
-	EventUpdated  = "Updated"
-	EventRepaired = "Repaired"
-	EventDeleted  = "Deleted"
+	EventCreated = "Created"
+	EventUpdated = "Updated"
+	EventDeleted = "Deleted"
 )
 
 // Diff decides what is to be written for one CronTab. It cannot fail: what cannot
@@ -112,18 +111,21 @@ func (v *view) events(p Plan) []Event {
 		normal(EventDeleted, "deleted CronJob %s and with it its runs", p.Delete.Name)
 	case p.Create != nil:
 		normal(EventCreated, "created CronJob %s", p.Create.Name)
-	case p.Update != nil && v.cronTab.Status.ObservedGeneration == v.cronTab.Generation:
-		normal(EventRepaired, "CronJob %s was changed by somebody: set %s again", v.CronJob.Name, p.Update.Reason)
 	case p.Update != nil:
-		normal(EventUpdated, "updated CronJob %s: %s", v.CronJob.Name, p.Update.Reason)
+		normal(EventUpdated, "CronJob %s was not as this CronTab says: set %s", v.CronJob.Name, p.Update.Reason)
 	}
-	// What a user has to mend is told once, when it becomes what stands in the way.
-	if p.Status != nil {
-		was := meta.FindStatusCondition(v.cronTab.Status.Conditions, v1.ConditionReady)
-		is := meta.FindStatusCondition(p.Status.Conditions, v1.ConditionReady)
-		if mendable[is.Reason] && (was == nil || was.Reason != is.Reason || was.Message != is.Message) {
-			events = append(events, Event{corev1.EventTypeWarning, is.Reason, is.Message})
-		}
+	return append(events, v.told(p.Status)...)
+}
+
+// told is what a user has to mend: once, when it becomes what stands in the way.
+func (v *view) told(status *v1.CronTabStatus) []Event {
+	if status == nil {
+		return nil
 	}
-	return events
+	was := meta.FindStatusCondition(v.cronTab.Status.Conditions, v1.ConditionReady)
+	is := meta.FindStatusCondition(status.Conditions, v1.ConditionReady)
+	if v.failure == nil && !mendable[is.Reason] || was != nil && was.Reason == is.Reason && was.Message == is.Message {
+		return nil
+	}
+	return []Event{{corev1.EventTypeWarning, is.Reason, is.Message}}
 }

@@ -77,10 +77,9 @@ func TestDeletion(t *testing.T) {
 func TestEvents(t *testing.T) {
 	runDiff(t, []diffTest{
 		{"created", "", nil, `event Normal Created: created CronJob ct`},
-		{"updated", "", []string{"cronjob image=app:0"}, `event Normal Updated: updated CronJob ct: pod template`},
-		{"repaired", "observed=1", []string{"cronjob image=app:0"}, `event Normal Repaired: CronJob ct was changed by somebody: set pod template again`},
+		{"updated", "", []string{"cronjob image=app:0"}, `event Normal Updated: CronJob ct was not as this CronTab says: set pod template`},
 		{"deleted", "going wait", []string{"cronjob"}, `event Normal Deleted: deleted CronJob ct and with it its runs`},
-		{"told once", "spec=@never observed=1", nil, `
+		{"told once", "spec=@never", nil, `
 			event Warning InvalidSchedule: cronSpec "@never" does not parse: unrecognized descriptor: @never; there are @hourly, @daily, @weekly, @monthly, @yearly and @every with a duration, such as @every 1h30m`},
 		{"not what comes and goes", "networks=blue", []string{"cronjob", "pod ct-1-a waits=no_address_is_free"}, ""},
 	}, func(s State) string { return lines(s, "event") })

@@ -25,7 +25,6 @@ const uid = types.UID("u-ct")
 //	spec=*/5_*_*_*_* zone=Europe/Berlin suspend policy=Allow deadline=30 replicas=3 completions=9
 //	networks=blue,green exists=blue      exists: which of them do, without it all
 //	going wait finalizer=other           wait: the finalizer that means it
-//	observed=1                           status.observedGeneration; the generation is 1
 //
 // and each other object from one line; each may be going, bare (it has no owner),
 // or of=Kind/name (it has another):
@@ -80,8 +79,6 @@ func state(t testing.TB, spec string, objects ...string) State {
 			s.CronTab.Finalizers = append(s.CronTab.Finalizers, v1.WaitFinalizer)
 		case "finalizer":
 			s.CronTab.Finalizers = append(s.CronTab.Finalizers, value)
-		case "observed":
-			s.CronTab.Status.ObservedGeneration = int64(number(t, value))
 		default:
 			t.Fatalf("no such word: %s", word)
 		}

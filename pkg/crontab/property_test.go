@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -45,7 +46,7 @@ func arbitrary(t *testing.T, dice *rand.Rand) (s State, from string, objects []s
 		return strings.Join(chosen, " ")
 	}
 	spec := some("spec=*_*_*_*_/5", "spec=@every_1h", "spec=0_0_31_2_*", "zone=Europe/Berlin", "zone=Europe/Atlantis", "suspend", "networks=blue",
-		"policy=Replace", "replicas=3", "going", "wait", "finalizer=other.example.com", "finalizer=orphan", "observed=1")
+		"policy=Replace", "replicas=3", "going", "wait", "finalizer=other.example.com", "finalizer=orphan")
 	if dice.IntN(3) > 0 {
 		objects = append(objects, "cronjob "+some("earlier", "going", "schedule=@daily", "suspended", "image=app:0", "sidecar", "limits", "labels", "last=30m", "active=2"))
 		if dice.IntN(8) == 0 {
@@ -152,6 +153,30 @@ func TestOneRoundConverges(t *testing.T) {
 		apply(&s, Plan{Status: Diff(s).Status})
 		if second := Diff(s); !second.Empty() {
 			t.Errorf("state %s\nfirst\n%ssecond\n%s", from, first, second)
+		}
+	})
+}
+
+// A write that is refused again and again is told once, and a next run goes with a
+// schedule.
+func TestAFailureIsToldOnce(t *testing.T) {
+	forSeeds(t, 2000, func(t *testing.T, dice *rand.Rand) {
+		s, from, _ := arbitrary(t, dice)
+		refused := Failure{"FailedUpdate", "no"}
+		first, events := WithFailure(s, refused)
+		if first == nil || len(events) != 1 || events[0].Message != "no" {
+			t.Fatalf("state %s\nstatus %v\nevents %v", from, first, events)
+		}
+		if scheduled := meta.IsStatusConditionTrue(first.Conditions, v1.ConditionScheduled); !scheduled && first.NextScheduleTime != nil {
+			t.Errorf("state %s\nstatus %s", from, statusText(first))
+		}
+		apply(&s, Plan{Status: first})
+		if again, events := WithFailure(s, refused); again != nil || len(events) > 0 {
+			t.Errorf("state %s\nagain %v\n%v", from, again, events)
+		}
+		s.Now = s.Now.Add(time.Hour) // a run or two later
+		if _, events := WithFailure(s, refused); len(events) > 0 {
+			t.Errorf("state %s\nan hour later %v", from, events)
 		}
 	})
 }

@@ -40,15 +40,16 @@ type Failure struct{ Reason, Message string }
 
 // WithFailure is the status to be written when apply was stopped: Ready says what
 // stopped it, the rest is as the CronJob is. It is nil when the status says so
-// already.
-func WithFailure(s State, f Failure) *v1.CronTabStatus {
+// already. The event follows it, once for each thing that stops apply.
+func WithFailure(s State, f Failure) (*v1.CronTabStatus, []Event) {
 	message := f.Message
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage-3], "") + "..."
 	}
 	v := look(s)
 	v.failure = &problem{f.Reason, message}
-	return v.status()
+	status := v.status()
+	return status, v.told(status)
 }
 
 // status is what the CronTab says, nil if it says so already.

@@ -119,25 +119,15 @@ func TestFailure(t *testing.T) {
 		{"it is being deleted", "", []string{"cronjob going"}, none},
 		{"it is somebody else's", "", []string{"cronjob bare"}, none},
 	}, func(s State) string {
-		status := WithFailure(s, Failure{"FailedUpdate", "no"})
+		status, _ := WithFailure(s, Failure{"FailedUpdate", "no"})
 		_, conditions, _ := strings.Cut(statusText(status), "generation 1 ")
 		return "next " + timeText(status.NextScheduleTime) + " " + conditions
 	})
 }
 
-func TestWithFailure(t *testing.T) {
-	s := state(t, "")
-	s.CronTab.Status = *WithFailure(s, Failure{"FailedCreate", "exceeded quota"})
-	got := statusText(&s.CronTab.Status)
-	const want = "last - successful - next - active 0 replicas 0 generation 1 Ready=False/FailedCreate(exceeded quota) Scheduled=False/FailedCreate(exceeded quota)"
-	if got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-	if again := WithFailure(s, Failure{"FailedCreate", "exceeded quota"}); again != nil {
-		t.Errorf("written again: %s", statusText(again))
-	}
-	long := WithFailure(s, Failure{"FailedCreate", strings.Repeat("ä", 2000)})
-	if n := len(long.Conditions[0].Message); n > maxMessage {
-		t.Errorf("a message of %d bytes", n)
+func TestLongFailure(t *testing.T) {
+	status, events := WithFailure(state(t, ""), Failure{"FailedCreate", strings.Repeat("ä", 2000)})
+	if n := len(status.Conditions[0].Message); n > maxMessage || len(events[0].Message) != n {
+		t.Errorf("a message of %d bytes, an event of %d", n, len(events[0].Message))
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
@@ -48,8 +47,7 @@ func (r *Reconciler) applyCronTab(ctx context.Context, key Key, state crontab.St
 		if !mendable {
 			return failure
 		}
-		status = crontab.WithFailure(after, crontab.Failure{Reason: reason, Message: message})
-		events = []crontab.Event{{Type: corev1.EventTypeWarning, Reason: reason, Message: message}}
+		status, events = crontab.WithFailure(after, crontab.Failure{Reason: reason, Message: message})
 	}
 	if status != nil {
 		next := state.CronTab.DeepCopy()

@@ -69,7 +69,7 @@ event on ct: Normal Created: created CronJob ct`},
 		{"updated", []runtime.Object{newNetwork("blue"), newCronTab(false), newCronJob()}, `
 update cronjobs ct rv=103
 update crontabs/status ct rv=102
-event on ct: Normal Repaired: CronJob ct was changed by somebody: set schedule, suspend, concurrencyPolicy, successfulJobsHistoryLimit, failedJobsHistoryLimit, parallelism, completions, backoffLimit, labels, pod template again`},
+event on ct: Normal Updated: CronJob ct was not as this CronTab says: set schedule, suspend, concurrencyPolicy, successfulJobsHistoryLimit, failedJobsHistoryLimit, parallelism, completions, backoffLimit, labels, pod template`},
 		{"deleted, in the foreground", []runtime.Object{newCronTab(true), newCronJob()}, `
 delete cronjobs ct uid=uid-of-cronjob rv=102 propagation=Foreground
 update crontabs/status ct rv=101
@@ -165,6 +165,12 @@ create cronjobs ct -> Forbidden
 update crontabs/status ct rv=102
 event on ct: Warning FailedCreate: cronjobs.batch "ct" is forbidden: exceeded quota`)
 	same(t, statusOf(w), "next -, Ready=False FailedCreate, Scheduled=False FailedCreate")
+	w.catchUp()
+	calls, err = w.sync(KindCronTab, "ct")
+	if err == nil {
+		t.Error("it is not tried again")
+	}
+	same(t, calls, "create cronjobs ct -> Forbidden")
 }
 
 // A policy that changes back what was written is not fought without an end.
