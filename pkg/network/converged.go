@@ -15,7 +15,7 @@ import (
 //   - a Network that lives has our finalizer; one that goes loses it once all of
 //     its blocks are sealed;
 //   - every address that a live pod publishes is bound to it in the ledger;
-//   - a Bound entry has a live pod, a Reserved one an owner that still asks, a
+//   - a Bound entry has a live pod, and its owner if it has one, a Reserved one an owner that still asks, a
 //     Resting one has not rested yet, and a Network that goes has Bound ones only;
 //   - no empty block stands about, unless as the tombstone of a Network that goes;
 //   - no waiting pod could be bound, and each that this Network keeps waiting says
@@ -92,6 +92,9 @@ func (v *view) unsettled(p *page, e *entry) string {
 		}
 		if v.surplus(e) {
 			return fmt.Sprintf("%s is bound to %s, which publishes another", e.addr, e.Pod)
+		}
+		if owner, adopted := v.adopted(p, e); adopted {
+			return fmt.Sprintf("%s is bound to %s, which %s %s has adopted", e.addr, e.Pod, owner.Kind, owner.Name)
 		}
 		return ""
 	case v1.AddressReserved:

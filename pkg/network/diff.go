@@ -145,13 +145,19 @@ func (p *page) apiEntries() []v1.AddressEntry {
 func (p *page) changes() []string {
 	changes := slices.Clone(p.dropped)
 	for _, e := range p.entries {
-		if i, known := index(p.observed, e.addr); known && sameEntry(p.observed[i].AddressEntry, e.AddressEntry) {
+		var was v1.AddressEntry
+		if i, known := index(p.observed, e.addr); known {
+			was = p.observed[i].AddressEntry
+		}
+		if sameEntry(was, e.AddressEntry) {
 			continue
 		}
-		switch e.State {
-		case v1.AddressBound:
+		switch {
+		case e.State == v1.AddressBound && was.State == v1.AddressBound && was.PodUID == e.PodUID:
+			changes = append(changes, fmt.Sprintf("pass %s of %s to %s %s", e.Address, e.Pod, e.Owner.Kind, e.Owner.Name))
+		case e.State == v1.AddressBound:
 			changes = append(changes, fmt.Sprintf("bind %s to %s", e.Address, PodRef{e.Pod, e.PodUID}))
-		case v1.AddressReserved:
+		case e.State == v1.AddressReserved:
 			changes = append(changes, fmt.Sprintf("reserve %s for %s", e.Address, e.Pod))
 		default:
 			changes = append(changes, fmt.Sprintf("rest %s of %s", e.Address, e.Pod))

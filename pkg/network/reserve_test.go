@@ -227,3 +227,39 @@ func TestRest(t *testing.T) {
 			again in 10s`},
 	})
 }
+
+func TestAdopted(t *testing.T) {
+	const owners = `
+		network blue 10.0.0.0/29
+		owner Pod2/web 2 blue
+		10.0.0.2 Bound web-0/u1 StatefulSet/web 100h
+		10.0.0.3 Bound web-1/u2 100h
+		`
+	checkPlans(t, []planTest{
+		{"the address follows to the new owner of a live pod", owners + `
+			pod web-0/u1 has=blue:10.0.0.2/29 of=Pod2/web
+			pod web-1/u2 has=blue:10.0.0.3/29 of=Pod2/web`,
+			`update block blue-10.0.0.0: pass 10.0.0.2 of web-0 to Pod2 web; pass 10.0.0.3 of web-1 to Pod2 web`},
+		{"joined with what else is due", owners + `
+			pod web-0/u1 has=blue:10.0.0.2/29 of=Pod2/web
+			pod web-2/u3 gated asks=blue`, `
+			update block blue-10.0.0.0: pass 10.0.0.2 of web-0 to Pod2 web; rest 10.0.0.3 of web-1; bind 10.0.0.4 to web-2 (u3); if over: web-1 (u2)
+			again in 1m0s`},
+		{"a gated pod that is bound and has yet to publish", owners + `
+			pod web-0/u1 gated asks=blue of=Pod2/web
+			pod web-1/u2 has=blue:10.0.0.3/29`,
+			`update block blue-10.0.0.0: pass 10.0.0.2 of web-0 to Pod2 web`},
+		{"without a controller the entry stays that of the last", owners + `
+			pod web-0/u1 has=blue:10.0.0.2/29
+			pod web-1/u2 has=blue:10.0.0.3/29`, ``},
+		{"of an earlier incarnation, or over, nothing is passed", owners + `
+			pod web-0/u9 of=Pod2/web
+			pod web-1/u2 has=blue:10.0.0.3/29 of=Pod2/web phase=Failed`, `
+			update block blue-10.0.0.0: rest 10.0.0.2 of web-0; rest 10.0.0.3 of web-1; if over: web-0 (u1), web-1 (u2)
+			again in 1m0s`},
+		{"a Network that goes keeps nothing for anybody", `
+			network blue 10.0.0.0/29 terminating
+			10.0.0.2 Bound web-0/u1 StatefulSet/web
+			pod web-0/u1 has=blue:10.0.0.2/29 of=Pod2/web`, ``},
+	})
+}

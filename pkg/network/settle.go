@@ -27,6 +27,7 @@ func Over(ref PodRef, found *corev1.Pod) bool {
 //	Bound     pod over, its owner keeps it      -> Reserved
 //	Bound     pod over                          -> Resting
 //	Bound     pod publishes another bound one   -> Resting
+//	Bound     pod adopted by another owner      -> Bound, of that owner
 //	Reserved  owner gone or no longer asks      -> Resting
 //	Reserved  the pod is bound elsewhere        -> Resting (see settleMoved)
 //	Resting   reuseDelaySeconds are over        -> free
@@ -44,6 +45,9 @@ func (v *view) settle() {
 			case e.State == v1.AddressBound && v.surplus(e):
 				p.turn(i, afterBound(goes, false, v.delay), v.now)
 			case e.State == v1.AddressBound:
+				if owner, adopted := v.adopted(p, e); adopted {
+					e.Owner = owner
+				}
 			case goes:
 				p.turn(i, "", v.now)
 			case e.State == v1.AddressReserved && !keeps:
@@ -54,6 +58,15 @@ func (v *view) settle() {
 		}
 	}
 	v.ledger.sweep()
+}
+
+// adopted returns the owner of the live pod that holds an entry of another one:
+// what the address is kept for later is the owner that the pod has at its end. A
+// pod without a controller leaves the entry to the owner it had, which may adopt
+// it again. A Network that goes keeps nothing for anybody.
+func (v *view) adopted(p *page, e *entry) (v1.AddressOwner, bool) {
+	owner := attachment.Owner(v.pods[e.Pod])
+	return owner, owner != v1.AddressOwner{} && owner != e.Owner && !v.goes(p)
 }
 
 func afterBound(goes, keeps bool, delay time.Duration) v1.AddressState {

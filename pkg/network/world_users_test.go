@@ -82,6 +82,11 @@ func (w *world) user() {
 		pod = pod.DeepCopy()
 		pod.DeletionTimestamp = ptr.To(metav1.NewTime(w.now))
 		w.putPod(pod)
+	case pod != nil && one(w.dice, 4):
+		pod = pod.DeepCopy()
+		pod.OwnerReferences = pick(w.dice, nil, controlledBy("StatefulSet"), controlledBy("Pod2"))
+		w.putPod(pod)
+		w.did("somebody makes the controller of pod %s %v", name, attachment.Owner(pod))
 	case one(w.dice, 3):
 		owner := v1.AddressOwner{Kind: "Pod2", Name: "web"}
 		if w.did("user changes Pod2 web"); one(w.dice, 5) {
@@ -105,10 +110,14 @@ func (w *world) user() {
 	}
 }
 
+func controlledBy(kind string) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{Kind: kind, Name: "web", Controller: ptr.To(true)}}
+}
+
 func (w *world) createPod(name string) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 	if strings.HasPrefix(name, "web-") {
-		pod.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod2", Name: "web", Controller: ptr.To(true)}}
+		pod.OwnerReferences = controlledBy("Pod2")
 	}
 	pod.Annotations = map[string]string{v1.NetworksAnnotation: pick(w.dice, "blue", "blue", "green", "green", "blue,green", "blue,green", "blue,green", pick(w.dice, "blue=10.0.0.2", "blue,green=10.0.0.3"))}
 	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: v1.AddressesGate}}
