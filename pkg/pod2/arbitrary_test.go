@@ -154,11 +154,17 @@ func arbitraryPod(dice *rand.Rand, p *v1.Pod2, name string, calm int) *corev1.Po
 	case 2:
 		owner.Controller = nil
 	}
-	if !one(dice, 20*calm) {
+	if !one(dice, 5*calm) {
 		pod.OwnerReferences = []metav1.OwnerReference{*owner}
 	}
 	if ordinal, ok := ordinals.Parse(p.Name, name); ok && (p.Spec.Ordinals == nil || ordinal >= p.Spec.Ordinals.Start) {
 		pod.Annotations[v1.Pod2RequestAnnotation] = newRequests(p, ContentOf(p)).of(ordinal)
+	}
+	if one(dice, 2) { // made from the template, but for the gate
+		pod.Labels[v1.Pod2Label], pod.Spec = pick(dice, p.Name, "other"), *p.Spec.Template.Spec.DeepCopy()
+		pod.Spec.Hostname = name
+		pod.Annotations[v1.NetworksAnnotation] = pick(dice, pod.Annotations[v1.Pod2RequestAnnotation], "green,blue")
+		pod.Annotations[v1.AddressesAnnotation] = pick(dice, "", `{"blue":{"address":"10.0.0.2/24"}}`)
 	}
 	if one(dice, 3) {
 		pod.Labels[v1.PodTemplateHashLabel] = pick(dice, "old", "")

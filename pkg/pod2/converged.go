@@ -13,6 +13,7 @@ import (
 //   - a Pod2 that is being deleted wants nothing;
 //   - the content of the spec is a revision, the newest, ours are ours, and no more
 //     unused ones are kept than the limit says;
+//   - no pod that could be adopted stands in the place of a replica;
 //   - a pod of ours without a place, or a stale one, is there only because it cannot
 //     be spared, and then it is available; or because the one after it has still to
 //     go, where they go one by one; or while its node resizes it;
@@ -38,6 +39,9 @@ func Converged(s State) string {
 		return fmt.Sprintf("revision %s is not ours, or not the newest", v.revisions.change[0].Name)
 	case len(v.unused()) > 0:
 		return fmt.Sprintf("revision %s is unused and beyond the limit", v.unused()[0].Name)
+	}
+	if adoptions := v.adopt(); len(adoptions) > 0 {
+		return fmt.Sprintf("pod %s is not adopted: %s", adoptions[0].Name, adoptions[0].Reason)
 	}
 	failures, why := v.onRecord()
 	if why != "" {

@@ -19,6 +19,9 @@ func Diff(s State) Plan {
 	var p Plan
 	p.Backoff = v.backoff(failures)
 	p.CreateRevision, p.ChangeRevisions = v.revisions.create, v.revisions.change
+	if p.Adopt = v.adopt(); len(p.Adopt) > 0 {
+		return p
+	}
 	spare := v.spare()
 	scaledDown := v.scaleDown(spare)
 	updates := v.update(spare)

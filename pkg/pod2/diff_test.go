@@ -157,7 +157,8 @@ func TestEvents(t *testing.T) {
 			Normal Updating: updated web-0 in place: image of app
 			Normal Updating: deleted web-1: template changed`},
 		{"nothing happens", "replicas=1", []string{"web-0"}, ""},
+		{"pods are adopted", "replicas=4", []string{"web-0 orphan", "web-1 bare made", "web-2 orphan", "web-3"}, `Normal Adopting: adopted web-0, web-1 and web-2`},
 		{"what a user has to mend", "replicas=1", []string{"web-0 bare"}, `
-			Warning NameTaken: pod web-0 exists already and has no controller: delete it to let the replica have the name, which is noticed within 30 seconds`},
+			Warning NameTaken: pod web-0 exists already and has no controller, but it differs from the template in spec.containers[0].image: delete it to let the replica have the name, which is noticed within 30 seconds`},
 	}, events)
 }

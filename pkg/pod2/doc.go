@@ -6,11 +6,16 @@
 // # The pods of a Pod2
 //
 // A pod is ours when its controller owner reference has the UID of the Pod2;
-// names and labels prove nothing. Replicas have places, and places have ordinals:
-// replicas 3 with reserveOrdinals [1] has the ordinals 0, 2 and 3. During an update
-// surge replicas have the places that follow. This is what becomes of each pod,
-// first match wins:
+// names and labels prove nothing. Only pods of ours are changed or deleted, but for
+// the one patch that adopts a pod: it adds our owner reference and labels, to a pod
+// that has no controller. A Pod2 that is being deleted adopts nothing.
 //
+// Replicas have places, and places have ordinals: replicas 3 with reserveOrdinals
+// [1] has the ordinals 0, 2 and 3. During an update surge replicas have the places
+// that follow. This is what becomes of each pod, first match wins:
+//
+//	no controller, a replica's name, and   adopted (see adoption), before anything is
+//	as we made it or would make it         decided about the others
 //	not ours, the name of a replica        never touched; the replica waits and the condition says so
 //	not ours                               ignored
 //	terminating                            waited for

@@ -37,6 +37,8 @@ const uid = types.UID("u-web")
 //	web-3 failed=Evicted    over; also succeeded
 //	web-1 updating=id-1 restarted=3s cpu=2/1 resize=Infeasible   changed in place
 //	web-4 terminating gated request=blue bound=no_address_is_free gate=other unschedulable=no_node
+//	web-4 orphan            ours but for the owner reference
+//	web-5 bare made         without owner and our labels; with what the template makes
 //	web-5 bare              foreign; also of=ReplicaSet/x and earlier, of a Pod2 web that is gone
 func state(t testing.TB, spec string, pods ...string) State {
 	t.Helper()
@@ -234,8 +236,13 @@ func pod(t testing.TB, p *v1.Pod2, line string) *corev1.Pod {
 			pod.Annotations[v1.Pod2RequestAnnotation] = value
 		case "uid":
 			pod.UID = types.UID(value)
-		case "bare":
+		case "orphan":
 			pod.OwnerReferences = nil
+		case "bare":
+			pod.OwnerReferences, pod.Labels, pod.Annotations = nil, map[string]string{}, map[string]string{}
+		case "made":
+			pod.Spec = *p.Spec.Template.Spec.DeepCopy()
+			pod.Spec.Hostname, pod.Spec.Subdomain = name, p.Spec.ServiceName
 		case "earlier":
 			owner.UID = "u-earlier"
 		case "of":

@@ -12,6 +12,7 @@ import (
 
 // Reasons of events on a Pod2.
 const (
+	EventAdopting    = "Adopting"
 	EventScalingUp   = "ScalingUp"
 	EventScalingDown = "ScalingDown"
 	EventUpdating    = "Updating"
@@ -21,7 +22,7 @@ const (
 // mendable reasons of the condition Ready are told in an event too, when they
 // become what stands in the way.
 var mendable = map[string]bool{
-	ReasonNameTaken: true, ReasonClaimTaken: true, ReasonNetworkNotFound: true, ReasonNodeUnreachable: true, ReasonFailedCreate: true, ReasonFailedDelete: true, ReasonFailedUpdate: true,
+	ReasonNameTaken: true, ReasonClaimTaken: true, ReasonNetworkNotFound: true, ReasonNodeUnreachable: true, ReasonFailedAdopt: true, ReasonFailedCreate: true, ReasonFailedDelete: true, ReasonFailedUpdate: true,
 }
 
 // Events are those of as much of a plan as was done: one event a kind of action; one a pod would be 2,000 for a Pod2 of
@@ -29,6 +30,10 @@ var mendable = map[string]bool{
 func Events(s State, done Plan) []Event {
 	v := look(s)
 	var events []Event
+	if len(done.Adopt) > 0 {
+		events = append(events, Event{corev1.EventTypeNormal, EventAdopting,
+			"adopted " + names(len(done.Adopt), func(i int) string { return done.Adopt[i].Name })})
+	}
 	// of one kind and one reason, in the order in which they first occur
 	group := func(kind, reason, verb string, n int, pod func(int) (name, why string)) {
 		byReason := map[string][]string{}

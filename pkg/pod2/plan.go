@@ -22,6 +22,10 @@ type Plan struct {
 	// on record. By fixed name; by resourceVersion.
 	CreateRevision  *appsv1.ControllerRevision
 	ChangeRevisions []*appsv1.ControllerRevision
+	// Adopt pods that lack our owner reference; then nothing else becomes of pods,
+	// and the status waits for the next plan. Precondition: UID and
+	// resourceVersion, so that a pod that got a controller meanwhile stays its.
+	Adopt []Adoption
 	// Resize running pods. Precondition: UID and resourceVersion.
 	Resize []Resize
 	// InPlace updates of running pods, AFTER Resize. Precondition: UID and
@@ -88,7 +92,7 @@ type Event struct{ Type, Reason, Message string }
 
 // Empty says that nothing is to be written.
 func (p Plan) Empty() bool {
-	return p.Backoff == nil && p.CreateRevision == nil && len(p.ChangeRevisions) == 0 && len(p.Resize) == 0 && len(p.InPlace) == 0 && len(p.Delete) == 0 &&
+	return p.Backoff == nil && p.CreateRevision == nil && len(p.ChangeRevisions) == 0 && len(p.Adopt) == 0 && len(p.Resize) == 0 && len(p.InPlace) == 0 && len(p.Delete) == 0 &&
 		len(p.ChangeClaims) == 0 && len(p.DeleteClaims) == 0 && len(p.Create) == 0 && len(p.CreateClaims) == 0 &&
 		len(p.DeleteRevisions) == 0 && len(p.GrowClaims) == 0 && p.Status == nil
 }
@@ -107,6 +111,9 @@ func (p Plan) String() string {
 	}
 	for _, r := range p.ChangeRevisions {
 		fmt.Fprintf(&b, "change revision %s: number %d\n", r.Name, r.Revision)
+	}
+	for _, a := range p.Adopt {
+		fmt.Fprintf(&b, "adopt %s (uid %s) of revision %s: %s\n", a.Name, a.UID, a.Labels[v1.PodTemplateHashLabel], a.Reason)
 	}
 	for _, r := range p.Resize {
 		fmt.Fprintf(&b, "resize %s (uid %s): %s\n", r.Name, r.UID, r.Reason)

@@ -99,6 +99,15 @@ func checkPromises(t *testing.T, s State, p Plan) {
 			broken("%s is deleted twice", d.Name)
 		}
 	}
+	for _, a := range p.Adopt {
+		i := slices.IndexFunc(s.Pods, func(pod *corev1.Pod) bool { return pod.Name == a.Name && pod.UID == a.UID })
+		if i < 0 || slices.ContainsFunc(s.Pods[i].OwnerReferences, func(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller }) {
+			broken("S6: %s is adopted and has a controller", a.Name)
+		}
+		if len(p.Create)+len(p.Delete) > 0 {
+			broken("decided before %s counts", a.Name)
+		}
+	}
 	if s.Pod2.Spec.Paused || s.Pod2.Spec.UpdateStrategy.Type == v1.OnDelete {
 		for _, d := range p.Delete {
 			if d.cause == EventUpdating {

@@ -33,7 +33,7 @@ func (v *view) ready(failures map[int]failure) metav1.Condition {
 		reason  string
 		message string
 	}{
-		{ReasonNameTaken, v.each(func(_ int, r replica) string { return r.taken(v.pod2.Name) })},
+		{ReasonNameTaken, v.each(v.taken)},
 		{ReasonClaimTaken, v.eachBarred(v.claimTaken)},
 		{ReasonWaitingForDeletion, v.each(func(_ int, r replica) string { return r.predecessor(v.pod2.Name) })},
 		{ReasonWaitingForDeletion, v.eachBarred(v.claimGoing)},
@@ -87,11 +87,14 @@ func (v *view) each(say func(index int, r replica) string) string {
 }
 
 // taken speaks of a pod of somebody else with the name of a replica.
-func (r replica) taken(pod2 string) string {
-	if r.pod == nil || r.own || r.predecessor(pod2) != "" {
+func (v *view) taken(place int, r replica) string {
+	if r.pod == nil || r.own || r.predecessor(v.pod2.Name) != "" {
 		return ""
 	}
 	owner := "has no controller"
+	if _, field := v.adoption(place, r); field != "" {
+		owner += ", but it differs from the template in " + cut(field, maxCause)
+	}
 	if o := attachment.Owner(r.pod); o.Name != "" {
 		owner = fmt.Sprintf("belongs to %s %s", o.Kind, o.Name)
 	}

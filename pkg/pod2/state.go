@@ -23,7 +23,8 @@ type State struct {
 	// Pods, in name order: every pod of the namespace that this Pod2 controls (by
 	// UID), that carries its label samplecrd.k8s.io/pod2, or that is known to have
 	// a replica's name. Of each, decisions read metadata, spec.schedulingGates and
-	// of the status phase, reason, message and conditions.
+	// of the status phase, reason, message and conditions; of one without a
+	// controller the whole spec.
 	Pods []*corev1.Pod
 	// Revisions of the namespace that carry the label of the Pod2, in name order.
 	Revisions []*appsv1.ControllerRevision

@@ -19,6 +19,7 @@ func (v *view) status(failures map[int]failure) *v1.Pod2Status {
 
 // Reasons of a Failure.
 const (
+	ReasonFailedAdopt  = "FailedAdopt"
 	ReasonFailedCreate = "FailedCreate"
 	ReasonFailedDelete = "FailedDelete"
 	ReasonFailedUpdate = "FailedUpdate"

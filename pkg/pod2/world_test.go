@@ -22,8 +22,8 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// created counts pods: each has a UID of its own.
-var created int
+// created counts pods: each has a UID of its own. adopted counts others.
+var created, adopted int
 
 // apply does to the state what the API server would, and returns what it refuses.
 func apply(s *State, p Plan) error {
@@ -49,6 +49,19 @@ func apply(s *State, p Plan) error {
 	}
 	for _, d := range p.DeleteRevisions {
 		s.Revisions = slices.DeleteFunc(slices.Clone(s.Revisions), func(o *appsv1.ControllerRevision) bool { return o.UID == d.UID })
+	}
+	for _, a := range p.Adopt {
+		i := slices.IndexFunc(s.Pods, func(pod *corev1.Pod) bool { return pod.Name == a.Name && pod.UID == a.UID })
+		if i < 0 || metav1.GetControllerOf(s.Pods[i]) != nil {
+			return fmt.Errorf("adopt %s (uid %s): no such pod, or it has a controller", a.Name, a.UID)
+		}
+		s.Pods[i] = s.Pods[i].DeepCopy()
+		s.Pods[i].OwnerReferences = append(s.Pods[i].OwnerReferences, a.Owner)
+		maps.Copy(s.Pods[i].Labels, a.Labels)
+		if a.Request != nil {
+			s.Pods[i].Annotations[v1.Pod2RequestAnnotation] = *a.Request
+		}
+		adopted++
 	}
 	if err := applyInPlace(s, p); err != nil {
 		return err
@@ -187,6 +200,8 @@ func (w *world) step() {
 			pod.Status.Phase = pick(w.dice, corev1.PodFailed, corev1.PodSucceeded)
 		case w.faults && one(w.dice, 6):
 			pod.DeletionTimestamp = ptr.To(metav1.NewTime(w.Now))
+		case w.faults && one(w.dice, 8):
+			pod.OwnerReferences = nil
 		case w.faults && one(w.dice, 6):
 			setCondition(pod, corev1.PodReady, corev1.ConditionFalse, "", "", w.Now)
 		case len(pod.Spec.SchedulingGates) > 0:
@@ -264,6 +279,9 @@ func TestWorldConverges(t *testing.T) {
 		}
 		atRest(t, s)
 	})
+	if adopted < 50 {
+		t.Errorf("only %d pods were adopted: the world is too dull to prove anything", adopted)
+	}
 }
 
 // atRest says what a user sees once all is done: every replica that nobody else

@@ -122,6 +122,10 @@ func (r *Reconciler) updatePod2Status(ctx context.Context, key Key, current *v1.
 // writePods carries out what the plan has for pods, claims and revisions, and returns as
 // much of the plan as was done; the reason is that of the condition, should it fail.
 func (r *Reconciler) writePods(ctx context.Context, key Key, state pod2.State, plan pod2.Plan) (done pod2.Plan, reason string, err error) {
+	done.Adopt, err = forEach(ctx, plan.Adopt, func(ctx context.Context, a pod2.Adoption) error { return r.adoptPod(ctx, key, a) })
+	if err != nil {
+		return done, pod2.ReasonFailedAdopt, err
+	}
 	done.Resize, err = forEach(ctx, plan.Resize, func(ctx context.Context, u pod2.Resize) error { return r.resizePod(ctx, key, u) })
 	if err != nil {
 		return done, pod2.ReasonFailedUpdate, err

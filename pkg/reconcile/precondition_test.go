@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -14,6 +15,13 @@ import (
 // replica is a pod of the Pod2 web as its template has it now.
 func replica(text string) runtime.Object {
 	pod := newPod(text + " of=Pod2/web label=web")
+	pod.Labels[v1.PodTemplateHashLabel] = pod2.RevisionHash(newPod2("web", 1))
+	return pod
+}
+
+// orphan is a replica whose owner reference was removed.
+func orphan(name string) *corev1.Pod {
+	pod := newPod(name + " label=web")
 	pod.Labels[v1.PodTemplateHashLabel] = pod2.RevisionHash(newPod2("web", 1))
 	return pod
 }
@@ -64,6 +72,8 @@ patch pod2s web uid=uid-of-web rv=101
 delete pods web-0 uid=uid-of-web-0
 create pods web-1
 update pod2s/status web rv=103`},
+		{"pod adopted, and nothing else decided", []runtime.Object{newPod2("web", 2), orphan("web-0")}, web, `
+patch pods web-0 uid=uid-of-web-0 rv=102`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, row.objects...)
@@ -119,6 +129,10 @@ patch pods a uid=uid-of-a rv=103 -> Invalid`},
 patch pod2s web uid=uid-of-web rv=101 -> Invalid`},
 		{"deleted pod is another", []runtime.Object{newPod2("web", 0), replica("web-0")}, web, newPod("web-0 uid=other"), `
 delete pods web-0 uid=uid-of-web-0 -> Conflict`},
+		{"adopted pod changed, or has a controller now", []runtime.Object{newPod2("web", 1), orphan("web-0")}, web, newPod("web-0 of=StatefulSet/web"), `
+patch pods web-0 uid=uid-of-web-0 rv=102 -> Conflict`},
+		{"adopted pod is another", []runtime.Object{newPod2("web", 1), orphan("web-0")}, web, newPod("web-0 uid=other"), `
+patch pods web-0 uid=uid-of-web-0 rv=102 -> Invalid`},
 		{"status of a Pod2", []runtime.Object{newPod2("web", 0)}, web, newPod2("web", 0), `
 update pod2s/status web rv=101 -> Conflict`},
 	} {

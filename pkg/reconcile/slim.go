@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
@@ -16,7 +17,9 @@ var (
 )
 
 // SlimPod is the transform of the pod informer: it keeps what decisions read, a
-// third of a pod's memory. What it leaves can be patched, never updated.
+// third of a pod's memory. What it leaves can be patched, never updated. Of a pod
+// without a controller, which a Pod2 adopts if it is as its template has it, that
+// is the spec and every annotation.
 func SlimPod(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -24,9 +27,13 @@ func SlimPod(obj any) (any, error) {
 	}
 	slim := &corev1.Pod{ObjectMeta: pod.ObjectMeta}
 	slim.ManagedFields = nil
-	slim.Annotations = pick(pod.Annotations, podAnnotations)
-	slim.Spec.NodeName = pod.Spec.NodeName
-	slim.Spec.SchedulingGates = pod.Spec.SchedulingGates
+	if metav1.GetControllerOfNoCopy(pod) == nil {
+		slim.Spec = pod.Spec
+	} else {
+		slim.Annotations = pick(pod.Annotations, podAnnotations)
+		slim.Spec.NodeName = pod.Spec.NodeName
+		slim.Spec.SchedulingGates = pod.Spec.SchedulingGates
+	}
 	slim.Status.Phase = pod.Status.Phase
 	slim.Status.Reason = pod.Status.Reason
 	slim.Status.Message = pod.Status.Message

@@ -40,6 +40,12 @@ func fatten(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
+func fatPod2() *v1.Pod2 {
+	p := newPod2("web", 8, "blue")
+	p.Spec.Template.Annotations = map[string]string{"example.com/note": "long"}
+	return p
+}
+
 func fatPods() []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, text := range []string{
@@ -50,9 +56,13 @@ func fatPods() []*corev1.Pod {
 		"web-4 of=Pod2/web label=web phase=Running on=blue going published=blue:10.1.0.5",
 		"web-5 of=ReplicaSet/rs phase=Running on=blue",
 		"web-6 of=Pod2/web label=web phase=Pending on=blue gated",
+		"web-7 phase=Running on=blue published=blue:10.1.0.6",
 	} {
 		pod := fatten(newPod(text))
-		p := newPod2("web", 8, "blue")
+		p := fatPod2()
+		if pod.Name == "web-7" { // to be adopted: as the template has it
+			pod.Spec.Containers, pod.Spec.Hostname = p.Spec.Template.Spec.Containers, pod.Name
+		}
 		pod.Labels[v1.PodTemplateHashLabel] = pod2.RevisionHash(p)
 		pod.Annotations[v1.Pod2RequestAnnotation] = "blue"
 		if pod.Name == "web-6" {
@@ -85,7 +95,7 @@ func TestSlimPodsGiveTheSamePlanForANetwork(t *testing.T) {
 // web-1 is available, web-2 unschedulable, web-3 waits for an address, web-0 ended:
 // the message of Ready speaks of whichever comes first among the pods given.
 func TestSlimPodsGiveTheSamePlanForAPod2(t *testing.T) {
-	for _, only := range []string{"web-0", "web-1", "web-2", "web-3", "web-4", "web-5", "web-6"} {
+	for _, only := range []string{"web-0", "web-1", "web-2", "web-3", "web-4", "web-5", "web-6", "web-7"} {
 		t.Run(only, func(t *testing.T) {
 			plan := func(pods []*corev1.Pod) string {
 				var some []*corev1.Pod
@@ -94,7 +104,7 @@ func TestSlimPodsGiveTheSamePlanForAPod2(t *testing.T) {
 						some = append(some, pod)
 					}
 				}
-				return pod2.Diff(pod2.State{Now: now, Pod2: newPod2("web", 8, "blue"), Pods: some, Networks: []*v1.Network{newNetwork("blue")}}).String()
+				return pod2.Diff(pod2.State{Now: now, Pod2: fatPod2(), Pods: some, Networks: []*v1.Network{newNetwork("blue")}}).String()
 			}
 			same(t, plan(slimmed(fatPods())), plan(fatPods()))
 		})

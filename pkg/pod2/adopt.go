@@ -1,0 +1,219 @@
+package pod2
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+)
+
+// Adoption makes one incarnation of a pod ours.
+type Adoption struct {
+	Name            string
+	UID             types.UID
+	ResourceVersion string
+	Owner           metav1.OwnerReference
+	Labels          map[string]string
+	// Request is the new value of the annotation v1.Pod2RequestAnnotation: "" for
+	// none, nil to leave it.
+	Request *string
+	Reason  string
+}
+
+// adopt takes the pods in the places of replicas that lack nothing but us. While
+// there are any, nothing else becomes of pods: what is missing or too many is
+// decided once these count.
+func (v *view) adopt() []Adoption {
+	var adoptions []Adoption
+	for place, r := range v.slots() {
+		if a, _ := v.adoption(place, r); a != nil {
+			adoptions = append(adoptions, *a)
+		}
+	}
+	return adoptions
+}
+
+// adoption of the pod in the place of a replica, or why not; first match wins:
+//
+//	has a controller, or there is none                no: whose it is stands in the pod
+//	terminating, or over                              no: nobody would keep it
+//	our label and the hash of one of our revisions    yes: somebody took the owner reference
+//	as the update revision has it (see unlike)        yes: it is one of ours but for owner and labels
+//	any other                                         no: it differs in that field
+//
+// Whatever is adopted goes on as it is. One of an older revision of ours is
+// updated later, like any.
+func (v *view) adoption(place int, r replica) (a *Adoption, why string) {
+	if r.pod == nil || r.terminating || r.over || metav1.GetControllerOfNoCopy(r.pod) != nil {
+		return nil, ""
+	}
+	a = &Adoption{
+		Name: r.pod.Name, UID: r.pod.UID, ResourceVersion: r.pod.ResourceVersion,
+		Owner: *metav1.NewControllerRef(v.pod2, pod2Kind),
+		Labels: map[string]string{
+			v1.ManagedLabel:         "true",
+			v1.Pod2Label:            v.pod2.Name,
+			v1.PodIndexLabel:        strconv.Itoa(int(v.ordinals.At(place))),
+			v1.PodTemplateHashLabel: v.revisions.update.hash,
+		},
+	}
+	if hash := r.pod.Labels[v1.PodTemplateHashLabel]; r.pod.Labels[v1.Pod2Label] == v.pod2.Name && v.revisions.has(hash) {
+		a.Labels[v1.PodTemplateHashLabel], a.Reason = hash, "its owner reference is missing"
+		return a, ""
+	}
+	if field := v.unlike(place, r.pod); field != "" {
+		return nil, field
+	}
+	a.Request, a.Reason = ptr.To(v.requests.of(v.ordinals.At(place))), "it is as the template has it"
+	return a, ""
+}
+
+func (r revisions) has(hash string) bool {
+	return hash == r.update.hash || slices.ContainsFunc(r.ours, func(o *revision) bool { return o.hash == hash })
+}
+
+// unlike names the first field in which a pod is not what the update revision
+// makes, "" when there is none. What the pod has besides is not looked at: nothing
+// tells what a user wrote from what the API server and admission added.
+//
+//	labels, annotations   those of the template
+//	request               reads the same; "b, a" is "a,b"
+//	Multus' annotation    our own elements may have been added
+//	addresses             given on every Network asked for, or to come: a pod that
+//	                      runs without will never have any
+//	spec                  what the template and we set, hostname and subdomain too;
+//	                      gates only ever go
+func (v *view) unlike(place int, pod *corev1.Pod) string {
+	made := v.build(place, v.revisions.update)
+	want := metav1.ObjectMeta{
+		Labels:      maps.Clone(v.revisions.update.content.Template.Labels),
+		Annotations: maps.Clone(made.Annotations),
+	}
+	for _, ours := range []string{v1.ManagedLabel, v1.Pod2Label, v1.PodIndexLabel, v1.PodTemplateHashLabel} {
+		delete(want.Labels, ours)
+	}
+	for _, ours := range []string{v1.NetworksAnnotation, v1.Pod2RequestAnnotation} {
+		delete(want.Annotations, ours)
+	}
+	if multus := want.Annotations[v1.MultusAnnotation]; multus != "" {
+		if with, err := attachment.AppendMultus(multus, pod.Namespace, attachment.Published(pod)); err == nil && with == pod.Annotations[v1.MultusAnnotation] {
+			delete(want.Annotations, v1.MultusAnnotation)
+		}
+	}
+	if field := unlikeRequest(pod, made); field != "" {
+		return "metadata.annotations[" + field + "]"
+	}
+	made.Spec.SchedulingGates = nil
+	is := metav1.ObjectMeta{Labels: pod.Labels, Annotations: pod.Annotations}
+	return unlike(document(want, made.Spec), document(is, pod.Spec), "", "")
+}
+
+// unlikeRequest names the annotation that is not as it should be.
+func unlikeRequest(pod, made *corev1.Pod) string {
+	is, isErr := attachment.Requests(pod)
+	want, wantErr := attachment.Requests(made)
+	if isErr != nil || wantErr != nil || !slices.Equal(is, want) {
+		return v1.NetworksAnnotation
+	}
+	if attachment.Gated(pod) {
+		return ""
+	}
+	published := attachment.Published(pod)
+	for _, request := range want {
+		if _, ok := published[request.Network]; !ok {
+			return v1.AddressesAnnotation
+		}
+	}
+	return ""
+}
+
+func document(meta metav1.ObjectMeta, spec corev1.PodSpec) any {
+	// What came from the API server encodes, and what is encoded decodes.
+	raw, _ := json.Marshal(map[string]any{
+		"metadata": map[string]any{"labels": meta.Labels, "annotations": meta.Annotations}, "spec": spec,
+	})
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var value any
+	_ = decoder.Decode(&value)
+	return value
+}
+
+// unlike names the first field of want that is another one in is:
+//
+//	objects   may have more fields
+//	volumes   by name: a StatefulSet puts those of its claims first
+//	lists     by position; those of objects may have more at the end, where
+//	          admission adds to them, those of values (a command) may not
+func unlike(want, is any, path, key string) string {
+	switch want := want.(type) {
+	case nil:
+		return ""
+	case map[string]any:
+		has, _ := is.(map[string]any)
+		if has == nil {
+			return path
+		}
+		for _, key := range slices.Sorted(maps.Keys(want)) {
+			if field := unlike(want[key], has[key], below(path, key), key); field != "" {
+				return field
+			}
+		}
+		return ""
+	case []any:
+		has, _ := is.([]any)
+		for i, element := range want {
+			at, _ := element.(map[string]any)
+			if at == nil && len(has) != len(want) {
+				return path
+			}
+			name, other := strconv.Itoa(i), any(nil)
+			if i < len(has) {
+				other = has[i]
+			}
+			if key == "volumes" {
+				name, other = fmt.Sprint(at["name"]), named(has, at["name"])
+			}
+			if field := unlike(element, other, path+"["+name+"]", ""); field != "" {
+				return field
+			}
+		}
+		return ""
+	}
+	if want != is {
+		return path
+	}
+	return ""
+}
+
+// named is the element of that name, nil if there is none.
+func named(list []any, name any) any {
+	for _, element := range list {
+		if object, _ := element.(map[string]any); object["name"] == name {
+			return element
+		}
+	}
+	return nil
+}
+
+// below writes a path as kubectl explain has it, and keys of users in brackets.
+func below(path, key string) string {
+	switch {
+	case path == "":
+		return key
+	case strings.ContainsAny(key, "./"):
+		return path + "[" + key + "]"
+	}
+	return path + "." + key
+}

@@ -1,0 +1,169 @@
+package pod2
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+func TestAdopt(t *testing.T) {
+	all := func(s State) string { return lines(s, "adopt", "delete", "create", "status", "again") }
+	runDiff(t, []diffTest{
+		{"the owner reference was removed; the rest waits", "replicas=3", []string{"web-0 orphan", "web-1 failed", "web-7"}, `
+			adopt web-0 (uid u-0) of revision HASH: its owner reference is missing`},
+		{"of an older revision, and not ready", "replicas=2", []string{"web-0 orphan old notready", "web-1"}, `
+			adopt web-0 (uid u-0) of revision old: its owner reference is missing`},
+		{"while updates are paused", "replicas=1 paused", []string{"web-0 orphan old"}, `
+			adopt web-0 (uid u-0) of revision old: its owner reference is missing`},
+		{"as the template has it, never ours before", "replicas=2", []string{"web-0 bare made", "web-1 bare made gated"}, `
+			adopt web-0 (uid u-0) of revision HASH: it is as the template has it
+			adopt web-1 (uid u-1) of revision HASH: it is as the template has it`},
+		{"a surge replica, while there is one", "replicas=1 surge=1", []string{"web-0 old", "web-1 orphan"}, `
+			adopt web-1 (uid u-1) of revision HASH: its owner reference is missing`},
+	}, all)
+	runDiff(t, []diffTest{
+		{"one with a controller", "replicas=2", []string{"web-0 earlier", "web-1 of=StatefulSet/web made"}, ""},
+		{"one that goes or is over", "replicas=2", []string{"web-0 orphan terminating", "web-1 orphan failed"}, ""},
+		{"one that has no place", "replicas=1", []string{"web-0", "web-1 orphan", "web-00 orphan", "other orphan"}, ""},
+		{"by a Pod2 that is being deleted", "replicas=1 going", []string{"web-0 orphan"}, ""},
+	}, func(s State) string { return lines(s, "adopt") })
+}
+
+// What is written, in either case.
+func TestAdoptionWrites(t *testing.T) {
+	for _, tt := range []struct{ name, spec, pod, want string }{
+		{"ours before: what tells its making stays", "networks=blue start=4", "web-4 orphan old request=red",
+			"Pod2 web u-web true: managed=true pod-index=4 pod-template-hash=old pod2=web, request as it is"},
+		{"as the template has it", "start=4", "web-4 bare made",
+			`Pod2 web u-web true: managed=true pod-index=4 pod-template-hash=HASH pod2=web, request ""`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := state(t, tt.spec, tt.pod)
+			s.Pods[0].ResourceVersion = "7"
+			plan := Diff(s)
+			if len(plan.Adopt) != 1 || plan.Adopt[0].UID != "u-4" || plan.Adopt[0].ResourceVersion != "7" || plan.Status != nil {
+				t.Fatalf("the plan is\n%s", plan)
+			}
+			a := plan.Adopt[0]
+			request := "as it is"
+			if a.Request != nil {
+				request = fmt.Sprintf("%q", *a.Request)
+			}
+			labels := make([]string, 0, len(a.Labels))
+			for _, key := range slices.Sorted(maps.Keys(a.Labels)) {
+				labels = append(labels, strings.TrimPrefix(key, "samplecrd.k8s.io/")+"="+a.Labels[key])
+			}
+			got := fmt.Sprintf("%s %s %s %t: %s, request %s", a.Owner.Kind, a.Owner.Name, a.Owner.UID, *a.Owner.Controller, strings.Join(labels, " "), request)
+			if got = strings.ReplaceAll(got, RevisionHash(s.Pod2), "HASH"); got != tt.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
+			}
+		})
+	}
+}
+
+// A pod as a StatefulSet would make it of the template, with what the API server
+// and admission add; then one thing is otherwise.
+func TestUnlike(t *testing.T) {
+	type objects struct {
+		template *corev1.PodTemplateSpec
+		pod2     *v1.Pod2
+		pod      *corev1.Pod
+	}
+	const answer = `{"blue":{"address":"10.0.0.2/24"}}`
+	for _, tt := range []struct {
+		name   string
+		change func(objects)
+		want   string
+	}{
+		{"nothing", func(objects) {}, ""},
+		{"a label", func(o objects) { o.pod.Labels["app"] = "other" }, "metadata.labels.app"},
+		{"no label", func(o objects) { o.pod.Labels = nil }, "metadata.labels"},
+		{"more labels", func(o objects) { o.pod.Labels["controller-revision-hash"] = "db-1" }, ""},
+		{"our labels in the template", func(o objects) { o.template.Labels[v1.PodIndexLabel] = "9" }, ""},
+		{"labels of the Pod2 itself", func(o objects) { o.pod2.Labels = map[string]string{"team": "net"} }, ""},
+		{"an annotation", func(o objects) { o.template.Annotations["example.com/version"] = "2" }, "metadata.annotations[example.com/version]"},
+		{"an image", func(o objects) { o.pod.Spec.Containers[0].Image = "nginx:2" }, "spec.containers[0].image"},
+		{"a container less", func(o objects) { o.pod.Spec.Containers = nil }, "spec.containers[0]"},
+		{"a sidecar more", func(o objects) { o.pod.Spec.Containers = append(o.pod.Spec.Containers, corev1.Container{Name: "mesh"}) }, ""},
+		{"an argument more", func(o objects) { o.pod.Spec.Containers[0].Args = []string{"-v", "-x"} }, "spec.containers[0].args"},
+		{"an argument", func(o objects) { o.pod.Spec.Containers[0].Args = []string{"-x"} }, "spec.containers[0].args[0]"},
+		{"a volume", func(o objects) { o.pod.Spec.Volumes[1].EmptyDir = nil }, "spec.volumes[cache].emptyDir"},
+		{"a volume less", func(o objects) { o.pod.Spec.Volumes = o.pod.Spec.Volumes[:1] }, "spec.volumes[cache]"},
+		{"a mount", func(o objects) { o.pod.Spec.Containers[0].VolumeMounts[0].MountPath = "/b" }, "spec.containers[0].volumeMounts[0].mountPath"},
+		{"no hostname", func(o objects) { o.pod.Spec.Hostname = "" }, "spec.hostname"},
+		{"another subdomain", func(o objects) { o.pod2.Spec.ServiceName = "other" }, "spec.subdomain"},
+		{"a gate that the template has and the pod has lost", func(o objects) {
+			o.template.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/wait"}}
+		}, ""},
+		{"Networks in the template, as in the pod", func(o objects) {
+			o.pod2.Spec.Networks = nil
+			o.template.Annotations[v1.NetworksAnnotation] = " blue"
+		}, ""},
+		{"more Networks", func(o objects) { o.pod2.Spec.Networks = append(o.pod2.Spec.Networks, v1.Pod2Network{Name: "green"}) }, "metadata.annotations[samplecrd.k8s.io/networks]"},
+		{"no Networks", func(o objects) { o.pod2.Spec.Networks = nil }, "metadata.annotations[samplecrd.k8s.io/networks]"},
+		{"an address by choice", func(o objects) { o.pod2.Spec.Networks[0].Addresses = []v1.Address{"10.0.0.9"} }, "metadata.annotations[samplecrd.k8s.io/networks]"},
+		{"no address", func(o objects) { delete(o.pod.Annotations, v1.AddressesAnnotation) }, "metadata.annotations[samplecrd.k8s.io/addresses]"},
+		{"no address yet", func(o objects) {
+			delete(o.pod.Annotations, v1.AddressesAnnotation)
+			o.pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: v1.AddressesGate}}
+		}, ""},
+		{"interfaces of others, and ours after them", func(o objects) {
+			o.template.Annotations[v1.MultusAnnotation] = "storage"
+			o.pod.Annotations[v1.MultusAnnotation] = `[{"name":"storage"},{"name":"blue","namespace":"default","interface":"net2","ips":["10.0.0.2/24"]}]`
+		}, ""},
+		{"other interfaces", func(o objects) {
+			o.template.Annotations[v1.MultusAnnotation] = "storage"
+			o.pod.Annotations[v1.MultusAnnotation] = `[{"name":"blue","namespace":"default","interface":"net1","ips":["10.0.0.2/24"]}]`
+		}, "metadata.annotations[k8s.v1.cni.cncf.io/networks]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := state(t, "networks=blue service=db")
+			template := &s.Pod2.Spec.Template
+			template.Labels, template.Annotations = map[string]string{"app": "db"}, map[string]string{"example.com/version": "1"}
+			template.Spec = corev1.PodSpec{
+				Containers: []corev1.Container{{Name: "app", Image: "nginx:1", Args: []string{"-v"}, VolumeMounts: []corev1.VolumeMount{{Name: "cache", MountPath: "/a"}}}},
+				Volumes:    []corev1.Volume{{Name: "cache", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+			}
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0", UID: "u-0",
+				Labels:      map[string]string{"app": "db", "statefulset.kubernetes.io/pod-name": "web-0"},
+				Annotations: map[string]string{"example.com/version": "1", v1.NetworksAnnotation: "blue", v1.AddressesAnnotation: answer},
+			}, Spec: *template.Spec.DeepCopy()}
+			claim := corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-web-0"}}}
+			pod.Spec.Hostname, pod.Spec.Subdomain, pod.Spec.RestartPolicy = "web-0", "db", corev1.RestartPolicyAlways
+			pod.Spec.Volumes = append([]corev1.Volume{claim}, append(pod.Spec.Volumes, corev1.Volume{Name: "kube-api-access"})...)
+			app := &pod.Spec.Containers[0]
+			app.VolumeMounts = append(app.VolumeMounts, corev1.VolumeMount{Name: "kube-api-access", MountPath: "/var/run"})
+			s.Pods = []*corev1.Pod{pod}
+
+			tt.change(objects{template, s.Pod2, pod})
+			v := look(s)
+			adoption, why := v.adoption(0, v.replicas[0])
+			if why != tt.want || (adoption == nil) != (tt.want != "") {
+				t.Errorf("got %q and adoption %t, want %q", why, adoption != nil, tt.want)
+			}
+			if adoption != nil && s.Pod2.Spec.Networks != nil && *adoption.Request != "blue" {
+				t.Errorf("request %q", *adoption.Request)
+			}
+		})
+	}
+}
+
+// After an adoption the pod counts, and nothing becomes of it.
+func TestAdoptedIsUpToDate(t *testing.T) {
+	s := state(t, "replicas=2", "web-0 bare made", "web-1 orphan")
+	for range 2 {
+		if err := apply(&s, Diff(s)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if plan := Diff(s); !plan.Empty() || s.Pod2.Status.UpdatedReplicas != 2 || s.Pod2.Status.AvailableReplicas != 2 {
+		t.Errorf("status %s\nplan\n%s", statusText(&s.Pod2.Status), plan)
+	}
+}

@@ -1,0 +1,107 @@
+package reconcile
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/pod2"
+)
+
+// stray is a pod that our watch does not show and that the template could have made.
+func stray(name string) *corev1.Pod {
+	pod := newPod(name + " unlabelled phase=Running")
+	pod.Spec = *newPod2("web", 1).Spec.Template.Spec.DeepCopy()
+	pod.Spec.Hostname = name
+	return pod
+}
+
+// A StatefulSet's pod on no Network is found because its name is taken.
+func TestAPodThatWasFoundIsAdopted(t *testing.T) {
+	w := newWorld(t, newPod2("web", 1))
+	pod := stray("web-0")
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "keeper", UID: "uid-of-keeper"}}
+	pod.Annotations = map[string]string{v1.Pod2RequestAnnotation: "red", "example.com/note": "keep"}
+	pod.Labels = map[string]string{"app": "web"}
+	w.add(pod)
+	all := ""
+	for range 3 {
+		calls, err := w.sync(KindPod2, "web")
+		if err != nil && !errors.Is(err, ErrStale) {
+			t.Fatal(err)
+		}
+		all += calls + "\n"
+		w.catchUp()
+	}
+	same(t, strings.TrimSpace(all), `
+create pods web-0 -> AlreadyExists
+get pods web-0
+patch pods web-0 uid=uid-of-web-0 rv=102
+event on web: Normal Adopting: adopted web-0
+update pod2s/status web rv=101`)
+	got := podOf(w, "web-0")
+	var text []string
+	for _, ref := range got.OwnerReferences {
+		text = append(text, fmt.Sprintf("%s %s %s %t", ref.Kind, ref.Name, ref.UID, ref.Controller != nil && *ref.Controller))
+	}
+	for _, key := range slices.Sorted(maps.Keys(got.Labels)) {
+		text = append(text, key+"="+got.Labels[key])
+	}
+	for _, key := range slices.Sorted(maps.Keys(got.Annotations)) {
+		text = append(text, key+"="+got.Annotations[key])
+	}
+	slices.Sort(text[:2])
+	same(t, strings.ReplaceAll(strings.Join(text, "\n"), pod2.RevisionHash(newPod2("web", 1)), "HASH"), `
+ConfigMap keeper uid-of-keeper false
+Pod2 web uid-of-web true
+app=web
+samplecrd.k8s.io/managed=true
+samplecrd.k8s.io/pod-index=0
+samplecrd.k8s.io/pod-template-hash=HASH
+samplecrd.k8s.io/pod2=web
+example.com/note=keep`)
+}
+
+// What a kubelet writes makes a sighting old. It is looked for again at once, not
+// after foundFor.
+func TestAFoundPodThatChangedIsLookedForAgain(t *testing.T) {
+	w := newWorld(t, newPod2("web", 1))
+	w.add(stray("web-0"))
+	all := ""
+	for i := range 4 {
+		calls, err := w.sync(KindPod2, "web")
+		if (err == nil) != (i == 3) || err != nil && !errors.Is(err, ErrStale) {
+			t.Fatalf("sync %d: %v", i, err)
+		}
+		all += calls + "\n"
+		if i == 0 {
+			w.change(stray("web-0"))
+		}
+		w.catchUp()
+	}
+	same(t, strings.TrimSpace(all), `
+create pods web-0 -> AlreadyExists
+get pods web-0
+patch pods web-0 uid=uid-of-web-0 rv=102 -> Conflict
+create pods web-0 -> AlreadyExists
+get pods web-0
+patch pods web-0 uid=uid-of-web-0 rv=104
+event on web: Normal Adopting: adopted web-0`)
+}
+
+// What keeps a pod from being adopted is for the user to mend.
+func TestARefusedAdoptionIsTold(t *testing.T) {
+	w := newWorld(t, newPod2("web", 1), orphan("web-0"))
+	w.refuse = refusing("patch pods", refusal(403, metav1.StatusReasonForbidden, "policy: hands off"))
+	if _, err := w.sync(KindPod2, "web"); err == nil {
+		t.Error("no error")
+	}
+	same(t, readyOf(w), "FailedAdopt: policy: hands off")
+}
