@@ -142,6 +142,9 @@ func (r *revisions) add(p *v1.Pod2, content Content, data []byte, number int64, 
 			},
 			Data: runtime.RawExtension{Raw: data}, Revision: number,
 		}
+		if cause := p.Annotations[ChangeCauseAnnotation]; cause != "" {
+			object.Annotations = map[string]string{ChangeCauseAnnotation: cause}
+		}
 		r.update = &revision{object: object, hash: hash(data, r.collisions), content: content}
 		if !exists {
 			r.create = object

@@ -1,16 +1,11 @@
 package reconcile
 
 import (
-	"slices"
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/pkg/network"
-	"github.com/pod2/pod2/pkg/ordinals"
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
@@ -82,19 +77,10 @@ func podPod2s(obj any) ([]string, error) {
 		return nil, nil
 	}
 	var pod2s []string
-	if name := pod.Labels[v1.Pod2Label]; name != "" {
+	for _, name := range pod2.Concerned(pod) {
 		pod2s = append(pod2s, path(pod.Namespace, name))
 	}
-	if owner := metav1.GetControllerOfNoCopy(pod); pod2.IsOwner(owner) {
-		pod2s = append(pod2s, path(pod.Namespace, owner.Name))
-	}
-	if end := strings.LastIndexByte(pod.Name, '-'); end > 0 {
-		if _, replica := ordinals.Parse(pod.Name[:end], pod.Name); replica {
-			pod2s = append(pod2s, path(pod.Namespace, pod.Name[:end]))
-		}
-	}
-	slices.Sort(pod2s)
-	return slices.Compact(pod2s), nil
+	return pod2s, nil
 }
 
 func pod2Networks(obj any) ([]string, error) {

@@ -43,11 +43,7 @@ func (r *Reconciler) observePod2(key Key) (state pod2.State, again time.Duration
 	if err != nil || cached == nil {
 		return state, 0, err
 	}
-	state.Pod2 = cached.DeepCopy()
-	v1.SetObjectDefaults_Pod2(state.Pod2)
-	// The template stays as it is stored: a default of a later release would
-	// change its hash, and that would replace every pod.
-	state.Pod2.Spec.Template = cached.Spec.Template
+	state.Pod2 = pod2.Defaulted(cached)
 	for _, name := range pod2.Networks(cached) {
 		n, err := r.getNetwork(key.Namespace, name)
 		if err != nil {
