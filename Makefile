@@ -7,9 +7,11 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build the controller, bin/pod2-controller
-	@echo "Building bin/pod2-controller (a minute or two the first time) ..."
+build: ## Build the controller, bin/pod2-controller, and the plugin, bin/kubectl-pod2
+	@echo "Building bin/pod2-controller and bin/kubectl-pod2 (a minute or two the first time) ..."
 	@CGO_ENABLED=0 go build -trimpath -o bin/pod2-controller .
+	@CGO_ENABLED=0 go build -trimpath -o bin/kubectl-pod2 ./cmd/kubectl-pod2
+	@cp hack/kubectl_complete-pod2 bin/
 
 .PHONY: demo
 demo: cluster-tools build ## Show all of it on a local cluster, from nothing; leaves it running

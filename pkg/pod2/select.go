@@ -40,3 +40,7 @@ func Concerned(pod *corev1.Pod) []string {
 	slices.Sort(names)
 	return slices.Compact(names)
 }
+
+// Requested gives, by ordinal, the value of the annotation v1.NetworksAnnotation
+// of the replicas that the spec wants.
+func Requested(p *v1.Pod2) func(ordinal int32) string { return newRequests(p, ContentOf(p)).of }

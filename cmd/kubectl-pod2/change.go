@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/util/retry"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// edit changes the spec of a Pod2: a JSON merge patch of it or, where a list or a
+// template is to be replaced, JSON patch operations. Without either there is
+// nothing to change.
+type edit struct {
+	spec map[string]any
+	ops  []operation
+	done string // what to say of it
+}
+
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// patch carries the resourceVersion that the edit was decided on.
+func (e edit) patch(resourceVersion string) (types.PatchType, []byte, error) {
+	if e.ops != nil {
+		ops := append([]operation{{"replace", "/metadata/resourceVersion", resourceVersion}}, e.ops...)
+		body, err := json.Marshal(ops)
+		return types.JSONPatchType, body, err
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": resourceVersion}, "spec": e.spec})
+	return types.MergePatchType, body, err
+}
+
+// newChange is a subcommand that changes the spec of one Pod2. The controller
+// writes the status all the time, so that an edit that meets such a write is decided
+// anew; one that meets a change of the spec is not made.
+func newChange(t *tool, cmd *cobra.Command, verb string, decide func(ctx context.Context, c clients, p *v1.Pod2, args []string) (edit, error)) *cobra.Command {
+	flags := newPrintFlags(cmd)
+	cmd.ValidArgsFunction = t.completePod2s
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		name, err := pod2Name(args[0])
+		if err != nil {
+			return err
+		}
+		c, namespace, err := t.start()
+		if err != nil {
+			return err
+		}
+		return t.change(cmd.Context(), c, flags, verb, types.NamespacedName{Namespace: namespace, Name: name},
+			func(p *v1.Pod2) (edit, error) { return decide(cmd.Context(), c, p, args[1:]) })
+	}
+	return cmd
+}
+
+func (t *tool) change(ctx context.Context, c clients, flags *genericclioptions.PrintFlags, verb string, key types.NamespacedName, decide func(*v1.Pod2) (edit, error)) error {
+	var decided edit
+	var result *v1.Pod2
+	generation := int64(0)
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		p, err := c.getPod2(ctx, key.Namespace, key.Name)
+		if err != nil {
+			return err
+		}
+		if generation != 0 && p.Generation != generation {
+			return fmt.Errorf("%s Pod2 %s: somebody changed its spec at the same time: look at it and run the command again", verb, key)
+		}
+		generation = p.Generation
+		if decided, err = decide(p); err != nil {
+			return fmt.Errorf("%s Pod2 %s: %w", verb, key, err)
+		}
+		if decided.spec == nil && decided.ops == nil {
+			result = p
+			return nil
+		}
+		kind, body, err := decided.patch(p.ResourceVersion)
+		if err != nil {
+			return fmt.Errorf("%s Pod2 %s: encode the patch: %w", verb, key, err)
+		}
+		result, err = c.sample.SamplecrdV1().Pod2s(key.Namespace).Patch(ctx, key.Name, kind, body, metav1.PatchOptions{FieldManager: fieldManager})
+		if apierrors.IsConflict(err) {
+			return err // as it is: RetryOnConflict does not look into wrapped ones
+		}
+		if err != nil {
+			return fmt.Errorf("%s Pod2 %s: %w", verb, key, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return t.print(flags, result, decided.done)
+}
+
+func newPause(t *tool) *cobra.Command {
+	return newChange(t, &cobra.Command{
+		Use: "pause NAME", Args: usage(cobra.ExactArgs(1)),
+		Short: "Stop an update where it is; scaling and the repair of lost replicas go on",
+	}, "pause", func(_ context.Context, _ clients, p *v1.Pod2, _ []string) (edit, error) {
+		if p.Spec.Paused {
+			return edit{done: "already paused"}, nil
+		}
+		return edit{spec: map[string]any{"paused": true}, done: "paused"}, nil
+	})
+}
+
+func newResume(t *tool) *cobra.Command {
+	return newChange(t, &cobra.Command{
+		Use: "resume NAME", Args: usage(cobra.ExactArgs(1)),
+		Short: "Let a paused update go on",
+	}, "resume", func(_ context.Context, _ clients, p *v1.Pod2, _ []string) (edit, error) {
+		if !p.Spec.Paused {
+			return edit{done: "not paused"}, nil
+		}
+		return edit{spec: map[string]any{"paused": nil}, done: "resumed"}, nil
+	})
+}
+
+// restartedAt is the annotation that `kubectl rollout restart` sets.
+const restartedAt = "kubectl.kubernetes.io/restartedAt"
+
+func newRestart(t *tool) *cobra.Command {
+	return newChange(t, &cobra.Command{
+		Use: "restart NAME", Args: usage(cobra.ExactArgs(1)),
+		Short: "Replace every replica, as the update strategy has it; each keeps its name and its addresses",
+	}, "restart", func(_ context.Context, _ clients, p *v1.Pod2, _ []string) (edit, error) {
+		at := t.now().Format(time.RFC3339)
+		switch {
+		case p.Spec.Paused:
+			return edit{}, fmt.Errorf("its updates are paused: run `kubectl pod2 resume %s` first", p.Name)
+		case p.Spec.Template.Annotations[restartedAt] == at:
+			return edit{}, fmt.Errorf("a restart was asked for within this second: it is under way")
+		}
+		template := map[string]any{"metadata": map[string]any{"annotations": map[string]string{restartedAt: at}}}
+		return edit{spec: map[string]any{"template": template}, done: "restarted"}, nil
+	})
+}
+
+func newSetImage(t *tool) *cobra.Command {
+	cmd := newChange(t, &cobra.Command{
+		Use: "image NAME CONTAINER=IMAGE...", Args: usage(cobra.MinimumNArgs(2)),
+		Short: "Change the images of containers, init containers too; *=IMAGE is for all of them",
+	}, "set the image of", func(_ context.Context, _ clients, p *v1.Pod2, args []string) (edit, error) {
+		return setImages(p, args)
+	})
+	complete := cmd.ValidArgsFunction
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return complete(cmd, args, prefix)
+		}
+		return t.completeContainers(cmd, args[0])
+	}
+	return cmd
+}
+
+func (t *tool) completeContainers(cmd *cobra.Command, arg string) ([]string, cobra.ShellCompDirective) {
+	const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	name, err := pod2Name(arg)
+	if err != nil {
+		return nil, directive
+	}
+	c, namespace, err := t.start()
+	if err != nil {
+		return nil, directive
+	}
+	p, err := c.getPod2(cmd.Context(), namespace, name)
+	if err != nil {
+		return nil, directive
+	}
+	var names []string
+	for _, container := range containers(p) {
+		names = append(names, container.name+"=")
+	}
+	return names, directive
+}
+
+// container is one of the template, and where its image stands.
+type container struct{ name, image, path string }
+
+func containers(p *v1.Pod2) []container {
+	var all []container
+	for i, c := range p.Spec.Template.Spec.InitContainers {
+		all = append(all, container{c.Name, c.Image, fmt.Sprintf("/spec/template/spec/initContainers/%d/image", i)})
+	}
+	for i, c := range p.Spec.Template.Spec.Containers {
+		all = append(all, container{c.Name, c.Image, fmt.Sprintf("/spec/template/spec/containers/%d/image", i)})
+	}
+	return all
+}
+
+// setImages reads CONTAINER=IMAGE arguments; of several for one container the last
+// counts.
+func setImages(p *v1.Pod2, args []string) (edit, error) {
+	all := containers(p)
+	images := make([]string, len(all))
+	for _, arg := range args {
+		name, image, ok := strings.Cut(arg, "=")
+		if !ok || name == "" || image == "" {
+			return edit{}, fmt.Errorf("%q is not CONTAINER=IMAGE", arg)
+		}
+		found := false
+		var names []string
+		for i, c := range all {
+			names = append(names, c.name)
+			if name == "*" || name == c.name {
+				images[i], found = image, true
+			}
+		}
+		if !found {
+			return edit{}, fmt.Errorf("the template has no container %q; it has %s", name, strings.Join(names, ", "))
+		}
+	}
+	e := edit{done: "image unchanged"}
+	for i, c := range all {
+		if images[i] != "" && images[i] != c.image {
+			// "add" because a container of the template may have no image yet.
+			e.ops = append(e.ops, operation{"add", c.path, images[i]})
+			e.done = "image updated"
+		}
+	}
+	return e, nil
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/client/clientset/versioned"
+)
+
+// fieldManager names this program to the API server.
+const fieldManager = "kubectl-pod2"
+
+// scheme has what is printed with -o.
+var scheme = runtime.NewScheme()
+
+func init() {
+	utilruntime.Must(kubescheme.AddToScheme(scheme))
+	utilruntime.Must(v1.Install(scheme))
+}
+
+// tool is what all subcommands share.
+type tool struct {
+	genericiooptions.IOStreams
+	config  genericclioptions.RESTClientGetter
+	connect func() (clients, error)
+	now     func() time.Time
+}
+
+// clients of one cluster.
+type clients struct {
+	kube   kubernetes.Interface
+	sample versioned.Interface
+}
+
+func newCommand(t *tool) *cobra.Command {
+	root := &cobra.Command{
+		Use:         fieldManager,
+		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl pod2"},
+		Short:       "Roll out, look into and plan Pod2s",
+		Long: "Roll out, look into and plan Pod2s.\n\n" +
+			"What `kubectl rollout` and `kubectl set image` do for a Deployment, for a Pod2; who holds which address of a Network; " +
+			"and what the controller would do with a changed manifest.",
+		SilenceUsage: true, SilenceErrors: true,
+	}
+	root.SetIn(t.In)
+	root.SetOut(t.Out)
+	root.SetErr(t.ErrOut)
+	set := &cobra.Command{Use: "set", Short: "Change one thing of a Pod2"}
+	set.AddCommand(newSetImage(t))
+	root.AddCommand(newStatus(t), newHistory(t), newUndo(t), newPause(t), newResume(t), newRestart(t), set, newAddresses(t), newPlan(t))
+	return root
+}
+
+// start connects and says in which namespace to work.
+func (t *tool) start() (c clients, namespace string, err error) {
+	if namespace, _, err = t.config.ToRawKubeConfigLoader().Namespace(); err != nil {
+		return c, "", fmt.Errorf("read the namespace of the kubeconfig: %w", err)
+	}
+	c, err = t.connect()
+	return c, namespace, err
+}
+
+// pod2Name reads a NAME argument, for which kubectl's TYPE/NAME is taken too.
+func pod2Name(arg string) (string, error) {
+	kind, name, typed := strings.Cut(arg, "/")
+	if !typed {
+		return arg, nil
+	}
+	kind, _, _ = strings.Cut(strings.ToLower(kind), ".")
+	if !slices.Contains([]string{"pod2", "pod2s", "p2"}, kind) || name == "" {
+		return "", fmt.Errorf("%q names no Pod2: write NAME or pod2/NAME", arg)
+	}
+	return name, nil
+}
+
+// usage adds to a complaint about the number of arguments what to write.
+func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return fmt.Errorf("%w; write %s", err, cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+// completePod2s offers the names of Pod2s for the first argument.
+func (t *tool) completePod2s(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	c, namespace, err := t.start()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	list, err := c.sample.SamplecrdV1().Pod2s(namespace).List(cmd.Context(), metav1.ListOptions{})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	names := make([]string, 0, len(list.Items))
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (c clients) getPod2(ctx context.Context, namespace, name string) (*v1.Pod2, error) {
+	p, err := c.sample.SamplecrdV1().Pod2s(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("get Pod2 %s/%s: %w", namespace, name, err)
+	}
+	return p, nil
+}
+
+// newPrintFlags are those of -o.
+func newPrintFlags(cmd *cobra.Command) *genericclioptions.PrintFlags {
+	flags := genericclioptions.NewPrintFlags("").WithTypeSetter(scheme)
+	flags.AddFlags(cmd)
+	return flags
+}
+
+// print prints an object as -o has it; by default its name and what was done.
+func (t *tool) print(flags *genericclioptions.PrintFlags, object runtime.Object, done string) error {
+	flags.NamePrintFlags.Operation = done
+	printer, err := flags.ToPrinter()
+	if err != nil {
+		return err
+	}
+	return printer.PrintObj(object, t.Out)
+}
+
+// printAll prints objects as -o has it, as `kubectl get` does: names one by one,
+// all else as one List.
+func printAll[T runtime.Object](t *tool, flags *genericclioptions.PrintFlags, objects []T) error {
+	list := &corev1.List{Items: []runtime.RawExtension{}}
+	for _, object := range objects {
+		if *flags.OutputFormat == "name" {
+			if err := t.print(flags, object, ""); err != nil {
+				return err
+			}
+			continue
+		}
+		kinds, _, err := scheme.ObjectKinds(object)
+		if err != nil {
+			return err
+		}
+		object.GetObjectKind().SetGroupVersionKind(kinds[0])
+		list.Items = append(list.Items, runtime.RawExtension{Object: object})
+	}
+	if *flags.OutputFormat == "name" {
+		return nil
+	}
+	return t.print(flags, list, "")
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pmezard/go-difflib/difflib"
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/yaml"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/pod2"
+)
+
+func newHistory(t *tool) *cobra.Command {
+	var number int64
+	cmd := &cobra.Command{
+		Use: "history NAME", Args: usage(cobra.ExactArgs(1)),
+		Short:             "List the revisions of a Pod2, or show one of them and what it changed",
+		ValidArgsFunction: t.completePod2s,
+	}
+	flags := newPrintFlags(cmd)
+	cmd.Flags().Int64Var(&number, "revision", number, "Show this revision, and what it changed of the one before it.")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		name, err := pod2Name(args[0])
+		if err != nil {
+			return err
+		}
+		c, namespace, err := t.start()
+		if err != nil {
+			return err
+		}
+		p, err := c.getPod2(cmd.Context(), namespace, name)
+		if err != nil {
+			return err
+		}
+		history, err := c.history(cmd.Context(), p)
+		if err != nil {
+			return err
+		}
+		printed := *flags.OutputFormat != ""
+		switch {
+		case number != 0:
+			i, err := findRevision(history, number)
+			if err != nil {
+				return fmt.Errorf("Pod2 %s/%s: %w", namespace, name, err)
+			}
+			if printed {
+				return t.print(flags, history[i].Object, "")
+			}
+			return t.showRevision(p, history, i)
+		case printed:
+			objects := make([]*appsv1.ControllerRevision, 0, len(history))
+			for _, r := range history {
+				objects = append(objects, r.Object)
+			}
+			return printAll(t, flags, objects)
+		}
+		return t.listRevisions(p, history)
+	}
+	return cmd
+}
+
+// revisions of the namespace that carry the label of the Pod2, in name order.
+func (c clients) revisions(ctx context.Context, namespace, name string) ([]*appsv1.ControllerRevision, error) {
+	list, err := c.kube.AppsV1().ControllerRevisions(namespace).List(ctx, metav1.ListOptions{LabelSelector: v1.Pod2Label + "=" + name})
+	if err != nil {
+		return nil, fmt.Errorf("list the ControllerRevisions of Pod2 %s/%s: %w", namespace, name, err)
+	}
+	objects := make([]*appsv1.ControllerRevision, 0, len(list.Items))
+	for i := range list.Items {
+		objects = append(objects, &list.Items[i])
+	}
+	slices.SortFunc(objects, func(a, b *appsv1.ControllerRevision) int { return cmp.Compare(a.Name, b.Name) })
+	return objects, nil
+}
+
+func (c clients) history(ctx context.Context, p *v1.Pod2) ([]pod2.Revision, error) {
+	objects, err := c.revisions(ctx, p.Namespace, p.Name)
+	return pod2.History(p, objects), err
+}
+
+// findRevision names, where there is none of the number, those there are.
+func findRevision(history []pod2.Revision, number int64) (int, error) {
+	i := slices.IndexFunc(history, func(r pod2.Revision) bool { return r.Object.Revision == number })
+	if i >= 0 {
+		return i, nil
+	}
+	if len(history) == 0 {
+		return 0, fmt.Errorf("there is no revision %d, nor any other yet", number)
+	}
+	numbers := make([]string, 0, len(history))
+	for _, r := range history {
+		numbers = append(numbers, fmt.Sprint(r.Object.Revision))
+	}
+	return 0, fmt.Errorf("there is no revision %d; there are %s", number, strings.Join(numbers, ", "))
+}
+
+func (t *tool) listRevisions(p *v1.Pod2, history []pod2.Revision) error {
+	w := printers.GetNewTabWriter(t.Out)
+	fmt.Fprintln(w, "REVISION\tNAME\tROLE\tCHANGE-CAUSE\tAGE")
+	for _, r := range history {
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", r.Object.Revision, r.Object.Name, role(p, r),
+			cmp.Or(r.Object.Annotations[pod2.ChangeCauseAnnotation], "<none>"),
+			duration.HumanDuration(t.now().Sub(r.Object.CreationTimestamp.Time)))
+	}
+	return w.Flush()
+}
+
+// role of a revision: current is what all replicas were last made from, update
+// what the spec has.
+func role(p *v1.Pod2, r pod2.Revision) string {
+	var roles []string
+	if r.Object.Name == p.Status.CurrentRevision {
+		roles = append(roles, "current")
+	}
+	if r.Wanted {
+		roles = append(roles, "update")
+	}
+	return cmp.Or(strings.Join(roles, ","), "-")
+}
+
+func (t *tool) showRevision(p *v1.Pod2, history []pod2.Revision, i int) error {
+	object := history[i].Object
+	content, err := contentYAML(object)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(t.Out, "# Pod2 %s/%s, revision %d (%s)\n%s", p.Namespace, p.Name, object.Revision, object.Name, content)
+	if i == 0 {
+		fmt.Fprintln(t.Out, "\n# There is none before it.")
+		return nil
+	}
+	before := history[i-1].Object
+	old, err := contentYAML(before)
+	if err != nil {
+		return err
+	}
+	changes, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
+		A: difflib.SplitLines(old), FromFile: fmt.Sprintf("revision %d", before.Revision),
+		B: difflib.SplitLines(content), ToFile: fmt.Sprintf("revision %d", object.Revision), Context: 3,
+	})
+	if err != nil {
+		return fmt.Errorf("compare the revisions %d and %d: %w", before.Revision, object.Revision, err)
+	}
+	// SplitLines ends the text with a line that is not there.
+	fmt.Fprintf(t.Out, "\n# What it changed:\n%s", changes)
+	return nil
+}
+
+// contentYAML is what the user set, as the revision has it.
+func contentYAML(r *appsv1.ControllerRevision) (string, error) {
+	if !json.Valid(r.Data.Raw) {
+		return "", fmt.Errorf("the content of ControllerRevision %s/%s cannot be read", r.Namespace, r.Name)
+	}
+	text, err := yaml.JSONToYAML(r.Data.Raw)
+	return string(text), err
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/pod2"
+)
+
+func newPlan(t *tool) *cobra.Command {
+	files := genericclioptions.FileNameFlags{
+		Usage: "The file, directory or URL that has the Pod2s; - is the standard input.", Filenames: &[]string{}, Kustomize: new(string), Recursive: new(bool),
+	}
+	var how manner
+	cmd := &cobra.Command{
+		Use: "plan -f FILENAME", Args: usage(cobra.NoArgs),
+		Short: "Show what the controller would do if the Pod2s of a file were applied, without doing it",
+		Long: "Show what the controller would do if the Pod2s of a file were applied, without doing it.\n\n" +
+			"The API server applies the file in a dry run, with its defaults and its refusals. The controller's own decision is then " +
+			"made on what is in the cluster: each action with its reason, in the order of the writes. It is the first step; the next " +
+			"one is decided on what it brings about. Networks of the file count as applied; other objects in it are passed over.",
+	}
+	files.AddFlags(cmd.Flags())
+	cmd.Flags().BoolVar(&how.serverSide, "server-side", false, "Apply in the dry run as kubectl apply --server-side does.")
+	cmd.Flags().BoolVar(&how.force, "force-conflicts", false, "With --server-side: take over fields that others own.")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		options := files.ToOptions()
+		if len(options.Filenames) == 0 && options.Kustomize == "" {
+			return errors.New("say with -f FILENAME which file to plan")
+		}
+		c, namespace, err := t.start()
+		if err != nil {
+			return err
+		}
+		_, enforced, err := t.config.ToRawKubeConfigLoader().Namespace()
+		if err != nil {
+			return err
+		}
+		manifests, err := readManifests(&options, namespace, enforced)
+		if err != nil {
+			return err
+		}
+		for _, other := range manifests.others {
+			fmt.Fprintf(t.ErrOut, "not looked at: %s\n", other)
+		}
+		return t.plan(cmd.Context(), c, manifests, how)
+	}
+	return cmd
+}
+
+func (t *tool) plan(ctx context.Context, c clients, m manifests, how manner) error {
+	if len(m.pod2s) == 0 {
+		return errors.New("there is no Pod2 in it")
+	}
+	var networks []*v1.Network
+	for _, object := range m.networks {
+		would, err := dryRun(ctx, c.sample.SamplecrdV1().Networks(object.GetNamespace()), object, how)
+		if err != nil {
+			return err
+		}
+		networks = append(networks, would.after)
+	}
+	for i, object := range m.pod2s {
+		would, err := dryRun(ctx, c.sample.SamplecrdV1().Pod2s(object.GetNamespace()), object, how)
+		if err != nil {
+			return err
+		}
+		state, err := t.observe(ctx, c, would.after, networks)
+		if err != nil {
+			return err
+		}
+		blocks, err := c.blocks(ctx, state.Pod2.Namespace, "")
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			fmt.Fprintln(t.Out)
+		}
+		fmt.Fprint(t.Out, planText(would, pod2.Diff(state))+addressText(state, blocks))
+	}
+	return nil
+}
+
+// observe builds the State as the controller's observe does, of what is in the
+// cluster now, with the Pod2 and the Networks laid over it.
+func (t *tool) observe(ctx context.Context, c clients, p *v1.Pod2, overlay []*v1.Network) (pod2.State, error) {
+	state := pod2.State{Now: t.now(), Pod2: pod2.Defaulted(p)}
+	existing, err := c.networks(ctx, p.Namespace, pod2.Networks(p))
+	if err != nil {
+		return state, err
+	}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(pod2.Networks(p)))) {
+		for _, n := range slices.Concat(overlay, existing) {
+			if n.Name == name && n.Namespace == p.Namespace {
+				state.Networks = append(state.Networks, n)
+				break
+			}
+		}
+	}
+	if state.Revisions, err = c.revisions(ctx, p.Namespace, p.Name); err != nil {
+		return state, err
+	}
+	pods, err := c.kube.CoreV1().Pods(p.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return state, fmt.Errorf("list the pods of namespace %s: %w", p.Namespace, err)
+	}
+	for i := range pods.Items {
+		if slices.Contains(pod2.Concerned(&pods.Items[i]), p.Name) {
+			state.Pods = append(state.Pods, &pods.Items[i])
+		}
+	}
+	slices.SortFunc(state.Pods, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return state, nil
+}
+
+// planText has one action a line, and a condition of the status on a line of its own.
+func planText(would outcome[*v1.Pod2], plan pod2.Plan) string {
+	what := "unchanged"
+	plan.RequeueAfter = plan.RequeueAfter.Round(time.Second)
+	switch before, after := would.before, would.after; {
+	case before == nil:
+		what = "created"
+	case !equality.Semantic.DeepEqual(before.Spec, after.Spec), !equality.Semantic.DeepEqual(before.Labels, after.Labels),
+		!equality.Semantic.DeepEqual(annotations(before), annotations(after)):
+		what = "configured"
+	}
+	title := fmt.Sprintf("Pod2 %s/%s would be %s", would.after.Namespace, would.after.Name, what)
+	if plan.Empty() {
+		return title + ", and the controller would do nothing" + again(plan) + ".\n"
+	}
+	lines := strings.Split(strings.TrimSuffix(plan.String(), "\n"), "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, "status ") {
+			lines[i] = condition.ReplaceAllString(line, "\n      $1=")
+		}
+	}
+	return title + ". The first step of the controller would be:\n  " + strings.Join(lines, "\n  ") + "\n"
+}
+
+// annotations but for the copy of the manifest that `kubectl apply` keeps there.
+func annotations(p *v1.Pod2) map[string]string {
+	own := maps.Clone(p.Annotations)
+	delete(own, corev1.LastAppliedConfigAnnotation)
+	return own
+}
+
+var condition = regexp.MustCompile(` ([A-Z][A-Za-z]*)=`)
+
+func again(p pod2.Plan) string {
+	if text := strings.TrimSpace(p.String()); text != "" {
+		return ", but look " + text
+	}
+	return ""
+}

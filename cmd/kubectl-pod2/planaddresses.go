@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/network"
+	"github.com/pod2/pod2/pkg/ordinals"
+	"github.com/pod2/pod2/pkg/pod2"
+)
+
+// holding is who has an address of a Network.
+type holding struct {
+	network string
+	address netip.Addr
+}
+
+// addressText says which addresses the replicas would ask for that they do not have
+// yet, and what stands in the way; "" when they ask for none.
+func addressText(s pod2.State, blocks []*v1.AddressBlock) string {
+	entries := map[holding]v1.AddressEntry{}
+	own := map[holding]bool{}   // an address of the Pod2's own
+	has := map[[2]string]bool{} // a pod of the Pod2 has one on the Network
+	for _, block := range blocks {
+		for _, e := range block.Spec.Entries {
+			address, err := netip.ParseAddr(e.Address)
+			if err != nil || block.Spec.Network == "" {
+				continue
+			}
+			at := holding{block.Spec.Network, address}
+			entries[at] = e
+			if e.Owner == (v1.AddressOwner{Kind: "Pod2", Name: s.Pod2.Name}) {
+				own[at], has[[2]string{at.network, e.Pod}] = true, true
+			}
+		}
+	}
+	networks := map[string]*v1.Network{}
+	for _, n := range s.Networks {
+		networks[n.Name] = n
+	}
+
+	var lines []string
+	kept, free := 0, map[string]int{}
+	requested, replicas := pod2.Requested(s.Pod2), pod2.Ordinals(s.Pod2)
+	for place := range replicas.Count() {
+		pod := ordinals.Name(s.Pod2.Name, replicas.At(place))
+		requests, _ := attachment.ParseRequests(requested(replicas.At(place)))
+		for _, r := range requests {
+			at := holding{r.Network, r.Address}
+			e, held := entries[at]
+			switch {
+			case r.Address.IsValid() && own[at] && e.Pod == pod, !r.Address.IsValid() && has[[2]string{r.Network, pod}]:
+				kept++
+			case !r.Address.IsValid():
+				free[r.Network]++
+			case held:
+				lines = append(lines, fmt.Sprintf("%s asks for %s of %s, which %s has (%s, owner %s)", pod, r.Address, r.Network, e.Pod, e.State, ownerText(e.Owner)))
+			default:
+				lines = append(lines, fmt.Sprintf("%s asks for %s of %s%s", pod, r.Address, r.Network, refusal(networks[r.Network], r.Address)))
+			}
+		}
+	}
+	if kept > 0 {
+		lines = append(lines, fmt.Sprintf("%d are kept", kept))
+	}
+	for _, name := range slices.Sorted(maps.Keys(free)) {
+		lines = append(lines, fmt.Sprintf("any free one of %s: %d", name, free[name]))
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	return "Addresses of the replicas:\n  " + strings.Join(lines, "\n  ") + "\n"
+}
+
+// refusal says why the Network would not hand out the address.
+func refusal(n *v1.Network, address netip.Addr) string {
+	if n == nil {
+		return ", which does not exist"
+	}
+	pool, err := network.Pool(n)
+	if err != nil {
+		return ", whose " + err.Error()
+	}
+	if why := pool.Refusal(address); why != "" {
+		return ", but it " + why
+	}
+	return ""
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/pod2"
+)
+
+func newStatus(t *tool) *cobra.Command {
+	var timeout time.Duration
+	follow := true
+	cmd := &cobra.Command{
+		Use: "status NAME", Args: usage(cobra.ExactArgs(1)),
+		Short: "Show how far an update or a change of replicas is, and wait for it",
+		Long: "Show how far an update or a change of replicas is, one line for each step, until it is complete.\n\n" +
+			"The exit status is 1 when it exceeds its progress deadline, when the time is up, and when the Pod2 is deleted meanwhile.",
+		ValidArgsFunction: t.completePod2s,
+	}
+	cmd.Flags().BoolVarP(&follow, "watch", "w", follow, "Wait until it is complete.")
+	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "How long to wait (30s, 5m); zero means without end.")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		name, err := pod2Name(args[0])
+		if err != nil {
+			return err
+		}
+		c, namespace, err := t.start()
+		if err != nil {
+			return err
+		}
+		p, err := c.getPod2(cmd.Context(), namespace, name)
+		if err != nil {
+			return err
+		}
+		if !follow {
+			progress := progressOf(p)
+			fmt.Fprintln(t.Out, progress.line)
+			return progress.err
+		}
+		return t.follow(cmd.Context(), c, namespace, name, timeout)
+	}
+	return cmd
+}
+
+func (t *tool) follow(ctx context.Context, c clients, namespace, name string, timeout time.Duration) error {
+	ctx, cancel := watchtools.ContextWithOptionalTimeout(ctx, timeout)
+	defer cancel()
+	pod2s := c.sample.SamplecrdV1().Pod2s(namespace)
+	one := fields.OneTermEqualSelector("metadata.name", name).String()
+	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = one
+			return pod2s.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = one
+			return pod2s.Watch(ctx, options)
+		},
+	}, c.sample)
+	last := ""
+	_, err := watchtools.UntilWithSync(ctx, lw, &v1.Pod2{}, func(store cache.Store) (bool, error) {
+		if _, exists, _ := store.GetByKey(namespace + "/" + name); !exists {
+			return false, fmt.Errorf("Pod2 %s/%s was deleted meanwhile", namespace, name)
+		}
+		return false, nil
+	}, func(event watch.Event) (bool, error) {
+		p, ok := event.Object.(*v1.Pod2)
+		if !ok || event.Type == watch.Deleted {
+			return false, fmt.Errorf("Pod2 %s/%s was deleted meanwhile", namespace, name)
+		}
+		progress := progressOf(p)
+		if progress.line != last {
+			last = progress.line
+			fmt.Fprintln(t.Out, last)
+		}
+		return progress.complete, progress.err
+	})
+	if wait.Interrupted(err) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("not complete after %s: Pod2 %s/%s", timeout, namespace, name)
+	}
+	if wait.Interrupted(err) {
+		return fmt.Errorf("interrupted; the update of Pod2 %s/%s goes on", namespace, name)
+	}
+	return err
+}
+
+// progress of a Pod2.
+type progress struct {
+	line     string
+	complete bool
+	err      error
+}
+
+// progressOf reads the status as the controller last wrote it; the first row that
+// applies is the answer:
+//
+//	the spec is not observed      wait
+//	past the progress deadline    fail
+//	complete                      done, though perhaps not every replica is updated
+//	paused                        wait
+//	else                          wait, and say for what
+func progressOf(p *v1.Pod2) progress {
+	name := fmt.Sprintf("Pod2 %s/%s", p.Namespace, p.Name)
+	wanted := ptr.Deref(p.Spec.Replicas, 1)
+	condition := meta.FindStatusCondition(p.Status.Conditions, v1.ConditionProgressing)
+	if p.Status.ObservedGeneration < p.Generation || condition == nil {
+		return progress{line: "Waiting for the controller to observe the spec ..."}
+	}
+	counts := fmt.Sprintf("%d of %d replicas are updated, %d available", min(p.Status.UpdatedReplicas, wanted), wanted, p.Status.AvailableReplicas)
+	switch condition.Reason {
+	case pod2.ReasonProgressDeadlineExceeded:
+		return progress{line: counts, err: fmt.Errorf("%s exceeded its progress deadline: %s", name, condition.Message)}
+	case pod2.ReasonComplete:
+		if p.Status.UpdatedReplicas < wanted {
+			return progress{line: fmt.Sprintf("%s is rolled out as far as its updateStrategy has it: %s", name, counts), complete: true}
+		}
+		return progress{line: fmt.Sprintf("%s is rolled out: %s", name, counts), complete: true}
+	case pod2.ReasonPaused:
+		return progress{line: fmt.Sprintf("Paused, until `kubectl pod2 resume %s`: %s", p.Name, counts)}
+	}
+	return progress{line: fmt.Sprintf("Waiting: %s; %s ...", counts, condition.Message)}
+}
