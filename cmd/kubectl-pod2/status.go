@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,17 +47,18 @@ func newStatus(t *tool) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if !follow {
-			progress := progressOf(p)
-			fmt.Fprintln(t.Out, progress.line)
+		progress := progressOf(p)
+		fmt.Fprintln(t.Out, progress.line)
+		if !follow || progress.complete || progress.err != nil {
 			return progress.err
 		}
-		return t.follow(cmd.Context(), c, namespace, name, timeout)
+		return t.follow(cmd.Context(), c, namespace, name, timeout, progress.line)
 	}
 	return cmd
 }
 
-func (t *tool) follow(ctx context.Context, c clients, namespace, name string, timeout time.Duration) error {
+// follow prints what differs from the line that was printed last.
+func (t *tool) follow(ctx context.Context, c clients, namespace, name string, timeout time.Duration, last string) error {
 	ctx, cancel := watchtools.ContextWithOptionalTimeout(ctx, timeout)
 	defer cancel()
 	pod2s := c.sample.SamplecrdV1().Pod2s(namespace)
@@ -71,7 +73,6 @@ func (t *tool) follow(ctx context.Context, c clients, namespace, name string, ti
 			return pod2s.Watch(ctx, options)
 		},
 	}, c.sample)
-	last := ""
 	_, err := watchtools.UntilWithSync(ctx, lw, &v1.Pod2{}, func(store cache.Store) (bool, error) {
 		if _, exists, _ := store.GetByKey(namespace + "/" + name); !exists {
 			return false, fmt.Errorf("Pod2 %s/%s was deleted meanwhile", namespace, name)
@@ -120,7 +121,8 @@ func progressOf(p *v1.Pod2) progress {
 	if p.Status.ObservedGeneration < p.Generation || condition == nil {
 		return progress{line: "Waiting for the controller to observe the spec ..."}
 	}
-	counts := fmt.Sprintf("%d of %d replicas are updated, %d available", min(p.Status.UpdatedReplicas, wanted), wanted, p.Status.AvailableReplicas)
+	updated := fmt.Sprintf("%d of %d replicas are updated", min(p.Status.UpdatedReplicas, wanted), wanted)
+	counts := fmt.Sprintf("%s, %d available", updated, p.Status.AvailableReplicas)
 	switch condition.Reason {
 	case pod2.ReasonProgressDeadlineExceeded:
 		return progress{line: counts, err: fmt.Errorf("%s exceeded its progress deadline: %s", name, condition.Message)}
@@ -132,5 +134,8 @@ func progressOf(p *v1.Pod2) progress {
 	case pod2.ReasonPaused:
 		return progress{line: fmt.Sprintf("Paused, until `kubectl pod2 resume %s`: %s", p.Name, counts)}
 	}
-	return progress{line: fmt.Sprintf("Waiting: %s; %s ...", counts, condition.Message)}
+	if why := strings.TrimPrefix(strings.TrimPrefix(condition.Message, updated), "; "); why != "" {
+		counts += "; " + why
+	}
+	return progress{line: fmt.Sprintf("Waiting: %s ...", counts)}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/spf13/cobra"
 
@@ -79,5 +80,23 @@ func revert(p *v1.Pod2, r pod2.Revision) (edit, error) {
 	} else if p.Spec.ServiceName != "" {
 		ops = append(ops, operation{Op: "remove", Path: "/spec/serviceName"})
 	}
-	return edit{ops: ops, done: fmt.Sprintf("rolled back to revision %d", r.Object.Revision)}, nil
+	return edit{ops: append(ops, restoreCause(p, r)...), done: fmt.Sprintf("rolled back to revision %d", r.Object.Revision)}, nil
+}
+
+// restoreCause has the Pod2 say why its spec is as it is: for the reason that the
+// revision has, as `kubectl rollout undo` does for a Deployment.
+func restoreCause(p *v1.Pod2, r pod2.Revision) []operation {
+	is, was := p.Annotations[pod2.ChangeCauseAnnotation], r.Object.Annotations[pod2.ChangeCauseAnnotation]
+	if is == was {
+		return nil
+	}
+	annotations := maps.Clone(p.Annotations)
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[pod2.ChangeCauseAnnotation] = was
+	if was == "" {
+		delete(annotations, pod2.ChangeCauseAnnotation)
+	}
+	return []operation{{"add", "/metadata/annotations", annotations}}
 }

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/pod2"
+)
+
+const manifest = `
+apiVersion: samplecrd.k8s.io/v1
+kind: Pod2
+metadata: {name: web%s}
+spec: {template: {spec: {containers: [{name: app, image: "nginx:4"}]}}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+`
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "new.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// replica of web as the controller makes it, ready for an hour.
+func replica(p *v1.Pod2, index int) *corev1.Pod {
+	pod := pod2.Diff(pod2.State{Now: now, Pod2: p}).Create[index].Pod
+	pod.UID = "u-pod"
+	pod.Status.Conditions = []corev1.PodCondition{{
+		Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-3600e9)),
+	}}
+	return pod
+}
+
+func TestPlan(t *testing.T) {
+	file := write(t, fmt.Sprintf(manifest, ""))
+	planned := func(t *testing.T, after *v1.Pod2, objects ...runtime.Object) *world {
+		w := newWorld(t, append(objects, newNetwork("blue", "10.0.0.0/24"))...)
+		w.dryRuns("pod2s", after)
+		return w
+	}
+	existing := []runtime.Object{web(), revisionOf(web(), 1), replica(web(), 0), replica(web(), 1)}
+	after := web(withImage("nginx:4"), func(p *v1.Pod2) {
+		p.Spec.Networks[0].Addresses = []v1.Address{"10.0.0.5", "10.0.0.9"}
+	})
+	for _, tt := range []struct {
+		name, args string
+		world      *world
+		actions    string // which lines begin with two spaces, but for the status
+		addresses  string
+	}{
+		{"a change", "plan -f " + file, planned(t, after, append(existing,
+			block("blue-10.0.0.0", "blue", "10.0.0.0/24", "10.0.0.5=Bound:web-0", "10.0.0.9=Resting:job-x"))...),
+			"create revision 2 " + revisionOf(after, 2).Name + "\n  delete web-1 (uid u-pod): template changed\n  status",
+			"Addresses of the replicas:\n  web-1 asks for 10.0.0.9 of blue, which job-x has (Resting, owner <none>)\n  1 are kept\n"},
+		{"a creation", "plan -f " + file, planned(t, web(func(p *v1.Pod2) { p.Spec.Networks[0].Addresses = []v1.Address{"10.0.0.255"} })),
+			"create revision 1 " + revisionOf(web(), 1).Name + "\n  create web-0 on blue=10.0.0.255: missing\n  create web-1 on blue: missing\n  status",
+			"Addresses of the replicas:\n  web-0 asks for 10.0.0.255 of blue, but it is the broadcast address\n  any free one of blue: 1\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := tt.world.run(strings.Fields(tt.args)...)
+			what := map[string]string{"a change": "configured", "a creation": "created"}[tt.name]
+			if want := "Pod2 default/web would be " + what + ". The first step of the controller would be:\n  " + tt.actions; !strings.HasPrefix(got, want) {
+				t.Errorf("got\n%s\nwant first\n%s", got, want)
+			}
+			if want := tt.addresses + "! not looked at: Service/web\n"; !strings.HasSuffix(got, want) {
+				t.Errorf("got\n%s\nwant last\n%s", got, want)
+			}
+		})
+	}
+	t.Run("nothing to do", func(t *testing.T) {
+		settled := web()
+		settled.Status = *pod2.Diff(pod2.State{Now: now, Pod2: settled, Revisions: nil, Pods: []*corev1.Pod{replica(web(), 0), replica(web(), 1)},
+			Networks: []*v1.Network{newNetwork("blue", "10.0.0.0/24")}}).Status
+		w := planned(t, settled, settled, revisionOf(web(), 1), replica(web(), 0), replica(web(), 1))
+		requireText(t, w.run("plan", "-f", file), `
+Pod2 default/web would be unchanged, and the controller would do nothing.
+Addresses of the replicas:
+  web-0 asks for 10.0.0.5 of blue
+  any free one of blue: 1
+! not looked at: Service/web
+`)
+	})
+	t.Run("in the status, a line for each condition", func(t *testing.T) {
+		got := planText(outcome[*v1.Pod2]{after: web()}, pod2.Diff(pod2.State{Now: now, Pod2: web()}))
+		for _, want := range []string{"\n  status ready 0/0 ", "\n      Ready=False/NetworkNotFound(", "\n      Available=", "\n      Progressing=True/"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("got\n%s\nwant %q in it", got, want)
+			}
+		}
+	})
+}
+
+func TestPlanRefuses(t *testing.T) {
+	for _, tt := range []struct{ name, manifest, want string }{
+		{"another namespace", fmt.Sprintf(manifest, ", namespace: other"), "! Pod2/web is of namespace other, and --namespace is default\n"},
+		{"no Pod2", "apiVersion: v1\nkind: Service\nmetadata: {name: web}", "! not looked at: Service/web\n! there is no Pod2 in it\n"},
+		{"no name", "apiVersion: samplecrd.k8s.io/v1\nkind: Pod2\nmetadata: {generateName: web-}", "has no name, and cannot be applied\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.enforced = true
+			if got := w.run("plan", "-f", write(t, tt.manifest)); !strings.HasSuffix(got, tt.want) {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+	requireText(t, newWorld(t).run("plan"), "! say with -f FILENAME which file to plan\n")
+}
+
+// What the API server is asked for is what `kubectl apply` would ask for: what the
+// file no longer has goes, and what somebody else added stays.
+func TestDryRunIsAnApply(t *testing.T) {
+	live := web(func(p *v1.Pod2) {
+		p.Spec.MinReadySeconds = 5
+		p.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: `{"spec":{"replicas":2,"template":{}}}`}
+	})
+	w := newWorld(t, live)
+	w.dryRuns("pod2s", live)
+	w.run("plan", "-f", write(t, fmt.Sprintf(manifest, "")))
+	for _, action := range w.sample.Actions() {
+		patch, ok := action.(clienttesting.PatchActionImpl)
+		if !ok {
+			continue
+		}
+		body := string(patch.Patch)
+		if !strings.Contains(body, `"replicas":null`) || !strings.Contains(body, `"image":"nginx:4"`) || strings.Contains(body, "minReadySeconds") {
+			t.Errorf("the patch is %s", body)
+		}
+		return
+	}
+	t.Error("no patch")
+}
+
+// A field of State that observe does not read makes every plan another than the
+// controller's.
+func TestObserveFillsState(t *testing.T) {
+	w := newWorld(t, web(), revisionOf(web(), 1), replica(web(), 0), newNetwork("blue", "10.0.0.0/24"))
+	tool := &tool{now: w.now}
+	state, err := tool.observe(t.Context(), clients{w.kube, w.sample}, web(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := reflect.ValueOf(state)
+	for i := range value.NumField() {
+		if value.Field(i).IsZero() {
+			t.Errorf("State.%s is not read: do so in observe, as pkg/reconcile does, and add to the world of this test what it is read from", value.Type().Field(i).Name)
+		}
+	}
+}

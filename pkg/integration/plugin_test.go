@@ -1,0 +1,271 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// plugin runs `kubectl pod2 ...` as a user does, whose PATH has the plugin, and
+// returns what it prints with everything in it that differs from run to run
+// replaced: hashes, UIDs and times.
+func plugin(t *testing.T, namespace string, args ...string) (string, error) {
+	t.Helper()
+	args = append([]string{"pod2", "--kubeconfig", kubeconfig, "-n", namespace}, args...)
+	cmd := exec.CommandContext(t.Context(), filepath.Join(root, "bin/kubectl"), args...)
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	text := strings.ReplaceAll(string(out), namespace, "NS")
+	for _, vary := range [][2]string{
+		{`web-[b-z2-9]{10}\b`, "web-HASHHASHHA"}, {`\(uid [^)]*\)`, "(uid UID)"},
+		{`(?m)\b[0-9]+[smh]([0-9]+[sm])?$`, "AGE"}, {`(?m)^  status ready .*`, "  status ready"},
+	} {
+		text = regexp.MustCompile(vary[0]).ReplaceAllString(text, vary[1])
+	}
+	return text, err
+}
+
+func requirePlugin(t *testing.T, namespace, want string, args ...string) {
+	t.Helper()
+	got, err := plugin(t, namespace, args...)
+	if err != nil || got != strings.TrimPrefix(want, "\n") {
+		t.Errorf("kubectl pod2 %s: %v\n%s\nwant\n%s", strings.Join(args, " "), err, got, want)
+	}
+}
+
+func pluginRefuses(t *testing.T, namespace, want string, args ...string) {
+	t.Helper()
+	got, err := plugin(t, namespace, args...)
+	if exit := new(exec.ExitError); err == nil || !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.HasSuffix(got, want) {
+		t.Errorf("kubectl pod2 %s: %v\n%s\nwant at the end\n%s", strings.Join(args, " "), err, got, want)
+	}
+}
+
+// pluginStatus waits as a user does, and returns what it was told last.
+func pluginStatus(t *testing.T, namespace string) string {
+	t.Helper()
+	got, err := plugin(t, namespace, "status", "web", "--timeout="+patience.String())
+	if err != nil {
+		t.Fatalf("kubectl pod2 status: %v\n%s", err, got)
+	}
+	return tail(got, 1)
+}
+
+// One life of a Pod2, with every subcommand.
+func TestPlugin(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	manifest := ofVersion("web", "%s", `replicas: 2, serviceName: web, networks: [{name: blue, addresses: [10.0.0.9]}]`)
+	file := filepath.Join(t.TempDir(), "web.yaml")
+	write := func(version, more string) {
+		if err := os.WriteFile(file, []byte(fmt.Sprintf(manifest, version)+more), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	// Of what does not exist yet, the Network neither; and nothing of it is done.
+	write("1", network("blue", `{cidr: 10.0.0.0/28}`))
+	requirePlugin(t, ns, `
+Pod2 NS/web would be created. The first step of the controller would be:
+  create revision 1 web-HASHHASHHA
+  create web-0 on blue=10.0.0.9: missing
+  create web-1 on blue: missing
+  status ready
+      Ready=False/PodsNotReady(web-0 does not exist yet; web-1 does not exist yet)
+      Available=False/MinimumReplicasUnavailable(0 of at least 1 replicas are available; web-0 does not exist yet; web-1 does not exist yet)
+      Progressing=True/Progressing(web-0 does not exist yet; web-1 does not exist yet)
+  again in AGE
+Addresses of the replicas:
+  web-0 asks for 10.0.0.9 of blue
+  any free one of blue: 1
+`, "plan", "-f", file)
+	if got := run(t, ns, "get", "pod2s,networks,pods", "-o", "name"); got != "" {
+		t.Fatalf("plan made %s", got)
+	}
+
+	startController(t, ns)
+	run(t, ns, "apply", "-f", file)
+	if got, want := pluginStatus(t, ns), "Pod2 NS/web is rolled out: 2 of 2 replicas are updated, 2 available"; got != want {
+		t.Errorf("status says %s, want %s", got, want)
+	}
+	requirePlugin(t, ns, `
+NETWORK   ADDRESS    STATE   POD     OWNER      SINCE
+blue      10.0.0.2   Bound   web-1   Pod2/web   AGE
+blue      10.0.0.9   Bound   web-0   Pod2/web   AGE
+`, "addresses", "blue")
+	requirePlugin(t, ns, "addressblock.samplecrd.k8s.io/blue-10.0.0.0\n", "addresses", "-o", "name")
+	requirePlugin(t, ns, "web-1 web-0", "addresses", "-o", "jsonpath={.items[*].spec.entries[*].pod}")
+	settled := func() {
+		t.Helper()
+		eventually(t, "the plan of what is there is empty", func(context.Context) (string, error) {
+			got, err := plugin(t, ns, "plan", "-f", file)
+			if want := "Pod2 NS/web would be unchanged, and the controller would do nothing.\nAddresses of the replicas:\n  2 are kept\n"; got != want {
+				return got, err
+			}
+			return "", err
+		})
+	}
+	settled()
+
+	// What plan says is what the controller does, to the name of the revision.
+	write("2", "")
+	planned, err := plugin(t, ns, "plan", "-f", file)
+	if want := "Pod2 NS/web would be configured. The first step of the controller would be:\n  create revision 2 web-HASHHASHHA\n  delete web-1 (uid UID): template changed\n"; err != nil || !strings.HasPrefix(planned, want) {
+		t.Errorf("plan: %v\n%s\nwant first\n%s", err, planned, want)
+	}
+	run(t, ns, "annotate", "pod2", "web", "kubernetes.io/change-cause=version 2")
+	before := uids(t, ns)
+	held := render(addresses(t, ns))
+	run(t, ns, "apply", "-f", file)
+	pluginStatus(t, ns)
+	requireVersion(t, ns, "2", 2)
+	settled()
+	for name, uid := range uids(t, ns) {
+		if before[name] == uid {
+			t.Errorf("%s was not replaced", name)
+		}
+	}
+
+	requirePlugin(t, ns, `
+REVISION   NAME             ROLE             CHANGE-CAUSE   AGE
+1          web-HASHHASHHA   -                <none>         AGE
+2          web-HASHHASHHA   current,update   version 2   AGE
+`, "history", "web")
+	requirePlugin(t, ns, `
+# Pod2 NS/web, revision 2 (web-HASHHASHHA)
+networks:
+- blue
+serviceName: web
+template:
+  metadata:
+    annotations:
+      example.com/version: "2"
+    labels:
+      app: a
+  spec:
+    containers:
+    - image: registry.k8s.io/pause:3.10
+      name: c
+
+# What it changed:
+--- revision 1
++++ revision 2
+@@ -4,7 +4,7 @@
+ template:
+   metadata:
+     annotations:
+-      example.com/version: "1"
++      example.com/version: "2"
+     labels:
+       app: a
+   spec:
+`, "history", "web", "--revision=2")
+
+	requirePlugin(t, ns, "pod2.samplecrd.k8s.io/web rolled back to revision 1\n", "undo", "web")
+	pluginStatus(t, ns)
+	requireVersion(t, ns, "1", 2)
+	waitAddresses(t, ns, held)
+	pluginRefuses(t, ns, "error: undo Pod2 NS/web: there is no revision 9; there are 2, 3\n", "undo", "web", "--to-revision=9")
+	requirePlugin(t, ns, "pod2.samplecrd.k8s.io/web rolled back to revision 2\n", "undo", "web", "--to-revision=2")
+	pluginStatus(t, ns)
+	requireVersion(t, ns, "2", 2)
+	settled()
+
+	requirePlugin(t, ns, "pod2.samplecrd.k8s.io/web paused\n", "pause", "web")
+	requirePlugin(t, ns, "pod2.samplecrd.k8s.io/web already paused\n", "pause", "web")
+	pluginRefuses(t, ns, "its updates are paused: run `kubectl pod2 resume web` first\n", "restart", "web")
+	requirePlugin(t, ns, "pod2.samplecrd.k8s.io/web image updated\n", "set", "image", "web", "c=registry.k8s.io/pause:3.9")
+	pluginRefuses(t, ns, "Paused, until `kubectl pod2 resume web`: 0 of 2 replicas are updated, 2 available\nerror: not complete after 3s: Pod2 NS/web\n",
+		"status", "web", "--timeout=3s")
+	requirePlugin(t, ns, "pod2.samplecrd.k8s.io/web resumed\n", "resume", "web")
+	pluginStatus(t, ns)
+	if got := run(t, ns, "get", "pods", "-o", "jsonpath={.items[*].spec.containers[*].image}"); got != "registry.k8s.io/pause:3.9 registry.k8s.io/pause:3.9" {
+		t.Errorf("images are %s", got)
+	}
+	pluginRefuses(t, ns, "error: set the image of Pod2 NS/web: the template has no container \"d\"; it has c\n", "set", "image", "web", "d=x")
+
+	before = uids(t, ns)
+	requirePlugin(t, ns, "pod2.samplecrd.k8s.io/web restarted\n", "restart", "web")
+	pluginStatus(t, ns)
+	for name, uid := range uids(t, ns) {
+		if before[name] == uid {
+			t.Errorf("%s was not restarted", name)
+		}
+	}
+	waitAddresses(t, ns, held)
+
+	run(t, ns, "scale", "pod2", "web", "--replicas=1")
+	pluginStatus(t, ns)
+	eventually(t, "the address of web-1 is reserved", func(context.Context) (string, error) {
+		got, err := plugin(t, ns, "addresses", "--map")
+		if want := `blue 10.0.0.0/24   1 bound, 1 reserved, 0 resting, 11 free
+       10.0.0.0  xx=......#.....x________________________________________________
+`; !strings.HasPrefix(got, want) {
+			return got, err
+		}
+		return "", err
+	})
+}
+
+// The exit status tells a script that an update does not come on.
+func TestPluginStatusFails(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	create(t, ns, pod2("web", `replicas: 1, progressDeadlineSeconds: 2, networks: [{name: nowhere}]`))
+	pluginRefuses(t, ns, "error: Pod2 NS/web exceeded its progress deadline: no progress for 2 seconds: "+
+		"Network nowhere does not exist: new replicas wait, unscheduled, until it is created\n", "status", "web", "--timeout="+patience.String())
+	pluginRefuses(t, ns, "error: get Pod2 NS/db: pod2s.samplecrd.k8s.io \"db\" not found\n", "status", "db")
+}
+
+// A plan meets the refusals of the API server, names who holds an address that is
+// wanted, and does not take a foreign pod for a replica.
+func TestPluginPlanWarns(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/28}`)+pod2("db", `networks: [{name: blue, addresses: [10.0.0.9]}]`))
+	waitReady(t, ns, "pod2/db")
+	file := filepath.Join(t.TempDir(), "web.yaml")
+	plan := func(spec string) (string, error) {
+		if err := os.WriteFile(file, []byte(pod2("web", spec)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return plugin(t, ns, "plan", "-f", file)
+	}
+	for _, c := range []struct{ spec, want string }{
+		{`networks: [{name: blue, addresses: [10.0.0.9]}]`, "web-0 asks for 10.0.0.9 of blue, which db-0 has (Bound, owner Pod2/db)"},
+		{`replicas: -1`, "spec.replicas: Invalid value: -1"},
+		{`replica: 1`, "field not declared in schema"},
+		{`networks: [{name: blue, addresses: [10.0.0.300]}]`, "not an IP address"},
+	} {
+		if got, err := plan(c.spec); !strings.Contains(got, c.want) {
+			t.Errorf("plan of %s: %v\n%s\nwant %q in it", c.spec, err, got, c.want)
+		}
+	}
+	create(t, ns, "apiVersion: v1\nkind: Pod\nmetadata: {name: web-0}\nspec: {containers: [{name: c, image: registry.k8s.io/pause:3.10}]}")
+	if got, err := plan(`replicas: 1`); err != nil || !strings.Contains(got, "Ready=False/NameTaken(") {
+		t.Errorf("plan where the name is taken: %v\n%s", err, got)
+	}
+}
+
+// kubectl completes what follows `kubectl pod2` with the help of a program that
+// lies beside the plugin.
+func TestPluginCompletes(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	create(t, ns, pod2("web", `replicas: 0`))
+	cmd := exec.CommandContext(t.Context(), filepath.Join(root, "bin/kubectl"), "--kubeconfig", kubeconfig, "-n", ns, "__complete", "pod2", "-n", ns, "undo", "")
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
+	if out, err := cmd.Output(); err != nil || !strings.HasPrefix(string(out), "web\n") {
+		t.Errorf("completion: %v\n%s", err, out)
+	}
+}
