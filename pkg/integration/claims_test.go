@@ -1,0 +1,223 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// store is a Pod2 with the claim template data of a class.
+func store(name, class, size, spec string) string {
+	return pod2(name, fmt.Sprintf(`volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], storageClassName: %q, resources: {requests: {storage: %s}}}}], %s`, class, size, spec))
+}
+
+func setSize(t *testing.T, namespace, name, size string) {
+	t.Helper()
+	run(t, namespace, "patch", "pod2", name, "--type=json", "-p",
+		fmt.Sprintf(`[{"op": "replace", "path": "/spec/volumeClaimTemplates/0/spec/resources/requests/storage", "value": %q}]`, size))
+}
+
+// Created by ordinal, and kept: over the deletion of a pod, scaling, and the Pod2's
+// own end, after which another of that name has the data again.
+func TestClaimsAreKept(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	provision(t, ns)
+	startController(t, ns)
+	manifest := store("web", class(t, ns, true), "1Gi", "replicas: 3")
+	create(t, ns, manifest)
+	waitReady(t, ns, "pod2/web")
+	const want = "data-web-0: Bound 1Gi web/0\ndata-web-1: Bound 1Gi web/1\ndata-web-2: Bound 1Gi web/2"
+	waitClaims(t, ns, want)
+	for name, pod := range listPods(t, ns) {
+		if claim := mounted(pod, "data"); claim != "data-"+name {
+			t.Errorf("pod %s mounts claim %q", name, claim)
+		}
+	}
+	before := render(claimUIDs(t, ns))
+	run(t, ns, "delete", "pod", "web-1")
+	waitReady(t, ns, "pod2/web")
+	run(t, ns, "scale", "pod2/web", "--replicas=1")
+	waitReplicas(t, ns, "web", 1)
+	waitClaims(t, ns, want)
+	run(t, ns, "scale", "pod2/web", "--replicas=3")
+	waitReady(t, ns, "pod2/web")
+	run(t, ns, "delete", "pod2/web", "--cascade=foreground", "--timeout="+patience.String())
+	waitClaims(t, ns, want)
+	create(t, ns, manifest)
+	waitReady(t, ns, "pod2/web")
+	if after := render(claimUIDs(t, ns)); after != before {
+		t.Errorf("claims were\n%s\nare\n%s", before, after)
+	}
+}
+
+// Deleted with the replica that is scaled away, or whose ordinal is reserved, and
+// with the Pod2 as long as the policy says so.
+func TestClaimsAreDeleted(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	provision(t, ns)
+	startController(t, ns)
+	create(t, ns, store("web", class(t, ns, true), "1Gi", "replicas: 4, persistentVolumeClaimRetentionPolicy: {whenScaled: Delete}"))
+	waitReady(t, ns, "pod2/web")
+	const rest = "data-web-0: Bound 1Gi web/0\ndata-web-2: Bound 1Gi web/2"
+	patchPod2(t, ns, "web", `{"spec":{"replicas":2,"reserveOrdinals":[1]}}`)
+	waitClaims(t, ns, rest)
+	waitReady(t, ns, "pod2/web")
+
+	patchPod2(t, ns, "web", `{"spec":{"persistentVolumeClaimRetentionPolicy":{"whenDeleted":"Delete"}}}`)
+	waitClaims(t, ns, strings.ReplaceAll(rest, "\n", " owned\n")+" owned")
+	patchPod2(t, ns, "web", `{"spec":{"persistentVolumeClaimRetentionPolicy":{"whenDeleted":"Retain"}}}`)
+	waitClaims(t, ns, rest)
+	patchPod2(t, ns, "web", `{"spec":{"persistentVolumeClaimRetentionPolicy":{"whenDeleted":"Delete"}}}`)
+	waitClaims(t, ns, strings.ReplaceAll(rest, "\n", " owned\n")+" owned")
+	run(t, ns, "delete", "pod2/web", "--timeout="+patience.String())
+	waitGone(t, ns, "persistentvolumeclaims")
+}
+
+// A claim of another owner is reported and not used, and the others run; one that
+// nobody controls is used, with whatever is on it.
+func TestClaimsOfOthers(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	provision(t, ns)
+	name := class(t, ns, true)
+	run(t, ns, "create", "configmap", "db")
+	uid := run(t, ns, "get", "configmap", "db", "-o", "jsonpath={.metadata.uid}")
+	claim := func(name, owners string) string {
+		return fmt.Sprintf("---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: %s, ownerReferences: [%s]}\nspec: {accessModes: [ReadWriteOnce], storageClassName: CLASS, resources: {requests: {storage: 5Gi}}}\n", name, owners)
+	}
+	create(t, ns, strings.ReplaceAll(claim("data-web-0", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, name: db, uid: %s, controller: true}", uid))+
+		claim("data-web-1", ""), "CLASS", name))
+	before := claimUIDs(t, ns)
+	startController(t, ns)
+	create(t, ns, store("web", name, "1Gi", "replicas: 3"))
+	waitCondition(t, ns, "pod2/web", "Ready", "False ClaimTaken: claim data-web-0 belongs to ConfigMap db")
+	waitReplicas(t, ns, "web", 2)
+	waitClaims(t, ns, "data-web-0: Bound 5Gi\ndata-web-1: Bound 5Gi web/1\ndata-web-2: Bound 1Gi web/2")
+	if now := claimUIDs(t, ns); now["data-web-1"] != before["data-web-1"] || now["data-web-0"] != before["data-web-0"] {
+		t.Errorf("claims were %v, are %v", before, now)
+	}
+	run(t, ns, "delete", "persistentvolumeclaim", "data-web-0", "--timeout="+patience.String())
+	waitReady(t, ns, "pod2/web")
+	waitClaims(t, ns, "data-web-0: Bound 1Gi web/0\ndata-web-1: Bound 5Gi web/1\ndata-web-2: Bound 1Gi web/2")
+}
+
+// A larger size reaches the claims without a restart where the class allows it,
+// and where it does not that is said, once, until the class changes.
+func TestClaimsGrow(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	provision(t, ns)
+	startController(t, ns)
+	slow := class(t, ns, false)
+	create(t, ns, store("web", class(t, ns, true), "1Gi", "replicas: 2")+store("fixed", slow, "1Gi", "replicas: 1"))
+	waitReady(t, ns, "pod2/web", "pod2/fixed")
+	before := render(uids(t, ns))
+	setSize(t, ns, "web", "2Gi")
+	setSize(t, ns, "fixed", "3Gi")
+	waitClaims(t, ns, "data-fixed-0: Bound 1Gi fixed/0\ndata-web-0: Bound 2Gi web/0\ndata-web-1: Bound 2Gi web/1")
+	waitCondition(t, ns, "pod2/web", v1.ConditionClaimsResized, "True ClaimsResized")
+	waitCondition(t, ns, "pod2/fixed", v1.ConditionClaimsResized, "False ExpansionNotAllowed: claim data-fixed-0 has 1Gi and its template 3Gi, "+
+		"but StorageClass "+slow+" does not allow it to grow (allowVolumeExpansion)")
+	waitReady(t, ns, "pod2/web", "pod2/fixed")
+	requireQuiet(t, ns)
+	run(t, ns, "patch", "storageclass", slow, "-p", `{"allowVolumeExpansion":true}`)
+	waitCondition(t, ns, "pod2/fixed", v1.ConditionClaimsResized, "True ClaimsResized")
+	waitClaims(t, ns, "data-fixed-0: Bound 3Gi fixed/0\ndata-web-0: Bound 2Gi web/0\ndata-web-1: Bound 2Gi web/1")
+	if after := render(uids(t, ns)); after != before {
+		t.Errorf("pods were\n%s\nare\n%s", before, after)
+	}
+}
+
+// Of a claim template nothing but the size may change, and that only upwards.
+func TestClaimTemplatesRefused(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	create(t, ns, store("web", "fast", "2Gi", "replicas: 0")+pod2("none", "replicas: 0"))
+	const only = "only spec.resources.requests.storage may change"
+	const fixed = "neither added nor removed, renamed or moved"
+	at := func(op, path, value string) string {
+		return fmt.Sprintf(`[{"op": %q, "path": "/spec/volumeClaimTemplates/0%s", "value": %s}]`, op, path, value)
+	}
+	const template = `{"metadata": {"name": "x"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}`
+	for _, c := range []struct{ name, pod2, patch, want string }{
+		{"smaller", "web", at("replace", "/spec/resources/requests/storage", `"1Gi"`), "the size of a volumeClaimTemplate only grows"},
+		{"another class", "web", at("replace", "/spec/storageClassName", `"slow"`), only},
+		{"no class", "web", `[{"op": "remove", "path": "/spec/volumeClaimTemplates/0/spec/storageClassName"}]`, only},
+		{"access modes", "web", at("replace", "/spec/accessModes", `["ReadOnlyMany"]`), only},
+		{"volume mode", "web", at("add", "/spec/volumeMode", `"Block"`), only},
+		{"volume", "web", at("add", "/spec/volumeName", `"x"`), only},
+		{"selector", "web", at("add", "/spec/selector", `{"matchLabels": {"a": "b"}}`), only},
+		{"source", "web", at("add", "/spec/dataSource", `{"kind": "PersistentVolumeClaim", "name": "x"}`), only},
+		{"limits", "web", at("add", "/spec/resources/limits", `{"storage": "9Gi"}`), only},
+		{"labels", "web", at("add", "/metadata/labels", `{"a": "b"}`), only},
+		{"another name", "web", at("replace", "/metadata/name", `"log"`), fixed},
+		{"one more", "web", at("add", "", template), fixed},
+		{"the first", "none", `[{"op": "add", "path": "/spec/volumeClaimTemplates", "value": [` + template + `]}]`, fixed},
+		{"none any more", "web", `[{"op": "remove", "path": "/spec/volumeClaimTemplates"}]`, fixed},
+		{"an empty list", "web", `[{"op": "replace", "path": "/spec/volumeClaimTemplates", "value": []}]`, fixed},
+	} {
+		if got := refused(t, ns, "", "patch", "pod2", c.pod2, "--type=json", "-p", c.patch); !strings.Contains(got, c.want) {
+			t.Errorf("%s: refused with\n%s\nwant %s", c.name, got, c.want)
+		}
+	}
+	setSize(t, ns, "web", "1Ti")
+	for _, c := range []struct{ templates, want string }{
+		{`[{metadata: {name: a}, spec: {}}]`, "needs metadata.name and, as text such as 1Gi, spec.resources.requests.storage"},
+		{`[{spec: {resources: {requests: {storage: 1Gi}}}}]`, "needs metadata.name"},
+		{`[{metadata: {name: a}, spec: {resources: {requests: {storage: 1}}}}]`, "as text such as 1Gi"},
+		{`[{metadata: {name: a}, spec: {resources: {requests: {storage: 1Gi}}}}, {metadata: {name: a}, spec: {resources: {requests: {storage: 1Gi}}}}]`, "the names of volumeClaimTemplates differ"},
+	} {
+		if got := refused(t, ns, pod2("bad", "volumeClaimTemplates: "+c.templates), "create", "-f", "-"); !strings.Contains(got, c.want) {
+			t.Errorf("%s: refused with\n%s\nwant %s", c.templates, got, c.want)
+		}
+	}
+}
+
+// A surge replica has a claim of its own, which goes with it although the policy
+// is to keep claims.
+func TestSurgeClaims(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	p := provision(t, ns)
+	startController(t, ns)
+	create(t, ns, store("web", class(t, ns, true), "1Gi", "replicas: 2, updateStrategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}"))
+	waitReady(t, ns, "pod2/web")
+	setVersion(t, ns, "web", "2")
+	const want = "data-web-0: Bound 1Gi web/0\ndata-web-1: Bound 1Gi web/1"
+	eventually(t, "the surge replica's claim was there", func(context.Context) (string, error) {
+		if got := p.seen("data-web-2"); got != "1Gi web/2 owned surge" {
+			return "seen: " + got, nil
+		}
+		return "", nil
+	})
+	waitReady(t, ns, "pod2/web")
+	waitClaims(t, ns, want)
+	requireVersion(t, ns, "2", 2)
+}
+
+// The installed role has what claims need.
+func TestRoleSufficesForClaims(t *testing.T) {
+	install(t)
+	ns := newNamespace(t)
+	provision(t, ns)
+	c := startController(t, ns, "--kubeconfig", asServiceAccount(t))
+	name := class(t, ns, true)
+	create(t, ns, fmt.Sprintf("apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data-web-0}\n"+
+		"spec: {accessModes: [ReadWriteOnce], storageClassName: %s, resources: {requests: {storage: 1Gi}}}", name))
+	create(t, ns, store("web", name, "1Gi", "replicas: 2, persistentVolumeClaimRetentionPolicy: {whenScaled: Delete}"))
+	waitReady(t, ns, "pod2/web")
+	setSize(t, ns, "web", "2Gi")
+	waitClaims(t, ns, "data-web-0: Bound 2Gi web/0\ndata-web-1: Bound 2Gi web/1")
+	run(t, ns, "scale", "pod2/web", "--replicas=1")
+	waitClaims(t, ns, "data-web-0: Bound 2Gi web/0")
+	if log := c.log.String(); strings.Contains(log, "forbidden") {
+		t.Errorf("the controller was refused:\n%s", grep(log, "forbidden"))
+	}
+}
