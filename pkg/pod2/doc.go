@@ -51,4 +51,10 @@
 //	web-0  web-1  web-2  web-3          delete web-2, once web-3 is available
 //	...                                 until all are of the new template and available
 //	web-0  web-1  web-2  web-3          delete web-3
+//
+// # Claims
+//
+// A pod is created once each of its claims exists, or is created with it, and is
+// neither another owner's nor on its way out; claims.go has the table. They are no
+// part of the revision: a claim grows beneath a pod that runs.
 package pod2
