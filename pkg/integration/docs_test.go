@@ -3,7 +3,6 @@
 package integration
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"os"
@@ -13,11 +12,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // What README.md says to type on one's own cluster is typed here, in a home of
-// its own, in order; the controller runs until the end. `make` targets are run by
-// .ci/run, which this is a part of.
+// its own, in order, from the CRDs to their removal; the controller runs until the
+// end. `make` targets are run by .ci/run, which this is a part of.
+//
+// Not parallel: the controller serves all namespaces, and the CRDs go.
 func TestReadmeCommands(t *testing.T) {
 	home := t.TempDir()
 	if err := os.Mkdir(filepath.Join(home, ".kube"), 0o700); err != nil {
@@ -30,25 +32,51 @@ func TestReadmeCommands(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(home, ".kube/config"), content, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	env := append(os.Environ(), "HOME="+home, "GOCACHE="+goEnv(t, "GOCACHE"), "GOPATH="+goEnv(t, "GOPATH"),
+		"GOFLAGS=-buildvcs=false", "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
+	shell := func(ctx context.Context, command string) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, "bash", "-c", command)
+		cmd.Dir, cmd.Env, cmd.WaitDelay = root, env, time.Second
+		return cmd
+	}
 	ran := 0
 	for _, command := range readmeCommands(t) {
-		cmd := exec.Command("bash", "-c", "exec "+command)
-		cmd.Dir = root
-		cmd.Env = append(os.Environ(), "HOME="+home, "GOCACHE="+goEnv(t, "GOCACHE"), "GOPATH="+goEnv(t, "GOPATH"),
-			"GOFLAGS=-buildvcs=false", "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
 		ran++
 		if strings.HasPrefix(command, "go run .") {
-			runUntilEnd(t, cmd)
+			runUntilEnd(t, shell(context.Background(), command))
 			t.Cleanup(func() { removeExample(t) }) // before the controller ends: it lifts the finalizers
+			restoreCRDs(t)
 			continue
 		}
-		if out, err := cmd.CombinedOutput(); err != nil {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		out, err := shell(ctx, command).CombinedOutput()
+		if cancel(); err != nil {
 			t.Fatalf("%s: %v\n%s", command, err, out)
 		}
+		t.Logf("$ %s\n%s", command, out)
 	}
-	if ran < 5 {
+	if ran < 12 {
 		t.Errorf("found only %d commands in README.md", ran)
 	}
+	if left := run(t, "", "get", "crds,clusterroles,mutatingadmissionpolicies", "-o", "name"); strings.Contains(left, "samplecrd") || strings.Contains(left, "pod2") {
+		t.Errorf("uninstalled, and there is left\n%s", left)
+	}
+}
+
+// The manifests of README.md serve as they stand, all of them together.
+func TestReadmeManifests(t *testing.T) {
+	ns := newNamespace(t)
+	startController(t, ns)
+	for _, manifest := range readmeBlocks(t, "yaml") {
+		if strings.Contains(manifest, "\nkind: ") {
+			create(t, ns, manifest)
+		}
+	}
+	waitReady(t, ns, "network/blue", "network/green", "pod2/web", "crontab/report")
+	if got := addresses(t, ns)["web-1"]; !strings.HasSuffix(got, " green=10.1.0.11/24") {
+		t.Errorf("web-1 has %s", got)
+	}
+	run(t, ns, "delete", "crontab", "report", "--timeout="+patience.String())
 }
 
 // runUntilEnd starts the controller and waits until it says that it works.
@@ -66,7 +94,7 @@ func runUntilEnd(t *testing.T, cmd *exec.Cmd) {
 	})
 	eventually(t, "the controller starts", func(context.Context) (string, error) {
 		if !strings.Contains(log.String(), "Controller started") {
-			return tail(log.String(), 5), nil
+			return "it says\n" + tail(log.String(), 5), nil
 		}
 		return "", nil
 	})
@@ -87,20 +115,27 @@ func removeExample(t *testing.T) {
 // readmeCommands are the lines of its sh blocks, but for make's.
 func readmeCommands(t *testing.T) []string {
 	t.Helper()
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var commands []string
-	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(readme), -1) {
-		lines := bufio.NewScanner(strings.NewReader(block[1]))
-		for lines.Scan() {
-			if !strings.HasPrefix(lines.Text(), "make ") {
-				commands = append(commands, lines.Text())
+	for _, block := range readmeBlocks(t, "sh") {
+		for line := range strings.Lines(block) {
+			if !strings.HasPrefix(line, "make ") {
+				commands = append(commands, strings.TrimSpace(line))
 			}
 		}
 	}
 	return commands
+}
+
+func readmeBlocks(t *testing.T, language string) (blocks []string) {
+	t.Helper()
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(readme), -1) {
+		blocks = append(blocks, block[1])
+	}
+	return blocks
 }
 
 func goEnv(t *testing.T, name string) string {

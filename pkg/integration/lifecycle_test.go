@@ -217,13 +217,7 @@ func TestControllerDown(t *testing.T) {
 // parallel: it takes the CRDs away from the whole cluster, and its controller
 // serves all namespaces, as one that is uninstalled would: other tests left some.
 func TestUninstall(t *testing.T) {
-	crds := filepath.Join(root, "crd")
-	t.Cleanup(func() {
-		if out, err := kubectl("apply", "-f", crds); err != nil {
-			t.Errorf("apply the CRDs anew: %v\n%s", err, out)
-		}
-		run(t, "", "wait", "--for=condition=Established", "--timeout="+patience.String(), "-f", crds)
-	})
+	restoreCRDs(t)
 	ns := newNamespace(t)
 	c := startController(t, "")
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+network("unused", `{cidr: 10.0.0.0/24}`)+pod2("web", `replicas: 3`+blue)+gatedPod("bare", "blue"))
@@ -238,5 +232,17 @@ func TestUninstall(t *testing.T) {
 	if err := c.stop(syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}
-	run(t, "", "delete", "-f", crds, "--timeout="+patience.String())
+	run(t, "", "delete", "-f", filepath.Join(root, "crd"), "--timeout="+patience.String())
+}
+
+// restoreCRDs has the CRDs back at the end of a test that takes them away.
+func restoreCRDs(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() {
+		crds := filepath.Join(root, "crd")
+		if out, err := kubectl("apply", "-f", crds); err != nil {
+			t.Errorf("apply the CRDs anew: %v\n%s", err, out)
+		}
+		run(t, "", "wait", "--for=condition=Established", "--timeout="+patience.String(), "-f", crds)
+	})
 }
