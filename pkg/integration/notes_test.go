@@ -16,14 +16,9 @@ import (
 // docs/from-the-notes.md is run as it stands: its manifests are files, its
 // commands are typed, and have to print what stands there.
 func TestFromTheNotes(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(root, "docs/from-the-notes.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	ns := newNamespace(t)
 	startController(t, ns)
 	dir := t.TempDir()
-	config := inNamespace(t, ns)
 	t.Cleanup(func() {
 		for _, file := range []string{"policy.yaml", "definition.yaml"} { // of the whole cluster
 			if out, err := kubectl("delete", "--ignore-not-found", "-f", filepath.Join(dir, file)); err != nil {
@@ -32,7 +27,20 @@ func TestFromTheNotes(t *testing.T) {
 		}
 		run(t, ns, "delete", "crontabs.stable.example.com", "--all", "--timeout="+patience.String())
 	})
-	ran := 0
+	if ran := runPage(t, ns, dir, "docs/from-the-notes.md"); ran < 25 {
+		t.Errorf("found only %d commands", ran)
+	}
+}
+
+// runPage writes the manifests of a page into dir, runs its commands there, and
+// returns their number.
+func runPage(t *testing.T, namespace, dir, file string) (ran int) {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(root, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := inNamespace(t, namespace)
 	for _, block := range regexp.MustCompile("(?ms)^```(yaml|console) ?(\\S*)\n(.*?)^```$").FindAllStringSubmatch(string(page), -1) {
 		kind, file, text := block[1], block[2], block[3]
 		if kind == "yaml" {
@@ -53,9 +61,7 @@ func TestFromTheNotes(t *testing.T) {
 			ran++
 		}
 	}
-	if ran < 25 {
-		t.Errorf("found only %d commands", ran)
-	}
+	return ran
 }
 
 // inNamespace writes a kubeconfig in which kubectl means that namespace.

@@ -1,0 +1,156 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// waitAdopted waits until the Pod2 is the controller of so many pods.
+func waitAdopted(t *testing.T, namespace, name string, want int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("Pod2 %s has %d pods", name, want), func(context.Context) (string, error) {
+		owner, has := getPod2(t, namespace, name), 0
+		for _, pod := range listPods(t, namespace) {
+			if metav1.IsControlledBy(pod, owner) && pod.Labels["samplecrd.k8s.io/pod2"] == name {
+				has++
+			}
+		}
+		if has != want {
+			return fmt.Sprintf("it has %d", has), nil
+		}
+		return "", nil
+	})
+}
+
+func requireSamePods(t *testing.T, namespace string, before map[string]string) {
+	t.Helper()
+	if now := uids(t, namespace); !maps.Equal(now, before) {
+		t.Errorf("pods were\n%s\nare\n%s", render(before), render(now))
+	}
+}
+
+// Owner references removed by hand come back, and the pods stay; also of one that
+// lost its labels with it, and that our watch does not show any more.
+func TestRemovedOwnerReferenceComesBack(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+pod2("web", `replicas: 3, serviceName: web`+blue))
+	waitReady(t, ns, "pod2/web")
+	before, held := uids(t, ns), render(addresses(t, ns))
+	run(t, ns, "patch", "pod", "web-1", "--type=merge", "-p", `{"metadata":{"ownerReferences":null}}`)
+	run(t, ns, "patch", "pod", "web-2", "--type=merge", "-p", `{"metadata":{"ownerReferences":null,"labels":{
+		"samplecrd.k8s.io/managed":null,"samplecrd.k8s.io/pod2":null,"samplecrd.k8s.io/pod-index":null,"samplecrd.k8s.io/pod-template-hash":null}}}`)
+	waitAdopted(t, ns, "web", 3)
+	waitReady(t, ns, "pod2/web")
+	requireSamePods(t, ns, before)
+	waitAddresses(t, ns, held)
+	eventually(t, "the ledger says what the pods do", func(context.Context) (string, error) { return ledgerDiffers(t, ns), nil })
+}
+
+// A Pod2 that leaves its pods, and the next one of its name, which takes them with
+// their addresses, and the revisions.
+func TestOrphanedPodsAreAdopted(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	manifest := pod2("web", `replicas: 3`+blue)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+manifest)
+	waitReady(t, ns, "pod2/web")
+	const all = "jsonpath={range .items[*]}{.metadata.name} {.revision}{\"\\n\"}{end}"
+	setVersion(t, ns, "web", "2")
+	eventually(t, "the update is done", func(context.Context) (string, error) {
+		return strings.TrimSuffix(run(t, ns, "get", "pod2", "web", "-o", "jsonpath={.status.updatedReplicas} {.status.availableReplicas}"), "3 3"), nil
+	})
+	before, held, revisions := uids(t, ns), render(addresses(t, ns)), run(t, ns, "get", "controllerrevisions", "-o", all)
+	run(t, ns, "delete", "pod2", "web", "--cascade=orphan")
+	requireSamePods(t, ns, before)
+	create(t, ns, strings.Replace(manifest, "{labels: {app: a}}", `{labels: {app: a}, annotations: {example.com/version: "2"}}`, 1))
+	waitAdopted(t, ns, "web", 3)
+	waitReady(t, ns, "pod2/web")
+	requireSamePods(t, ns, before)
+	waitAddresses(t, ns, held)
+	if now := run(t, ns, "get", "controllerrevisions", "-o", all); now != revisions || strings.Count(now, "\n") != 1 {
+		t.Errorf("revisions were\n%s\nare\n%s", revisions, now)
+	}
+	uid := string(getPod2(t, ns, "web").UID)
+	if got := run(t, ns, "get", "controllerrevisions", "-o", "jsonpath={.items[*].metadata.ownerReferences[*].uid}"); got != uid+" "+uid {
+		t.Errorf("revisions belong to %s, want %s", got, uid)
+	}
+	// Ours again in all that counts: the next update goes through them.
+	setVersion(t, ns, "web", "1")
+	eventually(t, "the update is done", func(context.Context) (string, error) {
+		for name, pod := range listPods(t, ns) {
+			if version(pod) != "1" || !available(pod) {
+				return name + " is not updated", nil
+			}
+		}
+		return "", nil
+	})
+	waitAddresses(t, ns, held)
+}
+
+// A StatefulSet's pods on no Network, which our watch does not show: one that
+// differs keeps the name, and the condition says in what, until the template is
+// mended; none restarts.
+func TestPodsOfAStatefulSetAreAdopted(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	create(t, ns, `
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: web}
+spec:
+  replicas: 3
+  podManagementPolicy: Parallel
+  selector: {matchLabels: {app: a}}
+  template:
+    metadata: {labels: {app: a}}
+    spec:
+      containers: [{name: c, image: "registry.k8s.io/pause:3.10", env: [{name: A, value: b}], resources: {requests: {cpu: "0.01"}}}]
+      volumes: [{name: cache, emptyDir: {}}]
+`)
+	run(t, ns, "rollout", "status", "statefulset/web", "--timeout="+patience.String())
+	before := uids(t, ns)
+	web := func(image, cpu string) string {
+		return fmt.Sprintf(`
+apiVersion: samplecrd.k8s.io/v1
+kind: Pod2
+metadata: {name: web}
+spec:
+  replicas: 3
+  template:
+    metadata: {labels: {app: a}}
+    spec:
+      containers: [{name: c, image: "registry.k8s.io/pause:%s", env: [{name: A, value: b}], resources: {requests: {cpu: %s}}}]
+      volumes: [{name: cache, emptyDir: {}}]
+`, image, cpu)
+	}
+	create(t, ns, web("3.9", "10m"))
+	waitCondition(t, ns, "pod2/web", "Ready", "False NameTaken: pod web-0 exists already and belongs to StatefulSet web")
+	run(t, ns, "delete", "statefulset", "web", "--cascade=orphan")
+	waitCondition(t, ns, "pod2/web", "Ready", "False NameTaken: pod web-0 exists already and has no controller, but it differs from the template in spec.containers[0].image: ")
+	requireSamePods(t, ns, before)
+	patchPod2(t, ns, "web", `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"registry.k8s.io/pause:3.10","env":[{"name":"A","value":"b"}],"resources":{"requests":{"cpu":"10m"}}}]}}}}`)
+	waitAdopted(t, ns, "web", 3)
+	waitReady(t, ns, "pod2/web")
+	requireSamePods(t, ns, before)
+}
+
+// docs/migrate-from-statefulset.md is run as it stands.
+func TestMigrateFromStatefulSet(t *testing.T) {
+	ns := newNamespace(t)
+	admissionPolicy(t, ns)
+	startController(t, ns)
+	if ran := runPage(t, ns, t.TempDir(), "docs/migrate-from-statefulset.md"); ran < 10 {
+		t.Errorf("found only %d commands", ran)
+	}
+}
