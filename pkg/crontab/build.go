@@ -56,6 +56,9 @@ func (v *view) overlay(current *batchv1.CronJob) *batchv1.CronJob {
 	job.Completions = ptr.To(ptr.Deref(want.Completions, *job.Parallelism))
 	job.BackoffLimit = ptr.To(ptr.Deref(want.BackoffLimit, 6))
 	job.ActiveDeadlineSeconds = want.ActiveDeadlineSeconds
+	if ptr.Deref(job.Suspend, false) { // every run would wait, and nothing would say so
+		job.Suspend = nil
+	}
 	v.overlayPod(&job.Template)
 	return cronJob
 }
@@ -79,6 +82,7 @@ func (v *view) overlayPod(template *corev1.PodTemplateSpec) {
 
 	template.Annotations = maps.Clone(template.Annotations)
 	delete(template.Annotations, samplev1.NetworksAnnotation)
+	delete(template.Annotations, samplev1.AddressesAnnotation) // a pod's own, which we write
 	ours := func(g corev1.PodSchedulingGate) bool { return g.Name == samplev1.AddressesGate }
 	if request := v.request(); request != "" {
 		if template.Annotations == nil {
@@ -100,6 +104,9 @@ func (v *view) overlayPod(template *corev1.PodTemplateSpec) {
 		}
 	}
 	want := v.cronTab.Spec
+	if container.Image != want.Image {
+		container.ImagePullPolicy = "" // the API server's default depends on the image
+	}
 	container.Image, container.Command, container.Args = want.Image, want.Command, want.Args
 	container.Env = defaulted(want.Env)
 	template.Spec.Containers = []corev1.Container{container}
@@ -122,17 +129,14 @@ func (v *view) labeled(labels map[string]string) map[string]string {
 	return labels
 }
 
-// defaulted is a copy with what the API server fills in, in which it would differ
-// from the CronJob's for ever.
+// defaulted is a copy with what the API server fills in for a CronJob and not for a
+// CronTab, in which they would differ for ever.
 func defaulted(env []corev1.EnvVar) []corev1.EnvVar {
 	filled := make([]corev1.EnvVar, 0, len(env))
 	for _, e := range env {
 		e = *e.DeepCopy()
 		if e.ValueFrom != nil && e.ValueFrom.FieldRef != nil && e.ValueFrom.FieldRef.APIVersion == "" {
 			e.ValueFrom.FieldRef.APIVersion = "v1"
-		}
-		if e.ValueFrom != nil && e.ValueFrom.FileKeyRef != nil && e.ValueFrom.FileKeyRef.Optional == nil {
-			e.ValueFrom.FileKeyRef.Optional = ptr.To(false)
 		}
 		filled = append(filled, e)
 	}
@@ -159,6 +163,7 @@ func difference(is, want *batchv1.CronJob) string {
 		{"completions", isJob.Spec.Completions, wantJob.Spec.Completions},
 		{"backoffLimit", isJob.Spec.BackoffLimit, wantJob.Spec.BackoffLimit},
 		{"activeDeadlineSeconds", isJob.Spec.ActiveDeadlineSeconds, wantJob.Spec.ActiveDeadlineSeconds},
+		{"jobTemplate.spec.suspend", isJob.Spec.Suspend, wantJob.Spec.Suspend},
 		{"labels", [2]any{is.Labels, isJob.Labels}, [2]any{want.Labels, wantJob.Labels}},
 		{"pod template", isJob.Spec.Template, wantJob.Spec.Template},
 	} {

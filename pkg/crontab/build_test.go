@@ -131,17 +131,36 @@ func TestEveryFieldIsRepaired(t *testing.T) {
 		{"pod template", func(c *batchv1.CronJobSpec) { c.JobTemplate.Spec.Template.Spec.SchedulingGates = nil }},
 		{"pod template", func(c *batchv1.CronJobSpec) { c.JobTemplate.Spec.Template.Annotations = nil }},
 		{"pod template", func(c *batchv1.CronJobSpec) { delete(c.JobTemplate.Spec.Template.Labels, samplev1.ManagedLabel) }},
-		{"pod template", func(c *batchv1.CronJobSpec) { c.JobTemplate.Spec.Template.Spec.Containers[0].Image = "app:0" }},
+		{"pod template", func(c *batchv1.CronJobSpec) {
+			c.JobTemplate.Spec.Template.Annotations[samplev1.AddressesAnnotation] = `{"blue":{"address":"10.0.0.9/24"}}`
+		}},
+		{"jobTemplate.spec.suspend", func(c *batchv1.CronJobSpec) { c.JobTemplate.Spec.Suspend = ptr.To(true) }},
 	} {
 		s := state(t, spec, "cronjob")
 		right := s.CronJob.DeepCopy()
 		tt.change(&s.CronJob.Spec)
 		update := Diff(s).Update
-		if update == nil || update.Reason != tt.want {
-			t.Errorf("%s: %+v", tt.want, update)
+		if update == nil {
+			t.Errorf("%s: not repaired", tt.want)
+		} else if update.Reason != tt.want {
+			t.Errorf("%s: repaired %s", tt.want, update.Reason)
 		} else if left := difference(update.CronJob, right); left != "" {
 			t.Errorf("%s: left over: %s", tt.want, left)
 		}
+	}
+}
+
+// The API server tells by the image how to pull it: "Always" for latest.
+func TestImagePullPolicy(t *testing.T) {
+	policy := func(cronJob *batchv1.CronJob) string {
+		container := cronJob.Spec.JobTemplate.Spec.Template.Spec.Containers[0]
+		return container.Image + " " + string(container.ImagePullPolicy)
+	}
+	if got, want := policy(Diff(state(t, "", "cronjob image=app:latest")).Update.CronJob), "app:1 "; got != want {
+		t.Errorf("another image: got %q, want %q", got, want)
+	}
+	if got, want := policy(Diff(state(t, "", "cronjob suspended")).Update.CronJob), "app:1 IfNotPresent"; got != want {
+		t.Errorf("the same image: got %q, want %q", got, want)
 	}
 }
 

@@ -148,6 +148,12 @@ func TestCronTabRepairsDrift(t *testing.T) {
 	if n := strings.Count(c.log.String(), `"Updated CronJob"`); n != 2 {
 		t.Errorf("the CronJob was updated %d times, want 2", n)
 	}
+	const pull = "{.spec.jobTemplate.spec.template.spec.containers[*]['image','imagePullPolicy']}"
+	waitCronJob(t, ns, "ct", pull, "my-awesome-cron-image Always")
+	run(t, ns, "patch", "ct", "ct", "--type=merge", "-p", `{"spec":{"image":"my-awesome-cron-image:v2"}}`)
+	waitCronJob(t, ns, "ct", pull, "my-awesome-cron-image:v2 IfNotPresent")
+	run(t, ns, "patch", "cronjob", "ct", "--type=merge", "-p", `{"spec":{"jobTemplate":{"spec":{"suspend":true}}}}`)
+	waitCronJob(t, ns, "ct", "{.spec.jobTemplate.spec.suspend}", "")
 }
 
 func TestCronTabLeavesAForeignCronJobAlone(t *testing.T) {

@@ -126,8 +126,7 @@ func (r *Reconciler) observeCronTab(key Key) (crontab.State, error) {
 	if err != nil || cached == nil {
 		return state, err
 	}
-	state.CronTab = cached.DeepCopy()
-	v1.SetObjectDefaults_CronTab(state.CronTab)
+	state.CronTab = cached
 	state.Zone, state.ZoneProblem = zone(cached.Spec.TimeZone)
 	cronJob, err := absent(r.informers.CronJobs.Lister().CronJobs(key.Namespace).Get(key.Name))
 	if err != nil {
