@@ -8,7 +8,10 @@ import (
 
 // CronTab runs an image on a schedule, its pods on Networks if it names any. It
 // becomes one CronJob of the same name, which Kubernetes runs: fields with the
-// name of a field of a CronJob or a Job mean the same here.
+// name of a field of a CronJob or a Job mean the same here, and are set again when
+// somebody changes them in the CronJob. What a CronTab has no word for (resources,
+// ttlSecondsAfterFinished) stays as you or a policy set it there, but for containers
+// beside ours, addresses in the pod template, and a suspended jobTemplate.
 //
 // With the finalizer `finalizer.stable.example.com` a deletion ends the runs, and
 // waits until they are over and the addresses of their pods returned; those of a
@@ -49,8 +52,10 @@ type CronTab struct {
 type CronTabSpec struct {
 	// When to run: minute, hour, day of month, month and day of week, as in
 	// "*/5 * * * *" for every five minutes; or "@hourly", "@daily", "@weekly",
-	// "@monthly", "@yearly". One that does not parse is accepted, and reported in
-	// the condition Scheduled; nothing runs until it is repaired.
+	// "@monthly", "@yearly"; or "@every 1h30m", a minute at least, from run to run.
+	// One that does not parse, or is never due, is accepted, and reported in the
+	// condition Scheduled; nothing runs until it is repaired. That starts the run
+	// that was missed last at once, unless startingDeadlineSeconds have passed.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -87,7 +92,8 @@ type CronTabSpec struct {
 	Env []corev1.EnvVar `json:"env,omitempty"`
 
 	// How many pods of a run are at work at once (a Job's parallelism), 0 to
-	// 100000. Default 1. With 0 a run is over at once.
+	// 100000. Default 1. With 0 a run is over at once; with completions besides it
+	// starts no pod, and goes on until activeDeadlineSeconds end it.
 	//
 	// +optional
 	// +default=1
@@ -128,7 +134,8 @@ type CronTabSpec struct {
 	ConcurrencyPolicy batchv1.ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
 
 	// How late, in seconds, a run may start; then it counts as missed. Default:
-	// however late.
+	// however late. Kubernetes starts no run with 0, nor with less than the interval
+	// of an "@every": that is reported in the condition Scheduled.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0

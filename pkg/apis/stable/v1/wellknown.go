@@ -2,8 +2,8 @@ package v1
 
 const (
 	// WaitFinalizer is set by the user, and means "wait": a CronTab that is being deleted
-	// stays until its CronJob, its runs and their pods are gone and the addresses
-	// of the pods returned.
+	// stays until its CronJob and runs are gone or not its own (--cascade=orphan),
+	// their pods over and the addresses of the pods returned.
 	WaitFinalizer = "finalizer.stable.example.com"
 
 	// CronTabLabel is the name of the CronTab, on the CronJob, its Jobs and their pods.

@@ -16,8 +16,10 @@ import (
 type CronTabSpecApplyConfiguration struct {
 	// When to run: minute, hour, day of month, month and day of week, as in
 	// "*/5 * * * *" for every five minutes; or "@hourly", "@daily", "@weekly",
-	// "@monthly", "@yearly". One that does not parse is accepted, and reported in
-	// the condition Scheduled; nothing runs until it is repaired.
+	// "@monthly", "@yearly"; or "@every 1h30m", a minute at least, from run to run.
+	// One that does not parse, or is never due, is accepted, and reported in the
+	// condition Scheduled; nothing runs until it is repaired. That starts the run
+	// that was missed last at once, unless startingDeadlineSeconds have passed.
 	CronSpec *string `json:"cronSpec,omitempty"`
 	// The image that each run runs.
 	Image *string `json:"image,omitempty"`
@@ -28,7 +30,8 @@ type CronTabSpecApplyConfiguration struct {
 	// Environment variables of the container.
 	Env []corev1.EnvVar `json:"env,omitempty"`
 	// How many pods of a run are at work at once (a Job's parallelism), 0 to
-	// 100000. Default 1. With 0 a run is over at once.
+	// 100000. Default 1. With 0 a run is over at once; with completions besides it
+	// starts no pod, and goes on until activeDeadlineSeconds end it.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// How many pods of a run have to succeed, 0 to 100000. Default: replicas.
 	Completions *int32 `json:"completions,omitempty"`
@@ -45,7 +48,8 @@ type CronTabSpecApplyConfiguration struct {
 	// which wait for addresses do not pile up; else Allow.
 	ConcurrencyPolicy *batchv1.ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
 	// How late, in seconds, a run may start; then it counts as missed. Default:
-	// however late.
+	// however late. Kubernetes starts no run with 0, nor with less than the interval
+	// of an "@every": that is reported in the condition Scheduled.
 	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
 	// How many runs that succeeded to keep. Default 3.
 	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty"`
