@@ -49,6 +49,7 @@ type Pod2SpecApplyConfiguration struct {
 	// samplecrd.k8s.io/pod-index. Only spec.resources.requests.storage may change,
 	// upwards: the claims that exist grow where their StorageClass allows it; the
 	// condition ClaimsResized says where not. No change of it replaces a replica.
+	// At most 8 templates: more could exceed what the API server lets the rules below cost.
 	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
 	// What becomes of the claims of volumeClaimTemplates. Default: all are kept.
 	// Claims that a surge replica brought about go with it, whatever this says.
