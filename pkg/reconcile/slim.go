@@ -33,13 +33,13 @@ func SlimPod(obj any) (any, error) {
 		slim.Annotations = pick(pod.Annotations, podAnnotations)
 		slim.Spec.NodeName = pod.Spec.NodeName
 		slim.Spec.SchedulingGates = pod.Spec.SchedulingGates
+		for _, c := range pod.Spec.Containers {
+			slim.Spec.Containers = append(slim.Spec.Containers, corev1.Container{Name: c.Name, Resources: c.Resources, ResizePolicy: c.ResizePolicy})
+		}
 	}
 	slim.Status.Phase = pod.Status.Phase
 	slim.Status.Reason = pod.Status.Reason
 	slim.Status.Message = pod.Status.Message
-	for _, c := range pod.Spec.Containers {
-		slim.Spec.Containers = append(slim.Spec.Containers, corev1.Container{Name: c.Name, Resources: c.Resources, ResizePolicy: c.ResizePolicy})
-	}
 	for _, c := range pod.Status.ContainerStatuses {
 		slim.Status.ContainerStatuses = append(slim.Status.ContainerStatuses, corev1.ContainerStatus{
 			Name: c.Name, ContainerID: c.ContainerID, Ready: c.Ready, Resources: c.Resources,

@@ -147,6 +147,15 @@ func TestSlimStatefulSetGivesTheSameOwner(t *testing.T) {
 	}
 }
 
+// A Pod2 compares all of it with its template.
+func TestAPodWithoutAControllerKeepsItsSpec(t *testing.T) {
+	pods := fatPods()
+	fat := pods[len(pods)-1]
+	if slim := slimmed(pods)[len(pods)-1]; metav1.GetControllerOf(fat) != nil || !equality.Semantic.DeepEqual(slim.Spec, fat.Spec) {
+		t.Errorf("%s has %+v of %+v", fat.Name, slim.Spec, fat.Spec)
+	}
+}
+
 // Nothing that an informer got may be written to: others read it, too.
 func TestSlimmingDoesNotChangeItsInput(t *testing.T) {
 	set := newStatefulSet("db", "blue", 0, 1)
