@@ -63,13 +63,13 @@ func (t *tool) drawBlocks(ctx context.Context, c clients, namespace string, bloc
 func draw(n *v1.Network, block *v1.AddressBlock) (string, error) {
 	prefix, err := netip.ParsePrefix(block.Spec.CIDR)
 	if err != nil {
-		return "", fmt.Errorf("AddressBlock %s/%s: %w", block.Namespace, block.Name, err)
+		return "", fmt.Errorf("draw AddressBlock %s/%s: %w", block.Namespace, block.Name, err)
 	}
 	var cidr netip.Prefix
 	var pool ipam.Pool
 	if n != nil && n.UID == block.Spec.NetworkUID {
 		if pool, err = network.Pool(n); err != nil {
-			return "", fmt.Errorf("Network %s/%s: %w", n.Namespace, n.Name, err)
+			return "", fmt.Errorf("draw the addresses of Network %s/%s: %w", n.Namespace, n.Name, err)
 		}
 		cidr, _ = ipam.CheckCIDR(n.Spec.CIDR)
 	}

@@ -99,7 +99,7 @@ func TestConflicts(t *testing.T) {
 				}
 				met = true
 				changed := web(func(p *v1.Pod2) { p.Generation = tt.generation })
-				if err := w.sample.Tracker().Update(v1.SchemeGroupVersion.WithResource("pod2s"), changed, "default"); err != nil {
+				if err := w.sample.Tracker().Update(v1.Resource("pod2s").WithVersion(v1.GroupVersion.Version), changed, "default"); err != nil {
 					t.Fatal(err)
 				}
 				return true, nil, apierrors.NewConflict(v1.Resource("pod2s"), "web", nil)

@@ -39,7 +39,7 @@ func readManifests(files *resource.FilenameOptions, namespace string, enforced b
 		}
 		kind := object.GroupVersionKind()
 		name := kind.Kind + "/" + object.GetName()
-		if kind.GroupVersion() != v1.SchemeGroupVersion || kind.Kind != "Pod2" && kind.Kind != "Network" {
+		if kind.GroupVersion().String() != v1.GroupVersion.String() || kind.Kind != "Pod2" && kind.Kind != "Network" {
 			m.others = append(m.others, name)
 			continue
 		}

@@ -137,7 +137,7 @@ blue      10.0.0.9   Bound   web-0   Pod2/web   AGE
 	requirePlugin(t, ns, `
 REVISION   NAME             ROLE             CHANGE-CAUSE   AGE
 1          web-HASHHASHHA   -                <none>         AGE
-2          web-HASHHASHHA   current,update   version 2   AGE
+2          web-HASHHASHHA   current,update   version 2      AGE
 `, "history", "web")
 	requirePlugin(t, ns, `
 # Pod2 NS/web, revision 2 (web-HASHHASHHA)
@@ -263,7 +263,7 @@ func TestPluginCompletes(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	create(t, ns, pod2("web", `replicas: 0`))
-	cmd := exec.CommandContext(t.Context(), filepath.Join(root, "bin/kubectl"), "--kubeconfig", kubeconfig, "-n", ns, "__complete", "pod2", "-n", ns, "undo", "")
+	cmd := exec.CommandContext(t.Context(), filepath.Join(root, "bin/kubectl"), "__complete", "pod2", "undo", "-n", ns, "")
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
 	if out, err := cmd.Output(); err != nil || !strings.HasPrefix(string(out), "web\n") {
 		t.Errorf("completion: %v\n%s", err, out)

@@ -7,7 +7,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// ChangeCauseAnnotation, on a Pod2, says why its spec is as it is: its revision
+// ChangeCauseAnnotation on a Pod2 says why its spec is as it is: its revision
 // keeps the text, as one of a Deployment does.
 const ChangeCauseAnnotation = "kubernetes.io/change-cause"
 
