@@ -128,7 +128,7 @@ func TestPlanRefuses(t *testing.T) {
 func TestDryRunIsAnApply(t *testing.T) {
 	live := web(func(p *v1.Pod2) {
 		p.Spec.MinReadySeconds = 5
-		p.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: `{"spec":{"replicas":2,"template":{}}}`}
+		p.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: `{"metadata":{"annotations":{}},"spec":{"replicas":2,"template":{}}}`}
 	})
 	w := newWorld(t, live)
 	w.dryRuns("pod2s", live)
@@ -139,7 +139,8 @@ func TestDryRunIsAnApply(t *testing.T) {
 			continue
 		}
 		body := string(patch.Patch)
-		if !strings.Contains(body, `"replicas":null`) || !strings.Contains(body, `"image":"nginx:4"`) || strings.Contains(body, "minReadySeconds") {
+		if !strings.Contains(body, `"replicas":null`) || !strings.Contains(body, `"image":"nginx:4"`) ||
+			strings.Contains(body, "minReadySeconds") || strings.Contains(body, `"annotations":null`) {
 			t.Errorf("the patch is %s", body)
 		}
 		return
