@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
@@ -124,7 +125,39 @@ func (t *tool) observe(ctx context.Context, c clients, p *v1.Pod2, overlay []*v1
 		}
 	}
 	slices.SortFunc(state.Pods, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
-	return state, nil
+	return state, c.addClaims(ctx, &state)
+}
+
+// addClaims adds what volumeClaimTemplates concern. A user who may not read
+// StorageClasses is shown a plan without the growth of claims.
+func (c clients) addClaims(ctx context.Context, state *pod2.State) error {
+	p := state.Pod2
+	if len(p.Spec.VolumeClaimTemplates) == 0 {
+		return nil
+	}
+	claims, err := c.kube.CoreV1().PersistentVolumeClaims(p.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the PersistentVolumeClaims of namespace %s: %w", p.Namespace, err)
+	}
+	for i := range claims.Items {
+		if _, ours := pod2.ClaimOrdinal(p, claims.Items[i].Name); ours {
+			state.Claims = append(state.Claims, &claims.Items[i])
+		}
+	}
+	slices.SortFunc(state.Claims, func(a, b *corev1.PersistentVolumeClaim) int { return cmp.Compare(a.Name, b.Name) })
+	classes, err := c.kube.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
+	if err != nil && !apierrors.IsForbidden(err) {
+		return fmt.Errorf("list the StorageClasses: %w", err)
+	}
+	for i := range classes.Items {
+		named := func(claim *corev1.PersistentVolumeClaim) bool {
+			return claim.Spec.StorageClassName != nil && *claim.Spec.StorageClassName == classes.Items[i].Name
+		}
+		if slices.ContainsFunc(state.Claims, named) {
+			state.StorageClasses = append(state.StorageClasses, &classes.Items[i])
+		}
+	}
+	return nil
 }
 
 // planText has one action a line, and a condition of the status on a line of its own.

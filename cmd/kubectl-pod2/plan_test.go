@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -151,9 +152,16 @@ func TestDryRunIsAnApply(t *testing.T) {
 // A field of State that observe does not read makes every plan another than the
 // controller's.
 func TestObserveFillsState(t *testing.T) {
-	w := newWorld(t, web(), revisionOf(web(), 1), replica(web(), 0), newNetwork("blue", "10.0.0.0/24"))
+	p := web()
+	p.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}}
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "data-" + p.Name + "-0"},
+		Spec:       corev1.PersistentVolumeClaimSpec{StorageClassName: &class.Name},
+	}
+	w := newWorld(t, p, revisionOf(p, 1), replica(p, 0), newNetwork("blue", "10.0.0.0/24"), claim, class)
 	tool := &tool{now: w.now}
-	state, err := tool.observe(t.Context(), clients{w.kube, w.sample}, web(), nil)
+	state, err := tool.observe(t.Context(), clients{w.kube, w.sample}, p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

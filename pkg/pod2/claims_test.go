@@ -45,12 +45,12 @@ func claimState(t *testing.T, spec string, pods, claims []string) State {
 	s.Pod2.Spec.PersistentVolumeClaimRetentionPolicy = policy
 	s.StorageClasses = storageClasses()
 	for _, line := range claims {
-		s.Claims = append(s.Claims, claimLine(t, s.Pod2, line))
+		s.Claims = append(s.Claims, claimLine(t, line))
 	}
 	return s
 }
 
-func claimLine(t *testing.T, p *v1.Pod2, line string) *corev1.PersistentVolumeClaim {
+func claimLine(t *testing.T, line string) *corev1.PersistentVolumeClaim {
 	t.Helper()
 	words := strings.Fields(line)
 	pod := strings.TrimPrefix(words[0], "data-")

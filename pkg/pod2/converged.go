@@ -74,7 +74,7 @@ func (v *view) unplaced(failures map[int]failure) string {
 		f, recorded := failures[i]
 		surge := i >= len(v.replicas)
 		switch {
-		case r.pod == nil && room && !blocked && !(surge && v.pod2.Spec.Paused) && v.barred(i, v.untouchable) == "":
+		case r.pod == nil && room && !blocked && (!surge || !v.pod2.Spec.Paused) && v.barred(i, v.untouchable) == "":
 			return fmt.Sprintf("pod %s is missing", v.name(i))
 		case r.pod == nil || !r.own || r.terminating:
 		case r.stale && !surge && r.step.kind != stepAwait && (spare || !r.serves() || !r.step.costs):
