@@ -5,6 +5,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -220,6 +221,11 @@ func TestWhatWaitsSaysWhy(t *testing.T) {
 	} {
 		create(t, ns, gatedPod(c.pod, c.request))
 		waitCondition(t, ns, "pod/"+c.pod, bound, "False "+c.want)
+	}
+	// The command that README.md has for all pods at once.
+	waits := `custom-columns=POD:.metadata.name,WAITS:.status.conditions[?(@.type=="` + bound + `")].message`
+	if got := run(t, ns, "get", "pods", "-o", waits); !regexp.MustCompile(`(?m)^nowhere +Network "red" does not exist`).MatchString(got) {
+		t.Errorf("why pods wait:\n%s", got)
 	}
 	// Where a user looks first; a pod is told once.
 	eventually(t, "kubectl describe says why", func(context.Context) (string, error) {
