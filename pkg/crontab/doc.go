@@ -12,6 +12,7 @@
 //	goes, and keeps what it owns       stays with its runs, and is nobody's
 //	(--cascade=orphan)
 //
-// A CronJob of somebody else is never touched, and so are fields of ours that a
-// CronTab has no word for: a policy may set them.
+// A CronJob of somebody else is never touched. Neither are fields of ours that a
+// CronTab has no word for, since a policy may set them, but for those that would
+// hold every run silently or publish addresses that nobody bound.
 package crontab

@@ -164,7 +164,7 @@ func (v *view) nextRun() time.Time {
 	return next(t.schedule, v.Now.In(t.zone), from)
 }
 
-func (v *view) suspended() bool { return v.cronTab.Spec.Suspend != nil && *v.cronTab.Spec.Suspend }
+func (v *view) suspended() bool { return ptr.Deref(v.cronTab.Spec.Suspend, false) }
 
 // live pods are at work or about to be.
 func live(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !attachment.Over(pod) }
