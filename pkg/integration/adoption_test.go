@@ -66,9 +66,9 @@ func TestOrphanedPodsAreAdopted(t *testing.T) {
 	waitReady(t, ns, "pod2/web")
 	const all = "jsonpath={range .items[*]}{.metadata.name} {.revision}{\"\\n\"}{end}"
 	setVersion(t, ns, "web", "2")
-	eventually(t, "the update is done", func(context.Context) (string, error) {
-		return strings.TrimSuffix(run(t, ns, "get", "pod2", "web", "-o", "jsonpath={.status.updatedReplicas} {.status.availableReplicas}"), "3 3"), nil
-	})
+	waitVersions(t, ns, "web-0 2, web-1 2, web-2 2")
+	waitReplicas(t, ns, "web", 3)
+	waitReady(t, ns, "pod2/web")
 	before, held, revisions := uids(t, ns), render(addresses(t, ns)), run(t, ns, "get", "controllerrevisions", "-o", all)
 	run(t, ns, "delete", "pod2", "web", "--cascade=orphan")
 	requireSamePods(t, ns, before)

@@ -56,7 +56,12 @@ func newNamespace(t *testing.T) string {
 // answer when patience is over.
 func eventually(t *testing.T, what string, check func(context.Context) (string, error)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	within(t, patience, what, check)
+}
+
+func within(t *testing.T, limit time.Duration, what string, check func(context.Context) (string, error)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -74,7 +79,7 @@ func eventually(t *testing.T, what string, check func(context.Context) (string, 
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("%s: not within %s; last: %s", what, patience, last)
+			t.Fatalf("%s: not within %s; last: %s", what, limit, last)
 		case <-tick.C:
 		}
 	}

@@ -243,6 +243,10 @@ func restoreCRDs(t *testing.T) {
 		if out, err := kubectl("apply", "-f", crds); err != nil {
 			t.Errorf("apply the CRDs anew: %v\n%s", err, out)
 		}
-		run(t, "", "wait", "--for=condition=Established", "--timeout="+patience.String(), "-f", crds)
+		for _, crd := range strings.Fields(run(t, "", "get", "-f", crds, "-o", "name")) {
+			// Not all at once: kubectl fails on one that has no conditions yet.
+			run(t, "", "wait", "--for=jsonpath={.status.conditions}", "--timeout="+patience.String(), crd)
+			run(t, "", "wait", "--for=condition=Established", "--timeout="+patience.String(), crd)
+		}
 	})
 }

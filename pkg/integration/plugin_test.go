@@ -118,7 +118,7 @@ blue      10.0.0.9   Bound   web-0   Pod2/web   AGE
 	// What plan says is what the controller does, to the name of the revision.
 	write("2", "")
 	planned, err := plugin(t, ns, "plan", "-f", file)
-	if want := "Pod2 NS/web would be configured. The first step of the controller would be:\n  create revision 2 web-HASHHASHHA\n  delete web-1 (uid UID): template changed\n"; err != nil || !strings.HasPrefix(planned, want) {
+	if want := "Pod2 NS/web would be configured. The first step of the controller would be:\n  create revision 2 web-HASHHASHHA\n  delete web-1 (uid UID): template changed: template.metadata.annotations.example.com/version cannot be changed in a running pod\n"; err != nil || !strings.HasPrefix(planned, want) {
 		t.Errorf("plan: %v\n%s\nwant first\n%s", err, planned, want)
 	}
 	run(t, ns, "annotate", "pod2", "web", "kubernetes.io/change-cause=version 2")

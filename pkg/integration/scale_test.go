@@ -20,7 +20,12 @@ func TestTwoThousandReplicas(t *testing.T) {
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/16, reuseDelaySeconds: 0}`)+pod2("web", `replicas: 2000`+blue))
 	begin := time.Now()
 	took := func(what string) { t.Logf("%6.1f s: %s", time.Since(begin).Seconds(), what) }
-	waitReplicas(t, ns, "web", replicas)
+	within(t, 3*patience, "all exist", func(context.Context) (string, error) { // a sync creates them all before it says so
+		if got := run(t, ns, "get", "pod2", "web", "-o", "jsonpath={.status.replicas}"); got != "2000" {
+			return "status.replicas is " + got, nil
+		}
+		return "", nil
+	})
 	took("all exist")
 	waitReady(t, ns, "pod2/web")
 	took("all are Ready")
