@@ -1,8 +1,6 @@
 package reconcile
 
 import (
-	"slices"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -14,7 +12,7 @@ import (
 
 // Watches says which keys an event of which informer concerns.
 func (r *Reconciler) Watches() []Watch {
-	return slices.Concat([]Watch{
+	return append([]Watch{
 		{r.informers.Networks.Informer(), r.networkKeys},
 		{r.informers.Blocks.Informer(), r.blockKeys},
 		{r.informers.Pods.Informer(), r.podKeys},
@@ -23,7 +21,7 @@ func (r *Reconciler) Watches() []Watch {
 		{r.informers.Revisions.Informer(), revisionKeys},
 		{r.informers.Claims.Informer(), claimKeys},
 		{r.informers.Classes.Informer(), r.classKeys},
-	}, r.cronTabWatches(), r.endpointsWatches())
+	}, r.cronTabWatches()...)
 }
 
 // A Network concerns itself, the Networks that its waiting pods also wait for,

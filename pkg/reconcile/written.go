@@ -20,8 +20,6 @@ const (
 	claimsResource    resource = "persistentvolumeclaims"
 	cronTabsResource  resource = "crontabs"
 	cronJobsResource  resource = "cronjobs"
-	servicesResource  resource = "services"
-	slicesResource    resource = "endpointslices"
 )
 
 // versionedStore is an informer's store.
