@@ -26,8 +26,8 @@ import (
 )
 
 // The whole controller but for main's flags, on fake clientsets: a Network and
-// a Pod2 become pods that have addresses, a CronTab a CronJob, and nothing is
-// written afterwards.
+// a Pod2 become pods that have addresses and names, a CronTab a CronJob, and
+// nothing is written afterwards.
 func TestHappyPath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewSimpleClientset()
@@ -68,6 +68,8 @@ func TestHappyPath(t *testing.T) {
 			`network blue: bound 2, Ready True`,
 			`pod2 web: replicas 2, ready 2, Ready True`,
 			`cronjob report: @yearly, blue`,
+			`service web-blue: None, NetworkDNS True`,
+			`slice web-blue-0: web-0=192.168.0.2 web-1=192.168.0.3`,
 		}, "\n")
 		if got := render(t, clients); got != want {
 			t.Errorf("got:\n%s\nwant:\n%s", got, want)
@@ -156,16 +158,30 @@ func render(t *testing.T, clients reconcile.Clients) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	service, err := clients.Kube.CoreV1().Services("default").Get(t.Context(), "web-blue", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slice, err := clients.Kube.DiscoveryV1().EndpointSlices("default").Get(t.Context(), "web-blue-0", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range slice.Endpoints {
+		names = append(names, *e.Hostname+"="+e.Addresses[0])
+	}
 	return strings.Join(append(lines,
-		fmt.Sprintf("network blue: bound %d, Ready %s", network.Status.Bound, ready(network.Status.Conditions)),
-		fmt.Sprintf("pod2 web: replicas %d, ready %d, Ready %s", pod2.Status.Replicas, pod2.Status.ReadyReplicas, ready(pod2.Status.Conditions)),
+		fmt.Sprintf("network blue: bound %d, Ready %s", network.Status.Bound, condition(network.Status.Conditions, samplecrdv1.ConditionReady)),
+		fmt.Sprintf("pod2 web: replicas %d, ready %d, Ready %s", pod2.Status.Replicas, pod2.Status.ReadyReplicas, condition(pod2.Status.Conditions, samplecrdv1.ConditionReady)),
 		fmt.Sprintf("cronjob %s: %s, %s", cronJob.Name, cronJob.Spec.Schedule, cronJob.Spec.JobTemplate.Spec.Template.Annotations[samplecrdv1.NetworksAnnotation]),
+		fmt.Sprintf("service %s: %s, NetworkDNS %s", service.Name, service.Spec.ClusterIP, condition(pod2.Status.Conditions, samplecrdv1.ConditionNetworkDNS)),
+		fmt.Sprintf("slice %s: %s", slice.Name, strings.Join(names, " ")),
 	), "\n")
 }
 
-func ready(conditions []metav1.Condition) metav1.ConditionStatus {
+func condition(conditions []metav1.Condition, kind string) metav1.ConditionStatus {
 	for _, c := range conditions {
-		if c.Type == samplecrdv1.ConditionReady {
+		if c.Type == kind {
 			return c.Status
 		}
 	}

@@ -133,19 +133,25 @@ func newInformers(clients reconcile.Clients, namespace string) (reconcile.Inform
 		kubeinformers.WithNamespace(namespace),
 		kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) { list.LabelSelector = stablev1.CronTabLabel }),
 		kubeinformers.WithTransform(reconcile.SlimJob))
+	names := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
+		kubeinformers.WithNamespace(namespace),
+		kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) { list.LabelSelector = samplecrdv1.Pod2Label }),
+		kubeinformers.WithTransform(dropManagedFields))
 	return reconcile.Informers{
-		Networks:     sample.Samplecrd().V1().Networks(),
-		Blocks:       sample.Samplecrd().V1().AddressBlocks(),
-		Pod2s:        sample.Samplecrd().V1().Pod2s(),
-		Pods:         pods.Core().V1().Pods(),
-		StatefulSets: sets.Apps().V1().StatefulSets(),
-		Revisions:    revisions.Apps().V1().ControllerRevisions(),
-		Claims:       claims.Core().V1().PersistentVolumeClaims(),
-		Classes:      classes.Storage().V1().StorageClasses(),
-		CronTabs:     sample.Stable().V1().CronTabs(),
-		CronJobs:     cronJobs.Batch().V1().CronJobs(),
-		Jobs:         jobs.Batch().V1().Jobs(),
-	}, []factory{sample, pods, sets, revisions, claims, classes, cronJobs, jobs}
+		Networks:       sample.Samplecrd().V1().Networks(),
+		Blocks:         sample.Samplecrd().V1().AddressBlocks(),
+		Pod2s:          sample.Samplecrd().V1().Pod2s(),
+		Pods:           pods.Core().V1().Pods(),
+		StatefulSets:   sets.Apps().V1().StatefulSets(),
+		Revisions:      revisions.Apps().V1().ControllerRevisions(),
+		Claims:         claims.Core().V1().PersistentVolumeClaims(),
+		Classes:        classes.Storage().V1().StorageClasses(),
+		CronTabs:       sample.Stable().V1().CronTabs(),
+		CronJobs:       cronJobs.Batch().V1().CronJobs(),
+		Jobs:           jobs.Batch().V1().Jobs(),
+		Services:       names.Core().V1().Services(),
+		EndpointSlices: names.Discovery().V1().EndpointSlices(),
+	}, []factory{sample, pods, sets, revisions, claims, classes, cronJobs, jobs, names}
 }
 
 // dropManagedFields is a cache.TransformFunc: nobody here reads them, and an

@@ -71,12 +71,13 @@ func TestRoleSuffices(t *testing.T) {
 	run(t, ns, "set", "image", "cronjob/ct", "crontab=changed")
 	waitCronJob(t, ns, "ct", image, "my-awesome-cron-image")
 	waitCondition(t, ns, "pod/waits", bound, "False NetworkNotFound")
+	namesComeAndGo(t, ns)
 	run(t, ns, "patch", "pod", "web-0", "--subresource=status", "--type=merge", "-p", `{"status":{"phase":"Failed"}}`)
 	eventually(t, "the failed pod is replaced", func(context.Context) (string, error) {
 		return kubectl("-n", ns, "get", "pods", "--field-selector=status.phase=Failed", "-o", "name")
 	})
 	waitReady(t, ns, "pod2/web")
-	run(t, ns, "delete", "pod2/web", "crontab/ct", "--timeout="+patience.String())
+	run(t, ns, "delete", "pod2/web", "pod2/db", "crontab/ct", "--timeout="+patience.String())
 	run(t, ns, "delete", "pods", "--all", "--timeout="+patience.String())
 	run(t, ns, "delete", "network", "blue", "--timeout="+patience.String())
 	waitGone(t, ns, "addressblocks")
@@ -89,6 +90,32 @@ func TestRoleSuffices(t *testing.T) {
 	if got := run(t, "pod2-system", "get", "lease", "pod2-controller", "-o", "jsonpath={.spec.holderIdentity}"); got != "" {
 		t.Errorf("the lease is still held by %q", got)
 	}
+}
+
+// namesComeAndGo has Services and slices read, created, changed and deleted.
+func namesComeAndGo(t *testing.T, ns string) {
+	t.Helper()
+	create(t, ns, network("green", `{cidr: 10.1.0.0/24}`)+network("teal", `{cidr: 10.2.0.0/24}`)+`---
+apiVersion: v1
+kind: Service
+metadata: {name: db-blue}
+spec: {ports: [{port: 80}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: db-green-0}
+addressType: IPv4
+endpoints: []
+`+pod2("db", `replicas: 1, networks: [{name: blue}, {name: green}, {name: teal}]`))
+	waitCondition(t, ns, "pod2/db", "NetworkDNS", "False NameTaken: Service db-blue exists already")
+	waitCondition(t, ns, "pod2/db", "NetworkDNS", "; EndpointSlice db-green-0 exists already")
+	run(t, ns, "wait", "--for=create", "endpointslice/db-teal-0", "--timeout="+patience.String())
+	run(t, ns, "patch", "service", "db-teal", "--type=merge", "-p", `{"spec":{"publishNotReadyAddresses":false}}`)
+	run(t, ns, "wait", "--for=jsonpath={.spec.publishNotReadyAddresses}=true", "service/db-teal", "--timeout="+patience.String())
+	waitEndpoint(t, ns, "db-teal-0", "db-0", "true true false")
+	patchPod2(t, ns, "db", `{"spec":{"networks":[{"name":"blue"}]}}`)
+	run(t, ns, "wait", "--for=delete", "endpointslice/db-teal-0", "service/db-teal", "--timeout="+patience.String())
+	waitReady(t, ns, "pod2/db")
 }
 
 // Users of a namespace get what they need by the roles they have already.

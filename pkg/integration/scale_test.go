@@ -4,6 +4,7 @@ package integration
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -43,6 +44,16 @@ func TestTwoThousandReplicas(t *testing.T) {
 	}
 	c.waitIdle(t, 1)
 	took("the controller is idle")
+	if named := requireNames(t, ns, "web-blue"); named != replicas {
+		t.Errorf("%d names are given to %d replicas", named, replicas)
+	}
+	// 20 slices, each written a few times a second as long as replicas come up.
+	made, _ := writes(t, ns, begin)
+	made = slices.DeleteFunc(made, func(line string) bool { return !strings.Contains(line, " endpointslices/") })
+	t.Logf("%d writes of slices", len(made))
+	if len(made) > replicas/4 {
+		t.Errorf("slices of %d replicas were written %d times", replicas, len(made))
+	}
 	if err := c.stop(syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}

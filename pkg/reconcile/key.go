@@ -20,6 +20,9 @@ const (
 	KindPod     = "Pod"
 	KindPod2    = "Pod2"
 	KindCronTab = "CronTab"
+	// KindEndpoints has the name of a Pod2 and is about the names of its replicas:
+	// apart, so that trouble with Services never harms pods.
+	KindEndpoints = "Endpoints"
 )
 
 // Result says when a sync that went well wants to run again; zero: not before

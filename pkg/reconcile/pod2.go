@@ -60,13 +60,19 @@ func (r *Reconciler) observePod2(key Key) (state pod2.State, again time.Duration
 	if err != nil {
 		return state, 0, err
 	}
+	state.Pods, again = r.podsOfPod2(key)
+	return state, soonest(again, againClaims), nil
+}
+
+// podsOfPod2 are the pods that are replicas of a Pod2, claim to be, or have the
+// name of one, in name order.
+func (r *Reconciler) podsOfPod2(key Key) ([]*corev1.Pod, time.Duration) {
 	listedAt := r.podIndex.LastStoreSyncResourceVersion()
 	pods := indexed[*corev1.Pod](r.podIndex, byPod2, path(key.Namespace, key.Name))
-	state.Pods, again = r.found.addTo(pods, listedAt, key.Namespace, func(pod *corev1.Pod) bool {
+	return r.found.addTo(pods, listedAt, key.Namespace, func(pod *corev1.Pod) bool {
 		_, replica := ordinals.Parse(key.Name, pod.Name)
 		return replica
 	})
-	return state, soonest(again, againClaims), nil
 }
 
 // applyPod2 writes the plan in the order of its fields. What stopped it on the

@@ -8,10 +8,12 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/informers/apps/v1"
 	batchinformers "k8s.io/client-go/informers/batch/v1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
+	discoveryinformers "k8s.io/client-go/informers/discovery/v1"
 	storageinformers "k8s.io/client-go/informers/storage/v1"
 	"k8s.io/client-go/kubernetes"
 	appslisters "k8s.io/client-go/listers/apps/v1"
@@ -34,20 +36,22 @@ type Clients struct {
 }
 
 // Informers feed the listers that observe reads. Pods is filtered by
-// samplecrd.k8s.io/managed=true, Revisions and Claims by the existence of
+// samplecrd.k8s.io/managed=true, Revisions, Claims, Services and EndpointSlices by the existence of
 // samplecrd.k8s.io/pod2, Jobs by that of stable.example.com/crontab.
 type Informers struct {
-	Networks     sampleinformers.NetworkInformer
-	Blocks       sampleinformers.AddressBlockInformer
-	Pod2s        sampleinformers.Pod2Informer
-	Pods         coreinformers.PodInformer
-	StatefulSets v1.StatefulSetInformer
-	Revisions    v1.ControllerRevisionInformer
-	Claims       coreinformers.PersistentVolumeClaimInformer
-	Classes      storageinformers.StorageClassInformer
-	CronTabs     stableinformers.CronTabInformer
-	CronJobs     batchinformers.CronJobInformer
-	Jobs         batchinformers.JobInformer
+	Networks       sampleinformers.NetworkInformer
+	Blocks         sampleinformers.AddressBlockInformer
+	Pod2s          sampleinformers.Pod2Informer
+	Pods           coreinformers.PodInformer
+	StatefulSets   v1.StatefulSetInformer
+	Revisions      v1.ControllerRevisionInformer
+	Claims         coreinformers.PersistentVolumeClaimInformer
+	Classes        storageinformers.StorageClassInformer
+	CronTabs       stableinformers.CronTabInformer
+	CronJobs       batchinformers.CronJobInformer
+	Jobs           batchinformers.JobInformer
+	Services       coreinformers.ServiceInformer
+	EndpointSlices discoveryinformers.EndpointSliceInformer
 }
 
 // Reconciler syncs keys. It is safe for many goroutines, as long as no key is in
@@ -69,6 +73,9 @@ type Reconciler struct {
 	found     *found[*corev1.Pod]
 	// foundClaims are those that have the name of one of ours and not our label.
 	foundClaims *found[*corev1.PersistentVolumeClaim]
+	batches     *batches
+	services    owned[*corev1.Service]
+	slices      owned[*discoveryv1.EndpointSlice]
 }
 
 // New registers its indexes with the informers; call it before they start.
@@ -91,6 +98,9 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 	if err := informers.addCronTabIndexes(); err != nil {
 		return nil, fmt.Errorf("add indexes to an informer: %w", err)
 	}
+	if err := informers.addEndpointsIndexes(); err != nil {
+		return nil, fmt.Errorf("add indexes to an informer: %w", err)
+	}
 	stores := map[resource]versionedStore{
 		networksResource:  informers.Networks.Informer().GetIndexer(),
 		blocksResource:    informers.Blocks.Informer().GetIndexer(),
@@ -100,7 +110,10 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 		claimsResource:    informers.Claims.Informer().GetIndexer(),
 		cronTabsResource:  informers.CronTabs.Informer().GetIndexer(),
 		cronJobsResource:  informers.CronJobs.Informer().GetIndexer(),
+		servicesResource:  informers.Services.Informer().GetIndexer(),
+		slicesResource:    informers.EndpointSlices.Informer().GetIndexer(),
 	}
+	written := newWritten(stores)
 	return &Reconciler{
 		clients: clients, recorder: recorder, clock: clock, informers: informers,
 		networks:     informers.Networks.Lister(),
@@ -110,9 +123,20 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 		blockIndex:   informers.Blocks.Informer().GetIndexer(),
 		podIndex:     informers.Pods.Informer().GetIndexer(),
 		pod2Index:    informers.Pod2s.Informer().GetIndexer(),
-		written:      newWritten(stores),
+		written:      written,
 		found:        newFoundPods(clock),
 		foundClaims:  newFoundClaims(clock),
+		batches:      newBatches(clock),
+		services: owned[*corev1.Service]{
+			kind: "Service", resource: servicesResource, taken: newTaken[*corev1.Service](clock), written: written,
+			in: func(namespace string) client[*corev1.Service] { return clients.Kube.CoreV1().Services(namespace) },
+		},
+		slices: owned[*discoveryv1.EndpointSlice]{
+			kind: "EndpointSlice", resource: slicesResource, taken: newTaken[*discoveryv1.EndpointSlice](clock), written: written,
+			in: func(namespace string) client[*discoveryv1.EndpointSlice] {
+				return clients.Kube.DiscoveryV1().EndpointSlices(namespace)
+			},
+		},
 	}, nil
 }
 
@@ -142,6 +166,8 @@ func (r *Reconciler) sync(ctx context.Context, key Key) (Result, error) {
 		return r.syncPod2(ctx, key)
 	case KindCronTab:
 		return r.syncCronTab(ctx, key)
+	case KindEndpoints:
+		return r.syncEndpoints(ctx, key)
 	}
 	return Result{}, fmt.Errorf("sync %s: no such kind", key)
 }

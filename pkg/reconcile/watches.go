@@ -1,6 +1,8 @@
 package reconcile
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -12,7 +14,7 @@ import (
 
 // Watches says which keys an event of which informer concerns.
 func (r *Reconciler) Watches() []Watch {
-	return append([]Watch{
+	return slices.Concat([]Watch{
 		{r.informers.Networks.Informer(), r.networkKeys},
 		{r.informers.Blocks.Informer(), r.blockKeys},
 		{r.informers.Pods.Informer(), r.podKeys},
@@ -21,7 +23,7 @@ func (r *Reconciler) Watches() []Watch {
 		{r.informers.Revisions.Informer(), revisionKeys},
 		{r.informers.Claims.Informer(), claimKeys},
 		{r.informers.Classes.Informer(), r.classKeys},
-	}, r.cronTabWatches()...)
+	}, r.cronTabWatches(), r.endpointsWatches())
 }
 
 // A Network concerns itself, the Networks that its waiting pods also wait for,

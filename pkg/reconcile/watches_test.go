@@ -63,8 +63,8 @@ func TestWhichKeysAnEventConcerns(t *testing.T) {
 		{"pod of something else", nil, newPod("rs-x of=ReplicaSet/rs"), ""},
 		{"pod of something else with the name of a replica", nil, newPod("a-web-0 of=StatefulSet/a-web"), "Pod2 a-web"},
 		{"pod with a name that no replica has", nil, newPod("web-00"), ""},
-		{"Pod2", nil, newPod2("web", 1, "blue", "green"), "Network blue, Network green, Pod2 web"},
-		{"Pod2 whose template asks", nil, withTemplateRequest(newPod2("web", 1), "blue"), "Network blue, Pod2 web"},
+		{"Pod2", nil, newPod2("web", 1, "blue", "green"), "Endpoints web, Network blue, Network green, Pod2 web"},
+		{"Pod2 whose template asks", nil, withTemplateRequest(newPod2("web", 1), "blue"), "Endpoints web, Network blue, Pod2 web"},
 		{"StatefulSet", nil, newStatefulSet("db", "blue, green", 0, 1), "Network blue, Network green"},
 		{"StatefulSet that asks for nothing", nil, newStatefulSet("db", "", 0, 1), ""},
 	} {
@@ -92,7 +92,7 @@ func TestObjectsOfOtherTypesConcernNobody(t *testing.T) {
 }
 
 func TestIndexesOfObjectsOfOtherTypesAreEmpty(t *testing.T) {
-	for _, index := range []func(any) ([]string, error){blockNetwork, blockPods, podNetworks, waitingNetworks, podPod2s, pod2Networks, labelledCronTab, cronTabNetworks, goingCronTabs} {
+	for _, index := range []func(any) ([]string, error){blockNetwork, blockPods, podNetworks, waitingNetworks, podPod2s, pod2Networks, labelledCronTab, cronTabNetworks, goingCronTabs, labelledPod2} {
 		if values, err := index(&v1.NetworkList{}); len(values) > 0 || err != nil {
 			t.Errorf("got %v, %v", values, err)
 		}

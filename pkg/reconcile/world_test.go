@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -73,6 +74,7 @@ func newWorld(t *testing.T, objects ...runtime.Object) *world {
 		Pods: core.Core().V1().Pods(), StatefulSets: core.Apps().V1().StatefulSets(), Revisions: core.Apps().V1().ControllerRevisions(),
 		Claims: core.Core().V1().PersistentVolumeClaims(), Classes: core.Storage().V1().StorageClasses(),
 		CronTabs: crds.Stable().V1().CronTabs(), CronJobs: core.Batch().V1().CronJobs(), Jobs: core.Batch().V1().Jobs(),
+		Services: core.Core().V1().Services(), EndpointSlices: core.Discovery().V1().EndpointSlices(),
 	}
 	samples := schema.GroupVersion{Group: v1.GroupVersion.Group, Version: v1.GroupVersion.Version}
 	stable := schema.GroupVersion{Group: stablev1.GroupVersion.Group, Version: stablev1.GroupVersion.Version}
@@ -87,6 +89,8 @@ func newWorld(t *testing.T, objects ...runtime.Object) *world {
 		{informers.CronTabs.Informer().GetIndexer(), w.sample, stable.WithResource("crontabs"), stable.WithKind("CronTab"), reflect.TypeFor[*stablev1.CronTab]()},
 		{informers.CronJobs.Informer().GetIndexer(), w.kube, batchv1.SchemeGroupVersion.WithResource("cronjobs"), batchv1.SchemeGroupVersion.WithKind("CronJob"), reflect.TypeFor[*batchv1.CronJob]()},
 		{informers.Jobs.Informer().GetIndexer(), w.kube, batchv1.SchemeGroupVersion.WithResource("jobs"), batchv1.SchemeGroupVersion.WithKind("Job"), reflect.TypeFor[*batchv1.Job]()},
+		{informers.Services.Informer().GetIndexer(), w.kube, corev1.SchemeGroupVersion.WithResource("services"), corev1.SchemeGroupVersion.WithKind("Service"), reflect.TypeFor[*corev1.Service]()},
+		{informers.EndpointSlices.Informer().GetIndexer(), w.kube, discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), reflect.TypeFor[*discoveryv1.EndpointSlice]()},
 	}
 	var err error
 	if w.r, err = New(Clients{Kube: kube, Sample: sample}, informers, recorder{w}, w.clock); err != nil {
@@ -115,6 +119,9 @@ func (w *world) addRevision(p *v1.Pod2) {
 		w.t.Fatalf("add the revision of %s: %v", p.Name, err)
 	}
 }
+
+// selectedBy are the labels without which an informer does not show an object.
+var selectedBy = map[string]string{"Pod": v1.ManagedLabel, "Service": v1.Pod2Label, "EndpointSlice": v1.Pod2Label}
 
 // add puts objects on the server, behind the back of the caches.
 func (w *world) add(objects ...runtime.Object) {
@@ -166,8 +173,8 @@ func stored[T runtime.Object](w *world, name string) T {
 	return obj.(T)
 }
 
-// catchUp makes the caches show the server as it is, pods by their label; those
-// of the resources that are named lag behind.
+// catchUp makes the caches show the server as it is, by the labels that informers
+// select on; those of the resources that are named lag behind.
 func (w *world) catchUp(lagging ...string) {
 	w.t.Helper()
 	for _, c := range w.caches {
@@ -184,7 +191,8 @@ func (w *world) catchUp(lagging ...string) {
 		}
 		var shown []any
 		for _, obj := range objects {
-			if _, pod := obj.(*corev1.Pod); pod && object(obj).GetLabels()[v1.ManagedLabel] == "" {
+			label, filtered := selectedBy[c.gvk.Kind]
+			if _, has := object(obj).GetLabels()[label]; filtered && !has {
 				continue
 			}
 			if _, claim := obj.(*corev1.PersistentVolumeClaim); claim && object(obj).GetLabels()[v1.Pod2Label] == "" {

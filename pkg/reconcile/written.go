@@ -20,6 +20,8 @@ const (
 	claimsResource    resource = "persistentvolumeclaims"
 	cronTabsResource  resource = "crontabs"
 	cronJobsResource  resource = "cronjobs"
+	servicesResource  resource = "services"
+	slicesResource    resource = "endpointslices"
 )
 
 // versionedStore is an informer's store.

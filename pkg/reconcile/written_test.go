@@ -17,6 +17,8 @@ var (
 	blue  = Key{KindNetwork, ns, "blue"}
 	green = Key{KindNetwork, ns, "green"}
 	web   = Key{KindPod2, ns, "web"}
+
+	webNames = Key{KindEndpoints, ns, "web"}
 )
 
 // storesAt are caches of pods and of Networks at these resourceVersions.
@@ -149,6 +151,13 @@ func TestNoDecisionOnAViewOlderThanOurOwnWrite(t *testing.T) {
 		{"failures of pods", []runtime.Object{newPod2("web", 1), ended}, web, "delete pods", "patch pod2s web uid=uid-of-web rv=101", "pod2s"},
 		{"deleted pod", []runtime.Object{newPod2("web", 1), ended}, web, "", "delete pods web-0 uid=uid-of-web-0", "pods"},
 		{"status of a Pod2", []runtime.Object{newPod2("web", 0)}, web, "", "update pod2s/status web rv=101", "pod2s"},
+		{"new Service", []runtime.Object{newPod2("web", 1, "blue")}, webNames, "", "create services web-blue", "services"},
+		{"new slice", []runtime.Object{newPod2("web", 1, "blue"), newPod(named0)}, webNames, "", "create endpointslices web-blue-0", "endpointslices"},
+		{"changed slice", append(names(newPod2("web", 1, "blue"), named0), newPod("web-1 of=Pod2/web published=blue:10.1.0.3")), webNames, "",
+			"update endpointslices web-blue-0 rv=104", "endpointslices"},
+		{"deleted slice", leaving(names(newPod2("web", 1, "blue"), named0)), webNames, "", "delete endpointslices web-blue-0 uid=uid-of-slice", "endpointslices"},
+		{"deleted Service", leaving(names(newPod2("web", 1, "blue"))), webNames, "", "delete services web-blue uid=uid-of-service", "services"},
+		{"condition of a Pod2", []runtime.Object{newPod2("web", 1, "blue")}, webNames, "", "update pod2s/status web rv=101", "pod2s"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, deepCopy(row.objects)...)

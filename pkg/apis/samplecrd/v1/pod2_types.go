@@ -79,7 +79,9 @@ type Pod2Spec struct {
 	// The Networks, of the same namespace, on which every replica has an
 	// address. The replicas are created gated and are scheduled once their
 	// addresses are bound. A change replaces the replicas as a change of the
-	// template does.
+	// template does. On each Network a replica has the DNS name
+	// <pod2>-<ordinal>.<pod2>-<network>, by a headless Service that is made for
+	// it; it is that of its address for as long as the replica lives, ready or not.
 	//
 	// +optional
 	// +listType=map
@@ -376,7 +378,8 @@ type Pod2Status struct {
 	// available; otherwise the reason says what is missing. Available: so many
 	// replicas are available as an update has to leave. Progressing: an update or
 	// a change of replicas comes on, or is complete. ClaimsResized, where there are
-	// volumeClaimTemplates: no claim is smaller than its template.
+	// volumeClaimTemplates: no claim is smaller than its template. NetworkDNS: the
+	// replicas have their DNS names on every Network.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -32,12 +32,17 @@ const (
 	// selects on, so that it need not stream all pods of a cluster.
 	ManagedLabel = "samplecrd.k8s.io/managed"
 
-	// Pod2Label is the name of the Pod2 a replica belongs to.
+	// Pod2Label is the name of the Pod2 a replica belongs to, and a Service or an
+	// EndpointSlice with its addresses.
 	Pod2Label = "samplecrd.k8s.io/pod2"
 	// PodIndexLabel is the ordinal of a replica.
 	PodIndexLabel = "samplecrd.k8s.io/pod-index"
 	// PodTemplateHashLabel is the hash of the template a replica was made from.
 	PodTemplateHashLabel = "samplecrd.k8s.io/pod-template-hash"
+
+	// NetworkLabel, on the Services and EndpointSlices of a Pod2, is the Network
+	// whose addresses they have.
+	NetworkLabel = "samplecrd.k8s.io/network"
 
 	// InUseFinalizer keeps a Network until no pod holds an address of it, and a
 	// block until it is sealed.
@@ -68,6 +73,9 @@ const (
 	ConditionClaimsResized = "ClaimsResized"
 	// ConditionExhausted, on Networks.
 	ConditionExhausted = "Exhausted"
+	// ConditionNetworkDNS, on Pod2s that are on Networks: the replicas have their
+	// names there, or the reason why not.
+	ConditionNetworkDNS = "NetworkDNS"
 	// ConditionAddressesBound, on pods that had to wait for their addresses:
 	// False with the reason, True once they are bound.
 	ConditionAddressesBound = "samplecrd.k8s.io/AddressesBound"

@@ -30,7 +30,9 @@ type Pod2SpecApplyConfiguration struct {
 	// The Networks, of the same namespace, on which every replica has an
 	// address. The replicas are created gated and are scheduled once their
 	// addresses are bound. A change replaces the replicas as a change of the
-	// template does.
+	// template does. On each Network a replica has the DNS name
+	// <pod2>-<ordinal>.<pod2>-<network>, by a headless Service that is made for
+	// it; it is that of its address for as long as the replica lives, ready or not.
 	Networks []Pod2NetworkApplyConfiguration `json:"networks,omitempty"`
 	// The pod of each replica. It gets the name and the hostname
 	// <pod2>-<ordinal>, the Pod2's own labels beneath those given here, and the

@@ -40,7 +40,8 @@ type Pod2StatusApplyConfiguration struct {
 	// available; otherwise the reason says what is missing. Available: so many
 	// replicas are available as an update has to leave. Progressing: an update or
 	// a change of replicas comes on, or is complete. ClaimsResized, where there are
-	// volumeClaimTemplates: no claim is smaller than its template.
+	// volumeClaimTemplates: no claim is smaller than its template. NetworkDNS: the
+	// replicas have their DNS names on every Network.
 	Conditions []applyconfigurationsmetav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

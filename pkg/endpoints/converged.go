@@ -1,0 +1,106 @@
+package endpoints
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+)
+
+// Converged says "" when no write of ours is due, else the first that is. It is
+// what "done" means, written apart from the way there:
+//
+//   - a Pod2 that is being deleted wants nothing;
+//   - for each of its Networks something has the name of its Service, unless
+//     nothing can have it, and that is as we make it if it is ours;
+//   - no other Service of ours is there to stay;
+//   - each replica that publishes an address on a Network whose Service is ours is,
+//     as it is now, in the slice that its ordinal and the family name, or somebody
+//     else has the slice's name;
+//   - nothing else is in our slices, and no other slice of ours is there to stay;
+//   - the status says all this.
+func Converged(s State) string {
+	if s.Pod2.DeletionTimestamp != nil {
+		return ""
+	}
+	v := look(s)
+	wanted := map[string]bool{}
+	for _, s := range v.services {
+		wanted[s.name] = true
+		switch {
+		case s.problem != nil:
+		case s.is == nil:
+			return fmt.Sprintf("there is no Service %s", s.name)
+		default:
+			if reason := serviceDiffers(s.is, v.overlayService(s.network, s.is)); reason != "" {
+				return fmt.Sprintf("Service %s differs in %s", s.name, reason)
+			}
+		}
+	}
+	for _, is := range s.Services {
+		if !wanted[is.Name] && v.removable(is) {
+			return fmt.Sprintf("Service %s is of no use", is.Name)
+		}
+	}
+	if why := v.slicesConverged(); why != "" {
+		return why
+	}
+	if status := v.status(); status != nil {
+		return "the status would be: " + conditionText(status)
+	}
+	return ""
+}
+
+// content is what a slice has to have.
+type content struct {
+	service   service
+	kind      discoveryv1.AddressType
+	endpoints []discoveryv1.Endpoint
+}
+
+func (v *view) slicesConverged() string {
+	expected := map[string]*content{}
+	for _, s := range v.services {
+		for _, m := range v.members {
+			address, ok := m.address(s.network)
+			if !ok || s.problem != nil {
+				continue
+			}
+			name := sliceName(s.name, m.ordinal, address)
+			if expected[name] == nil {
+				expected[name] = &content{service: s, kind: discoveryv1.AddressTypeIPv4}
+			}
+			if address.Is6() {
+				expected[name].kind = discoveryv1.AddressTypeIPv6
+			}
+			expected[name].endpoints = append(expected[name].endpoints, endpoint(m.pod, address))
+		}
+	}
+	for _, slice := range v.Slices {
+		want := expected[slice.Name]
+		delete(expected, slice.Name)
+		switch {
+		case !v.ours(slice):
+		case want == nil || want.kind != slice.AddressType:
+			if v.removable(slice) {
+				return fmt.Sprintf("EndpointSlice %s is of no use", slice.Name)
+			}
+		case len(slice.Ports) > 0:
+			return fmt.Sprintf("EndpointSlice %s has ports", slice.Name)
+		case !equality.Semantic.DeepEqual(slice.Endpoints, want.endpoints):
+			return fmt.Sprintf("EndpointSlice %s differs in %s", slice.Name, endpointsDiffer(slice.Endpoints, want.endpoints))
+		default:
+			for key, value := range v.sliceLabels(want.service) {
+				if is, ok := slice.Labels[key]; !ok || is != value {
+					return fmt.Sprintf("EndpointSlice %s has another label %s", slice.Name, key)
+				}
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(expected)) {
+		return fmt.Sprintf("there is no EndpointSlice %s", name)
+	}
+	return ""
+}

@@ -1,0 +1,115 @@
+package endpoints
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod2/pod2/pkg/network"
+)
+
+// Diff decides what is to be written for the names of one Pod2's replicas. It
+// cannot fail: what cannot be had becomes a condition. What a Pod2 that is being
+// deleted has goes with it, by the garbage collector.
+func Diff(s State) Plan {
+	if s.Pod2.DeletionTimestamp != nil {
+		return Plan{}
+	}
+	v := look(s)
+	var p Plan
+	v.remove(&p)
+	for _, wanted := range v.services {
+		if writes := v.writes(wanted); !writes.empty() {
+			p.Services = append(p.Services, writes)
+		}
+	}
+	if p.WritesNames() {
+		p.ConfirmGone = v.unseen()
+	}
+	p.Status = v.status()
+	p.Events = v.events(p.Status)
+	return p
+}
+
+// remove deletes what is ours and not wanted. A Service keeps its slices for as
+// long as it is ours: those of one that somebody took over would be its endpoints.
+func (v *view) remove(p *Plan) {
+	services, kept := map[string]bool{}, map[string]discoveryv1.AddressType{}
+	for _, wanted := range v.services {
+		services[wanted.name] = true
+		for _, slice := range wanted.slices {
+			kept[slice.Name] = slice.AddressType
+		}
+	}
+	for _, slice := range v.Slices {
+		// The type of a slice never changes: one of the wrong type makes way.
+		if kept[slice.Name] != slice.AddressType && v.removable(slice) {
+			p.DeleteSlices = append(p.DeleteSlices, deletion(slice, "no replica is to be in it"))
+		}
+	}
+	for _, is := range v.Services {
+		if !services[is.Name] && v.removable(is) {
+			p.DeleteServices = append(p.DeleteServices, deletion(is, "the Pod2 is no longer on its Network"))
+		}
+	}
+}
+
+func (v *view) removable(o metav1.Object) bool { return v.ours(o) && o.GetDeletionTimestamp() == nil }
+
+func deletion(o metav1.Object, reason string) Deletion {
+	return Deletion{Name: o.GetName(), UID: o.GetUID(), Reason: reason}
+}
+
+// writes for a Service that is wanted and the Pod2 can have.
+func (v *view) writes(s service) ServiceWrites {
+	var w ServiceWrites
+	switch {
+	case s.problem != nil:
+		return w
+	case s.is == nil:
+		w.Create = v.newService(s)
+	default:
+		want := v.overlayService(s.network, s.is)
+		if reason := serviceDiffers(s.is, want); reason != "" {
+			w.Update = &Update[*corev1.Service]{want, reason}
+		}
+	}
+	for _, slice := range s.slices {
+		is := find(v.Slices, slice.Name)
+		switch {
+		case is == nil:
+			w.CreateSlices = append(w.CreateSlices, slice)
+		case v.ours(is) && is.AddressType == slice.AddressType:
+			want := overlaySlice(is, slice)
+			if reason := sliceDiffers(is, want); reason != "" {
+				w.UpdateSlices = append(w.UpdateSlices, Update[*discoveryv1.EndpointSlice]{want, reason})
+			}
+		}
+	}
+	return w
+}
+
+// unseen are the pods that slices of Services that stay name and of whose name the
+// view has none. One that the view has under that name, as another incarnation, is
+// proof that the former is gone.
+func (v *view) unseen() []network.PodRef {
+	seen := map[string]bool{}
+	for _, pod := range v.Pods {
+		seen[pod.Name] = true
+	}
+	var refs []network.PodRef
+	for _, wanted := range v.services {
+		for _, slice := range v.Slices {
+			if wanted.problem != nil || !v.ours(slice) || slice.Labels[discoveryv1.LabelServiceName] != wanted.name {
+				continue
+			}
+			for _, e := range slice.Endpoints {
+				if name := endpointPod(e); name != "" && !seen[name] {
+					seen[name] = true
+					refs = append(refs, network.PodRef{Name: name, UID: e.TargetRef.UID})
+				}
+			}
+		}
+	}
+	return refs
+}

@@ -1,0 +1,139 @@
+package endpoints
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func actions(s State) string { return lines(s, "confirm", "delete", "create", "update") }
+
+func TestServices(t *testing.T) {
+	runDiff(t, []diffTest{
+		{"one a Network", "networks=green,blue", nil, `
+			create Service web-blue
+			create Service web-green`},
+		{"for a Network of the template", "template=blue", nil, `
+			create Service web-blue`},
+		{"none without a Network", "", nil, ""},
+		{"stays as it is, a user's ports too", "networks=blue", []string{"service web-blue ports"}, ""},
+		{"repaired", "networks=blue", []string{"service web-blue selector quiet unlabelled vip"}, `
+			update Service web-blue (version 7): labels, cluster IP, selector, publishNotReadyAddresses`},
+		{"on its way out", "networks=blue", []string{"service web-blue going"}, ""},
+		{"of a Network that left", "networks=blue", []string{"service web-blue", "service web-green", "slice web-green-0 web-0=10.1.0.2",
+			"service web-red going", "slice web-red-0 web-0=10.2.0.2 going"}, `
+			delete slice web-green-0 (uid u-web-green-0): no replica is to be in it
+			delete Service web-green (uid u-web-green): the Pod2 is no longer on its Network`},
+		{"somebody else's of a Network that left", "", []string{"service web-green bare", "slice web-green-0 bare web-0=10.1.0.2"}, ""},
+		{"of a Pod2 that is being deleted", "networks=blue going", []string{"service web-green", "slice web-green-0 web-0=10.1.0.2", "web-0 blue=10.0.0.2"}, ""},
+	}, actions)
+}
+
+func TestSlices(t *testing.T) {
+	many := []string{"service web-blue"}
+	for i := range 205 {
+		many = append(many, fmt.Sprintf("web-%d blue=10.0.1.%d", i, i))
+	}
+	runDiff(t, []diffTest{
+		{"of replicas that publish", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2", "web-1 blue=10.0.0.3 notready", "web-2 blue=10.0.0.4 terminating"}, `
+			create slice web-blue-0: +web-0 +web-1 +web-2`},
+		{"with the Service", "networks=blue", []string{"web-0 blue=10.0.0.2"}, `
+			create Service web-blue
+			create slice web-blue-0: +web-0`},
+		{"of each family", "networks=blue,green", []string{"service web-blue", "service web-green", "web-0 blue=10.0.0.2 green=fd00::2", "web-1 blue=fd00::3"}, `
+			create slice web-blue-0: +web-0
+			create slice web-blue-0-v6: +web-1
+			create slice web-green-0-v6: +web-0`},
+		{"not of others", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2 bare", "web-1 blue=10.0.0.3 earlier", "web-2 blue=10.0.0.4 gated",
+			"web-3 blue=10.0.0.5 over", "web-4 green=10.0.0.6", "web-5", "web-06 blue=10.0.0.7", "other blue=10.0.0.8"}, ""},
+		{"not of a name that is no DNS label", "networks=blue name=" + strings.Repeat("w", 55), []string{"service " + strings.Repeat("w", 55) + "-blue", strings.Repeat("w", 55) + "-1000000 blue=10.0.0.2",
+			strings.Repeat("w", 55) + "-10000000 blue=10.0.0.3"}, `
+			create slice ` + strings.Repeat("w", 55) + `-blue-10000: +` + strings.Repeat("w", 55) + `-1000000`},
+		{"not of addresses that slices refuse", "networks=blue", []string{"service web-blue", "web-0 blue=127.0.0.1", "web-1 blue=169.254.0.1", "web-2 blue=0.0.0.0", "web-3 blue=ff02::1",
+			"web-4 blue=fe80::1", "web-5 blue=10.0.0.2"}, `
+			create slice web-blue-0: +web-5`},
+		{"by ordinal", "networks=blue", append(many, "web-100000 blue=10.0.0.9"), `
+			create slice web-blue-0: +web-0 +web-1 +web-2 +web-3 and 96 others
+			create slice web-blue-1: +web-100 +web-101 +web-102 +web-103 and 96 others
+			create slice web-blue-2: +web-200 +web-201 +web-202 +web-203 and 1 others
+			create slice web-blue-1000: +web-100000`},
+		{"a change of one changes one", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2", "web-100 blue=10.0.0.3 notready",
+			"slice web-blue-0 web-0=10.0.0.2", "slice web-blue-1 web-100=10.0.0.3"}, `
+			update slice web-blue-1 (version 7): ~web-100`},
+		{"come, changed, over", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.9", "web-1 blue=10.0.0.3 uid=other", "web-2 blue=10.0.0.4 over", "web-3 blue=10.0.0.5 node=n1",
+			"web-4 blue=10.0.0.6", "slice web-blue-0 web-0=10.0.0.2 web-1=10.0.0.3 web-2=10.0.0.4 web-3=10.0.0.5"}, `
+			update slice web-blue-0 (version 7): ~web-0 ~web-1 ~web-3 +web-4 and 1 others`},
+		{"gone only if it is gone", "networks=blue", []string{"service web-blue", "web-1 blue=10.0.0.3", "slice web-blue-0 web-0=10.0.0.2 web-1=10.0.0.3", "slice web-blue-1 web-100=10.0.0.4"}, `
+			confirm web-0 (u-web-0) is gone
+			confirm web-100 (u-web-100) is gone
+			delete slice web-blue-1 (uid u-web-blue-1): no replica is to be in it
+			update slice web-blue-0 (version 7): -web-0`},
+		{"repaired", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2", "web-1 blue=10.0.0.3", "slice web-blue-0 web-1=10.0.0.3 web-0=10.0.0.2 ports unlabelled"}, `
+			update slice web-blue-0 (version 7): labels, ports, order`},
+		{"of another type makes way", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2", "slice web-blue-0 web-0=10.0.0.2 fqdn"}, `
+			delete slice web-blue-0 (uid u-web-blue-0): no replica is to be in it`},
+		{"with no place", "networks=blue", []string{"service web-blue", "slice web-blue-0-v7 web-0=10.0.0.2"}, `
+			delete slice web-blue-0-v7 (uid u-web-blue-0-v7): no replica is to be in it`},
+		{"on its way out", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2 notready", "slice web-blue-0 web-0=10.0.0.2 going", "slice web-blue-1 web-100=10.0.0.2 going"}, `
+			confirm web-100 (u-web-100) is gone
+			update slice web-blue-0 (version 7): ~web-0`},
+		{"on its way out alone", "networks=blue", []string{"service web-blue", "slice web-blue-1 web-100=10.0.0.2 going"}, ""},
+	}, actions)
+}
+
+func TestNamesThatAreTaken(t *testing.T) {
+	runDiff(t, []diffTest{
+		{"Service of nobody", "networks=blue,green", []string{"service web-blue bare", "web-0 blue=10.0.0.2 green=10.1.0.2", "slice web-blue-0 web-0=10.0.0.2 web-1=10.0.0.3"}, `
+			delete slice web-blue-0 (uid u-web-blue-0): no replica is to be in it
+			create Service web-green
+			create slice web-green-0: +web-0
+			status NetworkDNS=False/NameTaken(Service web-blue exists already and has no controller: delete it to let replicas have their names on Network blue)
+			event Warning NameTaken: Service web-blue exists already and has no controller: delete it to let replicas have their names on Network blue`},
+		{"Service of another Pod2", "networks=blue", []string{"service web-blue of=Pod2/web-b"}, `
+			status NetworkDNS=False/NameTaken(Service web-blue exists already and belongs to Pod2 web-b: delete it to let replicas have their names on Network blue)
+			event Warning NameTaken: Service web-blue exists already and belongs to Pod2 web-b: delete it to let replicas have their names on Network blue`},
+		{"Service of an earlier Pod2", "networks=blue", []string{"service web-blue earlier"}, `
+			status NetworkDNS=False/WaitingForDeletion(Service web-blue of an earlier Pod2 web is still there)`},
+		{"slice", "networks=blue", []string{"service web-blue", "slice web-blue-0 bare", "web-0 blue=10.0.0.2", "web-100 blue=10.0.0.3"}, `
+			create slice web-blue-1: +web-100
+			status NetworkDNS=False/NameTaken(EndpointSlice web-blue-0 exists already and has no controller: delete it to let replicas have their names on Network blue)
+			event Warning NameTaken: EndpointSlice web-blue-0 exists already and has no controller: delete it to let replicas have their names on Network blue`},
+		{"several", "networks=blue,green", []string{"service web-blue bare", "service web-green of=Gateway/g"}, `
+			status NetworkDNS=False/NameTaken(Service web-blue exists already and has no controller: delete it to let replicas have their names on Network blue; Service web-green exists already and belongs to Gateway g: delete it to let replicas have their names on Network green)
+			event Warning NameTaken: Service web-blue exists already and has no controller: delete it to let replicas have their names on Network blue; Service web-green exists already and belongs to Gateway g: delete it to let replicas have their names on Network green`},
+		{"too long", "networks=blue,green-" + strings.Repeat("x", 54), []string{"service web-blue"}, `
+			status NetworkDNS=False/InvalidServiceName(the Service of Network green-` + strings.Repeat("x", 54) + ` would have the name web-green-` + strings.Repeat("x", 54) + `, which cannot be (must be no more than 63 characters): replicas have no names there; a shorter name of the Pod2 or of the Network helps)
+			event Warning InvalidServiceName: the Service of Network green-` + strings.Repeat("x", 54) + ` would have the name web-green-` + strings.Repeat("x", 54) + `, which cannot be (must be no more than 63 characters): replicas have no names there; a shorter name of the Pod2 or of the Network helps`},
+	}, func(s State) string { return strings.TrimSpace(Diff(s).String()) })
+}
+
+// What a Service and a slice are, whole.
+func TestWhatIsMade(t *testing.T) {
+	made := Diff(state(t, "networks=blue", "web-0 blue=10.0.0.2 node=n1", "web-1 blue=10.0.0.3 notready terminating")).Services[0]
+	for _, tt := range []struct {
+		name, want string
+		made       any
+	}{
+		{"Service", `{"metadata":{"name":"web-blue","namespace":"default",` +
+			`"labels":{"samplecrd.k8s.io/network":"blue","samplecrd.k8s.io/pod2":"web"},` +
+			`"ownerReferences":[{"apiVersion":"samplecrd.k8s.io/v1","kind":"Pod2","name":"web","uid":"u-web","controller":true,"blockOwnerDeletion":true}]},` +
+			`"spec":{"clusterIP":"None","clusterIPs":["None"],"type":"ClusterIP","publishNotReadyAddresses":true},"status":{"loadBalancer":{}}}`, made.Create},
+		{"slice", `{"metadata":{"name":"web-blue-0","namespace":"default",` +
+			`"labels":{"endpointslice.kubernetes.io/managed-by":"pod2-controller","kubernetes.io/service-name":"web-blue",` +
+			`"samplecrd.k8s.io/network":"blue","samplecrd.k8s.io/pod2":"web","service.kubernetes.io/headless":""},` +
+			`"ownerReferences":[{"apiVersion":"samplecrd.k8s.io/v1","kind":"Pod2","name":"web","uid":"u-web","controller":true,"blockOwnerDeletion":true}]},` +
+			`"addressType":"IPv4","endpoints":[` +
+			`{"addresses":["10.0.0.2"],"conditions":{"ready":true,"serving":true,"terminating":false},"hostname":"web-0",` +
+			`"targetRef":{"kind":"Pod","namespace":"default","name":"web-0","uid":"u-web-0"},"nodeName":"n1"},` +
+			`{"addresses":["10.0.0.3"],"conditions":{"ready":true,"serving":false,"terminating":true},"hostname":"web-1",` +
+			`"targetRef":{"kind":"Pod","namespace":"default","name":"web-1","uid":"u-web-1"}}],"ports":null}`, made.CreateSlices[0]},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := json.Marshal(tt.made)
+			if err != nil || string(got) != tt.want {
+				t.Errorf("got  %s, %v\nwant %s", got, err, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,157 @@
+package endpoints
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/ordinals"
+	"github.com/pod2/pod2/pkg/pod2"
+)
+
+// view is a State with everything in its place.
+type view struct {
+	State
+	// services that the Pod2 wants, in the order of its Networks' names.
+	services []service
+	// members, in the order of their ordinals.
+	members []member
+}
+
+// service is one that the Pod2 wants.
+type service struct {
+	network, name string
+	// is what has the name, whoever's it is; nil: nothing has.
+	is *corev1.Service
+	// problem is why the Pod2 cannot have it.
+	problem *problem
+	// slices as they shall be: none of a Service that the Pod2 cannot have, or its
+	// endpoints would be those of somebody else's.
+	slices []*discoveryv1.EndpointSlice
+}
+
+// member is a replica that lives and publishes.
+type member struct {
+	pod       *corev1.Pod
+	ordinal   int32
+	addresses map[string]attachment.Address
+}
+
+// problem is why a Network's names are not as they should be.
+type problem struct{ reason, message string }
+
+func look(s State) *view {
+	v := &view{State: s}
+	for _, pod := range s.Pods {
+		if ordinal, ok := v.publishes(pod); ok {
+			v.members = append(v.members, member{pod, ordinal, attachment.Published(pod)})
+		}
+	}
+	slices.SortStableFunc(v.members, func(a, b member) int { return cmp.Compare(a.ordinal, b.ordinal) })
+	for _, network := range slices.Sorted(slices.Values(pod2.Networks(s.Pod2))) {
+		name := ServiceName(s.Pod2.Name, network)
+		is := find(s.Services, name)
+		wanted := service{network: network, name: name, is: is, problem: v.problem(network, name, is)}
+		if wanted.problem == nil {
+			wanted.slices = v.slicesOf(wanted)
+		}
+		v.services = append(v.services, wanted)
+	}
+	return v
+}
+
+// publishes says whether a pod is a replica, scaled away or not, that is to have
+// names. One that is gated was given no address, whatever its annotation says.
+func (v *view) publishes(pod *corev1.Pod) (ordinal int32, ok bool) {
+	ordinal, ok = ordinals.Parse(v.Pod2.Name, pod.Name)
+	return ordinal, ok && len(pod.Name) <= validation.DNS1123LabelMaxLength && v.ours(pod) &&
+		!attachment.Gated(pod) && !attachment.Over(pod)
+}
+
+// address of the member on a Network. EndpointSlices refuse those that no Network
+// hands out, and one of them would keep 99 others from being written: somebody
+// wrote it into the annotation.
+func (m member) address(network string) (netip.Addr, bool) {
+	a := m.addresses[network].Address.Addr()
+	return a, a.IsValid() && !a.IsUnspecified() && !a.IsLoopback() && !a.IsLinkLocalUnicast() && !a.IsMulticast()
+}
+
+func (v *view) ours(o metav1.Object) bool { return metav1.IsControlledBy(o, v.Pod2) }
+
+func (v *view) problem(network, name string, is *corev1.Service) *problem {
+	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
+		return &problem{ReasonInvalidServiceName, fmt.Sprintf("the Service of Network %s would have the name %s, which cannot be (%s): "+
+			"replicas have no names there; a shorter name of the Pod2 or of the Network helps", network, name, strings.Join(wrong, "; "))}
+	}
+	if is == nil {
+		return nil
+	}
+	return v.taken("Service", network, is)
+}
+
+// taken says why an object that has a name of ours cannot be ours.
+func (v *view) taken(kind, network string, is metav1.Object) *problem {
+	if v.ours(is) {
+		return nil
+	}
+	holder := "has no controller"
+	if ref := metav1.GetControllerOfNoCopy(is); ref != nil && pod2.IsOwner(ref) && ref.Name == v.Pod2.Name {
+		return &problem{ReasonWaitingForDeletion, fmt.Sprintf("%s %s of an earlier Pod2 %s is still there", kind, is.GetName(), ref.Name)}
+	} else if ref != nil {
+		holder = fmt.Sprintf("belongs to %s %s", ref.Kind, ref.Name)
+	}
+	return &problem{ReasonNameTaken, fmt.Sprintf("%s %s exists already and %s: delete it to let replicas have their names on Network %s",
+		kind, is.GetName(), holder, network)}
+}
+
+// problems of all Networks, those with slices too.
+func (v *view) problems() []problem {
+	var all []problem
+	for _, s := range v.services {
+		if s.problem != nil {
+			all = append(all, *s.problem)
+		}
+		for _, want := range s.slices {
+			if is := find(v.Slices, want.Name); is != nil && !v.ours(is) {
+				all = append(all, *v.taken("EndpointSlice", s.network, is))
+			}
+		}
+	}
+	return all
+}
+
+// ready is the condition Ready of the pod.
+func ready(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func find[T metav1.Object](objects []T, name string) (found T) {
+	for _, o := range objects {
+		if o.GetName() == name {
+			return o
+		}
+	}
+	return found
+}
+
+func endpointPod(e discoveryv1.Endpoint) string {
+	if e.TargetRef == nil {
+		return ""
+	}
+	return e.TargetRef.Name
+}
+
+func labels(p *v1.Pod2, network string) map[string]string {
+	return map[string]string{v1.Pod2Label: p.Name, v1.NetworkLabel: network}
+}

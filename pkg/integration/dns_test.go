@@ -1,0 +1,292 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// dns asks a CoreDNS of its own for names in a namespace.
+type dns struct {
+	t         *testing.T
+	namespace string
+	resolver  *net.Resolver
+}
+
+// startDNS runs CoreDNS until the end of the test, on an address of 127.0.0.0/8
+// that nobody else has: so no port can be taken.
+func startDNS(t *testing.T, namespace string) *dns {
+	t.Helper()
+	address := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
+	corefile := filepath.Join(t.TempDir(), "Corefile")
+	if err := os.WriteFile(corefile, fmt.Appendf(nil, `.:5300 {
+  bind %s
+  errors
+  kubernetes cluster.local {
+    kubeconfig %s
+    namespaces %s
+  }
+}
+`, address, kubeconfig, namespace), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log := &logBuffer{}
+	cmd := exec.Command(filepath.Join(root, "bin/coredns"), "-conf", corefile)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("start CoreDNS (`make cluster-tools` makes it): %v", err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGKILL) // it has nothing to save
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("log of CoreDNS:\n%s", tail(log.String(), 10))
+		}
+	})
+	return &dns{t: t, namespace: namespace, resolver: &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, address+":5300")
+	}}}
+}
+
+// ask is what A ("ip4") or AAAA ("ip6") records of a name there are, in order, or
+// "no such host".
+func (d *dns) ask(ctx context.Context, network, name string) (string, error) {
+	found, err := d.resolver.LookupNetIP(ctx, network, name+"."+d.namespace+".svc.cluster.local.")
+	if missing := (*net.DNSError)(nil); errors.As(err, &missing) && missing.IsNotFound {
+		return missing.Err, nil
+	}
+	var texts []string
+	for _, address := range found {
+		texts = append(texts, address.Unmap().String())
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, " "), err
+}
+
+// wait waits until a name has this answer.
+func (d *dns) wait(network, name, want string) {
+	d.t.Helper()
+	eventually(d.t, fmt.Sprintf("%s of %s is %s", network, name, want), func(ctx context.Context) (string, error) {
+		got, err := d.ask(ctx, network, name)
+		if got == want {
+			return "", err
+		}
+		return "it is " + got, err
+	})
+}
+
+const noSuchHost = "no such host"
+
+// Each replica has a name on each Network, of either family; names of nobody do
+// not exist.
+func TestReplicasHaveNames(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	d := startDNS(t, ns)
+	create(t, ns, network("blue", `{cidr: 192.168.0.0/16}`)+network("six", `{cidr: "fd00:10::/64"}`)+
+		pod2("web", `replicas: 3, networks: [{name: blue, addresses: [192.168.1.10]}, {name: six}]`))
+	waitReady(t, ns, "pod2/web")
+	d.wait("ip4", "web-0.web-blue", "192.168.1.10")
+	for name, pod := range listPods(t, ns) {
+		d.wait("ip4", name+".web-blue", addressOn(pod, "blue"))
+		d.wait("ip6", name+".web-six", addressOn(pod, "six"))
+	}
+	for network, name := range map[string]string{"ip4": "web-0.web-six", "ip6": "web-0.web-blue"} {
+		d.wait(network, name, noSuchHost)
+	}
+	for _, name := range []string{"web-3.web-blue", "web-00.web-blue", "web-0.web-green", "web-0.web"} {
+		d.wait("ip4", name, noSuchHost)
+	}
+	d.wait("ip4", "web-blue", strings.Join(addressesOn(t, ns, "blue"), " "))
+	waitCondition(t, ns, "pod2/web", "NetworkDNS", "True Published: each replica has its names: <replica>.web-blue, <replica>.web-six")
+
+	run(t, ns, "scale", "pod2", "web", "--replicas=1")
+	d.wait("ip4", "web-1.web-blue", noSuchHost)
+	d.wait("ip4", "web-blue", "192.168.1.10")
+	run(t, ns, "delete", "pod2", "web")
+	d.wait("ip4", "web-0.web-blue", noSuchHost)
+	waitGone(t, ns, "services,endpointslices")
+}
+
+func addressesOn(t *testing.T, namespace, network string) (all []string) {
+	t.Helper()
+	for _, pod := range listPods(t, namespace) {
+		all = append(all, addressOn(pod, network))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// requireNames requires that the slices of a Service have no name twice, and just
+// the addresses that live pods publish on blue. It returns how many.
+func requireNames(t *testing.T, namespace, service string) int {
+	t.Helper()
+	list, err := kube.DiscoveryV1().EndpointSlices(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=" + service})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named, published := map[string]string{}, map[string]string{}
+	for _, slice := range list.Items {
+		for _, e := range slice.Endpoints {
+			named[*e.Hostname] += strings.Join(e.Addresses, " ")
+		}
+	}
+	for name, pod := range listPods(t, namespace) {
+		published[name] = addressOn(pod, "blue")
+	}
+	if got, want := render(named), render(published); got != want {
+		t.Errorf("the slices of %s have\n%s\npods publish\n%s", service, got, want)
+	}
+	return len(named)
+}
+
+// A name is that of its address while the pod lives: before it is scheduled, while
+// it terminates, and again when it has come back.
+func TestNamesOfPodsThatAreNotReady(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	d := startDNS(t, ns)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24, reuseDelaySeconds: 0}`)+strings.Replace(
+		pod2("web", `replicas: 2`+blue), "spec: {containers", "spec: {nodeSelector: {example.com/none: here}, containers", 1))
+	waitCondition(t, ns, "pod/web-1", "PodScheduled", "False Unschedulable")
+	first := addressOn(listPods(t, ns)["web-0"], "blue")
+	d.wait("ip4", "web-0.web-blue", first)
+
+	before := uids(t, ns)
+	hold(t, ns, "web-0")
+	run(t, ns, "delete", "pod", "web-0", "--wait=false")
+	waitEndpoint(t, ns, "web-blue-0", "web-0", "true false true")
+	d.wait("ip4", "web-0.web-blue", first)
+	release(t, ns, "web-0")
+	eventually(t, "web-0 is another pod", func(context.Context) (string, error) {
+		if after := uids(t, ns)["web-0"]; after == "" || after == before["web-0"] {
+			return "it is " + after, nil
+		}
+		return "", nil
+	})
+	waitEndpoint(t, ns, "web-blue-0", "web-0", "true false false")
+	d.wait("ip4", "web-0.web-blue", first)
+	if got := uids(t, ns)["web-1"]; got != before["web-1"] {
+		t.Errorf("web-1 was replaced, too: %s", got)
+	}
+}
+
+// waitEndpoint waits until an endpoint is "<ready> <serving> <terminating>".
+func waitEndpoint(t *testing.T, namespace, slice, pod, want string) {
+	t.Helper()
+	eventually(t, "the endpoint of "+pod, func(context.Context) (string, error) {
+		got, err := kubectl("-n", namespace, "get", "endpointslice", slice, "-o", fmt.Sprintf(
+			`jsonpath={range .endpoints[?(@.hostname==%q)]}{.conditions.ready} {.conditions.serving} {.conditions.terminating}{end}`, pod))
+		if got == want {
+			return "", err
+		}
+		return fmt.Sprintf("it is %q, want %q", got, want), err
+	})
+}
+
+// A Service of somebody else is left alone and told; when it goes, ours comes. The
+// other Network's names do not wait.
+func TestAForeignServiceIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	d := startDNS(t, ns)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+network("green", `{cidr: 10.1.0.0/24}`)+`---
+apiVersion: v1
+kind: Service
+metadata: {name: web-blue}
+spec: {clusterIP: 10.96.7.7, ports: [{port: 80}]}
+`)
+	foreign := run(t, ns, "get", "service", "web-blue", "-o", "jsonpath={.metadata.uid} {.metadata.resourceVersion}")
+	create(t, ns, pod2("web", `replicas: 1, networks: [{name: blue}, {name: green}]`))
+	const taken = "NameTaken: Service web-blue exists already and has no controller: delete it to let replicas have their names on Network blue"
+	waitCondition(t, ns, "pod2/web", "NetworkDNS", "False "+taken)
+	eventually(t, "the event", func(context.Context) (string, error) {
+		got, err := kubectl("-n", ns, "get", "events", "--field-selector=involvedObject.name=web,reason=NameTaken", "-o", "jsonpath={range .items[*]}{.type} {.reason}: {.message}{end}")
+		if got != "Warning "+taken {
+			return got, err
+		}
+		return "", err
+	})
+	waitReady(t, ns, "pod2/web")
+	d.wait("ip4", "web-0.web-green", "10.1.0.2")
+	d.wait("ip4", "web-blue", "10.96.7.7")
+	if got := run(t, ns, "get", "service", "web-blue", "-o", "jsonpath={.metadata.uid} {.metadata.resourceVersion}"); got != foreign {
+		t.Errorf("the Service was %s and is %s", foreign, got)
+	}
+	if got := run(t, ns, "get", "endpointslices", "-l", "kubernetes.io/service-name=web-blue", "-o", "name"); got != "" {
+		t.Errorf("it has endpoints: %s", got)
+	}
+	run(t, ns, "delete", "service", "web-blue")
+	d.wait("ip4", "web-0.web-blue", "10.0.0.2")
+	waitCondition(t, ns, "pod2/web", "NetworkDNS", "True Published")
+}
+
+// Drift is repaired, and what is not wanted any more goes.
+func TestNamesFollowThePod2(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	d := startDNS(t, ns)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+network("green", `{cidr: 10.1.0.0/24}`)+
+		pod2("web", `replicas: 1, networks: [{name: blue}, {name: green}]`))
+	d.wait("ip4", "web-0.web-blue", "10.0.0.2")
+	d.wait("ip4", "web-0.web-green", "10.1.0.2")
+	run(t, ns, "patch", "service", "web-blue", "--type=merge", "-p", `{"spec":{"selector":{"app":"x"},"ipFamilyPolicy":"SingleStack","ipFamilies":["IPv4"],"publishNotReadyAddresses":false},"metadata":{"labels":{"team":"net"}}}`)
+	eventually(t, "the Service is repaired", func(context.Context) (string, error) {
+		got, err := kubectl("-n", ns, "get", "service", "web-blue", "-o", "jsonpath={.spec.selector} {.spec.publishNotReadyAddresses} {.metadata.labels.team}")
+		if got = strings.TrimSpace(got); got != "true net" {
+			return got, err
+		}
+		return "", err
+	})
+	run(t, ns, "delete", "service/web-blue", "endpointslice/web-blue-0")
+	eventually(t, "both are there again", func(context.Context) (string, error) {
+		_, err := kubectl("-n", ns, "get", "service/web-blue", "endpointslice/web-blue-0")
+		return "", err
+	})
+	d.wait("ip4", "web-0.web-blue", "10.0.0.2")
+	patchPod2(t, ns, "web", `{"spec":{"networks":[{"name":"blue"}]}}`)
+	run(t, ns, "wait", "--for=delete", "service/web-green", "endpointslice/web-green-0", "--timeout="+patience.String())
+	d.wait("ip4", "web-0.web-blue", "10.0.0.2")
+	long := strings.Repeat("n", 60)
+	create(t, ns, network(long, `{cidr: 10.2.0.0/24}`))
+	patchPod2(t, ns, "web", fmt.Sprintf(`{"spec":{"networks":[{"name":"blue"},{"name":%q}]}}`, long))
+	waitCondition(t, ns, "pod2/web", "NetworkDNS", "False InvalidServiceName: the Service of Network "+long+" would have the name web-"+long)
+	waitReady(t, ns, "pod2/web")
+	d.wait("ip4", "web-0.web-blue", "10.0.0.2")
+}
+
+// Hostname and subdomain, for a headless Service of the user's own, whose slices
+// Kubernetes makes.
+func TestServiceNameGivesNames(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	d := startDNS(t, ns)
+	create(t, ns, `---
+apiVersion: v1
+kind: Service
+metadata: {name: peers}
+spec: {clusterIP: None, selector: {samplecrd.k8s.io/pod2: web}}
+`+pod2("web", `replicas: 2, serviceName: peers`))
+	waitReady(t, ns, "pod2/web")
+	for name, pod := range listPods(t, ns) {
+		d.wait("ip4", name+".peers", pod.Status.PodIP)
+	}
+}

@@ -1,0 +1,130 @@
+package reconcile
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+func foreignService() *corev1.Service {
+	return &corev1.Service{ObjectMeta: metaOf("web-blue"), Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.9"}}
+}
+
+// A Service of somebody else, which our watch does not show, is found when ours is
+// to be created. It is told once, left alone, and tried again after a while.
+func TestANameThatIsTakenIsToldAndLeftAlone(t *testing.T) {
+	w := newWorld(t, newPod2("web", 1, "blue"), newPod(named0), foreignService())
+	const found = "create services web-blue -> AlreadyExists\nget services web-blue"
+	calls, err := w.sync(KindEndpoints, "web")
+	if !errors.Is(err, ErrStale) {
+		t.Errorf("not stale: %v", err)
+	}
+	same(t, calls, found)
+	if calls, err = w.sync(KindEndpoints, "web"); err != nil {
+		t.Fatal(err)
+	}
+	same(t, calls, `
+update pod2s/status web rv=101
+event on web: Warning NameTaken: Service web-blue exists already and has no controller: delete it to let replicas have their names on Network blue`)
+	w.catchUp()
+	w.later(foundFor / 2)
+	result, err := w.r.Sync(t.Context(), webNames)
+	if err != nil || result.RequeueAfter != foundFor/2 {
+		t.Errorf("it wants to run again after %s, error %v", result.RequeueAfter, err)
+	}
+	w.later(result.RequeueAfter)
+	calls, _ = w.sync(KindEndpoints, "web")
+	same(t, calls, found)
+	w.remove(foreignService())
+	w.later(foundFor)
+	if calls, err = w.sync(KindEndpoints, "web"); err != nil {
+		t.Fatal(err)
+	}
+	same(t, calls, `
+create services web-blue
+create endpointslices web-blue-0
+update pod2s/status web rv=105`)
+	if left := w.r.services.taken.byKey; len(left) > 0 {
+		t.Errorf("still remembered: %v", left)
+	}
+}
+
+func TestASliceNameThatIsTaken(t *testing.T) {
+	foreign := &discoveryv1.EndpointSlice{ObjectMeta: metaOf("web-blue-0")}
+	w := newWorld(t, newPod2("web", 1, "blue"), newPod(named0), newPod("web-100 of=Pod2/web label=web published=blue:10.1.0.3"), foreign)
+	if _, err := w.sync(KindEndpoints, "web"); !errors.Is(err, ErrStale) {
+		t.Errorf("not stale: %v", err)
+	}
+	w.catchUp()
+	calls, err := w.sync(KindEndpoints, "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(calls, "event on web: Warning NameTaken: EndpointSlice web-blue-0 exists already") || strings.Contains(calls, "web-blue-0 rv") {
+		t.Errorf("calls are\n%s", calls)
+	}
+	if got := stored[*discoveryv1.EndpointSlice](w, "web-blue-1").Endpoints; len(got) != 1 {
+		t.Errorf("the other slice has %v", got)
+	}
+	w.catchUp()
+	w.later(foundFor / 2)
+	if result, err := w.r.Sync(t.Context(), webNames); err != nil || result.RequeueAfter != foundFor/2 {
+		t.Errorf("it wants to run again after %s, error %v", result.RequeueAfter, err)
+	}
+}
+
+// Somebody took the label by which our watch selects; the Service is ours still.
+func TestAServiceThatLostItsLabelGetsItBack(t *testing.T) {
+	w := newWorld(t, names(newPod2("web", 1, "blue"), named0)...)
+	service := stored[*corev1.Service](w, "web-blue").DeepCopy()
+	service.Labels = nil
+	w.happens(service)
+	if calls, err := w.sync(KindEndpoints, "web"); !errors.Is(err, ErrStale) {
+		t.Fatalf("not stale: %v\n%s", err, calls)
+	}
+	calls, err := w.sync(KindEndpoints, "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, calls, "update services web-blue rv=105")
+	same(t, stored[*corev1.Service](w, "web-blue").Labels[v1.Pod2Label], "web")
+}
+
+// The same when the Network has left by then.
+func TestAServiceThatLostItsLabelIsDeletedOnce(t *testing.T) {
+	w := newWorld(t, names(newPod2("web", 1, "blue"), named0)...)
+	service := stored[*corev1.Service](w, "web-blue").DeepCopy()
+	service.Labels = nil
+	w.happens(service)
+	_, _ = w.sync(KindEndpoints, "web")
+	w.happens(newPod2("web", 1))
+	for _, want := range []string{"delete endpointslices web-blue-0 uid=uid-of-slice\ndelete services web-blue uid=uid-of-service", ""} {
+		calls, err := w.sync(KindEndpoints, "web")
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, calls, want)
+		w.later(batch)
+		w.catchUp()
+	}
+}
+
+// What was remembered and has changed since is read again, not tried again.
+func TestAHolderThatChangedIsForgotten(t *testing.T) {
+	w := newWorld(t, names(newPod2("web", 1, "blue"), named0)...)
+	service := stored[*corev1.Service](w, "web-blue").DeepCopy()
+	service.Labels = nil
+	w.happens(service)
+	_, _ = w.sync(KindEndpoints, "web")
+	w.change(service.DeepCopy())
+	calls, err := w.sync(KindEndpoints, "web")
+	if !errors.Is(err, ErrStale) || len(w.r.services.taken.byKey) > 0 {
+		t.Errorf("error %v, remembered %v", err, w.r.services.taken.byKey)
+	}
+	same(t, calls, "update services web-blue rv=105 -> Conflict")
+}

@@ -1,0 +1,291 @@
+package reconcile
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/endpoints"
+)
+
+// named0 publishes 10.1.0.2 on blue.
+const named0 = "web-0 of=Pod2/web label=web published=blue:10.1.0.2"
+
+// names are a Pod2, its pods, and what is made for their names, with the UIDs and
+// labels that an API server and a user may have given.
+func names(p *v1.Pod2, pods ...string) []runtime.Object {
+	objects := []runtime.Object{p}
+	s := endpoints.State{Now: now, Pod2: p}
+	for _, text := range pods {
+		pod := newPod(text)
+		s.Pods = append(s.Pods, pod)
+		objects = append(objects, pod)
+	}
+	plan := endpoints.Diff(s)
+	for _, made := range plan.Services {
+		made.Create.UID = "uid-of-service"
+		objects = append(objects, made.Create)
+		for _, slice := range made.CreateSlices {
+			slice.UID = "uid-of-slice"
+			objects = append(objects, slice)
+		}
+	}
+	p.Status = *plan.Status
+	return objects
+}
+
+// leaving takes the Pod2, which comes first, off its Networks.
+func leaving(objects []runtime.Object) []runtime.Object {
+	objects[0].(*v1.Pod2).Spec.Networks = nil
+	return objects
+}
+
+// happens changes objects on the server and in the caches.
+func (w *world) happens(objects ...runtime.Object) {
+	w.t.Helper()
+	w.change(objects...)
+	w.catchUp()
+}
+
+func (w *world) later(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
+
+func TestEndpointsWrites(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		objects []runtime.Object // 101, 102 and so on
+		change  func(*world)
+		want    string
+	}{
+		{"created", []runtime.Object{newPod2("web", 1, "blue"), newPod(named0)}, nil, `
+create services web-blue
+create endpointslices web-blue-0
+update pod2s/status web rv=101`},
+		{"nothing to do", names(newPod2("web", 1, "blue"), named0), nil, ""},
+		{"no Network", []runtime.Object{newPod2("web", 1), newPod(named0)}, nil, ""},
+		{"no Pod2", []runtime.Object{newPod(named0)}, nil, ""},
+		{"a Pod2 that is being deleted", []runtime.Object{going(newPod2("web", 1, "blue")), newPod(named0)}, nil, ""},
+		{"updated", names(newPod2("web", 1, "blue"), named0), func(w *world) {
+			service := stored[*corev1.Service](w, "web-blue").DeepCopy()
+			service.Spec.PublishNotReadyAddresses = false
+			w.happens(service, newPod(named0+" going"))
+		}, `
+update services web-blue rv=105
+update endpointslices web-blue-0 rv=104`},
+		{"deleted", names(newPod2("web", 1, "blue"), named0), func(w *world) {
+			w.happens(newPod2("web", 1))
+		}, `
+delete endpointslices web-blue-0 uid=uid-of-slice
+delete services web-blue uid=uid-of-service`},
+		{"a pod that is gone, on a live read", names(newPod2("web", 1, "blue"), named0), func(w *world) {
+			w.remove(newPod(named0))
+			w.catchUp()
+		}, `
+get pods web-0 -> NotFound
+delete endpointslices web-blue-0 uid=uid-of-slice`},
+		{"a new Pod2 of the name", names(newPod2("web", 1, "blue"), named0), func(w *world) {
+			w.happens(another(newPod2("web", 1, "blue")))
+		}, `
+update pod2s/status web rv=105`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, row.objects...)
+			if row.change != nil {
+				row.change(w)
+			}
+			cached, _ := w.r.pod2s.Pod2s(ns).Get("web")
+			before := cached.DeepCopy()
+			calls, err := w.sync(KindEndpoints, "web")
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, calls, row.want)
+			if !equality.Semantic.DeepEqual(cached, before) {
+				t.Error("the cache was written to")
+			}
+		})
+	}
+}
+
+// Neither of the two that write the status of a Pod2 undoes what the other said.
+func TestBothConditionsStand(t *testing.T) {
+	w := newWorld(t, newNetwork("blue"), newPod2("web", 0, "blue"))
+	if _, err := w.sync(KindPod2, "web"); err != nil {
+		t.Fatal(err)
+	}
+	if calls, err := w.sync(KindEndpoints, "web"); !errors.Is(err, ErrStale) {
+		t.Fatalf("written on an old view: %v\n%s", err, calls)
+	}
+	w.catchUp()
+	for _, kind := range []string{KindEndpoints, KindPod2} {
+		if _, err := w.sync(kind, "web"); err != nil {
+			t.Fatal(err)
+		}
+		w.catchUp()
+	}
+	var types []string
+	for _, c := range stored[*v1.Pod2](w, "web").Status.Conditions {
+		types = append(types, c.Type+"="+string(c.Status))
+	}
+	same(t, strings.Join(types, " "), "Ready=True Available=True Progressing=True NetworkDNS=True")
+}
+
+// What comes within a second of a write waits for its end, and is then written at
+// once; the first of it does not wait.
+func TestChangesAreWrittenInBatches(t *testing.T) {
+	w := newWorld(t, names(newPod2("web", 3, "blue"), named0)...)
+	w.add(newPod("web-1 of=Pod2/web label=web published=blue:10.1.0.3"))
+	w.catchUp()
+	calls, err := w.sync(KindEndpoints, "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, calls, "update endpointslices web-blue-0 rv=104")
+	w.add(newPod("web-2 of=Pod2/web label=web published=blue:10.1.0.4"))
+	w.catchUp()
+	w.later(batch / 4)
+	result, err := w.r.Sync(t.Context(), webNames)
+	if err != nil || result.RequeueAfter != batch*3/4 {
+		t.Errorf("it wants to run again after %s, error %v", result.RequeueAfter, err)
+	}
+	w.later(result.RequeueAfter)
+	if calls, err = w.sync(KindEndpoints, "web"); err != nil {
+		t.Fatal(err)
+	}
+	same(t, calls, "update endpointslices web-blue-0 rv=106")
+	w.later(batch)
+	w.catchUp()
+	if _, err = w.sync(KindEndpoints, "web"); err != nil || len(w.r.batches.ends) > 0 {
+		t.Errorf("error %v, still remembered: %v", err, w.r.batches.ends)
+	}
+}
+
+// A pod that lost the label by which our watch selects keeps its name: it lives.
+func TestAPodThatOurWatchMissesKeepsItsName(t *testing.T) {
+	w := newWorld(t, names(newPod2("web", 1, "blue"), named0)...)
+	pod := newPod(named0 + " unlabelled")
+	w.happens(pod)
+	calls, err := w.sync(KindEndpoints, "web")
+	if !errors.Is(err, ErrStale) {
+		t.Errorf("not stale: %v", err)
+	}
+	same(t, calls, "get pods web-0")
+	for range 3 {
+		w.calls = nil
+		result, err := w.r.Sync(t.Context(), webNames)
+		if err != nil || len(w.calls) > 0 || result.RequeueAfter != foundFor {
+			t.Errorf("error %v, again in %s, calls\n%s", err, result.RequeueAfter, w.calls)
+		}
+		w.later(foundFor)
+		if calls, _ := w.sync(KindEndpoints, "web"); calls != "get pods web-0" {
+			t.Errorf("after a while, calls\n%s", calls)
+		}
+	}
+}
+
+// What the API server refuses is told on the Pod2 and tried again; it does not
+// stand in the way of the other Network.
+func TestARefusedServiceIsTold(t *testing.T) {
+	w := newWorld(t, newPod2("web", 1, "blue", "green"), newPod("web-0 of=Pod2/web label=web published=green:10.1.0.2"))
+	w.refuse = refusing("create services web-blue", apierrors.NewForbidden(corev1.Resource("services"), "web-blue", errors.New("exceeded quota")))
+	calls, err := w.sync(KindEndpoints, "web")
+	if err == nil || len(w.r.batches.ends) > 0 {
+		t.Errorf("it is not tried again as one that failed: %v", err)
+	}
+	same(t, calls, `
+create services web-blue -> Forbidden
+create services web-green
+create endpointslices web-green-0
+update pod2s/status web rv=101
+event on web: Warning FailedCreate: services "web-blue" is forbidden: exceeded quota`)
+	c := meta.FindStatusCondition(stored[*v1.Pod2](w, "web").Status.Conditions, v1.ConditionNetworkDNS)
+	same(t, fmt.Sprintf("%s %s", c.Status, c.Reason), "False FailedCreate")
+}
+
+// An error that is nobody's to mend is not told, and nothing follows it.
+func TestABrokenServerIsNotTold(t *testing.T) {
+	for _, row := range []struct{ refused, want string }{
+		{"create services", "create services web-blue -> InternalError"},
+		{"create endpointslices", "create services web-blue\ncreate endpointslices web-blue-0 -> InternalError"},
+		{"update pod2s/status", "create services web-blue\ncreate endpointslices web-blue-0\nupdate pod2s/status web rv=101 -> InternalError"},
+	} {
+		w := newWorld(t, newPod2("web", 1, "blue"), newPod(named0))
+		w.refuse = refusing(row.refused, apierrors.NewInternalError(errors.New("etcd is away")))
+		calls, err := w.sync(KindEndpoints, "web")
+		if err == nil {
+			t.Error("it is not tried again")
+		}
+		same(t, calls, row.want)
+	}
+}
+
+// The world is another than the view has it: no write is made on it.
+func TestEndpointsPreconditions(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		change func(*world)
+		want   string
+	}{
+		{"slice changed", func(w *world) {
+			w.happens(newPod(named0 + " going"))
+			w.change(stored[*discoveryv1.EndpointSlice](w, "web-blue-0").DeepCopy())
+		}, "update endpointslices web-blue-0 rv=104 -> Conflict"},
+		{"slice is another", func(w *world) {
+			w.happens(newPod2("web", 1))
+			w.change(another(stored[*discoveryv1.EndpointSlice](w, "web-blue-0").DeepCopy()))
+		}, "delete endpointslices web-blue-0 uid=uid-of-slice -> Conflict"},
+		{"Service is another", func(w *world) {
+			w.happens(newPod2("web", 1))
+			w.change(another(stored[*corev1.Service](w, "web-blue").DeepCopy()))
+		}, "delete endpointslices web-blue-0 uid=uid-of-slice\ndelete services web-blue uid=uid-of-service -> Conflict"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, names(newPod2("web", 1, "blue"), named0)...)
+			row.change(w)
+			calls, err := w.sync(KindEndpoints, "web")
+			if !errors.Is(err, ErrStale) {
+				t.Errorf("not stale: %v", err)
+			}
+			same(t, calls, row.want)
+		})
+	}
+}
+
+func TestEndpointsKeys(t *testing.T) {
+	label := metav1.ObjectMeta{Namespace: ns, Name: "x", Labels: map[string]string{v1.Pod2Label: "web"}}
+	for _, row := range []struct {
+		name  string
+		event runtime.Object
+		want  string
+	}{
+		{"Service with the label", &corev1.Service{ObjectMeta: label}, "Endpoints web"},
+		{"slice with the label", &discoveryv1.EndpointSlice{ObjectMeta: label}, "Endpoints web"},
+		{"pod that publishes", newPod(named0), "Endpoints web, Network blue, Pod2 web"},
+		{"pod that has yet to publish", newPod("web-0 of=Pod2/web label=web on=blue gated"), "Network blue, Pod web-0, Pod2 web"},
+	} {
+		t.Run(row.name, func(t *testing.T) { same(t, newWorld(t).keysFor(row.event), row.want) })
+	}
+}
+
+func TestSlimPodsHaveTheSameNames(t *testing.T) {
+	plan := func(pods []*corev1.Pod) string {
+		made := endpoints.Diff(endpoints.State{Now: now, Pod2: newPod2("web", 8, "blue"), Pods: pods}).Services[0]
+		text, err := json.Marshal(made.CreateSlices)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	same(t, plan(slimmed(fatPods())), plan(fatPods()))
+}

@@ -1,0 +1,76 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/pod2/pod2/pkg/endpoints"
+)
+
+// client is what a typed clientset has for one kind of object in a namespace.
+type client[T metav1.Object] interface {
+	Create(ctx context.Context, obj T, opts metav1.CreateOptions) (T, error)
+	Update(ctx context.Context, obj T, opts metav1.UpdateOptions) (T, error)
+	Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error
+	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
+}
+
+// owned writes the objects of one kind that Pod2s own besides their pods.
+type owned[T metav1.Object] struct {
+	kind     string // for people
+	resource resource
+	in       func(namespace string) client[T]
+	taken    *taken[T]
+	written  *written
+}
+
+// create has a fixed name. If that is taken, by what our watch does not show, the
+// holder is remembered and the decision is stale.
+func (o owned[T]) create(ctx context.Context, key Key, obj T) error {
+	in := o.in(key.Namespace)
+	created, err := in.Create(ctx, obj, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		holder, getErr := in.Get(ctx, obj.GetName(), metav1.GetOptions{})
+		if getErr == nil {
+			o.taken.remember(key, holder)
+		}
+		return errors.Join(fmt.Errorf("create %s %s/%s: %w", o.kind, key.Namespace, obj.GetName(), stale(err)), getErr)
+	}
+	if err != nil {
+		return fmt.Errorf("create %s %s/%s: %w", o.kind, key.Namespace, obj.GetName(), err)
+	}
+	o.written.wrote(key, o.resource, created.GetResourceVersion())
+	klog.FromContext(ctx).Info("Created "+o.kind, "name", obj.GetName())
+	return nil
+}
+
+func (o owned[T]) update(ctx context.Context, key Key, u endpoints.Update[T]) error {
+	name := u.Object.GetName()
+	updated, err := o.in(key.Namespace).Update(ctx, u.Object, metav1.UpdateOptions{})
+	if err != nil {
+		o.taken.forget(key, name)
+		return fmt.Errorf("update %s %s/%s (%s): %w", o.kind, key.Namespace, name, u.Reason, stale(err))
+	}
+	o.written.wrote(key, o.resource, updated.GetResourceVersion())
+	klog.FromContext(ctx).V(2).Info("Updated "+o.kind, "name", name, "reason", u.Reason)
+	return nil
+}
+
+// deleting deletes objects of one kind by their UID.
+func deleting[T metav1.Object](key Key, o owned[T]) func(context.Context, endpoints.Deletion) error {
+	return func(ctx context.Context, d endpoints.Deletion) error {
+		err := o.in(key.Namespace).Delete(ctx, d.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &d.UID}})
+		o.taken.forget(key, d.Name)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete %s %s/%s (%s): %w", o.kind, key.Namespace, d.Name, d.Reason, stale(err))
+		}
+		o.written.deleted(key, o.resource, path(key.Namespace, d.Name), d.UID)
+		klog.FromContext(ctx).Info("Deleted "+o.kind, "name", d.Name, "reason", d.Reason)
+		return nil
+	}
+}
