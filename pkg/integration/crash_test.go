@@ -51,6 +51,7 @@ func TestKilledWhileCreating(t *testing.T) {
 	if why := ledgerDiffers(t, ns); why != "" {
 		t.Error(why)
 	}
+	waitNames(t, ns)
 	c.waitIdle(t, 1)
 	c.requireQuiet(t, ns, time.Now(), "pods,pod2s,networks")
 }
@@ -186,6 +187,7 @@ func TestSecondStartWritesNothing(t *testing.T) {
 	waitCondition(t, ns, "pod2/lost", "Ready", "False NetworkNotFound")
 	waitCondition(t, ns, "pod/typo", bound, "False InvalidRequest")
 	waitCondition(t, ns, "network/tiny", "Exhausted", "True")
+	waitNames(t, ns)
 	c.waitIdle(t, 1)
 	if err := c.stop(syscall.SIGTERM); err != nil {
 		t.Errorf("SIGTERM ends the controller with %v, want exit status 0", err)

@@ -15,8 +15,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod2/pod2/pkg/endpoints"
 )
 
 // dns asks a CoreDNS of its own for names in a namespace.
@@ -128,6 +131,47 @@ func addressesOn(t *testing.T, namespace, network string) (all []string) {
 		all = append(all, addressOn(pod, network))
 	}
 	slices.Sort(all)
+	return all
+}
+
+// waitNames waits until nothing is left to write of the names of the namespace's
+// Pod2s: what changes often is written once a second.
+func waitNames(t *testing.T, namespace string) {
+	t.Helper()
+	eventually(t, "all names are written", func(ctx context.Context) (string, error) {
+		pod2s, err := sample.SamplecrdV1().Pod2s(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return "", err
+		}
+		services, err := kube.CoreV1().Services(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return "", err
+		}
+		slices, err := kube.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return "", err
+		}
+		pods, err := kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return "", err
+		}
+		for i := range pod2s.Items {
+			why := endpoints.Converged(endpoints.State{
+				Now: time.Now(), Pod2: &pod2s.Items[i],
+				Pods: pointers(pods.Items), Services: pointers(services.Items), Slices: pointers(slices.Items),
+			})
+			if why != "" {
+				return pod2s.Items[i].Name + ": " + why, nil
+			}
+		}
+		return "", nil
+	})
+}
+
+func pointers[T any](items []T) (all []*T) {
+	for i := range items {
+		all = append(all, &items[i])
+	}
 	return all
 }
 

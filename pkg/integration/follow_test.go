@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 )
 
 // follower sees every state that the pods of a namespace go through, in the order
@@ -30,7 +32,13 @@ func follow(t *testing.T, namespace string, check func(pods map[string]*corev1.P
 	if err != nil {
 		t.Fatal(err)
 	}
-	events, err := kube.CoreV1().Pods(namespace).Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	// The API server ends the watch of a reader that it finds slow; the next one
+	// goes on after the last event read, so that none is missed.
+	events, err := watchtools.NewRetryWatcherWithContext(t.Context(), list.ResourceVersion, &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return kube.CoreV1().Pods(namespace).Watch(ctx, options)
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,12 +52,15 @@ func follow(t *testing.T, namespace string, check func(pods map[string]*corev1.P
 		failed := false
 		for event := range events.ResultChan() {
 			if t.Context().Err() != nil {
-				return // what the watch says of its own end is no news
+				continue // what the watch says of its own end is no news
 			}
 			if why := f.step(event, check); why != "" && !failed {
 				failed = true
 				t.Error(why)
 			}
+		}
+		if t.Context().Err() == nil {
+			t.Error("the watch of pods ended before the test")
 		}
 	}()
 	t.Cleanup(func() { <-done }) // t.Context() has ended before

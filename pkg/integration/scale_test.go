@@ -42,6 +42,7 @@ func TestTwoThousandReplicas(t *testing.T) {
 	if why := ledgerDiffers(t, ns); why != "" {
 		t.Error(tail(why, 20))
 	}
+	waitNames(t, ns)
 	c.waitIdle(t, 1)
 	took("the controller is idle")
 	if named := requireNames(t, ns, "web-blue"); named != replicas {
