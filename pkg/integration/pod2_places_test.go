@@ -88,3 +88,39 @@ func TestNodeIsGone(t *testing.T) {
 	waitReady(t, ns, "pod2/web")
 	waitAddresses(t, ns, before)
 }
+
+// A pod that its node does not confirm to have ended may run: it keeps its name,
+// and the condition says what to do. Once the node is said to be out of service,
+// both its pods come back on another, with name and address.
+func TestNodeIsOutOfService(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	ownNode(t, ns, ns+"-a")
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+strings.NewReplacer(
+		"spec: {containers:", fmt.Sprintf("spec: {nodeSelector: {test.example.com/of: %s}, tolerations: [{key: test.example.com/of, operator: Exists}], terminationGracePeriodSeconds: 1, containers:", ns),
+		"labels: {app: a}", `labels: {app: a}, annotations: {kwok.samplecrd.k8s.io/terminate: "false"}`,
+	).Replace(pod2("web", `replicas: 2`+blue)))
+	waitReady(t, ns, "pod2/web")
+	before, first := render(addresses(t, ns)), uids(t, ns)
+	ownNode(t, ns, ns+"-b")
+	run(t, ns, "annotate", "node", ns+"-a", "kwok.samplecrd.k8s.io/ready=false")
+	run(t, ns, "patch", "node", ns+"-a", "--subresource=status", "-p", `{"status":{"conditions":[{"type":"Ready","status":"Unknown"}]}}`)
+
+	run(t, ns, "delete", "pod", "web-0", "--wait=false")
+	waitCondition(t, ns, "pod2/web", "Ready", "False NodeUnreachable: web-0 was to end, and node "+ns+"-a does not confirm it: if the node is gone for good, "+
+		"delete the Node, or taint it node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")
+	if got := uids(t, ns); got["web-0"] != first["web-0"] {
+		t.Errorf("web-0 has a successor, %s, while it may run", got["web-0"])
+	}
+	run(t, ns, "taint", "node", ns+"-a", "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")
+	eventually(t, "both run elsewhere", func(context.Context) (string, error) {
+		got, err := kubectl("-n", ns, "get", "pods", "-o", "jsonpath={.items[*].spec.nodeName}")
+		if want := ns + "-b " + ns + "-b"; got != want {
+			return got, err
+		}
+		return "", err
+	})
+	waitReady(t, ns, "pod2/web")
+	waitAddresses(t, ns, before)
+}
