@@ -1,7 +1,6 @@
 package crontab
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -14,24 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/pod2/pod2/internal/chance"
 	v1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 )
-
-var seed = flag.Uint64("seed", 0, "seed of the first state of each property; 0: a new one each run")
-
-func forSeeds(t *testing.T, n uint64, property func(t *testing.T, dice *rand.Rand)) {
-	t.Helper()
-	first := *seed
-	if first == 0 {
-		first = rand.Uint64N(1 << 40)
-	}
-	t.Logf("seeds %d to %d", first, first+n-1)
-	for i := range n {
-		if property(t, rand.New(rand.NewPCG(first+i, 0))); t.Failed() {
-			t.Fatalf("again with: -run '^%s$' -seed %d", t.Name(), first+i)
-		}
-	}
-}
 
 // arbitrary is a state that need not be one we could have brought about, with the
 // words and the objects that it was made from.
@@ -106,7 +90,7 @@ func apply(s *State, p Plan) {
 }
 
 func TestNothingBadHappens(t *testing.T) {
-	forSeeds(t, 5000, func(t *testing.T, dice *rand.Rand) {
+	chance.ForSeeds(t, 5000, func(t *testing.T, dice *rand.Rand) {
 		s, from, objects := arbitrary(t, dice)
 		before := State{CronTab: s.CronTab.DeepCopy(), CronJob: s.CronJob.DeepCopy()}
 		p := Diff(s)
@@ -145,7 +129,7 @@ func TestNothingBadHappens(t *testing.T) {
 // One round of writes, and there is nothing left to write until something else
 // happens: no two of our decisions undo one another.
 func TestOneRoundConverges(t *testing.T) {
-	forSeeds(t, 2000, func(t *testing.T, dice *rand.Rand) {
+	chance.ForSeeds(t, 2000, func(t *testing.T, dice *rand.Rand) {
 		s, from, _ := arbitrary(t, dice)
 		first := Diff(s)
 		apply(&s, first)
@@ -160,7 +144,7 @@ func TestOneRoundConverges(t *testing.T) {
 // A write that is refused again and again is told once, and a next run goes with a
 // schedule.
 func TestAFailureIsToldOnce(t *testing.T) {
-	forSeeds(t, 2000, func(t *testing.T, dice *rand.Rand) {
+	chance.ForSeeds(t, 2000, func(t *testing.T, dice *rand.Rand) {
 		s, from, _ := arbitrary(t, dice)
 		refused := Failure{"FailedUpdate", "no"}
 		first, events := WithFailure(s, refused)
@@ -183,7 +167,7 @@ func TestAFailureIsToldOnce(t *testing.T) {
 
 // While it waits, time alone changes nothing before RequeueAfter, and something then.
 func TestRequeueAfterIsExact(t *testing.T) {
-	forSeeds(t, 2000, func(t *testing.T, dice *rand.Rand) {
+	chance.ForSeeds(t, 2000, func(t *testing.T, dice *rand.Rand) {
 		s, from, _ := arbitrary(t, dice)
 		p := Diff(s)
 		if !p.Empty() || p.RequeueAfter == 0 {

@@ -1,7 +1,6 @@
 package endpoints
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -13,25 +12,10 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pod2/pod2/internal/chance"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 )
-
-var seed = flag.Uint64("seed", 0, "seed of the first state of each property; 0: a new one each run")
-
-func forSeeds(t *testing.T, n uint64, property func(t *testing.T, dice *rand.Rand)) {
-	t.Helper()
-	first := *seed
-	if first == 0 {
-		first = rand.Uint64N(1 << 40)
-	}
-	t.Logf("seeds %d to %d", first, first+n-1)
-	for i := range n {
-		if property(t, rand.New(rand.NewPCG(first+i, 0))); t.Failed() {
-			t.Fatalf("again with: -run '^%s$' -seed %d", t.Name(), first+i)
-		}
-	}
-}
 
 // arbitrary is a state that need not be one we could have brought about, as words
 // for state; every other one has been through a plan of ours, and then changed.
@@ -136,7 +120,7 @@ func copied(s State) State {
 }
 
 func TestNothingBadHappens(t *testing.T) {
-	forSeeds(t, 4000, func(t *testing.T, dice *rand.Rand) {
+	chance.ForSeeds(t, 4000, func(t *testing.T, dice *rand.Rand) {
 		s, from := arbitrary(t, dice)
 		before := copied(s)
 		p := Diff(s)
@@ -209,7 +193,7 @@ func touched(s State, p Plan) (problems []string) {
 // Service is ours; nobody else has one.
 func TestEveryReplicaHasItsName(t *testing.T) {
 	named := 0
-	forSeeds(t, 2000, func(t *testing.T, dice *rand.Rand) {
+	chance.ForSeeds(t, 2000, func(t *testing.T, dice *rand.Rand) {
 		s, from := arbitrary(t, dice)
 		first := Diff(s)
 		apply(&s, first)

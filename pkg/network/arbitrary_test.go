@@ -1,34 +1,13 @@
 package network
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"testing"
 	"time"
+
+	"github.com/pod2/pod2/internal/chance"
 )
-
-var seed = flag.Uint64("seed", 0, "seed of the first state of each property; 0: a new one each run")
-
-// forSeeds runs the property for n seeds in a row and tells which one failed.
-func forSeeds(t *testing.T, n uint64, property func(t *testing.T, dice *rand.Rand)) {
-	t.Helper()
-	first := *seed
-	if first == 0 {
-		first = rand.Uint64N(1 << 40)
-	}
-	t.Logf("seeds %d to %d", first, first+n-1)
-	for i := range n {
-		if property(t, rand.New(rand.NewPCG(first+i, 0))); t.Failed() {
-			t.Fatalf("again with: -run '^%s$' -seed %d", t.Name(), first+i)
-		}
-	}
-}
-
-func pick[T any](dice *rand.Rand, of ...T) T { return of[dice.IntN(len(of))] }
-
-func one(dice *rand.Rand, in int) bool { return dice.IntN(in) == 0 }
 
 // arbitrary writes a State down in the words of parse. It need not be one that we
 // could have brought about; names, UIDs and addresses are few, so they collide.
@@ -39,17 +18,17 @@ func arbitrary(dice *rand.Rand) string {
 	for i, name := range names {
 		fmt.Fprintf(&b, "network %s %s\n", name, arbitraryNetwork(dice))
 		arbitraryLedger(dice, &b, "10.0.0.", 1+6/(i+1))
-		if one(dice, 3) {
+		if chance.One(dice, 3) {
 			arbitraryLedger(dice, &b, "10.0.1.", 3)
 		}
 	}
 	for _, owner := range []string{"Pod2/web", "StatefulSet/web"} {
-		if !one(dice, 3) {
-			fmt.Fprintf(&b, "owner %s %d %s start=%d\n", owner, dice.IntN(3), pick(dice, "blue", "blue,green", "green,blue,red"), dice.IntN(2))
+		if !chance.One(dice, 3) {
+			fmt.Fprintf(&b, "owner %s %d %s start=%d\n", owner, dice.IntN(3), chance.Pick(dice, "blue", "blue,green", "green,blue,red"), dice.IntN(2))
 		}
 	}
 	for _, name := range podNames {
-		if !one(dice, 4) {
+		if !chance.One(dice, 4) {
 			fmt.Fprintf(&b, "pod %s\n", arbitraryPod(dice, name))
 		}
 	}
@@ -59,12 +38,12 @@ func arbitrary(dice *rand.Rand) string {
 var podNames = []string{"a", "b", "web-0", "web-1", "web-2"}
 
 func arbitraryNetwork(dice *rand.Rand) string {
-	if one(dice, 10) {
+	if chance.One(dice, 10) {
 		return "-"
 	}
-	text := pick(dice, "10.0.0.0/29", "10.0.0.0/30", "10.0.0.2/31", "10.0.0.3/32", "10.0.0.0/23")
+	text := chance.Pick(dice, "10.0.0.0/29", "10.0.0.0/30", "10.0.0.2/31", "10.0.0.3/32", "10.0.0.0/23")
 	for _, word := range []string{"terminating", "nofinalizer", "exclude=10.0.0.2", "exclude=10.0.0.3-10.0.0.9", "exclude=10.0.0.4-10.0.0.2", "delay=0", "delay=3600", "was=10.0.0.2"} {
-		if one(dice, 8) {
+		if chance.One(dice, 8) {
 			text += " " + word
 		}
 	}
@@ -72,13 +51,13 @@ func arbitraryNetwork(dice *rand.Rand) string {
 }
 
 func arbitraryLedger(dice *rand.Rand, b *strings.Builder, first string, entries int) {
-	if one(dice, 5) {
+	if chance.One(dice, 5) {
 		return
 	}
 	fmt.Fprintf(b, "block %s0/24", first)
-	sealed := one(dice, 8)
+	sealed := chance.One(dice, 8)
 	for _, word := range []string{"uid=n-earlier", "terminating", "nofinalizer"} {
-		if one(dice, 6) {
+		if chance.One(dice, 6) {
 			b.WriteString(" " + word)
 		}
 	}
@@ -89,12 +68,12 @@ func arbitraryLedger(dice *rand.Rand, b *strings.Builder, first string, entries 
 	b.WriteString("\n")
 	for range dice.IntN(entries + 1) {
 		address := fmt.Sprintf("%s%d", first, dice.IntN(8))
-		if one(dice, 30) {
-			address = pick(dice, "10.0.9.1", "nonsense", "::ffff:10.0.0.2", "")
+		if chance.One(dice, 30) {
+			address = chance.Pick(dice, "10.0.9.1", "nonsense", "::ffff:10.0.0.2", "")
 		}
-		name, state := pick(dice, podNames...), pick(dice, "Bound", "Bound", "Reserved", "Resting")
+		name, state := chance.Pick(dice, podNames...), chance.Pick(dice, "Bound", "Bound", "Reserved", "Resting")
 		if state == "Bound" {
-			name += "/" + name + pick(dice, "-u1", "-u1", "-u2")
+			name += "/" + name + chance.Pick(dice, "-u1", "-u1", "-u2")
 		}
 		if address != "" {
 			fmt.Fprintf(b, "%s %s %s %s %ds in=%s0/24\n", address, state, name, arbitraryOwner(dice, name), dice.IntN(90)-5, first)
@@ -103,37 +82,37 @@ func arbitraryLedger(dice *rand.Rand, b *strings.Builder, first string, entries 
 }
 
 func arbitraryOwner(dice *rand.Rand, name string) string {
-	if strings.HasPrefix(name, "web-") && !one(dice, 4) {
-		return pick(dice, "Pod2/web", "Pod2/web", "StatefulSet/web", "ReplicaSet/web")
+	if strings.HasPrefix(name, "web-") && !chance.One(dice, 4) {
+		return chance.Pick(dice, "Pod2/web", "Pod2/web", "StatefulSet/web", "ReplicaSet/web")
 	}
 	return "/"
 }
 
 func arbitraryPod(dice *rand.Rand, name string) string {
-	text := name + "/" + name + pick(dice, "-u1", "-u1", "-u2") + fmt.Sprintf(" age=%ds", dice.IntN(3))
+	text := name + "/" + name + chance.Pick(dice, "-u1", "-u1", "-u2") + fmt.Sprintf(" age=%ds", dice.IntN(3))
 	if owner := arbitraryOwner(dice, name); owner != "/" {
 		text += " of=" + owner
 	}
-	if !one(dice, 8) {
-		text += " asks=" + pick(dice, "blue", "blue,green", "blue,green,red", "green,red", "blue=10.0.0.2", "blue=10.0.0.3,green", "blue,green=10.0.0.2", "blue=10.0.7.7", "!")
+	if !chance.One(dice, 8) {
+		text += " asks=" + chance.Pick(dice, "blue", "blue,green", "blue,green,red", "green,red", "blue=10.0.0.2", "blue=10.0.0.3,green", "blue,green=10.0.0.2", "blue=10.0.7.7", "!")
 	}
-	if one(dice, 3) {
+	if chance.One(dice, 3) {
 		text += fmt.Sprintf(" has=blue:10.0.%d.%d/29", dice.IntN(2), dice.IntN(8))
 	}
-	if one(dice, 12) {
+	if chance.One(dice, 12) {
 		text += " has=green:10.0.0.2/29"
 	}
-	if !strings.Contains(text, " has=") || one(dice, 6) {
+	if !strings.Contains(text, " has=") || chance.One(dice, 6) {
 		text += " gated"
 	}
-	if one(dice, 8) {
+	if chance.One(dice, 8) {
 		text += " terminating"
 	}
-	if one(dice, 6) {
-		text += " phase=" + pick(dice, "Failed", "Succeeded", "Running", "Unknown")
+	if chance.One(dice, 6) {
+		text += " phase=" + chance.Pick(dice, "Failed", "Succeeded", "Running", "Unknown")
 	}
-	if one(dice, 4) {
-		text += " condition=" + pick(dice, "False/NetworkExhausted", "False/AddressConflict", "True/Published")
+	if chance.One(dice, 4) {
+		text += " condition=" + chance.Pick(dice, "False/NetworkExhausted", "False/AddressConflict", "True/Published")
 	}
 	return text
 }

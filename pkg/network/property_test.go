@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/pod2/pod2/internal/chance"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 )
@@ -19,7 +20,7 @@ import (
 const states = 4000
 
 func TestDiffIsAFunction(t *testing.T) {
-	forSeeds(t, states, func(t *testing.T, dice *rand.Rand) {
+	chance.ForSeeds(t, states, func(t *testing.T, dice *rand.Rand) {
 		text := arbitrary(dice)
 		s, fresh := parse(t, text), parse(t, text)
 		first, second := Diff(s), Diff(fresh)
@@ -43,7 +44,7 @@ func TestDiffIsAFunction(t *testing.T) {
 }
 
 func TestNothingBadHappens(t *testing.T) {
-	forSeeds(t, states, func(t *testing.T, dice *rand.Rand) {
+	chance.ForSeeds(t, states, func(t *testing.T, dice *rand.Rand) {
 		text := arbitrary(dice)
 		s := parse(t, text)
 		p := Diff(s)
@@ -238,7 +239,7 @@ func blocksAreRespected(s State, p Plan) (problems []string) {
 // While nothing is due, time alone changes nothing before RequeueAfter.
 func TestRequeueAfterIsExact(t *testing.T) {
 	waiting := 0
-	forSeeds(t, states/2, func(t *testing.T, dice *rand.Rand) {
+	chance.ForSeeds(t, states/2, func(t *testing.T, dice *rand.Rand) {
 		w := worldOf(parse(t, arbitrary(dice)))
 		for range 8 {
 			s := w.state("blue", w.now)

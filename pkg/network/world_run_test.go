@@ -11,21 +11,22 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/pod2/pod2/internal/chance"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
 // refresh lets a cache catch up, each kind for itself.
 func (w *world) refresh(c *cluster, lags [4]int) {
-	if one(w.dice, lags[0]) {
+	if chance.One(w.dice, lags[0]) {
 		c.networks = maps.Clone(w.networks)
 	}
-	if one(w.dice, lags[1]) {
+	if chance.One(w.dice, lags[1]) {
 		c.blocks = maps.Clone(w.blocks)
 	}
-	if one(w.dice, lags[2]) {
+	if chance.One(w.dice, lags[2]) {
 		c.pods = maps.Clone(w.pods)
 	}
-	if one(w.dice, lags[3]) {
+	if chance.One(w.dice, lags[3]) {
 		c.owners = maps.Clone(w.owners)
 	}
 }
@@ -41,15 +42,15 @@ func (w *world) everybodySees() {
 // sync is one turn of a controller, which may die in the middle of it.
 func (w *world) sync(i int) {
 	c, calls := w.caches[i], 1000
-	if one(w.dice, 10) {
+	if chance.One(w.dice, 10) {
 		calls = w.dice.IntN(3)
 	}
 	switch w.dice.IntN(3) {
 	case 0:
-		w.syncNetwork(i, c.state(pick(w.dice, networkNames...), w.now), calls)
+		w.syncNetwork(i, c.state(chance.Pick(w.dice, networkNames...), w.now), calls)
 	default:
 		for _, name := range slices.Sorted(maps.Keys(c.pods)) {
-			if one(w.dice, 2) {
+			if chance.One(w.dice, 2) {
 				w.syncPod(i, name)
 			}
 		}
@@ -114,18 +115,18 @@ func (w *world) shared() error {
 
 func TestWorld(t *testing.T) {
 	published := 0
-	forSeeds(t, 300, func(t *testing.T, dice *rand.Rand) {
+	chance.ForSeeds(t, 300, func(t *testing.T, dice *rand.Rand) {
 		w := newWorld(t, dice)
-		quiet := pick(dice, 2, 4, 8)
+		quiet := chance.Pick(dice, 2, 4, 8)
 		for range 400 {
-			if one(dice, quiet) {
+			if chance.One(dice, quiet) {
 				w.user()
 			}
-			if one(dice, quiet) {
+			if chance.One(dice, quiet) {
 				w.others()
 			}
 			i := dice.IntN(2)
-			if one(dice, 50) { // it restarts
+			if chance.One(dice, 50) { // it restarts
 				w.refresh(&w.caches[i], noLag)
 			}
 			w.refresh(&w.caches[i], w.lags[i])

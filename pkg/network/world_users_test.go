@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/pod2/pod2/internal/chance"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/pkg/ordinals"
@@ -34,13 +35,13 @@ type world struct {
 var networkNames = []string{"blue", "green"}
 
 func newWorld(t *testing.T, dice *rand.Rand) *world {
-	w := &world{server: server{cluster: newCluster(), now: now}, t: t, dice: dice, caches: [2]cluster{newCluster(), newCluster()}, calm: one(dice, 2)}
+	w := &world{server: server{cluster: newCluster(), now: now}, t: t, dice: dice, caches: [2]cluster{newCluster(), newCluster()}, calm: chance.One(dice, 2)}
 	for _, name := range networkNames {
 		w.createNetwork(name)
 	}
 	for i := range w.lags {
 		for kind := range w.lags[i] {
-			w.lags[i][kind] = pick(dice, 1, 1, 1, 2, 10)
+			w.lags[i][kind] = chance.Pick(dice, 1, 1, 1, 2, 10)
 		}
 	}
 	w.owners[v1.AddressOwner{Kind: "Pod2", Name: "web"}] = Replicas{Ordinals: ordinals.New(0, 2, nil), Networks: networkNames}
@@ -58,22 +59,22 @@ func (w *world) must(err error) {
 }
 
 func (w *world) createNetwork(name string) {
-	cidr := pick(w.dice, "10.0.0.0/29", "10.0.0.0/30", "10.0.0.0/29", "10.0.0.252/30", "10.0.0.248/29")
+	cidr := chance.Pick(w.dice, "10.0.0.0/29", "10.0.0.0/30", "10.0.0.0/29", "10.0.0.252/30", "10.0.0.248/29")
 	w.putNetwork(&v1.Network{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Generation: 1},
-		Spec:       v1.NetworkSpec{CIDR: cidr, ReuseDelaySeconds: ptr.To(pick[int32](w.dice, 0, 0, 60))},
+		Spec:       v1.NetworkSpec{CIDR: cidr, ReuseDelaySeconds: ptr.To(chance.Pick[int32](w.dice, 0, 0, 60))},
 	})
 	w.did("user creates Network %s %s", name, cidr)
 }
 
 // user does something to the cluster that users do.
 func (w *world) user() {
-	name := pick(w.dice, podNames...)
+	name := chance.Pick(w.dice, podNames...)
 	pod := w.pods[name]
 	switch {
-	case pod == nil && !one(w.dice, 8):
+	case pod == nil && !chance.One(w.dice, 8):
 		w.createPod(name)
-	case pod != nil && one(w.dice, 2):
+	case pod != nil && chance.One(w.dice, 2):
 		w.did("user deletes pod %s", name)
 		if attachment.Gated(pod) {
 			delete(w.pods, name)
@@ -82,26 +83,26 @@ func (w *world) user() {
 		pod = pod.DeepCopy()
 		pod.DeletionTimestamp = ptr.To(metav1.NewTime(w.now))
 		w.putPod(pod)
-	case pod != nil && one(w.dice, 4):
+	case pod != nil && chance.One(w.dice, 4):
 		pod = pod.DeepCopy()
-		pod.OwnerReferences = pick(w.dice, nil, controlledBy("StatefulSet"), controlledBy("Pod2"))
+		pod.OwnerReferences = chance.Pick(w.dice, nil, controlledBy("StatefulSet"), controlledBy("Pod2"))
 		w.putPod(pod)
 		w.did("somebody makes the controller of pod %s %v", name, attachment.Owner(pod))
-	case one(w.dice, 3):
+	case chance.One(w.dice, 3):
 		owner := v1.AddressOwner{Kind: "Pod2", Name: "web"}
-		if w.did("user changes Pod2 web"); one(w.dice, 5) {
+		if w.did("user changes Pod2 web"); chance.One(w.dice, 5) {
 			delete(w.owners, owner)
 		} else {
-			w.owners[owner] = Replicas{Ordinals: ordinals.New(0, w.dice.Int32N(4), nil), Networks: pick(w.dice, networkNames, networkNames[:1])}
+			w.owners[owner] = Replicas{Ordinals: ordinals.New(0, w.dice.Int32N(4), nil), Networks: chance.Pick(w.dice, networkNames, networkNames[:1])}
 		}
-	case !w.calm && one(w.dice, 6):
-		w.changeNetwork(pick(w.dice, networkNames...))
-	case !w.calm && len(w.blocks) > 0 && one(w.dice, 3):
-		b := pick(w.dice, sorted(w.blocks)...)
+	case !w.calm && chance.One(w.dice, 6):
+		w.changeNetwork(chance.Pick(w.dice, networkNames...))
+	case !w.calm && len(w.blocks) > 0 && chance.One(w.dice, 3):
+		b := chance.Pick(w.dice, sorted(w.blocks)...)
 		w.did("user deletes block %s", b.Name)
 		w.deleteBlock(b)
-	case !w.calm && len(w.blocks) > 0 && one(w.dice, 9):
-		b := pick(w.dice, sorted(w.blocks)...)
+	case !w.calm && len(w.blocks) > 0 && chance.One(w.dice, 9):
+		b := chance.Pick(w.dice, sorted(w.blocks)...)
 		w.did("user takes block %s away, finalizer and all", b.Name)
 		delete(w.blocks, b.Name)
 		// What it had bound and nobody had published yet is protected by the caches
@@ -119,7 +120,7 @@ func (w *world) createPod(name string) {
 	if strings.HasPrefix(name, "web-") {
 		pod.OwnerReferences = controlledBy("Pod2")
 	}
-	pod.Annotations = map[string]string{v1.NetworksAnnotation: pick(w.dice, "blue", "blue", "green", "green", "blue,green", "blue,green", "blue,green", pick(w.dice, "blue=10.0.0.2", "blue,green=10.0.0.3"))}
+	pod.Annotations = map[string]string{v1.NetworksAnnotation: chance.Pick(w.dice, "blue", "blue", "green", "green", "blue,green", "blue,green", "blue,green", chance.Pick(w.dice, "blue=10.0.0.2", "blue,green=10.0.0.3"))}
 	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: v1.AddressesGate}}
 	w.putPod(pod)
 	w.did("user creates pod %s/%s %s", name, pod.UID, pod.Annotations[v1.NetworksAnnotation])
@@ -136,16 +137,16 @@ func (w *world) changeNetwork(name string) {
 	case 0:
 		if n.DeletionTimestamp == nil {
 			n.DeletionTimestamp = ptr.To(metav1.NewTime(w.now))
-			if one(w.dice, 2) {
+			if chance.One(w.dice, 2) {
 				n.Finalizers = append(n.Finalizers, "foregroundDeletion")
 			}
 		}
 	case 2:
 		n.Spec.CIDR, n.Generation = "10.0.0.0/23", n.Generation+1
 	case 3:
-		n.Spec.Exclude, n.Generation = pick(w.dice, nil, []v1.AddressRange{"10.0.0.2"}, nil, nil, []v1.AddressRange{"10.0.0.4-10.0.0.2"}), n.Generation+1
+		n.Spec.Exclude, n.Generation = chance.Pick(w.dice, nil, []v1.AddressRange{"10.0.0.2"}, nil, nil, []v1.AddressRange{"10.0.0.4-10.0.0.2"}), n.Generation+1
 	case 4:
-		if one(w.dice, 3) {
+		if chance.One(w.dice, 3) {
 			n.Finalizers = nil
 		}
 	}
@@ -157,12 +158,12 @@ func (w *world) changeNetwork(name string) {
 func (w *world) others() {
 	for _, pod := range sorted(w.pods) {
 		switch {
-		case pod.DeletionTimestamp != nil && one(w.dice, 3):
+		case pod.DeletionTimestamp != nil && chance.One(w.dice, 3):
 			w.did("pod %s is gone", pod.Name)
 			delete(w.pods, pod.Name)
-		case !attachment.Gated(pod) && !attachment.Over(pod) && one(w.dice, 12):
+		case !attachment.Gated(pod) && !attachment.Over(pod) && chance.One(w.dice, 12):
 			pod = pod.DeepCopy()
-			pod.Status.Phase = pick(w.dice, corev1.PodSucceeded, corev1.PodFailed)
+			pod.Status.Phase = chance.Pick(w.dice, corev1.PodSucceeded, corev1.PodFailed)
 			w.putPod(pod)
 			w.did("pod %s is over", pod.Name)
 		}

@@ -1,11 +1,9 @@
 package pod2
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,40 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/pod2/pod2/internal/chance"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/ordinals"
 )
 
-var seed = flag.Uint64("seed", 0, "seed of the first state of each property; 0: a new one each run")
-
-// forSeeds runs the property for n seeds in a row and tells which one failed.
-func forSeeds(t *testing.T, n uint64, property func(t *testing.T, dice *rand.Rand)) {
-	t.Helper()
-	first := *seed
-	if first == 0 {
-		first = rand.Uint64N(1 << 40)
-	}
-	t.Logf("seeds %d to %d", first, first+n-1)
-	for i := range n {
-		if property(t, rand.New(rand.NewPCG(first+i, 0))); t.Failed() {
-			t.Fatalf("again with: -run '^%s$' -seed %d", t.Name(), first+i)
-		}
-	}
-}
-
-func pick[T any](dice *rand.Rand, of ...T) T { return of[dice.IntN(len(of))] }
-
-func one(dice *rand.Rand, in int) bool { return dice.IntN(in) == 0 }
-
 // arbitrary is a state that need not be one we could have brought about; every
 // other one is calm: most of its pods are well.
 func arbitrary(dice *rand.Rand) State {
-	calm := pick(dice, 1, 8)
+	calm := chance.Pick(dice, 1, 8)
 	s := State{Now: now, Pod2: arbitraryPod2(dice)}
 	for _, n := range s.Pod2.Spec.Networks {
-		if !one(dice, 4) {
+		if !chance.One(dice, 4) {
 			network := &v1.Network{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
-			if one(dice, 2) {
+			if chance.One(dice, 2) {
 				network.Status.Conditions = []metav1.Condition{{Type: v1.ConditionExhausted, Status: metav1.ConditionTrue, Message: "no address is free"}}
 			}
 			s.Networks = append(s.Networks, network)
@@ -59,7 +37,7 @@ func arbitrary(dice *rand.Rand) State {
 		"web-4", "web-4294967296", "web-5", "web-x", "web2-0",
 	} {
 		ordinary := len(name) == len("web-0") && name[4] <= '5'
-		if ordinary && !one(dice, 3) || !ordinary && one(dice, 2*calm) {
+		if ordinary && !chance.One(dice, 3) || !ordinary && chance.One(dice, 2*calm) {
 			s.Pods = append(s.Pods, arbitraryPod(dice, s.Pod2, name, calm))
 		}
 	}
@@ -74,7 +52,7 @@ func arbitrary(dice *rand.Rand) State {
 			panic(err)
 		}
 	}
-	if plan := Diff(s); one(dice, 2) { // nothing but pods is left to be done
+	if plan := Diff(s); chance.One(dice, 2) { // nothing but pods is left to be done
 		if err := apply(&s, Plan{Backoff: plan.Backoff, Status: plan.Status}); err != nil {
 			panic(err)
 		}
@@ -87,19 +65,19 @@ func arbitraryPod2(dice *rand.Rand) *v1.Pod2 {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: uid, Generation: 3},
 		Spec: v1.Pod2Spec{
 			Replicas:        ptr.To(int32(dice.IntN(7))),
-			MinReadySeconds: pick[int32](dice, 0, 0, 10),
-			Template:        corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: pick(dice, "a", "b")}}}},
+			MinReadySeconds: chance.Pick[int32](dice, 0, 0, 10),
+			Template:        corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: chance.Pick(dice, "a", "b")}}}},
 		},
-		Status: v1.Pod2Status{CurrentRevision: pick(dice, "", "web-old"), ReadyReplicas: dice.Int32N(3), ObservedGeneration: dice.Int64N(4)},
+		Status: v1.Pod2Status{CurrentRevision: chance.Pick(dice, "", "web-old"), ReadyReplicas: dice.Int32N(3), ObservedGeneration: dice.Int64N(4)},
 	}
-	if one(dice, 3) {
+	if chance.One(dice, 3) {
 		p.Spec.Ordinals = &v1.Pod2Ordinals{Start: dice.Int32N(4)}
 	}
-	if one(dice, 2) {
+	if chance.One(dice, 2) {
 		p.Spec.Networks = []v1.Pod2Network{{Name: "blue"}, {Name: "green", Addresses: []v1.Address{"10.1.0.10", "10.1.0.11"}}}[:1+dice.IntN(2)]
 	}
 	bound := func() *intstr.IntOrString {
-		return pick(dice, nil, ptr.To(intstr.FromInt32(0)), ptr.To(intstr.FromInt32(2)), ptr.To(intstr.FromInt32(9)),
+		return chance.Pick(dice, nil, ptr.To(intstr.FromInt32(0)), ptr.To(intstr.FromInt32(2)), ptr.To(intstr.FromInt32(9)),
 			ptr.To(intstr.FromString("50%")), ptr.To(intstr.FromString("100%")), ptr.To(intstr.FromString("x")))
 	}
 	switch dice.IntN(6) {
@@ -108,24 +86,24 @@ func arbitraryPod2(dice *rand.Rand) *v1.Pod2 {
 	case 1:
 		p.Spec.UpdateStrategy.Type = v1.OnDelete
 	case 2, 3:
-		p.Spec.UpdateStrategy.RollingUpdate = &v1.Pod2RollingUpdate{MaxUnavailable: bound(), MaxSurge: bound(), Partition: pick[int32](dice, 0, 0, 2, 99)}
+		p.Spec.UpdateStrategy.RollingUpdate = &v1.Pod2RollingUpdate{MaxUnavailable: bound(), MaxSurge: bound(), Partition: chance.Pick[int32](dice, 0, 0, 2, 99)}
 	}
-	if one(dice, 6) {
+	if chance.One(dice, 6) {
 		p.Spec.Paused = true
 	}
-	if one(dice, 2) {
-		p.Spec.UpdateStrategy.InPlace = pick(dice, v1.InPlaceNever, v1.InPlaceIfPossible)
+	if chance.One(dice, 2) {
+		p.Spec.UpdateStrategy.InPlace = chance.Pick(dice, v1.InPlaceNever, v1.InPlaceIfPossible)
 	}
-	if one(dice, 4) {
+	if chance.One(dice, 4) {
 		p.Spec.PodManagementPolicy = v1.OrderedReadyPodManagement
 	}
-	if one(dice, 4) {
+	if chance.One(dice, 4) {
 		p.Spec.ReserveOrdinals = []int32{dice.Int32N(5), dice.Int32N(9)}
 	}
-	if one(dice, 2) {
-		p.Spec.ProgressDeadlineSeconds = ptr.To(pick[int32](dice, 1, 60, aDay))
+	if chance.One(dice, 2) {
+		p.Spec.ProgressDeadlineSeconds = ptr.To(chance.Pick[int32](dice, 1, 60, aDay))
 	}
-	if one(dice, 20) {
+	if chance.One(dice, 20) {
 		p.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 	}
 	return p
@@ -133,7 +111,7 @@ func arbitraryPod2(dice *rand.Rand) *v1.Pod2 {
 
 func arbitraryPod(dice *rand.Rand, p *v1.Pod2, name string, calm int) *corev1.Pod {
 	past := func() metav1.Time {
-		return metav1.NewTime(now.Add(-time.Duration(dice.IntN(pick(dice, 15, 1200))) * time.Second))
+		return metav1.NewTime(now.Add(-time.Duration(dice.IntN(chance.Pick(dice, 15, 1200))) * time.Second))
 	}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -143,8 +121,8 @@ func arbitraryPod(dice *rand.Rand, p *v1.Pod2, name string, calm int) *corev1.Po
 		Status: corev1.PodStatus{Phase: corev1.PodRunning},
 	}
 	owner := metav1.NewControllerRef(p, pod2Kind)
-	if one(dice, 2*calm) {
-		pod.Status.Phase = pick(dice, "", corev1.PodPending, corev1.PodFailed, corev1.PodSucceeded)
+	if chance.One(dice, 2*calm) {
+		pod.Status.Phase = chance.Pick(dice, "", corev1.PodPending, corev1.PodFailed, corev1.PodSucceeded)
 	}
 	switch dice.IntN(10 * calm) {
 	case 0:
@@ -154,38 +132,38 @@ func arbitraryPod(dice *rand.Rand, p *v1.Pod2, name string, calm int) *corev1.Po
 	case 2:
 		owner.Controller = nil
 	}
-	if !one(dice, 5*calm) {
+	if !chance.One(dice, 5*calm) {
 		pod.OwnerReferences = []metav1.OwnerReference{*owner}
 	}
 	if ordinal, ok := ordinals.Parse(p.Name, name); ok && (p.Spec.Ordinals == nil || ordinal >= p.Spec.Ordinals.Start) {
 		pod.Annotations[v1.Pod2RequestAnnotation] = newRequests(p, ContentOf(p)).of(ordinal)
 	}
-	if one(dice, 2) { // made from the template, but for the gate
-		pod.Labels[v1.Pod2Label], pod.Spec = pick(dice, p.Name, "other"), *p.Spec.Template.Spec.DeepCopy()
+	if chance.One(dice, 2) { // made from the template, but for the gate
+		pod.Labels[v1.Pod2Label], pod.Spec = chance.Pick(dice, p.Name, "other"), *p.Spec.Template.Spec.DeepCopy()
 		pod.Spec.Hostname = name
-		pod.Annotations[v1.NetworksAnnotation] = pick(dice, pod.Annotations[v1.Pod2RequestAnnotation], "green,blue")
-		pod.Annotations[v1.AddressesAnnotation] = pick(dice, "", `{"blue":{"address":"10.0.0.2/24"}}`)
+		pod.Annotations[v1.NetworksAnnotation] = chance.Pick(dice, pod.Annotations[v1.Pod2RequestAnnotation], "green,blue")
+		pod.Annotations[v1.AddressesAnnotation] = chance.Pick(dice, "", `{"blue":{"address":"10.0.0.2/24"}}`)
 	}
-	if one(dice, 3) {
-		pod.Labels[v1.PodTemplateHashLabel] = pick(dice, "old", "")
+	if chance.One(dice, 3) {
+		pod.Labels[v1.PodTemplateHashLabel] = chance.Pick(dice, "old", "")
 	}
-	if one(dice, 8*calm) {
-		pod.Annotations[v1.Pod2RequestAnnotation] = pick(dice, "", "red")
+	if chance.One(dice, 8*calm) {
+		pod.Annotations[v1.Pod2RequestAnnotation] = chance.Pick(dice, "", "red")
 	}
-	if one(dice, 6*calm) {
+	if chance.One(dice, 6*calm) {
 		pod.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 	}
-	if one(dice, 6*calm) {
-		pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: pick(dice, v1.AddressesGate, "other")}}
+	if chance.One(dice, 6*calm) {
+		pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: chance.Pick(dice, v1.AddressesGate, "other")}}
 	}
-	if !one(dice, 4*calm) {
+	if !chance.One(dice, 4*calm) {
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady,
 			Status: corev1.ConditionTrue, LastTransitionTime: past()})
-		if one(dice, 3*calm) {
-			pod.Status.Conditions[0].Status = pick(dice, corev1.ConditionFalse, corev1.ConditionUnknown)
+		if chance.One(dice, 3*calm) {
+			pod.Status.Conditions[0].Status = chance.Pick(dice, corev1.ConditionFalse, corev1.ConditionUnknown)
 		}
 	}
-	if one(dice, 6*calm) {
+	if chance.One(dice, 6*calm) {
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable})
 	}
 	return pod
@@ -194,14 +172,14 @@ func arbitraryPod(dice *rand.Rand, p *v1.Pod2, name string, calm int) *corev1.Po
 // arbitraryContainers of a pod that a kubelet runs: as the template has them or
 // not, changed in place or not, resized or not.
 func arbitraryContainers(dice *rand.Rand, pod *corev1.Pod) {
-	image := pick(dice, "a", "b", "old")
+	image := chance.Pick(dice, "a", "b", "old")
 	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: image}}
-	if one(dice, 3) {
+	if chance.One(dice, 3) {
 		return // nothing is known of them
 	}
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", Image: image, ContainerID: pick(dice, "id-1", "id-2"), Ready: true, Resources: &corev1.ResourceRequirements{}}}
-	if one(dice, 4) {
-		pod.Annotations[v1.InPlaceAnnotation] = pick(dice, `{"containers":{"app":"id-1"}}`, `{"containers":{"gone":"id-1"}}`, "{", "")
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", Image: image, ContainerID: chance.Pick(dice, "id-1", "id-2"), Ready: true, Resources: &corev1.ResourceRequirements{}}}
+	if chance.One(dice, 4) {
+		pod.Annotations[v1.InPlaceAnnotation] = chance.Pick(dice, `{"containers":{"app":"id-1"}}`, `{"containers":{"gone":"id-1"}}`, "{", "")
 	}
 }
 
@@ -227,25 +205,25 @@ func arbitraryRevisions(dice *rand.Rand, s *State) {
 		}
 	}
 	for i, image := range []string{"a", "b", "c", "d"} {
-		if one(dice, 2) {
+		if chance.One(dice, 2) {
 			content := ContentOf(s.Pod2)
 			content.Template = *content.Template.DeepCopy()
 			content.Template.Spec.Containers[0].Image = image
 			add(content, int64(i)+dice.Int64N(3), whose)
 		}
 	}
-	if one(dice, 2) {
+	if chance.One(dice, 2) {
 		content := ContentOf(s.Pod2)
 		content.Template = corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "old"}}}}
 		add(content, 9, func(r *appsv1.ControllerRevision) { r.Name, r.Labels[v1.PodTemplateHashLabel] = "web-old", "old" })
 	}
-	if one(dice, 4) { // the name of the spec's revision has other content
+	if chance.One(dice, 4) { // the name of the spec's revision has other content
 		content := ContentOf(s.Pod2)
 		name := "web-" + RevisionHash(s.Pod2)
 		content.Template = corev1.PodTemplateSpec{}
 		add(content, 1, func(r *appsv1.ControllerRevision) { r.Name = name; whose(r) })
 	}
-	if one(dice, 2) {
+	if chance.One(dice, 2) {
 		s.Pod2.Spec.RevisionHistoryLimit = ptr.To(dice.Int32N(3))
 	}
 }
@@ -253,9 +231,9 @@ func arbitraryRevisions(dice *rand.Rand, s *State) {
 func arbitraryBackoff(dice *rand.Rand, s *State) {
 	records := map[string]failure{}
 	for _, pod := range s.Pods {
-		if one(dice, 3) {
+		if chance.One(dice, 3) {
 			records[pod.Name] = failure{
-				UID: pick(dice, pod.UID, "u-before"), Failures: pick[int32](dice, -1, 0, 1, 2, 3, 6, 40, 1<<31-1),
+				UID: chance.Pick(dice, pod.UID, "u-before"), Failures: chance.Pick[int32](dice, -1, 0, 1, 2, 3, 6, 40, 1<<31-1),
 				Since: metav1.NewTime(now.Add(time.Duration(dice.IntN(700)-600) * time.Second)),
 			}
 		}
@@ -267,7 +245,7 @@ func arbitraryBackoff(dice *rand.Rand, s *State) {
 	if text != "" {
 		text = "{" + text[1:] + "}"
 	}
-	text = pick(dice, text, text, text, "", "{", "null", "[]", `{"web-0":null}`, `{"web-0":{"failures":1e99}}`, `{"web-1":{"uid":"u-web-1","since":null}}`)
+	text = chance.Pick(dice, text, text, text, "", "{", "null", "[]", `{"web-0":null}`, `{"web-0":{"failures":1e99}}`, `{"web-1":{"uid":"u-web-1","since":null}}`)
 	if text != "" {
 		s.Pod2.Annotations = map[string]string{v1.BackoffAnnotation: text}
 	}

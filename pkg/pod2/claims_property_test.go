@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/pod2/pod2/internal/chance"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
@@ -37,19 +38,19 @@ func storageClasses() []*storagev1.StorageClass {
 // arbitraryClaims has templates or none, and claims of all kinds.
 func arbitraryClaims(dice *rand.Rand, s *State) {
 	s.StorageClasses = storageClasses()
-	if one(dice, 3) {
+	if chance.One(dice, 3) {
 		return
 	}
 	s.Pod2.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claimTemplate("data", 1+dice.IntN(2)), claimTemplate("log", 1)}[:1+dice.IntN(2)]
-	if one(dice, 2) {
+	if chance.One(dice, 2) {
 		s.Pod2.Spec.PersistentVolumeClaimRetentionPolicy = &v1.Pod2ClaimRetentionPolicy{
-			WhenDeleted: pick(dice, "", v1.RetainClaim, v1.DeleteClaim), WhenScaled: pick(dice, "", v1.RetainClaim, v1.DeleteClaim),
+			WhenDeleted: chance.Pick(dice, "", v1.RetainClaim, v1.DeleteClaim), WhenScaled: chance.Pick(dice, "", v1.RetainClaim, v1.DeleteClaim),
 		}
 	}
 	for _, name := range []string{
 		"data-web-0", "data-web-00", "data-web-1", "data-web-2", "data-web-3", "data-web-4", "data-web-7", "data-web-x", "log-web-0", "log-web-1", "other-web-0",
 	} {
-		if one(dice, 2) {
+		if chance.One(dice, 2) {
 			s.Claims = append(s.Claims, arbitraryClaim(dice, s.Pod2, name))
 		}
 	}
@@ -61,8 +62,8 @@ func arbitraryClaim(dice *rand.Rand, p *v1.Pod2, name string) *corev1.Persistent
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("u-" + name), Labels: map[string]string{
 			v1.Pod2Label: "web", v1.PodIndexLabel: name[strings.LastIndexByte(name, '-')+1:],
 		}},
-		Spec:   corev1.PersistentVolumeClaimSpec{StorageClassName: pick(dice, nil, ptr.To("fast"), ptr.To("slow"), ptr.To("gone")), Resources: corev1.VolumeResourceRequirements{Requests: gi(size)}},
-		Status: corev1.PersistentVolumeClaimStatus{Phase: pick(dice, corev1.ClaimBound, corev1.ClaimBound, corev1.ClaimPending), Capacity: gi(1 + dice.IntN(size))},
+		Spec:   corev1.PersistentVolumeClaimSpec{StorageClassName: chance.Pick(dice, nil, ptr.To("fast"), ptr.To("slow"), ptr.To("gone")), Resources: corev1.VolumeResourceRequirements{Requests: gi(size)}},
+		Status: corev1.PersistentVolumeClaimStatus{Phase: chance.Pick(dice, corev1.ClaimBound, corev1.ClaimBound, corev1.ClaimPending), Capacity: gi(1 + dice.IntN(size))},
 	}
 	switch dice.IntN(8) {
 	case 0:
@@ -84,10 +85,10 @@ func arbitraryClaim(dice *rand.Rand, p *v1.Pod2, name string) *corev1.Persistent
 		own.UID, own.Kind, own.Name = "u-other", "Database", "db"
 		c.OwnerReferences = []metav1.OwnerReference{*own}
 	}
-	if one(dice, 4) {
+	if chance.One(dice, 4) {
 		c.Annotations = map[string]string{v1.SurgeClaimAnnotation: "true"}
 	}
-	if one(dice, 8) {
+	if chance.One(dice, 8) {
 		c.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 	}
 	return c
@@ -155,21 +156,21 @@ func (w *world) stepClaims() {
 		used := slices.ContainsFunc(w.Pods, func(pod *corev1.Pod) bool { return pod.Name == fmt.Sprintf("web-%d", ordinal) })
 		gone := c.DeletionTimestamp != nil && !used || len(c.OwnerReferences) > 0 && c.OwnerReferences[0].UID == "u-earlier"
 		switch {
-		case gone && one(w.dice, 2):
+		case gone && chance.One(w.dice, 2):
 			continue
-		case w.faults && one(w.dice, 10):
+		case w.faults && chance.One(w.dice, 10):
 			c.DeletionTimestamp = ptr.To(metav1.NewTime(w.Now))
-		case one(w.dice, 2):
+		case chance.One(w.dice, 2):
 			c.Status.Phase, c.Status.Capacity = corev1.ClaimBound, c.Spec.Resources.Requests
 		}
 		claims = append(claims, c)
 	}
 	w.Claims = claims
-	if w.faults && one(w.dice, 4) {
+	if w.faults && chance.One(w.dice, 4) {
 		s := &w.Pod2.Spec
 		if s.PersistentVolumeClaimRetentionPolicy != nil {
-			s.PersistentVolumeClaimRetentionPolicy.WhenScaled = pick(w.dice, v1.RetainClaim, v1.DeleteClaim)
-			s.PersistentVolumeClaimRetentionPolicy.WhenDeleted = pick(w.dice, v1.RetainClaim, v1.DeleteClaim)
+			s.PersistentVolumeClaimRetentionPolicy.WhenScaled = chance.Pick(w.dice, v1.RetainClaim, v1.DeleteClaim)
+			s.PersistentVolumeClaimRetentionPolicy.WhenDeleted = chance.Pick(w.dice, v1.RetainClaim, v1.DeleteClaim)
 		}
 		if len(s.VolumeClaimTemplates) > 0 {
 			s.VolumeClaimTemplates[0].Spec.Resources.Requests = gi(1 + w.dice.IntN(3))

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/pod2/pod2/internal/chance"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 )
@@ -145,14 +146,14 @@ func checkPromises(t *testing.T, s State, p Plan) {
 }
 
 func TestNothingBadHappens(t *testing.T) {
-	forSeeds(t, 5000, func(t *testing.T, dice *rand.Rand) {
+	chance.ForSeeds(t, 5000, func(t *testing.T, dice *rand.Rand) {
 		s := arbitrary(dice)
 		checkPromises(t, s, Diff(s))
 	})
 }
 
 func TestDiffIsAFunction(t *testing.T) {
-	forSeeds(t, 1000, func(t *testing.T, dice *rand.Rand) {
+	chance.ForSeeds(t, 1000, func(t *testing.T, dice *rand.Rand) {
 		s := arbitrary(dice)
 		copied := State{Now: s.Now, Pod2: s.Pod2.DeepCopy()}
 		copied.Revisions = slices.Clone(s.Revisions)[:0]
@@ -192,7 +193,7 @@ func TestDiffIsAFunction(t *testing.T) {
 // then.
 func TestRequeueAfterIsExact(t *testing.T) {
 	waiting := 0
-	forSeeds(t, 5000, func(t *testing.T, dice *rand.Rand) {
+	chance.ForSeeds(t, 5000, func(t *testing.T, dice *rand.Rand) {
 		s := arbitrary(dice)
 		plan := Diff(s)
 		if !plan.Empty() {

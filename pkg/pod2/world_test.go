@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/pod2/pod2/internal/chance"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
@@ -169,7 +170,7 @@ func (w *world) kubelet(pod *corev1.Pod) {
 			s.Image, s.ContainerID, s.Ready = c.Image, fmt.Sprint("id-", created), true
 		}
 		if !equality.Semantic.DeepEqual(*s.Resources, c.Resources) {
-			if one(w.dice, 3) {
+			if chance.One(w.dice, 3) {
 				pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible})
 			} else {
 				s.Resources = c.Resources.DeepCopy()
@@ -193,22 +194,22 @@ func (w *world) step() {
 		pod := old.DeepCopy()
 		predecessor := len(pod.OwnerReferences) > 0 && pod.OwnerReferences[0].UID == "u-earlier"
 		switch over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded; {
-		case (pod.DeletionTimestamp != nil || predecessor) && one(w.dice, 2):
+		case (pod.DeletionTimestamp != nil || predecessor) && chance.One(w.dice, 2):
 			continue
 		case over:
-		case w.faults && one(w.dice, 6):
-			pod.Status.Phase = pick(w.dice, corev1.PodFailed, corev1.PodSucceeded)
-		case w.faults && one(w.dice, 6):
+		case w.faults && chance.One(w.dice, 6):
+			pod.Status.Phase = chance.Pick(w.dice, corev1.PodFailed, corev1.PodSucceeded)
+		case w.faults && chance.One(w.dice, 6):
 			pod.DeletionTimestamp = ptr.To(metav1.NewTime(w.Now))
-		case w.faults && one(w.dice, 8):
+		case w.faults && chance.One(w.dice, 8):
 			pod.OwnerReferences = nil
-		case w.faults && one(w.dice, 6):
+		case w.faults && chance.One(w.dice, 6):
 			setCondition(pod, corev1.PodReady, corev1.ConditionFalse, "", "", w.Now)
 		case len(pod.Spec.SchedulingGates) > 0:
-			if one(w.dice, 2) {
+			if chance.One(w.dice, 2) {
 				pod.Spec.SchedulingGates = nil
 			}
-		case one(w.dice, 2):
+		case chance.One(w.dice, 2):
 			if c := podCondition(pod, corev1.PodReady); c == nil || c.Status != corev1.ConditionTrue {
 				setCondition(pod, corev1.PodReady, corev1.ConditionTrue, "", "", w.Now)
 			}
@@ -220,14 +221,14 @@ func (w *world) step() {
 	}
 	w.Pods = pods
 	w.stepClaims()
-	if w.faults && one(w.dice, 4) {
+	if w.faults && chance.One(w.dice, 4) {
 		w.Pod2 = w.Pod2.DeepCopy()
 		w.Pod2.Generation++
 		w.Pod2.Spec.Replicas = ptr.To(w.dice.Int32N(7))
-		w.Pod2.Spec.Template.Spec.Containers[0].Image = pick(w.dice, "a", "b", "c")
-		w.Pod2.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: pick(w.dice, resource.MustParse("1"), resource.MustParse("2"))}
-		w.Pod2.Spec.Template.Labels = map[string]string{"a": pick(w.dice, "x", "y")}
-		w.Pod2.Spec.Paused = one(w.dice, 4)
+		w.Pod2.Spec.Template.Spec.Containers[0].Image = chance.Pick(w.dice, "a", "b", "c")
+		w.Pod2.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: chance.Pick(w.dice, resource.MustParse("1"), resource.MustParse("2"))}
+		w.Pod2.Spec.Template.Labels = map[string]string{"a": chance.Pick(w.dice, "x", "y")}
+		w.Pod2.Spec.Paused = chance.One(w.dice, 4)
 	}
 	w.Revisions = slices.DeleteFunc(slices.Clone(w.Revisions), func(r *appsv1.ControllerRevision) bool {
 		return len(r.OwnerReferences) > 0 && r.OwnerReferences[0].UID == "u-earlier"
@@ -249,7 +250,7 @@ func (w *world) sync(t *testing.T) Plan {
 
 // L1 and L2: from every state, faults over, it converges, and then writes nothing.
 func TestWorldConverges(t *testing.T) {
-	forSeeds(t, 400, func(t *testing.T, dice *rand.Rand) {
+	chance.ForSeeds(t, 400, func(t *testing.T, dice *rand.Rand) {
 		s := arbitrary(dice)
 		w := &world{State: &s, dice: dice, faults: true}
 		for range dice.IntN(30) {
