@@ -34,6 +34,10 @@ unit: ## Run the tests that need nothing but Go
 integration: cluster-tools build ## Run the tests on a real control plane, which they start and remove
 	go test -tags=integration -count=1 -timeout=20m ./pkg/integration
 
+.PHONY: fuzz
+fuzz: ## Try what nobody thought of, in every fuzz target for FUZZTIME (10s)
+	@hack/fuzz.sh $(FUZZTIME)
+
 .PHONY: race
 race: cluster-tools ## Run with the race detector: all units, and the controller where much happens at once
 	go test -race ./...

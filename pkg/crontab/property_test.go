@@ -89,41 +89,43 @@ func apply(s *State, p Plan) {
 	}
 }
 
-func TestNothingBadHappens(t *testing.T) {
-	chance.ForSeeds(t, 5000, func(t *testing.T, dice *rand.Rand) {
-		s, from, objects := arbitrary(t, dice)
-		before := State{CronTab: s.CronTab.DeepCopy(), CronJob: s.CronJob.DeepCopy()}
-		p := Diff(s)
-		broken := func(format string, args ...any) {
-			t.Helper()
-			t.Errorf("%s\nstate %s\nplan\n%s", fmt.Sprintf(format, args...), from, p)
-		}
-		if why := Converged(s); p.Empty() != (why == "") {
-			broken("Empty is %t and Converged says %q", p.Empty(), why)
-		}
-		if !reflect.DeepEqual(p, Diff(s)) {
-			broken("another plan the second time")
-		}
-		if !reflect.DeepEqual(before.CronTab, s.CronTab) || !reflect.DeepEqual(before.CronJob, s.CronJob) {
-			broken("the state was changed")
-		}
-		touched := p.Delete != nil || p.Update != nil
-		if touched && !metav1.IsControlledBy(s.CronJob, s.CronTab) {
-			broken("S6: the CronJob is not ours")
-		}
-		if p.Delete != nil && strings.Contains(from, "orphan") {
-			broken("its user wants to keep the CronJob")
-		}
-		if p.Create != nil && s.CronJob != nil {
-			broken("the name is taken")
-		}
-		switch left := left(objects); {
-		case p.Release && left != "":
-			broken("released, and there is left: %s", left)
-		case p.Status != nil && strings.Contains(p.String(), "waits for") && left == "":
-			broken("it waits for what is not its own")
-		}
-	})
+func TestNothingBadHappens(t *testing.T) { chance.ForSeeds(t, 5000, nothingBadHappens) }
+
+func FuzzDiff(f *testing.F) { chance.Fuzz(f, nothingBadHappens) }
+
+func nothingBadHappens(t *testing.T, dice *rand.Rand) {
+	s, from, objects := arbitrary(t, dice)
+	before := State{CronTab: s.CronTab.DeepCopy(), CronJob: s.CronJob.DeepCopy()}
+	p := Diff(s)
+	broken := func(format string, args ...any) {
+		t.Helper()
+		t.Errorf("%s\nstate %s\nplan\n%s", fmt.Sprintf(format, args...), from, p)
+	}
+	if why := Converged(s); p.Empty() != (why == "") {
+		broken("Empty is %t and Converged says %q", p.Empty(), why)
+	}
+	if !reflect.DeepEqual(p, Diff(s)) {
+		broken("another plan the second time")
+	}
+	if !reflect.DeepEqual(before.CronTab, s.CronTab) || !reflect.DeepEqual(before.CronJob, s.CronJob) {
+		broken("the state was changed")
+	}
+	touched := p.Delete != nil || p.Update != nil
+	if touched && !metav1.IsControlledBy(s.CronJob, s.CronTab) {
+		broken("S6: the CronJob is not ours")
+	}
+	if p.Delete != nil && strings.Contains(from, "orphan") {
+		broken("its user wants to keep the CronJob")
+	}
+	if p.Create != nil && s.CronJob != nil {
+		broken("the name is taken")
+	}
+	switch left := left(objects); {
+	case p.Release && left != "":
+		broken("released, and there is left: %s", left)
+	case p.Status != nil && strings.Contains(p.String(), "waits for") && left == "":
+		broken("it waits for what is not its own")
+	}
 }
 
 // One round of writes, and there is nothing left to write until something else

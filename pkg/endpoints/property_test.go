@@ -119,31 +119,33 @@ func copied(s State) State {
 	return c
 }
 
-func TestNothingBadHappens(t *testing.T) {
-	chance.ForSeeds(t, 4000, func(t *testing.T, dice *rand.Rand) {
-		s, from := arbitrary(t, dice)
-		before := copied(s)
-		p := Diff(s)
-		broken := func(format string, args ...any) {
-			t.Helper()
-			t.Errorf("%s\nstate %s\nplan\n%s", fmt.Sprintf(format, args...), from, p)
-		}
-		if why := Converged(s); p.Empty() != (why == "") {
-			broken("Empty is %t and Converged says %q", p.Empty(), why)
-		}
-		if !reflect.DeepEqual(p, Diff(before)) {
-			broken("another plan the second time")
-		}
-		if !reflect.DeepEqual(before, s) {
-			broken("the state was changed")
-		}
-		for _, problem := range touched(s, p) {
-			broken("S6: %s", problem)
-		}
-		if p.Empty() && len(p.ConfirmGone) > 0 {
-			broken("reads, and writes nothing")
-		}
-	})
+func TestNothingBadHappens(t *testing.T) { chance.ForSeeds(t, 4000, nothingBadHappens) }
+
+func FuzzDiff(f *testing.F) { chance.Fuzz(f, nothingBadHappens) }
+
+func nothingBadHappens(t *testing.T, dice *rand.Rand) {
+	s, from := arbitrary(t, dice)
+	before := copied(s)
+	p := Diff(s)
+	broken := func(format string, args ...any) {
+		t.Helper()
+		t.Errorf("%s\nstate %s\nplan\n%s", fmt.Sprintf(format, args...), from, p)
+	}
+	if why := Converged(s); p.Empty() != (why == "") {
+		broken("Empty is %t and Converged says %q", p.Empty(), why)
+	}
+	if !reflect.DeepEqual(p, Diff(before)) {
+		broken("another plan the second time")
+	}
+	if !reflect.DeepEqual(before, s) {
+		broken("the state was changed")
+	}
+	for _, problem := range touched(s, p) {
+		broken("S6: %s", problem)
+	}
+	if p.Empty() && len(p.ConfirmGone) > 0 {
+		broken("reads, and writes nothing")
+	}
 }
 
 // touched says what a plan does to objects that are not ours, or that are there.

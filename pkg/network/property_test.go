@@ -43,22 +43,24 @@ func TestDiffIsAFunction(t *testing.T) {
 	})
 }
 
-func TestNothingBadHappens(t *testing.T) {
-	chance.ForSeeds(t, states, func(t *testing.T, dice *rand.Rand) {
-		text := arbitrary(dice)
-		s := parse(t, text)
-		p := Diff(s)
-		why := Converged(s)
-		if p.Empty() != (why == "") {
-			t.Errorf("Empty is %t and Converged says %q", p.Empty(), why)
-		}
-		for _, problem := range slices.Concat(noLiveEntryLeaves(s, p), handedOutRightly(s, p), blocksAreRespected(s, p)) {
-			t.Error(problem)
-		}
-		if t.Failed() {
-			t.Errorf("state\n%s\nplan\n%s", text, p)
-		}
-	})
+func TestNothingBadHappens(t *testing.T) { chance.ForSeeds(t, states, nothingBadHappens) }
+
+func FuzzDiff(f *testing.F) { chance.Fuzz(f, nothingBadHappens) }
+
+func nothingBadHappens(t *testing.T, dice *rand.Rand) {
+	text := arbitrary(dice)
+	s := parse(t, text)
+	p := Diff(s)
+	why := Converged(s)
+	if p.Empty() != (why == "") {
+		t.Errorf("Empty is %t and Converged says %q", p.Empty(), why)
+	}
+	for _, problem := range slices.Concat(noLiveEntryLeaves(s, p), handedOutRightly(s, p), blocksAreRespected(s, p)) {
+		t.Error(problem)
+	}
+	if t.Failed() {
+		t.Errorf("state\n%s\nplan\n%s", text, p)
+	}
 }
 
 // held is a Bound entry as the ledger means it: at an address of the block, and

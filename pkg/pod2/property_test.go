@@ -145,11 +145,13 @@ func checkPromises(t *testing.T, s State, p Plan) {
 	}
 }
 
-func TestNothingBadHappens(t *testing.T) {
-	chance.ForSeeds(t, 5000, func(t *testing.T, dice *rand.Rand) {
-		s := arbitrary(dice)
-		checkPromises(t, s, Diff(s))
-	})
+func TestNothingBadHappens(t *testing.T) { chance.ForSeeds(t, 5000, nothingBadHappens) }
+
+func FuzzDiff(f *testing.F) { chance.Fuzz(f, nothingBadHappens) }
+
+func nothingBadHappens(t *testing.T, dice *rand.Rand) {
+	s := arbitrary(dice)
+	checkPromises(t, s, Diff(s))
 }
 
 func TestDiffIsAFunction(t *testing.T) {
