@@ -137,6 +137,10 @@ func TestUndo(t *testing.T) {
 			}
 		})
 	}
+	t.Run("while updates are paused", func(t *testing.T) {
+		w := newWorld(t, web(func(p *v1.Pod2) { p.Spec.Paused = true }), revisionOf(second, 2), revisionOf(web(), 3))
+		requireText(t, w.run("undo", "web"), "pod2.samplecrd.k8s.io/web spec is that of revision 2 again; updates are paused: resume to have it rolled out\n")
+	})
 	t.Run("without history", func(t *testing.T) {
 		w := newWorld(t, web(), revisionOf(web(), 1))
 		requireText(t, w.run("undo", "web"), "! undo Pod2 default/web: there is no revision before that of the spec\n")

@@ -80,7 +80,11 @@ func revert(p *v1.Pod2, r pod2.Revision) (edit, error) {
 	} else if p.Spec.ServiceName != "" {
 		ops = append(ops, operation{Op: "remove", Path: "/spec/serviceName"})
 	}
-	return edit{ops: append(ops, restoreCause(p, r)...), done: fmt.Sprintf("rolled back to revision %d", r.Object.Revision)}, nil
+	done := fmt.Sprintf("rolled back to revision %d", r.Object.Revision)
+	if p.Spec.Paused {
+		done = fmt.Sprintf("spec is that of revision %d again; updates are paused: resume to have it rolled out", r.Object.Revision)
+	}
+	return edit{ops: append(ops, restoreCause(p, r)...), done: done}, nil
 }
 
 // restoreCause has the Pod2 say why its spec is as it is: for the reason that the

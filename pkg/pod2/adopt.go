@@ -16,6 +16,7 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/ordinals"
 )
 
 // Adoption makes one incarnation of a pod ours.
@@ -31,20 +32,26 @@ type Adoption struct {
 	Reason  string
 }
 
-// adopt takes the pods in the places of replicas that lack nothing but us. While
-// there are any, nothing else becomes of pods: what is missing or too many is
-// decided once these count.
+// adopt takes the pods in the places of replicas that lack nothing but us, and
+// those beyond that were ours, to be scaled down. While there are any, nothing else
+// becomes of pods: what is missing or too many is decided once these count.
 func (v *view) adopt() []Adoption {
 	var adoptions []Adoption
-	for place, r := range v.slots() {
+	for place, r := range v.replicas {
 		if a, _ := v.adoption(place, r); a != nil {
+			adoptions = append(adoptions, *a)
+		}
+	}
+	for _, r := range v.beyond {
+		if a := v.readoption(r); a != nil {
 			adoptions = append(adoptions, *a)
 		}
 	}
 	return adoptions
 }
 
-// adoption of the pod in the place of a replica, or why not; first match wins:
+// adoption of the pod in the place of a replica, or why not; first match wins. (Of
+// a pod in another place the third row alone counts.)
 //
 //	has a controller, or there is none                no: whose it is stands in the pod
 //	terminating, or over                              no: nobody would keep it
@@ -55,28 +62,49 @@ func (v *view) adopt() []Adoption {
 // Whatever is adopted goes on as it is. One of an older revision of ours is
 // updated later, like any.
 func (v *view) adoption(place int, r replica) (a *Adoption, why string) {
-	if r.pod == nil || r.terminating || r.over || metav1.GetControllerOfNoCopy(r.pod) != nil {
+	if !r.adoptable() {
 		return nil, ""
 	}
-	a = &Adoption{
-		Name: r.pod.Name, UID: r.pod.UID, ResourceVersion: r.pod.ResourceVersion,
-		Owner: *metav1.NewControllerRef(v.pod2, pod2Kind),
-		Labels: map[string]string{
-			v1.ManagedLabel:         "true",
-			v1.Pod2Label:            v.pod2.Name,
-			v1.PodIndexLabel:        strconv.Itoa(int(v.ordinals.At(place))),
-			v1.PodTemplateHashLabel: v.revisions.update.hash,
-		},
-	}
-	if hash := r.pod.Labels[v1.PodTemplateHashLabel]; r.pod.Labels[v1.Pod2Label] == v.pod2.Name && v.revisions.has(hash) {
-		a.Labels[v1.PodTemplateHashLabel], a.Reason = hash, "its owner reference is missing"
+	if a = v.readoption(r); a != nil {
 		return a, ""
 	}
 	if field := v.unlike(place, r.pod); field != "" {
 		return nil, field
 	}
-	a.Request, a.Reason = ptr.To(v.requests.of(v.ordinals.At(place))), "it is as the template has it"
+	a = v.newAdoption(r, v.revisions.update.hash, "it is as the template has it")
+	a.Request = ptr.To(v.requests.of(v.ordinals.At(place)))
 	return a, ""
+}
+
+func (r replica) adoptable() bool {
+	return r.pod != nil && !r.terminating && !r.over && metav1.GetControllerOfNoCopy(r.pod) == nil
+}
+
+// readoption of a pod that says of which of our revisions it is; nil for others.
+func (v *view) readoption(r replica) *Adoption {
+	if !r.adoptable() {
+		return nil
+	}
+	hash := r.pod.Labels[v1.PodTemplateHashLabel]
+	if r.pod.Labels[v1.Pod2Label] != v.pod2.Name || !v.revisions.has(hash) {
+		return nil
+	}
+	return v.newAdoption(r, hash, "its owner reference is missing")
+}
+
+func (v *view) newAdoption(r replica, hash, reason string) *Adoption {
+	ordinal, _ := ordinals.Parse(v.pod2.Name, r.pod.Name)
+	return &Adoption{
+		Name: r.pod.Name, UID: r.pod.UID, ResourceVersion: r.pod.ResourceVersion,
+		Owner: *metav1.NewControllerRef(v.pod2, pod2Kind),
+		Labels: map[string]string{
+			v1.ManagedLabel:         "true",
+			v1.Pod2Label:            v.pod2.Name,
+			v1.PodIndexLabel:        strconv.Itoa(int(ordinal)),
+			v1.PodTemplateHashLabel: hash,
+		},
+		Reason: reason,
+	}
 }
 
 func (r revisions) has(hash string) bool {

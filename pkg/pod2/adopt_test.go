@@ -25,13 +25,18 @@ func TestAdopt(t *testing.T) {
 		{"as the template has it, never ours before", "replicas=2", []string{"web-0 bare made", "web-1 bare made gated"}, `
 			adopt web-0 (uid u-0) of revision HASH: it is as the template has it
 			adopt web-1 (uid u-1) of revision HASH: it is as the template has it`},
-		{"a surge replica, while there is one", "replicas=1 surge=1", []string{"web-0 old", "web-1 orphan"}, `
+		{"a surge replica", "replicas=1 surge=1", []string{"web-0 old", "web-1 orphan"}, `
 			adopt web-1 (uid u-1) of revision HASH: its owner reference is missing`},
+		{"ours of an ordinal that is no more, to be scaled down", "replicas=1 start=1 reserve=2", []string{"web-0 orphan", "web-1", "web-2 orphan old", "web-4 orphan"}, `
+			adopt web-0 (uid u-0) of revision HASH: its owner reference is missing
+			adopt web-2 (uid u-2) of revision old: its owner reference is missing
+			adopt web-4 (uid u-4) of revision HASH: its owner reference is missing`},
 	}, all)
 	runDiff(t, []diffTest{
 		{"one with a controller", "replicas=2", []string{"web-0 earlier", "web-1 of=StatefulSet/web made"}, ""},
 		{"one that goes or is over", "replicas=2", []string{"web-0 orphan terminating", "web-1 orphan failed"}, ""},
-		{"one that has no place", "replicas=1", []string{"web-0", "web-1 orphan", "web-00 orphan", "other orphan"}, ""},
+		{"one whose name is no replica's", "replicas=1", []string{"web-0", "web-00 orphan", "other orphan"}, ""},
+		{"one never ours of an ordinal that is no more", "replicas=1 surge=1", []string{"web-0 old", "web-1 bare made", "web-2 bare made"}, ""},
 		{"by a Pod2 that is being deleted", "replicas=1 going", []string{"web-0 orphan"}, ""},
 	}, func(s State) string { return lines(s, "adopt") })
 }

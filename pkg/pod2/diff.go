@@ -148,7 +148,7 @@ func (v *view) nextChange(failures map[int]failure) time.Duration {
 			at(r.availableAt)
 		}
 	}
-	for _, r := range v.replicas {
+	for _, r := range v.all() {
 		if r.own && r.terminating && len(r.pod.Finalizers) == 0 {
 			at(r.overdueAt())
 		}

@@ -55,12 +55,13 @@ func TestScale(t *testing.T) {
 			delete web-1 (uid u-1): template changed`},
 		{"a Recreate spares all", "replicas=2 recreate", []string{"web-0 notready", "web-1 notready", "web-2"}, `
 			delete web-2 (uid u-2): scaled down`},
-		{"deleted already", "replicas=0", []string{"web-0 terminating"}, ""},
+		{"deleted already", "replicas=0", []string{"web-0 terminating"}, "again in 30s"},
 		{"a terminating pod holds its ordinal, and is spoken of when it is overdue", "replicas=2", []string{"web-0 terminating", "web-1"}, "again in 30s"},
-		{"a terminating pod counts, whatever its name", "replicas=2", []string{"web-0", "web-5 terminating"}, ""},
+		{"a terminating pod counts, whatever its name", "replicas=2", []string{"web-0", "web-5 terminating"}, "again in 30s"},
 		{"lowest ordinals first when not all may be created", "replicas=3", []string{"web-7 terminating"}, `
 			create web-0: missing
-			create web-1: missing`},
+			create web-1: missing
+			again in 30s`},
 		{"being deleted itself", "replicas=3 going", []string{"web-0 old", "web-1 failed", "web-7"}, ""},
 		{"with Networks", "replicas=2 networks=green,blue=10.1.0.10", nil, `
 			create web-0 on blue=10.1.0.10, green: missing
@@ -77,7 +78,8 @@ func TestForeignPods(t *testing.T) {
 			create web-2: missing`},
 		{"it takes the room of none of ours", "replicas=3", []string{"web-1 bare", "web-7 terminating"}, `
 			create web-0: missing
-			create web-2: missing`},
+			create web-2: missing
+			again in 30s`},
 		{"by a bare pod that failed long ago", "replicas=1", []string{"web-0 bare failed"}, ""},
 		{"by an earlier Pod2 of this name", "replicas=2", []string{"web-0 earlier", "web-1 earlier terminating"}, ""},
 		{"with our label and another name", "replicas=1", []string{"other of=ReplicaSet/x old", "web-0", "web-7 bare old"}, ""},
@@ -128,7 +130,7 @@ func TestRecreate(t *testing.T) {
 			delete web-1 (uid u-1): template changed
 			delete web-0 (uid u-0): template changed`},
 		{"none created before the last is gone", "replicas=3 recreate", []string{"web-0 old terminating"}, "again in 30s"},
-		{"the last may have any name", "replicas=3 recreate", []string{"web-7 old terminating"}, ""},
+		{"the last may have any name", "replicas=3 recreate", []string{"web-7 old terminating"}, "again in 30s"},
 		{"then all", "replicas=2 recreate", nil, `
 			create web-0: missing
 			create web-1: missing`},

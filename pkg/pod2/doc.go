@@ -16,6 +16,8 @@
 //
 //	no controller, a replica's name, and   adopted (see adoption), before anything is
 //	as we made it or would make it         decided about the others
+//	no controller, the name of a replica   adopted as well, to be scaled down
+//	that is no more, and of our revisions
 //	not ours, the name of a replica        never touched; the replica waits and the condition says so
 //	not ours                               ignored
 //	terminating                            waited for

@@ -29,7 +29,7 @@ func (v *view) enough(counted *v1.Pod2Status) metav1.Condition {
 	if int(counted.AvailableReplicas) >= least {
 		return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonMinimumAvailable, Message: text}
 	}
-	return notReady(ReasonMinimumUnavailable, text+"; "+v.each(v.unready))
+	return notReady(ReasonMinimumUnavailable, text+"; "+each(v.replicas, v.unready))
 }
 
 // progressing is the condition of that name.
@@ -58,6 +58,9 @@ func (v *view) complete() bool {
 			return false
 		}
 	}
+	if len(v.replicas) == 0 && v.pod2.Spec.Paused && v.revisions.current != v.revisions.update {
+		return false
+	}
 	return len(v.surge) == 0 && len(v.surplus) == 0
 }
 
@@ -74,14 +77,16 @@ func (v *view) deadlineSeconds() int32 { return ptr.Deref(v.pod2.Spec.ProgressDe
 
 // lastProgress is now if the spec was changed, an update was resumed, what was
 // complete is no longer so, or a counter of the status moved on; else as it was.
+// Replicas that end and come back move all counters but that of those available.
 func (v *view) lastProgress() metav1.Time {
 	was := v.pod2.Status
 	condition := meta.FindStatusCondition(was.Conditions, v1.ConditionProgressing)
 	counted := &v1.Pod2Status{}
 	v.count(counted)
 	idle := condition != nil && (condition.Reason == ReasonComplete || condition.Reason == ReasonPaused)
-	moved := counted.Replicas != was.Replicas || counted.UpdatedReplicas > was.UpdatedReplicas ||
-		counted.ReadyReplicas > was.ReadyReplicas || counted.AvailableReplicas > was.AvailableReplicas
+	off := func(replicas int32) int { return max(int(replicas)-len(v.replicas), len(v.replicas)-int(replicas)) }
+	moved := counted.AvailableReplicas > was.AvailableReplicas || len(v.failures()) == 0 &&
+		(off(counted.Replicas) < off(was.Replicas) || counted.UpdatedReplicas > was.UpdatedReplicas || counted.ReadyReplicas > was.ReadyReplicas)
 	if was.LastProgressTime == nil || was.ObservedGeneration != v.pod2.Generation || idle || moved {
 		return metav1.NewTime(v.now.Truncate(time.Second))
 	}

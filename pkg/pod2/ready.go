@@ -33,20 +33,20 @@ func (v *view) ready(failures map[int]failure) metav1.Condition {
 		reason  string
 		message string
 	}{
-		{ReasonNameTaken, v.each(v.taken)},
+		{ReasonNameTaken, each(v.slots(), v.taken)},
 		{ReasonClaimTaken, v.eachBarred(v.claimTaken)},
-		{ReasonWaitingForDeletion, v.each(func(_ int, r replica) string { return r.predecessor(v.pod2.Name) })},
+		{ReasonWaitingForDeletion, each(v.slots(), func(_ int, r replica) string { return r.predecessor(v.pod2.Name) })},
 		{ReasonWaitingForDeletion, v.eachBarred(v.claimGoing)},
 		{ReasonNetworkNotFound, v.networkNotFound()},
 		{ReasonWaitingForAddresses, v.waitingForAddresses()},
-		{ReasonNodeUnreachable, v.each(func(_ int, r replica) string { return v.lost(r) })},
-		{ReasonPodsFailing, v.each(func(i int, r replica) string { return v.failing(i, r, failures) })},
+		{ReasonNodeUnreachable, each(v.slots(), func(_ int, r replica) string { return v.lost(r) })},
+		{ReasonPodsFailing, each(v.slots(), func(i int, r replica) string { return v.failing(i, r, failures) })},
 		{ReasonUpdating, v.updating()},
-		{ReasonUnschedulable, v.each(func(_ int, r replica) string { return r.unschedulable() })},
-		{ReasonPodsNotReady, v.each(v.unready)},
+		{ReasonUnschedulable, each(v.replicas, func(_ int, r replica) string { return r.unschedulable() })},
+		{ReasonPodsNotReady, each(v.replicas, v.unready)},
 	} {
 		if row.message != "" {
-			return notReady(row.reason, row.message+v.heldText())
+			return notReady(row.reason, row.message+v.surplusText())
 		}
 	}
 	message := "no replicas are wanted"
@@ -55,11 +55,15 @@ func (v *view) ready(failures map[int]failure) metav1.Condition {
 	} else if n > 1 {
 		message = fmt.Sprintf("all %d replicas are available", n)
 	}
-	return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonAllReplicasAvailable, Message: message}
+	return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonAllReplicasAvailable, Message: message + v.surplusText()}
 }
 
-// heldText speaks of a pod that was scaled away and is still needed.
-func (v *view) heldText() string {
+// surplusText speaks of pods that were scaled away and are still there: because
+// their node does not confirm their end, or because they are needed.
+func (v *view) surplusText() string {
+	if lost := each(v.surplus, func(_ int, r replica) string { return v.lost(r) }); lost != "" {
+		return "; " + lost
+	}
 	spare := v.spare()
 	for _, r := range v.surplus {
 		if !r.terminating && !spare.allows(r, true) {
@@ -74,9 +78,9 @@ func notReady(reason, message string) metav1.Condition {
 }
 
 // each joins what there is to say of replicas, of the first few only.
-func (v *view) each(say func(index int, r replica) string) string {
+func each(of []replica, say func(index int, r replica) string) string {
 	var all []string
-	for i, r := range v.replicas {
+	for i, r := range of {
 		if text := say(i, r); text != "" {
 			if all = append(all, text); len(all) > namesShown {
 				break
@@ -128,7 +132,7 @@ func (v *view) networkNotFound() string {
 // the others are being served, or their Network says why not.
 func (v *view) waitingForAddresses() string {
 	waiting := false
-	said := v.each(func(_ int, r replica) string {
+	said := each(v.slots(), func(_ int, r replica) string {
 		if !r.live() || !attachment.Gated(r.pod) {
 			return ""
 		}
@@ -190,7 +194,7 @@ func (v *view) updating() string {
 	if v.pod2.Spec.Paused {
 		text = "paused: " + text
 	}
-	obstacles := v.each(func(i int, r replica) string {
+	obstacles := each(v.slots(), func(i int, r replica) string {
 		if !r.live() || r.outdated != "" {
 			return ""
 		}

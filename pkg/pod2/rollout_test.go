@@ -3,8 +3,10 @@ package pod2
 import (
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -33,7 +35,9 @@ func TestSurge(t *testing.T) {
 			backoff {"web-1":{"uid":"u-1","failures":1,"since":"2026-01-02T15:04:05Z"}}
 			delete web-1 (uid u-1): ended (Failed)`},
 		{"not without an update", "replicas=2 surge=2", []string{"web-0", "web-1"}, ""},
-		{"leaves room for a pod that goes", "replicas=2 surge=1", []string{"web-0", "web-7 terminating"}, `create web-1: missing`},
+		{"leaves room for a pod that goes", "replicas=2 surge=1", []string{"web-0", "web-7 terminating"}, `
+			create web-1: missing
+			again in 30s`},
 		{"has the ordinals that follow", "replicas=2 surge=1 max=0 reserve=0,3 start=1", []string{"web-1 old", "web-2 old"}, `create web-4: missing`},
 	}, func(s State) string { return sorted(actions(s)) })
 }
@@ -86,6 +90,8 @@ func TestPaused(t *testing.T) {
 		{"each comes back as it was", "replicas=4 paused current=old", []string{"web-1 old", "web-2"}, `
 			web-0 old nginx:0
 			web-3 HASH nginx:1`},
+		{"what a lost one had is not known", "replicas=3 paused current=old", []string{"web-0", "web-2"}, `web-1 old nginx:0`},
+		{"it was not reached, if a later one was not", "replicas=3 paused current=old", []string{"web-0", "web-2 old"}, `web-1 old nginx:0`},
 		{"scaling goes on", "replicas=2 paused current=old", []string{"web-0 old", "web-4 old"}, `delete web-4`},
 		{"a surge stays, and none is added", "replicas=2 paused surge=2 current=old", []string{"web-0 old", "web-1 old", "web-3"}, ""},
 		{"a Recreate keeps to one revision", "replicas=3 paused recreate current=old", []string{"web-2 old"}, `
@@ -93,6 +99,19 @@ func TestPaused(t *testing.T) {
 			web-1 old nginx:0`},
 		{"a pod that ended is replaced", "replicas=1 paused current=old", []string{"web-0 old failed"}, `delete web-0`},
 	}, made)
+}
+
+// An autoscaler may go to zero and back meanwhile.
+func TestZeroReplicasUpdateNothingThatIsHeld(t *testing.T) {
+	runDiff(t, []diffTest{
+		{"by nothing", "replicas=0 current=old", nil, "web-HASH, True Complete"},
+		{"by a pause", "replicas=0 current=old paused", nil, "web-old, Unknown Paused"},
+		{"by a partition", "replicas=0 current=old partition=3", nil, "web-old, True Complete"},
+	}, func(s State) string {
+		status := Diff(s).Status
+		c := meta.FindStatusCondition(status.Conditions, v1.ConditionProgressing)
+		return strings.ReplaceAll(status.CurrentRevision, RevisionHash(s.Pod2), "HASH") + ", " + string(c.Status) + " " + c.Reason
+	})
 }
 
 func TestOnDelete(t *testing.T) {
@@ -109,7 +128,7 @@ func TestOrderedReady(t *testing.T) {
 		{"then the next", "replicas=3 ordered", []string{"web-0", "web-2"}, `create web-1: missing`},
 		{"none after one that is missing for good", "replicas=3 ordered", []string{"web-0 bare", "web-2"}, ""},
 		{"one goes", "replicas=1 ordered", []string{"web-0", "web-1", "web-2"}, `delete web-2 (uid u-2): scaled down`},
-		{"waits until it is gone", "replicas=1 ordered", []string{"web-0", "web-1", "web-2 terminating"}, ""},
+		{"waits until it is gone", "replicas=1 ordered", []string{"web-0", "web-1", "web-2 terminating"}, "again in 30s"},
 		{"a broken update heals all the same", "replicas=3 ordered", []string{"web-0 old", "web-1 old", "web-2 old notready"}, `
 			delete web-2 (uid u-2): template changed`},
 	}, actions)
@@ -219,6 +238,8 @@ func TestProgress(t *testing.T) {
 		{"paused time does not count", "replicas=1 deadline=60 progress=90s progressing=Paused current=old", []string{"web-0 old notready"}, `
 			True Progressing since 0s: 0 of 1 replicas are updated`},
 		{"what was complete has its time anew", "replicas=1 deadline=60 progress=90s progressing=Complete", nil, `True Progressing since 0s: web-0 does not exist yet`},
+		{"to end and come back is no step", "replicas=1 deadline=60 progress=90s " + records(entry("web-0", "u-before", 3, time.Minute)), []string{"web-0 notready"}, `
+			False ProgressDeadlineExceeded since 1m30s: no progress for 60 seconds: web-0 is not ready (Running)`},
 		{"another spec has its time", "replicas=1 deadline=60 progress=90s generation=2", nil, `True Progressing since 0s: web-0 does not exist yet`},
 	}, progress)
 	if got := lines(state(t, "replicas=1 deadline=60 progress=20s"), "again"); got != "again in 40s" {
@@ -249,6 +270,12 @@ func TestLostNode(t *testing.T) {
 		"delete the Node, or taint it node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 	if got := ready(s); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	scaledAway := state(t, "replicas=2 reserve=1", "web-0", "web-1 terminating")
+	scaledAway.Pods[1].Spec.NodeName = "node-7"
+	scaledAway.Now = s.Now
+	if got, want := ready(scaledAway), "False PodsNotReady: web-2 does not exist yet; "+strings.TrimPrefix(strings.ReplaceAll(want, "web-0", "web-1"), "False NodeUnreachable: "); got != want {
+		t.Errorf("scaled away: got\n%s\nwant\n%s", got, want)
 	}
 	s.Pods[0].Finalizers = []string{"example.com/hold"}
 	if got := ready(s); got != "False PodsNotReady: web-0 is terminating" {

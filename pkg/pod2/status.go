@@ -97,8 +97,12 @@ func (v *view) count(status *v1.Pod2Status) {
 }
 
 // settled says that the update has arrived: every replica exists and is of this
-// revision. A Pod2 that never had a current revision has nothing to update from.
+// revision. A Pod2 that never had a current revision has nothing to update from;
+// one scaled to zero updates nothing that a pause or a partition holds back.
 func (v *view) settled(counted *v1.Pod2Status) bool {
+	if held := v.pod2.Spec.Paused || v.partition() > 0; held && len(v.replicas) == 0 && counted.CurrentRevision != "" {
+		return false
+	}
 	return counted.CurrentRevision == "" && counted.UpdatedReplicas == counted.Replicas ||
 		!slices.ContainsFunc(v.replicas, func(r replica) bool { return !r.live() || r.outdated != "" })
 }

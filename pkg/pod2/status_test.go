@@ -49,6 +49,12 @@ func TestReady(t *testing.T) {
 			False Updating: 1 of 3 replicas are updated`},
 		{"an update that is stuck", "replicas=3", []string{"web-0 old", "web-1 unschedulable=no_node", "web-2 notready=no_image"}, `
 			False Updating: 2 of 3 replicas are updated; web-1 cannot be scheduled: no node; web-2 is not ready (Running: no image)`},
+		{"a surge replica that cannot be had", "replicas=2 surge=1", []string{"web-0 old", "web-1 old", "web-2 waiting=ImagePullBackOff/no_such_image"}, `
+			False Updating: 0 of 2 replicas are updated; web-2 is not ready (Running: container app: ImagePullBackOff: no such image)`},
+		{"a surge replica without an address", "replicas=1 surge=1 networks=blue", []string{"web-0 old", "web-1 gated bound=no_address_is_free"}, `
+			False WaitingForAddresses: web-1: no address is free`},
+		{"the name of a surge replica is taken", "replicas=1 surge=1", []string{"web-0 old", "web-1 of=ReplicaSet/x"}, `
+			False NameTaken: pod web-1 exists already and belongs to ReplicaSet x: delete it to let the replica have the name, which is noticed within 30 seconds`},
 		{"recreation waits for the last", "replicas=2 recreate", []string{"web-7 old terminating"}, `
 			False Updating: 0 of 2 replicas are updated`},
 		{"no node", "replicas=2", []string{"web-0 notready", "web-1 unschedulable=0/3_nodes_are_available"}, `

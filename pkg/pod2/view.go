@@ -36,6 +36,8 @@ type view struct {
 	reached int
 	// surge are the replicas that an update has besides, now; their places follow.
 	surge []replica
+	// beyond are pods with the names of other replicas that are not ours, or no longer.
+	beyond []replica
 	// surplus are our pods that have no place, in the order in which they go: ones
 	// without an ordinal, then from the highest ordinal down.
 	surplus []replica
@@ -63,7 +65,7 @@ func look(s State) *view {
 	}
 	v.requests = newRequests(s.Pod2, v.revisions.update.content)
 	v.replicas = make([]replica, v.ordinals.Count())
-	beyond := map[int]replica{}
+	surge := map[int]replica{}
 	for _, pod := range s.Pods {
 		v.podNames[pod.Name] = true
 		place, placed := v.place(pod.Name)
@@ -72,9 +74,12 @@ func look(s State) *view {
 		case placed && place < len(v.replicas):
 			v.replicas[place] = r
 		case placed && place < len(v.replicas)+v.maxSurge():
-			beyond[place] = r
+			surge[place] = r
 		case r.own:
 			v.surplus = append(v.surplus, r)
+		}
+		if _, named := ordinals.Parse(v.pod2.Name, pod.Name); named && !r.own && (!placed || place >= len(v.replicas)) {
+			v.beyond = append(v.beyond, r)
 		}
 	}
 	for place := range v.replicas {
@@ -84,11 +89,8 @@ func look(s State) *view {
 			r.step = v.step(*r)
 		}
 	}
-	v.reached = slices.IndexFunc(v.replicas, func(r replica) bool { return r.own && r.outdated == "" })
-	if v.reached < 0 || v.recreate() && v.oldPod() {
-		v.reached = len(v.replicas)
-	}
-	v.placeSurge(beyond)
+	v.reached = v.reachedPlace()
+	v.placeSurge(surge)
 	ordinal := func(r replica) int64 {
 		if n, ok := ordinals.Parse(v.pod2.Name, r.pod.Name); ok {
 			return int64(n)
@@ -102,7 +104,7 @@ func look(s State) *view {
 // placeSurge has as many surge replicas as there are stale ones, up to maxSurge;
 // a pause keeps those there are. A pod of another revision in such a place has been
 // scaled away: it goes first, and the place waits for it.
-func (v *view) placeSurge(beyond map[int]replica) {
+func (v *view) placeSurge(there map[int]replica) {
 	wanted := 0
 	for _, r := range v.replicas {
 		if r.stale {
@@ -111,12 +113,12 @@ func (v *view) placeSurge(beyond map[int]replica) {
 	}
 	wanted = min(wanted, v.maxSurge())
 	if v.pod2.Spec.Paused {
-		for place := range beyond {
+		for place := range there {
 			wanted = max(wanted, place-len(v.replicas)+1)
 		}
 	}
 	for i := range v.maxSurge() {
-		r := beyond[len(v.replicas)+i]
+		r := there[len(v.replicas)+i]
 		r.stale = r.own && r.outdated != ""
 		if i < wanted {
 			v.surge = append(v.surge, r)
@@ -183,11 +185,36 @@ func (v *view) outdated(pod *corev1.Pod, place int, placed bool) string {
 // revision that it had:
 //
 //	partition   those before it
-//	paused      those before the first that is updated already, for an update begins
-//	            with the last (a Recreate has one revision at a time); and no other
-//	            is touched
+//	paused      those before the first that the update has reached; and no other is
+//	            touched
 func (v *view) frozen(place int) bool {
 	return v.pod2.Spec.Paused || place < v.partition()
+}
+
+// reachedPlace is the first place that an update has come to, from the last one
+// down. A replica that is missing had what those on both sides of it have; where
+// none is left of the old revision, it counts as not reached. (One that was broken
+// is replaced before its turn, so that an updated one alone shows nothing. A
+// Recreate has one revision at a time.)
+//
+//	web-0 old      web-1 missing  web-2 updated  web-3 missing    2
+//	web-0 updated  web-1 missing  web-2 updated                   2
+//	web-0 updated  web-1 missing  web-2 old                       3
+func (v *view) reachedPlace() int {
+	reached := len(v.replicas)
+	if v.recreate() && v.oldPod() {
+		return reached
+	}
+	old := slices.ContainsFunc(v.replicas, func(r replica) bool { return r.own && r.outdated != "" })
+	for place, r := range slices.Backward(v.replicas) {
+		switch {
+		case r.own && r.outdated == "":
+			reached = place
+		case r.own || !old:
+			return reached
+		}
+	}
+	return reached
 }
 
 func (v *view) partition() int {

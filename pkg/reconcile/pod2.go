@@ -86,10 +86,10 @@ func (r *Reconciler) applyPod2(ctx context.Context, key Key, state pod2.State, p
 		}
 		current = patched
 	}
-	if err := r.writeRevisions(ctx, key, current, plan); err != nil {
-		return err
+	done, reason, failure := pod2.Plan{}, pod2.ReasonFailedCreate, r.writeRevisions(ctx, key, current, plan)
+	if failure == nil {
+		done, reason, failure = r.writePods(ctx, key, state, plan)
 	}
-	done, reason, failure := r.writePods(ctx, key, state, plan)
 	status := plan.Status
 	if failure != nil {
 		status = nil

@@ -73,6 +73,17 @@ update pod2s/status web rv=101`)
 	}
 }
 
+// Without it no pod may come, which its user has to know.
+func TestARefusedRevisionIsTold(t *testing.T) {
+	p := newPod2("web", 1)
+	w := newWorld(t, p)
+	w.remove(revisionOf(p))
+	w.catchUp()
+	w.refuse = refusing("create controllerrevisions", quota)
+	_, _ = w.sync(KindPod2, "web")
+	same(t, readyOf(w), "FailedCreate: exceeded quota")
+}
+
 func TestARevisionConcernsItsPod2(t *testing.T) {
 	revision := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "x", Labels: map[string]string{v1.Pod2Label: "web"}}}
 	same(t, newWorld(t).keysFor(revision), "Pod2 web")
