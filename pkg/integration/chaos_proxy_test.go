@@ -1,0 +1,169 @@
+//go:build integration && chaos
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// proxy stands between a controller and the API server, and is not to be relied on.
+type proxy struct {
+	server     *httptest.Server
+	kubeconfig string
+
+	mu      sync.Mutex
+	watches map[int]context.CancelFunc
+	last    int
+	dice    *rand.Rand
+	// unreliable has a third of all requests fail, in one of the ways of fault.
+	unreliable bool
+	expired    bool // answers the next watches with 410, once each
+	faults     map[string]int
+	writes     int // that were asked for
+}
+
+func startProxy(t *testing.T, dice *rand.Rand) *proxy {
+	t.Helper()
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := url.Parse(config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward := &httputil.ReverseProxy{
+		Transport: transport, FlushInterval: -1,
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {
+			panic(http.ErrAbortHandler) // the connection breaks, as it did behind us
+		},
+	}
+	p := &proxy{watches: map[int]context.CancelFunc{}, dice: dice, faults: map[string]int{}}
+	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") == "true" {
+			p.watch(forward, w, r)
+			return
+		}
+		p.call(forward, w, r)
+	}))
+	t.Cleanup(p.server.Close)
+	p.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	err = clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"proxy": {Server: p.server.URL}},
+		Contexts:       map[string]*clientcmdapi.Context{"proxy": {Cluster: "proxy"}},
+		CurrentContext: "proxy",
+	}, p.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (p *proxy) watch(forward http.Handler, w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	p.mu.Lock()
+	expired := p.expired && p.dice.IntN(4) == 0
+	p.last++
+	id := p.last
+	p.watches[id] = cancel
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		delete(p.watches, id)
+		p.mu.Unlock()
+	}()
+	if expired {
+		answer(w, http.StatusGone, "Expired")
+		return
+	}
+	forward.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// cut ends all watches, and returns how many there were.
+func (p *proxy) cut() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, cancel := range p.watches {
+		cancel()
+	}
+	return len(p.watches)
+}
+
+// call lets a third of the requests fail while it is unreliable:
+//
+//	429      too many requests; not carried out
+//	500      not carried out
+//	504      carried out, and the answer says that it took too long
+//	broken   the connection, before anything was done, or after
+func (p *proxy) call(forward http.Handler, w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	if r.Method != http.MethodGet {
+		p.writes++
+	}
+	fault := ""
+	if p.unreliable && p.dice.IntN(3) == 0 {
+		fault = []string{"429", "500", "504", "broken before", "broken after"}[p.dice.IntN(5)]
+		p.faults[fault]++
+	}
+	p.mu.Unlock()
+	switch fault {
+	case "429":
+		answer(w, http.StatusTooManyRequests, "TooManyRequests")
+	case "500":
+		answer(w, http.StatusInternalServerError, "InternalError")
+	case "504":
+		forward.ServeHTTP(httptest.NewRecorder(), r)
+		answer(w, http.StatusGatewayTimeout, "Timeout")
+	case "broken before":
+		panic(http.ErrAbortHandler)
+	case "broken after":
+		forward.ServeHTTP(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler)
+	default:
+		forward.ServeHTTP(w, r)
+	}
+}
+
+// answer is a metav1.Status.
+func answer(w http.ResponseWriter, code int, reason string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"message":"the proxy says so","code":%d}`, reason, code)
+}
+
+func (p *proxy) set(change func(*proxy)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change(p)
+}
+
+func (p *proxy) counted() (writes int, faults string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.writes, fmt.Sprint(p.faults)
+}
+
+// startBehind is startController, with the proxy before the API server.
+func startBehind(t *testing.T, p *proxy, namespace string) *controller {
+	t.Helper()
+	if _, err := os.Stat(p.kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	return startController(t, namespace, "--kubeconfig", p.kubeconfig, withMetrics)
+}

@@ -1,0 +1,243 @@
+//go:build integration && chaos
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pod2/pod2/internal/chance"
+)
+
+// Chaos tests have the cluster for themselves and run one after the other:
+// `make chaos`. CHAOS_ACTIONS is how often somebody does something; at one a
+// second, which is much for one namespace, 3,600 are an hour.
+func actions(t *testing.T) int {
+	t.Helper()
+	n, err := strconv.Atoi(os.Getenv("CHAOS_ACTIONS"))
+	if err != nil {
+		t.Fatalf("CHAOS_ACTIONS=%q: want a number", os.Getenv("CHAOS_ACTIONS"))
+	}
+	return n
+}
+
+// churn is a namespace in which users do all they may, with their own clients,
+// which do not care about errors: what is down now is tried again by nobody.
+type churn struct {
+	t         *testing.T
+	namespace string
+	dice      *rand.Rand
+	monitor   *monitor
+	refused   int
+}
+
+const cidr = "10.0.0.0/27"
+
+func newChurn(t *testing.T) *churn {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	c := &churn{t: t, namespace: newNamespace(t), dice: rand.New(rand.NewPCG(seed, 0)), monitor: &monitor{
+		pools:  map[string]netip.Prefix{"blue": netip.MustParsePrefix(cidr), "green": netip.MustParsePrefix(cidr)},
+		never:  reservedAddresses(cidr, "10.0.0.9"),
+		steady: []string{"db"}, most: map[string]int{"db": 5, "web": 12},
+	}}
+	c.monitor.start(t, c.namespace)
+	create(t, c.namespace, network("blue", `{cidr: 10.0.0.0/27, exclude: [10.0.0.9], reuseDelaySeconds: 0}`)+
+		network("green", `{cidr: 10.0.0.0/27, exclude: [10.0.0.9], reuseDelaySeconds: 1}`)+
+		pod2("db", `replicas: 5, networks: [{name: blue, addresses: [10.0.0.20]}, {name: green}], updateStrategy: {rollingUpdate: {maxUnavailable: 2}}`)+
+		pod2("web", `replicas: 5, networks: [{name: green}], updateStrategy: {rollingUpdate: {maxSurge: 2}}`))
+	return c
+}
+
+// act does one thing.
+func (c *churn) act() {
+	ctx, cancel := context.WithTimeout(c.t.Context(), 10*time.Second)
+	defer cancel()
+	spec := func(name, patch string) error {
+		_, err := sample.SamplecrdV1().Pod2s(c.namespace).Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		return err
+	}
+	var err error
+	switch n := c.dice.IntN(20); {
+	case n < 2:
+		err = spec("web", fmt.Sprintf(`{"spec":{"replicas":%d}}`, c.dice.IntN(11)))
+	case n < 3:
+		err = spec("web", fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"example.com/version":"%d"}}}}}`, c.dice.IntN(4)))
+	case n < 4:
+		err = spec("db", fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"example.com/db:%d"}]}}}}`, c.dice.IntN(4)))
+	case n < 5:
+		err = spec(chance.Pick(c.dice, "web", "db"), fmt.Sprintf(`{"spec":{"paused":%t}}`, chance.One(c.dice, 3)))
+	case n < 6:
+		err = kube.CoreV1().Services(c.namespace).Delete(ctx, chance.Pick(c.dice, "web-green", "db-blue"), metav1.DeleteOptions{})
+	case n < 10:
+		err = c.createPod(ctx)
+	case n < 13:
+		err = c.deleteSome(ctx, "bare-")
+	default:
+		err = c.deleteSome(ctx, "")
+	}
+	if err != nil {
+		c.refused++
+	}
+}
+
+func (c *churn) createPod(ctx context.Context) error {
+	request := chance.Pick(c.dice, "blue", "green", "blue, green", "blue=10.0.0.21")
+	_, err := kube.CoreV1().Pods(c.namespace).Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("bare-%d", c.dice.IntN(12)), Labels: map[string]string{"samplecrd.k8s.io/managed": "true"},
+			Annotations: map[string]string{"samplecrd.k8s.io/networks": request},
+		},
+		Spec: corev1.PodSpec{
+			SchedulingGates: []corev1.PodSchedulingGate{{Name: "samplecrd.k8s.io/addresses"}},
+			Containers:      []corev1.Container{{Name: "c", Image: "registry.k8s.io/pause:3.10"}},
+		},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+// deleteSome deletes a pod or, where it has no owner, lets it fail at times.
+func (c *churn) deleteSome(ctx context.Context, prefix string) error {
+	pods, err := kube.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil || len(pods.Items) == 0 {
+		return err
+	}
+	pod := &pods.Items[c.dice.IntN(len(pods.Items))]
+	if prefix != "" && len(pod.OwnerReferences) > 0 {
+		return nil
+	}
+	if len(pod.OwnerReferences) == 0 && chance.One(c.dice, 2) {
+		_, err = kube.CoreV1().Pods(c.namespace).Patch(ctx, pod.Name, types.MergePatchType,
+			fmt.Appendf(nil, `{"metadata":{"uid":%q},"status":{"phase":"Failed"}}`, pod.UID), metav1.PatchOptions{}, "status")
+		return err
+	}
+	return kube.CoreV1().Pods(c.namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{})
+}
+
+// settle lets the users end, and requires that all is well in the end.
+func (c *churn) settle() {
+	t, ns := c.t, c.namespace
+	t.Helper()
+	run(t, ns, "patch", "pod2/web", "--type=merge", "-p", `{"spec":{"replicas":8,"paused":false}}`)
+	run(t, ns, "patch", "pod2/db", "--type=merge", "-p", `{"spec":{"paused":false}}`)
+	for name, pod := range listPods(t, ns) {
+		if len(pod.OwnerReferences) == 0 {
+			deletePod(t, ns, name)
+		}
+	}
+	for _, name := range []string{"db", "web"} {
+		eventually(t, name+" is complete", func(context.Context) (string, error) {
+			p := getPod2(t, ns, name)
+			why := ""
+			for _, condition := range p.Status.Conditions {
+				if condition.Status != metav1.ConditionTrue || condition.ObservedGeneration != p.Generation {
+					why += fmt.Sprintf("%s is %s of generation %d: %s: %s; ", condition.Type, condition.Status, condition.ObservedGeneration, condition.Reason, condition.Message)
+				}
+			}
+			return why, nil
+		})
+	}
+	eventually(t, "the ledger and the pods agree", func(context.Context) (string, error) { return ledgerDiffers(t, ns), nil })
+	waitNames(t, ns)
+	t.Logf("%d of the users' requests were refused", c.refused)
+}
+
+// kill -9 of controllers, of the API server and of etcd, with all its syncs to
+// disk, while users go on.
+func TestChaosKills(t *testing.T) {
+	c := newChurn(t)
+	controllers := []*controller{startController(t, c.namespace), startController(t, c.namespace)}
+	components := []*component{findComponent(t, "kube-apiserver"), findComponent(t, "etcd")}
+	supervise(t, "kube-scheduler", "kube-controller-manager", "kwok-controller")
+	kills, begin := 0, time.Now()
+	const every = 40 // actions
+	for i := range actions(t) {
+		c.act()
+		if i%every != every-1 {
+			continue
+		}
+		kills++
+		if which := kills % 4; which < 2 {
+			_ = controllers[which].stop(syscall.SIGKILL)
+			controllers[which] = startController(t, c.namespace)
+		} else {
+			go func() { // somebody wants something this moment
+				for range every / 4 {
+					_, _ = kube.CoreV1().Pods(c.namespace).List(t.Context(), metav1.ListOptions{})
+				}
+			}()
+			components[which-2].killAndRestart(t)
+		}
+	}
+	t.Logf("%d actions and %d kills in %s", actions(t), kills, time.Since(begin).Round(time.Second))
+	c.settle()
+}
+
+// 1,000 times the watches of a controller end, some with "too old" when they begin
+// anew, so that it lists: nothing is missed for good.
+func TestChaosWatchLosses(t *testing.T) {
+	c := newChurn(t)
+	p := startProxy(t, rand.New(rand.NewPCG(c.dice.Uint64(), 0)))
+	p.expired = true
+	controller := startBehind(t, p, c.namespace)
+	controller.waitLog(t, "Controller started")
+	losses, begin := 0, time.Now()
+	for losses < 1000 {
+		for range 10 {
+			c.act()
+		}
+		losses += p.cut()
+	}
+	t.Logf("%d watches lost in %s", losses, time.Since(begin).Round(time.Second))
+	c.settle()
+}
+
+// A third of all requests fail, some of them after they were carried out. It is
+// safe all the time, gets there in the end, and tries no more often than it has to:
+// the queue's backoff, not the server, bounds what a fault costs.
+func TestChaosUnreliableServer(t *testing.T) {
+	c := newChurn(t)
+	p := startProxy(t, rand.New(rand.NewPCG(c.dice.Uint64(), 0)))
+	controller := startBehind(t, p, c.namespace)
+	controller.waitLog(t, "Controller started")
+	p.set(func(p *proxy) { p.unreliable = true })
+	begin := time.Now()
+	for range actions(t) / 2 {
+		c.act()
+	}
+	_, faults := p.counted()
+	t.Logf("%s of faults: %s", time.Since(begin).Round(time.Second), faults)
+
+	// All is as it was, but for the faults, which go on: what is tried now is
+	// tried for want of an answer only.
+	run(t, c.namespace, "patch", "pod2/web", "--type=merge", "-p", `{"spec":{"replicas":0,"paused":false}}`)
+	run(t, c.namespace, "delete", "pod", "--all", "--wait=false")
+	eventually(t, "web has no pods", func(context.Context) (string, error) {
+		return run(t, c.namespace, "get", "pods", "-l", "samplecrd.k8s.io/pod2=web", "-o", "name"), nil
+	})
+	before, _ := p.counted()
+	run(t, c.namespace, "patch", "pod2/web", "--type=merge", "-p", `{"spec":{"replicas":10}}`)
+	waitReady(t, c.namespace, "pod2/web")
+	after, _ := p.counted()
+	// Ten pods are created and published; blocks, status, names and events come on
+	// top: some 60 writes without a fault.
+	t.Logf("%d writes for ten replicas on a Network, a third of them refused", after-before)
+	if after-before > 240 {
+		t.Errorf("%d writes are a storm", after-before)
+	}
+	p.set(func(p *proxy) { p.unreliable = false })
+	c.settle()
+	controller.requireQuiet(t, c.namespace, time.Now(), "pod2s,networks")
+}
