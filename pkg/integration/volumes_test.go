@@ -91,6 +91,7 @@ func provision(t *testing.T, namespace string) *provisioner {
 func serve(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	wanted, has := claim.Spec.Resources.Requests[corev1.ResourceStorage], claim.Status.Capacity[corev1.ResourceStorage]
 	switch {
+	case claim.Spec.StorageClassName == nil: // the default class is about to be written into it
 	case claim.Spec.VolumeName == "" && claim.DeletionTimestamp == nil:
 		_, err := kube.CoreV1().PersistentVolumes().Create(ctx, &corev1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: "pv-" + string(claim.UID), Labels: map[string]string{"test-namespace": claim.Namespace}},

@@ -1,0 +1,138 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// defaultClass makes a StorageClass for claims that name none, until the end of
+// the test.
+func defaultClass(t *testing.T, namespace string) {
+	t.Helper()
+	run(t, namespace, "annotate", "storageclass", class(t, namespace, true), "storageclass.kubernetes.io/is-default-class=true")
+}
+
+// The worked example, by its file and as its comment says: a database's replicas
+// keep names, claims, addresses and DNS records through a rolling update. What the
+// scripts of its init containers do is tested beside it, in example/database.
+func TestDatabaseExample(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	provision(t, ns)
+	defaultClass(t, ns)
+	startController(t, ns)
+	d := startDNS(t, ns)
+	run(t, ns, "create", "secret", "generic", "mysql", "--from-literal=MYSQL_ROOT_PASSWORD=a", "--from-literal=REPLICATION_PASSWORD=b")
+	run(t, ns, "create", "-f", filepath.Join(root, "example/database"))
+	waitReady(t, ns, "pod2/mysql")
+
+	const claims = "data-mysql-0: Bound 10Gi mysql/0\ndata-mysql-1: Bound 10Gi mysql/1\ndata-mysql-2: Bound 10Gi mysql/2"
+	waitClaims(t, ns, claims)
+	held, identity, before := namesOf(t, ns), render(identities(t, ns)), uids(t, ns)
+	if held["mysql-0"] != "10.2.0.10" || len(held) != 3 {
+		t.Errorf("the replicas have the addresses\n%s\nwant 10.2.0.10 for mysql-0", render(held))
+	}
+	requireDatabaseNames(t, d, held)
+
+	const image = "mysql:8.4.6"
+	if out, err := plugin(t, ns, "set", "image", "mysql", "*="+image); err != nil {
+		t.Fatalf("set the image: %v\n%s", err, out)
+	}
+	eventually(t, "every replica is another pod, of the new image", func(ctx context.Context) (string, error) {
+		// In the meantime a name is of its address or, while the replica is away, of none.
+		for replica, address := range held {
+			got, err := d.ask(ctx, "ip4", replica+".mysql-replication")
+			if err != nil {
+				return "", err
+			}
+			if got != address && got != noSuchHost {
+				t.Errorf("during the update %s is at %s, before it at %s", replica, got, address)
+			}
+		}
+		pods := listPods(t, ns)
+		if len(pods) != len(held) {
+			return fmt.Sprintf("there are %d pods", len(pods)), nil
+		}
+		for name, pod := range pods {
+			if string(pod.UID) == before[name] || !available(pod) || pod.Spec.Containers[0].Image != image || pod.Spec.InitContainers[0].Image != image {
+				return name + " is not", nil
+			}
+		}
+		return "", nil
+	})
+	if out, err := plugin(t, ns, "status", "mysql", "--timeout="+patience.String()); err != nil {
+		t.Fatalf("the update is not complete: %v\n%s", err, out)
+	}
+	waitClaims(t, ns, claims)
+	if now := render(identities(t, ns)); now != identity {
+		t.Errorf("the replicas were\n%s\nare\n%s", identity, now)
+	}
+	requireDatabaseNames(t, d, held)
+}
+
+// identities are the replicas with all of each that is to stay: names, claim and
+// volume, address.
+func identities(t *testing.T, namespace string) map[string]string {
+	t.Helper()
+	claims := listClaims(t, namespace, func(c *corev1.PersistentVolumeClaim) string {
+		return fmt.Sprintf("claim %s (%s) on %s", c.Name, c.UID, c.Spec.VolumeName)
+	})
+	result := map[string]string{}
+	for name, pod := range listPods(t, namespace) {
+		result[name] = fmt.Sprintf("%s.%s, %s, %s on replication", pod.Spec.Hostname, pod.Spec.Subdomain, claims[mounted(pod, "data")], addressOn(pod, "replication"))
+	}
+	return result
+}
+
+// namesOf are the replicas with their addresses on the Network.
+func namesOf(t *testing.T, namespace string) map[string]string {
+	t.Helper()
+	result := map[string]string{}
+	for name, pod := range listPods(t, namespace) {
+		result[name] = addressOn(pod, "replication")
+	}
+	return result
+}
+
+// requireDatabaseNames waits until every name that the example speaks of leads to
+// where it should: on the Network, on the network of all pods, and to read.
+func requireDatabaseNames(t *testing.T, d *dns, held map[string]string) {
+	t.Helper()
+	var onNetwork, onCluster []string
+	for name, pod := range listPods(t, d.namespace) {
+		d.wait("ip4", name+".mysql-replication", held[name])
+		d.wait("ip4", name+".mysql", pod.Status.PodIP)
+		onNetwork, onCluster = append(onNetwork, held[name]), append(onCluster, pod.Status.PodIP)
+	}
+	slices.Sort(onNetwork)
+	slices.Sort(onCluster)
+	d.wait("ip4", "mysql-replication", strings.Join(onNetwork, " "))
+	d.wait("ip4", "mysql", strings.Join(onCluster, " "))
+	d.wait("ip4", "mysql-read", run(t, d.namespace, "get", "service", "mysql-read", "-o", "jsonpath={.spec.clusterIP}"))
+	eventually(t, "mysql-read leads to every replica", func(ctx context.Context) (string, error) {
+		list, err := kube.DiscoveryV1().EndpointSlices(d.namespace).List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=mysql-read"})
+		if err != nil {
+			return "", err
+		}
+		var behind []string
+		for _, slice := range list.Items {
+			for _, e := range slice.Endpoints {
+				behind = append(behind, e.Addresses...)
+			}
+		}
+		slices.Sort(behind)
+		if !slices.Equal(behind, onCluster) {
+			return fmt.Sprintf("it leads to %s, the replicas are at %s", behind, onCluster), nil
+		}
+		return "", nil
+	})
+}
