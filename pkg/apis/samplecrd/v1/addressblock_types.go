@@ -66,14 +66,14 @@ type AddressBlockSpec struct {
 type AddressState string
 
 const (
-	// AddressBound says that the pod with podUID holds the address, or held it and is
-	// not yet confirmed to be over.
+	// AddressBound says that the pod with podUID holds the address, or held it and
+	// is not yet confirmed to be over.
 	AddressBound AddressState = "Bound"
-	// AddressReserved says that the pod is over, and its owner keeps stable names and
-	// still has this replica: the next pod of that name gets the address.
+	// AddressReserved says that the pod is over, and its owner keeps stable names
+	// and still has this replica: the next pod of that name gets the address.
 	AddressReserved AddressState = "Reserved"
-	// AddressResting says that the pod is over; until reuseDelaySeconds have passed since
-	// then only a pod of the same name and owner gets the address.
+	// AddressResting says that the pod is over; until reuseDelaySeconds have
+	// passed since then only a pod of the same name and owner gets the address.
 	AddressResting AddressState = "Resting"
 )
 

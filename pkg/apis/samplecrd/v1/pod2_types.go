@@ -76,12 +76,12 @@ type Pod2Spec struct {
 	// +default="Parallel"
 	PodManagementPolicy PodManagementPolicyType `json:"podManagementPolicy,omitempty"`
 
-	// The Networks, of the same namespace, on which every replica has an
-	// address. The replicas are created gated and are scheduled once their
-	// addresses are bound. A change replaces the replicas as a change of the
-	// template does. On each Network a replica has the DNS name
-	// <pod2>-<ordinal>.<pod2>-<network>, by a headless Service that is made for
-	// it; it is that of its address for as long as the replica lives, ready or not.
+	// The Networks, of the same namespace, on which every replica has an address.
+	// The replicas are created gated and are scheduled once their addresses are
+	// bound. A change replaces the replicas as a change of the template does. On
+	// each Network a replica has the DNS name <pod2>-<ordinal>.<pod2>-<network>,
+	// by a headless Service that is made for it; it is that of its address for as
+	// long as the replica lives, ready or not.
 	//
 	// +optional
 	// +listType=map
@@ -109,12 +109,12 @@ type Pod2Spec struct {
 	// PersistentVolumeClaims of each replica, as a StatefulSet's: the claim
 	// <template>-<pod2>-<ordinal> is created before the replica, which has it as
 	// its volume <template>, and outlives it. A claim of that name that is there
-	// already is used, unless it is another owner's: then the replica waits, and the
-	// condition Ready says so. Claims carry the labels samplecrd.k8s.io/pod2 and
-	// samplecrd.k8s.io/pod-index. Only spec.resources.requests.storage may change,
-	// upwards: the claims that exist grow where their StorageClass allows it; the
-	// condition ClaimsResized says where not. No change of it replaces a replica.
-	// At most 8 templates: more could exceed what the API server lets the rules below cost.
+	// already is used, unless it is another owner's: then the replica waits, and
+	// the condition Ready says so. Claims carry the labels samplecrd.k8s.io/pod2
+	// and samplecrd.k8s.io/pod-index. Only spec.resources.requests.storage may
+	// change, upwards: the claims that exist grow where their StorageClass allows
+	// it; the condition ClaimsResized says where not. No change of it replaces a
+	// replica. At most 8 templates, by what the API server lets their rules cost.
 	//
 	// +optional
 	// +listType=atomic
@@ -283,9 +283,9 @@ type Pod2UpdateStrategy struct {
 	// +optional
 	RollingUpdate *Pod2RollingUpdate `json:"rollingUpdate,omitempty"`
 
-	// IfPossible (the default) changes container images, cpu and memory, and labels
-	// in the running pod, which keeps its node and its volumes; every other change
-	// replaces the pod, and so does Never. The event says which and why.
+	// IfPossible (the default) changes container images, cpu and memory, and
+	// labels in the running pod, which keeps its node and its volumes; every other
+	// change replaces the pod, and so does Never. The event says which and why.
 	//
 	// +optional
 	// +default="IfPossible"
@@ -317,11 +317,12 @@ type Pod2RollingUpdate struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100000 : self.matches('^(100|[0-9]{1,2})%$')",message="a number from 0 to 100000 or a percentage from 0% to 100%"
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 
-	// How many replicas the update may make unavailable: a number, or a
-	// percentage of replicas, rounded down. Default 1. Where that and maxSurge come
-	// to 0, it counts as 1, for nothing else would let the update proceed. A replica of an old template that
-	// is not available anyhow is replaced at once and never counts. A replica that
-	// was scaled away and serves stays until as many others do.
+	// How many replicas the update may make unavailable: a number, or a percentage
+	// of replicas, rounded down. Default 1. Where that and maxSurge come to 0, it
+	// counts as 1, for nothing else would let the update proceed. A replica of an
+	// old template that is not available anyhow is replaced at once and never
+	// counts. A replica that was scaled away and serves stays until as many others
+	// do.
 	//
 	// +optional
 	// +default=1
@@ -374,10 +375,10 @@ type Pod2Status struct {
 	// When an update or a change of replicas last came a step further.
 	// +optional
 	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
-	// Ready: every replica exists, has the template of the spec and is
-	// available; otherwise the reason says what is missing. Available: so many
-	// replicas are available as an update has to leave. Progressing: an update or
-	// a change of replicas comes on, or is complete. ClaimsResized, where there are
+	// Ready: every replica exists, has the template of the spec and is available;
+	// otherwise the reason says what is missing. Available: so many replicas are
+	// available as an update has to leave. Progressing: an update or a change of
+	// replicas comes on, or is complete. ClaimsResized, where there are
 	// volumeClaimTemplates: no claim is smaller than its template. NetworkDNS: the
 	// replicas have their DNS names on every Network.
 	// +optional

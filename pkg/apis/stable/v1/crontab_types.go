@@ -6,17 +6,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// CronTab runs an image on a schedule, its pods on Networks if it names any. It
-// becomes one CronJob of the same name, which Kubernetes runs: fields with the
-// name of a field of a CronJob or a Job mean the same here, and are set again when
-// somebody changes them in the CronJob. What a CronTab has no word for (resources,
-// ttlSecondsAfterFinished) stays as you or a policy set it there, but for containers
-// beside ours, addresses in the pod template, and a suspended jobTemplate.
+// CronTab runs an image on a schedule, its pods on Networks if it names any.
+// It becomes one CronJob of the same name, which Kubernetes runs: fields with
+// the name of a field of a CronJob or a Job mean the same here, and are set
+// again when somebody changes them in the CronJob. What a CronTab has no word
+// for (resources, ttlSecondsAfterFinished) stays as you or a policy set it
+// there, but for containers beside ours, addresses in the pod template, and a
+// suspended jobTemplate.
 //
-// With the finalizer `finalizer.stable.example.com` a deletion ends the runs, and
-// waits until they are over and the addresses of their pods returned; those of a
-// run that was started by hand, if its name begins with the CronTab's and a dash.
-// With `--cascade=orphan` the CronJob and its runs stay.
+// With the finalizer `finalizer.stable.example.com` a deletion ends the runs,
+// and waits until they are over and the addresses of their pods returned;
+// those of a run that was started by hand, if its name begins with the
+// CronTab's and a dash. With `--cascade=orphan` the CronJob and its runs stay.
 //
 // +genclient
 // +genclient:method=GetScale,verb=get,subresource=scale,result=k8s.io/api/autoscaling/v1.Scale
@@ -52,10 +53,11 @@ type CronTab struct {
 type CronTabSpec struct {
 	// When to run: minute, hour, day of month, month and day of week, as in
 	// "*/5 * * * *" for every five minutes; or "@hourly", "@daily", "@weekly",
-	// "@monthly", "@yearly"; or "@every 1h30m", a minute at least, from run to run.
-	// One that does not parse, or is never due, is accepted, and reported in the
-	// condition Scheduled; nothing runs until it is repaired. That starts the run
-	// that was missed last at once, unless startingDeadlineSeconds have passed.
+	// "@monthly", "@yearly"; or "@every 1h30m", a minute at least, from run to
+	// run. One that does not parse, or is never due, is accepted, and reported in
+	// the condition Scheduled; nothing runs until it is repaired. That starts the
+	// run that was missed last at once, unless startingDeadlineSeconds have
+	// passed.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -134,8 +136,8 @@ type CronTabSpec struct {
 	ConcurrencyPolicy batchv1.ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
 
 	// How late, in seconds, a run may start; then it counts as missed. Default:
-	// however late. Kubernetes starts no run with 0, nor with less than the interval
-	// of an "@every": that is reported in the condition Scheduled.
+	// however late. Kubernetes starts no run with 0, nor with less than the
+	// interval of an "@every": that is reported in the condition Scheduled.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -169,8 +171,8 @@ type CronTabSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
 
-	// Networks of the CronTab's namespace that every pod of a run joins. A pod gets
-	// its addresses before it is scheduled and returns them when it ends.
+	// Networks of the CronTab's namespace that every pod of a run joins. A pod
+	// gets its addresses before it is scheduled and returns them when it ends.
 	//
 	// +optional
 	// +listType=map

@@ -6,8 +6,8 @@ import (
 	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 )
 
-// CronTab runs an image on a schedule: what it says, and what becomes of it, is
-// as in stable.example.com/v1.
+// CronTab runs an image on a schedule: what it says, and what becomes of it,
+// is as in stable.example.com/v1.
 //
 // +genclient
 // +genclient:method=GetScale,verb=get,subresource=scale,result=k8s.io/api/autoscaling/v1.Scale

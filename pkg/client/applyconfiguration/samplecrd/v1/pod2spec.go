@@ -27,12 +27,12 @@ type Pod2SpecApplyConfiguration struct {
 	// creates each when all before it are available, and deletes each when the one
 	// after it is gone. Updates are bounded by updateStrategy either way.
 	PodManagementPolicy *samplecrdv1.PodManagementPolicyType `json:"podManagementPolicy,omitempty"`
-	// The Networks, of the same namespace, on which every replica has an
-	// address. The replicas are created gated and are scheduled once their
-	// addresses are bound. A change replaces the replicas as a change of the
-	// template does. On each Network a replica has the DNS name
-	// <pod2>-<ordinal>.<pod2>-<network>, by a headless Service that is made for
-	// it; it is that of its address for as long as the replica lives, ready or not.
+	// The Networks, of the same namespace, on which every replica has an address.
+	// The replicas are created gated and are scheduled once their addresses are
+	// bound. A change replaces the replicas as a change of the template does. On
+	// each Network a replica has the DNS name <pod2>-<ordinal>.<pod2>-<network>,
+	// by a headless Service that is made for it; it is that of its address for as
+	// long as the replica lives, ready or not.
 	Networks []Pod2NetworkApplyConfiguration `json:"networks,omitempty"`
 	// The pod of each replica. It gets the name and the hostname
 	// <pod2>-<ordinal>, the Pod2's own labels beneath those given here, and the
@@ -46,12 +46,12 @@ type Pod2SpecApplyConfiguration struct {
 	// PersistentVolumeClaims of each replica, as a StatefulSet's: the claim
 	// <template>-<pod2>-<ordinal> is created before the replica, which has it as
 	// its volume <template>, and outlives it. A claim of that name that is there
-	// already is used, unless it is another owner's: then the replica waits, and the
-	// condition Ready says so. Claims carry the labels samplecrd.k8s.io/pod2 and
-	// samplecrd.k8s.io/pod-index. Only spec.resources.requests.storage may change,
-	// upwards: the claims that exist grow where their StorageClass allows it; the
-	// condition ClaimsResized says where not. No change of it replaces a replica.
-	// At most 8 templates: more could exceed what the API server lets the rules below cost.
+	// already is used, unless it is another owner's: then the replica waits, and
+	// the condition Ready says so. Claims carry the labels samplecrd.k8s.io/pod2
+	// and samplecrd.k8s.io/pod-index. Only spec.resources.requests.storage may
+	// change, upwards: the claims that exist grow where their StorageClass allows
+	// it; the condition ClaimsResized says where not. No change of it replaces a
+	// replica. At most 8 templates, by what the API server lets their rules cost.
 	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
 	// What becomes of the claims of volumeClaimTemplates. Default: all are kept.
 	// Claims that a surge replica brought about go with it, whatever this says.

@@ -36,10 +36,10 @@ type Pod2StatusApplyConfiguration struct {
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 	// When an update or a change of replicas last came a step further.
 	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
-	// Ready: every replica exists, has the template of the spec and is
-	// available; otherwise the reason says what is missing. Available: so many
-	// replicas are available as an update has to leave. Progressing: an update or
-	// a change of replicas comes on, or is complete. ClaimsResized, where there are
+	// Ready: every replica exists, has the template of the spec and is available;
+	// otherwise the reason says what is missing. Available: so many replicas are
+	// available as an update has to leave. Progressing: an update or a change of
+	// replicas comes on, or is complete. ClaimsResized, where there are
 	// volumeClaimTemplates: no claim is smaller than its template. NetworkDNS: the
 	// replicas have their DNS names on every Network.
 	Conditions []applyconfigurationsmetav1.ConditionApplyConfiguration `json:"conditions,omitempty"`

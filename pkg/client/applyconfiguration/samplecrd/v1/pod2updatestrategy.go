@@ -17,9 +17,9 @@ type Pod2UpdateStrategyApplyConfiguration struct {
 	Type *samplecrdv1.Pod2UpdateStrategyType `json:"type,omitempty"`
 	// Bounds of a RollingUpdate.
 	RollingUpdate *Pod2RollingUpdateApplyConfiguration `json:"rollingUpdate,omitempty"`
-	// IfPossible (the default) changes container images, cpu and memory, and labels
-	// in the running pod, which keeps its node and its volumes; every other change
-	// replaces the pod, and so does Never. The event says which and why.
+	// IfPossible (the default) changes container images, cpu and memory, and
+	// labels in the running pod, which keeps its node and its volumes; every other
+	// change replaces the pod, and so does Never. The event says which and why.
 	InPlace *samplecrdv1.InPlacePolicy `json:"inPlace,omitempty"`
 }
 

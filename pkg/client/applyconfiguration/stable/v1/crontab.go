@@ -13,17 +13,18 @@ import (
 // CronTabApplyConfiguration represents a declarative configuration of the CronTab type for use
 // with apply.
 //
-// CronTab runs an image on a schedule, its pods on Networks if it names any. It
-// becomes one CronJob of the same name, which Kubernetes runs: fields with the
-// name of a field of a CronJob or a Job mean the same here, and are set again when
-// somebody changes them in the CronJob. What a CronTab has no word for (resources,
-// ttlSecondsAfterFinished) stays as you or a policy set it there, but for containers
-// beside ours, addresses in the pod template, and a suspended jobTemplate.
+// CronTab runs an image on a schedule, its pods on Networks if it names any.
+// It becomes one CronJob of the same name, which Kubernetes runs: fields with
+// the name of a field of a CronJob or a Job mean the same here, and are set
+// again when somebody changes them in the CronJob. What a CronTab has no word
+// for (resources, ttlSecondsAfterFinished) stays as you or a policy set it
+// there, but for containers beside ours, addresses in the pod template, and a
+// suspended jobTemplate.
 //
-// With the finalizer `finalizer.stable.example.com` a deletion ends the runs, and
-// waits until they are over and the addresses of their pods returned; those of a
-// run that was started by hand, if its name begins with the CronTab's and a dash.
-// With `--cascade=orphan` the CronJob and its runs stay.
+// With the finalizer `finalizer.stable.example.com` a deletion ends the runs,
+// and waits until they are over and the addresses of their pods returned;
+// those of a run that was started by hand, if its name begins with the
+// CronTab's and a dash. With `--cascade=orphan` the CronJob and its runs stay.
 type CronTabApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration    `json:""`
 	*metav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`

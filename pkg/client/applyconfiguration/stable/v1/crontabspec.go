@@ -16,10 +16,11 @@ import (
 type CronTabSpecApplyConfiguration struct {
 	// When to run: minute, hour, day of month, month and day of week, as in
 	// "*/5 * * * *" for every five minutes; or "@hourly", "@daily", "@weekly",
-	// "@monthly", "@yearly"; or "@every 1h30m", a minute at least, from run to run.
-	// One that does not parse, or is never due, is accepted, and reported in the
-	// condition Scheduled; nothing runs until it is repaired. That starts the run
-	// that was missed last at once, unless startingDeadlineSeconds have passed.
+	// "@monthly", "@yearly"; or "@every 1h30m", a minute at least, from run to
+	// run. One that does not parse, or is never due, is accepted, and reported in
+	// the condition Scheduled; nothing runs until it is repaired. That starts the
+	// run that was missed last at once, unless startingDeadlineSeconds have
+	// passed.
 	CronSpec *string `json:"cronSpec,omitempty"`
 	// The image that each run runs.
 	Image *string `json:"image,omitempty"`
@@ -48,8 +49,8 @@ type CronTabSpecApplyConfiguration struct {
 	// which wait for addresses do not pile up; else Allow.
 	ConcurrencyPolicy *batchv1.ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
 	// How late, in seconds, a run may start; then it counts as missed. Default:
-	// however late. Kubernetes starts no run with 0, nor with less than the interval
-	// of an "@every": that is reported in the condition Scheduled.
+	// however late. Kubernetes starts no run with 0, nor with less than the
+	// interval of an "@every": that is reported in the condition Scheduled.
 	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
 	// How many runs that succeeded to keep. Default 3.
 	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty"`
@@ -60,8 +61,8 @@ type CronTabSpecApplyConfiguration struct {
 	// How long a run may take, in seconds, until its pods are ended and it counts
 	// as failed. Default: however long.
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
-	// Networks of the CronTab's namespace that every pod of a run joins. A pod gets
-	// its addresses before it is scheduled and returns them when it ends.
+	// Networks of the CronTab's namespace that every pod of a run joins. A pod
+	// gets its addresses before it is scheduled and returns them when it ends.
 	Networks []CronTabNetworkApplyConfiguration `json:"networks,omitempty"`
 }
 

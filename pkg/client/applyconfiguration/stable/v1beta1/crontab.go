@@ -14,8 +14,8 @@ import (
 // CronTabApplyConfiguration represents a declarative configuration of the CronTab type for use
 // with apply.
 //
-// CronTab runs an image on a schedule: what it says, and what becomes of it, is
-// as in stable.example.com/v1.
+// CronTab runs an image on a schedule: what it says, and what becomes of it,
+// is as in stable.example.com/v1.
 type CronTabApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`

@@ -1,0 +1,32 @@
+// Package apis holds the types; their doc comments are what `kubectl explain` shows.
+package apis
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// kubectl explain breaks lines of more than 76 characters, and leaves the rest of
+// each on a line of its own.
+func TestDocCommentsFitExplain(t *testing.T) {
+	files, err := filepath.Glob("*/*/*_types.go")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("found %s (%v)", files, err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		number := 0
+		for line := range strings.Lines(string(content)) {
+			number++
+			text, comment := strings.CutPrefix(strings.TrimSpace(line), "// ")
+			if comment && !strings.HasPrefix(text, "+") && len(text) > 76 {
+				t.Errorf("%s:%d is longer than 76 characters: %s", file, number, text)
+			}
+		}
+	}
+}
