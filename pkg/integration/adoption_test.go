@@ -148,6 +148,8 @@ spec:
 // docs/migrate-from-statefulset.md is run as it stands.
 func TestMigrateFromStatefulSet(t *testing.T) {
 	ns := newNamespace(t)
+	provision(t, ns)
+	defaultClass(t, ns)
 	admissionPolicy(t, ns)
 	startController(t, ns)
 	if ran := runPage(t, ns, t.TempDir(), "docs/migrate-from-statefulset.md"); ran < 10 {

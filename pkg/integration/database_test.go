@@ -55,7 +55,7 @@ func TestDatabaseExample(t *testing.T) {
 				return "", err
 			}
 			if got != address && got != noSuchHost {
-				t.Errorf("during the update %s is at %s, before it at %s", replica, got, address)
+				t.Fatalf("during the update %s is at %s, before it at %s", replica, got, address)
 			}
 		}
 		pods := listPods(t, ns)
