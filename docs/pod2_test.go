@@ -1,0 +1,63 @@
+// Package docs tests that the documents speak of what exists.
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Every row of pod2.md names tests, and those exist: in the package that is named
+// after them, else in pkg/integration.
+func TestNamedTestsExist(t *testing.T) {
+	page, err := os.ReadFile("pod2.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(strings.Trim(line, "| \n"), " | ")
+		if len(cells) != 3 || cells[0] == "capability" {
+			continue
+		}
+		rows++
+		for _, part := range strings.Split(cells[2], ", and ") {
+			dir := "pkg/integration"
+			for _, named := range regexp.MustCompile(` in ([a-z0-9/]+)$`).FindAllStringSubmatch(part, 1) {
+				dir = named[1]
+			}
+			tests := regexp.MustCompile(`Test\w+`).FindAllString(part, -1)
+			if len(tests) == 0 {
+				t.Errorf("%s: no test is named in %q", cells[0], part)
+			}
+			for _, test := range tests {
+				if !declared(t, filepath.Join("..", dir), test) {
+					t.Errorf("%s: there is no %s in %s", cells[0], test, dir)
+				}
+			}
+		}
+	}
+	if rows < 30 {
+		t.Errorf("found only %d rows", rows)
+	}
+}
+
+func declared(t *testing.T, dir, test string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(content), "\nfunc "+test+"(t ") {
+			return true
+		}
+	}
+	return false
+}
