@@ -179,7 +179,8 @@ CLONE INSTANCE FROM 'replication'@'mysql-1.mysql-replication':3306 IDENTIFIED BY
 mysqld --datadir=/mysql/clone --skip-networking --mysqlx=OFF --skip-replica-start --super-read-only=OFF
 mysql --user=root as root: RESET REPLICA ALL;
 CHANGE REPLICATION SOURCE TO SOURCE_HOST = 'mysql-0.mysql-replication', SOURCE_USER = 'replication',
-  SOURCE_PASSWORD = 'secret', SOURCE_SSL = 1, SOURCE_AUTO_POSITION = 1;
+  SOURCE_PASSWORD = 'secret', SOURCE_SSL = 1, SOURCE_AUTO_POSITION = 1,
+  SOURCE_CONNECT_RETRY = 10, SOURCE_RETRY_COUNT = 60480; -- a week
 `
 	for _, shell := range shells() {
 		for _, c := range []struct{ name, hostname, before, calls, after string }{
