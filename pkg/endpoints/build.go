@@ -3,6 +3,7 @@ package endpoints
 import (
 	"maps"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,6 +26,8 @@ const (
 	perSlice = 100
 	// managedBy tells other controllers of EndpointSlices whose ours are.
 	managedBy = "pod2-controller"
+	// ownerReference is what an orphaned object lacks.
+	ownerReference = "owner reference"
 )
 
 func sliceName(service string, ordinal int32, address netip.Addr) string {
@@ -42,6 +45,12 @@ func (v *view) meta(name string) metav1.ObjectMeta {
 	}
 }
 
+// own makes an object without a controller ours; owners that are no controllers stay.
+func (v *view) own(o metav1.Object) {
+	others := slices.DeleteFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == v.Pod2.UID })
+	o.SetOwnerReferences(append(others, *metav1.NewControllerRef(v.Pod2, pod2Kind)))
+}
+
 func (v *view) newService(s service) *corev1.Service {
 	return v.overlayService(s.network, &corev1.Service{ObjectMeta: v.meta(s.name)})
 }
@@ -50,6 +59,9 @@ func (v *view) newService(s service) *corev1.Service {
 // as it is: ports and annotations may be a user's.
 func (v *view) overlayService(network string, current *corev1.Service) *corev1.Service {
 	s := current.DeepCopy()
+	if !v.ours(s) {
+		v.own(s)
+	}
 	s.Labels = overlaid(s.Labels, labels(v.Pod2, network))
 	if s.Spec.Type != corev1.ServiceTypeClusterIP || s.Spec.ClusterIP != corev1.ClusterIPNone {
 		s.Spec.Type, s.Spec.ExternalName = corev1.ServiceTypeClusterIP, ""
@@ -67,6 +79,7 @@ func serviceDiffers(is, want *corev1.Service) string {
 		name     string
 		is, want any
 	}{
+		{ownerReference, is.OwnerReferences, want.OwnerReferences},
 		{"labels", is.Labels, want.Labels},
 		{"cluster IP", [2]string{string(is.Spec.Type), is.Spec.ClusterIP}, [2]string{string(want.Spec.Type), want.Spec.ClusterIP}},
 		{"selector", is.Spec.Selector, want.Spec.Selector},

@@ -13,8 +13,10 @@ import (
 // what "done" means, written apart from the way there:
 //
 //   - a Pod2 that is being deleted wants nothing;
-//   - for each of its Networks something has the name of its Service, unless
-//     nothing can have it, and that is as we make it if it is ours;
+//   - for each of its Networks, and each on which a replica publishes an address
+//     still, something has the name of its Service, unless nothing can have it, and
+//     that is as we make it if it is ours;
+//   - nothing that was made for such a Service lacks only its owner reference;
 //   - no other Service of ours is there to stay;
 //   - each replica that publishes an address on a Network whose Service is ours is,
 //     as it is now, in the slice that its ordinal and the family name, or somebody
@@ -82,6 +84,8 @@ func (v *view) slicesConverged() string {
 		want := expected[slice.Name]
 		delete(expected, slice.Name)
 		switch {
+		case v.orphan(slice):
+			return fmt.Sprintf("EndpointSlice %s has no owner reference", slice.Name)
 		case !v.ours(slice):
 		case want == nil || want.kind != slice.AddressType:
 			if v.removable(slice) {

@@ -49,7 +49,7 @@ func (v *view) remove(p *Plan) {
 	}
 	for _, is := range v.Services {
 		if !services[is.Name] && v.removable(is) {
-			p.DeleteServices = append(p.DeleteServices, deletion(is, "the Pod2 is no longer on its Network"))
+			p.DeleteServices = append(p.DeleteServices, deletion(is, "no replica is on its Network any more"))
 		}
 	}
 }
@@ -86,28 +86,39 @@ func (v *view) writes(s service) ServiceWrites {
 			}
 		}
 	}
+	for _, is := range v.Slices {
+		// What is to be in it is decided once it is ours.
+		if orphaned(is, v.sliceLabels(s)) {
+			adopted := is.DeepCopy()
+			v.own(adopted)
+			w.UpdateSlices = append(w.UpdateSlices, Update[*discoveryv1.EndpointSlice]{adopted, ownerReference})
+		}
+	}
 	return w
 }
 
-// unseen are the pods that slices of Services that stay name and of whose name the
-// view has none. One that the view has under that name, as another incarnation, is
-// proof that the former is gone.
+// unseen are the pods that our slices name and of whose name the view has none: one
+// that lives keeps the Service, too, of a Network that the spec has no more. One
+// that the view has under that name, as another incarnation, is proof that the
+// former is gone. Slices of a Service that the Pod2 cannot have go anyhow.
 func (v *view) unseen() []network.PodRef {
 	seen := map[string]bool{}
 	for _, pod := range v.Pods {
 		seen[pod.Name] = true
 	}
-	var refs []network.PodRef
+	denied := map[string]bool{}
 	for _, wanted := range v.services {
-		for _, slice := range v.Slices {
-			if wanted.problem != nil || !v.ours(slice) || slice.Labels[discoveryv1.LabelServiceName] != wanted.name {
-				continue
-			}
-			for _, e := range slice.Endpoints {
-				if name := endpointPod(e); name != "" && !seen[name] {
-					seen[name] = true
-					refs = append(refs, network.PodRef{Name: name, UID: e.TargetRef.UID})
-				}
+		denied[wanted.name] = wanted.problem != nil
+	}
+	var refs []network.PodRef
+	for _, slice := range v.Slices {
+		if !v.ours(slice) || denied[slice.Labels[discoveryv1.LabelServiceName]] {
+			continue
+		}
+		for _, e := range slice.Endpoints {
+			if name := endpointPod(e); name != "" && !seen[name] {
+				seen[name] = true
+				refs = append(refs, network.PodRef{Name: name, UID: e.TargetRef.UID})
 			}
 		}
 	}

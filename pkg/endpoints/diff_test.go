@@ -3,8 +3,11 @@ package endpoints
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func actions(s State) string { return lines(s, "confirm", "delete", "create", "update") }
@@ -21,10 +24,24 @@ func TestServices(t *testing.T) {
 		{"repaired", "networks=blue", []string{"service web-blue selector quiet unlabelled vip"}, `
 			update Service web-blue (version 7): labels, cluster IP, selector, publishNotReadyAddresses`},
 		{"on its way out", "networks=blue", []string{"service web-blue going"}, ""},
-		{"of a Network that left", "networks=blue", []string{"service web-blue", "service web-green", "slice web-green-0 web-0=10.1.0.2",
+		{"of a Network that left", "networks=blue", []string{"service web-blue", "service web-green", "slice web-green-0 web-0=10.1.0.2", "web-0",
 			"service web-red going", "slice web-red-0 web-0=10.2.0.2 going"}, `
 			delete slice web-green-0 (uid u-web-green-0): no replica is to be in it
-			delete Service web-green (uid u-web-green): the Pod2 is no longer on its Network`},
+			delete Service web-green (uid u-web-green): no replica is on its Network any more`},
+		{"of a Network that left, and a replica has not", "networks=blue", []string{"service web-blue", "service web-green", "slice web-green-0 web-0=10.1.0.2 web-1=10.1.0.3",
+			"web-0 green=10.1.0.2", "web-1 green=10.1.0.3 over"}, `
+			update slice web-green-0 (version 7): -web-1`},
+		{"of a Network that left, and a replica may not have", "networks=blue", []string{"service web-blue", "service web-green", "slice web-green-0 web-0=10.1.0.2"}, `
+			confirm web-0 (u-web-0) is gone
+			delete slice web-green-0 (uid u-web-green-0): no replica is to be in it
+			delete Service web-green (uid u-web-green): no replica is on its Network any more`},
+		{"none for an address that gives no name", "networks=blue", []string{"service web-blue", "web-0 green=127.0.0.1"}, ""},
+		{"orphaned", "networks=blue", []string{"service web-blue orphan quiet", "web-0 blue=10.0.0.2"}, `
+			update Service web-blue (version 7): owner reference, publishNotReadyAddresses
+			create slice web-blue-0: +web-0`},
+		{"orphaned of a Network that left, and a replica has not", "", []string{"service web-blue orphan", "web-0 blue=10.0.0.2", "slice web-blue-0 web-0=10.0.0.2"}, `
+			update Service web-blue (version 7): owner reference`},
+		{"orphaned of a Network that left", "", []string{"service web-blue orphan", "slice web-blue-0 orphan web-0=10.0.0.2"}, ""},
 		{"somebody else's of a Network that left", "", []string{"service web-green bare", "slice web-green-0 bare web-0=10.1.0.2"}, ""},
 		{"of a Pod2 that is being deleted", "networks=blue going", []string{"service web-green", "slice web-green-0 web-0=10.1.0.2", "web-0 blue=10.0.0.2"}, ""},
 	}, actions)
@@ -46,7 +63,15 @@ func TestSlices(t *testing.T) {
 			create slice web-blue-0-v6: +web-1
 			create slice web-green-0-v6: +web-0`},
 		{"not of others", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2 bare", "web-1 blue=10.0.0.3 earlier", "web-2 blue=10.0.0.4 gated",
-			"web-3 blue=10.0.0.5 over", "web-4 green=10.0.0.6", "web-5", "web-06 blue=10.0.0.7", "other blue=10.0.0.8"}, ""},
+			"web-3 blue=10.0.0.5 over", "web-4 of=StatefulSet/web blue=10.0.0.6", "web-5", "web-06 blue=10.0.0.7", "other blue=10.0.0.8"}, ""},
+		{"of one that is to be adopted", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2 orphan", "slice web-blue-0 web-0=10.0.0.2"}, ""},
+		{"orphaned", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2", "slice web-blue-0 orphan", "slice web-blue-7 web-700=10.0.0.3 orphan"}, `
+			update slice web-blue-0 (version 7): owner reference
+			update slice web-blue-7 (version 7): owner reference`},
+		{"orphaned, of a Service that is gone", "networks=blue", []string{"web-0 blue=10.0.0.2", "slice web-blue-0 web-0=10.0.0.2 orphan"}, `
+			create Service web-blue
+			update slice web-blue-0 (version 7): owner reference`},
+		{"orphaned, of a Service that is somebody else's", "networks=blue", []string{"service web-blue bare", "web-0 blue=10.0.0.2", "slice web-blue-0 web-0=10.0.0.2 orphan"}, ""},
 		{"not of a name that is no DNS label", "networks=blue name=" + strings.Repeat("w", 55), []string{"service " + strings.Repeat("w", 55) + "-blue", strings.Repeat("w", 55) + "-1000000 blue=10.0.0.2",
 			strings.Repeat("w", 55) + "-10000000 blue=10.0.0.3"}, `
 			create slice ` + strings.Repeat("w", 55) + `-blue-10000: +` + strings.Repeat("w", 55) + `-1000000`},
@@ -73,7 +98,7 @@ func TestSlices(t *testing.T) {
 			update slice web-blue-0 (version 7): labels, ports, order`},
 		{"of another type makes way", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2", "slice web-blue-0 web-0=10.0.0.2 fqdn"}, `
 			delete slice web-blue-0 (uid u-web-blue-0): no replica is to be in it`},
-		{"with no place", "networks=blue", []string{"service web-blue", "slice web-blue-0-v7 web-0=10.0.0.2"}, `
+		{"with no place", "networks=blue", []string{"service web-blue", "web-0", "slice web-blue-0-v7 web-0=10.0.0.2"}, `
 			delete slice web-blue-0-v7 (uid u-web-blue-0-v7): no replica is to be in it`},
 		{"on its way out", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2 notready", "slice web-blue-0 web-0=10.0.0.2 going", "slice web-blue-1 web-100=10.0.0.2 going"}, `
 			confirm web-100 (u-web-100) is gone
@@ -93,6 +118,9 @@ func TestNamesThatAreTaken(t *testing.T) {
 		{"Service of another Pod2", "networks=blue", []string{"service web-blue of=Pod2/web-b"}, `
 			status NetworkDNS=False/NameTaken(Service web-blue exists already and belongs to Pod2 web-b: delete it to let replicas have their names on Network blue)
 			event Warning NameTaken: Service web-blue exists already and belongs to Pod2 web-b: delete it to let replicas have their names on Network blue`},
+		{"orphaned Service that is another's by its label", "networks=blue", []string{"service web-blue orphan unlabelled"}, `
+			status NetworkDNS=False/NameTaken(Service web-blue exists already and has no controller: delete it to let replicas have their names on Network blue)
+			event Warning NameTaken: Service web-blue exists already and has no controller: delete it to let replicas have their names on Network blue`},
 		{"Service of an earlier Pod2", "networks=blue", []string{"service web-blue earlier"}, `
 			status NetworkDNS=False/WaitingForDeletion(Service web-blue of an earlier Pod2 web is still there)`},
 		{"slice", "networks=blue", []string{"service web-blue", "slice web-blue-0 bare", "web-0 blue=10.0.0.2", "web-100 blue=10.0.0.3"}, `
@@ -106,6 +134,25 @@ func TestNamesThatAreTaken(t *testing.T) {
 			status NetworkDNS=False/InvalidServiceName(the Service of Network green-` + strings.Repeat("x", 54) + ` would have the name web-green-` + strings.Repeat("x", 54) + `, which cannot be (must be no more than 63 characters): replicas have no names there; a shorter name of the Pod2 or of the Network helps)
 			event Warning InvalidServiceName: the Service of Network green-` + strings.Repeat("x", 54) + ` would have the name web-green-` + strings.Repeat("x", 54) + `, which cannot be (must be no more than 63 characters): replicas have no names there; a shorter name of the Pod2 or of the Network helps`},
 	}, func(s State) string { return strings.TrimSpace(Diff(s).String()) })
+}
+
+// What we do not write stays: other owners, labels and annotations, ports.
+func TestWhatIsAdopted(t *testing.T) {
+	s := state(t, "networks=blue", "service web-blue orphan ports", "slice web-blue-0 orphan web-9=10.0.0.2")
+	former := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "team", UID: "u-team"}
+	demoted := metav1.OwnerReference{APIVersion: "samplecrd.k8s.io/v1", Kind: "Pod2", Name: "web", UID: uid}
+	s.Services[0].OwnerReferences = []metav1.OwnerReference{demoted, former}
+	w := Diff(s).Services[0]
+	want := s.Services[0].DeepCopy()
+	want.OwnerReferences = []metav1.OwnerReference{former, *metav1.NewControllerRef(s.Pod2, pod2Kind)}
+	if got := w.Update.Object; !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	slice := s.Slices[0].DeepCopy()
+	slice.OwnerReferences = want.OwnerReferences[1:]
+	if got := w.UpdateSlices[0].Object; !reflect.DeepEqual(got, slice) {
+		t.Errorf("got  %+v\nwant %+v", got, slice)
+	}
 }
 
 // What a Service and a slice are, whole.

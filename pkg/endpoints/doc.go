@@ -15,6 +15,10 @@
 // changes one slice a Network. A slice has one family; those of IPv6 end in -v6.
 //
 // A replica has its names from when it publishes its address until it is over or
-// gone, ready or not, terminating or not, as its peers in a quorum need. Services
-// and slices of somebody else are never touched.
+// gone, ready or not, terminating or not, as its peers in a quorum need; also on a
+// Network that the spec has no more, whose Service goes with its last replica.
+//
+// Services and slices of somebody else are never touched. Those without a controller
+// that have our labels are adopted: we made them, and their owner reference was
+// removed, by hand or by a deletion with --cascade=orphan.
 package endpoints

@@ -29,12 +29,13 @@ const uid = types.UID("u-web")
 // object from one line:
 //
 //	web-0 blue=10.0.0.2 green=fd00::2 node=n1     ours, ready, publishes
-//	web-1 notready terminating gated over bare    also of=Kind/name, earlier, uid=other
+//	web-1 notready terminating gated over         also orphan, bare, of=Kind/name, earlier, uid=other
 //	service web-blue                              as we make it, of the Network after the first '-'
-//	service web-blue bare                         also of=Kind/name, earlier, going
+//	service web-blue orphan                       without a controller; also of=Kind/name, earlier, going
+//	service web-blue bare                         without a controller and our labels
 //	service web-blue selector quiet unlabelled ports vip     changed by somebody
 //	slice web-blue-0 web-0=10.0.0.2 web-1=10.0.0.3           as we make it of ready replicas
-//	slice web-blue-0 web-0=10.0.0.2 bare                     also of=Kind/name, earlier, going, ports, unlabelled
+//	slice web-blue-0 web-0=10.0.0.2 bare                     also orphan, of=Kind/name, earlier, going, ports, unlabelled
 func state(t testing.TB, spec string, objects ...string) State {
 	t.Helper()
 	s := State{Now: now, Pod2: &v1.Pod2{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: uid, Generation: 1}}}
@@ -88,8 +89,11 @@ func owned(p *v1.Pod2, o metav1.Object, words []string) (others []string) {
 		switch key {
 		case "going", "terminating":
 			o.SetDeletionTimestamp(ptr.To(metav1.NewTime(now)))
+		case "orphan":
+			refs = nil
 		case "bare":
 			refs = nil
+			o.SetLabels(nil)
 		case "earlier":
 			owner.UID = "u-earlier"
 			refs = []metav1.OwnerReference{owner}
@@ -109,7 +113,8 @@ func owned(p *v1.Pod2, o metav1.Object, words []string) (others []string) {
 
 func newPod(t testing.TB, p *v1.Pod2, words []string) *corev1.Pod {
 	t.Helper()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: words[0], UID: types.UID("u-" + words[0]), Annotations: map[string]string{}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: words[0], UID: types.UID("u-" + words[0]),
+		Labels: map[string]string{v1.Pod2Label: p.Name}, Annotations: map[string]string{}}}
 	serves := corev1.ConditionTrue
 	published := map[string]attachment.Address{}
 	for _, word := range owned(p, pod, words[1:]) {

@@ -38,18 +38,18 @@ func arbitrary(t *testing.T, dice *rand.Rand) (s State, from string) {
 	for _, name := range []string{"web-0", "web-1", "web-99", "web-100", "web-250", "web-01", "other"} {
 		if one(2) {
 			pods = append(pods, fmt.Sprintf("%s %s %s", name, some(2, "blue=10.0.0.2", "green=fd00::2"), some(8, "blue=fd00::7", "green=127.0.0.1",
-				"notready", "terminating", "gated", "over", "node=n1", "bare", "earlier", "uid=other")))
+				"notready", "terminating", "gated", "over", "node=n1", "bare", "orphan", "earlier", "uid=other")))
 		}
 	}
 	for _, name := range []string{"web-blue", "web-green", "web-red"} {
 		if one(2) {
-			others = append(others, "service "+name+" "+some(10, "bare", "earlier", "of=Pod2/other", "going", "selector", "quiet", "unlabelled", "ports", "vip"))
+			others = append(others, "service "+name+" "+some(10, "bare", "orphan", "earlier", "of=Pod2/other", "going", "selector", "quiet", "unlabelled", "ports", "vip"))
 		}
 	}
 	for _, name := range []string{"web-blue-0", "web-blue-0-v6", "web-blue-1", "web-blue-2", "web-green-0-v6", "web-green-1-v6", "web-green-7", "web-red-0", "odd-0"} {
 		if one(3) {
 			others = append(others, "slice "+name+" "+some(2, "web-0=10.0.0.2", "web-1=10.0.0.2", "web-100=10.0.0.2", "web-7=fd00::7")+" "+
-				some(10, "bare", "earlier", "of=Pod2/other", "going", "ports", "unlabelled", "fqdn"))
+				some(10, "bare", "orphan", "earlier", "of=Pod2/other", "going", "ports", "unlabelled", "fqdn"))
 		}
 	}
 	from = fmt.Sprintf("%s %q", spec, slices.Concat(pods, others))
@@ -151,15 +151,23 @@ func nothingBadHappens(t *testing.T, dice *rand.Rand) {
 // touched says what a plan does to objects that are not ours, or that are there.
 func touched(s State, p Plan) (problems []string) {
 	owners := map[string]bool{} // whether what has the name is ours
+	adoptable := map[string]bool{}
 	for _, is := range s.Services {
 		owners["Service "+is.Name] = metav1.IsControlledBy(is, s.Pod2)
+		adoptable["Service "+is.Name] = withoutController(is, s.Pod2)
 	}
 	for _, is := range s.Slices {
 		owners["slice "+is.Name] = metav1.IsControlledBy(is, s.Pod2)
+		adoptable["slice "+is.Name] = withoutController(is, s.Pod2) && is.Labels[discoveryv1.LabelManagedBy] == "pod2-controller"
 	}
 	change := func(what string) {
 		if !owners[what] {
 			problems = append(problems, what+" is not ours to change")
+		}
+	}
+	update := func(what string, next metav1.Object) {
+		if !owners[what] && !(adoptable[what] && metav1.IsControlledBy(next, s.Pod2)) {
+			problems = append(problems, what+" is neither ours nor adopted")
 		}
 	}
 	create := func(what string) {
@@ -178,31 +186,38 @@ func touched(s State, p Plan) (problems []string) {
 			create("Service " + w.Create.Name)
 		}
 		if w.Update != nil {
-			change("Service " + w.Update.Object.Name)
+			update("Service "+w.Update.Object.Name, w.Update.Object)
 		}
 		for _, slice := range w.CreateSlices {
 			create("slice " + slice.Name)
 		}
 		for _, u := range w.UpdateSlices {
-			change("slice " + u.Object.Name)
+			update("slice "+u.Object.Name, u.Object)
 		}
 	}
 	return problems
 }
 
-// Two rounds of writes, the second for what had to make way in the first, and
-// there is nothing left to write: every replica that lives and publishes has its name, once, on each Network whose
-// Service is ours; nobody else has one.
+func withoutController(o metav1.Object, p *v1.Pod2) bool {
+	return len(o.GetOwnerReferences()) == 0 && o.GetLabels()[v1.Pod2Label] == p.Name
+}
+
+// Four rounds of writes at most (somebody else's Service goes, an orphaned slice is
+// adopted, makes way, and is made anew), and there is nothing left to write: every
+// replica that lives and publishes has its name, once, on each Network whose Service
+// nobody else has; nobody else has one.
 func TestEveryReplicaHasItsName(t *testing.T) {
 	named := 0
 	chance.ForSeeds(t, 2000, func(t *testing.T, dice *rand.Rand) {
 		s, from := arbitrary(t, dice)
-		first := Diff(s)
-		apply(&s, first)
-		second := Diff(s)
-		apply(&s, second)
-		if third := Diff(s); !third.Empty() {
-			t.Errorf("state %s\nfirst\n%ssecond\n%sthird\n%s", from, first, second, third)
+		var rounds strings.Builder
+		for range 4 {
+			p := Diff(s)
+			apply(&s, p)
+			fmt.Fprintf(&rounds, "then\n%s", p)
+		}
+		if p := Diff(s); !p.Empty() {
+			t.Errorf("state %s\n%sand still\n%s", from, &rounds, p)
 		}
 		if s.Pod2.DeletionTimestamp != nil {
 			return
@@ -210,7 +225,7 @@ func TestEveryReplicaHasItsName(t *testing.T) {
 		want, got := wantedNames(s), givenNames(s)
 		named += len(want)
 		if !slices.Equal(got, want) {
-			t.Errorf("state %s\nfirst\n%ssecond\n%snames %v, want %v", from, first, second, got, want)
+			t.Errorf("state %s\n%snames %v, want %v", from, &rounds, got, want)
 		}
 	})
 	if named < 1000 {
@@ -218,27 +233,23 @@ func TestEveryReplicaHasItsName(t *testing.T) {
 	}
 }
 
-// wantedNames are "web-0.web-blue=10.0.0.2", of the Services that are ours, but of
-// slices whose names are not ours.
+// wantedNames are "web-0.web-blue=10.0.0.2", whatever the spec says, but of Services
+// and slices that others have.
 func wantedNames(s State) (names []string) {
-	networks := s.Pod2.Spec.Networks
-	if len(s.Pod2.Spec.Template.Annotations) > 0 {
-		networks = []v1.Pod2Network{{Name: "blue"}}
-	}
-	for _, n := range networks {
-		i := slices.IndexFunc(s.Services, func(is *corev1.Service) bool { return is.Name == "web-"+n.Name })
-		if i < 0 || !metav1.IsControlledBy(s.Services[i], s.Pod2) {
+	for _, network := range []string{"blue", "green"} {
+		i := slices.IndexFunc(s.Services, func(is *corev1.Service) bool { return is.Name == "web-"+network })
+		if i >= 0 && !metav1.IsControlledBy(s.Services[i], s.Pod2) {
 			continue
 		}
 		for _, pod := range s.Pods {
-			if !metav1.IsControlledBy(pod, s.Pod2) || pod.Name == "other" || pod.Name == "web-01" || len(pod.Spec.SchedulingGates) > 0 || pod.Status.Phase == corev1.PodFailed {
+			if !metav1.IsControlledBy(pod, s.Pod2) && !withoutController(pod, s.Pod2) || pod.Name == "other" || pod.Name == "web-01" || len(pod.Spec.SchedulingGates) > 0 || pod.Status.Phase == corev1.PodFailed {
 				continue
 			}
-			a, ok := attachment.Published(pod)[n.Name]
+			a, ok := attachment.Published(pod)[network]
 			if !ok || a.Address.Addr().IsLoopback() {
 				continue
 			}
-			slice := fmt.Sprintf("web-%s-%d", n.Name, map[string]int{"web-100": 1, "web-250": 2}[pod.Name])
+			slice := fmt.Sprintf("web-%s-%d", network, map[string]int{"web-100": 1, "web-250": 2}[pod.Name])
 			if a.Address.Addr().Is6() {
 				slice += "-v6"
 			}
@@ -246,7 +257,7 @@ func wantedNames(s State) (names []string) {
 				return is.Name == slice && (!metav1.IsControlledBy(is, s.Pod2) || is.AddressType == discoveryv1.AddressTypeFQDN)
 			})
 			if !blocked {
-				names = append(names, fmt.Sprintf("%s.web-%s=%s", pod.Name, n.Name, a.Address.Addr()))
+				names = append(names, fmt.Sprintf("%s.web-%s=%s", pod.Name, network, a.Address.Addr()))
 			}
 		}
 	}
@@ -254,10 +265,14 @@ func wantedNames(s State) (names []string) {
 	return names
 }
 
-// givenNames are those that a DNS server would read out of our slices.
+// givenNames are those that a DNS server would read out of our slices, and out of
+// those that an earlier Pod2 left to our Services.
 func givenNames(s State) (names []string) {
 	for _, slice := range s.Slices {
-		if !metav1.IsControlledBy(slice, s.Pod2) {
+		left := withoutController(slice, s.Pod2) && slices.ContainsFunc(s.Services, func(is *corev1.Service) bool {
+			return is.Name == slice.Labels[discoveryv1.LabelServiceName] && metav1.IsControlledBy(is, s.Pod2)
+		})
+		if !metav1.IsControlledBy(slice, s.Pod2) && !left {
 			continue
 		}
 		for _, e := range slice.Endpoints {

@@ -62,7 +62,11 @@ func (v *view) condition(failures []Failure) metav1.Condition {
 	if len(problems) == 0 {
 		names := make([]string, 0, len(v.services))
 		for _, s := range v.services {
-			names = append(names, "<replica>."+s.name)
+			name := "<replica>." + s.name
+			if s.left {
+				name += " (until the last replica has left Network " + s.network + ")"
+			}
+			names = append(names, name)
 		}
 		return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonPublished,
 			Message: cut("each replica has its names: " + strings.Join(names, ", "))}

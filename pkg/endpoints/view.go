@@ -3,6 +3,7 @@ package endpoints
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -21,15 +22,18 @@ import (
 // view is a State with everything in its place.
 type view struct {
 	State
-	// services that the Pod2 wants, in the order of its Networks' names.
+	// services that are wanted, in the order of the Networks' names: of those that
+	// the spec has, and of those that a member has still.
 	services []service
 	// members, in the order of their ordinals.
 	members []member
 }
 
-// service is one that the Pod2 wants.
+// service is one that is wanted.
 type service struct {
 	network, name string
+	// left says that the spec has the Network no more.
+	left bool
 	// is what has the name, whoever's it is; nil: nothing has.
 	is *corev1.Service
 	// problem is why the Pod2 cannot have it.
@@ -57,10 +61,21 @@ func look(s State) *view {
 		}
 	}
 	slices.SortStableFunc(v.members, func(a, b member) int { return cmp.Compare(a.ordinal, b.ordinal) })
-	for _, network := range slices.Sorted(slices.Values(pod2.Networks(s.Pod2))) {
+	left := map[string]bool{}
+	for _, m := range v.members {
+		for network := range m.addresses {
+			if _, ok := m.address(network); ok {
+				left[network] = true
+			}
+		}
+	}
+	for _, network := range pod2.Networks(s.Pod2) {
+		left[network] = false
+	}
+	for _, network := range slices.Sorted(maps.Keys(left)) {
 		name := ServiceName(s.Pod2.Name, network)
 		is := find(s.Services, name)
-		wanted := service{network: network, name: name, is: is, problem: v.problem(network, name, is)}
+		wanted := service{network: network, name: name, left: left[network], is: is, problem: v.problem(network, name, is)}
 		if wanted.problem == nil {
 			wanted.slices = v.slicesOf(wanted)
 		}
@@ -70,10 +85,12 @@ func look(s State) *view {
 }
 
 // publishes says whether a pod is a replica, scaled away or not, that is to have
-// names. One that is gated was given no address, whatever its annotation says.
+// names. One that is gated was given no address, whatever its annotation says. One
+// that is orphaned keeps its names until it is adopted.
 func (v *view) publishes(pod *corev1.Pod) (ordinal int32, ok bool) {
 	ordinal, ok = ordinals.Parse(v.Pod2.Name, pod.Name)
-	return ordinal, ok && len(pod.Name) <= validation.DNS1123LabelMaxLength && v.ours(pod) &&
+	return ordinal, ok && len(pod.Name) <= validation.DNS1123LabelMaxLength &&
+		(v.ours(pod) || orphaned(pod, map[string]string{v1.Pod2Label: v.Pod2.Name})) &&
 		!attachment.Gated(pod) && !attachment.Over(pod)
 }
 
@@ -87,6 +104,26 @@ func (m member) address(network string) (netip.Addr, bool) {
 
 func (v *view) ours(o metav1.Object) bool { return metav1.IsControlledBy(o, v.Pod2) }
 
+// orphaned says whether an object has no controller, and the labels that we give
+// it: somebody removed the owner reference, or deleted an earlier Pod2 of the name
+// with --cascade=orphan.
+func orphaned(o metav1.Object, labels map[string]string) bool {
+	has := o.GetLabels()
+	for key, value := range labels {
+		if is, ok := has[key]; !ok || is != value {
+			return false
+		}
+	}
+	return metav1.GetControllerOfNoCopy(o) == nil
+}
+
+// orphan says whether a slice is one that is adopted: an orphaned one of a Service
+// that the Pod2 has, or is about to. Were it left alone, the Service would have its
+// endpoints for ever. Those of other Services are whoever's they were left to.
+func (v *view) orphan(slice *discoveryv1.EndpointSlice) bool {
+	return slices.ContainsFunc(v.services, func(s service) bool { return s.problem == nil && orphaned(slice, v.sliceLabels(s)) })
+}
+
 func (v *view) problem(network, name string, is *corev1.Service) *problem {
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
 		return &problem{ReasonInvalidServiceName, fmt.Sprintf("the Service of Network %s would have the name %s, which cannot be (%s): "+
@@ -95,12 +132,13 @@ func (v *view) problem(network, name string, is *corev1.Service) *problem {
 	if is == nil {
 		return nil
 	}
-	return v.taken("Service", network, is)
+	return v.taken("Service", network, is, labels(v.Pod2, network))
 }
 
-// taken says why an object that has a name of ours cannot be ours.
-func (v *view) taken(kind, network string, is metav1.Object) *problem {
-	if v.ours(is) {
+// taken says why an object that has a name of ours cannot be ours; labels are those
+// that it would have.
+func (v *view) taken(kind, network string, is metav1.Object, labels map[string]string) *problem {
+	if v.ours(is) || orphaned(is, labels) {
 		return nil
 	}
 	holder := "has no controller"
@@ -121,8 +159,12 @@ func (v *view) problems() []problem {
 			all = append(all, *s.problem)
 		}
 		for _, want := range s.slices {
-			if is := find(v.Slices, want.Name); is != nil && !v.ours(is) {
-				all = append(all, *v.taken("EndpointSlice", s.network, is))
+			is := find(v.Slices, want.Name)
+			if is == nil {
+				continue
+			}
+			if taken := v.taken("EndpointSlice", s.network, is, want.Labels); taken != nil {
+				all = append(all, *taken)
 			}
 		}
 	}

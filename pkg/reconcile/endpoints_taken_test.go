@@ -102,7 +102,7 @@ func TestAServiceThatLostItsLabelIsDeletedOnce(t *testing.T) {
 	service.Labels = nil
 	w.happens(service)
 	_, _ = w.sync(KindEndpoints, "web")
-	w.happens(newPod2("web", 1))
+	w.happens(newPod2("web", 1), newPod(over0))
 	for _, want := range []string{"delete endpointslices web-blue-0 uid=uid-of-slice\ndelete services web-blue uid=uid-of-service", ""} {
 		calls, err := w.sync(KindEndpoints, "web")
 		if err != nil {

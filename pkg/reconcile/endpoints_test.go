@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/endpoints"
@@ -46,9 +47,30 @@ func names(p *v1.Pod2, pods ...string) []runtime.Object {
 	return objects
 }
 
-// leaving takes the Pod2, which comes first, off its Networks.
+// over0 is the same pod when it is over.
+const over0 = named0 + " phase=Failed"
+
+// leaving takes the Pod2, which comes first, off its Networks, and ends its pods.
 func leaving(objects []runtime.Object) []runtime.Object {
 	objects[0].(*v1.Pod2).Spec.Networks = nil
+	for _, o := range objects {
+		if pod, ok := o.(*corev1.Pod); ok {
+			pod.Status.Phase = corev1.PodFailed
+		}
+	}
+	return objects
+}
+
+// orphaned takes the owner references from Services and slices.
+func orphaned(objects []runtime.Object) []runtime.Object {
+	for _, o := range objects {
+		switch o := o.(type) {
+		case *corev1.Service:
+			o.OwnerReferences = nil
+		case *discoveryv1.EndpointSlice:
+			o.OwnerReferences = nil
+		}
+	}
 	return objects
 }
 
@@ -73,7 +95,7 @@ create services web-blue
 create endpointslices web-blue-0
 update pod2s/status web rv=101`},
 		{"nothing to do", names(newPod2("web", 1, "blue"), named0), nil, ""},
-		{"no Network", []runtime.Object{newPod2("web", 1), newPod(named0)}, nil, ""},
+		{"no Network", []runtime.Object{newPod2("web", 1), newPod("web-0 of=Pod2/web label=web")}, nil, ""},
 		{"no Pod2", []runtime.Object{newPod(named0)}, nil, ""},
 		{"a Pod2 that is being deleted", []runtime.Object{going(newPod2("web", 1, "blue")), newPod(named0)}, nil, ""},
 		{"updated", names(newPod2("web", 1, "blue"), named0), func(w *world) {
@@ -83,8 +105,15 @@ update pod2s/status web rv=101`},
 		}, `
 update services web-blue rv=105
 update endpointslices web-blue-0 rv=104`},
-		{"deleted", names(newPod2("web", 1, "blue"), named0), func(w *world) {
+		{"adopted", orphaned(names(newPod2("web", 1, "blue"), named0)), nil, `
+update services web-blue rv=103
+update endpointslices web-blue-0 rv=104`},
+		{"a Network that left, and the replica has not", names(newPod2("web", 1, "blue"), named0), func(w *world) {
 			w.happens(newPod2("web", 1))
+		}, `
+update pod2s/status web rv=105`},
+		{"deleted", names(newPod2("web", 1, "blue"), named0), func(w *world) {
+			w.happens(newPod2("web", 1), newPod(over0))
 		}, `
 delete endpointslices web-blue-0 uid=uid-of-slice
 delete services web-blue uid=uid-of-service`},
@@ -242,11 +271,18 @@ func TestEndpointsPreconditions(t *testing.T) {
 			w.change(stored[*discoveryv1.EndpointSlice](w, "web-blue-0").DeepCopy())
 		}, "update endpointslices web-blue-0 rv=104 -> Conflict"},
 		{"slice is another", func(w *world) {
-			w.happens(newPod2("web", 1))
+			w.happens(newPod2("web", 1), newPod(over0))
 			w.change(another(stored[*discoveryv1.EndpointSlice](w, "web-blue-0").DeepCopy()))
 		}, "delete endpointslices web-blue-0 uid=uid-of-slice -> Conflict"},
+		{"orphaned Service got another owner", func(w *world) {
+			service := stored[*corev1.Service](w, "web-blue").DeepCopy()
+			service.OwnerReferences = nil
+			w.happens(service.DeepCopy())
+			service.OwnerReferences = []metav1.OwnerReference{{Kind: "Gateway", Name: "g", UID: "u", Controller: ptr.To(true)}}
+			w.change(service)
+		}, "update services web-blue rv=105 -> Conflict"},
 		{"Service is another", func(w *world) {
-			w.happens(newPod2("web", 1))
+			w.happens(newPod2("web", 1), newPod(over0))
 			w.change(another(stored[*corev1.Service](w, "web-blue").DeepCopy()))
 		}, "delete endpointslices web-blue-0 uid=uid-of-slice\ndelete services web-blue uid=uid-of-service -> Conflict"},
 	} {
