@@ -97,6 +97,50 @@ func TestOrphanedPodsAreAdopted(t *testing.T) {
 	waitAddresses(t, ns, held)
 }
 
+// The names of such pods are adopted with them, and follow the new Pod2; a name
+// that nobody has any more does not stay. So do owner references removed by hand.
+func TestOrphanedNamesAreAdopted(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	d := startDNS(t, ns)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+pod2("web", `replicas: 3`+blue))
+	waitReady(t, ns, "pod2/web")
+	waitNames(t, ns)
+	d.wait("ip4", "web-0.web-blue", addressOn(listPods(t, ns)["web-0"], "blue"))
+	names := func(what string) string {
+		t.Helper()
+		return run(t, ns, "get", "service/web-blue", "endpointslice/web-blue-0", "-o", "jsonpath={range .items[*]}{.metadata."+what+"} {end}")
+	}
+	before := names("uid")
+
+	run(t, ns, "delete", "pod2", "web", "--cascade=orphan")
+	if owners := strings.TrimSpace(names("ownerReferences[*].uid")); owners != "" {
+		t.Fatalf("the names are not orphaned: %s has them", owners)
+	}
+	run(t, ns, "delete", "pod", "web-2")
+	create(t, ns, pod2("web", `replicas: 2`+blue))
+	waitAdopted(t, ns, "web", 2)
+	d.wait("ip4", "web-2.web-blue", noSuchHost)
+	waitNames(t, ns)
+	waitCondition(t, ns, "pod2/web", "NetworkDNS", "True Published")
+	run(t, ns, "scale", "pod2", "web", "--replicas=4")
+	waitReady(t, ns, "pod2/web")
+	d.wait("ip4", "web-3.web-blue", addressOn(listPods(t, ns)["web-3"], "blue"))
+
+	run(t, ns, "patch", "service/web-blue", "endpointslice/web-blue-0", "--type=merge", "-p", `{"metadata":{"ownerReferences":null}}`)
+	waitNames(t, ns)
+	uid := string(getPod2(t, ns, "web").UID)
+	if owners := names("ownerReferences[*].uid"); owners != uid+" "+uid {
+		t.Errorf("the names belong to %s, want %s", owners, uid)
+	}
+	if now := names("uid"); now != before {
+		t.Errorf("Service and slice were %s and are %s", before, now)
+	}
+	run(t, ns, "delete", "pod2", "web")
+	waitGone(t, ns, "services,endpointslices")
+}
+
 // A StatefulSet's pods on no Network, which our watch does not show: one that
 // differs keeps the name, and the condition says in what, until the template is
 // mended; none restarts.

@@ -316,6 +316,36 @@ func TestNamesFollowThePod2(t *testing.T) {
 	d.wait("ip4", "web-0.web-blue", "10.0.0.2")
 }
 
+// A replica that stays on a Network that the spec has no more keeps its name there
+// until it goes, and the Service goes with the last of them.
+func TestNamesStayUntilTheReplicaLeaves(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	d := startDNS(t, ns)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+network("green", `{cidr: 10.1.0.0/24}`)+
+		pod2("web", `replicas: 2, updateStrategy: {type: OnDelete}`+blue))
+	waitReady(t, ns, "pod2/web")
+	first := addressOn(listPods(t, ns)["web-0"], "blue")
+	d.wait("ip4", "web-0.web-blue", first)
+	service := run(t, ns, "get", "service", "web-blue", "-o", "jsonpath={.metadata.uid}")
+
+	patchPod2(t, ns, "web", `{"spec":{"networks":[{"name":"green"}]}}`)
+	run(t, ns, "delete", "pod", "web-1")
+	d.wait("ip4", "web-1.web-green", "10.1.0.2")
+	d.wait("ip4", "web-1.web-blue", noSuchHost)
+	waitCondition(t, ns, "pod2/web", "NetworkDNS", "True Published: each replica has its names: <replica>.web-blue (until the last replica has left Network blue), <replica>.web-green")
+	d.wait("ip4", "web-0.web-blue", first)
+	if now := run(t, ns, "get", "service", "web-blue", "-o", "jsonpath={.metadata.uid}"); now != service {
+		t.Errorf("the Service was %s and is %s", service, now)
+	}
+
+	run(t, ns, "delete", "pod", "web-0")
+	run(t, ns, "wait", "--for=delete", "service/web-blue", "endpointslice/web-blue-0", "--timeout="+patience.String())
+	d.wait("ip4", "web-0.web-green", "10.1.0.3")
+	waitCondition(t, ns, "pod2/web", "NetworkDNS", "True Published: each replica has its names: <replica>.web-green")
+}
+
 // Hostname and subdomain, for a headless Service of the user's own, whose slices
 // Kubernetes makes.
 func TestServiceNameGivesNames(t *testing.T) {
