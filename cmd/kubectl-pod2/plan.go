@@ -13,12 +13,14 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/endpoints"
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
@@ -84,6 +86,10 @@ func (t *tool) plan(ctx context.Context, c clients, m manifests, how manner) err
 		if err != nil {
 			return err
 		}
+		names, err := c.names(ctx, state)
+		if err != nil {
+			return err
+		}
 		blocks, err := c.blocks(ctx, state.Pod2.Namespace, "")
 		if err != nil {
 			return err
@@ -91,7 +97,7 @@ func (t *tool) plan(ctx context.Context, c clients, m manifests, how manner) err
 		if i > 0 {
 			fmt.Fprintln(t.Out)
 		}
-		fmt.Fprint(t.Out, planText(would, pod2.Diff(state))+addressText(state, blocks))
+		fmt.Fprint(t.Out, planText(would, pod2.Diff(state), endpoints.Diff(names))+addressText(state, blocks))
 	}
 	return nil
 }
@@ -128,6 +134,30 @@ func (t *tool) observe(ctx context.Context, c clients, p *v1.Pod2, overlay []*v1
 	return state, c.addClaims(ctx, &state)
 }
 
+// names builds the State of the decision about DNS names likewise; of Services and
+// slices it has more than the controller's, which meets those of others only when
+// it creates its own.
+func (c clients) names(ctx context.Context, s pod2.State) (endpoints.State, error) {
+	names := endpoints.State{Now: s.Now, Pod2: s.Pod2, Pods: s.Pods}
+	services, err := c.kube.CoreV1().Services(s.Pod2.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return names, fmt.Errorf("list the Services of namespace %s: %w", s.Pod2.Namespace, err)
+	}
+	for i := range services.Items {
+		names.Services = append(names.Services, &services.Items[i])
+	}
+	endpointSlices, err := c.kube.DiscoveryV1().EndpointSlices(s.Pod2.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return names, fmt.Errorf("list the EndpointSlices of namespace %s: %w", s.Pod2.Namespace, err)
+	}
+	for i := range endpointSlices.Items {
+		names.Slices = append(names.Slices, &endpointSlices.Items[i])
+	}
+	slices.SortFunc(names.Services, func(a, b *corev1.Service) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(names.Slices, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
+	return names, nil
+}
+
 // addClaims adds what volumeClaimTemplates concern. A user who may not read
 // StorageClasses is shown a plan without the growth of claims.
 func (c clients) addClaims(ctx context.Context, state *pod2.State) error {
@@ -160,10 +190,12 @@ func (c clients) addClaims(ctx context.Context, state *pod2.State) error {
 	return nil
 }
 
-// planText has one action a line, and a condition of the status on a line of its own.
-func planText(would outcome[*v1.Pod2], plan pod2.Plan) string {
+// planText has one action a line, and a condition of the status on a line of its
+// own. Events say what the conditions say, and are left out.
+func planText(would outcome[*v1.Pod2], plan pod2.Plan, names endpoints.Plan) string {
 	what := "unchanged"
 	plan.RequeueAfter = plan.RequeueAfter.Round(time.Second)
+	names.Events = nil
 	switch before, after := would.before, would.after; {
 	case before == nil:
 		what = "created"
@@ -172,10 +204,10 @@ func planText(would outcome[*v1.Pod2], plan pod2.Plan) string {
 		what = "configured"
 	}
 	title := fmt.Sprintf("Pod2 %s/%s would be %s", would.after.Namespace, would.after.Name, what)
-	if plan.Empty() {
+	if plan.Empty() && names.Empty() {
 		return title + ", and the controller would do nothing" + again(plan) + ".\n"
 	}
-	lines := strings.Split(strings.TrimSuffix(plan.String(), "\n"), "\n")
+	lines := strings.Split(strings.TrimSuffix(plan.String()+names.String(), "\n"), "\n")
 	for i, line := range lines {
 		if strings.HasPrefix(line, "status ") {
 			lines[i] = condition.ReplaceAllString(line, "\n      $1=")

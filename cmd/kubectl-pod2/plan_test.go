@@ -9,12 +9,14 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/endpoints"
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
@@ -88,7 +90,9 @@ func TestPlan(t *testing.T) {
 		settled := web()
 		settled.Status = *pod2.Diff(pod2.State{Now: now, Pod2: settled, Revisions: nil, Pods: []*corev1.Pod{replica(web(), 0), replica(web(), 1)},
 			Networks: []*v1.Network{newNetwork("blue", "10.0.0.0/24")}}).Status
-		w := planned(t, settled, settled, revisionOf(web(), 1), replica(web(), 0), replica(web(), 1))
+		names := endpoints.Diff(endpoints.State{Now: now, Pod2: settled})
+		settled.Status = *names.Status
+		w := planned(t, settled, settled, revisionOf(web(), 1), replica(web(), 0), replica(web(), 1), names.Services[0].Create)
 		requireText(t, w.run("plan", "-f", file), `
 Pod2 default/web would be unchanged, and the controller would do nothing.
 Addresses of the replicas:
@@ -97,9 +101,32 @@ Addresses of the replicas:
 ! not looked at: Service/web
 `)
 	})
+	t.Run("DNS names", func(t *testing.T) {
+		pod := replica(web(), 0)
+		pod.Spec.SchedulingGates = nil
+		pod.Annotations[v1.AddressesAnnotation] = `{"blue":{"address":"10.0.0.5/24"}}`
+		names := endpoints.Diff(endpoints.State{Now: now, Pod2: web(), Pods: []*corev1.Pod{pod}}).Services[0]
+		foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-red"}}
+		w := planned(t, web(func(p *v1.Pod2) { p.Spec.Networks = []v1.Pod2Network{{Name: "green"}, {Name: "red"}} }),
+			web(), revisionOf(web(), 1), pod, replica(web(), 1), names.Create, names.CreateSlices[0], foreign)
+		_, got, _ := strings.Cut(w.run("plan", "-f", file), "  again in 10m0s\n")
+		requireText(t, got, `
+  create Service web-green
+  status
+      NetworkDNS=False/NameTaken(Service web-red exists already and has no controller: delete it to let replicas have their names on Network red)
+Addresses of the replicas:
+  any free one of green: 2
+  any free one of red: 2
+! not looked at: Service/web
+`)
+		w = planned(t, web(func(p *v1.Pod2) { p.Spec.Networks = nil }), web(), revisionOf(web(), 1), pod, replica(web(), 1), names.Create, names.CreateSlices[0])
+		if got, want := w.run("plan", "-f", file), "\n      NetworkDNS=True/Published(each replica has its names: <replica>.web-blue (until the last replica has left Network blue))\n"; !strings.Contains(got, want) {
+			t.Errorf("got\n%s\nwant in it%s", got, want)
+		}
+	})
 	t.Run("in the status, a line for each condition", func(t *testing.T) {
-		got := planText(outcome[*v1.Pod2]{after: web()}, pod2.Diff(pod2.State{Now: now, Pod2: web()}))
-		for _, want := range []string{"\n  status ready 0/0 ", "\n      Ready=False/NetworkNotFound(", "\n      Available=", "\n      Progressing=True/"} {
+		got := planText(outcome[*v1.Pod2]{after: web()}, pod2.Diff(pod2.State{Now: now, Pod2: web()}), endpoints.Diff(endpoints.State{Now: now, Pod2: web()}))
+		for _, want := range []string{"\n  status ready 0/0 ", "\n      Ready=False/NetworkNotFound(", "\n      Available=", "\n      Progressing=True/", "\n  status\n      NetworkDNS=True/"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("got\n%s\nwant %q in it", got, want)
 			}
@@ -149,7 +176,7 @@ func TestDryRunIsAnApply(t *testing.T) {
 	t.Error("no patch")
 }
 
-// A field of State that observe does not read makes every plan another than the
+// A field of either State that is not read makes every plan another than the
 // controller's.
 func TestObserveFillsState(t *testing.T) {
 	p := web()
@@ -159,16 +186,23 @@ func TestObserveFillsState(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "data-" + p.Name + "-0"},
 		Spec:       corev1.PersistentVolumeClaimSpec{StorageClassName: &class.Name},
 	}
-	w := newWorld(t, p, revisionOf(p, 1), replica(p, 0), newNetwork("blue", "10.0.0.0/24"), claim, class)
+	w := newWorld(t, p, revisionOf(p, 1), replica(p, 0), newNetwork("blue", "10.0.0.0/24"), claim, class,
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "web-blue"}},
+		&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "web-blue-0"}})
 	tool := &tool{now: w.now}
 	state, err := tool.observe(t.Context(), clients{w.kube, w.sample}, p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	value := reflect.ValueOf(state)
-	for i := range value.NumField() {
-		if value.Field(i).IsZero() {
-			t.Errorf("State.%s is not read: do so in observe, as pkg/reconcile does, and add to the world of this test what it is read from", value.Type().Field(i).Name)
+	names, err := clients{w.kube, w.sample}.names(t.Context(), state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, value := range []reflect.Value{reflect.ValueOf(state), reflect.ValueOf(names)} {
+		for i := range value.NumField() {
+			if value.Field(i).IsZero() {
+				t.Errorf("%s.%s is not read: do so in plan.go, as pkg/reconcile does, and add to the world of this test what it is read from", value.Type(), value.Type().Field(i).Name)
+			}
 		}
 	}
 }

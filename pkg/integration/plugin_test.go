@@ -83,6 +83,9 @@ Pod2 NS/web would be created. The first step of the controller would be:
       Available=False/MinimumReplicasUnavailable(0 of at least 1 replicas are available; web-0 does not exist yet; web-1 does not exist yet)
       Progressing=True/Progressing(web-0 does not exist yet; web-1 does not exist yet)
   again in AGE
+  create Service web-blue
+  status
+      NetworkDNS=True/Published(each replica has its names: <replica>.web-blue)
 Addresses of the replicas:
   web-0 asks for 10.0.0.9 of blue
   any free one of blue: 1
