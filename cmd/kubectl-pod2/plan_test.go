@@ -100,6 +100,10 @@ Addresses of the replicas:
   any free one of blue: 1
 ! not looked at: Service/web
 `)
+		w = planned(t, settled, settled, revisionOf(web(), 1), replica(web(), 0), replica(web(), 1))
+		if got, want := w.run("plan", "-f", file), "Pod2 default/web would be unchanged. The first step of the controller would be:\n  create Service web-blue\nAddr"; !strings.HasPrefix(got, want) {
+			t.Errorf("but for names: got\n%s\nwant first\n%s", got, want)
+		}
 	})
 	t.Run("DNS names", func(t *testing.T) {
 		pod := replica(web(), 0)

@@ -166,7 +166,8 @@ func touched(s State, p Plan) (problems []string) {
 		}
 	}
 	update := func(what string, next metav1.Object) {
-		if !owners[what] && !(adoptable[what] && metav1.IsControlledBy(next, s.Pod2)) {
+		adopted := adoptable[what] && metav1.IsControlledBy(next, s.Pod2)
+		if !owners[what] && !adopted {
 			problems = append(problems, what+" is neither ours nor adopted")
 		}
 	}
