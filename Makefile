@@ -38,6 +38,11 @@ integration: cluster-tools build ## Run the tests on a real control plane, which
 fuzz: ## Try what nobody thought of, in every fuzz target for FUZZTIME (10s)
 	@hack/fuzz.sh $(FUZZTIME)
 
+.PHONY: chaos
+chaos: export CHAOS_ACTIONS ?= 400
+chaos: cluster-tools build ## Kill controllers, API server and etcd under CHAOS_ACTIONS=3600 (an hour's) of what users do; lose watches
+	go test -tags=integration,chaos -count=1 -timeout=60m ./pkg/integration -run '^TestChaos' -v
+
 .PHONY: race
 race: cluster-tools ## Run with the race detector: all units, and the controller where much happens at once
 	go test -race ./...

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -26,14 +27,19 @@ type proxy struct {
 	kubeconfig string
 
 	mu      sync.Mutex
-	watches map[int]context.CancelFunc
+	watches map[int]openWatch
 	last    int
 	dice    *rand.Rand
 	// unreliable has a third of all requests fail, in one of the ways of fault.
 	unreliable bool
-	expired    bool // answers the next watches with 410, once each
+	expired    bool // answers some watches with 410
 	faults     map[string]int
 	writes     int // that were asked for
+}
+
+type openWatch struct {
+	since time.Time
+	end   context.CancelFunc
 }
 
 func startProxy(t *testing.T, dice *rand.Rand) *proxy {
@@ -53,7 +59,7 @@ func startProxy(t *testing.T, dice *rand.Rand) *proxy {
 			panic(http.ErrAbortHandler) // the connection breaks, as it did behind us
 		},
 	}
-	p := &proxy{watches: map[int]context.CancelFunc{}, dice: dice, faults: map[string]int{}}
+	p := &proxy{watches: map[int]openWatch{}, dice: dice, faults: map[string]int{}}
 	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("watch") == "true" {
 			p.watch(forward, w, r)
@@ -78,10 +84,10 @@ func (p *proxy) watch(forward http.Handler, w http.ResponseWriter, r *http.Reque
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	p.mu.Lock()
-	expired := p.expired && p.dice.IntN(4) == 0
+	expired := p.expired && p.dice.IntN(50) == 0
 	p.last++
 	id := p.last
-	p.watches[id] = cancel
+	p.watches[id] = openWatch{time.Now(), cancel}
 	p.mu.Unlock()
 	defer func() {
 		p.mu.Lock()
@@ -95,14 +101,20 @@ func (p *proxy) watch(forward http.Handler, w http.ResponseWriter, r *http.Reque
 	forward.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// cut ends all watches, and returns how many there were.
-func (p *proxy) cut() int {
+// cut ends the watches that are older than a second, and returns how many there
+// were: client-go holds a shorter one for a fault and waits longer and longer, up to
+// 30 s, before the next.
+func (p *proxy) cut() (lost int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, cancel := range p.watches {
-		cancel()
+	for id, watch := range p.watches {
+		if time.Since(watch.since) > 1100*time.Millisecond {
+			watch.end()
+			delete(p.watches, id)
+			lost++
+		}
 	}
-	return len(p.watches)
+	return lost
 }
 
 // call lets a third of the requests fail while it is unreliable:

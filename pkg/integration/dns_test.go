@@ -205,16 +205,16 @@ func TestNamesOfPodsThatAreNotReady(t *testing.T) {
 	ns := newNamespace(t)
 	startController(t, ns)
 	d := startDNS(t, ns)
-	create(t, ns, network("blue", `{cidr: 10.0.0.0/24, reuseDelaySeconds: 0}`)+strings.Replace(
-		pod2("web", `replicas: 2`+blue), "spec: {containers", "spec: {nodeSelector: {example.com/none: here}, containers", 1))
-	waitCondition(t, ns, "pod/web-1", "PodScheduled", "False Unschedulable")
-	first := addressOn(listPods(t, ns)["web-0"], "blue")
-	d.wait("ip4", "web-0.web-blue", first)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24, reuseDelaySeconds: 0}`)+pod2("web", `replicas: 2`+blue)+strings.Replace(
+		pod2("nowhere", `replicas: 1`+blue), "spec: {containers", "spec: {nodeSelector: {example.com/none: here}, containers", 1))
+	waitCondition(t, ns, "pod/nowhere-0", "PodScheduled", "False Unschedulable")
+	d.wait("ip4", "nowhere-0.nowhere-blue", addressOn(listPods(t, ns)["nowhere-0"], "blue"))
 
-	before := uids(t, ns)
+	waitReady(t, ns, "pod2/web")
+	first, before := addressOn(listPods(t, ns)["web-0"], "blue"), uids(t, ns)
 	hold(t, ns, "web-0")
 	run(t, ns, "delete", "pod", "web-0", "--wait=false")
-	waitEndpoint(t, ns, "web-blue-0", "web-0", "true false true")
+	waitEndpoint(t, ns, "web-blue-0", "web-0", "true true true")
 	d.wait("ip4", "web-0.web-blue", first)
 	release(t, ns, "web-0")
 	eventually(t, "web-0 is another pod", func(context.Context) (string, error) {
@@ -223,7 +223,7 @@ func TestNamesOfPodsThatAreNotReady(t *testing.T) {
 		}
 		return "", nil
 	})
-	waitEndpoint(t, ns, "web-blue-0", "web-0", "true false false")
+	waitEndpoint(t, ns, "web-blue-0", "web-0", "true true false")
 	d.wait("ip4", "web-0.web-blue", first)
 	if got := uids(t, ns)["web-1"]; got != before["web-1"] {
 		t.Errorf("web-1 was replaced, too: %s", got)
