@@ -37,6 +37,7 @@ func inPlace(from, to Content) (c change, why string) {
 	c = change{map[string]string{}, map[string]corev1.ResourceRequirements{}, map[string]*string{}}
 	for i := range was.Spec.Containers {
 		a, b := &was.Spec.Containers[i], &is.Spec.Containers[i]
+		a.Resources, b.Resources = defaulted(a.Resources), defaulted(b.Resources)
 		if a.Image != b.Image {
 			c.images[b.Name] = b.Image
 		}
@@ -67,6 +68,23 @@ func inPlace(from, to Content) (c change, why string) {
 	was.Labels = is.Labels
 	rest := Content{Template: *was, Networks: from.Networks, ServiceName: from.ServiceName}
 	return c, firstDifference(rest.canonical(), Content{*is, to.Networks, to.ServiceName}.canonical())
+}
+
+// defaulted as the API server does when it creates a pod, though not in a
+// template: what is limited and not requested is requested up to the limit. A
+// resize that had the limits alone would leave the requests as they were, and be
+// refused for the QoS class.
+func defaulted(r corev1.ResourceRequirements) corev1.ResourceRequirements {
+	r = *r.DeepCopy()
+	for name, limit := range r.Limits {
+		if _, requested := r.Requests[name]; !requested {
+			if r.Requests == nil {
+				r.Requests = corev1.ResourceList{}
+			}
+			r.Requests[name] = limit
+		}
+	}
+	return r
 }
 
 // resizable says what the subresource resize would refuse.

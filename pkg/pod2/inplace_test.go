@@ -90,6 +90,20 @@ func TestQOSClassThatChanges(t *testing.T) {
 	}
 }
 
+// What a resize asks for where the template has limits alone: requests too, as the
+// API server gave them to the pod when it was created.
+func TestResizeOfLimitsAlone(t *testing.T) {
+	of := func(cpu string) Content {
+		return Content{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Resources: corev1.ResourceRequirements{
+			Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}}}}
+	}
+	c, why := inPlace(of("1"), of("2"))
+	app := c.resources["app"]
+	if why != "" || app.Requests.Cpu().String() != "2" || app.Limits.Cpu().String() != "2" {
+		t.Errorf("got %v, %q", app, why)
+	}
+}
+
 func changes(s State) string { return lines(s, "resize", "update", "delete", "create") }
 
 func TestInPlaceUpdate(t *testing.T) {
