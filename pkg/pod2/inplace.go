@@ -242,6 +242,7 @@ const (
 
 // step of a stale pod; first match wins:
 //
+//	asks for other addresses than wanted     recreate, whatever else differs
 //	over, gated, not started                 recreate: nobody loses it
 //	inPlace is Never                         recreate
 //	the revision it is of is not known       recreate
@@ -255,8 +256,8 @@ const (
 //	else                                     patch
 func (v *view) step(r replica) step {
 	recreate := func(reason string) step { return step{stepRecreate, reason, change{}, true} }
-	if r.pod.Labels[v1.PodTemplateHashLabel] == v.revisions.update.hash {
-		return recreate(r.outdated) // the request for addresses
+	if r.moved != "" {
+		return recreate(r.moved)
 	}
 	if r.over || r.pod.Status.Phase != corev1.PodRunning || v.pod2.Spec.UpdateStrategy.InPlace == v1.InPlaceNever || v.recreate() {
 		return recreate(r.outdated)

@@ -126,6 +126,8 @@ func TestInPlaceUpdate(t *testing.T) {
 			update web-0 in place (uid u-0): image of app`},
 		{"another request", "replicas=1 inplace networks=blue", []string{"web-0 request=green"}, `
 			delete web-0 (uid u-0): request for addresses changed from "green" to "blue"`},
+		{"another image and another request", "replicas=1 inplace networks=blue", []string{"web-0 old request=green"}, `
+			delete web-0 (uid u-0): request for addresses changed from "green" to "blue"`},
 		{"back to the image that still runs", "replicas=1 inplace", []string{"web-0 old updating=id-1"}, `
 			delete web-0 (uid u-0): template changed, before container app had the image of the update before`},
 		{"cpu first", "replicas=2 inplace cpu=2", []string{"web-0 old cpu=1/1", "web-1 old cpu=1/1"}, `

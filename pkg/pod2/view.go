@@ -53,6 +53,7 @@ type replica struct {
 	available   bool
 	availableAt time.Time // when it is ready
 	outdated    string    // why, "" when it is as the spec says
+	moved       string    // how the request for addresses differs, "" when it does not
 	stale       bool      // to become one that is not outdated
 	step        step      // of a stale one
 }
@@ -159,22 +160,27 @@ func (v *view) replica(pod *corev1.Pod, place int, placed bool) replica {
 		r.availableAt = since.Add(time.Duration(v.pod2.Spec.MinReadySeconds) * time.Second)
 		r.available = v.pod2.Spec.MinReadySeconds <= 0 || !v.now.Before(r.availableAt)
 	}
-	r.outdated = v.outdated(pod, place, placed)
+	if placed {
+		r.moved = v.moved(pod, place)
+	}
+	r.outdated = v.outdated(r)
 	return r
 }
 
 // outdated says in which way the pod is not as one created now would be, "" when
-// it is. Wanted addresses are not in the revision: they differ by replica. What is
-// compared is what we wrote: a policy that changes every pod's request at its
-// creation would otherwise have us delete every pod. A pod without a place has
-// none to be compared with.
-func (v *view) outdated(pod *corev1.Pod, place int, placed bool) string {
-	if pod.Labels[v1.PodTemplateHashLabel] != v.revisions.update.hash {
+// it is.
+func (v *view) outdated(r replica) string {
+	if r.pod.Labels[v1.PodTemplateHashLabel] != v.revisions.update.hash {
 		return "template changed"
 	}
-	if !placed {
-		return ""
-	}
+	return r.moved
+}
+
+// moved says how the pod's request for addresses differs. Wanted addresses are not
+// in the revision: they differ by replica. What is compared is what we wrote: a
+// policy that changes every pod's request at its creation would otherwise have us
+// delete every pod. A pod without a place has none to be compared with.
+func (v *view) moved(pod *corev1.Pod, place int) string {
 	if is, want := pod.Annotations[v1.Pod2RequestAnnotation], v.requests.of(v.ordinals.At(place)); is != want {
 		return fmt.Sprintf("request for addresses changed from %q to %q", is, want)
 	}
