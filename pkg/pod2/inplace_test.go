@@ -133,6 +133,8 @@ func TestInPlaceUpdate(t *testing.T) {
 		{"cpu first", "replicas=2 inplace cpu=2", []string{"web-0 old cpu=1/1", "web-1 old cpu=1/1"}, `
 			resize web-1 (uid u-1): resources of app
 			resize web-0 (uid u-0): resources of app`},
+		{"no surge for what costs nothing", "replicas=2 inplace cpu=2 surge=1", []string{"web-0 old cpu=1/1", "web-1 old cpu=2/1"}, `
+			resize web-0 (uid u-0): resources of app`},
 		{"then the node", "replicas=1 inplace cpu=2", []string{"web-0 old cpu=2/1"}, ""},
 		{"which may take its time", "replicas=1 inplace cpu=2", []string{"web-0 old cpu=2/1 resize=Deferred"}, ""},
 		{"then the label", "replicas=1 inplace cpu=2", []string{"web-0 old cpu=2/2"}, `update web-0 in place (uid u-0): resources of app`},

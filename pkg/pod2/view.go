@@ -102,13 +102,13 @@ func look(s State) *view {
 	return v
 }
 
-// placeSurge has as many surge replicas as there are stale ones, up to maxSurge;
-// a pause keeps those there are. A pod of another revision in such a place has been
+// placeSurge has as many surge replicas as there are stale ones whose next step
+// costs something, up to maxSurge; a pause keeps those there are. A pod of another revision in such a place has been
 // scaled away: it goes first, and the place waits for it.
 func (v *view) placeSurge(there map[int]replica) {
 	wanted := 0
 	for _, r := range v.replicas {
-		if r.stale {
+		if r.stale && r.step.costs {
 			wanted++
 		}
 	}
