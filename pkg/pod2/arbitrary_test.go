@@ -179,7 +179,8 @@ func arbitraryContainers(dice *rand.Rand, pod *corev1.Pod) {
 	}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", Image: image, ContainerID: chance.Pick(dice, "id-1", "id-2"), Ready: true, Resources: &corev1.ResourceRequirements{}}}
 	if chance.One(dice, 4) {
-		pod.Annotations[v1.InPlaceAnnotation] = chance.Pick(dice, `{"containers":{"app":"id-1"}}`, `{"containers":{"gone":"id-1"}}`, "{", "")
+		pod.Annotations[v1.InPlaceAnnotation] = chance.Pick(dice, `{"containers":{"app":{"id":"id-1","image":"a"}}}`, `{"containers":{"app":{"id":"id-1","image":"old"}}}`,
+			`{"containers":{"gone":{"id":"id-1"}}}`, `{"containers":{"app":"id-1"}}`, "{", "")
 	}
 }
 

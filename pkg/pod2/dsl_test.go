@@ -148,12 +148,20 @@ func rolling(p *v1.Pod2) *v1.Pod2RollingUpdate {
 	return u.RollingUpdate
 }
 
+// oldImage is another one, unless it is about cpu.
+func oldImage(p *v1.Pod2) string {
+	if app := p.Spec.Template.Spec.Containers[0]; app.Resources.Requests != nil {
+		return app.Image
+	}
+	return "nginx:0"
+}
+
 // oldRevision is what old pods were made from.
 func oldRevision(p *v1.Pod2) *appsv1.ControllerRevision {
 	before := p.DeepCopy()
 	app := &before.Spec.Template.Spec.Containers[0]
-	if app.Image = "nginx:0"; app.Resources.Requests != nil {
-		app.Image, app.Resources.Requests[corev1.ResourceCPU] = "nginx:1", resource.MustParse("1")
+	if app.Image = oldImage(p); app.Resources.Requests != nil {
+		app.Resources.Requests[corev1.ResourceCPU] = resource.MustParse("1")
 	}
 	r := readRevisions(State{Pod2: before}).create
 	r.Name, r.UID, r.Labels[v1.PodTemplateHashLabel] = "web-old", "u-old-revision", "old"
@@ -185,7 +193,7 @@ func pod(t testing.TB, p *v1.Pod2, line string) *corev1.Pod {
 	}
 	setCondition(pod, corev1.PodReady, corev1.ConditionTrue, "", "", now.Add(-time.Hour))
 	resources := p.Spec.Template.Spec.Containers[0].Resources
-	pod.Spec.Containers = []corev1.Container{{Name: "app", Resources: resources}}
+	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: p.Spec.Template.Spec.Containers[0].Image, Resources: resources}}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", ContainerID: "id-1", Ready: true, Resources: resources.DeepCopy()}}
 	owner := &pod.OwnerReferences[0]
 	for _, word := range words[1:] {
@@ -194,6 +202,7 @@ func pod(t testing.TB, p *v1.Pod2, line string) *corev1.Pod {
 		switch key {
 		case "old":
 			pod.Labels[v1.PodTemplateHashLabel] = "old"
+			pod.Spec.Containers[0].Image = oldImage(p)
 		case "ready":
 			setCondition(pod, corev1.PodReady, corev1.ConditionTrue, "", "", now.Add(-duration(t, value)))
 		case "age":
@@ -201,7 +210,9 @@ func pod(t testing.TB, p *v1.Pod2, line string) *corev1.Pod {
 		case "notready":
 			setCondition(pod, corev1.PodReady, corev1.ConditionFalse, "ContainersNotReady", value, now)
 		case "updating": // in place, from the container of that ID
-			pod.Annotations[v1.InPlaceAnnotation] = fmt.Sprintf(`{"containers":{"app":%q}}`, value)
+			pod.Annotations[v1.InPlaceAnnotation] = fmt.Sprintf(`{"containers":{"app":{"id":%q,"image":"nginx:before"}}}`, value)
+		case "image": // of the pod, whatever its revision says
+			pod.Spec.Containers[0].Image = value
 		case "restarted":
 			pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now.Add(-duration(t, value)))}
 		case "cpu": // <of the spec>/<of the status>
@@ -240,6 +251,7 @@ func pod(t testing.TB, p *v1.Pod2, line string) *corev1.Pod {
 			pod.OwnerReferences = nil
 		case "bare":
 			pod.OwnerReferences, pod.Labels, pod.Annotations = nil, map[string]string{}, map[string]string{}
+			pod.Spec.Containers[0].Image = "foreign"
 		case "made":
 			pod.Spec = *p.Spec.Template.Spec.DeepCopy()
 			pod.Spec.Hostname, pod.Spec.Subdomain = name, p.Spec.ServiceName

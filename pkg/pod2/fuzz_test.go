@@ -75,7 +75,7 @@ var ourKeys = []string{
 // at once. The promises hold, S5 above all: replicas go one by one, if at all, and
 // in the end all serve.
 func FuzzCorruptMetadata(f *testing.F) {
-	for i, value := range []string{"", "x", "{", `{"containers":{"app":"id-1"}}`, `{"web-0":{"uid":"u-web-0","failures":2147483647}}`, "blue,,", "null"} {
+	for i, value := range []string{"", "x", "{", `{"containers":{"app":{"id":"id-1","image":"a"}}}`, `{"web-0":{"uid":"u-web-0","failures":2147483647}}`, "blue,,", "null"} {
 		for key := range ourKeys {
 			f.Add(byte(key), value, byte(i))
 		}

@@ -266,9 +266,8 @@ func (v *view) step(r replica) step {
 	if why != "" {
 		return recreate(r.outdated + ": " + why)
 	}
-	for name, id := range recordedInPlace(r.pod).Containers {
-		_, again := c.images[name]
-		if s := containerStatus(r.pod, name); again && s != nil && s.ContainerID == id {
+	for name, container := range recordedInPlace(r.pod).Containers {
+		if _, again := c.images[name]; again && container.runs(r.pod, name) {
 			return recreate(fmt.Sprintf("%s, before container %s had the image of the update before", r.outdated, name))
 		}
 	}
@@ -281,7 +280,11 @@ func (v *view) step(r replica) step {
 	default:
 		return recreate(fmt.Sprintf("%s: its resources cannot be changed: %s", r.outdated, state))
 	}
-	return step{stepPatch, c.text(), c, len(c.images) > 0}
+	restart := false
+	for name, image := range c.images {
+		restart = restart || imageOf(r.pod, name) != image
+	}
+	return step{stepPatch, c.text(), c, restart}
 }
 
 // changeFrom a revision, by its hash; many pods are of the same.
@@ -339,32 +342,6 @@ func resizing(pod *corev1.Pod, c change) (state string, restart bool) {
 	return state, restart
 }
 
-func containerStatus(pod *corev1.Pod, name string) *corev1.ContainerStatus {
-	for i := range pod.Status.ContainerStatuses {
-		if pod.Status.ContainerStatuses[i].Name == name {
-			return &pod.Status.ContainerStatuses[i]
-		}
-	}
-	return nil
-}
-
-// restarting says which container, changed in place, is not the new one yet: a
-// kubelet publishes the status of a new generation before it has acted on it.
-func restarting(pod *corev1.Pod) string {
-	for name, before := range recordedInPlace(pod).Containers {
-		if s := containerStatus(pod, name); s != nil && (s.ContainerID == before || s.ContainerID == "" || !s.Ready) {
-			return name
-		}
-	}
-	return ""
-}
-
-func recordedInPlace(pod *corev1.Pod) (recorded inPlaceUpdate) {
-	// What cannot be read was not written by us.
-	_ = json.Unmarshal([]byte(pod.Annotations[v1.InPlaceAnnotation]), &recorded)
-	return recorded
-}
-
 // InPlaceUpdate of a running pod: images, labels, and the label that says of what
 // revision it is now.
 type InPlaceUpdate struct {
@@ -391,19 +368,17 @@ type Resize struct {
 
 func (v *view) inPlaceUpdate(r replica) InPlaceUpdate {
 	c := r.step.change
-	before := inPlaceUpdate{Containers: map[string]string{}}
-	for name, id := range recordedInPlace(r.pod).Containers {
-		if s := containerStatus(r.pod, name); s != nil && s.ContainerID == id {
-			before.Containers[name] = id // has yet to restart
+	before := inPlaceRecord{Containers: map[string]containerBefore{}}
+	for name, container := range recordedInPlace(r.pod).Containers {
+		if container.runs(r.pod, name) {
+			before.Containers[name] = container // has yet to restart
 		}
 	}
-	for name := range c.images {
-		if s := containerStatus(r.pod, name); s != nil {
-			before.Containers[name] = s.ContainerID
+	for name, image := range c.images {
+		if s := containerStatus(r.pod, name); s != nil && imageOf(r.pod, name) != image {
+			before.Containers[name] = containerBefore{ID: s.ContainerID, Image: imageOf(r.pod, name)}
 		}
 	}
-	// Strings always encode, and the keys are sorted.
-	annotation, _ := json.Marshal(before)
 	labels := map[string]*string{v1.PodTemplateHashLabel: &v.revisions.update.hash}
 	for key, value := range c.labels {
 		if own, ok := v.pod2.Labels[key]; ok && value == nil {
@@ -415,15 +390,10 @@ func (v *view) inPlaceUpdate(r replica) InPlaceUpdate {
 	}
 	return InPlaceUpdate{
 		Name: r.pod.Name, UID: r.pod.UID, ResourceVersion: r.pod.ResourceVersion, Reason: r.step.reason,
-		Images: c.images, Labels: labels, Annotation: string(annotation),
+		Images: c.images, Labels: labels, Annotation: before.String(),
 	}
 }
 
 func resize(r replica) Resize {
 	return Resize{Name: r.pod.Name, UID: r.pod.UID, ResourceVersion: r.pod.ResourceVersion, Reason: r.step.change.text(), Resources: r.step.change.resources}
-}
-
-// inPlaceUpdate is the annotation v1.InPlaceAnnotation.
-type inPlaceUpdate struct {
-	Containers map[string]string `json:"containers"`
 }

@@ -120,6 +120,11 @@ func TestInPlaceUpdate(t *testing.T) {
 		{"one that has not started is recreated", "replicas=2 inplace", []string{"web-0 old gated", "web-1 unschedulable old"}, `
 			delete web-1 (uid u-1): template changed
 			delete web-0 (uid u-0): template changed`},
+		{"all at once where nothing restarts: they have the image", "replicas=2 inplace", []string{"web-0 old image=nginx:1", "web-1 old image=nginx:1"}, `
+			update web-1 in place (uid u-1): image of app
+			update web-0 in place (uid u-0): image of app`},
+		{"admission put the image back that runs", "replicas=2 inplace", []string{"web-0 old", "web-1 updating=id-1 image=nginx:before"}, `
+			update web-0 in place (uid u-0): image of app`},
 		{"never", "replicas=1", []string{"web-0 old"}, `delete web-0 (uid u-0): template changed`},
 		{"a Recreate", "replicas=1 inplace recreate", []string{"web-0 old"}, `delete web-0 (uid u-0): template changed`},
 		{"on Networks", "replicas=1 inplace networks=blue", []string{"web-0 old request=blue"}, `
@@ -165,9 +170,13 @@ func TestInPlacePatch(t *testing.T) {
 	if want := `a goes, b of the Pod2, c 2, {"containers":{}}`; got != want || len(u.Labels) != 4 || *u.Labels[v1.PodTemplateHashLabel] != RevisionHash(s.Pod2) {
 		t.Errorf("got %s, %v", got, u.Labels)
 	}
+	s = state(t, "replicas=1 inplace", "web-0 old image=nginx:1")
+	if got := Diff(s).InPlace[0].Annotation; got != `{"containers":{}}` {
+		t.Errorf("the annotation is %s, of a pod that has the image", got)
+	}
 	s = state(t, "replicas=1 inplace", "web-0 old updating=id-1")
 	s.Pods[0].Status.ContainerStatuses[0].ContainerID = "id-2"
-	if got := Diff(s).InPlace[0].Annotation; got != `{"containers":{"app":"id-2"}}` {
+	if got := Diff(s).InPlace[0].Annotation; got != `{"containers":{"app":{"id":"id-2","image":"nginx:0"}}}` {
 		t.Errorf("the annotation is %s", got)
 	}
 }

@@ -45,8 +45,8 @@ func availablePods(s State) map[string]bool {
 
 // restartsNow is a container that was changed in place and is the old one still.
 func restartsNow(pod *corev1.Pod) string {
-	for _, s := range pod.Status.ContainerStatuses {
-		if strings.Contains(pod.Annotations[v1.InPlaceAnnotation], fmt.Sprintf("%q:%q", s.Name, s.ContainerID)) {
+	for i, s := range pod.Status.ContainerStatuses {
+		if before := recordedInPlace(pod).Containers[s.Name]; s.ContainerID == before.ID && pod.Spec.Containers[i].Image != before.Image {
 			return s.Name
 		}
 	}
@@ -135,7 +135,9 @@ func checkPromises(t *testing.T, s State, p Plan) {
 			}
 		}
 		for _, u := range p.InPlace {
-			if available[u.Name] && len(u.Images) > 0 {
+			i := slices.IndexFunc(s.Pods, func(pod *corev1.Pod) bool { return pod.Name == u.Name })
+			changed := func(c corev1.Container) bool { return u.Images[c.Name] != "" && u.Images[c.Name] != c.Image }
+			if available[u.Name] && slices.ContainsFunc(s.Pods[i].Spec.Containers, changed) {
 				taken++
 			}
 		}

@@ -165,7 +165,7 @@ func (w *world) kubelet(pod *corev1.Pod) {
 			})
 		}
 		s := &pod.Status.ContainerStatuses[i]
-		if s.Image != c.Image || recordedInPlace(pod).Containers[c.Name] == s.ContainerID {
+		if s.Image != c.Image || recordedInPlace(pod).Containers[c.Name].runs(pod, c.Name) {
 			created++
 			s.Image, s.ContainerID, s.Ready = c.Image, fmt.Sprint("id-", created), true
 		}

@@ -60,5 +60,5 @@ func TestInPlacePatchOfTheImage(t *testing.T) {
 	if c.Image != want.Spec.Template.Spec.Containers[0].Image || len(pod.Spec.Containers) != 1 || c.Resources.Requests.Cpu().String() != "2" {
 		t.Errorf("the container is %+v", c)
 	}
-	same(t, pod.Labels[v1.PodTemplateHashLabel]+" "+pod.Annotations[v1.InPlaceAnnotation], pod2.RevisionHash(want)+` {"containers":{"`+c.Name+`":"id-1"}}`)
+	same(t, pod.Labels[v1.PodTemplateHashLabel]+" "+pod.Annotations[v1.InPlaceAnnotation], pod2.RevisionHash(want)+` {"containers":{"`+c.Name+`":{"id":"id-1","image":"old"}}}`)
 }

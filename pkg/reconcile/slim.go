@@ -34,7 +34,7 @@ func SlimPod(obj any) (any, error) {
 		slim.Spec.NodeName = pod.Spec.NodeName
 		slim.Spec.SchedulingGates = pod.Spec.SchedulingGates
 		for _, c := range pod.Spec.Containers {
-			slim.Spec.Containers = append(slim.Spec.Containers, corev1.Container{Name: c.Name, Resources: c.Resources, ResizePolicy: c.ResizePolicy})
+			slim.Spec.Containers = append(slim.Spec.Containers, corev1.Container{Name: c.Name, Image: c.Image, Resources: c.Resources, ResizePolicy: c.ResizePolicy})
 		}
 	}
 	slim.Status.Phase = pod.Status.Phase

@@ -30,7 +30,9 @@ func fatten(pod *corev1.Pod) *corev1.Pod {
 	}
 	condition(corev1.PodInitialized, corev1.ConditionTrue, "", "")
 	switch pod.Name {
-	case "web-1":
+	case "web-1": // admission put back the image that it had
+		pod.Annotations[v1.InPlaceAnnotation] = `{"containers":{"app":{"id":"id-1","image":"nginx:1"}}}`
+		pod.Status.ContainerStatuses[0].ContainerID = "id-1"
 		condition(corev1.PodReady, corev1.ConditionTrue, "", "")
 	case "web-2":
 		condition(corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable, "no node")

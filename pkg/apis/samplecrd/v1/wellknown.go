@@ -24,8 +24,9 @@ const (
 	MultusAnnotation = "k8s.v1.cni.cncf.io/networks"
 
 	// InPlaceAnnotation, on a replica, is what its last update in place restarts:
-	// JSON {"containers":{"app":"<containerID before>"}}. Until the containerID is
-	// another, the container is not the new one, whatever the status says.
+	// JSON {"containers":{"app":{"id":"<containerID before>","image":"<image before>"}}}.
+	// Until the containerID is another, the container is not the new one, whatever the
+	// status says; unless the pod has the image from before.
 	InPlaceAnnotation = "samplecrd.k8s.io/in-place-update"
 
 	// ManagedLabel, with the value "true", is what the controller's pod watch
