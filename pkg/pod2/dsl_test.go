@@ -27,6 +27,7 @@ const uid = types.UID("u-web")
 //
 //	surge=1 partition=2 paused ordered ondelete reserve=1,4 deadline=60 progress=30s
 //	replicas=3 start=5 networks=blue,green=10.1.0.10|10.1.0.11 exists=blue exhausted=blue
+//	inplace cpu=2 restarts (the old revision has cpu 1, restarts for another)
 //	recreate max=25% minReady=10 service=db current=old (or spec) generation=2 observed=1 going
 //
 // and each pod from one line; '_' stands for a space in values:
@@ -36,6 +37,7 @@ const uid = types.UID("u-web")
 //	web-2 ready=5s age=1m   ready for 5 s
 //	web-3 failed=Evicted    over; also succeeded
 //	web-1 updating=id-1 restarted=3s cpu=2/1 resize=Infeasible   changed in place
+//	web-1 resizing inprogress    by us; the node has made room
 //	web-4 terminating gated request=blue bound=no_address_is_free gate=other unschedulable=no_node
 //	web-4 orphan            ours but for the owner reference
 //	web-5 bare made         without owner and our labels; with what the template makes
@@ -76,6 +78,8 @@ func state(t testing.TB, spec string, pods ...string) State {
 			s.Pod2.Spec.UpdateStrategy.InPlace = v1.InPlaceIfPossible
 		case "cpu": // the old revision has 1
 			s.Pod2.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(value)}
+		case "restarts": // for other cpu
+			s.Pod2.Spec.Template.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.RestartContainer}}
 		case "ondelete":
 			s.Pod2.Spec.UpdateStrategy.Type = v1.OnDelete
 		case "max":
@@ -192,8 +196,9 @@ func pod(t testing.TB, p *v1.Pod2, line string) *corev1.Pod {
 		}
 	}
 	setCondition(pod, corev1.PodReady, corev1.ConditionTrue, "", "", now.Add(-time.Hour))
-	resources := p.Spec.Template.Spec.Containers[0].Resources
-	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: p.Spec.Template.Spec.Containers[0].Image, Resources: resources}}
+	app := p.Spec.Template.Spec.Containers[0]
+	resources := app.Resources
+	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: app.Image, Resources: resources, ResizePolicy: app.ResizePolicy}}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", ContainerID: "id-1", Ready: true, Resources: resources.DeepCopy()}}
 	owner := &pod.OwnerReferences[0]
 	for _, word := range words[1:] {
@@ -219,6 +224,10 @@ func pod(t testing.TB, p *v1.Pod2, line string) *corev1.Pod {
 			spec, status, _ := strings.Cut(value, "/")
 			pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(spec)}
 			pod.Status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(status)}}
+		case "resizing":
+			pod.Annotations[v1.InPlaceAnnotation] = `{"containers":{},"resizing":true}`
+		case "inprogress":
+			setCondition(pod, corev1.PodResizeInProgress, corev1.ConditionTrue, "", "", now)
 		case "resize":
 			setCondition(pod, corev1.PodResizePending, corev1.ConditionTrue, value, "node has 1 cpu", now)
 		case "waiting": // reason and message of a container

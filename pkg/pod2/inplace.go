@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -262,11 +263,15 @@ func (v *view) step(r replica) step {
 	if r.over || r.pod.Status.Phase != corev1.PodRunning || v.pod2.Spec.UpdateStrategy.InPlace == v1.InPlaceNever || v.recreate() {
 		return recreate(r.outdated)
 	}
+	record := recordedInPlace(r.pod)
 	c, why := v.changeFrom(r.pod.Labels[v1.PodTemplateHashLabel])
+	if why == "" && record.Resizing {
+		c, why = c.withResources(r.pod, v.revisions.update.content)
+	}
 	if why != "" {
 		return recreate(r.outdated + ": " + why)
 	}
-	for name, container := range recordedInPlace(r.pod).Containers {
+	for name, container := range record.Containers {
 		if _, again := c.images[name]; again && container.runs(r.pod, name) {
 			return recreate(fmt.Sprintf("%s, before container %s had the image of the update before", r.outdated, name))
 		}
@@ -274,7 +279,7 @@ func (v *view) step(r replica) step {
 	switch state, restart := resizing(r.pod, c); state {
 	case "":
 	case "asked":
-		return step{stepAwait, "waits for the node to resize it", c, false}
+		return step{stepAwait, "waits for the node to resize it", c, restart}
 	case "wanted":
 		return step{stepResize, "resources", c, restart}
 	default:
@@ -289,13 +294,16 @@ func (v *view) step(r replica) step {
 
 // changeFrom a revision, by its hash; many pods are of the same.
 func (v *view) changeFrom(hash string) (change, string) {
+	if hash == v.revisions.update.hash {
+		return change{}, ""
+	}
 	known, ok := v.changes[hash]
 	if !ok {
 		known.why = "what it was made from is not known"
 		for _, r := range v.revisions.ours {
 			if r.hash == hash {
 				if known.change, known.why = inPlace(r.content, v.revisions.update.content); known.why != "" {
-					known.why += " cannot be changed in a running pod"
+					known.why += notInPlace
 				}
 			}
 		}
@@ -304,14 +312,43 @@ func (v *view) changeFrom(hash string) (change, string) {
 	return known.change, known.why
 }
 
+const notInPlace = " cannot be changed in a running pod"
+
+// withResources is the change with all resources that the content has, for a pod
+// that may have those of any revision: what the change is from is the pod itself,
+// but for what admission added, which stays.
+func (c change) withResources(pod *corev1.Pod, to Content) (change, string) {
+	all := change{c.images, map[string]corev1.ResourceRequirements{}, c.labels}
+	for i := range to.Template.Spec.Containers {
+		want := to.Template.Spec.Containers[i].DeepCopy()
+		want.Resources = defaulted(want.Resources)
+		for j := range pod.Spec.Containers {
+			is := pod.Spec.Containers[j].DeepCopy()
+			if is.Name != want.Name || len(want.Resources.Requests) == 0 {
+				continue
+			}
+			added := func(in corev1.ResourceList) func(corev1.ResourceName, resource.Quantity) bool {
+				return func(name corev1.ResourceName, _ resource.Quantity) bool { _, ok := in[name]; return !ok }
+			}
+			maps.DeleteFunc(is.Resources.Requests, added(want.Resources.Requests))
+			maps.DeleteFunc(is.Resources.Limits, added(want.Resources.Limits))
+			if why := resizable(is, want); why != "" {
+				return c, why + notInPlace
+			}
+			all.resources[want.Name] = want.Resources
+		}
+	}
+	return all, ""
+}
+
 type changeOrWhy struct {
 	change change
 	why    string
 }
 
 // resizing says how far the resources of a pod are: "" when they are as wanted,
-// "wanted" when they have to be asked for (and whether a container restarts for
-// it), "asked" while the node has not acted, else why it will not.
+// "wanted" when they have to be asked for, "asked" while the node has not acted
+// (and for both, whether a container restarts for it), else why it will not.
 func resizing(pod *corev1.Pod, c change) (state string, restart bool) {
 	for i := range pod.Spec.Containers {
 		container := &pod.Spec.Containers[i]
@@ -328,16 +365,21 @@ func resizing(pod *corev1.Pod, c change) (state string, restart bool) {
 			{container.Resources.Limits, want.Limits, reported.Resources.Limits},
 		} {
 			for name, quantity := range list.want {
-				if is := list.spec[name]; is.Cmp(quantity) != 0 {
-					state, restart = "wanted", restart || restarts(container, name)
-				} else if is := list.is[name]; is.Cmp(quantity) != 0 && state == "" {
+				spec, is := list.spec[name], list.is[name]
+				switch {
+				case spec.Cmp(quantity) != 0:
+					state = "wanted"
+				case is.Cmp(quantity) == 0 && !resizeInProgress(pod):
+					continue
+				case state == "":
 					state = "asked"
 				}
+				restart = restart || restarts(container, name)
 			}
 		}
 	}
-	if pending := podCondition(pod, corev1.PodResizePending); state == "asked" && pending != nil && pending.Status == corev1.ConditionTrue && pending.Reason == corev1.PodReasonInfeasible {
-		return cut(pending.Reason+": "+pending.Message, maxCause), false
+	if why := infeasible(pod); state == "asked" && why != "" {
+		return why, false
 	}
 	return state, restart
 }
@@ -362,6 +404,9 @@ type Resize struct {
 	UID             types.UID
 	ResourceVersion string
 	Reason          string
+	// Annotation is the new value of v1.InPlaceAnnotation, BEFORE the resources: a
+	// resize cannot write it. "" leaves it.
+	Annotation string
 	// Resources by container.
 	Resources map[string]corev1.ResourceRequirements
 }
@@ -395,5 +440,13 @@ func (v *view) inPlaceUpdate(r replica) InPlaceUpdate {
 }
 
 func resize(r replica) Resize {
-	return Resize{Name: r.pod.Name, UID: r.pod.UID, ResourceVersion: r.pod.ResourceVersion, Reason: r.step.change.text(), Resources: r.step.change.resources}
+	annotation := ""
+	if record := recordedInPlace(r.pod); !record.Resizing {
+		record.Resizing = true
+		annotation = record.String()
+	}
+	return Resize{
+		Name: r.pod.Name, UID: r.pod.UID, ResourceVersion: r.pod.ResourceVersion, Reason: r.step.change.text(),
+		Annotation: annotation, Resources: r.step.change.resources,
+	}
 }

@@ -90,6 +90,62 @@ func TestQOSClassThatChanges(t *testing.T) {
 	}
 }
 
+// From A, cpu was asked for by B; C has another image only, and A's cpu.
+func TestImageAfterAnotherResize(t *testing.T) {
+	for _, tt := range []struct{ pod, want string }{
+		{"web-0 old image=nginx:0 resizing cpu=3/2", "resize web-0 (uid u-0): resources of app; image of app"},
+		{"web-0 old image=nginx:0 resizing cpu=2/2", "update web-0 in place (uid u-0): resources of app; image of app"},
+	} {
+		s := state(t, "replicas=1 inplace cpu=2", tt.pod)
+		content := ContentOf(s.Pod2)
+		content.Template = *content.Template.DeepCopy()
+		content.Template.Spec.Containers[0].Image = "nginx:0"
+		s.Revisions[0].Data.Raw = content.canonical()
+		if got := changes(s); got != tt.want {
+			t.Errorf("of %s: got %s, want %s", tt.pod, got, tt.want)
+		}
+	}
+}
+
+// Memory that was asked for in vain cannot be taken back in a running pod; what
+// admission added is left alone.
+func TestResourcesOfAnyRevision(t *testing.T) {
+	list := func(cpu, memory string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+	}
+	to := Content{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app",
+		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}}}}}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Resources: corev1.ResourceRequirements{Requests: list("2", "1Gi"), Limits: list("3", "2Gi")}}}}}
+	if c, why := (change{}).withResources(pod, to); why != "" || c.text() != "resources of app" {
+		t.Errorf("got %s, %q", c.text(), why)
+	}
+	to.Template.Spec.Containers[0].Resources.Limits = list("3", "1Gi")
+	if _, why := (change{}).withResources(pod, to); why != "container app: resources.limits.memory (less) cannot be changed in a running pod" {
+		t.Errorf("got %q", why)
+	}
+}
+
+// What a node said of resources that were asked for before says nothing of these.
+func TestInfeasibleBefore(t *testing.T) {
+	s := state(t, "replicas=1 inplace cpu=2", "web-0 old resizing cpu=2/1 resize=Infeasible")
+	s.Pods[0].Generation, podCondition(s.Pods[0], corev1.PodResizePending).ObservedGeneration = 3, 2
+	if got := changes(s); got != "" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// The record of a resize keeps what else is under way.
+func TestResizeIsRecorded(t *testing.T) {
+	s := state(t, "replicas=2 inplace cpu=2", "web-0 old cpu=1/1 updating=id-0", "web-1 old cpu=1/1 resizing")
+	got := ""
+	for _, r := range Diff(s).Resize {
+		got += r.Name + " " + r.Annotation + "\n"
+	}
+	if want := "web-1 \nweb-0 " + `{"containers":{"app":{"id":"id-0","image":"nginx:before"}},"resizing":true}` + "\n"; got != want {
+		t.Errorf("got %s", got)
+	}
+}
+
 // What a resize asks for where the template has limits alone: requests too, as the
 // API server gave them to the pod when it was created.
 func TestResizeOfLimitsAlone(t *testing.T) {
@@ -145,6 +201,19 @@ func TestInPlaceUpdate(t *testing.T) {
 		{"then the label", "replicas=1 inplace cpu=2", []string{"web-0 old cpu=2/2"}, `update web-0 in place (uid u-0): resources of app`},
 		{"the node cannot", "replicas=1 inplace cpu=2", []string{"web-0 old cpu=2/1 resize=Infeasible"}, `
 			delete web-0 (uid u-0): template changed: its resources cannot be changed: Infeasible: node has 1 cpu`},
+		{"a resize that restarts is counted", "replicas=3 inplace cpu=2 restarts", []string{"web-0 old cpu=1/1", "web-1 old cpu=1/1", "web-2 old cpu=1/1"}, `
+			resize web-2 (uid u-2): resources of app`},
+		{"and still while the node has yet to act", "replicas=3 inplace cpu=2 restarts", []string{"web-0 old cpu=1/1", "web-1 old cpu=1/1", "web-2 old resizing cpu=2/1"}, ""},
+		{"and while it acts", "replicas=3 inplace cpu=2 restarts", []string{"web-0 old cpu=1/1", "web-1 old cpu=1/1", "web-2 old resizing cpu=2/2 inprogress"}, ""},
+		{"and while it may act later", "replicas=3 inplace cpu=2 restarts", []string{"web-0 old cpu=1/1", "web-1 old cpu=1/1", "web-2 old resizing cpu=2/1 resize=Deferred"}, ""},
+		{"one that never will restart serves", "replicas=2 inplace cpu=2 restarts", []string{"web-0 notready", "web-1 old resizing cpu=2/1 resize=Infeasible"}, ""},
+		{"and available from the restart on", "replicas=2 inplace cpu=2 restarts minReady=10", []string{"web-0 old cpu=1/1", "web-1 restarted=3s"}, ""},
+		{"undone while the node may act", "replicas=1 inplace cpu=3", []string{"web-0 resizing cpu=4/3 resize=Deferred"}, `
+			resize web-0 (uid u-0): resources of app`},
+		{"an undo is over with the record", "replicas=1 inplace cpu=3", []string{"web-0 resizing cpu=3/3"}, `
+			update web-0 in place (uid u-0): resources of app`},
+		{"an undo costs what it restarts", "replicas=2 inplace cpu=3 restarts", []string{"web-0 resizing cpu=4/4", "web-1 resizing cpu=4/4"}, `
+			resize web-1 (uid u-1): resources of app`},
 		{"a surge comes first where none may be missed", "replicas=1 inplace surge=1 max=0", []string{"web-0 old"}, `create web-1: missing`},
 	}, changes)
 }

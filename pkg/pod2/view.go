@@ -152,8 +152,8 @@ func (v *view) replica(pod *corev1.Pod, place int, placed bool) replica {
 	if c := podCondition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue && restarting(pod) == "" {
 		r.ready = true
 		since := c.LastTransitionTime.Time
-		for name := range recordedInPlace(pod).Containers {
-			if s := containerStatus(pod, name); s != nil && s.State.Running != nil && s.State.Running.StartedAt.After(since) {
+		for _, s := range pod.Status.ContainerStatuses { // a quick restart need not show in the condition
+			if s.State.Running != nil && s.State.Running.StartedAt.After(since) {
 				since = s.State.Running.StartedAt.Time
 			}
 		}
@@ -172,6 +172,9 @@ func (v *view) replica(pod *corev1.Pod, place int, placed bool) replica {
 func (v *view) outdated(r replica) string {
 	if r.pod.Labels[v1.PodTemplateHashLabel] != v.revisions.update.hash {
 		return "template changed"
+	}
+	if r.moved == "" && recordedInPlace(r.pod).Resizing {
+		return "resources of another template were asked for"
 	}
 	return r.moved
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
@@ -16,17 +17,28 @@ import (
 )
 
 // resizePod asks for other resources of a running pod, through the subresource
-// that lets them be changed (KEP-1287).
+// that lets them be changed (KEP-1287) and nothing else. That they were asked for
+// is on record before; what came between the two writes refuses the second.
 func (r *Reconciler) resizePod(ctx context.Context, key Key, resize pod2.Resize) error {
+	version := resize.ResourceVersion
+	if resize.Annotation != "" {
+		marked, err := r.patchRunningPod(ctx, key, resize.Name, map[string]any{"metadata": map[string]any{
+			"uid": resize.UID, "resourceVersion": version, "annotations": map[string]string{v1.InPlaceAnnotation: resize.Annotation},
+		}})
+		if err != nil {
+			return fmt.Errorf("record that pod %s/%s is resized (%s): %w", key.Namespace, resize.Name, resize.Reason, err)
+		}
+		version = marked.ResourceVersion
+	}
 	var containers []any
 	for _, name := range slices.Sorted(maps.Keys(resize.Resources)) {
 		containers = append(containers, map[string]any{"name": name, "resources": resize.Resources[name]})
 	}
 	body := map[string]any{
-		"metadata": map[string]any{"uid": resize.UID, "resourceVersion": resize.ResourceVersion},
+		"metadata": map[string]any{"uid": resize.UID, "resourceVersion": version},
 		"spec":     map[string]any{"containers": containers},
 	}
-	if err := r.patchRunningPod(ctx, key, resize.Name, body, "resize"); err != nil {
+	if _, err := r.patchRunningPod(ctx, key, resize.Name, body, "resize"); err != nil {
 		return fmt.Errorf("resize pod %s/%s (%s): %w", key.Namespace, resize.Name, resize.Reason, err)
 	}
 	klog.FromContext(ctx).Info("Resized pod", "pod", resize.Name, "reason", resize.Reason)
@@ -47,23 +59,23 @@ func (r *Reconciler) updatePod(ctx context.Context, key Key, update pod2.InPlace
 	if len(containers) > 0 {
 		body["spec"] = map[string]any{"containers": containers}
 	}
-	if err := r.patchRunningPod(ctx, key, update.Name, body); err != nil {
+	if _, err := r.patchRunningPod(ctx, key, update.Name, body); err != nil {
 		return fmt.Errorf("update pod %s/%s in place (%s): %w", key.Namespace, update.Name, update.Reason, err)
 	}
 	klog.FromContext(ctx).Info("Updated pod in place", "pod", update.Name, "reason", update.Reason)
 	return nil
 }
 
-func (r *Reconciler) patchRunningPod(ctx context.Context, key Key, name string, body map[string]any, subresources ...string) error {
+func (r *Reconciler) patchRunningPod(ctx context.Context, key Key, name string, body map[string]any, subresources ...string) (*corev1.Pod, error) {
 	patch, err := json.Marshal(body)
 	if err != nil {
-		return fmt.Errorf("encode a patch: %w", err)
+		return nil, fmt.Errorf("encode a patch: %w", err)
 	}
 	// Strategic: containers are merged by name.
 	patched, err := r.clients.Kube.CoreV1().Pods(key.Namespace).Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, subresources...)
 	if err != nil {
-		return stale(err)
+		return nil, stale(err)
 	}
 	r.written.wrote(key, podsResource, patched.ResourceVersion)
-	return nil
+	return patched, nil
 }

@@ -32,7 +32,7 @@ func withCPU(cpu string) *v1.Pod2 {
 
 func TestInPlaceWrites(t *testing.T) {
 	for _, row := range []struct{ name, cpu, want string }{
-		{"resources first", "1", "patch pods/resize web-0 uid=uid-of-web-0 rv=103\nupdate pod2s/status web rv=101"},
+		{"resources first", "1", "patch pods web-0 uid=uid-of-web-0 rv=103\npatch pods/resize web-0 uid=uid-of-web-0 rv=104\nupdate pod2s/status web rv=101"},
 		{"then the rest", "2", "patch pods web-0 uid=uid-of-web-0 rv=103\nupdate pod2s/status web rv=101"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -34,6 +34,12 @@ func fatten(pod *corev1.Pod) *corev1.Pod {
 		pod.Annotations[v1.InPlaceAnnotation] = `{"containers":{"app":{"id":"id-1","image":"nginx:1"}}}`
 		pod.Status.ContainerStatuses[0].ContainerID = "id-1"
 		condition(corev1.PodReady, corev1.ConditionTrue, "", "")
+	case "web-8": // a container of it restarts for a resize
+		pod.Annotations[v1.InPlaceAnnotation] = `{"containers":{},"resizing":true}`
+		pod.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer}}
+		pod.Status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{}
+		condition(corev1.PodReady, corev1.ConditionTrue, "", "")
+		condition(corev1.PodResizeInProgress, corev1.ConditionTrue, "", "")
 	case "web-2":
 		condition(corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable, "no node")
 	case "web-3":
@@ -43,7 +49,7 @@ func fatten(pod *corev1.Pod) *corev1.Pod {
 }
 
 func fatPod2() *v1.Pod2 {
-	p := newPod2("web", 8, "blue")
+	p := newPod2("web", 9, "blue")
 	p.Spec.Template.Annotations = map[string]string{"example.com/note": "long"}
 	return p
 }
@@ -58,6 +64,7 @@ func fatPods() []*corev1.Pod {
 		"web-4 of=Pod2/web label=web phase=Running on=blue going published=blue:10.1.0.5",
 		"web-5 of=ReplicaSet/rs phase=Running on=blue",
 		"web-6 of=Pod2/web label=web phase=Pending on=blue gated",
+		"web-8 of=Pod2/web label=web phase=Running on=blue published=blue:10.1.0.7",
 		"web-7 phase=Running on=blue published=blue:10.1.0.6",
 	} {
 		pod := fatten(newPod(text))
@@ -88,7 +95,7 @@ func TestSlimPodsGiveTheSamePlanForANetwork(t *testing.T) {
 	plan := func(pods []*corev1.Pod) string {
 		return network.Diff(network.State{Now: now, Namespace: ns, Name: "blue", Network: newNetwork("blue"), Pods: pods,
 			Blocks: []*v1.AddressBlock{newBlock("blue", "10.1.0.2 web-0 Bound Pod2/web", "10.1.0.3 web-1 Bound Pod2/web", "10.1.0.9 x Bound")},
-			Owners: map[v1.AddressOwner]network.Replicas{{Kind: KindPod2, Name: "web"}: {Ordinals: ordinals.New(0, 8, nil), Networks: []string{"blue"}}},
+			Owners: map[v1.AddressOwner]network.Replicas{{Kind: KindPod2, Name: "web"}: {Ordinals: ordinals.New(0, 9, nil), Networks: []string{"blue"}}},
 		}).String()
 	}
 	same(t, plan(slimmed(fatPods())), plan(fatPods()))
@@ -97,7 +104,7 @@ func TestSlimPodsGiveTheSamePlanForANetwork(t *testing.T) {
 // web-1 is available, web-2 unschedulable, web-3 waits for an address, web-0 ended:
 // the message of Ready speaks of whichever comes first among the pods given.
 func TestSlimPodsGiveTheSamePlanForAPod2(t *testing.T) {
-	for _, only := range []string{"web-0", "web-1", "web-2", "web-3", "web-4", "web-5", "web-6", "web-7"} {
+	for _, only := range []string{"web-0", "web-1", "web-2", "web-3", "web-4", "web-5", "web-6", "web-7", "web-8"} {
 		t.Run(only, func(t *testing.T) {
 			plan := func(pods []*corev1.Pod) string {
 				var some []*corev1.Pod

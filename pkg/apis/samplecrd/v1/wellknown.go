@@ -26,7 +26,8 @@ const (
 	// InPlaceAnnotation, on a replica, is what its last update in place restarts:
 	// JSON {"containers":{"app":{"id":"<containerID before>","image":"<image before>"}}}.
 	// Until the containerID is another, the container is not the new one, whatever the
-	// status says; unless the pod has the image from before.
+	// status says; unless the pod has the image from before. With "resizing":true other
+	// resources were asked for, and the label of the revision does not tell which.
 	InPlaceAnnotation = "samplecrd.k8s.io/in-place-update"
 
 	// ManagedLabel, with the value "true", is what the controller's pod watch
