@@ -253,6 +253,8 @@ const (
 //	                                         waited for in vain
 //	its resources are not yet asked for      resize
 //	asked for, and the node cannot           recreate
+//	asked for, the node cannot yet, and it   recreate: nothing is lost, and this may be
+//	is not ready                             what repairs it
 //	asked for, and not yet so                await
 //	else                                     patch
 func (v *view) step(r replica) step {
@@ -279,6 +281,9 @@ func (v *view) step(r replica) step {
 	switch state, restart := resizing(r.pod, c); state {
 	case "":
 	case "asked":
+		if ready := podCondition(r.pod, corev1.PodReady); pending(r.pod) != nil && (ready == nil || ready.Status != corev1.ConditionTrue) {
+			return recreate(r.outdated + ": it is not ready, and its node has no room to resize it yet")
+		}
 		return step{stepAwait, "waits for the node to resize it", c, restart}
 	case "wanted":
 		return step{stepResize, "resources", c, restart}

@@ -198,6 +198,10 @@ func TestInPlaceUpdate(t *testing.T) {
 			resize web-0 (uid u-0): resources of app`},
 		{"then the node", "replicas=1 inplace cpu=2", []string{"web-0 old cpu=2/1"}, ""},
 		{"which may take its time", "replicas=1 inplace cpu=2", []string{"web-0 old cpu=2/1 resize=Deferred"}, ""},
+		{"but not where nothing is lost", "replicas=1 inplace cpu=2", []string{"web-0 old notready cpu=2/1 resize=Deferred"}, `
+			delete web-0 (uid u-0): template changed: it is not ready, and its node has no room to resize it yet`},
+		{"nor before the node has said so", "replicas=1 inplace cpu=2", []string{"web-0 old notready cpu=2/1"}, ""},
+		{"one that restarts and is ready is not lost", "replicas=1 inplace cpu=2 restarts", []string{"web-0 old resizing cpu=2/1 resize=Deferred"}, ""},
 		{"then the label", "replicas=1 inplace cpu=2", []string{"web-0 old cpu=2/2"}, `update web-0 in place (uid u-0): resources of app`},
 		{"the node cannot", "replicas=1 inplace cpu=2", []string{"web-0 old cpu=2/1 resize=Infeasible"}, `
 			delete web-0 (uid u-0): template changed: its resources cannot be changed: Infeasible: node has 1 cpu`},
