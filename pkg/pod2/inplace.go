@@ -251,6 +251,7 @@ const (
 //	the image that it has now never ran      recreate: going back to the one that
 //	                                         runs restarts nothing, and would be
 //	                                         waited for in vain
+//	its resources were refused               recreate
 //	its resources are not yet asked for      resize
 //	asked for, and the node cannot           recreate
 //	asked for, the node cannot yet, and it   recreate: nothing is lost, and this may be
@@ -286,6 +287,9 @@ func (v *view) step(r replica) step {
 		}
 		return step{stepAwait, "waits for the node to resize it", c, restart}
 	case "wanted":
+		if refusal, ok := v.refused[r.pod.UID]; ok && equality.Semantic.DeepEqual(refusal.Resources, c.resources) {
+			return recreate(r.outdated + ": its resources cannot be changed: " + cut(refusal.Message, maxCause))
+		}
 		return step{stepResize, "resources", c, restart}
 	default:
 		return recreate(fmt.Sprintf("%s: its resources cannot be changed: %s", r.outdated, state))

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
@@ -130,6 +131,19 @@ func TestInfeasibleBefore(t *testing.T) {
 	s := state(t, "replicas=1 inplace cpu=2", "web-0 old resizing cpu=2/1 resize=Infeasible")
 	s.Pods[0].Generation, podCondition(s.Pods[0], corev1.PodResizePending).ObservedGeneration = 3, 2
 	if got := changes(s); got != "" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// A resize that was refused is not asked for again; another one is.
+func TestRefusedResize(t *testing.T) {
+	s := state(t, "replicas=2 inplace cpu=2", "web-0 old cpu=1/1", "web-1 old cpu=1/1")
+	s.Refused = map[types.UID]Refusal{
+		"u-0": {Resources: Diff(s).Resize[0].Resources, Message: "Pod QOS Class may not change"},
+		"u-1": {Resources: map[string]corev1.ResourceRequirements{}, Message: "Pod QOS Class may not change"},
+	}
+	want := "resize web-1 (uid u-1): resources of app\ndelete web-0 (uid u-0): template changed: its resources cannot be changed: Pod QOS Class may not change"
+	if got := changes(s); got != want {
 		t.Errorf("got %s", got)
 	}
 }

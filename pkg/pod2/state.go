@@ -6,6 +6,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -26,6 +27,9 @@ type State struct {
 	// of the status phase, reason, message and conditions; of one without a
 	// controller the whole spec.
 	Pods []*corev1.Pod
+	// Refused are resizes that the API server called invalid, by the UID of the pod.
+	// It would again, whenever it is asked for the same.
+	Refused map[types.UID]Refusal
 	// Revisions of the namespace that carry the label of the Pod2, in name order.
 	Revisions []*appsv1.ControllerRevision
 	// Claims, in name order: every one of the namespace that has the name of a claim
@@ -35,6 +39,13 @@ type State struct {
 	StorageClasses []*storagev1.StorageClass
 	// Networks are those that replicas ask for and that exist, in name order.
 	Networks []*v1.Network
+}
+
+// Refusal of a resize: what was asked for, by container, and what the API server
+// said.
+type Refusal struct {
+	Resources map[string]corev1.ResourceRequirements
+	Message   string
 }
 
 // Ordinals are those of the replicas.

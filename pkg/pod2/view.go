@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
@@ -25,6 +26,7 @@ type view struct {
 	revisions revisions
 	requests  requests // of the update revision
 	changes   map[string]changeOrWhy
+	refused   map[types.UID]Refusal
 	claims    []claim // that have a name of ours, in name order
 	classes   []*storagev1.StorageClass
 	podNames  map[string]bool // of all pods known, ours and others
@@ -61,7 +63,7 @@ type replica struct {
 func look(s State) *view {
 	v := &view{
 		now: s.Now, pod2: s.Pod2, networks: s.Networks,
-		ordinals: Ordinals(s.Pod2), revisions: readRevisions(s), changes: map[string]changeOrWhy{},
+		ordinals: Ordinals(s.Pod2), revisions: readRevisions(s), changes: map[string]changeOrWhy{}, refused: s.Refused,
 		claims: readClaims(s), classes: s.StorageClasses, podNames: map[string]bool{},
 	}
 	v.requests = newRequests(s.Pod2, v.revisions.update.content)

@@ -26,6 +26,7 @@ func (r *Reconciler) syncPod2(ctx context.Context, key Key) (Result, error) {
 		return Result{}, fmt.Errorf("observe %s: %w", key, err)
 	}
 	if state.Pod2 == nil {
+		r.refused.of(key, nil)
 		return Result{}, nil
 	}
 	plan := pod2.Diff(state)
@@ -61,6 +62,7 @@ func (r *Reconciler) observePod2(key Key) (state pod2.State, again time.Duration
 		return state, 0, err
 	}
 	state.Pods, again = r.podsOfPod2(key)
+	state.Refused = r.refused.of(key, state.Pods)
 	return state, soonest(again, againClaims), nil
 }
 

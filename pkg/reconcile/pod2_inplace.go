@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
@@ -38,7 +39,14 @@ func (r *Reconciler) resizePod(ctx context.Context, key Key, resize pod2.Resize)
 		"metadata": map[string]any{"uid": resize.UID, "resourceVersion": version},
 		"spec":     map[string]any{"containers": containers},
 	}
-	if _, err := r.patchRunningPod(ctx, key, resize.Name, body, "resize"); err != nil {
+	_, err := r.patchRunningPod(ctx, key, resize.Name, body, "resize")
+	if message, mendable := forUser(err); mendable && apierrors.IsInvalid(err) {
+		// Whatever the reason (the QoS class, what admission added, a node that cannot),
+		// it is the pod's, and another pod may be had.
+		r.refused.remember(key, resize.UID, pod2.Refusal{Resources: resize.Resources, Message: message})
+		return fmt.Errorf("resize pod %s/%s (%s): it is to be recreated: %w: %w", key.Namespace, resize.Name, resize.Reason, ErrStale, err)
+	}
+	if err != nil {
 		return fmt.Errorf("resize pod %s/%s (%s): %w", key.Namespace, resize.Name, resize.Reason, err)
 	}
 	klog.FromContext(ctx).Info("Resized pod", "pod", resize.Name, "reason", resize.Reason)

@@ -1,10 +1,15 @@
 package reconcile
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/pod2"
@@ -61,4 +66,34 @@ func TestInPlacePatchOfTheImage(t *testing.T) {
 		t.Errorf("the container is %+v", c)
 	}
 	same(t, pod.Labels[v1.PodTemplateHashLabel]+" "+pod.Annotations[v1.InPlaceAnnotation], pod2.RevisionHash(want)+` {"containers":{"`+c.Name+`":{"id":"id-1","image":"old"}}}`)
+}
+
+// A resize that the API server calls invalid is asked for once; the pod is recreated
+// as soon as it can be spared, and then nothing is remembered of it.
+func TestInvalidResize(t *testing.T) {
+	w := newWorld(t, withCPU("2"))
+	running(w, "1")
+	w.refuse = func(call string) error {
+		if strings.HasPrefix(call, "patch pods/resize") {
+			return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web-0", field.ErrorList{field.Invalid(field.NewPath("spec"), "", "Pod QOS Class may not change as a result of resizing")})
+		}
+		return nil
+	}
+	calls, err := w.sync(KindPod2, "web")
+	if !errors.Is(err, ErrStale) {
+		t.Errorf("the sync is not repeated at once: %v", err)
+	}
+	w.catchUp()
+	again, err := w.sync(KindPod2, "web")
+	if err != nil {
+		t.Error(err)
+	}
+	same(t, withoutEvents(calls)+"\n"+withoutEvents(again), `patch pods web-0 uid=uid-of-web-0 rv=103
+patch pods/resize web-0 uid=uid-of-web-0 rv=104 -> Invalid
+delete pods web-0 uid=uid-of-web-0
+update pod2s/status web rv=101`)
+	w.catchUp()
+	if _, err := w.sync(KindPod2, "web"); err != nil || len(w.r.refused.byKey) > 0 {
+		t.Errorf("remembered still: %v, %v", w.r.refused.byKey, err)
+	}
 }

@@ -73,6 +73,7 @@ type Reconciler struct {
 	found     *found[*corev1.Pod]
 	// foundClaims are those that have the name of one of ours and not our label.
 	foundClaims *found[*corev1.PersistentVolumeClaim]
+	refused     *refused
 	batches     *batches
 	services    owned[*corev1.Service]
 	slices      owned[*discoveryv1.EndpointSlice]
@@ -126,6 +127,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 		written:      written,
 		found:        newFoundPods(clock),
 		foundClaims:  newFoundClaims(clock),
+		refused:      newRefused(),
 		batches:      newBatches(clock),
 		services: owned[*corev1.Service]{
 			kind: "Service", resource: servicesResource, taken: newTaken[*corev1.Service](clock), written: written,
