@@ -125,19 +125,38 @@ func (r *Reconciler) updatePod2Status(ctx context.Context, key Key, current *v1.
 
 // writePods carries out what the plan has for pods, claims and revisions, and returns as
 // much of the plan as was done; the reason is that of the condition, should it fail.
+// What a user has to mend of pods that run holds up nothing that comes or goes: what
+// was not done of them takes from no bound that was reckoned with it.
 func (r *Reconciler) writePods(ctx context.Context, key Key, state pod2.State, plan pod2.Plan) (done pod2.Plan, reason string, err error) {
+	done, reason, failure := r.changePods(ctx, key, plan)
+	if _, mendable := forUser(failure); failure != nil && !mendable {
+		return done, reason, failure
+	}
+	done, why, err := r.replacePods(ctx, key, state, plan, done)
+	if failure != nil {
+		return done, reason, errors.Join(failure, err)
+	}
+	return done, why, err
+}
+
+// changePods goes on after an error that is for the user to mend, and returns the
+// first reason.
+func (r *Reconciler) changePods(ctx context.Context, key Key, plan pod2.Plan) (done pod2.Plan, reason string, failure error) {
+	var err error
 	done.Adopt, err = forEach(ctx, plan.Adopt, func(ctx context.Context, a pod2.Adoption) error { return r.adoptPod(ctx, key, a) })
 	if err != nil {
-		return done, pod2.ReasonFailedAdopt, err
+		return done, pod2.ReasonFailedAdopt, err // then there is nothing else
 	}
-	done.Resize, err = forEach(ctx, plan.Resize, func(ctx context.Context, u pod2.Resize) error { return r.resizePod(ctx, key, u) })
-	if err != nil {
-		return done, pod2.ReasonFailedUpdate, err
+	done.Resize, failure = forEach(ctx, plan.Resize, func(ctx context.Context, u pod2.Resize) error { return r.resizePod(ctx, key, u) })
+	if _, mendable := forUser(failure); failure != nil && !mendable {
+		return done, pod2.ReasonFailedUpdate, failure
 	}
 	done.InPlace, err = forEach(ctx, plan.InPlace, func(ctx context.Context, u pod2.InPlaceUpdate) error { return r.updatePod(ctx, key, u) })
-	if err != nil {
-		return done, pod2.ReasonFailedUpdate, err
-	}
+	return done, pod2.ReasonFailedUpdate, errors.Join(failure, err)
+}
+
+// replacePods, claims and revisions, and stops at the first error.
+func (r *Reconciler) replacePods(ctx context.Context, key Key, state pod2.State, plan, done pod2.Plan) (_ pod2.Plan, reason string, err error) {
 	done.Delete, err = forEach(ctx, plan.Delete, func(ctx context.Context, d pod2.Deletion) error { return r.deletePod(ctx, key, d) })
 	if err != nil {
 		return done, pod2.ReasonFailedDelete, err

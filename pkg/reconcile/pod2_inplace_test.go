@@ -8,8 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/pod2"
@@ -96,4 +98,41 @@ update pod2s/status web rv=101`)
 	if _, err := w.sync(KindPod2, "web"); err != nil || len(w.r.refused.byKey) > 0 {
 		t.Errorf("remembered still: %v, %v", w.r.refused.byKey, err)
 	}
+}
+
+// What a user has to mend of one pod holds up no other, and is told.
+func TestARefusedChangeHoldsUpNothing(t *testing.T) {
+	for _, row := range []struct{ name, cpu, refused, want string }{
+		{"resize", "1", "patch pods/resize", "patch pods web-0 uid=uid-of-web-0 rv=103\npatch pods/resize web-0 uid=uid-of-web-0 rv=104 -> Forbidden"},
+		{"in place", "2", "patch pods", "patch pods web-0 uid=uid-of-web-0 rv=103 -> Forbidden"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			p := withCPU("2")
+			p.Spec.Replicas = ptr.To[int32](2)
+			w := newWorld(t, p)
+			running(w, row.cpu)
+			w.refuse = refusing(row.refused, quota)
+			calls, err := w.sync(KindPod2, "web")
+			if err == nil {
+				t.Error("it is not tried again")
+			}
+			same(t, withoutEvents(calls), row.want+"\ncreate pods web-1\nupdate pod2s/status web rv=101")
+			same(t, readyOf(w), "FailedUpdate: exceeded quota")
+		})
+	}
+}
+
+// Whatever comes after a refusal, the refusal is told, not that.
+func TestTheFirstRefusalIsTold(t *testing.T) {
+	p := withCPU("2")
+	p.Spec.Replicas = ptr.To[int32](2)
+	w := newWorld(t, p)
+	running(w, "2")
+	w.refuse = func(call string) error {
+		return errors.Join(refusing("patch pods", refusal(403, metav1.StatusReasonForbidden, "policy: hands off"))(call), refusing("create pods", quota)(call))
+	}
+	if _, err := w.sync(KindPod2, "web"); err == nil {
+		t.Error("it is not tried again")
+	}
+	same(t, readyOf(w), "FailedUpdate: policy: hands off")
 }
