@@ -38,12 +38,12 @@ type Adoption struct {
 func (v *view) adopt() []Adoption {
 	var adoptions []Adoption
 	for place, r := range v.replicas {
-		if a, _ := v.adoption(place, r); a != nil {
+		if a, _ := v.adoption(place, r); a != nil && !v.unadoptable[a.UID] {
 			adoptions = append(adoptions, *a)
 		}
 	}
 	for _, r := range v.beyond {
-		if a := v.readoption(r); a != nil {
+		if a := v.readoption(r); a != nil && !v.unadoptable[a.UID] {
 			adoptions = append(adoptions, *a)
 		}
 	}

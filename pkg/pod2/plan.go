@@ -13,8 +13,8 @@ import (
 )
 
 // Plan is what is to be written; the fields stand in the order in which they are
-// written, and apply stops at the first error; but one of Resize and InPlace that is
-// for the user to mend holds up nothing.
+// written, and apply stops at the first error; but one of Adopt, Resize and InPlace
+// that is for the user to mend holds up nothing else.
 type Plan struct {
 	// Backoff, BEFORE Delete: the failure of a pod is on record before the pod,
 	// the only other evidence, goes. Precondition: UID and resourceVersion.

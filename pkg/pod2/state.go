@@ -30,6 +30,9 @@ type State struct {
 	// Refused are resizes that the API server called invalid, by the UID of the pod.
 	// It would again, whenever it is asked for the same.
 	Refused map[types.UID]Refusal
+	// Unadoptable pods, by UID: their adoption was just refused. They count as those
+	// of somebody else.
+	Unadoptable map[types.UID]bool
 	// Revisions of the namespace that carry the label of the Pod2, in name order.
 	Revisions []*appsv1.ControllerRevision
 	// Claims, in name order: every one of the namespace that has the name of a claim

@@ -19,17 +19,18 @@ import (
 
 // view is a State with every pod in its place.
 type view struct {
-	now       time.Time
-	pod2      *v1.Pod2
-	networks  []*v1.Network
-	ordinals  ordinals.Range
-	revisions revisions
-	requests  requests // of the update revision
-	changes   map[string]changeOrWhy
-	refused   map[types.UID]Refusal
-	claims    []claim // that have a name of ours, in name order
-	classes   []*storagev1.StorageClass
-	podNames  map[string]bool // of all pods known, ours and others
+	now         time.Time
+	pod2        *v1.Pod2
+	networks    []*v1.Network
+	ordinals    ordinals.Range
+	revisions   revisions
+	requests    requests // of the update revision
+	changes     map[string]changeOrWhy
+	refused     map[types.UID]Refusal
+	unadoptable map[types.UID]bool
+	claims      []claim // that have a name of ours, in name order
+	classes     []*storagev1.StorageClass
+	podNames    map[string]bool // of all pods known, ours and others
 	// resizeFailed is what stopped the growth of a claim, "" nothing.
 	resizeFailed string
 	// replicas by place.
@@ -63,7 +64,7 @@ type replica struct {
 func look(s State) *view {
 	v := &view{
 		now: s.Now, pod2: s.Pod2, networks: s.Networks,
-		ordinals: Ordinals(s.Pod2), revisions: readRevisions(s), changes: map[string]changeOrWhy{}, refused: s.Refused,
+		ordinals: Ordinals(s.Pod2), revisions: readRevisions(s), changes: map[string]changeOrWhy{}, refused: s.Refused, unadoptable: s.Unadoptable,
 		claims: readClaims(s), classes: s.StorageClasses, podNames: map[string]bool{},
 	}
 	v.requests = newRequests(s.Pod2, v.revisions.update.content)

@@ -129,8 +129,22 @@ func (r *Reconciler) updatePod2Status(ctx context.Context, key Key, current *v1.
 // was not done of them takes from no bound that was reckoned with it.
 func (r *Reconciler) writePods(ctx context.Context, key Key, state pod2.State, plan pod2.Plan) (done pod2.Plan, reason string, err error) {
 	done, reason, failure := r.changePods(ctx, key, plan)
-	if _, mendable := forUser(failure); failure != nil && !mendable {
+	if _, mendable := forUser(failure); failure != nil && (!mendable || len(done.Adopt) > 0) {
 		return done, reason, failure
+	}
+	if failure != nil && len(plan.Adopt) > 0 {
+		// While pods were to be adopted nothing else was decided. Now that is done
+		// without them, of the same view, in which nothing has changed.
+		state.Unadoptable = map[types.UID]bool{}
+		for _, a := range plan.Adopt {
+			state.Unadoptable[a.UID] = true
+		}
+		plan = pod2.Diff(state)
+		plan.DeleteRevisions = nil // one may be what makes such a pod ours
+		done, _, err = r.changePods(ctx, key, plan)
+		if err != nil {
+			return done, reason, errors.Join(failure, err)
+		}
 	}
 	done, why, err := r.replacePods(ctx, key, state, plan, done)
 	if failure != nil {

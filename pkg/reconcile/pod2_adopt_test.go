@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/pod2"
@@ -103,5 +104,24 @@ func TestARefusedAdoptionIsTold(t *testing.T) {
 	if _, err := w.sync(KindPod2, "web"); err == nil {
 		t.Error("no error")
 	}
+	same(t, readyOf(w), "FailedAdopt: policy: hands off")
+}
+
+// Nor does it hold up the other replicas. The revision of the pod stays.
+func TestARefusedAdoptionHoldsUpNothing(t *testing.T) {
+	p := newPod2("web", 2)
+	p.Spec.RevisionHistoryLimit = ptr.To[int32](0)
+	before := p.DeepCopy()
+	before.Spec.Template.Spec.Containers[0].Image = "before"
+	revision := pod2.Diff(pod2.State{Pod2: before}).CreateRevision
+	pod := orphan("web-0")
+	pod.Labels[v1.PodTemplateHashLabel] = pod2.RevisionHash(before)
+	w := newWorld(t, p, revision, pod)
+	w.refuse = refusing("patch pods", refusal(403, metav1.StatusReasonForbidden, "policy: hands off"))
+	calls, err := w.sync(KindPod2, "web")
+	if err == nil {
+		t.Error("it is not tried again")
+	}
+	same(t, withoutEvents(calls), "patch pods web-0 uid=uid-of-web-0 rv=103 -> Forbidden\ncreate pods web-1\nupdate pod2s/status web rv=101")
 	same(t, readyOf(w), "FailedAdopt: policy: hands off")
 }
