@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -43,9 +44,14 @@ func availablePods(s State) map[string]bool {
 	return available
 }
 
-// restartsNow is a container that was changed in place and is the old one still.
+// restartsNow is a container that was changed in place and is the old one still, or
+// will restart for resources.
 func restartsNow(pod *corev1.Pod) string {
 	for i, s := range pod.Status.ContainerStatuses {
+		asked := s.Resources != nil && !equality.Semantic.DeepEqual(*s.Resources, pod.Spec.Containers[i].Resources) && infeasible(pod) == ""
+		if recordedInPlace(pod).Resizing && len(pod.Spec.Containers[i].ResizePolicy) > 0 && (asked || has(pod, corev1.PodResizeInProgress, "")) {
+			return s.Name
+		}
 		if before := recordedInPlace(pod).Containers[s.Name]; s.ContainerID == before.ID && pod.Spec.Containers[i].Image != before.Image {
 			return s.Name
 		}
@@ -138,6 +144,12 @@ func checkPromises(t *testing.T, s State, p Plan) {
 			i := slices.IndexFunc(s.Pods, func(pod *corev1.Pod) bool { return pod.Name == u.Name })
 			changed := func(c corev1.Container) bool { return u.Images[c.Name] != "" && u.Images[c.Name] != c.Image }
 			if available[u.Name] && slices.ContainsFunc(s.Pods[i].Spec.Containers, changed) {
+				taken++
+			}
+		}
+		for _, u := range p.Resize {
+			i := slices.IndexFunc(s.Pods, func(pod *corev1.Pod) bool { return pod.Name == u.Name })
+			if available[u.Name] && len(s.Pods[i].Spec.Containers[0].ResizePolicy) > 0 {
 				taken++
 			}
 		}

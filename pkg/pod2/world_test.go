@@ -12,7 +12,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -119,9 +118,17 @@ func applyInPlace(s *State, p Plan) error {
 	}
 	for _, r := range p.Resize {
 		err := change(r.Name, r.UID, r.ResourceVersion, func(pod *corev1.Pod) {
+			pod.Generation++
+			if r.Annotation != "" {
+				pod.Annotations = maps.Clone(pod.Annotations)
+				if pod.Annotations == nil {
+					pod.Annotations = map[string]string{}
+				}
+				pod.Annotations[v1.InPlaceAnnotation] = r.Annotation
+			}
 			for i := range pod.Spec.Containers {
 				if resources, ok := r.Resources[pod.Spec.Containers[i].Name]; ok {
-					pod.Spec.Containers[i].Resources = resources
+					pod.Spec.Containers[i].Resources = *resources.DeepCopy()
 				}
 			}
 		})
@@ -152,31 +159,6 @@ func applyInPlace(s *State, p Plan) error {
 		}
 	}
 	return nil
-}
-
-// kubelet starts containers of a running pod anew whose image is another, and
-// resizes them, unless the node has no room.
-func (w *world) kubelet(pod *corev1.Pod) {
-	for i, c := range pod.Spec.Containers {
-		if i >= len(pod.Status.ContainerStatuses) {
-			created++
-			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
-				Name: c.Name, Image: c.Image, ContainerID: fmt.Sprint("id-", created), Ready: true, Resources: c.Resources.DeepCopy(),
-			})
-		}
-		s := &pod.Status.ContainerStatuses[i]
-		if s.Image != c.Image || recordedInPlace(pod).Containers[c.Name].runs(pod, c.Name) {
-			created++
-			s.Image, s.ContainerID, s.Ready = c.Image, fmt.Sprint("id-", created), true
-		}
-		if !equality.Semantic.DeepEqual(*s.Resources, c.Resources) {
-			if chance.One(w.dice, 3) {
-				pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible})
-			} else {
-				s.Resources = c.Resources.DeepCopy()
-			}
-		}
-	}
 }
 
 // world is what happens besides us.
@@ -210,11 +192,14 @@ func (w *world) step() {
 				pod.Spec.SchedulingGates = nil
 			}
 		case chance.One(w.dice, 2):
-			if c := podCondition(pod, corev1.PodReady); c == nil || c.Status != corev1.ConditionTrue {
-				setCondition(pod, corev1.PodReady, corev1.ConditionTrue, "", "", w.Now)
-			}
 			pod.Status.Phase = corev1.PodRunning
-			w.kubelet(pod)
+			runs := corev1.ConditionFalse
+			if w.kubelet(pod) {
+				runs = corev1.ConditionTrue
+			}
+			if c := podCondition(pod, corev1.PodReady); c == nil || c.Status != runs {
+				setCondition(pod, corev1.PodReady, runs, "", "", w.Now)
+			}
 			pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
 		}
 		pods = append(pods, pod)
@@ -227,6 +212,7 @@ func (w *world) step() {
 		w.Pod2.Spec.Replicas = ptr.To(w.dice.Int32N(7))
 		w.Pod2.Spec.Template.Spec.Containers[0].Image = chance.Pick(w.dice, "a", "b", "c")
 		w.Pod2.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: chance.Pick(w.dice, resource.MustParse("1"), resource.MustParse("2"))}
+		w.Pod2.Spec.Template.Spec.Containers[0].ResizePolicy = chance.Pick(w.dice, nil, restartForCPU)
 		w.Pod2.Spec.Template.Labels = map[string]string{"a": chance.Pick(w.dice, "x", "y")}
 		w.Pod2.Spec.Paused = chance.One(w.dice, 4)
 	}

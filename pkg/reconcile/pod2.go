@@ -142,8 +142,9 @@ func (r *Reconciler) writePods(ctx context.Context, key Key, state pod2.State, p
 		plan = pod2.Diff(state)
 		plan.DeleteRevisions = nil // one may be what makes such a pod ours
 		done, _, err = r.changePods(ctx, key, plan)
-		if err != nil {
-			return done, reason, errors.Join(failure, err)
+		failure = errors.Join(failure, err)
+		if _, mendable := forUser(err); err != nil && !mendable {
+			return done, reason, failure
 		}
 	}
 	done, why, err := r.replacePods(ctx, key, state, plan, done)
