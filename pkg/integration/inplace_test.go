@@ -34,10 +34,9 @@ func running(t *testing.T, namespace string) (identity, images string) {
 func waitUpdatedInPlace(t *testing.T, namespace string, replicas int, before string) {
 	t.Helper()
 	eventually(t, "all are updated", func(context.Context) (string, error) {
-		got := run(t, namespace, "get", "pod2", "web", "-o", "jsonpath={.status.updatedReplicas} {.status.availableReplicas} {.metadata.generation}")
-		want := fmt.Sprintf("%d %d ", replicas, replicas) + run(t, namespace, "get", "pod2", "web", "-o", "jsonpath={.status.observedGeneration}")
-		if got != want {
-			return fmt.Sprintf("%s, want %s", got, want), nil
+		p := getPod2(t, namespace, "web") // one read: the status is of the generation that it says
+		if s := p.Status; s.ObservedGeneration != p.Generation || int(s.UpdatedReplicas) != replicas || int(s.AvailableReplicas) != replicas {
+			return fmt.Sprintf("%d updated and %d available of %d, generation %d of %d", s.UpdatedReplicas, s.AvailableReplicas, replicas, s.ObservedGeneration, p.Generation), nil
 		}
 		return "", nil
 	})
@@ -148,6 +147,119 @@ func TestInPlaceResize(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// setResources replaces those of the template's container.
+func setResources(t *testing.T, namespace, resources string) {
+	t.Helper()
+	run(t, namespace, "patch", "pod2", "web", "--type=json", "-p", `[{"op":"replace","path":"/spec/template/spec/containers/0/resources","value":`+resources+`}]`)
+}
+
+// withContainer is a Pod2 web whose container has what is given besides.
+func withContainer(spec, container string) string {
+	return strings.Replace(pod2("web", spec), "pause:3.10}", "pause:3.10, "+container+"}", 1)
+}
+
+// The API server gave the pods requests as large as their limits: a resize has to
+// ask for both.
+func TestInPlaceResizeOfLimitsAlone(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	create(t, ns, withContainer(`replicas: 2`, `resources: {limits: {cpu: 100m, memory: 64Mi}}`))
+	waitReady(t, ns, "pod2/web")
+	before, _ := running(t, ns)
+	setResources(t, ns, `{"limits":{"cpu":"200m","memory":"64Mi"}}`)
+	waitUpdatedInPlace(t, ns, 2, before)
+	for name, pod := range listPods(t, ns) {
+		if r := pod.Spec.Containers[0].Resources; r.Requests.Cpu().String() != "200m" || r.Limits.Cpu().String() != "200m" {
+			t.Errorf("%s has %v", name, r)
+		}
+	}
+}
+
+// A resize that restarts takes replicas from service one by one.
+func TestInPlaceResizeThatRestarts(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	create(t, ns, withContainer(`replicas: 3`, `resources: {requests: {cpu: 100m}}, resizePolicy: [{resourceName: cpu, restartPolicy: RestartContainer}]`))
+	waitReady(t, ns, "pod2/web")
+	before, _ := running(t, ns)
+	f := follow(t, ns, func(pods map[string]*corev1.Pod) string {
+		n := 0
+		for _, pod := range pods {
+			if available(pod) {
+				n++
+			}
+		}
+		if n < 2 {
+			return fmt.Sprintf("%d of 3 are available, with maxUnavailable 1", n)
+		}
+		return ""
+	})
+	run(t, ns, "patch", "pod2", "web", "--type=json", "-p", fmt.Sprintf(cpu, "200m"))
+	waitUpdatedInPlace(t, ns, 3, before)
+	f.seenAll(t, ns)
+	if _, images := running(t, ns); strings.Count(images, "restarted 1") != 3 {
+		t.Errorf("they run %s", images)
+	}
+}
+
+// A resize that the node puts off, and that is undone: no pod keeps asking for it.
+func TestInPlaceResizeUndone(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	manifest := strings.Replace(withContainer(`replicas: 2`, `resources: {requests: {cpu: 100m}}`), "labels: {app: a}", "labels: {app: a}, annotations: {kwok.samplecrd.k8s.io/resize: Deferred}", 1)
+	create(t, ns, manifest)
+	waitReady(t, ns, "pod2/web")
+	before, _ := running(t, ns)
+	asked := func(want string) {
+		eventually(t, "pods ask for "+want, func(context.Context) (string, error) {
+			for name, pod := range listPods(t, ns) {
+				if got := pod.Spec.Containers[0].Resources.Requests.Cpu().String(); got != want {
+					return name + " asks for " + got, nil
+				}
+			}
+			return "", nil
+		})
+	}
+	run(t, ns, "patch", "pod2", "web", "--type=json", "-p", fmt.Sprintf(cpu, "200m"))
+	asked("200m")
+	run(t, ns, "patch", "pod2", "web", "--type=json", "-p", fmt.Sprintf(cpu, "100m"))
+	asked("100m")
+	waitUpdatedInPlace(t, ns, 2, before)
+}
+
+// What the API server will not have (here: more than the limits that admission gave
+// the pods) is asked for once, and the pods are recreated one by one.
+func TestInPlaceResizeRefused(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	create(t, ns, `
+apiVersion: v1
+kind: LimitRange
+metadata: {name: small}
+spec: {limits: [{type: Container, default: {cpu: 100m, memory: 64Mi}}]}
+---
+`+withContainer(`replicas: 2`, `resources: {requests: {cpu: 100m, memory: 64Mi}}`))
+	waitReady(t, ns, "pod2/web")
+	before, _ := running(t, ns)
+	run(t, ns, "delete", "limitrange", "small")
+	setResources(t, ns, `{"requests":{"cpu":"200m","memory":"64Mi"}}`)
+	eventually(t, "the event says why", func(context.Context) (string, error) {
+		events := run(t, ns, "get", "events", "--field-selector=involvedObject.kind=Pod2,reason=Updating", "-o", "jsonpath={.items[*].message}")
+		if !strings.Contains(events, "its resources cannot be changed: ") || !strings.Contains(events, "must be less than or equal to cpu limit") {
+			return events, nil
+		}
+		return "", nil
+	})
+	waitReady(t, ns, "pod2/web")
+	if after, _ := running(t, ns); after == before {
+		t.Error("no pod was recreated")
 	}
 }
 
