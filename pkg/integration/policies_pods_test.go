@@ -1,0 +1,187 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// What a pod was told, and asked for, stands: through whichever subresource it is
+// written, and whoever may write there.
+func TestBoundPodIsNotRewritten(t *testing.T) {
+	ns := newNamespace(t)
+	validationPolicies(t, ns)
+	startController(t, ns)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+gatedPod("bound", "blue")+gatedPod("waits", "red"))
+	waitReady(t, ns, "pod/bound")
+	waitCondition(t, ns, "pod/waits", bound, "False NetworkNotFound")
+	u := newUser(t, ns, "user")
+
+	const answers = "pod2-answers"
+	annotate := func(key, value string) string {
+		return fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, key, value)
+	}
+	for _, c := range []struct{ what, pod, patch, want string }{
+		{"another answer", "bound", annotate("samplecrd.k8s.io/addresses", `"{}"`), answers},
+		{"no answer", "bound", annotate("samplecrd.k8s.io/addresses", `null`), answers},
+		{"an answer to a pod that waits", "waits", annotate("samplecrd.k8s.io/addresses", `"{}"`), answers},
+		{"another request", "bound", annotate("samplecrd.k8s.io/networks", `"blue=10.0.0.9"`), answers},
+		{"another request of a pod that waits", "waits", annotate("samplecrd.k8s.io/networks", `"blue"`), ""},
+		// By both: it is what the pod was told, and names a Network.
+		{"other elements for Multus", "bound", annotate("k8s.v1.cni.cncf.io/networks", `"macvlan-conf"`), "is forbidden"},
+		{"another default network for Multus", "bound", annotate("v1.multus-cni.io/default-network", `"macvlan-conf"`), answers},
+		{"elements for Multus of a pod that waits", "waits", annotate("k8s.v1.cni.cncf.io/networks", `"macvlan-conf"`), ""},
+		{"a Network's elements for a pod that waits", "waits", annotate("k8s.v1.cni.cncf.io/networks", `"blue"`), "pod2-multus"},
+		{"something else", "bound", annotate("example.com/note", `"x"`), ""},
+	} {
+		outcome(t, c.what, u.patch(t, podsResource, c.pod, c.patch), c.want)
+		outcome(t, c.what+", through status", u.patch(t, podsResource, c.pod, c.patch, "status"), c.want)
+		// Kubernetes lets no annotation through here; should it ever, the policy does not.
+		for _, subresource := range []string{"resize", "ephemeralcontainers"} {
+			if got := u.patch(t, podsResource, c.pod, c.patch, subresource); got != "unchanged" && c.want != "" {
+				outcome(t, c.what+", through "+subresource, got, c.want)
+			}
+		}
+	}
+}
+
+// The annotations of a Binding become those of the pod.
+func TestBindingBringsNothingAlong(t *testing.T) {
+	ns := newNamespace(t)
+	validationPolicies(t, ns)
+	create(t, ns, `---
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec: {schedulerName: none, containers: [{name: c, image: registry.k8s.io/pause:3.10}]}
+`)
+	u := newUser(t, ns, "user")
+	for annotation, want := range map[string]string{
+		"example.com/note: x":                       "",
+		"samplecrd.k8s.io/addresses: '{}'":          "pod2-answers",
+		"samplecrd.k8s.io/networks: blue":           "pod2-answers",
+		"k8s.v1.cni.cncf.io/networks: blue":         "pod2-answers",
+		"v1.multus-cni.io/default-network: default": "pod2-answers",
+	} {
+		binding := fmt.Sprintf("apiVersion: v1\nkind: Binding\nmetadata: {name: p, annotations: {%s}}\ntarget: {apiVersion: v1, kind: Node, name: node-000000}\n", annotation)
+		outcome(t, "pods/binding with "+annotation, u.createAt(t, parse(t, binding), podsResource, "binding"), want)
+		outcome(t, "bindings with "+annotation, u.create(t, binding), want)
+	}
+}
+
+// The ledger is the controller's, whatever RBAC grants.
+func TestLedgerIsNotRewritten(t *testing.T) {
+	ns := newNamespace(t)
+	validationPolicies(t, ns)
+	startController(t, ns)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+gatedPod("p", "blue"))
+	waitReady(t, ns, "pod/p")
+	u := newUser(t, ns, "user")
+	const ledger = "pod2-ledger"
+	outcome(t, "another block", u.create(t, addressBlock), ledger)
+	for _, c := range []struct{ what, patch, want string }{
+		{"no entries", `{"spec":{"entries":[]}}`, ledger},
+		{"empty and sealed", `{"spec":{"entries":[],"sealed":true}}`, ledger},
+		{"no finalizer", `{"metadata":{"finalizers":null}}`, ledger},
+		{"a label", `{"metadata":{"labels":{"a":"b"}}}`, ledger},
+		{"an annotation", `{"metadata":{"annotations":{"a":"b"}}}`, ledger},
+		// What the garbage collector does.
+		{"no owner", `{"metadata":{"ownerReferences":null}}`, ""},
+		{"a finalizer more", `{"metadata":{"finalizers":["samplecrd.k8s.io/in-use","foregroundDeletion"]}}`, ""},
+	} {
+		outcome(t, c.what, u.patch(t, blocksResource, "blue-10.0.0.0", c.patch), c.want)
+	}
+	binder := newUser(t, ns, "binder", "samplecrd.k8s.io", "addressblocks", "create get patch bind")
+	outcome(t, "who has the verb bind", binder.patch(t, blocksResource, "blue-10.0.0.0", `{"spec":{"entries":[]}}`), "")
+}
+
+// Who may not create pods gets none by way of a Pod2 or a CronTab.
+func TestOnlyWhoMayCreatePodsWritesPod2s(t *testing.T) {
+	ns := newNamespace(t)
+	validationPolicies(t, ns)
+	create(t, ns, pod2("web", "replicas: 0")+cronTab("v1", "ct", `cronSpec: "@yearly"`))
+	rights := []string{"samplecrd.k8s.io", "pod2s pod2s/scale", "create get update patch", "stable.example.com", "crontabs", "create get update patch"}
+	u := newUser(t, ns, "no-pods", rights...)
+	creator := newUser(t, ns, "creator", append(rights, "", "pods", "create")...)
+	const creators = "pod2-creators"
+	for _, manifest := range []string{pod2("db", "replicas: 0"), cronTab("v1", "x", `cronSpec: "@yearly"`), cronTab("v1beta1", "x", `cronSpec: "@yearly"`)} {
+		outcome(t, "create "+manifest, u.create(t, manifest), creators)
+		outcome(t, "create, with the right to create pods, "+manifest, creator.create(t, manifest), "")
+	}
+	for _, c := range []struct{ what, patch, want string }{
+		{"another template", `{"spec":{"template":{"metadata":{"labels":{"a":"b"}}}}}`, creators},
+		{"labels, which its pods have too", `{"metadata":{"labels":{"app":"other"}}}`, creators},
+		{"an annotation", `{"metadata":{"annotations":{"a":"b"}}}`, ""},
+		{"the garbage collector's finalizer", `{"metadata":{"finalizers":["foregroundDeletion"]}}`, ""},
+	} {
+		outcome(t, c.what, u.patch(t, pod2sResource, "web", c.patch), c.want)
+		outcome(t, c.what+", with the right to create pods", creator.patch(t, pod2sResource, "web", c.patch), "")
+	}
+	// As a HorizontalPodAutoscaler does it.
+	outcome(t, "scale", u.patch(t, pod2sResource, "web", `{"spec":{"replicas":3}}`, "scale"), "")
+}
+
+// The garbage collector has no right to create pods and none to bind.
+func TestGarbageCollectorPassesThePolicies(t *testing.T) {
+	ns := newNamespace(t)
+	validationPolicies(t, ns)
+	startController(t, ns)
+	create(t, ns, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: first}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: second}\n"+network("blue", `{cidr: 10.0.0.0/24}`)+gatedPod("p", "blue")+
+		pod2("first", "replicas: 0")+pod2("web", "replicas: 1"))
+	waitReady(t, ns, "pod/p", "pod2/web")
+	own := func(pod2, configMap string, propagation metav1.DeletionPropagation) {
+		owner, err := kube.CoreV1().ConfigMaps(ns).Get(t.Context(), configMap, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		patchPod2(t, ns, pod2, fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":%q,"uid":%q}]}}`, configMap, owner.UID))
+		if err := kube.CoreV1().ConfigMaps(ns).Delete(t.Context(), configMap, metav1.DeleteOptions{PropagationPolicy: &propagation}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Until the collector watches Pod2s, it does not know of whom to take the owner.
+	own("first", "first", metav1.DeletePropagationBackground)
+	run(t, ns, "wait", "--for=delete", "pod2/first", "--timeout="+patience.String())
+	own("web", "second", metav1.DeletePropagationOrphan)
+	eventually(t, "the Pod2 has no owner", func(context.Context) (string, error) {
+		if owners := getPod2(t, ns, "web").OwnerReferences; len(owners) > 0 {
+			return fmt.Sprint(owners), nil
+		}
+		return "", nil
+	})
+	run(t, ns, "delete", "pod2", "web", "--cascade=foreground", "--timeout="+patience.String())
+	run(t, ns, "delete", "network", "blue", "--cascade=foreground", "--wait=false")
+	run(t, ns, "delete", "pod", "p", "--timeout="+patience.String())
+	waitGone(t, ns, "networks,addressblocks")
+}
+
+// A Pod2's replicas are created with the rights of the controller, and its template
+// may be older than the Network: nobody's rights let such a pod through.
+func TestReplicaIsHeldToItsUsersRights(t *testing.T) {
+	ns := newNamespace(t)
+	validationPolicies(t, ns)
+	startController(t, ns)
+	create(t, ns, `---
+apiVersion: samplecrd.k8s.io/v1
+kind: Pod2
+metadata: {name: web}
+spec:
+  replicas: 0
+  template:
+    metadata: {annotations: {k8s.v1.cni.cncf.io/networks: '[{"name":"blue","ips":["10.0.0.5/24"]}]'}}
+    spec: {containers: [{name: c, image: registry.k8s.io/pause:3.10}]}
+`+network("blue", `{cidr: 10.0.0.0/24}`))
+	u := newUser(t, ns, "user")
+	eventually(t, "the policy knows the Network", func(context.Context) (string, error) {
+		if u.create(t, podWith("p", "k8s.v1.cni.cncf.io/networks", "blue")) == "" {
+			return "not yet", nil
+		}
+		return "", nil
+	})
+	run(t, ns, "scale", "pod2", "web", "--replicas=1")
+	waitCondition(t, ns, "pod2/web", "Ready", "denied request: the annotation k8s.v1.cni.cncf.io/networks names blue")
+}

@@ -1,0 +1,264 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+)
+
+// validationPolicies puts all policies of artifacts/ in force, for all tests: these
+// run as cluster administrators, who pass.
+func validationPolicies(t *testing.T, namespace string) {
+	t.Helper()
+	admissionPolicy(t, namespace)
+	run(t, namespace, "apply", "-f", filepath.Join(root, "artifacts/31-validation-policies.yaml"))
+	create(t, namespace, network("probe", `{cidr: 10.255.0.0/30}`))
+	probe := newUser(t, namespace, "probe")
+	noPods := newUser(t, namespace, "no-pods-probe", "samplecrd.k8s.io", "pod2s", "create")
+	for _, p := range []struct {
+		policy   string
+		user     *user
+		manifest string
+	}{
+		{"pod2-answers", probe, podWith("probe", "samplecrd.k8s.io/addresses", "{}")},
+		{"pod2-multus", probe, podWith("probe", "k8s.v1.cni.cncf.io/networks", "probe")},
+		{"pod2-ledger", probe, addressBlock},
+		{"pod2-creators", noPods, pod2("probe", "replicas: 0")},
+	} {
+		eventually(t, p.policy+" is in force", func(context.Context) (string, error) {
+			if got := p.user.create(t, p.manifest); !strings.Contains(got, p.policy) {
+				return fmt.Sprintf("the probe is answered %q", got), nil
+			}
+			return "", nil
+		})
+	}
+	run(t, namespace, "delete", "network", "probe")
+}
+
+// user is somebody with some rights in one namespace, and none elsewhere.
+type user struct {
+	name, namespace string
+	client          dynamic.Interface
+}
+
+// newUser makes one with a Role of rules "group, resources, verbs", each of them
+// separated by spaces; without any, one with the role `edit` and every right on
+// AddressBlocks and on what of pods is written through subresources: RBAC is not
+// what refuses such a user.
+func newUser(t *testing.T, namespace, name string, rules ...string) *user {
+	t.Helper()
+	manifest := fmt.Sprintf(`---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: %[1]s}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: %[1]s}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %[1]s}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: %[1]s}
+rules:
+`, name)
+	if len(rules) == 0 {
+		all := "create get update patch"
+		rules = []string{
+			"", "pods pods/status pods/binding pods/resize pods/ephemeralcontainers bindings replicationcontrollers podtemplates", all,
+			"apps", "deployments replicasets statefulsets daemonsets", all, "batch", "jobs cronjobs", all,
+			"samplecrd.k8s.io", "networks pod2s addressblocks", all,
+		}
+	}
+	list := func(words string) string { return "[" + strings.Join(strings.Fields(words), ", ") + "]" }
+	for i := 0; i < len(rules); i += 3 {
+		manifest += fmt.Sprintf("- {apiGroups: [%q], resources: %s, verbs: %s}\n", rules[i], list(rules[i+1]), list(rules[i+2]))
+	}
+	if out, err := kubectlWith(t.Context(), manifest, "-n", namespace, "apply", "-f", "-"); err != nil {
+		t.Fatalf("make the user %s: %v\n%s", name, err, out)
+	}
+	as := rest.CopyConfig(config)
+	as.Impersonate = rest.ImpersonationConfig{UserName: name}
+	client, err := dynamic.NewForConfig(as)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &user{name: name, namespace: namespace, client: client}
+}
+
+// create is a dry run. It returns the refusal; "" is none.
+func (u *user) create(t *testing.T, manifest string) string {
+	t.Helper()
+	object := parse(t, manifest)
+	kind := object.GroupVersionKind()
+	return u.createAt(t, object, kind.GroupVersion().WithResource(strings.ToLower(kind.Kind)+"s"))
+}
+
+// createAt is create of an object whose kind does not tell the resource.
+func (u *user) createAt(t *testing.T, object *unstructured.Unstructured, resource schema.GroupVersionResource, subresources ...string) string {
+	t.Helper()
+	_, err := u.client.Resource(resource).Namespace(u.namespace).
+		Create(t.Context(), object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}, subresources...)
+	return refusal(err)
+}
+
+func parse(t *testing.T, manifest string) *unstructured.Unstructured {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(strings.TrimPrefix(manifest, "---")), &object.Object); err != nil {
+		t.Fatalf("%v\n%s", err, manifest)
+	}
+	return object
+}
+
+var (
+	podsResource   = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	blocksResource = schema.GroupVersionResource{Group: "samplecrd.k8s.io", Version: "v1", Resource: "addressblocks"}
+	pod2sResource  = schema.GroupVersionResource{Group: "samplecrd.k8s.io", Version: "v1", Resource: "pod2s"}
+)
+
+// patch is a dry run. It returns the refusal, or "unchanged" if the patch took no
+// effect; "" is neither.
+func (u *user) patch(t *testing.T, resource schema.GroupVersionResource, name, patch string, subresources ...string) string {
+	t.Helper()
+	in := u.client.Resource(resource).Namespace(u.namespace)
+	before, err := dyn.Resource(resource).Namespace(u.namespace).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := in.Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, subresources...)
+	if err == nil && len(subresources) == 1 && subresources[0] == "scale" {
+		return ""
+	}
+	if err == nil && fmt.Sprint(before.GetAnnotations(), before.GetLabels(), before.GetFinalizers(), before.GetOwnerReferences(), before.Object["spec"]) ==
+		fmt.Sprint(after.GetAnnotations(), after.GetLabels(), after.GetFinalizers(), after.GetOwnerReferences(), after.Object["spec"]) {
+		return "unchanged"
+	}
+	return refusal(err)
+}
+
+func refusal(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// podWith is a bare pod with one annotation.
+func podWith(name, annotation, value string) string {
+	return fmt.Sprintf("---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, annotations: {%s: %q}}\nspec: {containers: [{name: c, image: registry.k8s.io/pause:3.10}]}\n",
+		name, annotation, value)
+}
+
+const addressBlock = `apiVersion: samplecrd.k8s.io/v1
+kind: AddressBlock
+metadata: {name: blue-10.0.0.0}
+spec: {network: blue, networkUID: x, cidr: 10.0.0.0/24, entries: []}
+`
+
+// outcome compares with what is wanted: "" to pass, else a part of the refusal.
+func outcome(t *testing.T, what, got, want string) {
+	t.Helper()
+	if want == "" && got != "" || !strings.Contains(got, want) {
+		t.Errorf("%s: %q, want %q", what, got, want)
+	}
+}
+
+// Which texts of Multus name a Network of the namespace, "blue".
+func TestMultusElementsThatNameANetwork(t *testing.T) {
+	ns := newNamespace(t)
+	validationPolicies(t, ns)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+network("green-1", `{cidr: 10.0.0.0/24}`))
+	u := newUser(t, ns, "user")
+	eventually(t, "the policy knows the Networks", func(context.Context) (string, error) {
+		if u.create(t, podWith("p", "k8s.v1.cni.cncf.io/networks", "blue")) == "" || u.create(t, podWith("p", "k8s.v1.cni.cncf.io/networks", "green-1")) == "" {
+			return "not yet", nil
+		}
+		return "", nil
+	})
+	const refused = "pod2-multus"
+	for _, c := range []struct{ text, want string }{
+		{"macvlan-conf", ""},
+		{"macvlan-conf, other/bridge@eth1", ""},
+		{"macvlan@blue", ""},
+		{"blue/macvlan", ""},
+		{"other/blue", ""},
+		{"bluer, not-blue, blue-1, green", ""},
+		{"blue", refused},
+		{" blue ", refused},
+		{"\u00a0blue", refused},
+		{"a,blue@net1", refused},
+		{"a, " + ns + "/blue", refused},
+		{"a, " + ns + " / blue @x", refused},
+		{"green-1", refused},
+		{`[{"name":"macvlan-conf","ips":["10.0.0.5/24"],"mac":"02:00:00:00:00:01"}]`, ""},
+		{`[{"name":"a","interface":"blue"}]`, ""},
+		{`[{"name":"a","cni-args":{"text":"\"name\":\"blue\"\n"}}]`, ""},
+		{`[{"name":"blue","ips":["10.0.0.5/24"]}]`, refused},
+		{`[{"name":"a"},{"NAME" : ` + "\n" + `"blue"}]`, refused},
+		{`[{"name":"a","name":"blue"}]`, refused},
+		{`[{"n\u0061me":"blue"}]`, refused},
+		{`[{"name":"bl\u0075e"}]`, refused},
+		{`{"name":"blue"}`, refused},
+		{`[` + strings.Repeat(" ", 100<<10) + `{"name":"blue"}]`, refused},
+	} {
+		outcome(t, fmt.Sprintf("a pod with %.80q", c.text), u.create(t, podWith("p", "k8s.v1.cni.cncf.io/networks", c.text)), c.want)
+	}
+	outcome(t, "the default network", u.create(t, podWith("p", "v1.multus-cni.io/default-network", "blue")), refused)
+}
+
+// What becomes pods is refused like the pods.
+func TestTemplatesBringNothingAlong(t *testing.T) {
+	ns := newNamespace(t)
+	validationPolicies(t, ns)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`))
+	u := newUser(t, ns, "user")
+	eventually(t, "the policy knows the Network", func(context.Context) (string, error) {
+		if u.create(t, podWith("p", "k8s.v1.cni.cncf.io/networks", "blue")) == "" {
+			return "not yet", nil
+		}
+		return "", nil
+	})
+	template := func(annotation, restart string) string {
+		return fmt.Sprintf(`{metadata: {labels: {app: x}, annotations: {%s}}, spec: {restartPolicy: %s, containers: [{name: c, image: i}]}}`, annotation, restart)
+	}
+	kinds := []struct{ version, kind, spec string }{
+		{"apps/v1", "Deployment", "spec: {selector: {matchLabels: {app: x}}, template: TEMPLATE}"},
+		{"apps/v1", "ReplicaSet", "spec: {selector: {matchLabels: {app: x}}, template: TEMPLATE}"},
+		{"apps/v1", "StatefulSet", "spec: {selector: {matchLabels: {app: x}}, template: TEMPLATE}"},
+		{"apps/v1", "DaemonSet", "spec: {selector: {matchLabels: {app: x}}, template: TEMPLATE}"},
+		{"v1", "ReplicationController", "spec: {template: TEMPLATE}"},
+		{"v1", "PodTemplate", "template: TEMPLATE"},
+		{"batch/v1", "Job", "spec: {template: TEMPLATE}"},
+		{"batch/v1", "CronJob", "spec: {schedule: '@yearly', jobTemplate: {spec: {template: TEMPLATE}}}"},
+		{"samplecrd.k8s.io/v1", "Pod2", "spec: {template: TEMPLATE}"},
+	}
+	for _, k := range kinds {
+		for annotation, want := range map[string]string{
+			"samplecrd.k8s.io/networks: blue":           "",
+			"k8s.v1.cni.cncf.io/networks: macvlan-conf": "",
+			"k8s.v1.cni.cncf.io/networks: blue":         "pod2-multus",
+			"samplecrd.k8s.io/addresses: '{}'":          "pod2-answers",
+		} {
+			if k.kind == "Pod2" && want == "pod2-answers" {
+				want = "" // its replicas are made without
+			}
+			restart := "Always"
+			if k.version == "batch/v1" {
+				restart = "Never"
+			}
+			manifest := fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: x}\n%s\n", k.version, k.kind,
+				strings.ReplaceAll(k.spec, "TEMPLATE", template(annotation, restart)))
+			outcome(t, "a "+k.kind+" with "+annotation, u.create(t, manifest), want)
+		}
+	}
+}
