@@ -10,10 +10,12 @@ package integration
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -23,6 +25,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/pod2/pod2/pkg/client/clientset/versioned"
+	"github.com/pod2/pod2/pkg/integration/audit"
 )
 
 // The cluster that all tests share, and how to reach it as an administrator.
@@ -78,7 +81,51 @@ func withCluster(tests func() int) (code int, err error) {
 	if out, err := kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", filepath.Join(root, "crd")); err != nil {
 		return 1, fmt.Errorf("wait for the CRDs: %w\n%s", err, out)
 	}
-	return tests(), nil
+	if code = tests(); code == 0 {
+		err = compareWithRoles(wholeSuite())
+	}
+	return code, err
+}
+
+func wholeSuite() bool {
+	for _, name := range []string{"test.run", "test.skip", "test.list"} {
+		if flag.Lookup(name).Value.String() != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// compareWithRoles is S11: the controllers of all tests, most of whom ran with
+// every right, made no request that artifacts/10-rbac.yaml does not allow; those
+// of the whole suite made every one that it allows.
+func compareWithRoles(whole bool) error {
+	log, err := os.Open(auditLog)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	calls, err := audit.Calls(log, "pod2-controller/")
+	if err != nil {
+		return err
+	}
+	manifest, err := os.Open(filepath.Join(root, "artifacts/10-rbac.yaml"))
+	if err != nil {
+		return err
+	}
+	defer manifest.Close()
+	grants, err := audit.Grants(manifest, "pod2-controller")
+	if err != nil {
+		return err
+	}
+	if refused := audit.Refused(calls, grants); len(refused) > 0 {
+		return fmt.Errorf("controllers made requests that artifacts/10-rbac.yaml does not allow:\n  %s", strings.Join(refused, "\n  "))
+	}
+	unused := audit.Unused(calls, grants)
+	if whole && len(unused) > 0 {
+		return fmt.Errorf("artifacts/10-rbac.yaml allows what no controller made use of in the whole suite:\n  %s", strings.Join(unused, "\n  "))
+	}
+	return nil
 }
 
 // removeAtEnd starts a process that stops the cluster and removes dir when this

@@ -1,0 +1,92 @@
+package audit
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const recorded = `{"verb":"list","userAgent":"pod2-controller/devel","objectRef":{"resource":"pods","namespace":"a","apiVersion":"v1"}}
+{"verb":"patch","userAgent":"pod2-controller/devel","objectRef":{"resource":"pods","subresource":"status","namespace":"a","name":"p","apiVersion":"v1"}}
+{"verb":"update","userAgent":"pod2-controller/devel","objectRef":{"apiGroup":"coordination.k8s.io","resource":"leases","namespace":"pod2-system","name":"pod2-controller"}}
+{"verb":"get","userAgent":"pod2-controller/devel","requestURI":"/apis/samplecrd.k8s.io/v1"}
+{"verb":"delete","userAgent":"kubectl/v1.36.3","objectRef":{"resource":"pods","namespace":"a","name":"p"}}
+{"verb":"delete","userAgent":"pod2-controller/devel","objectRef":{"resou`
+
+const roles = `kind: ClusterRole
+metadata: {name: c}
+rules:
+- {apiGroups: [""], resources: [pods, pods/status], verbs: [list, patch]}
+- {apiGroups: [samplecrd.k8s.io], resources: [networks/finalizers], verbs: [update]}
+- {apiGroups: [samplecrd.k8s.io], resources: [addressblocks], verbs: [bind]}
+---
+kind: Role
+metadata: {name: c, namespace: pod2-system}
+rules:
+- {apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [pod2-controller], verbs: [update, get]}
+---
+kind: ClusterRole
+metadata: {name: other}
+rules:
+- {apiGroups: ["*"], resources: ["*"], verbs: ["*"]}
+`
+
+func compare(t *testing.T, log, manifest string) (refused, unused string) {
+	t.Helper()
+	calls, err := Calls(strings.NewReader(log), "pod2-controller/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	grants, err := Grants(strings.NewReader(manifest), "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(Refused(calls, grants), ", "), strings.Join(Unused(calls, grants), ", ")
+}
+
+func TestCompare(t *testing.T) {
+	for _, c := range []struct{ name, log, manifest, refused, unused string }{
+		{"as recorded", recorded, roles, "", "get coordination.k8s.io/leases named pod2-controller, list pods/status, patch pods"},
+		{"a role less", recorded, strings.Replace(roles, "pods/status]", "x]", 1), "patch pods/status", "get coordination.k8s.io/leases named pod2-controller, list x, patch pods, patch x"},
+		{"another lease", strings.Replace(recorded, `"name":"pod2-controller"`, `"name":"x"`, 1), roles, "update coordination.k8s.io/leases",
+			"get coordination.k8s.io/leases named pod2-controller, list pods/status, patch pods, update coordination.k8s.io/leases named pod2-controller"},
+		{"a lease elsewhere", strings.Replace(recorded, `"namespace":"pod2-system"`, `"namespace":"x"`, 1), roles, "update coordination.k8s.io/leases",
+			"get coordination.k8s.io/leases named pod2-controller, list pods/status, patch pods, update coordination.k8s.io/leases named pod2-controller"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			refused, unused := compare(t, c.log, c.manifest)
+			if refused != c.refused {
+				t.Errorf("refused: %s\nwant     %s", refused, c.refused)
+			}
+			if unused != c.unused {
+				t.Errorf("unused: %s\nwant    %s", unused, c.unused)
+			}
+		})
+	}
+}
+
+// What RBAC has to give away to more than the controller needs.
+func TestRolesGrantNothingWide(t *testing.T) {
+	file, err := os.Open("../../../artifacts/10-rbac.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	grants, err := Grants(file, "pod2-controller")
+	if err != nil || len(grants) == 0 {
+		t.Fatalf("%d grants, %v", len(grants), err)
+	}
+	for _, g := range grants {
+		wide := strings.Contains(g.Verb+g.Group+g.Resource, "*") ||
+			slices.Contains([]string{"escalate", "impersonate", "deletecollection"}, g.Verb) ||
+			g.Verb == "bind" && g.Resource != "addressblocks" ||
+			slices.Contains([]string{"secrets", "configmaps", "serviceaccounts", "serviceaccounts/token", "nodes", "pods/exec", "pods/binding"}, g.Resource) ||
+			g.Group == rbacGroup
+		if wide {
+			t.Errorf("the controller may %s", g)
+		}
+	}
+}
+
+const rbacGroup = "rbac.authorization.k8s.io"
