@@ -84,6 +84,7 @@ func (r *Reconciler) writeBlocks(ctx context.Context, key Key, state network.Sta
 		if err := r.writeBlock(ctx, key, state, w); err != nil {
 			return err
 		}
+		r.countBound(state, w)
 	}
 	return nil
 }

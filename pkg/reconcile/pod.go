@@ -94,6 +94,7 @@ func (r *Reconciler) publish(ctx context.Context, key Key, pod *corev1.Pod, p *n
 		return fmt.Errorf("publish the addresses of %s: %w", key, stale(err))
 	}
 	r.written.wrote(key, podsResource, patched.ResourceVersion)
+	publishDuration.Observe(r.sinceCreation(pod).Seconds())
 	klog.FromContext(ctx).Info("Published addresses", "addresses", p.Addresses)
 	return nil
 }

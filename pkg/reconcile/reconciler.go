@@ -145,10 +145,8 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 // Sync brings the world one step closer to what the object of the key asks for.
 // It does nothing on a view that is older than its own last write.
 func (r *Reconciler) Sync(ctx context.Context, key Key) (Result, error) {
-	if why := r.written.ahead(key); why != "" {
-		return Result{}, fmt.Errorf("sync %s: %s: %w", key, why, ErrStale)
-	}
-	result, err := r.sync(ctx, key)
+	result, err := r.syncFresh(ctx, key)
+	countStale(key.Kind, err)
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		// Nothing can be created in a namespace that is being deleted, and what is
 		// in it goes. That is no failure, and each deletion is an event to look again.
@@ -156,6 +154,13 @@ func (r *Reconciler) Sync(ctx context.Context, key Key) (Result, error) {
 		return Result{}, nil
 	}
 	return result, err
+}
+
+func (r *Reconciler) syncFresh(ctx context.Context, key Key) (Result, error) {
+	if why := r.written.ahead(key); why != "" {
+		return Result{}, fmt.Errorf("sync %s: %s: %w", key, why, errOwnWrite)
+	}
+	return r.sync(ctx, key)
 }
 
 func (r *Reconciler) sync(ctx context.Context, key Key) (Result, error) {
