@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,6 +38,10 @@ type Controller struct {
 	syncer Syncer
 	queue  workqueue.TypedRateLimitingInterface[reconcile.Key]
 	synced []cache.DoneChecker
+
+	mu sync.Mutex
+	// since when each sync is under way.
+	since map[reconcile.Key]time.Time
 }
 
 const (
@@ -50,6 +56,11 @@ const (
 	// stopGrace is what a stop grants to the syncs under way; it leaves a pod's
 	// default of 30 s (terminationGracePeriodSeconds) time to release the lease.
 	stopGrace = 20 * time.Second
+
+	// syncLimit is how long a sync may take before Check calls it stuck. The longest,
+	// of a Pod2 with as many replicas as there may be, makes thousands of calls; one
+	// that takes longer waits for something that does not come.
+	syncLimit = 15 * time.Minute
 )
 
 // NewController registers itself with every informer of watches. Call it
@@ -57,6 +68,7 @@ const (
 func NewController(ctx context.Context, syncer Syncer, watches []reconcile.Watch) (*Controller, error) {
 	c := &Controller{
 		syncer: syncer,
+		since:  map[reconcile.Key]time.Time{},
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Key](retryBase, retryMax),
 			workqueue.TypedRateLimitingQueueConfig[reconcile.Key]{Name: "pod2"}),
@@ -164,7 +176,9 @@ func (c *Controller) syncNext(ctx context.Context) bool {
 
 	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "key", key))
 	started := time.Now()
+	c.begin(key, started)
 	result, err := c.sync(ctx, key)
+	c.end(key)
 	syncDuration.WithLabelValues(key.Kind).Observe(time.Since(started).Seconds())
 	syncTotal.WithLabelValues(key.Kind, c.report(ctx, key, err)).Inc()
 
@@ -177,6 +191,33 @@ func (c *Controller) syncNext(ctx context.Context) bool {
 		c.queue.AddAfter(key, result.RequeueAfter)
 	}
 	return true
+}
+
+func (c *Controller) begin(key reconcile.Key, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.since[key] = now
+}
+
+func (c *Controller) end(key reconcile.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.since, key)
+}
+
+// Check returns an error if a sync is stuck. Its object is not served any more, as
+// a key is never synced twice at once, and its worker serves no other.
+func (c *Controller) Check() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var errs []error
+	for key, began := range c.since {
+		if took := time.Since(began); took > syncLimit {
+			errs = append(errs, fmt.Errorf("the sync of %s is under way for %s, and no sync should take longer than %s", key, took.Round(time.Second), syncLimit))
+		}
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
 }
 
 // sync turns a panic into an error, so that an object which makes Sync panic

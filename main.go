@@ -10,11 +10,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"sync/atomic"
 	"syscall"
-	"time"
 
-	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -71,20 +69,9 @@ func run(ctx context.Context, o *options) error {
 	}
 	logger.Info("Starting", "version", version(), "apiServer", config.Host, "namespace", o.namespace)
 
-	// Ready is "the caches are full", leading or not: a standby can take over,
-	// and a rolling update ends the leader only when its successor is ready.
-	var waitsFor atomic.Pointer[string]
-	awaiting := func(what string) { waitsFor.Store(&what) }
-	awaiting("the API of " + samplecrdv1.GroupName)
-	watchdog := leaderelection.NewLeaderHealthzAdaptor(20 * time.Second)
-	live := func() error { return watchdog.Check(nil) }
-	ready := func() error {
-		if what := *waitsFor.Load(); what != "" {
-			return errors.New("waiting for " + what)
-		}
-		return nil
-	}
-	closeHealth, err := serve(ctx, "health-probe-bind-address", o.healthAddress, healthHandler(live, ready))
+	health := newHealth(ctx)
+	health.await("the API of " + samplecrdv1.GroupName)
+	closeHealth, err := serve(ctx, "health-probe-bind-address", o.healthAddress, healthHandler(health.live, health.ready))
 	if err != nil {
 		return err
 	}
@@ -114,6 +101,7 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return fmt.Errorf("set up the reconciler: %w", err)
 	}
+	legacyregistry.CustomMustRegister(&networkCollector{networks: informers.Networks.Lister()})
 	controller, err := NewController(ctx, reconciler, reconciler.Watches())
 	if err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
@@ -121,11 +109,12 @@ func run(ctx context.Context, o *options) error {
 	for _, factory := range factories {
 		factory.StartWithContext(background)
 	}
-	awaiting("the caches to fill; the log says which list is refused, if one is")
+	health.await("the caches to fill; the log says which list is refused, if one is")
 	if !controller.WaitForSync(ctx) {
 		return nil
 	}
-	awaiting("")
+	health.await("")
+	health.watch(controller)
 
 	work := func(ctx, syncs context.Context) error { return controller.Run(ctx, syncs, o.workers) }
 	if !o.election.LeaderElect {
@@ -135,5 +124,5 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	return lead(ctx, lock, o.election, watchdog, work)
+	return lead(ctx, lock, o.election, health.lease, work)
 }

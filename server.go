@@ -39,25 +39,6 @@ func metricsHandler() http.Handler {
 	return mux
 }
 
-// healthHandler answers /healthz with live and /readyz with ready: 200 "ok",
-// or 503 and the error. A failing /healthz gets the process killed, so live may
-// only name what a restart repairs.
-func healthHandler(live, ready func() error) http.Handler {
-	answer := func(check func() error) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) {
-			if err := check(); err != nil {
-				http.Error(w, err.Error(), http.StatusServiceUnavailable)
-				return
-			}
-			fmt.Fprintln(w, "ok")
-		}
-	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /healthz", answer(live))
-	mux.Handle("GET /readyz", answer(ready))
-	return mux
-}
-
 // nowhere is the bind address of a server that is not wanted.
 const nowhere = "0"
 

@@ -1,31 +1,12 @@
 package main
 
 import (
-	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 )
-
-func TestHealth(t *testing.T) {
-	handler := healthHandler(func() error { return nil }, func() error { return errors.New("waiting for the caches") })
-	for _, test := range []struct {
-		path, body string
-		code       int
-	}{
-		{"/healthz", "ok\n", http.StatusOK},
-		{"/readyz", "waiting for the caches\n", http.StatusServiceUnavailable},
-		{"/metrics", "404 page not found\n", http.StatusNotFound},
-	} {
-		answer := httptest.NewRecorder()
-		handler.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, test.path, nil))
-		if answer.Code != test.code || answer.Body.String() != test.body {
-			t.Errorf("GET %s: %d %q, want %d %q", test.path, answer.Code, answer.Body.String(), test.code, test.body)
-		}
-	}
-}
 
 func TestMetrics(t *testing.T) {
 	c, err := NewController(t.Context(), nil, nil) // its queue has metrics

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/tools/leaderelection"
+)
+
+// leaseTolerance is how long a leader may go on after its lease has expired before
+// it is called dead: it should have ended itself.
+const leaseTolerance = 20 * time.Second
+
+// health answers the probes.
+//
+//	live    no sync is stuck, and no leader outlives its lease: what a restart repairs
+//	ready   the caches are full, and the process does not stop. Leading or not: a
+//	        standby can take over, and a rolling update ends the leader only when
+//	        its successor is ready.
+type health struct {
+	stops      atomic.Bool
+	waitsFor   atomic.Pointer[string]
+	controller atomic.Pointer[Controller]
+	lease      *leaderelection.HealthzAdaptor
+}
+
+// newHealth is of a process that stops when ctx ends.
+func newHealth(ctx context.Context) *health {
+	h := &health{lease: leaderelection.NewLeaderHealthzAdaptor(leaseTolerance)}
+	h.await("its start")
+	context.AfterFunc(ctx, func() { h.stops.Store(true) })
+	return h
+}
+
+// await says what is not there yet; "" for nothing.
+func (h *health) await(what string) { h.waitsFor.Store(&what) }
+
+func (h *health) watch(c *Controller) { h.controller.Store(c) }
+
+func (h *health) live() error {
+	if err := h.lease.Check(nil); err != nil {
+		return err
+	}
+	if c := h.controller.Load(); c != nil {
+		return c.Check()
+	}
+	return nil
+}
+
+func (h *health) ready() error {
+	if h.stops.Load() {
+		return errors.New("stopping")
+	}
+	if what := *h.waitsFor.Load(); what != "" {
+		return errors.New("waiting for " + what)
+	}
+	return nil
+}
+
+// healthHandler answers /healthz with live and /readyz with ready: 200 "ok",
+// or 503 and the error. A failing /healthz gets the process killed, so live may
+// only name what a restart repairs.
+func healthHandler(live, ready func() error) http.Handler {
+	answer := func(check func() error) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			if err := check(); err != nil {
+				http.Error(w, err.Error(), http.StatusServiceUnavailable)
+				return
+			}
+			fmt.Fprintln(w, "ok")
+		}
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /healthz", answer(live))
+	mux.Handle("GET /readyz", answer(ready))
+	return mux
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	k8smetrics "k8s.io/component-base/metrics"
+
+	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	samplelisters "github.com/pod2/pod2/pkg/client/listers/samplecrd/v1"
+)
+
+// networkCollector tells of every Network what its status says, when it is asked:
+// a Network of 65,000 addresses costs as much as one of two.
+type networkCollector struct {
+	k8smetrics.BaseStableCollector
+
+	networks samplelisters.NetworkLister
+}
+
+var (
+	networkAddresses = k8smetrics.NewDesc("pod2_network_addresses",
+		"Addresses of a Network by their state: bound, reserved, resting, available; the last ends at 2^63-1.",
+		[]string{"namespace", "network", "state"}, nil, k8smetrics.ALPHA, "")
+	networkExhausted = k8smetrics.NewDesc("pod2_network_exhausted",
+		"1 while pods wait because the Network has no free address for them, else 0.",
+		[]string{"namespace", "network"}, nil, k8smetrics.ALPHA, "")
+	networkReady = k8smetrics.NewDesc("pod2_network_ready",
+		"1 if the Network can serve, 0 if its spec is wrong, a write was refused, or it is being deleted.",
+		[]string{"namespace", "network"}, nil, k8smetrics.ALPHA, "")
+)
+
+func (c *networkCollector) DescribeWithStability(descs chan<- *k8smetrics.Desc) {
+	descs <- networkAddresses
+	descs <- networkExhausted
+	descs <- networkReady
+}
+
+func (c *networkCollector) CollectWithStability(metrics chan<- k8smetrics.Metric) {
+	networks, err := c.networks.List(labels.Everything())
+	if err != nil { // a cache has no errors
+		return
+	}
+	gauge := func(desc *k8smetrics.Desc, value float64, labels ...string) {
+		metrics <- k8smetrics.NewLazyConstMetric(desc, k8smetrics.GaugeValue, value, labels...)
+	}
+	for _, n := range networks {
+		for _, s := range []struct {
+			state string
+			count int64
+		}{
+			{"bound", n.Status.Bound}, {"reserved", n.Status.Reserved}, {"resting", n.Status.Resting}, {"available", n.Status.Available},
+		} {
+			gauge(networkAddresses, float64(s.count), n.Namespace, n.Name, s.state)
+		}
+		gauge(networkExhausted, truth(n.Status.Conditions, samplecrdv1.ConditionExhausted), n.Namespace, n.Name)
+		gauge(networkReady, truth(n.Status.Conditions, samplecrdv1.ConditionReady), n.Namespace, n.Name)
+	}
+}
+
+func truth(conditions []metav1.Condition, kind string) float64 {
+	if meta.IsStatusConditionTrue(conditions, kind) {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	k8smetrics "k8s.io/component-base/metrics"
+
+	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	samplelisters "github.com/pod2/pod2/pkg/client/listers/samplecrd/v1"
+)
+
+// scraped are the lines of a page that begin so, without the comments.
+func scraped(t *testing.T, handler http.Handler, prefix string) string {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	handler.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	var lines strings.Builder
+	for line := range strings.Lines(answer.Body.String()) {
+		if strings.HasPrefix(line, prefix) {
+			lines.WriteString(line)
+		}
+	}
+	return lines.String()
+}
+
+func TestNetworkMetrics(t *testing.T) {
+	store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	for _, n := range []*samplecrdv1.Network{
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "blue"}, Status: samplecrdv1.NetworkStatus{
+			Bound: 3, Reserved: 2, Resting: 1, Available: 1 << 40,
+			Conditions: []metav1.Condition{{Type: "Ready", Status: "True"}, {Type: "Exhausted", Status: "False"}},
+		}},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "b", Name: "tiny"}, Status: samplecrdv1.NetworkStatus{
+			Bound: 1, Conditions: []metav1.Condition{{Type: "Ready", Status: "False"}, {Type: "Exhausted", Status: "True"}},
+		}},
+	} {
+		if err := store.Add(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	registry := k8smetrics.NewKubeRegistry()
+	registry.CustomMustRegister(&networkCollector{networks: samplelisters.NewNetworkLister(store)})
+	want := `pod2_network_addresses{namespace="a",network="blue",state="available"} 1.099511627776e+12
+pod2_network_addresses{namespace="a",network="blue",state="bound"} 3
+pod2_network_addresses{namespace="a",network="blue",state="reserved"} 2
+pod2_network_addresses{namespace="a",network="blue",state="resting"} 1
+pod2_network_addresses{namespace="b",network="tiny",state="available"} 0
+pod2_network_addresses{namespace="b",network="tiny",state="bound"} 1
+pod2_network_addresses{namespace="b",network="tiny",state="reserved"} 0
+pod2_network_addresses{namespace="b",network="tiny",state="resting"} 0
+pod2_network_exhausted{namespace="a",network="blue"} 0
+pod2_network_exhausted{namespace="b",network="tiny"} 1
+pod2_network_ready{namespace="a",network="blue"} 1
+pod2_network_ready{namespace="b",network="tiny"} 0
+`
+	if got := scraped(t, k8smetrics.HandlerFor(registry, k8smetrics.HandlerOpts{}), "pod2_"); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// The metrics of client-go that docs/operations.md and the alerts name.
+func TestMetricsOfCalls(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.CoreV1().Pods("a").Get(t.Context(), "p", metav1.GetOptions{}); err == nil {
+		t.Fatal("no error")
+	}
+	host := strings.TrimPrefix(server.URL, "http://")
+	for _, want := range []string{
+		`rest_client_requests_total{code="404",host="` + host + `",method="GET"} 1`,
+		`rest_client_request_duration_seconds_count{host="` + host + `",verb="GET"} 1`,
+	} {
+		if got := scraped(t, metricsHandler(), want); got == "" {
+			t.Errorf("no %s", want)
+		}
+	}
+}
