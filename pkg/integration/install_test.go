@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -59,6 +60,31 @@ func TestInstallPassesRestricted(t *testing.T) {
 	}
 }
 
+// The pods of the Deployment are created in a dry run, and one that Pod Security
+// refuses besides, so that it is known to be at work.
+func TestDeploymentPassesRestricted(t *testing.T) {
+	ns := newNamespace(t)
+	run(t, "", "label", "namespace", ns, "pod-security.kubernetes.io/enforce=restricted")
+	manifest, err := os.ReadFile(filepath.Join(root, "artifacts/40-deployment.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployment := parse(t, string(manifest)[:strings.Index(string(manifest), "\n---\n")])
+	template, _, err := unstructured.NestedMap(deployment.Object, "spec", "template")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := &unstructured.Unstructured{Object: template}
+	pod.SetAPIVersion("v1")
+	pod.SetKind("Pod")
+	pod.SetName("controller")
+	run(t, ns, "create", "serviceaccount", "pod2-controller")
+	u := newUser(t, ns, "user", "", "pods", "create")
+	outcome(t, "the controller's pod", u.createAt(t, pod, podsResource), "")
+	unstructured.RemoveNestedField(pod.Object, "spec", "securityContext", "seccompProfile")
+	outcome(t, "without seccompProfile", u.createAt(t, pod, podsResource), "violates PodSecurity")
+}
+
 // The role suffices for all that the controller does, its lease too.
 func TestRoleSuffices(t *testing.T) {
 	install(t)
@@ -90,6 +116,33 @@ func TestRoleSuffices(t *testing.T) {
 	if got := run(t, "pod2-system", "get", "lease", "pod2-controller", "-o", "jsonpath={.spec.holderIdentity}"); got != "" {
 		t.Errorf("the lease is still held by %q", got)
 	}
+}
+
+// An API server that cannot stream a list into a watch (before Kubernetes 1.34) is
+// asked for lists: there the role needs a verb more for each kind.
+func TestRoleSufficesWhereListsAreNotStreamed(t *testing.T) {
+	install(t)
+	ns := newNamespace(t)
+	t.Setenv("KUBE_FEATURE_WatchListClient", "false")
+	c := startController(t, ns, "--kubeconfig", asServiceAccount(t))
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+pod2("web", "replicas: 1, networks: [{name: blue}]"))
+	waitReady(t, ns, "pod2/web")
+	if log := c.log.String(); strings.Contains(log, "forbidden") {
+		t.Errorf("the controller was refused:\n%s", grep(log, "forbidden"))
+	}
+}
+
+// A revision that lost its label has the name that the Pod2 wants: it is read, and
+// another name is tried.
+func TestRevisionNameIsTaken(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	create(t, ns, pod2("web", "replicas: 1"))
+	waitReady(t, ns, "pod2/web")
+	run(t, ns, "label", "controllerrevisions", "-l", "samplecrd.k8s.io/pod2=web", "samplecrd.k8s.io/pod2-")
+	run(t, ns, "wait", "--for=jsonpath={.status.collisionCount}=1", "pod2/web", "--timeout="+patience.String())
+	waitReady(t, ns, "pod2/web")
 }
 
 // namesComeAndGo has Services and slices read, created, changed and deleted.
