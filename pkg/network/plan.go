@@ -28,7 +28,8 @@ type Plan struct {
 	Waits []Wait
 	// Status, last; nil when it stands as it is.
 	Status *v1.NetworkStatus
-	// Events follow the status, and only a change of it.
+	// Events follow the status: of a change of it, and of reserved addresses that
+	// were given to others.
 	Events []Event
 	// RequeueAfter is when time alone changes something; zero: never.
 	RequeueAfter time.Duration

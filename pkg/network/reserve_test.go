@@ -1,6 +1,9 @@
 package network
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestOver(t *testing.T) {
 	const held = `
@@ -97,6 +100,31 @@ func TestReserve(t *testing.T) {
 }
 
 // A /30 has one address for pods: .2.
+// Whose address was reserved would ask where it went.
+func TestGivenAwayIsTold(t *testing.T) {
+	for _, c := range []struct{ name, pod, want string }{
+		{"to another", "pod a/u1 gated asks=blue", "event Warning ReservedAddressGivenAway: for want of a free one: 10.0.0.2, reserved for web-3, which was scaled away, to a\n"},
+		{"back to its own", "pod web-3/u1 gated asks=blue of=Pod2/web", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			plan := Diff(parse(t, `
+				network blue 10.0.0.0/30
+				10.0.0.2 Reserved web-3 Pod2/web 61s
+				owner Pod2/web 3 blue
+				`+c.pod))
+			got := ""
+			for line := range strings.Lines(plan.String()) {
+				if strings.Contains(line, "GivenAway") {
+					got += line
+				}
+			}
+			if got != c.want {
+				t.Errorf("got  %swant %s", got, c.want)
+			}
+		})
+	}
+}
+
 func TestScaleDown(t *testing.T) {
 	const reserved = `
 		network blue 10.0.0.0/30

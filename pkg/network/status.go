@@ -172,6 +172,27 @@ func statusEvents(before, after []metav1.Condition) []Event {
 	return events
 }
 
+// ReasonGivenAway is of the event that tells of addresses that were reserved for a
+// replica, and are another pod's now.
+const ReasonGivenAway = "ReservedAddressGivenAway"
+
+// givenAway is one event for all of them.
+func (v *view) givenAway() []Event {
+	var given []string
+	for _, p := range v.ledger.pages {
+		for _, was := range p.observed {
+			i, there := index(p.entries, was.addr)
+			if was.State == v1.AddressReserved && there && p.entries[i].State == v1.AddressBound && p.entries[i].Pod != was.Pod {
+				given = append(given, fmt.Sprintf("%s, reserved for %s, which was scaled away, to %s", was.addr, was.Pod, p.entries[i].Pod))
+			}
+		}
+	}
+	if len(given) == 0 {
+		return nil
+	}
+	return []Event{{corev1.EventTypeWarning, ReasonGivenAway, "for want of a free one: " + names(given)}}
+}
+
 // podEvents bounds how many pods that wait for one reason at a time are told so
 // in an event: a workload with thousands of them need not write thousands.
 const podEvents = 10

@@ -162,5 +162,16 @@ func TestEvents(t *testing.T) {
 		{"pods are adopted", "replicas=4", []string{"web-0 orphan", "web-1 bare made", "web-2 orphan", "web-3"}, `Normal Adopting: adopted web-0, web-1 and web-2`},
 		{"what a user has to mend", "replicas=1", []string{"web-0 bare"}, `
 			Warning NameTaken: pod web-0 exists already and has no controller, but it differs from the template in spec.containers[0].image: delete it to let the replica have the name, which is noticed within 30 seconds`},
+		{"no progress", "replicas=1 deadline=60 progress=60s", nil, `
+			Normal Replacing: created web-0
+			Warning ProgressDeadlineExceeded: no progress for 60 seconds: web-0 does not exist yet`},
+		{"still none", "replicas=1 deadline=60 progress=60s progressing=ProgressDeadlineExceeded", nil, `Normal Replacing: created web-0`},
 	}, events)
+	t.Run("claims are deleted, and grow", func(t *testing.T) {
+		s := claimState(t, "replicas=1 whenScaled claims=2Gi", []string{"web-0"}, []string{"data-web-0", "data-web-7"})
+		want := "Normal DeletedClaims: deleted claims data-web-7: scaled down\nNormal ResizingClaims: asked for larger claims data-web-0: 2Gi instead of 1Gi"
+		if got := events(s); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	})
 }

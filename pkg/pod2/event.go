@@ -12,11 +12,13 @@ import (
 
 // Reasons of events on a Pod2.
 const (
-	EventAdopting    = "Adopting"
-	EventScalingUp   = "ScalingUp"
-	EventScalingDown = "ScalingDown"
-	EventUpdating    = "Updating"
-	EventReplacing   = "Replacing"
+	EventAdopting       = "Adopting"
+	EventScalingUp      = "ScalingUp"
+	EventScalingDown    = "ScalingDown"
+	EventUpdating       = "Updating"
+	EventReplacing      = "Replacing"
+	EventDeletedClaims  = "DeletedClaims"
+	EventResizingClaims = "ResizingClaims"
 )
 
 // mendable reasons of the condition Ready are told in an event too, when they
@@ -67,7 +69,16 @@ func Events(s State, done Plan) []Event {
 		events = append(events, Event{corev1.EventTypeNormal, v.creating(),
 			"created " + names(len(done.Create), func(i int) string { return done.Create[i].Pod.Name })})
 	}
+	group(corev1.EventTypeNormal, EventDeletedClaims, "deleted claims %s", len(done.DeleteClaims), func(i int) (string, string) { return done.DeleteClaims[i].Name, done.DeleteClaims[i].Reason })
+	group(corev1.EventTypeNormal, EventResizingClaims, "asked for larger claims %s", len(done.GrowClaims), func(i int) (string, string) {
+		return done.GrowClaims[i].Claim.Name, done.GrowClaims[i].Reason
+	})
 	if done.Status != nil {
+		if is := meta.FindStatusCondition(done.Status.Conditions, v1.ConditionProgressing); is.Reason == ReasonProgressDeadlineExceeded {
+			if was := meta.FindStatusCondition(s.Pod2.Status.Conditions, v1.ConditionProgressing); was == nil || was.Reason != is.Reason {
+				events = append(events, Event{corev1.EventTypeWarning, is.Reason, cut(is.Message, maxMessage)})
+			}
+		}
 		was := meta.FindStatusCondition(s.Pod2.Status.Conditions, v1.ConditionReady)
 		is := meta.FindStatusCondition(done.Status.Conditions, v1.ConditionReady)
 		if mendable[is.Reason] && (was == nil || was.Reason != is.Reason || was.Message != is.Message) {
