@@ -1,0 +1,114 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// docs/security.md has what these tests, and others, are about.
+
+// Not parallel: the controller serves all namespaces.
+func TestNetworksOfOtherNamespacesAreOutOfReach(t *testing.T) {
+	victim, attacker := newNamespace(t), newNamespace(t)
+	startController(t, "")
+	create(t, victim, network("blue", `{cidr: 10.0.0.0/24}`)+gatedPod("p", "blue"))
+	waitReady(t, victim, "pod/p")
+	create(t, attacker, gatedPod("by-name", "blue")+gatedPod("by-path", victim+"/blue")+
+		pod2("web", "replicas: 1, networks: [{name: blue}]"))
+	waitCondition(t, attacker, "pod/by-name", bound, `False NetworkNotFound: Network "blue" does not exist in this namespace`)
+	waitCondition(t, attacker, "pod/by-path", bound, "False InvalidRequest")
+	waitCondition(t, attacker, "pod2/web", "Ready", "False NetworkNotFound")
+	// A Network of that name, and of the same addresses, is another one.
+	create(t, attacker, network("blue", `{cidr: 10.0.0.0/24}`))
+	waitReady(t, attacker, "pod/by-name")
+	waitLedger(t, victim, "10.0.0.2 Bound p")
+}
+
+// The controller may create pods anywhere. What Pod Security refuses to the user of
+// a namespace, it refuses to a Pod2 there.
+func TestPod2IsHeldToPodSecurity(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	run(t, "", "label", "namespace", ns, "pod-security.kubernetes.io/enforce=baseline")
+	startController(t, ns)
+	create(t, ns, `---
+apiVersion: samplecrd.k8s.io/v1
+kind: Pod2
+metadata: {name: web}
+spec:
+  replicas: 1
+  template:
+    spec: {hostNetwork: true, containers: [{name: c, image: registry.k8s.io/pause:3.10, securityContext: {privileged: true}}]}
+`)
+	waitCondition(t, ns, "pod2/web", "Ready", `violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true), privileged`)
+	waitGone(t, ns, "pods")
+}
+
+// Labels and names make nothing ours: pods of others outlive a Pod2 that they claim
+// to belong to.
+func TestForgedLabelsBringNothingAbout(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	forged := func(kind, version, name, spec string) string {
+		return fmt.Sprintf(`---
+apiVersion: %s
+kind: %s
+metadata:
+  name: %s
+  labels: {samplecrd.k8s.io/managed: "true", samplecrd.k8s.io/pod2: web, samplecrd.k8s.io/pod-index: "1", samplecrd.k8s.io/network: blue}
+%s
+`, version, kind, name, spec)
+	}
+	const spec = "spec: {containers: [{name: other, image: registry.k8s.io/pause:3.9}]}"
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+pod2("web", "replicas: 1, networks: [{name: blue}]"))
+	waitReady(t, ns, "pod2/web")
+	create(t, ns, forged("Pod", "v1", "web-1", spec)+forged("Pod", "v1", "other", spec)+
+		forged("Service", "v1", "web-green", "spec: {clusterIP: None}")+
+		forged("PersistentVolumeClaim", "v1", "data-web-1", "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}")+
+		forged("ControllerRevision", "apps/v1", "web-forged", "revision: 7\ndata: {}"))
+	kinds := "pods/web-1,pods/other,services/web-green,persistentvolumeclaims/data-web-1,controllerrevisions/web-forged"
+	list := strings.Split(kinds, ",")
+	before := run(t, ns, append([]string{"get", "-o", "jsonpath={.items[*].metadata.uid}"}, list...)...)
+	run(t, ns, "scale", "pod2", "web", "--replicas=3")
+	waitCondition(t, ns, "pod2/web", "Ready", "False NameTaken: pod web-1 exists already")
+	run(t, ns, "scale", "pod2", "web", "--replicas=0")
+	waitReplicas(t, ns, "web", 0)
+	run(t, ns, "delete", "pod2", "web", "--timeout="+patience.String())
+	run(t, ns, "wait", "--for=delete", "service/web-blue", "--timeout="+patience.String())
+	if after := run(t, ns, append([]string{"get", "-o", "jsonpath={.items[*].metadata.uid}"}, list...)...); after != before {
+		t.Errorf("there were\n%s\nand there are\n%s", before, after)
+	}
+}
+
+// The address of a replica that is away is for a pod of its name and its owner:
+// another pod gets it neither by asking for it nor by the name alone.
+func TestReservedAddressGoesByNameAndOwner(t *testing.T) {
+	ns := newNamespace(t)
+	admissionPolicy(t, ns)
+	startController(t, ns)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/29, reuseDelaySeconds: 600}`)+workload("StatefulSet", "db", "replicas: 1"))
+	run(t, ns, "rollout", "status", "statefulset/db", "--timeout="+patience.String())
+	waitLedger(t, ns, "10.0.0.2 Bound db-0")
+	run(t, ns, "scale", "statefulset", "db", "--replicas=0")
+	waitLedger(t, ns, "10.0.0.2 Reserved db-0")
+
+	create(t, ns, gatedPod("other", "blue=10.0.0.2"))
+	waitCondition(t, ns, "pod/other", bound, "AddressInUse: the wanted address 10.0.0.2")
+	create(t, ns, gatedPod("db-0", "blue"))
+	waitReady(t, ns, "pod/db-0")
+	waitLedger(t, ns, "10.0.0.2 Reserved db-0\n10.0.0.3 Bound db-0")
+	run(t, ns, "delete", "pod", "db-0", "other")
+
+	run(t, ns, "scale", "statefulset", "db", "--replicas=1")
+	eventually(t, "the replica has its address", func(context.Context) (string, error) {
+		if got := addresses(t, ns)["db-0"]; got != "blue=10.0.0.2/29" {
+			return "it has " + got, nil
+		}
+		return "", nil
+	})
+}
