@@ -24,7 +24,7 @@ demo-down: ## Stop the demo's controller and cluster and remove them
 ### Tests
 
 .PHONY: test
-test: unit integration ## Run every test
+test: unit alerts integration ## Run every test
 
 .PHONY: unit
 unit: ## Run the tests that need nothing but Go
@@ -42,6 +42,16 @@ fuzz: ## Try what nobody thought of, in every fuzz target for FUZZTIME (10s)
 chaos: export CHAOS_ACTIONS ?= 400
 chaos: cluster-tools build ## Kill controllers, API server and etcd under CHAOS_ACTIONS=3600 (an hour's) of what users do; lose watches
 	go test -tags=integration,chaos -count=1 -timeout=60m ./pkg/integration -run '^TestChaos' -v
+
+.PHONY: alerts
+alerts: bin/promtool ## Check the alert rules, and run their tests
+	@bin/promtool check rules artifacts/alerts/pod2.rules.yaml
+	@bin/promtool test rules artifacts/alerts/pod2.rules.test.yaml
+
+# Without service discovery, which would make it three times as much to build.
+bin/promtool: hack/promtool/go.mod hack/promtool/go.sum
+	@echo "Building promtool into bin/ from Go modules (a few minutes the first time) ..."
+	@CGO_ENABLED=0 go build -C hack/promtool -trimpath -tags remove_all_sd -ldflags "-s -w" -o ../../bin/ tool
 
 .PHONY: race
 race: cluster-tools ## Run with the race detector: all units, and the controller where much happens at once

@@ -100,7 +100,9 @@ func TestLeaderThatOutlivesItsLeaseFailsLiveness(t *testing.T) {
 			"1m0s live, leading: <nil>",
 			"1m30s live, lease lost: <nil>",
 			"2m0s live, and long expired: failed election to renew leadership on lease pod2-controller")
-		<-done
+		if err := <-done; err == nil {
+			t.Error("lead returned no error")
+		}
 	})
 }
 

@@ -100,6 +100,14 @@ spec: {containers: [{name: probe, image: registry.k8s.io/pause:3.10}]}
 YAML
 }
 
+# forge has somebody with the role `edit` give a pod the address of another, and prints the refusal; it fails if there is
+# none.
+forge() {
+  local said
+  said=$(k annotate pod web-1 --overwrite --as=alice samplecrd.k8s.io/addresses='{"blue":{"address":"192.168.0.99/16"}}' 2>&1) && return 1
+  printf '%s\n' "$said" | grep pod2-answers
+}
+
 # pods prints a line a pod: name, kind of its owner, node, phase, uid, address on blue, address on green; "-" for none.
 pods() {
   local fields='{.metadata.name}{"\t"}{.metadata.ownerReferences[0].kind}{"\t"}{.spec.nodeName}{"\t"}{.status.phase}{"\t"}{.metadata.uid}'
@@ -181,8 +189,8 @@ up() {
   step "Starting a local cluster: kube-apiserver, etcd, controller-manager and scheduler, and KWOK in the place of nodes"
   NODES=${NODES:-4} hack/localcluster.sh up "$dir"
 
-  step "Adding the kinds Network, AddressBlock, Pod2 and CronTab, and the policy by which any pod may ask for addresses"
-  show apply -f crd/ -f artifacts/30-admission-policy.yaml
+  step "Adding the kinds Network, AddressBlock, Pod2 and CronTab, and the policies: any pod may ask for addresses, none may forge them"
+  show apply -f crd/ -f artifacts/30-admission-policy.yaml -f artifacts/31-validation-policies.yaml
   k wait --for=condition=Established --timeout=60s -f crd/ >/dev/null
   await "the admission policy to be in force" in_force
 
@@ -212,6 +220,13 @@ up() {
   show get crontabs
   printf '\nThe pods and their addresses:\n'
   table
+
+  step "Forging an address: alice, who may edit all pods of the namespace, may not"
+  k create rolebinding alice --clusterrole=edit --user=alice >/dev/null
+  # shellcheck disable=SC2016
+  printf '$ kubectl annotate pod web-1 --overwrite --as=alice samplecrd.k8s.io/addresses=...\n'
+  await "the forgery to be refused" forge
+  forge
 
   step "Deleting a pod: another one takes its name and its addresses"
   survive delete pod web-1

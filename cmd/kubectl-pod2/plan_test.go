@@ -69,7 +69,7 @@ func TestPlan(t *testing.T) {
 	}{
 		{"a change", "plan -f " + file, planned(t, after, append(existing,
 			block("blue-10.0.0.0", "blue", "10.0.0.0/24", "10.0.0.5=Bound:web-0", "10.0.0.9=Resting:job-x"))...),
-			"create revision 2 " + revisionOf(after, 2).Name + "\n  delete web-1 (uid u-pod): request for addresses changed from "blue" to "blue=10.0.0.9"\n  status",
+			"create revision 2 " + revisionOf(after, 2).Name + "\n  delete web-1 (uid u-pod): request for addresses changed from \"blue\" to \"blue=10.0.0.9\"\n  status",
 			"Addresses of the replicas:\n  web-1 asks for 10.0.0.9 of blue, which job-x has (Resting, owner <none>)\n  1 are kept\n"},
 		{"a creation", "plan -f " + file, planned(t, web(func(p *v1.Pod2) { p.Spec.Networks[0].Addresses = []v1.Address{"10.0.0.255"} })),
 			"create revision 1 " + revisionOf(web(), 1).Name + "\n  create web-0 on blue=10.0.0.255: missing\n  create web-1 on blue: missing\n  status",

@@ -58,7 +58,7 @@ func TestReadmeCommands(t *testing.T) {
 	if ran < 12 {
 		t.Errorf("found only %d commands in README.md", ran)
 	}
-	if left := run(t, "", "get", "crds,clusterroles,mutatingadmissionpolicies", "-o", "name"); strings.Contains(left, "samplecrd") || strings.Contains(left, "pod2") {
+	if left := run(t, "", "get", "crds,clusterroles,mutatingadmissionpolicies,validatingadmissionpolicies", "-o", "name"); strings.Contains(left, "samplecrd") || strings.Contains(left, "pod2") {
 		t.Errorf("uninstalled, and there is left\n%s", left)
 	}
 }

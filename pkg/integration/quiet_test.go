@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -72,31 +73,40 @@ var (
 	doneMetric     = regexp.MustCompile(`(?m)^workqueue_work_duration_seconds_count\{name="pod2"\} ([0-9.e+]+)$`)
 )
 
+// metrics is the page of a controller that was started withMetrics.
+func (c *controller) metrics(ctx context.Context) (string, error) {
+	address := metricsAddress.FindStringSubmatch(c.log.String())
+	if address == nil {
+		return "", errors.New("it does not listen yet")
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address[1]+"/metrics", nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return string(text), err
+}
+
 // waitIdle waits until the controller has made that many syncs, since it started,
 // and has no further one due now. It returns how many it made.
 func (c *controller) waitIdle(t *testing.T, atLeast int) (syncs int) {
 	t.Helper()
 	eventually(t, "the controller is idle", func(ctx context.Context) (string, error) {
-		address := metricsAddress.FindStringSubmatch(c.log.String())
-		if address == nil || !strings.Contains(c.log.String(), "Controller started") {
+		if !strings.Contains(c.log.String(), "Controller started") {
 			return "it has not started", nil
 		}
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address[1]+"/metrics", nil)
-		if err != nil {
-			return "", err
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return "", err
-		}
-		defer response.Body.Close()
-		text, err := io.ReadAll(response.Body)
+		text, err := c.metrics(ctx)
 		if err != nil {
 			return "", err
 		}
 		sum := func(metric *regexp.Regexp) (total int) {
-			for _, match := range metric.FindAllSubmatch(text, -1) {
-				value, _ := strconv.ParseFloat(string(match[1]), 64)
+			for _, match := range metric.FindAllStringSubmatch(text, -1) {
+				value, _ := strconv.ParseFloat(match[1], 64)
 				total += int(value)
 			}
 			return total

@@ -17,10 +17,15 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Call is one kind of request: "patch pods/status". Namespace and Name tell where,
-// for roles that allow it only there.
+// Call is one kind of request, "patch pods/status". Where it goes is left out: a
+// test may give a controller a lease of another name and namespace than the Role
+// has, and that the Role suffices is for a test with the ServiceAccount to show.
 type Call struct {
-	Verb, Group, Resource, Namespace, Name string
+	Verb, Group, Resource string
+}
+
+func (c Call) String() string {
+	return c.Verb + " " + strings.TrimPrefix(c.Group+"/"+c.Resource, "/")
 }
 
 // Calls reads an audit log and returns the requests of the user agents that begin
@@ -43,13 +48,13 @@ func Calls(log io.Reader, agent string) (map[Call]bool, error) {
 		}
 		var event struct {
 			Verb      string
-			ObjectRef *struct{ APIGroup, Resource, Subresource, Namespace, Name string }
+			ObjectRef *struct{ APIGroup, Resource, Subresource string }
 		}
 		if err := json.Unmarshal(line, &event); err != nil {
 			return nil, fmt.Errorf("read the audit log: %w in %.200s", err, line)
 		}
 		if ref := event.ObjectRef; ref != nil {
-			call := Call{Verb: event.Verb, Group: ref.APIGroup, Resource: ref.Resource, Namespace: ref.Namespace, Name: ref.Name}
+			call := Call{Verb: event.Verb, Group: ref.APIGroup, Resource: ref.Resource}
 			if ref.Subresource != "" {
 				call.Resource += "/" + ref.Subresource
 			}
@@ -58,32 +63,15 @@ func Calls(log io.Reader, agent string) (map[Call]bool, error) {
 	}
 }
 
-// Grant is one verb on one resource that a role allows; an empty Namespace or Name
-// is any.
-type Grant Call
-
-func (g Grant) String() string {
-	text := g.Verb + " " + strings.TrimPrefix(g.Group+"/"+g.Resource, "/")
-	if g.Name != "" {
-		text += " named " + g.Name
-	}
-	return text
-}
-
-func (g Grant) allows(c Call) bool {
-	any := func(granted, called string) bool { return granted == "" || granted == called }
-	return g.Verb == c.Verb && g.Group == c.Group && g.Resource == c.Resource && any(g.Namespace, c.Namespace) && any(g.Name, c.Name)
-}
-
-// Grants reads those of the ClusterRole and the Roles of that name from a manifest.
-func Grants(manifest io.Reader, name string) ([]Grant, error) {
-	grants := map[Grant]bool{}
+// Grants reads what the ClusterRole and the Roles of that name in a manifest allow.
+func Grants(manifest io.Reader, name string) (map[Call]bool, error) {
+	grants := map[Call]bool{}
 	decoder := utilyaml.NewYAMLOrJSONDecoder(manifest, 4096)
 	for {
 		var role rbacv1.Role // a ClusterRole has the same rules
 		err := decoder.Decode(&role)
 		if errors.Is(err, io.EOF) {
-			return slices.SortedFunc(maps.Keys(grants), func(a, b Grant) int { return strings.Compare(a.String(), b.String()) }), nil
+			return grants, nil
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read the roles: %w", err)
@@ -92,16 +80,10 @@ func Grants(manifest io.Reader, name string) ([]Grant, error) {
 			continue
 		}
 		for _, rule := range role.Rules {
-			names := rule.ResourceNames
-			if len(names) == 0 {
-				names = []string{""}
-			}
 			for _, group := range rule.APIGroups {
 				for _, resource := range rule.Resources {
 					for _, verb := range rule.Verbs {
-						for _, object := range names {
-							grants[Grant{verb, group, resource, role.Namespace, object}] = true
-						}
+						grants[Call{verb, group, resource}] = true
 					}
 				}
 			}
@@ -109,34 +91,29 @@ func Grants(manifest io.Reader, name string) ([]Grant, error) {
 	}
 }
 
-// Refused are the calls that no grant allows, one a line.
-func Refused(calls map[Call]bool, grants []Grant) []string {
-	refused := map[string]bool{}
-	for call := range calls {
-		if !slices.ContainsFunc(grants, func(g Grant) bool { return g.allows(call) }) {
-			call.Name = ""
-			refused[Grant(call).String()] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(refused))
+// Refused are the calls that no role allows, in order.
+func Refused(calls, grants map[Call]bool) []string {
+	return missing(calls, grants)
 }
 
-// Unused are the grants that no call made use of. Two kinds of grants are asked
-// for by admission and never called: */finalizers, by the plugin
+// Unused is what the roles allow and no call made use of, in order. Two kinds are
+// asked for by admission and never called: */finalizers, by the plugin
 // OwnerReferencesPermissionEnforcement, and bind, by the policies of artifacts/.
-func Unused(calls map[Call]bool, grants []Grant) []string {
-	var unused []string
-	for _, g := range grants {
-		if strings.HasSuffix(g.Resource, "/finalizers") || g.Verb == "bind" {
-			continue
-		}
-		used := false
-		for call := range calls {
-			used = used || g.allows(call)
-		}
-		if !used {
-			unused = append(unused, g.String())
+func Unused(calls, grants map[Call]bool) []string {
+	callable := maps.Clone(grants)
+	maps.DeleteFunc(callable, func(c Call, _ bool) bool {
+		return strings.HasSuffix(c.Resource, "/finalizers") || c.Verb == "bind"
+	})
+	return missing(callable, calls)
+}
+
+func missing(of, in map[Call]bool) []string {
+	var texts []string
+	for call := range of {
+		if !in[call] {
+			texts = append(texts, call.String())
 		}
 	}
-	return unused
+	slices.Sort(texts)
+	return texts
 }

@@ -46,16 +46,12 @@ func compare(t *testing.T, log, manifest string) (refused, unused string) {
 }
 
 func TestCompare(t *testing.T) {
-	for _, c := range []struct{ name, log, manifest, refused, unused string }{
-		{"as recorded", recorded, roles, "", "get coordination.k8s.io/leases named pod2-controller, list pods/status, patch pods"},
-		{"a role less", recorded, strings.Replace(roles, "pods/status]", "x]", 1), "patch pods/status", "get coordination.k8s.io/leases named pod2-controller, list x, patch pods, patch x"},
-		{"another lease", strings.Replace(recorded, `"name":"pod2-controller"`, `"name":"x"`, 1), roles, "update coordination.k8s.io/leases",
-			"get coordination.k8s.io/leases named pod2-controller, list pods/status, patch pods, update coordination.k8s.io/leases named pod2-controller"},
-		{"a lease elsewhere", strings.Replace(recorded, `"namespace":"pod2-system"`, `"namespace":"x"`, 1), roles, "update coordination.k8s.io/leases",
-			"get coordination.k8s.io/leases named pod2-controller, list pods/status, patch pods, update coordination.k8s.io/leases named pod2-controller"},
+	for _, c := range []struct{ name, manifest, refused, unused string }{
+		{"a role that allows more", roles, "", "get coordination.k8s.io/leases, list pods/status, patch pods"},
+		{"and less", strings.Replace(roles, "pods/status]", "x]", 1), "patch pods/status", "get coordination.k8s.io/leases, list x, patch pods, patch x"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			refused, unused := compare(t, c.log, c.manifest)
+			refused, unused := compare(t, recorded, c.manifest)
 			if refused != c.refused {
 				t.Errorf("refused: %s\nwant     %s", refused, c.refused)
 			}
@@ -77,7 +73,7 @@ func TestRolesGrantNothingWide(t *testing.T) {
 	if err != nil || len(grants) == 0 {
 		t.Fatalf("%d grants, %v", len(grants), err)
 	}
-	for _, g := range grants {
+	for g := range grants {
 		wide := strings.Contains(g.Verb+g.Group+g.Resource, "*") ||
 			slices.Contains([]string{"escalate", "impersonate", "deletecollection"}, g.Verb) ||
 			g.Verb == "bind" && g.Resource != "addressblocks" ||

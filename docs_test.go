@@ -1,0 +1,80 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func readText(t *testing.T, file string) string {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// Whoever is woken by an alert finds what to do.
+func TestEveryAlertHasARunbook(t *testing.T) {
+	rules, docs := readText(t, "artifacts/alerts/pod2.rules.yaml"), readText(t, "docs/operations.md")
+	alerts := regexp.MustCompile(`(?m)^  - alert: (\w+)$`).FindAllStringSubmatch(rules, -1)
+	if len(alerts) == 0 {
+		t.Fatal("no alerts")
+	}
+	for _, alert := range alerts {
+		if !strings.Contains(docs, "\n### "+alert[1]+"\n") || !strings.Contains(rules, "runbook: docs/operations.md#"+strings.ToLower(alert[1])+"\n") {
+			t.Errorf("%s has no runbook", alert[1])
+		}
+	}
+}
+
+var metricName = regexp.MustCompile(`\b(pod2|workqueue|rest_client|leader_election)_[a-z_]+\b`)
+
+// The alerts are about metrics that the documentation has, which an integration
+// test looks for in a running controller.
+func TestAlertsAreAboutDocumentedMetrics(t *testing.T) {
+	var documented []string
+	for line := range strings.Lines(readText(t, "docs/operations.md")) {
+		if strings.HasPrefix(line, "| `") {
+			documented = append(documented, metricName.FindAllString(line, -1)...)
+		}
+	}
+	for _, name := range metricName.FindAllString(readText(t, "artifacts/alerts/pod2.rules.yaml"), -1) {
+		if !slices.Contains(documented, strings.TrimSuffix(name, "_bucket")) {
+			t.Errorf("docs/operations.md does not have %s", name)
+		}
+	}
+}
+
+// A claim of the documentation that names a test can be looked up.
+func TestDocsNameTestsThatExist(t *testing.T) {
+	defined := map[string]bool{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		for _, match := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(readText(t, path), -1) {
+			defined[match[1]] = true
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs, err := filepath.Glob("docs/*.md")
+	if err != nil || len(docs) == 0 {
+		t.Fatalf("%d files in docs, %v", len(docs), err)
+	}
+	for _, file := range docs {
+		for _, name := range regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(readText(t, file), -1) {
+			if !defined[name] {
+				t.Errorf("%s names %s, which is no test", file, name)
+			}
+		}
+	}
+}
