@@ -5,6 +5,8 @@ package integration
 import (
 	"context"
 	"fmt"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +18,8 @@ func TestBoundPodIsNotRewritten(t *testing.T) {
 	ns := newNamespace(t)
 	validationPolicies(t, ns)
 	startController(t, ns)
-	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+gatedPod("bound", "blue")+gatedPod("waits", "red"))
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+gatedPod("bound", "blue")+gatedPod("waits", "red")+
+		strings.Replace(gatedPod("brought", "blue"), "annotations: {", `annotations: {k8s.v1.cni.cncf.io/networks: blue, samplecrd.k8s.io/addresses: "{}", `, 1))
 	waitReady(t, ns, "pod/bound")
 	waitCondition(t, ns, "pod/waits", bound, "False NetworkNotFound")
 	u := newUser(t, ns, "user")
@@ -31,11 +34,16 @@ func TestBoundPodIsNotRewritten(t *testing.T) {
 		{"an answer to a pod that waits", "waits", annotate("samplecrd.k8s.io/addresses", `"{}"`), answers},
 		{"another request", "bound", annotate("samplecrd.k8s.io/networks", `"blue=10.0.0.9"`), answers},
 		{"another request of a pod that waits", "waits", annotate("samplecrd.k8s.io/networks", `"blue"`), ""},
-		// By both: it is what the pod was told, and names a Network.
-		{"other elements for Multus", "bound", annotate("k8s.v1.cni.cncf.io/networks", `"macvlan-conf"`), "is forbidden"},
+		{"other elements for Multus", "bound", annotate("k8s.v1.cni.cncf.io/networks", `"macvlan-conf"`), answers},
 		{"another default network for Multus", "bound", annotate("v1.multus-cni.io/default-network", `"macvlan-conf"`), answers},
 		{"elements for Multus of a pod that waits", "waits", annotate("k8s.v1.cni.cncf.io/networks", `"macvlan-conf"`), ""},
 		{"a Network's elements for a pod that waits", "waits", annotate("k8s.v1.cni.cncf.io/networks", `"blue"`), "pod2-multus"},
+		// As it was before there was a policy: its user can take out what the controller complains about.
+		{"another answer of a pod that brought one", "brought", annotate("samplecrd.k8s.io/addresses", `"{\"a\":{}}"`), answers},
+		{"no answer of a pod that brought one", "brought", annotate("samplecrd.k8s.io/addresses", `null`), ""},
+		{"another request of a pod that brought an answer", "brought", annotate("samplecrd.k8s.io/networks", `"red"`), ""},
+		{"a Network's elements besides those of a pod that brought them", "brought", annotate("k8s.v1.cni.cncf.io/networks", `"blue, x"`), "pod2-multus"},
+		{"no elements of a Network", "brought", annotate("k8s.v1.cni.cncf.io/networks", `"x"`), ""},
 		{"something else", "bound", annotate("example.com/note", `"x"`), ""},
 	} {
 		outcome(t, c.what, u.patch(t, podsResource, c.pod, c.patch), c.want)
@@ -176,12 +184,33 @@ spec:
     spec: {containers: [{name: c, image: registry.k8s.io/pause:3.10}]}
 `+network("blue", `{cidr: 10.0.0.0/24}`))
 	u := newUser(t, ns, "user")
-	eventually(t, "the policy knows the Network", func(context.Context) (string, error) {
-		if u.create(t, podWith("p", "k8s.v1.cni.cncf.io/networks", "blue")) == "" {
-			return "not yet", nil
+	u.waitKnown(t, "blue")
+	run(t, ns, "scale", "pod2", "web", "--replicas=1")
+	waitCondition(t, ns, "pod2/web", "Ready", "denied request: the annotation k8s.v1.cni.cncf.io/networks names blue")
+}
+
+// Somebody removes the CRDs and leaves the policies, whose parameters are Networks,
+// and the API server starts anew, or the policies are applied anew, which is the
+// same to it: pods are created as ever.
+//
+// Not parallel: the CRDs go.
+func TestPodsAreWrittenWithoutTheCRDs(t *testing.T) {
+	ns := newNamespace(t)
+	validationPolicies(t, ns)
+	restoreCRDs(t)
+	run(t, "", "delete", "crd", "networks.samplecrd.k8s.io", "--timeout="+patience.String())
+	policies := filepath.Join(root, "artifacts/31-validation-policies.yaml")
+	run(t, "", "delete", "-f", policies)
+	u := newUser(t, ns, "user")
+	answers := func() string { return u.create(t, podWith("p", "samplecrd.k8s.io/addresses", "{}")) }
+	eventually(t, "no policy is in force", func(context.Context) (string, error) { return answers(), nil })
+	run(t, "", "apply", "-f", policies)
+	eventually(t, "the policies are in force", func(context.Context) (string, error) {
+		if got := answers(); !strings.Contains(got, "pod2-answers") {
+			return "the answer is " + got, nil
 		}
 		return "", nil
 	})
-	run(t, ns, "scale", "pod2", "web", "--replicas=1")
-	waitCondition(t, ns, "pod2/web", "Ready", "denied request: the annotation k8s.v1.cni.cncf.io/networks names blue")
+	outcome(t, "a pod with elements for Multus", u.create(t, podWith("p", "k8s.v1.cni.cncf.io/networks", "blue")), "")
+	outcome(t, "a plain pod", u.create(t, podWith("p", "example.com/note", "x")), "")
 }

@@ -153,6 +153,17 @@ func refusal(err error) string {
 	return err.Error()
 }
 
+// waitKnown waits until the API server's cache of Networks has one.
+func (u *user) waitKnown(t *testing.T, network string) {
+	t.Helper()
+	eventually(t, "the policy knows Network "+network, func(context.Context) (string, error) {
+		if u.create(t, podWith("p", "k8s.v1.cni.cncf.io/networks", network)) == "" {
+			return "not yet", nil
+		}
+		return "", nil
+	})
+}
+
 // podWith is a bare pod with one annotation.
 func podWith(name, annotation, value string) string {
 	return fmt.Sprintf("---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, annotations: {%s: %q}}\nspec: {containers: [{name: c, image: registry.k8s.io/pause:3.10}]}\n",
@@ -179,12 +190,8 @@ func TestMultusElementsThatNameANetwork(t *testing.T) {
 	validationPolicies(t, ns)
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+network("green-1", `{cidr: 10.0.0.0/24}`))
 	u := newUser(t, ns, "user")
-	eventually(t, "the policy knows the Networks", func(context.Context) (string, error) {
-		if u.create(t, podWith("p", "k8s.v1.cni.cncf.io/networks", "blue")) == "" || u.create(t, podWith("p", "k8s.v1.cni.cncf.io/networks", "green-1")) == "" {
-			return "not yet", nil
-		}
-		return "", nil
-	})
+	u.waitKnown(t, "blue")
+	u.waitKnown(t, "green-1")
 	const refused = "pod2-multus"
 	for _, c := range []struct{ text, want string }{
 		{"macvlan-conf", ""},
@@ -222,12 +229,7 @@ func TestTemplatesBringNothingAlong(t *testing.T) {
 	validationPolicies(t, ns)
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`))
 	u := newUser(t, ns, "user")
-	eventually(t, "the policy knows the Network", func(context.Context) (string, error) {
-		if u.create(t, podWith("p", "k8s.v1.cni.cncf.io/networks", "blue")) == "" {
-			return "not yet", nil
-		}
-		return "", nil
-	})
+	u.waitKnown(t, "blue")
 	template := func(annotation, restart string) string {
 		return fmt.Sprintf(`{metadata: {labels: {app: x}, annotations: {%s}}, spec: {restartPolicy: %s, containers: [{name: c, image: i}]}}`, annotation, restart)
 	}
@@ -260,5 +262,26 @@ func TestTemplatesBringNothingAlong(t *testing.T) {
 				strings.ReplaceAll(k.spec, "TEMPLATE", template(annotation, restart)))
 			outcome(t, "a "+k.kind+" with "+annotation, u.create(t, manifest), want)
 		}
+	}
+}
+
+// A template that is older than the policies can be mended, and is not in the way
+// of anything else.
+func TestOldTemplatesCanBeMended(t *testing.T) {
+	ns := newNamespace(t)
+	validationPolicies(t, ns)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+strings.Replace(workload("Deployment", "web", "replicas: 0"),
+		"annotations: {", `annotations: {k8s.v1.cni.cncf.io/networks: blue, samplecrd.k8s.io/addresses: "{}", `, 1))
+	u := newUser(t, ns, "user")
+	u.waitKnown(t, "blue")
+	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	for _, c := range []struct{ what, patch, want string }{
+		{"scale", `{"spec":{"replicas":1}}`, ""},
+		{"another answer", `{"spec":{"template":{"metadata":{"annotations":{"samplecrd.k8s.io/addresses":"x"}}}}}`, "pod2-answers"},
+		{"no answer", `{"spec":{"template":{"metadata":{"annotations":{"samplecrd.k8s.io/addresses":null}}}}}`, ""},
+		{"other elements of a Network", `{"spec":{"template":{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"a,blue"}}}}}`, "pod2-multus"},
+		{"no elements of a Network", `{"spec":{"template":{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":null}}}}}`, ""},
+	} {
+		outcome(t, c.what, u.patch(t, deployments, "web", c.patch), c.want)
 	}
 }
