@@ -55,7 +55,7 @@ func forUser(err error) (message string, mendable bool) {
 }
 
 // atOnce bounds how many calls one sync has under way.
-const atOnce = 16
+var atOnce = 16
 
 // forEach calls do for every item, atOnce at a time, and starts no further one
 // after an error. It returns the items that were done, and the errors of the

@@ -113,7 +113,7 @@ func TestForEachStartsNoFurtherOneAfterAnError(t *testing.T) {
 			time.Sleep(time.Second)
 			return errConflict
 		})
-		if n := started.Load(); n != atOnce {
+		if n := started.Load(); int(n) != atOnce {
 			t.Errorf("%d were started, want the %d that had before the first error", n, atOnce)
 		}
 	})

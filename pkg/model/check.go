@@ -1,0 +1,371 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/network"
+	"github.com/pod2/pod2/pkg/ordinals"
+	"github.com/pod2/pod2/pkg/pod2"
+)
+
+// live pods can use an address.
+func live(pod *corev1.Pod) bool { return !attachment.Gated(pod) && !attachment.Over(pod) }
+
+// checkState says what must not be in any state.
+func (m *machine) checkState(s *state) {
+	// S1
+	type holder struct{ network, address string }
+	holders := map[holder]string{}
+	for _, o := range s.server[Pods] {
+		pod := o.value.(*corev1.Pod)
+		if !live(pod) {
+			continue
+		}
+		for name, a := range attachment.Published(pod) {
+			h := holder{name, a.Address.Addr().String()}
+			if other, taken := holders[h]; taken {
+				m.complain(fmt.Sprintf("S1: %s and %s both publish %s of Network %s", other, pod.Name, h.address, name))
+			}
+			holders[h] = pod.Name
+		}
+	}
+}
+
+// checkCall says what is wrong with a call, given what its controller saw.
+func (m *machine) checkCall(s *state, c int, next *call) {
+	// S7
+	switch next.verb {
+	case "update":
+		if value := decoded(next.kind, next.body); value.GetResourceVersion() == "" {
+			m.complain("S7: an update without resourceVersion: " + next.String())
+		}
+	case "delete":
+		if next.uid == "" {
+			m.complain("S7: a deletion without UID: " + next.String())
+		}
+	case "patch":
+		var head struct{ Metadata struct{ UID string } }
+		if json.Unmarshal(next.body, &head) != nil || head.Metadata.UID == "" {
+			m.complain("S7: a patch without UID: " + next.String())
+		}
+	}
+	// S6, as the caches had it
+	if next.kind == Pods && next.verb == "delete" {
+		key := m.config.Keys[s.control[c].sync.key]
+		if !m.ours(s, c, key, next) {
+			m.complain("S6: " + next.String() + " is not of " + key.String())
+		}
+	}
+}
+
+func (m *machine) ours(s *state, c int, key Key, next *call) bool {
+	ctl := &s.control[c]
+	for _, o := range slices.Concat(ctl.cache[Pods], ctl.memory.found) {
+		ref := metav1.GetControllerOfNoCopy(o.value)
+		if o.name != next.name || string(o.value.GetUID()) != next.uid || ref == nil {
+			continue
+		}
+		for _, p := range ctl.cache[Pod2s] {
+			if p.name == key.Name && p.value.GetUID() == ref.UID {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// checkWrite says what is wrong with what a call did.
+func (m *machine) checkWrite(s, next *state, c *call, stored bool) {
+	if !stored || c.kind != Pods {
+		return
+	}
+	_, was := s.find(Pods, c.name)
+	_, is := next.find(Pods, c.name)
+	switch {
+	case c.verb == "create" && m.config.OneWriter:
+		m.checkCreate(s, is.value.(*corev1.Pod))
+	case c.verb == "delete" && m.config.OneWriter:
+		m.checkDelete(s, was.value.(*corev1.Pod))
+	case c.verb == "patch" && is != nil:
+		pod := is.value.(*corev1.Pod)
+		if !live(pod) || live(was.value.(*corev1.Pod)) {
+			return
+		}
+		for name, a := range attachment.Published(pod) {
+			_, n := s.find(Networks, name)
+			if n != nil {
+				m.checkHandedOut(n.value.(*v1.Network), pod.Name, a.Address.Addr())
+			}
+			if m.config.Keeps {
+				next.keep(m, pod.Name, name+" "+a.Address.Addr().String())
+			}
+		}
+	}
+}
+
+// S2
+func (m *machine) checkHandedOut(n *v1.Network, pod string, addr netip.Addr) {
+	pool, err := network.Pool(n)
+	if err != nil {
+		return
+	}
+	if why := pool.Refusal(addr); why != "" {
+		m.complain(fmt.Sprintf("S2: %s got %s of %s, which %s", pod, addr, n.Name, why))
+	}
+}
+
+// S3: keep notes the address of a replica, and complains of another than it had.
+func (s *state) keep(m *machine, pod, address string) {
+	for i, k := range s.kept {
+		if k.pod == pod {
+			if k.address != address {
+				m.complain(fmt.Sprintf("S3: %s had %s and has got %s", pod, k.address, address))
+				s.kept[i].address = address
+			}
+			return
+		}
+	}
+	s.kept = append(s.kept, keptAddress{pod, address})
+	slices.SortFunc(s.kept, func(a, b keptAddress) int { return strings.Compare(a.pod, b.pod) })
+}
+
+func owner(s *state, pod *corev1.Pod) *v1.Pod2 {
+	ref := metav1.GetControllerOfNoCopy(pod)
+	if ref == nil || ref.Kind != "Pod2" {
+		return nil
+	}
+	if _, o := s.find(Pod2s, ref.Name); o != nil && o.value.GetUID() == ref.UID {
+		return o.value.(*v1.Pod2)
+	}
+	return nil
+}
+
+// S4
+func (m *machine) checkCreate(s *state, pod *corev1.Pod) {
+	p := owner(s, pod)
+	if p == nil {
+		return
+	}
+	n := 0
+	for _, o := range s.server[Pods] {
+		if ref := metav1.GetControllerOfNoCopy(o.value); ref != nil && ref.UID == p.UID {
+			n++
+		}
+	}
+	if most := int(ptr.Deref(p.Spec.Replicas, 1)) + m.config.Surge; n >= most {
+		m.complain(fmt.Sprintf("S4: %s is created while there are %d pods, and at most %d are to be", pod.Name, n, most))
+	}
+}
+
+// S5
+func (m *machine) checkDelete(s *state, pod *corev1.Pod) {
+	p := owner(s, pod)
+	if p == nil || !podReady(pod) || pod.DeletionTimestamp != nil {
+		return
+	}
+	n := 0
+	for _, o := range s.server[Pods] {
+		other := o.value.(*corev1.Pod)
+		if ref := metav1.GetControllerOfNoCopy(other); ref != nil && ref.UID == p.UID && podReady(other) && other.DeletionTimestamp == nil {
+			n++
+		}
+	}
+	if least := int(ptr.Deref(p.Spec.Replicas, 1)) - m.config.Unavailable; n-1 < least {
+		m.complain(fmt.Sprintf("S5: %s is deleted while %d are available, and at least %d are to be", pod.Name, n, least))
+	}
+}
+
+// S8: nothing of a Network that goes for good is in use.
+func networkInUse(s *state, n *v1.Network) string {
+	for _, o := range s.server[Blocks] {
+		block := o.value.(*v1.AddressBlock)
+		if block.Spec.NetworkUID != n.UID || block.DeletionTimestamp != nil && len(block.Finalizers) == 0 {
+			continue
+		}
+		if !block.Spec.Sealed {
+			return fmt.Sprintf("S8: Network %s is gone, and its block %s is not sealed", n.Name, block.Name)
+		}
+	}
+	return ""
+}
+
+// checkEnd says what is not as it should be when nothing is left to happen.
+func (m *machine) checkEnd(s *state) {
+	m.setStage(s, &s.control[0])
+	for k := range kinds {
+		m.stage.indexers[k].objects = s.shown(k, m.watched)
+	}
+	m.controller.Remember(Memory{})
+	for _, key := range m.config.Keys {
+		if why := m.controller.Converged(key); why != "" {
+			m.complain(fmt.Sprintf("L1: %s is not converged: %s", key, why))
+		}
+	}
+	// S9
+	for _, o := range s.server[Blocks] {
+		block := o.value.(*v1.AddressBlock)
+		n, _ := find[*v1.Network](s, Networks, block.Spec.Network)
+		if (n == nil || n.UID != block.Spec.NetworkUID) && !heldByLive(s, block) {
+			m.complain(fmt.Sprintf("S9: block %s of a Network that is gone is left: %s", block.Name, blockText(block)))
+		}
+		for _, e := range block.Spec.Entries {
+			pod, found := find[*corev1.Pod](s, Pods, e.Pod)
+			if e.State == v1.AddressBound && (!found || pod.UID != e.PodUID) {
+				m.complain(fmt.Sprintf("S9: %s is bound to %s, which is gone", e.Address, e.Pod))
+			}
+		}
+	}
+	for _, o := range s.server[Pods] {
+		pod := o.value.(*corev1.Pod)
+		for _, r := range waitsInVain(s, pod) {
+			m.complain(fmt.Sprintf("L1: pod %s waits, and Network %s has an address that nobody holds", pod.Name, r))
+		}
+		// what a live pod publishes, the ledger has
+		if live(pod) {
+			for name, a := range attachment.Published(pod) {
+				if !recorded(s, pod, name, a.Address.Addr()) {
+					m.complain(fmt.Sprintf("S8: pod %s publishes %s of Network %s, and the ledger does not say so", pod.Name, a.Address.Addr(), name))
+				}
+			}
+		}
+	}
+	for _, o := range s.server[Pod2s] {
+		m.checkReplicas(s, o.value.(*v1.Pod2))
+	}
+	if m.config.End != nil {
+		m.complain(m.config.End(&World{m, s}))
+	}
+}
+
+func find[T any](s *state, k Kind, name string) (value T, found bool) {
+	if _, o := s.find(k, name); o != nil {
+		return any(o.value).(T), true
+	}
+	return value, false
+}
+
+func heldByLive(s *state, block *v1.AddressBlock) bool {
+	for _, e := range block.Spec.Entries {
+		if pod, found := find[*corev1.Pod](s, Pods, e.Pod); found && pod.UID == e.PodUID && live(pod) {
+			return true
+		}
+	}
+	return false
+}
+
+// recorded says whether the ledger of the Network that exists binds the address to
+// the pod. One that a pod has of an earlier Network of the name is not asked for.
+func recorded(s *state, pod *corev1.Pod, name string, addr netip.Addr) bool {
+	n, found := find[*v1.Network](s, Networks, name)
+	if !found {
+		return false
+	}
+	_ = n
+	for _, o := range s.server[Blocks] {
+		block := o.value.(*v1.AddressBlock)
+		for _, e := range block.Spec.Entries {
+			if block.Spec.Network == name && e.Address == addr.String() && e.State == v1.AddressBound && e.PodUID == pod.UID {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// waitsInVain are the Networks that a pod waits for although they are to be had and
+// have an address that no pod holds and that is kept for nobody.
+func waitsInVain(s *state, pod *corev1.Pod) []string {
+	requests, waits := network.Wants(pod)
+	if !waits {
+		return nil
+	}
+	var names []string
+	for _, r := range requests {
+		n, found := find[*v1.Network](s, Networks, r.Network)
+		if !found || n.DeletionTimestamp != nil {
+			return nil
+		}
+		pool, err := network.Pool(n)
+		if err != nil {
+			return nil
+		}
+		taken := map[string]bool{}
+		for _, o := range s.server[Blocks] {
+			for _, e := range o.value.(*v1.AddressBlock).Spec.Entries {
+				// of the Network that is, or held by a pod that can use it
+				if block := o.value.(*v1.AddressBlock); block.Spec.Network == n.Name && (block.Spec.NetworkUID == n.UID || heldByLive(s, block)) && e.Pod != pod.Name {
+					taken[e.Address] = true
+				}
+			}
+		}
+		first, ok := pool.First()
+		free := false
+		for addr := first; ok; addr, ok = pool.Next(addr.Next()) {
+			if !taken[addr.String()] && (!r.Address.IsValid() || r.Address == addr) {
+				free = true
+				break
+			}
+		}
+		if !free {
+			return nil
+		}
+		names = append(names, r.Network)
+	}
+	return names
+}
+
+// checkReplicas: every replica is there, of the template of the spec.
+func (m *machine) checkReplicas(s *state, p *v1.Pod2) {
+	if p.DeletionTimestamp != nil || m.config.Incomplete {
+		return
+	}
+	defaulted := pod2.Defaulted(p)
+	for place := range pod2.Ordinals(defaulted).Count() {
+		name := ordinals.Name(p.Name, pod2.Ordinals(defaulted).At(place))
+		pod, found := find[*corev1.Pod](s, Pods, name)
+		ref := (*metav1.OwnerReference)(nil)
+		if found {
+			ref = metav1.GetControllerOfNoCopy(pod)
+		}
+		switch {
+		case !found:
+			m.complain("L1: " + name + " is missing")
+		case ref == nil || ref.UID != p.UID:
+			m.complain("L1: " + name + " is not of its Pod2")
+		case pod.Labels[v1.PodTemplateHashLabel] != pod2.RevisionHash(p):
+			m.complain("L1: " + name + " is of another template")
+		case m.config.Ready && !podReady(pod) && !attachment.Over(pod):
+			m.complain("L1: " + name + " is not ready")
+		}
+	}
+	if p.Status.ObservedGeneration != p.Generation {
+		m.complain("L5: the generation of " + p.Name + " is not observed")
+	}
+}
+
+func blockText(b *v1.AddressBlock) string {
+	text := fmt.Sprintf("of %s", b.Spec.NetworkUID)
+	if b.Spec.Sealed {
+		text += " sealed"
+	}
+	if len(b.Finalizers) == 0 {
+		text += " without finalizer"
+	}
+	if b.DeletionTimestamp != nil {
+		text += " terminating"
+	}
+	for _, e := range b.Spec.Entries {
+		text += fmt.Sprintf(" [%s %s %s %s %s/%s]", e.Address, e.State, e.Pod, e.PodUID, e.Owner.Kind, e.Owner.Name)
+	}
+	return text
+}

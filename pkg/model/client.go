@@ -1,0 +1,280 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/kubernetes"
+	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/client/clientset/versioned"
+	sampleclient "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/samplecrd/v1"
+)
+
+// call is one call of the API.
+type call struct {
+	verb     string // create, update, patch, delete, get, list
+	kind     Kind
+	status   bool // of the subresource status
+	name     string
+	body     []byte // an object, or a patch
+	patch    types.PatchType
+	uid      string // preconditions of a deletion
+	version  string
+	selector string // of a list
+}
+
+func (c *call) writes() bool { return c.verb != "get" && c.verb != "list" }
+
+func (c *call) String() string {
+	text := c.verb + " " + c.kind.String()
+	if c.status {
+		text += "/status"
+	}
+	if c.name != "" {
+		text += " " + c.name
+	}
+	if c.uid != "" {
+		text += " uid=" + c.uid
+	}
+	if c.version != "" {
+		text += " rv=" + c.version
+	}
+	if c.selector != "" {
+		text += " " + c.selector
+	}
+	return text
+}
+
+var errPending = errors.New("this call has no answer yet")
+
+// client answers the calls of one sync, in their order, as far as answers go. The
+// first call beyond is what the sync is about to do; whatever follows does not
+// count.
+type client struct {
+	answers []answer
+	calls   int
+	pending *call
+}
+
+func (c *client) do(next call) (answer, error) {
+	if c.pending != nil {
+		return answer{}, errPending
+	}
+	if c.calls == len(c.answers) {
+		c.pending = &next
+		return answer{}, errPending
+	}
+	a := c.answers[c.calls]
+	c.calls++
+	return a, a.err.as(next)
+}
+
+func (f failure) as(c call) error {
+	resource := schema.GroupResource{Resource: c.kind.String()}
+	switch f {
+	case none:
+		return nil
+	case notFound:
+		return apierrors.NewNotFound(resource, c.name)
+	case conflict:
+		return apierrors.NewConflict(resource, c.name, errors.New("a precondition does not hold"))
+	case alreadyExists:
+		return apierrors.NewAlreadyExists(resource, c.name)
+	case otherUID:
+		path := field.NewPath("metadata", "uid")
+		return apierrors.NewInvalid(schema.GroupKind{Kind: c.kind.String()}, c.name, field.ErrorList{field.Invalid(path, c.uid, "field is immutable")})
+	case invalid:
+		return apierrors.NewInvalid(schema.GroupKind{Kind: c.kind.String()}, c.name, nil)
+	case timeout:
+		return apierrors.NewTimeoutError("the answer is lost", 1)
+	}
+	panic(fmt.Sprintf("no failure %d", f))
+}
+
+// typed are the calls that the typed clients of all kinds have.
+type typed[T metav1.Object] struct {
+	client *client
+	kind   Kind
+}
+
+func (t typed[T]) one(c call) (T, error) {
+	var zero T
+	c.kind = t.kind
+	a, err := t.client.do(c)
+	if err != nil {
+		return zero, err
+	}
+	return a.objects[0].value.(T), nil
+}
+
+func encoded(value any) []byte {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+func (t typed[T]) Create(_ context.Context, obj T, _ metav1.CreateOptions) (T, error) {
+	return t.one(call{verb: "create", name: obj.GetName(), body: encoded(obj)})
+}
+
+func (t typed[T]) Update(_ context.Context, obj T, _ metav1.UpdateOptions) (T, error) {
+	return t.one(call{verb: "update", name: obj.GetName(), body: encoded(obj)})
+}
+
+func (t typed[T]) UpdateStatus(_ context.Context, obj T, _ metav1.UpdateOptions) (T, error) {
+	return t.one(call{verb: "update", name: obj.GetName(), status: true, body: encoded(obj)})
+}
+
+func (t typed[T]) Get(_ context.Context, name string, _ metav1.GetOptions) (T, error) {
+	return t.one(call{verb: "get", name: name})
+}
+
+func (t typed[T]) Patch(_ context.Context, name string, kind types.PatchType, body []byte, _ metav1.PatchOptions, sub ...string) (T, error) {
+	return t.one(call{verb: "patch", name: name, status: len(sub) > 0, patch: kind, body: body})
+}
+
+func (t typed[T]) Delete(_ context.Context, name string, opts metav1.DeleteOptions) error {
+	c := call{verb: "delete", kind: t.kind, name: name}
+	if p := opts.Preconditions; p != nil {
+		if p.UID != nil {
+			c.uid = string(*p.UID)
+		}
+		if p.ResourceVersion != nil {
+			c.version = *p.ResourceVersion
+		}
+	}
+	_, err := t.client.do(c)
+	return err
+}
+
+func list[T any](client *client, kind Kind, opts metav1.ListOptions) ([]T, error) {
+	a, err := client.do(call{verb: "list", kind: kind, selector: opts.LabelSelector})
+	if err != nil {
+		return nil, err
+	}
+	items := make([]T, 0, len(a.objects))
+	for _, o := range a.objects {
+		items = append(items, *o.value.(any).(*T))
+	}
+	return items, nil
+}
+
+// What the interfaces have besides, nobody is to call: it is embedded a level
+// deeper and nil, and panics.
+type (
+	networksRest struct{ sampleclient.NetworkInterface }
+	blocksRest   struct {
+		sampleclient.AddressBlockInterface
+	}
+	pod2sRest     struct{ sampleclient.Pod2Interface }
+	podsRest      struct{ coreclient.PodInterface }
+	revisionsRest struct {
+		appsclient.ControllerRevisionInterface
+	}
+	sampleRest struct {
+		sampleclient.SamplecrdV1Interface
+	}
+	coreRest struct{ coreclient.CoreV1Interface }
+	appsRest struct{ appsclient.AppsV1Interface }
+)
+
+type networksClient struct {
+	typed[*v1.Network]
+	networksRest
+}
+
+type blocksClient struct {
+	typed[*v1.AddressBlock]
+	blocksRest
+}
+
+func (c blocksClient) List(_ context.Context, opts metav1.ListOptions) (*v1.AddressBlockList, error) {
+	items, err := list[v1.AddressBlock](c.client, Blocks, opts)
+	return &v1.AddressBlockList{Items: items}, err
+}
+
+type pod2sClient struct {
+	typed[*v1.Pod2]
+	pod2sRest
+}
+
+type podsClient struct {
+	typed[*corev1.Pod]
+	podsRest
+}
+
+func (c podsClient) List(_ context.Context, opts metav1.ListOptions) (*corev1.PodList, error) {
+	items, err := list[corev1.Pod](c.client, Pods, opts)
+	return &corev1.PodList{Items: items}, err
+}
+
+type revisionsClient struct {
+	typed[*appsv1.ControllerRevision]
+	revisionsRest
+}
+
+type sampleGroup struct {
+	client *client
+	sampleRest
+}
+
+func (g sampleGroup) Networks(string) sampleclient.NetworkInterface {
+	return networksClient{typed: typed[*v1.Network]{g.client, Networks}}
+}
+
+func (g sampleGroup) AddressBlocks(string) sampleclient.AddressBlockInterface {
+	return blocksClient{typed: typed[*v1.AddressBlock]{g.client, Blocks}}
+}
+
+func (g sampleGroup) Pod2s(string) sampleclient.Pod2Interface {
+	return pod2sClient{typed: typed[*v1.Pod2]{g.client, Pod2s}}
+}
+
+type coreGroup struct {
+	client *client
+	coreRest
+}
+
+func (g coreGroup) Pods(string) coreclient.PodInterface {
+	return podsClient{typed: typed[*corev1.Pod]{g.client, Pods}}
+}
+
+type appsGroup struct {
+	client *client
+	appsRest
+}
+
+func (g appsGroup) ControllerRevisions(string) appsclient.ControllerRevisionInterface {
+	return revisionsClient{typed: typed[*appsv1.ControllerRevision]{g.client, Revisions}}
+}
+
+type kubeSet struct {
+	kubernetes.Interface
+	client *client
+}
+
+func (s kubeSet) CoreV1() coreclient.CoreV1Interface { return coreGroup{client: s.client} }
+func (s kubeSet) AppsV1() appsclient.AppsV1Interface { return appsGroup{client: s.client} }
+
+type sampleSet struct {
+	versioned.Interface
+	client *client
+}
+
+func (s sampleSet) SamplecrdV1() sampleclient.SamplecrdV1Interface {
+	return sampleGroup{client: s.client}
+}

@@ -1,0 +1,67 @@
+package model
+
+// graph has the transitions that are no faults. If every path in it ends, and every
+// end is as it should be, then from every state the world converges, whatever
+// happens in which order.
+type graph struct {
+	first   []uint32 // of each node, in edges
+	targets []uint32
+	writes  []bool
+}
+
+func (g *graph) begin(node uint32) {
+	for uint32(len(g.first)) <= node {
+		g.first = append(g.first, uint32(len(g.targets)))
+	}
+}
+
+func (g *graph) edge(to uint32, writes bool) {
+	g.targets = append(g.targets, to)
+	g.writes = append(g.writes, writes)
+}
+
+// cycle finds one, nil if there is none, and the node where it begins: a depth
+// first search, without recursion, that meets a node it is in.
+func (g *graph) cycle(nodes int) (at uint32, cycle []uint32) {
+	const (
+		fresh = iota
+		open
+		closed
+	)
+	g.begin(uint32(nodes))
+	state := make([]uint8, nodes)
+	type frame struct{ node, edge uint32 }
+	var stack []frame
+	for root := range uint32(nodes) {
+		if state[root] != fresh {
+			continue
+		}
+		stack = append(stack[:0], frame{root, g.first[root]})
+		state[root] = open
+		for len(stack) > 0 {
+			top := &stack[len(stack)-1]
+			if top.edge == g.first[top.node+1] {
+				state[top.node] = closed
+				stack = stack[:len(stack)-1]
+				continue
+			}
+			to := g.targets[top.edge]
+			top.edge++
+			switch state[to] {
+			case fresh:
+				state[to] = open
+				stack = append(stack, frame{to, g.first[to]})
+			case open:
+				for i := range stack {
+					if stack[i].node == to {
+						for _, f := range stack[i:] {
+							cycle = append(cycle, f.node)
+						}
+						return to, cycle
+					}
+				}
+			}
+		}
+	}
+	return 0, nil
+}

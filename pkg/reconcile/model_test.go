@@ -1,0 +1,118 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/pod2/pod2/pkg/model"
+	"github.com/pod2/pod2/pkg/network"
+	"github.com/pod2/pod2/pkg/pod2"
+)
+
+// modelled is the Reconciler as the model runs it.
+type modelled struct{ r *Reconciler }
+
+func newModelled(stage *model.Stage, clock *clocktesting.FakePassiveClock) model.Controller {
+	r, err := New(Clients{Kube: stage.Kube(), Sample: stage.Sample()}, Informers{
+		Networks: stage.Networks(), Blocks: stage.Blocks(), Pod2s: stage.Pod2s(),
+		Pods: stage.Pods(), StatefulSets: stage.StatefulSets(), Revisions: stage.Revisions(),
+		Claims: stage.Claims(), Classes: stage.Classes(),
+		CronTabs: stage.CronTabs(), CronJobs: stage.CronJobs(), Jobs: stage.Jobs(),
+		Services: stage.Services(), EndpointSlices: stage.EndpointSlices(),
+	}, model.Discard{}, clock)
+	if err != nil {
+		panic(err)
+	}
+	return modelled{r}
+}
+
+func (m modelled) Sync(ctx context.Context, key model.Key) error {
+	_, err := m.r.Sync(ctx, Key{key.Kind, ns, key.Name})
+	return err
+}
+
+func (m modelled) Converged(key model.Key) string {
+	k := Key{key.Kind, ns, key.Name}
+	switch key.Kind {
+	case KindNetwork:
+		state, _, err := m.r.observeNetwork(k)
+		return cmp.Or(network.Converged(state), text(err))
+	case KindPod2:
+		state, _, err := m.r.observePod2(k)
+		if err != nil || state.Pod2 == nil {
+			return text(err)
+		}
+		return pod2.Converged(state)
+	}
+	return ""
+}
+
+func text(err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func (m modelled) Remember(memory model.Memory) {
+	clear(m.r.written.byKey)
+	clear(m.r.found.sightings)
+	for _, w := range memory.Wrote {
+		m.r.written.wrote(Key{w.Key.Kind, ns, w.Key.Name}, resource(w.Resource), w.Version)
+	}
+	for _, d := range memory.Deleted {
+		m.r.written.deleted(Key{d.Key.Kind, ns, d.Key.Name}, resource(d.Resource), d.Path, d.UID)
+	}
+	for _, pod := range memory.Found {
+		m.r.found.sightings[types.NamespacedName{Namespace: ns, Name: pod.Name}] = sighting[*corev1.Pod]{pod, m.r.clock.Now().Add(foundFor)}
+	}
+}
+
+func (m modelled) Memory() model.Memory {
+	var memory model.Memory
+	for key, w := range m.r.written.byKey {
+		for res, version := range w.versions {
+			memory.Wrote = append(memory.Wrote, model.Wrote{Key: model.Key{Kind: key.Kind, Name: key.Name}, Resource: string(res), Version: version})
+		}
+		for res, paths := range w.deleted {
+			for path, uid := range paths {
+				memory.Deleted = append(memory.Deleted, model.Deleted{Key: model.Key{Kind: key.Kind, Name: key.Name}, Resource: string(res), Path: path, UID: uid})
+			}
+		}
+	}
+	for _, name := range slices.SortedFunc(maps.Keys(m.r.found.sightings), func(a, b types.NamespacedName) int { return strings.Compare(a.Name, b.Name) }) {
+		memory.Found = append(memory.Found, m.r.found.sightings[name].object)
+	}
+	return memory
+}
+
+func slimForModel(value metav1.Object) metav1.Object {
+	slim, _ := SlimPod(value)
+	return slim.(metav1.Object)
+}
+
+// Every state of these configurations is visited; each is small enough for that.
+func TestModel(t *testing.T) {
+	atOnce = 1
+	for _, config := range model.Small() {
+		t.Run(config.Name, func(t *testing.T) { search(t, config) })
+	}
+}
+
+func search(t *testing.T, config *model.Config) {
+	report := model.Search(config, newModelled, slimForModel, 0)
+	fmt.Printf("%-28s %s\n", config.Name, report)
+	if report.Violation != "" {
+		t.Errorf("%s\n%s", report.Violation, strings.Join(report.Trace, "\n"))
+	}
+}
