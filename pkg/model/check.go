@@ -1,7 +1,6 @@
 package model
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -24,40 +23,44 @@ func live(pod *corev1.Pod) bool { return !attachment.Gated(pod) && !attachment.O
 // checkState says what must not be in any state.
 func (m *machine) checkState(s *state) {
 	// S1
-	type holder struct{ network, address string }
 	holders := map[holder]string{}
 	for _, o := range s.server[Pods] {
 		pod := o.value.(*corev1.Pod)
 		if !live(pod) {
 			continue
 		}
-		for name, a := range attachment.Published(pod) {
-			h := holder{name, a.Address.Addr().String()}
+		for _, h := range o.publishes() {
 			if other, taken := holders[h]; taken {
-				m.complain(fmt.Sprintf("S1: %s and %s both publish %s of Network %s", other, pod.Name, h.address, name))
+				m.complain(fmt.Sprintf("S1: %s and %s both publish %s of Network %s", other, pod.Name, h.address, h.network))
 			}
 			holders[h] = pod.Name
 		}
 	}
 }
 
+type holder struct{ network, address string }
+
+// publishes are the addresses that a pod publishes, read once.
+func (o *object) publishes() []holder {
+	if o.published == nil {
+		o.published = []holder{}
+		for name, a := range attachment.Published(o.value.(*corev1.Pod)) {
+			o.published = append(o.published, holder{name, a.Address.Addr().String()})
+		}
+	}
+	return o.published
+}
+
 // checkCall says what is wrong with a call, given what its controller saw.
 func (m *machine) checkCall(s *state, c int, next *call) {
 	// S7
-	switch next.verb {
-	case "update":
-		if value := decoded(next.kind, next.body); value.GetResourceVersion() == "" {
-			m.complain("S7: an update without resourceVersion: " + next.String())
-		}
-	case "delete":
-		if next.uid == "" {
-			m.complain("S7: a deletion without UID: " + next.String())
-		}
-	case "patch":
-		var head struct{ Metadata struct{ UID string } }
-		if json.Unmarshal(next.body, &head) != nil || head.Metadata.UID == "" {
-			m.complain("S7: a patch without UID: " + next.String())
-		}
+	switch {
+	case next.verb == "update" && next.bodyVersion == "":
+		m.complain("S7: an update without resourceVersion: " + next.String())
+	case next.verb == "delete" && next.uid == "":
+		m.complain("S7: a deletion without UID: " + next.String())
+	case next.verb == "patch" && next.bodyUID == "":
+		m.complain("S7: a patch without UID: " + next.String())
 	}
 	// S6, as the caches had it
 	if next.kind == Pods && next.verb == "delete" {
@@ -85,7 +88,7 @@ func (m *machine) ours(s *state, c int, key Key, next *call) bool {
 }
 
 // checkWrite says what is wrong with what a call did.
-func (m *machine) checkWrite(s, next *state, c *call, stored bool) {
+func (m *machine) checkWrite(s, next *state, by int, c *call, stored bool) {
 	if !stored || c.kind != Pods {
 		return
 	}
@@ -93,9 +96,9 @@ func (m *machine) checkWrite(s, next *state, c *call, stored bool) {
 	_, is := next.find(Pods, c.name)
 	switch {
 	case c.verb == "create" && m.config.OneWriter:
-		m.checkCreate(s, is.value.(*corev1.Pod))
+		m.checkCreate(s, by, is.value.(*corev1.Pod))
 	case c.verb == "delete" && m.config.OneWriter:
-		m.checkDelete(s, was.value.(*corev1.Pod))
+		m.checkDelete(s, by, was.value.(*corev1.Pod))
 	case c.verb == "patch" && is != nil:
 		pod := is.value.(*corev1.Pod)
 		if !live(pod) || live(was.value.(*corev1.Pod)) {
@@ -150,8 +153,20 @@ func owner(s *state, pod *corev1.Pod) *v1.Pod2 {
 	return nil
 }
 
+// seen is a Pod2 as a controller saw it: what is asked for meanwhile, it cannot know.
+func (m *machine) seen(s *state, by int, p *v1.Pod2) *v1.Pod2 {
+	for _, o := range s.control[by].cache[Pod2s] {
+		if o.value.GetUID() == p.UID {
+			return o.value.(*v1.Pod2)
+		}
+	}
+	return p
+}
+
+func replicas(p *v1.Pod2) int { return int(ptr.Deref(p.Spec.Replicas, 1)) }
+
 // S4
-func (m *machine) checkCreate(s *state, pod *corev1.Pod) {
+func (m *machine) checkCreate(s *state, by int, pod *corev1.Pod) {
 	p := owner(s, pod)
 	if p == nil {
 		return
@@ -162,13 +177,13 @@ func (m *machine) checkCreate(s *state, pod *corev1.Pod) {
 			n++
 		}
 	}
-	if most := int(ptr.Deref(p.Spec.Replicas, 1)) + m.config.Surge; n >= most {
+	if most := max(replicas(p), replicas(m.seen(s, by, p))) + m.config.Surge; n >= most {
 		m.complain(fmt.Sprintf("S4: %s is created while there are %d pods, and at most %d are to be", pod.Name, n, most))
 	}
 }
 
 // S5
-func (m *machine) checkDelete(s *state, pod *corev1.Pod) {
+func (m *machine) checkDelete(s *state, by int, pod *corev1.Pod) {
 	p := owner(s, pod)
 	if p == nil || !podReady(pod) || pod.DeletionTimestamp != nil {
 		return
@@ -180,7 +195,7 @@ func (m *machine) checkDelete(s *state, pod *corev1.Pod) {
 			n++
 		}
 	}
-	if least := int(ptr.Deref(p.Spec.Replicas, 1)) - m.config.Unavailable; n-1 < least {
+	if least := min(replicas(p), replicas(m.seen(s, by, p))) - m.config.Unavailable; n-1 < least {
 		m.complain(fmt.Sprintf("S5: %s is deleted while %d are available, and at least %d are to be", pod.Name, n, least))
 	}
 }

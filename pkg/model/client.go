@@ -33,11 +33,36 @@ type call struct {
 	uid      string // preconditions of a deletion
 	version  string
 	selector string // of a list
+
+	// What the body says, read once.
+	value       metav1.Object // of a create or an update
+	bodyUID     string
+	bodyVersion string
+}
+
+// read makes sense of the body.
+func (c *call) read() {
+	if len(c.body) == 0 {
+		return
+	}
+	if c.verb == "patch" {
+		var head struct {
+			Metadata struct{ UID, ResourceVersion string }
+		}
+		if err := json.Unmarshal(c.body, &head); err != nil {
+			panic(err)
+		}
+		c.bodyUID, c.bodyVersion = head.Metadata.UID, head.Metadata.ResourceVersion
+		return
+	}
+	c.value = decoded(c.kind, c.body)
+	c.bodyUID, c.bodyVersion = string(c.value.GetUID()), c.value.GetResourceVersion()
 }
 
 func (c *call) writes() bool { return c.verb != "get" && c.verb != "list" }
 
-func (c *call) String() string {
+// brief names the call without the numbers in it.
+func (c *call) brief() string {
 	text := c.verb + " " + c.kind.String()
 	if c.status {
 		text += "/status"
@@ -45,6 +70,11 @@ func (c *call) String() string {
 	if c.name != "" {
 		text += " " + c.name
 	}
+	return text
+}
+
+func (c *call) String() string {
+	text := c.brief()
 	if c.uid != "" {
 		text += " uid=" + c.uid
 	}
@@ -73,10 +103,14 @@ func (c *client) do(next call) (answer, error) {
 		return answer{}, errPending
 	}
 	if c.calls == len(c.answers) {
+		next.read()
 		c.pending = &next
 		return answer{}, errPending
 	}
 	a := c.answers[c.calls]
+	if a.to != next.brief() {
+		panic(fmt.Sprintf("the sync is no function of its view and the answers: call %d was %s, and is %s", c.calls, a.to, next.brief()))
+	}
 	c.calls++
 	return a, a.err.as(next)
 }

@@ -32,7 +32,7 @@ type machine struct {
 	stage      *Stage
 	clock      *clocktesting.FakePassiveClock
 	objects    *objects
-	patches    map[patchOf][]byte
+	writes     map[writeOf]answer
 	syncs      map[string]*outcome
 	scratch    numbering
 	buffer     []byte
@@ -53,7 +53,7 @@ type New func(stage *Stage, clock *clocktesting.FakePassiveClock) Controller
 func newMachine(c *Config, create New, slim func(metav1.Object) metav1.Object) *machine {
 	m := &machine{
 		config: c, stage: newStage(), clock: clocktesting.NewFakePassiveClock(begins),
-		objects: newObjects(slim), patches: map[patchOf][]byte{}, syncs: map[string]*outcome{},
+		objects: newObjects(slim), writes: map[writeOf]answer{}, syncs: map[string]*outcome{},
 	}
 	m.controller = create(m.stage, m.clock)
 	return m
@@ -263,6 +263,7 @@ func (m *machine) steps(s *state, c int, emit func(action, *state)) {
 		m.checkCall(s, c, pending)
 		before := next.last
 		a := m.serve(next, pending)
+		a.to = pending.brief()
 		stored := next.last != before
 		what := func() string {
 			text := pending.trace()
@@ -276,11 +277,11 @@ func (m *machine) steps(s *state, c int, emit func(action, *state)) {
 				return
 			}
 			next.left[lostLeft]--
-			a = answer{err: timeout}
+			a = answer{to: a.to, err: timeout}
 			text := what
 			what = func() string { return text() + ", and the answer is lost" }
 		}
-		m.checkWrite(s, next, pending, stored)
+		m.checkWrite(s, next, c, pending, stored)
 		ctl := &next.control[c]
 		ctl.sync = &syncing{key: ctl.sync.key, answers: append(slices.Clip(ctl.sync.answers), a)}
 		if after := m.run(next, ctl); after.next == nil {

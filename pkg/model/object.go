@@ -102,6 +102,8 @@ type object struct {
 	version uint16
 	value   metav1.Object // read only
 	slim    metav1.Object // what a cache keeps of it
+
+	published []holder // nil: not read yet
 }
 
 // shape is what objects have in common that differ in numbers only.

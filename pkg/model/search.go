@@ -91,14 +91,14 @@ func Search(c *Config, create New, slim func(metav1.Object) metav1.Object, most 
 	first := uint32(0)
 	g := &graph{}
 
-	violated := func(at uint32, last string) bool {
+	violated := func(at uint32, last *action) bool {
 		if len(m.complaints) == 0 {
 			return false
 		}
 		r.Violation = m.complaints[0]
 		r.Trace = m.trace(start, nodes, at)
-		if last != "" {
-			r.Trace = append(r.Trace, last)
+		if last != nil {
+			r.Trace = append(r.Trace, last.String())
 		}
 		return true
 	}
@@ -133,14 +133,14 @@ func Search(c *Config, create New, slim func(metav1.Object) metav1.Object, most 
 					g.edge(target, a.writes)
 				}
 				index++
-				stop = violated(id, a.String())
+				stop = violated(id, &a)
 			})
 			if stop {
 				return finish()
 			}
 			if ended {
 				r.Ends++
-				if m.checkEnd(s); violated(id, "") {
+				if m.checkEnd(s); violated(id, nil) {
 					r.Trace = append(r.Trace, m.describe(s)...)
 					return finish()
 				}

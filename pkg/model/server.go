@@ -48,16 +48,25 @@ func (m *machine) serve(s *state, c *call) answer {
 		if old != nil {
 			return answer{err: alreadyExists}
 		}
-		return m.created(s, c.kind, decoded(c.kind, c.body))
+		return m.once(s, c, nil, func() answer { return m.created(s, c.kind, decoded(c.kind, c.body)) })
 	}
 	if old == nil {
 		return answer{err: notFound}
 	}
 	switch c.verb {
 	case "update":
-		return m.updated(s, old, decoded(c.kind, c.body), c.status)
+		if c.bodyVersion != old.value.GetResourceVersion() || c.bodyUID != string(old.value.GetUID()) {
+			return answer{err: conflict}
+		}
+		return m.once(s, c, old, func() answer { return m.replaced(s, old, decoded(c.kind, c.body), c.status) })
 	case "patch":
-		return m.patched(s, old, c)
+		switch {
+		case c.bodyUID != "" && c.bodyUID != string(old.value.GetUID()):
+			return answer{err: otherUID}
+		case c.bodyVersion != "" && c.bodyVersion != old.value.GetResourceVersion():
+			return answer{err: conflict}
+		}
+		return m.once(s, c, old, func() answer { return m.patched(s, old, c) })
 	case "delete":
 		if c.uid != "" && c.uid != string(old.value.GetUID()) || c.version != "" && c.version != old.value.GetResourceVersion() {
 			return answer{err: conflict}
@@ -98,13 +107,17 @@ func (m *machine) created(s *state, k Kind, value metav1.Object) answer {
 func (m *machine) stored(s *state, k Kind, value metav1.Object) answer {
 	value.SetResourceVersion(versionText(s.nextVersion(k)))
 	o := m.objects.of(k, value)
-	if _, isPod := value.(*corev1.Pod); !isPod && value.GetDeletionTimestamp() != nil && len(value.GetFinalizers()) == 0 {
+	m.keepOrRemove(s, o)
+	return answer{objects: []*object{o}}
+}
+
+func (m *machine) keepOrRemove(s *state, o *object) {
+	if o.kind != Pods && o.value.GetDeletionTimestamp() != nil && len(o.value.GetFinalizers()) == 0 {
 		s.remove(o)
 		m.gone(s, o)
 	} else {
 		s.put(o)
 	}
-	return answer{objects: []*object{o}}
 }
 
 // clone of a value, to be changed.
@@ -122,11 +135,29 @@ func clone[T metav1.Object](o *object) T {
 	return any(decoded(o.kind, encoded(o.value))).(T)
 }
 
-func (m *machine) updated(s *state, old *object, next metav1.Object, status bool) answer {
-	if next.GetResourceVersion() != old.value.GetResourceVersion() || next.GetUID() != old.value.GetUID() {
-		return answer{err: conflict}
+// once computes what a write makes of an object, and knows it the next time.
+func (m *machine) once(s *state, c *call, old *object, write func() answer) answer {
+	k := writeOf{c, old, s.last[c.kind], s.uids, s.ticks}
+	if a, known := m.writes[k]; known {
+		if a.err == none && a.objects[0] != old {
+			o := a.objects[0]
+			s.last[c.kind] = o.version
+			s.uids = max(s.uids, o.uid)
+			m.keepOrRemove(s, o)
+		}
+		return a
 	}
-	return m.replaced(s, old, next, status)
+	a := write()
+	m.writes[k] = a
+	return a
+}
+
+// writeOf is all that the answer to a write depends on.
+type writeOf struct {
+	call          *call
+	old           *object
+	version, uids uint16
+	ticks         uint8
 }
 
 // replaced stores what an update or a patch makes of an object.
@@ -197,34 +228,12 @@ func keepStatus(old, next metav1.Object) {
 }
 
 func (m *machine) patched(s *state, old *object, c *call) answer {
-	var head struct {
-		Metadata struct{ UID, ResourceVersion string }
-	}
-	if err := json.Unmarshal(c.body, &head); err != nil {
+	// A merge patch of ours has neither lists nor directives: it means the same.
+	text, err := strategicpatch.StrategicMergePatch(encoded(old.value), c.body, newValue(c.kind))
+	if err != nil {
 		panic(err)
 	}
-	switch {
-	case head.Metadata.UID != "" && head.Metadata.UID != string(old.value.GetUID()):
-		return answer{err: otherUID}
-	case head.Metadata.ResourceVersion != "" && head.Metadata.ResourceVersion != old.value.GetResourceVersion():
-		return answer{err: conflict}
-	}
-	memo := patchOf{old, string(c.body)}
-	text, known := m.patches[memo]
-	if !known {
-		var err error
-		// A merge patch of ours has neither lists nor directives: it means the same.
-		if text, err = strategicpatch.StrategicMergePatch(encoded(old.value), c.body, newValue(c.kind)); err != nil {
-			panic(err)
-		}
-		m.patches[memo] = text
-	}
 	return m.replaced(s, old, decoded(c.kind, text), c.status)
-}
-
-type patchOf struct {
-	old  *object
-	body string
 }
 
 // deleted begins a deletion. Without finalizers an object is gone at once, and so

@@ -70,6 +70,7 @@ type syncing struct {
 
 // answer to a call.
 type answer struct {
+	to      string // which call, without numbers
 	err     failure
 	objects []*object
 }
@@ -194,7 +195,7 @@ func (m *machine) forget(s *state) {
 	for c := range s.control {
 		ctl := &s.control[c]
 		for k := range kinds {
-			if ctl.at[k] != s.last[k] && slices.Equal(ctl.cache[k], s.shown(k, m.watched)) {
+			if ctl.sync == nil && ctl.at[k] != s.last[k] && slices.Equal(ctl.cache[k], s.shown(k, m.watched)) {
 				ctl.at[k] = s.last[k]
 			}
 		}
@@ -258,7 +259,7 @@ func (m *machine) numbered(s *state) (*state, string) {
 		if was.sync != nil {
 			is.sync = &syncing{key: was.sync.key, answers: make([]answer, len(was.sync.answers))}
 			for i, a := range was.sync.answers {
-				is.sync.answers[i] = answer{a.err, renumber(a.objects)}
+				is.sync.answers[i] = answer{a.to, a.err, renumber(a.objects)}
 			}
 		}
 	}

@@ -50,7 +50,7 @@ func (v *view) allSealed() bool {
 func (v *view) blockWrites(namespace string) []BlockWrite {
 	var writes []BlockWrite
 	for _, p := range v.ledger.pages {
-		w := BlockWrite{ConfirmOver: sortedRefs(p.confirmOver), Changes: p.changes()}
+		w := BlockWrite{ConfirmOver: sortedRefs(p.confirmOver), Changes: p.changes(), Fresh: p.block == nil || len(p.block.Spec.Entries) == 0}
 		switch {
 		case p.block == nil:
 			w.Verb, w.Block = Create, v.newBlock(namespace, p)

@@ -38,9 +38,9 @@ type Plan struct {
 // Verb of a write to a block.
 type Verb string
 
-// Preconditions: Create by the fixed name, and the Network must be found alive,
-// with our finalizer, by a live read; Update by resourceVersion; Delete by UID
-// and resourceVersion.
+// Preconditions: Create by the fixed name, the block without entries, which an
+// update adds, see BlockWrite.Fresh; Update by resourceVersion; Delete by UID and
+// resourceVersion.
 const (
 	Create Verb = "create"
 	Update Verb = "update"
@@ -52,6 +52,11 @@ type BlockWrite struct {
 	Verb Verb
 	// Block as it shall be.
 	Block *v1.AddressBlock
+	// Fresh: the block has no entry yet. Before it gets one the Network must be found
+	// as the view has it, with our finalizer, by a live read made when the block
+	// existed: whoever removes the finalizer then meets the block, and seals it. A
+	// create with entries could come late, for a Network that is gone.
+	Fresh bool
 	// Changes, one a changed address, for people.
 	Changes []string
 	// ConfirmOver lists the pods whose entries leave the state Bound: each must

@@ -128,37 +128,61 @@ func (r *Reconciler) updateNetwork(ctx context.Context, key Key, next *v1.Networ
 	return updated, nil
 }
 
-// writeBlock makes one write to the ledger.
+// writeBlock makes one write to the ledger. A new block is created empty, and bound
+// in by an update, like one that was found empty.
 func (r *Reconciler) writeBlock(ctx context.Context, key Key, state network.State, w network.BlockWrite) error {
-	blocks := r.clients.Sample.SamplecrdV1().AddressBlocks(key.Namespace)
-	var written *v1.AddressBlock
-	var err error
-	switch w.Verb {
-	case network.Create:
+	switch {
+	case w.Verb == network.Create:
+		if err := r.confirmNetwork(ctx, key, state.Network); err != nil {
+			return err
+		}
+		empty := w.Block.DeepCopy()
+		empty.Spec.Entries = []v1.AddressEntry{}
+		created, err := r.callBlock(ctx, key, network.Create, empty)
+		if err != nil {
+			return err
+		}
+		bound := created.DeepCopy()
+		bound.Spec.Entries = w.Block.Spec.Entries
+		w.Verb, w.Block = network.Update, bound
+		fallthrough
+	case w.Fresh && len(w.Block.Spec.Entries) > 0:
 		if err := r.confirmNetwork(ctx, key, state.Network); err != nil {
 			return err
 		}
 		if err := r.confirmUnseen(ctx, key, state.Pods, w.Block); err != nil {
 			return err
 		}
-		written, err = blocks.Create(ctx, w.Block, metav1.CreateOptions{})
+	}
+	if _, err := r.callBlock(ctx, key, w.Verb, w.Block); err != nil {
+		return err
+	}
+	klog.FromContext(ctx).Info("Wrote ledger", "verb", w.Verb, "block", w.Block.Name, "changes", summary(w.Changes))
+	return nil
+}
+
+// callBlock makes one call; it returns the block as it is now, nil after a deletion.
+func (r *Reconciler) callBlock(ctx context.Context, key Key, verb network.Verb, block *v1.AddressBlock) (written *v1.AddressBlock, err error) {
+	blocks := r.clients.Sample.SamplecrdV1().AddressBlocks(key.Namespace)
+	switch verb {
+	case network.Create:
+		written, err = blocks.Create(ctx, block, metav1.CreateOptions{})
 	case network.Update:
-		written, err = blocks.Update(ctx, w.Block, metav1.UpdateOptions{})
+		written, err = blocks.Update(ctx, block, metav1.UpdateOptions{})
 	case network.Delete:
-		err = blocks.Delete(ctx, w.Block.Name, metav1.DeleteOptions{
-			Preconditions: &metav1.Preconditions{UID: &w.Block.UID, ResourceVersion: ptr.To(w.Block.ResourceVersion)},
+		err = blocks.Delete(ctx, block.Name, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &block.UID, ResourceVersion: ptr.To(block.ResourceVersion)},
 		})
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s block %s/%s: %w", w.Verb, key.Namespace, w.Block.Name, stale(err))
+		return nil, fmt.Errorf("%s block %s/%s: %w", verb, key.Namespace, block.Name, stale(err))
 	case written != nil:
 		r.written.wrote(key, blocksResource, written.ResourceVersion)
 	default:
-		r.written.deleted(key, blocksResource, path(key.Namespace, w.Block.Name), w.Block.UID)
+		r.written.deleted(key, blocksResource, path(key.Namespace, block.Name), block.UID)
 	}
-	klog.FromContext(ctx).Info("Wrote ledger", "verb", w.Verb, "block", w.Block.Name, "changes", summary(w.Changes))
-	return nil
+	return written, nil
 }
 
 // tellPod tells a pod's user why it waits.
