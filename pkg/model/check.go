@@ -89,7 +89,13 @@ func (m *machine) ours(s *state, c int, key Key, next *call) bool {
 
 // checkWrite says what is wrong with what a call did.
 func (m *machine) checkWrite(s, next *state, by int, c *call, stored bool) {
-	if !stored || c.kind != Pods {
+	if !stored {
+		return
+	}
+	if c.kind == Blocks {
+		m.complain(boundForNobody(s, next, c.name))
+	}
+	if c.kind != Pods {
 		return
 	}
 	_, was := s.find(Pods, c.name)
@@ -114,6 +120,27 @@ func (m *machine) checkWrite(s, next *state, by int, c *call, stored bool) {
 			}
 		}
 	}
+}
+
+// boundForNobody: S8, an entry of a Network that is gone is never made.
+func boundForNobody(s, next *state, name string) string {
+	was, _ := find[*v1.AddressBlock](s, Blocks, name)
+	is, found := find[*v1.AddressBlock](next, Blocks, name)
+	if !found {
+		return ""
+	}
+	if n, exists := find[*v1.Network](s, Networks, is.Spec.Network); exists && n.UID == is.Spec.NetworkUID {
+		return ""
+	}
+	for _, e := range is.Spec.Entries {
+		if pod, exists := find[*corev1.Pod](s, Pods, e.Pod); !exists || pod.UID != e.PodUID || attachment.Over(pod) {
+			continue
+		}
+		if e.State == v1.AddressBound && (was == nil || !slices.Contains(was.Spec.Entries, e)) {
+			return fmt.Sprintf("S8: %s is bound to %s in a block of a Network that is gone", e.Address, e.Pod)
+		}
+	}
+	return ""
 }
 
 // S2
@@ -204,11 +231,13 @@ func (m *machine) checkDelete(s *state, by int, pod *corev1.Pod) {
 func networkInUse(s *state, n *v1.Network) string {
 	for _, o := range s.server[Blocks] {
 		block := o.value.(*v1.AddressBlock)
-		if block.Spec.NetworkUID != n.UID || block.DeletionTimestamp != nil && len(block.Finalizers) == 0 {
+		if block.Spec.NetworkUID != n.UID {
 			continue
 		}
-		if !block.Spec.Sealed {
-			return fmt.Sprintf("S8: Network %s is gone, and its block %s is not sealed", n.Name, block.Name)
+		for _, e := range block.Spec.Entries {
+			if pod, found := find[*corev1.Pod](s, Pods, e.Pod); found && pod.UID == e.PodUID && !attachment.Over(pod) {
+				return fmt.Sprintf("S8: Network %s goes, and %s of it is bound to %s", n.Name, e.Address, e.Pod)
+			}
 		}
 	}
 	return ""

@@ -143,47 +143,47 @@ func Small() []*Config {
 	return []*Config{
 		{
 			Name: "bind", Covers: "two pods are bound and publish, two writers",
-			Controllers: 2, Keys: keysOf("a", "b"), Crashes: 1, LostAnswers: 1,
+			Controllers: 2, OldViews: 1, Keys: keysOf("a", "b"), Crashes: 1, LostAnswers: 1,
 			Setup: network, Then: with("a", "b"),
 		},
 		{
 			Name: "new-network", Covers: "a Network and a pod on it are new",
-			Controllers: 2, Keys: keysOf("a"), Crashes: 1, LostAnswers: 1,
+			Controllers: 2, OldViews: 1, Keys: keysOf("a"), Crashes: 1, LostAnswers: 1,
 			Setup: both(network, with("a")),
 		},
 		{
 			Name: "rebind", Covers: "a pod fails or is deleted and comes again under its name, another pod waits for the one address",
-			Controllers: 2, Keys: keysOf("a", "b"), Deaths: 1, Crashes: 1,
+			Controllers: 2, OldViews: 1, Keys: keysOf("a", "b"), Deaths: 1, Crashes: 1,
 			Setup: both(func(w *World) { w.Create(Networks, blue("10.0.0.0/30")) }, with("a")), Then: with("b"),
 			Edits: []Edit{deletes(Pods, "a"), creates(Pods, bare("a"))},
 		},
 		{
 			Name: "delete-network", Covers: "a Network is deleted and created again under its name while a pod is bound to it for the first time",
-			Controllers: 2, Keys: keysOf("a"),
+			Controllers: 2, OldViews: 1, Keys: keysOf("a"),
 			Setup: network, Then: with("a"),
 			Edits: []Edit{deletes(Networks, "blue"), creates(Networks, blue(tiny))},
 		},
 		{
 			Name: "network-in-use", Covers: "a Network in use is deleted and created again under its name, its pod too",
-			Controllers: 2, Keys: keysOf("a"),
+			Controllers: 2, OldViews: 1, Keys: keysOf("a"),
 			Setup: both(network, with("a")), Then: func(*World) {},
 			Edits: []Edit{deletes(Networks, "blue"), deletes(Pods, "a"), creates(Networks, blue(tiny)), creates(Pods, bare("a"))},
 		},
 		{
 			Name: "delete-block", Covers: "the block of a pod that publishes is deleted by hand while another pod is bound",
-			Controllers: 2, Keys: keysOf("a", "b"),
+			Controllers: 2, OldViews: 1, Keys: keysOf("a", "b"),
 			Setup: both(network, with("a")), Then: with("b"),
 			Edits: []Edit{deletes(Blocks, block0)},
 		},
 		{
 			Name: "strip-block", Covers: "the block of a pod that publishes loses its finalizer and goes while another pod is created",
-			Controllers: 2, Keys: keysOf("a", "b"),
+			Controllers: 2, OldViews: 1, Keys: keysOf("a", "b"),
 			Setup: both(network, with("a")), Then: func(*World) {},
 			Edits: []Edit{stripped(block0), creates(Pods, bare("b"))},
 		},
 		{
 			Name: "reserve", Covers: "the address of a replica that is deleted is reserved, another pod comes",
-			Controllers: 1, Keys: webKeys("web-0", "b"), Crashes: 1, LostAnswers: 1, Graceful: true, Ready: true, Keeps: true, OneWriter: true, Unavailable: 1,
+			Controllers: 1, OldViews: 2, Keys: webKeys("web-0", "b"), Crashes: 1, LostAnswers: 1, Graceful: true, Ready: true, Keeps: true, OneWriter: true, Unavailable: 1,
 			Setup: func(w *World) {
 				network(w)
 				w.Create(Pod2s, web(1))
@@ -192,7 +192,7 @@ func Small() []*Config {
 		},
 		{
 			Name: "scale", Covers: "one replica more, and back",
-			Controllers: 1, Keys: webKeys("web-0", "web-1"), Crashes: 1, LostAnswers: 1, Graceful: true, Ready: true, Keeps: true, OneWriter: true, Unavailable: 1,
+			Controllers: 1, OldViews: 2, Keys: webKeys("web-0", "web-1"), Crashes: 1, LostAnswers: 1, Graceful: true, Ready: true, Keeps: true, OneWriter: true, Unavailable: 1,
 			Setup: func(w *World) {
 				network(w)
 				w.Create(Pod2s, web(1))
@@ -201,7 +201,7 @@ func Small() []*Config {
 		},
 		{
 			Name: "surge", Covers: "a rolling update with surge",
-			Controllers: 1, Keys: webKeys("web-0", "web-1"), Crashes: 1, LostAnswers: 1, Graceful: true, Ready: true, Keeps: true, OneWriter: true, Surge: 1,
+			Controllers: 1, OldViews: 2, Keys: webKeys("web-0", "web-1"), Crashes: 1, LostAnswers: 1, Graceful: true, Ready: true, Keeps: true, OneWriter: true, Surge: 1,
 			Setup: func(w *World) {
 				network(w)
 				w.Create(Pod2s, rolling(web(1), 1, 0))
@@ -210,7 +210,7 @@ func Small() []*Config {
 		},
 		{
 			Name: "adopt", Covers: "the owner reference of a replica is removed, the pod may be deleted",
-			Controllers: 1, Keys: webKeys("web-0"), Crashes: 1, Graceful: true, Keeps: true, OneWriter: true, Unavailable: 1,
+			Controllers: 1, OldViews: 2, Keys: webKeys("web-0"), Crashes: 1, Graceful: true, Keeps: true, OneWriter: true, Unavailable: 1,
 			Setup: func(w *World) {
 				network(w)
 				w.Create(Pod2s, web(1))
@@ -222,7 +222,7 @@ func Small() []*Config {
 		},
 		{
 			Name: "delete-pod2", Covers: "a Pod2 is deleted and created again under its name",
-			Controllers: 1, Keys: webKeys("web-0"), Graceful: true, OneWriter: true, Unavailable: 1,
+			Controllers: 1, OldViews: 2, Keys: webKeys("web-0"), Graceful: true, OneWriter: true, Unavailable: 1,
 			Setup: func(w *World) {
 				network(w)
 				w.Create(Pod2s, web(1))
@@ -231,7 +231,7 @@ func Small() []*Config {
 		},
 		{
 			Name: "node", Covers: "a replica fails, or its node is lost",
-			Controllers: 1, Keys: webKeys("web-0", "web-1"), Deaths: 1, Crashes: 1, Graceful: true, Ready: true, Keeps: true, OneWriter: true, Unavailable: 1,
+			Controllers: 1, OldViews: 2, Keys: webKeys("web-0", "web-1"), Deaths: 1, Crashes: 1, Graceful: true, Ready: true, Keeps: true, OneWriter: true, Unavailable: 1,
 			Setup: func(w *World) {
 				network(w)
 				w.Create(Pod2s, web(2))
@@ -239,7 +239,7 @@ func Small() []*Config {
 		},
 		{
 			Name: "two-writers", Covers: "two writers create one replica and bind it",
-			Controllers: 2, Keys: webKeys("web-0"),
+			Controllers: 2, OldViews: 1, Keys: webKeys("web-0"),
 			Setup: func(w *World) {
 				network(w)
 				w.Create(Pod2s, web(0))

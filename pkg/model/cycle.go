@@ -20,9 +20,9 @@ func (g *graph) edge(to uint32, writes bool) {
 	g.writes = append(g.writes, writes)
 }
 
-// cycle finds one, nil if there is none, and the node where it begins: a depth
-// first search, without recursion, that meets a node it is in.
-func (g *graph) cycle(nodes int) (at uint32, cycle []uint32) {
+// cycle finds one, nil if there is none: a depth first search, without recursion,
+// that meets a node it is in.
+func (g *graph) cycle(nodes int) (cycle []uint32) {
 	const (
 		fresh = iota
 		open
@@ -57,11 +57,11 @@ func (g *graph) cycle(nodes int) (at uint32, cycle []uint32) {
 						for _, f := range stack[i:] {
 							cycle = append(cycle, f.node)
 						}
-						return to, cycle
+						return cycle
 					}
 				}
 			}
 		}
 	}
-	return 0, nil
+	return nil
 }

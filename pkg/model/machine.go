@@ -177,14 +177,23 @@ func (m *machine) noticed(mem Memory) memory {
 // action leads from a state to the next.
 type action struct {
 	who    string
+	by     int // which controller, -1: none
 	what   func() string
 	fault  bool // of a fault, an edit, or of a view that is older than the world
 	writes bool // the API server stored something for a controller
 }
 
-func (a action) String() string { return fmt.Sprintf("%-8s %s", a.who, a.what()) }
-
-var controllerNames = [...]string{"A", "B"}
+// text names the controllers so that each keeps its name along a trace.
+func (a action) text(swapped bool) string {
+	who := a.who
+	if who == "" {
+		who = "A"
+		if (a.by == 1) != swapped {
+			who = "B"
+		}
+	}
+	return fmt.Sprintf("%-8s %s", who, a.what())
+}
 
 // expand emits what can happen in a state, in an order that depends on the state
 // alone. The states are not yet canonical.
@@ -214,6 +223,7 @@ const (
 	crashesLeft = iota
 	lostLeft
 	deathsLeft
+	oldViewsLeft
 	ticksLeft
 	fixedFaults
 )
@@ -230,7 +240,13 @@ func (m *machine) starts(s *state, c int, emit func(action, *state)) {
 		}
 		for subset := range 1 << len(lagging) {
 			fresh := subset == 1<<len(lagging)-1
+			if !fresh && s.left[oldViewsLeft] == 0 {
+				continue
+			}
 			next := s.clone()
+			if !fresh && s.left[oldViewsLeft] != Any {
+				next.left[oldViewsLeft]--
+			}
 			ctl := &next.control[c]
 			for i, k := range lagging {
 				if subset&(1<<i) != 0 {
@@ -242,7 +258,7 @@ func (m *machine) starts(s *state, c int, emit func(action, *state)) {
 			if first == nil {
 				continue
 			}
-			emit(action{who: controllerNames[c], fault: !fresh, what: func() string {
+			emit(action{by: c, fault: !fresh, what: func() string {
 				text := "starts to sync " + m.config.Keys[key].String()
 				for i, k := range lagging {
 					if subset&(1<<i) == 0 {
@@ -287,7 +303,7 @@ func (m *machine) steps(s *state, c int, emit func(action, *state)) {
 		if after := m.run(next, ctl); after.next == nil {
 			ctl.memory, ctl.sync = after.memory, nil
 		}
-		emit(action{who: controllerNames[c], what: what, fault: lost, writes: stored}, next)
+		emit(action{by: c, what: what, fault: lost, writes: stored}, next)
 	}
 	step(false)
 	if s.left[lostLeft] > 0 && pending.writes() {
@@ -308,13 +324,13 @@ func (m *machine) crashes(s *state, c int, emit func(action, *state)) {
 	for k := range kinds {
 		ctl.cache[k], ctl.at[k] = next.shown(k, m.watched), next.last[k]
 	}
-	emit(action{who: controllerNames[c], what: func() string { return "crashes and starts again" }, fault: true}, next)
+	emit(action{by: c, what: func() string { return "crashes and starts again" }, fault: true}, next)
 }
 
 // initial is the state in which the search begins.
 func (m *machine) initial() *state {
 	s := &state{control: make([]control, max(m.config.Controllers, 1))}
-	s.left = []uint8{m.config.Crashes, m.config.LostAnswers, m.config.Deaths, m.config.Ticks}
+	s.left = []uint8{m.config.Crashes, m.config.LostAnswers, m.config.Deaths, m.config.OldViews, m.config.Ticks}
 	for _, e := range m.config.Edits {
 		s.left = append(s.left, e.Times)
 	}
@@ -330,7 +346,7 @@ func (m *machine) initial() *state {
 			s.control[c].cache[k], s.control[c].at[k] = s.shown(k, m.watched), s.last[k]
 		}
 	}
-	next, _ := m.canonical(s)
+	next, _, _ := m.canonical(s)
 	return next
 }
 
@@ -346,7 +362,7 @@ func (m *machine) settle(s *state) {
 		if next == nil {
 			return
 		}
-		canonical, _ := m.canonical(next)
+		canonical, _, _ := m.canonical(next)
 		*s = *canonical
 	}
 	panic("the setup of " + m.config.Name + " does not settle")

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,9 @@ type Config struct {
 	Keys        []Key
 	// Numbers of faults.
 	Crashes, LostAnswers, Deaths, Ticks uint8
+	// OldViews is how many syncs may start with caches that are older than the API
+	// server; Any: all. A view that grows old while its sync is under way counts not.
+	OldViews uint8
 	Tick                                time.Duration
 	Edits                               []Edit
 	// Ready: pods become ready. Graceful: deleted pods terminate before they are gone.
@@ -38,6 +42,9 @@ type Config struct {
 	// End says what is not as it should be when nothing is left to happen.
 	End func(w *World) string
 }
+
+// Any number of times.
+const Any = 255
 
 // Edit is something a user may do, so many times; false: not now.
 type Edit struct {
@@ -96,9 +103,9 @@ func Search(c *Config, create New, slim func(metav1.Object) metav1.Object, most 
 			return false
 		}
 		r.Violation = m.complaints[0]
-		r.Trace = m.trace(start, nodes, at)
-		if last != nil {
-			r.Trace = append(r.Trace, last.String())
+		_, swapped, lines := m.replay(start, nodes, at)
+		if r.Trace = lines; last != nil {
+			r.Trace = append(r.Trace, last.text(swapped))
 		}
 		return true
 	}
@@ -117,7 +124,7 @@ func Search(c *Config, create New, slim func(metav1.Object) metav1.Object, most 
 					return
 				}
 				r.Transitions++
-				canonical, text := m.canonical(to)
+				canonical, text, _ := m.canonical(to)
 				print := fingerprintOf(text)
 				target, seen := known[print]
 				if !seen {
@@ -153,55 +160,50 @@ func Search(c *Config, create New, slim func(metav1.Object) metav1.Object, most 
 		first += uint32(len(frontier))
 		frontier = following
 	}
-	if at, cycle := g.cycle(len(nodes)); cycle != nil {
+	if cycle := g.cycle(len(nodes)); cycle != nil {
 		r.Violation = "L1: there is a cycle without a fault"
-		r.Trace = append(m.trace(start, nodes, at), "-- from here it goes round:")
-		r.Trace = append(r.Trace, m.around(start, nodes, cycle, known)...)
+		r.Trace = m.around(start, nodes, cycle, known)
 	}
 	return finish()
 }
 
-// trace is the way to a state, an action a line.
-func (m *machine) trace(start *state, nodes []node, to uint32) []string {
-	_, lines := m.replay(start, nodes, to)
-	return lines
-}
-
-func (m *machine) replay(start *state, nodes []node, to uint32) (*state, []string) {
+// replay goes the way to a state that the search went, an action a line.
+func (m *machine) replay(start *state, nodes []node, to uint32) (s *state, swapped bool, lines []string) {
 	var path []uint32
 	for at := to; at != 0; at = nodes[at].parent {
 		path = append(path, nodes[at].action)
 	}
-	lines := make([]string, 0, len(path))
-	s := start
-	for i := len(path) - 1; i >= 0; i-- {
+	s = start
+	for _, wanted := range slices.Backward(path) {
 		index, next := uint32(0), (*state)(nil)
 		m.expand(s, func(a action, to *state) {
-			if index == path[i] {
-				lines = append(lines, a.String())
+			if index == wanted {
+				lines = append(lines, a.text(swapped))
 				next = to
 			}
 			index++
 		})
-		s, _ = m.canonical(next)
+		var turned bool
+		s, _, turned = m.canonical(next)
+		swapped = swapped != turned
 	}
-	return s, lines
+	return s, swapped, lines
 }
 
-// around renders a cycle of states.
+// around goes along a cycle of states.
 func (m *machine) around(start *state, nodes []node, cycle []uint32, known map[fingerprint]uint32) []string {
-	var lines []string
-	s, _ := m.replay(start, nodes, cycle[0])
+	s, swapped, lines := m.replay(start, nodes, cycle[0])
+	lines = append(lines, "-- from here it goes round:")
 	for i := range cycle {
-		want, next := cycle[(i+1)%len(cycle)], (*state)(nil)
+		want, next, turned := cycle[(i+1)%len(cycle)], (*state)(nil), false
 		m.expand(s, func(a action, to *state) {
-			canonical, text := m.canonical(to)
+			canonical, text, turn := m.canonical(to)
 			if next == nil && !a.fault && known[fingerprintOf(text)] == want {
-				lines = append(lines, a.String())
-				next = canonical
+				lines = append(lines, a.text(swapped))
+				next, turned = canonical, turn
 			}
 		})
-		s = next
+		s, swapped = next, swapped != turned
 	}
 	return lines
 }

@@ -176,17 +176,17 @@ func (s *state) shown(k Kind, watched func(*object) bool) []*object {
 // canonical numbers everything anew, so that states that mean the same are equal:
 // resourceVersions by rank within their kind, UIDs in the order in which they are
 // met. Of two states that differ in which controller is which, one stands for both.
-func (m *machine) canonical(s *state) (*state, string) {
+func (m *machine) canonical(s *state) (is *state, text string, swapped bool) {
 	m.forget(s)
 	one, text := m.numbered(s)
 	if len(s.control) == 2 {
-		swapped := s.clone()
-		swapped.control[0], swapped.control[1] = s.control[1], s.control[0]
-		if other, otherText := m.numbered(swapped); otherText < text {
-			return other, otherText
+		other := s.clone()
+		other.control[0], other.control[1] = s.control[1], s.control[0]
+		if other, otherText := m.numbered(other); otherText < text {
+			return other, otherText, true
 		}
 	}
-	return one, text
+	return one, text, false
 }
 
 // forget drops what has no consequence any more: writes that the caches show, and
@@ -195,6 +195,9 @@ func (m *machine) forget(s *state) {
 	for c := range s.control {
 		ctl := &s.control[c]
 		for k := range kinds {
+			if ctl.sync == nil && s.left[oldViewsLeft] == 0 && ctl.at[k] != s.last[k] {
+				ctl.cache[k], ctl.at[k] = s.shown(k, m.watched), s.last[k]
+			}
 			if ctl.sync == nil && ctl.at[k] != s.last[k] && slices.Equal(ctl.cache[k], s.shown(k, m.watched)) {
 				ctl.at[k] = s.last[k]
 			}
