@@ -105,18 +105,15 @@ func (m *machine) checkWrite(s, next *state, by int, c *call, stored bool) {
 		m.checkCreate(s, by, is.value.(*corev1.Pod))
 	case c.verb == "delete" && m.config.OneWriter:
 		m.checkDelete(s, by, was.value.(*corev1.Pod))
-	case c.verb == "patch" && is != nil:
+	case c.verb == "patch" && is != nil && live(is.value.(*corev1.Pod)):
 		pod := is.value.(*corev1.Pod)
-		if !live(pod) || live(was.value.(*corev1.Pod)) {
-			return
-		}
-		for name, a := range attachment.Published(pod) {
-			_, n := s.find(Networks, name)
-			if n != nil {
-				m.checkHandedOut(n.value.(*v1.Network), pod.Name, a.Address.Addr())
+		published := !live(was.value.(*corev1.Pod))
+		for _, h := range is.publishes() {
+			if n, found := find[*v1.Network](s, Networks, h.network); published && found {
+				m.checkHandedOut(n, pod.Name, netip.MustParseAddr(h.address))
 			}
-			if m.config.Keeps {
-				next.keep(m, pod.Name, name+" "+a.Address.Addr().String())
+			if m.config.Keeps && attachment.Owner(pod).Kind == "Pod2" { // or adopted just now
+				next.keep(m, pod.Name, h.network+" "+h.address)
 			}
 		}
 	}
@@ -245,7 +242,7 @@ func networkInUse(s *state, n *v1.Network) string {
 
 // checkEnd says what is not as it should be when nothing is left to happen.
 func (m *machine) checkEnd(s *state) {
-	m.setStage(s, &s.control[0])
+	m.setStage(s.ticks, &s.control[0])
 	for k := range kinds {
 		m.stage.indexers[k].objects = s.shown(k, m.watched)
 	}

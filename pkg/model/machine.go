@@ -85,9 +85,9 @@ func reads(k Key) []Kind {
 // run is what a sync under way does next, or how it ended. It runs the real code
 // from the start of the sync: it is a function of what the key of the memo is made
 // of.
-func (m *machine) run(s *state, ctl *control) *outcome {
+func (m *machine) run(ctl *control) *outcome {
 	key := m.config.Keys[ctl.sync.key]
-	b := append(m.key[:0], ctl.sync.key, s.ticks)
+	b := append(m.key[:0], ctl.sync.key, ctl.sync.ticks)
 	for _, k := range reads(key) {
 		b = append(b, byte(len(ctl.cache[k])))
 		for _, o := range ctl.cache[k] {
@@ -109,7 +109,7 @@ func (m *machine) run(s *state, ctl *control) *outcome {
 		return known
 	}
 	memo := string(b)
-	m.setStage(s, ctl)
+	m.setStage(ctl.sync.ticks, ctl)
 	m.controller.Remember(m.remembered(ctl.memory))
 	m.stage.client = client{answers: ctl.sync.answers}
 	err := m.controller.Sync(context.Background(), key)
@@ -124,8 +124,8 @@ func (m *machine) run(s *state, ctl *control) *outcome {
 	return done
 }
 
-func (m *machine) setStage(s *state, ctl *control) {
-	m.clock.SetTime(m.now(s))
+func (m *machine) setStage(ticks uint8, ctl *control) {
+	m.clock.SetTime(m.at(ticks))
 	for k := range kinds {
 		m.stage.indexers[k].objects, m.stage.indexers[k].at = ctl.cache[k], ctl.at[k]
 	}
@@ -253,8 +253,8 @@ func (m *machine) starts(s *state, c int, emit func(action, *state)) {
 					ctl.cache[k], ctl.at[k] = s.shown(k, m.watched), s.last[k]
 				}
 			}
-			ctl.sync = &syncing{key: uint8(key)}
-			first := m.run(next, ctl).next
+			ctl.sync = &syncing{key: uint8(key), ticks: s.ticks}
+			first := m.run(ctl).next
 			if first == nil {
 				continue
 			}
@@ -273,7 +273,7 @@ func (m *machine) starts(s *state, c int, emit func(action, *state)) {
 
 // steps makes the next call of a sync under way.
 func (m *machine) steps(s *state, c int, emit func(action, *state)) {
-	pending := m.run(s, &s.control[c]).next
+	pending := m.run(&s.control[c]).next
 	step := func(lost bool) {
 		next := s.clone()
 		m.checkCall(s, c, pending)
@@ -299,8 +299,8 @@ func (m *machine) steps(s *state, c int, emit func(action, *state)) {
 		}
 		m.checkWrite(s, next, c, pending, stored)
 		ctl := &next.control[c]
-		ctl.sync = &syncing{key: ctl.sync.key, answers: append(slices.Clip(ctl.sync.answers), a)}
-		if after := m.run(next, ctl); after.next == nil {
+		ctl.sync = &syncing{key: ctl.sync.key, ticks: ctl.sync.ticks, answers: append(slices.Clip(ctl.sync.answers), a)}
+		if after := m.run(ctl); after.next == nil {
 			ctl.memory, ctl.sync = after.memory, nil
 		}
 		emit(action{by: c, what: what, fault: lost, writes: stored}, next)

@@ -30,8 +30,8 @@ type Config struct {
 	// OldViews is how many syncs may start with caches that are older than the API
 	// server; Any: all. A view that grows old while its sync is under way counts not.
 	OldViews uint8
-	Tick                                time.Duration
-	Edits                               []Edit
+	Tick     time.Duration
+	Edits    []Edit
 	// Ready: pods become ready. Graceful: deleted pods terminate before they are gone.
 	Ready, Graceful bool
 	// Keeps: S3 is checked. OneWriter: S4 and S5 are, which two writers do not keep.

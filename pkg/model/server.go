@@ -22,8 +22,10 @@ import (
 // begins is the time at which every search begins; it only passes in ticks.
 var begins = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
-func (m *machine) now(s *state) time.Time {
-	return begins.Add(time.Duration(s.ticks) * m.config.Tick)
+func (m *machine) now(s *state) time.Time { return m.at(s.ticks) }
+
+func (m *machine) at(ticks uint8) time.Time {
+	return begins.Add(time.Duration(ticks) * m.config.Tick)
 }
 
 // serve carries out a call on the state, as an API server would.

@@ -65,6 +65,7 @@ type control struct {
 // and of the answers to its calls, so these are all of it.
 type syncing struct {
 	key     uint8 // index of the configuration's keys
+	ticks   uint8 // when it began
 	answers []answer
 }
 
@@ -260,7 +261,7 @@ func (m *machine) numbered(s *state) (*state, string) {
 		}
 		is.memory.found = renumber(was.memory.found)
 		if was.sync != nil {
-			is.sync = &syncing{key: was.sync.key, answers: make([]answer, len(was.sync.answers))}
+			is.sync = &syncing{key: was.sync.key, ticks: was.sync.ticks, answers: make([]answer, len(was.sync.answers))}
 			for i, a := range was.sync.answers {
 				is.sync.answers[i] = answer{a.to, a.err, renumber(a.objects)}
 			}
@@ -372,7 +373,7 @@ func (m *machine) encode(s *state) string {
 			b = append(b, 255)
 			continue
 		}
-		b = append(b, ctl.sync.key, byte(len(ctl.sync.answers)))
+		b = append(b, ctl.sync.key, ctl.sync.ticks, byte(len(ctl.sync.answers)))
 		for _, a := range ctl.sync.answers {
 			b = append(b, byte(a.err))
 			list(a.objects)

@@ -167,13 +167,19 @@ func (v *view) place(w waiting, r attachment.Request) (placement, *refusal) {
 // wanted one if it wants one, else the one that it had last. A reserved one stays
 // the replica's even when it was excluded meanwhile: it is in use. A resting one
 // is not.
+//
+// A replica gets the resting address of a pod of its name that was nobody's, or
+// whose owner is gone, too: its owner may have adopted that pod, and the pod ended
+// before the ledger said so.
 func (v *view) own(w waiting, wanted netip.Addr) (netip.Addr, bool) {
 	owner := attachment.Owner(w.pod)
+	heir := v.keeps(owner) && v.owners[owner].hasOrdinal(owner, w.ref.Name)
 	var last *entry
 	for _, addr := range v.ledger.ofPod[w.ref.Name] {
 		e := v.ledger.find(addr)
 		switch {
-		case e == nil || e.Pod != w.ref.Name || e.Owner != owner:
+		case e == nil || e.Pod != w.ref.Name:
+		case e.Owner != owner && !(heir && e.State == v1.AddressResting && !v.keeps(e.Owner)):
 		case !v.ledger.writable(addr) || v.ledger.promised[addr]:
 		case wanted.IsValid() && addr != wanted:
 		case e.State == v1.AddressResting && v.pool.Refusal(addr) != "":

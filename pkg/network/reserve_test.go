@@ -90,6 +90,25 @@ func TestReserve(t *testing.T) {
 			10.0.0.2 Reserved web-0 Pod2/web 100h
 			pod web-0/u2 gated asks=blue`,
 			`update block blue-10.0.0.0: bind 10.0.0.3 to web-0 (u2)`},
+		{"a replica has that of a pod of its name that was nobody's: it may have been adopted", `
+			network blue 10.0.0.0/29
+			owner Pod2/web 1 blue
+			10.0.0.5 Bound web-0/u1 / 100h
+			pod web-0/u2 gated asks=blue of=Pod2/web`,
+			`update block blue-10.0.0.0: bind 10.0.0.5 to web-0 (u2); if over: web-0 (u1)`},
+		{"and of one whose owner is gone, by which it was taken over", `
+			network blue 10.0.0.0/29
+			owner Pod2/web 1 blue
+			10.0.0.5 Resting web-0 StatefulSet/web 10s
+			pod web-0/u2 gated asks=blue of=Pod2/web`,
+			`update block blue-10.0.0.0: bind 10.0.0.5 to web-0 (u2)`},
+		{"not of one whose owner keeps it", `
+			network blue 10.0.0.0/29
+			owner Pod2/web 1 blue
+			owner StatefulSet/web 1 blue
+			10.0.0.2 Reserved web-0 StatefulSet/web 10s
+			pod web-0/u2 gated asks=blue of=Pod2/web`,
+			`update block blue-10.0.0.0: bind 10.0.0.3 to web-0 (u2)`},
 		{"excluded meanwhile, it stays the replica's", `
 			network blue 10.0.0.0/29 exclude=10.0.0.5
 			owner Pod2/web 1 blue

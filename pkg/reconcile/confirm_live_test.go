@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -133,5 +134,21 @@ func TestARefusedLedgerWriteIsTold(t *testing.T) {
 	calls, _ := w.sync(KindNetwork, "blue")
 	if strings.Contains(calls, "networks/status") || strings.Contains(calls, "event") {
 		t.Errorf("said again:\n%s", calls)
+	}
+}
+
+// The Network went while the block was created: an entry would hold its address for
+// nobody, and keep it from a Network of the same name.
+func TestANewBlockOfANetworkThatIsGoneStaysEmpty(t *testing.T) {
+	w := newWorld(t, newNetwork("blue"), newPod("a gated on=blue"))
+	w.answer = func(runtime.Object) {
+		networks := w.cacheOf(newNetwork("blue"))
+		_ = networks.tracker.Delete(networks.gvr, ns, "blue") // not found: it went before
+	}
+	if _, err := w.sync(KindNetwork, "blue"); !errors.Is(err, ErrStale) {
+		t.Errorf("not stale: %v", err)
+	}
+	if block := stored[*v1.AddressBlock](w, "blue-10.1.0.0"); len(block.Spec.Entries) > 0 {
+		t.Errorf("it has entries: %v", block.Spec.Entries)
 	}
 }

@@ -128,31 +128,30 @@ func (r *Reconciler) updateNetwork(ctx context.Context, key Key, next *v1.Networ
 	return updated, nil
 }
 
-// writeBlock makes one write to the ledger. A new block is created empty, and bound
-// in by an update, like one that was found empty.
+// writeBlock makes one write to the ledger. A new block is created empty, and gets
+// its entries by an update, like one that was found empty.
 func (r *Reconciler) writeBlock(ctx context.Context, key Key, state network.State, w network.BlockWrite) error {
-	switch {
-	case w.Verb == network.Create:
-		if err := r.confirmNetwork(ctx, key, state.Network); err != nil {
-			return err
-		}
-		empty := w.Block.DeepCopy()
-		empty.Spec.Entries = []v1.AddressEntry{}
-		created, err := r.callBlock(ctx, key, network.Create, empty)
-		if err != nil {
-			return err
-		}
-		bound := created.DeepCopy()
-		bound.Spec.Entries = w.Block.Spec.Entries
-		w.Verb, w.Block = network.Update, bound
-		fallthrough
-	case w.Fresh && len(w.Block.Spec.Entries) > 0:
+	if w.Fresh && len(w.Block.Spec.Entries) > 0 {
 		if err := r.confirmNetwork(ctx, key, state.Network); err != nil {
 			return err
 		}
 		if err := r.confirmUnseen(ctx, key, state.Pods, w.Block); err != nil {
 			return err
 		}
+	}
+	if w.Verb == network.Create {
+		block := w.Block.DeepCopy()
+		block.Spec.Entries = []v1.AddressEntry{}
+		created, err := r.callBlock(ctx, key, w.Verb, block)
+		if err != nil {
+			return err
+		}
+		if err := r.confirmNetwork(ctx, key, state.Network); err != nil {
+			return err
+		}
+		block = created.DeepCopy()
+		block.Spec.Entries = w.Block.Spec.Entries
+		w.Verb, w.Block = network.Update, block
 	}
 	if _, err := r.callBlock(ctx, key, w.Verb, w.Block); err != nil {
 		return err

@@ -24,6 +24,8 @@ update networks blue rv=101
 get networks blue
 list pods limit=500 selector=samplecrd.k8s.io/managed!=true
 create addressblocks blue-10.1.0.0
+get networks blue
+update addressblocks blue-10.1.0.0 rv=105
 patch pods/status b uid=uid-of-b
 event on b: Warning NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
 update networks/status blue rv=104
@@ -86,6 +88,8 @@ update networks blue rv=101
 get networks blue
 list pods limit=500 selector=samplecrd.k8s.io/managed!=true
 create addressblocks blue-10.1.0.0
+get networks blue
+update addressblocks blue-10.1.0.0 rv=105
 patch pods/status b uid=uid-of-b -> InternalError
 update networks/status blue rv=104
 event on blue: Warning NetworkExhausted: no address is free for: b; grow spec.cidr, or delete pods that hold one`},
@@ -94,6 +98,8 @@ update networks blue rv=101
 get networks blue
 list pods limit=500 selector=samplecrd.k8s.io/managed!=true
 create addressblocks blue-10.1.0.0
+get networks blue
+update addressblocks blue-10.1.0.0 rv=105
 patch pods/status b uid=uid-of-b
 event on b: Warning NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
 update networks/status blue rv=104 -> InternalError`},
@@ -159,6 +165,8 @@ func TestAStoppedApplyIsTakenUpAgain(t *testing.T) {
 get networks blue
 list pods limit=500 selector=samplecrd.k8s.io/managed!=true
 create addressblocks blue-10.1.0.0
+get networks blue
+update addressblocks blue-10.1.0.0 rv=105
 patch pods/status b uid=uid-of-b
 event on b: Warning NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
 update networks/status blue rv=104

@@ -54,6 +54,13 @@ update networks blue rv=101`},
 get networks blue
 list pods limit=500 selector=samplecrd.k8s.io/managed!=true
 create addressblocks blue-10.1.0.0
+get networks blue
+update addressblocks blue-10.1.0.0 rv=103
+update networks/status blue rv=101`},
+		{"block found empty gets its first entry, on a live read", []runtime.Object{newNetwork("blue"), newBlock("blue"), newPod("a gated on=blue")}, blue, `
+get networks blue
+list pods limit=500 selector=samplecrd.k8s.io/managed!=true
+update addressblocks blue-10.1.0.0 rv=102
 update networks/status blue rv=101`},
 		{"block changed, on a live read", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound")}, blue, `
 get pods a -> NotFound
