@@ -159,9 +159,31 @@ func Small() []*Config {
 		},
 		{
 			Name: "rebind", Covers: "a pod fails or is deleted and comes again under its name, another pod waits for the one address",
-			Controllers: 2, Keys: keysOf("a", "b"), Deaths: 1,
+			Controllers: 2, Keys: keysOf("a", "b"), Deaths: 1, Graceful: true,
 			Setup: both(func(w *World) { w.Create(Networks, blue("10.0.0.0/30")) }, with("a")), Then: with("b"),
 			Edits: []Edit{deletes(Pods, "a"), creates(Pods, bare("a"))},
+		},
+		{
+			Name: "release", Covers: "two pods for one address are created, one after the other",
+			Controllers: 2, OldViews: 1, Keys: keysOf("a", "b"),
+			Setup: func(w *World) { w.Create(Networks, blue("10.0.0.0/30")) }, Then: with("a"),
+			Edits: []Edit{creates(Pods, bare("b"))},
+		},
+		{
+			Name: "several", Covers: "a pod on two Networks and one on the second of them",
+			Controllers: 2, Keys: append([]Key{{"Network", "green"}}, keysOf("a", "b")...),
+			Setup: func(w *World) {
+				network(w)
+				green := blue(tiny)
+				green.Name = "green"
+				w.Create(Networks, green)
+			}, Then: func(w *World) {
+				a, b := bare("a"), bare("b")
+				a.Annotations[v1.NetworksAnnotation] = "blue,green"
+				b.Annotations[v1.NetworksAnnotation] = "green"
+				w.Create(Pods, a)
+				w.Create(Pods, b)
+			},
 		},
 		{
 			Name: "rest", Covers: "the one address rests after its pod is deleted, another pod waits for it, the first comes again",
@@ -189,7 +211,7 @@ func Small() []*Config {
 			Name: "delete-block", Covers: "the block of a pod that publishes is deleted by hand while another pod is bound",
 			Controllers: 2, OldViews: 1, Keys: keysOf("a", "b"),
 			Setup: both(network, with("a")), Then: with("b"),
-			Edits: []Edit{deletes(Blocks, block0)},
+			Edits: []Edit{deletes(Blocks, block0), deletes(Pods, "a")},
 		},
 		{
 			Name: "strip-block", Covers: "the block of a pod that publishes loses its finalizer and goes while another pod is created",
@@ -249,7 +271,7 @@ func Small() []*Config {
 		},
 		{
 			Name: "delete-pod2", Covers: "a Pod2 is deleted and created again under its name",
-			Controllers: 1, OldViews: 2, Keys: webKeys("web-0"), Graceful: true, OneWriter: true, Unavailable: 1,
+			Controllers: 1, OldViews: 2, Keys: webKeys("web-0"), Crashes: 1, Graceful: true, Keeps: true, OneWriter: true, Unavailable: 1,
 			Setup: func(w *World) {
 				resting(w)
 				w.Create(Pod2s, web(1))

@@ -128,7 +128,7 @@ func TestModelFindsWhatIsNotFenced(t *testing.T) {
 }
 
 func search(config *model.Config) *model.Report {
-	r := model.Search(config, newModelled, slimForModel, 0)
+	r := model.Search(config, newModelled, slimForModel, 500000)
 	fmt.Printf("%-16s %s\n", config.Name, r)
 	return r
 }
