@@ -3,129 +3,10 @@ package model
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
-
-func blue(cidr string) *v1.Network {
-	return &v1.Network{
-		ObjectMeta: metav1.ObjectMeta{Name: "blue"},
-		Spec:       v1.NetworkSpec{CIDR: cidr, ReuseDelaySeconds: ptr.To[int32](0)},
-	}
-}
-
-func bare(name string) *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Labels: map[string]string{v1.ManagedLabel: "true"},
-			Annotations: map[string]string{v1.NetworksAnnotation: "blue"},
-		},
-		Spec: corev1.PodSpec{
-			SchedulingGates: []corev1.PodSchedulingGate{{Name: v1.AddressesGate}},
-			Containers:      []corev1.Container{{Name: "c", Image: "one"}},
-		},
-	}
-}
-
-func web(replicas int32) *v1.Pod2 {
-	return &v1.Pod2{
-		ObjectMeta: metav1.ObjectMeta{Name: "web"},
-		Spec: v1.Pod2Spec{
-			Replicas:       ptr.To(replicas),
-			Networks:       []v1.Pod2Network{{Name: "blue"}},
-			Template:       corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "one"}}}},
-			UpdateStrategy: v1.Pod2UpdateStrategy{InPlace: v1.InPlaceNever},
-		},
-	}
-}
-
-func rolling(p *v1.Pod2, surge, unavailable int) *v1.Pod2 {
-	p.Spec.UpdateStrategy.RollingUpdate = &v1.Pod2RollingUpdate{MaxSurge: ptr.To(intstr.FromInt(surge)), MaxUnavailable: ptr.To(intstr.FromInt(unavailable))}
-	return p
-}
-
-// Edits.
-
-func deletes(k Kind, name string) Edit {
-	return Edit{"deletes " + k.String() + " " + name, 1, func(w *World) bool {
-		if _, old := w.s.find(k, name); old == nil || old.value.GetDeletionTimestamp() != nil {
-			return false
-		}
-		w.Delete(k, name)
-		return true
-	}}
-}
-
-func creates(k Kind, value metav1.Object) Edit {
-	return Edit{"creates " + k.String() + " " + value.GetName(), 1, func(w *World) bool {
-		if _, old := w.s.find(k, value.GetName()); old != nil {
-			return false
-		}
-		w.Create(k, decoded(k, encoded(value)))
-		return true
-	}}
-}
-
-func changes[T metav1.Object](what string, k Kind, name string, change func(T)) Edit {
-	return Edit{what, 1, func(w *World) bool {
-		_, old := w.s.find(k, name)
-		if old == nil {
-			return false
-		}
-		next := clone[T](old)
-		change(next)
-		w.Put(k, next)
-		return true
-	}}
-}
-
-// orphans takes the owner reference from a replica that has its address.
-func orphans(name string) Edit {
-	return Edit{"removes the owner reference of " + name, 1, func(w *World) bool {
-		_, old := w.s.find(Pods, name)
-		if old == nil || len(old.value.GetOwnerReferences()) == 0 || len(old.publishes()) == 0 {
-			return false
-		}
-		next := clone[*corev1.Pod](old)
-		next.OwnerReferences = nil
-		w.Put(Pods, next)
-		return true
-	}}
-}
-
-func scales(to int32) Edit {
-	return changes("scales web", Pod2s, "web", func(p *v1.Pod2) { p.Spec.Replicas = ptr.To(to) })
-}
-
-func stripped(name string) Edit {
-	return Edit{"takes the finalizer from block " + name + " and deletes it", 1, func(w *World) bool {
-		_, old := w.s.find(Blocks, name)
-		if old == nil {
-			return false
-		}
-		block := clone[*v1.AddressBlock](old)
-		block.Finalizers = nil
-		w.Put(Blocks, block)
-		w.Delete(Blocks, name)
-		return true
-	}}
-}
-
-func keysOf(pods ...string) []Key {
-	keys := []Key{{"Network", "blue"}}
-	for _, name := range pods {
-		keys = append(keys, Key{"Pod", name})
-	}
-	return keys
-}
-
-func webKeys(pods ...string) []Key { return append(keysOf(pods...), Key{"Pod2", "web"}) }
-
-const block0 = "blue-10.0.0.0"
 
 // Small configurations take seconds.
 func Small() []*Config {
@@ -200,6 +81,12 @@ func Small() []*Config {
 			Controllers: 2, Keys: keysOf("a"),
 			Setup: network, Then: with("a"),
 			Edits: []Edit{deletes(Networks, "blue"), creates(Networks, blue(tiny))},
+		},
+		{
+			Name: "network-goes", Covers: "a Network is deleted while a pod is bound to it for the first time, one view is old",
+			Controllers: 2, OldViews: 1, Keys: keysOf("a"),
+			Setup: network, Then: with("a"),
+			Edits: []Edit{deletes(Networks, "blue")},
 		},
 		{
 			Name: "network-in-use", Covers: "a Network in use is deleted and created again under its name, its pod too",
@@ -299,6 +186,35 @@ func Small() []*Config {
 			},
 		},
 	}
+}
+
+// Large are the same worlds with more faults and old views: minutes each, and more
+// memory.
+func Large() []*Config {
+	more := map[string]func(*Config){
+		"bind":           func(c *Config) { c.OldViews = 2 },
+		"new-network":    func(c *Config) { c.OldViews = Any },
+		"delete-network": func(c *Config) { c.OldViews = 1 },
+		"strip-block":    func(c *Config) { c.OldViews = Any },
+		"release":        func(c *Config) { c.OldViews = Any },
+		"several":        func(c *Config) { c.OldViews = 1 },
+		"reserve":        func(c *Config) { c.OldViews, c.LostAnswers = 2, 1 },
+		"scale":          func(c *Config) { c.OldViews, c.Deaths = 1, 1 },
+		"surge":          func(c *Config) { c.OldViews, c.Deaths = 1, 1 },
+		"adopt":          func(c *Config) { c.OldViews, c.LostAnswers = Any, 1 },
+		"takeover":       func(c *Config) { c.OldViews, c.LostAnswers = Any, 1 },
+		"delete-pod2":    func(c *Config) { c.OldViews, c.LostAnswers = Any, 1 },
+		"node":           func(c *Config) { c.OldViews, c.Deaths, c.LostAnswers = 2, 2, 1 },
+		"two-writers":    func(c *Config) { c.OldViews, c.Crashes = 1, 1 },
+	}
+	var configs []*Config
+	for _, c := range Small() {
+		if change := more[c.Name]; change != nil {
+			change(c)
+			configs = append(configs, c)
+		}
+	}
+	return configs
 }
 
 // Refuted are worlds that the protocol does not fence, and says so: a search has to

@@ -6,7 +6,6 @@ package model
 type graph struct {
 	first   []uint32 // of each node, in edges
 	targets []uint32
-	writes  []bool
 }
 
 func (g *graph) begin(node uint32) {
@@ -15,10 +14,7 @@ func (g *graph) begin(node uint32) {
 	}
 }
 
-func (g *graph) edge(to uint32, writes bool) {
-	g.targets = append(g.targets, to)
-	g.writes = append(g.writes, writes)
-}
+func (g *graph) edge(to uint32) { g.targets = append(g.targets, to) }
 
 // cycle finds one, nil if there is none: a depth first search, without recursion,
 // that meets a node it is in.

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -174,159 +173,6 @@ func (m *machine) noticed(mem Memory) memory {
 	return out
 }
 
-// action leads from a state to the next.
-type action struct {
-	who    string
-	by     int // which controller, -1: none
-	what   func() string
-	fault  bool // of a fault, an edit, or of a view that is older than the world
-	writes bool // the API server stored something for a controller
-}
-
-// text names the controllers so that each keeps its name along a trace.
-func (a action) text(swapped bool) string {
-	who := a.who
-	if who == "" {
-		who = "A"
-		if (a.by == 1) != swapped {
-			who = "B"
-		}
-	}
-	return fmt.Sprintf("%-8s %s", who, a.what())
-}
-
-// expand emits what can happen in a state, in an order that depends on the state
-// alone. The states are not yet canonical.
-func (m *machine) expand(s *state, emit func(action, *state)) {
-	for c := range s.control {
-		if s.control[c].sync == nil {
-			m.starts(s, c, emit)
-		} else {
-			m.steps(s, c, emit)
-		}
-		m.crashes(s, c, emit)
-	}
-	m.surroundings(s, emit)
-	for i, e := range m.config.Edits {
-		if s.left[i+fixedFaults] == 0 {
-			continue
-		}
-		next := s.clone()
-		if next.left[i+fixedFaults]--; e.Do(&World{m, next}) {
-			emit(action{who: "user", what: func() string { return e.Name }, fault: true}, next)
-		}
-	}
-}
-
-// Faults that every configuration has a number of.
-const (
-	crashesLeft = iota
-	lostLeft
-	deathsLeft
-	oldViewsLeft
-	ticksLeft
-	fixedFaults
-)
-
-// starts begins syncs, each on any mixture of old caches and such that catch up
-// first. A sync that makes no call leaves nothing behind.
-func (m *machine) starts(s *state, c int, emit func(action, *state)) {
-	for key := range m.config.Keys {
-		var lagging []Kind
-		for _, k := range reads(m.config.Keys[key]) {
-			if s.control[c].at[k] != s.last[k] {
-				lagging = append(lagging, k)
-			}
-		}
-		for subset := range 1 << len(lagging) {
-			fresh := subset == 1<<len(lagging)-1
-			if !fresh && s.left[oldViewsLeft] == 0 {
-				continue
-			}
-			next := s.clone()
-			if !fresh && s.left[oldViewsLeft] != Any {
-				next.left[oldViewsLeft]--
-			}
-			ctl := &next.control[c]
-			for i, k := range lagging {
-				if subset&(1<<i) != 0 {
-					ctl.cache[k], ctl.at[k] = s.shown(k, m.watched), s.last[k]
-				}
-			}
-			ctl.sync = &syncing{key: uint8(key), ticks: s.ticks}
-			first := m.run(ctl).next
-			if first == nil {
-				continue
-			}
-			emit(action{by: c, fault: !fresh, what: func() string {
-				text := "starts to sync " + m.config.Keys[key].String()
-				for i, k := range lagging {
-					if subset&(1<<i) == 0 {
-						text += fmt.Sprintf(", its cache of %s is old", k)
-					}
-				}
-				return text
-			}}, next)
-		}
-	}
-}
-
-// steps makes the next call of a sync under way.
-func (m *machine) steps(s *state, c int, emit func(action, *state)) {
-	pending := m.run(&s.control[c]).next
-	step := func(lost bool) {
-		next := s.clone()
-		m.checkCall(s, c, pending)
-		before := next.last
-		a := m.serve(next, pending)
-		a.to = pending.brief()
-		stored := next.last != before
-		what := func() string {
-			text := pending.trace()
-			if a.err != none {
-				text += " -> " + a.err.String()
-			}
-			return text
-		}
-		if lost {
-			if !stored {
-				return
-			}
-			next.left[lostLeft]--
-			a = answer{to: a.to, err: timeout}
-			text := what
-			what = func() string { return text() + ", and the answer is lost" }
-		}
-		m.checkWrite(s, next, c, pending, stored)
-		ctl := &next.control[c]
-		ctl.sync = &syncing{key: ctl.sync.key, ticks: ctl.sync.ticks, answers: append(slices.Clip(ctl.sync.answers), a)}
-		if after := m.run(ctl); after.next == nil {
-			ctl.memory, ctl.sync = after.memory, nil
-		}
-		emit(action{by: c, what: what, fault: lost, writes: stored}, next)
-	}
-	step(false)
-	if s.left[lostLeft] > 0 && pending.writes() {
-		step(true)
-	}
-}
-
-// crashes ends a controller, which starts again with nothing but what the API
-// server has.
-func (m *machine) crashes(s *state, c int, emit func(action, *state)) {
-	if s.left[crashesLeft] == 0 || s.control[c].sync == nil && s.control[c].memory.empty() {
-		return
-	}
-	next := s.clone()
-	next.left[crashesLeft]--
-	ctl := &next.control[c]
-	*ctl = control{}
-	for k := range kinds {
-		ctl.cache[k], ctl.at[k] = next.shown(k, m.watched), next.last[k]
-	}
-	emit(action{by: c, what: func() string { return "crashes and starts again" }, fault: true}, next)
-}
-
 // initial is the state in which the search begins.
 func (m *machine) initial() *state {
 	s := &state{control: make([]control, max(m.config.Controllers, 1))}
@@ -379,5 +225,3 @@ func (Discard) Eventf(runtime.Object, string, string, string, ...any) {}
 
 // AnnotatedEventf is not kept.
 func (Discard) AnnotatedEventf(runtime.Object, map[string]string, string, string, string, ...any) {}
-
-var _ = time.Second

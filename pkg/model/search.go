@@ -137,7 +137,7 @@ func Search(c *Config, create New, slim func(metav1.Object) metav1.Object, most 
 				}
 				if !a.fault {
 					ended = false
-					g.edge(target, a.writes)
+					g.edge(target)
 				}
 				index++
 				stop = violated(id, &a)

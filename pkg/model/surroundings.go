@@ -3,7 +3,6 @@ package model
 import (
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -97,5 +96,3 @@ func (m *machine) garbage(s *state, emit func(action, *state)) {
 		}
 	}
 }
-
-var _ = appsv1.ControllerRevision{}

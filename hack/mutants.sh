@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Tests the tests: plants each fault of hack/mutants/*.patch in a copy of the tree and
+# prints which harness finds it. Fails if none finds one, or if a harness fails
+# without a fault.
+#
+#   hack/mutants.sh                  all faults, all harnesses
+#   hack/mutants.sh late-create ...  these faults
+#   HARNESSES=model hack/mutants.sh  one harness
+#
+# The first line of a patch says what it breaks; patches touch product code only.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# name: command; a harness finds a fault if its command fails.
+harnesses="
+model: go test -count=1 -run ^TestModel ./pkg/reconcile
+unit: go test -count=1 -skip ^TestModel ./pkg/network ./pkg/pod2 ./pkg/reconcile
+"
+
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+git ls-files -z --cached --others --exclude-standard -- '*.go' go.mod go.sum | xargs -0 cp --parents -t "$tree"
+
+names=() commands=()
+while IFS=: read -r name command; do
+	[[ -z $name || -n ${HARNESSES:-} && " $HARNESSES " != *" $name "* ]] && continue
+	names+=("$name") commands+=("$command")
+done <<<"$harnesses"
+
+run() { (cd "$tree" && timeout 600 bash -c "$1") >"$tree/log" 2>&1; }
+
+printf '%-34s' fault
+printf '%-8s' "${names[@]}"
+echo
+for i in "${!names[@]}"; do
+	if ! run "${commands[i]}"; then
+		cat "$tree/log"
+		echo "hack/mutants.sh: ${names[i]} fails without a fault; mend that first" >&2
+		exit 1
+	fi
+done
+
+missed=0
+patches=()
+for name in "$@"; do patches+=("hack/mutants/$name.patch"); done
+for patch in "${patches[@]:-hack/mutants/*.patch}"; do
+	for file in $patch; do
+		patch -d "$tree" -p1 -s --no-backup-if-mismatch <"$file"
+		(cd "$tree" && go build ./pkg/...) # a fault that does not compile is none
+		printf '%-34s' "$(basename "$file" .patch)"
+		found=
+		for i in "${!names[@]}"; do
+			if run "${commands[i]}"; then
+				printf '%-8s' -
+			else
+				printf '%-8s' found
+				found=1
+			fi
+		done
+		echo
+		[[ -n $found ]] || missed=$((missed + 1))
+		patch -d "$tree" -p1 -s -R --no-backup-if-mismatch <"$file"
+	done
+done
+if ((missed)); then
+	echo "hack/mutants.sh: $missed faults are found by no harness" >&2
+	exit 1
+fi

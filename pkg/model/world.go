@@ -1,0 +1,61 @@
+package model
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// World is the API server as users, kubelets and the garbage collector know it.
+type World struct {
+	m *machine
+	s *state
+}
+
+// Get returns a copy of an object, nil if there is none.
+func Get[T metav1.Object](w *World, k Kind, name string) (found T) {
+	if _, o := w.s.find(k, name); o != nil {
+		return clone[T](o)
+	}
+	return found
+}
+
+// Create an object.
+func (w *World) Create(k Kind, value metav1.Object) {
+	if _, old := w.s.find(k, value.GetName()); old != nil {
+		panic(k.String() + " " + value.GetName() + " exists")
+	}
+	w.m.created(w.s, k, value)
+}
+
+// Put stores an object that exists, with its status.
+func (w *World) Put(k Kind, value metav1.Object) {
+	_, old := w.s.find(k, value.GetName())
+	switch next := value.(type) {
+	case *v1.Network:
+		if !equality.Semantic.DeepEqual(old.value.(*v1.Network).Spec, next.Spec) {
+			next.Generation++
+		}
+	case *v1.Pod2:
+		if !equality.Semantic.DeepEqual(old.value.(*v1.Pod2).Spec, next.Spec) {
+			next.Generation++
+		}
+	}
+	w.m.stored(w.s, k, value)
+}
+
+// Delete an object as a user does, by name.
+func (w *World) Delete(k Kind, name string) {
+	if _, old := w.s.find(k, name); old != nil {
+		w.m.deleted(w.s, old)
+	}
+}
+
+// vanish takes a pod away without the kubelet's word: its node is gone.
+func (w *World) vanish(name string) {
+	if _, old := w.s.find(Pods, name); old != nil {
+		w.s.nextVersion(Pods)
+		w.s.remove(old)
+	}
+}

@@ -1,0 +1,22 @@
+//go:build long
+
+package reconcile
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pod2/pod2/pkg/model"
+)
+
+// Every state of these configurations is visited, too; that takes minutes.
+func TestLargeModel(t *testing.T) {
+	oneAtOnce(t)
+	for _, config := range model.Large() {
+		t.Run(config.Name, func(t *testing.T) {
+			if r := search(config, 0); r.Violation != "" {
+				t.Errorf("%s\n%s", r.Violation, strings.Join(r.Trace, "\n"))
+			}
+		})
+	}
+}
