@@ -61,6 +61,14 @@ race: cluster-tools ## Run with the race detector: all units, and the controller
 	POD2_CONTROLLER=$(CURDIR)/bin/race/pod2-controller go test -race -tags=integration -count=1 -timeout=20m ./pkg/integration \
 		-run 'AtOnce|Killed|SelfHealing|Lease|Uninstall|RollingUpdate'
 
+.PHONY: check-long
+check-long: ## Visit every state of the larger configurations too (docs/reliability.md): an hour, some GB
+	go test -count=1 -v -timeout=6h -tags=long -run '^Test(Large)?Model' ./pkg/reconcile
+
+.PHONY: mutants
+mutants: ## Test the tests: plant each fault of hack/mutants, print who finds it
+	@hack/mutants.sh
+
 ### Generated code and lint
 
 .PHONY: generate

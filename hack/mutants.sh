@@ -13,8 +13,8 @@ cd "$(dirname "$0")/.."
 
 # name: command; a harness finds a fault if its command fails.
 harnesses="
-model: go test -count=1 -run ^TestModel ./pkg/reconcile
-unit: go test -count=1 -skip ^TestModel ./pkg/network ./pkg/pod2 ./pkg/reconcile
+model: go test -count=1 -failfast -run ^TestModel ./pkg/reconcile
+unit: go test -count=1 -failfast -skip ^TestModel ./pkg/network ./pkg/pod2 ./pkg/reconcile
 "
 
 tree=$(mktemp -d)

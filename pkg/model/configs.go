@@ -3,6 +3,7 @@ package model
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -26,6 +27,8 @@ func Small() []*Config {
 			}
 		}
 	}
+	other := web(1)
+	other.Spec.Template.Spec.Containers[0].Image = "two"
 	both := func(a, b func(*World)) func(*World) { return func(w *World) { a(w); b(w) } }
 	return []*Config{
 		{
@@ -51,19 +54,26 @@ func Small() []*Config {
 			Edits: []Edit{creates(Pods, bare("b"))},
 		},
 		{
-			Name: "several", Covers: "a pod on two Networks and one on the second of them",
-			Controllers: 2, Keys: append([]Key{{"Network", "green"}}, keysOf("a", "b")...),
+			Name: "several", Covers: "two pods ask for the same two Networks, each of which has one address",
+			Controllers: 2, OldViews: 1, Keys: append([]Key{{"Network", "green"}}, keysOf("a", "b")...),
 			Setup: func(w *World) {
-				network(w)
-				green := blue(tiny)
-				green.Name = "green"
-				w.Create(Networks, green)
+				for _, name := range []string{"blue", "green"} {
+					n := blue("10.0.0.0/30")
+					n.Name = name
+					w.Create(Networks, n)
+				}
 			}, Then: func(w *World) {
-				a, b := bare("a"), bare("b")
-				a.Annotations[v1.NetworksAnnotation] = "blue,green"
-				b.Annotations[v1.NetworksAnnotation] = "green"
-				w.Create(Pods, a)
-				w.Create(Pods, b)
+				for _, name := range []string{"a", "b"} {
+					pod := bare(name)
+					pod.Annotations[v1.NetworksAnnotation] = "blue,green"
+					w.Create(Pods, pod)
+				}
+			},
+			End: func(w *World) string {
+				if live(Get[*corev1.Pod](w, Pods, "a")) || live(Get[*corev1.Pod](w, Pods, "b")) {
+					return ""
+				}
+				return "L1: each of the pods waits for what the other holds"
 			},
 		},
 		{
@@ -157,13 +167,13 @@ func Small() []*Config {
 			Edits: []Edit{deletes(Pods, "web-0")},
 		},
 		{
-			Name: "delete-pod2", Covers: "a Pod2 is deleted and created again under its name",
+			Name: "delete-pod2", Covers: "a Pod2 is deleted and created again under its name, with another template",
 			Controllers: 1, OldViews: 2, Keys: webKeys("web-0"), Crashes: 1, Graceful: true, Keeps: true, OneWriter: true, Unavailable: 1,
 			Setup: func(w *World) {
 				resting(w)
 				w.Create(Pod2s, web(1))
 			}, Then: func(*World) {},
-			Edits: []Edit{deletes(Pod2s, "web"), creates(Pod2s, web(1))},
+			Edits: []Edit{deletes(Pod2s, "web"), creates(Pod2s, other)},
 		},
 		{
 			Name: "node", Covers: "a replica fails, or its node is lost",
