@@ -78,14 +78,8 @@ func heldByLive(s *state, block *v1.AddressBlock) bool {
 	return false
 }
 
-// recorded says whether the ledger of the Network that exists binds the address to
-// the pod. One that a pod has of an earlier Network of the name is not asked for.
+// recorded says whether a ledger of that name binds the address to the pod.
 func recorded(s *state, pod *corev1.Pod, name string, addr netip.Addr) bool {
-	n, found := find[*v1.Network](s, Networks, name)
-	if !found {
-		return false
-	}
-	_ = n
 	for _, o := range s.server[Blocks] {
 		block := o.value.(*v1.AddressBlock)
 		for _, e := range block.Spec.Entries {

@@ -179,7 +179,7 @@ func (v *view) own(w waiting, wanted netip.Addr) (netip.Addr, bool) {
 		e := v.ledger.find(addr)
 		switch {
 		case e == nil || e.Pod != w.ref.Name:
-		case e.Owner != owner && !(heir && e.State == v1.AddressResting && !v.keeps(e.Owner)):
+		case e.Owner != owner && (!heir || e.State != v1.AddressResting || v.keeps(e.Owner)):
 		case !v.ledger.writable(addr) || v.ledger.promised[addr]:
 		case wanted.IsValid() && addr != wanted:
 		case e.State == v1.AddressResting && v.pool.Refusal(addr) != "":

@@ -54,7 +54,8 @@ func forUser(err error) (message string, mendable bool) {
 	return status.Status().Message, true
 }
 
-// atOnce bounds how many calls one sync has under way.
+// atOnce bounds how many calls one sync has under way; a variable, because the model
+// check needs a sync to be a function of the answers to its calls.
 var atOnce = 16
 
 // forEach calls do for every item, atOnce at a time, and starts no further one
