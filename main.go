@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -46,7 +47,10 @@ func command(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal meets no handler and ends the process at once
-	err = run(ctx, o)
+	config, err := restConfig(o)
+	if err == nil {
+		err = run(ctx, config, o)
+	}
 	stopped := ctx.Err() != nil && errors.Is(err, context.Canceled)
 	if err != nil && !stopped {
 		klog.FromContext(ctx).Error(err, "Controller failed")
@@ -57,12 +61,8 @@ func command(args []string, stdout, stderr io.Writer) int {
 
 // run returns when ctx has ended and everything that it started has stopped,
 // or with what kept it from working.
-func run(ctx context.Context, o *options) error {
+func run(ctx context.Context, config *rest.Config, o *options) error {
 	logger := klog.FromContext(ctx)
-	config, err := restConfig(o)
-	if err != nil {
-		return err
-	}
 	clients, err := newClients(config, o)
 	if err != nil {
 		return err

@@ -1,0 +1,329 @@
+package sim
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing/synctest"
+
+	"k8s.io/client-go/rest"
+)
+
+// Process is a program that speaks to the server, and may be killed.
+type Process struct {
+	// Name is that of this run of the program: a second run is another process.
+	Name string
+	// StartAt, if not 0, is the resourceVersion that its first lists show.
+	StartAt int
+	// Frozen are the resources whose watches show nothing that came after a
+	// resourceVersion.
+	Frozen map[string]int
+	// CrashAt, if not 0, is the write at which the process is killed; Applied says
+	// that it is one that was carried out, the answer to which is lost.
+	CrashAt int
+	Applied bool
+	// Ended is called when the process is killed.
+	Ended func()
+	// Err is what the program returned.
+	Err error
+
+	cancel func()
+	s      *Server
+	writes int
+	dead   bool
+	stale  Staleness
+}
+
+// Staleness counts what a process asked for while it did not know the object as it
+// is: refused by a precondition, or, by a precondition that still held, carried out.
+type Staleness struct{ Refused, Held int }
+
+// NewProcess is one that runs under the director.
+func (s *Server) NewProcess(name string) *Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := &Process{Name: name, s: s, Frozen: map[string]int{}, Ended: func() {}}
+	s.processes[name] = p
+	return p
+}
+
+// Config is how the process reaches the server.
+func (p *Process) Config() *rest.Config { return config(p) }
+
+// Writes is how many writes it asked for; events and leases do not count.
+func (p *Process) Writes() int {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	return p.writes
+}
+
+// Dead says whether the process was killed.
+func (p *Process) Dead() bool {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	return p.dead
+}
+
+// Freeze keeps the watches of a resource as they are at a resourceVersion; 0 ends
+// it.
+func (p *Process) Freeze(resource string, at int) {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	delete(p.Frozen, resource)
+	if at > 0 {
+		p.Frozen[resource] = at
+	}
+	p.s.wake()
+}
+
+var errRefused = errors.New("sim: connection refused: the process was killed")
+
+// RoundTrip waits until the director executes the request. One that its sender no
+// longer waits for is executed all the same, as it may be in a cluster.
+func (p *Process) RoundTrip(r *http.Request) (*http.Response, error) {
+	c, err := readCall(p.Name, r)
+	if err != nil {
+		return nil, err
+	}
+	st := &step{process: p, call: c, answer: make(chan *http.Response, 1)}
+	p.s.mu.Lock()
+	if p.dead {
+		p.s.mu.Unlock()
+		return nil, errRefused
+	}
+	p.s.pending = append(p.s.pending, st)
+	p.s.wake()
+	p.s.mu.Unlock()
+	select {
+	case response := <-st.answer:
+		if response == nil {
+			return nil, errRefused
+		}
+		return response, nil
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+}
+
+// Kill has nothing that the process asks for happen any more.
+func (p *Process) Kill() {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	p.kill()
+}
+
+func (p *Process) kill() {
+	if p.dead {
+		return
+	}
+	p.dead = true
+	p.s.note("%s is killed", p.Name)
+	p.s.pending = slices.DeleteFunc(p.s.pending, func(st *step) bool {
+		if st.process == p {
+			st.answer <- nil
+		}
+		return st.process == p
+	})
+	for _, w := range p.s.watchers {
+		if w.process == p {
+			w.stream.end(io.ErrUnexpectedEOF)
+		}
+	}
+	p.Ended()
+}
+
+// step is what can happen next: a request, or an event for a watch.
+type step struct {
+	process *Process
+	round   int // in which it could happen first
+	call    *call
+	answer  chan *http.Response
+
+	watcher *watcher
+	event   string
+	change  change
+}
+
+// Step is what the director may do next.
+type Step struct {
+	Process string
+	// What is "POST pods/web-0", or "watch pods" for an event.
+	What string
+	// Write says that it counts as a write.
+	Write bool
+	// Age is how many steps were taken since it could be.
+	Age int
+}
+
+// Choose says which step comes next; -1: none of them until something happens.
+// They are in the order in which they come by themselves: events first.
+type Choose func([]Step) int
+
+func (s *Server) wake() {
+	for _, c := range s.wakes {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (s *Server) newWake() chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := make(chan struct{}, 1)
+	c <- struct{}{} // for what happened before
+	s.wakes = append(s.wakes, c)
+	return c
+}
+
+// Direct takes steps until stop is closed. It calls synctest.Wait: nobody else in
+// the bubble may.
+func (s *Server) Direct(stop <-chan struct{}, choose Choose) {
+	woken := s.newWake()
+	round := 0
+	for {
+		select {
+		case <-stop:
+			return
+		case <-woken:
+		}
+		for {
+			synctest.Wait()
+			round++
+			if !s.step(round, choose) {
+				break
+			}
+		}
+	}
+}
+
+func (s *Server) step(round int, choose Choose) bool {
+	s.mu.Lock()
+	steps := s.steps(round)
+	which := 0
+	if choose != nil && len(steps) > 0 {
+		offered := make([]Step, len(steps))
+		for i, st := range steps {
+			offered[i] = Step{Process: st.process.Name, What: st.text(), Write: st.call != nil && st.call.counts(), Age: round - st.round}
+		}
+		which = choose(offered)
+	}
+	if len(steps) == 0 || which < 0 {
+		s.mu.Unlock()
+		return false
+	}
+	st := steps[which]
+	if st.watcher != nil {
+		defer s.mu.Unlock()
+		kind, c, _ := s.next(st.watcher)
+		s.deliver(st.watcher, kind, c)
+		return true
+	}
+	s.pending = slices.DeleteFunc(s.pending, func(other *step) bool { return other == st })
+	p := st.process
+	crash := false
+	if st.call.counts() {
+		p.writes++
+		crash = p.writes == p.CrashAt
+	}
+	if crash && !p.Applied {
+		s.note("%s: %s is never sent", p.Name, st.call.what)
+		p.kill()
+		st.answer <- nil
+		s.mu.Unlock()
+		return true
+	}
+	old := s.behind(p, st.call)
+	s.mu.Unlock()
+	response := s.handle(st.call)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old {
+		if response.StatusCode < 300 {
+			p.stale.Held++
+		} else {
+			p.stale.Refused++
+		}
+	}
+	if crash {
+		p.kill()
+		st.answer <- nil
+		return true
+	}
+	st.answer <- response
+	return true
+}
+
+// behind says whether a process writes to an object that is not, on the server, as
+// its watch showed it.
+func (s *Server) behind(p *Process, c *call) bool {
+	if !c.counts() {
+		return false
+	}
+	name := c.name
+	if c.method == http.MethodPost {
+		name = c.what[strings.LastIndex(c.what, "/")+1:]
+	}
+	for _, w := range s.watchers {
+		if w.process != p || w.resource != c.resource || w.stream.over() {
+			continue
+		}
+		for _, h := range s.history[min(w.seen, len(s.history)):] {
+			if h.key == (key{c.resource.Resource, c.namespace, name}) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// steps are in the order in which they come by themselves.
+func (s *Server) steps(round int) []*step {
+	var steps []*step
+	s.watchers = slices.DeleteFunc(s.watchers, func(w *watcher) bool { return w.stream.over() })
+	for _, w := range s.watchers {
+		if w.process == nil {
+			continue
+		}
+		kind, c, ok := s.next(w)
+		if !ok {
+			continue
+		}
+		if limit, frozen := w.process.Frozen[w.resource.Resource]; frozen && c.new.number > limit {
+			continue
+		}
+		steps = append(steps, &step{process: w.process, round: round, watcher: w, event: string(kind), change: c})
+	}
+	slices.SortStableFunc(steps, func(a, b *step) int {
+		return cmp.Or(cmp.Compare(a.change.new.number, b.change.new.number), cmp.Compare(a.process.Name, b.process.Name),
+			cmp.Compare(a.watcher.resource.Resource, b.watcher.resource.Resource))
+	})
+	// Requests that could come first in the same round came in no order.
+	for _, st := range s.pending {
+		if st.round == 0 {
+			st.round = round
+		}
+	}
+	slices.SortStableFunc(s.pending, func(a, b *step) int {
+		return cmp.Or(cmp.Compare(a.round, b.round), cmp.Compare(a.process.Name, b.process.Name), cmp.Compare(a.call.what, b.call.what))
+	})
+	return append(steps, s.pending...)
+}
+
+func (st *step) text() string {
+	if st.watcher != nil {
+		return "watch " + st.watcher.resource.Resource
+	}
+	return st.call.what
+}
+
+// Stale is what the process asked for on an old view so far.
+func (p *Process) Stale() Staleness {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	return p.stale
+}

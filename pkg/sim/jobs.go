@@ -1,0 +1,73 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/robfig/cron/v3"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// stepCronJobs starts the Jobs that are due, and returns when the next one is.
+func (s *Server) stepCronJobs() time.Duration {
+	wait := time.Duration(0)
+	for _, c := range List[*batchv1.CronJob](s, "cronjobs") {
+		schedule, err := cron.ParseStandard(c.Spec.Schedule)
+		if err != nil || c.DeletionTimestamp != nil || ptr.Deref(c.Spec.Suspend, false) {
+			continue
+		}
+		last := c.CreationTimestamp.Time
+		if c.Status.LastScheduleTime != nil {
+			last = c.Status.LastScheduleTime.Time
+		}
+		due := schedule.Next(last.UTC())
+		if left := time.Until(due); left > 0 {
+			if wait == 0 || left < wait {
+				wait = left
+			}
+			continue
+		}
+		job := &batchv1.Job{ObjectMeta: *c.Spec.JobTemplate.ObjectMeta.DeepCopy(), Spec: *c.Spec.JobTemplate.Spec.DeepCopy()}
+		job.Name = fmt.Sprintf("%s-%d", c.Name, due.Unix()/60)
+		job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(c, batchv1.SchemeGroupVersion.WithKind("CronJob"))}
+		// One of that name was made for this time already.
+		_, _ = s.create("cronjob controller", resourceNamed("jobs"), c.Namespace, job)
+		edit(s, "cronjob controller", c, func(c *batchv1.CronJob) { c.Status.LastScheduleTime = ptr.To(metav1.NewTime(due)) })
+		wait = pace
+	}
+	return wait
+}
+
+// stepJobs makes the pods of Jobs, all at once, and counts those that succeeded.
+func (s *Server) stepJobs() {
+	pods := List[*corev1.Pod](s, "pods")
+	for _, j := range List[*batchv1.Job](s, "jobs") {
+		made, done := int32(0), int32(0)
+		for _, pod := range pods {
+			if metav1.IsControlledBy(pod, j) {
+				made++
+				if pod.Status.Phase == corev1.PodSucceeded {
+					done++
+				}
+			}
+		}
+		wanted := max(ptr.Deref(j.Spec.Parallelism, 1), ptr.Deref(j.Spec.Completions, 1))
+		for ; made < wanted && j.DeletionTimestamp == nil && done == 0; made++ {
+			pod := &corev1.Pod{ObjectMeta: *j.Spec.Template.ObjectMeta.DeepCopy(), Spec: *j.Spec.Template.Spec.DeepCopy()}
+			pod.Name = fmt.Sprintf("%s-%d", j.Name, made)
+			pod.Labels = maps.Clone(pod.Labels)
+			pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(j, batchv1.SchemeGroupVersion.WithKind("Job"))}
+			_, _ = s.create("job controller", resourceNamed("pods"), j.Namespace, pod)
+		}
+		edit(s, "job controller", j, func(j *batchv1.Job) {
+			j.Status.Active, j.Status.Succeeded = made-done, done
+			if done == wanted && len(j.Status.Conditions) == 0 {
+				j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: now()}}
+			}
+		})
+	}
+}

@@ -1,0 +1,266 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// Promises is a Monitor that holds the controller to what docs/reliability.md
+// numbers: at every request S6 and S7, at every change S1 to S4 and S8. It reads
+// annotations and addresses by itself: a mistake in how the controller reads them is
+// not to be made here too.
+type Promises struct {
+	// published is what a replica had when it was last seen, by Pod2, ordinal and
+	// UID of the Network.
+	published map[replica]string
+}
+
+type replica struct {
+	pod2    types.UID
+	ordinal string
+	network types.UID
+}
+
+// NewPromises is for one Server.
+func NewPromises() *Promises { return &Promises{published: map[replica]string{}} }
+
+// Request is S7, every write carries its precondition, and S6, only pods of ours are
+// deleted or changed: those that a Pod2 controls, that wait for addresses, or that
+// nobody controls and are being adopted.
+func (p *Promises) Request(s *Server, r Request) string {
+	what := fmt.Sprintf("%s: %s %s/%s %s", r.Process, r.Verb, r.Resource, r.Name, r.Subresource)
+	switch {
+	case r.Verb == "POST" && r.Name == "":
+		return "S7: " + what + " has no name"
+	case r.Verb == "PUT" && r.Version == "":
+		return "S7: " + what + " has no resourceVersion"
+	case (r.Verb == "PATCH" || r.Verb == "DELETE") && r.UID == "":
+		return "S7: " + what + " has no UID"
+	case r.Verb == "PATCH" && r.Subresource != "status" && r.Version == "":
+		return "S7: " + what + " has no resourceVersion"
+	case r.Resource == "addressblocks" && r.Verb != "POST" && r.Version == "":
+		return "S7: " + what + " has no resourceVersion"
+	}
+	pod, ok := r.Target.(*corev1.Pod)
+	if !ok || string(pod.UID) != r.UID {
+		return ""
+	}
+	if ref := metav1.GetControllerOf(pod); ref != nil && ref.Kind == "Pod2" || len(pod.Spec.SchedulingGates) > 0 && r.Verb != "DELETE" {
+		return ""
+	} else if ref == nil && r.Verb == "PATCH" || r.Subresource == "status" {
+		return ""
+	}
+	return "S6: " + what + ", which is of somebody else"
+}
+
+// Changed looks at what is stored after a change.
+func (p *Promises) Changed(s *Server, c Change) string {
+	switch obj := c.New.(type) {
+	case *corev1.Pod:
+		var said []string
+		if c.Old == nil && isRun(s, c.By) {
+			said = append(said, tooMany(s, obj))
+		}
+		return joined(append(said, shared(s), p.moved(s, obj)))
+	case *v1.AddressBlock:
+		old, _ := c.Old.(*v1.AddressBlock)
+		return handedOut(s, old, obj)
+	case *v1.Pod2:
+		p.forget(obj)
+	case nil:
+		if n, ok := c.Old.(*v1.Network); ok {
+			return removed(s, n)
+		}
+	}
+	return ""
+}
+
+func isRun(s *Server, name string) bool { return s.processes[name] != nil }
+
+func joined(texts []string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(t string) bool { return t == "" }), "; ")
+}
+
+// live says whether a pod may use its addresses.
+func live(pod *corev1.Pod) bool {
+	return len(pod.Spec.SchedulingGates) == 0 && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+}
+
+// published is the address of a pod by Network.
+func published(pod *corev1.Pod) map[string]string {
+	var raw map[string]struct {
+		Address string `json:"address"`
+	}
+	_ = json.Unmarshal([]byte(pod.Annotations[v1.AddressesAnnotation]), &raw)
+	all := map[string]string{}
+	for network, a := range raw {
+		all[network], _, _ = strings.Cut(a.Address, "/")
+	}
+	return all
+}
+
+// shared is S1: no two live pods hold one address of one Network.
+func shared(s *Server) string {
+	holder := map[string]string{}
+	for _, pod := range List[*corev1.Pod](s, "pods") {
+		if !live(pod) {
+			continue
+		}
+		for network, address := range published(pod) {
+			if other, taken := holder[network+" "+address]; taken {
+				return fmt.Sprintf("S1: %s of Network %s is held by %s and %s", address, network, other, pod.Name)
+			}
+			holder[network+" "+address] = pod.Name
+		}
+	}
+	return ""
+}
+
+// window is the resourceVersion from which on a spec counts as one that the
+// controller may have decided by: what its slowest run was shown.
+func window(s *Server, resource string) int {
+	oldest := s.version
+	for _, w := range s.watchers {
+		if w.process != nil && w.resource.Resource == resource && !w.stream.over() {
+			oldest = min(oldest, w.number)
+		}
+	}
+	return oldest
+}
+
+// handedOut is S2: no address is handed out that is outside the CIDR, network,
+// broadcast, gateway or excluded.
+func handedOut(s *Server, old, block *v1.AddressBlock) string {
+	had := map[string]bool{}
+	if old != nil {
+		for _, e := range old.Spec.Entries {
+			had[e.Address] = true
+		}
+	}
+	for _, e := range block.Spec.Entries {
+		if had[e.Address] || e.State != v1.AddressBound {
+			continue
+		}
+		why := "its Network does not exist"
+		for _, n := range Versions[*v1.Network](s, "networks", block.Spec.NetworkUID, window(s, "networks")) {
+			if why = unusable(n, e.Address); why == "" {
+				break
+			}
+		}
+		// What live pods have is written back, whatever the Network says now.
+		if why != "" && !slices.ContainsFunc(List[*corev1.Pod](s, "pods"), func(p *corev1.Pod) bool { return published(p)[block.Spec.Network] == e.Address }) {
+			return fmt.Sprintf("S2: %s of Network %s is handed out to %s: %s", e.Address, block.Spec.Network, e.Pod, why)
+		}
+	}
+	return ""
+}
+
+func unusable(n *v1.Network, text string) string {
+	address, err := netip.ParseAddr(text)
+	if err != nil {
+		return "it is none"
+	}
+	cidr := netip.MustParsePrefix(n.Spec.CIDR)
+	switch {
+	case !cidr.Contains(address):
+		return "it is outside " + n.Spec.CIDR
+	case address == cidr.Masked().Addr() && cidr.Bits() < address.BitLen()-1:
+		return "it is the network's"
+	case address.Is4() && !cidr.Contains(address.Next()) && cidr.Bits() < 31:
+		return "it is the broadcast address"
+	case text == n.Status.Gateway || text == n.Annotations[v1.GatewayAnnotation]:
+		return "it is the gateway"
+	}
+	for _, excluded := range n.Spec.Exclude {
+		e := string(excluded)
+		first, last, isRange := strings.Cut(e, "-")
+		switch {
+		case isRange && !address.Less(netip.MustParseAddr(first)) && !netip.MustParseAddr(last).Less(address),
+			!isRange && strings.Contains(e, "/") && netip.MustParsePrefix(e).Contains(address),
+			e == text:
+			return "it is excluded"
+		}
+	}
+	return ""
+}
+
+// tooMany is S4: no pod is created while there are as many as replicas + maxSurge,
+// terminating ones included.
+func tooMany(s *Server, created *corev1.Pod) string {
+	ref := metav1.GetControllerOf(created)
+	if ref == nil || ref.Kind != "Pod2" {
+		return "S4: " + created.Name + " is created for nobody"
+	}
+	most := 0
+	for _, p := range Versions[*v1.Pod2](s, "pod2s", ref.UID, window(s, "pod2s")) {
+		most = max(most, int(ptr.Deref(p.Spec.Replicas, 1))+surge(p))
+	}
+	count := 0
+	for _, pod := range List[*corev1.Pod](s, "pods") {
+		if other := metav1.GetControllerOf(pod); other != nil && other.UID == ref.UID {
+			count++
+		}
+	}
+	if count > most {
+		return fmt.Sprintf("S4: %s is created: %d pods of %s, of which there may be %d", created.Name, count, ref.Name, most)
+	}
+	return ""
+}
+
+func surge(p *v1.Pod2) int {
+	if u := p.Spec.UpdateStrategy.RollingUpdate; u != nil && u.MaxSurge != nil {
+		return u.MaxSurge.IntValue()
+	}
+	return 0
+}
+
+// moved is S3: a replica keeps its address, for as long as its Pod2 has it.
+func (p *Promises) moved(s *Server, pod *corev1.Pod) string {
+	ref := metav1.GetControllerOf(pod)
+	if ref == nil || ref.Kind != "Pod2" || !live(pod) {
+		return ""
+	}
+	for name, address := range published(pod) {
+		n, _ := s.get(resourceNamed("networks"), pod.Namespace, name).(*v1.Network)
+		if n == nil {
+			continue
+		}
+		r := replica{ref.UID, pod.Name[strings.LastIndex(pod.Name, "-")+1:], n.UID}
+		if before, ok := p.published[r]; ok && before != address {
+			return fmt.Sprintf("S3: %s had %s of Network %s, and now %s", pod.Name, before, name, address)
+		}
+		p.published[r] = address
+	}
+	return ""
+}
+
+// forget drops the replicas that a Pod2 no longer has, or not on that Network.
+func (p *Promises) forget(pod2 *v1.Pod2) {
+	for r := range p.published {
+		n, _ := strconv.Atoi(r.ordinal)
+		if r.pod2 == pod2.UID && int32(n) >= ptr.Deref(pod2.Spec.Replicas, 1) {
+			delete(p.published, r)
+		}
+	}
+}
+
+// removed is S8: no Network is removed whose ledger is not sealed.
+func removed(s *Server, n *v1.Network) string {
+	for _, block := range List[*v1.AddressBlock](s, "addressblocks") {
+		if block.Spec.NetworkUID == n.UID && !block.Spec.Sealed {
+			return fmt.Sprintf("S8: Network %s is removed while block %s is not sealed", n.Name, block.Name)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,116 @@
+package sim
+
+import (
+	"reflect"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
+)
+
+// Object is what the server stores. What it has stored it never changes.
+type Object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// resource is what the server knows of a kind.
+type resource struct {
+	schema.GroupVersionResource
+	kind       string
+	example    Object
+	generation bool // counts changes of what is neither metadata nor status
+	status     bool // has the subresource
+	custom     bool // is one of a CRD
+}
+
+// apart are the resources whose writes say nothing about the controller.
+var apart = map[string]bool{"events": true, "leases": true}
+
+var (
+	core      = corev1.SchemeGroupVersion
+	samples   = schema.GroupVersion(v1.GroupVersion)
+	stable    = schema.GroupVersion(stablev1.GroupVersion)
+	resources = []*resource{
+		{core.WithResource("pods"), "Pod", &corev1.Pod{}, true, true, false},
+		{core.WithResource("persistentvolumeclaims"), "PersistentVolumeClaim", &corev1.PersistentVolumeClaim{}, false, true, false},
+		{core.WithResource("services"), "Service", &corev1.Service{}, false, true, false},
+		{core.WithResource("events"), "Event", &corev1.Event{}, false, false, false},
+		{appsv1.SchemeGroupVersion.WithResource("statefulsets"), "StatefulSet", &appsv1.StatefulSet{}, true, true, false},
+		{appsv1.SchemeGroupVersion.WithResource("controllerrevisions"), "ControllerRevision", &appsv1.ControllerRevision{}, false, false, false},
+		{storagev1.SchemeGroupVersion.WithResource("storageclasses"), "StorageClass", &storagev1.StorageClass{}, false, false, false},
+		{batchv1.SchemeGroupVersion.WithResource("cronjobs"), "CronJob", &batchv1.CronJob{}, true, true, false},
+		{batchv1.SchemeGroupVersion.WithResource("jobs"), "Job", &batchv1.Job{}, true, true, false},
+		{discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), "EndpointSlice", &discoveryv1.EndpointSlice{}, true, false, false},
+		{coordinationv1.SchemeGroupVersion.WithResource("leases"), "Lease", &coordinationv1.Lease{}, false, false, false},
+		{samples.WithResource("networks"), "Network", &v1.Network{}, true, true, true},
+		{samples.WithResource("addressblocks"), "AddressBlock", &v1.AddressBlock{}, true, false, true},
+		{samples.WithResource("pod2s"), "Pod2", &v1.Pod2{}, true, true, true},
+		{stable.WithResource("crontabs"), "CronTab", &stablev1.CronTab{}, true, true, true},
+	}
+)
+
+func resourceNamed(name string) *resource {
+	for _, r := range resources {
+		if r.Resource == name {
+			return r
+		}
+	}
+	panic("sim: no resource " + name)
+}
+
+func (r *resource) new() Object {
+	return reflect.New(reflect.TypeOf(r.example).Elem()).Interface().(Object)
+}
+
+func (r *resource) gvk() schema.GroupVersionKind { return r.GroupVersion().WithKind(r.kind) }
+
+var (
+	scheme  = newScheme()
+	decoder = serializer.NewCodecFactory(scheme).UniversalDeserializer()
+)
+
+func newScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(kubescheme.AddToScheme(s))
+	utilruntime.Must(v1.Install(s))
+	utilruntime.Must(stablev1.Install(s))
+	utilruntime.Must(v1.RegisterDefaults(s))
+	utilruntime.Must(stablev1.RegisterDefaults(s))
+	return s
+}
+
+// part is a field of an object, "Spec" or "Status".
+func part(obj Object, name string) reflect.Value {
+	return reflect.ValueOf(obj).Elem().FieldByName(name)
+}
+
+// sameContent says whether two objects differ in metadata and status only.
+func sameContent(r *resource, a, b Object) bool {
+	bare := func(obj Object) Object {
+		c := obj.DeepCopyObject().(Object)
+		part(c, "ObjectMeta").SetZero()
+		if r.status {
+			part(c, "Status").SetZero()
+		}
+		return c
+	}
+	return equality.Semantic.DeepEqual(bare(a), bare(b))
+}
+
+// now is the time as the API has it.
+func now() metav1.Time { return metav1.NewTime(time.Now().Truncate(time.Second)) }

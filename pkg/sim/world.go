@@ -1,0 +1,222 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+)
+
+// Namespace is where everything is.
+const Namespace = "default"
+
+// Program is what is under test: it returns when ctx has ended and all that it
+// started has.
+type Program func(ctx context.Context, config *rest.Config) error
+
+// World is a server, a cluster around it, and runs of the program. Everything in it
+// runs in one synctest bubble.
+type World struct {
+	*Server
+	program Program
+	stop    chan struct{}
+	running sync.WaitGroup
+
+	mu    sync.Mutex
+	runs  []*Process
+	plans []Crash
+}
+
+// Crash is the end of a run of the program at its n-th write: before the write, or,
+// if it is Applied, before the answer. The number 0 is no crash.
+type Crash struct {
+	At      int
+	Applied bool
+}
+
+func (c Crash) String() string {
+	if c.Applied {
+		return fmt.Sprintf("after write %d", c.At)
+	}
+	return fmt.Sprintf("before write %d", c.At)
+}
+
+// restartAfter is how long a run that was killed is missed.
+const restartAfter = time.Second
+
+// NewWorld starts the cluster, not the program. Close must be called.
+func NewWorld(program Program, choose Choose) *World {
+	w := &World{Server: NewServer(), program: program, stop: make(chan struct{})}
+	w.running.Go(func() { w.Direct(w.stop, choose) })
+	w.running.Go(func() { w.RunCluster(w.stop) })
+	return w
+}
+
+// Close ends every run and waits until nothing of them is left.
+func (w *World) Close() {
+	w.mu.Lock()
+	runs := slices.Clone(w.runs)
+	w.plans = nil
+	w.mu.Unlock()
+	close(w.stop)
+	for _, p := range runs {
+		p.Kill()
+	}
+	w.running.Wait()
+}
+
+// Start runs the program once; configure, if not nil, may say how before it begins.
+func (w *World) Start(name string, configure func(*Process)) *Process {
+	p := w.NewProcess(name)
+	ctx, cancel := context.WithCancel(context.Background())
+	p.cancel = cancel
+	p.Ended = cancel
+	if configure != nil {
+		configure(p)
+	}
+	w.mu.Lock()
+	w.runs = append(w.runs, p)
+	w.mu.Unlock()
+	w.running.Go(func() {
+		defer cancel()
+		p.Err = w.program(ctx, p.Config())
+	})
+	return p
+}
+
+// StartAndRestart runs the program, and again whenever it was killed: by the first
+// crash, the second, and so on.
+func (w *World) StartAndRestart(crashes ...Crash) *Process {
+	w.mu.Lock()
+	w.plans = slices.Clone(crashes)
+	w.mu.Unlock()
+	return w.startNext()
+}
+
+func (w *World) startNext() *Process {
+	w.mu.Lock()
+	crash := Crash{}
+	if len(w.plans) > 0 {
+		crash, w.plans = w.plans[0], w.plans[1:]
+	}
+	name := fmt.Sprintf("run %d", len(w.runs)+1)
+	w.mu.Unlock()
+	return w.Start(name, func(p *Process) {
+		p.CrashAt, p.Applied = crash.At, crash.Applied
+		p.Ended = func() {
+			p.cancel()
+			select {
+			case <-w.stop:
+				return
+			default:
+			}
+			w.running.Go(func() {
+				select {
+				case <-time.After(restartAfter):
+					w.startNext()
+				case <-w.stop:
+				}
+			})
+		}
+	})
+}
+
+// Runs are all runs of the program, in the order in which they began.
+func (w *World) Runs() []*Process {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.runs)
+}
+
+// AllWrites is how many writes all runs asked for.
+func (w *World) AllWrites() (n int) {
+	for _, p := range w.Runs() {
+		n += p.Writes()
+	}
+	return n
+}
+
+// What users do takes effect at once. It fails only for a mistake in a test.
+
+// Create creates the objects of manifests.
+func (w *World) Create(manifests ...string) {
+	w.Server.mu.Lock()
+	defer w.Server.mu.Unlock()
+	for _, m := range manifests {
+		text, err := yaml.YAMLToJSON([]byte(m))
+		if err != nil {
+			panic(fmt.Sprintf("sim: read %s: %v", m, err))
+		}
+		obj, gvk, err := decoder.Decode(text, nil, nil)
+		if err == nil {
+			for _, r := range resources {
+				if r.kind == gvk.Kind {
+					_, err = w.create("user", r, Namespace, obj.(Object))
+				}
+			}
+		}
+		if err != nil {
+			panic(fmt.Sprintf("sim: create %s: %v", m, err))
+		}
+		w.note("user: create %s %s", gvk.Kind, obj.(Object).GetName())
+	}
+}
+
+// Patch is a merge patch.
+func (w *World) Patch(resource, name, patch string) {
+	w.Server.mu.Lock()
+	defer w.Server.mu.Unlock()
+	w.note("user: patch %s/%s %s", resource, name, patch)
+	r := resourceNamed(resource)
+	old := w.objects[key{resource, Namespace, name}]
+	if old == nil {
+		panic(fmt.Sprintf("sim: patch %s %s: there is none", resource, name))
+	}
+	next, err := patched(string(types.MergePatchType), r, old.json(), []byte(patch))
+	if err == nil {
+		_, err = w.update("user", r, "", old.object, next, false)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("sim: patch %s %s: %v", resource, name, err))
+	}
+}
+
+// Delete deletes; the policy "" is the default. What is not there is not deleted.
+func (w *World) Delete(resource, name string, policy metav1.DeletionPropagation) {
+	w.Server.mu.Lock()
+	defer w.Server.mu.Unlock()
+	w.note("user: delete %s/%s", resource, name)
+	r := resourceNamed(resource)
+	old := w.get(r, Namespace, name)
+	if old == nil {
+		return
+	}
+	options := metav1.DeleteOptions{}
+	if policy != "" {
+		options.PropagationPolicy = &policy
+	}
+	if _, err := w.delete("user", r, old, options); err != nil {
+		panic(fmt.Sprintf("sim: delete %s %s: %v", resource, name, err))
+	}
+}
+
+// Note writes a line into the trace.
+func (w *World) Note(format string, args ...any) {
+	w.Server.mu.Lock()
+	defer w.Server.mu.Unlock()
+	w.note(format, args...)
+}
+
+func decodeJSON(text []byte) (v any) {
+	if err := json.Unmarshal(text, &v); err != nil {
+		panic(fmt.Sprintf("sim: decode: %v", err))
+	}
+	return v
+}
