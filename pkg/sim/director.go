@@ -25,6 +25,10 @@ type Process struct {
 	// that it is one that was carried out, the answer to which is lost.
 	CrashAt int
 	Applied bool
+	// HoldAt, if not 0, is the write that waits until Held, which is called then,
+	// has returned. Everything else goes on.
+	HoldAt int
+	Held   func()
 	// Ended is called when the process is killed.
 	Ended func()
 	// Err is what the program returned.
@@ -141,6 +145,7 @@ type step struct {
 	round   int // in which it could happen first
 	call    *call
 	answer  chan *http.Response
+	held    bool
 
 	watcher *watcher
 	event   string
@@ -223,8 +228,22 @@ func (s *Server) step(round int, choose Choose) bool {
 		s.deliver(st.watcher, kind, c)
 		return true
 	}
-	s.pending = slices.DeleteFunc(s.pending, func(other *step) bool { return other == st })
 	p := st.process
+	if p.HoldAt > 0 && st.call.counts() && p.writes+1 == p.HoldAt {
+		p.HoldAt = 0
+		st.held = true
+		s.note("%s: %s is on its way", p.Name, st.call.what)
+		go func() {
+			p.Held()
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			st.held = false
+			s.wake()
+		}()
+		s.mu.Unlock()
+		return true
+	}
+	s.pending = slices.DeleteFunc(s.pending, func(other *step) bool { return other == st })
 	crash := false
 	if st.call.counts() {
 		p.writes++
@@ -311,7 +330,12 @@ func (s *Server) steps(round int) []*step {
 	slices.SortStableFunc(s.pending, func(a, b *step) int {
 		return cmp.Or(cmp.Compare(a.round, b.round), cmp.Compare(a.process.Name, b.process.Name), cmp.Compare(a.call.what, b.call.what))
 	})
-	return append(steps, s.pending...)
+	for _, st := range s.pending {
+		if !st.held {
+			steps = append(steps, st)
+		}
+	}
+	return steps
 }
 
 func (st *step) text() string {

@@ -5,6 +5,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 )
 
 var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
@@ -33,6 +40,11 @@ func (s *Server) Render() string {
 		}
 		if status, ok := object["status"].(map[string]any); ok {
 			delete(status, "observedGeneration")
+			if conditions, ok := status["conditions"].([]any); ok { // by type, in any order
+				slices.SortFunc(conditions, func(a, b any) int {
+					return strings.Compare(a.(map[string]any)["type"].(string), b.(map[string]any)["type"].(string))
+				})
+			}
 		}
 		text := uids.Replace(string(mustJSON(object)))
 		lines = append(lines, fmt.Sprintf("%s %s", k, times.ReplaceAllString(text, "T")))
@@ -56,4 +68,90 @@ func Differ(want, got string) string {
 		}
 	}
 	return strings.Join(out, "\n")
+}
+
+// Essence is what users were promised, without what may differ when the order of
+// things did: which free address is whose, what the ledger remembers besides, and
+// how often an object was made. A line begins with "WRONG" where ledger and pods do
+// not agree.
+func (s *Server) Essence() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var lines []string
+	holders := map[string]string{}
+	for _, pod := range List[*corev1.Pod](s, "pods") {
+		var images, networks []string
+		for _, c := range pod.Spec.Containers {
+			images = append(images, c.Image)
+		}
+		for network, address := range published(pod) {
+			networks = append(networks, network)
+			if live(pod) {
+				holders[network+" "+address] = string(pod.UID)
+			}
+		}
+		slices.Sort(networks)
+		lines = append(lines, fmt.Sprintf("pod %s: %s, ready %v, images %v, on %v, revision %s, of %s", pod.Name, pod.Status.Phase,
+			ready(pod), images, networks, pod.Labels[v1.PodTemplateHashLabel], ownerOf(pod)))
+	}
+	for _, block := range List[*v1.AddressBlock](s, "addressblocks") {
+		for _, e := range block.Spec.Entries {
+			k := block.Spec.Network + " " + e.Address
+			if e.State == v1.AddressBound && holders[k] != string(e.PodUID) {
+				lines = append(lines, fmt.Sprintf("WRONG: %s is bound to %s, which does not publish it", k, e.Pod))
+			} else if e.State == v1.AddressBound {
+				delete(holders, k)
+			}
+		}
+	}
+	for k := range holders {
+		lines = append(lines, fmt.Sprintf("WRONG: %s is published and not bound", k))
+	}
+	for _, p := range List[*v1.Pod2](s, "pod2s") {
+		lines = append(lines, fmt.Sprintf("pod2 %s: %d replicas, %d available, %d updated, %s", p.Name, p.Status.Replicas, p.Status.AvailableReplicas,
+			p.Status.UpdatedReplicas, conditions(p.Generation == p.Status.ObservedGeneration, p.Status.Conditions)))
+	}
+	for _, n := range List[*v1.Network](s, "networks") {
+		lines = append(lines, fmt.Sprintf("network %s: %d bound, finalizers %v, %s", n.Name, n.Status.Bound, n.Finalizers,
+			conditions(n.Generation == n.Status.ObservedGeneration, n.Status.Conditions)))
+	}
+	for _, c := range List[*stablev1.CronTab](s, "crontabs") {
+		lines = append(lines, fmt.Sprintf("crontab %s: %s", c.Name, conditions(c.Generation == c.Status.ObservedGeneration, c.Status.Conditions)))
+	}
+	for _, kind := range []string{"services", "cronjobs", "jobs", "controllerrevisions", "persistentvolumeclaims"} {
+		for _, v := range s.list(resourceNamed(kind), "") {
+			lines = append(lines, kind+" "+v.object.GetName())
+		}
+	}
+	for _, slice := range List[*discoveryv1.EndpointSlice](s, "endpointslices") {
+		var names []string
+		for _, e := range slice.Endpoints {
+			names = append(names, *e.Hostname)
+		}
+		lines = append(lines, fmt.Sprintf("slice %s: %v", slice.Name, names))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+func ready(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func ownerOf(obj Object) string {
+	if ref := metav1.GetControllerOf(obj); ref != nil {
+		return ref.Kind + " " + ref.Name
+	}
+	return "nobody"
+}
+
+func conditions(observed bool, all []metav1.Condition) string {
+	var texts []string
+	for _, c := range all {
+		texts = append(texts, fmt.Sprintf("%s %s", c.Type, c.Status))
+	}
+	slices.Sort(texts)
+	return fmt.Sprintf("observed %v, %s", observed, strings.Join(texts, ", "))
 }

@@ -64,10 +64,10 @@ const onBlue = "networks: [{name: blue}]"
 
 // Scenarios are those of issue 5.
 var Scenarios = []Scenario{
-	{Name: "create", Acts: []Act{create(blue, network("green", "cidr: 10.0.0.0/24"), pod2("web", "replicas: 2, networks: [{name: blue}, {name: green}]"))}, Small: true},
+	{Name: "create", Acts: []Act{create(blue, network("green", "cidr: 10.0.0.0/24"), pod2("web", "replicas: 2, networks: [{name: blue}, {name: green}]"))}},
 	{Name: "scale up and down", Given: []string{blue, pod2("web", "replicas: 1, "+onBlue)}, Acts: []Act{
 		patch("pod2s", "web", scale(3)), patch("pod2s", "web", scale(1)),
-	}, Small: true},
+	}},
 	{Name: "roll with surge", Given: []string{blue, pod2("web", "replicas: 2, "+onBlue+
 		", updateStrategy: {type: RollingUpdate, inPlace: Never, rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}")},
 		Acts: []Act{patch("pod2s", "web", image("two"))}},

@@ -81,8 +81,17 @@ func NewServer() *Server {
 	return &Server{begin: time.Now(), objects: map[key]*version{}, processes: map[string]*Process{}}
 }
 
-// Watch has a monitor see all that follows.
-func (s *Server) Watch(m Monitor) { s.monitors = append(s.monitors, m) }
+// Watch has a monitor see all that is there, and all that follows.
+func (s *Server) Watch(m Monitor) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range resources {
+		for _, v := range s.list(r, "") {
+			s.fault(m.Changed(s, Change{Resource: r.Resource, Old: v.object, New: v.object}))
+		}
+	}
+	s.monitors = append(s.monitors, m)
+}
 
 // Faults are what monitors found wrong.
 func (s *Server) Faults() []string {
@@ -265,4 +274,17 @@ func grace(obj metav1.Object) int64 {
 		return *seconds
 	}
 	return 0
+}
+
+// Points are the resourceVersions after a moment at which objects of a resource
+// changed.
+func (s *Server) Points(resource string, after int) (points []int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.history {
+		if c.key.resource == resource && c.new.number > after {
+			points = append(points, c.new.number)
+		}
+	}
+	return points
 }

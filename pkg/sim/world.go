@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -26,6 +27,9 @@ type Program func(ctx context.Context, config *rest.Config) error
 type World struct {
 	*Server
 	program Program
+	// Thaw, if not nil, ends what disturbs the program, once the acts are over.
+	Thaw func()
+
 	stop    chan struct{}
 	running sync.WaitGroup
 
@@ -51,9 +55,40 @@ func (c Crash) String() string {
 // restartAfter is how long a run that was killed is missed.
 const restartAfter = time.Second
 
-// NewWorld starts the cluster, not the program. Close must be called.
-func NewWorld(program Program, choose Choose) *World {
+// Snapshot is a world at a moment, without what runs in it: another bubble can go
+// on from it.
+type Snapshot struct {
+	age           time.Duration
+	version, uids int
+	objects       map[key]*version
+	history       []change
+}
+
+// Snapshot is this world now.
+func (w *World) Snapshot() *Snapshot {
+	w.Server.mu.Lock()
+	defer w.Server.mu.Unlock()
+	for _, c := range w.history {
+		c.new.json() // now: later, several bubbles may want it at once
+	}
+	return &Snapshot{time.Since(w.begin), w.version, w.uids, maps.Clone(w.objects), slices.Clip(slices.Clone(w.history))}
+}
+
+// Version is the last resourceVersion that was given.
+func (s *Snapshot) Version() int { return s.version }
+
+func (w *World) restore(s *Snapshot) {
+	time.Sleep(s.age)
+	w.version, w.uids, w.objects, w.history = s.version, s.uids, maps.Clone(s.objects), s.history
+}
+
+// NewWorld starts the cluster, not the program: from a snapshot, if it is not nil.
+// Close must be called.
+func NewWorld(program Program, choose Choose, from *Snapshot) *World {
 	w := &World{Server: NewServer(), program: program, stop: make(chan struct{})}
+	if from != nil {
+		w.restore(from)
+	}
 	w.running.Go(func() { w.Direct(w.stop, choose) })
 	w.running.Go(func() { w.RunCluster(w.stop) })
 	return w
