@@ -76,6 +76,7 @@ func play(t *testing.T, sc sim.Scenario, from *sim.Snapshot, choose sim.Choose, 
 		defer w.Close()
 		w.Watch(sim.NewPromises())
 		disturb(w)
+		time.Sleep(time.Minute) // its caches are full
 		sc.Do(w)
 		if w.Thaw != nil {
 			w.Thaw()

@@ -2,6 +2,7 @@ package endpoints
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,6 +67,12 @@ func (p Plan) Empty() bool { return !p.WritesNames() && p.Status == nil }
 // WritesNames says that Services or slices are to be written.
 func (p Plan) WritesNames() bool {
 	return len(p.DeleteSlices) > 0 || len(p.DeleteServices) > 0 || len(p.Services) > 0
+}
+
+// Creates says that something is to be created: BEFORE it, a live read must say that
+// the Pod2 still is.
+func (p Plan) Creates() bool {
+	return slices.ContainsFunc(p.Services, func(w ServiceWrites) bool { return w.Create != nil || len(w.CreateSlices) > 0 })
 }
 
 func (w ServiceWrites) empty() bool {

@@ -98,6 +98,12 @@ func (p Plan) Empty() bool {
 		len(p.DeleteRevisions) == 0 && len(p.GrowClaims) == 0 && p.Status == nil
 }
 
+// Creates says that something is to be created: BEFORE it, a live read must say that
+// the Pod2 still is.
+func (p Plan) Creates() bool {
+	return p.CreateRevision != nil || len(p.Create) > 0 || len(p.CreateClaims) > 0
+}
+
 // String has one action a line, in the order in which they are written.
 func (p Plan) String() string {
 	var b strings.Builder

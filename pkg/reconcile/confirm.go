@@ -96,6 +96,20 @@ func (r *Reconciler) confirmNetwork(ctx context.Context, key Key, n *v1.Network)
 	return nil
 }
 
+// confirmPod2 checks by a live read that the Pod2 still is, before anything is
+// created for it: a create has no precondition that would say so, and a watch that
+// lags behind would have replicas made, and collected as garbage, again and again.
+func (r *Reconciler) confirmPod2(ctx context.Context, key Key, p *v1.Pod2) error {
+	live, err := r.clients.Sample.SamplecrdV1().Pod2s(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("get the Pod2 of %s before anything is created for it: %w", key, stale(err))
+	}
+	if live.UID != p.UID || (live.DeletionTimestamp != nil) != (p.DeletionTimestamp != nil) {
+		return fmt.Errorf("the Pod2 of %s was deleted or recreated meanwhile: %w", key, ErrStale)
+	}
+	return nil
+}
+
 // confirmSealed checks by a live list that every block of the Network is sealed,
 // so that its finalizer does not go on the word of a cache of blocks that is
 // behind the cache of Networks, or that misses a block whose creation was answered

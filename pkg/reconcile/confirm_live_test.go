@@ -152,3 +152,27 @@ func TestANewBlockOfANetworkThatIsGoneStaysEmpty(t *testing.T) {
 		t.Errorf("it has entries: %v", block.Spec.Entries)
 	}
 }
+
+// The cache does not show yet that the Pod2 went, or that another has its name.
+func TestNothingIsCreatedForAPod2ThatIsGone(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		now  func(w *world, p *v1.Pod2)
+	}{
+		{"deleted", func(w *world, p *v1.Pod2) { w.remove(p) }},
+		{"recreated", func(w *world, p *v1.Pod2) { w.change(another(p.DeepCopy())) }},
+	} {
+		for _, kind := range []string{KindPod2, KindEndpoints} {
+			t.Run(kind+" "+test.name, func(t *testing.T) {
+				p := newPod2("web", 2, "blue")
+				w := newWorld(t, newNetwork("blue"), p)
+				test.now(w, p)
+				calls, err := w.sync(kind, "web")
+				if !errors.Is(err, ErrStale) {
+					t.Errorf("not stale: %v", err)
+				}
+				same(t, onlyWrites(calls), "")
+			})
+		}
+	}
+}

@@ -64,7 +64,7 @@ func TestANamespaceThatIsBeingDeletedIsNoFailure(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	same(t, calls, "create pods web-0 -> Forbidden")
+	same(t, calls, "get pod2s web\ncreate pods web-0 -> Forbidden")
 }
 
 func readyOf(w *world) string {
@@ -88,6 +88,7 @@ func TestARefusalIsToldByStatusThenEvent(t *testing.T) {
 	w.refuse = refusing("create pods", quota)
 	calls, _ := w.sync(KindPod2, "web")
 	same(t, calls, `
+get pod2s web
 create pods web-0 -> Forbidden
 update pod2s/status web rv=101
 event on web: Warning FailedCreate: exceeded quota`)
@@ -100,7 +101,7 @@ func TestARefusalThatGoesOnIsNotWrittenAgain(t *testing.T) {
 	_, _ = w.sync(KindPod2, "web")
 	w.catchUp()
 	calls, _ := w.sync(KindPod2, "web")
-	same(t, calls, "create pods web-0 -> Forbidden")
+	same(t, calls, "get pod2s web\ncreate pods web-0 -> Forbidden")
 }
 
 func TestAForeignPodOfAReplicasNameIsRemembered(t *testing.T) {
@@ -110,7 +111,7 @@ func TestAForeignPodOfAReplicasNameIsRemembered(t *testing.T) {
 	if !errors.Is(err, ErrStale) {
 		t.Errorf("not stale: %v", err)
 	}
-	same(t, calls, "create pods web-0 -> AlreadyExists\nget pods web-0") // and no status that the next sync takes back
+	same(t, calls, "get pod2s web\ncreate pods web-0 -> AlreadyExists\nget pods web-0") // and no status that the next sync takes back
 	calls, err = w.sync(KindPod2, "web")
 	if err != nil {
 		t.Error(err)
@@ -123,8 +124,11 @@ func TestAForeignPodOfAReplicasNameIsRemembered(t *testing.T) {
 func TestARefusalIsNotLostWhenTheStatusCannotBeWritten(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1))
 	w.refuse = func(call string) error {
-		if strings.HasPrefix(call, "create pods") {
+		switch {
+		case strings.HasPrefix(call, "create pods"):
 			return quota
+		case strings.HasPrefix(call, "get"):
+			return nil
 		}
 		return errConflict
 	}
@@ -155,7 +159,7 @@ func TestANameThatIsFreeAgainIsTaken(t *testing.T) {
 	w.remove(foreign)
 	w.clock.SetTime(now.Add(foundFor))
 	calls, err := w.sync(KindPod2, "web")
-	if err != nil || !strings.HasPrefix(calls, "create pods web-0\n") {
+	if err != nil || !strings.HasPrefix(calls, "get pod2s web\ncreate pods web-0\n") {
 		t.Errorf("error %v, calls:\n%s", err, calls)
 	}
 }

@@ -45,6 +45,11 @@ func (r *Reconciler) syncEndpoints(ctx context.Context, key Key) (Result, error)
 // applyEndpoints writes the plan in the order of its fields. What stopped it on
 // the way, if it is for the user to mend, is what the status says.
 func (r *Reconciler) applyEndpoints(ctx context.Context, key Key, state endpoints.State, plan endpoints.Plan) error {
+	if plan.Creates() {
+		if err := r.confirmPod2(ctx, key, state.Pod2); err != nil {
+			return err
+		}
+	}
 	if err := r.confirmGone(ctx, key, plan.ConfirmGone); err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ func foreignService() *corev1.Service {
 // to be created. It is told once, left alone, and tried again after a while.
 func TestANameThatIsTakenIsToldAndLeftAlone(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1, "blue"), newPod(named0), foreignService())
-	const found = "create services web-blue -> AlreadyExists\nget services web-blue"
+	const found = "get pod2s web\ncreate services web-blue -> AlreadyExists\nget services web-blue"
 	calls, err := w.sync(KindEndpoints, "web")
 	if !errors.Is(err, ErrStale) {
 		t.Errorf("not stale: %v", err)
@@ -46,6 +46,7 @@ event on web: Warning NameTaken: Service web-blue exists already and has no cont
 		t.Fatal(err)
 	}
 	same(t, calls, `
+get pod2s web
 create services web-blue
 create endpointslices web-blue-0
 update pod2s/status web rv=105`)

@@ -91,6 +91,7 @@ func TestEndpointsWrites(t *testing.T) {
 		want    string
 	}{
 		{"created", []runtime.Object{newPod2("web", 1, "blue"), newPod(named0)}, nil, `
+get pod2s web
 create services web-blue
 create endpointslices web-blue-0
 update pod2s/status web rv=101`},
@@ -233,6 +234,7 @@ func TestARefusedServiceIsTold(t *testing.T) {
 		t.Errorf("it is not tried again as one that failed: %v", err)
 	}
 	same(t, calls, `
+get pod2s web
 create services web-blue -> Forbidden
 create services web-green
 create endpointslices web-green-0
@@ -245,9 +247,9 @@ event on web: Warning FailedCreate: services "web-blue" is forbidden: exceeded q
 // An error that is nobody's to mend is not told, and nothing follows it.
 func TestABrokenServerIsNotTold(t *testing.T) {
 	for _, row := range []struct{ refused, want string }{
-		{"create services", "create services web-blue -> InternalError"},
-		{"create endpointslices", "create services web-blue\ncreate endpointslices web-blue-0 -> InternalError"},
-		{"update pod2s/status", "create services web-blue\ncreate endpointslices web-blue-0\nupdate pod2s/status web rv=101 -> InternalError"},
+		{"create services", "get pod2s web\ncreate services web-blue -> InternalError"},
+		{"create endpointslices", "get pod2s web\ncreate services web-blue\ncreate endpointslices web-blue-0 -> InternalError"},
+		{"update pod2s/status", "get pod2s web\ncreate services web-blue\ncreate endpointslices web-blue-0\nupdate pod2s/status web rv=101 -> InternalError"},
 	} {
 		w := newWorld(t, newPod2("web", 1, "blue"), newPod(named0))
 		w.refuse = refusing(row.refused, apierrors.NewInternalError(errors.New("etcd is away")))

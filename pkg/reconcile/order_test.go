@@ -31,6 +31,7 @@ event on b: Warning NetworkExhausted: Network "blue" has no free address; grow i
 update networks/status blue rv=104
 event on blue: Warning NetworkExhausted: no address is free for: b; grow spec.cidr, or delete pods that hold one`
 	failingCalls = `
+get pod2s web
 patch pod2s web uid=uid-of-web rv=101
 delete pods web-0 uid=uid-of-web-0
 create pods web-1
@@ -104,16 +105,20 @@ patch pods/status b uid=uid-of-b
 event on b: Warning NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
 update networks/status blue rv=104 -> InternalError`},
 		{"failure record", "patch pod2s", failing(), web, `
+get pod2s web
 patch pod2s web uid=uid-of-web rv=101 -> InternalError`},
 		{"deletion", "delete pods", failing(), web, `
+get pod2s web
 patch pod2s web uid=uid-of-web rv=101
 delete pods web-0 uid=uid-of-web-0 -> InternalError`},
 		{"creation", "create pods", failing(), web, `
+get pod2s web
 patch pod2s web uid=uid-of-web rv=101
 delete pods web-0 uid=uid-of-web-0
 create pods web-1 -> InternalError
 event on web: Warning Replacing: deleted web-0, which ended`},
 		{"status of a Pod2", "update pod2s/status", failing(), web, `
+get pod2s web
 patch pod2s web uid=uid-of-web rv=101
 delete pods web-0 uid=uid-of-web-0
 create pods web-1

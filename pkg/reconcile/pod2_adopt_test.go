@@ -42,6 +42,7 @@ func TestAPodThatWasFoundIsAdopted(t *testing.T) {
 		w.catchUp()
 	}
 	same(t, strings.TrimSpace(all), `
+get pod2s web
 create pods web-0 -> AlreadyExists
 get pods web-0
 patch pods web-0 uid=uid-of-web-0 rv=102
@@ -88,9 +89,11 @@ func TestAFoundPodThatChangedIsLookedForAgain(t *testing.T) {
 		w.catchUp()
 	}
 	same(t, strings.TrimSpace(all), `
+get pod2s web
 create pods web-0 -> AlreadyExists
 get pods web-0
 patch pods web-0 uid=uid-of-web-0 rv=102 -> Conflict
+get pod2s web
 create pods web-0 -> AlreadyExists
 get pods web-0
 patch pods web-0 uid=uid-of-web-0 rv=104

@@ -44,6 +44,7 @@ func mustSync(t *testing.T, w *world, want string) {
 
 func TestAClaimIsThereBeforeItsPod(t *testing.T) {
 	mustSync(t, newWorld(t, storing(1, "1Gi")), `
+get pod2s web
 create persistentvolumeclaims data-web-0
 create pods web-0
 update pod2s/status web rv=101`)
@@ -58,6 +59,7 @@ func TestAClaimThatIsRefused(t *testing.T) {
 		t.Errorf("the queue must hear of it, to back off; got %v", err)
 	}
 	same(t, withoutEvents(calls), `
+get pod2s web
 create pods web-0
 create persistentvolumeclaims data-web-1 -> Forbidden
 update pod2s/status web rv=101`)
@@ -75,7 +77,7 @@ func TestAClaimWithoutLabels(t *testing.T) {
 			"the replica waits until it is deleted or given up, which is noticed within 30 seconds", func(c *corev1.PersistentVolumeClaim) {
 			c.OwnerReferences = []metav1.OwnerReference{{Kind: "Database", Name: "db", UID: "uid-of-db", Controller: ptr.To(true)}}
 		}},
-		{"nobody's", "patch persistentvolumeclaims data-web-0 uid=uid-of-data-web-0 rv=102\ncreate pods web-0\nupdate pod2s/status web rv=101",
+		{"nobody's", "get pod2s web\npatch persistentvolumeclaims data-web-0 uid=uid-of-data-web-0 rv=102\ncreate pods web-0\nupdate pod2s/status web rv=101",
 			"PodsNotReady: web-0 does not exist yet", func(*corev1.PersistentVolumeClaim) {}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -87,7 +89,7 @@ func TestAClaimWithoutLabels(t *testing.T) {
 			if !errors.Is(err, ErrStale) {
 				t.Errorf("not stale: %v", err)
 			}
-			same(t, calls, "create persistentvolumeclaims data-web-0 -> AlreadyExists\nget persistentvolumeclaims data-web-0")
+			same(t, calls, "get pod2s web\ncreate persistentvolumeclaims data-web-0 -> AlreadyExists\nget persistentvolumeclaims data-web-0")
 			mustSync(t, w, row.second)
 			same(t, readyOf(w), row.says)
 		})

@@ -116,7 +116,7 @@ func TestARefusedChangeHoldsUpNothing(t *testing.T) {
 			if err == nil {
 				t.Error("it is not tried again")
 			}
-			same(t, withoutEvents(calls), row.want+"\ncreate pods web-1\nupdate pod2s/status web rv=101")
+			same(t, onlyWrites(calls), row.want+"\ncreate pods web-1\nupdate pod2s/status web rv=101")
 			same(t, readyOf(w), "FailedUpdate: exceeded quota")
 		})
 	}

@@ -25,6 +25,7 @@ func TestRevisionIsOnRecordBeforeThePods(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, withoutEvents(calls), `
+get pod2s web
 create controllerrevisions web-8thblnnq62
 create pods web-0
 update pod2s/status web rv=101`)
@@ -65,6 +66,7 @@ func TestARevisionsNameThatIsTaken(t *testing.T) {
 		t.Errorf("not stale: %v", err)
 	}
 	same(t, calls, `
+get pod2s web
 create controllerrevisions web-8thblnnq62 -> AlreadyExists
 get controllerrevisions web-8thblnnq62
 update pod2s/status web rv=101`)

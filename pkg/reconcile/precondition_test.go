@@ -75,6 +75,7 @@ patch pods a uid=uid-of-a rv=103`},
 		{"condition of a pod with a bad request", []runtime.Object{newPod("a gated on=Not_A_Name")}, podA, `
 patch pods/status a uid=uid-of-a`},
 		{"failure recorded, pod deleted, pods created", []runtime.Object{newPod2("web", 2), replica("web-0 phase=Failed")}, web, `
+get pod2s web
 patch pod2s web uid=uid-of-web rv=101
 delete pods web-0 uid=uid-of-web-0
 create pods web-1

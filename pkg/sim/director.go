@@ -6,9 +6,10 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strings"
 	"testing/synctest"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 )
 
@@ -264,6 +265,7 @@ func (s *Server) step(round int, choose Choose) bool {
 	if old {
 		if response.StatusCode < 300 {
 			p.stale.Held++
+			s.note("%s: STALE %s", p.Name, st.call.what)
 		} else {
 			p.stale.Refused++
 		}
@@ -285,16 +287,33 @@ func (s *Server) behind(p *Process, c *call) bool {
 	}
 	name := c.name
 	if c.method == http.MethodPost {
-		name = c.what[strings.LastIndex(c.what, "/")+1:]
+		obj, err := c.decode()
+		if err != nil {
+			return false
+		}
+		name = obj.GetName()
+		if ref := metav1.GetControllerOf(obj); ref != nil && !s.exists(ref.UID) {
+			return true
+		}
 	}
 	for _, w := range s.watchers {
 		if w.process != p || w.resource != c.resource || w.stream.over() {
 			continue
 		}
 		for _, h := range s.history[min(w.seen, len(s.history)):] {
-			if h.key == (key{c.resource.Resource, c.namespace, name}) {
+			// Of what it wrote itself it has the answer.
+			if h.key == (key{c.resource.Resource, c.namespace, name}) && h.by != p.Name {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+func (s *Server) exists(uid types.UID) bool {
+	for _, v := range s.objects {
+		if v.object.GetUID() == uid {
+			return true
 		}
 	}
 	return false

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -127,13 +128,16 @@ func shared(s *Server) string {
 	return ""
 }
 
+// deciding is how long a decision may be on its way to the server in these tests.
+const deciding = 10 * time.Second
+
 // window is the resourceVersion from which on a spec counts as one that the
-// controller may have decided by: what its slowest run was shown.
+// controller may have decided by: what its slowest run was shown a while ago.
 func window(s *Server, resource string) int {
 	oldest := s.version
 	for _, w := range s.watchers {
 		if w.process != nil && w.resource.Resource == resource && !w.stream.over() {
-			oldest = min(oldest, w.number)
+			oldest = min(oldest, w.known(deciding))
 		}
 	}
 	return oldest

@@ -49,6 +49,7 @@ type version struct {
 // change of one object; old is nil when it was created, new is what was there last
 // when it was removed.
 type change struct {
+	by       string
 	key      key
 	old, new *version
 	removed  bool
@@ -134,7 +135,7 @@ func (s *Server) put(by string, r *resource, obj Object) Object {
 	obj.GetObjectKind().SetGroupVersionKind(r.gvk())
 	next := &version{object: obj, number: s.version}
 	s.objects[k] = next
-	s.changed(by, change{k, old, next, false})
+	s.changed(change{by, k, old, next, false})
 	return obj
 }
 
@@ -145,12 +146,12 @@ func (s *Server) remove(by string, r *resource, obj Object) {
 	last := old.object.DeepCopyObject().(Object)
 	s.version++
 	last.SetResourceVersion(strconv.Itoa(s.version))
-	s.changed(by, change{k, old, &version{object: last, number: s.version}, true})
+	s.changed(change{by, k, old, &version{object: last, number: s.version}, true})
 }
 
-func (s *Server) changed(by string, c change) {
+func (s *Server) changed(c change) {
 	s.history = append(s.history, c)
-	public := Change{By: by, Resource: c.key.resource, New: c.new.object}
+	public := Change{By: c.by, Resource: c.key.resource, New: c.new.object}
 	if c.old != nil {
 		public.Old = c.old.object
 	}

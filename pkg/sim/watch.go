@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,7 +24,26 @@ type watcher struct {
 	matches   func(Object) bool
 	seen      int // events up to this place in the history were handed over
 	number    int // the resourceVersion of the last of them
+	from      int
+	shown     []shown
 	stream    *stream
+}
+
+// shown is when a resourceVersion was handed over.
+type shown struct {
+	at     time.Time
+	number int
+}
+
+// known is the resourceVersion that was handed over a while ago: of what came since,
+// the process may have decided something before.
+func (w *watcher) known(ago time.Duration) int {
+	for _, s := range slices.Backward(w.shown) {
+		if time.Since(s.at) > ago {
+			return s.number
+		}
+	}
+	return w.from
 }
 
 // watch opens a watch: with the objects that there are and a bookmark after them,
@@ -59,7 +79,7 @@ func (s *Server) watch(c *call) *http.Response {
 	if initial {
 		w.bookmark(from)
 	}
-	w.number = from
+	w.number, w.from = from, from
 	w.seen, _ = slices.BinarySearchFunc(s.history, from+1, func(c change, number int) int { return c.new.number - number })
 	s.watchers = append(s.watchers, w)
 	s.wake()
@@ -91,6 +111,7 @@ func (s *Server) next(w *watcher) (kind watch.EventType, c change, ok bool) {
 func (s *Server) deliver(w *watcher, kind watch.EventType, c change) {
 	w.seen++
 	w.number = c.new.number
+	w.shown = append(w.shown, shown{time.Now(), c.new.number})
 	w.send(kind, c.new.json())
 }
 
