@@ -43,6 +43,7 @@ type outcome struct {
 	writes       []int // of each run of the program
 	stale        sim.Staleness
 	loud         string
+	version      int
 }
 
 // silence is how long nothing may be written when all is done.
@@ -91,9 +92,9 @@ func play(t *testing.T, sc sim.Scenario, from *sim.Snapshot, choose sim.Choose, 
 		}
 		for _, p := range w.Runs() {
 			o.writes = append(o.writes, p.Writes())
-			o.stale.Refused += p.Stale().Refused
-			o.stale.Held += p.Stale().Held
+			o.stale.Add(p.Stale())
 		}
+		o.version = w.Version()
 		o.points = map[string][]int{}
 		for _, kind := range watched {
 			o.points[kind] = w.Points(kind, from.Version())

@@ -13,7 +13,7 @@ import (
 // broken meanwhile, and it ends as if nothing had been.
 func TestFrozenWatches(t *testing.T) {
 	everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
-		runs, stale := 0, sim.Staleness{}
+		count := tally{}
 		for _, kind := range watched {
 			for _, at := range want.points[kind] {
 				o := play(t, sc, from, nil, func(w *sim.World) {
@@ -21,20 +21,95 @@ func TestFrozenWatches(t *testing.T) {
 					p.Freeze(kind, at-1)
 					w.Thaw = func() { p.Freeze(kind, 0) }
 				})
-				runs++
-				stale.Refused += o.stale.Refused
-				stale.Held += o.stale.Held
+				count.add(o)
 				if why := o.strays(want); why != "" {
 					t.Fatalf("%s frozen before resourceVersion %d: %s\n%s", kind, at, why, o.trace)
 				}
 			}
 		}
-		t.Logf("%d runs; %s", runs, told(stale))
+		t.Log(count)
 	})
 }
 
-func told(s sim.Staleness) string {
-	return fmt.Sprintf("writes to an object that was no longer as the watch showed it: %d refused, %d by a precondition that still held", s.Refused, s.Held)
+// A second run of the program begins, when all is done, with lists as they were at
+// each resourceVersion before; and it asks for what it wants before any watch tells
+// it more.
+func TestRestartOnAnOlderView(t *testing.T) {
+	requestsFirst := func(steps []sim.Step) int {
+		for i, step := range steps {
+			if !step.Event {
+				return i
+			}
+		}
+		return 0
+	}
+	everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
+		count := tally{}
+		for at := from.Version() + 1; at < want.version; at++ {
+			o := play(t, sc, from, requestsFirst, func(w *sim.World) {
+				first := w.Start("first", nil)
+				w.Thaw = func() {
+					first.Kill()
+					w.Start("second", func(p *sim.Process) { p.StartAt = at })
+				}
+			})
+			count.add(o)
+			if why := o.strays(want); why != "" {
+				t.Fatalf("restarted on the view of resourceVersion %d: %s\n%s", at, why, o.trace)
+			}
+		}
+		t.Log(count)
+	})
 }
 
-var _ = time.Second
+// Each write of the program is held up on its way while users edit specs, delete and
+// recreate under the same names. It arrives when the caches of the program have long
+// known of it.
+func TestHeldWrites(t *testing.T) {
+	everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
+		count := tally{}
+		for n := 1; ; n++ {
+			happened := false
+			for i, interrupt := range sim.Interrupts {
+				if !long && n%len(sim.Interrupts) != i {
+					continue
+				}
+				happened = false
+				o := play(t, sc, from, nil, func(w *sim.World) {
+					w.Start("program", func(p *sim.Process) {
+						p.HoldAt = n
+						p.Held = func() {
+							happened = true
+							interrupt.Do(w)
+							time.Sleep(5 * time.Second)
+						}
+					})
+				})
+				count.add(o)
+				if why := o.strays(want); why != "" {
+					t.Fatalf("write %d held up, %s: %s\n%s", n, interrupt.Name, why, o.trace)
+				}
+			}
+			if !happened {
+				break
+			}
+		}
+		t.Log(count)
+	})
+}
+
+// tally of what was decided on old views.
+type tally struct {
+	runs  int
+	stale sim.Staleness
+}
+
+func (c *tally) add(o outcome) {
+	c.runs++
+	c.stale.Add(o.stale)
+}
+
+func (c tally) String() string {
+	return fmt.Sprintf("%d runs, %d writes decided on an old view: %d refused, %d carried out by a UID that was still right, %d garbage for an owner that had gone, %d applied",
+		c.runs, c.stale.Refused+c.stale.ByUID+c.stale.Orphans+c.stale.Applied, c.stale.Refused, c.stale.ByUID, c.stale.Orphans, c.stale.Applied)
+}

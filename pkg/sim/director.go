@@ -42,9 +42,27 @@ type Process struct {
 	stale  Staleness
 }
 
-// Staleness counts what a process asked for while it did not know the object as it
-// is: refused by a precondition, or, by a precondition that still held, carried out.
-type Staleness struct{ Refused, Held int }
+// Staleness counts the writes that a process decided on while its watch did not show
+// the object, or the owner of the one to be created, as it was when they arrived.
+type Staleness struct {
+	// Refused by a precondition, or because the name was taken.
+	Refused int
+	// ByUID were carried out: deletions, and conditions of pods, whose precondition
+	// is the UID, which was still right.
+	ByUID int
+	// Orphans were created although their owner was gone: garbage, collected.
+	Orphans int
+	// Applied were carried out, and should not have been.
+	Applied int
+}
+
+// Add adds up.
+func (s *Staleness) Add(o Staleness) {
+	s.Refused += o.Refused
+	s.ByUID += o.ByUID
+	s.Orphans += o.Orphans
+	s.Applied += o.Applied
+}
 
 // NewProcess is one that runs under the director.
 func (s *Server) NewProcess(name string) *Process {
@@ -99,6 +117,9 @@ func (p *Process) RoundTrip(r *http.Request) (*http.Response, error) {
 		p.s.mu.Unlock()
 		return nil, errRefused
 	}
+	if c.counts() {
+		st.seen = p.s.seenBy(p, c.resource)
+	}
 	p.s.pending = append(p.s.pending, st)
 	p.s.wake()
 	p.s.mu.Unlock()
@@ -147,6 +168,7 @@ type step struct {
 	call    *call
 	answer  chan *http.Response
 	held    bool
+	seen    int // how much of the history the process was shown when it asked
 
 	watcher *watcher
 	event   string
@@ -158,8 +180,8 @@ type Step struct {
 	Process string
 	// What is "POST pods/web-0", or "watch pods" for an event.
 	What string
-	// Write says that it counts as a write.
-	Write bool
+	// Event says that it is an event for a watch, Write that it counts as a write.
+	Event, Write bool
 	// Age is how many steps were taken since it could be.
 	Age int
 }
@@ -214,7 +236,7 @@ func (s *Server) step(round int, choose Choose) bool {
 	if choose != nil && len(steps) > 0 {
 		offered := make([]Step, len(steps))
 		for i, st := range steps {
-			offered[i] = Step{Process: st.process.Name, What: st.text(), Write: st.call != nil && st.call.counts(), Age: round - st.round}
+			offered[i] = Step{Process: st.process.Name, What: st.text(), Event: st.watcher != nil, Write: st.call != nil && st.call.counts(), Age: round - st.round}
 		}
 		which = choose(offered)
 	}
@@ -257,18 +279,23 @@ func (s *Server) step(round int, choose Choose) bool {
 		s.mu.Unlock()
 		return true
 	}
-	old := s.behind(p, st.call)
+	old, orphan := s.behind(st)
 	s.mu.Unlock()
 	response := s.handle(st.call)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if old {
-		if response.StatusCode < 300 {
-			p.stale.Held++
-			s.note("%s: STALE %s", p.Name, st.call.what)
-		} else {
-			p.stale.Refused++
-		}
+	switch c := st.call; {
+	case !old && !orphan:
+	case response.StatusCode >= 300:
+		p.stale.Refused++
+	case orphan:
+		p.stale.Orphans++
+		s.note("%s: that was for an owner that is gone", p.Name)
+	case c.method == http.MethodDelete || c.method == http.MethodPatch && c.sub == "status":
+		p.stale.ByUID++
+	default:
+		p.stale.Applied++
+		s.note("%s: that was decided on an old view", p.Name)
 	}
 	if crash {
 		p.kill()
@@ -280,34 +307,41 @@ func (s *Server) step(round int, choose Choose) bool {
 }
 
 // behind says whether a process writes to an object that is not, on the server, as
-// its watch showed it.
-func (s *Server) behind(p *Process, c *call) bool {
+// its watch showed it when it decided; or creates one for an owner that is gone.
+func (s *Server) behind(st *step) (old, orphan bool) {
+	c := st.call
 	if !c.counts() {
-		return false
+		return false, false
 	}
 	name := c.name
 	if c.method == http.MethodPost {
 		obj, err := c.decode()
 		if err != nil {
-			return false
+			return false, false
 		}
 		name = obj.GetName()
-		if ref := metav1.GetControllerOf(obj); ref != nil && !s.exists(ref.UID) {
-			return true
+		ref := metav1.GetControllerOf(obj)
+		orphan = ref != nil && !s.exists(ref.UID)
+	}
+	for _, h := range s.history[min(st.seen, len(s.history)):] {
+		// Of what it wrote itself it has the answer.
+		if h.key == (key{c.resource.Resource, c.namespace, name}) && h.by != st.process.Name {
+			return true, orphan
 		}
 	}
+	return false, orphan
+}
+
+// seenBy is the place in the history up to which a process was shown a resource.
+func (s *Server) seenBy(p *Process, r *resource) int {
+	seen := len(s.history)
 	for _, w := range s.watchers {
-		if w.process != p || w.resource != c.resource || w.stream.over() {
-			continue
-		}
-		for _, h := range s.history[min(w.seen, len(s.history)):] {
-			// Of what it wrote itself it has the answer.
-			if h.key == (key{c.resource.Resource, c.namespace, name}) && h.by != p.Name {
-				return true
-			}
+		if w.process == p && w.resource == r && !w.stream.over() {
+			s.next(w) // past what is not for this watch
+			seen = min(seen, w.seen)
 		}
 	}
-	return false
+	return seen
 }
 
 func (s *Server) exists(uid types.UID) bool {

@@ -118,7 +118,7 @@ func (s *Server) Essence() string {
 	for _, c := range List[*stablev1.CronTab](s, "crontabs") {
 		lines = append(lines, fmt.Sprintf("crontab %s: %s", c.Name, conditions(c.Generation == c.Status.ObservedGeneration, c.Status.Conditions)))
 	}
-	for _, kind := range []string{"services", "cronjobs", "jobs", "controllerrevisions", "persistentvolumeclaims"} {
+	for _, kind := range []string{"services", "cronjobs", "persistentvolumeclaims"} {
 		for _, v := range s.list(resourceNamed(kind), "") {
 			lines = append(lines, kind+" "+v.object.GetName())
 		}
