@@ -22,7 +22,7 @@ func TestFrozenWatches(t *testing.T) {
 					w.Thaw = func() { p.Freeze(kind, 0) }
 				})
 				count.add(o)
-				if why := o.strays(want); why != "" {
+				if why := o.strays(want); why != "" || o.stale.Applied+o.stale.Orphans > 0 {
 					t.Fatalf("%s frozen before resourceVersion %d: %s\n%s", kind, at, why, o.trace)
 				}
 			}
@@ -54,7 +54,7 @@ func TestRestartOnAnOlderView(t *testing.T) {
 				}
 			})
 			count.add(o)
-			if why := o.strays(want); why != "" {
+			if why := o.strays(want); why != "" || o.stale.Applied+o.stale.Orphans > 0 {
 				t.Fatalf("restarted on the view of resourceVersion %d: %s\n%s", at, why, o.trace)
 			}
 		}
@@ -86,7 +86,7 @@ func TestHeldWrites(t *testing.T) {
 					})
 				})
 				count.add(o)
-				if why := o.strays(want); why != "" {
+				if why := o.strays(want); why != "" || o.stale.Applied > 0 {
 					t.Fatalf("write %d held up, %s: %s\n%s", n, interrupt.Name, why, o.trace)
 				}
 			}
@@ -110,6 +110,8 @@ func (c *tally) add(o outcome) {
 }
 
 func (c tally) String() string {
-	return fmt.Sprintf("%d runs, %d writes decided on an old view: %d refused, %d carried out by a UID that was still right, %d garbage for an owner that had gone, %d applied",
-		c.runs, c.stale.Refused+c.stale.ByUID+c.stale.Orphans+c.stale.Applied, c.stale.Refused, c.stale.ByUID, c.stale.Orphans, c.stale.Applied)
+	s := c.stale
+	return fmt.Sprintf("%d runs, %d writes decided on an old view: %d refused, %d carried out by a UID that was still right, "+
+		"%d created for an owner that went meanwhile, %d blocks created for pods that were gone, %d applied",
+		c.runs, s.Refused+s.ByUID+s.Orphans+s.Blocks+s.Applied, s.Refused, s.ByUID, s.Orphans, s.Blocks, s.Applied)
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/pkg/network"
 )
@@ -96,16 +97,30 @@ func (r *Reconciler) confirmNetwork(ctx context.Context, key Key, n *v1.Network)
 	return nil
 }
 
-// confirmPod2 checks by a live read that the Pod2 still is, before anything is
-// created for it: a create has no precondition that would say so, and a watch that
-// lags behind would have replicas made, and collected as garbage, again and again.
+// confirmPod2 checks by a live read that the Pod2 is as the view has it, before
+// anything is created for it: a create has no precondition that would say so. A watch
+// that lags behind would have replicas made that were scaled away, or for a Pod2 that
+// is gone: collected as garbage, and made again, and so on.
 func (r *Reconciler) confirmPod2(ctx context.Context, key Key, p *v1.Pod2) error {
 	live, err := r.clients.Sample.SamplecrdV1().Pod2s(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	return confirmOwner(key, p, live, err)
+}
+
+// confirmCronTab is confirmPod2 for the CronJob of a CronTab.
+func (r *Reconciler) confirmCronTab(ctx context.Context, key Key, c *stablev1.CronTab) error {
+	live, err := r.clients.Sample.StableV1().CronTabs(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	return confirmOwner(key, c, live, err)
+}
+
+// confirmOwner compares what a live read answered. An older spec would be wrong; and
+// an older status comes with an older view of all else, in which the surge replicas
+// of an update that is done are still to come.
+func confirmOwner(key Key, seen, live metav1.Object, err error) error {
 	if err != nil {
-		return fmt.Errorf("get the Pod2 of %s before anything is created for it: %w", key, stale(err))
+		return fmt.Errorf("get the owner of what is created for %s: %w", key, stale(err))
 	}
-	if live.UID != p.UID || (live.DeletionTimestamp != nil) != (p.DeletionTimestamp != nil) {
-		return fmt.Errorf("the Pod2 of %s was deleted or recreated meanwhile: %w", key, ErrStale)
+	if live.GetUID() != seen.GetUID() || live.GetResourceVersion() != seen.GetResourceVersion() {
+		return fmt.Errorf("%s was changed, deleted or recreated meanwhile: %w", key, ErrStale)
 	}
 	return nil
 }

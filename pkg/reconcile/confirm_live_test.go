@@ -153,14 +153,16 @@ func TestANewBlockOfANetworkThatIsGoneStaysEmpty(t *testing.T) {
 	}
 }
 
-// The cache does not show yet that the Pod2 went, or that another has its name.
-func TestNothingIsCreatedForAPod2ThatIsGone(t *testing.T) {
+// The cache does not show yet that the Pod2 went, that another has its name, or how
+// it is now.
+func TestNothingIsCreatedForAPod2ThatIsNotAsItWas(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		now  func(w *world, p *v1.Pod2)
 	}{
 		{"deleted", func(w *world, p *v1.Pod2) { w.remove(p) }},
 		{"recreated", func(w *world, p *v1.Pod2) { w.change(another(p.DeepCopy())) }},
+		{"changed", func(w *world, p *v1.Pod2) { w.change(p.DeepCopy()) }},
 	} {
 		for _, kind := range []string{KindPod2, KindEndpoints} {
 			t.Run(kind+" "+test.name, func(t *testing.T) {

@@ -86,6 +86,9 @@ func (r *Reconciler) writeCronJob(ctx context.Context, key Key, state crontab.St
 		r.written.deleted(key, cronJobsResource, path(key.Namespace, d.Name), d.UID)
 		logger.Info("Deleted CronJob", "cronJob", d.Name, "reason", d.Reason)
 	case plan.Create != nil:
+		if err := r.confirmCronTab(ctx, key, state.CronTab); err != nil {
+			return state, "FailedCreate", err
+		}
 		created, err := cronJobs.Create(ctx, plan.Create, metav1.CreateOptions{})
 		if err != nil {
 			return state, "FailedCreate", fmt.Errorf("create CronJob %s/%s: %w", key.Namespace, plan.Create.Name, stale(err))

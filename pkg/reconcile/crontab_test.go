@@ -63,6 +63,7 @@ func TestCronTabWrites(t *testing.T) {
 		want    string
 	}{
 		{"created", []runtime.Object{newNetwork("blue"), newCronTab(false)}, `
+get crontabs ct
 create cronjobs ct
 update crontabs/status ct rv=102
 event on ct: Normal Created: created CronJob ct`},
@@ -161,6 +162,7 @@ func TestARefusedCronJobIsTold(t *testing.T) {
 		t.Error("it is not tried again")
 	}
 	same(t, calls, `
+get crontabs ct
 create cronjobs ct -> Forbidden
 update crontabs/status ct rv=102
 event on ct: Warning FailedCreate: cronjobs.batch "ct" is forbidden: exceeded quota`)
@@ -170,7 +172,7 @@ event on ct: Warning FailedCreate: cronjobs.batch "ct" is forbidden: exceeded qu
 	if err == nil {
 		t.Error("it is not tried again")
 	}
-	same(t, calls, "create cronjobs ct -> Forbidden")
+	same(t, calls, "get crontabs ct\ncreate cronjobs ct -> Forbidden")
 }
 
 // A policy that changes back what was written is not fought without an end.

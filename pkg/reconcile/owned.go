@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/endpoints"
 )
 
@@ -29,14 +30,15 @@ type owned[T metav1.Object] struct {
 	written  *written
 }
 
-// create has a fixed name. If that is taken, by what our watch does not show, the
-// holder is remembered and the decision is stale.
+// create has a fixed name. If that is taken the decision is stale; a holder that our
+// watch will not show is remembered. One that it will is not: with the holder as it
+// is now, all else would be decided on the view that did not have it.
 func (o owned[T]) create(ctx context.Context, key Key, obj T) error {
 	in := o.in(key.Namespace)
 	created, err := in.Create(ctx, obj, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		holder, getErr := in.Get(ctx, obj.GetName(), metav1.GetOptions{})
-		if getErr == nil {
+		if getErr == nil && holder.GetLabels()[v1.Pod2Label] != key.Name {
 			o.taken.remember(key, holder)
 		}
 		return errors.Join(fmt.Errorf("create %s %s/%s: %w", o.kind, key.Namespace, obj.GetName(), stale(err)), getErr)

@@ -52,6 +52,8 @@ type Staleness struct {
 	ByUID int
 	// Orphans were created although their owner was gone: garbage, collected.
 	Orphans int
+	// Blocks of the ledger were created that bind pods which are gone: released again.
+	Blocks int
 	// Applied were carried out, and should not have been.
 	Applied int
 }
@@ -61,6 +63,7 @@ func (s *Staleness) Add(o Staleness) {
 	s.Refused += o.Refused
 	s.ByUID += o.ByUID
 	s.Orphans += o.Orphans
+	s.Blocks += o.Blocks
 	s.Applied += o.Applied
 }
 
@@ -293,6 +296,8 @@ func (s *Server) step(round int, choose Choose) bool {
 		s.note("%s: that was for an owner that is gone", p.Name)
 	case c.method == http.MethodDelete || c.method == http.MethodPatch && c.sub == "status":
 		p.stale.ByUID++
+	case c.method == http.MethodPost && c.resource.Resource == "addressblocks":
+		p.stale.Blocks++
 	default:
 		p.stale.Applied++
 		s.note("%s: that was decided on an old view", p.Name)
