@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -44,6 +46,7 @@ type outcome struct {
 	stale        sim.Staleness
 	loud         string
 	version      int
+	asked        []string // kinds of requests
 }
 
 // silence is how long nothing may be written when all is done.
@@ -76,6 +79,7 @@ func play(t *testing.T, sc sim.Scenario, from *sim.Snapshot, choose sim.Choose, 
 		w := sim.NewWorld(program, choose, from)
 		defer w.Close()
 		w.Watch(sim.NewPromises())
+		start := w.Version()
 		disturb(w)
 		time.Sleep(time.Minute) // its caches are full
 		sc.Do(w)
@@ -94,10 +98,10 @@ func play(t *testing.T, sc sim.Scenario, from *sim.Snapshot, choose sim.Choose, 
 			o.writes = append(o.writes, p.Writes())
 			o.stale.Add(p.Stale())
 		}
-		o.version = w.Version()
+		o.version, o.asked = w.Version(), w.Asked()
 		o.points = map[string][]int{}
 		for _, kind := range watched {
-			o.points[kind] = w.Points(kind, from.Version())
+			o.points[kind] = w.Points(kind, start)
 		}
 		o.faults, o.trace = w.Faults(), w.Trace()
 	})
@@ -163,6 +167,26 @@ func everyScenario(t *testing.T, test func(t *testing.T, sc sim.Scenario, from *
 			from := given(t, sc)
 			test(t, sc, from, undisturbed(t, sc, from))
 		})
+	}
+}
+
+// The answers to what the program asks for are compared with those of a real
+// kube-apiserver in pkg/integration, which reads the list of kinds.
+func TestKindsOfRequests(t *testing.T) {
+	asked := map[string]bool{}
+	for _, sc := range sim.Scenarios {
+		from := given(t, sc)
+		o := undisturbed(t, sc, from)
+		more := play(t, sc, nil, nil, func(w *sim.World) {
+			w.Create(sc.Given...)
+			w.StartAndRestart()
+		})
+		for _, kind := range slices.Concat(o.asked, more.asked) {
+			asked[kind] = true
+		}
+	}
+	if got, want := strings.Join(slices.Sorted(maps.Keys(asked)), "\n"), strings.Join(sim.Kinds, "\n"); got != want {
+		t.Errorf("asked for:\n%s\nwant, as in sim.Kinds:\n%s", got, want)
 	}
 }
 

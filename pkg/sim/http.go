@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,6 +35,18 @@ func (c *call) writes() bool { return c.method != http.MethodGet }
 
 // counts says whether the call is one of the writes that a test counts.
 func (c *call) counts() bool { return c.writes() && c.resource != nil && !apart[c.resource.Resource] }
+
+// kind is the kind of request: "PUT pods/status".
+func (c *call) kind() string {
+	verb := c.method
+	switch {
+	case c.query.Get("watch") != "":
+		verb = "WATCH"
+	case verb == http.MethodGet && c.name == "":
+		verb = "LIST"
+	}
+	return strings.TrimSuffix(verb+" "+c.resource.Resource+"/"+c.sub, "/")
+}
 
 func readCall(process string, r *http.Request) (*call, error) {
 	c := &call{process: process, method: r.Method, path: r.URL.Path, query: r.URL.Query(), contentType: r.Header.Get("Content-Type")}
@@ -100,6 +113,9 @@ func (s *Server) handle(c *call) *http.Response {
 	defer s.mu.Unlock()
 	if c.resource == nil {
 		return s.discover(c)
+	}
+	if s.processes[c.process] != nil {
+		s.asked[c.kind()] = true
 	}
 	if c.method == http.MethodGet {
 		if c.query.Get("watch") != "" {
@@ -185,7 +201,7 @@ func (s *Server) execute(c *call) (Object, error) {
 	case http.MethodDelete:
 		var options metav1.DeleteOptions
 		if len(c.body) > 0 {
-			if _, _, err := decoder.Decode(c.body, ptrTo(metav1.SchemeGroupVersion.WithKind("DeleteOptions")), &options); err != nil {
+			if _, _, err := decoder.Decode(c.body, ptrTo(core.WithKind("DeleteOptions")), &options); err != nil {
 				return nil, apierrors.NewBadRequest(err.Error())
 			}
 		}
@@ -303,7 +319,11 @@ func (s *Server) Config(who string) *rest.Config {
 		if err != nil {
 			return nil, err
 		}
-		return s.handle(c), nil
+		response := s.handle(c)
+		if body, ok := response.Body.(*stream); ok {
+			context.AfterFunc(r.Context(), func() { body.end(r.Context().Err()) })
+		}
+		return response, nil
 	}))
 }
 

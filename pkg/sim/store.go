@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +30,7 @@ type Server struct {
 	watchers  []*watcher
 	pending   []*step // requests
 	wakes     []chan struct{}
+	asked     map[string]bool // the kinds of requests of processes
 
 	monitors []Monitor
 	lines    []string // of the trace
@@ -79,7 +81,7 @@ type Change struct {
 // NewServer has no object. With a director, requests of processes are executed one
 // at a time, when nothing else in the bubble can run.
 func NewServer() *Server {
-	return &Server{begin: time.Now(), objects: map[key]*version{}, processes: map[string]*Process{}}
+	return &Server{begin: time.Now(), objects: map[key]*version{}, processes: map[string]*Process{}, asked: map[string]bool{}}
 }
 
 // Watch has a monitor see all that is there, and all that follows.
@@ -106,6 +108,13 @@ func (s *Server) Trace() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.lines, "\n")
+}
+
+// Asked are the kinds of requests that processes made, in order.
+func (s *Server) Asked() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.asked))
 }
 
 // Version is the last resourceVersion given.
@@ -163,9 +172,7 @@ func (s *Server) changed(c change) {
 	}
 	for _, w := range s.watchers {
 		if w.process == nil {
-			for kind, c, ok := s.next(w); ok; kind, c, ok = s.next(w) {
-				s.deliver(w, kind, c)
-			}
+			s.deliverAll(w)
 		}
 	}
 	s.wake()

@@ -82,6 +82,9 @@ func (s *Server) watch(c *call) *http.Response {
 	w.number, w.from = from, from
 	w.seen, _ = slices.BinarySearchFunc(s.history, from+1, func(c change, number int) int { return c.new.number - number })
 	s.watchers = append(s.watchers, w)
+	if w.process == nil {
+		s.deliverAll(w)
+	}
 	s.wake()
 	return respond(http.StatusOK, w.stream)
 }
@@ -113,6 +116,12 @@ func (s *Server) deliver(w *watcher, kind watch.EventType, c change) {
 	w.number = c.new.number
 	w.shown = append(w.shown, shown{time.Now(), c.new.number})
 	w.send(kind, c.new.json())
+}
+
+func (s *Server) deliverAll(w *watcher) {
+	for kind, c, ok := s.next(w); ok; kind, c, ok = s.next(w) {
+		s.deliver(w, kind, c)
+	}
 }
 
 func (w *watcher) bookmark(number int) {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -20,7 +21,9 @@ func (s *Server) create(by string, r *resource, namespace string, obj Object) (O
 		obj.SetName(fmt.Sprintf("%s%05d", obj.GetGenerateName(), s.version))
 	}
 	if obj.GetResourceVersion() != "" {
-		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
+		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: "resourceVersion should not be set on objects to be created",
+		}}
 	}
 	if s.get(r, namespace, obj.GetName()) != nil {
 		return nil, apierrors.NewAlreadyExists(r.GroupResource(), obj.GetName())
@@ -38,7 +41,7 @@ func (s *Server) create(by string, r *resource, namespace string, obj Object) (O
 	if r.status {
 		part(obj, "Status").SetZero()
 	}
-	scheme.Default(obj)
+	setDefaults(obj)
 	if pod, ok := obj.(*corev1.Pod); ok {
 		pod.Status.Phase = corev1.PodPending
 		pod.Spec.TerminationGracePeriodSeconds = ptr.To(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 30))
@@ -72,7 +75,7 @@ func (s *Server) update(by string, r *resource, sub string, old, body Object, pu
 		})
 	}
 	next := body.DeepCopyObject().(Object)
-	scheme.Default(next)
+	setDefaults(next)
 	if err := s.apart(r, sub, old, next); err != nil {
 		return nil, err
 	}
@@ -163,9 +166,9 @@ func validate(r *resource, sub string, old, next Object) error {
 // validatePod lets gates go, images change and, through resize, resources.
 func validatePod(sub string, old, next *corev1.Pod) field.ErrorList {
 	spec := field.NewPath("spec")
-	for _, gate := range next.Spec.SchedulingGates {
+	for i, gate := range next.Spec.SchedulingGates {
 		if !slices.Contains(old.Spec.SchedulingGates, gate) {
-			return field.ErrorList{field.Forbidden(spec.Child("schedulingGates").Key(gate.Name), "only deletion is allowed")}
+			return field.ErrorList{field.Forbidden(spec.Child("schedulingGates").Index(i).Child("name"), "only deletion is allowed")}
 		}
 	}
 	as := next.DeepCopy().Spec

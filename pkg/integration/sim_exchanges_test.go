@@ -1,0 +1,171 @@
+//go:build integration
+
+package integration
+
+const (
+	mergePatch     = "application/merge-patch+json"
+	strategicPatch = "application/strategic-merge-patch+json"
+	otherUID       = "11111111-1111-4111-8111-111111111111"
+)
+
+func byUID(name string) string { return `{"preconditions":{"uid":"{uid:` + name + `}"}}` }
+
+// waitingPod is one that no scheduler takes up.
+func waitingPod(name, labels string) string {
+	return `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"` + name + `","labels":{` + labels + `}},"spec":{"schedulerName":"none",` +
+		`"schedulingGates":[{"name":"samplecrd.k8s.io/addresses"},{"name":"example.com/other"}],` +
+		`"containers":[{"name":"app","image":"one","resources":{"requests":{"cpu":"1"},"limits":{"cpu":"2"}}}]}}`
+}
+
+const managed = `"samplecrd.k8s.io/managed":"true"`
+
+// exchanges follow one another.
+var exchanges = []exchange{
+	// Custom resources: create, update, status, conflicts, finalizers, generation.
+	{what: "GET networks/blue"},
+	{what: "POST networks", body: `{"apiVersion":"samplecrd.k8s.io/v1","kind":"Network","metadata":{"name":"blue"},"spec":{"cidr":"10.0.0.0/24"},"status":{"bound":7}}`},
+	{what: "POST networks", body: `{"apiVersion":"samplecrd.k8s.io/v1","kind":"Network","metadata":{"name":"blue"},"spec":{"cidr":"10.0.0.0/24"}}`},
+	{what: "GET networks/blue"},
+	{what: "PUT networks/blue", from: "blue", body: `{"metadata":{"finalizers":["samplecrd.k8s.io/in-use"],"annotations":{"samplecrd.k8s.io/gateway":"10.0.0.1"}},"status":{"bound":9}}`},
+	{what: "PUT networks/blue", from: "blue", body: `{}`},
+	{what: "PUT networks/blue", from: "blue", body: `{"metadata":{"resourceVersion":"{old:blue}"}}`},
+	{what: "PUT networks/blue", from: "blue", body: `{"metadata":{"resourceVersion":null}}`},
+	{what: "PUT networks/blue", from: "blue", body: `{"metadata":{"uid":"` + otherUID + `"}}`},
+	{what: "PUT networks/none", from: "blue", body: `{"metadata":{"name":"none","uid":null}}`},
+	{what: "PUT networks/blue", from: "blue", body: `{"spec":{"exclude":["10.0.0.9"]}}`},
+	{what: "PUT networks/blue/status", from: "blue", body: `{"metadata":{"labels":{"a":"b"}},"spec":{"exclude":[]},"status":{"bound":3,"observedGeneration":2}}`},
+	{what: "PUT networks/blue/status", from: "blue", body: `{}`},
+	{what: "PUT networks/blue/status", from: "blue", body: `{"metadata":{"resourceVersion":"{old:blue}"},"status":{"bound":4}}`},
+	{what: "PUT networks/none/status", from: "blue", body: `{"metadata":{"name":"none","uid":null}}`},
+	{what: "LIST networks"},
+	{what: "WATCH networks", query: "allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"},
+	{what: "DELETE networks/blue", body: byUID("blue")},
+	{what: "DELETE networks/blue", body: byUID("blue")},
+	{what: "GET networks/blue"},
+	{what: "PUT networks/blue", from: "blue", body: `{"metadata":{"finalizers":["samplecrd.k8s.io/in-use","example.com/more"]}}`},
+
+	// The ledger.
+	{what: "POST addressblocks", body: `{"apiVersion":"samplecrd.k8s.io/v1","kind":"AddressBlock","metadata":{"name":"blue-10.0.0.0","finalizers":["samplecrd.k8s.io/in-use"],` +
+		`"ownerReferences":[{"apiVersion":"samplecrd.k8s.io/v1","kind":"Network","name":"blue","uid":"{uid:blue}","controller":true,"blockOwnerDeletion":true}]},` +
+		`"spec":{"network":"blue","networkUID":"{uid:blue}","cidr":"10.0.0.0/24","entries":[{"address":"10.0.0.2","pod":"web-0","podUID":"u","state":"Bound","since":"2000-01-01T00:00:00Z"}]}}`, as: "block"},
+	{what: "POST addressblocks", from: "block", body: `{"metadata":{"resourceVersion":null,"uid":null}}`},
+	{what: "POST addressblocks", from: "block", body: `{}`},
+	{what: "PUT addressblocks/blue-10.0.0.0", from: "block", as: "block", body: `{"spec":{"entries":[{"address":"10.0.0.2","pod":"web-0","state":"Reserved","since":"2000-01-01T00:00:00Z"}]}}`},
+	{what: "PUT addressblocks/blue-10.0.0.0", from: "block", body: `{"metadata":{"resourceVersion":"{old:block}"},"spec":{"entries":[]}}`},
+	{what: "PUT addressblocks/blue-10.0.0.0", from: "block", body: `{"spec":{"sealed":true}}`},
+	{what: "PUT addressblocks/blue-10.0.0.0", from: "block", body: `{"spec":{"cidr":"10.0.1.0/24"}}`},
+	{what: "PUT addressblocks/blue-10.0.0.0", from: "block", as: "block", body: `{"spec":{"sealed":true,"entries":[]}}`},
+	{what: "PUT addressblocks/blue-10.0.0.0", from: "block", body: `{"spec":{"sealed":false}}`},
+	{what: "LIST addressblocks"},
+	{what: "DELETE addressblocks/blue-10.0.0.0", body: `{"preconditions":{"uid":"` + otherUID + `"}}`},
+	{what: "DELETE addressblocks/blue-10.0.0.0", body: `{"preconditions":{"uid":"{uid:block}","resourceVersion":"{old:block}"}}`},
+	{what: "PUT addressblocks/blue-10.0.0.0", from: "block", as: "block", body: `{"metadata":{"finalizers":null}}`},
+	{what: "DELETE addressblocks/blue-10.0.0.0", body: `{"preconditions":{"uid":"{uid:block}","resourceVersion":"{rv:block}"}}`},
+	{what: "DELETE addressblocks/blue-10.0.0.0", body: byUID("block")},
+	{what: "PUT networks/blue", from: "blue", body: `{"metadata":{"finalizers":null}}`},
+	{what: "GET networks/blue"},
+
+	// Pod2s, and patches of custom resources.
+	{what: "POST pod2s", as: "web", body: `{"apiVersion":"samplecrd.k8s.io/v1","kind":"Pod2","metadata":{"name":"web"},"spec":{"networks":[{"name":"blue"}],"template":{"spec":{"containers":[{"name":"app","image":"one"}]}}}}`},
+	{what: "GET pod2s/web"},
+	{what: "PATCH pod2s/web", contentType: mergePatch, body: `{"metadata":{"uid":"{uid:web}","resourceVersion":"{rv:web}","annotations":{"samplecrd.k8s.io/backoff":"{}"}}}`},
+	{what: "PATCH pod2s/web", contentType: mergePatch, body: `{"metadata":{"uid":"{uid:web}","resourceVersion":"{rv:web}","annotations":{"samplecrd.k8s.io/backoff":null}}}`},
+	{what: "PATCH pod2s/web", contentType: mergePatch, body: `{"metadata":{"uid":"` + otherUID + `","annotations":{"a":"b"}}}`},
+	{what: "PATCH pod2s/web", contentType: mergePatch, body: `{"metadata":{"uid":"{uid:web}","resourceVersion":"{old:web}","annotations":{"a":"b"}}}`},
+	{what: "PATCH pod2s/web", contentType: mergePatch, body: `{"spec":{"replicas":3}}`},
+	{what: "PATCH pod2s/none", contentType: mergePatch, body: `{"spec":{"replicas":3}}`},
+	{what: "PATCH pod2s/web", contentType: strategicPatch, body: `{"spec":{"replicas":3}}`},
+	{what: "PUT pod2s/web/status", from: "web", body: `{"status":{"replicas":1,"observedGeneration":2}}`},
+	{what: "PUT pod2s/web/status", from: "web", body: `{"metadata":{"resourceVersion":"{old:web}"},"status":{"replicas":2}}`},
+	{what: "DELETE pod2s/web", body: `{"propagationPolicy":"Orphan"}`},
+
+	// CronTabs and CronJobs.
+	{what: "POST crontabs", as: "report", body: `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"report","finalizers":["finalizer.stable.example.com"]},"spec":{"cronSpec":"@yearly","image":"one"}}`},
+	{what: "GET crontabs/report"},
+	{what: "PUT crontabs/report/status", from: "report", body: `{"status":{"observedGeneration":1}}`},
+	{what: "DELETE crontabs/report", body: byUID("report")},
+	{what: "GET crontabs/report"},
+	{what: "PUT crontabs/report", from: "report", body: `{"metadata":{"finalizers":null}}`},
+	{what: "GET crontabs/report"},
+	{what: "GET cronjobs/report"},
+	{what: "POST cronjobs", as: "cronjob", body: `{"apiVersion":"batch/v1","kind":"CronJob","metadata":{"name":"report"},"spec":{"schedule":"@yearly","jobTemplate":{"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"app","image":"one"}]}}}}}}`},
+	{what: "PUT cronjobs/report", from: "cronjob", as: "cronjob", body: `{"spec":{"schedule":"@monthly"}}`},
+	{what: "PUT cronjobs/report", from: "cronjob", body: `{"metadata":{"resourceVersion":"{old:cronjob}"}}`},
+	{what: "DELETE cronjobs/report", body: `{"preconditions":{"uid":"{uid:cronjob}","resourceVersion":"{old:cronjob}"},"propagationPolicy":"Foreground"}`},
+	{what: "DELETE cronjobs/report", body: `{"preconditions":{"uid":"{uid:cronjob}","resourceVersion":"{rv:cronjob}"},"propagationPolicy":"Foreground"}`},
+	{what: "LIST jobs", query: "labelSelector=stable.example.com/crontab%3Dreport"},
+
+	// Revisions, Services, slices and claims.
+	{what: "POST controllerrevisions", body: `{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"web-1","labels":{"samplecrd.k8s.io/pod2":"web"}},"data":{"a":1},"revision":1}`},
+	{what: "POST controllerrevisions", body: `{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"web-1"},"data":{"a":1},"revision":1}`},
+	{what: "GET controllerrevisions/web-1"},
+	{what: "PUT controllerrevisions/web-1", from: "web-1", body: `{"revision":2}`},
+	{what: "PUT controllerrevisions/web-1", from: "web-1", body: `{"metadata":{"resourceVersion":"{old:web-1}"},"revision":3}`},
+	{what: "DELETE controllerrevisions/web-1", body: byUID("web-1")},
+	{what: "POST services", as: "service", body: `{"apiVersion":"v1","kind":"Service","metadata":{"name":"web-blue"},"spec":{"clusterIP":"None","clusterIPs":["None"],"publishNotReadyAddresses":true,"ports":[{"port":1}]}}`},
+	{what: "POST services", body: `{"apiVersion":"v1","kind":"Service","metadata":{"name":"web-blue"},"spec":{"clusterIP":"None","ports":[{"port":1}]}}`},
+	{what: "GET services/web-blue", as: "service"},
+	{what: "PUT services/web-blue", from: "service", as: "service", body: `{"metadata":{"labels":{"a":"b"}}}`},
+	{what: "PUT services/web-blue", from: "service", body: `{"metadata":{"resourceVersion":"{old:service}","labels":{"a":"c"}}}`},
+	{what: "DELETE services/web-blue", body: byUID("service")},
+	{what: "POST endpointslices", as: "slice", body: `{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","metadata":{"name":"web-blue-0"},"addressType":"IPv4","endpoints":[{"addresses":["10.0.0.2"],"hostname":"web-0","conditions":{"ready":true}}],"ports":[]}`},
+	{what: "GET endpointslices/web-blue-0", as: "slice"},
+	{what: "PUT endpointslices/web-blue-0", from: "slice", as: "slice", body: `{"endpoints":[{"addresses":["10.0.0.3"],"hostname":"web-0","conditions":{"ready":true}}]}`},
+	{what: "PUT endpointslices/web-blue-0", from: "slice", as: "slice", body: `{"metadata":{"labels":{"a":"b"}}}`},
+	{what: "PUT endpointslices/web-blue-0", from: "slice", body: `{"metadata":{"resourceVersion":"{old:slice}"}}`},
+	{what: "DELETE endpointslices/web-blue-0", body: byUID("slice")},
+	{what: "POST persistentvolumeclaims", as: "claim", body: `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"data-web-0"},"spec":{"storageClassName":"none","accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`},
+	{what: "GET persistentvolumeclaims/data-web-0"},
+	{what: "PATCH persistentvolumeclaims/data-web-0", contentType: mergePatch, body: `{"metadata":{"uid":"` + otherUID + `","labels":{"a":"b"}}}`},
+	{what: "DELETE persistentvolumeclaims/data-web-0", body: `{"preconditions":{"uid":"` + otherUID + `"}}`},
+
+	// Pods: gates, publishing, conditions, changes of running ones, deletion.
+	{what: "POST pods", body: waitingPod("a", managed)},
+	{what: "POST pods", body: waitingPod("a", managed)},
+	{what: "POST pods", body: waitingPod("b", managed)},
+	{what: "POST pods", body: waitingPod("c", `"other":"true"`)},
+	{what: "GET pods/a"},
+	{what: "GET pods/none"},
+	{what: "LIST pods", query: "labelSelector=samplecrd.k8s.io/managed%3Dtrue"},
+	{what: "LIST pods", query: "labelSelector=samplecrd.k8s.io/managed%21%3Dtrue&limit=500"},
+	{what: "LIST pods", query: "limit=2"},
+	{what: "LIST pods", query: "fieldSelector=metadata.name%3Db"},
+	{what: "WATCH pods", query: "labelSelector=samplecrd.k8s.io/managed%3Dtrue&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"},
+	{what: "PATCH pods/a/status", contentType: strategicPatch, body: `{"metadata":{"uid":"{uid:a}"},"status":{"conditions":[{"type":"samplecrd.k8s.io/AddressesBound","status":"False","reason":"NoAddress"}]}}`},
+	{what: "PATCH pods/a/status", contentType: strategicPatch, body: `{"metadata":{"uid":"{uid:a}"},"status":{"conditions":[{"type":"samplecrd.k8s.io/AddressesBound","status":"False","reason":"NoAddress"}]}}`},
+	{what: "PATCH pods/a/status", contentType: strategicPatch, body: `{"metadata":{"uid":"` + otherUID + `"},"status":{"conditions":[{"type":"samplecrd.k8s.io/AddressesBound","status":"True"}]}}`},
+	{what: "PATCH pods/a", contentType: strategicPatch, body: `{"metadata":{"uid":"{uid:a}","resourceVersion":"{old:a}","annotations":{"x":"y"}},"spec":{"schedulingGates":[{"$patch":"delete","name":"samplecrd.k8s.io/addresses"}]}}`},
+	{what: "PATCH pods/a", contentType: strategicPatch, body: `{"metadata":{"uid":"` + otherUID + `","resourceVersion":"{rv:a}","annotations":{"x":"y"}},"spec":{"schedulingGates":[{"$patch":"delete","name":"samplecrd.k8s.io/addresses"}]}}`},
+	{what: "PATCH pods/a", contentType: strategicPatch, body: `{"metadata":{"uid":"` + otherUID + `","resourceVersion":"{old:a}","annotations":{"x":"y"}}}`},
+	{what: "PATCH pods/a", contentType: strategicPatch, body: `{"metadata":{"uid":"{uid:a}","resourceVersion":"{rv:a}","annotations":{"x":"y"}},"spec":{"schedulingGates":[{"$patch":"delete","name":"samplecrd.k8s.io/addresses"}]}}`},
+	{what: "PATCH pods/a", contentType: strategicPatch, body: `{"spec":{"schedulingGates":[{"$patch":"delete","name":"example.com/other"}]}}`},
+	{what: "PATCH pods/a", contentType: strategicPatch, body: `{"spec":{"schedulingGates":[{"name":"example.com/late"}]}}`},
+	{what: "PATCH pods/a", contentType: strategicPatch, body: `{"metadata":{"uid":"{uid:a}","resourceVersion":"{rv:a}","labels":{"l":"m"}},"spec":{"containers":[{"name":"app","image":"two"}]}}`},
+	{what: "PATCH pods/a", contentType: strategicPatch, body: `{"spec":{"hostNetwork":true}}`},
+	{what: "PATCH pods/a", contentType: strategicPatch, body: `{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"2"}}}]}}`},
+	{what: "PATCH pods/a/resize", contentType: strategicPatch, body: `{"metadata":{"uid":"{uid:a}","resourceVersion":"{old:a}"},"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"2"},"limits":{"cpu":"3"}}}]}}`},
+	{what: "PATCH pods/a/resize", contentType: strategicPatch, body: `{"metadata":{"uid":"{uid:a}","resourceVersion":"{rv:a}"},"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"2"},"limits":{"cpu":"3"}}}]}}`},
+	{what: "PATCH pods/b", contentType: strategicPatch, body: `{"metadata":{"uid":"{uid:b}","resourceVersion":"{rv:b}","labels":{"samplecrd.k8s.io/managed":null}}}`},
+	{what: "POST pods", body: waitingPod("last", managed)},
+	{what: "WATCH pods", query: "labelSelector=samplecrd.k8s.io/managed%3Dtrue&allowWatchBookmarks=true&resourceVersion={rv:c}"},
+	{what: "DELETE pods/b", body: `{"preconditions":{"uid":"` + otherUID + `"}}`},
+	{what: "DELETE pods/b", body: byUID("b")},
+	{what: "DELETE pods/b", body: byUID("b")},
+	{what: "GET pods/b"},
+	{what: "POST pods", body: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"runs"},"spec":{"schedulerName":"none","nodeName":"nowhere","containers":[{"name":"app","image":"one"}]}}`},
+	{what: "DELETE pods/runs", body: byUID("runs")},
+	{what: "GET pods/runs"},
+	{what: "DELETE pods/runs", body: `{"gracePeriodSeconds":0}`},
+	{what: "GET pods/runs"},
+
+	// Leases and events.
+	{what: "GET leases/leader"},
+	{what: "POST leases", body: `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"leader"},"spec":{"holderIdentity":"me","leaseDurationSeconds":15}}`},
+	{what: "PUT leases/leader", from: "leader", body: `{"spec":{"holderIdentity":"you"}}`},
+	{what: "PUT leases/leader", from: "leader", body: `{"metadata":{"resourceVersion":"{old:leader}"},"spec":{"holderIdentity":"me"}}`},
+	{what: "POST events", body: `{"apiVersion":"v1","kind":"Event","metadata":{"name":"web.1"},"involvedObject":{"kind":"Pod","name":"a","namespace":"{ns}"},"count":1,"type":"Normal"}`},
+	{what: "PATCH events/web.1", contentType: strategicPatch, body: `{"count":2}`},
+
+	// History that is no longer to be had.
+	{what: "WATCH networks", query: "resourceVersion=1", compact: true},
+}

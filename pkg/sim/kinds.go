@@ -1,0 +1,18 @@
+package sim
+
+// Kinds are the requests that programs make in the scenarios, by verb and resource.
+// TestKindsOfRequests holds them to what is asked for, and pkg/integration compares
+// the answers with those of a real kube-apiserver.
+var Kinds = []string{
+	"DELETE addressblocks", "DELETE cronjobs", "DELETE pods",
+	"GET cronjobs", "GET crontabs", "GET networks", "GET pod2s", "GET pods",
+	"LIST addressblocks", "LIST jobs", "LIST pods",
+	"PATCH pods", "PATCH pods/resize", "PATCH pods/status",
+	"POST addressblocks", "POST controllerrevisions", "POST cronjobs", "POST endpointslices", "POST events",
+	"POST pods", "POST services",
+	"PUT addressblocks", "PUT cronjobs", "PUT crontabs", "PUT crontabs/status", "PUT endpointslices",
+	"PUT networks", "PUT networks/status", "PUT pod2s/status",
+	"WATCH addressblocks", "WATCH controllerrevisions", "WATCH cronjobs", "WATCH crontabs", "WATCH endpointslices",
+	"WATCH jobs", "WATCH networks", "WATCH persistentvolumeclaims", "WATCH pod2s", "WATCH pods",
+	"WATCH services", "WATCH statefulsets", "WATCH storageclasses",
+}
