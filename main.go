@@ -106,6 +106,7 @@ func run(ctx context.Context, config *rest.Config, o *options) error {
 	if err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
 	}
+	defer controller.queue.ShutDown() // of a standby, which never ran it
 	for _, factory := range factories {
 		factory.StartWithContext(background)
 	}

@@ -23,8 +23,11 @@ import (
 
 // program is the real main loop, but for its HTTP servers, which need sockets.
 func program(ctx context.Context, config *rest.Config) error {
+	return programWith(ctx, config, newOptions())
+}
+
+func programWith(ctx context.Context, config *rest.Config, o *options) error {
 	quiet()
-	o := newOptions()
 	o.metricsAddress, o.healthAddress = nowhere, nowhere
 	return run(klog.NewContext(ctx, logr.Discard()), config, o)
 }

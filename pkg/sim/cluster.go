@@ -17,14 +17,13 @@ const pace = 500 * time.Millisecond
 // RunCluster is scheduler, kubelet, garbage collector, and the controllers of
 // CronJobs and Jobs, until stop is closed.
 func (s *Server) RunCluster(stop <-chan struct{}) {
-	woken := s.newWake()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-stop:
 			return
-		case <-woken:
+		case <-s.toCluster:
 			time.Sleep(pace)
 		case <-timer.C:
 		}

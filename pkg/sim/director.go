@@ -27,9 +27,11 @@ type Process struct {
 	CrashAt int
 	Applied bool
 	// HoldAt, if not 0, is the write that waits until Held, which is called then,
-	// has returned. Everything else goes on.
-	HoldAt int
-	Held   func()
+	// has returned. Everything else goes on, unless HoldAll says that from then on
+	// until then nothing goes from the process to the server, nor back.
+	HoldAt  int
+	HoldAll bool
+	Held    func()
 	// Ended is called when the process is killed.
 	Ended func()
 	// Err is what the program returned.
@@ -39,6 +41,7 @@ type Process struct {
 	s      *Server
 	writes int
 	dead   bool
+	cut    bool // off the server, for the time being
 	stale  Staleness
 }
 
@@ -193,34 +196,25 @@ type Step struct {
 // They are in the order in which they come by themselves: events first.
 type Choose func([]Step) int
 
-func (s *Server) wake() {
-	for _, c := range s.wakes {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
-	}
-}
+// wake has the director look for steps.
+func (s *Server) wake() { signal(s.toDirector) }
 
-func (s *Server) newWake() chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := make(chan struct{}, 1)
-	c <- struct{}{} // for what happened before
-	s.wakes = append(s.wakes, c)
-	return c
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }
 
 // Direct takes steps until stop is closed. It calls synctest.Wait: nobody else in
 // the bubble may.
 func (s *Server) Direct(stop <-chan struct{}, choose Choose) {
-	woken := s.newWake()
 	round := 0
 	for {
 		select {
 		case <-stop:
 			return
-		case <-woken:
+		case <-s.toDirector:
 		}
 		for {
 			synctest.Wait()
@@ -257,13 +251,14 @@ func (s *Server) step(round int, choose Choose) bool {
 	p := st.process
 	if p.HoldAt > 0 && st.call.counts() && p.writes+1 == p.HoldAt {
 		p.HoldAt = 0
-		st.held = true
+		st.held, p.cut = true, p.HoldAll
 		s.note("%s: %s is on its way", p.Name, st.call.what)
 		go func() {
 			p.Held()
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			st.held = false
+			st.held, p.cut = false, false
+			s.note("%s: %s arrives", p.Name, st.call.what)
 			s.wake()
 		}()
 		s.mu.Unlock()
@@ -363,7 +358,7 @@ func (s *Server) steps(round int) []*step {
 	var steps []*step
 	s.watchers = slices.DeleteFunc(s.watchers, func(w *watcher) bool { return w.stream.over() })
 	for _, w := range s.watchers {
-		if w.process == nil {
+		if w.process == nil || w.process.cut {
 			continue
 		}
 		kind, c, ok := s.next(w)
@@ -389,7 +384,7 @@ func (s *Server) steps(round int) []*step {
 		return cmp.Or(cmp.Compare(a.round, b.round), cmp.Compare(a.process.Name, b.process.Name), cmp.Compare(a.call.what, b.call.what))
 	})
 	for _, st := range s.pending {
-		if !st.held {
+		if !st.held && !st.process.cut {
 			steps = append(steps, st)
 		}
 	}

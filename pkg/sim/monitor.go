@@ -54,8 +54,8 @@ func (p *Promises) Request(s *Server, r Request) string {
 		return "S7: " + what + " has no resourceVersion"
 	}
 	pod, ok := r.Target.(*corev1.Pod)
-	if !ok || string(pod.UID) != r.UID {
-		return ""
+	if !ok || string(pod.UID) != r.UID || r.Version != "" && r.Version != pod.ResourceVersion {
+		return "" // it is refused
 	}
 	if ref := metav1.GetControllerOf(pod); ref != nil && ref.Kind == "Pod2" || len(pod.Spec.SchedulingGates) > 0 && r.Verb != "DELETE" {
 		return ""

@@ -29,8 +29,9 @@ type Server struct {
 	processes map[string]*Process
 	watchers  []*watcher
 	pending   []*step // requests
-	wakes     []chan struct{}
-	asked     map[string]bool // the kinds of requests of processes
+	// That there may be something to do.
+	toDirector, toCluster chan struct{}
+	asked                 map[string]bool // the kinds of requests of processes
 
 	monitors []Monitor
 	lines    []string // of the trace
@@ -81,7 +82,7 @@ type Change struct {
 // NewServer has no object. With a director, requests of processes are executed one
 // at a time, when nothing else in the bubble can run.
 func NewServer() *Server {
-	return &Server{begin: time.Now(), objects: map[key]*version{}, processes: map[string]*Process{}, asked: map[string]bool{}}
+	return &Server{begin: time.Now(), objects: map[key]*version{}, processes: map[string]*Process{}, asked: map[string]bool{}, toDirector: make(chan struct{}, 1), toCluster: make(chan struct{}, 1)}
 }
 
 // Watch has a monitor see all that is there, and all that follows.
@@ -176,6 +177,9 @@ func (s *Server) changed(c change) {
 		}
 	}
 	s.wake()
+	if !apart[c.key.resource] {
+		signal(s.toCluster)
+	}
 }
 
 func (s *Server) get(r *resource, namespace, name string) Object {

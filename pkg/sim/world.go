@@ -9,9 +9,11 @@ import (
 	"sync"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 )
 
@@ -26,7 +28,8 @@ type Program func(ctx context.Context, config *rest.Config) error
 // runs in one synctest bubble.
 type World struct {
 	*Server
-	program Program
+	// Program is what Start runs.
+	Program Program
 	// Thaw, if not nil, ends what disturbs the program, once the acts are over.
 	Thaw func()
 
@@ -80,12 +83,13 @@ func (s *Snapshot) Version() int { return s.version }
 func (w *World) restore(s *Snapshot) {
 	time.Sleep(s.age)
 	w.version, w.uids, w.objects, w.history = s.version, s.uids, maps.Clone(s.objects), s.history
+	signal(w.toCluster)
 }
 
 // NewWorld starts the cluster, not the program: from a snapshot, if it is not nil.
 // Close must be called.
 func NewWorld(program Program, choose Choose, from *Snapshot) *World {
-	w := &World{Server: NewServer(), program: program, stop: make(chan struct{})}
+	w := &World{Server: NewServer(), Program: program, stop: make(chan struct{})}
 	if from != nil {
 		w.restore(from)
 	}
@@ -121,7 +125,7 @@ func (w *World) Start(name string, configure func(*Process)) *Process {
 	w.mu.Unlock()
 	w.running.Go(func() {
 		defer cancel()
-		p.Err = w.program(ctx, p.Config())
+		p.Err = w.Program(ctx, p.Config())
 	})
 	return p
 }
@@ -240,6 +244,16 @@ func (w *World) Delete(resource, name string, policy metav1.DeletionPropagation)
 	if _, err := w.delete("user", r, old, options); err != nil {
 		panic(fmt.Sprintf("sim: delete %s %s: %v", resource, name, err))
 	}
+}
+
+// LeaseTransitions is how often the leader changed.
+func (w *World) LeaseTransitions() (n int32) {
+	w.Server.mu.Lock()
+	defer w.Server.mu.Unlock()
+	for _, lease := range List[*coordinationv1.Lease](w.Server, "leases") {
+		n += ptr.Deref(lease.Spec.LeaseTransitions, 0)
+	}
+	return n
 }
 
 // Note writes a line into the trace.

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/pod2/pod2/pkg/sim"
+)
+
+func electing(ctx context.Context, config *rest.Config) error {
+	o := newOptions()
+	o.election.LeaderElect = true
+	return programWith(ctx, config, o)
+}
+
+// The leader is cut off at each of its writes for longer than its lease lasts. The
+// other leads, and does all there is to do; then what the first had asked for
+// arrives.
+func TestLeaderIsCutOff(t *testing.T) {
+	const late = time.Minute // the lease lasts 15 s
+	everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
+		count := tally{}
+		every := 7 // with more time, each
+		if long {
+			every = 1
+		}
+		for n := 1; ; n += every {
+			happened, led := false, false
+			o := play(t, sc, from, nil, func(w *sim.World) {
+				w.Program = electing
+				w.Start("one", func(p *sim.Process) {
+					p.HoldAt, p.HoldAll = n, true
+					p.Held = func() {
+						happened = true
+						time.Sleep(late)
+						led = w.LeaseTransitions() > 0
+					}
+				})
+				time.Sleep(time.Second)
+				w.Start("two", nil)
+			})
+			if !happened {
+				break
+			}
+			count.add(o)
+			if why := o.strays(want); why != "" || o.stale.Applied > 0 {
+				t.Fatalf("cut off at write %d: %s\n%s", n, why, o.trace)
+			}
+			if !led {
+				t.Fatalf("cut off at write %d: the other never led\n%s", n, o.trace)
+			}
+		}
+		t.Log(count)
+	})
+}
+
+// Two runs of the program are active without an election. Whenever both have asked
+// for something, and one of them for a write, either may be executed first: every
+// order of that many choices is played, at the beginning and, with more time, from
+// every choice on.
+func TestTwoActive(t *testing.T) {
+	depth := 4
+	if long {
+		depth = 6
+	}
+	everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
+		count, choices := tally{}, 0
+		for first := 0; first == 0 || long && first < choices; first += depth {
+			for order := range 1 << depth {
+				met := 0
+				o := play(t, sc, from, func(steps []sim.Step) int {
+					one, two := -1, -1
+					for i, step := range steps {
+						switch {
+						case step.Event:
+							return i
+						case one < 0 && step.Process == "one":
+							one = i
+						case two < 0 && step.Process == "two":
+							two = i
+						}
+					}
+					if one < 0 || two < 0 || !steps[one].Write && !steps[two].Write {
+						return max(0, min(one, two))
+					}
+					met++
+					if bit := met - 1 - first; bit >= 0 && bit < depth && order>>bit&1 == 1 {
+						return two
+					}
+					return one
+				}, func(w *sim.World) {
+					w.Start("one", nil)
+					w.Start("two", nil)
+				})
+				choices = max(choices, met)
+				count.add(o)
+				if why := o.strays(want); why != "" || o.stale.Applied > 0 {
+					t.Fatalf("order %0*b from choice %d on: %s\n%s", depth, order, first, why, o.trace)
+				}
+			}
+		}
+		t.Logf("depth %d of up to %d choices: %s", depth, choices, count)
+	})
+}
