@@ -30,6 +30,10 @@ test: unit alerts integration ## Run every test
 unit: ## Run the tests that need nothing but Go
 	go test ./...
 
+.PHONY: check-long
+check-long: ## Run the harnesses of docs/reliability.md on every pair of crashes, every view, every order: for a night
+	POD2_LONG=1 go test -count=1 -timeout=6h -v -run 'TestCrash|TestFrozen|TestRestart|TestHeld|TestLeaderIsCutOff|TestTwoActive' .
+
 .PHONY: integration
 integration: cluster-tools build ## Run the tests on a real control plane, which they start and remove
 	go test -tags=integration -count=1 -timeout=20m ./pkg/integration

@@ -279,7 +279,7 @@ func (s *Server) step(round int, choose Choose) bool {
 	}
 	old, orphan := s.behind(st)
 	s.mu.Unlock()
-	response := s.handle(st.call)
+	response := s.handle(st.call) //nolint:bodyclose // the client closes it
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch c := st.call; {

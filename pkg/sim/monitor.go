@@ -39,7 +39,7 @@ func NewPromises() *Promises { return &Promises{published: map[replica]string{}}
 // Request is S7, every write carries its precondition, and S6, only pods of ours are
 // deleted or changed: those that a Pod2 controls, that wait for addresses, or that
 // nobody controls and are being adopted.
-func (p *Promises) Request(s *Server, r Request) string {
+func (p *Promises) Request(_ *Server, r Request) string {
 	what := fmt.Sprintf("%s: %s %s/%s %s", r.Process, r.Verb, r.Resource, r.Name, r.Subresource)
 	switch {
 	case r.Verb == "POST" && r.Name == "":

@@ -1,0 +1,94 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Each promise, broken, is told: else silence would prove nothing.
+func TestPromisesThatAreBroken(t *testing.T) {
+	pod := func(name, address string) string {
+		return `{apiVersion: v1, kind: Pod, metadata: {name: ` + name + `, ownerReferences: [{apiVersion: samplecrd.k8s.io/v1, kind: Pod2, name: web, uid: u` +
+			`, controller: true}], annotations: {samplecrd.k8s.io/addresses: '{"blue":{"address":"` + address + `/24"}}'}}, spec: {containers: [{name: a, image: a}]}}`
+	}
+	block := func(address string) string {
+		return `{apiVersion: samplecrd.k8s.io/v1, kind: AddressBlock, metadata: {name: blue-10.0.0.0}, spec: {network: blue, networkUID: 00000000-0000-4000-8000-000000000001, cidr: 10.0.0.0/24, ` +
+			`entries: [{address: ` + address + `, pod: web-9, podUID: u, state: Bound, since: "2000-01-01T00:00:00Z"}]}}`
+	}
+	for _, test := range []struct {
+		name, want string
+		do         func(w *World)
+	}{
+		{"shared", "S1: 10.0.0.2 of Network blue is held by", func(w *World) { w.Create(pod("web-0", "10.0.0.2"), pod("web-1", "10.0.0.2")) }},
+		{"outside", "S2: 10.0.1.2 of Network blue", func(w *World) { w.Create(block("10.0.1.2")) }},
+		{"the network's", "S2: 10.0.0.0 of Network blue", func(w *World) { w.Create(block("10.0.0.0")) }},
+		{"broadcast", "S2: 10.0.0.255 of Network blue", func(w *World) { w.Create(block("10.0.0.255")) }},
+		{"gateway", "S2: 10.0.0.1 of Network blue", func(w *World) { w.Create(block("10.0.0.1")) }},
+		{"excluded", "S2: 10.0.0.9 of Network blue", func(w *World) { w.Create(block("10.0.0.9")) }},
+		{"right", "", func(w *World) { w.Create(block("10.0.0.20")) }},
+		{"moved", "S3: web-0 had 10.0.0.2 of Network blue, and now 10.0.0.3", func(w *World) {
+			w.Create(pod("web-0", "10.0.0.2"))
+			w.Destroy("pods", "web-0")
+			w.Create(pod("web-0", "10.0.0.3"))
+		}},
+		{"in use", "S8: Network blue is removed", func(w *World) {
+			w.Create(block("10.0.0.10"))
+			w.Delete("networks", "blue", "")
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := &World{Server: NewServer()}
+			w.Create(`{apiVersion: samplecrd.k8s.io/v1, kind: Network, metadata: {name: blue, annotations: {samplecrd.k8s.io/gateway: 10.0.0.1}}, spec: {cidr: 10.0.0.0/24, exclude: [10.0.0.8/30]}}`)
+			w.Watch(NewPromises())
+			test.do(w)
+			if got := strings.Join(w.Faults(), "\n"); !strings.Contains(got, test.want) || test.want == "" && got != "" {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// Requests without their preconditions, or for what is somebody else's.
+func TestPromisesOfRequests(t *testing.T) {
+	foreign := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Controller: ptrTo(true)}}}}
+	for _, test := range []struct {
+		name, want string
+		request    Request
+	}{
+		{"deletion without a UID", "S7", Request{Verb: "DELETE", Resource: "pods", Name: "a"}},
+		{"update without a resourceVersion", "S7", Request{Verb: "PUT", Resource: "networks", Name: "a", UID: "u"}},
+		{"patch without a UID", "S7", Request{Verb: "PATCH", Resource: "pods", Name: "a", Version: "1"}},
+		{"patch without a resourceVersion", "S7", Request{Verb: "PATCH", Resource: "pods", Name: "a", UID: "u"}},
+		{"create without a name", "S7", Request{Verb: "POST", Resource: "pods"}},
+		{"a foreign pod deleted", "S6", Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "u", Target: foreign}},
+		{"another of its name", "", Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "other", Target: foreign}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := NewPromises().Request(NewServer(), test.request); !strings.HasPrefix(got, test.want) || test.want == "" && got != "" {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// A client that speaks protobuf, as the controller's does, is understood.
+func TestProtobuf(t *testing.T) {
+	config := NewServer().Config("test")
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	created, err := client.CoreV1().Pods(Namespace).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{})
+	if err != nil || created.UID == "" || created.Status.Phase != corev1.PodPending {
+		t.Errorf("got %v, %v", created, err)
+	}
+	err = client.CoreV1().Pods(Namespace).Delete(t.Context(), "a", metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("other")})
+	if err == nil {
+		t.Error("deleted by another UID")
+	}
+}
