@@ -65,28 +65,28 @@ const onBlue = "networks: [{name: blue}]"
 // Scenarios are those of issue 5.
 var Scenarios = []Scenario{
 	{Name: "create", Acts: []Act{create(blue, network("green", "cidr: 10.0.0.0/24"), pod2("replicas: 2, networks: [{name: blue}, {name: green}]"))}},
-	{Name: "scale up and down", Given: []string{blue, pod2("replicas: 1, "+onBlue)}, Acts: []Act{
+	{Name: "scale up and down", Given: []string{blue, pod2("replicas: 1, " + onBlue)}, Acts: []Act{
 		patch("pod2s", "web", scale(3)), patch("pod2s", "web", scale(1)),
 	}},
-	{Name: "roll with surge", Given: []string{blue, pod2("replicas: 2, "+onBlue+
+	{Name: "roll with surge", Given: []string{blue, pod2("replicas: 2, " + onBlue +
 		", updateStrategy: {type: RollingUpdate, inPlace: Never, rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}")},
 		Acts: []Act{patch("pod2s", "web", image("two"))}},
-	{Name: "in place", Given: []string{blue, pod2("replicas: 2, "+onBlue)}, Acts: []Act{
+	{Name: "in place", Given: []string{blue, pod2("replicas: 2, " + onBlue)}, Acts: []Act{
 		patch("pod2s", "web", `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"two","resources":{"requests":{"cpu":"2"},"limits":{"cpu":"3"}}}]}}}}`),
 	}},
-	{Name: "change a Network", Given: []string{network("blue", "cidr: 10.0.0.0/30, reuseDelaySeconds: 1"), pod2("replicas: 2, "+onBlue)}, Acts: []Act{
+	{Name: "change a Network", Given: []string{network("blue", "cidr: 10.0.0.0/30, reuseDelaySeconds: 1"), pod2("replicas: 2, " + onBlue)}, Acts: []Act{
 		patch("networks", "blue", `{"spec":{"cidr":"10.0.0.0/28","exclude":["10.0.0.4-10.0.0.6"]}}`),
 	}, Small: true},
-	{Name: "delete a Network", Given: []string{blue, pod2("replicas: 1, "+onBlue)}, Acts: []Act{
+	{Name: "delete a Network", Given: []string{blue, pod2("replicas: 1, " + onBlue)}, Acts: []Act{
 		remove("networks", "blue"), remove("pod2s", "web"),
 	}, Small: true},
-	{Name: "delete and recreate", Given: []string{network("blue", "cidr: 10.0.0.0/24, reuseDelaySeconds: 3600"), pod2("replicas: 2, "+onBlue)}, Acts: []Act{
+	{Name: "delete and recreate", Given: []string{network("blue", "cidr: 10.0.0.0/24, reuseDelaySeconds: 3600"), pod2("replicas: 2, " + onBlue)}, Acts: []Act{
 		func(w *World) {
 			w.Delete("pod2s", "web", metav1.DeletePropagationBackground)
-			w.Create(pod2("replicas: 2, "+onBlue))
+			w.Create(pod2("replicas: 2, " + onBlue))
 		},
 	}},
-	{Name: "exhaustion", Given: []string{network("blue", "cidr: 10.0.0.0/30, reuseDelaySeconds: 1"), pod2("replicas: 1, "+onBlue)}, Acts: []Act{
+	{Name: "exhaustion", Given: []string{network("blue", "cidr: 10.0.0.0/30, reuseDelaySeconds: 1"), pod2("replicas: 1, " + onBlue)}, Acts: []Act{
 		patch("pod2s", "web", scale(3)),
 		patch("networks", "blue", `{"spec":{"cidr":"10.0.0.0/29"}}`),
 	}},

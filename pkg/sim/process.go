@@ -1,0 +1,171 @@
+package sim
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+
+	"k8s.io/client-go/rest"
+)
+
+// Process is a program that speaks to the server, and may be killed.
+type Process struct {
+	// Name is that of this run of the program: a second run is another process.
+	Name string
+	// StartAt, if not 0, is the resourceVersion that its first lists show.
+	StartAt int
+	// Frozen are the resources whose watches show nothing that came after a
+	// resourceVersion.
+	Frozen map[string]int
+	// CrashAt, if not 0, is the write at which the process is killed; Applied says
+	// that it is one that was carried out, the answer to which is lost.
+	CrashAt int
+	Applied bool
+	// HoldAt, if not 0, is the write that waits until Held, which is called then,
+	// has returned. Everything else goes on, unless HoldAll says that from then on
+	// until then nothing goes from the process to the server, nor back.
+	HoldAt  int
+	HoldAll bool
+	Held    func()
+	// Ended is called when the process is killed.
+	Ended func()
+	// Err is what the program returned.
+	Err error
+
+	cancel func()
+	s      *Server
+	writes int
+	dead   bool
+	cut    bool // off the server, for the time being
+	stale  Staleness
+}
+
+// Staleness counts the writes that a process decided on while its watch did not show
+// the object, or the owner of the one to be created, as it was when they arrived.
+type Staleness struct {
+	// Refused by a precondition, or because the name was taken.
+	Refused int
+	// ByUID were carried out: deletions, and conditions of pods, whose precondition
+	// is the UID, which was still right.
+	ByUID int
+	// Orphans were created although their owner was gone: garbage, collected.
+	Orphans int
+	// Blocks of the ledger were created that bind pods which are gone: released again.
+	Blocks int
+	// Applied were carried out, and should not have been.
+	Applied int
+}
+
+// Add adds up.
+func (s *Staleness) Add(o Staleness) {
+	s.Refused += o.Refused
+	s.ByUID += o.ByUID
+	s.Orphans += o.Orphans
+	s.Blocks += o.Blocks
+	s.Applied += o.Applied
+}
+
+// NewProcess is one that runs under the director.
+func (s *Server) NewProcess(name string) *Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := &Process{Name: name, s: s, Frozen: map[string]int{}, Ended: func() {}}
+	s.processes[name] = p
+	return p
+}
+
+// Config is how the process reaches the server.
+func (p *Process) Config() *rest.Config { return config(p) }
+
+// Writes is how many writes it asked for; events and leases do not count.
+func (p *Process) Writes() int {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	return p.writes
+}
+
+// Dead says whether the process was killed.
+func (p *Process) Dead() bool {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	return p.dead
+}
+
+// Freeze keeps the watches of a resource as they are at a resourceVersion; 0 ends
+// it.
+func (p *Process) Freeze(resource string, at int) {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	delete(p.Frozen, resource)
+	if at > 0 {
+		p.Frozen[resource] = at
+	}
+	p.s.wake()
+}
+
+var errRefused = errors.New("sim: connection refused: the process was killed")
+
+// RoundTrip waits until the director executes the request. One that its sender no
+// longer waits for is executed all the same, as it may be in a cluster.
+func (p *Process) RoundTrip(r *http.Request) (*http.Response, error) {
+	c, err := readCall(p.Name, r)
+	if err != nil {
+		return nil, err
+	}
+	st := &step{process: p, call: c, answer: make(chan *http.Response, 1)}
+	p.s.mu.Lock()
+	if p.dead {
+		p.s.mu.Unlock()
+		return nil, errRefused
+	}
+	if c.counts() {
+		st.seen = p.s.seenBy(p, c.resource)
+	}
+	p.s.pending = append(p.s.pending, st)
+	p.s.wake()
+	p.s.mu.Unlock()
+	select {
+	case response := <-st.answer:
+		if response == nil {
+			return nil, errRefused
+		}
+		return response, nil
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+}
+
+// Kill has nothing that the process asks for happen any more.
+func (p *Process) Kill() {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	p.kill()
+}
+
+func (p *Process) kill() {
+	if p.dead {
+		return
+	}
+	p.dead = true
+	p.s.note("%s is killed", p.Name)
+	p.s.pending = slices.DeleteFunc(p.s.pending, func(st *step) bool {
+		if st.process == p {
+			st.answer <- nil
+		}
+		return st.process == p
+	})
+	for _, w := range p.s.watchers {
+		if w.process == p {
+			w.stream.end(io.ErrUnexpectedEOF)
+		}
+	}
+	p.Ended()
+}
+
+// Stale is what the process asked for on an old view so far.
+func (p *Process) Stale() Staleness {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	return p.stale
+}
