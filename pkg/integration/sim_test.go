@@ -95,6 +95,7 @@ type peer struct {
 	host    string
 	objects map[string]map[string]any
 	before  map[string]string
+	waited  time.Duration
 }
 
 func newPeer(t *testing.T, name string, c *rest.Config) *peer {
@@ -103,7 +104,7 @@ func newPeer(t *testing.T, name string, c *rest.Config) *peer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &peer{name, client, strings.TrimSuffix(c.Host, "/"), map[string]map[string]any{}, map[string]string{}}
+	return &peer{name: name, client: client, host: strings.TrimSuffix(c.Host, "/"), objects: map[string]map[string]any{}, before: map[string]string{}}
 }
 
 var groups = map[string]string{
@@ -174,6 +175,9 @@ func (p *peer) exchange(t *testing.T, ns string, x exchange) (text string, objec
 	}
 	defer func() { _ = response.Body.Close() }()
 	if verb == "WATCH" && response.StatusCode != http.StatusOK { // of a CRD that is established, and not yet served
+		if p.waited += time.Second; p.waited > patience {
+			t.Fatalf("%s: %s: still %s", p.name, x.name(), response.Status)
+		}
 		time.Sleep(time.Second)
 		return p.exchange(t, ns, x)
 	}
