@@ -37,9 +37,23 @@ var Interrupts = []Interrupt{
 	{"all recreated", func(w *World) {
 		w.Recreate("pod2s", "web")
 		w.Recreate("crontabs", "report")
-		w.Recreate("networks", "blue")
+		if w.spec("pods", "bare") == nil { // which would keep it
+			w.Recreate("networks", "blue")
+		}
 	}},
 	{"a pod deleted", func(w *World) { w.Delete("pods", "web-0", "") }},
+	{"labels of pods taken, and put back", func(w *World) {
+		label := func(name, value string) {
+			if w.spec("pods", name) != nil {
+				w.Patch("pods", name, `{"metadata":{"labels":{"samplecrd.k8s.io/managed":`+value+`}}}`)
+			}
+		}
+		label("web-0", "null")
+		label("bare", "null")
+		time.Sleep(3 * time.Second) // longer than an address rests
+		label("web-0", `"true"`)
+		label("bare", `"true"`)
+	}},
 	{"a pod deleted at once", func(w *World) { w.Destroy("pods", "web-0") }},
 }
 

@@ -62,7 +62,7 @@ var blue = network("blue", "cidr: 10.0.0.0/24")
 
 const onBlue = "networks: [{name: blue}]"
 
-// Scenarios are those of issue 5.
+// Scenarios are those of issue 5, and one with a pod of nobody's.
 var Scenarios = []Scenario{
 	{Name: "create", Acts: []Act{create(blue, network("green", "cidr: 10.0.0.0/24"), pod2("replicas: 2, networks: [{name: blue}, {name: green}]"))}},
 	{Name: "scale up and down", Given: []string{blue, pod2("replicas: 1, " + onBlue)}, Acts: []Act{
@@ -89,6 +89,12 @@ var Scenarios = []Scenario{
 	{Name: "exhaustion", Given: []string{network("blue", "cidr: 10.0.0.0/30, reuseDelaySeconds: 1"), pod2("replicas: 1, " + onBlue)}, Acts: []Act{
 		patch("pod2s", "web", scale(3)),
 		patch("networks", "blue", `{"spec":{"cidr":"10.0.0.0/29"}}`),
+	}},
+	{Name: "any pod", Given: []string{network("blue", "cidr: 10.0.0.0/29, reuseDelaySeconds: 1"),
+		"apiVersion: v1\nkind: Pod\nmetadata: {name: bare, labels: {samplecrd.k8s.io/managed: \"true\"}, annotations: {samplecrd.k8s.io/networks: blue}}\n" +
+			"spec: {schedulingGates: [{name: samplecrd.k8s.io/addresses}], containers: [{name: app, image: one}]}"}, Acts: []Act{
+		create(pod2("replicas: 5, " + onBlue)), // one address too few
+		remove("pods", "bare"),
 	}},
 	{Name: "CronTab", Given: []string{blue}, Acts: []Act{
 		create("apiVersion: stable.example.com/v1\nkind: CronTab\nmetadata: {name: report, finalizers: [finalizer.stable.example.com]}\n" +
