@@ -23,7 +23,7 @@ func TestFrozenWatches(t *testing.T) {
 				})
 				count.add(o)
 				if why := o.strays(want); why != "" || o.stale.Applied+o.stale.Orphans > 0 {
-					t.Fatalf("%s frozen before resourceVersion %d: %s\n%s", kind, at, why, o.trace)
+					t.Fatalf("%s frozen before resourceVersion %d: %s\n%+v\n%s", kind, at, why, o.stale, o.trace)
 				}
 			}
 		}
@@ -58,7 +58,7 @@ func TestRestartOnAnOlderView(t *testing.T) {
 			})
 			count.add(o)
 			if why := o.strays(want); why != "" || o.stale.Applied+o.stale.Orphans > 0 {
-				t.Fatalf("restarted on the view of resourceVersion %d: %s\n%s", at, why, o.trace)
+				t.Fatalf("restarted on the view of resourceVersion %d: %s\n%+v\n%s", at, why, o.stale, o.trace)
 			}
 		}
 		t.Log(count)
@@ -90,7 +90,7 @@ func TestHeldWrites(t *testing.T) {
 				})
 				count.add(o)
 				if why := o.strays(want); why != "" || o.stale.Applied > 0 {
-					t.Fatalf("write %d held up, %s: %s\n%s", n, interrupt.Name, why, o.trace)
+					t.Fatalf("write %d held up, %s: %s\n%+v\n%s", n, interrupt.Name, why, o.stale, o.trace)
 				}
 			}
 			if !happened {
