@@ -33,10 +33,6 @@ unit: ## Run the tests that need nothing but Go
 # Thousands of runs of the controller, of which the race detector sees one scenario.
 harnesses = TestCrashAtEveryWrite|TestFrozenWatches|TestRestartOnAnOlderView|TestHeldWrites|TestLeaderIsCutOff|TestTwoActive
 
-.PHONY: check-long
-check-long: ## Run the harnesses of docs/reliability.md on every pair of crashes, every view, every order: for a night
-	POD2_LONG=1 go test -count=1 -timeout=6h -v -run '$(harnesses)' .
-
 .PHONY: integration
 integration: cluster-tools build ## Run the tests on a real control plane, which they start and remove
 	go test -tags=integration -count=1 -timeout=20m ./pkg/integration
@@ -70,8 +66,10 @@ race: cluster-tools ## Run with the race detector: all units, and the controller
 		-run 'AtOnce|Killed|SelfHealing|Lease|Uninstall|RollingUpdate'
 
 .PHONY: check-long
-check-long: ## Visit every state of the larger configurations too (docs/reliability.md): an hour, some GB
+check-long: ## Check all that docs/reliability.md speaks of, an hour of chaos too: for a night, and some GB
 	go test -count=1 -v -timeout=6h -tags=long -run '^Test(Large)?Model' ./pkg/reconcile
+	POD2_LONG=1 go test -count=1 -timeout=6h -v -run '$(harnesses)' .
+	$(MAKE) chaos CHAOS_ACTIONS=3600
 
 .PHONY: mutants
 mutants: ## Test the tests: plant each fault of hack/mutants, print who finds it
