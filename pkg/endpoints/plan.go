@@ -69,10 +69,13 @@ func (p Plan) WritesNames() bool {
 	return len(p.DeleteSlices) > 0 || len(p.DeleteServices) > 0 || len(p.Services) > 0
 }
 
-// Creates says that something is to be created: BEFORE it, a live read must say that
-// the Pod2 still is.
-func (p Plan) Creates() bool {
-	return slices.ContainsFunc(p.Services, func(w ServiceWrites) bool { return w.Create != nil || len(w.CreateSlices) > 0 })
+// NeedsOwner says that something is created for the Pod2 or adopted, and would be
+// collected as garbage were it gone: BEFORE it, a live read must say that it is.
+func (p Plan) NeedsOwner() bool {
+	return slices.ContainsFunc(p.Services, func(w ServiceWrites) bool {
+		return w.Create != nil || len(w.CreateSlices) > 0 || w.Update != nil && strings.HasPrefix(w.Update.Reason, ownerReference) ||
+			slices.ContainsFunc(w.UpdateSlices, func(u Update[*discoveryv1.EndpointSlice]) bool { return u.Reason == ownerReference })
+	})
 }
 
 func (w ServiceWrites) empty() bool {

@@ -98,10 +98,10 @@ func (p Plan) Empty() bool {
 		len(p.DeleteRevisions) == 0 && len(p.GrowClaims) == 0 && p.Status == nil
 }
 
-// Creates says that something is to be created: BEFORE it, a live read must say that
-// the Pod2 still is.
-func (p Plan) Creates() bool {
-	return p.CreateRevision != nil || len(p.Create) > 0 || len(p.CreateClaims) > 0
+// NeedsOwner says that something is created for the Pod2 or adopted, and would be
+// collected as garbage were it gone: BEFORE it, a live read must say that it is.
+func (p Plan) NeedsOwner() bool {
+	return len(p.Adopt) > 0 || p.CreateRevision != nil || len(p.Create) > 0 || len(p.CreateClaims) > 0
 }
 
 // String has one action a line, in the order in which they are written.

@@ -45,7 +45,7 @@ func (r *Reconciler) syncEndpoints(ctx context.Context, key Key) (Result, error)
 // applyEndpoints writes the plan in the order of its fields. What stopped it on
 // the way, if it is for the user to mend, is what the status says.
 func (r *Reconciler) applyEndpoints(ctx context.Context, key Key, state endpoints.State, plan endpoints.Plan) error {
-	if plan.Creates() {
+	if plan.NeedsOwner() {
 		if err := r.confirmPod2(ctx, key, state.Pod2); err != nil {
 			return err
 		}

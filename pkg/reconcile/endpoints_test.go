@@ -107,6 +107,7 @@ update pod2s/status web rv=101`},
 update services web-blue rv=105
 update endpointslices web-blue-0 rv=104`},
 		{"adopted", orphaned(names(newPod2("web", 1, "blue"), named0)), nil, `
+get pod2s web
 update services web-blue rv=103
 update endpointslices web-blue-0 rv=104`},
 		{"a Network that left, and the replica has not", names(newPod2("web", 1, "blue"), named0), func(w *world) {
@@ -282,7 +283,7 @@ func TestEndpointsPreconditions(t *testing.T) {
 			w.happens(service.DeepCopy())
 			service.OwnerReferences = []metav1.OwnerReference{{Kind: "Gateway", Name: "g", UID: "u", Controller: ptr.To(true)}}
 			w.change(service)
-		}, "update services web-blue rv=105 -> Conflict"},
+		}, "get pod2s web\nupdate services web-blue rv=105 -> Conflict"},
 		{"Service is another", func(w *world) {
 			w.happens(newPod2("web", 1), newPod(over0))
 			w.change(another(stored[*corev1.Service](w, "web-blue").DeepCopy()))

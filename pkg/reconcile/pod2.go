@@ -81,7 +81,7 @@ func (r *Reconciler) podsOfPod2(key Key) ([]*corev1.Pod, time.Duration) {
 // way, if it is for the user to mend, is what the status says.
 func (r *Reconciler) applyPod2(ctx context.Context, key Key, state pod2.State, plan pod2.Plan) error {
 	current := state.Pod2
-	if plan.Creates() {
+	if plan.NeedsOwner() {
 		if err := r.confirmPod2(ctx, key, current); err != nil {
 			return err
 		}

@@ -45,6 +45,7 @@ func TestAPodThatWasFoundIsAdopted(t *testing.T) {
 get pod2s web
 create pods web-0 -> AlreadyExists
 get pods web-0
+get pod2s web
 patch pods web-0 uid=uid-of-web-0 rv=102
 event on web: Normal Adopting: adopted web-0
 update pod2s/status web rv=101`)
@@ -92,12 +93,29 @@ func TestAFoundPodThatChangedIsLookedForAgain(t *testing.T) {
 get pod2s web
 create pods web-0 -> AlreadyExists
 get pods web-0
+get pod2s web
 patch pods web-0 uid=uid-of-web-0 rv=102 -> Conflict
 get pod2s web
 create pods web-0 -> AlreadyExists
 get pods web-0
+get pod2s web
 patch pods web-0 uid=uid-of-web-0 rv=104
 event on web: Normal Adopting: adopted web-0`)
+}
+
+// The watch does not show yet that the Pod2 goes and leaves its pods: adopted by it,
+// they would be collected as garbage with the next one of that name looking on.
+func TestNothingIsAdoptedByAPod2ThatGoes(t *testing.T) {
+	p := newPod2("web", 1)
+	w := newWorld(t, p, orphan("web-0"))
+	going := p.DeepCopy()
+	going.DeletionTimestamp, going.Finalizers = ptr.To(metav1.NewTime(now)), []string{metav1.FinalizerOrphanDependents}
+	w.change(going)
+	calls, err := w.sync(KindPod2, "web")
+	if !errors.Is(err, ErrStale) {
+		t.Errorf("not stale: %v", err)
+	}
+	same(t, onlyWrites(calls), "")
 }
 
 // What keeps a pod from being adopted is for the user to mend.
@@ -125,6 +143,6 @@ func TestARefusedAdoptionHoldsUpNothing(t *testing.T) {
 	if err == nil {
 		t.Error("it is not tried again")
 	}
-	same(t, withoutEvents(calls), "patch pods web-0 uid=uid-of-web-0 rv=103 -> Forbidden\ncreate pods web-1\nupdate pod2s/status web rv=101")
+	same(t, onlyWrites(calls), "patch pods web-0 uid=uid-of-web-0 rv=103 -> Forbidden\ncreate pods web-1\nupdate pod2s/status web rv=101")
 	same(t, readyOf(w), "FailedAdopt: policy: hands off")
 }

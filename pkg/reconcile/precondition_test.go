@@ -81,6 +81,7 @@ delete pods web-0 uid=uid-of-web-0
 create pods web-1
 update pod2s/status web rv=103`},
 		{"pod adopted, and nothing else decided", []runtime.Object{newPod2("web", 2), orphan("web-0")}, web, `
+get pod2s web
 patch pods web-0 uid=uid-of-web-0 rv=102`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -138,8 +139,10 @@ patch pod2s web uid=uid-of-web rv=101 -> Invalid`},
 		{"deleted pod is another", []runtime.Object{newPod2("web", 0), replica("web-0")}, web, newPod("web-0 uid=other"), `
 delete pods web-0 uid=uid-of-web-0 -> Conflict`},
 		{"adopted pod changed, or has a controller now", []runtime.Object{newPod2("web", 1), orphan("web-0")}, web, newPod("web-0 of=StatefulSet/web"), `
+get pod2s web
 patch pods web-0 uid=uid-of-web-0 rv=102 -> Conflict`},
 		{"adopted pod is another", []runtime.Object{newPod2("web", 1), orphan("web-0")}, web, newPod("web-0 uid=other"), `
+get pod2s web
 patch pods web-0 uid=uid-of-web-0 rv=102 -> Invalid`},
 		{"status of a Pod2", []runtime.Object{newPod2("web", 0)}, web, newPod2("web", 0), `
 update pod2s/status web rv=101 -> Conflict`},
