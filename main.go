@@ -13,7 +13,7 @@ import (
 	"syscall"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/component-base/metrics/legacyregistry"
+	k8smetrics "k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -76,7 +76,8 @@ func run(ctx context.Context, config *rest.Config, o *options) error {
 		return err
 	}
 	defer closeHealth()
-	closeMetrics, err := serve(ctx, "metrics-bind-address", o.metricsAddress, metricsHandler())
+	metrics := k8smetrics.NewKubeRegistry() // of this run: a test has several
+	closeMetrics, err := serve(ctx, "metrics-bind-address", o.metricsAddress, metricsHandler(metrics))
 	if err != nil {
 		return err
 	}
@@ -101,7 +102,7 @@ func run(ctx context.Context, config *rest.Config, o *options) error {
 	if err != nil {
 		return fmt.Errorf("set up the reconciler: %w", err)
 	}
-	legacyregistry.CustomMustRegister(&networkCollector{networks: informers.Networks.Lister()})
+	metrics.CustomMustRegister(&networkCollector{networks: informers.Networks.Lister()})
 	controller, err := NewController(ctx, reconciler, reconciler.Watches())
 	if err != nil {
 		return fmt.Errorf("set up the controller: %w", err)

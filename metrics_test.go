@@ -81,7 +81,7 @@ func TestMetricsOfCalls(t *testing.T) {
 		`rest_client_requests_total{code="404",host="` + host + `",method="GET"} 1`,
 		`rest_client_request_duration_seconds_count{host="` + host + `",verb="GET"} 1`,
 	} {
-		if got := scraped(t, metricsHandler(), want); got == "" {
+		if got := scraped(t, metricsHandler(k8smetrics.NewKubeRegistry()), want); got == "" {
 			t.Errorf("no %s", want)
 		}
 	}

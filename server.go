@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	k8smetrics "k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // work queue, REST client, informer and leader election metrics
@@ -33,9 +34,9 @@ func init() {
 	legacyregistry.MustRegister(syncTotal, syncDuration)
 }
 
-func metricsHandler() http.Handler {
+func metricsHandler(own prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", legacyregistry.Handler())
+	mux.Handle("GET /metrics", k8smetrics.HandlerFor(prometheus.Gatherers{legacyregistry.DefaultGatherer, own}, k8smetrics.HandlerOpts{}))
 	return mux
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	k8smetrics "k8s.io/component-base/metrics"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,7 +18,7 @@ func TestMetrics(t *testing.T) {
 	syncTotal.WithLabelValues("Pod2", "success").Inc()
 	syncDuration.WithLabelValues("Pod2").Observe(0.001)
 	answer := httptest.NewRecorder()
-	metricsHandler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	metricsHandler(k8smetrics.NewKubeRegistry()).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	for _, want := range []string{
 		`pod2_sync_total{kind="Pod2",result="success"}`,
 		`pod2_sync_duration_seconds_bucket{kind="Pod2",le=`,

@@ -14,6 +14,7 @@ cd "$(dirname "$0")/.."
 # name: command; a harness finds a fault if its command fails.
 harnesses="
 model: go test -count=1 -failfast -run ^TestModel ./pkg/reconcile
+crash: go test -count=1 -failfast -run '^Test(CrashAtEveryWrite|FrozenWatches|RestartOnAnOlderView|HeldWrites|LeaderIsCutOff|TwoActive)' .
 unit: go test -count=1 -failfast -skip ^TestModel ./pkg/network ./pkg/pod2 ./pkg/reconcile
 "
 

@@ -194,7 +194,7 @@ func (p *peer) exchange(t *testing.T, ns string, x exchange) (text string, objec
 	}
 	text = fmt.Sprintf("%d", response.StatusCode)
 	if response.StatusCode >= 300 {
-		return text + " " + refusal(got), nil
+		return text + " " + answered(got), nil
 	}
 	metadata := metadataOf(got)
 	if rv, ok := metadata["resourceVersion"].(string); ok && metadata["uid"] != nil {
@@ -216,7 +216,7 @@ func (p *peer) exchange(t *testing.T, ns string, x exchange) (text string, objec
 	return text, p.normal(got)
 }
 
-func refusal(status map[string]any) string {
+func answered(status map[string]any) string {
 	text := fmt.Sprint(status["reason"])
 	if details, ok := status["details"].(map[string]any); ok {
 		if causes, ok := details["causes"].([]any); ok && status["reason"] == "Invalid" {

@@ -165,12 +165,11 @@ func (s *Server) behind(st *step) (old, orphan bool) {
 		orphan = ref != nil && !s.exists(ref.UID)
 	}
 	for _, h := range s.history[min(st.seen, len(s.history)):] {
-		// Of what it wrote itself it has the answer.
-		if h.key == (key{c.resource.Resource, c.namespace, name}) && h.by != st.process.Name {
-			return true, orphan
+		if h.key == (key{c.resource.Resource, c.namespace, name}) {
+			old = h.by != st.process.Name // of what it wrote itself, last, it has the answer
 		}
 	}
-	return false, orphan
+	return old, orphan
 }
 
 // seenBy is the place in the history up to which a process was shown a resource.
