@@ -35,7 +35,7 @@ func (w *world) kubelet(pod *corev1.Pod) (runs bool) {
 		switch restart := s.Image != c.Image || recordedInPlace(pod).Containers[c.Name].runs(pod, c.Name) || has(pod, corev1.PodResizeInProgress, ""); {
 		case !s.Ready:
 			start(pod, i)
-		case restart && chance.One(w.dice, 2):
+		case restart && (w.prompt || chance.One(w.dice, 2)):
 			s.Ready, runs = false, false
 		}
 	}
@@ -114,6 +114,7 @@ func updatesKeepEnoughServing(t *testing.T, dice *rand.Rand, seen map[string]int
 	app.ResizePolicy = chance.Pick(dice, nil, restartForCPU)
 	w := &world{State: &s, dice: dice}
 	w.converge(t)
+	w.prompt = false
 	for round := range 90 {
 		if round < 60 && chance.One(dice, 6) {
 			p := w.Pod2.DeepCopy()

@@ -167,6 +167,8 @@ type world struct {
 	dice *rand.Rand
 	// faults: pods end, are deleted and lose readiness, and the spec changes.
 	faults bool
+	// prompt kubelets act in every step, others in some: time alone brings no end.
+	prompt bool
 }
 
 func (w *world) step() {
@@ -191,7 +193,7 @@ func (w *world) step() {
 			if chance.One(w.dice, 2) {
 				pod.Spec.SchedulingGates = nil
 			}
-		case chance.One(w.dice, 2):
+		case w.prompt || chance.One(w.dice, 2):
 			pod.Status.Phase = corev1.PodRunning
 			runs := corev1.ConditionFalse
 			if w.kubelet(pod) {
@@ -254,7 +256,7 @@ func TestWorldConverges(t *testing.T) {
 // converge lets the faults end, and time pass until we are at rest, for good.
 func (w *world) converge(t *testing.T) {
 	t.Helper()
-	w.faults = false
+	w.faults, w.prompt = false, true
 	const enough = 400 // rounds; six replicas one by one, each after the longest delay
 	quiet := 0
 	for round := 0; quiet < 30; round++ {
