@@ -2,6 +2,8 @@
 
 package integration
 
+import "strings"
+
 const (
 	mergePatch     = "application/merge-patch+json"
 	strategicPatch = "application/strategic-merge-patch+json"
@@ -15,6 +17,11 @@ func waitingPod(name, labels string) string {
 	return `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"` + name + `","labels":{` + labels + `}},"spec":{"schedulerName":"none",` +
 		`"schedulingGates":[{"name":"samplecrd.k8s.io/addresses"},{"name":"example.com/other"}],` +
 		`"containers":[{"name":"app","image":"one","resources":{"requests":{"cpu":"1"},"limits":{"cpu":"2"}}}]}}`
+}
+
+// foreignPod is nothing that the admission policy of artifacts/ would label.
+func foreignPod(name string) string {
+	return strings.Replace(waitingPod(name, `"other":"true"`), `{"name":"samplecrd.k8s.io/addresses"},`, "", 1)
 }
 
 const managed = `"samplecrd.k8s.io/managed":"true"`
@@ -123,7 +130,7 @@ var exchanges = []exchange{
 	{what: "POST pods", body: waitingPod("a", managed)},
 	{what: "POST pods", body: waitingPod("a", managed)},
 	{what: "POST pods", body: waitingPod("b", managed)},
-	{what: "POST pods", body: waitingPod("c", `"other":"true"`)},
+	{what: "POST pods", body: foreignPod("c")},
 	{what: "GET pods/a"},
 	{what: "GET pods/none"},
 	{what: "LIST pods", query: "labelSelector=samplecrd.k8s.io/managed%3Dtrue"},
