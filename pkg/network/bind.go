@@ -168,9 +168,9 @@ func (v *view) place(w waiting, r attachment.Request) (placement, *refusal) {
 // the replica's even when it was excluded meanwhile: it is in use. A resting one
 // is not.
 //
-// A replica gets the resting address of a pod of its name that was nobody's, or
-// whose owner is gone, too: its owner may have adopted that pod, and the pod ended
-// before the ledger said so.
+// A replica gets the resting address of a pod of its name, too, unless a Pod2 or a
+// StatefulSet that there is keeps it: its owner may have adopted that pod, and the
+// pod ended before the ledger said so.
 func (v *view) own(w waiting, wanted netip.Addr) (netip.Addr, bool) {
 	owner := attachment.Owner(w.pod)
 	heir := v.keeps(owner) && v.owners[owner].hasOrdinal(owner, w.ref.Name)

@@ -29,7 +29,7 @@ func Diff(s State) Plan {
 	p.RemoveFinalizer = terminating(v.network) && hasFinalizer(v.network) && v.allSealed()
 	p.Waits = withEvents(append(v.conflictWaits(conflicts), blocked...), s.Pods)
 	p.Status, p.Events = v.status(exhausted)
-	p.Events = append(v.givenAway(), p.Events...)
+	p.GivenAway = v.givenAway()
 	p.RequeueAfter = v.nextChange(neighbours)
 	return p
 }

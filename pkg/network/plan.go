@@ -2,6 +2,7 @@ package network
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,8 +29,10 @@ type Plan struct {
 	Waits []Wait
 	// Status, last; nil when it stands as it is.
 	Status *v1.NetworkStatus
-	// Events follow the status: of a change of it, and of reserved addresses that
-	// were given to others.
+	// GivenAway tells, once the blocks are written, of reserved addresses that went to
+	// others for want of free ones: the next plan would not know.
+	GivenAway []Event
+	// Events follow the status, of whose change they tell.
 	Events []Event
 	// RequeueAfter is when time alone changes something; zero: never.
 	RequeueAfter time.Duration
@@ -111,7 +114,7 @@ func (p Plan) String() string {
 	if p.Status != nil {
 		fmt.Fprintf(&b, "status %s\n", statusText(p.Status))
 	}
-	for _, e := range p.Events {
+	for _, e := range slices.Concat(p.GivenAway, p.Events) {
 		fmt.Fprintf(&b, "event %s %s: %s\n", e.Type, e.Reason, e.Message)
 	}
 	if p.RequeueAfter > 0 {

@@ -13,7 +13,7 @@ import (
 //   - a Pod2 that is being deleted wants nothing;
 //   - the content of the spec is a revision, the newest, ours are ours, and no more
 //     unused ones are kept than the limit says;
-//   - no pod that could be adopted stands in the place of a replica;
+//   - no pod that could be adopted has the name of a replica, or was one;
 //   - a pod of ours without a place, or a stale one, is there only because it cannot
 //     be spared, and then it is available; or because the one after it has still to
 //     go, where they go one by one; or while its node resizes it;

@@ -135,12 +135,23 @@ func TestInfeasibleBefore(t *testing.T) {
 	}
 }
 
+// What was refused of one container is in a change of two.
+func TestRefusalOfAPart(t *testing.T) {
+	two := corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}
+	refusal := Refusal{Resources: map[string]corev1.ResourceRequirements{"app": two}}
+	for name, want := range map[string]bool{"app": true, "side": false} {
+		if got := refusal.of(change{resources: map[string]corev1.ResourceRequirements{name: two, "other": {}}}); got != want {
+			t.Errorf("of a change of %s and other: %t", name, got)
+		}
+	}
+}
+
 // A resize that was refused is not asked for again; another one is.
 func TestRefusedResize(t *testing.T) {
 	s := state(t, "replicas=2 inplace cpu=2", "web-0 old cpu=1/1", "web-1 old cpu=1/1")
 	s.Refused = map[types.UID]Refusal{
 		"u-0": {Resources: Diff(s).Resize[0].Resources, Message: "Pod QOS Class may not change"},
-		"u-1": {Resources: map[string]corev1.ResourceRequirements{}, Message: "Pod QOS Class may not change"},
+		"u-1": {Resources: map[string]corev1.ResourceRequirements{"app": {}}, Message: "Pod QOS Class may not change"},
 	}
 	want := "resize web-1 (uid u-1): resources of app\ndelete web-0 (uid u-0): template changed: its resources cannot be changed: Pod QOS Class may not change"
 	if got := changes(s); got != want {

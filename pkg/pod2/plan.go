@@ -98,10 +98,12 @@ func (p Plan) Empty() bool {
 		len(p.DeleteRevisions) == 0 && len(p.GrowClaims) == 0 && p.Status == nil
 }
 
-// NeedsOwner says that something is created for the Pod2 or adopted, and would be
-// collected as garbage were it gone: BEFORE it, a live read must say that it is.
+// NeedsOwner says that something is created for the Pod2 or made its own, and would
+// be collected as garbage were it gone, or that a claim is changed for good: BEFORE
+// it, a live read must say that the Pod2 is as it was seen.
 func (p Plan) NeedsOwner() bool {
-	return len(p.Adopt) > 0 || p.CreateRevision != nil || len(p.Create) > 0 || len(p.CreateClaims) > 0
+	return len(p.Adopt) > 0 || p.CreateRevision != nil || len(p.ChangeRevisions) > 0 ||
+		len(p.ChangeClaims) > 0 || len(p.DeleteClaims) > 0 || len(p.GrowClaims) > 0 || len(p.Create) > 0 || len(p.CreateClaims) > 0
 }
 
 // String has one action a line, in the order in which they are written.

@@ -93,6 +93,7 @@ func TestPaused(t *testing.T) {
 		{"what a lost one had is not known", "replicas=3 paused current=old", []string{"web-0", "web-2"}, `web-1 old nginx:0`},
 		{"it was not reached, if a later one was not", "replicas=3 paused current=old", []string{"web-0", "web-2 old"}, `web-1 old nginx:0`},
 		{"scaling goes on", "replicas=2 paused current=old", []string{"web-0 old", "web-4 old"}, `delete web-4`},
+		{"a surge stays, whatever its template", "replicas=2 paused surge=1 current=old", []string{"web-0 old", "web-1 old", "web-2 old"}, ""},
 		{"a surge stays, and none is added", "replicas=2 paused surge=2 current=old", []string{"web-0 old", "web-1 old", "web-3"}, ""},
 		{"a Recreate keeps to one revision", "replicas=3 paused recreate current=old", []string{"web-2 old"}, `
 			web-0 old nginx:0

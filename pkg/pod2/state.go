@@ -23,9 +23,10 @@ type State struct {
 	Pod2 *v1.Pod2
 	// Pods, in name order: every pod of the namespace that this Pod2 controls (by
 	// UID), that carries its label samplecrd.k8s.io/pod2, or that is known to have
-	// a replica's name. Of each, decisions read metadata, spec.schedulingGates and
-	// of the status phase, reason, message and conditions; of one without a
-	// controller the whole spec.
+	// a replica's name. Of each, decisions read metadata; of the spec nodeName,
+	// schedulingGates, and images, resources and resizePolicy of containers; of the
+	// status phase, reason, message, conditions and containerStatuses; of one without
+	// a controller the whole spec.
 	Pods []*corev1.Pod
 	// Refused are resizes that the API server called invalid, by the UID of the pod.
 	// It would again, whenever it is asked for the same.

@@ -55,6 +55,8 @@ func TestReady(t *testing.T) {
 			False WaitingForAddresses: web-1: no address is free`},
 		{"the name of a surge replica is taken", "replicas=1 surge=1", []string{"web-0 old", "web-1 of=ReplicaSet/x"}, `
 			False NameTaken: pod web-1 exists already and belongs to ReplicaSet x: delete it to let the replica have the name, which is noticed within 30 seconds`},
+		{"nobody wants that name while updates are paused", "replicas=1 surge=1 paused", []string{"web-0", "web-1 of=ReplicaSet/x"}, `
+			True AllReplicasAvailable: the replica is available`},
 		{"recreation waits for the last", "replicas=2 recreate", []string{"web-7 old terminating"}, `
 			False Updating: 0 of 2 replicas are updated`},
 		{"no node", "replicas=2", []string{"web-0 notready", "web-1 unschedulable=0/3_nodes_are_available"}, `

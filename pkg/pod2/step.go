@@ -73,7 +73,7 @@ func (v *view) step(r replica) step {
 		}
 		return step{stepAwait, "waits for the node to resize it", c, restart}
 	case "wanted":
-		if refusal, ok := v.refused[r.pod.UID]; ok && equality.Semantic.DeepEqual(refusal.Resources, c.resources) {
+		if refusal, ok := v.refused[r.pod.UID]; ok && refusal.of(c) {
 			return recreate(r.outdated + ": its resources cannot be changed: " + cut(refusal.Message, maxCause))
 		}
 		return step{stepResize, "resources", c, restart}
@@ -85,6 +85,16 @@ func (v *view) step(r replica) step {
 		restart = restart || imageOf(r.pod, name) != image
 	}
 	return step{stepPatch, c.text(), c, restart}
+}
+
+// of a change says that it asks for what was refused, and maybe for more.
+func (r Refusal) of(c change) bool {
+	for name, resources := range r.Resources {
+		if !equality.Semantic.DeepEqual(resources, c.resources[name]) {
+			return false
+		}
+	}
+	return true
 }
 
 // changeFrom a revision, by its hash; many pods are of the same.

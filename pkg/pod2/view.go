@@ -117,13 +117,15 @@ func (v *view) placeSurge(there map[int]replica) {
 	}
 	wanted = min(wanted, v.maxSurge())
 	if v.pod2.Spec.Paused {
-		for place := range there {
-			wanted = max(wanted, place-len(v.replicas)+1)
+		for place, r := range there {
+			if r.own {
+				wanted = max(wanted, place-len(v.replicas)+1)
+			}
 		}
 	}
 	for i := range v.maxSurge() {
 		r := there[len(v.replicas)+i]
-		r.stale = r.own && r.outdated != ""
+		r.stale = r.own && r.outdated != "" && !v.pod2.Spec.Paused
 		if i < wanted {
 			v.surge = append(v.surge, r)
 		}
@@ -194,7 +196,7 @@ func (v *view) moved(pod *corev1.Pod, place int) string {
 }
 
 // frozen says that the replica in a place is not updated, and comes back with the
-// revision that it had:
+// current revision:
 //
 //	partition   those before it
 //	paused      those before the first that the update has reached; and no other is

@@ -87,8 +87,11 @@ func (r *Reconciler) livePods(ctx context.Context, namespace string, refs []netw
 // hold its addresses for nobody.
 func (r *Reconciler) confirmNetwork(ctx context.Context, key Key, n *v1.Network) error {
 	live, err := r.clients.Sample.SamplecrdV1().Networks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s is gone: %w", key, ErrStale)
+	}
 	if err != nil {
-		return fmt.Errorf("get %s before a block of it is created: %w", key, stale(err))
+		return fmt.Errorf("get %s before a block of it is created: %w", key, err)
 	}
 	if live.UID != n.UID || !slices.Contains(live.Finalizers, v1.InUseFinalizer) ||
 		(live.DeletionTimestamp != nil) != (n.DeletionTimestamp != nil) {
@@ -116,8 +119,11 @@ func (r *Reconciler) confirmCronTab(ctx context.Context, key Key, c *stablev1.Cr
 // an older status comes with an older view of all else, in which the surge replicas
 // of an update that is done are still to come.
 func confirmOwner(key Key, seen, live metav1.Object, err error) error {
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s is gone: %w", key, ErrStale)
+	}
 	if err != nil {
-		return fmt.Errorf("get the owner of what is created for %s: %w", key, stale(err))
+		return fmt.Errorf("get the owner of what is written for %s: %w", key, err)
 	}
 	if live.GetUID() != seen.GetUID() || live.GetResourceVersion() != seen.GetResourceVersion() {
 		return fmt.Errorf("%s was changed, deleted or recreated meanwhile: %w", key, ErrStale)

@@ -48,6 +48,9 @@ func (r *Reconciler) applyNetwork(ctx context.Context, key Key, state network.St
 	if err := r.writeBlocks(ctx, key, state, plan.Blocks); err != nil {
 		return r.tellNetwork(ctx, key, state, current, err)
 	}
+	for _, e := range plan.GivenAway {
+		r.recorder.Event(state.Network, e.Type, e.Reason, e.Message)
+	}
 	if plan.RemoveFinalizer {
 		if err := r.confirmSealed(ctx, key, current); err != nil {
 			return err

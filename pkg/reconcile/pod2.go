@@ -171,6 +171,10 @@ func (r *Reconciler) changePods(ctx context.Context, key Key, plan pod2.Plan) (d
 	if _, mendable := forUser(failure); failure != nil && !mendable {
 		return done, pod2.ReasonFailedUpdate, failure
 	}
+	asked := len(done.Resize)
+	if done.Resize = r.refused.without(key, done.Resize); len(done.Resize) < asked {
+		return done, pod2.ReasonFailedUpdate, fmt.Errorf("resize pods for %s: %d cannot be resized and are to be recreated: %w", key, asked-len(done.Resize), ErrStale)
+	}
 	done.InPlace, err = forEach(ctx, plan.InPlace, func(ctx context.Context, u pod2.InPlaceUpdate) error { return r.updatePod(ctx, key, u) })
 	return done, pod2.ReasonFailedUpdate, errors.Join(failure, err)
 }

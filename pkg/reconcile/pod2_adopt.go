@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,8 +17,8 @@ import (
 // adoptPod makes a pod ours in one write that carries its UID and resourceVersion:
 // one that got a controller, or was changed, since it was looked at is refused. The
 // patch names our owner reference; those of others, which are no controllers, stay.
-// A pod that was found by a live read is looked for again, whatever the answer: now
-// the cache has it, or it is not as it was.
+// A pod that was found by a live read is looked for again once the cache has it, or
+// it is not as it was.
 func (r *Reconciler) adoptPod(ctx context.Context, key Key, a pod2.Adoption) error {
 	metadata := map[string]any{
 		"uid": a.UID, "resourceVersion": a.ResourceVersion,
@@ -35,10 +36,12 @@ func (r *Reconciler) adoptPod(ctx context.Context, key Key, a pod2.Adoption) err
 	if err != nil {
 		return fmt.Errorf("encode the adoption of pod %s/%s: %w", key.Namespace, a.Name, err)
 	}
-	r.found.forget(key.Namespace, a.Name, a.UID)
 	adopted, err := r.clients.Kube.CoreV1().Pods(key.Namespace).Patch(ctx, a.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{})
+	if err = stale(err); err == nil || errors.Is(err, ErrStale) {
+		r.found.forget(key.Namespace, a.Name, a.UID)
+	}
 	if err != nil {
-		return fmt.Errorf("adopt pod %s/%s (%s): %w", key.Namespace, a.Name, a.Reason, stale(err))
+		return fmt.Errorf("adopt pod %s/%s (%s): %w", key.Namespace, a.Name, a.Reason, err)
 	}
 	r.written.wrote(key, podsResource, adopted.ResourceVersion)
 	klog.FromContext(ctx).Info("Adopted pod", "pod", a.Name, "reason", a.Reason)

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -103,19 +105,70 @@ patch pods web-0 uid=uid-of-web-0 rv=104
 event on web: Normal Adopting: adopted web-0`)
 }
 
-// The watch does not show yet that the Pod2 goes and leaves its pods: adopted by it,
-// they would be collected as garbage with the next one of that name looking on.
-func TestNothingIsAdoptedByAPod2ThatGoes(t *testing.T) {
-	p := newPod2("web", 1)
-	w := newWorld(t, p, orphan("web-0"))
-	going := p.DeepCopy()
-	going.DeletionTimestamp, going.Finalizers = ptr.To(metav1.NewTime(now)), []string{metav1.FinalizerOrphanDependents}
-	w.change(going)
-	calls, err := w.sync(KindPod2, "web")
-	if !errors.Is(err, ErrStale) {
-		t.Errorf("not stale: %v", err)
+// The watch does not show yet that the Pod2 goes and leaves its dependents, or that
+// it keeps what is to be deleted: with its owner reference again they would be
+// collected as garbage, data too.
+func TestNothingIsTakenForAPod2ThatIsNotAsItWas(t *testing.T) {
+	deleting := &v1.Pod2ClaimRetentionPolicy{WhenDeleted: v1.DeleteClaim, WhenScaled: v1.DeleteClaim}
+	going := func(p *v1.Pod2) {
+		p.DeletionTimestamp, p.Finalizers = ptr.To(metav1.NewTime(now)), []string{metav1.FinalizerOrphanDependents}
 	}
-	same(t, onlyWrites(calls), "")
+	ownerless := func() *appsv1.ControllerRevision {
+		revision := revisionOf(newPod2("web", 1))
+		revision.OwnerReferences = nil
+		return revision
+	}
+	for _, row := range []struct {
+		name    string
+		was     *v1.Pod2
+		objects []runtime.Object
+		now     func(*v1.Pod2)
+	}{
+		{"pod adopted", newPod2("web", 1), []runtime.Object{orphan("web-0")}, going},
+		{"claim given its owner again", storing(1, "1Gi"), []runtime.Object{replica("web-0"), claimOf("data-web-0", "0")}, going},
+		{"revision given its owner again", newPod2("web", 1), []runtime.Object{replica("web-0"), ownerless()}, going},
+		{"claim deleted", storing(0, "1Gi"), []runtime.Object{claimOf("data-web-0", "0")}, func(p *v1.Pod2) { p.Spec.PersistentVolumeClaimRetentionPolicy = nil }},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if len(row.was.Spec.VolumeClaimTemplates) > 0 {
+				row.was.Spec.PersistentVolumeClaimRetentionPolicy = deleting
+			}
+			w := newWorld(t, row.was)
+			for _, o := range row.objects {
+				if revision, ok := o.(*appsv1.ControllerRevision); ok {
+					w.change(revision)
+					continue
+				}
+				w.add(o)
+			}
+			w.catchUp()
+			live := stored[*v1.Pod2](w, "web").DeepCopy()
+			row.now(live)
+			w.change(live)
+			calls, err := w.sync(KindPod2, "web")
+			if !errors.Is(err, ErrStale) {
+				t.Errorf("not stale: %v", err)
+			}
+			same(t, onlyWrites(calls), "")
+		})
+	}
+}
+
+// One that was found stays known when somebody refuses its adoption: what follows is
+// decided with it.
+func TestARefusedAdoptionOfAFoundPodIsNotForgotten(t *testing.T) {
+	w := newWorld(t, newPod2("web", 1))
+	w.add(stray("web-0"))
+	w.refuse = refusing("patch pods", refusal(403, metav1.StatusReasonForbidden, "policy: hands off"))
+	var all []string
+	for range 3 {
+		calls, _ := w.sync(KindPod2, "web")
+		all = append(all, withoutEvents(calls))
+		w.catchUp()
+	}
+	if strings.Count(strings.Join(all, "\n"), "create pods web-0") != 1 {
+		t.Errorf("it is looked for again and again:\n%s", strings.Join(all, "\n\n"))
+	}
 }
 
 // What keeps a pod from being adopted is for the user to mend.

@@ -104,6 +104,7 @@ func TestAClaimIsDeletedOnceALiveReadFindsNoPod(t *testing.T) {
 		return newWorld(t, p, claimOf("data-web-0", "0"))
 	}
 	mustSync(t, scaled(), `
+get pod2s web
 get pods web-0 -> NotFound
 delete persistentvolumeclaims data-web-0 uid=uid-of-data-web-0
 update pod2s/status web rv=101`)
@@ -117,7 +118,7 @@ update pod2s/status web rv=101`)
 	if !errors.Is(err, ErrStale) {
 		t.Errorf("not stale: %v", err)
 	}
-	same(t, calls, "get pods web-0")
+	same(t, calls, "get pod2s web\nget pods web-0")
 }
 
 func TestAClaimGrows(t *testing.T) {
@@ -130,7 +131,7 @@ func TestAClaimGrows(t *testing.T) {
 		return w
 	}
 	w := grown()
-	mustSync(t, w, "patch persistentvolumeclaims data-web-0 uid=uid-of-data-web-0 rv=102\nupdate pod2s/status web rv=101")
+	mustSync(t, w, "get pod2s web\npatch persistentvolumeclaims data-web-0 uid=uid-of-data-web-0 rv=102\nupdate pod2s/status web rv=101")
 	if got := stored[*corev1.PersistentVolumeClaim](w, "data-web-0").Spec.Resources.Requests.Storage().String(); got != "2Gi" {
 		t.Errorf("it has %s", got)
 	}

@@ -19,7 +19,8 @@ import (
 
 // resizePod asks for other resources of a running pod, through the subresource
 // that lets them be changed (KEP-1287) and nothing else. That they were asked for
-// is on record before; what came between the two writes refuses the second.
+// is on record before; what came between the two writes refuses the second. What the
+// API server calls invalid is remembered, and no error.
 func (r *Reconciler) resizePod(ctx context.Context, key Key, resize pod2.Resize) error {
 	version := resize.ResourceVersion
 	if resize.Annotation != "" {
@@ -44,7 +45,8 @@ func (r *Reconciler) resizePod(ctx context.Context, key Key, resize pod2.Resize)
 		// Whatever the reason (the QoS class, what admission added, a node that cannot),
 		// it is the pod's, and another pod may be had.
 		r.refused.remember(key, resize.UID, pod2.Refusal{Resources: resize.Resources, Message: message})
-		return fmt.Errorf("resize pod %s/%s (%s): it is to be recreated: %w: %w", key.Namespace, resize.Name, resize.Reason, ErrStale, err)
+		klog.FromContext(ctx).Info("Pod cannot be resized, and is to be recreated", "pod", resize.Name, "reason", message)
+		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("resize pod %s/%s (%s): %w", key.Namespace, resize.Name, resize.Reason, err)

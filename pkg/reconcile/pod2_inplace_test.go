@@ -10,6 +10,7 @@ import (
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
@@ -18,16 +19,21 @@ import (
 )
 
 // running is the replica web-0 of a template with another image and other cpu.
-func running(w *world, cpu string) {
-	old := newPod2("web", 1)
+func running(w *world, cpu string) { runningReplicas(w, cpu, 1) }
+
+func runningReplicas(w *world, cpu string, replicas int32) {
+	old := newPod2("web", replicas)
 	app := &old.Spec.Template.Spec.Containers[0]
 	app.Image, app.Resources.Requests = "old", corev1.ResourceList{corev1.ResourceCPU: apiresource.MustParse("1")}
 	revision := pod2.Diff(pod2.State{Pod2: old}).CreateRevision
-	pod := pod2.Diff(pod2.State{Pod2: old}).Create[0].Pod
-	pod.UID, pod.Status.Phase = "uid-of-web-0", corev1.PodRunning
-	pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = apiresource.MustParse(cpu)
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: app.Name, ContainerID: "id-1", Resources: pod.Spec.Containers[0].Resources.DeepCopy()}}
-	w.add(revision, pod)
+	w.add(revision)
+	for _, creation := range pod2.Diff(pod2.State{Pod2: old}).Create {
+		pod := creation.Pod
+		pod.UID, pod.Status.Phase = types.UID("uid-of-"+pod.Name), corev1.PodRunning
+		pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = apiresource.MustParse(cpu)
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: app.Name, ContainerID: "id-1", Resources: pod.Spec.Containers[0].Resources.DeepCopy()}}
+		w.add(pod)
+	}
 	w.catchUp()
 }
 
@@ -97,6 +103,30 @@ update pod2s/status web rv=101`)
 	w.catchUp()
 	if _, err := w.sync(KindPod2, "web"); err != nil || len(w.r.refused.byKey) > 0 {
 		t.Errorf("remembered still: %v, %v", w.r.refused.byKey, err)
+	}
+}
+
+// One sync asks for all of them; the next one decides with what it was told.
+func TestManyInvalidResizesTakeOneSync(t *testing.T) {
+	const replicas = 40 // more than are under way at once
+	p := withCPU("2")
+	p.Spec.Replicas = ptr.To[int32](replicas)
+	w := newWorld(t, p)
+	runningReplicas(w, "1", replicas)
+	w.refuse = func(call string) error {
+		if strings.HasPrefix(call, "patch pods/resize") {
+			return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", nil)
+		}
+		return nil
+	}
+	calls, err := w.sync(KindPod2, "web")
+	if n := strings.Count(calls, "-> Invalid"); n != replicas || !errors.Is(err, ErrStale) {
+		t.Errorf("%d of %d were asked for, %v", n, replicas, err)
+	}
+	w.catchUp()
+	again, err := w.sync(KindPod2, "web")
+	if strings.Contains(again, "resize") || !strings.Contains(again, "delete pods") || err != nil {
+		t.Errorf("%v\n%s", err, again)
 	}
 }
 

@@ -45,6 +45,7 @@ func TestRevisionsAreChangedAndDeletedWithTheirPreconditions(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, withoutEvents(calls), `
+get pod2s web
 update controllerrevisions web-8thblnnq62 rv=100
 delete controllerrevisions web-newer uid=uid-of-newer
 update pod2s/status web rv=101`)

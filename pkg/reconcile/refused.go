@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pod2/pod2/pkg/pod2"
@@ -28,6 +29,16 @@ func (r *refused) remember(key Key, uid types.UID, refusal pod2.Refusal) {
 		r.byKey[key] = map[types.UID]pod2.Refusal{}
 	}
 	r.byKey[key][uid] = refusal
+}
+
+// without those that were refused.
+func (r *refused) without(key Key, resizes []pod2.Resize) []pod2.Resize {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(resizes, func(resize pod2.Resize) bool {
+		refusal, ok := r.byKey[key][resize.UID]
+		return ok && equality.Semantic.DeepEqual(refusal.Resources, resize.Resources)
+	})
 }
 
 // of the pods that there are; those of others are forgotten.

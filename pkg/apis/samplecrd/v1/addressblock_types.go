@@ -73,7 +73,9 @@ const (
 	// and still has this replica: the next pod of that name gets the address.
 	AddressReserved AddressState = "Reserved"
 	// AddressResting says that the pod is over; until reuseDelaySeconds have
-	// passed since then only a pod of the same name and owner gets the address.
+	// passed since then only a pod of the same name and owner gets the
+	// address, or a replica of that name, if no other Pod2 or StatefulSet
+	// keeps it.
 	AddressResting AddressState = "Resting"
 )
 
