@@ -275,7 +275,7 @@ func metadataDiffers(is, want *corev1.PersistentVolumeClaim) string {
 func (v *view) eachBarred(why func(claim) string) string {
 	var all []string
 	for place, r := range v.slots() {
-		if r.pod != nil {
+		if r.pod != nil || v.unmissed(place, r) {
 			continue
 		}
 		if text := v.barred(place, why); text != "" {

@@ -157,10 +157,16 @@ func (v *view) waitingForAddresses() string {
 	return "replicas wait for their addresses"
 }
 
+// unmissed is a surge replica that is not there while updates are paused: then none
+// is created.
+func (v *view) unmissed(place int, r replica) bool {
+	return place >= len(v.replicas) && r.pod == nil && v.pod2.Spec.Paused
+}
+
 // failing speaks of a replica that ended of late and has not been available since.
 func (v *view) failing(index int, r replica, failures map[int]failure) string {
 	f, recorded := failures[index]
-	if r.serves() || !recorded && !r.ended() {
+	if r.serves() || !recorded && !r.ended() || v.unmissed(index, r) {
 		return ""
 	}
 	text := v.name(index) + " ended"

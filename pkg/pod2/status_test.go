@@ -55,6 +55,8 @@ func TestReady(t *testing.T) {
 			False WaitingForAddresses: web-1: no address is free`},
 		{"the name of a surge replica is taken", "replicas=1 surge=1", []string{"web-0 old", "web-1 of=ReplicaSet/x"}, `
 			False NameTaken: pod web-1 exists already and belongs to ReplicaSet x: delete it to let the replica have the name, which is noticed within 30 seconds`},
+		{"nobody misses a surge replica while updates are paused", "replicas=1 surge=2 paused " + records(entry("web-1", "u-before", 2, 0)), []string{"web-0", "web-2"}, `
+			True AllReplicasAvailable: the replica is available`},
 		{"nobody wants that name while updates are paused", "replicas=1 surge=1 paused", []string{"web-0", "web-1 of=ReplicaSet/x"}, `
 			True AllReplicasAvailable: the replica is available`},
 		{"recreation waits for the last", "replicas=2 recreate", []string{"web-7 old terminating"}, `
