@@ -28,7 +28,7 @@ test: unit alerts integration ## Run every test
 
 .PHONY: unit
 unit: ## Run the tests that need nothing but Go
-	go test ./...
+	go test -timeout=30m ./...
 
 # Thousands of runs of the controller, of which the race detector sees one scenario.
 harnesses = TestCrashAtEveryWrite|TestFrozenWatches|TestRestartOnAnOlderView|TestHeldWrites|TestLeaderIsCutOff|TestTwoActive
@@ -57,8 +57,8 @@ bin/promtool: hack/promtool/go.mod hack/promtool/go.sum
 	@CGO_ENABLED=0 go build -C hack/promtool -trimpath -tags remove_all_sd -ldflags "-s -w" -o ../../bin/ tool
 
 .PHONY: race
-race: cluster-tools ## Run with the race detector: all units, and the controller where much happens at once
-	go test -race -skip '$(harnesses)' ./...
+race: cluster-tools ## Run with the race detector what has goroutines, and the controller where much happens at once
+	go test -race -skip '$(harnesses)|TestModel' . ./pkg/reconcile ./pkg/sim ./pkg/model
 	go test -race -run '($(harnesses))/delete_a_Network' .
 	@mkdir -p bin/race
 	CGO_ENABLED=1 go build -race -o bin/race/pod2-controller .
@@ -67,6 +67,7 @@ race: cluster-tools ## Run with the race detector: all units, and the controller
 
 .PHONY: check-long
 check-long: ## Check all that docs/reliability.md speaks of, an hour of chaos too: for a night, and some GB
+	POD2_LONG=1 go test -count=1 -timeout=6h -skip '$(harnesses)|TestModel' ./...
 	go test -count=1 -v -timeout=6h -tags=long -run '^Test(Large)?Model' ./pkg/reconcile
 	POD2_LONG=1 go test -count=1 -timeout=6h -v -run '$(harnesses)' .
 	$(MAKE) chaos CHAOS_ACTIONS=3600
@@ -75,6 +76,12 @@ check-long: ## Check all that docs/reliability.md speaks of, an hour of chaos to
 mutants: ## Test the tests: plant each fault of hack/mutants, print who finds it
 	@hack/mutants.sh
 
+### Figures
+
+.PHONY: bench
+bench: cluster-tools build ## Measure what docs/performance.md has, beside Kubernetes' own controllers: half an hour, on a quiet machine
+	@hack/bench.sh
+
 ### Generated code and lint
 
 .PHONY: generate
@@ -82,7 +89,8 @@ generate: ## Write clients, deepcopy and CRDs anew from pkg/apis
 	@hack/update-codegen.sh
 
 .PHONY: verify
-verify: ## Fail if anything generated is stale
+verify: ## Fail if anything generated is stale, or a planted fault fits no longer
+	@hack/mutants.sh --check
 	@hack/verify-codegen.sh
 
 .PHONY: lint

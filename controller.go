@@ -95,7 +95,7 @@ func (c *Controller) handler(logger klog.Logger, keys func(obj any) []reconcile.
 		defer func() {
 			if value := recover(); value != nil {
 				name, _ := cache.MetaNamespaceKeyFunc(objects[0])
-				logger.Error(&panicError{value: value}, "Event dropped: please report this",
+				logger.Error(&reconcile.PanicError{Value: value}, "Event dropped: please report this",
 					"type", fmt.Sprintf("%T", objects[0]), "object", name, "stack", string(debug.Stack()))
 			}
 		}()
@@ -225,30 +225,23 @@ func (c *Controller) Check() error {
 func (c *Controller) sync(ctx context.Context, key reconcile.Key) (result reconcile.Result, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			err = &panicError{value: value, stack: debug.Stack()}
+			err = &reconcile.PanicError{Value: value, Stack: debug.Stack()}
 		}
 	}()
 	return c.syncer.Sync(ctx, key)
 }
-
-type panicError struct {
-	value any
-	stack []byte
-}
-
-func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
 // report logs how a sync ended and returns the word for it in the metrics. A
 // sync that went well logs nothing: the reconciler logs what it changed.
 func (c *Controller) report(ctx context.Context, key reconcile.Key, err error) string {
 	logger := klog.FromContext(ctx)
 	failures := c.queue.NumRequeues(key) + 1
-	var panicked *panicError
+	var panicked *reconcile.PanicError
 	switch {
 	case err == nil:
 		return "success"
 	case errors.As(err, &panicked):
-		logger.Error(err, "Sync panicked and will be tried again: please report this", "failures", failures, "stack", string(panicked.stack))
+		logger.Error(err, "Sync panicked and will be tried again: please report this", "failures", failures, "stack", string(panicked.Stack))
 		return "panic"
 	case ctx.Err() != nil:
 		logger.Info("Sync cut short by the stop", "reason", err)

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -244,43 +243,4 @@ func TestRequeueAfter(t *testing.T) {
 		log.expect(t, "0s Network default/blue", "1m30s Network default/blue", "1h1m30s Network default/blue")
 		stop()
 	})
-}
-
-func TestPanicHarmsNoOtherKey(t *testing.T) {
-	before := panics(t)
-	synctest.Test(t, func(t *testing.T) {
-		log := newJournal()
-		c, stop := start(t, syncFunc(func(_ context.Context, key reconcile.Key) (reconcile.Result, error) {
-			log.note("%s", key)
-			if key == blue {
-				var nothing *samplecrdv1.Network
-				_ = nothing.Name
-			}
-			return reconcile.Result{}, nil
-		}), 1)
-		c.queue.Add(blue)
-		c.queue.Add(green)
-		time.Sleep(20 * time.Millisecond)
-		log.expect(t, "0s Network default/blue", "0s Network default/green", "5ms Network default/blue", "15ms Network default/blue")
-		stop()
-	})
-	if got := panics(t) - before; got != 3 {
-		t.Errorf("pod2_sync_total counted %v panics, want 3", got)
-	}
-}
-
-func panics(t *testing.T) (sum float64) {
-	t.Helper()
-	families, err := legacyregistry.DefaultGatherer.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, family := range families {
-		for _, metric := range family.GetMetric() {
-			if family.GetName() == "pod2_sync_total" && strings.Contains(metric.String(), `value:"panic"`) {
-				sum += metric.GetCounter().GetValue()
-			}
-		}
-	}
-	return sum
 }

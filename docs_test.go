@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	k8smetrics "k8s.io/component-base/metrics"
 )
 
 func readText(t *testing.T, file string) string {
@@ -49,6 +51,40 @@ func TestAlertsAreAboutDocumentedMetrics(t *testing.T) {
 			t.Errorf("docs/operations.md does not have %s", name)
 		}
 	}
+}
+
+var bucketBound = regexp.MustCompile(`(\w+_bucket)\{.*le="(.+?)"`)
+
+// Prometheus interpolates between the buckets that there are, and says of nothing
+// that it is beyond the last.
+func TestAlertsAreTestedWithServedBuckets(t *testing.T) {
+	served := scrapedBuckets(t)
+	series := bucketBound.FindAllStringSubmatch(readText(t, "artifacts/alerts/pod2.rules.test.yaml"), -1)
+	if len(series) == 0 {
+		t.Fatal("no buckets")
+	}
+	for _, s := range series {
+		if name, bound := s[1], s[2]; !slices.Contains(served[name], bound) {
+			t.Errorf("%s has no bucket %s: its bounds are %v", name, bound, served[name])
+		}
+	}
+}
+
+// scrapedBuckets are the upper bounds of each histogram, by the name of its buckets.
+func scrapedBuckets(t *testing.T) map[string][]string {
+	t.Helper()
+	c, err := NewController(t.Context(), nil, nil) // its queue has metrics
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.queue.ShutDown()
+	bounds := map[string][]string{}
+	for line := range strings.Lines(scraped(t, metricsHandler(k8smetrics.NewKubeRegistry()), "")) {
+		if match := bucketBound.FindStringSubmatch(line); match != nil {
+			bounds[match[1]] = append(bounds[match[1]], match[2])
+		}
+	}
+	return bounds
 }
 
 // A claim of the documentation that names a test can be looked up.

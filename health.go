@@ -18,9 +18,9 @@ const leaseTolerance = 20 * time.Second
 // health answers the probes.
 //
 //	live    no sync is stuck, and no leader outlives its lease: what a restart repairs
-//	ready   the caches are full, and the process does not stop. Leading or not: a
-//	        standby can take over, and a rolling update ends the leader only when
-//	        its successor is ready.
+//	ready   the caches were filled once, and the process does not stop. Leading or
+//	        not: a standby can take over, and a rolling update ends the leader only
+//	        when its successor is ready.
 type health struct {
 	stops      atomic.Bool
 	waitsFor   atomic.Pointer[string]

@@ -102,7 +102,8 @@ func run(ctx context.Context, config *rest.Config, o *options) error {
 	if err != nil {
 		return fmt.Errorf("set up the reconciler: %w", err)
 	}
-	metrics.CustomMustRegister(&networkCollector{networks: informers.Networks.Lister()})
+	metrics.CustomMustRegister(&networkCollector{networks: informers.Networks.Lister()},
+		&podCollector{pods: informers.Pods.Lister(), clock: clock.RealClock{}})
 	controller, err := NewController(ctx, reconciler, reconciler.Watches())
 	if err != nil {
 		return fmt.Errorf("set up the controller: %w", err)

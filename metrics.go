@@ -1,12 +1,17 @@
 package main
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	k8smetrics "k8s.io/component-base/metrics"
+	"k8s.io/utils/clock"
 
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
 	samplelisters "github.com/pod2/pod2/pkg/client/listers/samplecrd/v1"
 )
 
@@ -18,16 +23,18 @@ type networkCollector struct {
 	networks samplelisters.NetworkLister
 }
 
+// The namespace of a Network is not called "namespace": a scrape job gives that
+// label to all that it reads, for where the controller runs, and wins.
 var (
 	networkAddresses = k8smetrics.NewDesc("pod2_network_addresses",
 		"Addresses of a Network by their state: bound, reserved, resting, available; the last ends at 2^63-1.",
-		[]string{"namespace", "network", "state"}, nil, k8smetrics.ALPHA, "")
+		[]string{"network_namespace", "network", "state"}, nil, k8smetrics.ALPHA, "")
 	networkExhausted = k8smetrics.NewDesc("pod2_network_exhausted",
 		"1 while pods wait because the Network has no free address for them, else 0.",
-		[]string{"namespace", "network"}, nil, k8smetrics.ALPHA, "")
+		[]string{"network_namespace", "network"}, nil, k8smetrics.ALPHA, "")
 	networkReady = k8smetrics.NewDesc("pod2_network_ready",
 		"1 if the Network can serve, 0 if its spec is wrong, a write was refused, or it is being deleted.",
-		[]string{"namespace", "network"}, nil, k8smetrics.ALPHA, "")
+		[]string{"network_namespace", "network"}, nil, k8smetrics.ALPHA, "")
 )
 
 func (c *networkCollector) DescribeWithStability(descs chan<- *k8smetrics.Desc) {
@@ -55,6 +62,40 @@ func (c *networkCollector) CollectWithStability(metrics chan<- k8smetrics.Metric
 		}
 		gauge(networkExhausted, truth(n.Status.Conditions, samplecrdv1.ConditionExhausted), n.Namespace, n.Name)
 		gauge(networkReady, truth(n.Status.Conditions, samplecrdv1.ConditionReady), n.Namespace, n.Name)
+	}
+}
+
+// podCollector tells of every namespace how old the oldest pod is that waits for its
+// addresses, when it is asked: the histograms know only of pods that wait no more.
+type podCollector struct {
+	k8smetrics.BaseStableCollector
+
+	pods  corelisters.PodLister
+	clock clock.PassiveClock
+}
+
+var oldestWaitingPod = k8smetrics.NewDesc("pod2_oldest_waiting_pod_seconds",
+	"Age of the oldest pod of a namespace that waits for its addresses, for whatever reason; none where no pod waits.",
+	[]string{"pod_namespace"}, nil, k8smetrics.ALPHA, "")
+
+func (c *podCollector) DescribeWithStability(descs chan<- *k8smetrics.Desc) {
+	descs <- oldestWaitingPod
+}
+
+func (c *podCollector) CollectWithStability(metrics chan<- k8smetrics.Metric) {
+	pods, err := c.pods.List(labels.Everything())
+	if err != nil { // a cache has no errors
+		return
+	}
+	oldest := map[string]time.Duration{}
+	for _, pod := range pods {
+		if attachment.Gated(pod) && pod.DeletionTimestamp == nil && !attachment.Over(pod) {
+			// Never negative: the API server's clock may be ahead of ours.
+			oldest[pod.Namespace] = max(oldest[pod.Namespace], c.clock.Since(pod.CreationTimestamp.Time))
+		}
+	}
+	for namespace, age := range oldest {
+		metrics <- k8smetrics.NewLazyConstMetric(oldestWaitingPod, k8smetrics.GaugeValue, age.Seconds(), namespace)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // work queue, REST client, informer and leader election metrics
 	"k8s.io/klog/v2"
+
+	"github.com/pod2/pod2/pkg/reconcile"
 )
 
 var (
@@ -32,6 +34,13 @@ var (
 
 func init() {
 	legacyregistry.MustRegister(syncTotal, syncDuration)
+	// From 0 on: PromQL's increase takes no notice of the value that a series begins
+	// with, which would be that of the first panic.
+	for _, kind := range reconcile.Kinds() {
+		for _, result := range []string{"success", "retry", "error", "panic", "cancelled"} {
+			syncTotal.WithLabelValues(kind, result)
+		}
+	}
 }
 
 func metricsHandler(own prometheus.Gatherer) http.Handler {

@@ -1,12 +1,17 @@
 package main
 
 import (
-	k8smetrics "k8s.io/component-base/metrics"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
+
+	k8smetrics "k8s.io/component-base/metrics"
+
+	"github.com/pod2/pod2/pkg/reconcile"
 )
 
 func TestMetrics(t *testing.T) {
@@ -26,6 +31,27 @@ func TestMetrics(t *testing.T) {
 	} {
 		if !strings.Contains(answer.Body.String(), want) {
 			t.Errorf("GET /metrics: %d, and no %s", answer.Code, want)
+		}
+	}
+}
+
+// Each result that docs/operations.md has is there before the first sync ends with it:
+// an alert on what a counter grew by does not see a series that begins at 1.
+func TestEveryResultOfASyncIsCountedFromZero(t *testing.T) {
+	_, row, _ := strings.Cut(readText(t, "docs/operations.md"), "| `pod2_sync_total` |")
+	row, _, _ = strings.Cut(row, " |\n")
+	row = regexp.MustCompile(`\(.*?\)`).ReplaceAllString(row, "")
+	_, words, _ := strings.Cut(row, "result is ")
+	results := strings.FieldsFunc(strings.ReplaceAll(words, " or ", ","), func(r rune) bool { return r == ',' || r == ' ' })
+	if len(results) != 5 {
+		t.Fatalf("results %q in %q", results, row)
+	}
+	page := scraped(t, metricsHandler(k8smetrics.NewKubeRegistry()), "pod2_sync_total")
+	for _, kind := range reconcile.Kinds() {
+		for _, result := range results {
+			if want := fmt.Sprintf("pod2_sync_total{kind=%q,result=%q} ", kind, result); !strings.Contains(page, want) {
+				t.Errorf("no %s", want)
+			}
 		}
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
@@ -29,7 +28,7 @@ func program(ctx context.Context, config *rest.Config) error {
 func programWith(ctx context.Context, config *rest.Config, o *options) error {
 	quiet()
 	o.metricsAddress, o.healthAddress = nowhere, nowhere
-	return run(klog.NewContext(ctx, logr.Discard()), config, o)
+	return run(klog.NewContext(ctx, klog.Logger{}), config, o)
 }
 
 // quiet keeps what client-go logs of thousands of crashes out of the tests' output.
@@ -108,12 +107,18 @@ func play(t *testing.T, sc sim.Scenario, from *sim.Snapshot, choose sim.Choose, 
 		}
 		o.faults, o.trace = w.Faults(), w.Trace()
 	})
+	for _, kind := range o.asked {
+		if !slices.Contains(sim.Kinds, kind) && !slices.Contains(sim.FaultKinds, kind) {
+			t.Errorf("asks for %s, which is neither in sim.Kinds nor in sim.FaultKinds, so that pkg/integration does not compare it with the real server", kind)
+		}
+	}
 	return o
 }
 
 // watched are the kinds of which the program has a view that may be old.
 var watched = []string{
-	"pods", "pod2s", "networks", "addressblocks", "controllerrevisions", "services", "endpointslices", "crontabs", "cronjobs", "jobs",
+	"pods", "pod2s", "networks", "addressblocks", "controllerrevisions", "persistentvolumeclaims", "statefulsets", "services", "endpointslices",
+	"crontabs", "cronjobs", "jobs",
 }
 
 // differs says what is wrong with an outcome, "" for nothing: it must end in the

@@ -6,16 +6,24 @@
 #   hack/mutants.sh                  all faults, all harnesses
 #   hack/mutants.sh late-create ...  these faults
 #   HARNESSES=model hack/mutants.sh  one harness
+#   hack/mutants.sh --check          plants nothing: fails if a patch fits no longer
 #
 # The first line of a patch says what it breaks; patches touch product code only.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+if [[ ${1:-} == --check ]]; then
+	for file in hack/mutants/*.patch; do
+		git apply --check "$file" || { echo "hack/mutants.sh: $file does not fit the code: plant its fault anew" >&2; exit 1; }
+	done
+	exit
+fi
+
 # name: command; a harness finds a fault if its command fails.
 harnesses="
-model: go test -count=1 -failfast -run ^TestModel ./pkg/reconcile
-crash: go test -count=1 -failfast -run '^Test(CrashAtEveryWrite|FrozenWatches|RestartOnAnOlderView|HeldWrites|LeaderIsCutOff|TwoActive)' .
-unit: go test -count=1 -failfast -skip ^TestModel ./pkg/network ./pkg/pod2 ./pkg/reconcile
+model: go test -timeout=0 -count=1 -failfast -run ^TestModel ./pkg/reconcile
+crash: go test -timeout=0 -count=1 -failfast -run '^Test(CrashAtEveryWrite|FrozenWatches|RestartOnAnOlderView|HeldWrites|LeaderIsCutOff|TwoActive)' .
+unit: POD2_LONG=1 go test -timeout=0 -count=1 -failfast -skip ^TestModel ./pkg/network ./pkg/pod2 ./pkg/reconcile
 "
 
 tree=$(mktemp -d)
@@ -55,8 +63,8 @@ patches=()
 for name in "$@"; do patches+=("hack/mutants/$name.patch"); done
 for patch in "${patches[@]:-hack/mutants/*.patch}"; do
 	for file in $patch; do
-		patch -d "$tree" -p1 -s --no-backup-if-mismatch <"$file"
-		(cd "$tree" && go build ./pkg/...) # a fault that does not compile is none
+		git -C "$tree" apply "$PWD/$file"
+		(cd "$tree" && go vet . ./pkg/network ./pkg/pod2 ./pkg/reconcile) # a fault that does not compile is none
 		printf '%-34s' "$(basename "$file" .patch)"
 		found=
 		for i in "${!names[@]}"; do
@@ -69,7 +77,7 @@ for patch in "${patches[@]:-hack/mutants/*.patch}"; do
 		done
 		echo
 		[[ -n $found ]] || missed=$((missed + 1))
-		patch -d "$tree" -p1 -s -R --no-backup-if-mismatch <"$file"
+		git -C "$tree" apply -R "$PWD/$file"
 	done
 done
 if ((missed)); then

@@ -147,18 +147,18 @@ func TestConfigurationByOrdinal(t *testing.T) {
 
 // The image's programs, but for what they do: each notes how it was called and its
 // input, and fails if that has $FAIL in it. A server ends when it is told to, or
-// when the script has.
+// when the script has; that it is up holds for the script that started it.
 var fakes = map[string]string{
 	"bin/mysqld": `#!/bin/sh
 echo "mysqld $*" >> "$LOG"
 case $* in *"$FAIL"*) exit 1 ;; esac
 case $1 in --initialize*) mkdir "${2#--datadir=}" && touch "${2#--datadir=}/ibdata1"; exit ;; esac
-trap 'rm "$LOG.up"; exit 0' TERM
-touch "$LOG.up"
+trap 'rm "$LOG.up.$PPID"; exit 0' TERM
+touch "$LOG.up.$PPID"
 while kill -0 "$PPID" 2> "$LOG.err"; do sleep 0.02; done
 `,
 	"bin/mysqladmin": `#!/bin/sh
-for i in 1 2 3 4 5 6 7 8 9; do if [ -e "$LOG.up" ]; then exit 0; fi; sleep 0.05; done
+for i in 1 2 3 4 5 6 7 8 9; do if [ -e "$LOG.up.$PPID" ]; then exit 0; fi; sleep 0.05; done
 exit 1
 `,
 	"bin/mysql": `#!/bin/sh

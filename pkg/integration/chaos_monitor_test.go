@@ -1,11 +1,14 @@
-//go:build integration && chaos
+//go:build integration
 
 package integration
 
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,12 +33,58 @@ type monitor struct {
 	// had first.
 	steady   []string
 	steadyAt map[string]string
-	// most replicas, with surge, that a Pod2 has had in its spec.
-	most map[string]int
+
+	mu      sync.Mutex
+	demands map[string][]demand // in the order of their requests
+}
+
+// demand is how many pods the spec of a Pod2 allows, surge replicas included.
+type demand struct {
+	most int
+	// inForce since then; zero while the API server has not said so, which it may
+	// never do.
+	inForce time.Time
+}
+
+// lag is how long a pod may be on its way from the controller's last look at the spec
+// of its Pod2 to the API server, which says when it came to the second.
+const lag = 5 * time.Second
+
+func newMonitor(pools map[string]netip.Prefix, never map[netip.Addr]bool, steady ...string) *monitor {
+	return &monitor{
+		pools: pools, never: never, steady: steady,
+		pods: map[string]*corev1.Pod{}, steadyAt: map[string]string{}, demands: map[string][]demand{},
+	}
+}
+
+// asked is called before a spec is written, what it returns when that was answered.
+func (m *monitor) asked(name string, most int) (answered func(now time.Time)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.demands[name] = append(m.demands[name], demand{most: most})
+	i := len(m.demands[name]) - 1
+	return func(now time.Time) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.demands[name][i].inForce = now
+	}
+}
+
+// most is how many pods the controller may have wanted that created one then.
+func (m *monitor) most(name string, then time.Time) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	most := 0
+	for _, d := range slices.Backward(m.demands[name]) {
+		most = max(most, d.most)
+		if !d.inForce.IsZero() && then.Sub(d.inForce) > lag {
+			break
+		}
+	}
+	return most
 }
 
 func (m *monitor) start(t *testing.T, namespace string) {
-	m.pods, m.steadyAt = map[string]*corev1.Pod{}, map[string]string{}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -60,11 +109,11 @@ func (m *monitor) watch(ctx context.Context, namespace string) string {
 		time.Sleep(10 * time.Millisecond) // it is down: look again soon
 		return ""
 	}
-	clear(m.pods)
+	pods := map[string]*corev1.Pod{}
 	for i := range list.Items {
-		m.pods[list.Items[i].Name] = &list.Items[i]
+		pods[list.Items[i].Name] = &list.Items[i]
 	}
-	if why := m.check(m.pods); why != "" {
+	if why := m.see(pods); why != "" {
 		return why
 	}
 	events, err := kube.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
@@ -78,22 +127,27 @@ func (m *monitor) watch(ctx context.Context, namespace string) string {
 			return ""
 		}
 		m.events++
-		m.pods[pod.Name] = pod
+		pods := maps.Clone(m.pods)
+		pods[pod.Name] = pod
 		if event.Type == watch.Deleted {
-			delete(m.pods, pod.Name)
+			delete(pods, pod.Name)
 		}
-		if why := m.check(m.pods); why != "" {
+		if why := m.see(pods); why != "" {
 			return why
 		}
 	}
 	return ""
 }
 
-func (m *monitor) check(pods map[string]*corev1.Pod) string {
+// see says what is wrong with the pods that there are now. Since the last that came,
+// others have only gone.
+func (m *monitor) see(pods map[string]*corev1.Pod) string {
+	before := m.pods
+	m.pods = pods
 	if why := sharedAddress(pods); why != "" {
 		return "S1: " + why
 	}
-	counts := map[string]int{}
+	counts, created := map[string]int{}, map[string]time.Time{}
 	for name, pod := range pods {
 		for network, a := range attachment.Published(pod) {
 			addr := a.Address.Addr()
@@ -106,6 +160,10 @@ func (m *monitor) check(pods map[string]*corev1.Pod) string {
 			continue
 		}
 		counts[owner.Name]++
+		came := pod.CreationTimestamp.Time
+		if was := before[name]; (was == nil || was.UID != pod.UID) && came.After(created[owner.Name]) {
+			created[owner.Name] = came
+		}
 		for _, steady := range m.steady {
 			if owner.Name != steady || attachment.Gated(pod) {
 				continue
@@ -117,9 +175,9 @@ func (m *monitor) check(pods map[string]*corev1.Pod) string {
 			m.steadyAt[name] = is
 		}
 	}
-	for name, n := range counts {
-		if n > m.most[name] {
-			return fmt.Sprintf("S4: %d pods of Pod2 %s, never more than %d wanted", n, name, m.most[name])
+	for name, came := range created {
+		if n, most := counts[name], m.most(name, came); n > most {
+			return fmt.Sprintf("S4: %d pods of Pod2 %s, one of them new, and it wants no more than %d", n, name, most)
 		}
 	}
 	return ""

@@ -30,7 +30,8 @@ type proxy struct {
 	watches map[int]openWatch
 	last    int
 	dice    *rand.Rand
-	// unreliable has a third of all requests fail, in one of the ways of fault.
+	// unreliable has a third of all requests but watches fail, in one of the ways of
+	// call.
 	unreliable bool
 	expired    bool // answers some watches with 410
 	faults     map[string]int

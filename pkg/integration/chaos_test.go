@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -42,22 +43,27 @@ type churn struct {
 	refused   int
 }
 
-const cidr = "10.0.0.0/27"
+const (
+	cidr  = "10.0.0.0/27"
+	surge = 2 // of web
+)
 
 func newChurn(t *testing.T) *churn {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	c := &churn{t: t, namespace: newNamespace(t), dice: rand.New(rand.NewPCG(seed, 0)), monitor: &monitor{
-		pools:  map[string]netip.Prefix{"blue": netip.MustParsePrefix(cidr), "green": netip.MustParsePrefix(cidr)},
-		never:  reservedAddresses(cidr, "10.0.0.9"),
-		steady: []string{"db"}, most: map[string]int{"db": 5, "web": 12},
-	}}
+	pool := netip.MustParsePrefix(cidr)
+	c := &churn{
+		t: t, namespace: newNamespace(t), dice: rand.New(rand.NewPCG(seed, 0)),
+		monitor: newMonitor(map[string]netip.Prefix{"blue": pool, "green": pool}, reservedAddresses(cidr, "10.0.0.9"), "db"),
+	}
+	c.monitor.asked("db", 5)
+	c.monitor.asked("web", 5+surge)
 	c.monitor.start(t, c.namespace)
 	create(t, c.namespace, network("blue", `{cidr: 10.0.0.0/27, exclude: [10.0.0.9], reuseDelaySeconds: 0}`)+
 		network("green", `{cidr: 10.0.0.0/27, exclude: [10.0.0.9], reuseDelaySeconds: 1}`)+
 		pod2("db", `replicas: 5, networks: [{name: blue, addresses: [10.0.0.20]}, {name: green}], updateStrategy: {rollingUpdate: {maxUnavailable: 2}}`)+
-		pod2("web", `replicas: 5, networks: [{name: green}], updateStrategy: {rollingUpdate: {maxSurge: 2}}`))
+		pod2("web", fmt.Sprintf(`replicas: 5, networks: [{name: green}], updateStrategy: {rollingUpdate: {maxSurge: %d}}`, surge)))
 	return c
 }
 
@@ -65,14 +71,11 @@ func newChurn(t *testing.T) *churn {
 func (c *churn) act() {
 	ctx, cancel := context.WithTimeout(c.t.Context(), 10*time.Second)
 	defer cancel()
-	spec := func(name, patch string) error {
-		_, err := sample.SamplecrdV1().Pod2s(c.namespace).Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		return err
-	}
+	spec := func(name, patch string) error { return c.patch(ctx, name, patch) }
 	var err error
 	switch n := c.dice.IntN(20); {
 	case n < 2:
-		err = spec("web", fmt.Sprintf(`{"spec":{"replicas":%d}}`, c.dice.IntN(11)))
+		err = c.scale(ctx, c.dice.IntN(11))
 	case n < 3:
 		err = spec("web", fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"example.com/version":"%d"}}}}}`, c.dice.IntN(4)))
 	case n < 4:
@@ -90,6 +93,29 @@ func (c *churn) act() {
 	}
 	if err != nil {
 		c.refused++
+	}
+}
+
+func (c *churn) patch(ctx context.Context, name, patch string) error {
+	_, err := sample.SamplecrdV1().Pod2s(c.namespace).Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	return err
+}
+
+// scale changes the replicas of web, and tells the monitor.
+func (c *churn) scale(ctx context.Context, replicas int) error {
+	answered := c.monitor.asked("web", replicas+surge)
+	err := c.patch(ctx, "web", fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
+	if err == nil {
+		answered(time.Now())
+	}
+	return err
+}
+
+// mustScale is scale where nothing is in its way.
+func (c *churn) mustScale(replicas int) {
+	c.t.Helper()
+	if err := c.scale(c.t.Context(), replicas); err != nil {
+		c.t.Fatal(err)
 	}
 }
 
@@ -130,8 +156,8 @@ func (c *churn) deleteSome(ctx context.Context, prefix string) error {
 func (c *churn) settle() {
 	t, ns := c.t, c.namespace
 	t.Helper()
-	run(t, ns, "patch", "pod2/web", "--type=merge", "-p", `{"spec":{"replicas":8,"paused":false}}`)
-	run(t, ns, "patch", "pod2/db", "--type=merge", "-p", `{"spec":{"paused":false}}`)
+	c.mustScale(8)
+	run(t, ns, "patch", "pod2/web", "pod2/db", "--type=merge", "-p", `{"spec":{"paused":false}}`)
 	for name, pod := range listPods(t, ns) {
 		if len(pod.OwnerReferences) == 0 {
 			deletePod(t, ns, name)
@@ -203,9 +229,9 @@ func TestChaosWatchLosses(t *testing.T) {
 	c.settle()
 }
 
-// A third of all requests fail, some of them after they were carried out. It is
-// safe all the time, gets there in the end, and tries no more often than it has to:
-// the queue's backoff, not the server, bounds what a fault costs.
+// A third of all requests but watches fail, some of them after they were carried out.
+// It is safe all the time, gets there in the end, and tries no more often than it has
+// to: the queue's backoff, not the server, bounds what a fault costs.
 func TestChaosUnreliableServer(t *testing.T) {
 	c := newChurn(t)
 	p := startProxy(t, rand.New(rand.NewPCG(c.dice.Uint64(), 0)))
@@ -221,13 +247,14 @@ func TestChaosUnreliableServer(t *testing.T) {
 
 	// All is as it was, but for the faults, which go on: what is tried now is
 	// tried for want of an answer only.
-	run(t, c.namespace, "patch", "pod2/web", "--type=merge", "-p", `{"spec":{"replicas":0,"paused":false}}`)
+	c.mustScale(0)
+	run(t, c.namespace, "patch", "pod2/web", "--type=merge", "-p", `{"spec":{"paused":false}}`)
 	run(t, c.namespace, "delete", "pod", "--all", "--wait=false")
 	eventually(t, "web has no pods", func(context.Context) (string, error) {
 		return run(t, c.namespace, "get", "pods", "-l", "samplecrd.k8s.io/pod2=web", "-o", "name"), nil
 	})
 	before, _ := p.counted()
-	run(t, c.namespace, "patch", "pod2/web", "--type=merge", "-p", `{"spec":{"replicas":10}}`)
+	c.mustScale(10)
 	waitReady(t, c.namespace, "pod2/web")
 	after, _ := p.counted()
 	// Ten pods are created and published; blocks, status, names and events come on
@@ -238,5 +265,11 @@ func TestChaosUnreliableServer(t *testing.T) {
 	}
 	p.set(func(p *proxy) { p.unreliable = false })
 	c.settle()
+	// Events are sent in the background, and one that is refused is tried again after
+	// ten seconds, with the others behind it.
+	eventually(t, "all events are sent", func(context.Context) (string, error) {
+		late, _ := writes(t, c.namespace, time.Now().Add(-15*time.Second))
+		return strings.Join(late, "\n"), nil
+	})
 	controller.requireQuiet(t, c.namespace, time.Now(), "pod2s,networks")
 }

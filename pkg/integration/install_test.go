@@ -175,7 +175,7 @@ endpoints: []
 func TestUserRoles(t *testing.T) {
 	install(t)
 	ns := newNamespace(t)
-	for _, role := range []string{"view", "edit"} {
+	for _, role := range []string{"view", "edit", "admin"} {
 		run(t, ns, "create", "serviceaccount", role)
 		run(t, ns, "create", "rolebinding", role, "--clusterrole="+role, "--serviceaccount="+ns+":"+role)
 	}
@@ -190,6 +190,9 @@ func TestUserRoles(t *testing.T) {
 		{"edit", "update", "crontabs/status", "no"},
 		{"edit", "update", "addressblocks", "no"},
 		{"edit", "update", "networks/status", "no"},
+		{"edit", "bind", "addressblocks", "no"},
+		{"admin", "bind", "addressblocks", "no"},
+		{"admin", "update", "networks", "yes"}, // its rules are there
 	} {
 		eventually(t, fmt.Sprintf("%s may %s %s", c.who, c.verb, c.what), func(context.Context) (string, error) {
 			resource, sub, _ := strings.Cut(c.what, "/")

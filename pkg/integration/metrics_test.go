@@ -4,12 +4,47 @@ package integration
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+// docs/operations.md bounds by a quota how many Networks, and so how many time series
+// of them, the users of a namespace make.
+func TestNetworksAreBoundedByAQuota(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	const counted = "count/networks.samplecrd.k8s.io"
+	run(t, ns, "create", "quota", "networks", "--hard="+counted+"=1")
+	// The controller of quotas takes notice of CRDs every 30 s, and then not of a quota
+	// that is there: only of one that changes.
+	eventually(t, "the quota is enforced", func(ctx context.Context) (string, error) {
+		quota, err := kube.CoreV1().ResourceQuotas(ns).Get(ctx, "networks", metav1.GetOptions{})
+		if err != nil {
+			return "", err
+		}
+		if _, counts := quota.Status.Used[counted]; counts {
+			return "", nil
+		}
+		pods := quota.Spec.Hard[corev1.ResourcePods]
+		pods.Add(resource.MustParse("1"))
+		quota.Spec.Hard[corev1.ResourcePods] = pods
+		_, err = kube.CoreV1().ResourceQuotas(ns).Update(ctx, quota, metav1.UpdateOptions{})
+		return fmt.Sprintf("its status is %v", quota.Status), err
+	})
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`))
+	got := refused(t, ns, network("green", `{cidr: 10.0.0.0/24}`), "create", "-f", "-")
+	if want := "exceeded quota: networks, requested: " + counted + "=1, used: " + counted + "=1, limited: " + counted + "=1"; !strings.Contains(got, want) {
+		t.Errorf("a second Network: %s\nwant %s", got, want)
+	}
+}
 
 // A controller at work serves every metric that docs/operations.md has.
 func TestMetrics(t *testing.T) {
@@ -39,9 +74,9 @@ func TestMetrics(t *testing.T) {
 	eventually(t, "the metrics tell of the Network", func(ctx context.Context) (string, error) {
 		page, err = c.metrics(ctx)
 		for _, want := range []string{
-			`pod2_network_addresses{namespace="` + ns + `",network="blue",state="bound"} 1`,
-			`pod2_network_exhausted{namespace="` + ns + `",network="blue"} 1`,
-			`pod2_network_ready{namespace="` + ns + `",network="blue"} 1`,
+			`pod2_network_addresses{network="blue",network_namespace="` + ns + `",state="bound"} 1`,
+			`pod2_network_exhausted{network="blue",network_namespace="` + ns + `"} 1`,
+			`pod2_network_ready{network="blue",network_namespace="` + ns + `"} 1`,
 			`pod2_address_bind_duration_seconds_count 1`,
 			`pod2_address_publish_duration_seconds_count 1`,
 			`leader_election_master_status{name="pod2-controller"} 1`,

@@ -276,7 +276,7 @@ func TestForeignGateStays(t *testing.T) {
 }
 
 // Growth: new pods get the new prefix, live pods keep the old one, and the
-// gateway stays where it was.
+// gateway stays where it was, whatever its annotation says by now.
 func TestGrowth(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -285,7 +285,8 @@ func TestGrowth(t *testing.T) {
 	waitReady(t, ns, "pod/old")
 	create(t, ns, gatedPod("new", "blue"))
 	waitCondition(t, ns, "pod/new", bound, "False NetworkExhausted")
-	run(t, ns, "patch", "network", "blue", "--type=merge", "-p", `{"spec":{"cidr":"10.0.0.0/23"}}`)
+	run(t, ns, "patch", "network", "blue", "--type=merge", "-p",
+		`{"metadata":{"annotations":{"samplecrd.k8s.io/gateway":"10.0.0.1"}},"spec":{"cidr":"10.0.0.0/23"}}`)
 	waitAddresses(t, ns, "new: blue=10.0.0.1/23\nold: blue=10.0.1.2/30")
 	if got := run(t, ns, "get", "network", "blue", "-o", "jsonpath={.status.gateway}"); got != "10.0.1.1" {
 		t.Errorf("the gateway moved to %s", got)

@@ -86,6 +86,60 @@ spec: {schedulerName: none, containers: [{name: c, image: registry.k8s.io/pause:
 	}
 }
 
+// A pod that is said to be over loses its addresses to others: whoever may write a
+// pod's status, its node says so, or what cleans up after a node.
+func TestOnlyNodesSayThatAPodIsOver(t *testing.T) {
+	ns := newNamespace(t)
+	validationPolicies(t, ns)
+	startController(t, ns)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+gatedPod("runs", "blue")+gatedPod("ended", "blue")+`---
+apiVersion: v1
+kind: Pod
+metadata: {name: without}
+spec: {containers: [{name: c, image: registry.k8s.io/pause:3.10}]}
+`)
+	waitReady(t, ns, "pod/runs", "pod/ended", "pod/without")
+	run(t, ns, "patch", "pod", "ended", "--subresource=status", "--type=merge", "-p", `{"status":{"phase":"Failed"}}`)
+	node := run(t, ns, "get", "pod", "runs", "-o", "jsonpath={.spec.nodeName}")
+	u := newUser(t, ns, "user")
+	const over, phases = `{"status":{"phase":"Failed"}}`, "pod2-phases"
+	eventually(t, "the policy is in force", func(context.Context) (string, error) {
+		if got := u.patch(t, podsResource, "runs", over, "status"); !strings.Contains(got, phases) {
+			return fmt.Sprintf("answered %q", got), nil
+		}
+		return "", nil
+	})
+	for _, c := range []struct{ what, pod, patch, want string }{
+		{"over, without a container left", "runs", `{"status":{"phase":"Succeeded"}}`, phases},
+		{"over no longer", "ended", `{"status":{"phase":"Running"}}`, phases},
+		{"over in another way", "ended", `{"status":{"phase":"Succeeded"}}`, "unchanged"},
+		{"a condition, as preemption writes it", "runs", `{"status":{"conditions":[{"type":"DisruptionTarget","status":"True"}]}}`, "unchanged"},
+		{"pending", "runs", `{"status":{"phase":"Pending"}}`, "unchanged"},
+		{"a pod without addresses", "without", over, "unchanged"},
+	} {
+		outcome(t, c.what, u.patch(t, podsResource, c.pod, c.patch, "status"), c.want)
+	}
+	for _, writer := range []*user{
+		knownUser(t, ns, "system:node:"+node, "system:nodes", "system:authenticated"),
+		knownUser(t, ns, "system:serviceaccount:kube-system:pod-garbage-collector", "system:serviceaccounts", "system:serviceaccounts:kube-system"),
+		newUser(t, ns, "system:kube-controller-manager", "", "pods/status", "patch"),
+		newUser(t, ns, "binder", "", "pods/status", "patch", "samplecrd.k8s.io", "addressblocks", "bind"),
+		virtualKubelet(t, ns),
+	} {
+		outcome(t, writer.name, writer.patch(t, podsResource, "runs", over, "status"), "unchanged")
+	}
+}
+
+// virtualKubelet is a user who may write the status of nodes.
+func virtualKubelet(t *testing.T, namespace string) *user {
+	t.Helper()
+	name := "virtual-kubelet-" + namespace
+	t.Cleanup(func() { run(t, "", "delete", "clusterrole,clusterrolebinding", name) })
+	run(t, "", "create", "clusterrole", name, "--verb=patch", "--resource=nodes/status,pods/status")
+	run(t, "", "create", "clusterrolebinding", name, "--clusterrole="+name, "--user="+name)
+	return knownUser(t, namespace, name)
+}
+
 // The ledger is the controller's, whatever RBAC grants.
 func TestLedgerIsNotRewritten(t *testing.T) {
 	ns := newNamespace(t)
@@ -110,6 +164,8 @@ func TestLedgerIsNotRewritten(t *testing.T) {
 	}
 	binder := newUser(t, ns, "binder", "samplecrd.k8s.io", "addressblocks", "create get patch bind")
 	outcome(t, "who has the verb bind", binder.patch(t, blocksResource, "blue-10.0.0.0", `{"spec":{"entries":[]}}`), "")
+	everything := newUser(t, ns, "everything", "samplecrd.k8s.io", "addressblocks", `"*"`)
+	outcome(t, "who has every verb", everything.patch(t, blocksResource, "blue-10.0.0.0", `{"spec":{"entries":[]}}`), "")
 }
 
 // Who may not create pods gets none by way of a Pod2 or a CronTab.

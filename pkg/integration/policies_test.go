@@ -86,8 +86,14 @@ rules:
 	if out, err := kubectlWith(t.Context(), manifest, "-n", namespace, "apply", "-f", "-"); err != nil {
 		t.Fatalf("make the user %s: %v\n%s", name, err, out)
 	}
+	return knownUser(t, namespace, name)
+}
+
+// knownUser is one whose rights are there already.
+func knownUser(t *testing.T, namespace, name string, groups ...string) *user {
+	t.Helper()
 	as := rest.CopyConfig(config)
-	as.Impersonate = rest.ImpersonationConfig{UserName: name}
+	as.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: groups}
 	client, err := dynamic.NewForConfig(as)
 	if err != nil {
 		t.Fatal(err)

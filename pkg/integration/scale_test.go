@@ -75,3 +75,26 @@ func TestTwoThousandReplicas(t *testing.T) {
 	})
 	took("the ledger is empty")
 }
+
+// Pods that are just starting change all the time, while each deletion is of a pod as
+// it was seen. That one changed holds up no other, and is no failure.
+func TestScaleDownOfStartingPods(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	c := startController(t, ns)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/16}`)+pod2("web", `replicas: 300`+blue))
+	ready := ""
+	eventually(t, "some are Ready", func(context.Context) (string, error) {
+		if ready = run(t, ns, "get", "pod2", "web", "-o", "jsonpath={.status.readyReplicas}"); ready == "" || ready == "0" {
+			return "none is", nil
+		}
+		return "", nil
+	})
+	begin := time.Now()
+	run(t, ns, "scale", "pod2", "web", "--replicas=0")
+	waitGone(t, ns, "pods")
+	t.Logf("300 pods, of which %s were Ready, are gone after %.1f s", ready, time.Since(begin).Seconds())
+	if log := c.log.String(); strings.Contains(log, "Sync failed") {
+		t.Errorf("what changed meanwhile counts as a failure:\n%s", tail(log, 20))
+	}
+}

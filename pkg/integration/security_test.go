@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // docs/security.md has what these tests, and others, are about.
@@ -111,4 +113,64 @@ func TestReservedAddressGoesByNameAndOwner(t *testing.T) {
 		}
 		return "", nil
 	})
+}
+
+// Who may not create pods fills a Network all the same, by scaling what somebody
+// wrote who may, or starves it, by excluding all it has; nobody loses an address.
+func TestWhoMayNotCreatePodsTakesNobodysAddress(t *testing.T) {
+	ns := newNamespace(t)
+	validationPolicies(t, ns)
+	startController(t, ns)
+	newUser(t, ns, "scaler", "samplecrd.k8s.io", "pod2s pod2s/scale networks", "get update patch")
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/29}`)+network("green", `{cidr: 10.0.0.0/29}`)+
+		pod2("web", "replicas: 1, networks: [{name: blue}]")+pod2("db", "replicas: 1, networks: [{name: green}]"))
+	waitReady(t, ns, "pod2/web", "pod2/db")
+	run(t, ns, "--as=scaler", "scale", "pod2", "web", "--replicas=9")
+	waitCondition(t, ns, "network/blue", "Exhausted", "True NetworkExhausted")
+	run(t, ns, "--as=scaler", "patch", "network", "green", "--type=merge", "-p", `{"spec":{"exclude":["10.0.0.0/29"]}}`)
+	create(t, ns, gatedPod("late", "green"))
+	waitCondition(t, ns, "pod/late", bound, "False NetworkExhausted")
+	run(t, ns, "delete", "pod", "web-0", "db-0")
+	eventually(t, "the first ones have their addresses", func(context.Context) (string, error) {
+		if got := addresses(t, ns); got["web-0"] != "blue=10.0.0.2/29" || got["db-0"] != "green=10.0.0.2/29" {
+			return render(got), nil
+		}
+		return "", nil
+	})
+}
+
+// A revision is what replicas are made from again while an update is paused: who may
+// not create pods gets none by way of another one of its name.
+func TestOnlyWhoMayCreatePodsWritesRevisions(t *testing.T) {
+	ns := newNamespace(t)
+	validationPolicies(t, ns)
+	startController(t, ns)
+	create(t, ns, pod2("web", "replicas: 1"))
+	waitReady(t, ns, "pod2/web")
+	name := run(t, ns, "get", "pod2", "web", "-o", "jsonpath={.status.currentRevision}")
+	revisions := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "controllerrevisions"}
+	rights := []string{"apps", "controllerrevisions", "create get patch delete"}
+	u, creator := newUser(t, ns, "no-pods", rights...), newUser(t, ns, "creator", append(rights, "", "pods", "create")...)
+	const creators = "pod2-creators"
+	forged := func(name, labels string) string {
+		return "apiVersion: apps/v1\nkind: ControllerRevision\nmetadata: {name: " + name + ", labels: " + labels + "}\nrevision: 1\ndata: {template: {}}\n"
+	}
+	label := "{samplecrd.k8s.io/pod2: web, samplecrd.k8s.io/pod-template-hash: forged}"
+	eventually(t, "the policy is in force", func(context.Context) (string, error) {
+		if got := u.create(t, forged("web-forged", label)); !strings.Contains(got, creators) {
+			return fmt.Sprintf("answered %q", got), nil
+		}
+		return "", nil
+	})
+	outcome(t, "create, with the right to create pods", creator.create(t, forged("web-forged", label)), "")
+	outcome(t, "create a StatefulSet's", u.create(t, forged("db-1", "{app: db}")), "")
+	for _, c := range []struct{ what, patch, want string }{
+		{"another number", `{"revision":7}`, creators},
+		{"another label", `{"metadata":{"labels":{"samplecrd.k8s.io/pod-template-hash":"forged"}}}`, creators},
+		{"no label", `{"metadata":{"labels":{"samplecrd.k8s.io/pod2":null}}}`, creators},
+		{"what it is made of, which is no policy's", `{"data":{"template":null}}`, "field is immutable"},
+		{"no owner, as the garbage collector", `{"metadata":{"ownerReferences":null}}`, ""},
+	} {
+		outcome(t, c.what, u.patch(t, revisions, name, c.patch), c.want)
+	}
 }

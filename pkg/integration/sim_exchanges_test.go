@@ -24,6 +24,12 @@ func foreignPod(name string) string {
 	return strings.Replace(waitingPod(name, `"other":"true"`), `{"name":"samplecrd.k8s.io/addresses"},`, "", 1)
 }
 
+// claimPatch is what the controller writes into a claim.
+func claimPatch(name, size string) string {
+	return `{"metadata":{"uid":"{uid:` + name + `}","resourceVersion":"{rv:` + name + `}","labels":{"samplecrd.k8s.io/pod2":"web"},"annotations":{"samplecrd.k8s.io/surge-claim":null},` +
+		`"ownerReferences":[{"apiVersion":"samplecrd.k8s.io/v1","kind":"Pod2","name":"owner","uid":"{uid:owner}"}]},"spec":{"resources":{"requests":{"storage":"` + size + `"}}}}`
+}
+
 const managed = `"samplecrd.k8s.io/managed":"true"`
 
 // exchanges follow one another.
@@ -103,6 +109,7 @@ var exchanges = []exchange{
 	{what: "LIST jobs", query: "labelSelector=stable.example.com/crontab%3Dreport"},
 
 	// Revisions, Services, slices and claims.
+	{what: "POST pod2s", as: "owner", body: `{"apiVersion":"samplecrd.k8s.io/v1","kind":"Pod2","metadata":{"name":"owner"},"spec":{"template":{"spec":{"containers":[{"name":"app","image":"one"}]}}}}`},
 	{what: "POST controllerrevisions", body: `{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"web-1","labels":{"samplecrd.k8s.io/pod2":"web"}},"data":{"a":1},"revision":1}`},
 	{what: "POST controllerrevisions", body: `{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"web-1"},"data":{"a":1},"revision":1}`},
 	{what: "GET controllerrevisions/web-1"},
@@ -125,6 +132,18 @@ var exchanges = []exchange{
 	{what: "GET persistentvolumeclaims/data-web-0"},
 	{what: "PATCH persistentvolumeclaims/data-web-0", contentType: mergePatch, body: `{"metadata":{"uid":"` + otherUID + `","labels":{"a":"b"}}}`},
 	{what: "DELETE persistentvolumeclaims/data-web-0", body: `{"preconditions":{"uid":"` + otherUID + `"}}`},
+	{what: "POST persistentvolumeclaims", body: `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"data-web-0"},"spec":{"storageClassName":"none","accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`},
+	{what: "PATCH persistentvolumeclaims/data-web-0", as: "claim", contentType: mergePatch, body: claimPatch("claim", "1Gi")},
+	{what: "PATCH persistentvolumeclaims/data-web-0", as: "claim", contentType: mergePatch, body: claimPatch("claim", "1Gi")},
+	{what: "PATCH persistentvolumeclaims/data-web-0", contentType: mergePatch, body: `{"metadata":{"uid":"{uid:claim}","resourceVersion":"{old:claim}","ownerReferences":[]}}`},
+	{what: "PATCH persistentvolumeclaims/data-web-0", contentType: mergePatch, body: claimPatch("claim", "2Gi")},
+	{what: "PATCH persistentvolumeclaims/data-web-0", as: "claim", contentType: mergePatch, body: `{"metadata":{"uid":"{uid:claim}","resourceVersion":"{rv:claim}","ownerReferences":[]}}`},
+	{what: "DELETE persistentvolumeclaims/data-web-0", body: byUID("claim")},
+	{what: "POST persistentvolumeclaims", as: "grows", body: `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"grows"},"spec":{"storageClassName":"{class}","accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`},
+	{what: "GET persistentvolumeclaims/grows", bound: true},
+	{what: "PATCH persistentvolumeclaims/grows", contentType: mergePatch, body: `{"spec":{"accessModes":["ReadWriteMany"]}}`},
+	{what: "PATCH persistentvolumeclaims/grows", contentType: mergePatch, body: claimPatch("grows", "512Mi")},
+	{what: "PATCH persistentvolumeclaims/grows", contentType: mergePatch, body: claimPatch("grows", "2Gi")},
 
 	// Pods: gates, publishing, conditions, changes of running ones, deletion.
 	{what: "POST pods", body: waitingPod("a", managed)},
@@ -152,11 +171,14 @@ var exchanges = []exchange{
 	{what: "PATCH pods/a", contentType: strategicPatch, body: `{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"2"}}}]}}`},
 	{what: "PATCH pods/a/resize", contentType: strategicPatch, body: `{"metadata":{"uid":"{uid:a}","resourceVersion":"{old:a}"},"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"2"},"limits":{"cpu":"3"}}}]}}`},
 	{what: "PATCH pods/a/resize", contentType: strategicPatch, body: `{"metadata":{"uid":"{uid:a}","resourceVersion":"{rv:a}"},"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"2"},"limits":{"cpu":"3"}}}]}}`},
+	{what: "PATCH pods/a", contentType: strategicPatch, body: `{"metadata":{"uid":"{uid:a}","resourceVersion":"{rv:a}","labels":{"samplecrd.k8s.io/pod2":"owner"},` +
+		`"ownerReferences":[{"apiVersion":"samplecrd.k8s.io/v1","kind":"Pod2","name":"owner","uid":"{uid:owner}","controller":true,"blockOwnerDeletion":true}]}}`},
 	{what: "PATCH pods/b", contentType: strategicPatch, body: `{"metadata":{"uid":"{uid:b}","resourceVersion":"{rv:b}","labels":{"samplecrd.k8s.io/managed":null}}}`},
 	{what: "POST pods", body: waitingPod("last", managed)},
 	{what: "WATCH pods", query: "labelSelector=samplecrd.k8s.io/managed%3Dtrue&allowWatchBookmarks=true&resourceVersion={rv:c}"},
 	{what: "DELETE pods/b", body: `{"preconditions":{"uid":"` + otherUID + `"}}`},
-	{what: "DELETE pods/b", body: byUID("b")},
+	{what: "DELETE pods/b", body: `{"preconditions":{"uid":"{uid:b}","resourceVersion":"{old:b}"}}`},
+	{what: "DELETE pods/b", body: `{"preconditions":{"uid":"{uid:b}","resourceVersion":"{rv:b}"}}`},
 	{what: "DELETE pods/b", body: byUID("b")},
 	{what: "GET pods/b"},
 	{what: "POST pods", body: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"runs"},"spec":{"schedulerName":"none","nodeName":"nowhere","containers":[{"name":"app","image":"one"}]}}`},

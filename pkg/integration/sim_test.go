@@ -17,6 +17,10 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/pod2/pod2/pkg/sim"
@@ -31,11 +35,36 @@ func TestSimulatedServerIsLikeTheRealOne(t *testing.T) {
 	ns := newNamespace(t)
 	server := sim.NewServer()
 	both := []*peer{newPeer(t, "real", config), newPeer(t, "simulated", server.Config("test"))}
+	storage := class(t, ns, true)
+	for _, p := range both {
+		p.names = strings.NewReplacer("{ns}", ns, "{class}", storage)
+	}
+	both[0].bind = func(claim string) {
+		provision(t, ns)
+		eventually(t, "claim "+claim+" is bound", func(ctx context.Context) (string, error) {
+			c, err := kube.CoreV1().PersistentVolumeClaims(ns).Get(ctx, claim, metav1.GetOptions{})
+			if err != nil || c.Status.Phase == corev1.ClaimBound {
+				return "", err
+			}
+			return "it is " + string(c.Status.Phase), nil
+		})
+	}
+	simulated := kubernetes.NewForConfigOrDie(server.Config("storage"))
+	both[1].bind = func(claim string) {
+		body := `{"status":{"phase":"Bound","capacity":{"storage":"1Gi"}}}`
+		if _, err := simulated.CoreV1().PersistentVolumeClaims(ns).Patch(t.Context(), claim, types.MergePatchType, []byte(body), metav1.PatchOptions{}, "status"); err != nil {
+			t.Fatal(err)
+		}
+	}
 	covered := map[string]bool{}
 	var all []exchange // before the garbage collector of the one has something to do
 	for _, kind := range sim.Kinds {
 		if strings.HasPrefix(kind, "WATCH") {
-			all = append(all, exchange{what: kind, query: "allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"})
+			query := "allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+			if strings.HasSuffix(kind, "storageclasses") { // which other tests have too
+				query += "&fieldSelector=metadata.name%3Dnone"
+			}
+			all = append(all, exchange{what: kind, query: query})
 		}
 	}
 	all = append(all, exchanges...)
@@ -56,7 +85,7 @@ func TestSimulatedServerIsLikeTheRealOne(t *testing.T) {
 		}
 		covered[x.kind()] = true
 	}
-	for _, kind := range sim.Kinds {
+	for _, kind := range slices.Concat(sim.Kinds, sim.FaultKinds) {
 		if !covered[kind] {
 			t.Errorf("no exchange is a %s, which the controller asks for", kind)
 		}
@@ -75,6 +104,7 @@ type exchange struct {
 	contentType string
 	from        string // the body is what was answered to x, changed by body as a merge patch
 	compact     bool
+	bound       bool // the claim that is asked for has been bound before
 }
 
 func (x exchange) name() string { return strings.TrimSpace(x.what + "?" + x.query + " " + x.body) }
@@ -96,6 +126,8 @@ type peer struct {
 	objects map[string]map[string]any
 	before  map[string]string
 	waited  time.Duration
+	names   *strings.Replacer // {ns} and {class}
+	bind    func(claim string)
 }
 
 func newPeer(t *testing.T, name string, c *rest.Config) *peer {
@@ -144,12 +176,15 @@ func (p *peer) exchange(t *testing.T, ns string, x exchange) (text string, objec
 	t.Helper()
 	verb, path, _ := strings.Cut(x.what, " ")
 	resource, rest, _ := strings.Cut(path, "/")
+	if x.bound {
+		p.bind(rest)
+	}
 	within := "namespaces/" + ns + "/"
 	if resource == "storageclasses" {
 		within = ""
 	}
 	url := fmt.Sprintf("%s/%s/%s%s", p.host, groups[resource], within, strings.TrimSuffix(resource+"/"+rest, "/"))
-	body := strings.ReplaceAll(p.fill(t, x.body), "{ns}", ns)
+	body := p.names.Replace(p.fill(t, x.body))
 	if x.from != "" {
 		body = string(overlay(t, p.objects[x.from], body))
 	}

@@ -61,6 +61,7 @@ func newOracle(cidr netip.Prefix, gateway netip.Addr, exclude []Range) oracle {
 func (o oracle) disagreement(p Pool) string {
 	var capacity int64
 	next := "none"
+	end := -1 // of the addresses from a that may all be handed out
 	for i := len(o.addrs) - 1; i >= 0; i-- {
 		a := o.addrs[i]
 		if got := p.Refusal(a); got != o.refusals[i] {
@@ -69,6 +70,15 @@ func (o oracle) disagreement(p Pool) string {
 		if o.refusals[i] == "" {
 			capacity++
 			next = a.String()
+			end = max(end, i)
+		} else {
+			end = -1
+		}
+		if end >= 0 && !p.HasAll(Range{a, o.addrs[end]}) {
+			return fmt.Sprintf("HasAll(%s-%s) = false", a, o.addrs[end])
+		}
+		if beyond := max(i, end+1); beyond < len(o.addrs) && beyond != end && p.HasAll(Range{a, o.addrs[beyond]}) {
+			return fmt.Sprintf("HasAll(%s-%s) = true", a, o.addrs[beyond])
 		}
 		if got := render(p.Next(a)); got != next {
 			return fmt.Sprintf("Next(%s) = %s, want %s", a, got, next)

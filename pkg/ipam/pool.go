@@ -148,6 +148,13 @@ func (p Pool) Next(from netip.Addr) (netip.Addr, bool) {
 	return from, true
 }
 
+// HasAll says whether every address of r may be handed out, in O(log(exclusions))
+// time.
+func (p Pool) HasAll(r Range) bool {
+	i := seek(p.free, r.First)
+	return i < len(p.free) && p.free[i].Contains(r.First) && p.free[i].Contains(r.Last)
+}
+
 // First returns the lowest address that may be handed out, false when there is none.
 func (p Pool) First() (netip.Addr, bool) {
 	if len(p.free) == 0 {

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -49,8 +50,8 @@ func (o *object) publishes() []holder {
 	return o.published
 }
 
-// checkCall says what is wrong with a call, given what its controller saw.
-func (m *machine) checkCall(s *state, c int, next *call) {
+// checkCall says what is wrong with a call, whatever comes of it.
+func (m *machine) checkCall(next *call) {
 	// S7
 	switch {
 	case next.verb == "update" && next.bodyVersion == "":
@@ -60,29 +61,18 @@ func (m *machine) checkCall(s *state, c int, next *call) {
 	case next.verb == "patch" && next.bodyUID == "":
 		m.complain("S7: a patch without UID: " + next.String())
 	}
-	// S6, as the caches had it
-	if next.kind == Pods && next.verb == "delete" {
-		key := m.config.Keys[s.control[c].sync.key]
-		if !m.ours(s, c, key, next) {
-			m.complain("S6: " + next.String() + " is not of " + key.String())
-		}
-	}
 }
 
-func (m *machine) ours(s *state, c int, key Key, next *call) bool {
-	ctl := &s.control[c]
-	for _, o := range slices.Concat(ctl.cache[Pods], ctl.memory.found) {
-		ref := metav1.GetControllerOfNoCopy(o.value)
-		if o.name != next.name || string(o.value.GetUID()) != next.uid || ref == nil {
-			continue
-		}
-		for _, p := range ctl.cache[Pod2s] {
-			if p.name == key.Name && p.value.GetUID() == ref.UID {
-				return true
-			}
+// S6, as the server had it when the deletion was carried out: whose a pod is can
+// change while its UID stays.
+func (m *machine) checkOurs(s *state, by int, pod *corev1.Pod) {
+	ref, key := metav1.GetControllerOfNoCopy(pod), m.config.Keys[s.control[by].sync.key]
+	for _, p := range s.control[by].cache[Pod2s] {
+		if ref != nil && p.name == key.Name && p.value.GetUID() == ref.UID {
+			return
 		}
 	}
-	return false
+	m.complain(fmt.Sprintf("S6: %s is deleted, which is not of %s", pod.Name, key))
 }
 
 // checkWrite says what is wrong with what a call did.
@@ -98,6 +88,9 @@ func (m *machine) checkWrite(s, next *state, by int, c *call, stored bool) {
 	}
 	_, was := s.find(Pods, c.name)
 	_, is := next.find(Pods, c.name)
+	if c.verb == "delete" {
+		m.checkOurs(s, by, was.value.(*corev1.Pod))
+	}
 	switch {
 	case c.verb == "create" && m.config.OneWriter:
 		m.checkCreate(s, by, is.value.(*corev1.Pod))
@@ -204,21 +197,22 @@ func (m *machine) checkCreate(s *state, by int, pod *corev1.Pod) {
 	}
 }
 
-// S5
+// S5. What fails after a controller looked, no precondition on the pod that it deletes
+// can tell it: that one still counts. That the pod itself serves, it can.
 func (m *machine) checkDelete(s *state, by int, pod *corev1.Pod) {
 	p := owner(s, pod)
 	if p == nil || !podReady(pod) || pod.DeletionTimestamp != nil {
 		return
 	}
-	n := 0
-	for _, o := range s.server[Pods] {
+	others := map[types.UID]bool{}
+	for _, o := range slices.Concat(s.server[Pods], s.control[by].cache[Pods]) {
 		other := o.value.(*corev1.Pod)
-		if ref := metav1.GetControllerOfNoCopy(other); ref != nil && ref.UID == p.UID && podReady(other) && other.DeletionTimestamp == nil {
-			n++
+		if ref := metav1.GetControllerOfNoCopy(other); ref != nil && ref.UID == p.UID && podReady(other) && other.DeletionTimestamp == nil && other.UID != pod.UID {
+			others[other.UID] = true
 		}
 	}
-	if least := min(replicas(p), replicas(m.seen(s, by, p))) - m.config.Unavailable; n-1 < least {
-		m.complain(fmt.Sprintf("S5: %s is deleted while %d are available, and at least %d are to be", pod.Name, n, least))
+	if least := min(replicas(p), replicas(m.seen(s, by, p))) - m.config.Unavailable; len(others) < least {
+		m.complain(fmt.Sprintf("S5: %s is deleted while %d others are available, and at least %d are to be", pod.Name, len(others), least))
 	}
 }
 

@@ -144,6 +144,15 @@ func Small() []*Config {
 			Edits: []Edit{changes("changes the image", Pod2s, "web", func(p *v1.Pod2) { p.Spec.Template.Spec.Containers[0].Image = "two" })},
 		},
 		{
+			Name: "surge-node", Covers: "a rolling update with surge, and the node of a replica is lost",
+			Controllers: 1, Keys: webKeys("web-0", "web-1"), Deaths: 1, Graceful: true, Ready: true, Keeps: true, OneWriter: true, Surge: 1,
+			Setup: func(w *World) {
+				resting(w)
+				w.Create(Pod2s, rolling(web(1), 1, 0))
+			}, Then: func(*World) {},
+			Edits: []Edit{changes("changes the image", Pod2s, "web", func(p *v1.Pod2) { p.Spec.Template.Spec.Containers[0].Image = "two" })},
+		},
+		{
 			Name: "adopt", Covers: "the owner reference of a replica is removed, the pod may be deleted",
 			Controllers: 1, OldViews: 2, Keys: webKeys("web-0"), Crashes: 1, Graceful: true, Keeps: true, OneWriter: true, Unavailable: 1,
 			Setup: func(w *World) {
@@ -154,6 +163,15 @@ func Small() []*Config {
 				orphans("web-0"),
 				deletes(Pods, "web-0"),
 			},
+		},
+		{
+			Name: "orphan", Covers: "the owner reference of a replica is removed while it is scaled away",
+			Controllers: 1, OldViews: 2, Keys: webKeys("web-0"), Crashes: 1, LostAnswers: 1, Graceful: true, Keeps: true, OneWriter: true, Unavailable: 1,
+			Setup: func(w *World) {
+				resting(w)
+				w.Create(Pod2s, web(1))
+			}, Then: func(*World) {},
+			Edits: []Edit{scales(0), orphans("web-0")},
 		},
 		{
 			Name: "takeover", Covers: "a pod without a controller is adopted, and may be deleted",

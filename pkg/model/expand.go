@@ -106,7 +106,7 @@ func (m *machine) steps(s *state, c int, emit func(action, *state)) {
 	pending := m.run(&s.control[c]).next
 	step := func(lost bool) {
 		next := s.clone()
-		m.checkCall(s, c, pending)
+		m.checkCall(pending)
 		before := next.last
 		a := m.serve(next, pending)
 		a.to = pending.brief()

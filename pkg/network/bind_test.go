@@ -192,6 +192,13 @@ func TestGateway(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	})
+	t.Run("it does not move with what users of the Network can write", func(t *testing.T) {
+		s := parse(t, "network blue 10.0.0.0/16 was=10.0.0.1")
+		s.Network.Annotations = map[string]string{v1.GatewayAnnotation: "10.0.1.1"}
+		if got := GatewayText(s.Network); got != "10.0.0.1" {
+			t.Errorf("got %q", got)
+		}
+	})
 	t.Run("nor is the old one handed out after growth", func(t *testing.T) {
 		s := parse(t, "network blue 10.0.0.0/23 was=10.0.1.1\npod a/u1 gated asks=blue=10.0.1.1\npod b/u2 gated asks=blue")
 		const want = `create block blue-10.0.0.0: bind 10.0.0.1 to b (u2)

@@ -37,6 +37,8 @@ func Converged(s State) string {
 	}
 	for _, p := range v.ledger.pages {
 		switch {
+		case p.quiet:
+			continue
 		case len(p.dropped) > 0:
 			return fmt.Sprintf("block %s has entries that mean nothing: %s", p.block.Name, p.dropped[0])
 		case p.unguarded():
@@ -85,6 +87,9 @@ func (v *view) unrecorded(pods []*corev1.Pod) string {
 }
 
 func (v *view) unsettled(p *page, e *entry) string {
+	if e.settled {
+		return ""
+	}
 	switch e.State {
 	case v1.AddressBound:
 		if Over(PodRef{e.Pod, e.PodUID}, v.pods[e.Pod]) {

@@ -50,6 +50,9 @@ func (v *view) allSealed() bool {
 func (v *view) blockWrites(namespace string) []BlockWrite {
 	var writes []BlockWrite
 	for _, p := range v.ledger.pages {
+		if p.untouched() {
+			continue
+		}
 		w := BlockWrite{ConfirmOver: sortedRefs(p.confirmOver), Changes: p.changes(), Fresh: p.block == nil || len(p.block.Spec.Entries) == 0}
 		switch {
 		case p.block == nil:
@@ -61,8 +64,7 @@ func (v *view) blockWrites(namespace string) []BlockWrite {
 			}
 			w.Verb, w.Block, w.Changes = verb, block, append(w.Changes, change)
 		case len(w.Changes) > 0 || p.unguarded():
-			w.Verb, w.Block = Update, p.block.DeepCopy()
-			w.Block.Spec.Entries = p.apiEntries()
+			w.Verb, w.Block = Update, p.rewritten()
 			if p.unguarded() {
 				w.Block.Finalizers = append(w.Block.Finalizers, v1.InUseFinalizer)
 				w.Changes = append(w.Changes, "add finalizer")
@@ -73,6 +75,14 @@ func (v *view) blockWrites(namespace string) []BlockWrite {
 		writes = append(writes, w)
 	}
 	return writes
+}
+
+// rewritten is the block with the entries as they shall be.
+func (p *page) rewritten() *v1.AddressBlock {
+	block := *p.block
+	block.Spec.Entries = p.apiEntries()
+	p.block.ObjectMeta.DeepCopyInto(&block.ObjectMeta)
+	return &block
 }
 
 // unguarded says that somebody took our finalizer from a block in use, which could
@@ -137,7 +147,7 @@ func (v *view) newBlock(namespace string, p *page) *v1.AddressBlock {
 func (p *page) apiEntries() []v1.AddressEntry {
 	entries := make([]v1.AddressEntry, 0, len(p.entries))
 	for _, e := range p.entries {
-		entries = append(entries, e.AddressEntry)
+		entries = append(entries, *e.AddressEntry)
 	}
 	return entries
 }
@@ -148,9 +158,9 @@ func (p *page) changes() []string {
 	for _, e := range p.entries {
 		var was v1.AddressEntry
 		if i, known := index(p.observed, e.addr); known {
-			was = p.observed[i].AddressEntry
+			was = *p.observed[i].AddressEntry
 		}
-		if sameEntry(was, e.AddressEntry) {
+		if sameEntry(was, *e.AddressEntry) {
 			continue
 		}
 		switch {
@@ -215,6 +225,9 @@ const never = time.Duration(math.MaxInt64)
 func (v *view) soonest(of func(*entry) bool) time.Duration {
 	next := never
 	for _, p := range v.ledger.pages {
+		if p.quiet {
+			continue
+		}
 		for i := range p.entries {
 			if e := &p.entries[i]; of(e) {
 				next = min(next, e.Since.Add(v.delay).Sub(v.now.Time))

@@ -2,10 +2,10 @@ package network
 
 import (
 	"cmp"
-	"fmt"
 	"net/netip"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -17,7 +17,8 @@ import (
 // was observed stays as it is; page.entries is what shall be.
 type ledger struct {
 	pages []*page
-	// ofPod finds the addresses whose entries name a pod, in address order.
+	// ofPod finds the addresses whose entries name a pod of the State, in address
+	// order.
 	ofPod map[string][]netip.Addr
 	// promised addresses are as good as bound, in this plan only: their pod is
 	// bound on another Network first.
@@ -28,12 +29,12 @@ type ledger struct {
 
 // page is the working copy of one block.
 type page struct {
-	block    *v1.AddressBlock // nil: to be created
-	prefix   netip.Prefix
-	observed []entry // in address order, each address once
-	entries  []entry // the same, as it shall be
-	// dropped says which entries of the block are not among observed.
-	dropped []string
+	*Known
+	// quiet: nothing is due about what was observed.
+	quiet   bool
+	entries []entry // those observed, as they shall be
+	// shared: entries are those observed themselves, see own.
+	shared bool
 	// ours: of the Network that exists now.
 	ours bool
 	// open: ours and not sealed; only such a page takes entries.
@@ -42,69 +43,64 @@ type page struct {
 	confirmOver []PodRef
 }
 
-type entry struct {
-	addr netip.Addr
-	v1.AddressEntry
-}
-
-func newLedger(network *v1.Network, blocks []*v1.AddressBlock) *ledger {
-	l := &ledger{ofPod: map[string][]netip.Addr{}, promised: map[netip.Addr]bool{}}
+func newLedger(network *v1.Network, blocks []*v1.AddressBlock, known map[*v1.AddressBlock]*Known, pods map[string]*corev1.Pod) *ledger {
+	l := &ledger{ofPod: map[string][]netip.Addr{}, promised: map[netip.Addr]bool{}, pages: make([]*page, 0, len(blocks))}
 	for _, block := range blocks {
-		p, ok := newPage(block)
-		if !ok {
-			continue
+		k := known[block]
+		if k == nil {
+			read, ok := Read(block)
+			if !ok {
+				continue
+			}
+			k = &Known{Page: read}
 		}
+		p := &page{Known: k, quiet: k.Quiet(), entries: k.observed, shared: true}
 		p.ours = network != nil && block.Spec.NetworkUID == network.UID
 		p.open = p.ours && !block.Spec.Sealed
 		l.pages = append(l.pages, p)
 	}
 	slices.SortFunc(l.pages, func(a, b *page) int { return a.prefix.Addr().Compare(b.prefix.Addr()) })
 	for _, p := range l.pages {
-		for _, e := range p.entries {
-			l.ofPod[e.Pod] = append(l.ofPod[e.Pod], e.addr)
-		}
+		l.note(p, pods)
 	}
 	return l
 }
 
-// newPage reads a block; false for one that we did not write: its name is not
-// that of the addresses it claims, so another block may cover them. Entries are
-// an atomic list, which a hand can spoil: what is no address of the block says
-// nothing, and of several entries of one address the first Bound one counts.
-func newPage(block *v1.AddressBlock) (*page, bool) {
-	prefix, err := netip.ParsePrefix(block.Spec.CIDR)
-	if err != nil || prefix != ipam.Block(prefix.Addr()) || block.Name != ipam.BlockName(block.Spec.Network, prefix) {
-		return nil, false
+// searches is how many entries can be looked at while one name is searched for
+// among those of a page.
+const searches = 8
+
+// note enters what the page has of the pods into ofPod, at the cost of the fewer of
+// the two.
+func (l *ledger) note(p *page, pods map[string]*corev1.Pod) {
+	if len(pods)*searches < len(p.observed) {
+		for name := range pods { // each has a list of its own, so the order is all the same
+			for _, i := range p.Of(name) {
+				l.ofPod[name] = append(l.ofPod[name], p.observed[i].addr)
+			}
+		}
+		return
 	}
-	p := &page{block: block, prefix: prefix, observed: make([]entry, 0, len(block.Spec.Entries))}
-	for _, e := range block.Spec.Entries {
-		addr, err := netip.ParseAddr(e.Address)
-		if err != nil || !prefix.Contains(addr) {
-			p.dropped = append(p.dropped, fmt.Sprintf("drop %q of %s, no address of the block", e.Address, e.Pod))
-			continue
+	for i := range p.observed {
+		if name := p.observed[i].Pod; pods[name] != nil {
+			l.ofPod[name] = append(l.ofPod[name], p.observed[i].addr)
 		}
-		p.observed = append(p.observed, entry{addr, e})
 	}
-	slices.SortStableFunc(p.observed, func(a, b entry) int {
-		if order := a.addr.Compare(b.addr); order != 0 || (a.State == v1.AddressBound) == (b.State == v1.AddressBound) {
-			return order
-		}
-		if a.State == v1.AddressBound {
-			return -1
-		}
-		return 1
-	})
-	once := p.observed[:0]
-	for _, e := range p.observed {
-		if len(once) > 0 && once[len(once)-1].addr == e.addr {
-			p.dropped = append(p.dropped, fmt.Sprintf("drop %s of %s, listed twice", e.addr, e.Pod))
-			continue
-		}
-		once = append(once, e)
-	}
-	p.observed, p.entries = once, slices.Clone(once)
-	return p, true
 }
+
+// own makes the entries ones that may be changed.
+func (p *page) own() {
+	if !p.shared {
+		return
+	}
+	p.entries, p.shared = slices.Clone(p.entries), false
+	for i := range p.entries {
+		p.entries[i].settled = p.Settled.Has(i)
+	}
+}
+
+// untouched says that the page is as it was observed, and well.
+func (p *page) untouched() bool { return p.quiet && p.shared }
 
 // page returns the page that covers the address, or nil.
 func (l *ledger) page(addr netip.Addr) *page {
@@ -145,15 +141,16 @@ func (l *ledger) put(addr netip.Addr, e v1.AddressEntry) {
 	e.Address = addr.String()
 	p := l.page(addr)
 	if p == nil {
-		p = &page{prefix: ipam.Block(addr), ours: true, open: true}
+		p = &page{Known: &Known{Page: &Page{prefix: ipam.Block(addr)}}, ours: true, open: true}
 		at, _ := slices.BinarySearchFunc(l.pages, p.prefix.Addr(), func(q *page, a netip.Addr) int { return q.prefix.Addr().Compare(a) })
 		l.pages = slices.Insert(l.pages, at, p)
 	}
+	p.own()
 	i, found := index(p.entries, addr)
 	if found {
-		p.entries[i] = entry{addr, e}
+		p.entries[i] = entry{addr: addr, AddressEntry: &e}
 	} else {
-		p.entries = slices.Insert(p.entries, i, entry{addr, e})
+		p.entries = slices.Insert(p.entries, i, entry{addr: addr, AddressEntry: &e})
 	}
 	if !slices.Contains(l.ofPod[e.Pod], addr) {
 		l.ofPod[e.Pod] = append(l.ofPod[e.Pod], addr)
@@ -186,8 +183,8 @@ func (l *ledger) free(pool ipam.Pool) (netip.Addr, bool) {
 	for ok {
 		p := l.page(addr)
 		switch {
-		case p != nil && !p.open:
-			// All addresses of a page that takes no entries are skipped at once.
+		case p != nil && (!p.open || len(p.entries) == ipam.BlockSize):
+			// All addresses of a page that takes no entries, or has no room, are skipped at once.
 			addr = ipam.LastOf(p.prefix)
 		case l.promised[addr]:
 		case p == nil:
@@ -224,8 +221,9 @@ func (p *page) over(i int, next v1.AddressState, now metav1.Time) {
 
 // turn changes the state of an entry.
 func (p *page) turn(i int, next v1.AddressState, now metav1.Time) {
-	e := &p.entries[i]
+	e := *p.entries[i].AddressEntry
 	e.State, e.PodUID, e.Since = next, "", now
+	p.entries[i].AddressEntry = &e
 }
 
 // sweep drops the entries that turned to "".

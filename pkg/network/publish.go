@@ -134,11 +134,11 @@ func (s PodState) publish() PodPlan {
 func heldAddress(n Neighbour, pod *corev1.Pod) (netip.Addr, bool) {
 	var lowest netip.Addr
 	for _, block := range n.Blocks {
-		p, ok := newPage(block)
+		p, ok := read(block)
 		if !ok || block.Spec.NetworkUID != n.Network.UID {
 			continue
 		}
-		for _, e := range p.entries {
+		for _, e := range p.observed {
 			if e.State == v1.AddressBound && e.PodUID == pod.UID && (!lowest.IsValid() || e.addr.Less(lowest)) {
 				lowest = e.addr
 			}

@@ -35,18 +35,26 @@ func Over(ref PodRef, found *corev1.Pod) bool {
 // "The Network goes" is a page of a Network that is terminating or gone.
 func (v *view) settle() {
 	for _, p := range v.ledger.pages {
+		if p.quiet {
+			continue
+		}
 		goes := v.goes(p)
 		for i := range p.entries {
 			e := &p.entries[i]
+			if e.settled {
+				continue
+			}
 			keeps := v.keeps(e.Owner)
 			switch {
-			case e.State == v1.AddressBound && Over(PodRef{e.Pod, e.PodUID}, v.pods[e.Pod]):
+			case e.State == v1.AddressBound && v.over(e):
 				p.over(i, afterBound(goes, keeps, v.delay), v.now)
 			case e.State == v1.AddressBound && v.surplus(e):
 				p.turn(i, afterBound(goes, false, v.delay), v.now)
 			case e.State == v1.AddressBound:
 				if owner, adopted := v.adopted(p, e); adopted {
-					e.Owner = owner
+					next := *e.AddressEntry
+					next.Owner = owner
+					e.AddressEntry = &next
 				}
 			case goes:
 				p.turn(i, "", v.now)
@@ -58,6 +66,11 @@ func (v *view) settle() {
 		}
 	}
 	v.ledger.sweep()
+}
+
+// over says whether the pod of a Bound entry is, by this view.
+func (v *view) over(e *entry) bool {
+	return !e.settled && Over(PodRef{e.Pod, e.PodUID}, v.pods[e.Pod])
 }
 
 // adopted returns the owner of the live pod that holds an entry of another one:
@@ -85,6 +98,9 @@ func afterBound(goes, keeps bool, delay time.Duration) v1.AddressState {
 // another one, because another one was wanted by name.
 func (v *view) settleMoved() {
 	for _, p := range v.ledger.pages {
+		if p.quiet {
+			continue
+		}
 		for i := range p.entries {
 			e := &p.entries[i]
 			if e.State != v1.AddressReserved {
@@ -163,7 +179,7 @@ func (v *view) claim(pod *corev1.Pod, addr netip.Addr) (*entry, string) {
 	}
 	switch {
 	case e == nil:
-	case e.State == v1.AddressBound && Over(PodRef{e.Pod, e.PodUID}, v.pods[e.Pod]):
+	case e.State == v1.AddressBound && !v.ledger.page(addr).quiet && v.over(e):
 	case e.State != v1.AddressBound:
 	default:
 		return e, "is " + stateText(e)

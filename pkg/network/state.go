@@ -23,8 +23,12 @@ type State struct {
 	Network *v1.Network
 	// Blocks of this name, of whatever Network UID, in the order of their names.
 	Blocks []*v1.AddressBlock
+	// Known of Blocks, and of those of Neighbours, is what their Pages are. It saves
+	// work and changes no decision: what is not in it is read anew.
+	Known map[*v1.AddressBlock]*Known
 	// Pods, in name order: those that ask for this Network, publish an address
-	// of it, or are named by an entry of Blocks.
+	// of it, or are named by an entry of Blocks. Those that settle an entry, and are
+	// named by no other that is not settled, may be left out.
 	Pods []*corev1.Pod
 	// Owners that keep stable names, of those that entries and pods name. One
 	// that does not exist is not in it.
@@ -50,18 +54,19 @@ type Replicas struct {
 }
 
 // Gateway is the gateway in force: the declared one, or the one chosen when the
-// Network was new, so that growth does not move it; false when there is none.
+// Network was new, so that growth does not move it; false when there is none. The
+// status comes before the annotation, which users of the Network can write.
 func Gateway(n *v1.Network) (netip.Addr, bool) {
 	if n.Spec.Gateway != "" {
 		gateway, err := netip.ParseAddr(n.Spec.Gateway)
 		return gateway, err == nil
 	}
-	if chosen, ok := n.Annotations[v1.GatewayAnnotation]; ok {
-		gateway, err := netip.ParseAddr(chosen)
+	if n.Status.ObservedGeneration > 0 {
+		gateway, err := netip.ParseAddr(n.Status.Gateway)
 		return gateway, err == nil
 	}
-	if n.Status.ObservedGeneration > 0 { // somebody removed the annotation
-		gateway, err := netip.ParseAddr(n.Status.Gateway)
+	if chosen, ok := n.Annotations[v1.GatewayAnnotation]; ok {
+		gateway, err := netip.ParseAddr(chosen)
 		return gateway, err == nil
 	}
 	cidr, err := ipam.CheckCIDR(n.Spec.CIDR)

@@ -12,6 +12,7 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/ipam"
 )
 
 // Reasons of the conditions of a Network.
@@ -72,7 +73,12 @@ func (v *view) count(status *v1.NetworkStatus) {
 	status.Bound, status.Reserved, status.Resting = 0, 0, 0
 	taken := int64(0)
 	for _, p := range v.ledger.pages {
-		if !p.ours {
+		switch {
+		case !p.ours:
+			continue
+		case p.untouched() && v.pool.HasAll(ipam.Range{First: p.entries[0].addr, Last: p.entries[len(p.entries)-1].addr}):
+			status.Bound += int64(len(p.entries))
+			taken += int64(len(p.entries))
 			continue
 		}
 		for i := range p.entries {
@@ -180,6 +186,9 @@ const ReasonGivenAway = "ReservedAddressGivenAway"
 func (v *view) givenAway() []Event {
 	var given []string
 	for _, p := range v.ledger.pages {
+		if p.quiet { // it reserved nothing
+			continue
+		}
 		for _, was := range p.observed {
 			i, there := index(p.entries, was.addr)
 			if was.State == v1.AddressReserved && there && p.entries[i].State == v1.AddressBound && p.entries[i].Pod != was.Pod {

@@ -42,7 +42,7 @@ func newView(s State) (*view, map[string]*view) {
 	}
 	build := func(name string, network *v1.Network, blocks []*v1.AddressBlock) *view {
 		v := &view{
-			name: name, network: network, ledger: newLedger(network, blocks), pods: pods, owners: s.Owners,
+			name: name, network: network, ledger: newLedger(network, blocks, s.Known, pods), pods: pods, owners: s.Owners,
 			// The API keeps whole seconds.
 			now: metav1.NewTime(s.Now.Truncate(time.Second)),
 		}
@@ -58,6 +58,11 @@ func newView(s State) (*view, map[string]*view) {
 		neighbours[n.Name] = build(n.Name, n.Network, n.Blocks)
 	}
 	v := build(s.Name, s.Network, s.Blocks)
+	for _, p := range v.ledger.pages {
+		if !p.quiet {
+			p.own()
+		}
+	}
 	v.published = make(map[string]netip.Addr, len(s.Pods))
 	for _, pod := range s.Pods {
 		if a, ok := attachment.Published(pod)[s.Name]; ok && !attachment.Gated(pod) {
@@ -104,6 +109,9 @@ func (v *view) findReclaimable() []netip.Addr {
 	}
 	candidates := []candidate{}
 	for _, p := range v.ledger.pages {
+		if p.quiet {
+			continue
+		}
 		for i := range p.entries {
 			if p.open && v.mayReclaim(&p.entries[i]) {
 				candidates = append(candidates, candidate{p.entries[i].addr, p.entries[i].Since.Time})

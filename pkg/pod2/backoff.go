@@ -70,7 +70,7 @@ func recorded(p *v1.Pod2) map[string]failure {
 // failures are the records as they shall be, by index of the replica.
 func (v *view) failures() map[int]failure {
 	now := metav1.NewTime(v.now.UTC().Truncate(time.Second))
-	failures, slots := map[int]failure{}, v.slots()
+	failures, slots := map[int]failure{}, v.slots
 	for name, f := range recorded(v.pod2) {
 		i, ok := v.place(name)
 		if !ok || i >= len(slots) || slots[i].forgives(f, v.now) {

@@ -31,7 +31,7 @@ func (b *budget) allows(r replica, costs bool) bool {
 //	2 of 3 have to serve, so web-4 may go, and web-3 once another is ready
 func (v *view) spare() *budget {
 	available := 0
-	for _, r := range v.all() {
+	for r := range v.all() {
 		if r.serves() {
 			available++
 		}

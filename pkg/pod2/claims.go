@@ -167,7 +167,7 @@ func (v *view) missingClaims(place int) []*corev1.PersistentVolumeClaim {
 // scheduled before somebody makes the claim anew.
 func (v *view) lostClaims() []*corev1.PersistentVolumeClaim {
 	var lost []*corev1.PersistentVolumeClaim
-	for place, r := range v.slots() {
+	for place, r := range v.slots {
 		if r.live() {
 			lost = append(lost, v.missingClaims(place)...)
 		}
@@ -228,7 +228,7 @@ func (v *view) surplusClaims() []Deletion {
 		if isSurge(c.PersistentVolumeClaim) {
 			reason = "of a surge replica"
 		}
-		deletions = append(deletions, Deletion{Name: c.Name, UID: c.UID, Reason: reason})
+		deletions = append(deletions, Deletion{Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion, Reason: reason})
 	}
 	return deletions
 }
@@ -274,7 +274,7 @@ func metadataDiffers(is, want *corev1.PersistentVolumeClaim) string {
 // the first few only.
 func (v *view) eachBarred(why func(claim) string) string {
 	var all []string
-	for place, r := range v.slots() {
+	for place, r := range v.slots {
 		if r.pod != nil || v.unmissed(place, r) {
 			continue
 		}

@@ -25,7 +25,7 @@ import (
 //     delete it against the policy.
 func claimsDiffer(v *view, s State) string {
 	slots := map[int32]replica{}
-	for place, r := range v.slots() {
+	for place, r := range v.slots {
 		slots[v.ordinals.At(place)] = r
 	}
 	present := map[string]bool{}

@@ -70,7 +70,7 @@ func (v *view) unplaced(failures map[int]failure) string {
 	}
 	room := v.owned() < len(v.replicas)+v.maxSurge() && !v.emptying()
 	blocked := false // by a replica before it, where they come one by one
-	for i, r := range v.slots() {
+	for i, r := range v.slots {
 		f, recorded := failures[i]
 		surge := i >= len(v.replicas)
 		switch {
@@ -89,7 +89,7 @@ func (v *view) unplaced(failures map[int]failure) string {
 
 // onRecord reads the annotation and says what is wrong with it.
 func (v *view) onRecord() (map[int]failure, string) {
-	failures, slots := map[int]failure{}, v.slots()
+	failures, slots := map[int]failure{}, v.slots
 	for name, f := range recorded(v.pod2) {
 		i, ok := v.place(name)
 		switch {

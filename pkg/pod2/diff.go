@@ -85,7 +85,7 @@ type updates struct {
 // created when it is gone.
 func (v *view) replace(failures map[int]failure) []Deletion {
 	var deletions []Deletion
-	for i, r := range v.slots() {
+	for i, r := range v.slots {
 		f, recorded := failures[i]
 		if r.ended() && recorded && f.UID == r.pod.UID && !v.now.Before(f.due()) {
 			deletions = append(deletions, r.deletion("ended ("+cause(r.pod)+")", EventReplacing))
@@ -95,7 +95,7 @@ func (v *view) replace(failures map[int]failure) []Deletion {
 }
 
 func (r replica) deletion(reason, cause string) Deletion {
-	return Deletion{Name: r.pod.Name, UID: r.pod.UID, Reason: reason, cause: cause}
+	return Deletion{Name: r.pod.Name, UID: r.pod.UID, ResourceVersion: r.pod.ResourceVersion, Reason: reason, cause: cause}
 }
 
 // create fills in replicas from the lowest ordinal up, then surge replicas, as
@@ -108,7 +108,7 @@ func (v *view) create() []Creation {
 	}
 	var creations []Creation
 	room := len(v.replicas) + v.maxSurge() - v.owned()
-	for place, r := range v.slots() {
+	for place, r := range v.slots {
 		if room <= 0 || place >= len(v.replicas) && v.pod2.Spec.Paused {
 			break
 		}
@@ -134,7 +134,7 @@ func (v *view) nextChange(failures map[int]failure) time.Duration {
 			next = left
 		}
 	}
-	for i, r := range v.slots() {
+	for i, r := range v.slots {
 		f, recorded := failures[i]
 		switch {
 		case r.ended() && recorded && f.UID == r.pod.UID:
@@ -143,12 +143,12 @@ func (v *view) nextChange(failures map[int]failure) time.Duration {
 			at(f.forgiven(r.pod))
 		}
 	}
-	for _, r := range v.all() {
+	for r := range v.all() {
 		if r.live() && r.ready && !r.available {
 			at(r.availableAt)
 		}
 	}
-	for _, r := range v.all() {
+	for r := range v.all() {
 		if r.own && r.terminating && len(r.pod.Finalizers) == 0 {
 			at(r.overdueAt())
 		}

@@ -30,7 +30,6 @@ var mendable = map[string]bool{
 // Events are those of as much of a plan as was done: one event a kind of action; one a pod would be 2,000 for a Pod2 of
 // 2,000 replicas, and the API server drops those of a source that talks too much.
 func Events(s State, done Plan) []Event {
-	v := look(s)
 	var events []Event
 	if len(done.Adopt) > 0 {
 		events = append(events, Event{corev1.EventTypeNormal, EventAdopting,
@@ -66,7 +65,7 @@ func Events(s State, done Plan) []Event {
 	group(corev1.EventTypeNormal, EventUpdating, "deleted %s", len(updating), func(i int) (string, string) { return updating[i].Name, updating[i].Reason })
 	group(corev1.EventTypeWarning, EventReplacing, "deleted %s, which ended", len(replacing), func(i int) (string, string) { return replacing[i].Name, "" })
 	if len(done.Create) > 0 {
-		events = append(events, Event{corev1.EventTypeNormal, v.creating(),
+		events = append(events, Event{corev1.EventTypeNormal, look(s).creating(),
 			"created " + names(len(done.Create), func(i int) string { return done.Create[i].Pod.Name })})
 	}
 	group(corev1.EventTypeNormal, EventDeletedClaims, "deleted claims %s", len(done.DeleteClaims), func(i int) (string, string) { return done.DeleteClaims[i].Name, done.DeleteClaims[i].Reason })

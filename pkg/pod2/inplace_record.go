@@ -25,7 +25,11 @@ type containerBefore struct {
 
 func recordedInPlace(pod *corev1.Pod) inPlaceRecord {
 	var record inPlaceRecord
-	if json.Unmarshal([]byte(pod.Annotations[v1.InPlaceAnnotation]), &record) != nil {
+	text, updated := pod.Annotations[v1.InPlaceAnnotation]
+	if !updated { // as most, each time that they are looked at
+		return record
+	}
+	if json.Unmarshal([]byte(text), &record) != nil {
 		return inPlaceRecord{} // not written by us
 	}
 	return record

@@ -97,7 +97,7 @@ func TestUpdatesKeepEnoughServing(t *testing.T) {
 	chance.ForSeeds(t, 100, func(t *testing.T, dice *rand.Rand) { updatesKeepEnoughServing(t, dice, seen) })
 	t.Log(seen)
 	for _, what := range []string{"restarted for resources", "deferred", "undone", "refused"} {
-		if seen[what] < 20 {
+		if seen[what] < 5 {
 			t.Errorf("%s only %d times: the world is too dull to prove anything", what, seen[what])
 		}
 	}

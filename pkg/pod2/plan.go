@@ -32,20 +32,23 @@ type Plan struct {
 	// InPlace updates of running pods, AFTER Resize. Precondition: UID and
 	// resourceVersion: the annotation has containerIDs of that view.
 	InPlace []InPlaceUpdate
-	// Delete in this order. Precondition: UID.
+	// Delete in this order. Precondition: UID and resourceVersion, so that a pod that
+	// lost our owner reference meanwhile lives on.
 	Delete []Deletion
 	// ChangeClaims: labels, mark and owner reference, BEFORE DeleteClaims, so that
 	// nothing is deleted for a mark that was to go. By UID and resourceVersion.
 	ChangeClaims []ClaimChange
 	// DeleteClaims, AFTER Delete, of pods that were gone before, and BEFORE Create:
-	// they may take the quota that a new claim needs. Preconditions: UID, and that
-	// a live read finds no pod of the ordinal.
+	// they may take the quota that a new claim needs. Preconditions: UID and
+	// resourceVersion, for whose it is and its mark are the cache's, and that a live
+	// read finds no pod of the ordinal.
 	DeleteClaims []Deletion
 	// Create in this order, by fixed name.
 	Create []Creation
 	// CreateClaims beneath pods that exist, by fixed name.
 	CreateClaims []*corev1.PersistentVolumeClaim
-	// DeleteRevisions that nothing is made from. Precondition: UID.
+	// DeleteRevisions that nothing is made from. Precondition: UID and
+	// resourceVersion.
 	DeleteRevisions []Deletion
 	// GrowClaims, AFTER all that their refusal should not hold up. By UID and
 	// resourceVersion.
@@ -65,10 +68,11 @@ type Backoff struct {
 
 // Deletion of one incarnation of a pod, a claim or a revision.
 type Deletion struct {
-	Name   string
-	UID    types.UID
-	Reason string
-	cause  string // reason of the event
+	Name            string
+	UID             types.UID
+	ResourceVersion string
+	Reason          string
+	cause           string // reason of the event
 }
 
 // Creation of a replica.

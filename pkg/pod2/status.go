@@ -79,7 +79,7 @@ func (v *view) set(status *v1.Pod2Status, kind string, c metav1.Condition) {
 
 func (v *view) count(status *v1.Pod2Status) {
 	status.Replicas, status.ReadyReplicas, status.AvailableReplicas, status.UpdatedReplicas = 0, 0, 0, 0
-	for _, r := range v.all() {
+	for r := range v.all() {
 		if !r.live() {
 			continue
 		}

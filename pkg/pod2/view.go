@@ -3,6 +3,7 @@ package pod2
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -39,6 +40,8 @@ type view struct {
 	reached int
 	// surge are the replicas that an update has besides, now; their places follow.
 	surge []replica
+	// slots are both, one after the other: what is kept alive.
+	slots []replica
 	// beyond are pods with the names of other replicas that are not ours, or no longer.
 	beyond []replica
 	// surplus are our pods that have no place, in the order in which they go: ones
@@ -95,6 +98,7 @@ func look(s State) *view {
 	}
 	v.reached = v.reachedPlace()
 	v.placeSurge(surge)
+	v.slots = slices.Concat(v.replicas, v.surge)
 	ordinal := func(r replica) int64 {
 		if n, ok := ordinals.Parse(v.pod2.Name, r.pod.Name); ok {
 			return int64(n)
@@ -143,9 +147,6 @@ func (v *view) place(name string) (int, bool) {
 	}
 	return v.ordinals.Place(ordinal)
 }
-
-// slots are the replicas and, after them, the surge replicas: what is kept alive.
-func (v *view) slots() []replica { return slices.Concat(v.replicas, v.surge) }
 
 func (v *view) name(place int) string { return ordinals.Name(v.pod2.Name, v.ordinals.At(place)) }
 
@@ -259,15 +260,30 @@ func (r replica) ended() bool {
 
 // all pods there are, ours and foreign ones in our places. A surge replica that is
 // outdated is among the surplus as well, and counts there.
-func (v *view) all() []replica {
-	surge := slices.DeleteFunc(slices.Clone(v.surge), func(r replica) bool { return r.stale })
-	return slices.Concat(v.replicas, surge, v.surplus)
+func (v *view) all() iter.Seq[replica] {
+	return func(yield func(replica) bool) {
+		for _, r := range v.replicas {
+			if !yield(r) {
+				return
+			}
+		}
+		for _, r := range v.surge {
+			if !r.stale && !yield(r) {
+				return
+			}
+		}
+		for _, r := range v.surplus {
+			if !yield(r) {
+				return
+			}
+		}
+	}
 }
 
 // owned is the number of all pods of ours.
 func (v *view) owned() int {
 	n := 0
-	for _, r := range v.all() {
+	for r := range v.all() {
 		if r.own {
 			n++
 		}
@@ -284,7 +300,12 @@ func (v *view) emptying() bool { return v.recreate() && !v.pod2.Spec.Paused && v
 
 // oldPod says that a pod of ours of an old template exists, if only just.
 func (v *view) oldPod() bool {
-	return slices.ContainsFunc(v.all(), func(r replica) bool { return r.own && r.outdated != "" })
+	for r := range v.all() {
+		if r.own && r.outdated != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // missingNetworks are those asked for that do not exist, in name order.

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod2/pod2/pkg/pod2"
 )
 
 // stale marks the answers that mean "the world is not as your view has it": a
@@ -54,6 +56,12 @@ func forUser(err error) (message string, mendable bool) {
 	return status.Status().Message, true
 }
 
+// asSeen has the API server delete an object only if it is as it was when that was
+// decided: whose it is can change, while its UID cannot.
+func asSeen(d pod2.Deletion) metav1.DeleteOptions {
+	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &d.UID, ResourceVersion: &d.ResourceVersion}}
+}
+
 // atOnce bounds how many calls one sync has under way; a variable, because the model
 // check needs a sync to be a function of the answers to its calls.
 var atOnce = 16
@@ -63,6 +71,16 @@ var atOnce = 16
 // others that had started, in the order of the items, so that what a user is told
 // does not change with the weather.
 func forEach[T any](ctx context.Context, items []T, do func(context.Context, T) error) (done []T, err error) {
+	return forEachUntil(ctx, items, func(error) bool { return true }, do)
+}
+
+// forEachChanged is forEach that goes on after a stale one: where each item has a
+// precondition of its own, that one of them changed says nothing of the others.
+func forEachChanged[T any](ctx context.Context, items []T, do func(context.Context, T) error) (done []T, err error) {
+	return forEachUntil(ctx, items, func(err error) bool { return !errors.Is(err, ErrStale) }, do)
+}
+
+func forEachUntil[T any](ctx context.Context, items []T, ends func(error) bool, do func(context.Context, T) error) (done []T, err error) {
 	var (
 		errs    = make([]error, len(items))
 		failed  atomic.Bool
@@ -78,7 +96,7 @@ func forEach[T any](ctx context.Context, items []T, do func(context.Context, T) 
 		started++
 		running.Go(func() {
 			defer func() { <-slots }()
-			if errs[i] = contain(ctx, item, do); errs[i] != nil {
+			if errs[i] = contain(ctx, item, do); errs[i] != nil && ends(errs[i]) {
 				failed.Store(true)
 			}
 		})
@@ -92,12 +110,21 @@ func forEach[T any](ctx context.Context, items []T, do func(context.Context, T) 
 	return done, errors.Join(errs...)
 }
 
+// PanicError is a panic that was made an error of the one object that brought it
+// about: one bad object harms no other.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
 // contain makes a panic an error of this one item: in a goroutine of its own it
-// would end the process, and one bad object harms no other.
+// would end the process.
 func contain[T any](ctx context.Context, item T, do func(context.Context, T) error) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
-			err = fmt.Errorf("panic: %v\n%s", reason, debug.Stack())
+			err = &PanicError{Value: reason, Stack: debug.Stack()}
 		}
 	}()
 	return do(ctx, item)

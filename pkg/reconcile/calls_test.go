@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -117,6 +118,19 @@ func TestForEachStartsNoFurtherOneAfterAnError(t *testing.T) {
 			t.Errorf("%d were started, want the %d that had before the first error", n, atOnce)
 		}
 	})
+}
+
+func TestForEachReturnsAPanic(t *testing.T) {
+	done, err := forEach(t.Context(), []int{0, 1}, func(_ context.Context, i int) error {
+		if i == 1 {
+			panic("broken")
+		}
+		return nil
+	})
+	var panicked *PanicError
+	if !errors.As(err, &panicked) || panicked.Value != "broken" || !strings.Contains(string(panicked.Stack), "TestForEachReturnsAPanic") {
+		t.Errorf("got %v, %v", done, err)
+	}
 }
 
 func TestForEachFinishesWhatItStarted(t *testing.T) {

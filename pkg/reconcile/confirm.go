@@ -20,14 +20,11 @@ import (
 // many gets.
 const confirmListFrom = 32
 
-// confirmOver checks by a live read, made after the ledger was read, that the
-// pods whose entries leave the state Bound are over. Those that are not were missed
-// by our watch: they are remembered, and the decision is stale.
-func (r *Reconciler) confirmOver(ctx context.Context, key Key, writes []network.BlockWrite) error {
-	var refs []network.PodRef
-	for _, w := range writes {
-		refs = append(refs, w.ConfirmOver...)
-	}
+// confirmOver checks by a live read, made after what names the pods was read, that
+// they are over: that of an entry which leaves the state Bound, or whose names go.
+// Those that are not were missed by our watch: they are remembered, and the decision
+// is stale.
+func (r *Reconciler) confirmOver(ctx context.Context, key Key, refs []network.PodRef) error {
 	live, err := r.livePods(ctx, key.Namespace, refs)
 	if err != nil {
 		return fmt.Errorf("confirm for %s that pods are over: %w", key, err)

@@ -12,7 +12,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/pod2/pod2/pkg/endpoints"
-	"github.com/pod2/pod2/pkg/network"
 )
 
 // batch is how long the names of a Pod2's replicas stay as they are once they were
@@ -50,7 +49,7 @@ func (r *Reconciler) applyEndpoints(ctx context.Context, key Key, state endpoint
 			return err
 		}
 	}
-	if err := r.confirmGone(ctx, key, plan.ConfirmGone); err != nil {
+	if err := r.confirmOver(ctx, key, plan.ConfirmGone); err != nil {
 		return err
 	}
 	steps := []func() (reason string, err error){func() (string, error) { return "FailedDelete", r.deleteNames(ctx, key, plan) }}
@@ -122,29 +121,6 @@ func (r *Reconciler) writeService(ctx context.Context, key Key, w endpoints.Serv
 		return r.slices.update(ctx, key, u)
 	})
 	return "FailedUpdate", err
-}
-
-// confirmGone checks by a live read that pods are over whose names are to go. One
-// that is not was missed by our watch: it is remembered, and the decision is stale.
-func (r *Reconciler) confirmGone(ctx context.Context, key Key, refs []network.PodRef) error {
-	if len(refs) == 0 {
-		return nil
-	}
-	live, err := r.livePods(ctx, key.Namespace, refs)
-	if err != nil {
-		return fmt.Errorf("confirm for %s that pods are gone: %w", key, err)
-	}
-	var alive []string
-	for _, ref := range refs {
-		if pod := live[ref.Name]; !network.Over(ref, pod) {
-			r.found.remember(pod)
-			alive = append(alive, ref.String())
-		}
-	}
-	if len(alive) > 0 {
-		return fmt.Errorf("%s: not gone, as the cache has it, are pods of namespace %s: %s: %w", key, key.Namespace, summary(alive), ErrStale)
-	}
-	return nil
 }
 
 // batches remembers when the names of each Pod2's replicas may be written again.

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,11 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/endpoints"
@@ -222,82 +218,6 @@ func TestAPodThatOurWatchMissesKeepsItsName(t *testing.T) {
 		if calls, _ := w.sync(KindEndpoints, "web"); calls != "get pods web-0" {
 			t.Errorf("after a while, calls\n%s", calls)
 		}
-	}
-}
-
-// What the API server refuses is told on the Pod2 and tried again; it does not
-// stand in the way of the other Network.
-func TestARefusedServiceIsTold(t *testing.T) {
-	w := newWorld(t, newPod2("web", 1, "blue", "green"), newPod("web-0 of=Pod2/web label=web published=green:10.1.0.2"))
-	w.refuse = refusing("create services web-blue", apierrors.NewForbidden(corev1.Resource("services"), "web-blue", errors.New("exceeded quota")))
-	calls, err := w.sync(KindEndpoints, "web")
-	if err == nil || len(w.r.batches.ends) > 0 {
-		t.Errorf("it is not tried again as one that failed: %v", err)
-	}
-	same(t, calls, `
-get pod2s web
-create services web-blue -> Forbidden
-create services web-green
-create endpointslices web-green-0
-update pod2s/status web rv=101
-event on web: Warning FailedCreate: services "web-blue" is forbidden: exceeded quota`)
-	c := meta.FindStatusCondition(stored[*v1.Pod2](w, "web").Status.Conditions, v1.ConditionNetworkDNS)
-	same(t, fmt.Sprintf("%s %s", c.Status, c.Reason), "False FailedCreate")
-}
-
-// An error that is nobody's to mend is not told, and nothing follows it.
-func TestABrokenServerIsNotTold(t *testing.T) {
-	for _, row := range []struct{ refused, want string }{
-		{"create services", "get pod2s web\ncreate services web-blue -> InternalError"},
-		{"create endpointslices", "get pod2s web\ncreate services web-blue\ncreate endpointslices web-blue-0 -> InternalError"},
-		{"update pod2s/status", "get pod2s web\ncreate services web-blue\ncreate endpointslices web-blue-0\nupdate pod2s/status web rv=101 -> InternalError"},
-	} {
-		w := newWorld(t, newPod2("web", 1, "blue"), newPod(named0))
-		w.refuse = refusing(row.refused, apierrors.NewInternalError(errors.New("etcd is away")))
-		calls, err := w.sync(KindEndpoints, "web")
-		if err == nil {
-			t.Error("it is not tried again")
-		}
-		same(t, calls, row.want)
-	}
-}
-
-// The world is another than the view has it: no write is made on it.
-func TestEndpointsPreconditions(t *testing.T) {
-	for _, row := range []struct {
-		name   string
-		change func(*world)
-		want   string
-	}{
-		{"slice changed", func(w *world) {
-			w.happens(newPod(named0 + " going"))
-			w.change(stored[*discoveryv1.EndpointSlice](w, "web-blue-0").DeepCopy())
-		}, "update endpointslices web-blue-0 rv=104 -> Conflict"},
-		{"slice is another", func(w *world) {
-			w.happens(newPod2("web", 1), newPod(over0))
-			w.change(another(stored[*discoveryv1.EndpointSlice](w, "web-blue-0").DeepCopy()))
-		}, "delete endpointslices web-blue-0 uid=uid-of-slice -> Conflict"},
-		{"orphaned Service got another owner", func(w *world) {
-			service := stored[*corev1.Service](w, "web-blue").DeepCopy()
-			service.OwnerReferences = nil
-			w.happens(service.DeepCopy())
-			service.OwnerReferences = []metav1.OwnerReference{{Kind: "Gateway", Name: "g", UID: "u", Controller: ptr.To(true)}}
-			w.change(service)
-		}, "get pod2s web\nupdate services web-blue rv=105 -> Conflict"},
-		{"Service is another", func(w *world) {
-			w.happens(newPod2("web", 1), newPod(over0))
-			w.change(another(stored[*corev1.Service](w, "web-blue").DeepCopy()))
-		}, "delete endpointslices web-blue-0 uid=uid-of-slice\ndelete services web-blue uid=uid-of-service -> Conflict"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			w := newWorld(t, names(newPod2("web", 1, "blue"), named0)...)
-			row.change(w)
-			calls, err := w.sync(KindEndpoints, "web")
-			if !errors.Is(err, ErrStale) {
-				t.Errorf("not stale: %v", err)
-			}
-			same(t, calls, row.want)
-		})
 	}
 }
 

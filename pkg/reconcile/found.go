@@ -71,6 +71,19 @@ func (f *found[T]) forget(namespace, name string, uid types.UID) {
 	}
 }
 
+// names of a namespace that there are sightings under.
+func (f *found[T]) names(namespace string) map[string]bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	names := map[string]bool{}
+	for name := range f.sightings {
+		if name.Namespace == namespace {
+			names[name.Name] = true
+		}
+	}
+	return names
+}
+
 // addTo returns the listed objects of a namespace with those found besides that are
 // wanted, in name order, each name once: the newer sighting counts. listedAt is
 // the resourceVersion that the cache was at before they were listed. No event

@@ -25,6 +25,11 @@ const (
 	KindEndpoints = "Endpoints"
 )
 
+// Kinds are all of them.
+func Kinds() []string {
+	return []string{KindNetwork, KindPod, KindPod2, KindCronTab, KindEndpoints}
+}
+
 // Result says when a sync that went well wants to run again; zero: not before
 // the next event.
 type Result struct{ RequeueAfter time.Duration }

@@ -80,7 +80,11 @@ func (r *Reconciler) applyNetwork(ctx context.Context, key Key, state network.St
 // writeBlocks makes the writes to the ledger, once all pods that they take
 // addresses from are confirmed to be over.
 func (r *Reconciler) writeBlocks(ctx context.Context, key Key, state network.State, writes []network.BlockWrite) error {
-	if err := r.confirmOver(ctx, key, writes); err != nil {
+	var leaving []network.PodRef
+	for _, w := range writes {
+		leaving = append(leaving, w.ConfirmOver...)
+	}
+	if err := r.confirmOver(ctx, key, leaving); err != nil {
 		return err
 	}
 	for _, w := range writes {

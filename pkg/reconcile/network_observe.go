@@ -32,19 +32,19 @@ func (r *Reconciler) observeNetwork(key Key) (state network.State, again time.Du
 	if state.Network, err = r.getNetwork(key.Namespace, key.Name); err != nil {
 		return state, 0, err
 	}
-	if state.Pods, again, err = r.podsOfNetwork(key, state.Blocks); err != nil {
-		return state, 0, err
-	}
+	state.Known, state.Pods, again = r.podsOfNetwork(key, state.Blocks)
 	if state.Neighbours, err = r.neighbours(key, state.Pods); err != nil {
 		return state, 0, err
 	}
-	if err := r.addOwners(state.Owners, key.Namespace, state.Blocks); err != nil {
-		return state, 0, err
-	}
 	for _, n := range state.Neighbours {
-		if err := r.addOwners(state.Owners, key.Namespace, n.Blocks); err != nil {
-			return state, 0, err
+		for _, block := range n.Blocks {
+			if page := r.ledgers.page(block); page != nil {
+				state.Known[block] = &network.Known{Page: page}
+			}
 		}
+	}
+	if err := r.addOwners(state.Owners, key.Namespace, state.Known); err != nil {
+		return state, 0, err
 	}
 	return state, again, r.addOwnersOfPods(state.Owners, key.Namespace, state.Pods)
 }
@@ -70,39 +70,6 @@ func absent[T any](obj *T, err error) (*T, error) {
 		return nil, fmt.Errorf("read a cache: %w", err)
 	}
 	return obj, nil
-}
-
-// podsOfNetwork are the pods that ask for the Network or publish an address of
-// it, and those its ledger names.
-func (r *Reconciler) podsOfNetwork(key Key, blocks []*v1.AddressBlock) ([]*corev1.Pod, time.Duration, error) {
-	listedAt := r.podIndex.LastStoreSyncResourceVersion()
-	pods := indexed[*corev1.Pod](r.podIndex, byNetwork, path(key.Namespace, key.Name))
-	seen := make(map[string]bool, len(pods))
-	for _, pod := range pods {
-		seen[pod.Name] = true
-	}
-	named := map[string]bool{}
-	for _, block := range blocks {
-		for _, e := range block.Spec.Entries {
-			named[e.Pod] = true
-			if seen[e.Pod] {
-				continue
-			}
-			seen[e.Pod] = true
-			pod, err := absent(r.pods.Pods(key.Namespace).Get(e.Pod))
-			if err != nil {
-				return nil, 0, err
-			}
-			if pod != nil {
-				pods = append(pods, pod)
-			}
-		}
-	}
-	pods, again := r.found.addTo(pods, listedAt, key.Namespace, func(pod *corev1.Pod) bool {
-		_, publishes := attachment.Published(pod)[key.Name]
-		return named[pod.Name] || publishes
-	})
-	return pods, again, nil
 }
 
 // neighbours are the other Networks that waiting pods ask for.
@@ -131,11 +98,15 @@ func (r *Reconciler) neighbours(key Key, pods []*corev1.Pod) ([]network.Neighbou
 	return neighbours, nil
 }
 
-func (r *Reconciler) addOwners(owners map[v1.AddressOwner]network.Replicas, namespace string, blocks []*v1.AddressBlock) error {
+// addOwners adds those that entries name. Of a settled entry it does not matter.
+func (r *Reconciler) addOwners(owners map[v1.AddressOwner]network.Replicas, namespace string, blocks map[*v1.AddressBlock]*network.Known) error {
 	var errs []error
-	for _, block := range blocks {
-		for _, e := range block.Spec.Entries {
-			errs = append(errs, r.addOwner(owners, namespace, e.Owner))
+	for _, known := range blocks {
+		if known.Quiet() {
+			continue
+		}
+		for _, owner := range known.Owners() {
+			errs = append(errs, r.addOwner(owners, namespace, owner))
 		}
 	}
 	return errors.Join(errs...)

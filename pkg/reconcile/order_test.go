@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,7 +34,7 @@ event on blue: Warning NetworkExhausted: no address is free for: b; grow spec.ci
 	failingCalls = `
 get pod2s web
 patch pod2s web uid=uid-of-web rv=101
-delete pods web-0 uid=uid-of-web-0
+delete pods web-0 uid=uid-of-web-0 rv=102
 create pods web-1
 update pod2s/status web rv=103
 event on web: Warning Replacing: deleted web-0, which ended
@@ -110,17 +111,17 @@ patch pod2s web uid=uid-of-web rv=101 -> InternalError`},
 		{"deletion", "delete pods", failing(), web, `
 get pod2s web
 patch pod2s web uid=uid-of-web rv=101
-delete pods web-0 uid=uid-of-web-0 -> InternalError`},
+delete pods web-0 uid=uid-of-web-0 rv=102 -> InternalError`},
 		{"creation", "create pods", failing(), web, `
 get pod2s web
 patch pod2s web uid=uid-of-web rv=101
-delete pods web-0 uid=uid-of-web-0
+delete pods web-0 uid=uid-of-web-0 rv=102
 create pods web-1 -> InternalError
 event on web: Warning Replacing: deleted web-0, which ended`},
 		{"status of a Pod2", "update pod2s/status", failing(), web, `
 get pod2s web
 patch pod2s web uid=uid-of-web rv=101
-delete pods web-0 uid=uid-of-web-0
+delete pods web-0 uid=uid-of-web-0 rv=102
 create pods web-1
 update pod2s/status web rv=103 -> InternalError
 event on web: Warning Replacing: deleted web-0, which ended
@@ -176,4 +177,39 @@ patch pods/status b uid=uid-of-b
 event on b: Warning NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
 update networks/status blue rv=104
 event on blue: Warning NetworkExhausted: no address is free for: b; grow spec.cidr, or delete pods that hold one`)
+}
+
+// Once: with the write to the ledger that gives it away, not with the status, which
+// the next sync may have to write again, when the ledger has nothing to tell any more.
+func TestAnAddressGivenAwayIsToldOnce(t *testing.T) {
+	const told = "event on blue: Warning ReservedAddressGivenAway: for want of a free one: 10.1.0.2, reserved for web-3, which was scaled away, to a\n"
+	for _, row := range []struct{ name, refused, first, second string }{
+		{"the write to the ledger conflicts", "update addressblocks", "", told},
+		{"the status conflicts", "update networks/status", told, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, newNetwork("blue 10.1.0.0/30"), newPod2("web", 3, "blue"), newBlock("blue", "10.1.0.2 web-3 Reserved Pod2/web"), newPod("a gated on=blue"))
+			w.refuse = refusing(row.refused, errConflict)
+			calls, err := w.sync(KindNetwork, "blue")
+			if !errors.Is(err, ErrStale) {
+				t.Fatalf("not stale: %v", err)
+			}
+			same(t, linesWith(calls, "GivenAway"), row.first)
+			w.refuse = nil
+			w.catchUp()
+			if calls, err = w.sync(KindNetwork, "blue"); err != nil {
+				t.Fatal(err)
+			}
+			same(t, linesWith(calls, "GivenAway"), row.second)
+		})
+	}
+}
+
+func linesWith(text, part string) (found string) {
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, part) {
+			found += line
+		}
+	}
+	return found
 }

@@ -181,7 +181,8 @@ func (r *Reconciler) changePods(ctx context.Context, key Key, plan pod2.Plan) (d
 
 // replacePods, claims and revisions, and stops at the first error.
 func (r *Reconciler) replacePods(ctx context.Context, key Key, state pod2.State, plan, done pod2.Plan) (_ pod2.Plan, reason string, err error) {
-	done.Delete, err = forEach(ctx, plan.Delete, func(ctx context.Context, d pod2.Deletion) error { return r.deletePod(ctx, key, d) })
+	// Pods that are just starting change all the time.
+	done.Delete, err = forEachChanged(ctx, plan.Delete, func(ctx context.Context, d pod2.Deletion) error { return r.deletePod(ctx, key, d) })
 	if err != nil {
 		return done, pod2.ReasonFailedDelete, err
 	}
@@ -229,8 +230,16 @@ func (r *Reconciler) patchBackoff(ctx context.Context, key Key, current *v1.Pod2
 	return patched, nil
 }
 
+// deletePod deletes a pod that is as it was seen, or is gone. One that changed is
+// remembered as it is now, in case it lost the label by which our watch sees it.
 func (r *Reconciler) deletePod(ctx context.Context, key Key, d pod2.Deletion) error {
-	err := r.clients.Kube.CoreV1().Pods(key.Namespace).Delete(ctx, d.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &d.UID}})
+	pods := r.clients.Kube.CoreV1().Pods(key.Namespace)
+	err := pods.Delete(ctx, d.Name, asSeen(d))
+	if apierrors.IsConflict(err) {
+		if live, getErr := pods.Get(ctx, d.Name, metav1.GetOptions{}); getErr == nil {
+			r.found.remember(live)
+		}
+	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete pod %s/%s (%s): %w", key.Namespace, d.Name, d.Reason, stale(err))
 	}

@@ -174,7 +174,7 @@ func (r *Reconciler) changeClaim(ctx context.Context, key Key, c pod2.ClaimChang
 
 // deleteClaims deletes claims of ordinals that have no pod, as a live read says
 // too: data does not go on the word of a cache, which a pod whose label somebody
-// took is not in.
+// took is not in. That the claim is still ours, its resourceVersion says.
 func (r *Reconciler) deleteClaims(ctx context.Context, key Key, deletions []pod2.Deletion) ([]pod2.Deletion, error) {
 	refs := make([]network.PodRef, 0, len(deletions))
 	for _, d := range deletions {
@@ -194,7 +194,7 @@ func (r *Reconciler) deleteClaims(ctx context.Context, key Key, deletions []pod2
 }
 
 func (r *Reconciler) deleteClaim(ctx context.Context, key Key, d pod2.Deletion) error {
-	err := r.clients.Kube.CoreV1().PersistentVolumeClaims(key.Namespace).Delete(ctx, d.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &d.UID}})
+	err := r.clients.Kube.CoreV1().PersistentVolumeClaims(key.Namespace).Delete(ctx, d.Name, asSeen(d))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete claim %s/%s (%s): %w", key.Namespace, d.Name, d.Reason, stale(err))
 	}

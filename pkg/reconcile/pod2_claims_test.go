@@ -96,20 +96,22 @@ func TestAClaimWithoutLabels(t *testing.T) {
 	}
 }
 
+// scaled is a Pod2 of whose claims those go that no replica has.
+func scaled(t *testing.T) *world {
+	p := storing(0, "1Gi")
+	p.Spec.PersistentVolumeClaimRetentionPolicy = &v1.Pod2ClaimRetentionPolicy{WhenScaled: v1.DeleteClaim}
+	return newWorld(t, p, claimOf("data-web-0", "0"))
+}
+
 // Data does not go on the word of a cache.
 func TestAClaimIsDeletedOnceALiveReadFindsNoPod(t *testing.T) {
-	scaled := func() *world {
-		p := storing(0, "1Gi")
-		p.Spec.PersistentVolumeClaimRetentionPolicy = &v1.Pod2ClaimRetentionPolicy{WhenScaled: v1.DeleteClaim}
-		return newWorld(t, p, claimOf("data-web-0", "0"))
-	}
-	mustSync(t, scaled(), `
+	mustSync(t, scaled(t), `
 get pod2s web
 get pods web-0 -> NotFound
-delete persistentvolumeclaims data-web-0 uid=uid-of-data-web-0
+delete persistentvolumeclaims data-web-0 uid=uid-of-data-web-0 rv=102
 update pod2s/status web rv=101`)
 
-	w := scaled()
+	w := scaled(t)
 	unlabelled := replica("web-0").(*corev1.Pod)
 	unlabelled.Labels = nil
 	w.add(unlabelled)
@@ -119,6 +121,22 @@ update pod2s/status web rv=101`)
 		t.Errorf("not stale: %v", err)
 	}
 	same(t, calls, "get pod2s web\nget pods web-0")
+}
+
+// Its label is what makes it ours to delete, and the cache may be late to know.
+func TestAClaimWhoseLabelWasTakenIsKept(t *testing.T) {
+	w := scaled(t)
+	kept := claimOf("data-web-0", "0")
+	kept.Labels = nil
+	w.change(kept)
+	calls, err := w.sync(KindPod2, "web")
+	if !errors.Is(err, ErrStale) {
+		t.Errorf("not stale: %v", err)
+	}
+	same(t, calls, `
+get pod2s web
+get pods web-0 -> NotFound
+delete persistentvolumeclaims data-web-0 uid=uid-of-data-web-0 rv=102 -> Conflict`)
 }
 
 func TestAClaimGrows(t *testing.T) {

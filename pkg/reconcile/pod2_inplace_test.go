@@ -98,7 +98,7 @@ func TestInvalidResize(t *testing.T) {
 	}
 	same(t, withoutEvents(calls)+"\n"+withoutEvents(again), `patch pods web-0 uid=uid-of-web-0 rv=103
 patch pods/resize web-0 uid=uid-of-web-0 rv=104 -> Invalid
-delete pods web-0 uid=uid-of-web-0
+delete pods web-0 uid=uid-of-web-0 rv=104
 update pod2s/status web rv=101`)
 	w.catchUp()
 	if _, err := w.sync(KindPod2, "web"); err != nil || len(w.r.refused.byKey) > 0 {

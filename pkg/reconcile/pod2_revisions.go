@@ -73,7 +73,7 @@ func (r *Reconciler) collided(ctx context.Context, key Key, current *v1.Pod2, re
 }
 
 func (r *Reconciler) deleteRevision(ctx context.Context, key Key, d pod2.Deletion) error {
-	err := r.clients.Kube.AppsV1().ControllerRevisions(key.Namespace).Delete(ctx, d.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &d.UID}})
+	err := r.clients.Kube.AppsV1().ControllerRevisions(key.Namespace).Delete(ctx, d.Name, asSeen(d))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete ControllerRevision %s/%s (%s): %w", key.Namespace, d.Name, d.Reason, stale(err))
 	}

@@ -47,7 +47,7 @@ func TestRevisionsAreChangedAndDeletedWithTheirPreconditions(t *testing.T) {
 	same(t, withoutEvents(calls), `
 get pod2s web
 update controllerrevisions web-8thblnnq62 rv=100
-delete controllerrevisions web-newer uid=uid-of-newer
+delete controllerrevisions web-newer uid=uid-of-newer rv=102
 update pod2s/status web rv=101`)
 }
 

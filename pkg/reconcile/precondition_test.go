@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -77,7 +78,7 @@ patch pods/status a uid=uid-of-a`},
 		{"failure recorded, pod deleted, pods created", []runtime.Object{newPod2("web", 2), replica("web-0 phase=Failed")}, web, `
 get pod2s web
 patch pod2s web uid=uid-of-web rv=101
-delete pods web-0 uid=uid-of-web-0
+delete pods web-0 uid=uid-of-web-0 rv=102
 create pods web-1
 update pod2s/status web rv=103`},
 		{"pod adopted, and nothing else decided", []runtime.Object{newPod2("web", 2), orphan("web-0")}, web, `
@@ -137,7 +138,11 @@ patch pods a uid=uid-of-a rv=103 -> Invalid`},
 		{"failures of another Pod2", []runtime.Object{newPod2("web", 1), replica("web-0 phase=Failed")}, web, another(newPod2("web", 1)), `
 patch pod2s web uid=uid-of-web rv=101 -> Invalid`},
 		{"deleted pod is another", []runtime.Object{newPod2("web", 0), replica("web-0")}, web, newPod("web-0 uid=other"), `
-delete pods web-0 uid=uid-of-web-0 -> Conflict`},
+delete pods web-0 uid=uid-of-web-0 rv=102 -> Conflict
+get pods web-0`},
+		{"deleted pod is nobody's now", []runtime.Object{newPod2("web", 0), replica("web-0")}, web, orphan("web-0"), `
+delete pods web-0 uid=uid-of-web-0 rv=102 -> Conflict
+get pods web-0`},
 		{"adopted pod changed, or has a controller now", []runtime.Object{newPod2("web", 1), orphan("web-0")}, web, newPod("web-0 of=StatefulSet/web"), `
 get pod2s web
 patch pods web-0 uid=uid-of-web-0 rv=102 -> Conflict`},
@@ -170,6 +175,34 @@ func TestDeletingAPodThatIsGoneIsNoError(t *testing.T) {
 	w.remove(pod)
 	if _, err := w.sync(KindPod2, "web"); err != nil {
 		t.Error(err)
+	}
+}
+
+// Pods that start change all the time: one sync a pod would take minutes.
+func TestAPodThatChangedHoldsUpNoOtherDeletion(t *testing.T) {
+	objects := []runtime.Object{newPod2("web", 0)}
+	for i := range 40 {
+		objects = append(objects, replica(fmt.Sprintf("web-%d", i)))
+	}
+	w := newWorld(t, objects...)
+	w.change(replica("web-39")) // the first to go
+	calls, err := w.sync(KindPod2, "web")
+	if n := strings.Count(calls, "delete pods"); n != 40 || strings.Count(calls, "Conflict") != 1 || !errors.Is(err, ErrStale) {
+		t.Errorf("%d deletions, error %v, calls:\n%s", n, err, calls)
+	}
+}
+
+// No watch tells how such a pod changes.
+func TestAPodWithoutALabelThatChangedIsDeletedAsItIsNow(t *testing.T) {
+	w := newWorld(t, newPod2("web", 0), replica("web-0"))
+	w.change(newPod("web-0 of=Pod2/web unlabelled"))
+	if calls, err := w.sync(KindPod2, "web"); !errors.Is(err, ErrStale) {
+		t.Fatalf("error %v, calls:\n%s", err, calls)
+	}
+	w.catchUp()
+	calls, err := w.sync(KindPod2, "web")
+	if err != nil || !strings.HasPrefix(calls, "delete pods web-0 uid=uid-of-web-0 rv=103") {
+		t.Errorf("error %v, calls:\n%s", err, calls)
 	}
 }
 

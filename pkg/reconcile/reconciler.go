@@ -70,6 +70,7 @@ type Reconciler struct {
 
 	informers Informers
 	written   *written
+	ledgers   *ledgers
 	found     *found[*corev1.Pod]
 	// foundClaims are those that have the name of one of ours and not our label.
 	foundClaims *found[*corev1.PersistentVolumeClaim]
@@ -125,6 +126,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 		podIndex:     informers.Pods.Informer().GetIndexer(),
 		pod2Index:    informers.Pod2s.Informer().GetIndexer(),
 		written:      written,
+		ledgers:      newLedgers(clock),
 		found:        newFoundPods(clock),
 		foundClaims:  newFoundClaims(clock),
 		refused:      newRefused(),

@@ -12,12 +12,14 @@ import (
 	"github.com/pod2/pod2/pkg/network"
 )
 
-// Watches says which keys an event of which informer concerns.
+// Watches says which keys an event of which informer concerns. Who asks passes all
+// events on, from the first.
 func (r *Reconciler) Watches() []Watch {
+	r.ledgers.feed()
 	return slices.Concat([]Watch{
 		{r.informers.Networks.Informer(), r.networkKeys},
 		{r.informers.Blocks.Informer(), r.blockKeys},
-		{r.informers.Pods.Informer(), r.podKeys},
+		{r.informers.Pods.Informer(), r.podChanged},
 		{r.informers.Pod2s.Informer(), r.pod2Keys},
 		{r.informers.StatefulSets.Informer(), r.statefulSetKeys},
 		{r.informers.Revisions.Informer(), revisionKeys},
@@ -71,6 +73,15 @@ func (r *Reconciler) blockKeys(obj any) []Key {
 		if err == nil && pod.UID == e.PodUID && (attachment.Gated(pod) || network.SaysItWaits(pod)) {
 			keys = append(keys, Key{KindPod, pod.Namespace, pod.Name})
 		}
+	}
+	return keys
+}
+
+// podChanged notes which pod there was an event of, for the syncs of its Networks.
+func (r *Reconciler) podChanged(obj any) []Key {
+	keys := r.podKeys(obj)
+	if pod, ok := obj.(*corev1.Pod); ok {
+		r.ledgers.changed(keys, pod.Name)
 	}
 	return keys
 }

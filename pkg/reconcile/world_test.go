@@ -34,7 +34,7 @@ import (
 // the preconditions of patches and deletions, pages, and that a status is
 // written apart. The caches show the server as it was at the last catchUp.
 type world struct {
-	t     *testing.T
+	t     testing.TB
 	r     *Reconciler
 	clock *clocktesting.FakePassiveClock
 
@@ -59,7 +59,7 @@ type cacheOf struct {
 
 // newWorld has the objects on the server and in the caches, with the
 // resourceVersions 101, 102 and so on, and the revisions of Pod2s.
-func newWorld(t *testing.T, objects ...runtime.Object) *world {
+func newWorld(t testing.TB, objects ...runtime.Object) *world {
 	t.Helper()
 	kube, sample := kubefake.NewSimpleClientset(), samplefake.NewSimpleClientset()
 	w := &world{

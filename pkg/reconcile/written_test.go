@@ -149,7 +149,7 @@ func TestNoDecisionOnAViewOlderThanOurOwnWrite(t *testing.T) {
 			"patch pods a uid=uid-of-a rv=103", "pods"},
 		{"new pod", []runtime.Object{newPod2("web", 1)}, web, "", "create pods web-0", "pods"},
 		{"failures of pods", []runtime.Object{newPod2("web", 1), ended}, web, "delete pods", "patch pod2s web uid=uid-of-web rv=101", "pod2s"},
-		{"deleted pod", []runtime.Object{newPod2("web", 1), ended}, web, "", "delete pods web-0 uid=uid-of-web-0", "pods"},
+		{"deleted pod", []runtime.Object{newPod2("web", 1), ended}, web, "", "delete pods web-0 uid=uid-of-web-0 rv=102", "pods"},
 		{"status of a Pod2", []runtime.Object{newPod2("web", 0)}, web, "", "update pod2s/status web rv=101", "pod2s"},
 		{"new Service", []runtime.Object{newPod2("web", 1, "blue")}, webNames, "", "create services web-blue", "services"},
 		{"new slice", []runtime.Object{newPod2("web", 1, "blue"), newPod(named0)}, webNames, "", "create endpointslices web-blue-0", "endpointslices"},

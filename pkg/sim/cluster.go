@@ -14,8 +14,8 @@ import (
 // pace is what each part of the cluster takes to act on what it sees.
 const pace = 500 * time.Millisecond
 
-// RunCluster is scheduler, kubelet, garbage collector, and the controllers of
-// CronJobs and Jobs, until stop is closed.
+// RunCluster is scheduler, kubelet, garbage collector, storage, and the controllers
+// of CronJobs, Jobs and StatefulSets, until stop is closed.
 func (s *Server) RunCluster(stop <-chan struct{}) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -43,6 +43,7 @@ func (s *Server) clusterStep() time.Duration {
 		s.stepPod(pod)
 	}
 	s.stepClaims()
+	s.stepStatefulSets()
 	s.stepJobs()
 	return s.stepCronJobs()
 }
@@ -68,7 +69,7 @@ func resourceOf(obj Object) string {
 //
 //	deleted, on a node             goes
 //	gated, or over                 nothing
-//	not on a node                  gets one
+//	not on a node                  gets one, once its claims are bound
 //	pending                        runs: its containers are ready, unless an image is bad
 //	runs, an image changed         its container is another, ready
 //	runs, other resources          has them
@@ -81,6 +82,7 @@ func (s *Server) stepPod(pod *corev1.Pod) {
 			edit(s, "kubelet", pod, func(p *corev1.Pod) { p.DeletionGracePeriodSeconds = ptr.To[int64](0) })
 		}
 	case over || len(pod.Spec.SchedulingGates) > 0:
+	case pod.Spec.NodeName == "" && !s.hasClaims(pod):
 	case pod.Spec.NodeName == "":
 		edit(s, "scheduler", pod, func(p *corev1.Pod) {
 			p.Spec.NodeName = "node-0"
@@ -144,14 +146,4 @@ func setCondition(pod *corev1.Pod, kind corev1.PodConditionType, reason string) 
 		}
 	}
 	pod.Status.Conditions = append(pod.Status.Conditions, c)
-}
-
-// stepClaims binds claims, and resizes their volumes.
-func (s *Server) stepClaims() {
-	for _, claim := range List[*corev1.PersistentVolumeClaim](s, "persistentvolumeclaims") {
-		edit(s, "volumes", claim, func(c *corev1.PersistentVolumeClaim) {
-			c.Status.Phase = corev1.ClaimBound
-			c.Status.Capacity = c.Spec.Resources.Requests.DeepCopy()
-		})
-	}
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"testing/synctest"
@@ -148,22 +149,35 @@ func (s *Server) step(round int, choose Choose) bool {
 }
 
 // behind says whether a process writes to an object that is not, on the server, as
-// its watch showed it when it decided; or creates one for an owner that is gone.
+// its watch showed it when it decided; or gives it an owner that is gone.
 func (s *Server) behind(st *step) (old, orphan bool) {
 	c := st.call
 	if !c.counts() {
 		return false, false
 	}
-	name := c.name
-	if c.method == http.MethodPost {
+	name, refs := c.name, []metav1.OwnerReference(nil)
+	switch c.method {
+	case http.MethodPost, http.MethodPut:
 		obj, err := c.decode()
 		if err != nil {
 			return false, false
 		}
-		name = obj.GetName()
-		ref := metav1.GetControllerOf(obj)
-		orphan = ref != nil && !s.exists(ref.UID)
+		name, refs = obj.GetName(), obj.GetOwnerReferences()
+	case http.MethodPatch:
+		var body metav1.PartialObjectMetadata
+		if err := json.Unmarshal(c.body, &body); err != nil {
+			return false, false
+		}
+		refs = body.OwnerReferences
 	}
+	var has []metav1.OwnerReference
+	if stored := s.get(c.resource, c.namespace, name); stored != nil {
+		has = stored.GetOwnerReferences()
+	}
+	orphan = slices.ContainsFunc(refs, func(ref metav1.OwnerReference) bool {
+		same := func(other metav1.OwnerReference) bool { return other.UID == ref.UID }
+		return !s.exists(ref.UID) && !slices.ContainsFunc(has, same)
+	})
 	for _, h := range s.history[min(st.seen, len(s.history)):] {
 		if h.key == (key{c.resource.Resource, c.namespace, name}) {
 			old = h.by != st.process.Name // of what it wrote itself, last, it has the answer

@@ -5,7 +5,7 @@
 //
 //	controller --HTTP--> Process --calls--> director --one at a time--> Server
 //	           <--watch events, one at a time--'                          |
-//	                     kubelet, scheduler, garbage collector, Jobs <-> store
+//	kubelet, scheduler, garbage collector, storage, Jobs, StatefulSets <-> store
 //
 // The director takes one step when nothing in the bubble can run any more: it
 // executes one request, or hands one event to one watch. So a run is a sequence of

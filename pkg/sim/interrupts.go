@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -31,28 +33,45 @@ var Interrupts = []Interrupt{
 		}
 	}},
 	{"the Pod2 or CronTab recreated", func(w *World) {
-		w.Recreate("pod2s", "web")
-		w.Recreate("crontabs", "report")
+		w.Recreate("pod2s", "web", metav1.DeletePropagationBackground)
+		w.Recreate("crontabs", "report", metav1.DeletePropagationBackground)
 	}},
 	{"all recreated", func(w *World) {
-		w.Recreate("pod2s", "web")
-		w.Recreate("crontabs", "report")
-		if w.spec("pods", "bare") == nil { // which would keep it
-			w.Recreate("networks", "blue")
+		w.Recreate("pod2s", "web", metav1.DeletePropagationBackground)
+		w.Recreate("crontabs", "report", metav1.DeletePropagationBackground)
+		if !w.hasPodOfNobody() { // which would keep it
+			w.Recreate("networks", "blue", metav1.DeletePropagationBackground)
 		}
 	}},
 	{"a pod deleted", func(w *World) { w.Delete("pods", "web-0", "") }},
-	{"labels of pods taken, and put back", func(w *World) {
-		label := func(name, value string) {
-			if w.spec("pods", name) != nil {
-				w.Patch("pods", name, `{"metadata":{"labels":{"samplecrd.k8s.io/managed":`+value+`}}}`)
+	{"labels taken, and put back", func(w *World) {
+		label := func(resource, name, label, value string) {
+			if w.spec(resource, name) != nil {
+				w.Patch(resource, name, `{"metadata":{"labels":{"samplecrd.k8s.io/`+label+`":`+value+`}}}`)
 			}
 		}
-		label("web-0", "null")
-		label("bare", "null")
+		label("pods", "web-0", "managed", "null")
+		label("pods", "bare", "managed", "null")
+		label("persistentvolumeclaims", "data-web-0", "pod2", "null")
 		time.Sleep(3 * time.Second) // longer than an address rests
-		label("web-0", `"true"`)
-		label("bare", `"true"`)
+		label("pods", "web-0", "managed", `"true"`)
+		label("pods", "bare", "managed", `"true"`)
+		label("persistentvolumeclaims", "data-web-0", "pod2", `"web"`)
+	}},
+	{"owner references of running pods taken, and put back", func(w *World) {
+		for _, name := range []string{"web-0", "web-1", "web-2"} {
+			owners := w.owners(name)
+			if len(owners) == 0 || w.spec("pods", name)["nodeName"] == nil {
+				continue
+			}
+			w.Patch("pods", name, `{"metadata":{"ownerReferences":null}}`)
+			w.running.Go(func() {
+				time.Sleep(10 * time.Second) // until the write that was held up has arrived
+				if w.spec("pods", name) != nil && len(w.owners(name)) == 0 {
+					w.Patch("pods", name, string(mustJSON(map[string]any{"metadata": map[string]any{"ownerReferences": owners}})))
+				}
+			})
+		}
 	}},
 	{"a pod deleted at once", func(w *World) { w.Destroy("pods", "web-0") }},
 }
@@ -68,9 +87,24 @@ func (w *World) spec(resource, name string) map[string]any {
 	return decodeJSON(v.json()).(map[string]any)["spec"].(map[string]any)
 }
 
+func (w *World) hasPodOfNobody() bool {
+	w.Server.mu.Lock()
+	defer w.Server.mu.Unlock()
+	return slices.ContainsFunc(List[*corev1.Pod](w.Server, "pods"), func(pod *corev1.Pod) bool { return metav1.GetControllerOf(pod) == nil })
+}
+
+func (w *World) owners(pod string) []metav1.OwnerReference {
+	w.Server.mu.Lock()
+	defer w.Server.mu.Unlock()
+	if v := w.objects[key{"pods", Namespace, pod}]; v != nil {
+		return v.object.GetOwnerReferences()
+	}
+	return nil
+}
+
 // Recreate deletes an object and creates it again, with the same spec, as soon as
 // it is gone.
-func (w *World) Recreate(resource, name string) {
+func (w *World) Recreate(resource, name string, policy metav1.DeletionPropagation) {
 	spec := w.spec(resource, name)
 	if spec == nil {
 		return
@@ -79,7 +113,7 @@ func (w *World) Recreate(resource, name string) {
 	w.Server.mu.Lock()
 	finalizers := w.get(r, Namespace, name).GetFinalizers()
 	w.Server.mu.Unlock()
-	w.Delete(resource, name, metav1.DeletePropagationBackground)
+	w.Delete(resource, name, policy)
 	metadata := map[string]any{"name": name}
 	if resource == "crontabs" { // its users write it
 		metadata["finalizers"] = finalizers

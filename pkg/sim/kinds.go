@@ -4,15 +4,22 @@ package sim
 // TestKindsOfRequests holds them to what is asked for, and pkg/integration compares
 // the answers with those of a real kube-apiserver.
 var Kinds = []string{
-	"DELETE addressblocks", "DELETE cronjobs", "DELETE pods",
-	"GET cronjobs", "GET crontabs", "GET networks", "GET pod2s", "GET pods",
+	"DELETE addressblocks", "DELETE cronjobs", "DELETE persistentvolumeclaims", "DELETE pods",
+	"GET cronjobs", "GET crontabs", "GET networks", "GET persistentvolumeclaims", "GET pod2s", "GET pods",
 	"LIST addressblocks", "LIST jobs", "LIST pods",
-	"PATCH pods", "PATCH pods/resize", "PATCH pods/status",
+	"PATCH persistentvolumeclaims", "PATCH pods", "PATCH pods/resize", "PATCH pods/status",
 	"POST addressblocks", "POST controllerrevisions", "POST cronjobs", "POST endpointslices", "POST events",
-	"POST pods", "POST services",
-	"PUT addressblocks", "PUT cronjobs", "PUT crontabs", "PUT crontabs/status", "PUT endpointslices",
-	"PUT networks", "PUT networks/status", "PUT pod2s/status",
+	"POST persistentvolumeclaims", "POST pods", "POST services",
+	"PUT addressblocks", "PUT controllerrevisions", "PUT cronjobs", "PUT crontabs", "PUT crontabs/status", "PUT endpointslices",
+	"PUT networks", "PUT networks/status", "PUT pod2s/status", "PUT services",
 	"WATCH addressblocks", "WATCH controllerrevisions", "WATCH cronjobs", "WATCH crontabs", "WATCH endpointslices",
 	"WATCH jobs", "WATCH networks", "WATCH persistentvolumeclaims", "WATCH pod2s", "WATCH pods",
 	"WATCH services", "WATCH statefulsets", "WATCH storageclasses",
+}
+
+// FaultKinds are those that programs make besides after a crash, on an old view, or
+// when one of two is to lead. No run in a test asks for anything else.
+var FaultKinds = []string{
+	"DELETE endpointslices", "GET controllerrevisions", "GET endpointslices", "GET services", "PATCH events",
+	"GET leases", "POST leases", "PUT leases",
 }

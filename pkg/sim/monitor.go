@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -38,8 +39,8 @@ func NewPromises() *Promises { return &Promises{published: map[replica]string{}}
 
 // Request is S7, every write carries its precondition, and S6, only pods of ours are
 // deleted or changed: those that a Pod2 controls, that wait for addresses, or that
-// nobody controls and are being adopted.
-func (p *Promises) Request(_ *Server, r Request) string {
+// nobody controls and are being adopted; and no claim is deleted that a pod has.
+func (p *Promises) Request(s *Server, r Request) string {
 	what := fmt.Sprintf("%s: %s %s/%s %s", r.Process, r.Verb, r.Resource, r.Name, r.Subresource)
 	switch {
 	case r.Verb == "POST" && r.Name == "":
@@ -52,6 +53,13 @@ func (p *Promises) Request(_ *Server, r Request) string {
 		return "S7: " + what + " has no resourceVersion"
 	case r.Resource == "addressblocks" && r.Verb != "POST" && r.Version == "":
 		return "S7: " + what + " has no resourceVersion"
+	}
+	if claim, ok := r.Target.(*corev1.PersistentVolumeClaim); ok && r.Verb == "DELETE" && string(claim.UID) == r.UID {
+		for _, pod := range List[*corev1.Pod](s, "pods") {
+			if slices.Contains(claimsOf(pod), claim.Name) {
+				return "S6: " + what + ", which " + pod.Name + " has"
+			}
+		}
 	}
 	pod, ok := r.Target.(*corev1.Pod)
 	if !ok || string(pod.UID) != r.UID || r.Version != "" && r.Version != pod.ResourceVersion {
@@ -208,7 +216,8 @@ func tooMany(s *Server, created *corev1.Pod) string {
 	}
 	most := 0
 	for _, p := range Versions[*v1.Pod2](s, "pod2s", ref.UID, window(s, "pod2s")) {
-		most = max(most, int(ptr.Deref(p.Spec.Replicas, 1))+surge(p))
+		replicas := int(ptr.Deref(p.Spec.Replicas, 1))
+		most = max(most, replicas+surge(p, replicas))
 	}
 	count := 0
 	for _, pod := range List[*corev1.Pod](s, "pods") {
@@ -222,9 +231,10 @@ func tooMany(s *Server, created *corev1.Pod) string {
 	return ""
 }
 
-func surge(p *v1.Pod2) int {
+func surge(p *v1.Pod2, replicas int) int {
 	if u := p.Spec.UpdateStrategy.RollingUpdate; u != nil && u.MaxSurge != nil {
-		return u.MaxSurge.IntValue()
+		n, _ := intstr.GetScaledValueFromIntOrPercent(u.MaxSurge, replicas, true) // the CRD admits no other text
+		return n
 	}
 	return 0
 }

@@ -49,7 +49,7 @@ type Staleness struct {
 	// ByUID were carried out: deletions, and conditions of pods, whose precondition
 	// is the UID, which was still right.
 	ByUID int
-	// Orphans were created although their owner was gone: garbage, collected.
+	// Orphans were created or adopted although their owner was gone: garbage, collected.
 	Orphans int
 	// Blocks of the ledger were created that bind pods which are gone: released again.
 	Blocks int

@@ -118,7 +118,15 @@ func (s *Server) Essence() string {
 	for _, c := range List[*stablev1.CronTab](s, "crontabs") {
 		lines = append(lines, fmt.Sprintf("crontab %s: %s", c.Name, conditions(c.Generation == c.Status.ObservedGeneration, c.Status.Conditions)))
 	}
-	for _, kind := range []string{"services", "cronjobs", "persistentvolumeclaims"} {
+	for _, c := range List[*corev1.PersistentVolumeClaim](s, "persistentvolumeclaims") {
+		var owners []string
+		for _, ref := range c.OwnerReferences {
+			owners = append(owners, ref.Kind+" "+ref.Name)
+		}
+		lines = append(lines, fmt.Sprintf("claim %s: %s, of %s, terminating %v, goes with %v, of Pod2 %q, surge %q", c.Name, c.Status.Phase,
+			c.Status.Capacity.Storage(), c.DeletionTimestamp != nil, owners, c.Labels[v1.Pod2Label], c.Annotations[v1.SurgeClaimAnnotation]))
+	}
+	for _, kind := range []string{"services", "cronjobs"} {
 		for _, v := range s.list(resourceNamed(kind), "") {
 			lines = append(lines, kind+" "+v.object.GetName())
 		}

@@ -78,6 +78,14 @@ func (r *resource) new() Object {
 	return reflect.New(reflect.TypeOf(r.example).Elem()).Interface().(Object)
 }
 
+// namespace is where objects of tests are: none, for those of the whole cluster.
+func (r *resource) namespace() string {
+	if r.Resource == "storageclasses" {
+		return ""
+	}
+	return Namespace
+}
+
 func (r *resource) gvk() schema.GroupVersionKind { return r.GroupVersion().WithKind(r.kind) }
 
 var (

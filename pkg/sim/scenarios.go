@@ -39,8 +39,7 @@ func network(name, spec string) string {
 }
 
 func pod2(spec string) string {
-	return fmt.Sprintf("apiVersion: samplecrd.k8s.io/v1\nkind: Pod2\nmetadata: {name: web}\nspec: {template: {spec: {containers: [{name: app, image: one, "+
-		"resources: {requests: {cpu: 1}, limits: {cpu: 2}}}]}}, %s}", spec)
+	return fmt.Sprintf("apiVersion: samplecrd.k8s.io/v1\nkind: Pod2\nmetadata: {name: web}\nspec: {template: {spec: {%s}}, %s}", container, spec)
 }
 
 func create(manifests ...string) Act { return func(w *World) { w.Create(manifests...) } }
@@ -50,6 +49,10 @@ func patch(resource, name, body string) Act {
 }
 
 func remove(resource, name string) Act { return func(w *World) { w.Delete(resource, name, "") } }
+
+func orphan(resource, name string) Act {
+	return func(w *World) { w.Delete(resource, name, metav1.DeletePropagationOrphan) }
+}
 
 // image and request change the template: in place, where that is allowed.
 func image(name string) string {
@@ -62,13 +65,28 @@ var blue = network("blue", "cidr: 10.0.0.0/24")
 
 const onBlue = "networks: [{name: blue}]"
 
-// Scenarios are those of issue 5, and one with a pod of nobody's.
+// claims of a Pod2 or a StatefulSet, of a class whose volumes grow.
+func claims(size string) string {
+	return ", volumeClaimTemplates: [{metadata: {name: data}, spec: {storageClassName: fast, accessModes: [ReadWriteOnce], resources: {requests: {storage: " + size + "}}}}]"
+}
+
+const (
+	fast          = "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: fast}\nprovisioner: example.com/fast\nallowVolumeExpansion: true"
+	keepsClaims   = `{"spec":{"persistentVolumeClaimRetentionPolicy":{"whenDeleted":"Retain"}}}`
+	deletesClaims = ", persistentVolumeClaimRetentionPolicy: {whenScaled: Delete, whenDeleted: Delete}"
+	statefulSet   = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: web}\nspec: {replicas: 2, serviceName: web, selector: {matchLabels: {app: web}}, " +
+		"template: {metadata: {labels: {app: web, samplecrd.k8s.io/managed: \"true\"}, annotations: {samplecrd.k8s.io/networks: blue}}, " +
+		"spec: {schedulingGates: [{name: samplecrd.k8s.io/addresses}], " + container + "}}"
+	container = "containers: [{name: app, image: one, resources: {requests: {cpu: 1}, limits: {cpu: 2}}}]"
+)
+
+// Scenarios are what users do with each kind.
 var Scenarios = []Scenario{
 	{Name: "create", Acts: []Act{create(blue, network("green", "cidr: 10.0.0.0/24"), pod2("replicas: 2, networks: [{name: blue}, {name: green}]"))}},
 	{Name: "scale up and down", Given: []string{blue, pod2("replicas: 1, " + onBlue)}, Acts: []Act{
 		patch("pod2s", "web", scale(3)), patch("pod2s", "web", scale(1)),
 	}},
-	{Name: "roll with surge", Given: []string{blue, pod2("replicas: 2, " + onBlue +
+	{Name: "roll with surge", Given: []string{blue, fast, pod2("replicas: 2, " + onBlue + claims("1Gi") +
 		", updateStrategy: {type: RollingUpdate, inPlace: Never, rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}")},
 		Acts: []Act{patch("pod2s", "web", image("two"))}},
 	{Name: "in place", Given: []string{blue, pod2("replicas: 2, " + onBlue)}, Acts: []Act{
@@ -95,6 +113,23 @@ var Scenarios = []Scenario{
 			"spec: {schedulingGates: [{name: samplecrd.k8s.io/addresses}], containers: [{name: app, image: one}]}"}, Acts: []Act{
 		create(pod2("replicas: 5, " + onBlue)), // one address too few
 		remove("pods", "bare"),
+	}},
+	{Name: "claims", Given: []string{blue, fast}, Acts: []Act{
+		create(pod2("replicas: 1, " + onBlue + claims("1Gi") + deletesClaims)),
+		patch("pod2s", "web", scale(2)), patch("pod2s", "web", scale(1)),
+		remove("pod2s", "web"),
+	}},
+	{Name: "claims of an earlier Pod2", Given: []string{blue, fast, pod2("replicas: 1, " + onBlue + claims("1Gi"))}, Acts: []Act{
+		remove("pod2s", "web"),
+		create(pod2("replicas: 1, " + onBlue + claims("2Gi") + deletesClaims)),
+		patch("pod2s", "web", keepsClaims),
+	}},
+	{Name: "orphans", Given: []string{blue, pod2("replicas: 2, " + onBlue)}, Acts: []Act{
+		orphan("pod2s", "web"), remove("pods", "web-1"), create(pod2("replicas: 2, " + onBlue)),
+		func(w *World) { w.Recreate("pod2s", "web", metav1.DeletePropagationOrphan) },
+	}},
+	{Name: "a StatefulSet's", Given: []string{blue, fast, statefulSet + claims("1Gi") + "}"}, Acts: []Act{
+		orphan("statefulsets", "web"), create(pod2("replicas: 2, serviceName: web, " + onBlue + claims("1Gi"))),
 	}},
 	{Name: "CronTab", Given: []string{blue}, Acts: []Act{
 		create("apiVersion: stable.example.com/v1\nkind: CronTab\nmetadata: {name: report, finalizers: [finalizer.stable.example.com]}\n" +

@@ -1,12 +1,15 @@
 package sim
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
 // Each promise, broken, is told: else silence would prove nothing.
@@ -52,8 +55,34 @@ func TestPromisesThatAreBroken(t *testing.T) {
 	}
 }
 
+// S4, with a quarter of four besides.
+func TestPromiseOfNoMoreThanThereMayBe(t *testing.T) {
+	w := &World{Server: NewServer()}
+	w.Create(`{apiVersion: samplecrd.k8s.io/v1, kind: Pod2, metadata: {name: web}, spec: {replicas: 4, updateStrategy: {rollingUpdate: {maxSurge: 25%}}}}`)
+	owner := string(List[*v1.Pod2](w.Server, "pod2s")[0].UID)
+	said := func() string {
+		pods := List[*corev1.Pod](w.Server, "pods")
+		return tooMany(w.Server, pods[len(pods)-1])
+	}
+	for i := range 5 {
+		w.Create(fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: web-%d, ownerReferences: [{apiVersion: samplecrd.k8s.io/v1, kind: Pod2, name: web, uid: %s, controller: true}]}, spec: {containers: [{name: a, image: a}]}}`, i, owner))
+		if got := said(); got != "" {
+			t.Fatalf("of %d pods: %s", i+1, got)
+		}
+	}
+	w.Create(`{apiVersion: v1, kind: Pod, metadata: {name: web-5, ownerReferences: [{apiVersion: samplecrd.k8s.io/v1, kind: Pod2, name: web, uid: ` + owner + `, controller: true}]}, spec: {containers: [{name: a, image: a}]}}`)
+	if got, want := said(), "S4: web-5 is created: 6 pods of web, of which there may be 5"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // Requests without their preconditions, or for what is somebody else's.
 func TestPromisesOfRequests(t *testing.T) {
+	w := &World{Server: NewServer()}
+	w.Create(`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {volumes: [{name: data, persistentVolumeClaim: {claimName: used}}], containers: [{name: a, image: a}]}}`)
+	claim := func(name string) *corev1.PersistentVolumeClaim {
+		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u"}}
+	}
 	foreign := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Controller: ptrTo(true)}}}}
 	for _, test := range []struct {
 		name, want string
@@ -65,10 +94,12 @@ func TestPromisesOfRequests(t *testing.T) {
 		{"patch without a resourceVersion", "S7", Request{Verb: "PATCH", Resource: "pods", Name: "a", UID: "u"}},
 		{"create without a name", "S7", Request{Verb: "POST", Resource: "pods"}},
 		{"a foreign pod deleted", "S6", Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "u", Target: foreign}},
+		{"a claim that a pod has deleted", "S6", Request{Verb: "DELETE", Resource: "persistentvolumeclaims", Name: "used", UID: "u", Target: claim("used")}},
+		{"one that no pod has", "", Request{Verb: "DELETE", Resource: "persistentvolumeclaims", Name: "unused", UID: "u", Target: claim("unused")}},
 		{"another of its name", "", Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "other", Target: foreign}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := NewPromises().Request(NewServer(), test.request); !strings.HasPrefix(got, test.want) || test.want == "" && got != "" {
+			if got := NewPromises().Request(w.Server, test.request); !strings.HasPrefix(got, test.want) || test.want == "" && got != "" {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})

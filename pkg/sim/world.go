@@ -197,7 +197,7 @@ func (w *World) Create(manifests ...string) {
 		if err == nil {
 			for _, r := range resources {
 				if r.kind == gvk.Kind {
-					_, err = w.create("user", r, Namespace, obj.(Object))
+					_, err = w.create("user", r, r.namespace(), obj.(Object))
 				}
 			}
 		}

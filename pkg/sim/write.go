@@ -42,15 +42,19 @@ func (s *Server) create(by string, r *resource, namespace string, obj Object) (O
 		part(obj, "Status").SetZero()
 	}
 	setDefaults(obj)
-	if pod, ok := obj.(*corev1.Pod); ok {
-		pod.Status.Phase = corev1.PodPending
-		pod.Spec.TerminationGracePeriodSeconds = ptr.To(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 30))
-		if len(pod.Spec.SchedulingGates) > 0 {
-			pod.Status.Conditions = []corev1.PodCondition{{
+	switch obj := obj.(type) {
+	case *corev1.Pod:
+		obj.Status.Phase = corev1.PodPending
+		obj.Spec.TerminationGracePeriodSeconds = ptr.To(ptr.Deref(obj.Spec.TerminationGracePeriodSeconds, 30))
+		if len(obj.Spec.SchedulingGates) > 0 {
+			obj.Status.Conditions = []corev1.PodCondition{{
 				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated,
 				Message: "Scheduling is blocked due to non-empty scheduling gates",
 			}}
 		}
+	case *corev1.PersistentVolumeClaim:
+		obj.Status.Phase = corev1.ClaimPending
+		obj.Finalizers = append(obj.Finalizers, claimProtection)
 	}
 	return s.put(by, r, obj), nil
 }
@@ -156,6 +160,8 @@ func validate(r *resource, sub string, old, next Object) error {
 		}
 	case *corev1.Pod:
 		errs = append(errs, validatePod(sub, old.(*corev1.Pod), next)...)
+	case *corev1.PersistentVolumeClaim:
+		errs = append(errs, validateClaim(old.(*corev1.PersistentVolumeClaim), next)...)
 	}
 	if len(errs) > 0 {
 		return apierrors.NewInvalid(r.gvk().GroupKind(), next.GetName(), errs)

@@ -52,7 +52,8 @@ const (
 
 	// GatewayAnnotation, on a Network, is the gateway chosen for it when it was new,
 	// "" for none. It is written with the finalizer, before any pod learns of the
-	// gateway, and outlives a lost status (a restore from a backup).
+	// gateway, and outlives a lost status (a restore from a backup), before which it
+	// counts for nothing.
 	GatewayAnnotation = "samplecrd.k8s.io/gateway"
 
 	// SurgeClaimAnnotation, with the value "true", is on a claim that was made for a

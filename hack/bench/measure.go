@@ -1,0 +1,339 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// lap is what one contender did once, alone on a quiet cluster. A duration below zero
+// was not measured.
+type lap struct {
+	contender string
+	n         int
+	begin     time.Time
+	points    []point
+
+	exist, ready, gone        time.Duration
+	recreated, inPlace        time.Duration
+	replaced                  []time.Duration
+	created, deleted, updated writes        // of our controller
+	unexplained               float64       // of created: what the API server did not count either
+	cpu                       time.Duration // of the controller that creates the pods, until all are Ready
+	peak                      int64         // of the same, bytes
+}
+
+// standing is what a controller costs that has nothing to do.
+type standing struct {
+	n             int
+	base, live    float64 // heap in use, bytes
+	calls, writes float64 // in idle
+	cpu, idle     time.Duration
+	start, synced time.Duration // until the caches are full, until all was looked at
+	startWrites   float64
+}
+
+func (b *bench) measureAll(ctx context.Context, r *results) error {
+	all := slices.DeleteFunc(contenders(), func(c contender) bool { return !b.only.MatchString(c.name) })
+	fmt.Fprintln(os.Stderr, "Warming up ...")
+	for _, c := range all {
+		if _, err := b.lap(ctx, c, b.sizes[0]/4, false); err != nil {
+			return err
+		}
+	}
+	for round := range b.rounds {
+		for _, n := range b.sizes {
+			for i := range all {
+				l, err := b.lap(ctx, all[(i+round*3)%len(all)], n, n == b.sizes[len(b.sizes)-1])
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(os.Stderr, "%5.0fs  round %d  %s\n", time.Since(r.begin).Seconds(), round+1, l)
+				r.laps = append(r.laps, l)
+			}
+		}
+	}
+	if b.large == 0 {
+		return nil
+	}
+	for _, c := range all {
+		if c.name != deployment && c.name != pod2OnOne {
+			continue
+		}
+		b.standing = nil
+		if c.name == pod2OnOne {
+			b.standing = &r.standing
+		}
+		l, err := b.lap(ctx, c, b.large, false)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(os.Stderr, "%5.0fs  once  %s\n", time.Since(r.begin).Seconds(), l)
+		r.laps = append(r.laps, l)
+	}
+	return nil
+}
+
+func (l lap) String() string {
+	return fmt.Sprintf("%-36s %5d pods: exist %.1f s, Ready %.1f s, gone %.1f s, recreated %.1f s, in place %.1f s; writes %+v, %.0f unexplained; %+v in place, %+v to delete; CPU %.1f s, %d MiB",
+		l.contender, l.n, l.exist.Seconds(), l.ready.Seconds(), l.gone.Seconds(), l.recreated.Seconds(), l.inPlace.Seconds(),
+		l.created, l.unexplained, l.updated, l.deleted, l.cpu.Seconds(), l.peak>>20)
+}
+
+// lap brings n pods up and down. Whole: it updates them and deletes some one by one
+// in between.
+func (b *bench) lap(ctx context.Context, c contender, n int, whole bool) (l lap, err error) {
+	l = lap{contender: c.name, n: n, recreated: -1, inPlace: -1}
+	fail := func(what string, err error) (lap, error) {
+		return l, fmt.Errorf("%s with %d pods: %s: %w", c.name, n, what, err)
+	}
+	ns, err := b.newNamespace(ctx)
+	if err != nil {
+		return fail("make a namespace", err)
+	}
+	for i, network := range c.networks {
+		if err := b.newNetwork(ctx, ns, network, i); err != nil {
+			return fail("make Network "+network, err)
+		}
+	}
+	pods, err := b.observe(ctx, ns)
+	if err != nil {
+		return fail("observe", err)
+	}
+	defer pods.watch.Stop()
+	if err := b.waitQuiet(ctx); err != nil {
+		return fail("before", err)
+	}
+
+	process := b.manager
+	if c.ours {
+		process = b.controller
+	}
+	if err := process.resetPeak(); err != nil {
+		return fail("before", err)
+	}
+	cpu, err := process.cpu()
+	if err != nil {
+		return fail("before", err)
+	}
+	server, err := b.server(ctx)
+	if err != nil {
+		return fail("before", err)
+	}
+	before, err := b.controller.writes(ctx)
+	if err != nil {
+		return fail("before", err)
+	}
+	l.begin = time.Now()
+	if err := c.create(ctx, b, ns, n); err != nil {
+		return fail("create", err)
+	}
+	up := func(p point) bool { return p.exist == n && p.ready == n }
+	if _, err := pods.wait(ctx, "all are Ready", up); err != nil {
+		return fail("create", err)
+	}
+	l.exist = pods.first(l.begin, func(p point) bool { return p.exist == n })
+	l.ready = pods.first(l.begin, up)
+	spent, err := process.cpu()
+	if err != nil {
+		return fail("after", err)
+	}
+	l.cpu = spent - cpu
+	if l.peak, err = process.peak(); err != nil {
+		return fail("after", err)
+	}
+	if err := b.waitQuiet(ctx); err != nil {
+		return fail("created", err)
+	}
+	after, err := b.controller.writes(ctx)
+	if err != nil {
+		return fail("created", err)
+	}
+	l.created = after.minus(before)
+	if c.ours {
+		if l.unexplained, err = b.unexplained(ctx, ns, server, l.created); err != nil {
+			return fail("created", err)
+		}
+	}
+	if b.standing != nil {
+		if err := b.stand(ctx, n); err != nil {
+			return fail("stand", err)
+		}
+	}
+	if whole {
+		if err := b.change(ctx, c, ns, n, pods, &l); err != nil {
+			return fail("change", err)
+		}
+	}
+
+	if before, err = b.controller.writes(ctx); err != nil {
+		return fail("before the deletion", err)
+	}
+	end := time.Now()
+	if err := c.delete(ctx, b, ns); err != nil {
+		return fail("delete", err)
+	}
+	gone, err := pods.wait(ctx, "all are gone", func(p point) bool { return p.exist == 0 })
+	if err != nil {
+		return fail("delete", err)
+	}
+	l.gone = gone.Sub(end)
+	if err := b.waitQuiet(ctx); err != nil {
+		return fail("deleted", err)
+	}
+	if after, err = b.controller.writes(ctx); err != nil {
+		return fail("deleted", err)
+	}
+	l.deleted = after.minus(before)
+	l.points = pods.points
+	return l, nil
+}
+
+// change has all pods recreated, then updated in place, then some replaced.
+func (b *bench) change(ctx context.Context, c contender, ns string, n int, pods *timeline, l *lap) (err error) {
+	update := func(image, value string) (time.Duration, error) {
+		begin := time.Now()
+		if err := c.set(ctx, b, ns, image, value); err != nil {
+			return 0, fmt.Errorf("change the template: %w", err)
+		}
+		err := poll(ctx, "the update of all", func(ctx context.Context) (bool, error) { return c.updated(ctx, b, ns, n) })
+		took := time.Since(begin)
+		if err != nil {
+			return 0, err
+		}
+		return took, b.waitQuiet(ctx)
+	}
+	if c.set != nil {
+		if l.recreated, err = update("registry.k8s.io/pause:3.10", "2"); err != nil {
+			return fmt.Errorf("recreate: %w", err)
+		}
+	}
+	if c.inPlace {
+		before, err := b.controller.writes(ctx)
+		if err != nil {
+			return err
+		}
+		if l.inPlace, err = update("registry.k8s.io/pause:3.9", "2"); err != nil {
+			return fmt.Errorf("update in place: %w", err)
+		}
+		after, err := b.controller.writes(ctx)
+		if err != nil {
+			return err
+		}
+		l.updated = after.minus(before)
+	}
+	if !c.replaces {
+		return nil
+	}
+	list, err := b.kube.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the pods: %w", err)
+	}
+	for i := range b.deletions {
+		pod := list.Items[i*n/b.deletions]
+		had, _, _ := pods.creations()
+		begin := time.Now()
+		// Without a grace period the pod is gone with the answer: no contender waits for a kubelet.
+		options := metav1.NewPreconditionDeleteOptions(string(pod.UID))
+		options.GracePeriodSeconds = new(int64)
+		if err := b.kube.CoreV1().Pods(ns).Delete(ctx, pod.Name, *options); err != nil {
+			return fmt.Errorf("delete a pod: %w", err)
+		}
+		for {
+			now, at, changed := pods.creations()
+			if now > had {
+				l.replaced = append(l.replaced, at.Sub(begin))
+				break
+			}
+			select {
+			case <-changed:
+			case <-time.After(patience):
+				return fmt.Errorf("pod %s was not replaced within %s", pod.Name, patience)
+			}
+		}
+		if _, err := pods.wait(ctx, "it is Ready", func(p point) bool { return p.ready == n }); err != nil {
+			return err
+		}
+	}
+	slices.Sort(l.replaced)
+	return nil
+}
+
+// unexplained is how many writes the controller counted that are not among those that
+// the API server counted of the kinds that only it writes, nor its events.
+func (b *bench) unexplained(ctx context.Context, ns string, before families, made writes) (float64, error) {
+	after, err := b.server(ctx)
+	if err != nil {
+		return 0, err
+	}
+	events, err := b.kube.CoreV1().Events(ns).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("list the events of %s: %w", ns, err)
+	}
+	told := 0.0
+	for _, e := range events.Items {
+		if e.Source.Component == "pod2-controller" {
+			told += float64(e.Count)
+		}
+	}
+	return made.total() - (oursOnServer(after) - oursOnServer(before)) - told, nil
+}
+
+// stand measures a controller while all stand still, and a start of it.
+func (b *bench) stand(ctx context.Context, n int) (err error) {
+	s := b.standing
+	s.n, s.idle = n, b.idle
+	b.controller.stop()
+	if b.controller, err = b.startController(ctx); err != nil {
+		return err
+	}
+	p := b.controller
+	synced, err := p.waitSynced(ctx)
+	if err != nil {
+		return err
+	}
+	s.start, s.synced = p.ready.Sub(p.started), synced.Sub(p.started)
+	w, err := p.writes(ctx)
+	if err != nil {
+		return err
+	}
+	s.startWrites = w.total()
+
+	calls, err := p.calls(ctx)
+	if err != nil {
+		return err
+	}
+	cpu, err := p.cpu()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-time.After(b.idle):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	after, err := p.cpu()
+	if err != nil {
+		return err
+	}
+	s.cpu = after - cpu
+	later, err := p.calls(ctx)
+	if err != nil {
+		return err
+	}
+	s.calls = later - calls
+	still, err := p.writes(ctx)
+	if err != nil {
+		return err
+	}
+	s.writes = still.minus(w).total()
+	if s.base, err = b.base.live(ctx); err != nil {
+		return err
+	}
+	s.live, err = p.live(ctx)
+	return err
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+)
+
+func (f figure) String() string {
+	switch {
+	case f.none:
+		return "-"
+	case f.least == f.most:
+		return fmt.Sprintf("%.1f", f.median)
+	}
+	return fmt.Sprintf("%.1f (%.1f-%.1f)", f.median, f.least, f.most)
+}
+
+// table is the one that the command prints.
+func (r *results) table() string {
+	var s strings.Builder
+	s.WriteString("\n| contender | pods | all exist, s | all Ready, s | all gone, s | all recreated, s | all updated in place, s | replacement p50, p99, ms |\n|---|---|---|---|---|---|---|---|\n")
+	for _, n := range append(r.sizes, r.large) {
+		for _, c := range contenders() {
+			if len(r.of(c.name, n)) == 0 {
+				continue
+			}
+			replaced := "-"
+			if p50 := r.replaced(c.name, n, 50); p50 > 0 {
+				replaced = fmt.Sprintf("%.1f, %.1f", p50, r.replaced(c.name, n, 99))
+			}
+			fmt.Fprintf(&s, "| %s | %d | %s | %s | %s | %s | %s | %s |\n", c.name, n, r.seconds(c.name, n, exist), r.seconds(c.name, n, ready),
+				r.seconds(c.name, n, gone), r.seconds(c.name, n, recreated), r.seconds(c.name, n, inPlace), replaced)
+		}
+	}
+	return s.String()
+}
+
+// cost is what the pods cost our controller, or kube-controller-manager.
+func (r *results) cost() string {
+	var s strings.Builder
+	s.WriteString("| contender | pods | POST | PUT | PATCH | DELETE | writes for each pod created | for each deleted | for each updated in place | CPU until Ready, s | peak memory, MiB |\n")
+	s.WriteString("|---|---|---|---|---|---|---|---|---|---|---|\n")
+	for _, n := range append(r.sizes, r.large) {
+		for _, c := range contenders() {
+			if len(r.of(c.name, n)) == 0 {
+				continue
+			}
+			mean := func(of func(lap) float64) string {
+				f := r.figure(c.name, n, of)
+				return fmt.Sprintf("%.3f", f.median/float64(n))
+			}
+			cpu, peak := "-", "-"
+			if c.create != nil && c.name != raw && c.name != rawTwice {
+				cpu = r.seconds(c.name, n, func(l lap) time.Duration { return l.cpu }).String()
+				peak = fmt.Sprintf("%.0f", r.figure(c.name, n, func(l lap) float64 { return float64(l.peak) }).median/(1<<20))
+			}
+			updated := "-"
+			if r.figure(c.name, n, func(l lap) float64 { return l.inPlace.Seconds() }).median > 0 {
+				updated = mean(func(l lap) float64 { return l.updated.total() })
+			}
+			fmt.Fprintf(&s, "| %s | %d | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", c.name, n,
+				mean(func(l lap) float64 { return l.created.post }), mean(func(l lap) float64 { return l.created.put }),
+				mean(func(l lap) float64 { return l.created.patch }), mean(func(l lap) float64 { return l.created.delete }),
+				mean(func(l lap) float64 { return l.created.total() }), mean(func(l lap) float64 { return l.deleted.total() }), updated, cpu, peak)
+		}
+	}
+	return s.String()
+}
+
+func (r *results) targetTable() string {
+	var s strings.Builder
+	s.WriteString("| target | measured | at most | |\n|---|---|---|---|\n")
+	for _, t := range r.targets() {
+		verdict := "reached"
+		if !(t.value <= t.max) {
+			verdict = "**missed**"
+		}
+		fmt.Fprintf(&s, "| %s | "+t.format+" | %g | %s |\n", t.what, t.value, t.max, verdict)
+	}
+	return s.String()
+}
+
+func (r *results) unexplained() (most float64) {
+	for _, l := range r.laps {
+		most = max(most, l.unexplained, -l.unexplained)
+	}
+	return most
+}
+
+func (r *results) page() string {
+	n := r.sizes[len(r.sizes)-1]
+	st := r.standing
+	var s strings.Builder
+	fmt.Fprintf(&s, `# Performance
+
+<!-- Written by make bench; what is typed here is lost. -->
+
+`+"`make bench`"+` wrote this page and its plots in %s, on %s, of which the control plane (etcd, kube-apiserver,
+kube-controller-manager, kube-scheduler, KWOK with %d nodes), the contenders and the observer share the cores. So the
+ratios mean something, and the seconds little. All client-side limits and priority and fairness are off, for everyone; our
+policies are installed, and cost every write of a pod the same. Each contender is alone on a quiet cluster (no write for two
+seconds); their order rotates; figures are medians of %d rounds, in brackets the least and the most.
+
+## Targets
+
+For %d pods, by medians.
+
+%s
+## Times
+
+From the request to what one watch sees of the pods. Recreated: a rolling update of all, maxUnavailable 25%%, maxSurge 0; in
+place: of the image alone, likewise. A StatefulSet rolls one pod at a time, which was not waited for. Replacement: from the
+deletion of a pod, without a grace period, to the creation of the next, %d times a round, one after the other.
+%s
+`, r.took.Round(time.Second), r.machine, max(r.large, n)/podsPerNode+3, r.rounds, n, r.targetTable(), r.deletions, r.table())
+	for _, n := range append(r.sizes, r.large) {
+		if n > 0 {
+			fmt.Fprintf(&s, "![pods over time, %d](performance/pods-%d.svg)\n", n, n)
+		}
+	}
+	fmt.Fprintf(&s, `
+## Costs
+
+Writes are requests of our controller, a pod's share each, as its own client counts them: pods, the ledger, status, names,
+events. The API server's count of what only it writes, and its events, differ from that by %.0f at most in any lap. CPU and memory
+are those of the process that creates the pods: ours, or kube-controller-manager's.
+
+%s`, r.unexplained(), r.cost())
+	if st.n > 0 {
+		fmt.Fprintf(&s, `
+With %d pods standing on one Network:
+
+| | |
+|---|---|
+| heap in use after a collection, of which without a pod | %.1f MiB, %.1f MiB |
+| a start: until the caches are full, until everything was looked at | %.1f s, %.1f s |
+| a start: writes | %.0f |
+| in %s with nothing to do: API calls, writes, CPU | %.0f, %.0f, %.2f s |
+`, st.n, st.live/(1<<20), st.base/(1<<20), st.start.Seconds(), st.synced.Seconds(), st.startWrites, st.idle, st.calls, st.writes, st.cpu.Seconds())
+	}
+	if r.tables != "" {
+		fmt.Fprintf(&s, "\n## Decisions\n\nBenchmarks of Diff, and of one sync that binds one address, by the number of what there is.\n\n```\n%s```\n", r.tables)
+	}
+	return s.String()
+}
+
+// plots are the laps to draw, by the name of the file: of each contender the one of the
+// median.
+func (r *results) plots() map[string][]lap {
+	plots := map[string][]lap{}
+	for _, n := range append(r.sizes, r.large) {
+		for _, c := range contenders() {
+			laps := r.of(c.name, n)
+			if len(laps) == 0 {
+				continue
+			}
+			middle := laps[0]
+			want := r.seconds(c.name, n, ready).median
+			for _, l := range laps {
+				if cmp.Compare(distance(l.ready.Seconds(), want), distance(middle.ready.Seconds(), want)) < 0 {
+					middle = l
+				}
+			}
+			file := fmt.Sprintf("pods-%d", n)
+			plots[file] = append(plots[file], middle)
+		}
+	}
+	return plots
+}
+
+func distance(a, b float64) float64 { return max(a-b, b-a) }

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+func TestFigure(t *testing.T) {
+	for _, test := range []struct {
+		values []float64
+		want   string
+	}{
+		{nil, "-"},
+		{[]float64{3}, "3.0"},
+		{[]float64{3, 1, 2}, "2.0 (1.0-3.0)"},
+		{[]float64{4, 1, 2, 3}, "2.5 (1.0-4.0)"},
+	} {
+		if got := figureOf(test.values).String(); got != test.want {
+			t.Errorf("%v: %s, want %s", test.values, got, test.want)
+		}
+	}
+}
+
+func TestPercentileIsTheNearestRank(t *testing.T) {
+	hundred := make([]time.Duration, 100)
+	for i := range hundred {
+		hundred[i] = time.Duration(i + 1)
+	}
+	for _, test := range []struct {
+		sorted []time.Duration
+		p      int
+		want   time.Duration
+	}{
+		{nil, 50, -1},
+		{hundred[:1], 99, 1},
+		{hundred, 50, 50},
+		{hundred, 99, 99},
+		{hundred[:10], 99, 10},
+	} {
+		if got := percentile(test.sorted, test.p); got != test.want {
+			t.Errorf("p%d of %d: %d, want %d", test.p, len(test.sorted), got, test.want)
+		}
+	}
+}
+
+// A pod that came, was Ready, and was replaced by one that is not.
+func TestTimelineCountsPods(t *testing.T) {
+	line := &timeline{ready: map[types.UID]bool{}, changed: make(chan struct{})}
+	begin := time.Unix(0, 0)
+	for i, event := range []watch.Event{
+		{Type: watch.Added, Object: pod("a", false)},
+		{Type: watch.Modified, Object: pod("a", true)},
+		{Type: watch.Deleted, Object: pod("a", true)},
+		{Type: watch.Added, Object: pod("b", false)},
+	} {
+		line.note(event, begin.Add(time.Duration(i)))
+	}
+	want := []point{{begin, 1, 0}, {begin.Add(1), 1, 1}, {begin.Add(2), 0, 0}, {begin.Add(3), 1, 0}}
+	for i, p := range line.points {
+		if p != want[i] {
+			t.Errorf("point %d: %v, want %v", i, p, want[i])
+		}
+	}
+	if got := line.first(begin.Add(1), func(p point) bool { return p.exist == 1 && p.ready == 0 }); got != 2 {
+		t.Errorf("first reached after %d, want 2: what was before does not count", got)
+	}
+}
+
+func pod(uid types.UID, ready bool) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid}}
+	if ready {
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	}
+	return p
+}
+
+// Nothing measured is no target reached.
+func TestTargetsAreMissedWithoutFigures(t *testing.T) {
+	r := &results{options: options{sizes: []int{2}}}
+	for _, target := range r.targets() {
+		if target.value <= target.max {
+			t.Errorf("%s: %g <= %g", target.what, target.value, target.max)
+		}
+	}
+}

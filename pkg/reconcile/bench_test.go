@@ -1,0 +1,75 @@
+package reconcile
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/klog/v2"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	samplefake "github.com/pod2/pod2/pkg/client/clientset/versioned/fake"
+	"github.com/pod2/pod2/pkg/ipam"
+)
+
+var errRefused = errors.New("the benchmark takes no writes")
+
+// BenchmarkSyncNetwork is of one pod that waits on a Network that so many others are
+// on: what one sync costs from the view to the write that binds the pod, which is
+// refused so that the next one finds the pod waiting again. Between two of them the
+// caches show another version of one block and of one pod, as in a cluster at work.
+func BenchmarkSyncNetwork(b *testing.B) {
+	for _, size := range []int{10, 1_000, 10_000, 65_000} {
+		b.Run(fmt.Sprintf("bound=%d", size), func(b *testing.B) {
+			w := newWorld(b, crowd(size)...)
+			w.r.clients.Sample.(*samplefake.Clientset).PrependReactor("update", "addressblocks", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, errRefused
+			})
+			key := Key{KindNetwork, ns, "blue"}
+			w.r.Watches()
+			ctx := klog.NewContext(b.Context(), klog.Logger{})
+			if _, err := w.r.Sync(ctx, key); !errors.Is(err, errRefused) {
+				b.Fatalf("the pod is to be bound, not: %v", err)
+			}
+			blocks, pods := w.r.blockIndex, w.r.podIndex
+			block, pod := stored[*v1.AddressBlock](w, "blue-10.1.0.0"), podOf(w, "pod-00000")
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				if err := errors.Join(blocks.Update(block.DeepCopy()), pods.Update(pod.DeepCopy())); err != nil {
+					b.Fatal(err)
+				}
+				w.r.podChanged(pod)
+				b.StartTimer()
+				if _, err := w.r.Sync(ctx, key); !errors.Is(err, errRefused) {
+					b.Fatalf("the pod is to be bound, not: %v", err)
+				}
+			}
+		})
+	}
+}
+
+// crowd is a Network with so many pods on it, and one that waits.
+func crowd(size int) []runtime.Object {
+	objects := []runtime.Object{newNetwork("blue"), newPod("waiting gated on=blue")}
+	addr := netip.MustParseAddr("10.1.0.2")
+	var block *v1.AddressBlock
+	for i := range size {
+		name := fmt.Sprintf("pod-%05d", i)
+		objects = append(objects, newPod(fmt.Sprintf("%s on=blue published=blue:%s", name, addr)))
+		entry := newBlock("blue", fmt.Sprintf("%s %s Bound", addr, name)).Spec.Entries
+		if prefix := ipam.Block(addr); block == nil || block.Spec.CIDR != prefix.String() {
+			block = newBlock("blue")
+			block.Name, block.Spec.CIDR = ipam.BlockName("blue", prefix), prefix.String()
+			block.UID = types.UID("uid-of-" + block.Name)
+			objects = append(objects, block)
+		}
+		block.Spec.Entries = append(block.Spec.Entries, entry...)
+		addr = addr.Next()
+	}
+	return objects
+}

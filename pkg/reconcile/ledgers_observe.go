@@ -1,0 +1,208 @@
+package reconcile
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/network"
+)
+
+// podsOfNetwork are the pods that ask for the Network or publish an address of
+// it, and those its ledger names, but for those that settle what the ledger has of
+// them: of these, what is known of the blocks tells. The blocks were read before.
+func (r *Reconciler) podsOfNetwork(key Key, blocks []*v1.AddressBlock) (map[*v1.AddressBlock]*network.Known, []*corev1.Pod, time.Duration) {
+	l, changed, whole := r.ledgers.take(key)
+	listedAt := r.podIndex.LastStoreSyncResourceVersion()
+	r.readBlocks(key, l, blocks)
+	if whole {
+		r.compare(key, l)
+		clear(changed)
+	}
+	// What a live read found is not in the cache, and no event tells when it goes.
+	sighted := r.found.names(key.Namespace)
+	maps.Copy(changed, sighted)
+	for name := range changed {
+		l.others[name] = true
+		for _, b := range r.naming(key, l, name) {
+			for _, i := range b.Of(name) {
+				b.unsettle(int(i))
+			}
+		}
+	}
+	pods := map[string]*corev1.Pod{}
+	for _, b := range l.blocks {
+		r.settle(key, b, pods, sighted)
+	}
+	if whole {
+		r.listOthers(key, l)
+	}
+	for name := range l.others {
+		if pod := r.cachedPod(key.Namespace, name); pod != nil && concerns(pod, key.Name) && !r.settles(key, l, pod) {
+			pods[name] = pod
+		} else {
+			delete(l.others, name)
+		}
+	}
+	for name := range sighted { // the newer of the two counts
+		if pod := r.cachedPod(key.Namespace, name); pod != nil {
+			pods[name] = pod
+		}
+	}
+	for _, pod := range indexed[*corev1.Pod](r.podIndex, byWaiting, path(key.Namespace, key.Name)) {
+		pods[pod.Name] = pod
+	}
+	// Events may be late: who is looked at settles nothing by what it was before.
+	for name, pod := range pods {
+		for _, b := range r.naming(key, l, name) {
+			b.unsettleBut(name, pod)
+		}
+	}
+	known := make(map[*v1.AddressBlock]*network.Known, len(l.blocks))
+	for _, b := range l.blocks {
+		known[b.Block()] = &b.Known
+	}
+	if len(blocks) == 0 {
+		r.ledgers.drop(key)
+	}
+	all, again := r.found.addTo(slices.Collect(maps.Values(pods)), listedAt, key.Namespace, func(pod *corev1.Pod) bool {
+		_, publishes := attachment.Published(pod)[key.Name]
+		return publishes || len(r.naming(key, l, pod.Name)) > 0
+	})
+	return known, all, again
+}
+
+// readBlocks brings the blocks up to date with those of the cache. A pod goes on
+// settling an entry that is the same in the next version, if the cache still has that
+// pod. Who lost an entry may publish its address all the same.
+func (r *Reconciler) readBlocks(key Key, l *ledger, blocks []*v1.AddressBlock) {
+	for _, block := range blocks {
+		was := l.blocks[block.Name]
+		if was != nil && was.Block() == block {
+			continue
+		}
+		delete(l.blocks, block.Name)
+		page, ok := network.Read(block)
+		if !ok {
+			l.lost(was)
+			continue
+		}
+		r.ledgers.keep(page)
+		is := &settledBlock{Known: network.Known{Page: page}, pods: make([]*corev1.Pod, page.Size())}
+		l.blocks[block.Name] = is
+		if was == nil {
+			continue
+		}
+		for i, pod := range was.pods {
+			at, same := page.Find(was.Page, i)
+			switch {
+			case !same || pod != nil && r.cachedPod(key.Namespace, pod.Name) != pod:
+				l.others[was.PodName(i)] = true
+			case pod != nil:
+				is.settle(at, pod)
+			}
+		}
+	}
+	for name, b := range l.blocks {
+		if _, present := slices.BinarySearchFunc(blocks, name, func(block *v1.AddressBlock, name string) int {
+			return strings.Compare(block.Name, name)
+		}); !present {
+			l.lost(b)
+			delete(l.blocks, name)
+			r.ledgers.forget(key.Namespace, name)
+		}
+	}
+}
+
+// lost has the pods of a block looked at that is gone.
+func (l *ledger) lost(b *settledBlock) {
+	if b == nil {
+		return
+	}
+	for i := range b.pods {
+		l.others[b.PodName(i)] = true
+	}
+}
+
+// compare drops what is remembered of pods that the cache has otherwise now.
+func (r *Reconciler) compare(key Key, l *ledger) {
+	for _, b := range l.blocks {
+		for i, pod := range b.pods {
+			if pod != nil && r.cachedPod(key.Namespace, pod.Name) != pod {
+				b.unsettle(i)
+			}
+		}
+	}
+}
+
+// listOthers goes through all pods that ask for the Network or publish an address of
+// it for those that settle no entry.
+func (r *Reconciler) listOthers(key Key, l *ledger) {
+	settled := map[*corev1.Pod]bool{}
+	for _, b := range l.blocks {
+		for _, pod := range b.pods {
+			settled[pod] = true
+		}
+	}
+	l.others = map[string]bool{}
+	for _, pod := range indexed[*corev1.Pod](r.podIndex, byNetwork, path(key.Namespace, key.Name)) {
+		if !settled[pod] {
+			l.others[pod.Name] = true
+		}
+	}
+}
+
+// settle looks at the entries that are not known to be settled; pods gets those of
+// their pods that do not settle them.
+func (r *Reconciler) settle(key Key, b *settledBlock, pods map[string]*corev1.Pod, sighted map[string]bool) {
+	for i, settledBy := range b.pods {
+		if settledBy != nil {
+			continue
+		}
+		name := b.PodName(i)
+		pod := r.cachedPod(key.Namespace, name)
+		switch {
+		case pod == nil:
+		case !sighted[name] && b.Settles(i, pod):
+			b.settle(i, pod)
+		default:
+			pods[name] = pod
+		}
+	}
+}
+
+// naming are the blocks with entries of a pod.
+func (r *Reconciler) naming(key Key, l *ledger, pod string) []*settledBlock {
+	var blocks []*settledBlock
+	for _, block := range indexed[*v1.AddressBlock](r.blockIndex, byPod, path(key.Namespace, pod)) {
+		if b := l.blocks[block.Name]; b != nil {
+			blocks = append(blocks, b)
+		}
+	}
+	return blocks
+}
+
+func (r *Reconciler) settles(key Key, l *ledger, pod *corev1.Pod) bool {
+	return slices.ContainsFunc(r.naming(key, l, pod.Name), func(b *settledBlock) bool {
+		return slices.Contains(b.pods, pod)
+	})
+}
+
+func concerns(pod *corev1.Pod, name string) bool {
+	networks, _ := podNetworks(pod)
+	return slices.Contains(networks, path(pod.Namespace, name))
+}
+
+// cachedPod is nil if there is none.
+func (r *Reconciler) cachedPod(namespace, name string) *corev1.Pod {
+	obj, exists, err := r.podIndex.GetByKey(path(namespace, name))
+	if err != nil || !exists {
+		return nil
+	}
+	return obj.(*corev1.Pod)
+}

@@ -1,0 +1,215 @@
+package reconcile
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod2/pod2/internal/chance"
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/network"
+)
+
+// What is remembered between syncs changes no decision: at each step of what happens
+// to pods and blocks the plan is the one made of all of them, read anew.
+func TestLedgersDecideNothing(t *testing.T) {
+	settled, plans := 0, 0
+	chance.ForSeeds(t, 600, func(t *testing.T, dice *rand.Rand) {
+		w := newWorld(t, newNetwork("blue"), newPod2("web", 2, "blue"))
+		w.r.Watches()
+		var log []string
+		for range 20 {
+			for range 1 + dice.IntN(3) {
+				log = append(log, w.ledgerHappens(dice))
+			}
+			state, _, err := w.r.observeNetwork(blue)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := w.observeAll(state)
+			if got, want := network.Diff(state), network.Diff(all); !reflect.DeepEqual(got, want) {
+				t.Errorf("after\n%s\nwhat is remembered gives\n%s\nand all of it\n%s", strings.Join(log, "\n"), got, want)
+				return
+			}
+			settled += len(all.Pods) - len(state.Pods)
+			plans += len(network.Diff(all).Blocks)
+		}
+	})
+	if settled < 250 || plans < 250 {
+		t.Errorf("%d pods left out and %d writes: too dull to prove anything", settled, plans)
+	}
+}
+
+// ledgerHappens changes something in the caches, tells of it as informers do, and says what.
+func (w *world) ledgerHappens(dice *rand.Rand) string {
+	name := chance.Pick(dice, "a", "b", "c", "web-0", "web-1")
+	if chance.One(dice, 2) {
+		return w.podHappens(dice, name)
+	}
+	switch dice.IntN(6) {
+	case 0:
+		pod := arbitraryPod(dice, name+" unlabelled")
+		pod.ResourceVersion = w.next()
+		w.r.found.remember(pod)
+		return "a live read finds " + name
+	case 1:
+		w.clock.SetTime(w.clock.Now().Add(foundFor))
+		return "time goes by"
+	}
+	third := chance.Pick(dice, "0", "1")
+	b := newBlock("blue")
+	b.Name, b.Spec.CIDR = "blue-10.1."+third+".0", "10.1."+third+".0/24"
+	old, exists, _ := w.r.blockIndex.GetByKey(path(ns, b.Name))
+	if exists {
+		b.Spec.Entries = slices.Clone(old.(*v1.AddressBlock).Spec.Entries)
+	}
+	switch {
+	case exists && chance.One(dice, 8):
+		w.must(w.r.blockIndex.Delete(old))
+		return "gone is " + b.Name
+	case len(b.Spec.Entries) > 0 && chance.One(dice, 3):
+		i := dice.IntN(len(b.Spec.Entries))
+		b.Spec.Entries = slices.Delete(b.Spec.Entries, i, i+1)
+	default:
+		entry := fmt.Sprintf("10.1.%s.%d %s %s %s", third, 2+dice.IntN(3), name, chance.Pick(dice, "Bound", "Bound", "Bound", "Reserved"), chance.Pick(dice, "", "", "Pod2/web"))
+		b.Spec.Entries = append(b.Spec.Entries, newBlock("blue", entry).Spec.Entries...)
+	}
+	b.ResourceVersion = w.next()
+	w.must(w.r.blockIndex.Update(b))
+	return fmt.Sprintf("%s has %v", b.Name, b.Spec.Entries)
+}
+
+func (w *world) podHappens(dice *rand.Rand, name string) string {
+	old, exists, _ := w.r.podIndex.GetByKey(path(ns, name))
+	if exists {
+		defer w.r.podChanged(old)
+		if chance.One(dice, 3) {
+			w.must(w.r.podIndex.Delete(old))
+			return "gone is pod " + name
+		}
+	}
+	pod := arbitraryPod(dice, name)
+	for _, block := range indexed[*v1.AddressBlock](w.r.blockIndex, byPod, path(ns, name)) {
+		if i := slices.IndexFunc(block.Spec.Entries, func(e v1.AddressEntry) bool { return e.Pod == name }); !chance.One(dice, 3) {
+			pod = newPod(fmt.Sprintf("%s on=blue published=blue:%s", name, block.Spec.Entries[i].Address))
+		}
+	}
+	pod.ResourceVersion = w.next()
+	w.must(w.r.podIndex.Update(pod))
+	w.r.podChanged(pod)
+	return fmt.Sprintf("pod %s (%s) of %v phase %q gates %v has %v", name, pod.UID, attachment.Owner(pod), pod.Status.Phase, pod.Spec.SchedulingGates, pod.Annotations)
+}
+
+func arbitraryPod(dice *rand.Rand, text string) *corev1.Pod {
+	text += chance.Pick(dice, "", "", "", " uid=other") + chance.Pick(dice, "", "", " of=Pod2/web") + chance.Pick(dice, "", "", "", " phase=Failed") + chance.Pick(dice, " on=blue", " on=blue", "")
+	if chance.One(dice, 4) {
+		return newPod(text + " gated")
+	}
+	return newPod(text + fmt.Sprintf(" published=%s:10.1.%d.%d", chance.Pick(dice, "blue", "blue", "blue", "green"), dice.IntN(2), 2+dice.IntN(3)))
+}
+
+func (w *world) must(err error) {
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// observeAll is the state of the same view with every pod that has to do with the
+// Network, and nothing known of the blocks.
+func (w *world) observeAll(s network.State) network.State {
+	s.Known = nil
+	pods := map[string]*corev1.Pod{}
+	for _, pod := range indexed[*corev1.Pod](w.r.podIndex, byNetwork, path(ns, s.Name)) {
+		pods[pod.Name] = pod
+	}
+	for name := range w.r.found.names(ns) {
+		if pod := w.r.cachedPod(ns, name); pod != nil {
+			pods[name] = pod
+		}
+	}
+	named := map[string]bool{}
+	s.Owners = maps.Clone(s.Owners)
+	for _, block := range s.Blocks {
+		for _, e := range block.Spec.Entries {
+			named[e.Pod] = true
+			if pod := w.r.cachedPod(ns, e.Pod); pod != nil {
+				pods[e.Pod] = pod
+			}
+			w.must(w.r.addOwner(s.Owners, ns, e.Owner))
+		}
+	}
+	s.Pods, _ = w.r.found.addTo(slices.Collect(maps.Values(pods)), w.r.podIndex.LastStoreSyncResourceVersion(), ns, func(pod *corev1.Pod) bool {
+		_, publishes := attachment.Published(pod)[s.Name]
+		return named[pod.Name] || publishes
+	})
+	w.must(w.r.addOwnersOfPods(s.Owners, ns, s.Pods))
+	return s
+}
+
+// No event tells of what a live read found in place of a pod.
+func TestLedgersHeedWhatWasFound(t *testing.T) {
+	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a on=blue published=blue:10.1.0.2"))
+	w.r.Watches()
+	if state, _, _ := w.r.observeNetwork(blue); len(state.Pods) > 0 {
+		t.Fatalf("left out should be %v", namesOf(state.Pods))
+	}
+	pod := newPod("a on=blue uid=other unlabelled")
+	pod.ResourceVersion = w.next()
+	w.r.found.remember(pod)
+	state, _, _ := w.r.observeNetwork(blue)
+	same(t, fmt.Sprint(network.Diff(state).Blocks), "[update block blue-10.1.0.0: rest 10.1.0.2 of a; if over: a (uid-of-a)]")
+}
+
+// The cache shows a pod of which no event has told yet, and its block is gone.
+func TestLedgersLookAtWhoLosesAnEntry(t *testing.T) {
+	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), blockAt("blue", "9"))
+	w.r.Watches()
+	if _, _, err := w.r.observeNetwork(blue); err != nil {
+		t.Fatal(err)
+	}
+	w.must(w.r.podIndex.Update(newPod("a on=blue published=blue:10.1.0.2")))
+	w.must(w.r.blockIndex.Delete(newBlock("blue")))
+	state, _, _ := w.r.observeNetwork(blue)
+	same(t, strings.Join(namesOf(state.Pods), " "), "a")
+}
+
+// The cache shows another pod of a name, which waits, and no event has told of it yet:
+// it does not get the address as long as nobody has looked whether the first is over.
+func TestLedgersLookAtWhoWaits(t *testing.T) {
+	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a on=blue published=blue:10.1.0.2"))
+	w.r.Watches()
+	if state, _, _ := w.r.observeNetwork(blue); len(state.Pods) > 0 {
+		t.Fatalf("left out should be %v", namesOf(state.Pods))
+	}
+	w.must(w.r.podIndex.Update(newPod("a on=blue uid=other gated")))
+	state, _, _ := w.r.observeNetwork(blue)
+	same(t, fmt.Sprint(network.Diff(state).Blocks), fmt.Sprint(network.Diff(w.observeAll(state)).Blocks))
+}
+
+// An event that was lost is made up for.
+func TestLedgersLookAtTheWholeFromTimeToTime(t *testing.T) {
+	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a on=blue published=blue:10.1.0.2"))
+	w.r.Watches()
+	pods := func() string {
+		state, _, err := w.r.observeNetwork(blue)
+		return fmt.Sprint(len(state.Known[state.Blocks[0]].Owners()), namesOf(state.Pods), network.Diff(state).Blocks, errors.Join(err))
+	}
+	settled := pods()
+	w.must(w.r.podIndex.Delete(w.r.cachedPod(ns, "a")))
+	same(t, pods(), settled)
+	w.clock.SetTime(now.Add(wholeEvery - time.Second))
+	same(t, pods(), settled)
+	w.clock.SetTime(now.Add(wholeEvery))
+	if pods() == settled {
+		t.Error("the pod is gone, and nothing is due")
+	}
+}

@@ -1,0 +1,38 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// stepStatefulSets makes the pods of StatefulSets and their claims, all at once, and
+// those anew that are gone.
+func (s *Server) stepStatefulSets() {
+	const by = "statefulset controller"
+	for _, set := range List[*appsv1.StatefulSet](s, "statefulsets") {
+		if set.DeletionTimestamp != nil {
+			continue
+		}
+		for ordinal := range ptr.Deref(set.Spec.Replicas, 1) {
+			pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
+			pod.Name = fmt.Sprintf("%s-%d", set.Name, ordinal)
+			pod.Spec.Hostname, pod.Spec.Subdomain = pod.Name, set.Spec.ServiceName
+			pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
+			for _, template := range set.Spec.VolumeClaimTemplates {
+				claim := template.DeepCopy()
+				claim.Name = template.Name + "-" + pod.Name
+				claim.Labels = maps.Clone(set.Spec.Selector.MatchLabels)
+				pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: template.Name, VolumeSource: corev1.VolumeSource{
+					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name},
+				}})
+				_, _ = s.create(by, resourceNamed("persistentvolumeclaims"), set.Namespace, claim) // or it is there
+			}
+			_, _ = s.create(by, resourceNamed("pods"), set.Namespace, pod) // or it is there
+		}
+	}
+}
