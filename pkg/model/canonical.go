@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/binary"
 	"slices"
 )
@@ -91,6 +92,7 @@ func (m *machine) numbered(s *state) (*state, string) {
 			is.memory.deleted = append(is.memory.deleted, d)
 		}
 		is.memory.found = renumber(was.memory.found)
+		is.memory.over = n.over(was.memory.over)
 		if was.sync != nil {
 			is.sync = &syncing{key: was.sync.key, ticks: was.sync.ticks, answers: make([]answer, len(was.sync.answers))}
 			for i, a := range was.sync.answers {
@@ -99,6 +101,19 @@ func (m *machine) numbered(s *state) (*state, string) {
 		}
 	}
 	return &next, m.encode(&next)
+}
+
+// over are the pods that something else names still: nobody will ask for the others.
+func (n *numbering) over(was []over) (is []over) {
+	for _, o := range was {
+		if o.uid = n.uids[o.uid]; o.uid != 0 {
+			is = append(is, o)
+		}
+	}
+	slices.SortFunc(is, func(a, b over) int {
+		return cmp.Or(cmp.Compare(a.key.String(), b.key.String()), cmp.Compare(a.uid, b.uid))
+	})
+	return is
 }
 
 // numbering ranks the resourceVersions of each kind that are anywhere in the state,
@@ -222,7 +237,7 @@ func (m *machine) encode(s *state) string {
 }
 
 func (m *machine) encodeMemory(b []byte, mem memory) []byte {
-	b = append(b, byte(len(mem.wrote)), byte(len(mem.deleted)), byte(len(mem.found)))
+	b = append(b, byte(len(mem.wrote)), byte(len(mem.deleted)), byte(len(mem.found)), byte(len(mem.over)))
 	for _, w := range mem.wrote {
 		b = append(b, w.key.String()...)
 		b = append(b, byte(w.kind))
@@ -236,6 +251,10 @@ func (m *machine) encodeMemory(b []byte, mem memory) []byte {
 	}
 	for _, o := range mem.found {
 		b = binary.LittleEndian.AppendUint32(b, o.id)
+	}
+	for _, o := range mem.over {
+		b = append(b, o.key.String()...)
+		b = binary.LittleEndian.AppendUint16(b, o.uid)
 	}
 	return b
 }

@@ -18,6 +18,7 @@ type Memory struct {
 	Wrote   []Wrote
 	Deleted []Deleted
 	Found   []*corev1.Pod
+	Over    []Over
 }
 
 // Wrote is a write that a cache may not show yet.
@@ -32,6 +33,12 @@ type Deleted struct {
 	Key            Key
 	Resource, Path string
 	UID            types.UID
+}
+
+// Over is a pod that a live read confirmed to be over.
+type Over struct {
+	Key Key
+	UID types.UID
 }
 
 // state of everything: the API server, two controllers, and which faults and edits
@@ -95,6 +102,7 @@ type memory struct {
 	wrote   []wrote
 	deleted []deleted
 	found   []*object
+	over    []over
 }
 
 type wrote struct {
@@ -110,7 +118,12 @@ type deleted struct {
 	uid  uint16
 }
 
-func (m memory) empty() bool { return len(m.wrote)+len(m.deleted)+len(m.found) == 0 }
+type over struct {
+	key Key
+	uid uint16
+}
+
+func (m memory) empty() bool { return len(m.wrote)+len(m.deleted)+len(m.found)+len(m.over) == 0 }
 
 func (s *state) clone() *state {
 	next := *s

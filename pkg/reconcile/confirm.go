@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,60 +24,70 @@ const confirmListFrom = 32
 // confirmOver checks by a live read, made after what names the pods was read, that
 // they are over: that of an entry which leaves the state Bound, or whose names go.
 // Those that are not were missed by our watch: they are remembered, and the decision
-// is stale.
+// is stale. So are those that are over, if others could not be read.
 func (r *Reconciler) confirmOver(ctx context.Context, key Key, refs []network.PodRef) error {
-	live, err := r.livePods(ctx, key.Namespace, refs)
+	var alive []string
+	err := r.readPods(ctx, key.Namespace, r.over.retain(key, refs), func(ref network.PodRef, pod *corev1.Pod) {
+		if network.Over(ref, pod) {
+			r.over.confirmed(key, ref.UID)
+			return
+		}
+		// All of them at once: were it one a sync, the first would be forgotten
+		// before the last is found.
+		r.found.remember(pod)
+		alive = append(alive, ref.String())
+	})
 	if err != nil {
 		return fmt.Errorf("confirm for %s that pods are over: %w", key, err)
 	}
-	var alive []string
-	for _, ref := range refs {
-		if pod := live[ref.Name]; !network.Over(ref, pod) {
-			// All of them at once: were it one a sync, the first would be forgotten
-			// before the last is found.
-			r.found.remember(pod)
-			alive = append(alive, ref.String())
-		}
-	}
 	if len(alive) > 0 {
+		slices.Sort(alive)
 		return fmt.Errorf("%s: not over, as the cache has it, are pods of namespace %s (was their label %s removed?): %s: %w",
 			key, key.Namespace, v1.ManagedLabel, summary(alive), ErrStale)
 	}
 	return nil
 }
 
-// livePods reads the named pods from the API server, quorum reads all; those that
-// do not exist are absent. The list has no label selector: a label can be removed
-// from a pod that lives.
-func (r *Reconciler) livePods(ctx context.Context, namespace string, refs []network.PodRef) (map[string]*corev1.Pod, error) {
-	live := make(map[string]*corev1.Pod, len(refs))
+// readPods reads the named pods from the API server, quorum reads all, several at
+// once, and has see look at them one by one; one that does not exist is nil. The list
+// has no label selector: a label can be removed from a pod that lives.
+func (r *Reconciler) readPods(ctx context.Context, namespace string, refs []network.PodRef, see func(network.PodRef, *corev1.Pod)) error {
 	if len(refs) < confirmListFrom {
-		for _, ref := range refs {
+		var mu sync.Mutex
+		_, err := forEach(ctx, refs, func(ctx context.Context, ref network.PodRef) error {
 			pod, err := r.clients.Kube.CoreV1().Pods(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 			if apierrors.IsNotFound(err) {
-				continue
+				pod, err = nil, nil
 			}
 			if err != nil {
-				return nil, fmt.Errorf("get pod %s/%s: %w", namespace, ref.Name, err)
+				return fmt.Errorf("get pod %s/%s: %w", namespace, ref.Name, err)
 			}
-			live[pod.Name] = pod
-		}
-		return live, nil
+			mu.Lock()
+			defer mu.Unlock()
+			see(ref, pod)
+			return nil
+		})
+		return err
 	}
+	live := make(map[string]*corev1.Pod, len(refs))
 	page := metav1.ListOptions{Limit: 500}
 	for {
 		pods, err := r.clients.Kube.CoreV1().Pods(namespace).List(ctx, page)
 		if err != nil {
-			return nil, fmt.Errorf("list the pods of namespace %s: %w", namespace, err)
+			return fmt.Errorf("list the pods of namespace %s: %w", namespace, err)
 		}
 		for i := range pods.Items {
 			slim, _ := SlimPod(&pods.Items[i])
 			live[pods.Items[i].Name] = slim.(*corev1.Pod)
 		}
 		if page.Continue = pods.Continue; page.Continue == "" {
-			return live, nil
+			break
 		}
 	}
+	for _, ref := range refs {
+		see(ref, live[ref.Name])
+	}
+	return nil
 }
 
 // confirmNetwork checks by a live read that the Network still stands as the view

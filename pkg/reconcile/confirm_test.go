@@ -168,3 +168,32 @@ func TestConfirmOverPassesOnAnErrorOfTheRead(t *testing.T) {
 		t.Errorf("error %v, writes:\n%s", err, calls)
 	}
 }
+
+// That a pod is over stays true: were it asked about anew after each failure, thirty
+// pods would hardly ever be confirmed by an API server that refuses some requests.
+func TestConfirmOverAsksAgainOnlyForWhatWasNotAnswered(t *testing.T) {
+	w := newWorld(t, holders(3)...)
+	w.refuse = refusing("get pods p-01", errors.New("etcd is away"))
+	if _, err := w.sync(KindNetwork, "blue"); err == nil {
+		t.Fatal("no error")
+	}
+	w.refuse = nil
+	calls, err := w.sync(KindNetwork, "blue")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := reads(calls); got != "1 x get" {
+		t.Errorf("asked again for:\n%s", calls)
+	}
+}
+
+// What is remembered is of one decision: the next one asks for itself.
+func TestConfirmOverForgetsWhatIsDone(t *testing.T) {
+	w := newWorld(t, holders(3)...)
+	if _, err := w.sync(KindNetwork, "blue"); err != nil {
+		t.Fatal(err)
+	}
+	if left := len(w.r.over.byKey); left != 0 {
+		t.Errorf("%d keys are remembered", left)
+	}
+}

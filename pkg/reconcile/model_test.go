@@ -68,6 +68,7 @@ func text(err error) string {
 func (m modelled) Remember(memory model.Memory) {
 	clear(m.r.written.byKey)
 	clear(m.r.found.sightings)
+	clear(m.r.over.byKey)
 	for _, w := range memory.Wrote {
 		m.r.written.wrote(Key{w.Key.Kind, ns, w.Key.Name}, resource(w.Resource), w.Version)
 	}
@@ -76,6 +77,9 @@ func (m modelled) Remember(memory model.Memory) {
 	}
 	for _, pod := range memory.Found {
 		m.r.found.sightings[types.NamespacedName{Namespace: ns, Name: pod.Name}] = sighting[*corev1.Pod]{pod, m.r.clock.Now().Add(foundFor)}
+	}
+	for _, o := range memory.Over {
+		m.r.over.confirmed(Key{o.Key.Kind, ns, o.Key.Name}, o.UID)
 	}
 }
 
@@ -93,6 +97,11 @@ func (m modelled) Memory() model.Memory {
 	}
 	for _, name := range slices.SortedFunc(maps.Keys(m.r.found.sightings), func(a, b types.NamespacedName) int { return strings.Compare(a.Name, b.Name) }) {
 		memory.Found = append(memory.Found, m.r.found.sightings[name].object)
+	}
+	for key, uids := range m.r.over.byKey {
+		for uid := range uids {
+			memory.Over = append(memory.Over, model.Over{Key: model.Key{Kind: key.Kind, Name: key.Name}, UID: uid})
+		}
 	}
 	return memory
 }

@@ -180,15 +180,19 @@ func (r *Reconciler) deleteClaims(ctx context.Context, key Key, deletions []pod2
 	for _, d := range deletions {
 		refs = append(refs, network.PodRef{Name: d.Name[strings.LastIndex(d.Name, key.Name+"-"):]})
 	}
-	live, err := r.livePods(ctx, key.Namespace, refs)
+	var exist []string
+	err := r.readPods(ctx, key.Namespace, refs, func(ref network.PodRef, pod *corev1.Pod) {
+		if pod != nil {
+			r.found.remember(pod)
+			exist = append(exist, ref.Name)
+		}
+	})
 	if err != nil {
 		return nil, fmt.Errorf("confirm for %s that claims have no pod: %w", key, err)
 	}
-	for _, ref := range refs {
-		if pod := live[ref.Name]; pod != nil {
-			r.found.remember(pod)
-			return nil, fmt.Errorf("%s: pod %s/%s, whose claim was to be deleted, exists, as the cache does not show: %w", key, key.Namespace, ref.Name, ErrStale)
-		}
+	if len(exist) > 0 {
+		slices.Sort(exist)
+		return nil, fmt.Errorf("%s: pods of namespace %s, whose claims were to be deleted, exist, as the cache does not show: %s: %w", key, key.Namespace, summary(exist), ErrStale)
 	}
 	return forEach(ctx, deletions, func(ctx context.Context, d pod2.Deletion) error { return r.deleteClaim(ctx, key, d) })
 }

@@ -71,6 +71,7 @@ type Reconciler struct {
 	informers Informers
 	written   *written
 	ledgers   *ledgers
+	over      *over
 	found     *found[*corev1.Pod]
 	// foundClaims are those that have the name of one of ours and not our label.
 	foundClaims *found[*corev1.PersistentVolumeClaim]
@@ -127,6 +128,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 		pod2Index:    informers.Pod2s.Informer().GetIndexer(),
 		written:      written,
 		ledgers:      newLedgers(clock),
+		over:         newOver(),
 		found:        newFoundPods(clock),
 		foundClaims:  newFoundClaims(clock),
 		refused:      newRefused(),
@@ -162,7 +164,11 @@ func (r *Reconciler) syncFresh(ctx context.Context, key Key) (Result, error) {
 	if why := r.written.ahead(key); why != "" {
 		return Result{}, fmt.Errorf("sync %s: %s: %w", key, why, errOwnWrite)
 	}
-	return r.sync(ctx, key)
+	result, err := r.sync(ctx, key)
+	if err == nil {
+		r.over.forget(key)
+	}
+	return result, err
 }
 
 func (r *Reconciler) sync(ctx context.Context, key Key) (Result, error) {
