@@ -2,6 +2,7 @@ package network
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,6 +50,23 @@ func (v *view) status(exhausted []string) (*v1.NetworkStatus, []Event) {
 		return nil, nil
 	}
 	return status, statusEvents(v.network.Status.Conditions, status.Conditions)
+}
+
+// StatusMayWait says whether the status to be written differs in numbers alone from
+// the one that stands. While many pods come or go, those are old before anybody has
+// read them.
+func (p Plan) StatusMayWait(s State) bool {
+	return p.Status != nil && len(p.Events) == 0 &&
+		equality.Semantic.DeepEqual(withoutNumbers(*p.Status), withoutNumbers(s.Network.Status))
+}
+
+func withoutNumbers(status v1.NetworkStatus) v1.NetworkStatus {
+	status.Bound, status.Reserved, status.Resting, status.Available = 0, 0, 0, 0
+	status.Conditions = slices.Clone(status.Conditions)
+	for i := range status.Conditions {
+		status.Conditions[i].Message = ""
+	}
+	return status
 }
 
 // WithFailure is the status to write when the API server refused a write to the

@@ -17,6 +17,23 @@ func (v *view) status(failures map[int]failure) *v1.Pod2Status {
 	return v.statusWith(v.ready(failures))
 }
 
+// StatusMayWait says whether the status to be written differs in numbers alone from
+// the one that stands. While many replicas come or go, those are old before anybody
+// has read them.
+func (p Plan) StatusMayWait(s State) bool {
+	return p.Status != nil && equality.Semantic.DeepEqual(withoutNumbers(*p.Status), withoutNumbers(s.Pod2.Status))
+}
+
+func withoutNumbers(status v1.Pod2Status) v1.Pod2Status {
+	status.Replicas, status.ReadyReplicas, status.AvailableReplicas, status.UpdatedReplicas = 0, 0, 0, 0
+	status.LastProgressTime = nil
+	status.Conditions = slices.Clone(status.Conditions)
+	for i := range status.Conditions {
+		status.Conditions[i].Message = ""
+	}
+	return status
+}
+
 // Reasons of a Failure.
 const (
 	ReasonFailedAdopt  = "FailedAdopt"

@@ -4,24 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
 
 	"github.com/pod2/pod2/pkg/endpoints"
 )
 
-// batch is how long the names of a Pod2's replicas stay as they are once they were
+// namesEvery is how long the names of a Pod2's replicas stay as they are once they were
 // written. When 2,000 replicas become ready within seconds, each slice of them is
 // written once a second, not a hundred times; a change that comes alone is written
 // at once.
-const batch = time.Second
+const namesEvery = time.Second
 
 func (r *Reconciler) syncEndpoints(ctx context.Context, key Key) (Result, error) {
-	if left := r.batches.left(key); left > 0 {
+	if left := r.names.left(key); left > 0 {
 		return Result{RequeueAfter: left}, nil
 	}
 	state, again, err := r.observeEndpoints(key)
@@ -36,7 +34,7 @@ func (r *Reconciler) syncEndpoints(ctx context.Context, key Key) (Result, error)
 		return Result{}, err
 	}
 	if plan.WritesNames() {
-		r.batches.begin(key)
+		r.names.begin(key)
 	}
 	return Result{RequeueAfter: again}, nil
 }
@@ -121,31 +119,4 @@ func (r *Reconciler) writeService(ctx context.Context, key Key, w endpoints.Serv
 		return r.slices.update(ctx, key, u)
 	})
 	return "FailedUpdate", err
-}
-
-// batches remembers when the names of each Pod2's replicas may be written again.
-type batches struct {
-	mu    sync.Mutex
-	clock clock.PassiveClock
-	ends  map[Key]time.Time
-}
-
-func newBatches(clock clock.PassiveClock) *batches {
-	return &batches{clock: clock, ends: map[Key]time.Time{}}
-}
-
-func (b *batches) begin(key Key) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.ends[key] = b.clock.Now().Add(batch)
-}
-
-func (b *batches) left(key Key) time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	left := b.ends[key].Sub(b.clock.Now())
-	if left <= 0 {
-		delete(b.ends, key)
-	}
-	return left
 }

@@ -110,7 +110,7 @@ func TestAServiceThatLostItsLabelIsDeletedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		same(t, calls, want)
-		w.later(batch)
+		w.later(namesEvery)
 		w.catchUp()
 	}
 }

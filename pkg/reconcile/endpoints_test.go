@@ -181,9 +181,9 @@ func TestChangesAreWrittenInBatches(t *testing.T) {
 	same(t, calls, "update endpointslices web-blue-0 rv=104")
 	w.add(newPod("web-2 of=Pod2/web label=web published=blue:10.1.0.4"))
 	w.catchUp()
-	w.later(batch / 4)
+	w.later(namesEvery / 4)
 	result, err := w.r.Sync(t.Context(), webNames)
-	if err != nil || result.RequeueAfter != batch*3/4 {
+	if err != nil || result.RequeueAfter != namesEvery*3/4 {
 		t.Errorf("it wants to run again after %s, error %v", result.RequeueAfter, err)
 	}
 	w.later(result.RequeueAfter)
@@ -191,10 +191,10 @@ func TestChangesAreWrittenInBatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, calls, "update endpointslices web-blue-0 rv=106")
-	w.later(batch)
+	w.later(namesEvery)
 	w.catchUp()
-	if _, err = w.sync(KindEndpoints, "web"); err != nil || len(w.r.batches.ends) > 0 {
-		t.Errorf("error %v, still remembered: %v", err, w.r.batches.ends)
+	if _, err = w.sync(KindEndpoints, "web"); err != nil || len(w.r.names.ends) > 0 {
+		t.Errorf("error %v, still remembered: %v", err, w.r.names.ends)
 	}
 }
 

@@ -24,6 +24,9 @@ func (r *Reconciler) syncNetwork(ctx context.Context, key Key) (Result, error) {
 		return Result{}, fmt.Errorf("observe %s: %w", key, err)
 	}
 	plan := network.Diff(state)
+	if left := r.counts.left(key); left > 0 && plan.StatusMayWait(state) {
+		plan.Status, again = nil, soonest(again, left)
+	}
 	if err := r.applyNetwork(ctx, key, state, plan); err != nil {
 		return Result{}, err
 	}
@@ -122,6 +125,7 @@ func (r *Reconciler) updateNetworkStatus(ctx context.Context, key Key, current *
 		return fmt.Errorf("update the status of %s: %w", key, stale(err))
 	}
 	r.written.wrote(key, networksResource, updated.ResourceVersion)
+	r.counts.begin(key)
 	return nil
 }
 

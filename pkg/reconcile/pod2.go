@@ -30,6 +30,9 @@ func (r *Reconciler) syncPod2(ctx context.Context, key Key) (Result, error) {
 		return Result{}, nil
 	}
 	plan := pod2.Diff(state)
+	if left := r.counts.left(key); left > 0 && plan.StatusMayWait(state) {
+		plan.Status, again = nil, soonest(again, left)
+	}
 	if err := r.applyPod2(ctx, key, state, plan); err != nil {
 		return Result{}, err
 	}
@@ -125,6 +128,7 @@ func (r *Reconciler) updatePod2Status(ctx context.Context, key Key, current *v1.
 		return fmt.Errorf("update the status of %s: %w", key, stale(err))
 	}
 	r.written.wrote(key, pod2sResource, updated.ResourceVersion)
+	r.counts.begin(key)
 	return nil
 }
 

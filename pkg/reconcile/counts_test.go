@@ -1,0 +1,81 @@
+package reconcile
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// come lets pods come that wait for an address, and the Network be synced.
+func (w *world) come(pods ...string) {
+	w.t.Helper()
+	for _, pod := range pods {
+		w.add(newPod(pod + " gated on=blue"))
+	}
+	w.catchUp()
+	if _, err := w.sync(KindNetwork, "blue"); err != nil {
+		w.t.Fatal(err)
+	}
+	w.catchUp()
+}
+
+func statusText(w *world) string {
+	bound, entries := stored[*v1.Network](w, "blue").Status.Bound, stored[*v1.AddressBlock](w, "blue-10.1.0.0").Spec.Entries
+	return fmt.Sprintf("%d bound, of %d in the ledger", bound, len(entries))
+}
+
+// A burst of pods is told a few times a second. What it brings to the ledger is
+// written at each sync all the same.
+func TestNumbersOfAStatusAreWrittenInBatches(t *testing.T) {
+	w := newWorld(t, newNetwork("blue"))
+	w.come("a")
+	w.come("b", "c")
+	same(t, statusText(w), "1 bound, of 3 in the ledger")
+	result, err := w.r.Sync(t.Context(), Key{KindNetwork, ns, "blue"})
+	if err != nil || result.RequeueAfter != countsEvery {
+		t.Errorf("it wants to run again after %s, error %v", result.RequeueAfter, err)
+	}
+	w.later(countsEvery)
+	w.come()
+	same(t, statusText(w), "3 bound, of 3 in the ledger")
+}
+
+// A condition does not wait: somebody may.
+func TestAConditionIsWrittenAtOnce(t *testing.T) {
+	w := newWorld(t, newNetwork("blue 10.1.0.0/30"))
+	w.come("a")
+	w.come("b")
+	if status := stored[*v1.Network](w, "blue").Status; !meta.IsStatusConditionTrue(status.Conditions, v1.ConditionExhausted) {
+		t.Errorf("not told at once: %+v", status.Conditions)
+	}
+}
+
+func TestReplicasAreCountedInBatchesAndReadyIsToldAtOnce(t *testing.T) {
+	w := newWorld(t, newPod2("web", 2))
+	sync := func() (replicas int32, ready bool) {
+		t.Helper()
+		if _, err := w.sync(KindPod2, "web"); err != nil {
+			t.Fatal(err)
+		}
+		w.catchUp()
+		status := stored[*v1.Pod2](w, "web").Status
+		return status.Replicas, meta.IsStatusConditionTrue(status.Conditions, v1.ConditionReady)
+	}
+	sync() // creates them
+	if replicas, _ := sync(); replicas != 0 {
+		t.Errorf("%d replicas are told at once", replicas)
+	}
+	for _, name := range []string{"web-0", "web-1"} {
+		pod := stored[*corev1.Pod](w, name).DeepCopy()
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now)}}
+		w.happens(pod)
+	}
+	if replicas, ready := sync(); replicas != 2 || !ready {
+		t.Errorf("%d replicas, ready: %t", replicas, ready)
+	}
+}
