@@ -29,6 +29,7 @@ test: unit alerts integration ## Run every test
 .PHONY: unit
 unit: ## Run the tests that need nothing but Go
 	go test -timeout=30m ./...
+	go test -C hack/bench ./...
 
 # Thousands of runs of the controller, of which the race detector sees one scenario.
 harnesses = TestCrashAtEveryWrite|TestFrozenWatches|TestRestartOnAnOlderView|TestHeldWrites|TestLeaderIsCutOff|TestTwoActive
@@ -96,6 +97,7 @@ verify: ## Fail if anything generated is stale, or a planted fault fits no longe
 .PHONY: lint
 lint: bin/.lint-tools ## Run golangci-lint; .golangci.yml says which linters, and why
 	@bin/golangci-lint run ./...
+	@cd hack/bench && ../../bin/golangci-lint run ./...
 
 bin/.lint-tools: hack/lint/go.mod hack/lint/go.sum
 	@echo "Building golangci-lint into bin/ from Go modules (a few minutes the first time) ..."

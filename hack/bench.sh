@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Measures all that docs/performance.md has, and writes that page and its plots anew: half an hour of a machine that
-# does nothing else. With --quick, which is for who changes hack/bench: a minute, and nothing is written.
+# does nothing else. With --quick, which is for who changes hack/bench: a minute, and nothing is written. With
+# --block-sizes: docs/performance/block-sizes.md, of three controllers that differ in the size of the ledger's blocks.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
@@ -10,6 +11,31 @@ module=hack/bench
 
 if [[ ${1:-} == --quick ]]; then
   go run -C "$module" . --root="$PWD" --out="$out" --quick
+  exit
+fi
+if [[ ${1:-} == --block-sizes ]]; then
+  cat >"$out/rows" <<'EOF'
+# The size of the ledger's blocks
+
+<!-- Written by hack/bench.sh --block-sizes; what is typed here is lost. -->
+
+A Pod2 on one Network, as in [performance.md](../performance.md), by controllers that differ in the size of a block alone: each on
+a cluster of its own, medians of three rounds. Writes are those of the controller, a pod's share each.
+
+| addresses in a block | pods | all Ready, s | all gone, s | PUT for each pod created | writes for each pod created | for each deleted | CPU until Ready, s |
+|---|---|---|---|---|---|---|---|
+EOF
+  for bits in 6 8 10; do
+    git ls-files -z | xargs -0 cp --parents -t "$out"
+    cp -r bin "$out"
+    sed -i "s/^const blockBits = .*/const blockBits = $bits/" "$out/pkg/ipam/block.go"
+    sed -i "s/maxItems: 256/maxItems: $((1 << bits))/" "$out/crd/samplecrd.k8s.io_addressblocks.yaml"
+    (cd "$out" && CGO_ENABLED=0 go build -trimpath -o bin/pod2-controller .)
+    go run -C "$module" . --root="$out" --only='^Pod2 on one Network$' --large=0 --variant=$((1 << bits)) --rows="$out/rows"
+  done
+  mkdir -p docs/performance
+  cp "$out/rows" docs/performance/block-sizes.md
+  tail -n 5 "$out/rows"
   exit
 fi
 go test -run='^$' -bench=. -benchtime=0.3s -count=5 ./pkg/network ./pkg/pod2 ./pkg/reconcile >"$out/benchmarks"

@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -25,6 +26,9 @@ type options struct {
 	deletions int // of single pods, for the time to their replacement
 	only      *regexp.Regexp
 	idle      time.Duration
+	// variant names the controller in this checkout, of which a row is written to rows
+	// instead of a page.
+	variant, rows string
 	// Of go test: benchstat's tables, taken into the page, and what those are made of.
 	benchmarkTables, benchmarks string
 }
@@ -38,6 +42,8 @@ func main() {
 	only := flag.String("only", "", "measure the contenders whose names match this regular expression; the page has the rest as not measured")
 	flag.IntVar(&o.large, "large", o.large, "the pods of the last run, of two contenders; 0 for none")
 	flag.IntVar(&o.rounds, "rounds", o.rounds, "how often each contender runs at each size")
+	flag.StringVar(&o.variant, "variant", "", "what is special about this checkout: pods are brought up and down only, and one row with this name is added to --rows")
+	flag.StringVar(&o.rows, "rows", "", "the file that the row of --variant is added to")
 	quick := flag.Bool("quick", false, "one round of 60 pods: says that it works, and nothing else")
 	flag.Parse()
 	if *quick {
@@ -67,6 +73,9 @@ func run(ctx context.Context, o options) error {
 	if err := b.measureAll(ctx, r); err != nil {
 		return err
 	}
+	if o.variant != "" {
+		return appendRow(o.rows, r.row(o.variant))
+	}
 	r.took = time.Since(begin)
 	if err := r.readBenchmarks(); err != nil {
 		return err
@@ -87,6 +96,15 @@ func run(ctx context.Context, o options) error {
 	}
 	fmt.Println("\nWritten:", path)
 	return nil
+}
+
+func appendRow(path, row string) error {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("add a row: %w", err)
+	}
+	_, err = file.WriteString(row)
+	return errors.Join(err, file.Close())
 }
 
 func machine() string {

@@ -48,7 +48,7 @@ func (b *bench) measureAll(ctx context.Context, r *results) error {
 	for round := range b.rounds {
 		for _, n := range b.sizes {
 			for i := range all {
-				l, err := b.lap(ctx, all[(i+round*3)%len(all)], n, n == b.sizes[len(b.sizes)-1])
+				l, err := b.lap(ctx, all[(i+round*3)%len(all)], n, b.variant == "" && n == b.sizes[len(b.sizes)-1])
 				if err != nil {
 					return err
 				}

@@ -69,6 +69,19 @@ func (r *results) cost() string {
 	return s.String()
 }
 
+// row is one of a table of variants of the controller: medians of the largest size.
+func (r *results) row(variant string) string {
+	n := r.sizes[len(r.sizes)-1]
+	perPod := func(of func(lap) writes, count func(writes) float64) string {
+		return fmt.Sprintf("%.3f", r.figure(pod2OnOne, n, func(l lap) float64 { return count(of(l)) }).median/float64(n))
+	}
+	created, deleted := func(l lap) writes { return l.created }, func(l lap) writes { return l.deleted }
+	put, total := func(w writes) float64 { return w.put }, writes.total
+	return fmt.Sprintf("| %s | %d | %s | %s | %s | %s | %s | %s |\n", variant, n,
+		r.seconds(pod2OnOne, n, ready), r.seconds(pod2OnOne, n, gone), perPod(created, put), perPod(created, total), perPod(deleted, total),
+		r.seconds(pod2OnOne, n, func(l lap) time.Duration { return l.cpu }))
+}
+
 func (r *results) targetTable() string {
 	var s strings.Builder
 	s.WriteString("| target | measured | at most | |\n|---|---|---|---|\n")
