@@ -29,15 +29,16 @@ type Syncer interface {
 // Controller is the loop, and knows no spec field:
 //
 //	event --Keys--> queue --worker--> Sync --ok----> Forget; again after RequeueAfter, if set
-//	                  ^                      error-> AddRateLimited
+//	                  ^                      error-> again after the backoff
 //	                  |________________________________|
 //
 // A key stands in the queue once, however many events named it. One named
 // again while a worker has it is queued again when that worker is done.
 type Controller struct {
-	syncer Syncer
-	queue  workqueue.TypedRateLimitingInterface[reconcile.Key]
-	synced []cache.DoneChecker
+	syncer  Syncer
+	queue   workqueue.TypedRateLimitingInterface[reconcile.Key]
+	backoff workqueue.TypedRateLimiter[reconcile.Key] // the queue's
+	synced  []cache.DoneChecker
 
 	mu sync.Mutex
 	// since when each sync is under way.
@@ -53,6 +54,11 @@ const (
 	retryBase = 5 * time.Millisecond
 	retryMax  = time.Minute
 
+	// staleMax is how long a key waits at most whose view was old. What a live read
+	// found instead is known for half a minute only (reconcile): were it tried later
+	// than that, it would find the same again and again.
+	staleMax = 20 * time.Second
+
 	// stopGrace is what a stop grants to the syncs under way; it leaves a pod's
 	// default of 30 s (terminationGracePeriodSeconds) time to release the lease.
 	stopGrace = 20 * time.Second
@@ -66,16 +72,16 @@ const (
 // NewController registers itself with every informer of watches. Call it
 // before the informers start.
 func NewController(ctx context.Context, syncer Syncer, watches []reconcile.Watch) (*Controller, error) {
+	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Key](retryBase, retryMax)
 	c := &Controller{
-		syncer: syncer,
-		since:  map[reconcile.Key]time.Time{},
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Key](retryBase, retryMax),
-			workqueue.TypedRateLimitingQueueConfig[reconcile.Key]{Name: "pod2"}),
+		syncer:  syncer,
+		since:   map[reconcile.Key]time.Time{},
+		backoff: backoff,
+		queue:   workqueue.NewTypedRateLimitingQueueWithConfig(backoff, workqueue.TypedRateLimitingQueueConfig[reconcile.Key]{Name: "pod2"}),
 	}
 	logger := klog.FromContext(ctx)
 	for i, watch := range watches {
-		registration, err := watch.Informer.AddEventHandlerWithOptions(c.handler(logger, watch.Keys), cache.HandlerOptions{Logger: &logger})
+		registration, err := watch.Informer.AddEventHandlerWithOptions(c.handler(logger, watch), cache.HandlerOptions{Logger: &logger})
 		if err != nil {
 			return nil, fmt.Errorf("register with informer %d: %w", i, err)
 		}
@@ -86,12 +92,12 @@ func NewController(ctx context.Context, syncer Syncer, watches []reconcile.Watch
 	return c, nil
 }
 
-// handler queues the keys of an event without a delay; only failures are rate
-// limited. The old object of an update counts as well as the new one: what it
+// handler queues the keys of an event, without a delay unless the watch has patience
+// with it; failures alone are rate limited. The old object of an update counts as well as the new one: what it
 // no longer names may have to react to that.
-func (c *Controller) handler(logger klog.Logger, keys func(obj any) []reconcile.Key) cache.ResourceEventHandler {
+func (c *Controller) handler(logger klog.Logger, watch reconcile.Watch) cache.ResourceEventHandler {
 	enqueue := func(objects ...any) {
-		// An object that makes keys panic would end this process at every start.
+		// An object that makes the watch panic would end this process at every start.
 		defer func() {
 			if value := recover(); value != nil {
 				name, _ := cache.MetaNamespaceKeyFunc(objects[0])
@@ -101,11 +107,15 @@ func (c *Controller) handler(logger klog.Logger, keys func(obj any) []reconcile.
 		}()
 		// Each key once: a worker may be done with it before it comes again.
 		queued := sets.New[reconcile.Key]()
+		after := time.Duration(0)
+		if watch.Patience != nil && len(objects) == 2 {
+			after = watch.Patience(objects[0], objects[1])
+		}
 		for _, obj := range objects {
-			for _, key := range keys(obj) {
+			for _, key := range watch.Keys(obj) {
 				if !queued.Has(key) {
 					queued.Insert(key)
-					c.queue.Add(key)
+					c.queue.AddAfter(key, after)
 				}
 			}
 		}
@@ -183,7 +193,11 @@ func (c *Controller) syncNext(ctx context.Context) bool {
 	syncTotal.WithLabelValues(key.Kind, c.report(ctx, key, err)).Inc()
 
 	if err != nil {
-		c.queue.AddRateLimited(key)
+		delay := c.backoff.When(key)
+		if errors.Is(err, reconcile.ErrStale) {
+			delay = min(delay, staleMax)
+		}
+		c.queue.AddAfter(key, delay)
 		return true
 	}
 	c.queue.Forget(key)

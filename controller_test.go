@@ -92,6 +92,7 @@ func TestEventsBecomeKeys(t *testing.T) {
 		{"updated: what the old object named counts too", func(h cache.ResourceEventHandler) { h.OnUpdate(network("blue"), network("green")) },
 			"Network default/blue, Network default/green"},
 		{"updated: one key for both", func(h cache.ResourceEventHandler) { h.OnUpdate(network("blue"), network("blue")) }, "Network default/blue"},
+		{"updated with patience", func(h cache.ResourceEventHandler) { h.OnUpdate(network("slow"), network("slow")) }, "Network default/slow in 1s"},
 		{"deleted", func(h cache.ResourceEventHandler) { h.OnDelete(network("blue")) }, "Network default/blue"},
 		{"deleted while the watch was away", func(h cache.ResourceEventHandler) {
 			h.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/blue", Obj: network("blue")})
@@ -107,7 +108,7 @@ func TestEventsBecomeKeys(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			queue := &recordingQueue{}
 			c := &Controller{queue: queue}
-			test.event(c.handler(klog.Background(), networkKeys))
+			test.event(c.handler(klog.Background(), reconcile.Watch{Keys: networkKeys, Patience: networkPatience}))
 			if got := strings.Join(queue.added, ", "); got != test.want {
 				t.Errorf("queued %q, want %q", got, test.want)
 			}
@@ -115,13 +116,26 @@ func TestEventsBecomeKeys(t *testing.T) {
 	}
 }
 
-// recordingQueue only writes down what is added without a delay.
+// recordingQueue only writes down what is added.
 type recordingQueue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Key]
 	added []string
 }
 
-func (q *recordingQueue) Add(key reconcile.Key) { q.added = append(q.added, key.String()) }
+func (q *recordingQueue) AddAfter(key reconcile.Key, after time.Duration) {
+	text := key.String()
+	if after > 0 {
+		text += " in " + after.String()
+	}
+	q.added = append(q.added, text)
+}
+
+func networkPatience(_, new any) time.Duration {
+	if network, ok := new.(*samplecrdv1.Network); ok && network.Name == "slow" {
+		return time.Second
+	}
+	return 0
+}
 
 func networkKeys(obj any) []reconcile.Key {
 	network, ok := obj.(*samplecrdv1.Network)
@@ -211,21 +225,26 @@ func TestFailedKeyIsRetriedEverMoreSlowlyUntilItSucceeds(t *testing.T) {
 	}
 }
 
-func TestRetriesAreAtMostAMinuteApart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var times []time.Time
-		c, stop := start(t, syncFunc(func(context.Context, reconcile.Key) (reconcile.Result, error) {
-			times = append(times, time.Now())
-			return reconcile.Result{}, errors.New("refused")
-		}), 1)
-		c.queue.Add(blue)
-		time.Sleep(time.Hour)
-		stop()
-		last := len(times) - 1
-		if gap := times[last].Sub(times[last-1]); gap != time.Minute {
-			t.Errorf("after an hour of failures a key is retried every %s, want 1m0s", gap)
-		}
-	})
+func TestRetriesAreAtMostAMinuteApartAndOfAnOldViewAThirdOfThat(t *testing.T) {
+	for failure, want := range map[error]time.Duration{
+		errors.New("refused"):                      time.Minute,
+		fmt.Errorf("sync: %w", reconcile.ErrStale): 20 * time.Second,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var times []time.Time
+			c, stop := start(t, syncFunc(func(context.Context, reconcile.Key) (reconcile.Result, error) {
+				times = append(times, time.Now())
+				return reconcile.Result{}, failure
+			}), 1)
+			c.queue.Add(blue)
+			time.Sleep(time.Hour)
+			stop()
+			last := len(times) - 1
+			if gap := times[last].Sub(times[last-1]); gap != want {
+				t.Errorf("after an hour of %q a key is retried every %s, want %s", failure, gap, want)
+			}
+		})
+	}
 }
 
 func TestRequeueAfter(t *testing.T) {

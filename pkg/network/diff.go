@@ -21,7 +21,8 @@ func Diff(s State) Plan {
 
 	conflicts := v.writeBack(s.Pods)
 	v.settle()
-	blocked, exhausted := v.serve(v.waitingPods(s.Pods, neighbours), neighbours)
+	waiting := v.waitingPods(s.Pods, neighbours)
+	blocked, exhausted := v.serve(waiting, neighbours)
 	v.settleMoved()
 
 	p.AddFinalizer = v.network != nil && !terminating(v.network) && !hasFinalizer(v.network)
@@ -30,8 +31,18 @@ func Diff(s State) Plan {
 	p.Waits = withEvents(append(v.conflictWaits(conflicts), blocked...), s.Pods)
 	p.Status, p.Events = v.status(exhausted)
 	p.GivenAway = v.givenAway()
+	p.MayWait = len(p.Blocks) > 0 && len(waiting) == 0 && len(p.Waits) == 0 && !p.AddFinalizer &&
+		!slices.ContainsFunc(p.Blocks, func(w BlockWrite) bool { return !w.TakesBack })
 	p.RequeueAfter = v.nextChange(neighbours)
 	return p
+}
+
+// binds says whether the page has an entry that is bound and was not, or not so.
+func (p *page) binds() bool {
+	return slices.ContainsFunc(p.entries, func(e entry) bool {
+		i, known := index(p.observed, e.addr)
+		return e.State == v1.AddressBound && (!known || !sameEntry(*p.observed[i].AddressEntry, *e.AddressEntry))
+	})
 }
 
 func hasFinalizer(o metav1.Object) bool {
@@ -72,6 +83,7 @@ func (v *view) blockWrites(namespace string) []BlockWrite {
 		default:
 			continue
 		}
+		w.TakesBack = w.Verb != Create && !v.goes(p) && !p.unguarded() && !p.binds()
 		writes = append(writes, w)
 	}
 	return writes

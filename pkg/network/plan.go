@@ -34,6 +34,9 @@ type Plan struct {
 	GivenAway []Event
 	// Events follow the status, of whose change they tell.
 	Events []Event
+	// MayWait: the plan does nothing but take back addresses of pods that are over, no
+	// pod waits for one, and the Network stays. While many pods go, more of it comes.
+	MayWait bool
 	// RequeueAfter is when time alone changes something; zero: never.
 	RequeueAfter time.Duration
 }
@@ -62,6 +65,8 @@ type BlockWrite struct {
 	Fresh bool
 	// Changes, one a changed address, for people.
 	Changes []string
+	// TakesBack: no address is bound by it, and the Network stays.
+	TakesBack bool
 	// ConfirmOver lists the pods whose entries leave the state Bound: each must
 	// be confirmed to be over by a live read made just before this write.
 	ConfirmOver []PodRef

@@ -73,3 +73,38 @@ func crowd(size int) []runtime.Object {
 	}
 	return objects
 }
+
+// BenchmarkSyncPod2 is of a Pod2 of which one pod was seen to change, and nothing is
+// to be written: what each event of a pod costs while many come or go.
+func BenchmarkSyncPod2(b *testing.B) {
+	for _, size := range []int32{10, 1_000, 10_000} {
+		b.Run(fmt.Sprintf("replicas=%d", size), func(b *testing.B) {
+			w := newWorld(b, newPod2("web", size))
+			key := Key{KindPod2, ns, "web"}
+			ctx := klog.NewContext(b.Context(), klog.Logger{})
+			for range 2 { // creates them, and counts them
+				if _, err := w.r.Sync(ctx, key); err != nil {
+					b.Fatal(err)
+				}
+				w.catchUp()
+				w.later(countsEvery)
+			}
+			w.calls = nil
+			pod := podOf(w, "web-0")
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				if err := w.r.podIndex.Update(pod.DeepCopy()); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+				if _, err := w.r.Sync(ctx, key); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if len(w.calls) > 0 {
+				b.Fatalf("it calls: %s", w.calls[0])
+			}
+		})
+	}
+}

@@ -79,3 +79,31 @@ func TestReplicasAreCountedInBatchesAndReadyIsToldAtOnce(t *testing.T) {
 		t.Errorf("%d replicas, ready: %t", replicas, ready)
 	}
 }
+
+// Of many pods that go at once the first is told at once, and the others a second later.
+func TestAddressesAreTakenBackInBatches(t *testing.T) {
+	w := newWorld(t, holders(3)...)
+	w.add(newPod("p-01 on=blue published=blue:10.1.0.3"), newPod("p-02 on=blue published=blue:10.1.0.4"))
+	w.catchUp()
+	bound := func() (n int) {
+		t.Helper()
+		if _, err := w.sync(KindNetwork, "blue"); err != nil {
+			t.Fatal(err)
+		}
+		w.catchUp()
+		for _, e := range stored[*v1.AddressBlock](w, "blue-10.1.0.0").Spec.Entries {
+			if e.State == v1.AddressBound {
+				n++
+			}
+		}
+		return n
+	}
+	first := bound()
+	w.remove(podOf(w, "p-01"))
+	w.catchUp()
+	second := bound()
+	w.later(releasesEvery)
+	if third := bound(); first != 2 || second != 2 || third != 1 {
+		t.Errorf("%d, %d and %d are bound, not 2, 2 and 1", first, second, third)
+	}
+}

@@ -74,18 +74,18 @@ func goingCronTabs(obj any) ([]string, error) {
 // Network; those that wait for the addresses of a block.
 func (r *Reconciler) cronTabWatches() []Watch {
 	return []Watch{
-		{r.informers.CronTabs.Informer(), keyOfName[*v1.CronTab]},
-		{r.informers.CronJobs.Informer(), keyOfName[*batchv1.CronJob]},
-		{r.informers.Jobs.Informer(), keyOfLabel[*batchv1.Job]},
-		{r.informers.Pods.Informer(), keyOfLabel[*corev1.Pod]},
-		{r.informers.Networks.Informer(), func(obj any) []Key {
+		{Informer: r.informers.CronTabs.Informer(), Keys: keyOfName[*v1.CronTab]},
+		{Informer: r.informers.CronJobs.Informer(), Keys: keyOfName[*batchv1.CronJob]},
+		{Informer: r.informers.Jobs.Informer(), Keys: keyOfLabel[*batchv1.Job]},
+		{Informer: r.informers.Pods.Informer(), Keys: keyOfLabel[*corev1.Pod]},
+		{Informer: r.informers.Networks.Informer(), Keys: func(obj any) []Key {
 			n, ok := obj.(*samplev1.Network)
 			if !ok {
 				return nil
 			}
 			return r.keysOfCronTabs(byNetwork, path(n.Namespace, n.Name))
 		}},
-		{r.informers.Blocks.Informer(), func(obj any) []Key {
+		{Informer: r.informers.Blocks.Informer(), Keys: func(obj any) []Key {
 			block, ok := obj.(*samplev1.AddressBlock)
 			if !ok {
 				return nil

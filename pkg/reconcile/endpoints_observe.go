@@ -33,14 +33,14 @@ func (r *Reconciler) endpointsWatches() []Watch {
 		return nil
 	}
 	return []Watch{
-		{r.informers.Pod2s.Informer(), func(obj any) []Key {
+		{Informer: r.informers.Pod2s.Informer(), Keys: func(obj any) []Key {
 			p, ok := obj.(*v1.Pod2)
 			if !ok {
 				return nil
 			}
 			return []Key{{KindEndpoints, p.Namespace, p.Name}}
 		}},
-		{r.informers.Pods.Informer(), func(obj any) []Key {
+		{Informer: r.informers.Pods.Informer(), Keys: func(obj any) []Key {
 			pod, ok := obj.(*corev1.Pod)
 			if !ok || pod.Annotations[v1.AddressesAnnotation] == "" {
 				return nil
@@ -48,8 +48,8 @@ func (r *Reconciler) endpointsWatches() []Watch {
 			pod2s, _ := podPod2s(pod)
 			return keysOf(KindEndpoints, pod2s)
 		}},
-		{r.informers.Services.Informer(), labelled},
-		{r.informers.EndpointSlices.Informer(), labelled},
+		{Informer: r.informers.Services.Informer(), Keys: labelled},
+		{Informer: r.informers.EndpointSlices.Informer(), Keys: labelled},
 	}
 }
 

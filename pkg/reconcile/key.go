@@ -36,10 +36,12 @@ type Result struct{ RequeueAfter time.Duration }
 
 // Watch maps every event of an informer to the keys it may concern. Keys is
 // called with the old and the new object of an update, and with the last known
-// object of a deletion.
+// object of a deletion. Patience is how long the keys of an update may wait for
+// others like it; nil: no update waits.
 type Watch struct {
 	Informer cache.SharedIndexInformer
 	Keys     func(obj any) []Key
+	Patience func(old, new any) time.Duration
 }
 
 // ErrStale is wrapped by errors that say: the view was old, nothing was done on

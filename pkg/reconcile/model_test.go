@@ -69,7 +69,8 @@ func (m modelled) Remember(memory model.Memory) {
 	clear(m.r.written.byKey)
 	clear(m.r.found.sightings)
 	clear(m.r.over.byKey)
-	clear(m.r.counts.ends) // no number waits: here every state of it is looked at
+	clear(m.r.counts.ends) // nothing waits for more of its kind: here every state is looked at
+	clear(m.r.releases.ends)
 	for _, w := range memory.Wrote {
 		m.r.written.wrote(Key{w.Key.Kind, ns, w.Key.Name}, resource(w.Resource), w.Version)
 	}

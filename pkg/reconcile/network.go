@@ -24,11 +24,17 @@ func (r *Reconciler) syncNetwork(ctx context.Context, key Key) (Result, error) {
 		return Result{}, fmt.Errorf("observe %s: %w", key, err)
 	}
 	plan := network.Diff(state)
+	if left := r.releases.left(key); left > 0 && plan.MayWait {
+		return Result{RequeueAfter: soonest(soonest(plan.RequeueAfter, again), left)}, nil
+	}
 	if left := r.counts.left(key); left > 0 && plan.StatusMayWait(state) {
 		plan.Status, again = nil, soonest(again, left)
 	}
 	if err := r.applyNetwork(ctx, key, state, plan); err != nil {
 		return Result{}, err
+	}
+	if plan.MayWait {
+		r.releases.begin(key)
 	}
 	return Result{RequeueAfter: soonest(plan.RequeueAfter, again)}, nil
 }

@@ -79,6 +79,7 @@ type Reconciler struct {
 	refused     *refused
 	names       *batches
 	counts      *batches
+	releases    *batches
 	services    owned[*corev1.Service]
 	slices      owned[*discoveryv1.EndpointSlice]
 }
@@ -136,6 +137,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 		refused:      newRefused(),
 		names:        newBatches(clock, namesEvery),
 		counts:       newBatches(clock, countsEvery),
+		releases:     newBatches(clock, releasesEvery),
 		services: owned[*corev1.Service]{
 			kind: "Service", resource: servicesResource, taken: newTaken[*corev1.Service](clock), written: written,
 			in: func(namespace string) client[*corev1.Service] { return clients.Kube.CoreV1().Services(namespace) },
@@ -153,6 +155,11 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 // written, while nothing but numbers changes: when 2,000 replicas start within seconds,
 // their Pod2 and its Networks tell so four times a second, not a hundred times.
 const countsEvery = 250 * time.Millisecond
+
+// releasesEvery is how long addresses of pods that are over stay in the ledger once
+// some were taken back, as long as nobody waits for one. A write of a block is dear:
+// 2,000 pods that go at once make a few dozen of them, not 800.
+const releasesEvery = time.Second
 
 // Sync brings the world one step closer to what the object of the key asks for.
 // It does nothing on a view that is older than its own last write.

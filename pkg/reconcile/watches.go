@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,14 +18,14 @@ import (
 func (r *Reconciler) Watches() []Watch {
 	r.ledgers.feed()
 	return slices.Concat([]Watch{
-		{r.informers.Networks.Informer(), r.networkKeys},
-		{r.informers.Blocks.Informer(), r.blockKeys},
-		{r.informers.Pods.Informer(), r.podChanged},
-		{r.informers.Pod2s.Informer(), r.pod2Keys},
-		{r.informers.StatefulSets.Informer(), r.statefulSetKeys},
-		{r.informers.Revisions.Informer(), revisionKeys},
-		{r.informers.Claims.Informer(), claimKeys},
-		{r.informers.Classes.Informer(), r.classKeys},
+		{Informer: r.informers.Networks.Informer(), Keys: r.networkKeys},
+		{Informer: r.informers.Blocks.Informer(), Keys: r.blockKeys},
+		{Informer: r.informers.Pods.Informer(), Keys: r.podChanged, Patience: podPatience},
+		{Informer: r.informers.Pod2s.Informer(), Keys: r.pod2Keys},
+		{Informer: r.informers.StatefulSets.Informer(), Keys: r.statefulSetKeys},
+		{Informer: r.informers.Revisions.Informer(), Keys: revisionKeys},
+		{Informer: r.informers.Claims.Informer(), Keys: claimKeys},
+		{Informer: r.informers.Classes.Informer(), Keys: r.classKeys},
 	}, r.cronTabWatches(), r.endpointsWatches())
 }
 
@@ -84,6 +85,22 @@ func (r *Reconciler) podChanged(obj any) []Key {
 		r.ledgers.changed(keys, pod.Name)
 	}
 	return keys
+}
+
+// podProgress is how long what scheduler and kubelets do with pods may wait for more of
+// it. Each of 2,000 pods that start changes some five times; were each change looked
+// at for itself, a Pod2 would be at its replicas all the time.
+const podProgress = 50 * time.Millisecond
+
+// podPatience: a pod that lives and has its addresses makes progress. Nothing else
+// waits: a pod that goes is to be replaced, one that is gated wants addresses.
+func podPatience(old, new any) time.Duration {
+	was, ok1 := old.(*corev1.Pod)
+	is, ok2 := new.(*corev1.Pod)
+	if !ok1 || !ok2 || was.UID != is.UID || is.DeletionTimestamp != nil || attachment.Over(is) || attachment.Gated(is) {
+		return 0
+	}
+	return podProgress
 }
 
 // A pod concerns itself if it asks for anything, the Networks it asks for or

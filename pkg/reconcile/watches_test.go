@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -104,5 +105,26 @@ func TestIndexesAreAddedOnce(t *testing.T) {
 	_, err := New(w.r.clients, w.r.informers, w.r.recorder, w.clock)
 	if err == nil {
 		t.Error("a second Reconciler on the same informers was not refused")
+	}
+}
+
+// Progress of pods that live is looked at a few times a second: many make it at once.
+// Whatever is to be answered at once does not wait for that.
+func TestWhichEventsOfPodsMayWait(t *testing.T) {
+	for _, row := range []struct {
+		old, new string
+		want     time.Duration
+	}{
+		{"a published=blue:10.1.0.2", "a published=blue:10.1.0.2 phase=Running", podProgress},
+		{"a gated on=blue", "a on=blue published=blue:10.1.0.2", podProgress},
+		{"a gated on=blue", "a gated on=blue,green", 0},
+		{"a", "a going", 0},
+		{"a", "a phase=Failed", 0},
+		{"a phase=Running", "a phase=Succeeded", 0},
+		{"a", "a uid=other", 0}, // deleted and recreated while the watch was away
+	} {
+		if got := podPatience(newPod(row.old), newPod(row.new)); got != row.want {
+			t.Errorf("from %q to %q: %s, want %s", row.old, row.new, got, row.want)
+		}
 	}
 }

@@ -1,0 +1,28 @@
+package network
+
+import "testing"
+
+// What gives addresses back waits for more of its kind; what somebody waits for does
+// not.
+func TestWhichPlansMayWait(t *testing.T) {
+	const blue = "network blue 10.0.0.0/29\n"
+	for _, row := range []struct {
+		name, state string
+		want        bool
+	}{
+		{"nothing to do", blue + "10.0.0.2 Bound a/u1\npod a/u1 has=blue:10.0.0.2/29", false},
+		{"a pod is over", blue + "10.0.0.2 Bound a/u1", true},
+		{"of a replica, which keeps it", blue + "10.0.0.2 Bound web-0/u1 Pod2/web\nowner Pod2/web 1 blue", true},
+		{"the last of a block", "network blue 10.0.0.0/29 delay=0\n10.0.0.2 Bound a/u1", true},
+		{"and another waits", blue + "10.0.0.2 Bound a/u1\npod b/u2 gated asks=blue", false},
+		{"and another waits in vain", "network blue 10.0.0.0/30\n10.0.0.2 Bound a/u1 \npod b/u2 gated asks=blue", false},
+		{"and another publishes what is not in the ledger", blue + "10.0.0.2 Bound a/u1\npod b/u2 has=blue:10.0.0.3/29", false},
+		{"the Network goes", "network blue 10.0.0.0/29 terminating\n10.0.0.2 Bound a/u1", false},
+		{"the Network has no finalizer", "network blue 10.0.0.0/29 nofinalizer\n10.0.0.2 Bound a/u1", false},
+		{"the block has no finalizer", blue + "block 10.0.0.0/24 nofinalizer\n10.0.0.2 Bound a/u1\n10.0.0.3 Bound b/u2\npod b/u2 has=blue:10.0.0.3/29", false},
+	} {
+		if got := Diff(parse(t, row.state)).MayWait; got != row.want {
+			t.Errorf("%s: %t, want %t", row.name, got, row.want)
+		}
+	}
+}
