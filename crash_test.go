@@ -7,8 +7,8 @@ import (
 )
 
 // The program is killed before and after each of its writes, and once more before
-// and after each write of the run that follows. It ends as it does undisturbed, and
-// then is silent; no promise is broken on the way.
+// and after each write of the run that follows (in CI of some). It ends as it does
+// undisturbed, and then is silent; no promise is broken on the way.
 func TestCrashAtEveryWrite(t *testing.T) {
 	everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
 		runs := 0
@@ -38,10 +38,12 @@ func TestCrashAtEveryWrite(t *testing.T) {
 		firsts := every()
 		singles := runs
 		if sc.Small || long {
-			for _, first := range firsts {
-				every(first)
+			for i, first := range firsts {
+				if sampled(i, 3) {
+					every(first)
+				}
 			}
 		}
-		t.Logf("%d writes undisturbed; %d runs killed once, %d twice", want.writes[0], singles, runs-singles)
+		t.Logf("| %s | %d writes undisturbed | %d runs killed once | %d twice |", sc.Name, want.writes[0], singles, runs-singles)
 	})
 }

@@ -21,8 +21,9 @@ func electing(ctx context.Context, config *rest.Config) error {
 // arrives.
 func TestLeaderIsCutOff(t *testing.T) {
 	const late = time.Minute // the lease lasts 15 s
+	all := sum(t)
 	everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
-		count := tally{}
+		count := &tally{}
 		every := 7 // with more time, each
 		if long {
 			every = 1
@@ -53,7 +54,7 @@ func TestLeaderIsCutOff(t *testing.T) {
 				t.Fatalf("cut off at write %d: the other never led\n%s", n, o.trace)
 			}
 		}
-		t.Log(count)
+		all.note(t, count)
 	})
 }
 
@@ -62,12 +63,13 @@ func TestLeaderIsCutOff(t *testing.T) {
 // order of that many choices is played, at the beginning and, with more time, from
 // every choice on.
 func TestTwoActive(t *testing.T) {
-	depth := 4
+	depth := 3
 	if long {
 		depth = 6
 	}
+	all := sum(t)
 	everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
-		count, choices := tally{}, 0
+		count, choices := &tally{}, 0
 		for first := 0; first == 0 || long && first < choices; first += depth {
 			for order := range 1 << depth {
 				met := 0
@@ -102,6 +104,7 @@ func TestTwoActive(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("depth %d of up to %d choices: %s", depth, choices, count)
+		t.Logf("depth %d of up to %d choices", depth, choices)
+		all.note(t, count)
 	})
 }

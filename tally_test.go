@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/pod2/pod2/pkg/sim"
+)
+
+// tally of what was decided on old views.
+type tally struct {
+	mu    sync.Mutex // of a sum: scenarios are played at once
+	runs  int
+	stale sim.Staleness
+}
+
+func (c *tally) add(o outcome) {
+	c.runs++
+	c.stale.Add(o.stale)
+}
+
+// sum adds up what the scenarios of a test count, and prints it when all are over,
+// as docs/reliability.md has it.
+func sum(t *testing.T) *tally {
+	all := &tally{}
+	t.Cleanup(func() { t.Logf("| %s | %s |", t.Name(), all) })
+	return all
+}
+
+// note prints what one scenario came to, and adds it.
+func (c *tally) note(t *testing.T, one *tally) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.runs += one.runs
+	c.stale.Add(one.stale)
+	t.Logf("| %s |", one)
+}
+
+func (c *tally) String() string {
+	s := c.stale
+	return fmt.Sprintf("%d runs | %d decided on an old view | %d refused | %d by a UID | %d for an owner that went | %d blocks | %d applied",
+		c.runs, s.Refused+s.ByUID+s.Orphans+s.Blocks+s.Applied, s.Refused, s.ByUID, s.Orphans, s.Blocks, s.Applied)
+}
+
+// sampled says whether the n-th of many is played: each so many, or with more time
+// every one.
+func sampled(n, each int) bool { return long || n%each == 0 }
