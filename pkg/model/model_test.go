@@ -162,7 +162,7 @@ func TestTwoPodsThatPublishOneAddressAreComplainedOf(t *testing.T) {
 	same(t, fmt.Sprint(m.complaints), "[S1: a and b both publish 10.0.0.2 of Network blue]")
 }
 
-// Each kind of thing that the package claims to cover is in some configuration.
+// What a report says of a configuration is told by its name.
 func TestConfigurationsHaveNamesOfTheirOwn(t *testing.T) {
 	var names []string
 	for _, c := range slices.Concat(Small(), Refuted()) {

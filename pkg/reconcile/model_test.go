@@ -138,7 +138,8 @@ func TestModelFindsWhatIsNotFenced(t *testing.T) {
 	}
 }
 
-// mostStates that a small configuration may have: a fault can make it endless.
+// mostStates that a small configuration may have: a mistake in the controller can make
+// it endless.
 const mostStates = 500_000
 
 func search(config *model.Config, most int) *model.Report {

@@ -1,22 +1,16 @@
 package sim
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 )
 
@@ -220,95 +214,6 @@ func (s *Server) execute(c *call) (Object, error) {
 		return s.delete(c.process, r, old, options)
 	}
 	return nil, apierrors.NewMethodNotSupported(r.GroupResource(), c.method)
-}
-
-// answerList has the page that is asked for: the token to go on with is the number
-// of objects before.
-func (s *Server) answerList(c *call) *http.Response {
-	matches, err := c.selector()
-	if err != nil {
-		return failure(err)
-	}
-	var items []json.RawMessage
-	for _, v := range s.list(c.resource, c.namespace) {
-		if matches(v.object) {
-			items = append(items, v.json())
-		}
-	}
-	meta := map[string]any{"resourceVersion": strconv.Itoa(s.version)}
-	first, _ := strconv.Atoi(c.query.Get("continue"))
-	items = items[min(first, len(items)):]
-	if limit, _ := strconv.Atoi(c.query.Get("limit")); limit > 0 && limit < len(items) {
-		meta["continue"], meta["remainingItemCount"] = strconv.Itoa(first+limit), len(items)-limit
-		items = items[:limit]
-	}
-	if items == nil {
-		items = []json.RawMessage{}
-	}
-	text, err := json.Marshal(map[string]any{
-		"apiVersion": c.resource.GroupVersion().String(), "kind": c.resource.kind + "List", "metadata": meta, "items": items,
-	})
-	if err != nil {
-		return failure(err)
-	}
-	return answer(http.StatusOK, text)
-}
-
-// selector is that of a list or a watch.
-func (c *call) selector() (func(Object) bool, error) {
-	byLabel, err := labels.Parse(c.query.Get("labelSelector"))
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	byField, err := fields.ParseSelector(c.query.Get("fieldSelector"))
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	return func(obj Object) bool {
-		return byLabel.Matches(labels.Set(obj.GetLabels())) &&
-			byField.Matches(fields.Set{"metadata.name": obj.GetName(), "metadata.namespace": obj.GetNamespace()})
-	}, nil
-}
-
-// discover answers which resources a group and version has.
-func (s *Server) discover(c *call) *http.Response {
-	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}}
-	for _, r := range resources {
-		if strings.HasSuffix(c.path, "/"+r.GroupVersion().String()) {
-			list.GroupVersion = r.GroupVersion().String()
-			list.APIResources = append(list.APIResources, metav1.APIResource{Name: r.Resource, Kind: r.kind, Namespaced: true})
-		}
-	}
-	if list.GroupVersion == "" {
-		return failure(apierrors.NewNotFound(resources[0].GroupResource(), c.path))
-	}
-	text, err := json.Marshal(list)
-	if err != nil {
-		return failure(err)
-	}
-	return answer(http.StatusOK, text)
-}
-
-func failure(err error) *http.Response {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		status = apierrors.NewInternalError(err)
-	}
-	s := status.Status()
-	s.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-	text, _ := json.Marshal(s)
-	return answer(int(s.Code), text)
-}
-
-func answer(code int, text []byte) *http.Response {
-	return respond(code, io.NopCloser(bytes.NewReader(text)))
-}
-
-func respond(code int, body io.ReadCloser) *http.Response {
-	return &http.Response{
-		StatusCode: code, Status: http.StatusText(code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {runtime.ContentTypeJSON}}, Body: body,
-	}
 }
 
 // Config is that of somebody whose requests are executed at once, as those of users
