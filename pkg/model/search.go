@@ -53,8 +53,20 @@ type Edit struct {
 	Do    func(w *World) bool
 }
 
+// Budget says of what there is how much: a search is exhaustive for that, and for
+// no more.
+func (c *Config) Budget() string {
+	views := fmt.Sprint(c.OldViews)
+	if c.OldViews == Any {
+		views = "any"
+	}
+	return fmt.Sprintf("controllers %d, crashes %d, lost answers %d, deaths %d, old views %s, ticks %d",
+		max(c.Controllers, 1), c.Crashes, c.LostAnswers, c.Deaths, views, c.Ticks)
+}
+
 // Report of a search.
 type Report struct {
+	Budget                           string
 	States, Transitions, Depth, Ends int
 	Took                             time.Duration
 	// Violation is what is wrong, "" for nothing, and Trace the shortest way there.
@@ -63,8 +75,8 @@ type Report struct {
 }
 
 func (r *Report) String() string {
-	return fmt.Sprintf("%d states, %d transitions, depth %d, %d ends, %s (%.0f states/s)",
-		r.States, r.Transitions, r.Depth, r.Ends, r.Took.Round(100*time.Millisecond), float64(r.States)/r.Took.Seconds())
+	return fmt.Sprintf("%s: %d states, %d transitions, depth %d, %d ends, %s (%.0f states/s)",
+		r.Budget, r.States, r.Transitions, r.Depth, r.Ends, r.Took.Round(100*time.Millisecond), float64(r.States)/r.Took.Seconds())
 }
 
 // node of the graph: how it was reached first.
@@ -88,7 +100,7 @@ func fingerprintOf(text string) (f fingerprint) {
 func Search(c *Config, create New, slim func(metav1.Object) metav1.Object, most int) *Report {
 	began := time.Now()
 	m := newMachine(c, create, slim)
-	r := &Report{}
+	r := &Report{Budget: c.Budget()}
 	start := m.initial()
 	m.complaints = nil
 	_, text := m.numbered(start)
