@@ -28,7 +28,7 @@ func program(ctx context.Context, config *rest.Config) error {
 func programWith(ctx context.Context, config *rest.Config, o *options) error {
 	quiet()
 	o.metricsAddress, o.healthAddress = nowhere, nowhere
-	return run(klog.NewContext(ctx, klog.Logger{}), config, o)
+	return run(klog.NewContext(ctx, sim.Logger()), config, o)
 }
 
 // quiet keeps what client-go logs of thousands of crashes out of the tests' output.

@@ -34,13 +34,13 @@ func (c *tally) note(t *testing.T, one *tally) {
 	defer c.mu.Unlock()
 	c.runs += one.runs
 	c.stale.Add(one.stale)
-	t.Logf("| %s |", one)
+	t.Logf("| %s | %s |", t.Name(), one)
 }
 
 func (c *tally) String() string {
 	s := c.stale
-	return fmt.Sprintf("%d runs | %d decided on an old view | %d refused | %d by a UID | %d for an owner that went | %d blocks | %d applied",
-		c.runs, s.Refused+s.ByUID+s.Orphans+s.Blocks+s.Applied, s.Refused, s.ByUID, s.Orphans, s.Blocks, s.Applied)
+	return fmt.Sprintf("%d runs | %d decided on an old view | %d refused | %d by a UID | %d for an owner that went | %d for one that was edited | %d blocks | %d applied",
+		c.runs, s.Refused+s.ByUID+s.Orphans+s.Edited+s.Blocks+s.Applied, s.Refused, s.ByUID, s.Orphans, s.Edited, s.Blocks, s.Applied)
 }
 
 // sampled says whether the n-th of many is played: each so many, or with more time

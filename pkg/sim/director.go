@@ -2,13 +2,9 @@ package sim
 
 import (
 	"cmp"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"testing/synctest"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // step is what can happen next: a request, or an event for a watch.
@@ -18,7 +14,7 @@ type step struct {
 	call    *call
 	answer  chan *http.Response
 	held    bool
-	seen    int // how much of the history the process was shown when it asked
+	view    *view
 
 	watcher *watcher
 	event   string
@@ -119,26 +115,14 @@ func (s *Server) step(round int, choose Choose) bool {
 		s.mu.Unlock()
 		return true
 	}
-	old, orphan := s.behind(st)
+	lag, before := s.behind(st), len(s.history)
+	st.view.learns(st.call, before)
 	s.mu.Unlock()
 	response := s.handle(st.call) //nolint:bodyclose // the client closes it
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch c := st.call; {
-	case !old && !orphan:
-	case response.StatusCode >= 300:
-		p.stale.Refused++
-	case orphan:
-		p.stale.Orphans++
-		s.note("%s: that was for an owner that is gone", p.Name)
-	case c.method == http.MethodDelete || c.method == http.MethodPatch && c.sub == "status":
-		p.stale.ByUID++
-	case c.method == http.MethodPost && c.resource.Resource == "addressblocks":
-		p.stale.Blocks++
-	default:
-		p.stale.Applied++
-		s.note("%s: that was decided on an old view", p.Name)
-	}
+	s.wroteBy(st, before)
+	s.stales(st, lag, response)
 	if crash {
 		p.kill()
 		st.answer <- nil
@@ -146,65 +130,6 @@ func (s *Server) step(round int, choose Choose) bool {
 	}
 	st.answer <- response
 	return true
-}
-
-// behind says whether a process writes to an object that is not, on the server, as
-// its watch showed it when it decided; or gives it an owner that is gone.
-func (s *Server) behind(st *step) (old, orphan bool) {
-	c := st.call
-	if !c.counts() {
-		return false, false
-	}
-	name, refs := c.name, []metav1.OwnerReference(nil)
-	switch c.method {
-	case http.MethodPost, http.MethodPut:
-		obj, err := c.decode()
-		if err != nil {
-			return false, false
-		}
-		name, refs = obj.GetName(), obj.GetOwnerReferences()
-	case http.MethodPatch:
-		var body metav1.PartialObjectMetadata
-		if err := json.Unmarshal(c.body, &body); err != nil {
-			return false, false
-		}
-		refs = body.OwnerReferences
-	}
-	var has []metav1.OwnerReference
-	if stored := s.get(c.resource, c.namespace, name); stored != nil {
-		has = stored.GetOwnerReferences()
-	}
-	orphan = slices.ContainsFunc(refs, func(ref metav1.OwnerReference) bool {
-		same := func(other metav1.OwnerReference) bool { return other.UID == ref.UID }
-		return !s.exists(ref.UID) && !slices.ContainsFunc(has, same)
-	})
-	for _, h := range s.history[min(st.seen, len(s.history)):] {
-		if h.key == (key{c.resource.Resource, c.namespace, name}) {
-			old = h.by != st.process.Name // of what it wrote itself, last, it has the answer
-		}
-	}
-	return old, orphan
-}
-
-// seenBy is the place in the history up to which a process was shown a resource.
-func (s *Server) seenBy(p *Process, r *resource) int {
-	seen := len(s.history)
-	for _, w := range s.watchers {
-		if w.process == p && w.resource == r && !w.stream.over() {
-			s.next(w) // past what is not for this watch
-			seen = min(seen, w.seen)
-		}
-	}
-	return seen
-}
-
-func (s *Server) exists(uid types.UID) bool {
-	for _, v := range s.objects {
-		if v.object.GetUID() == uid {
-			return true
-		}
-	}
-	return false
 }
 
 // steps are in the order in which they come by themselves.

@@ -41,8 +41,9 @@ type Process struct {
 	stale  Staleness
 }
 
-// Staleness counts the writes that a process decided on while its watch did not show
-// the object, or the owner of the one to be created, as it was when they arrived.
+// Staleness counts the writes of syncs that did not know the object, or the owner of
+// the one to be created, as it was when they arrived: when the sync began the watch had
+// not shown it so, nor has a live read since.
 type Staleness struct {
 	// Refused by a precondition, or because the name was taken.
 	Refused int
@@ -53,6 +54,9 @@ type Staleness struct {
 	Orphans int
 	// Blocks of the ledger were created that bind pods which are gone: released again.
 	Blocks int
+	// Edited were created for an owner the spec of which had changed meanwhile, or that
+	// was being deleted: the next sync, of the new spec, finds them.
+	Edited int
 	// Applied were carried out, and should not have been.
 	Applied int
 }
@@ -63,6 +67,7 @@ func (s *Staleness) Add(o Staleness) {
 	s.ByUID += o.ByUID
 	s.Orphans += o.Orphans
 	s.Blocks += o.Blocks
+	s.Edited += o.Edited
 	s.Applied += o.Applied
 }
 
@@ -119,9 +124,7 @@ func (p *Process) RoundTrip(r *http.Request) (*http.Response, error) {
 		p.s.mu.Unlock()
 		return nil, errRefused
 	}
-	if c.counts() {
-		st.seen = p.s.seenBy(p, c.resource)
-	}
+	st.view = p.s.viewOf(r.Context(), p)
 	p.s.pending = append(p.s.pending, st)
 	p.s.wake()
 	p.s.mu.Unlock()

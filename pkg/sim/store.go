@@ -56,6 +56,7 @@ type change struct {
 	key      key
 	old, new *version
 	removed  bool
+	view     *view // of the sync that wrote it, if one did
 }
 
 // Monitor looks at every request to write, and at every change of what is stored.
@@ -145,7 +146,7 @@ func (s *Server) put(by string, r *resource, obj Object) Object {
 	obj.GetObjectKind().SetGroupVersionKind(r.gvk())
 	next := &version{object: obj, number: s.version}
 	s.objects[k] = next
-	s.changed(change{by, k, old, next, false})
+	s.changed(change{by: by, key: k, old: old, new: next})
 	return obj
 }
 
@@ -156,7 +157,7 @@ func (s *Server) remove(by string, r *resource, obj Object) {
 	last := old.object.DeepCopyObject().(Object)
 	s.version++
 	last.SetResourceVersion(strconv.Itoa(s.version))
-	s.changed(change{by, k, old, &version{object: last, number: s.version}, true})
+	s.changed(change{by: by, key: k, old: old, new: &version{object: last, number: s.version}, removed: true})
 }
 
 func (s *Server) changed(c change) {

@@ -1,0 +1,134 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"k8s.io/klog/v2"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// syncing is a process that watches, and one sync of it that has begun.
+type syncing struct {
+	t   *testing.T
+	w   *World
+	p   *Process
+	ctx context.Context
+}
+
+func newSyncing(t *testing.T) *syncing {
+	t.Helper()
+	s := &syncing{t: t, w: &World{Server: NewServer()}}
+	s.p = s.w.NewProcess("run 1")
+	s.w.Create(pod2("replicas: 1"))
+	for _, watched := range []string{"/apis/samplecrd.k8s.io/v1/namespaces/default/pod2s", "/api/v1/namespaces/default/pods"} {
+		s.w.watch(s.call(http.MethodGet, watched+"?watch=true&sendInitialEvents=true", ""))
+	}
+	s.begin()
+	return s
+}
+
+// begin is the first request of another sync.
+func (s *syncing) begin() {
+	ctx := klog.NewContext(s.t.Context(), Logger())
+	s.ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "key", "Pod2 default/web"))
+	s.w.viewOf(s.ctx, s.p)
+}
+
+// shown has the watches show all that there is.
+func (s *syncing) shown() {
+	for _, w := range s.w.watchers {
+		s.w.deliverAll(w)
+	}
+}
+
+func (s *syncing) call(method, path, body string) *call {
+	r, err := http.NewRequestWithContext(s.t.Context(), method, "http://sim"+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	c, err := readCall(s.p.Name, r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return c
+}
+
+// asks has the sync ask for something; what of it was old is returned.
+func (s *syncing) asks(method, path, body string) string {
+	st := &step{process: s.p, call: s.call(method, path, body), view: s.w.viewOf(s.ctx, s.p)}
+	lag, before := s.w.behind(st), len(s.w.history)
+	st.view.learns(st.call, before)
+	_ = s.w.handle(st.call).Body.Close()
+	s.w.wroteBy(st, before)
+	return fmt.Sprintf("%+v", lag)
+}
+
+func (s *syncing) status() string {
+	return s.asks(http.MethodPut, "/apis/samplecrd.k8s.io/v1/namespaces/default/pod2s/web/status",
+		`{"apiVersion":"samplecrd.k8s.io/v1","kind":"Pod2","metadata":{"name":"web","resourceVersion":"`+s.w.get(resourceNamed("pod2s"), Namespace, "web").GetResourceVersion()+`"},"status":{"replicas":1}}`)
+}
+
+func (s *syncing) creates() string {
+	owner := List[*v1.Pod2](s.w.Server, "pod2s")[0]
+	return s.asks(http.MethodPost, "/api/v1/namespaces/default/pods", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web-0","ownerReferences":[`+
+		`{"apiVersion":"samplecrd.k8s.io/v1","kind":"Pod2","name":"web","uid":"`+string(owner.UID)+`","controller":true}]},"spec":{"containers":[{"name":"app"}]}}`)
+}
+
+// What counts as decided on an old view.
+func TestWhatASyncKnew(t *testing.T) {
+	const fresh, old, edited = "{old:false gone:false edited:false}", "{old:true gone:false edited:false}", "{old:false gone:false edited:true}"
+	edit := func(s *syncing) { s.w.Patch("pod2s", "web", scale(2)) }
+	for _, test := range []struct {
+		name, want string
+		do         func(s *syncing) string
+	}{
+		{"what the watch had shown when the sync began", fresh, (*syncing).status},
+		{"an edit since then", old, func(s *syncing) string { edit(s); return s.status() }},
+		{"an edit that the watch shows before the write", old, func(s *syncing) string { edit(s); s.shown(); return s.status() }},
+		{"to the next sync it is known", fresh, func(s *syncing) string { edit(s); s.shown(); s.begin(); return s.status() }},
+		{"to one that began before the watch showed it, not", old, func(s *syncing) string { edit(s); s.begin(); s.shown(); return s.status() }},
+		{"what it read live", fresh, func(s *syncing) string {
+			edit(s)
+			s.asks(http.MethodGet, "/apis/samplecrd.k8s.io/v1/namespaces/default/pod2s/web", "")
+			return s.status()
+		}},
+		{"what it listed live", fresh, func(s *syncing) string {
+			edit(s)
+			s.asks(http.MethodGet, "/apis/samplecrd.k8s.io/v1/namespaces/default/pod2s", "")
+			return s.status()
+		}},
+		{"what a list with a selector may have left out", old, func(s *syncing) string {
+			edit(s)
+			s.asks(http.MethodGet, "/apis/samplecrd.k8s.io/v1/namespaces/default/pod2s?labelSelector=a", "")
+			return s.status()
+		}},
+		{"what it wrote itself", fresh, func(s *syncing) string { s.status(); return s.status() }},
+		{"what another sync of the run wrote", old, func(s *syncing) string { s.status(); s.begin(); return s.status() }},
+		{"a create for an owner as it is", fresh, (*syncing).creates},
+		{"for one that was edited", edited, func(s *syncing) string { edit(s); return s.creates() }},
+		{"for one whose status was written", fresh, func(s *syncing) string { s.status(); s.begin(); return s.creates() }},
+		{"of what came and went unseen", fresh, func(s *syncing) string {
+			s.w.Create("apiVersion: v1\nkind: Pod\nmetadata: {name: web-0}\nspec: {containers: [{name: app}]}")
+			s.w.Destroy("pods", "web-0")
+			return s.creates()
+		}},
+		{"of what was there and went", old, func(s *syncing) string {
+			s.w.Create("apiVersion: v1\nkind: Pod\nmetadata: {name: web-0}\nspec: {containers: [{name: app}]}")
+			s.shown()
+			s.begin()
+			s.w.Destroy("pods", "web-0")
+			return s.creates()
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := test.do(newSyncing(t)); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
