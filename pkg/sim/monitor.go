@@ -38,8 +38,8 @@ type replica struct {
 func NewPromises() *Promises { return &Promises{published: map[replica]string{}} }
 
 // Request is S7, every write carries its precondition, and S6, only pods of ours are
-// deleted or changed: those that a Pod2 controls, that wait for addresses, or that
-// nobody controls and are being adopted; and no claim is deleted that a pod has.
+// deleted or changed: those that a Pod2 controls, and, changed only, those that wait
+// for addresses or that nobody controls; and no claim is deleted that a pod has.
 func (p *Promises) Request(s *Server, r Request) string {
 	what := fmt.Sprintf("%s: %s %s/%s %s", r.Process, r.Verb, r.Resource, r.Name, r.Subresource)
 	switch {
@@ -65,12 +65,26 @@ func (p *Promises) Request(s *Server, r Request) string {
 	if !ok || string(pod.UID) != r.UID || r.Version != "" && r.Version != pod.ResourceVersion {
 		return "" // it is refused
 	}
-	if ref := metav1.GetControllerOf(pod); ref != nil && ref.Kind == "Pod2" || len(pod.Spec.SchedulingGates) > 0 && r.Verb != "DELETE" {
-		return ""
-	} else if ref == nil && r.Verb == "PATCH" || r.Subresource == "status" {
+	ref := metav1.GetControllerOf(pod)
+	waits := slices.ContainsFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == v1.AddressesGate })
+	switch {
+	case ref != nil && isPod2(s, ref.UID),
+		ref == nil && r.Verb == "PATCH",
+		waits && r.Verb == "PATCH":
 		return ""
 	}
 	return "S6: " + what + ", which is of somebody else"
+}
+
+// isPod2 says whether a UID is that of a Pod2 which is there, or was for all that the
+// slowest run of the controller may know: neither a kind nor a name makes an owner.
+func isPod2(s *Server, uid types.UID) bool {
+	for _, c := range slices.Backward(s.history) {
+		if c.key.resource == "pod2s" && c.new.object.GetUID() == uid {
+			return !c.removed || c.new.number > window(s, "pod2s")
+		}
+	}
+	return false
 }
 
 // Changed looks at what is stored after a change.

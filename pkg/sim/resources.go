@@ -52,6 +52,7 @@ var (
 		{core.WithResource("services"), "Service", &corev1.Service{}, false, true, false},
 		{core.WithResource("events"), "Event", &corev1.Event{}, false, false, false},
 		{appsv1.SchemeGroupVersion.WithResource("statefulsets"), "StatefulSet", &appsv1.StatefulSet{}, true, true, false},
+		{appsv1.SchemeGroupVersion.WithResource("replicasets"), "ReplicaSet", &appsv1.ReplicaSet{}, true, true, false},
 		{appsv1.SchemeGroupVersion.WithResource("controllerrevisions"), "ControllerRevision", &appsv1.ControllerRevision{}, false, false, false},
 		{storagev1.SchemeGroupVersion.WithResource("storageclasses"), "StorageClass", &storagev1.StorageClass{}, false, false, false},
 		{batchv1.SchemeGroupVersion.WithResource("cronjobs"), "CronJob", &batchv1.CronJob{}, true, true, false},

@@ -54,7 +54,7 @@ func orphan(resource, name string) Act {
 	return func(w *World) { w.Delete(resource, name, metav1.DeletePropagationOrphan) }
 }
 
-// image and request change the template: in place, where that is allowed.
+// image changes the template: in place, where that is allowed.
 func image(name string) string {
 	return fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"app","image":%q,"resources":{"requests":{"cpu":"1"},"limits":{"cpu":"2"}}}]}}}}`, name)
 }
@@ -130,6 +130,18 @@ var Scenarios = []Scenario{
 	}},
 	{Name: "a StatefulSet's", Given: []string{blue, fast, statefulSet + claims("1Gi") + "}"}, Acts: []Act{
 		orphan("statefulsets", "web"), create(pod2("replicas: 2, serviceName: web, " + onBlue + claims("1Gi"))),
+	}},
+	{Name: "somebody else's pods", Given: []string{blue, pod2("replicas: 1, " + onBlue)}, Acts: []Act{
+		func(w *World) { // one that the watch shows, and one that it does not
+			w.CreateOwned("apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: other}",
+				"apiVersion: v1\nkind: Pod\nmetadata: {name: web-1, labels: {samplecrd.k8s.io/managed: \"true\"}}\nspec: {"+container+"}",
+				"apiVersion: v1\nkind: Pod\nmetadata: {name: web-2}\nspec: {"+container+"}")
+			w.Patch("pod2s", "web", scale(3))
+		},
+		func(w *World) {
+			w.Expect("web", "pod web-1 exists already and belongs to ReplicaSet other", "pod web-2 exists already and belongs to ReplicaSet other")
+			w.Delete("replicasets", "other", metav1.DeletePropagationBackground)
+		},
 	}},
 	{Name: "CronTab", Given: []string{blue}, Acts: []Act{
 		create("apiVersion: stable.example.com/v1\nkind: CronTab\nmetadata: {name: report, finalizers: [finalizer.stable.example.com]}\n" +

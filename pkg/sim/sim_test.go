@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -83,7 +84,16 @@ func TestPromisesOfRequests(t *testing.T) {
 	claim := func(name string) *corev1.PersistentVolumeClaim {
 		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u"}}
 	}
-	foreign := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Controller: ptrTo(true)}}}}
+	w.Create(`{apiVersion: samplecrd.k8s.io/v1, kind: Pod2, metadata: {name: web}, spec: {replicas: 1}}`)
+	of := func(kind, owner string, gates ...string) *corev1.Pod {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: "web", UID: types.UID(owner), Controller: ptrTo(true)}}}}
+		for _, gate := range gates {
+			pod.Spec.SchedulingGates = append(pod.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: gate})
+		}
+		return pod
+	}
+	ours := string(List[*v1.Pod2](w.Server, "pod2s")[0].UID)
+	foreign := of("ReplicaSet", "other")
 	for _, test := range []struct {
 		name, want string
 		request    Request
@@ -94,6 +104,11 @@ func TestPromisesOfRequests(t *testing.T) {
 		{"patch without a resourceVersion", "S7", Request{Verb: "PATCH", Resource: "pods", Name: "a", UID: "u"}},
 		{"create without a name", "S7", Request{Verb: "POST", Resource: "pods"}},
 		{"a foreign pod deleted", "S6", Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "u", Target: foreign}},
+		{"one of a Pod2 deleted", "", Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "u", Target: of("Pod2", ours)}},
+		{"one of another Pod2 of that name deleted", "S6", Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "u", Target: of("Pod2", "other")}},
+		{"a foreign pod's conditions changed", "S6", Request{Verb: "PATCH", Resource: "pods", Subresource: "status", Name: "a", UID: "u", Target: foreign}},
+		{"those of one that waits for addresses", "", Request{Verb: "PATCH", Resource: "pods", Subresource: "status", Name: "a", UID: "u", Target: of("ReplicaSet", "other", v1.AddressesGate)}},
+		{"those of one that waits for something else", "S6", Request{Verb: "PATCH", Resource: "pods", Subresource: "status", Name: "a", UID: "u", Target: of("ReplicaSet", "other", "example.com/gate")}},
 		{"a claim that a pod has deleted", "S6", Request{Verb: "DELETE", Resource: "persistentvolumeclaims", Name: "used", UID: "u", Target: claim("used")}},
 		{"one that no pod has", "", Request{Verb: "DELETE", Resource: "persistentvolumeclaims", Name: "unused", UID: "u", Target: claim("unused")}},
 		{"another of its name", "", Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "other", Target: foreign}},

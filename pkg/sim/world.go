@@ -10,11 +10,8 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/yaml"
 )
 
 // Namespace is where everything is.
@@ -180,70 +177,6 @@ func (w *World) AllWrites() (n int) {
 		n += p.Writes()
 	}
 	return n
-}
-
-// What users do takes effect at once. It fails only for a mistake in a test.
-
-// Create creates the objects of manifests.
-func (w *World) Create(manifests ...string) {
-	w.Server.mu.Lock()
-	defer w.Server.mu.Unlock()
-	for _, m := range manifests {
-		text, err := yaml.YAMLToJSON([]byte(m))
-		if err != nil {
-			panic(fmt.Sprintf("sim: read %s: %v", m, err))
-		}
-		obj, gvk, err := decoder.Decode(text, nil, nil)
-		if err == nil {
-			for _, r := range resources {
-				if r.kind == gvk.Kind {
-					_, err = w.create("user", r, r.namespace(), obj.(Object))
-				}
-			}
-		}
-		if err != nil {
-			panic(fmt.Sprintf("sim: create %s: %v", m, err))
-		}
-		w.note("user: create %s %s", gvk.Kind, obj.(Object).GetName())
-	}
-}
-
-// Patch is a merge patch.
-func (w *World) Patch(resource, name, patch string) {
-	w.Server.mu.Lock()
-	defer w.Server.mu.Unlock()
-	w.note("user: patch %s/%s %s", resource, name, patch)
-	r := resourceNamed(resource)
-	old := w.objects[key{resource, Namespace, name}]
-	if old == nil {
-		panic(fmt.Sprintf("sim: patch %s %s: there is none", resource, name))
-	}
-	next, err := patched(string(types.MergePatchType), r, old.json(), []byte(patch))
-	if err == nil {
-		_, err = w.update("user", r, "", old.object, next, false)
-	}
-	if err != nil {
-		panic(fmt.Sprintf("sim: patch %s %s: %v", resource, name, err))
-	}
-}
-
-// Delete deletes; the policy "" is the default. What is not there is not deleted.
-func (w *World) Delete(resource, name string, policy metav1.DeletionPropagation) {
-	w.Server.mu.Lock()
-	defer w.Server.mu.Unlock()
-	w.note("user: delete %s/%s", resource, name)
-	r := resourceNamed(resource)
-	old := w.get(r, Namespace, name)
-	if old == nil {
-		return
-	}
-	options := metav1.DeleteOptions{}
-	if policy != "" {
-		options.PropagationPolicy = &policy
-	}
-	if _, err := w.delete("user", r, old, options); err != nil {
-		panic(fmt.Sprintf("sim: delete %s %s: %v", resource, name, err))
-	}
 }
 
 // LeaseTransitions is how often the leader changed.
