@@ -45,7 +45,7 @@ func newBench(ctx context.Context, o options) (_ *bench, err error) {
 	}
 	defer func() {
 		if err != nil {
-			b.close()
+			b.close(ctx)
 		}
 	}()
 	nodes := max(o.large, o.sizes[len(o.sizes)-1])/podsPerNode + 3
@@ -86,10 +86,11 @@ func newBench(ctx context.Context, o options) (_ *bench, err error) {
 
 func (b *bench) kubeconfig() string { return filepath.Join(b.dir, "kubeconfig") }
 
-func (b *bench) close() {
+// close works when ctx has ended, too.
+func (b *bench) close(ctx context.Context) {
 	b.controller.stop()
 	b.base.stop()
-	if err := b.script(context.Background(), nil, "hack/localcluster.sh", "down", b.dir); err != nil {
+	if err := b.script(context.WithoutCancel(ctx), nil, "hack/localcluster.sh", "down", b.dir); err != nil {
 		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
 	}
 	os.RemoveAll(b.dir)
@@ -107,11 +108,11 @@ func (b *bench) script(ctx context.Context, env []string, name string, args ...s
 
 // startController returns once it is ready: its caches are full.
 func (b *bench) startController(ctx context.Context, args ...string) (*process, error) {
-	metrics, err := freePort()
+	metrics, err := freePort(ctx)
 	if err != nil {
 		return nil, err
 	}
-	health, err := freePort()
+	health, err := freePort(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +121,7 @@ func (b *bench) startController(ctx context.Context, args ...string) (*process, 
 		return nil, fmt.Errorf("make the controller's log: %w", err)
 	}
 	defer log.Close()
-	cmd := exec.Command(filepath.Join(b.root, "bin/pod2-controller"), append([]string{"--kubeconfig=" + b.kubeconfig(),
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(b.root, "bin/pod2-controller"), append([]string{"--kubeconfig=" + b.kubeconfig(),
 		"--metrics-bind-address=" + metrics, "--health-probe-bind-address=" + health}, args...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
@@ -139,8 +140,8 @@ func (b *bench) startController(ctx context.Context, args ...string) (*process, 
 }
 
 // freePort is host:port of one that was free a moment ago.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func freePort(ctx context.Context) (string, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", fmt.Errorf("find a free port: %w", err)
 	}

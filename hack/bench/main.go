@@ -68,7 +68,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	defer b.close()
+	defer b.close(ctx)
 	r := &results{options: o, machine: machine(), begin: begin}
 	if err := b.measureAll(ctx, r); err != nil {
 		return err

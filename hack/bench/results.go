@@ -147,7 +147,7 @@ type syncCost struct{ milliseconds, kib float64 }
 
 // readBenchmarks takes what hack/bench.sh had go test measure, if it did.
 func (r *results) readBenchmarks() error {
-	if r.options.benchmarks == "" {
+	if r.benchmarks == "" {
 		return nil
 	}
 	tables, err := os.ReadFile(r.benchmarkTables)
@@ -155,7 +155,7 @@ func (r *results) readBenchmarks() error {
 		return fmt.Errorf("read benchstat's tables: %w", err)
 	}
 	r.tables = string(tables)
-	file, err := os.Open(r.options.benchmarks)
+	file, err := os.Open(r.benchmarks)
 	if err != nil {
 		return fmt.Errorf("read the benchmarks: %w", err)
 	}
