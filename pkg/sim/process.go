@@ -41,9 +41,9 @@ type Process struct {
 	stale  Staleness
 }
 
-// Staleness counts the writes of syncs that did not know the object, or the owner of
-// the one to be created, as it was when they arrived: when the sync began the watch had
-// not shown it so, nor has a live read since.
+// Staleness counts the writes of syncs that did not know the object as it was when they
+// arrived: when the sync began the watch had not shown it so. So they do if it is the
+// owner of what they create, which no live read since has shown so either.
 type Staleness struct {
 	// Refused by a precondition, or because the name was taken.
 	Refused int
@@ -124,7 +124,7 @@ func (p *Process) RoundTrip(r *http.Request) (*http.Response, error) {
 		p.s.mu.Unlock()
 		return nil, errRefused
 	}
-	st.view = p.s.viewOf(r.Context(), p)
+	st.view = p.s.viewOf(r.Context(), p, c)
 	p.s.pending = append(p.s.pending, st)
 	p.s.wake()
 	p.s.mu.Unlock()

@@ -137,8 +137,7 @@ var Scenarios = []Scenario{
 				"apiVersion: v1\nkind: Pod\nmetadata: {name: web-1, labels: {samplecrd.k8s.io/managed: \"true\"}}\nspec: {"+container+"}",
 				"apiVersion: v1\nkind: Pod\nmetadata: {name: web-2}\nspec: {"+container+"}")
 			w.Patch("pod2s", "web", scale(3))
-		},
-		func(w *World) {
+			time.Sleep(2 * time.Minute) // the name that the watch does not show is tried again all the time
 			w.Expect("web", "pod web-1 exists already and belongs to ReplicaSet other", "pod web-2 exists already and belongs to ReplicaSet other")
 			w.Delete("replicasets", "other", metav1.DeletePropagationBackground)
 		},

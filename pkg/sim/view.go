@@ -12,14 +12,14 @@ import (
 )
 
 // view is what one sync of a process knew: what the watches had shown when it first
-// asked for something, and what was read live since. It is what all that the sync
-// writes was decided by, however late it asks for it.
+// asked for something. All that the sync writes was decided by that, however late it
+// asks for it. What it reads live, besides, are owners, and whether they are still as
+// they were; an object read again to be written by an old decision is no new one.
 type view struct {
 	began bool
-	// Places in the history: up to there a resource was shown, or listed live, or an
-	// object read live.
-	shown, listed map[string]int
-	read          map[key]int
+	// Places in the history: up to there a resource was shown, or an object read live.
+	shown map[string]int
+	read  map[key]int
 }
 
 // Logger is for the context of a program. A controller gives each sync a logger with
@@ -42,16 +42,16 @@ func (l syncLog) WithValues(pairs ...any) klog.LogSink {
 	return l
 }
 
-// viewOf a request is that of its sync. A request of no sync was decided on when it
-// was made.
-func (s *Server) viewOf(ctx context.Context, p *Process) *view {
+// viewOf a request is that of its sync. A write of no sync was decided on when it was
+// asked for; of other requests it does not matter.
+func (s *Server) viewOf(ctx context.Context, p *Process, c *call) *view {
 	log, _ := klog.FromContext(ctx).GetSink().(syncLog)
 	v := log.view
 	if v == nil {
-		v = &view{}
+		v = &view{began: !c.counts()}
 	}
 	if !v.began {
-		v.began, v.shown, v.listed, v.read = true, map[string]int{}, map[string]int{}, map[key]int{}
+		v.began, v.shown, v.read = true, map[string]int{}, map[key]int{}
 		for _, r := range resources {
 			v.shown[r.Resource] = s.shownTo(p, r)
 		}
@@ -78,25 +78,17 @@ func (s *Server) shows(p *Process, r *resource, obj Object) bool {
 	})
 }
 
-// learns notes what a call is about to read live. A list of all that have a label
-// says nothing of the others.
+// learns notes what a call is about to read live.
 func (v *view) learns(c *call, place int) {
-	switch {
-	case c.resource == nil || c.method != http.MethodGet || c.query.Get("watch") != "":
-	case c.name != "":
+	if v.read != nil && c.resource != nil && c.method == http.MethodGet && c.name != "" {
 		v.read[key{c.resource.Resource, c.namespace, c.name}] = place
-	case c.query.Get("labelSelector") == "" && c.query.Get("continue") == "":
-		v.listed[c.resource.Resource] = place
 	}
 }
 
-// knows is the place in the history up to which an object is known.
-func (v *view) knows(k key) int { return max(v.shown[k.resource], v.listed[k.resource], v.read[k]) }
-
-// since are the changes of an object that a view does not know, but for the last
-// ones, if they were by the sync itself: it had their answers.
-func (s *Server) since(v *view, k key) (unknown []change) {
-	for _, h := range s.history[min(v.knows(k), len(s.history)):] {
+// since are the changes of an object after a place in the history that a sync does not
+// know: of its own, if they are the last ones, it had the answers.
+func (s *Server) since(place int, k key, v *view) (unknown []change) {
+	for _, h := range s.history[min(place, len(s.history)):] {
 		switch {
 		case h.key != k:
 		case h.view == v:
@@ -152,12 +144,12 @@ func (s *Server) behind(st *step) (l lag) {
 		}
 	}
 	k := key{c.resource.Resource, c.namespace, name}
-	unknown := s.since(st.view, k)
+	unknown := s.since(st.view.shown[k.resource], k, st.view)
 	l.old = len(unknown) > 0
 	if l.old && c.method == http.MethodPost && s.objects[k] == nil {
 		// There is none. What is old is a view in which there was one.
 		had := unknown[0].old
-		l.old = had != nil && (st.view.read[k] > 0 || s.shows(st.process, c.resource, had.object))
+		l.old = had != nil && s.shows(st.process, c.resource, had.object)
 	}
 	for _, ref := range refs {
 		owner := s.withUID(ref.UID)
@@ -165,7 +157,8 @@ func (s *Server) behind(st *step) (l lag) {
 		if owner == nil || c.method != http.MethodPost {
 			continue
 		}
-		for _, h := range s.since(st.view, key{resourceOf(owner), owner.GetNamespace(), owner.GetName()}) {
+		of := key{resourceOf(owner), owner.GetNamespace(), owner.GetName()}
+		for _, h := range s.since(max(st.view.shown[of.resource], st.view.read[of]), of, st.view) {
 			l.edited = l.edited || h.old == nil || h.old.object.GetGeneration() != h.new.object.GetGeneration()
 		}
 	}
