@@ -24,7 +24,7 @@ func TestLeaderIsCutOff(t *testing.T) {
 	all := sum(t)
 	everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
 		count := &tally{}
-		every := 7 // with more time, each
+		every := 9 // with more time, each
 		if long {
 			every = 1
 		}

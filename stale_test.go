@@ -51,7 +51,7 @@ func TestRestartOnAnOlderView(t *testing.T) {
 	everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
 		count := &tally{}
 		for at := from.Version() + 1; at < want.version; at++ {
-			if !sampled(at, 4) {
+			if !sampled(at, 6) {
 				continue
 			}
 			o := play(t, sc, from, requestsFirst, func(w *sim.World) {

@@ -216,8 +216,8 @@ func Small() []*Config {
 	}
 }
 
-// Large are the same worlds with more faults and old views: minutes each, and more
-// memory.
+// Large are the same worlds with more faults and old views, or with others: minutes
+// each, and more memory. Each is bounded so that its search ends.
 func Large() []*Config {
 	more := map[string]func(*Config){
 		"bind":           func(c *Config) { c.OldViews = 2 },
@@ -228,12 +228,12 @@ func Large() []*Config {
 		"release":        func(c *Config) { c.OldViews = Any },
 		"several":        func(c *Config) { c.OldViews = 2 },
 		"reserve":        func(c *Config) { c.OldViews, c.LostAnswers = 2, 1 },
-		"scale":          func(c *Config) { c.OldViews, c.Deaths = 1, 1 },
-		"surge":          func(c *Config) { c.OldViews, c.Deaths = 1, 1 },
+		"scale":          func(c *Config) { c.OldViews, c.Deaths, c.Crashes, c.LostAnswers = 1, 1, 0, 0 },
+		"surge":          func(c *Config) { c.OldViews, c.Deaths, c.Crashes, c.LostAnswers = 1, 1, 0, 0 },
 		"adopt":          func(c *Config) { c.OldViews, c.LostAnswers = Any, 1 },
 		"takeover":       func(c *Config) { c.OldViews, c.LostAnswers = Any, 1 },
 		"delete-pod2":    func(c *Config) { c.OldViews, c.LostAnswers = Any, 1 },
-		"node":           func(c *Config) { c.OldViews, c.Deaths, c.LostAnswers = 2, 2, 1 },
+		"node":           func(c *Config) { c.LostAnswers = 1 },
 		"two-writers":    func(c *Config) { c.OldViews, c.Crashes = 1, 1 },
 	}
 	var configs []*Config
