@@ -26,7 +26,7 @@ func newSyncing(t *testing.T) *syncing {
 	s.p = s.w.NewProcess("run 1")
 	s.w.Create(pod2("replicas: 1"))
 	for _, watched := range []string{"/apis/samplecrd.k8s.io/v1/namespaces/default/pod2s", "/api/v1/namespaces/default/pods"} {
-		s.w.watch(s.call(http.MethodGet, watched+"?watch=true&sendInitialEvents=true", ""))
+		s.w.watch(s.call(http.MethodGet, watched+"?watch=true&sendInitialEvents=true", "")) //nolint:bodyclose // it goes on watching
 	}
 	s.begin()
 	return s
