@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ type batches struct {
 	clock clock.PassiveClock
 	every time.Duration
 	ends  map[Key]time.Time
+	swept time.Time // when those that had ended were dropped: nobody may ask for them again
 }
 
 func newBatches(clock clock.PassiveClock, every time.Duration) *batches {
@@ -23,7 +25,12 @@ func newBatches(clock clock.PassiveClock, every time.Duration) *batches {
 func (b *batches) begin(key Key) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.ends[key] = b.clock.Now().Add(b.every)
+	now := b.clock.Now()
+	if now.Sub(b.swept) > time.Minute {
+		b.swept = now
+		maps.DeleteFunc(b.ends, func(_ Key, end time.Time) bool { return !end.After(now) })
+	}
+	b.ends[key] = now.Add(b.every)
 }
 
 // left is how long it stays as it is; zero or less: it may be written.

@@ -3,10 +3,12 @@ package reconcile
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
@@ -105,5 +107,17 @@ func TestAddressesAreTakenBackInBatches(t *testing.T) {
 	w.later(releasesEvery)
 	if third := bound(); first != 2 || second != 2 || third != 1 {
 		t.Errorf("%d, %d and %d are bound, not 2, 2 and 1", first, second, third)
+	}
+}
+
+// A key of an object that is gone is never asked for again.
+func TestBatchesForgetWhatNobodyAsksFor(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(now)
+	b := newBatches(clock, time.Second)
+	b.begin(Key{KindPod2, ns, "gone"})
+	clock.SetTime(now.Add(2 * time.Minute))
+	b.begin(webNames)
+	if len(b.ends) != 1 {
+		t.Errorf("%d are remembered", len(b.ends))
 	}
 }
