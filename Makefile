@@ -34,9 +34,10 @@ unit: ## Run the tests that need nothing but Go
 # Thousands of runs of the controller, of which the race detector sees one scenario.
 harnesses = TestCrashAtEveryWrite|TestFrozenWatches|TestRestartOnAnOlderView|TestHeldWrites|TestLeaderIsCutOff|TestTwoActive
 
+# Tests mostly wait: more of them at once than there are cores.
 .PHONY: integration
 integration: cluster-tools build ## Run the tests on a real control plane, which they start and remove
-	go test -tags=integration -count=1 -timeout=20m ./pkg/integration
+	go test -tags=integration -count=1 -timeout=20m -parallel=8 ./pkg/integration
 
 .PHONY: fuzz
 fuzz: ## Try what nobody thought of, in every fuzz target for FUZZTIME (10s)

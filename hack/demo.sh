@@ -191,7 +191,7 @@ up() {
 
   step "Adding the kinds Network, AddressBlock, Pod2 and CronTab, and the policies: any pod may ask for addresses, none may forge them"
   show apply -f crd/ -f artifacts/30-admission-policy.yaml -f artifacts/31-validation-policies.yaml
-  k wait --for=condition=Established --timeout=60s -f crd/ >/dev/null
+  await "the CRDs" k wait --for=condition=Established --timeout=60s -f crd/ # it fails on one that has no conditions yet
   await "the admission policy to be in force" in_force
 
   step "Starting the controller; it logs to $log"

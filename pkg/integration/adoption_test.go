@@ -191,6 +191,7 @@ spec:
 
 // docs/migrate-from-statefulset.md is run as it stands.
 func TestMigrateFromStatefulSet(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	provision(t, ns)
 	defaultClass(t, ns)

@@ -204,6 +204,7 @@ func TestSurgeClaims(t *testing.T) {
 
 // The installed role has what claims need.
 func TestRoleSufficesForClaims(t *testing.T) {
+	t.Parallel()
 	install(t)
 	ns := newNamespace(t)
 	provision(t, ns)

@@ -26,6 +26,7 @@ spec: {template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, im
 
 // What the API server refuses, and in which words.
 func TestRefusedAtCreation(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	network := func(spec string) string { return fmt.Sprintf(networkManifest, "net", spec) }
 	pod2 := func(spec string) string { return fmt.Sprintf(pod2Manifest, "p", ", "+spec) }
@@ -72,6 +73,7 @@ func TestRefusedAtCreation(t *testing.T) {
 
 // Changes that are refused, of the object that before makes.
 func TestRefusedChanges(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	for _, c := range []struct{ name, before, patch, want string }{
 		{"shrinking", `{cidr: 10.0.0.0/16}`, `{"spec":{"cidr":"10.0.0.0/24"}}`, "may only grow"},
@@ -96,6 +98,7 @@ func TestRefusedChanges(t *testing.T) {
 }
 
 func TestOrdinalsStartNeverChanges(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	create(t, ns, fmt.Sprintf(pod2Manifest, "web", ", ordinals: {start: 3}"))
 	for _, patch := range []string{`{"spec":{"ordinals":{"start":4}}}`, `{"spec":{"ordinals":null}}`} {
@@ -108,6 +111,7 @@ func TestOrdinalsStartNeverChanges(t *testing.T) {
 // `kubectl scale` must work whatever else the spec says: no rule ties a field to
 // replicas.
 func TestScaleIsNeverRefused(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	create(t, ns, fmt.Sprintf(pod2Manifest, "web",
 		`, replicas: 3, networks: [{name: blue, addresses: [10.0.0.2, 10.0.0.3, 10.0.0.4]}], updateStrategy: {rollingUpdate: {maxUnavailable: 3}}`))
@@ -119,6 +123,7 @@ func TestScaleIsNeverRefused(t *testing.T) {
 }
 
 func TestDefaultsAreInTheSchema(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	create(t, ns, fmt.Sprintf(networkManifest, "net", `{cidr: 10.0.0.0/24}`))
 	create(t, ns, fmt.Sprintf(pod2Manifest, "p", ""))
@@ -131,6 +136,9 @@ func TestDefaultsAreInTheSchema(t *testing.T) {
 
 // What the tables and the help show a person first.
 func TestKubectlShows(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	create(t, ns, fmt.Sprintf(networkManifest, "net", `{cidr: 10.0.0.0/24}`)+"---"+fmt.Sprintf(pod2Manifest, "p", "")+blockManifest)
 	for _, c := range []struct {
 		args, want string
 	}{
@@ -145,8 +153,6 @@ func TestKubectlShows(t *testing.T) {
 		{"explain pod2.spec.template", "The pod of each replica."},
 	} {
 		t.Run(c.args, func(t *testing.T) {
-			ns := newNamespace(t)
-			create(t, ns, fmt.Sprintf(networkManifest, "net", `{cidr: 10.0.0.0/24}`)+"---"+fmt.Sprintf(pod2Manifest, "p", "")+blockManifest)
 			got := strings.Join(strings.Fields(run(t, ns, strings.Fields(c.args)...)), " ")
 			if !strings.Contains(got, c.want) {
 				t.Errorf("kubectl %s prints\n%s\nwant %q in it", c.args, got, c.want)
@@ -164,6 +170,7 @@ spec: {network: ledger, networkUID: u, cidr: 10.9.0.0/24}
 
 // Client-side apply keeps the whole object in an annotation of at most 256 KiB.
 func TestCRDsFitClientSideApply(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(root, "crd", "*.yaml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no CRDs: %v", err)
@@ -180,6 +187,7 @@ func TestCRDsFitClientSideApply(t *testing.T) {
 }
 
 func TestLedgerRules(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	create(t, ns, blockManifest)
 	for _, c := range []struct{ name, patch, want string }{

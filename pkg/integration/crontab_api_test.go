@@ -9,6 +9,7 @@ import (
 )
 
 func TestCronTabRefusals(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	for _, c := range []struct{ name, manifest, want string }{
 		{"name too long", cronTab("v1beta1", strings.Repeat("a", 53), `cronSpec: "@daily"`), "the name of a CronTab has at most 52 characters"},

@@ -44,6 +44,7 @@ const image = "{.spec.jobTemplate.spec.template.spec.containers[*].image}"
 // The manifest that people know, in both versions: the cluster's own CronJob
 // controller runs it, its pods have addresses and return them.
 func TestCronTabFires(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{"v1beta1", "v1"} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -72,6 +73,7 @@ func TestCronTabFires(t *testing.T) {
 
 // One object, read and written in both versions, by kubectl and by the clients.
 func TestCronTabVersions(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	create(t, ns, cronTab("v1beta1", "old", `cronSpec: "* * * * */5"`)+cronTab("v1", "new", `cronSpec: "* * * * */5"`))
 	for _, version := range []string{"v1beta1", "v1"} {

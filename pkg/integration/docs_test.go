@@ -58,6 +58,7 @@ func TestReadmeCommands(t *testing.T) {
 	if ran < 12 {
 		t.Errorf("found only %d commands in README.md", ran)
 	}
+	installation.there = false // no test runs beside this one
 	if left := run(t, "", "get", "crds,clusterroles,mutatingadmissionpolicies,validatingadmissionpolicies", "-o", "name"); strings.Contains(left, "samplecrd") || strings.Contains(left, "pod2") {
 		t.Errorf("uninstalled, and there is left\n%s", left)
 	}
@@ -65,6 +66,7 @@ func TestReadmeCommands(t *testing.T) {
 
 // The manifests of README.md serve as they stand, all of them together.
 func TestReadmeManifests(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	startController(t, ns)
 	for _, manifest := range readmeBlocks(t, "yaml") {

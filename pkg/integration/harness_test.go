@@ -20,7 +20,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod2/pod2/pkg/attachment"
@@ -31,8 +30,8 @@ func stringsReader(s string) io.Reader { return strings.NewReader(s) }
 // patience bounds every wait; what takes longer is a failure.
 const patience = 90 * time.Second
 
-// newNamespace makes one that goes away after the test, with all that is in it,
-// and waits until pods can be created in it.
+// newNamespace makes one that is swept after the test, and waits until pods can be
+// created in it.
 func newNamespace(t *testing.T) string {
 	t.Helper()
 	ns, err := kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "t-"}}, metav1.CreateOptions{})
@@ -40,8 +39,7 @@ func newNamespace(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		err := kube.CoreV1().Namespaces().Delete(context.Background(), ns.Name, metav1.DeleteOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
+		if err := sweep(context.Background(), ns.Name); err != nil {
 			t.Error(err)
 		}
 	})
@@ -98,10 +96,17 @@ type controller struct {
 // the end of the test. It fails the test if the controller panicked or raced.
 func startController(t *testing.T, namespace string, flags ...string) *controller {
 	t.Helper()
+	return startControllerWith(t, namespace, nil, flags...)
+}
+
+// startControllerWith is startController with more in its environment.
+func startControllerWith(t *testing.T, namespace string, env []string, flags ...string) *controller {
+	t.Helper()
 	c := &controller{t: t, log: &logBuffer{}, stopped: make(chan struct{})}
 	args := append([]string{"--kubeconfig", kubeconfig, "--namespace", namespace,
 		"--metrics-bind-address=0", "--health-probe-bind-address=0"}, flags...)
 	c.cmd = exec.Command(binary(), args...)
+	c.cmd.Env = append(os.Environ(), env...)
 	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
 	if err := c.cmd.Start(); err != nil {
 		t.Fatalf("start the controller (`make build` makes it): %v", err)

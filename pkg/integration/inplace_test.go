@@ -110,6 +110,7 @@ const cpu = `[{"op":"replace","path":"/spec/template/spec/containers/0/resources
 
 // cpu goes through the subresource resize; a node that cannot has the pod recreated.
 func TestInPlaceResize(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, annotations, recreated string }{
 		{"feasible", "", ""},
 		{"infeasible", `kwok.samplecrd.k8s.io/resize: Infeasible`, "its resources cannot be changed: Infeasible"},
@@ -265,6 +266,7 @@ spec: {limits: [{type: Container, default: {cpu: 100m, memory: 64Mi}}]}
 
 // A bad image, then a good one: it heals unaided, and costs one replica meanwhile.
 func TestBrokenImageHeals(t *testing.T) {
+	t.Parallel()
 	for _, inPlace := range []string{"IfPossible", "Never"} {
 		t.Run(inPlace, func(t *testing.T) {
 			t.Parallel()

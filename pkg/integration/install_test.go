@@ -8,41 +8,68 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// install applies crd/ and artifacts/ as README.md says, and removes the
-// artifacts at the end.
+// installation is what README.md says to apply, crd/ and artifacts/: once for all
+// tests that need any of it. That it can be removed is for TestReadmeCommands to show.
+var installation struct {
+	sync.Mutex
+	there bool
+}
+
 func install(t *testing.T) {
 	t.Helper()
+	installation.Lock()
+	defer installation.Unlock()
+	if installation.there {
+		return
+	}
 	if out, err := kubectl("apply", "-f", filepath.Join(root, "crd"), "-f", filepath.Join(root, "artifacts")); err != nil {
 		t.Fatalf("apply: %v\n%s", err, out)
 	}
-	t.Cleanup(func() {
-		if out, err := kubectl("delete", "-f", filepath.Join(root, "artifacts"), "--ignore-not-found", "--timeout="+patience.String()); err != nil {
-			t.Errorf("delete: %v\n%s", err, out)
-		}
-	})
+	installation.there = true
 }
 
 // asServiceAccount writes a kubeconfig of the installed controller's account.
 func asServiceAccount(t *testing.T) string {
 	t.Helper()
-	admin, err := clientcmd.LoadFromFile(kubeconfig)
+	token, err := kube.CoreV1().ServiceAccounts("pod2-system").CreateToken(t.Context(), "pod2-controller", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	token := run(t, "pod2-system", "create", "token", "pod2-controller")
-	for _, user := range admin.AuthInfos {
-		user.ClientCertificateData, user.ClientKeyData, user.ClientCertificate, user.ClientKey = nil, nil, "", ""
-		user.Token = token
+	return asAuthInfo(t, func(user *api.AuthInfo) { *user = api.AuthInfo{Token: token.Status.Token} })
+}
+
+// asAuthInfo writes a kubeconfig of somebody else.
+func asAuthInfo(t *testing.T, become func(*api.AuthInfo)) string {
+	t.Helper()
+	return kubeconfigWith(t, func(config *api.Config) {
+		for _, user := range config.AuthInfos {
+			become(user)
+		}
+	})
+}
+
+// kubeconfigWith writes a changed copy of the administrator's.
+func kubeconfigWith(t *testing.T, change func(*api.Config)) string {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
 	}
+	change(config)
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*admin, file); err != nil {
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
 		t.Fatal(err)
 	}
 	return file
@@ -50,6 +77,7 @@ func asServiceAccount(t *testing.T) string {
 
 // The namespace enforces Pod Security `restricted`: pods that are there passed it.
 func TestInstallPassesRestricted(t *testing.T) {
+	t.Parallel()
 	install(t)
 	if got := run(t, "pod2-system", "get", "namespace", "pod2-system", "-o", `jsonpath={.metadata.labels.pod-security\.kubernetes\.io/enforce}`); got != "restricted" {
 		t.Errorf("the namespace enforces %q", got)
@@ -63,6 +91,7 @@ func TestInstallPassesRestricted(t *testing.T) {
 // The pods of the Deployment are created in a dry run, and one that Pod Security
 // refuses besides, so that it is known to be at work.
 func TestDeploymentPassesRestricted(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	run(t, "", "label", "namespace", ns, "pod-security.kubernetes.io/enforce=restricted")
 	manifest, err := os.ReadFile(filepath.Join(root, "artifacts/40-deployment.yaml"))
@@ -87,6 +116,7 @@ func TestDeploymentPassesRestricted(t *testing.T) {
 
 // The role suffices for all that the controller does, its lease too.
 func TestRoleSuffices(t *testing.T) {
+	t.Parallel()
 	install(t)
 	ns := newNamespace(t)
 	c := startController(t, ns, "--kubeconfig", asServiceAccount(t), "--leader-elect")
@@ -121,10 +151,10 @@ func TestRoleSuffices(t *testing.T) {
 // An API server that cannot stream a list into a watch (before Kubernetes 1.34) is
 // asked for lists: there the role needs a verb more for each kind.
 func TestRoleSufficesWhereListsAreNotStreamed(t *testing.T) {
+	t.Parallel()
 	install(t)
 	ns := newNamespace(t)
-	t.Setenv("KUBE_FEATURE_WatchListClient", "false")
-	c := startController(t, ns, "--kubeconfig", asServiceAccount(t))
+	c := startControllerWith(t, ns, []string{"KUBE_FEATURE_WatchListClient=false"}, "--kubeconfig", asServiceAccount(t))
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+pod2("web", "replicas: 1, networks: [{name: blue}]"))
 	waitReady(t, ns, "pod2/web")
 	if log := c.log.String(); strings.Contains(log, "forbidden") {
@@ -173,6 +203,7 @@ endpoints: []
 
 // Users of a namespace get what they need by the roles they have already.
 func TestUserRoles(t *testing.T) {
+	t.Parallel()
 	install(t)
 	ns := newNamespace(t)
 	for _, role := range []string{"view", "edit", "admin"} {
@@ -194,16 +225,24 @@ func TestUserRoles(t *testing.T) {
 		{"admin", "bind", "addressblocks", "no"},
 		{"admin", "update", "networks", "yes"}, // its rules are there
 	} {
-		eventually(t, fmt.Sprintf("%s may %s %s", c.who, c.verb, c.what), func(context.Context) (string, error) {
+		eventually(t, fmt.Sprintf("%s may %s %s", c.who, c.verb, c.what), func(ctx context.Context) (string, error) {
 			resource, sub, _ := strings.Cut(c.what, "/")
-			group := ".samplecrd.k8s.io"
+			group := "samplecrd.k8s.io"
 			if resource == "crontabs" {
-				group = ".stable.example.com"
+				group = "stable.example.com"
 			}
-			out, _ := kubectl("-n", ns, "auth", "can-i", c.verb, resource+group, "--subresource="+sub,
-				"--as=system:serviceaccount:"+ns+":"+c.who) // "no" is exit status 1
-			if got := strings.TrimSpace(out); got != c.want {
-				return fmt.Sprintf("%s, want %s", got, c.want), nil
+			review, err := kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User:   "system:serviceaccount:" + ns + ":" + c.who,
+				Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + ns, "system:authenticated"},
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Namespace: ns, Verb: c.verb, Group: group, Version: "*", Resource: resource, Subresource: sub,
+				},
+			}}, metav1.CreateOptions{})
+			if err != nil {
+				return "", err
+			}
+			if review.Status.Allowed != (c.want == "yes") {
+				return fmt.Sprintf("allowed %t, want %s", review.Status.Allowed, c.want), nil
 			}
 			return "", nil
 		})
@@ -222,6 +261,7 @@ func grep(text, part string) string {
 
 // The demo's own promise, by the files: everything in example/ becomes Ready.
 func TestExamples(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	admissionPolicy(t, ns)
 	startController(t, ns)

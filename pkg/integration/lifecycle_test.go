@@ -18,6 +18,7 @@ import (
 // A Network in use stays, whichever way it is deleted; it takes no new pod, and
 // goes with its last one.
 func TestDeletingANetworkInUse(t *testing.T) {
+	t.Parallel()
 	for _, cascade := range []string{"background", "foreground", "orphan"} {
 		t.Run(cascade, func(t *testing.T) {
 			t.Parallel()
@@ -71,6 +72,7 @@ func TestDeletingABlockByHand(t *testing.T) {
 // A block removed by force, finalizer and all: what live pods publish is written
 // back before anything is handed out, whether the controller saw it or was down.
 func TestRemovingABlockByForce(t *testing.T) {
+	t.Parallel()
 	for _, down := range []bool{false, true} {
 		t.Run(fmt.Sprintf("controller down %t", down), func(t *testing.T) {
 			t.Parallel()
@@ -139,6 +141,7 @@ func TestDeletingTheNamespace(t *testing.T) {
 // A Network is its UID: one recreated under the same name with another CIDR gives
 // what waits addresses of its own, and the old ledger ends with the old pods.
 func TestNetworkRecreated(t *testing.T) {
+	t.Parallel()
 	t.Run("once its pods are gone", func(t *testing.T) {
 		t.Parallel()
 		ns := newNamespace(t)
@@ -215,10 +218,15 @@ func TestControllerDown(t *testing.T) {
 
 // Uninstalling in the documented order leaves nothing and nothing hangs. Not
 // parallel: it takes the CRDs away from the whole cluster, and its controller
-// serves all namespaces, as one that is uninstalled would: other tests left some.
+// serves all namespaces, as one that is uninstalled would, of which one has what an
+// earlier controller left in it.
 func TestUninstall(t *testing.T) {
 	restoreCRDs(t)
-	ns := newNamespace(t)
+	ns, other := newNamespace(t), newNamespace(t)
+	earlier := startController(t, other)
+	create(t, other, network("blue", `{cidr: 10.0.0.0/24}`)+pod2("db", `replicas: 2`+blue))
+	waitReady(t, other, "pod2/db")
+	_ = earlier.stop(syscall.SIGKILL)
 	c := startController(t, "")
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+network("unused", `{cidr: 10.0.0.0/24}`)+pod2("web", `replicas: 3`+blue)+gatedPod("bare", "blue"))
 	waitReady(t, ns, "pod2/web", "pod/bare")
@@ -239,14 +247,8 @@ func TestUninstall(t *testing.T) {
 func restoreCRDs(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
-		crds := filepath.Join(root, "crd")
-		if out, err := kubectl("apply", "-f", crds); err != nil {
-			t.Errorf("apply the CRDs anew: %v\n%s", err, out)
-		}
-		for _, crd := range strings.Fields(run(t, "", "get", "-f", crds, "-o", "name")) {
-			// Not all at once: kubectl fails on one that has no conditions yet.
-			run(t, "", "wait", "--for=jsonpath={.status.conditions}", "--timeout="+patience.String(), crd)
-			run(t, "", "wait", "--for=condition=Established", "--timeout="+patience.String(), crd)
+		if err := applyCRDs(); err != nil {
+			t.Error(err)
 		}
 	})
 }

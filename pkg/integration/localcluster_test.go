@@ -13,6 +13,7 @@ import (
 
 // `make cluster-up` where one runs already leaves it alone, and says what to type.
 func TestClusterIsStartedOnce(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Dir(kubeconfig)
 	out, err := script("up", dir).CombinedOutput()
 	if err != nil {
@@ -31,6 +32,7 @@ func TestClusterIsStartedOnce(t *testing.T) {
 // The demo's cluster is its own: `make demo-down`, with which `make demo` begins,
 // removes that one and leaves the one of `make cluster-up`.
 func TestDemoLeavesTheOtherClusterAlone(t *testing.T) {
+	t.Parallel()
 	checkout := t.TempDir()
 	if err := os.CopyFS(filepath.Join(checkout, "hack"), os.DirFS(filepath.Join(root, "hack"))); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -19,9 +20,13 @@ import (
 	"syscall"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/pod2/pod2/pkg/client/clientset/versioned"
@@ -37,6 +42,7 @@ var (
 	kube       kubernetes.Interface
 	sample     versioned.Interface
 	dyn        dynamic.Interface
+	mapper     meta.RESTMapper
 )
 
 func TestMain(m *testing.M) {
@@ -75,16 +81,27 @@ func withCluster(tests func() int) (code int, err error) {
 	if err := connect(); err != nil {
 		return 1, err
 	}
-	if out, err := kubectl("apply", "-f", filepath.Join(root, "crd")); err != nil {
-		return 1, fmt.Errorf("apply the CRDs: %w\n%s", err, out)
-	}
-	if out, err := kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", filepath.Join(root, "crd")); err != nil {
-		return 1, fmt.Errorf("wait for the CRDs: %w\n%s", err, out)
+	if err := applyCRDs(); err != nil {
+		return 1, err
 	}
 	if code = tests(); code == 0 {
 		err = compareWithRoles(wholeSuite())
 	}
 	return code, err
+}
+
+// applyCRDs applies crd/ as its users do, and waits until the kinds are served. Not
+// by `kubectl wait`, which fails on a CRD that has no conditions yet.
+func applyCRDs() error {
+	applied, err := kubectl("apply", "-o", "name", "-f", filepath.Join(root, "crd"))
+	if err != nil {
+		return fmt.Errorf("apply the CRDs: %w\n%s", err, applied)
+	}
+	args := append([]string{"wait", "--for=condition=Established", "--timeout=" + patience.String()}, strings.Fields(applied)...)
+	if out, err := inProcess(context.Background(), "", args); err != nil {
+		return fmt.Errorf("wait for the CRDs: %w\n%s", err, out)
+	}
+	return nil
 }
 
 func wholeSuite() bool {
@@ -165,14 +182,21 @@ func connect() (err error) {
 		return fmt.Errorf("read the kubeconfig of the cluster: %w", err)
 	}
 	config.QPS = -1
-	if kube, err = kubernetes.NewForConfig(config); err != nil {
+	config.WarningHandler = rest.NoWarnings{} // of our own finalizer's name, over and over
+	fast := rest.CopyConfig(config)           // thousands of pods are listed and watched
+	fast.ContentType, fast.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	if kube, err = kubernetes.NewForConfig(fast); err != nil {
 		return err
 	}
 	if sample, err = versioned.NewForConfig(config); err != nil {
 		return err
 	}
-	dyn, err = dynamic.NewForConfig(config)
-	return err
+	if dyn, err = dynamic.NewForConfig(config); err != nil {
+		return err
+	}
+	discovery := memory.NewMemCacheClient(kube.Discovery())
+	mapper = restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(discovery), discovery, nil)
+	return nil
 }
 
 // kubectl runs the cluster's own kubectl and returns what it prints.
@@ -182,6 +206,13 @@ func kubectl(args ...string) (string, error) {
 
 // kubectlWith passes stdin, a manifest mostly.
 func kubectlWith(ctx context.Context, stdin string, args ...string) (string, error) {
+	if out, err := inProcess(ctx, stdin, args); !errors.Is(err, errBinary) {
+		return out, err
+	}
+	return kubectlBinary(ctx, stdin, args...)
+}
+
+func kubectlBinary(ctx context.Context, stdin string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(root, "bin/kubectl"), append([]string{"--kubeconfig", kubeconfig}, args...)...)
 	cmd.Env = append(os.Environ(), "KUBECACHEDIR="+filepath.Join(filepath.Dir(kubeconfig), "kubecache"))
 	if stdin != "" {

@@ -48,6 +48,7 @@ func TestNetworksAreBoundedByAQuota(t *testing.T) {
 
 // A controller at work serves every metric that docs/operations.md has.
 func TestMetrics(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	c := startController(t, ns, withMetrics, "--leader-elect", "--leader-elect-resource-namespace="+ns)
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/30}`)+pod2("web", "replicas: 1, networks: [{name: blue}]"))

@@ -61,9 +61,21 @@ const bound = "samplecrd.k8s.io/AddressesBound"
 // waitGone waits until no object of the kinds is left in the namespace.
 func waitGone(t *testing.T, namespace, kinds string) {
 	t.Helper()
-	eventually(t, kinds+" are gone", func(context.Context) (string, error) {
-		out, err := kubectl("-n", namespace, "get", kinds, "-o", "name")
-		return strings.TrimSpace(out), err
+	eventually(t, kinds+" are gone", func(ctx context.Context) (string, error) {
+		for _, kind := range strings.Split(kinds, ",") {
+			client, err := (&kubectlCall{namespace: namespace}).kind(kind)
+			if err != nil {
+				return "", err
+			}
+			list, err := client.List(ctx, metav1.ListOptions{Limit: 1}) // of thousands, while they go
+			if err != nil {
+				return "", err
+			}
+			if len(list.Items) > 0 {
+				return client.name(list.Items[0].GetName()), nil
+			}
+		}
+		return "", nil
 	})
 }
 
@@ -102,6 +114,7 @@ func TestBindAndPublish(t *testing.T) {
 // The smallest Networks, each with as many pods as it has addresses, and one
 // that waits.
 func TestSmallNetworks(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ cidr, want string }{
 		{"10.0.0.0/30", "p0: net=10.0.0.2/30"},
 		{"10.0.0.0/31", "p0: net=10.0.0.1/31"},

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
 )
 
 // docs/from-the-notes.md is run as it stands: its manifests are files, its
@@ -67,16 +67,9 @@ func runPage(t *testing.T, namespace, dir, file string) (ran int) {
 // inNamespace writes a kubeconfig in which kubectl means that namespace.
 func inNamespace(t *testing.T, namespace string) string {
 	t.Helper()
-	admin, err := clientcmd.LoadFromFile(kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range admin.Contexts {
-		c.Namespace = namespace
-	}
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*admin, file); err != nil {
-		t.Fatal(err)
-	}
-	return file
+	return kubeconfigWith(t, func(config *api.Config) {
+		for _, c := range config.Contexts {
+			c.Namespace = namespace
+		}
+	})
 }

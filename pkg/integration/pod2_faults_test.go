@@ -75,6 +75,7 @@ func TestRecreatedUnderTheSameName(t *testing.T) {
 // says of itself; the Pod2 says so, has its other replicas, and gets this one
 // when the name is free.
 func TestNameTaken(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, labels, owner, says string }{
 		{"a bare pod", `{}`, "", "has no controller"},
 		{"a bare pod that we watch", `{samplecrd.k8s.io/managed: "true"}`, "", "has no controller"},

@@ -212,6 +212,7 @@ func TestOrdinalsStart(t *testing.T) {
 
 // What is left when a Pod2 is deleted, in each of the three ways.
 func TestPod2Deletion(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ cascade, wantPods, wantLedger string }{
 		{"background", "", ""},
 		{"foreground", "", ""},

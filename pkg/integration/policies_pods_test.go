@@ -16,6 +16,7 @@ import (
 // What a pod was told, and asked for, stands: through whichever subresource it is
 // written, and whoever may write there.
 func TestBoundPodIsNotRewritten(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	validationPolicies(t, ns)
 	startController(t, ns)
@@ -64,6 +65,7 @@ func TestBoundPodIsNotRewritten(t *testing.T) {
 
 // The annotations of a Binding become those of the pod.
 func TestBindingBringsNothingAlong(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	validationPolicies(t, ns)
 	create(t, ns, `---
@@ -89,6 +91,7 @@ spec: {schedulerName: none, containers: [{name: c, image: registry.k8s.io/pause:
 // A pod that is said to be over loses its addresses to others: whoever may write a
 // pod's status, its node says so, or what cleans up after a node.
 func TestOnlyNodesSayThatAPodIsOver(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	validationPolicies(t, ns)
 	startController(t, ns)
@@ -142,6 +145,7 @@ func virtualKubelet(t *testing.T, namespace string) *user {
 
 // The ledger is the controller's, whatever RBAC grants.
 func TestLedgerIsNotRewritten(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	validationPolicies(t, ns)
 	startController(t, ns)
@@ -170,6 +174,7 @@ func TestLedgerIsNotRewritten(t *testing.T) {
 
 // Who may not create pods gets none by way of a Pod2 or a CronTab.
 func TestOnlyWhoMayCreatePodsWritesPod2s(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	validationPolicies(t, ns)
 	create(t, ns, pod2("web", "replicas: 0")+cronTab("v1", "ct", `cronSpec: "@yearly"`))
@@ -196,6 +201,7 @@ func TestOnlyWhoMayCreatePodsWritesPod2s(t *testing.T) {
 
 // The garbage collector has no right to create pods and none to bind.
 func TestGarbageCollectorPassesThePolicies(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	validationPolicies(t, ns)
 	startController(t, ns)
@@ -231,6 +237,7 @@ func TestGarbageCollectorPassesThePolicies(t *testing.T) {
 // A Pod2's replicas are created with the rights of the controller, and its template
 // may be older than the Network: nobody's rights let such a pod through.
 func TestReplicaIsHeldToItsUsersRights(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	validationPolicies(t, ns)
 	startController(t, ns)

@@ -5,7 +5,6 @@ package integration
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -23,7 +22,6 @@ import (
 func validationPolicies(t *testing.T, namespace string) {
 	t.Helper()
 	admissionPolicy(t, namespace)
-	run(t, namespace, "apply", "-f", filepath.Join(root, "artifacts/31-validation-policies.yaml"))
 	create(t, namespace, network("probe", `{cidr: 10.255.0.0/30}`))
 	probe := newUser(t, namespace, "probe")
 	noPods := newUser(t, namespace, "no-pods-probe", "samplecrd.k8s.io", "pod2s", "create")
@@ -72,7 +70,7 @@ metadata: {name: %[1]s}
 rules:
 `, name)
 	if len(rules) == 0 {
-		all := "create get update patch"
+		all := "create get update patch delete" // who may not delete an object may not change its owners
 		rules = []string{
 			"", "pods pods/status pods/binding pods/resize pods/ephemeralcontainers bindings replicationcontrollers podtemplates", all,
 			"apps", "deployments replicasets statefulsets daemonsets", all, "batch", "jobs cronjobs", all,
@@ -83,9 +81,7 @@ rules:
 	for i := 0; i < len(rules); i += 3 {
 		manifest += fmt.Sprintf("- {apiGroups: [%q], resources: %s, verbs: %s}\n", rules[i], list(rules[i+1]), list(rules[i+2]))
 	}
-	if out, err := kubectlWith(t.Context(), manifest, "-n", namespace, "apply", "-f", "-"); err != nil {
-		t.Fatalf("make the user %s: %v\n%s", name, err, out)
-	}
+	create(t, namespace, manifest)
 	return knownUser(t, namespace, name)
 }
 
@@ -192,6 +188,7 @@ func outcome(t *testing.T, what, got, want string) {
 
 // Which texts of Multus name a Network of the namespace, "blue".
 func TestMultusElementsThatNameANetwork(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	validationPolicies(t, ns)
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+network("green-1", `{cidr: 10.0.0.0/24}`))
@@ -231,6 +228,7 @@ func TestMultusElementsThatNameANetwork(t *testing.T) {
 
 // What becomes pods is refused like the pods.
 func TestTemplatesBringNothingAlong(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	validationPolicies(t, ns)
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`))
@@ -274,6 +272,7 @@ func TestTemplatesBringNothingAlong(t *testing.T) {
 // A template that is older than the policies can be mended, and is not in the way
 // of anything else.
 func TestOldTemplatesCanBeMended(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	validationPolicies(t, ns)
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+strings.Replace(workload("Deployment", "web", "replicas: 0"),

@@ -59,6 +59,7 @@ func requireVersion(t *testing.T, namespace, want string, replicas int) {
 // A rollout whose pods do not become ready stops after maxUnavailable of them,
 // and the repaired spec heals it without anybody deleting a pod.
 func TestBrokenRolloutHeals(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, breaks, says, repairs string }{
 		{
 			"pods that do not become ready",

@@ -90,6 +90,7 @@ metadata:
 // The address of a replica that is away is for a pod of its name and its owner:
 // another pod gets it neither by asking for it nor by the name alone.
 func TestReservedAddressGoesByNameAndOwner(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	admissionPolicy(t, ns)
 	startController(t, ns)
@@ -118,6 +119,7 @@ func TestReservedAddressGoesByNameAndOwner(t *testing.T) {
 // Who may not create pods fills a Network all the same, by scaling what somebody
 // wrote who may, or starves it, by excluding all it has; nobody loses an address.
 func TestWhoMayNotCreatePodsTakesNobodysAddress(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	validationPolicies(t, ns)
 	startController(t, ns)
@@ -142,6 +144,7 @@ func TestWhoMayNotCreatePodsTakesNobodysAddress(t *testing.T) {
 // A revision is what replicas are made from again while an update is paused: who may
 // not create pods gets none by way of another one of its name.
 func TestOnlyWhoMayCreatePodsWritesRevisions(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	validationPolicies(t, ns)
 	startController(t, ns)

@@ -5,7 +5,6 @@ package integration
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -14,7 +13,7 @@ import (
 // only on pods that ask, and those of other tests carry gate and label anyhow.
 func admissionPolicy(t *testing.T, namespace string) {
 	t.Helper()
-	run(t, namespace, "apply", "-f", filepath.Join(root, "artifacts/30-admission-policy.yaml"))
+	install(t)
 	probe := workloadPod("probe", "blue")
 	eventually(t, "the admission policy is in force", func(ctx context.Context) (string, error) {
 		out, err := kubectlWith(ctx, probe, "create", "-n", namespace, "--dry-run=server", "-f", "-", "-o", "jsonpath={.spec.schedulingGates}")
@@ -61,6 +60,7 @@ spec:
 
 // The one annotation is enough, for a bare pod and for a Deployment.
 func TestAnyPodGetsAddresses(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	admissionPolicy(t, ns)
 	startController(t, ns)
@@ -77,6 +77,7 @@ func TestAnyPodGetsAddresses(t *testing.T) {
 // A pod made from the manifest of a running one brings an answer along. It takes
 // no address: neither the one in the answer nor, while its user is told, a free one.
 func TestPodThatBringsAnAnswerWaits(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	admissionPolicy(t, ns)
 	startController(t, ns)
@@ -95,6 +96,7 @@ func TestPodThatBringsAnAnswerWaits(t *testing.T) {
 
 // A StatefulSet's replica keeps its own, also through scaling.
 func TestStatefulSetKeepsAddresses(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	admissionPolicy(t, ns)
 	startController(t, ns)
@@ -116,6 +118,7 @@ func TestStatefulSetKeepsAddresses(t *testing.T) {
 
 // A finished Job's pod gives its address back although the pod object stays.
 func TestFinishedJobReturnsItsAddress(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	admissionPolicy(t, ns)
 	startController(t, ns)

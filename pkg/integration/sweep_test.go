@@ -1,0 +1,52 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+)
+
+// sweep deletes from a namespace what acts, or what others that look at the whole
+// cluster would act on, and leaves the rest to the end of the cluster: to delete the
+// namespace has kube-controller-manager delete and list every kind there is, again
+// and again if a finalizer waits for a controller that has stopped, and that was
+// more than half of all requests.
+func sweep(ctx context.Context, namespace string) error {
+	at := schema.GroupVersion{Group: "samplecrd.k8s.io", Version: "v1"}
+	apps := schema.GroupVersion{Group: "apps", Version: "v1"}
+	for _, resource := range []schema.GroupVersionResource{ // first who makes others
+		{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"},
+		{Group: "stable.example.com", Version: "v1", Resource: "crontabs"},
+		at.WithResource("pod2s"), at.WithResource("networks"), at.WithResource("addressblocks"),
+		apps.WithResource("deployments"), apps.WithResource("replicasets"), apps.WithResource("statefulsets"),
+		{Group: "batch", Version: "v1", Resource: "cronjobs"}, {Group: "batch", Version: "v1", Resource: "jobs"},
+		podsResource,
+	} {
+		in := dyn.Resource(resource).Namespace(namespace)
+		err := in.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0)), PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}, metav1.ListOptions{})
+		if apierrors.IsNotFound(err) {
+			continue // a test took the CRDs away
+		}
+		if err != nil {
+			return fmt.Errorf("sweep %s of %s: %w", resource.Resource, namespace, err)
+		}
+		left, err := in.List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return fmt.Errorf("sweep %s of %s: %w", resource.Resource, namespace, err)
+		}
+		for _, object := range left.Items { // whoever would lift their finalizers has stopped
+			_, err := in.Patch(ctx, object.GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+			if err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("sweep %s of %s: %w", resource.Resource, namespace, err)
+			}
+		}
+	}
+	return nil
+}
