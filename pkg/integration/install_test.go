@@ -40,9 +40,11 @@ func install(t *testing.T) {
 	installation.there = true
 }
 
-// asServiceAccount writes a kubeconfig of the installed controller's account.
+// asServiceAccount writes a kubeconfig of the installed controller's account, once
+// admission knows the owners that it names.
 func asServiceAccount(t *testing.T) string {
 	t.Helper()
+	waitOwnersKnown(t)
 	token, err := kube.CoreV1().ServiceAccounts("pod2-system").CreateToken(t.Context(), "pod2-controller", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +180,7 @@ func TestRevisionNameIsTaken(t *testing.T) {
 // namesComeAndGo has Services and slices read, created, changed and deleted.
 func namesComeAndGo(t *testing.T, ns string) {
 	t.Helper()
-	create(t, ns, network("green", `{cidr: 10.1.0.0/24}`)+network("teal", `{cidr: 10.2.0.0/24}`)+`---
+	create(t, ns, network("green", `{cidr: 10.1.0.0/24, reuseDelaySeconds: 0}`)+network("teal", `{cidr: 10.2.0.0/24, reuseDelaySeconds: 0}`)+`---
 apiVersion: v1
 kind: Service
 metadata: {name: db-blue}

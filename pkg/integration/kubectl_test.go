@@ -163,43 +163,54 @@ type target struct {
 
 func (o target) String() string { return o.name(o.object) }
 
-// targets are `pod web-0 web-1` or `pod/web-0 ab/blue-10.0.0.0`; none if objects are
-// not named.
+// targets are `pod web-0 web-1`, each of `service,endpointslice web`, or
+// `pod/web-0 ab/blue-10.0.0.0`; none if objects are not named.
 func (k *kubectlCall) targets() (targets []target, err error) {
-	for _, arg := range k.args {
-		kind, name, named := strings.Cut(arg, "/")
-		if !named {
-			if kind, name = k.args[0], arg; len(targets) == 0 && arg == k.args[0] {
-				continue
+	named := func(kind, name string) error {
+		client, err := k.kind(kind)
+		targets = append(targets, target{client, name})
+		return err
+	}
+	if len(k.args) > 0 && !strings.Contains(k.args[0], "/") {
+		for _, kind := range strings.Split(k.args[0], ",") {
+			for _, name := range k.args[1:] {
+				if err := named(kind, name); err != nil {
+					return nil, err
+				}
 			}
 		}
-		client, err := k.kind(kind)
-		if err != nil {
+		return targets, nil
+	}
+	for _, arg := range k.args {
+		kind, name, _ := strings.Cut(arg, "/")
+		if err := named(kind, name); err != nil {
 			return nil, err
 		}
-		targets = append(targets, target{client, name})
 	}
 	return targets, nil
 }
 
-// objects are those named, or those of the kinds `pods,ab` that are selected.
+// objects are those named, or those of the kinds `pods,ab` that are selected. Like
+// kubectl, it goes on after an error: what there is is returned with it.
 func (k *kubectlCall) objects() (objects []unstructured.Unstructured, clients []kindClient, single bool, err error) {
 	targets, err := k.targets()
 	if err != nil {
 		return nil, nil, false, err
 	}
+	var failed []error
 	for _, o := range targets {
 		object, err := o.Get(k.ctx, o.object, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) && k.ignoreNotFound {
 			continue
 		}
 		if err != nil {
-			return nil, nil, false, err
+			failed = append(failed, err)
+			continue
 		}
 		objects, clients = append(objects, *object), append(clients, o.kindClient)
 	}
 	if len(targets) > 0 {
-		return objects, clients, len(targets) == 1, nil
+		return objects, clients, len(targets) == 1, errors.Join(failed...)
 	}
 	for _, kind := range strings.Split(k.args[0], ",") {
 		client, err := k.kind(kind)

@@ -28,22 +28,19 @@ func (k *kubectlCall) get() error {
 		return errBinary
 	}
 	objects, clients, single, err := k.objects()
-	if err != nil {
-		return err
-	}
 	switch {
 	case k.output == "name":
 		for i, object := range objects {
 			fmt.Fprintln(&k.out, clients[i].name(object.GetName()))
 		}
-		return nil
+		return err
 	case single && len(objects) == 0:
-		return nil
+		return err
 	case single:
 		return printPath(&k.out, path, objects[0].Object)
 	}
 	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}, Items: objects}
-	return printPath(&k.out, path, list.UnstructuredContent())
+	return errors.Join(err, printPath(&k.out, path, list.UnstructuredContent()))
 }
 
 func (k *kubectlCall) create() error {
@@ -113,13 +110,15 @@ func (k *kubectlCall) patchEach(how types.PatchType, patch []byte, done string, 
 	if err != nil || len(targets) == 0 {
 		return orBinary(err)
 	}
+	var failed []error
 	for _, o := range targets {
 		if _, err := o.Patch(k.ctx, o.object, how, patch, metav1.PatchOptions{FieldManager: "kubectl-" + done}, subresources...); err != nil {
-			return err
+			failed = append(failed, err)
+			continue
 		}
 		fmt.Fprintln(&k.out, o, done)
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // mark sets or, as `key-`, removes labels or annotations.
@@ -140,10 +139,7 @@ func (k *kubectlCall) mark(field, done string) error {
 	if err != nil {
 		return err
 	}
-	objects, clients, _, err := k.objects()
-	if err != nil {
-		return err
-	}
+	objects, clients, _, missing := k.objects()
 	for i, object := range objects {
 		have, _, _ := unstructured.NestedStringMap(object.Object, "metadata", field)
 		for key, value := range marks {
@@ -156,7 +152,7 @@ func (k *kubectlCall) mark(field, done string) error {
 		}
 		fmt.Fprintln(&k.out, clients[i].name(object.GetName()), done)
 	}
-	return nil
+	return missing
 }
 
 func (k *kubectlCall) delete() error {
@@ -166,20 +162,24 @@ func (k *kubectlCall) delete() error {
 	if named, err := k.targets(); !ok || err != nil || len(named) == 0 && !k.all && k.selector == "" && k.fields == "" {
 		return orBinary(err)
 	}
-	objects, clients, _, err := k.objects()
-	if err != nil {
-		return err
+	objects, clients, _, missing := k.objects()
+	if len(objects) == 0 && missing == nil {
+		fmt.Fprintln(&k.out, "No resources found")
 	}
 	for i, object := range objects {
-		if err := clients[i].Delete(k.ctx, object.GetName(), metav1.DeleteOptions{PropagationPolicy: &how}); err != nil {
+		err := clients[i].Delete(k.ctx, object.GetName(), metav1.DeleteOptions{PropagationPolicy: &how})
+		if apierrors.IsNotFound(err) && k.all {
+			continue // it went by itself
+		}
+		if err != nil {
 			return err
 		}
 		fmt.Fprintf(&k.out, "%s deleted\n", clients[i].name(object.GetName()))
 	}
 	if !k.waits {
-		return nil
+		return missing
 	}
-	return k.poll(func(ctx context.Context) (string, error) {
+	return errors.Join(missing, k.poll(func(ctx context.Context) (string, error) {
 		for i, object := range objects {
 			now, err := clients[i].Get(ctx, object.GetName(), metav1.GetOptions{})
 			if apierrors.IsNotFound(err) {
@@ -190,7 +190,7 @@ func (k *kubectlCall) delete() error {
 			}
 		}
 		return "", nil
-	})
+	}))
 }
 
 func orBinary(err error) error {

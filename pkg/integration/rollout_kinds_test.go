@@ -5,6 +5,8 @@ package integration
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,8 +18,12 @@ import (
 // versions are what the pods are made from: "web-0 1, web-1 2".
 func versions(t *testing.T, namespace string) string {
 	t.Helper()
-	return strings.ReplaceAll(run(t, namespace, "get", "pods", "--sort-by=.metadata.name", "-o",
-		`jsonpath={range .items[*]}{.metadata.name}{" "}{.metadata.annotations.example\.com/version}{"\n"}{end}`), "\n", ", ")
+	pods := listPods(t, namespace)
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(pods)) {
+		texts = append(texts, name+" "+version(pods[name]))
+	}
+	return strings.Join(texts, ", ")
 }
 
 func waitVersions(t *testing.T, namespace, want string) {

@@ -98,7 +98,8 @@ func Refused(calls, grants map[Call]bool) []string {
 
 // Unused is what the roles allow and no call made use of, in order. Two kinds are
 // asked for by admission and never called: */finalizers, by the plugin
-// OwnerReferencesPermissionEnforcement, and bind, by the policies of artifacts/.
+// OwnerReferencesPermissionEnforcement, and bind, by the policies of artifacts/. That
+// these are made use of is for tests with a role that lacks them to show.
 func Unused(calls, grants map[Call]bool) []string {
 	callable := maps.Clone(grants)
 	maps.DeleteFunc(callable, func(c Call, _ bool) bool {
