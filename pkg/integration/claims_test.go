@@ -114,7 +114,7 @@ func TestClaimsGrow(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	provision(t, ns)
-	startController(t, ns)
+	c := startController(t, ns, withMetrics)
 	slow := class(t, ns, false)
 	create(t, ns, store("web", class(t, ns, true), "1Gi", "replicas: 2")+store("fixed", slow, "1Gi", "replicas: 1"))
 	waitReady(t, ns, "pod2/web", "pod2/fixed")
@@ -126,6 +126,7 @@ func TestClaimsGrow(t *testing.T) {
 	waitCondition(t, ns, "pod2/fixed", v1.ConditionClaimsResized, "False ExpansionNotAllowed: claim data-fixed-0 has 1Gi and its template 3Gi, "+
 		"but StorageClass "+slow+" does not allow it to grow (allowVolumeExpansion)")
 	waitReady(t, ns, "pod2/web", "pod2/fixed")
+	c.waitIdle(t, 1) // with what else the waits above do not ask for
 	requireQuiet(t, ns)
 	run(t, ns, "patch", "storageclass", slow, "-p", `{"allowVolumeExpansion":true}`)
 	waitCondition(t, ns, "pod2/fixed", v1.ConditionClaimsResized, "True ClaimsResized")
