@@ -93,8 +93,8 @@ func NewController(ctx context.Context, syncer Syncer, watches []reconcile.Watch
 }
 
 // handler queues the keys of an event, without a delay unless the watch has patience
-// with it; failures alone are rate limited. The old object of an update counts as well as the new one: what it
-// no longer names may have to react to that.
+// with it; failures alone are rate limited. The old object of an update counts as
+// well as the new one: what it no longer names may have to react to that.
 func (c *Controller) handler(logger klog.Logger, watch reconcile.Watch) cache.ResourceEventHandler {
 	enqueue := func(objects ...any) {
 		// An object that makes the watch panic would end this process at every start.
@@ -115,7 +115,11 @@ func (c *Controller) handler(logger klog.Logger, watch reconcile.Watch) cache.Re
 			for _, key := range watch.Keys(obj) {
 				if !queued.Has(key) {
 					queued.Insert(key)
-					c.queue.AddAfter(key, after)
+					if after > 0 {
+						c.queue.AddAfter(key, after)
+					} else {
+						c.queue.Add(key) // AddAfter counts as a retry
+					}
 				}
 			}
 		}

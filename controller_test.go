@@ -122,12 +122,10 @@ type recordingQueue struct {
 	added []string
 }
 
+func (q *recordingQueue) Add(key reconcile.Key) { q.added = append(q.added, key.String()) }
+
 func (q *recordingQueue) AddAfter(key reconcile.Key, after time.Duration) {
-	text := key.String()
-	if after > 0 {
-		text += " in " + after.String()
-	}
-	q.added = append(q.added, text)
+	q.added = append(q.added, fmt.Sprintf("%s in %s", key, after))
 }
 
 func networkPatience(_, new any) time.Duration {

@@ -29,6 +29,8 @@ type contender struct {
 	set func(ctx context.Context, b *bench, namespace, image, value string) error
 	// updated says whether the last change has come to its end, by the status.
 	updated func(ctx context.Context, b *bench, namespace string, n int) (bool, error)
+	// scale changes how many pods there are to be; nil: what that costs is not measured.
+	scale func(ctx context.Context, b *bench, namespace string, n int) error
 	// inPlace: a change of the image alone recreates no pod.
 	inPlace bool
 	// replaces: a pod that somebody deletes comes back.
@@ -55,7 +57,7 @@ func contenders() []contender {
 		{name: deployment, create: createDeployment, delete: deleteDeployment, set: setDeployment, updated: deploymentUpdated, replaces: true},
 		{name: statefulSet, create: createStatefulSet, delete: deleteStatefulSet, replaces: true},
 		{name: pod2, create: createPod2(), delete: deletePod2, set: setPod2, updated: pod2Updated, inPlace: true, replaces: true, ours: true},
-		{name: pod2OnOne, networks: []string{"blue"}, create: createPod2("blue"), delete: deletePod2, set: setPod2, updated: pod2Updated, replaces: true, ours: true},
+		{name: pod2OnOne, networks: []string{"blue"}, create: createPod2("blue"), delete: deletePod2, set: setPod2, updated: pod2Updated, scale: scalePod2, replaces: true, ours: true},
 		{name: pod2OnTwo, networks: []string{"blue", "green"}, create: createPod2("blue", "green"), delete: deletePod2, ours: true},
 		{name: statefulOnOne, networks: []string{"blue"}, create: createStatefulSet, delete: deleteStatefulSet},
 	}
@@ -148,6 +150,11 @@ func createPod2(networks ...string) func(ctx context.Context, b *bench, ns strin
 
 func deletePod2(ctx context.Context, b *bench, ns string) error {
 	return b.sample.SamplecrdV1().Pod2s(ns).Delete(ctx, name, metav1.DeleteOptions{})
+}
+
+func scalePod2(ctx context.Context, b *bench, ns string, n int) error {
+	_, err := b.sample.SamplecrdV1().Pod2s(ns).Patch(ctx, name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, n), metav1.PatchOptions{})
+	return err
 }
 
 // setPod2 replaces the list of containers: a merge patch knows no names.

@@ -21,7 +21,7 @@ type lap struct {
 	exist, ready, gone        time.Duration
 	recreated, inPlace        time.Duration
 	replaced                  []time.Duration
-	created, deleted, updated writes        // of our controller
+	created, deleted, updated writes        // of our controller; deleted by scaling to zero
 	unexplained               float64       // of created: what the API server did not count either
 	cpu                       time.Duration // of the controller that creates the pods, until all are Ready
 	peak                      int64         // of the same, bytes
@@ -169,10 +169,12 @@ func (b *bench) lap(ctx context.Context, c contender, n int, whole bool) (l lap,
 			return fail("change", err)
 		}
 	}
-
-	if before, err = b.controller.writes(ctx); err != nil {
-		return fail("before the deletion", err)
+	if c.scale != nil {
+		if err := b.scaleToZero(ctx, c, ns, n, pods, &l); err != nil {
+			return fail("scale", err)
+		}
 	}
+
 	end := time.Now()
 	if err := c.delete(ctx, b, ns); err != nil {
 		return fail("delete", err)
@@ -185,12 +187,38 @@ func (b *bench) lap(ctx context.Context, c contender, n int, whole bool) (l lap,
 	if err := b.waitQuiet(ctx); err != nil {
 		return fail("deleted", err)
 	}
-	if after, err = b.controller.writes(ctx); err != nil {
-		return fail("deleted", err)
-	}
-	l.deleted = after.minus(before)
 	l.points = pods.points
 	return l, nil
+}
+
+// scaleToZero counts the writes of our controller until all pods are gone, and has them
+// come again, so that all lie the same when they are deleted.
+func (b *bench) scaleToZero(ctx context.Context, c contender, ns string, n int, pods *timeline, l *lap) error {
+	before, err := b.controller.writes(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.scale(ctx, b, ns, 0); err != nil {
+		return fmt.Errorf("scale to zero: %w", err)
+	}
+	if _, err := pods.wait(ctx, "all are gone", func(p point) bool { return p.exist == 0 }); err != nil {
+		return err
+	}
+	if err := b.waitQuiet(ctx); err != nil {
+		return err
+	}
+	after, err := b.controller.writes(ctx)
+	if err != nil {
+		return err
+	}
+	l.deleted = after.minus(before)
+	if err := c.scale(ctx, b, ns, n); err != nil {
+		return fmt.Errorf("scale up: %w", err)
+	}
+	if _, err := pods.wait(ctx, "all are Ready again", func(p point) bool { return p.exist == n && p.ready == n }); err != nil {
+		return err
+	}
+	return b.waitQuiet(ctx)
 }
 
 // change has all pods recreated, then updated in place, then some replaced.

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 )
@@ -40,7 +41,7 @@ func (r *results) table() string {
 // cost is what the pods cost our controller, or kube-controller-manager.
 func (r *results) cost() string {
 	var s strings.Builder
-	s.WriteString("| contender | pods | POST | PUT | PATCH | DELETE | writes for each pod created | for each deleted | for each updated in place | CPU until Ready, s | peak memory, MiB |\n")
+	s.WriteString("| contender | pods | POST | PUT | PATCH | DELETE | writes for each pod created | for each deleted by scaling to zero | for each updated in place | CPU until Ready, s | peak memory, MiB |\n")
 	s.WriteString("|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, n := range append(r.sizes, r.large) {
 		for _, c := range contenders() {
@@ -56,14 +57,17 @@ func (r *results) cost() string {
 				cpu = r.seconds(c.name, n, func(l lap) time.Duration { return l.cpu }).String()
 				peak = fmt.Sprintf("%.0f", r.figure(c.name, n, func(l lap) float64 { return float64(l.peak) }).median/(1<<20))
 			}
-			updated := "-"
+			deleted, updated := "-", "-"
+			if c.scale != nil {
+				deleted = mean(func(l lap) float64 { return l.deleted.total() })
+			}
 			if r.figure(c.name, n, func(l lap) float64 { return l.inPlace.Seconds() }).median > 0 {
 				updated = mean(func(l lap) float64 { return l.updated.total() })
 			}
 			fmt.Fprintf(&s, "| %s | %d | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", c.name, n,
 				mean(func(l lap) float64 { return l.created.post }), mean(func(l lap) float64 { return l.created.put }),
 				mean(func(l lap) float64 { return l.created.patch }), mean(func(l lap) float64 { return l.created.delete }),
-				mean(func(l lap) float64 { return l.created.total() }), mean(func(l lap) float64 { return l.deleted.total() }), updated, cpu, peak)
+				mean(func(l lap) float64 { return l.created.total() }), deleted, updated, cpu, peak)
 		}
 	}
 	return s.String()
@@ -90,7 +94,11 @@ func (r *results) targetTable() string {
 		if !(t.value <= t.max) {
 			verdict = "**missed**"
 		}
-		fmt.Fprintf(&s, "| %s | "+t.format+" | %g | %s |\n", t.what, t.value, t.max, verdict)
+		value := "not measured"
+		if !math.IsNaN(t.value) {
+			value = fmt.Sprintf(t.format, t.value)
+		}
+		fmt.Fprintf(&s, "| %s | %s | %g | %s |\n", t.what, value, t.max, verdict)
 	}
 	return s.String()
 }
@@ -113,8 +121,8 @@ func (r *results) page() string {
 `+"`make bench`"+` wrote this page and its plots in %s, on %s, of which the control plane (etcd, kube-apiserver,
 kube-controller-manager, kube-scheduler, KWOK with %d nodes), the contenders and the observer share the cores. So the
 ratios mean something, and the seconds little. All client-side limits and priority and fairness are off, for everyone; our
-policies are installed, and cost every write of a pod the same. Each contender is alone on a quiet cluster (no write for two
-seconds); their order rotates; figures are medians of %d rounds, in brackets the least and the most.
+policies are installed. Each contender is alone on a quiet cluster (no write for two seconds but leases, the status of nodes
+and events); their order rotates; figures are medians of %d rounds, in brackets the least and the most.
 
 ## Targets
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"os"
 	"slices"
@@ -124,20 +123,26 @@ func (r *results) targets() []target {
 		{"Pod2 on one Network: replacement p99, by the ReplicaSet controller's", r.replaced(pod2OnOne, n, 99) / r.replaced(deployment, n, 99), 1, "%.2f"},
 		{"Pod2: API writes for each pod updated in place", perPod(pod2, updated), 1.2, "%.3f"},
 	}
-	if s := r.standing; s.n > 0 {
-		targets = append(targets,
-			target{"heap for each pod watched, KiB", (s.live - s.base) / float64(s.n) / 1024, 4, "%.2f"},
-			target{"idle: % of a core", 100 * s.cpu.Seconds() / s.idle.Seconds(), 1, "%.2f"},
-			target{"idle: writes", s.writes, 0, "%.0f"},
-			target{"start with all pods standing: writes", s.startWrites, 0, "%.0f"},
-		)
-	}
-	for _, bound := range slices.Sorted(maps.Keys(r.sync)) {
-		if bound == 1000 || bound == 65000 {
-			cost := r.sync[bound]
-			on := fmt.Sprintf("one pod waits on a Network with %d bound addresses: one sync, ", bound)
-			targets = append(targets, target{on + "ms", cost.milliseconds, 2, "%.2f"}, target{on + "KiB allocated", cost.kib, 200, "%.0f"})
+	standing := func(value float64) float64 {
+		if r.standing.n == 0 {
+			return math.NaN()
 		}
+		return value
+	}
+	s := r.standing
+	targets = append(targets,
+		target{"heap for each pod watched, KiB", standing((s.live - s.base) / float64(s.n) / 1024), 4, "%.2f"},
+		target{"idle: % of a core", standing(100 * s.cpu.Seconds() / s.idle.Seconds()), 1, "%.2f"},
+		target{"idle: writes", standing(s.writes), 0, "%.0f"},
+		target{"start with all pods standing: writes", standing(s.startWrites), 0, "%.0f"},
+	)
+	for _, bound := range []int{1000, 65000} {
+		cost, measured := r.sync[bound]
+		if !measured {
+			cost = syncCost{math.NaN(), math.NaN()}
+		}
+		on := fmt.Sprintf("one pod waits on a Network with %d bound addresses: one sync, ", bound)
+		targets = append(targets, target{on + "ms", cost.milliseconds, 2, "%.2f"}, target{on + "KiB allocated", cost.kib, 200, "%.0f"})
 	}
 	return targets
 }

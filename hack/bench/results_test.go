@@ -82,6 +82,9 @@ func pod(uid types.UID, ready bool) *corev1.Pod {
 // Nothing measured is no target reached.
 func TestTargetsAreMissedWithoutFigures(t *testing.T) {
 	r := &results{options: options{sizes: []int{2}}}
+	if n := len(r.targets()); n != 18 {
+		t.Errorf("%d targets", n)
+	}
 	for _, target := range r.targets() {
 		if target.value <= target.max {
 			t.Errorf("%s: %g <= %g", target.what, target.value, target.max)

@@ -57,7 +57,7 @@ func (v *view) remove(p *Plan) {
 func (v *view) removable(o metav1.Object) bool { return v.ours(o) && o.GetDeletionTimestamp() == nil }
 
 func deletion(o metav1.Object, reason string) Deletion {
-	return Deletion{Name: o.GetName(), UID: o.GetUID(), Reason: reason}
+	return Deletion{Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), Reason: reason}
 }
 
 // writes for a Service that is wanted and the Pod2 can have.

@@ -51,10 +51,13 @@ type Update[T any] struct {
 }
 
 // Deletion of one incarnation of an object.
+//
+// Preconditions: UID and resourceVersion; whose it is can change, while the UID stays.
 type Deletion struct {
-	Name   string
-	UID    types.UID
-	Reason string
+	Name            string
+	UID             types.UID
+	ResourceVersion string
+	Reason          string
 }
 
 // Event is for people, on the Pod2.

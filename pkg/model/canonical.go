@@ -111,7 +111,7 @@ func (n *numbering) over(was []over) (is []over) {
 		}
 	}
 	slices.SortFunc(is, func(a, b over) int {
-		return cmp.Or(cmp.Compare(a.key.String(), b.key.String()), cmp.Compare(a.uid, b.uid))
+		return cmp.Or(cmp.Compare(a.key.String(), b.key.String()), cmp.Compare(a.pod, b.pod), cmp.Compare(a.uid, b.uid))
 	})
 	return is
 }
@@ -254,6 +254,7 @@ func (m *machine) encodeMemory(b []byte, mem memory) []byte {
 	}
 	for _, o := range mem.over {
 		b = append(b, o.key.String()...)
+		b = append(b, o.pod...)
 		b = binary.LittleEndian.AppendUint16(b, o.uid)
 	}
 	return b

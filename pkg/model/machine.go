@@ -142,7 +142,7 @@ func (m *machine) remembered(mem memory) Memory {
 		out.Found = append(out.Found, o.value.(*corev1.Pod))
 	}
 	for _, o := range mem.over {
-		out.Over = append(out.Over, Over{o.key, uidText(o.uid)})
+		out.Over = append(out.Over, Over{o.key, o.pod, uidText(o.uid)})
 	}
 	return out
 }
@@ -167,7 +167,7 @@ func (m *machine) noticed(mem Memory) memory {
 		out.found = append(out.found, m.objects.of(Pods, pod))
 	}
 	for _, o := range mem.Over {
-		out.over = append(out.over, over{o.Key, uidNumber(o.UID)})
+		out.over = append(out.over, over{o.Key, o.Pod, uidNumber(o.UID)})
 	}
 	slices.SortFunc(out.wrote, func(a, b wrote) int {
 		return cmp.Or(cmp.Compare(a.key.String(), b.key.String()), cmp.Compare(a.kind, b.kind))

@@ -38,6 +38,7 @@ type Deleted struct {
 // Over is a pod that a live read confirmed to be over.
 type Over struct {
 	Key Key
+	Pod string
 	UID types.UID
 }
 
@@ -120,6 +121,7 @@ type deleted struct {
 
 type over struct {
 	key Key
+	pod string
 	uid uint16
 }
 

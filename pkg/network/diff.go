@@ -31,7 +31,7 @@ func Diff(s State) Plan {
 	p.Waits = withEvents(append(v.conflictWaits(conflicts), blocked...), s.Pods)
 	p.Status, p.Events = v.status(exhausted)
 	p.GivenAway = v.givenAway()
-	p.MayWait = len(p.Blocks) > 0 && len(waiting) == 0 && len(p.Waits) == 0 && !p.AddFinalizer &&
+	p.MayWait = len(p.Blocks) > 0 && len(waiting) == 0 && len(p.Waits) == 0 && !p.AddFinalizer && (p.Status == nil || p.StatusMayWait(s)) &&
 		!slices.ContainsFunc(p.Blocks, func(w BlockWrite) bool { return !w.TakesBack })
 	p.RequeueAfter = v.nextChange(neighbours)
 	return p

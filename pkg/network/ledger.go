@@ -206,8 +206,13 @@ func (l *ledger) free(pool ipam.Pool) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// bind gives the address to the pod.
+// bind gives the address to the pod. Where another incarnation of a pod is bound to it,
+// whatever the view says of that one, the write depends on the live read that it is over.
 func (l *ledger) bind(addr netip.Addr, pod PodRef, owner v1.AddressOwner, now metav1.Time) {
+	if e := l.find(addr); e != nil && e.State == v1.AddressBound && e.PodUID != pod.UID {
+		page := l.page(addr)
+		page.confirmOver = append(page.confirmOver, PodRef{e.Pod, e.PodUID})
+	}
 	l.put(addr, v1.AddressEntry{Pod: pod.Name, PodUID: pod.UID, Owner: owner, State: v1.AddressBound, Since: now})
 }
 

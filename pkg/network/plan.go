@@ -34,8 +34,9 @@ type Plan struct {
 	GivenAway []Event
 	// Events follow the status, of whose change they tell.
 	Events []Event
-	// MayWait: the plan does nothing but take back addresses of pods that are over, no
-	// pod waits for one, and the Network stays. While many pods go, more of it comes.
+	// MayWait: the plan does nothing but take back addresses of pods that are over, and
+	// count them; no pod waits for one, and the Network stays. While many pods go, more
+	// of it comes.
 	MayWait bool
 	// RequeueAfter is when time alone changes something; zero: never.
 	RequeueAfter time.Duration

@@ -145,10 +145,6 @@ func (v *view) writeBack(pods []*corev1.Pod) (conflicts []conflict) {
 			conflicts = append(conflicts, conflict{pod, addr, why})
 		case e != nil && e.State == v1.AddressBound && e.PodUID == pod.UID:
 		default:
-			if e != nil && e.State == v1.AddressBound {
-				page := v.ledger.page(addr)
-				page.confirmOver = append(page.confirmOver, PodRef{e.Pod, e.PodUID})
-			}
 			v.ledger.bind(addr, PodRef{pod.Name, pod.UID}, attachment.Owner(pod), v.now)
 		}
 	}

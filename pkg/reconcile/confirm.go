@@ -29,7 +29,7 @@ func (r *Reconciler) confirmOver(ctx context.Context, key Key, refs []network.Po
 	var alive []string
 	err := r.readPods(ctx, key.Namespace, r.over.retain(key, refs), func(ref network.PodRef, pod *corev1.Pod) {
 		if network.Over(ref, pod) {
-			r.over.confirmed(key, ref.UID)
+			r.over.confirmed(key, ref)
 			return
 		}
 		// All of them at once: were it one a sync, the first would be forgotten

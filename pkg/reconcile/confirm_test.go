@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/network"
 )
 
 // holders are a Network and its block, bound to pods p-00, p-01 and so on.
@@ -195,5 +196,16 @@ func TestConfirmOverForgetsWhatIsDone(t *testing.T) {
 	}
 	if left := len(w.r.over.byKey); left != 0 {
 		t.Errorf("%d keys are remembered", left)
+	}
+}
+
+// Somebody may have edited an entry so that it names one pod and the UID of another.
+func TestConfirmOverRemembersNameAndUID(t *testing.T) {
+	w := newWorld(t, newPod("b unlabelled"), newPod("c unlabelled"))
+	b, c := network.PodRef{Name: "b", UID: "uid-of-b"}, network.PodRef{Name: "c", UID: "uid-of-c"}
+	for _, refs := range [][]network.PodRef{{{Name: "a", UID: b.UID}, c}, {b}} {
+		if err := w.r.confirmOver(t.Context(), blue, refs); !errors.Is(err, ErrStale) {
+			t.Errorf("%v: not stale: %v", refs, err)
+		}
 	}
 }

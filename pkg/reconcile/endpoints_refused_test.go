@@ -66,7 +66,7 @@ func TestEndpointsPreconditions(t *testing.T) {
 		{"slice is another", func(w *world) {
 			w.happens(newPod2("web", 1), newPod(over0))
 			w.change(another(stored[*discoveryv1.EndpointSlice](w, "web-blue-0").DeepCopy()))
-		}, "delete endpointslices web-blue-0 uid=uid-of-slice -> Conflict"},
+		}, "delete endpointslices web-blue-0 uid=uid-of-slice rv=104 -> Conflict"},
 		{"orphaned Service got another owner", func(w *world) {
 			service := stored[*corev1.Service](w, "web-blue").DeepCopy()
 			service.OwnerReferences = nil
@@ -77,7 +77,7 @@ func TestEndpointsPreconditions(t *testing.T) {
 		{"Service is another", func(w *world) {
 			w.happens(newPod2("web", 1), newPod(over0))
 			w.change(another(stored[*corev1.Service](w, "web-blue").DeepCopy()))
-		}, "delete endpointslices web-blue-0 uid=uid-of-slice\ndelete services web-blue uid=uid-of-service -> Conflict"},
+		}, "delete endpointslices web-blue-0 uid=uid-of-slice rv=104\ndelete services web-blue uid=uid-of-service rv=103 -> Conflict"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, names(newPod2("web", 1, "blue"), named0)...)

@@ -104,7 +104,7 @@ func TestAServiceThatLostItsLabelIsDeletedOnce(t *testing.T) {
 	w.happens(service)
 	_, _ = w.sync(KindEndpoints, "web")
 	w.happens(newPod2("web", 1), newPod(over0))
-	for _, want := range []string{"delete endpointslices web-blue-0 uid=uid-of-slice\ndelete services web-blue uid=uid-of-service", ""} {
+	for _, want := range []string{"delete endpointslices web-blue-0 uid=uid-of-slice rv=104\ndelete services web-blue uid=uid-of-service rv=105", ""} {
 		calls, err := w.sync(KindEndpoints, "web")
 		if err != nil {
 			t.Fatal(err)

@@ -113,14 +113,14 @@ update pod2s/status web rv=105`},
 		{"deleted", names(newPod2("web", 1, "blue"), named0), func(w *world) {
 			w.happens(newPod2("web", 1), newPod(over0))
 		}, `
-delete endpointslices web-blue-0 uid=uid-of-slice
-delete services web-blue uid=uid-of-service`},
+delete endpointslices web-blue-0 uid=uid-of-slice rv=104
+delete services web-blue uid=uid-of-service rv=103`},
 		{"a pod that is gone, on a live read", names(newPod2("web", 1, "blue"), named0), func(w *world) {
 			w.remove(newPod(named0))
 			w.catchUp()
 		}, `
 get pods web-0 -> NotFound
-delete endpointslices web-blue-0 uid=uid-of-slice`},
+delete endpointslices web-blue-0 uid=uid-of-slice rv=104`},
 		{"a new Pod2 of the name", names(newPod2("web", 1, "blue"), named0), func(w *world) {
 			w.happens(another(newPod2("web", 1, "blue")))
 		}, `

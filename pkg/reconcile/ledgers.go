@@ -33,10 +33,10 @@ type ledgers struct {
 	fed bool
 }
 
-// ledger is what is remembered of one Network. Only changed is used by others than
+// ledger is what is remembered of one Network. Only changed and whole are used by others than
 // the one sync of it.
 type ledger struct {
-	whole  time.Time // when it was last looked at as a whole
+	whole  time.Time // when it was last looked at as a whole; zero: it shall be
 	blocks map[string]*settledBlock
 	// others are names of pods that ask for the Network or publish an address of it,
 	// and may not settle an entry.
@@ -69,6 +69,17 @@ func (l *ledgers) changed(keys []Key, pod string) {
 	for _, key := range keys {
 		if ledger := l.of[key]; ledger != nil {
 			ledger.changed[pod] = true
+		}
+	}
+}
+
+// doubt has all Networks of a namespace looked at as a whole.
+func (l *ledgers) doubt(namespace string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key, ledger := range l.of {
+		if key.Namespace == namespace {
+			ledger.whole = time.Time{}
 		}
 	}
 }

@@ -72,7 +72,8 @@ func (r *Reconciler) podsOfNetwork(key Key, blocks []*v1.AddressBlock) (map[*v1.
 	}
 	all, again := r.found.addTo(slices.Collect(maps.Values(pods)), listedAt, key.Namespace, func(pod *corev1.Pod) bool {
 		_, publishes := attachment.Published(pod)[key.Name]
-		return publishes || len(r.naming(key, l, pod.Name)) > 0
+		// One that was sighted meanwhile would go for the cached one, which is left out.
+		return sighted[pod.Name] && (publishes || len(r.naming(key, l, pod.Name)) > 0)
 	})
 	return known, all, again
 }
@@ -90,6 +91,7 @@ func (r *Reconciler) readBlocks(key Key, l *ledger, blocks []*v1.AddressBlock) {
 		page, ok := network.Read(block)
 		if !ok {
 			l.lost(was)
+			r.ledgers.forget(key.Namespace, block.Name)
 			continue
 		}
 		r.ledgers.keep(page)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/pod2/pod2/internal/chance"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -211,5 +212,55 @@ func TestLedgersLookAtTheWholeFromTimeToTime(t *testing.T) {
 	w.clock.SetTime(now.Add(wholeEvery))
 	if pods() == settled {
 		t.Error("the pod is gone, and nothing is due")
+	}
+}
+
+// hookedIndexer calls before each look at an index.
+type hookedIndexer struct {
+	cache.Indexer
+	before func(index string)
+}
+
+func (i hookedIndexer) ByIndex(index, value string) ([]any, error) {
+	i.before(index)
+	return i.Indexer.ByIndex(index, value)
+}
+
+// The sync of another key may remember a pod that it read while this one reads the
+// cache. An older one of that name would go for the one that settles its entry, and
+// that is left out.
+func TestLedgersTakeNoSightingThatComesWhileTheyRead(t *testing.T) {
+	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a on=blue published=blue:10.1.0.2"))
+	w.r.Watches()
+	if _, _, err := w.r.observeNetwork(blue); err != nil {
+		t.Fatal(err)
+	}
+	w.r.podIndex = hookedIndexer{w.r.podIndex, func(index string) {
+		if index == byWaiting {
+			earlier := newPod("a on=blue uid=earlier gated unlabelled")
+			earlier.ResourceVersion = "1"
+			w.r.found.remember(earlier)
+		}
+	}}
+	if state, _, err := w.r.observeNetwork(blue); err != nil || len(network.Diff(state).Blocks) > 0 {
+		t.Errorf("error %v, writes to the ledger: %v", err, network.Diff(state).Blocks)
+	}
+}
+
+// A pod by which nobody knows which Networks an event concerns may be of any.
+func TestLedgersAreDoubtedAfterAPanic(t *testing.T) {
+	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a on=blue published=blue:10.1.0.2"))
+	w.r.Watches()
+	if _, _, err := w.r.observeNetwork(blue); err != nil {
+		t.Fatal(err)
+	}
+	func() {
+		index := w.r.blockIndex
+		w.r.blockIndex = hookedIndexer{index, func(string) { panic("evil") }}
+		defer func() { recover(); w.r.blockIndex = index }() //nolint:errcheck // the loop has it reported
+		w.r.podChanged(podOf(w, "a"))
+	}()
+	if _, _, whole := w.r.ledgers.take(blue); !whole {
+		t.Error("what was known is believed")
 	}
 }

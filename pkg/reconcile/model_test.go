@@ -81,7 +81,7 @@ func (m modelled) Remember(memory model.Memory) {
 		m.r.found.sightings[types.NamespacedName{Namespace: ns, Name: pod.Name}] = sighting[*corev1.Pod]{pod, m.r.clock.Now().Add(foundFor)}
 	}
 	for _, o := range memory.Over {
-		m.r.over.confirmed(Key{o.Key.Kind, ns, o.Key.Name}, o.UID)
+		m.r.over.confirmed(Key{o.Key.Kind, ns, o.Key.Name}, network.PodRef{Name: o.Pod, UID: o.UID})
 	}
 }
 
@@ -100,9 +100,9 @@ func (m modelled) Memory() model.Memory {
 	for _, name := range slices.SortedFunc(maps.Keys(m.r.found.sightings), func(a, b types.NamespacedName) int { return strings.Compare(a.Name, b.Name) }) {
 		memory.Found = append(memory.Found, m.r.found.sightings[name].object)
 	}
-	for key, uids := range m.r.over.byKey {
-		for uid := range uids {
-			memory.Over = append(memory.Over, model.Over{Key: model.Key{Kind: key.Kind, Name: key.Name}, UID: uid})
+	for key, refs := range m.r.over.byKey {
+		for ref := range refs {
+			memory.Over = append(memory.Over, model.Over{Key: model.Key{Kind: key.Kind, Name: key.Name}, Pod: ref.Name, UID: ref.UID})
 		}
 	}
 	return memory

@@ -3,8 +3,6 @@ package reconcile
 import (
 	"sync"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/pod2/pod2/pkg/network"
 )
 
@@ -14,20 +12,20 @@ import (
 // with the first of them each time, and hardly ever get to its write.
 type over struct {
 	mu    sync.Mutex
-	byKey map[Key]map[types.UID]bool
+	byKey map[Key]map[network.PodRef]bool
 }
 
-func newOver() *over { return &over{byKey: map[Key]map[types.UID]bool{}} }
+func newOver() *over { return &over{byKey: map[Key]map[network.PodRef]bool{}} }
 
 // retain forgets all pods of the key but those that are asked about now, and returns
 // of these the ones that are not known to be over.
 func (o *over) retain(key Key, asked []network.PodRef) (unknown []network.PodRef) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	was, is := o.byKey[key], map[types.UID]bool{}
+	was, is := o.byKey[key], map[network.PodRef]bool{}
 	for _, ref := range asked {
-		if was[ref.UID] {
-			is[ref.UID] = true
+		if was[ref] {
+			is[ref] = true
 		} else {
 			unknown = append(unknown, ref)
 		}
@@ -36,16 +34,16 @@ func (o *over) retain(key Key, asked []network.PodRef) (unknown []network.PodRef
 	return unknown
 }
 
-func (o *over) confirmed(key Key, uid types.UID) {
-	if uid == "" {
-		return // of no pod: somebody edited an entry
+func (o *over) confirmed(key Key, ref network.PodRef) {
+	if ref.UID == "" {
+		return // somebody edited an entry
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.byKey[key] == nil {
-		o.byKey[key] = map[types.UID]bool{}
+		o.byKey[key] = map[network.PodRef]bool{}
 	}
-	o.byKey[key][uid] = true
+	o.byKey[key][ref] = true
 }
 
 // forget is called when a sync is done.
@@ -55,10 +53,10 @@ func (o *over) forget(key Key) {
 	delete(o.byKey, key)
 }
 
-func (o *over) put(key Key, uids map[types.UID]bool) {
-	if len(uids) == 0 {
+func (o *over) put(key Key, refs map[network.PodRef]bool) {
+	if len(refs) == 0 {
 		delete(o.byKey, key)
 		return
 	}
-	o.byKey[key] = uids
+	o.byKey[key] = refs
 }

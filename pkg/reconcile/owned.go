@@ -63,10 +63,12 @@ func (o owned[T]) update(ctx context.Context, key Key, u endpoints.Update[T]) er
 	return nil
 }
 
-// deleting deletes objects of one kind by their UID.
+// deleting deletes objects of one kind that are as they were seen.
 func deleting[T metav1.Object](key Key, o owned[T]) func(context.Context, endpoints.Deletion) error {
 	return func(ctx context.Context, d endpoints.Deletion) error {
-		err := o.in(key.Namespace).Delete(ctx, d.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &d.UID}})
+		err := o.in(key.Namespace).Delete(ctx, d.Name, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &d.UID, ResourceVersion: &d.ResourceVersion},
+		})
 		o.taken.forget(key, d.Name)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete %s %s/%s (%s): %w", o.kind, key.Namespace, d.Name, d.Reason, stale(err))

@@ -170,6 +170,7 @@ func (r *Reconciler) Sync(ctx context.Context, key Key) (Result, error) {
 		// Nothing can be created in a namespace that is being deleted, and what is
 		// in it goes. That is no failure, and each deletion is an event to look again.
 		klog.FromContext(ctx).V(2).Info("The namespace is being deleted", "reason", err)
+		r.over.forget(key)
 		return Result{}, nil
 	}
 	return result, err

@@ -78,12 +78,23 @@ func (r *Reconciler) blockKeys(obj any) []Key {
 	return keys
 }
 
-// podChanged notes which pod there was an event of, for the syncs of its Networks.
-func (r *Reconciler) podChanged(obj any) []Key {
-	keys := r.podKeys(obj)
-	if pod, ok := obj.(*corev1.Pod); ok {
-		r.ledgers.changed(keys, pod.Name)
+// podChanged notes which pod there was an event of, for the syncs of its Networks. A pod
+// that makes podKeys panic is one of any Network.
+func (r *Reconciler) podChanged(obj any) (keys []Key) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return nil
 	}
+	known := false
+	defer func() {
+		if known {
+			r.ledgers.changed(keys, pod.Name)
+		} else {
+			r.ledgers.doubt(pod.Namespace)
+		}
+	}()
+	keys = r.podKeys(pod)
+	known = true
 	return keys
 }
 

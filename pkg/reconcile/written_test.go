@@ -155,8 +155,8 @@ func TestNoDecisionOnAViewOlderThanOurOwnWrite(t *testing.T) {
 		{"new slice", []runtime.Object{newPod2("web", 1, "blue"), newPod(named0)}, webNames, "", "create endpointslices web-blue-0", "endpointslices"},
 		{"changed slice", append(names(newPod2("web", 1, "blue"), named0), newPod("web-1 of=Pod2/web published=blue:10.1.0.3")), webNames, "",
 			"update endpointslices web-blue-0 rv=104", "endpointslices"},
-		{"deleted slice", leaving(names(newPod2("web", 1, "blue"), named0)), webNames, "", "delete endpointslices web-blue-0 uid=uid-of-slice", "endpointslices"},
-		{"deleted Service", leaving(names(newPod2("web", 1, "blue"))), webNames, "", "delete services web-blue uid=uid-of-service", "services"},
+		{"deleted slice", leaving(names(newPod2("web", 1, "blue"), named0)), webNames, "", "delete endpointslices web-blue-0 uid=uid-of-slice rv=104", "endpointslices"},
+		{"deleted Service", leaving(names(newPod2("web", 1, "blue"))), webNames, "", "delete services web-blue uid=uid-of-service rv=102", "services"},
 		{"condition of a Pod2", []runtime.Object{newPod2("web", 1, "blue")}, webNames, "", "update pod2s/status web rv=101", "pod2s"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

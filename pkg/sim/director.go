@@ -116,7 +116,7 @@ func (s *Server) step(round int, choose Choose) bool {
 		return true
 	}
 	lag, before := s.behind(st), len(s.history)
-	st.view.learns(st.call, before)
+	st.view.learns(st.process, st.call, before)
 	s.mu.Unlock()
 	response := s.handle(st.call) //nolint:bodyclose // the client closes it
 	s.mu.Lock()

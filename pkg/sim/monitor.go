@@ -49,7 +49,7 @@ func (p *Promises) Request(s *Server, r Request) string {
 		return "S7: " + what + " has no resourceVersion"
 	case (r.Verb == "PATCH" || r.Verb == "DELETE") && r.UID == "":
 		return "S7: " + what + " has no UID"
-	case r.Verb == "PATCH" && r.Subresource != "status" && r.Version == "":
+	case r.Verb == "DELETE" && r.Version == "", r.Verb == "PATCH" && r.Subresource != "status" && r.Version == "":
 		return "S7: " + what + " has no resourceVersion"
 	case r.Resource == "addressblocks" && r.Verb != "POST" && r.Version == "":
 		return "S7: " + what + " has no resourceVersion"

@@ -35,6 +35,8 @@ type Process struct {
 
 	cancel func()
 	s      *Server
+	// reads are the last single objects that it read live.
+	reads  map[key]reading
 	writes int
 	dead   bool
 	cut    bool // off the server, for the time being
@@ -47,8 +49,8 @@ type Process struct {
 type Staleness struct {
 	// Refused by a precondition, or because the name was taken.
 	Refused int
-	// ByUID were carried out: deletions, and conditions of pods, whose precondition
-	// is the UID, which was still right.
+	// ByUID were carried out: conditions of pods, whose precondition is the UID, which
+	// was still right.
 	ByUID int
 	// Orphans were created or adopted although their owner was gone: garbage, collected.
 	Orphans int

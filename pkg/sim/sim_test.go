@@ -86,7 +86,7 @@ func TestPromisesOfRequests(t *testing.T) {
 	}
 	w.Create(`{apiVersion: samplecrd.k8s.io/v1, kind: Pod2, metadata: {name: web}, spec: {replicas: 1}}`)
 	of := func(kind, owner string, gates ...string) *corev1.Pod {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: "web", UID: types.UID(owner), Controller: ptrTo(true)}}}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", ResourceVersion: "1", OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: "web", UID: types.UID(owner), Controller: ptrTo(true)}}}}
 		for _, gate := range gates {
 			pod.Spec.SchedulingGates = append(pod.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: gate})
 		}
@@ -99,19 +99,20 @@ func TestPromisesOfRequests(t *testing.T) {
 		request    Request
 	}{
 		{"deletion without a UID", "S7", Request{Verb: "DELETE", Resource: "pods", Name: "a"}},
+		{"deletion without a resourceVersion", "S7", Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "u"}},
 		{"update without a resourceVersion", "S7", Request{Verb: "PUT", Resource: "networks", Name: "a", UID: "u"}},
 		{"patch without a UID", "S7", Request{Verb: "PATCH", Resource: "pods", Name: "a", Version: "1"}},
 		{"patch without a resourceVersion", "S7", Request{Verb: "PATCH", Resource: "pods", Name: "a", UID: "u"}},
 		{"create without a name", "S7", Request{Verb: "POST", Resource: "pods"}},
-		{"a foreign pod deleted", "S6", Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "u", Target: foreign}},
-		{"one of a Pod2 deleted", "", Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "u", Target: of("Pod2", ours)}},
-		{"one of another Pod2 of that name deleted", "S6", Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "u", Target: of("Pod2", "other")}},
+		{"a foreign pod deleted", "S6", Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "u", Version: "1", Target: foreign}},
+		{"one of a Pod2 deleted", "", Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "u", Version: "1", Target: of("Pod2", ours)}},
+		{"one of another Pod2 of that name deleted", "S6", Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "u", Version: "1", Target: of("Pod2", "other")}},
 		{"a foreign pod's conditions changed", "S6", Request{Verb: "PATCH", Resource: "pods", Subresource: "status", Name: "a", UID: "u", Target: foreign}},
 		{"those of one that waits for addresses", "", Request{Verb: "PATCH", Resource: "pods", Subresource: "status", Name: "a", UID: "u", Target: of("ReplicaSet", "other", v1.AddressesGate)}},
 		{"those of one that waits for something else", "S6", Request{Verb: "PATCH", Resource: "pods", Subresource: "status", Name: "a", UID: "u", Target: of("ReplicaSet", "other", "example.com/gate")}},
-		{"a claim that a pod has deleted", "S6", Request{Verb: "DELETE", Resource: "persistentvolumeclaims", Name: "used", UID: "u", Target: claim("used")}},
-		{"one that no pod has", "", Request{Verb: "DELETE", Resource: "persistentvolumeclaims", Name: "unused", UID: "u", Target: claim("unused")}},
-		{"another of its name", "", Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "other", Target: foreign}},
+		{"a claim that a pod has deleted", "S6", Request{Verb: "DELETE", Resource: "persistentvolumeclaims", Name: "used", UID: "u", Version: "1", Target: claim("used")}},
+		{"one that no pod has", "", Request{Verb: "DELETE", Resource: "persistentvolumeclaims", Name: "unused", UID: "u", Version: "1", Target: claim("unused")}},
+		{"another of its name", "", Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "other", Version: "1", Target: foreign}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := NewPromises().Request(w.Server, test.request); !strings.HasPrefix(got, test.want) || test.want == "" && got != "" {

@@ -78,11 +78,30 @@ func (s *Server) shows(p *Process, r *resource, obj Object) bool {
 	})
 }
 
+// reading is a live read of one sync, at a place in the history.
+type reading struct {
+	place int
+	view  *view
+}
+
 // learns notes what a call is about to read live.
-func (v *view) learns(c *call, place int) {
-	if v.read != nil && c.resource != nil && c.method == http.MethodGet && c.name != "" {
-		v.read[key{c.resource.Resource, c.namespace, c.name}] = place
+func (v *view) learns(p *Process, c *call, place int) {
+	if v.read == nil || c.resource == nil || c.method != http.MethodGet || c.name == "" {
+		return
 	}
+	k := key{c.resource.Resource, c.namespace, c.name}
+	v.read[k] = place
+	if p.reads == nil {
+		p.reads = map[key]reading{}
+	}
+	p.reads[k] = reading{place, v}
+}
+
+// readBefore says whether an earlier sync of the process read an object live as it is.
+// The next one may know that, and its deletion has the resourceVersion to prove it.
+func (s *Server) readBefore(st *step, k key) bool {
+	r, read := st.process.reads[k]
+	return read && r.view != st.view && !slices.ContainsFunc(s.history[r.place:], func(h change) bool { return h.key == k })
 }
 
 // since are the changes of an object after a place in the history that a sync does not
@@ -145,7 +164,7 @@ func (s *Server) behind(st *step) (l lag) {
 	}
 	k := key{c.resource.Resource, c.namespace, name}
 	unknown := s.since(st.view.shown[k.resource], k, st.view)
-	l.old = len(unknown) > 0
+	l.old = len(unknown) > 0 && (c.method != http.MethodDelete || !s.readBefore(st, k))
 	if l.old && c.method == http.MethodPost && s.objects[k] == nil {
 		// There is none. What is old is a view in which there was one.
 		had := unknown[0].old
@@ -184,7 +203,7 @@ func (s *Server) stales(st *step, l lag, response *http.Response) {
 	case l.gone:
 		p.stale.Orphans++
 		s.note("%s: that was for an owner that is gone", p.Name)
-	case c.method == http.MethodDelete || c.method == http.MethodPatch && c.sub == "status":
+	case c.method == http.MethodPatch && c.sub == "status":
 		p.stale.ByUID++
 	case c.method == http.MethodPost && c.resource.Resource == "addressblocks":
 		p.stale.Blocks++

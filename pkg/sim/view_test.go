@@ -63,7 +63,7 @@ func (s *syncing) asks(method, path, body string) string {
 	c := s.call(method, path, body)
 	st := &step{process: s.p, call: c, view: s.w.viewOf(s.ctx, s.p, c)}
 	lag, before := s.w.behind(st), len(s.w.history)
-	st.view.learns(st.call, before)
+	st.view.learns(st.process, st.call, before)
 	_ = s.w.handle(st.call).Body.Close()
 	s.w.wroteBy(st, before)
 	return fmt.Sprintf("%+v", lag)
