@@ -41,36 +41,6 @@ func waitCronJob(t *testing.T, namespace, name, path, want string) {
 
 const image = "{.spec.jobTemplate.spec.template.spec.containers[*].image}"
 
-// The manifest that people know, in both versions: the cluster's own CronJob
-// controller runs it, its pods have addresses and return them.
-func TestCronTabFires(t *testing.T) {
-	t.Parallel()
-	for _, version := range []string{"v1beta1", "v1"} {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			ns := newNamespace(t)
-			startController(t, ns)
-			create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+
-				cronTab(version, "my-new-cron-object", `cronSpec: "* * * * *", networks: [{name: blue}], replicas: 2`))
-			waitReady(t, ns, "crontab/my-new-cron-object")
-			run(t, ns, "wait", "--for=jsonpath={.status.lastSuccessfulTime}", "ct/my-new-cron-object", "--timeout="+patience.String())
-			pods := run(t, ns, "get", "pods", "-l", "stable.example.com/crontab=my-new-cron-object", "-o",
-				`jsonpath={range .items[*]}{.status.phase} {.metadata.annotations.samplecrd\.k8s\.io/addresses}{"\n"}{end}`)
-			for _, want := range []string{`Succeeded {"blue":{"address":"10.0.0.2/24"`, `Succeeded {"blue":{"address":"10.0.0.3/24"`} {
-				if !strings.Contains(pods, want) {
-					t.Errorf("the pods are\n%s\nwant among them %s", pods, want)
-				}
-			}
-			eventually(t, "the addresses are returned", func(context.Context) (string, error) {
-				if got := ledger(t, ns); strings.Contains(got, "Bound") {
-					return got, nil
-				}
-				return "", nil
-			})
-		})
-	}
-}
-
 // One object, read and written in both versions, by kubectl and by the clients.
 func TestCronTabVersions(t *testing.T) {
 	t.Parallel()
