@@ -58,6 +58,9 @@ const (
 	// found instead is known for half a minute only (reconcile): were it tried later
 	// than that, it would find the same again and again.
 	staleMax = 20 * time.Second
+	// staleTold is from how many failures in a row on that is in the log, of whatever
+	// verbosity: after some five seconds.
+	staleTold = 10
 
 	// stopGrace is what a stop grants to the syncs under way; it leaves a pod's
 	// default of 30 s (terminationGracePeriodSeconds) time to release the lease.
@@ -266,8 +269,12 @@ func (c *Controller) report(ctx context.Context, key reconcile.Key, err error) s
 		return "cancelled"
 	case apierrors.IsConflict(err), errors.Is(err, reconcile.ErrStale):
 		// Another writer was quicker, or our cache is older than our own last
-		// write: looking again is all there is to do.
-		logger.V(2).Info("Sync will look again", "reason", err, "failures", failures)
+		// write: looking again is all there is to do, unless it does not end.
+		level := 2
+		if failures >= staleTold {
+			level = 0
+		}
+		logger.V(level).Info("Sync will look again", "reason", err, "failures", failures)
 		return "retry"
 	default:
 		logger.Error(err, "Sync failed and will be tried again", "failures", failures)
