@@ -340,8 +340,8 @@ type Pod2RollingUpdate struct {
 	Partition int32 `json:"partition,omitempty"`
 }
 
-// Pod2Status counts the replicas. While nothing but numbers changes, it is written four
-// times a second at most.
+// Pod2Status counts the replicas. While nothing but numbers changes, it is
+// written four times a second at most.
 type Pod2Status struct {
 	// Pods of this Pod2 that exist and are neither terminating nor over.
 	// +optional

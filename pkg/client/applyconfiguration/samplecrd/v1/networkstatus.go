@@ -12,8 +12,8 @@ import (
 // with apply.
 //
 // NetworkStatus counts the addresses of a Network. All counts are of single
-// addresses. While nothing but numbers changes, it is written four times a second at
-// most.
+// addresses. While nothing but numbers changes, it is written four times a
+// second at most.
 type NetworkStatusApplyConfiguration struct {
 	// Addresses that may be handed out: those of cidr less network, broadcast,
 	// gateway and excluded ones. Saturates at 9223372036854775807.

@@ -12,8 +12,8 @@ import (
 // Pod2StatusApplyConfiguration represents a declarative configuration of the Pod2Status type for use
 // with apply.
 //
-// Pod2Status counts the replicas. While nothing but numbers changes, it is written four
-// times a second at most.
+// Pod2Status counts the replicas. While nothing but numbers changes, it is
+// written four times a second at most.
 type Pod2StatusApplyConfiguration struct {
 	// Pods of this Pod2 that exist and are neither terminating nor over.
 	Replicas *int32 `json:"replicas,omitempty"`
