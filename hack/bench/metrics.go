@@ -152,10 +152,13 @@ func oursOnServer(m families) float64 {
 	})
 }
 
-// waitQuiet waits until nobody has written for two seconds.
+// quiet is longer than any of our writes waits for more of its kind.
+const quiet = 1500 * time.Millisecond
+
+// waitQuiet waits until nobody has written for that long.
 func (b *bench) waitQuiet(ctx context.Context) error {
 	last, since := -1.0, time.Time{}
-	err := wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, quiet/6, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
 		m, err := b.server(ctx)
 		if err != nil {
 			return false, err
@@ -163,7 +166,7 @@ func (b *bench) waitQuiet(ctx context.Context) error {
 		if now := written(m); now != last {
 			last, since = now, time.Now()
 		}
-		return time.Since(since) >= 2*time.Second, nil
+		return time.Since(since) >= quiet, nil
 	})
 	if err != nil {
 		return fmt.Errorf("wait until nobody writes: %w", err)

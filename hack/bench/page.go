@@ -121,8 +121,8 @@ func (r *results) page() string {
 `+"`make bench`"+` wrote this page and its plots in %s, on %s, of which the control plane (etcd, kube-apiserver,
 kube-controller-manager, kube-scheduler, KWOK with %d nodes), the contenders and the observer share the cores. So the
 ratios mean something, and the seconds little. All client-side limits and priority and fairness are off, for everyone; our
-policies are installed. Each contender is alone on a quiet cluster (no write for two seconds but leases, the status of nodes
-and events); their order rotates; figures are medians of %d rounds, in brackets the least and the most.
+policies are installed. Each contender is alone on a quiet cluster (no write for %s but leases, the status of nodes and events);
+their order rotates; figures are medians of %d rounds, in brackets the least and the most.
 
 ## Targets
 
@@ -133,9 +133,10 @@ For %d pods, by medians.
 
 From the request to what one watch sees of the pods. Recreated: a rolling update of all, maxUnavailable 25%%, maxSurge 0; in
 place: of the image alone, likewise. A StatefulSet rolls one pod at a time, which was not waited for. Replacement: from the
-deletion of a pod, without a grace period, to the creation of the next, %d times a round, one after the other.
+deletion of a pod, without a grace period, to the creation of the next, %d times, one after the other. Updates and
+replacement were measured in the first round only.
 %s
-`, r.took.Round(time.Second), r.machine, max(r.large, n)/podsPerNode+3, r.rounds, n, r.targetTable(), r.deletions, r.table())
+`, r.took.Round(time.Second), r.machine, max(r.large, n)/podsPerNode+3, quiet, r.rounds, n, r.targetTable(), r.deletions, r.table())
 	for _, n := range append(r.sizes, r.large) {
 		if n > 0 {
 			fmt.Fprintf(&s, "![pods over time, %d](performance/pods-%d.svg)\n", n, n)
