@@ -81,7 +81,7 @@ mutants: ## Test the tests: plant each fault of hack/mutants, print who finds it
 ### Figures
 
 .PHONY: bench
-bench: cluster-tools build ## Measure what docs/performance.md has, beside Kubernetes' own controllers: half an hour, on a quiet machine
+bench: cluster-tools build ## Measure the controller beside Kubernetes' own, and write docs/performance.md: half an hour of a quiet machine
 	@hack/bench.sh
 
 ### Generated code and lint
