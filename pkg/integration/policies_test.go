@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -82,6 +83,19 @@ rules:
 		manifest += fmt.Sprintf("- {apiGroups: [%q], resources: %s, verbs: %s}\n", rules[i], list(rules[i+1]), list(rules[i+2]))
 	}
 	create(t, namespace, manifest)
+	first := func(words string) string { return strings.Trim(strings.Fields(words)[0], `"`) }
+	resource, sub, _ := strings.Cut(first(rules[1]), "/")
+	eventually(t, "the API server knows what "+name+" may do", func(ctx context.Context) (string, error) {
+		review, err := kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: name, ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: namespace, Group: rules[0], Resource: resource, Subresource: sub, Verb: first(rules[2]),
+			},
+		}}, metav1.CreateOptions{})
+		if err != nil || review.Status.Allowed {
+			return "", err
+		}
+		return review.Status.Reason + review.Status.EvaluationError, nil
+	})
 	return knownUser(t, namespace, name)
 }
 
