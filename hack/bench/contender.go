@@ -91,7 +91,7 @@ func createDeployment(ctx context.Context, b *bench, ns string, n int) error {
 }
 
 func deleteDeployment(ctx context.Context, b *bench, ns string) error {
-	return b.kube.AppsV1().Deployments(ns).Delete(ctx, name, metav1.DeleteOptions{})
+	return deleteAsSeen(ctx, b.kube.AppsV1().Deployments(ns))
 }
 
 func setDeployment(ctx context.Context, b *bench, ns, image, value string) error {
@@ -126,7 +126,7 @@ func createStatefulSet(ctx context.Context, b *bench, ns string, n int) error {
 }
 
 func deleteStatefulSet(ctx context.Context, b *bench, ns string) error {
-	return b.kube.AppsV1().StatefulSets(ns).Delete(ctx, name, metav1.DeleteOptions{})
+	return deleteAsSeen(ctx, b.kube.AppsV1().StatefulSets(ns))
 }
 
 func createPod2(networks ...string) func(ctx context.Context, b *bench, ns string, n int) error {
@@ -148,8 +148,21 @@ func createPod2(networks ...string) func(ctx context.Context, b *bench, ns strin
 	}
 }
 
+// deleteAsSeen deletes the workload of a lap by its UID, which takes a read before, of
+// every contender.
+func deleteAsSeen[T metav1.Object](ctx context.Context, in interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
+	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
+}) error {
+	object, err := in.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	return in.Delete(ctx, name, *metav1.NewPreconditionDeleteOptions(string(object.GetUID())))
+}
+
 func deletePod2(ctx context.Context, b *bench, ns string) error {
-	return b.sample.SamplecrdV1().Pod2s(ns).Delete(ctx, name, metav1.DeleteOptions{})
+	return deleteAsSeen(ctx, b.sample.SamplecrdV1().Pod2s(ns))
 }
 
 func scalePod2(ctx context.Context, b *bench, ns string, n int) error {
