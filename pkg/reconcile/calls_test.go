@@ -89,10 +89,10 @@ func TestForEachReturnsErrorsInTheOrderOfTheItems(t *testing.T) {
 	same(t, fmt.Sprint(done, err), "[1] item 0\nitem 2\nitem 3")
 }
 
-func TestForEachHasAtMostSixteenUnderWay(t *testing.T) {
+func TestForEachHasAtMostSoManyUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running, most atomic.Int32
-		_, err := forEach(t.Context(), make([]int, 50), func(context.Context, int) error {
+		_, err := forEach(t.Context(), make([]int, atOnce+50), func(context.Context, int) error {
 			n := running.Add(1)
 			for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
 			}
@@ -100,8 +100,8 @@ func TestForEachHasAtMostSixteenUnderWay(t *testing.T) {
 			running.Add(-1)
 			return nil
 		})
-		if err != nil || most.Load() != 16 {
-			t.Errorf("%d at once, error %v; want 16", most.Load(), err)
+		if err != nil || int(most.Load()) != atOnce {
+			t.Errorf("%d at once, error %v; want %d", most.Load(), err, atOnce)
 		}
 	})
 }
@@ -109,7 +109,7 @@ func TestForEachHasAtMostSixteenUnderWay(t *testing.T) {
 func TestForEachStartsNoFurtherOneAfterAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var started atomic.Int32
-		_, _ = forEach(t.Context(), make([]int, 50), func(context.Context, int) error {
+		_, _ = forEach(t.Context(), make([]int, atOnce+50), func(context.Context, int) error {
 			started.Add(1)
 			time.Sleep(time.Second)
 			return errConflict

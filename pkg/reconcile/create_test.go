@@ -183,20 +183,20 @@ func TestWhatRefusesEveryPodIsAskedOnce(t *testing.T) {
 }
 
 // Every creation takes a second, so that those of one batch begin together; from
-// 16 on, that is as many as are under way at once.
+// 64 on, that is as many as are under way at once.
 func TestCreationStartsSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		slow := &slowClient{Interface: w.r.clients.Kube}
 		w.r.clients.Kube = slow
 		var creations []pod2.Creation
-		for i := range 70 {
+		for i := range 200 {
 			creations = append(creations, pod2.Creation{Pod: newPod(fmt.Sprintf("web-%d", i))})
 		}
-		if _, err := w.r.createPods(klog.NewContext(t.Context(), klog.Logger{}), web, pod2.State{Pod2: newPod2("web", 70)}, creations); err != nil {
+		if _, err := w.r.createPods(klog.NewContext(t.Context(), klog.Logger{}), web, pod2.State{Pod2: newPod2("web", 200)}, creations); err != nil {
 			t.Fatal(err)
 		}
-		same(t, slow.batches(), "1 2 4 8 16 16 16 7")
+		same(t, slow.batches(), "1 2 4 8 16 32 64 64 9")
 	})
 }
 
