@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"slices"
 	"testing/synctest"
@@ -29,6 +30,9 @@ type Step struct {
 	// Event says that it is an event for a watch, Write that it counts as a write.
 	Event, Write bool
 }
+
+// storm is more requests than a process makes in any scenario, a hundred times.
+const storm = 50_000
 
 // Choose says which step comes next; -1: none of them until something happens.
 // They are in the order in which they come by themselves: events first.
@@ -103,6 +107,14 @@ func (s *Server) step(round int, choose Choose) bool {
 		return true
 	}
 	s.pending = slices.DeleteFunc(s.pending, func(other *step) bool { return other == st })
+	if p.requests++; p.requests > storm && !p.dead {
+		// One that asks for ever would have the test never end.
+		s.fault(fmt.Sprintf("%s made %d requests: a storm", p.Name, p.requests))
+		p.kill()
+		st.answer <- nil
+		s.mu.Unlock()
+		return true
+	}
 	crash := false
 	if st.call.counts() {
 		p.writes++

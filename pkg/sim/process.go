@@ -36,11 +36,12 @@ type Process struct {
 	cancel func()
 	s      *Server
 	// reads are the last single objects that it read live.
-	reads  map[key]reading
-	writes int
-	dead   bool
-	cut    bool // off the server, for the time being
-	stale  Staleness
+	reads    map[key]reading
+	writes   int
+	requests int
+	dead     bool
+	cut      bool // off the server, for the time being
+	stale    Staleness
 }
 
 // Staleness counts the writes of syncs that did not know the object as it was when they
