@@ -90,7 +90,9 @@ func NewController(ctx context.Context, syncer Syncer, watches []reconcile.Watch
 		}
 		// The handler's checker, not the informer's: it waits for the keys of
 		// the first list to stand in the queue, too.
-		c.synced = append(c.synced, registration.HasSyncedChecker())
+		if !watch.Optional {
+			c.synced = append(c.synced, registration.HasSyncedChecker())
+		}
 	}
 	return c, nil
 }

@@ -92,7 +92,7 @@ func startAll(t *testing.T, clients reconcile.Clients) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	informers, factories := newInformers(clients, metav1.NamespaceAll)
-	reconciler, err := reconcile.New(clients, informers, record.NewFakeRecorder(1000), clock.RealClock{})
+	reconciler, err := reconcile.New(clients, informers, record.NewFakeRecorder(1000), clock.RealClock{}, reconcile.Settings{UnderlayMTU: 1500})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,7 +98,8 @@ func run(ctx context.Context, config *rest.Config, o *options) error {
 			factory.Shutdown()
 		}
 	}()
-	reconciler, err := reconcile.New(clients, informers, recorder, clock.RealClock{})
+	reconciler, err := reconcile.New(clients, informers, recorder, clock.RealClock{},
+		reconcile.Settings{Namespace: o.namespace, UnderlayMTU: o.underlayMTU})
 	if err != nil {
 		return fmt.Errorf("set up the reconciler: %w", err)
 	}

@@ -22,10 +22,11 @@ import (
 type options struct {
 	kubeconfig, master, namespace string
 
-	workers  int
-	kubeQPS  float32
-	burst    int
-	election componentbase.LeaderElectionConfiguration
+	workers     int
+	underlayMTU int32
+	kubeQPS     float32
+	burst       int
+	election    componentbase.LeaderElectionConfiguration
 
 	metricsAddress, healthAddress string
 
@@ -34,9 +35,10 @@ type options struct {
 
 func newOptions() *options {
 	return &options{
-		workers: 16,
-		kubeQPS: -1,
-		burst:   100,
+		workers:     16,
+		underlayMTU: 1500,
+		kubeQPS:     -1,
+		burst:       100,
 		election: componentbase.LeaderElectionConfiguration{
 			// What kube-controller-manager has.
 			LeaseDuration:     metav1.Duration{Duration: 15 * time.Second},
@@ -84,6 +86,8 @@ func (o *options) flags() *pflag.FlagSet {
 		"URL of the API server; overrides the one in the kubeconfig.")
 	fs.StringVar(&o.namespace, "namespace", o.namespace,
 		"The one namespace to watch and serve; empty for all. Controllers of different namespaces need a --leader-elect-resource-name each.")
+	fs.Int32Var(&o.underlayMTU, "underlay-mtu", o.underlayMTU,
+		"What the network of the nodes takes at once, in bytes: Overlay Networks without spec.mtu have 50 less, which VXLAN needs.")
 	fs.IntVar(&o.workers, "workers", o.workers,
 		"How many objects are synced at once.")
 	fs.Float32Var(&o.kubeQPS, "kube-api-qps", o.kubeQPS,
@@ -117,6 +121,9 @@ func (o *options) validate() error {
 	}
 	if o.workers < 1 {
 		bad("workers", o.workers, "must be at least 1")
+	}
+	if o.underlayMTU < 1330 || o.underlayMTU > 65535 {
+		bad("underlay-mtu", o.underlayMTU, "must be 1330 to 65535: IPv6 needs 1280 (RFC 8200), VXLAN 50 more")
 	}
 	if o.kubeQPS == 0 {
 		bad("kube-api-qps", o.kubeQPS, "must be positive, or -1 for no limit")

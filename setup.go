@@ -137,6 +137,10 @@ func newInformers(clients reconcile.Clients, namespace string) (reconcile.Inform
 		kubeinformers.WithNamespace(namespace),
 		kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) { list.LabelSelector = samplecrdv1.Pod2Label }),
 		kubeinformers.WithTransform(dropManagedFields))
+	definitions := sampleinformers.NewSharedInformerFactoryWithOptions(clients.Sample, resync,
+		sampleinformers.WithNamespace(namespace),
+		sampleinformers.WithTweakListOptions(func(list *metav1.ListOptions) { list.LabelSelector = samplecrdv1.NetworkLabel }),
+		sampleinformers.WithTransform(dropManagedFields))
 	return reconcile.Informers{
 		Networks:       sample.Samplecrd().V1().Networks(),
 		Blocks:         sample.Samplecrd().V1().AddressBlocks(),
@@ -151,7 +155,9 @@ func newInformers(clients reconcile.Clients, namespace string) (reconcile.Inform
 		Jobs:           jobs.Batch().V1().Jobs(),
 		Services:       names.Core().V1().Services(),
 		EndpointSlices: names.Discovery().V1().EndpointSlices(),
-	}, []factory{sample, pods, sets, revisions, claims, classes, cronJobs, jobs, names}
+		VNIs:           sample.Samplecrd().V1().VNIs(),
+		Definitions:    definitions.K8sCniCncfIo().V1().NetworkAttachmentDefinitions(),
+	}, []factory{sample, pods, sets, revisions, claims, classes, cronJobs, jobs, names, definitions}
 }
 
 // dropManagedFields is a cache.TransformFunc: nobody here reads them, and an
@@ -223,7 +229,7 @@ func waitForAPI(ctx context.Context, server resourceLister) error {
 
 // served are the resources that we watch, by group and version.
 var served = []struct{ groupVersion, resources string }{
-	{samplecrdv1.GroupVersion.String(), "addressblocks networks pod2s"},
+	{samplecrdv1.GroupVersion.String(), "addressblocks networks pod2s vnis"},
 	{stablev1.GroupVersion.String(), "crontabs"},
 }
 

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 module=github.com/pod2/pod2
-groups=(samplecrd/v1 stable/v1 stable/v1beta1)
+groups=(samplecrd/v1 stable/v1 stable/v1beta1 k8scnicncfio/v1)
 header=hack/boilerplate.go.txt
 gen=$PWD/bin/gen
 
@@ -37,5 +37,5 @@ rm -rf pkg/client
   --listers-package $module/pkg/client/listers "${apis[@]}"
 
 rm -rf crd
-"$gen/controller-gen" crd:generateEmbeddedObjectMeta=true paths=./pkg/apis/... output:crd:dir=crd
+"$gen/controller-gen" crd:generateEmbeddedObjectMeta=true paths=./pkg/apis/samplecrd/... paths=./pkg/apis/stable/... output:crd:dir=crd
 "$gen/crdtrim" template,volumeClaimTemplates crd/*.yaml

@@ -10,7 +10,7 @@ import (
 
 // Whatever a user writes is either refused or means the same once we wrote it.
 func FuzzParseRequests(f *testing.F) {
-	for _, s := range []string{"", "blue", "blue, green=10.1.0.10", "v6 = FD00:0::10,", "a=::ffff:1.2.3.4%x", "a,a", "\xff=1.2.3.4"} {
+	for _, s := range []string{"", "blue", "blue, green=10.1.0.10", "v6 = FD00:0::10,", "a=::ffff:1.2.3.4%x", "a,a", "\xff=1.2.3.4", "a@net1,b@eth0=fd00::1"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, in string) {
@@ -22,7 +22,7 @@ func FuzzParseRequests(f *testing.F) {
 			if i > 0 && requests[i-1].Network >= r.Network {
 				t.Errorf("not in name order, or twice: %s", render(requests))
 			}
-			if len(validation.IsDNS1123Label(r.Network)) > 0 || r.Address.Is4In6() || r.Address.Zone() != "" {
+			if len(validation.IsDNS1123Label(r.Network)) > 0 || r.Address.Is4In6() || r.Address.Zone() != "" || r.Interface != "" && !isInterface(r.Interface) {
 				t.Errorf("accepted %s", render(requests))
 			}
 		}
@@ -59,9 +59,9 @@ func FuzzAppendMultus(f *testing.F) {
 	} {
 		f.Add(s)
 	}
-	add := map[string]Address{"blue": bound("192.168.0.2/16", "192.168.0.1"), "v6": bound("fd00::2/64", "")}
+	add := []Element{element("blue", "192.168.0.2/16"), element("v6@net3", "fd00::2/64")}
 	f.Fuzz(func(t *testing.T, existing string) {
-		result, err := AppendMultus(existing, "default", add)
+		result, err := appendTo(existing, "default", add...)
 		if err != nil {
 			return
 		}

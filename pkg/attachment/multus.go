@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
 // selection is what we write and read of a network selection element, in the
@@ -21,12 +22,37 @@ type selection struct {
 	MAC       string   `json:"mac,omitempty"`
 }
 
-// AppendMultus adds one element per Network of add to the value of the
-// annotation k8s.v1.cni.cncf.io/networks and returns it as a JSON list. namespace
-// is that of the pod and so of its Networks. existing is "", the short form or a
-// JSON list, told apart as Multus does; its elements stay in front and as they
-// are, unknown fields included. With add = {blue: 192.168.0.2/16} and namespace
-// default:
+// Element is what a pod is to have of one Network.
+type Element struct {
+	Request Request
+	Address Address
+}
+
+// Elements are the requests that got an address.
+func Elements(requests []Request, addresses map[string]Address) []Element {
+	var elements []Element
+	for _, r := range requests {
+		if a, ok := addresses[r.Network]; ok {
+			elements = append(elements, Element{r, a})
+		}
+	}
+	return elements
+}
+
+// Multus holds the values of the two annotations that Multus reads.
+type Multus struct {
+	// Networks, of k8s.v1.cni.cncf.io/networks, is always to be written.
+	Networks string
+	// DefaultNetwork, of v1.multus-cni.io/default-network; "" leaves that as it is.
+	DefaultNetwork string
+}
+
+// AppendMultus adds our elements to what the annotations of a pod ask of Multus
+// already. namespace is that of the pod and so of its Networks. What asks for
+// PrimaryInterface becomes the default network, every other element one more of
+// k8s.v1.cni.cncf.io/networks, a JSON list; what that had before, the short form or
+// a JSON list, told apart as Multus does, stays in front and as it is, unknown
+// fields included. With {blue, 192.168.0.2/16} and namespace default:
 //
 //	existing               result
 //	""                     [BLUE net1]
@@ -38,44 +64,90 @@ type selection struct {
 //	{"name":"blue","namespace":"default","interface":"net1","ips":["192.168.0.2/16"],"mac":"0a:58:c0:a8:00:02"}
 //
 // Our elements follow in name order. Multus calls the i-th element, counted
-// from 1, net<i> if it names no interface; ours name the first net<i>, from
-// their own position up, that no other element has or gets, so that the names
-// are stable and collide with none.
+// from 1, net<i> if it names no interface; those of ours for which none is asked name
+// the first net<i>, from their own position up, that no other element has or gets, so
+// that the names are stable and collide with none.
 //
-// An element of existing with our name, namespace and address counts as ours and
-// is not added again: AppendMultus of its own result changes nothing.
+// An element that is there already with our name, namespace and address counts as
+// ours and is not added again: AppendMultus of its own result changes nothing.
 //
-// The error says which element of existing does not parse; Multus would refuse
-// the pod for it when it runs.
-func AppendMultus(existing, namespace string, add map[string]Address) (string, error) {
-	elements, known, err := parseMultus(existing)
+// The error says which element does not parse, for which Multus would refuse the pod
+// when it runs, or what is asked for twice.
+func AppendMultus(annotations map[string]string, namespace string, add []Element) (Multus, error) {
+	networks, known, err := parseMultus(annotations[v1.MultusAnnotation])
 	if err != nil {
-		return "", fmt.Errorf("reading the networks that the pod already asks of Multus: %w", err)
+		return Multus{}, fmt.Errorf("annotation %s: reading the networks that the pod already asks of Multus: %w", v1.MultusAnnotation, err)
 	}
-	// What Multus names lies below our position, where ours never look.
-	taken := map[string]bool{}
-	for _, s := range known {
-		taken[s.Interface] = true
-	}
-	for _, network := range slices.Sorted(maps.Keys(add)) {
+	var result Multus
+	var missing []selection
+	for _, e := range slices.SortedFunc(slices.Values(add), func(a, b Element) int { return byNetwork(a.Request, b.Request) }) {
 		ours := selection{
-			Name:      network,
-			Namespace: namespace,
-			IPs:       []string{add[network].Address.String()},
-			MAC:       add[network].MAC,
+			Name: e.Request.Network, Namespace: namespace, Interface: e.Request.Interface,
+			IPs: []string{e.Address.Address.String()}, MAC: e.Address.MAC,
 		}
-		if slices.ContainsFunc(known, func(s selection) bool { return s.asks(ours) }) {
-			continue
+		switch {
+		case ours.Interface == PrimaryInterface:
+			if result.DefaultNetwork, err = defaultNetwork(annotations[v1.MultusDefaultAnnotation], ours); err != nil {
+				return Multus{}, fmt.Errorf("annotation %s: %w", v1.MultusDefaultAnnotation, err)
+			}
+		case !slices.ContainsFunc(known, func(s selection) bool { return s.asks(ours) }):
+			missing = append(missing, ours)
 		}
-		i := len(elements) + 1
-		for taken[netName(i)] {
-			i++
-		}
-		ours.Interface = netName(i)
-		taken[ours.Interface] = true
-		elements = append(elements, mustMarshal(ours))
 	}
-	return string(mustMarshal(elements)), nil
+	if missing, err = nameInterfaces(known, missing); err != nil {
+		return Multus{}, fmt.Errorf("annotation %s: %w", v1.MultusAnnotation, err)
+	}
+	for _, ours := range missing {
+		networks = append(networks, mustMarshal(ours))
+	}
+	result.Networks = string(mustMarshal(networks))
+	return result, nil
+}
+
+// nameInterfaces returns add with an interface for each, none of which is another's.
+func nameInterfaces(known, add []selection) ([]selection, error) {
+	holders := map[string]string{}
+	for i, s := range known {
+		holders[cmp.Or(s.Interface, netName(i+1))] = s.Name
+	}
+	for _, s := range add {
+		if holder, taken := holders[s.Interface]; taken {
+			return nil, fmt.Errorf("interface %s, on which Network %s is asked for, is that of network %.80q: name another", s.Interface, s.Name, holder)
+		}
+		if s.Interface != "" {
+			holders[s.Interface] = s.Name
+		}
+	}
+	named := make([]selection, 0, len(add))
+	for _, s := range add {
+		if s.Interface == "" {
+			// Below are the positions of others, for which Multus would choose these names.
+			n := len(known) + len(named) + 1
+			for holders[netName(n)] != "" {
+				n++
+			}
+			s.Interface = netName(n)
+			holders[s.Interface] = s.Name
+		}
+		named = append(named, s)
+	}
+	return named, nil
+}
+
+// defaultNetwork is the value that makes ours the interface eth0 of the pod; an error
+// if somebody else's is asked for there.
+func defaultNetwork(existing string, ours selection) (string, error) {
+	ours.Interface = "" // Multus knows which
+	if strings.TrimSpace(existing) != "" {
+		_, known, err := parseMultus(existing)
+		if err != nil {
+			return "", err
+		}
+		if len(known) != 1 || !known[0].asks(ours) {
+			return "", fmt.Errorf("%s is where Network %s is asked for, and so is %.80q: remove the annotation, or ask for another interface", PrimaryInterface, ours.Name, existing)
+		}
+	}
+	return string(mustMarshal([]selection{ours})), nil
 }
 
 // asks reports whether s asks for what ours does. Without a namespace, Multus

@@ -5,9 +5,25 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-var blue = map[string]Address{"blue": bound("192.168.0.2/16", "192.168.0.1")}
+var blue = element("blue", "192.168.0.2/16")
+
+func element(request, address string) Element {
+	requests, err := ParseRequests(request)
+	if err != nil {
+		panic(err)
+	}
+	return Element{requests[0], bound(address, "")}
+}
+
+// appendTo is AppendMultus to the list alone.
+func appendTo(existing, namespace string, add ...Element) (string, error) {
+	multus, err := AppendMultus(map[string]string{v1.MultusAnnotation: existing}, namespace, add)
+	return multus.Networks, err
+}
 
 // ours is our element for blue, with the interface it is expected to have.
 func ours(iface string) string {
@@ -39,14 +55,14 @@ func TestAppendMultus(t *testing.T) {
 			`[{"name":"blue","ips":["192.168.0.3/16"]},` + ours("net2") + `]`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			text, err := AppendMultus(tt.existing, "default", blue)
+			text, err := appendTo(tt.existing, "default", blue)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if text != tt.want {
 				t.Errorf("got  %s\nwant %s", text, tt.want)
 			}
-			if again, err := AppendMultus(text, "default", blue); err != nil || again != text {
+			if again, err := appendTo(text, "default", blue); err != nil || again != text {
 				t.Errorf("%s\nbecomes another the second time: %s, %v", text, again, err)
 			}
 		})
@@ -54,8 +70,7 @@ func TestAppendMultus(t *testing.T) {
 }
 
 func TestAppendMultusInNameOrder(t *testing.T) {
-	add := map[string]Address{"c": bound("10.0.0.3/24", ""), "a": bound("10.0.0.1/24", ""), "b": bound("fd00::2/64", "")}
-	text, err := AppendMultus("x@net3", "ns", add)
+	text, err := appendTo("x@net3", "ns", element("c", "10.0.0.3/24"), element("a", "10.0.0.1/24"), element("b", "fd00::2/64"))
 	want := `[{"name":"x","interface":"net3"}` +
 		`,{"name":"a","namespace":"ns","interface":"net2","ips":["10.0.0.1/24"],"mac":"0a:58:0a:00:00:01"}` +
 		`,{"name":"b","namespace":"ns","interface":"net4","ips":["fd00::2/64"],"mac":"0a:58:00:00:00:02"}` +
@@ -66,13 +81,13 @@ func TestAppendMultusInNameOrder(t *testing.T) {
 }
 
 func TestAppendMultusOfNothingIsAList(t *testing.T) {
-	if text, err := AppendMultus("", "default", nil); err != nil || text != "[]" {
+	if text, err := appendTo("", "default"); err != nil || text != "[]" {
 		t.Errorf("got %q, %v", text, err)
 	}
 }
 
 func TestAppendMultusRefuses(t *testing.T) {
-	const reading = `reading the networks that the pod already asks of Multus: `
+	const reading = `annotation k8s.v1.cni.cncf.io/networks: reading the networks that the pod already asks of Multus: `
 	const notAList = reading + `not a JSON list such as [{"name":"a"}], nor the short form "a, ns/b@eth1": `
 	const short = `: write "name", "namespace/name" or "namespace/name@interface"`
 	for _, tt := range []struct{ in, want string }{
@@ -91,7 +106,7 @@ func TestAppendMultusRefuses(t *testing.T) {
 		{`a b`, reading + `element 1 ("a b") has ' ' where none belongs` + short},
 	} {
 		t.Run(tt.in, func(t *testing.T) {
-			text, err := AppendMultus(tt.in, "default", blue)
+			text, err := appendTo(tt.in, "default", blue)
 			if err == nil {
 				t.Fatalf("accepted: %s", text)
 			}
@@ -103,7 +118,7 @@ func TestAppendMultusRefuses(t *testing.T) {
 }
 
 // checkMultus says what AppendMultus broke, "" for nothing.
-func checkMultus(existing string, add map[string]Address, result string) string {
+func checkMultus(existing string, add []Element, result string) string {
 	var elements []selection
 	if err := json.Unmarshal([]byte(result), &elements); err != nil {
 		return err.Error()
@@ -130,7 +145,7 @@ func checkMultus(existing string, add map[string]Address, result string) string 
 			return fmt.Sprintf("%s shares interface %s: %s", s.Name, s.Interface, strings.Join(h, ", "))
 		}
 	}
-	if again, err := AppendMultus(result, "default", add); err != nil || again != result {
+	if again, err := appendTo(result, "default", add...); err != nil || again != result {
 		return fmt.Sprintf("becomes another the second time: %s, %v", again, err)
 	}
 	return ""
@@ -138,6 +153,7 @@ func checkMultus(existing string, add map[string]Address, result string) string 
 
 func TestAppendMultusKeepsInterfacesApart(t *testing.T) {
 	r := seeded(t)
+	refused := 0
 	for range 2000 {
 		var existing []string
 		for i := range r.IntN(6) {
@@ -147,16 +163,87 @@ func TestAppendMultusKeepsInterfacesApart(t *testing.T) {
 			}
 			existing = append(existing, element)
 		}
-		add := map[string]Address{}
-		for _, name := range names(r, 0) {
-			add[name] = bound(address(r).String()+"/24", "")
+		var add []Element
+		for i, name := range names(r, 0) {
+			if r.IntN(3) == 0 {
+				name += fmt.Sprint("@net", 1+i+r.IntN(2)*8)
+			}
+			add = append(add, element(name, address(r).String()+"/24"))
 		}
-		text, err := AppendMultus(strings.Join(existing, ","), "default", add)
+		text, err := appendTo(strings.Join(existing, ","), "default", add...)
+		if err != nil && strings.Contains(err.Error(), ": name another") {
+			refused++
+			continue
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		if broken := checkMultus(strings.Join(existing, ","), add, text); broken != "" {
 			t.Fatalf("%v plus %v is %s: %s", existing, add, text, broken)
 		}
+	}
+	if refused == 0 || refused > 1500 {
+		t.Errorf("%d of 2000 were refused", refused)
+	}
+}
+
+func TestAppendMultusOnNamedInterfaces(t *testing.T) {
+	for _, tt := range []struct{ name, existing, request, want string }{
+		{"named", "", "blue@data0", `[` + ours("data0") + `]`},
+		{"of others", "a", "blue@net1", `annotation k8s.v1.cni.cncf.io/networks: interface net1, on which Network blue is asked for, is that of network "a": name another`},
+		{"named by others", "a@data0", "blue@data0", `annotation k8s.v1.cni.cncf.io/networks: interface data0, on which Network blue is asked for, is that of network "a": name another`},
+		{"there already", `[` + ours("data0") + `]`, "blue@data0", `[` + ours("data0") + `]`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := appendTo(tt.existing, "default", element(tt.request, "192.168.0.2/16"))
+			if err != nil {
+				got = err.Error()
+			}
+			if got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// The names that are asked for are nobody else's, whatever the order.
+func TestAppendMultusLeavesNamedInterfaces(t *testing.T) {
+	text, err := appendTo("", "ns", element("a", "10.0.0.1/24"), element("b@net1", "10.0.0.2/24"))
+	want := `[{"name":"a","namespace":"ns","interface":"net2","ips":["10.0.0.1/24"],"mac":"0a:58:0a:00:00:01"}` +
+		`,{"name":"b","namespace":"ns","interface":"net1","ips":["10.0.0.2/24"],"mac":"0a:58:0a:00:00:02"}]`
+	if err != nil || text != want {
+		t.Errorf("got  %s, %v\nwant %s", text, err, want)
+	}
+}
+
+func TestDefaultNetwork(t *testing.T) {
+	const blueIsDefault = `[{"name":"blue","namespace":"default","ips":["192.168.0.2/16"],"mac":"0a:58:c0:a8:00:02"}]`
+	const refused = `annotation v1.multus-cni.io/default-network: eth0 is where Network blue is asked for, and so is `
+	const remedy = `: remove the annotation, or ask for another interface`
+	for _, tt := range []struct{ name, existing, want string }{
+		{"none", "", blueIsDefault},
+		{"already there", blueIsDefault, blueIsDefault},
+		{"somebody else's", "macvlan", refused + `"macvlan"` + remedy},
+		{"with another address", `[{"name":"blue","ips":["192.168.0.3/16"]}]`, refused + `"[{\"name\":\"blue\",\"ips\":[\"192.168.0.3/16\"]}]"` + remedy},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			multus, err := AppendMultus(map[string]string{v1.MultusDefaultAnnotation: tt.existing}, "default", []Element{element("blue@eth0", "192.168.0.2/16")})
+			got := multus.DefaultNetwork
+			if err != nil {
+				got = err.Error()
+			} else if multus.Networks != "[]" {
+				t.Errorf("also %s", multus.Networks)
+			}
+			if got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestDefaultNetworkIsLeftAlone(t *testing.T) {
+	multus, err := AppendMultus(map[string]string{v1.MultusDefaultAnnotation: "macvlan"}, "default", []Element{blue})
+	if err != nil || multus.DefaultNetwork != "" {
+		t.Errorf("wrote %q, %v", multus.DefaultNetwork, err)
 	}
 }

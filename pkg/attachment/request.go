@@ -17,10 +17,18 @@ import (
 type Request struct {
 	// Network is the name of a Network in the namespace of the pod.
 	Network string
+	// Interface is what the pod is to call its end of it, PrimaryInterface to have the
+	// Network for its default route. Empty: the next free of net1, net2, ...
+	Interface string
 	// Address is the wanted address, without zone and never IPv4-mapped. Zero:
 	// any address will do.
 	Address netip.Addr
 }
+
+// PrimaryInterface is the one through which a pod has its default route, and whose
+// address is the pod's own. It is of the cluster's network, unless the pod asks for a
+// Network there.
+const PrimaryInterface = "eth0"
 
 // MaxNetworks is how many Networks a pod joins at most, a Pod2's replica as well as
 // any other: what one pod asks for is work for every Network that it names.
@@ -29,17 +37,20 @@ const MaxNetworks = 16
 // ParseRequests reads the value of the annotation samplecrd.k8s.io/networks:
 //
 //	requests = request *( "," request )
-//	request  = network [ "=" address ]
+//	request  = network [ "@" interface ] [ "=" address ]
 //
-// network is a DNS label (RFC 1123, at most 63 characters), address an IPv4 or
-// IPv6 address without prefix length and zone. White space around each of them
-// is ignored. The result is in name order, whatever the order in the annotation:
+// network is a DNS label (RFC 1123, at most 63 characters), interface the name of a
+// network interface (Linux: at most 15 characters), address an IPv4 or IPv6 address
+// without prefix length and zone. White space around each of them is ignored. The
+// result is in name order, whatever the order in the annotation:
 //
-//	"green=10.1.0.10, blue"   {blue, any} {green, 10.1.0.10}
-//	"v6 = FD00:0::10"         {v6, fd00::10}
-//	""                        error: names no Network
-//	"blue, "                  error: element 2 is empty
-//	"blue, blue=10.0.0.5"     error: element 2 names blue once more
+//	"green=10.1.0.10, blue"    {blue, any} {green, 10.1.0.10}
+//	"blue@eth0, green@db"      {blue, eth0, any} {green, db, any}
+//	"v6@net9 = FD00:0::10"     {v6, net9, fd00::10}
+//	""                         error: names no Network
+//	"blue, "                   error: element 2 is empty
+//	"blue, blue=10.0.0.5"      error: element 2 names blue once more
+//	"blue@net1, green@net1"    error: element 2 names interface net1 once more
 //
 // The error tells which element is at fault and how to write it. Its length is
 // bounded, so that it fits an event.
@@ -51,7 +62,7 @@ func ParseRequests(annotation string) ([]Request, error) {
 		return nil, fmt.Errorf("names %d Networks, and a pod joins at most %d: name fewer", n, MaxNetworks)
 	}
 	var requests []Request
-	position := map[string]int{}
+	position, interfaces := map[string]int{}, map[string]int{}
 	for i, element := range strings.Split(annotation, ",") {
 		element = strings.TrimSpace(element)
 		r, err := parseRequest(element)
@@ -61,7 +72,10 @@ func ParseRequests(annotation string) ([]Request, error) {
 		if first, ok := position[r.Network]; ok {
 			return nil, fmt.Errorf("element %d (%.80q) names Network %s once more after element %d: a pod joins a Network once, remove one of the two", i+1, element, r.Network, first)
 		}
-		position[r.Network] = i + 1
+		if first, ok := interfaces[r.Interface]; ok && r.Interface != "" {
+			return nil, fmt.Errorf("element %d (%.80q) names interface %s once more after element %d: name another, or none", i+1, element, r.Interface, first)
+		}
+		position[r.Network], interfaces[r.Interface] = i+1, i+1
 		requests = append(requests, r)
 	}
 	slices.SortFunc(requests, byNetwork)
@@ -76,13 +90,17 @@ func parseRequest(element string) (Request, error) {
 	if element == "" {
 		return Request{}, errors.New("is empty: remove the comma, or write the name of a Network")
 	}
-	name, text, wanted := strings.Cut(element, "=")
-	name, text = strings.TrimSpace(name), strings.TrimSpace(text)
+	front, text, wanted := strings.Cut(element, "=")
+	name, iface, named := strings.Cut(front, "@")
+	name, iface, text = strings.TrimSpace(name), strings.TrimSpace(iface), strings.TrimSpace(text)
 	if len(validation.IsDNS1123Label(name)) > 0 {
 		return Request{}, errors.New("does not begin with the name of a Network: that is at most 63 lower-case letters, digits and '-', with a letter or digit at both ends; Networks are separated by commas")
 	}
+	if named && !isInterface(iface) {
+		return Request{}, fmt.Errorf("names no interface after the '@': that is at most %d letters, digits, '-', '_' and '.', of which the first is a letter or digit, and not lo; write for example %s@net1", maxInterface, name)
+	}
 	if !wanted {
-		return Request{Network: name}, nil
+		return Request{Network: name, Interface: iface}, nil
 	}
 	if len(text) > maxAddressText {
 		return Request{}, fmt.Errorf("does not end with an IP address: write %s for any address, or one address as in %[1]s=10.1.0.10 or %[1]s=fd00::10", name)
@@ -96,7 +114,25 @@ func parseRequest(element string) (Request, error) {
 	case address.Zone() != "":
 		return Request{}, fmt.Errorf("has an address with a zone, which no Network hands out: write %s=%s", name, address.WithZone(""))
 	}
-	return Request{Network: name, Address: address}, nil
+	return Request{Network: name, Interface: iface, Address: address}, nil
+}
+
+// maxInterface is IFNAMSIZ of Linux less the zero at the end.
+const maxInterface = 15
+
+// isInterface is stricter than Linux, which refuses little more than '/', ':' and
+// white space, and takes what no shell and no log line would show as it is.
+func isInterface(name string) bool {
+	letter := func(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
+	if name == "" || len(name) > maxInterface || name == "lo" || !letter(name[0]) {
+		return false
+	}
+	for i := range len(name) {
+		if !letter(name[i]) && !strings.Contains("-_.", name[i:i+1]) {
+			return false
+		}
+	}
+	return true
 }
 
 // RequestedNetworks are the names of the Networks that these annotations, of a
@@ -114,7 +150,7 @@ func RequestedNetworks(annotations map[string]string) []string {
 // FormatRequests writes the value of the annotation samplecrd.k8s.io/networks,
 // in name order and with every address in its shortest form (RFC 5952):
 //
-//	{green, 10.1.0.10} {blue, any}   "blue, green=10.1.0.10"
+//	{green, net2, 10.1.0.10} {blue, any}   "blue, green@net2=10.1.0.10"
 //
 // ParseRequests reads it back, unless there is no request at all: that is "",
 // which stands for no annotation.
@@ -122,6 +158,9 @@ func FormatRequests(requests []Request) string {
 	elements := make([]string, 0, len(requests))
 	for _, r := range slices.SortedFunc(slices.Values(requests), byNetwork) {
 		element := r.Network
+		if r.Interface != "" {
+			element += "@" + r.Interface
+		}
 		if r.Address.IsValid() {
 			element += "=" + r.Address.String()
 		}

@@ -16,6 +16,9 @@ func render(requests []Request) string {
 		if r.Address.IsValid() {
 			address = r.Address.String()
 		}
+		if r.Interface != "" {
+			address = r.Interface + ", " + address
+		}
 		fmt.Fprintf(&b, "{%s, %s}", r.Network, address)
 	}
 	return b.String()
@@ -28,6 +31,7 @@ func TestParseRequests(t *testing.T) {
 		{"v6 = FD00:0::10", "{v6, fd00::10}"},
 		{"blue,\n  green\n", "{blue, any}{green, any}"},
 		{"0-9", "{0-9, any}"},
+		{"green@net9, blue @ eth0 = 10.1.0.10", "{blue, eth0, 10.1.0.10}{green, net9, any}"},
 		{strings.Repeat("n", 63), "{" + strings.Repeat("n", 63) + ", any}"},
 	} {
 		t.Run(tt.in, func(t *testing.T) {
@@ -44,6 +48,7 @@ func TestParseRequests(t *testing.T) {
 
 func TestParseRequestsRefuses(t *testing.T) {
 	const notAName = `does not begin with the name of a Network: that is at most 63 lower-case letters, digits and '-', with a letter or digit at both ends; Networks are separated by commas`
+	const notAnInterface = `names no interface after the '@': that is at most 15 letters, digits, '-', '_' and '.', of which the first is a letter or digit, and not lo; write for example a@net1`
 	for _, tt := range []struct{ in, want string }{
 		{"", `names no Network: write the names of Networks of the pod's namespace, separated by commas, for example "blue" or "blue, green=10.1.0.10"`},
 		{" \n", `names no Network: write the names of Networks of the pod's namespace, separated by commas, for example "blue" or "blue, green=10.1.0.10"`},
@@ -55,6 +60,13 @@ func TestParseRequestsRefuses(t *testing.T) {
 		{"=10.1.0.10", `element 1 ("=10.1.0.10") ` + notAName},
 		{strings.Repeat("n", 64), `element 1 ("` + strings.Repeat("n", 64) + `") ` + notAName},
 		{"a=10.1.0.10, blue, a", `element 3 ("a") names Network a once more after element 1: a pod joins a Network once, remove one of the two`},
+		{"a@net1, b@net2, c@net1", `element 3 ("c@net1") names interface net1 once more after element 1: name another, or none`},
+		{"a@", `element 1 ("a@") ` + notAnInterface},
+		{"a@lo", `element 1 ("a@lo") ` + notAnInterface},
+		{"a@.b", `element 1 ("a@.b") ` + notAnInterface},
+		{"a@net1/b", `element 1 ("a@net1/b") ` + notAnInterface},
+		{"a@b@c", `element 1 ("a@b@c") ` + notAnInterface},
+		{"a@0123456789abcdef", `element 1 ("a@0123456789abcdef") ` + notAnInterface},
 		{"a=", `element 1 ("a=") does not end with an IP address: write a for any address, or one address without prefix length as in a=10.1.0.10 or a=fd00::10: ParseAddr(""): unable to parse IP`},
 		{"a=10.1.0.10/16", `element 1 ("a=10.1.0.10/16") does not end with an IP address: write a for any address, or one address without prefix length as in a=10.1.0.10 or a=fd00::10: ParseAddr("10.1.0.10/16"): unexpected character (at "/16")`},
 		{"a=::ffff:10.1.0.10", `element 1 ("a=::ffff:10.1.0.10") has an IPv4-mapped IPv6 address: write a=10.1.0.10`},
@@ -85,9 +97,9 @@ func TestParseRequestsErrorFitsAnEvent(t *testing.T) {
 }
 
 func TestFormatRequests(t *testing.T) {
-	requests := []Request{{"v6", netip.MustParseAddr("FD00:0::10")}, {"green", netip.MustParseAddr("10.1.0.10")}, {"blue", netip.Addr{}}}
+	requests := []Request{{"v6", "", netip.MustParseAddr("FD00:0::10")}, {"green", "net2", netip.MustParseAddr("10.1.0.10")}, {"blue", "eth0", netip.Addr{}}}
 	before := slices.Clone(requests)
-	if got, want := FormatRequests(requests), "blue, green=10.1.0.10, v6=fd00::10"; got != want {
+	if got, want := FormatRequests(requests), "blue@eth0, green@net2=10.1.0.10, v6=fd00::10"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if !slices.Equal(requests, before) {
@@ -103,6 +115,9 @@ func TestRequestsRoundTrip(t *testing.T) {
 			request := Request{Network: name}
 			if r.IntN(2) == 0 {
 				request.Address = address(r)
+			}
+			if r.IntN(2) == 0 {
+				request.Interface = "if-" + name[:min(len(name), 12)]
 			}
 			want = append(want, request)
 		}

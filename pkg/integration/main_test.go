@@ -93,7 +93,7 @@ func withCluster(tests func() int) (code int, err error) {
 // applyCRDs applies crd/ as its users do, and waits until the kinds are served. Not
 // by `kubectl wait`, which fails on a CRD that has no conditions yet.
 func applyCRDs() error {
-	applied, err := kubectl("apply", "-o", "name", "-f", filepath.Join(root, "crd"))
+	applied, err := kubectl("apply", "-o", "name", "-f", filepath.Join(root, "crd"), "-f", filepath.Join(root, "hack/localcluster/network-attachment-definitions.yaml"))
 	if err != nil {
 		return fmt.Errorf("apply the CRDs: %w\n%s", err, applied)
 	}

@@ -34,6 +34,7 @@ func validationPolicies(t *testing.T, namespace string) {
 		{"pod2-answers", probe, podWith("probe", "samplecrd.k8s.io/addresses", "{}")},
 		{"pod2-multus", probe, podWith("probe", "k8s.v1.cni.cncf.io/networks", "probe")},
 		{"pod2-ledger", probe, addressBlock},
+		{"pod2-plugins", probe, network("raw", `{cidr: 10.0.0.0/24, attachment: {type: CNI, config: '{}'}}`)},
 		{"pod2-creators", noPods, pod2("probe", "replicas: 0")},
 	} {
 		eventually(t, p.policy+" is in force", func(context.Context) (string, error) {

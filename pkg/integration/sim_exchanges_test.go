@@ -78,6 +78,21 @@ var exchanges = []exchange{
 	{what: "PUT networks/blue", from: "blue", body: `{"metadata":{"finalizers":null}}`},
 	{what: "GET networks/blue"},
 
+	// Numbers of the cluster, and what Multus reads.
+	{what: "POST vnis", as: "vni", body: `{"apiVersion":"samplecrd.k8s.io/v1","kind":"VNI","metadata":{"name":"16777215"},"spec":{"network":{"namespace":"default","name":"blue","uid":"u"}}}`},
+	{what: "POST vnis", from: "vni", body: `{"metadata":{"resourceVersion":null,"uid":null}}`},
+	{what: "WATCH vnis", query: "allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"},
+	{what: "DELETE vnis/16777215", body: `{"preconditions":{"uid":"` + otherUID + `"}}`},
+	{what: "DELETE vnis/16777215", body: byUID("vni")},
+	{what: "DELETE vnis/16777215", body: byUID("vni")},
+	{what: "GET network-attachment-definitions/blue"},
+	{what: "POST network-attachment-definitions", as: "definition", body: `{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","metadata":{"name":"blue","labels":{"samplecrd.k8s.io/network":"blue"}},"spec":{"config":"{}"}}`},
+	{what: "POST network-attachment-definitions", from: "definition", body: `{"metadata":{"resourceVersion":null,"uid":null}}`},
+	{what: "PUT network-attachment-definitions/blue", from: "definition", body: `{"spec":{"config":"[]"}}`},
+	{what: "PUT network-attachment-definitions/blue", from: "definition", body: `{"metadata":{"resourceVersion":"{old:definition}"}}`},
+	{what: "WATCH network-attachment-definitions", query: "allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"},
+	{what: "DELETE network-attachment-definitions/blue", body: byUID("definition")},
+
 	// Pod2s, and patches of custom resources.
 	{what: "POST pod2s", as: "web", body: `{"apiVersion":"samplecrd.k8s.io/v1","kind":"Pod2","metadata":{"name":"web"},"spec":{"networks":[{"name":"blue"}],"template":{"spec":{"containers":[{"name":"app","image":"one"}]}}}}`},
 	{what: "GET pod2s/web"},

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pod2/pod2/pkg/client/clientset/versioned"
 	"github.com/pod2/pod2/pkg/client/informers/externalversions"
+	nadinformers "github.com/pod2/pod2/pkg/client/informers/externalversions/k8scnicncfio/v1"
 	sampleinformers "github.com/pod2/pod2/pkg/client/informers/externalversions/samplecrd/v1"
 	stableinformers "github.com/pod2/pod2/pkg/client/informers/externalversions/stable/v1"
 	samplelisters "github.com/pod2/pod2/pkg/client/listers/samplecrd/v1"
@@ -145,6 +146,14 @@ func (s *Stage) Services() kubecore.ServiceInformer { return s.empty.Core().V1()
 // EndpointSlices there are none.
 func (s *Stage) EndpointSlices() kubediscovery.EndpointSliceInformer {
 	return s.empty.Discovery().V1().EndpointSlices()
+}
+
+// VNIs there are none.
+func (s *Stage) VNIs() sampleinformers.VNIInformer { return s.none.Samplecrd().V1().VNIs() }
+
+// Definitions there are none.
+func (s *Stage) Definitions() nadinformers.NetworkAttachmentDefinitionInformer {
+	return s.none.K8sCniCncfIo().V1().NetworkAttachmentDefinitions()
 }
 
 // indexer is a cache of a few objects.

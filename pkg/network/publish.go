@@ -45,7 +45,7 @@ type PodPlan struct {
 // Publication holds the values of the annotations.
 type Publication struct {
 	Addresses string // of v1.AddressesAnnotation
-	Multus    string // of v1.MultusAnnotation
+	Multus    attachment.Multus
 }
 
 // Empty says that nothing is to be written.
@@ -103,10 +103,10 @@ func Publish(s PodState) PodPlan {
 		return s.complain(ReasonInvalidRequest, fmt.Sprintf(
 			"the pod was created with the annotation %s, which only the controller writes; remove it", v1.AddressesAnnotation))
 	}
-	return s.publish()
+	return s.publish(requests)
 }
 
-func (s PodState) publish() PodPlan {
+func (s PodState) publish(requests []attachment.Request) PodPlan {
 	addresses := make(map[string]attachment.Address, len(s.Networks))
 	for _, n := range s.Networks {
 		if n.Network == nil {
@@ -122,9 +122,9 @@ func (s PodState) publish() PodPlan {
 			Address: netip.PrefixFrom(addr, cidr.Bits()), Gateway: gateway, MAC: ipam.MAC(addr),
 		}
 	}
-	multus, err := attachment.AppendMultus(s.Pod.Annotations[v1.MultusAnnotation], s.Pod.Namespace, addresses)
+	multus, err := attachment.AppendMultus(s.Pod.Annotations, s.Pod.Namespace, attachment.Elements(requests, addresses))
 	if err != nil {
-		return s.complain(ReasonInvalidRequest, fmt.Sprintf("annotation %s: %s; edit it, the pod is still gated", v1.MultusAnnotation, err))
+		return s.complain(ReasonInvalidRequest, fmt.Sprintf("%s; edit it, the pod is still gated", err))
 	}
 	return PodPlan{Publish: &Publication{attachment.FormatAddresses(addresses), multus}}
 }

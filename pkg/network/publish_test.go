@@ -108,7 +108,7 @@ func TestPublish(t *testing.T) {
 			}
 			multus := ""
 			if plan.Publish != nil {
-				multus = plan.Publish.Multus
+				multus = plan.Publish.Multus.Networks
 			}
 			if multus != test.multus {
 				t.Errorf("for Multus: got\n%s\nwant\n%s", multus, test.multus)

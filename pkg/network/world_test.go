@@ -249,7 +249,7 @@ func (w *server) applyPod(seen *corev1.Pod, p PodPlan) error {
 			return refuse("publish into %s: conflict", seen.Name)
 		}
 		pod = pod.DeepCopy()
-		pod.Annotations[v1.AddressesAnnotation], pod.Annotations[v1.MultusAnnotation] = p.Publish.Addresses, p.Publish.Multus
+		pod.Annotations[v1.AddressesAnnotation], pod.Annotations[v1.MultusAnnotation] = p.Publish.Addresses, p.Publish.Multus.Networks
 		pod.Spec.SchedulingGates = nil
 		w.published++
 		w.putPod(pod)

@@ -131,16 +131,18 @@ func (v *view) unlike(place int, pod *corev1.Pod) string {
 	for _, ours := range []string{v1.ManagedLabel, v1.Pod2Label, v1.PodIndexLabel, v1.PodTemplateHashLabel} {
 		delete(want.Labels, ours)
 	}
-	for _, ours := range []string{v1.NetworksAnnotation, v1.Pod2RequestAnnotation} {
-		delete(want.Annotations, ours)
-	}
-	if multus := want.Annotations[v1.MultusAnnotation]; multus != "" {
-		if with, err := attachment.AppendMultus(multus, pod.Namespace, attachment.Published(pod)); err == nil && with == pod.Annotations[v1.MultusAnnotation] {
+	if want.Annotations[v1.MultusAnnotation] != "" {
+		requests, _ := attachment.Requests(made) // one that cannot be read is like none
+		with, err := attachment.AppendMultus(want.Annotations, pod.Namespace, attachment.Elements(requests, attachment.Published(pod)))
+		if err == nil && with.Networks == pod.Annotations[v1.MultusAnnotation] {
 			delete(want.Annotations, v1.MultusAnnotation)
 		}
 	}
 	if field := unlikeRequest(pod, made); field != "" {
 		return "metadata.annotations[" + field + "]"
+	}
+	for _, ours := range []string{v1.NetworksAnnotation, v1.Pod2RequestAnnotation} {
+		delete(want.Annotations, ours)
 	}
 	made.Spec.SchedulingGates = nil
 	is := metav1.ObjectMeta{Labels: pod.Labels, Annotations: pod.Annotations}

@@ -80,7 +80,7 @@ func (r requests) of(ordinal int32) string {
 func (r requests) format(offset int) string {
 	list := make([]attachment.Request, 0, len(r.networks))
 	for _, n := range r.networks {
-		request := attachment.Request{Network: n.Name}
+		request := attachment.Request{Network: n.Name, Interface: n.Interface}
 		if offset < len(n.Addresses) {
 			// The schema refuses what netip does not read; the zero value means any.
 			request.Address, _ = netip.ParseAddr(string(n.Addresses[offset]))

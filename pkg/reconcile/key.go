@@ -23,11 +23,15 @@ const (
 	// KindEndpoints has the name of a Pod2 and is about the names of its replicas:
 	// apart, so that trouble with Services never harms pods.
 	KindEndpoints = "Endpoints"
+	// KindDefinition has the name of a Network and is about its VNI and its
+	// NetworkAttachmentDefinition: apart, so that trouble with Multus never keeps
+	// addresses from pods.
+	KindDefinition = "Definition"
 )
 
 // Kinds are all of them.
 func Kinds() []string {
-	return []string{KindNetwork, KindPod, KindPod2, KindCronTab, KindEndpoints}
+	return []string{KindNetwork, KindPod, KindPod2, KindCronTab, KindEndpoints, KindDefinition}
 }
 
 // Result says when a sync that went well wants to run again; zero: not before
@@ -42,6 +46,8 @@ type Watch struct {
 	Informer cache.SharedIndexInformer
 	Keys     func(obj any) []Key
 	Patience func(old, new any) time.Duration
+	// Optional: the cluster may not have the kind. Nobody waits for its list.
+	Optional bool
 }
 
 // ErrStale is wrapped by errors that say: the view was old, nothing was done on

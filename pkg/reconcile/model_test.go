@@ -30,7 +30,8 @@ func newModelled(stage *model.Stage, clock *clocktesting.FakePassiveClock) model
 		Claims: stage.Claims(), Classes: stage.Classes(),
 		CronTabs: stage.CronTabs(), CronJobs: stage.CronJobs(), Jobs: stage.Jobs(),
 		Services: stage.Services(), EndpointSlices: stage.EndpointSlices(),
-	}, model.Discard{}, clock)
+		VNIs: stage.VNIs(), Definitions: stage.Definitions(),
+	}, model.Discard{}, clock, Settings{UnderlayMTU: 1500})
 	if err != nil {
 		panic(err)
 	}

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
-	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/endpoints"
 )
 
@@ -21,9 +20,11 @@ type client[T metav1.Object] interface {
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
 }
 
-// owned writes the objects of one kind that Pod2s own besides their pods.
+// owned writes the objects of one kind that Pod2s own besides their pods, or Networks
+// besides their blocks.
 type owned[T metav1.Object] struct {
 	kind     string // for people
+	label    string // by which our watch selects, its value the name of the key
 	resource resource
 	in       func(namespace string) client[T]
 	taken    *taken[T]
@@ -38,7 +39,7 @@ func (o owned[T]) create(ctx context.Context, key Key, obj T) error {
 	created, err := in.Create(ctx, obj, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		holder, getErr := in.Get(ctx, obj.GetName(), metav1.GetOptions{})
-		if getErr == nil && holder.GetLabels()[v1.Pod2Label] != key.Name {
+		if getErr == nil && holder.GetLabels()[o.label] != key.Name {
 			o.taken.remember(key, holder)
 		}
 		return errors.Join(fmt.Errorf("create %s %s/%s: %w", o.kind, key.Namespace, obj.GetName(), stale(err)), getErr)

@@ -79,10 +79,14 @@ func (r *Reconciler) observePod(key Key, pod *corev1.Pod) (network.PodState, err
 // carries its UID and resourceVersion. A gate of somebody else is left alone: the
 // patch names ours, it does not rewrite the list.
 func (r *Reconciler) publish(ctx context.Context, key Key, pod *corev1.Pod, p *network.Publication) error {
+	annotations := map[string]string{v1.AddressesAnnotation: p.Addresses, v1.MultusAnnotation: p.Multus.Networks}
+	if p.Multus.DefaultNetwork != "" {
+		annotations[v1.MultusDefaultAnnotation] = p.Multus.DefaultNetwork
+	}
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{
 			"uid": pod.UID, "resourceVersion": pod.ResourceVersion,
-			"annotations": map[string]string{v1.AddressesAnnotation: p.Addresses, v1.MultusAnnotation: p.Multus},
+			"annotations": annotations,
 		},
 		"spec": map[string]any{"schedulingGates": []map[string]string{{"$patch": "delete", "name": v1.AddressesGate}}},
 	})

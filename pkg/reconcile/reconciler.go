@@ -24,7 +24,10 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	nadv1 "github.com/pod2/pod2/pkg/apis/k8scnicncfio/v1"
+	samplev1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/client/clientset/versioned"
+	nadinformers "github.com/pod2/pod2/pkg/client/informers/externalversions/k8scnicncfio/v1"
 	sampleinformers "github.com/pod2/pod2/pkg/client/informers/externalversions/samplecrd/v1"
 	stableinformers "github.com/pod2/pod2/pkg/client/informers/externalversions/stable/v1"
 	samplelisters "github.com/pod2/pod2/pkg/client/listers/samplecrd/v1"
@@ -38,7 +41,8 @@ type Clients struct {
 
 // Informers feed the listers that observe reads. Pods is filtered by
 // samplecrd.k8s.io/managed=true, Revisions, Claims, Services and EndpointSlices by the existence of
-// samplecrd.k8s.io/pod2, Jobs by that of stable.example.com/crontab.
+// samplecrd.k8s.io/pod2, Jobs by that of stable.example.com/crontab, Definitions, a kind that the
+// cluster may not have, by that of samplecrd.k8s.io/network.
 type Informers struct {
 	Networks       sampleinformers.NetworkInformer
 	Blocks         sampleinformers.AddressBlockInformer
@@ -53,6 +57,8 @@ type Informers struct {
 	Jobs           batchinformers.JobInformer
 	Services       coreinformers.ServiceInformer
 	EndpointSlices discoveryinformers.EndpointSliceInformer
+	VNIs           sampleinformers.VNIInformer
+	Definitions    nadinformers.NetworkAttachmentDefinitionInformer
 }
 
 // Reconciler syncs keys. It is safe for many goroutines, as long as no key is in
@@ -82,10 +88,22 @@ type Reconciler struct {
 	releases    *batches
 	services    owned[*corev1.Service]
 	slices      owned[*discoveryv1.EndpointSlice]
+	definitions owned[*nadv1.NetworkAttachmentDefinition]
+	installed   *installed
+	settings    Settings
+}
+
+// Settings are what nothing in the cluster says.
+type Settings struct {
+	// Namespace to serve, which is what the informers of namespaced kinds show; empty
+	// for all.
+	Namespace string
+	// UnderlayMTU is what the network of the nodes takes, in bytes: 1500 on most.
+	UnderlayMTU int32
 }
 
 // New registers its indexes with the informers; call it before they start.
-func New(clients Clients, informers Informers, recorder record.EventRecorder, clock clock.PassiveClock) (*Reconciler, error) {
+func New(clients Clients, informers Informers, recorder record.EventRecorder, clock clock.PassiveClock, settings Settings) (*Reconciler, error) {
 	indexes := []struct {
 		informer cache.SharedIndexInformer
 		indexers cache.Indexers
@@ -107,6 +125,13 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 	if err := informers.addEndpointsIndexes(); err != nil {
 		return nil, fmt.Errorf("add indexes to an informer: %w", err)
 	}
+	if err := informers.addDefinitionIndexes(); err != nil {
+		return nil, fmt.Errorf("add indexes to an informer: %w", err)
+	}
+	installed, err := watchInstalled(informers.Definitions.Informer())
+	if err != nil {
+		return nil, fmt.Errorf("learn whether the cluster has NetworkAttachmentDefinitions: %w", err)
+	}
 	stores := map[resource]versionedStore{
 		networksResource:  informers.Networks.Informer().GetIndexer(),
 		blocksResource:    informers.Blocks.Informer().GetIndexer(),
@@ -118,6 +143,9 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 		cronJobsResource:  informers.CronJobs.Informer().GetIndexer(),
 		servicesResource:  informers.Services.Informer().GetIndexer(),
 		slicesResource:    informers.EndpointSlices.Informer().GetIndexer(),
+
+		vnisResource:        informers.VNIs.Informer().GetIndexer(),
+		definitionsResource: informers.Definitions.Informer().GetIndexer(),
 	}
 	written := newWritten(stores)
 	return &Reconciler{
@@ -139,13 +167,21 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 		counts:       newBatches(clock, countsEvery),
 		releases:     newBatches(clock, releasesEvery),
 		services: owned[*corev1.Service]{
-			kind: "Service", resource: servicesResource, taken: newTaken[*corev1.Service](clock), written: written,
+			kind: "Service", resource: servicesResource, label: samplev1.Pod2Label, taken: newTaken[*corev1.Service](clock), written: written,
 			in: func(namespace string) client[*corev1.Service] { return clients.Kube.CoreV1().Services(namespace) },
 		},
 		slices: owned[*discoveryv1.EndpointSlice]{
-			kind: "EndpointSlice", resource: slicesResource, taken: newTaken[*discoveryv1.EndpointSlice](clock), written: written,
+			kind: "EndpointSlice", resource: slicesResource, label: samplev1.Pod2Label, taken: newTaken[*discoveryv1.EndpointSlice](clock), written: written,
 			in: func(namespace string) client[*discoveryv1.EndpointSlice] {
 				return clients.Kube.DiscoveryV1().EndpointSlices(namespace)
+			},
+		},
+		installed: installed, settings: settings,
+		definitions: owned[*nadv1.NetworkAttachmentDefinition]{
+			kind: "NetworkAttachmentDefinition", resource: definitionsResource, label: samplev1.NetworkLabel, written: written,
+			taken: newTaken[*nadv1.NetworkAttachmentDefinition](clock),
+			in: func(namespace string) client[*nadv1.NetworkAttachmentDefinition] {
+				return clients.Sample.K8sCniCncfIoV1().NetworkAttachmentDefinitions(namespace)
 			},
 		},
 	}, nil
@@ -199,6 +235,8 @@ func (r *Reconciler) sync(ctx context.Context, key Key) (Result, error) {
 		return r.syncCronTab(ctx, key)
 	case KindEndpoints:
 		return r.syncEndpoints(ctx, key)
+	case KindDefinition:
+		return r.syncDefinition(ctx, key)
 	}
 	return Result{}, fmt.Errorf("sync %s: no such kind", key)
 }

@@ -128,7 +128,7 @@ func TestSlimPodsGiveTheSameAnswer(t *testing.T) {
 				p := network.Publish(network.PodState{Now: now, Pod: pod, Networks: []network.Neighbour{
 					{Name: "blue", Network: newNetwork("blue"), Blocks: []*v1.AddressBlock{block}}}})
 				if p.Publish != nil {
-					return p.String() + p.Publish.Multus
+					return p.String() + p.Publish.Multus.Networks
 				}
 				return p.String()
 			}

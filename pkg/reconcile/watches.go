@@ -26,7 +26,7 @@ func (r *Reconciler) Watches() []Watch {
 		{Informer: r.informers.Revisions.Informer(), Keys: revisionKeys},
 		{Informer: r.informers.Claims.Informer(), Keys: claimKeys},
 		{Informer: r.informers.Classes.Informer(), Keys: r.classKeys},
-	}, r.cronTabWatches(), r.endpointsWatches())
+	}, r.cronTabWatches(), r.endpointsWatches(), r.definitionWatches())
 }
 
 // A Network concerns itself, the Networks that its waiting pods also wait for,

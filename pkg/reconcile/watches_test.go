@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	nadv1 "github.com/pod2/pod2/pkg/apis/k8scnicncfio/v1"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
@@ -38,12 +39,12 @@ func TestWhichKeysAnEventConcerns(t *testing.T) {
 		event  runtime.Object
 		want   string
 	}{
-		{"Network", nil, newNetwork("blue"), "Network blue"},
+		{"Network", nil, newNetwork("blue"), "Definition blue, Network blue"},
 		{"Network, its waiting pods ask for others too", []runtime.Object{waits, newPod("b gated on=blue,yellow")}, newNetwork("blue"),
-			"Network blue, Network green, Network red, Network yellow"},
-		{"Network, its pods that run ask for others too", []runtime.Object{newPod("a on=blue,green published=blue:10.1.0.2")}, newNetwork("blue"), "Network blue"},
+			"Definition blue, Network blue, Network green, Network red, Network yellow"},
+		{"Network, its pods that run ask for others too", []runtime.Object{newPod("a on=blue,green published=blue:10.1.0.2")}, newNetwork("blue"), "Definition blue, Network blue"},
 		{"Network, Pod2s ask for it", []runtime.Object{newPod2("web", 1, "blue"), withTemplateRequest(newPod2("db", 1), "blue"), newPod2("other", 1, "green")}, newNetwork("blue"),
-			"Network blue, Pod2 db, Pod2 web"},
+			"Definition blue, Network blue, Pod2 db, Pod2 web"},
 		{"block", nil, newBlock("blue"), "Network blue"},
 		{"block, a pod waits for it and for others", []runtime.Object{waits}, newBlock("green"), "Network blue, Network green, Network red"},
 		{"block that binds a pod which has yet to publish", []runtime.Object{newPod("a gated on=blue")}, newBlock("blue", "10.1.0.2 a Bound"), "Network blue, Pod a"},
@@ -67,6 +68,9 @@ func TestWhichKeysAnEventConcerns(t *testing.T) {
 		{"Pod2", nil, newPod2("web", 1, "blue", "green"), "Endpoints web, Network blue, Network green, Pod2 web"},
 		{"Pod2 whose template asks", nil, withTemplateRequest(newPod2("web", 1), "blue"), "Endpoints web, Network blue, Pod2 web"},
 		{"StatefulSet", nil, newStatefulSet("db", "blue, green", 0, 1), "Network blue, Network green"},
+		{"VNI", nil, &v1.VNI{Spec: v1.VNISpec{Network: v1.NetworkReference{Namespace: ns, Name: "blue"}}}, "Definition blue"},
+		{"definition with our label", nil, newDefinition("blue"), "Definition blue"},
+		{"definition of somebody else", nil, &nadv1.NetworkAttachmentDefinition{}, ""},
 		{"StatefulSet that asks for nothing", nil, newStatefulSet("db", "", 0, 1), ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -93,7 +97,7 @@ func TestObjectsOfOtherTypesConcernNobody(t *testing.T) {
 }
 
 func TestIndexesOfObjectsOfOtherTypesAreEmpty(t *testing.T) {
-	for _, index := range []func(any) ([]string, error){blockNetwork, blockPods, podNetworks, waitingNetworks, podPod2s, pod2Networks, labelledCronTab, cronTabNetworks, goingCronTabs, labelledPod2} {
+	for _, index := range []func(any) ([]string, error){blockNetwork, blockPods, podNetworks, waitingNetworks, podPod2s, pod2Networks, labelledCronTab, cronTabNetworks, goingCronTabs, labelledPod2, vniNetwork, labelledNetwork} {
 		if values, err := index(&v1.NetworkList{}); len(values) > 0 || err != nil {
 			t.Errorf("got %v, %v", values, err)
 		}
@@ -102,7 +106,7 @@ func TestIndexesOfObjectsOfOtherTypesAreEmpty(t *testing.T) {
 
 func TestIndexesAreAddedOnce(t *testing.T) {
 	w := newWorld(t)
-	_, err := New(w.r.clients, w.r.informers, w.r.recorder, w.clock)
+	_, err := New(w.r.clients, w.r.informers, w.r.recorder, w.clock, Settings{})
 	if err == nil {
 		t.Error("a second Reconciler on the same informers was not refused")
 	}

@@ -22,6 +22,7 @@ import (
 	"k8s.io/klog/v2"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	nadv1 "github.com/pod2/pod2/pkg/apis/k8scnicncfio/v1"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 	samplefake "github.com/pod2/pod2/pkg/client/clientset/versioned/fake"
@@ -57,6 +58,14 @@ type cacheOf struct {
 	example reflect.Type
 }
 
+// namespace is where tests have the objects: none, for those of the whole cluster.
+func (c cacheOf) namespace() string {
+	if c.gvk.Kind == "VNI" {
+		return ""
+	}
+	return ns
+}
+
 // newWorld has the objects on the server and in the caches, with the
 // resourceVersions 101, 102 and so on, and the revisions of Pod2s.
 func newWorld(t testing.TB, objects ...runtime.Object) *world {
@@ -75,6 +84,7 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 		Claims: core.Core().V1().PersistentVolumeClaims(), Classes: core.Storage().V1().StorageClasses(),
 		CronTabs: crds.Stable().V1().CronTabs(), CronJobs: core.Batch().V1().CronJobs(), Jobs: core.Batch().V1().Jobs(),
 		Services: core.Core().V1().Services(), EndpointSlices: core.Discovery().V1().EndpointSlices(),
+		VNIs: crds.Samplecrd().V1().VNIs(), Definitions: crds.K8sCniCncfIo().V1().NetworkAttachmentDefinitions(),
 	}
 	samples := schema.GroupVersion{Group: v1.GroupVersion.Group, Version: v1.GroupVersion.Version}
 	stable := schema.GroupVersion{Group: stablev1.GroupVersion.Group, Version: stablev1.GroupVersion.Version}
@@ -90,12 +100,15 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 		{informers.CronJobs.Informer().GetIndexer(), w.kube, batchv1.SchemeGroupVersion.WithResource("cronjobs"), batchv1.SchemeGroupVersion.WithKind("CronJob"), reflect.TypeFor[*batchv1.CronJob]()},
 		{informers.Jobs.Informer().GetIndexer(), w.kube, batchv1.SchemeGroupVersion.WithResource("jobs"), batchv1.SchemeGroupVersion.WithKind("Job"), reflect.TypeFor[*batchv1.Job]()},
 		{informers.Services.Informer().GetIndexer(), w.kube, corev1.SchemeGroupVersion.WithResource("services"), corev1.SchemeGroupVersion.WithKind("Service"), reflect.TypeFor[*corev1.Service]()},
+		{informers.VNIs.Informer().GetIndexer(), w.sample, samples.WithResource("vnis"), samples.WithKind("VNI"), reflect.TypeFor[*v1.VNI]()},
+		{informers.Definitions.Informer().GetIndexer(), w.sample, schema.GroupVersion(nadv1.GroupVersion).WithResource("network-attachment-definitions"), schema.GroupVersion(nadv1.GroupVersion).WithKind("NetworkAttachmentDefinition"), reflect.TypeFor[*nadv1.NetworkAttachmentDefinition]()},
 		{informers.EndpointSlices.Informer().GetIndexer(), w.kube, discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), reflect.TypeFor[*discoveryv1.EndpointSlice]()},
 	}
 	var err error
-	if w.r, err = New(Clients{Kube: kube, Sample: sample}, informers, recorder{w}, w.clock); err != nil {
+	if w.r, err = New(Clients{Kube: kube, Sample: sample}, informers, recorder{w}, w.clock, Settings{UnderlayMTU: 1500}); err != nil {
 		t.Fatal(err)
 	}
+	w.r.installed.synced = func() bool { return true } // no informer runs
 	w.add(objects...)
 	for _, obj := range objects {
 		if p, ok := obj.(*v1.Pod2); ok {
@@ -121,14 +134,15 @@ func (w *world) addRevision(p *v1.Pod2) {
 }
 
 // selectedBy are the labels without which an informer does not show an object.
-var selectedBy = map[string]string{"Pod": v1.ManagedLabel, "Service": v1.Pod2Label, "EndpointSlice": v1.Pod2Label}
+var selectedBy = map[string]string{"Pod": v1.ManagedLabel, "Service": v1.Pod2Label, "EndpointSlice": v1.Pod2Label, "NetworkAttachmentDefinition": v1.NetworkLabel}
 
 // add puts objects on the server, behind the back of the caches.
 func (w *world) add(objects ...runtime.Object) {
 	w.t.Helper()
 	for _, obj := range objects {
 		object(obj).SetResourceVersion(w.next())
-		if err := w.cacheOf(obj).tracker.Add(obj); err != nil {
+		c := w.cacheOf(obj)
+		if err := c.tracker.Create(c.gvr, obj, c.namespace()); err != nil {
 			w.t.Fatalf("add %T: %v", obj, err)
 		}
 	}
@@ -144,7 +158,7 @@ func (w *world) change(objects ...runtime.Object) {
 	for _, obj := range objects {
 		object(obj).SetResourceVersion(w.next())
 		c := w.cacheOf(obj)
-		if err := c.tracker.Update(c.gvr, obj, ns); err != nil {
+		if err := c.tracker.Update(c.gvr, obj, c.namespace()); err != nil {
 			w.t.Fatalf("change %T: %v", obj, err)
 		}
 	}
@@ -154,7 +168,7 @@ func (w *world) change(objects ...runtime.Object) {
 func (w *world) remove(obj runtime.Object) {
 	w.t.Helper()
 	c := w.cacheOf(obj)
-	if err := c.tracker.Delete(c.gvr, ns, object(obj).GetName()); err != nil {
+	if err := c.tracker.Delete(c.gvr, c.namespace(), object(obj).GetName()); err != nil {
 		w.t.Fatalf("remove %T: %v", obj, err)
 	}
 }
@@ -166,7 +180,7 @@ func stored[T runtime.Object](w *world, name string) T {
 	w.t.Helper()
 	var example T
 	c := w.cacheOf(example)
-	obj, err := c.tracker.Get(c.gvr, ns, name)
+	obj, err := c.tracker.Get(c.gvr, c.namespace(), name)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -181,7 +195,7 @@ func (w *world) catchUp(lagging ...string) {
 		if slices.Contains(lagging, c.gvr.Resource) {
 			continue
 		}
-		list, err := c.tracker.List(c.gvr, c.gvk, ns)
+		list, err := c.tracker.List(c.gvr, c.gvk, c.namespace())
 		if err != nil {
 			w.t.Fatalf("list %s: %v", c.gvr, err)
 		}

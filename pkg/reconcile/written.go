@@ -22,6 +22,9 @@ const (
 	cronJobsResource  resource = "cronjobs"
 	servicesResource  resource = "services"
 	slicesResource    resource = "endpointslices"
+
+	vnisResource        resource = "vnis"
+	definitionsResource resource = "network-attachment-definitions"
 )
 
 // versionedStore is an informer's store.

@@ -111,6 +111,9 @@ func (s *Server) handle(c *call) *http.Response {
 	if s.processes[c.process] != nil {
 		s.asked[c.kind()] = true
 	}
+	if s.unserved[c.resource.Resource] {
+		return failure(apierrors.NewGenericServerResponse(http.StatusNotFound, c.method, c.resource.GroupResource(), "", "404 page not found", 0, true))
+	}
 	if c.method == http.MethodGet {
 		if c.query.Get("watch") != "" {
 			return s.watch(c)

@@ -102,8 +102,13 @@ func (p *Promises) Changed(s *Server, c Change) string {
 	case *v1.Pod2:
 		p.forget(obj)
 	case nil:
-		if n, ok := c.Old.(*v1.Network); ok {
-			return removed(s, n)
+		switch old := c.Old.(type) {
+		case *v1.Network:
+			return removed(s, old)
+		case *v1.VNI:
+			if isRun(s, c.By) {
+				return released(s, old)
+			}
 		}
 	}
 	return ""
@@ -288,6 +293,16 @@ func removed(s *Server, n *v1.Network) string {
 	for _, block := range List[*v1.AddressBlock](s, "addressblocks") {
 		if block.Spec.NetworkUID == n.UID && !block.Spec.Sealed {
 			return fmt.Sprintf("S8: Network %s is removed while block %s is not sealed", n.Name, block.Name)
+		}
+	}
+	return ""
+}
+
+// released is S9 the other way round: a number that a Network goes by is not set free.
+func released(s *Server, vni *v1.VNI) string {
+	for _, n := range List[*v1.Network](s, "networks") {
+		if n.UID == vni.Spec.Network.UID && (n.Status.VNI == 0 || strconv.Itoa(int(n.Status.VNI)) == vni.Name) {
+			return fmt.Sprintf("VNI %s is released while Network %s has it", vni.Name, n.Name)
 		}
 	}
 	return ""

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	nadv1 "github.com/pod2/pod2/pkg/apis/k8scnicncfio/v1"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 )
@@ -17,17 +19,20 @@ import (
 var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 
 // Render is what is stored, one object a line, without what differs from run to
-// run: UIDs are told by what has them, times and resourceVersions are left out.
+// run: UIDs and VNIs are told by what has them, times and resourceVersions are left out.
 func (s *Server) Render() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var names []string
+	var names, numbers []string
 	for _, c := range s.history {
 		if c.old == nil {
 			names = append(names, string(c.new.object.GetUID()), "uid of "+c.key.String())
 		}
+		if vni, ok := c.new.object.(*v1.VNI); ok { // which one hangs on the Network's UID
+			numbers = append(numbers, vni.Name, "VNI of "+vni.Spec.Network.Name)
+		}
 	}
-	uids := strings.NewReplacer(names...)
+	uids, vnis := strings.NewReplacer(names...), strings.NewReplacer(numbers...)
 	var lines []string
 	for k, v := range s.objects {
 		if apart[k.resource] {
@@ -47,7 +52,7 @@ func (s *Server) Render() string {
 			}
 		}
 		text := uids.Replace(string(mustJSON(object)))
-		lines = append(lines, fmt.Sprintf("%s %s", k, times.ReplaceAllString(text, "T")))
+		lines = append(lines, vnis.Replace(fmt.Sprintf("%s %s", k, times.ReplaceAllString(text, "T"))))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
@@ -114,6 +119,20 @@ func (s *Server) Essence() string {
 	for _, n := range List[*v1.Network](s, "networks") {
 		lines = append(lines, fmt.Sprintf("network %s: %d bound, finalizers %v, %s", n.Name, n.Status.Bound, n.Finalizers,
 			conditions(n.Generation == n.Status.ObservedGeneration, n.Status.Conditions)))
+	}
+	vnis := List[*v1.VNI](s, "vnis")
+	for _, vni := range vnis {
+		if !slices.ContainsFunc(List[*v1.Network](s, "networks"), func(n *v1.Network) bool {
+			return n.UID == vni.Spec.Network.UID && strconv.Itoa(int(n.Status.VNI)) == vni.Name
+		}) {
+			lines = append(lines, fmt.Sprintf("WRONG: VNI %s is of Network %s, which does not have it", vni.Name, vni.Spec.Network.Name))
+		}
+	}
+	lines = append(lines, fmt.Sprintf("%d VNIs", len(vnis)))
+	for _, d := range List[*nadv1.NetworkAttachmentDefinition](s, "network-attachment-definitions") {
+		n, _ := s.get(resourceNamed("networks"), d.Namespace, d.Name).(*v1.Network)
+		lines = append(lines, fmt.Sprintf("definition %s: of %s, of its Network's bridge %v", d.Name, ownerOf(d),
+			n != nil && strings.Contains(d.Spec.Config, fmt.Sprintf("nw%d\"", n.Status.VNI))))
 	}
 	for _, c := range List[*stablev1.CronTab](s, "crontabs") {
 		lines = append(lines, fmt.Sprintf("crontab %s: %s", c.Name, conditions(c.Generation == c.Status.ObservedGeneration, c.Status.Conditions)))

@@ -19,6 +19,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 
+	nadv1 "github.com/pod2/pod2/pkg/apis/k8scnicncfio/v1"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 )
@@ -62,6 +63,8 @@ var (
 		{samples.WithResource("networks"), "Network", &v1.Network{}, true, true, true},
 		{samples.WithResource("addressblocks"), "AddressBlock", &v1.AddressBlock{}, true, false, true},
 		{samples.WithResource("pod2s"), "Pod2", &v1.Pod2{}, true, true, true},
+		{samples.WithResource("vnis"), "VNI", &v1.VNI{}, true, false, true},
+		{schema.GroupVersion(nadv1.GroupVersion).WithResource("network-attachment-definitions"), "NetworkAttachmentDefinition", &nadv1.NetworkAttachmentDefinition{}, true, false, true},
 		{stable.WithResource("crontabs"), "CronTab", &stablev1.CronTab{}, true, true, true},
 	}
 )
@@ -81,7 +84,7 @@ func (r *resource) new() Object {
 
 // namespace is where objects of tests are: none, for those of the whole cluster.
 func (r *resource) namespace() string {
-	if r.Resource == "storageclasses" {
+	if r.Resource == "storageclasses" || r.Resource == "vnis" {
 		return ""
 	}
 	return Namespace
@@ -99,6 +102,7 @@ func newScheme() *runtime.Scheme {
 	utilruntime.Must(kubescheme.AddToScheme(s))
 	utilruntime.Must(v1.Install(s))
 	utilruntime.Must(stablev1.Install(s))
+	utilruntime.Must(nadv1.Install(s))
 	utilruntime.Must(v1.RegisterDefaults(s))
 	utilruntime.Must(stablev1.RegisterDefaults(s))
 	return s

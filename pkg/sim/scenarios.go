@@ -142,6 +142,14 @@ var Scenarios = []Scenario{
 			w.Delete("replicasets", "other", metav1.DeletePropagationBackground)
 		},
 	}},
+	{Name: "attachments", Given: []string{blue, "apiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\nmetadata: {name: red}\nspec: {config: \"{}\"}"}, Acts: []Act{
+		create(network("red", "cidr: 10.0.0.0/24")), // whose name is taken
+		remove("network-attachment-definitions", "red"),
+		patch("network-attachment-definitions", "blue", `{"spec":{"config":"{}"}}`),
+		remove("network-attachment-definitions", "blue"),
+		func(w *World) { w.Delete("vnis", w.VNI("blue"), "") },
+		remove("networks", "blue"),
+	}},
 	{Name: "CronTab", Given: []string{blue}, Acts: []Act{
 		create("apiVersion: stable.example.com/v1\nkind: CronTab\nmetadata: {name: report, finalizers: [finalizer.stable.example.com]}\n" +
 			"spec: {cronSpec: \"7 0 1 1 *\", image: report, replicas: 2, networks: [{name: blue}]}"),

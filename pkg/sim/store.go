@@ -32,6 +32,7 @@ type Server struct {
 	// That there may be something to do.
 	toDirector, toCluster chan struct{}
 	asked                 map[string]bool // the kinds of requests of processes
+	unserved              map[string]bool // resources whose CustomResourceDefinition is not there
 
 	monitors []Monitor
 	lines    []string // of the trace
@@ -83,7 +84,7 @@ type Change struct {
 // NewServer has no object. With a director, requests of processes are executed one
 // at a time, when nothing else in the bubble can run.
 func NewServer() *Server {
-	return &Server{begin: time.Now(), objects: map[key]*version{}, processes: map[string]*Process{}, asked: map[string]bool{}, toDirector: make(chan struct{}, 1), toCluster: make(chan struct{}, 1)}
+	return &Server{begin: time.Now(), objects: map[key]*version{}, processes: map[string]*Process{}, asked: map[string]bool{}, unserved: map[string]bool{}, toDirector: make(chan struct{}, 1), toCluster: make(chan struct{}, 1)}
 }
 
 // Watch has a monitor see all that is there, and all that follows.

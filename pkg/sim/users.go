@@ -2,6 +2,8 @@ package sim
 
 import (
 	"fmt"
+	"io"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -60,7 +62,7 @@ func (w *World) Patch(resource, name, patch string) {
 	defer w.Server.mu.Unlock()
 	w.note("user: patch %s/%s %s", resource, name, patch)
 	r := resourceNamed(resource)
-	old := w.objects[key{resource, Namespace, name}]
+	old := w.objects[key{resource, r.namespace(), name}]
 	if old == nil {
 		panic(fmt.Sprintf("sim: patch %s %s: there is none", resource, name))
 	}
@@ -79,7 +81,7 @@ func (w *World) Delete(resource, name string, policy metav1.DeletionPropagation)
 	defer w.Server.mu.Unlock()
 	w.note("user: delete %s/%s", resource, name)
 	r := resourceNamed(resource)
-	old := w.get(r, Namespace, name)
+	old := w.get(r, r.namespace(), name)
 	if old == nil {
 		return
 	}
@@ -109,4 +111,40 @@ func (w *World) Expect(pod2 string, texts ...string) {
 			w.fault(fmt.Sprintf("Pod2 %s does not say %q; it says: %s", pod2, text, said))
 		}
 	}
+}
+
+// VNI is the number that a Network has, by its status.
+func (w *World) VNI(network string) string {
+	w.Server.mu.Lock()
+	defer w.Server.mu.Unlock()
+	n, _ := w.get(resourceNamed("networks"), Namespace, network).(*v1.Network)
+	if n == nil {
+		return ""
+	}
+	return strconv.Itoa(int(n.Status.VNI))
+}
+
+// Unserve takes a kind from the server, with all of its objects, as who deletes its
+// CustomResourceDefinition. A watch of it ends.
+func (w *World) Unserve(name string) {
+	w.Server.mu.Lock()
+	defer w.Server.mu.Unlock()
+	for _, v := range w.list(resourceNamed(name), "") {
+		w.remove("user", resourceNamed(name), v.object)
+	}
+	w.unserved[name] = true
+	for _, watcher := range w.watchers {
+		if watcher.resource.Resource == name {
+			watcher.stream.end(io.EOF)
+		}
+	}
+	w.note("user: remove the kind of %s", name)
+}
+
+// Serve is the end of Unserve.
+func (w *World) Serve(name string) {
+	w.Server.mu.Lock()
+	defer w.Server.mu.Unlock()
+	delete(w.unserved, name)
+	w.note("user: install the kind of %s", name)
 }

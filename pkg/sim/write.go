@@ -158,6 +158,10 @@ func validate(r *resource, sub string, old, next Object) error {
 		if next.Spec.Sealed && len(next.Spec.Entries) > 0 {
 			errs = append(errs, field.Invalid(spec, "object", "only an empty block is sealed, and a sealed one takes no entry"))
 		}
+	case *v1.VNI:
+		if next.Spec != old.(*v1.VNI).Spec {
+			errs = append(errs, field.Invalid(spec, "object", "a VNI is of one Network for as long as it exists"))
+		}
 	case *corev1.Pod:
 		errs = append(errs, validatePod(sub, old.(*corev1.Pod), next)...)
 	case *corev1.PersistentVolumeClaim:

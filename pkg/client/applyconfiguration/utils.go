@@ -5,11 +5,13 @@
 package applyconfiguration
 
 import (
-	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	v1 "github.com/pod2/pod2/pkg/apis/k8scnicncfio/v1"
+	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 	v1beta1 "github.com/pod2/pod2/pkg/apis/stable/v1beta1"
 	internal "github.com/pod2/pod2/pkg/client/applyconfiguration/internal"
-	samplecrdv1 "github.com/pod2/pod2/pkg/client/applyconfiguration/samplecrd/v1"
+	k8scnicncfiov1 "github.com/pod2/pod2/pkg/client/applyconfiguration/k8scnicncfio/v1"
+	applyconfigurationsamplecrdv1 "github.com/pod2/pod2/pkg/client/applyconfiguration/samplecrd/v1"
 	applyconfigurationstablev1 "github.com/pod2/pod2/pkg/client/applyconfiguration/stable/v1"
 	stablev1beta1 "github.com/pod2/pod2/pkg/client/applyconfiguration/stable/v1beta1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
@@ -21,37 +23,51 @@ import (
 // apply configuration type exists for the given GroupVersionKind.
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
-	// Group=samplecrd.k8s.io, Version=v1
-	case v1.SchemeGroupVersion.WithKind("AddressBlock"):
-		return &samplecrdv1.AddressBlockApplyConfiguration{}
-	case v1.SchemeGroupVersion.WithKind("AddressBlockSpec"):
-		return &samplecrdv1.AddressBlockSpecApplyConfiguration{}
-	case v1.SchemeGroupVersion.WithKind("AddressEntry"):
-		return &samplecrdv1.AddressEntryApplyConfiguration{}
-	case v1.SchemeGroupVersion.WithKind("AddressOwner"):
-		return &samplecrdv1.AddressOwnerApplyConfiguration{}
-	case v1.SchemeGroupVersion.WithKind("Network"):
-		return &samplecrdv1.NetworkApplyConfiguration{}
-	case v1.SchemeGroupVersion.WithKind("NetworkSpec"):
-		return &samplecrdv1.NetworkSpecApplyConfiguration{}
-	case v1.SchemeGroupVersion.WithKind("NetworkStatus"):
-		return &samplecrdv1.NetworkStatusApplyConfiguration{}
-	case v1.SchemeGroupVersion.WithKind("Pod2"):
-		return &samplecrdv1.Pod2ApplyConfiguration{}
-	case v1.SchemeGroupVersion.WithKind("Pod2ClaimRetentionPolicy"):
-		return &samplecrdv1.Pod2ClaimRetentionPolicyApplyConfiguration{}
-	case v1.SchemeGroupVersion.WithKind("Pod2Network"):
-		return &samplecrdv1.Pod2NetworkApplyConfiguration{}
-	case v1.SchemeGroupVersion.WithKind("Pod2Ordinals"):
-		return &samplecrdv1.Pod2OrdinalsApplyConfiguration{}
-	case v1.SchemeGroupVersion.WithKind("Pod2RollingUpdate"):
-		return &samplecrdv1.Pod2RollingUpdateApplyConfiguration{}
-	case v1.SchemeGroupVersion.WithKind("Pod2Spec"):
-		return &samplecrdv1.Pod2SpecApplyConfiguration{}
-	case v1.SchemeGroupVersion.WithKind("Pod2Status"):
-		return &samplecrdv1.Pod2StatusApplyConfiguration{}
-	case v1.SchemeGroupVersion.WithKind("Pod2UpdateStrategy"):
-		return &samplecrdv1.Pod2UpdateStrategyApplyConfiguration{}
+	// Group=k8s.cni.cncf.io, Version=v1
+	case v1.SchemeGroupVersion.WithKind("NetworkAttachmentDefinition"):
+		return &k8scnicncfiov1.NetworkAttachmentDefinitionApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("NetworkAttachmentDefinitionSpec"):
+		return &k8scnicncfiov1.NetworkAttachmentDefinitionSpecApplyConfiguration{}
+
+		// Group=samplecrd.k8s.io, Version=v1
+	case samplecrdv1.SchemeGroupVersion.WithKind("AddressBlock"):
+		return &applyconfigurationsamplecrdv1.AddressBlockApplyConfiguration{}
+	case samplecrdv1.SchemeGroupVersion.WithKind("AddressBlockSpec"):
+		return &applyconfigurationsamplecrdv1.AddressBlockSpecApplyConfiguration{}
+	case samplecrdv1.SchemeGroupVersion.WithKind("AddressEntry"):
+		return &applyconfigurationsamplecrdv1.AddressEntryApplyConfiguration{}
+	case samplecrdv1.SchemeGroupVersion.WithKind("AddressOwner"):
+		return &applyconfigurationsamplecrdv1.AddressOwnerApplyConfiguration{}
+	case samplecrdv1.SchemeGroupVersion.WithKind("Network"):
+		return &applyconfigurationsamplecrdv1.NetworkApplyConfiguration{}
+	case samplecrdv1.SchemeGroupVersion.WithKind("NetworkAttachment"):
+		return &applyconfigurationsamplecrdv1.NetworkAttachmentApplyConfiguration{}
+	case samplecrdv1.SchemeGroupVersion.WithKind("NetworkReference"):
+		return &applyconfigurationsamplecrdv1.NetworkReferenceApplyConfiguration{}
+	case samplecrdv1.SchemeGroupVersion.WithKind("NetworkSpec"):
+		return &applyconfigurationsamplecrdv1.NetworkSpecApplyConfiguration{}
+	case samplecrdv1.SchemeGroupVersion.WithKind("NetworkStatus"):
+		return &applyconfigurationsamplecrdv1.NetworkStatusApplyConfiguration{}
+	case samplecrdv1.SchemeGroupVersion.WithKind("Pod2"):
+		return &applyconfigurationsamplecrdv1.Pod2ApplyConfiguration{}
+	case samplecrdv1.SchemeGroupVersion.WithKind("Pod2ClaimRetentionPolicy"):
+		return &applyconfigurationsamplecrdv1.Pod2ClaimRetentionPolicyApplyConfiguration{}
+	case samplecrdv1.SchemeGroupVersion.WithKind("Pod2Network"):
+		return &applyconfigurationsamplecrdv1.Pod2NetworkApplyConfiguration{}
+	case samplecrdv1.SchemeGroupVersion.WithKind("Pod2Ordinals"):
+		return &applyconfigurationsamplecrdv1.Pod2OrdinalsApplyConfiguration{}
+	case samplecrdv1.SchemeGroupVersion.WithKind("Pod2RollingUpdate"):
+		return &applyconfigurationsamplecrdv1.Pod2RollingUpdateApplyConfiguration{}
+	case samplecrdv1.SchemeGroupVersion.WithKind("Pod2Spec"):
+		return &applyconfigurationsamplecrdv1.Pod2SpecApplyConfiguration{}
+	case samplecrdv1.SchemeGroupVersion.WithKind("Pod2Status"):
+		return &applyconfigurationsamplecrdv1.Pod2StatusApplyConfiguration{}
+	case samplecrdv1.SchemeGroupVersion.WithKind("Pod2UpdateStrategy"):
+		return &applyconfigurationsamplecrdv1.Pod2UpdateStrategyApplyConfiguration{}
+	case samplecrdv1.SchemeGroupVersion.WithKind("VNI"):
+		return &applyconfigurationsamplecrdv1.VNIApplyConfiguration{}
+	case samplecrdv1.SchemeGroupVersion.WithKind("VNISpec"):
+		return &applyconfigurationsamplecrdv1.VNISpecApplyConfiguration{}
 
 		// Group=stable.example.com, Version=v1
 	case stablev1.SchemeGroupVersion.WithKind("CronTab"):

@@ -93,6 +93,62 @@ type NetworkSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	ReuseDelaySeconds *int32 `json:"reuseDelaySeconds,omitempty"`
+
+	// How Multus attaches pods to the Network: by a
+	// NetworkAttachmentDefinition of its name. In a cluster without Multus a
+	// Network is a ledger of addresses and no more.
+	//
+	// +optional
+	// +default={"type":"Overlay"}
+	Attachment *NetworkAttachment `json:"attachment,omitempty"`
+
+	// The largest packet that pods send through an Overlay, in bytes. Default:
+	// what the network of the nodes takes (the controller's --underlay-mtu, 1500)
+	// less 50 for VXLAN's headers. A change counts for pods that start after it.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1280
+	// +kubebuilder:validation:Maximum=65535
+	MTU *int32 `json:"mtu,omitempty"`
+}
+
+// AttachmentType says who brings a Network to its pods.
+//
+// +enum
+// +kubebuilder:validation:Enum=Overlay;CNI
+type AttachmentType string
+
+const (
+	// AttachmentOverlay is by the CNI plugin `bridge`, each Network a bridge on
+	// each node, named nw<status.vni>. Whatever joins the bridges of the nodes
+	// finds the number there for its VXLAN (RFC 7348).
+	AttachmentOverlay AttachmentType = "Overlay"
+	// AttachmentCNI is by the plugin of NetworkAttachment.Config.
+	AttachmentCNI AttachmentType = "CNI"
+)
+
+// NetworkAttachment says how a pod is attached to a Network.
+//
+// +kubebuilder:validation:XValidation:rule="self.type == oldSelf.type",message="the type of an attachment never changes: pods run with it. Create another Network instead"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'CNI') == has(self.config)",message="config goes with type CNI, and CNI with a config"
+type NetworkAttachment struct {
+	// Overlay: a bridge of its own on each node. CNI: what config says, such as
+	// macvlan on a network that the nodes are on. It never changes.
+	//
+	// +optional
+	// +default="Overlay"
+	Type AttachmentType `json:"type,omitempty"`
+
+	// A CNI network configuration in JSON, a plugin or a list of plugins, as a
+	// NetworkAttachmentDefinition has it. Its ipam is ours: pods have the
+	// addresses that they were given. A plugin runs as root on the nodes, so that
+	// only who may create NetworkAttachmentDefinitions in the namespace may write
+	// this.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MaxLength=16384
+	Config string `json:"config,omitempty"`
 }
 
 // AddressRange is a CIDR without host bits, a range "first-last" of one
@@ -128,11 +184,16 @@ type NetworkStatus struct {
 	// was new. Empty for a /32.
 	// +optional
 	Gateway string `json:"gateway,omitempty"`
+	// The VXLAN Network Identifier (RFC 7348) of an Overlay Network, which no
+	// other Network of the cluster has: the name of its VNI.
+	// +optional
+	VNI int32 `json:"vni,omitempty"`
 	// The generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Ready: addresses can be handed out. Exhausted: pods wait for an address
-	// and none is free; the message names them.
+	// and none is free; the message names them. Attachable: Multus can attach pods
+	// to the Network.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -87,6 +87,7 @@ type Pod2Spec struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.filter(n, has(n.interface)).all(n, self.exists_one(m, has(m.interface) && m.interface == n.interface))",message="two Networks are on one interface"
 	Networks []Pod2Network `json:"networks,omitempty"`
 
 	// The pod of each replica. It gets the name and the hostname
@@ -243,6 +244,17 @@ type Pod2Network struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1024
 	Addresses []Address `json:"addresses,omitempty"`
+
+	// What the replicas call their interface on the Network. With eth0 the
+	// Network is their default route, and the network of the cluster none of
+	// theirs. Default: the next free of net1, net2, ...
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=15
+	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`
+	// +kubebuilder:validation:XValidation:rule="self != 'lo'",message="lo is the loopback interface of every pod"
+	Interface string `json:"interface,omitempty"`
 }
 
 // Address is one IPv4 or IPv6 address.

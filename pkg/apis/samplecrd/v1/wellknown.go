@@ -4,7 +4,7 @@ package v1
 // plugins and people read them.
 const (
 	// NetworksAnnotation is the request, written by the user or by a Pod2:
-	// "blue, green=10.1.0.10". It counts once, when the addresses are bound.
+	// "blue, green@net1=10.1.0.10". It counts once, when the addresses are bound.
 	NetworksAnnotation = "samplecrd.k8s.io/networks"
 
 	// Pod2RequestAnnotation is the request as the Pod2 wrote it into a replica. It
@@ -22,6 +22,10 @@ const (
 
 	// MultusAnnotation is read by Multus; we append our elements to it.
 	MultusAnnotation = "k8s.v1.cni.cncf.io/networks"
+
+	// MultusDefaultAnnotation is read by Multus: what is to be eth0 of the pod, instead
+	// of the cluster's network.
+	MultusDefaultAnnotation = "v1.multus-cni.io/default-network"
 
 	// InPlaceAnnotation, on a replica, is what its last update in place restarts:
 	// JSON {"containers":{"app":{"id":"<containerID before>","image":"<image before>"}}}.
@@ -43,7 +47,7 @@ const (
 	PodTemplateHashLabel = "samplecrd.k8s.io/pod-template-hash"
 
 	// NetworkLabel, on the Services and EndpointSlices of a Pod2, is the Network
-	// whose addresses they have.
+	// whose addresses they have; on a NetworkAttachmentDefinition, the one that has it.
 	NetworkLabel = "samplecrd.k8s.io/network"
 
 	// InUseFinalizer keeps a Network until no pod holds an address of it, and a
@@ -76,6 +80,9 @@ const (
 	ConditionClaimsResized = "ClaimsResized"
 	// ConditionExhausted, on Networks.
 	ConditionExhausted = "Exhausted"
+	// ConditionAttachable, on Networks: Multus can attach pods to it, or the reason
+	// why not.
+	ConditionAttachable = "Attachable"
 	// ConditionNetworkDNS, on Pod2s that are on Networks: the replicas have their
 	// names there, or the reason why not.
 	ConditionNetworkDNS = "NetworkDNS"

@@ -47,6 +47,16 @@ func SetObjectDefaults_Network(in *Network) {
 		var ptrVar1 int32 = 60
 		in.Spec.ReuseDelaySeconds = &ptrVar1
 	}
+	if in.Spec.Attachment == nil {
+		if err := json.Unmarshal([]byte(`{"type":"Overlay"}`), &in.Spec.Attachment); err != nil {
+			panic(err)
+		}
+	}
+	if in.Spec.Attachment != nil {
+		if in.Spec.Attachment.Type == "" {
+			in.Spec.Attachment.Type = "Overlay"
+		}
+	}
 }
 
 func SetObjectDefaults_NetworkList(in *NetworkList) {

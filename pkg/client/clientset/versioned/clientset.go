@@ -8,6 +8,7 @@ import (
 	fmt "fmt"
 	http "net/http"
 
+	k8scnicncfiov1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/k8scnicncfio/v1"
 	samplecrdv1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/samplecrd/v1"
 	stablev1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/stable/v1"
 	stablev1beta1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/stable/v1beta1"
@@ -18,6 +19,7 @@ import (
 
 type Interface interface {
 	Discovery() discovery.DiscoveryInterfaces
+	K8sCniCncfIoV1() k8scnicncfiov1.K8sCniCncfIoV1Interface
 	SamplecrdV1() samplecrdv1.SamplecrdV1Interface
 	StableV1() stablev1.StableV1Interface
 	StableV1beta1() stablev1beta1.StableV1beta1Interface
@@ -26,9 +28,15 @@ type Interface interface {
 // Clientset contains the clients for groups.
 type Clientset struct {
 	*discovery.DiscoveryClient
-	samplecrdV1   *samplecrdv1.SamplecrdV1Client
-	stableV1      *stablev1.StableV1Client
-	stableV1beta1 *stablev1beta1.StableV1beta1Client
+	k8sCniCncfIoV1 *k8scnicncfiov1.K8sCniCncfIoV1Client
+	samplecrdV1    *samplecrdv1.SamplecrdV1Client
+	stableV1       *stablev1.StableV1Client
+	stableV1beta1  *stablev1beta1.StableV1beta1Client
+}
+
+// K8sCniCncfIoV1 retrieves the K8sCniCncfIoV1Client
+func (c *Clientset) K8sCniCncfIoV1() k8scnicncfiov1.K8sCniCncfIoV1Interface {
+	return c.k8sCniCncfIoV1
 }
 
 // SamplecrdV1 retrieves the SamplecrdV1Client
@@ -90,6 +98,10 @@ func NewForConfigAndClient(c *rest.Config, httpClient *http.Client) (*Clientset,
 
 	var cs Clientset
 	var err error
+	cs.k8sCniCncfIoV1, err = k8scnicncfiov1.NewForConfigAndClient(&configShallowCopy, httpClient)
+	if err != nil {
+		return nil, err
+	}
 	cs.samplecrdV1, err = samplecrdv1.NewForConfigAndClient(&configShallowCopy, httpClient)
 	if err != nil {
 		return nil, err
@@ -123,6 +135,7 @@ func NewForConfigOrDie(c *rest.Config) *Clientset {
 // New creates a new Clientset for the given RESTClient.
 func New(c rest.Interface) *Clientset {
 	var cs Clientset
+	cs.k8sCniCncfIoV1 = k8scnicncfiov1.New(c)
 	cs.samplecrdV1 = samplecrdv1.New(c)
 	cs.stableV1 = stablev1.New(c)
 	cs.stableV1beta1 = stablev1beta1.New(c)

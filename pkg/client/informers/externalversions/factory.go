@@ -12,6 +12,7 @@ import (
 
 	versioned "github.com/pod2/pod2/pkg/client/clientset/versioned"
 	internalinterfaces "github.com/pod2/pod2/pkg/client/informers/externalversions/internalinterfaces"
+	k8scnicncfio "github.com/pod2/pod2/pkg/client/informers/externalversions/k8scnicncfio"
 	samplecrd "github.com/pod2/pod2/pkg/client/informers/externalversions/samplecrd"
 	stable "github.com/pod2/pod2/pkg/client/informers/externalversions/stable"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -312,8 +313,13 @@ type SharedInformerFactory interface {
 	// client.
 	InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer
 
+	K8sCniCncfIo() k8scnicncfio.Interface
 	Samplecrd() samplecrd.Interface
 	Stable() stable.Interface
+}
+
+func (f *sharedInformerFactory) K8sCniCncfIo() k8scnicncfio.Interface {
+	return k8scnicncfio.New(f, f.namespace, f.tweakListOptions)
 }
 
 func (f *sharedInformerFactory) Samplecrd() samplecrd.Interface {

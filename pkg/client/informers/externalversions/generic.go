@@ -7,7 +7,8 @@ package externalversions
 import (
 	fmt "fmt"
 
-	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	v1 "github.com/pod2/pod2/pkg/apis/k8scnicncfio/v1"
+	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 	v1beta1 "github.com/pod2/pod2/pkg/apis/stable/v1beta1"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -40,13 +41,19 @@ func (f *genericInformer) Lister() cache.GenericLister {
 // TODO extend this to unknown resources with a client pool
 func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource) (GenericInformer, error) {
 	switch resource {
-	// Group=samplecrd.k8s.io, Version=v1
-	case v1.SchemeGroupVersion.WithResource("addressblocks"):
+	// Group=k8s.cni.cncf.io, Version=v1
+	case v1.SchemeGroupVersion.WithResource("network-attachment-definitions"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.K8sCniCncfIo().V1().NetworkAttachmentDefinitions().Informer()}, nil
+
+		// Group=samplecrd.k8s.io, Version=v1
+	case samplecrdv1.SchemeGroupVersion.WithResource("addressblocks"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Samplecrd().V1().AddressBlocks().Informer()}, nil
-	case v1.SchemeGroupVersion.WithResource("networks"):
+	case samplecrdv1.SchemeGroupVersion.WithResource("networks"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Samplecrd().V1().Networks().Informer()}, nil
-	case v1.SchemeGroupVersion.WithResource("pod2s"):
+	case samplecrdv1.SchemeGroupVersion.WithResource("pod2s"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Samplecrd().V1().Pod2s().Informer()}, nil
+	case samplecrdv1.SchemeGroupVersion.WithResource("vnis"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Samplecrd().V1().VNIs().Informer()}, nil
 
 		// Group=stable.example.com, Version=v1
 	case stablev1.SchemeGroupVersion.WithResource("crontabs"):

@@ -39,6 +39,14 @@ type NetworkSpecApplyConfiguration struct {
 	// another pod gets it. A pod of the same name and owner gets it at once.
 	// Default 60.
 	ReuseDelaySeconds *int32 `json:"reuseDelaySeconds,omitempty"`
+	// How Multus attaches pods to the Network: by a
+	// NetworkAttachmentDefinition of its name. In a cluster without Multus a
+	// Network is a ledger of addresses and no more.
+	Attachment *NetworkAttachmentApplyConfiguration `json:"attachment,omitempty"`
+	// The largest packet that pods send through an Overlay, in bytes. Default:
+	// what the network of the nodes takes (the controller's --underlay-mtu, 1500)
+	// less 50 for VXLAN's headers. A change counts for pods that start after it.
+	MTU *int32 `json:"mtu,omitempty"`
 }
 
 // NetworkSpecApplyConfiguration constructs a declarative configuration of the NetworkSpec type for use with
@@ -78,5 +86,21 @@ func (b *NetworkSpecApplyConfiguration) WithExclude(values ...samplecrdv1.Addres
 // If called multiple times, the ReuseDelaySeconds field is set to the value of the last call.
 func (b *NetworkSpecApplyConfiguration) WithReuseDelaySeconds(value int32) *NetworkSpecApplyConfiguration {
 	b.ReuseDelaySeconds = &value
+	return b
+}
+
+// WithAttachment sets the Attachment field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Attachment field is set to the value of the last call.
+func (b *NetworkSpecApplyConfiguration) WithAttachment(value *NetworkAttachmentApplyConfiguration) *NetworkSpecApplyConfiguration {
+	b.Attachment = value
+	return b
+}
+
+// WithMTU sets the MTU field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MTU field is set to the value of the last call.
+func (b *NetworkSpecApplyConfiguration) WithMTU(value int32) *NetworkSpecApplyConfiguration {
+	b.MTU = &value
 	return b
 }

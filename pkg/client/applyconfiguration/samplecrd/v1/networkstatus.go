@@ -30,10 +30,14 @@ type NetworkStatusApplyConfiguration struct {
 	// The gateway in force: spec.gateway, or the one chosen when the Network
 	// was new. Empty for a /32.
 	Gateway *string `json:"gateway,omitempty"`
+	// The VXLAN Network Identifier (RFC 7348) of an Overlay Network, which no
+	// other Network of the cluster has: the name of its VNI.
+	VNI *int32 `json:"vni,omitempty"`
 	// The generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// Ready: addresses can be handed out. Exhausted: pods wait for an address
-	// and none is free; the message names them.
+	// and none is free; the message names them. Attachable: Multus can attach pods
+	// to the Network.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
@@ -88,6 +92,14 @@ func (b *NetworkStatusApplyConfiguration) WithAvailable(value int64) *NetworkSta
 // If called multiple times, the Gateway field is set to the value of the last call.
 func (b *NetworkStatusApplyConfiguration) WithGateway(value string) *NetworkStatusApplyConfiguration {
 	b.Gateway = &value
+	return b
+}
+
+// WithVNI sets the VNI field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the VNI field is set to the value of the last call.
+func (b *NetworkStatusApplyConfiguration) WithVNI(value int32) *NetworkStatusApplyConfiguration {
+	b.VNI = &value
 	return b
 }
 

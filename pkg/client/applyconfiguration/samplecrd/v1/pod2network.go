@@ -19,6 +19,10 @@ type Pod2NetworkApplyConfiguration struct {
 	// beyond the list get any free address. A replica whose wanted address
 	// cannot be had waits, and says so.
 	Addresses []samplecrdv1.Address `json:"addresses,omitempty"`
+	// What the replicas call their interface on the Network. With eth0 the
+	// Network is their default route, and the network of the cluster none of
+	// theirs. Default: the next free of net1, net2, ...
+	Interface *string `json:"interface,omitempty"`
 }
 
 // Pod2NetworkApplyConfiguration constructs a declarative configuration of the Pod2Network type for use with
@@ -42,5 +46,13 @@ func (b *Pod2NetworkApplyConfiguration) WithAddresses(values ...samplecrdv1.Addr
 	for i := range values {
 		b.Addresses = append(b.Addresses, values[i])
 	}
+	return b
+}
+
+// WithInterface sets the Interface field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Interface field is set to the value of the last call.
+func (b *Pod2NetworkApplyConfiguration) WithInterface(value string) *Pod2NetworkApplyConfiguration {
+	b.Interface = &value
 	return b
 }

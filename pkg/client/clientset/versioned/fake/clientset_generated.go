@@ -7,6 +7,8 @@ package fake
 import (
 	applyconfiguration "github.com/pod2/pod2/pkg/client/applyconfiguration"
 	clientset "github.com/pod2/pod2/pkg/client/clientset/versioned"
+	k8scnicncfiov1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/k8scnicncfio/v1"
+	fakek8scnicncfiov1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/k8scnicncfio/v1/fake"
 	samplecrdv1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/samplecrd/v1"
 	fakesamplecrdv1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/samplecrd/v1/fake"
 	stablev1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/stable/v1"
@@ -125,6 +127,11 @@ var (
 	_ clientset.Interface = &Clientset{}
 	_ testing.FakeClient  = &Clientset{}
 )
+
+// K8sCniCncfIoV1 retrieves the K8sCniCncfIoV1Client
+func (c *Clientset) K8sCniCncfIoV1() k8scnicncfiov1.K8sCniCncfIoV1Interface {
+	return &fakek8scnicncfiov1.FakeK8sCniCncfIoV1{Fake: &c.Fake}
+}
 
 // SamplecrdV1 retrieves the SamplecrdV1Client
 func (c *Clientset) SamplecrdV1() samplecrdv1.SamplecrdV1Interface {

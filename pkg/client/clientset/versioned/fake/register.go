@@ -5,6 +5,7 @@
 package fake
 
 import (
+	k8scnicncfiov1 "github.com/pod2/pod2/pkg/apis/k8scnicncfio/v1"
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 	stablev1beta1 "github.com/pod2/pod2/pkg/apis/stable/v1beta1"
@@ -19,6 +20,7 @@ var scheme = runtime.NewScheme()
 var codecs = serializer.NewCodecFactory(scheme)
 
 var localSchemeBuilder = runtime.SchemeBuilder{
+	k8scnicncfiov1.AddToScheme,
 	samplecrdv1.AddToScheme,
 	stablev1.AddToScheme,
 	stablev1beta1.AddToScheme,

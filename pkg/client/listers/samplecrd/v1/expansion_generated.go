@@ -27,3 +27,7 @@ type Pod2ListerExpansion interface{}
 // Pod2NamespaceListerExpansion allows custom methods to be added to
 // Pod2NamespaceLister.
 type Pod2NamespaceListerExpansion interface{}
+
+// VNIListerExpansion allows custom methods to be added to
+// VNILister.
+type VNIListerExpansion interface{}

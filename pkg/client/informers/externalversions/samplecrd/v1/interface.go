@@ -16,6 +16,8 @@ type Interface interface {
 	Networks() TypedNetworkInformer
 	// Pod2s returns a Pod2Informer.
 	Pod2s() TypedPod2Informer
+	// VNIs returns a VNIInformer.
+	VNIs() TypedVNIInformer
 }
 
 type version struct {
@@ -42,4 +44,9 @@ func (v *version) Networks() TypedNetworkInformer {
 // Pod2s returns a TypedPod2Informer.
 func (v *version) Pod2s() TypedPod2Informer {
 	return &pod2Informer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// VNIs returns a TypedVNIInformer.
+func (v *version) VNIs() TypedVNIInformer {
+	return &vNIInformer{factory: v.factory, tweakListOptions: v.tweakListOptions}
 }

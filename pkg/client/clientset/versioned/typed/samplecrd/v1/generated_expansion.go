@@ -9,3 +9,5 @@ type AddressBlockExpansion interface{}
 type NetworkExpansion interface{}
 
 type Pod2Expansion interface{}
+
+type VNIExpansion interface{}

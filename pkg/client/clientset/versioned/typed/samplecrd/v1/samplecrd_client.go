@@ -17,6 +17,7 @@ type SamplecrdV1Interface interface {
 	AddressBlocksGetter
 	NetworksGetter
 	Pod2sGetter
+	VNIsGetter
 }
 
 // SamplecrdV1Client is used to interact with features provided by the samplecrd.k8s.io group.
@@ -34,6 +35,10 @@ func (c *SamplecrdV1Client) Networks(namespace string) NetworkInterface {
 
 func (c *SamplecrdV1Client) Pod2s(namespace string) Pod2Interface {
 	return newPod2s(c, namespace)
+}
+
+func (c *SamplecrdV1Client) VNIs() VNIInterface {
+	return newVNIs(c)
 }
 
 // NewForConfig creates a new SamplecrdV1Client for the given config.

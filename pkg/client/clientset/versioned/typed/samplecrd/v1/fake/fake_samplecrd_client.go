@@ -26,6 +26,10 @@ func (c *FakeSamplecrdV1) Pod2s(namespace string) v1.Pod2Interface {
 	return newFakePod2s(c, namespace)
 }
 
+func (c *FakeSamplecrdV1) VNIs() v1.VNIInterface {
+	return newFakeVNIs(c)
+}
+
 // RESTClient returns a RESTClient that is used to communicate
 // with API server by this client implementation.
 func (c *FakeSamplecrdV1) RESTClient() rest.Interface {

@@ -1,0 +1,77 @@
+package definition
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// Reasons of the condition Attachable.
+const (
+	ReasonDefined            = "Defined"
+	ReasonNotInstalled       = "NotInstalled"
+	ReasonNoFreeVNI          = "NoFreeVNI"
+	ReasonInvalidConfig      = "InvalidConfig"
+	ReasonNameTaken          = "NameTaken"
+	ReasonWaitingForDeletion = "WaitingForDeletion"
+	ReasonFailedWrite        = "FailedWrite"
+)
+
+// maxMessage bounds, in bytes, a message: an event holds 1 KiB.
+const maxMessage = 1024
+
+// finding is why pods cannot be attached; zero: they can.
+type finding struct{ reason, message string }
+
+// WithFailure are the status, nil if it says so already, and the events to be written
+// when a write was refused in these words.
+func WithFailure(s State, message string) (*v1.NetworkStatus, []Event) {
+	if s.Network == nil {
+		return nil, nil
+	}
+	vni, claim := s.vni()
+	if claim {
+		vni = s.Network.Status.VNI // who knows
+	}
+	return s.status(vni, finding{ReasonFailedWrite, message})
+}
+
+// status is that of the Network with the number and our condition in it; nil if it
+// says so already.
+func (s State) status(vni int32, found finding) (*v1.NetworkStatus, []Event) {
+	status := s.Network.Status.DeepCopy()
+	status.VNI = vni
+	c := metav1.Condition{
+		Type: v1.ConditionAttachable, Status: metav1.ConditionTrue, Reason: ReasonDefined,
+		Message:            "pods are attached by NetworkAttachmentDefinition " + s.Name,
+		ObservedGeneration: s.Network.Generation, LastTransitionTime: metav1.NewTime(s.Now),
+	}
+	if found != (finding{}) {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, found.reason, cut(found.message)
+	}
+	meta.SetStatusCondition(&status.Conditions, c)
+	if equality.Semantic.DeepEqual(*status, s.Network.Status) {
+		return nil, nil
+	}
+	return status, events(s.Network.Status.Conditions, c)
+}
+
+// events: one when something has turned out that a user is to mend.
+func events(before []metav1.Condition, c metav1.Condition) []Event {
+	was := meta.FindStatusCondition(before, v1.ConditionAttachable)
+	quiet := c.Status == metav1.ConditionTrue || c.Reason == ReasonNotInstalled || c.Reason == ReasonWaitingForDeletion
+	if quiet || was != nil && was.Reason == c.Reason && was.Message == c.Message {
+		return nil
+	}
+	return []Event{{corev1.EventTypeWarning, c.Reason, c.Message}}
+}
+
+func cut(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	return message[:maxMessage-3] + "..."
+}

@@ -1,0 +1,213 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	nadv1 "github.com/pod2/pod2/pkg/apis/k8scnicncfio/v1"
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/definition"
+	"github.com/pod2/pod2/pkg/endpoints"
+)
+
+// installedEvery is how often a Network looks whether the cluster has
+// NetworkAttachmentDefinitions by now, or no longer: an empty list of them is no event,
+// and neither is none.
+const installedEvery = time.Minute
+
+// candidates is how many numbers a Network tries at a time. With half of all sixteen
+// million taken, one in a million Networks would find none.
+const candidates = 20
+
+func (r *Reconciler) syncDefinition(ctx context.Context, key Key) (Result, error) {
+	state, again, err := r.observeDefinition(key)
+	if err != nil {
+		return Result{}, fmt.Errorf("observe %s: %w", key, err)
+	}
+	plan := definition.Diff(state)
+	if err := r.applyDefinition(ctx, key, state, plan); err != nil {
+		return Result{}, err
+	}
+	if state.Network != nil {
+		again = soonest(again, installedEvery)
+	}
+	return Result{RequeueAfter: again}, nil
+}
+
+// observeDefinition reads the view of what attaches pods to one Network. The delay is
+// when to look again at what no event tells; zero: never.
+func (r *Reconciler) observeDefinition(key Key) (state definition.State, again time.Duration, err error) {
+	state = definition.State{
+		Now: r.clock.Now(), Namespace: key.Namespace, Name: key.Name, UnderlayMTU: r.settings.UnderlayMTU,
+		Installed: r.installed.now(),
+		VNIs:      indexed[*v1.VNI](r.informers.VNIs.Informer().GetIndexer(), byNetwork, path(key.Namespace, key.Name)),
+	}
+	slices.SortFunc(state.VNIs, func(a, b *v1.VNI) int { return strings.Compare(a.Name, b.Name) })
+	if state.Network, err = r.getNetwork(key.Namespace, key.Name); err != nil || state.Network == nil {
+		return state, 0, err
+	}
+	numbers := definition.Numbers(state.Network.UID, candidates)
+	if told := state.Network.Status.VNI; told != 0 {
+		numbers = append(numbers, told)
+	}
+	for _, vni := range numbers {
+		taken, err := absent(r.informers.VNIs.Lister().Get(definition.Name(vni)))
+		if err != nil {
+			return state, 0, err
+		}
+		if taken == nil {
+			state.Candidates = append(state.Candidates, vni)
+		}
+	}
+	if state.Installed {
+		definitions := indexed[*nadv1.NetworkAttachmentDefinition](r.informers.Definitions.Informer().GetIndexer(), byNetwork, path(key.Namespace, key.Name))
+		definitions, again = r.definitions.taken.addTo(key, definitions)
+		for _, d := range definitions {
+			if d.Name == key.Name {
+				state.Definition = d
+			}
+		}
+	}
+	return state, again, nil
+}
+
+// applyDefinition writes the plan in the order of its fields. What stopped it on the
+// way, if it is for the user to mend, is what the status says.
+func (r *Reconciler) applyDefinition(ctx context.Context, key Key, state definition.State, plan definition.Plan) error {
+	if err := r.writeVNIs(ctx, key, plan); err != nil {
+		return err
+	}
+	failure := r.writeDefinition(ctx, key, state, plan)
+	status, events := plan.Status, plan.Events
+	if failure != nil {
+		message, mendable := forUser(failure)
+		if !mendable {
+			return failure
+		}
+		status, events = definition.WithFailure(state, message)
+	}
+	if status != nil {
+		next := state.Network.DeepCopy()
+		next.Status = *status
+		updated, err := r.clients.Sample.SamplecrdV1().Networks(key.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
+		if err != nil {
+			return errors.Join(failure, fmt.Errorf("update the status for %s: %w", key, stale(err)))
+		}
+		r.written.wrote(key, networksResource, updated.ResourceVersion)
+	}
+	for _, e := range events {
+		r.recorder.Event(state.Network, e.Type, e.Reason, e.Message)
+	}
+	return failure
+}
+
+// writeVNIs claims the number of the Network, and releases those that are nobody's.
+func (r *Reconciler) writeVNIs(ctx context.Context, key Key, plan definition.Plan) error {
+	vnis := r.clients.Sample.SamplecrdV1().VNIs()
+	if plan.Claim != nil {
+		created, err := vnis.Create(ctx, plan.Claim, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("claim VNI %s for %s: %w", plan.Claim.Name, key, stale(err))
+		}
+		r.written.wrote(key, vnisResource, created.ResourceVersion)
+		klog.FromContext(ctx).Info("Claimed VNI", "vni", created.Name)
+	}
+	if len(plan.Release) == 0 {
+		return nil
+	}
+	live, err := r.clients.Sample.SamplecrdV1().Networks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		live, err = nil, nil
+	}
+	if err != nil {
+		return fmt.Errorf("get %s before a VNI of it is released: %w", key, err)
+	}
+	for _, release := range plan.Release {
+		name := definition.Name(release.VNI)
+		if !release.Unused(live) {
+			return fmt.Errorf("release VNI %s (%s): the Network stands: %w", name, release.Reason, ErrStale)
+		}
+		err := vnis.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
+			UID: &release.UID, ResourceVersion: &release.ResourceVersion,
+		}})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("release VNI %s (%s): %w", name, release.Reason, stale(err))
+		}
+		r.written.deleted(key, vnisResource, name, release.UID)
+		klog.FromContext(ctx).Info("Released VNI", "vni", name, "reason", release.Reason)
+	}
+	return nil
+}
+
+func (r *Reconciler) writeDefinition(ctx context.Context, key Key, state definition.State, plan definition.Plan) error {
+	if plan.Create == nil && plan.Update == nil {
+		return nil
+	}
+	// What is made for a Network that is gone would be collected as garbage, and made
+	// again, and so on.
+	if err := r.confirmNetwork(ctx, key, state.Network); err != nil {
+		return err
+	}
+	if plan.Create != nil {
+		return r.definitions.create(ctx, key, plan.Create)
+	}
+	return r.definitions.update(ctx, key, endpoints.Update[*nadv1.NetworkAttachmentDefinition]{Object: plan.Update, Reason: plan.Reason})
+}
+
+// definitionWatches says which Networks' attachment an event concerns.
+func (r *Reconciler) definitionWatches() []Watch {
+	return []Watch{
+		{Informer: r.informers.Networks.Informer(), Keys: func(obj any) []Key {
+			n, ok := obj.(*v1.Network)
+			if !ok {
+				return nil
+			}
+			return []Key{{KindDefinition, n.Namespace, n.Name}}
+		}},
+		{Informer: r.informers.VNIs.Informer(), Keys: func(obj any) []Key {
+			// VNIs are everybody's: those of Networks that another controller serves, too.
+			vni, ok := obj.(*v1.VNI)
+			if !ok || r.settings.Namespace != "" && r.settings.Namespace != vni.Spec.Network.Namespace {
+				return nil
+			}
+			return []Key{{KindDefinition, vni.Spec.Network.Namespace, vni.Spec.Network.Name}}
+		}},
+		{Informer: r.informers.Definitions.Informer(), Optional: true, Keys: func(obj any) []Key {
+			networks, _ := labelledNetwork(obj)
+			return keysOf(KindDefinition, networks)
+		}},
+	}
+}
+
+// addDefinitionIndexes is part of New.
+func (i Informers) addDefinitionIndexes() error {
+	if err := i.VNIs.Informer().AddIndexers(cache.Indexers{byNetwork: vniNetwork}); err != nil {
+		return err
+	}
+	return i.Definitions.Informer().AddIndexers(cache.Indexers{byNetwork: labelledNetwork})
+}
+
+func vniNetwork(obj any) ([]string, error) {
+	vni, ok := obj.(*v1.VNI)
+	if !ok {
+		return nil, nil
+	}
+	return []string{path(vni.Spec.Network.Namespace, vni.Spec.Network.Name)}, nil
+}
+
+func labelledNetwork(obj any) ([]string, error) {
+	d, ok := obj.(*nadv1.NetworkAttachmentDefinition)
+	if !ok || d.Labels[v1.NetworkLabel] == "" {
+		return nil, nil
+	}
+	return []string{path(d.Namespace, d.Labels[v1.NetworkLabel])}, nil
+}

@@ -1,0 +1,89 @@
+package reconcile
+
+import (
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	nadv1 "github.com/pod2/pod2/pkg/apis/k8scnicncfio/v1"
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/definition"
+)
+
+func newDefinition(name string) *nadv1.NetworkAttachmentDefinition {
+	return &nadv1.NetworkAttachmentDefinition{ObjectMeta: metav1.ObjectMeta{
+		Namespace: ns, Name: name, UID: "uid-of-definition", Labels: map[string]string{v1.NetworkLabel: name},
+	}}
+}
+
+func newVNI(name string, network types.UID) *v1.VNI {
+	return &v1.VNI{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)},
+		Spec:       v1.VNISpec{Network: v1.NetworkReference{Namespace: ns, Name: "blue", UID: network}},
+	}
+}
+
+// syncText is what a sync did, and its error.
+func (w *world) syncText(kind, name string) string {
+	calls, err := w.sync(kind, name)
+	if err != nil {
+		calls += "\n" + err.Error()
+	}
+	return calls
+}
+
+// blueVNI is the first number that a Network with the UID of newNetwork("blue") tries.
+func blueVNI() string { return definition.Name(definition.Numbers(newNetwork("blue").UID, 1)[0]) }
+
+func TestANewNetworkGetsANumberAndADefinition(t *testing.T) {
+	w := newWorld(t, newNetwork("blue"))
+	same(t, w.syncText(KindDefinition, "blue"), strings.Join([]string{
+		"create vnis " + blueVNI(), "get networks blue", "create network-attachment-definitions blue", "update networks/status blue rv=101",
+	}, "\n"))
+}
+
+// The cache of VNIs does not show yet that another Network took the number.
+func TestANumberThatIsTakenIsNotTold(t *testing.T) {
+	w := newWorld(t, newNetwork("blue"))
+	w.add(newVNI(blueVNI(), "of-another"))
+	same(t, w.syncText(KindDefinition, "blue"), "create vnis "+blueVNI()+" -> AlreadyExists\nclaim VNI "+blueVNI()+` for Definition default/blue: the view is older than the world: vnis.samplecrd.k8s.io "`+blueVNI()+`" already exists`)
+}
+
+// The cache of Networks does not show the Network yet, or no longer as it is.
+func TestAVNIIsReleasedOnTheWordOfALiveReadAlone(t *testing.T) {
+	w := newWorld(t, newVNI("70000", newNetwork("blue").UID))
+	w.add(newNetwork("blue"))
+	same(t, w.syncText(KindDefinition, "blue"), "get networks blue\nrelease VNI 70000 (the Network is gone): the Network stands: the view is older than the world")
+}
+
+func TestAVNIOfANetworkThatIsGoneIsReleased(t *testing.T) {
+	w := newWorld(t, newVNI("70000", "gone"))
+	same(t, w.syncText(KindDefinition, "blue"), "get networks blue -> NotFound\ndelete vnis 70000 uid=uid-of-70000 rv=101")
+}
+
+func TestWhoRefusesTheDefinitionIsTold(t *testing.T) {
+	w := newWorld(t, newNetwork("blue"))
+	w.refuse = refusing("create network-attachment-definitions", quota)
+	same(t, w.syncText(KindDefinition, "blue"), strings.Join([]string{
+		"create vnis " + blueVNI(), "get networks blue", "create network-attachment-definitions blue -> Forbidden", "update networks/status blue rv=101",
+		"event on blue: Warning FailedWrite: exceeded quota", "create NetworkAttachmentDefinition default/blue: exceeded quota",
+	}, "\n"))
+}
+
+// What a create found taken is seen by the next sync, without our label on it.
+func TestADefinitionThatTheWatchDoesNotShowIsSeen(t *testing.T) {
+	w := newWorld(t, newNetwork("blue"))
+	theirs := newDefinition("blue")
+	theirs.Labels = nil
+	w.add(theirs)
+	calls, err := w.sync(KindDefinition, "blue")
+	if !apierrors.IsAlreadyExists(err) {
+		t.Errorf("%s %v", calls, err)
+	}
+	w.catchUp()
+	same(t, w.syncText(KindDefinition, "blue"), "update networks/status blue rv=101\n"+
+		"event on blue: Warning NameTaken: there is a NetworkAttachmentDefinition blue that is not the Network's: delete it, or create a Network of another name")
+}

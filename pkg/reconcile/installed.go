@@ -1,0 +1,42 @@
+package reconcile
+
+import (
+	"context"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
+)
+
+// installed knows whether the cluster has a kind that is not ours to install. Its
+// informer tries again for as long as it runs, twice a minute in the end.
+type installed struct {
+	informer cache.SharedIndexInformer
+	synced   func() bool
+
+	mu sync.Mutex
+	// missing: the last list or watch found no such kind, when the informer's cache
+	// was at this version. It is at another as soon as there was a list since.
+	missing bool
+	version string
+}
+
+// watchInstalled is to be called before the informer starts.
+func watchInstalled(informer cache.SharedIndexInformer) (*installed, error) {
+	i := &installed{informer: informer, synced: informer.HasSynced}
+	return i, informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+		if !apierrors.IsNotFound(err) {
+			cache.DefaultWatchErrorHandler(ctx, r, err)
+			return
+		}
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.missing, i.version = true, informer.LastSyncResourceVersion()
+	})
+}
+
+func (i *installed) now() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.synced() && (!i.missing || i.informer.LastSyncResourceVersion() != i.version)
+}
