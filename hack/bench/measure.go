@@ -21,7 +21,8 @@ type lap struct {
 	exist, ready, gone        time.Duration
 	recreated, inPlace        time.Duration
 	replaced                  []time.Duration
-	created, deleted, updated writes        // of our controller; deleted by scaling to zero
+	created                   writes        // of our controller
+	deleted, updated          *writes       // likewise, by scaling to zero and in place; nil: not measured
 	unexplained               float64       // of created: what the API server did not count either
 	cpu                       time.Duration // of the controller that creates the pods, until all are Ready
 	peak                      int64         // of the same, bytes
@@ -41,14 +42,14 @@ func (b *bench) measureAll(ctx context.Context, r *results) error {
 	all := slices.DeleteFunc(contenders(), func(c contender) bool { return !b.only.MatchString(c.name) })
 	fmt.Fprintln(os.Stderr, "Warming up ...")
 	for _, c := range all {
-		if _, err := b.lap(ctx, c, b.sizes[0]/4, false); err != nil {
+		if _, err := b.lap(ctx, c, b.sizes[0]/4, false, false); err != nil {
 			return err
 		}
 	}
 	for round := range b.rounds {
 		for _, n := range b.sizes {
 			for i := range all {
-				l, err := b.lap(ctx, all[(i+round*3)%len(all)], n, b.variant == "" && round == 0 && n == b.sizes[len(b.sizes)-1])
+				l, err := b.lap(ctx, all[(i+round*3)%len(all)], n, round == 0, b.variant == "" && round == 0 && n == b.sizes[len(b.sizes)-1])
 				if err != nil {
 					return err
 				}
@@ -68,7 +69,7 @@ func (b *bench) measureAll(ctx context.Context, r *results) error {
 		if c.name == pod2OnOne {
 			b.standing = &r.standing
 		}
-		l, err := b.lap(ctx, c, b.large, false)
+		l, err := b.lap(ctx, c, b.large, true, false)
 		if err != nil {
 			return err
 		}
@@ -84,9 +85,9 @@ func (l lap) String() string {
 		l.created, l.unexplained, l.updated, l.deleted, l.cpu.Seconds(), l.peak>>20)
 }
 
-// lap brings n pods up and down. Whole: it updates them and deletes some one by one
-// in between.
-func (b *bench) lap(ctx context.Context, c contender, n int, whole bool) (l lap, err error) {
+// lap brings n pods up and down. The first of a contender also scales to zero; a whole
+// one updates the pods and deletes some one by one in between.
+func (b *bench) lap(ctx context.Context, c contender, n int, first, whole bool) (l lap, err error) {
 	l = lap{contender: c.name, n: n, recreated: -1, inPlace: -1}
 	fail := func(what string, err error) (lap, error) {
 		return l, fmt.Errorf("%s with %d pods: %s: %w", c.name, n, what, err)
@@ -169,7 +170,7 @@ func (b *bench) lap(ctx context.Context, c contender, n int, whole bool) (l lap,
 			return fail("change", err)
 		}
 	}
-	if c.scale != nil {
+	if c.scale != nil && first {
 		if err := b.scaleToZero(ctx, c, ns, n, pods, &l); err != nil {
 			return fail("scale", err)
 		}
@@ -208,7 +209,7 @@ func (b *bench) scaleToZero(ctx context.Context, c contender, ns string, n int, 
 	if err != nil {
 		return err
 	}
-	l.deleted = after.minus(before)
+	l.deleted = new(after.minus(before))
 	if err := c.scale(ctx, b, ns, n); err != nil {
 		return fmt.Errorf("scale up: %w", err)
 	}
@@ -249,7 +250,7 @@ func (b *bench) change(ctx context.Context, c contender, ns string, n int, pods 
 		if err != nil {
 			return err
 		}
-		l.updated = after.minus(before)
+		l.updated = new(after.minus(before))
 	}
 	if !c.replaces {
 		return nil

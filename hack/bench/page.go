@@ -50,6 +50,9 @@ func (r *results) cost() string {
 			}
 			mean := func(of func(lap) float64) string {
 				f := r.figure(c.name, n, of)
+				if f.none {
+					return "-"
+				}
 				return fmt.Sprintf("%.3f", f.median/float64(n))
 			}
 			cpu, peak := "-", "-"
@@ -57,17 +60,10 @@ func (r *results) cost() string {
 				cpu = r.seconds(c.name, n, func(l lap) time.Duration { return l.cpu }).String()
 				peak = fmt.Sprintf("%.0f", r.figure(c.name, n, func(l lap) float64 { return float64(l.peak) }).median/(1<<20))
 			}
-			deleted, updated := "-", "-"
-			if c.scale != nil {
-				deleted = mean(func(l lap) float64 { return l.deleted.total() })
-			}
-			if r.figure(c.name, n, func(l lap) float64 { return l.inPlace.Seconds() }).median > 0 {
-				updated = mean(func(l lap) float64 { return l.updated.total() })
-			}
 			fmt.Fprintf(&s, "| %s | %d | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", c.name, n,
 				mean(func(l lap) float64 { return l.created.post }), mean(func(l lap) float64 { return l.created.put }),
 				mean(func(l lap) float64 { return l.created.patch }), mean(func(l lap) float64 { return l.created.delete }),
-				mean(func(l lap) float64 { return l.created.total() }), deleted, updated, cpu, peak)
+				mean(func(l lap) float64 { return l.created.total() }), mean(deleted), mean(updated), cpu, peak)
 		}
 	}
 	return s.String()
@@ -76,13 +72,12 @@ func (r *results) cost() string {
 // row is one of a table of variants of the controller: medians of the largest size.
 func (r *results) row(variant string) string {
 	n := r.sizes[len(r.sizes)-1]
-	perPod := func(of func(lap) writes, count func(writes) float64) string {
-		return fmt.Sprintf("%.3f", r.figure(pod2OnOne, n, func(l lap) float64 { return count(of(l)) }).median/float64(n))
+	perPod := func(of func(lap) float64) string {
+		return fmt.Sprintf("%.3f", r.figure(pod2OnOne, n, of).median/float64(n))
 	}
-	created, deleted := func(l lap) writes { return l.created }, func(l lap) writes { return l.deleted }
-	put, total := func(w writes) float64 { return w.put }, writes.total
+	put, total := func(l lap) float64 { return l.created.put }, func(l lap) float64 { return l.created.total() }
 	return fmt.Sprintf("| %s | %d | %s | %s | %s | %s | %s | %s |\n", variant, n,
-		r.seconds(pod2OnOne, n, ready), r.seconds(pod2OnOne, n, gone), perPod(created, put), perPod(created, total), perPod(deleted, total),
+		r.seconds(pod2OnOne, n, ready), r.seconds(pod2OnOne, n, gone), perPod(put), perPod(total), perPod(deleted),
 		r.seconds(pod2OnOne, n, func(l lap) time.Duration { return l.cpu }))
 }
 

@@ -67,6 +67,17 @@ func (r *results) figure(contender string, n int, of func(lap) float64) figure {
 	return figureOf(values)
 }
 
+// deleted and updated are counts of writes, below zero where they were not measured.
+func deleted(l lap) float64 { return totalOf(l.deleted) }
+func updated(l lap) float64 { return totalOf(l.updated) }
+
+func totalOf(w *writes) float64 {
+	if w == nil {
+		return -1
+	}
+	return w.total()
+}
+
 func exist(l lap) time.Duration     { return l.exist }
 func ready(l lap) time.Duration     { return l.ready }
 func gone(l lap) time.Duration      { return l.gone }
@@ -104,12 +115,10 @@ type target struct {
 func (r *results) targets() []target {
 	n := r.sizes[len(r.sizes)-1]
 	ratio := func(a, b figure) float64 { return a.median / b.median }
-	perPod := func(contender string, of func(lap) writes) float64 {
-		return r.figure(contender, n, func(l lap) float64 { return of(l).total() / float64(n) }).median
+	perPod := func(contender string, of func(lap) float64) float64 {
+		return r.figure(contender, n, of).median / float64(n)
 	}
-	created := func(l lap) writes { return l.created }
-	deleted := func(l lap) writes { return l.deleted }
-	updated := func(l lap) writes { return l.updated }
+	created := func(l lap) float64 { return l.created.total() }
 	of := func(contender string, what func(lap) time.Duration) figure { return r.seconds(contender, n, what) }
 	targets := []target{
 		{"Pod2: all exist, by Deployment's time", ratio(of(pod2, exist), of(deployment, exist)), 1, "%.2f"},

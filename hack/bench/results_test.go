@@ -26,6 +26,20 @@ func TestFigure(t *testing.T) {
 	}
 }
 
+// What was measured in one lap only is not averaged with laps in which it was not.
+func TestWhatWasNotMeasuredDoesNotCount(t *testing.T) {
+	r := &results{laps: []lap{{contender: pod2, n: 10, updated: &writes{put: 3, patch: 10}, recreated: 4}, {contender: pod2, n: 10, recreated: -1}, {contender: pod2, n: 10, recreated: -1}}}
+	if got := r.figure(pod2, 10, updated); got.median != 13 {
+		t.Errorf("updates take %v writes, want 13", got)
+	}
+	if got := r.seconds(pod2, 10, recreated); got.none || got.median < 0 {
+		t.Errorf("recreated in %v", got)
+	}
+	if got := r.figure(pod2, 10, deleted); !got.none {
+		t.Errorf("deletions take %v writes, and were not measured", got)
+	}
+}
+
 func TestPercentileIsTheNearestRank(t *testing.T) {
 	hundred := make([]time.Duration, 100)
 	for i := range hundred {
