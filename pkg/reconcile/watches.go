@@ -103,12 +103,15 @@ func (r *Reconciler) podChanged(obj any) (keys []Key) {
 // at for itself, a Pod2 would be at its replicas all the time.
 const podProgress = 50 * time.Millisecond
 
-// podPatience: a pod that lives and has its addresses makes progress. Nothing else
-// waits: a pod that goes is to be replaced, one that is gated wants addresses.
+// podPatience: a pod that lives and has its addresses makes progress, and so does one
+// that is being deleted: nothing takes its place before it is gone, which is no update.
+// Were it looked at before, the status would be written that it goes, and only once our
+// cache shows that would its successor be created. Nothing else waits: a pod that is
+// over is to be replaced, one that is gated wants addresses.
 func podPatience(old, new any) time.Duration {
 	was, ok1 := old.(*corev1.Pod)
 	is, ok2 := new.(*corev1.Pod)
-	if !ok1 || !ok2 || was.UID != is.UID || is.DeletionTimestamp != nil || attachment.Over(is) || attachment.Gated(is) {
+	if !ok1 || !ok2 || was.UID != is.UID || attachment.Over(is) || attachment.Gated(is) {
 		return 0
 	}
 	return podProgress

@@ -122,7 +122,7 @@ func TestWhichEventsOfPodsMayWait(t *testing.T) {
 		{"a published=blue:10.1.0.2", "a published=blue:10.1.0.2 phase=Running", podProgress},
 		{"a gated on=blue", "a on=blue published=blue:10.1.0.2", podProgress},
 		{"a gated on=blue", "a gated on=blue,green", 0},
-		{"a", "a going", 0},
+		{"a", "a going", podProgress}, // what is to be done is done once it is gone
 		{"a", "a phase=Failed", 0},
 		{"a phase=Running", "a phase=Succeeded", 0},
 		{"a", "a uid=other", 0}, // deleted and recreated while the watch was away
