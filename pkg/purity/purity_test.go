@@ -18,7 +18,7 @@ import (
 )
 
 // pure are the packages under the rule, seen from this directory.
-var pure = []string{"../ipam", "../attachment", "../network", "../pod2", "../crontab", "../ordinals", "../endpoints", "../definition"}
+var pure = []string{"../ipam", "../attachment", "../network", "../pod2", "../crontab", "../ordinals", "../endpoints", "../definition", "../dataplane"}
 
 // allowed is what they may import; an entry that ends in "/" stands for all
 // below it.
@@ -32,7 +32,7 @@ var allowed = []string{
 	"github.com/robfig/cron/v3",
 
 	"github.com/pod2/pod2/pkg/apis/", "github.com/pod2/pod2/pkg/ipam", "github.com/pod2/pod2/pkg/attachment", "github.com/pod2/pod2/pkg/ordinals",
-	"github.com/pod2/pod2/pkg/network", "github.com/pod2/pod2/pkg/pod2",
+	"github.com/pod2/pod2/pkg/network", "github.com/pod2/pod2/pkg/pod2", "github.com/pod2/pod2/pkg/definition",
 }
 
 // refused are those below an allowed entry that are made of clocks, dice, locks

@@ -1,0 +1,112 @@
+package dataplane
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// member is a pod on a Network.
+type member struct {
+	pod *Pod
+	ip  netip.Addr
+	mac MAC
+}
+
+// claims are the pods by Network and, in each, the pods that are on it in the order of
+// their addresses, no two with one address or one MAC address.
+//
+// The controller never lets two live pods hold one address. Should it be told so
+// nevertheless, the newer pod has it: an older one is what has not gone yet. Not a pod
+// of the Network: one whose address lies outside it, which was told by an earlier
+// Network of that name, and one that says that it is the gateway.
+func (w *wanted) claims() map[int32][]member {
+	byName := map[[2]string]*Network{}
+	for i := range w.networks {
+		byName[[2]string{w.networks[i].Namespace, w.networks[i].Name}] = &w.networks[i]
+	}
+	all := map[int32][]member{}
+	for i := range w.Pods {
+		pod := &w.Pods[i]
+		for _, a := range pod.Attachments {
+			n := byName[[2]string{pod.Namespace, a.Network}]
+			if n != nil && n.CIDR.Contains(a.IP) && a.IP != n.Gateway && a.MAC != gatewayMAC(n.VNI) {
+				all[n.VNI] = append(all[n.VNI], member{pod, a.IP, a.MAC})
+			}
+		}
+	}
+	for _, n := range w.networks {
+		all[n.VNI] = w.settle(n, all[n.VNI])
+	}
+	return all
+}
+
+func (w *wanted) settle(n Network, claimed []member) []member {
+	byIP, byMAC := make(map[netip.Addr]*Pod, len(claimed)), make(map[MAC]*Pod, len(claimed))
+	for _, m := range claimed {
+		byIP[m.ip], byMAC[m.mac] = m.pod, m.pod
+	}
+	if len(byIP) < len(claimed) || len(byMAC) < len(claimed) {
+		claimed = w.arbitrate(n, claimed)
+	}
+	slices.SortFunc(claimed, func(a, b member) int { return a.ip.Compare(b.ip) })
+	return claimed
+}
+
+// arbitrate leaves those that have what they claim.
+func (w *wanted) arbitrate(n Network, claimed []member) []member {
+	// The newest first: whoever comes later in the list loses.
+	slices.SortFunc(claimed, func(a, b member) int {
+		return cmp.Or(b.pod.Created.Compare(a.pod.Created), strings.Compare(string(b.pod.UID), string(a.pod.UID)), a.ip.Compare(b.ip))
+	})
+	byIP, byMAC := map[netip.Addr]*Pod{}, map[MAC]*Pod{}
+	settled := claimed[:0]
+	for _, m := range claimed {
+		holder, what := byIP[m.ip], "address "+m.ip.String()
+		if holder == nil {
+			holder, what = byMAC[m.mac], "MAC address "+m.mac.String()
+		}
+		if holder != nil {
+			w.problem("Network %s/%s: pods %s and %s both have %s; it goes to the newer, %s", n.Namespace, n.Name, m.pod.Name, holder.Name, what, holder.Name)
+			continue
+		}
+		byIP[m.ip], byMAC[m.mac] = m.pod, m.pod
+		settled = append(settled, m)
+	}
+	return settled
+}
+
+// owners are the pods of this node's ports, by interface. One that two pods that live
+// here are said to have has none.
+func (w *wanted) owners() map[string]Port {
+	here := map[types.UID]bool{}
+	for _, pod := range w.Pods {
+		if pod.Node == w.Node {
+			here[pod.UID] = true
+		}
+	}
+	owners, disputed := map[string]Port{}, map[string]bool{}
+	for _, p := range w.Ports {
+		owner, taken := owners[p.Interface]
+		switch {
+		case !here[p.PodUID]:
+		case taken && owner.PodUID != p.PodUID:
+			w.problem("interface %s: CNI says that it made it for two pods that live, %s and %s; nothing passes", p.Interface, min(owner.PodUID, p.PodUID), max(owner.PodUID, p.PodUID))
+			disputed[p.Interface] = true
+		case !taken || p.Made.After(owner.Made):
+			owners[p.Interface] = p
+		}
+	}
+	for name := range disputed {
+		delete(owners, name)
+	}
+	return owners
+}
+
+func (w *wanted) problem(format string, args ...any) {
+	w.problems = append(w.problems, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,156 @@
+package dataplane
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// FuzzDiff makes arbitrary clusters, and kernels that hold what an earlier state of the
+// cluster, CNI and somebody with root made of them. From each, one plan leads to where
+// nothing is left to be done, and the order of what was watched decides nothing.
+func FuzzDiff(f *testing.F) {
+	for seed := range uint64(50) {
+		f.Add(seed, seed*7)
+	}
+	f.Fuzz(func(t *testing.T, a, b uint64) {
+		dice := rand.New(rand.NewPCG(a, b))
+		s := arbitraryState(dice)
+		for range 1 + dice.IntN(3) {
+			s.Host = mischief(dice, s.Host)
+			settle(t, &s)
+			next := arbitraryState(dice)
+			next.Host = s.Host
+			s = next
+		}
+		first, _ := decide(t, s)
+		for _, shuffle := range []func(){
+			func() { dice.Shuffle(len(s.Nodes), func(i, j int) { s.Nodes[i], s.Nodes[j] = s.Nodes[j], s.Nodes[i] }) },
+			func() {
+				dice.Shuffle(len(s.Networks), func(i, j int) { s.Networks[i], s.Networks[j] = s.Networks[j], s.Networks[i] })
+			},
+			func() { dice.Shuffle(len(s.Pods), func(i, j int) { s.Pods[i], s.Pods[j] = s.Pods[j], s.Pods[i] }) },
+			func() { dice.Shuffle(len(s.Ports), func(i, j int) { s.Ports[i], s.Ports[j] = s.Ports[j], s.Ports[i] }) },
+		} {
+			shuffle()
+			if again, _ := decide(t, s); again.String() != first.String() {
+				t.Fatalf("in another order\n%s\ninstead of\n%s", again, first)
+			}
+		}
+		settle(t, &s)
+		if _, _, ok := Want(s); ok {
+			isolated(t, s)
+		}
+	})
+}
+
+// isolated: what a Network has leads to pods of it, each by the one MAC address.
+func isolated(t *testing.T, s State) {
+	t.Helper()
+	for _, n := range s.Host[0].Neighbours {
+		vni := OwnBridge(n.Dev)
+		if !slices.ContainsFunc(s.Pods, func(p Pod) bool {
+			return p.Node != s.Node && slices.ContainsFunc(p.Attachments, func(a Attachment) bool {
+				return a.IP == n.IP && a.MAC == n.MAC && slices.ContainsFunc(s.Networks, func(net Network) bool {
+					return net.VNI == vni && net.Name == a.Network && net.Namespace == p.Namespace
+				})
+			})
+		}) {
+			t.Fatalf("a neighbour of nobody: %v", n)
+		}
+	}
+}
+
+func arbitraryState(dice *rand.Rand) State {
+	s := State{Node: "n0", UDPPort: 4789, Transit: netip.MustParsePrefix("100.64.0.0/29")}
+	for i := range 3 {
+		n := Node{Name: fmt.Sprintf("n%d", i)}
+		if dice.IntN(10) > 0 {
+			n.Addresses = append(n.Addresses, netip.AddrFrom4([4]byte{10, 0, 0, byte(1 + i + 4*dice.IntN(2))}))
+		}
+		s.Nodes = append(s.Nodes, n)
+	}
+	cidrs := []string{"192.168.0.0/24", "192.168.0.0/16", "fd00::/64", "192.168.0.3/32"}
+	for i := range dice.IntN(6) {
+		n := Network{Namespace: "default", Name: fmt.Sprintf("w%d", i), VNI: int32(1 + dice.IntN(6)), MTU: 1400 + dice.IntN(2), Egress: dice.IntN(2) == 0,
+			CIDR: netip.MustParsePrefix(cidrs[dice.IntN(len(cidrs))])}
+		if !n.CIDR.IsSingleIP() {
+			n.Gateway = n.CIDR.Addr().Next()
+		}
+		s.Networks = append(s.Networks, n)
+	}
+	for i := range dice.IntN(12) {
+		p := Pod{Namespace: "default", Name: fmt.Sprintf("p%d", i), UID: types.UID(fmt.Sprintf("u%d", i)), Node: fmt.Sprintf("n%d", dice.IntN(4))}
+		for j := range 3 {
+			a := Attachment{Network: fmt.Sprintf("w%d", j+dice.IntN(3)), IP: netip.AddrFrom4([4]byte{192, 168, 0, byte(1 + dice.IntN(5))}), MAC: MAC{2, 0, 0, 0, 0, byte(dice.IntN(5))}}
+			if dice.IntN(3) == 0 {
+				a.IP = netip.AddrFrom16([16]byte{0: 0xfd, 15: byte(1 + dice.IntN(5))})
+			}
+			p.Attachments = append(p.Attachments, a)
+		}
+		s.Pods = append(s.Pods, p)
+	}
+	for range dice.IntN(8) {
+		s.Ports = append(s.Ports, Port{fmt.Sprintf("veth%d", dice.IntN(6)), types.UID(fmt.Sprintf("u%d", dice.IntN(12))), time.Unix(dice.Int64N(3), 0)})
+	}
+	return s
+}
+
+// mischief is what CNI and somebody with root may do to a kernel.
+func mischief(dice *rand.Rand, h Host) Host {
+	h = clone(h)
+	for i := range dice.IntN(4) {
+		if name := fmt.Sprintf("veth%d", dice.IntN(6)); h.Namespace("") == nil || h.Namespace("").Link(name) == nil {
+			h = plug(h, name, int32(1+dice.IntN(7)))
+		} else if i == 0 {
+			(&kernel{h: h}).unlink("", name)
+		}
+	}
+	if h.Namespace("") == nil {
+		return h
+	}
+	ns := &h[dice.IntN(len(h))]
+	some := func(many int) bool { return many > 0 && dice.IntN(3) == 0 }
+	if some(len(ns.Links)) {
+		(&kernel{h: h}).unlink(ns.Name, ns.Links[dice.IntN(len(ns.Links))].Name)
+	}
+	if some(len(ns.Links)) {
+		l := &ns.Links[dice.IntN(len(ns.Links))]
+		l.MTU, l.Up, l.AutoAddress, l.Snooping = 1300, false, true, l.Kind == KindBridge
+		if l.Kind == KindVXLAN {
+			l.VXLAN.VNI++
+		}
+	}
+	if some(len(ns.FDB)) {
+		f := ns.FDB[dice.IntN(len(ns.FDB))]
+		f.MAC[5] ^= 1
+		if !slices.Contains(ns.FDB, f) {
+			(&kernel{h: h}).fdb(ns, f)
+		}
+		ns.FDB = slices.Delete(ns.FDB, 0, 1)
+	}
+	if some(len(ns.Neighbours)) {
+		ns.Neighbours = ns.Neighbours[1:]
+	}
+	if some(len(ns.Addresses)) {
+		ns.Addresses, ns.Routes = ns.Addresses[1:], nil
+	}
+	if some(len(ns.Tables)) && len(ns.Tables[0].Sets) > 0 {
+		ns.Tables[0].Sets[dice.IntN(len(ns.Tables[0].Sets))].Elements = []string{"zzz"}
+	}
+	if some(len(h)) {
+		router := dice.IntN(len(h))
+		if name := h[router].Name; name != "" {
+			for _, l := range slices.Clone(h[router].Links) {
+				(&kernel{h: h}).unlink(name, l.Name)
+			}
+			h = slices.Delete(h, router, router+1)
+		}
+	}
+	return h
+}

@@ -1,0 +1,222 @@
+package dataplane
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pod2/pod2/pkg/definition"
+)
+
+func clone(h Host) Host {
+	out := Host{}
+	for _, n := range h {
+		n.Links, n.Addresses, n.Routes = slices.Clone(n.Links), slices.Clone(n.Addresses), slices.Clone(n.Routes)
+		n.FDB, n.Neighbours, n.Sysctls = slices.Clone(n.FDB), slices.Clone(n.Neighbours), slices.Clone(n.Sysctls)
+		n.Tables = slices.Clone(n.Tables)
+		for i := range n.Tables {
+			n.Tables[i].Sets = slices.Clone(n.Tables[i].Sets)
+			for j := range n.Tables[i].Sets {
+				n.Tables[i].Sets[j].Elements = slices.Clone(n.Tables[i].Sets[j].Elements)
+			}
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+// play is a kernel that does what a plan says, and refuses what a kernel would: things on
+// links or in namespaces that are not there.
+func play(t testing.TB, h Host, p Plan) Host {
+	t.Helper()
+	h = clone(h)
+	if h.Namespace("") == nil {
+		h = append(Host{{}}, h...)
+	}
+	k := &kernel{t, h}
+	for _, step := range p {
+		if step.String() == "" {
+			t.Fatalf("a step that does nothing: %#v", step)
+		}
+		k.do(step)
+	}
+	return k.h
+}
+
+type kernel struct {
+	t testing.TB
+	h Host
+}
+
+func (k *kernel) do(step Step) {
+	k.t.Helper()
+	ns := k.h.Namespace(step.Namespace)
+	if ns == nil {
+		k.t.Fatalf("no namespace: %s", step)
+	}
+	on := func(dev string) {
+		k.t.Helper()
+		if ns.Link(dev) == nil {
+			k.t.Fatalf("no device: %s", step)
+		}
+	}
+	switch a := step.Action.(type) {
+	case AddNamespace:
+		if k.h.Namespace(a.Name) != nil {
+			k.t.Fatalf("exists: %s", step)
+		}
+		k.h = append(k.h, Namespace{Name: a.Name})
+	case DelNamespace:
+		for _, l := range slices.Clone(k.h.Namespace(a.Name).Links) {
+			k.unlink(a.Name, l.Name)
+		}
+		k.h = slices.DeleteFunc(k.h, func(n Namespace) bool { return n.Name == a.Name })
+	case AddLink:
+		k.link(step, a)
+	case SetLink:
+		k.set(step, ns, a)
+	case DelLink:
+		on(a.Name)
+		k.unlink(step.Namespace, a.Name)
+	case AddAddress:
+		on(a.Dev)
+		ns.Addresses = append(ns.Addresses, a.Address)
+	case DelAddress:
+		ns.Addresses = slices.DeleteFunc(ns.Addresses, func(x Address) bool { return x == a.Address })
+		ns.Neighbours = slices.DeleteFunc(ns.Neighbours, func(x Neighbour) bool { return x.Dev == a.Dev })
+	case AddRoute:
+		on(a.Dev)
+		if !slices.ContainsFunc(ns.Addresses, func(x Address) bool { return x.Dev == a.Dev && x.Prefix.Contains(a.Via) }) {
+			k.t.Fatalf("unreachable: %s", step)
+		}
+		ns.Routes = append(ns.Routes, a.Route)
+	case DelRoute:
+		ns.Routes = slices.DeleteFunc(ns.Routes, func(x Route) bool { return x == a.Route })
+	case SetSysctl:
+		ns.Sysctls = append(slices.DeleteFunc(ns.Sysctls, func(x Sysctl) bool { return x.Name == a.Name }), a.Sysctl)
+	case ReplaceFDB:
+		on(a.Dev)
+		k.fdb(ns, a.FDB)
+	case DelFDB:
+		ns.FDB = slices.DeleteFunc(ns.FDB, func(x FDB) bool { x.Sticky = a.Sticky; return x == a.FDB })
+	case ReplaceNeighbour:
+		on(a.Dev)
+		ns.Neighbours = append(slices.DeleteFunc(ns.Neighbours, func(x Neighbour) bool { return x.Dev == a.Dev && x.IP == a.IP }), a.Neighbour)
+	case DelNeighbour:
+		ns.Neighbours = slices.DeleteFunc(ns.Neighbours, func(x Neighbour) bool { return x.Dev == a.Dev && x.IP == a.IP })
+	case ReplaceTable:
+		ns.Tables = append(slices.DeleteFunc(ns.Tables, func(x Table) bool { return x.id() == a.Table.id() }), clone(Host{{Tables: []Table{a.Table}}})[0].Tables[0])
+	case DelTable:
+		ns.Tables = slices.DeleteFunc(ns.Tables, func(x Table) bool { return x.Family == a.Family && x.Name == a.Name })
+	case ChangeElements:
+		k.elements(ns, a)
+	default:
+		k.t.Fatalf("no such action: %T", a)
+	}
+}
+
+func (k *kernel) link(step Step, a AddLink) {
+	k.t.Helper()
+	l := asMade(a.Link)
+	if (l.MAC == MAC{}) {
+		l.MAC = MAC{0x02, 0xff}
+	}
+	host := k.h.Namespace("")
+	if host.Link(l.Name) != nil || l.Master != "" && host.Link(l.Master) == nil {
+		k.t.Fatalf("exists, or its master does not: %s", step)
+	}
+	host.Links = append(host.Links, l)
+	if a.Peer != nil {
+		p := asMade(a.Peer.Link)
+		if (p.MAC == MAC{}) {
+			p.MAC = MAC{0x02, 0xfe}
+		}
+		router := k.h.Namespace(a.Peer.Namespace)
+		if router == nil || router.Link(p.Name) != nil {
+			k.t.Fatalf("no namespace, or the peer exists: %s", step)
+		}
+		router.Links = append(router.Links, p)
+	}
+}
+
+func (k *kernel) set(step Step, ns *Namespace, a SetLink) {
+	k.t.Helper()
+	is := ns.Link(a.Want.Name)
+	if is != nil && (a.Is.MAC == MAC{}) { // just made, with one that the kernel chose
+		a.Is.MAC = is.MAC
+		if (a.Want.MAC == MAC{}) {
+			a.Want.MAC = is.MAC
+		}
+	}
+	if is == nil || *is != a.Is {
+		k.t.Fatalf("it is not so: %s\n%+v\n%+v", step, is, a.Is)
+	}
+	if is.MAC != a.Want.MAC {
+		ns.Neighbours = slices.DeleteFunc(ns.Neighbours, func(x Neighbour) bool { return x.Dev == is.Name })
+	}
+	*is = a.Want
+}
+
+func (k *kernel) unlink(namespace, name string) {
+	ns := k.h.Namespace(namespace)
+	if ns == nil || ns.Link(name) == nil {
+		return
+	}
+	peer := ns.Link(name).Peer
+	ns.Links = slices.DeleteFunc(ns.Links, func(l Link) bool { return l.Name == name })
+	ns.Addresses = slices.DeleteFunc(ns.Addresses, func(x Address) bool { return x.Dev == name })
+	ns.Routes = slices.DeleteFunc(ns.Routes, func(x Route) bool { return x.Dev == name })
+	ns.FDB = slices.DeleteFunc(ns.FDB, func(x FDB) bool { return x.Dev == name })
+	ns.Neighbours = slices.DeleteFunc(ns.Neighbours, func(x Neighbour) bool { return x.Dev == name })
+	for i := range ns.Links {
+		if ns.Links[i].Master == name {
+			ns.Links[i].Master, ns.Links[i].Port = "", PortDefault
+			dev := ns.Links[i].Name
+			ns.FDB = slices.DeleteFunc(ns.FDB, func(x FDB) bool { return x.Dev == dev && !x.Dst.IsValid() })
+		}
+	}
+	if namespace, other, ok := strings.Cut(peer, "/"); ok {
+		k.unlink(namespace, other)
+	}
+}
+
+// fdb: a bridge has one entry for a MAC address, whichever the port.
+func (k *kernel) fdb(ns *Namespace, f FDB) {
+	bridge := func(dev string) string {
+		if l := ns.Link(dev); l != nil {
+			return l.Master
+		}
+		return ""
+	}
+	if !f.Dst.IsValid() {
+		ns.FDB = append(slices.DeleteFunc(ns.FDB, func(x FDB) bool {
+			return !x.Dst.IsValid() && x.MAC == f.MAC && bridge(x.Dev) == bridge(f.Dev)
+		}), f)
+		return
+	}
+	for i, x := range ns.FDB {
+		if x.Dev == f.Dev && x.MAC == f.MAC && x.Dst.IsValid() {
+			ns.FDB[i] = f // the first
+			return
+		}
+	}
+	ns.FDB = append(ns.FDB, f)
+}
+
+func (k *kernel) elements(ns *Namespace, a ChangeElements) {
+	k.t.Helper()
+	table := ns.table(a.Family + " " + a.Table)
+	for _, c := range a.Changes {
+		i := slices.IndexFunc(table.Sets, func(s Set) bool { return s.Name == c.Set })
+		for _, e := range c.Del {
+			if !slices.Contains(table.Sets[i].Elements, e) {
+				k.t.Fatalf("no element %s in %s", e, c.Set)
+			}
+		}
+		kept := slices.DeleteFunc(table.Sets[i].Elements, func(e string) bool { return slices.Contains(c.Del, e) })
+		table.Sets[i].Elements = newSet("", "", append(kept, c.Add...)).Elements
+	}
+}
+
+// bridgeOf is for tests that change something by hand.
+func bridgeOf(h Host, vni int32) *Link { return h.Namespace("").Link(definition.Bridge(vni)) }

@@ -1,0 +1,69 @@
+package dataplane
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// MAC is a 48-bit hardware address, comparable, zero for none.
+type MAC [6]byte
+
+// ParseMAC reads six pairs of hexadecimal digits: 0a:58:c0:a8:00:02.
+func ParseMAC(s string) (MAC, error) {
+	var m MAC
+	if len(s) != 17 {
+		return MAC{}, fmt.Errorf("%.40q is no MAC address such as 0a:58:c0:a8:00:02", s)
+	}
+	for i := range m {
+		high, low := hexDigit(s[3*i]), hexDigit(s[3*i+1])
+		if high < 0 || low < 0 || i < 5 && s[3*i+2] != ':' {
+			return MAC{}, fmt.Errorf("%q is no MAC address such as 0a:58:c0:a8:00:02", s)
+		}
+		m[i] = byte(high<<4 | low)
+	}
+	return m, nil
+}
+
+func hexDigit(c byte) int {
+	switch {
+	case '0' <= c && c <= '9':
+		return int(c - '0')
+	case 'a' <= c && c <= 'f':
+		return int(c-'a') + 10
+	case 'A' <= c && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}
+
+func (m MAC) String() string {
+	const digits = "0123456789abcdef"
+	b := make([]byte, 0, 17)
+	for i, octet := range m {
+		if i > 0 {
+			b = append(b, ':')
+		}
+		b = append(b, digits[octet>>4], digits[octet&15])
+	}
+	return string(b)
+}
+
+// unicast says whether a station can have the address.
+func (m MAC) unicast() bool { return m != MAC{} && m[0]&1 == 0 }
+
+// linkLocal is the IPv6 address that a station gives itself (RFC 4291, appendix A).
+func (m MAC) linkLocal() netip.Addr {
+	return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3], 14: m[4], 15: m[5]})
+}
+
+// ofVNI is a MAC address that is the same for a Network on every node.
+func ofVNI(first, second, third byte, vni int32) MAC {
+	return MAC{first, second, third, byte(vni >> 16), byte(vni >> 8), byte(vni)}
+}
+
+// bridgeMAC is explicit: a bridge without one takes the lowest of its ports, and each
+// time that one comes which lowers it, the kernel flushes all its neighbours.
+func bridgeMAC(vni int32) MAC { return ofVNI(0x0e, 0x00, 0x5e, vni) }
+
+// gatewayMAC is that of the gateway, the same on every node: a pod that moves keeps it.
+func gatewayMAC(vni int32) MAC { return ofVNI(0x02, 0x00, 0x5e, vni) }

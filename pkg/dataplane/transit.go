@@ -1,0 +1,80 @@
+package dataplane
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"slices"
+)
+
+// Transit6 holds the /127s between the node and the routers of IPv6 Networks: those of
+// VNI v are the 2v-th and the next. They mean nothing beyond the node.
+var Transit6 = netip.MustParsePrefix("fd64:706f:6432::/96")
+
+// link is the pair of addresses between the node and a router.
+type link struct{ host, router netip.Prefix }
+
+func (w *wanted) transitOf(n Network) (link, bool) {
+	if n.CIDR.Addr().Is6() {
+		return pair(Transit6, uint32(n.VNI), 127), true
+	}
+	index, ok := w.transits[n.VNI]
+	return pair(w.Transit, index, 31), ok
+}
+
+// pair is the index-th of prefix.
+func pair(prefix netip.Prefix, index uint32, bits int) link {
+	even := prefix.Masked().Addr().AsSlice()
+	tail := even[len(even)-4:]
+	binary.BigEndian.PutUint32(tail, binary.BigEndian.Uint32(tail)|index<<1)
+	host, _ := netip.AddrFromSlice(even)
+	return link{netip.PrefixFrom(host, bits), netip.PrefixFrom(host.Next(), bits)}
+}
+
+// assignTransits gives each Network that is here, of those that are IPv4, an index into
+// Transit: the one that the kernel has, so that no connection breaks, else the lowest
+// that is free.
+func (w *wanted) assignTransits(here []Network) {
+	w.transits = map[int32]uint32{}
+	taken := map[uint32]bool{}
+	has := map[int32]uint32{}
+	if host := w.Host.Namespace(""); host != nil {
+		for _, a := range host.Addresses {
+			vni := OwnLink(a.Dev)
+			if index, ok := w.transitIndex(a.Prefix); ok && vni != 0 && a.Dev == wanName(vni) {
+				if old, several := has[vni]; !several || index < old {
+					has[vni] = index
+				}
+			}
+		}
+	}
+	v4 := slices.DeleteFunc(slices.Clone(here), func(n Network) bool { return n.CIDR.Addr().Is6() || !n.Gateway.IsValid() })
+	for _, n := range v4 {
+		if index, ok := has[n.VNI]; ok && !taken[index] {
+			w.transits[n.VNI], taken[index] = index, true
+		}
+	}
+	many, next := uint32(1)<<max(31-w.Transit.Bits(), 0), uint32(0)
+	for _, n := range v4 {
+		if _, ok := w.transits[n.VNI]; ok {
+			continue
+		}
+		for taken[next] {
+			next++
+		}
+		if next >= many {
+			w.problem("Network %s/%s: %s has no /31 left for its gateway; nothing leaves it", n.Namespace, n.Name, w.Transit)
+			continue
+		}
+		w.transits[n.VNI], taken[next] = next, true
+	}
+}
+
+// transitIndex is that of the node's address of a pair; false for what is none.
+func (w *wanted) transitIndex(p netip.Prefix) (uint32, bool) {
+	if !p.Addr().Is4() || p.Bits() != 31 || !w.Transit.Contains(p.Addr()) {
+		return 0, false
+	}
+	base, is := w.Transit.Masked().Addr().As4(), p.Addr().As4()
+	offset := binary.BigEndian.Uint32(is[:]) - binary.BigEndian.Uint32(base[:])
+	return offset >> 1, offset&1 == 0
+}
