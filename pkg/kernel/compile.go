@@ -1,0 +1,227 @@
+//go:build linux
+
+package kernel
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+// field is what a rule looks at.
+type field struct {
+	load expr.Any
+	size uint32
+	// family, of the IP protocol, and protocol, above it, that a packet has to have; in
+	// bridges the rule itself says which family.
+	family, protocol byte
+}
+
+func meta(key expr.MetaKey, size uint32) field { return field{load: &expr.Meta{Key: key}, size: size} }
+
+func payload(base expr.PayloadBase, offset, size uint32, family, protocol byte) field {
+	return field{&expr.Payload{Base: base, Offset: offset, Len: size}, size, family, protocol}
+}
+
+// fields, and how many bytes each has where.
+var fields = map[string]field{
+	"iifname":         meta(expr.MetaKeyIIFNAME, unix.IFNAMSIZ),
+	"oifname":         meta(expr.MetaKeyOIFNAME, unix.IFNAMSIZ),
+	"meta l4proto":    meta(expr.MetaKeyL4PROTO, 1),
+	"ether saddr":     payload(expr.PayloadBaseLLHeader, 6, 6, 0, 0),
+	"ether type":      payload(expr.PayloadBaseLLHeader, 12, 2, 0, 0),
+	"arp saddr ether": payload(expr.PayloadBaseNetworkHeader, 8, 6, 0, 0),
+	"arp saddr ip":    payload(expr.PayloadBaseNetworkHeader, 14, 4, 0, 0),
+	"ip saddr":        payload(expr.PayloadBaseNetworkHeader, 12, 4, unix.NFPROTO_IPV4, 0),
+	"ip daddr":        payload(expr.PayloadBaseNetworkHeader, 16, 4, unix.NFPROTO_IPV4, 0),
+	"ip6 saddr":       payload(expr.PayloadBaseNetworkHeader, 8, 16, unix.NFPROTO_IPV6, 0),
+	"ip6 daddr":       payload(expr.PayloadBaseNetworkHeader, 24, 16, unix.NFPROTO_IPV6, 0),
+	"icmpv6 type":     payload(expr.PayloadBaseTransportHeader, 0, 1, 0, unix.IPPROTO_ICMPV6),
+	"icmpv6 taddr":    payload(expr.PayloadBaseTransportHeader, 8, 16, 0, 0), // behind a type
+	"th dport":        payload(expr.PayloadBaseTransportHeader, 2, 2, 0, 0),  // behind a protocol
+}
+
+// words that stand for numbers, in network byte order.
+var words = map[string][]byte{
+	"ip": {0x08, 0x00}, "arp": {0x08, 0x06}, "ip6": {0x86, 0xdd},
+	"icmp": {unix.IPPROTO_ICMP}, "tcp": {unix.IPPROTO_TCP}, "ipv6-icmp": {unix.IPPROTO_ICMPV6},
+	"nd-router-advert": {134}, "nd-neighbor-solicit": {135}, "nd-neighbor-advert": {136}, "nd-redirect": {137}, "mld2-listener-report": {143},
+}
+
+// register of nft that begins at that byte; every fourth has a name of its own.
+func register(offset uint32) uint32 {
+	if offset%16 == 0 {
+		return unix.NFT_REG_1 + offset/16
+	}
+	return unix.NFT_REG32_00 + offset/4
+}
+
+// compiler makes expressions of the words of a rule, of which it knows those that
+// dataplane uses.
+type compiler struct {
+	family nftables.TableFamily
+	words  []string
+	out    []expr.Any
+}
+
+// compile a rule; its comment is part of the text only.
+func compile(family nftables.TableFamily, rule string) ([]expr.Any, error) {
+	c := &compiler{family: family, words: strings.Fields(rule)}
+	for len(c.words) > 0 {
+		if err := c.statement(); err != nil {
+			return nil, fmt.Errorf("rule %q, before %q: %w", rule, strings.Join(c.words, " "), err)
+		}
+	}
+	return c.out, nil
+}
+
+func (c *compiler) emit(e ...expr.Any) { c.out = append(c.out, e...) }
+
+// take the words if they are next.
+func (c *compiler) take(phrase string) bool {
+	want := strings.Fields(phrase)
+	if len(c.words) < len(want) || strings.Join(c.words[:len(want)], " ") != phrase {
+		return false
+	}
+	c.words = c.words[len(want):]
+	return true
+}
+
+func (c *compiler) next() (word string) {
+	if len(c.words) > 0 {
+		word, c.words = c.words[0], c.words[1:]
+	}
+	return word
+}
+
+func (c *compiler) statement() error {
+	switch {
+	case c.take("accept"):
+		c.emit(&expr.Verdict{Kind: expr.VerdictAccept})
+	case c.take("drop"):
+		c.emit(&expr.Verdict{Kind: expr.VerdictDrop})
+	case c.take("jump"):
+		c.emit(&expr.Verdict{Kind: expr.VerdictJump, Chain: c.next()})
+	case c.take("counter"):
+		c.emit(&expr.Counter{})
+	case c.take("notrack"):
+		c.emit(&expr.Notrack{})
+	case c.take("masquerade"):
+		c.emit(&expr.Masq{})
+	case c.take("comment"):
+		c.next()
+	case c.take("ct state established,related"):
+		mask := binary.NativeEndian.AppendUint32(nil, expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED)
+		c.emit(&expr.Ct{Key: expr.CtKeySTATE, Register: unix.NFT_REG_1})
+		c.masked(mask, expr.CmpOpNeq, make([]byte, 4))
+	case c.take("tcp flags syn / syn,rst"):
+		const syn, rst = 0x02, 0x04
+		c.protocol(unix.IPPROTO_TCP)
+		c.emit(&expr.Payload{DestRegister: unix.NFT_REG_1, Base: expr.PayloadBaseTransportHeader, Offset: 13, Len: 1})
+		c.masked([]byte{syn | rst}, expr.CmpOpEq, []byte{syn})
+	case c.take("tcp option maxseg size set"):
+		size, err := strconv.ParseUint(c.next(), 10, 16)
+		if err != nil {
+			return err
+		}
+		c.emit(&expr.Immediate{Register: unix.NFT_REG_1, Data: binary.BigEndian.AppendUint16(nil, uint16(size))},
+			&expr.Exthdr{SourceRegister: unix.NFT_REG_1, Op: expr.ExthdrOpTcpopt, Type: 2, Offset: 2, Len: 2})
+	default:
+		return c.match()
+	}
+	return nil
+}
+
+func (c *compiler) masked(mask []byte, op expr.CmpOp, data []byte) {
+	c.emit(&expr.Bitwise{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, Len: uint32(len(mask)), Mask: mask, Xor: make([]byte, len(mask))},
+		&expr.Cmp{Op: op, Register: unix.NFT_REG_1, Data: data})
+}
+
+func (c *compiler) protocol(p byte) {
+	c.emit(&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: unix.NFT_REG_1}, &expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{p}})
+}
+
+// match is fields, joined by ".", and what they are to be: a set, or a value of the one.
+func (c *compiler) match() error {
+	var offset uint32
+	var last string
+	var loads []expr.Any
+	for {
+		name, f, err := c.field()
+		if err != nil {
+			return err
+		}
+		if f.family != 0 && c.family == nftables.TableFamilyINet {
+			c.emit(&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: unix.NFT_REG_1}, &expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{f.family}})
+		}
+		if f.protocol != 0 {
+			c.protocol(f.protocol)
+		}
+		switch load := f.load.(type) {
+		case *expr.Meta:
+			loads = append(loads, &expr.Meta{Key: load.Key, Register: register(offset)})
+		case *expr.Payload:
+			p := *load
+			p.DestRegister = register(offset)
+			loads = append(loads, &p)
+		}
+		last, offset = name, offset+(f.size+3)&^3
+		if !c.take(".") {
+			break
+		}
+	}
+	c.emit(loads...)
+	not := c.take("!=")
+	value := c.next()
+	if set, ok := strings.CutPrefix(value, "@"); ok {
+		c.emit(&expr.Lookup{SourceRegister: unix.NFT_REG_1, SetName: set, Invert: not})
+		return nil
+	}
+	op := expr.CmpOpEq
+	if not {
+		op = expr.CmpOpNeq
+	}
+	return c.compare(last, op, value)
+}
+
+func (c *compiler) field() (string, field, error) {
+	for n := min(3, len(c.words)); n > 0; n-- {
+		name := strings.Join(c.words[:n], " ")
+		if f, ok := fields[name]; ok {
+			c.words = c.words[n:]
+			return name, f, nil
+		}
+	}
+	return "", field{}, fmt.Errorf("no such field or statement")
+}
+
+func (c *compiler) compare(name string, op expr.CmpOp, value string) error {
+	var data []byte
+	if interfaceName, err := strconv.Unquote(value); err == nil {
+		prefix, wild := strings.CutSuffix(interfaceName, "*")
+		if data = []byte(prefix); !wild {
+			data = append(data, make([]byte, unix.IFNAMSIZ-len(prefix))...)
+		}
+	} else if word, ok := words[value]; ok {
+		data = word
+	} else if ip, err := netip.ParseAddr(value); err == nil {
+		data = ip.AsSlice()
+	} else if prefix, err := netip.ParsePrefix(value); err == nil {
+		mask := make([]byte, prefix.Addr().BitLen()/8)
+		for i := range prefix.Bits() {
+			mask[i/8] |= 0x80 >> (i % 8)
+		}
+		c.masked(mask, op, prefix.Masked().Addr().AsSlice())
+		return nil
+	} else {
+		return fmt.Errorf("%s cannot be %q", name, value)
+	}
+	c.emit(&expr.Cmp{Op: op, Register: unix.NFT_REG_1, Data: data})
+	return nil
+}
