@@ -7,9 +7,10 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build the controller, bin/pod2-controller, and the plugin, bin/kubectl-pod2
-	@echo "Building bin/pod2-controller and bin/kubectl-pod2 (a minute or two the first time) ..."
+build: ## Build the controller, bin/pod2-controller, the agent of nodes, bin/pod2-agent, and the plugin, bin/kubectl-pod2
+	@echo "Building bin/pod2-controller, bin/pod2-agent and bin/kubectl-pod2 (a minute or two the first time) ..."
 	@CGO_ENABLED=0 go build -trimpath -o bin/pod2-controller .
+	@CGO_ENABLED=0 GOOS=linux go build -trimpath -o bin/pod2-agent ./cmd/pod2-agent
 	@CGO_ENABLED=0 go build -trimpath -o bin/kubectl-pod2 ./cmd/kubectl-pod2
 	@cp hack/kubectl_complete-pod2 bin/
 
@@ -30,6 +31,11 @@ test: unit alerts integration ## Run every test
 unit: ## Run the tests that need nothing but Go
 	go test -timeout=30m ./...
 	go test -C hack/bench ./...
+
+.PHONY: kernel-test
+kernel-test: ## Run what needs a Linux kernel, and root on it, in network namespaces that it makes and removes
+	@if [ "$$(uname)" = Linux ] && [ "$$(id -u)" = 0 ]; then go test -tags=kernel -count=1 -timeout=10m ./pkg/kernel; \
+	else echo "needs root on Linux: skipped"; fi
 
 # Thousands of runs of the controller, of which the race detector sees one scenario.
 harnesses = TestCrashAtEveryWrite|TestFrozenWatches|TestRestartOnAnOlderView|TestHeldWrites|TestLeaderIsCutOff|TestTwoActive

@@ -1,0 +1,320 @@
+//go:build linux && kernel
+
+package kernel
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/pod2/pod2/pkg/dataplane"
+)
+
+// frame sends one from an interface of a namespace, whatever is in it.
+func (c *cluster) frame(namespace, dev string, to, from dataplane.MAC, etherType uint16, content []byte) {
+	c.Helper()
+	var err error
+	c.in(namespace, func() {
+		var l netlink.Link
+		if l, err = netlink.LinkByName(dev); err != nil {
+			return
+		}
+		var fd int
+		if fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
+			return
+		}
+		defer unix.Close(fd)
+		b := append(append(to[:], from[:]...), byte(etherType>>8), byte(etherType))
+		err = unix.Sendto(fd, append(b, content...), 0, &unix.SockaddrLinklayer{Ifindex: l.Attrs().Index, Halen: 6})
+	})
+	must(c, err)
+}
+
+// arp is a reply that says that ip is at mac.
+func arp(mac dataplane.MAC, ip netip.Addr) []byte {
+	b := []byte{0, 1, 8, 0, 6, 4, 0, 2}
+	b = append(append(b, mac[:]...), ip.AsSlice()...)
+	return append(append(b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), ip.AsSlice()...)
+}
+
+var everybody = dataplane.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+
+// Who sends as another is not heard, counted, and changes nothing for others (pitfalls 2
+// and 3).
+func TestSpoofing(t *testing.T) {
+	c, blue, _ := twoByTwo(t)
+	thief, victim, n := blue[0], blue[1], c.nodes[0]
+	gateway := dataplane.MAC{0x02, 0, 0x5e, 0, 0x03, 0xe9}
+	thief.reaches(victim.ip, victim.name)
+	ip := make([]byte, 28) // an IPv4 header, and of UDP
+	ip[0], ip[3], ip[8], ip[9] = 0x45, 28, 64, unix.IPPROTO_UDP
+	copy(ip[16:], victim.ip.AsSlice())
+	from := func(a netip.Addr) []byte { b := append([]byte{}, ip...); copy(b[12:], a.AsSlice()); return b }
+	ns := make([]byte, 64) // an IPv6 header, and a neighbour advertisement of another's address
+	ns[0], ns[5], ns[6], ns[7], ns[40] = 0x60, 24, unix.IPPROTO_ICMPV6, 255, 136
+	copy(ns[8:], linkLocal(thief.mac))
+	copy(ns[24:], netip.MustParseAddr("ff02::1").AsSlice())
+	copy(ns[48:], netip.MustParseAddr("fd00::9").AsSlice())
+	advert := append([]byte{}, ns...)
+	advert[40] = 134
+	other := append([]byte{}, ns...)
+	copy(other[8:], netip.MustParseAddr("fd00::9").AsSlice())
+	other[40] = 128
+	const times = 20
+	for _, tt := range []struct {
+		name, counter string
+		from          dataplane.MAC
+		etherType     uint16
+		content       []byte
+	}{
+		{"the gateway's MAC address", "mac", gateway, unix.ETH_P_IP, from(thief.ip)},
+		{"another pod's MAC address", "mac", victim.mac, unix.ETH_P_IP, from(thief.ip)},
+		{"another pod's IP address", "ip", thief.mac, unix.ETH_P_IP, from(netip.MustParseAddr("192.168.0.77"))},
+		{"ARP for the gateway", "arp", thief.mac, unix.ETH_P_ARP, arp(thief.mac, netip.MustParseAddr("192.168.0.1"))},
+		{"ARP with another MAC address inside", "arp", thief.mac, unix.ETH_P_ARP, arp(victim.mac, thief.ip)},
+		{"a neighbour advertisement for another", "nd", thief.mac, unix.ETH_P_IPV6, ns},
+		{"a router advertisement", "nd", thief.mac, unix.ETH_P_IPV6, advert},
+		{"another IPv6 address", "ip", thief.mac, unix.ETH_P_IPV6, other},
+		{"a VLAN tag", "protocol", thief.mac, unix.ETH_P_8021Q, append([]byte{0, 5, 8, 0}, from(thief.ip)...)},
+		{"a protocol that is not IP", "protocol", thief.mac, 0x88b5, []byte("x")},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			before := n.drops(tt.counter)
+			for range times {
+				c.frame(thief.name, "net1", victim.mac, tt.from, tt.etherType, tt.content)
+			}
+			if got := n.drops(tt.counter) - before; got != times {
+				t.Errorf("%d of %d were counted as %s", got, times, tt.counter)
+			}
+			if p := n.decide(n.kernel); len(p) > 0 {
+				t.Errorf("it changed the kernel:\n%s", p)
+			}
+			victim.reaches(thief.ip, thief.name)
+		})
+	}
+}
+
+func linkLocal(m dataplane.MAC) []byte {
+	return []byte{0: 0xfe, 1: 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3], 14: m[4], 15: m[5]}
+}
+
+// Entries are sticky: they stay where they are even without a filter.
+func TestEntriesStayWithoutFilter(t *testing.T) {
+	c, blue, _ := twoByTwo(t)
+	n := c.nodes[0]
+	c.in("node1", func() {
+		if err := delTable("bridge", dataplane.TableName); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, mac := range []dataplane.MAC{blue[1].mac, {0x02, 0, 0x5e, 0, 0x03, 0xe9}} {
+		c.frame(blue[0].name, "net1", everybody, mac, 0x88b5, []byte("x"))
+	}
+	if got := n.sync(); strings.Contains(got, "fdb") {
+		t.Errorf("entries had moved:\n%s", got)
+	}
+}
+
+// A port of which is not known whose it is, is closed, and open as soon as that is known.
+func TestUnknownPortIsClosed(t *testing.T) {
+	c, blue, _ := twoByTwo(t)
+	n := c.nodes[0]
+	d := n.pod("d", blue[0].network, "192.168.0.4")
+	n.plug(d)
+	c.sync()
+	d.reaches(blue[0].ip, "")
+	d.reaches(blue[1].ip, "")
+	blue[0].reaches(d.ip, "")
+	if n.drops("stranger") == 0 {
+		t.Error("nothing was counted")
+	}
+	n.ports = append(n.ports, dataplane.Port{Interface: "vethd", PodUID: "u-d"})
+	c.sync()
+	d.reaches(blue[0].ip, "blue1")
+	blue[1].reaches(d.ip, "d")
+}
+
+// Neither through the gateway nor through the bridge is there a way to a node's own
+// ports, to the API server, or from outside to a pod (pitfall 9).
+func TestNoWayToNodes(t *testing.T) {
+	c, blue, _ := twoByTwo(t)
+	c.echo("world", "world")
+	for _, n := range c.nodes {
+		c.echo(n.name, n.name)
+	}
+	world := netip.MustParseAddr("10.9.0.100")
+	blue[0].reaches(world, "world")
+	if got, want := c.answer(blue[0].name, world, patience), "world 10.9.0.1"; got != want {
+		t.Errorf("behind its node: got %q, want %q", got, want)
+	}
+	for i, ip := range []netip.Addr{c.nodes[0].address, c.nodes[1].address, netip.MustParseAddr("100.64.0.0"), netip.MustParseAddr("100.64.0.2")} {
+		before := c.nodes[0].drops("node")
+		blue[0].reaches(ip, "")
+		if c.nodes[0].drops("node") == before {
+			t.Errorf("%d: nothing was counted", i)
+		}
+	}
+	c.state.APIServers = []netip.AddrPort{netip.AddrPortFrom(world, 7)}
+	c.sync()
+	if conn, err := c.dial(blue[0].name, "tcp", "10.9.0.100:7", nil); err == nil {
+		t.Errorf("reached %s", conn.RemoteAddr())
+	}
+	if c.nodes[0].drops("api") == 0 {
+		t.Error("nothing was counted")
+	}
+	// The bridge's own MAC address: the node would route what it is sent.
+	before := c.nodes[0].drops("bridge")
+	ip := []byte{0x45, 0, 0, 28, 0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0, 192, 168, 0, 2, 10, 9, 0, 100, 0x10, 0, 0, 7, 0, 8, 0, 0}
+	var sum uint32 // of the header, or it would go no further than its check
+	for i := 0; i < 20; i += 2 {
+		sum += uint32(binary.BigEndian.Uint16(ip[i:]))
+	}
+	binary.BigEndian.PutUint16(ip[10:], ^uint16(sum+sum>>16))
+	c.frame(blue[0].name, "net1", dataplane.MAC{0x0e, 0, 0x5e, 0, 0x03, 0xe9}, blue[0].mac, unix.ETH_P_IP, ip)
+	if got := c.nodes[0].drops("bridge") - before; got != 0 {
+		t.Errorf("%d packets came past the bridge's own filter", got)
+	}
+	// From outside, with a route that somebody made.
+	c.in("world", func() {
+		l, err := netlink.LinkByName("eth0")
+		if err == nil {
+			err = netlink.RouteAdd(&netlink.Route{LinkIndex: l.Attrs().Index, Dst: &net.IPNet{IP: net.IP{100, 64, 0, 0}, Mask: net.CIDRMask(16, 32)}, Gw: net.IP{10, 9, 0, 1}})
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	if got := c.answer("world", netip.MustParseAddr("100.64.0.1"), silence); got != "" || c.nodes[0].drops("inbound") == 0 {
+		t.Errorf("from outside: %q answers, %d dropped", got, c.nodes[0].drops("inbound"))
+	}
+}
+
+func TestNoEgress(t *testing.T) {
+	c, blue, green := twoByTwo(t)
+	c.echo("world", "world")
+	c.state.Networks[0].Egress = false
+	c.sync()
+	blue[0].reaches(netip.MustParseAddr("10.9.0.100"), "")
+	green[0].reaches(netip.MustParseAddr("10.9.0.100"), "world")
+	blue[0].reaches(blue[1].ip, "blue2")
+}
+
+// Equal connections of two Networks are two, within the Networks and out of them, also
+// where bridged packets pass by the node's conntrack and what is invalid is dropped
+// (pitfall 4).
+func TestSame5Tuple(t *testing.T) {
+	c, blue, green := twoByTwo(t)
+	c.echo("world", "world")
+	for _, n := range c.nodes {
+		var err error
+		c.in(n.name, func() { err = dropInvalid() })
+		must(t, err)
+	}
+	var conns []net.Conn
+	for _, to := range []string{netip.AddrPortFrom(blue[1].ip, 7).String(), "10.9.0.100:7"} {
+		for _, p := range []*pod{blue[0], green[0]} {
+			conn, err := c.dial(p.name, "tcp", to, &net.TCPAddr{IP: p.ip.AsSlice(), Port: 40000 + len(to)})
+			if err != nil {
+				t.Fatalf("%s to %s: %v", p.name, to, err)
+			}
+			conns = append(conns, conn)
+		}
+	}
+	// Which of two that are tracked as one breaks down, and when, depends on their sequence
+	// numbers; that none is tracked where it is bridged does not.
+	for _, n := range c.nodes {
+		var tracked []byte
+		var err error
+		c.in(n.name, func() { tracked, err = os.ReadFile("/proc/thread-self/net/nf_conntrack") })
+		must(t, err)
+		if strings.Contains(string(tracked), "src=192.168.") || n == c.nodes[0] && !strings.Contains(string(tracked), "src=100.64.0.1 ") {
+			t.Errorf("%s tracks\n%s", n.name, tracked)
+		}
+	}
+	for range 3 {
+		for i, want := range []string{"blue2 192.168.0.2", "green2 192.168.0.2", "world 10.9.0.1", "world 10.9.0.1"} {
+			expectEcho(t, conns[i], want)
+		}
+	}
+}
+
+func dropInvalid() error {
+	if err := setSysctl(dataplane.Sysctl{Name: "net.bridge.bridge-nf-call-iptables", Value: "1"}); err != nil && !errors.Is(err, unix.ENOENT) {
+		return err
+	}
+	conn, err := nftables.New()
+	if err != nil {
+		return err
+	}
+	table := conn.AddTable(&nftables.Table{Family: nftables.TableFamilyINet, Name: "others"})
+	chain := conn.AddChain(&nftables.Chain{Name: "forward", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookForward, Priority: nftables.ChainPriorityFilter})
+	invalid := binary.NativeEndian.AppendUint32(nil, expr.CtStateBitINVALID)
+	conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
+		&expr.Ct{Key: expr.CtKeySTATE, Register: 1}, &expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: invalid, Xor: make([]byte, 4)},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)}, &expr.Verdict{Kind: expr.VerdictDrop}}})
+	return conn.Flush()
+}
+
+// A packet of 1450 bytes passes between nodes that take 1500, without fragments; one of
+// 1451 does not, even from a pod whose interface would take it.
+func TestMTU(t *testing.T) {
+	c, blue, _ := twoByTwo(t)
+	size := func(mtu int) string {
+		conn, err := c.dial(blue[0].name, "udp", netip.AddrPortFrom(blue[1].ip, 7).String(), nil)
+		must(t, err)
+		raw, err := conn.(*net.UDPConn).SyscallConn()
+		must(t, err)
+		must(t, raw.Control(func(fd uintptr) {
+			if err := unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO); err != nil {
+				t.Error(err)
+			}
+		}))
+		payload := make([]byte, mtu-28)
+		for range 3 {
+			if _, err := conn.Write(payload); err != nil {
+				if errors.Is(err, syscall.EMSGSIZE) {
+					return "message too long"
+				}
+				return err.Error()
+			}
+			b := make([]byte, 1<<16)
+			_ = conn.SetReadDeadline(time.Now().Add(silence))
+			if n, err := conn.Read(b); err == nil {
+				return fmt.Sprintf("%d bytes came back", n+28)
+			}
+		}
+		return "nothing came back"
+	}
+	blue[0].reaches(blue[1].ip, "blue2")
+	for _, tt := range []struct {
+		podMTU, size int
+		want         string
+	}{{1450, 1450, "1450 bytes came back"}, {1450, 1451, "message too long"}, {1500, 1451, "nothing came back"}} {
+		for _, p := range blue {
+			c.in(p.name, func() {
+				l, err := netlink.LinkByName("net1")
+				if err == nil {
+					err = netlink.LinkSetMTU(l, tt.podMTU)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		if got := size(tt.size); got != tt.want {
+			t.Errorf("%d bytes from an interface of %d: %s, want: %s", tt.size, tt.podMTU, got, tt.want)
+		}
+	}
+}

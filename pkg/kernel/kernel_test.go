@@ -1,0 +1,272 @@
+//go:build linux && kernel
+
+package kernel
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/pod2/pod2/pkg/dataplane"
+)
+
+// twoByTwo is blue and green, both 192.168.0.0/16, with a pod of the same address on
+// each of two nodes.
+func twoByTwo(t *testing.T) (c *cluster, blue, green [2]*pod) {
+	t.Helper()
+	c = newCluster(t, 2)
+	b, g := c.network("blue", 1001, "192.168.0.0/16"), c.network("green", 1002, "192.168.0.0/16")
+	for i, ip := range []string{"192.168.0.2", "192.168.0.3"} {
+		blue[i], green[i] = c.nodes[i].pod("blue"+string(rune('1'+i)), b, ip), c.nodes[i].pod("green"+string(rune('1'+i)), g, ip)
+		c.nodes[i].attach(blue[i])
+		c.nodes[i].attach(green[i])
+	}
+	c.sync()
+	return c, blue, green
+}
+
+func TestTwoNetworksOfOneCIDR(t *testing.T) {
+	c, blue, green := twoByTwo(t)
+	only := c.nodes[1].pod("only", blue[0].network, "192.168.0.9")
+	c.nodes[1].attach(only)
+	c.sync()
+	for i := range 2 {
+		blue[i].reaches(blue[1-i].ip, blue[1-i].name)
+		green[i].reaches(green[1-i].ip, green[1-i].name)
+	}
+	blue[0].reaches(only.ip, "only")
+	blue[1].reaches(only.ip, "only") // of the same node
+	green[0].reaches(only.ip, "")
+	green[1].reaches(only.ip, "")
+}
+
+func TestIPv6(t *testing.T) {
+	c := newCluster(t, 2)
+	v6 := c.network("v6", 1003, "fd00:10::/64")
+	a, b, d := c.nodes[0].pod("a", v6, "fd00:10::2"), c.nodes[1].pod("b", v6, "fd00:10::3"), c.nodes[0].pod("d", v6, "fd00:10::4")
+	c.nodes[0].attach(a)
+	c.nodes[1].attach(b)
+	c.nodes[0].attach(d)
+	for _, n := range append(c.nodes, &node{name: "world"}) {
+		c.in(n.name, func() {
+			last := map[string]byte{"node1": 1, "node2": 2, "world": 100}[n.name]
+			c.addressOn("eth0", netip.PrefixFrom(netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x0a, 15: last}), 64))
+		})
+	}
+	c.echo("world", "world")
+	c.sync()
+	a.reaches(b.ip, "b")
+	b.reaches(a.ip, "a")
+	a.reaches(d.ip, "d")
+	a.reaches(netip.MustParseAddr("fd0a::64"), "world")
+	for _, n := range c.nodes {
+		if d := n.drops("nd") + n.drops("ip") + n.drops("mac"); d > 0 {
+			t.Errorf("%s dropped %d packets of honest pods", n.name, d)
+		}
+	}
+}
+
+// Restart: another process reads the same kernel, and has nothing to do.
+func TestRestartChangesNothing(t *testing.T) {
+	c, blue, _ := twoByTwo(t)
+	n := c.nodes[0]
+	conn, err := c.dial(blue[0].name, "tcp", netip.AddrPortFrom(blue[1].ip, 7).String(), nil)
+	must(t, err)
+	must(t, n.kernel.Close())
+	n.kernel, err = NewAt(c.dir+"/node1", c.dir+"/netns-node1")
+	must(t, err)
+	if p := n.decide(n.kernel); len(p) > 0 {
+		t.Errorf("to be done:\n%s", p)
+	}
+	expectEcho(t, conn, "blue2 192.168.0.2")
+}
+
+func expectEcho(t *testing.T, conn net.Conn, want string) {
+	t.Helper()
+	b := make([]byte, 100)
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	_, err := conn.Write([]byte("?"))
+	n := 0
+	if err == nil {
+		n, err = conn.Read(b)
+	}
+	if got := string(b[:n]); err != nil || got != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+}
+
+// The bridge of a pod that CNI attached before there was an agent becomes part of the
+// Network; the pod's port stays on it.
+func TestBridgeThatExisted(t *testing.T) {
+	c := newCluster(t, 2)
+	blue := c.network("blue", 1001, "192.168.0.0/16")
+	a, b := c.nodes[0].pod("a", blue, "192.168.0.2"), c.nodes[1].pod("b", blue, "192.168.0.3")
+	c.nodes[0].attach(a)
+	var before, after netlink.Link
+	c.in("node1", func() { before, _ = netlink.LinkByName("nw1001") })
+	a.reaches(b.ip, "")
+	c.sync()
+	c.nodes[1].attach(b)
+	c.sync()
+	a.reaches(b.ip, "b")
+	c.in("node1", func() { after, _ = netlink.LinkByName("nw1001") })
+	if before.Attrs().Index != after.Attrs().Index {
+		t.Error("the bridge is another")
+	}
+	// A lower MAC address of a port changes nothing: neighbours stay (pitfall 1).
+	d := c.nodes[0].pod("d", blue, "192.168.0.4")
+	d.mac[0] = 0x02
+	c.nodes[0].plug(d)
+	c.in("node1", func() {
+		l, err := netlink.LinkByName("vethd")
+		if err == nil {
+			err = netlink.LinkSetHardwareAddr(l, net.HardwareAddr{0, 0, 0, 0, 0, 1})
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	if p := c.nodes[0].decide(c.nodes[0].kernel); strings.Contains(p.String(), "neigh") {
+		t.Errorf("neighbours were flushed:\n%s", p)
+	}
+}
+
+// What somebody with root breaks works again after a sync.
+func TestRepair(t *testing.T) {
+	c, blue, _ := twoByTwo(t)
+	c.echo("world", "world")
+	n := c.nodes[0]
+	link := func(name string) netlink.Link {
+		l, err := netlink.LinkByName(name)
+		if err != nil {
+			t.Error(err)
+		}
+		return l
+	}
+	flushNFT := func() {
+		conn, err := nftables.New()
+		if err == nil {
+			conn.FlushRuleset()
+			err = conn.Flush()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	for _, tt := range []struct {
+		name  string
+		where string
+		harm  func() error
+		want  string
+	}{
+		{"entries of the VXLAN device and neighbours", "node1", func() error {
+			var errs []error
+			for _, family := range []int{unix.AF_BRIDGE, unix.AF_INET} {
+				list, err := netlink.NeighList(0, family)
+				errs = append(errs, err)
+				for _, e := range list {
+					if e.LinkIndex == link("vx1001").Attrs().Index && e.IP != nil || family == unix.AF_INET && e.LinkIndex == link("nw1001").Attrs().Index {
+						errs = append(errs, netlink.NeighDel(&e))
+					}
+				}
+			}
+			return errors.Join(errs...)
+		}, "bridge fdb replace 0a:58:c0:a8:00:03 dev vx1001 dst 10.9.0.2 self static\nip neigh replace 192.168.0.3 lladdr 0a:58:c0:a8:00:03 dev nw1001 nud permanent\n"},
+		{"bridge down, which flushes neighbours", "node1", func() error { return netlink.LinkSetDown(link("nw1001")) },
+			"ip link set nw1001 up\nip neigh replace 192.168.0.3 lladdr 0a:58:c0:a8:00:03 dev nw1001 nud permanent\n"},
+		{"VXLAN device gone", "node1", func() error { return netlink.LinkDel(link("vx1001")) }, ""},
+		{"VXLAN device off the bridge", "node1", func() error { return netlink.LinkSetNoMaster(link("vx1001")) }, ""},
+		{"learning and flooding", "node1", func() error {
+			return errors.Join(netlink.LinkSetLearning(link("vx1001"), true), netlink.LinkSetFlood(link("vx1001"), true))
+		}, "bridge link set dev vx1001 learning on flood on\n"},
+		{"MTU, the bridge's with it", "node1", func() error { return netlink.LinkSetMTU(link("vx1001"), 1400) }, "ip link set nw1001 mtu 1450\nip link set vx1001 mtu 1450\n"},
+		{"nft flush ruleset", "node1", func() error { flushNFT(); return nil }, ""},
+		{"router's nft flush ruleset", "netns-node1/pod2-1001", func() error { flushNFT(); return nil },
+			"ip netns exec pod2-1001 nft replace table inet pod2: 3 chains, 7 rules, 0 sets, 0 elements\n"},
+		{"router gone", "node1", func() error { return n.kernel.delNamespace("pod2-1001") }, ""},
+		{"router's addresses and route gone", "netns-node1/pod2-1001", func() error {
+			return errors.Join(netlink.LinkSetDown(link("wan")), netlink.AddrDel(link("lan"), &netlink.Addr{IPNet: &net.IPNet{IP: net.IP{192, 168, 0, 1}, Mask: net.CIDRMask(16, 32)}}))
+		}, "ip -n pod2-1001 link set wan up\nip -n pod2-1001 addr add 192.168.0.1/16 dev lan\nip -n pod2-1001 route add default via 100.64.0.0 dev wan\n"},
+		{"nothing is routed", "node1", func() error { return setSysctl(dataplane.Sysctl{Name: "net.ipv4.ip_forward", Value: "0"}) },
+			"sysctl -w net.ipv4.ip_forward=1\n"},
+		{"an address on the bridge", "node1", func() error {
+			return netlink.AddrAdd(link("nw1001"), &netlink.Addr{IPNet: &net.IPNet{IP: net.IP{192, 168, 0, 77}, Mask: net.CIDRMask(16, 32)}})
+		}, "ip addr del 192.168.0.77/16 dev nw1001\nip neigh replace 192.168.0.3 lladdr 0a:58:c0:a8:00:03 dev nw1001 nud permanent\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var err error
+			c.in(tt.where, func() { err = tt.harm() })
+			must(t, err)
+			got := n.sync()
+			if got == "" || tt.want != "" && got != strings.Replace(tt.want, "learning on flood on", "learning off flood off", 1) {
+				t.Errorf("got\n%swant\n%s", got, tt.want)
+			}
+			blue[0].reaches(blue[1].ip, "blue2")
+			blue[1].reaches(blue[0].ip, "blue1")
+			blue[0].reaches(netip.MustParseAddr("10.9.0.100"), "world")
+		})
+	}
+}
+
+// A rule that says something else than it was made to is replaced, and so is one more.
+func TestRulesChangedByHand(t *testing.T) {
+	c, _, _ := twoByTwo(t)
+	n := c.nodes[0]
+	for _, change := range []func(conn *nftables.Conn, table *nftables.Table, chain *nftables.Chain, rules []*nftables.Rule) error{
+		func(conn *nftables.Conn, table *nftables.Table, chain *nftables.Chain, _ []*nftables.Rule) error {
+			conn.InsertRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{&expr.Verdict{Kind: expr.VerdictAccept}}})
+			return nil
+		},
+		func(conn *nftables.Conn, _ *nftables.Table, _ *nftables.Chain, rules []*nftables.Rule) error {
+			return conn.DelRule(rules[0])
+		},
+		func(conn *nftables.Conn, table *nftables.Table, chain *nftables.Chain, rules []*nftables.Rule) error {
+			conn.ReplaceRule(&nftables.Rule{Table: table, Chain: chain, Handle: rules[0].Handle, UserData: rules[0].UserData, Exprs: []expr.Any{&expr.Verdict{Kind: expr.VerdictAccept}}})
+			return nil
+		},
+	} {
+		var err error
+		c.in("node1", func() {
+			err = eachTable(func(conn *nftables.Conn, table *nftables.Table, chains []*nftables.Chain) error {
+				if table.Family != nftables.TableFamilyBridge {
+					return nil
+				}
+				rules, err := conn.GetRules(table, chains[0])
+				if err == nil {
+					err = errors.Join(change(conn, table, chains[0], rules), conn.Flush())
+				}
+				return err
+			})
+		})
+		must(t, err)
+		if got, want := n.sync(), "nft replace table bridge pod2: "; !strings.HasPrefix(got, want) || strings.Count(got, "\n") != 1 {
+			t.Errorf("got %s", got)
+		}
+	}
+}
+
+func TestCleanUpLeavesNothing(t *testing.T) {
+	c, _, _ := twoByTwo(t)
+	n := c.nodes[0]
+	host, err := n.kernel.Read()
+	must(t, err)
+	_, err = n.kernel.Apply(dataplane.Diff(host, nil))
+	must(t, err)
+	host, err = n.kernel.Read()
+	must(t, err)
+	var left []string
+	for _, l := range host[0].Links {
+		left = append(left, l.Name)
+	}
+	if got := strings.Join(left, " "); got != "nw1001 nw1002 vethblue1 vethgreen1" || len(host) != 1 || len(host[0].Tables)+len(host[0].FDB)+len(host[0].Neighbours) > 0 {
+		t.Errorf("left: %s\n%+v", got, host)
+	}
+}

@@ -1,0 +1,380 @@
+//go:build linux && kernel
+
+package kernel
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pod2/pod2/pkg/dataplane"
+	"github.com/pod2/pod2/pkg/definition"
+	"github.com/pod2/pod2/pkg/ipam"
+)
+
+// cluster is nodes, each a network namespace, on one wire, and what the API server would
+// say of them.
+//
+//	node1 10.9.0.1/24 ---+--- node2 10.9.0.2/24
+//	                     +--- world 10.9.0.100/24, which knows nothing of Networks
+type cluster struct {
+	testing.TB
+	dir   string // of namespaces
+	nodes []*node
+	state dataplane.State
+}
+
+type node struct {
+	*cluster
+	name    string
+	kernel  *Kernel
+	ports   []dataplane.Port
+	address netip.Addr
+}
+
+type pod struct {
+	*cluster
+	name    string
+	network dataplane.Network
+	ip      netip.Addr
+	mac     dataplane.MAC
+}
+
+// keeper of namespaces in a directory.
+func keeper(dir string) *Kernel { return &Kernel{dir: dir} }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newCluster of nodes node1, node2, ... and the world.
+func newCluster(t testing.TB, nodes int) *cluster {
+	t.Helper()
+	c := &cluster{TB: t, dir: t.TempDir(), state: dataplane.State{UDPPort: 4789, Transit: netip.MustParsePrefix("100.64.0.0/16")}}
+	c.namespace("wire")
+	c.in("wire", func() {
+		must(t, netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br0"}}))
+		c.up("br0")
+	})
+	for i := range nodes {
+		n := &node{cluster: c, name: fmt.Sprintf("node%d", i+1), address: netip.AddrFrom4([4]byte{10, 9, 0, byte(i + 1)})}
+		c.plugIn(n.name, n.address)
+		var err error
+		n.kernel, err = NewAt(filepath.Join(c.dir, n.name), filepath.Join(c.dir, "netns-"+n.name))
+		must(t, err)
+		t.Cleanup(func() {
+			names, err := n.kernel.namespaces()
+			if err != nil {
+				t.Error(err)
+			}
+			for _, name := range names {
+				if err := n.kernel.delNamespace(name); err != nil {
+					t.Error(err)
+				}
+			}
+			_ = n.kernel.Close()
+		})
+		c.nodes = append(c.nodes, n)
+		c.state.Nodes = append(c.state.Nodes, dataplane.Node{Name: n.name, Addresses: []netip.Addr{n.address}})
+	}
+	c.plugIn("world", netip.MustParseAddr("10.9.0.100"))
+	return c
+}
+
+// namespace that goes with the test.
+func (c *cluster) namespace(name string) {
+	c.Helper()
+	must(c, keeper(c.dir).addNamespace(name))
+	c.Cleanup(func() {
+		if err := keeper(c.dir).delNamespace(name); err != nil {
+			c.Error(err)
+		}
+	})
+	c.in(name, func() { c.up("lo") })
+}
+
+// in does f on a thread of the namespace; f may not end the test.
+func (c *cluster) in(name string, f func()) {
+	c.Helper()
+	must(c, keeper(c.dir).in(name, func() error { f(); return nil }))
+}
+
+func (c *cluster) up(name string) {
+	l, err := netlink.LinkByName(name)
+	if err == nil {
+		err = netlink.LinkSetUp(l)
+	}
+	if err != nil {
+		c.Errorf("set %s up: %v", name, err)
+	}
+}
+
+// plugIn makes a namespace with eth0 on the wire.
+func (c *cluster) plugIn(name string, ip netip.Addr) {
+	c.Helper()
+	c.namespace(name)
+	ns, err := keeper(c.dir).open(name)
+	must(c, err)
+	defer ns.Close()
+	c.in("wire", func() {
+		br, err := netlink.LinkByName("br0")
+		if err != nil {
+			c.Error(err)
+			return
+		}
+		end := "w-" + name
+		err = netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: end, MTU: 1500, MasterIndex: br.Attrs().Index}, PeerName: "eth0", PeerNamespace: netlink.NsFd(ns.Fd())})
+		if err != nil {
+			c.Errorf("plug in %s: %v", name, err)
+			return
+		}
+		c.up(end)
+	})
+	c.in(name, func() { c.addressOn("eth0", netip.PrefixFrom(ip, 24)); c.up("eth0") })
+}
+
+func (c *cluster) addressOn(dev string, p netip.Prefix) {
+	l, err := netlink.LinkByName(dev)
+	if err == nil {
+		err = netlink.AddrAdd(l, &netlink.Addr{IPNet: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}, Flags: unix.IFA_F_NODAD})
+	}
+	if err != nil {
+		c.Errorf("put %s on %s: %v", p, dev, err)
+	}
+}
+
+func (c *cluster) network(name string, vni int32, cidr string) dataplane.Network {
+	n := dataplane.Network{Namespace: "default", Name: name, VNI: vni, CIDR: netip.MustParsePrefix(cidr), MTU: 1450, Egress: true}
+	n.Gateway, _ = ipam.DefaultGateway(n.CIDR)
+	c.state.Networks = append(c.state.Networks, n)
+	return n
+}
+
+// pod on a node, as the API server knows it, in a namespace that CNI has yet to connect.
+func (n *node) pod(name string, network dataplane.Network, ip string) *pod {
+	n.Helper()
+	p := &pod{cluster: n.cluster, name: name, network: network, ip: netip.MustParseAddr(ip)}
+	mac, err := dataplane.ParseMAC(ipam.MAC(p.ip))
+	must(n, err)
+	p.mac = mac
+	n.namespace(name)
+	n.state.Pods = append(n.state.Pods, dataplane.Pod{Namespace: "default", Name: name, UID: types.UID("u-" + name), Node: n.name,
+		Attachments: []dataplane.Attachment{{Network: network.Name, IP: p.ip, MAC: p.mac}}})
+	return p
+}
+
+// attach is the plugin bridge, which makes one if there is none, and libcni.
+func (n *node) attach(p *pod) {
+	n.Helper()
+	n.plug(p)
+	n.ports = append(n.ports, dataplane.Port{Interface: "veth" + p.name, PodUID: types.UID("u-" + p.name)})
+}
+
+func (n *node) plug(p *pod) {
+	n.Helper()
+	ns, err := keeper(n.dir).open(p.name)
+	must(n, err)
+	defer ns.Close()
+	n.in(n.name, func() {
+		bridge := definition.Bridge(p.network.VNI)
+		_ = netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: bridge, MTU: p.network.MTU}})
+		n.up(bridge)
+		br, err := netlink.LinkByName(bridge)
+		if err == nil {
+			err = netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "veth" + p.name, MTU: p.network.MTU, MasterIndex: br.Attrs().Index},
+				PeerName: "net1", PeerHardwareAddr: p.mac[:], PeerNamespace: netlink.NsFd(ns.Fd())})
+		}
+		if err != nil {
+			n.Errorf("attach %s: %v", p.name, err)
+		}
+		n.up("veth" + p.name)
+	})
+	n.in(p.name, func() {
+		l, err := netlink.LinkByName("net1")
+		if err != nil {
+			n.Error(err)
+			return
+		}
+		if err := netlink.LinkSetMTU(l, p.network.MTU); err != nil {
+			n.Error(err)
+		}
+		n.addressOn("net1", netip.PrefixFrom(p.ip, p.network.CIDR.Bits()))
+		n.up("net1")
+		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: l.Attrs().Index, Gw: p.network.Gateway.AsSlice()}); err != nil {
+			n.Errorf("default route of %s: %v", p.name, err)
+		}
+	})
+	n.echo(p.name, p.name)
+}
+
+// decide for this node, from what its kernel has.
+func (n *node) decide(k *Kernel) dataplane.Plan {
+	n.Helper()
+	s := n.state
+	s.Node, s.Ports = n.name, n.ports
+	var err error
+	s.Host, err = k.Read()
+	must(n, err)
+	want, report, ok := dataplane.Want(s)
+	if !ok || len(report.Problems) > 0 {
+		n.Fatalf("problems: %s", report.Problems)
+	}
+	return dataplane.Diff(s.Host, want)
+}
+
+// sync a node; the second time there is nothing to do. It returns what there was.
+func (n *node) sync() string {
+	n.Helper()
+	first := n.decide(n.kernel)
+	if done, err := n.kernel.Apply(first); err != nil || done != len(first) {
+		n.Fatalf("%d of %d steps of %s: %v\n%s", done, len(first), n.name, err, first)
+	}
+	if again := n.decide(n.kernel); len(again) > 0 {
+		n.Fatalf("%s, after\n%sstill has to\n%s", n.name, first, again)
+	}
+	return first.String()
+}
+
+func (c *cluster) sync() {
+	c.Helper()
+	for _, n := range c.nodes {
+		n.sync()
+	}
+}
+
+// echo answers UDP and TCP on port 7 of a namespace with a name and what was sent, and the
+// address that it came from.
+func (c *cluster) echo(namespace, name string) {
+	c.Helper()
+	c.in(namespace, func() {
+		udp, err := net.ListenPacket("udp", ":7")
+		if err != nil {
+			c.Error(err)
+			return
+		}
+		c.Cleanup(func() { _ = udp.Close() })
+		go func() {
+			b := make([]byte, 1<<16)
+			for {
+				size, from, err := udp.ReadFrom(b)
+				if err != nil {
+					return
+				}
+				_, _ = udp.WriteTo(b[:size], from)
+				_, _ = udp.WriteTo(fmt.Appendf(nil, "%s %s", name, host(from)), from)
+			}
+		}()
+		tcp, err := net.Listen("tcp", ":7")
+		if err != nil {
+			c.Error(err)
+			return
+		}
+		c.Cleanup(func() { _ = tcp.Close() })
+		go func() {
+			for {
+				conn, err := tcp.Accept()
+				if err != nil {
+					return
+				}
+				c.Cleanup(func() { _ = conn.Close() })
+				go func() {
+					b := make([]byte, 1<<16)
+					for {
+						if _, err := conn.Read(b); err != nil {
+							return
+						}
+						_, _ = fmt.Fprintf(conn, "%s %s", name, host(conn.RemoteAddr()))
+					}
+				}()
+			}
+		}()
+	})
+}
+
+func host(a net.Addr) string {
+	h, _, _ := net.SplitHostPort(a.String())
+	return h
+}
+
+// dial from a namespace; the connection stays there.
+func (c *cluster) dial(namespace, network, to string, local net.Addr) (net.Conn, error) {
+	var conn net.Conn
+	var err error
+	c.in(namespace, func() { conn, err = (&net.Dialer{Timeout: 2 * time.Second, LocalAddr: local}).Dial(network, to) })
+	if err == nil {
+		c.Cleanup(func() { _ = conn.Close() })
+	}
+	return conn, err
+}
+
+// answer is who answers at an address, and whom he took us for; "" for nobody, who gets as
+// long as the patience is.
+func (c *cluster) answer(from string, ip netip.Addr, patience time.Duration) string {
+	c.Helper()
+	conn, err := c.dial(from, "udp", netip.AddrPortFrom(ip, 7).String(), nil)
+	if err != nil {
+		return ""
+	}
+	b := make([]byte, 1<<16)
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		_, _ = conn.Write([]byte("?"))
+		_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		for {
+			size, err := conn.Read(b)
+			if err != nil {
+				break
+			}
+			if reply := string(b[:size]); reply != "?" {
+				return reply
+			}
+		}
+	}
+	return ""
+}
+
+// What is to work gets this long; what is not, less, since nothing is to come.
+const (
+	patience = 3 * time.Second
+	silence  = 400 * time.Millisecond
+)
+
+// reaches expects the pod of that name to answer at an address.
+func (p *pod) reaches(ip netip.Addr, name string) {
+	p.Helper()
+	wait := patience
+	if name == "" {
+		wait = silence
+	}
+	got, _, _ := strings.Cut(p.answer(p.name, ip, wait), " ")
+	if got != name {
+		p.Errorf("from %s at %s answers %q, not %q", p.name, ip, got, name)
+	}
+}
+
+// drops of a reason on a node.
+func (n *node) drops(reason string) uint64 {
+	n.Helper()
+	d, err := n.kernel.Drops()
+	must(n, err)
+	return d[reason]
+}
+
+func TestMain(m *testing.M) {
+	if os.Getuid() != 0 {
+		fmt.Println("needs root: FAIL")
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
