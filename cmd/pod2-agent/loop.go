@@ -1,0 +1,211 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/pod2/pod2/pkg/dataplane"
+)
+
+const (
+	// retryAfter an error: what was refused once is refused again most times.
+	retryAfter = time.Second
+	// stuckAfter is when a sync that has not ended is called dead.
+	stuckAfter = 2 * time.Minute
+	// restAtLeast lets what happens at once be one sync; beyond that the loop rests as long
+	// as a sync took, so that a node with many entries spends half a core at most.
+	restAtLeast = 2 * time.Millisecond
+	// linesLogged of a plan.
+	linesLogged = 20
+)
+
+// alarm is rung by whoever sees a change; ringing once more before it is heard is the same
+// as ringing once.
+type alarm struct {
+	bell  chan struct{}
+	mu    sync.Mutex
+	since time.Time
+}
+
+func newAlarm() *alarm { return &alarm{bell: make(chan struct{}, 1)} }
+
+func (a *alarm) ring() {
+	a.mu.Lock()
+	if a.since.IsZero() {
+		a.since = time.Now()
+	}
+	a.mu.Unlock()
+	select {
+	case a.bell <- struct{}{}:
+	default:
+	}
+}
+
+// heard is since when it rang; zero if it did not.
+func (a *alarm) heard() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	since := a.since
+	a.since = time.Time{}
+	return since
+}
+
+// host is the kernel.
+type host interface {
+	Read() (dataplane.Host, error)
+	Apply(dataplane.Plan) (int, error)
+}
+
+// ports is what CNI made.
+type ports interface {
+	Read() ([]dataplane.Port, error)
+}
+
+// agent is the loop.
+type agent struct {
+	host    host
+	ports   ports
+	cluster func() dataplane.State
+	options *options
+	metrics *metrics
+
+	// last is what was wanted when the kernel had all of it; nil: it has not.
+	last     dataplane.Host
+	problems string
+
+	mu      sync.Mutex
+	state   error     // of the last sync
+	started time.Time // of the sync under way; zero: none
+}
+
+func newAgent(h host, p ports, cluster func() dataplane.State, o *options) *agent {
+	return &agent{host: h, ports: p, cluster: cluster, options: o, metrics: newMetrics(), state: errors.New("waiting for the first sync")}
+}
+
+// run until ctx ends. It leaves the kernel as it is.
+func (a *agent) run(ctx context.Context, wake *alarm) {
+	logger := klog.FromContext(ctx)
+	for ctx.Err() == nil {
+		start := time.Now()
+		since := wake.heard()
+		err := a.sync(ctx, since)
+		took := time.Since(start)
+		a.metrics.syncs.Observe(took.Seconds())
+		next := a.options.resync
+		if err != nil {
+			a.metrics.errors.Inc()
+			logger.Error(err, "Sync failed", "retryAfter", retryAfter)
+			next = retryAfter
+		}
+		a.rest(ctx, wake, max(restAtLeast, took), next)
+	}
+}
+
+// rest at least so long, and then until the alarm rings or the next sync is due.
+func (a *agent) rest(ctx context.Context, wake *alarm, least, next time.Duration) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(least):
+	}
+	select {
+	case <-ctx.Done():
+	case <-wake.bell:
+	case <-time.After(next):
+	}
+}
+
+// sync brings the kernel to what is wanted, whatever it was before. since is when somebody
+// saw the first change that this sync is to take in.
+func (a *agent) sync(ctx context.Context, since time.Time) (err error) {
+	a.begin()
+	defer func() { a.end(err) }()
+	s := a.cluster()
+	s.Node, s.UDPPort, s.Transit = a.options.node, a.options.vxlanPort, a.options.transit
+	// CNI makes an interface before it says whose it is: read in this order, none is seen
+	// without its owner but those that are being made.
+	if s.Host, err = a.host.Read(); err != nil {
+		return err
+	}
+	if s.Ports, err = a.ports.Read(); err != nil {
+		return err
+	}
+	want, report, ok := dataplane.Want(s)
+	a.tell(ctx, report)
+	if !ok {
+		return errors.New(strings.Join(report.Problems, "; "))
+	}
+	plan := dataplane.Diff(s.Host, want)
+	repair := a.last != nil && a.last.Equal(want)
+	a.last = nil
+	done, err := a.host.Apply(plan)
+	a.log(ctx, plan, done, repair)
+	a.metrics.count(plan[:min(done, len(plan))], repair)
+	a.metrics.show(want, report)
+	if err != nil {
+		return fmt.Errorf("%d of %d steps done: %w", done, len(plan), err)
+	}
+	a.last = want
+	if len(plan) > 0 && !since.IsZero() && !repair {
+		a.metrics.programming.Observe(time.Since(since).Seconds())
+	}
+	return nil
+}
+
+// tell of problems once.
+func (a *agent) tell(ctx context.Context, report dataplane.Report) {
+	problems := strings.Join(report.Problems, "\n")
+	if problems != a.problems {
+		klog.FromContext(ctx).Info("Problems", "are", report.Problems)
+	}
+	a.problems = problems
+}
+
+func (a *agent) log(ctx context.Context, plan dataplane.Plan, done int, repair bool) {
+	if len(plan) == 0 {
+		return
+	}
+	lines := slices.Collect(strings.Lines(plan[:min(linesLogged, len(plan))].String()))
+	for i := range lines {
+		lines[i] = strings.TrimSuffix(lines[i], "\n")
+	}
+	klog.FromContext(ctx).Info("Changed the kernel", "repair", repair, "steps", len(plan), "done", done, "first", lines)
+}
+
+func (a *agent) begin() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.started = time.Now()
+}
+
+func (a *agent) end(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.started, a.state = time.Time{}, err
+}
+
+// ready: the kernel had all that was wanted when last compared.
+func (a *agent) ready() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.state
+}
+
+// live: no sync is stuck.
+func (a *agent) live() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.started.IsZero() && time.Since(a.started) > stuckAfter {
+		return fmt.Errorf("a sync that began at %s has not ended", a.started.Format(time.RFC3339))
+	}
+	return nil
+}

@@ -1,0 +1,203 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	k8smetrics "k8s.io/component-base/metrics"
+
+	"github.com/pod2/pod2/pkg/dataplane"
+)
+
+// memory is a kernel that has what it was given, and refuses what it is told to.
+type memory struct {
+	host dataplane.Host
+	err  error
+	done []string
+}
+
+func (m *memory) Read() (dataplane.Host, error) { return m.host, nil }
+
+func (m *memory) Apply(p dataplane.Plan) (int, error) {
+	m.done = append(m.done, p.String())
+	if m.err != nil {
+		return 1, m.err
+	}
+	return len(p), nil
+}
+
+type noPorts struct{}
+
+func (noPorts) Read() ([]dataplane.Port, error) { return nil, nil }
+
+func cluster(nodes ...string) dataplane.State {
+	var s dataplane.State
+	for i, a := range nodes {
+		s.Nodes = append(s.Nodes, dataplane.Node{Name: fmt.Sprintf("n%d", i+1), Addresses: []netip.Addr{netip.MustParseAddr(a)}})
+	}
+	return s
+}
+
+func newTestAgent(h host, s *dataplane.State) *agent {
+	o := &options{node: "n1", vxlanPort: 4789, transit: netip.MustParsePrefix("100.64.0.0/16"), resync: time.Hour}
+	return newAgent(h, noPorts{}, func() dataplane.State { return *s }, o)
+}
+
+// registered metrics count, others do not.
+func registered(a *agent) k8smetrics.KubeRegistry {
+	r := k8smetrics.NewKubeRegistry()
+	r.MustRegister(a.metrics.all()...)
+	return r
+}
+
+// metricsText has those that are more than 0.
+func metricsText(t *testing.T, r k8smetrics.KubeRegistry, names ...string) string {
+	t.Helper()
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, name := range names {
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				if f.GetName() == name && (m.GetCounter().GetValue() > 0 || m.GetGauge().GetValue() > 0 || m.GetHistogram().GetSampleCount() > 0) {
+					lines = append(lines, strings.TrimSpace(fmt.Sprint(name, " ", m.GetLabel(), " ", m.GetCounter().GetValue()+m.GetGauge().GetValue()+float64(m.GetHistogram().GetSampleCount()))))
+				}
+			}
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// What the cluster changed is a change; what is to be done though nobody asked for
+// anything else than before, a repair.
+func TestSyncTellsRepairsFromChanges(t *testing.T) {
+	s := cluster("10.0.0.1")
+	m := &memory{}
+	a := newTestAgent(m, &s)
+	r := registered(a)
+	sync := func(since time.Time) {
+		t.Helper()
+		if err := a.sync(t.Context(), since); err != nil || a.ready() != nil {
+			t.Fatal(err, a.ready())
+		}
+	}
+	if a.ready() == nil {
+		t.Error("ready before the first sync")
+	}
+	sync(time.Now())
+	sync(time.Time{}) // the kernel lost it
+	want, _, _ := dataplane.Want(func() dataplane.State { s := s; s.Node, s.Transit = "n1", a.options.transit; return s }())
+	m.host = want
+	sync(time.Now())
+	s = cluster("10.0.0.1", "10.0.0.2")
+	sync(time.Now())
+	if got, want := strings.Join(m.done, "--\n"), `nft replace table bridge pod2: 4 chains, 24 rules, 5 sets, 0 elements
+nft replace table inet pod2: 4 chains, 17 rules, 4 sets, 1 elements
+--
+nft replace table bridge pod2: 4 chains, 24 rules, 5 sets, 0 elements
+nft replace table inet pod2: 4 chains, 17 rules, 4 sets, 1 elements
+--
+--
+nft add element inet pod2 nodes4 { 10.0.0.2 }
+`; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	got := metricsText(t, r, "pod2_agent_repairs_total", "pod2_agent_changes_total", "pod2_agent_programming_duration_seconds")
+	if want := `pod2_agent_repairs_total [name:"kind" value:"table"] 2
+pod2_agent_changes_total [name:"kind" value:"element"] 1
+pod2_agent_changes_total [name:"kind" value:"table"] 2
+pod2_agent_programming_duration_seconds [] 2`; strings.ReplaceAll(got, "  ", " ") != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// After an error it is not ready, and nothing counts as a repair that was never done.
+func TestSyncFails(t *testing.T) {
+	s := cluster("10.0.0.1")
+	m := &memory{err: errors.New("refused")}
+	a := newTestAgent(m, &s)
+	r := registered(a)
+	for range 2 {
+		if err := a.sync(t.Context(), time.Time{}); err == nil || err.Error() != "1 of 2 steps done: refused" || a.ready() == nil {
+			t.Error(err, a.ready())
+		}
+	}
+	m.err = nil
+	if err := a.sync(t.Context(), time.Time{}); err != nil || a.ready() != nil {
+		t.Error(err, a.ready())
+	}
+	if got := metricsText(t, r, "pod2_agent_repairs_total"); got != "" {
+		t.Errorf("got %s", got)
+	}
+	s = cluster()
+	if err := a.sync(t.Context(), time.Time{}); err == nil || !strings.Contains(err.Error(), "it has no address") || a.ready() == nil {
+		t.Error(err)
+	}
+}
+
+// The loop syncs once at the start, and once more for any number of rings.
+func TestRunIsWokenUp(t *testing.T) {
+	s := cluster("10.0.0.1")
+	synced := make(chan int)
+	m := &counting{synced: synced}
+	a := newTestAgent(m, &s)
+	ctx, stop := context.WithCancel(t.Context())
+	wake := newAlarm()
+	ended := make(chan struct{})
+	go func() { a.run(ctx, wake); close(ended) }()
+	<-synced
+	for range 10 {
+		wake.ring()
+	}
+	<-synced
+	stop()
+	<-ended
+}
+
+type counting struct {
+	memory
+	synced chan int
+}
+
+func (c *counting) Apply(p dataplane.Plan) (int, error) {
+	c.synced <- 1
+	return len(p), nil
+}
+
+func TestOptions(t *testing.T) {
+	t.Setenv("NODE_NAME", "n1")
+	for _, tt := range []struct{ args, want string }{
+		{"", ""}, {"--help", "help"}, {"cleanup", "cleanup"},
+		{"x", `unexpected argument "x": there is only cleanup`},
+		{"--transit-cidr=10.0.0.1/8", "--transit-cidr=10.0.0.1/8: must be an IPv4 CIDR without host bits, of at least two addresses"},
+		{"--transit-cidr=fd00::/64", "--transit-cidr=fd00::/64: must be an IPv4 CIDR without host bits, of at least two addresses"},
+		{"--node-name=", "--node-name=: must be the name of this node, or be in the variable NODE_NAME"},
+		{"--vxlan-port=0", "--vxlan-port=0: must be a UDP port"},
+		{"--underlay-mtu=1000", "--underlay-mtu=1000: must be from 1330 (IPv6's least, and VXLAN's headers) to 65535"},
+		{"--resync=1ms", "--resync=1ms: must be at least 1s"},
+		{"--metrics-bind-address=x", "--metrics-bind-address=x: must be host:port, :port, or 0 for none"},
+	} {
+		o, err := parseOptions(strings.Fields(tt.args))
+		got := ""
+		switch {
+		case err != nil:
+			got = err.Error()
+		case o.help:
+			got = "help"
+		case o.cleanup:
+			got = "cleanup"
+		}
+		if got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.args, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+//go:build linux
+
+// Command pod2-agent keeps the kernel of its node as the Overlay Networks of the cluster
+// want it. pkg/dataplane decides, pkg/kernel does; here are what is watched, and the loop.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	k8smetrics "k8s.io/component-base/metrics"
+	"k8s.io/klog/v2"
+
+	"github.com/pod2/pod2/pkg/dataplane"
+	"github.com/pod2/pod2/pkg/kernel"
+)
+
+const programName = "pod2-agent"
+
+func main() {
+	code := command(os.Args[1:], os.Stdout, os.Stderr)
+	klog.Flush()
+	os.Exit(code)
+}
+
+// command returns the exit status: 0 after a graceful stop, 1 after a failure, 2 for a
+// command line that is wrong.
+func command(args []string, stdout, stderr io.Writer) int {
+	o, err := parseOptions(args)
+	switch {
+	case err != nil:
+		fmt.Fprintf(stderr, "%s: %v\nRun %s --help for the flags.\n", programName, err, programName)
+		return 2
+	case o.help:
+		fmt.Fprintf(stdout, "%s keeps the kernel of its node as the Overlay Networks of the cluster want it.\n\n"+
+			"  %s            does so until it is stopped, which leaves all as it is\n"+
+			"  %s cleanup    removes all that it ever made on this node, but for bridges that pods are on\n\nFlags:\n%s",
+			programName, programName, programName, o.flags().FlagUsagesWrapped(100))
+		return 0
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal meets no handler and ends the process at once
+	if err := dropCapabilities(); err != nil {
+		klog.FromContext(ctx).Info("Running with all capabilities that it was given", "reason", err)
+	}
+	k, err := kernel.New(o.netnsDir)
+	if err == nil {
+		defer k.Close()
+		if o.cleanup {
+			err = cleanUp(k, stdout)
+		} else {
+			err = run(ctx, k, o)
+		}
+	}
+	if err != nil && !(ctx.Err() != nil && errors.Is(err, context.Canceled)) {
+		klog.FromContext(ctx).Error(err, "Agent failed")
+		return 1
+	}
+	return 0
+}
+
+// run until ctx ends, or return what kept it from working.
+func run(ctx context.Context, k *kernel.Kernel, o *options) error {
+	logger := klog.FromContext(ctx)
+	clients, err := newClients(o)
+	if err != nil {
+		return err
+	}
+	logger.Info("Starting", "node", o.node, "vxlanPort", o.vxlanPort, "transit", o.transit)
+
+	wake := newAlarm()
+	view := newView(clients, wake.ring)
+	a := newAgent(k, kernel.NewPorts(o.cniResults), view.state, o)
+	metrics := k8smetrics.NewKubeRegistry()
+	metrics.MustRegister(a.metrics.all()...)
+	metrics.CustomMustRegister(&dropsCollector{drops: k.Drops})
+	closeHealth, err := serve(ctx, "health-probe-bind-address", o.healthAddress, healthHandler(a.live, a.ready))
+	if err != nil {
+		return err
+	}
+	defer closeHealth()
+	closeMetrics, err := serve(ctx, "metrics-bind-address", o.metricsAddress, metricsHandler(metrics))
+	if err != nil {
+		return err
+	}
+	defer closeMetrics()
+
+	if err := k.Watch(ctx, o.cniResults, wake.ring); err != nil {
+		return err
+	}
+	if !view.start(ctx) {
+		return nil
+	}
+	a.run(ctx, wake)
+	return nil
+}
+
+// cleanUp is done when nothing is left to be removed.
+func cleanUp(k *kernel.Kernel, out io.Writer) error {
+	for range 3 {
+		host, err := k.Read()
+		if err != nil {
+			return err
+		}
+		plan := dataplane.Diff(host, nil)
+		if len(plan) == 0 {
+			return nil
+		}
+		fmt.Fprint(out, plan)
+		if _, err := k.Apply(plan); err != nil {
+			return err
+		}
+	}
+	return errors.New("things come back as soon as they are removed: is an agent running?")
+}

@@ -1,0 +1,101 @@
+//go:build linux
+
+package main
+
+import (
+	k8smetrics "k8s.io/component-base/metrics"
+
+	"github.com/pod2/pod2/pkg/dataplane"
+)
+
+type metrics struct {
+	entries          *k8smetrics.GaugeVec
+	repairs, changes *k8smetrics.CounterVec
+	programming      *k8smetrics.Histogram
+	syncs            *k8smetrics.Histogram
+	errors           *k8smetrics.Counter
+	problems         *k8smetrics.Gauge
+	strangers        *k8smetrics.Gauge
+}
+
+func newMetrics() *metrics {
+	counter := func(name, help string) *k8smetrics.CounterVec {
+		return k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{Name: name, Help: help, StabilityLevel: k8smetrics.ALPHA}, []string{"kind"})
+	}
+	histogram := func(name, help string) *k8smetrics.Histogram {
+		return k8smetrics.NewHistogram(&k8smetrics.HistogramOpts{Name: name, Help: help, StabilityLevel: k8smetrics.ALPHA,
+			Buckets: k8smetrics.ExponentialBuckets(0.001, 2, 15)}) // 1 ms to 16 s
+	}
+	gauge := func(name, help string) *k8smetrics.Gauge {
+		return k8smetrics.NewGauge(&k8smetrics.GaugeOpts{Name: name, Help: help, StabilityLevel: k8smetrics.ALPHA})
+	}
+	return &metrics{
+		entries: k8smetrics.NewGaugeVec(&k8smetrics.GaugeOpts{Name: "pod2_agent_entries",
+			Help: "What the kernel of the node is to hold, by kind: network, pod (of all nodes, on those Networks), link, fdb, neighbour.", StabilityLevel: k8smetrics.ALPHA}, []string{"kind"}),
+		repairs: counter("pod2_agent_repairs_total",
+			"Steps that put back what somebody had changed in the kernel, by what it was: namespace, link, address, route, sysctl, fdb, neighbour, table, element."),
+		changes: counter("pod2_agent_changes_total", "Steps for what changed in the cluster or in CNI, by the same kinds."),
+		programming: histogram("pod2_agent_programming_duration_seconds",
+			"From when the agent was told of a change to when the kernel had it."),
+		syncs:     histogram("pod2_agent_sync_duration_seconds", "How long it took to read the kernel, compare and change it."),
+		errors:    k8smetrics.NewCounter(&k8smetrics.CounterOpts{Name: "pod2_agent_sync_errors_total", Help: "Syncs that failed, in part at least; each is tried again after a second.", StabilityLevel: k8smetrics.ALPHA}),
+		problems:  gauge("pod2_agent_problems", "Contradictions in what the agent was told; its log has them."),
+		strangers: gauge("pod2_agent_unknown_ports", "Ports of bridges of which is not known whose they are, which are closed: more than 0 for a moment while a pod starts."),
+	}
+}
+
+func (m *metrics) all() []k8smetrics.Registerable {
+	return []k8smetrics.Registerable{m.entries, m.repairs, m.changes, m.programming, m.syncs, m.errors, m.problems, m.strangers}
+}
+
+// count the steps that were done.
+func (m *metrics) count(done dataplane.Plan, repair bool) {
+	for _, kind := range dataplane.Kinds {
+		m.repairs.WithLabelValues(kind).Add(0) // from 0 on, for what PromQL calls an increase
+	}
+	for _, step := range done {
+		if repair {
+			m.repairs.WithLabelValues(step.Kind()).Inc()
+		} else {
+			m.changes.WithLabelValues(step.Kind()).Inc()
+		}
+	}
+}
+
+func (m *metrics) show(want dataplane.Host, report dataplane.Report) {
+	links, fdb, neighbours := 0, 0, 0
+	for _, ns := range want {
+		links, fdb, neighbours = links+len(ns.Links), fdb+len(ns.FDB), neighbours+len(ns.Neighbours)
+	}
+	for kind, value := range map[string]int{"network": report.Networks, "pod": report.Pods, "link": links, "fdb": fdb, "neighbour": neighbours} {
+		m.entries.WithLabelValues(kind).Set(float64(value))
+	}
+	m.problems.Set(float64(len(report.Problems)))
+	m.strangers.Set(float64(len(report.Strangers)))
+}
+
+// dropsCollector asks the kernel when it is asked.
+type dropsCollector struct {
+	k8smetrics.BaseStableCollector
+
+	drops func() (map[string]uint64, error)
+}
+
+var droppedPackets = k8smetrics.NewDesc("pod2_agent_dropped_packets_total",
+	"Packets that were dropped, by why: a pod sent with a MAC (mac), IP (ip), ARP (arp) or neighbour discovery (nd) that is not its own, or another protocol (protocol); "+
+		"a port is not known (stranger); a Network's packets were for a node (node), the API server (api), another Network (network), or came from outside (inbound), or past the router (bridge).",
+	[]string{"reason"}, nil, k8smetrics.ALPHA, "")
+
+func (c *dropsCollector) DescribeWithStability(descs chan<- *k8smetrics.Desc) {
+	descs <- droppedPackets
+}
+
+func (c *dropsCollector) CollectWithStability(metrics chan<- k8smetrics.Metric) {
+	drops, err := c.drops()
+	if err != nil {
+		return // the next sync says so
+	}
+	for reason, count := range drops {
+		metrics <- k8smetrics.NewLazyConstMetric(droppedPackets, k8smetrics.CounterValue, float64(count), reason)
+	}
+}

@@ -1,0 +1,125 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/logs/klogflags"
+
+	"github.com/pod2/pod2/pkg/kernel"
+)
+
+// options is the command line; the usage texts of flags are its manual.
+type options struct {
+	kubeconfig, master, node string
+
+	vxlanPort   uint16
+	transitText string
+	transit     netip.Prefix
+	underlayMTU int32
+	netnsDir    string
+	cniResults  []string
+	resync      time.Duration
+
+	metricsAddress, healthAddress string
+
+	help, cleanup bool
+}
+
+func parseOptions(args []string) (*options, error) {
+	o := &options{
+		node: os.Getenv("NODE_NAME"), vxlanPort: 4789, transitText: "100.64.0.0/16", underlayMTU: 1500, netnsDir: "/run/netns",
+		cniResults: kernel.CNIResults, resync: 30 * time.Second, metricsAddress: "127.0.0.1:9750", healthAddress: "127.0.0.1:9751",
+	}
+	flags := o.flags()
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		o.help = true
+		return o, nil
+	case err != nil:
+		return nil, err
+	case flags.NArg() == 1 && flags.Arg(0) == "cleanup":
+		o.cleanup = true
+		return o, nil
+	case flags.NArg() > 0:
+		return nil, fmt.Errorf("unexpected argument %q: there is only cleanup", flags.Arg(0))
+	}
+	return o, o.validate()
+}
+
+func (o *options) flags() *pflag.FlagSet {
+	fs := pflag.NewFlagSet(programName, pflag.ContinueOnError)
+	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
+	fs.SortFlags = false
+	fs.Usage = func() {} // command prints it
+
+	fs.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig,
+		"Path of a kubeconfig; without it and without --master: the cluster this process is a pod of.")
+	fs.StringVar(&o.master, "master", o.master,
+		"URL of the API server; overrides the one in the kubeconfig.")
+	fs.StringVar(&o.node, "node-name", o.node,
+		"Name of the Node that this is; by default what the variable NODE_NAME says.")
+	fs.Uint16Var(&o.vxlanPort, "vxlan-port", o.vxlanPort,
+		"UDP port of VXLAN, the same on all nodes.")
+	fs.StringVar(&o.transitText, "transit-cidr", o.transitText,
+		"IPv4 addresses between the node and the routers of Networks, two for each Network. They never leave the node, and nothing else on it may use them.")
+	fs.Int32Var(&o.underlayMTU, "underlay-mtu", o.underlayMTU,
+		"The largest packet that the nodes' network takes; the same as the controller's flag of this name.")
+	fs.StringVar(&o.netnsDir, "netns-dir", o.netnsDir,
+		"Where the network namespaces of routers are mounted.")
+	fs.StringSliceVar(&o.cniResults, "cni-results", o.cniResults,
+		"Where the container runtime and Multus keep what CNI plugins made.")
+	fs.DurationVar(&o.resync, "resync", o.resync,
+		"How often to compare the kernel with what is wanted, even if nothing says that either has changed.")
+	fs.StringVar(&o.metricsAddress, "metrics-bind-address", o.metricsAddress,
+		"host:port of /metrics, over plain HTTP; 0 for none.")
+	fs.StringVar(&o.healthAddress, "health-probe-bind-address", o.healthAddress,
+		"host:port of /healthz and /readyz; 0 for none.")
+
+	var klogFlags flag.FlagSet
+	klogflags.Init(&klogFlags)
+	fs.AddGoFlagSet(&klogFlags)
+	return fs
+}
+
+func (o *options) validate() error {
+	var errs []error
+	bad := func(flag string, value any, want string) {
+		errs = append(errs, fmt.Errorf("--%s=%v: %s", flag, value, want))
+	}
+	transit, err := netip.ParsePrefix(o.transitText)
+	if err != nil || !transit.Addr().Is4() || transit.Bits() > 31 || transit != transit.Masked() {
+		bad("transit-cidr", o.transitText, "must be an IPv4 CIDR without host bits, of at least two addresses")
+	}
+	o.transit = transit
+	if o.node == "" {
+		bad("node-name", o.node, "must be the name of this node, or be in the variable NODE_NAME")
+	}
+	if o.vxlanPort == 0 {
+		bad("vxlan-port", o.vxlanPort, "must be a UDP port")
+	}
+	if o.underlayMTU < 1330 || o.underlayMTU > 65535 {
+		bad("underlay-mtu", o.underlayMTU, "must be from 1330 (IPv6's least, and VXLAN's headers) to 65535")
+	}
+	if o.resync < time.Second {
+		bad("resync", o.resync, "must be at least 1s")
+	}
+	for _, f := range []struct{ flag, address string }{
+		{"metrics-bind-address", o.metricsAddress}, {"health-probe-bind-address", o.healthAddress},
+	} {
+		if _, _, err := net.SplitHostPort(f.address); err != nil && f.address != nowhere {
+			bad(f.flag, f.address, "must be host:port, :port, or 0 for none")
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,67 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	samplefake "github.com/pod2/pod2/pkg/client/clientset/versioned/fake"
+)
+
+// What is watched becomes a state, and rings only when what counts has changed.
+func TestView(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "u-a", Labels: map[string]string{v1.ManagedLabel: "true"},
+		Annotations: map[string]string{v1.AddressesAnnotation: `{"blue":{"address":"192.168.0.2/16","mac":"0a:58:c0:a8:00:02"}}`}}, Spec: corev1.PodSpec{NodeName: "n1"}}
+	other := pod.DeepCopy()
+	other.Name, other.UID, other.Labels = "other", "u-other", nil
+	network := &v1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blue"}, Spec: v1.NetworkSpec{CIDR: "192.168.0.0/16"}, Status: v1.NetworkStatus{VNI: 1001, Gateway: "192.168.0.1"}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}}}
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes", Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"}},
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.9"}}}, Ports: []discoveryv1.EndpointPort{{Port: ptr.To[int32](6443)}}}
+	c := clients{kube: kubefake.NewSimpleClientset(pod, other, node, slice), sample: samplefake.NewSimpleClientset(network), underlayMTU: 1500}
+	rings := make(chan bool, 100)
+	view := newView(c, func() { rings <- true })
+	if !view.start(t.Context()) {
+		t.Fatal("not started")
+	}
+	for range 4 { // one for each object
+		<-rings
+	}
+	s := view.state()
+	if got, want := fmt.Sprint(s.Networks, s.Pods, s.Nodes, s.APIServers),
+		"[{default blue 1001 192.168.0.0/16 192.168.0.1 1450 true}] [{default a u-a n1 0001-01-01 00:00:00 +0000 UTC [{blue 192.168.0.2 0a:58:c0:a8:00:02}]}] [{n1 [10.0.0.1]}] [10.0.0.9:6443]"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	// The counts of a Network are of no interest, nor is a node's heartbeat.
+	network.Status.Bound = 5
+	_, err := c.sample.SamplecrdV1().Networks("default").UpdateStatus(t.Context(), network, metav1.UpdateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Annotations = map[string]string{"x": "y"}
+	if _, err := c.kube.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	pod.Status.Phase = corev1.PodFailed
+	if _, err := c.kube.CoreV1().Pods("default").UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	<-rings
+	if s := view.state(); len(s.Pods) != 0 {
+		t.Errorf("it is over: %v", s.Pods)
+	}
+	select {
+	case <-rings:
+		t.Error("rang for what does not count")
+	case <-time.After(100 * time.Millisecond):
+	}
+}
