@@ -84,7 +84,7 @@ type Network struct {
 // no number or no gateway in its status yet.
 func NetworkOf(n *v1.Network, underlayMTU int32) (Network, bool) {
 	cidr, err := netip.ParsePrefix(n.Spec.CIDR)
-	if err != nil || n.Spec.Attachment.Type == v1.AttachmentCNI || n.Status.VNI <= 0 || n.Status.VNI > maxVNI {
+	if err != nil || n.Spec.Attachment != nil && n.Spec.Attachment.Type == v1.AttachmentCNI || n.Status.VNI <= 0 || n.Status.VNI > maxVNI {
 		return Network{}, false
 	}
 	network := Network{

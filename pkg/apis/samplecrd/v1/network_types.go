@@ -102,6 +102,14 @@ type NetworkSpec struct {
 	// +default={"type":"Overlay"}
 	Attachment *NetworkAttachment `json:"attachment,omitempty"`
 
+	// How packets leave an Overlay Network through its gateway, where pod2-agent
+	// runs: NAT, as the node that the pod runs on, or None, not at all. Neither
+	// reaches the nodes themselves or the API server. Default NAT.
+	//
+	// +optional
+	// +default="NAT"
+	Egress EgressMode `json:"egress,omitempty"`
+
 	// The largest packet that pods send through an Overlay, in bytes. Default:
 	// what the network of the nodes takes (the controller's --underlay-mtu, 1500)
 	// less 50 for VXLAN's headers. A change counts for pods that start after it.
@@ -125,6 +133,19 @@ const (
 	AttachmentOverlay AttachmentType = "Overlay"
 	// AttachmentCNI is by the plugin of NetworkAttachment.Config.
 	AttachmentCNI AttachmentType = "CNI"
+)
+
+// EgressMode says how packets leave a Network.
+//
+// +enum
+// +kubebuilder:validation:Enum=NAT;None
+type EgressMode string
+
+const (
+	// EgressNAT is as the node they leave from.
+	EgressNAT EgressMode = "NAT"
+	// EgressNone is not at all.
+	EgressNone EgressMode = "None"
 )
 
 // NetworkAttachment says how a pod is attached to a Network.

@@ -57,6 +57,9 @@ func SetObjectDefaults_Network(in *Network) {
 			in.Spec.Attachment.Type = "Overlay"
 		}
 	}
+	if in.Spec.Egress == "" {
+		in.Spec.Egress = "NAT"
+	}
 }
 
 func SetObjectDefaults_NetworkList(in *NetworkList) {

@@ -43,6 +43,10 @@ type NetworkSpecApplyConfiguration struct {
 	// NetworkAttachmentDefinition of its name. In a cluster without Multus a
 	// Network is a ledger of addresses and no more.
 	Attachment *NetworkAttachmentApplyConfiguration `json:"attachment,omitempty"`
+	// How packets leave an Overlay Network through its gateway, where pod2-agent
+	// runs: NAT, as the node that the pod runs on, or None, not at all. Neither
+	// reaches the nodes themselves or the API server. Default NAT.
+	Egress *samplecrdv1.EgressMode `json:"egress,omitempty"`
 	// The largest packet that pods send through an Overlay, in bytes. Default:
 	// what the network of the nodes takes (the controller's --underlay-mtu, 1500)
 	// less 50 for VXLAN's headers. A change counts for pods that start after it.
@@ -94,6 +98,14 @@ func (b *NetworkSpecApplyConfiguration) WithReuseDelaySeconds(value int32) *Netw
 // If called multiple times, the Attachment field is set to the value of the last call.
 func (b *NetworkSpecApplyConfiguration) WithAttachment(value *NetworkAttachmentApplyConfiguration) *NetworkSpecApplyConfiguration {
 	b.Attachment = value
+	return b
+}
+
+// WithEgress sets the Egress field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Egress field is set to the value of the last call.
+func (b *NetworkSpecApplyConfiguration) WithEgress(value samplecrdv1.EgressMode) *NetworkSpecApplyConfiguration {
+	b.Egress = &value
 	return b
 }
 
