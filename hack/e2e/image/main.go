@@ -1,0 +1,78 @@
+// Command image writes container images of one static binary each, as hack/Dockerfile
+// makes one, into one tar file for `ctr images import`: no registry, no Docker.
+//
+//	image OUT NAME=FILE[,USER]...
+//	image images.tar pod2-controller:latest=bin/pod2-controller,65532:65532
+//
+// The binary is the only file, /pod2-controller, and the entry point. USER is root
+// unless given. A NAME without a registry is what a pod means by it:
+// docker.io/library/pod2-controller:latest.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+func main() {
+	if len(os.Args) < 3 {
+		fmt.Fprintln(os.Stderr, "usage: image OUT NAME=FILE[,USER]...")
+		os.Exit(2)
+	}
+	if err := run(os.Args[1], os.Args[2:]); err != nil {
+		fmt.Fprintln(os.Stderr, "image:", err)
+		os.Exit(1)
+	}
+}
+
+func run(out string, args []string) error {
+	var images []image
+	for _, arg := range args {
+		i, err := load(arg)
+		if err != nil {
+			return err
+		}
+		images = append(images, i)
+	}
+	file, err := os.Create(out)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err := write(file, images); err != nil {
+		return fmt.Errorf("write %s: %w", out, err)
+	}
+	return file.Close()
+}
+
+func load(arg string) (image, error) {
+	name, file, ok := strings.Cut(arg, "=")
+	if !ok {
+		return image{}, fmt.Errorf("%q: want NAME=FILE[,USER]", arg)
+	}
+	file, user, _ := strings.Cut(file, ",")
+	binary, err := os.ReadFile(file)
+	if err != nil {
+		return image{}, fmt.Errorf("image %s: %w", name, err)
+	}
+	return image{name: canonical(name), entrypoint: "/" + filepath.Base(file), user: user, binary: binary}, nil
+}
+
+// canonical is the name under which a kubelet asks for an image. A first component
+// with a dot or a colon is a registry.
+//
+//	pause:e2e                    docker.io/library/pause:e2e
+//	registry.k8s.io/pause:3.10   registry.k8s.io/pause:3.10
+func canonical(name string) string {
+	registry, _, ok := strings.Cut(name, "/")
+	switch {
+	case ok && strings.ContainsAny(registry, ".:"):
+		return name
+	case ok:
+		return "docker.io/" + name
+	default:
+		return "docker.io/library/" + name
+	}
+}

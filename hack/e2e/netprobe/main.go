@@ -1,0 +1,61 @@
+// Command netprobe is what the pods of the end-to-end tests run: a server, and what
+// one wants to know from inside a pod, by `kubectl exec`, in an image that has nothing
+// else. Each command prints lines to compare and ends with 0 if it could ask at all:
+// that nobody answers is an answer.
+//
+//	netprobe serve [ADDRESS]                  over HTTP who asks whom, an echo over UDP; :8080
+//	netprobe get [-timeout 2s] HOST:PORT...   192.168.0.3:8080: web-1 at 192.168.0.3, asked by 192.168.0.2
+//	netprobe ping [-count 10] [-interval 10ms] HOST:PORT    10 sent, 10 received
+//	netprobe lookup NAME...                   web-1.web: 192.168.0.3
+//	netprobe links                            net1 up mtu 1450 0a:58:c0:a8:00:02 192.168.0.2/16
+//	netprobe routes                           default via 10.244.1.1 dev eth0 metric 0
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"time"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "netprobe:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("usage: netprobe serve | get | ping | lookup | links | routes")
+	}
+	flags := flag.NewFlagSet(args[0], flag.ExitOnError)
+	timeout := flags.Duration("timeout", 2*time.Second, "how long to wait for an answer")
+	count := flags.Int("count", 10, "how many pings")
+	interval := flags.Duration("interval", 10*time.Millisecond, "time between pings")
+	if err := flags.Parse(args[1:]); err != nil {
+		return err
+	}
+	switch args[0] {
+	case "serve":
+		address := ":8080"
+		if flags.NArg() > 0 {
+			address = flags.Arg(0)
+		}
+		return serve(address)
+	case "get":
+		get(os.Stdout, *timeout, flags.Args())
+		return nil
+	case "ping":
+		return ping(os.Stdout, *count, *interval, *timeout, flags.Arg(0))
+	case "lookup":
+		lookup(os.Stdout, *timeout, flags.Args())
+		return nil
+	case "links":
+		return links(os.Stdout)
+	case "routes":
+		return routes(os.Stdout)
+	default:
+		return fmt.Errorf("there is no command %s", args[0])
+	}
+}

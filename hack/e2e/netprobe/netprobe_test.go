@@ -1,0 +1,51 @@
+package main
+
+import (
+	"bytes"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestParseRoutes(t *testing.T) {
+	got, err := parseRoutes(`Iface	Destination	Gateway 	Flags	RefCnt	Use	Metric	Mask		MTU	Window	IRTT
+eth0	00000000	0101F40A	0003	0	0	0	00000000	0	0	0
+net1	00000000	0100A8C0	0003	0	0	4294967295	00000000	0	0	0
+net1	0000A8C0	00000000	0001	0	0	0	0000FFFF	0	0	0
+`)
+	want := `default via 10.244.1.1 dev eth0 metric 0
+default via 192.168.0.1 dev net1 metric 4294967295
+192.168.0.0/16 dev net1 metric 0`
+	if err != nil || strings.Join(got, "\n") != want {
+		t.Errorf("got\n%s\n%v\nwant\n%s", strings.Join(got, "\n"), err, want)
+	}
+}
+
+// A server on loopback echoes every datagram; a port that nobody has, none.
+func TestPing(t *testing.T) {
+	server, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = echo(server) }()
+	address := server.LocalAddr().String()
+	for _, want := range []string{"5 sent, 5 received\n", "5 sent, 0 received\n"} {
+		var out bytes.Buffer
+		if err := ping(&out, 5, time.Millisecond, 100*time.Millisecond, address); err != nil {
+			t.Fatal(err)
+		}
+		if out.String() != want {
+			t.Errorf("got %q, want %q", out.String(), want)
+		}
+		server.Close()
+	}
+}
+
+func TestGetNobody(t *testing.T) {
+	var out bytes.Buffer
+	get(&out, time.Second, []string{"127.0.0.1:1"})
+	if want := "127.0.0.1:1: connection refused\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}

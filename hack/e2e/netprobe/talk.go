@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// serve answers until it is killed.
+func serve(address string) error {
+	host, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	packets, err := net.ListenPacket("udp", address)
+	if err != nil {
+		return err
+	}
+	failed := make(chan error, 2)
+	go func() { failed <- echo(packets) }()
+	server := &http.Server{Addr: address, ReadHeaderTimeout: 5 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+		fmt.Fprintf(w, "%s at %s, asked by %s\n", host, withoutPort(local.String()), withoutPort(r.RemoteAddr))
+	})}
+	go func() { failed <- server.ListenAndServe() }()
+	return <-failed
+}
+
+func withoutPort(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	return host
+}
+
+// echo sends every datagram back to where it came from.
+func echo(packets net.PacketConn) error {
+	buffer := make([]byte, 64<<10)
+	for {
+		n, from, err := packets.ReadFrom(buffer)
+		if err != nil {
+			return err
+		}
+		// Where it came from may be unreachable by now: that is for the sender to notice.
+		_, _ = packets.WriteTo(buffer[:n], from)
+	}
+}
+
+// get asks all at once, each over a connection of its own, and prints the answers in
+// the order of the targets.
+func get(w io.Writer, timeout time.Duration, targets []string) {
+	client := &http.Client{Timeout: timeout, Transport: &http.Transport{DisableKeepAlives: true}}
+	each(w, targets, func(target string) (string, error) {
+		response, err := client.Get("http://" + target + "/")
+		if err != nil {
+			return "", reason(err)
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		return strings.TrimSpace(string(body)), err
+	})
+}
+
+// reason is what is the same each time: no ports, no URLs.
+func reason(err error) error {
+	if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
+		return errors.New("no answer")
+	}
+	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
+		err = cause
+	}
+	return err
+}
+
+// lookup prints the addresses of each name, sorted.
+func lookup(w io.Writer, timeout time.Duration, names []string) {
+	each(w, names, func(name string) (string, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		defer cancel()
+		addresses, err := net.DefaultResolver.LookupHost(ctx, name)
+		if missing := (*net.DNSError)(nil); errors.As(err, &missing) && missing.IsNotFound {
+			return missing.Err, nil
+		}
+		slices.Sort(addresses)
+		return strings.Join(addresses, " "), err
+	})
+}
+
+// each asks for all items at once and prints "ITEM: ANSWER" in their order.
+func each(w io.Writer, items []string, ask func(string) (string, error)) {
+	answers := make([]string, len(items))
+	var all sync.WaitGroup
+	for i, item := range items {
+		all.Go(func() {
+			answer, err := ask(item)
+			if err != nil {
+				answer = err.Error()
+			}
+			answers[i] = answer
+		})
+	}
+	all.Wait()
+	for i, item := range items {
+		fmt.Fprintf(w, "%s: %s\n", item, answers[i])
+	}
+}
+
+// ping counts the datagrams that come back. It goes on sending whatever gets lost, to
+// show for how long a way is broken.
+func ping(w io.Writer, count int, interval, timeout time.Duration, target string) error {
+	conn, err := net.Dial("udp", target)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	received := make(chan int)
+	go func() {
+		came := map[string]bool{} // a datagram may come twice
+		buffer := make([]byte, 64)
+		for len(came) < count {
+			n, err := conn.Read(buffer)
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				break
+			}
+			if err == nil { // "connection refused" is of an earlier datagram
+				came[string(buffer[:n])] = true
+			}
+		}
+		received <- len(came)
+	}()
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for i := range count {
+		_, _ = fmt.Fprintf(conn, "%d", i) // unreachable, say: lost
+		<-tick.C
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(timeout)); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "%d sent, %d received\n", count, <-received)
+	return nil
+}
