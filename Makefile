@@ -45,6 +45,10 @@ harnesses = TestCrashAtEveryWrite|TestFrozenWatches|TestRestartOnAnOlderView|Tes
 integration: cluster-tools build ## Run the tests on a real control plane, which they start and remove
 	go test -tags=integration -count=1 -timeout=20m -parallel=8 ./pkg/integration
 
+.PHONY: e2e
+e2e: ## Run the tests on three real kubelets, in namespaces of their own: needs root on Linux, and says so elsewhere
+	@hack/e2e.sh test
+
 .PHONY: fuzz
 fuzz: ## Try what nobody thought of, in every fuzz target for FUZZTIME (10s)
 	@hack/fuzz.sh $(FUZZTIME)
@@ -129,3 +133,13 @@ cluster-up: cluster-tools ## Start it; leaves .localcluster/kubeconfig and bin/k
 .PHONY: cluster-down
 cluster-down: ## Stop it and remove it
 	@hack/localcluster.sh down
+
+### Real nodes: hack/e2e.sh says how, docs/e2e.md what they are
+
+.PHONY: e2e-tools
+e2e-tools: bin/.e2e-tools ## Build kubelet, containerd, runc, Multus and CNI plugins from Go modules: about ten minutes, once
+
+bin/.e2e-tools: $(wildcard hack/e2e/tools/*/go.mod hack/e2e/tools/*/go.sum hack/e2e/*/*.go) hack/e2e/tools.sh \
+		hack/localcluster/go.mod hack/localcluster/go.sum hack/localcluster/kubelet/main.go
+	@hack/e2e.sh tools
+	@touch $@

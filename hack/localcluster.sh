@@ -12,6 +12,8 @@
 #   QPS_UNLIMITED=1     no client-side limits in the components, and no priority and fairness in the API server: for
 #                       benchmarks. Otherwise the controllers of kube-controller-manager write about 20 pods a second.
 #   AUDIT_LOG=FILE      the API server appends its audit log there (JSON lines; `down` leaves the file alone)
+#   KUBELETS=1          real kubelets join it: for a network namespace of its own, since the API server then listens on
+#                       port 443 of every address there, and is known by each of them
 set -euo pipefail
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -128,6 +130,16 @@ up() {
     # The last value of a flag counts, and kwokctl's own comes before. Size in MB: one file, so that nothing rotates away.
     options+=(--kube-audit-policy="$module/audit-policy.yaml" --extra-args="kube-apiserver=audit-log-path=$audit"
       --extra-args=kube-apiserver=audit-log-maxsize=4096)
+  fi
+  if [[ ${KUBELETS:-} == 1 ]]; then
+    # kwokctl puts the addresses of the machine, which is the network namespace, into its certificate. Kubelets know the
+    # API server by that, and let it in since its group is system:masters. Admission plugins add to those of kwokctl.yaml.
+    options+=(--kube-apiserver-port=443 --extra-args=kube-apiserver=bind-address=0.0.0.0
+      --extra-args=kube-apiserver=kubelet-preferred-address-types=InternalIP
+      --extra-args="kube-apiserver=kubelet-certificate-authority=$cluster/pki/ca.crt"
+      --extra-args="kube-apiserver=kubelet-client-certificate=$cluster/pki/admin.crt"
+      --extra-args="kube-apiserver=kubelet-client-key=$cluster/pki/admin.key"
+      --extra-args=kube-apiserver=enable-admission-plugins=NodeRestriction)
   fi
   # kwokctl prefers a kubectl from the PATH to the one it is told of, and downloads what it has not been given;
   # without --kubeconfig= it writes to that of the user.

@@ -1,0 +1,374 @@
+#!/usr/bin/env bash
+# A local cluster with real nodes, for what KWOK cannot show: that addresses carry traffic. The control plane is that of
+# hack/localcluster.sh; each of the three nodes is a kubelet, containerd, runc, Multus and the CNI plugins in namespaces
+# and a cgroup of its own. Nothing is taken from a registry. docs/e2e.md has a picture and how to look around.
+#
+#   hack/e2e.sh tools                     build the binaries into bin/e2e/ from the Go modules below hack/e2e/tools
+#   hack/e2e.sh up [DIR]                  start a cluster, with the controller's image, among others, on every node
+#   hack/e2e.sh enter DIR NODE [COMMAND]  run a command, or a shell, in a node; NODE `hub` has the API server: kubectl works
+#   hack/e2e.sh down [DIR]                stop it and remove what `up` made
+#   hack/e2e.sh test [DIR] [FLAGS]        run the tests of pkg/e2e with these flags of a test binary, on the cluster that
+#                                         runs in DIR or on one of their own, and see that this leaves nothing behind
+#
+# DIR is .localcluster/e2e of this checkout unless given. All of it needs root on Linux; `test` says so elsewhere and does
+# nothing. The machine's own network is not touched: everything is in network namespaces, the control plane included.
+set -euo pipefail
+
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
+bin=$root/bin
+nodes=3
+# shellcheck source=hack/e2e/tools.sh
+source "$root/hack/e2e/tools.sh"
+
+die() {
+  echo "e2e: $*" >&2
+  exit 1
+}
+
+# unsuitable prints why this machine cannot do it, and fails if it can.
+unsuitable() {
+  if [[ $(uname -s) != Linux ]]; then
+    echo "they need Linux, and this is $(uname -s)"
+  elif ((EUID != 0)); then
+    echo "they need root, and this is user $EUID"
+  elif ! unshare --mount --net --pid --ipc --uts --fork true 2>/dev/null; then
+    echo "they need the right to make namespaces, which this root has not"
+  else
+    return 1
+  fi
+}
+
+# first NAME prints the id of the first process of the hub or of a node. It is a script that is run by a path below
+# $work, so a command line tells which it is: files with ids would name strangers after a reboot.
+first() {
+  local file arguments
+  for file in /proc/[0-9]*/cmdline; do
+    mapfile -d '' -t -n 2 arguments 2>/dev/null <"$file" || continue # it has ended meanwhile
+    if [[ ${arguments[1]:-} == "$work/$1/init" ]]; then
+      basename -- "${file%/cmdline}"
+      return
+    fi
+  done 2>/dev/null
+  return 1
+}
+
+members() {
+  local i
+  echo hub
+  for ((i = 1; i <= nodes; i++)); do echo "node$i"; done
+}
+
+running() {
+  local name
+  [[ -s $dir/kubeconfig ]] || return 1
+  for name in $(members); do first "$name" >/dev/null || return 1; done
+}
+
+# enter NAME COMMAND... runs a command in the hub or in a node.
+enter() {
+  local name=$1 id
+  shift
+  id=$(first "$name") || die "$name of $dir does not run"
+  if [[ $name == hub ]]; then
+    KUBECONFIG=$dir/kubeconfig KUBECACHEDIR=$work/cache PATH=$bin:$PATH nsenter --target "$id" --net -- "$@"
+  else
+    PATH=/opt/pod2:/usr/sbin:/usr/bin:/sbin:/bin nsenter --target "$id" --mount --net --pid --ipc --uts -- "$@"
+  fi
+}
+
+k() {
+  enter hub "$bin/kubectl" "$@"
+}
+
+# await WHAT COMMAND... repeats the command until it succeeds.
+await() {
+  local what=$1 until=$((SECONDS + 60))
+  shift
+  until "$@" &>/dev/null; do
+    ((SECONDS < until)) || die "waited 60 s for $what"
+    sleep 0.1
+  done
+}
+
+# start NAME ARGUMENTS... starts the hub or a node: the script beside this one, by a path that says whose it is.
+start() {
+  local name=$1 script=$root/hack/e2e/node.sh
+  shift
+  [[ $name != hub ]] || script=$root/hack/e2e/hub.sh
+  local namespaces=(--net --pid --fork)
+  [[ $name == hub ]] || namespaces+=(--mount --ipc --uts)
+  mkdir -p -- "$work/$name"
+  ln -s -- "$script" "$work/$name/init"
+  # In a session of its own: it outlives this terminal, and an interrupt meant for this script does not reach it.
+  setsid unshare "${namespaces[@]}" -- bash "$work/$name/init" "$@" </dev/null &>"$work/$name/init.log" &
+  await "$name to start" first "$name"
+}
+
+start_nodes() {
+  local i name
+  for ((i = 1; i <= nodes; i++)); do
+    name=node$i
+    make_cgroup "$cgroup/$name"
+    mkdir -p -- "$work/$name"/{kubelet,containerd,log,kubernetes,cni}
+    start "$name" "$name" "$i" "/$cgroup/$name" "$bin/e2e"
+    enter hub ip link add "$name" type veth peer name eth0 netns "$(first "$name")"
+    enter hub ip link set "$name" master fabric up
+  done
+}
+
+# hierarchies prints where cgroups are: one place with cgroup v2, one for each controller with v1.
+hierarchies() {
+  awk '$3 == "cgroup" || $3 == "cgroup2" { print $2 }' /proc/mounts
+}
+
+make_cgroup() {
+  local hierarchy path part file
+  while read -r hierarchy; do
+    path=$hierarchy
+    for part in ${1//\// }; do
+      # v2: children have the controllers that their parent lists here.
+      if [[ -e $path/cgroup.subtree_control && $hierarchy == /sys/fs/cgroup ]]; then
+        sed 's/[^ ]*/+&/g' "$path/cgroup.controllers" >"$path/cgroup.subtree_control" || true
+      fi
+      path+=/$part
+      mkdir -p -- "$path"
+      # v1: a cpuset starts without any, and can then hold no process.
+      for file in cpuset.cpus cpuset.mems; do
+        if [[ -e $path/cgroup.clone_children && -e $path/$file && -z $(<"$path/$file") ]]; then
+          cat "${path%/*}/$file" >"$path/$file"
+        fi
+      done
+    done
+  done < <(hierarchies)
+}
+
+remove_cgroup() {
+  local hierarchy attempt
+  while read -r hierarchy; do
+    for attempt in {1..50}; do
+      [[ -d $hierarchy/$cgroup ]] || break
+      # A process that was killed is in its cgroup until somebody has asked how it ended.
+      find "$hierarchy/$cgroup" -depth -type d -exec rmdir {} + 2>/dev/null || sleep 0.1
+      ((attempt < 50)) || echo "e2e: the cgroup $hierarchy/$cgroup cannot be removed" >&2
+    done
+  done < <(hierarchies)
+}
+
+# credentials NAME NUMBER writes what the node needs to talk to the API server, the file that starts the kubelet last.
+credentials() {
+  local name=$1 number=$2 pki=$dir/control-plane/clusters/pod2/pki at=$work/$1/kubernetes
+  "$bin/e2e/nodecert" -ca "$pki" -out "$at" -name "$name" -address "172.18.0.1$number"
+  cp -- "$pki/ca.crt" "$at/"
+  mkdir -p -- "$work/$name/cni/multus.d"
+  kubeconfig "token: $(<"$work/multus.token")" >"$work/$name/cni/multus.d/multus.kubeconfig"
+  multus "$number" >"$work/$name/cni/00-multus.conf"
+  kubeconfig 'client-certificate: /etc/kubernetes/client.crt, client-key: /etc/kubernetes/client.key' >"$at/kubeconfig.new"
+  mv -- "$at/kubeconfig.new" "$at/kubeconfig"
+}
+
+# kubeconfig USER prints one for use in a node.
+kubeconfig() {
+  cat <<YAML
+apiVersion: v1
+kind: Config
+clusters:
+- name: e2e
+  cluster: {server: "https://10.96.0.1:443", certificate-authority: /etc/kubernetes/ca.crt}
+users:
+- name: e2e
+  user: {$1}
+contexts:
+- name: e2e
+  context: {cluster: e2e, user: e2e}
+current-context: e2e
+YAML
+}
+
+# multus NUMBER prints the node's CNI configuration: Multus, and the network that every pod has its eth0 on.
+multus() {
+  cat <<JSON
+{
+  "cniVersion": "1.0.0",
+  "name": "multus-cni-network",
+  "type": "multus",
+  "kubeconfig": "/etc/cni/net.d/multus.d/multus.kubeconfig",
+  "namespaceIsolation": true,
+  "logFile": "/var/log/multus.log",
+  "logLevel": "verbose",
+  "delegates": [{
+    "cniVersion": "1.0.0",
+    "name": "default",
+    "plugins": [{
+      "type": "ptp",
+      "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.244.$1.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}
+    }]
+  }]
+}
+JSON
+}
+
+# images makes one file of all images that are built here, each of one binary.
+images() {
+  local list=("pause:e2e=$bin/e2e/pause,65535:65535" "netprobe:e2e=$bin/e2e/netprobe"
+    "pod2-controller:latest=$bin/pod2-controller,65532:65532")
+  [[ ! -x $bin/pod2-agent ]] || list+=("pod2-agent:latest=$bin/pod2-agent")
+  "$bin/e2e/image" "$work/images.tar" "${list[@]}"
+}
+
+# import NAME takes the images in, once containerd of the node answers.
+import() {
+  await "containerd of $1" enter "$1" ctr version
+  enter "$1" ctr --namespace k8s.io images import --local - <"$work/images.tar"
+}
+
+multus_account() {
+  k apply -f "$root/hack/e2e/multus.yaml" -f "$bin/e2e/networks-crd.yaml" >/dev/null
+  k create token multus --namespace=kube-system --duration=48h >"$work/multus.token"
+}
+
+up() {
+  local name i
+  if running; then
+    echo "The cluster in $dir is already running."
+    return
+  fi
+  ! unsuitable || exit 1
+  [[ -x $bin/e2e/kubelet && -x $bin/pod2-controller ]] || die "there is no kubelet or controller in $bin: run \`make e2e-tools build\`"
+  down # what a crash, a reboot or a killed `up` has left
+  trap abandon EXIT
+  trap 'exit 130' INT TERM
+  mkdir -p -- "$work"
+  start hub "$nodes" "$bin" "$dir/kubeconfig"
+  await "the hub" test -e "$work/hub/ready"
+  start_nodes
+  images
+  for name in $(members); do
+    [[ $name == hub ]] || { import "$name" &>"$work/$name/import.log" & }
+  done
+  NODES=0 KUBELETS=1 enter hub "$root/hack/localcluster.sh" up "$dir" >"$work/control-plane.log"
+  multus_account
+  for ((i = 1; i <= nodes; i++)); do credentials "node$i" "$i"; done
+  for name in $(members); do
+    [[ $name == hub ]] || await "$name to register" k get node "$name"
+  done
+  k wait node --all --for=condition=Ready --timeout=60s >/dev/null
+  # Pods stay where their image never comes from.
+  for name in $(members); do
+    [[ $name == hub ]] || await "the images of $name" imported "$name"
+  done
+  trap - EXIT INT TERM
+  echo "The cluster is up after $SECONDS s: $nodes nodes, each with the images pause:e2e, netprobe:e2e and pod2-controller:latest."
+  printf 'To look around:\n\n  %s enter %s hub kubectl get nodes\n\n' "hack/e2e.sh" "$dir"
+}
+
+imported() {
+  enter "$1" ctr --namespace k8s.io images list --quiet | grep -qx docker.io/library/pod2-controller:latest
+}
+
+abandon() {
+  local status=$? name
+  trap '' INT TERM
+  {
+    echo "e2e: starting the cluster in $dir failed; the last lines of its logs:"
+    tail -n 5 -- "$work"/*.log "$work"/*/*.log "$work"/*/log/*.log
+  } >&2 || true
+  down
+  exit "$status"
+}
+
+# down kills: the first process of each namespace, and the kernel everything in it, and waits for that to be done. Then
+# no mount, interface, route or firewall rule is left, as all were in namespaces; directories and cgroups are.
+down() {
+  local name id ids=() attempt
+  for name in $(members); do
+    if id=$(first "$name"); then ids+=("$id"); fi
+  done
+  ((${#ids[@]} == 0)) || kill -KILL "${ids[@]}" 2>/dev/null || true
+  "$root/hack/localcluster.sh" down "$dir"
+  for id in "${ids[@]}"; do
+    for attempt in {1..301}; do
+      [[ -d /proc/$id ]] || break
+      ((attempt <= 300)) || die "ending process $id of $work: still there after 30 s"
+      sleep 0.1
+    done
+  done
+  remove_cgroup
+  rm -rf -- "$work"
+  [[ ! -d $dir ]] || rmdir --ignore-fail-on-non-empty -- "$dir"
+}
+
+# traces prints what of a cluster in $dir there is on the machine, and what kubelets are known to change.
+traces() {
+  local file name
+  awk -v dir="$dir/" 'index($0, dir) { print "mount " $5 }' /proc/self/mountinfo
+  while read -r file; do find "$file" -maxdepth 1 -name "$cgroup"; done < <(hierarchies)
+  for name in $(members); do ! first "$name" >/dev/null || echo "process of $name"; done
+  [[ ! -e $dir ]] || find "$dir" -mindepth 1 -maxdepth 2
+  ip -oneline link | awk -F ': ' '{ print "interface " $2 }'
+  ip route show table all | sed 's/^/route /'
+  for file in vm/overcommit_memory vm/panic_on_oom kernel/panic kernel/panic_on_oops kernel/keys/root_maxkeys \
+    kernel/keys/root_maxbytes net/ipv4/ip_forward net/ipv6/conf/all/forwarding; do
+    [[ ! -e /proc/sys/$file ]] || echo "sysctl $file $(<"/proc/sys/$file")"
+  done
+}
+
+run_tests() {
+  local reason before after status=0
+  if reason=$(unsuitable); then
+    echo "The end-to-end tests: $reason: skipped"
+    return
+  fi
+  make --no-print-directory -C "$root" cluster-tools e2e-tools build
+  mkdir -p -- "$bin/e2e"
+  (cd "$root/pkg/e2e" && CGO_ENABLED=0 go test -c -tags=e2e -o "$bin/e2e/e2e.test" .)
+  if running; then
+    E2E_DIR=$dir test_binary "$@"
+    return
+  fi
+  before=$(traces)
+  trap down EXIT
+  up
+  test_binary "$@" || status=$?
+  trap - EXIT
+  down
+  after=$(traces)
+  if [[ $before != "$after" ]]; then
+    echo "The cluster left something behind, or changed something for good:"
+    diff <(echo "$before") <(echo "$after") || true
+    status=1
+  fi
+  return "$status"
+}
+
+test_binary() {
+  (cd "$root/pkg/e2e" && E2E_DIR=$dir enter hub "$bin/e2e/e2e.test" -test.v -test.timeout=20m "$@")
+}
+
+command=${1:-}
+case $command in
+tools)
+  tools
+  exit
+  ;;
+up | down | enter | test) ;;
+*) die "usage: hack/e2e.sh tools | up [DIR] | down [DIR] | enter DIR NODE [COMMAND...] | test [DIR] [FLAGS...]" ;;
+esac
+shift
+dir=$root/.localcluster/e2e
+if [[ -n ${1:-} && $1 != -* ]]; then
+  dir=$(realpath -m -- "$1")
+  shift
+fi
+work=$dir/e2e
+cgroup=pod2-e2e-$(printf %s "$dir" | cksum | cut -d ' ' -f 1)
+case $command in
+up) up ;;
+down) down ;;
+enter)
+  name=${1:?enter which node?}
+  shift
+  if (($# == 0)); then set -- "${SHELL:-bash}"; fi
+  enter "$name" "$@"
+  ;;
+test) run_tests "$@" ;;
+esac

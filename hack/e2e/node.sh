@@ -1,0 +1,157 @@
+#!/usr/bin/env bash
+# The first process of a node: containerd and a kubelet in network, mount, PID, IPC and UTS namespaces of their own, below
+# a cgroup of their own. hack/e2e.sh starts it, and ends the node by ending it: with the first process of a PID namespace
+# the kernel ends all others, with the last process of a mount or network namespace all that is in those.
+#
+#   node.sh NAME NUMBER CGROUP TOOLS     a link named eth0 is handed to its network namespace meanwhile
+#
+# Its root is a file system in memory with the paths that software for nodes expects: /usr and what belongs to it are the
+# machine's, read-only; /var/lib/kubelet, /var/lib/containerd and /var/log are directories beside this script, as are
+# /etc/kubernetes and /etc/cni/net.d, to which hack/e2e.sh writes.
+set -euo pipefail
+
+name=$1 number=$2 cgroup=$3 tools=$4
+dir=$(dirname -- "$0")
+address=172.18.0.1$number
+root=$dir/root
+
+# bind SOURCE DIRECTORY makes a directory of the machine one of the node.
+bind() {
+  mkdir -p -- "$1" "$root$2"
+  mount --rbind "$1" "$root$2"
+}
+
+make_root() {
+  local path file
+  mkdir -p -- "$root"
+  mount -t tmpfs -o mode=755 "$name" "$root"
+  mkdir -p "$root"/{etc,dev,proc,sys,run,root,var/lib/cni,opt/cni/bin,old}
+  mkdir -m 1777 "$root/tmp"
+  for path in /bin /sbin /lib /lib32 /lib64 /libx32 /usr; do
+    if [[ -L $path ]]; then
+      cp -P "$path" "$root$path"
+    elif [[ -d $path ]]; then
+      bind "$path" "$path"
+      mount -o remount,bind,ro "$root$path"
+    fi
+  done
+  for path in alternatives group ld.so.cache ld.so.conf ld.so.conf.d nsswitch.conf passwd protocols services; do
+    [[ ! -e /etc/$path ]] || cp -a "/etc/$path" "$root/etc/"
+  done
+  printf '%s\n' "$name" >"$root/etc/hostname"
+  printf '127.0.0.1 localhost\n%s %s\n' "$address" "$name" >"$root/etc/hosts"
+  printf 'nameserver 10.96.0.10\n' >"$root/etc/resolv.conf"
+  tr -d - </proc/sys/kernel/random/uuid >"$root/etc/machine-id"
+  bind "$dir/kubelet" /var/lib/kubelet
+  bind "$dir/containerd" /var/lib/containerd
+  bind "$dir/log" /var/log
+  bind "$dir/kubernetes" /etc/kubernetes
+  bind "$dir/cni" /etc/cni/net.d
+  bind "$tools" /opt/pod2
+  mount -o remount,bind,ro "$root/opt/pod2"
+  for file in "$tools"/cni/*; do
+    ln -s "/opt/pod2/cni/${file##*/}" "$root/opt/cni/bin/"
+  done
+  mount --rbind /dev "$root/dev"
+  mount -t proc proc "$root/proc"
+  mount -t sysfs sysfs "$root/sys"
+  mount --rbind /sys/fs/cgroup "$root/sys/fs/cgroup"
+}
+
+# A kubelet sets these for the whole machine if they have other values, and never back. It finds them set: in files of
+# the node's.
+hide_sysctls() {
+  local setting file
+  for setting in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_on_oops=1 \
+    kernel/keys/root_maxkeys=1000000 kernel/keys/root_maxbytes=25000000; do
+    file=$root/run/sysctl/${setting%=*}
+    mkdir -p "${file%/*}"
+    echo "${setting#*=}" >"$file"
+    mount --bind "$file" "$root/proc/sys/${setting%=*}"
+  done
+}
+
+join_network() {
+  local i
+  ip link set lo up
+  until ip link show dev eth0 &>/dev/null; do sleep 0.05; done
+  ip address add "$address/24" dev eth0
+  ip link set eth0 up
+  ip route add default via 172.18.0.1
+  for i in 1 2 3; do
+    ((i == number)) || ip route add "10.244.$i.0/24" via "172.18.0.1$i"
+  done
+  echo 1 >/proc/sys/net/ipv4/ip_forward
+  if [[ -e /proc/net/if_inet6 ]]; then
+    ip address add "fd00:18::1$number/64" dev eth0 nodad
+    ip route add default via fd00:18::1
+  fi
+}
+
+configure() {
+  mkdir -p "$root/etc/containerd"
+  # restrict_oom_score_adj: a container of tests may run without the right to lower it.
+  cat >"$root/etc/containerd/config.toml" <<'TOML'
+version = 3
+[plugins.'io.containerd.cri.v1.images'.pinned_images]
+  sandbox = "docker.io/library/pause:e2e"
+[plugins.'io.containerd.cri.v1.runtime']
+  restrict_oom_score_adj = true
+[plugins.'io.containerd.cri.v1.runtime'.cni]
+  bin_dirs = ["/opt/cni/bin"]
+  conf_dir = "/etc/cni/net.d"
+TOML
+  # Eviction and garbage collection go by how full the machine's disk is, which is none of the node's doing.
+  # enforceNodeAllocatable, failCgroupV1: for machines that have cgroup v1 and no other.
+  cat >"$dir/kubernetes/config.yaml" <<YAML
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+address: $address
+tlsCertFile: /etc/kubernetes/serving.crt
+tlsPrivateKeyFile: /etc/kubernetes/serving.key
+authentication:
+  anonymous: {enabled: false}
+  webhook: {enabled: true}
+  x509: {clientCAFile: /etc/kubernetes/ca.crt}
+authorization: {mode: Webhook}
+clusterDomain: cluster.local
+clusterDNS: [10.96.0.10]
+containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
+cgroupDriver: cgroupfs
+cgroupRoot: $cgroup
+enforceNodeAllocatable: []
+failCgroupV1: false
+failSwapOn: false
+oomScoreAdj: 0
+makeIPTablesUtilChains: false
+imageGCHighThresholdPercent: 100
+evictionHard: {nodefs.available: "0%", nodefs.inodesFree: "0%", imagefs.available: "0%"}
+YAML
+}
+
+# keep runs a command again whenever it ends, as systemd would.
+keep() {
+  local log=$1
+  shift
+  while :; do
+    "$@" &>>"$log" || true
+    sleep 1
+  done
+}
+
+make_root
+hide_sysctls
+join_network
+configure
+hostname "$name"
+cd "$root"
+pivot_root . old
+umount -l /old
+rmdir /old
+mount --make-rshared / # kubelets and pods with mountPropagation rely on it
+export PATH=/opt/pod2:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
+keep /var/log/containerd.log containerd &
+until [[ -e /etc/kubernetes/kubeconfig ]]; do sleep 0.1; done
+keep /var/log/kubelet.log kubelet --config=/etc/kubernetes/config.yaml --kubeconfig=/etc/kubernetes/kubeconfig \
+  --hostname-override="$name" --node-ip="$address" &
+wait

@@ -1,0 +1,51 @@
+//go:build e2e
+
+// Package e2e tests what runs on nodes: pods in containers, with interfaces that
+// carry the addresses their Networks gave them. `make e2e` starts a cluster of three
+// real kubelets (hack/e2e.sh) and runs these tests where its API server is, in a
+// network namespace, with kubectl on the PATH and KUBECONFIG set.
+//
+// It needs root. What it starts, it removes, and it touches nothing of the machine.
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// root is the checkout.
+const root = "../.."
+
+func TestMain(m *testing.M) {
+	code := 1
+	if err := install(); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+	} else {
+		code = m.Run()
+	}
+	os.Exit(code)
+}
+
+// install does what README.md tells a cluster's owner to do: apply crd/ and
+// artifacts/. The image is on the nodes already.
+func install() error {
+	if os.Getenv("E2E_DIR") == "" {
+		return fmt.Errorf("no cluster: run these tests by `make e2e`, or `hack/e2e.sh test`")
+	}
+	steps := [][]string{
+		{"apply", "-f", filepath.Join(root, "crd")},
+		{"wait", "crd", "--all", "--for=condition=Established", "--timeout=60s"},
+		{"apply", "-f", filepath.Join(root, "artifacts")},
+		{"rollout", "status", "--namespace=pod2-system", "deployment/pod2-controller", "--timeout=120s"},
+	}
+	for _, step := range steps {
+		if out, err := kubectl("", step...); err != nil {
+			why, _ := kubectl("", "get", "pods,events", "--namespace=pod2-system", "--output=wide")
+			return fmt.Errorf("kubectl %s: %w\n%s\n%s", strings.Join(step, " "), err, out, why)
+		}
+	}
+	return nil
+}
