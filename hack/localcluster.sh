@@ -12,8 +12,8 @@
 #   QPS_UNLIMITED=1     no client-side limits in the components, and no priority and fairness in the API server: for
 #                       benchmarks. Otherwise the controllers of kube-controller-manager write about 20 pods a second.
 #   AUDIT_LOG=FILE      the API server appends its audit log there (JSON lines; `down` leaves the file alone)
-#   KUBELETS=1          real kubelets join it: for a network namespace of its own, since the API server then listens on
-#                       port 443 of every address there, and is known by each of them
+#   KUBELETS=1          real kubelets join it, and KWOK does not run: for a network namespace of its own, since the API
+#                       server listens on port 443 of every address there, and is known by each of them
 set -euo pipefail
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -64,9 +64,11 @@ processes() {
   done
 }
 
-# alive succeeds if all five components run. Each of them takes its port first and exits if it cannot.
+# alive succeeds if all components run. Each of them takes its port first and exits if it cannot.
 alive() {
-  (($(processes | wc -l) == 5))
+  local components=5
+  [[ ! -e $work/without-kwok ]] || components=4
+  (($(processes | wc -l) == components))
 }
 
 running() {
@@ -139,7 +141,9 @@ up() {
       --extra-args="kube-apiserver=kubelet-certificate-authority=$cluster/pki/ca.crt"
       --extra-args="kube-apiserver=kubelet-client-certificate=$cluster/pki/admin.crt"
       --extra-args="kube-apiserver=kubelet-client-key=$cluster/pki/admin.key"
-      --extra-args=kube-apiserver=enable-admission-plugins=NodeRestriction)
+      --extra-args=kube-apiserver=enable-admission-plugins=NodeRestriction
+      --disable=kwok-controller) # it would speak for their nodes
+    : >"$work/without-kwok"
   fi
   # kwokctl prefers a kubectl from the PATH to the one it is told of, and downloads what it has not been given;
   # without --kubeconfig= it writes to that of the user.

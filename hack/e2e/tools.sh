@@ -5,7 +5,7 @@
 # runc is built, and nft, which the plugin `bridge` runs for macspoofchk.
 debian() {
   local into=$bin/e2e/debian archives file
-  if command -v nft >/dev/null && [[ -e /usr/include/seccomp.h ]]; then
+  if [[ -d $into ]] || command -v nft >/dev/null && [[ -e /usr/include/seccomp.h ]]; then
     return
   fi
   command -v apt-get >/dev/null || die "this needs nft and the static libseccomp with its headers: install both"
@@ -16,10 +16,12 @@ debian() {
       install nftables libseccomp-dev >/dev/null
   }
   get 2>/dev/null || { apt-get --quiet=2 update && get; } || die "getting nftables and libseccomp-dev from Debian failed, see above"
-  rm -rf -- "$into"
-  mkdir -p -- "$into"
-  for file in "$archives"/*.deb; do dpkg --extract "$file" "$into"; done
+  rm -rf -- "$into.new"
+  mkdir -p -- "$into.new"
+  for file in "$archives"/*.deb; do dpkg --extract "$file" "$into.new"; done
   rm -rf -- "$archives"
+  mv -- "$into.new" "$into"
+  [[ -e $into/usr/sbin/nft ]] || return 0
   # Its libraries are beside it.
   printf '#!/bin/sh\nLD_LIBRARY_PATH=%s exec /opt/pod2/debian/usr/sbin/nft "$@"\n' \
     "$(cd -- "$into" && dirname -- "$(find usr -name 'libnftables.so.*' | head -n 1)" | sed 's:^:/opt/pod2/debian/:')" >"$bin/e2e/nft"
