@@ -245,7 +245,7 @@ up() {
   for name in $(members); do
     [[ $name == hub ]] || { import "$name" &>"$work/$name/import.log" & }
   done
-  NODES=0 KUBELETS=1 enter hub "$root/hack/localcluster.sh" up "$dir" >"$work/control-plane.log"
+  KUBELETS=1 enter hub "$root/hack/localcluster.sh" up "$dir" >"$work/control-plane.log"
   multus_account
   for ((i = 1; i <= nodes; i++)); do credentials "node$i" "$i"; done
   for name in $(members); do

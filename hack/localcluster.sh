@@ -12,7 +12,7 @@
 #   QPS_UNLIMITED=1     no client-side limits in the components, and no priority and fairness in the API server: for
 #                       benchmarks. Otherwise the controllers of kube-controller-manager write about 20 pods a second.
 #   AUDIT_LOG=FILE      the API server appends its audit log there (JSON lines; `down` leaves the file alone)
-#   KUBELETS=1          real kubelets join it, and KWOK does not run: for a network namespace of its own, since the API
+#   KUBELETS=1          real kubelets join it, and no KWOK runs: for a network namespace of its own, since the API
 #                       server listens on port 443 of every address there, and is known by each of them
 set -euo pipefail
 
@@ -144,6 +144,7 @@ up() {
       --extra-args=kube-apiserver=enable-admission-plugins=NodeRestriction
       --disable=kwok-controller) # it would speak for their nodes
     : >"$work/without-kwok"
+    nodes=0
   fi
   # kwokctl prefers a kubectl from the PATH to the one it is told of, and downloads what it has not been given;
   # without --kubeconfig= it writes to that of the user.
