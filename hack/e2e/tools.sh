@@ -31,12 +31,17 @@ debian() {
 # static_runc builds runc with seccomp, without which containerd starts no pod. The C compiler finds libseccomp by a
 # pkg-config of ours, since the real one may not be there, and knows only what is installed.
 static_runc() {
-  local include=/usr/include library flags
+  local include=/usr/include library
   [[ -e $include/seccomp.h ]] || include=$bin/e2e/debian/usr/include
   library=$(find "${include%/include}/lib" -name libseccomp.a | head -n 1)
   [[ -n $library ]] || die "there is no libseccomp.a beside $include/seccomp.h"
-  flags="-I$include -L$(dirname -- "$library") -lseccomp"
-  printf '#!/bin/sh\necho %s\n' "'$flags'" >"$bin/e2e/pkg-config"
+  cat >"$bin/e2e/pkg-config" <<SH
+#!/bin/sh
+case \$1 in
+--cflags) echo "-I$include" ;;
+--libs) echo "-L$(dirname -- "$library") -lseccomp" ;;
+esac
+SH
   chmod +x "$bin/e2e/pkg-config"
   PKG_CONFIG=$bin/e2e/pkg-config CGO_ENABLED=1 go build -C "$root/hack/e2e/tools/runc" -o "$bin/e2e/" -trimpath \
     -tags 'seccomp netgo osusergo' -ldflags '-s -w -extldflags -static' tool
