@@ -95,6 +95,18 @@ func lookup(w io.Writer, timeout time.Duration, names []string) {
 	})
 }
 
+// source prints what the routes choose; nothing is sent for it.
+func source(w io.Writer, addresses []string) {
+	each(w, addresses, func(address string) (string, error) {
+		conn, err := net.Dial("udp", net.JoinHostPort(address, "9"))
+		if err != nil {
+			return "", reason(err)
+		}
+		defer conn.Close()
+		return withoutPort(conn.LocalAddr().String()), nil
+	})
+}
+
 // each asks for all items at once and prints "ITEM: ANSWER" in their order.
 func each(w io.Writer, items []string, ask func(string) (string, error)) {
 	answers := make([]string, len(items))
