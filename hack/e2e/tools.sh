@@ -5,7 +5,7 @@
 # runc is built, and nft, which the plugin `bridge` runs for macspoofchk.
 debian() {
   local into=$bin/e2e/debian archives file
-  if [[ -d $into ]] || command -v nft >/dev/null && [[ -e /usr/include/seccomp.h ]]; then
+  if [[ -d $into ]] || { command -v nft >/dev/null && [[ -e /usr/include/seccomp.h ]]; }; then
     return
   fi
   command -v apt-get >/dev/null || die "this needs nft and the static libseccomp with its headers: install both"
