@@ -227,7 +227,7 @@ multus_account() {
 }
 
 up() {
-  local name i
+  local name i began=$SECONDS
   if running; then
     echo "The cluster in $dir is already running."
     return
@@ -257,7 +257,7 @@ up() {
     [[ $name == hub ]] || await "the images of $name" imported "$name"
   done
   trap - EXIT INT TERM
-  echo "The cluster is up after $SECONDS s: $nodes nodes, each with the images pause:e2e, netprobe:e2e and pod2-controller:latest."
+  echo "The cluster is up after $((SECONDS - began)) s: $nodes nodes, each with the images pause:e2e, netprobe:e2e and pod2-controller:latest."
   printf 'To look around:\n\n  %s enter %s hub kubectl get nodes\n\n' "hack/e2e.sh" "$dir"
 }
 

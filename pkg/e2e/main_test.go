@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // root is the checkout.
@@ -42,7 +43,11 @@ func install() error {
 		{"rollout", "status", "--namespace=pod2-system", "deployment/pod2-controller", "--timeout=120s"},
 	}
 	for _, step := range steps {
-		if out, err := kubectl("", step...); err != nil {
+		out, err := kubectl("", step...)
+		for end := time.Now().Add(patience); err != nil && step[0] == "wait" && time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+			out, err = kubectl("", step...) // it fails on a CRD that has no conditions yet
+		}
+		if err != nil {
 			why, _ := kubectl("", "get", "pods,events", "--namespace=pod2-system", "--output=wide")
 			return fmt.Errorf("kubectl %s: %w\n%s\n%s", strings.Join(step, " "), err, out, why)
 		}
