@@ -295,6 +295,8 @@ down() {
   remove_cgroup
   rm -rf -- "$work"
   [[ ! -d $dir ]] || rmdir --ignore-fail-on-non-empty -- "$dir"
+  # The parent, unless another cluster of this checkout is in it.
+  [[ ! -d $root/.localcluster ]] || rmdir --ignore-fail-on-non-empty -- "$root/.localcluster"
 }
 
 # traces prints what of a cluster in $dir there is on the machine, and what kubelets are known to change.

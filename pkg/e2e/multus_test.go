@@ -39,7 +39,8 @@ func TestDefaultRouteByMultus(t *testing.T) {
 		{"eth0-asked-net1-last", first, "plain", gateway, "last", fmt.Sprintf(route+route+subnet+subnet, "eth0", 0, "net1", highest, "eth0", "net1"), own},
 		{"eth0-last", first, "last", "", "", fmt.Sprintf(route+subnet, "eth0", highest, "eth0"), own},
 		{"eth0-last11", first, "last11", "", "", fmt.Sprintf(route+subnet, "eth0", highest, "eth0"), own},
-		{"eth0-last-net1-last", first, "last", "", "last", fmt.Sprintf(route+subnet+subnet, "eth0", highest, "eth0", "net1"), own},
+		// Of one metric they become one route of two ways, and each flow takes either.
+		{"eth0-last-net1-last", first, "last", "", "last", fmt.Sprintf(route+route+subnet+subnet, "net1", highest, "eth0", highest, "eth0", "net1"), "192.168.0.1"},
 		{"net1-plain", second, "plain", "", "", fmt.Sprintf(eth0+subnet, "", "net1"), nodes},
 		{"net1-asked", second, "plain", gateway, "", fmt.Sprintf(eth0+subnet, "", "net1"), nodes},
 		{"net1-last", second, "last", "", "", fmt.Sprintf(eth0+subnet, fmt.Sprintf(route, "net1", highest), "net1"), nodes},
