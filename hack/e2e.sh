@@ -39,12 +39,13 @@ unsuitable() {
 }
 
 # first NAME prints the id of the first process of the hub or of a node. It is a script that is run by a path below
-# $work, so a command line tells which it is: files with ids would name strangers after a reboot.
+# $work, so a command line tells which it is: files with ids would name strangers after a reboot. Its subshells have the
+# same command line, but not the id 1 in its PID namespace.
 first() {
   local file arguments
   for file in /proc/[0-9]*/cmdline; do
     mapfile -d '' -t -n 2 arguments 2>/dev/null <"$file" || continue # it has ended meanwhile
-    if [[ ${arguments[1]:-} == "$work/$1/init" ]]; then
+    if [[ ${arguments[1]:-} == "$work/$1/init" ]] && grep -q '^NSpid:.*[[:space:]]1$' "${file%cmdline}status"; then
       basename -- "${file%/cmdline}"
       return
     fi
