@@ -20,7 +20,7 @@ func serve(address string) error {
 	if err != nil {
 		return err
 	}
-	packets, err := net.ListenPacket("udp", address)
+	packets, err := (&net.ListenConfig{}).ListenPacket(context.Background(), "udp", address)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,11 @@ func echo(packets net.PacketConn) error {
 func get(w io.Writer, timeout time.Duration, targets []string) {
 	client := &http.Client{Timeout: timeout, Transport: &http.Transport{DisableKeepAlives: true}}
 	each(w, targets, func(target string) (string, error) {
-		response, err := client.Get("http://" + target + "/")
+		request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+target+"/", nil)
+		if err != nil {
+			return "", err
+		}
+		response, err := client.Do(request)
 		if err != nil {
 			return "", reason(err)
 		}
@@ -98,7 +102,7 @@ func lookup(w io.Writer, timeout time.Duration, names []string) {
 // source prints what the routes choose; nothing is sent for it.
 func source(w io.Writer, addresses []string) {
 	each(w, addresses, func(address string) (string, error) {
-		conn, err := net.Dial("udp", net.JoinHostPort(address, "9"))
+		conn, err := (&net.Dialer{}).DialContext(context.Background(), "udp", net.JoinHostPort(address, "9"))
 		if err != nil {
 			return "", reason(err)
 		}
@@ -129,7 +133,7 @@ func each(w io.Writer, items []string, ask func(string) (string, error)) {
 // ping counts the datagrams that come back. It goes on sending whatever gets lost, to
 // show for how long a way is broken.
 func ping(w io.Writer, count int, interval, timeout time.Duration, target string) error {
-	conn, err := net.Dial("udp", target)
+	conn, err := (&net.Dialer{}).DialContext(context.Background(), "udp", target)
 	if err != nil {
 		return err
 	}
