@@ -58,7 +58,7 @@ func command(args []string, stdout, stderr io.Writer) int {
 			err = run(ctx, k, o)
 		}
 	}
-	if err != nil && !(ctx.Err() != nil && errors.Is(err, context.Canceled)) {
+	if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
 		klog.FromContext(ctx).Error(err, "Agent failed")
 		return 1
 	}

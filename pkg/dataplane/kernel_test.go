@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/pod2/pod2/pkg/definition"
 )
 
 func clone(h Host) Host {
@@ -217,6 +215,3 @@ func (k *kernel) elements(ns *Namespace, a ChangeElements) {
 		table.Sets[i].Elements = newSet("", "", append(kept, c.Add...)).Elements
 	}
 }
-
-// bridgeOf is for tests that change something by hand.
-func bridgeOf(h Host, vni int32) *Link { return h.Namespace("").Link(definition.Bridge(vni)) }

@@ -170,7 +170,7 @@ func TestNetworkOf(t *testing.T) {
 	}{
 		{"by default", func(*v1.Network) {}, "{default blue 1001 192.168.0.0/16 192.168.0.1 1450 true}"},
 		{"no egress, an MTU", func(n *v1.Network) { n.Spec.Egress, n.Spec.MTU = v1.EgressNone, ptr.To[int32](1400) }, "{default blue 1001 192.168.0.0/16 192.168.0.1 1400 false}"},
-		{"CNI", func(n *v1.Network) { n.Spec.Attachment.Type = v1.AttachmentCNI }, ""},
+		{"CNI", func(n *v1.Network) { n.Spec.Attachment = &v1.NetworkAttachment{Type: v1.AttachmentCNI} }, ""},
 		{"no number yet", func(n *v1.Network) { n.Status.VNI = 0 }, ""},
 		{"no gateway yet", func(n *v1.Network) { n.Status.Gateway = "" }, ""},
 		{"one address", func(n *v1.Network) { n.Spec.CIDR, n.Status.Gateway = "192.168.0.2/32", "" }, "{default blue 1001 192.168.0.2/32 invalid IP 1450 true}"},

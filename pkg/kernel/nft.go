@@ -49,16 +49,16 @@ func readTables() ([]dataplane.Table, error) {
 	var list []dataplane.Table
 	// What somebody put into a table of ours may be more than we can read: it is not as it
 	// shall be, then.
-	unreadable := func(t *dataplane.Table, err error) error {
+	unreadable := func(t *dataplane.Table, err error) {
 		list = append(list, dataplane.Table{Family: t.Family, Name: t.Name, Chains: []dataplane.Chain{{Name: "unreadable", Rules: []string{err.Error()}}}})
-		return nil
 	}
 	err := eachTable(func(c *nftables.Conn, table *nftables.Table, chains []*nftables.Chain) error {
 		t := dataplane.Table{Family: familyName(table.Family), Name: table.Name}
 		for _, chain := range chains {
 			rules, err := c.GetRules(table, chain)
 			if err != nil {
-				return unreadable(&t, err)
+				unreadable(&t, err)
+				return nil //nolint:nilerr // it is told in the table
 			}
 			read := dataplane.Chain{Name: chain.Name, Hook: hookText(chain)}
 			for _, rule := range rules {
@@ -68,13 +68,15 @@ func readTables() ([]dataplane.Table, error) {
 		}
 		sets, err := c.GetSets(table)
 		if err != nil {
-			return unreadable(&t, err)
+			unreadable(&t, err)
+			return nil //nolint:nilerr // it is told in the table
 		}
 		slices.SortFunc(sets, func(a, b *nftables.Set) int { return cmp.Compare(a.Name, b.Name) })
 		for _, set := range sets {
 			elements, err := c.GetSetElements(set)
 			if err != nil {
-				return unreadable(&t, err)
+				unreadable(&t, err)
+				return nil //nolint:nilerr // it is told in the table
 			}
 			t.Sets = append(t.Sets, dataplane.Set{Name: set.Name, Type: set.KeyType.Name, Elements: elementTexts(set.KeyType.Name, elements)})
 		}
