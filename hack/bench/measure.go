@@ -18,14 +18,14 @@ type lap struct {
 	begin     time.Time
 	points    []point
 
-	exist, ready, gone        time.Duration
-	recreated, inPlace        time.Duration
-	replaced                  []time.Duration
-	created                   writes        // of our controller
-	deleted, updated          *writes       // likewise, by scaling to zero and in place; nil: not measured
-	unexplained               float64       // of created: what the API server did not count either
-	cpu                       time.Duration // of the controller that creates the pods, until all are Ready
-	peak                      int64         // of the same, bytes
+	exist, ready, gone time.Duration
+	recreated, inPlace time.Duration
+	replaced           []time.Duration
+	created            writes        // of our controller
+	deleted, updated   *writes       // likewise, by scaling to zero and in place; nil: not measured
+	unexplained        float64       // of created: what the API server did not count either
+	cpu                time.Duration // of the controller that creates the pods, until all are Ready
+	peak               int64         // of the same, bytes
 }
 
 // standing is what a controller costs that has nothing to do.
