@@ -81,7 +81,7 @@ var exchanges = []exchange{
 	// Numbers of the cluster, and what Multus reads.
 	{what: "POST vnis", as: "vni", body: `{"apiVersion":"samplecrd.k8s.io/v1","kind":"VNI","metadata":{"name":"16777215"},"spec":{"network":{"namespace":"default","name":"blue","uid":"u"}}}`},
 	{what: "POST vnis", from: "vni", body: `{"metadata":{"resourceVersion":null,"uid":null}}`},
-	{what: "WATCH vnis", query: "allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"},
+	{what: "WATCH vnis", query: "allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&fieldSelector=metadata.name%3D16777215"},
 	{what: "DELETE vnis/16777215", body: `{"preconditions":{"uid":"` + otherUID + `"}}`},
 	{what: "DELETE vnis/16777215", body: byUID("vni")},
 	{what: "DELETE vnis/16777215", body: byUID("vni")},
