@@ -70,6 +70,7 @@ func (p *Promises) Request(s *Server, r Request) string {
 	switch {
 	case ref != nil && isPod2(s, ref.UID),
 		ref == nil && r.Verb == "PATCH",
+		r.Verb == "PATCH" && r.Subresource == "status" && pod.Annotations[v1.NetworksAnnotation] != "", // it is told that it waits, and waits no more
 		waits && r.Verb == "PATCH":
 		return ""
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -97,9 +98,23 @@ func (w *World) Delete(resource, name string, policy metav1.DeletionPropagation)
 // Expect has a Pod2 say each of some things in its condition Ready. While a watch
 // stands still, it need not know of them.
 func (w *World) Expect(pod2 string, texts ...string) {
+	missing, said := w.unsaid(pod2, texts)
+	if missing != "" {
+		time.Sleep(40 * time.Second) // somebody may have changed it a moment ago
+		missing, said = w.unsaid(pod2, texts)
+	}
 	w.Server.mu.Lock()
 	defer w.Server.mu.Unlock()
-	said := "nothing: there is no such Pod2"
+	if missing != "" && w.Thaw == nil {
+		w.fault(fmt.Sprintf("Pod2 %s does not say %q; it says: %s", pod2, missing, said))
+	}
+}
+
+// unsaid is the first of the texts that the Pod2 does not say, and what it does say.
+func (w *World) unsaid(pod2 string, texts []string) (missing, said string) {
+	w.Server.mu.Lock()
+	defer w.Server.mu.Unlock()
+	said = "nothing: there is no such Pod2"
 	if p, ok := w.get(resourceNamed("pod2s"), Namespace, pod2).(*v1.Pod2); ok {
 		said = "nothing"
 		if ready := meta.FindStatusCondition(p.Status.Conditions, v1.ConditionReady); ready != nil {
@@ -107,10 +122,11 @@ func (w *World) Expect(pod2 string, texts ...string) {
 		}
 	}
 	for _, text := range texts {
-		if w.Thaw == nil && !strings.Contains(said, text) {
-			w.fault(fmt.Sprintf("Pod2 %s does not say %q; it says: %s", pod2, text, said))
+		if !strings.Contains(said, text) {
+			return text, said
 		}
 	}
+	return "", said
 }
 
 // VNI is the number that a Network has, by its status.
