@@ -13,7 +13,7 @@ import (
 // hand.
 func TestPublishedIsAttached(t *testing.T) {
 	ns := newNamespace(t, "attached")
-	create(t, ns, networks+definition("blue", "att-blue", "1.0.0", "")+definition("green", "att-green", "1.0.0", ""))
+	create(t, ns, networks)
 	create(t, ns, pod2("web", 3, "{name: blue}, {name: green, addresses: [192.168.9.9]}", ""))
 	waitReady(t, ns, "pod2/web")
 
@@ -61,7 +61,7 @@ func requireAttached(t *testing.T, ns string, all map[string]pod) {
 // those of its own. All on one node, where a bridge is all it takes.
 func TestSameAddressesOnTwoNetworks(t *testing.T) {
 	ns := newNamespace(t, "same-addresses")
-	create(t, ns, networks+definition("blue", "same-blue", "1.0.0", "")+definition("green", "same-green", "1.0.0", ""))
+	create(t, ns, networks)
 	create(t, ns, pod2("a", 2, "{name: blue, addresses: [192.168.1.1, 192.168.1.2]}", "nodeSelector: {kubernetes.io/hostname: node1}")+
 		pod2("b", 2, "{name: green, addresses: [192.168.1.1, 192.168.1.2]}", "nodeSelector: {kubernetes.io/hostname: node1}"))
 	waitReady(t, ns, "pod2/a", "pod2/b")
