@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -158,6 +159,15 @@ func TestUnused(t *testing.T) {
 				t.Errorf("got %v", got)
 			}
 		})
+	}
+}
+
+func TestLongMessagesAreCutBetweenCharacters(t *testing.T) {
+	status, _ := WithFailure(state(), strings.Repeat("é", maxMessage))
+	for _, c := range status.Conditions {
+		if len(c.Message) > maxMessage || !utf8.ValidString(c.Message) {
+			t.Errorf("%d bytes, valid %v", len(c.Message), utf8.ValidString(c.Message))
+		}
 	}
 }
 

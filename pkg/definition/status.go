@@ -1,6 +1,8 @@
 package definition
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -73,5 +75,5 @@ func cut(message string) string {
 	if len(message) <= maxMessage {
 		return message
 	}
-	return message[:maxMessage-3] + "..."
+	return strings.ToValidUTF8(message[:maxMessage-3], "") + "..." // an event that is not UTF-8 cannot be sent
 }

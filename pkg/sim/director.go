@@ -31,7 +31,7 @@ type Step struct {
 	Event, Write bool
 }
 
-// storm is more requests than a process makes in any scenario, a hundred times.
+// storm is more requests than a process makes in any scenario, undisturbed or not.
 const storm = 50_000
 
 // Choose says which step comes next; -1: none of them until something happens.
