@@ -32,7 +32,7 @@ type bench struct {
 	// controller serves all namespaces; base one in which there is nothing, so that
 	// its memory is what a controller costs before the first pod.
 	controller, base *process
-	manager          *process // kube-controller-manager
+	components       map[string]*process // of the control plane, and this program
 	namespaces       int
 	// standing, if not nil, is to be filled in once the next pods are Ready.
 	standing *standing
@@ -70,7 +70,7 @@ func newBench(ctx context.Context, o options) (_ *bench, err error) {
 		"-f", "artifacts/30-admission-policy.yaml", "-f", "artifacts/31-validation-policies.yaml"); err != nil {
 		return nil, err
 	}
-	if b.manager, err = processOf(filepath.Join(b.dir, "control-plane"), "kube-controller-manager"); err != nil {
+	if err := b.findComponents(); err != nil {
 		return nil, err
 	}
 	empty, err := b.newNamespace(ctx)

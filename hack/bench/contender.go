@@ -39,6 +39,15 @@ type contender struct {
 	ours bool
 }
 
+// creator is the component that creates the pods; of what a client creates by itself it
+// is the one that has to do with them at all.
+func (c contender) creator() string {
+	if c.ours {
+		return pod2Controller
+	}
+	return "kube-controller-manager"
+}
+
 const (
 	raw           = "raw client, 16 at once"
 	rawTwice      = "raw client, gated, then one write more"

@@ -21,11 +21,11 @@ type lap struct {
 	exist, ready, gone time.Duration
 	recreated, inPlace time.Duration
 	replaced           []time.Duration
-	created            writes        // of our controller
-	deleted, updated   *writes       // likewise, by scaling to zero and in place; nil: not measured
-	unexplained        float64       // of created: what the API server did not count either
-	cpu                time.Duration // of the controller that creates the pods, until all are Ready
-	peak               int64         // of the same, bytes
+	created            writes                   // of our controller
+	deleted, updated   *writes                  // likewise, by scaling to zero and in place; nil: not measured
+	unexplained        float64                  // of created: what the API server did not count either
+	computed           map[string]time.Duration // by each of the components, until all are Ready
+	peak               int64                    // of the controller that creates the pods, bytes
 }
 
 // standing is what a controller costs that has nothing to do.
@@ -82,7 +82,7 @@ func (b *bench) measureAll(ctx context.Context, r *results) error {
 func (l lap) String() string {
 	return fmt.Sprintf("%-36s %5d pods: exist %.1f s, Ready %.1f s, gone %.1f s, recreated %.1f s, in place %.1f s; writes %+v, %.0f unexplained; %+v in place, %+v to delete; CPU %.1f s, %d MiB",
 		l.contender, l.n, l.exist.Seconds(), l.ready.Seconds(), l.gone.Seconds(), l.recreated.Seconds(), l.inPlace.Seconds(),
-		l.created, l.unexplained, l.updated, l.deleted, l.cpu.Seconds(), l.peak>>20)
+		l.created, l.unexplained, l.updated, l.deleted, total(l.computed).Seconds(), l.peak>>20)
 }
 
 // lap brings n pods up and down. The first of a contender also scales to zero; a whole
@@ -110,14 +110,11 @@ func (b *bench) lap(ctx context.Context, c contender, n int, first, whole bool) 
 		return fail("before", err)
 	}
 
-	process := b.manager
-	if c.ours {
-		process = b.controller
-	}
+	process := b.process(c.creator())
 	if err := process.resetPeak(); err != nil {
 		return fail("before", err)
 	}
-	cpu, err := process.cpu()
+	computed, err := b.computed()
 	if err != nil {
 		return fail("before", err)
 	}
@@ -139,11 +136,12 @@ func (b *bench) lap(ctx context.Context, c contender, n int, first, whole bool) 
 	}
 	l.exist = pods.first(l.begin, func(p point) bool { return p.exist == n })
 	l.ready = pods.first(l.begin, up)
-	spent, err := process.cpu()
-	if err != nil {
+	if l.computed, err = b.computed(); err != nil {
 		return fail("after", err)
 	}
-	l.cpu = spent - cpu
+	for name := range l.computed {
+		l.computed[name] -= computed[name]
+	}
 	if l.peak, err = process.peak(); err != nil {
 		return fail("after", err)
 	}

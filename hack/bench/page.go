@@ -57,7 +57,7 @@ func (r *results) cost() string {
 			}
 			cpu, peak := "-", "-"
 			if c.create != nil && c.name != raw && c.name != rawTwice {
-				cpu = r.seconds(c.name, n, func(l lap) time.Duration { return l.cpu }).String()
+				cpu = r.seconds(c.name, n, func(l lap) time.Duration { return l.computed[c.creator()] }).String()
 				peak = fmt.Sprintf("%.0f", r.figure(c.name, n, func(l lap) float64 { return float64(l.peak) }).median/(1<<20))
 			}
 			fmt.Fprintf(&s, "| %s | %d | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", c.name, n,
@@ -78,7 +78,7 @@ func (r *results) row(variant string) string {
 	put, total := func(l lap) float64 { return l.created.put }, func(l lap) float64 { return l.created.total() }
 	return fmt.Sprintf("| %s | %d | %s | %s | %s | %s | %s | %s |\n", variant, n,
 		r.seconds(pod2OnOne, n, ready), r.seconds(pod2OnOne, n, gone), perPod(put), perPod(total), perPod(deleted),
-		r.seconds(pod2OnOne, n, func(l lap) time.Duration { return l.cpu }))
+		r.seconds(pod2OnOne, n, func(l lap) time.Duration { return l.computed[pod2Controller] }))
 }
 
 func (r *results) targetTable() string {
@@ -145,6 +145,10 @@ events. The API server's count of what only it writes, and its events, differ fr
 are those of the process that creates the pods: ours, or kube-controller-manager's.
 
 %s`, r.unexplained(), r.cost())
+	fmt.Fprintf(&s, `
+CPU seconds until all of %d are Ready, by process, medians:
+
+%s`, n, r.profile(n))
 	if st.n > 0 {
 		fmt.Fprintf(&s, `
 With %d pods standing on one Network:

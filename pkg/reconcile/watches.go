@@ -11,6 +11,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/pkg/network"
+	"github.com/pod2/pod2/pkg/pod2"
 )
 
 // Watches says which keys an event of which informer concerns. Who asks passes all
@@ -20,7 +21,7 @@ func (r *Reconciler) Watches() []Watch {
 	return slices.Concat([]Watch{
 		{Informer: r.informers.Networks.Informer(), Keys: r.networkKeys},
 		{Informer: r.informers.Blocks.Informer(), Keys: r.blockKeys},
-		{Informer: r.informers.Pods.Informer(), Keys: r.podChanged, Patience: podPatience},
+		{Informer: r.informers.Pods.Informer(), Keys: r.podChanged, Patience: r.podPatience},
 		{Informer: r.informers.Pod2s.Informer(), Keys: r.pod2Keys},
 		{Informer: r.informers.StatefulSets.Informer(), Keys: r.statefulSetKeys},
 		{Informer: r.informers.Revisions.Informer(), Keys: revisionKeys},
@@ -37,8 +38,8 @@ func (r *Reconciler) networkKeys(obj any) []Key {
 		return nil
 	}
 	keys := append(r.waitingKeys(n.Namespace, n.Name), Key{KindNetwork, n.Namespace, n.Name})
-	for _, pod2 := range indexed[*v1.Pod2](r.pod2Index, byNetwork, path(n.Namespace, n.Name)) {
-		keys = append(keys, Key{KindPod2, pod2.Namespace, pod2.Name})
+	for _, p := range indexed[*v1.Pod2](r.pod2Index, byNetwork, path(n.Namespace, n.Name)) {
+		keys = append(keys, Key{KindPod2, p.Namespace, p.Name})
 	}
 	return keys
 }
@@ -98,23 +99,35 @@ func (r *Reconciler) podChanged(obj any) (keys []Key) {
 	return keys
 }
 
-// podProgress is how long what scheduler and kubelets do with pods may wait for more of
-// it. Each of 2,000 pods that start changes some five times; were each change looked
-// at for itself, a Pod2 would be at its replicas all the time.
-const podProgress = 50 * time.Millisecond
+// How long what scheduler and kubelets do with pods may wait for more of it: for a Pod2,
+// so much for each of its replicas, no less than podProgress and no more than a second.
+// Each of 2,000 pods that start changes some five times, and a look at all of them takes
+// some microseconds a replica: at 5 looks a second that is a few hundredths of a core, at
+// 20 it was more than half of all that the controller computed (hack/bench).
+const (
+	podProgress        = 50 * time.Millisecond
+	progressPerReplica = 100 * time.Microsecond
+	mostProgress       = time.Second
+)
 
 // podPatience: a pod that lives and has its addresses makes progress, and so does one
 // that is being deleted: nothing takes its place before it is gone, which is no update.
 // Were it looked at before, the status would be written that it goes, and only once our
 // cache shows that would its successor be created. Nothing else waits: a pod that is
 // over is to be replaced, one that is gated wants addresses.
-func podPatience(old, new any) time.Duration {
+func (r *Reconciler) podPatience(old, new any) time.Duration {
 	was, ok1 := old.(*corev1.Pod)
 	is, ok2 := new.(*corev1.Pod)
 	if !ok1 || !ok2 || was.UID != is.UID || attachment.Over(is) || attachment.Gated(is) {
 		return 0
 	}
-	return podProgress
+	patience := podProgress
+	for _, name := range pod2.Concerned(is) {
+		if p, err := r.pod2s.Pod2s(is.Namespace).Get(name); err == nil && p.Spec.Replicas != nil {
+			patience = max(patience, min(mostProgress, time.Duration(*p.Spec.Replicas)*progressPerReplica))
+		}
+	}
+	return patience
 }
 
 // A pod concerns itself if it asks for anything, the Networks it asks for or
@@ -139,12 +152,12 @@ func (r *Reconciler) podKeys(obj any) []Key {
 
 // A Pod2 concerns itself and the Networks that reserve addresses for it.
 func (r *Reconciler) pod2Keys(obj any) []Key {
-	pod2, ok := obj.(*v1.Pod2)
+	p, ok := obj.(*v1.Pod2)
 	if !ok {
 		return nil
 	}
-	networks, _ := pod2Networks(pod2)
-	return append(keysOf(KindNetwork, networks), Key{KindPod2, pod2.Namespace, pod2.Name})
+	networks, _ := pod2Networks(p)
+	return append(keysOf(KindNetwork, networks), Key{KindPod2, p.Namespace, p.Name})
 }
 
 // A StatefulSet concerns the Networks that reserve addresses for it.

@@ -112,9 +112,10 @@ func TestIndexesAreAddedOnce(t *testing.T) {
 	}
 }
 
-// Progress of pods that live is looked at a few times a second: many make it at once.
-// Whatever is to be answered at once does not wait for that.
+// Progress of pods that live is looked at a few times a second, the fewer the more replicas
+// there are to look at. Whatever is to be answered at once does not wait for that.
 func TestWhichEventsOfPodsMayWait(t *testing.T) {
+	w := newWorld(t, newPod2("few", 10), newPod2("many", 2000), newPod2("huge", 100_000))
 	for _, row := range []struct {
 		old, new string
 		want     time.Duration
@@ -126,8 +127,13 @@ func TestWhichEventsOfPodsMayWait(t *testing.T) {
 		{"a", "a phase=Failed", 0},
 		{"a phase=Running", "a phase=Succeeded", 0},
 		{"a", "a uid=other", 0}, // deleted and recreated while the watch was away
+		{"few-0 of=Pod2/few", "few-0 of=Pod2/few phase=Running", podProgress},
+		{"many-0 of=Pod2/many", "many-0 of=Pod2/many phase=Running", 200 * time.Millisecond},
+		{"many-0 of=Pod2/many", "many-0 of=Pod2/many phase=Failed", 0},
+		{"huge-0 of=Pod2/huge", "huge-0 of=Pod2/huge phase=Running", time.Second},
+		{"gone-0 of=Pod2/gone", "gone-0 of=Pod2/gone phase=Running", podProgress},
 	} {
-		if got := podPatience(newPod(row.old), newPod(row.new)); got != row.want {
+		if got := w.r.podPatience(newPod(row.old), newPod(row.new)); got != row.want {
 			t.Errorf("from %q to %q: %s, want %s", row.old, row.new, got, row.want)
 		}
 	}
