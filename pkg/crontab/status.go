@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pod2/pod2/internal/shorten"
 	samplev1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	v1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 )
@@ -32,9 +33,6 @@ var mendable = map[string]bool{
 	ReasonNameTaken: true, ReasonInvalidSchedule: true, ReasonInvalidTimeZone: true, ReasonNeverDue: true, ReasonNetworkNotFound: true,
 }
 
-// maxMessage bounds, in bytes, what the API server says: an event holds 1 KiB.
-const maxMessage = 1024
-
 // Failure is what stopped apply. Reason is CamelCase, such as FailedCreate.
 type Failure struct{ Reason, Message string }
 
@@ -42,12 +40,8 @@ type Failure struct{ Reason, Message string }
 // stopped it, the rest is as the CronJob is. It is nil when the status says so
 // already. The event follows it, once for each thing that stops apply.
 func WithFailure(s State, f Failure) (*v1.CronTabStatus, []Event) {
-	message := f.Message
-	if len(message) > maxMessage {
-		message = strings.ToValidUTF8(message[:maxMessage-3], "") + "..."
-	}
 	v := look(s)
-	v.failure = &problem{f.Reason, message}
+	v.failure = &problem{f.Reason, shorten.To(f.Message, shorten.EventMessage)}
 	status := v.status()
 	return status, v.told(status)
 }

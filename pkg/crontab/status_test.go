@@ -7,6 +7,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/pod2/pod2/internal/shorten"
 )
 
 // conditions renders Ready, and Scheduled where it says something else.
@@ -127,7 +129,7 @@ func TestFailure(t *testing.T) {
 
 func TestLongFailure(t *testing.T) {
 	status, events := WithFailure(state(t, ""), Failure{"FailedCreate", strings.Repeat("ä", 2000)})
-	if n := len(status.Conditions[0].Message); n > maxMessage || len(events[0].Message) != n {
+	if n := len(status.Conditions[0].Message); n > shorten.EventMessage || len(events[0].Message) != n {
 		t.Errorf("a message of %d bytes, an event of %d", n, len(events[0].Message))
 	}
 }

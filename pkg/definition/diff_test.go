@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/pod2/pod2/internal/shorten"
 	nadv1 "github.com/pod2/pod2/pkg/apis/k8scnicncfio/v1"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
@@ -163,9 +164,9 @@ func TestUnused(t *testing.T) {
 }
 
 func TestLongMessagesAreCutBetweenCharacters(t *testing.T) {
-	status, _ := WithFailure(state(), strings.Repeat("é", maxMessage))
+	status, _ := WithFailure(state(), strings.Repeat("é", shorten.EventMessage))
 	for _, c := range status.Conditions {
-		if len(c.Message) > maxMessage || !utf8.ValidString(c.Message) {
+		if len(c.Message) > shorten.EventMessage || !utf8.ValidString(c.Message) {
 			t.Errorf("%d bytes, valid %v", len(c.Message), utf8.ValidString(c.Message))
 		}
 	}

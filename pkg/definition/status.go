@@ -1,13 +1,12 @@
 package definition
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pod2/pod2/internal/shorten"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
@@ -21,9 +20,6 @@ const (
 	ReasonWaitingForDeletion = "WaitingForDeletion"
 	ReasonFailedWrite        = "FailedWrite"
 )
-
-// maxMessage bounds, in bytes, a message: an event holds 1 KiB.
-const maxMessage = 1024
 
 // finding is why pods cannot be attached; zero: they can.
 type finding struct{ reason, message string }
@@ -52,7 +48,7 @@ func (s State) status(vni int32, found finding) (*v1.NetworkStatus, []Event) {
 		ObservedGeneration: s.Network.Generation, LastTransitionTime: metav1.NewTime(s.Now),
 	}
 	if found != (finding{}) {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, found.reason, cut(found.message)
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, found.reason, shorten.To(found.message, shorten.EventMessage)
 	}
 	meta.SetStatusCondition(&status.Conditions, c)
 	if equality.Semantic.DeepEqual(*status, s.Network.Status) {
@@ -69,11 +65,4 @@ func events(before []metav1.Condition, c metav1.Condition) []Event {
 		return nil
 	}
 	return []Event{{corev1.EventTypeWarning, c.Reason, c.Message}}
-}
-
-func cut(message string) string {
-	if len(message) <= maxMessage {
-		return message
-	}
-	return strings.ToValidUTF8(message[:maxMessage-3], "") + "..." // an event that is not UTF-8 cannot be sent
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pod2/pod2/internal/shorten"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
@@ -20,9 +21,6 @@ const (
 	ReasonNameTaken          = "NameTaken"
 	ReasonWaitingForDeletion = "WaitingForDeletion"
 )
-
-// maxMessage bounds, in bytes, a message: an event holds 1 KiB.
-const maxMessage = 1024
 
 // Failure is what stopped the writes to one Service. Reason is CamelCase, such as
 // FailedCreate.
@@ -69,13 +67,13 @@ func (v *view) condition(failures []Failure) metav1.Condition {
 			names = append(names, name)
 		}
 		return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonPublished,
-			Message: cut("each replica has its names: " + strings.Join(names, ", "))}
+			Message: shorten.To("each replica has its names: "+strings.Join(names, ", "), shorten.EventMessage)}
 	}
 	messages := make([]string, 0, len(problems))
 	for _, p := range problems {
 		messages = append(messages, p.message)
 	}
-	return metav1.Condition{Status: metav1.ConditionFalse, Reason: problems[0].reason, Message: cut(strings.Join(messages, "; "))}
+	return metav1.Condition{Status: metav1.ConditionFalse, Reason: problems[0].reason, Message: shorten.To(strings.Join(messages, "; "), shorten.EventMessage)}
 }
 
 // events tell once what a user has to mend, when it becomes what stands in the way.
@@ -90,13 +88,6 @@ func (v *view) events(status *v1.Pod2Status) []Event {
 		return nil
 	}
 	return []Event{{corev1.EventTypeWarning, is.Reason, is.Message}}
-}
-
-func cut(message string) string {
-	if len(message) <= maxMessage {
-		return message
-	}
-	return strings.ToValidUTF8(message[:maxMessage-3], "") + "..."
 }
 
 func conditionText(s *v1.Pod2Status) string {

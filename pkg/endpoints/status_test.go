@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod2/pod2/internal/shorten"
 )
 
 func TestCondition(t *testing.T) {
@@ -72,7 +74,7 @@ func TestWithFailures(t *testing.T) {
 		t.Errorf("said again: %v %v", status, events)
 	}
 	long, _ := WithFailures(s, []Failure{{"FailedCreate", strings.Repeat("ä", 2000)}})
-	if n := len(long.Conditions[0].Message); n > maxMessage || n < maxMessage-8 {
+	if n := len(long.Conditions[0].Message); n > shorten.EventMessage || n < shorten.EventMessage-8 {
 		t.Errorf("a message of %d bytes", n)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/pod2/pod2/internal/shorten"
 )
 
 // Reasons of the condition ClaimsResized; the first that applies is given.
@@ -70,7 +72,7 @@ func (v *view) fixedSize(c claim) string {
 func obstacle(c claim) string {
 	for _, condition := range c.Status.Conditions {
 		if condition.Status == corev1.ConditionTrue && condition.Message != "" {
-			return fmt.Sprintf(" (%s: %s)", condition.Type, cut(condition.Message, maxCause))
+			return fmt.Sprintf(" (%s: %s)", condition.Type, shorten.To(condition.Message, maxCause))
 		}
 	}
 	return ""

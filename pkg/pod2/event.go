@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/pod2/pod2/internal/shorten"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
@@ -52,7 +53,7 @@ func Events(s State, done Plan) []Event {
 			if why != "" {
 				text += ": " + why
 			}
-			events = append(events, Event{kind, reason, cut(text, maxMessage)})
+			events = append(events, Event{kind, reason, shorten.To(text, shorten.EventMessage)})
 		}
 	}
 	group(corev1.EventTypeNormal, EventUpdating, "resized %s", len(done.Resize), func(i int) (string, string) { return done.Resize[i].Name, done.Resize[i].Reason })
@@ -75,7 +76,7 @@ func Events(s State, done Plan) []Event {
 	if done.Status != nil {
 		if is := meta.FindStatusCondition(done.Status.Conditions, v1.ConditionProgressing); is.Reason == ReasonProgressDeadlineExceeded {
 			if was := meta.FindStatusCondition(s.Pod2.Status.Conditions, v1.ConditionProgressing); was == nil || was.Reason != is.Reason {
-				events = append(events, Event{corev1.EventTypeWarning, is.Reason, cut(is.Message, maxMessage)})
+				events = append(events, Event{corev1.EventTypeWarning, is.Reason, shorten.To(is.Message, shorten.EventMessage)})
 			}
 		}
 		was := meta.FindStatusCondition(s.Pod2.Status.Conditions, v1.ConditionReady)

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/pod2/pod2/internal/shorten"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
@@ -87,7 +88,7 @@ func restartsForResize(pod *corev1.Pod, c *corev1.Container) bool {
 // infeasible is why the node will never resize the pod, "" when it may.
 func infeasible(pod *corev1.Pod) string {
 	if c := pending(pod); c != nil && c.Reason == corev1.PodReasonInfeasible {
-		return cut(c.Reason+": "+c.Message, maxCause)
+		return shorten.To(c.Reason+": "+c.Message, maxCause)
 	}
 	return ""
 }

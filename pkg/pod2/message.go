@@ -6,15 +6,15 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod2/pod2/internal/shorten"
 )
 
 const (
 	// namesShown bounds how many pods a message names: it is for a person's eye.
 	namesShown = 3
-	// maxCause and maxMessage bound, in bytes, texts of others: a condition holds
-	// 32 KiB, an event 1 KiB.
-	maxCause   = 256
-	maxMessage = 1024
+	// maxCause bounds, in bytes, texts of others.
+	maxCause = 256
 )
 
 // list joins what is said of pods. How many others there are is not said: the
@@ -83,21 +83,5 @@ func cause(pod *corev1.Pod) string {
 			parts = append(parts, part)
 		}
 	}
-	return cut(strings.Join(parts, ": "), maxCause)
-}
-
-// cut shortens text to at most limit bytes, without cutting a character in two.
-func cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	const more = "..."
-	end := 0
-	for i := range text { // the beginnings of characters
-		if i > limit-len(more) {
-			break
-		}
-		end = i
-	}
-	return text[:end] + more
+	return shorten.To(strings.Join(parts, ": "), maxCause)
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pod2/pod2/internal/shorten"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 )
@@ -97,7 +98,7 @@ func (v *view) taken(place int, r replica) string {
 	}
 	owner := "has no controller"
 	if _, field := v.adoption(place, r); field != "" {
-		owner += ", but it differs from the template in " + cut(field, maxCause)
+		owner += ", but it differs from the template in " + shorten.To(field, maxCause)
 	}
 	if o := attachment.Owner(r.pod); o.Name != "" {
 		owner = fmt.Sprintf("belongs to %s %s", o.Kind, o.Name)
@@ -138,7 +139,7 @@ func (v *view) waitingForAddresses() string {
 		}
 		waiting = true
 		if c := podCondition(r.pod, v1.ConditionAddressesBound); c != nil && c.Status == corev1.ConditionFalse && c.Message != "" {
-			return r.pod.Name + ": " + cut(c.Message, maxCause)
+			return r.pod.Name + ": " + shorten.To(c.Message, maxCause)
 		}
 		return ""
 	})
@@ -148,7 +149,7 @@ func (v *view) waitingForAddresses() string {
 	var all []string
 	for _, n := range v.networks {
 		if c := meta.FindStatusCondition(n.Status.Conditions, v1.ConditionExhausted); c != nil && c.Status == metav1.ConditionTrue {
-			all = append(all, fmt.Sprintf("Network %s: %s", n.Name, cut(c.Message, maxCause)))
+			all = append(all, fmt.Sprintf("Network %s: %s", n.Name, shorten.To(c.Message, maxCause)))
 		}
 	}
 	if len(all) > 0 {
@@ -223,7 +224,7 @@ func (r replica) unschedulable() string {
 	if c == nil || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable {
 		return ""
 	}
-	return r.pod.Name + " cannot be scheduled: " + cut(c.Message, maxCause)
+	return r.pod.Name + " cannot be scheduled: " + shorten.To(c.Message, maxCause)
 }
 
 // unready says why a replica is not available.

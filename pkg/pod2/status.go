@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/pod2/pod2/internal/shorten"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
@@ -52,7 +53,7 @@ func WithFailure(s State, f Failure) *v1.Pod2Status {
 	if s.Pod2.DeletionTimestamp != nil {
 		return nil
 	}
-	v, message := look(s), cut(f.Message, maxMessage)
+	v, message := look(s), shorten.To(f.Message, shorten.EventMessage)
 	if f.Reason == ReasonFailedResize { // replicas are none the worse for it
 		v.resizeFailed = message
 		return v.status(v.failures())

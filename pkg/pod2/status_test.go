@@ -134,9 +134,3 @@ func TestWithFailure(t *testing.T) {
 		t.Errorf("said already, and once more: %s", statusText(again))
 	}
 }
-
-func TestCutKeepsCharacters(t *testing.T) {
-	if got, want := cut("Grüße", 6), "Gr..."; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/pod2/pod2/internal/shorten"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
@@ -74,7 +75,7 @@ func (v *view) step(r replica) step {
 		return step{stepAwait, "waits for the node to resize it", c, restart}
 	case "wanted":
 		if refusal, ok := v.refused[r.pod.UID]; ok && refusal.of(c) {
-			return recreate(r.outdated + ": its resources cannot be changed: " + cut(refusal.Message, maxCause))
+			return recreate(r.outdated + ": its resources cannot be changed: " + shorten.To(refusal.Message, maxCause))
 		}
 		return step{stepResize, "resources", c, restart}
 	default:

@@ -31,7 +31,7 @@ var allowed = []string{
 	// Its parser only; impure names what else it has.
 	"github.com/robfig/cron/v3",
 
-	"github.com/pod2/pod2/pkg/apis/", "github.com/pod2/pod2/pkg/ipam", "github.com/pod2/pod2/pkg/attachment", "github.com/pod2/pod2/pkg/ordinals",
+	"github.com/pod2/pod2/internal/shorten", "github.com/pod2/pod2/pkg/apis/", "github.com/pod2/pod2/pkg/ipam", "github.com/pod2/pod2/pkg/attachment", "github.com/pod2/pod2/pkg/ordinals",
 	"github.com/pod2/pod2/pkg/network", "github.com/pod2/pod2/pkg/pod2", "github.com/pod2/pod2/pkg/definition",
 }
 
