@@ -28,16 +28,6 @@ type lap struct {
 	peak               int64                    // of the controller that creates the pods, bytes
 }
 
-// standing is what a controller costs that has nothing to do.
-type standing struct {
-	n             int
-	base, live    float64 // heap in use, bytes
-	calls, writes float64 // in idle
-	cpu, idle     time.Duration
-	start, synced time.Duration // until the caches are full, until all was looked at
-	startWrites   float64
-}
-
 func (b *bench) measureAll(ctx context.Context, r *results) error {
 	all := slices.DeleteFunc(contenders(), func(c contender) bool { return !b.only.MatchString(c.name) })
 	fmt.Fprintln(os.Stderr, "Warming up ...")
@@ -305,59 +295,4 @@ func (b *bench) unexplained(ctx context.Context, ns string, before families, mad
 		}
 	}
 	return made.total() - (oursOnServer(after) - oursOnServer(before)) - told, nil
-}
-
-// stand measures a controller while all stand still, and a start of it.
-func (b *bench) stand(ctx context.Context, n int) (err error) {
-	s := b.standing
-	s.n, s.idle = n, b.idle
-	b.controller.stop()
-	if b.controller, err = b.startController(ctx); err != nil {
-		return err
-	}
-	p := b.controller
-	synced, err := p.waitSynced(ctx)
-	if err != nil {
-		return err
-	}
-	s.start, s.synced = p.ready.Sub(p.started), synced.Sub(p.started)
-	w, err := p.writes(ctx)
-	if err != nil {
-		return err
-	}
-	s.startWrites = w.total()
-
-	calls, err := p.calls(ctx)
-	if err != nil {
-		return err
-	}
-	cpu, err := p.cpu()
-	if err != nil {
-		return err
-	}
-	select {
-	case <-time.After(b.idle):
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	after, err := p.cpu()
-	if err != nil {
-		return err
-	}
-	s.cpu = after - cpu
-	later, err := p.calls(ctx)
-	if err != nil {
-		return err
-	}
-	s.calls = later - calls
-	still, err := p.writes(ctx)
-	if err != nil {
-		return err
-	}
-	s.writes = still.minus(w).total()
-	if s.base, err = b.base.live(ctx); err != nil {
-		return err
-	}
-	s.live, err = p.live(ctx)
-	return err
 }

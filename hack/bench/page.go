@@ -83,17 +83,17 @@ func (r *results) row(variant string) string {
 
 func (r *results) targetTable() string {
 	var s strings.Builder
-	s.WriteString("| target | measured | at most | |\n|---|---|---|---|\n")
+	s.WriteString("| target | measured | at most | | why |\n|---|---|---|---|---|\n")
 	for _, t := range r.targets() {
-		verdict := "reached"
+		verdict, reason := "reached", ""
 		if !(t.value <= t.max) {
-			verdict = "**missed**"
+			verdict, reason = "**missed**", t.reason
 		}
 		value := "not measured"
 		if !math.IsNaN(t.value) {
 			value = fmt.Sprintf(t.format, t.value)
 		}
-		fmt.Fprintf(&s, "| %s | %s | %g | %s |\n", t.what, value, t.max, verdict)
+		fmt.Fprintf(&s, "| %s | %s | %g | %s | %s |\n", t.what, value, t.max, verdict, reason)
 	}
 	return s.String()
 }

@@ -105,57 +105,6 @@ func (r *results) replaced(contender string, n, p int) float64 {
 	return float64(percentile(durations, p)) / float64(time.Millisecond)
 }
 
-// target is what the controller is held to, all of one run.
-type target struct {
-	what       string
-	value, max float64
-	format     string
-}
-
-func (r *results) targets() []target {
-	n := r.sizes[len(r.sizes)-1]
-	ratio := func(a, b figure) float64 { return a.median / b.median }
-	perPod := func(contender string, of func(lap) float64) float64 {
-		return r.figure(contender, n, of).median / float64(n)
-	}
-	created := func(l lap) float64 { return l.created.total() }
-	of := func(contender string, what func(lap) time.Duration) figure { return r.seconds(contender, n, what) }
-	targets := []target{
-		{"Pod2: all exist, by Deployment's time", ratio(of(pod2, exist), of(deployment, exist)), 1, "%.2f"},
-		{"Pod2: all Ready, by Deployment's time", ratio(of(pod2, ready), of(deployment, ready)), 0.85, "%.2f"},
-		{"Pod2: all Ready, by the raw client's time", ratio(of(pod2, ready), of(raw, ready)), 1.15, "%.2f"},
-		{"Pod2 on one Network: all Ready, by Deployment's time", ratio(of(pod2OnOne, ready), of(deployment, ready)), 1.25, "%.2f"},
-		{"Pod2 on one Network: all Ready, by the time of the raw client with the same two writes", ratio(of(pod2OnOne, ready), of(rawTwice, ready)), 1.1, "%.2f"},
-		{"Pod2 on one Network: API writes for each pod created", perPod(pod2OnOne, created), 2.1, "%.3f"},
-		{"Pod2 on one Network: API writes for each pod deleted", perPod(pod2OnOne, deleted), 1.1, "%.3f"},
-		{"Pod2: replacement p99, by the ReplicaSet controller's", r.replaced(pod2, n, 99) / r.replaced(deployment, n, 99), 1, "%.2f"},
-		{"Pod2 on one Network: replacement p99, by the ReplicaSet controller's", r.replaced(pod2OnOne, n, 99) / r.replaced(deployment, n, 99), 1, "%.2f"},
-		{"Pod2: API writes for each pod updated in place", perPod(pod2, updated), 1.2, "%.3f"},
-	}
-	standing := func(value float64) float64 {
-		if r.standing.n == 0 {
-			return math.NaN()
-		}
-		return value
-	}
-	s := r.standing
-	targets = append(targets,
-		target{"heap for each pod watched, KiB", standing((s.live - s.base) / float64(s.n) / 1024), 4, "%.2f"},
-		target{"idle: % of a core", standing(100 * s.cpu.Seconds() / s.idle.Seconds()), 1, "%.2f"},
-		target{"idle: writes", standing(s.writes), 0, "%.0f"},
-		target{"start with all pods standing: writes", standing(s.startWrites), 0, "%.0f"},
-	)
-	for _, bound := range []int{1000, 65000} {
-		cost, measured := r.sync[bound]
-		if !measured {
-			cost = syncCost{math.NaN(), math.NaN()}
-		}
-		on := fmt.Sprintf("one pod waits on a Network with %d bound addresses: one sync, ", bound)
-		targets = append(targets, target{on + "ms", cost.milliseconds, 2, "%.2f"}, target{on + "KiB allocated", cost.kib, 200, "%.0f"})
-	}
-	return targets
-}
-
 // syncCost is a median.
 type syncCost struct{ milliseconds, kib float64 }
 
