@@ -3,12 +3,11 @@ package shorten
 
 import "strings"
 
-// EventMessage is how many bytes an event's message may have (validation of core/v1 Event); a
-// condition that is told as an event keeps to it too.
+// EventMessage is how many bytes of a message we tell, in an event and in the condition
+// that it is about: as many as events.k8s.io/v1 lets one have.
 const EventMessage = 1024
 
-// To shortens text to at most limit bytes, without cutting a character in two: an
-// object that is not UTF-8 cannot be sent.
+// To shortens text to at most limit bytes, without cutting a character in two.
 func To(text string, limit int) string {
 	const more = "..."
 	if len(text) <= limit {

@@ -95,7 +95,7 @@ func TestOnlyNodesSayThatAPodIsOver(t *testing.T) {
 	ns := newNamespace(t)
 	validationPolicies(t, ns)
 	startController(t, ns)
-	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+gatedPod("runs", "blue")+gatedPod("ended", "blue")+`---
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+gatedPod("runs", "blue")+gatedPod("ended", "blue")+gatedPod("waits", "red")+`---
 apiVersion: v1
 kind: Pod
 metadata: {name: without}
@@ -118,6 +118,7 @@ spec: {containers: [{name: c, image: registry.k8s.io/pause:3.10}]}
 		{"over in another way", "ended", `{"status":{"phase":"Succeeded"}}`, "unchanged"},
 		{"a condition, as preemption writes it", "runs", `{"status":{"conditions":[{"type":"DisruptionTarget","status":"True"}]}}`, "unchanged"},
 		{"pending", "runs", `{"status":{"phase":"Pending"}}`, "unchanged"},
+		{"over, while it waits for what it may have been bound to", "waits", over, phases},
 		{"a pod without addresses", "without", over, "unchanged"},
 	} {
 		outcome(t, c.what, u.patch(t, podsResource, c.pod, c.patch, "status"), c.want)

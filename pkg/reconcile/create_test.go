@@ -182,21 +182,21 @@ func TestWhatRefusesEveryPodIsAskedOnce(t *testing.T) {
 	}
 }
 
-// Every creation takes a second, so that those of one batch begin together; from
-// 64 on, that is as many as are under way at once.
+// Every creation takes a second, so that those of one batch begin together. Batches double;
+// no more than a hundred are under way at once.
 func TestCreationStartsSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		slow := &slowClient{Interface: w.r.clients.Kube}
 		w.r.clients.Kube = slow
 		var creations []pod2.Creation
-		for i := range 200 {
+		for i := range 400 {
 			creations = append(creations, pod2.Creation{Pod: newPod(fmt.Sprintf("web-%d", i))})
 		}
-		if _, err := w.r.createPods(klog.NewContext(t.Context(), klog.Logger{}), web, pod2.State{Pod2: newPod2("web", 200)}, creations); err != nil {
+		if _, err := w.r.createPods(klog.NewContext(t.Context(), klog.Logger{}), web, pod2.State{Pod2: newPod2("web", 400)}, creations); err != nil {
 			t.Fatal(err)
 		}
-		same(t, slow.batches(), "1 2 4 8 16 32 64 64 9")
+		same(t, slow.batches(), "1 2 4 8 16 32 64 100 28 100 45")
 	})
 }
 

@@ -113,9 +113,14 @@ func TestIndexesAreAddedOnce(t *testing.T) {
 }
 
 // Progress of pods that live is looked at a few times a second, the fewer the more replicas
-// there are to look at. Whatever is to be answered at once does not wait for that.
+// make it. Whatever is to be answered at once does not wait for that.
 func TestWhichEventsOfPodsMayWait(t *testing.T) {
-	w := newWorld(t, newPod2("few", 10), newPod2("many", 2000), newPod2("huge", 100_000))
+	awaits := func(name string, replicas, available int32) *v1.Pod2 {
+		p := newPod2(name, replicas)
+		p.Status.Replicas, p.Status.AvailableReplicas = replicas, available
+		return p
+	}
+	w := newWorld(t, awaits("few", 10, 0), awaits("many", 2000, 0), awaits("rolling", 2000, 1999), awaits("huge", 100_000, 0))
 	for _, row := range []struct {
 		old, new string
 		want     time.Duration
@@ -130,6 +135,7 @@ func TestWhichEventsOfPodsMayWait(t *testing.T) {
 		{"few-0 of=Pod2/few", "few-0 of=Pod2/few phase=Running", podProgress},
 		{"many-0 of=Pod2/many", "many-0 of=Pod2/many phase=Running", 200 * time.Millisecond},
 		{"many-0 of=Pod2/many", "many-0 of=Pod2/many phase=Failed", 0},
+		{"rolling-0 of=Pod2/rolling", "rolling-0 of=Pod2/rolling phase=Running", podProgress},
 		{"huge-0 of=Pod2/huge", "huge-0 of=Pod2/huge phase=Running", time.Second},
 		{"gone-0 of=Pod2/gone", "gone-0 of=Pod2/gone phase=Running", podProgress},
 	} {
