@@ -91,8 +91,12 @@ mutants: ## Test the tests: plant each fault of hack/mutants, print who finds it
 ### Figures
 
 .PHONY: bench
-bench: cluster-tools build ## Measure the controller beside Kubernetes' own, and write docs/performance.md: half an hour of a quiet machine
+bench: cluster-tools build ## Measure the controller beside Kubernetes' own, and write docs/performance.md: some 40 minutes of a quiet machine of two cores
 	@hack/bench.sh
+
+.PHONY: bench-block-sizes
+bench-block-sizes: cluster-tools build ## Measure blocks of 64, 256 and 1,024 addresses, and write docs/performance/block-sizes.md: a quarter of an hour
+	@hack/bench.sh --block-sizes
 
 ### Generated code and lint
 

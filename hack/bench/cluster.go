@@ -11,11 +11,14 @@ import (
 	"strings"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/pod2/pod2/pkg/client/clientset/versioned"
 )
@@ -65,9 +68,13 @@ func newBench(ctx context.Context, o options) (_ *bench, err error) {
 	if b.kube, err = kubernetes.NewForConfig(protobuf); err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	// Installed as by the README: the policies cost every write of a pod something.
+	// The policies cost every write of a pod something, and what the controller may is asked at each request.
 	if err := b.script(ctx, nil, "bin/kubectl", "--kubeconfig="+b.kubeconfig(), "apply", "-f", "crd/",
+		"-f", "artifacts/00-namespace.yaml", "-f", "artifacts/10-rbac.yaml",
 		"-f", "artifacts/30-admission-policy.yaml", "-f", "artifacts/31-validation-policies.yaml"); err != nil {
+		return nil, err
+	}
+	if err := b.writeServiceAccountKubeconfig(ctx); err != nil {
 		return nil, err
 	}
 	if err := b.findComponents(); err != nil {
@@ -85,6 +92,33 @@ func newBench(ctx context.Context, o options) (_ *bench, err error) {
 }
 
 func (b *bench) kubeconfig() string { return filepath.Join(b.dir, "kubeconfig") }
+
+func (b *bench) serviceAccountKubeconfig() string {
+	return filepath.Join(b.dir, "service-account.kubeconfig")
+}
+
+// writeServiceAccountKubeconfig has our controller run as it is installed, which
+// kube-controller-manager's do too on the local cluster: not as system:masters, whose
+// rights nothing looks up.
+func (b *bench) writeServiceAccountKubeconfig(ctx context.Context) error {
+	day := int64(24 * time.Hour / time.Second)
+	token, err := b.kube.CoreV1().ServiceAccounts("pod2-system").CreateToken(ctx, "pod2-controller",
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &day}}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create a token for the controller: %w", err)
+	}
+	config, err := clientcmd.LoadFromFile(b.kubeconfig())
+	if err != nil {
+		return fmt.Errorf("read the kubeconfig of the cluster: %w", err)
+	}
+	for name := range config.AuthInfos {
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	}
+	if err := clientcmd.WriteToFile(*config, b.serviceAccountKubeconfig()); err != nil {
+		return fmt.Errorf("write the controller's kubeconfig: %w", err)
+	}
+	return nil
+}
 
 // close works when ctx has ended, too.
 func (b *bench) close(ctx context.Context) {
@@ -121,7 +155,7 @@ func (b *bench) startController(ctx context.Context, args ...string) (*process, 
 		return nil, fmt.Errorf("make the controller's log: %w", err)
 	}
 	defer log.Close()
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(b.root, "bin/pod2-controller"), append([]string{"--kubeconfig=" + b.kubeconfig(),
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(b.root, "bin/pod2-controller"), append([]string{"--kubeconfig=" + b.serviceAccountKubeconfig(),
 		"--metrics-bind-address=" + metrics, "--health-probe-bind-address=" + health}, args...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {

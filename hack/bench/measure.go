@@ -39,7 +39,7 @@ func (b *bench) measureAll(ctx context.Context, r *results) error {
 	for round := range b.rounds {
 		for _, n := range b.sizes {
 			for i := range all {
-				l, err := b.lap(ctx, all[(i+round*3)%len(all)], n, round == 0, b.variant == "" && round == 0 && n == b.sizes[len(b.sizes)-1])
+				l, err := b.lap(ctx, all[turn(i, round, len(all))], n, round == 0, b.variant == "" && round == 0 && n == b.sizes[len(b.sizes)-1])
 				if err != nil {
 					return err
 				}
@@ -67,6 +67,15 @@ func (b *bench) measureAll(ctx context.Context, r *results) error {
 		r.laps = append(r.laps, l)
 	}
 	return nil
+}
+
+// turn is whose turn is the i-th of a round: each begins with another contender, and every
+// other one goes the other way round, so that nobody always follows the same.
+func turn(i, round, contenders int) int {
+	if round%2 == 1 {
+		i = contenders - 1 - i
+	}
+	return (i + round*3) % contenders
 }
 
 func (l lap) String() string {

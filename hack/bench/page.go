@@ -56,7 +56,7 @@ func (r *results) cost() string {
 				return fmt.Sprintf("%.3f", f.median/float64(n))
 			}
 			cpu, peak := "-", "-"
-			if c.create != nil && c.name != raw && c.name != rawTwice {
+			if c.name != raw && c.name != rawTwice {
 				cpu = r.seconds(c.name, n, func(l lap) time.Duration { return l.computed[c.creator()] }).String()
 				peak = fmt.Sprintf("%.0f", r.figure(c.name, n, func(l lap) float64 { return float64(l.peak) }).median/(1<<20))
 			}
@@ -86,12 +86,18 @@ func (r *results) targetTable() string {
 	s.WriteString("| target | measured | at most | | why |\n|---|---|---|---|---|\n")
 	for _, t := range r.targets() {
 		verdict, reason := "reached", ""
-		if !(t.value <= t.max) {
-			verdict, reason = "**missed**", t.reason
-		}
 		value := "not measured"
 		if !math.IsNaN(t.value) {
 			value = fmt.Sprintf(t.format, t.value)
+		}
+		if !(t.value <= t.max) {
+			verdict = "**missed**"
+			if reason = t.reason; reason == "" {
+				reason = "not known yet"
+			}
+		}
+		if math.IsNaN(t.value) {
+			verdict, reason = "", ""
 		}
 		fmt.Fprintf(&s, "| %s | %s | %g | %s | %s |\n", t.what, value, t.max, verdict, reason)
 	}
@@ -115,9 +121,11 @@ func (r *results) page() string {
 
 `+"`make bench`"+` wrote this page and its plots in %s, on %s, of which the control plane (etcd, kube-apiserver,
 kube-controller-manager, kube-scheduler, KWOK with %d nodes), the contenders and the observer share the cores. So the
-ratios mean something, and the seconds little. All client-side limits and priority and fairness are off, for everyone; our
-policies are installed. Each contender is alone on a quiet cluster (no write for %s but leases, the status of nodes and events);
-their order rotates; figures are medians of %d rounds, in brackets the least and the most.
+ratios mean something, and the seconds little. Client-side limits (kube-controller-manager's: 5,000 requests a second) and priority
+and fairness are off, for everyone; our policies are installed, for everyone too, and our controller runs as its service account,
+without leader election, which would renew a Lease every two seconds. Each contender is alone on a quiet cluster (no write for %s but
+leases and the status of nodes); their order rotates and turns round; figures are medians of %d rounds, in brackets the least and the
+most, but for what was measured once: updates, replacement, deletion by scaling to zero, and all that is with %d pods.
 
 ## Targets
 
@@ -128,10 +136,10 @@ For %d pods, by medians.
 
 From the request to what one watch sees of the pods. Recreated: a rolling update of all, maxUnavailable 25%%, maxSurge 0; in
 place: of the image alone, likewise. A StatefulSet rolls one pod at a time, which was not waited for. Replacement: from the
-deletion of a pod, without a grace period, to the creation of the next, %d times, one after the other. Updates and
-replacement were measured in the first round only.
+deletion of a pod, without a grace period, to the creation of the next, %d times, one after the other. With a grace period a
+ReplicaSet replaces a pod as soon as that is being deleted; a Pod2, like a StatefulSet, once it is gone.
 %s
-`, r.took.Round(time.Second), r.machine, max(r.large, n)/podsPerNode+3, quiet, r.rounds, n, r.targetTable(), r.deletions, r.table())
+`, r.took.Round(time.Second), r.machine, max(r.large, n)/podsPerNode+3, quiet, r.rounds, r.large, n, r.targetTable(), r.deletions, r.table())
 	for _, n := range append(r.sizes, r.large) {
 		if n > 0 {
 			fmt.Fprintf(&s, "![pods over time, %d](performance/pods-%d.svg)\n", n, n)
@@ -141,8 +149,8 @@ replacement were measured in the first round only.
 ## Costs
 
 Writes are requests of our controller, a pod's share each, as its own client counts them: pods, the ledger, status, names,
-events. The API server's count of what only it writes, and its events, differ from that by %.0f at most in any lap. CPU and memory
-are those of the process that creates the pods: ours, or kube-controller-manager's.
+events. The API server's count of what only it writes, and its events, differ from that by %.0f at most in any lap of ours, at creation. CPU and
+memory are those of the process that creates the pods: ours, or kube-controller-manager's; the peak of memory has what earlier laps left.
 
 %s`, r.unexplained(), r.cost())
 	fmt.Fprintf(&s, `
@@ -162,7 +170,7 @@ With %d pods standing on one Network:
 `, st.n, st.live/(1<<20), st.base/(1<<20), st.start.Seconds(), st.synced.Seconds(), st.startWrites, st.idle, st.calls, st.writes, st.cpu.Seconds())
 	}
 	if r.tables != "" {
-		fmt.Fprintf(&s, "\n## Decisions\n\nBenchmarks of Diff, and of one sync that binds one address, by the number of what there is.\n\n```\n%s```\n", r.tables)
+		fmt.Fprintf(&s, "\n## Decisions\n\nBenchmarks of Diff, and of one sync that binds one address, by the number of what there is. Of a Network with 1,000 and with 65,000 addresses the last block,\nwhich is the one that is written, is equally full; with 10,000 it is nearly empty.\n\n```\n%s```\n", r.tables)
 	}
 	return s.String()
 }

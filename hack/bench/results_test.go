@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,5 +105,48 @@ func TestTargetsAreMissedWithoutFigures(t *testing.T) {
 		if target.value <= target.max {
 			t.Errorf("%s: %g <= %g", target.what, target.value, target.max)
 		}
+	}
+}
+
+// Each has its turn once a round, and not always after the same one.
+func TestTurns(t *testing.T) {
+	var rounds []string
+	for round := range 3 {
+		var turns []string
+		for i := range 4 {
+			turns = append(turns, fmt.Sprint(turn(i, round, 4)))
+		}
+		rounds = append(rounds, strings.Join(turns, " "))
+	}
+	if got, want := strings.Join(rounds, ", "), "0 1 2 3, 2 1 0 3, 2 3 0 1"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// Each target is of whom it says it is, and by whom it says.
+func TestTargetsAreRatiosOfTheRightContenders(t *testing.T) {
+	r := &results{options: options{sizes: []int{100}}}
+	for i, c := range contenders() {
+		r.laps = append(r.laps, lap{contender: c.name, n: 100, exist: time.Duration(1<<i) * time.Second, ready: time.Duration(3<<i) * time.Second,
+			created: writes{post: float64(100 * (i + 1))}, deleted: &writes{delete: float64(200 * (i + 1))}, updated: &writes{patch: float64(300 * (i + 1))},
+			replaced: []time.Duration{time.Duration(i+1) * time.Millisecond}})
+	}
+	var got strings.Builder
+	for _, target := range r.targets()[:10] {
+		fmt.Fprintf(&got, "%s: %g\n", target.what, target.value)
+	}
+	want := `Pod2: all exist, by Deployment's time: 4
+Pod2: all Ready, by Deployment's time: 4
+Pod2: all Ready, by the raw client's time: 16
+Pod2 on one Network: all Ready, by Deployment's time: 8
+Pod2 on one Network: all Ready, by the time of the raw client with the same two writes: 16
+Pod2 on one Network: API writes for each pod created: 6
+Pod2 on one Network: API writes for each pod deleted: 12
+Pod2: replacement p99, by the ReplicaSet controller's: 1.6666666666666667
+Pod2 on one Network: replacement p99, by the ReplicaSet controller's: 2
+Pod2: API writes for each pod updated in place: 15
+`
+	if got.String() != want {
+		t.Errorf("got:\n%swant:\n%s", got.String(), want)
 	}
 }

@@ -21,11 +21,11 @@ type target struct {
 // What profiles say of targets that are not always reached; the page has the one of the
 // processes.
 const (
-	whyExist = "one sync has at most 100 creates under way, kube-controller-manager up to 500"
+	whyExist = "a sync has a bounded number of creates under way, for the scheduler and the kubelets to have their share of the cores; kube-controller-manager has more"
 	whyReady = "the cores are busy, most of all with kube-apiserver, see the CPU seconds below: what we add to the raw client's are a " +
 		"controller, its watch of the pods, and their owner"
-	whyBound = "as for Pod2, and: the second write is a PATCH with the pod's UID, since our cache has no whole pod; it is merged, and looked at by " +
-		"our admission policies. The raw client sends back the pod that its create answered, with annotations that concern no policy"
+	whyBound = "as for Pod2, and: the second write is a PATCH with the pod's UID, since our cache has no whole pod; it is merged. The " +
+		"raw client sends back the pod that its create answered, with annotations that concern no policy"
 	whyReplaced = "a live read of the owner comes before each create, so that none is made for an owner that is gone; and a sync of the same " +
 		"Pod2 that is under way, for the status of the pod before, is waited for"
 )
