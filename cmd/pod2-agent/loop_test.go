@@ -100,10 +100,10 @@ func TestSyncTellsRepairsFromChanges(t *testing.T) {
 	sync(time.Now())
 	s = cluster("10.0.0.1", "10.0.0.2")
 	sync(time.Now())
-	if got, want := strings.Join(m.done, "--\n"), `nft replace table bridge pod2: 4 chains, 24 rules, 5 sets, 0 elements
+	if got, want := strings.Join(m.done, "--\n"), `nft replace table bridge pod2: 5 chains, 28 rules, 7 sets, 0 elements
 nft replace table inet pod2: 4 chains, 17 rules, 4 sets, 1 elements
 --
-nft replace table bridge pod2: 4 chains, 24 rules, 5 sets, 0 elements
+nft replace table bridge pod2: 5 chains, 28 rules, 7 sets, 0 elements
 nft replace table inet pod2: 4 chains, 17 rules, 4 sets, 1 elements
 --
 --

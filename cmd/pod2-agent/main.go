@@ -79,7 +79,8 @@ func run(ctx context.Context, k *kernel.Kernel, o *options) error {
 	a := newAgent(k, kernel.NewPorts(o.cniResults), view.state, o)
 	metrics := k8smetrics.NewKubeRegistry()
 	metrics.MustRegister(a.metrics.all()...)
-	metrics.CustomMustRegister(&dropsCollector{drops: k.Drops})
+	a.metrics.drops.read = k.Drops
+	metrics.CustomMustRegister(a.metrics.drops)
 	closeHealth, err := serve(ctx, "health-probe-bind-address", o.healthAddress, healthHandler(a.live, a.ready))
 	if err != nil {
 		return err

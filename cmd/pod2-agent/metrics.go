@@ -16,6 +16,7 @@ type metrics struct {
 	errors           *k8smetrics.Counter
 	problems         *k8smetrics.Gauge
 	strangers        *k8smetrics.Gauge
+	drops            *dropsCollector
 }
 
 func newMetrics() *metrics {
@@ -40,6 +41,7 @@ func newMetrics() *metrics {
 		syncs:     histogram("pod2_agent_sync_duration_seconds", "How long it took to read the kernel, compare and change it."),
 		errors:    k8smetrics.NewCounter(&k8smetrics.CounterOpts{Name: "pod2_agent_sync_errors_total", Help: "Syncs that failed, in part at least; each is tried again after a second.", StabilityLevel: k8smetrics.ALPHA}),
 		problems:  gauge("pod2_agent_problems", "Contradictions in what the agent was told; its log has them."),
+		drops:     &dropsCollector{},
 		strangers: gauge("pod2_agent_unknown_ports", "Ports of bridges of which is not known whose they are, which are closed: more than 0 for a moment while a pod starts."),
 	}
 }
@@ -72,30 +74,5 @@ func (m *metrics) show(want dataplane.Host, report dataplane.Report) {
 	}
 	m.problems.Set(float64(len(report.Problems)))
 	m.strangers.Set(float64(len(report.Strangers)))
-}
-
-// dropsCollector asks the kernel when it is asked.
-type dropsCollector struct {
-	k8smetrics.BaseStableCollector
-
-	drops func() (map[string]uint64, error)
-}
-
-var droppedPackets = k8smetrics.NewDesc("pod2_agent_dropped_packets_total",
-	"Packets that were dropped, by why: a pod sent with a MAC (mac), IP (ip), ARP (arp) or neighbour discovery (nd) that is not its own, or another protocol (protocol); "+
-		"a port is not known (stranger); a Network's packets were for a node (node), the API server (api), another Network (network), or came from outside (inbound), or past the router (bridge).",
-	[]string{"reason"}, nil, k8smetrics.ALPHA, "")
-
-func (c *dropsCollector) DescribeWithStability(descs chan<- *k8smetrics.Desc) {
-	descs <- droppedPackets
-}
-
-func (c *dropsCollector) CollectWithStability(metrics chan<- k8smetrics.Metric) {
-	drops, err := c.drops()
-	if err != nil {
-		return // the next sync says so
-	}
-	for reason, count := range drops {
-		metrics <- k8smetrics.NewLazyConstMetric(droppedPackets, k8smetrics.CounterValue, float64(count), reason)
-	}
+	m.drops.show(report.PodPorts)
 }

@@ -18,7 +18,7 @@ func TestFromNothing(t *testing.T) {
 	s.Host = plug(s.Host, "veth1", 1001)
 	p, _ := decide(t, s)
 	expect(t, p.String(), `
-		nft replace table bridge pod2: 4 chains, 24 rules, 5 sets, 6 elements
+		nft replace table bridge pod2: 5 chains, 28 rules, 7 sets, 7 elements
 		nft replace table inet pod2: 4 chains, 17 rules, 4 sets, 2 elements
 		sysctl -w net.ipv4.ip_forward=1
 		ip netns add pod2-1001
@@ -116,16 +116,16 @@ func TestRepair(t *testing.T) {
 		sysctl -w net.ipv4.ip_forward=1
 		ip netns exec pod2-1001 sysctl -w net.ipv4.ip_forward=1`},
 		{"nft flush ruleset", func(host, router *Namespace) { host.Tables, router.Tables = nil, nil }, `
-		nft replace table bridge pod2: 4 chains, 24 rules, 5 sets, 6 elements
+		nft replace table bridge pod2: 5 chains, 28 rules, 7 sets, 7 elements
 		nft replace table inet pod2: 4 chains, 17 rules, 4 sets, 2 elements
 		ip netns exec pod2-1001 nft replace table inet pod2: 3 chains, 7 rules, 0 sets, 0 elements`},
 		{"a rule gone", func(host, _ *Namespace) {
 			host.Tables[0].Chains = slices.Clone(host.Tables[0].Chains)
 			host.Tables[0].Chains[0].Rules = host.Tables[0].Chains[0].Rules[1:]
 		}, `
-		nft replace table bridge pod2: 4 chains, 24 rules, 5 sets, 6 elements`},
+		nft replace table bridge pod2: 5 chains, 28 rules, 7 sets, 7 elements`},
 		{"elements changed", func(host, _ *Namespace) {
-			host.Tables[0].Sets[0].Elements = []string{`"veth1" . 0a:58:c0:a8:00:02 . 192.168.0.9`}
+			host.Tables[0].Sets[1].Elements = []string{`"veth1" . 0a:58:c0:a8:00:02 . 192.168.0.9`}
 		}, `
 		nft delete element bridge pod2 ip4 { "veth1" . 0a:58:c0:a8:00:02 . 192.168.0.9 }; add element bridge pod2 ip4 { "veth1" . 0a:58:c0:a8:00:02 . 192.168.0.2 }`},
 		{"a table of ours that nobody knows", func(host, _ *Namespace) {
@@ -167,7 +167,7 @@ func TestChanges(t *testing.T) {
 			s.Pods[1].Node = "n1"
 			s.Host, s.Ports = plug(s.Host, "veth2", 1001), append(s.Ports, Port{Interface: "veth2", PodUID: "u-b"})
 		}, `
-		nft add element bridge pod2 ip4 { "veth2" . 0a:58:c0:a8:00:03 . 192.168.0.3 }; add element bridge pod2 ip6 { "veth2" . 0a:58:c0:a8:00:03 . fe80::858:c0ff:fea8:3 }; add element bridge pod2 mac { "veth2" . 0a:58:c0:a8:00:03 }; add element bridge pod2 ports { "veth2" }
+		nft add element bridge pod2 dropped { "veth2" }; add element bridge pod2 ip4 { "veth2" . 0a:58:c0:a8:00:03 . 192.168.0.3 }; add element bridge pod2 ip6 { "veth2" . 0a:58:c0:a8:00:03 . fe80::858:c0ff:fea8:3 }; add element bridge pod2 mac { "veth2" . 0a:58:c0:a8:00:03 }; add element bridge pod2 ports { "veth2" }
 		bridge fdb replace 0a:58:c0:a8:00:03 dev veth2 master static sticky
 		bridge fdb del 0a:58:c0:a8:00:03 dev vx1001 dst 10.0.0.2 self static
 		bridge fdb del 0a:58:c0:a8:00:03 dev vx1001 master static sticky
@@ -177,13 +177,13 @@ func TestChanges(t *testing.T) {
 		bridge fdb del 0a:58:c0:a8:00:03 dev vx1001 master static sticky
 		ip neigh del 192.168.0.3 lladdr 0a:58:c0:a8:00:03 dev nw1001 nud permanent`},
 		{"the last pod of this node is over, its port stays", func(s *State) { s.Pods = s.Pods[1:] }, `
-		nft delete element bridge pod2 ip4 { "veth1" . 0a:58:c0:a8:00:02 . 192.168.0.2 }; delete element bridge pod2 ip6 { "veth1" . 0a:58:c0:a8:00:02 . fe80::858:c0ff:fea8:2 }; delete element bridge pod2 mac { "veth1" . 0a:58:c0:a8:00:02 }; delete element bridge pod2 ports { "veth1" }
+		nft delete element bridge pod2 dropped { "veth1" }; delete element bridge pod2 ip4 { "veth1" . 0a:58:c0:a8:00:02 . 192.168.0.2 }; delete element bridge pod2 ip6 { "veth1" . 0a:58:c0:a8:00:02 . fe80::858:c0ff:fea8:2 }; delete element bridge pod2 mac { "veth1" . 0a:58:c0:a8:00:02 }; delete element bridge pod2 ports { "veth1" }; add element bridge pod2 strangers { "veth1" }
 		bridge fdb del 0a:58:c0:a8:00:02 dev veth1 master static sticky`},
 		{"the last pod of this node is gone", func(s *State) {
 			s.Pods = s.Pods[1:]
 			(&kernel{h: s.Host}).unlink("", "veth1")
 		}, `
-		nft delete element bridge pod2 ip4 { "veth1" . 0a:58:c0:a8:00:02 . 192.168.0.2 }; delete element bridge pod2 ip6 { "veth1" . 0a:58:c0:a8:00:02 . fe80::858:c0ff:fea8:2 }; delete element bridge pod2 mac { "veth1" . 0a:58:c0:a8:00:02 }; delete element bridge pod2 ports { "veth1" }; delete element bridge pod2 trunks { "rt1001", "vx1001" }
+		nft delete element bridge pod2 dropped { "veth1" }; delete element bridge pod2 ip4 { "veth1" . 0a:58:c0:a8:00:02 . 192.168.0.2 }; delete element bridge pod2 ip6 { "veth1" . 0a:58:c0:a8:00:02 . fe80::858:c0ff:fea8:2 }; delete element bridge pod2 mac { "veth1" . 0a:58:c0:a8:00:02 }; delete element bridge pod2 ports { "veth1" }; delete element bridge pod2 trunks { "rt1001", "vx1001" }
 		ip link del wn1001
 		ip link del rt1001
 		ip link del vx1001

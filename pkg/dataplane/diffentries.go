@@ -99,7 +99,7 @@ func (d *differ) tables(namespace string, is, want *Namespace) {
 		}
 		var changes []ElementChange
 		for i, set := range t.Sets {
-			c := ElementChange{Set: set.Name, Type: set.Type, Del: missing(was.Sets[i].Elements, set.Elements), Add: missing(set.Elements, was.Sets[i].Elements)}
+			c := ElementChange{Set: set.Name, Type: set.Type, Counter: set.Counter, Del: missing(was.Sets[i].Elements, set.Elements), Add: missing(set.Elements, was.Sets[i].Elements)}
 			if len(c.Del)+len(c.Add) > 0 {
 				changes = append(changes, c)
 			}

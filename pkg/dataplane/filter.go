@@ -39,7 +39,12 @@ func element(parts ...any) string {
 
 func newSet(name, kind string, elements []string) Set {
 	slices.Sort(elements)
-	return Set{name, kind, slices.Compact(elements)}
+	return Set{Name: name, Type: kind, Elements: slices.Compact(elements)}
+}
+
+func counting(s Set) Set {
+	s.Counter = true
+	return s
 }
 
 // binding is a port and what may be sent from it.
@@ -50,15 +55,19 @@ type binding struct {
 }
 
 // bridgeTable lets the pod behind a port send as itself only, and closes ports that are
-// not known: frames pass between two known ones, or two of which neither is, as on the
-// bridges of others.
+// not known. Frames pass between two known ones, or two of which neither is in a set, as
+// on the bridges of others: a rule cannot ask which bridge it is (meta ibrname) where the
+// kernel was built without that.
 //
-//	ports    of pods      trunks   vx<vni> and rt<vni>
+//	ports      of pods
+//	trunks     vx<vni> and rt<vni>
+//	strangers  are on our bridges, and whose they are is not known
+//	dropped    the ports of pods, each with a counter of what it sent that was not its own
 //
 // A trunk reaches pods only: a pod uses the gateway of its own node. Nothing reaches the
 // node through the bridge itself, which would route for those who know its MAC address.
-func bridgeTable(bindings []binding, trunks []string) Table {
-	var ports, macs, ip4, ip6, ends []string
+func bridgeTable(bindings []binding, trunks, strangers []string) Table {
+	var ports, macs, ip4, ip6, ends, closed []string
 	for _, b := range bindings {
 		ports = append(ports, element(b.port))
 		macs = append(macs, element(b.port, b.mac))
@@ -72,12 +81,17 @@ func bridgeTable(bindings []binding, trunks []string) Table {
 	for _, name := range trunks {
 		ends = append(ends, element(name))
 	}
+	for _, name := range strangers {
+		closed = append(closed, element(name))
+	}
 	return Table{Family: "bridge", Name: TableName,
 		Sets: []Set{
+			counting(newSet(DroppedSet, "ifname", slices.Clone(ports))),
 			newSet("ip4", "ifname . ether_addr . ipv4_addr", ip4),
 			newSet("ip6", "ifname . ether_addr . ipv6_addr", ip6),
 			newSet("mac", "ifname . ether_addr", macs),
 			newSet("ports", "ifname", ports),
+			newSet("strangers", "ifname", closed),
 			newSet("trunks", "ifname", ends),
 		},
 		Chains: []Chain{
@@ -88,6 +102,7 @@ func bridgeTable(bindings []binding, trunks []string) Table {
 				`iifname @ports counter drop comment "stranger"`,
 				`iifname @trunks counter drop comment "stranger"`,
 				`oifname @ports counter drop comment "stranger"`,
+				`oifname @strangers counter drop comment "stranger"`,
 				`oifname @trunks counter drop comment "stranger"`,
 			}},
 			{"input", bridgeInput, []string{
@@ -95,27 +110,32 @@ func bridgeTable(bindings []binding, trunks []string) Table {
 				`iifname @trunks drop`,
 			}},
 			{"pod", "", []string{
-				`iifname . ether saddr != @mac counter drop comment "mac"`,
+				`iifname . ether saddr != @mac counter jump spoofed comment "mac"`,
 				`ether type ip iifname . ether saddr . ip saddr @ip4 accept`,
-				`ether type ip counter drop comment "ip"`,
+				`ether type ip counter jump spoofed comment "ip"`,
 				`ether type arp iifname . arp saddr ether . arp saddr ip @ip4 accept`,
 				// A probe (RFC 5227) claims nothing.
 				`ether type arp iifname . arp saddr ether @mac arp saddr ip 0.0.0.0 accept`,
-				`ether type arp counter drop comment "arp"`,
+				`ether type arp counter jump spoofed comment "arp"`,
 				// No pod is a router, or answers for the address of another.
-				`ether type ip6 icmpv6 type nd-router-advert counter drop comment "nd"`,
-				`ether type ip6 icmpv6 type nd-redirect counter drop comment "nd"`,
-				`ether type ip6 icmpv6 type nd-neighbor-advert iifname . ether saddr . icmpv6 taddr != @ip6 counter drop comment "nd"`,
+				`ether type ip6 icmpv6 type nd-router-advert counter jump spoofed comment "nd"`,
+				`ether type ip6 icmpv6 type nd-redirect counter jump spoofed comment "nd"`,
+				`ether type ip6 icmpv6 type nd-neighbor-advert iifname . ether saddr . icmpv6 taddr != @ip6 counter jump spoofed comment "nd"`,
 				`ether type ip6 iifname . ether saddr . ip6 saddr @ip6 accept`,
 				// Duplicate address detection, and reports of who has no address yet.
 				`ether type ip6 icmpv6 type nd-neighbor-solicit ip6 saddr :: accept`,
 				`ether type ip6 icmpv6 type mld2-listener-report drop`,
-				`ether type ip6 counter drop comment "ip"`,
+				`ether type ip6 counter jump spoofed comment "ip"`,
 				// VLAN tags too: what is inside would not be looked at.
-				`counter drop comment "protocol"`,
+				`counter jump spoofed comment "protocol"`,
 			}},
 			{"prerouting", bridgePrerouting, []string{
 				`iifname @ports jump pod`,
+				`iifname @strangers counter drop comment "stranger"`,
+			}},
+			{"spoofed", "", []string{
+				`iifname @dropped drop`, // which counts
+				`drop`,
 			}},
 		}}
 }

@@ -9,10 +9,16 @@ func TestBridgeTable(t *testing.T) {
 	table := bridgeTable([]binding{
 		{"veth2", MAC{0x0a, 0x58, 0, 0, 0, 2}, netip.MustParseAddr("fd00::2")},
 		{"veth1", MAC{0x0a, 0x58, 0xc0, 0xa8, 0, 2}, netip.MustParseAddr("192.168.0.2")},
-	}, []string{"vx1001", "rt1001"})
+	}, []string{"vx1001", "rt1001"}, []string{"veth3"})
 	table.Chains = table.Chains[3:]
 	expect(t, table.String(), `
 		table bridge pod2 {
+			set dropped {
+				type ifname
+				counter
+				elements = { "veth1",
+					     "veth2" }
+			}
 			set ip4 {
 				type ifname . ether_addr . ipv4_addr
 				elements = { "veth1" . 0a:58:c0:a8:00:02 . 192.168.0.2 }
@@ -33,6 +39,10 @@ func TestBridgeTable(t *testing.T) {
 				elements = { "veth1",
 					     "veth2" }
 			}
+			set strangers {
+				type ifname
+				elements = { "veth3" }
+			}
 			set trunks {
 				type ifname
 				elements = { "rt1001",
@@ -41,6 +51,11 @@ func TestBridgeTable(t *testing.T) {
 			chain prerouting {
 				type filter hook prerouting priority -300; policy accept;
 				iifname @ports jump pod
+				iifname @strangers counter drop comment "stranger"
+			}
+			chain spoofed {
+				iifname @dropped drop
+				drop
 			}
 		}`)
 }

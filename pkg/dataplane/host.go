@@ -141,6 +141,9 @@ type Table struct {
 type Set struct {
 	Name, Type string
 	Elements   []string
+	// Counter: each element counts the packets that it was found for. What was read does
+	// not say so.
+	Counter bool
 }
 
 // Chain with the rules of a hook, "type filter hook input priority 0; policy accept;",
@@ -159,6 +162,9 @@ func (t Table) String() string {
 	fmt.Fprintf(&b, "table %s {\n", t.id())
 	for _, s := range t.Sets {
 		fmt.Fprintf(&b, "\tset %s {\n\t\ttype %s\n", s.Name, s.Type)
+		if s.Counter {
+			b.WriteString("\t\tcounter\n")
+		}
 		if len(s.Elements) > 0 {
 			fmt.Fprintf(&b, "\t\telements = { %s }\n", strings.Join(s.Elements, ",\n\t\t\t     "))
 		}

@@ -24,6 +24,10 @@ const (
 	// TableName is that of each of our nft tables.
 	TableName = "pod2"
 
+	// DroppedSet is that of the bridges' table whose elements, the ports of pods, count
+	// what they sent as somebody else.
+	DroppedSet = "dropped"
+
 	maxVNI = 1<<24 - 1
 )
 

@@ -83,9 +83,10 @@ type Peer struct {
 	Link      Link
 }
 
-// ElementChange of one set: Type is the set's.
+// ElementChange of one set: Type and Counter are the set's.
 type ElementChange struct {
 	Set, Type string
+	Counter   bool
 	Del, Add  []string
 }
 

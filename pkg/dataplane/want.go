@@ -16,12 +16,17 @@ import (
 type Report struct {
 	// Problems are for somebody to look at; each is a sentence, in no order of time.
 	Problems []string
+	// PodPorts are those that are open.
+	PodPorts []PodPort
 	// Strangers are ports of our bridges of which is not known whose they are, and which
 	// are closed. One that stays is a problem; one that goes was just being made.
 	Strangers []string
 	// Networks that are on this node, and the pods, here or elsewhere, that are on them.
 	Networks, Pods int
 }
+
+// PodPort is an interface of this node, and the pod and the Network that it is of.
+type PodPort struct{ Interface, Namespace, Pod, Network string }
 
 // wanted is a decision in the making.
 type wanted struct {
@@ -31,6 +36,7 @@ type wanted struct {
 	local    netip.Addr
 	transits map[int32]uint32
 	problems []string
+	podPorts []PodPort
 }
 
 // Want says what the kernel shall hold; false if that cannot be said, and what there is
@@ -73,9 +79,9 @@ func Want(s State) (Host, Report, bool) {
 		}
 		bindings = append(bindings, bound...)
 	}
-	host.Tables = []Table{bridgeTable(bindings, trunks), hostTable(s, Transit6)}
+	report.PodPorts, report.Strangers = w.podPorts, w.strangers(bindings)
+	host.Tables = []Table{bridgeTable(bindings, trunks, report.Strangers), hostTable(s, Transit6)}
 	host.Sysctls = sysctls(here)
-	report.Strangers = w.strangers(bindings)
 	slices.Sort(w.problems)
 	report.Problems = slices.Compact(w.problems)
 	return append(Host{host}, routers...), report, true
@@ -156,6 +162,7 @@ func (w *wanted) ports(n Network, members []member, owners map[string]Port) []bi
 	for _, m := range members {
 		if p, ok := newest[m.pod.UID]; ok && m.pod.Node == w.Node {
 			bindings = append(bindings, binding{p.Interface, m.mac, m.ip})
+			w.podPorts = append(w.podPorts, PodPort{p.Interface, m.pod.Namespace, m.pod.Name, n.Name})
 		}
 	}
 	return bindings

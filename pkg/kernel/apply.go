@@ -7,18 +7,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/pod2/pod2/pkg/dataplane"
-)
-
-const (
-	addrGenModeNone  = 1    // IN6_ADDR_GEN_MODE_NONE
-	addrGenModeEUI64 = 0    // IN6_ADDR_GEN_MODE_EUI64
-	ntfSelf          = 0x02 // NTF_SELF
-	ntfMaster        = 0x04 // NTF_MASTER
-	ntfSticky        = 0x40 // NTF_STICKY
-	vethInfoPeer     = 1    // VETH_INFO_PEER
 )
 
 // Apply does what the plan says, in its order, and returns how many steps were done. What
@@ -64,82 +56,61 @@ func (k *Kernel) applyNetwork(steps []dataplane.Step) (done int, err error) {
 	return done, nil
 }
 
-// applyHere has a thread that is in the namespace. What rtnetlink does is put off, to be
-// sent at once, until something else is to be done.
+// applyHere has a thread that is in the namespace. Entries that come in a row are sent
+// together.
 func (k *Kernel) applyHere(steps []dataplane.Step) (done int, err error) {
-	c, err := dialRoute()
-	if err != nil {
-		return 0, err
-	}
-	defer c.close()
-	var pending []request
-	var owners []int // of which step each is
-	flush := func(upTo int) error {
-		errs, err := c.send(pending)
-		if err != nil {
-			return err
+	for done < len(steps) {
+		some := steps[done:]
+		end := slices.IndexFunc(some, func(s dataplane.Step) bool { return !isEntry(s.Action) })
+		if end < 0 {
+			end = len(some)
 		}
-		for i, err := range errs {
-			if step := steps[owners[i]]; err != nil && !asGoodAsDone(step.Action, err) {
-				done = owners[i]
-				return fmt.Errorf("%s: %w", step, err)
-			}
-		}
-		pending, owners, done = pending[:0], owners[:0], upTo
-		return nil
-	}
-	for i := 0; i < len(steps); i++ {
-		step := steps[i]
-		if other := k.other(step.Action); other != nil {
-			if err := flush(i); err != nil {
+		if end > 0 {
+			n, err := applyEntries(some[:end])
+			if done += n; err != nil {
 				return done, err
 			}
-			if err := other(); err != nil {
-				return done, fmt.Errorf("%s: %w", step, err)
-			}
-			done = i + 1
 			continue
 		}
-		both := i+1 < len(steps) && inOneMessage(step.Action, steps[i+1].Action)
-		requests, err := k.encode(c, step.Action, both)
-		if err != nil && !asGoodAsDone(step.Action, err) {
-			return done, errors.Join(flush(i), fmt.Errorf("%s: %w", step, err))
+		if err := k.do(some[0].Action); err != nil && !asGoodAsDone(some[0].Action, err) {
+			return done, fmt.Errorf("%s: %w", some[0], err)
 		}
-		for _, r := range requests {
-			pending, owners = append(pending, r), append(owners, i)
-		}
-		if both {
-			i++
-		}
-		switch step.Action.(type) {
-		case dataplane.AddLink, dataplane.DelLink:
-			// Names of links mean others from here on.
-			if err := flush(i + 1); err != nil {
-				return done, err
-			}
-			clear(c.index)
-		}
+		done++
 	}
-	return done, flush(len(steps))
+	return done, nil
 }
 
-// other is what is not rtnetlink's to do; nil: it is.
-func (k *Kernel) other(action dataplane.Action) func() error {
+// do what is no entry.
+func (k *Kernel) do(action dataplane.Action) error {
 	switch a := action.(type) {
 	case dataplane.AddNamespace:
-		return func() error { return k.addNamespace(a.Name) }
+		return k.addNamespace(a.Name)
 	case dataplane.DelNamespace:
-		return func() error { return k.delNamespace(a.Name) }
+		return k.delNamespace(a.Name)
+	case dataplane.AddLink:
+		return k.addLink(a)
+	case dataplane.SetLink:
+		return setLink(a)
+	case dataplane.DelLink:
+		return delLink(a.Name)
+	case dataplane.AddAddress:
+		return changeAddress(netlink.AddrAdd, a.Address)
+	case dataplane.DelAddress:
+		return changeAddress(netlink.AddrDel, a.Address)
+	case dataplane.AddRoute:
+		return changeRoute(netlink.RouteAdd, a.Route)
+	case dataplane.DelRoute:
+		return changeRoute(netlink.RouteDel, a.Route)
 	case dataplane.SetSysctl:
-		return func() error { return setSysctl(a.Sysctl) }
+		return setSysctl(a.Sysctl)
 	case dataplane.ReplaceTable:
-		return func() error { return replaceTable(a.Table) }
+		return replaceTable(a.Table)
 	case dataplane.DelTable:
-		return func() error { return delTable(a.Family, a.Name) }
+		return delTable(a.Family, a.Name)
 	case dataplane.ChangeElements:
-		return func() error { return changeElements(a) }
+		return changeElements(a)
 	}
-	return nil
+	return fmt.Errorf("no such action: %T", action)
 }
 
 // asGoodAsDone: what is to be removed is gone, or what is to be made is there, since
@@ -154,11 +125,4 @@ func asGoodAsDone(action dataplane.Action, err error) bool {
 		return slices.ContainsFunc([]error{unix.ENOENT, unix.ENODEV, unix.ESRCH, unix.EADDRNOTAVAIL}, func(gone error) bool { return errors.Is(err, gone) })
 	}
 	return false
-}
-
-// inOneMessage says whether b, the bridge's entry, can go with a, the VXLAN device's.
-func inOneMessage(a, b dataplane.Action) bool {
-	self, ok := a.(dataplane.ReplaceFDB)
-	master, also := b.(dataplane.ReplaceFDB)
-	return ok && also && self.Dst.IsValid() && !master.Dst.IsValid() && self.Dev == master.Dev && self.MAC == master.MAC && master.Sticky
 }

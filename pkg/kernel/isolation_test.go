@@ -4,18 +4,11 @@ package kernel
 
 import (
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
-	"github.com/google/nftables"
-	"github.com/google/nftables/expr"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
@@ -91,12 +84,15 @@ func TestSpoofing(t *testing.T) {
 		{"a protocol that is not IP", "protocol", thief.mac, 0x88b5, []byte("x")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			before := n.drops(tt.counter)
+			before, ofThief := n.drops(tt.counter), n.spoofed("veth"+thief.name)
 			for range times {
 				c.frame(thief.name, "net1", victim.mac, tt.from, tt.etherType, tt.content)
 			}
 			if got := n.drops(tt.counter) - before; got != times {
 				t.Errorf("%d of %d were counted as %s", got, times, tt.counter)
+			}
+			if got := n.spoofed("veth"+thief.name) - ofThief; got != times {
+				t.Errorf("%d of %d were counted as of the port", got, times)
 			}
 			if p := n.decide(n.kernel); len(p) > 0 {
 				t.Errorf("it changed the kernel:\n%s", p)
@@ -104,6 +100,17 @@ func TestSpoofing(t *testing.T) {
 			victim.reaches(thief.ip, thief.name)
 		})
 	}
+	if got := n.spoofed("vethgreen1"); got != 0 {
+		t.Errorf("%d were counted as of a port that sent nothing", got)
+	}
+}
+
+// spoofed packets of a port of a node.
+func (n *node) spoofed(port string) uint64 {
+	n.Helper()
+	d, err := n.kernel.Drops()
+	must(n, err)
+	return d.Ports[port]
 }
 
 func linkLocal(m dataplane.MAC) []byte {
@@ -144,6 +151,56 @@ func TestUnknownPortIsClosed(t *testing.T) {
 	c.sync()
 	d.reaches(blue[0].ip, "blue1")
 	blue[1].reaches(d.ip, "d")
+}
+
+// Two ports of which is not known whose they are do not reach each other, while those of
+// a bridge of somebody else do.
+func TestTwoUnknownPorts(t *testing.T) {
+	c, blue, _ := twoByTwo(t)
+	n := c.nodes[0]
+	n.others("o1", "o2")
+	d, e := n.pod("d", blue[0].network, "192.168.0.4"), n.pod("e", blue[0].network, "192.168.0.5")
+	n.plug(d)
+	n.plug(e)
+	d.reaches(e.ip, "e") // nobody has looked yet
+	c.sync()
+	d.reaches(e.ip, "")
+	e.reaches(d.ip, "")
+	n.ports = append(n.ports, dataplane.Port{Interface: "vethd", PodUID: "u-d"})
+	c.sync()
+	d.reaches(e.ip, "")
+	e.reaches(d.ip, "")
+	if got, _, _ := strings.Cut(c.answer("o1", netip.MustParseAddr("172.16.0.2"), patience), " "); got != "o2" {
+		t.Errorf("on the bridge of somebody else: %q", got)
+	}
+}
+
+// others are two namespaces on a bridge of the node that is none of ours.
+func (n *node) others(names ...string) {
+	n.Helper()
+	for i, name := range names {
+		n.namespace(name)
+		ns, err := keeper(n.dir).open(name)
+		must(n, err)
+		defer ns.Close()
+		n.in(n.name, func() {
+			_ = netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "docker0"}})
+			n.up("docker0")
+			br, err := indexOf("docker0")
+			if err == nil {
+				err = netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "v" + name, MasterIndex: br}, PeerName: "eth0", PeerNamespace: netlink.NsFd(ns)})
+			}
+			if err != nil {
+				n.Errorf("attach %s: %v", name, err)
+			}
+			n.up("v" + name)
+		})
+		n.in(name, func() {
+			n.addressOn("eth0", netip.PrefixFrom(netip.AddrFrom4([4]byte{172, 16, 0, byte(i + 1)}), 24))
+			n.up("eth0")
+		})
+		n.echo(name, name)
+	}
 }
 
 // Neither through the gateway nor through the bridge is there a way to a node's own
@@ -209,112 +266,4 @@ func TestNoEgress(t *testing.T) {
 	blue[0].reaches(netip.MustParseAddr("10.9.0.100"), "")
 	green[0].reaches(netip.MustParseAddr("10.9.0.100"), "world")
 	blue[0].reaches(blue[1].ip, "blue2")
-}
-
-// Equal connections of two Networks are two, within the Networks and out of them, also
-// where bridged packets pass by the node's conntrack and what is invalid is dropped
-// (pitfall 4).
-func TestSame5Tuple(t *testing.T) {
-	c, blue, green := twoByTwo(t)
-	c.echo("world", "world")
-	for _, n := range c.nodes {
-		var err error
-		c.in(n.name, func() { err = dropInvalid() })
-		must(t, err)
-	}
-	var conns []net.Conn
-	for _, to := range []string{netip.AddrPortFrom(blue[1].ip, 7).String(), "10.9.0.100:7"} {
-		for _, p := range []*pod{blue[0], green[0]} {
-			conn, err := c.dial(p.name, "tcp", to, &net.TCPAddr{IP: p.ip.AsSlice(), Port: 40000 + len(to)})
-			if err != nil {
-				t.Fatalf("%s to %s: %v", p.name, to, err)
-			}
-			conns = append(conns, conn)
-		}
-	}
-	// Which of two that are tracked as one breaks down, and when, depends on their sequence
-	// numbers; that none is tracked where it is bridged does not.
-	for _, n := range c.nodes {
-		var tracked []byte
-		var err error
-		c.in(n.name, func() { tracked, err = os.ReadFile("/proc/thread-self/net/nf_conntrack") })
-		must(t, err)
-		if strings.Contains(string(tracked), "src=192.168.") || n == c.nodes[0] && !strings.Contains(string(tracked), "src=100.64.0.1 ") {
-			t.Errorf("%s tracks\n%s", n.name, tracked)
-		}
-	}
-	for range 3 {
-		for i, want := range []string{"blue2 192.168.0.2", "green2 192.168.0.2", "world 10.9.0.1", "world 10.9.0.1"} {
-			expectEcho(t, conns[i], want)
-		}
-	}
-}
-
-func dropInvalid() error {
-	if err := setSysctl(dataplane.Sysctl{Name: "net.bridge.bridge-nf-call-iptables", Value: "1"}); err != nil && !errors.Is(err, unix.ENOENT) {
-		return err
-	}
-	conn, err := nftables.New()
-	if err != nil {
-		return err
-	}
-	table := conn.AddTable(&nftables.Table{Family: nftables.TableFamilyINet, Name: "others"})
-	chain := conn.AddChain(&nftables.Chain{Name: "forward", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookForward, Priority: nftables.ChainPriorityFilter})
-	invalid := binary.NativeEndian.AppendUint32(nil, expr.CtStateBitINVALID)
-	conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
-		&expr.Ct{Key: expr.CtKeySTATE, Register: 1}, &expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: invalid, Xor: make([]byte, 4)},
-		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)}, &expr.Verdict{Kind: expr.VerdictDrop}}})
-	return conn.Flush()
-}
-
-// A packet of 1450 bytes passes between nodes that take 1500, without fragments; one of
-// 1451 does not, even from a pod whose interface would take it.
-func TestMTU(t *testing.T) {
-	c, blue, _ := twoByTwo(t)
-	size := func(mtu int) string {
-		conn, err := c.dial(blue[0].name, "udp", netip.AddrPortFrom(blue[1].ip, 7).String(), nil)
-		must(t, err)
-		raw, err := conn.(*net.UDPConn).SyscallConn()
-		must(t, err)
-		must(t, raw.Control(func(fd uintptr) {
-			if err := unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO); err != nil {
-				t.Error(err)
-			}
-		}))
-		payload := make([]byte, mtu-28)
-		for range 3 {
-			if _, err := conn.Write(payload); err != nil {
-				if errors.Is(err, syscall.EMSGSIZE) {
-					return "message too long"
-				}
-				return err.Error()
-			}
-			b := make([]byte, 1<<16)
-			_ = conn.SetReadDeadline(time.Now().Add(silence))
-			if n, err := conn.Read(b); err == nil {
-				return fmt.Sprintf("%d bytes came back", n+28)
-			}
-		}
-		return "nothing came back"
-	}
-	blue[0].reaches(blue[1].ip, "blue2")
-	for _, tt := range []struct {
-		podMTU, size int
-		want         string
-	}{{1450, 1450, "1450 bytes came back"}, {1450, 1451, "message too long"}, {1500, 1451, "nothing came back"}} {
-		for _, p := range blue {
-			c.in(p.name, func() {
-				l, err := netlink.LinkByName("net1")
-				if err == nil {
-					err = netlink.LinkSetMTU(l, tt.podMTU)
-				}
-				if err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		if got := size(tt.size); got != tt.want {
-			t.Errorf("%d bytes from an interface of %d: %s, want: %s", tt.size, tt.podMTU, got, tt.want)
-		}
-	}
 }

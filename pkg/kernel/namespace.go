@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/vishvananda/netlink/nl"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"github.com/pod2/pod2/pkg/dataplane"
@@ -18,8 +20,8 @@ import (
 
 // Kernel is that of one node.
 type Kernel struct {
-	host *os.File // the node's network namespace
-	dir  string   // of the routers' namespaces: a file of each name, on which it is mounted
+	host netns.NsHandle // the node's
+	dir  string         // of the routers' namespaces: a file of each name, on which it is mounted
 
 	// ours are the indexes of links that the last Read found to be ours.
 	ours indexes
@@ -31,11 +33,12 @@ func New(dir string) (*Kernel, error) { return NewAt("/proc/thread-self/ns/net",
 
 // NewAt is of the node whose network namespace is at that path.
 func NewAt(host, dir string) (*Kernel, error) {
-	f, err := os.Open(host)
+	nl.EnableErrorMessageReporting = true // in the kernel's own words
+	ns, err := netns.GetFromPath(host)
 	if err != nil {
-		return nil, fmt.Errorf("open the network namespace of the node: %w", err)
+		return nil, fmt.Errorf("open the network namespace of the node, %s: %w", host, err)
 	}
-	return &Kernel{host: f, dir: dir}, nil
+	return &Kernel{host: ns, dir: dir}, nil
 }
 
 // Close it.
@@ -43,21 +46,21 @@ func (k *Kernel) Close() error { return k.host.Close() }
 
 // open the namespace of the name, "" for the node's. A file on which none is mounted, as
 // a crash in the middle of making it leaves, is fs.ErrNotExist.
-func (k *Kernel) open(name string) (*os.File, error) {
+func (k *Kernel) open(name string) (netns.NsHandle, error) {
 	path := filepath.Join(k.dir, name)
 	if name == "" {
-		path = fmt.Sprintf("/proc/self/fd/%d", k.host.Fd())
+		path = fmt.Sprintf("/proc/self/fd/%d", k.host)
 	}
-	f, err := os.Open(path)
+	ns, err := netns.GetFromPath(path)
 	if err != nil {
-		return nil, fmt.Errorf("open network namespace %q: %w", name, err)
+		return ns, fmt.Errorf("open network namespace %q: %w", name, err)
 	}
 	var stat unix.Statfs_t
-	if err := unix.Fstatfs(int(f.Fd()), &stat); err != nil || stat.Type != unix.NSFS_MAGIC {
-		_ = f.Close()
-		return nil, fmt.Errorf("network namespace %q: nothing is mounted on %s: %w", name, path, errors.Join(err, fs.ErrNotExist))
+	if err := unix.Fstatfs(int(ns), &stat); err != nil || stat.Type != unix.NSFS_MAGIC {
+		_ = ns.Close()
+		return ns, fmt.Errorf("network namespace %q: nothing is mounted on %s: %w", name, path, errors.Join(err, fs.ErrNotExist))
 	}
-	return f, nil
+	return ns, nil
 }
 
 // in does f on a thread that is in the namespace, and that ends with it.
@@ -68,7 +71,7 @@ func (k *Kernel) in(name string, f func() error) error {
 	}
 	defer ns.Close()
 	return onThread(func() error {
-		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
+		if err := netns.Set(ns); err != nil {
 			return fmt.Errorf("enter network namespace %q: %w", name, err)
 		}
 		return f()
@@ -95,20 +98,21 @@ func (k *Kernel) namespaces() ([]string, error) {
 		if dataplane.OwnNamespace(e.Name()) == 0 {
 			continue
 		}
-		f, err := k.open(e.Name())
+		ns, err := k.open(e.Name())
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
 			return nil, err
 		}
-		_ = f.Close()
+		_ = ns.Close()
 		names = append(names, e.Name())
 	}
 	return names, nil
 }
 
-// addNamespace is kept by a mount, so that it outlives this process.
+// addNamespace is kept by a mount, so that it outlives this process. netns.NewNamed knows
+// one directory only, and gives up where a crash left the file.
 func (k *Kernel) addNamespace(name string) error {
 	if err := os.MkdirAll(k.dir, 0o755); err != nil {
 		return fmt.Errorf("make the directory of network namespaces: %w", err)
@@ -120,9 +124,11 @@ func (k *Kernel) addNamespace(name string) error {
 	}
 	_ = f.Close()
 	return onThread(func() error {
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		ns, err := netns.New()
+		if err != nil {
 			return fmt.Errorf("make network namespace %s: %w", name, err)
 		}
+		defer ns.Close()
 		if err := unix.Mount("/proc/thread-self/ns/net", path, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("mount network namespace %s on %s: %w", name, path, err)
 		}

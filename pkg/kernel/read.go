@@ -3,14 +3,16 @@
 package kernel
 
 import (
-	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/netip"
-	"slices"
 	"sync/atomic"
 
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
 	"github.com/pod2/pod2/pkg/dataplane"
@@ -18,10 +20,10 @@ import (
 
 // indexes of links that are ours, for who watches.
 type indexes struct {
-	atomic.Pointer[map[uint32]bool]
+	atomic.Pointer[map[int]bool]
 }
 
-func (i *indexes) has(index uint32) bool {
+func (i *indexes) has(index int) bool {
 	m := i.Load()
 	return m != nil && (*m)[index]
 }
@@ -47,7 +49,7 @@ func (k *Kernel) Read() (dataplane.Host, error) {
 		rooms = append(rooms, r)
 	}
 	pairVeths(rooms)
-	ours := map[uint32]bool{}
+	ours := map[int]bool{}
 	for index := range rooms[0].names {
 		ours[index] = true
 	}
@@ -64,29 +66,25 @@ type room struct {
 	ns dataplane.Namespace
 	// names of links that are ours, or ports of ours, by index. In a router's namespace
 	// that is all but lo.
-	names map[uint32]string
+	names map[int]string
 	// parents are the indexes of the other ends of veths.
-	index, parents map[string]uint32
+	index, parents map[string]int
 }
 
 func (k *Kernel) readNamespace(name string) (*room, error) {
 	var r *room
 	err := k.in(name, func() error {
-		c, err := dialRoute()
-		if err != nil {
-			return err
-		}
-		defer c.close()
 		for try := 0; ; try++ {
-			r = &room{ns: dataplane.Namespace{Name: name}, names: map[uint32]string{}, index: map[string]uint32{}, parents: map[string]uint32{}}
-			err := r.read(c)
+			r = &room{ns: dataplane.Namespace{Name: name}, names: map[int]string{}, index: map[string]int{}, parents: map[string]int{}}
+			err := r.read()
 			if err == nil {
 				break
 			}
-			if !errors.Is(err, errDumpInterrupted) || try == readTries {
+			if !errors.Is(err, netlink.ErrDumpInterrupted) || try == readTries {
 				return err
 			}
 		}
+		var err error
 		if r.ns.Sysctls, err = readSysctls(); err != nil {
 			return err
 		}
@@ -96,264 +94,122 @@ func (k *Kernel) readNamespace(name string) (*room, error) {
 	return r, err
 }
 
-func (r *room) read(c *rtnetlink) error {
-	if err := r.readLinks(c); err != nil {
+func (r *room) read() error {
+	if err := r.readLinks(); err != nil {
 		return fmt.Errorf("links: %w", err)
 	}
-	if err := c.dump(unix.RTM_GETADDR, make([]byte, unix.SizeofIfAddrmsg), r.address); err != nil {
+	addresses, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	if err != nil {
 		return fmt.Errorf("addresses: %w", err)
 	}
+	for _, a := range addresses {
+		r.address(a)
+	}
 	if r.ns.Name != "" {
-		if err := c.dump(unix.RTM_GETROUTE, make([]byte, unix.SizeofRtMsg), r.route); err != nil {
+		routes, err := netlink.RouteList(nil, netlink.FAMILY_ALL)
+		if err != nil {
 			return fmt.Errorf("routes: %w", err)
+		}
+		for _, route := range routes {
+			r.route(route)
 		}
 		return nil
 	}
-	if err := c.dump(unix.RTM_GETNEIGH, make([]byte, unix.SizeofNdMsg), r.neighbour); err != nil {
+	if err := r.readEntries(unix.AF_UNSPEC, r.neighbour); err != nil {
 		return fmt.Errorf("neighbours: %w", err)
 	}
-	bridges := make([]byte, unix.SizeofNdMsg)
-	bridges[0] = unix.AF_BRIDGE
-	if err := c.dump(unix.RTM_GETNEIGH, bridges, r.fdb); err != nil {
+	if err := r.readEntries(unix.AF_BRIDGE, r.fdb); err != nil {
 		return fmt.Errorf("entries of bridges: %w", err)
 	}
 	return nil
 }
 
-// readLinks keeps, of the node's, those that are ours and the ports of our bridges.
-func (r *room) readLinks(c *rtnetlink) error {
-	type parsed struct {
-		dataplane.Link
-		index, master, parent uint32
+// prefix of what the library has; zero if it is none.
+func prefix(n *net.IPNet) netip.Prefix {
+	if n == nil {
+		return netip.Prefix{}
 	}
-	var all []parsed
-	names := map[uint32]string{}
-	const skipStatistics = 1 << 3 // RTEXT_FILTER_SKIP_STATS
-	err := c.dump(unix.RTM_GETLINK, attr(make([]byte, unix.SizeofIfInfomsg), unix.IFLA_EXT_MASK, u32(skipStatistics)), func(b []byte) {
-		p := parsed{Link: dataplane.Link{AutoAddress: true, Port: dataplane.PortDefault}, index: native.Uint32(b[4:])}
-		p.Up = native.Uint32(b[8:])&unix.IFF_UP != 0
-		for kind, v := range attributes(b[unix.SizeofIfInfomsg:]) {
-			switch kind {
-			case unix.IFLA_IFNAME:
-				p.Name = text(v)
-			case unix.IFLA_ADDRESS:
-				copy(p.MAC[:], v)
-			case unix.IFLA_MTU:
-				p.MTU = int(native.Uint32(v))
-			case unix.IFLA_MASTER:
-				p.master = native.Uint32(v)
-			case unix.IFLA_LINK:
-				p.parent = native.Uint32(v)
-			case unix.IFLA_AF_SPEC:
-				p.AutoAddress = autoAddress(v)
-			case unix.IFLA_LINKINFO:
-				linkInfo(&p.Link, v)
-			}
-		}
-		names[p.index] = p.Name
-		all = append(all, p)
-	})
-	if err != nil {
-		return err
-	}
-	for _, p := range all {
-		p.Master = names[p.master]
-		mine := dataplane.OwnLink(p.Name) != 0 || dataplane.OwnBridge(p.Master) != 0
-		if r.ns.Name != "" {
-			mine = p.Name != "lo"
-		}
-		if mine {
-			r.names[p.index], r.index[p.Name], r.parents[p.Name] = p.Name, p.index, p.parent
-			r.ns.Links = append(r.ns.Links, p.Link)
-		}
-	}
-	slices.SortFunc(r.ns.Links, func(a, b dataplane.Link) int { return cmp.Compare(a.Name, b.Name) })
-	return nil
+	ip, _ := netip.AddrFromSlice(n.IP)
+	bits, _ := n.Mask.Size()
+	return netip.PrefixFrom(ip.Unmap(), bits) // of a default route the library has 16 bytes
 }
 
-func autoAddress(spec []byte) bool {
-	for family, v := range attributes(spec) {
-		if family != unix.AF_INET6 {
-			continue
-		}
-		for kind, v := range attributes(v) {
-			if kind == unix.IFLA_INET6_ADDR_GEN_MODE && len(v) > 0 {
-				return v[0] != addrGenModeNone
-			}
-		}
-	}
-	return false // without IPv6 there is none to give
-}
-
-func linkInfo(l *dataplane.Link, info []byte) {
-	var data, port []byte
-	var master string
-	for kind, v := range attributes(info) {
-		switch kind {
-		case unix.IFLA_INFO_KIND:
-			l.Kind = text(v)
-		case unix.IFLA_INFO_DATA:
-			data = v
-		case unix.IFLA_INFO_SLAVE_KIND:
-			master = text(v)
-		case unix.IFLA_INFO_SLAVE_DATA:
-			port = v
-		}
-	}
-	for kind, v := range attributes(data) {
-		switch {
-		case l.Kind == dataplane.KindBridge && kind == unix.IFLA_BR_MCAST_SNOOPING:
-			l.Snooping = v[0] != 0
-		case l.Kind != dataplane.KindVXLAN:
-		case kind == unix.IFLA_VXLAN_ID:
-			l.VXLAN.VNI = int32(native.Uint32(v))
-		case kind == unix.IFLA_VXLAN_LOCAL, kind == unix.IFLA_VXLAN_LOCAL6:
-			l.VXLAN.Local, _ = netip.AddrFromSlice(v)
-		case kind == unix.IFLA_VXLAN_PORT:
-			l.VXLAN.UDPPort = uint16(v[0])<<8 | uint16(v[1])
-		case kind == unix.IFLA_VXLAN_LEARNING:
-			l.VXLAN.Learning = v[0] != 0
-		}
-	}
-	if master != dataplane.KindBridge {
-		return
-	}
-	for kind, v := range attributes(port) {
-		if flag := portFlag(&l.Port, kind); flag != nil {
-			*flag = v[0] != 0
-		}
-	}
-}
-
-// portFlag is where the flag of that attribute is; nil if it is none of those we know.
-func portFlag(p *dataplane.PortFlags, kind uint16) *bool {
-	switch kind {
-	case unix.IFLA_BRPORT_LEARNING:
-		return &p.Learning
-	case unix.IFLA_BRPORT_NEIGH_SUPPRESS:
-		return &p.Suppress
-	case unix.IFLA_BRPORT_UNICAST_FLOOD:
-		return &p.Flood
-	case unix.IFLA_BRPORT_MCAST_FLOOD:
-		return &p.MulticastFlood
-	case unix.IFLA_BRPORT_BCAST_FLOOD:
-		return &p.BroadcastFlood
-	}
-	return nil
-}
-
-func (r *room) address(b []byte) {
-	name, known := r.names[native.Uint32(b[4:])]
-	if !known {
-		return
-	}
-	var local, address []byte
-	for kind, v := range attributes(b[unix.SizeofIfAddrmsg:]) {
-		switch kind {
-		case unix.IFA_LOCAL:
-			local = v
-		case unix.IFA_ADDRESS:
-			address = v
-		}
-	}
-	if local == nil {
-		local = address // IPv6
-	}
+func (r *room) address(a netlink.Addr) {
 	// A port of somebody else's is its owner's.
-	if ip, ok := netip.AddrFromSlice(local); ok && (r.ns.Name != "" || dataplane.OwnLink(name) != 0) {
-		r.ns.Addresses = append(r.ns.Addresses, dataplane.Address{Dev: name, Prefix: netip.PrefixFrom(ip, int(b[1]))})
+	name, known := r.names[a.LinkIndex]
+	if p := prefix(a.IPNet); known && p.IsValid() && (r.ns.Name != "" || dataplane.OwnLink(name) != 0) {
+		r.ns.Addresses = append(r.ns.Addresses, dataplane.Address{Dev: name, Prefix: p})
 	}
 }
 
-func (r *room) route(b []byte) {
-	if b[4] != unix.RT_TABLE_MAIN {
-		return
+func (r *room) route(route netlink.Route) {
+	via, _ := netip.AddrFromSlice(route.Gw)
+	if dst, dev := prefix(route.Dst), r.names[route.LinkIndex]; via.IsValid() && dst.IsValid() && dev != "" {
+		r.ns.Routes = append(r.ns.Routes, dataplane.Route{Dst: dst, Via: via, Dev: dev})
 	}
-	zero := netip.IPv4Unspecified()
-	if b[0] == unix.AF_INET6 {
-		zero = netip.IPv6Unspecified()
-	}
-	route := dataplane.Route{Dst: netip.PrefixFrom(zero, int(b[1]))}
-	for kind, v := range attributes(b[unix.SizeofRtMsg:]) {
-		switch kind {
-		case unix.RTA_DST:
-			if ip, ok := netip.AddrFromSlice(v); ok {
-				route.Dst = netip.PrefixFrom(ip, int(b[1]))
+}
+
+// neighbour is what counts of an RTM_NEWNEIGH message: an entry of a bridge or of a VXLAN
+// device, or a neighbour.
+type neighbour struct {
+	state    uint16
+	flags    uint8
+	dst      netip.Addr
+	mac      dataplane.MAC
+	ofBridge bool
+}
+
+// readEntries of a family, of the links that are ours. For each of 10,000 remote pods
+// there are three. Read with netlink.NeighList they took 61 ms, as here 29 to 37 (the
+// best of 8 rounds, in three runs that took turns): it makes lists of the messages, of
+// the attributes of each, and of what they say.
+func (r *room) readEntries(family uint8, each func(name string, n neighbour)) error {
+	request := nl.NewNetlinkRequest(unix.RTM_GETNEIGH, unix.NLM_F_DUMP)
+	request.AddData(&netlink.Ndmsg{Family: family})
+	return request.ExecuteIter(unix.NETLINK_ROUTE, unix.RTM_NEWNEIGH, func(m []byte) bool {
+		name, known := r.names[int(binary.NativeEndian.Uint32(m[4:]))]
+		if !known {
+			return true
+		}
+		n := neighbour{state: binary.NativeEndian.Uint16(m[8:]), flags: m[10]}
+		for kind, value := range attributes(m[unix.SizeofNdMsg:]) {
+			switch kind {
+			case netlink.NDA_DST:
+				n.dst, _ = netip.AddrFromSlice(value)
+			case netlink.NDA_LLADDR:
+				n.mac = macOf(value)
+			case netlink.NDA_MASTER:
+				n.ofBridge = true
 			}
-		case unix.RTA_GATEWAY:
-			route.Via, _ = netip.AddrFromSlice(v)
-		case unix.RTA_OIF:
-			route.Dev = r.names[native.Uint32(v)]
 		}
-	}
-	if route.Via.IsValid() && route.Dev != "" {
-		r.ns.Routes = append(r.ns.Routes, route)
-	}
+		each(name, n)
+		return true
+	})
 }
 
-func (r *room) neighbour(b []byte) {
-	name := r.names[native.Uint32(b[4:])]
-	if dataplane.OwnBridge(name) == 0 || native.Uint16(b[8:])&unix.NUD_PERMANENT == 0 {
-		return
+func (r *room) neighbour(name string, n neighbour) {
+	if dataplane.OwnBridge(name) != 0 && n.state&netlink.NUD_PERMANENT != 0 {
+		r.ns.Neighbours = append(r.ns.Neighbours, dataplane.Neighbour{Dev: name, IP: n.dst, MAC: n.mac})
 	}
-	n := dataplane.Neighbour{Dev: name}
-	for kind, v := range attributes(b[unix.SizeofNdMsg:]) {
-		switch kind {
-		case unix.NDA_DST:
-			n.IP, _ = netip.AddrFromSlice(v)
-		case unix.NDA_LLADDR:
-			copy(n.MAC[:], v)
-		}
-	}
-	r.ns.Neighbours = append(r.ns.Neighbours, n)
 }
 
 // fdb keeps the destinations of VXLAN devices, and the static entries of bridges; the
 // permanent ones are the kernel's, for the addresses of the ports themselves.
-func (r *room) fdb(b []byte) {
-	name, known := r.names[native.Uint32(b[4:])]
-	if !known {
-		return
-	}
-	state, bridged := native.Uint16(b[8:]), false
-	f := dataplane.FDB{Dev: name}
-	for kind, v := range attributes(b[unix.SizeofNdMsg:]) {
-		switch kind {
-		case unix.NDA_DST:
-			f.Dst, _ = netip.AddrFromSlice(v)
-		case unix.NDA_LLADDR:
-			copy(f.MAC[:], v)
-		case unix.NDA_MASTER:
-			bridged = true
-		}
-	}
+func (r *room) fdb(name string, n neighbour) {
+	f := dataplane.FDB{Dev: name, MAC: n.mac}
 	switch {
-	case bridged && state&unix.NUD_NOARP != 0:
-		f.Dst, f.Sticky = netip.Addr{}, b[10]&ntfSticky != 0
-	case bridged || !f.Dst.IsValid():
+	case n.ofBridge && n.state&netlink.NUD_NOARP != 0:
+		f.Sticky = n.flags&netlink.NTF_STICKY != 0
+	case n.ofBridge || !n.dst.IsValid():
 		return
+	default:
+		f.Dst = n.dst
 	}
 	r.ns.FDB = append(r.ns.FDB, f)
 }
 
-// pairVeths says of each veth of ours what its other end is, if that is in a namespace of
-// ours: two links whose indexes name each other.
-func pairVeths(rooms []*room) {
-	host := rooms[0]
-	for i := range host.ns.Links {
-		l := &host.ns.Links[i]
-		vni := dataplane.OwnLink(l.Name)
-		if l.Kind != dataplane.KindVeth || vni == 0 {
-			continue
-		}
-		for _, r := range rooms[1:] {
-			for j := range r.ns.Links {
-				p := &r.ns.Links[j]
-				if dataplane.OwnNamespace(r.ns.Name) == vni && p.Kind == dataplane.KindVeth &&
-					r.index[p.Name] == host.parents[l.Name] && r.parents[p.Name] == host.index[l.Name] {
-					l.Peer, p.Peer = r.ns.Name+"/"+p.Name, "/"+l.Name
-				}
-			}
-		}
-	}
+// macOf an address of six bytes; zero for any other.
+func macOf(b []byte) (mac dataplane.MAC) {
+	copy(mac[:], b)
+	return mac
 }

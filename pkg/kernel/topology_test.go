@@ -135,7 +135,7 @@ func (c *cluster) plugIn(name string, ip netip.Addr) {
 			return
 		}
 		end := "w-" + name
-		err = netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: end, MTU: 1500, MasterIndex: br.Attrs().Index}, PeerName: "eth0", PeerNamespace: netlink.NsFd(ns.Fd())})
+		err = netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: end, MTU: 1500, MasterIndex: br.Attrs().Index}, PeerName: "eth0", PeerNamespace: netlink.NsFd(ns)})
 		if err != nil {
 			c.Errorf("plug in %s: %v", name, err)
 			return
@@ -194,7 +194,7 @@ func (n *node) plug(p *pod) {
 		br, err := netlink.LinkByName(bridge)
 		if err == nil {
 			err = netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "veth" + p.name, MTU: p.network.MTU, MasterIndex: br.Attrs().Index},
-				PeerName: "net1", PeerHardwareAddr: p.mac[:], PeerNamespace: netlink.NsFd(ns.Fd())})
+				PeerName: "net1", PeerHardwareAddr: p.mac[:], PeerNamespace: netlink.NsFd(ns)})
 		}
 		if err != nil {
 			n.Errorf("attach %s: %v", p.name, err)
@@ -368,7 +368,7 @@ func (n *node) drops(reason string) uint64 {
 	n.Helper()
 	d, err := n.kernel.Drops()
 	must(n, err)
-	return d[reason]
+	return d.Reasons[reason]
 }
 
 func TestMain(m *testing.M) {

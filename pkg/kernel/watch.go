@@ -3,12 +3,17 @@
 package kernel
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
 
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"github.com/pod2/pod2/pkg/dataplane"
@@ -19,69 +24,63 @@ import (
 // and files of the directories. What happens within routers it does not notice, nor what
 // is added to ours by hand; that is for a resync. It ends with ctx.
 func (k *Kernel) Watch(ctx context.Context, dirs []string, wake func()) error {
-	var sockets []int
-	err := k.in("", func() error {
-		for _, s := range []struct {
-			protocol int
-			groups   []int
-		}{
-			{unix.NETLINK_ROUTE, []int{unix.RTNLGRP_LINK, unix.RTNLGRP_NEIGH}},
-			{unix.NETLINK_NETFILTER, []int{unix.NFNLGRP_NFTABLES}},
-		} {
-			fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, s.protocol)
-			if err != nil {
-				return fmt.Errorf("open a netlink socket to watch with: %w", err)
-			}
-			sockets = append(sockets, fd)
-			err = unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
-			for _, group := range s.groups {
-				err = errors.Join(err, unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_ADD_MEMBERSHIP, group))
-			}
-			if err = errors.Join(err, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 1<<20)); err != nil {
-				return fmt.Errorf("set up a netlink socket to watch with: %w", err)
-			}
-		}
-		return nil
-	})
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
-		for _, fd := range sockets {
-			_ = unix.Close(fd)
-		}
-		return err
-	}
-	inotify, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-	if err != nil {
-		for _, fd := range sockets {
-			_ = unix.Close(fd)
-		}
 		return fmt.Errorf("open inotify: %w", err)
 	}
-	route, nft, files := os.NewFile(uintptr(sockets[0]), "rtnetlink"), os.NewFile(uintptr(sockets[1]), "nfnetlink"), os.NewFile(uintptr(inotify), "inotify")
+	files := os.NewFile(uintptr(fd), "inotify")
+	route, err := k.subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK, unix.RTNLGRP_NEIGH)
+	if err != nil {
+		return errors.Join(err, files.Close())
+	}
+	nft, err := k.subscribe(unix.NETLINK_NETFILTER, unix.NFNLGRP_NFTABLES)
+	if err != nil {
+		route.Close()
+		return errors.Join(err, files.Close())
+	}
 	context.AfterFunc(ctx, func() {
-		for _, f := range []*os.File{route, nft, files} {
-			_ = f.Close()
-		}
+		route.Close()
+		nft.Close()
+		_ = files.Close()
 	})
-	watchDirs(inotify, dirs)
+	watchDirs(fd, dirs)
 	go follow(route, wake, k.concernsUs)
 	go follow(nft, wake, isOurTable)
-	go follow(files, wake, func([]byte) bool {
-		watchDirs(inotify, dirs) // one of them may have been made only now
-		return true
-	})
+	go func() {
+		b := make([]byte, 1<<16)
+		for {
+			if _, err := files.Read(b); errors.Is(err, os.ErrClosed) {
+				return
+			}
+			watchDirs(fd, dirs) // one of them may have been made only now
+			wake()
+		}
+	}()
 	return nil
 }
 
-// follow until the file is closed. An error, of which the usual one is that notifications
-// were lost, is a reason to look, too.
-func follow(f *os.File, wake func(), concerns func([]byte) bool) {
-	b := make([]byte, 1<<16)
+// subscribe to what the kernel tells of the node's namespace.
+func (k *Kernel) subscribe(protocol int, groups ...uint) (*nl.NetlinkSocket, error) {
+	socket, err := nl.SubscribeAt(k.host, netns.None(), protocol, groups...)
+	if err != nil {
+		return nil, fmt.Errorf("open a netlink socket to watch with: %w", err)
+	}
+	if err := socket.SetReceiveBufferSize(1<<20, true); err != nil {
+		socket.Close()
+		return nil, fmt.Errorf("set up a netlink socket to watch with: %w", err)
+	}
+	return socket, nil
+}
+
+// follow until the socket is closed. An error, of which the usual one is that
+// notifications were lost, is a reason to look, too.
+func follow(socket *nl.NetlinkSocket, wake func(), concerns func(syscall.NetlinkMessage) bool) {
 	for {
-		n, err := f.Read(b)
+		messages, _, err := socket.Receive()
 		if errors.Is(err, os.ErrClosed) {
 			return
 		}
-		if err != nil || concerns(b[:n]) {
+		if err != nil || slices.ContainsFunc(messages, concerns) {
 			wake()
 		}
 	}
@@ -92,7 +91,7 @@ func follow(f *os.File, wake func(), concerns func([]byte) bool) {
 func watchDirs(inotify int, dirs []string) {
 	const changes = unix.IN_CLOSE_WRITE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_DELETE
 	for _, dir := range dirs {
-		for path, mask := dir, uint32(changes); path != "/" && path != "."; path, mask = parentOf(path), unix.IN_CREATE|unix.IN_MOVED_TO {
+		for path, mask := dir, uint32(changes); path != "/" && path != "."; path, mask = filepath.Dir(path), unix.IN_CREATE|unix.IN_MOVED_TO {
 			if _, err := unix.InotifyAddWatch(inotify, path, mask|unix.IN_MASK_ADD); err == nil {
 				break
 			}
@@ -100,52 +99,22 @@ func watchDirs(inotify int, dirs []string) {
 	}
 }
 
-func parentOf(path string) string {
-	for i := len(path) - 1; i > 0; i-- {
-		if path[i] == '/' {
-			return path[:i]
-		}
-	}
-	return "/"
-}
-
-func (k *Kernel) concernsUs(b []byte) bool {
-	for m := range messages(b) {
-		switch m.kind {
-		case unix.RTM_DELNEIGH:
-			if len(m.body) >= unix.SizeofNdMsg && k.ours.has(native.Uint32(m.body[4:])) {
-				return true
-			}
-		case unix.RTM_NEWLINK, unix.RTM_DELLINK:
-			if len(m.body) < unix.SizeofIfInfomsg {
-				continue
-			}
-			if k.ours.has(native.Uint32(m.body[4:])) {
-				return true
-			}
-			for kind, v := range attributes(m.body[unix.SizeofIfInfomsg:]) {
-				if kind == unix.IFLA_IFNAME && dataplane.OwnLink(text(v)) != 0 || kind == unix.IFLA_MASTER && k.ours.has(native.Uint32(v)) {
-					return true
-				}
-			}
-		}
+func (k *Kernel) concernsUs(m syscall.NetlinkMessage) bool {
+	switch m.Header.Type {
+	case unix.RTM_DELNEIGH:
+		n, err := netlink.NeighDeserialize(m.Data)
+		return err != nil || k.ours.has(n.LinkIndex)
+	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
+		l, err := netlink.LinkDeserialize(nil, m.Data)
+		return err != nil || k.ours.has(l.Attrs().Index) || k.ours.has(l.Attrs().MasterIndex) || dataplane.OwnLink(l.Attrs().Name) != 0
 	}
 	return false
 }
 
 // isOurTable: in messages of tables, chains, rules, sets and elements the first attribute
 // is the name of the table.
-func isOurTable(b []byte) bool {
+func isOurTable(m syscall.NetlinkMessage) bool {
 	const first = 1 // NFTA_TABLE_NAME, NFTA_CHAIN_TABLE, NFTA_RULE_TABLE, ...
-	for m := range messages(b) {
-		if m.kind&0xff == unix.NFT_MSG_NEWGEN || len(m.body) < 4 {
-			continue
-		}
-		for kind, v := range attributes(m.body[4:]) {
-			if kind == first && bytes.Equal(v, []byte(dataplane.TableName+"\x00")) {
-				return true
-			}
-		}
-	}
-	return false
+	const head = 4  // struct nfgenmsg
+	return m.Header.Type&0xff != unix.NFT_MSG_NEWGEN && len(m.Data) > head && string(attribute(m.Data[head:], first)) == dataplane.TableName+"\x00"
 }

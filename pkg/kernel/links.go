@@ -1,0 +1,179 @@
+//go:build linux
+
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"github.com/pod2/pod2/pkg/dataplane"
+)
+
+const (
+	addrGenModeEUI64 = 0 // IN6_ADDR_GEN_MODE_EUI64
+	addrGenModeNone  = 1 // IN6_ADDR_GEN_MODE_NONE
+)
+
+// indexOf a link of the thread's namespace; unix.ENODEV if there is none of that name.
+func indexOf(name string) (int, error) {
+	link, err := netlink.LinkByName(name)
+	if missing := (netlink.LinkNotFoundError{}); errors.As(err, &missing) {
+		err = unix.ENODEV
+	}
+	if err != nil {
+		return 0, fmt.Errorf("look for link %s: %w", name, err)
+	}
+	return link.Attrs().Index, nil
+}
+
+// linkAttrs for the library, with nothing set that is not asked for.
+func linkAttrs(l dataplane.Link) netlink.LinkAttrs {
+	a := netlink.NewLinkAttrs()
+	a.Name, a.MTU = l.Name, l.MTU
+	if (l.MAC != dataplane.MAC{}) {
+		a.HardwareAddr = l.MAC[:]
+	}
+	return a
+}
+
+func (k *Kernel) addLink(a dataplane.AddLink) error {
+	l, attrs := a.Link, linkAttrs(a.Link)
+	if l.Master != "" {
+		var err error
+		if attrs.MasterIndex, err = indexOf(l.Master); err != nil {
+			return err
+		}
+	}
+	switch l.Kind {
+	case dataplane.KindBridge:
+		return netlink.LinkAdd(&netlink.Bridge{LinkAttrs: attrs, MulticastSnooping: &l.Snooping})
+	case dataplane.KindVXLAN:
+		return netlink.LinkAdd(&netlink.Vxlan{LinkAttrs: attrs, VxlanId: int(l.VXLAN.VNI), SrcAddr: l.VXLAN.Local.AsSlice(), Port: int(l.VXLAN.UDPPort), Learning: l.VXLAN.Learning})
+	case dataplane.KindVeth:
+		ns, err := k.open(a.Peer.Namespace)
+		if err != nil {
+			return err
+		}
+		defer ns.Close()
+		veth, peer := netlink.NewVeth(attrs), linkAttrs(a.Peer.Link)
+		veth.PeerName, veth.PeerMTU, veth.PeerHardwareAddr, veth.PeerNamespace = peer.Name, uint32(peer.MTU), peer.HardwareAddr, netlink.NsFd(ns)
+		return netlink.LinkAdd(veth)
+	}
+	return fmt.Errorf("no such kind of link: %q", l.Kind)
+}
+
+// setLink in the order of the words of the action's text: a link is up last.
+func setLink(a dataplane.SetLink) error {
+	is, want := a.Is, a.Want
+	index, err := indexOf(want.Name)
+	if err != nil {
+		return err
+	}
+	attrs := netlink.NewLinkAttrs()
+	attrs.Index, attrs.Name = index, want.Name
+	link := &netlink.Bridge{LinkAttrs: attrs} // what it is matters for snooping only
+	if is.Master != want.Master {
+		master := 0
+		if want.Master != "" {
+			if master, err = indexOf(want.Master); err != nil {
+				return err
+			}
+		}
+		if err := netlink.LinkSetMasterByIndex(link, master); err != nil {
+			return err
+		}
+		is.Port = dataplane.PortDefault
+	}
+	for _, change := range []struct {
+		needed bool
+		do     func() error
+	}{
+		{is.Port != want.Port, func() error { return setPort(index, want.Port) }},
+		{is.MAC != want.MAC, func() error { return netlink.LinkSetHardwareAddr(link, want.MAC[:]) }},
+		{is.MTU != want.MTU, func() error { return netlink.LinkSetMTU(link, want.MTU) }},
+		{is.AutoAddress != want.AutoAddress, func() error {
+			if want.AutoAddress {
+				return netlink.LinkSetIP6AddrGenMode(link, addrGenModeEUI64)
+			}
+			return netlink.LinkSetIP6AddrGenMode(link, addrGenModeNone)
+		}},
+		{is.Snooping != want.Snooping, func() error { return netlink.BridgeSetMcastSnoop(link, want.Snooping) }},
+		{is.Up && !want.Up, func() error { return netlink.LinkSetDown(link) }},
+		{!is.Up && want.Up, func() error { return netlink.LinkSetUp(link) }},
+	} {
+		if change.needed {
+			if err := change.do(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// portFlags are the attributes of a port of a bridge, and where we have them.
+var portFlags = map[int]func(*dataplane.PortFlags) *bool{
+	nl.IFLA_BRPORT_LEARNING:       func(p *dataplane.PortFlags) *bool { return &p.Learning },
+	nl.IFLA_BRPORT_NEIGH_SUPPRESS: func(p *dataplane.PortFlags) *bool { return &p.Suppress },
+	nl.IFLA_BRPORT_UNICAST_FLOOD:  func(p *dataplane.PortFlags) *bool { return &p.Flood },
+	nl.IFLA_BRPORT_MCAST_FLOOD:    func(p *dataplane.PortFlags) *bool { return &p.MulticastFlood },
+	nl.IFLA_BRPORT_BCAST_FLOOD:    func(p *dataplane.PortFlags) *bool { return &p.BroadcastFlood },
+}
+
+// setPort at once; for two of the flags the library has no function.
+func setPort(index int, flags dataplane.PortFlags) error {
+	request := nl.NewNetlinkRequest(unix.RTM_SETLINK, unix.NLM_F_ACK)
+	message := nl.NewIfInfomsg(unix.AF_BRIDGE)
+	message.Index = int32(index)
+	request.AddData(message)
+	port := nl.NewRtAttr(unix.IFLA_PROTINFO|unix.NLA_F_NESTED, nil)
+	for kind, flag := range portFlags {
+		value := uint8(0)
+		if *flag(&flags) {
+			value = 1
+		}
+		port.AddRtAttr(kind, nl.Uint8Attr(value))
+	}
+	request.AddData(port)
+	_, err := request.Execute(unix.NETLINK_ROUTE, 0)
+	return err
+}
+
+func delLink(name string) error {
+	index, err := indexOf(name)
+	if err != nil {
+		return err
+	}
+	return netlink.LinkDel(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: index}})
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
+
+// changeAddress by netlink.AddrAdd or netlink.AddrDel.
+func changeAddress(change func(netlink.Link, *netlink.Addr) error, a dataplane.Address) error {
+	index, err := indexOf(a.Dev)
+	if err != nil {
+		return err
+	}
+	address := &netlink.Addr{IPNet: ipNet(a.Prefix), LinkIndex: index, Broadcast: net.IPv4zero} // no broadcasts
+	if a.Prefix.Addr().Is6() {
+		address.Flags = unix.IFA_F_NODAD
+	}
+	return change(nil, address)
+}
+
+// changeRoute by netlink.RouteAdd or netlink.RouteDel.
+func changeRoute(change func(*netlink.Route) error, r dataplane.Route) error {
+	index, err := indexOf(r.Dev)
+	if err != nil {
+		return err
+	}
+	return change(&netlink.Route{LinkIndex: index, Dst: ipNet(r.Dst), Gw: r.Via.AsSlice(), Protocol: unix.RTPROT_STATIC})
+}
