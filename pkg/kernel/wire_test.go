@@ -1,0 +1,185 @@
+//go:build linux && kernel
+
+package kernel
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/pod2/pod2/pkg/dataplane"
+)
+
+// capture frames that pass an interface of a namespace from now on; what it returns ends
+// it, and has them.
+func (c *cluster) capture(namespace, dev string) func() [][]byte {
+	c.Helper()
+	fd := -1
+	c.in(namespace, func() {
+		index, err := indexOf(dev)
+		if err == nil {
+			fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+		}
+		if err == nil {
+			err = unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: 0x0300, Ifindex: index}) // ETH_P_ALL, in network byte order
+		}
+		if err != nil {
+			c.Errorf("capture on %s: %v", dev, err)
+		}
+	})
+	return func() [][]byte {
+		defer unix.Close(fd)
+		var frames [][]byte
+		b := make([]byte, 1<<16)
+		for {
+			n, _, err := unix.Recvfrom(fd, b, 0)
+			if err != nil {
+				return frames // no more are waiting
+			}
+			frames = append(frames, slices.Clone(b[:n]))
+		}
+	}
+}
+
+// inner frames of VXLAN packets over IPv4, each as "vni destination type".
+func inner(frames [][]byte) []string {
+	var list []string
+	for _, f := range frames {
+		const udp = 14 + 20
+		if len(f) < udp+8+8+14 || binary.BigEndian.Uint16(f[12:]) != unix.ETH_P_IP || f[14+9] != unix.IPPROTO_UDP || binary.BigEndian.Uint16(f[udp+2:]) != 4789 {
+			continue
+		}
+		vxlan := f[udp+8:]
+		list = append(list, fmt.Sprintf("%d %s %#04x", binary.BigEndian.Uint32(vxlan[4:])>>8, net.HardwareAddr(vxlan[8:14]), binary.BigEndian.Uint16(vxlan[20:])))
+	}
+	return list
+}
+
+// Nothing that a pod sends to nobody in particular leaves the node: no broadcast, no
+// multicast, and nothing for a MAC address that no pod has. What is for a pod goes to
+// its node, in its Network's number.
+func TestNothingIsFlooded(t *testing.T) {
+	c, blue, green := twoByTwo(t)
+	wire := c.capture("wire", "w-node1")
+	from := blue[0]
+	unknown := netip.MustParseAddr("192.168.0.200")
+	from.reaches(unknown, "") // asks by ARP who has it, some times
+	c.frame(from.name, "net1", everybody, from.mac, unix.ETH_P_ARP, arp(from.mac, from.ip))
+	ip := []byte{0x45, 0, 0, 28, 0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0, 192, 168, 0, 2, 192, 168, 0, 200, 0x10, 0, 0, 7, 0, 8, 0, 0}
+	for _, to := range []dataplane.MAC{everybody, {0x01, 0, 0x5e, 0, 0, 1}, {0x0a, 0x58, 192, 168, 0, 200}} {
+		c.frame(from.name, "net1", to, from.mac, unix.ETH_P_IP, ip)
+	}
+	from.reaches(blue[1].ip, blue[1].name)
+	green[0].reaches(green[1].ip, green[1].name)
+	frames := inner(wire())
+	slices.Sort(frames)
+	var want []string
+	for _, vni := range []int{1001, 1002} {
+		for _, p := range blue { // green has the same addresses
+			want = append(want, fmt.Sprintf("%d %s %#04x", vni, p.mac, unix.ETH_P_IP))
+		}
+	}
+	if got := slices.Compact(frames); strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("on the wire:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// mss in the options of the first TCP segment among the frames that begins a connection,
+// to the port or from it; 0 if there is none.
+func mss(frames [][]byte, port uint16) uint16 {
+	for _, f := range frames {
+		const tcp = 14 + 20
+		if len(f) < tcp+20 || binary.BigEndian.Uint16(f[12:]) != unix.ETH_P_IP || f[14+9] != unix.IPPROTO_TCP || f[tcp+13]&0x02 == 0 ||
+			binary.BigEndian.Uint16(f[tcp:]) != port && binary.BigEndian.Uint16(f[tcp+2:]) != port {
+			continue
+		}
+		for options := f[tcp+20 : tcp+int(f[tcp+12]>>4)*4]; len(options) >= 4; {
+			switch options[0] {
+			case 0:
+				return 0
+			case 1:
+				options = options[1:]
+			case 2:
+				return binary.BigEndian.Uint16(options[2:])
+			default:
+				options = options[max(options[1], 2):]
+			}
+		}
+	}
+	return 0
+}
+
+// A connection that leaves a Network is told in its handshake, in both directions, of
+// segments that fit: 1450 less 40, though both ends have interfaces of 1500.
+func TestMSSClamp(t *testing.T) {
+	c, blue, _ := twoByTwo(t)
+	c.echo("world", "world")
+	from := blue[0]
+	c.in(from.name, func() {
+		l, err := netlink.LinkByName("net1")
+		if err == nil {
+			err = netlink.LinkSetMTU(l, 1500)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	for _, tt := range []struct{ name, namespace, dev string }{{"the pod's, at the world", "world", "eth0"}, {"the world's, at the pod", from.name, "net1"}} {
+		capture := c.capture(tt.namespace, tt.dev)
+		conn, err := c.dial(from.name, "tcp", "10.9.0.100:7", nil)
+		must(t, err)
+		expectEcho(t, conn, "world 10.9.0.1")
+		frames := capture()
+		if tt.namespace == from.name { // its own SYN is not clamped yet
+			frames = slices.DeleteFunc(frames, func(f []byte) bool { return slices.Equal(f[6:12], from.mac[:]) })
+		}
+		if got := mss(frames, 7); got != 1410 {
+			t.Errorf("%s: MSS %d", tt.name, got)
+		}
+	}
+}
+
+// The router finds a pod of an IPv6 Network by itself: the pod may have been told long
+// ago who the gateway is, and the router have forgotten the pod.
+func TestRouterAsksForNeighbours(t *testing.T) {
+	c := newCluster(t, 1)
+	n := c.nodes[0]
+	v6 := c.network("v6", 1003, "fd00:10::/64")
+	a := n.pod("a", v6, "fd00:10::2")
+	n.attach(a)
+	for name, last := range map[string]byte{"node1": 1, "world": 100} {
+		c.in(name, func() {
+			c.addressOn("eth0", netip.PrefixFrom(netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x0a, 15: last}), 64))
+		})
+	}
+	c.echo("world", "world")
+	c.sync()
+	world := netip.MustParseAddr("fd0a::64")
+	a.reaches(world, "world")
+	conn, err := c.dial(a.name, "tcp", netip.AddrPortFrom(world, 7).String(), nil)
+	must(t, err)
+	c.in("netns-node1/pod2-1003", func() {
+		lan, err := indexOf("lan")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		neighbours, err := netlink.NeighList(lan, netlink.FAMILY_V6)
+		if err != nil || len(neighbours) == 0 {
+			t.Errorf("the router knows %v, %v", neighbours, err)
+		}
+		for i := range neighbours {
+			if err := netlink.NeighDel(&neighbours[i]); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	expectEcho(t, conn, "world fd0a::1")
+}
