@@ -216,6 +216,32 @@ func TestRepair(t *testing.T) {
 	}
 }
 
+// An entry that the kernel refuses is said to be; those around it are done, and one that
+// is gone already need not be removed.
+func TestEntryThatIsRefused(t *testing.T) {
+	c, _, _ := twoByTwo(t)
+	n := c.nodes[0]
+	neighbour := func(last byte) dataplane.Neighbour {
+		return dataplane.Neighbour{Dev: "nw1001", IP: netip.AddrFrom4([4]byte{192, 168, 0, last}), MAC: dataplane.MAC{2, 0, 0, 0, 0, last}}
+	}
+	var plan dataplane.Plan
+	for _, a := range []dataplane.Action{
+		dataplane.DelNeighbour{Neighbour: neighbour(99)},
+		dataplane.ReplaceNeighbour{Neighbour: neighbour(100)},
+		dataplane.ReplaceFDB{FDB: dataplane.FDB{Dev: "eth0", MAC: dataplane.MAC{2}, Sticky: true}},
+		dataplane.ReplaceNeighbour{Neighbour: neighbour(101)},
+	} {
+		plan = append(plan, dataplane.Step{Network: 1001, Action: a})
+	}
+	done, err := n.kernel.Apply(plan)
+	if done != 2 || err == nil || !strings.HasPrefix(err.Error(), "bridge fdb replace 02:00:00:00:00:00 dev eth0 master static sticky: ") {
+		t.Errorf("%d done, %v", done, err)
+	}
+	if got, want := n.sync(), "ip neigh del 192.168.0.100 lladdr 02:00:00:00:00:64 dev nw1001 nud permanent\nip neigh del 192.168.0.101 lladdr 02:00:00:00:00:65 dev nw1001 nud permanent\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
 // A rule that says something else than it was made to is replaced, and so is one more.
 func TestRulesChangedByHand(t *testing.T) {
 	c, _, _ := twoByTwo(t)
