@@ -191,6 +191,11 @@ func (a *agent) end(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.started, a.state = time.Time{}, err
+	ready := 0.0
+	if err == nil {
+		ready = 1
+	}
+	a.metrics.ready.Set(ready)
 }
 
 // ready: the kernel had all that was wanted when last compared.

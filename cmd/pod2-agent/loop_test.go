@@ -135,12 +135,17 @@ func TestSyncFails(t *testing.T) {
 	if err := a.sync(t.Context(), time.Time{}); err != nil || a.ready() != nil {
 		t.Error(err, a.ready())
 	}
-	if got := metricsText(t, r, "pod2_agent_repairs_total"); got != "" {
-		t.Errorf("got %s", got)
+	// One step, one step, and two.
+	if got, want := metricsText(t, r, "pod2_agent_repairs_total", "pod2_agent_changes_total", "pod2_agent_ready"),
+		"pod2_agent_changes_total [name:\"kind\" value:\"table\"] 4\npod2_agent_ready [] 1"; strings.ReplaceAll(got, "  ", " ") != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	s = cluster()
 	if err := a.sync(t.Context(), time.Time{}); err == nil || !strings.Contains(err.Error(), "it has no address") || a.ready() == nil {
 		t.Error(err)
+	}
+	if got := metricsText(t, r, "pod2_agent_ready"); got != "" {
+		t.Errorf("got %s", got)
 	}
 }
 

@@ -27,7 +27,10 @@ func TestView(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}}}
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes", Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"}},
 		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.9"}}}, Ports: []discoveryv1.EndpointPort{{Port: ptr.To[int32](6443)}}}
-	c := clients{kube: kubefake.NewSimpleClientset(pod, other, node, slice), sample: samplefake.NewSimpleClientset(network), underlayMTU: 1500}
+	elsewhere, foreign := slice.DeepCopy(), slice.DeepCopy()
+	elsewhere.Namespace = "other"
+	foreign.Name, foreign.Labels = "foreign", nil
+	c := clients{kube: kubefake.NewSimpleClientset(pod, other, node, slice, elsewhere, foreign), sample: samplefake.NewSimpleClientset(network), underlayMTU: 1500}
 	rings := make(chan bool, 100)
 	view := newView(c, func() { rings <- true })
 	if !view.start(t.Context()) {
