@@ -49,9 +49,21 @@ func FuzzDiff(f *testing.F) {
 	})
 }
 
-// isolated: what a Network has leads to pods of it, each by the one MAC address.
+// isolated: what a Network has leads to pods of it, each by the one MAC address, and each
+// port of our bridges is a pod's, closed, or ours.
 func isolated(t *testing.T, s State) {
 	t.Helper()
+	for _, l := range s.Host[0].Links {
+		var sets []string
+		for _, set := range s.Host[0].table("bridge " + TableName).Sets {
+			if set.Name != DroppedSet && set.Type == "ifname" && slices.Contains(set.Elements, element(l.Name)) {
+				sets = append(sets, set.Name)
+			}
+		}
+		if OwnBridge(l.Master) != 0 && len(sets) != 1 {
+			t.Fatalf("%s is in the sets %s", l.Name, sets)
+		}
+	}
 	for _, n := range s.Host[0].Neighbours {
 		vni := OwnBridge(n.Dev)
 		if !slices.ContainsFunc(s.Pods, func(p Pod) bool {

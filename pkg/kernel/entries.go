@@ -100,43 +100,42 @@ func inOneMessage(a, b dataplane.Action) bool {
 
 // request of an action; with both, an entry of a VXLAN device is one of its bridge, too.
 func (e *entries) request(action dataplane.Action, both bool) (*nl.NetlinkRequest, error) {
-	kind, flags := unix.RTM_NEWNEIGH, unix.NLM_F_CREATE|unix.NLM_F_REPLACE
-	switch action.(type) {
-	case dataplane.DelFDB, dataplane.DelNeighbour:
-		kind, flags = unix.RTM_DELNEIGH, 0
-	}
-	var dev string
-	var mac dataplane.MAC
-	var ip netip.Addr
-	head := netlink.Ndmsg{Family: unix.AF_BRIDGE, State: unix.NUD_NOARP | unix.NUD_REACHABLE, Flags: netlink.NTF_MASTER}
-	fdb := func(f dataplane.FDB) {
-		dev, mac, ip = f.Dev, f.MAC, f.Dst
-		switch {
-		case both:
-			head.Flags = netlink.NTF_SELF | netlink.NTF_MASTER | netlink.NTF_STICKY
-		case f.Dst.IsValid():
-			head.Flags = netlink.NTF_SELF
-		case f.Sticky:
-			head.Flags = netlink.NTF_MASTER | netlink.NTF_STICKY
-		}
-	}
-	neighbour := func(n dataplane.Neighbour) {
-		dev, mac, ip = n.Dev, n.MAC, n.IP
-		head = netlink.Ndmsg{Family: unix.AF_INET, State: unix.NUD_PERMANENT}
-		if ip.Is6() {
-			head.Family = unix.AF_INET6
-		}
-	}
+	const replace = unix.NLM_F_CREATE | unix.NLM_F_REPLACE
 	switch a := action.(type) {
 	case dataplane.ReplaceFDB:
-		fdb(a.FDB)
+		return e.encode(unix.RTM_NEWNEIGH, replace, fdbHead(a.FDB, both), a.Dev, a.MAC, a.Dst)
 	case dataplane.DelFDB:
-		fdb(a.FDB)
+		return e.encode(unix.RTM_DELNEIGH, 0, fdbHead(a.FDB, false), a.Dev, a.MAC, a.Dst)
 	case dataplane.ReplaceNeighbour:
-		neighbour(a.Neighbour)
+		return e.encode(unix.RTM_NEWNEIGH, replace, neighbourHead(a.Neighbour), a.Dev, a.MAC, a.IP)
 	case dataplane.DelNeighbour:
-		neighbour(a.Neighbour)
+		return e.encode(unix.RTM_DELNEIGH, 0, neighbourHead(a.Neighbour), a.Dev, a.MAC, a.IP)
 	}
+	return nil, fmt.Errorf("no such entry: %T", action)
+}
+
+func fdbHead(f dataplane.FDB, both bool) netlink.Ndmsg {
+	head := netlink.Ndmsg{Family: unix.AF_BRIDGE, State: unix.NUD_NOARP | unix.NUD_REACHABLE, Flags: netlink.NTF_MASTER}
+	switch {
+	case both:
+		head.Flags = netlink.NTF_SELF | netlink.NTF_MASTER | netlink.NTF_STICKY
+	case f.Dst.IsValid():
+		head.Flags = netlink.NTF_SELF
+	case f.Sticky:
+		head.Flags = netlink.NTF_MASTER | netlink.NTF_STICKY
+	}
+	return head
+}
+
+func neighbourHead(n dataplane.Neighbour) netlink.Ndmsg {
+	head := netlink.Ndmsg{Family: unix.AF_INET, State: unix.NUD_PERMANENT}
+	if n.IP.Is6() {
+		head.Family = unix.AF_INET6
+	}
+	return head
+}
+
+func (e *entries) encode(kind, flags int, head netlink.Ndmsg, dev string, mac dataplane.MAC, dst netip.Addr) (*nl.NetlinkRequest, error) {
 	if _, known := e.index[dev]; !known {
 		index, err := indexOf(dev)
 		if err != nil {
@@ -148,8 +147,8 @@ func (e *entries) request(action dataplane.Action, both bool) (*nl.NetlinkReques
 	request := nl.NewNetlinkRequest(kind, flags)
 	request.AddData(&head)
 	request.AddData(nl.NewRtAttr(netlink.NDA_LLADDR, mac[:]))
-	if ip.IsValid() {
-		request.AddData(nl.NewRtAttr(netlink.NDA_DST, ip.AsSlice()))
+	if dst.IsValid() {
+		request.AddData(nl.NewRtAttr(netlink.NDA_DST, dst.AsSlice()))
 	}
 	return request, nil
 }

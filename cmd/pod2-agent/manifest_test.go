@@ -1,0 +1,136 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// manifest has the objects of a kind of artifacts/agent/daemonset.yaml.
+func manifest[T any](t *testing.T, kind string) []T {
+	t.Helper()
+	content, err := os.ReadFile("../../artifacts/agent/daemonset.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []T
+	for _, document := range strings.Split(string(content), "\n---\n") {
+		if !strings.Contains("\n"+document, "\nkind: "+kind+"\n") {
+			continue
+		}
+		var object T
+		if err := yaml.UnmarshalStrict([]byte(document), &object); err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		list = append(list, object)
+	}
+	if len(list) == 0 {
+		t.Fatalf("no %s", kind)
+	}
+	return list
+}
+
+// What it may is what it watches, and it may change nothing.
+func TestRolesAreReadOnly(t *testing.T) {
+	var got []string
+	add := func(namespace string, rules []rbacv1.PolicyRule) {
+		for _, r := range rules {
+			got = append(got, fmt.Sprintf("%s %s %s: %s", namespace, strings.Join(r.APIGroups, ","), strings.Join(r.Resources, ","), strings.Join(r.Verbs, ",")))
+		}
+	}
+	for _, r := range manifest[rbacv1.ClusterRole](t, "ClusterRole") {
+		add("*", r.Rules)
+	}
+	for _, r := range manifest[rbacv1.Role](t, "Role") {
+		add(r.Namespace, r.Rules)
+	}
+	if got, want := strings.Join(got, "\n"), `* samplecrd.k8s.io networks: list,watch
+*  pods: list,watch
+*  nodes: list,watch
+default discovery.k8s.io endpointslices: list,watch`; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// The DaemonSet asks the probes where the agent answers them, and mounts what it uses.
+func TestDaemonSet(t *testing.T) {
+	t.Setenv("NODE_NAME", "n1")
+	pod := manifest[appsv1.DaemonSet](t, "DaemonSet")[0].Spec.Template.Spec
+	c := pod.Containers[0]
+	o, err := parseOptions(c.Args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	probe := func(p *corev1.Probe) string {
+		get := p.HTTPGet
+		return "http://" + net.JoinHostPort(get.Host, get.Port.String()) + get.Path
+	}
+	if got, want := probe(c.ReadinessProbe)+" "+probe(c.LivenessProbe), "http://"+o.healthAddress+"/readyz http://"+o.healthAddress+"/healthz"; got != want {
+		t.Errorf("probes: got %s, want %s", got, want)
+	}
+	if got, want := fmt.Sprintf(":%d", c.Ports[0].ContainerPort), o.metricsAddress; got != want {
+		t.Errorf("metrics: got %s, want %s", got, want)
+	}
+	var mounted []string
+	for _, m := range c.VolumeMounts {
+		mounted = append(mounted, m.MountPath)
+		if i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name }); i < 0 || pod.Volumes[i].HostPath.Path != m.MountPath {
+			t.Errorf("%s is not the node's", m.MountPath)
+		}
+	}
+	for _, dir := range append(o.cniResults, o.netnsDir) {
+		if !slices.ContainsFunc(mounted, func(path string) bool { return strings.HasPrefix(filepath.Clean(dir)+"/", path+"/") }) {
+			t.Errorf("%s is not mounted", dir)
+		}
+	}
+}
+
+// The data plane of a node is ready when the agent's pod is: when the kernel had all
+// that was wanted.
+func TestReadiness(t *testing.T) {
+	s := cluster("10.0.0.1")
+	m := &memory{}
+	a := newTestAgent(m, &s)
+	handler := healthHandler(a.live, a.ready)
+	ask := func(path string) string {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		return fmt.Sprintf("%d %s", w.Code, strings.TrimSpace(w.Body.String()))
+	}
+	for _, step := range []struct {
+		err  error
+		want string
+	}{
+		{nil, "200 ok"},
+		{fmt.Errorf("the kernel has no VXLAN"), "503 1 of 2 steps done: the kernel has no VXLAN"},
+		{nil, "200 ok"},
+	} {
+		if len(m.done) == 0 {
+			if got, want := ask("/readyz"), "503 waiting for the first sync"; got != want {
+				t.Errorf("before: got %s, want %s", got, want)
+			}
+		}
+		m.err = step.err
+		_ = a.sync(t.Context(), time.Time{})
+		if got := ask("/readyz"); got != step.want {
+			t.Errorf("got %s, want %s", got, step.want)
+		}
+		if got := ask("/healthz"); got != "200 ok" {
+			t.Errorf("alive: %s", got)
+		}
+	}
+}

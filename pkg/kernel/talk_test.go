@@ -1,0 +1,128 @@
+//go:build linux && kernel
+
+package kernel
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// echo answers UDP and TCP on port 7 of a namespace with a name and what was sent, and the
+// address that it came from.
+func (c *cluster) echo(namespace, name string) {
+	c.Helper()
+	c.in(namespace, func() {
+		udp, err := net.ListenPacket("udp", ":7")
+		if err != nil {
+			c.Error(err)
+			return
+		}
+		c.Cleanup(func() { _ = udp.Close() })
+		go func() {
+			b := make([]byte, 1<<16)
+			for {
+				size, from, err := udp.ReadFrom(b)
+				if err != nil {
+					return
+				}
+				_, _ = udp.WriteTo(b[:size], from)
+				_, _ = udp.WriteTo(fmt.Appendf(nil, "%s %s", name, host(from)), from)
+			}
+		}()
+		tcp, err := net.Listen("tcp", ":7")
+		if err != nil {
+			c.Error(err)
+			return
+		}
+		c.Cleanup(func() { _ = tcp.Close() })
+		go func() {
+			for {
+				conn, err := tcp.Accept()
+				if err != nil {
+					return
+				}
+				c.Cleanup(func() { _ = conn.Close() })
+				go func() {
+					b := make([]byte, 1<<16)
+					for {
+						if _, err := conn.Read(b); err != nil {
+							return
+						}
+						_, _ = fmt.Fprintf(conn, "%s %s", name, host(conn.RemoteAddr()))
+					}
+				}()
+			}
+		}()
+	})
+}
+
+func host(a net.Addr) string {
+	h, _, _ := net.SplitHostPort(a.String())
+	return h
+}
+
+// dial from a namespace; the connection stays there.
+func (c *cluster) dial(namespace, network, to string, local net.Addr) (net.Conn, error) {
+	var conn net.Conn
+	var err error
+	c.in(namespace, func() { conn, err = (&net.Dialer{Timeout: 2 * time.Second, LocalAddr: local}).Dial(network, to) })
+	if err == nil {
+		c.Cleanup(func() { _ = conn.Close() })
+	}
+	return conn, err
+}
+
+// answer is who answers at an address, and whom he took us for; "" for nobody, who gets as
+// long as the patience is.
+func (c *cluster) answer(from string, ip netip.Addr, patience time.Duration) string {
+	c.Helper()
+	conn, err := c.dial(from, "udp", netip.AddrPortFrom(ip, 7).String(), nil)
+	if err != nil {
+		return ""
+	}
+	b := make([]byte, 1<<16)
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		_, _ = conn.Write([]byte("?"))
+		_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		for {
+			size, err := conn.Read(b)
+			if err != nil {
+				break
+			}
+			if reply := string(b[:size]); reply != "?" {
+				return reply
+			}
+		}
+	}
+	return ""
+}
+
+// What is to work gets this long; what is not, less, since nothing is to come.
+const (
+	patience = 3 * time.Second
+	silence  = 400 * time.Millisecond
+)
+
+// reaches expects the pod of that name to answer at an address.
+func (p *pod) reaches(ip netip.Addr, name string) {
+	p.Helper()
+	wait := patience
+	if name == "" {
+		wait = silence
+	}
+	got, _, _ := strings.Cut(p.answer(p.name, ip, wait), " ")
+	if got != name {
+		p.Errorf("from %s at %s answers %q, not %q", p.name, ip, got, name)
+	}
+}
+
+// drops of a reason on a node.
+func (n *node) drops(reason string) uint64 {
+	n.Helper()
+	d, err := n.kernel.Drops()
+	must(n, err)
+	return d.Reasons[reason]
+}
