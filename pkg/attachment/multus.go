@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,15 @@ type selection struct {
 	Interface string   `json:"interface,omitempty"`
 	IPs       []string `json:"ips,omitempty"`
 	MAC       string   `json:"mac,omitempty"`
+}
+
+// defaultSelection is what we write of one that is the default network.
+type defaultSelection struct {
+	selection
+
+	// DefaultRoute has the gateway. Without it the pod has no default route at all: the
+	// plugins of eth0 make the routes of its own definition, and those of ours have none.
+	DefaultRoute []netip.Addr `json:"default-route,omitempty"`
 }
 
 // Element is what a pod is to have of one Network.
@@ -87,7 +97,7 @@ func AppendMultus(annotations map[string]string, namespace string, add []Element
 		}
 		switch {
 		case ours.Interface == PrimaryInterface:
-			if result.DefaultNetwork, err = defaultNetwork(annotations[v1.MultusDefaultAnnotation], ours); err != nil {
+			if result.DefaultNetwork, err = defaultNetwork(annotations[v1.MultusDefaultAnnotation], ours, e.Address.Gateway); err != nil {
 				return Multus{}, fmt.Errorf("annotation %s: %w", v1.MultusDefaultAnnotation, err)
 			}
 		case !slices.ContainsFunc(known, func(s selection) bool { return s.asks(ours) }):
@@ -134,9 +144,10 @@ func nameInterfaces(known, add []selection) ([]selection, error) {
 	return named, nil
 }
 
-// defaultNetwork is the value that makes ours the interface eth0 of the pod; an error
-// if somebody else's is asked for there.
-func defaultNetwork(existing string, ours selection) (string, error) {
+// defaultNetwork is the value that makes ours the interface eth0 of the pod, with its
+// default route by the gateway, if there is one; an error if somebody else's is asked
+// for there.
+func defaultNetwork(existing string, ours selection, gateway netip.Addr) (string, error) {
 	ours.Interface = "" // Multus knows which
 	if strings.TrimSpace(existing) != "" {
 		_, known, err := parseMultus(existing)
@@ -147,7 +158,11 @@ func defaultNetwork(existing string, ours selection) (string, error) {
 			return "", fmt.Errorf("%s is where Network %s is asked for, and so is %.80q: remove the annotation, or ask for another interface", PrimaryInterface, ours.Name, existing)
 		}
 	}
-	return string(mustMarshal([]selection{ours})), nil
+	element := defaultSelection{selection: ours}
+	if gateway.IsValid() {
+		element.DefaultRoute = []netip.Addr{gateway}
+	}
+	return string(mustMarshal([]defaultSelection{element})), nil
 }
 
 // asks reports whether s asks for what ours does. Without a namespace, Multus

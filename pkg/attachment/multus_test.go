@@ -3,6 +3,7 @@ package attachment
 import (
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -17,6 +18,15 @@ func element(request, address string) Element {
 		panic(err)
 	}
 	return Element{requests[0], bound(address, "")}
+}
+
+// routed is an element of a Network with that gateway.
+func routed(request, address, gateway string) Element {
+	e := element(request, address)
+	if gateway != "" {
+		e.Address.Gateway = netip.MustParseAddr(gateway)
+	}
+	return e
 }
 
 // appendTo is AppendMultus to the list alone.
@@ -217,17 +227,20 @@ func TestAppendMultusLeavesNamedInterfaces(t *testing.T) {
 }
 
 func TestDefaultNetwork(t *testing.T) {
-	const blueIsDefault = `[{"name":"blue","namespace":"default","ips":["192.168.0.2/16"],"mac":"0a:58:c0:a8:00:02"}]`
+	const blueIsDefault = `[{"name":"blue","namespace":"default","ips":["192.168.0.2/16"],"mac":"0a:58:c0:a8:00:02","default-route":["192.168.0.1"]}]`
+	const withoutGateway = `[{"name":"blue","namespace":"default","ips":["192.168.0.2/32"],"mac":"0a:58:c0:a8:00:02"}]`
 	const refused = `annotation v1.multus-cni.io/default-network: eth0 is where Network blue is asked for, and so is `
 	const remedy = `: remove the annotation, or ask for another interface`
-	for _, tt := range []struct{ name, existing, want string }{
-		{"none", "", blueIsDefault},
-		{"already there", blueIsDefault, blueIsDefault},
-		{"somebody else's", "macvlan", refused + `"macvlan"` + remedy},
-		{"with another address", `[{"name":"blue","ips":["192.168.0.3/16"]}]`, refused + `"[{\"name\":\"blue\",\"ips\":[\"192.168.0.3/16\"]}]"` + remedy},
+	for _, tt := range []struct{ name, existing, address, gateway, want string }{
+		{"none", "", "192.168.0.2/16", "192.168.0.1", blueIsDefault},
+		{"already there", blueIsDefault, "192.168.0.2/16", "192.168.0.1", blueIsDefault},
+		{"already there, without its route", `[{"name":"blue","ips":["192.168.0.2/16"]}]`, "192.168.0.2/16", "192.168.0.1", blueIsDefault},
+		{"a Network without a gateway", "", "192.168.0.2/32", "", withoutGateway},
+		{"somebody else's", "macvlan", "192.168.0.2/16", "192.168.0.1", refused + `"macvlan"` + remedy},
+		{"with another address", `[{"name":"blue","ips":["192.168.0.3/16"]}]`, "192.168.0.2/16", "192.168.0.1", refused + `"[{\"name\":\"blue\",\"ips\":[\"192.168.0.3/16\"]}]"` + remedy},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			multus, err := AppendMultus(map[string]string{v1.MultusDefaultAnnotation: tt.existing}, "default", []Element{element("blue@eth0", "192.168.0.2/16")})
+			multus, err := AppendMultus(map[string]string{v1.MultusDefaultAnnotation: tt.existing}, "default", []Element{routed("blue@eth0", tt.address, tt.gateway)})
 			got := multus.DefaultNetwork
 			if err != nil {
 				got = err.Error()
