@@ -40,7 +40,6 @@ type pluginConfig struct {
 	Type         string          `json:"type"`
 	Bridge       string          `json:"bridge"`
 	MTU          int32           `json:"mtu"`
-	MACSpoofChk  bool            `json:"macspoofchk"`
 	Capabilities map[string]bool `json:"capabilities"`
 	IPAM         ipamConfig      `json:"ipam"`
 }
@@ -66,7 +65,11 @@ func (s State) config(vni int32) (string, error) {
 	return text(networkConfig{
 		CNIVersion: cniVersion, Name: s.networkName(),
 		Plugins: []pluginConfig{{
-			Type: "bridge", Bridge: Bridge(vni), MTU: MTU(s.Network, s.UnderlayMTU), MACSpoofChk: true,
+			// No macspoofchk: the agent's filter (pkg/dataplane) looks at MAC, IP and ARP, on the
+			// same hook and so before the bridge learns; a port that it does not know yet can send
+			// to no pod, and takes no entry, as these are sticky. The plugin would run nft, which
+			// then had to be on every node, and an attachment would take more than twice as long.
+			Type: "bridge", Bridge: Bridge(vni), MTU: MTU(s.Network, s.UnderlayMTU),
 			Capabilities: capabilities, IPAM: ipamConfig{Type: "static"},
 		}},
 	}), nil

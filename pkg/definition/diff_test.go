@@ -14,7 +14,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-const blueConfig = `{"cniVersion":"1.0.0","name":"default.blue","plugins":[{"type":"bridge","bridge":"nw70000","mtu":1450,"macspoofchk":true,` +
+const blueConfig = `{"cniVersion":"1.0.0","name":"default.blue","plugins":[{"type":"bridge","bridge":"nw70000","mtu":1450,` +
 	`"capabilities":{"ips":true,"mac":true},"ipam":{"type":"static"}}]}`
 
 // state is of a Network that has all that it is to have.

@@ -197,7 +197,7 @@ metadata: {name: %[1]s}
 spec:
   config: |
     {"cniVersion": "%[3]s", "name": "%[1]s", "plugins": [{"type": "bridge", "bridge": "%[2]s", "mtu": 1450,
-     "isGateway": false, "ipMasq": false, "macspoofchk": true, "capabilities": {"ips": true, "mac": true},
+     "isGateway": false, "ipMasq": false, "capabilities": {"ips": true, "mac": true},
      "ipam": {"type": "static"%[4]s}}]}
 ---
 `, name, bridge, cniVersion, ipam)

@@ -51,7 +51,7 @@ func vnis(t *testing.T, namespace string) string {
 }
 
 func overlayConfig(namespace, name, mtu string) string {
-	return fmt.Sprintf(`{"cniVersion":"1.0.0","name":"%s.%s","plugins":[{"type":"bridge","bridge":"NW","mtu":%s,"macspoofchk":true,`+
+	return fmt.Sprintf(`{"cniVersion":"1.0.0","name":"%s.%s","plugins":[{"type":"bridge","bridge":"NW","mtu":%s,`+
 		`"capabilities":{"ips":true,"mac":true},"ipam":{"type":"static"}}]}`, namespace, name, mtu)
 }
 
