@@ -140,7 +140,9 @@ up() {
   if [[ ${KUBELETS:-} == 1 ]]; then
     # kwokctl puts the addresses of the machine, which is the network namespace, into its certificate. Kubelets know the
     # API server by that, and let it in since its group is system:masters. Admission plugins add to those of kwokctl.yaml.
+    # It is to be found where a cluster's API server is, by the endpoints of its Service.
     options+=(--kube-apiserver-port=443 --extra-args=kube-apiserver=bind-address=0.0.0.0
+      --extra-args=kube-apiserver=advertise-address=10.96.0.1 --extra-args=kube-apiserver=endpoint-reconciler-type=lease
       --extra-args=kube-apiserver=kubelet-preferred-address-types=InternalIP
       --extra-args="kube-apiserver=kubelet-certificate-authority=$cluster/pki/ca.crt"
       --extra-args="kube-apiserver=kubelet-client-certificate=$cluster/pki/admin.crt"

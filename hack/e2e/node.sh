@@ -26,6 +26,7 @@ make_root() {
   mkdir -p -- "$root"
   mount -t tmpfs -o mode=755 "$name" "$root"
   mkdir -p "$root"/{etc,dev,proc,sys,run,root,var/lib/cni,opt/cni/bin,old}
+  ln -s ../run "$root/var/run" # where containerd mounts the pods' network namespaces
   mkdir -m 1777 "$root/tmp"
   for path in /bin /sbin /lib /lib32 /lib64 /libx32 /usr; do
     if [[ -L $path ]]; then

@@ -202,3 +202,11 @@ spec:
 ---
 `, name, bridge, cniVersion, ipam)
 }
+
+// waitRunning waits for pods that nobody can ask whether they are ready.
+func waitRunning(t *testing.T, namespace string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		run(t, namespace, "wait", "--for=jsonpath={.status.phase}=Running", "--timeout="+patience.String(), "pod/"+name)
+	}
+}

@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// install does what README.md tells a cluster's owner to do: apply crd/ and
-// artifacts/. The image is on the nodes already.
+// install does what README.md tells a cluster's owner to do: apply crd/, artifacts/ and
+// artifacts/agent. The images are on the nodes already.
 func install() error {
 	if os.Getenv("E2E_DIR") == "" {
 		return fmt.Errorf("no cluster: run these tests by `make e2e`, or `hack/e2e.sh test`")
@@ -39,8 +39,9 @@ func install() error {
 	steps := [][]string{
 		{"apply", "-f", filepath.Join(root, "crd")},
 		{"wait", "crd", "--all", "--for=condition=Established", "--timeout=60s"},
-		{"apply", "-f", filepath.Join(root, "artifacts")},
+		{"apply", "-f", filepath.Join(root, "artifacts"), "-f", filepath.Join(root, "artifacts", "agent")},
 		{"rollout", "status", "--namespace=pod2-system", "deployment/pod2-controller", "--timeout=120s"},
+		{"rollout", "status", "--namespace=pod2-agent", "daemonset/pod2-agent", "--timeout=120s"},
 	}
 	for _, step := range steps {
 		out, err := kubectl("", step...)
@@ -48,7 +49,7 @@ func install() error {
 			out, err = kubectl("", step...) // it fails on a CRD that has no conditions yet
 		}
 		if err != nil {
-			why, _ := kubectl("", "get", "pods,events", "--namespace=pod2-system", "--output=wide")
+			why, _ := kubectl("", "get", "pods,events", "--all-namespaces", "--output=wide")
 			return fmt.Errorf("kubectl %s: %w\n%s\n%s", strings.Join(step, " "), err, out, why)
 		}
 	}

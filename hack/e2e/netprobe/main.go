@@ -6,6 +6,7 @@
 //	netprobe serve [ADDRESS]                  over HTTP who asks whom, an echo over UDP; :8080
 //	netprobe get [-timeout 2s] HOST:PORT...   192.168.0.3:8080: web-1 at 192.168.0.3, asked by 192.168.0.2
 //	netprobe ping [-count 10] [-interval 10ms] HOST:PORT    10 sent, 10 received
+//	netprobe echo ADDRESS...                  192.168.0.1: answers, to an ICMP echo request
 //	netprobe lookup NAME...                   web-1.web: 192.168.0.3
 //	netprobe source ADDRESS...                203.0.113.10: 10.244.1.5, by which address it would speak to it
 //	netprobe links                            net1 up mtu 1450 0a:58:c0:a8:00:02 192.168.0.2/16
@@ -28,7 +29,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("usage: netprobe serve | get | ping | lookup | source | links | routes")
+		return fmt.Errorf("usage: netprobe serve | get | ping | echo | lookup | source | links | routes")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ExitOnError)
 	timeout := flags.Duration("timeout", 2*time.Second, "how long to wait for an answer")
@@ -49,6 +50,9 @@ func run(args []string) error {
 		return nil
 	case "ping":
 		return ping(os.Stdout, *count, *interval, *timeout, flags.Arg(0))
+	case "echo":
+		askEcho(os.Stdout, *timeout, flags.Args())
+		return nil
 	case "lookup":
 		lookup(os.Stdout, *timeout, flags.Args())
 		return nil

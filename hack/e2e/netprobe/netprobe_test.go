@@ -49,3 +49,15 @@ func TestGetNobody(t *testing.T) {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }
+
+// RFC 792: the ones' complement sum of a message with its checksum is all ones.
+func TestEchoRequestAddsUp(t *testing.T) {
+	var sum uint32
+	message := echoRequest(false)
+	for i := 0; i < len(message); i += 2 {
+		sum += uint32(message[i])<<8 | uint32(message[i+1])
+	}
+	if sum != 0xffff {
+		t.Errorf("%x adds up to %x", message, sum)
+	}
+}

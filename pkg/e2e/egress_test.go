@@ -1,0 +1,125 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// A pod may have a Network for its default route, by asking for it on eth0: it has no
+// other interface then.
+func TestNetworkIsDefaultRoute(t *testing.T) {
+	ns := newNamespace(t, "default-route")
+	create(t, ns, networks+shut+alone("open", "node1", "blue@eth0, green@net1")+alone("closed", "node2", "shut@eth0"))
+	waitRunning(t, ns, "open", "closed")
+	all := pods(t, ns, "app=alone")
+	blue, green := all["open"].Published["blue"], all["open"].Published["green"]
+	t.Run("its interfaces are called as asked for", func(t *testing.T) {
+		want := fmt.Sprintf("eth0 up mtu 1450 %s %s\nnet1 up mtu 1450 %s %s", blue.MAC, blue.Address, green.MAC, green.Address)
+		if got := probe(t, ns, "open", "links"); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	})
+	t.Run("its default route is the Network", func(t *testing.T) {
+		want := "default via 192.168.0.1 dev eth0 metric 0"
+		if got := linesOf(probe(t, ns, "open", "routes"), "default"); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	})
+	t.Run("the world, as seen from there, is asked by the node", func(t *testing.T) {
+		eventually(t, "egress", func() (string, error) {
+			got := probe(t, ns, "open", "get", world+":80")
+			if !strings.HasSuffix(got, " at "+world+", asked by 172.18.0.11") {
+				return got, nil
+			}
+			return "", nil
+		})
+	})
+	t.Run("a name is asked for through the gateway", func(t *testing.T) {
+		want := "kubernetes.default.svc.cluster.local: 10.96.0.1"
+		if got := probe(t, ns, "open", "lookup", "kubernetes.default.svc.cluster.local"); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+	t.Run("no egress where there is none", func(t *testing.T) {
+		if got, want := probe(t, ns, "closed", "echo", "192.168.0.1"), "192.168.0.1: answers"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if got, want := probe(t, ns, "closed", "get", world+":80"), world+":80: no answer"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
+// What a pod reaches through eth0 of the nodes' own network, and what it does not through
+// a Network: the nodes' own ports, its own node's among them, and the API server.
+func TestNoWayToNodesAndAPI(t *testing.T) {
+	ns := newNamespace(t, "no-way")
+	create(t, ns, networks+alone("inside", "node1", "blue@eth0")+server("outside", "node1")+
+		hosts("ports-1", "node1")+hosts("ports-2", "node2"))
+	waitRunning(t, ns, "inside", "outside", "ports-1", "ports-2")
+	targets := []string{"172.18.0.11:18080", "172.18.0.12:18080", "172.18.0.11:10250", "172.18.0.12:10250", "10.96.0.1:443"}
+	answered := func(from string) string {
+		var lines []string
+		for line := range strings.Lines(probe(t, ns, from, append([]string{"get", "-timeout=1s"}, targets...)...)) {
+			if !strings.Contains(line, "no answer") && !strings.Contains(line, "refused") && !strings.Contains(line, "route") {
+				lines = append(lines, line[:strings.LastIndex(line[:20], ":")])
+			}
+		}
+		return strings.Join(lines, " ")
+	}
+	eventually(t, "all of them answer who is on the nodes' network", func() (string, error) {
+		if n := len(strings.Fields(answered("outside"))); n != len(targets) {
+			return answered("outside"), nil
+		}
+		return "", nil
+	})
+	eventually(t, "the world answers", func() (string, error) {
+		if got := probe(t, ns, "inside", "get", world+":80"); !strings.Contains(got, "asked by") {
+			return got, nil
+		}
+		return "", nil
+	})
+	if got := answered("inside"); got != "" {
+		t.Errorf("through the Network answered: %s", got)
+	}
+}
+
+// world is outside the cluster.
+const world = "203.0.113.10"
+
+// shut is a Network that no packet leaves.
+const shut = `
+apiVersion: samplecrd.k8s.io/v1
+kind: Network
+metadata: {name: shut}
+spec: {cidr: 192.168.0.0/16, egress: None}
+---
+`
+
+// alone is a pod that is no replica, on Networks by its annotation. No probe asks
+// whether it is ready: a node reaches no Network.
+func alone(name, node, networks string) string {
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata: {name: %[1]s, labels: {app: alone}, annotations: {samplecrd.k8s.io/networks: %[3]q}}
+spec:
+  nodeSelector: {kubernetes.io/hostname: %[2]s}
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: probe
+    image: netprobe:e2e
+    imagePullPolicy: Never
+    args: [serve]
+---
+`, name, node, networks)
+}
+
+// hosts is a pod in the network of its node, with a server on port 18080 there.
+func hosts(name, node string) string {
+	return strings.NewReplacer("[serve]", `[serve, ":18080"]`, "  nodeName:", "  hostNetwork: true\n  nodeName:",
+		"port: 8080", "port: 18080").Replace(server(name, node))
+}

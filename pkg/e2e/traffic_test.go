@@ -1,0 +1,115 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Two Networks of the same CIDR, with a Pod2 on each, whose replicas are on all three
+// nodes and have the same addresses on either; green has one replica more, whose address
+// nobody has on blue.
+func TestTwoNetworksOfOneCIDR(t *testing.T) {
+	ns := newNamespace(t, "traffic")
+	create(t, ns, networks+spread("b", 3, "{name: blue}")+spread("g", 4, "{name: green}"))
+	waitReady(t, ns, "pod2/b", "pod2/g")
+	sides := []side{{"b", "blue", pods(t, ns, "app=b")}, {"g", "green", pods(t, ns, "app=g")}}
+	for _, s := range sides {
+		s.requireSpread(t)
+	}
+	t.Run("by address", func(t *testing.T) {
+		for _, s := range sides {
+			for _, from := range s.names() {
+				s.requireReaches(t, ns, from, func(to string) string { return s.address(to) })
+			}
+		}
+	})
+	t.Run("by name", func(t *testing.T) {
+		for _, s := range sides {
+			for _, from := range s.names() {
+				s.requireReaches(t, ns, from, func(to string) string {
+					return fmt.Sprintf("%s.%s-%s.%s.svc.cluster.local", to, s.app, s.network, ns)
+				})
+			}
+		}
+	})
+	t.Run("nobody of the other Network", func(t *testing.T) {
+		only := sides[1].address("g-3")
+		for _, from := range sides[0].names() {
+			if got, want := probe(t, ns, from, "get", only+":8080"), only+":8080: no answer"; got != want {
+				t.Errorf("%s: got %s, want %s", from, got, want)
+			}
+		}
+	})
+	t.Run("the gateway", func(t *testing.T) {
+		for _, s := range sides {
+			for _, from := range s.names() {
+				if got, want := probe(t, ns, from, "echo", "192.168.0.1"), "192.168.0.1: answers"; got != want {
+					t.Errorf("%s: got %s, want %s", from, got, want)
+				}
+			}
+		}
+	})
+	t.Run("nothing is flooded", func(t *testing.T) { requireNoFlood(t, ns, sides) })
+}
+
+// side is a Pod2 on one Network.
+type side struct {
+	app, network string
+	pods         map[string]pod
+}
+
+func (s side) names() []string { return slices.Sorted(maps.Keys(s.pods)) }
+
+func (s side) address(name string) string {
+	return s.pods[name].Published[s.network].Address.Addr().String()
+}
+
+// requireSpread expects a replica on each node.
+func (s side) requireSpread(t *testing.T) {
+	t.Helper()
+	on := map[string]bool{}
+	for _, p := range s.pods {
+		on[p.Node] = true
+	}
+	if len(on) != 3 {
+		t.Fatalf("the replicas of %s are on %v", s.app, on)
+	}
+}
+
+// requireReaches expects every replica to answer one of them, as itself and at its own
+// address, at what target makes of its name.
+func (s side) requireReaches(t *testing.T, ns, from string, target func(to string) string) {
+	t.Helper()
+	args := []string{"get"}
+	var want []string
+	for _, to := range s.names() {
+		at := hostPort(target(to), 8080)
+		args = append(args, at)
+		want = append(want, fmt.Sprintf("%s: %s at %s, asked by %s", at, to, s.address(to), s.address(from)))
+	}
+	eventually(t, "from "+from, func() (string, error) {
+		if got := probe(t, ns, from, args...); got != strings.Join(want, "\n") {
+			return fmt.Sprintf("got\n%s\nwant\n%s\n", got, strings.Join(want, "\n")), nil
+		}
+		return "", nil
+	})
+}
+
+// hostPort puts the brackets around an IPv6 address.
+func hostPort(host string, port int) string {
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return fmt.Sprintf("%s:%d", host, port)
+}
+
+// spread is a Pod2 whose replicas are as many on each node, one more or less.
+func spread(name string, replicas int, networks string) string {
+	return pod2(name, replicas, networks, "topologySpreadConstraints: [{maxSkew: 1, topologyKey: kubernetes.io/hostname, "+
+		"whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: "+name+"}}}]")
+}
