@@ -17,9 +17,11 @@ import (
 // patience bounds every wait; what takes longer is a failure.
 const patience = 90 * time.Second
 
+func command(args ...string) *exec.Cmd { return exec.Command("kubectl", args...) }
+
 // kubectl returns what it prints on both streams.
 func kubectl(stdin string, args ...string) (string, error) {
-	cmd := exec.Command("kubectl", args...)
+	cmd := command(args...)
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
 	return strings.TrimSpace(string(out)), err

@@ -5,7 +5,7 @@
 //
 //	netprobe serve [ADDRESS]                  over HTTP who asks whom, an echo over UDP; :8080
 //	netprobe get [-timeout 2s] HOST:PORT...   192.168.0.3:8080: web-1 at 192.168.0.3, asked by 192.168.0.2
-//	netprobe ping [-count 10] [-interval 10ms] HOST:PORT    10 sent, 10 received
+//	netprobe ping [-count 10] [-interval 10ms] HOST:PORT    10 sent, 10 received; -count 0: until its input ends
 //	netprobe echo ADDRESS...                  192.168.0.1: answers, to an ICMP echo request
 //	netprobe lookup NAME...                   web-1.web: 192.168.0.3
 //	netprobe source ADDRESS...                203.0.113.10: 10.244.1.5, by which address it would speak to it
@@ -16,6 +16,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"time"
 )
@@ -33,7 +34,7 @@ func run(args []string) error {
 	}
 	flags := flag.NewFlagSet(args[0], flag.ExitOnError)
 	timeout := flags.Duration("timeout", 2*time.Second, "how long to wait for an answer")
-	count := flags.Int("count", 10, "how many pings")
+	count := flags.Int("count", 10, "how many pings; 0: until the standard input ends")
 	interval := flags.Duration("interval", 10*time.Millisecond, "time between pings")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
@@ -49,7 +50,14 @@ func run(args []string) error {
 		get(os.Stdout, *timeout, flags.Args())
 		return nil
 	case "ping":
-		return ping(os.Stdout, *count, *interval, *timeout, flags.Arg(0))
+		stop := make(chan bool)
+		if *count == 0 {
+			go func() {
+				_, _ = io.Copy(io.Discard, os.Stdin)
+				close(stop)
+			}()
+		}
+		return ping(os.Stdout, *count, stop, *interval, *timeout, flags.Arg(0))
 	case "echo":
 		askEcho(os.Stdout, *timeout, flags.Args())
 		return nil

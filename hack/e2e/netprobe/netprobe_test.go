@@ -32,13 +32,39 @@ func TestPing(t *testing.T) {
 	address := server.LocalAddr().String()
 	for _, want := range []string{"5 sent, 5 received\n", "5 sent, 0 received\n"} {
 		var out bytes.Buffer
-		if err := ping(&out, 5, time.Millisecond, 100*time.Millisecond, address); err != nil {
+		if err := ping(&out, 5, nil, time.Millisecond, 100*time.Millisecond, address); err != nil {
 			t.Fatal(err)
 		}
 		if out.String() != want {
 			t.Errorf("got %q, want %q", out.String(), want)
 		}
 		server.Close()
+	}
+}
+
+// Without a count it sends until it is told to stop.
+func TestPingUntilStopped(t *testing.T) {
+	server, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	stop := make(chan bool)
+	go func() {
+		buffer := make([]byte, 64)
+		for range 3 {
+			if _, _, err := server.ReadFrom(buffer); err != nil {
+				t.Error(err)
+			}
+		}
+		close(stop)
+	}()
+	var out bytes.Buffer
+	if err := ping(&out, 0, stop, time.Millisecond, 50*time.Millisecond, server.LocalAddr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(out.String(), " sent, 0 received\n") || strings.HasPrefix(out.String(), "0") {
+		t.Errorf("got %q", out.String())
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -130,19 +131,21 @@ func each(w io.Writer, items []string, ask func(string) (string, error)) {
 	}
 }
 
-// ping counts the datagrams that come back. It goes on sending whatever gets lost, to
-// show for how long a way is broken.
-func ping(w io.Writer, count int, interval, timeout time.Duration, target string) error {
+// ping counts the datagrams that come back, of count or, if that is 0, of all until stop
+// is closed. It goes on sending whatever gets lost, to show for how long a way is broken.
+func ping(w io.Writer, count int, stop <-chan bool, interval, timeout time.Duration, target string) error {
 	conn, err := (&net.Dialer{}).DialContext(context.Background(), "udp", target)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
+	var sent atomic.Int64
+	sent.Store(int64(count))
 	received := make(chan int)
 	go func() {
 		came := map[string]bool{} // a datagram may come twice
 		buffer := make([]byte, 64)
-		for len(came) < count {
+		for total := sent.Load(); total == 0 || len(came) < int(total); total = sent.Load() {
 			n, err := conn.Read(buffer)
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				break
@@ -155,13 +158,21 @@ func ping(w io.Writer, count int, interval, timeout time.Duration, target string
 	}()
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	for i := range count {
+	i := 0
+	for going := true; going; {
 		_, _ = fmt.Fprintf(conn, "%d", i) // unreachable, say: lost
-		<-tick.C
+		i++
+		select {
+		case <-tick.C:
+			going = i != count
+		case <-stop:
+			going = false
+		}
 	}
+	sent.Store(int64(i))
 	if err := conn.SetReadDeadline(time.Now().Add(timeout)); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%d sent, %d received\n", count, <-received)
+	fmt.Fprintf(w, "%d sent, %d received\n", i, <-received)
 	return nil
 }

@@ -1,0 +1,49 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// An IPv6 Network takes the same way as one of IPv4.
+func TestIPv6Network(t *testing.T) {
+	ns := newNamespace(t, "six")
+	create(t, ns, six+spread("s", 3, "{name: six}")+alone("open", "node2", "six@eth0"))
+	waitReady(t, ns, "pod2/s")
+	waitRunning(t, ns, "open")
+	s := side{"s", "six", pods(t, ns, "app=s")}
+	s.requireSpread(t)
+	t.Run("by address", func(t *testing.T) {
+		for _, from := range s.names() {
+			s.requireReaches(t, ns, from, func(to string) string { return s.address(to) })
+		}
+	})
+	t.Run("by name", func(t *testing.T) {
+		s.requireReaches(t, ns, "s-0", func(to string) string { return fmt.Sprintf("%s.s-six.%s.svc.cluster.local", to, ns) })
+	})
+	t.Run("the gateway", func(t *testing.T) {
+		if got, want := probe(t, ns, "s-0", "echo", "fd00:77::1"), "fd00:77::1: answers"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+	t.Run("the world is asked by the node", func(t *testing.T) {
+		eventually(t, "egress", func() (string, error) {
+			got := probe(t, ns, "open", "get", "[2001:db8:113::10]:80")
+			if !strings.HasSuffix(got, " at 2001:db8:113::10, asked by fd00:18::12") {
+				return got, nil
+			}
+			return "", nil
+		})
+	})
+}
+
+const six = `
+apiVersion: samplecrd.k8s.io/v1
+kind: Network
+metadata: {name: six}
+spec: {cidr: "fd00:77::/64"}
+---
+`

@@ -1,0 +1,116 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A replica whose pod was deleted, while its node takes no pods, comes back on another
+// with its address, and a peer that goes on sending to that finds it there.
+func TestDeletedPodMoves(t *testing.T) {
+	requireMove(t, "deleted", func(ns, pod, node string) {
+		run(t, "", "cordon", node)
+		run(t, ns, "delete", "pod", pod, "--wait=false")
+	})
+}
+
+// The same for all that is on a node, the controller too, if it is there.
+func TestDrainedPodMoves(t *testing.T) {
+	requireMove(t, "drained", func(_, _, node string) {
+		run(t, "", "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout="+patience.String())
+	})
+}
+
+func requireMove(t *testing.T, ns string, drive func(ns, pod, node string)) {
+	newNamespace(t, ns)
+	create(t, ns, networks+spread("m", 2, "{name: blue}"))
+	waitReady(t, ns, "pod2/m")
+	before := pods(t, ns, "app=m")
+	address, node := before["m-1"].Published["blue"].Address, before["m-1"].Node
+	t.Cleanup(func() { run(t, "", "uncordon", node) })
+	target := address.Addr().String() + ":8080"
+	requireAnswer(t, ns, "m-0", target, "m-1 at "+address.Addr().String())
+
+	pings := pinging(t, ns, "m-0", target)
+	began := time.Now()
+	drive(ns, "m-1", node)
+	eventually(t, "another m-1", func() (string, error) {
+		out, err := kubectl("", "--namespace", ns, "get", "pod", "m-1", "--output=jsonpath={.metadata.uid}")
+		if out == before["m-1"].UID {
+			return "it is the same", err
+		}
+		return "", err
+	})
+	waitReady(t, ns, "pod/m-1")
+	ready := time.Since(began)
+	requireAnswer(t, ns, "m-0", target, "m-1 at "+address.Addr().String())
+	after := pods(t, ns, "app=m")["m-1"]
+	if after.Node == node || after.Published["blue"].Address != address {
+		t.Errorf("m-1 was on %s with %s, and is on %s with %s", node, address, after.Node, after.Published["blue"].Address)
+	}
+	got := pings()
+	t.Logf("m-1 went from %s to %s and was ready after %s; one ping each 10 ms: %s", node, after.Node, ready.Round(10*time.Millisecond), got)
+	sent, received := counts(t, got)
+	// Nobody answers from when the one pod is stopped to when the other runs, and no longer:
+	// pods that are ready answer.
+	if lost := time.Duration(sent-received) * 10 * time.Millisecond; received == 0 || lost > ready+time.Second {
+		t.Errorf("silence of %s, and m-1 was ready after %s", lost, ready)
+	}
+}
+
+// requireAnswer waits for that one to answer.
+func requireAnswer(t *testing.T, ns, from, target, want string) {
+	t.Helper()
+	eventually(t, want+" answers "+from, func() (string, error) {
+		if got := probe(t, ns, from, "get", "-timeout=500ms", target); !strings.HasPrefix(got, target+": "+want+", ") {
+			return got, nil
+		}
+		return "", nil
+	})
+}
+
+// pinging sends datagrams, one each 10 ms, until stop is called, which returns how many
+// of them were sent and came back.
+func pinging(t *testing.T, ns, from, target string) (stop func() string) {
+	t.Helper()
+	cmd := command("--namespace", ns, "exec", "--stdin", from, "--", "/netprobe", "ping", "-count=0", "-timeout=1s", target)
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	time.Sleep(500 * time.Millisecond) // some are sent before anything happens
+	return func() string {
+		t.Helper()
+		input.Close()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Fatalf("ping %s: %v\n%s", target, err, out.String())
+			}
+		case <-time.After(patience):
+			t.Fatalf("ping %s did not end", target)
+		}
+		return strings.TrimSpace(out.String())
+	}
+}
+
+// counts of what ping says.
+func counts(t *testing.T, said string) (sent, received int) {
+	t.Helper()
+	if _, err := fmt.Sscanf(said, "%d sent, %d received", &sent, &received); err != nil {
+		t.Fatalf("ping said %q: %v", said, err)
+	}
+	return sent, received
+}
