@@ -7,6 +7,7 @@
 #   hack/e2e.sh up [DIR]                  start a cluster, with the controller's image, among others, on every node
 #   hack/e2e.sh enter DIR NODE [COMMAND]  run a command, or a shell, in a node; NODE `hub` has the API server: kubectl works
 #   hack/e2e.sh down [DIR]                stop it and remove what `up` made
+#   hack/e2e.sh lacks kernel|nodes        print what this machine has not that tests of the kernel or nodes need; fails if nothing
 #   hack/e2e.sh test [DIR] [FLAGS]        run the tests of pkg/e2e with these flags of a test binary, on the cluster that
 #                                         runs in DIR or on one of their own, and see that this leaves nothing behind
 #
@@ -25,17 +26,52 @@ die() {
   exit 1
 }
 
-# unsuitable prints why this machine cannot do it, and fails if it can.
-unsuitable() {
+# lacks_kernel prints why this machine cannot do what pkg/kernel tests, and fails if it can.
+lacks_kernel() {
+  local reason
   if [[ $(uname -s) != Linux ]]; then
     echo "they need Linux, and this is $(uname -s)"
   elif ((EUID != 0)); then
     echo "they need root, and this is user $EUID"
-  elif ! unshare --mount --net --pid --ipc --uts --fork true 2>/dev/null; then
-    echo "they need the right to make namespaces, which this root has not"
   else
-    return 1
+    reason=$(cd "$root" && go run ./hack/e2e/nodenet lacks)
+    [[ -n $reason ]] && echo "$reason"
   fi
+}
+
+# lacks_nodes is the same for nodes.
+lacks_nodes() {
+  local name
+  if lacks_kernel; then return; fi
+  for name in unshare nsenter mount pivot_root; do
+    command -v "$name" >/dev/null || { echo "they need the program $name of util-linux, which is not here" && return; }
+  done
+  # shellcheck disable=SC2016 # $1 is of that bash
+  if ! unshare --mount --net --pid --ipc --uts --fork bash -c 'mount -t tmpfs none "$1" && mkdir "$1/p" "$1/s" &&
+    mount -t proc proc "$1/p" && mount -t sysfs sysfs "$1/s"' - "$root/hack" &>/dev/null; then
+    echo "they need the right to make namespaces and to mount in them, which this root has not"
+  elif [[ ! -r /dev/kmsg ]]; then
+    echo "they need /dev/kmsg, which kubelets read"
+  else
+    lacks_cgroups
+  fi
+}
+
+# lacks_cgroups tries to make one with what kubelets limit. Where cgroup v2 shows a container's own cgroup as the root,
+# and the container's processes are in that, the kernel gives its children nothing.
+lacks_cgroups() {
+  local at controller lacking=
+  make_cgroup "$cgroup/try" &>/dev/null || lacking="cgroups that can be written"
+  for controller in cpu cpuset memory pids; do
+    at=/sys/fs/cgroup/$cgroup/try/cgroup.controllers
+    if [[ $(stat -f -c %T /sys/fs/cgroup) == cgroup2fs ]]; then
+      grep -qw "$controller" "$at" 2>/dev/null || lacking=${lacking:-the cgroup controller $controller}
+    elif [[ ! -d /sys/fs/cgroup/$controller/$cgroup/try ]]; then
+      lacking=${lacking:-the cgroup controller $controller}
+    fi
+  done
+  remove_cgroup
+  [[ -n $lacking ]] && echo "they need $lacking, which is not here"
 }
 
 # first NAME prints the id of the first process of the hub or of a node. It is a script that is run by a path below
@@ -47,7 +83,7 @@ first() {
     mapfile -d '' -t -n 2 arguments 2>/dev/null <"$file" || continue # it has ended meanwhile
     if [[ ${arguments[1]:-} == "$work/$1/init" ]] && grep -q '^NSpid:.*[[:space:]]1$' "${file%cmdline}status"; then
       basename -- "${file%/cmdline}"
-      return
+      return 0 # without 0, in a trap, it would be the status of what ended the script
     fi
   done 2>/dev/null
   return 1
@@ -112,8 +148,7 @@ start_nodes() {
     make_cgroup "$cgroup/$name"
     mkdir -p -- "$work/$name"/{kubelet,containerd,log,kubernetes,cni}
     start "$name" "$name" "$i" "/$cgroup/$name" "$bin/e2e"
-    enter hub ip link add "$name" type veth peer name eth0 netns "$(first "$name")"
-    enter hub ip link set "$name" master fabric up
+    enter hub "$bin/e2e/nodenet" veth "$name" fabric eth0 "$(first "$name")"
   done
 }
 
@@ -211,8 +246,7 @@ JSON
 # images makes one file of all images that are built here, each of one binary.
 images() {
   local list=("pause:e2e=$bin/e2e/pause,65535:65535" "netprobe:e2e=$bin/e2e/netprobe"
-    "pod2-controller:latest=$bin/pod2-controller,65532:65532")
-  [[ ! -x $bin/pod2-agent ]] || list+=("pod2-agent:latest=$bin/pod2-agent")
+    "pod2-controller:latest=$bin/pod2-controller,65532:65532" "pod2-agent:latest=$bin/pod2-agent")
   "$bin/e2e/image" "$work/images.tar" "${list[@]}"
 }
 
@@ -233,8 +267,8 @@ up() {
     echo "The cluster in $dir is already running."
     return
   fi
-  ! unsuitable || exit 1
-  [[ -x $bin/e2e/kubelet && -x $bin/pod2-controller ]] || die "there is no kubelet or controller in $bin: run \`make e2e-tools build\`"
+  ! lacks_nodes || exit 1
+  [[ -x $bin/e2e/kubelet && -x $bin/pod2-controller && -x $bin/pod2-agent ]] || die "there is no kubelet, controller or agent in $bin: run \`make e2e-tools build\`"
   down # what a crash, a reboot or a killed `up` has left
   trap abandon EXIT
   trap 'exit 130' INT TERM
@@ -258,12 +292,12 @@ up() {
     [[ $name == hub ]] || await "the images of $name" imported "$name"
   done
   trap - EXIT INT TERM
-  echo "The cluster is up after $((SECONDS - began)) s: $nodes nodes, each with the images pause:e2e, netprobe:e2e and pod2-controller:latest."
+  echo "The cluster is up after $((SECONDS - began)) s: $nodes nodes, each with the images pause:e2e, netprobe:e2e, pod2-controller:latest and pod2-agent:latest."
   printf 'To look around:\n\n  %s enter %s hub kubectl get nodes\n\n' "hack/e2e.sh" "$dir"
 }
 
 imported() {
-  enter "$1" ctr --namespace k8s.io images list --quiet | grep -qx docker.io/library/pod2-controller:latest
+  enter "$1" ctr --namespace k8s.io images list --quiet | grep -qx docker.io/library/pod2-agent:latest
 }
 
 abandon() {
@@ -300,15 +334,21 @@ down() {
   [[ ! -d $root/.localcluster ]] || rmdir --ignore-fail-on-non-empty -- "$root/.localcluster"
 }
 
-# traces prints what of a cluster in $dir there is on the machine, and what kubelets are known to change.
+# traces prints what of a cluster in $dir there is on the machine, and what kubelets are known to change. A namespace is
+# there as long as a process is in it, or a mount keeps it.
 traces() {
   local file name
   awk -v dir="$dir/" 'index($0, dir) { print "mount " $5 }' /proc/self/mountinfo
   while read -r file; do find "$file" -maxdepth 1 -name "$cgroup"; done < <(hierarchies)
   for name in $(members); do ! first "$name" >/dev/null || echo "process of $name"; done
+  # Of nodes: who sees one of their directories mounted. The hub's name files of $dir.
+  for file in $(grep -lsF "$dir/" /proc/[0-9]*/mountinfo /proc/[0-9]*/cmdline); do
+    # That grep itself has ended.
+    name=$(tr '\0' ' ' 2>/dev/null <"${file%/*}/cmdline") || continue
+    [[ -z $name ]] || echo "process $name"
+  done
   [[ ! -e $dir ]] || find "$dir" -mindepth 1 -maxdepth 2
-  ip -oneline link | awk -F ': ' '{ print "interface " $2 }'
-  ip route show table all | sed 's/^/route /'
+  "$bin/e2e/nodenet" state
   for file in vm/overcommit_memory vm/panic_on_oom kernel/panic kernel/panic_on_oops kernel/keys/root_maxkeys \
     kernel/keys/root_maxbytes net/ipv4/ip_forward net/ipv6/conf/all/forwarding; do
     [[ ! -e /proc/sys/$file ]] || echo "sysctl $file $(<"/proc/sys/$file")"
@@ -316,31 +356,39 @@ traces() {
 }
 
 run_tests() {
-  local reason before after status=0
-  if reason=$(unsuitable); then
+  local reason
+  if ! running && reason=$(lacks_nodes); then
     echo "The end-to-end tests: $reason: skipped"
     return
   fi
   make --no-print-directory -C "$root" cluster-tools e2e-tools build
-  mkdir -p -- "$bin/e2e"
   (cd "$root/pkg/e2e" && CGO_ENABLED=0 go test -c -tags=e2e -o "$bin/e2e/e2e.test" .)
   if running; then
-    E2E_DIR=$dir test_binary "$@"
+    test_binary "$@"
     return
   fi
+  down # what a crash has left is not this run's
   before=$(traces)
-  trap down EXIT
-  up
-  test_binary "$@" || status=$?
-  trap - EXIT
+  trap leave EXIT
+  trap 'exit 130' INT TERM
+  "$root/hack/e2e.sh" up "$dir" # a process of its own, for its traps are others
+  test_binary "$@"
+}
+
+# leave removes the cluster, whatever became of it and of the tests, and sees that nothing is left.
+leave() {
+  local status=$? after
+  trap '' INT TERM
   down
   after=$(traces)
-  if [[ $before != "$after" ]]; then
+  if [[ $before == "$after" ]]; then
+    echo "Nothing is left: no process, namespace, mount, cgroup, interface, route or file, and no sysctl is another."
+  else
     echo "The cluster left something behind, or changed something for good:"
     diff <(echo "$before") <(echo "$after") || true
     status=1
   fi
-  return "$status"
+  exit "$status"
 }
 
 test_binary() {
@@ -354,7 +402,17 @@ tools)
   exit
   ;;
 up | down | enter | test) ;;
-*) die "usage: hack/e2e.sh tools | up [DIR] | down [DIR] | enter DIR NODE [COMMAND...] | test [DIR] [FLAGS...]" ;;
+lacks)
+  cgroup=pod2-e2e-lacks
+  case ${2:-} in
+  kernel | nodes)
+    "lacks_$2"
+    exit
+    ;;
+  esac
+  die "lacks what? kernel, or nodes"
+  ;;
+*) die "usage: hack/e2e.sh tools | lacks kernel|nodes | up [DIR] | down [DIR] | enter DIR NODE [COMMAND...] | test [DIR] [FLAGS...]" ;;
 esac
 shift
 dir=$root/.localcluster/e2e

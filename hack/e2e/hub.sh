@@ -22,21 +22,18 @@ keep() {
   done
 }
 
-ip link set lo up
-for address in 10.96.0.1/32 10.96.0.10/32 203.0.113.10/32; do
-  ip address add "$address" dev lo
-done
-ip link add fabric type bridge forward_delay 0
-ip address add 172.18.0.1/24 dev fabric
-ip link set fabric up
+net=$bin/e2e/nodenet
+"$net" up lo 10.96.0.1/32 10.96.0.10/32 203.0.113.10/32
+"$net" bridge fabric
+"$net" up fabric 172.18.0.1/24
 echo 1 >/proc/sys/net/ipv4/ip_forward
 for ((i = 1; i <= nodes; i++)); do
-  ip route add "10.244.$i.0/24" via "172.18.0.1$i"
+  "$net" route "10.244.$i.0/24" "172.18.0.1$i"
 done
 # The same for IPv6, where the kernel has it.
 if [[ -e /proc/net/if_inet6 ]]; then
-  ip address add 2001:db8:113::10/128 dev lo
-  ip address add fd00:18::1/64 dev fabric nodad
+  "$net" up lo 2001:db8:113::10/128
+  "$net" up fabric fd00:18::1/64
   echo 1 >/proc/sys/net/ipv6/conf/all/forwarding
 fi
 

@@ -73,27 +73,37 @@ hide_sysctls() {
 }
 
 join_network() {
-  local i
-  ip link set lo up
-  until ip link show dev eth0 &>/dev/null; do sleep 0.05; done
-  ip address add "$address/24" dev eth0
-  ip link set eth0 up
-  ip route add default via 172.18.0.1
+  local i net=$tools/nodenet
+  "$net" up lo
+  until grep -q '^ *eth0:' /proc/net/dev; do sleep 0.05; done
+  "$net" up eth0 "$address/24"
+  "$net" route 0.0.0.0/0 172.18.0.1
   for i in 1 2 3; do
-    ((i == number)) || ip route add "10.244.$i.0/24" via "172.18.0.1$i"
+    ((i == number)) || "$net" route "10.244.$i.0/24" "172.18.0.1$i"
   done
   echo 1 >/proc/sys/net/ipv4/ip_forward
   if [[ -e /proc/net/if_inet6 ]]; then
-    ip address add "fd00:18::1$number/64" dev eth0 nodad
-    ip route add default via fd00:18::1
+    "$net" up eth0 "fd00:18::1$number/64"
+    "$net" route ::/0 fd00:18::1
   fi
 }
 
 configure() {
+  local snapshotter=overlayfs
+  # Overlays cannot be had on every file system; copies can.
+  mkdir -p "$dir"/overlay/{lower,upper,work,merged}
+  if mount -t overlay -o "lowerdir=$dir/overlay/lower,upperdir=$dir/overlay/upper,workdir=$dir/overlay/work" \
+    overlay "$dir/overlay/merged"; then
+    umount "$dir/overlay/merged"
+  else
+    snapshotter=native
+  fi
   mkdir -p "$root/etc/containerd"
   # restrict_oom_score_adj: a container of tests may run without the right to lower it.
-  cat >"$root/etc/containerd/config.toml" <<'TOML'
+  cat >"$root/etc/containerd/config.toml" <<TOML
 version = 3
+[plugins.'io.containerd.cri.v1.images']
+  snapshotter = "$snapshotter"
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
   sandbox = "docker.io/library/pause:e2e"
 [plugins.'io.containerd.cri.v1.runtime']
@@ -101,6 +111,11 @@ version = 3
 [plugins.'io.containerd.cri.v1.runtime'.cni]
   bin_dirs = ["/opt/cni/bin"]
   conf_dir = "/etc/cni/net.d"
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+  snapshotter = "$snapshotter"
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+  BinaryName = "/opt/pod2/plainrunc"
 TOML
   # Eviction and garbage collection go by how full the machine's disk is, which is none of the node's doing.
   # enforceNodeAllocatable, failCgroupV1: for machines that have cgroup v1 and no other.
@@ -144,13 +159,13 @@ make_root
 hide_sysctls
 join_network
 configure
-hostname "$name"
+echo "$name" >/proc/sys/kernel/hostname
 cd "$root"
 pivot_root . old
+export PATH=/opt/pod2:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root # the machine's may have led elsewhere
 umount -l /old
 rmdir /old
 mount --make-rshared / # kubelets and pods with mountPropagation rely on it
-export PATH=/opt/pod2:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
 keep /var/log/containerd.log containerd &
 until [[ -e /etc/kubernetes/kubeconfig ]]; do sleep 0.1; done
 keep /var/log/kubelet.log kubelet --config=/etc/kubernetes/config.yaml --kubeconfig=/etc/kubernetes/kubeconfig \

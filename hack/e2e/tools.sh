@@ -1,52 +1,5 @@
 # Part of hack/e2e.sh, which sources it: what the nodes run, built into bin/e2e/.
-# shellcheck shell=bash disable=SC2154 # root, bin and die are those of hack/e2e.sh
-
-# debian gets the packages that are needed and not installed, without installing them: libseccomp's headers, with which
-# runc is built, and nft, which the plugin `bridge` runs for macspoofchk.
-debian() {
-  local into=$bin/e2e/debian archives file
-  if [[ -d $into ]] || { command -v nft >/dev/null && [[ -e /usr/include/seccomp.h ]]; }; then
-    return
-  fi
-  command -v apt-get >/dev/null || die "this needs nft and the static libseccomp with its headers: install both"
-  archives=$(mktemp -d)
-  mkdir -p -- "$archives/partial"
-  get() {
-    apt-get --option=Dir::Cache::archives="$archives" --download-only --yes --no-install-recommends --quiet=2 \
-      install nftables libseccomp-dev >/dev/null
-  }
-  get 2>/dev/null || { apt-get --quiet=2 update && get; } || die "getting nftables and libseccomp-dev from Debian failed, see above"
-  rm -rf -- "$into.new"
-  mkdir -p -- "$into.new"
-  for file in "$archives"/*.deb; do dpkg --extract "$file" "$into.new"; done
-  rm -rf -- "$archives"
-  mv -- "$into.new" "$into"
-  [[ -e $into/usr/sbin/nft ]] || return 0
-  # Its libraries are beside it.
-  printf '#!/bin/sh\nLD_LIBRARY_PATH=%s exec /opt/pod2/debian/usr/sbin/nft "$@"\n' \
-    "$(cd -- "$into" && dirname -- "$(find usr -name 'libnftables.so.*' | head -n 1)" | sed 's:^:/opt/pod2/debian/:')" >"$bin/e2e/nft"
-  chmod +x "$bin/e2e/nft"
-}
-
-# static_runc builds runc with seccomp, without which containerd starts no pod. The C compiler finds libseccomp by a
-# pkg-config of ours, since the real one may not be there, and knows only what is installed.
-static_runc() {
-  local include=/usr/include library
-  [[ -e $include/seccomp.h ]] || include=$bin/e2e/debian/usr/include
-  library=$(find "${include%/include}/lib" -name libseccomp.a | head -n 1)
-  [[ -n $library ]] || die "there is no libseccomp.a beside $include/seccomp.h"
-  cat >"$bin/e2e/pkg-config" <<SH
-#!/bin/sh
-case \$1 in
---cflags) echo "-I$include" ;;
---libs) echo "-L$(dirname -- "$library") -lseccomp" ;;
-esac
-SH
-  chmod +x "$bin/e2e/pkg-config"
-  PKG_CONFIG=$bin/e2e/pkg-config CGO_ENABLED=1 go build -C "$root/hack/e2e/tools/runc" -o "$bin/e2e/" -trimpath \
-    -tags 'seccomp netgo osusergo' -ldflags '-s -w -extldflags -static' tool
-  rm -- "$bin/e2e/pkg-config"
-}
+# shellcheck shell=bash disable=SC2154 # root and bin are those of hack/e2e.sh
 
 tools() {
   local version major minor ticker set="-X k8s.io/component-base/version.git"
@@ -59,8 +12,9 @@ tools() {
   # shellcheck disable=SC2064 # the id of now
   trap "kill $ticker" EXIT
   mkdir -p -- "$bin/e2e/cni"
-  debian
-  static_runc
+  # runc enters namespaces in C, before Go starts. Without libseccomp, which no Go module has: hack/e2e/plainrunc.
+  CGO_ENABLED=1 go build -C "$root/hack/e2e/tools/runc" -o "$bin/e2e/" -trimpath \
+    -tags 'netgo osusergo' -ldflags '-s -w -extldflags -static' tool
   export CGO_ENABLED=0
   go build -C "$root/hack/e2e/tools/cni" -trimpath -o "$bin/e2e/cni/" -ldflags '-s -w' tool
   go build -C "$root/hack/e2e/tools/containerd" -trimpath -o "$bin/e2e/" -ldflags '-s -w' -tags 'no_btrfs no_devmapper no_zfs' tool

@@ -1,5 +1,4 @@
-// What starts the containers of the end-to-end tests' nodes. It is built with seccomp, without which containerd starts
-// no pod, and so needs libseccomp: hack/e2e.sh gets it.
+// What starts the containers of the end-to-end tests' nodes.
 module github.com/pod2/pod2/hack/e2e/tools/runc
 
 go 1.26.0

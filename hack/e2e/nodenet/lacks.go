@@ -1,0 +1,60 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// lacks tries what pod2-agent does, in a network namespace that ends with this process,
+// and says what is missing first; "" is nothing.
+func lacks() string {
+	runtime.LockOSThread() // namespaces are of threads
+	for _, attempt := range []struct {
+		what string
+		do   func() error
+	}{
+		{"network namespaces", func() error { return unix.Unshare(unix.CLONE_NEWNET) }},
+		{"sysctls that can be written", func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644) }},
+		{"bridges", func() error { return netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br"}}) }},
+		{"veth devices", func() error {
+			return netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "v1"}, PeerName: "v2"})
+		}},
+		{"VXLAN devices", func() error {
+			return netlink.LinkAdd(&netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: "vx"}, VxlanId: 7, Port: 4789})
+		}},
+		{"nftables with NAT", func() error {
+			return nft(nftables.TableFamilyINet, nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource, &expr.Masq{})
+		}},
+		{"nftables with connection tracking", func() error {
+			return nft(nftables.TableFamilyINet, nftables.ChainTypeFilter, nftables.ChainHookForward, nftables.ChainPriorityFilter, &expr.Ct{Key: expr.CtKeySTATE, Register: 1})
+		}},
+		{"nftables for bridges", func() error {
+			return nft(nftables.TableFamilyBridge, nftables.ChainTypeFilter, nftables.ChainHookPrerouting, nftables.ChainPriorityRaw, &expr.Counter{})
+		}},
+	} {
+		if err := attempt.do(); err != nil {
+			return fmt.Sprintf("they need %s, and here is: %v\n", attempt.what, err)
+		}
+	}
+	return ""
+}
+
+// nft makes a chain with a rule of that expression.
+func nft(family nftables.TableFamily, kind nftables.ChainType, hook *nftables.ChainHook, priority *nftables.ChainPriority, e expr.Any) error {
+	conn, err := nftables.New()
+	if err != nil {
+		return err
+	}
+	table := conn.AddTable(&nftables.Table{Family: family, Name: "t" + string(kind)})
+	chain := conn.AddChain(&nftables.Chain{Name: "c", Table: table, Type: kind, Hooknum: hook, Priority: priority})
+	conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{e}})
+	return conn.Flush()
+}
