@@ -52,12 +52,13 @@ func requireMove(t *testing.T, ns string, drive func(ns, pod, node string)) {
 	if after.Node == node || after.Published["blue"].Address != address {
 		t.Errorf("m-1 was on %s with %s, and is on %s with %s", node, address, after.Node, after.Published["blue"].Address)
 	}
-	got := pings()
-	t.Logf("m-1 went from %s to %s and was ready after %s; one ping each 10 ms: %s", node, after.Node, ready.Round(10*time.Millisecond), got)
-	sent, received := counts(t, got)
+	sent, received := counts(t, pings())
+	lost := time.Duration(sent-received) * 10 * time.Millisecond
+	t.Logf("m-1 went from %s to %s and was ready after %s; of %d pings, one each 10 ms, %d were lost: %s of silence",
+		node, after.Node, ready.Round(10*time.Millisecond), sent, sent-received, lost)
 	// Nobody answers from when the one pod is stopped to when the other runs, and no longer:
 	// pods that are ready answer.
-	if lost := time.Duration(sent-received) * 10 * time.Millisecond; received == 0 || lost > ready+time.Second {
+	if received == 0 || lost > ready+time.Second {
 		t.Errorf("silence of %s, and m-1 was ready after %s", lost, ready)
 	}
 }

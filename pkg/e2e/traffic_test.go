@@ -48,9 +48,7 @@ func TestTwoNetworksOfOneCIDR(t *testing.T) {
 	t.Run("the gateway", func(t *testing.T) {
 		for _, s := range sides {
 			for _, from := range s.names() {
-				if got, want := probe(t, ns, from, "echo", "192.168.0.1"), "192.168.0.1: answers"; got != want {
-					t.Errorf("%s: got %s, want %s", from, got, want)
-				}
+				requireGateway(t, ns, from, "192.168.0.1")
 			}
 		}
 	})
@@ -95,6 +93,17 @@ func (s side) requireReaches(t *testing.T, ns, from string, target func(to strin
 	eventually(t, "from "+from, func() (string, error) {
 		if got := probe(t, ns, from, args...); got != strings.Join(want, "\n") {
 			return fmt.Sprintf("got\n%s\nwant\n%s\n", got, strings.Join(want, "\n")), nil
+		}
+		return "", nil
+	})
+}
+
+// requireGateway waits for it to answer.
+func requireGateway(t *testing.T, ns, from, gateway string) {
+	t.Helper()
+	eventually(t, "the gateway answers "+from, func() (string, error) {
+		if got := probe(t, ns, from, "echo", gateway); got != gateway+": answers" {
+			return got, nil
 		}
 		return "", nil
 	})

@@ -22,6 +22,7 @@ func lacks() string {
 		do   func() error
 	}{
 		{"network namespaces", func() error { return unix.Unshare(unix.CLONE_NEWNET) }},
+		{"IPv6", func() error { _, err := os.Stat("/proc/net/if_inet6"); return err }},
 		{"sysctls that can be written", func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644) }},
 		{"bridges", func() error { return netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br"}}) }},
 		{"veth devices", func() error {
