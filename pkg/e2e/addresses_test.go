@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// The controller runs on these nodes as its manifests say, and publishes; Multus puts
-// what was published on interfaces. Here the NetworkAttachmentDefinitions are made by
-// hand.
+// The controller runs on these nodes as its manifests say, publishes, and writes the
+// definitions by which Multus puts what was published on interfaces.
 func TestPublishedIsAttached(t *testing.T) {
 	ns := newNamespace(t, "attached")
 	create(t, ns, networks)
