@@ -17,8 +17,10 @@ type member struct {
 	mac MAC
 }
 
-// claims are the pods by Network and, in each, the pods that are on it in the order of
-// their addresses, no two with one address or one MAC address.
+// claims are, of each Network that may be here, the pods that are on it in the order of
+// their addresses, no two with one address or one MAC address. The pods of a Network that
+// no pod and no port of this node is on are passed over: in a large cluster that is most
+// of them.
 //
 // The controller never lets two live pods hold one address. Should it be told so
 // nevertheless, the newer pod has it: an older one is what has not gone yet. Not a pod
@@ -30,19 +32,38 @@ func (w *wanted) claims() map[int32][]member {
 		byName[[2]string{w.networks[i].Namespace, w.networks[i].Name}] = &w.networks[i]
 	}
 	all := map[int32][]member{}
+	w.eachClaim(byName, func(pod *Pod) bool { return pod.Node == w.Node }, func(n *Network, _ member) { all[n.VNI] = nil })
+	for _, n := range w.networks {
+		if len(w.Host.guests(n.VNI)) > 0 {
+			all[n.VNI] = nil
+		}
+	}
+	for name, n := range byName {
+		if _, concerned := all[n.VNI]; !concerned {
+			delete(byName, name)
+		}
+	}
+	w.eachClaim(byName, func(*Pod) bool { return true }, func(n *Network, m member) { all[n.VNI] = append(all[n.VNI], m) })
+	for _, n := range byName {
+		all[n.VNI] = w.settle(*n, all[n.VNI])
+	}
+	return all
+}
+
+// eachClaim of those pods to one of those Networks.
+func (w *wanted) eachClaim(networks map[[2]string]*Network, of func(*Pod) bool, each func(*Network, member)) {
 	for i := range w.Pods {
 		pod := &w.Pods[i]
+		if !of(pod) {
+			continue
+		}
 		for _, a := range pod.Attachments {
-			n := byName[[2]string{pod.Namespace, a.Network}]
+			n := networks[[2]string{pod.Namespace, a.Network}]
 			if n != nil && n.CIDR.Contains(a.IP) && a.IP != n.Gateway && a.MAC != gatewayMAC(n.VNI) {
-				all[n.VNI] = append(all[n.VNI], member{pod, a.IP, a.MAC})
+				each(n, member{pod, a.IP, a.MAC})
 			}
 		}
 	}
-	for _, n := range w.networks {
-		all[n.VNI] = w.settle(n, all[n.VNI])
-	}
-	return all
 }
 
 func (w *wanted) settle(n Network, claimed []member) []member {

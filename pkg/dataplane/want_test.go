@@ -31,6 +31,8 @@ func TestReports(t *testing.T) {
 			1 networks, 2 pods
 			bridge fdb replace 02:00:00:00:00:06 dev vx1001 dst 10.0.0.2 self static
 			Network default/blue: pods old and new both have address 192.168.0.3; it goes to the newer, new`},
+		{"the same on a Network that is not here: for those to tell where it is", append(nodes, "network blue 1001 192.168.0.0/16", "network green 1002 192.168.0.0/16",
+			"pod a n1 blue=192.168.0.2", "pod old n2 green=192.168.0.3", "pod new n2 green=192.168.0.3"), `1 networks, 1 pods`},
 		{"two of one age: the higher UID", append(nodes, "network blue 1001 192.168.0.0/16", "pod a n1 blue=192.168.0.2",
 			"pod y n2 blue=192.168.0.3 mac=02:00:00:00:00:06", "pod x n2 blue=192.168.0.3"), `
 			1 networks, 2 pods
