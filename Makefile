@@ -98,6 +98,13 @@ bench: cluster-tools build ## Measure the controller beside Kubernetes' own, and
 bench-block-sizes: cluster-tools build ## Measure blocks of 64, 256 and 1,024 addresses, and write docs/performance/block-sizes.md: a quarter of an hour
 	@hack/bench.sh --block-sizes
 
+# In a mount namespace of its own: whatever happens, no namespace of a router stays mounted.
+.PHONY: bench-dataplane
+bench-dataplane: ## Measure what Networks do to packets and nodes, and write docs/performance-dataplane.md: needs root on Linux, and says so elsewhere
+	@if [ "$$(uname)" = Linux ] && [ "$$(id -u)" = 0 ]; then \
+	  $(MAKE) --no-print-directory cluster-tools build && unshare --mount go run ./hack/bench-dataplane $(BENCH_FLAGS); \
+	else printf 'make bench-dataplane needs root on Linux, for network namespaces\nskipped\n'; fi
+
 ### Generated code and lint
 
 .PHONY: generate

@@ -1,0 +1,154 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pod2/pod2/pkg/dataplane"
+)
+
+// programming is what so many pods of other nodes cost the agent of a node that had none
+// of them: reading, deciding and writing, each with the agent's own code, without its
+// watch.
+type programming struct {
+	decide, apply time.Duration // until they are there
+	read, compare time.Duration // once more, with nothing to do
+	move          time.Duration // to apply that half of them are on another node
+	// elsewhere is what it takes longer to decide if there are as many pods on a Network
+	// that is not on this node.
+	elsewhere time.Duration
+}
+
+func (p programming) resync() time.Duration { return p.read + p.compare }
+
+// far are nodes that are only names.
+var far = []dataplane.Node{
+	{Name: "far1", Addresses: []netip.Addr{netip.MustParseAddr("10.9.9.1")}},
+	{Name: "far2", Addresses: []netip.Addr{netip.MustParseAddr("10.9.9.2")}},
+}
+
+// remoteIP is the address of the i-th pod of another node.
+func remoteIP(i int) netip.Addr {
+	return netip.AddrFrom4([4]byte{10, 1 + byte(i>>16), byte(i >> 8), byte(i)})
+}
+
+// big is the Network that they are on.
+func big() network { return newNetwork("big", 1002, "10.0.0.0/8") }
+
+func remotePods(n network, many int) []dataplane.Pod {
+	pods := make([]dataplane.Pod, many)
+	for i := range pods {
+		ip := remoteIP(i)
+		pods[i] = dataplane.Pod{Namespace: space, Name: fmt.Sprint("far-", i), UID: types.UID(fmt.Sprint("far-", i)), Node: "far1",
+			Attachments: []dataplane.Attachment{{Network: n.name, IP: ip, MAC: macOf(ip)}}}
+	}
+	return pods
+}
+
+func measureProgramming(dir string, many int) (p programming, err error) {
+	l, err := newLab(filepath.Join(dir, fmt.Sprint("entries-", many)), 1)
+	if err != nil {
+		return p, err
+	}
+	defer l.close()
+	n := l.nodes[0]
+	k, err := n.kernel()
+	if err != nil {
+		return p, err
+	}
+	defer k.Close()
+	net := big()
+	s := dataplane.State{
+		Node: n.name, UDPPort: 4789, Transit: netip.MustParsePrefix("100.64.0.0/16"),
+		Nodes:    append([]dataplane.Node{{Name: n.name, Addresses: []netip.Addr{n.ip}}}, far...),
+		Networks: []dataplane.Network{{Namespace: space, Name: net.name, VNI: net.vni, CIDR: net.cidr, Gateway: net.gateway, MTU: net.mtu, Egress: true}},
+		Pods: []dataplane.Pod{{Namespace: space, Name: "here", UID: "here", Node: n.name,
+			Attachments: []dataplane.Attachment{{Network: net.name, IP: netip.MustParseAddr("10.0.0.2"), MAC: macOf(netip.MustParseAddr("10.0.0.2"))}}}},
+	}
+	lap := time.Now()
+	since := func() time.Duration { d := time.Since(lap); lap = time.Now(); return d }
+	// decide as the agent does, and say how long that took.
+	decide := func() (plan dataplane.Plan, read, took time.Duration, err error) {
+		since()
+		if s.Host, err = k.Read(); err != nil {
+			return nil, 0, 0, err
+		}
+		read = since()
+		want, report, ok := dataplane.Want(s)
+		if !ok || len(report.Problems) > 0 {
+			return nil, 0, 0, fmt.Errorf("problems: %s", report.Problems)
+		}
+		plan = dataplane.Diff(s.Host, want)
+		return plan, read, since(), nil
+	}
+	apply := func(plan dataplane.Plan) (time.Duration, error) {
+		since()
+		done, err := k.Apply(plan)
+		if err != nil {
+			return 0, fmt.Errorf("%d of %d steps: %w", done, len(plan), err)
+		}
+		return since(), nil
+	}
+	// The links and the router are there before: what is measured are the pods.
+	plan, _, _, err := decide()
+	if err == nil {
+		_, err = apply(plan)
+	}
+	if err != nil {
+		return p, err
+	}
+	defer func() { err = errors.Join(err, removeAll(n)) }() // the router is a mount
+	s.Pods = append(s.Pods, remotePods(net, many)...)
+	if plan, _, p.decide, err = decide(); err != nil {
+		return p, err
+	}
+	if len(plan) != 3*many {
+		return p, fmt.Errorf("%d steps for %d pods", len(plan), many)
+	}
+	if p.apply, err = apply(plan); err != nil {
+		return p, err
+	}
+	if plan, p.read, p.compare, err = decide(); err != nil {
+		return p, err
+	}
+	if len(plan) > 0 {
+		return p, fmt.Errorf("%d steps are left", len(plan))
+	}
+	for i := 1; i < len(s.Pods); i += 2 {
+		s.Pods[i].Node = far[1].Name
+	}
+	if plan, _, _, err = decide(); err != nil {
+		return p, err
+	}
+	if p.move, err = apply(plan); err != nil {
+		return p, err
+	}
+	return p, p.decideElsewhere(s, remotePods(network{name: "elsewhere"}, many))
+}
+
+// decideElsewhere once with those pods, and once without.
+func (p *programming) decideElsewhere(s dataplane.State, pods []dataplane.Pod) error {
+	took := func() (time.Duration, error) {
+		begin := time.Now()
+		if _, report, ok := dataplane.Want(s); !ok || len(report.Problems) > 0 {
+			return 0, fmt.Errorf("problems: %s", report.Problems)
+		}
+		return time.Since(begin), nil
+	}
+	without, err := took()
+	if err != nil {
+		return err
+	}
+	s.Networks = append(s.Networks, dataplane.Network{Namespace: space, Name: "elsewhere", VNI: 9, CIDR: big().cidr, Gateway: big().gateway, MTU: 1450})
+	s.Pods = append(s.Pods, pods...)
+	with, err := took()
+	p.elsewhere = max(0, with-without)
+	return err
+}

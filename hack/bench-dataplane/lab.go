@@ -1,0 +1,201 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pod2/pod2/pkg/dataplane"
+	"github.com/pod2/pod2/pkg/definition"
+	"github.com/pod2/pod2/pkg/ipam"
+	"github.com/pod2/pod2/pkg/kernel"
+)
+
+// lab is nodes on one wire, each a network namespace with an agent in it, and two
+// namespaces on the same wire that know nothing of Networks, between which the underlay
+// is measured.
+//
+//	wire: bridge br0, 1500 bytes
+//	  ├── node1 10.9.0.1 ── nw1001 ── pods        ├── bare1 10.9.0.101
+//	  ├── node2 10.9.0.2 ── nw1001 ── pods        └── bare2 10.9.0.102
+//	  └── node3 10.9.0.3 ── nw1001 ── pods
+type lab struct {
+	dir          string
+	wire         *namespace
+	nodes        []*node
+	bare1, bare2 *namespace
+	opened       []*namespace
+}
+
+type node struct {
+	*namespace
+	ip    netip.Addr
+	dir   string // what is on its disk
+	agent *agent
+}
+
+// netnsDir holds its routers' namespaces, cniDir what libcni keeps.
+func (n *node) netnsDir() string { return filepath.Join(n.dir, "netns") }
+func (n *node) cniDir() string   { return filepath.Join(n.dir, "cni") }
+
+func (n *node) kernel() (*kernel.Kernel, error) { return kernel.NewAt(n.path(), n.netnsDir()) }
+
+const underlayMTU = 1500
+
+func newLab(dir string, nodes int) (_ *lab, err error) {
+	l := &lab{dir: dir}
+	defer func() {
+		if err != nil {
+			l.close()
+		}
+	}()
+	if l.wire, err = l.open("wire"); err != nil {
+		return nil, err
+	}
+	if err := l.wire.bridge("br0", underlayMTU); err != nil {
+		return nil, err
+	}
+	// The wire is to cost as little as it can: nothing filters there. Without br_netfilter
+	// the file is not there, and need not be.
+	_ = l.wire.sysctl("net.bridge.bridge-nf-call-iptables", "0")
+	for i := range nodes {
+		n := &node{ip: netip.AddrFrom4([4]byte{10, 9, 0, byte(i + 1)}), dir: filepath.Join(dir, fmt.Sprintf("node%d", i+1))}
+		for _, d := range []string{n.netnsDir(), n.cniDir()} {
+			if err := os.MkdirAll(d, 0o755); err != nil {
+				return nil, err
+			}
+		}
+		if n.namespace, err = l.connect(filepath.Base(n.dir), n.ip); err != nil {
+			return nil, err
+		}
+		l.nodes = append(l.nodes, n)
+	}
+	if l.bare1, err = l.connect("bare1", netip.MustParseAddr("10.9.0.101")); err != nil {
+		return nil, err
+	}
+	l.bare2, err = l.connect("bare2", world)
+	return l, err
+}
+
+// world is bare2, where packets that leave a Network go.
+var world = netip.MustParseAddr("10.9.0.102")
+
+func (l *lab) close() {
+	for _, n := range l.nodes {
+		n.agent.stop()
+	}
+	for _, n := range l.opened {
+		n.close()
+	}
+}
+
+func (l *lab) open(name string) (*namespace, error) {
+	n, err := newNamespace(name)
+	if err == nil {
+		l.opened = append(l.opened, n)
+	}
+	return n, err
+}
+
+// connect a new namespace to the wire.
+func (l *lab) connect(name string, ip netip.Addr) (*namespace, error) {
+	n, err := l.open(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.wire.plug("br0", "w-"+name, n, "eth0", dataplane.MAC{}, underlayMTU); err != nil {
+		return nil, err
+	}
+	return n, n.address("eth0", netip.PrefixFrom(ip, 24))
+}
+
+// network is one of the lab's.
+type network struct {
+	name    string
+	vni     int32
+	cidr    netip.Prefix
+	gateway netip.Addr
+	mtu     int
+}
+
+func newNetwork(name string, vni int32, cidr string) network {
+	n := network{name: name, vni: vni, cidr: netip.MustParsePrefix(cidr), mtu: underlayMTU - 50}
+	n.gateway, _ = ipam.DefaultGateway(n.cidr)
+	return n
+}
+
+// pod is a namespace with an address of a Network. It has a port on the bridge of a node,
+// or of several one after the other: it is the same namespace then, so that what it
+// listens with goes on, as a container's that was started before.
+type pod struct {
+	*namespace
+	network network
+	ip      netip.Addr
+	mac     dataplane.MAC
+	uid     types.UID
+	node    *node
+}
+
+func macOf(ip netip.Addr) dataplane.MAC {
+	mac, err := dataplane.ParseMAC(ipam.MAC(ip))
+	if err != nil {
+		panic(fmt.Sprintf("the MAC address of %s: %v", ip, err))
+	}
+	return mac
+}
+
+func (l *lab) pod(name string, n network, ip string) (*pod, error) {
+	ns, err := l.open(name)
+	if err != nil {
+		return nil, err
+	}
+	p := &pod{namespace: ns, network: n, ip: netip.MustParseAddr(ip)}
+	p.mac = macOf(p.ip)
+	return p, nil
+}
+
+// attach does what the plugin bridge does, which makes a bridge if there is none, and what
+// libcni keeps of it.
+func (p *pod) attach(n *node, uid types.UID) error {
+	bridge := definition.Bridge(p.network.vni)
+	if err := n.bridge(bridge, p.network.mtu); err != nil {
+		return err
+	}
+	if err := n.plug(bridge, p.port(), p.namespace, "net1", p.mac, p.network.mtu); err != nil {
+		return err
+	}
+	if err := p.address("net1", netip.PrefixFrom(p.ip, p.network.cidr.Bits())); err != nil {
+		return err
+	}
+	if err := p.defaultRoute("net1", p.network.gateway); err != nil {
+		return err
+	}
+	p.node, p.uid = n, uid
+	content, err := json.Marshal(map[string]any{
+		"kind":    "cniCacheV1",
+		"cniArgs": [][2]string{{"K8S_POD_UID", string(uid)}},
+		"result": map[string]any{"interfaces": []map[string]string{
+			{"name": bridge}, {"name": p.port()}, {"name": "net1", "sandbox": "/run/netns/" + p.name},
+		}},
+	})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(p.file(), content, 0o600)
+}
+
+func (p *pod) detach() error {
+	if err := os.Remove(p.file()); err != nil {
+		return err
+	}
+	return p.node.unplug(p.port())
+}
+
+func (p *pod) port() string { return "veth" + p.name }
+func (p *pod) file() string { return filepath.Join(p.node.cniDir(), p.network.name+"-"+p.name+"-net1") }
