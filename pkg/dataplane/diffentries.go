@@ -19,8 +19,12 @@ func (d *differ) fdb() {
 	e := d.entries[d.vni]
 	is := make(map[key]FDB, len(e.isFDB))
 	several := map[key][]FDB{} // of those that have, all
+	dev, over := "", false
 	for _, f := range e.isFDB {
-		if d.fresh["/"+f.Dev] || d.gone["/"+f.Dev] || d.gone["/"+definition.Bridge(d.vni)] {
+		if f.Dev != dev { // many are of one
+			dev, over = f.Dev, d.fresh["/"+f.Dev] || d.gone["/"+f.Dev] || d.gone["/"+definition.Bridge(d.vni)]
+		}
+		if over {
 			continue
 		}
 		k := keyOf(f)
@@ -62,8 +66,12 @@ func (d *differ) fdb() {
 func (d *differ) neighbours() {
 	e := d.entries[d.vni]
 	is := make(map[Neighbour]bool, len(e.isNeighbours))
+	dev, over := "", false
 	for _, n := range e.isNeighbours {
-		if !d.fresh["/"+n.Dev] && !d.gone["/"+n.Dev] && !d.flushed["/"+n.Dev] {
+		if n.Dev != dev {
+			dev, over = n.Dev, d.fresh["/"+n.Dev] || d.gone["/"+n.Dev] || d.flushed["/"+n.Dev]
+		}
+		if !over {
 			is[n] = true
 		}
 	}

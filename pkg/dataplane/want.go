@@ -138,13 +138,15 @@ func (w *wanted) remote(n Network, members []member, host *Namespace) {
 			vteps[node.Name] = vtep
 		}
 	}
+	bridge, vxlan := definition.Bridge(n.VNI), vxlanName(n.VNI)
+	host.FDB, host.Neighbours = slices.Grow(host.FDB, 2*len(members)), slices.Grow(host.Neighbours, len(members))
 	for _, m := range members {
 		vtep, known := vteps[m.pod.Node]
 		if m.pod.Node == w.Node || !known {
 			continue
 		}
-		host.FDB = append(host.FDB, FDB{Dev: vxlanName(n.VNI), MAC: m.mac, Dst: vtep}, FDB{Dev: vxlanName(n.VNI), MAC: m.mac, Sticky: true})
-		host.Neighbours = append(host.Neighbours, Neighbour{definition.Bridge(n.VNI), m.ip, m.mac})
+		host.FDB = append(host.FDB, FDB{Dev: vxlan, MAC: m.mac, Dst: vtep}, FDB{Dev: vxlan, MAC: m.mac, Sticky: true})
+		host.Neighbours = append(host.Neighbours, Neighbour{bridge, m.ip, m.mac})
 	}
 }
 
