@@ -86,8 +86,8 @@ func (a *api) script(ctx context.Context, env []string, name string, args ...str
 	return nil
 }
 
-// node is a Node on which nothing is scheduled, and of which nobody but us speaks: KWOK
-// leaves it alone, since it lacks its annotation.
+// node is a Node on which nothing is scheduled. KWOK makes it Ready, as any, and leaves it
+// its address.
 func (a *api) node(ctx context.Context, name string, ip netip.Addr) error {
 	_, err := a.kube.CoreV1().Nodes().Create(ctx, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -127,9 +127,7 @@ func (a *api) publish(ctx context.Context, name, node string, n network, ip neti
 		},
 		Spec: corev1.PodSpec{
 			NodeName: node, AutomountServiceAccountToken: ptr.To(false), TerminationGracePeriodSeconds: ptr.To(int64(0)),
-			// Nobody renews the lease of its node, which is to do no harm.
-			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-			Containers:  []corev1.Container{{Name: "web", Image: "registry.k8s.io/pause:3.10"}},
+			Containers: []corev1.Container{{Name: "web", Image: "registry.k8s.io/pause:3.10"}},
 		},
 	}, metav1.CreateOptions{})
 }

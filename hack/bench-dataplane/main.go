@@ -43,9 +43,9 @@ func main() {
 	o := options{rounds: 9, each: 600 * time.Millisecond, sizes: []int{1_000, 10_000, 50_000},
 		published: 300, moves: 15, standing: 10_000, watchers: 200, changes: 500, replicas: 100}
 	flag.StringVar(&o.root, "root", ".", "the checkout, with bin/ built")
-	flag.StringVar(&o.out, "out", "docs", "where performance-dataplane.md goes")
-	quick := flag.Bool("quick", false, "little of everything: says that it works, and nothing else; writes nothing")
-	only := flag.String("only", "", "measure the steps whose names match this regular expression, and write nothing: entries, traffic, publication, moves, restart, standing, fanout, life")
+	flag.StringVar(&o.out, "out", "", "where performance-dataplane.md goes; by default docs, and with --quick or --only nowhere")
+	quick := flag.Bool("quick", false, "little of everything: says that it works, and nothing else")
+	only := flag.String("only", "", "measure the steps whose names match this regular expression: entries, traffic, publication, moves, restart, standing, fanout, life")
 	flag.Parse()
 	var err error
 	if o.only, err = regexp.Compile(*only); err != nil {
@@ -55,8 +55,8 @@ func main() {
 	if *quick {
 		o.rounds, o.each, o.sizes, o.published, o.moves, o.standing, o.watchers, o.changes, o.replicas = 1, 200*time.Millisecond, []int{1_000}, 20, 2, 300, 10, 50, 10
 	}
-	if *quick || *only != "" {
-		o.out = ""
+	if o.out == "" && !*quick && *only == "" {
+		o.out = filepath.Join(o.root, "docs")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
