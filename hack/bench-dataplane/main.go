@@ -40,7 +40,7 @@ type options struct {
 }
 
 func main() {
-	o := options{rounds: 9, each: 600 * time.Millisecond, sizes: []int{1_000, 10_000, 50_000},
+	o := options{rounds: 7, each: 600 * time.Millisecond, sizes: []int{1_000, 10_000, 50_000},
 		published: 300, moves: 15, standing: 10_000, watchers: 200, changes: 500, replicas: 100}
 	flag.StringVar(&o.root, "root", ".", "the checkout, with bin/ built")
 	flag.StringVar(&o.out, "out", "", "where performance-dataplane.md goes; by default docs, and with --quick or --only nowhere")
@@ -80,6 +80,7 @@ func run(ctx context.Context, o options) error {
 		return errors.Join(err, b.logs())
 	}
 	b.results.took = time.Since(b.results.begin)
+	b.results.later = busy()
 	fmt.Print("\n", b.results.targetTable())
 	if o.out == "" {
 		return nil

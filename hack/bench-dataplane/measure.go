@@ -4,13 +4,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
-
-	"github.com/pod2/pod2/pkg/dataplane"
 )
 
 // bench is the nodes, the API server, and the pods between which is measured.
@@ -71,113 +70,20 @@ func (b *bench) measureAll(ctx context.Context) (err error) {
 	return nil
 }
 
-func (b *bench) setUp(ctx context.Context) error {
-	b.blue, b.v6, b.pods = newNetwork("blue", 1001, "192.168.0.0/16"), newNetwork("v6", 1003, "fd00:10::/64"), map[string]*pod{}
-	for _, n := range b.lab.nodes {
-		if err := b.api.node(ctx, n.name, n.ip); err != nil {
-			return err
-		}
-	}
-	for _, n := range far {
-		if err := b.api.node(ctx, n.Name, n.Addresses[0]); err != nil {
-			return err
-		}
-	}
-	for _, n := range []network{b.blue, b.v6, big()} {
-		if err := b.api.network(ctx, n); err != nil {
-			return fmt.Errorf("create Network %s: %w", n.name, err)
-		}
-	}
-	for _, n := range b.lab.nodes {
-		if err := b.api.startAgent(ctx, n); err != nil {
-			return err
-		}
-	}
-	for _, p := range []struct {
-		name, ip string
-		network  network
-		node     int
-	}{
-		{"a", "192.168.0.2", b.blue, 0}, {"b", "192.168.0.3", b.blue, 1}, {"c", "192.168.0.4", b.blue, 0}, {"m", "192.168.0.5", b.blue, 1},
-		{"n3", "192.168.0.6", b.blue, 2},
-		{"a6", "fd00:10::2", b.v6, 0}, {"b6", "fd00:10::3", b.v6, 1},
-		{"big1", "10.0.0.2", big(), 0}, {"big2", "10.0.0.3", big(), 1}, {"big3", "10.0.0.4", big(), 2},
-	} {
-		if err := b.startPod(ctx, p.name, p.network, p.ip, b.lab.nodes[p.node]); err != nil {
-			return fmt.Errorf("start pod %s: %w", p.name, err)
-		}
-	}
-	for _, to := range []string{"b", "c", "m", "n3"} {
-		if err := b.connected(ctx, b.pods["a"].namespace, b.pods[to].ip); err != nil {
-			return err
-		}
-	}
-	if err := echo(ctx, b.lab.bare2); err != nil {
-		return err
-	}
-	if err := b.connected(ctx, b.pods["a"].namespace, world); err != nil {
-		return err
-	}
-	return b.connected(ctx, b.pods["a6"].namespace, b.pods["b6"].ip)
-}
-
-func (b *bench) startPod(ctx context.Context, name string, n network, ip string, on *node) error {
-	p, err := b.lab.pod(name, n, ip)
-	if err != nil {
-		return err
-	}
-	object, err := b.api.publish(ctx, name, on.name, n, p.ip)
-	if err != nil {
-		return err
-	}
-	if err := p.attach(on, object.UID); err != nil {
-		return err
-	}
-	b.pods[name] = p
-	return echo(ctx, p.namespace)
-}
-
-// connected waits until a packet comes back.
-func (b *bench) connected(ctx context.Context, from *namespace, to netip.Addr) error {
-	conn, err := from.dial(ctx, "udp", netip.AddrPortFrom(to, echoPort).String())
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	for range 100 {
-		_, _ = conn.Write([]byte("?"))
-		_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-		if _, err := conn.Read(make([]byte, 8)); err == nil {
-			return nil
-		}
-	}
-	return fmt.Errorf("from %s nobody answers at %s", from.name, to)
-}
-
-// cleanUp has the agents undo what they made, as `pod2-agent cleanup` does on a node.
-func (b *bench) cleanUp() {
-	for _, n := range b.lab.nodes {
-		n.agent.end()
-	}
-	for _, p := range b.pods {
-		_ = p.detach()
-	}
-	for _, n := range b.lab.nodes {
-		if err := removeAll(n); err != nil {
-			fmt.Fprintf(os.Stderr, "bench-dataplane: clean up %s: %v\n", n.name, err)
-		}
-	}
-}
-
 func (b *bench) paths() []path {
-	return []path{
-		{underlay, b.lab.bare1, b.lab.bare2, world},
-		{podToPod, b.pods["a"].namespace, b.pods["b"].namespace, b.pods["b"].ip},
-		{overIPv6, b.pods["a6"].namespace, b.pods["b6"].namespace, b.pods["b6"].ip},
-		{sameNode, b.pods["a"].namespace, b.pods["c"].namespace, b.pods["c"].ip},
-		{outside, b.pods["a"].namespace, b.lab.bare2, world},
-		{nodeToNode, b.lab.nodes[0].namespace, b.lab.nodes[1].namespace, b.lab.nodes[1].ip},
+	nodes := b.lab.nodes
+	paths := []path{
+		{name: underlay, from: b.lab.bare1, to: b.lab.bare2, ip: world},
+		{name: podToPod, from: b.pods["a"].namespace, to: b.pods["b"].namespace, ip: b.pods["b"].ip},
+		{name: overIPv6, from: b.pods["a6"].namespace, to: b.pods["b6"].namespace, ip: b.pods["b6"].ip},
+		{name: sameNode, from: b.pods["a"].namespace, to: b.pods["c"].namespace, ip: b.pods["c"].ip},
+		{name: outside, from: b.pods["a"].namespace, to: b.lab.bare2, ip: world},
+		{name: nodeToNode, from: nodes[0].namespace, to: nodes[1].namespace, ip: nodes[1].ip},
 	}
+	if _, err := os.Stat("/proc/sys/net/bridge"); err == nil {
+		paths = slices.Insert(paths, 2, path{name: unfiltered, from: paths[1].from, to: paths[1].to, ip: paths[1].ip, unfiltered: nodes[:2]})
+	}
+	return paths
 }
 
 // measureTraffic takes each figure of all paths in turn, a moment apart: whatever else the
@@ -188,7 +94,11 @@ func (b *bench) measureTraffic(ctx context.Context) error {
 		for _, measure := range []func(path, context.Context, time.Duration, *traffic) error{path.one, path.four, path.small, path.pingPong} {
 			for _, p := range b.paths() {
 				t := round[p.name]
-				if err := measure(p, ctx, b.each, &t); err != nil {
+				err := p.passing("0")
+				if err == nil {
+					err = measure(p, ctx, b.each, &t)
+				}
+				if err := errors.Join(err, p.passing("1")); err != nil {
 					return fmt.Errorf("%s: %w", p.name, err)
 				}
 				round[p.name] = t
@@ -278,24 +188,5 @@ func (b *bench) measureRestart(ctx context.Context) error {
 	time.Sleep(b.each)
 	b.results.restartSent, b.results.restartLost = p.end()
 	b.say("agents restarted: %d of %d pings lost", b.results.restartLost, b.results.restartSent)
-	return nil
-}
-
-func removeAll(n *node) error {
-	k, err := n.kernel()
-	if err != nil {
-		return err
-	}
-	defer k.Close()
-	for range 2 {
-		host, err := k.Read()
-		if err != nil {
-			return err
-		}
-		plan := dataplane.Diff(host, nil)
-		if _, err := k.Apply(plan); err != nil {
-			return err
-		}
-	}
 	return nil
 }

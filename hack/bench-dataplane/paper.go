@@ -44,7 +44,7 @@ func (r *results) scale() scale {
 	s.remote = s.networksHere * paperNetworkPods
 	s.lives = paperPods / paperLife.Seconds()
 	s.events, s.changes = s.lives*l.events, s.lives*l.counts
-	more := float64(st.pods - r.published)
+	more := float64(st.pods - st.fewPods)
 	s.memoryPerPod = (st.all.peak - st.few.peak) / more
 	s.memory = st.few.peak + paperPods*s.memoryPerPod
 	s.listPerPod = (st.all.bytes - st.few.bytes) / more
@@ -77,7 +77,7 @@ func (r *results) paper() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `## What an agent costs
 
-| | with few pods | with %d of other nodes |
+| | with %d pods of other nodes | with %d |
 |---|---|---|
 | a start: ready after | %.2f s | %.2f s |
 | a start: CPU | %.2f s | %.2f s |
@@ -91,17 +91,17 @@ watch, of which %.1f change what an agent knows; %.0f bytes in protobuf, %.0f on
 
 An event, to one watcher: %.0f bytes and %.1f µs of the API server's CPU (%d changes of pods took %.2f s of its CPU, with %d watchers more %.2f s).
 
-## On paper: %d nodes, %d pods
+## On paper
 
-Calculated, not measured, from the figures above; linear where nothing else is said. Assumed: Networks of %d pods each; every pod of a
-node on another of them, which is the worst case; a pod lives for %s; a kubelet writes its Node's status each %s.
+What %d nodes and %d pods would cost: calculated, not measured, from the figures above; linear where nothing else is said. Assumed: Networks of
+%d pods each; every pod of a node on another of them, which is the worst case; a pod lives for %.0f hours; a kubelet writes its Node's status each %.0f minutes.
 
 | | calculation | |
 |---|---|---|
-`, st.pods, st.few.ready.Seconds(), st.all.ready.Seconds(), st.few.cpu.Seconds(), st.all.cpu.Seconds(), st.few.bytes/1e3, st.all.bytes/1e6, st.few.peak/(1<<20), st.all.peak/(1<<20),
+`, st.fewPods, st.pods, st.few.ready.Seconds(), st.all.ready.Seconds(), st.few.cpu.Seconds(), st.all.cpu.Seconds(), st.few.bytes/1e3, st.all.bytes/1e6, st.few.peak/(1<<20), st.all.peak/(1<<20),
 		milliseconds(st.oneCPU), st.oneBytes, st.oneSyncs, milliseconds(st.syncAtRest),
 		l.pods, l.events, l.counts, l.bytes, l.wire, f.bytes, float64(f.each())/1e3, f.changes, f.without.Seconds(), f.watchers, f.with.Seconds(),
-		paperNodes, paperPods, paperNetworkPods, paperLife, paperNodeStatus)
+		paperNodes, paperPods, paperNetworkPods, paperLife.Hours(), paperNodeStatus.Minutes())
 	row := func(what, how, result string, args ...any) {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", what, how, fmt.Sprintf(result, args...))
 	}
@@ -112,13 +112,13 @@ node on another of them, which is the worst case; a pod lives for %s; a kubelet 
 	row("a start: CPU", "likewise", "%.1f s", c.startCPU)
 	row("events a second; of which change what it knows", fmt.Sprintf("%.2f lives a second x %.1f; x %.1f", c.lives, l.events, l.counts), "%.1f; %.1f", c.events, c.changes)
 	row("received a second", fmt.Sprintf("%.2f lives x %.0f bytes", c.lives, l.wire), "%.0f KB", c.wire/1e3)
-	row("a sync", fmt.Sprintf("read %.0f pods' entries (by the %d above): %.0f ms; decide on %d pods: %.0f ms", c.remote, n, c.read, paperPods, c.decide), "%.0f ms", c.sync)
+	row("a sync", fmt.Sprintf("read %.0f pods' entries (by the %d above): %.0f ms; decide on %d pods: %.0f ms; copying what is watched not included", c.remote, n, c.read, paperPods, c.decide), "%.0f ms", c.sync)
 	row("CPU", fmt.Sprintf("%.1f changes a second x a sync each; at most half a core, since it rests as long as it works", c.changes), "%.0f %% of a core", 100*c.cpu)
 	row("**the API server**: watches", fmt.Sprintf("%d agents x 4 (pods, Nodes, Networks, the endpoints of the API server)", paperNodes), "%d", 4*paperNodes)
 	row("events of pods told a second", fmt.Sprintf("%d x %.1f", paperNodes, c.events), "%.0f", c.told)
 	row("bytes of them", fmt.Sprintf("%d x %.0f KB", paperNodes, c.wire/1e3), "%.0f MB/s", c.toldBytes/1e6)
 	row("CPU of them", fmt.Sprintf("%.0f x %.1f µs", c.told, float64(f.each())/1e3), "%.1f cores", c.serverCPU)
-	row("events of Nodes told a second", fmt.Sprintf("%d Nodes / %s x %d agents", paperNodes, paperNodeStatus, paperNodes), "%.0f", c.toldNodes)
+	row("events of Nodes told a second", fmt.Sprintf("%d Nodes / %.0f s x %d agents", paperNodes, paperNodeStatus.Seconds(), paperNodes), "%.0f", c.toldNodes)
 	row("a tenth of the agents restarts (maxUnavailable of the DaemonSet)", fmt.Sprintf("%d x %.0f MB", paperNodes/10, c.list/1e6), "%.1f GB", c.restarted/1e9)
 	row("**instead, slices of 100 addresses of one Network, watched by the agents that have it**: told a second",
 		fmt.Sprintf("%.2f lives x 2 (comes, goes) x %.0f nodes that have it", c.lives, c.slicesBy), "%.0f", c.slicesTold)

@@ -14,7 +14,7 @@ type results struct {
 	machine     string
 	begin       time.Time
 	took        time.Duration
-	busy        float64 // share of the machine's CPU that others used just before
+	busy, later float64 // share of the machine's CPU that others used just before and after
 	entries     map[int][]programming
 	traffic     []map[string]traffic // of each round, by path
 	few         publication
@@ -30,6 +30,7 @@ type results struct {
 const (
 	underlay   = "underlay"
 	podToPod   = "pod to pod, two nodes"
+	unfiltered = "the same, br_netfilter off"
 	overIPv6   = "the same, an IPv6 Network"
 	sameNode   = "pod to pod, one node"
 	outside    = "pod to outside, by the gateway"
@@ -89,6 +90,7 @@ func (r *results) ratio(path string, of func(traffic) float64) figure {
 }
 
 func oneStream(t traffic) float64   { return t.oneStream }
+func perGB(t traffic) float64       { return t.perGB }
 func fourStreams(t traffic) float64 { return t.fourStreams }
 func packets(t traffic) float64     { return t.packets }
 func p50(t traffic) float64         { return float64(t.p50) / float64(time.Microsecond) }
@@ -153,7 +155,7 @@ func (r *results) targets() []target {
 	}
 	return []target{
 		{"throughput of one stream, pod to pod across nodes, by the underlay's", r.ratio(podToPod, oneStream), "%.2f", "", 0.8, true,
-			"each packet of up to 64 KB goes through twice as many devices as the underlay's, on the cores on which sender and receiver compute"},
+			"one core does the sending half of it, and with VXLAN, two bridges and their filters more is to be done for each byte: the column of CPU has how much. Of it br_netfilter, which a node without kube-proxy's iptables can turn off, is what the row without it lacks"},
 		{fmt.Sprintf("entries of %d remote pods: to program them", many), r.of(many, apply), "%.1f", " ms", 60, false,
 			"the kernel's own work for 20,000 messages, a lock of all of its network configuration and a notification each; more hands do not speed it up"},
 		{fmt.Sprintf("a resync of %d remote pods with nothing to do", many), r.of(many, programming.resync), "%.1f", " ms", 60, false,

@@ -11,7 +11,8 @@ import (
 // standing is what an agent costs that knows many pods of other nodes, all on a Network of
 // its own node.
 type standing struct {
-	pods int
+	pods    int
+	fewPods int // that there were before
 	// A start of one agent, with few pods and with all: until it is ready, what it
 	// computed and received until then, and the most memory it had.
 	few, all start
@@ -38,7 +39,8 @@ func (o options) singles() int { return max(10, o.published/3) }
 func (b *bench) measureStanding(ctx context.Context) error {
 	s := &b.results.standing
 	n := b.lab.nodes[0]
-	s.pods = len(b.results.few.begun) + b.standing - b.published
+	s.fewPods = len(b.results.few.begun)
+	s.pods = s.fewPods + b.standing - b.published
 	var err error
 	if s.few, err = b.restart(ctx, n); err != nil {
 		return err

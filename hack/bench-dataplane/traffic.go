@@ -21,11 +21,27 @@ type path struct {
 	name     string
 	from, to *namespace
 	ip       netip.Addr // of to
+	// bridged packets pass the chains of these nodes' own tables too, or not
+	// (br_netfilter); nil: as everywhere.
+	unfiltered []*node
+}
+
+// passing turns that on or off.
+func (p path) passing(on string) error {
+	for _, n := range p.unfiltered {
+		for _, family := range []string{"ip", "ip6", "arp"} {
+			if err := n.sysctl("net.bridge.bridge-nf-call-"+family+"tables", on); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // traffic is what one path did in one round.
 type traffic struct {
 	oneStream, fourStreams float64 // Gbit/s
+	perGB                  float64 // CPU of one stream, ms for 10^9 bytes
 	packets                float64 // of 64 bytes, a second
 	p50, p99               time.Duration
 }
@@ -37,24 +53,25 @@ const (
 )
 
 func (p path) one(ctx context.Context, d time.Duration, t *traffic) (err error) {
-	t.oneStream, err = p.streams(ctx, 1, d)
+	t.oneStream, t.perGB, err = p.streams(ctx, 1, d)
 	return err
 }
 
 func (p path) four(ctx context.Context, d time.Duration, t *traffic) (err error) {
-	t.fourStreams, err = p.streams(ctx, 4, d)
+	t.fourStreams, _, err = p.streams(ctx, 4, d)
 	return err
 }
 
 // streams sends as fast as it goes, and returns the Gbit/s that arrived in d, after a
-// tenth of it.
-func (p path) streams(ctx context.Context, n int, d time.Duration) (float64, error) {
+// tenth of it, and what sender and receiver computed for each GB, ms: that is this process,
+// which does nothing else, and what the kernel did meanwhile on its behalf.
+func (p path) streams(ctx context.Context, n int, d time.Duration) (speed, perGB float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second+2*d)
 	defer cancel()
 	address := netip.AddrPortFrom(p.ip, testPort).String()
 	l, err := p.to.listen(ctx, address)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer l.Close()
 	var received atomic.Int64
@@ -69,12 +86,12 @@ func (p path) streams(ctx context.Context, n int, d time.Duration) (float64, err
 	for range n {
 		out, err := p.from.dial(ctx, "tcp", address)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		conns = append(conns, out)
 		in, err := l.Accept()
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		conns = append(conns, in)
 		wg.Go(func() {
@@ -97,9 +114,17 @@ func (p path) streams(ctx context.Context, n int, d time.Duration) (float64, err
 		})
 	}
 	time.Sleep(d / 10)
-	begin, before := time.Now(), received.Load()
+	begin, before, used := time.Now(), received.Load(), ownCPU()
 	time.Sleep(d)
-	return float64(received.Load()-before) * 8 / time.Since(begin).Seconds() / 1e9, nil
+	gb := float64(received.Load()-before) / 1e9
+	return 8 * gb / time.Since(begin).Seconds(), milliseconds(ownCPU()-used) / gb, nil
+}
+
+// ownCPU is what this process has computed.
+func ownCPU() time.Duration {
+	var u unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // udp are two connected sockets whose calls block, so that nothing but the kernel wakes
