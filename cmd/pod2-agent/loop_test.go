@@ -95,16 +95,16 @@ func TestSyncTellsRepairsFromChanges(t *testing.T) {
 	}
 	sync(time.Now())
 	sync(time.Time{}) // the kernel lost it
-	want, _, _ := dataplane.Want(func() dataplane.State { s := s; s.Node, s.Transit = "n1", a.options.transit; return s }())
+	want, _, _ := dataplane.Want(func() dataplane.State { s := s; s.Node, s.UDPPort, s.Transit = "n1", a.options.vxlanPort, a.options.transit; return s }())
 	m.host = want
 	sync(time.Now())
 	s = cluster("10.0.0.1", "10.0.0.2")
 	sync(time.Now())
 	if got, want := strings.Join(m.done, "--\n"), `nft replace table bridge pod2: 5 chains, 28 rules, 7 sets, 0 elements
-nft replace table inet pod2: 4 chains, 17 rules, 4 sets, 1 elements
+nft replace table inet pod2: 5 chains, 19 rules, 4 sets, 1 elements
 --
 nft replace table bridge pod2: 5 chains, 28 rules, 7 sets, 0 elements
-nft replace table inet pod2: 4 chains, 17 rules, 4 sets, 1 elements
+nft replace table inet pod2: 5 chains, 19 rules, 4 sets, 1 elements
 --
 --
 nft add element inet pod2 nodes4 { 10.0.0.2 }

@@ -16,6 +16,7 @@ const (
 	rawPrerouting    = "type filter hook prerouting priority -300; policy accept;"
 	hostInput        = "type filter hook input priority 0; policy accept;"
 	hostForward      = "type filter hook forward priority 0; policy accept;"
+	rawOutput        = "type filter hook output priority -300; policy accept;"
 	routerInput      = "type filter hook input priority 0; policy drop;"
 	routerForward    = "type filter hook forward priority 0; policy drop;"
 	natPostrouting   = "type nat hook postrouting priority 100; policy accept;"
@@ -160,6 +161,9 @@ func hostTable(s State, transit6 netip.Prefix) Table {
 			api6 = append(api6, element(a.Addr(), a.Port()))
 		}
 	}
+	// Each connection between pods has a port of its own there: conntrack would follow all
+	// of them on both nodes, and be full one day.
+	vxlan := fmt.Sprintf("meta l4proto udp th dport %d notrack", s.UDPPort)
 	return Table{Family: "inet", Name: TableName,
 		Sets: []Set{
 			newSet("api4", "ipv4_addr . inet_service", api4),
@@ -187,6 +191,7 @@ func hostTable(s State, transit6 netip.Prefix) Table {
 				`iifname "wn*" icmpv6 type nd-neighbor-advert accept`,
 				`iifname "wn*" counter drop comment "node"`,
 			}},
+			{"output", rawOutput, []string{vxlan}},
 			{"postrouting", natPostrouting, []string{
 				fmt.Sprintf(`ip saddr %s oifname != "wn*" masquerade`, s.Transit),
 				fmt.Sprintf(`ip6 saddr %s oifname != "wn*" masquerade`, transit6),
@@ -195,6 +200,7 @@ func hostTable(s State, transit6 netip.Prefix) Table {
 				// One zone of conntrack for all bridges would take equal connections of two
 				// Networks for one.
 				`iifname "nw*" notrack`,
+				vxlan,
 			}},
 		}}
 }

@@ -83,6 +83,10 @@ func TestHostTable(t *testing.T) {
 				type ipv6_addr
 				elements = { fd0a::1 }
 			}
+			chain output {
+				type filter hook output priority -300; policy accept;
+				meta l4proto udp th dport 4789 notrack
+			}
 			chain postrouting {
 				type nat hook postrouting priority 100; policy accept;
 				ip saddr 100.64.0.0/16 oifname != "wn*" masquerade
@@ -91,6 +95,7 @@ func TestHostTable(t *testing.T) {
 			chain prerouting {
 				type filter hook prerouting priority -300; policy accept;
 				iifname "nw*" notrack
+				meta l4proto udp th dport 4789 notrack
 			}
 		}`)
 }

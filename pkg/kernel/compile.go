@@ -50,7 +50,7 @@ var fields = map[string]field{
 // words that stand for numbers, in network byte order.
 var words = map[string][]byte{
 	"ip": {0x08, 0x00}, "arp": {0x08, 0x06}, "ip6": {0x86, 0xdd},
-	"icmp": {unix.IPPROTO_ICMP}, "tcp": {unix.IPPROTO_TCP}, "ipv6-icmp": {unix.IPPROTO_ICMPV6},
+	"icmp": {unix.IPPROTO_ICMP}, "tcp": {unix.IPPROTO_TCP}, "udp": {unix.IPPROTO_UDP}, "ipv6-icmp": {unix.IPPROTO_ICMPV6},
 	"nd-router-advert": {134}, "nd-neighbor-solicit": {135}, "nd-neighbor-advert": {136}, "nd-redirect": {137}, "mld2-listener-report": {143},
 }
 
@@ -219,6 +219,8 @@ func (c *compiler) compare(name string, op expr.CmpOp, value string) error {
 		}
 		c.masked(mask, op, prefix.Masked().Addr().AsSlice())
 		return nil
+	} else if port, err := strconv.ParseUint(value, 10, 16); err == nil && name == "th dport" {
+		data = binary.BigEndian.AppendUint16(nil, uint16(port))
 	} else {
 		return fmt.Errorf("%s cannot be %q", name, value)
 	}
