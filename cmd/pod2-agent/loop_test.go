@@ -95,7 +95,11 @@ func TestSyncTellsRepairsFromChanges(t *testing.T) {
 	}
 	sync(time.Now())
 	sync(time.Time{}) // the kernel lost it
-	want, _, _ := dataplane.Want(func() dataplane.State { s := s; s.Node, s.UDPPort, s.Transit = "n1", a.options.vxlanPort, a.options.transit; return s }())
+	want, _, _ := dataplane.Want(func() dataplane.State {
+		s := s
+		s.Node, s.UDPPort, s.Transit = "n1", a.options.vxlanPort, a.options.transit
+		return s
+	}())
 	m.host = want
 	sync(time.Now())
 	s = cluster("10.0.0.1", "10.0.0.2")
