@@ -227,7 +227,7 @@ func (p path) pingPong(_ context.Context, d time.Duration, t *traffic) error {
 	stop.Store(true)
 	wg.Wait()
 	_, _ = unix.Close(from), unix.Close(to)
-	if len(times) < 100 {
+	if len(times) < 10 {
 		return fmt.Errorf("only %d packets came back", len(times))
 	}
 	slices.Sort(times)
