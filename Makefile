@@ -29,7 +29,8 @@ test: unit alerts integration ## Run every test
 
 .PHONY: unit
 unit: ## Run the tests that need nothing but Go
-	go test -timeout=30m ./...
+	go test -timeout=30m -skip '^($(harnesses)|TestModel)' ./...
+	go test -timeout=30m -v -run '^($(harnesses)|TestModel)' . ./pkg/reconcile # which print what they visited
 	go test -C hack/bench ./...
 
 .PHONY: kernel-test
@@ -78,7 +79,7 @@ race: cluster-tools ## Run with the race detector what has goroutines, and the c
 		-run 'AtOnce|Killed|SelfHealing|Lease|Uninstall|RollingUpdate'
 
 .PHONY: check-long
-check-long: ## Check all that docs/reliability.md speaks of, an hour of chaos too: for a night, and some GB
+check-long: ## Run the larger worlds, every pair of crashes, every view and an hour of chaos of docs/reliability.md: for a night, and some GB
 	POD2_LONG=1 go test -count=1 -timeout=6h -skip '$(harnesses)|TestModel' ./...
 	go test -count=1 -v -timeout=6h -tags=long -run '^Test(Large)?Model' ./pkg/reconcile
 	POD2_LONG=1 go test -count=1 -timeout=6h -v -run '$(harnesses)' .
