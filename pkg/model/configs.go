@@ -236,11 +236,26 @@ func Large() []*Config {
 		"node":           func(c *Config) { c.LostAnswers = 1 },
 		"two-writers":    func(c *Config) { c.OldViews, c.Crashes = 1, 1 },
 	}
+	// The worlds of one writer with two, who keep neither S4 nor S5; and those of two with a
+	// crash or an old view that more has not, since both at once do not end.
+	two := func(c *Config) { c.Controllers, c.OneWriter, c.Crashes, c.LostAnswers, c.OldViews = 2, false, 0, 0, 0 }
+	again := map[string]func(*Config){
+		"rebind":         func(c *Config) { c.Crashes = 1 },
+		"delete-network": func(c *Config) { c.Crashes, c.LostAnswers = 1, 1 },
+		"network-in-use": func(c *Config) { c.OldViews = 1 },
+		"strip-block":    func(c *Config) { c.Crashes, c.LostAnswers = 1, 1 },
+		"release":        func(c *Config) { c.Crashes, c.LostAnswers = 1, 1 },
+		"several":        func(c *Config) { c.Crashes = 1 },
+		"rest":           func(c *Config) { c.Crashes = 1 },
+		"reserve":        two, "scale": two, "surge": two, "adopt": two, "orphan": two, "takeover": two, "delete-pod2": two,
+	}
 	var configs []*Config
-	for _, c := range Small() {
-		if change := more[c.Name]; change != nil {
-			change(c)
-			configs = append(configs, c)
+	for _, changes := range []map[string]func(*Config){more, again} {
+		for _, c := range Small() {
+			if change := changes[c.Name]; change != nil {
+				change(c)
+				configs = append(configs, c)
+			}
 		}
 	}
 	return configs
