@@ -15,8 +15,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// podsOf reads pods as "name owner address", with "-" for none; another text is
-// another pod.
+// podsOf reads pods as "name owner address", with "-" for none, and of a /27 unless
+// it says another prefix; another text is another pod.
 func podsOf(t *testing.T, created time.Time, texts []string) map[string]*corev1.Pod {
 	t.Helper()
 	pods := map[string]*corev1.Pod{}
@@ -27,7 +27,11 @@ func podsOf(t *testing.T, created time.Time, texts []string) map[string]*corev1.
 			pod.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod2", Name: f[1], Controller: ptr.To(true)}}
 		}
 		if f[2] != "-" {
-			pod.Annotations = map[string]string{"samplecrd.k8s.io/addresses": fmt.Sprintf(`{"blue":{"address":"%s/27"}}`, f[2])}
+			address := f[2]
+			if !strings.Contains(address, "/") {
+				address += "/27"
+			}
+			pod.Annotations = map[string]string{"samplecrd.k8s.io/addresses": fmt.Sprintf(`{"blue":{"address":%q}}`, address)}
 		}
 		pods[pod.Name] = pod
 	}
@@ -46,7 +50,8 @@ func TestMonitorOfChaosTellsBrokenPromises(t *testing.T) {
 		want  string
 	}{
 		{"nothing", nil, 0, []string{"db-0 db 10.0.0.2", "web-0 web 10.0.0.3", "a - 10.0.0.4", "b - -"}, ""},
-		{"S1", nil, 0, []string{"a - 10.0.0.2", "b - 10.0.0.2"}, "S1: blue 10.0.0.2/27 is held by "},
+		{"S1", nil, 0, []string{"a - 10.0.0.2", "b - 10.0.0.2"}, "S1: blue 10.0.0.2 is held by "},
+		{"S1, one from before the Network grew", nil, 0, []string{"a - 10.0.0.2", "b - 10.0.0.2/26"}, "S1: blue 10.0.0.2 is held by "},
 		{"S2, another CIDR", nil, 0, []string{"a - 10.0.0.32"}, "S2: a has 10.0.0.32 of blue"},
 		{"S2, the gateway", nil, 0, []string{"a - 10.0.0.1"}, "S2: a has 10.0.0.1 of blue"},
 		{"S2, excluded", nil, 0, []string{"a - 10.0.0.9"}, "S2: a has 10.0.0.9 of blue"},

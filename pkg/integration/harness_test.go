@@ -237,14 +237,8 @@ func addresses(t *testing.T, namespace string) map[string]string {
 // requireUnique is S1: no two live pods hold one address of one Network.
 func requireUnique(t *testing.T, namespace string) {
 	t.Helper()
-	holder := map[string]string{}
-	for pod, held := range addresses(t, namespace) {
-		for _, address := range strings.Fields(held) {
-			if other, taken := holder[address]; taken {
-				t.Errorf("%s is held by %s and %s", address, other, pod)
-			}
-			holder[address] = pod
-		}
+	if why := sharedAddress(listPods(t, namespace)); why != "" {
+		t.Error(why)
 	}
 }
 

@@ -109,7 +109,8 @@ func available(pod *corev1.Pod) bool {
 	return false
 }
 
-// sharedAddress is S1 for one moment: it names two live pods with one address.
+// sharedAddress is S1 for one moment: it names two live pods with one address,
+// whatever the prefix lengths with which they publish it.
 func sharedAddress(pods map[string]*corev1.Pod) string {
 	holder := map[string]string{}
 	for name, pod := range pods {
@@ -117,7 +118,7 @@ func sharedAddress(pods map[string]*corev1.Pod) string {
 			continue
 		}
 		for network, a := range attachment.Published(pod) {
-			key := network + " " + a.Address.String()
+			key := network + " " + a.Address.Addr().String()
 			if other, taken := holder[key]; taken {
 				return fmt.Sprintf("%s is held by %s and %s", key, other, name)
 			}
