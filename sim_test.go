@@ -116,10 +116,14 @@ func play(t *testing.T, sc sim.Scenario, from *sim.Snapshot, choose sim.Choose, 
 }
 
 // watched are the kinds of which the program has a view that may be old.
-var watched = []string{
-	"pods", "pod2s", "networks", "addressblocks", "controllerrevisions", "persistentvolumeclaims", "statefulsets", "services", "endpointslices",
-	"crontabs", "cronjobs", "jobs",
-}
+var watched = func() (kinds []string) {
+	for _, request := range sim.Kinds {
+		if kind, ok := strings.CutPrefix(request, "WATCH "); ok {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}()
 
 // differs says what is wrong with an outcome, "" for nothing: it must end in the
 // same state.

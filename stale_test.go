@@ -23,7 +23,7 @@ func TestFrozenWatches(t *testing.T) {
 				o := play(t, sc, from, nil, func(w *sim.World) {
 					p := w.StartAndRestart()
 					p.Freeze(kind, at-1)
-					w.Thaw = func() { p.Freeze(kind, 0) }
+					w.Thaw = func() { p.Thaw(kind) }
 				})
 				count.add(o)
 				if why := o.strays(want); why != "" || o.stale.Applied+o.stale.Orphans+o.stale.Edited > 0 {

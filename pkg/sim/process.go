@@ -100,15 +100,19 @@ func (p *Process) Dead() bool {
 	return p.dead
 }
 
-// Freeze keeps the watches of a resource as they are at a resourceVersion; 0 ends
-// it.
+// Freeze keeps the watches of a resource as they are at a resourceVersion, which is 0
+// before the first change of all.
 func (p *Process) Freeze(resource string, at int) {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
+	p.Frozen[resource] = at
+}
+
+// Thaw has the watches of a resource go on.
+func (p *Process) Thaw(resource string) {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
 	delete(p.Frozen, resource)
-	if at > 0 {
-		p.Frozen[resource] = at
-	}
 	p.s.wake()
 }
 

@@ -84,6 +84,20 @@ func (s *syncing) creates() string {
 		`{"apiVersion":"samplecrd.k8s.io/v1","kind":"Pod2","name":"web","uid":"`+string(owner.UID)+`","controller":true}]},"spec":{"containers":[{"name":"app"}]}}`)
 }
 
+// A watch that is frozen shows nothing, not the first change of all either, until it goes on.
+func TestFrozenWatchesShowNothing(t *testing.T) {
+	s := newSyncing(t)
+	s.p.Freeze("pods", 0)
+	s.w.Create("apiVersion: v1\nkind: Pod\nmetadata: {name: web-0}\nspec: {containers: [{name: app}]}")
+	if steps := s.w.steps(1); len(steps) > 0 {
+		t.Errorf("it shows %s %s", steps[0].event, steps[0].change.key)
+	}
+	s.p.Thaw("pods")
+	if steps := s.w.steps(2); len(steps) != 1 || steps[0].change.key.String() != "pods/web-0" {
+		t.Errorf("it does not show the pod: %d steps", len(steps))
+	}
+}
+
 // What counts as decided on an old view.
 func TestWhatASyncKnew(t *testing.T) {
 	const fresh, old, edited = "{old:false gone:false edited:false}", "{old:true gone:false edited:false}", "{old:false gone:false edited:true}"
