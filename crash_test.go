@@ -37,6 +37,9 @@ func TestCrashAtEveryWrite(t *testing.T) {
 		}
 		firsts := every()
 		singles := runs
+		if both := 2 * want.writes[0]; singles != both {
+			t.Errorf("killed once in %d runs, want %d: before and after each of %d writes", singles, both, want.writes[0])
+		}
 		if sc.Small || long {
 			for i, first := range firsts {
 				if sampled(i, 3) {

@@ -10,9 +10,10 @@ import (
 
 // tally of what was decided on old views.
 type tally struct {
-	mu    sync.Mutex // of a sum: scenarios are played at once
-	runs  int
-	stale sim.Staleness
+	mu        sync.Mutex // of a sum: scenarios are played at once
+	scenarios int        // of a sum
+	runs      int
+	stale     sim.Staleness
 }
 
 func (c *tally) add(o outcome) {
@@ -21,17 +22,28 @@ func (c *tally) add(o outcome) {
 }
 
 // sum adds up what the scenarios of a test count, and prints it when all are over,
-// as docs/reliability.md has it.
+// as docs/reliability.md has it. A test that disturbed nothing fails: in all scenarios
+// together something is decided on an old view, and refused.
 func sum(t *testing.T) *tally {
 	all := &tally{}
-	t.Cleanup(func() { t.Logf("| %s | %s |", t.Name(), all) })
+	t.Cleanup(func() {
+		t.Logf("| %s | %s |", t.Name(), all)
+		if all.scenarios == len(sim.Scenarios) && all.stale.Refused == 0 {
+			t.Error("no decision on an old view was refused: nothing was disturbed")
+		}
+	})
 	return all
 }
 
 // note prints what one scenario came to, and adds it.
 func (c *tally) note(t *testing.T, one *tally) {
+	t.Helper()
+	if one.runs == 0 {
+		t.Error("no run was disturbed")
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.scenarios++
 	c.runs += one.runs
 	c.stale.Add(one.stale)
 	t.Logf("| %s | %s |", t.Name(), one)
