@@ -49,6 +49,12 @@ func (c *tally) note(t *testing.T, one *tally) {
 	t.Logf("| %s | %s |", t.Name(), one)
 }
 
+// carriedOut counts what must not have been carried out of decisions on an old view:
+// only a write that was held up on its way may come for an owner, or for pods, that went
+// or changed meanwhile. Tolerated, on any view, are conditions of pods: the UID, which is
+// their precondition, was still right.
+func carriedOut(s sim.Staleness) int { return s.Orphans + s.Edited + s.Blocks + s.Applied }
+
 func (c *tally) String() string {
 	s := c.stale
 	return fmt.Sprintf("%d runs | %d decided on an old view | %d refused | %d by a UID | %d for an owner that went | %d for one that was edited | %d blocks | %d applied",
