@@ -190,8 +190,11 @@ func handedOut(s *Server, old, block *v1.AddressBlock) string {
 				break
 			}
 		}
-		// What live pods have is written back, whatever the Network says now.
-		if why != "" && !slices.ContainsFunc(List[*corev1.Pod](s, "pods"), func(p *corev1.Pod) bool { return published(p)[block.Spec.Network] == e.Address }) {
+		// What a live pod has is written back, to it, whatever the Network says now.
+		has := func(p *corev1.Pod) bool {
+			return p.UID == e.PodUID && live(p) && published(p)[block.Spec.Network] == e.Address
+		}
+		if why != "" && !slices.ContainsFunc(List[*corev1.Pod](s, "pods"), has) {
 			return fmt.Sprintf("S2: %s of Network %s is handed out to %s: %s", e.Address, block.Spec.Network, e.Pod, why)
 		}
 	}
@@ -279,7 +282,8 @@ func (p *Promises) moved(s *Server, pod *corev1.Pod) string {
 	return ""
 }
 
-// forget drops the replicas that a Pod2 no longer has, or not on that Network.
+// forget drops the replicas that a Pod2 no longer has. No scenario takes a Network from
+// a Pod2 that goes on.
 func (p *Promises) forget(pod2 *v1.Pod2) {
 	for r := range p.published {
 		n, _ := strconv.Atoi(r.ordinal)

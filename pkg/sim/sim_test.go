@@ -19,10 +19,12 @@ func TestPromisesThatAreBroken(t *testing.T) {
 		return `{apiVersion: v1, kind: Pod, metadata: {name: ` + name + `, ownerReferences: [{apiVersion: samplecrd.k8s.io/v1, kind: Pod2, name: web, uid: u` +
 			`, controller: true}], annotations: {samplecrd.k8s.io/addresses: '{"blue":{"address":"` + address + `/24"}}'}}, spec: {containers: [{name: a, image: a}]}}`
 	}
-	block := func(address string) string {
+	blockOf := func(pod, address string) string {
 		return `{apiVersion: samplecrd.k8s.io/v1, kind: AddressBlock, metadata: {name: blue-10.0.0.0}, spec: {network: blue, networkUID: 00000000-0000-4000-8000-000000000001, cidr: 10.0.0.0/24, ` +
-			`entries: [{address: ` + address + `, pod: web-9, podUID: u, state: Bound, since: "2000-01-01T00:00:00Z"}]}}`
+			`entries: [{address: ` + address + `, pod: web-0, podUID: ` + pod + `, state: Bound, since: "2000-01-01T00:00:00Z"}]}}`
 	}
+	block := func(address string) string { return blockOf("u", address) }
+	const first = "00000000-0000-4000-8000-000000000002" // the pod that is created first
 	for _, test := range []struct {
 		name, want string
 		do         func(w *World)
@@ -34,6 +36,17 @@ func TestPromisesThatAreBroken(t *testing.T) {
 		{"gateway", "S2: 10.0.0.1 of Network blue", func(w *World) { w.Create(block("10.0.0.1")) }},
 		{"excluded", "S2: 10.0.0.9 of Network blue", func(w *World) { w.Create(block("10.0.0.9")) }},
 		{"right", "", func(w *World) { w.Create(block("10.0.0.20")) }},
+		{"written back for the pod that has it", "", func(w *World) { w.Create(pod("web-0", "10.0.0.9"), blockOf(first, "10.0.0.9")) }},
+		{"written back for another pod", "S2: 10.0.0.9 of Network blue", func(w *World) { w.Create(pod("web-0", "10.0.0.9"), block("10.0.0.9")) }},
+		{"written back for a pod that is over", "S2: 10.0.0.9 of Network blue", func(w *World) {
+			w.Create(pod("web-0", "10.0.0.9"))
+			edit(w.Server, "kubelet", List[*corev1.Pod](w.Server, "pods")[0], func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })
+			w.Create(blockOf(first, "10.0.0.9"))
+		}},
+		{"written back for a pod that waits", "S2: 10.0.0.9 of Network blue", func(w *World) {
+			waits := strings.Replace(pod("web-0", "10.0.0.9"), "spec: {", "spec: {schedulingGates: [{name: samplecrd.k8s.io/addresses}], ", 1)
+			w.Create(waits, blockOf(first, "10.0.0.9"))
+		}},
 		{"moved", "S3: web-0 had 10.0.0.2 of Network blue, and now 10.0.0.3", func(w *World) {
 			w.Create(pod("web-0", "10.0.0.2"))
 			w.Destroy("pods", "web-0")
