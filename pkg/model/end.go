@@ -135,7 +135,7 @@ func waitsInVain(s *state, pod *corev1.Pod) []string {
 
 // checkReplicas: every replica is there, of the template of the spec.
 func (m *machine) checkReplicas(s *state, p *v1.Pod2) {
-	if p.DeletionTimestamp != nil || m.config.Incomplete {
+	if p.DeletionTimestamp != nil {
 		return
 	}
 	defaulted := pod2.Defaulted(p)

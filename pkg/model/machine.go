@@ -43,7 +43,6 @@ type machine struct {
 type outcome struct {
 	next   *call // that it is about to make, nil: it is over
 	memory memory
-	err    error
 }
 
 // New makes the real controller.
@@ -112,7 +111,7 @@ func (m *machine) run(ctl *control) *outcome {
 	m.controller.Remember(m.remembered(ctl.memory))
 	m.stage.client = client{answers: ctl.sync.answers}
 	err := m.controller.Sync(context.Background(), key)
-	done := &outcome{next: m.stage.client.pending, err: err}
+	done := &outcome{next: m.stage.client.pending}
 	if done.next == nil {
 		if m.stage.client.calls != len(ctl.sync.answers) {
 			panic(fmt.Sprintf("%s: the sync is no function of its view and answers: %v", key, err))

@@ -37,8 +37,6 @@ type Config struct {
 	// Keeps: S3 is checked. OneWriter: S4 and S5 are, which two writers do not keep.
 	Keeps, OneWriter   bool
 	Surge, Unavailable int
-	// Incomplete: not every replica is to be there in the end.
-	Incomplete bool
 	// End says what is not as it should be when nothing is left to happen.
 	End func(w *World) string
 }
