@@ -24,14 +24,13 @@ type Process struct {
 	Applied bool
 	// HoldAt, if not 0, is the write that waits until Held, which is called then,
 	// has returned. Everything else goes on, unless HoldAll says that from then on
-	// until then nothing goes from the process to the server, nor back.
+	// until then nothing goes from the process to the server, nor back: then the
+	// program may end, for want of its lease.
 	HoldAt  int
 	HoldAll bool
 	Held    func()
 	// Ended is called when the process is killed.
 	Ended func()
-	// Err is what the program returned.
-	Err error
 
 	cancel func()
 	s      *Server

@@ -1,14 +1,19 @@
 package sim
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
@@ -150,5 +155,34 @@ func TestProtobuf(t *testing.T) {
 	err = client.CoreV1().Pods(Namespace).Delete(t.Context(), "a", metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("other")})
 	if err == nil {
 		t.Error("deleted by another UID")
+	}
+}
+
+// A run that ends by itself is a fault, unless it was killed or cut off: the tests
+// would go on without it.
+func TestRunsThatEnd(t *testing.T) {
+	until := func(ctx context.Context, _ *rest.Config) error { <-ctx.Done(); return ctx.Err() }
+	fails := func(context.Context, *rest.Config) error { return errors.New("refused") }
+	for _, test := range []struct {
+		name, want string
+		program    Program
+		configure  func(*Process)
+	}{
+		{"killed", "", until, nil},
+		{"an error", "run 1 ended, and nobody killed it: refused", fails, nil},
+		{"cut off", "", fails, func(p *Process) { p.HoldAll = true }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := NewWorld(test.program, nil, nil)
+				p := w.Start("run 1", test.configure)
+				time.Sleep(time.Second)
+				p.Kill()
+				w.Close()
+				if got := strings.Join(w.Faults(), "\n"); got != test.want {
+					t.Errorf("got %q, want %q", got, test.want)
+				}
+			})
+		})
 	}
 }

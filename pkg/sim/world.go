@@ -122,9 +122,19 @@ func (w *World) Start(name string, configure func(*Process)) *Process {
 	w.mu.Unlock()
 	w.running.Go(func() {
 		defer cancel()
-		p.Err = w.Program(ctx, p.Config())
+		w.ended(p, w.Program(ctx, p.Config()))
 	})
 	return p
+}
+
+// ended notes what a run returned. One that nobody killed goes on for ever, unless it
+// lost its lease while it was cut off.
+func (w *World) ended(p *Process, err error) {
+	w.Server.mu.Lock()
+	defer w.Server.mu.Unlock()
+	if !p.dead && !p.HoldAll {
+		w.fault(fmt.Sprintf("%s ended, and nobody killed it: %v", p.Name, err))
+	}
 }
 
 // StartAndRestart runs the program, and again whenever it was killed: by the first
