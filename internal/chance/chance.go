@@ -10,7 +10,22 @@ import (
 	"testing"
 )
 
-var seed = flag.Uint64("seed", 0, "seed of the first state of each property; 0: a new one each run")
+var seed = flag.Uint64("seed", 0, "seed of the dice, and of the first state of each property; 0: a new one each run")
+
+func first() uint64 {
+	if *seed != 0 {
+		return *seed
+	}
+	return 1 + rand.Uint64N(1<<40)
+}
+
+// Seed is for dice of a test that throws its own; it tells how to throw the same again.
+func Seed(t *testing.T) uint64 {
+	t.Helper()
+	s := first()
+	t.Logf("the same dice with: -run '^%s$' -seed %d", t.Name(), s)
+	return s
+}
 
 // ForSeeds runs the property for n seeds in a row and tells which one failed; for a
 // quarter of them without the variable POD2_LONG, since each run has seeds of its own.
@@ -19,10 +34,7 @@ func ForSeeds(t *testing.T, n uint64, property func(t *testing.T, dice *rand.Ran
 	if os.Getenv("POD2_LONG") == "" {
 		n = (n + 3) / 4
 	}
-	first := *seed
-	if first == 0 {
-		first = rand.Uint64N(1 << 40)
-	}
+	first := first()
 	t.Logf("seeds %d to %d", first, first+n-1)
 	for i := range n {
 		if property(t, rand.New(rand.NewPCG(first+i, 0))); t.Failed() {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 
+	"github.com/pod2/pod2/internal/chance"
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 	stablev1beta1 "github.com/pod2/pod2/pkg/apis/stable/v1beta1"
@@ -25,8 +26,6 @@ func TestRoundTrip(t *testing.T) {
 		}
 	}
 	codecs := serializer.NewCodecFactory(scheme)
-	seed := rand.Int63()
-	t.Logf("seed %d", seed)
-	fill := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(seed), codecs)
+	fill := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(int64(chance.Seed(t))), codecs)
 	roundtrip.RoundTripExternalTypesWithoutProtobuf(t, scheme, codecs, fill, nil)
 }

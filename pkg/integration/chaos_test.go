@@ -50,11 +50,9 @@ const (
 
 func newChurn(t *testing.T) *churn {
 	t.Helper()
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
 	pool := netip.MustParsePrefix(cidr)
 	c := &churn{
-		t: t, namespace: newNamespace(t), dice: rand.New(rand.NewPCG(seed, 0)),
+		t: t, namespace: newNamespace(t), dice: rand.New(rand.NewPCG(chance.Seed(t), 0)),
 		monitor: newMonitor(map[string]netip.Prefix{"blue": pool, "green": pool}, reservedAddresses(cidr, "10.0.0.9"), "db"),
 	}
 	c.monitor.asked("db", 5)
