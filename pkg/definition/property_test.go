@@ -1,11 +1,15 @@
 package definition
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"reflect"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/pod2/pod2/internal/chance"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -39,6 +43,10 @@ func arbitrary(pick func(n int) int) State {
 		func() { s.Installed, s.Definition = false, nil },
 		func() { s.Definition = nil },
 		func() { s.Definition = s.Definition.DeepCopy(); s.Definition.OwnerReferences = nil },
+		func() {
+			kind := []string{"Network", "Other"}[pick(2)]
+			s.Definition.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1.GroupVersion.String(), Kind: kind, Name: "blue", UID: "u0", Controller: ptr.To(true)}}
+		},
 		func() { s.Definition.Labels = nil },
 		func() { s.Definition.Spec.Config = "{}" },
 		func() { s.Definition.DeletionTimestamp = &metav1.Time{} },
@@ -52,22 +60,68 @@ func arbitrary(pick func(n int) int) State {
 	return s
 }
 
-func TestEmptyExactlyWhenConverged(t *testing.T) {
+func copied(s State) State {
+	s.Network, s.Definition = s.Network.DeepCopy(), s.Definition.DeepCopy()
+	s.Candidates, s.VNIs = slices.Clone(s.Candidates), slices.Clone(s.VNIs)
+	for i := range s.VNIs {
+		s.VNIs[i] = s.VNIs[i].DeepCopy()
+	}
+	return s
+}
+
+func TestNothingBadHappens(t *testing.T) {
 	empty, all := 0, 0
 	chance.ForSeeds(t, 20_000, func(t *testing.T, dice *rand.Rand) {
-		s := arbitrary(dice.IntN)
 		all++
-		p, why := Diff(s), Converged(s)
-		if p.Empty() != (why == "") {
-			t.Fatalf("converged says %q, and the plan is\n%s\nof %+v", why, p, s)
-		}
-		if p.Empty() {
+		if nothingBadHappens(t, dice).Empty() {
 			empty++
 		}
 	})
 	if empty < all/40 || empty > all-all/40 {
 		t.Errorf("%d of %d states were converged", empty, all)
 	}
+}
+
+func FuzzDiff(f *testing.F) {
+	chance.Fuzz(f, func(t *testing.T, dice *rand.Rand) { nothingBadHappens(t, dice) })
+}
+
+func nothingBadHappens(t *testing.T, dice *rand.Rand) Plan {
+	s := arbitrary(dice.IntN)
+	before := copied(s)
+	p := Diff(s)
+	broken := func(format string, args ...any) {
+		t.Helper()
+		t.Errorf("%s\nstate %+v\nplan\n%s", fmt.Sprintf(format, args...), s, p)
+	}
+	if why := Converged(s); p.Empty() != (why == "") {
+		broken("Empty is %t and Converged says %q", p.Empty(), why)
+	}
+	if !reflect.DeepEqual(p, Diff(before)) {
+		broken("another plan the second time")
+	}
+	if !reflect.DeepEqual(before, s) {
+		broken("the state was changed")
+	}
+	n, d := s.Network, s.Definition
+	if made := p.Claim != nil || p.Create != nil; made && (n == nil || n.DeletionTimestamp != nil || len(n.Finalizers) == 0) {
+		broken("made for a Network that may be gone by then")
+	}
+	if p.Claim != nil && !slices.ContainsFunc(s.Candidates, func(c int32) bool { return Name(c) == p.Claim.Name }) {
+		broken("a number is claimed that is not free")
+	}
+	for _, r := range p.Release {
+		if n != nil && n.UID == r.Network && n.Status.VNI == r.VNI {
+			broken("VNI %d is released, by which the Network goes", r.VNI)
+		}
+	}
+	if p.Create != nil && d != nil {
+		broken("the name is taken")
+	}
+	if p.Update != nil && !metav1.IsControlledBy(d, n) && (metav1.GetControllerOf(d) != nil || d.Labels[v1.NetworkLabel] != d.Name) {
+		broken("S6: the definition is not ours")
+	}
+	return p
 }
 
 // Plans carried out are followed by none, or by one that waits for what others do.
