@@ -12,14 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
 // Promises is a Monitor that holds the controller to what docs/reliability.md
-// numbers: at every request S6 and S7, at every change S1 to S4 and S8. It reads
+// numbers: at every request S6 and S7, at every change S1 to S5 and S8. It reads
 // annotations and addresses by itself: a mistake in how the controller reads them is
 // not to be made here too.
 type Promises struct {
@@ -92,11 +91,16 @@ func isPod2(s *Server, uid types.UID) bool {
 func (p *Promises) Changed(s *Server, c Change) string {
 	switch obj := c.New.(type) {
 	case *corev1.Pod:
-		var said []string
-		if c.Old == nil && isRun(s, c.By) {
+		said := []string{shared(s), p.moved(s, obj)}
+		old, existed := c.Old.(*corev1.Pod)
+		switch {
+		case !isRun(s, c.By):
+		case existed:
+			said = append(said, tooFew(s, c.By, old, obj))
+		default:
 			said = append(said, tooMany(s, obj))
 		}
-		return joined(append(said, shared(s), p.moved(s, obj)))
+		return joined(said)
 	case *v1.AddressBlock:
 		old, _ := c.Old.(*v1.AddressBlock)
 		return handedOut(s, old, obj)
@@ -252,14 +256,6 @@ func tooMany(s *Server, created *corev1.Pod) string {
 		return fmt.Sprintf("S4: %s is created: %d pods of %s, of which there may be %d", created.Name, count, ref.Name, most)
 	}
 	return ""
-}
-
-func surge(p *v1.Pod2, replicas int) int {
-	if u := p.Spec.UpdateStrategy.RollingUpdate; u != nil && u.MaxSurge != nil {
-		n, _ := intstr.GetScaledValueFromIntOrPercent(u.MaxSurge, replicas, true) // the CRD admits no other text
-		return n
-	}
-	return 0
 }
 
 // moved is S3: a replica keeps its address, for as long as its Pod2 has it.
