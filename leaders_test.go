@@ -46,7 +46,7 @@ func TestLeaderIsCutOff(t *testing.T) {
 			if !happened {
 				break
 			}
-			count.add(o)
+			count.add(o, want.stale)
 			if why := o.strays(want); why != "" || o.stale.Applied > 0 {
 				t.Fatalf("cut off at write %d: %s\n%s", n, why, o.trace)
 			}
@@ -98,7 +98,7 @@ func TestTwoActive(t *testing.T) {
 					w.Start("two", nil)
 				})
 				choices = max(choices, met)
-				count.add(o)
+				count.add(o, want.stale)
 				if why := o.strays(want); why != "" || o.stale.Applied > 0 {
 					t.Fatalf("order %0*b from choice %d on: %s\n%s", depth, order, first, why, o.trace)
 				}

@@ -46,6 +46,7 @@ type outcome struct {
 	faults       []string
 	writes       []int // of each run of the program
 	stale        sim.Staleness
+	first        sim.Staleness // of the first run of the program
 	loud         string
 	version      int
 	asked        []string // kinds of requests
@@ -100,6 +101,7 @@ func play(t *testing.T, sc sim.Scenario, from *sim.Snapshot, choose sim.Choose, 
 			o.writes = append(o.writes, p.Writes())
 			o.stale.Add(p.Stale())
 		}
+		o.first = w.Runs()[0].Stale()
 		o.version, o.asked = w.Version(), w.Asked()
 		o.points = map[string][]int{}
 		for _, kind := range watched {

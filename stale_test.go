@@ -25,7 +25,7 @@ func TestFrozenWatches(t *testing.T) {
 					p.Freeze(kind, at-1)
 					w.Thaw = func() { p.Thaw(kind) }
 				})
-				count.add(o)
+				count.add(o, want.stale)
 				if why := o.strays(want); why != "" || carriedOut(o.stale) > 0 {
 					t.Fatalf("%s frozen before resourceVersion %d: %s\n%+v\n%s", kind, at, why, o.stale, o.trace)
 				}
@@ -61,7 +61,7 @@ func TestRestartOnAnOlderView(t *testing.T) {
 					w.Start("second", func(p *sim.Process) { p.StartAt = at })
 				}
 			})
-			count.add(o)
+			count.add(o, o.first)
 			if why := o.strays(want); why != "" || carriedOut(o.stale) > 0 {
 				t.Fatalf("restarted on the view of resourceVersion %d: %s\n%+v\n%s", at, why, o.stale, o.trace)
 			}
@@ -98,7 +98,7 @@ func TestHeldWrites(t *testing.T) {
 					})
 				})
 				if happened {
-					count.add(o)
+					count.add(o, want.stale)
 				}
 				if why := o.strays(want); why != "" || o.stale.Applied > 0 {
 					t.Fatalf("write %d held up, %s: %s\n%+v\n%s", n, interrupt.Name, why, o.stale, o.trace)
