@@ -123,6 +123,8 @@ func (a *api) publish(ctx context.Context, name, node string, n network, ip neti
 					Address: netip.PrefixFrom(ip, n.cidr.Bits()), Gateway: n.gateway, MAC: macOf(ip).String()}}),
 				"k8s.v1.cni.cncf.io/networks": fmt.Sprintf(`[{"name":%q,"namespace":%q,"interface":"net1","ips":["%s/%d"],"mac":%q}]`,
 					n.name, space, ip, n.cidr.Bits(), macOf(ip)),
+				// KWOK's part of a deletion is delayed, and would be done to the next pod of the name.
+				"kwok.samplecrd.k8s.io/terminate": "false",
 			},
 		},
 		Spec: corev1.PodSpec{

@@ -96,7 +96,7 @@ func run(ctx context.Context, o options) error {
 // logs are the last lines of the agents', for who has to know why it failed.
 func (b *bench) logs() error {
 	var errs []error
-	files, _ := filepath.Glob(filepath.Join(b.dir, "node*", "agent.log"))
+	files, _ := filepath.Glob(filepath.Join(b.dir, "lab", "node*", "agent.log"))
 	for _, file := range files {
 		content, _ := os.ReadFile(file)
 		lines := strings.Split(strings.TrimSpace(string(content)), "\n")
