@@ -270,7 +270,10 @@ func TestDrops(t *testing.T) {
 	a.metrics.drops.read = func() (kernel.Drops, error) {
 		return kernel.Drops{Reasons: map[string]uint64{"mac": 5}, Ports: map[string]uint64{"veth1": 3, "veth2": 2}}, nil
 	}
-	a.metrics.show(nil, dataplane.Report{PodPorts: []dataplane.PodPort{{Interface: "veth1", Namespace: "default", Pod: "a", Network: "blue"}, {Interface: "veth9", Pod: "new"}}})
+	a.metrics.show(nil, dataplane.Report{PodPorts: []dataplane.PodPort{{Interface: "veth1", Namespace: "default", Pod: "a", Network: "blue"}, {Interface: "veth9", Pod: "brand-new"}}})
+	if families, err := r.Gather(); err != nil || strings.Contains(fmt.Sprint(families), "brand-new") {
+		t.Errorf("a port of which nothing is known is counted: %v, %v", families, err)
+	}
 	want := `pod2_agent_dropped_packets_total [name:"reason" value:"mac"] 5
 pod2_agent_pod_spoofed_packets_total [name:"network" value:"blue" name:"pod" value:"a" name:"pod_namespace" value:"default"] 3`
 	if got := strings.ReplaceAll(metricsText(t, r, names...), "  ", " "); got != want {
