@@ -78,6 +78,9 @@ func (g *agent) start(ctx context.Context, a *api) error {
 
 // end the process; what it made stays.
 func (g *agent) end() {
+	if g == nil {
+		return
+	}
 	if g.cmd != nil && g.cmd.Process != nil {
 		_ = g.cmd.Process.Signal(syscall.SIGTERM)
 		_ = g.cmd.Wait()

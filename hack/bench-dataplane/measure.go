@@ -48,10 +48,10 @@ func (b *bench) measureAll(ctx context.Context) (err error) {
 		return err
 	}
 	defer b.api.close(ctx)
+	defer b.cleanUp()
 	if err := b.setUp(ctx); err != nil {
 		return err
 	}
-	defer b.cleanUp()
 	b.say("three agents are ready, pods are connected")
 	for _, step := range []struct {
 		name    string

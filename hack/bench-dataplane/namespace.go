@@ -76,6 +76,13 @@ func (n *namespace) up(link string) error {
 	})
 }
 
+func (n *namespace) has(link string) bool {
+	return n.do(func() error {
+		_, err := netlink.LinkByName(link)
+		return err
+	}) == nil
+}
+
 func (n *namespace) sysctl(name, value string) error {
 	return n.do(func() error {
 		return os.WriteFile("/proc/sys/"+strings.ReplaceAll(name, ".", "/"), []byte(value), 0o644)

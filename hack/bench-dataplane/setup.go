@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pod2/pod2/pkg/dataplane"
+	"github.com/pod2/pod2/pkg/definition"
 )
 
 func (b *bench) setUp(ctx context.Context) error {
@@ -69,6 +70,11 @@ func (b *bench) startPod(ctx context.Context, name string, n network, ip string,
 	}
 	object, err := b.api.publish(ctx, name, on.name, n, p.ip)
 	if err != nil {
+		return err
+	}
+	// A kubelet comes to CNI later than the agent hears of the pod, as a rule. An agent that
+	// has not heard of it may remove the bridge under the port that is being made.
+	if err := b.until(ctx, "the agent to make the Network's links", func(context.Context) (bool, error) { return on.has(definition.Bridge(n.vni)), nil }); err != nil {
 		return err
 	}
 	if err := p.attach(on, object.UID); err != nil {
