@@ -187,6 +187,16 @@ func TestChanges(t *testing.T) {
 		ip link del wn1001
 		ip link del rt1001
 		ip link del vx1001
+		ip netns del pod2-1001
+		ip neigh del 192.168.0.3 lladdr 0a:58:c0:a8:00:03 dev nw1001 nud permanent`},
+		{"the last pod and the Network are gone", func(s *State) {
+			s.Pods, s.Networks = s.Pods[1:], nil
+			(&kernel{h: s.Host}).unlink("", "veth1")
+		}, `
+		nft delete element bridge pod2 dropped { "veth1" }; delete element bridge pod2 ip4 { "veth1" . 0a:58:c0:a8:00:02 . 192.168.0.2 }; delete element bridge pod2 ip6 { "veth1" . 0a:58:c0:a8:00:02 . fe80::858:c0ff:fea8:2 }; delete element bridge pod2 mac { "veth1" . 0a:58:c0:a8:00:02 }; delete element bridge pod2 ports { "veth1" }; delete element bridge pod2 trunks { "rt1001", "vx1001" }
+		ip link del wn1001
+		ip link del rt1001
+		ip link del vx1001
 		ip link del nw1001
 		ip netns del pod2-1001`},
 		{"egress is shut", func(s *State) { s.Networks[0].Egress = false }, `

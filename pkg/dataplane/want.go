@@ -80,6 +80,7 @@ func Want(s State) (Host, Report, bool) {
 		bindings = append(bindings, bound...)
 	}
 	report.PodPorts, report.Strangers = w.podPorts, w.strangers(bindings)
+	host.Links = append(host.Links, w.spare(here)...)
 	host.Tables = []Table{bridgeTable(bindings, trunks, report.Strangers), hostTable(s, Transit6)}
 	host.Sysctls = sysctls(here)
 	slices.Sort(w.problems)
@@ -119,6 +120,20 @@ func (h Host) guests(vni int32) []string {
 		}
 	}
 	return names
+}
+
+// spare are bridges, with nothing on them, of Networks that are not here. They stay: CNI may
+// have made one for a pod that nobody has told us of yet, and be about to put its port on
+// it. The port of a bridge that is removed then would be on none, for good.
+func (w *wanted) spare(here []Network) []Link {
+	var links []Link
+	for _, n := range w.networks {
+		host := w.Host.Namespace("")
+		if host.Link(definition.Bridge(n.VNI)) != nil && !slices.ContainsFunc(here, func(h Network) bool { return h.VNI == n.VNI }) {
+			links = append(links, w.bridge(n))
+		}
+	}
+	return links
 }
 
 func (w *wanted) bridge(n Network) Link {
