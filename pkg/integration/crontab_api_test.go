@@ -58,7 +58,7 @@ func TestCronTabScaleAndColumns(t *testing.T) {
 func TestCronTabRestIsQuiet(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
-	c := startController(t, ns)
+	c := startController(t, ns, withMetrics)
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+cronTab("v1", "ct", `cronSpec: "@yearly", networks: [{name: blue}], timeZone: Asia/Tokyo,
 		command: [sh], args: [-c, "true"], env: [{name: NODE, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}, {name: CPU, valueFrom: {resourceFieldRef: {resource: limits.cpu}}}],
 		completions: 4, startingDeadlineSeconds: 60, activeDeadlineSeconds: 60`)+
@@ -66,6 +66,7 @@ func TestCronTabRestIsQuiet(t *testing.T) {
 	waitReady(t, ns, "ct/ct")
 	waitCronJob(t, ns, "ct", "{.spec.jobTemplate.spec.parallelism} {.spec.jobTemplate.spec.completions}", "1 4")
 	waitCondition(t, ns, "ct/bad", "Scheduled", "False InvalidSchedule")
+	c.waitIdle(t, 1) // with the Network's status, too
 	stopped := time.Now()
 	if err := c.stop(15); err != nil {
 		t.Error(err)
