@@ -129,8 +129,8 @@ VXLAN destination, the bridge's, the neighbour.
 ## From publication to the entry
 
 A pod is created that publishes its address and is on a node (one write to the real API server, from which on it counts), and the kernel
-of each node says when it has the pod's last entry: the figure is of the last node. Every pod is another; the agents are
-at rest before it.
+of each node says when it has the pod's last entry: the figure is of the last node. Every pod is another. The agents
+are at rest before it in the first row; in the second they are told meanwhile of the pods that KWOK still makes Ready.
 
 %s
 All at once, %d more: the API server had answered for all after %.1f s, and %.2f s later the last node had the last entry.

@@ -84,7 +84,7 @@ func (r *results) paper() string {
 | a start: received | %.1f KB | %.1f MB |
 | the most memory by then | %.0f MiB | %.0f MiB |
 
-One pod more, when they stand: %.0f ms of CPU of each agent, %.0f bytes received, %.1f syncs of %.0f ms.
+One pod more, when they stand and KWOK still makes them Ready, of which the agents are told, too: %.0f ms of CPU of each agent, %.0f bytes received, %.1f syncs of %.0f ms.
 
 A pod's life (a Pod2 of %d replicas on a Network, brought up by pod2-controller, scheduled, made Ready by KWOK, deleted): %.1f events of the agents'
 watch, of which %.1f change what an agent knows; %.0f bytes in protobuf, %.0f on the wire, TLS and the watches of the rest included.

@@ -163,6 +163,6 @@ func (r *results) targets() []target {
 		{"publication to the entry on every node, p99", p99of(r.few), "%.1f", " ms", 100, false,
 			"API server, etcd, three agents and the one who measures share the cores"},
 		{fmt.Sprintf("the same when %d pods stand", r.standing.pods), p99of(r.standing.one), "%.1f", " ms", 100, false,
-			"three agents read and compare all that they know for each pod that comes, at once, on the cores of one machine, and each rests between two syncs as long as one takes"},
+			"three agents read and compare all that they know for each pod that comes, at once, on the cores of one machine, on which KWOK makes those pods Ready at the same time; and each rests between two syncs as long as one takes"},
 	}
 }
