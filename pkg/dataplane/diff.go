@@ -129,6 +129,11 @@ func (d *differ) network() {
 			d.link(*l, isRouter, wantRouter)
 		}
 	}
+	for _, l := range d.want0.Links {
+		if OwnBridge(l.Master) == d.vni && OwnLink(l.Name) == 0 {
+			d.set("", d.is0, l)
+		}
+	}
 	for _, l := range wantRouter.Links {
 		d.set(name, isRouter, l)
 	}

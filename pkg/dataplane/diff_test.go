@@ -10,7 +10,7 @@ import (
 var twoPods = []string{
 	"node n1 10.0.0.1", "node n2 10.0.0.2",
 	"network blue 1001 192.168.0.0/16",
-	"pod a n1 blue=192.168.0.2", "pod b n2 blue=192.168.0.3", "cni veth1 a",
+	"pod a n1 blue=192.168.0.2", "pod b n2 blue=192.168.0.3", "cni veth1 a bridge=nw1001",
 }
 
 func TestFromNothing(t *testing.T) {
@@ -74,6 +74,25 @@ func TestRepair(t *testing.T) {
 		}, `
 		ip link set vx1001 master nw1001; bridge link set dev vx1001 learning off neigh_suppress on flood off mcast_flood off bcast_flood off
 		bridge fdb replace 0a:58:c0:a8:00:03 dev vx1001 master static sticky`},
+		{"the bridge gone, and the port of the pod on none", func(host, _ *Namespace) {
+			host.Links = slices.DeleteFunc(host.Links, func(l Link) bool { return l.Name == "nw1001" })
+			for i := range host.Links {
+				host.Links[i].Master, host.Links[i].Port = "", PortDefault
+			}
+			host.FDB, host.Neighbours = slices.DeleteFunc(host.FDB, func(f FDB) bool { return !f.Dst.IsValid() }), nil
+		}, `
+		ip link add nw1001 mtu 1450 address 0e:00:5e:00:03:e9 type bridge mcast_snooping 0
+		ip link set nw1001 addrgenmode none up
+		ip link set vx1001 master nw1001; bridge link set dev vx1001 learning off neigh_suppress on flood off mcast_flood off bcast_flood off
+		ip link set rt1001 master nw1001; bridge link set dev rt1001 learning off
+		ip link set veth1 master nw1001
+		bridge fdb replace 02:00:5e:00:03:e9 dev rt1001 master static sticky
+		bridge fdb replace 0a:58:c0:a8:00:03 dev vx1001 master static sticky
+		bridge fdb replace 0a:58:c0:a8:00:02 dev veth1 master static sticky
+		ip neigh replace 192.168.0.3 lladdr 0a:58:c0:a8:00:03 dev nw1001 nud permanent`},
+		{"a veth of somebody else, on no bridge", func(host, _ *Namespace) {
+			host.Links = append(host.Links, Link{Name: "veth9", Kind: KindVeth, MTU: 1500, Up: true, Port: PortDefault})
+		}, ""},
 		{"flooding", func(host, _ *Namespace) { host.Link("vx1001").Port.Flood = true }, `
 		bridge link set dev vx1001 flood off`},
 		{"a VXLAN device of another port, which cannot be changed", func(host, _ *Namespace) { host.Link("vx1001").VXLAN.UDPPort = 8472 }, `

@@ -108,7 +108,7 @@ func arbitraryState(dice *rand.Rand) State {
 		s.Pods = append(s.Pods, p)
 	}
 	for range dice.IntN(8) {
-		s.Ports = append(s.Ports, Port{fmt.Sprintf("veth%d", dice.IntN(6)), types.UID(fmt.Sprintf("u%d", dice.IntN(12))), time.Unix(dice.Int64N(3), 0)})
+		s.Ports = append(s.Ports, Port{fmt.Sprintf("veth%d", dice.IntN(6)), fmt.Sprintf("nw%d", dice.IntN(8)), types.UID(fmt.Sprintf("u%d", dice.IntN(12))), time.Unix(dice.Int64N(3), 0)})
 	}
 	return s
 }

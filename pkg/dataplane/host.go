@@ -20,7 +20,8 @@ func (h Host) Namespace(name string) *Namespace {
 }
 
 // Namespace is a network namespace. Of the node's own, as read, it has what is ours by
-// name, and the links that are ports of our bridges. No list has a thing twice.
+// name, the links that are ports of our bridges, and veths that are on no bridge, since they
+// may have been. No list has a thing twice.
 type Namespace struct {
 	Name       string
 	Links      []Link

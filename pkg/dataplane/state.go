@@ -133,10 +133,10 @@ func PodOf(pod *corev1.Pod) (Pod, bool) {
 	return p, len(p.Attachments) > 0
 }
 
-// Port is an interface of this node that CNI made for a pod. It says nothing of
-// addresses: those the pod publishes.
+// Port is an interface of this node that CNI made for a pod, and put on that bridge of
+// ours. It says nothing of addresses: those the pod publishes.
 type Port struct {
-	Interface string
-	PodUID    types.UID
-	Made      time.Time
+	Interface, Bridge string
+	PodUID            types.UID
+	Made              time.Time
 }

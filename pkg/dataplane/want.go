@@ -75,6 +75,7 @@ func Want(s State) (Host, Report, bool) {
 		w.remote(n, members[n.VNI], &host)
 		bound := w.ports(n, members[n.VNI], owners)
 		for _, b := range bound {
+			host.Links = append(host.Links, w.port(b.port, definition.Bridge(n.VNI)))
 			host.FDB = append(host.FDB, FDB{Dev: b.port, MAC: b.mac, Sticky: true})
 		}
 		bindings = append(bindings, bound...)
@@ -169,7 +170,7 @@ func (w *wanted) remote(n Network, members []member, host *Namespace) {
 // newest: the other is of a sandbox that is gone, or about to go.
 func (w *wanted) ports(n Network, members []member, owners map[string]Port) []binding {
 	newest := map[types.UID]Port{}
-	for _, name := range w.Host.guests(n.VNI) {
+	for _, name := range slices.Concat(w.Host.guests(n.VNI), w.astray(n, owners)) {
 		p, ok := owners[name]
 		if old, several := newest[p.PodUID]; ok && (!several || cmp.Or(p.Made.Compare(old.Made), strings.Compare(name, old.Interface)) > 0) {
 			newest[p.PodUID] = p
@@ -183,6 +184,29 @@ func (w *wanted) ports(n Network, members []member, owners map[string]Port) []bi
 		}
 	}
 	return bindings
+}
+
+// astray are ports that CNI put on the bridge of a Network and that are on none: somebody
+// removed it. CNI does not put them back.
+func (w *wanted) astray(n Network, owners map[string]Port) []string {
+	var names []string
+	host := w.Host.Namespace("")
+	for name, p := range owners {
+		if l := host.Link(name); l != nil && l.Master == "" && l.Kind == KindVeth && p.Bridge == definition.Bridge(n.VNI) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// port of a pod, as CNI has it, but on its bridge.
+func (w *wanted) port(name, bridge string) Link {
+	l := *w.Host.Namespace("").Link(name)
+	if l.Master != bridge {
+		l.Master, l.Port = bridge, PortDefault
+	}
+	return l
 }
 
 func (w *wanted) strangers(bindings []binding) []string {

@@ -100,10 +100,14 @@ func parseResult(content []byte) []dataplane.Port {
 		}
 	}
 	var ports []dataplane.Port
+	bridge := ""
 	for _, i := range cached.Result.Interfaces {
-		// A bridge is in the result, too.
-		if i.Sandbox == "" && i.Name != "" && uid != "" && dataplane.OwnLink(i.Name) == 0 {
-			ports = append(ports, dataplane.Port{Interface: i.Name, PodUID: uid})
+		switch {
+		case i.Sandbox != "" || i.Name == "" || uid == "":
+		case dataplane.OwnBridge(i.Name) != 0: // the bridge plugin names it first
+			bridge = i.Name
+		case dataplane.OwnLink(i.Name) == 0:
+			ports = append(ports, dataplane.Port{Interface: i.Name, Bridge: bridge, PodUID: uid})
 		}
 	}
 	return ports

@@ -17,7 +17,8 @@ import (
 	"github.com/pod2/pod2/pkg/dataplane"
 )
 
-// readLinks keeps, of the node's, those that are ours and the ports of our bridges.
+// readLinks keeps, of the node's, those that are ours, the ports of our bridges, and veths
+// that are on no bridge; of the last nothing else is read.
 // netlink.LinkList would not say whether a link gives itself an IPv6 address, nor how a
 // bridge treats a port.
 func (r *room) readLinks() error {
@@ -46,6 +47,8 @@ func (r *room) readLinks() error {
 		}
 		if mine {
 			r.names[attrs.Index], r.index[attrs.Name], r.parents[attrs.Name] = attrs.Name, attrs.Index, attrs.ParentIndex
+		}
+		if mine || l.Type() == dataplane.KindVeth && attrs.MasterIndex == 0 && r.ns.Name == "" {
 			r.ns.Links = append(r.ns.Links, linkOf(l, master, messages[i][unix.SizeofIfInfomsg:]))
 		}
 	}

@@ -177,7 +177,7 @@ func (n *node) pod(name string, network dataplane.Network, ip string) *pod {
 func (n *node) attach(p *pod) {
 	n.Helper()
 	n.plug(p)
-	n.ports = append(n.ports, dataplane.Port{Interface: "veth" + p.name, PodUID: types.UID("u-" + p.name)})
+	n.ports = append(n.ports, dataplane.Port{Interface: "veth" + p.name, Bridge: definition.Bridge(p.network.VNI), PodUID: types.UID("u-" + p.name)})
 }
 
 func (n *node) plug(p *pod) {
