@@ -10,10 +10,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -30,6 +32,8 @@ type api struct {
 	config    *rest.Config
 	kube      kubernetes.Interface
 	sample    versioned.Interface
+	// uids of the pods that were published, by name: what is changed or deleted is that pod.
+	uids sync.Map
 }
 
 // space is the namespace of our pods.
@@ -114,7 +118,7 @@ func (a *api) network(ctx context.Context, n network) error {
 // publish creates a pod that has its address already and is on a node already, so that it
 // counts from this one write on.
 func (a *api) publish(ctx context.Context, name, node string, n network, ip netip.Addr) (*corev1.Pod, error) {
-	return a.kube.CoreV1().Pods(space).Create(ctx, &corev1.Pod{
+	pod, err := a.kube.CoreV1().Pods(space).Create(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Labels: map[string]string{samplecrdv1.ManagedLabel: "true", "app": "web"},
 			Annotations: map[string]string{
@@ -132,8 +136,20 @@ func (a *api) publish(ctx context.Context, name, node string, n network, ip neti
 			Containers: []corev1.Container{{Name: "web", Image: "registry.k8s.io/pause:3.10"}},
 		},
 	}, metav1.CreateOptions{})
+	if err == nil {
+		a.uids.Store(name, pod.UID)
+	}
+	return pod, err
+}
+
+// uid of a pod that was published.
+func (a *api) uid(name string) types.UID {
+	uid, _ := a.uids.Load(name)
+	return uid.(types.UID)
 }
 
 func (a *api) remove(ctx context.Context, name string) error {
-	return a.kube.CoreV1().Pods(space).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))})
+	options := metav1.NewPreconditionDeleteOptions(string(a.uid(name)))
+	options.GracePeriodSeconds = ptr.To(int64(0))
+	return a.kube.CoreV1().Pods(space).Delete(ctx, name, *options)
 }

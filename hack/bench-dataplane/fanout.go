@@ -84,9 +84,10 @@ func (b *bench) change(ctx context.Context, pid int, value string, received *ato
 	if err != nil {
 		return 0, err
 	}
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"bench":%q}}}`, value)
 	err = parallel(b.changes, func(i int) error {
-		_, err := b.api.kube.CoreV1().Pods(space).Patch(ctx, fmt.Sprint("far-", b.published+i%(b.standing-b.published)), types.MergePatchType, patch, metav1.PatchOptions{})
+		name := fmt.Sprint("far-", b.published+i%(b.standing-b.published))
+		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{"bench":%q}}}`, b.api.uid(name), value)
+		_, err := b.api.kube.CoreV1().Pods(space).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
 		return err
 	})
 	if err != nil {

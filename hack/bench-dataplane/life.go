@@ -68,16 +68,17 @@ func (b *bench) measureLife(ctx context.Context) (err error) {
 		ObjectMeta: metav1.ObjectMeta{Name: "lives"}, Spec: samplecrdv1.NetworkSpec{CIDR: "172.16.0.0/16"}}, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create a Network: %w", err)
 	}
-	if _, err := b.api.sample.SamplecrdV1().Pod2s(lives).Create(ctx, &samplecrdv1.Pod2{
+	web, err := b.api.sample.SamplecrdV1().Pod2s(lives).Create(ctx, &samplecrdv1.Pod2{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
 		Spec: samplecrdv1.Pod2Spec{Replicas: ptr.To(int32(l.pods)), Networks: []samplecrdv1.Pod2Network{{Name: "lives"}}, Template: corev1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "registry.k8s.io/pause:3.10"}}},
 		}},
-	}, metav1.CreateOptions{}); err != nil {
+	}, metav1.CreateOptions{})
+	if err != nil {
 		return fmt.Errorf("create a Pod2: %w", err)
 	}
-	if err := l.follow(ctx, w, b); err != nil {
+	if err := l.follow(ctx, w, b, web); err != nil {
 		return err
 	}
 	time.Sleep(time.Second)
@@ -90,7 +91,7 @@ func (b *bench) measureLife(ctx context.Context) (err error) {
 
 // follow counts events, and has the Pod2 deleted when all of its pods are Ready, until
 // none is left.
-func (l *life) follow(ctx context.Context, w watch.Interface, b *bench) error {
+func (l *life) follow(ctx context.Context, w watch.Interface, b *bench, web *samplecrdv1.Pod2) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	type known struct {
@@ -129,7 +130,7 @@ func (l *life) follow(ctx context.Context, w watch.Interface, b *bench) error {
 		}
 		if !deleted && len(ready) == l.pods {
 			deleted = true
-			if err := b.api.sample.SamplecrdV1().Pod2s(lives).Delete(ctx, "web", metav1.DeleteOptions{}); err != nil {
+			if err := b.api.sample.SamplecrdV1().Pod2s(lives).Delete(ctx, web.Name, *metav1.NewPreconditionDeleteOptions(string(web.UID))); err != nil {
 				return fmt.Errorf("delete the Pod2: %w", err)
 			}
 		}
