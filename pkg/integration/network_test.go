@@ -43,16 +43,20 @@ func waitAddresses(t *testing.T, namespace, want string) {
 	})
 }
 
-// waitCondition waits for "<status> <reason>: <message>" of a condition.
+// waitCondition waits for "<status> <reason>: <message>" of a condition, of the object as
+// it is specified now: a condition that says which generation it is of and is of one before
+// may be what is wanted and yet about to change.
 func waitCondition(t *testing.T, namespace, object, kind, want string) {
 	t.Helper()
-	path := fmt.Sprintf(`jsonpath={range .status.conditions[?(@.type=="%s")]}{.status} {.reason}: {.message}{end}`, kind)
+	path := fmt.Sprintf(`jsonpath={.metadata.generation}|{range .status.conditions[?(@.type=="%s")]}{.observedGeneration}|{.status} {.reason}: {.message}{end}`, kind)
 	eventually(t, object+" has "+kind, func(context.Context) (string, error) {
-		got, err := kubectl("-n", namespace, "get", object, "-o", path)
-		if strings.Contains(got, want) {
+		out, err := kubectl("-n", namespace, "get", object, "-o", path)
+		generation, condition, _ := strings.Cut(out, "|")
+		observed, got, _ := strings.Cut(condition, "|")
+		if strings.Contains(got, want) && (observed == "" || observed == generation) {
 			return "", err
 		}
-		return fmt.Sprintf("got %q, want %q", got, want), err
+		return fmt.Sprintf("got %q of generation %s (it has %s), want %q", got, observed, generation, want), err
 	})
 }
 
