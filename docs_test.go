@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	k8smetrics "k8s.io/component-base/metrics"
+
+	"github.com/pod2/pod2/internal/serving"
 )
 
 func readText(t *testing.T, file string) string {
@@ -79,7 +81,7 @@ func scrapedBuckets(t *testing.T) map[string][]string {
 	}
 	c.queue.ShutDown()
 	bounds := map[string][]string{}
-	for line := range strings.Lines(scraped(t, metricsHandler(k8smetrics.NewKubeRegistry()), "")) {
+	for line := range strings.Lines(scraped(t, serving.Metrics(k8smetrics.NewKubeRegistry()), "")) {
 		if match := bucketBound.FindStringSubmatch(line); match != nil {
 			bounds[match[1]] = append(bounds[match[1]], match[2])
 		}

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -59,23 +57,4 @@ func (h *health) ready() error {
 		return errors.New("waiting for " + what)
 	}
 	return nil
-}
-
-// healthHandler answers /healthz with live and /readyz with ready: 200 "ok",
-// or 503 and the error. A failing /healthz gets the process killed, so live may
-// only name what a restart repairs.
-func healthHandler(live, ready func() error) http.Handler {
-	answer := func(check func() error) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) {
-			if err := check(); err != nil {
-				http.Error(w, err.Error(), http.StatusServiceUnavailable)
-				return
-			}
-			fmt.Fprintln(w, "ok")
-		}
-	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /healthz", answer(live))
-	mux.Handle("GET /readyz", answer(ready))
-	return mux
 }

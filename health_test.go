@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"net/http"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,24 +15,6 @@ import (
 
 	"github.com/pod2/pod2/pkg/reconcile"
 )
-
-func TestHealth(t *testing.T) {
-	handler := healthHandler(func() error { return nil }, func() error { return errors.New("waiting for the caches") })
-	for _, test := range []struct {
-		path, body string
-		code       int
-	}{
-		{"/healthz", "ok\n", http.StatusOK},
-		{"/readyz", "waiting for the caches\n", http.StatusServiceUnavailable},
-		{"/metrics", "404 page not found\n", http.StatusNotFound},
-	} {
-		answer := httptest.NewRecorder()
-		handler.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, test.path, nil))
-		if answer.Code != test.code || answer.Body.String() != test.body {
-			t.Errorf("GET %s: %d %q, want %d %q", test.path, answer.Code, answer.Body.String(), test.code, test.body)
-		}
-	}
-}
 
 // A sync that waits for what does not come gets the process killed, others that
 // only take their time do not.

@@ -1,5 +1,5 @@
 // Command pod2-controller runs the Networks, Pod2s and CronTabs of a cluster.
-// This file wires the parts that setup.go, server.go and election.go make;
+// This file wires the parts that setup.go, health.go and election.go make;
 // controller.go is the loop, pkg/reconcile the work.
 package main
 
@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/pod2/pod2/internal/serving"
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/reconcile"
 )
@@ -71,13 +72,17 @@ func run(ctx context.Context, config *rest.Config, o *options) error {
 
 	health := newHealth(ctx)
 	health.await("the API of " + samplecrdv1.GroupName)
-	closeHealth, err := serve(ctx, "health-probe-bind-address", o.healthAddress, healthHandler(health.live, health.ready))
+	closeHealth, err := serving.Listen(ctx, "health-probe-bind-address", o.healthAddress, serving.Probes(health.live, health.ready))
 	if err != nil {
 		return err
 	}
 	defer closeHealth()
 	metrics := k8smetrics.NewKubeRegistry() // of this run: a test has several
-	closeMetrics, err := serve(ctx, "metrics-bind-address", o.metricsAddress, metricsHandler(metrics))
+	mux := serving.Metrics(metrics)
+	if o.profiling {
+		serving.AddProfiles(mux)
+	}
+	closeMetrics, err := serving.Listen(ctx, "metrics-bind-address", o.metricsAddress, mux)
 	if err != nil {
 		return err
 	}

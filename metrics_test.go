@@ -18,6 +18,8 @@ import (
 
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	samplelisters "github.com/pod2/pod2/pkg/client/listers/samplecrd/v1"
+
+	"github.com/pod2/pod2/internal/serving"
 )
 
 // scraped are the lines of a page that begin so, without the comments.
@@ -120,7 +122,7 @@ func TestMetricsOfCalls(t *testing.T) {
 		`rest_client_requests_total{code="404",host="` + host + `",method="GET"} 1`,
 		`rest_client_request_duration_seconds_count{host="` + host + `",verb="GET"} 1`,
 	} {
-		if got := scraped(t, metricsHandler(k8smetrics.NewKubeRegistry()), want); got == "" {
+		if got := scraped(t, serving.Metrics(k8smetrics.NewKubeRegistry()), want); got == "" {
 			t.Errorf("no %s", want)
 		}
 	}

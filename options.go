@@ -4,7 +4,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -16,6 +15,8 @@ import (
 	componentbase "k8s.io/component-base/config"
 	componentoptions "k8s.io/component-base/config/options"
 	"k8s.io/component-base/logs/klogflags"
+
+	"github.com/pod2/pod2/internal/serving"
 )
 
 // options is the command line; the usage texts of flags are its manual.
@@ -29,6 +30,7 @@ type options struct {
 	election    componentbase.LeaderElectionConfiguration
 
 	metricsAddress, healthAddress string
+	profiling                     bool
 
 	help, version bool
 }
@@ -103,6 +105,8 @@ func (o *options) flags() *pflag.FlagSet {
 		"host:port of /metrics, over plain HTTP; 0 for none.")
 	fs.StringVar(&o.healthAddress, "health-probe-bind-address", o.healthAddress,
 		"host:port of /healthz and /readyz; 0 for none.")
+	fs.BoolVar(&o.profiling, "profiling", o.profiling,
+		"Answer /debug/pprof/ where /metrics is. Whoever reaches that address can then have the controller compute and read of what its memory is made.")
 
 	var klogFlags flag.FlagSet
 	klogflags.Init(&klogFlags)
@@ -154,8 +158,8 @@ func (o *options) validate() error {
 	for _, f := range []struct{ flag, address string }{
 		{"metrics-bind-address", o.metricsAddress}, {"health-probe-bind-address", o.healthAddress},
 	} {
-		if _, _, err := net.SplitHostPort(f.address); err != nil && f.address != nowhere {
-			bad(f.flag, f.address, "must be host:port, :port, or 0 for none")
+		if err := serving.CheckAddress(f.address); err != nil {
+			bad(f.flag, f.address, err.Error())
 		}
 	}
 	return errors.Join(errs...)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
+	"github.com/pod2/pod2/internal/serving"
 	"github.com/pod2/pod2/pkg/sim"
 )
 
@@ -27,7 +28,7 @@ func program(ctx context.Context, config *rest.Config) error {
 
 func programWith(ctx context.Context, config *rest.Config, o *options) error {
 	quiet()
-	o.metricsAddress, o.healthAddress = nowhere, nowhere
+	o.metricsAddress, o.healthAddress = serving.Nowhere, serving.Nowhere
 	return run(klog.NewContext(ctx, sim.Logger()), config, o)
 }
 

@@ -16,6 +16,7 @@ import (
 	k8smetrics "k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 
+	"github.com/pod2/pod2/internal/serving"
 	"github.com/pod2/pod2/pkg/dataplane"
 	"github.com/pod2/pod2/pkg/kernel"
 )
@@ -81,12 +82,12 @@ func run(ctx context.Context, k *kernel.Kernel, o *options) error {
 	metrics.MustRegister(a.metrics.all()...)
 	a.metrics.drops.read = k.Drops
 	metrics.CustomMustRegister(a.metrics.drops)
-	closeHealth, err := serve(ctx, "health-probe-bind-address", o.healthAddress, healthHandler(a.live, a.ready))
+	closeHealth, err := serving.Listen(ctx, "health-probe-bind-address", o.healthAddress, serving.Probes(a.live, a.ready))
 	if err != nil {
 		return err
 	}
 	defer closeHealth()
-	closeMetrics, err := serve(ctx, "metrics-bind-address", o.metricsAddress, metricsHandler(metrics))
+	closeMetrics, err := serving.Listen(ctx, "metrics-bind-address", o.metricsAddress, serving.Metrics(metrics))
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/pod2/pod2/internal/serving"
 )
 
 // manifest has the objects of a kind of artifacts/agent/daemonset.yaml.
@@ -105,7 +107,7 @@ func TestReadiness(t *testing.T) {
 	s := cluster("10.0.0.1")
 	m := &memory{}
 	a := newTestAgent(m, &s)
-	handler := healthHandler(a.live, a.ready)
+	handler := serving.Probes(a.live, a.ready)
 	ask := func(path string) string {
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))

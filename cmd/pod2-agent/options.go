@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"time"
@@ -15,6 +14,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/logs/klogflags"
 
+	"github.com/pod2/pod2/internal/serving"
 	"github.com/pod2/pod2/pkg/kernel"
 )
 
@@ -117,8 +117,8 @@ func (o *options) validate() error {
 	for _, f := range []struct{ flag, address string }{
 		{"metrics-bind-address", o.metricsAddress}, {"health-probe-bind-address", o.healthAddress},
 	} {
-		if _, _, err := net.SplitHostPort(f.address); err != nil && f.address != nowhere {
-			bad(f.flag, f.address, "must be host:port, :port, or 0 for none")
+		if err := serving.CheckAddress(f.address); err != nil {
+			bad(f.flag, f.address, err.Error())
 		}
 	}
 	return errors.Join(errs...)

@@ -63,6 +63,15 @@ func total(computed map[string]time.Duration) (sum time.Duration) {
 	return sum
 }
 
+// shares is what each component computed, in the order of components.
+func shares(computed map[string]time.Duration) string {
+	var each []string
+	for _, name := range components {
+		each = append(each, fmt.Sprintf("%s %.1f", name, computed[name].Seconds()))
+	}
+	return strings.Join(each, ", ")
+}
+
 // profile is which component computed how long until all pods were Ready, and how much
 // of the machine that was: what is not near all of it was waiting, not work.
 func (r *results) profile(n int) string {

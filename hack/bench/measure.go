@@ -79,9 +79,9 @@ func turn(i, round, contenders int) int {
 }
 
 func (l lap) String() string {
-	return fmt.Sprintf("%-36s %5d pods: exist %.1f s, Ready %.1f s, gone %.1f s, recreated %.1f s, in place %.1f s; writes %+v, %.0f unexplained; %+v in place, %+v to delete; CPU %.1f s, %d MiB",
+	return fmt.Sprintf("%-36s %5d pods: exist %.1f s, Ready %.1f s, gone %.1f s, recreated %.1f s, in place %.1f s; writes %+v, %.0f unexplained; %+v in place, %+v to delete; CPU %.1f s (%s), %d MiB",
 		l.contender, l.n, l.exist.Seconds(), l.ready.Seconds(), l.gone.Seconds(), l.recreated.Seconds(), l.inPlace.Seconds(),
-		l.created, l.unexplained, l.updated, l.deleted, total(l.computed).Seconds(), l.peak>>20)
+		l.created, l.unexplained, l.updated, l.deleted, total(l.computed).Seconds(), shares(l.computed), l.peak>>20)
 }
 
 // lap brings n pods up and down. The first of a contender also scales to zero; a whole

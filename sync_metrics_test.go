@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -11,6 +10,7 @@ import (
 
 	k8smetrics "k8s.io/component-base/metrics"
 
+	"github.com/pod2/pod2/internal/serving"
 	"github.com/pod2/pod2/pkg/reconcile"
 )
 
@@ -23,7 +23,7 @@ func TestMetrics(t *testing.T) {
 	syncTotal.WithLabelValues("Pod2", "success").Inc()
 	syncDuration.WithLabelValues("Pod2").Observe(0.001)
 	answer := httptest.NewRecorder()
-	metricsHandler(k8smetrics.NewKubeRegistry()).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	serving.Metrics(k8smetrics.NewKubeRegistry()).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	for _, want := range []string{
 		`pod2_sync_total{kind="Pod2",result="success"}`,
 		`pod2_sync_duration_seconds_bucket{kind="Pod2",le=`,
@@ -46,26 +46,12 @@ func TestEveryResultOfASyncIsCountedFromZero(t *testing.T) {
 	if len(results) != 5 {
 		t.Fatalf("results %q in %q", results, row)
 	}
-	page := scraped(t, metricsHandler(k8smetrics.NewKubeRegistry()), "pod2_sync_total")
+	page := scraped(t, serving.Metrics(k8smetrics.NewKubeRegistry()), "pod2_sync_total")
 	for _, kind := range reconcile.Kinds() {
 		for _, result := range results {
 			if want := fmt.Sprintf("pod2_sync_total{kind=%q,result=%q} ", kind, result); !strings.Contains(page, want) {
 				t.Errorf("no %s", want)
 			}
 		}
-	}
-}
-
-func TestAddressInUse(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
-	address := taken.Addr().String()
-	_, err = serve(t.Context(), "metrics-bind-address", address, nil)
-	want := "listen for --metrics-bind-address=" + address + ": listen tcp " + address + ": bind: address already in use; choose another address, or 0 for none"
-	if err == nil || err.Error() != want {
-		t.Errorf("serve on an address in use: %v\nwant: %s", err, want)
 	}
 }
