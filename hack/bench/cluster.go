@@ -156,7 +156,7 @@ func (b *bench) startController(ctx context.Context, args ...string) (*process, 
 	}
 	defer log.Close()
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(b.root, "bin/pod2-controller"), append([]string{"--kubeconfig=" + b.serviceAccountKubeconfig(),
-		"--metrics-bind-address=" + metrics, "--health-probe-bind-address=" + health}, args...)...)
+		"--metrics-bind-address=" + metrics, "--health-probe-bind-address=" + health, "--profiling"}, args...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the controller: %w", err)
