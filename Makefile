@@ -93,7 +93,7 @@ mutants: ## Test the tests: plant each fault of hack/mutants, print who finds it
 ### Figures
 
 .PHONY: bench
-bench: cluster-tools build ## Measure the controller beside Kubernetes' own, and write docs/performance.md: some 40 minutes of a quiet machine of two cores
+bench: cluster-tools build ## Measure the controller beside Kubernetes' own, and write docs/performance.md: some 45 minutes of a quiet machine of two cores
 	@hack/bench.sh
 
 .PHONY: bench-block-sizes

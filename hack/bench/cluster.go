@@ -39,6 +39,8 @@ type bench struct {
 	namespaces       int
 	// standing, if not nil, is to be filled in once the next pods are Ready.
 	standing *standing
+	// begun, if not nil, is called when the next pods are asked for.
+	begun func()
 }
 
 func newBench(ctx context.Context, o options) (_ *bench, err error) {
@@ -84,10 +86,10 @@ func newBench(ctx context.Context, o options) (_ *bench, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.base, err = b.startController(ctx, "--namespace="+empty); err != nil {
+	if b.base, err = b.startController(ctx, nil, "--namespace="+empty); err != nil {
 		return nil, err
 	}
-	b.controller, err = b.startController(ctx)
+	b.controller, err = b.startController(ctx, nil)
 	return b, err
 }
 
@@ -141,7 +143,7 @@ func (b *bench) script(ctx context.Context, env []string, name string, args ...s
 }
 
 // startController returns once it is ready: its caches are full.
-func (b *bench) startController(ctx context.Context, args ...string) (*process, error) {
+func (b *bench) startController(ctx context.Context, env []string, args ...string) (*process, error) {
 	metrics, err := freePort(ctx)
 	if err != nil {
 		return nil, err
@@ -157,7 +159,7 @@ func (b *bench) startController(ctx context.Context, args ...string) (*process, 
 	defer log.Close()
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(b.root, "bin/pod2-controller"), append([]string{"--kubeconfig=" + b.serviceAccountKubeconfig(),
 		"--metrics-bind-address=" + metrics, "--health-probe-bind-address=" + health, "--profiling"}, args...)...)
-	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Stdout, cmd.Stderr, cmd.Env = log, log, append(os.Environ(), env...)
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the controller: %w", err)
 	}

@@ -11,9 +11,10 @@ import (
 
 // components are the programs that share the cores, by the names of their processes;
 // ours are pod2Controller and this one.
-var components = []string{"kube-apiserver", "etcd", "kube-controller-manager", "kube-scheduler", "kwok-controller", pod2Controller, thisProgram}
+var components = []string{apiServer, "etcd", "kube-controller-manager", "kube-scheduler", "kwok-controller", pod2Controller, thisProgram}
 
 const (
+	apiServer      = "kube-apiserver"
 	pod2Controller = "pod2-controller"
 	thisProgram    = "client and observer"
 )

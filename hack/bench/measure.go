@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"time"
@@ -23,7 +24,7 @@ type lap struct {
 	replaced           []time.Duration
 	created            writes                   // of our controller
 	deleted, updated   *writes                  // likewise, by scaling to zero and in place; nil: not measured
-	unexplained        float64                  // of created: what the API server did not count either
+	unexplained        float64                  // of all these: what client and API server counted differently
 	computed           map[string]time.Duration // by each of the components, until all are Ready
 	peak               int64                    // of the controller that creates the pods, bytes
 }
@@ -39,7 +40,7 @@ func (b *bench) measureAll(ctx context.Context, r *results) error {
 	for round := range b.rounds {
 		for _, n := range b.sizes {
 			for i := range all {
-				l, err := b.lap(ctx, all[turn(i, round, len(all))], n, round == 0, b.variant == "" && round == 0 && n == b.sizes[len(b.sizes)-1])
+				l, err := b.lap(ctx, all[turn(i, round, len(all))], n, round == 0, b.variant == "" && n == b.sizes[len(b.sizes)-1])
 				if err != nil {
 					return err
 				}
@@ -50,6 +51,9 @@ func (b *bench) measureAll(ctx context.Context, r *results) error {
 	}
 	if b.large == 0 {
 		return nil
+	}
+	if err := b.profileLaps(ctx, r); err != nil {
+		return err
 	}
 	for _, c := range all {
 		if c.name != deployment && c.name != pod2OnOne {
@@ -84,8 +88,8 @@ func (l lap) String() string {
 		l.created, l.unexplained, l.updated, l.deleted, total(l.computed).Seconds(), shares(l.computed), l.peak>>20)
 }
 
-// lap brings n pods up and down. The first of a contender also scales to zero; a whole
-// one updates the pods and deletes some one by one in between.
+// lap brings n pods up and down. A whole one deletes some one by one in between; the first
+// of a contender also scales to zero and, if it is a whole one, updates all before.
 func (b *bench) lap(ctx context.Context, c contender, n int, first, whole bool) (l lap, err error) {
 	l = lap{contender: c.name, n: n, recreated: -1, inPlace: -1}
 	fail := func(what string, err error) (lap, error) {
@@ -117,13 +121,12 @@ func (b *bench) lap(ctx context.Context, c contender, n int, first, whole bool) 
 	if err != nil {
 		return fail("before", err)
 	}
-	server, err := b.server(ctx)
+	made, err := b.counting(ctx, c, ns, &l)
 	if err != nil {
 		return fail("before", err)
 	}
-	before, err := b.controller.writes(ctx)
-	if err != nil {
-		return fail("before", err)
+	if b.begun != nil {
+		b.begun()
 	}
 	l.begin = time.Now()
 	if err := c.create(ctx, b, ns, n); err != nil {
@@ -147,24 +150,22 @@ func (b *bench) lap(ctx context.Context, c contender, n int, first, whole bool) 
 	if err := b.waitQuiet(ctx); err != nil {
 		return fail("created", err)
 	}
-	after, err := b.controller.writes(ctx)
-	if err != nil {
+	if l.created, err = made(); err != nil {
 		return fail("created", err)
-	}
-	l.created = after.minus(before)
-	if c.ours {
-		if l.unexplained, err = b.unexplained(ctx, ns, server, l.created); err != nil {
-			return fail("created", err)
-		}
 	}
 	if b.standing != nil {
 		if err := b.stand(ctx, n); err != nil {
 			return fail("stand", err)
 		}
 	}
-	if whole {
+	if whole && first {
 		if err := b.change(ctx, c, ns, n, pods, &l); err != nil {
 			return fail("change", err)
+		}
+	}
+	if whole && c.replaces {
+		if err := b.replace(ctx, ns, n, pods, &l); err != nil {
+			return fail("replace", err)
 		}
 	}
 	if c.scale != nil && first {
@@ -189,7 +190,7 @@ func (b *bench) lap(ctx context.Context, c contender, n int, first, whole bool) 
 // scaleToZero counts the writes of our controller until all pods are gone, and has them
 // come again, so that all lie the same when they are deleted.
 func (b *bench) scaleToZero(ctx context.Context, c contender, ns string, n int, pods *timeline, l *lap) error {
-	before, err := b.controller.writes(ctx)
+	made, err := b.counting(ctx, c, ns, l)
 	if err != nil {
 		return err
 	}
@@ -202,11 +203,11 @@ func (b *bench) scaleToZero(ctx context.Context, c contender, ns string, n int, 
 	if err := b.waitQuiet(ctx); err != nil {
 		return err
 	}
-	after, err := b.controller.writes(ctx)
+	deleted, err := made()
 	if err != nil {
 		return err
 	}
-	l.deleted = new(after.minus(before))
+	l.deleted = &deleted
 	if err := c.scale(ctx, b, ns, n); err != nil {
 		return fmt.Errorf("scale up: %w", err)
 	}
@@ -216,7 +217,7 @@ func (b *bench) scaleToZero(ctx context.Context, c contender, ns string, n int, 
 	return b.waitQuiet(ctx)
 }
 
-// change has all pods recreated, then updated in place, then some replaced.
+// change has all pods recreated, then updated in place.
 func (b *bench) change(ctx context.Context, c contender, ns string, n int, pods *timeline, l *lap) (err error) {
 	update := func(image, value string) (time.Duration, error) {
 		begin := time.Now()
@@ -236,29 +237,32 @@ func (b *bench) change(ctx context.Context, c contender, ns string, n int, pods 
 		}
 	}
 	if c.inPlace {
-		before, err := b.controller.writes(ctx)
+		made, err := b.counting(ctx, c, ns, l)
 		if err != nil {
 			return err
 		}
 		if l.inPlace, err = update("registry.k8s.io/pause:3.9", "2"); err != nil {
 			return fmt.Errorf("update in place: %w", err)
 		}
-		after, err := b.controller.writes(ctx)
+		updated, err := made()
 		if err != nil {
 			return err
 		}
-		l.updated = new(after.minus(before))
+		l.updated = &updated
 	}
-	if !c.replaces {
-		return nil
-	}
+	return nil
+}
+
+// replace deletes some of the pods, one after the other, each once the one before is Ready
+// again.
+func (b *bench) replace(ctx context.Context, ns string, n int, pods *timeline, l *lap) error {
 	list, err := b.kube.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list the pods: %w", err)
 	}
 	for i := range b.deletions {
 		pod := list.Items[i*n/b.deletions]
-		had, _, _ := pods.creations()
+		had, _ := pods.creations()
 		begin := time.Now()
 		// Without a grace period the pod is gone with the answer: no contender waits for a kubelet.
 		options := metav1.NewPreconditionDeleteOptions(string(pod.UID))
@@ -266,17 +270,15 @@ func (b *bench) change(ctx context.Context, c contender, ns string, n int, pods 
 		if err := b.kube.CoreV1().Pods(ns).Delete(ctx, pod.Name, *options); err != nil {
 			return fmt.Errorf("delete a pod: %w", err)
 		}
-		for {
-			now, at, changed := pods.creations()
-			if now > had {
+		replaced := func(point) bool {
+			now, at := pods.creations()
+			if now == had+1 {
 				l.replaced = append(l.replaced, at.Sub(begin))
-				break
 			}
-			select {
-			case <-changed:
-			case <-time.After(patience):
-				return fmt.Errorf("pod %s was not replaced within %s", pod.Name, patience)
-			}
+			return now > had
+		}
+		if _, err := pods.wait(ctx, "pod "+pod.Name+" is replaced", replaced); err != nil {
+			return err
 		}
 		if _, err := pods.wait(ctx, "it is Ready", func(p point) bool { return p.ready == n }); err != nil {
 			return err
@@ -286,10 +288,10 @@ func (b *bench) change(ctx context.Context, c contender, ns string, n int, pods 
 	return nil
 }
 
-// unexplained is how many writes the controller counted that are not among those that
-// the API server counted of the kinds that only it writes, nor its events.
-func (b *bench) unexplained(ctx context.Context, ns string, before families, made writes) (float64, error) {
-	after, err := b.server(ctx)
+// ours is how many writes the API server has counted of the kinds that only our controller
+// makes while a Pod2 is at work, with its events; no DELETE, which KWOK sends of pods, too.
+func (b *bench) ours(ctx context.Context, ns string) (float64, error) {
+	m, err := b.server(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -297,11 +299,32 @@ func (b *bench) unexplained(ctx context.Context, ns string, before families, mad
 	if err != nil {
 		return 0, fmt.Errorf("list the events of %s: %w", ns, err)
 	}
-	told := 0.0
+	count := oursOnServer(m)
 	for _, e := range events.Items {
 		if e.Source.Component == "pod2-controller" {
-			told += float64(e.Count)
+			count += float64(e.Count)
 		}
 	}
-	return made.total() - (oursOnServer(after) - oursOnServer(before)) - told, nil
+	return count, nil
+}
+
+// counting returns a function that returns what our controller has written since the last call, and that adds to the lap's
+// unexplained how many of these the API server did not count, or counted and we did not.
+func (b *bench) counting(ctx context.Context, c contender, ns string, l *lap) (func() (writes, error), error) {
+	read := func() (w writes, server float64, err error) {
+		if w, err = b.controller.writes(ctx); err == nil {
+			server, err = b.ours(ctx, ns)
+		}
+		return w, server, err
+	}
+	before, server, err := read()
+	return func() (writes, error) {
+		after, now, err := read()
+		made := after.minus(before)
+		if c.ours {
+			l.unexplained += math.Abs(made.total() - made.delete - (now - server))
+		}
+		before, server = after, now
+		return made, err
+	}, err
 }

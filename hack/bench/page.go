@@ -125,7 +125,7 @@ ratios mean something, and the seconds little. Client-side limits (kube-controll
 and fairness are off, for everyone; our policies are installed, for everyone too, and our controller runs as its service account,
 without leader election, which would renew a Lease every two seconds. Each contender is alone on a quiet cluster (no write for %s but
 leases and the status of nodes); their order rotates and turns round; figures are medians of %d rounds, in brackets the least and the
-most, but for what was measured once: updates, replacement, deletion by scaling to zero, and all that is with %d pods.
+most, but for what was measured once: updates, deletion by scaling to zero, profiles, and all that is with %d pods.
 
 ## Targets
 
@@ -136,7 +136,7 @@ For %d pods, by medians.
 
 From the request to what one watch sees of the pods. Recreated: a rolling update of all, maxUnavailable 25%%, maxSurge 0; in
 place: of the image alone, likewise. A StatefulSet rolls one pod at a time, which was not waited for. Replacement: from the
-deletion of a pod, without a grace period, to the creation of the next, %d times, one after the other. With a grace period a
+deletion of a pod, without a grace period, to the creation of the next, %d times in each round, one after the other. With a grace period a
 ReplicaSet replaces a pod as soon as that is being deleted; a Pod2, like a StatefulSet, once it is gone.
 %s
 `, r.took.Round(time.Second), r.machine, max(r.large, n)/podsPerNode+3, quiet, r.rounds, r.large, n, r.targetTable(), r.deletions, r.table())
@@ -149,14 +149,21 @@ ReplicaSet replaces a pod as soon as that is being deleted; a Pod2, like a State
 ## Costs
 
 Writes are requests of our controller, a pod's share each, as its own client counts them: pods, the ledger, status, names,
-events. The API server's count of what only it writes, and its events, differ from that by %.0f at most in any lap of ours, at creation. CPU and
-memory are those of the process that creates the pods: ours, or kube-controller-manager's; the peak of memory has what earlier laps left.
+events. Of a Pod2's laps (creation, updates in place, scaling to zero) the API server's count of what only we write, and of our events, differs from that by
+%.0f writes at most; DELETE is not in it, since KWOK deletes pods, too. [block-sizes.md](performance/block-sizes.md) has what other sizes of the ledger's
+blocks would cost. CPU and memory are those of the process that creates the pods: ours, or kube-controller-manager's; the peak of memory has what earlier laps left.
 
 %s`, r.unexplained(), r.cost())
 	fmt.Fprintf(&s, `
 CPU seconds until all of %d are Ready, by process, medians:
 
 %s`, n, r.profile(n))
+	if len(r.profiles) > 0 {
+		fmt.Fprintf(&s, `
+Where those seconds go, by CPU profiles of one lap more of some, which does not count above: each sample is the first row's that
+any function on its stack is of. Policies are Kubernetes' machinery for them and ours, which every write of a pod passes.
+%s%s`, r.spentTable(apiServer, serverAreas), r.spentTable(pod2Controller, controllerAreas))
+	}
 	if st.n > 0 {
 		fmt.Fprintf(&s, `
 With %d pods standing on one Network:
@@ -164,13 +171,13 @@ With %d pods standing on one Network:
 | | |
 |---|---|
 | heap in use after a collection, of which without a pod | %.1f MiB, %.1f MiB |
-| a start: until the caches are full, until everything was looked at | %.1f s, %.1f s |
+| a start, its heap sampled for the profile below: until the caches are full, until everything was looked at | %.1f s, %.1f s |
 | a start: writes | %.0f |
 | in %s with nothing to do: API calls, writes, CPU | %.0f, %.0f, %.2f s |
-`, st.n, st.live/(1<<20), st.base/(1<<20), st.start.Seconds(), st.synced.Seconds(), st.startWrites, st.idle, st.calls, st.writes, st.cpu.Seconds())
+%s`, st.n, st.live/(1<<20), st.base/(1<<20), st.start.Seconds(), st.synced.Seconds(), st.startWrites, st.idle, st.calls, st.writes, st.cpu.Seconds(), r.heapTable())
 	}
 	if r.tables != "" {
-		fmt.Fprintf(&s, "\n## Decisions\n\nBenchmarks of Diff, and of one sync that binds one address, by the number of what there is. Of a Network with 1,000 and with 65,000 addresses the last block,\nwhich is the one that is written, is equally full; with 10,000 it is nearly empty.\n\n```\n%s```\n", r.tables)
+		fmt.Fprintf(&s, "\n## Decisions\n\nBenchmarks of Diff, and of one sync that binds one address, up to its write of the ledger, by the number of what there is and beside the least of that. Of a Network with 1,000 and with 65,000 addresses the last block,\nwhich is the one that is written, is equally full; with 10,000 it is nearly empty.\n\n```\n%s```\n", r.tables)
 	}
 	return s.String()
 }

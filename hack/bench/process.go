@@ -11,8 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // process is one that is measured.
@@ -92,25 +90,11 @@ func (p *process) resetPeak() error {
 	return nil
 }
 
-// live is the heap that a garbage collection after now found in use, in bytes. An idle
-// Go process collects every two minutes.
+// live is the heap that a garbage collection, which this asks for, finds in use, in bytes.
 func (p *process) live(ctx context.Context) (float64, error) {
-	var live float64
-	first := -1.0
-	err := wait.PollUntilContextTimeout(ctx, time.Second, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
-		m, err := scrape(ctx, p.metricsURL)
-		if err != nil {
-			return false, err
-		}
-		cycles := m.sum("go_gc_cycles_total_gc_cycles_total", nil)
-		if first < 0 {
-			first = cycles
-		}
-		live = m.sum("go_gc_heap_live_bytes", nil)
-		return cycles > first, nil
-	})
-	if err != nil {
-		return 0, fmt.Errorf("wait for a garbage collection of the controller: %w", err)
+	if _, err := p.profile(ctx, "/debug/pprof/heap?gc=1"); err != nil {
+		return 0, fmt.Errorf("have the controller collect garbage: %w", err)
 	}
-	return live, nil
+	m, err := scrape(ctx, p.metricsURL)
+	return m.sum("go_gc_heap_live_bytes", nil), err
 }

@@ -17,6 +17,7 @@ type results struct {
 	took     time.Duration
 	laps     []lap
 	standing standing
+	profiles []profiled
 	// tables of benchstat; sync is the benchmark of one sync, by the number of bound
 	// addresses.
 	tables string

@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/pprof/profile"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -148,5 +150,30 @@ Pod2: API writes for each pod updated in place: 15
 `
 	if got.String() != want {
 		t.Errorf("got:\n%swant:\n%s", got.String(), want)
+	}
+}
+
+// A sample is in the first area that any function of its stack is of, not in that of the
+// function that happened to run.
+func TestShareOfAProfile(t *testing.T) {
+	function := func(name string) *profile.Location {
+		return &profile.Location{Line: []profile.Line{{Function: &profile.Function{Name: name}}}}
+	}
+	stack := func(value int64, names ...string) *profile.Sample {
+		s := &profile.Sample{Value: []int64{1, value}}
+		for _, name := range names {
+			s.Location = append(s.Location, function(name))
+		}
+		return s
+	}
+	p := &profile.Profile{Sample: []*profile.Sample{
+		stack(10, "runtime.mallocgc", "k8s.io/client-go/rest.(*Request).Do", "github.com/pod2/pod2/pkg/reconcile.(*Reconciler).publish"),
+		stack(20, "runtime.scanobject", "runtime.gcBgMarkWorker"),
+		stack(30, "sort.Sort", "github.com/pod2/pod2/pkg/network.Diff", "github.com/pod2/pod2/pkg/reconcile.(*Reconciler).syncNetwork"),
+		stack(40, "main.main"),
+	}}
+	want := map[string]float64{"garbage collection": 0.2, "decisions (the pure packages)": 0.3, "requests": 0.1, elsewhere: 0.4}
+	if got := share(p, 1, controllerAreas); !maps.Equal(got, want) {
+		t.Errorf("shares %v, want %v", got, want)
 	}
 }

@@ -22,13 +22,16 @@ type target struct {
 // processes.
 const (
 	whyExist = "a sync has a bounded number of creates under way, for the scheduler and the kubelets to have their share of the cores; kube-controller-manager has more"
-	whyReady = "the cores are busy, most of all with kube-apiserver, see the CPU seconds below: what we add to the raw client's are a " +
+	whyReady = "the cores are busy, most of all with kube-apiserver, see the CPU seconds and profiles below: what we add to the raw client's are a " +
 		"controller, its watch of the pods, and their owner"
 	whyBound = "as for Pod2, and: the second write is a PATCH with the pod's UID, since our cache has no whole pod; it is merged. The " +
 		"raw client sends back the pod that its create answered, with annotations that concern no policy"
 	whyReplaced = "a live read of the owner comes before each create, so that none is made for an owner that is gone; and a sync of the same " +
 		"Pod2 that is under way, for the status of the pod before, is waited for"
 )
+
+// whyLong, of a run of three rounds and two sizes of eight contenders.
+const whyLong = "that all are gone, and the cluster quiet, is waited for after each lap: with two cores for the control plane and everybody else that takes as long as bringing them up"
 
 // whyHeap tells what a pod in the cache is at least, as Go lays it out.
 func whyHeap() string {
@@ -56,6 +59,9 @@ func (r *results) targets() []target {
 		{"Pod2: replacement p99, by the ReplicaSet controller's", r.replaced(pod2, n, 99) / r.replaced(deployment, n, 99), 1, "%.2f", whyReplaced},
 		{"Pod2 on one Network: replacement p99, by the ReplicaSet controller's", r.replaced(pod2OnOne, n, 99) / r.replaced(deployment, n, 99), 1, "%.2f", whyReplaced},
 		{"Pod2: API writes for each pod updated in place", perPod(pod2, updated), 1.2, "%.3f", ""},
+	}
+	if r.took > 0 {
+		targets = append(targets, target{"the whole run, minutes", r.took.Minutes(), 30, "%.0f", whyLong})
 	}
 	standing := func(value float64) float64 {
 		if r.standing.n == 0 {

@@ -154,11 +154,11 @@ func (t *timeline) first(since time.Time, reached func(point) bool) time.Duratio
 }
 
 // creations is how many pods came so far, and when the last one did.
-func (t *timeline) creations() (n int, last time.Time, changed <-chan struct{}) {
+func (t *timeline) creations() (n int, last time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n = len(t.created); n > 0 {
 		last = t.created[n-1]
 	}
-	return n, last, t.changed
+	return n, last
 }
