@@ -159,7 +159,7 @@ func (b *bench) lap(ctx context.Context, c contender, n int, first, whole bool) 
 		}
 	}
 	if whole && first {
-		if err := b.change(ctx, c, ns, n, pods, &l); err != nil {
+		if err := b.change(ctx, c, ns, n, &l); err != nil {
 			return fail("change", err)
 		}
 	}
@@ -218,7 +218,7 @@ func (b *bench) scaleToZero(ctx context.Context, c contender, ns string, n int, 
 }
 
 // change has all pods recreated, then updated in place.
-func (b *bench) change(ctx context.Context, c contender, ns string, n int, pods *timeline, l *lap) (err error) {
+func (b *bench) change(ctx context.Context, c contender, ns string, n int, l *lap) (err error) {
 	update := func(image, value string) (time.Duration, error) {
 		begin := time.Now()
 		if err := c.set(ctx, b, ns, image, value); err != nil {
