@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
@@ -150,6 +152,47 @@ func oursOnServer(m families) float64 {
 		}
 		return false
 	})
+}
+
+// ours is how many writes the API server has counted of the kinds that only our controller
+// makes while a Pod2 is at work, with its events; no DELETE, which KWOK sends of pods, too.
+func (b *bench) ours(ctx context.Context, ns string) (float64, error) {
+	m, err := b.server(ctx)
+	if err != nil {
+		return 0, err
+	}
+	events, err := b.kube.CoreV1().Events(ns).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("list the events of %s: %w", ns, err)
+	}
+	count := oursOnServer(m)
+	for _, e := range events.Items {
+		if e.Source.Component == "pod2-controller" {
+			count += float64(e.Count)
+		}
+	}
+	return count, nil
+}
+
+// counting returns a function that returns what our controller has written since the last call, and that adds to the lap's
+// unexplained how many of these the API server did not count, or counted and we did not.
+func (b *bench) counting(ctx context.Context, c contender, ns string, l *lap) (func() (writes, error), error) {
+	read := func() (w writes, server float64, err error) {
+		if w, err = b.controller.writes(ctx); err == nil {
+			server, err = b.ours(ctx, ns)
+		}
+		return w, server, err
+	}
+	before, server, err := read()
+	return func() (writes, error) {
+		after, now, err := read()
+		made := after.minus(before)
+		if c.ours {
+			l.unexplained += math.Abs(made.total() - made.delete - (now - server))
+		}
+		before, server = after, now
+		return made, err
+	}, err
 }
 
 // quiet is longer than any of our writes waits for more of its kind.
