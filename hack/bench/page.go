@@ -150,7 +150,8 @@ ReplicaSet replaces a pod as soon as that is being deleted; a Pod2, like a State
 
 Writes are requests of our controller, a pod's share each, as its own client counts them: pods, the ledger, status, names,
 events. Of a Pod2's laps (creation, updates in place, scaling to zero) the API server's count of what only we write, and of our events, differs from that by
-%.0f writes at most; DELETE is not in it, since KWOK deletes pods, too. [block-sizes.md](performance/block-sizes.md) has what other sizes of the ledger's
+%.0f writes at most, of which none is a DELETE by the client's count, since KWOK deletes pods, too, and the
+API server's has those of slices and Services. [block-sizes.md](performance/block-sizes.md) has what other sizes of the ledger's
 blocks would cost. CPU and memory are those of the process that creates the pods: ours, or kube-controller-manager's; the peak of memory has what earlier laps left.
 
 %s`, r.unexplained(), r.cost())
