@@ -143,6 +143,11 @@ func bridgeTable(bindings []binding, trunks, strangers []string) Table {
 
 // hostTable keeps packets of Networks from the nodes' own ports and the API server, and
 // connections from outside from Networks. They come from the routers, by wn<vni>.
+//
+// VXLAN has no authentication: whoever sends to its port is in any Network that he names.
+// So only nodes may, from an address of one to an address of one. A pod of the cluster's
+// own network is stopped where it is, in forward, before masquerading gives it the address
+// of its node, and in input if it is on the node that it sends to.
 func hostTable(s State, transit6 netip.Prefix) Table {
 	var nodes4, nodes6, api4, api6 []string
 	for _, n := range s.Nodes {
@@ -161,9 +166,10 @@ func hostTable(s State, transit6 netip.Prefix) Table {
 			api6 = append(api6, element(a.Addr(), a.Port()))
 		}
 	}
+	vxlan := fmt.Sprintf("meta l4proto udp th dport %d", s.UDPPort)
 	// Each connection between pods has a port of its own there: conntrack would follow all
 	// of them on both nodes, and be full one day.
-	vxlan := fmt.Sprintf("meta l4proto udp th dport %d notrack", s.UDPPort)
+	untracked := vxlan + ` notrack`
 	return Table{Family: "inet", Name: TableName,
 		Sets: []Set{
 			newSet("api4", "ipv4_addr . inet_service", api4),
@@ -184,14 +190,21 @@ func hostTable(s State, transit6 netip.Prefix) Table {
 				`iifname "wn*" accept`,
 				`oifname "wn*" ct state established,related accept`,
 				`oifname "wn*" counter drop comment "inbound"`,
+				// What a node forwards is sent by no node, though the next rule of somebody may
+				// give it this node's address.
+				`ip daddr @nodes4 ` + vxlan + ` counter drop comment "vxlan"`,
+				`ip6 daddr @nodes6 ` + vxlan + ` counter drop comment "vxlan"`,
 			}},
 			{"input", hostInput, []string{
 				`iifname "nw*" counter drop comment "bridge"`,
 				`iifname "wn*" icmpv6 type nd-neighbor-solicit accept`,
 				`iifname "wn*" icmpv6 type nd-neighbor-advert accept`,
 				`iifname "wn*" counter drop comment "node"`,
+				`ip saddr @nodes4 ip daddr @nodes4 ` + vxlan + ` accept`,
+				`ip6 saddr @nodes6 ip6 daddr @nodes6 ` + vxlan + ` accept`,
+				vxlan + ` counter drop comment "vxlan"`,
 			}},
-			{"output", rawOutput, []string{vxlan}},
+			{"output", rawOutput, []string{untracked}},
 			{"postrouting", natPostrouting, []string{
 				fmt.Sprintf(`ip saddr %s oifname != "wn*" masquerade`, s.Transit),
 				fmt.Sprintf(`ip6 saddr %s oifname != "wn*" masquerade`, transit6),
@@ -200,7 +213,7 @@ func hostTable(s State, transit6 netip.Prefix) Table {
 				// One zone of conntrack for all bridges would take equal connections of two
 				// Networks for one.
 				`iifname "nw*" notrack`,
-				vxlan,
+				untracked,
 			}},
 		}}
 }

@@ -3,9 +3,20 @@
 package kernel
 
 import (
+	"encoding/binary"
+	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/pod2/pod2/pkg/dataplane"
 )
 
 // Conntrack of a node does not follow VXLAN: each connection of pods would be one there,
@@ -22,4 +33,141 @@ func TestVXLANIsNotTracked(t *testing.T) {
 			t.Errorf("%s tracks\n%s", n.name, tracked)
 		}
 	}
+}
+
+// udp4 is a packet with no checksum of UDP, which IPv4 allows.
+func udp4(from, to netip.Addr, port uint16, content string) []byte {
+	b := []byte{0x45, 0, 0, byte(28 + len(content)), 0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0}
+	b = append(append(b, from.AsSlice()...), to.AsSlice()...)
+	var sum uint32
+	for i := 0; i < 20; i += 2 {
+		sum += uint32(binary.BigEndian.Uint16(b[i:]))
+	}
+	binary.BigEndian.PutUint16(b[10:], ^uint16(sum+sum>>16))
+	b = binary.BigEndian.AppendUint16(append(b, 0x10, 0), port)
+	return append(append(b, 0, byte(8+len(content)), 0, 0), content...)
+}
+
+// inVXLAN is what a node would send to have a packet delivered to a pod as another's.
+func inVXLAN(from, to *pod, packet []byte) []byte {
+	b := binary.BigEndian.AppendUint32([]byte{0x08, 0, 0, 0}, uint32(to.network.VNI)<<8)
+	b = append(append(b, to.mac[:]...), from.mac[:]...)
+	return append(append(b, 0x08, 0x00), packet...)
+}
+
+// masquerade what a node forwards, as the cluster's own network does.
+func masquerade() error {
+	conn, err := nftables.New()
+	if err != nil {
+		return err
+	}
+	table := conn.AddTable(&nftables.Table{Family: nftables.TableFamilyINet, Name: "others"})
+	chain := conn.AddChain(&nftables.Chain{Name: "postrouting", Table: table, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource})
+	conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{&expr.Masq{}}})
+	return conn.Flush()
+}
+
+// plain is a pod of the cluster's own network, behind its node's address, with a way to
+// all there is.
+func (n *node) plain(name string) {
+	n.Helper()
+	n.others(name)
+	gateways := []netip.Prefix{netip.MustParsePrefix("172.16.0.254/24"), netip.MustParsePrefix("fd0b::fe/64")}
+	n.in(n.name, func() {
+		for _, g := range gateways {
+			n.addressOn("docker0", g)
+		}
+		for _, err := range []error{masquerade(), setSysctl(dataplane.Sysctl{Name: "net.ipv6.conf.all.forwarding", Value: "1"})} {
+			if err != nil {
+				n.Error(err)
+			}
+		}
+	})
+	n.in(name, func() {
+		n.addressOn("eth0", netip.MustParsePrefix("fd0b::1/64"))
+		for _, g := range gateways {
+			index, err := indexOf("eth0")
+			if err == nil {
+				err = netlink.RouteAdd(&netlink.Route{LinkIndex: index, Gw: g.Addr().AsSlice()})
+			}
+			if err != nil {
+				n.Errorf("route of %s: %v", name, err)
+			}
+		}
+	})
+}
+
+// VXLAN asks nobody who he is: of what comes to its port only what a node sent gets into
+// a Network. A pod of the cluster's own network, whom its node may lend its address, is
+// stopped at that node, and where it asks for an address of a node that is not listed, at
+// the other one.
+func TestOnlyNodesSendVXLAN(t *testing.T) {
+	c, blue, _ := twoByTwo(t)
+	here, there := c.nodes[0], c.nodes[1]
+	here.plain("plain")
+	for i, n := range c.nodes {
+		six := netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x0a, 15: byte(i + 1)})
+		c.state.Nodes[i].Addresses = append(c.state.Nodes[i].Addresses, six)
+		c.in(n.name, func() {
+			c.addressOn("eth0", netip.PrefixFrom(six, 64))
+			c.addressOn("eth0", netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 9, 0, byte(i + 21)}), 24)) // not listed
+		})
+	}
+	c.in("world", func() { c.addressOn("eth0", netip.MustParsePrefix("fd0a::64/64")) })
+	c.sync()
+	for _, tt := range []struct {
+		name, from, to string
+		victim         *pod
+		drops          *node // nil: it is delivered
+	}{
+		{"a node", "node1", "10.9.0.2", blue[1], nil},
+		{"somebody on the wire", "world", "10.9.0.2", blue[1], there},
+		{"somebody on the wire, IPv6", "world", "fd0a::2", blue[1], there},
+		{"a pod, to another node", "plain", "10.9.0.2", blue[1], here},
+		{"a pod, to another node, IPv6", "plain", "fd0a::2", blue[1], here},
+		{"a pod, to another node's other address", "plain", "10.9.0.22", blue[1], there},
+		{"a pod, to its own node", "plain", "10.9.0.1", blue[0], here},
+		{"a pod, to its own node, IPv6", "plain", "fd0a::1", blue[0], here},
+		{"a pod, to its own node's other address", "plain", "172.16.0.254", blue[0], here},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var inbox net.PacketConn
+			var err error
+			c.in(tt.victim.name, func() { inbox, err = net.ListenPacket("udp4", ":9") })
+			must(t, err)
+			defer inbox.Close()
+			var before uint64
+			if tt.drops != nil {
+				before = tt.drops.drops("vxlan")
+			}
+			as := blue[0]
+			if tt.victim == as {
+				as = blue[1]
+			}
+			conn, err := c.dial(tt.from, "udp", netip.AddrPortFrom(netip.MustParseAddr(tt.to), 4789).String(), nil)
+			must(t, err)
+			_, err = conn.Write(inVXLAN(as, tt.victim, udp4(as.ip, tt.victim.ip, 9, tt.name)))
+			must(t, err)
+			wait := patience
+			if tt.drops != nil {
+				for end := time.Now().Add(patience); tt.drops.drops("vxlan") == before && time.Now().Before(end); {
+					time.Sleep(10 * time.Millisecond)
+				}
+				if got := tt.drops.drops("vxlan") - before; got != 1 {
+					t.Errorf("%s counted %d packets", tt.drops.name, got)
+				}
+				wait = silence
+			}
+			b, got := make([]byte, 100), ""
+			_ = inbox.SetReadDeadline(time.Now().Add(wait))
+			if size, _, err := inbox.ReadFrom(b); err == nil {
+				got = string(b[:size])
+			}
+			if delivered := got == tt.name; delivered != (tt.drops == nil) || !delivered && got != "" {
+				t.Errorf("the pod got %q", got)
+			}
+		})
+	}
+	blue[0].reaches(blue[1].ip, "blue2")
+	blue[1].reaches(blue[0].ip, "blue1")
 }
