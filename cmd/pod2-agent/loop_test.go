@@ -105,10 +105,10 @@ func TestSyncTellsRepairsFromChanges(t *testing.T) {
 	s = cluster("10.0.0.1", "10.0.0.2")
 	sync(time.Now())
 	if got, want := strings.Join(m.done, "--\n"), `nft replace table bridge pod2: 5 chains, 28 rules, 7 sets, 0 elements
-nft replace table inet pod2: 5 chains, 24 rules, 4 sets, 1 elements
+nft replace table inet pod2: 5 chains, 26 rules, 4 sets, 1 elements
 --
 nft replace table bridge pod2: 5 chains, 28 rules, 7 sets, 0 elements
-nft replace table inet pod2: 5 chains, 24 rules, 4 sets, 1 elements
+nft replace table inet pod2: 5 chains, 26 rules, 4 sets, 1 elements
 --
 --
 nft add element inet pod2 nodes4 { 10.0.0.2 }

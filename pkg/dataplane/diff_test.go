@@ -19,7 +19,7 @@ func TestFromNothing(t *testing.T) {
 	p, _ := decide(t, s)
 	expect(t, p.String(), `
 		nft replace table bridge pod2: 5 chains, 28 rules, 7 sets, 7 elements
-		nft replace table inet pod2: 5 chains, 24 rules, 4 sets, 2 elements
+		nft replace table inet pod2: 5 chains, 26 rules, 4 sets, 2 elements
 		sysctl -w net.ipv4.ip_forward=1
 		ip netns add pod2-1001
 		ip netns exec pod2-1001 nft replace table inet pod2: 3 chains, 7 rules, 0 sets, 0 elements
@@ -136,7 +136,7 @@ func TestRepair(t *testing.T) {
 		ip netns exec pod2-1001 sysctl -w net.ipv4.ip_forward=1`},
 		{"nft flush ruleset", func(host, router *Namespace) { host.Tables, router.Tables = nil, nil }, `
 		nft replace table bridge pod2: 5 chains, 28 rules, 7 sets, 7 elements
-		nft replace table inet pod2: 5 chains, 24 rules, 4 sets, 2 elements
+		nft replace table inet pod2: 5 chains, 26 rules, 4 sets, 2 elements
 		ip netns exec pod2-1001 nft replace table inet pod2: 3 chains, 7 rules, 0 sets, 0 elements`},
 		{"a rule gone", func(host, _ *Namespace) {
 			host.Tables[0].Chains = slices.Clone(host.Tables[0].Chains)

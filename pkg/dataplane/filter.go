@@ -168,8 +168,8 @@ func hostTable(s State, transit6 netip.Prefix) Table {
 	}
 	vxlan := fmt.Sprintf("meta l4proto udp th dport %d", s.UDPPort)
 	// Each connection between pods has a port of its own there: conntrack would follow all
-	// of them on both nodes, and be full one day.
-	untracked := vxlan + ` notrack`
+	// of them on both nodes, and be full one day. What is for others keeps its NAT.
+	untracked := []string{`ip daddr @nodes4 ` + vxlan + ` notrack`, `ip6 daddr @nodes6 ` + vxlan + ` notrack`}
 	return Table{Family: "inet", Name: TableName,
 		Sets: []Set{
 			newSet("api4", "ipv4_addr . inet_service", api4),
@@ -204,17 +204,16 @@ func hostTable(s State, transit6 netip.Prefix) Table {
 				`ip6 saddr @nodes6 ip6 daddr @nodes6 ` + vxlan + ` accept`,
 				vxlan + ` counter drop comment "vxlan"`,
 			}},
-			{"output", rawOutput, []string{untracked}},
+			{"output", rawOutput, untracked},
 			{"postrouting", natPostrouting, []string{
 				fmt.Sprintf(`ip saddr %s oifname != "wn*" masquerade`, s.Transit),
 				fmt.Sprintf(`ip6 saddr %s oifname != "wn*" masquerade`, transit6),
 			}},
-			{"prerouting", rawPrerouting, []string{
+			{"prerouting", rawPrerouting, append([]string{
 				// One zone of conntrack for all bridges would take equal connections of two
 				// Networks for one.
 				`iifname "nw*" notrack`,
-				untracked,
-			}},
+			}, untracked...)},
 		}}
 }
 

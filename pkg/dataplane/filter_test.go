@@ -138,7 +138,8 @@ func TestHostTable(t *testing.T) {
 			}
 			chain output {
 				type filter hook output priority -300; policy accept;
-				meta l4proto udp th dport 4789 notrack
+				ip daddr @nodes4 meta l4proto udp th dport 4789 notrack
+				ip6 daddr @nodes6 meta l4proto udp th dport 4789 notrack
 			}
 			chain postrouting {
 				type nat hook postrouting priority 100; policy accept;
@@ -148,7 +149,8 @@ func TestHostTable(t *testing.T) {
 			chain prerouting {
 				type filter hook prerouting priority -300; policy accept;
 				iifname "nw*" notrack
-				meta l4proto udp th dport 4789 notrack
+				ip daddr @nodes4 meta l4proto udp th dport 4789 notrack
+				ip6 daddr @nodes6 meta l4proto udp th dport 4789 notrack
 			}
 		}`)
 }

@@ -171,3 +171,25 @@ func TestOnlyNodesSendVXLAN(t *testing.T) {
 	blue[0].reaches(blue[1].ip, "blue2")
 	blue[1].reaches(blue[0].ip, "blue1")
 }
+
+// What goes to that port of others is none of ours, and keeps the NAT of the cluster's own
+// network.
+func TestPortOfVXLANElsewhere(t *testing.T) {
+	c, _, _ := twoByTwo(t)
+	c.nodes[0].plain("plain")
+	var inbox net.PacketConn
+	var err error
+	c.in("world", func() { inbox, err = net.ListenPacket("udp4", ":4789") })
+	must(t, err)
+	defer inbox.Close()
+	conn, err := c.dial("plain", "udp", "10.9.0.100:4789", nil)
+	must(t, err)
+	_, err = conn.Write([]byte("?"))
+	must(t, err)
+	_ = inbox.SetReadDeadline(time.Now().Add(patience))
+	_, from, err := inbox.ReadFrom(make([]byte, 100))
+	must(t, err)
+	if got := host(from); got != "10.9.0.1" {
+		t.Errorf("it came from %s", got)
+	}
+}
