@@ -95,6 +95,12 @@ func TestRepair(t *testing.T) {
 		}, ""},
 		{"flooding", func(host, _ *Namespace) { host.Link("vx1001").Port.Flood = true }, `
 		bridge link set dev vx1001 flood off`},
+		{"a pod's port down", func(host, _ *Namespace) { host.Link("veth1").Up = false }, `
+		ip link set veth1 up`},
+		{"a pod's port that is cut off from others", func(host, _ *Namespace) {
+			host.Link("veth1").Port = PortFlags{Isolated: true}
+		}, `
+		bridge link set dev veth1 learning on flood on mcast_flood on bcast_flood on isolated off`},
 		{"a VXLAN device of another port, which cannot be changed", func(host, _ *Namespace) { host.Link("vx1001").VXLAN.UDPPort = 8472 }, `
 		ip link del vx1001
 		ip link add vx1001 mtu 1450 master nw1001 type vxlan id 1001 local 10.0.0.1 dstport 4789 nolearning

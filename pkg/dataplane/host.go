@@ -67,8 +67,7 @@ type Link struct {
 	VXLAN VXLAN
 	// Peer, of a veth: "namespace/name".
 	Peer string
-	// Port is how a bridge treats it; PortDefault for what is no port, and for a port
-	// that is CNI's.
+	// Port is how a bridge treats it; PortDefault for what is no port.
 	Port PortFlags
 }
 
@@ -81,7 +80,7 @@ type VXLAN struct {
 }
 
 // PortFlags of a port of a bridge.
-type PortFlags struct{ Learning, Suppress, Flood, MulticastFlood, BroadcastFlood bool }
+type PortFlags struct{ Learning, Suppress, Flood, MulticastFlood, BroadcastFlood, Isolated bool }
 
 // PortDefault is what a new port has.
 var PortDefault = PortFlags{Learning: true, Flood: true, MulticastFlood: true, BroadcastFlood: true}

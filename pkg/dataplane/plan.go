@@ -188,6 +188,7 @@ func (a SetLink) String() string {
 		{"flood", is.Port.Flood, want.Port.Flood},
 		{"mcast_flood", is.Port.MulticastFlood, want.Port.MulticastFlood},
 		{"bcast_flood", is.Port.BroadcastFlood, want.Port.BroadcastFlood},
+		{"isolated", is.Port.Isolated, want.Port.Isolated},
 	} {
 		add(&flags, f.is != f.want, f.name+" "+boolean(f.want, "on", "off"))
 	}

@@ -200,12 +200,11 @@ func (w *wanted) astray(n Network, owners map[string]Port) []string {
 	return names
 }
 
-// port of a pod, as CNI has it, but on its bridge.
+// port of a pod, as CNI makes it: up, on its bridge, and a port like any other. Its MTU
+// stays what it was when the pod started, whose own end has the same.
 func (w *wanted) port(name, bridge string) Link {
 	l := *w.Host.Namespace("").Link(name)
-	if l.Master != bridge {
-		l.Master, l.Port = bridge, PortDefault
-	}
+	l.Master, l.Up, l.Port = bridge, true, PortDefault
 	return l
 }
 

@@ -123,6 +123,7 @@ var portFlags = map[int]func(*dataplane.PortFlags) *bool{
 	nl.IFLA_BRPORT_UNICAST_FLOOD:  func(p *dataplane.PortFlags) *bool { return &p.Flood },
 	nl.IFLA_BRPORT_MCAST_FLOOD:    func(p *dataplane.PortFlags) *bool { return &p.MulticastFlood },
 	nl.IFLA_BRPORT_BCAST_FLOOD:    func(p *dataplane.PortFlags) *bool { return &p.BroadcastFlood },
+	nl.IFLA_BRPORT_ISOLATED:       func(p *dataplane.PortFlags) *bool { return &p.Isolated },
 }
 
 // setPort at once; for two of the flags the library has no function.

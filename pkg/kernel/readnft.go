@@ -5,6 +5,7 @@ package kernel
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -25,6 +26,10 @@ func readTables() ([]dataplane.Table, error) {
 	}
 	err := eachTable(func(c *nftables.Conn, table *nftables.Table, chains []*nftables.Chain) error {
 		t := dataplane.Table{Family: familyName(table.Family), Name: table.Name}
+		if table.Flags != 0 { // as dormant, with which no packet meets its rules
+			unreadable(&t, errors.New("it has flags"))
+			return nil
+		}
 		for _, chain := range chains {
 			rules, err := c.GetRules(table, chain)
 			if err != nil {
