@@ -3,8 +3,6 @@
 package kernel
 
 import (
-	"encoding/binary"
-	"net"
 	"net/netip"
 	"strings"
 	"testing"
@@ -205,27 +203,29 @@ func (n *node) others(names ...string) {
 
 // Neither through the gateway nor through the bridge is there a way to a node's own
 // ports, to the API server, or from outside to a pod (pitfall 9).
-func TestNoWayToNodes(t *testing.T) {
-	c, blue, _ := twoByTwo(t)
+func TestNoWayToNodes(t *testing.T) { eachFamily(t, noWayToNodes) }
+
+func noWayToNodes(t *testing.T, f family) {
+	c, blue, _ := f.twoByTwo(t)
 	c.echo("world", "world")
 	for _, n := range c.nodes {
 		c.echo(n.name, n.name)
 	}
-	world := netip.MustParseAddr("10.9.0.100")
+	world := f.world()
 	blue[0].reaches(world, "world")
-	if got, want := c.answer(blue[0].name, world, patience), "world 10.9.0.1"; got != want {
+	if got, want := c.answer(blue[0].name, world, patience), "world "+f.node(1).String(); got != want {
 		t.Errorf("behind its node: got %q, want %q", got, want)
 	}
-	for i, ip := range []netip.Addr{c.nodes[0].address, c.nodes[1].address, netip.MustParseAddr("100.64.0.0"), netip.MustParseAddr("100.64.0.2")} {
+	for _, ip := range []netip.Addr{f.node(1), f.node(2), f.near[0], f.near[1]} {
 		before := c.nodes[0].drops("node")
 		blue[0].reaches(ip, "")
 		if c.nodes[0].drops("node") == before {
-			t.Errorf("%d: nothing was counted", i)
+			t.Errorf("%s: nothing was counted", ip)
 		}
 	}
 	c.state.APIServers = []netip.AddrPort{netip.AddrPortFrom(world, 7)}
 	c.sync()
-	if conn, err := c.dial(blue[0].name, "tcp", "10.9.0.100:7", nil); err == nil {
+	if conn, err := c.dial(blue[0].name, "tcp", netip.AddrPortFrom(world, 7).String(), nil); err == nil {
 		t.Errorf("reached %s", conn.RemoteAddr())
 	}
 	if c.nodes[0].drops("api") == 0 {
@@ -233,13 +233,7 @@ func TestNoWayToNodes(t *testing.T) {
 	}
 	// The bridge's own MAC address: the node would route what it is sent.
 	before := c.nodes[0].drops("bridge")
-	ip := []byte{0x45, 0, 0, 28, 0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0, 192, 168, 0, 2, 10, 9, 0, 100, 0x10, 0, 0, 7, 0, 8, 0, 0}
-	var sum uint32 // of the header, or it would go no further than its check
-	for i := 0; i < 20; i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(ip[i:]))
-	}
-	binary.BigEndian.PutUint16(ip[10:], ^uint16(sum+sum>>16))
-	c.frame(blue[0].name, "net1", dataplane.MAC{0x0e, 0, 0x5e, 0, 0x03, 0xe9}, blue[0].mac, unix.ETH_P_IP, ip)
+	c.frame(blue[0].name, "net1", dataplane.MAC{0x0e, 0, 0x5e, 0, 0x03, 0xe9}, blue[0].mac, f.etherType, f.packet(blue[0].ip, world))
 	if got := c.nodes[0].drops("bridge") - before; got != 0 {
 		t.Errorf("%d packets came past the bridge's own filter", got)
 	}
@@ -247,23 +241,25 @@ func TestNoWayToNodes(t *testing.T) {
 	c.in("world", func() {
 		l, err := netlink.LinkByName("eth0")
 		if err == nil {
-			err = netlink.RouteAdd(&netlink.Route{LinkIndex: l.Attrs().Index, Dst: &net.IPNet{IP: net.IP{100, 64, 0, 0}, Mask: net.CIDRMask(16, 32)}, Gw: net.IP{10, 9, 0, 1}})
+			err = netlink.RouteAdd(&netlink.Route{LinkIndex: l.Attrs().Index, Dst: ipNet(f.transit), Gw: f.node(1).AsSlice()})
 		}
 		if err != nil {
 			t.Error(err)
 		}
 	})
-	if got := c.answer("world", netip.MustParseAddr("100.64.0.1"), silence); got != "" || c.nodes[0].drops("inbound") == 0 {
+	if got := c.answer("world", f.far, silence); got != "" || c.nodes[0].drops("inbound") == 0 {
 		t.Errorf("from outside: %q answers, %d dropped", got, c.nodes[0].drops("inbound"))
 	}
 }
 
-func TestNoEgress(t *testing.T) {
-	c, blue, green := twoByTwo(t)
+func TestNoEgress(t *testing.T) { eachFamily(t, noEgress) }
+
+func noEgress(t *testing.T, f family) {
+	c, blue, green := f.twoByTwo(t)
 	c.echo("world", "world")
 	c.state.Networks[0].Egress = false
 	c.sync()
-	blue[0].reaches(netip.MustParseAddr("10.9.0.100"), "")
-	green[0].reaches(netip.MustParseAddr("10.9.0.100"), "world")
+	blue[0].reaches(f.world(), "")
+	green[0].reaches(f.world(), "world")
 	blue[0].reaches(blue[1].ip, "blue2")
 }

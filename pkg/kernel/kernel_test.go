@@ -18,21 +18,6 @@ import (
 	"github.com/pod2/pod2/pkg/dataplane"
 )
 
-// twoByTwo is blue and green, both 192.168.0.0/16, with a pod of the same address on
-// each of two nodes.
-func twoByTwo(t *testing.T) (c *cluster, blue, green [2]*pod) {
-	t.Helper()
-	c = newCluster(t, 2)
-	b, g := c.network("blue", 1001, "192.168.0.0/16"), c.network("green", 1002, "192.168.0.0/16")
-	for i, ip := range []string{"192.168.0.2", "192.168.0.3"} {
-		blue[i], green[i] = c.nodes[i].pod("blue"+string(rune('1'+i)), b, ip), c.nodes[i].pod("green"+string(rune('1'+i)), g, ip)
-		c.nodes[i].attach(blue[i])
-		c.nodes[i].attach(green[i])
-	}
-	c.sync()
-	return c, blue, green
-}
-
 func TestTwoNetworksOfOneCIDR(t *testing.T) {
 	c, blue, green := twoByTwo(t)
 	only := c.nodes[1].pod("only", blue[0].network, "192.168.0.9")
@@ -55,18 +40,13 @@ func TestIPv6(t *testing.T) {
 	c.nodes[0].attach(a)
 	c.nodes[1].attach(b)
 	c.nodes[0].attach(d)
-	for _, n := range append(c.nodes, &node{name: "world"}) {
-		c.in(n.name, func() {
-			last := map[string]byte{"node1": 1, "node2": 2, "world": 100}[n.name]
-			c.addressOn("eth0", netip.PrefixFrom(netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x0a, 15: last}), 64))
-		})
-	}
+	c.alsoIPv6()
 	c.echo("world", "world")
 	c.sync()
 	a.reaches(b.ip, "b")
 	b.reaches(a.ip, "a")
 	a.reaches(d.ip, "d")
-	a.reaches(netip.MustParseAddr("fd0a::64"), "world")
+	a.reaches(ipv6.world(), "world")
 	for _, n := range c.nodes {
 		if d := n.drops("nd") + n.drops("ip") + n.drops("mac"); d > 0 {
 			t.Errorf("%s dropped %d packets of honest pods", n.name, d)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pod2/pod2/pkg/dataplane"
+	"github.com/pod2/pod2/pkg/ipam"
 )
 
 // capture frames that pass an interface of a namespace from now on; what it returns ends
@@ -65,16 +66,21 @@ func inner(frames [][]byte) []string {
 // Nothing that a pod sends to nobody in particular leaves the node: no broadcast, no
 // multicast, and nothing for a MAC address that no pod has. What is for a pod goes to
 // its node, in its Network's number.
-func TestNothingIsFlooded(t *testing.T) {
-	c, blue, green := twoByTwo(t)
+func TestNothingIsFlooded(t *testing.T) { eachFamily(t, nothingIsFlooded) }
+
+func nothingIsFlooded(t *testing.T, f family) {
+	c, blue, green := f.twoByTwo(t)
 	wire := c.capture("wire", "w-node1")
 	from := blue[0]
-	unknown := netip.MustParseAddr("192.168.0.200")
-	from.reaches(unknown, "") // asks by ARP who has it, some times
-	c.frame(from.name, "net1", everybody, from.mac, unix.ETH_P_ARP, arp(from.mac, from.ip))
-	ip := []byte{0x45, 0, 0, 28, 0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0, 192, 168, 0, 2, 192, 168, 0, 200, 0x10, 0, 0, 7, 0, 8, 0, 0}
-	for _, to := range []dataplane.MAC{everybody, {0x01, 0, 0x5e, 0, 0, 1}, {0x0a, 0x58, 192, 168, 0, 200}} {
-		c.frame(from.name, "net1", to, from.mac, unix.ETH_P_IP, ip)
+	unknown := f.pod(200)
+	from.reaches(unknown, "") // asks who has it, some times, by a broadcast or a multicast
+	if from.ip.Is4() {
+		c.frame(from.name, "net1", everybody, from.mac, unix.ETH_P_ARP, arp(from.mac, from.ip))
+	}
+	nobody, err := dataplane.ParseMAC(ipam.MAC(unknown))
+	must(t, err)
+	for _, to := range []dataplane.MAC{everybody, {0x01, 0, 0x5e, 0, 0, 1}, {0x33, 0x33, 0, 0, 0, 1}, nobody} {
+		c.frame(from.name, "net1", to, from.mac, f.etherType, f.packet(from.ip, unknown))
 	}
 	from.reaches(blue[1].ip, blue[1].name)
 	green[0].reaches(green[1].ip, green[1].name)
@@ -83,7 +89,7 @@ func TestNothingIsFlooded(t *testing.T) {
 	var want []string
 	for _, vni := range []int{1001, 1002} {
 		for _, p := range blue { // green has the same addresses
-			want = append(want, fmt.Sprintf("%d %s %#04x", vni, p.mac, unix.ETH_P_IP))
+			want = append(want, fmt.Sprintf("%d %s %#04x", vni, p.mac, f.etherType))
 		}
 	}
 	if got := slices.Compact(frames); strings.Join(got, "\n") != strings.Join(want, "\n") {
@@ -95,8 +101,11 @@ func TestNothingIsFlooded(t *testing.T) {
 // to the port or from it; 0 if there is none.
 func mss(frames [][]byte, port uint16) uint16 {
 	for _, f := range frames {
-		const tcp = 14 + 20
-		if len(f) < tcp+20 || binary.BigEndian.Uint16(f[12:]) != unix.ETH_P_IP || f[14+9] != unix.IPPROTO_TCP || f[tcp+13]&0x02 == 0 ||
+		tcp, protocol := 14+20, 14+9
+		if binary.BigEndian.Uint16(f[12:]) == unix.ETH_P_IPV6 {
+			tcp, protocol = 14+40, 14+6
+		}
+		if len(f) < tcp+20 || !slices.Contains([]uint16{unix.ETH_P_IP, unix.ETH_P_IPV6}, binary.BigEndian.Uint16(f[12:])) || f[protocol] != unix.IPPROTO_TCP || f[tcp+13]&0x02 == 0 ||
 			binary.BigEndian.Uint16(f[tcp:]) != port && binary.BigEndian.Uint16(f[tcp+2:]) != port {
 			continue
 		}
@@ -117,9 +126,11 @@ func mss(frames [][]byte, port uint16) uint16 {
 }
 
 // A connection that leaves a Network is told in its handshake, in both directions, of
-// segments that fit: 1450 less 40, though both ends have interfaces of 1500.
-func TestMSSClamp(t *testing.T) {
-	c, blue, _ := twoByTwo(t)
+// segments that fit: 1450 less the headers, though both ends have interfaces of 1500.
+func TestMSSClamp(t *testing.T) { eachFamily(t, mssClamp) }
+
+func mssClamp(t *testing.T, f family) {
+	c, blue, _ := f.twoByTwo(t)
 	c.echo("world", "world")
 	from := blue[0]
 	c.in(from.name, func() {
@@ -133,14 +144,14 @@ func TestMSSClamp(t *testing.T) {
 	})
 	for _, tt := range []struct{ name, namespace, dev string }{{"the pod's, at the world", "world", "eth0"}, {"the world's, at the pod", from.name, "net1"}} {
 		capture := c.capture(tt.namespace, tt.dev)
-		conn, err := c.dial(from.name, "tcp", "10.9.0.100:7", nil)
+		conn, err := c.dial(from.name, "tcp", netip.AddrPortFrom(f.world(), 7).String(), nil)
 		must(t, err)
-		expectEcho(t, conn, "world 10.9.0.1")
+		expectEcho(t, conn, "world "+f.node(1).String())
 		frames := capture()
 		if tt.namespace == from.name { // its own SYN is not clamped yet
 			frames = slices.DeleteFunc(frames, func(f []byte) bool { return slices.Equal(f[6:12], from.mac[:]) })
 		}
-		if got := mss(frames, 7); got != 1410 {
+		if got := mss(frames, 7); got != 1450-f.headers {
 			t.Errorf("%s: MSS %d", tt.name, got)
 		}
 	}
@@ -154,14 +165,10 @@ func TestRouterAsksForNeighbours(t *testing.T) {
 	v6 := c.network("v6", 1003, "fd00:10::/64")
 	a := n.pod("a", v6, "fd00:10::2")
 	n.attach(a)
-	for name, last := range map[string]byte{"node1": 1, "world": 100} {
-		c.in(name, func() {
-			c.addressOn("eth0", netip.PrefixFrom(netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x0a, 15: last}), 64))
-		})
-	}
+	c.alsoIPv6()
 	c.echo("world", "world")
 	c.sync()
-	world := netip.MustParseAddr("fd0a::64")
+	world := ipv6.world()
 	a.reaches(world, "world")
 	conn, err := c.dial(a.name, "tcp", netip.AddrPortFrom(world, 7).String(), nil)
 	must(t, err)
