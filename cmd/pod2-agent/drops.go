@@ -25,7 +25,8 @@ type dropsCollector struct {
 var (
 	droppedPackets = k8smetrics.NewDesc("pod2_agent_dropped_packets_total",
 		"Packets that were dropped, by why: a pod sent with a MAC (mac), IP (ip), ARP (arp) or neighbour discovery (nd) that is not its own, or another protocol (protocol); "+
-			"a port is not known (stranger); a Network's packets were for a node (node), the API server (api), another Network (network), or came from outside (inbound), or past the router (bridge).",
+			"a port is not known (stranger); a Network's packets were for a node (node), the API server (api), what --deny-cidrs has (denied), another Network (network), or came from outside (inbound), or past the router (bridge); "+
+			"somebody who is no node sent VXLAN (vxlan).",
 		[]string{"reason"}, nil, k8smetrics.ALPHA, "")
 	spoofedPackets = k8smetrics.NewDesc("pod2_agent_pod_spoofed_packets_total",
 		"Packets of a pod of this node on a Network that were dropped, since it sent them as somebody else: those of the reasons mac, ip, arp, nd and protocol of pod2_agent_dropped_packets_total.",

@@ -153,6 +153,45 @@ func TestSyncFails(t *testing.T) {
 	}
 }
 
+// What the command line denies is denied.
+func TestDenyCIDRs(t *testing.T) {
+	o, err := parseOptions([]string{"--node-name=n1", "--deny-cidrs=10.96.0.0/12,fd00::/8"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := cluster("10.0.0.1")
+	k := &rules{}
+	a := newAgent(k, noPorts{}, func() dataplane.State { return s }, o)
+	if err := a.sync(t.Context(), time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(k.denied, "\n"), `iifname "wn*" ip daddr 10.96.0.0/12 counter drop comment "denied"
+iifname "wn*" ip6 daddr fd00::/8 counter drop comment "denied"`; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// rules is a kernel that keeps which rules of forwarding deny something.
+type rules struct {
+	memory
+	denied []string
+}
+
+func (r *rules) Apply(p dataplane.Plan) (int, error) {
+	for _, step := range p {
+		if a, ok := step.Action.(dataplane.ReplaceTable); ok {
+			for _, c := range a.Table.Chains {
+				for _, rule := range c.Rules {
+					if c.Name == "forward" && strings.Contains(rule, `"denied"`) {
+						r.denied = append(r.denied, rule)
+					}
+				}
+			}
+		}
+	}
+	return len(p), nil
+}
+
 // The loop syncs once at the start, and once more for any number of rings.
 func TestRunIsWokenUp(t *testing.T) {
 	s := cluster("10.0.0.1")
@@ -189,6 +228,10 @@ func TestOptions(t *testing.T) {
 		{"x", `unexpected argument "x": there is only cleanup`},
 		{"--transit-cidr=10.0.0.1/8", "--transit-cidr=10.0.0.1/8: must be an IPv4 CIDR without host bits, of at least two addresses"},
 		{"--transit-cidr=fd00::/64", "--transit-cidr=fd00::/64: must be an IPv4 CIDR without host bits, of at least two addresses"},
+		{"--deny-cidrs=10.0.0.0/8,fd00::/8 --deny-cidrs=169.254.169.254/32", ""},
+		{"--deny-cidrs=10.0.0.0/8,10.0.0.1/8", "--deny-cidrs=10.0.0.1/8: must be a CIDR without host bits"},
+		{"--deny-cidrs=10.0.0.1", "--deny-cidrs=10.0.0.1: must be a CIDR without host bits"},
+		{"--deny-cidrs=::ffff:10.0.0.0/104", "--deny-cidrs=::ffff:10.0.0.0/104: must be a CIDR without host bits"},
 		{"--node-name=", "--node-name=: must be the name of this node, or be in the variable NODE_NAME"},
 		{"--vxlan-port=0", "--vxlan-port=0: must be a UDP port"},
 		{"--underlay-mtu=1000", "--underlay-mtu=1000: must be from 1330 (IPv6's least, and VXLAN's headers) to 65535"},

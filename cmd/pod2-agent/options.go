@@ -25,6 +25,8 @@ type options struct {
 	vxlanPort   uint16
 	transitText string
 	transit     netip.Prefix
+	denyTexts   []string
+	denied      []netip.Prefix
 	underlayMTU int32
 	netnsDir    string
 	cniResults  []string
@@ -73,6 +75,8 @@ func (o *options) flags() *pflag.FlagSet {
 		"UDP port of VXLAN, the same on all nodes.")
 	fs.StringVar(&o.transitText, "transit-cidr", o.transitText,
 		"IPv4 addresses between the node and the routers of Networks, two for each Network. They never leave the node, and nothing else on it may use them.")
+	fs.StringSliceVar(&o.denyTexts, "deny-cidrs", o.denyTexts,
+		"Addresses that nobody reaches from a Network, besides those of Nodes and of the API server that the cluster lists: other addresses of nodes and routers, Services, a cloud's metadata (169.254.169.254/32).")
 	fs.Int32Var(&o.underlayMTU, "underlay-mtu", o.underlayMTU,
 		"The largest packet that the nodes' network takes; the same as the controller's flag of this name.")
 	fs.StringVar(&o.netnsDir, "netns-dir", o.netnsDir,
@@ -102,6 +106,13 @@ func (o *options) validate() error {
 		bad("transit-cidr", o.transitText, "must be an IPv4 CIDR without host bits, of at least two addresses")
 	}
 	o.transit = transit
+	for _, text := range o.denyTexts {
+		p, err := netip.ParsePrefix(text)
+		if err != nil || p != p.Masked() || p.Addr().Is4In6() {
+			bad("deny-cidrs", text, "must be a CIDR without host bits")
+		}
+		o.denied = append(o.denied, p)
+	}
 	if o.node == "" {
 		bad("node-name", o.node, "must be the name of this node, or be in the variable NODE_NAME")
 	}

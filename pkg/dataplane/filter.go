@@ -170,6 +170,7 @@ func hostTable(s State, transit6 netip.Prefix) Table {
 	// Each connection between pods has a port of its own there: conntrack would follow all
 	// of them on both nodes, and be full one day. What is for others keeps its NAT.
 	untracked := []string{`ip daddr @nodes4 ` + vxlan + ` notrack`, `ip6 daddr @nodes6 ` + vxlan + ` notrack`}
+	denied, ahead := denials(s.Denied)
 	return Table{Family: "inet", Name: TableName,
 		Sets: []Set{
 			newSet("api4", "ipv4_addr . inet_service", api4),
@@ -178,7 +179,7 @@ func hostTable(s State, transit6 netip.Prefix) Table {
 			newSet("nodes6", "ipv6_addr", nodes6),
 		},
 		Chains: []Chain{
-			{"forward", hostForward, []string{
+			{"forward", hostForward, slices.Concat([]string{
 				// Where bridged packets pass here, by br_netfilter, they are none of ours.
 				`iifname "nw*" oifname "nw*" accept`,
 				`iifname "nw*" counter drop comment "bridge"`,
@@ -187,6 +188,7 @@ func hostTable(s State, transit6 netip.Prefix) Table {
 				`iifname "wn*" ip6 daddr @nodes6 counter drop comment "node"`,
 				`iifname "wn*" meta l4proto tcp ip daddr . th dport @api4 counter drop comment "api"`,
 				`iifname "wn*" meta l4proto tcp ip6 daddr . th dport @api6 counter drop comment "api"`,
+			}, denied, []string{
 				`iifname "wn*" accept`,
 				`oifname "wn*" ct state established,related accept`,
 				`oifname "wn*" counter drop comment "inbound"`,
@@ -194,7 +196,7 @@ func hostTable(s State, transit6 netip.Prefix) Table {
 				// give it this node's address.
 				`ip daddr @nodes4 ` + vxlan + ` counter drop comment "vxlan"`,
 				`ip6 daddr @nodes6 ` + vxlan + ` counter drop comment "vxlan"`,
-			}},
+			})},
 			{"input", hostInput, []string{
 				`iifname "nw*" counter drop comment "bridge"`,
 				`iifname "wn*" icmpv6 type nd-neighbor-solicit accept`,
@@ -209,12 +211,35 @@ func hostTable(s State, transit6 netip.Prefix) Table {
 				fmt.Sprintf(`ip saddr %s oifname != "wn*" masquerade`, s.Transit),
 				fmt.Sprintf(`ip6 saddr %s oifname != "wn*" masquerade`, transit6),
 			}},
-			{"prerouting", rawPrerouting, append([]string{
+			{"prerouting", rawPrerouting, slices.Concat([]string{
 				// One zone of conntrack for all bridges would take equal connections of two
 				// Networks for one.
 				`iifname "nw*" notrack`,
-			}, untracked...)},
+			}, ahead, untracked)},
 		}}
+}
+
+// denials are rules for packets of Networks that are on their way, and for those whose way
+// is not decided yet: a Service translates one address into another between the two, and
+// either may be denied. What routers and the node ask each other passes: that is how they
+// find each other, whatever is denied.
+func denials(cidrs []netip.Prefix) (forward, prerouting []string) {
+	cidrs = slices.Clone(cidrs)
+	slices.SortFunc(cidrs, netip.Prefix.Compare)
+	for _, p := range slices.Compact(cidrs) {
+		family := "ip"
+		if p.Addr().Is6() {
+			family = "ip6"
+		}
+		forward = append(forward, fmt.Sprintf(`iifname "wn*" %s daddr %s counter drop comment "denied"`, family, p))
+	}
+	if len(forward) == 0 {
+		return nil, nil
+	}
+	return forward, append([]string{
+		`iifname "wn*" icmpv6 type nd-neighbor-solicit accept`,
+		`iifname "wn*" icmpv6 type nd-neighbor-advert accept`,
+	}, forward...)
 }
 
 // routerTable lets packets out, answers back, and nothing else.

@@ -32,6 +32,9 @@ type State struct {
 	Ports []Port
 	// APIServers are the endpoints of the Kubernetes API.
 	APIServers []netip.AddrPort
+	// Denied are addresses, besides those of nodes and of API servers, that nobody reaches
+	// from a Network.
+	Denied []netip.Prefix
 	// Host is what the kernel has.
 	Host Host
 }

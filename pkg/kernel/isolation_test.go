@@ -252,6 +252,53 @@ func noWayToNodes(t *testing.T, f family) {
 	}
 }
 
+// An address of a node that its Node object does not list, and one of a Service, are
+// reached until they are denied, whether as what was asked for or as what it stands for.
+func TestDenied(t *testing.T) { eachFamily(t, denied) }
+
+func denied(t *testing.T, f family) {
+	c, blue, _ := f.twoByTwo(t)
+	unlisted, service, world := f.node(22), f.node(200), f.world()
+	c.echo("node2", "node2")
+	c.echo("world", "world")
+	c.in("node2", func() { c.addressOn("eth0", netip.PrefixFrom(unlisted, f.wire.Bits())) })
+	c.in("node1", func() {
+		if err := translate(service, world); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, tt := range []struct {
+		denied                    []netip.Prefix
+		unlisted, service, direct string
+	}{
+		{nil, "node2", "world", "world"},
+		{[]netip.Prefix{only(unlisted), only(service)}, "", "", "world"},
+		{[]netip.Prefix{only(world)}, "node2", "", ""},
+		{[]netip.Prefix{f.transit, netip.MustParsePrefix("fe80::/10")}, "node2", "world", "world"},
+	} {
+		c.state.Denied = tt.denied
+		c.sync()
+		c.forget("node1", "wn1001")
+		c.forget("netns-node1/pod2-1001", "wan")
+		if got := c.connects(blue[0].name, unlisted); got != tt.unlisted {
+			t.Errorf("%s: at %s answers %q, not %q", tt.denied, unlisted, got, tt.unlisted)
+		}
+		blue[0].reaches(service, tt.service)
+		blue[0].reaches(world, tt.direct)
+		counted := c.nodes[0].drops("denied") > 0
+		if should := tt.unlisted == "" || tt.service == ""; counted != should {
+			t.Errorf("%s: counted: %t", tt.denied, counted)
+		}
+	}
+	// With what is between them denied, too, the node finds the router that it answers.
+	conn, err := c.dial(blue[0].name, "tcp", netip.AddrPortFrom(world, 7).String(), nil)
+	must(t, err)
+	c.forget("node1", "wn1001")
+	expectEcho(t, conn, "world "+f.node(1).String())
+}
+
+func only(ip netip.Addr) netip.Prefix { return netip.PrefixFrom(ip, ip.BitLen()) }
+
 func TestNoEgress(t *testing.T) { eachFamily(t, noEgress) }
 
 func noEgress(t *testing.T, f family) {

@@ -5,6 +5,7 @@ package kernel
 import (
 	"encoding/binary"
 	"errors"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -55,6 +56,28 @@ func dormant(family nftables.TableFamily) error {
 		err = unix.Errno(-int32(binary.NativeEndian.Uint32(answers[0].Data)))
 	}
 	return err
+}
+
+// translate one destination into another, as a Service does.
+func translate(from, to netip.Addr) error {
+	conn, err := nftables.New()
+	if err != nil {
+		return err
+	}
+	family, rule := nftables.TableFamilyIPv4, "ip daddr "
+	if from.Is6() {
+		family, rule = nftables.TableFamilyIPv6, "ip6 daddr "
+	}
+	exprs, err := compile(family, rule+from.String())
+	if err != nil {
+		return err
+	}
+	table := conn.AddTable(&nftables.Table{Family: family, Name: "others"})
+	chain := conn.AddChain(&nftables.Chain{Name: "prerouting", Table: table, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityNATDest})
+	conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: append(exprs,
+		&expr.Immediate{Register: unix.NFT_REG_1, Data: to.AsSlice()},
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(family), RegAddrMin: unix.NFT_REG_1})})
+	return conn.Flush()
 }
 
 // A rule that says something else than it was made to is replaced, and so is one more.

@@ -3,11 +3,15 @@
 package kernel
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"strings"
 	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // echo answers UDP and TCP on port 7 of a namespace with a name and what was sent, and the
@@ -100,6 +104,23 @@ func (c *cluster) answer(from string, ip netip.Addr, patience time.Duration) str
 	return ""
 }
 
+// connects is who answers at an address by TCP, which may be any of his; "" for nobody.
+func (c *cluster) connects(from string, ip netip.Addr) string {
+	c.Helper()
+	conn, err := c.dial(from, "tcp", netip.AddrPortFrom(ip, 7).String(), nil)
+	if err != nil {
+		return ""
+	}
+	_, err = conn.Write([]byte("?"))
+	must(c, err)
+	_ = conn.SetReadDeadline(time.Now().Add(patience))
+	b := make([]byte, 100)
+	size, err := conn.Read(b)
+	must(c, err)
+	name, _, _ := strings.Cut(string(b[:size]), " ")
+	return name
+}
+
 // What is to work gets this long; what is not, less, since nothing is to come.
 const (
 	patience = 3 * time.Second
@@ -117,6 +138,33 @@ func (p *pod) reaches(ip netip.Addr, name string) {
 	if got != name {
 		p.Errorf("from %s at %s answers %q, not %q", p.name, ip, got, name)
 	}
+}
+
+// forget all neighbours on an interface of a namespace, but permanent ones, and return how
+// many there were.
+func (c *cluster) forget(namespace, dev string) (known int) {
+	c.Helper()
+	c.in(namespace, func() {
+		index, err := indexOf(dev)
+		if err != nil {
+			c.Error(err)
+			return
+		}
+		neighbours, err := netlink.NeighList(index, netlink.FAMILY_ALL)
+		if err != nil {
+			c.Error(err)
+		}
+		for i := range neighbours {
+			if neighbours[i].State&(netlink.NUD_PERMANENT|netlink.NUD_NOARP) != 0 {
+				continue
+			}
+			if err := netlink.NeighDel(&neighbours[i]); err != nil && !errors.Is(err, unix.ENOENT) {
+				c.Error(err)
+			}
+			known++
+		}
+	})
+	return known
 }
 
 // drops of a reason on a node.
