@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -44,19 +45,34 @@ func (k *Kernel) Watch(ctx context.Context, dirs []string, wake func()) error {
 		_ = files.Close()
 	})
 	watchDirs(fd, dirs)
-	go follow(route, wake, k.concernsUs)
-	go follow(nft, wake, isOurTable)
+	go follow(ctx, route, wake, k.concernsUs)
+	go follow(ctx, nft, wake, isOurTable)
 	go func() {
 		b := make([]byte, 1<<16)
 		for {
-			if _, err := files.Read(b); errors.Is(err, os.ErrClosed) {
+			_, err := files.Read(b)
+			if ctx.Err() != nil {
 				return
 			}
 			watchDirs(fd, dirs) // one of them may have been made only now
 			wake()
+			pause(ctx, err)
 		}
 	}()
 	return nil
+}
+
+// pauseAfter an error, since the next call may return the same at once.
+const pauseAfter = 100 * time.Millisecond
+
+func pause(ctx context.Context, err error) {
+	if err == nil {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(pauseAfter):
+	}
 }
 
 // subscribe to what the kernel tells of the node's namespace.
@@ -72,17 +88,18 @@ func (k *Kernel) subscribe(protocol int, groups ...uint) (*nl.NetlinkSocket, err
 	return socket, nil
 }
 
-// follow until the socket is closed. An error, of which the usual one is that
+// follow until ctx ends, and with it the socket. An error, of which the usual one is that
 // notifications were lost, is a reason to look, too.
-func follow(socket *nl.NetlinkSocket, wake func(), concerns func(syscall.NetlinkMessage) bool) {
+func follow(ctx context.Context, socket *nl.NetlinkSocket, wake func(), concerns func(syscall.NetlinkMessage) bool) {
 	for {
 		messages, _, err := socket.Receive()
-		if errors.Is(err, os.ErrClosed) {
+		if ctx.Err() != nil {
 			return
 		}
 		if err != nil || slices.ContainsFunc(messages, concerns) {
 			wake()
 		}
+		pause(ctx, err)
 	}
 }
 
