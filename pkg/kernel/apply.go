@@ -72,7 +72,7 @@ func (k *Kernel) applyHere(steps []dataplane.Step) (done int, err error) {
 			}
 			continue
 		}
-		if err := k.do(some[0].Action); err != nil && !asGoodAsDone(some[0].Action, err) {
+		if err := k.do(some[0].Action); err != nil && !asGoodAsDone(some[0], err) {
 			return done, fmt.Errorf("%s: %w", some[0], err)
 		}
 		done++
@@ -114,9 +114,17 @@ func (k *Kernel) do(action dataplane.Action) error {
 }
 
 // asGoodAsDone: what is to be removed is gone, or what is to be made is there, since
-// somebody was faster: CNI with the bridge, the kernel with what was on a link.
-func asGoodAsDone(action dataplane.Action, err error) bool {
-	switch a := action.(type) {
+// somebody was faster: CNI with the bridge, or with the port of a pod that has ended, the
+// kernel with what was on a link.
+func asGoodAsDone(step dataplane.Step, err error) bool {
+	ended := func(port string) bool {
+		return step.Namespace == "" && dataplane.OwnLink(port) == 0 && errors.Is(err, unix.ENODEV)
+	}
+	switch a := step.Action.(type) {
+	case dataplane.SetLink:
+		return ended(a.Want.Name)
+	case dataplane.ReplaceFDB:
+		return ended(a.Dev)
 	case dataplane.AddLink:
 		return a.Link.Kind == dataplane.KindBridge && errors.Is(err, unix.EEXIST)
 	case dataplane.AddAddress, dataplane.AddRoute:

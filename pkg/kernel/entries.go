@@ -75,7 +75,7 @@ func (e *entries) applyBatch(steps []dataplane.Step) (done int, err error) {
 		switch err := e.add(steps[next].Action, both); {
 		case err == nil:
 			of = append(of, next)
-		case !asGoodAsDone(steps[next].Action, err):
+		case !asGoodAsDone(steps[next], err):
 			return 0, fmt.Errorf("%s: %w", steps[next], err)
 		}
 		if next++; both {
@@ -87,7 +87,7 @@ func (e *entries) applyBatch(steps []dataplane.Step) (done int, err error) {
 		return 0, err
 	}
 	for i, err := range errs {
-		if step := steps[of[i]]; err != nil && !asGoodAsDone(step.Action, err) {
+		if step := steps[of[i]]; err != nil && !asGoodAsDone(step, err) {
 			return of[i], fmt.Errorf("%s: %w", step, err)
 		}
 	}

@@ -221,6 +221,36 @@ func TestEntryThatIsRefused(t *testing.T) {
 	}
 }
 
+// A pod may end between the reading and the doing; what was to be done with its port need
+// not be done.
+func TestPodEndsMeanwhile(t *testing.T) {
+	c, blue, _ := twoByTwo(t)
+	n := c.nodes[0]
+	d := n.pod("d", blue[0].network, "192.168.0.4")
+	n.attach(d)
+	port := func(do func(netlink.Link) error) {
+		c.in("node1", func() {
+			l, err := netlink.LinkByName("vethd")
+			if err == nil {
+				err = do(l)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	port(netlink.LinkSetDown)
+	plan := n.decide(n.kernel)
+	port(netlink.LinkDel)
+	if text := plan.String(); !strings.Contains(text, "ip link set vethd up\n") || !strings.Contains(text, " dev vethd master static sticky\n") {
+		t.Errorf("nothing was to be done:\n%s", text)
+	}
+	if done, err := n.kernel.Apply(plan); err != nil || done != len(plan) {
+		t.Errorf("%d of %d, %v", done, len(plan), err)
+	}
+	n.sync()
+}
+
 func TestCleanUpLeavesNothing(t *testing.T) {
 	c, _, _ := twoByTwo(t)
 	n := c.nodes[0]
