@@ -62,7 +62,7 @@ func (a *alarm) heard() time.Time {
 // host is the kernel.
 type host interface {
 	Read() (dataplane.Host, error)
-	Apply(dataplane.Plan) (int, error)
+	Perform(dataplane.Plan) (done dataplane.Plan, err error)
 }
 
 // ports is what CNI made.
@@ -81,6 +81,9 @@ type agent struct {
 	// last is what was wanted when the kernel had all of it; nil: it has not.
 	last     dataplane.Host
 	problems string
+	// waiting is since when somebody waits for what no sync has brought to an end yet; zero:
+	// nobody.
+	waiting time.Time
 
 	mu      sync.Mutex
 	state   error     // of the last sync
@@ -129,6 +132,9 @@ func (a *agent) rest(ctx context.Context, wake *alarm, least, next time.Duration
 func (a *agent) sync(ctx context.Context, since time.Time) (err error) {
 	a.begin()
 	defer func() { a.end(err) }()
+	if a.waiting.IsZero() {
+		a.waiting = since
+	}
 	s := a.cluster()
 	s.Node, s.UDPPort, s.Transit, s.Denied = a.options.node, a.options.vxlanPort, a.options.transit, a.options.denied
 	// CNI makes an interface before it says whose it is: read in this order, none is seen
@@ -147,17 +153,18 @@ func (a *agent) sync(ctx context.Context, since time.Time) (err error) {
 	plan := dataplane.Diff(s.Host, want)
 	repair := a.last != nil && a.last.Equal(want)
 	a.last = nil
-	done, err := a.host.Apply(plan)
-	a.log(ctx, plan, done, repair)
-	a.metrics.count(plan[:min(done, len(plan))], repair)
+	done, err := a.host.Perform(plan)
+	a.log(ctx, plan, len(done), repair)
+	a.metrics.count(done, repair)
 	a.metrics.show(want, report)
 	if err != nil {
-		return fmt.Errorf("%d of %d steps done: %w", done, len(plan), err)
+		return fmt.Errorf("%d of %d steps done: %w", len(done), len(plan), err)
 	}
 	a.last = want
-	if len(plan) > 0 && !since.IsZero() && !repair {
-		a.metrics.programming.Observe(time.Since(since).Seconds())
+	if len(plan) > 0 && !a.waiting.IsZero() && !repair {
+		a.metrics.programming.Observe(time.Since(a.waiting).Seconds())
 	}
+	a.waiting = time.Time{}
 	return nil
 }
 

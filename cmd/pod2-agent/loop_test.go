@@ -25,12 +25,12 @@ type memory struct {
 
 func (m *memory) Read() (dataplane.Host, error) { return m.host, nil }
 
-func (m *memory) Apply(p dataplane.Plan) (int, error) {
+func (m *memory) Perform(p dataplane.Plan) (dataplane.Plan, error) {
 	m.done = append(m.done, p.String())
 	if m.err != nil {
-		return 1, m.err
+		return p[:1], m.err
 	}
-	return len(p), nil
+	return p, nil
 }
 
 type noPorts struct{}
@@ -177,7 +177,7 @@ type rules struct {
 	denied []string
 }
 
-func (r *rules) Apply(p dataplane.Plan) (int, error) {
+func (r *rules) Perform(p dataplane.Plan) (dataplane.Plan, error) {
 	for _, step := range p {
 		if a, ok := step.Action.(dataplane.ReplaceTable); ok {
 			for _, c := range a.Table.Chains {
@@ -189,7 +189,7 @@ func (r *rules) Apply(p dataplane.Plan) (int, error) {
 			}
 		}
 	}
-	return len(p), nil
+	return p, nil
 }
 
 // The loop syncs once at the start, and once more for any number of rings.
@@ -216,9 +216,9 @@ type counting struct {
 	synced chan int
 }
 
-func (c *counting) Apply(p dataplane.Plan) (int, error) {
+func (c *counting) Perform(p dataplane.Plan) (dataplane.Plan, error) {
 	c.synced <- 1
-	return len(p), nil
+	return p, nil
 }
 
 func TestOptions(t *testing.T) {

@@ -183,8 +183,8 @@ func TestSyncReads(t *testing.T) {
 	}
 }
 
-// Programming is from a change that somebody told of to when the kernel had it: not a
-// repair, nor what nobody told of, nor what the kernel had already.
+// Programming is from a change that somebody told of to when the kernel had it, were it by
+// a later sync: not a repair, nor what nobody told of, nor what the kernel had already.
 func TestProgramming(t *testing.T) {
 	s := cluster("10.0.0.1")
 	m := &memory{}
@@ -195,21 +195,25 @@ func TestProgramming(t *testing.T) {
 		cluster dataplane.State
 		has     bool // the kernel has it already
 		since   time.Time
+		err     error
 		want    string
 	}{
-		{cluster("10.0.0.1"), false, told, "pod2_agent_programming_duration_seconds [] 1"},
-		{cluster("10.0.0.1"), false, told, "pod2_agent_programming_duration_seconds [] 1"},
-		{cluster("10.0.0.1", "10.0.0.2"), false, untold, "pod2_agent_programming_duration_seconds [] 1"},
-		{cluster("10.0.0.1", "10.0.0.3"), true, told, "pod2_agent_programming_duration_seconds [] 1"},
-		{cluster("10.0.0.1", "10.0.0.4"), false, told, "pod2_agent_programming_duration_seconds [] 2"},
+		{cluster("10.0.0.1"), false, told, nil, "pod2_agent_programming_duration_seconds [] 1"},
+		{cluster("10.0.0.1"), false, told, nil, "pod2_agent_programming_duration_seconds [] 1"},
+		{cluster("10.0.0.1", "10.0.0.2"), false, untold, nil, "pod2_agent_programming_duration_seconds [] 1"},
+		{cluster("10.0.0.1", "10.0.0.3"), true, told, nil, "pod2_agent_programming_duration_seconds [] 1"},
+		{cluster("10.0.0.1", "10.0.0.4"), false, told, nil, "pod2_agent_programming_duration_seconds [] 2"},
+		{cluster("10.0.0.1", "10.0.0.5"), false, told, errors.New("refused"), "pod2_agent_programming_duration_seconds [] 2"},
+		{cluster("10.0.0.1", "10.0.0.5"), false, untold, nil, "pod2_agent_programming_duration_seconds [] 3"},
+		{cluster("10.0.0.1", "10.0.0.6"), false, untold, nil, "pod2_agent_programming_duration_seconds [] 3"},
 	} {
-		s = step.cluster
+		s, m.err = step.cluster, step.err
 		if m.host = nil; step.has {
 			asked := s
 			asked.Node, asked.UDPPort, asked.Transit = a.options.node, a.options.vxlanPort, a.options.transit
 			m.host, _, _ = dataplane.Want(asked)
 		}
-		if err := a.sync(t.Context(), step.since); err != nil {
+		if err := a.sync(t.Context(), step.since); !errors.Is(err, step.err) {
 			t.Error(err)
 		}
 		if got := metricsText(t, r, "pod2_agent_programming_duration_seconds"); got != step.want {

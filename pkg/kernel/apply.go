@@ -13,9 +13,15 @@ import (
 	"github.com/pod2/pod2/pkg/dataplane"
 )
 
-// Apply does what the plan says, in its order, and returns how many steps were done. What
-// stops a Network does not stop the next; what stops the node's part stops all.
+// Apply is Perform for those who ask how many steps were done only.
 func (k *Kernel) Apply(p dataplane.Plan) (done int, err error) {
+	steps, err := k.Perform(p)
+	return len(steps), err
+}
+
+// Perform does what the plan says, in its order, and returns the steps that were done. What
+// stops a Network does not stop the next; what stops the node's part stops all.
+func (k *Kernel) Perform(p dataplane.Plan) (done dataplane.Plan, err error) {
 	var errs []error
 	for len(p) > 0 {
 		end := slices.IndexFunc(p, func(s dataplane.Step) bool { return s.Network != p[0].Network })
@@ -23,7 +29,7 @@ func (k *Kernel) Apply(p dataplane.Plan) (done int, err error) {
 			end = len(p)
 		}
 		n, err := k.applyNetwork(p[:end])
-		done += n
+		done = append(done, p[:n]...)
 		if err != nil {
 			errs = append(errs, err)
 			if p[0].Network == 0 {

@@ -221,6 +221,19 @@ func TestEntryThatIsRefused(t *testing.T) {
 	}
 }
 
+// What stops one Network does not stop the next, and what was done of either is told.
+func TestNetworksDoNotStopEachOther(t *testing.T) {
+	c, _, _ := twoByTwo(t)
+	step := func(vni int32, dev string, last byte) dataplane.Step {
+		return dataplane.Step{Network: vni, Action: dataplane.ReplaceNeighbour{Neighbour: dataplane.Neighbour{
+			Dev: dev, IP: netip.AddrFrom4([4]byte{192, 168, 0, last}), MAC: dataplane.MAC{2, 0, 0, 0, 0, last}}}}
+	}
+	done, err := c.nodes[0].kernel.Perform(dataplane.Plan{step(1001, "missing", 100), step(1001, "nw1001", 101), step(1002, "nw1002", 102)})
+	if got, want := done.String(), "ip neigh replace 192.168.0.102 lladdr 02:00:00:00:00:66 dev nw1002 nud permanent\n"; got != want || err == nil {
+		t.Errorf("got\n%s%v\nwant\n%s", got, err, want)
+	}
+}
+
 // A pod may end between the reading and the doing; what was to be done with its port need
 // not be done.
 func TestPodEndsMeanwhile(t *testing.T) {
