@@ -118,7 +118,7 @@ func (w *wanted) owners() map[string]Port {
 		case taken && owner.PodUID != p.PodUID:
 			w.problem("interface %s: CNI says that it made it for two pods that live, %s and %s; nothing passes", p.Interface, min(owner.PodUID, p.PodUID), max(owner.PodUID, p.PodUID))
 			disputed[p.Interface] = true
-		case !taken || p.Made.After(owner.Made):
+		case !taken || cmp.Or(p.Made.Compare(owner.Made), strings.Compare(p.Bridge, owner.Bridge)) > 0:
 			owners[p.Interface] = p
 		}
 	}
