@@ -106,6 +106,14 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
+// An error says what was wrong, and has a cause only where there is one.
+func TestElementOfTheOtherFamily(t *testing.T) {
+	_, err := elementKey("ipv4_addr", "fd00::1")
+	if got, want := fmt.Sprint(err), "fd00::1 is no ipv4_addr: it is of the other family"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 // User data of others may be anything.
 func TestUserData(t *testing.T) {
 	for _, b := range [][]byte{nil, {0}, {0, 5, 1}, {byte(textOfRule), 200}, {1, 0, byte(textOfRule), 1}} {

@@ -88,8 +88,11 @@ func elementKey(kind, text string) ([]byte, error) {
 			b = binary.BigEndian.AppendUint16(nil, uint16(port))
 		default:
 			ip, err := netip.ParseAddr(part)
-			if err != nil || uint32(ip.BitLen()/8) != datatypes[kinds[i]].Bytes {
+			if err != nil {
 				return nil, fmt.Errorf("%s is no %s: %w", part, kinds[i], err)
+			}
+			if uint32(ip.BitLen()/8) != datatypes[kinds[i]].Bytes {
+				return nil, fmt.Errorf("%s is no %s: it is of the other family", part, kinds[i])
 			}
 			b = ip.AsSlice()
 		}
