@@ -46,14 +46,16 @@ type Node struct {
 	Addresses []netip.Addr
 }
 
-// NodeOf are the addresses of a node, internal ones first.
+// NodeOf are the addresses of a node, internal ones first, and of those IPv4 ones: in
+// whatever order nodes of both families list them, all send VXLAN over one.
 func NodeOf(node *corev1.Node) Node {
 	n := Node{Name: node.Name}
-	for _, internal := range []bool{true, false} {
+	for _, next := range []struct{ internal, is4 bool }{{true, true}, {true, false}, {false, true}, {false, false}} {
 		for _, a := range node.Status.Addresses {
 			ip, err := netip.ParseAddr(a.Address)
-			if err == nil && (a.Type == corev1.NodeInternalIP) == internal && !slices.Contains(n.Addresses, ip.Unmap()) {
-				n.Addresses = append(n.Addresses, ip.Unmap())
+			ip = ip.Unmap()
+			if err == nil && (a.Type == corev1.NodeInternalIP) == next.internal && ip.Is4() == next.is4 && !slices.Contains(n.Addresses, ip) {
+				n.Addresses = append(n.Addresses, ip)
 			}
 		}
 	}

@@ -148,10 +148,12 @@ func (w *wanted) vxlan(n Network) Link {
 
 // remote has the pods of other nodes: where their packets go, and their addresses.
 func (w *wanted) remote(n Network, members []member, host *Namespace) {
-	vteps := map[string]netip.Addr{}
+	vteps, mixed := map[string]netip.Addr{}, map[string]bool{}
 	for _, node := range w.Nodes {
 		if vtep := node.vtep(w.local); vtep.IsValid() {
 			vteps[node.Name] = vtep
+		} else if len(node.Addresses) > 0 {
+			mixed[node.Name] = true
 		}
 	}
 	bridge, vxlan := definition.Bridge(n.VNI), vxlanName(n.VNI)
@@ -159,6 +161,10 @@ func (w *wanted) remote(n Network, members []member, host *Namespace) {
 	for _, m := range members {
 		vtep, known := vteps[m.pod.Node]
 		if m.pod.Node == w.Node || !known {
+			if mixed[m.pod.Node] {
+				w.problem("node %s: it has no address of the family of %s, from which this node sends VXLAN; its pods are not reached", m.pod.Node, w.local)
+				delete(mixed, m.pod.Node)
+			}
 			continue
 		}
 		host.FDB = append(host.FDB, FDB{Dev: vxlan, MAC: m.mac, Dst: vtep}, FDB{Dev: vxlan, MAC: m.mac, Sticky: true})

@@ -45,7 +45,10 @@ func TestReports(t *testing.T) {
 			Network default/v6: pods x and y both have MAC address 0a:58:00:00:00:03; it goes to the newer, y`},
 		{"a pod of an earlier Network, one that says it is the gateway, one of another namespace", append(nodes, "network blue 1001 192.168.0.0/16", "pod a n1 blue=192.168.0.2",
 			"pod b n2 blue=10.0.0.3", "pod c n2 blue=192.168.0.1", "pod d n2 blue=192.168.0.4 ns=other"), `1 networks, 1 pods`},
-		{"a pod of a node without an address of our family", append(nodes, "node n3 fd0a::3", "network blue 1001 192.168.0.0/16", "pod a n1 blue=192.168.0.2", "pod b n3 blue=192.168.0.3"), `1 networks, 2 pods`},
+		{"a pod of a node without an address of our family", append(nodes, "node n3 fd0a::3", "network blue 1001 192.168.0.0/16", "pod a n1 blue=192.168.0.2", "pod b n3 blue=192.168.0.3", "pod c n3 blue=192.168.0.4"), `
+			1 networks, 3 pods
+			node n3: it has no address of the family of 10.0.0.1, from which this node sends VXLAN; its pods are not reached`},
+		{"a pod of a node that is gone", append(nodes, "network blue 1001 192.168.0.0/16", "pod a n1 blue=192.168.0.2", "pod b n3 blue=192.168.0.3"), `1 networks, 2 pods`},
 		{"two Networks of one number", append(nodes, "network blue 1001 192.168.0.0/16", "network alt 1001 192.168.0.0/16", "pod a n1 blue=192.168.0.2", "pod c n1 alt=192.168.0.2"), `
 			1 networks, 1 pods
 			Networks default/alt and default/blue both have VNI 1001; only the first is served`},
@@ -193,8 +196,9 @@ func TestNetworkOf(t *testing.T) {
 func TestNodeOf(t *testing.T) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{
 		{Type: corev1.NodeHostName, Address: "n1"}, {Type: corev1.NodeExternalIP, Address: "203.0.113.1"},
-		{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}, {Type: corev1.NodeInternalIP, Address: "fd0a::1"}}}}
-	expect(t, fmt.Sprint(NodeOf(n)), "{n1 [10.0.0.1 fd0a::1 203.0.113.1]}")
+		{Type: corev1.NodeExternalIP, Address: "2001:db8::1"}, {Type: corev1.NodeInternalIP, Address: "fd0a::1"}, {Type: corev1.NodeInternalIP, Address: "::ffff:10.0.0.1"},
+		{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}}}
+	expect(t, fmt.Sprint(NodeOf(n)), "{n1 [10.0.0.1 fd0a::1 203.0.113.1 2001:db8::1]}")
 }
 
 func TestNames(t *testing.T) {
