@@ -15,7 +15,8 @@ const cniVersion = "1.0.0"
 
 // overheadVXLAN is what VXLAN adds to a packet, in bytes: outer Ethernet's payload
 // holds an IPv4 header (20), UDP (8), VXLAN (8) and the inner Ethernet header (14);
-// RFC 7348, section 5.
+// RFC 7348, section 5. Nodes that speak IPv6 to each other need 20 more, by spec.mtu or
+// --underlay-mtu.
 const overheadVXLAN = 50
 
 // Bridge is the name of the bridge that an Overlay Network has on every node.

@@ -49,7 +49,9 @@ type NetworkSpecApplyConfiguration struct {
 	Egress *samplecrdv1.EgressMode `json:"egress,omitempty"`
 	// The largest packet that pods send through an Overlay, in bytes. Default:
 	// what the network of the nodes takes (the controller's --underlay-mtu, 1500)
-	// less 50 for VXLAN's headers. A change counts for pods that start after it.
+	// less 50 for VXLAN's headers over IPv4. Pods keep what they started with, and
+	// nodes change at once: make it smaller, and the largest packets of pods that
+	// run are lost between nodes until those pods are replaced.
 	MTU *int32 `json:"mtu,omitempty"`
 }
 
