@@ -161,7 +161,9 @@ JSON
 
 # images makes one file of all images that are built here, each of one binary.
 images() {
-  local list=("pause:e2e=$bin/e2e/pause,65535:65535" "netprobe:e2e=$bin/e2e/netprobe"
+  # By its name in the registry too, as manifests have it that need a container which does nothing.
+  local list=("pause:e2e=$bin/e2e/pause,65535:65535" "registry.k8s.io/pause:3.10=$bin/e2e/pause,65535:65535"
+    "netprobe:e2e=$bin/e2e/netprobe"
     "pod2-controller:latest=$bin/pod2-controller,65532:65532" "pod2-agent:latest=$bin/pod2-agent")
   "$bin/e2e/image" "$work/images.tar" "${list[@]}"
 }
