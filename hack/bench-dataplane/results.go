@@ -163,6 +163,6 @@ func (r *results) targets() []target {
 		{"publication to the entry on every node, p99", p99of(r.few), "%.1f", " ms", 100, false,
 			"API server, etcd, three agents and the one who measures share the cores"},
 		{fmt.Sprintf("the same when %d pods stand", r.standing.pods), p99of(r.standing.one), "%.1f", " ms", 100, false,
-			"three agents read and compare all that they know for each pod that comes, at once, on the cores of one machine, on which KWOK makes those pods Ready at the same time; and each rests between two syncs as long as one takes"},
+			"by design, first: an agent reads and compares all that it knows whenever something changes, and rests between two syncs as long as one takes, so that a pod waits for three when it comes as one begins: that one, the rest after it and its own. How long one takes is below, by \"one pod more\"; that it is long here is the machine's part, on whose cores three agents do that at once, while KWOK makes those pods Ready"},
 	}
 }
