@@ -72,8 +72,7 @@ func (b *bench) startPod(ctx context.Context, name string, n network, ip string,
 	if err != nil {
 		return err
 	}
-	// A kubelet comes to CNI later than the agent hears of the pod, as a rule. An agent that
-	// has not heard of it may remove the bridge under the port that is being made.
+	// A kubelet comes to CNI later than the agent hears of the pod, as a rule.
 	if err := b.until(ctx, "the agent to make the Network's links", func(context.Context) (bool, error) { return on.has(definition.Bridge(n.vni)), nil }); err != nil {
 		return err
 	}
