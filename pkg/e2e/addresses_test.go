@@ -21,6 +21,13 @@ func TestPublishedIsAttached(t *testing.T) {
 	if got := before["web-0"].Published["green"].Address.String(); got != "192.168.9.9/16" {
 		t.Errorf("web-0 asked for 192.168.9.9 on green and has %s", got)
 	}
+	// Of two equal routes the first takes all: docs/networking.md has it among the limits.
+	if got, want := linesOf(probe(t, ns, "web-0", "routes"), "192.168"), "192.168.0.0/16 dev net1 metric 0\n192.168.0.0/16 dev net2 metric 0"; got != want {
+		t.Errorf("web-0 has the routes\n%s\nwant\n%s", got, want)
+	}
+	if got, want := probe(t, ns, "web-0", "source", "192.168.9.10"), "192.168.9.10: "+before["web-0"].Published["blue"].Address.Addr().String(); got != want {
+		t.Errorf("to whom may be on green it speaks as %s, want %s", got, want)
+	}
 
 	run(t, ns, "delete", "pod", "web-1")
 	eventually(t, "another web-1", func() (string, error) {
