@@ -62,10 +62,18 @@ func echoRequest(v6 bool) []byte {
 		return []byte{echoRequest6, 0, 0, 0, 0x70, 0x32, 0, 1}
 	}
 	message := []byte{echoRequest4, 0, 0, 0, 0x70, 0x32, 0, 1}
+	binary.BigEndian.PutUint16(message[2:], checksum(message))
+	return message
+}
+
+// checksum of an even number of bytes, in which its own two are 0: RFC 1071.
+func checksum(message []byte) uint16 {
 	var sum uint32
 	for i := 0; i < len(message); i += 2 {
 		sum += uint32(binary.BigEndian.Uint16(message[i:]))
 	}
-	binary.BigEndian.PutUint16(message[2:], ^uint16(sum+sum>>16))
-	return message
+	for sum > 0xffff {
+		sum = sum&0xffff + sum>>16
+	}
+	return ^uint16(sum)
 }

@@ -7,6 +7,8 @@
 //	netprobe get [-timeout 2s] HOST:PORT...   192.168.0.3:8080: web-1 at 192.168.0.3, asked by 192.168.0.2
 //	netprobe ping [-count 10] [-interval 10ms] HOST:PORT    10 sent, 10 received; -count 0: until its input ends
 //	netprobe echo ADDRESS...                  192.168.0.1: answers, to an ICMP echo request
+//	netprobe inject NODE VNI MAC HOST:PORT TEXT   172.18.0.11: sent, in a VXLAN packet such as another node would send
+//	netprobe hear ADDRESS TEXT                datagrams, a line each, until one is TEXT
 //	netprobe lookup NAME...                   web-1.web: 192.168.0.3
 //	netprobe source ADDRESS...                203.0.113.10: 10.244.1.5, by which address it would speak to it
 //	netprobe links                            net1 up mtu 1450 0a:58:c0:a8:00:02 192.168.0.2/16
@@ -30,7 +32,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("usage: netprobe serve | get | ping | echo | lookup | source | links | routes")
+		return fmt.Errorf("usage: netprobe serve | get | ping | echo | inject | hear | lookup | source | links | routes")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ExitOnError)
 	timeout := flags.Duration("timeout", 2*time.Second, "how long to wait for an answer")
@@ -61,6 +63,13 @@ func run(args []string) error {
 	case "echo":
 		askEcho(os.Stdout, *timeout, flags.Args())
 		return nil
+	case "inject":
+		if flags.NArg() != 5 {
+			return fmt.Errorf("usage: netprobe inject NODE VNI MAC HOST:PORT TEXT")
+		}
+		return inject(os.Stdout, flags.Arg(0), flags.Arg(1), flags.Arg(2), flags.Arg(3), flags.Arg(4))
+	case "hear":
+		return hear(os.Stdout, *timeout, flags.Arg(0), flags.Arg(1))
 	case "lookup":
 		lookup(os.Stdout, *timeout, flags.Args())
 		return nil

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +75,18 @@ func TestGetNobody(t *testing.T) {
 	get(&out, time.Second, []string{"127.0.0.1:1"})
 	if want := "127.0.0.1:1: connection refused\n"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
+// RFC 7348, section 5: eight bytes of VXLAN, and a frame with IPv4 and UDP.
+func TestVXLAN(t *testing.T) {
+	got := fmt.Sprintf("% x", vxlan(1001, net.HardwareAddr{0x0a, 0x58, 0xc0, 0xa8, 0, 2}, netip.MustParseAddrPort("192.168.0.2:9"), "hi"))
+	want := "08 00 00 00 00 03 e9 00" + // the VNI is there, 1001
+		" 0a 58 c0 a8 00 02 0a 58 00 00 00 01 08 00" + // to, from, IPv4
+		" 45 00 00 1e 00 00 00 00 40 11 f8 23 c0 00 02 01 c0 a8 00 02" + // 30 bytes, UDP, from 192.0.2.1 to 192.168.0.2
+		" 12 b5 00 09 00 0a 00 00 68 69" // from port 4789 to 9, 10 bytes
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+)
+
+// inject sends a VXLAN packet to a node as another node would, through a plain socket: for
+// the pod with that MAC address and that address on the Network with that VNI. Nothing
+// answers VXLAN, so that whether it came is for hear to say.
+func inject(w io.Writer, node, vni, mac, target, text string) error {
+	var network uint32
+	if _, err := fmt.Sscanf(vni, "%d", &network); err != nil {
+		return fmt.Errorf("the VNI %q is no number: %w", vni, err)
+	}
+	hardware, err := net.ParseMAC(mac)
+	if err != nil {
+		return err
+	}
+	to, err := netip.ParseAddrPort(target)
+	if err != nil {
+		return err
+	}
+	conn, err := (&net.Dialer{}).DialContext(context.Background(), "udp", net.JoinHostPort(node, "4789"))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if _, err := conn.Write(vxlan(network, hardware, to, text)); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "%s: sent\n", node)
+	return nil
+}
+
+// vxlan is what UDP carries: VXLAN's header, a flag and the VNI (RFC 7348), then a frame,
+// in it IPv4, UDP and the text. The frame is from nobody: 0a:58:00:00:00:01, 192.0.2.1.
+func vxlan(vni uint32, mac net.HardwareAddr, to netip.AddrPort, text string) []byte {
+	const ip, udp = 20, 8
+	b := binary.BigEndian.AppendUint32([]byte{0x08, 0, 0, 0}, vni<<8)
+	b = append(b, mac...)
+	b = append(b, 0x0a, 0x58, 0, 0, 0, 1, 0x08, 0x00)
+	header := []byte{0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1}
+	header = append(header, to.Addr().AsSlice()...)
+	binary.BigEndian.PutUint16(header[2:], uint16(ip+udp+len(text)))
+	binary.BigEndian.PutUint16(header[10:], checksum(header))
+	b = append(b, header...)
+	b = binary.BigEndian.AppendUint16(b, 4789)
+	b = binary.BigEndian.AppendUint16(b, to.Port())
+	b = binary.BigEndian.AppendUint16(b, uint16(udp+len(text)))
+	b = append(b, 0, 0) // no checksum, which IPv4 allows
+	return append(b, text...)
+}
+
+// hear prints the datagrams that come to an address, until one says last.
+func hear(w io.Writer, timeout time.Duration, address, last string) error {
+	packets, err := (&net.ListenConfig{}).ListenPacket(context.Background(), "udp", address)
+	if err != nil {
+		return err
+	}
+	defer packets.Close()
+	fmt.Fprintln(w, "listening")
+	if err := packets.SetReadDeadline(time.Now().Add(timeout)); err != nil {
+		return err
+	}
+	buffer := make([]byte, 64<<10)
+	for {
+		n, _, err := packets.ReadFrom(buffer)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			fmt.Fprintln(w, "nothing more came")
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(w, string(buffer[:n]))
+		if string(buffer[:n]) == last {
+			return nil
+		}
+	}
+}
