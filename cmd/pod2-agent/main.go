@@ -40,7 +40,7 @@ func command(args []string, stdout, stderr io.Writer) int {
 	case o.help:
 		fmt.Fprintf(stdout, "%s keeps the kernel of its node as the Overlay Networks of the cluster want it.\n\n"+
 			"  %s            does so until it is stopped, which leaves all as it is\n"+
-			"  %s cleanup    removes all that it ever made on this node, but for bridges that pods are on\n\nFlags:\n%s",
+			"  %s cleanup    removes links, namespaces and tables that it made on this node, but for bridges that pods are on; sysctls stay\n\nFlags:\n%s",
 			programName, programName, programName, o.flags().FlagUsagesWrapped(100))
 		return 0
 	}
