@@ -155,7 +155,8 @@ func oursOnServer(m families) float64 {
 }
 
 // ours is how many writes the API server has counted of the kinds that only our controller
-// makes while a Pod2 is at work, with its events; no DELETE, which KWOK sends of pods, too.
+// makes while a Pod2 is at work, with its events; of DELETE those of its own kinds, and none
+// of pods, which KWOK deletes, too.
 func (b *bench) ours(ctx context.Context, ns string) (float64, error) {
 	m, err := b.server(ctx)
 	if err != nil {
@@ -174,8 +175,9 @@ func (b *bench) ours(ctx context.Context, ns string) (float64, error) {
 	return count, nil
 }
 
-// counting returns a function that returns what our controller has written since the last call, and that adds to the lap's
-// unexplained how many of these the API server did not count, or counted and we did not.
+// counting returns a function that returns what our controller has written since the last
+// call, and adds to the lap's unexplained by how many the API server counted others, DELETE
+// aside, which our count leaves out.
 func (b *bench) counting(ctx context.Context, c contender, ns string, l *lap) (func() (writes, error), error) {
 	read := func() (w writes, server float64, err error) {
 		if w, err = b.controller.writes(ctx); err == nil {

@@ -167,7 +167,7 @@ func TestShareOfAProfile(t *testing.T) {
 		return s
 	}
 	p := &profile.Profile{Sample: []*profile.Sample{
-		stack(10, "runtime.mallocgc", "k8s.io/client-go/rest.(*Request).Do", "github.com/pod2/pod2/pkg/reconcile.(*Reconciler).publish"),
+		stack(10, "crypto/tls.(*Conn).Write", "k8s.io/client-go/rest.(*Request).Do", "github.com/pod2/pod2/pkg/reconcile.(*Reconciler).publish"),
 		stack(20, "runtime.scanobject", "runtime.gcBgMarkWorker"),
 		stack(30, "sort.Sort", "github.com/pod2/pod2/pkg/network.Diff", "github.com/pod2/pod2/pkg/reconcile.(*Reconciler).syncNetwork"),
 		stack(40, "main.main"),
