@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -46,7 +47,7 @@ func cluster(nodes ...string) dataplane.State {
 }
 
 func newTestAgent(h host, s *dataplane.State) *agent {
-	o := &options{node: "n1", vxlanPort: 4789, transit: netip.MustParsePrefix("100.64.0.0/16"), resync: time.Hour}
+	o := &options{node: "n1", vxlanPort: 4789, reversePathFilter: true, transit: netip.MustParsePrefix("100.64.0.0/16"), resync: time.Hour}
 	return newAgent(h, noPorts{}, func() dataplane.State { return *s }, o)
 }
 
@@ -97,18 +98,18 @@ func TestSyncTellsRepairsFromChanges(t *testing.T) {
 	sync(time.Time{}) // the kernel lost it
 	want, _, _ := dataplane.Want(func() dataplane.State {
 		s := s
-		s.Node, s.UDPPort, s.Transit = "n1", a.options.vxlanPort, a.options.transit
+		s.Node, s.UDPPort, s.ReversePathFilter, s.Transit = "n1", a.options.vxlanPort, a.options.reversePathFilter, a.options.transit
 		return s
 	}())
 	m.host = want
 	sync(time.Now())
 	s = cluster("10.0.0.1", "10.0.0.2")
 	sync(time.Now())
-	if got, want := strings.Join(m.done, "--\n"), `nft replace table bridge pod2: 5 chains, 28 rules, 7 sets, 0 elements
-nft replace table inet pod2: 5 chains, 26 rules, 4 sets, 1 elements
+	if got, want := strings.Join(m.done, "--\n"), `nft replace table bridge pod2: 5 chains, 30 rules, 7 sets, 0 elements
+nft replace table inet pod2: 5 chains, 28 rules, 4 sets, 1 elements
 --
-nft replace table bridge pod2: 5 chains, 28 rules, 7 sets, 0 elements
-nft replace table inet pod2: 5 chains, 26 rules, 4 sets, 1 elements
+nft replace table bridge pod2: 5 chains, 30 rules, 7 sets, 0 elements
+nft replace table inet pod2: 5 chains, 28 rules, 4 sets, 1 elements
 --
 --
 nft add element inet pod2 nodes4 { 10.0.0.2 }
@@ -153,28 +154,37 @@ func TestSyncFails(t *testing.T) {
 	}
 }
 
-// What the command line denies is denied.
-func TestDenyCIDRs(t *testing.T) {
-	o, err := parseOptions([]string{"--node-name=n1", "--deny-cidrs=10.96.0.0/12,fd00::/8"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := cluster("10.0.0.1")
-	k := &rules{}
-	a := newAgent(k, noPorts{}, func() dataplane.State { return s }, o)
-	if err := a.sync(t.Context(), time.Time{}); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := strings.Join(k.denied, "\n"), `iifname "wn*" ip daddr 10.96.0.0/12 counter drop comment "denied"
-iifname "wn*" ip6 daddr fd00::/8 counter drop comment "denied"`; got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
+// What the command line says of filters is in their rules.
+func TestFilterOptions(t *testing.T) {
+	for _, tt := range []struct{ arg, chain, comment, want string }{
+		{"--deny-cidrs=10.96.0.0/12,fd00::/8", "forward", "denied", `iifname "wn*" ip daddr 10.96.0.0/12 counter drop comment "denied"
+iifname "wn*" ip6 daddr fd00::/8 counter drop comment "denied"`},
+		{"--deny-cidrs=", "forward", "denied", ""},
+		{"--vxlan-port=8472", "prerouting", "vxlan", `ip saddr @nodes4 meta l4proto udp th dport 8472 fib saddr . iif oif missing counter drop comment "vxlan"
+ip6 saddr @nodes6 meta l4proto udp th dport 8472 fib saddr . iif oif missing counter drop comment "vxlan"`},
+		{"--reverse-path-filter=false", "prerouting", "vxlan", ""},
+	} {
+		o, err := parseOptions([]string{"--node-name=n1", tt.arg})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := cluster("10.0.0.1")
+		k := &rules{chain: tt.chain, comment: tt.comment}
+		a := newAgent(k, noPorts{}, func() dataplane.State { return s }, o)
+		if err := a.sync(t.Context(), time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(k.found, "\n"); got != tt.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", tt.arg, got, tt.want)
+		}
 	}
 }
 
-// rules is a kernel that keeps which rules of forwarding deny something.
+// rules is a kernel that keeps the rules of a chain that have the comment.
 type rules struct {
 	memory
-	denied []string
+	chain, comment string
+	found          []string
 }
 
 func (r *rules) Perform(p dataplane.Plan) (dataplane.Plan, error) {
@@ -182,8 +192,8 @@ func (r *rules) Perform(p dataplane.Plan) (dataplane.Plan, error) {
 		if a, ok := step.Action.(dataplane.ReplaceTable); ok {
 			for _, c := range a.Table.Chains {
 				for _, rule := range c.Rules {
-					if c.Name == "forward" && strings.Contains(rule, `"denied"`) {
-						r.denied = append(r.denied, rule)
+					if c.Name == r.chain && strings.Contains(rule, strconv.Quote(r.comment)) {
+						r.found = append(r.found, rule)
 					}
 				}
 			}

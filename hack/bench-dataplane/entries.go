@@ -66,7 +66,7 @@ func measureProgramming(dir string, many int) (p programming, err error) {
 	defer k.Close()
 	net := big()
 	s := dataplane.State{
-		Node: n.name, UDPPort: 4789, Transit: netip.MustParsePrefix("100.64.0.0/16"),
+		Node: n.name, UDPPort: 4789, ReversePathFilter: true, Transit: netip.MustParsePrefix("100.64.0.0/16"),
 		Nodes:    append([]dataplane.Node{{Name: n.name, Addresses: []netip.Addr{n.ip}}}, far...),
 		Networks: []dataplane.Network{{Namespace: space, Name: net.name, VNI: net.vni, CIDR: net.cidr, Gateway: net.gateway, MTU: net.mtu, Egress: true}},
 		Pods: []dataplane.Pod{{Namespace: space, Name: "here", UID: "here", Node: n.name,

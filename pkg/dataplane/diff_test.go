@@ -18,8 +18,8 @@ func TestFromNothing(t *testing.T) {
 	s.Host = plug(s.Host, "veth1", 1001)
 	p, _ := decide(t, s)
 	expect(t, p.String(), `
-		nft replace table bridge pod2: 5 chains, 28 rules, 7 sets, 7 elements
-		nft replace table inet pod2: 5 chains, 26 rules, 4 sets, 2 elements
+		nft replace table bridge pod2: 5 chains, 30 rules, 7 sets, 7 elements
+		nft replace table inet pod2: 5 chains, 28 rules, 4 sets, 2 elements
 		sysctl -w net.ipv4.ip_forward=1
 		ip netns add pod2-1001
 		ip netns exec pod2-1001 nft replace table inet pod2: 3 chains, 7 rules, 0 sets, 0 elements
@@ -141,14 +141,14 @@ func TestRepair(t *testing.T) {
 		sysctl -w net.ipv4.ip_forward=1
 		ip netns exec pod2-1001 sysctl -w net.ipv4.ip_forward=1`},
 		{"nft flush ruleset", func(host, router *Namespace) { host.Tables, router.Tables = nil, nil }, `
-		nft replace table bridge pod2: 5 chains, 28 rules, 7 sets, 7 elements
-		nft replace table inet pod2: 5 chains, 26 rules, 4 sets, 2 elements
+		nft replace table bridge pod2: 5 chains, 30 rules, 7 sets, 7 elements
+		nft replace table inet pod2: 5 chains, 28 rules, 4 sets, 2 elements
 		ip netns exec pod2-1001 nft replace table inet pod2: 3 chains, 7 rules, 0 sets, 0 elements`},
 		{"a rule gone", func(host, _ *Namespace) {
 			host.Tables[0].Chains = slices.Clone(host.Tables[0].Chains)
 			host.Tables[0].Chains[0].Rules = host.Tables[0].Chains[0].Rules[1:]
 		}, `
-		nft replace table bridge pod2: 5 chains, 28 rules, 7 sets, 7 elements`},
+		nft replace table bridge pod2: 5 chains, 30 rules, 7 sets, 7 elements`},
 		{"elements changed", func(host, _ *Namespace) {
 			host.Tables[0].Sets[1].Elements = []string{`"veth1" . 0a:58:c0:a8:00:02 . 192.168.0.9`}
 		}, `

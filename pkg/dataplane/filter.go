@@ -65,6 +65,8 @@ type binding struct {
 //	strangers  are on our bridges, and whose they are is not known
 //	dropped    the ports of pods, each with a counter of what it sent that was not its own
 //
+// What nearly all frames are comes first: it is looks into sets that cost.
+//
 // A trunk reaches pods only: a pod uses the gateway of its own node. Nothing reaches the
 // node through the bridge itself, which would route for those who know its MAC address.
 func bridgeTable(bindings []binding, trunks, strangers []string) Table {
@@ -112,7 +114,6 @@ func bridgeTable(bindings []binding, trunks, strangers []string) Table {
 			}},
 			{"pod", "", []string{
 				`iifname . ether saddr != @mac counter jump spoofed comment "mac"`,
-				`ether type ip iifname . ether saddr . ip saddr @ip4 accept`,
 				`ether type ip counter jump spoofed comment "ip"`,
 				`ether type arp iifname . arp saddr ether . arp saddr ip @ip4 accept`,
 				// A probe (RFC 5227) claims nothing.
@@ -131,6 +132,10 @@ func bridgeTable(bindings []binding, trunks, strangers []string) Table {
 				`counter jump spoofed comment "protocol"`,
 			}},
 			{"prerouting", bridgePrerouting, []string{
+				`iifname @trunks accept`,
+				`ether type ip iifname . ether saddr . ip saddr @ip4 accept`,
+				// Not ICMPv6, in which there is more to look at.
+				`ether type ip6 meta l4proto != ipv6-icmp iifname . ether saddr . ip6 saddr @ip6 accept`,
 				`iifname @ports jump pod`,
 				`iifname @strangers counter drop comment "stranger"`,
 			}},
@@ -147,7 +152,8 @@ func bridgeTable(bindings []binding, trunks, strangers []string) Table {
 // VXLAN has no authentication: whoever sends to its port is in any Network that he names.
 // So only nodes may, from an address of one to an address of one. A pod of the cluster's
 // own network is stopped where it is, in forward, before masquerading gives it the address
-// of its node, and in input if it is on the node that it sends to.
+// of its node, and in input if it is on the node that it sends to. If it forges the address
+// of a node it is stopped in prerouting: the way back does not lead to its port.
 func hostTable(s State, transit6 netip.Prefix) Table {
 	var nodes4, nodes6, api4, api6 []string
 	for _, n := range s.Nodes {
@@ -170,6 +176,11 @@ func hostTable(s State, transit6 netip.Prefix) Table {
 	// Each connection between pods has a port of its own there: conntrack would follow all
 	// of them on both nodes, and be full one day. What is for others keeps its NAT.
 	untracked := []string{`ip daddr @nodes4 ` + vxlan + ` notrack`, `ip6 daddr @nodes6 ` + vxlan + ` notrack`}
+	var forged []string
+	if s.ReversePathFilter {
+		forged = []string{`ip saddr @nodes4 ` + vxlan + ` fib saddr . iif oif missing counter drop comment "vxlan"`,
+			`ip6 saddr @nodes6 ` + vxlan + ` fib saddr . iif oif missing counter drop comment "vxlan"`}
+	}
 	denied, ahead := denials(s.Denied)
 	return Table{Family: "inet", Name: TableName,
 		Sets: []Set{
@@ -214,8 +225,8 @@ func hostTable(s State, transit6 netip.Prefix) Table {
 			{"prerouting", rawPrerouting, slices.Concat([]string{
 				// One zone of conntrack for all bridges would take equal connections of two
 				// Networks for one.
-				`iifname "nw*" notrack`,
-			}, ahead, untracked)},
+				`iifname "nw*" notrack accept`,
+			}, ahead, forged, untracked)},
 		}}
 }
 

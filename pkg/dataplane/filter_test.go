@@ -65,7 +65,6 @@ func TestBridgeTable(t *testing.T) {
 			}
 			chain pod {
 				iifname . ether saddr != @mac counter jump spoofed comment "mac"
-				ether type ip iifname . ether saddr . ip saddr @ip4 accept
 				ether type ip counter jump spoofed comment "ip"
 				ether type arp iifname . arp saddr ether . arp saddr ip @ip4 accept
 				ether type arp iifname . arp saddr ether @mac arp saddr ip 0.0.0.0 accept
@@ -81,6 +80,9 @@ func TestBridgeTable(t *testing.T) {
 			}
 			chain prerouting {
 				type filter hook prerouting priority -300; policy accept;
+				iifname @trunks accept
+				ether type ip iifname . ether saddr . ip saddr @ip4 accept
+				ether type ip6 meta l4proto != ipv6-icmp iifname . ether saddr . ip6 saddr @ip6 accept
 				iifname @ports jump pod
 				iifname @strangers counter drop comment "stranger"
 			}
@@ -149,7 +151,9 @@ func TestHostTable(t *testing.T) {
 			}
 			chain prerouting {
 				type filter hook prerouting priority -300; policy accept;
-				iifname "nw*" notrack
+				iifname "nw*" notrack accept
+				ip saddr @nodes4 meta l4proto udp th dport 4789 fib saddr . iif oif missing counter drop comment "vxlan"
+				ip6 saddr @nodes6 meta l4proto udp th dport 4789 fib saddr . iif oif missing counter drop comment "vxlan"
 				ip daddr @nodes4 meta l4proto udp th dport 4789 notrack
 				ip6 daddr @nodes6 meta l4proto udp th dport 4789 notrack
 			}
@@ -184,7 +188,7 @@ func TestDenied(t *testing.T) {
 			}
 			chain prerouting {
 				type filter hook prerouting priority -300; policy accept;
-				iifname "nw*" notrack
+				iifname "nw*" notrack accept
 				iifname "wn*" icmpv6 type nd-neighbor-solicit accept
 				iifname "wn*" icmpv6 type nd-neighbor-advert accept
 				iifname "wn*" ip daddr 10.96.0.0/12 counter drop comment "denied"

@@ -120,6 +120,9 @@ func (c *compiler) statement() error {
 		mask := binary.NativeEndian.AppendUint32(nil, expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED)
 		c.emit(&expr.Ct{Key: expr.CtKeySTATE, Register: unix.NFT_REG_1})
 		c.masked(mask, expr.CmpOpNeq, make([]byte, 4))
+	case c.take("fib saddr . iif oif missing"):
+		c.emit(&expr.Fib{Register: unix.NFT_REG_1, FlagSADDR: true, FlagIIF: true, ResultOIF: true, FlagPRESENT: true},
+			&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{0}})
 	case c.take("tcp flags syn / syn,rst"):
 		const syn, rst = 0x02, 0x04
 		c.protocol(unix.IPPROTO_TCP)

@@ -19,7 +19,7 @@ import (
 // tables are all that dataplane wants on a node with a Network of each kind.
 func tables(t *testing.T) []dataplane.Table {
 	t.Helper()
-	s := dataplane.State{Node: "n1", UDPPort: 4789, Transit: netip.MustParsePrefix("100.64.0.0/16"),
+	s := dataplane.State{Node: "n1", UDPPort: 4789, ReversePathFilter: true, Transit: netip.MustParsePrefix("100.64.0.0/16"),
 		Nodes:      []dataplane.Node{{Name: "n1", Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd0a::1")}}},
 		Denied:     []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12"), netip.MustParsePrefix("169.254.169.254/32"), netip.MustParsePrefix("fd00::/8")},
 		APIServers: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:6443"), netip.MustParseAddrPort("[fd0a::1]:6443")},

@@ -100,28 +100,36 @@ func (n *node) plain(name string) {
 // VXLAN asks nobody who he is: of what comes to its port only what a node sent gets into
 // a Network. A pod of the cluster's own network, whom its node may lend its address, is
 // stopped at that node, and where it asks for an address of a node that is not listed, at
-// the other one.
+// the other one. To forge the address of a node is of no use to it.
 func TestOnlyNodesSendVXLAN(t *testing.T) {
 	c, blue, _ := twoByTwo(t)
 	here, there := c.nodes[0], c.nodes[1]
 	here.plain("plain")
 	c.alsoIPv6()
 	c.in("node2", func() { c.addressOn("eth0", netip.MustParsePrefix("10.9.0.22/24")) }) // not listed
+	forged := dataplane.Node{Name: "node3", Addresses: []netip.Addr{netip.MustParseAddr("10.9.0.3"), netip.MustParseAddr("fd0a::3")}}
+	c.state.Nodes = append(c.state.Nodes, forged)
+	for _, ip := range forged.Addresses {
+		c.in("plain", func() { c.addressOn("eth0", netip.PrefixFrom(ip, ip.BitLen())) })
+	}
 	c.sync()
 	for _, tt := range []struct {
-		name, from, to string
-		victim         *pod
-		drops          *node // nil: it is delivered
+		name, from, as, to string
+		victim             *pod
+		drops              *node // nil: it is delivered
 	}{
-		{"a node", "node1", "10.9.0.2", blue[1], nil},
-		{"somebody on the wire", "world", "10.9.0.2", blue[1], there},
-		{"somebody on the wire, IPv6", "world", "fd0a::2", blue[1], there},
-		{"a pod, to another node", "plain", "10.9.0.2", blue[1], here},
-		{"a pod, to another node, IPv6", "plain", "fd0a::2", blue[1], here},
-		{"a pod, to another node's other address", "plain", "10.9.0.22", blue[1], there},
-		{"a pod, to its own node", "plain", "10.9.0.1", blue[0], here},
-		{"a pod, to its own node, IPv6", "plain", "fd0a::1", blue[0], here},
-		{"a pod, to its own node's other address", "plain", "172.16.0.254", blue[0], here},
+		{"a node", "node1", "10.9.0.1", "10.9.0.2", blue[1], nil},
+		{"somebody on the wire", "world", "10.9.0.100", "10.9.0.2", blue[1], there},
+		{"somebody on the wire, IPv6", "world", ipv6.world().String(), "fd0a::2", blue[1], there},
+		{"a pod, to another node", "plain", "172.16.0.1", "10.9.0.2", blue[1], here},
+		{"a pod, to another node, IPv6", "plain", "fd0b::1", "fd0a::2", blue[1], here},
+		{"a pod, to another node's other address", "plain", "172.16.0.1", "10.9.0.22", blue[1], there},
+		{"a pod, to its own node", "plain", "172.16.0.1", "10.9.0.1", blue[0], here},
+		{"a pod, to its own node, IPv6", "plain", "fd0b::1", "fd0a::1", blue[0], here},
+		{"a pod, to its own node's other address", "plain", "172.16.0.1", "172.16.0.254", blue[0], here},
+		{"a pod as a node, to another node", "plain", "10.9.0.3", "10.9.0.2", blue[1], here},
+		{"a pod as a node, to its own", "plain", "10.9.0.3", "10.9.0.1", blue[0], here},
+		{"a pod as a node, to its own, IPv6", "plain", "fd0a::3", "fd0a::1", blue[0], here},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var inbox net.PacketConn
@@ -137,7 +145,8 @@ func TestOnlyNodesSendVXLAN(t *testing.T) {
 			if tt.victim == as {
 				as = blue[1]
 			}
-			conn, err := c.dial(tt.from, "udp", netip.AddrPortFrom(netip.MustParseAddr(tt.to), 4789).String(), nil)
+			conn, err := c.dial(tt.from, "udp", netip.AddrPortFrom(netip.MustParseAddr(tt.to), 4789).String(),
+				net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(tt.as), 0)))
 			must(t, err)
 			_, err = conn.Write(inVXLAN(as, tt.victim, udp4(as.ip, tt.victim.ip, 9, tt.name)))
 			must(t, err)
