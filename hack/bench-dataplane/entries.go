@@ -53,84 +53,40 @@ func remotePods(n network, many int) []dataplane.Pod {
 }
 
 func measureProgramming(dir string, many int) (p programming, err error) {
-	l, err := newLab(filepath.Join(dir, fmt.Sprint("entries-", many)), 1)
+	a, err := newAlone(filepath.Join(dir, fmt.Sprint("entries-", many)))
 	if err != nil {
 		return p, err
 	}
-	defer l.close()
-	n := l.nodes[0]
-	k, err := n.kernel()
-	if err != nil {
-		return p, err
-	}
-	defer k.Close()
-	net := big()
-	s := dataplane.State{
-		Node: n.name, UDPPort: 4789, ReversePathFilter: true, Transit: netip.MustParsePrefix("100.64.0.0/16"),
-		Nodes:    append([]dataplane.Node{{Name: n.name, Addresses: []netip.Addr{n.ip}}}, far...),
-		Networks: []dataplane.Network{{Namespace: space, Name: net.name, VNI: net.vni, CIDR: net.cidr, Gateway: net.gateway, MTU: net.mtu, Egress: true}},
-		Pods: []dataplane.Pod{{Namespace: space, Name: "here", UID: "here", Node: n.name,
-			Attachments: []dataplane.Attachment{{Network: net.name, IP: netip.MustParseAddr("10.0.0.2"), MAC: macOf(netip.MustParseAddr("10.0.0.2"))}}}},
-	}
-	lap := time.Now()
-	since := func() time.Duration { d := time.Since(lap); lap = time.Now(); return d }
-	// decide as the agent does, and say how long that took.
-	decide := func() (plan dataplane.Plan, read, took time.Duration, err error) {
-		since()
-		if s.Host, err = k.Read(); err != nil {
-			return nil, 0, 0, err
-		}
-		read = since()
-		want, report, ok := dataplane.Want(s)
-		if !ok || len(report.Problems) > 0 {
-			return nil, 0, 0, fmt.Errorf("problems: %s", report.Problems)
-		}
-		plan = dataplane.Diff(s.Host, want)
-		return plan, read, since(), nil
-	}
-	apply := func(plan dataplane.Plan) (time.Duration, error) {
-		since()
-		done, err := k.Apply(plan)
-		if err != nil {
-			return 0, fmt.Errorf("%d of %d steps: %w", done, len(plan), err)
-		}
-		return since(), nil
-	}
+	defer func() { err = errors.Join(err, a.close()) }()
+	a.join(big(), "10.0.0.2")
 	// The links and the router are there before: what is measured are the pods.
-	plan, _, _, err := decide()
-	if err == nil {
-		_, err = apply(plan)
-	}
-	if err != nil {
+	if _, _, err := a.sync(); err != nil {
 		return p, err
 	}
-	defer func() { err = errors.Join(err, removeAll(n)) }() // the router is a mount
-	s.Pods = append(s.Pods, remotePods(net, many)...)
-	if plan, _, p.decide, err = decide(); err != nil {
+	a.state.Pods = append(a.state.Pods, remotePods(big(), many)...)
+	var plan dataplane.Plan
+	if plan, _, p.decide, err = a.decide(); err != nil {
 		return p, err
 	}
 	if len(plan) != 3*many {
 		return p, fmt.Errorf("%d steps for %d pods", len(plan), many)
 	}
-	if p.apply, err = apply(plan); err != nil {
+	if p.apply, err = a.apply(plan); err != nil {
 		return p, err
 	}
-	if plan, p.read, p.compare, err = decide(); err != nil {
+	if p.read, p.compare, err = a.rest(); err != nil {
 		return p, err
 	}
-	if len(plan) > 0 {
-		return p, fmt.Errorf("%d steps are left", len(plan))
+	for i := 1; i < len(a.state.Pods); i += 2 {
+		a.state.Pods[i].Node = far[1].Name
 	}
-	for i := 1; i < len(s.Pods); i += 2 {
-		s.Pods[i].Node = far[1].Name
-	}
-	if plan, _, _, err = decide(); err != nil {
+	if plan, _, _, err = a.decide(); err != nil {
 		return p, err
 	}
-	if p.move, err = apply(plan); err != nil {
+	if p.move, err = a.apply(plan); err != nil {
 		return p, err
 	}
-	return p, p.decideElsewhere(s, remotePods(network{name: "elsewhere"}, many))
+	return p, p.decideElsewhere(a.state, remotePods(network{name: "elsewhere"}, many))
 }
 
 // decideElsewhere once with those pods, and once without.

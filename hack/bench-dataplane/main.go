@@ -31,6 +31,7 @@ type options struct {
 	rounds    int
 	each      time.Duration // of throughput, of one path in one round
 	sizes     []int         // remote pods, as they are programmed without a watch
+	networks  []int         // on one node, likewise
 	published int           // one by one
 	moves     int
 	standing  int // pods of other nodes that the agents know at the end
@@ -40,12 +41,12 @@ type options struct {
 }
 
 func main() {
-	o := options{rounds: 7, each: 600 * time.Millisecond, sizes: []int{1_000, 10_000, 50_000},
+	o := options{rounds: 7, each: 600 * time.Millisecond, sizes: []int{1_000, 10_000, 50_000}, networks: []int{1, 10, 30},
 		published: 300, moves: 15, standing: 10_000, watchers: 200, changes: 500, replicas: 100}
 	flag.StringVar(&o.root, "root", ".", "the checkout, with bin/ built")
 	flag.StringVar(&o.out, "out", "", "where performance-dataplane.md goes; by default docs, and with --quick or --only nowhere")
 	quick := flag.Bool("quick", false, "little of everything: says that it works, and nothing else")
-	only := flag.String("only", "", "measure the steps whose names match this regular expression: entries, traffic, publication, moves, restart, standing, fanout, life")
+	only := flag.String("only", "", "measure the steps whose names match this regular expression: entries, networks, traffic, publication, moves, restart, standing, fanout, life")
 	flag.Parse()
 	var err error
 	if o.only, err = regexp.Compile(*only); err != nil {
@@ -53,6 +54,7 @@ func main() {
 		os.Exit(2)
 	}
 	if *quick {
+		o.networks = []int{1, 3}
 		o.rounds, o.each, o.sizes, o.published, o.moves, o.standing, o.watchers, o.changes, o.replicas = 1, 200*time.Millisecond, []int{1_000}, 20, 2, 300, 10, 50, 10
 	}
 	if o.out == "" && !*quick && *only == "" {

@@ -40,6 +40,17 @@ func (b *bench) measureAll(ctx context.Context) (err error) {
 			b.say("%d pods: decided in %v, programmed in %v; nothing to do: %v", many, p.decide, p.apply, p.resync())
 		}
 	}
+	b.results.joinings = map[int][]joining{}
+	for i := 0; i < b.rounds && b.only.MatchString("networks"); i++ {
+		for _, many := range b.networks {
+			j, err := measureJoining(b.dir, many)
+			if err != nil {
+				return fmt.Errorf("join %d Networks: %w", many, err)
+			}
+			b.results.joinings[many] = append(b.results.joinings[many], j)
+			b.say("%d Networks: made in %v; nothing to do: read in %v, decided in %v", many, j.apply, j.read, j.compare)
+		}
+	}
 	if b.lab, err = newLab(filepath.Join(b.dir, "lab"), 3); err != nil {
 		return err
 	}

@@ -126,6 +126,9 @@ what the decision takes longer if there are as many pods once more, on a Network
 VXLAN destination, the bridge's, the neighbour.
 
 %s
+And what a Network costs, each with its bridge, its VXLAN device, its router in a namespace of its own and their rules, all of one CIDR:
+
+%s
 ## From publication to the entry
 
 A pod is created that publishes its address and is on a node (one write to the real API server, from which on it counts), and the kernel
@@ -145,7 +148,7 @@ takes longer to start a pod.
 
 The agents of both nodes end and come back while packets go between their pods: **%d of %d lost**.
 
-%s`, r.took.Round(time.Second), r.machine, 100*r.busy, 100*r.later, r.rounds, r.targetTable(), r.trafficTable(), r.entriesTable(), r.publicationTable(),
+%s`, r.took.Round(time.Second), r.machine, 100*r.busy, 100*r.later, r.rounds, r.targetTable(), r.trafficTable(), r.entriesTable(), r.networksTable(), r.publicationTable(),
 		st.pods-st.fewPods, st.written.Seconds(), st.after.Seconds(),
 		part(func(m move) time.Duration { return m.unplugged }), part(func(m move) time.Duration { return m.written }), part(func(m move) time.Duration { return m.attached }),
 		len(r.moves), lost.text("%.0f"), r.restartLost, r.restartSent, r.paper())

@@ -27,6 +27,7 @@ type scale struct {
 	listPerPod, list      float64 // bytes
 	startCPU              float64 // seconds
 	read, decide, sync    float64 // milliseconds
+	routers               float64 // milliseconds
 	cpu                   float64 // share of a core
 	wire                  float64 // bytes/s
 	told, toldNodes       float64 // events/s, by the API server
@@ -54,7 +55,8 @@ func (r *results) scale() scale {
 	perPod := func(what func(programming) time.Duration) float64 { return r.of(n, what).median / float64(n) }
 	s.read = s.remote * perPod(read)
 	s.decide = s.remote*perPod(compare) + (paperPods-s.remote)*perPod(elsewhere)
-	s.sync = s.read + s.decide
+	s.routers = (s.networksHere - 1) * (r.perNetwork(joining.reading) + r.perNetwork(joining.deciding))
+	s.sync = s.read + s.decide + s.routers
 	// The agent rests as long as a sync took, so that it never computes more than half the time.
 	s.cpu = min(0.5, s.changes*s.sync/1000)
 	s.wire = s.lives * l.wire
@@ -112,7 +114,7 @@ What %d nodes and %d pods would cost: calculated, not measured, from the figures
 	row("a start: CPU", "likewise", "%.1f s", c.startCPU)
 	row("events a second; of which change what it knows", fmt.Sprintf("%.2f lives a second x %.1f; x %.1f", c.lives, l.events, l.counts), "%.1f; %.1f", c.events, c.changes)
 	row("received a second", fmt.Sprintf("%.2f lives x %.0f bytes", c.lives, l.wire), "%.0f KB", c.wire/1e3)
-	row("a sync", fmt.Sprintf("read %.0f pods' entries (by the %d above): %.0f ms; decide on %d pods: %.0f ms; left out: copying what is watched, and entering and reading the routers of all Networks of the node but one", c.remote, n, c.read, paperPods, c.decide), "%.0f ms", c.sync)
+	row("a sync", fmt.Sprintf("read %.0f pods' entries (by the %d above): %.0f ms; decide on %d pods: %.0f ms; %.0f Networks more, with their routers: %.0f ms; left out: copying what is watched", c.remote, n, c.read, paperPods, c.decide, c.networksHere-1, c.routers), "%.0f ms", c.sync)
 	row("from a change that the agent is told to its entry", "a sync, if it comes while the agent waits; three, if it comes as one begins: that one, as long a rest, its own", "%.0f to %.0f ms", c.sync, 3*c.sync)
 	row("CPU", fmt.Sprintf("%.1f changes a second x a sync each; at most half a core, since it rests as long as it works", c.changes), "%.0f %% of a core", 100*c.cpu)
 	row("**the API server**: watches", fmt.Sprintf("%d agents x 4 (pods, Nodes, Networks, the endpoints of the API server)", paperNodes), "%d", 4*paperNodes)

@@ -16,6 +16,7 @@ type results struct {
 	took        time.Duration
 	busy, later float64 // share of the machine's CPU that others used just before and after
 	entries     map[int][]programming
+	joinings    map[int][]joining
 	traffic     []map[string]traffic // of each round, by path
 	few         publication
 	moves       []move

@@ -65,7 +65,8 @@ func TestPercentileIsTheNearestRank(t *testing.T) {
 // The cluster on paper, of figures that are easy to calculate with.
 func TestScale(t *testing.T) {
 	p := programming{read: 10 * time.Millisecond, compare: 20 * time.Millisecond, elsewhere: 5 * time.Millisecond}
-	r := &results{options: options{sizes: []int{10_000}, published: 0}, entries: map[int][]programming{10_000: {p}},
+	r := &results{options: options{sizes: []int{10_000}, networks: []int{1, 11}, published: 0}, entries: map[int][]programming{10_000: {p}},
+		joinings: map[int][]joining{1: {{read: 2 * time.Millisecond}}, 11: {{read: 22 * time.Millisecond, compare: 10 * time.Millisecond}}},
 		standing: standing{pods: 10_000, few: start{peak: 30 << 20, bytes: 1e3, cpu: time.Second}, all: start{peak: 50 << 20, bytes: 1e3 + 2e7, cpu: 2 * time.Second}},
 		fanout:   fanout{watchers: 100, changes: 100, without: time.Second, with: 2 * time.Second},
 		life:     life{pods: 10, events: 8, counts: 2, wire: 16_000}}
@@ -81,6 +82,8 @@ func TestScale(t *testing.T) {
 		{"CPU of a start", s.startCPU, 16},
 		{"read, ms", s.read, 30},
 		{"decide, ms", s.decide, 3*20 + 12*5},
+		{"routers, ms", s.routers, 29 * 3},
+		{"a sync, ms", s.sync, 30 + 120 + 29*3},
 		{"events told", s.told, 5_000 * 8 * 150_000. / 86_400},
 		{"cores of the API server", s.serverCPU, 5_000 * 8 * 150_000. / 86_400 / 10_000},
 	} {
