@@ -76,13 +76,13 @@ func (a *alone) apply(plan dataplane.Plan) (time.Duration, error) {
 	return time.Since(begin), nil
 }
 
-// sync decides and applies.
-func (a *alone) sync() (decided, applied time.Duration, err error) {
-	plan, _, decided, err := a.decide()
-	if err == nil {
-		applied, err = a.apply(plan)
+// sync decides and applies, and says how long the latter took.
+func (a *alone) sync() (applied time.Duration, err error) {
+	plan, _, _, err := a.decide()
+	if err != nil {
+		return 0, err
 	}
-	return decided, applied, err
+	return a.apply(plan)
 }
 
 // rest is a sync that has nothing to do.

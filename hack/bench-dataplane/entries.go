@@ -60,7 +60,7 @@ func measureProgramming(dir string, many int) (p programming, err error) {
 	defer func() { err = errors.Join(err, a.close()) }()
 	a.join(big(), "10.0.0.2")
 	// The links and the router are there before: what is measured are the pods.
-	if _, _, err := a.sync(); err != nil {
+	if _, err := a.sync(); err != nil {
 		return p, err
 	}
 	a.state.Pods = append(a.state.Pods, remotePods(big(), many)...)

@@ -27,7 +27,7 @@ func measureJoining(dir string, networks int) (j joining, err error) {
 	for i := range networks {
 		a.join(newNetwork(fmt.Sprint("net", i), int32(2000+i), "192.168.0.0/16"), "192.168.0.2")
 	}
-	if _, j.apply, err = a.sync(); err != nil {
+	if j.apply, err = a.sync(); err != nil {
 		return j, err
 	}
 	j.read, j.compare, err = a.rest()
