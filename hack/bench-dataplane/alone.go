@@ -8,8 +8,6 @@ import (
 	"net/netip"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/pod2/pod2/pkg/dataplane"
 	"github.com/pod2/pod2/pkg/kernel"
 )
@@ -47,10 +45,10 @@ func (a *alone) close() error {
 
 // join puts a pod of the node on the Network.
 func (a *alone) join(n network, ip string) {
+	a.state.Networks = append(a.state.Networks, n.declared())
 	address := netip.MustParseAddr(ip)
-	a.state.Networks = append(a.state.Networks, dataplane.Network{Namespace: space, Name: n.name, VNI: n.vni, CIDR: n.cidr, Gateway: n.gateway, MTU: n.mtu, Egress: true})
-	a.state.Pods = append(a.state.Pods, dataplane.Pod{Namespace: space, Name: "on-" + n.name, UID: types.UID("on-" + n.name), Node: a.node.name,
-		Attachments: []dataplane.Attachment{{Network: n.name, IP: address, MAC: macOf(address)}}})
+	p := &pod{namespace: &namespace{name: "on-" + n.name}, network: n, ip: address, mac: macOf(address), node: a.node}
+	a.state.Pods = append(a.state.Pods, p.declared())
 }
 
 // decide as the agent does, and say how long that took.

@@ -23,8 +23,9 @@ import (
 //
 //	wire: bridge br0, 1500 bytes
 //	  ├── node1 10.9.0.1 ── nw1001 ── pods        ├── bare1 10.9.0.101
-//	  ├── node2 10.9.0.2 ── nw1001 ── pods        └── bare2 10.9.0.102
-//	  └── node3 10.9.0.3 ── nw1001 ── pods
+//	  ├── node2 10.9.0.2 ── nw1001 ── pods        ├── bare2 10.9.0.102
+//	  ├── node3 10.9.0.3 ── nw1001 ── pods        ├── unruled-u1 10.9.0.111 ── nw1001 ── pod
+//	  │                                           └── unruled-u2 10.9.0.112 ── nw1001 ── pod
 type lab struct {
 	dir          string
 	wire         *namespace
@@ -65,13 +66,8 @@ func newLab(dir string, nodes int) (_ *lab, err error) {
 	// the file is not there, and need not be.
 	_ = l.wire.sysctl("net.bridge.bridge-nf-call-iptables", "0")
 	for i := range nodes {
-		n := &node{ip: netip.AddrFrom4([4]byte{10, 9, 0, byte(i + 1)}), dir: filepath.Join(dir, fmt.Sprintf("node%d", i+1))}
-		for _, d := range []string{n.netnsDir(), n.cniDir()} {
-			if err := os.MkdirAll(d, 0o755); err != nil {
-				return nil, err
-			}
-		}
-		if n.namespace, err = l.connect(filepath.Base(n.dir), n.ip); err != nil {
+		n, err := l.addNode(fmt.Sprintf("node%d", i+1), netip.AddrFrom4([4]byte{10, 9, 0, byte(i + 1)}))
+		if err != nil {
 			return nil, err
 		}
 		l.nodes = append(l.nodes, n)
@@ -81,6 +77,17 @@ func newLab(dir string, nodes int) (_ *lab, err error) {
 	}
 	l.bare2, err = l.connect("bare2", world)
 	return l, err
+}
+
+func (l *lab) addNode(name string, ip netip.Addr) (n *node, err error) {
+	n = &node{ip: ip, dir: filepath.Join(l.dir, name)}
+	for _, d := range []string{n.netnsDir(), n.cniDir()} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	n.namespace, err = l.connect(name, ip)
+	return n, err
 }
 
 // world is bare2, where packets that leave a Network go.
@@ -130,6 +137,11 @@ func newNetwork(name string, vni int32, cidr string) network {
 	return n
 }
 
+// declared is the Network as the agent knows it.
+func (n network) declared() dataplane.Network {
+	return dataplane.Network{Namespace: space, Name: n.name, VNI: n.vni, CIDR: n.cidr, Gateway: n.gateway, MTU: n.mtu, Egress: true}
+}
+
 // pod is a namespace with an address of a Network. It has a port on the bridge of a node,
 // or of several one after the other: it is the same namespace then, so that what it
 // listens with goes on, as a container's that was started before.
@@ -158,6 +170,12 @@ func (l *lab) pod(name string, n network, ip string) (*pod, error) {
 	p := &pod{namespace: ns, network: n, ip: netip.MustParseAddr(ip)}
 	p.mac = macOf(p.ip)
 	return p, nil
+}
+
+// declared is the pod as agents know it.
+func (p *pod) declared() dataplane.Pod {
+	return dataplane.Pod{Namespace: space, Name: p.name, UID: types.UID(p.name), Node: p.node.name,
+		Attachments: []dataplane.Attachment{{Network: p.network.name, IP: p.ip, MAC: p.mac}}}
 }
 
 // attach does what the plugin bridge does, which makes a bridge if there is none, and what

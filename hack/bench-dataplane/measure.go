@@ -21,6 +21,7 @@ type bench struct {
 	results results
 
 	blue, v6 network
+	unruled  []*node
 	pods     map[string]*pod
 }
 
@@ -87,6 +88,7 @@ func (b *bench) paths() []path {
 		{name: underlay, from: b.lab.bare1, to: b.lab.bare2, ip: world},
 		{name: podToPod, from: b.pods["a"].namespace, to: b.pods["b"].namespace, ip: b.pods["b"].ip},
 		{name: overIPv6, from: b.pods["a6"].namespace, to: b.pods["b6"].namespace, ip: b.pods["b6"].ip},
+		{name: bridgeAndVXLAN, from: b.pods["u1"].namespace, to: b.pods["u2"].namespace, ip: b.pods["u2"].ip, unfiltered: b.unruled},
 		{name: sameNode, from: b.pods["a"].namespace, to: b.pods["c"].namespace, ip: b.pods["c"].ip},
 		{name: outside, from: b.pods["a"].namespace, to: b.lab.bare2, ip: world},
 		{name: nodeToNode, from: nodes[0].namespace, to: nodes[1].namespace, ip: nodes[1].ip},

@@ -36,7 +36,7 @@ func (r *results) targetTable() string {
 
 // paths that were taken, the underlay first.
 func (r *results) paths() []string {
-	return slices.DeleteFunc([]string{underlay, podToPod, unfiltered, overIPv6, sameNode, outside, nodeToNode}, func(name string) bool {
+	return slices.DeleteFunc([]string{underlay, podToPod, unfiltered, overIPv6, bridgeAndVXLAN, sameNode, outside, nodeToNode}, func(name string) bool {
 		if len(r.traffic) == 0 {
 			return name != underlay
 		}
@@ -113,7 +113,8 @@ are medians of %d rounds, in brackets the least and the most, but for percentile
 Each round takes each figure of all paths, one path after the other. The underlay is two namespaces on the same wire, with no agent, no rule and no
 connection tracking in them. Between pods of two nodes a packet goes through pod, bridge, VXLAN, wire, and back up; to the outside
 through bridge, router, NAT, node, NAT. Pods' packets are of 1450 bytes at most. br_netfilter is on in the nodes, as kube-proxy has it,
-so that what is bridged passes the chains of the node, too. Streams are TCP, written and read by Go in 128 and 256 KiB; small packets
+so that what is bridged passes the chains of the node, too. Bridge and VXLAN alone are two nodes more with the agent's links and entries and none of
+its rules: what another path lacks to it is what isolation costs. Streams are TCP, written and read by Go in 128 and 256 KiB; small packets
 are UDP from one sender that never waits, counted where they arrive; there and back is UDP of 64 bytes, one after the other. CPU is what the
 process of sender and receiver is charged with, the kernel's work on its behalf included: it says more than Gbit/s where others use the machine.
 

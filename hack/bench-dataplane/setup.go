@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/pod2/pod2/pkg/dataplane"
@@ -53,6 +54,9 @@ func (b *bench) setUp(ctx context.Context) error {
 		if err := b.connected(ctx, b.pods["a"].namespace, b.pods[to].ip); err != nil {
 			return err
 		}
+	}
+	if err := b.setUpUnruled(ctx); err != nil {
+		return err
 	}
 	if err := echo(ctx, b.lab.bare2); err != nil {
 		return err
@@ -108,7 +112,7 @@ func (b *bench) cleanUp() {
 	for _, p := range b.pods {
 		_ = p.detach()
 	}
-	for _, n := range b.lab.nodes {
+	for _, n := range slices.Concat(b.lab.nodes, b.unruled) {
 		if err := removeAll(n); err != nil {
 			fmt.Fprintf(os.Stderr, "bench-dataplane: clean up %s: %v\n", n.name, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"slices"
@@ -26,11 +27,11 @@ type path struct {
 	unfiltered []*node
 }
 
-// passing turns that on or off.
+// passing turns that on or off, where there is br_netfilter.
 func (p path) passing(on string) error {
 	for _, n := range p.unfiltered {
 		for _, family := range []string{"ip", "ip6", "arp"} {
-			if err := n.sysctl("net.bridge.bridge-nf-call-"+family+"tables", on); err != nil {
+			if err := n.sysctl("net.bridge.bridge-nf-call-"+family+"tables", on); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}
