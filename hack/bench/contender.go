@@ -104,8 +104,7 @@ func deleteDeployment(ctx context.Context, b *bench, ns string) error {
 }
 
 func setDeployment(ctx context.Context, b *bench, ns, image, value string) error {
-	_, err := b.kube.AppsV1().Deployments(ns).Patch(ctx, name, types.StrategicMergePatchType, change(image, value), metav1.PatchOptions{})
-	return err
+	return patchAsSeen(ctx, b.kube.AppsV1().Deployments(ns), types.StrategicMergePatchType, withContainer(image, value))
 }
 
 func deploymentUpdated(ctx context.Context, b *bench, ns string, n int) (bool, error) {
@@ -170,19 +169,35 @@ func deleteAsSeen[T metav1.Object](ctx context.Context, in interface {
 	return in.Delete(ctx, name, *metav1.NewPreconditionDeleteOptions(string(object.GetUID())))
 }
 
+// patchAsSeen changes the spec of the workload of a lap by its UID, as deleteAsSeen deletes
+// it.
+func patchAsSeen[T metav1.Object](ctx context.Context, in interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
+	Patch(ctx context.Context, name string, kind types.PatchType, body []byte, options metav1.PatchOptions, subresources ...string) (T, error)
+}, kind types.PatchType, spec map[string]any) error {
+	object, err := in.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": object.GetUID()}, "spec": spec})
+	if err != nil {
+		return fmt.Errorf("encode the patch of %s: %w", name, err)
+	}
+	_, err = in.Patch(ctx, name, kind, body, metav1.PatchOptions{})
+	return err
+}
+
 func deletePod2(ctx context.Context, b *bench, ns string) error {
 	return deleteAsSeen(ctx, b.sample.SamplecrdV1().Pod2s(ns))
 }
 
 func scalePod2(ctx context.Context, b *bench, ns string, n int) error {
-	_, err := b.sample.SamplecrdV1().Pod2s(ns).Patch(ctx, name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, n), metav1.PatchOptions{})
-	return err
+	return patchAsSeen(ctx, b.sample.SamplecrdV1().Pod2s(ns), types.MergePatchType, map[string]any{"replicas": n})
 }
 
 // setPod2 replaces the list of containers: a merge patch knows no names.
 func setPod2(ctx context.Context, b *bench, ns, image, value string) error {
-	_, err := b.sample.SamplecrdV1().Pod2s(ns).Patch(ctx, name, types.MergePatchType, change(image, value), metav1.PatchOptions{})
-	return err
+	return patchAsSeen(ctx, b.sample.SamplecrdV1().Pod2s(ns), types.MergePatchType, withContainer(image, value))
 }
 
 func pod2Updated(ctx context.Context, b *bench, ns string, n int) (bool, error) {
@@ -194,14 +209,11 @@ func pod2Updated(ctx context.Context, b *bench, ns string, n int) (bool, error) 
 	return s.ObservedGeneration == p.Generation && all(n, s.Replicas, s.UpdatedReplicas, s.AvailableReplicas), nil
 }
 
-func change(image, value string) []byte {
-	body, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+// withContainer is the spec of a workload whose pods have this.
+func withContainer(image, value string) map[string]any {
+	return map[string]any{"template": map[string]any{"spec": map[string]any{
 		"containers": []any{map[string]any{"name": name, "image": image, "env": []any{map[string]string{"name": "VALUE", "value": value}}}},
-	}}}})
-	if err != nil {
-		panic(fmt.Sprintf("strings make JSON: %v", err))
-	}
-	return body
+	}}}
 }
 
 func all(n int, counts ...int32) bool {
