@@ -115,12 +115,14 @@ func (d *differ) network() {
 	d.removeLinks()
 	if wantRouter != nil && isRouter == nil {
 		d.add("", AddNamespace{name})
+		isRouter = &Namespace{Rules: wantRouter.Rules} // which a new one has
 	}
 	if wantRouter == nil && isRouter != nil {
 		d.add("", DelNamespace{name})
 		isRouter = nil // and what was in it
 	}
 	isRouter, wantRouter = or(isRouter), or(wantRouter)
+	d.strays(name, isRouter, wantRouter)
 	d.tables(name, isRouter, wantRouter)
 	d.removeTables(name, isRouter, wantRouter)
 	d.sysctls(name, isRouter, wantRouter)
@@ -139,8 +141,9 @@ func (d *differ) network() {
 	}
 	own := func(a Address) bool { return OwnLink(a.Dev) == d.vni }
 	d.addresses("", filter(d.is0.Addresses, own), filter(d.want0.Addresses, own))
-	d.addresses(name, isRouter.Addresses, wantRouter.Addresses)
-	d.routes(name, isRouter.Routes, wantRouter.Routes)
+	stay := d.addresses(name, isRouter.Addresses, wantRouter.Addresses)
+	d.routes(name, isRouter, wantRouter, stay)
+	d.rules(name, isRouter, wantRouter)
 	d.fdb()
 	d.neighbours()
 }
@@ -203,6 +206,9 @@ func (d *differ) set(namespace string, in *Namespace, want Link) {
 		return // its peer was moved away; its node's end is made anew then
 	}
 	was := *is
+	if d.gone[namespace+"/"+was.Master] {
+		was.Master, was.Port = "", PortDefault
+	}
 	if (want.MAC == MAC{}) {
 		want.MAC = was.MAC
 	}
@@ -226,7 +232,8 @@ func remains[T any](d *differ, namespace string, list []T, dev func(T) string) [
 	return filter(list, func(x T) bool { return !d.fresh[namespace+"/"+dev(x)] && !d.gone[namespace+"/"+dev(x)] })
 }
 
-func (d *differ) addresses(namespace string, is, want []Address) {
+// addresses returns those that stay as they are.
+func (d *differ) addresses(namespace string, is, want []Address) (stay []Address) {
 	is = remains(d, namespace, is, func(a Address) string { return a.Dev })
 	for _, a := range is {
 		if !slices.Contains(want, a) {
@@ -235,24 +242,17 @@ func (d *differ) addresses(namespace string, is, want []Address) {
 		}
 	}
 	for _, a := range want {
-		if !slices.Contains(is, a) {
+		// With the first address of IPv4 in a subnet the kernel removes the others of it.
+		follows := func(b Address) bool {
+			return b.Dev == a.Dev && a.Prefix.Addr().Is4() && b.Prefix.Masked() == a.Prefix.Masked() && !slices.Contains(want, b)
+		}
+		if slices.Contains(is, a) && !slices.ContainsFunc(is, follows) {
+			stay = append(stay, a)
+		} else {
 			d.add(namespace, AddAddress{a})
 		}
 	}
-}
-
-func (d *differ) routes(namespace string, is, want []Route) {
-	is = remains(d, namespace, is, func(r Route) string { return r.Dev })
-	for _, r := range is {
-		if !slices.Contains(want, r) {
-			d.add(namespace, DelRoute{r})
-		}
-	}
-	for _, r := range want {
-		if !slices.Contains(is, r) {
-			d.add(namespace, AddRoute{r})
-		}
-	}
+	return stay
 }
 
 func (d *differ) sysctls(namespace string, is, want *Namespace) {

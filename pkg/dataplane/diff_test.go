@@ -313,6 +313,10 @@ func TestIPv6(t *testing.T) {
 		ip -n pod2-1002 addr add fe80::5eff:fe00:3ea/64 dev lan nodad
 		ip -n pod2-1002 addr add fd64:706f:6432::7d5/127 dev wan nodad
 		ip -n pod2-1002 addr add fe80::2/64 dev wan nodad
+		ip -n pod2-1002 -6 route add fd00:10::/64 dev lan
+		ip -n pod2-1002 -6 route add fe80::/64 dev lan
+		ip -n pod2-1002 -6 route add fd64:706f:6432::7d4/127 dev wan
+		ip -n pod2-1002 -6 route add fe80::/64 dev wan
 		ip -n pod2-1002 -6 route add default via fd64:706f:6432::7d4 dev wan
 		ip addr add fd64:706f:6432::7d4/127 dev wn1002 nodad
 		ip addr add fe80::1/64 dev wn1002 nodad

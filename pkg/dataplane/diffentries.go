@@ -15,7 +15,7 @@ func (d *differ) fdb() {
 		mac  MAC
 		self bool
 	}
-	keyOf := func(f FDB) key { return key{f.Dev, f.MAC, f.Dst.IsValid()} }
+	keyOf := func(f FDB) key { return key{f.Dev, f.MAC, f.OfVXLAN()} }
 	e := d.entries[d.vni]
 	is := make(map[key]FDB, len(e.isFDB))
 	several := map[key][]FDB{} // of those that have, all
@@ -42,6 +42,9 @@ func (d *differ) fdb() {
 		delete(is, k)
 		switch others := several[k]; {
 		case !had, len(others) == 0 && first != f:
+			if first.Own.NextHop != 0 { // the kernel takes no destination in the place of one
+				d.add("", DelFDB{first})
+			}
 			d.add("", ReplaceFDB{f})
 		case len(others) > 0:
 			delete(several, k)

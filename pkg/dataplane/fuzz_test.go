@@ -165,6 +165,15 @@ func mischief(dice *rand.Rand, h Host) Host {
 		if l.Kind == KindVXLAN {
 			l.VXLAN.VNI++
 		}
+		l.SpanningTree = l.Kind == KindBridge
+		ns.Routes = slices.DeleteFunc(ns.Routes, func(r Route) bool { return r.Dev == l.Name }) // since it is down
+	}
+	if some(len(ns.Links)) {
+		l := &ns.Links[dice.IntN(len(ns.Links))]
+		l.Port.Blocked = l.Up && l.Master != "" && ns.Link(l.Master).Up
+	}
+	if ns.Name != "" && some(1) {
+		strayInRouter(dice, ns)
 	}
 	if some(len(ns.FDB)) {
 		f := ns.FDB[dice.IntN(len(ns.FDB))]
@@ -174,11 +183,17 @@ func mischief(dice *rand.Rand, h Host) Host {
 		}
 		ns.FDB = slices.Delete(ns.FDB, 0, 1)
 	}
+	if i := slices.IndexFunc(ns.FDB, FDB.OfVXLAN); some(i + 1) {
+		if ns.FDB[i].Own = (Detour{VNI: 5}); dice.IntN(2) == 0 {
+			ns.FDB[i].Dst, ns.FDB[i].Own = netip.Addr{}, Detour{NextHop: 5}
+		}
+	}
 	if some(len(ns.Neighbours)) {
 		ns.Neighbours = ns.Neighbours[1:]
 	}
 	if some(len(ns.Addresses)) {
-		ns.Addresses, ns.Routes = ns.Addresses[1:], nil
+		ns.delAddress(ns.Addresses[0])
+		ns.Routes = nil
 	}
 	if some(len(ns.Tables)) && len(ns.Tables[0].Sets) > 0 {
 		ns.Tables[0].Sets[dice.IntN(len(ns.Tables[0].Sets))].Elements = []string{"zzz"}
@@ -193,4 +208,23 @@ func mischief(dice *rand.Rand, h Host) Host {
 		}
 	}
 	return h
+}
+
+// strayInRouter is a link with an address and a route, an address more, and rules more and
+// less.
+func strayInRouter(dice *rand.Rand, router *Namespace) {
+	a := Address{"stray0", netip.MustParsePrefix("10.5.0.1/24")}
+	if router.Link(a.Dev) == nil {
+		router.Links = append(router.Links, Link{Name: a.Dev, Kind: []string{"dummy", KindHardware}[dice.IntN(2)], MTU: 1500, Up: true, Port: PortDefault})
+		router.addAddress(a)
+		router.Routes = append(router.Routes, Route{Dst: netip.MustParsePrefix("10.6.0.0/16"), Via: netip.MustParseAddr("10.5.0.2"), Dev: a.Dev})
+	}
+	if len(router.Addresses) > 0 {
+		more := router.Addresses[dice.IntN(len(router.Addresses))]
+		more.Prefix = netip.PrefixFrom(more.Prefix.Addr().Next(), more.Prefix.Bits())
+		if !slices.Contains(router.Addresses, more) {
+			router.Addresses = slices.Insert(router.Addresses, dice.IntN(2), more)
+		}
+	}
+	router.Rules = append(slices.Delete(router.Rules, 0, min(1, len(router.Rules))), Rule{Priority: uint32(dice.IntN(5)), Table: 9})
 }

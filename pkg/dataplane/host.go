@@ -27,6 +27,7 @@ type Namespace struct {
 	Links      []Link
 	Addresses  []Address
 	Routes     []Route
+	Rules      []Rule
 	FDB        []FDB
 	Neighbours []Neighbour
 	Sysctls    []Sysctl
@@ -51,6 +52,9 @@ const (
 	KindVeth   = "veth"
 )
 
+// KindHardware is that of links that no driver of virtual ones made.
+const KindHardware = "device"
+
 // Link is a network interface.
 type Link struct {
 	Name, Kind string
@@ -61,8 +65,8 @@ type Link struct {
 	Up     bool
 	// AutoAddress: the kernel gives it an IPv6 address.
 	AutoAddress bool
-	// Snooping of multicasts, of a bridge.
-	Snooping bool
+	// Snooping of multicasts, and SpanningTree, of a bridge.
+	Snooping, SpanningTree bool
 	// VXLAN, of that kind.
 	VXLAN VXLAN
 	// Peer, of a veth: "namespace/name".
@@ -77,10 +81,13 @@ type VXLAN struct {
 	Local    netip.Addr
 	UDPPort  uint16
 	Learning bool
+	// External: each packet says what its VNI is, and each entry for which it is.
+	External bool
 }
 
-// PortFlags of a port of a bridge.
-type PortFlags struct{ Learning, Suppress, Flood, MulticastFlood, BroadcastFlood, Isolated bool }
+// PortFlags of a port of a bridge. A Blocked one would forward if its state in the
+// spanning tree let it: it has a carrier, and its bridge is up.
+type PortFlags struct{ Learning, Suppress, Flood, MulticastFlood, BroadcastFlood, Isolated, Blocked bool }
 
 // PortDefault is what a new port has.
 var PortDefault = PortFlags{Learning: true, Flood: true, MulticastFlood: true, BroadcastFlood: true}
@@ -92,11 +99,22 @@ type Address struct {
 	Prefix netip.Prefix
 }
 
-// Route by way of a gateway.
+// Route by way of a gateway, or, without one, to who is on the link: such a route the
+// kernel makes by itself with an address, and Src is that address if it is of IPv4.
 type Route struct {
-	Dst netip.Prefix
-	Via netip.Addr
-	Dev string
+	Dst      netip.Prefix
+	Via, Src netip.Addr
+	Dev      string
+	// More is all else that is said of it, "metric 5": nothing in what is wanted.
+	More string
+}
+
+// Rule says which table of routes is asked, the lowest Priority first.
+type Rule struct {
+	IPv6            bool
+	Priority, Table uint32
+	// More is as of a Route: "from 10.0.0.0/8 iif lan".
+	More string
 }
 
 // FDB is a static entry for a MAC address: with a Dst of a VXLAN device, whose packets
@@ -105,9 +123,22 @@ type Route struct {
 type FDB struct {
 	Dev    string
 	MAC    MAC
-	Dst    netip.Addr
 	Sticky bool
+	Dst    netip.Addr
+	Own    Detour
 }
+
+// Detour is what an entry of a VXLAN device can have of its own: a VNI and a UDP port other
+// than the device's, an interface (its index) other than that to which routing leads, or,
+// in place of a Dst, a nexthop object. Nothing of that is wanted: a VNI is a Network, and
+// the packets would be another's.
+type Detour struct {
+	VNI, Interface, NextHop uint32
+	UDPPort                 uint16
+}
+
+// OfVXLAN says whether it is of a VXLAN device, not of a bridge.
+func (f FDB) OfVXLAN() bool { return f.Dst.IsValid() || f.Own.NextHop != 0 }
 
 // Neighbour is a permanent one.
 type Neighbour struct {
@@ -194,7 +225,7 @@ func sameSkeleton(a, b Table) bool {
 // Equal says whether two hosts have the same, in the same order.
 func (h Host) Equal(other Host) bool {
 	return slices.EqualFunc(h, other, func(a, b Namespace) bool {
-		return a.Name == b.Name && slices.Equal(a.Links, b.Links) && slices.Equal(a.Addresses, b.Addresses) && slices.Equal(a.Routes, b.Routes) &&
+		return a.Name == b.Name && slices.Equal(a.Links, b.Links) && slices.Equal(a.Addresses, b.Addresses) && slices.Equal(a.Routes, b.Routes) && slices.Equal(a.Rules, b.Rules) &&
 			slices.Equal(a.FDB, b.FDB) && slices.Equal(a.Neighbours, b.Neighbours) && slices.Equal(a.Sysctls, b.Sysctls) &&
 			slices.EqualFunc(a.Tables, b.Tables, func(a, b Table) bool {
 				return sameSkeleton(a, b) && slices.EqualFunc(a.Sets, b.Sets, func(a, b Set) bool { return slices.Equal(a.Elements, b.Elements) })

@@ -9,7 +9,7 @@ import (
 func clone(h Host) Host {
 	out := Host{}
 	for _, n := range h {
-		n.Links, n.Addresses, n.Routes = slices.Clone(n.Links), slices.Clone(n.Addresses), slices.Clone(n.Routes)
+		n.Links, n.Addresses, n.Routes, n.Rules = slices.Clone(n.Links), slices.Clone(n.Addresses), slices.Clone(n.Routes), slices.Clone(n.Rules)
 		n.FDB, n.Neighbours, n.Sysctls = slices.Clone(n.FDB), slices.Clone(n.Neighbours), slices.Clone(n.Sysctls)
 		n.Tables = slices.Clone(n.Tables)
 		for i := range n.Tables {
@@ -63,7 +63,7 @@ func (k *kernel) do(step Step) {
 		if k.h.Namespace(a.Name) != nil {
 			k.t.Fatalf("exists: %s", step)
 		}
-		k.h = append(k.h, Namespace{Name: a.Name})
+		k.h = append(k.h, Namespace{Name: a.Name, Rules: append(kernelRules(false), kernelRules(true)...)})
 	case DelNamespace:
 		for _, l := range slices.Clone(k.h.Namespace(a.Name).Links) {
 			k.unlink(a.Name, l.Name)
@@ -78,18 +78,25 @@ func (k *kernel) do(step Step) {
 		k.unlink(step.Namespace, a.Name)
 	case AddAddress:
 		on(a.Dev)
-		ns.Addresses = append(ns.Addresses, a.Address)
+		ns.addAddress(a.Address)
 	case DelAddress:
-		ns.Addresses = slices.DeleteFunc(ns.Addresses, func(x Address) bool { return x == a.Address })
+		ns.delAddress(a.Address)
 		ns.Neighbours = slices.DeleteFunc(ns.Neighbours, func(x Neighbour) bool { return x.Dev == a.Dev })
 	case AddRoute:
 		on(a.Dev)
-		if !slices.ContainsFunc(ns.Addresses, func(x Address) bool { return x.Dev == a.Dev && x.Prefix.Contains(a.Via) }) {
-			k.t.Fatalf("unreachable: %s", step)
+		if a.Via.IsValid() && !slices.ContainsFunc(ns.Routes, func(x Route) bool { return x.Dev == a.Dev && !x.Via.IsValid() && x.Dst.Contains(a.Via) }) || slices.Contains(ns.Routes, a.Route) {
+			k.t.Fatalf("unreachable, or exists: %s", step)
 		}
 		ns.Routes = append(ns.Routes, a.Route)
 	case DelRoute:
 		ns.Routes = slices.DeleteFunc(ns.Routes, func(x Route) bool { return x == a.Route })
+	case AddRule:
+		if slices.Contains(ns.Rules, a.Rule) {
+			k.t.Fatalf("exists: %s", step)
+		}
+		ns.Rules = append(ns.Rules, a.Rule)
+	case DelRule:
+		ns.Rules = slices.DeleteFunc(ns.Rules, func(x Rule) bool { return x == a.Rule })
 	case SetSysctl:
 		ns.Sysctls = append(slices.DeleteFunc(ns.Sysctls, func(x Sysctl) bool { return x.Name == a.Name }), a.Sysctl)
 	case ReplaceFDB:
@@ -149,10 +156,50 @@ func (k *kernel) set(step Step, ns *Namespace, a SetLink) {
 	if is == nil || *is != a.Is {
 		k.t.Fatalf("it is not so: %s\n%+v\n%+v", step, is, a.Is)
 	}
+	if a.Is.Port.Blocked && !a.Want.Port.Blocked {
+		if bridge := ns.Link(a.Want.Master); bridge == nil || bridge.SpanningTree || !bridge.Up || !a.Want.Up {
+			k.t.Fatalf("the spanning tree has it, or it is down: %s", step)
+		}
+	}
 	if is.MAC != a.Want.MAC {
 		ns.Neighbours = slices.DeleteFunc(ns.Neighbours, func(x Neighbour) bool { return x.Dev == is.Name })
 	}
-	*is = a.Want
+	cameUp := !is.Up && a.Want.Up
+	if *is = a.Want; cameUp {
+		for _, address := range ns.Addresses {
+			ns.connect(is.Name, address)
+		}
+	}
+}
+
+// addAddress, and the route that comes with it.
+func (n *Namespace) addAddress(a Address) {
+	if !slices.Contains(n.Addresses, a) {
+		n.Addresses = append(n.Addresses, a)
+	}
+	n.connect(a.Dev, a)
+}
+
+// connect has the route of an address, if it is on that link, and that is up; those of the
+// node are not read.
+func (n *Namespace) connect(dev string, a Address) {
+	if n.Name != "" && a.Dev == dev && n.Link(dev).Up && !slices.ContainsFunc(n.Routes, func(r Route) bool { return r.Dev == dev && r.Dst == a.Prefix.Masked() }) {
+		n.Routes = append(n.Routes, a.route())
+	}
+}
+
+// delAddress, with its route, and, if it is the first of a subnet, the others of that.
+func (n *Namespace) delAddress(a Address) {
+	same := func(x Address) bool {
+		return x.Dev == a.Dev && x.Prefix.Masked() == a.Prefix.Masked() && x.Prefix.Addr().Is4()
+	}
+	if first := slices.IndexFunc(n.Addresses, same); first >= 0 && n.Addresses[first] == a {
+		n.Addresses = slices.DeleteFunc(n.Addresses, same)
+	}
+	n.Addresses = slices.DeleteFunc(n.Addresses, func(x Address) bool { return x == a })
+	if !slices.ContainsFunc(n.Addresses, func(x Address) bool { return x.route() == a.route() }) {
+		n.Routes = slices.DeleteFunc(n.Routes, func(r Route) bool { return r == a.route() })
+	}
 }
 
 func (k *kernel) unlink(namespace, name string) {
@@ -170,7 +217,7 @@ func (k *kernel) unlink(namespace, name string) {
 		if ns.Links[i].Master == name {
 			ns.Links[i].Master, ns.Links[i].Port = "", PortDefault
 			dev := ns.Links[i].Name
-			ns.FDB = slices.DeleteFunc(ns.FDB, func(x FDB) bool { return x.Dev == dev && !x.Dst.IsValid() })
+			ns.FDB = slices.DeleteFunc(ns.FDB, func(x FDB) bool { return x.Dev == dev && !x.OfVXLAN() })
 		}
 	}
 	if namespace, other, ok := strings.Cut(peer, "/"); ok {
@@ -186,15 +233,17 @@ func (k *kernel) fdb(ns *Namespace, f FDB) {
 		}
 		return ""
 	}
-	if !f.Dst.IsValid() {
+	if !f.OfVXLAN() {
 		ns.FDB = append(slices.DeleteFunc(ns.FDB, func(x FDB) bool {
-			return !x.Dst.IsValid() && x.MAC == f.MAC && bridge(x.Dev) == bridge(f.Dev)
+			return !x.OfVXLAN() && x.MAC == f.MAC && bridge(x.Dev) == bridge(f.Dev)
 		}), f)
 		return
 	}
 	for i, x := range ns.FDB {
-		if x.Dev == f.Dev && x.MAC == f.MAC && x.Dst.IsValid() {
-			ns.FDB[i] = f // the first
+		if x.Dev == f.Dev && x.MAC == f.MAC && x.OfVXLAN() {
+			if x.Own.NextHop == 0 { // the kernel says that it did so, and did nothing
+				ns.FDB[i] = f // the first
+			}
 			return
 		}
 	}

@@ -31,6 +31,10 @@ const (
 	maxVNI = 1<<24 - 1
 )
 
+// fallbacks are tunnels that the kernel makes by itself in each network namespace, down,
+// once it knows of their kind, and that nobody can remove.
+var fallbacks = []string{"tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "sit0", "ip6tnl0", "ip6gre0", "ip6_vti0"}
+
 func vxlanName(vni int32) string     { return vxlanPrefix + strconv.Itoa(int(vni)) }
 func routerName(vni int32) string    { return routerPrefix + strconv.Itoa(int(vni)) }
 func wanName(vni int32) string       { return wanPrefix + strconv.Itoa(int(vni)) }

@@ -2,7 +2,6 @@ package dataplane
 
 import (
 	"fmt"
-	"net/netip"
 	"strings"
 )
 
@@ -27,7 +26,7 @@ type Action interface {
 }
 
 // Kinds of actions.
-var Kinds = []string{"namespace", "link", "address", "route", "sysctl", "fdb", "neighbour", "table", "element"}
+var Kinds = []string{"namespace", "link", "address", "route", "rule", "sysctl", "fdb", "neighbour", "table", "element"}
 
 // The actions.
 type (
@@ -52,8 +51,12 @@ type (
 	DelAddress struct{ Address }
 	// AddRoute where there is none to that destination.
 	AddRoute struct{ Route }
-	// DelRoute of that gateway.
+	// DelRoute that is just so.
 	DelRoute struct{ Route }
+	// AddRule that has no More.
+	AddRule struct{ Rule }
+	// DelRule that is just so.
+	DelRule struct{ Rule }
 	// ReplaceFDB takes the place of any entry of the link for that MAC address.
 	ReplaceFDB struct{ FDB }
 	// DelFDB is of that destination only.
@@ -99,6 +102,8 @@ func (AddAddress) kind() string       { return "address" }
 func (DelAddress) kind() string       { return "address" }
 func (AddRoute) kind() string         { return "route" }
 func (DelRoute) kind() string         { return "route" }
+func (AddRule) kind() string          { return "rule" }
+func (DelRule) kind() string          { return "rule" }
 func (SetSysctl) kind() string        { return "sysctl" }
 func (ReplaceFDB) kind() string       { return "fdb" }
 func (DelFDB) kind() string           { return "fdb" }
@@ -130,142 +135,4 @@ func (s Step) String() string {
 		return "ip -n " + s.Namespace + " " + rest
 	}
 	return "ip netns exec " + s.Namespace + " " + text
-}
-
-func (a AddNamespace) String() string { return "ip netns add " + a.Name }
-func (a DelNamespace) String() string { return "ip netns del " + a.Name }
-func (a DelLink) String() string      { return "ip link del " + a.Name }
-
-func (a AddLink) String() string {
-	l := a.Link
-	text := fmt.Sprintf("ip link add %s mtu %d", l.Name, l.MTU)
-	if (l.MAC != MAC{}) {
-		text += " address " + l.MAC.String()
-	}
-	if l.Master != "" {
-		text += " master " + l.Master
-	}
-	switch text += " type " + l.Kind; l.Kind {
-	case KindBridge:
-		text += " mcast_snooping " + boolean(l.Snooping, "1", "0")
-	case KindVXLAN:
-		text += fmt.Sprintf(" id %d local %s dstport %d %s", l.VXLAN.VNI, l.VXLAN.Local, l.VXLAN.UDPPort, boolean(l.VXLAN.Learning, "learning", "nolearning"))
-	}
-	if p := a.Peer; p != nil {
-		text += fmt.Sprintf(" peer name %s mtu %d", p.Link.Name, p.Link.MTU)
-		if (p.Link.MAC != MAC{}) {
-			text += " address " + p.Link.MAC.String()
-		}
-		text += " netns " + p.Namespace
-	}
-	return text
-}
-
-// String is in the order in which it is done: a port has its flags before it is up.
-func (a SetLink) String() string {
-	is, want := a.Is, a.Want
-	var enslave, attributes, flags []string
-	add := func(list *[]string, differ bool, words string) {
-		if differ {
-			*list = append(*list, words)
-		}
-	}
-	add(&attributes, want.MAC != MAC{} && is.MAC != want.MAC, "address "+want.MAC.String())
-	add(&attributes, is.MTU != want.MTU, fmt.Sprintf("mtu %d", want.MTU))
-	add(&attributes, is.AutoAddress != want.AutoAddress, "addrgenmode "+boolean(want.AutoAddress, "eui64", "none"))
-	add(&attributes, is.Up != want.Up, boolean(want.Up, "up", "down"))
-	add(&attributes, is.Snooping != want.Snooping, "type bridge mcast_snooping "+boolean(want.Snooping, "1", "0"))
-	if is.Master != want.Master {
-		enslave = []string{boolean(want.Master == "", "nomaster", "master "+want.Master)}
-		is.Port = PortDefault
-	}
-	for _, f := range []struct {
-		name     string
-		is, want bool
-	}{
-		{"learning", is.Port.Learning, want.Port.Learning},
-		{"neigh_suppress", is.Port.Suppress, want.Port.Suppress},
-		{"flood", is.Port.Flood, want.Port.Flood},
-		{"mcast_flood", is.Port.MulticastFlood, want.Port.MulticastFlood},
-		{"bcast_flood", is.Port.BroadcastFlood, want.Port.BroadcastFlood},
-		{"isolated", is.Port.Isolated, want.Port.Isolated},
-	} {
-		add(&flags, f.is != f.want, f.name+" "+boolean(f.want, "on", "off"))
-	}
-	var commands []string
-	add(&commands, len(enslave) > 0, "ip link set "+want.Name+" "+strings.Join(enslave, " "))
-	add(&commands, len(flags) > 0, "bridge link set dev "+want.Name+" "+strings.Join(flags, " "))
-	add(&commands, len(attributes) > 0, "ip link set "+want.Name+" "+strings.Join(attributes, " "))
-	return strings.Join(commands, "; ")
-}
-
-func boolean(b bool, yes, no string) string {
-	if b {
-		return yes
-	}
-	return no
-}
-
-func (a Address) text(verb string) string {
-	text := fmt.Sprintf("ip addr %s %s dev %s", verb, a.Prefix, a.Dev)
-	if a.Prefix.Addr().Is6() {
-		text += " nodad"
-	}
-	return text
-}
-func (a AddAddress) String() string { return a.text("add") }
-func (a DelAddress) String() string { return a.text("del") }
-
-func (r Route) text(verb string) string {
-	family := ""
-	if r.Via.Is6() {
-		family = "-6 "
-	}
-	return fmt.Sprintf("ip %sroute %s %s via %s dev %s", family, verb, boolean(r.Dst.Bits() == 0, "default", r.Dst.String()), r.Via, r.Dev)
-}
-func (a AddRoute) String() string { return a.text("add") }
-func (a DelRoute) String() string { return a.text("del") }
-
-func (f FDB) text(verb string) string {
-	if f.Dst != (netip.Addr{}) {
-		return fmt.Sprintf("bridge fdb %s %s dev %s dst %s self static", verb, f.MAC, f.Dev, f.Dst)
-	}
-	return fmt.Sprintf("bridge fdb %s %s dev %s master static%s", verb, f.MAC, f.Dev, boolean(f.Sticky, " sticky", ""))
-}
-func (a ReplaceFDB) String() string { return a.text("replace") }
-func (a DelFDB) String() string     { return a.text("del") }
-
-func (n Neighbour) text(verb string) string {
-	return fmt.Sprintf("ip neigh %s %s lladdr %s dev %s nud permanent", verb, n.IP, n.MAC, n.Dev)
-}
-func (a ReplaceNeighbour) String() string { return a.text("replace") }
-func (a DelNeighbour) String() string     { return a.text("del") }
-
-func (a SetSysctl) String() string { return "sysctl -w " + a.Name + "=" + a.Value }
-
-func (a ReplaceTable) String() string {
-	rules, elements := 0, 0
-	for _, c := range a.Table.Chains {
-		rules += len(c.Rules)
-	}
-	for _, s := range a.Table.Sets {
-		elements += len(s.Elements)
-	}
-	return fmt.Sprintf("nft replace table %s: %d chains, %d rules, %d sets, %d elements", a.Table.id(), len(a.Table.Chains), rules, len(a.Table.Sets), elements)
-}
-func (a DelTable) String() string { return "nft delete table " + a.Family + " " + a.Name }
-
-func (a ChangeElements) String() string {
-	var commands []string
-	for _, c := range a.Changes {
-		for _, list := range []struct {
-			verb     string
-			elements []string
-		}{{"delete", c.Del}, {"add", c.Add}} {
-			if len(list.elements) > 0 {
-				commands = append(commands, fmt.Sprintf("%s element %s %s %s { %s }", list.verb, a.Family, a.Table, c.Set, strings.Join(list.elements, ", ")))
-			}
-		}
-	}
-	return "nft " + strings.Join(commands, "; ")
 }

@@ -75,7 +75,7 @@ func Want(s State) (Host, Report, bool) {
 		w.remote(n, members[n.VNI], &host)
 		bound := w.ports(n, members[n.VNI], owners)
 		for _, b := range bound {
-			host.Links = append(host.Links, w.port(b.port, definition.Bridge(n.VNI)))
+			host.Links = append(host.Links, w.port(b.port, n))
 			host.FDB = append(host.FDB, FDB{Dev: b.port, MAC: b.mac, Sticky: true})
 		}
 		bindings = append(bindings, bound...)
@@ -206,11 +206,17 @@ func (w *wanted) astray(n Network, owners map[string]Port) []string {
 	return names
 }
 
-// port of a pod, as CNI makes it: up, on its bridge, and a port like any other. Its MTU
-// stays what it was when the pod started, whose own end has the same.
-func (w *wanted) port(name, bridge string) Link {
+// port of a pod, as CNI makes it: up, on its bridge, and a port like any other.
+//
+// Its MTU is the Network's or more. With less it would lose what others may send to the
+// pod, and the pod to others: whoever hands a veth's other end a packet that is larger
+// than the MTU of this one, loses it without a word. More is what it has since the pod
+// started, if the Network's was larger then: the pod's own end has that, too, and pods of
+// this node send each other such packets until they are replaced. More than that lets
+// nothing through, since bridges drop what is larger than the MTU of the next port.
+func (w *wanted) port(name string, n Network) Link {
 	l := *w.Host.Namespace("").Link(name)
-	l.Master, l.Up, l.Port = bridge, true, PortDefault
+	l.Master, l.Up, l.Port, l.MTU = definition.Bridge(n.VNI), true, PortDefault, max(l.MTU, n.MTU)
 	return l
 }
 
@@ -233,7 +239,7 @@ func (w *wanted) strangers(bindings []binding) []string {
 
 // router is the namespace of a Network's gateway; its ends on the node are added to host.
 func (w *wanted) router(n Network, host *Namespace) Namespace {
-	ns := Namespace{Name: namespaceName(n.VNI), Tables: []Table{routerTable(n)}}
+	ns := Namespace{Name: namespaceName(n.VNI), Tables: []Table{routerTable(n)}, Rules: kernelRules(n.Gateway.Is6())}
 	veth := func(name, peer string) Link {
 		return Link{Name: name, Kind: KindVeth, MTU: n.MTU, Up: true, Peer: peer, Port: PortDefault}
 	}
@@ -255,6 +261,7 @@ func (w *wanted) router(n Network, host *Namespace) Namespace {
 	ns.Sysctls = []Sysctl{{forward, "1"}}
 	transit, ok := w.transitOf(n)
 	if !ok {
+		ns.Routes = connected(ns.Addresses)
 		return ns
 	}
 	ns.Links = append(ns.Links, veth(wan, "/"+wanName(n.VNI)))
@@ -265,7 +272,7 @@ func (w *wanted) router(n Network, host *Namespace) Namespace {
 		ns.Addresses = append(ns.Addresses, Address{wan, netip.MustParsePrefix("fe80::2/64")})
 		host.Addresses = append(host.Addresses, Address{wanName(n.VNI), netip.MustParsePrefix("fe80::1/64")})
 	}
-	ns.Routes = []Route{{Dst: everywhere, Via: transit.host.Addr(), Dev: wan}}
+	ns.Routes = append(connected(ns.Addresses), Route{Dst: everywhere, Via: transit.host.Addr(), Dev: wan})
 	return ns
 }
 

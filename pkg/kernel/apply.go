@@ -104,9 +104,13 @@ func (k *Kernel) do(action dataplane.Action) error {
 	case dataplane.DelAddress:
 		return changeAddress(netlink.AddrDel, a.Address)
 	case dataplane.AddRoute:
-		return changeRoute(netlink.RouteAdd, a.Route)
+		return addRoute(a.Route)
 	case dataplane.DelRoute:
-		return changeRoute(netlink.RouteDel, a.Route)
+		return delRoute(a.Route)
+	case dataplane.AddRule:
+		return addRule(a.Rule)
+	case dataplane.DelRule:
+		return delRule(a.Rule)
 	case dataplane.SetSysctl:
 		return setSysctl(a.Sysctl)
 	case dataplane.ReplaceTable:
@@ -133,9 +137,9 @@ func asGoodAsDone(step dataplane.Step, err error) bool {
 		return ended(a.Dev)
 	case dataplane.AddLink:
 		return a.Link.Kind == dataplane.KindBridge && errors.Is(err, unix.EEXIST)
-	case dataplane.AddAddress, dataplane.AddRoute:
+	case dataplane.AddAddress, dataplane.AddRoute, dataplane.AddRule:
 		return errors.Is(err, unix.EEXIST)
-	case dataplane.DelLink, dataplane.DelAddress, dataplane.DelRoute, dataplane.DelFDB, dataplane.DelNeighbour:
+	case dataplane.DelLink, dataplane.DelAddress, dataplane.DelRoute, dataplane.DelRule, dataplane.DelFDB, dataplane.DelNeighbour:
 		return slices.ContainsFunc([]error{unix.ENOENT, unix.ENODEV, unix.ESRCH, unix.EADDRNOTAVAIL}, func(gone error) bool { return errors.Is(err, gone) })
 	}
 	return false

@@ -155,3 +155,26 @@ func BenchmarkLibrary(b *testing.B) {
 	}
 	l.report(b)
 }
+
+// BenchmarkRouters is what it costs to read a node on which are many Networks, each with a
+// router.
+func BenchmarkRouters(b *testing.B) {
+	const many, times = 50, 20
+	l := laps{}
+	for range b.N {
+		c := newCluster(b, 1)
+		n := c.nodes[0]
+		for i := range many {
+			network := c.network(fmt.Sprintf("network%d", i), int32(1001+i), "192.168.0.0/16")
+			n.attach(n.pod(fmt.Sprint(i), network, "192.168.0.2"))
+		}
+		n.sync()
+		for range times {
+			start := now()
+			_, err := n.kernel.Read()
+			must(b, err)
+			l.add("read", start)
+		}
+	}
+	l.report(b)
+}

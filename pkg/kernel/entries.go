@@ -29,7 +29,7 @@ type entries struct {
 }
 
 // batchSize is how many messages one system call sends. Their sum has to fit the send
-// buffer of a socket (wmem_default: 212,992 bytes), and each has at most 60 bytes.
+// buffer of a socket (wmem_default: 212,992 bytes), and each has at most 84 bytes.
 const batchSize = 1024
 
 // applyEntries in the thread's namespace, and return how many were done.
@@ -107,13 +107,13 @@ func (e *entries) add(action dataplane.Action, both bool) error {
 	const replace = unix.NLM_F_CREATE | unix.NLM_F_REPLACE
 	switch a := action.(type) {
 	case dataplane.ReplaceFDB:
-		return e.encode(unix.RTM_NEWNEIGH, replace, fdbHead(a.FDB, both), a.Dev, a.MAC, a.Dst)
+		return e.encode(unix.RTM_NEWNEIGH, replace, fdbHead(a.FDB, both), a.Dev, a.MAC, a.Dst, a.Own)
 	case dataplane.DelFDB:
-		return e.encode(unix.RTM_DELNEIGH, 0, fdbHead(a.FDB, false), a.Dev, a.MAC, a.Dst)
+		return e.encode(unix.RTM_DELNEIGH, 0, fdbHead(a.FDB, false), a.Dev, a.MAC, a.Dst, a.Own)
 	case dataplane.ReplaceNeighbour:
-		return e.encode(unix.RTM_NEWNEIGH, replace, neighbourHead(a.Neighbour), a.Dev, a.MAC, a.IP)
+		return e.encode(unix.RTM_NEWNEIGH, replace, neighbourHead(a.Neighbour), a.Dev, a.MAC, a.IP, dataplane.Detour{})
 	case dataplane.DelNeighbour:
-		return e.encode(unix.RTM_DELNEIGH, 0, neighbourHead(a.Neighbour), a.Dev, a.MAC, a.IP)
+		return e.encode(unix.RTM_DELNEIGH, 0, neighbourHead(a.Neighbour), a.Dev, a.MAC, a.IP, dataplane.Detour{})
 	}
 	return fmt.Errorf("no such entry: %T", action)
 }
@@ -123,7 +123,7 @@ func fdbHead(f dataplane.FDB, both bool) netlink.Ndmsg {
 	switch {
 	case both:
 		head.Flags = netlink.NTF_SELF | netlink.NTF_MASTER | netlink.NTF_STICKY
-	case f.Dst.IsValid():
+	case f.OfVXLAN():
 		head.Flags = netlink.NTF_SELF
 	case f.Sticky:
 		head.Flags = netlink.NTF_MASTER | netlink.NTF_STICKY
@@ -139,7 +139,7 @@ func neighbourHead(n dataplane.Neighbour) netlink.Ndmsg {
 	return head
 }
 
-func (e *entries) encode(kind, flags uint16, head netlink.Ndmsg, dev string, mac dataplane.MAC, dst netip.Addr) error {
+func (e *entries) encode(kind, flags uint16, head netlink.Ndmsg, dev string, mac dataplane.MAC, dst netip.Addr, own dataplane.Detour) error {
 	if _, known := e.index[dev]; !known {
 		index, err := indexOf(dev)
 		if err != nil {
@@ -154,6 +154,16 @@ func (e *entries) encode(kind, flags uint16, head netlink.Ndmsg, dev string, mac
 	request.AddRawData(nl.NewRtAttr(netlink.NDA_LLADDR, mac[:]).Serialize())
 	if dst.IsValid() {
 		request.AddRawData(nl.NewRtAttr(netlink.NDA_DST, dst.AsSlice()).Serialize())
+	}
+	// One with a nexthop object is known by its MAC address, for which there is no other.
+	if own.VNI != 0 {
+		request.AddRawData(nl.NewRtAttr(netlink.NDA_VNI, nl.Uint32Attr(own.VNI)).Serialize())
+	}
+	if own.Interface != 0 {
+		request.AddRawData(nl.NewRtAttr(netlink.NDA_IFINDEX, nl.Uint32Attr(own.Interface)).Serialize())
+	}
+	if own.UDPPort != 0 {
+		request.AddRawData(nl.NewRtAttr(netlink.NDA_PORT, binary.BigEndian.AppendUint16(nil, own.UDPPort)).Serialize())
 	}
 	e.batch = append(e.batch, request.Serialize()...)
 	return nil

@@ -3,7 +3,6 @@
 package kernel
 
 import (
-	"errors"
 	"net"
 	"net/netip"
 	"slices"
@@ -11,9 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
 	"github.com/pod2/pod2/pkg/dataplane"
 )
@@ -116,80 +113,6 @@ func TestBridgeThatExisted(t *testing.T) {
 	})
 	if p := c.nodes[0].decide(c.nodes[0].kernel); strings.Contains(p.String(), "neigh") {
 		t.Errorf("neighbours were flushed:\n%s", p)
-	}
-}
-
-// What somebody with root breaks works again after a sync.
-func TestRepair(t *testing.T) {
-	c, blue, _ := twoByTwo(t)
-	c.echo("world", "world")
-	n := c.nodes[0]
-	link := func(name string) netlink.Link {
-		l, err := netlink.LinkByName(name)
-		if err != nil {
-			t.Error(err)
-		}
-		return l
-	}
-	for _, tt := range []struct {
-		name  string
-		where string
-		harm  func() error
-		want  string
-	}{
-		{"entries of the VXLAN device and neighbours", "node1", func() error {
-			var errs []error
-			for _, family := range []int{unix.AF_BRIDGE, unix.AF_INET} {
-				list, err := netlink.NeighList(0, family)
-				errs = append(errs, err)
-				for _, e := range list {
-					if e.LinkIndex == link("vx1001").Attrs().Index && e.IP != nil || family == unix.AF_INET && e.LinkIndex == link("nw1001").Attrs().Index {
-						errs = append(errs, netlink.NeighDel(&e))
-					}
-				}
-			}
-			return errors.Join(errs...)
-		}, "bridge fdb replace 0a:58:c0:a8:00:03 dev vx1001 dst 10.9.0.2 self static\nip neigh replace 192.168.0.3 lladdr 0a:58:c0:a8:00:03 dev nw1001 nud permanent\n"},
-		{"bridge down, which flushes neighbours", "node1", func() error { return netlink.LinkSetDown(link("nw1001")) },
-			"ip link set nw1001 up\nip neigh replace 192.168.0.3 lladdr 0a:58:c0:a8:00:03 dev nw1001 nud permanent\n"},
-		{"VXLAN device gone", "node1", func() error { return netlink.LinkDel(link("vx1001")) }, ""},
-		{"VXLAN device off the bridge", "node1", func() error { return netlink.LinkSetNoMaster(link("vx1001")) }, ""},
-		{"bridge gone, and the pods' ports on none", "node1", func() error { return netlink.LinkDel(link("nw1001")) }, ""},
-		{"learning and flooding", "node1", func() error {
-			return errors.Join(netlink.LinkSetLearning(link("vx1001"), true), netlink.LinkSetFlood(link("vx1001"), true))
-		}, "bridge link set dev vx1001 learning on flood on\n"},
-		{"a pod's port down", "node1", func() error { return netlink.LinkSetDown(link("vethblue1")) }, "ip link set vethblue1 up\n"},
-		{"a pod's port isolated, learning nothing", "node1", func() error {
-			return setPort(link("vethblue1").Attrs().Index, dataplane.PortFlags{Isolated: true, Flood: true, MulticastFlood: true, BroadcastFlood: true})
-		}, "bridge link set dev vethblue1 learning on isolated off\n"},
-		{"no packet meets the rules of bridges", "node1", func() error { return dormant(nftables.TableFamilyBridge) }, ""},
-		{"no packet meets the rules of the node", "node1", func() error { return dormant(nftables.TableFamilyINet) }, ""},
-		{"MTU, the bridge's with it", "node1", func() error { return netlink.LinkSetMTU(link("vx1001"), 1400) }, "ip link set nw1001 mtu 1450\nip link set vx1001 mtu 1450\n"},
-		{"nft flush ruleset", "node1", flushNFT, ""},
-		{"router's nft flush ruleset", "netns-node1/pod2-1001", flushNFT,
-			"ip netns exec pod2-1001 nft replace table inet pod2: 3 chains, 7 rules, 0 sets, 0 elements\n"},
-		{"router gone", "node1", func() error { return n.kernel.delNamespace("pod2-1001") }, ""},
-		{"router's addresses and route gone", "netns-node1/pod2-1001", func() error {
-			return errors.Join(netlink.LinkSetDown(link("wan")), netlink.AddrDel(link("lan"), &netlink.Addr{IPNet: &net.IPNet{IP: net.IP{192, 168, 0, 1}, Mask: net.CIDRMask(16, 32)}}))
-		}, "ip -n pod2-1001 link set wan up\nip -n pod2-1001 addr add 192.168.0.1/16 dev lan\nip -n pod2-1001 route add default via 100.64.0.0 dev wan\n"},
-		{"nothing is routed", "node1", func() error { return setSysctl(dataplane.Sysctl{Name: "net.ipv4.ip_forward", Value: "0"}) },
-			"sysctl -w net.ipv4.ip_forward=1\n"},
-		{"an address on the bridge", "node1", func() error {
-			return netlink.AddrAdd(link("nw1001"), &netlink.Addr{IPNet: &net.IPNet{IP: net.IP{192, 168, 0, 77}, Mask: net.CIDRMask(16, 32)}})
-		}, "ip addr del 192.168.0.77/16 dev nw1001\nip neigh replace 192.168.0.3 lladdr 0a:58:c0:a8:00:03 dev nw1001 nud permanent\n"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var err error
-			c.in(tt.where, func() { err = tt.harm() })
-			must(t, err)
-			got := n.sync()
-			if got == "" || tt.want != "" && got != strings.Replace(tt.want, "learning on flood on", "learning off flood off", 1) {
-				t.Errorf("got\n%swant\n%s", got, tt.want)
-			}
-			blue[0].reaches(blue[1].ip, "blue2")
-			blue[1].reaches(blue[0].ip, "blue1")
-			blue[0].reaches(netip.MustParseAddr("10.9.0.100"), "world")
-		})
 	}
 }
 

@@ -78,6 +78,8 @@ func setLink(a dataplane.SetLink) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Index, attrs.Name = index, want.Name
 	link := &netlink.Bridge{LinkAttrs: attrs} // what it is matters for snooping only
+	blocked := is.Port.Blocked && is.Master == want.Master
+	is.Port.Blocked = want.Port.Blocked
 	if is.Master != want.Master {
 		master := 0
 		if want.Master != "" {
@@ -104,8 +106,10 @@ func setLink(a dataplane.SetLink) error {
 			return netlink.LinkSetIP6AddrGenMode(link, addrGenModeNone)
 		}},
 		{is.Snooping != want.Snooping, func() error { return netlink.BridgeSetMcastSnoop(link, want.Snooping) }},
+		{is.SpanningTree != want.SpanningTree, func() error { return setSpanningTree(index, want.SpanningTree) }},
 		{is.Up && !want.Up, func() error { return netlink.LinkSetDown(link) }},
 		{!is.Up && want.Up, func() error { return netlink.LinkSetUp(link) }},
+		{blocked && !want.Port.Blocked, func() error { return forward(index) }},
 	} {
 		if change.needed {
 			if err := change.do(); err != nil {
@@ -128,10 +132,6 @@ var portFlags = map[int]func(*dataplane.PortFlags) *bool{
 
 // setPort at once; for two of the flags the library has no function.
 func setPort(index int, flags dataplane.PortFlags) error {
-	request := nl.NewNetlinkRequest(unix.RTM_SETLINK, unix.NLM_F_ACK)
-	message := nl.NewIfInfomsg(unix.AF_BRIDGE)
-	message.Index = int32(index)
-	request.AddData(message)
 	port := nl.NewRtAttr(unix.IFLA_PROTINFO|unix.NLA_F_NESTED, nil)
 	for kind, flag := range portFlags {
 		value := uint8(0)
@@ -140,7 +140,46 @@ func setPort(index int, flags dataplane.PortFlags) error {
 		}
 		port.AddRtAttr(kind, nl.Uint8Attr(value))
 	}
-	request.AddData(port)
+	return change(unix.AF_BRIDGE, index, port)
+}
+
+// forwarding is a port's state in the spanning tree: BR_STATE_FORWARDING.
+const forwarding = 3
+
+// forward what comes to a port and is for it. Whose carrier is gone meanwhile gets that
+// state with the carrier.
+func forward(index int) error {
+	port := nl.NewRtAttr(unix.IFLA_PROTINFO|unix.NLA_F_NESTED, nil)
+	port.AddRtAttr(nl.IFLA_BRPORT_STATE, nl.Uint8Attr(forwarding))
+	if err := change(unix.AF_BRIDGE, index, port); !errors.Is(err, unix.ENETDOWN) {
+		return err
+	}
+	return nil
+}
+
+// setSpanningTree of a bridge, for which the library has no function.
+func setSpanningTree(index int, on bool) error {
+	state := uint32(0)
+	if on {
+		state = 1
+	}
+	info := nl.NewRtAttr(unix.IFLA_LINKINFO, nil)
+	info.AddRtAttr(nl.IFLA_INFO_KIND, nl.NonZeroTerminated(dataplane.KindBridge))
+	info.AddRtAttr(nl.IFLA_INFO_DATA, nil).AddRtAttr(nl.IFLA_BR_STP_STATE, nl.Uint32Attr(state))
+	return change(unix.AF_UNSPEC, index, info)
+}
+
+// change what an attribute says of a link.
+func change(family, index int, attribute *nl.RtAttr) error {
+	kind := unix.RTM_NEWLINK
+	if family == unix.AF_BRIDGE {
+		kind = unix.RTM_SETLINK
+	}
+	request := nl.NewNetlinkRequest(kind, unix.NLM_F_ACK)
+	message := nl.NewIfInfomsg(family)
+	message.Index = int32(index)
+	request.AddData(message)
+	request.AddData(attribute)
 	_, err := request.Execute(unix.NETLINK_ROUTE, 0)
 	return err
 }
@@ -168,13 +207,4 @@ func changeAddress(change func(netlink.Link, *netlink.Addr) error, a dataplane.A
 		address.Flags = unix.IFA_F_NODAD
 	}
 	return change(nil, address)
-}
-
-// changeRoute by netlink.RouteAdd or netlink.RouteDel.
-func changeRoute(change func(*netlink.Route) error, r dataplane.Route) error {
-	index, err := indexOf(r.Dev)
-	if err != nil {
-		return err
-	}
-	return change(&netlink.Route{LinkIndex: index, Dst: ipNet(r.Dst), Gw: r.Via.AsSlice(), Protocol: unix.RTPROT_STATIC})
 }

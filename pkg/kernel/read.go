@@ -65,17 +65,21 @@ func (k *Kernel) Read() (dataplane.Host, error) {
 type room struct {
 	ns dataplane.Namespace
 	// names of links that are ours, or ports of ours, by index. In a router's namespace
-	// that is all but lo.
+	// that is all.
 	names map[int]string
 	// parents are the indexes of the other ends of veths.
 	index, parents map[string]int
+}
+
+func newRoom(name string) *room {
+	return &room{ns: dataplane.Namespace{Name: name}, names: map[int]string{}, index: map[string]int{}, parents: map[string]int{}}
 }
 
 func (k *Kernel) readNamespace(name string) (*room, error) {
 	var r *room
 	err := k.in(name, func() error {
 		for try := 0; ; try++ {
-			r = &room{ns: dataplane.Namespace{Name: name}, names: map[int]string{}, index: map[string]int{}, parents: map[string]int{}}
+			r = newRoom(name)
 			err := r.read()
 			if err == nil {
 				break
@@ -106,12 +110,11 @@ func (r *room) read() error {
 		r.address(a)
 	}
 	if r.ns.Name != "" {
-		routes, err := netlink.RouteList(nil, netlink.FAMILY_ALL)
-		if err != nil {
+		if err := r.eachRoute(func(route dataplane.Route, _ []byte) { r.ns.Routes = append(r.ns.Routes, route) }); err != nil {
 			return fmt.Errorf("routes: %w", err)
 		}
-		for _, route := range routes {
-			r.route(route)
+		if err := eachRule(func(rule dataplane.Rule, _ []byte) { r.ns.Rules = append(r.ns.Rules, rule) }); err != nil {
+			return fmt.Errorf("rules: %w", err)
 		}
 		return nil
 	}
@@ -134,18 +137,18 @@ func prefix(n *net.IPNet) netip.Prefix {
 	return netip.PrefixFrom(ip.Unmap(), bits) // of a default route the library has 16 bytes
 }
 
+// What the kernel puts on lo.
+var loopback4, loopback6 = netip.MustParsePrefix("127.0.0.1/8"), netip.MustParsePrefix("::1/128")
+
 func (r *room) address(a netlink.Addr) {
 	// A port of somebody else's is its owner's.
 	name, known := r.names[a.LinkIndex]
-	if p := prefix(a.IPNet); known && p.IsValid() && (r.ns.Name != "" || dataplane.OwnLink(name) != 0) {
-		r.ns.Addresses = append(r.ns.Addresses, dataplane.Address{Dev: name, Prefix: p})
+	p := prefix(a.IPNet)
+	if name == "lo" && (p == loopback4 || p == loopback6) {
+		return // which it has when it is up
 	}
-}
-
-func (r *room) route(route netlink.Route) {
-	via, _ := netip.AddrFromSlice(route.Gw)
-	if dst, dev := prefix(route.Dst), r.names[route.LinkIndex]; via.IsValid() && dst.IsValid() && dev != "" {
-		r.ns.Routes = append(r.ns.Routes, dataplane.Route{Dst: dst, Via: via, Dev: dev})
+	if known && p.IsValid() && (r.ns.Name != "" || dataplane.OwnLink(name) != 0) {
+		r.ns.Addresses = append(r.ns.Addresses, dataplane.Address{Dev: name, Prefix: p})
 	}
 }
 
@@ -157,6 +160,7 @@ type neighbour struct {
 	dst      netip.Addr
 	mac      dataplane.MAC
 	ofBridge bool
+	own      dataplane.Detour
 }
 
 // readEntries of a family, of the links that are ours. For each of 10,000 remote pods
@@ -180,6 +184,14 @@ func (r *room) readEntries(family uint8, each func(name string, n neighbour)) er
 				n.mac = macOf(value)
 			case netlink.NDA_MASTER:
 				n.ofBridge = true
+			case netlink.NDA_VNI:
+				n.own.VNI = number(value)
+			case netlink.NDA_IFINDEX:
+				n.own.Interface = number(value)
+			case netlink.NDA_NH_ID:
+				n.own.NextHop = number(value)
+			case netlink.NDA_PORT:
+				n.own.UDPPort = binary.BigEndian.Uint16(value)
 			}
 		}
 		each(name, n)
@@ -200,10 +212,12 @@ func (r *room) fdb(name string, n neighbour) {
 	switch {
 	case n.ofBridge && n.state&netlink.NUD_NOARP != 0:
 		f.Sticky = n.flags&netlink.NTF_STICKY != 0
-	case n.ofBridge || !n.dst.IsValid():
+	case n.ofBridge:
 		return
 	default:
-		f.Dst = n.dst
+		if f.Dst, f.Own = n.dst, n.own; !f.OfVXLAN() {
+			return
+		}
 	}
 	r.ns.FDB = append(r.ns.FDB, f)
 }

@@ -30,22 +30,25 @@ func (r *room) readLinks() error {
 	if err != nil {
 		return err
 	}
-	names := map[int]string{}
+	byIndex := map[int]*netlink.LinkAttrs{}
 	links := make([]netlink.Link, len(messages))
 	for i, m := range messages {
 		if links[i], err = netlink.LinkDeserialize(nil, m); err != nil {
 			return fmt.Errorf("read what rtnetlink says: %w", err)
 		}
-		names[links[i].Attrs().Index] = links[i].Attrs().Name
+		byIndex[links[i].Attrs().Index] = links[i].Attrs()
 	}
 	for i, l := range links {
 		attrs := l.Attrs()
-		master := names[attrs.MasterIndex]
-		mine := dataplane.OwnLink(attrs.Name) != 0 || dataplane.OwnBridge(master) != 0
+		master := byIndex[attrs.MasterIndex]
+		if master == nil {
+			master = &netlink.LinkAttrs{}
+		}
+		mine := dataplane.OwnLink(attrs.Name) != 0 || dataplane.OwnBridge(master.Name) != 0
 		if r.ns.Name != "" {
 			mine = attrs.Name != "lo"
 		}
-		if mine {
+		if mine || r.ns.Name != "" {
 			r.names[attrs.Index], r.index[attrs.Name], r.parents[attrs.Name] = attrs.Name, attrs.Index, attrs.ParentIndex
 		}
 		if mine || l.Type() == dataplane.KindVeth && attrs.MasterIndex == 0 && r.ns.Name == "" {
@@ -57,15 +60,16 @@ func (r *room) readLinks() error {
 }
 
 // linkOf what the library read, and of the message what it did not.
-func linkOf(link netlink.Link, master string, message []byte) dataplane.Link {
+func linkOf(link netlink.Link, master *netlink.LinkAttrs, message []byte) dataplane.Link {
 	attrs := link.Attrs()
-	l := dataplane.Link{Name: attrs.Name, Kind: link.Type(), MAC: macOf(attrs.HardwareAddr), MTU: attrs.MTU, Master: master,
+	l := dataplane.Link{Name: attrs.Name, Kind: link.Type(), MAC: macOf(attrs.HardwareAddr), MTU: attrs.MTU, Master: master.Name,
 		Up: attrs.RawFlags&unix.IFF_UP != 0, Port: dataplane.PortDefault}
 	switch link := link.(type) {
 	case *netlink.Bridge:
 		l.Snooping = link.MulticastSnooping != nil && *link.MulticastSnooping
+		l.SpanningTree = number(attribute(message, unix.IFLA_LINKINFO, nl.IFLA_INFO_DATA, nl.IFLA_BR_STP_STATE)) != 0
 	case *netlink.Vxlan:
-		l.VXLAN = dataplane.VXLAN{VNI: int32(link.VxlanId), UDPPort: uint16(link.Port), Learning: link.Learning}
+		l.VXLAN = dataplane.VXLAN{VNI: int32(link.VxlanId), UDPPort: uint16(link.Port), Learning: link.Learning, External: link.FlowBased}
 		l.VXLAN.Local, _ = netip.AddrFromSlice(link.SrcAddr)
 	}
 	// Without IPv6 there is none to give.
@@ -78,6 +82,9 @@ func linkOf(link netlink.Link, master string, message []byte) dataplane.Link {
 				*flag(&l.Port) = value[0] != 0
 			}
 		}
+		// Without a carrier, and while the bridge is down, the kernel stops a port by itself.
+		state := attribute(port, nl.IFLA_BRPORT_STATE)
+		l.Port.Blocked = len(state) > 0 && state[0] != forwarding && attrs.RawFlags&unix.IFF_RUNNING != 0 && master.RawFlags&unix.IFF_UP != 0
 	}
 	return l
 }

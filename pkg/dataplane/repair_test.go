@@ -1,0 +1,201 @@
+package dataplane
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+)
+
+// harm is a change by hand, and how it is undone.
+type harm struct {
+	name   string
+	change func(host, router *Namespace)
+	want   string
+}
+
+// repaired expects each to be undone, of a node that has the Network 1001 and a pod on it.
+func repaired(t *testing.T, lines []string, harms []harm) {
+	t.Helper()
+	for _, tt := range harms {
+		t.Run(tt.name, func(t *testing.T) {
+			s := state(t, lines...)
+			s.Host = plug(s.Host, "veth1", 1001)
+			settle(t, &s)
+			s.Host = clone(s.Host)
+			tt.change(s.Host.Namespace(""), s.Host.Namespace("pod2-1001"))
+			p, _ := decide(t, s)
+			expect(t, p.String(), tt.want)
+			settle(t, &s)
+		})
+	}
+}
+
+// An entry of a VXLAN device leads into the VNI, to the UDP port and by the way of the device.
+func TestRepairDetours(t *testing.T) {
+	entry := func(host *Namespace) *FDB {
+		return &host.FDB[slices.IndexFunc(host.FDB, FDB.OfVXLAN)]
+	}
+	repaired(t, twoPods, []harm{
+		{"a VNI", func(host, _ *Namespace) { entry(host).Own.VNI = 1002 }, `
+		bridge fdb replace 0a:58:c0:a8:00:03 dev vx1001 dst 10.0.0.2 self static`},
+		{"a UDP port", func(host, _ *Namespace) { entry(host).Own.UDPPort = 8472 }, `
+		bridge fdb replace 0a:58:c0:a8:00:03 dev vx1001 dst 10.0.0.2 self static`},
+		{"an interface", func(host, _ *Namespace) { entry(host).Own.Interface = 7 }, `
+		bridge fdb replace 0a:58:c0:a8:00:03 dev vx1001 dst 10.0.0.2 self static`},
+		{"a nexthop object, which nothing takes the place of", func(host, _ *Namespace) {
+			entry(host).Dst, entry(host).Own.NextHop = netip.Addr{}, 20
+		}, `
+		bridge fdb del 0a:58:c0:a8:00:03 dev vx1001 nhid 20 self static
+		bridge fdb replace 0a:58:c0:a8:00:03 dev vx1001 dst 10.0.0.2 self static`},
+		{"the same destination once more, in another VNI", func(host, _ *Namespace) {
+			more := *entry(host)
+			more.Own = Detour{VNI: 1002, UDPPort: 8472, Interface: 7}
+			host.FDB = append(host.FDB, more)
+		}, `
+		bridge fdb del 0a:58:c0:a8:00:03 dev vx1001 dst 10.0.0.2 port 8472 vni 1002 via if7 self static`},
+		{"a MAC address of no pod, by a nexthop object", func(host, _ *Namespace) {
+			host.FDB = append(host.FDB, FDB{Dev: "vx1001", MAC: MAC{2}, Own: Detour{NextHop: 20}})
+		}, `
+		bridge fdb del 02:00:00:00:00:00 dev vx1001 nhid 20 self static`},
+		{"a device that takes the VNI from each packet", func(host, _ *Namespace) { host.Link("vx1001").VXLAN.External = true }, `
+		ip link del vx1001
+		ip link add vx1001 mtu 1450 master nw1001 type vxlan id 1001 local 10.0.0.1 dstport 4789 nolearning
+		bridge link set dev vx1001 learning off neigh_suppress on flood off mcast_flood off bcast_flood off; ip link set vx1001 addrgenmode none up
+		bridge fdb replace 0a:58:c0:a8:00:03 dev vx1001 dst 10.0.0.2 self static
+		bridge fdb replace 0a:58:c0:a8:00:03 dev vx1001 master static sticky`},
+	})
+}
+
+// The spanning tree is off, and no port waits for it.
+func TestRepairSpanningTree(t *testing.T) {
+	repaired(t, twoPods, []harm{
+		{"a tree, in which all wait", func(host, _ *Namespace) {
+			host.Link("nw1001").SpanningTree = true
+			for i := range host.Links {
+				host.Links[i].Port.Blocked = host.Links[i].Master == "nw1001"
+			}
+		}, `
+		ip link set nw1001 type bridge stp_state 0
+		bridge link set dev vx1001 state forwarding
+		bridge link set dev rt1001 state forwarding
+		bridge link set dev veth1 state forwarding`},
+		{"a port that is blocked and has other flags, and snooping", func(host, _ *Namespace) {
+			host.Link("nw1001").Snooping, host.Link("nw1001").SpanningTree = true, true
+			host.Link("rt1001").Port = PortFlags{Learning: true, Flood: true, MulticastFlood: true, BroadcastFlood: true, Blocked: true}
+		}, `
+		ip link set nw1001 type bridge mcast_snooping 0 stp_state 0
+		bridge link set dev rt1001 learning off; bridge link set dev rt1001 state forwarding`},
+	})
+}
+
+// A port has the Network's MTU or more.
+func TestRepairPortMTU(t *testing.T) {
+	repaired(t, twoPods, []harm{
+		{"less", func(host, _ *Namespace) { host.Link("veth1").MTU = 1280 }, `
+		ip link set veth1 mtu 1450`},
+		{"more, which the pod started with", func(host, _ *Namespace) { host.Link("veth1").MTU = 1500 }, ""},
+	})
+}
+
+// What is in a router's namespace, and not wanted there, goes.
+func TestRepairRouter(t *testing.T) {
+	route := func(dst, via, dev, more string) Route {
+		r := Route{Dst: netip.MustParsePrefix(dst), Dev: dev, More: more}
+		if via != "" {
+			r.Via = netip.MustParseAddr(via)
+		}
+		return r
+	}
+	stray := Link{Name: "stray0", Kind: "dummy", MTU: 1500, Up: true, Port: PortDefault}
+	repaired(t, twoPods, []harm{
+		{"a link, and what is on it", func(_, router *Namespace) {
+			router.Links = append(router.Links, stray)
+			router.addAddress(Address{"stray0", netip.MustParsePrefix("10.5.0.1/24")})
+			router.Routes = append(router.Routes, route("10.6.0.0/16", "10.5.0.2", "stray0", ""))
+		}, `
+		ip -n pod2-1001 link del stray0`},
+		{"a bridge that has one of ours", func(_, router *Namespace) {
+			router.Links = append(router.Links, stray)
+			router.Link("stray0").Kind, router.Link("lan").Master = KindBridge, "stray0"
+		}, `
+		ip -n pod2-1001 link del stray0`},
+		{"hardware, up", func(_, router *Namespace) {
+			router.Links = append(router.Links, stray)
+			router.Link("stray0").Kind = KindHardware
+		}, `
+		ip -n pod2-1001 link set stray0 down`},
+		{"a tunnel of the kernel's own, down", func(_, router *Namespace) {
+			router.Links = append(router.Links, Link{Name: "tunl0", Kind: "ipip", MTU: 1480, Port: PortDefault})
+		}, ""},
+		{"lan with another name, which goes with its other end", func(host, router *Namespace) {
+			router.Link("lan").Name, host.Link("rt1001").Peer = "nal", "pod2-1001/nal"
+			router.Addresses = slices.DeleteFunc(router.Addresses, func(a Address) bool { return a.Dev == "lan" })
+			router.Routes = slices.DeleteFunc(router.Routes, func(r Route) bool { return r.Dev == "lan" })
+			router.addAddress(Address{"nal", netip.MustParsePrefix("192.168.0.1/16")})
+		}, `
+		ip link del rt1001
+		ip link add rt1001 mtu 1450 master nw1001 type veth peer name lan mtu 1450 address 02:00:5e:00:03:e9 netns pod2-1001
+		bridge link set dev rt1001 learning off; ip link set rt1001 addrgenmode none up
+		ip -n pod2-1001 link set lan addrgenmode none up
+		ip -n pod2-1001 addr add 192.168.0.1/16 dev lan
+		bridge fdb replace 02:00:5e:00:03:e9 dev rt1001 master static sticky`},
+		{"an address, its route with it", func(_, router *Namespace) {
+			router.addAddress(Address{"lan", netip.MustParsePrefix("10.5.0.1/24")})
+		}, `
+		ip -n pod2-1001 addr del 10.5.0.1/24 dev lan`},
+		{"an address of the same subnet that was there before", func(_, router *Namespace) {
+			router.delAddress(Address{"lan", netip.MustParsePrefix("192.168.0.1/16")})
+			router.addAddress(Address{"lan", netip.MustParsePrefix("192.168.0.7/16")})
+			router.addAddress(Address{"lan", netip.MustParsePrefix("192.168.0.1/16")})
+		}, `
+		ip -n pod2-1001 addr del 192.168.0.7/16 dev lan
+		ip -n pod2-1001 addr add 192.168.0.1/16 dev lan`},
+		{"an address on lo", func(_, router *Namespace) {
+			router.Addresses = append(router.Addresses, Address{"lo", netip.MustParsePrefix("192.168.0.9/32")})
+		}, `
+		ip -n pod2-1001 addr del 192.168.0.9/32 dev lo`},
+		{"routes", func(_, router *Namespace) {
+			router.Routes = append(router.Routes, route("10.6.0.0/16", "192.168.0.2", "lan", ""), route("10.7.0.0/16", "", "", "type blackhole"),
+				route("fd00::/8", "fd00:10::2", "lan", ""), route("0.0.0.0/0", "100.64.0.0", "wan", "metric 5"), route("192.168.0.0/17", "", "lan", ""))
+		}, `
+		ip -n pod2-1001 route del 10.6.0.0/16 via 192.168.0.2 dev lan
+		ip -n pod2-1001 route del 10.7.0.0/16 type blackhole
+		ip -n pod2-1001 -6 route del fd00::/8 via fd00:10::2 dev lan
+		ip -n pod2-1001 route del default via 100.64.0.0 dev wan metric 5
+		ip -n pod2-1001 route del 192.168.0.0/17 dev lan`},
+		{"all routes gone, those that the kernel made, too", func(_, router *Namespace) { router.Routes = nil }, `
+		ip -n pod2-1001 route add 192.168.0.0/16 dev lan src 192.168.0.1
+		ip -n pod2-1001 route add 100.64.0.0/31 dev wan src 100.64.0.1
+		ip -n pod2-1001 route add default via 100.64.0.0 dev wan`},
+		{"wan down, its routes with it", func(_, router *Namespace) {
+			router.Link("wan").Up = false
+			router.Routes = slices.DeleteFunc(router.Routes, func(r Route) bool { return r.Dev == "wan" })
+		}, `
+		ip -n pod2-1001 link set wan up
+		ip -n pod2-1001 route add default via 100.64.0.0 dev wan`},
+		{"rules of either family", func(_, router *Namespace) {
+			router.Rules = append(router.Rules, Rule{Priority: 100, Table: 100, More: "from 10.0.0.0/8 iif lan"}, Rule{IPv6: true, Priority: 100, Table: 100})
+		}, `
+		ip -n pod2-1001 rule del pref 100 from 10.0.0.0/8 iif lan lookup 100
+		ip -n pod2-1001 -6 rule del pref 100 from all lookup 100`},
+		{"all rules gone", func(_, router *Namespace) { router.Rules = nil }, `
+		ip -n pod2-1001 rule add pref 0 from all lookup 255
+		ip -n pod2-1001 rule add pref 32766 from all lookup 254
+		ip -n pod2-1001 rule add pref 32767 from all lookup 253`},
+	})
+	v6 := []string{"node n1 10.0.0.1", "node n2 10.0.0.2", "network v6 1001 fd00:10::/64", "pod a n1 v6=fd00:10::2", "pod b n2 v6=fd00:10::3", "cni veth1 a bridge=nw1001"}
+	repaired(t, v6, []harm{
+		{"IPv6: all routes and rules gone", func(_, router *Namespace) { router.Routes, router.Rules = nil, nil }, `
+		ip -n pod2-1001 -6 route add fd00:10::/64 dev lan
+		ip -n pod2-1001 -6 route add fe80::/64 dev lan
+		ip -n pod2-1001 -6 route add fd64:706f:6432::7d2/127 dev wan
+		ip -n pod2-1001 -6 route add fe80::/64 dev wan
+		ip -n pod2-1001 -6 route add default via fd64:706f:6432::7d2 dev wan
+		ip -n pod2-1001 -6 rule add pref 0 from all lookup 255
+		ip -n pod2-1001 -6 rule add pref 32766 from all lookup 254`},
+		{"IPv6: an address, its route with it", func(_, router *Namespace) {
+			router.addAddress(Address{"lan", netip.MustParsePrefix("fd00:99::1/64")})
+		}, `
+		ip -n pod2-1001 addr del fd00:99::1/64 dev lan nodad`},
+	})
+}

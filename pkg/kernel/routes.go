@@ -1,0 +1,101 @@
+//go:build linux
+
+package kernel
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"github.com/pod2/pod2/pkg/dataplane"
+)
+
+// addRoute as the kernel makes it, if it has no gateway.
+func addRoute(r dataplane.Route) error {
+	index, err := indexOf(r.Dev)
+	if err != nil {
+		return err
+	}
+	route := &netlink.Route{LinkIndex: index, Dst: ipNet(r.Dst), Gw: r.Via.AsSlice(), Src: r.Src.AsSlice(), Protocol: unix.RTPROT_STATIC}
+	if !r.Via.IsValid() {
+		route.Protocol, route.Scope = unix.RTPROT_KERNEL, netlink.SCOPE_LINK
+		if r.Dst.Addr().Is6() { // of fe80::/64 there is one for each link
+			route.Priority = kernelMetric6
+			return netlink.RouteAppend(route)
+		}
+	}
+	return netlink.RouteAdd(route)
+}
+
+// delRoute looks for the one that reads just so, and sends back what the kernel said of it:
+// what More says is for people, and says not how to make such a route.
+func delRoute(want dataplane.Route) error {
+	r := newRoom("router")
+	if err := r.readLinks(); err != nil {
+		return fmt.Errorf("links: %w", err)
+	}
+	var found []byte
+	if err := r.eachRoute(func(is dataplane.Route, message []byte) {
+		if is == want {
+			found = slices.Clone(message)
+		}
+	}); err != nil {
+		return fmt.Errorf("routes: %w", err)
+	}
+	if found == nil {
+		return unix.ESRCH
+	}
+	// The flags are about what became of the route, and a nexthop object has all that is
+	// said of the way.
+	clear(found[8:unix.SizeofRtMsg])
+	leave := []int{unix.RTA_CACHEINFO}
+	const nexthop = 30 // RTA_NH_ID
+	if attribute(found[unix.SizeofRtMsg:], nexthop) != nil {
+		leave = append(leave, unix.RTA_OIF, unix.RTA_GATEWAY, unix.RTA_MULTIPATH, unix.RTA_VIA, unix.RTA_ENCAP, unix.RTA_ENCAP_TYPE)
+	}
+	return sendBack(unix.RTM_DELROUTE, found, leave...)
+}
+
+func addRule(r dataplane.Rule) error {
+	rule := netlink.NewRule()
+	rule.Family, rule.Priority, rule.Table, rule.Protocol = unix.AF_INET, int(r.Priority), int(r.Table), unix.RTPROT_KERNEL
+	if r.IPv6 {
+		rule.Family = unix.AF_INET6
+	}
+	return netlink.RuleAdd(rule)
+}
+
+// delRule is as delRoute.
+func delRule(want dataplane.Rule) error {
+	var found []byte
+	if err := eachRule(func(is dataplane.Rule, message []byte) {
+		if is == want {
+			found = slices.Clone(message)
+		}
+	}); err != nil {
+		return fmt.Errorf("rules: %w", err)
+	}
+	if found == nil {
+		return unix.ESRCH
+	}
+	if attribute(found[unix.SizeofRtMsg:], unix.FRA_PRIORITY) == nil { // 0; without, it would be any
+		found = append(found, nl.NewRtAttr(unix.FRA_PRIORITY, nl.Uint32Attr(0)).Serialize()...)
+	}
+	return sendBack(unix.RTM_DELRULE, found)
+}
+
+// sendBack a message, without the attributes of those kinds.
+func sendBack(kind int, message []byte, without ...int) error {
+	request := nl.NewNetlinkRequest(kind, unix.NLM_F_ACK)
+	request.AddRawData(message[:unix.SizeofRtMsg])
+	for kind, value := range attributes(message[unix.SizeofRtMsg:]) {
+		if !slices.Contains(without, kind) {
+			request.AddRawData(nl.NewRtAttr(kind, value).Serialize())
+		}
+	}
+	_, err := request.Execute(unix.NETLINK_ROUTE, 0)
+	return err
+}
