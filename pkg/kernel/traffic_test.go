@@ -25,8 +25,10 @@ import (
 // Equal connections of two Networks are two, within the Networks and out of them, also
 // where bridged packets pass by the node's conntrack and what is invalid is dropped
 // (pitfall 4).
-func TestSame5Tuple(t *testing.T) {
-	c, blue, green := twoByTwo(t)
+func TestSame5Tuple(t *testing.T) { eachFamily(t, same5Tuple) }
+
+func same5Tuple(t *testing.T, f family) {
+	c, blue, green := f.twoByTwo(t)
 	c.echo("world", "world")
 	for _, n := range c.nodes {
 		var err error
@@ -34,9 +36,9 @@ func TestSame5Tuple(t *testing.T) {
 		must(t, err)
 	}
 	var conns []net.Conn
-	for _, to := range []string{netip.AddrPortFrom(blue[1].ip, 7).String(), "10.9.0.100:7"} {
+	for i, to := range []netip.Addr{blue[1].ip, f.world()} {
 		for _, p := range []*pod{blue[0], green[0]} {
-			conn, err := c.dial(p.name, "tcp", to, &net.TCPAddr{IP: p.ip.AsSlice(), Port: 40000 + len(to)})
+			conn, err := c.dial(p.name, "tcp", netip.AddrPortFrom(to, 7).String(), &net.TCPAddr{IP: p.ip.AsSlice(), Port: 40000 + i})
 			if err != nil {
 				t.Fatalf("%s to %s: %v", p.name, to, err)
 			}
@@ -46,24 +48,28 @@ func TestSame5Tuple(t *testing.T) {
 	// Which of two that are tracked as one breaks down, and when, depends on their sequence
 	// numbers; that none is tracked where it is bridged does not.
 	for _, n := range c.nodes {
-		var tracked []byte
+		var file []byte
 		var err error
-		c.in(n.name, func() { tracked, err = os.ReadFile("/proc/thread-self/net/nf_conntrack") })
+		c.in(n.name, func() { file, err = os.ReadFile("/proc/thread-self/net/nf_conntrack") })
 		must(t, err)
-		if strings.Contains(string(tracked), "src=192.168.") || n == c.nodes[0] && !strings.Contains(string(tracked), "src=100.64.0.1 ") {
-			t.Errorf("%s tracks\n%s", n.name, tracked)
+		tracked := func(from netip.Addr) bool { return strings.Contains(string(file), "src="+from.StringExpanded()+" ") }
+		if tracked(blue[0].ip) || tracked(blue[1].ip) || n == c.nodes[0] && !tracked(f.far) {
+			t.Errorf("%s tracks\n%s", n.name, file)
 		}
 	}
+	pod, node := blue[0].ip.String(), f.node(1).String()
 	for range 3 {
-		for i, want := range []string{"blue2 192.168.0.2", "green2 192.168.0.2", "world 10.9.0.1", "world 10.9.0.1"} {
+		for i, want := range []string{"blue2 " + pod, "green2 " + pod, "world " + node, "world " + node} {
 			expectEcho(t, conns[i], want)
 		}
 	}
 }
 
 func dropInvalid() error {
-	if err := setSysctl(dataplane.Sysctl{Name: "net.bridge.bridge-nf-call-iptables", Value: "1"}); err != nil && !errors.Is(err, unix.ENOENT) {
-		return err
+	for _, name := range []string{"net.bridge.bridge-nf-call-iptables", "net.bridge.bridge-nf-call-ip6tables"} {
+		if err := setSysctl(dataplane.Sysctl{Name: name, Value: "1"}); err != nil && !errors.Is(err, unix.ENOENT) {
+			return err
+		}
 	}
 	conn, err := nftables.New()
 	if err != nil {
@@ -80,19 +86,25 @@ func dropInvalid() error {
 
 // A packet of 1450 bytes passes between nodes that take 1500, without fragments; one of
 // 1451 does not, even from a pod whose interface would take it.
-func TestMTU(t *testing.T) {
-	c, blue, _ := twoByTwo(t)
+func TestMTU(t *testing.T) { eachFamily(t, mtu) }
+
+func mtu(t *testing.T, f family) {
+	c, blue, _ := f.twoByTwo(t)
+	headers, level, option, dont := 28, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO
+	if f.cidr.Addr().Is6() {
+		headers, level, option, dont = 48, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DO
+	}
 	size := func(mtu int) string {
 		conn, err := c.dial(blue[0].name, "udp", netip.AddrPortFrom(blue[1].ip, 7).String(), nil)
 		must(t, err)
 		raw, err := conn.(*net.UDPConn).SyscallConn()
 		must(t, err)
 		must(t, raw.Control(func(fd uintptr) {
-			if err := unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO); err != nil {
+			if err := unix.SetsockoptInt(int(fd), level, option, dont); err != nil {
 				t.Error(err)
 			}
 		}))
-		payload := make([]byte, mtu-28)
+		payload := make([]byte, mtu-headers)
 		for range 3 {
 			if _, err := conn.Write(payload); err != nil {
 				if errors.Is(err, syscall.EMSGSIZE) {
@@ -103,7 +115,7 @@ func TestMTU(t *testing.T) {
 			b := make([]byte, 1<<16)
 			_ = conn.SetReadDeadline(time.Now().Add(silence))
 			if n, err := conn.Read(b); err == nil {
-				return fmt.Sprintf("%d bytes came back", n+28)
+				return fmt.Sprintf("%d bytes came back", n+headers)
 			}
 		}
 		return "nothing came back"
