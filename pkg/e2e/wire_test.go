@@ -5,6 +5,7 @@ package e2e
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -16,17 +17,21 @@ import (
 
 // requireNoFlood looks at all that nodes send each other while pods ask for addresses
 // that are there and that are not, and shout to all of their Network: in the VXLAN packets
-// is nothing but frames to a pod, on the node of that pod.
+// is nothing but frames to a pod, in the VNI of its Network, on the node of that pod. Pods
+// of another Network have the same addresses: a frame of one in the VNI of the other leads
+// to somebody.
 func requireNoFlood(t *testing.T, ns string, sides []side) {
 	t.Helper()
 	nodes := map[string]string{}
 	for _, name := range []string{"node1", "node2", "node3"} {
 		nodes[name] = run(t, "", "get", "node", name, `--output=jsonpath={.status.addresses[?(@.type=="InternalIP")].address}`)
 	}
-	home := map[[2]string]bool{}
+	type place struct{ node, vni, mac string }
+	home := map[place]bool{}
 	for _, s := range sides {
+		vni := run(t, ns, "get", "network", s.network, "--output=jsonpath={.status.vni}")
 		for _, p := range s.pods {
-			home[[2]string{nodes[p.Node], p.Published[s.network].MAC}] = true
+			home[place{nodes[p.Node], vni, p.Published[s.network].MAC}] = true
 		}
 	}
 	stop := listen(t, []string{"node1", "node2", "node3"})
@@ -44,7 +49,7 @@ func requireNoFlood(t *testing.T, ns string, sides []side) {
 	}
 	strays := 0
 	for _, f := range frames {
-		if !home[[2]string{f.node.String(), f.to.String()}] {
+		if !home[place{f.node.String(), fmt.Sprint(f.vni), f.to.String()}] {
 			if strays++; strays < 5 {
 				t.Errorf("a frame from %s to %s of VNI %d went to the node %s, where no pod has that address", f.from, f.to, f.vni, f.node)
 			}
