@@ -35,7 +35,7 @@ func newMetrics() *metrics {
 		entries: k8smetrics.NewGaugeVec(&k8smetrics.GaugeOpts{Name: "pod2_agent_entries",
 			Help: "What the kernel of the node is to hold, by kind: network, pod (of all nodes, on those Networks), link, fdb, neighbour.", StabilityLevel: k8smetrics.ALPHA}, []string{"kind"}),
 		repairs: counter("pod2_agent_repairs_total",
-			"Steps that put back what somebody had changed in the kernel, by what it was: namespace, link, address, route, sysctl, fdb, neighbour, table, element."),
+			"Steps that put back what somebody had changed in the kernel, by what it was: namespace, link, address, route, rule, sysctl, fdb, neighbour, table, element."),
 		changes: counter("pod2_agent_changes_total", "Steps for what changed in the cluster or in CNI, by the same kinds."),
 		programming: histogram("pod2_agent_programming_duration_seconds",
 			"From when the agent was told of a change to when the kernel had it."),
