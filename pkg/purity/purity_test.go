@@ -18,7 +18,7 @@ import (
 )
 
 // pure are the packages under the rule, seen from this directory.
-var pure = []string{"../ipam", "../attachment", "../network", "../pod2", "../crontab", "../ordinals", "../endpoints", "../definition", "../dataplane"}
+var pure = []string{"../ipam", "../attachment", "../network", "../pod2", "../crontab", "../ordinals", "../endpoints", "../definition", "../nodecondition", "../dataplane"}
 
 // allowed is what they may import; an entry that ends in "/" stands for all
 // below it.

@@ -89,4 +89,7 @@ const (
 	// ConditionAddressesBound, on pods that had to wait for their addresses:
 	// False with the reason, True once they are bound.
 	ConditionAddressesBound = "samplecrd.k8s.io/AddressesBound"
+	// ConditionDataPlaneReady, on Nodes on which pod2-agent runs: the kernel has all
+	// that Networks want of it, or who knows the reason why not.
+	ConditionDataPlaneReady = "samplecrd.k8s.io/DataPlaneReady"
 )
