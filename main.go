@@ -95,7 +95,7 @@ func run(ctx context.Context, config *rest.Config, o *options) error {
 	// Informers and events outlive ctx: syncs under way at the stop use them.
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
 	recorder, stopEvents := newRecorder(background, clients.Kube)
-	informers, factories := newInformers(clients, o.namespace)
+	informers, factories := newInformers(clients, o.namespace, o.agentNamespace)
 	defer func() {
 		stopEvents()
 		end()
@@ -104,7 +104,7 @@ func run(ctx context.Context, config *rest.Config, o *options) error {
 		}
 	}()
 	reconciler, err := reconcile.New(clients, informers, recorder, clock.RealClock{},
-		reconcile.Settings{Namespace: o.namespace, UnderlayMTU: o.underlayMTU})
+		reconcile.Settings{Namespace: o.namespace, UnderlayMTU: o.underlayMTU, AgentNamespace: o.agentNamespace})
 	if err != nil {
 		return fmt.Errorf("set up the reconciler: %w", err)
 	}

@@ -21,7 +21,7 @@ import (
 
 // options is the command line; the usage texts of flags are its manual.
 type options struct {
-	kubeconfig, master, namespace string
+	kubeconfig, master, namespace, agentNamespace string
 
 	workers     int
 	underlayMTU int32
@@ -37,10 +37,11 @@ type options struct {
 
 func newOptions() *options {
 	return &options{
-		workers:     16,
-		underlayMTU: 1500,
-		kubeQPS:     -1,
-		burst:       100,
+		agentNamespace: "pod2-agent",
+		workers:        16,
+		underlayMTU:    1500,
+		kubeQPS:        -1,
+		burst:          100,
 		election: componentbase.LeaderElectionConfiguration{
 			// What kube-controller-manager has.
 			LeaseDuration:     metav1.Duration{Duration: 15 * time.Second},
@@ -90,6 +91,9 @@ func (o *options) flags() *pflag.FlagSet {
 		"The one namespace to watch and serve; empty for all. Controllers of different namespaces need a --leader-elect-resource-name each.")
 	fs.Int32Var(&o.underlayMTU, "underlay-mtu", o.underlayMTU,
 		"What the network of the nodes takes at once, in bytes: Overlay Networks without spec.mtu have 50 less, which VXLAN needs.")
+	fs.StringVar(&o.agentNamespace, "agent-namespace", o.agentNamespace,
+		"Where the pods of pod2-agent are, whose readiness Nodes tell of in their condition samplecrd.k8s.io/DataPlaneReady; empty to leave Nodes alone, and not to watch them. "+
+			"Controllers of different namespaces may all tell: they tell the same.")
 	fs.IntVar(&o.workers, "workers", o.workers,
 		"How many objects are synced at once.")
 	fs.Float32Var(&o.kubeQPS, "kube-api-qps", o.kubeQPS,
@@ -122,6 +126,9 @@ func (o *options) validate() error {
 	}
 	if o.namespace != "" && len(validation.IsDNS1123Label(o.namespace)) > 0 {
 		bad("namespace", o.namespace, "must be the name of a namespace, or empty for all")
+	}
+	if o.agentNamespace != "" && len(validation.IsDNS1123Label(o.agentNamespace)) > 0 {
+		bad("agent-namespace", o.agentNamespace, "must be the name of a namespace, or empty to leave Nodes alone")
 	}
 	if o.workers < 1 {
 		bad("workers", o.workers, "must be at least 1")

@@ -13,6 +13,7 @@ func TestBadCommandLines(t *testing.T) {
 		{"--workers=many", `invalid argument "many" for "--workers" flag: strconv.ParseInt: parsing "many": invalid syntax`},
 		{"--workers=0", "--workers=0: must be at least 1"},
 		{"--namespace=Blue_1", "--namespace=Blue_1: must be the name of a namespace, or empty for all"},
+		{"--agent-namespace=Blue_1", "--agent-namespace=Blue_1: must be the name of a namespace, or empty to leave Nodes alone"},
 		{"--kube-api-qps=0", "--kube-api-qps=0: must be positive, or -1 for no limit"},
 		{"--kube-api-qps=50 --kube-api-burst=0", "--kube-api-burst=0: must be at least 1 when --kube-api-qps sets a limit"},
 		{"--metrics-bind-address=8080", "--metrics-bind-address=8080: must be host:port, :port, or 0 for none"},
@@ -58,7 +59,7 @@ func TestFlagsMayBeWrittenWithUnderscores(t *testing.T) {
 
 // The leader election flags must make sense by themselves when it is off.
 func TestDefaultsAreValid(t *testing.T) {
-	for _, args := range [][]string{nil, {"--leader-elect"}, {"--leader-elect-lease-duration=1s"}} {
+	for _, args := range [][]string{nil, {"--agent-namespace="}, {"--leader-elect"}, {"--leader-elect-lease-duration=1s"}} {
 		if _, err := parseOptions(args); err != nil {
 			t.Errorf("pod2-controller %s: %v", args, err)
 		}

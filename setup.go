@@ -103,8 +103,9 @@ type factory interface {
 
 // newInformers makes the informers of one namespace, or of all if it is empty.
 // Pods have a factory of their own: it streams only those that ask for
-// addresses, and keeps of them only what is read here.
-func newInformers(clients reconcile.Clients, namespace string) (reconcile.Informers, []factory) {
+// addresses, and keeps of them only what is read here. Nodes and the agents on them
+// are watched where agents have a namespace.
+func newInformers(clients reconcile.Clients, namespace, agentNamespace string) (reconcile.Informers, []factory) {
 	sample := sampleinformers.NewSharedInformerFactoryWithOptions(clients.Sample, resync,
 		sampleinformers.WithNamespace(namespace),
 		sampleinformers.WithTransform(dropManagedFields))
@@ -141,7 +142,7 @@ func newInformers(clients reconcile.Clients, namespace string) (reconcile.Inform
 		sampleinformers.WithNamespace(namespace),
 		sampleinformers.WithTweakListOptions(func(list *metav1.ListOptions) { list.LabelSelector = samplecrdv1.NetworkLabel }),
 		sampleinformers.WithTransform(dropManagedFields))
-	return reconcile.Informers{
+	informers := reconcile.Informers{
 		Networks:       sample.Samplecrd().V1().Networks(),
 		Blocks:         sample.Samplecrd().V1().AddressBlocks(),
 		Pod2s:          sample.Samplecrd().V1().Pod2s(),
@@ -157,7 +158,18 @@ func newInformers(clients reconcile.Clients, namespace string) (reconcile.Inform
 		EndpointSlices: names.Discovery().V1().EndpointSlices(),
 		VNIs:           sample.Samplecrd().V1().VNIs(),
 		Definitions:    definitions.K8sCniCncfIo().V1().NetworkAttachmentDefinitions(),
-	}, []factory{sample, pods, sets, revisions, claims, classes, cronJobs, jobs, names, definitions}
+	}
+	factories := []factory{sample, pods, sets, revisions, claims, classes, cronJobs, jobs, names, definitions}
+	if agentNamespace != "" {
+		nodes := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync, kubeinformers.WithTransform(reconcile.SlimNode))
+		agents := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
+			kubeinformers.WithNamespace(agentNamespace),
+			kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) { list.LabelSelector = reconcile.AgentSelector }),
+			kubeinformers.WithTransform(reconcile.SlimAgent))
+		informers.Nodes, informers.Agents = nodes.Core().V1().Nodes(), agents.Core().V1().Pods()
+		factories = append(factories, nodes, agents)
+	}
+	return informers, factories
 }
 
 // dropManagedFields is a cache.TransformFunc: nobody here reads them, and an

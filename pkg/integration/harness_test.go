@@ -93,7 +93,8 @@ type controller struct {
 }
 
 // startController runs the binary for one namespace and stops it, gracefully, at
-// the end of the test. It fails the test if the controller panicked or raced.
+// the end of the test. It fails the test if the controller panicked or raced. Nodes,
+// which are everybody's, it leaves alone unless flags say otherwise.
 func startController(t *testing.T, namespace string, flags ...string) *controller {
 	t.Helper()
 	return startControllerWith(t, namespace, nil, flags...)
@@ -104,7 +105,7 @@ func startControllerWith(t *testing.T, namespace string, env []string, flags ...
 	t.Helper()
 	c := &controller{t: t, log: &logBuffer{}, stopped: make(chan struct{})}
 	args := append([]string{"--kubeconfig", kubeconfig, "--namespace", namespace,
-		"--metrics-bind-address=0", "--health-probe-bind-address=0"}, flags...)
+		"--metrics-bind-address=0", "--health-probe-bind-address=0", "--agent-namespace="}, flags...)
 	c.cmd = exec.Command(binary(), args...)
 	c.cmd.Env = append(os.Environ(), env...)
 	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log

@@ -51,7 +51,7 @@ func TestSimulatedServerIsLikeTheRealOne(t *testing.T) {
 	for _, kind := range sim.Kinds {
 		if strings.HasPrefix(kind, "WATCH") {
 			query := "allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
-			if strings.HasSuffix(kind, "storageclasses") || strings.HasSuffix(kind, "vnis") { // which other tests have too
+			if strings.HasSuffix(kind, "storageclasses") || strings.HasSuffix(kind, "vnis") || strings.HasSuffix(kind, "nodes") { // which other tests have too
 				query += "&fieldSelector=metadata.name%3Dnone"
 			}
 			all = append(all, exchange{what: kind, query: query})

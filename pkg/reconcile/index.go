@@ -9,13 +9,14 @@ import (
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
-// Indexes; every value is <namespace>/<name>.
+// Indexes; every value is <namespace>/<name>, if nothing else is said.
 const (
 	byNetwork = "network" // blocks of it; pods that ask for it or publish an address of it; Pod2s on it
 	byWaiting = "waiting" // pods that wait for an address of it
 	byPod     = "pod"     // blocks with an entry of it
 	byPod2    = "pod2"    // pods that are replicas of it, claim to be, or have the name of one; its revisions and claims likewise
 	byClass   = "class"   // claims of it, by its name alone
+	byNode    = "node"    // agents on it, by its name alone
 )
 
 func path(namespace, name string) string { return namespace + "/" + name }

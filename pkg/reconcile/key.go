@@ -11,8 +11,13 @@ import (
 // asked for and does not.
 type Key struct{ Kind, Namespace, Name string }
 
-// String is "Network default/blue".
-func (k Key) String() string { return k.Kind + " " + k.Namespace + "/" + k.Name }
+// String is "Network default/blue", or "Node node-1".
+func (k Key) String() string {
+	if k.Namespace == "" {
+		return k.Kind + " " + k.Name
+	}
+	return k.Kind + " " + k.Namespace + "/" + k.Name
+}
 
 // Kinds of keys.
 const (
@@ -27,11 +32,13 @@ const (
 	// NetworkAttachmentDefinition: apart, so that trouble with Multus never keeps
 	// addresses from pods.
 	KindDefinition = "Definition"
+	// KindNode has no namespace, and is about what a Node says of its data plane.
+	KindNode = "Node"
 )
 
 // Kinds are all of them.
 func Kinds() []string {
-	return []string{KindNetwork, KindPod, KindPod2, KindCronTab, KindEndpoints, KindDefinition}
+	return []string{KindNetwork, KindPod, KindPod2, KindCronTab, KindEndpoints, KindDefinition, KindNode}
 }
 
 // Result says when a sync that went well wants to run again; zero: not before

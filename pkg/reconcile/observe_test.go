@@ -261,6 +261,6 @@ func TestAPodThatIsGoneIsLeftAlone(t *testing.T) {
 
 func TestAnUnknownKindIsAnError(t *testing.T) {
 	w := newWorld(t)
-	_, err := w.sync("Node", "a")
-	same(t, fmt.Sprint(err), "sync Node default/a: no such kind")
+	_, err := w.sync("Nonsense", "a")
+	same(t, fmt.Sprint(err), "sync Nonsense default/a: no such kind")
 }

@@ -42,7 +42,8 @@ type Clients struct {
 // Informers feed the listers that observe reads. Pods is filtered by
 // samplecrd.k8s.io/managed=true, Revisions, Claims, Services and EndpointSlices by the existence of
 // samplecrd.k8s.io/pod2, Jobs by that of stable.example.com/crontab, Definitions, a kind that the
-// cluster may not have, by that of samplecrd.k8s.io/network.
+// cluster may not have, by that of samplecrd.k8s.io/network, Agents by their namespace and
+// AgentSelector; Nodes and Agents are nil where Settings name no namespace of agents.
 type Informers struct {
 	Networks       sampleinformers.NetworkInformer
 	Blocks         sampleinformers.AddressBlockInformer
@@ -59,6 +60,8 @@ type Informers struct {
 	EndpointSlices discoveryinformers.EndpointSliceInformer
 	VNIs           sampleinformers.VNIInformer
 	Definitions    nadinformers.NetworkAttachmentDefinitionInformer
+	Nodes          coreinformers.NodeInformer
+	Agents         coreinformers.PodInformer
 }
 
 // Reconciler syncs keys. It is safe for many goroutines, as long as no key is in
@@ -100,6 +103,9 @@ type Settings struct {
 	Namespace string
 	// UnderlayMTU is what the network of the nodes takes, in bytes: 1500 on most.
 	UnderlayMTU int32
+	// AgentNamespace has the pods of pod2-agent, of which Nodes tell; empty: Nodes are
+	// left alone.
+	AgentNamespace string
 }
 
 // New registers its indexes with the informers; call it before they start.
@@ -146,6 +152,12 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 
 		vnisResource:        informers.VNIs.Informer().GetIndexer(),
 		definitionsResource: informers.Definitions.Informer().GetIndexer(),
+	}
+	if settings.AgentNamespace != "" {
+		if err := informers.addNodeIndexes(); err != nil {
+			return nil, fmt.Errorf("add indexes to an informer: %w", err)
+		}
+		stores[nodesResource] = informers.Nodes.Informer().GetIndexer()
 	}
 	written := newWritten(stores)
 	return &Reconciler{
@@ -237,6 +249,8 @@ func (r *Reconciler) sync(ctx context.Context, key Key) (Result, error) {
 		return r.syncEndpoints(ctx, key)
 	case KindDefinition:
 		return r.syncDefinition(ctx, key)
+	case KindNode:
+		return r.syncNode(ctx, key)
 	}
 	return Result{}, fmt.Errorf("sync %s: no such kind", key)
 }

@@ -27,7 +27,7 @@ func (r *Reconciler) Watches() []Watch {
 		{Informer: r.informers.Revisions.Informer(), Keys: revisionKeys},
 		{Informer: r.informers.Claims.Informer(), Keys: claimKeys},
 		{Informer: r.informers.Classes.Informer(), Keys: r.classKeys},
-	}, r.cronTabWatches(), r.endpointsWatches(), r.definitionWatches())
+	}, r.cronTabWatches(), r.endpointsWatches(), r.definitionWatches(), r.nodeWatches())
 }
 
 // A Network concerns itself, the Networks that its waiting pods also wait for,

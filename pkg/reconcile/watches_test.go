@@ -97,7 +97,7 @@ func TestObjectsOfOtherTypesConcernNobody(t *testing.T) {
 }
 
 func TestIndexesOfObjectsOfOtherTypesAreEmpty(t *testing.T) {
-	for _, index := range []func(any) ([]string, error){blockNetwork, blockPods, podNetworks, waitingNetworks, podPod2s, pod2Networks, labelledCronTab, cronTabNetworks, goingCronTabs, labelledPod2, vniNetwork, labelledNetwork} {
+	for _, index := range []func(any) ([]string, error){blockNetwork, blockPods, podNetworks, waitingNetworks, podPod2s, pod2Networks, labelledCronTab, cronTabNetworks, goingCronTabs, labelledPod2, vniNetwork, labelledNetwork, podNode} {
 		if values, err := index(&v1.NetworkList{}); len(values) > 0 || err != nil {
 			t.Errorf("got %v, %v", values, err)
 		}

@@ -55,13 +55,18 @@ type cacheOf struct {
 	tracker clienttesting.ObjectTracker
 	gvr     schema.GroupVersionResource
 	gvk     schema.GroupVersionKind
-	example reflect.Type
+	example reflect.Type // nil: a pod, in the namespace of agents
 }
+
+const agentNS = "pod2-agent"
 
 // namespace is where tests have the objects: none, for those of the whole cluster.
 func (c cacheOf) namespace() string {
-	if c.gvk.Kind == "VNI" {
+	switch {
+	case c.gvk.Kind == "VNI", c.gvk.Kind == "Node":
 		return ""
+	case c.example == nil:
+		return agentNS
 	}
 	return ns
 }
@@ -78,6 +83,7 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 	kube.PrependReactor("*", "*", w.react(w.kube))
 	sample.PrependReactor("*", "*", w.react(w.sample))
 	core, crds := kubeinformers.NewSharedInformerFactory(kube, 0), sampleinformers.NewSharedInformerFactory(sample, 0)
+	agents := kubeinformers.NewSharedInformerFactory(kube, 0).Core().V1().Pods()
 	informers := Informers{
 		Networks: crds.Samplecrd().V1().Networks(), Blocks: crds.Samplecrd().V1().AddressBlocks(), Pod2s: crds.Samplecrd().V1().Pod2s(),
 		Pods: core.Core().V1().Pods(), StatefulSets: core.Apps().V1().StatefulSets(), Revisions: core.Apps().V1().ControllerRevisions(),
@@ -85,6 +91,7 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 		CronTabs: crds.Stable().V1().CronTabs(), CronJobs: core.Batch().V1().CronJobs(), Jobs: core.Batch().V1().Jobs(),
 		Services: core.Core().V1().Services(), EndpointSlices: core.Discovery().V1().EndpointSlices(),
 		VNIs: crds.Samplecrd().V1().VNIs(), Definitions: crds.K8sCniCncfIo().V1().NetworkAttachmentDefinitions(),
+		Nodes: core.Core().V1().Nodes(), Agents: agents,
 	}
 	samples := schema.GroupVersion{Group: v1.GroupVersion.Group, Version: v1.GroupVersion.Version}
 	stable := schema.GroupVersion{Group: stablev1.GroupVersion.Group, Version: stablev1.GroupVersion.Version}
@@ -103,9 +110,11 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 		{informers.VNIs.Informer().GetIndexer(), w.sample, samples.WithResource("vnis"), samples.WithKind("VNI"), reflect.TypeFor[*v1.VNI]()},
 		{informers.Definitions.Informer().GetIndexer(), w.sample, schema.GroupVersion(nadv1.GroupVersion).WithResource("network-attachment-definitions"), schema.GroupVersion(nadv1.GroupVersion).WithKind("NetworkAttachmentDefinition"), reflect.TypeFor[*nadv1.NetworkAttachmentDefinition]()},
 		{informers.EndpointSlices.Informer().GetIndexer(), w.kube, discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), reflect.TypeFor[*discoveryv1.EndpointSlice]()},
+		{informers.Nodes.Informer().GetIndexer(), w.kube, corev1.SchemeGroupVersion.WithResource("nodes"), corev1.SchemeGroupVersion.WithKind("Node"), reflect.TypeFor[*corev1.Node]()},
+		{agents.Informer().GetIndexer(), w.kube, corev1.SchemeGroupVersion.WithResource("pods"), corev1.SchemeGroupVersion.WithKind("Pod"), nil},
 	}
 	var err error
-	if w.r, err = New(Clients{Kube: kube, Sample: sample}, informers, recorder{w}, w.clock, Settings{UnderlayMTU: 1500}); err != nil {
+	if w.r, err = New(Clients{Kube: kube, Sample: sample}, informers, recorder{w}, w.clock, Settings{UnderlayMTU: 1500, AgentNamespace: agentNS}); err != nil {
 		t.Fatal(err)
 	}
 	w.r.installed.synced = func() bool { return true } // no informer runs
@@ -149,7 +158,11 @@ func (w *world) add(objects ...runtime.Object) {
 }
 
 func (w *world) cacheOf(obj runtime.Object) cacheOf {
-	return w.caches[slices.IndexFunc(w.caches, func(c cacheOf) bool { return c.example == reflect.TypeOf(obj) })]
+	example := reflect.TypeOf(obj)
+	if pod, ok := obj.(*corev1.Pod); ok && pod != nil && pod.Namespace == agentNS {
+		example = nil
+	}
+	return w.caches[slices.IndexFunc(w.caches, func(c cacheOf) bool { return c.example == example })]
 }
 
 // change replaces objects on the server, behind the back of the caches.
@@ -206,15 +219,24 @@ func (w *world) catchUp(lagging ...string) {
 		var shown []any
 		for _, obj := range objects {
 			label, filtered := selectedBy[c.gvk.Kind]
+			if c.example == nil {
+				label, _, _ = strings.Cut(AgentSelector, "=")
+			}
 			if _, has := object(obj).GetLabels()[label]; filtered && !has {
 				continue
 			}
 			if _, claim := obj.(*corev1.PersistentVolumeClaim); claim && object(obj).GetLabels()[v1.Pod2Label] == "" {
 				continue
 			}
-			slim, _ := SlimPod(obj)
+			var slim any
+			if c.example == nil {
+				slim, _ = SlimAgent(obj)
+			} else {
+				slim, _ = SlimPod(obj)
+			}
 			slim, _ = SlimStatefulSet(slim)
 			slim, _ = SlimJob(slim)
+			slim, _ = SlimNode(slim)
 			shown = append(shown, slim)
 		}
 		if err := c.store.Replace(shown, strconv.Itoa(w.version)); err != nil {
@@ -226,7 +248,11 @@ func (w *world) catchUp(lagging ...string) {
 // sync syncs once and returns the calls and events that it took, one a line.
 func (w *world) sync(kind, name string) (string, error) {
 	w.calls = nil
-	_, err := w.r.Sync(klog.NewContext(w.t.Context(), klog.Logger{}), Key{kind, ns, name})
+	key := Key{kind, ns, name}
+	if kind == KindNode {
+		key.Namespace = ""
+	}
+	_, err := w.r.Sync(klog.NewContext(w.t.Context(), klog.Logger{}), key)
 	return strings.Join(w.calls, "\n"), err
 }
 

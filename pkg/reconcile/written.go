@@ -25,6 +25,7 @@ const (
 
 	vnisResource        resource = "vnis"
 	definitionsResource resource = "network-attachment-definitions"
+	nodesResource       resource = "nodes"
 )
 
 // versionedStore is an informer's store.

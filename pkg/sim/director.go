@@ -172,7 +172,7 @@ func (s *Server) steps(round int) []*step {
 		}
 	}
 	slices.SortStableFunc(s.pending, func(a, b *step) int {
-		return cmp.Or(cmp.Compare(a.round, b.round), cmp.Compare(a.process.Name, b.process.Name), cmp.Compare(a.call.what, b.call.what))
+		return cmp.Or(cmp.Compare(a.round, b.round), cmp.Compare(a.process.Name, b.process.Name), cmp.Compare(a.call.what, b.call.what), cmp.Compare(a.call.path, b.call.path))
 	})
 	for _, st := range s.pending {
 		if !st.held && !st.process.cut {

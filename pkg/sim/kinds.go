@@ -7,13 +7,13 @@ var Kinds = []string{
 	"DELETE addressblocks", "DELETE cronjobs", "DELETE persistentvolumeclaims", "DELETE pods", "DELETE vnis",
 	"GET cronjobs", "GET crontabs", "GET network-attachment-definitions", "GET networks", "GET persistentvolumeclaims", "GET pod2s", "GET pods",
 	"LIST addressblocks", "LIST jobs", "LIST pods",
-	"PATCH persistentvolumeclaims", "PATCH pods", "PATCH pods/resize", "PATCH pods/status",
+	"PATCH nodes/status", "PATCH persistentvolumeclaims", "PATCH pods", "PATCH pods/resize", "PATCH pods/status",
 	"POST addressblocks", "POST controllerrevisions", "POST cronjobs", "POST endpointslices", "POST events",
 	"POST network-attachment-definitions", "POST persistentvolumeclaims", "POST pods", "POST services", "POST vnis",
 	"PUT addressblocks", "PUT controllerrevisions", "PUT cronjobs", "PUT crontabs", "PUT crontabs/status", "PUT endpointslices",
 	"PUT network-attachment-definitions", "PUT networks", "PUT networks/status", "PUT pod2s/status", "PUT services",
 	"WATCH addressblocks", "WATCH controllerrevisions", "WATCH cronjobs", "WATCH crontabs", "WATCH endpointslices",
-	"WATCH jobs", "WATCH network-attachment-definitions", "WATCH networks", "WATCH persistentvolumeclaims", "WATCH pod2s", "WATCH pods",
+	"WATCH jobs", "WATCH network-attachment-definitions", "WATCH networks", "WATCH nodes", "WATCH persistentvolumeclaims", "WATCH pod2s", "WATCH pods",
 	"WATCH services", "WATCH statefulsets", "WATCH storageclasses", "WATCH vnis",
 }
 

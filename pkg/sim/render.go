@@ -145,6 +145,11 @@ func (s *Server) Essence() string {
 		lines = append(lines, fmt.Sprintf("claim %s: %s, of %s, terminating %v, goes with %v, of Pod2 %q, surge %q", c.Name, c.Status.Phase,
 			c.Status.Capacity.Storage(), c.DeletionTimestamp != nil, owners, c.Labels[v1.Pod2Label], c.Annotations[v1.SurgeClaimAnnotation]))
 	}
+	for _, node := range List[*corev1.Node](s, "nodes") {
+		for _, c := range node.Status.Conditions {
+			lines = append(lines, fmt.Sprintf("node %s: %s %s %s", node.Name, c.Type, c.Status, c.Reason))
+		}
+	}
 	for _, kind := range []string{"services", "cronjobs"} {
 		for _, v := range s.list(resourceNamed(kind), "") {
 			lines = append(lines, kind+" "+v.object.GetName())

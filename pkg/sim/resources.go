@@ -2,6 +2,7 @@ package sim
 
 import (
 	"reflect"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -51,6 +52,7 @@ var (
 		{core.WithResource("pods"), "Pod", &corev1.Pod{}, true, true, false},
 		{core.WithResource("persistentvolumeclaims"), "PersistentVolumeClaim", &corev1.PersistentVolumeClaim{}, false, true, false},
 		{core.WithResource("services"), "Service", &corev1.Service{}, false, true, false},
+		{core.WithResource("nodes"), "Node", &corev1.Node{}, false, true, false},
 		{core.WithResource("events"), "Event", &corev1.Event{}, false, false, false},
 		{appsv1.SchemeGroupVersion.WithResource("statefulsets"), "StatefulSet", &appsv1.StatefulSet{}, true, true, false},
 		{appsv1.SchemeGroupVersion.WithResource("replicasets"), "ReplicaSet", &appsv1.ReplicaSet{}, true, true, false},
@@ -82,12 +84,22 @@ func (r *resource) new() Object {
 	return reflect.New(reflect.TypeOf(r.example).Elem()).Interface().(Object)
 }
 
-// namespace is where objects of tests are: none, for those of the whole cluster.
+// namespace is where objects of tests are, if nothing else is said: none, for those of the
+// whole cluster.
 func (r *resource) namespace() string {
-	if r.Resource == "storageclasses" || r.Resource == "vnis" {
+	switch r.Resource {
+	case "storageclasses", "vnis", "nodes":
 		return ""
 	}
 	return Namespace
+}
+
+// place is that of "name", or of "namespace/name".
+func (r *resource) place(name string) (namespace, bare string) {
+	if namespace, bare, other := strings.Cut(name, "/"); other {
+		return namespace, bare
+	}
+	return r.namespace(), name
 }
 
 func (r *resource) gvk() schema.GroupVersionKind { return r.GroupVersion().WithKind(r.kind) }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -45,7 +46,7 @@ func (w *World) make(owner Object, manifests ...string) (last Object) {
 		if err == nil {
 			for _, r := range resources {
 				if r.kind == gvk.Kind {
-					last, err = w.create("user", r, r.namespace(), obj.(Object))
+					last, err = w.create("user", r, cmp.Or(obj.(Object).GetNamespace(), r.namespace()), obj.(Object))
 				}
 			}
 		}
@@ -57,13 +58,14 @@ func (w *World) make(owner Object, manifests ...string) (last Object) {
 	return last
 }
 
-// Patch is a merge patch.
+// Patch is a merge patch. The name may be one with a namespace.
 func (w *World) Patch(resource, name, patch string) {
 	w.Server.mu.Lock()
 	defer w.Server.mu.Unlock()
 	w.note("user: patch %s/%s %s", resource, name, patch)
 	r := resourceNamed(resource)
-	old := w.objects[key{resource, r.namespace(), name}]
+	namespace, bare := r.place(name)
+	old := w.objects[key{resource, namespace, bare}]
 	if old == nil {
 		panic(fmt.Sprintf("sim: patch %s %s: there is none", resource, name))
 	}
@@ -82,7 +84,8 @@ func (w *World) Delete(resource, name string, policy metav1.DeletionPropagation)
 	defer w.Server.mu.Unlock()
 	w.note("user: delete %s/%s", resource, name)
 	r := resourceNamed(resource)
-	old := w.get(r, r.namespace(), name)
+	namespace, bare := r.place(name)
+	old := w.get(r, namespace, bare)
 	if old == nil {
 		return
 	}
