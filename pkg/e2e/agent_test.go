@@ -59,6 +59,8 @@ func TestPodBeforeAgent(t *testing.T) {
 	eventually(t, "no agent on node3", func() (string, error) {
 		return kubectl("", "--namespace=pod2-agent", "get", "pods", "--field-selector=spec.nodeName=node3", "--output=name")
 	})
+	waitNoDataPlane(t, "node3")
+	waitDataPlane(t, "node1", "node2")
 
 	create(t, ns, networks+alone("early", "node3", "blue")+alone("other", "node1", "blue")+hosts("look", "node3"))
 	waitRunning(t, ns, "early", "other", "look")
@@ -74,6 +76,7 @@ func TestPodBeforeAgent(t *testing.T) {
 
 	selector("null")
 	run(t, "pod2-agent", "rollout", "status", "daemonset/pod2-agent", "--timeout="+patience.String())
+	waitDataPlane(t, "--all")
 	requireAnswer(t, ns, "early", other+":8080", "other at "+other)
 	requireAnswer(t, ns, "other", early+":8080", "early at "+early)
 	if got, want := names(probe(t, ns, "look", "links"), vni), "nw"+vni+" rt"+vni+" vx"+vni+" wn"+vni; got != want {

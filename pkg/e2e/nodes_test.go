@@ -14,6 +14,23 @@ func TestNodesAreReady(t *testing.T) {
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
+	waitDataPlane(t, "--all")
+}
+
+// waitDataPlane waits until Nodes say that their agent is ready, as docs/networking.md has it.
+func waitDataPlane(t *testing.T, nodes ...string) {
+	t.Helper()
+	run(t, "", append([]string{"wait", "--for=condition=" + dataPlaneReady, "--timeout=" + patience.String(), "node"}, nodes...)...)
+}
+
+const dataPlaneReady = "samplecrd.k8s.io/DataPlaneReady"
+
+// waitNoDataPlane waits until a Node has no word of an agent any more.
+func waitNoDataPlane(t *testing.T, node string) {
+	t.Helper()
+	eventually(t, node+" has no word of an agent", func() (string, error) {
+		return kubectl("", "get", "node", node, `--output=jsonpath={.status.conditions[?(@.type=="`+dataPlaneReady+`")]}`)
+	})
 }
 
 // A kubelet may read what its own pods need, and nothing of another node: the Node
