@@ -213,12 +213,19 @@ func (r *Reconciler) tellPod(ctx context.Context, key Key, w network.Wait) error
 	return nil
 }
 
+// conditionPatch has a message even if that is empty: in a patch that merges, what is
+// absent stays.
+type conditionPatch struct {
+	corev1.PodCondition
+	Message string `json:"message"`
+}
+
 // patchCondition writes the condition of a pod. The UID in the body is the
 // precondition: the API server refuses to change it.
 func (r *Reconciler) patchCondition(ctx context.Context, key Key, pod network.PodRef, condition corev1.PodCondition) error {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID},
-		"status":   map[string]any{"conditions": []corev1.PodCondition{condition}},
+		"status":   map[string]any{"conditions": []conditionPatch{{condition, condition.Message}}},
 	})
 	if err != nil {
 		return fmt.Errorf("encode the condition of pod %s/%s: %w", key.Namespace, pod.Name, err)
