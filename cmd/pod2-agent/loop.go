@@ -136,7 +136,7 @@ func (a *agent) sync(ctx context.Context, since time.Time) (err error) {
 		a.waiting = since
 	}
 	s := a.cluster()
-	s.Node, s.UDPPort, s.ReversePathFilter = a.options.node, a.options.vxlanPort, a.options.reversePathFilter
+	s.Node, s.UDPPort, s.VXLANReversePathFilter = a.options.node, a.options.vxlanPort, a.options.vxlanReversePathFilter
 	s.Transit, s.Denied = a.options.transit, a.options.denied
 	// CNI makes an interface before it says whose it is: read in this order, none is seen
 	// without its owner but those that are being made.

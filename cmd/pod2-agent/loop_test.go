@@ -47,7 +47,7 @@ func cluster(nodes ...string) dataplane.State {
 }
 
 func newTestAgent(h host, s *dataplane.State) *agent {
-	o := &options{node: "n1", vxlanPort: 4789, reversePathFilter: true, transit: netip.MustParsePrefix("100.64.0.0/16"), resync: time.Hour}
+	o := &options{node: "n1", vxlanPort: 4789, vxlanReversePathFilter: true, transit: netip.MustParsePrefix("100.64.0.0/16"), resync: time.Hour}
 	return newAgent(h, noPorts{}, func() dataplane.State { return *s }, o)
 }
 
@@ -98,7 +98,7 @@ func TestSyncTellsRepairsFromChanges(t *testing.T) {
 	sync(time.Time{}) // the kernel lost it
 	want, _, _ := dataplane.Want(func() dataplane.State {
 		s := s
-		s.Node, s.UDPPort, s.ReversePathFilter, s.Transit = "n1", a.options.vxlanPort, a.options.reversePathFilter, a.options.transit
+		s.Node, s.UDPPort, s.VXLANReversePathFilter, s.Transit = "n1", a.options.vxlanPort, a.options.vxlanReversePathFilter, a.options.transit
 		return s
 	}())
 	m.host = want
@@ -106,10 +106,10 @@ func TestSyncTellsRepairsFromChanges(t *testing.T) {
 	s = cluster("10.0.0.1", "10.0.0.2")
 	sync(time.Now())
 	if got, want := strings.Join(m.done, "--\n"), `nft replace table bridge pod2: 5 chains, 30 rules, 7 sets, 0 elements
-nft replace table inet pod2: 5 chains, 28 rules, 4 sets, 1 elements
+nft replace table inet pod2: 5 chains, 30 rules, 5 sets, 1 elements
 --
 nft replace table bridge pod2: 5 chains, 30 rules, 7 sets, 0 elements
-nft replace table inet pod2: 5 chains, 28 rules, 4 sets, 1 elements
+nft replace table inet pod2: 5 chains, 30 rules, 5 sets, 1 elements
 --
 --
 nft add element inet pod2 nodes4 { 10.0.0.2 }
@@ -160,9 +160,9 @@ func TestFilterOptions(t *testing.T) {
 		{"--deny-cidrs=10.96.0.0/12,fd00::/8", "forward", "denied", `iifname "wn*" ip daddr 10.96.0.0/12 counter drop comment "denied"
 iifname "wn*" ip6 daddr fd00::/8 counter drop comment "denied"`},
 		{"--deny-cidrs=", "forward", "denied", ""},
-		{"--vxlan-port=8472", "prerouting", "vxlan", `ip saddr @nodes4 meta l4proto udp th dport 8472 fib saddr . iif oif missing counter drop comment "vxlan"
-ip6 saddr @nodes6 meta l4proto udp th dport 8472 fib saddr . iif oif missing counter drop comment "vxlan"`},
-		{"--reverse-path-filter=false", "prerouting", "vxlan", ""},
+		{"--vxlan-port=8472", "prerouting", "vxlan", `ip saddr @nodes4 meta l4proto udp th dport 8472 @th,96,24 @vnis fib saddr . iif oif missing counter drop comment "vxlan"
+ip6 saddr @nodes6 meta l4proto udp th dport 8472 @th,96,24 @vnis fib saddr . iif oif missing counter drop comment "vxlan"`},
+		{"--vxlan-reverse-path-filter=false", "prerouting", "vxlan", ""},
 	} {
 		o, err := parseOptions([]string{"--node-name=n1", tt.arg})
 		if err != nil {

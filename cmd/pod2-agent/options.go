@@ -22,16 +22,16 @@ import (
 type options struct {
 	kubeconfig, master, node string
 
-	vxlanPort         uint16
-	reversePathFilter bool
-	transitText       string
-	transit           netip.Prefix
-	denyTexts         []string
-	denied            []netip.Prefix
-	underlayMTU       int32
-	netnsDir          string
-	cniResults        []string
-	resync            time.Duration
+	vxlanPort              uint16
+	vxlanReversePathFilter bool
+	transitText            string
+	transit                netip.Prefix
+	denyTexts              []string
+	denied                 []netip.Prefix
+	underlayMTU            int32
+	netnsDir               string
+	cniResults             []string
+	resync                 time.Duration
 
 	metricsAddress, healthAddress string
 
@@ -40,7 +40,7 @@ type options struct {
 
 func parseOptions(args []string) (*options, error) {
 	o := &options{
-		node: os.Getenv("NODE_NAME"), vxlanPort: 4789, reversePathFilter: true, transitText: "100.64.0.0/16", underlayMTU: 1500, netnsDir: "/run/netns",
+		node: os.Getenv("NODE_NAME"), vxlanPort: 4789, vxlanReversePathFilter: true, transitText: "100.64.0.0/16", underlayMTU: 1500, netnsDir: "/run/netns",
 		cniResults: kernel.CNIResults, resync: 30 * time.Second, metricsAddress: "127.0.0.1:9750", healthAddress: "127.0.0.1:9751",
 	}
 	flags := o.flags()
@@ -74,8 +74,8 @@ func (o *options) flags() *pflag.FlagSet {
 		"Name of the Node that this is; by default what the variable NODE_NAME says.")
 	fs.Uint16Var(&o.vxlanPort, "vxlan-port", o.vxlanPort,
 		"UDP port of VXLAN, the same on all nodes.")
-	fs.BoolVar(&o.reversePathFilter, "reverse-path-filter", o.reversePathFilter,
-		"Drop VXLAN that comes with the address of a node by another interface than packets to that node leave by, as a pod's does that forges it. To be false where nodes' routes to one another are not symmetrical.")
+	fs.BoolVar(&o.vxlanReversePathFilter, "vxlan-reverse-path-filter", o.vxlanReversePathFilter,
+		"Drop VXLAN that comes with the address of a node by another interface than packets to that node leave by, as a pod's does that forges it. To be false on all nodes where routes between them are not symmetrical (docs/networking.md, Limits), and where the kernel's nftables lacks fib.")
 	fs.StringVar(&o.transitText, "transit-cidr", o.transitText,
 		"IPv4 addresses between the node and the routers of Networks, two for each Network. They never leave the node, and nothing else on it may use them.")
 	fs.StringSliceVar(&o.denyTexts, "deny-cidrs", o.denyTexts,

@@ -211,7 +211,7 @@ func TestProgramming(t *testing.T) {
 		if m.host = nil; step.has {
 			asked := s
 			asked.Node, asked.UDPPort, asked.Transit = a.options.node, a.options.vxlanPort, a.options.transit
-			asked.ReversePathFilter = a.options.reversePathFilter
+			asked.VXLANReversePathFilter = a.options.vxlanReversePathFilter
 			m.host, _, _ = dataplane.Want(asked)
 		}
 		if err := a.sync(t.Context(), step.since); !errors.Is(err, step.err) {

@@ -33,7 +33,7 @@ func newAlone(dir string) (*alone, error) {
 		return nil, err
 	}
 	return &alone{lab: l, node: n, kernel: k, state: dataplane.State{
-		Node: n.name, UDPPort: 4789, ReversePathFilter: true, Transit: netip.MustParsePrefix("100.64.0.0/16"),
+		Node: n.name, UDPPort: 4789, VXLANReversePathFilter: true, Transit: netip.MustParsePrefix("100.64.0.0/16"),
 		Nodes: append([]dataplane.Node{{Name: n.name, Addresses: []netip.Addr{n.ip}}}, far...)}}, nil
 }
 

@@ -19,7 +19,7 @@ func TestFromNothing(t *testing.T) {
 	p, _ := decide(t, s)
 	expect(t, p.String(), `
 		nft replace table bridge pod2: 5 chains, 30 rules, 7 sets, 7 elements
-		nft replace table inet pod2: 5 chains, 28 rules, 4 sets, 2 elements
+		nft replace table inet pod2: 5 chains, 30 rules, 5 sets, 3 elements
 		sysctl -w net.ipv4.ip_forward=1
 		ip netns add pod2-1001
 		ip netns exec pod2-1001 nft replace table inet pod2: 3 chains, 7 rules, 0 sets, 0 elements
@@ -142,7 +142,7 @@ func TestRepair(t *testing.T) {
 		ip netns exec pod2-1001 sysctl -w net.ipv4.ip_forward=1`},
 		{"nft flush ruleset", func(host, router *Namespace) { host.Tables, router.Tables = nil, nil }, `
 		nft replace table bridge pod2: 5 chains, 30 rules, 7 sets, 7 elements
-		nft replace table inet pod2: 5 chains, 28 rules, 4 sets, 2 elements
+		nft replace table inet pod2: 5 chains, 30 rules, 5 sets, 3 elements
 		ip netns exec pod2-1001 nft replace table inet pod2: 3 chains, 7 rules, 0 sets, 0 elements`},
 		{"a rule gone", func(host, _ *Namespace) {
 			host.Tables[0].Chains = slices.Clone(host.Tables[0].Chains)
@@ -219,6 +219,7 @@ func TestChanges(t *testing.T) {
 			(&kernel{h: s.Host}).unlink("", "veth1")
 		}, `
 		nft delete element bridge pod2 dropped { "veth1" }; delete element bridge pod2 ip4 { "veth1" . 0a:58:c0:a8:00:02 . 192.168.0.2 }; delete element bridge pod2 ip6 { "veth1" . 0a:58:c0:a8:00:02 . fe80::858:c0ff:fea8:2 }; delete element bridge pod2 mac { "veth1" . 0a:58:c0:a8:00:02 }; delete element bridge pod2 ports { "veth1" }; delete element bridge pod2 trunks { "rt1001", "vx1001" }
+		nft delete element inet pod2 vnis { 1001 }
 		ip link del wn1001
 		ip link del rt1001
 		ip link del vx1001

@@ -23,7 +23,7 @@ import (
 //	api 10.0.0.1:6443
 func state(t testing.TB, lines ...string) State {
 	t.Helper()
-	s := State{Node: "n1", UDPPort: 4789, ReversePathFilter: true, Transit: netip.MustParsePrefix("100.64.0.0/16")}
+	s := State{Node: "n1", UDPPort: 4789, VXLANReversePathFilter: true, Transit: netip.MustParsePrefix("100.64.0.0/16")}
 	for _, line := range lines {
 		words := strings.Fields(line)
 		if len(words) == 0 {

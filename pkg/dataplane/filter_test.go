@@ -95,7 +95,7 @@ func TestBridgeTable(t *testing.T) {
 }
 
 func TestHostTable(t *testing.T) {
-	s := state(t, "node n1 10.0.0.1 fd0a::1", "node n2 10.0.0.2", "api 10.0.0.1:6443", "api [fd0a::1]:6443")
+	s := state(t, "node n1 10.0.0.1 fd0a::1", "node n2 10.0.0.2", "api 10.0.0.1:6443", "api [fd0a::1]:6443", "network blue 1001 192.168.0.0/16", "network green 65536 fd00::/64")
 	expect(t, hostTable(s, Transit6).String(), `
 		table inet pod2 {
 			set api4 {
@@ -115,6 +115,11 @@ func TestHostTable(t *testing.T) {
 				type ipv6_addr
 				elements = { fd0a::1 }
 			}
+			set vnis {
+				type integer
+				elements = { 1001,
+					     65536 }
+			}
 			chain forward {
 				type filter hook forward priority 0; policy accept;
 				iifname "nw*" oifname "nw*" accept
@@ -127,8 +132,10 @@ func TestHostTable(t *testing.T) {
 				iifname "wn*" accept
 				oifname "wn*" ct state established,related accept
 				oifname "wn*" counter drop comment "inbound"
-				ip daddr @nodes4 meta l4proto udp th dport 4789 counter drop comment "vxlan"
-				ip6 daddr @nodes6 meta l4proto udp th dport 4789 counter drop comment "vxlan"
+				ip daddr @nodes4 meta l4proto udp th dport 4789 @th,96,24 @vnis counter drop comment "vxlan"
+				ip6 daddr @nodes6 meta l4proto udp th dport 4789 @th,96,24 @vnis counter drop comment "vxlan"
+				ip daddr @nodes4 meta l4proto udp th dport 4789 @th,96,24 >= 65536 counter drop comment "vxlan"
+				ip6 daddr @nodes6 meta l4proto udp th dport 4789 @th,96,24 >= 65536 counter drop comment "vxlan"
 			}
 			chain input {
 				type filter hook input priority 0; policy accept;
@@ -136,14 +143,14 @@ func TestHostTable(t *testing.T) {
 				iifname "wn*" icmpv6 type nd-neighbor-solicit accept
 				iifname "wn*" icmpv6 type nd-neighbor-advert accept
 				iifname "wn*" counter drop comment "node"
-				ip saddr @nodes4 ip daddr @nodes4 meta l4proto udp th dport 4789 accept
-				ip6 saddr @nodes6 ip6 daddr @nodes6 meta l4proto udp th dport 4789 accept
-				meta l4proto udp th dport 4789 counter drop comment "vxlan"
+				ct state untracked ip saddr @nodes4 ip daddr @nodes4 meta l4proto udp th dport 4789 accept
+				ct state untracked ip6 saddr @nodes6 ip6 daddr @nodes6 meta l4proto udp th dport 4789 accept
+				meta l4proto udp th dport 4789 @th,96,24 @vnis counter drop comment "vxlan"
 			}
 			chain output {
 				type filter hook output priority -300; policy accept;
-				ip daddr @nodes4 meta l4proto udp th dport 4789 notrack
-				ip6 daddr @nodes6 meta l4proto udp th dport 4789 notrack
+				ip daddr @nodes4 meta l4proto udp th dport 4789 @th,96,24 @vnis notrack
+				ip6 daddr @nodes6 meta l4proto udp th dport 4789 @th,96,24 @vnis notrack
 			}
 			chain postrouting {
 				type nat hook postrouting priority 100; policy accept;
@@ -153,10 +160,10 @@ func TestHostTable(t *testing.T) {
 			chain prerouting {
 				type filter hook prerouting priority -300; policy accept;
 				iifname "nw*" notrack accept
-				ip saddr @nodes4 meta l4proto udp th dport 4789 fib saddr . iif oif missing counter drop comment "vxlan"
-				ip6 saddr @nodes6 meta l4proto udp th dport 4789 fib saddr . iif oif missing counter drop comment "vxlan"
-				ip daddr @nodes4 meta l4proto udp th dport 4789 notrack
-				ip6 daddr @nodes6 meta l4proto udp th dport 4789 notrack
+				ip saddr @nodes4 meta l4proto udp th dport 4789 @th,96,24 @vnis fib saddr . iif oif missing counter drop comment "vxlan"
+				ip6 saddr @nodes6 meta l4proto udp th dport 4789 @th,96,24 @vnis fib saddr . iif oif missing counter drop comment "vxlan"
+				ip daddr @nodes4 meta l4proto udp th dport 4789 @th,96,24 @vnis notrack
+				ip6 daddr @nodes6 meta l4proto udp th dport 4789 @th,96,24 @vnis notrack
 			}
 		}`)
 }
@@ -169,7 +176,9 @@ func TestDenied(t *testing.T) {
 	table.Sets = nil
 	table.Chains = slices.DeleteFunc(table.Chains, func(c Chain) bool { return c.Name != "forward" && c.Name != "prerouting" })
 	for i, c := range table.Chains {
-		table.Chains[i].Rules = slices.DeleteFunc(c.Rules, func(rule string) bool { return !strings.HasPrefix(rule, `iifname "wn*"`) || strings.Contains(rule, "@") })
+		table.Chains[i].Rules = slices.DeleteFunc(c.Rules, func(rule string) bool {
+			return !strings.HasPrefix(rule, `iifname "wn*"`) || strings.Contains(rule, "@")
+		})
 	}
 	expect(t, table.String(), `
 		table inet pod2 {

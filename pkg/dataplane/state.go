@@ -20,9 +20,9 @@ type State struct {
 	Node string
 	// UDPPort of VXLAN.
 	UDPPort uint16
-	// ReversePathFilter drops VXLAN that comes by another interface than the way to its
+	// VXLANReversePathFilter drops VXLAN that comes by another interface than the way to its
 	// sender leads by.
-	ReversePathFilter bool
+	VXLANReversePathFilter bool
 	// Transit holds the /31s between the node and the routers of IPv4 Networks.
 	Transit netip.Prefix
 	// Nodes of the cluster.

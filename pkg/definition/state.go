@@ -36,7 +36,7 @@ type State struct {
 // The numbers that Networks get. Below are those that other users of VXLAN choose by
 // themselves: flannel 1, Calico 4096, and what people type.
 const (
-	firstVNI = 1 << 16
+	FirstVNI = 1 << 16
 	lastVNI  = 1<<24 - 1
 )
 
@@ -48,7 +48,7 @@ func Numbers(network types.UID, many int) []int32 {
 		hash := fnv.New64a()
 		hash.Write([]byte(network))
 		hash.Write(binary.BigEndian.AppendUint32(nil, uint32(i)))
-		numbers = append(numbers, int32(firstVNI+hash.Sum64()%(lastVNI-firstVNI+1)))
+		numbers = append(numbers, int32(FirstVNI+hash.Sum64()%(lastVNI-FirstVNI+1)))
 	}
 	return numbers
 }

@@ -12,7 +12,7 @@ func TestNumbers(t *testing.T) {
 	for _, uid := range []types.UID{"a", "b", "5b0c5b9e-6c55-4b6f-9d2c-0d6b5a3a2f11", "5b0c5b9e-6c55-4b6f-9d2c-0d6b5a3a2f12"} {
 		for _, n := range Numbers(uid, 100) {
 			seen[n]++
-			if n < firstVNI || n > lastVNI {
+			if n < FirstVNI || n > lastVNI {
 				t.Errorf("%d is out of range", n)
 			}
 		}

@@ -44,6 +44,7 @@ var fields = map[string]field{
 	"ip6 daddr":       payload(expr.PayloadBaseNetworkHeader, 24, 16, unix.NFPROTO_IPV6, 0),
 	"icmpv6 type":     payload(expr.PayloadBaseTransportHeader, 0, 1, 0, unix.IPPROTO_ICMPV6),
 	"icmpv6 taddr":    payload(expr.PayloadBaseTransportHeader, 8, 16, 0, 0), // behind a type
+	"@th,96,24":       payload(expr.PayloadBaseTransportHeader, 12, 3, 0, 0), // behind a port
 	"th dport":        payload(expr.PayloadBaseTransportHeader, 2, 2, 0, 0),  // behind a protocol
 }
 
@@ -117,12 +118,12 @@ func (c *compiler) statement() error {
 	case c.take("comment"):
 		c.next()
 	case c.take("ct state established,related"):
-		mask := binary.NativeEndian.AppendUint32(nil, expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED)
-		c.emit(&expr.Ct{Key: expr.CtKeySTATE, Register: unix.NFT_REG_1})
-		c.masked(mask, expr.CmpOpNeq, make([]byte, 4))
+		c.state(expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED)
 	case c.take("fib saddr . iif oif missing"):
 		c.emit(&expr.Fib{Register: unix.NFT_REG_1, FlagSADDR: true, FlagIIF: true, ResultOIF: true, FlagPRESENT: true},
-			&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{0}})
+			&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: make([]byte, 4)})
+	case c.take("ct state untracked"):
+		c.state(expr.CtStateBitUNTRACKED)
 	case c.take("tcp flags syn / syn,rst"):
 		const syn, rst = 0x02, 0x04
 		c.protocol(unix.IPPROTO_TCP)
@@ -139,6 +140,12 @@ func (c *compiler) statement() error {
 		return c.match()
 	}
 	return nil
+}
+
+// state of conntrack is one of those.
+func (c *compiler) state(bits uint32) {
+	c.emit(&expr.Ct{Key: expr.CtKeySTATE, Register: unix.NFT_REG_1})
+	c.masked(binary.NativeEndian.AppendUint32(nil, bits), expr.CmpOpNeq, make([]byte, 4))
 }
 
 func (c *compiler) masked(mask []byte, op expr.CmpOp, data []byte) {
@@ -180,15 +187,16 @@ func (c *compiler) match() error {
 		}
 	}
 	c.emit(loads...)
-	not := c.take("!=")
+	op := expr.CmpOpEq
+	if c.take("!=") {
+		op = expr.CmpOpNeq
+	} else if c.take(">=") {
+		op = expr.CmpOpGte
+	}
 	value := c.next()
 	if set, ok := strings.CutPrefix(value, "@"); ok {
-		c.emit(&expr.Lookup{SourceRegister: unix.NFT_REG_1, SetName: set, Invert: not})
+		c.emit(&expr.Lookup{SourceRegister: unix.NFT_REG_1, SetName: set, Invert: op == expr.CmpOpNeq})
 		return nil
-	}
-	op := expr.CmpOpEq
-	if not {
-		op = expr.CmpOpNeq
 	}
 	return c.compare(last, op, value)
 }
@@ -222,6 +230,8 @@ func (c *compiler) compare(name string, op expr.CmpOp, value string) error {
 		}
 		c.masked(mask, op, prefix.Masked().Addr().AsSlice())
 		return nil
+	} else if number, err := strconv.ParseUint(value, 10, 24); err == nil && name == "@th,96,24" {
+		data = binary.BigEndian.AppendUint32(nil, uint32(number))[1:]
 	} else if port, err := strconv.ParseUint(value, 10, 16); err == nil && name == "th dport" {
 		data = binary.BigEndian.AppendUint16(nil, uint16(port))
 	} else {

@@ -19,7 +19,7 @@ import (
 // tables are all that dataplane wants on a node with a Network of each kind.
 func tables(t *testing.T) []dataplane.Table {
 	t.Helper()
-	s := dataplane.State{Node: "n1", UDPPort: 4789, ReversePathFilter: true, Transit: netip.MustParsePrefix("100.64.0.0/16"),
+	s := dataplane.State{Node: "n1", UDPPort: 4789, VXLANReversePathFilter: true, Transit: netip.MustParsePrefix("100.64.0.0/16"),
 		Nodes:      []dataplane.Node{{Name: "n1", Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd0a::1")}}},
 		Denied:     []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12"), netip.MustParsePrefix("169.254.169.254/32"), netip.MustParsePrefix("fd00::/8")},
 		APIServers: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:6443"), netip.MustParseAddrPort("[fd0a::1]:6443")},
@@ -94,12 +94,12 @@ func TestRulesOfDataplane(t *testing.T) {
 }
 
 func TestCompileRefuses(t *testing.T) {
-	for _, rule := range []string{"nonsense", "iifname", "ip saddr blue accept", "iifname . @ports drop", "tcp option maxseg size set x", "ether saddr"} {
+	for _, rule := range []string{"nonsense", "iifname", "ip saddr blue accept", "iifname . @ports drop", "tcp option maxseg size set x", "@th,96,24 >= 16777216 drop", "ether saddr"} {
 		if exprs, err := compile(nftables.TableFamilyINet, rule); err == nil {
 			t.Errorf("%q is %v", rule, exprs)
 		}
 	}
-	for kind, text := range map[string]string{"ifname": "eth0", "ether_addr": "x", "ipv4_addr": "fd00::1", "ifname . ipv4_addr": `"eth0"`, "inet_service": "-1", "ipv6_addr": "1.2.3.4"} {
+	for kind, text := range map[string]string{"ifname": "eth0", "ether_addr": "x", "ipv4_addr": "fd00::1", "ifname . ipv4_addr": `"eth0"`, "inet_service": "-1", "integer": "16777216", "ipv6_addr": "1.2.3.4"} {
 		if key, err := elementKey(kind, text); err == nil {
 			t.Errorf("%s %s is %x", kind, text, key)
 		}

@@ -19,7 +19,14 @@ import (
 )
 
 var datatypes = map[string]nftables.SetDatatype{
-	"ifname": nftables.TypeIFName, "ether_addr": nftables.TypeEtherAddr, "ipv4_addr": nftables.TypeIPAddr, "ipv6_addr": nftables.TypeIP6Addr, "inet_service": nftables.TypeInetService,
+	"integer": integer(3), // a VNI
+	"ifname":  nftables.TypeIFName, "ether_addr": nftables.TypeEtherAddr, "ipv4_addr": nftables.TypeIPAddr, "ipv6_addr": nftables.TypeIP6Addr, "inet_service": nftables.TypeInetService,
+}
+
+func integer(bytes uint32) nftables.SetDatatype {
+	t := nftables.TypeInteger
+	t.Bytes = bytes
+	return t
 }
 
 func newSet(table *nftables.Table, name, kind string, counter bool) (*nftables.Set, error) {
@@ -80,6 +87,12 @@ func elementKey(kind, text string) ([]byte, error) {
 				return nil, err
 			}
 			b = mac[:]
+		case "integer":
+			number, err := strconv.ParseUint(part, 10, 24)
+			if err != nil {
+				return nil, err
+			}
+			b = binary.BigEndian.AppendUint32(nil, uint32(number))[1:]
 		case "inet_service":
 			port, err := strconv.ParseUint(part, 10, 16)
 			if err != nil {
@@ -120,6 +133,8 @@ func elementTexts(kind string, elements []nftables.SetElement) []string {
 				parts = append(parts, strconv.Quote(unix.ByteSliceToString(b)))
 			case "ether_addr":
 				parts = append(parts, net.HardwareAddr(b).String())
+			case "integer":
+				parts = append(parts, strconv.Itoa(int(binary.BigEndian.Uint32(append([]byte{0}, b...)))))
 			case "inet_service":
 				parts = append(parts, strconv.Itoa(int(binary.BigEndian.Uint16(b))))
 			default:

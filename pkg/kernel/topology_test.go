@@ -60,7 +60,7 @@ func must(t testing.TB, err error) {
 // newCluster of nodes node1, node2, ... and the world.
 func newCluster(t testing.TB, nodes int) *cluster {
 	t.Helper()
-	c := &cluster{TB: t, dir: t.TempDir(), state: dataplane.State{UDPPort: 4789, ReversePathFilter: true, Transit: netip.MustParsePrefix("100.64.0.0/16")}}
+	c := &cluster{TB: t, dir: t.TempDir(), state: dataplane.State{UDPPort: 4789, VXLANReversePathFilter: true, Transit: netip.MustParsePrefix("100.64.0.0/16")}}
 	c.namespace("wire")
 	c.in("wire", func() {
 		must(t, netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br0"}}))

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,11 +47,8 @@ func same5Tuple(t *testing.T, f family) {
 	// Which of two that are tracked as one breaks down, and when, depends on their sequence
 	// numbers; that none is tracked where it is bridged does not.
 	for _, n := range c.nodes {
-		var file []byte
-		var err error
-		c.in(n.name, func() { file, err = os.ReadFile("/proc/thread-self/net/nf_conntrack") })
-		must(t, err)
-		tracked := func(from netip.Addr) bool { return strings.Contains(string(file), "src="+from.StringExpanded()+" ") }
+		file := n.tracked()
+		tracked := func(from netip.Addr) bool { return strings.Contains(file, "src="+from.StringExpanded()+" ") }
 		if tracked(blue[0].ip) || tracked(blue[1].ip) || n == c.nodes[0] && !tracked(f.far) {
 			t.Errorf("%s tracks\n%s", n.name, file)
 		}
@@ -146,5 +142,32 @@ func mtu(t *testing.T, f family) {
 		if got := size(tt.size); got != tt.want {
 			t.Errorf("%d bytes from an interface of %d by a port of %d: %s, want: %s", tt.size, tt.podMTU, tt.portMTU, got, tt.want)
 		}
+	}
+}
+
+// pings says whether an ICMP echo is answered.
+func (p *pod) pings(to string) bool {
+	p.Helper()
+	conn, err := p.dial(p.name, "ip4:icmp", to, nil)
+	must(p, err)
+	_, err = conn.Write([]byte{8, 0, 0xf7, 0xfd, 0, 1, 0, 1})
+	must(p, err)
+	_ = conn.SetReadDeadline(time.Now().Add(silence))
+	_, err = conn.Read(make([]byte, 100))
+	return err == nil
+}
+
+// Routers of two Networks have one node behind them, which is no way from one to the other.
+func TestNoWayToOtherRouters(t *testing.T) {
+	c, blue, _ := twoByTwo(t)
+	const own, other = "100.64.0.1", "100.64.0.3"
+	if !blue[0].pings(own) {
+		t.Fatal("no router answers")
+	}
+	if blue[0].pings(other) {
+		t.Error("green's router answers")
+	}
+	if got := c.nodes[0].drops("network"); got != 1 {
+		t.Errorf("%d packets were dropped", got)
 	}
 }

@@ -37,6 +37,9 @@ func lacks() string {
 		{"nftables with connection tracking", func() error {
 			return nft(nftables.TableFamilyINet, nftables.ChainTypeFilter, nftables.ChainHookForward, nftables.ChainPriorityFilter, &expr.Ct{Key: expr.CtKeySTATE, Register: 1})
 		}},
+		{"nftables with reverse paths", func() error {
+			return nft(nftables.TableFamilyINet, nftables.ChainTypeFilter, nftables.ChainHookPrerouting, nftables.ChainPriorityRaw, &expr.Fib{Register: 1, FlagSADDR: true, FlagIIF: true, ResultOIF: true, FlagPRESENT: true})
+		}},
 		{"nftables for bridges", func() error {
 			return nft(nftables.TableFamilyBridge, nftables.ChainTypeFilter, nftables.ChainHookPrerouting, nftables.ChainPriorityRaw, &expr.Counter{})
 		}},
@@ -54,7 +57,7 @@ func nft(family nftables.TableFamily, kind nftables.ChainType, hook *nftables.Ch
 	if err != nil {
 		return err
 	}
-	table := conn.AddTable(&nftables.Table{Family: family, Name: "t" + string(kind)})
+	table := conn.AddTable(&nftables.Table{Family: family, Name: fmt.Sprint(kind, *hook)})
 	chain := conn.AddChain(&nftables.Chain{Name: "c", Table: table, Type: kind, Hooknum: hook, Priority: priority})
 	conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{e}})
 	return conn.Flush()
