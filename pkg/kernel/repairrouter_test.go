@@ -39,8 +39,8 @@ func (r *repairs) routers() []harm {
 			ip ROUTER addr del 10.5.0.1/24 dev lan
 			ip ROUTER addr del fd00:99::1/64 dev lan nodad`},
 		{"an address more on lo, which is up", "router", func() error {
-			return errors.Join(netlink.LinkSetUp(r.link("lo")), add("lo", netip.PrefixFrom(r.pod(77), r.pod(77).BitLen())))
-		}, ""},
+			return errors.Join(netlink.LinkSetUp(r.link("lo")), add("lo", only(r.pod(77))))
+		}, "ip ROUTER addr del " + only(r.pod(77)).String() + " dev loNODAD"},
 		{"an interface more, with an address, a route and the lower end of lan", "router", func() error {
 			err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "stray0"}})
 			return errors.Join(err, netlink.LinkSetUp(r.link("stray0")), add("stray0", netip.MustParsePrefix("10.5.0.1/24"), netip.MustParsePrefix("fd00:99::1/64")),

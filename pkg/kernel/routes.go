@@ -68,7 +68,8 @@ func addRule(r dataplane.Rule) error {
 	return netlink.RuleAdd(rule)
 }
 
-// delRule is as delRoute.
+// delRule is as delRoute. Of a rule of priority 0 the kernel says no priority, and takes that
+// for any: of the rules that are alike otherwise the one of the lowest goes.
 func delRule(want dataplane.Rule) error {
 	var found []byte
 	if err := eachRule(func(is dataplane.Rule, message []byte) {
@@ -80,9 +81,6 @@ func delRule(want dataplane.Rule) error {
 	}
 	if found == nil {
 		return unix.ESRCH
-	}
-	if attribute(found[unix.SizeofRtMsg:], unix.FRA_PRIORITY) == nil { // 0; without, it would be any
-		found = append(found, nl.NewRtAttr(unix.FRA_PRIORITY, nl.Uint32Attr(0)).Serialize()...)
 	}
 	return sendBack(unix.RTM_DELRULE, found)
 }
