@@ -155,7 +155,9 @@ func (a *agent) sync(ctx context.Context, since time.Time) (err error) {
 	repair := a.last != nil && a.last.Equal(want)
 	a.last = nil
 	done, err := a.host.Perform(plan)
-	a.log(ctx, plan, len(done), repair)
+	if len(done) > 0 {
+		a.log(ctx, plan, len(done), repair)
+	}
 	a.metrics.count(done, repair)
 	a.metrics.show(want, report)
 	if err != nil {
@@ -179,9 +181,6 @@ func (a *agent) tell(ctx context.Context, report dataplane.Report) {
 }
 
 func (a *agent) log(ctx context.Context, plan dataplane.Plan, done int, repair bool) {
-	if len(plan) == 0 {
-		return
-	}
 	lines := slices.Collect(strings.Lines(plan[:min(linesLogged, len(plan))].String()))
 	for i := range lines {
 		lines[i] = strings.TrimSuffix(lines[i], "\n")

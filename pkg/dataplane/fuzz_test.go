@@ -100,11 +100,24 @@ func isolated(t *testing.T, s State) {
 }
 
 func arbitraryState(dice *rand.Rand) State {
-	s := State{Node: "n0", UDPPort: 4789, Transit: netip.MustParsePrefix("100.64.0.0/29")}
+	s := State{Node: "n0", UDPPort: 4789, VXLANReversePathFilter: dice.IntN(2) == 0, Transit: netip.MustParsePrefix("100.64.0.0/29")}
+	for _, text := range []string{"10.96.0.0/12", "fd00::/8", "10.96.0.0/12"} {
+		if dice.IntN(3) == 0 {
+			s.Denied = append(s.Denied, netip.MustParsePrefix(text))
+		}
+	}
+	for _, text := range []string{"10.0.0.1:6443", "[fd0a::1]:6443"} {
+		if dice.IntN(3) == 0 {
+			s.APIServers = append(s.APIServers, netip.MustParseAddrPort(text))
+		}
+	}
 	for i := range 3 {
 		n := Node{Name: fmt.Sprintf("n%d", i)}
 		if dice.IntN(10) > 0 {
 			n.Addresses = append(n.Addresses, netip.AddrFrom4([4]byte{10, 0, 0, byte(1 + i + 4*dice.IntN(2))}))
+		}
+		if dice.IntN(3) == 0 {
+			n.Addresses = append(n.Addresses, netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x0a, 15: byte(1 + i)}))
 		}
 		s.Nodes = append(s.Nodes, n)
 	}
