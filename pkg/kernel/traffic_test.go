@@ -171,3 +171,22 @@ func TestNoWayToOtherRouters(t *testing.T) {
 		t.Errorf("%d packets were dropped", got)
 	}
 }
+
+// A pod of a node that is cut off, whose identity another pod has by now, gets nothing that
+// is sent to it, and no answers.
+func TestStrayPodGetsNothing(t *testing.T) {
+	c := newCluster(t, 3)
+	blue := c.network("blue", 1001, "192.168.0.0/16")
+	stray, peer := c.nodes[0].pod("stray", blue, "192.168.0.2"), c.nodes[1].pod("peer", blue, "192.168.0.3")
+	c.nodes[0].attach(stray)
+	c.nodes[1].attach(peer)
+	c.sync()
+	peer.reaches(stray.ip, "stray")
+	c.state.Pods = c.state.Pods[1:] // the API server has it no more, and node1 does not know
+	c.nodes[2].attach(c.nodes[2].pod("heir", blue, "192.168.0.2"))
+	for _, n := range c.nodes[1:] {
+		n.sync()
+	}
+	peer.reaches(stray.ip, "heir")
+	stray.reaches(peer.ip, "")
+}
