@@ -139,12 +139,14 @@ func TestKubectlShows(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	create(t, ns, fmt.Sprintf(networkManifest, "net", `{cidr: 10.0.0.0/24}`)+"---"+fmt.Sprintf(pod2Manifest, "p", "")+blockManifest)
+	run(t, ns, "patch", "net", "net", "--subresource=status", "--type=merge", "-p", networkStatus)
 	for _, c := range []struct {
 		args, want string
 	}{
 		{"get networks -A", "NAMESPACE NAME CIDR GATEWAY BOUND AVAILABLE READY AGE"},
 		{"get net -A", "NAMESPACE NAME CIDR GATEWAY BOUND AVAILABLE READY AGE"},
-		{"get net -A -o wide", "NAMESPACE NAME CIDR GATEWAY BOUND AVAILABLE READY EXHAUSTED AGE"},
+		{"get net -A -o wide", "NAMESPACE NAME CIDR GATEWAY BOUND AVAILABLE READY EXHAUSTED VNI ATTACHABLE AGE"},
+		{"get net net -o wide", "net 10.0.0.0/24 10.0.0.1 3 4 True Unknown 1001 False "},
 		{"get p2 -A", "NAMESPACE NAME DESIRED READY UPDATED AVAILABLE NETWORKS AGE"},
 		{"get ab -A", "NAMESPACE NAME NETWORK CIDR SEALED AGE"},
 		{"get all -A", "NAMESPACE NAME DESIRED READY UPDATED AVAILABLE NETWORKS AGE"},
@@ -160,6 +162,12 @@ func TestKubectlShows(t *testing.T) {
 		})
 	}
 }
+
+// networkStatus has another value in each column.
+const networkStatus = `{"status":{"gateway":"10.0.0.1","bound":3,"available":4,"vni":1001,"conditions":[
+  {"type":"Ready","status":"True","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"},
+  {"type":"Exhausted","status":"Unknown","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"},
+  {"type":"Attachable","status":"False","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`
 
 const blockManifest = `---
 apiVersion: samplecrd.k8s.io/v1
