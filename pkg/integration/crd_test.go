@@ -81,9 +81,9 @@ func TestRefusedChanges(t *testing.T) {
 		{"other family", `{cidr: 10.0.0.0/24}`, `{"spec":{"cidr":"2001:db8::/64"}}`, "may only grow"},
 		{"growing a 31", `{cidr: 10.0.0.0/31}`, `{"spec":{"cidr":"10.0.0.0/24"}}`, "a /31, /32 or /127 cannot grow"},
 		{"growing a 127", `{cidr: "2001:db8::/127"}`, `{"spec":{"cidr":"2001:db8::/64"}}`, "a /31, /32 or /127 cannot grow"},
-		{"gateway moves", `{cidr: 10.0.0.0/24, gateway: 10.0.0.9}`, `{"spec":{"gateway":"10.0.0.1"}}`, "never moves"},
-		{"gateway removed", `{cidr: 10.0.0.0/24, gateway: 10.0.0.9}`, `{"spec":{"gateway":null}}`, "never moves"},
-		{"gateway added", `{cidr: 10.0.0.0/24}`, `{"spec":{"gateway":"10.0.0.9"}}`, "never moves"},
+		{"gateway moves", `{cidr: 10.0.0.0/24, gateway: 10.0.0.9}`, `{"spec":{"gateway":"10.0.0.1"}}`, "spec.gateway: Invalid value: never moves"},
+		{"gateway removed", `{cidr: 10.0.0.0/24, gateway: 10.0.0.9}`, `{"spec":{"gateway":null}}`, "spec.gateway: Invalid value: never moves"},
+		{"gateway added", `{cidr: 10.0.0.0/24}`, `{"spec":{"gateway":"10.0.0.9"}}`, "spec.gateway: Invalid value: never moves"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

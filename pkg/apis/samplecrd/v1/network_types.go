@@ -25,7 +25,7 @@ import (
 // +kubebuilder:printcolumn:name="ATTACHABLE",type=string,JSONPath=`.status.conditions[?(@.type=="Attachable")].status`,priority=1
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of a Network is a DNS label: lower-case letters, digits and '-', at most 63 characters"
-// +kubebuilder:validation:XValidation:rule="has(oldSelf.spec.gateway) ? (has(self.spec.gateway) && self.spec.gateway == oldSelf.spec.gateway) : (!has(self.spec.gateway) || (has(oldSelf.status) && has(oldSelf.status.gateway) && oldSelf.status.gateway == self.spec.gateway))",message="spec.gateway never moves: pods have it in their routes. Create another Network instead"
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.spec.gateway) ? (has(self.spec.gateway) && self.spec.gateway == oldSelf.spec.gateway) : (!has(self.spec.gateway) || (has(oldSelf.status) && has(oldSelf.status.gateway) && oldSelf.status.gateway == self.spec.gateway))",message="never moves: pods have it in their routes. Create another Network instead",fieldPath=".spec.gateway"
 type Network struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
