@@ -25,7 +25,7 @@ type dropsCollector struct {
 var (
 	droppedPackets = k8smetrics.NewDesc("pod2_agent_dropped_packets_total",
 		"Packets that were dropped, by why: a pod sent with a MAC (mac), IP (ip), ARP (arp) or neighbour discovery (nd) that is not its own, or another protocol (protocol); "+
-			"a port is not known (stranger); a Network's packets were for a node (node), the API server (api), what --deny-cidrs has (denied), another Network (network), or came from outside (inbound), or past the router (bridge); "+
+			"a port is not known (stranger), as is each for a moment when its pod starts, so that some are no attack; a Network's packets were for a node (node), the API server (api), what --deny-cidrs has (denied), another Network (network), or came from outside (inbound), or past the router (bridge); "+
 			"somebody who is no node sent VXLAN (vxlan).",
 		[]string{"reason"}, nil, k8smetrics.ALPHA, "")
 	spoofedPackets = k8smetrics.NewDesc("pod2_agent_pod_spoofed_packets_total",
