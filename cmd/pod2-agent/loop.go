@@ -78,7 +78,7 @@ type agent struct {
 	options *options
 	metrics *metrics
 
-	// last is what was wanted when the kernel had all of it; nil: it has not.
+	// last is what was wanted when the kernel had all of it; nil: it had not since that changed.
 	last     dataplane.Host
 	problems string
 	// waiting is since when somebody waits for what no sync has brought to an end yet; zero:
@@ -153,11 +153,11 @@ func (a *agent) sync(ctx context.Context, since time.Time) (err error) {
 	}
 	plan := dataplane.Diff(s.Host, want)
 	repair := a.last != nil && a.last.Equal(want)
-	a.last = nil
-	done, err := a.host.Perform(plan)
-	if len(done) > 0 {
-		a.log(ctx, plan, len(done), repair)
+	if !repair {
+		a.last = nil // to undo a change that fails is no repair; to go on with a repair that fails is one
 	}
+	done, err := a.host.Perform(plan)
+	a.log(ctx, plan, len(done), repair)
 	a.metrics.count(done, repair)
 	a.metrics.show(want, report)
 	if err != nil {
@@ -181,6 +181,9 @@ func (a *agent) tell(ctx context.Context, report dataplane.Report) {
 }
 
 func (a *agent) log(ctx context.Context, plan dataplane.Plan, done int, repair bool) {
+	if done == 0 {
+		return
+	}
 	lines := slices.Collect(strings.Lines(plan[:min(linesLogged, len(plan))].String()))
 	for i := range lines {
 		lines[i] = strings.TrimSuffix(lines[i], "\n")

@@ -154,6 +154,44 @@ func TestSyncFails(t *testing.T) {
 	}
 }
 
+// What was done to undo a change that failed is no repair: the cluster asked for both.
+func TestChangeThatFailedIsNotRepaired(t *testing.T) {
+	s := cluster("10.0.0.1")
+	m := &memory{}
+	a := newTestAgent(m, &s)
+	r := registered(a)
+	for _, step := range []struct {
+		cluster dataplane.State
+		err     error
+	}{{cluster("10.0.0.1"), nil}, {cluster("10.0.0.1", "10.0.0.2"), errors.New("refused")}, {cluster("10.0.0.1"), nil}} {
+		s, m.err = step.cluster, step.err
+		if err := a.sync(t.Context(), time.Time{}); (err == nil) != (step.err == nil) {
+			t.Error(err)
+		}
+	}
+	if got := metricsText(t, r, "pod2_agent_repairs_total"); got != "" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// What is tried again of a repair that failed is one, too: the cluster asked for nothing.
+func TestRepairThatFailedIsARepair(t *testing.T) {
+	s := cluster("10.0.0.1")
+	m := &memory{}
+	a := newTestAgent(m, &s)
+	r := registered(a)
+	refused := errors.New("refused")
+	for _, m.err = range []error{nil, refused, refused, nil} { // two steps, one, one, and two
+		if err := a.sync(t.Context(), time.Time{}); !errors.Is(err, m.err) {
+			t.Error(err)
+		}
+	}
+	if got, want := metricsText(t, r, "pod2_agent_repairs_total", "pod2_agent_changes_total"),
+		"pod2_agent_repairs_total [name:\"kind\" value:\"table\"] 4\npod2_agent_changes_total [name:\"kind\" value:\"table\"] 2"; strings.ReplaceAll(got, "  ", " ") != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 // What the command line says of filters is in their rules.
 func TestFilterOptions(t *testing.T) {
 	for _, tt := range []struct{ arg, chain, comment, want string }{

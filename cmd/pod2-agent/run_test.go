@@ -223,27 +223,8 @@ func TestProgramming(t *testing.T) {
 	}
 }
 
-// What was done to undo a change that failed is no repair: the cluster asked for both.
-func TestChangeThatFailedIsNotRepaired(t *testing.T) {
-	s := cluster("10.0.0.1")
-	m := &memory{}
-	a := newTestAgent(m, &s)
-	r := registered(a)
-	for _, step := range []struct {
-		cluster dataplane.State
-		err     error
-	}{{cluster("10.0.0.1"), nil}, {cluster("10.0.0.1", "10.0.0.2"), errors.New("refused")}, {cluster("10.0.0.1"), nil}} {
-		s, m.err = step.cluster, step.err
-		if err := a.sync(t.Context(), time.Time{}); (err == nil) != (step.err == nil) {
-			t.Error(err)
-		}
-	}
-	if got := metricsText(t, r, "pod2_agent_repairs_total"); got != "" {
-		t.Errorf("got %s", got)
-	}
-}
-
-// The log has a problem once, and of a long plan the beginning.
+// The log has a problem once, of a long plan the beginning, and of one that changed nothing
+// no word: the error of that sync has it.
 func TestLogIsShort(t *testing.T) {
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
 	ctx := klog.NewContext(t.Context(), logger)
@@ -257,8 +238,12 @@ func TestLogIsShort(t *testing.T) {
 		plan[i].Action = dataplane.AddNamespace{Name: fmt.Sprintf("n%03d", i)}
 	}
 	a.log(ctx, plan, 100, false)
+	a.log(ctx, plan, 0, true)
 	text := logger.GetSink().(ktesting.Underlier).GetBuffer().String()
 	if got := strings.Count(text, "it has no address"); got != 1 {
+		t.Errorf("told %d times:\n%s", got, text)
+	}
+	if got := strings.Count(text, "Changed the kernel"); got != 1 {
 		t.Errorf("told %d times:\n%s", got, text)
 	}
 	if !strings.Contains(text, "ip netns add n019") || strings.Contains(text, "n020") {
