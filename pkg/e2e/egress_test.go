@@ -49,6 +49,11 @@ func TestNetworkIsDefaultRoute(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})
+	t.Run("no name where there is none", func(t *testing.T) {
+		if got := probe(t, ns, "closed", "lookup", "kubernetes.default.svc.cluster.local"); !strings.HasSuffix(got, "i/o timeout") {
+			t.Errorf("got %s, want a timeout", got)
+		}
+	})
 }
 
 // What a pod reaches through eth0 of the nodes' own network, and what it does not through

@@ -31,9 +31,7 @@ func TestTwoNetworksOfOneCIDR(t *testing.T) {
 	t.Run("by name", func(t *testing.T) {
 		for _, s := range sides {
 			for _, from := range s.names() {
-				s.requireReaches(t, ns, from, func(to string) string {
-					return fmt.Sprintf("%s.%s-%s.%s.svc.cluster.local", to, s.app, s.network, ns)
-				})
+				s.requireReaches(t, ns, from, func(to string) string { return s.name(ns, to) })
 			}
 		}
 	})
@@ -42,6 +40,22 @@ func TestTwoNetworksOfOneCIDR(t *testing.T) {
 		for _, from := range sides[0].names() {
 			if got, want := probe(t, ns, from, "get", only+":8080"), only+":8080: no answer"; got != want {
 				t.Errorf("%s: got %s, want %s", from, got, want)
+			}
+		}
+	})
+	t.Run("a name of the other Network leads to who has its address on one's own", func(t *testing.T) {
+		blue, green := sides[0], sides[1]
+		from := blue.names()[0]
+		for _, to := range green.names() {
+			target := green.name(ns, to) + ":8080"
+			want := target + ": no answer"
+			for _, own := range blue.names() {
+				if blue.address(own) == green.address(to) {
+					want = fmt.Sprintf("%s: %s at %s, asked by %s", target, own, blue.address(own), blue.address(from))
+				}
+			}
+			if got := probe(t, ns, from, "get", target); got != want {
+				t.Errorf("got %s, want %s", got, want)
 			}
 		}
 	})
@@ -65,6 +79,11 @@ func (s side) names() []string { return slices.Sorted(maps.Keys(s.pods)) }
 
 func (s side) address(name string) string {
 	return s.pods[name].Published[s.network].Address.Addr().String()
+}
+
+// name in DNS, of a replica.
+func (s side) name(namespace, replica string) string {
+	return fmt.Sprintf("%s.%s-%s.%s.svc.cluster.local", replica, s.app, s.network, namespace)
 }
 
 // requireSpread expects a replica on each node.

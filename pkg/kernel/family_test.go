@@ -15,10 +15,12 @@ type family struct {
 	// cidr is that of each Network, wire that of the nodes.
 	cidr, wire netip.Prefix
 	// transit is what all addresses between nodes and routers are of; near are the node's
-	// ends of blue's and green's, far is the router's of blue's.
+	// ends of blue's and green's, far is the router's of blue's. cache is an
+	// address of node1 that its Node does not have, such as NodeLocal DNSCache takes.
 	transit   netip.Prefix
 	near      [2]netip.Addr
 	far       netip.Addr
+	cache     netip.Addr
 	etherType uint16
 	// headers of IP and TCP take so many bytes.
 	headers uint16
@@ -26,9 +28,9 @@ type family struct {
 
 var (
 	ipv4 = family{"IPv4", netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("10.9.0.0/24"), netip.MustParsePrefix("100.64.0.0/16"),
-		[2]netip.Addr{netip.MustParseAddr("100.64.0.0"), netip.MustParseAddr("100.64.0.2")}, netip.MustParseAddr("100.64.0.1"), unix.ETH_P_IP, 40}
+		[2]netip.Addr{netip.MustParseAddr("100.64.0.0"), netip.MustParseAddr("100.64.0.2")}, netip.MustParseAddr("100.64.0.1"), netip.MustParseAddr("169.254.20.10"), unix.ETH_P_IP, 40}
 	ipv6 = family{"IPv6", netip.MustParsePrefix("fd00:10::/64"), netip.MustParsePrefix("fd0a::/64"), netip.MustParsePrefix("fd64:706f:6432::/96"),
-		[2]netip.Addr{netip.MustParseAddr("fd64:706f:6432::7d2"), netip.MustParseAddr("fd64:706f:6432::7d4")}, netip.MustParseAddr("fd64:706f:6432::7d3"), unix.ETH_P_IPV6, 60}
+		[2]netip.Addr{netip.MustParseAddr("fd64:706f:6432::7d2"), netip.MustParseAddr("fd64:706f:6432::7d4")}, netip.MustParseAddr("fd64:706f:6432::7d3"), netip.MustParseAddr("fd00:20::10"), unix.ETH_P_IPV6, 60}
 )
 
 // eachFamily has a test run over both.

@@ -216,7 +216,8 @@ func noWayToNodes(t *testing.T, f family) {
 	if got, want := c.answer(blue[0].name, world, patience), "world "+f.node(1).String(); got != want {
 		t.Errorf("behind its node: got %q, want %q", got, want)
 	}
-	for _, ip := range []netip.Addr{f.node(1), f.node(2), f.near[0], f.near[1]} {
+	c.in("node1", func() { c.addressOn("lo", netip.PrefixFrom(f.cache, f.cache.BitLen())) })
+	for _, ip := range []netip.Addr{f.node(1), f.node(2), f.near[0], f.near[1], f.cache} {
 		before := c.nodes[0].drops("node")
 		blue[0].reaches(ip, "")
 		if c.nodes[0].drops("node") == before {
