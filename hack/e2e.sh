@@ -180,13 +180,13 @@ multus_account() {
 }
 
 up() {
-  local name i began=$SECONDS
+  local name i reason began=$SECONDS
   if running; then
     echo "The cluster in $dir is already running."
     return
   fi
   ! lacks_nodes || exit 1
-  [[ -x $bin/e2e/kubelet && -x $bin/pod2-controller && -x $bin/pod2-agent ]] || die "there is no kubelet, controller or agent in $bin: run \`make e2e-tools build\`"
+  if reason=$(unbuilt); then die "$reason"; fi
   down # what a crash, a reboot or a killed `up` has left
   trap abandon EXIT
   trap 'exit 130' INT TERM
@@ -211,7 +211,7 @@ up() {
   done
   trap - EXIT INT TERM
   echo "The cluster is up after $((SECONDS - began)) s: $nodes nodes, each with the images pause:e2e, netprobe:e2e, pod2-controller:latest and pod2-agent:latest."
-  printf 'To look around:\n\n  %s enter %s hub kubectl get nodes\n\n' "hack/e2e.sh" "$dir"
+  printf 'Pod2 is not installed yet: docs/e2e.md#by-hand has what to type. To look around:\n\n  %s enter %s hub kubectl get nodes\n\n' "hack/e2e.sh" "$dir"
 }
 
 imported() {

@@ -1,4 +1,4 @@
-# Part of hack/e2e.sh, which sources it: what the nodes run, built into bin/e2e/.
+# Part of hack/e2e.sh, which sources it: what the nodes run, built into bin/e2e/, and whether all that a cluster is made of is built.
 # shellcheck shell=bash disable=SC2154 # root and bin are those of hack/e2e.sh
 
 tools() {
@@ -26,4 +26,23 @@ tools() {
     github.com/k8snetworkplumbingwg/network-attachment-definition-client)/artifacts/networks-crd.yaml" "$bin/e2e/"
   chmod u+w "$bin/e2e/networks-crd.yaml"
   echo "Built in $SECONDS s."
+}
+
+# unbuilt prints all that is not there of what a cluster is made of, and what builds that; it fails if nothing is missing.
+unbuilt() {
+  local goal file missing=() goals=() list
+  while read -r goal file; do
+    [[ ! -e $bin/$file ]] || continue
+    missing+=("$file")
+    [[ " ${goals[*]} " == *" $goal "* ]] || goals+=("$goal")
+  done < <(
+    printf 'cluster-tools %s\n' kube-apiserver server kube-controller-manager kube-scheduler kubectl kwokctl coredns
+    printf 'e2e-tools e2e/%s\n' kubelet containerd containerd-shim-runc-v2 ctr runc plainrunc image netprobe nodecert nodenet pause \
+      networks-crd.yaml cni/{multus,bridge,static,ptp,host-local,loopback,macvlan}
+    printf 'build %s\n' pod2-controller pod2-agent
+  )
+  ((${#missing[@]})) || return
+  printf -v list '%s, ' "${missing[@]}"
+  # -B: make goes by the age of a stamp and not by what is there.
+  echo "in $bin there is no ${list%, }: run \`make -B ${goals[*]}\`"
 }
