@@ -32,8 +32,9 @@ type differ struct {
 	vni int32
 	// fresh links were just made, "namespace/name": they have nothing of what the former
 	// had. gone are those that were removed, and what was on them with them. flushed are
-	// bridges of which the kernel has just flushed the neighbours.
-	fresh, gone, flushed map[string]bool
+	// bridges of which the kernel has just flushed the neighbours, bare are links of which it
+	// has flushed the routes of IPv4, with the last address.
+	fresh, gone, flushed, bare map[string]bool
 
 	entries map[int32]*entries
 }
@@ -107,9 +108,9 @@ func deal[T any](list []T, dev func(T) string, to func(dev string) *[]T) {
 }
 
 // network is all of one: what is in the way goes first, then the router is made, closed
-// before it is connected, then the links, and what they carry last.
+// before it is connected, then the links, then what leads to pods, and the gateway last.
 func (d *differ) network() {
-	d.fresh, d.flushed, d.gone = map[string]bool{}, map[string]bool{}, map[string]bool{}
+	d.fresh, d.gone, d.flushed, d.bare = map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	name := namespaceName(d.vni)
 	isRouter, wantRouter := d.is.Namespace(name), d.want.Namespace(name)
 	d.removeLinks()
@@ -139,13 +140,11 @@ func (d *differ) network() {
 	for _, l := range wantRouter.Links {
 		d.set(name, isRouter, l)
 	}
-	own := func(a Address) bool { return OwnLink(a.Dev) == d.vni }
-	d.addresses("", filter(d.is0.Addresses, own), filter(d.want0.Addresses, own))
-	stay := d.addresses(name, isRouter.Addresses, wantRouter.Addresses)
-	d.routes(name, isRouter, wantRouter, stay)
-	d.rules(name, isRouter, wantRouter)
+	bridged := func(dev string) bool { return OwnLink(dev) == d.vni && dev != wanName(d.vni) }
+	d.addresses("", d.is0.on(bridged).Addresses, d.want0.on(bridged).Addresses) // with which neighbours go
 	d.fdb()
 	d.neighbours()
+	d.gateway(name, isRouter, wantRouter)
 }
 
 func filter[T any](list []T, keep func(T) bool) []T {
@@ -232,7 +231,9 @@ func remains[T any](d *differ, namespace string, list []T, dev func(T) string) [
 	return filter(list, func(x T) bool { return !d.fresh[namespace+"/"+dev(x)] && !d.gone[namespace+"/"+dev(x)] })
 }
 
-// addresses returns those that stay as they are.
+// addresses returns those that stay as they are. One that is deaf is removed, and added as
+// it shall be: a route of the table local that was put back without an address of IPv6
+// would not go with it.
 func (d *differ) addresses(namespace string, is, want []Address) (stay []Address) {
 	is = remains(d, namespace, is, func(a Address) string { return a.Dev })
 	for _, a := range is {
@@ -243,14 +244,16 @@ func (d *differ) addresses(namespace string, is, want []Address) (stay []Address
 	}
 	for _, a := range want {
 		// With the first address of IPv4 in a subnet the kernel removes the others of it.
-		follows := func(b Address) bool {
-			return b.Dev == a.Dev && a.Prefix.Addr().Is4() && b.Prefix.Masked() == a.Prefix.Masked() && !slices.Contains(want, b)
-		}
-		if slices.Contains(is, a) && !slices.ContainsFunc(is, follows) {
+		first := slices.IndexFunc(is, func(b Address) bool { return b.Dev == a.Dev && b.Prefix.Masked() == a.Prefix.Masked() })
+		if slices.Contains(is, a) && (a.Prefix.Addr().Is6() || slices.Contains(want, is[first])) {
 			stay = append(stay, a)
 		} else {
 			d.add(namespace, AddAddress{a})
 		}
+	}
+	for _, a := range is {
+		is4 := func(b Address) bool { return b.Dev == a.Dev && b.Prefix.Addr().Is4() }
+		d.bare[namespace+"/"+a.Dev] = slices.ContainsFunc(is, is4) && !slices.ContainsFunc(stay, is4)
 	}
 	return stay
 }

@@ -33,15 +33,15 @@ func TestFromNothing(t *testing.T) {
 		ip link set wn1001 addrgenmode none up
 		ip -n pod2-1001 link set lan addrgenmode none up
 		ip -n pod2-1001 link set wan addrgenmode none up
-		ip addr add 100.64.0.0/31 dev wn1001
-		ip -n pod2-1001 addr add 192.168.0.1/16 dev lan
-		ip -n pod2-1001 addr add 100.64.0.1/31 dev wan
-		ip -n pod2-1001 route add default via 100.64.0.0 dev wan
 		bridge fdb replace 02:00:5e:00:03:e9 dev rt1001 master static sticky
 		bridge fdb replace 0a:58:c0:a8:00:03 dev vx1001 dst 10.0.0.2 self static
 		bridge fdb replace 0a:58:c0:a8:00:03 dev vx1001 master static sticky
 		bridge fdb replace 0a:58:c0:a8:00:02 dev veth1 master static sticky
-		ip neigh replace 192.168.0.3 lladdr 0a:58:c0:a8:00:03 dev nw1001 nud permanent`)
+		ip neigh replace 192.168.0.3 lladdr 0a:58:c0:a8:00:03 dev nw1001 nud permanent
+		ip addr add 100.64.0.0/31 dev wn1001
+		ip -n pod2-1001 addr add 192.168.0.1/16 dev lan
+		ip -n pod2-1001 addr add 100.64.0.1/31 dev wan
+		ip -n pod2-1001 route add default via 100.64.0.0 dev wan`)
 	settle(t, &s)
 }
 
@@ -127,7 +127,7 @@ func TestRepair(t *testing.T) {
 		ip neigh replace 192.168.0.3 lladdr 0a:58:c0:a8:00:03 dev nw1001 nud permanent
 		ip neigh del 192.168.0.9 lladdr 02:00:00:00:00:00 dev nw1001 nud permanent`},
 		{"an address on the bridge, with which the kernel flushes neighbours", func(host, _ *Namespace) {
-			host.Addresses = append(host.Addresses, Address{"nw1001", netip.MustParsePrefix("192.168.0.1/16")})
+			host.Addresses = append(host.Addresses, Address{Dev: "nw1001", Prefix: netip.MustParsePrefix("192.168.0.1/16")})
 		}, `
 		ip addr del 192.168.0.1/16 dev nw1001
 		ip neigh replace 192.168.0.3 lladdr 0a:58:c0:a8:00:03 dev nw1001 nud permanent`},

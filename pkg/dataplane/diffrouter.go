@@ -28,6 +28,29 @@ func (a Address) route() Route {
 	return r
 }
 
+// gateway is what packets need that leave the Network, all but the links: it comes after
+// what those need that stay, since they are not to wait for what a kernel refuses of this.
+func (d *differ) gateway(router string, isRouter, wantRouter *Namespace) {
+	node := func(dev string) bool { return dev == wanName(d.vni) }
+	for _, ns := range []struct {
+		name     string
+		is, want *Namespace
+	}{{"", d.is0.on(node), d.want0.on(node)}, {router, isRouter, wantRouter}} {
+		stay := d.addresses(ns.name, ns.is.Addresses, ns.want.Addresses)
+		d.routes(ns.name, ns.is, ns.want, stay)
+	}
+	d.rules(router, isRouter, wantRouter)
+}
+
+// on such devices are these addresses and routes; of links there are all.
+func (n *Namespace) on(such func(dev string) bool) *Namespace {
+	return &Namespace{
+		Links:     n.Links,
+		Addresses: filter(n.Addresses, func(a Address) bool { return such(a.Dev) }),
+		Routes:    filter(n.Routes, func(r Route) bool { return such(r.Dev) }),
+	}
+}
+
 // strays are links in a router's namespace that are not wanted: they go, and what is on
 // them with them. One whose other end is on the node goes with that, which is not as it
 // shall be either. Hardware, and what the kernel makes by itself, cannot be removed, and is
@@ -51,9 +74,9 @@ func (d *differ) strays(namespace string, is, want *Namespace) {
 	}
 }
 
-// routes of a router. What comes and goes with an address, or when its link comes up, is
-// the kernel's to make and to remove; it is put back where it is gone by itself, and the
-// address stays as it is.
+// routes of a router, or of its link on the node. What comes and goes with an address,
+// or when its link comes up, is the kernel's to make and to remove; it is put back where it
+// is gone by itself, and the address stays as it is.
 func (d *differ) routes(namespace string, is, want *Namespace, stay []Address) {
 	routes := remains(d, namespace, is.Routes, func(r Route) string { return r.Dev })
 	with := func(addresses []Address, r Route) bool {
@@ -66,7 +89,8 @@ func (d *differ) routes(namespace string, is, want *Namespace, stay []Address) {
 	}
 	for _, r := range want.Routes {
 		comes := !r.Via.IsValid() && (!with(stay, r) || !is.Link(r.Dev).Up)
-		if !slices.Contains(routes, r) && !comes {
+		flushed := r.Dst.Addr().Is4() && d.bare[namespace+"/"+r.Dev]
+		if (!slices.Contains(routes, r) || flushed) && !comes {
 			d.add(namespace, AddRoute{r})
 		}
 	}

@@ -208,6 +208,13 @@ func mischief(dice *rand.Rand, h Host) Host {
 		ns.delAddress(ns.Addresses[0])
 		ns.Routes = nil
 	}
+	if some(len(ns.Routes)) {
+		i := dice.IntN(len(ns.Routes))
+		ns.Routes = slices.Delete(ns.Routes, i, i+1)
+	}
+	if some(len(ns.Addresses)) {
+		ns.Addresses[dice.IntN(len(ns.Addresses))].Deaf = true
+	}
 	if some(len(ns.Tables)) && len(ns.Tables[0].Sets) > 0 {
 		ns.Tables[0].Sets[dice.IntN(len(ns.Tables[0].Sets))].Elements = []string{"zzz"}
 	}
@@ -226,7 +233,7 @@ func mischief(dice *rand.Rand, h Host) Host {
 // strayInRouter is a link with an address and a route, an address more, and rules more and
 // less.
 func strayInRouter(dice *rand.Rand, router *Namespace) {
-	a := Address{"stray0", netip.MustParsePrefix("10.5.0.1/24")}
+	a := Address{Dev: "stray0", Prefix: netip.MustParsePrefix("10.5.0.1/24")}
 	if router.Link(a.Dev) == nil {
 		router.Links = append(router.Links, Link{Name: a.Dev, Kind: []string{"dummy", KindHardware}[dice.IntN(2)], MTU: 1500, Up: true, Port: PortDefault})
 		router.addAddress(a)

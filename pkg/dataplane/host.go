@@ -21,7 +21,8 @@ func (h Host) Namespace(name string) *Namespace {
 
 // Namespace is a network namespace. Of the node's own, as read, it has what is ours by
 // name, the links that are ports of our bridges, and veths that are on no bridge, since they
-// may have been. No list has a thing twice.
+// may have been; and of routes those that the kernel made for links of ours. No list has a
+// thing twice.
 type Namespace struct {
 	Name       string
 	Links      []Link
@@ -97,6 +98,9 @@ var PortDefault = PortFlags{Learning: true, Flood: true, MulticastFlood: true, B
 type Address struct {
 	Dev    string
 	Prefix netip.Prefix
+	// Deaf: what the kernel put into the table local with it is gone, so that nobody is at
+	// home there, nor says who is. None that is wanted is.
+	Deaf bool
 }
 
 // Route by way of a gateway, or, without one, to who is on the link: such a route the

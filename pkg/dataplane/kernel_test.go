@@ -172,33 +172,41 @@ func (k *kernel) set(step Step, ns *Namespace, a SetLink) {
 	}
 }
 
-// addAddress, and the route that comes with it.
+// same says whether it is the same one to the kernel.
+func (a Address) same(b Address) bool { return a.Dev == b.Dev && a.Prefix == b.Prefix }
+
+// addAddress, and the route that comes with it; one that is there stays as it is.
 func (n *Namespace) addAddress(a Address) {
-	if !slices.Contains(n.Addresses, a) {
+	if !slices.ContainsFunc(n.Addresses, a.same) {
 		n.Addresses = append(n.Addresses, a)
+		n.connect(a.Dev, a)
 	}
-	n.connect(a.Dev, a)
 }
 
-// connect has the route of an address, if it is on that link, and that is up; those of the
-// node are not read.
+// connect has the route of an address, if it is on that link, and that is up; of the node's,
+// only those of links of ours are read.
 func (n *Namespace) connect(dev string, a Address) {
-	if n.Name != "" && a.Dev == dev && n.Link(dev).Up && !slices.ContainsFunc(n.Routes, func(r Route) bool { return r.Dev == dev && r.Dst == a.Prefix.Masked() }) {
+	if (n.Name != "" || OwnLink(dev) != 0) && a.Dev == dev && n.Link(dev).Up && !slices.ContainsFunc(n.Routes, func(r Route) bool { return r.Dev == dev && r.Dst == a.Prefix.Masked() }) {
 		n.Routes = append(n.Routes, a.route())
 	}
 }
 
-// delAddress, with its route, and, if it is the first of a subnet, the others of that.
+// delAddress, with its route, and, if it is the first of a subnet, the others of that, and,
+// with the last of IPv4, all routes of that.
 func (n *Namespace) delAddress(a Address) {
 	same := func(x Address) bool {
 		return x.Dev == a.Dev && x.Prefix.Masked() == a.Prefix.Masked() && x.Prefix.Addr().Is4()
 	}
-	if first := slices.IndexFunc(n.Addresses, same); first >= 0 && n.Addresses[first] == a {
+	if first := slices.IndexFunc(n.Addresses, same); first >= 0 && n.Addresses[first].same(a) {
 		n.Addresses = slices.DeleteFunc(n.Addresses, same)
 	}
-	n.Addresses = slices.DeleteFunc(n.Addresses, func(x Address) bool { return x == a })
+	n.Addresses = slices.DeleteFunc(n.Addresses, a.same)
 	if !slices.ContainsFunc(n.Addresses, func(x Address) bool { return x.route() == a.route() }) {
 		n.Routes = slices.DeleteFunc(n.Routes, func(r Route) bool { return r == a.route() })
+	}
+	is4 := func(x Address) bool { return x.Dev == a.Dev && x.Prefix.Addr().Is4() }
+	if is4(a) && !slices.ContainsFunc(n.Addresses, is4) {
+		n.Routes = slices.DeleteFunc(n.Routes, func(r Route) bool { return r.Dev == a.Dev && r.Dst.Addr().Is4() })
 	}
 }
 

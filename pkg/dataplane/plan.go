@@ -7,7 +7,9 @@ import (
 
 // Plan is what is to be done to a kernel, in this order: first what concerns the whole
 // node, which closes what is not to be open, then Network by Network. What stops one
-// Network does not stop the next; what stops the node's part, Network 0, stops all.
+// Network does not stop the next; what stops the node's part, Network 0, stops all. Of a
+// Network, what leads to pods comes before the addresses and routes of its gateway, which
+// pods do without.
 type Plan []Step
 
 // Step is one action in one namespace, "" being the node's own.

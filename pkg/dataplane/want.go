@@ -81,6 +81,7 @@ func Want(s State) (Host, Report, bool) {
 		bindings = append(bindings, bound...)
 	}
 	report.PodPorts, report.Strangers = w.podPorts, w.strangers(bindings)
+	host.Routes = connected(host.Addresses)
 	host.Links = append(host.Links, w.spare(here)...)
 	host.Tables = []Table{bridgeTable(bindings, trunks, report.Strangers), hostTable(s, Transit6)}
 	host.Sysctls = sysctls(here)
@@ -251,12 +252,12 @@ func (w *wanted) router(n Network, host *Namespace) Namespace {
 	host.Links = append(host.Links, outer)
 	host.FDB = append(host.FDB, FDB{Dev: outer.Name, MAC: inner.MAC, Sticky: true})
 	ns.Links = append(ns.Links, inner)
-	ns.Addresses = append(ns.Addresses, Address{lan, netip.PrefixFrom(n.Gateway, n.CIDR.Bits())})
+	ns.Addresses = append(ns.Addresses, Address{Dev: lan, Prefix: netip.PrefixFrom(n.Gateway, n.CIDR.Bits())})
 	forward, everywhere := forward4, netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 	if n.Gateway.Is6() {
 		forward, everywhere = forward6, netip.PrefixFrom(netip.IPv6Unspecified(), 0)
 		// Neighbours are asked for from an address of the link.
-		ns.Addresses = append(ns.Addresses, Address{lan, netip.PrefixFrom(inner.MAC.linkLocal(), 64)})
+		ns.Addresses = append(ns.Addresses, Address{Dev: lan, Prefix: netip.PrefixFrom(inner.MAC.linkLocal(), 64)})
 	}
 	ns.Sysctls = []Sysctl{{forward, "1"}}
 	transit, ok := w.transitOf(n)
@@ -266,11 +267,11 @@ func (w *wanted) router(n Network, host *Namespace) Namespace {
 	}
 	ns.Links = append(ns.Links, veth(wan, "/"+wanName(n.VNI)))
 	host.Links = append(host.Links, veth(wanName(n.VNI), ns.Name+"/"+wan))
-	ns.Addresses = append(ns.Addresses, Address{wan, transit.router})
-	host.Addresses = append(host.Addresses, Address{wanName(n.VNI), transit.host})
+	ns.Addresses = append(ns.Addresses, Address{Dev: wan, Prefix: transit.router})
+	host.Addresses = append(host.Addresses, Address{Dev: wanName(n.VNI), Prefix: transit.host})
 	if n.Gateway.Is6() {
-		ns.Addresses = append(ns.Addresses, Address{wan, netip.MustParsePrefix("fe80::2/64")})
-		host.Addresses = append(host.Addresses, Address{wanName(n.VNI), netip.MustParsePrefix("fe80::1/64")})
+		ns.Addresses = append(ns.Addresses, Address{Dev: wan, Prefix: netip.MustParsePrefix("fe80::2/64")})
+		host.Addresses = append(host.Addresses, Address{Dev: wanName(n.VNI), Prefix: netip.MustParsePrefix("fe80::1/64")})
 	}
 	ns.Routes = append(connected(ns.Addresses), Route{Dst: everywhere, Via: transit.host.Addr(), Dev: wan})
 	return ns

@@ -100,7 +100,7 @@ func (k *Kernel) do(action dataplane.Action) error {
 	case dataplane.DelLink:
 		return delLink(a.Name)
 	case dataplane.AddAddress:
-		return changeAddress(netlink.AddrAdd, a.Address)
+		return addAddress(a.Address)
 	case dataplane.DelAddress:
 		return changeAddress(netlink.AddrDel, a.Address)
 	case dataplane.AddRoute:

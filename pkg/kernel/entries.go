@@ -4,7 +4,6 @@ package kernel
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net/netip"
 
@@ -34,16 +33,30 @@ const batchSize = 1024
 
 // applyEntries in the thread's namespace, and return how many were done.
 func applyEntries(steps []dataplane.Step) (done int, err error) {
-	socket, err := nl.GetNetlinkSocketAt(netns.None(), netns.None(), unix.NETLINK_ROUTE)
+	socket, err := openSocket()
 	if err != nil {
-		return 0, fmt.Errorf("open an rtnetlink socket: %w", err)
+		return 0, err
 	}
 	defer socket.Close()
-	// A kernel that does not answer is an error, not a hang. All of a batch may be refused.
-	if err := errors.Join(socket.SetReceiveTimeout(&nl.SocketTimeoutTv), socket.SetReceiveBufferSize(8<<20, true)); err != nil {
+	// All of a batch may be refused.
+	if err := socket.SetReceiveBufferSize(8<<20, true); err != nil {
 		return 0, fmt.Errorf("set up an rtnetlink socket: %w", err)
 	}
 	return (&entries{socket: socket, index: map[string]uint32{}}).apply(steps)
+}
+
+// openSocket of the thread's namespace. A kernel that does not answer is an error, not a
+// hang.
+func openSocket() (*nl.NetlinkSocket, error) {
+	socket, err := nl.GetNetlinkSocketAt(netns.None(), netns.None(), unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("open an rtnetlink socket: %w", err)
+	}
+	if err := socket.SetReceiveTimeout(&nl.SocketTimeoutTv); err != nil {
+		socket.Close()
+		return nil, fmt.Errorf("set up an rtnetlink socket: %w", err)
+	}
+	return socket, nil
 }
 
 // isEntry says whether apply takes that action.

@@ -3,10 +3,12 @@
 package kernel
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -194,6 +196,32 @@ func delLink(name string) error {
 
 func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
+
+// addAddress, and with it what the kernel puts into the table local: for IPv6 it does so a
+// little later, and who reads meanwhile would find the address deaf.
+func addAddress(a dataplane.Address) error {
+	if err := changeAddress(netlink.AddrAdd, a); err != nil || a.Prefix.Addr().Is4() {
+		return err
+	}
+	index, err := indexOf(a.Dev)
+	if err != nil {
+		return err
+	}
+	for end := time.Now().Add(time.Second); ; time.Sleep(time.Millisecond) {
+		local := false
+		if err := askRoutes(unix.RtMsg{Family: unix.AF_INET6, Table: unix.RT_TABLE_LOCAL}, index, func(m []byte) {
+			local = local || bytes.Equal(attribute(m[unix.SizeofRtMsg:], unix.RTA_DST), a.Prefix.Addr().AsSlice())
+		}); err != nil {
+			return fmt.Errorf("routes: %w", err)
+		}
+		if local {
+			return nil
+		}
+		if time.Now().After(end) {
+			return errors.New("the kernel has put nothing into the table local")
+		}
+	}
 }
 
 // changeAddress by netlink.AddrAdd or netlink.AddrDel.

@@ -69,10 +69,18 @@ type room struct {
 	names map[int]string
 	// parents are the indexes of the other ends of veths.
 	index, parents map[string]int
+	// local has what the table local has of addresses, and of all multicasts of IPv6.
+	local map[at]bool
+}
+
+// at a device, an address.
+type at struct {
+	dev string
+	ip  netip.Addr
 }
 
 func newRoom(name string) *room {
-	return &room{ns: dataplane.Namespace{Name: name}, names: map[int]string{}, index: map[string]int{}, parents: map[string]int{}}
+	return &room{ns: dataplane.Namespace{Name: name}, names: map[int]string{}, index: map[string]int{}, parents: map[string]int{}, local: map[at]bool{}}
 }
 
 func (k *Kernel) readNamespace(name string) (*room, error) {
@@ -109,10 +117,10 @@ func (r *room) read() error {
 	for _, a := range addresses {
 		r.address(a)
 	}
+	if err := r.readRoutes(); err != nil {
+		return fmt.Errorf("routes: %w", err)
+	}
 	if r.ns.Name != "" {
-		if err := r.eachRoute(func(route dataplane.Route, _ []byte) { r.ns.Routes = append(r.ns.Routes, route) }); err != nil {
-			return fmt.Errorf("routes: %w", err)
-		}
 		if err := eachRule(func(rule dataplane.Rule, _ []byte) { r.ns.Rules = append(r.ns.Rules, rule) }); err != nil {
 			return fmt.Errorf("rules: %w", err)
 		}

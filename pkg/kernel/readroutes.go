@@ -4,6 +4,7 @@ package kernel
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -28,12 +29,78 @@ func dump(get, kind uint16, each func(message []byte)) error {
 	})
 }
 
+// readRoutes, and which addresses are deaf.
+func (r *room) readRoutes() error {
+	each := r.eachRoute
+	if r.ns.Name == "" {
+		each = r.eachOfNode
+	}
+	if err := each(func(route dataplane.Route, _ []byte) { r.ns.Routes = append(r.ns.Routes, route) }); err != nil {
+		return err
+	}
+	for i := range r.ns.Addresses {
+		a := &r.ns.Addresses[i]
+		ip := a.Prefix.Addr()
+		a.Deaf = !r.local[at{a.Dev, ip}] || ip.Is6() && !r.local[at{a.Dev, multicasts}]
+	}
+	return nil
+}
+
 func (r *room) eachRoute(each func(route dataplane.Route, message []byte)) error {
 	return dump(unix.RTM_GETROUTE, unix.RTM_NEWROUTE, func(m []byte) {
 		if route, counts := r.route(m); counts {
 			each(route, m)
 		}
 	})
+}
+
+// eachOfNode is eachRoute for what the kernel made in the node's namespace for links of ours.
+// Of what others made there can be a million.
+func (r *room) eachOfNode(each func(route dataplane.Route, message []byte)) error {
+	for _, of := range []unix.RtMsg{{Table: unix.RT_TABLE_MAIN, Protocol: unix.RTPROT_KERNEL}, {Table: unix.RT_TABLE_LOCAL}} {
+		for _, of.Family = range []uint8{unix.AF_INET, unix.AF_INET6} {
+			if err := askRoutes(of, 0, func(m []byte) {
+				if r.names[int(number(attribute(m[unix.SizeofRtMsg:], unix.RTA_OIF)))] == "" {
+					return
+				}
+				if route, counts := r.route(m); counts {
+					each(route, m)
+				}
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// askRoutes for those of a family and a table, and of a protocol and a device if it is given:
+// the kernel sends no others.
+func askRoutes(of unix.RtMsg, dev int, each func(message []byte)) error {
+	socket, err := openSocket()
+	if err != nil {
+		return err
+	}
+	defer socket.Close()
+	if err := unix.SetsockoptInt(socket.GetFd(), unix.SOL_NETLINK, unix.NETLINK_GET_STRICT_CHK, 1); err != nil {
+		return fmt.Errorf("have rtnetlink look at what is asked for: %w", err)
+	}
+	request := nl.NewNetlinkRequest(unix.RTM_GETROUTE, unix.NLM_F_DUMP)
+	request.Sockets = map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: {Socket: socket}}
+	request.AddData(&nl.RtMsg{RtMsg: of})
+	if dev != 0 {
+		request.AddData(nl.NewRtAttr(unix.RTA_OIF, nl.Uint32Attr(uint32(dev))))
+	}
+	err = request.ExecuteIter(unix.NETLINK_ROUTE, unix.RTM_NEWROUTE, func(m []byte) bool {
+		if m[0] == of.Family { // without IPv6, who asks for it is answered with all
+			each(m)
+		}
+		return true
+	})
+	if errors.Is(err, unix.ENOENT) { // no route ever was in that table
+		return nil
+	}
+	return err
 }
 
 func eachRule(each func(rule dataplane.Rule, message []byte)) error {
@@ -51,8 +118,13 @@ const (
 var routeTypes = map[byte]string{unix.RTN_LOCAL: "local", unix.RTN_BROADCAST: "broadcast", unix.RTN_ANYCAST: "anycast",
 	unix.RTN_BLACKHOLE: "blackhole", unix.RTN_UNREACHABLE: "unreachable", unix.RTN_PROHIBIT: "prohibit", unix.RTN_THROW: "throw", unix.RTN_NAT: "nat"}
 
+// multicasts are all of IPv6. Who has no route to them in the table local does not hear who
+// asks for its MAC address.
+var multicasts = netip.MustParseAddr("ff00::")
+
 // route of a message; false if it is not for us to want or not to want: the kernel makes
-// those of the table local, of multicasts, and of lo by itself, and caches some.
+// those of the table local, of multicasts, and of lo by itself, and caches some. Of the
+// first r remembers what addresses need.
 func (r *room) route(m []byte) (route dataplane.Route, counts bool) {
 	bits, tos, table, protocol, kind, flags := m[1], m[3], uint32(m[4]), m[5], m[7], binary.NativeEndian.Uint32(m[8:])
 	ip, metric, usual := netip.IPv4Unspecified(), uint32(0), uint32(0)
@@ -85,6 +157,9 @@ func (r *room) route(m []byte) (route dataplane.Route, counts bool) {
 		}
 	}
 	ofKernel := protocol == unix.RTPROT_KERNEL
+	if table == unix.RT_TABLE_LOCAL && (ofKernel && kind == unix.RTN_LOCAL || ip == multicasts && bits == 8) {
+		r.local[at{route.Dev, ip}] = true
+	}
 	if flags&unix.RTM_F_CLONED != 0 || kind == unix.RTN_MULTICAST || ip.IsMulticast() ||
 		ofKernel && (table != unix.RT_TABLE_MAIN || route.Dev == "lo" && !route.Via.IsValid()) {
 		return route, false

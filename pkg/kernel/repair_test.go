@@ -4,6 +4,7 @@ package kernel
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -39,26 +40,40 @@ type harm struct {
 func TestRepair(t *testing.T) { eachFamily(t, repair) }
 
 func repair(t *testing.T, f family) {
-	c, blue, _ := f.twoByTwo(t)
-	c.echo("world", "world")
-	r := &repairs{c, f, c.nodes[0], blue}
+	r := newRepairs(t, f)
 	for _, tt := range slices.Concat(r.links(), r.trees(), r.entries(), r.tables(), r.routers(), r.routes(), r.rules()) {
 		t.Run(tt.name, func(t *testing.T) {
-			where := tt.where
-			if where == "router" {
-				where = "netns-node1/pod2-1001"
-			}
-			var err error
-			c.in(where, func() { err = tt.do() })
-			must(t, err)
+			r.do(tt)
 			if got, want := r.node.sync(), r.text(tt.want); got == "" || want != "" && got != want {
 				t.Errorf("got\n%swant\n%s", got, want)
 			}
-			blue[0].reaches(blue[1].ip, "blue2")
-			blue[1].reaches(blue[0].ip, "blue1")
-			blue[0].reaches(f.world(), "world")
+			r.blue[0].reaches(r.blue[1].ip, "blue2")
+			r.blue[1].reaches(r.blue[0].ip, "blue1")
+			r.blue[0].reaches(f.world(), "world")
 		})
 	}
+}
+
+func newRepairs(t *testing.T, f family) *repairs {
+	t.Helper()
+	c, blue, _ := f.twoByTwo(t)
+	c.echo("world", "world")
+	return &repairs{c, f, c.nodes[0], blue}
+}
+
+func (r *repairs) do(h harm) {
+	r.Helper()
+	var err error
+	r.in(r.namespace(h.where), func() { err = h.do() })
+	must(r, err)
+}
+
+// namespace in which a harm is done.
+func (r *repairs) namespace(where string) string {
+	if where == "router" {
+		return "netns-node1/pod2-1001"
+	}
+	return where
 }
 
 // text with what the words in capitals stand for.
@@ -70,7 +85,7 @@ func (r *repairs) text(s string) string {
 	lines := slices.Collect(strings.Lines(strings.ReplaceAll(strings.TrimSpace(s), "\t", "")))
 	s = strings.NewReplacer("MAC", r.blue[1].mac.String(), "POD", r.blue[1].ip.String(), "ROUTER", "-n pod2-1001", "CIDR", r.cidr.String(), "FROM-GATEWAY", source,
 		"GATEWAY", netip.PrefixFrom(r.blue[0].network.Gateway, r.cidr.Bits()).String(), "NEAR", r.near[0].String(), "FAR", r.far.String(),
-		"OTHER", netip.PrefixFrom(r.pod(77), r.cidr.Bits()).String(), "SIX ", six, "NODAD", nodad).Replace(strings.Join(lines, ""))
+		"OTHER", netip.PrefixFrom(r.pod(77), r.cidr.Bits()).String(), "SIX ", six, "NODAD", nodad, "BITS", fmt.Sprint(r.of(31, 127))).Replace(strings.Join(lines, ""))
 	if s != "" {
 		s += "\n"
 	}

@@ -33,11 +33,19 @@ func (r *repairs) routers() []harm {
 		{"router's addresses and route gone", "router", func() error {
 			return errors.Join(netlink.LinkSetDown(r.link("wan")), netlink.AddrDel(r.link("lan"), address(gateway)))
 		}, wanUp + "\nip ROUTER SIX route add default via NEAR dev wan"},
+		{"the node's address gone", "node1", func() error {
+			return netlink.AddrDel(r.link("wn1001"), address(netip.PrefixFrom(r.near[0], r.of(31, 127))))
+		}, "ip addr add NEAR/BITS dev wn1001NODAD"},
 		{"an address more", "router", func() error {
 			return add("lan", netip.MustParsePrefix("10.5.0.1/24"), netip.MustParsePrefix("fd00:99::1/64"))
 		}, `
 			ip ROUTER addr del 10.5.0.1/24 dev lan
 			ip ROUTER addr del fd00:99::1/64 dev lan nodad`},
+		{"an address of the gateway's subnet that came later, and the route of both gone", "router", func() error {
+			return errors.Join(add("lan", other), r.delRoutes([]int{unix.RT_TABLE_MAIN}, "lan", r.cidr))
+		}, `
+			ip ROUTER addr del OTHER dev lanNODAD
+			ip ROUTER SIX route add CIDR dev lanFROM-GATEWAY`},
 		{"an address more on lo, which is up", "router", func() error {
 			return errors.Join(netlink.LinkSetUp(r.link("lo")), add("lo", only(r.pod(77))))
 		}, "ip ROUTER addr del " + only(r.pod(77)).String() + " dev loNODAD"},
@@ -86,7 +94,7 @@ func (r *repairs) routes() []harm {
 	}
 	const here = `
 			ip ROUTER SIX route del `
-	list := []harm{
+	return []harm{
 		{"a route to a pod", "router", add(netlink.Route{Dst: ipNet(elsewhere), Gw: pod}), here + elsewhere.String() + " via " + r.blue[0].ip.String() + " dev lan"},
 		{"a default route that is asked later", "router", add(netlink.Route{Dst: ipNet(everywhere), Gw: pod, Priority: 2000}), here + "default via " + r.blue[0].ip.String() + " dev lan metric 2000"},
 		{"a route of a table of its own", "router", add(netlink.Route{Dst: ipNet(elsewhere), Gw: near, Table: 100}), here + elsewhere.String() + " via NEAR dev wan table 100"},
@@ -109,31 +117,14 @@ func (r *repairs) routes() []harm {
 			_, errRoute := request.Execute(unix.NETLINK_ROUTE, 0)
 			return errors.Join(err, errRoute)
 		}, ""},
+		{"a route of the node's, as the kernel makes them", "node1", func() error {
+			return netlink.RouteAdd(&netlink.Route{Dst: ipNet(elsewhere), LinkIndex: r.index("wn1001"), Protocol: unix.RTPROT_KERNEL, Scope: netlink.SCOPE_LINK, Priority: r.of(0, kernelMetric6)})
+		}, "ip SIX route del " + elsewhere.String() + " dev wn1001"},
 		{"the default route with another gateway", "router", func() error {
 			return netlink.RouteReplace(&netlink.Route{Dst: ipNet(everywhere), Gw: pod, LinkIndex: r.index("lan"), Priority: r.of(0, userMetric6)})
 		}, here + "default via " + r.blue[0].ip.String() + ` dev lan
 			ip ROUTER SIX route add default via NEAR dev wan`},
 	}
-	flushed := `
-			ip ROUTER SIX route add CIDR dev lanFROM-GATEWAY
-			ip ROUTER SIX route add 100.64.0.0/31 dev wan src FAR
-			ip ROUTER SIX route add default via NEAR dev wan`
-	if r.cidr.Addr().Is6() {
-		flushed = `
-			ip ROUTER SIX route add CIDR dev lan
-			ip ROUTER SIX route add fe80::/64 dev lan
-			ip ROUTER SIX route add NEAR/127 dev wan
-			ip ROUTER SIX route add fe80::/64 dev wan
-			ip ROUTER SIX route add default via NEAR dev wan`
-	}
-	return append(list, harm{"ip route flush table main", "router", func() error {
-		list, err := netlink.RouteList(nil, r.of(netlink.FAMILY_V4, netlink.FAMILY_V6))
-		errs := []error{err}
-		for _, route := range list {
-			errs = append(errs, netlink.RouteDel(&route))
-		}
-		return errors.Join(errs...)
-	}, flushed})
 }
 
 func (r *repairs) rules() []harm {

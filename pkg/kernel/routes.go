@@ -13,7 +13,9 @@ import (
 	"github.com/pod2/pod2/pkg/dataplane"
 )
 
-// addRoute as the kernel makes it, if it has no gateway.
+// addRoute as the kernel makes it, if it has no gateway, so that it goes with its address.
+// Such a one comes before others to that destination: of fe80::/64 each link has one, and
+// somebody may have put one that leads elsewhere in its place.
 func addRoute(r dataplane.Route) error {
 	index, err := indexOf(r.Dev)
 	if err != nil {
@@ -22,10 +24,10 @@ func addRoute(r dataplane.Route) error {
 	route := &netlink.Route{LinkIndex: index, Dst: ipNet(r.Dst), Gw: r.Via.AsSlice(), Src: r.Src.AsSlice(), Protocol: unix.RTPROT_STATIC}
 	if !r.Via.IsValid() {
 		route.Protocol, route.Scope = unix.RTPROT_KERNEL, netlink.SCOPE_LINK
-		if r.Dst.Addr().Is6() { // of fe80::/64 there is one for each link
+		if r.Dst.Addr().Is6() {
 			route.Priority = kernelMetric6
-			return netlink.RouteAppend(route)
 		}
+		return netlink.RouteAddEcmp(route) // which is ip route prepend
 	}
 	return netlink.RouteAdd(route)
 }
