@@ -115,7 +115,7 @@ func cleanUp(k *kernel.Kernel, out io.Writer) error {
 			return nil
 		}
 		fmt.Fprint(out, plan)
-		if _, err := k.Apply(plan); err != nil {
+		if _, err := k.Perform(plan); err != nil {
 			return err
 		}
 	}

@@ -68,8 +68,8 @@ func (a *alone) decide() (plan dataplane.Plan, read, took time.Duration, err err
 
 func (a *alone) apply(plan dataplane.Plan) (time.Duration, error) {
 	begin := time.Now()
-	if done, err := a.kernel.Apply(plan); err != nil {
-		return 0, fmt.Errorf("%d of %d steps: %w", done, len(plan), err)
+	if done, err := a.kernel.Perform(plan); err != nil {
+		return 0, fmt.Errorf("%d of %d steps: %w", len(done), len(plan), err)
 	}
 	return time.Since(begin), nil
 }

@@ -131,7 +131,7 @@ func removeAll(n *node) error {
 			return err
 		}
 		plan := dataplane.Diff(host, nil)
-		if _, err := k.Apply(plan); err != nil {
+		if _, err := k.Perform(plan); err != nil {
 			return err
 		}
 	}

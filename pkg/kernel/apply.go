@@ -13,12 +13,6 @@ import (
 	"github.com/pod2/pod2/pkg/dataplane"
 )
 
-// Apply is Perform for those who ask how many steps were done only.
-func (k *Kernel) Apply(p dataplane.Plan) (done int, err error) {
-	steps, err := k.Perform(p)
-	return len(steps), err
-}
-
 // Perform does what the plan says, in its order, and returns the steps that were done. What
 // stops a Network does not stop the next; what stops the node's part stops all.
 func (k *Kernel) Perform(p dataplane.Plan) (done dataplane.Plan, err error) {

@@ -88,7 +88,7 @@ func BenchmarkRemotePods(b *testing.B) {
 				n, s := withRemotePods(b, many)
 				plan := n.decideFrom(s)
 				start := now()
-				if _, err := n.kernel.Apply(plan); err != nil {
+				if _, err := n.kernel.Perform(plan); err != nil {
 					b.Fatal(err)
 				}
 				start = l.add("apply", start)

@@ -133,9 +133,9 @@ func TestEntryThatIsRefused(t *testing.T) {
 	} {
 		plan = append(plan, dataplane.Step{Network: 1001, Action: a})
 	}
-	done, err := n.kernel.Apply(plan)
-	if done != 2 || err == nil || !strings.HasPrefix(err.Error(), "bridge fdb replace 02:00:00:00:00:00 dev eth0 master static sticky: ") {
-		t.Errorf("%d done, %v", done, err)
+	done, err := n.kernel.Perform(plan)
+	if len(done) != 2 || err == nil || !strings.HasPrefix(err.Error(), "bridge fdb replace 02:00:00:00:00:00 dev eth0 master static sticky: ") {
+		t.Errorf("%d done, %v", len(done), err)
 	}
 	got := slices.Sorted(strings.Lines(n.sync())) // the kernel has them in no order
 	want := "ip neigh del 192.168.0.100 lladdr 02:00:00:00:00:64 dev nw1001 nud permanent\nip neigh del 192.168.0.101 lladdr 02:00:00:00:00:65 dev nw1001 nud permanent\n"
@@ -181,8 +181,8 @@ func TestPodEndsMeanwhile(t *testing.T) {
 	if text := plan.String(); !strings.Contains(text, "ip link set vethd up\n") || !strings.Contains(text, " dev vethd master static sticky\n") {
 		t.Errorf("nothing was to be done:\n%s", text)
 	}
-	if done, err := n.kernel.Apply(plan); err != nil || done != len(plan) {
-		t.Errorf("%d of %d, %v", done, len(plan), err)
+	if done, err := n.kernel.Perform(plan); err != nil || len(done) != len(plan) {
+		t.Errorf("%d of %d, %v", len(done), len(plan), err)
 	}
 	n.sync()
 }
@@ -192,7 +192,7 @@ func TestCleanUpLeavesNothing(t *testing.T) {
 	n := c.nodes[0]
 	host, err := n.kernel.Read()
 	must(t, err)
-	_, err = n.kernel.Apply(dataplane.Diff(host, nil))
+	_, err = n.kernel.Perform(dataplane.Diff(host, nil))
 	must(t, err)
 	host, err = n.kernel.Read()
 	must(t, err)

@@ -221,7 +221,7 @@ func TestPodsDoNotWaitForTheirGateway(t *testing.T) {
 	late := r.nodes[1].pod("late", r.blue[0].network, r.pod(9).String())
 	r.nodes[1].attach(late)
 	r.nodes[1].sync()
-	if _, err := r.node.kernel.Apply(r.node.decide(r.node.kernel)); err == nil || !strings.Contains(err.Error(), " dev wan nodad: ") {
+	if _, err := r.node.kernel.Perform(r.node.decide(r.node.kernel)); err == nil || !strings.Contains(err.Error(), " dev wan nodad: ") {
 		t.Errorf("got %v", err)
 	}
 	r.blue[0].reaches(late.ip, "late")

@@ -174,3 +174,12 @@ func (n *node) drops(reason string) uint64 {
 	must(n, err)
 	return d.Reasons[reason]
 }
+
+// dropsMore waits until a node dropped more for a reason than before, and returns how much.
+func (n *node) dropsMore(reason string, before uint64) uint64 {
+	n.Helper()
+	for end := time.Now().Add(patience); n.drops(reason) == before && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	return n.drops(reason) - before
+}

@@ -236,8 +236,8 @@ func (n *node) decide(k *Kernel) dataplane.Plan {
 func (n *node) sync() string {
 	n.Helper()
 	first := n.decide(n.kernel)
-	if done, err := n.kernel.Apply(first); err != nil || done != len(first) {
-		n.Fatalf("%d of %d steps of %s: %v\n%s", done, len(first), n.name, err, first)
+	if done, err := n.kernel.Perform(first); err != nil || len(done) != len(first) {
+		n.Fatalf("%d of %d steps of %s: %v\n%s", len(done), len(first), n.name, err, first)
 	}
 	if again := n.decide(n.kernel); len(again) > 0 {
 		n.Fatalf("%s, after\n%sstill has to\n%s", n.name, first, again)
