@@ -93,7 +93,7 @@ func (o *options) flags() *pflag.FlagSet {
 		"What the network of the nodes takes at once, in bytes: Overlay Networks without spec.mtu have 50 less, which VXLAN needs.")
 	fs.StringVar(&o.agentNamespace, "agent-namespace", o.agentNamespace,
 		"Where the pods of pod2-agent are, whose readiness Nodes tell of in their condition samplecrd.k8s.io/DataPlaneReady; empty to leave Nodes alone, and not to watch them. "+
-			"Controllers of different namespaces may all tell: they tell the same.")
+			"Controllers of different namespaces may all tell: they tell the same. One that may not list Nodes needs it empty, or it is never ready.")
 	fs.IntVar(&o.workers, "workers", o.workers,
 		"How many objects are synced at once.")
 	fs.Float32Var(&o.kubeQPS, "kube-api-qps", o.kubeQPS,
