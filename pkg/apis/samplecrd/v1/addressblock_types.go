@@ -30,7 +30,8 @@ type AddressBlock struct {
 
 // AddressBlockSpec says whose addresses the block holds and who has them.
 //
-// +kubebuilder:validation:XValidation:rule="self.network == oldSelf.network && self.networkUID == oldSelf.networkUID && self.cidr == oldSelf.cidr",message="network, networkUID and cidr of a block never change"
+// +kubebuilder:validation:XValidation:rule="self.network == oldSelf.network && self.cidr == oldSelf.cidr",message="network and cidr of a block are immutable"
+// +kubebuilder:validation:XValidation:rule="self.networkUID == oldSelf.networkUID || !self.sealed && self.entries.all(e, e.state != 'Bound')",message="networkUID may change only in an unsealed block without Bound entries"
 // +kubebuilder:validation:XValidation:rule="!oldSelf.sealed || self.sealed",message="a sealed block stays sealed"
 // +kubebuilder:validation:XValidation:rule="!self.sealed || size(self.entries) == 0",message="only an empty block is sealed, and a sealed one takes no entry"
 type AddressBlockSpec struct {
@@ -38,7 +39,8 @@ type AddressBlockSpec struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Network string `json:"network"`
-	// UID of the Network: one recreated under the same name is another.
+	// UID of the Network: one recreated under the same name is another. It changes
+	// only when a Network inherits a block that was restored from a backup.
 	// +required
 	NetworkUID types.UID `json:"networkUID"`
 	// The aligned addresses the block covers: a /24 or, for IPv6, a /120,
@@ -69,8 +71,10 @@ const (
 	// AddressBound says that the pod with podUID holds the address, or held it and
 	// is not yet confirmed to be over.
 	AddressBound AddressState = "Bound"
-	// AddressReserved says that the pod is over, and its owner keeps stable names
-	// and still has this replica: the next pod of that name gets the address.
+	// AddressReserved says that the pod is over, and its owner keeps stable
+	// names and still has this replica: the next pod of that name gets the
+	// address. Every entry of a block that was restored from a backup is
+	// Reserved for an hour, for a pod of the same name and owner.
 	AddressReserved AddressState = "Reserved"
 	// AddressResting says that the pod is over; until reuseDelaySeconds have
 	// passed since then only a pod of the same name and owner gets the

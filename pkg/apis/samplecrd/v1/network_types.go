@@ -25,7 +25,7 @@ import (
 // +kubebuilder:printcolumn:name="ATTACHABLE",type=string,JSONPath=`.status.conditions[?(@.type=="Attachable")].status`,priority=1
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of a Network is a DNS label: lower-case letters, digits and '-', at most 63 characters"
-// +kubebuilder:validation:XValidation:rule="has(oldSelf.spec.gateway) ? (has(self.spec.gateway) && self.spec.gateway == oldSelf.spec.gateway) : (!has(self.spec.gateway) || (has(oldSelf.status) && has(oldSelf.status.gateway) && oldSelf.status.gateway == self.spec.gateway))",message="never moves: pods have it in their routes. Create another Network instead",fieldPath=".spec.gateway"
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.spec.gateway) ? (has(self.spec.gateway) && (self.spec.gateway == oldSelf.spec.gateway || (has(oldSelf.status) && has(oldSelf.status.observedGeneration) && !has(oldSelf.status.gateway) && !has(oldSelf.status.cidrs)))) : (!has(self.spec.gateway) || (has(oldSelf.status) && has(oldSelf.status.gateway) && oldSelf.status.gateway == self.spec.gateway))",message="never moves: pods have it in their routes. Create another Network instead",fieldPath=".spec.gateway"
 type Network struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -41,19 +41,27 @@ type Network struct {
 // NetworkSpec declares which addresses a Network has to give.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.gateway) || !isCIDR(self.cidr) || !isIP(self.gateway) || cidr(self.cidr).containsIP(self.gateway)",message="gateway lies outside cidr"
+// +kubebuilder:validation:XValidation:rule="!has(self.gateway) || (oldSelf.hasValue() && has(oldSelf.value().gateway) && oldSelf.value().gateway == self.gateway) || !isCIDR(self.cidr) || !isIP(self.gateway) || cidr(self.cidr).prefixLength() >= (cidr(self.cidr).ip().family() == 4 ? 31 : 127) || !self.cidr.startsWith(self.gateway + '/')",message="gateway is the network address of cidr (IPv6: the subnet-router anycast address)",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="!has(self.gateway) || (oldSelf.hasValue() && has(oldSelf.value().gateway) && oldSelf.value().gateway == self.gateway) || !isCIDR(self.cidr) || !isIP(self.gateway) || cidr(self.cidr).ip().family() != 4 || ip(self.gateway).family() != 4 || cidr(self.cidr).prefixLength() >= 31 || !cidr(self.cidr).containsIP(self.gateway) || ![8,16,24,32].all(end, (int(self.gateway.split('.')[end / 8 - 1]) + 1) % [1,2,4,8,16,32,64,128,256][end - cidr(self.cidr).prefixLength() < 0 ? 0 : (end - cidr(self.cidr).prefixLength() > 8 ? 8 : end - cidr(self.cidr).prefixLength())] == 0)",message="gateway is the broadcast address of cidr",optionalOldSelf=true
 type NetworkSpec struct {
 	// The addresses of the Network, IPv4 or IPv6, in canonical form: no host
 	// bits, "10.1.0.0/16" and not "10.1.2.3/16". It may only grow: a new value
 	// must contain the old one, and pods that run keep the prefix length they
-	// started with. A /31, a /32 and a /127 cannot grow: pods hold what would
-	// become the network or broadcast address. Loopback, link-local and
-	// multicast are refused, because EndpointSlices refuse them. IPv6 goes
-	// down to /127.
+	// started with. What was the network or broadcast address is never handed
+	// out after the growth, because pods run with it. A /31, a /32 and a /127
+	// cannot grow: pods hold what would become the network or broadcast
+	// address. Loopback, link-local and multicast are refused, because
+	// EndpointSlices refuse them. IPv6 goes down to /127.
 	//
 	// Not handed out: the network and the broadcast address (IPv4 up to /30),
 	// the subnet-router anycast address (IPv6 up to /126, RFC 4291), the
-	// gateway, and what exclude names. A /31 (RFC 3021) and a /127 (RFC 6164)
+	// gateway, what exclude names, and what was the network or broadcast address
+	// before cidr grew. A /31 (RFC 3021) and a /127 (RFC 6164)
 	// have neither network nor broadcast address.
+	//
+	// A Network that overlaps addresses which the cluster uses itself (those of
+	// Services, of Nodes and of the cluster's pods) hands out none, unless
+	// exclude names them: see the condition Ready, reason OverlapsCluster.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -68,8 +76,11 @@ type NetworkSpec struct {
 
 	// The address of the router, inside cidr; it is written into what pods
 	// publish and handed out to none of them. Default: the first usable
-	// address; a /32, whose one address is for a pod, has none. It never
-	// moves: left unset, it stays where it was when cidr grows.
+	// address; a /32, whose one address is for a pod, has none. It must be an
+	// address that a host can have, not the network or broadcast address. It
+	// never moves: left unset, it stays where it was when cidr grows. Only a
+	// gateway that the controller refused (see the condition Ready) can be
+	// corrected.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -85,6 +96,17 @@ type NetworkSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	Exclude []AddressRange `json:"exclude,omitempty"`
+
+	// onRequest sets addresses aside for pods that ask for them by name: they
+	// are never handed out to a pod that asks for any address. It is written
+	// like exclude. A pod that holds such an address, or a replica that it is
+	// reserved for, keeps it. Addresses that are excluded too stay excluded.
+	// Defaults to none.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	OnRequest []AddressRange `json:"onRequest,omitempty"`
 
 	// How long, in seconds, an address rests after its pod is over before
 	// another pod gets it. A pod of the same name and owner gets it at once.
@@ -160,6 +182,11 @@ type NetworkAttachment struct {
 	// Overlay: a bridge of its own on each node. CNI: what config says, such as
 	// macvlan on a network that the nodes are on. It never changes.
 	//
+	// Overlays are isolated from each other. Networks of type CNI are isolated
+	// as far as their wires are: each Network hands out its own addresses, and
+	// two of one wire whose addresses overlap give one IP and one MAC address
+	// to two pods. The condition Attachable has the reason SharedWire then.
+	//
 	// +optional
 	// +default="Overlay"
 	Type AttachmentType `json:"type,omitempty"`
@@ -189,7 +216,9 @@ type AddressRange string
 // second at most.
 type NetworkStatus struct {
 	// Addresses that may be handed out: those of cidr less network, broadcast,
-	// gateway and excluded ones. Saturates at 9223372036854775807.
+	// gateway and excluded ones, and less those that were network or broadcast
+	// before cidr grew. Those of onRequest count. Saturates at
+	// 9223372036854775807.
 	// +optional
 	Capacity int64 `json:"capacity"`
 	// Addresses that pods hold.
@@ -202,13 +231,23 @@ type NetworkStatus struct {
 	// Freed addresses that wait for reuseDelaySeconds to pass.
 	// +optional
 	Resting int64 `json:"resting"`
-	// Addresses that a new pod could get at once.
+	// Addresses that a new pod could get at once if it asks for any: those of
+	// onRequest do not count.
 	// +optional
 	Available int64 `json:"available"`
 	// The gateway in force: spec.gateway, or the one chosen when the Network
 	// was new. Empty for a /32.
 	// +optional
 	Gateway string `json:"gateway,omitempty"`
+	// cidrs are the values of spec.cidr that pods may run with, smallest
+	// first; the last one is in force. A pod gets its address once a CIDR that
+	// contains it is listed here, with the prefix length of the last such
+	// CIDR. The network and broadcast addresses of all of them are never
+	// handed out.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	CIDRs []string `json:"cidrs,omitempty"`
 	// The VXLAN Network Identifier (RFC 7348) of an Overlay Network, which no
 	// other Network of the cluster has: the name of its VNI.
 	// +optional
@@ -218,7 +257,10 @@ type NetworkStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Ready: addresses can be handed out. Exhausted: pods wait for an address
 	// and none is free; the message names them. Attachable: Multus can attach pods
-	// to the Network.
+	// to the Network; its reason SharedWire names another Network that hands out
+	// some of the same addresses on the same wire. Grown, only on a Network whose
+	// cidr grew: no pod runs that must be replaced to reach all of it; while it is
+	// False, the message names those pods.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -12,8 +12,14 @@ const (
 	// or a person made of NetworksAnnotation since.
 	Pod2RequestAnnotation = "samplecrd.k8s.io/pod2-request"
 
+	// RevisionNetworksAnnotation, on a ControllerRevision, is what its networks have
+	// besides their names: JSON, a list as that in its data. It is written where the
+	// data has names alone, as earlier releases wrote it for every Network.
+	RevisionNetworksAnnotation = "samplecrd.k8s.io/revision-networks"
+
 	// AddressesAnnotation is the answer, written once by the controller: JSON
-	// from Network name to address with prefix length, gateway and MAC.
+	// from Network name to address with prefix length, gateway and MAC. In a gated
+	// pod, which a restore from a backup created, it asks for these addresses.
 	AddressesAnnotation = "samplecrd.k8s.io/addresses"
 
 	// AddressesGate is the scheduling gate of a pod that must not be scheduled
@@ -60,6 +66,16 @@ const (
 	// counts for nothing.
 	GatewayAnnotation = "samplecrd.k8s.io/gateway"
 
+	// NetworkUIDAnnotation, on a Network, is the UID that the Network had when it
+	// began to hand out addresses. The controller writes it before the first of them.
+	// A Network whose UID is another was restored from a backup.
+	NetworkUIDAnnotation = "samplecrd.k8s.io/network-uid"
+
+	// InheritedAnnotation, on a block, is the time (RFC 3339) at which a Network
+	// inherited the block after a restore. Entries that are Reserved since then are
+	// kept for an hour, whether or not their owner exists.
+	InheritedAnnotation = "samplecrd.k8s.io/inherited"
+
 	// SurgeClaimAnnotation, with the value "true", is on a claim that was made for a
 	// surge replica: it goes with it, unless the ordinal becomes a replica's.
 	SurgeClaimAnnotation = "samplecrd.k8s.io/surge-claim"
@@ -83,6 +99,9 @@ const (
 	// ConditionAttachable, on Networks: Multus can attach pods to it, or the reason
 	// why not.
 	ConditionAttachable = "Attachable"
+	// ConditionGrown, on Networks whose CIDR grew while pods ran that cannot reach all
+	// of it: False with their names, True once they were replaced.
+	ConditionGrown = "Grown"
 	// ConditionNetworkDNS, on Pod2s that are on Networks: the replicas have their
 	// names there, or the reason why not.
 	ConditionNetworkDNS = "NetworkDNS"

@@ -15,7 +15,8 @@ import (
 type AddressBlockSpecApplyConfiguration struct {
 	// Name of the Network.
 	Network *string `json:"network,omitempty"`
-	// UID of the Network: one recreated under the same name is another.
+	// UID of the Network: one recreated under the same name is another. It changes
+	// only when a Network inherits a block that was restored from a backup.
 	NetworkUID *types.UID `json:"networkUID,omitempty"`
 	// The aligned addresses the block covers: a /24 or, for IPv6, a /120,
 	// whatever the CIDR of the Network.

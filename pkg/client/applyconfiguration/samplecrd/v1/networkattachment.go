@@ -15,6 +15,11 @@ import (
 type NetworkAttachmentApplyConfiguration struct {
 	// Overlay: a bridge of its own on each node. CNI: what config says, such as
 	// macvlan on a network that the nodes are on. It never changes.
+	//
+	// Overlays are isolated from each other. Networks of type CNI are isolated
+	// as far as their wires are: each Network hands out its own addresses, and
+	// two of one wire whose addresses overlap give one IP and one MAC address
+	// to two pods. The condition Attachable has the reason SharedWire then.
 	Type *samplecrdv1.AttachmentType `json:"type,omitempty"`
 	// A CNI network configuration in JSON, a plugin or a list of plugins, as a
 	// NetworkAttachmentDefinition has it. Its ipam is ours: pods have the

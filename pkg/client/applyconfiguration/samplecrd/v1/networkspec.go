@@ -16,25 +16,40 @@ type NetworkSpecApplyConfiguration struct {
 	// The addresses of the Network, IPv4 or IPv6, in canonical form: no host
 	// bits, "10.1.0.0/16" and not "10.1.2.3/16". It may only grow: a new value
 	// must contain the old one, and pods that run keep the prefix length they
-	// started with. A /31, a /32 and a /127 cannot grow: pods hold what would
-	// become the network or broadcast address. Loopback, link-local and
-	// multicast are refused, because EndpointSlices refuse them. IPv6 goes
-	// down to /127.
+	// started with. What was the network or broadcast address is never handed
+	// out after the growth, because pods run with it. A /31, a /32 and a /127
+	// cannot grow: pods hold what would become the network or broadcast
+	// address. Loopback, link-local and multicast are refused, because
+	// EndpointSlices refuse them. IPv6 goes down to /127.
 	//
 	// Not handed out: the network and the broadcast address (IPv4 up to /30),
 	// the subnet-router anycast address (IPv6 up to /126, RFC 4291), the
-	// gateway, and what exclude names. A /31 (RFC 3021) and a /127 (RFC 6164)
+	// gateway, what exclude names, and what was the network or broadcast address
+	// before cidr grew. A /31 (RFC 3021) and a /127 (RFC 6164)
 	// have neither network nor broadcast address.
+	//
+	// A Network that overlaps addresses which the cluster uses itself (those of
+	// Services, of Nodes and of the cluster's pods) hands out none, unless
+	// exclude names them: see the condition Ready, reason OverlapsCluster.
 	CIDR *string `json:"cidr,omitempty"`
 	// The address of the router, inside cidr; it is written into what pods
 	// publish and handed out to none of them. Default: the first usable
-	// address; a /32, whose one address is for a pod, has none. It never
-	// moves: left unset, it stays where it was when cidr grows.
+	// address; a /32, whose one address is for a pod, has none. It must be an
+	// address that a host can have, not the network or broadcast address. It
+	// never moves: left unset, it stays where it was when cidr grows. Only a
+	// gateway that the controller refused (see the condition Ready) can be
+	// corrected.
 	Gateway *string `json:"gateway,omitempty"`
 	// Addresses never handed out anew: CIDRs ("192.168.0.0/24"), ranges
 	// ("192.168.7.10-192.168.7.99") or single addresses. One that is in use
 	// when it is excluded stays in use.
 	Exclude []samplecrdv1.AddressRange `json:"exclude,omitempty"`
+	// onRequest sets addresses aside for pods that ask for them by name: they
+	// are never handed out to a pod that asks for any address. It is written
+	// like exclude. A pod that holds such an address, or a replica that it is
+	// reserved for, keeps it. Addresses that are excluded too stay excluded.
+	// Defaults to none.
+	OnRequest []samplecrdv1.AddressRange `json:"onRequest,omitempty"`
 	// How long, in seconds, an address rests after its pod is over before
 	// another pod gets it. A pod of the same name and owner gets it at once.
 	// Default 60.
@@ -83,6 +98,16 @@ func (b *NetworkSpecApplyConfiguration) WithGateway(value string) *NetworkSpecAp
 func (b *NetworkSpecApplyConfiguration) WithExclude(values ...samplecrdv1.AddressRange) *NetworkSpecApplyConfiguration {
 	for i := range values {
 		b.Exclude = append(b.Exclude, values[i])
+	}
+	return b
+}
+
+// WithOnRequest adds the given value to the OnRequest field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the OnRequest field.
+func (b *NetworkSpecApplyConfiguration) WithOnRequest(values ...samplecrdv1.AddressRange) *NetworkSpecApplyConfiguration {
+	for i := range values {
+		b.OnRequest = append(b.OnRequest, values[i])
 	}
 	return b
 }

@@ -16,7 +16,9 @@ import (
 // second at most.
 type NetworkStatusApplyConfiguration struct {
 	// Addresses that may be handed out: those of cidr less network, broadcast,
-	// gateway and excluded ones. Saturates at 9223372036854775807.
+	// gateway and excluded ones, and less those that were network or broadcast
+	// before cidr grew. Those of onRequest count. Saturates at
+	// 9223372036854775807.
 	Capacity *int64 `json:"capacity,omitempty"`
 	// Addresses that pods hold.
 	Bound *int64 `json:"bound,omitempty"`
@@ -25,11 +27,18 @@ type NetworkStatusApplyConfiguration struct {
 	Reserved *int64 `json:"reserved,omitempty"`
 	// Freed addresses that wait for reuseDelaySeconds to pass.
 	Resting *int64 `json:"resting,omitempty"`
-	// Addresses that a new pod could get at once.
+	// Addresses that a new pod could get at once if it asks for any: those of
+	// onRequest do not count.
 	Available *int64 `json:"available,omitempty"`
 	// The gateway in force: spec.gateway, or the one chosen when the Network
 	// was new. Empty for a /32.
 	Gateway *string `json:"gateway,omitempty"`
+	// cidrs are the values of spec.cidr that pods may run with, smallest
+	// first; the last one is in force. A pod gets its address once a CIDR that
+	// contains it is listed here, with the prefix length of the last such
+	// CIDR. The network and broadcast addresses of all of them are never
+	// handed out.
+	CIDRs []string `json:"cidrs,omitempty"`
 	// The VXLAN Network Identifier (RFC 7348) of an Overlay Network, which no
 	// other Network of the cluster has: the name of its VNI.
 	VNI *int32 `json:"vni,omitempty"`
@@ -37,7 +46,10 @@ type NetworkStatusApplyConfiguration struct {
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// Ready: addresses can be handed out. Exhausted: pods wait for an address
 	// and none is free; the message names them. Attachable: Multus can attach pods
-	// to the Network.
+	// to the Network; its reason SharedWire names another Network that hands out
+	// some of the same addresses on the same wire. Grown, only on a Network whose
+	// cidr grew: no pod runs that must be replaced to reach all of it; while it is
+	// False, the message names those pods.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
@@ -92,6 +104,16 @@ func (b *NetworkStatusApplyConfiguration) WithAvailable(value int64) *NetworkSta
 // If called multiple times, the Gateway field is set to the value of the last call.
 func (b *NetworkStatusApplyConfiguration) WithGateway(value string) *NetworkStatusApplyConfiguration {
 	b.Gateway = &value
+	return b
+}
+
+// WithCIDRs adds the given value to the CIDRs field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the CIDRs field.
+func (b *NetworkStatusApplyConfiguration) WithCIDRs(values ...string) *NetworkStatusApplyConfiguration {
+	for i := range values {
+		b.CIDRs = append(b.CIDRs, values[i])
+	}
 	return b
 }
 
