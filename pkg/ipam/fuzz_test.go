@@ -74,7 +74,7 @@ func FuzzPool(f *testing.F) {
 			}
 		}
 		if cidr.Addr().BitLen()-cidr.Bits() <= 8 {
-			if why := newOracle(cidr, gateway, exclude).disagreement(p); why != "" {
+			if why := newOracle(cidr, gateway, exclude, nil, nil).disagreement(p); why != "" {
 				t.Fatal(why)
 			}
 		}

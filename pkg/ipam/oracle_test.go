@@ -14,18 +14,23 @@ import (
 type oracle struct {
 	addrs    []netip.Addr
 	refusals []string // by address; "" where it may be handed out
+	any      []bool   // by address: to a pod that asks for any
 }
 
-func newOracle(cidr netip.Prefix, gateway netip.Addr, exclude []Range) oracle {
+func inOne(ranges []Range, a netip.Addr) bool {
+	hit := false
+	for _, r := range ranges {
+		hit = hit || (a.Is4() == r.First.Is4() && number(r.First).Cmp(number(a)) <= 0 && number(a).Cmp(number(r.Last)) <= 0)
+	}
+	return hit
+}
+
+func newOracle(cidr netip.Prefix, gateway netip.Addr, exclude []Range, former []netip.Prefix, request []Range) oracle {
 	var o oracle
 	var excluded []bool
 	for a := cidr.Masked().Addr(); cidr.Contains(a); a = a.Next() {
 		o.addrs = append(o.addrs, a)
-		hit := false
-		for _, r := range exclude {
-			hit = hit || (a.Is4() == r.First.Is4() && number(r.First).Cmp(number(a)) <= 0 && number(a).Cmp(number(r.Last)) <= 0)
-		}
-		excluded = append(excluded, hit)
+		excluded = append(excluded, inOne(exclude, a))
 	}
 	n := len(o.addrs)
 	for i, a := range o.addrs {
@@ -39,6 +44,8 @@ func newOracle(cidr netip.Prefix, gateway netip.Addr, exclude []Range) oracle {
 			reason = "is the broadcast address"
 		case a == gateway:
 			reason = "is the gateway"
+		case formerly(cidr, former, a) != "":
+			reason = formerly(cidr, former, a)
 		case excluded[i]:
 			first, last := i, i
 			for first > 0 && excluded[first-1] {
@@ -53,13 +60,36 @@ func newOracle(cidr netip.Prefix, gateway netip.Addr, exclude []Range) oracle {
 			}
 		}
 		o.refusals = append(o.refusals, reason)
+		o.any = append(o.any, reason == "" && !inOne(request, a))
 	}
 	return o
 }
 
+// formerly says what an address was in the first of the former CIDRs that it was
+// something in.
+func formerly(cidr netip.Prefix, former []netip.Prefix, a netip.Addr) string {
+	for _, c := range former {
+		if c.Addr().Is4() != a.Is4() || c.Bits() <= cidr.Bits() {
+			continue
+		}
+		hostBits := c.Addr().BitLen() - c.Bits()
+		offset := new(big.Int).Sub(number(a), number(c.Masked().Addr()))
+		switch last := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), uint(hostBits)), big.NewInt(1)); {
+		case hostBits < 2:
+		case offset.Sign() == 0 && a.Is4():
+			return "was the network address in " + c.Masked().String() + ", a former CIDR"
+		case offset.Sign() == 0:
+			return "was the subnet-router anycast address in " + c.Masked().String() + ", a former CIDR"
+		case offset.Cmp(last) == 0 && a.Is4():
+			return "was the broadcast address in " + c.Masked().String() + ", a former CIDR"
+		}
+	}
+	return ""
+}
+
 // disagreement returns the first thing in which p differs from the oracle, "" when there is none.
 func (o oracle) disagreement(p Pool) string {
-	var capacity int64
+	var capacity, forAny int64
 	next := "none"
 	end := -1 // of the addresses from a that may all be handed out
 	for i := len(o.addrs) - 1; i >= 0; i-- {
@@ -69,6 +99,9 @@ func (o oracle) disagreement(p Pool) string {
 		}
 		if o.refusals[i] == "" {
 			capacity++
+		}
+		if o.any[i] {
+			forAny++
 			next = a.String()
 			end = max(end, i)
 		} else {
@@ -97,6 +130,9 @@ func (o oracle) disagreement(p Pool) string {
 	}
 	if got := p.Capacity(); got != capacity {
 		return fmt.Sprintf("Capacity() = %d, want %d", got, capacity)
+	}
+	if got := p.ForAny(); got != forAny {
+		return fmt.Sprintf("ForAny() = %d, want %d", got, forAny)
 	}
 	return ""
 }
@@ -146,18 +182,27 @@ func TestPoolAgainstOracle(t *testing.T) {
 		if dice.IntN(4) > 0 {
 			gateway = somewhere(cidr.Addr())
 		}
-		var exclude []Range
-		for range dice.IntN(8) {
-			first := cidr.Addr()
-			if dice.IntN(8) == 0 {
-				first = netip.MustParseAddr(bases[dice.IntN(len(bases))]) // often of the other family
+		ranges := func() (rs []Range) {
+			for range dice.IntN(8) {
+				first := cidr.Addr()
+				if dice.IntN(8) == 0 {
+					first = netip.MustParseAddr(bases[dice.IntN(len(bases))]) // often of the other family
+				}
+				r := Range{First: somewhere(first)}
+				r.Last = offset(r.First, dice.Int64N(1+size/int64(1+dice.IntN(16))))
+				rs = append(rs, r)
 			}
-			r := Range{First: somewhere(first)}
-			r.Last = offset(r.First, dice.Int64N(1+size/int64(1+dice.IntN(16))))
-			exclude = append(exclude, r)
+			return rs
 		}
-		if why := newOracle(cidr, gateway, exclude).disagreement(NewPool(cidr, gateway, exclude)); why != "" {
-			t.Fatalf("seed %d, round %d: %s, gateway %s, exclude %s: %s", seed, round, cidr, gateway, exclude, why)
+		exclude, request := ranges(), ranges()
+		var former []netip.Prefix
+		for range dice.IntN(4) {
+			inside := offset(cidr.Addr(), dice.Int64N(size))
+			former = append(former, netip.PrefixFrom(inside, inside.BitLen()-dice.IntN(hostBits+1)))
+		}
+		p := NewPool(cidr, gateway, exclude).Formerly(former).OnRequest(request)
+		if why := newOracle(cidr, gateway, exclude, former, request).disagreement(p); why != "" {
+			t.Fatalf("seed %d, round %d: %s, gateway %s, exclude %s, former %s, on request %s: %s", seed, round, cidr, gateway, exclude, former, request, why)
 		}
 	}
 }

@@ -16,6 +16,10 @@
 //
 // The anycast addresses of RFC 2526, the last 128 of an IPv6 subnet, are handed
 // out like others: exclude them where routers use them.
+//
+// A CIDR that grew leaves two addresses behind: what was the network or broadcast
+// address is still that for every pod that runs with the smaller CIDR. See
+// [Pool.Formerly].
 package ipam
 
 import (
@@ -29,12 +33,18 @@ import (
 //
 //	10.0.0.0/28, gateway .1, excluded .4-.5 and .6
 //	  .0 network  .1 gateway  .2-.3 free  .4-.6 excluded  .7-.14 free  .15 broadcast
+//
+// An address that is set aside for pods that ask for it by name may be handed out,
+// but Next and First skip it: see [Pool.OnRequest].
 type Pool struct {
 	cidr     netip.Prefix
 	gateway  netip.Addr
 	usable   Range
+	former   []netip.Prefix
 	excluded []Range // clipped to cidr, merged, sorted
-	free     []Range // what is left of usable, sorted; no two of them touch
+	request  []Range // likewise
+	given    []Range // what is left of usable, sorted; no two of them touch
+	free     []Range // given less request
 }
 
 // NewPool returns what cidr leaves to hosts, without gateway and without
@@ -48,20 +58,67 @@ func NewPool(cidr netip.Prefix, gateway netip.Addr, exclude []Range) Pool {
 		return Pool{}
 	}
 	p := Pool{cidr: cidr.Masked(), gateway: gateway, usable: usable(cidr)}
-	all := Range{p.cidr.Addr(), LastOf(cidr)}
-	for _, r := range exclude {
-		if r, ok := r.clip(all); ok {
-			p.excluded = append(p.excluded, r)
+	p.excluded = p.clip(exclude)
+	return p.cut()
+}
+
+// Formerly returns the Pool without the addresses that were the network or broadcast
+// address (IPv6: the subnet-router anycast address) of one of these CIDRs, which the
+// CIDR of the Pool grew from. Those outside it, and the CIDR itself, take nothing away.
+func (p Pool) Formerly(cidrs []netip.Prefix) Pool {
+	p.former = nil
+	for _, c := range cidrs {
+		if c.IsValid() && c.Bits() > p.cidr.Bits() && p.cidr.Contains(c.Addr()) {
+			p.former = append(p.former, c.Masked())
 		}
 	}
-	p.excluded = merge(p.excluded)
+	return p.cut()
+}
 
-	// The gateway is not put among p.excluded: Refusal tells the two apart.
-	holes := append(make([]Range, 0, len(p.excluded)+1), p.excluded...)
-	if all.Contains(gateway) {
-		holes = merge(append(holes, Range{gateway, gateway}))
+// OnRequest returns the Pool with these addresses set aside: Refusal and Capacity treat
+// them as before, but Next, First, Has and HasAll do not find them. The ranges are read
+// like the exclusions of NewPool.
+func (p Pool) OnRequest(ranges []Range) Pool {
+	p.request = p.clip(ranges)
+	return p.cut()
+}
+
+// clip returns what of the ranges lies in the CIDR, merged and sorted.
+func (p Pool) clip(ranges []Range) []Range {
+	all := Range{p.cidr.Addr(), LastOf(p.cidr)}
+	var clipped []Range
+	for _, r := range ranges {
+		if r, ok := r.clip(all); ok {
+			clipped = append(clipped, r)
+		}
 	}
-	p.free = without(p.usable, holes)
+	return merge(clipped)
+}
+
+// cut returns the Pool with given and free as the other fields have them.
+func (p Pool) cut() Pool {
+	if !p.cidr.IsValid() {
+		return Pool{}
+	}
+	// Gateway and former CIDRs are not put among p.excluded: Refusal tells them apart.
+	holes := append(make([]Range, 0, len(p.excluded)+len(p.request)+2*len(p.former)+1), p.excluded...)
+	if p.cidr.Contains(p.gateway) {
+		holes = append(holes, Range{p.gateway, p.gateway})
+	}
+	for _, c := range p.former {
+		all, hosts := Range{c.Addr(), LastOf(c)}, usable(c)
+		for _, edge := range [2][2]netip.Addr{{all.First, hosts.First}, {all.Last, hosts.Last}} {
+			if edge[0] != edge[1] {
+				holes = append(holes, Range{edge[0], edge[0]})
+			}
+		}
+	}
+	holes = merge(holes)
+	p.given = without(p.usable, holes)
+	p.free = p.given
+	if len(p.request) > 0 {
+		p.free = without(p.usable, merge(append(holes, p.request...)))
+	}
 	return p
 }
 
@@ -89,9 +146,15 @@ func without(bounds Range, holes []Range) []Range {
 
 // Capacity returns the number of addresses that may be handed out, bound or
 // not: 0 or more. It saturates at math.MaxInt64, which an IPv6 /64 exceeds.
-func (p Pool) Capacity() int64 {
+func (p Pool) Capacity() int64 { return total(p.given) }
+
+// ForAny returns how many of them a pod that asks for any address may get: 0 or more,
+// those set aside do not count. It saturates like Capacity.
+func (p Pool) ForAny() int64 { return total(p.free) }
+
+func total(ranges []Range) int64 {
 	var n int64
-	for _, r := range p.free {
+	for _, r := range ranges {
 		size := r.size()
 		if size > math.MaxInt64-n {
 			return math.MaxInt64
@@ -101,24 +164,24 @@ func (p Pool) Capacity() int64 {
 	return n
 }
 
-// Refusal returns "" when a may be handed out, else why not, as the predicate
-// of a sentence about a: "is outside 10.0.0.0/24", "is the network address",
-// "is the subnet-router anycast address", "is the broadcast address", "is the
-// gateway", "is excluded by 10.0.0.16-10.0.0.31". The first of these that
-// applies is given. Exclusions that overlap or touch are named as one range,
+// Refusal returns "" when a may be handed out to a pod that asks for it, else why
+// not, as the predicate of a sentence about a: "is outside 10.0.0.0/24", "is the
+// network address", "is the subnet-router anycast address", "is the broadcast
+// address", "is the gateway", "was the broadcast address in 10.0.0.0/29, a former
+// CIDR" (likewise network and anycast), "is excluded by
+// 10.0.0.16-10.0.0.31". The first of these that applies is given. Exclusions that overlap or touch are named as one range,
 // clipped to the CIDR.
 func (p Pool) Refusal(a netip.Addr) string {
-	switch {
-	case !p.cidr.Contains(a): // another family, a zone and the zero Addr too
-		return fmt.Sprintf("is outside %s", p.cidr)
-	case a.Less(p.usable.First) && a.Is4():
-		return "is the network address"
-	case a.Less(p.usable.First):
-		return "is the subnet-router anycast address"
-	case p.usable.Last.Less(a):
-		return "is the broadcast address"
-	case a == p.gateway:
+	if why := NoHost(p.cidr, a); why != "" {
+		return why
+	}
+	if a == p.gateway {
 		return "is the gateway"
+	}
+	for _, c := range p.former {
+		if edge := edgeOf(c, a); edge != "" {
+			return fmt.Sprintf("was %s in %s, a former CIDR", edge, c)
+		}
 	}
 	if i := seek(p.excluded, a); i < len(p.excluded) && p.excluded[i].Contains(a) {
 		return fmt.Sprintf("is excluded by %s", p.excluded[i])
@@ -126,8 +189,35 @@ func (p Pool) Refusal(a netip.Addr) string {
 	return ""
 }
 
-// Next returns the lowest address at or above from that may be handed out,
-// false when there is none. A from below the CIDR starts at its first address;
+// NoHost returns "" when a host in cidr can have a, else why not, as the first of the
+// texts of [Pool.Refusal]. Host bits of cidr are ignored.
+func NoHost(cidr netip.Prefix, a netip.Addr) string {
+	cidr = cidr.Masked()
+	if !cidr.Contains(a) { // another family, a zone and the zero Addr too
+		return fmt.Sprintf("is outside %s", cidr)
+	}
+	if edge := edgeOf(cidr, a); edge != "" {
+		return "is " + edge
+	}
+	return ""
+}
+
+// edgeOf says which address of cidr a is that hosts cannot have, "" if it is none.
+func edgeOf(cidr netip.Prefix, a netip.Addr) string {
+	hosts := usable(cidr)
+	switch {
+	case !cidr.Contains(a) || hosts.Contains(a):
+		return ""
+	case hosts.Last.Less(a):
+		return "the broadcast address"
+	case a.Is4():
+		return "the network address"
+	}
+	return "the subnet-router anycast address"
+}
+
+// Next returns the lowest address at or above from that a pod that asks for any may
+// get, false when there is none. A from below the CIDR starts at its first address;
 // one of the other family, with a zone, or zero finds nothing, so that
 //
 //	for a, ok := p.First(); ok; a, ok = p.Next(a.Next())
@@ -148,14 +238,41 @@ func (p Pool) Next(from netip.Addr) (netip.Addr, bool) {
 	return from, true
 }
 
-// HasAll says whether every address of r may be handed out, in O(log(exclusions))
+// Has says whether a pod that asks for any address may get a, in O(log(exclusions))
 // time.
+func (p Pool) Has(a netip.Addr) bool { return p.HasAll(Range{a, a}) }
+
+// HasAll says whether a pod that asks for any address may get each of r, in
+// O(log(exclusions)) time.
 func (p Pool) HasAll(r Range) bool {
 	i := seek(p.free, r.First)
 	return i < len(p.free) && p.free[i].Contains(r.First) && p.free[i].Contains(r.Last)
 }
 
-// First returns the lowest address that may be handed out, false when there is none.
+// HasAny says whether some address of r may be handed out, if only on request, in
+// O(log(exclusions)) time.
+func (p Pool) HasAny(r Range) bool {
+	i := seek(p.given, r.First)
+	return i < len(p.given) && !r.Last.Less(p.given[i].First)
+}
+
+// Overlaps says whether both may hand out one address, if only on request, in linear time.
+func (p Pool) Overlaps(q Pool) bool {
+	for i, j := 0, 0; i < len(p.given) && j < len(q.given); {
+		a, b := p.given[i], q.given[j]
+		switch {
+		case a.Last.Less(b.First):
+			i++
+		case b.Last.Less(a.First):
+			j++
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// First returns the lowest address that a pod that asks for any may get, false when there is none.
 func (p Pool) First() (netip.Addr, bool) {
 	if len(p.free) == 0 {
 		return netip.Addr{}, false

@@ -2,6 +2,7 @@ package ipam
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"strings"
@@ -122,6 +123,54 @@ func TestPoolRefusal(t *testing.T) {
 	}
 }
 
+func TestPoolOfAGrownCIDR(t *testing.T) {
+	v4 := pool(t, "10.0.0.0/24 gw 10.0.0.1").Formerly(prefixes("10.0.0.0/29", "10.0.0.0/28", "10.0.0.0/24", "10.0.1.0/29", "10.0.0.32/31"))
+	upwards := pool(t, "10.0.0.0/28 gw 10.0.0.9").Formerly(prefixes("10.0.0.8/29"))
+	v6 := pool(t, "fd00::/64 gw fd00::9").Formerly(prefixes("fd00::8/125"))
+	for _, tt := range []struct {
+		p          Pool
+		addr, want string
+	}{
+		{v4, "10.0.0.0", "is the network address"}, // still
+		{v4, "10.0.0.7", "was the broadcast address in 10.0.0.0/29, a former CIDR"},
+		{v4, "10.0.0.8", ""},
+		{v4, "10.0.0.15", "was the broadcast address in 10.0.0.0/28, a former CIDR"},
+		{v4, "10.0.0.32", ""}, // a /31 has no such address
+		{v4, "10.0.0.33", ""},
+		{v4, "10.0.0.255", "is the broadcast address"},
+		{upwards, "10.0.0.7", ""},
+		{upwards, "10.0.0.8", "was the network address in 10.0.0.8/29, a former CIDR"},
+		{upwards, "10.0.0.9", "is the gateway"},
+		{upwards, "10.0.0.15", "is the broadcast address"},
+		{v6, "fd00::8", "was the subnet-router anycast address in fd00::8/125, a former CIDR"},
+		{v6, "fd00::f", ""},
+	} {
+		t.Run(tt.addr, func(t *testing.T) {
+			if got := tt.p.Refusal(netip.MustParseAddr(tt.addr)); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func prefixes(texts ...string) (all []netip.Prefix) {
+	for _, text := range texts {
+		all = append(all, netip.MustParsePrefix(text))
+	}
+	return all
+}
+
+// An address that is set aside is refused to nobody who asks for it, and found by
+// nobody who asks for any.
+func TestPoolOnRequest(t *testing.T) {
+	p := pool(t, "10.0.0.0/29 gw 10.0.0.1").OnRequest([]Range{{netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.3")}})
+	first, _ := p.First()
+	got := fmt.Sprintf("%q, first %s, %d of %d", p.Refusal(netip.MustParseAddr("10.0.0.2")), first, p.ForAny(), p.Capacity())
+	if want := `"", first 10.0.0.4, 3 of 5`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestPoolNext(t *testing.T) {
 	const v4 = "10.0.0.0/24 gw 10.0.0.1 10.0.0.2-10.0.0.9 10.0.0.200-10.0.0.255"
 	for _, tt := range []struct{ pool, from, want string }{
@@ -189,5 +238,55 @@ func TestIllFormedExclusions(t *testing.T) {
 	})
 	if got := p.Capacity(); got != 6 {
 		t.Errorf("got capacity %d, want 6", got)
+	}
+}
+
+func TestHasAny(t *testing.T) {
+	p := NewPool(netip.MustParsePrefix("10.0.0.0/28"), netip.MustParseAddr("10.0.0.1"), []Range{{netip.MustParseAddr("10.0.0.4"), netip.MustParseAddr("10.0.0.7")}})
+	for _, tt := range []struct {
+		first, last string
+		want        bool
+	}{
+		{"10.0.0.0", "10.0.0.1", false}, {"10.0.0.0", "10.0.0.2", true}, {"10.0.0.4", "10.0.0.7", false}, {"10.0.0.3", "10.0.0.7", true},
+		{"10.0.0.4", "10.0.0.8", true}, {"10.0.0.15", "10.0.0.255", false}, {"9.0.0.0", "11.0.0.0", true}, {"9.0.0.0", "9.9.9.9", false}, {"fd00::", "fd00::9", false},
+	} {
+		if got := p.HasAny(Range{netip.MustParseAddr(tt.first), netip.MustParseAddr(tt.last)}); got != tt.want {
+			t.Errorf("%s-%s: %t", tt.first, tt.last, got)
+		}
+	}
+}
+
+// Against every address of both, one by one.
+func TestPoolsOverlap(t *testing.T) {
+	dice := rand.New(rand.NewPCG(1, 2))
+	overlapping := 0
+	random := func() Pool {
+		var exclude []Range
+		for range dice.IntN(4) {
+			first := netip.AddrFrom4([4]byte{10, 0, 0, byte(dice.IntN(24))})
+			exclude = append(exclude, Range{first, netip.AddrFrom4([4]byte{10, 0, 0, first.As4()[3] + byte(dice.IntN(8))})})
+		}
+		cidr := []string{"10.0.0.0/28", "10.0.0.16/29", "10.0.0.0/27", "10.0.0.12/30", "fd00::/64"}[dice.IntN(5)]
+		return NewPool(netip.MustParsePrefix(cidr), netip.MustParseAddr("10.0.0.1"), exclude)
+	}
+	for range 2000 {
+		p, q := random(), random()
+		want := false
+		for i := range 32 {
+			a := netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})
+			want = want || p.Refusal(a) == "" && q.Refusal(a) == ""
+		}
+		if p.cidr.Addr().Is6() && q.cidr.Addr().Is6() {
+			want = true
+		}
+		if want {
+			overlapping++
+		}
+		if p.Overlaps(q) != want || q.Overlaps(p) != want {
+			t.Fatalf("%+v and %+v: %t and %t, want %t", p, q, p.Overlaps(q), q.Overlaps(p), want)
+		}
+	}
+	if overlapping < 200 || overlapping > 1800 {
+		t.Errorf("%d of 2000 overlap", overlapping)
 	}
 }
