@@ -16,7 +16,7 @@ import (
 //
 //	CAP_NET_ADMIN   links, addresses, routes, neighbours, bridges, nftables and sysctls below net
 //	CAP_SYS_ADMIN   to enter the routers' network namespaces, make them, and mount them
-//	                where they outlive the agent
+//	                where they outlive the agent; to enter those of pods
 const capabilities = 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_SYS_ADMIN
 
 // dropCapabilities gives up all others, for good, on every thread: from the bounding set

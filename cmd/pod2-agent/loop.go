@@ -63,6 +63,7 @@ func (a *alarm) heard() time.Time {
 type host interface {
 	Read() (dataplane.Host, error)
 	Perform(dataplane.Plan) (done dataplane.Plan, err error)
+	AddPodRoutes([]dataplane.PodRoute) (done dataplane.Plan, failed []error)
 }
 
 // ports is what CNI made.
@@ -147,8 +148,8 @@ func (a *agent) sync(ctx context.Context, since time.Time) (err error) {
 		return err
 	}
 	want, report, ok := dataplane.Want(s)
-	a.tell(ctx, report)
 	if !ok {
+		a.tell(ctx, report)
 		return errors.New(strings.Join(report.Problems, "; "))
 	}
 	plan := dataplane.Diff(s.Host, want)
@@ -158,7 +159,15 @@ func (a *agent) sync(ctx context.Context, since time.Time) (err error) {
 	}
 	done, err := a.host.Perform(plan)
 	a.log(ctx, plan, len(done), repair)
-	a.metrics.count(done, repair)
+	// After the entries of the pods that these routes lead to. A pod that refuses its route
+	// harms itself alone: it is reported, and the node is ready without it.
+	inPods, failed := a.host.AddPodRoutes(report.PodRoutes)
+	a.log(ctx, inPods, len(inPods), repair)
+	for _, err := range failed {
+		report.Problems = append(report.Problems, err.Error())
+	}
+	a.tell(ctx, report)
+	a.metrics.count(slices.Concat(done, inPods), repair)
 	a.metrics.show(want, report)
 	if err != nil {
 		return fmt.Errorf("%d of %d steps done: %w", len(done), len(plan), err)

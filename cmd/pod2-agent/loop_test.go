@@ -22,6 +22,9 @@ type memory struct {
 	host dataplane.Host
 	err  error
 	done []string
+	// pods refuse what they are told with failed, if that is not nil.
+	pods   []dataplane.PodRoute
+	failed error
 }
 
 func (m *memory) Read() (dataplane.Host, error) { return m.host, nil }
@@ -32,6 +35,18 @@ func (m *memory) Perform(p dataplane.Plan) (dataplane.Plan, error) {
 		return p[:1], m.err
 	}
 	return p, nil
+}
+
+func (m *memory) AddPodRoutes(routes []dataplane.PodRoute) (done dataplane.Plan, failed []error) {
+	m.pods = append(m.pods, routes...)
+	for _, r := range routes {
+		if m.failed != nil {
+			failed = append(failed, m.failed)
+		} else {
+			done = append(done, dataplane.Step{Network: r.Network, Namespace: r.Namespace, Action: dataplane.AppendRoute{Route: r.Route}})
+		}
+	}
+	return done, failed
 }
 
 type noPorts struct{}

@@ -41,7 +41,7 @@ func newMetrics() *metrics {
 			"From when the agent was told of a change to when the kernel had it."),
 		syncs:     histogram("pod2_agent_sync_duration_seconds", "How long it took to read the kernel, compare and change it."),
 		errors:    k8smetrics.NewCounter(&k8smetrics.CounterOpts{Name: "pod2_agent_sync_errors_total", Help: "Syncs that failed, in part at least; each is tried again after a second.", StabilityLevel: k8smetrics.ALPHA}),
-		problems:  gauge("pod2_agent_problems", "Contradictions in what the agent was told; its log has them."),
+		problems:  gauge("pod2_agent_problems", "Contradictions in what the agent was told, and pods that it could not give a route to all of their Network; its log has them."),
 		ready:     gauge("pod2_agent_ready", "1 if the kernel had all that it is to hold when last compared, as /readyz says, else 0."),
 		drops:     &dropsCollector{},
 		strangers: gauge("pod2_agent_unknown_ports", "Ports of bridges of which is not known whose they are, which are closed: more than 0 for a moment while a pod starts."),

@@ -83,7 +83,7 @@ func (o *options) flags() *pflag.FlagSet {
 	fs.Int32Var(&o.underlayMTU, "underlay-mtu", o.underlayMTU,
 		"The largest packet that the nodes' network takes; the same as the controller's flag of this name.")
 	fs.StringVar(&o.netnsDir, "netns-dir", o.netnsDir,
-		"Where the network namespaces of routers are mounted.")
+		"Where the network namespaces of routers are mounted, and where the container runtime keeps those of pods.")
 	fs.StringSliceVar(&o.cniResults, "cni-results", o.cniResults,
 		"Where the container runtime and Multus keep what CNI plugins made.")
 	fs.DurationVar(&o.resync, "resync", o.resync,

@@ -41,7 +41,7 @@ func TestView(t *testing.T) {
 	}
 	s := view.state()
 	if got, want := fmt.Sprint(s.Networks, s.Pods, s.Nodes, s.APIServers),
-		"[{default blue 1001 192.168.0.0/16 192.168.0.1 1450 true}] [{default a u-a n1 0001-01-01 00:00:00 +0000 UTC [{blue 192.168.0.2 0a:58:c0:a8:00:02}]}] [{n1 [10.0.0.1]}] [10.0.0.9:6443]"; got != want {
+		"[{default blue 1001 192.168.0.0/16 192.168.0.1 1450 true}] [{default a u-a n1 0001-01-01 00:00:00 +0000 UTC [{blue 192.168.0.2 0a:58:c0:a8:00:02 16}]}] [{n1 [10.0.0.1]}] [10.0.0.9:6443]"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	// The counts of a Network are of no interest, nor is a node's heartbeat.

@@ -13,7 +13,7 @@ func BenchmarkNothingToDo(b *testing.B) {
 	s := state(b, "node n1 10.0.0.1", "node n2 10.0.0.2", "network blue 1001 192.0.0.0/8", "pod a n1 blue=192.0.0.2")
 	for i := range 10_000 {
 		s.Pods = append(s.Pods, Pod{Namespace: "default", Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i)), Node: "n2",
-			Attachments: []Attachment{{"blue", netip.AddrFrom4([4]byte{192, 1, byte(i >> 8), byte(i)}), MAC{2, 0, 0, 0, byte(i >> 8), byte(i)}}}})
+			Attachments: []Attachment{{"blue", netip.AddrFrom4([4]byte{192, 1, byte(i >> 8), byte(i)}), MAC{2, 0, 0, 0, byte(i >> 8), byte(i)}, 8}}})
 	}
 	settle(b, &s)
 	b.ResetTimer()
@@ -30,7 +30,7 @@ func BenchmarkPodsElsewhere(b *testing.B) {
 	s := state(b, "node n1 10.0.0.1", "node n2 10.0.0.2", "network blue 1001 192.0.0.0/8", "network green 1002 192.0.0.0/8", "pod a n1 blue=192.0.0.2")
 	for i := range 150_000 {
 		s.Pods = append(s.Pods, Pod{Namespace: "default", Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i)), Node: "n2",
-			Attachments: []Attachment{{"green", netip.AddrFrom4([4]byte{192, 1 + byte(i>>16), byte(i >> 8), byte(i)}), MAC{2, 0, 0, byte(i >> 16), byte(i >> 8), byte(i)}}}})
+			Attachments: []Attachment{{"green", netip.AddrFrom4([4]byte{192, 1 + byte(i>>16), byte(i >> 8), byte(i)}), MAC{2, 0, 0, byte(i >> 16), byte(i >> 8), byte(i)}, 8}}})
 	}
 	for b.Loop() {
 		if _, report, _ := Want(s); len(report.Problems) > 0 {

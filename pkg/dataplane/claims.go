@@ -12,9 +12,10 @@ import (
 
 // member is a pod on a Network.
 type member struct {
-	pod *Pod
-	ip  netip.Addr
-	mac MAC
+	pod  *Pod
+	ip   netip.Addr
+	mac  MAC
+	bits int
 }
 
 // claims are, of each Network that may be here, the pods that are on it in the order of
@@ -60,7 +61,7 @@ func (w *wanted) eachClaim(networks map[[2]string]*Network, of func(*Pod) bool, 
 		for _, a := range pod.Attachments {
 			n := networks[[2]string{pod.Namespace, a.Network}]
 			if n != nil && n.CIDR.Contains(a.IP) && a.IP != n.Gateway && a.MAC != gatewayMAC(n.VNI) {
-				each(n, member{pod, a.IP, a.MAC})
+				each(n, member{pod, a.IP, a.MAC, a.Bits})
 			}
 		}
 	}

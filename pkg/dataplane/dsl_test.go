@@ -18,8 +18,8 @@ import (
 //
 //	node n1 10.0.0.1 fd0a::1
 //	network blue 1001 192.168.0.0/16                  gateway by default; also gateway=, mtu=1400, none (egress), ns=other
-//	pod a n1 blue=192.168.0.2 green=10.1.0.2          also uid=, created=5, mac= (of all), ns=other
-//	cni veth1 a                                       that pod's, by UID u-a; also made=5, bridge=nw1001
+//	pod a n1 blue=192.168.0.2/16 green=10.1.0.2       with the prefix that it was told, if that counts; also uid=, created=5, mac= (of all), ns=other
+//	cni veth1 a                                       that pod's, by UID u-a, whose end is net1; also made=5, bridge=nw1001, sandbox=/run/netns/cni-a
 //	api 10.0.0.1:6443
 func state(t testing.TB, lines ...string) State {
 	t.Helper()
@@ -68,7 +68,7 @@ func state(t testing.TB, lines ...string) State {
 			s.Pods = append(s.Pods, newPod(t, namespace, plain[0], plain[1], options))
 		case "cni":
 			made, _ := strconv.Atoi(options["made"])
-			s.Ports = append(s.Ports, Port{plain[0], options["bridge"], types.UID("u-" + plain[1]), time.Unix(int64(made), 0)})
+			s.Ports = append(s.Ports, Port{plain[0], options["bridge"], types.UID("u-" + plain[1]), time.Unix(int64(made), 0), options["sandbox"], "net1"})
 		case "api":
 			s.APIServers = append(s.APIServers, netip.MustParseAddrPort(plain[0]))
 		default:
@@ -92,7 +92,9 @@ func newPod(t testing.TB, namespace, name, node string, options map[string]strin
 		case "mac":
 			wantedMAC = value
 		default:
-			p.Attachments = append(p.Attachments, Attachment{Network: key, IP: netip.MustParseAddr(value)})
+			address, length, _ := strings.Cut(value, "/")
+			bits, _ := strconv.Atoi(length)
+			p.Attachments = append(p.Attachments, Attachment{Network: key, IP: netip.MustParseAddr(address), Bits: bits})
 		}
 	}
 	for i := range p.Attachments {

@@ -133,7 +133,7 @@ func arbitraryState(dice *rand.Rand) State {
 	for i := range dice.IntN(12) {
 		p := Pod{Namespace: "default", Name: fmt.Sprintf("p%d", i), UID: types.UID(fmt.Sprintf("u%d", i)), Node: fmt.Sprintf("n%d", dice.IntN(4))}
 		for j := range 3 {
-			a := Attachment{Network: fmt.Sprintf("w%d", j+dice.IntN(3)), IP: netip.AddrFrom4([4]byte{192, 168, 0, byte(1 + dice.IntN(5))}), MAC: MAC{2, 0, 0, 0, 0, byte(dice.IntN(5))}}
+			a := Attachment{Network: fmt.Sprintf("w%d", j+dice.IntN(3)), IP: netip.AddrFrom4([4]byte{192, 168, 0, byte(1 + dice.IntN(5))}), MAC: MAC{2, 0, 0, 0, 0, byte(dice.IntN(5))}, Bits: dice.IntN(33)}
 			if dice.IntN(3) == 0 {
 				a.IP = netip.AddrFrom16([16]byte{0: 0xfd, 15: byte(1 + dice.IntN(5))})
 			}
@@ -145,7 +145,7 @@ func arbitraryState(dice *rand.Rand) State {
 	}
 	mine := filter(s.Pods, func(p Pod) bool { return p.Node == s.Node })
 	for range dice.IntN(8) {
-		p := Port{fmt.Sprintf("veth%d", dice.IntN(6)), fmt.Sprintf("nw%d", dice.IntN(8)), types.UID(fmt.Sprintf("u%d", dice.IntN(12))), time.Unix(dice.Int64N(3), 0)}
+		p := Port{fmt.Sprintf("veth%d", dice.IntN(6)), fmt.Sprintf("nw%d", dice.IntN(8)), types.UID(fmt.Sprintf("u%d", dice.IntN(12))), time.Unix(dice.Int64N(3), 0), "/run/netns/cni", "net1"}
 		if len(mine) > 0 && dice.IntN(4) > 0 {
 			p.PodUID = mine[dice.IntN(len(mine))].UID
 		}

@@ -53,6 +53,8 @@ type (
 	DelAddress struct{ Address }
 	// AddRoute where there is none to that destination.
 	AddRoute struct{ Route }
+	// AppendRoute behind all others to that destination, which stay preferred.
+	AppendRoute struct{ Route }
 	// DelRoute that is just so.
 	DelRoute struct{ Route }
 	// AddRule that has no More.
@@ -103,6 +105,7 @@ func (DelLink) kind() string          { return "link" }
 func (AddAddress) kind() string       { return "address" }
 func (DelAddress) kind() string       { return "address" }
 func (AddRoute) kind() string         { return "route" }
+func (AppendRoute) kind() string      { return "route" }
 func (DelRoute) kind() string         { return "route" }
 func (AddRule) kind() string          { return "rule" }
 func (DelRule) kind() string          { return "rule" }

@@ -105,8 +105,9 @@ func (r Route) text(verb string) string {
 	}
 	return text
 }
-func (a AddRoute) String() string { return a.text("add") }
-func (a DelRoute) String() string { return a.text("del") }
+func (a AddRoute) String() string    { return a.text("add") }
+func (a AppendRoute) String() string { return a.text("append") }
+func (a DelRoute) String() string    { return a.text("del") }
 
 func (r Rule) text(verb string) string {
 	return fmt.Sprintf("ip %srule %s pref %d %s lookup %d", boolean(r.IPv6, "-6 ", ""), verb, r.Priority, boolean(r.More == "", "from all", r.More), r.Table)

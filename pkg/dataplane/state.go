@@ -122,6 +122,9 @@ type Attachment struct {
 	Network string
 	IP      netip.Addr
 	MAC     MAC
+	// Bits is the prefix length that was published with the address: the length that the CIDR
+	// had then.
+	Bits int
 }
 
 // PodOf is what counts of a pod; false: nothing. A pod counts when it exists, is on a
@@ -134,7 +137,7 @@ func PodOf(pod *corev1.Pod) (Pod, bool) {
 	p := Pod{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Node: pod.Spec.NodeName, Created: pod.CreationTimestamp.Time}
 	for network, told := range attachment.Published(pod) {
 		if mac, err := ParseMAC(told.MAC); err == nil && mac.unicast() {
-			p.Attachments = append(p.Attachments, Attachment{network, told.Address.Addr(), mac})
+			p.Attachments = append(p.Attachments, Attachment{network, told.Address.Addr(), mac, told.Address.Bits()})
 		}
 	}
 	slices.SortFunc(p.Attachments, func(a, b Attachment) int { return strings.Compare(a.Network, b.Network) })
@@ -147,4 +150,7 @@ type Port struct {
 	Interface, Bridge string
 	PodUID            types.UID
 	Made              time.Time
+	// Sandbox is the path of the pod's network namespace. Inner is the name of the other end of
+	// the interface, in that namespace.
+	Sandbox, Inner string
 }

@@ -18,6 +18,8 @@ type Report struct {
 	Problems []string
 	// PodPorts are those that are open.
 	PodPorts []PodPort
+	// PodRoutes are those that pods of this node need after their Networks have grown.
+	PodRoutes []PodRoute
 	// Strangers are ports of our bridges of which is not known whose they are, and which
 	// are closed. One that stays is a problem; one that goes was just being made.
 	Strangers []string
@@ -37,6 +39,7 @@ type wanted struct {
 	transits map[int32]uint32
 	problems []string
 	podPorts []PodPort
+	routes   []PodRoute
 }
 
 // Want says what the kernel shall hold; false if that cannot be said, and what there is
@@ -80,7 +83,7 @@ func Want(s State) (Host, Report, bool) {
 		}
 		bindings = append(bindings, bound...)
 	}
-	report.PodPorts, report.Strangers = w.podPorts, w.strangers(bindings)
+	report.PodPorts, report.PodRoutes, report.Strangers = w.podPorts, w.routes, w.strangers(bindings)
 	host.Routes = connected(host.Addresses)
 	host.Links = append(host.Links, w.spare(here)...)
 	host.Tables = []Table{bridgeTable(bindings, trunks, report.Strangers), hostTable(s, Transit6)}
@@ -188,6 +191,7 @@ func (w *wanted) ports(n Network, members []member, owners map[string]Port) []bi
 		if p, ok := newest[m.pod.UID]; ok && m.pod.Node == w.Node {
 			bindings = append(bindings, binding{p.Interface, m.mac, m.ip})
 			w.podPorts = append(w.podPorts, PodPort{p.Interface, m.pod.Namespace, m.pod.Name, n.Name})
+			w.grown(n, m, p)
 		}
 	}
 	return bindings

@@ -146,8 +146,8 @@ func TestPodOf(t *testing.T) {
 		change func(*corev1.Pod)
 		want   string
 	}{
-		{"runs", func(*corev1.Pod) {}, "default/a u-a n1 5 [{blue 192.168.0.2 0a:58:c0:a8:00:02}]"},
-		{"terminates", func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.Now()) }, "default/a u-a n1 5 [{blue 192.168.0.2 0a:58:c0:a8:00:02}]"},
+		{"runs", func(*corev1.Pod) {}, "default/a u-a n1 5 [{blue 192.168.0.2 0a:58:c0:a8:00:02 16}]"},
+		{"terminates", func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.Now()) }, "default/a u-a n1 5 [{blue 192.168.0.2 0a:58:c0:a8:00:02 16}]"},
 		{"succeeded", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, ""},
 		{"failed", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, ""},
 		{"gated", func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: v1.AddressesGate}} }, ""},

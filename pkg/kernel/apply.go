@@ -99,6 +99,8 @@ func (k *Kernel) do(action dataplane.Action) error {
 		return changeAddress(netlink.AddrDel, a.Address)
 	case dataplane.AddRoute:
 		return addRoute(a.Route)
+	case dataplane.AppendRoute:
+		return appendRoute(a.Route)
 	case dataplane.DelRoute:
 		return delRoute(a.Route)
 	case dataplane.AddRule:
@@ -131,7 +133,7 @@ func asGoodAsDone(step dataplane.Step, err error) bool {
 		return ended(a.Dev)
 	case dataplane.AddLink:
 		return a.Link.Kind == dataplane.KindBridge && errors.Is(err, unix.EEXIST)
-	case dataplane.AddAddress, dataplane.AddRoute, dataplane.AddRule:
+	case dataplane.AddAddress, dataplane.AddRoute, dataplane.AppendRoute, dataplane.AddRule:
 		return errors.Is(err, unix.EEXIST)
 	case dataplane.DelLink, dataplane.DelAddress, dataplane.DelRoute, dataplane.DelRule, dataplane.DelFDB, dataplane.DelNeighbour:
 		return slices.ContainsFunc([]error{unix.ENOENT, unix.ENODEV, unix.ESRCH, unix.EADDRNOTAVAIL}, func(gone error) bool { return errors.Is(err, gone) })

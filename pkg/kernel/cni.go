@@ -100,15 +100,20 @@ func parseResult(content []byte) []dataplane.Port {
 		}
 	}
 	var ports []dataplane.Port
-	bridge := ""
+	bridge, sandbox, inner := "", "", ""
 	for _, i := range cached.Result.Interfaces {
 		switch {
-		case i.Sandbox != "" || i.Name == "" || uid == "":
+		case i.Name == "" || uid == "":
+		case i.Sandbox != "":
+			sandbox, inner = i.Sandbox, i.Name
 		case dataplane.OwnBridge(i.Name) != 0: // the bridge plugin names it first
 			bridge = i.Name
 		case dataplane.OwnLink(i.Name) == 0:
 			ports = append(ports, dataplane.Port{Interface: i.Name, Bridge: bridge, PodUID: uid})
 		}
+	}
+	for p := range ports { // of the plugin bridge there is one
+		ports[p].Sandbox, ports[p].Inner = sandbox, inner
 	}
 	return ports
 }

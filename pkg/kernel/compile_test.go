@@ -132,7 +132,7 @@ const cached = `{"kind":"cniCacheV1","containerId":"9c1f","config":"e30=","ifNam
 
 func TestParseResult(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
-		{"of Multus", cached, "[{veth5e11 on nw1001 of u-a}]"},
+		{"of Multus", cached, "[{veth5e11 on nw1001 of u-a, net1 in /var/run/netns/cni-1}]"},
 		{"being written", cached[:len(cached)/2], "[]"},
 		{"of another kind", strings.Replace(cached, "cniCacheV1", "cniCacheV9", 1), "[]"},
 		{"of no pod", strings.Replace(cached, "K8S_POD_UID", "X", 1), "[]"},
@@ -147,7 +147,7 @@ func TestParseResult(t *testing.T) {
 func portsText(ports []dataplane.Port) string {
 	words := []string{}
 	for _, p := range ports {
-		words = append(words, fmt.Sprintf("{%s on %s of %s}", p.Interface, p.Bridge, p.PodUID))
+		words = append(words, fmt.Sprintf("{%s on %s of %s, %s in %s}", p.Interface, p.Bridge, p.PodUID, p.Inner, p.Sandbox))
 	}
 	return fmt.Sprint(words)
 }
@@ -171,9 +171,9 @@ func TestPorts(t *testing.T) {
 	read("[]")
 	write("default.blue-9c1f-net1", cached)
 	write("other", "no JSON")
-	read("[{veth5e11 on nw1001 of u-a}]")
+	read("[{veth5e11 on nw1001 of u-a, net1 in /var/run/netns/cni-1}]")
 	write("default.blue-9c1f-net1", strings.Replace(cached, "veth5e11", "veth99999", 1))
-	read("[{veth99999 on nw1001 of u-a}]")
+	read("[{veth99999 on nw1001 of u-a, net1 in /var/run/netns/cni-1}]")
 	if err := os.Remove(filepath.Join(dir, "default.blue-9c1f-net1")); err != nil {
 		t.Fatal(err)
 	}

@@ -79,7 +79,7 @@ func setLink(a dataplane.SetLink) error {
 	}
 	attrs := netlink.NewLinkAttrs()
 	attrs.Index, attrs.Name = index, want.Name
-	link := &netlink.Bridge{LinkAttrs: attrs} // what it is matters for snooping only
+	link := &netlink.Device{LinkAttrs: attrs}
 	blocked := is.Port.Blocked && is.Master == want.Master
 	is.Port.Blocked = want.Port.Blocked
 	if is.Master != want.Master {
@@ -107,8 +107,12 @@ func setLink(a dataplane.SetLink) error {
 			}
 			return netlink.LinkSetIP6AddrGenMode(link, addrGenModeNone)
 		}},
-		{is.Snooping != want.Snooping, func() error { return netlink.BridgeSetMcastSnoop(link, want.Snooping) }},
-		{is.SpanningTree != want.SpanningTree, func() error { return setSpanningTree(index, want.SpanningTree) }},
+		{is.Snooping != want.Snooping, func() error {
+			return setBridge(index, nl.IFLA_BR_MCAST_SNOOPING, []byte{bit(want.Snooping)})
+		}},
+		{is.SpanningTree != want.SpanningTree, func() error {
+			return setBridge(index, nl.IFLA_BR_STP_STATE, nl.Uint32Attr(uint32(bit(want.SpanningTree))))
+		}},
 		{is.Up && !want.Up, func() error { return netlink.LinkSetDown(link) }},
 		{!is.Up && want.Up, func() error { return netlink.LinkSetUp(link) }},
 		{blocked && !want.Port.Blocked, func() error { return forward(index) }},
@@ -136,11 +140,7 @@ var portFlags = map[int]func(*dataplane.PortFlags) *bool{
 func setPort(index int, flags dataplane.PortFlags) error {
 	port := nl.NewRtAttr(unix.IFLA_PROTINFO|unix.NLA_F_NESTED, nil)
 	for kind, flag := range portFlags {
-		value := uint8(0)
-		if *flag(&flags) {
-			value = 1
-		}
-		port.AddRtAttr(kind, nl.Uint8Attr(value))
+		port.AddRtAttr(kind, []byte{bit(*flag(&flags))})
 	}
 	return change(unix.AF_BRIDGE, index, port)
 }
@@ -159,16 +159,21 @@ func forward(index int) error {
 	return nil
 }
 
-// setSpanningTree of a bridge, for which the library has no function.
-func setSpanningTree(index int, on bool) error {
-	state := uint32(0)
-	if on {
-		state = 1
-	}
+// setBridge changes one attribute of a bridge. The library has no function for the spanning
+// tree. Its function for snooping sends the name of the link along, which kernels before 6.2
+// take for a new name and refuse while the link is up: EBUSY.
+func setBridge(index, kind int, value []byte) error {
 	info := nl.NewRtAttr(unix.IFLA_LINKINFO, nil)
 	info.AddRtAttr(nl.IFLA_INFO_KIND, nl.NonZeroTerminated(dataplane.KindBridge))
-	info.AddRtAttr(nl.IFLA_INFO_DATA, nil).AddRtAttr(nl.IFLA_BR_STP_STATE, nl.Uint32Attr(state))
+	info.AddRtAttr(nl.IFLA_INFO_DATA, nil).AddRtAttr(kind, value)
 	return change(unix.AF_UNSPEC, index, info)
+}
+
+func bit(on bool) byte {
+	if on {
+		return 1
+	}
+	return 0
 }
 
 // change what an attribute says of a link.

@@ -155,9 +155,9 @@ func (r *repairs) trees() []harm {
 	}
 	const disabled, listening, learning = 0, 1, 2
 	return []harm{
-		{"a spanning tree", "node1", func() error { return setSpanningTree(r.index("nw1001"), true) }, "ip link set nw1001 type bridge stp_state 0"},
+		{"a spanning tree", "node1", func() error { return setBridge(r.index("nw1001"), nl.IFLA_BR_STP_STATE, nl.Uint32Attr(1)) }, "ip link set nw1001 type bridge stp_state 0"},
 		{"a spanning tree, for which ports wait", "node1", func() error {
-			errs := []error{setSpanningTree(r.index("nw1001"), true)}
+			errs := []error{setBridge(r.index("nw1001"), nl.IFLA_BR_STP_STATE, nl.Uint32Attr(1))}
 			for _, port := range []string{"vx1001", "rt1001", "vethblue1"} {
 				errs = append(errs, netlink.LinkSetDown(r.link(port)), netlink.LinkSetUp(r.link(port)))
 				for end := time.Now().Add(patience); r.link(port).Attrs().RawFlags&unix.IFF_RUNNING == 0 && time.Now().Before(end); {

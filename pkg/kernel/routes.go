@@ -32,6 +32,15 @@ func addRoute(r dataplane.Route) error {
 	return netlink.RouteAdd(route)
 }
 
+// appendRoute to who is on the link.
+func appendRoute(r dataplane.Route) error {
+	index, err := indexOf(r.Dev)
+	if err != nil {
+		return err
+	}
+	return netlink.RouteAppend(&netlink.Route{LinkIndex: index, Dst: ipNet(r.Dst), Src: r.Src.AsSlice(), Protocol: unix.RTPROT_STATIC, Scope: netlink.SCOPE_LINK})
+}
+
 // delRoute looks for the one that reads just so, and sends back what the kernel said of it:
 // what More says is for people, and says not how to make such a route.
 func delRoute(want dataplane.Route) error {

@@ -169,7 +169,7 @@ func (n *node) pod(name string, network dataplane.Network, ip string) *pod {
 	p.mac = mac
 	n.namespace(name)
 	n.state.Pods = append(n.state.Pods, dataplane.Pod{Namespace: "default", Name: name, UID: types.UID("u-" + name), Node: n.name,
-		Attachments: []dataplane.Attachment{{Network: network.Name, IP: p.ip, MAC: p.mac}}})
+		Attachments: []dataplane.Attachment{{Network: network.Name, IP: p.ip, MAC: p.mac, Bits: network.CIDR.Bits()}}})
 	return p
 }
 
@@ -177,7 +177,11 @@ func (n *node) pod(name string, network dataplane.Network, ip string) *pod {
 func (n *node) attach(p *pod) {
 	n.Helper()
 	n.plug(p)
-	n.ports = append(n.ports, dataplane.Port{Interface: "veth" + p.name, Bridge: definition.Bridge(p.network.VNI), PodUID: types.UID("u-" + p.name)})
+	n.ports = append(n.ports, dataplane.Port{Interface: "veth" + p.name, Bridge: definition.Bridge(p.network.VNI), PodUID: types.UID("u-" + p.name),
+		Sandbox: "/run/netns/" + p.name, Inner: "net1"})
+	dir := filepath.Join(n.dir, "netns-"+n.name) // where the node has it
+	must(n, os.MkdirAll(dir, 0o755))
+	must(n, os.Symlink(filepath.Join(n.dir, p.name), filepath.Join(dir, p.name)))
 }
 
 func (n *node) plug(p *pod) {
@@ -220,6 +224,12 @@ func (n *node) plug(p *pod) {
 // decide for this node, from what its kernel has.
 func (n *node) decide(k *Kernel) dataplane.Plan {
 	n.Helper()
+	plan, _ := n.decideAll(k)
+	return plan
+}
+
+func (n *node) decideAll(k *Kernel) (dataplane.Plan, []dataplane.PodRoute) {
+	n.Helper()
 	s := n.state
 	s.Node, s.Ports = n.name, n.ports
 	var err error
@@ -229,20 +239,26 @@ func (n *node) decide(k *Kernel) dataplane.Plan {
 	if !ok || len(report.Problems) > 0 {
 		n.Fatalf("problems: %s", report.Problems)
 	}
-	return dataplane.Diff(s.Host, want)
+	return dataplane.Diff(s.Host, want), report.PodRoutes
 }
 
 // sync a node; the second time there is nothing to do. It returns what there was.
 func (n *node) sync() string {
 	n.Helper()
-	first := n.decide(n.kernel)
+	first, routes := n.decideAll(n.kernel)
 	if done, err := n.kernel.Perform(first); err != nil || len(done) != len(first) {
 		n.Fatalf("%d of %d steps of %s: %v\n%s", len(done), len(first), n.name, err, first)
 	}
-	if again := n.decide(n.kernel); len(again) > 0 {
-		n.Fatalf("%s, after\n%sstill has to\n%s", n.name, first, again)
+	inPods, failed := n.kernel.AddPodRoutes(routes)
+	if len(failed) > 0 {
+		n.Fatalf("%s: %v", n.name, failed)
 	}
-	return first.String()
+	again, routes := n.decideAll(n.kernel)
+	more, _ := n.kernel.AddPodRoutes(routes)
+	if len(again)+len(more) > 0 {
+		n.Fatalf("%s, after\n%s%sstill has to\n%s%s", n.name, first, inPods, again, more)
+	}
+	return first.String() + inPods.String()
 }
 
 func (c *cluster) sync() {
