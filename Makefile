@@ -40,7 +40,7 @@ kernel-test: ## Run what needs a Linux kernel, and root on it, in network namesp
 	else CGO_ENABLED=0 go test -tags=kernel -count=1 -timeout=10m ./pkg/kernel ./cmd/pod2-agent; fi
 
 # Thousands of runs of the controller, of which the race detector sees one scenario.
-harnesses = TestCrashAtEveryWrite|TestFrozenWatches|TestRestartOnAnOlderView|TestHeldWrites|TestLeaderIsCutOff|TestTwoActive
+harnesses = TestCrashAtEveryWrite|TestFrozenWatches|TestRestartOnAnOlderView|TestHeldWrites|TestLeaderIsCutOff|TestTwoActive|TestFaults
 
 # Tests mostly wait: more of them at once than there are cores.
 .PHONY: integration
@@ -82,7 +82,7 @@ race: cluster-tools ## Run with the race detector what has goroutines, and the c
 .PHONY: check-long
 check-long: ## Run the larger worlds, every pair of crashes, every view and an hour of chaos of docs/reliability.md: for a night, and some GB
 	POD2_LONG=1 go test -count=1 -timeout=6h -skip '$(harnesses)|TestModel' ./...
-	go test -count=1 -v -timeout=6h -tags=long -run '^Test(Large)?Model' ./pkg/reconcile
+	go test -count=1 -v -timeout=6h -tags=long -run '^Test(Large)?Model|^TestAHundredThousand' ./pkg/reconcile
 	POD2_LONG=1 go test -count=1 -timeout=6h -v -run '$(harnesses)' .
 	$(MAKE) chaos CHAOS_ACTIONS=3600
 

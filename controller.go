@@ -113,6 +113,9 @@ func (c *Controller) handler(logger klog.Logger, watch reconcile.Watch) cache.Re
 		// Each key once: a worker may be done with it before it comes again.
 		queued := sets.New[reconcile.Key]()
 		after := time.Duration(0)
+		if watch.Same != nil && len(objects) == 2 && watch.Same(objects[0], objects[1]) {
+			return
+		}
 		if watch.Patience != nil && len(objects) == 2 {
 			after = watch.Patience(objects[0], objects[1])
 		}

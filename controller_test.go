@@ -176,6 +176,31 @@ func TestInformersReachSync(t *testing.T) {
 	})
 }
 
+// An update in which nothing changed that the watch is about wakes nobody.
+func TestSameUpdatesAreNoEvents(t *testing.T) {
+	var names []string
+	c := &Controller{queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Key]())}
+	defer c.queue.ShutDown()
+	handler := c.handler(klog.Background(), reconcile.Watch{Keys: networkKeys, Same: func(old, new any) bool {
+		return old.(*samplecrdv1.Network).Spec.CIDR == new.(*samplecrdv1.Network).Spec.CIDR
+	}})
+	network := func(name, cidr string) *samplecrdv1.Network {
+		return &samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: samplecrdv1.NetworkSpec{CIDR: cidr}}
+	}
+	handler.OnAdd(network("added", "a"), false)
+	handler.OnUpdate(network("same", "a"), network("same", "a"))
+	handler.OnUpdate(network("changed", "a"), network("changed", "b"))
+	handler.OnDelete(network("deleted", "a"))
+	for c.queue.Len() > 0 {
+		key, _ := c.queue.Get()
+		names = append(names, key.Name)
+		c.queue.Done(key)
+	}
+	if got := strings.Join(names, " "); got != "added changed deleted" {
+		t.Errorf("keys of %s", got)
+	}
+}
+
 // On an empty cache every replica looks absent, and would be created.
 func TestNothingIsSyncedBeforeTheCachesAreFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -11,7 +11,10 @@ import (
 // undisturbed, and then is silent; no promise is broken on the way.
 func TestCrashAtEveryWrite(t *testing.T) {
 	everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
-		runs := 0
+		runs, step := 0, 1
+		if sc.Long && !long {
+			step = 2
+		}
 		crash := func(crashes ...sim.Crash) (happened bool) {
 			o := play(t, sc, from, nil, func(w *sim.World) { w.StartAndRestart(crashes...) })
 			if len(o.writes) <= len(crashes) {
@@ -25,7 +28,7 @@ func TestCrashAtEveryWrite(t *testing.T) {
 		}
 		every := func(before ...sim.Crash) (firsts []sim.Crash) {
 			for _, applied := range []bool{false, true} {
-				for n := 1; ; n++ {
+				for n := 1; ; n += step {
 					c := sim.Crash{At: n, Applied: applied}
 					if !crash(append(before[:len(before):len(before)], c)...) {
 						break
@@ -37,8 +40,10 @@ func TestCrashAtEveryWrite(t *testing.T) {
 		}
 		firsts := every()
 		singles := runs
-		if both := 2 * want.writes[0]; singles != both {
-			t.Errorf("killed once in %d runs, want %d: before and after each of %d writes", singles, both, want.writes[0])
+		// Of two keys that are queued at one moment either may be synced first, and an
+		// EndpointSlice made before or after the pods are adopted: a write more, or less.
+		if both := 2 * ((want.writes[0] + step - 1) / step); singles < both-2 || singles > both+2 {
+			t.Errorf("killed once in %d runs, want %d, two more or less: before and after %d writes, each or every second", singles, both, want.writes[0])
 		}
 		if sc.Small || long {
 			for i, first := range firsts {

@@ -91,7 +91,7 @@ func TestHappyPath(t *testing.T) {
 func startAll(t *testing.T, clients reconcile.Clients) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	informers, factories := newInformers(clients, metav1.NamespaceAll, newOptions().agentNamespace)
+	informers, factories := newInformers(clients, metav1.NamespaceAll, newOptions().agentNamespace, true)
 	reconciler, err := reconcile.New(clients, informers, record.NewFakeRecorder(1000), clock.RealClock{}, reconcile.Settings{UnderlayMTU: 1500, AgentNamespace: newOptions().agentNamespace})
 	if err != nil {
 		t.Fatal(err)

@@ -15,15 +15,16 @@ const leaseTolerance = 20 * time.Second
 
 // health answers the probes.
 //
-//	live    no sync is stuck, and no leader outlives its lease: what a restart repairs
+//	live    no sync is stuck, etcd was not restored to an older state, and no leader
+//	        outlives its lease: what a restart repairs
 //	ready   the caches were filled once, and the process does not stop. Leading or
 //	        not: a standby can take over, and a rolling update ends the leader only
 //	        when its successor is ready.
 type health struct {
-	stops      atomic.Bool
-	waitsFor   atomic.Pointer[string]
-	controller atomic.Pointer[Controller]
-	lease      *leaderelection.HealthzAdaptor
+	stops    atomic.Bool
+	waitsFor atomic.Pointer[string]
+	checks   atomic.Pointer[[]func() error]
+	lease    *leaderelection.HealthzAdaptor
 }
 
 // newHealth is of a process that stops when ctx ends.
@@ -37,16 +38,20 @@ func newHealth(ctx context.Context) *health {
 // await says what is not there yet; "" for nothing.
 func (h *health) await(what string) { h.waitsFor.Store(&what) }
 
-func (h *health) watch(c *Controller) { h.controller.Store(c) }
+// watch has the process killed when one of the checks fails.
+func (h *health) watch(checks ...func() error) { h.checks.Store(&checks) }
 
 func (h *health) live() error {
 	if err := h.lease.Check(nil); err != nil {
 		return err
 	}
-	if c := h.controller.Load(); c != nil {
-		return c.Check()
+	var errs []error
+	if checks := h.checks.Load(); checks != nil {
+		for _, check := range *checks {
+			errs = append(errs, check())
+		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (h *health) ready() error {

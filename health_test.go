@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -28,7 +29,7 @@ func TestStuckSyncFailsLiveness(t *testing.T) {
 			}
 			return reconcile.Result{}, nil
 		}), 8)
-		h.watch(c)
+		h.watch(c.Check)
 		c.queue.Add(blue)
 		for range 5 {
 			c.queue.Add(green)
@@ -44,6 +45,15 @@ func TestStuckSyncFailsLiveness(t *testing.T) {
 			"25m3s live: <nil>")
 		stop()
 	})
+}
+
+// What the reconciler finds that only a restart repairs gets the process killed, too.
+func TestEveryCheckFailsLiveness(t *testing.T) {
+	h := newHealth(t.Context())
+	h.watch(func() error { return nil }, func() error { return errors.New("resourceVersions went back") })
+	if got := fmt.Sprint(h.live()); got != "resourceVersions went back" {
+		t.Errorf("live: %s", got)
+	}
 }
 
 // A leader whose lease has run out, and whose syncs do not end, is dead.

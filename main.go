@@ -92,10 +92,15 @@ func run(ctx context.Context, config *rest.Config, o *options) error {
 		return err
 	}
 
+	serviceCIDRs, err := servesServiceCIDRs(ctx, clients.Kube.Discovery())
+	if err != nil {
+		return err
+	}
+
 	// Informers and events outlive ctx: syncs under way at the stop use them.
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
 	recorder, stopEvents := newRecorder(background, clients.Kube)
-	informers, factories := newInformers(clients, o.namespace, o.agentNamespace)
+	informers, factories := newInformers(clients, o.namespace, o.agentNamespace, serviceCIDRs)
 	defer func() {
 		stopEvents()
 		end()
@@ -103,8 +108,7 @@ func run(ctx context.Context, config *rest.Config, o *options) error {
 			factory.Shutdown()
 		}
 	}()
-	reconciler, err := reconcile.New(clients, informers, recorder, clock.RealClock{},
-		reconcile.Settings{Namespace: o.namespace, UnderlayMTU: o.underlayMTU, AgentNamespace: o.agentNamespace})
+	reconciler, err := reconcile.New(clients, informers, recorder, clock.RealClock{}, o.settings())
 	if err != nil {
 		return fmt.Errorf("set up the reconciler: %w", err)
 	}
@@ -123,7 +127,7 @@ func run(ctx context.Context, config *rest.Config, o *options) error {
 		return nil
 	}
 	health.await("")
-	health.watch(controller)
+	health.watch(controller.Check, reconciler.Check)
 
 	work := func(ctx, syncs context.Context) error { return controller.Run(ctx, syncs, o.workers) }
 	if !o.election.LeaderElect {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -17,11 +19,14 @@ import (
 	"k8s.io/component-base/logs/klogflags"
 
 	"github.com/pod2/pod2/internal/serving"
+	"github.com/pod2/pod2/pkg/reconcile"
 )
 
 // options is the command line; the usage texts of flags are its manual.
 type options struct {
 	kubeconfig, master, namespace, agentNamespace string
+
+	clusterCIDRs, allowedOverlaps []string
 
 	workers     int
 	underlayMTU int32
@@ -92,8 +97,13 @@ func (o *options) flags() *pflag.FlagSet {
 	fs.Int32Var(&o.underlayMTU, "underlay-mtu", o.underlayMTU,
 		"What the network of the nodes takes at once, in bytes: Overlay Networks without spec.mtu have 50 less, which VXLAN needs.")
 	fs.StringVar(&o.agentNamespace, "agent-namespace", o.agentNamespace,
-		"Where the pods of pod2-agent are, whose readiness Nodes tell of in their condition samplecrd.k8s.io/DataPlaneReady; empty to leave Nodes alone, and not to watch them. "+
-			"Controllers of different namespaces may all tell: they tell the same. One that may not list Nodes needs it empty, or it is never ready.")
+		"Where the pods of pod2-agent are, whose readiness Nodes tell of in their condition samplecrd.k8s.io/DataPlaneReady; empty to write no Node. "+
+			"Controllers of different namespaces may all tell: they tell the same. One of a single namespace that may not list Nodes needs it empty, or it is never ready.")
+	fs.StringSliceVar(&o.clusterCIDRs, "cluster-cidrs", o.clusterCIDRs,
+		"CIDRs that the cluster uses itself, separated by commas, besides those of ServiceCIDRs (Kubernetes 1.33) and Nodes, which a controller of all namespaces reads. "+
+			"A Network that overlaps one is refused before it hands out its first address.")
+	fs.StringSliceVar(&o.allowedOverlaps, "allow-cluster-overlap", o.allowedOverlaps,
+		"CIDRs within which Networks of type Overlay may overlap what the cluster uses itself, separated by commas. Pods on such a Network cannot reach what it shadows.")
 	fs.IntVar(&o.workers, "workers", o.workers,
 		"How many objects are synced at once.")
 	fs.Float32Var(&o.kubeQPS, "kube-api-qps", o.kubeQPS,
@@ -119,6 +129,27 @@ func (o *options) flags() *pflag.FlagSet {
 	return fs
 }
 
+// prefixes reads CIDRs.
+func prefixes(cidrs []string) ([]netip.Prefix, error) {
+	all := make([]netip.Prefix, 0, len(cidrs))
+	for _, cidr := range cidrs {
+		prefix, err := netip.ParsePrefix(cidr)
+		if err != nil {
+			return nil, fmt.Errorf("must be CIDRs such as 10.96.0.0/12, separated by commas: %w", err)
+		}
+		all = append(all, prefix.Masked())
+	}
+	return all, nil
+}
+
+// settings of the reconciler; the options are valid.
+func (o *options) settings() reconcile.Settings {
+	s := reconcile.Settings{Namespace: o.namespace, UnderlayMTU: o.underlayMTU, AgentNamespace: o.agentNamespace}
+	s.ClusterCIDRs, _ = prefixes(o.clusterCIDRs)
+	s.AllowedOverlaps, _ = prefixes(o.allowedOverlaps)
+	return s
+}
+
 func (o *options) validate() error {
 	var errs []error
 	bad := func(flag string, value any, want string) {
@@ -129,6 +160,14 @@ func (o *options) validate() error {
 	}
 	if o.agentNamespace != "" && len(validation.IsDNS1123Label(o.agentNamespace)) > 0 {
 		bad("agent-namespace", o.agentNamespace, "must be the name of a namespace, or empty to leave Nodes alone")
+	}
+	for _, f := range []struct {
+		flag  string
+		cidrs []string
+	}{{"cluster-cidrs", o.clusterCIDRs}, {"allow-cluster-overlap", o.allowedOverlaps}} {
+		if _, err := prefixes(f.cidrs); err != nil {
+			bad(f.flag, strings.Join(f.cidrs, ","), err.Error())
+		}
 	}
 	if o.workers < 1 {
 		bad("workers", o.workers, "must be at least 1")

@@ -14,6 +14,8 @@ func TestBadCommandLines(t *testing.T) {
 		{"--workers=0", "--workers=0: must be at least 1"},
 		{"--namespace=Blue_1", "--namespace=Blue_1: must be the name of a namespace, or empty for all"},
 		{"--agent-namespace=Blue_1", "--agent-namespace=Blue_1: must be the name of a namespace, or empty to leave Nodes alone"},
+		{"--cluster-cidrs=10.96.0.0/12,10.0.0.1", `--cluster-cidrs=10.96.0.0/12,10.0.0.1: must be CIDRs such as 10.96.0.0/12, separated by commas: netip.ParsePrefix("10.0.0.1"): no '/'`},
+		{"--allow-cluster-overlap=all", `--allow-cluster-overlap=all: must be CIDRs such as 10.96.0.0/12, separated by commas: netip.ParsePrefix("all"): no '/'`},
 		{"--kube-api-qps=0", "--kube-api-qps=0: must be positive, or -1 for no limit"},
 		{"--kube-api-qps=50 --kube-api-burst=0", "--kube-api-burst=0: must be at least 1 when --kube-api-qps sets a limit"},
 		{"--metrics-bind-address=8080", "--metrics-bind-address=8080: must be host:port, :port, or 0 for none"},

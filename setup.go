@@ -12,6 +12,7 @@ import (
 	_ "time/tzdata" // time zones of CronTabs, in an image that has no database of its own
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -103,9 +104,11 @@ type factory interface {
 
 // newInformers makes the informers of one namespace, or of all if it is empty.
 // Pods have a factory of their own: it streams only those that ask for
-// addresses, and keeps of them only what is read here. Nodes and the agents on them
-// are watched where agents have a namespace.
-func newInformers(clients reconcile.Clients, namespace, agentNamespace string) (reconcile.Informers, []factory) {
+// addresses, and keeps of them only what is read here. Agents are watched where they
+// have a namespace, and so are Nodes. A controller of all namespaces watches Nodes in
+// any case, and ServiceCIDRs if the cluster serves them: one of a single namespace may
+// have no rights on what is the whole cluster's.
+func newInformers(clients reconcile.Clients, namespace, agentNamespace string, serviceCIDRs bool) (reconcile.Informers, []factory) {
 	sample := sampleinformers.NewSharedInformerFactoryWithOptions(clients.Sample, resync,
 		sampleinformers.WithNamespace(namespace),
 		sampleinformers.WithTransform(dropManagedFields))
@@ -126,7 +129,7 @@ func newInformers(clients reconcile.Clients, namespace, agentNamespace string) (
 		kubeinformers.WithNamespace(namespace),
 		kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) { list.LabelSelector = samplecrdv1.Pod2Label }),
 		kubeinformers.WithTransform(dropManagedFields))
-	classes := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync, kubeinformers.WithTransform(dropManagedFields))
+	wide := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync, kubeinformers.WithTransform(dropManagedFields))
 	cronJobs := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
 		kubeinformers.WithNamespace(namespace),
 		kubeinformers.WithTransform(dropManagedFields))
@@ -150,7 +153,7 @@ func newInformers(clients reconcile.Clients, namespace, agentNamespace string) (
 		StatefulSets:   sets.Apps().V1().StatefulSets(),
 		Revisions:      revisions.Apps().V1().ControllerRevisions(),
 		Claims:         claims.Core().V1().PersistentVolumeClaims(),
-		Classes:        classes.Storage().V1().StorageClasses(),
+		Classes:        wide.Storage().V1().StorageClasses(),
 		CronTabs:       sample.Stable().V1().CronTabs(),
 		CronJobs:       cronJobs.Batch().V1().CronJobs(),
 		Jobs:           jobs.Batch().V1().Jobs(),
@@ -159,15 +162,22 @@ func newInformers(clients reconcile.Clients, namespace, agentNamespace string) (
 		VNIs:           sample.Samplecrd().V1().VNIs(),
 		Definitions:    definitions.K8sCniCncfIo().V1().NetworkAttachmentDefinitions(),
 	}
-	factories := []factory{sample, pods, sets, revisions, claims, classes, cronJobs, jobs, names, definitions}
-	if agentNamespace != "" {
+	factories := []factory{sample, pods, sets, revisions, claims, wide, cronJobs, jobs, names, definitions}
+	if agentNamespace != "" || namespace == metav1.NamespaceAll {
 		nodes := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync, kubeinformers.WithTransform(reconcile.SlimNode))
+		informers.Nodes = nodes.Core().V1().Nodes()
+		factories = append(factories, nodes)
+	}
+	if serviceCIDRs && namespace == metav1.NamespaceAll {
+		informers.ServiceCIDRs = wide.Networking().V1().ServiceCIDRs()
+	}
+	if agentNamespace != "" {
 		agents := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
 			kubeinformers.WithNamespace(agentNamespace),
 			kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) { list.LabelSelector = reconcile.AgentSelector }),
 			kubeinformers.WithTransform(reconcile.SlimAgent))
-		informers.Nodes, informers.Agents = nodes.Core().V1().Nodes(), agents.Core().V1().Pods()
-		factories = append(factories, nodes, agents)
+		informers.Agents = agents.Core().V1().Pods()
+		factories = append(factories, agents)
 	}
 	return informers, factories
 }
@@ -237,6 +247,19 @@ func waitForAPI(ctx context.Context, server resourceLister) error {
 		return context.Cause(ctx)
 	}
 	return fmt.Errorf("gave up after %s: %w", apiWait, problem)
+}
+
+// servesServiceCIDRs says whether the cluster has them: Kubernetes 1.33 and later do.
+func servesServiceCIDRs(ctx context.Context, server resourceLister) (bool, error) {
+	version := networkingv1.SchemeGroupVersion.String()
+	list, err := server.ServerResourcesForGroupVersionWithContext(ctx, version)
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("ask the API server for the resources of %s: %w", version, err)
+	}
+	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == "servicecidrs" }), nil
 }
 
 // served are the resources that we watch, by group and version.

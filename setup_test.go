@@ -10,8 +10,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
 
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	samplefake "github.com/pod2/pod2/pkg/client/clientset/versioned/fake"
+	"github.com/pod2/pod2/pkg/reconcile"
 )
 
 // apiServer answers what it serves of either group a while after it was made.
@@ -78,6 +81,45 @@ func TestWaitForAPI(t *testing.T) {
 				log.expect(t, test.want)
 			})
 		})
+	}
+}
+
+func TestServesServiceCIDRs(t *testing.T) {
+	for _, test := range []struct {
+		name, resources string
+		err             error
+		want            bool
+		fails           bool
+	}{
+		{"Kubernetes 1.33", "ingresses servicecidrs networkpolicies", nil, true, false},
+		{"older", "ingresses networkpolicies", nil, false, false},
+		{"not even the group", "", apierrors.NewNotFound(samplecrdv1.Resource(""), ""), false, false},
+		{"does not answer", "", errors.New("connection refused"), false, true},
+	} {
+		server := apiServer(func(time.Duration) (string, error) { return test.resources, test.err })
+		if got, err := servesServiceCIDRs(t.Context(), server.since(time.Now())); got != test.want || (err != nil) != test.fails {
+			t.Errorf("%s: %t, %v", test.name, got, err)
+		}
+	}
+}
+
+// Rights on what is the whole cluster's are asked for by a controller of all namespaces.
+func TestWhatOfTheClusterIsWatched(t *testing.T) {
+	for _, test := range []struct {
+		namespace, agents       string
+		served                  bool
+		nodes, cidrs, agentPods bool
+	}{
+		{"", "pod2-agent", true, true, true, true},
+		{"", "pod2-agent", false, true, false, true},
+		{"", "", true, true, true, false},
+		{"a", "", true, false, false, false},
+		{"a", "pod2-agent", true, true, false, true},
+	} {
+		informers, _ := newInformers(reconcile.Clients{Kube: fake.NewSimpleClientset(), Sample: samplefake.NewSimpleClientset()}, test.namespace, test.agents, test.served)
+		if nodes, cidrs, agents := informers.Nodes != nil, informers.ServiceCIDRs != nil, informers.Agents != nil; nodes != test.nodes || cidrs != test.cidrs || agents != test.agentPods {
+			t.Errorf("%+v: Nodes %t, ServiceCIDRs %t, agents %t", test, nodes, cidrs, agents)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
@@ -32,8 +33,11 @@ func programWith(ctx context.Context, config *rest.Config, o *options) error {
 	return run(klog.NewContext(ctx, sim.Logger()), config, o)
 }
 
-// quiet keeps what client-go logs of thousands of crashes out of the tests' output.
+// quiet keeps what client-go logs of thousands of crashes out of the tests' output. One
+// of its error handlers waits until a millisecond has passed since the last error: of
+// real time, which is decades after that of a bubble.
 var quiet = sync.OnceFunc(func() {
+	utilruntime.ErrorHandlers = nil
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
 	debug.SetGCPercent(400)
@@ -89,7 +93,7 @@ func play(t *testing.T, sc sim.Scenario, from *sim.Snapshot, choose sim.Choose, 
 		sc.Do(w)
 		if w.Thaw != nil {
 			w.Thaw()
-			time.Sleep(sim.Settle)
+			time.Sleep(3 * sim.Settle) // failures of pods are forgotten after ten minutes
 		}
 		o.state, o.essence = w.Render(), w.Essence()
 		before := w.AllWrites()

@@ -22,8 +22,8 @@ fi
 # name: command; a harness finds a fault if its command fails.
 harnesses="
 model: go test -timeout=0 -count=1 -failfast -run ^TestModel ./pkg/reconcile
-crash: go test -timeout=0 -count=1 -failfast -run '^Test(CrashAtEveryWrite|FrozenWatches|RestartOnAnOlderView|HeldWrites|LeaderIsCutOff|TwoActive)' .
-unit: POD2_LONG=1 go test -timeout=0 -count=1 -failfast -skip ^TestModel ./pkg/network ./pkg/pod2 ./pkg/reconcile
+crash: go test -timeout=0 -count=1 -failfast -run '^Test(CrashAtEveryWrite|FrozenWatches|RestartOnAnOlderView|HeldWrites|LeaderIsCutOff|TwoActive|Faults)' .
+unit: POD2_LONG=1 go test -timeout=0 -count=1 -failfast -skip ^TestModel ./pkg/network ./pkg/pod2 ./pkg/reconcile ./pkg/dataplane
 "
 
 tree=$(mktemp -d)
@@ -64,7 +64,7 @@ for name in "$@"; do patches+=("hack/mutants/$name.patch"); done
 for patch in "${patches[@]:-hack/mutants/*.patch}"; do
 	for file in $patch; do
 		git -C "$tree" apply "$PWD/$file"
-		(cd "$tree" && go vet . ./pkg/network ./pkg/pod2 ./pkg/reconcile) # a fault that does not compile is none
+		(cd "$tree" && go vet . ./pkg/network ./pkg/pod2 ./pkg/reconcile ./pkg/dataplane) # a fault that does not compile is none
 		printf '%-34s' "$(basename "$file" .patch)"
 		found=
 		for i in "${!names[@]}"; do

@@ -46,6 +46,21 @@ func WithFailure(s State, f Failure) (*v1.CronTabStatus, []Event) {
 	return status, v.told(status)
 }
 
+// Observed is the status to be written when apply was stopped by what may be over soon:
+// the counters as they are, and conditions and generation as they were told. It is nil
+// when the status says so already.
+func Observed(s State) *v1.CronTabStatus {
+	status := look(s).status()
+	if status == nil {
+		return nil
+	}
+	status.Conditions, status.ObservedGeneration = s.CronTab.Status.Conditions, s.CronTab.Status.ObservedGeneration
+	if equality.Semantic.DeepEqual(*status, s.CronTab.Status) {
+		return nil
+	}
+	return status
+}
+
 // status is what the CronTab says, nil if it says so already.
 func (v *view) status() *v1.CronTabStatus {
 	status := v.cronTab.Status.DeepCopy()
@@ -71,6 +86,19 @@ func (v *view) status() *v1.CronTabStatus {
 	if equality.Semantic.DeepEqual(*status, v.cronTab.Status) {
 		return nil
 	}
+	return status
+}
+
+// StatusMayWait says whether the status to be written differs in times and numbers alone from the
+// one that is stored. They all change when a run begins, one after the other within seconds, and
+// again when it ends.
+func (p Plan) StatusMayWait(s State) bool {
+	return p.Status != nil && equality.Semantic.DeepEqual(withoutNumbers(*p.Status), withoutNumbers(s.CronTab.Status))
+}
+
+func withoutNumbers(status v1.CronTabStatus) v1.CronTabStatus {
+	status.Active, status.Replicas = 0, 0
+	status.LastScheduleTime, status.LastSuccessfulTime, status.NextScheduleTime = nil, nil, nil
 	return status
 }
 

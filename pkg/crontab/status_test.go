@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/pod2/pod2/internal/shorten"
+	v1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 )
 
 // conditions renders Ready, and Scheduled where it says something else.
@@ -131,5 +132,36 @@ func TestLongFailure(t *testing.T) {
 	status, events := WithFailure(state(t, ""), Failure{"FailedCreate", strings.Repeat("ä", 2000)})
 	if n := len(status.Conditions[0].Message); n > shorten.EventMessage || len(events[0].Message) != n {
 		t.Errorf("a message of %d bytes, an event of %d", n, len(events[0].Message))
+	}
+}
+
+func TestStatusMayWait(t *testing.T) {
+	for _, row := range []struct {
+		name, want string
+		change     func(*v1.CronTabStatus)
+	}{
+		{"nothing differs", "there is none", func(*v1.CronTabStatus) {}},
+		{"a run began", "may wait", func(s *v1.CronTabStatus) { s.Active, s.NextScheduleTime = 7, nil }},
+		{"pods", "may wait", func(s *v1.CronTabStatus) { s.Replicas = 7 }},
+		{"a run was successful", "may wait", func(s *v1.CronTabStatus) { s.LastSuccessfulTime = nil }},
+		{"another generation", "is written", func(s *v1.CronTabStatus) { s.ObservedGeneration = 0 }},
+		{"a condition", "is written", func(s *v1.CronTabStatus) { s.Conditions[0].Message = "other" }},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := state(t, "", "cronjob last=5m active=2")
+			s.CronJob.Status.LastSuccessfulTime = s.CronJob.Status.LastScheduleTime
+			s.CronTab.Status = *Diff(s).Status
+			row.change(&s.CronTab.Status)
+			plan, got := Diff(s), "is written"
+			switch {
+			case plan.Status == nil:
+				got = "there is none"
+			case plan.StatusMayWait(s):
+				got = "may wait"
+			}
+			if got != row.want {
+				t.Errorf("the status %s, and not: %s", got, row.want)
+			}
+		})
 	}
 }

@@ -19,7 +19,8 @@ import (
 //     is free; others have none;
 //   - where the cluster knows definitions, there is one of the Network's name; if it is
 //     the Network's, it says what it should;
-//   - the condition says all this.
+//   - the condition says all this, and which other Network hands out some of the same
+//     addresses on the same wire.
 func Converged(s State) string {
 	for _, vni := range s.VNIs {
 		if _, ok := number(vni); ok && vni.DeletionTimestamp == nil && (s.Network == nil || vni.Spec.Network.UID != s.Network.UID) {

@@ -38,6 +38,10 @@ func arbitrary(pick func(n int) int) State {
 		func() {
 			s.Network.Spec.Attachment = &v1.NetworkAttachment{Type: v1.AttachmentCNI, Config: []string{`{"type":"a"}`, `{}`}[pick(2)]}
 		},
+		func() {
+			s.Network.Spec.CIDR = "10.0.0.0/24"
+			s.Others = []*v1.Network{on([]string{`{"type":"a"}`, `{"type":"b"}`}[pick(2)], "other/red", []string{"10.0.0.0/16", "10.1.0.0/16"}[pick(2)])}
+		},
 		func() { s.Candidates = nil },
 		func() { s.Candidates = append(s.Candidates, 70000) },
 		func() { s.Installed, s.Definition = false, nil },

@@ -29,6 +29,9 @@ type State struct {
 	Installed bool
 	// Definition of this name, whoever's it is; nil: none.
 	Definition *nadv1.NetworkAttachmentDefinition
+	// Others are the other Networks of its Wire, in the order of namespaces and names; none
+	// for an Overlay.
+	Others []*v1.Network
 	// UnderlayMTU is what the network of the nodes takes, in bytes.
 	UnderlayMTU int32
 }

@@ -1,6 +1,8 @@
 package definition
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,6 +15,7 @@ import (
 // Reasons of the condition Attachable.
 const (
 	ReasonDefined            = "Defined"
+	ReasonSharedWire         = "SharedWire"
 	ReasonNotInstalled       = "NotInstalled"
 	ReasonNoFreeVNI          = "NoFreeVNI"
 	ReasonInvalidConfig      = "InvalidConfig"
@@ -47,7 +50,12 @@ func (s State) status(vni int32, found finding) (*v1.NetworkStatus, []Event) {
 		Message:            "pods are attached by NetworkAttachmentDefinition " + s.Name,
 		ObservedGeneration: s.Network.Generation, LastTransitionTime: metav1.NewTime(s.Now),
 	}
-	if found != (finding{}) {
+	switch other := s.shared(); {
+	case found == (finding{}) && other != nil:
+		c.Reason = ReasonSharedWire
+		c.Message = shorten.To(fmt.Sprintf("%s; Network %s/%s hands out some of the same addresses on the same wire (%s), and one address may go to two pods: "+
+			"divide them by spec.exclude, or use CIDRs that do not overlap", c.Message, other.Namespace, other.Name, Wire(s.Network)), shorten.EventMessage)
+	case found != (finding{}):
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, found.reason, shorten.To(found.message, shorten.EventMessage)
 	}
 	meta.SetStatusCondition(&status.Conditions, c)
@@ -60,7 +68,7 @@ func (s State) status(vni int32, found finding) (*v1.NetworkStatus, []Event) {
 // events: one when something has turned out that a user is to mend.
 func events(before []metav1.Condition, c metav1.Condition) []Event {
 	was := meta.FindStatusCondition(before, v1.ConditionAttachable)
-	quiet := c.Status == metav1.ConditionTrue || c.Reason == ReasonNotInstalled || c.Reason == ReasonWaitingForDeletion
+	quiet := c.Reason == ReasonDefined || c.Reason == ReasonNotInstalled || c.Reason == ReasonWaitingForDeletion
 	if quiet || was != nil && was.Reason == c.Reason && was.Message == c.Message {
 		return nil
 	}

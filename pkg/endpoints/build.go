@@ -56,7 +56,7 @@ func (v *view) newService(s service) *corev1.Service {
 }
 
 // overlayService is a copy of a Service with what makes it ours set, and the rest
-// as it is: ports and annotations may be a user's.
+// as it is: annotations and further labels may be a user's.
 func (v *view) overlayService(network string, current *corev1.Service) *corev1.Service {
 	s := current.DeepCopy()
 	if !v.ours(s) {
@@ -68,6 +68,7 @@ func (v *view) overlayService(network string, current *corev1.Service) *corev1.S
 		s.Spec.ClusterIP, s.Spec.ClusterIPs = corev1.ClusterIPNone, []string{corev1.ClusterIPNone}
 	}
 	s.Spec.Selector = nil // or Kubernetes would add slices of its own
+	s.Spec.Ports = nil    // or an Ingress could lead to what is in slices
 	s.Spec.PublishNotReadyAddresses = true
 	return s
 }
@@ -83,6 +84,7 @@ func serviceDiffers(is, want *corev1.Service) string {
 		{"labels", is.Labels, want.Labels},
 		{"cluster IP", [2]string{string(is.Spec.Type), is.Spec.ClusterIP}, [2]string{string(want.Spec.Type), want.Spec.ClusterIP}},
 		{"selector", is.Spec.Selector, want.Spec.Selector},
+		{"ports", is.Spec.Ports, want.Spec.Ports},
 		{"publishNotReadyAddresses", is.Spec.PublishNotReadyAddresses, want.Spec.PublishNotReadyAddresses},
 	} {
 		if !equality.Semantic.DeepEqual(field.is, field.want) {

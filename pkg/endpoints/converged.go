@@ -5,14 +5,20 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
 // Converged says "" when no write of ours is due, else the first that is. It is
 // what "done" means, written apart from the way there:
 //
-//   - a Pod2 that is being deleted wants nothing;
+//   - a slice that we made stands beside a Service that the Pod2 controls, which has its
+//     label and no ports, and is not being deleted, whatever else is so;
+//   - a Pod2 that is being deleted, or is gone, wants nothing else;
 //   - for each of its Networks, and each on which a replica publishes an address
 //     still, something has the name of its Service, unless nothing can have it, and
 //     that is as we make it if it is ours;
@@ -24,8 +30,8 @@ import (
 //   - nothing else is in our slices, and no other slice of ours is there to stay;
 //   - the status says all this.
 func Converged(s State) string {
-	if s.Pod2.DeletionTimestamp != nil {
-		return ""
+	if why := exposed(s); why != "" || s.Pod2 == nil || s.Pod2.DeletionTimestamp != nil {
+		return why
 	}
 	v := look(s)
 	wanted := map[string]bool{}
@@ -51,6 +57,31 @@ func Converged(s State) string {
 	}
 	if status := v.status(); status != nil {
 		return "the status would be: " + conditionText(status)
+	}
+	return ""
+}
+
+func exposed(s State) string {
+	for _, slice := range s.Slices {
+		owner, service := metav1.GetControllerOfNoCopy(slice), slice.Labels[discoveryv1.LabelServiceName]
+		left := owner == nil && slice.Labels[discoveryv1.LabelManagedBy] == managedBy
+		if slice.DeletionTimestamp != nil {
+			continue
+		}
+		if s.Pod2 == nil {
+			if left {
+				return fmt.Sprintf("EndpointSlice %s has outlived its Pod2", slice.Name)
+			}
+			continue
+		}
+		ours := owner != nil && owner.UID == s.Pod2.UID || left && slice.Labels[v1.Pod2Label] == s.Pod2.Name
+		switch {
+		case service == "" || !ours:
+		case !slices.ContainsFunc(s.Services, func(is *corev1.Service) bool {
+			return is.Name == service && is.DeletionTimestamp == nil && metav1.IsControlledBy(is, s.Pod2) && is.Labels[v1.Pod2Label] == s.Pod2.Name && len(is.Spec.Ports) == 0
+		}):
+			return fmt.Sprintf("EndpointSlice %s has no Service of ours without ports", slice.Name)
+		}
 	}
 	return ""
 }
@@ -86,7 +117,7 @@ func (v *view) slicesConverged() string {
 		switch {
 		case v.orphan(slice):
 			return fmt.Sprintf("EndpointSlice %s has no owner reference", slice.Name)
-		case !v.ours(slice):
+		case !v.made(slice):
 		case want == nil || want.kind != slice.AddressType:
 			if v.removable(slice) {
 				return fmt.Sprintf("EndpointSlice %s is of no use", slice.Name)

@@ -10,29 +10,39 @@ import (
 
 // Diff decides what is to be written for the names of one Pod2's replicas. It
 // cannot fail: what cannot be had becomes a condition. What a Pod2 that is being
-// deleted has goes with it, by the garbage collector.
+// deleted has goes with it, by the garbage collector, but for what must not wait.
 func Diff(s State) Plan {
-	if s.Pod2.DeletionTimestamp != nil {
-		return Plan{}
+	var p Plan
+	if s.Pod2 == nil {
+		for _, slice := range s.Slices {
+			if abandoned(slice) && slice.DeletionTimestamp == nil {
+				p.Withdraw = append(p.Withdraw, deletion(slice, "its Pod2 is gone"))
+			}
+		}
+		return p
 	}
 	v := look(s)
-	var p Plan
 	v.remove(&p)
+	if s.Pod2.DeletionTimestamp != nil {
+		return Plan{Withdraw: p.Withdraw}
+	}
 	for _, wanted := range v.services {
 		if writes := v.writes(wanted); !writes.empty() {
 			p.Services = append(p.Services, writes)
 		}
 	}
-	if p.WritesNames() {
+	if len(p.DeleteSlices) > 0 || len(p.DeleteServices) > 0 || len(p.Services) > 0 {
 		p.ConfirmGone = v.unseen()
 	}
-	p.Status = v.status()
-	p.Events = v.events(p.Status)
+	if len(v.problems()) > 0 || !v.pending() {
+		p.Status = v.status()
+		p.Events = v.events(p.Status)
+	}
 	return p
 }
 
-// remove deletes what is ours and not wanted. A Service keeps its slices for as
-// long as it is ours: those of one that somebody took over would be its endpoints.
+// remove deletes what is ours and not wanted, and first of all the slices of Services
+// that are not fit for them.
 func (v *view) remove(p *Plan) {
 	services, kept := map[string]bool{}, map[string]discoveryv1.AddressType{}
 	for _, wanted := range v.services {
@@ -42,8 +52,14 @@ func (v *view) remove(p *Plan) {
 		}
 	}
 	for _, slice := range v.Slices {
+		service := slice.Labels[discoveryv1.LabelServiceName]
+		switch {
+		case !v.made(slice) || slice.DeletionTimestamp != nil:
+		case service != "" && !v.fit(service):
+			p.Withdraw = append(p.Withdraw, deletion(slice, "it has no Service of ours without ports"))
+		case v.orphan(slice):
 		// The type of a slice never changes: one of the wrong type makes way.
-		if kept[slice.Name] != slice.AddressType && v.removable(slice) {
+		case kept[slice.Name] != slice.AddressType:
 			p.DeleteSlices = append(p.DeleteSlices, deletion(slice, "no replica is to be in it"))
 		}
 	}
@@ -71,7 +87,7 @@ func (v *view) writes(s service) ServiceWrites {
 	default:
 		want := v.overlayService(s.network, s.is)
 		if reason := serviceDiffers(s.is, want); reason != "" {
-			w.Update = &Update[*corev1.Service]{want, reason}
+			w.Update = &Update[*corev1.Service]{s.is, want, reason}
 		}
 	}
 	for _, slice := range s.slices {
@@ -82,16 +98,16 @@ func (v *view) writes(s service) ServiceWrites {
 		case v.ours(is) && is.AddressType == slice.AddressType:
 			want := overlaySlice(is, slice)
 			if reason := sliceDiffers(is, want); reason != "" {
-				w.UpdateSlices = append(w.UpdateSlices, Update[*discoveryv1.EndpointSlice]{want, reason})
+				w.UpdateSlices = append(w.UpdateSlices, Update[*discoveryv1.EndpointSlice]{is, want, reason})
 			}
 		}
 	}
 	for _, is := range v.Slices {
 		// What is to be in it is decided once it is ours.
-		if orphaned(is, v.sliceLabels(s)) {
+		if v.fit(s.name) && orphaned(is, v.sliceLabels(s)) {
 			adopted := is.DeepCopy()
 			v.own(adopted)
-			w.UpdateSlices = append(w.UpdateSlices, Update[*discoveryv1.EndpointSlice]{adopted, ownerReference})
+			w.UpdateSlices = append(w.UpdateSlices, Update[*discoveryv1.EndpointSlice]{is, adopted, ownerReference})
 		}
 	}
 	return w
@@ -100,19 +116,15 @@ func (v *view) writes(s service) ServiceWrites {
 // unseen are the pods that our slices name and of whose name the view has none: one
 // that lives keeps the Service, too, of a Network that the spec has no more. One
 // that the view has under that name, as another incarnation, is proof that the
-// former is gone. Slices of a Service that the Pod2 cannot have go anyhow.
+// former is gone. Slices of a Service that is not fit for them go anyhow.
 func (v *view) unseen() []network.PodRef {
 	seen := map[string]bool{}
 	for _, pod := range v.Pods {
 		seen[pod.Name] = true
 	}
-	denied := map[string]bool{}
-	for _, wanted := range v.services {
-		denied[wanted.name] = wanted.problem != nil
-	}
 	var refs []network.PodRef
 	for _, slice := range v.Slices {
-		if !v.ours(slice) || denied[slice.Labels[discoveryv1.LabelServiceName]] {
+		if service := slice.Labels[discoveryv1.LabelServiceName]; !v.ours(slice) || service != "" && !v.fit(service) {
 			continue
 		}
 		for _, e := range slice.Endpoints {

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func actions(s State) string { return lines(s, "confirm", "delete", "create", "update") }
+func actions(s State) string { return lines(s, "withdraw", "confirm", "delete", "create", "update") }
 
 func TestServices(t *testing.T) {
 	runDiff(t, []diffTest{
@@ -20,9 +20,9 @@ func TestServices(t *testing.T) {
 		{"for a Network of the template", "template=blue", nil, `
 			create Service web-blue`},
 		{"none without a Network", "", nil, ""},
-		{"stays as it is, a user's ports too", "networks=blue", []string{"service web-blue ports"}, ""},
-		{"repaired", "networks=blue", []string{"service web-blue selector quiet unlabelled vip"}, `
-			update Service web-blue (version 7): labels, cluster IP, selector, publishNotReadyAddresses`},
+		{"stays as it is", "networks=blue", []string{"service web-blue"}, ""},
+		{"repaired", "networks=blue", []string{"service web-blue selector quiet unlabelled ports vip"}, `
+			update Service web-blue (version 7): labels, cluster IP, selector, ports, publishNotReadyAddresses`},
 		{"on its way out", "networks=blue", []string{"service web-blue going"}, ""},
 		{"of a Network that left", "networks=blue", []string{"service web-blue", "service web-green", "slice web-green-0 web-0=10.1.0.2", "web-0",
 			"service web-red going", "slice web-red-0 web-0=10.2.0.2 going"}, `
@@ -37,11 +37,12 @@ func TestServices(t *testing.T) {
 			delete Service web-green (uid u-web-green): no replica is on its Network any more`},
 		{"none for an address that gives no name", "networks=blue", []string{"service web-blue", "web-0 green=127.0.0.1"}, ""},
 		{"orphaned", "networks=blue", []string{"service web-blue orphan quiet", "web-0 blue=10.0.0.2"}, `
-			update Service web-blue (version 7): owner reference, publishNotReadyAddresses
-			create slice web-blue-0: +web-0`},
+			update Service web-blue (version 7): owner reference, publishNotReadyAddresses`},
 		{"orphaned of a Network that left, and a replica has not", "", []string{"service web-blue orphan", "web-0 blue=10.0.0.2", "slice web-blue-0 web-0=10.0.0.2"}, `
+			withdraw slice web-blue-0 (uid u-web-blue-0): it has no Service of ours without ports
 			update Service web-blue (version 7): owner reference`},
-		{"orphaned of a Network that left", "", []string{"service web-blue orphan", "slice web-blue-0 orphan web-0=10.0.0.2"}, ""},
+		{"orphaned of a Network that left", "", []string{"service web-blue orphan", "slice web-blue-0 orphan web-0=10.0.0.2"}, `
+			withdraw slice web-blue-0 (uid u-web-blue-0): it has no Service of ours without ports`},
 		{"somebody else's of a Network that left", "", []string{"service web-green bare", "slice web-green-0 bare web-0=10.1.0.2"}, ""},
 		{"of a Pod2 that is being deleted", "networks=blue going", []string{"service web-green", "slice web-green-0 web-0=10.1.0.2", "web-0 blue=10.0.0.2"}, ""},
 	}, actions)
@@ -56,8 +57,7 @@ func TestSlices(t *testing.T) {
 		{"of replicas that publish", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2", "web-1 blue=10.0.0.3 notready", "web-2 blue=10.0.0.4 terminating"}, `
 			create slice web-blue-0: +web-0 +web-1 +web-2`},
 		{"with the Service", "networks=blue", []string{"web-0 blue=10.0.0.2"}, `
-			create Service web-blue
-			create slice web-blue-0: +web-0`},
+			create Service web-blue`},
 		{"of each family", "networks=blue,green", []string{"service web-blue", "service web-green", "web-0 blue=10.0.0.2 green=fd00::2", "web-1 blue=fd00::3"}, `
 			create slice web-blue-0: +web-0
 			create slice web-blue-0-v6: +web-1
@@ -69,9 +69,10 @@ func TestSlices(t *testing.T) {
 			update slice web-blue-0 (version 7): owner reference
 			update slice web-blue-7 (version 7): owner reference`},
 		{"orphaned, of a Service that is gone", "networks=blue", []string{"web-0 blue=10.0.0.2", "slice web-blue-0 web-0=10.0.0.2 orphan"}, `
-			create Service web-blue
-			update slice web-blue-0 (version 7): owner reference`},
-		{"orphaned, of a Service that is somebody else's", "networks=blue", []string{"service web-blue bare", "web-0 blue=10.0.0.2", "slice web-blue-0 web-0=10.0.0.2 orphan"}, ""},
+			withdraw slice web-blue-0 (uid u-web-blue-0): it has no Service of ours without ports
+			create Service web-blue`},
+		{"orphaned, of a Service that is somebody else's", "networks=blue", []string{"service web-blue bare", "web-0 blue=10.0.0.2", "slice web-blue-0 web-0=10.0.0.2 orphan"}, `
+			withdraw slice web-blue-0 (uid u-web-blue-0): it has no Service of ours without ports`},
 		{"not of a name that is no DNS label", "networks=blue name=" + strings.Repeat("w", 55), []string{"service " + strings.Repeat("w", 55) + "-blue", strings.Repeat("w", 55) + "-1000000 blue=10.0.0.2",
 			strings.Repeat("w", 55) + "-10000000 blue=10.0.0.3"}, `
 			create slice ` + strings.Repeat("w", 55) + `-blue-10000: +` + strings.Repeat("w", 55) + `-1000000`},
@@ -98,7 +99,7 @@ func TestSlices(t *testing.T) {
 			update slice web-blue-0 (version 7): labels, ports, order`},
 		{"of another type makes way", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2", "slice web-blue-0 web-0=10.0.0.2 fqdn"}, `
 			delete slice web-blue-0 (uid u-web-blue-0): no replica is to be in it`},
-		{"with no place", "networks=blue", []string{"service web-blue", "web-0", "slice web-blue-0-v7 web-0=10.0.0.2"}, `
+		{"with no place", "networks=blue", []string{"service web-blue", "web-0", "slice web-blue-0-v7 web-0=10.0.0.2 unlabelled"}, `
 			delete slice web-blue-0-v7 (uid u-web-blue-0-v7): no replica is to be in it`},
 		{"on its way out", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2 notready", "slice web-blue-0 web-0=10.0.0.2 going", "slice web-blue-1 web-100=10.0.0.2 going"}, `
 			confirm web-100 (u-web-100) is gone
@@ -110,9 +111,8 @@ func TestSlices(t *testing.T) {
 func TestNamesThatAreTaken(t *testing.T) {
 	runDiff(t, []diffTest{
 		{"Service of nobody", "networks=blue,green", []string{"service web-blue bare", "web-0 blue=10.0.0.2 green=10.1.0.2", "slice web-blue-0 web-0=10.0.0.2 web-1=10.0.0.3"}, `
-			delete slice web-blue-0 (uid u-web-blue-0): no replica is to be in it
+			withdraw slice web-blue-0 (uid u-web-blue-0): it has no Service of ours without ports
 			create Service web-green
-			create slice web-green-0: +web-0
 			status NetworkDNS=False/NameTaken(Service web-blue exists already and has no controller: delete it to let replicas have their names on Network blue)
 			event Warning NameTaken: Service web-blue exists already and has no controller: delete it to let replicas have their names on Network blue`},
 		{"Service of another Pod2", "networks=blue", []string{"service web-blue of=Pod2/web-b"}, `
@@ -136,28 +136,72 @@ func TestNamesThatAreTaken(t *testing.T) {
 	}, func(s State) string { return strings.TrimSpace(Diff(s).String()) })
 }
 
-// What we do not write stays: other owners, labels and annotations, ports.
+// A slice never stands beside a Service that is not ours, or has ports: it goes before
+// anything else is written, and whatever a live read says of pods.
+func TestSlicesStandBesideServicesOfOurs(t *testing.T) {
+	const slice, withdrawn = "slice web-blue-0 web-0=10.0.0.2", `
+			withdraw slice web-blue-0 (uid u-web-blue-0): it has no Service of ours without ports
+			`
+	pod := "web-0 blue=10.0.0.2"
+	runDiff(t, []diffTest{
+		{"ours", "networks=blue", []string{"service web-blue", slice, pod}, ""},
+		{"with ports", "networks=blue", []string{"service web-blue ports", slice, pod}, withdrawn + `update Service web-blue (version 7): ports`},
+		{"with ports, and its pod was not seen", "networks=blue", []string{"service web-blue ports", slice}, withdrawn + `update Service web-blue (version 7): ports`},
+		{"with ports, and another pod was not seen", "networks=blue,green", []string{"service web-blue ports", slice, pod, "service web-green", "slice web-green-0 web-9=10.1.0.2"}, withdrawn + `confirm web-9 (u-web-9) is gone
+			delete slice web-green-0 (uid u-web-green-0): no replica is to be in it
+			update Service web-blue (version 7): ports`},
+		{"without our label", "networks=blue", []string{"service web-blue unlabelled", slice, pod}, withdrawn + `update Service web-blue (version 7): labels`},
+		{"without its owner", "networks=blue", []string{"service web-blue orphan", slice, pod}, withdrawn + `update Service web-blue (version 7): owner reference`},
+		{"without its owner, with ports", "networks=blue", []string{"service web-blue orphan ports", slice, pod}, withdrawn + `update Service web-blue (version 7): owner reference, ports`},
+		{"on its way out", "networks=blue", []string{"service web-blue going", slice, pod}, withdrawn},
+		{"gone", "networks=blue", []string{slice, pod}, withdrawn + `create Service web-blue`},
+		{"somebody else's", "networks=blue", []string{"service web-blue of=Gateway/g", slice, pod}, withdrawn},
+		{"with ports, the slice on its way out", "networks=blue", []string{"service web-blue ports", slice + " going", pod}, `
+			update Service web-blue (version 7): ports`},
+		{"with ports, of a Network that left", "", []string{"service web-blue ports", slice}, withdrawn + `delete Service web-blue (uid u-web-blue): no replica is on its Network any more`},
+		{"with ports, of a Pod2 that is being deleted", "networks=blue going", []string{"service web-blue ports", slice, pod}, withdrawn},
+		{"with ports, the slice orphaned", "networks=blue", []string{"service web-blue ports", slice + " orphan", pod}, withdrawn + `update Service web-blue (version 7): ports`},
+		{"ours of a Network that left, the slice orphaned", "", []string{"service web-blue", slice + " orphan"}, `
+			delete slice web-blue-0 (uid u-web-blue-0): no replica is to be in it
+			delete Service web-blue (uid u-web-blue): no replica is on its Network any more`},
+		{"of a Pod2 that is gone", "gone", []string{"service web-blue orphan", slice + " orphan", "slice web-blue-1", "slice web-blue-2 bare", "slice web-blue-3 orphan going"}, `
+			withdraw slice web-blue-0 (uid u-web-blue-0): its Pod2 is gone`},
+	}, actions)
+}
+
+func TestPortsOfAServiceAreTold(t *testing.T) {
+	runDiff(t, []diffTest{
+		{"ports", "networks=blue said", []string{"service web-blue ports", "slice web-blue-0 web-0=10.0.0.2", "web-0 blue=10.0.0.2"}, `
+			status NetworkDNS=False/ServiceHasPorts(Service web-blue has ports, which let others forward traffic to any address of Network blue: the controller removes them, and replicas have no names there until then)
+			event Warning ServiceHasPorts: Service web-blue has ports, which let others forward traffic to any address of Network blue: the controller removes them, and replicas have no names there until then`},
+		{"none yet", "networks=blue", []string{"web-0 blue=10.0.0.2"}, ""},
+	}, func(s State) string { s.Pod2.Status.Conditions = nil; return lines(s, "status", "event") })
+}
+
+// What we do not write stays: other owners, labels and annotations.
 func TestWhatIsAdopted(t *testing.T) {
-	s := state(t, "networks=blue", "service web-blue orphan ports", "slice web-blue-0 orphan web-9=10.0.0.2")
+	s := state(t, "networks=blue", "service web-blue orphan", "service web-green", "slice web-green-0 orphan web-9=10.0.0.2", "web-0 green=10.0.0.3")
 	former := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "team", UID: "u-team"}
 	demoted := metav1.OwnerReference{APIVersion: "samplecrd.k8s.io/v1", Kind: "Pod2", Name: "web", UID: uid}
 	s.Services[0].OwnerReferences = []metav1.OwnerReference{demoted, former}
-	w := Diff(s).Services[0]
+	plan := Diff(s)
 	want := s.Services[0].DeepCopy()
 	want.OwnerReferences = []metav1.OwnerReference{former, *metav1.NewControllerRef(s.Pod2, pod2Kind)}
-	if got := w.Update.Object; !reflect.DeepEqual(got, want) {
+	if got := plan.Services[0].Update.Object; !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	slice := s.Slices[0].DeepCopy()
 	slice.OwnerReferences = want.OwnerReferences[1:]
-	if got := w.UpdateSlices[0].Object; !reflect.DeepEqual(got, slice) {
+	if got := plan.Services[1].UpdateSlices[0].Object; !reflect.DeepEqual(got, slice) {
 		t.Errorf("got  %+v\nwant %+v", got, slice)
 	}
 }
 
 // What a Service and a slice are, whole.
 func TestWhatIsMade(t *testing.T) {
-	made := Diff(state(t, "networks=blue", "web-0 blue=10.0.0.2 node=n1", "web-1 blue=10.0.0.3 notready terminating")).Services[0]
+	pods := []string{"web-0 blue=10.0.0.2 node=n1", "web-1 blue=10.0.0.3 notready terminating"}
+	made := Diff(state(t, "networks=blue", append(pods, "service web-blue")...)).Services[0]
+	made.Create = Diff(state(t, "networks=blue", pods...)).Services[0].Create
 	for _, tt := range []struct {
 		name, want string
 		made       any

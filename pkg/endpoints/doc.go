@@ -18,7 +18,25 @@
 // gone, ready or not, terminating or not, as its peers in a quorum need; also on a
 // Network that the spec has no more, whose Service goes with its last replica.
 //
-// Services and slices of somebody else are never touched. Those without a controller
-// that have our labels are adopted: we made them, and their owner reference was
-// removed, by hand or by a deletion with --cascade=orphan.
+// A slice has addresses that its user chose, and a Service may have ports that its
+// user chose. Both together would let an Ingress forward to any address (the class of
+// CVE-2021-25740). So a slice exists only beside a Service that the Pod2 controls, by
+// UID, that has our label, without which no event would tell of a change, that has no
+// ports, and that is not being deleted, since anybody may create the next of its name:
+//
+//	Service                       its slices                 the Service
+//	as above                      as replicas publish        stays
+//	none                          deleted                    is created
+//	on its way out                deleted                    is created after that
+//	without owner, label          deleted first              gets them back
+//	with ports                    deleted first              loses the ports
+//	somebody else's               deleted                    is left alone
+//
+// Slices are created on a view that shows such a Service, and never by the plan that
+// creates or changes it.
+//
+// Services and slices of somebody else are never touched. A Service without a
+// controller that has our labels is adopted: we made it, and its owner reference was
+// removed, by hand or by a deletion with --cascade=orphan. So is a slice, if its
+// Service is ours by then; else it is deleted, also when its Pod2 is gone.
 package endpoints

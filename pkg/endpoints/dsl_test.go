@@ -23,10 +23,10 @@ const uid = types.UID("u-web")
 
 // state reads the Pod2 from words such as
 //
-//	name=web networks=blue,green template=blue generation=2 going said
+//	name=web networks=blue,green template=blue generation=2 going said gone
 //
-// where said stands for the condition as it would be written, and each other
-// object from one line:
+// where said stands for the condition as it would be written and gone for no Pod2 any
+// more, and each other object from one line:
 //
 //	web-0 blue=10.0.0.2 green=fd00::2 node=n1     ours, ready, publishes
 //	web-1 notready terminating gated over         also orphan, bare, of=Kind/name, earlier, uid=other
@@ -39,7 +39,7 @@ const uid = types.UID("u-web")
 func state(t testing.TB, spec string, objects ...string) State {
 	t.Helper()
 	s := State{Now: now, Pod2: &v1.Pod2{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: uid, Generation: 1}}}
-	said := false
+	said, gone := false, false
 	for word := range strings.FieldsSeq(spec) {
 		key, value, _ := strings.Cut(word, "=")
 		switch key {
@@ -57,6 +57,8 @@ func state(t testing.TB, spec string, objects ...string) State {
 			s.Pod2.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 		case "said":
 			said = true
+		case "gone":
+			gone = true
 		default:
 			t.Fatalf("no such word: %s", word)
 		}
@@ -75,6 +77,9 @@ func state(t testing.TB, spec string, objects ...string) State {
 	slices.SortFunc(s.Pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	if status := look(s).status(); said && status != nil {
 		s.Pod2.Status = *status
+	}
+	if gone {
+		s.Pod2, s.Services = nil, nil
 	}
 	return s
 }

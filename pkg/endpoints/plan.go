@@ -16,11 +16,15 @@ import (
 // Plan is what is to be written; the fields stand in the order in which they are
 // written.
 type Plan struct {
-	// ConfirmGone, BEFORE everything: pods that slices name and the view does not
+	// Withdraw slices, BEFORE everything, and whatever stops the rest: those beside a
+	// Service that is not fit for them. What a live read says of pods changes nothing of
+	// that. Preconditions: UID and resourceVersion.
+	Withdraw []Deletion
+	// ConfirmGone, BEFORE all else: pods that slices name and the view does not
 	// have. A live read must say that they are over, or their names would go while
 	// they live, for want of a label on which our watch selects.
 	ConfirmGone []network.PodRef
-	// DeleteSlices, BEFORE DeleteServices. Precondition: UID.
+	// DeleteSlices, BEFORE DeleteServices. Preconditions: UID and resourceVersion.
 	DeleteSlices   []Deletion
 	DeleteServices []Deletion
 	// Services that the Pod2 wants and that are not as they shall be, in name
@@ -35,8 +39,8 @@ type Plan struct {
 }
 
 // ServiceWrites are the writes to a Service, which come first, and to its slices.
-// At most one of Create and Update is set. Preconditions: a create has a fixed
-// name, an update a resourceVersion.
+// At most one of Create and Update is set, and no slice is created with Create.
+// Preconditions: a create has a fixed name, an update a resourceVersion.
 type ServiceWrites struct {
 	Create       *corev1.Service
 	Update       *Update[*corev1.Service]
@@ -44,10 +48,10 @@ type ServiceWrites struct {
 	UpdateSlices []Update[*discoveryv1.EndpointSlice]
 }
 
-// Update is the whole new object.
+// Update is the object as it was observed, and as it shall be.
 type Update[T any] struct {
-	Object T
-	Reason string
+	Was, Object T
+	Reason      string
 }
 
 // Deletion of one incarnation of an object.
@@ -69,7 +73,14 @@ func (p Plan) Empty() bool { return !p.WritesNames() && p.Status == nil }
 
 // WritesNames says that Services or slices are to be written.
 func (p Plan) WritesNames() bool {
-	return len(p.DeleteSlices) > 0 || len(p.DeleteServices) > 0 || len(p.Services) > 0
+	return len(p.Withdraw) > 0 || len(p.DeleteSlices) > 0 || len(p.DeleteServices) > 0 || len(p.Services) > 0
+}
+
+// WritesSlices says that slices are to be written because replicas come, change or go.
+func (p Plan) WritesSlices() bool {
+	return len(p.DeleteSlices) > 0 || slices.ContainsFunc(p.Services, func(w ServiceWrites) bool {
+		return len(w.CreateSlices) > 0 || len(w.UpdateSlices) > 0
+	})
 }
 
 // NeedsOwner says that something is created for the Pod2 or adopted, and would be
@@ -88,6 +99,9 @@ func (w ServiceWrites) empty() bool {
 // String has one action a line, in the order in which they are written.
 func (p Plan) String() string {
 	var b strings.Builder
+	for _, d := range p.Withdraw {
+		fmt.Fprintf(&b, "withdraw slice %s (uid %s): %s\n", d.Name, d.UID, d.Reason)
+	}
 	for _, ref := range p.ConfirmGone {
 		fmt.Fprintf(&b, "confirm %s is gone\n", ref)
 	}

@@ -73,7 +73,7 @@ func apply(s *State, p Plan) {
 	gone := func(o metav1.Object, deletions []Deletion) bool {
 		return o.GetDeletionTimestamp() != nil || slices.ContainsFunc(deletions, func(d Deletion) bool { return d.Name == o.GetName() })
 	}
-	s.Slices = slices.DeleteFunc(slices.Clone(s.Slices), func(is *discoveryv1.EndpointSlice) bool { return gone(is, p.DeleteSlices) })
+	s.Slices = slices.DeleteFunc(slices.Clone(s.Slices), func(is *discoveryv1.EndpointSlice) bool { return gone(is, slices.Concat(p.Withdraw, p.DeleteSlices)) })
 	s.Services = slices.DeleteFunc(slices.Clone(s.Services), func(is *corev1.Service) bool { return gone(is, p.DeleteServices) })
 	for _, w := range p.Services {
 		if w.Create != nil {
@@ -146,6 +146,34 @@ func nothingBadHappens(t *testing.T, dice *rand.Rand) {
 	if p.Empty() && len(p.ConfirmGone) > 0 {
 		broken("reads, and writes nothing")
 	}
+	for _, problem := range exposes(s, p) {
+		broken("%s", problem)
+	}
+}
+
+// exposes says after which writes of a plan, in their order, a slice of ours stands
+// beside a Service that is not, or that has ports. Only the slices that are withdrawn
+// did before.
+func exposes(s State, p Plan) (problems []string) {
+	step := func(what string, one Plan) {
+		apply(&s, one)
+		for _, slice := range s.Slices {
+			i := slices.IndexFunc(s.Services, func(is *corev1.Service) bool { return is.Name == slice.Labels[discoveryv1.LabelServiceName] })
+			fit := i >= 0 && metav1.IsControlledBy(s.Services[i], s.Pod2) && s.Services[i].Labels[v1.Pod2Label] == s.Pod2.Name && len(s.Services[i].Spec.Ports) == 0
+			made := metav1.IsControlledBy(slice, s.Pod2) || withoutController(slice, s.Pod2) && slice.Labels[discoveryv1.LabelManagedBy] == "pod2-controller"
+			if made && !fit && slice.Labels[discoveryv1.LabelServiceName] != "" {
+				problems = append(problems, fmt.Sprintf("%s: slice %s is exposed", what, slice.Name))
+			}
+		}
+	}
+	step("withdraw", Plan{Withdraw: p.Withdraw})
+	step("delete slices", Plan{DeleteSlices: p.DeleteSlices})
+	step("delete Services", Plan{DeleteServices: p.DeleteServices})
+	for _, w := range p.Services {
+		step("Service", Plan{Services: []ServiceWrites{{Create: w.Create, Update: w.Update}}})
+		step("slices", Plan{Services: []ServiceWrites{{CreateSlices: w.CreateSlices, UpdateSlices: w.UpdateSlices}}})
+	}
+	return problems
 }
 
 // touched says what a plan does to objects that are not ours, or that are there.
@@ -176,8 +204,10 @@ func touched(s State, p Plan) (problems []string) {
 			problems = append(problems, what+" is there already")
 		}
 	}
-	for _, d := range p.DeleteSlices {
-		change("slice " + d.Name)
+	for _, d := range slices.Concat(p.Withdraw, p.DeleteSlices) {
+		if what := "slice " + d.Name; !adoptable[what] {
+			change(what)
+		}
 	}
 	for _, d := range p.DeleteServices {
 		change("Service " + d.Name)
@@ -203,8 +233,8 @@ func withoutController(o metav1.Object, p *v1.Pod2) bool {
 	return len(o.GetOwnerReferences()) == 0 && o.GetLabels()[v1.Pod2Label] == p.Name
 }
 
-// Four rounds of writes at most (somebody else's Service goes, an orphaned slice is
-// adopted, makes way, and is made anew), and there is nothing left to write: every
+// Five rounds of writes at most (somebody else's Service goes, ours is made, an orphaned
+// slice is adopted, makes way, and is made anew), and there is nothing left to write: every
 // replica that lives and publishes has its name, once, on each Network whose Service
 // nobody else has; nobody else has one.
 func TestEveryReplicaHasItsName(t *testing.T) {
@@ -212,7 +242,7 @@ func TestEveryReplicaHasItsName(t *testing.T) {
 	chance.ForSeeds(t, 2000, func(t *testing.T, dice *rand.Rand) {
 		s, from := arbitrary(t, dice)
 		var rounds strings.Builder
-		for range 4 {
+		for range 5 {
 			p := Diff(s)
 			apply(&s, p)
 			fmt.Fprintf(&rounds, "then\n%s", p)

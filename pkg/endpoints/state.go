@@ -14,7 +14,8 @@ import (
 type State struct {
 	// Now dates the condition, and decides nothing.
 	Now time.Time
-	// Pod2 is never nil; it may be terminating.
+	// Pod2 may be terminating. It is nil when there is none; then Slices are those that
+	// carry its label.
 	Pod2 *v1.Pod2
 	// Pods, in name order: those that the Pod2 controls, by UID, and maybe others.
 	// Of each, decisions read metadata, spec.nodeName, spec.schedulingGates, and of

@@ -20,6 +20,7 @@ const (
 	ReasonInvalidServiceName = "InvalidServiceName"
 	ReasonNameTaken          = "NameTaken"
 	ReasonWaitingForDeletion = "WaitingForDeletion"
+	ReasonServiceHasPorts    = "ServiceHasPorts"
 )
 
 // Failure is what stopped the writes to one Service. Reason is CamelCase, such as

@@ -40,7 +40,7 @@ func TestConditionGoesWithTheLastNetwork(t *testing.T) {
 
 // The status is written whole: what others said in it stays.
 func TestStatusKeepsWhatOthersWrote(t *testing.T) {
-	s := state(t, "networks=blue")
+	s := state(t, "networks=blue", "service web-blue")
 	s.Pod2.Status.ReadyReplicas = 3
 	s.Pod2.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}
 	status := Diff(s).Status

@@ -38,8 +38,7 @@ type service struct {
 	is *corev1.Service
 	// problem is why the Pod2 cannot have it.
 	problem *problem
-	// slices as they shall be: none of a Service that the Pod2 cannot have, or its
-	// endpoints would be those of somebody else's.
+	// slices as they shall be: none of a Service that is not fit for them.
 	slices []*discoveryv1.EndpointSlice
 }
 
@@ -76,7 +75,7 @@ func look(s State) *view {
 		name := ServiceName(s.Pod2.Name, network)
 		is := find(s.Services, name)
 		wanted := service{network: network, name: name, left: left[network], is: is, problem: v.problem(network, name, is)}
-		if wanted.problem == nil {
+		if v.fit(name) {
 			wanted.slices = v.slicesOf(wanted)
 		}
 		v.services = append(v.services, wanted)
@@ -117,12 +116,37 @@ func orphaned(o metav1.Object, labels map[string]string) bool {
 	return metav1.GetControllerOfNoCopy(o) == nil
 }
 
-// orphan says whether a slice is one that is adopted: an orphaned one of a Service
-// that the Pod2 has, or is about to. Were it left alone, the Service would have its
-// endpoints for ever. Those of other Services are whoever's they were left to.
-func (v *view) orphan(slice *discoveryv1.EndpointSlice) bool {
-	return slices.ContainsFunc(v.services, func(s service) bool { return s.problem == nil && orphaned(slice, v.sliceLabels(s)) })
+// fit says whether slices may stand beside the Service of that name, see the package's
+// comment.
+func (v *view) fit(name string) bool {
+	is := find(v.Services, name)
+	return is != nil && is.DeletionTimestamp == nil && v.ours(is) && is.Labels[v1.Pod2Label] == v.Pod2.Name && len(is.Spec.Ports) == 0
 }
+
+// made says whether a slice is ours, or was: it lost its owner reference, and only we
+// write slices with these labels.
+func (v *view) made(slice *discoveryv1.EndpointSlice) bool {
+	return v.ours(slice) || slice.Labels[v1.Pod2Label] == v.Pod2.Name && abandoned(slice)
+}
+
+// abandoned says whether a slice was made by us for some Pod2, and has no controller.
+func abandoned(slice *discoveryv1.EndpointSlice) bool {
+	return metav1.GetControllerOfNoCopy(slice) == nil && slice.Labels[discoveryv1.LabelManagedBy] == managedBy
+}
+
+// orphan says whether a slice is one that is adopted: an orphaned one of a Service
+// that the Pod2 wants and has.
+func (v *view) orphan(slice *discoveryv1.EndpointSlice) bool {
+	return slices.ContainsFunc(v.services, func(s service) bool { return v.fit(s.name) && orphaned(slice, v.sliceLabels(s)) })
+}
+
+// pending says whether a Service has yet to become fit by a write of this plan: its
+// slices follow, and then the status.
+func (v *view) pending() bool {
+	return slices.ContainsFunc(v.services, func(s service) bool { return s.problem == nil && !v.fit(s.name) && !s.hasPorts() })
+}
+
+func (s service) hasPorts() bool { return s.is != nil && len(s.is.Spec.Ports) > 0 }
 
 func (v *view) problem(network, name string, is *corev1.Service) *problem {
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
@@ -132,7 +156,10 @@ func (v *view) problem(network, name string, is *corev1.Service) *problem {
 	if is == nil {
 		return nil
 	}
-	return v.taken("Service", network, is, labels(v.Pod2, network))
+	if taken := v.taken("Service", network, is, labels(v.Pod2, network)); taken != nil || is.DeletionTimestamp == nil {
+		return taken
+	}
+	return &problem{ReasonWaitingForDeletion, fmt.Sprintf("Service %s is being deleted, and created anew after that", name)}
 }
 
 // taken says why an object that has a name of ours cannot be ours; labels are those
@@ -155,8 +182,12 @@ func (v *view) taken(kind, network string, is metav1.Object, labels map[string]s
 func (v *view) problems() []problem {
 	var all []problem
 	for _, s := range v.services {
-		if s.problem != nil {
+		switch {
+		case s.problem != nil:
 			all = append(all, *s.problem)
+		case s.hasPorts():
+			all = append(all, problem{ReasonServiceHasPorts, fmt.Sprintf("Service %s has ports, which let others forward traffic to any address of Network %s: "+
+				"the controller removes them, and replicas have no names there until then", s.name, s.network)})
 		}
 		for _, want := range s.slices {
 			is := find(v.Slices, want.Name)

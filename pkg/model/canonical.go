@@ -38,9 +38,7 @@ func (m *machine) forget(s *state) {
 		if !ctl.memory.empty() && ctl.sync == nil {
 			ctl.memory.wrote = slices.DeleteFunc(slices.Clone(ctl.memory.wrote), func(w wrote) bool { return w.version <= ctl.at[w.kind] })
 			ctl.memory.deleted = slices.DeleteFunc(slices.Clone(ctl.memory.deleted), func(d deleted) bool {
-				return !slices.ContainsFunc(ctl.cache[d.kind], func(o *object) bool {
-					return o.uid == d.uid && "default/"+o.name == d.path && o.value.GetDeletionTimestamp() == nil
-				})
+				return !slices.ContainsFunc(ctl.cache[d.kind], d.shownBy)
 			})
 		}
 		if ctl.memory.empty() {
@@ -88,7 +86,7 @@ func (m *machine) numbered(s *state) (*state, string) {
 			is.memory.wrote = append(is.memory.wrote, w)
 		}
 		for _, d := range was.memory.deleted {
-			d.uid = n.uids[d.uid]
+			d.uid, d.version = n.uids[d.uid], n.versions[d.kind][d.version]
 			is.memory.deleted = append(is.memory.deleted, d)
 		}
 		is.memory.found = renumber(was.memory.found)
@@ -162,6 +160,7 @@ func (m *machine) numbering(s *state) *numbering {
 			n.versions[w.kind][w.version] = present
 		}
 		for _, d := range ctl.memory.deleted {
+			n.versions[d.kind][d.version] = present
 			if n.uids[d.uid] == 0 {
 				uids++
 				n.uids[d.uid] = uids
@@ -248,6 +247,7 @@ func (m *machine) encodeMemory(b []byte, mem memory) []byte {
 		b = append(b, byte(d.kind))
 		b = append(b, d.path...)
 		b = binary.LittleEndian.AppendUint16(b, d.uid)
+		b = binary.LittleEndian.AppendUint16(b, d.version)
 	}
 	for _, o := range mem.found {
 		b = binary.LittleEndian.AppendUint32(b, o.id)

@@ -54,12 +54,12 @@ func (o *object) publishes() []holder {
 func (m *machine) checkCall(next *call) {
 	// S7
 	switch {
-	case next.verb == "update" && next.bodyVersion == "":
-		m.complain("S7: an update without resourceVersion: " + next.String())
 	case next.verb == "delete" && next.uid == "":
 		m.complain("S7: a deletion without UID: " + next.String())
 	case next.verb == "patch" && next.bodyUID == "":
 		m.complain("S7: a patch without UID: " + next.String())
+	case next.verb == "patch" && next.bodyVersion == "" && (next.kind != Pods || !next.status):
+		m.complain("S7: a patch without resourceVersion: " + next.String())
 	}
 }
 
@@ -82,6 +82,7 @@ func (m *machine) checkWrite(s, next *state, by int, c *call, stored bool) {
 	}
 	if c.kind == Blocks {
 		m.complain(boundForNobody(s, next, c.name))
+		m.complain(boundToAnEdge(s, next, c.name))
 	}
 	if c.kind != Pods {
 		return
@@ -102,6 +103,9 @@ func (m *machine) checkWrite(s, next *state, by int, c *call, stored bool) {
 		for _, h := range is.publishes() {
 			if n, found := find[*v1.Network](s, Networks, h.network); published && found {
 				m.checkHandedOut(n, pod.Name, netip.MustParseAddr(h.address))
+			}
+			if published {
+				m.complain(edgeOfAnother(next, h.network, pod))
 			}
 			if m.config.Keeps && attachment.Owner(pod).Kind == "Pod2" { // or adopted just now
 				next.keep(m, pod.Name, h.network+" "+h.address)

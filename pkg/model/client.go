@@ -15,7 +15,7 @@ import (
 
 // call is one call of the API.
 type call struct {
-	verb     string // create, update, patch, delete, get, list
+	verb     string // create, patch, delete, get, list
 	kind     Kind
 	status   bool // of the subresource status
 	name     string
@@ -26,7 +26,7 @@ type call struct {
 	selector string // of a list
 
 	// What the body says, read once.
-	value       metav1.Object // of a create or an update
+	value       metav1.Object // of a create
 	bodyUID     string
 	bodyVersion string
 }
@@ -154,14 +154,6 @@ func encoded(value any) []byte {
 
 func (t typed[T]) Create(_ context.Context, obj T, _ metav1.CreateOptions) (T, error) {
 	return t.one(call{verb: "create", name: obj.GetName(), body: encoded(obj)})
-}
-
-func (t typed[T]) Update(_ context.Context, obj T, _ metav1.UpdateOptions) (T, error) {
-	return t.one(call{verb: "update", name: obj.GetName(), body: encoded(obj)})
-}
-
-func (t typed[T]) UpdateStatus(_ context.Context, obj T, _ metav1.UpdateOptions) (T, error) {
-	return t.one(call{verb: "update", name: obj.GetName(), status: true, body: encoded(obj)})
 }
 
 func (t typed[T]) Get(_ context.Context, name string, _ metav1.GetOptions) (T, error) {

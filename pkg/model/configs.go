@@ -30,7 +30,7 @@ func Small() []*Config {
 	other := web(1)
 	other.Spec.Template.Spec.Containers[0].Image = "two"
 	both := func(a, b func(*World)) func(*World) { return func(w *World) { a(w); b(w) } }
-	return []*Config{
+	return append(restores(), []*Config{
 		{
 			Name: "bind", Covers: "two pods are bound and publish, two writers",
 			Controllers: 2, OldViews: 1, Keys: keysOf("a", "b"), Crashes: 1, LostAnswers: 1,
@@ -85,6 +85,19 @@ func Small() []*Config {
 				w.Create(Networks, n)
 			}, with("a")), Then: with("b"),
 			Edits: []Edit{deletes(Pods, "a")},
+		},
+		{
+			// What b asks for is the broadcast address of the CIDR in the middle: it may have
+			// it if nobody runs with that one, nor ever will.
+			Name: "growth", Covers: "the CIDR grows twice while a pod is bound and publishes, another asks for an address of it by name",
+			Controllers: 2, Keys: keysOf("a", "b"),
+			Setup: func(w *World) { w.Create(Networks, blue("10.0.0.0/30")) }, Then: func(w *World) {
+				w.Create(Pods, bare("a"))
+				b := bare("b")
+				b.Annotations[v1.NetworksAnnotation] = "blue=10.0.0.7"
+				w.Create(Pods, b)
+			},
+			Edits: []Edit{grows("10.0.0.0/29"), grows("10.0.0.0/28")},
 		},
 		{
 			Name: "delete-network", Covers: "a Network is deleted and created again under its name while a pod is bound to it for the first time",
@@ -213,7 +226,7 @@ func Small() []*Config {
 				w.Put(Pod2s, p)
 			},
 		},
-	}
+	}...)
 }
 
 // Large are the same worlds with more faults and old views, or with others: minutes
@@ -227,6 +240,7 @@ func Large() []*Config {
 		"strip-block":    func(c *Config) { c.OldViews = Any },
 		"release":        func(c *Config) { c.OldViews = Any },
 		"several":        func(c *Config) { c.OldViews = 2 },
+		"growth":         func(c *Config) { c.OldViews = 1 },
 		"reserve":        func(c *Config) { c.OldViews, c.LostAnswers = 2, 1 },
 		"scale":          func(c *Config) { c.OldViews, c.Deaths, c.Crashes, c.LostAnswers = 1, 1, 0, 0 },
 		"surge":          func(c *Config) { c.OldViews, c.Deaths, c.Crashes, c.LostAnswers = 1, 1, 0, 0 },
@@ -235,6 +249,11 @@ func Large() []*Config {
 		"delete-pod2":    func(c *Config) { c.OldViews, c.LostAnswers = Any, 1 },
 		"node":           func(c *Config) { c.LostAnswers = 1 },
 		"two-writers":    func(c *Config) { c.OldViews, c.Crashes = 1, 1 },
+		"restore":        func(c *Config) { c.Crashes = 1 },
+		"restore-two":    func(c *Config) { c.OldViews = 1 },
+		"restore-pod2":   func(c *Config) { c.OldViews, c.LostAnswers = 2, 1 },
+		"restore-anew":   func(c *Config) { c.Ticks = 1 },
+		"restore-in-use": func(c *Config) { c.Controllers, c.OldViews = 2, 0 },
 	}
 	// The worlds of one writer with two, who keep neither S4 nor S5; and those of two with a
 	// crash or an old view that more has not, since both at once do not end.
@@ -246,6 +265,7 @@ func Large() []*Config {
 		"strip-block":    func(c *Config) { c.Crashes, c.LostAnswers = 1, 1 },
 		"release":        func(c *Config) { c.Crashes, c.LostAnswers = 1, 1 },
 		"several":        func(c *Config) { c.Crashes = 1 },
+		"growth":         func(c *Config) { c.Crashes = 1 },
 		"rest":           func(c *Config) { c.Crashes = 1 },
 		"reserve":        two, "scale": two, "surge": two, "adopt": two, "orphan": two, "takeover": two, "delete-pod2": two,
 	}

@@ -11,8 +11,8 @@
 // its next call is found by running the real sync from its start:
 //
 //	view, answers []      -> get pods a
-//	view, answers [a]     -> update addressblocks blue-10.0.0.0
-//	view, answers [a, ok] -> update networks/status blue
+//	view, answers [a]     -> patch addressblocks blue-10.0.0.0
+//	view, answers [a, ok] -> patch networks/status blue
 //	view, three answers   -> it is over; this is what the controller remembers
 //
 // Between any two calls anything else can happen: the other controller's calls, a

@@ -99,6 +99,19 @@ func scales(to int32) Edit {
 	return changes("scales web", Pod2s, "web", func(p *v1.Pod2) { p.Spec.Replicas = ptr.To(to) })
 }
 
+// grows has the CIDR of blue grow, one growth after the other.
+func grows(cidr string) Edit {
+	return Edit{"grows blue to " + cidr, 1, func(w *World) bool {
+		n := Get[*v1.Network](w, Networks, "blue")
+		if n == nil || len(cidr) > len(n.Spec.CIDR) || cidr >= n.Spec.CIDR {
+			return false
+		}
+		n.Spec.CIDR = cidr
+		w.Put(Networks, n)
+		return true
+	}}
+}
+
 func stripped(name string) Edit {
 	return Edit{"takes the finalizer from block " + name + " and deletes it", 1, func(w *World) bool {
 		_, old := w.s.find(Blocks, name)

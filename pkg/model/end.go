@@ -30,19 +30,20 @@ func (m *machine) checkEnd(s *state) {
 	for _, o := range s.server[Blocks] {
 		block := o.value.(*v1.AddressBlock)
 		n, _ := find[*v1.Network](s, Networks, block.Spec.Network)
-		if (n == nil || n.UID != block.Spec.NetworkUID) && !heldByLive(s, block) {
+		waits := n == nil && len(block.OwnerReferences) == 0 // it was restored, and its Network is yet to be
+		if (n == nil || n.UID != block.Spec.NetworkUID) && !waits && !heldByLive(s, block) {
 			m.complain(fmt.Sprintf("S9: block %s of a Network that is gone is left: %s", block.Name, blockText(block)))
 		}
 		for _, e := range block.Spec.Entries {
 			pod, found := find[*corev1.Pod](s, Pods, e.Pod)
-			if e.State == v1.AddressBound && (!found || pod.UID != e.PodUID) {
+			if e.State == v1.AddressBound && !waits && (!found || pod.UID != e.PodUID) {
 				m.complain(fmt.Sprintf("S9: %s is bound to %s, which is gone", e.Address, e.Pod))
 			}
 		}
 	}
 	for _, o := range s.server[Pods] {
 		pod := o.value.(*corev1.Pod)
-		for _, r := range waitsInVain(s, pod) {
+		for _, r := range m.waitsInVain(s, pod) {
 			m.complain(fmt.Sprintf("L1: pod %s waits, and Network %s has an address that nobody holds", pod.Name, r))
 		}
 		// what a live pod publishes, the ledger has
@@ -93,7 +94,7 @@ func recorded(s *state, pod *corev1.Pod, name string, addr netip.Addr) bool {
 
 // waitsInVain are the Networks that a pod waits for although they are to be had and
 // have an address that no pod holds and that is kept for nobody.
-func waitsInVain(s *state, pod *corev1.Pod) []string {
+func (m *machine) waitsInVain(s *state, pod *corev1.Pod) []string {
 	requests, waits := network.Wants(pod)
 	if !waits {
 		return nil
@@ -101,7 +102,7 @@ func waitsInVain(s *state, pod *corev1.Pod) []string {
 	var names []string
 	for _, r := range requests {
 		n, found := find[*v1.Network](s, Networks, r.Network)
-		if !found || n.DeletionTimestamp != nil {
+		if !found || n.DeletionTimestamp != nil || network.AwaitsBlocks(n, m.now(s)) > 0 {
 			return nil
 		}
 		pool, err := network.Pool(n)
@@ -112,13 +113,13 @@ func waitsInVain(s *state, pod *corev1.Pod) []string {
 		for _, o := range s.server[Blocks] {
 			for _, e := range o.value.(*v1.AddressBlock).Spec.Entries {
 				// of the Network that is, or held by a pod that can use it
-				if block := o.value.(*v1.AddressBlock); block.Spec.Network == n.Name && (block.Spec.NetworkUID == n.UID || heldByLive(s, block)) && e.Pod != pod.Name {
+				if block := o.value.(*v1.AddressBlock); block.Spec.Network == n.Name && (block.Spec.NetworkUID == n.UID || heldByLive(s, block)) && (e.Pod != pod.Name || e.State == v1.AddressReserved && e.Owner != attachment.Owner(pod)) {
 					taken[e.Address] = true
 				}
 			}
 		}
 		first, ok := pool.First()
-		free := false
+		free := r.Address.IsValid() && pool.Refusal(r.Address) == "" && !taken[r.Address.String()] // set aside, perhaps
 		for addr := first; ok; addr, ok = pool.Next(addr.Next()) {
 			if !taken[addr.String()] && (!r.Address.IsValid() || r.Address == addr) {
 				free = true

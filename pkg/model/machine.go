@@ -135,7 +135,7 @@ func (m *machine) remembered(mem memory) Memory {
 		out.Wrote = append(out.Wrote, Wrote{w.key, w.kind.String(), versionText(w.version)})
 	}
 	for _, d := range mem.deleted {
-		out.Deleted = append(out.Deleted, Deleted{d.key, d.kind.String(), d.path, uidText(d.uid)})
+		out.Deleted = append(out.Deleted, Deleted{d.key, d.kind.String(), d.path, uidText(d.uid), versionText(d.version)})
 	}
 	for _, o := range mem.found {
 		out.Found = append(out.Found, o.value.(*corev1.Pod))
@@ -160,7 +160,7 @@ func (m *machine) noticed(mem Memory) memory {
 		out.wrote = append(out.wrote, wrote{w.Key, kindOf(w.Resource), versionNumber(w.Version)})
 	}
 	for _, d := range mem.Deleted {
-		out.deleted = append(out.deleted, deleted{d.Key, kindOf(d.Resource), d.Path, uidNumber(d.UID)})
+		out.deleted = append(out.deleted, deleted{d.Key, kindOf(d.Resource), d.Path, uidNumber(d.UID), versionNumber(d.Version)})
 	}
 	for _, pod := range mem.Found {
 		out.found = append(out.found, m.objects.of(Pods, pod))

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
@@ -111,7 +112,7 @@ func TestServe(t *testing.T) {
 		return func(b *v1.AddressBlock) *call {
 			b = b.DeepCopy()
 			change(b)
-			return &call{verb: "update", kind: Blocks, name: block0, body: encoded(b)}
+			return &call{verb: "patch", kind: Blocks, name: block0, patch: types.MergePatchType, body: encoded(b)}
 		}
 	}
 	for _, tt := range []struct {
@@ -122,12 +123,12 @@ func TestServe(t *testing.T) {
 		{"create what is there", func(b *v1.AddressBlock) *call {
 			return &call{verb: "create", kind: Blocks, name: block0, body: encoded(b)}
 		}, "AlreadyExists, 1 at 1"},
-		{"update", changed(func(b *v1.AddressBlock) { b.Spec.Sealed = true }), ", 1 at 2"},
-		{"update nothing", changed(func(*v1.AddressBlock) {}), ", 1 at 1"},
-		{"update an old version", changed(func(b *v1.AddressBlock) { b.ResourceVersion = versionText(0) }), "Conflict, 1 at 1"},
-		{"update another", changed(func(b *v1.AddressBlock) { b.UID = "U0099U" }), "Conflict, 1 at 1"},
-		{"update what is not there", func(*v1.AddressBlock) *call {
-			return &call{verb: "update", kind: Blocks, name: "other", body: encoded(block)}
+		{"patch", changed(func(b *v1.AddressBlock) { b.Spec.Sealed = true }), ", 1 at 2"},
+		{"patch nothing", changed(func(*v1.AddressBlock) {}), ", 1 at 1"},
+		{"patch an old version", changed(func(b *v1.AddressBlock) { b.ResourceVersion = versionText(9) }), "Conflict, 1 at 1"},
+		{"patch another", changed(func(b *v1.AddressBlock) { b.UID = "U0099U" }), "Invalid (another UID), 1 at 1"},
+		{"patch what is not there", func(*v1.AddressBlock) *call {
+			return &call{verb: "patch", kind: Blocks, name: "other", patch: types.MergePatchType, body: encoded(block)}
 		}, "NotFound, 1 at 1"},
 		{"break a rule of the schema", changed(func(b *v1.AddressBlock) { b.Spec.CIDR = "10.9.0.0/24" }), "Invalid, 1 at 1"},
 		{"delete by another UID", func(*v1.AddressBlock) *call {

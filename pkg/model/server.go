@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,11 +57,6 @@ func (m *machine) serve(s *state, c *call) answer {
 		return answer{err: notFound}
 	}
 	switch c.verb {
-	case "update":
-		if c.bodyVersion != old.value.GetResourceVersion() || c.bodyUID != string(old.value.GetUID()) {
-			return answer{err: conflict}
-		}
-		return m.once(s, c, old, func() answer { return m.replaced(s, old, decoded(c.kind, c.body), c.status) })
 	case "patch":
 		switch {
 		case c.bodyUID != "" && c.bodyUID != string(old.value.GetUID()):
@@ -162,7 +158,7 @@ type writeOf struct {
 	ticks         uint8
 }
 
-// replaced stores what an update or a patch makes of an object.
+// replaced stores what a patch makes of an object.
 func (m *machine) replaced(s *state, old *object, next metav1.Object, status bool) answer {
 	if !mayReplace(old.value, next) {
 		return answer{err: invalid}
@@ -201,9 +197,13 @@ func mayReplace(old, next metav1.Object) bool {
 	if was, ok := old.(*v1.AddressBlock); ok {
 		is := next.(*v1.AddressBlock)
 		return (!was.Spec.Sealed || is.Spec.Sealed) && (!is.Spec.Sealed || len(is.Spec.Entries) == 0) &&
-			was.Spec.NetworkUID == is.Spec.NetworkUID && was.Spec.CIDR == is.Spec.CIDR
+			was.Spec.CIDR == is.Spec.CIDR && (was.Spec.NetworkUID == is.Spec.NetworkUID || !is.Spec.Sealed && !binds(is))
 	}
 	return true
+}
+
+func binds(block *v1.AddressBlock) bool {
+	return slices.ContainsFunc(block.Spec.Entries, func(e v1.AddressEntry) bool { return e.State == v1.AddressBound })
 }
 
 // keepStatus: a write to the object does not change its status, and one of its spec
@@ -230,8 +230,12 @@ func keepStatus(old, next metav1.Object) {
 }
 
 func (m *machine) patched(s *state, old *object, c *call) answer {
-	// A merge patch of ours has neither lists nor directives: it means the same.
-	text, err := strategicpatch.StrategicMergePatch(encoded(old.value), c.body, newValue(c.kind))
+	text, err := []byte(nil), error(nil)
+	if c.patch == types.MergePatchType {
+		text, err = jsonpatch.MergePatch(encoded(old.value), c.body)
+	} else {
+		text, err = strategicpatch.StrategicMergePatch(encoded(old.value), c.body, newValue(c.kind))
+	}
 	if err != nil {
 		panic(err)
 	}
@@ -267,7 +271,7 @@ func (m *machine) gone(s *state, o *object) {
 
 func (c *call) trace() string {
 	text := c.String()
-	if c.kind == Blocks && len(c.body) > 0 {
+	if c.kind == Blocks && c.verb == "create" {
 		return text + " " + blockText(decoded(Blocks, c.body).(*v1.AddressBlock))
 	}
 	if c.patch != "" && c.patch != types.JSONPatchType {

@@ -28,11 +28,13 @@ type Wrote struct {
 	Version  string
 }
 
-// Deleted is an object that a cache may still show.
+// Deleted is an object that a cache may still show. With a Version, it was not deleted: our watch
+// does not select that version.
 type Deleted struct {
 	Key            Key
 	Resource, Path string
 	UID            types.UID
+	Version        string
 }
 
 // Over is a pod that a live read confirmed to be over.
@@ -113,10 +115,22 @@ type wrote struct {
 }
 
 type deleted struct {
-	key  Key
-	kind Kind
-	path string
-	uid  uint16
+	key     Key
+	kind    Kind
+	path    string
+	uid     uint16
+	version uint16
+}
+
+// shownBy says whether the object of a cache is the one that is to go.
+func (d deleted) shownBy(o *object) bool {
+	if o.uid != d.uid || namespace+"/"+o.name != d.path {
+		return false
+	}
+	if d.version == 0 {
+		return o.value.GetDeletionTimestamp() == nil
+	}
+	return o.version < d.version
 }
 
 type over struct {

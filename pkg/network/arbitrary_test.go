@@ -22,6 +22,12 @@ func arbitrary(dice *rand.Rand) string {
 			arbitraryLedger(dice, &b, "10.0.1.", 3)
 		}
 	}
+	if chance.One(dice, 4) {
+		fmt.Fprintf(&b, "cluster %s Node n1\n", chance.Pick(dice, "10.0.0.0/30", "10.0.0.4/30", "10.0.0.3/32", "10.0.1.0/24", "10.0.9.0/24"))
+	}
+	if chance.One(dice, 8) {
+		b.WriteString("cluster 10.0.0.4/31 Node n2\nallowed 10.0.0.0/29\n")
+	}
 	for _, owner := range []string{"Pod2/web", "StatefulSet/web"} {
 		if !chance.One(dice, 3) {
 			fmt.Fprintf(&b, "owner %s %d %s start=%d\n", owner, dice.IntN(3), chance.Pick(dice, "blue", "blue,green", "green,blue,red"), dice.IntN(2))
@@ -42,7 +48,8 @@ func arbitraryNetwork(dice *rand.Rand) string {
 		return "-"
 	}
 	text := chance.Pick(dice, "10.0.0.0/29", "10.0.0.0/30", "10.0.0.2/31", "10.0.0.3/32", "10.0.0.0/23")
-	for _, word := range []string{"terminating", "nofinalizer", "exclude=10.0.0.2", "exclude=10.0.0.3-10.0.0.9", "exclude=10.0.0.4-10.0.0.2", "delay=0", "delay=3600", "was=10.0.0.2"} {
+	for _, word := range []string{"terminating", "nofinalizer", "exclude=10.0.0.2", "exclude=10.0.0.3-10.0.0.9", "exclude=10.0.0.4-10.0.0.2", "delay=0", "delay=3600", "was=10.0.0.2", "new", "restored", "restored age=30s",
+		"gateway=10.0.0.0", "gateway=10.0.0.3", "request=10.0.0.2", "request=10.0.0.3-10.0.0.9", "cidrs=", "was= cidrs=", "cidrs=10.0.0.0/30", "cidrs=10.0.0.0/30,10.0.0.0/29", "cni"} {
 		if chance.One(dice, 8) {
 			text += " " + word
 		}
@@ -56,7 +63,7 @@ func arbitraryLedger(dice *rand.Rand, b *strings.Builder, first string, entries 
 	}
 	fmt.Fprintf(b, "block %s0/24", first)
 	sealed := chance.One(dice, 8)
-	for _, word := range []string{"uid=n-earlier", "terminating", "nofinalizer"} {
+	for _, word := range []string{"uid=n-earlier", "terminating", "nofinalizer", "orphaned uid=n-earlier", "orphaned age=30m", "inherited=10s"} {
 		if chance.One(dice, 6) {
 			b.WriteString(" " + word)
 		}

@@ -48,8 +48,9 @@ func known(s State) State {
 		page, _ := Read(block)
 		s.Known[block] = &Known{Page: page}
 		for i := range page.Size() {
-			if name := page.PodName(i); page.Settles(i, pods[name]) {
-				s.Known[block].Settled.Add(i)
+			name := page.PodName(i)
+			if bits, ok := page.Settles(i, pods[name]); ok {
+				s.Known[block].Settle(i, bits)
 				delete(pods, name)
 			}
 		}

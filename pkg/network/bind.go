@@ -128,6 +128,7 @@ func (v *view) serve(queue []waiting, neighbours map[string]*view) (blocked []Wa
 //	the Network cannot serve              refused
 //	it wants one by name                  that one, or refused
 //	one is kept for its name and owner    that one
+//	blocks of a backup may come           refused, unless it wants one of a block that is there
 //	one is free                           the lowest
 //	one was reserved for a replica scaled away, and has rested
 //	none                                  refused
@@ -145,12 +146,18 @@ func (v *view) place(w waiting, r attachment.Request) (placement, *refusal) {
 	case v.poolErr != nil:
 		return placement{}, &refusal{ReasonNetworkNotReady,
 			fmt.Sprintf("Network %q cannot serve: %s", v.name, v.poolErr)}
+	case v.refuses:
+		return placement{}, &refusal{ReasonNetworkNotReady,
+			fmt.Sprintf("Network %q cannot serve: %s", v.name, v.overlapText())}
 	}
 	if own, ok := v.own(w, r.Address); ok {
 		return placement{addr: own}, nil
 	}
+	if p := v.ledger.page(r.Address); v.held != nil && (p == nil || !p.open) {
+		return placement{}, v.held
+	}
 	if r.Address.IsValid() {
-		return v.placeWanted(r.Address)
+		return v.placeWanted(w, r.Address)
 	}
 	if addr, ok := v.ledger.free(v.pool); ok {
 		return placement{addr: addr}, nil
@@ -165,8 +172,8 @@ func (v *view) place(w waiting, r attachment.Request) (placement, *refusal) {
 
 // own returns the address that is kept for a pod of this name and owner: the
 // wanted one if it wants one, else the one that it had last. A reserved one stays
-// the replica's even when it was excluded meanwhile: it is in use. A resting one
-// is not.
+// the replica's even when it was excluded or set aside meanwhile: it is in use. A
+// resting one is not.
 //
 // A replica gets the resting address of a pod of its name, too, unless a Pod2 or a
 // StatefulSet that there is keeps it: its owner may have adopted that pod, and the
@@ -183,6 +190,7 @@ func (v *view) own(w waiting, wanted netip.Addr) (netip.Addr, bool) {
 		case !v.ledger.writable(addr) || v.ledger.promised[addr]:
 		case wanted.IsValid() && addr != wanted:
 		case e.State == v1.AddressResting && v.pool.Refusal(addr) != "":
+		case e.State == v1.AddressResting && !wanted.IsValid() && !v.pool.Has(addr):
 		case last == nil || e.later(last):
 			last = e
 		}
@@ -202,13 +210,14 @@ func (e *entry) later(than *entry) bool {
 	return e.Since.After(than.Since.Time)
 }
 
-func (v *view) placeWanted(addr netip.Addr) (placement, *refusal) {
+func (v *view) placeWanted(w waiting, addr netip.Addr) (placement, *refusal) {
 	if why := v.pool.Refusal(addr); why != "" {
 		return placement{}, &refusal{ReasonAddressRefused,
 			fmt.Sprintf("the wanted address %s %s of Network %q; name another one, or none to get any", addr, why, v.name)}
 	}
 	holder := ""
-	if e := v.ledger.find(addr); e != nil && !v.mayReclaim(e) {
+	if e := v.ledger.find(addr); e != nil && !v.mayReclaim(e) && !v.passes(e, w) {
+		v.awaited[addr] = v.passesLater(e, w)
 		holder = fmt.Sprintf("is %s", stateText(e))
 	} else if v.ledger.promised[addr] || !v.ledger.writable(addr) {
 		holder = "is not free yet"
@@ -221,6 +230,26 @@ func (v *view) placeWanted(addr netip.Addr) (placement, *refusal) {
 	return placement{addr: addr}, nil
 }
 
+// passes says whether an address that is reserved for a replica may go to another replica
+// of the same owner, which wants it by name. Were it not so, two replicas that swap their
+// addresses would wait for each other for ever.
+func (v *view) passes(e *entry, to waiting) bool {
+	return v.passesLater(e, to) && v.rested(e) && v.ledger.writable(e.addr) && !v.ledger.promised[e.addr]
+}
+
+// passesLater says whether it may once it has rested: the replica that the address is
+// reserved for waits for another one of this Network, which it wants by name.
+func (v *view) passesLater(e *entry, to waiting) bool {
+	pod := v.pods[e.Pod]
+	if e.State != v1.AddressReserved || e.Owner != attachment.Owner(to.pod) || pod == nil || attachment.Owner(pod) != e.Owner {
+		return false
+	}
+	requests, waits := Wants(pod)
+	return waits && slices.ContainsFunc(requests, func(r attachment.Request) bool {
+		return r.Network == v.name && r.Address.IsValid() && r.Address != e.addr
+	})
+}
+
 func stateText(e *entry) string {
 	switch e.State {
 	case v1.AddressReserved:
@@ -231,8 +260,12 @@ func stateText(e *entry) string {
 	return "held by pod " + e.Pod
 }
 
-// wait is the condition that tells the user, unless the pod has it already.
+// wait is the condition that tells the user, unless the pod has it already, or there
+// is nothing to tell.
 func (v *view) wait(pod *corev1.Pod, why refusal) []Wait {
+	if why.reason == "" {
+		return nil
+	}
 	condition, changed := addressesBound(pod, corev1.ConditionFalse, why.reason, why.message, v.now)
 	if !changed {
 		return nil

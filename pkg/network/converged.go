@@ -12,14 +12,18 @@ import (
 // Converged says "" when no write is due, else the first thing that is not as it
 // should be. It is what "done" means, written apart from the way there:
 //
-//   - a Network that lives has our finalizer; one that goes loses it once all of
-//     its blocks are sealed;
+//   - a Network that lives has our finalizer, and is marked as one that hands out
+//     addresses unless blocks of a backup may come; one that goes loses the finalizer
+//     once all of its blocks are sealed;
+//   - no block of a backup could be inherited, and each has its owner reference, unless
+//     there is no Network;
 //   - every address that a live pod publishes is bound to it in the ledger;
 //   - a Bound entry has a live pod, and its owner if it has one, a Reserved one an owner that still asks, a
 //     Resting one has not rested yet, and a Network that goes has Bound ones only;
 //   - no empty block stands about, unless as the tombstone of a Network that goes;
-//   - no waiting pod could be bound, and each that this Network keeps waiting says
-//     why in its condition;
+//   - no waiting pod could be bound, which on a Network that overlaps the cluster and
+//     holds no address none can, and each that this Network keeps waiting says why in
+//     its condition;
 //   - the status says all this.
 //
 // Pods that wait for something that others must do are converged: for them there
@@ -29,6 +33,8 @@ func Converged(s State) string {
 	switch {
 	case v.network != nil && !terminating(v.network) && !hasFinalizer(v.network):
 		return "the finalizer is missing"
+	case v.begins():
+		return "it does not say that it hands out addresses"
 	case terminating(v.network) && hasFinalizer(v.network) && v.allSealed():
 		return "the finalizer holds a Network without addresses in use"
 	}
@@ -37,8 +43,12 @@ func Converged(s State) string {
 	}
 	for _, p := range v.ledger.pages {
 		switch {
-		case p.quiet:
+		case p.quiet || v.awaits(p) > 0:
 			continue
+		case v.inheritable(p):
+			return fmt.Sprintf("block %s was restored from a backup, and is not inherited", p.block.Name)
+		case v.unowned(p):
+			return fmt.Sprintf("block %s has no owner reference", p.block.Name)
 		case len(p.dropped) > 0:
 			return fmt.Sprintf("block %s has entries that mean nothing: %s", p.block.Name, p.dropped[0])
 		case p.unguarded():
@@ -103,7 +113,7 @@ func (v *view) unsettled(p *page, e *entry) string {
 		}
 		return ""
 	case v1.AddressReserved:
-		if !v.keeps(e.Owner) {
+		if !v.keeps(e.Owner) && v.grace(p, e) == 0 {
 			return fmt.Sprintf("%s is reserved for %s, whose owner does not ask for it", e.addr, e.Pod)
 		}
 		if pod := v.pods[e.Pod]; pod != nil && attachment.Owner(pod) == e.Owner {
@@ -115,6 +125,9 @@ func (v *view) unsettled(p *page, e *entry) string {
 		if v.rested(e) {
 			return fmt.Sprintf("%s has rested", e.addr)
 		}
+	}
+	if v.ahead(e) {
+		return fmt.Sprintf("%s is kept for %s since a time to come", e.addr, e.Pod)
 	}
 	if v.goes(p) {
 		return fmt.Sprintf("%s is kept for %s by a Network that goes", e.addr, e.Pod)

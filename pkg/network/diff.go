@@ -7,7 +7,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/ipam"
@@ -26,14 +25,20 @@ func Diff(s State) Plan {
 	v.settleMoved()
 
 	p.AddFinalizer = v.network != nil && !terminating(v.network) && !hasFinalizer(v.network)
+	if p.Begin = v.begins(); p.Begin {
+		p.Alive = v.alive()
+	}
 	p.Blocks = v.blockWrites(s.Namespace)
 	p.RemoveFinalizer = terminating(v.network) && hasFinalizer(v.network) && v.allSealed()
 	p.Waits = withEvents(append(v.conflictWaits(conflicts), blocked...), s.Pods)
 	p.Status, p.Events = v.status(exhausted)
 	p.GivenAway = v.givenAway()
-	p.MayWait = len(p.Blocks) > 0 && len(waiting) == 0 && len(p.Waits) == 0 && !p.AddFinalizer && (p.Status == nil || p.StatusMayWait(s)) &&
+	p.MayWait = len(p.Blocks) > 0 && len(waiting) == 0 && len(p.Waits) == 0 && !p.AddFinalizer && !p.Begin && (p.Status == nil || p.StatusMayWait(s)) &&
 		!slices.ContainsFunc(p.Blocks, func(w BlockWrite) bool { return !w.TakesBack })
 	p.RequeueAfter = v.nextChange(neighbours)
+	if record := v.recordFirst(); record != nil && slices.ContainsFunc(p.Blocks, func(w BlockWrite) bool { return w.Binds }) {
+		return Plan{AddFinalizer: p.AddFinalizer, Status: record} // all else when that is seen
+	}
 	return p
 }
 
@@ -61,10 +66,14 @@ func (v *view) allSealed() bool {
 func (v *view) blockWrites(namespace string) []BlockWrite {
 	var writes []BlockWrite
 	for _, p := range v.ledger.pages {
-		if p.untouched() {
+		if p.untouched() || v.awaits(p) > 0 {
 			continue
 		}
-		w := BlockWrite{ConfirmOver: sortedRefs(p.confirmOver), Changes: p.changes(), Fresh: p.block == nil || len(p.block.Spec.Entries) == 0}
+		w := BlockWrite{
+			ConfirmOver: sortedRefs(p.confirmOver), Changes: p.changes(), Inherits: p.inherits,
+			Fresh:    p.block == nil || len(p.block.Spec.Entries) == 0,
+			Restored: orphaned(p.block),
+		}
 		switch {
 		case p.block == nil:
 			w.Verb, w.Block = Create, v.newBlock(namespace, p)
@@ -74,8 +83,15 @@ func (v *view) blockWrites(namespace string) []BlockWrite {
 				continue
 			}
 			w.Verb, w.Block, w.Changes = verb, block, append(w.Changes, change)
-		case len(w.Changes) > 0 || p.unguarded():
+		case len(w.Changes) > 0 || p.unguarded() || p.inherits || v.unowned(p):
 			w.Verb, w.Block = Update, p.rewritten()
+			if p.inherits {
+				w.Changes = slices.Insert(w.Changes, 0, v.inherited(w.Block))
+			}
+			if p.inherits || v.unowned(p) {
+				w.Block.OwnerReferences = append(w.Block.OwnerReferences, v.ownerOf())
+				w.Changes = append(w.Changes, "add owner reference")
+			}
 			if p.unguarded() {
 				w.Block.Finalizers = append(w.Block.Finalizers, v1.InUseFinalizer)
 				w.Changes = append(w.Changes, "add finalizer")
@@ -83,7 +99,8 @@ func (v *view) blockWrites(namespace string) []BlockWrite {
 		default:
 			continue
 		}
-		w.TakesBack = w.Verb != Create && !v.goes(p) && !p.unguarded() && !p.binds()
+		w.Binds = p.binds()
+		w.TakesBack = w.Verb != Create && !v.goes(p) && !p.unguarded() && !w.Binds && !w.Restored
 		writes = append(writes, w)
 	}
 	return writes
@@ -142,13 +159,10 @@ func (v *view) retire(p *page) (Verb, *v1.AddressBlock, string) {
 func (v *view) newBlock(namespace string, p *page) *v1.AddressBlock {
 	return &v1.AddressBlock{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace:  namespace,
-			Name:       ipam.BlockName(v.name, p.prefix),
-			Finalizers: []string{v1.InUseFinalizer},
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: v1.GroupVersion.String(), Kind: "Network", Name: v.name, UID: v.network.UID,
-				Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
-			}},
+			Namespace:       namespace,
+			Name:            ipam.BlockName(v.name, p.prefix),
+			Finalizers:      []string{v1.InUseFinalizer},
+			OwnerReferences: []metav1.OwnerReference{v.ownerOf()},
 		},
 		Spec: v1.AddressBlockSpec{
 			Network: v.name, NetworkUID: v.network.UID, CIDR: p.prefix.String(), Entries: p.apiEntries(),
@@ -212,13 +226,13 @@ func (v *view) conflictWaits(conflicts []conflict) []Wait {
 }
 
 // nextChange is when a resting address becomes free, or, while pods wait, when
-// one that was scaled away has rested, here or on a Network that keeps them
+// one that was scaled away or given up has rested, here or on a Network that keeps them
 // waiting: that one has nothing to write then, so no event would tell.
 func (v *view) nextChange(neighbours map[string]*view) time.Duration {
-	next := v.soonest(func(e *entry) bool { return e.State == v1.AddressResting })
+	next := min(v.soonest(func(e *entry) bool { return e.State == v1.AddressResting }), v.restoreEnds(neighbours))
 	waitFor := func(at *view) {
 		if at.short {
-			next = min(next, at.soonest(func(e *entry) bool { return at.scaledAway(e) && !at.rested(e) }))
+			next = min(next, at.soonest(func(e *entry) bool { return (at.scaledAway(e) || at.awaited[e.addr]) && !at.rested(e) }))
 		}
 	}
 	waitFor(v)
@@ -237,7 +251,7 @@ const never = time.Duration(math.MaxInt64)
 func (v *view) soonest(of func(*entry) bool) time.Duration {
 	next := never
 	for _, p := range v.ledger.pages {
-		if p.quiet {
+		if p.quiet || v.awaits(p) > 0 {
 			continue
 		}
 		for i := range p.entries {

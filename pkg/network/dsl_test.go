@@ -25,14 +25,20 @@ var now = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 // parse reads a State, one object a line; the first Network is the one that the
 // State is about, the others are its neighbours. Times are so long ago.
 //
-//	network blue 10.0.0.0/29 gateway=10.0.0.6 exclude=10.0.0.2-10.0.0.3 delay=0 terminating nofinalizer uid=n9 was=10.0.0.1
+//	network blue 10.0.0.0/29 gateway=10.0.0.6 exclude=10.0.0.2-10.0.0.3 delay=0 terminating nofinalizer uid=n9 was=10.0.0.1 cni
+//	network blue 10.0.0.0/29 new restored age=30s                    never marked, or as one of another UID
 //	block 10.0.0.0/24 uid=n0 sealed terminating nofinalizer name=x   of the Network above; else entries make theirs
+//	block 10.0.0.0/24 orphaned age=30s inherited=30s                 from a backup
 //	10.0.0.2 Bound web-0/u1 Pod2/web 30s                             in the block that covers it, or "in=10.0.0.0/24"
 //	owner Pod2/web 3 blue,green start=1
+//	cluster 10.0.0.0/30 ServiceCIDR kubernetes                       what the cluster uses itself
+//	allowed 10.0.0.0/8
 //	pod web-1/u2 gated asks=blue,green=10.1.0.5 of=Pod2/web age=1m terminating phase=Failed
 //	pod web-0/u1 has=blue:10.0.0.2/29 condition=False/AddressConflict asks=blue
 //
-// "network blue -" is one that does not exist; "was" is the gateway its status has.
+// "network blue -" is one that does not exist; "was" is the gateway its status has,
+// "cidrs" those it has on record, which are its own if the word is missing, "request"
+// its onRequest, "cni" its type.
 func parse(t testing.TB, text string) State {
 	t.Helper()
 	s := State{Now: now, Namespace: "default", Owners: map[v1.AddressOwner]Replicas{}}
@@ -65,6 +71,10 @@ func parse(t testing.TB, text string) State {
 			}
 			r.Ordinals = ordinals.New(start, int32(number(t, words[2])), reserved)
 			s.Owners[owner] = r
+		case "cluster":
+			s.Cluster = append(s.Cluster, ClusterRange{netip.MustParsePrefix(words[1]), strings.Join(words[2:], " ")})
+		case "allowed":
+			s.AllowedOverlaps = append(s.AllowedOverlaps, netip.MustParsePrefix(words[1]))
 		case "pod":
 			s.Pods = append(s.Pods, parsePod(t, words[1:]))
 		default:
@@ -83,7 +93,9 @@ func parseNetwork(t testing.TB, words []string) *v1.Network {
 	n := &v1.Network{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: words[0], UID: types.UID("n-" + words[0]), Generation: 1, Finalizers: []string{v1.InUseFinalizer}},
 		Spec:       v1.NetworkSpec{CIDR: words[1]},
+		Status:     v1.NetworkStatus{CIDRs: []string{words[1]}},
 	}
+	mark := func() string { return string(n.UID) }
 	for _, word := range words[2:] {
 		key, value, _ := strings.Cut(word, "=")
 		switch key {
@@ -101,13 +113,38 @@ func parseNetwork(t testing.TB, words []string) *v1.Network {
 			n.Finalizers = []string{"foregroundDeletion"}
 		case "uid":
 			n.UID = types.UID(value)
+		case "cni":
+			n.Spec.Attachment = &v1.NetworkAttachment{Type: v1.AttachmentCNI}
+		case "new":
+			mark = func() string { return "" }
+		case "restored":
+			mark = func() string { return "n-earlier" }
+		case "age":
+			n.CreationTimestamp = agoOf(t, value)
+		case "request":
+			for e := range strings.SplitSeq(value, ",") {
+				n.Spec.OnRequest = append(n.Spec.OnRequest, v1.AddressRange(e))
+			}
+		case "cidrs":
+			n.Status.CIDRs = slices.DeleteFunc(strings.Split(value, ","), func(s string) bool { return s == "" })
 		case "was":
 			n.Status.Gateway, n.Status.ObservedGeneration = value, 1
 		default:
 			t.Fatalf("no such word: %s", word)
 		}
 	}
+	if uid := mark(); uid != "" {
+		n.Annotations = map[string]string{v1.NetworkUIDAnnotation: uid}
+	}
 	return n
+}
+
+func agoOf(t testing.TB, value string) metav1.Time {
+	ago, err := time.ParseDuration(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return metav1.NewTime(now.Add(-ago))
 }
 
 func parseBlock(t testing.TB, n Neighbour, words []string) *v1.AddressBlock {
@@ -116,9 +153,16 @@ func parseBlock(t testing.TB, n Neighbour, words []string) *v1.AddressBlock {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: ipam.BlockName(n.Name, prefix), UID: types.UID("b-" + words[0]), ResourceVersion: "7", Finalizers: []string{v1.InUseFinalizer}},
 		Spec:       v1.AddressBlockSpec{Network: n.Name, NetworkUID: types.UID("n-" + n.Name), CIDR: words[0], Entries: []v1.AddressEntry{}},
 	}
+	owned := true
 	for _, word := range words[1:] {
 		key, value, _ := strings.Cut(word, "=")
 		switch key {
+		case "orphaned":
+			owned = false
+		case "age":
+			b.CreationTimestamp = agoOf(t, value)
+		case "inherited":
+			b.Annotations = map[string]string{v1.InheritedAnnotation: agoOf(t, value).Format(time.RFC3339)}
 		case "uid":
 			b.Spec.NetworkUID = types.UID(value)
 		case "name":
@@ -132,6 +176,9 @@ func parseBlock(t testing.TB, n Neighbour, words []string) *v1.AddressBlock {
 		default:
 			t.Fatalf("no such word: %s", word)
 		}
+	}
+	if owned {
+		b.OwnerReferences = []metav1.OwnerReference{{APIVersion: "samplecrd.k8s.io/v1", Kind: "Network", Name: n.Name, UID: b.Spec.NetworkUID, Controller: ptr.To(true)}}
 	}
 	return b
 }
@@ -175,6 +222,10 @@ func parsePod(t testing.TB, words []string) *corev1.Pod {
 		case "asks":
 			pod.Annotations[v1.NetworksAnnotation] = value
 		case "has":
+			if value == "!" { // unreadable
+				pod.Annotations[v1.AddressesAnnotation] = value
+				break
+			}
 			addresses := map[string]attachment.Address{}
 			for one := range strings.SplitSeq(value, ",") {
 				network, address, _ := strings.Cut(one, ":")

@@ -37,8 +37,10 @@ type page struct {
 	shared bool
 	// ours: of the Network that exists now.
 	ours bool
-	// open: ours and not sealed; only such a page takes entries.
+	// open: ours, not sealed and not orphaned; only such a page takes entries.
 	open bool
+	// inherits: the plan makes the block that of the Network.
+	inherits bool
 	// confirmOver: pods whose entries this plan takes out of the state Bound.
 	confirmOver []PodRef
 }
@@ -56,7 +58,7 @@ func newLedger(network *v1.Network, blocks []*v1.AddressBlock, known map[*v1.Add
 		}
 		p := &page{Known: k, quiet: k.Quiet(), entries: k.observed, shared: true}
 		p.ours = network != nil && block.Spec.NetworkUID == network.UID
-		p.open = p.ours && !block.Spec.Sealed
+		p.open = p.ours && !block.Spec.Sealed && !orphaned(block)
 		l.pages = append(l.pages, p)
 	}
 	slices.SortFunc(l.pages, func(a, b *page) int { return a.prefix.Addr().Compare(b.prefix.Addr()) })

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"net/netip"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -26,6 +27,8 @@ type Page struct {
 	byPod []uint16
 	// owners that the entries name, each once.
 	owners []v1.AddressOwner
+	// inheritedAt is when a Network inherited the block; zero: never.
+	inheritedAt time.Time
 }
 
 type entry struct {
@@ -64,6 +67,7 @@ func read(block *v1.AddressBlock) (*Page, bool) {
 		return nil, false
 	}
 	p := &Page{block: block, prefix: prefix, observed: make([]entry, 0, len(block.Spec.Entries))}
+	p.inheritedAt, _ = time.Parse(time.RFC3339, block.Annotations[v1.InheritedAnnotation]) // what is no time is none
 	for i := range block.Spec.Entries {
 		e := &block.Spec.Entries[i]
 		addr, err := netip.ParseAddr(e.Address)
@@ -99,7 +103,18 @@ type Known struct {
 	*Page
 	// Settled entries are those of which Settles says so by the pods of the same view.
 	Settled Positions
+	// bits, by position, is the prefix length that the pod of a settled entry publishes.
+	bits [ipam.BlockSize]uint8
 }
+
+// Settle notes that an entry is settled by a pod that publishes this prefix length.
+func (k *Known) Settle(i, bits int) {
+	k.Settled.Add(i)
+	k.bits[i] = uint8(bits) //nolint:gosec // at most 128
+}
+
+// Bits is the prefix length that the pod of a settled entry publishes.
+func (k *Known) Bits(i int) int { return int(k.bits[i]) }
 
 // Positions are a set of those of the entries of a block.
 type Positions [ipam.BlockSize / 64]uint64
@@ -122,7 +137,7 @@ func (p *Positions) size() (n int) {
 
 // Quiet says whether nothing can be due about the block, whatever else is so.
 func (k *Known) Quiet() bool {
-	return len(k.observed) > 0 && k.Settled.size() == len(k.observed) && len(k.dropped) == 0 &&
+	return len(k.observed) > 0 && k.Settled.size() == len(k.observed) && len(k.dropped) == 0 && !orphaned(k.block) &&
 		(hasFinalizer(k.block) || k.block.DeletionTimestamp != nil)
 }
 
@@ -149,15 +164,17 @@ func (p *Page) Owners() []v1.AddressOwner { return p.owners }
 // Settles says whether nothing can be due about an entry, whatever else is so, given
 // the pod found under the name that it has: it is Bound to this pod, which lives,
 // publishes the address, says nothing else, and is of the owner that the entry names.
-func (p *Page) Settles(i int, pod *corev1.Pod) bool {
+// It returns the prefix length that the pod publishes.
+func (p *Page) Settles(i int, pod *corev1.Pod) (bits int, settled bool) {
 	e := &p.observed[i]
 	if e.State != v1.AddressBound || Over(PodRef{e.Pod, e.PodUID}, pod) || attachment.Gated(pod) || SaysItWaits(pod) {
-		return false
+		return 0, false
 	}
 	if owner := attachment.Owner(pod); owner != e.Owner && owner != (v1.AddressOwner{}) {
-		return false
+		return 0, false
 	}
-	return attachment.Published(pod)[p.block.Spec.Network].Address.Addr() == e.addr
+	published := attachment.Published(pod)[p.block.Spec.Network].Address
+	return published.Bits(), published.Addr() == e.addr
 }
 
 // Of returns the positions of the entries that name a pod, in address order.

@@ -34,7 +34,7 @@ func TestDiffIsAFunction(t *testing.T) {
 				w.Block.Spec.Entries[i].Pod = "x"
 			}
 		}
-		if first.Status != nil {
+		if first.Status != nil && len(first.Status.Conditions) > 0 {
 			first.Status.Conditions[0].Message = "x"
 		}
 		if !reflect.DeepEqual(s, fresh) {
@@ -55,7 +55,7 @@ func nothingBadHappens(t *testing.T, dice *rand.Rand) {
 	if p.Empty() != (why == "") {
 		t.Errorf("Empty is %t and Converged says %q", p.Empty(), why)
 	}
-	for _, problem := range slices.Concat(noLiveEntryLeaves(s, p), handedOutRightly(s, p), blocksAreRespected(s, p)) {
+	for _, problem := range slices.Concat(noLiveEntryLeaves(s, p), handedOutRightly(s, p), blocksAreRespected(s, p), offTheCluster(s, p)) {
 		t.Error(problem)
 	}
 	if t.Failed() {
@@ -164,7 +164,40 @@ func handedOutRightly(s State, p Plan) (problems []string) {
 			if why := pool.Refusal(addr); (err != nil || why != "") && !keptFor(s, addr, h.pod) {
 				problems = append(problems, fmt.Sprintf("%s is handed out and %s (%v)", addr, why, err))
 			}
+			if setAside(s, addr) && !asksFor(s, h.pod, addr) && !keptFor(s, addr, h.pod) {
+				problems = append(problems, fmt.Sprintf("%s is set aside, and handed out to %s, which does not ask for it", addr, h.pod))
+			}
+			if s.Network.Status.ObservedGeneration > 0 && len(s.Network.Status.CIDRs) == 0 {
+				problems = append(problems, fmt.Sprintf("%s is handed out while the gateway can be corrected", addr))
+			}
 			problems = append(problems, allOrNone(s, h.pod)...)
+		}
+	}
+	return problems
+}
+
+// offTheCluster: no pod gets an address that the cluster uses, unless the ledger had one of
+// the same range, or the administrator allows it.
+func offTheCluster(s State, p Plan) (problems []string) {
+	for _, w := range p.Blocks {
+		before := boundIn(observed(s, w.Block.Name))
+		for addr, h := range boundIn(w.Block) {
+			if _, _, has := podNamed(s, h.pod); before[addr] == h || has == addr {
+				continue
+			}
+			cidr := netip.MustParsePrefix(s.Network.Spec.CIDR)
+			for _, r := range s.Cluster {
+				had := slices.ContainsFunc(s.Blocks, func(b *v1.AddressBlock) bool {
+					return b.Spec.NetworkUID == s.Network.UID && slices.ContainsFunc(b.Spec.Entries, func(e v1.AddressEntry) bool {
+						a, err := netip.ParseAddr(e.Address)
+						return err == nil && r.Prefix.Contains(a)
+					})
+				})
+				within := slices.ContainsFunc(s.AllowedOverlaps, func(p netip.Prefix) bool { return p.Contains(cidr.Addr()) && p.Bits() <= cidr.Bits() })
+				if r.Prefix.Contains(addr) && !had && !within {
+					problems = append(problems, fmt.Sprintf("%s is handed out, of %s", addr, r))
+				}
+			}
 		}
 	}
 	return problems
@@ -221,7 +254,10 @@ func blocksAreRespected(s State, p Plan) (problems []string) {
 			continue
 		}
 		b := s.Blocks[old]
-		foreign := s.Network == nil || b.Spec.NetworkUID != s.Network.UID
+		foreign := s.Network == nil || b.Spec.NetworkUID != s.Network.UID || orphaned(b)
+		if w.Block.Spec.NetworkUID != b.Spec.NetworkUID {
+			problems = append(problems, inheritedRightly(s, b, w)...)
+		}
 		before := boundIn(b)
 		for addr, h := range boundIn(w.Block) {
 			if before[addr] != h && (foreign || b.Spec.Sealed) {
@@ -234,6 +270,23 @@ func blocksAreRespected(s State, p Plan) (problems []string) {
 	}
 	if p.RemoveFinalizer && slices.ContainsFunc(s.Blocks, func(b *v1.AddressBlock) bool { return b.Spec.NetworkUID == s.Network.UID && !b.Spec.Sealed }) {
 		problems = append(problems, "the finalizer goes before all blocks are sealed")
+	}
+	return problems
+}
+
+// A block becomes that of another Network only if that one never bound, and keeps all of
+// its entries for the pods that had them.
+func inheritedRightly(s State, b *v1.AddressBlock, w BlockWrite) (problems []string) {
+	if b.Spec.Sealed || len(b.OwnerReferences) > 0 || s.Network == nil || terminating(s.Network) ||
+		s.Network.Annotations[v1.NetworkUIDAnnotation] == string(s.Network.UID) || !w.Restored || !w.Inherits {
+		problems = append(problems, fmt.Sprintf("block %s is inherited, and must not be", b.Name))
+	}
+	for _, e := range w.Block.Spec.Entries {
+		if e.State != v1.AddressReserved || e.PodUID != "" || e.Since.After(s.Now) || !slices.ContainsFunc(b.Spec.Entries, func(was v1.AddressEntry) bool {
+			return was.Address == e.Address && was.Pod == e.Pod && was.Owner == e.Owner
+		}) {
+			problems = append(problems, fmt.Sprintf("%s of block %s is not kept for the pod that had it", e.Address, b.Name))
+		}
 	}
 	return problems
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pod2/pod2/internal/shorten"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/pkg/ipam"
@@ -20,6 +21,7 @@ const (
 	ReasonMissingGate    = "MissingGate"
 	ReasonMissingRequest = "MissingRequest"
 	ReasonInvalidRequest = "InvalidRequest"
+	ReasonFailedPublish  = "FailedPublish"
 )
 
 // PodState is what a decision about the annotations of one pod is made from.
@@ -40,6 +42,9 @@ type PodPlan struct {
 	Condition *corev1.PodCondition
 	// Event on the pod, after the condition.
 	Event *Event
+	// Stale, if not empty, says why this view of a Network is older than that of its
+	// blocks: nothing is to be written by it, and no event would tell when it is not.
+	Stale string
 }
 
 // Publication holds the values of the annotations.
@@ -67,7 +72,7 @@ func (p PodPlan) String() string {
 //
 //	over or terminating                    nothing
 //	gated, request missing or unreadable   complain
-//	gated, addresses published by others   complain
+//	gated, brings addresses unreadable     complain
 //	gated, all Networks bound              publish
 //	gated                                  nothing; the Networks tell why
 //	request, but neither gate nor answer   complain: it may run already
@@ -99,9 +104,9 @@ func Publish(s PodState) PodPlan {
 		return s.complain(ReasonMissingRequest, fmt.Sprintf(
 			"the pod has the scheduling gate %s but no annotation %s; name the Networks there, or remove the gate",
 			v1.AddressesGate, v1.NetworksAnnotation))
-	case answered:
+	case answered && attachment.Published(pod) == nil:
 		return s.complain(ReasonInvalidRequest, fmt.Sprintf(
-			"the pod was created with the annotation %s, which only the controller writes; remove it", v1.AddressesAnnotation))
+			"the pod was created with the annotation %s, which cannot be read; remove it to get any address", v1.AddressesAnnotation))
 	}
 	return s.publish(requests)
 }
@@ -113,16 +118,19 @@ func (s PodState) publish(requests []attachment.Request) PodPlan {
 			return PodPlan{}
 		}
 		addr, held := heldAddress(n, s.Pod)
-		cidr, err := ipam.CheckCIDR(n.Network.Spec.CIDR)
-		if !held || err != nil {
+		if !held {
 			return PodPlan{}
+		}
+		cidr, onRecord := publishedWith(n.Network, addr)
+		if !onRecord {
+			return PodPlan{Stale: fmt.Sprintf("%s is bound to the pod, and no CIDR on record of Network %s has it", addr, n.Name)}
 		}
 		gateway, _ := Gateway(n.Network)
 		addresses[n.Name] = attachment.Address{
 			Address: netip.PrefixFrom(addr, cidr.Bits()), Gateway: gateway, MAC: ipam.MAC(addr),
 		}
 	}
-	multus, err := attachment.AppendMultus(s.Pod.Annotations, s.Pod.Namespace, attachment.Elements(requests, addresses))
+	multus, err := attachment.AppendMultus(attachment.Unpublished(s.Pod), s.Pod.Namespace, attachment.Elements(requests, addresses))
 	if err != nil {
 		return s.complain(ReasonInvalidRequest, fmt.Sprintf("%s; edit it, the pod is still gated", err))
 	}
@@ -145,6 +153,12 @@ func heldAddress(n Neighbour, pod *corev1.Pod) (netip.Addr, bool) {
 		}
 	}
 	return lowest, lowest.IsValid()
+}
+
+// PublishFailed tells the user of a pod why its addresses could not be written into it,
+// in the words of the API server.
+func PublishFailed(s PodState, message string) PodPlan {
+	return s.complain(ReasonFailedPublish, shorten.To("its addresses are bound, and cannot be written into the pod: "+message, shorten.EventMessage))
 }
 
 func (s PodState) complain(reason, message string) PodPlan {

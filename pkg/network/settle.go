@@ -28,14 +28,20 @@ func Over(ref PodRef, found *corev1.Pod) bool {
 //	Bound     pod over                          -> Resting
 //	Bound     pod publishes another bound one   -> Resting
 //	Bound     pod adopted by another owner      -> Bound, of that owner
-//	Reserved  owner gone or no longer asks      -> Resting
+//	Reserved  owner gone or no longer asks      -> Resting, an hour later if inherited
 //	Reserved  the pod is bound elsewhere        -> Resting (see settleMoved)
 //	Resting   reuseDelaySeconds are over        -> free
+//	either    since a time to come              -> since now: a leader's clock was wrong
 //
-// "The Network goes" is a page of a Network that is terminating or gone.
+// "The Network goes" is a page of a Network that is terminating or gone. What becomes
+// of one that was restored from a backup, see inherit.
 func (v *view) settle() {
 	for _, p := range v.ledger.pages {
-		if p.quiet {
+		switch {
+		case p.quiet || v.awaits(p) > 0:
+			continue
+		case v.inheritable(p):
+			v.inherit(p)
 			continue
 		}
 		goes := v.goes(p)
@@ -58,10 +64,12 @@ func (v *view) settle() {
 				}
 			case goes:
 				p.turn(i, "", v.now)
-			case e.State == v1.AddressReserved && !keeps:
+			case e.State == v1.AddressReserved && !keeps && v.grace(p, e) == 0:
 				p.turn(i, afterBound(goes, keeps, v.delay), v.now)
 			case e.State == v1.AddressResting && v.rested(e):
 				p.turn(i, "", v.now)
+			case v.ahead(e):
+				p.turn(i, e.State, v.now)
 			}
 		}
 	}
@@ -98,7 +106,7 @@ func afterBound(goes, keeps bool, delay time.Duration) v1.AddressState {
 // another one, because another one was wanted by name.
 func (v *view) settleMoved() {
 	for _, p := range v.ledger.pages {
-		if p.quiet {
+		if p.quiet || p.inherits {
 			continue
 		}
 		for i := range p.entries {

@@ -94,8 +94,8 @@ func reduced(dice *rand.Rand, s State) State {
 		known := &Known{Page: page}
 		for i := range page.Size() {
 			name := page.PodName(i)
-			if page.Settles(i, pods[name]) && !chance.One(dice, 20) {
-				known.Settled.Add(i)
+			if bits, ok := page.Settles(i, pods[name]); ok && !chance.One(dice, 20) {
+				known.Settle(i, bits)
 				settles[name] = true
 			} else {
 				needed[name] = true
@@ -140,7 +140,7 @@ func TestSettles(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s := parse(t, "network blue 10.0.0.0/24\n"+test.entry+"\npod "+test.pod)
 			page, _ := Read(s.Blocks[0])
-			if got := page.Settles(0, s.Pods[0]); got != test.want {
+			if _, got := page.Settles(0, s.Pods[0]); got != test.want {
 				t.Errorf("got %t", got)
 			}
 		})

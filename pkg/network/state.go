@@ -1,6 +1,7 @@
 package network
 
 import (
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -36,6 +37,13 @@ type State struct {
 	// Neighbours are the other Networks that waiting pods of this one ask for, in
 	// name order; one that does not exist has a nil Network.
 	Neighbours []Neighbour
+	// Cluster is what the cluster uses itself, in any order. Networks keep off it.
+	Cluster []ClusterRange
+	// AllowedOverlaps are CIDRs within which Networks of type Overlay need not.
+	AllowedOverlaps []netip.Prefix
+	// Agent: pod2-agent runs in the cluster. It gives running pods of an Overlay Network
+	// the route to what its CIDR grew by.
+	Agent bool
 }
 
 // Neighbour is another Network that a pod asks for too: such a pod gets all of
@@ -58,8 +66,9 @@ type Replicas struct {
 // status comes before the annotation, which users of the Network can write.
 func Gateway(n *v1.Network) (netip.Addr, bool) {
 	if n.Spec.Gateway != "" {
+		cidr, _ := ipam.CheckCIDR(n.Spec.CIDR)
 		gateway, err := netip.ParseAddr(n.Spec.Gateway)
-		return gateway, err == nil
+		return gateway, err == nil && gatewayError(n, cidr) == nil
 	}
 	if n.Status.ObservedGeneration > 0 {
 		gateway, err := netip.ParseAddr(n.Status.Gateway)
@@ -84,37 +93,62 @@ func GatewayText(n *v1.Network) string {
 	return ""
 }
 
-// Pool is what a Network has to give; the error is for its user and says which
-// field is wrong.
-func Pool(n *v1.Network) (ipam.Pool, error) {
+// Pool is what a Network has to give, without what is barred; the error is for its user
+// and says which field is wrong.
+func Pool(n *v1.Network, barred ...ipam.Range) (ipam.Pool, error) {
+	return poolWith(n, recorded(n), barred...)
+}
+
+// poolWith is Pool once these CIDRs are on record.
+func poolWith(n *v1.Network, cidrs []netip.Prefix, barred ...ipam.Range) (ipam.Pool, error) {
 	cidr, err := ipam.CheckCIDR(n.Spec.CIDR)
 	if err != nil {
 		return ipam.Pool{}, fieldError("spec.cidr", err)
 	}
-	exclude := make([]ipam.Range, 0, len(n.Spec.Exclude))
-	for _, text := range n.Spec.Exclude {
-		r, err := ipam.ParseRange(string(text))
-		if err != nil {
-			return ipam.Pool{}, fieldError("spec.exclude", err)
-		}
-		exclude = append(exclude, r)
+	if shrunk(cidr, cidrs) {
+		return ipam.Pool{}, fieldError("spec.cidr", fmt.Errorf("%s does not contain %s, of which addresses were handed out", cidr, cidrs[len(cidrs)-1]))
+	}
+	if err := gatewayError(n, cidr); err != nil {
+		return ipam.Pool{}, fieldError("spec.gateway", err)
+	}
+	exclude, err := ranges(n.Spec.Exclude)
+	if err != nil {
+		return ipam.Pool{}, fieldError("spec.exclude", err)
+	}
+	onRequest, err := ranges(n.Spec.OnRequest)
+	if err != nil {
+		return ipam.Pool{}, fieldError("spec.onRequest", err)
 	}
 	gateway, _ := Gateway(n)
-	return ipam.NewPool(cidr, gateway, exclude), nil
+	return ipam.NewPool(cidr, gateway, append(exclude, barred...)).Formerly(cidrs).OnRequest(onRequest), nil
+}
+
+func ranges(texts []v1.AddressRange) ([]ipam.Range, error) {
+	all := make([]ipam.Range, 0, len(texts))
+	for _, text := range texts {
+		r, err := ipam.ParseRange(string(text))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
 }
 
 // Wants says whether the pod waits for its addresses: it is gated by us, alive,
 // and asks for Networks in a way that can be read. Whatever else carries the gate
-// is complained about by Publish.
+// is complained about by Publish. The addresses that a restored pod brings are among
+// its requests.
 func Wants(pod *corev1.Pod) ([]attachment.Request, bool) {
 	if !attachment.Gated(pod) || pod.DeletionTimestamp != nil || attachment.Over(pod) {
 		return nil, false
 	}
-	if _, published := pod.Annotations[v1.AddressesAnnotation]; published {
+	brought := attachment.Published(pod)
+	if _, answered := pod.Annotations[v1.AddressesAnnotation]; answered && brought == nil {
 		return nil, false
 	}
 	requests, err := attachment.Requests(pod)
-	return requests, err == nil && len(requests) > 0
+	return wishes(requests, brought), err == nil && len(requests) > 0
 }
 
 func terminating(n *v1.Network) bool { return n != nil && n.DeletionTimestamp != nil }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -38,10 +37,14 @@ func (v *view) status(exhausted []string) (*v1.NetworkStatus, []Event) {
 	}
 	status := v.network.Status.DeepCopy()
 	status.ObservedGeneration = v.network.Generation
-	status.Gateway = GatewayText(v.network)
+	status.Gateway, status.CIDRs = GatewayText(v.network), texts(v.cidrs)
 	v.count(status)
 	ready := v.ready(status.Bound)
-	for _, c := range []metav1.Condition{ready, exhaustedCondition(exhausted, ready)} {
+	conditions := []metav1.Condition{ready, exhaustedCondition(exhausted, ready)}
+	if grown, ever := v.grown(); ever {
+		conditions = append(conditions, grown)
+	}
+	for _, c := range conditions {
 		c.ObservedGeneration = v.network.Generation
 		c.LastTransitionTime = v.now
 		meta.SetStatusCondition(&status.Conditions, c)
@@ -69,16 +72,21 @@ func withoutNumbers(status v1.NetworkStatus) v1.NetworkStatus {
 	return status
 }
 
-// WithFailure is the status to write when the API server refused a write to the
-// ledger in these words; nil if the Network says so already.
-func WithFailure(s State, message string) *v1.NetworkStatus {
+// Observed is the status to write when the plan could not be carried out: the counters
+// as they are, and, unless the failure is "", Ready=False with it. Who waits for an
+// address is as it was told before. It is nil if the Network says so already.
+func Observed(s State, failure string) *v1.NetworkStatus {
+	v, _ := newView(s)
 	status := s.Network.Status.DeepCopy()
 	status.ObservedGeneration = s.Network.Generation
-	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: v1.ConditionReady, Status: metav1.ConditionFalse, Reason: ReasonFailedWrite, Message: message,
-		ObservedGeneration: s.Network.Generation, LastTransitionTime: metav1.NewTime(s.Now.Truncate(time.Second)),
-	})
-	status.Gateway = GatewayText(s.Network)
+	status.Gateway, status.CIDRs = GatewayText(s.Network), texts(v.cidrs)
+	v.count(status)
+	ready := v.ready(status.Bound)
+	if failure != "" {
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, ReasonFailedWrite, failure
+	}
+	ready.ObservedGeneration, ready.LastTransitionTime = s.Network.Generation, v.now
+	meta.SetStatusCondition(&status.Conditions, ready)
 	if equality.Semantic.DeepEqual(*status, s.Network.Status) {
 		return nil
 	}
@@ -108,7 +116,7 @@ func (v *view) count(status *v1.NetworkStatus) {
 			case v1.AddressResting:
 				status.Resting++
 			}
-			if v.pool.Refusal(p.entries[i].addr) == "" {
+			if v.pool.Has(p.entries[i].addr) {
 				taken++
 			}
 		}
@@ -118,7 +126,7 @@ func (v *view) count(status *v1.NetworkStatus) {
 		return
 	}
 	status.Capacity = v.pool.Capacity()
-	status.Available = max(status.Capacity-taken, 0)
+	status.Available = max(v.pool.ForAny()-taken, 0)
 	if terminating(v.network) {
 		status.Available = 0
 	}
@@ -134,6 +142,10 @@ func (v *view) ready(bound int64) metav1.Condition {
 		c.Reason, c.Message = ReasonDeleting, "being deleted"
 	case v.poolErr != nil:
 		c.Reason, c.Message = ReasonInvalidSpec, v.poolErr.Error()
+	case v.refuses:
+		c.Reason, c.Message = ReasonOverlapsCluster, v.overlapText()
+	case v.overlap != nil:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonOverlapsCluster, v.overlapText()
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonServing, "hands out addresses"
 	}
@@ -177,12 +189,13 @@ func names(all []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(all[:namesShown], ", "), len(all)-namesShown)
 }
 
-// statusEvents: one when pods begin to wait, one when the spec becomes unusable.
+// statusEvents: one when pods begin to wait, one when the spec becomes unusable, one
+// when the Network turns out to overlap the cluster.
 func statusEvents(before, after []metav1.Condition) []Event {
 	var events []Event
 	turned := func(kind string, to metav1.ConditionStatus) *metav1.Condition {
 		c := meta.FindStatusCondition(after, kind)
-		if c.Status != to || meta.IsStatusConditionPresentAndEqual(before, kind, to) {
+		if c == nil || c.Status != to || meta.IsStatusConditionPresentAndEqual(before, kind, to) {
 			return nil
 		}
 		return c
@@ -191,6 +204,13 @@ func statusEvents(before, after []metav1.Condition) []Event {
 		events = append(events, Event{corev1.EventTypeWarning, c.Reason, c.Message})
 	}
 	if c := turned(v1.ConditionReady, metav1.ConditionFalse); c != nil && c.Reason == ReasonInvalidSpec {
+		events = append(events, Event{corev1.EventTypeWarning, c.Reason, c.Message})
+	}
+	was, is := meta.FindStatusCondition(before, v1.ConditionReady), meta.FindStatusCondition(after, v1.ConditionReady)
+	if is.Reason == ReasonOverlapsCluster && (was == nil || was.Reason != is.Reason) {
+		events = append(events, Event{corev1.EventTypeWarning, is.Reason, is.Message})
+	}
+	if c := turned(v1.ConditionGrown, metav1.ConditionFalse); c != nil {
 		events = append(events, Event{corev1.EventTypeWarning, c.Reason, c.Message})
 	}
 	return events
@@ -209,7 +229,7 @@ func (v *view) givenAway() []Event {
 		}
 		for _, was := range p.observed {
 			i, there := index(p.entries, was.addr)
-			if was.State == v1.AddressReserved && there && p.entries[i].State == v1.AddressBound && p.entries[i].Pod != was.Pod {
+			if was.State == v1.AddressReserved && !v.owners[was.Owner].hasOrdinal(was.Owner, was.Pod) && there && p.entries[i].State == v1.AddressBound && p.entries[i].Pod != was.Pod {
 				given = append(given, fmt.Sprintf("%s, reserved for %s, which was scaled away, to %s", was.addr, was.Pod, p.entries[i].Pod))
 			}
 		}

@@ -19,6 +19,8 @@ type view struct {
 	name    string
 	network *v1.Network
 	cidr    netip.Prefix
+	// cidrs on record, and those to be; the last one is cidr.
+	cidrs   []netip.Prefix
 	pool    ipam.Pool
 	poolErr error
 	ledger  *ledger
@@ -31,8 +33,20 @@ type view struct {
 	delay     time.Duration
 	// reclaimable addresses, those longest unused first; nil until asked for.
 	reclaimable []netip.Addr
+	// awaited addresses go to a replica that wants them once they have rested.
+	awaited map[netip.Addr]bool
 	// short: a pod was refused that time may help to an address.
 	short bool
+	// overlap is a range of the cluster that the Network has addresses of; nil: none.
+	overlap *ClusterRange
+	// refuses: because of it, the Network serves nobody.
+	refuses bool
+	// barred are the ranges of the cluster of which the Network hands out nothing.
+	barred []ipam.Range
+	// held is what pods are told whose address the Network does not keep, while blocks
+	// of a backup may come; nil: it serves all.
+	held  *refusal
+	agent bool
 }
 
 func newView(s State) (*view, map[string]*view) {
@@ -42,14 +56,15 @@ func newView(s State) (*view, map[string]*view) {
 	}
 	build := func(name string, network *v1.Network, blocks []*v1.AddressBlock) *view {
 		v := &view{
-			name: name, network: network, ledger: newLedger(network, blocks, s.Known, pods), pods: pods, owners: s.Owners,
+			name: name, network: network, ledger: newLedger(network, blocks, s.Known, pods), pods: pods, owners: s.Owners, awaited: map[netip.Addr]bool{},
 			// The API keeps whole seconds.
 			now: metav1.NewTime(s.Now.Truncate(time.Second)),
 		}
 		if network != nil {
 			v.pool, v.poolErr = Pool(network)
 			v.cidr, _ = ipam.CheckCIDR(network.Spec.CIDR)
-			v.delay = reuseDelay(network)
+			v.delay = ReuseDelay(network)
+			v.avoid(s)
 		}
 		return v
 	}
@@ -63,16 +78,27 @@ func newView(s State) (*view, map[string]*view) {
 			p.own()
 		}
 	}
+	v.held = v.hold()
+	for _, at := range neighbours {
+		at.held = at.hold()
+	}
 	v.published = make(map[string]netip.Addr, len(s.Pods))
 	for _, pod := range s.Pods {
 		if a, ok := attachment.Published(pod)[s.Name]; ok && !attachment.Gated(pod) {
 			v.published[pod.Name] = a.Address.Addr()
 		}
 	}
+	v.agent = s.Agent
+	if v.network != nil {
+		if v.cidrs = v.toRecord(); !slices.Equal(v.cidrs, recorded(v.network)) {
+			v.pool, v.poolErr = poolWith(v.network, v.cidrs, v.barred...)
+		}
+	}
 	return v, neighbours
 }
 
-func reuseDelay(n *v1.Network) time.Duration {
+// ReuseDelay is how long a freed address of the Network rests.
+func ReuseDelay(n *v1.Network) time.Duration {
 	if n.Spec.ReuseDelaySeconds == nil {
 		return time.Minute
 	}
@@ -113,7 +139,7 @@ func (v *view) findReclaimable() []netip.Addr {
 			continue
 		}
 		for i := range p.entries {
-			if p.open && v.mayReclaim(&p.entries[i]) {
+			if p.open && v.pool.Has(p.entries[i].addr) && v.mayReclaim(&p.entries[i]) {
 				candidates = append(candidates, candidate{p.entries[i].addr, p.entries[i].Since.Time})
 			}
 		}
@@ -136,5 +162,9 @@ func (v *view) scaledAway(e *entry) bool {
 	return e.State == v1.AddressReserved && v.keeps(e.Owner) && !v.owners[e.Owner].hasOrdinal(e.Owner, e.Pod) &&
 		v.pool.Refusal(e.addr) == ""
 }
+
+// ahead says whether an entry that no pod holds begins in the future, by this clock. It
+// would rest until then and longer.
+func (v *view) ahead(e *entry) bool { return e.State != v1.AddressBound && e.Since.After(v.now.Time) }
 
 func (v *view) rested(e *entry) bool { return !v.now.Time.Before(e.Since.Add(v.delay)) }

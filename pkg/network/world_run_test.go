@@ -110,6 +110,9 @@ func (w *world) shared() error {
 	if why := w.sharedAddress(); why != "" {
 		return errors.New("S1: " + why)
 	}
+	if why := w.edge(); why != "" && w.calm { // else a Network may be another, of the same name
+		return errors.New("S2: " + why)
+	}
 	return nil
 }
 
@@ -145,8 +148,9 @@ func TestWorld(t *testing.T) {
 
 // L1, L2 and L3: what waits has a reason, and stays so as time passes.
 func (w *world) nothingWaitsThatCould() {
-	for range 3 {
-		w.now = w.now.Add(2 * time.Minute)
+	// What a restore left is kept for an hour, and then rests.
+	for _, passes := range []time.Duration{2 * time.Minute, 2 * time.Minute, RestoreGrace, 2 * time.Minute} {
+		w.now = w.now.Add(passes)
 		w.settle()
 	}
 	for _, pod := range sorted(w.pods) {

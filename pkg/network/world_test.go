@@ -150,12 +150,22 @@ func (w *server) apply(s State, p Plan, calls int) error {
 		return do()
 	}
 	var all []func() error
-	if p.AddFinalizer {
+	if p.AddFinalizer || p.Begin {
 		all = append(all, func() error {
 			if err := current(); err != nil {
 				return err
 			}
-			n.Finalizers = append(n.Finalizers, v1.InUseFinalizer)
+			if p.AddFinalizer {
+				n.Finalizers = append(n.Finalizers, v1.InUseFinalizer)
+			}
+			for _, ref := range p.Alive {
+				if Over(ref, w.pods[ref.Name]) {
+					return refuse("%s is over", ref)
+				}
+			}
+			if p.Begin {
+				metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1.NetworkUIDAnnotation, string(n.UID))
+			}
 			w.putNetwork(n)
 			return nil
 		})
@@ -206,6 +216,13 @@ func (w *server) writeBlock(n *v1.Network, write BlockWrite) error {
 		}
 	}
 	old, next := w.blocks[write.Block.Name], write.Block.DeepCopy()
+	if write.Restored {
+		live := w.networks[write.Block.Spec.Network]
+		if (live == nil) != (n == nil) || live != nil && (live.UID != n.UID || terminating(live) != terminating(n) ||
+			len(next.Spec.Entries) > 0 && !terminating(n) && !hasFinalizer(live) || write.Inherits && Begun(live)) {
+			return refuse("Network %s is not as the view has it", write.Block.Spec.Network)
+		}
+	}
 	switch {
 	case write.Verb == Create && old != nil:
 		return refuse("%s exists", next.Name)
@@ -219,7 +236,9 @@ func (w *server) writeBlock(n *v1.Network, write BlockWrite) error {
 	case write.Verb == Delete:
 		w.deleteBlock(old)
 		return nil
-	case next.Spec.NetworkUID != old.Spec.NetworkUID || next.Spec.CIDR != old.Spec.CIDR || old.Spec.Sealed && !next.Spec.Sealed:
+	case next.Spec.NetworkUID != old.Spec.NetworkUID && (old.Spec.Sealed || slices.ContainsFunc(next.Spec.Entries, func(e v1.AddressEntry) bool { return e.State == v1.AddressBound })):
+		return fmt.Errorf("block %s: inherited with Bound entries, or sealed", next.Name)
+	case next.Spec.CIDR != old.Spec.CIDR || old.Spec.Sealed && !next.Spec.Sealed:
 		return fmt.Errorf("block %s: a field changed that never does", next.Name)
 	case old.DeletionTimestamp != nil && len(next.Finalizers) > len(old.Finalizers):
 		return fmt.Errorf("block %s: no finalizer is added once it is being deleted", next.Name)

@@ -3,6 +3,7 @@ package network
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -28,7 +29,7 @@ type world struct {
 	dice   *rand.Rand
 	caches [2]cluster
 	lags   [2][4]int // of each kind: it catches up in one of so many turns
-	calm   bool      // nobody touches Networks and blocks
+	calm   bool      // nobody touches blocks, nor Networks but to have them grow
 	log    []string
 }
 
@@ -95,12 +96,16 @@ func (w *world) user() {
 		} else {
 			w.owners[owner] = Replicas{Ordinals: ordinals.New(0, w.dice.Int32N(4), nil), Networks: chance.Pick(w.dice, networkNames, networkNames[:1])}
 		}
+	case chance.One(w.dice, 8):
+		w.grow(chance.Pick(w.dice, networkNames...))
 	case !w.calm && chance.One(w.dice, 6):
 		w.changeNetwork(chance.Pick(w.dice, networkNames...))
 	case !w.calm && len(w.blocks) > 0 && chance.One(w.dice, 3):
 		b := chance.Pick(w.dice, sorted(w.blocks)...)
 		w.did("user deletes block %s", b.Name)
 		w.deleteBlock(b)
+	case !w.calm && chance.One(w.dice, 4):
+		w.restore()
 	case !w.calm && len(w.blocks) > 0 && chance.One(w.dice, 9):
 		b := chance.Pick(w.dice, sorted(w.blocks)...)
 		w.did("user takes block %s away, finalizer and all", b.Name)
@@ -108,6 +113,29 @@ func (w *world) user() {
 		// What it had bound and nobody had published yet is protected by the caches
 		// only: one that still shows the block would have its address published.
 		w.everybodySees()
+	}
+}
+
+// restore loses an object, or all of them, and has it back as a restore makes it from
+// the backup of just before.
+func (w *world) restore() {
+	one := w.dice.IntN(4)
+	w.did("a restore of the objects of kind %d", one)
+	if one == 0 || one == 3 {
+		for _, n := range sorted(w.networks) {
+			w.putNetwork(&v1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: n.Name, Generation: 1, Annotations: n.Annotations}, Spec: n.Spec})
+		}
+	}
+	if one == 1 || one == 3 {
+		for _, b := range sorted(w.blocks) {
+			w.putBlock(&v1.AddressBlock{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: b.Name, Annotations: b.Annotations}, Spec: *b.Spec.DeepCopy()})
+		}
+	}
+	if one == 2 || one == 3 {
+		for _, p := range sorted(w.pods) {
+			w.putPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, Annotations: maps.Clone(p.Annotations)},
+				Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: v1.AddressesGate}}}})
+		}
 	}
 }
 
@@ -178,7 +206,7 @@ func (w *world) collectGarbage() {
 		n := w.networks[b.Spec.Network]
 		foreground := n != nil && slices.Contains(n.Finalizers, "foregroundDeletion")
 		gone := n == nil || n.UID != b.Spec.NetworkUID
-		if (gone || foreground) && b.DeletionTimestamp == nil {
+		if (gone && len(b.OwnerReferences) > 0 || foreground) && b.DeletionTimestamp == nil {
 			w.deleteBlock(b)
 		}
 		left[b.Spec.NetworkUID] = true

@@ -2,6 +2,7 @@ package pod2
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -38,16 +39,21 @@ type Adoption struct {
 func (v *view) adopt() []Adoption {
 	var adoptions []Adoption
 	for place, r := range v.replicas {
-		if a, _ := v.adoption(place, r); a != nil && !v.unadoptable[a.UID] {
+		if a, _ := v.adoption(place, r); a != nil && !v.refusedAdoption(a.UID) {
 			adoptions = append(adoptions, *a)
 		}
 	}
 	for _, r := range v.beyond {
-		if a := v.readoption(r); a != nil && !v.unadoptable[a.UID] {
+		if a := v.readoption(r); a != nil && !v.refusedAdoption(a.UID) {
 			adoptions = append(adoptions, *a)
 		}
 	}
 	return adoptions
+}
+
+func (v *view) refusedAdoption(uid types.UID) bool {
+	_, failed := v.unadoptable[uid]
+	return failed
 }
 
 // adoption of the pod in the place of a replica, or why not; first match wins. (Of
@@ -180,12 +186,25 @@ func document(meta metav1.ObjectMeta, spec corev1.PodSpec) any {
 	return value
 }
 
+// mergeKeys of the lists whose elements are known by one of their fields, and whether the order
+// of those that the template has counts: containers start in it, and a variable may be made
+// of those before it.
+var mergeKeys = map[string]struct {
+	field   string
+	ordered bool
+}{
+	"containers": {"name", true}, "initContainers": {"name", true}, "env": {"name", true},
+	"volumes": {"name", false}, "imagePullSecrets": {"name", false}, "ports": {"containerPort", false},
+	"volumeMounts": {"mountPath", false}, "volumeDevices": {"devicePath", false},
+}
+
 // unlike names the first field of want that is another one in is:
 //
-//	objects   may have more fields
-//	volumes   by name: a StatefulSet puts those of its claims first
-//	lists     by position; those of objects may have more at the end, where
-//	          admission adds to them, those of values (a command) may not
+//	objects     may have more fields
+//	mergeKeys   by that field: admission adds to them anywhere, and a StatefulSet puts the
+//	            volumes of its claims first; of two with one key the last counts
+//	lists       by position; those of objects may have more at the end, where
+//	            admission adds to them, those of values (a command) may not
 func unlike(want, is any, path, key string) string {
 	switch want := want.(type) {
 	case nil:
@@ -203,6 +222,7 @@ func unlike(want, is any, path, key string) string {
 		return ""
 	case []any:
 		has, _ := is.([]any)
+		key, before := mergeKeys[key], -1
 		for i, element := range want {
 			at, _ := element.(map[string]any)
 			if at == nil && len(has) != len(want) {
@@ -212,8 +232,14 @@ func unlike(want, is any, path, key string) string {
 			if i < len(has) {
 				other = has[i]
 			}
-			if key == "volumes" {
-				name, other = fmt.Sprint(at["name"]), named(has, at["name"])
+			if key.field != "" {
+				index := keyed(has, key.field, at)
+				if key.ordered && index >= 0 && index < before {
+					return path
+				}
+				if name, other, before = fmt.Sprint(at[key.field]), nil, index; index >= 0 {
+					other = has[index]
+				}
 			}
 			if field := unlike(element, other, path+"["+name+"]", ""); field != "" {
 				return field
@@ -227,14 +253,20 @@ func unlike(want, is any, path, key string) string {
 	return ""
 }
 
-// named is the element of that name, nil if there is none.
-func named(list []any, name any) any {
-	for _, element := range list {
-		if object, _ := element.(map[string]any); object["name"] == name {
-			return element
+// keyed is the index of the last element with the key that another one has, -1 if there is
+// none. A port is told by its protocol too, which is TCP where none is given.
+func keyed(list []any, field string, of map[string]any) int {
+	protocol := func(object map[string]any) string {
+		text, _ := object["protocol"].(string)
+		return cmp.Or(text, string(corev1.ProtocolTCP))
+	}
+	for i, element := range slices.Backward(list) {
+		object, _ := element.(map[string]any)
+		if object[field] == of[field] && (field != "containerPort" || protocol(object) == protocol(of)) {
+			return i
 		}
 	}
-	return nil
+	return -1
 }
 
 // below writes a path as kubectl explain has it, and keys of users in brackets.

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
@@ -94,14 +95,37 @@ func TestUnlike(t *testing.T) {
 		{"our labels in the template", func(o objects) { o.template.Labels[v1.PodIndexLabel] = "9" }, ""},
 		{"labels of the Pod2 itself", func(o objects) { o.pod2.Labels = map[string]string{"team": "net"} }, ""},
 		{"an annotation", func(o objects) { o.template.Annotations["example.com/version"] = "2" }, "metadata.annotations[example.com/version]"},
-		{"an image", func(o objects) { o.pod.Spec.Containers[0].Image = "nginx:2" }, "spec.containers[0].image"},
-		{"a container less", func(o objects) { o.pod.Spec.Containers = nil }, "spec.containers[0]"},
+		{"an image", func(o objects) { o.pod.Spec.Containers[0].Image = "nginx:2" }, "spec.containers[app].image"},
+		{"a container less", func(o objects) { o.pod.Spec.Containers = nil }, "spec.containers[app]"},
 		{"a sidecar more", func(o objects) { o.pod.Spec.Containers = append(o.pod.Spec.Containers, corev1.Container{Name: "mesh"}) }, ""},
-		{"an argument more", func(o objects) { o.pod.Spec.Containers[0].Args = []string{"-v", "-x"} }, "spec.containers[0].args"},
-		{"an argument", func(o objects) { o.pod.Spec.Containers[0].Args = []string{"-x"} }, "spec.containers[0].args[0]"},
+		{"a sidecar before it", func(o objects) {
+			o.pod.Spec.Containers = append([]corev1.Container{{Name: "mesh"}}, o.pod.Spec.Containers...)
+			o.pod.Spec.InitContainers = []corev1.Container{{Name: "mesh-init"}}
+		}, ""},
+		{"containers in another order", func(o objects) {
+			o.template.Spec.Containers = append(o.template.Spec.Containers, corev1.Container{Name: "log"})
+			o.pod.Spec.Containers = append([]corev1.Container{{Name: "log"}}, o.pod.Spec.Containers...)
+		}, "spec.containers"},
+		{"variables that admission puts first", func(o objects) {
+			o.template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "1"}}
+			o.pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "NODE"}, {Name: "A", Value: "1"}}
+		}, ""},
+		{"a variable that admission changes", func(o objects) {
+			o.template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "1"}}
+			o.pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "A", Value: "2"}}
+		}, "spec.containers[app].env[A].value"},
+		{"ports and mounts that admission puts first", func(o objects) {
+			app, is := &o.template.Spec.Containers[0], &o.pod.Spec.Containers[0]
+			app.Ports = []corev1.ContainerPort{{ContainerPort: 53}}
+			is.Ports = []corev1.ContainerPort{{ContainerPort: 53, Protocol: corev1.ProtocolUDP}, {ContainerPort: 53, Protocol: corev1.ProtocolTCP}}
+			is.VolumeMounts = append([]corev1.VolumeMount{{Name: "cache", MountPath: "/b"}}, is.VolumeMounts...)
+		}, ""},
+		{"another volume there", func(o objects) { o.pod.Spec.Containers[0].VolumeMounts[0].Name = "other" }, "spec.containers[app].volumeMounts[/a].name"},
+		{"an argument more", func(o objects) { o.pod.Spec.Containers[0].Args = []string{"-v", "-x"} }, "spec.containers[app].args"},
+		{"an argument", func(o objects) { o.pod.Spec.Containers[0].Args = []string{"-x"} }, "spec.containers[app].args[0]"},
 		{"a volume", func(o objects) { o.pod.Spec.Volumes[1].EmptyDir = nil }, "spec.volumes[cache].emptyDir"},
 		{"a volume less", func(o objects) { o.pod.Spec.Volumes = o.pod.Spec.Volumes[:1] }, "spec.volumes[cache]"},
-		{"a mount", func(o objects) { o.pod.Spec.Containers[0].VolumeMounts[0].MountPath = "/b" }, "spec.containers[0].volumeMounts[0].mountPath"},
+		{"a mount", func(o objects) { o.pod.Spec.Containers[0].VolumeMounts[0].MountPath = "/b" }, "spec.containers[app].volumeMounts[/a]"},
 		{"no hostname", func(o objects) { o.pod.Spec.Hostname = "" }, "spec.hostname"},
 		{"another subdomain", func(o objects) { o.pod2.Spec.ServiceName = "other" }, "spec.subdomain"},
 		{"a gate that the template has and the pod has lost", func(o objects) {
@@ -170,5 +194,16 @@ func TestAdoptedIsUpToDate(t *testing.T) {
 	}
 	if plan := Diff(s); !plan.Empty() || s.Pod2.Status.UpdatedReplicas != 2 || s.Pod2.Status.AvailableReplicas != 2 {
 		t.Errorf("status %s\nplan\n%s", statusText(&s.Pod2.Status), plan)
+	}
+}
+
+// A pod whose adoption failed takes room only where the answer was lost: it may be ours.
+func TestAPodThatMayBeOursTakesRoom(t *testing.T) {
+	for mayBeOurs, want := range map[bool]int{true: 1, false: 2} {
+		s := state(t, "replicas=2", "web-4 orphan")
+		s.Unadoptable = map[types.UID]Unadoptable{"u-4": {MayBeOurs: mayBeOurs}}
+		if plan := Diff(s); len(plan.Create) != want || len(plan.Adopt) != 0 {
+			t.Errorf("may be ours: %t: want %d creations of the plan\n%s", mayBeOurs, want, plan)
+		}
 	}
 }

@@ -32,6 +32,13 @@ func arbitrary(dice *rand.Rand) State {
 			s.Networks = append(s.Networks, network)
 		}
 	}
+	for _, address := range []string{"10.1.0.10", "10.1.0.11"} {
+		if chance.One(dice, 4) {
+			s.Holders = append(s.Holders, Holder{"green", v1.AddressEntry{
+				Address: address, Pod: "web-1", Owner: v1.AddressOwner{Kind: "StatefulSet", Name: "web"}, State: chance.Pick(dice, v1.AddressBound, v1.AddressReserved),
+			}})
+		}
+	}
 	for _, name := range []string{
 		"other", "web", "web-", "web--1", "web-0", "web-00", "web-01", "web-1", "web-10", "web-2", "web-2147483648", "web-3",
 		"web-4", "web-4294967296", "web-5", "web-x", "web2-0",

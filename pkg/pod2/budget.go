@@ -12,6 +12,9 @@ type budget struct {
 	unbounded bool
 }
 
+// enough says whether so many more may go as a step needs, before one of them does.
+func (b *budget) enough(s step) bool { return b.unbounded || s.needs == 0 || b.left >= s.needs }
+
 // allows says whether the pod may be touched, and counts it if it is a loss.
 func (b *budget) allows(r replica, costs bool) bool {
 	if !r.serves() || b.unbounded || !costs {

@@ -36,10 +36,10 @@ func Networks(p *v1.Pod2) []string {
 }
 
 // requests gives the value of the annotation v1.NetworksAnnotation of each
-// replica.
+// replica of a content.
 type requests struct {
 	start    int32
-	networks []v1.Pod2Network
+	networks []Network
 	// plain is the value of replicas for which no address is wanted; without
 	// networks it is whatever the template has.
 	plain string
@@ -48,37 +48,30 @@ type requests struct {
 }
 
 func newRequests(p *v1.Pod2, content Content) requests {
-	r := requests{plain: content.Template.Annotations[v1.NetworksAnnotation]}
+	r := requests{networks: content.Networks, plain: content.Template.Annotations[v1.NetworksAnnotation]}
 	if p.Spec.Ordinals != nil {
 		r.start = p.Spec.Ordinals.Start
 	}
-	for _, name := range content.Networks {
-		network := v1.Pod2Network{Name: name}
-		for _, n := range p.Spec.Networks {
-			if n.Name == name {
-				network = n
-			}
-		}
-		r.networks = append(r.networks, network)
-		r.wanted = max(r.wanted, len(network.Addresses))
+	for _, n := range content.Networks {
+		r.wanted = max(r.wanted, len(n.Addresses))
 	}
 	if len(r.networks) > 0 {
-		r.plain = r.format(r.wanted)
+		r.plain = attachment.FormatRequests(r.list(r.start + int32(r.wanted))) //nolint:gosec // a list has at most 1024
 	}
 	return r
 }
 
 // of a replica, by its ordinal: reserving one moves no address to another.
 func (r requests) of(ordinal int32) string {
-	offset := int(ordinal - r.start)
-	if offset >= r.wanted {
+	if int(ordinal-r.start) >= r.wanted {
 		return r.plain
 	}
-	return r.format(offset)
+	return attachment.FormatRequests(r.list(ordinal))
 }
 
-func (r requests) format(offset int) string {
-	list := make([]attachment.Request, 0, len(r.networks))
+// list of the requests of a replica, where they are not the template's.
+func (r requests) list(ordinal int32) []attachment.Request {
+	list, offset := make([]attachment.Request, 0, len(r.networks)), int(ordinal-r.start)
 	for _, n := range r.networks {
 		request := attachment.Request{Network: n.Name, Interface: n.Interface}
 		if offset < len(n.Addresses) {
@@ -87,7 +80,15 @@ func (r requests) format(offset int) string {
 		}
 		list = append(list, request)
 	}
-	return attachment.FormatRequests(list)
+	return list
+}
+
+// requestsOf the replicas that are made from a revision.
+func (v *view) requestsOf(from *revision) requests {
+	if from == v.revisions.update {
+		return v.requests
+	}
+	return newRequests(v.pod2, from.content)
 }
 
 // build makes the pod of a replica from a revision. It shares nothing with the
@@ -101,10 +102,7 @@ func (r requests) format(offset int) string {
 func (v *view) build(place int, from *revision) *corev1.Pod {
 	name, ordinal := v.name(place), v.ordinals.At(place)
 	template := from.content.Template.DeepCopy()
-	requests := v.requests
-	if from != v.revisions.update {
-		requests = newRequests(v.pod2, from.content)
-	}
+	requests := v.requestsOf(from)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: v.pod2.Namespace, Name: name,

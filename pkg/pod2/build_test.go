@@ -63,7 +63,7 @@ func TestBuild(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := state(t, tt.spec)
 			tt.change(s.Pod2)
-			if got, want := render(t, Diff(s).Create[0].Pod), block(tt.want); got != want {
+			if got, want := render(t, Diff(s).Create[0].Pod()), block(tt.want); got != want {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}
 		})
@@ -76,7 +76,7 @@ func TestBuiltPodIsUpdated(t *testing.T) {
 	for _, spec := range []string{"replicas=3", "replicas=3 start=5 networks=green,blue=10.0.0.8|10.0.0.9 service=db", "replicas=3 recreate networks=blue"} {
 		s := state(t, spec)
 		for _, c := range Diff(s).Create {
-			s.Pods = append(s.Pods, c.Pod)
+			s.Pods = append(s.Pods, c.Pod())
 		}
 		if got := actions(s); got != "" {
 			t.Errorf("%s: %s", spec, got)

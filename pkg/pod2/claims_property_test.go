@@ -222,17 +222,17 @@ func brokenClaimPromise(s State, p Plan) string {
 	}
 	for _, c := range p.Create {
 		for _, t := range s.Pod2.Spec.VolumeClaimTemplates {
-			name := t.Name + "-" + c.Pod.Name
-			is, made := claims[name], slices.ContainsFunc(c.Claims, func(o *corev1.PersistentVolumeClaim) bool { return o.Name == name })
+			name := t.Name + "-" + c.Name
+			is, made := claims[name], slices.ContainsFunc(c.Claims(), func(o *corev1.PersistentVolumeClaim) bool { return o.Name == name })
 			switch {
 			case is == nil && !made, is != nil && made:
-				return fmt.Sprintf("pod %s is created, claim %s exists: %t, created: %t", c.Pod.Name, name, is != nil, made)
+				return fmt.Sprintf("pod %s is created, claim %s exists: %t, created: %t", c.Name, name, is != nil, made)
 			case is != nil && (foreign(is) || is.DeletionTimestamp != nil):
-				return fmt.Sprintf("pod %s is created on claim %s", c.Pod.Name, name)
-			case !slices.ContainsFunc(c.Pod.Spec.Volumes, func(v corev1.Volume) bool {
+				return fmt.Sprintf("pod %s is created on claim %s", c.Name, name)
+			case !slices.ContainsFunc(c.Pod().Spec.Volumes, func(v corev1.Volume) bool {
 				return v.Name == t.Name && v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == name
 			}):
-				return fmt.Sprintf("pod %s does not mount claim %s", c.Pod.Name, name)
+				return fmt.Sprintf("pod %s does not mount claim %s", c.Name, name)
 			}
 		}
 	}

@@ -213,7 +213,7 @@ func TestClaimsGrow(t *testing.T) {
 func TestFailedResize(t *testing.T) {
 	s := claimState(t, "replicas=1 claims=2Gi", []string{"web-0"}, []string{"data-web-0"})
 	var got []string
-	for _, c := range WithFailure(s, Failure{ReasonFailedResize, "exceeded quota"}).Conditions {
+	for _, c := range WithFailures(s, []Failure{{ReasonFailedResize, "exceeded quota"}}).Conditions {
 		got = append(got, c.Type+" "+string(c.Status)+" "+c.Reason)
 	}
 	const want = "Ready True AllReplicasAvailable, Available True MinimumReplicasAvailable, Progressing True Complete, ClaimsResized False FailedResize"
@@ -228,7 +228,7 @@ func TestMadeClaim(t *testing.T) {
 	template.Labels, template.Annotations = map[string]string{"a": "b"}, map[string]string{"c": "d"}
 	s.Pod2.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "tmp"}, {Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 	creation := Diff(s).Create[0]
-	claim := creation.Claims[0]
+	claim := creation.Claims()[0]
 	if len(claim.Labels) != 3 || claim.Labels[v1.Pod2Label] != "web" || claim.Labels[v1.PodIndexLabel] != "0" || claim.Labels["a"] != "b" || claim.Annotations["c"] != "d" {
 		t.Errorf("labels %v, annotations %v", claim.Labels, claim.Annotations)
 	}
@@ -238,12 +238,12 @@ func TestMadeClaim(t *testing.T) {
 	if claim.Spec.Resources.Requests.Storage().String() != "1Gi" || claim.Annotations[v1.SurgeClaimAnnotation] != "" {
 		t.Errorf("claim %v", claim)
 	}
-	volumes := creation.Pod.Spec.Volumes
+	volumes := creation.Pod().Spec.Volumes
 	if len(volumes) != 2 || volumes[1].EmptyDir != nil || volumes[1].PersistentVolumeClaim.ClaimName != "data-web-0" {
 		t.Errorf("volumes %v", volumes)
 	}
 	s = claimState(t, "replicas=1 surge=1 max=0", []string{"web-0 old"}, []string{"data-web-0"})
-	claim = Diff(s).Create[0].Claims[0]
+	claim = Diff(s).Create[0].Claims()[0]
 	if claim.Name != "data-web-1" || claim.Annotations[v1.SurgeClaimAnnotation] != "true" || len(claim.OwnerReferences) != 1 {
 		t.Errorf("of a surge replica: %v", claim)
 	}

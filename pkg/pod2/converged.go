@@ -11,17 +11,17 @@ import (
 // what "done" means, written apart from the way there:
 //
 //   - a Pod2 that is being deleted wants nothing;
-//   - the content of the spec is a revision, the newest, ours are ours, and no more
-//     unused ones are kept than the limit says;
+//   - the content of the spec is a revision, the newest, ours are ours and say what their
+//     networks have, and no more unused ones are kept than the limit says;
 //   - no pod that could be adopted has the name of a replica, or was one;
 //   - a pod of ours without a place, or a stale one, is there only because it cannot
 //     be spared, and then it is available; or because the one after it has still to
-//     go, where they go one by one; or while its node resizes it;
+//     go, where they go one by one; or while its node resizes it, or its address is kept;
 //   - a pod that is over is on record, waits for its time, or finds the records full;
 //   - a replica is missing only because pods of ours, as many as there are replicas
 //     and maxSurge, or old ones of a Recreate, have still to go; or because one before
 //     it is not available, where they come one by one; a surge replica also while the
-//     update is paused; or because a claim of it is another's or on its way out;
+//     update is paused; or because a claim of it is another's or on its way out, or its name too long;
 //   - claims are as claimsDiffer says;
 //   - the annotation has just the records that count, and the status says all this.
 //
@@ -36,7 +36,7 @@ func Converged(s State) string {
 	case v.revisions.create != nil:
 		return "the revision of the spec does not exist"
 	case len(v.revisions.change) > 0:
-		return fmt.Sprintf("revision %s is not ours, or not the newest", v.revisions.change[0].Name)
+		return fmt.Sprintf("revision %s is not ours, or not the newest, or its networks are not recorded", v.revisions.change[0].Name)
 	case len(v.unused()) > 0:
 		return fmt.Sprintf("revision %s is unused and beyond the limit", v.unused()[0].Name)
 	}
@@ -74,10 +74,10 @@ func (v *view) unplaced(failures map[int]failure) string {
 		f, recorded := failures[i]
 		surge := i >= len(v.replicas)
 		switch {
-		case r.pod == nil && room && !blocked && (!surge || !v.pod2.Spec.Paused) && v.barred(i, v.untouchable) == "":
+		case r.pod == nil && room && !blocked && (!surge || !v.pod2.Spec.Paused) && !v.nameTooLong(i) && v.barred(i, v.untouchable) == "" && v.revisions.usable(v.revisionFor(i)):
 			return fmt.Sprintf("pod %s is missing", v.name(i))
 		case r.pod == nil || !r.own || r.terminating:
-		case r.stale && !surge && r.step.kind != stepAwait && (spare || !r.serves() || !r.step.costs):
+		case r.stale && !surge && r.step.kind != stepAwait && v.spare().enough(r.step) && (spare || !r.serves() || !r.step.costs):
 			return fmt.Sprintf("pod %s is outdated: %s", r.pod.Name, r.outdated)
 		case !r.stale && r.over && recorded && !v.now.Before(f.due()):
 			return fmt.Sprintf("pod %s is over and was waited for", r.pod.Name)

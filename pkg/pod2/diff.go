@@ -60,7 +60,7 @@ func (v *view) scaleDown(spare *budget) []Deletion {
 // become ready never stands in the way of the one that repairs it.
 func (v *view) update(spare *budget) (u updates) {
 	for _, r := range slices.Backward(v.replicas) {
-		if !r.stale || r.step.kind == stepAwait || !spare.allows(r, r.step.costs) {
+		if !r.stale || r.step.kind == stepAwait || !spare.enough(r.step) || !spare.allows(r, r.step.costs) {
 			continue
 		}
 		switch r.step.kind {
@@ -98,6 +98,10 @@ func (r replica) deletion(reason, cause string) Deletion {
 	return Deletion{Name: r.pod.Name, UID: r.pod.UID, ResourceVersion: r.pod.ResourceVersion, Reason: reason, cause: cause}
 }
 
+// maxCreations bounds the pods of one plan, as a ReplicaSet's burst does: a spec
+// that is changed meanwhile is looked at before the rest is created.
+const maxCreations = 500
+
 // create fills in replicas from the lowest ordinal up, then surge replicas, as
 // long as there are fewer pods than replicas and maxSurge. What this plan deletes
 // still counts: it takes its time. OrderedReady creates one, once all before it
@@ -107,14 +111,16 @@ func (v *view) create() []Creation {
 		return nil
 	}
 	var creations []Creation
-	room := len(v.replicas) + v.maxSurge() - v.owned()
+	room := min(len(v.replicas)+v.maxSurge()-v.owned(), maxCreations)
 	for place, r := range v.slots {
 		if room <= 0 || place >= len(v.replicas) && v.pod2.Spec.Paused {
 			break
 		}
-		if r.pod == nil && v.barred(place, v.untouchable) == "" {
-			revision := v.revisionFor(place)
-			creations = append(creations, Creation{Claims: v.missingClaims(place), Pod: v.build(place, revision), Reason: "missing"})
+		if revision := v.revisionFor(place); r.pod == nil && !v.nameTooLong(place) && v.barred(place, v.untouchable) == "" && v.revisions.usable(revision) {
+			creations = append(creations, Creation{
+				Name: v.name(place), Reason: "missing", Recorded: revision.exists,
+				view: v, place: place, revision: revision,
+			})
 			room--
 		}
 		if v.ordered() && !r.serves() {
@@ -153,6 +159,7 @@ func (v *view) nextChange(failures map[int]failure) time.Duration {
 			at(r.overdueAt())
 		}
 	}
+	at(v.addressAt)
 	at(v.deadline())
 	return next
 }

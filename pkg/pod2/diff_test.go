@@ -147,7 +147,7 @@ func TestEvents(t *testing.T) {
 		return strings.Join(all, "\n")
 	}
 	runDiff(t, []diffTest{
-		{"a new Pod2", "replicas=2000", nil, `Normal ScalingUp: created web-0, web-1 and 1,998 others`},
+		{"a new Pod2", "replicas=2000", nil, `Normal ScalingUp: created web-0, web-1 and 498 others`},
 		{"three are named", "replicas=3", nil, `Normal ScalingUp: created web-0, web-1 and web-2`},
 		{"a replica was lost", "replicas=2 observed=1 current=spec", []string{"web-0"}, `Normal Replacing: created web-1`},
 		{"down", "replicas=0 generation=2 observed=1", []string{"web-0", "web-1"}, `Normal ScalingDown: deleted web-1 and web-0`},
@@ -161,7 +161,7 @@ func TestEvents(t *testing.T) {
 		{"nothing happens", "replicas=1", []string{"web-0"}, ""},
 		{"pods are adopted", "replicas=4", []string{"web-0 orphan", "web-1 bare made", "web-2 orphan", "web-3"}, `Normal Adopting: adopted web-0, web-1 and web-2`},
 		{"what a user has to mend", "replicas=1", []string{"web-0 bare"}, `
-			Warning NameTaken: pod web-0 exists already and has no controller, but it differs from the template in spec.containers[0].image: delete it to let the replica have the name, which is noticed within 30 seconds`},
+			Warning NameTaken: pod web-0 exists already and has no controller, but it differs from the template in spec.containers[app].image: delete it to let the replica have the name, which is noticed within 30 seconds`},
 		{"no progress", "replicas=1 deadline=60 progress=60s", nil, `
 			Normal Replacing: created web-0
 			Warning ProgressDeadlineExceeded: no progress for 60 seconds: web-0 does not exist yet`},

@@ -23,7 +23,8 @@
 //	terminating                            waited for
 //	ours, without a place                  deleted: scaled down; if it serves, only when it can be spared
 //	stale                                  a step towards the revision of the spec, see step; one that
-//	                                       costs a replica that serves only when it can be spared
+//	                                       costs a replica that serves only when it can be spared,
+//	                                       and when its addresses can be had (see holdForAddresses)
 //	over (Failed or Succeeded)             deleted once its delay has passed
 //	any other                              left alone
 //

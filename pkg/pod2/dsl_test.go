@@ -25,7 +25,7 @@ const uid = types.UID("u-web")
 // state reads the Pod2 "web" from words such as
 //
 //	surge=1 partition=2 paused ordered ondelete reserve=1,4 deadline=60 progress=30s
-//	replicas=3 start=5 networks=blue,green=10.1.0.10|10.1.0.11 exists=blue exhausted=blue
+//	replicas=3 start=5 networks=blue@eth0,green=10.1.0.10|10.1.0.11 exists=blue exhausted=blue
 //	inplace cpu=2 restarts (the old revision has cpu 1, restarts for another)
 //	recreate max=25% minReady=10 service=db current=old (or spec) generation=2 observed=1 going
 //
@@ -61,7 +61,8 @@ func state(t testing.TB, spec string, pods ...string) State {
 		case "networks":
 			for n := range strings.SplitSeq(value, ",") {
 				name, list, _ := strings.Cut(n, "=")
-				network := v1.Pod2Network{Name: name}
+				name, iface, _ := strings.Cut(name, "@")
+				network := v1.Pod2Network{Name: name, Interface: iface}
 				for a := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == '|' }) {
 					network.Addresses = append(network.Addresses, v1.Address(a))
 				}

@@ -25,7 +25,7 @@ const (
 // mendable reasons of the condition Ready are told in an event too, when they
 // become what stands in the way.
 var mendable = map[string]bool{
-	ReasonNameTaken: true, ReasonClaimTaken: true, ReasonNetworkNotFound: true, ReasonNodeUnreachable: true, ReasonFailedAdopt: true, ReasonFailedCreate: true, ReasonFailedDelete: true, ReasonFailedUpdate: true,
+	ReasonTemplateTooLarge: true, ReasonNameTaken: true, ReasonNameTooLong: true, ReasonClaimTaken: true, ReasonNetworkNotFound: true, ReasonAddressCycle: true, ReasonAddressInUse: true, ReasonNodeUnreachable: true, ReasonFailedAdopt: true, ReasonFailedCreate: true, ReasonFailedDelete: true, ReasonFailedUpdate: true,
 }
 
 // Events are those of as much of a plan as was done: one event a kind of action; one a pod would be 2,000 for a Pod2 of
@@ -67,7 +67,7 @@ func Events(s State, done Plan) []Event {
 	group(corev1.EventTypeWarning, EventReplacing, "deleted %s, which ended", len(replacing), func(i int) (string, string) { return replacing[i].Name, "" })
 	if len(done.Create) > 0 {
 		events = append(events, Event{corev1.EventTypeNormal, look(s).creating(),
-			"created " + names(len(done.Create), func(i int) string { return done.Create[i].Pod.Name })})
+			"created " + names(len(done.Create), func(i int) string { return done.Create[i].Name })})
 	}
 	group(corev1.EventTypeNormal, EventDeletedClaims, "deleted claims %s", len(done.DeleteClaims), func(i int) (string, string) { return done.DeleteClaims[i].Name, done.DeleteClaims[i].Reason })
 	group(corev1.EventTypeNormal, EventResizingClaims, "asked for larger claims %s", len(done.GrowClaims), func(i int) (string, string) {

@@ -67,7 +67,7 @@ func admitted(spec *v1.Pod2Spec) bool {
 
 var ourKeys = []string{
 	v1.Pod2Label, v1.PodIndexLabel, v1.PodTemplateHashLabel, v1.ManagedLabel, v1.NetworksAnnotation, v1.Pod2RequestAnnotation,
-	v1.AddressesAnnotation, v1.MultusAnnotation, v1.InPlaceAnnotation, v1.BackoffAnnotation, v1.SurgeClaimAnnotation,
+	v1.AddressesAnnotation, v1.MultusAnnotation, v1.InPlaceAnnotation, v1.BackoffAnnotation, v1.SurgeClaimAnnotation, v1.RevisionNetworksAnnotation,
 }
 
 // Somebody writes into the metadata of all pods, of the Pod2 and of its revisions

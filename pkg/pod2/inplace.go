@@ -23,6 +23,8 @@ type change struct {
 // inPlace compares contents, and says why the change is not one for a running pod:
 //
 //	images of containers                       in place; the containers restart
+//	images with another default of             a new pod
+//	imagePullPolicy, where that is not set
 //	cpu and memory of containers               in place, through the subresource resize
 //	labels                                     in place, unless a variable reads one of them
 //	annotations, init containers, Networks     a new pod, and so for everything else
@@ -38,6 +40,9 @@ func inPlace(from, to Content) (c change, why string) {
 		a, b := &was.Spec.Containers[i], &is.Spec.Containers[i]
 		a.Resources, b.Resources = defaulted(a.Resources), defaulted(b.Resources)
 		if a.Image != b.Image {
+			if was, is := pullPolicy(a.Image), pullPolicy(b.Image); b.ImagePullPolicy == "" && was != is {
+				return c, fmt.Sprintf("container %s: imagePullPolicy, which defaults to %s for the image before and to %s for this one,", b.Name, was, is)
+			}
 			c.images[b.Name] = b.Image
 		}
 		if !equality.Semantic.DeepEqual(a.Resources, b.Resources) {
@@ -65,8 +70,9 @@ func inPlace(from, to Content) (c change, why string) {
 		return c, fmt.Sprintf("label %s, which an environment variable reads", key)
 	}
 	was.Labels = is.Labels
-	rest := Content{Template: *was, Networks: from.Networks, ServiceName: from.ServiceName}
-	return c, firstDifference(rest.canonical(), Content{*is, to.Networks, to.ServiceName}.canonical())
+	// Whoever asks for other addresses or another interface is recreated, see step.
+	rest := Content{Template: *was, Networks: from.Networks, ServiceName: from.ServiceName}.withoutDetails()
+	return c, firstDifference(rest.canonical(), Content{*is, to.Networks, to.ServiceName}.withoutDetails().canonical())
 }
 
 // readLabel is a changed label that an environment variable has the value of: it

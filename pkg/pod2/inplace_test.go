@@ -46,7 +46,7 @@ func TestWhatCanBeChangedInPlace(t *testing.T) {
 			cs[0], cs[1] = cs[1], cs[0]
 		}, "no: container log: resources.requests.cpu (removed)"},
 		{"an argument", func(c *Content) { app(c).Args = []string{"-v"} }, "no: template.spec.containers[0].args"},
-		{"a Network", func(c *Content) { c.Networks = []string{"blue"} }, "no: networks"},
+		{"a Network", func(c *Content) { c.Networks = []Network{{Name: "blue"}} }, "no: networks"},
 		{"serviceName", func(c *Content) { c.ServiceName = "db" }, "no: serviceName"},
 		{"a label that a variable reads", func(c *Content) { c.Template.Labels = map[string]string{"tier": "a"} }, "no: label tier, which an environment variable reads"},
 		{"the QoS class", func(c *Content) { app(c).Resources.Requests = list("2", "2Gi") }, "resources of app"}, // log is Burstable all the same

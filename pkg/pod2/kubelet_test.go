@@ -121,7 +121,7 @@ func updatesKeepEnoughServing(t *testing.T, dice *rand.Rand, seen map[string]int
 			p.Generation++
 			app := &p.Spec.Template.Spec.Containers[0]
 			if chance.One(dice, 2) {
-				app.Image = chance.Pick(dice, "a", "b")
+				app.Image = chance.Pick(dice, "nginx:2", "nginx:3") // of one imagePullPolicy
 			}
 			app.Resources.Requests[corev1.ResourceCPU] = chance.Pick(dice, resource.MustParse("1"), resource.MustParse("2"), resource.MustParse("3"))
 			w.Pod2 = p

@@ -2,6 +2,7 @@ package pod2
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,8 +14,9 @@ import (
 )
 
 // Plan is what is to be written; the fields stand in the order in which they are
-// written, and apply stops at the first error; but one of Adopt, Resize and InPlace
-// that is for the user to mend holds up nothing else.
+// written. Where one of them fails, apply goes on with those that do not depend on it:
+// see WithoutOwner, WithoutBackoff and WithoutRevision. After a write that was refused
+// because the view is old, apply stops.
 type Plan struct {
 	// Backoff, BEFORE Delete: the failure of a pod is on record before the pod,
 	// the only other evidence, goes. Precondition: UID and resourceVersion.
@@ -24,7 +26,8 @@ type Plan struct {
 	CreateRevision  *appsv1.ControllerRevision
 	ChangeRevisions []*appsv1.ControllerRevision
 	// Adopt pods that lack our owner reference; then nothing else becomes of pods,
-	// and the status waits for the next plan. Precondition: UID and
+	// and the status waits for the next plan. Should it fail, the rest is decided
+	// without them (State.Unadoptable). Precondition: UID and
 	// resourceVersion, so that a pod that got a controller meanwhile stays its.
 	Adopt []Adoption
 	// Resize running pods. Precondition: UID and resourceVersion.
@@ -36,14 +39,16 @@ type Plan struct {
 	// lost our owner reference meanwhile lives on.
 	Delete []Deletion
 	// ChangeClaims: labels, mark and owner reference, BEFORE DeleteClaims, so that
-	// nothing is deleted for a mark that was to go. By UID and resourceVersion.
+	// nothing is deleted for a mark that was to go: DeleteClaims depends on it. By UID
+	// and resourceVersion.
 	ChangeClaims []ClaimChange
 	// DeleteClaims, AFTER Delete, of pods that were gone before, and BEFORE Create:
 	// they may take the quota that a new claim needs. Preconditions: UID and
 	// resourceVersion, for whose it is and its mark are the cache's, and that a live
 	// read finds no pod of the ordinal.
 	DeleteClaims []Deletion
-	// Create in this order, by fixed name.
+	// Create in this order, by fixed name: maxCreations at most. The next plan has the
+	// rest, of the spec as it is by then.
 	Create []Creation
 	// CreateClaims beneath pods that exist, by fixed name.
 	CreateClaims []*corev1.PersistentVolumeClaim
@@ -75,14 +80,31 @@ type Deletion struct {
 	cause           string // reason of the event
 }
 
-// Creation of a replica.
+// Creation of a replica. It names the pod and makes it when it is asked to: 500
+// pods of a template of 256 KiB, made beforehand, would be 128 MiB and more.
 type Creation struct {
-	// Claims of the pod that do not exist, BEFORE it, by fixed name. They are not
-	// created for all pods first: a quota of claims would then leave those without a
-	// pod that have their claims.
-	Claims []*corev1.PersistentVolumeClaim
-	Pod    *corev1.Pod
+	Name   string
 	Reason string
+	// Recorded says that the revision which the pod is made from existed before this
+	// plan: such a pod does not depend on Plan.CreateRevision.
+	Recorded bool
+
+	view     *view
+	place    int
+	revision *revision
+}
+
+// Pod makes the pod, anew each time.
+func (c Creation) Pod() *corev1.Pod { return c.view.build(c.place, c.revision) }
+
+// Claims of the pod that do not exist, BEFORE it, by fixed name; made anew each
+// time. They are not created for all pods first: a quota of claims would then leave
+// those without a pod that have their claims.
+func (c Creation) Claims() []*corev1.PersistentVolumeClaim { return c.view.missingClaims(c.place) }
+
+// Request for addresses of the pod, "" for none.
+func (c Creation) Request() string {
+	return c.view.requestsOf(c.revision).of(c.view.ordinals.At(c.place))
 }
 
 // ClaimChange is a claim as it is to be: with our labels, annotation and owner
@@ -108,6 +130,34 @@ func (p Plan) Empty() bool {
 func (p Plan) NeedsOwner() bool {
 	return len(p.Adopt) > 0 || p.CreateRevision != nil || len(p.ChangeRevisions) > 0 ||
 		len(p.ChangeClaims) > 0 || len(p.DeleteClaims) > 0 || len(p.GrowClaims) > 0 || len(p.Create) > 0 || len(p.CreateClaims) > 0
+}
+
+// WithoutOwner is the plan when no live read said that the Pod2 is as it was seen: see
+// NeedsOwner.
+func (p Plan) WithoutOwner() Plan {
+	p = p.WithoutRevision()
+	p.Adopt, p.ChangeRevisions, p.ChangeClaims, p.DeleteClaims, p.GrowClaims, p.Create, p.CreateClaims = nil, nil, nil, nil, nil, nil, nil
+	return p
+}
+
+// WithoutBackoff is the plan when failures could not be put on record: the pods that
+// ended stay, as the only evidence.
+func (p Plan) WithoutBackoff() Plan {
+	p.Backoff = nil
+	p.Delete = slices.DeleteFunc(slices.Clone(p.Delete), func(d Deletion) bool { return d.cause == EventReplacing })
+	return p
+}
+
+// WithoutRevision is the plan when CreateRevision failed: no pod is made of it, none
+// becomes of it, and none makes way for it.
+func (p Plan) WithoutRevision() Plan {
+	if p.CreateRevision == nil {
+		return p
+	}
+	p.CreateRevision, p.Resize, p.InPlace = nil, nil, nil
+	p.Delete = slices.DeleteFunc(slices.Clone(p.Delete), func(d Deletion) bool { return d.cause == EventUpdating })
+	p.Create = slices.DeleteFunc(slices.Clone(p.Create), func(c Creation) bool { return !c.Recorded })
+	return p
 }
 
 // String has one action a line, in the order in which they are written.
@@ -144,14 +194,14 @@ func (p Plan) String() string {
 		fmt.Fprintf(&b, "delete claim %s (uid %s): %s\n", d.Name, d.UID, d.Reason)
 	}
 	for _, c := range p.Create {
-		for _, claim := range c.Claims {
+		for _, claim := range c.Claims() {
 			fmt.Fprintf(&b, "create claim %s\n", claim.Name)
 		}
 		on := ""
-		if request := c.Pod.Annotations[v1.NetworksAnnotation]; request != "" {
+		if request := c.Request(); request != "" {
 			on = " on " + request
 		}
-		fmt.Fprintf(&b, "create %s%s: %s\n", c.Pod.Name, on, c.Reason)
+		fmt.Fprintf(&b, "create %s%s: %s\n", c.Name, on, c.Reason)
 	}
 	for _, claim := range p.CreateClaims {
 		fmt.Fprintf(&b, "create claim %s: its pod needs it\n", claim.Name)

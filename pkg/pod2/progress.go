@@ -53,6 +53,9 @@ func (v *view) progressing(ready metav1.Condition) metav1.Condition {
 // complete says that every replica is there, available and, but for those that are
 // frozen, of the update revision, and that there is no other.
 func (v *view) complete() bool {
+	if v.revisions.tooLarge > 0 {
+		return false
+	}
 	for _, r := range v.replicas {
 		if !r.serves() || r.stale || v.pod2.Spec.Paused && r.outdated != "" {
 			return false

@@ -127,6 +127,11 @@ func checkPromises(t *testing.T, s State, p Plan) {
 			broken("S6: %s is not ours", d.Name)
 		}
 	}
+	for _, d := range p.Delete {
+		if address := keptAddress(s, d); address != "" {
+			broken("%s runs, and is deleted for %s, which another one keeps", d.Name, address)
+		}
+	}
 	if why := brokenClaimPromise(s, p); why != "" {
 		broken("%s", why)
 	}
@@ -182,7 +187,7 @@ func TestDiffIsAFunction(t *testing.T) {
 		for _, n := range s.Networks {
 			copied.Networks = append(copied.Networks, n.DeepCopy())
 		}
-		copied.Claims, copied.StorageClasses = slices.Clone(s.Claims)[:0], s.StorageClasses
+		copied.Claims, copied.StorageClasses, copied.Holders = slices.Clone(s.Claims)[:0], s.StorageClasses, slices.Clone(s.Holders)
 		for _, c := range s.Claims {
 			copied.Claims = append(copied.Claims, c.DeepCopy())
 		}
@@ -192,13 +197,14 @@ func TestDiffIsAFunction(t *testing.T) {
 		}
 		// What is built belongs to the caller.
 		for _, c := range first.Create {
-			c.Pod.Labels["x"] = "y"
-			c.Pod.Spec.Containers[0].Image = "changed"
+			pod := c.Pod()
+			pod.Labels["x"] = "y"
+			pod.Spec.Containers[0].Image = "changed"
 		}
 		if first.Status != nil {
 			first.Status.Conditions[0].Message = "changed"
 		}
-		WithFailure(s, Failure{"FailedCreate", "x"})
+		WithFailures(s, []Failure{{"FailedCreate", "x"}})
 		if !reflect.DeepEqual(s, copied) {
 			t.Error("the state was changed")
 		}
@@ -263,4 +269,30 @@ func describe(s State) string {
 			pod.Labels[v1.PodTemplateHashLabel] == RevisionHash(s.Pod2))
 	}
 	return b.String() + describeClaims(s)
+}
+
+// keptAddress is one that another owner keeps and for which a pod that runs is deleted.
+func keptAddress(s State, d Deletion) string {
+	place, placed := Ordinals(s.Pod2).Place(ordinalOf(d.Name))
+	i := slices.IndexFunc(s.Pods, func(pod *corev1.Pod) bool { return pod.UID == d.UID })
+	if d.cause != EventUpdating || !placed || place >= int(*s.Pod2.Spec.Replicas) || s.Pods[i].Status.Phase != corev1.PodRunning || len(s.Pods[i].Spec.SchedulingGates) > 0 {
+		return ""
+	}
+	for _, n := range s.Pod2.Spec.Networks {
+		first := int32(0)
+		if s.Pod2.Spec.Ordinals != nil {
+			first = s.Pod2.Spec.Ordinals.Start
+		}
+		for _, h := range s.Holders {
+			if at := int(ordinalOf(d.Name) - first); at >= 0 && at < len(n.Addresses) && h.Network == n.Name && h.Address == string(n.Addresses[at]) {
+				return h.Address
+			}
+		}
+	}
+	return ""
+}
+
+func ordinalOf(name string) int32 {
+	n, _ := strconv.Atoi(name[strings.LastIndex(name, "-")+1:])
+	return int32(n)
 }

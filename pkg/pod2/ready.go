@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/pod2/pod2/internal/shorten"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -14,11 +15,15 @@ import (
 
 // Reasons of the condition Ready; the first that applies is given.
 const (
+	ReasonTemplateTooLarge     = "TemplateTooLarge"
 	ReasonNameTaken            = "NameTaken"
+	ReasonNameTooLong          = "NameTooLong"
 	ReasonClaimTaken           = "ClaimTaken"
 	ReasonWaitingForDeletion   = "WaitingForDeletion"
 	ReasonNetworkNotFound      = "NetworkNotFound"
+	ReasonAddressCycle         = "AddressCycle"
 	ReasonWaitingForAddresses  = "WaitingForAddresses"
+	ReasonAddressInUse         = "AddressInUse"
 	ReasonNodeUnreachable      = "NodeUnreachable"
 	ReasonPodsFailing          = "PodsFailing"
 	ReasonUpdating             = "Updating"
@@ -34,12 +39,16 @@ func (v *view) ready(failures map[int]failure) metav1.Condition {
 		reason  string
 		message string
 	}{
+		{ReasonTemplateTooLarge, v.templateTooLarge()},
 		{ReasonNameTaken, each(v.slots, v.taken)},
+		{ReasonNameTooLong, v.tooLong()},
 		{ReasonClaimTaken, v.eachBarred(v.claimTaken)},
 		{ReasonWaitingForDeletion, each(v.slots, func(_ int, r replica) string { return r.predecessor(v.pod2.Name) })},
 		{ReasonWaitingForDeletion, v.eachBarred(v.claimGoing)},
 		{ReasonNetworkNotFound, v.networkNotFound()},
+		{ReasonAddressCycle, list(v.cycles)},
 		{ReasonWaitingForAddresses, v.waitingForAddresses()},
+		{ReasonAddressInUse, each(v.replicas, v.keptFromAddress)},
 		{ReasonNodeUnreachable, each(v.slots, func(_ int, r replica) string { return v.lost(r) })},
 		{ReasonPodsFailing, each(v.slots, func(i int, r replica) string { return v.failing(i, r, failures) })},
 		{ReasonUpdating, v.updating()},
@@ -93,7 +102,7 @@ func each(of []replica, say func(index int, r replica) string) string {
 
 // taken speaks of a pod of somebody else with the name of a replica.
 func (v *view) taken(place int, r replica) string {
-	if r.pod == nil || r.own || r.predecessor(v.pod2.Name) != "" {
+	if r.pod == nil || r.own || r.predecessor(v.pod2.Name) != "" || v.refusedAdoption(r.pod.UID) {
 		return ""
 	}
 	owner := "has no controller"
@@ -106,6 +115,21 @@ func (v *view) taken(place int, r replica) string {
 	return fmt.Sprintf("pod %s exists already and %s: delete it to let the replica have the name, which is noticed within 30 seconds", r.pod.Name, owner)
 }
 
+// tooLong speaks of the replicas that are not created for their names.
+func (v *view) tooLong() string {
+	said := each(v.slots, func(place int, r replica) string {
+		if r.pod != nil || !v.nameTooLong(place) || v.unmissed(place, r) {
+			return ""
+		}
+		return v.name(place)
+	})
+	if said == "" {
+		return ""
+	}
+	return fmt.Sprintf("replicas are not created because their names are longer than the %d characters of a hostname: %s: "+
+		"use fewer replicas, or a Pod2 with a shorter name", validation.DNS1123LabelMaxLength, said)
+}
+
 // predecessor speaks of a pod that the garbage collector is to remove, because
 // the Pod2 of the same name that owned it is gone.
 func (r replica) predecessor(pod2 string) string {
@@ -116,6 +140,18 @@ func (r replica) predecessor(pod2 string) string {
 		return ""
 	}
 	return fmt.Sprintf("%s of an earlier Pod2 %s is still there", r.pod.Name, pod2)
+}
+
+func (v *view) templateTooLarge() string {
+	if v.revisions.tooLarge == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("spec.template is %s bytes as JSON, and at most %s are allowed: move large data to a ConfigMap or a Secret",
+		thousands(v.revisions.tooLarge), thousands(maxContent))
+	if v.revisions.update.exists {
+		text += "; until then, replicas are of revision " + v.revisions.update.object.Name
+	}
+	return text
 }
 
 func (v *view) networkNotFound() string {
@@ -156,6 +192,15 @@ func (v *view) waitingForAddresses() string {
 		return list(all)
 	}
 	return "replicas wait for their addresses"
+}
+
+// keptFromAddress speaks of a replica that is not updated because somebody keeps its wanted
+// address.
+func (v *view) keptFromAddress(place int, _ replica) string {
+	if place < len(v.keepers) {
+		return v.keepers[place]
+	}
+	return ""
 }
 
 // unmissed is a surge replica that is not there while updates are paused: then none

@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -19,22 +20,16 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// Content is what a replica is made from, but for its ordinal and the addresses
-// wanted for it, which differ by replica.
+// Content is what a replica is made from, but for its ordinal.
 type Content struct {
 	Template    corev1.PodTemplateSpec `json:"template"`
-	Networks    []string               `json:"networks"`
+	Networks    []Network              `json:"networks"` // in name order
 	ServiceName string                 `json:"serviceName"`
 }
 
 // ContentOf a spec.
 func ContentOf(p *v1.Pod2) Content {
-	networks := make([]string, 0, len(p.Spec.Networks))
-	for _, n := range p.Spec.Networks {
-		networks = append(networks, n.Name)
-	}
-	slices.Sort(networks)
-	return Content{Template: p.Spec.Template, Networks: networks, ServiceName: p.Spec.ServiceName}
+	return Content{Template: p.Spec.Template, Networks: networksOf(p), ServiceName: p.Spec.ServiceName}
 }
 
 // canonical JSON of what the user set, keys sorted and without nulls and empty
@@ -52,19 +47,23 @@ func (c Content) canonical() []byte {
 	return canonical(raw)
 }
 
-// RevisionHash identifies the content of a spec. It is a label value of 10
-// characters, and the end of the name of a ControllerRevision.
-func RevisionHash(p *v1.Pod2) string { return hash(ContentOf(p).canonical(), 0) }
+// RevisionHash identifies the content of a spec but for interfaces and addresses. It is a
+// label value of 10 characters, and mostly the end of the name of a ControllerRevision.
+func RevisionHash(p *v1.Pod2) string { return hash(ContentOf(p).withoutDetails().canonical(), 0) }
 
 // revision is a ControllerRevision, or one that is to be.
 type revision struct {
-	object  *appsv1.ControllerRevision
+	object *appsv1.ControllerRevision
+	// hash on the pods; revisions that differ in interfaces or addresses alone share it.
 	hash    string
 	content Content
+	// exists says that the object was read, and is not to be created or refused.
+	exists bool
+	hashed []byte // what the hash is of
 }
 
 // revisions of a Pod2. Equal content is one revision, however often it is gone
-// back to.
+// back to. Interfaces and addresses are content; the hash on the pods is without them.
 type revisions struct {
 	// update is of the spec; current is what all replicas were last made from, update
 	// if that is not known any more.
@@ -73,13 +72,25 @@ type revisions struct {
 	create          *appsv1.ControllerRevision
 	change          []*appsv1.ControllerRevision // adopted, or numbered anew
 	collisions      int32
+	// tooLarge is the size of a content of the spec that is refused, in bytes; 0: it
+	// is not. Then update is the newest that exists, or one that nothing is made from.
+	tooLarge int
 }
+
+// maxContent bounds the canonical JSON of what replicas are made from, in bytes. Each
+// pod has it, in the API server and on its node; CEL cannot measure it. A revision
+// that exists was taken by an earlier version: it is served.
+const maxContent = 256 << 10
+
+// usable says whether pods can be made from a revision: it exists, or is created first.
+func (r revisions) usable(from *revision) bool { return from.exists || r.tooLarge == 0 }
 
 func readRevisions(s State) revisions {
 	content := ContentOf(s.Pod2)
-	data := content.canonical()
+	hashed := content.withoutDetails().canonical()
 	r := revisions{collisions: ptr.Deref(s.Pod2.Status.CollisionCount, 0)}
 	taken := map[string]*appsv1.ControllerRevision{}
+	records := map[*revision]string{}
 	latest := int64(0)
 	for _, object := range s.Revisions {
 		taken[object.Name] = object
@@ -88,13 +99,15 @@ func readRevisions(s State) revisions {
 		if hash == "" || owner != nil && owner.UID != s.Pod2.UID || object.DeletionTimestamp != nil {
 			continue
 		}
-		revision := &revision{object: object, hash: hash}
+		revision := &revision{object: object, hash: hash, exists: true}
 		if json.Unmarshal(object.Data.Raw, &revision.content) != nil {
 			continue
 		}
+		revision.hashed = withoutDetails(object.Data.Raw)
+		revision.content.Networks, records[revision] = revision.recordedNetworks(content.Networks)
 		r.ours = append(r.ours, revision)
 		latest = max(latest, object.Revision)
-		if bytes.Equal(canonical(object.Data.Raw), data) && (r.update == nil || r.update.object.Revision < object.Revision) {
+		if bytes.Equal(revision.hashed, hashed) && equality.Semantic.DeepEqual(revision.content.Networks, content.Networks) && (r.update == nil || r.update.object.Revision < object.Revision) {
 			r.update = revision
 		}
 		if object.Name == s.Pod2.Status.CurrentRevision {
@@ -110,12 +123,19 @@ func readRevisions(s State) revisions {
 		if revision == r.update && changed.Revision < latest {
 			changed.Revision = latest + 1
 		}
-		if changed.Revision != revision.object.Revision || len(changed.OwnerReferences) != len(revision.object.OwnerReferences) {
+		if record := records[revision]; record != "" {
+			metav1.SetMetaDataAnnotation(&changed.ObjectMeta, v1.RevisionNetworksAnnotation, record)
+		}
+		if changed.Revision != revision.object.Revision || len(changed.OwnerReferences) != len(revision.object.OwnerReferences) || records[revision] != "" {
 			r.change = append(r.change, changed)
 		}
 	}
-	if r.update == nil {
-		r.add(s.Pod2, content, data, latest+1, taken)
+	switch {
+	case r.update != nil:
+	case len(hashed) <= maxContent:
+		r.add(s.Pod2, content, latest+1, taken)
+	default:
+		r.refuse(len(hashed))
 	}
 	if r.current == nil {
 		r.current = r.update
@@ -123,29 +143,51 @@ func readRevisions(s State) revisions {
 	return r
 }
 
+// refuse has replicas be as the newest revision says, as if the spec had never
+// changed; without one, there is nothing to make them from.
+func (r *revisions) refuse(size int) {
+	r.tooLarge = size
+	if len(r.ours) > 0 {
+		r.update = r.ours[len(r.ours)-1]
+		return
+	}
+	r.update = &revision{object: &appsv1.ControllerRevision{}}
+}
+
 // add names a new revision. A name that has other content is passed over. One of
 // an earlier Pod2 of this name with the same content is about to be removed by the
 // garbage collector: the pods can be made before it is gone.
-func (r *revisions) add(p *v1.Pod2, content Content, data []byte, number int64, taken map[string]*appsv1.ControllerRevision) {
+func (r *revisions) add(p *v1.Pod2, content Content, number int64, taken map[string]*appsv1.ControllerRevision) {
+	data, hashed := content.canonical(), content.withoutDetails().canonical()
+	known := slices.IndexFunc(r.ours, func(o *revision) bool { return bytes.Equal(o.hashed, hashed) })
 	for {
-		name := p.Name + "-" + hash(data, r.collisions)
+		name, label := p.Name+"-"+hash(data, r.collisions), hash(hashed, r.collisions)
+		if known >= 0 {
+			label = r.ours[known].hash // pods carry it
+		}
+		isOther := func(o *revision) bool {
+			return o.object.Name == name || known < 0 && o.hash == label // which of an earlier release, with other addresses, may be
+		}
 		other, exists := taken[name]
-		if exists && !bytes.Equal(canonical(other.Data.Raw), data) {
+		if exists && !bytes.Equal(canonical(other.Data.Raw), data) || slices.ContainsFunc(r.ours, isOther) {
 			r.collisions++
 			continue
 		}
 		object := &appsv1.ControllerRevision{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: p.Namespace, Name: name,
-				Labels:          map[string]string{v1.Pod2Label: p.Name, v1.PodTemplateHashLabel: hash(data, r.collisions)},
+				Labels:          map[string]string{v1.Pod2Label: p.Name, v1.PodTemplateHashLabel: label},
 				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(p, pod2Kind)},
 			},
 			Data: runtime.RawExtension{Raw: data}, Revision: number,
 		}
 		if cause := p.Annotations[ChangeCauseAnnotation]; cause != "" {
-			object.Annotations = map[string]string{ChangeCauseAnnotation: cause}
+			metav1.SetMetaDataAnnotation(&object.ObjectMeta, ChangeCauseAnnotation, cause)
 		}
-		r.update = &revision{object: object, hash: hash(data, r.collisions), content: content}
+		if len(content.Networks) > 0 && bytes.Equal(data, hashed) { // or it would be taken for one of an earlier release
+			metav1.SetMetaDataAnnotation(&object.ObjectMeta, v1.RevisionNetworksAnnotation, networksRecord(content.Networks))
+		}
+		r.update = &revision{object: object, hash: label, content: content, hashed: hashed}
 		if !exists {
 			r.create = object
 		}
@@ -153,17 +195,23 @@ func (r *revisions) add(p *v1.Pod2, content Content, data []byte, number int64, 
 	}
 }
 
-// unused are the oldest revisions beyond the limit that nothing was made from.
+// unused are the oldest revisions beyond the limit that nothing was made from. Of those
+// that share the hash of a pod, the newest is kept.
 func (v *view) unused() []Deletion {
-	used := map[string]bool{v.revisions.update.hash: true, v.revisions.current.hash: true}
+	of := map[string]bool{}
 	for _, r := range slices.Concat(v.replicas, v.surplus, v.surge) {
 		if r.own {
-			used[r.pod.Labels[v1.PodTemplateHashLabel]] = true
+			of[r.pod.Labels[v1.PodTemplateHashLabel]] = true
 		}
+	}
+	used := map[*revision]bool{v.revisions.update: true, v.revisions.current: true}
+	for _, r := range slices.Backward(v.revisions.ours) {
+		used[r] = used[r] || of[r.hash]
+		delete(of, r.hash)
 	}
 	var idle []Deletion
 	for _, r := range v.revisions.ours {
-		if !used[r.hash] && metav1.IsControlledBy(r.object, v.pod2) {
+		if !used[r] && metav1.IsControlledBy(r.object, v.pod2) {
 			idle = append(idle, Deletion{Name: r.object.Name, UID: r.object.UID, ResourceVersion: r.object.ResourceVersion, Reason: "beyond the history limit"})
 		}
 	}
@@ -192,13 +240,16 @@ func hash(text []byte, collisions int32) string {
 }
 
 // canonical JSON; nil for what is not JSON.
-func canonical(raw []byte) []byte {
+func canonical(raw []byte) []byte { return canonicalAfter(raw, func(any) {}) }
+
+func canonicalAfter(raw []byte, edit func(value any)) []byte {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber() // an int64 would lose digits as a float64
 	var value any
 	if err := decoder.Decode(&value); err != nil {
 		return nil
 	}
+	edit(value)
 	prune(value)
 	text, _ := json.Marshal(value)
 	return text

@@ -59,8 +59,9 @@ func sorted(text string) string {
 func made(s State) string {
 	var lines []string
 	for _, c := range Diff(s).Create {
-		hash := strings.ReplaceAll(c.Pod.Labels[v1.PodTemplateHashLabel], RevisionHash(s.Pod2), "HASH")
-		lines = append(lines, c.Pod.Name+" "+hash+" "+c.Pod.Spec.Containers[0].Image)
+		pod := c.Pod()
+		hash := strings.ReplaceAll(pod.Labels[v1.PodTemplateHashLabel], RevisionHash(s.Pod2), "HASH")
+		lines = append(lines, pod.Name+" "+hash+" "+pod.Spec.Containers[0].Image)
 	}
 	for _, d := range Diff(s).Delete {
 		lines = append(lines, "delete "+d.Name)

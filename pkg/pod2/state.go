@@ -31,9 +31,9 @@ type State struct {
 	// Refused are resizes that the API server called invalid, by the UID of the pod.
 	// It would again, whenever it is asked for the same.
 	Refused map[types.UID]Refusal
-	// Unadoptable pods, by UID: their adoption was just refused. They count as those
-	// of somebody else.
-	Unadoptable map[types.UID]bool
+	// Unadoptable pods, by UID: their adoption just failed. They count as those of
+	// somebody else.
+	Unadoptable map[types.UID]Unadoptable
 	// Revisions of the namespace that carry the label of the Pod2, in name order.
 	Revisions []*appsv1.ControllerRevision
 	// Claims, in name order: every one of the namespace that has the name of a claim
@@ -41,9 +41,15 @@ type State struct {
 	Claims []*corev1.PersistentVolumeClaim
 	// StorageClasses that they name and that exist.
 	StorageClasses []*storagev1.StorageClass
+	// Holders of the addresses that the spec wants, see the function of that name.
+	Holders []Holder
 	// Networks are those that replicas ask for and that exist, in name order.
 	Networks []*v1.Network
 }
+
+// Unadoptable pod. One that may be ours, as the answer to its adoption was lost, takes
+// the place of one of ours where pods are counted before others are created.
+type Unadoptable struct{ MayBeOurs bool }
 
 // Refusal of a resize: what was asked for, by container, and what the API server
 // said.

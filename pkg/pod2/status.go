@@ -1,6 +1,7 @@
 package pod2
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -43,22 +44,34 @@ const (
 	ReasonFailedUpdate = "FailedUpdate"
 )
 
-// Failure is what stopped apply.
+// Failure is of a part of a plan.
 type Failure struct{ Reason, Message string }
 
-// WithFailure is the status to be written when apply was stopped: the counters as
-// observed, and Ready=False (ClaimsResized=False) with what stopped it. It is nil when the status says
-// so already, and for a Pod2 that is being deleted.
-func WithFailure(s State, f Failure) *v1.Pod2Status {
+// WithFailures is the status to be written when parts of a plan failed: the counters as
+// observed, and Ready=False with what failed, the reason being that of the first. What
+// failed of the growth of claims alone is in ClaimsResized: replicas are none the worse
+// for it. It is nil when the status says so already, and for a Pod2 that is being
+// deleted.
+func WithFailures(s State, failures []Failure) *v1.Pod2Status {
 	if s.Pod2.DeletionTimestamp != nil {
 		return nil
 	}
-	v, message := look(s), shorten.To(f.Message, shorten.EventMessage)
-	if f.Reason == ReasonFailedResize { // replicas are none the worse for it
-		v.resizeFailed = message
+	v := look(s)
+	var reason string
+	var messages []string
+	for _, f := range failures {
+		switch {
+		case f.Reason == ReasonFailedResize:
+			v.resizeFailed = shorten.To(f.Message, shorten.EventMessage)
+		case !slices.Contains(messages, f.Message):
+			reason = cmp.Or(reason, f.Reason)
+			messages = append(messages, f.Message)
+		}
+	}
+	if reason == "" {
 		return v.status(v.failures())
 	}
-	return v.statusWith(notReady(f.Reason, message))
+	return v.statusWith(notReady(reason, shorten.To(strings.Join(messages, "; "), shorten.EventMessage)))
 }
 
 func (v *view) statusWith(ready metav1.Condition) *v1.Pod2Status {

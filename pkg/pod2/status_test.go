@@ -26,7 +26,7 @@ func TestReady(t *testing.T) {
 		{"a surplus that is needed still", "replicas=2", []string{"web-0 notready", "web-1 notready", "web-2"}, `
 			False PodsNotReady: web-0 is not ready (Running); web-1 is not ready (Running); web-2 was scaled away and serves until more replicas are available`},
 		{"a name is taken", "replicas=3", []string{"web-0 earlier", "web-1 of=ReplicaSet/x", "web-2 bare"}, `
-			False NameTaken: pod web-1 exists already and belongs to ReplicaSet x: delete it to let the replica have the name, which is noticed within 30 seconds; pod web-2 exists already and has no controller, but it differs from the template in spec.containers[0].image: delete it to let the replica have the name, which is noticed within 30 seconds`},
+			False NameTaken: pod web-1 exists already and belongs to ReplicaSet x: delete it to let the replica have the name, which is noticed within 30 seconds; pod web-2 exists already and has no controller, but it differs from the template in spec.containers[app].image: delete it to let the replica have the name, which is noticed within 30 seconds`},
 		{"an earlier Pod2 of the name", "replicas=2 networks=blue exists=none", []string{"web-0 earlier", "web-1"}, `
 			False WaitingForDeletion: web-0 of an earlier Pod2 web is still there`},
 		{"a Network that does not exist", "replicas=1 networks=red,blue,green exists=blue", []string{"web-0 gated"}, `
@@ -117,10 +117,10 @@ func TestTransitionTime(t *testing.T) {
 	}
 }
 
-func TestWithFailure(t *testing.T) {
+func TestWithFailures(t *testing.T) {
 	s := state(t, "replicas=3 generation=2", "web-0", "web-1")
 	quota := Failure{"FailedCreate", `pods "web-2" is forbidden: exceeded quota`}
-	status := WithFailure(s, quota)
+	status := WithFailures(s, []Failure{quota})
 	const want = `ready 2/2 available 2 updated 2 current "web-HASH" update "web-HASH" networks "" generation 2 ` +
 		`Ready=False/FailedCreate(pods "web-2" is forbidden: exceeded quota) ` +
 		`Available=True/MinimumReplicasAvailable(2 of at least 2 replicas are available) ` +
@@ -130,7 +130,7 @@ func TestWithFailure(t *testing.T) {
 	}
 	s.Pod2.Status = *status
 	s.Now = now.Add(time.Hour)
-	if again := WithFailure(s, quota); again != nil {
+	if again := WithFailures(s, []Failure{quota}); again != nil {
 		t.Errorf("said already, and once more: %s", statusText(again))
 	}
 }

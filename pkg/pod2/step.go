@@ -17,6 +17,8 @@ type step struct {
 	change change
 	// costs says that the pod does not serve for a while.
 	costs bool
+	// needs is how many replicas must be able to go at once, 0 where one will do.
+	needs int
 }
 
 type stepKind int
@@ -24,17 +26,19 @@ type stepKind int
 const (
 	stepRecreate stepKind = iota
 	stepResize            // first: it may turn out that there is no room
-	stepAwait             // the kubelet has yet to resize
+	stepAwait             // the kubelet has yet to resize, or a wanted address is not to be had
 	stepPatch             // last: with the label that says it is done
 )
 
-// step of a stale pod; first match wins:
+// step of a stale pod; first match wins. One that is to be recreated may have to wait for
+// an address, see holdForAddresses.
 //
 //	asks for other addresses than wanted     recreate, whatever else differs
 //	over, gated, not started                 recreate: nobody loses it
 //	inPlace is Never                         recreate
 //	the revision it is of is not known       recreate
 //	the change is none for a running pod     recreate
+//	admission changed what the change is of  recreate: it is not asked again
 //	the image that it has now never ran      recreate: going back to the one that
 //	                                         runs restarts nothing, and would be
 //	                                         waited for in vain
@@ -46,7 +50,7 @@ const (
 //	asked for, and not yet so                await
 //	else                                     patch
 func (v *view) step(r replica) step {
-	recreate := func(reason string) step { return step{stepRecreate, reason, change{}, true} }
+	recreate := func(reason string) step { return step{kind: stepRecreate, reason: reason, costs: true} }
 	if r.moved != "" {
 		return recreate(r.moved)
 	}
@@ -54,9 +58,15 @@ func (v *view) step(r replica) step {
 		return recreate(r.outdated)
 	}
 	record := recordedInPlace(r.pod)
-	c, why := v.changeFrom(r.pod.Labels[v1.PodTemplateHashLabel])
-	if why == "" && record.Resizing {
-		c, why = c.withResources(r.pod, v.revisions.update.content)
+	c, from, why := v.changeFrom(r.pod.Labels[v1.PodTemplateHashLabel])
+	switch {
+	case why != "":
+	case record.Resizing:
+		if why = rewritten(r.pod, from, change{images: c.images}); why == "" {
+			c, why = c.withResources(r.pod, v.revisions.update.content)
+		}
+	default:
+		why = rewritten(r.pod, from, c)
 	}
 	if why != "" {
 		return recreate(r.outdated + ": " + why)
@@ -72,12 +82,12 @@ func (v *view) step(r replica) step {
 		if ready := podCondition(r.pod, corev1.PodReady); pending(r.pod) != nil && (ready == nil || ready.Status != corev1.ConditionTrue) {
 			return recreate(r.outdated + ": it is not ready, and its node has no room to resize it yet")
 		}
-		return step{stepAwait, "waits for the node to resize it", c, restart}
+		return step{kind: stepAwait, reason: "waits for the node to resize it", change: c, costs: restart}
 	case "wanted":
 		if refusal, ok := v.refused[r.pod.UID]; ok && refusal.of(c) {
 			return recreate(r.outdated + ": its resources cannot be changed: " + shorten.To(refusal.Message, maxCause))
 		}
-		return step{stepResize, "resources", c, restart}
+		return step{kind: stepResize, reason: "resources", change: c, costs: restart}
 	default:
 		return recreate(fmt.Sprintf("%s: its resources cannot be changed: %s", r.outdated, state))
 	}
@@ -85,7 +95,7 @@ func (v *view) step(r replica) step {
 	for name, image := range c.images {
 		restart = restart || imageOf(r.pod, name) != image
 	}
-	return step{stepPatch, c.text(), c, restart}
+	return step{kind: stepPatch, reason: c.text(), change: c, costs: restart}
 }
 
 // of a change says that it asks for what was refused, and maybe for more.
@@ -99,15 +109,16 @@ func (r Refusal) of(c change) bool {
 }
 
 // changeFrom a revision, by its hash; many pods are of the same.
-func (v *view) changeFrom(hash string) (change, string) {
+func (v *view) changeFrom(hash string) (_ change, from Content, why string) {
 	if hash == v.revisions.update.hash {
-		return change{}, ""
+		return change{}, v.revisions.update.content, ""
 	}
 	known, ok := v.changes[hash]
 	if !ok {
 		known.why = "what it was made from is not known"
 		for _, r := range v.revisions.ours {
 			if r.hash == hash {
+				known.from = r.content
 				if known.change, known.why = inPlace(r.content, v.revisions.update.content); known.why != "" {
 					known.why += notInPlace
 				}
@@ -115,12 +126,13 @@ func (v *view) changeFrom(hash string) (change, string) {
 		}
 		v.changes[hash] = known
 	}
-	return known.change, known.why
+	return known.change, known.from, known.why
 }
 
 const notInPlace = " cannot be changed in a running pod"
 
 type changeOrWhy struct {
 	change change
+	from   Content
 	why    string
 }

@@ -12,6 +12,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
@@ -28,10 +29,18 @@ type view struct {
 	requests    requests // of the update revision
 	changes     map[string]changeOrWhy
 	refused     map[types.UID]Refusal
-	unadoptable map[types.UID]bool
+	unadoptable map[types.UID]Unadoptable
 	claims      []claim // that have a name of ours, in name order
 	classes     []*storagev1.StorageClass
 	podNames    map[string]bool // of all pods known, ours and others
+	// keepers say, by place, who keeps a replica from its wanted address.
+	keepers []string
+	// held says that a Recreate waits for an address.
+	held bool
+	// cycles of replicas that want each other's addresses and that stay as they are.
+	cycles []string
+	// addressAt is when an address has rested that a replica waits for.
+	addressAt time.Time
 	// resizeFailed is what stopped the growth of a claim, "" nothing.
 	resizeFailed string
 	// replicas by place.
@@ -97,6 +106,7 @@ func look(s State) *view {
 		}
 	}
 	v.reached = v.reachedPlace()
+	v.holdForAddresses(s.Holders)
 	v.placeSurge(surge)
 	v.slots = slices.Concat(v.replicas, v.surge)
 	ordinal := func(r replica) int64 {
@@ -148,6 +158,13 @@ func (v *view) place(name string) (int, bool) {
 	return v.ordinals.Place(ordinal)
 }
 
+// nameTooLong says that the replica in a place can have no pod: its name is the hostname of
+// the pod, too, and the API server would refuse it for ever. No rule of the schema says so,
+// because it would make kubectl scale and autoscalers fail.
+func (v *view) nameTooLong(place int) bool {
+	return len(v.name(place)) > validation.DNS1123LabelMaxLength
+}
+
 func (v *view) name(place int) string { return ordinals.Name(v.pod2.Name, v.ordinals.At(place)) }
 
 func (v *view) replica(pod *corev1.Pod, place int, placed bool) replica {
@@ -185,8 +202,8 @@ func (v *view) outdated(r replica) string {
 	return r.moved
 }
 
-// moved says how the pod's request for addresses differs. Wanted addresses are not
-// in the revision: they differ by replica. What is compared is what we wrote: a
+// moved says how the pod's request for addresses differs. Interfaces and addresses are
+// not in the hash: they differ by replica. What is compared is what we wrote: a
 // policy that changes every pod's request at its creation would otherwise have us
 // delete every pod. A pod without a place has none to be compared with.
 func (v *view) moved(pod *corev1.Pod, place int) string {
@@ -241,7 +258,7 @@ func (v *view) partition() int {
 
 // revisionFor is what a pod created now for a place is made from.
 func (v *view) revisionFor(place int) *revision {
-	if place < v.partition() || v.pod2.Spec.Paused && place < v.reached {
+	if place < v.partition() || (v.pod2.Spec.Paused || v.held) && place < v.reached {
 		return v.revisions.current
 	}
 	return v.revisions.update
@@ -280,11 +297,16 @@ func (v *view) all() iter.Seq[replica] {
 	}
 }
 
-// owned is the number of all pods of ours.
+// owned is the number of all pods of ours, and of those that may be.
 func (v *view) owned() int {
 	n := 0
 	for r := range v.all() {
 		if r.own {
+			n++
+		}
+	}
+	for _, u := range v.unadoptable {
+		if u.MayBeOurs {
 			n++
 		}
 	}
@@ -296,7 +318,7 @@ func (v *view) recreate() bool { return v.pod2.Spec.UpdateStrategy.Type == v1.Re
 func (v *view) ordered() bool { return v.pod2.Spec.PodManagementPolicy == v1.OrderedReadyPodManagement }
 
 // emptying says that a Recreate waits for the last old pod to be gone.
-func (v *view) emptying() bool { return v.recreate() && !v.pod2.Spec.Paused && v.oldPod() }
+func (v *view) emptying() bool { return v.recreate() && !v.pod2.Spec.Paused && !v.held && v.oldPod() }
 
 // oldPod says that a pod of ours of an old template exists, if only just.
 func (v *view) oldPod() bool {

@@ -81,17 +81,17 @@ func apply(s *State, p Plan) error {
 		return err
 	}
 	for _, c := range p.Create {
-		for _, claim := range c.Claims {
+		for _, claim := range c.Claims() {
 			if err := createClaim(s, claim); err != nil {
 				return err
 			}
 		}
-		i, exists := slices.BinarySearchFunc(s.Pods, c.Pod.Name, func(pod *corev1.Pod, name string) int { return cmp.Compare(pod.Name, name) })
+		i, exists := slices.BinarySearchFunc(s.Pods, c.Name, func(pod *corev1.Pod, name string) int { return cmp.Compare(pod.Name, name) })
 		if exists {
-			return fmt.Errorf("create %s: already exists", c.Pod.Name)
+			return fmt.Errorf("create %s: already exists", c.Name)
 		}
 		created++
-		pod := c.Pod.DeepCopy()
+		pod := c.Pod()
 		pod.UID, pod.CreationTimestamp = types.UID(fmt.Sprintf("u%d", created)), metav1.NewTime(s.Now)
 		pod.Status.Phase = corev1.PodPending
 		s.Pods = slices.Insert(slices.Clone(s.Pods), i, pod)
@@ -288,7 +288,7 @@ func atRest(t *testing.T, s State) {
 	}
 	ready := meta.FindStatusCondition(s.Pod2.Status.Conditions, v1.ConditionReady)
 	switch {
-	case strings.Contains("NameTaken ClaimTaken NetworkNotFound", ready.Reason):
+	case strings.Contains("NameTaken ClaimTaken NetworkNotFound AddressInUse", ready.Reason):
 	case s.Pod2.Spec.Paused && ready.Reason == ReasonUpdating:
 	case ready.Status != metav1.ConditionTrue:
 		t.Errorf("at rest and not Ready: %s: %s\n%s", ready.Reason, ready.Message, describe(s))

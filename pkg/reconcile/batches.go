@@ -33,6 +33,26 @@ func (b *batches) begin(key Key) {
 	b.ends[key] = now.Add(b.every)
 }
 
+// gather is for what changes in several steps of which the first is worth nothing alone: from the
+// first call on it is to stay as it is for a while, and the call after that, which returns zero, is
+// the one to write it.
+func (b *batches) gather(key Key) time.Duration {
+	b.mu.Lock()
+	_, began := b.ends[key]
+	b.mu.Unlock()
+	if !began {
+		b.begin(key)
+	}
+	return max(0, b.left(key))
+}
+
+// end forgets what is gathered: it was written with something else, or is as it was.
+func (b *batches) end(key Key) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.ends, key)
+}
+
 // left is how long it stays as it is; zero or less: it may be written.
 func (b *batches) left(key Key) time.Duration {
 	b.mu.Lock()

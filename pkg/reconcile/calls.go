@@ -68,21 +68,36 @@ func asSeen(d pod2.Deletion) metav1.DeleteOptions {
 // because the model check needs a sync to be a function of the answers to its calls.
 var atOnce = 100
 
-// forEach calls do for every item, atOnce at a time, and starts no further one
-// after an error. It returns the items that were done, and the errors of the
-// others that had started, in the order of the items, so that what a user is told
-// does not change with the weather.
+// mostRefused is how many items in one go the API server may refuse before no other
+// is tried: what refuses one may be about that one alone (its name, its claim), and
+// what refuses so many mostly refuses them all.
+const mostRefused = 10
+
+// forEach calls do for every item, atOnce at a time. It starts no further one after
+// an error, but for refusals, up to mostRefused. It returns the items that were done,
+// and the errors of the others that had started, in the order of the items, so that
+// what a user is told does not change with the weather.
 func forEach[T any](ctx context.Context, items []T, do func(context.Context, T) error) (done []T, err error) {
-	return forEachUntil(ctx, items, func(error) bool { return true }, do)
+	return forEachUntil(ctx, atOnce, items, afterRefusals(), do)
 }
 
 // forEachChanged is forEach that goes on after a stale one: where each item has a
 // precondition of its own, that one of them changed says nothing of the others.
 func forEachChanged[T any](ctx context.Context, items []T, do func(context.Context, T) error) (done []T, err error) {
-	return forEachUntil(ctx, items, func(err error) bool { return !errors.Is(err, ErrStale) }, do)
+	ends := afterRefusals()
+	return forEachUntil(ctx, atOnce, items, func(err error) bool { return !errors.Is(err, ErrStale) && ends(err) }, do)
 }
 
-func forEachUntil[T any](ctx context.Context, items []T, ends func(error) bool, do func(context.Context, T) error) (done []T, err error) {
+// afterRefusals ends at the first error that is no refusal, or after mostRefused.
+func afterRefusals() func(error) bool {
+	var refused atomic.Int32
+	return func(err error) bool {
+		_, refusal := forUser(err)
+		return !refusal || refused.Add(1) >= mostRefused
+	}
+}
+
+func forEachUntil[T any](ctx context.Context, atOnce int, items []T, ends func(error) bool, do func(context.Context, T) error) (done []T, err error) {
 	var (
 		errs    = make([]error, len(items))
 		failed  atomic.Bool

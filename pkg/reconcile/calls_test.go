@@ -112,12 +112,26 @@ func TestForEachStartsNoFurtherOneAfterAnError(t *testing.T) {
 		_, _ = forEach(t.Context(), make([]int, atOnce+50), func(context.Context, int) error {
 			started.Add(1)
 			time.Sleep(time.Second)
-			return errConflict
+			return errors.New("no answer")
 		})
 		if n := started.Load(); int(n) != atOnce {
 			t.Errorf("%d were started, want the %d that had before the first error", n, atOnce)
 		}
 	})
+}
+
+func TestForEachGoesOnAfterARefusal(t *testing.T) {
+	oneAtOnce(t)
+	started := 0
+	done, err := forEach(t.Context(), make([]int, 50), func(context.Context, int) error {
+		if started++; started%2 == 0 {
+			return quota
+		}
+		return nil
+	})
+	if len(done) != mostRefused || started != 2*mostRefused || !errors.Is(err, quota) {
+		t.Errorf("%d done, %d started, error %v", len(done), started, err)
+	}
 }
 
 func TestForEachReturnsAPanic(t *testing.T) {

@@ -34,7 +34,7 @@ func TestFinalizerGoesDespiteABlockOfAnEarlierNetwork(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	same(t, onlyWrites(calls), "update networks blue rv=101")
+	same(t, onlyWrites(calls), "patch networks blue uid=uid-of-another rv=101")
 }
 
 // Unlabelled pods that hold no address of the new block: it is created at once.
@@ -65,7 +65,7 @@ func TestAnErrorIsNotLostWhenTheStatusCannotBeWritten(t *testing.T) {
 				switch {
 				case strings.HasPrefix(c, call):
 					return errors.Join(first, quota)
-				case strings.HasPrefix(c, "update networks/status"):
+				case strings.HasPrefix(c, "patch networks/status"):
 					return errConflict
 				}
 				return nil
@@ -176,5 +176,46 @@ func TestNothingIsCreatedForAPod2ThatIsNotAsItWas(t *testing.T) {
 				same(t, onlyWrites(calls), "")
 			})
 		}
+	}
+}
+
+// An exclusion that our watch has not shown yet: what is excluded is not handed out. The
+// block exists, so that no other reason asks for the Network.
+func TestNothingIsBoundByAnOldSpec(t *testing.T) {
+	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"),
+		newPod("a published=blue:10.1.0.2"), newPod("b gated on=blue"))
+	n := newNetwork("blue")
+	n.Spec.Exclude, n.Generation = []v1.AddressRange{"10.1.0.3"}, 2
+	w.change(n)
+	calls, err := w.sync(KindNetwork, "blue")
+	if !errors.Is(err, ErrStale) {
+		t.Errorf("not stale: %v", err)
+	}
+	same(t, onlyWrites(calls), "")
+}
+
+// The Network is read once for all blocks of a plan, and not at all when none binds.
+func TestTheNetworkIsReadOnce(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		pods []string
+		want int
+	}{
+		{"a pod is bound", []string{"a published=blue:10.1.0.2", "b gated on=blue"}, 1},
+		{"an address is freed", nil, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			objects := []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound")}
+			for _, pod := range tt.pods {
+				objects = append(objects, newPod(pod))
+			}
+			calls, err := newWorld(t, objects...).sync(KindNetwork, "blue")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Count(calls, "get networks"); got != tt.want || !strings.Contains(calls, "patch addressblocks") {
+				t.Errorf("%d reads in\n%s", got, calls)
+			}
+		})
 	}
 }

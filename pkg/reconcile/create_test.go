@@ -32,18 +32,19 @@ func refusal(code int32, reason metav1.StatusReason, message string, causes ...m
 var quota = refusal(http.StatusForbidden, metav1.StatusReasonForbidden, "exceeded quota")
 
 // Whom a refusal concerns: a 4xx is for the user of the Pod2, unless looking again
-// or waiting is all there is to do.
+// or waiting is all there is to do. Whatever failed, the status tells what is there.
 func TestWhichRefusalsTheStatusTells(t *testing.T) {
+	const missing = "PodsNotReady: web-0 does not exist yet"
 	for _, row := range []struct {
 		name   string
 		err    error
-		reason string // of Ready afterwards; "": the status was not written
+		reason string // of Ready afterwards
 	}{
 		{"quota", quota, "FailedCreate: exceeded quota"},
 		{"invalid template", refusal(422, metav1.StatusReasonInvalid, "spec.containers[0].image: Required value"), "FailedCreate: spec.containers[0].image: Required value"},
-		{"too many requests", refusal(429, metav1.StatusReasonTooManyRequests, "slow down"), ""},
-		{"internal error", refusal(500, metav1.StatusReasonInternalError, "webhook"), ""},
-		{"no answer", context.DeadlineExceeded, ""},
+		{"too many requests", refusal(429, metav1.StatusReasonTooManyRequests, "slow down"), missing},
+		{"internal error", refusal(500, metav1.StatusReasonInternalError, "webhook"), missing},
+		{"no answer", context.DeadlineExceeded, missing},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, newPod2("web", 1))
@@ -90,7 +91,9 @@ func TestARefusalIsToldByStatusThenEvent(t *testing.T) {
 	same(t, calls, `
 get pod2s web
 create pods web-0 -> Forbidden
-update pod2s/status web rv=101
+create pods web-1 -> Forbidden
+create pods web-2 -> Forbidden
+patch pod2s/status web uid=uid-of-web rv=101
 event on web: Warning FailedCreate: exceeded quota`)
 }
 
@@ -101,7 +104,7 @@ func TestARefusalThatGoesOnIsNotWrittenAgain(t *testing.T) {
 	_, _ = w.sync(KindPod2, "web")
 	w.catchUp()
 	calls, _ := w.sync(KindPod2, "web")
-	same(t, calls, "get pod2s web\ncreate pods web-0 -> Forbidden")
+	same(t, onlyWrites(calls), "create pods web-0 -> Forbidden\ncreate pods web-1 -> Forbidden\ncreate pods web-2 -> Forbidden")
 }
 
 func TestAForeignPodOfAReplicasNameIsRemembered(t *testing.T) {
@@ -116,7 +119,7 @@ func TestAForeignPodOfAReplicasNameIsRemembered(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	same(t, withoutEvents(calls), "update pod2s/status web rv=101")
+	same(t, withoutEvents(calls), "patch pod2s/status web uid=uid-of-web rv=101")
 	same(t, readyOf(w), "NameTaken: pod web-0 exists already and belongs to ReplicaSet other: delete it to let the replica have the name, which is noticed within 30 seconds")
 }
 
@@ -173,9 +176,19 @@ func TestAPodThatGoesBetweenTheTwoCallsIsStale(t *testing.T) {
 	}
 }
 
-func TestWhatRefusesEveryPodIsAskedOnce(t *testing.T) {
+func TestWhatRefusesEveryPodIsAskedAFewTimes(t *testing.T) {
 	w := newWorld(t, newPod2("web", 100))
 	w.refuse = refusing("create pods", quota)
+	calls, _ := w.sync(KindPod2, "web")
+	if n := strings.Count(calls, "create pods"); n != mostRefused {
+		t.Errorf("%d calls, want %d", n, mostRefused)
+	}
+}
+
+// A webhook that is down lets each call wait.
+func TestWhatFailsIsAskedOnce(t *testing.T) {
+	w := newWorld(t, newPod2("web", 100))
+	w.refuse = refusing("create pods", refusal(500, metav1.StatusReasonInternalError, "webhook"))
 	calls, _ := w.sync(KindPod2, "web")
 	if n := strings.Count(calls, "create pods"); n != 1 {
 		t.Errorf("%d calls, want 1", n)
@@ -189,11 +202,8 @@ func TestCreationStartsSlowly(t *testing.T) {
 		w := newWorld(t)
 		slow := &slowClient{Interface: w.r.clients.Kube}
 		w.r.clients.Kube = slow
-		var creations []pod2.Creation
-		for i := range 400 {
-			creations = append(creations, pod2.Creation{Pod: newPod(fmt.Sprintf("web-%d", i))})
-		}
-		if _, err := w.r.createPods(klog.NewContext(t.Context(), klog.Logger{}), web, pod2.State{Pod2: newPod2("web", 400)}, creations); err != nil {
+		creations := pod2.Diff(pod2.State{Pod2: newPod2("web", 400)}).Create
+		if _, err := w.r.createPods(klog.NewContext(t.Context(), klog.Logger{}), web, creations); err != nil {
 			t.Fatal(err)
 		}
 		same(t, slow.batches(), "1 2 4 8 16 32 64 100 28 100 45")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,43 +26,60 @@ func (r *Reconciler) syncCronTab(ctx context.Context, key Key) (Result, error) {
 		return Result{}, nil
 	}
 	plan := crontab.Diff(state)
+	var again time.Duration
+	if !plan.StatusMayWait(state) {
+		r.runs.end(key)
+	} else if again = r.runs.gather(key); again > 0 {
+		plan.Status = nil
+	}
 	if err := r.applyCronTab(ctx, key, state, plan); err != nil {
 		return Result{}, err
 	}
-	return Result{RequeueAfter: plan.RequeueAfter}, nil
+	return Result{RequeueAfter: soonest(plan.RequeueAfter, again)}, nil
 }
 
-// applyCronTab writes the plan in the order of its fields. What stopped it on the
-// way, if it is for the user to mend, is what the status says.
+// runsEvery is how long the times and numbers of a CronTab's status stay as they are once one of
+// them has changed. The schedule, the CronJob, its Job and its pods tell of one run at five moments:
+// two or three within seconds of its beginning, two or three within seconds of its end. So each run
+// costs two writes and not five. Conditions are written at once.
+const runsEvery = 5 * time.Second
+
+// applyCronTab writes the plan in the order of its fields. What failed on the way is
+// what the status says.
 func (r *Reconciler) applyCronTab(ctx context.Context, key Key, state crontab.State, plan crontab.Plan) error {
-	if plan.Release {
-		return r.releaseCronTab(ctx, key, state)
+	steps, status, events := r.steps(key), plan.Status, plan.Events
+	after, reason := state, "FailedUpdate"
+	done := steps.doFor(&reason, func() (err error) {
+		if plan.Release {
+			return r.releaseCronTab(ctx, key, state)
+		}
+		after, reason, err = r.writeCronJob(ctx, key, state, plan)
+		return err
+	})
+	if !done {
+		status, events = crontab.Observed(after), nil
+		if len(steps.told) > 0 {
+			status, events = crontab.WithFailure(after, crontab.Failure{Reason: reason, Message: steps.told[0].message})
+		}
 	}
-	status, events := plan.Status, plan.Events
-	after, reason, failure := r.writeCronJob(ctx, key, state, plan)
-	if failure != nil {
-		message, mendable := forUser(failure)
-		if errors.Is(failure, errOverruled) {
-			message, mendable = failure.Error(), true
-		}
-		if !mendable {
-			return failure
-		}
-		status, events = crontab.WithFailure(after, crontab.Failure{Reason: reason, Message: message})
-	}
-	if status != nil {
-		next := state.CronTab.DeepCopy()
-		next.Status = *status
-		updated, err := r.clients.Sample.StableV1().CronTabs(key.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
-		if err != nil {
-			return errors.Join(failure, fmt.Errorf("update the status of %s: %w", key, stale(err)))
-		}
-		r.written.wrote(key, cronTabsResource, updated.ResourceVersion)
+	if status != nil && !steps.ended && !steps.do("", func() error { return r.updateCronTabStatus(ctx, key, state.CronTab, *status) }) {
+		return steps.err()
 	}
 	for _, e := range events {
 		r.recorder.Event(state.CronTab, e.Type, e.Reason, e.Message)
 	}
-	return failure
+	return steps.err()
+}
+
+func (r *Reconciler) updateCronTabStatus(ctx context.Context, key Key, current *v1.CronTab, status v1.CronTabStatus) error {
+	next := current.DeepCopy()
+	next.Status = status
+	updated, err := rewriteStatus(ctx, r.clients.Sample.StableV1().CronTabs(key.Namespace), current, next)
+	if err != nil {
+		return fmt.Errorf("update the status of %s: %w", key, stale(err))
+	}
+	r.written.wrote(key, cronTabsResource, updated.ResourceVersion)
+	return nil
 }
 
 // errOverruled says that what was written is not what the API server made of it.
@@ -97,7 +115,7 @@ func (r *Reconciler) writeCronJob(ctx context.Context, key Key, state crontab.St
 		after = withCronJob(state, created)
 		return after, "Overruled", r.wroteCronJob(key, after)
 	case plan.Update != nil:
-		updated, err := cronJobs.Update(ctx, plan.Update.CronJob, metav1.UpdateOptions{})
+		updated, err := rewrite(ctx, cronJobs, state.CronJob, plan.Update.CronJob)
 		if err != nil {
 			return state, "FailedUpdate", fmt.Errorf("update CronJob %s/%s (%s): %w", key.Namespace, plan.Update.CronJob.Name, plan.Update.Reason, stale(err))
 		}
@@ -130,7 +148,7 @@ func (r *Reconciler) releaseCronTab(ctx context.Context, key Key, state crontab.
 	}
 	next := state.CronTab.DeepCopy()
 	next.Finalizers = slices.DeleteFunc(next.Finalizers, func(f string) bool { return f == v1.WaitFinalizer })
-	updated, err := r.clients.Sample.StableV1().CronTabs(key.Namespace).Update(ctx, next, metav1.UpdateOptions{})
+	updated, err := rewrite(ctx, r.clients.Sample.StableV1().CronTabs(key.Namespace), state.CronTab, next)
 	if err != nil {
 		return fmt.Errorf("take the finalizer %s off %s: %w", v1.WaitFinalizer, key, stale(err))
 	}

@@ -65,22 +65,22 @@ func TestCronTabWrites(t *testing.T) {
 		{"created", []runtime.Object{newNetwork("blue"), newCronTab(false)}, `
 get crontabs ct
 create cronjobs ct
-update crontabs/status ct rv=102
+patch crontabs/status ct uid=uid-of-ct rv=102
 event on ct: Normal Created: created CronJob ct`},
 		{"updated", []runtime.Object{newNetwork("blue"), newCronTab(false), newCronJob()}, `
-update cronjobs ct rv=103
-update crontabs/status ct rv=102
+patch cronjobs ct uid=uid-of-cronjob rv=103
+patch crontabs/status ct uid=uid-of-ct rv=102
 event on ct: Normal Updated: CronJob ct was not as this CronTab says: set schedule, suspend, concurrencyPolicy, successfulJobsHistoryLimit, failedJobsHistoryLimit, parallelism, completions, backoffLimit, labels, pod template`},
 		{"deleted, in the foreground", []runtime.Object{newCronTab(true), newCronJob()}, `
 delete cronjobs ct uid=uid-of-cronjob rv=102 propagation=Foreground
-update crontabs/status ct rv=101
+patch crontabs/status ct uid=uid-of-ct rv=101
 event on ct: Normal Deleted: deleted CronJob ct and with it its runs`},
 		{"released, on a live read", []runtime.Object{newCronTab(true)}, `
 get cronjobs ct -> NotFound
 list jobs limit=0 selector=stable.example.com/crontab=ct
 list pods limit=0 selector=samplecrd.k8s.io/managed=true
 list addressblocks limit=0
-update crontabs ct rv=101`},
+patch crontabs ct uid=uid-of-ct rv=101`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, row.objects...)
@@ -145,7 +145,7 @@ func TestDeletionWaitsForWhatTheCachesShow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			same(t, calls, "update crontabs/status ct rv=101")
+			same(t, calls, "patch crontabs/status ct uid=uid-of-ct rv=101")
 			for _, c := range stored[*stablev1.CronTab](w, "ct").Status.Conditions {
 				same(t, c.Message, "the finalizer finalizer.stable.example.com waits for "+what)
 			}
@@ -164,7 +164,7 @@ func TestARefusedCronJobIsTold(t *testing.T) {
 	same(t, calls, `
 get crontabs ct
 create cronjobs ct -> Forbidden
-update crontabs/status ct rv=102
+patch crontabs/status ct uid=uid-of-ct rv=102
 event on ct: Warning FailedCreate: cronjobs.batch "ct" is forbidden: exceeded quota`)
 	same(t, statusOf(w), "next -, Ready=False FailedCreate, Scheduled=False FailedCreate")
 	w.catchUp()

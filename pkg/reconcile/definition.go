@@ -2,12 +2,12 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -55,6 +55,13 @@ func (r *Reconciler) observeDefinition(key Key) (state definition.State, again t
 	if state.Network, err = r.getNetwork(key.Namespace, key.Name); err != nil || state.Network == nil {
 		return state, 0, err
 	}
+	if wire := definition.Wire(state.Network); wire != "" {
+		state.Others = indexed[*v1.Network](r.informers.Networks.Informer().GetIndexer(), byWire, wire)
+		state.Others = slices.DeleteFunc(state.Others, func(n *v1.Network) bool { return n.Namespace == key.Namespace && n.Name == key.Name })
+		slices.SortFunc(state.Others, func(a, b *v1.Network) int {
+			return strings.Compare(path(a.Namespace, a.Name), path(b.Namespace, b.Name))
+		})
+	}
 	numbers := definition.Numbers(state.Network.UID, candidates)
 	if told := state.Network.Status.VNI; told != 0 {
 		numbers = append(numbers, told)
@@ -80,34 +87,39 @@ func (r *Reconciler) observeDefinition(key Key) (state definition.State, again t
 	return state, again, nil
 }
 
-// applyDefinition writes the plan in the order of its fields. What stopped it on the
-// way, if it is for the user to mend, is what the status says.
+// applyDefinition writes the plan in the order of its fields. What failed is what the
+// status says.
 func (r *Reconciler) applyDefinition(ctx context.Context, key Key, state definition.State, plan definition.Plan) error {
-	if err := r.writeVNIs(ctx, key, plan); err != nil {
-		return err
+	steps := r.steps(key)
+	if steps.do(definition.ReasonFailedWrite, func() error { return r.writeVNIs(ctx, key, plan) }) {
+		steps.do(definition.ReasonFailedWrite, func() error { return r.writeDefinition(ctx, key, state, plan) })
 	}
-	failure := r.writeDefinition(ctx, key, state, plan)
 	status, events := plan.Status, plan.Events
-	if failure != nil {
-		message, mendable := forUser(failure)
-		if !mendable {
-			return failure
+	if steps.failed() {
+		status, events = nil, nil // it would tell of what was not done
+		if len(steps.told) > 0 {
+			status, events = definition.WithFailure(state, steps.told[0].message)
 		}
-		status, events = definition.WithFailure(state, message)
 	}
-	if status != nil {
-		next := state.Network.DeepCopy()
-		next.Status = *status
-		updated, err := r.clients.Sample.SamplecrdV1().Networks(key.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
-		if err != nil {
-			return errors.Join(failure, fmt.Errorf("update the status for %s: %w", key, stale(err)))
-		}
-		r.written.wrote(key, networksResource, updated.ResourceVersion)
+	if status != nil && !steps.do("", func() error { return r.updateAttachable(ctx, key, state.Network, *status) }) {
+		return steps.err()
 	}
 	for _, e := range events {
 		r.recorder.Event(state.Network, e.Type, e.Reason, e.Message)
 	}
-	return failure
+	return steps.err()
+}
+
+// updateAttachable writes the status of a Network for the key of its attachment.
+func (r *Reconciler) updateAttachable(ctx context.Context, key Key, current *v1.Network, status v1.NetworkStatus) error {
+	next := current.DeepCopy()
+	next.Status = status
+	updated, err := rewriteStatus(ctx, r.clients.Sample.SamplecrdV1().Networks(key.Namespace), current, next)
+	if err != nil {
+		return fmt.Errorf("update the status for %s: %w", key, stale(err))
+	}
+	r.written.wrote(key, networksResource, updated.ResourceVersion)
+	return nil
 }
 
 // writeVNIs claims the number of the Network, and releases those that are nobody's.
@@ -160,7 +172,7 @@ func (r *Reconciler) writeDefinition(ctx context.Context, key Key, state definit
 	if plan.Create != nil {
 		return r.definitions.create(ctx, key, plan.Create)
 	}
-	return r.definitions.update(ctx, key, endpoints.Update[*nadv1.NetworkAttachmentDefinition]{Object: plan.Update, Reason: plan.Reason})
+	return r.definitions.update(ctx, key, endpoints.Update[*nadv1.NetworkAttachmentDefinition]{Was: state.Definition, Object: plan.Update, Reason: plan.Reason})
 }
 
 // definitionWatches says which Networks' attachment an event concerns.
@@ -172,6 +184,11 @@ func (r *Reconciler) definitionWatches() []Watch {
 				return nil
 			}
 			return []Key{{KindDefinition, n.Namespace, n.Name}}
+		}},
+		{Informer: r.informers.Networks.Informer(), Keys: r.wireKeys, Same: func(old, new any) bool {
+			was, ok1 := old.(*v1.Network)
+			is, ok2 := new.(*v1.Network)
+			return ok1 && ok2 && was.UID == is.UID && equality.Semantic.DeepEqual(was.Spec, is.Spec)
 		}},
 		{Informer: r.informers.VNIs.Informer(), Keys: func(obj any) []Key {
 			// VNIs are everybody's: those of Networks that another controller serves, too.
@@ -188,8 +205,26 @@ func (r *Reconciler) definitionWatches() []Watch {
 	}
 }
 
+// wireKeys are the other Networks on the wire of one: their conditions may name it.
+func (r *Reconciler) wireKeys(obj any) []Key {
+	n, ok := obj.(*v1.Network)
+	if !ok || definition.Wire(n) == "" {
+		return nil
+	}
+	var keys []Key
+	for _, other := range indexed[*v1.Network](r.informers.Networks.Informer().GetIndexer(), byWire, definition.Wire(n)) {
+		if other.Namespace != n.Namespace || other.Name != n.Name {
+			keys = append(keys, Key{KindDefinition, other.Namespace, other.Name})
+		}
+	}
+	return keys
+}
+
 // addDefinitionIndexes is part of New.
 func (i Informers) addDefinitionIndexes() error {
+	if err := i.Networks.Informer().AddIndexers(cache.Indexers{byWire: networkWire}); err != nil {
+		return err
+	}
 	if err := i.VNIs.Informer().AddIndexers(cache.Indexers{byNetwork: vniNetwork}); err != nil {
 		return err
 	}
@@ -202,6 +237,14 @@ func vniNetwork(obj any) ([]string, error) {
 		return nil, nil
 	}
 	return []string{path(vni.Spec.Network.Namespace, vni.Spec.Network.Name)}, nil
+}
+
+func networkWire(obj any) ([]string, error) {
+	n, ok := obj.(*v1.Network)
+	if !ok || definition.Wire(n) == "" {
+		return nil, nil
+	}
+	return []string{definition.Wire(n)}, nil
 }
 
 func labelledNetwork(obj any) ([]string, error) {

@@ -41,7 +41,7 @@ func blueVNI() string { return definition.Name(definition.Numbers(newNetwork("bl
 func TestANewNetworkGetsANumberAndADefinition(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"))
 	same(t, w.syncText(KindDefinition, "blue"), strings.Join([]string{
-		"create vnis " + blueVNI(), "get networks blue", "create network-attachment-definitions blue", "update networks/status blue rv=101",
+		"create vnis " + blueVNI(), "get networks blue", "create network-attachment-definitions blue", "patch networks/status blue uid=uid-of-blue rv=101",
 	}, "\n"))
 }
 
@@ -68,7 +68,7 @@ func TestWhoRefusesTheDefinitionIsTold(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"))
 	w.refuse = refusing("create network-attachment-definitions", quota)
 	same(t, w.syncText(KindDefinition, "blue"), strings.Join([]string{
-		"create vnis " + blueVNI(), "get networks blue", "create network-attachment-definitions blue -> Forbidden", "update networks/status blue rv=101",
+		"create vnis " + blueVNI(), "get networks blue", "create network-attachment-definitions blue -> Forbidden", "patch networks/status blue uid=uid-of-blue rv=101",
 		"event on blue: Warning FailedWrite: exceeded quota", "create NetworkAttachmentDefinition default/blue: exceeded quota",
 	}, "\n"))
 }
@@ -84,6 +84,6 @@ func TestADefinitionThatTheWatchDoesNotShowIsSeen(t *testing.T) {
 		t.Errorf("%s %v", calls, err)
 	}
 	w.catchUp()
-	same(t, w.syncText(KindDefinition, "blue"), "update networks/status blue rv=101\n"+
+	same(t, w.syncText(KindDefinition, "blue"), "patch networks/status blue uid=uid-of-blue rv=101\n"+
 		"event on blue: Warning NameTaken: there is a NetworkAttachmentDefinition blue that is not the Network's: delete it, or create a Network of another name")
 }

@@ -2,13 +2,12 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/endpoints"
 )
 
@@ -26,66 +25,76 @@ func (r *Reconciler) syncEndpoints(ctx context.Context, key Key) (Result, error)
 	if err != nil {
 		return Result{}, fmt.Errorf("observe %s: %w", key, err)
 	}
-	if state.Pod2 == nil {
-		return Result{}, nil
-	}
 	plan := endpoints.Diff(state)
 	if err := r.applyEndpoints(ctx, key, state, plan); err != nil {
 		return Result{}, err
 	}
-	if plan.WritesNames() {
+	// What follows the write of a Service does not wait.
+	if plan.WritesSlices() {
 		r.names.begin(key)
 	}
 	return Result{RequeueAfter: again}, nil
 }
 
-// applyEndpoints writes the plan in the order of its fields. What stopped it on
-// the way, if it is for the user to mend, is what the status says.
+// applyEndpoints writes the plan in the order of its fields. What failed of one Service
+// keeps no other from being written.
 func (r *Reconciler) applyEndpoints(ctx context.Context, key Key, state endpoints.State, plan endpoints.Plan) error {
-	if plan.NeedsOwner() {
-		if err := r.confirmPod2(ctx, key, state.Pod2); err != nil {
-			return err
-		}
-	}
-	if err := r.confirmOver(ctx, key, plan.ConfirmGone); err != nil {
+	steps := r.steps(key)
+	steps.do("FailedDelete", func() error {
+		_, err := forEach(ctx, plan.Withdraw, deleting(key, r.slices))
 		return err
+	})
+	if state.Pod2 == nil {
+		return steps.err()
 	}
-	steps := []func() (reason string, err error){func() (string, error) { return "FailedDelete", r.deleteNames(ctx, key, plan) }}
-	for _, writes := range plan.Services {
-		steps = append(steps, func() (string, error) { return r.writeService(ctx, key, writes) })
-	}
-	var failures []endpoints.Failure
-	var errs []error
-	for _, step := range steps {
-		reason, err := step()
-		if err == nil {
-			continue
+	confirmed := steps.do("FailedCreate", func() error {
+		if plan.NeedsOwner() {
+			if err := r.confirmPod2(ctx, key, state.Pod2); err != nil {
+				return err
+			}
 		}
-		message, mendable := forUser(err)
-		if !mendable {
-			return errors.Join(append(errs, err)...)
+		return r.confirmOver(ctx, key, plan.ConfirmGone)
+	})
+	if confirmed {
+		steps.do("FailedDelete", func() error { return r.deleteNames(ctx, key, plan) })
+		for _, writes := range plan.Services {
+			reason := ""
+			steps.doFor(&reason, func() (err error) {
+				reason, err = r.writeService(ctx, key, writes)
+				return err
+			})
 		}
-		errs = append(errs, err)
-		failures = append(failures, endpoints.Failure{Reason: reason, Message: message})
 	}
-	failure := errors.Join(errs...)
 	status, events := plan.Status, plan.Events
-	if failure != nil {
-		status, events = endpoints.WithFailures(state, failures)
-	}
-	if status != nil {
-		next := state.Pod2.DeepCopy()
-		next.Status = *status
-		updated, err := r.clients.Sample.SamplecrdV1().Pod2s(key.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
-		if err != nil {
-			return errors.Join(failure, fmt.Errorf("update the status for %s: %w", key, stale(err)))
+	if steps.failed() {
+		status, events = nil, nil // it would tell of what was not done
+		if len(steps.told) > 0 {
+			failures := make([]endpoints.Failure, 0, len(steps.told))
+			for _, f := range steps.told {
+				failures = append(failures, endpoints.Failure{Reason: f.reason, Message: f.message})
+			}
+			status, events = endpoints.WithFailures(state, failures)
 		}
-		r.written.wrote(key, pod2sResource, updated.ResourceVersion)
+	}
+	if status != nil && !steps.do("", func() error { return r.updatePod2Names(ctx, key, state.Pod2, *status) }) {
+		return steps.err()
 	}
 	for _, e := range events {
 		r.recorder.Event(state.Pod2, e.Type, e.Reason, e.Message)
 	}
-	return failure
+	return steps.err()
+}
+
+// updatePod2Names writes the status of a Pod2 for the key of its names.
+func (r *Reconciler) updatePod2Names(ctx context.Context, key Key, current *v1.Pod2, status v1.Pod2Status) error {
+	next := current.DeepCopy()
+	next.Status = status
+	updated, err := rewriteStatus(ctx, r.clients.Sample.SamplecrdV1().Pod2s(key.Namespace), current, next)
+	if err != nil {
+		return fmt.Errorf("update the status for %s: %w", key, stale(err))
+	}
+	r.written.wrote(key, pod2sResource, updated.ResourceVersion)
+	return nil
 }
 
 func (r *Reconciler) deleteNames(ctx context.Context, key Key, plan endpoints.Plan) error {

@@ -1,6 +1,8 @@
 package reconcile
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,19 +55,23 @@ func (r *Reconciler) endpointsWatches() []Watch {
 	}
 }
 
-// observeEndpoints reads the view of the names of one Pod2's replicas; its Pod2 is
-// nil when there is none. The delay is when to look again at what no event tells;
+// observeEndpoints reads the view of the names of one Pod2's replicas. The delay is when to look again at what no event tells;
 // zero: never.
 func (r *Reconciler) observeEndpoints(key Key) (state endpoints.State, again time.Duration, err error) {
 	state.Now = r.clock.Now()
 	state.Pod2, err = absent(r.pod2s.Pod2s(key.Namespace).Get(key.Name))
-	if err != nil || state.Pod2 == nil {
+	if err != nil {
 		return state, 0, err
 	}
 	value := path(key.Namespace, key.Name)
-	var pods, services, slices time.Duration
+	if state.Pod2 == nil {
+		state.Slices = indexed[*discoveryv1.EndpointSlice](r.informers.EndpointSlices.Informer().GetIndexer(), byPod2, value)
+		slices.SortFunc(state.Slices, func(a, b *discoveryv1.EndpointSlice) int { return strings.Compare(a.Name, b.Name) })
+		return state, 0, nil
+	}
+	var pods, services, named time.Duration
 	state.Pods, pods = r.podsOfPod2(key)
 	state.Services, services = r.services.taken.addTo(key, indexed[*corev1.Service](r.informers.Services.Informer().GetIndexer(), byPod2, value))
-	state.Slices, slices = r.slices.taken.addTo(key, indexed[*discoveryv1.EndpointSlice](r.informers.EndpointSlices.Informer().GetIndexer(), byPod2, value))
-	return state, soonest(pods, soonest(services, slices)), nil
+	state.Slices, named = r.slices.taken.addTo(key, indexed[*discoveryv1.EndpointSlice](r.informers.EndpointSlices.Informer().GetIndexer(), byPod2, value))
+	return state, soonest(pods, soonest(services, named)), nil
 }

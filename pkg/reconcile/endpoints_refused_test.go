@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -28,8 +29,7 @@ func TestARefusedServiceIsTold(t *testing.T) {
 get pod2s web
 create services web-blue -> Forbidden
 create services web-green
-create endpointslices web-green-0
-update pod2s/status web rv=101
+patch pod2s/status web uid=uid-of-web rv=101
 event on web: Warning FailedCreate: services "web-blue" is forbidden: exceeded quota`)
 	c := meta.FindStatusCondition(stored[*v1.Pod2](w, "web").Status.Conditions, v1.ConditionNetworkDNS)
 	same(t, fmt.Sprintf("%s %s", c.Status, c.Reason), "False FailedCreate")
@@ -37,12 +37,17 @@ event on web: Warning FailedCreate: services "web-blue" is forbidden: exceeded q
 
 // An error that is nobody's to mend is not told, and nothing follows it.
 func TestABrokenServerIsNotTold(t *testing.T) {
-	for _, row := range []struct{ refused, want string }{
-		{"create services", "get pod2s web\ncreate services web-blue -> InternalError"},
-		{"create endpointslices", "get pod2s web\ncreate services web-blue\ncreate endpointslices web-blue-0 -> InternalError"},
-		{"update pod2s/status", "get pod2s web\ncreate services web-blue\ncreate endpointslices web-blue-0\nupdate pod2s/status web rv=101 -> InternalError"},
+	there := func() []runtime.Object { return append(unsaid(names(newPod2("web", 1, "blue"))), newPod(named0)) }
+	for _, row := range []struct {
+		refused string
+		objects []runtime.Object
+		want    string
+	}{
+		{"create services", []runtime.Object{newPod2("web", 1, "blue"), newPod(named0)}, "get pod2s web\ncreate services web-blue -> InternalError"},
+		{"create endpointslices", there(), "get pod2s web\ncreate endpointslices web-blue-0 -> InternalError"},
+		{"patch pod2s/status", there(), "get pod2s web\ncreate endpointslices web-blue-0\npatch pod2s/status web uid=uid-of-web rv=101 -> InternalError"},
 	} {
-		w := newWorld(t, newPod2("web", 1, "blue"), newPod(named0))
+		w := newWorld(t, row.objects...)
 		w.refuse = refusing(row.refused, apierrors.NewInternalError(errors.New("etcd is away")))
 		calls, err := w.sync(KindEndpoints, "web")
 		if err == nil {
@@ -50,6 +55,22 @@ func TestABrokenServerIsNotTold(t *testing.T) {
 		}
 		same(t, calls, row.want)
 	}
+}
+
+// What stops the rest does not stop the slices beside a Service with ports from going:
+// here a read of a pod that somebody hid from our watch.
+func TestSlicesAreWithdrawnWhateverStopsTheRest(t *testing.T) {
+	w := newWorld(t, names(newPod2("web", 2, "blue", "green"), named0, "web-1 of=Pod2/web label=web published=green:10.1.0.3")...)
+	service := stored[*corev1.Service](w, "web-blue").DeepCopy()
+	service.Spec.Ports = []corev1.ServicePort{{Port: 80}}
+	w.remove(newPod("web-1"))
+	w.happens(service)
+	w.refuse = refusing("get pods web-1", apierrors.NewInternalError(errors.New("etcd is away")))
+	calls, err := w.sync(KindEndpoints, "web")
+	if err == nil {
+		t.Error("it is not tried again")
+	}
+	same(t, calls, "delete endpointslices web-blue-0 uid=uid-of-slice rv=106\nget pods web-1 -> InternalError")
 }
 
 // The world is another than the view has it: no write is made on it.
@@ -62,7 +83,7 @@ func TestEndpointsPreconditions(t *testing.T) {
 		{"slice changed", func(w *world) {
 			w.happens(newPod(named0 + " going"))
 			w.change(stored[*discoveryv1.EndpointSlice](w, "web-blue-0").DeepCopy())
-		}, "update endpointslices web-blue-0 rv=104 -> Conflict"},
+		}, "patch endpointslices web-blue-0 uid=uid-of-slice rv=104 -> Conflict"},
 		{"slice is another", func(w *world) {
 			w.happens(newPod2("web", 1), newPod(over0))
 			w.change(another(stored[*discoveryv1.EndpointSlice](w, "web-blue-0").DeepCopy()))
@@ -73,7 +94,7 @@ func TestEndpointsPreconditions(t *testing.T) {
 			w.happens(service.DeepCopy())
 			service.OwnerReferences = []metav1.OwnerReference{{Kind: "Gateway", Name: "g", UID: "u", Controller: ptr.To(true)}}
 			w.change(service)
-		}, "get pod2s web\nupdate services web-blue rv=105 -> Conflict"},
+		}, "delete endpointslices web-blue-0 uid=uid-of-slice rv=104\nget pod2s web\npatch services web-blue uid=uid-of-service rv=105 -> Conflict"},
 		{"Service is another", func(w *world) {
 			w.happens(newPod2("web", 1), newPod(over0))
 			w.change(another(stored[*corev1.Service](w, "web-blue").DeepCopy()))

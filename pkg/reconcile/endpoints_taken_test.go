@@ -29,7 +29,7 @@ func TestANameThatIsTakenIsToldAndLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, calls, `
-update pod2s/status web rv=101
+patch pod2s/status web uid=uid-of-web rv=101
 event on web: Warning NameTaken: Service web-blue exists already and has no controller: delete it to let replicas have their names on Network blue`)
 	w.catchUp()
 	w.later(foundFor / 2)
@@ -47,9 +47,7 @@ event on web: Warning NameTaken: Service web-blue exists already and has no cont
 	}
 	same(t, calls, `
 get pod2s web
-create services web-blue
-create endpointslices web-blue-0
-update pod2s/status web rv=105`)
+create services web-blue`)
 	if left := w.r.services.taken.byKey; len(left) > 0 {
 		t.Errorf("still remembered: %v", left)
 	}
@@ -57,7 +55,7 @@ update pod2s/status web rv=105`)
 
 func TestASliceNameThatIsTaken(t *testing.T) {
 	foreign := &discoveryv1.EndpointSlice{ObjectMeta: metaOf("web-blue-0")}
-	w := newWorld(t, newPod2("web", 1, "blue"), newPod(named0), newPod("web-100 of=Pod2/web label=web published=blue:10.1.0.3"), foreign)
+	w := newWorld(t, append(names(newPod2("web", 1, "blue")), newPod(named0), newPod("web-100 of=Pod2/web label=web published=blue:10.1.0.3"), foreign)...)
 	if _, err := w.sync(KindEndpoints, "web"); !errors.Is(err, ErrStale) {
 		t.Errorf("not stale: %v", err)
 	}
@@ -88,11 +86,12 @@ func TestAServiceThatLostItsLabelGetsItBack(t *testing.T) {
 	if calls, err := w.sync(KindEndpoints, "web"); !errors.Is(err, ErrStale) {
 		t.Fatalf("not stale: %v\n%s", err, calls)
 	}
+	w.catchUp()
 	calls, err := w.sync(KindEndpoints, "web")
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, calls, "update services web-blue rv=105")
+	same(t, calls, "patch services web-blue uid=uid-of-service rv=105")
 	same(t, stored[*corev1.Service](w, "web-blue").Labels[v1.Pod2Label], "web")
 }
 
@@ -104,7 +103,7 @@ func TestAServiceThatLostItsLabelIsDeletedOnce(t *testing.T) {
 	w.happens(service)
 	_, _ = w.sync(KindEndpoints, "web")
 	w.happens(newPod2("web", 1), newPod(over0))
-	for _, want := range []string{"delete endpointslices web-blue-0 uid=uid-of-slice rv=104\ndelete services web-blue uid=uid-of-service rv=105", ""} {
+	for _, want := range []string{"delete services web-blue uid=uid-of-service rv=105", ""} {
 		calls, err := w.sync(KindEndpoints, "web")
 		if err != nil {
 			t.Fatal(err)
@@ -122,10 +121,11 @@ func TestAHolderThatChangedIsForgotten(t *testing.T) {
 	service.Labels = nil
 	w.happens(service)
 	_, _ = w.sync(KindEndpoints, "web")
+	w.catchUp()
 	w.change(service.DeepCopy())
 	calls, err := w.sync(KindEndpoints, "web")
 	if !errors.Is(err, ErrStale) || len(w.r.services.taken.byKey) > 0 {
 		t.Errorf("error %v, remembered %v", err, w.r.services.taken.byKey)
 	}
-	same(t, calls, "update services web-blue rv=105 -> Conflict")
+	same(t, calls, "patch services web-blue uid=uid-of-service rv=105 -> Conflict")
 }

@@ -30,10 +30,13 @@ func names(p *v1.Pod2, pods ...string) []runtime.Object {
 		s.Pods = append(s.Pods, pod)
 		objects = append(objects, pod)
 	}
+	for _, made := range endpoints.Diff(s).Services {
+		made.Create.UID = "uid-of-service"
+		s.Services = append(s.Services, made.Create)
+		objects = append(objects, made.Create)
+	}
 	plan := endpoints.Diff(s)
 	for _, made := range plan.Services {
-		made.Create.UID = "uid-of-service"
-		objects = append(objects, made.Create)
 		for _, slice := range made.CreateSlices {
 			slice.UID = "uid-of-slice"
 			objects = append(objects, slice)
@@ -54,6 +57,12 @@ func leaving(objects []runtime.Object) []runtime.Object {
 			pod.Status.Phase = corev1.PodFailed
 		}
 	}
+	return objects
+}
+
+// unsaid takes the conditions from the Pod2, which comes first.
+func unsaid(objects []runtime.Object) []runtime.Object {
+	objects[0].(*v1.Pod2).Status.Conditions = nil
 	return objects
 }
 
@@ -88,9 +97,13 @@ func TestEndpointsWrites(t *testing.T) {
 	}{
 		{"created", []runtime.Object{newPod2("web", 1, "blue"), newPod(named0)}, nil, `
 get pod2s web
-create services web-blue
-create endpointslices web-blue-0
-update pod2s/status web rv=101`},
+create services web-blue`},
+		{"created, beside a Service that is ours", names(newPod2("web", 1, "blue")), func(w *world) {
+			w.add(newPod(named0))
+			w.catchUp()
+		}, `
+get pod2s web
+create endpointslices web-blue-0`},
 		{"nothing to do", names(newPod2("web", 1, "blue"), named0), nil, ""},
 		{"no Network", []runtime.Object{newPod2("web", 1), newPod("web-0 of=Pod2/web label=web")}, nil, ""},
 		{"no Pod2", []runtime.Object{newPod(named0)}, nil, ""},
@@ -100,16 +113,30 @@ update pod2s/status web rv=101`},
 			service.Spec.PublishNotReadyAddresses = false
 			w.happens(service, newPod(named0+" going"))
 		}, `
-update services web-blue rv=105
-update endpointslices web-blue-0 rv=104`},
+patch services web-blue uid=uid-of-service rv=105
+patch endpointslices web-blue-0 uid=uid-of-slice rv=104`},
 		{"adopted", orphaned(names(newPod2("web", 1, "blue"), named0)), nil, `
+delete endpointslices web-blue-0 uid=uid-of-slice rv=104
 get pod2s web
-update services web-blue rv=103
-update endpointslices web-blue-0 rv=104`},
+patch services web-blue uid=uid-of-service rv=103`},
+		{"ports", names(newPod2("web", 1, "blue"), named0), func(w *world) {
+			service := stored[*corev1.Service](w, "web-blue").DeepCopy()
+			service.Spec.Ports = []corev1.ServicePort{{Port: 80}}
+			w.happens(service)
+		}, `
+delete endpointslices web-blue-0 uid=uid-of-slice rv=104
+patch services web-blue uid=uid-of-service rv=105
+patch pod2s/status web uid=uid-of-web rv=101
+event on web: Warning ServiceHasPorts: Service web-blue has ports, which let others forward traffic to any address of Network blue: the controller removes them, and replicas have no names there until then`},
+		{"orphaned, and no Pod2 any more", orphaned(names(newPod2("web", 1, "blue"), named0)), func(w *world) {
+			w.remove(newPod2("web", 1, "blue"))
+			w.catchUp()
+		}, `
+delete endpointslices web-blue-0 uid=uid-of-slice rv=104`},
 		{"a Network that left, and the replica has not", names(newPod2("web", 1, "blue"), named0), func(w *world) {
 			w.happens(newPod2("web", 1))
 		}, `
-update pod2s/status web rv=105`},
+patch pod2s/status web uid=uid-of-web rv=105`},
 		{"deleted", names(newPod2("web", 1, "blue"), named0), func(w *world) {
 			w.happens(newPod2("web", 1), newPod(over0))
 		}, `
@@ -124,7 +151,7 @@ delete endpointslices web-blue-0 uid=uid-of-slice rv=104`},
 		{"a new Pod2 of the name", names(newPod2("web", 1, "blue"), named0), func(w *world) {
 			w.happens(another(newPod2("web", 1, "blue")))
 		}, `
-update pod2s/status web rv=105`},
+patch pod2s/status web uid=uid-of-another rv=105`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, row.objects...)
@@ -155,7 +182,7 @@ func TestBothConditionsStand(t *testing.T) {
 		t.Fatalf("written on an old view: %v\n%s", err, calls)
 	}
 	w.catchUp()
-	for _, kind := range []string{KindEndpoints, KindPod2} {
+	for _, kind := range []string{KindEndpoints, KindEndpoints, KindPod2} {
 		if _, err := w.sync(kind, "web"); err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +205,7 @@ func TestChangesAreWrittenInBatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, calls, "update endpointslices web-blue-0 rv=104")
+	same(t, calls, "patch endpointslices web-blue-0 uid=uid-of-slice rv=104")
 	w.add(newPod("web-2 of=Pod2/web label=web published=blue:10.1.0.4"))
 	w.catchUp()
 	w.later(namesEvery / 4)
@@ -190,7 +217,7 @@ func TestChangesAreWrittenInBatches(t *testing.T) {
 	if calls, err = w.sync(KindEndpoints, "web"); err != nil {
 		t.Fatal(err)
 	}
-	same(t, calls, "update endpointslices web-blue-0 rv=106")
+	same(t, calls, "patch endpointslices web-blue-0 uid=uid-of-slice rv=106")
 	w.later(namesEvery)
 	w.catchUp()
 	if _, err = w.sync(KindEndpoints, "web"); err != nil || len(w.r.names.ends) > 0 {

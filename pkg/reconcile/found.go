@@ -61,6 +61,17 @@ func (f *found[T]) remember(object T) {
 	f.sightings[name] = sighting[T]{f.slim(object), f.clock.Now().Add(foundFor)}
 }
 
+// wrote records the answer to a write. The object that our watch does not show is remembered as
+// the answer has it.
+func (f *found[T]) wrote(w *written, key Key, res resource, object T) {
+	if f.watched(object) {
+		w.wrote(key, res, object.GetResourceVersion())
+		return
+	}
+	f.remember(object)
+	w.hidden(key, res, object)
+}
+
 // forget drops the sighting of an incarnation that was deleted or is gone.
 func (f *found[T]) forget(namespace, name string, uid types.UID) {
 	f.mu.Lock()

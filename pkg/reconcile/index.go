@@ -17,6 +17,7 @@ const (
 	byPod2    = "pod2"    // pods that are replicas of it, claim to be, or have the name of one; its revisions and claims likewise
 	byClass   = "class"   // claims of it, by its name alone
 	byNode    = "node"    // agents on it, by its name alone
+	byWire    = "wire"    // Networks of type CNI on it, by its text
 )
 
 func path(namespace, name string) string { return namespace + "/" + name }

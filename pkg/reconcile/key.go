@@ -48,11 +48,13 @@ type Result struct{ RequeueAfter time.Duration }
 // Watch maps every event of an informer to the keys it may concern. Keys is
 // called with the old and the new object of an update, and with the last known
 // object of a deletion. Patience is how long the keys of an update may wait for
-// others like it; nil: no update waits.
+// others like it; nil: no update waits. Same says of which updates there are no keys;
+// nil: of none.
 type Watch struct {
 	Informer cache.SharedIndexInformer
 	Keys     func(obj any) []Key
 	Patience func(old, new any) time.Duration
+	Same     func(old, new any) bool
 	// Optional: the cluster may not have the kind. Nobody waits for its list.
 	Optional bool
 }

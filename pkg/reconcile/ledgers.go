@@ -136,9 +136,9 @@ func (l *ledgers) page(block *v1.AddressBlock) *network.Page {
 	return page
 }
 
-func (b *settledBlock) settle(i int, pod *corev1.Pod) {
+func (b *settledBlock) settle(i int, pod *corev1.Pod, bits int) {
 	b.pods[i] = pod
-	b.Settled.Add(i)
+	b.Settle(i, bits)
 }
 
 func (b *settledBlock) unsettle(i int) {

@@ -106,7 +106,7 @@ func (r *Reconciler) readBlocks(key Key, l *ledger, blocks []*v1.AddressBlock) {
 			case !same || pod != nil && r.cachedPod(key.Namespace, pod.Name) != pod:
 				l.others[was.PodName(i)] = true
 			case pod != nil:
-				is.settle(at, pod)
+				is.settle(at, pod, was.Bits(i))
 			}
 		}
 	}
@@ -168,11 +168,12 @@ func (r *Reconciler) settle(key Key, b *settledBlock, pods map[string]*corev1.Po
 		}
 		name := b.PodName(i)
 		pod := r.cachedPod(key.Namespace, name)
-		switch {
-		case pod == nil:
-		case !sighted[name] && b.Settles(i, pod):
-			b.settle(i, pod)
-		default:
+		if pod == nil {
+			continue
+		}
+		if bits, settled := b.Settles(i, pod); settled && !sighted[name] {
+			b.settle(i, pod, bits)
+		} else {
 			pods[name] = pod
 		}
 	}

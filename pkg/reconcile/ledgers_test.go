@@ -25,7 +25,9 @@ import (
 func TestLedgersDecideNothing(t *testing.T) {
 	settled, plans := 0, 0
 	chance.ForSeeds(t, 600, func(t *testing.T, dice *rand.Rand) {
-		w := newWorld(t, newNetwork("blue"), newPod2("web", 2, "blue"))
+		n := newNetwork("blue 10.0.0.0/15") // grown, or of before CIDRs were recorded
+		n.Status.CIDRs = chance.Pick(dice, n.Status.CIDRs, []string{"10.1.0.0/16", "10.0.0.0/15"}, nil)
+		w := newWorld(t, n, newPod2("web", 2, "blue"))
 		w.r.Watches()
 		var log []string
 		for range 20 {

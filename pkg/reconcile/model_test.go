@@ -70,13 +70,14 @@ func (m modelled) Remember(memory model.Memory) {
 	clear(m.r.written.byKey)
 	clear(m.r.found.sightings)
 	clear(m.r.over.byKey)
+	clear(m.r.outages.since)
 	clear(m.r.counts.ends) // nothing waits for more of its kind: here every state is looked at
 	clear(m.r.releases.ends)
 	for _, w := range memory.Wrote {
 		m.r.written.wrote(Key{w.Key.Kind, ns, w.Key.Name}, resource(w.Resource), w.Version)
 	}
 	for _, d := range memory.Deleted {
-		m.r.written.deleted(Key{d.Key.Kind, ns, d.Key.Name}, resource(d.Resource), d.Path, d.UID)
+		m.r.written.goes(Key{d.Key.Kind, ns, d.Key.Name}, resource(d.Resource), d.Path, gone{uid: d.UID, version: d.Version})
 	}
 	for _, pod := range memory.Found {
 		m.r.found.sightings[types.NamespacedName{Namespace: ns, Name: pod.Name}] = sighting[*corev1.Pod]{pod, m.r.clock.Now().Add(foundFor)}
@@ -92,9 +93,9 @@ func (m modelled) Memory() model.Memory {
 		for res, version := range w.versions {
 			memory.Wrote = append(memory.Wrote, model.Wrote{Key: model.Key{Kind: key.Kind, Name: key.Name}, Resource: string(res), Version: version})
 		}
-		for res, paths := range w.deleted {
-			for path, uid := range paths {
-				memory.Deleted = append(memory.Deleted, model.Deleted{Key: model.Key{Kind: key.Kind, Name: key.Name}, Resource: string(res), Path: path, UID: uid})
+		for res, paths := range w.gone {
+			for path, g := range paths {
+				memory.Deleted = append(memory.Deleted, model.Deleted{Key: model.Key{Kind: key.Kind, Name: key.Name}, Resource: string(res), Path: path, UID: g.uid, Version: g.version})
 			}
 		}
 	}

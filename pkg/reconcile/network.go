@@ -39,37 +39,28 @@ func (r *Reconciler) syncNetwork(ctx context.Context, key Key) (Result, error) {
 	return Result{RequeueAfter: soonest(plan.RequeueAfter, again)}, nil
 }
 
-// applyNetwork writes the plan in the order of its fields and stops at the first
-// error. The next sync sees how far it got.
+// applyNetwork writes the plan in the order of its fields. What failed on the way keeps
+// nothing from being done that does not depend on it; the next sync sees how far it got.
 func (r *Reconciler) applyNetwork(ctx context.Context, key Key, state network.State, plan network.Plan) error {
-	current := state.Network
-	if plan.AddFinalizer {
-		next := current.DeepCopy()
-		next.Finalizers = append(next.Finalizers, v1.InUseFinalizer)
-		if _, chosen := next.Annotations[v1.GatewayAnnotation]; !chosen {
-			metav1.SetMetaDataAnnotation(&next.ObjectMeta, v1.GatewayAnnotation, network.GatewayText(current))
+	steps, current := r.steps(key), state.Network
+	if (plan.AddFinalizer || plan.Begin) && !steps.do(network.ReasonFailedWrite, func() (err error) {
+		updated, err := r.markNetwork(ctx, key, current, plan)
+		if err == nil {
+			current = updated
 		}
-		var err error
-		if current, err = r.updateNetwork(ctx, key, next, "add the finalizer"); err != nil {
-			return err
-		}
+		return err
+	}) {
+		plan = plan.WithoutFinalizer()
 	}
-	if err := r.writeBlocks(ctx, key, state, plan.Blocks); err != nil {
-		return r.tellNetwork(ctx, key, state, current, err)
+	steps.do(network.ReasonFailedWrite, func() error { return r.writeBlocks(ctx, key, state, plan.Blocks) })
+	if !steps.failed() {
+		r.record(state.Network, plan.GivenAway)
 	}
-	for _, e := range plan.GivenAway {
-		r.recorder.Event(state.Network, e.Type, e.Reason, e.Message)
-	}
-	if plan.RemoveFinalizer {
-		if err := r.confirmSealed(ctx, key, current); err != nil {
-			return err
-		}
-		next := current.DeepCopy()
-		next.Finalizers = slices.DeleteFunc(next.Finalizers, func(f string) bool { return f == v1.InUseFinalizer })
-		if _, err := r.updateNetwork(ctx, key, next, "remove the finalizer"); err != nil {
-			return err
-		}
+	if plan.RemoveFinalizer && !steps.failed() && steps.do(network.ReasonFailedWrite, func() error { return r.removeFinalizer(ctx, key, current) }) {
 		return nil // it may be gone now; there is nothing left to say in its status
+	}
+	if steps.failed() {
+		return r.tellNetwork(ctx, steps, state, current)
 	}
 	// A pod that cannot be told why it waits does not keep the Network from saying so.
 	_, untold := forEach(ctx, plan.Waits, func(ctx context.Context, w network.Wait) error {
@@ -80,53 +71,101 @@ func (r *Reconciler) applyNetwork(ctx context.Context, key Key, state network.St
 			return errors.Join(untold, err)
 		}
 	}
-	for _, e := range plan.Events {
-		r.recorder.Event(state.Network, e.Type, e.Reason, e.Message)
-	}
+	r.record(state.Network, plan.Events)
 	return untold
 }
 
-// writeBlocks makes the writes to the ledger, once all pods that they take
-// addresses from are confirmed to be over.
+func (r *Reconciler) record(n *v1.Network, events []network.Event) {
+	for _, e := range events {
+		r.recorder.Event(n, e.Type, e.Reason, e.Message)
+	}
+}
+
+// markNetwork adds the finalizer, or the mark that the Network begins to bind, in one
+// write.
+func (r *Reconciler) markNetwork(ctx context.Context, key Key, current *v1.Network, plan network.Plan) (*v1.Network, error) {
+	next := current.DeepCopy()
+	if plan.AddFinalizer {
+		next.Finalizers = append(next.Finalizers, v1.InUseFinalizer)
+	}
+	if plan.Begin {
+		if err := r.confirmAlive(ctx, key, plan.Alive); err != nil {
+			return nil, err
+		}
+		metav1.SetMetaDataAnnotation(&next.ObjectMeta, v1.NetworkUIDAnnotation, string(next.UID))
+	}
+	if _, chosen := next.Annotations[v1.GatewayAnnotation]; !chosen {
+		metav1.SetMetaDataAnnotation(&next.ObjectMeta, v1.GatewayAnnotation, network.GatewayText(current))
+	}
+	return r.updateNetwork(ctx, key, current, next, "add the finalizer or mark")
+}
+
+func (r *Reconciler) removeFinalizer(ctx context.Context, key Key, current *v1.Network) error {
+	if err := r.confirmSealed(ctx, key, current); err != nil {
+		return err
+	}
+	next := current.DeepCopy()
+	next.Finalizers = slices.DeleteFunc(next.Finalizers, func(f string) bool { return f == v1.InUseFinalizer })
+	_, err := r.updateNetwork(ctx, key, current, next, "remove the finalizer")
+	return err
+}
+
+// writeBlocks makes the writes to the ledger, those that take addresses from pods once
+// all of these are confirmed to be over, and those that bind once the Network is
+// confirmed to be as the view has it. A block that is refused keeps no other from being
+// written.
 func (r *Reconciler) writeBlocks(ctx context.Context, key Key, state network.State, writes []network.BlockWrite) error {
 	var leaving []network.PodRef
 	for _, w := range writes {
 		leaving = append(leaving, w.ConfirmOver...)
 	}
-	if err := r.confirmOver(ctx, key, leaving); err != nil {
-		return err
-	}
-	for _, w := range writes {
-		if err := r.writeBlock(ctx, key, state, w); err != nil {
-			return err
+	unconfirmed := r.confirmOver(ctx, key, leaving)
+	if unconfirmed != nil {
+		if endsSteps(unconfirmed) {
+			return unconfirmed
 		}
-		r.countBound(state, w)
+		writes = slices.DeleteFunc(slices.Clone(writes), func(w network.BlockWrite) bool { return len(w.ConfirmOver) > 0 })
 	}
-	return nil
+	if binds := func(w network.BlockWrite) bool { return w.Binds }; slices.ContainsFunc(writes, binds) {
+		if err := r.confirmNetwork(ctx, key, state.Network); err != nil {
+			if endsSteps(err) {
+				return errors.Join(unconfirmed, err)
+			}
+			unconfirmed = errors.Join(unconfirmed, err)
+			writes = slices.DeleteFunc(slices.Clone(writes), binds)
+		}
+	}
+	_, err := forEachUntil(ctx, 1, writes, afterRefusals(), func(ctx context.Context, w network.BlockWrite) error {
+		err := r.writeBlock(ctx, key, state, w)
+		if err == nil {
+			r.countBound(state, w)
+		}
+		return err
+	})
+	return errors.Join(unconfirmed, err)
 }
 
-// tellNetwork puts a refusal of a write to the ledger that its user can mend (a
-// quota, an admission policy) into the status of the Network, and returns it.
-func (r *Reconciler) tellNetwork(ctx context.Context, key Key, state network.State, current *v1.Network, refused error) error {
-	message, mendable := forUser(refused)
-	if !mendable || current == nil {
-		return refused
+// tellNetwork writes what was observed into the status of a Network whose plan was not
+// carried out, and what failed, and returns that.
+func (r *Reconciler) tellNetwork(ctx context.Context, steps *steps, state network.State, current *v1.Network) error {
+	if steps.ended || current == nil {
+		return steps.err()
 	}
-	status := network.WithFailure(state, message)
-	if status == nil {
-		return refused
+	message := ""
+	if len(steps.told) > 0 {
+		message = steps.told[0].message
 	}
-	if err := r.updateNetworkStatus(ctx, key, current, *status); err != nil {
-		return errors.Join(refused, err)
+	status := network.Observed(state, message)
+	if status != nil && steps.do("", func() error { return r.updateNetworkStatus(ctx, steps.key, current, *status) }) && message != "" {
+		r.recorder.Event(current, corev1.EventTypeWarning, network.ReasonFailedWrite, message)
 	}
-	r.recorder.Event(current, corev1.EventTypeWarning, network.ReasonFailedWrite, message)
-	return refused
+	return steps.err()
 }
 
 func (r *Reconciler) updateNetworkStatus(ctx context.Context, key Key, current *v1.Network, status v1.NetworkStatus) error {
 	next := current.DeepCopy()
 	next.Status = status
-	updated, err := r.clients.Sample.SamplecrdV1().Networks(key.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
+	updated, err := rewriteStatus(ctx, r.clients.Sample.SamplecrdV1().Networks(key.Namespace), current, next)
 	if err != nil {
 		return fmt.Errorf("update the status of %s: %w", key, stale(err))
 	}
@@ -135,8 +174,8 @@ func (r *Reconciler) updateNetworkStatus(ctx context.Context, key Key, current *
 	return nil
 }
 
-func (r *Reconciler) updateNetwork(ctx context.Context, key Key, next *v1.Network, what string) (*v1.Network, error) {
-	updated, err := r.clients.Sample.SamplecrdV1().Networks(key.Namespace).Update(ctx, next, metav1.UpdateOptions{})
+func (r *Reconciler) updateNetwork(ctx context.Context, key Key, seen, next *v1.Network, what string) (*v1.Network, error) {
+	updated, err := rewrite(ctx, r.clients.Sample.SamplecrdV1().Networks(key.Namespace), seen, next)
 	if err != nil {
 		return nil, fmt.Errorf("%s of %s: %w", what, key, stale(err))
 	}
@@ -148,10 +187,12 @@ func (r *Reconciler) updateNetwork(ctx context.Context, key Key, next *v1.Networ
 // writeBlock makes one write to the ledger. A new block is created empty, and gets
 // its entries by an update, like one that was found empty.
 func (r *Reconciler) writeBlock(ctx context.Context, key Key, state network.State, w network.BlockWrite) error {
-	if w.Fresh && len(w.Block.Spec.Entries) > 0 {
-		if err := r.confirmNetwork(ctx, key, state.Network); err != nil {
+	if w.Restored {
+		if err := r.confirmRestored(ctx, key, state.Network, w); err != nil {
 			return err
 		}
+	}
+	if (w.Fresh || w.Inherits) && len(w.Block.Spec.Entries) > 0 {
 		if err := r.confirmUnseen(ctx, key, state.Pods, w.Block); err != nil {
 			return err
 		}
@@ -184,7 +225,7 @@ func (r *Reconciler) callBlock(ctx context.Context, key Key, verb network.Verb, 
 	case network.Create:
 		written, err = blocks.Create(ctx, block, metav1.CreateOptions{})
 	case network.Update:
-		written, err = blocks.Update(ctx, block, metav1.UpdateOptions{})
+		written, err = overwriteBlock(ctx, blocks, block)
 	case network.Delete:
 		err = blocks.Delete(ctx, block.Name, metav1.DeleteOptions{
 			Preconditions: &metav1.Preconditions{UID: &block.UID, ResourceVersion: ptr.To(block.ResourceVersion)},
@@ -199,6 +240,18 @@ func (r *Reconciler) callBlock(ctx context.Context, key Key, verb network.Verb, 
 		r.written.deleted(key, blocksResource, path(key.Namespace, block.Name), block.UID)
 	}
 	return written, nil
+}
+
+// overwriteBlock writes all that changes in a block once it exists. To compare 256 entries would
+// cost ten times as much as to encode them.
+func overwriteBlock(ctx context.Context, in patcher[*v1.AddressBlock], block *v1.AddressBlock) (*v1.AddressBlock, error) {
+	var inherited any // null removes it
+	if at, ok := block.Annotations[v1.InheritedAnnotation]; ok {
+		inherited = at
+	}
+	return overwrite(ctx, in, block,
+		fields{"finalizers": block.Finalizers, "ownerReferences": block.OwnerReferences, "annotations": fields{v1.InheritedAnnotation: inherited}},
+		fields{"spec": fields{"networkUID": block.Spec.NetworkUID, "sealed": block.Spec.Sealed, "entries": block.Spec.Entries}})
 }
 
 // tellPod tells a pod's user why it waits.
@@ -234,7 +287,7 @@ func (r *Reconciler) patchCondition(ctx context.Context, key Key, pod network.Po
 	if err != nil {
 		return fmt.Errorf("patch the status of pod %s/%s: %w", key.Namespace, pod.Name, stale(err))
 	}
-	r.written.wrote(key, podsResource, patched.ResourceVersion)
+	r.found.wrote(r.written, key, podsResource, patched)
 	klog.FromContext(ctx).Info("Set condition of pod", "pod", pod.Name, "status", condition.Status, "reason", condition.Reason)
 	return nil
 }

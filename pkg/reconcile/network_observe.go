@@ -26,8 +26,10 @@ import (
 func (r *Reconciler) observeNetwork(key Key) (state network.State, again time.Duration, err error) {
 	state = network.State{
 		Now: r.clock.Now(), Namespace: key.Namespace, Name: key.Name,
-		Blocks: r.blocksOf(key.Namespace, key.Name),
-		Owners: map[v1.AddressOwner]network.Replicas{},
+		Blocks:  r.blocksOf(key.Namespace, key.Name),
+		Owners:  map[v1.AddressOwner]network.Replicas{},
+		Cluster: r.cluster.now(), AllowedOverlaps: r.settings.AllowedOverlaps,
+		Agent: r.settings.AgentNamespace != "",
 	}
 	if state.Network, err = r.getNetwork(key.Namespace, key.Name); err != nil {
 		return state, 0, err

@@ -19,6 +19,7 @@ import (
 func newNode(uid types.UID) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "node-1", UID: uid, Labels: map[string]string{"a": "b"}},
+		Spec:       corev1.NodeSpec{PodCIDRs: []string{"10.0.1.0/24"}, ProviderID: "x"},
 		Status: corev1.NodeStatus{
 			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}},
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}, {Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse}},
@@ -137,7 +138,8 @@ func TestSlimNodesAndAgents(t *testing.T) {
 	nodeBefore, podBefore := node.DeepCopy(), pod.DeepCopy()
 	slimNode, _ := SlimNode(node)
 	slimPod, _ := SlimAgent(pod)
-	if want := (&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", UID: "u1", ResourceVersion: "7"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{ours}}}); !equality.Semantic.DeepEqual(slimNode, want) {
+	if want := (&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", UID: "u1", ResourceVersion: "7"}, Spec: corev1.NodeSpec{PodCIDRs: node.Spec.PodCIDRs},
+		Status: corev1.NodeStatus{Addresses: node.Status.Addresses, Conditions: []corev1.NodeCondition{ours}}}); !equality.Semantic.DeepEqual(slimNode, want) {
 		t.Errorf("got %+v", slimNode)
 	}
 	want := &corev1.Pod{

@@ -32,6 +32,7 @@ func newNetwork(text string) *v1.Network {
 	words := strings.Fields(text)
 	n := &v1.Network{ObjectMeta: metaOf(words[0]), Spec: v1.NetworkSpec{CIDR: "10.1.0.0/16"}}
 	n.Finalizers = []string{v1.InUseFinalizer}
+	n.Annotations = map[string]string{v1.NetworkUIDAnnotation: string(n.UID)}
 	for _, word := range words[1:] {
 		switch word {
 		case "going":
@@ -42,6 +43,7 @@ func newNetwork(text string) *v1.Network {
 			n.Spec.CIDR = netip.MustParsePrefix(word).String()
 		}
 	}
+	n.Status.CIDRs = []string{n.Spec.CIDR}
 	return n
 }
 
@@ -53,6 +55,7 @@ func newBlock(network string, entries ...string) *v1.AddressBlock {
 		Network: network, NetworkUID: types.UID("uid-of-" + network), CIDR: prefix.String(),
 	}}
 	b.Finalizers = []string{v1.InUseFinalizer}
+	b.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1.GroupVersion.String(), Kind: "Network", Name: network, UID: b.Spec.NetworkUID, Controller: ptr.To(true)}}
 	for _, text := range entries {
 		words := strings.Fields(text)
 		e := v1.AddressEntry{Address: words[0], Pod: words[1], State: v1.AddressState(words[2]), Since: metav1.NewTime(now.Add(-time.Hour))}

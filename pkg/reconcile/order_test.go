@@ -21,22 +21,22 @@ func failing() []runtime.Object {
 
 const (
 	crowdedCalls = `
-update networks blue rv=101
+patch networks blue uid=uid-of-blue rv=101
 get networks blue
 list pods limit=500 selector=samplecrd.k8s.io/managed!=true
 create addressblocks blue-10.1.0.0
 get networks blue
-update addressblocks blue-10.1.0.0 rv=105
+patch addressblocks blue-10.1.0.0 uid=uid-of-blue-10.1.0.0 rv=105
 patch pods/status b uid=uid-of-b
 event on b: Warning NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
-update networks/status blue rv=104
+patch networks/status blue uid=uid-of-blue rv=104
 event on blue: Warning NetworkExhausted: no address is free for: b; grow spec.cidr, or delete pods that hold one`
 	failingCalls = `
 get pod2s web
 patch pod2s web uid=uid-of-web rv=101
 delete pods web-0 uid=uid-of-web-0 rv=102
 create pods web-1
-update pod2s/status web rv=103
+patch pod2s/status web uid=uid-of-web rv=103
 event on web: Warning Replacing: deleted web-0, which ended
 event on web: Normal ScalingUp: created web-1`
 )
@@ -66,8 +66,8 @@ event on a: Warning MissingRequest: the pod has the scheduling gate samplecrd.k8
 	}
 }
 
-// But a pod that cannot be told why it waits does not silence its Network.
-func TestApplyStopsAtTheFirstError(t *testing.T) {
+// What does not depend on the write that failed is still done.
+func TestApplyGoesOnAfterAnError(t *testing.T) {
 	broken := apierrors.NewInternalError(errors.New("etcd is away"))
 	for _, row := range []struct {
 		name, refused string
@@ -75,55 +75,65 @@ func TestApplyStopsAtTheFirstError(t *testing.T) {
 		key           Key
 		want          string
 	}{
-		{"finalizer", "update networks ", crowded(), blue, `
-update networks blue rv=101 -> InternalError`},
+		{"finalizer", "patch networks ", crowded(), blue, `
+patch networks blue uid=uid-of-blue rv=101 -> InternalError
+patch networks/status blue uid=uid-of-blue rv=101`},
 		{"Network read", "get networks", crowded(), blue, `
-update networks blue rv=101
-get networks blue -> InternalError`},
+patch networks blue uid=uid-of-blue rv=101
+get networks blue -> InternalError
+patch networks/status blue uid=uid-of-blue rv=104`},
 		{"block", "create addressblocks", crowded(), blue, `
-update networks blue rv=101
+patch networks blue uid=uid-of-blue rv=101
 get networks blue
 list pods limit=500 selector=samplecrd.k8s.io/managed!=true
-create addressblocks blue-10.1.0.0 -> InternalError`},
+create addressblocks blue-10.1.0.0 -> InternalError
+patch networks/status blue uid=uid-of-blue rv=104`},
 		{"condition", "patch pods/status", crowded(), blue, `
-update networks blue rv=101
+patch networks blue uid=uid-of-blue rv=101
 get networks blue
 list pods limit=500 selector=samplecrd.k8s.io/managed!=true
 create addressblocks blue-10.1.0.0
 get networks blue
-update addressblocks blue-10.1.0.0 rv=105
+patch addressblocks blue-10.1.0.0 uid=uid-of-blue-10.1.0.0 rv=105
 patch pods/status b uid=uid-of-b -> InternalError
-update networks/status blue rv=104
+patch networks/status blue uid=uid-of-blue rv=104
 event on blue: Warning NetworkExhausted: no address is free for: b; grow spec.cidr, or delete pods that hold one`},
-		{"status of a Network", "update networks/status", crowded(), blue, `
-update networks blue rv=101
+		{"status of a Network", "patch networks/status", crowded(), blue, `
+patch networks blue uid=uid-of-blue rv=101
 get networks blue
 list pods limit=500 selector=samplecrd.k8s.io/managed!=true
 create addressblocks blue-10.1.0.0
 get networks blue
-update addressblocks blue-10.1.0.0 rv=105
+patch addressblocks blue-10.1.0.0 uid=uid-of-blue-10.1.0.0 rv=105
 patch pods/status b uid=uid-of-b
 event on b: Warning NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
-update networks/status blue rv=104 -> InternalError`},
-		{"failure record", "patch pod2s", failing(), web, `
+patch networks/status blue uid=uid-of-blue rv=104 -> InternalError`},
+		{"failure record", "patch pod2s ", failing(), web, `
 get pod2s web
-patch pod2s web uid=uid-of-web rv=101 -> InternalError`},
+patch pod2s web uid=uid-of-web rv=101 -> InternalError
+create pods web-1
+patch pod2s/status web uid=uid-of-web rv=101
+event on web: Normal ScalingUp: created web-1`},
 		{"deletion", "delete pods", failing(), web, `
 get pod2s web
 patch pod2s web uid=uid-of-web rv=101
-delete pods web-0 uid=uid-of-web-0 rv=102 -> InternalError`},
+delete pods web-0 uid=uid-of-web-0 rv=102 -> InternalError
+create pods web-1
+patch pod2s/status web uid=uid-of-web rv=103
+event on web: Normal ScalingUp: created web-1`},
 		{"creation", "create pods", failing(), web, `
 get pod2s web
 patch pod2s web uid=uid-of-web rv=101
 delete pods web-0 uid=uid-of-web-0 rv=102
 create pods web-1 -> InternalError
+patch pod2s/status web uid=uid-of-web rv=103
 event on web: Warning Replacing: deleted web-0, which ended`},
-		{"status of a Pod2", "update pod2s/status", failing(), web, `
+		{"status of a Pod2", "patch pod2s/status", failing(), web, `
 get pod2s web
 patch pod2s web uid=uid-of-web rv=101
 delete pods web-0 uid=uid-of-web-0 rv=102
 create pods web-1
-update pod2s/status web rv=103 -> InternalError
+patch pod2s/status web uid=uid-of-web rv=103 -> InternalError
 event on web: Warning Replacing: deleted web-0, which ended
 event on web: Normal ScalingUp: created web-1`},
 		{"addresses", "patch pods", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a gated on=blue")}, podA, `
@@ -151,7 +161,7 @@ func TestNothingIsSaidAfterTheFinalizerWasRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, calls, "list addressblocks limit=0\nupdate networks blue rv=101")
+	same(t, calls, "list addressblocks limit=0\npatch networks blue uid=uid-of-blue rv=101")
 }
 
 // The next sync picks up where the last one stopped, and its end is the same.
@@ -172,10 +182,10 @@ get networks blue
 list pods limit=500 selector=samplecrd.k8s.io/managed!=true
 create addressblocks blue-10.1.0.0
 get networks blue
-update addressblocks blue-10.1.0.0 rv=105
+patch addressblocks blue-10.1.0.0 uid=uid-of-blue-10.1.0.0 rv=106
 patch pods/status b uid=uid-of-b
 event on b: Warning NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
-update networks/status blue rv=104
+patch networks/status blue uid=uid-of-blue rv=105
 event on blue: Warning NetworkExhausted: no address is free for: b; grow spec.cidr, or delete pods that hold one`)
 }
 
@@ -184,8 +194,8 @@ event on blue: Warning NetworkExhausted: no address is free for: b; grow spec.ci
 func TestAnAddressGivenAwayIsToldOnce(t *testing.T) {
 	const told = "event on blue: Warning ReservedAddressGivenAway: for want of a free one: 10.1.0.2, reserved for web-3, which was scaled away, to a\n"
 	for _, row := range []struct{ name, refused, first, second string }{
-		{"the write to the ledger conflicts", "update addressblocks", "", told},
-		{"the status conflicts", "update networks/status", told, ""},
+		{"the write to the ledger conflicts", "patch addressblocks", "", told},
+		{"the status conflicts", "patch networks/status", told, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, newNetwork("blue 10.1.0.0/30"), newPod2("web", 3, "blue"), newBlock("blue", "10.1.0.2 web-3 Reserved Pod2/web"), newPod("a gated on=blue"))

@@ -13,16 +13,16 @@ import (
 )
 
 // client is what a typed clientset has for one kind of object in a namespace.
-type client[T metav1.Object] interface {
+type client[T apiObject] interface {
+	patcher[T]
 	Create(ctx context.Context, obj T, opts metav1.CreateOptions) (T, error)
-	Update(ctx context.Context, obj T, opts metav1.UpdateOptions) (T, error)
 	Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
 }
 
 // owned writes the objects of one kind that Pod2s own besides their pods, or Networks
 // besides their blocks.
-type owned[T metav1.Object] struct {
+type owned[T apiObject] struct {
 	kind     string // for people
 	label    string // by which our watch selects, its value the name of the key
 	resource resource
@@ -47,25 +47,36 @@ func (o owned[T]) create(ctx context.Context, key Key, obj T) error {
 	if err != nil {
 		return fmt.Errorf("create %s %s/%s: %w", o.kind, key.Namespace, obj.GetName(), err)
 	}
-	o.written.wrote(key, o.resource, created.GetResourceVersion())
+	o.wrote(key, created)
 	klog.FromContext(ctx).Info("Created "+o.kind, "name", obj.GetName())
 	return nil
 }
 
 func (o owned[T]) update(ctx context.Context, key Key, u endpoints.Update[T]) error {
 	name := u.Object.GetName()
-	updated, err := o.in(key.Namespace).Update(ctx, u.Object, metav1.UpdateOptions{})
+	updated, err := rewrite(ctx, o.in(key.Namespace), u.Was, u.Object)
 	if err != nil {
 		o.taken.forget(key, name)
 		return fmt.Errorf("update %s %s/%s (%s): %w", o.kind, key.Namespace, name, u.Reason, stale(err))
 	}
-	o.written.wrote(key, o.resource, updated.GetResourceVersion())
+	o.wrote(key, updated)
 	klog.FromContext(ctx).V(2).Info("Updated "+o.kind, "name", name, "reason", u.Reason)
 	return nil
 }
 
+// wrote records the answer to a write. The object that our watch does not show is remembered as
+// the answer has it.
+func (o owned[T]) wrote(key Key, object T) {
+	if object.GetLabels()[o.label] != "" {
+		o.written.wrote(key, o.resource, object.GetResourceVersion())
+		return
+	}
+	o.taken.remember(key, object)
+	o.written.hidden(key, o.resource, object)
+}
+
 // deleting deletes objects of one kind that are as they were seen.
-func deleting[T metav1.Object](key Key, o owned[T]) func(context.Context, endpoints.Deletion) error {
+func deleting[T apiObject](key Key, o owned[T]) func(context.Context, endpoints.Deletion) error {
 	return func(ctx context.Context, d endpoints.Deletion) error {
 		err := o.in(key.Namespace).Delete(ctx, d.Name, metav1.DeleteOptions{
 			Preconditions: &metav1.Preconditions{UID: &d.UID, ResourceVersion: &d.ResourceVersion},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,27 +28,28 @@ func (r *Reconciler) syncPod(ctx context.Context, key Key) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("observe %s: %w", key, err)
 	}
-	plan := network.Publish(state)
+	steps, plan := r.steps(key), network.Publish(state)
+	if plan.Stale != "" {
+		return Result{}, fmt.Errorf("%s: %s: %w", key, plan.Stale, ErrStale)
+	}
 	if plan.Publish != nil {
-		if err := r.publish(ctx, key, pod, plan.Publish); err != nil {
-			return Result{}, err
-		}
+		steps.do(network.ReasonFailedPublish, func() error { return r.publish(ctx, key, pod, plan.Publish) })
 	}
-	if plan.Condition != nil {
-		if err := r.patchCondition(ctx, key, network.PodRef{Name: pod.Name, UID: pod.UID}, *plan.Condition); err != nil {
-			return Result{}, err
-		}
+	if len(steps.told) > 0 {
+		plan = network.PublishFailed(state, steps.told[0].message)
 	}
-	if plan.Event != nil {
+	if plan.Condition != nil && steps.do("", func() error {
+		return r.patchCondition(ctx, key, network.PodRef{Name: pod.Name, UID: pod.UID}, *plan.Condition)
+	}) && plan.Event != nil {
 		r.recorder.Event(pod, plan.Event.Type, plan.Event.Reason, plan.Event.Message)
 	}
-	return Result{}, nil
+	return Result{}, steps.err()
 }
 
 // observePod reads the Networks that the pod asks for, each with the blocks that
-// name it. A block of a Network that the cache does not have (of another UID, if
-// it was recreated) is an old view: nothing would wake the pod when the Network
-// appears.
+// name it. A block that binds it and is of a Network that the cache does not have (of
+// another UID, if it was recreated) is an old view: nothing would wake the pod when the
+// Network appears.
 func (r *Reconciler) observePod(key Key, pod *corev1.Pod) (network.PodState, error) {
 	state := network.PodState{Now: r.clock.Now(), Pod: pod}
 	requests, err := attachment.Requests(pod)
@@ -65,7 +67,7 @@ func (r *Reconciler) observePod(key Key, pod *corev1.Pod) (network.PodState, err
 				continue
 			}
 			neighbour.Blocks = append(neighbour.Blocks, block)
-			if attachment.Gated(pod) && (neighbour.Network == nil || neighbour.Network.UID != block.Spec.NetworkUID) {
+			if attachment.Gated(pod) && binds(block, pod) && (neighbour.Network == nil || neighbour.Network.UID != block.Spec.NetworkUID) {
 				return state, fmt.Errorf("block %s/%s is of a Network %s that the cache does not have: %w",
 					key.Namespace, block.Name, request.Network, ErrStale)
 			}
@@ -73,6 +75,12 @@ func (r *Reconciler) observePod(key Key, pod *corev1.Pod) (network.PodState, err
 		state.Networks = append(state.Networks, neighbour)
 	}
 	return state, nil
+}
+
+// binds says whether a block has an entry of this incarnation of a pod. One that was
+// restored from a backup names pods that have other UIDs now.
+func binds(block *v1.AddressBlock, pod *corev1.Pod) bool {
+	return slices.ContainsFunc(block.Spec.Entries, func(e v1.AddressEntry) bool { return e.PodUID == pod.UID })
 }
 
 // publish puts the addresses into the pod and lifts our gate, in one write that
@@ -97,7 +105,7 @@ func (r *Reconciler) publish(ctx context.Context, key Key, pod *corev1.Pod, p *n
 	if err != nil {
 		return fmt.Errorf("publish the addresses of %s: %w", key, stale(err))
 	}
-	r.written.wrote(key, podsResource, patched.ResourceVersion)
+	r.found.wrote(r.written, key, podsResource, patched)
 	publishDuration.Observe(r.sinceCreation(pod).Seconds())
 	klog.FromContext(ctx).Info("Published addresses", "addresses", p.Addresses)
 	return nil

@@ -2,8 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -64,6 +62,7 @@ func (r *Reconciler) observePod2(key Key) (state pod2.State, again time.Duration
 	if err != nil {
 		return state, 0, err
 	}
+	state.Holders = r.holders(cached)
 	state.Pods, again = r.podsOfPod2(key)
 	state.Refused = r.refused.of(key, state.Pods)
 	return state, soonest(again, againClaims), nil
@@ -80,50 +79,51 @@ func (r *Reconciler) podsOfPod2(key Key) ([]*corev1.Pod, time.Duration) {
 	})
 }
 
-// applyPod2 writes the plan in the order of its fields. What stopped it on the
-// way, if it is for the user to mend, is what the status says.
+// applyPod2 writes the plan in the order of its fields. What failed on the way keeps
+// nothing from being done that does not depend on it, and the status tells what was
+// observed whatever failed.
 func (r *Reconciler) applyPod2(ctx context.Context, key Key, state pod2.State, plan pod2.Plan) error {
-	current := state.Pod2
-	if plan.NeedsOwner() {
-		if err := r.confirmPod2(ctx, key, current); err != nil {
-			return err
-		}
+	steps, current := r.steps(key), state.Pod2
+	if plan.NeedsOwner() && !steps.do(pod2.ReasonFailedCreate, func() error { return r.confirmPod2(ctx, key, current) }) {
+		plan = plan.WithoutOwner()
 	}
-	if plan.Backoff != nil {
+	if plan.Backoff != nil && !steps.do(pod2.ReasonFailedUpdate, func() (err error) {
 		patched, err := r.patchBackoff(ctx, key, current, plan.Backoff.Value)
-		if err != nil {
-			return err
+		if err == nil {
+			current = patched
 		}
-		current = patched
+		return err
+	}) {
+		plan = plan.WithoutBackoff()
 	}
-	done, reason, failure := pod2.Plan{}, pod2.ReasonFailedCreate, r.writeRevisions(ctx, key, current, plan)
-	if failure == nil {
-		done, reason, failure = r.writePods(ctx, key, state, plan)
-	}
-	status := plan.Status
-	if failure != nil {
-		status = nil
-		if message, mendable := forUser(failure); mendable {
-			status = pod2.WithFailure(state, pod2.Failure{Reason: reason, Message: message})
-		}
-	}
-	if status != nil {
-		if err := r.updatePod2Status(ctx, key, current, *status); err != nil {
-			failure = errors.Join(failure, err)
-		} else {
+	done := r.writePods(ctx, steps, state, &plan)
+	if status := reported(state, plan, steps); status != nil && !steps.ended {
+		if steps.do("", func() error { return r.updatePod2Status(ctx, key, current, *status) }) {
 			done.Status = status
 		}
 	}
 	for _, e := range pod2.Events(state, done) {
 		r.recorder.Event(state.Pod2, e.Type, e.Reason, e.Message)
 	}
-	return failure
+	return steps.err()
+}
+
+// reported is the status to be written: the plan's, or the one that tells of failures.
+func reported(state pod2.State, plan pod2.Plan, steps *steps) *v1.Pod2Status {
+	if len(steps.told) == 0 {
+		return plan.Status
+	}
+	failures := make([]pod2.Failure, 0, len(steps.told))
+	for _, f := range steps.told {
+		failures = append(failures, pod2.Failure{Reason: f.reason, Message: f.message})
+	}
+	return pod2.WithFailures(state, failures)
 }
 
 func (r *Reconciler) updatePod2Status(ctx context.Context, key Key, current *v1.Pod2, status v1.Pod2Status) error {
 	next := current.DeepCopy()
 	next.Status = status
-	updated, err := r.clients.Sample.SamplecrdV1().Pod2s(key.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
+	updated, err := rewriteStatus(ctx, r.clients.Sample.SamplecrdV1().Pod2s(key.Namespace), current, next)
 	if err != nil {
 		return fmt.Errorf("update the status of %s: %w", key, stale(err))
 	}
@@ -133,83 +133,99 @@ func (r *Reconciler) updatePod2Status(ctx context.Context, key Key, current *v1.
 }
 
 // writePods carries out what the plan has for pods, claims and revisions, and returns as
-// much of the plan as was done; the reason is that of the condition, should it fail.
-// What a user has to mend of pods that run holds up nothing that comes or goes: what
-// was not done of them takes from no bound that was reckoned with it.
-func (r *Reconciler) writePods(ctx context.Context, key Key, state pod2.State, plan pod2.Plan) (done pod2.Plan, reason string, err error) {
-	done, reason, failure := r.changePods(ctx, key, plan)
-	if _, mendable := forUser(failure); failure != nil && (!mendable || len(done.Adopt) > 0) {
-		return done, reason, failure
+// much of the plan as was done.
+func (r *Reconciler) writePods(ctx context.Context, steps *steps, state pod2.State, plan *pod2.Plan) (done pod2.Plan) {
+	key := steps.key
+	if plan.CreateRevision != nil && !steps.do(pod2.ReasonFailedCreate, func() error { return r.createRevision(ctx, key, state.Pod2, plan.CreateRevision) }) {
+		*plan = plan.WithoutRevision()
 	}
-	if failure != nil && len(plan.Adopt) > 0 {
-		// While pods were to be adopted nothing else was decided. Now that is done
-		// without them, of the same view, in which nothing has changed.
-		state.Unadoptable = map[types.UID]bool{}
-		for _, a := range plan.Adopt {
-			state.Unadoptable[a.UID] = true
+	steps.do(pod2.ReasonFailedUpdate, func() error { return r.changeRevisions(ctx, key, plan.ChangeRevisions) })
+	if len(plan.Adopt) > 0 {
+		var failed error
+		adopted := steps.do(pod2.ReasonFailedAdopt, func() error {
+			done.Adopt, failed = forEach(ctx, plan.Adopt, func(ctx context.Context, a pod2.Adoption) error { return r.adoptPod(ctx, key, a) })
+			return failed
+		})
+		if adopted || steps.ended || len(done.Adopt) > 0 {
+			return done
 		}
-		plan = pod2.Diff(state)
-		plan.DeleteRevisions = nil // one may be what makes such a pod ours
-		done, _, err = r.changePods(ctx, key, plan)
-		failure = errors.Join(failure, err)
-		if _, mendable := forUser(err); err != nil && !mendable {
-			return done, reason, failure
-		}
+		*plan = withoutAdoption(state, *plan, isNoRefusal(failed))
 	}
-	done, why, err := r.replacePods(ctx, key, state, plan, done)
-	if failure != nil {
-		return done, reason, errors.Join(failure, err)
-	}
-	return done, why, err
+	r.changePods(ctx, steps, *plan, &done)
+	r.replacePods(ctx, steps, *plan, &done)
+	return done
 }
 
-// changePods goes on after an error that is for the user to mend, and returns the
-// first reason.
-func (r *Reconciler) changePods(ctx context.Context, key Key, plan pod2.Plan) (done pod2.Plan, reason string, failure error) {
-	var err error
-	done.Adopt, err = forEach(ctx, plan.Adopt, func(ctx context.Context, a pod2.Adoption) error { return r.adoptPod(ctx, key, a) })
-	if err != nil {
-		return done, pod2.ReasonFailedAdopt, err // then there is nothing else
+// withoutAdoption decides anew, of the same view, in which nothing has changed: while
+// pods were to be adopted nothing else was decided.
+func withoutAdoption(state pod2.State, plan pod2.Plan, mayBeOurs bool) pod2.Plan {
+	state.Unadoptable = map[types.UID]pod2.Unadoptable{}
+	for _, a := range plan.Adopt {
+		state.Unadoptable[a.UID] = pod2.Unadoptable{MayBeOurs: mayBeOurs}
 	}
-	done.Resize, failure = forEach(ctx, plan.Resize, func(ctx context.Context, u pod2.Resize) error { return r.resizePod(ctx, key, u) })
-	if _, mendable := forUser(failure); failure != nil && !mendable {
-		return done, pod2.ReasonFailedUpdate, failure
+	again := pod2.Diff(state)
+	again.DeleteRevisions = nil // one may be what makes such a pod ours
+	if plan.Backoff == nil {
+		again = again.WithoutBackoff()
 	}
-	asked := len(done.Resize)
-	if done.Resize = r.refused.without(key, done.Resize); len(done.Resize) < asked {
-		return done, pod2.ReasonFailedUpdate, fmt.Errorf("resize pods for %s: %d cannot be resized and are to be recreated: %w", key, asked-len(done.Resize), ErrStale)
+	if plan.CreateRevision == nil {
+		again = again.WithoutRevision()
 	}
-	done.InPlace, err = forEach(ctx, plan.InPlace, func(ctx context.Context, u pod2.InPlaceUpdate) error { return r.updatePod(ctx, key, u) })
-	return done, pod2.ReasonFailedUpdate, errors.Join(failure, err)
+	return again
 }
 
-// replacePods, claims and revisions, and stops at the first error.
-func (r *Reconciler) replacePods(ctx context.Context, key Key, state pod2.State, plan, done pod2.Plan) (_ pod2.Plan, reason string, err error) {
-	// Pods that are just starting change all the time.
-	done.Delete, err = forEachChanged(ctx, plan.Delete, func(ctx context.Context, d pod2.Deletion) error { return r.deletePod(ctx, key, d) })
-	if err != nil {
-		return done, pod2.ReasonFailedDelete, err
+// changePods changes pods that run. What failed of it takes from no bound that the
+// rest was decided with.
+func (r *Reconciler) changePods(ctx context.Context, steps *steps, plan pod2.Plan, done *pod2.Plan) {
+	key := steps.key
+	steps.do(pod2.ReasonFailedUpdate, func() (err error) {
+		done.Resize, err = forEach(ctx, plan.Resize, func(ctx context.Context, u pod2.Resize) error { return r.resizePod(ctx, key, u) })
+		asked := len(done.Resize)
+		if done.Resize = r.refused.without(key, done.Resize); err == nil && len(done.Resize) < asked {
+			return fmt.Errorf("resize pods for %s: %d cannot be resized and are to be recreated: %w", key, asked-len(done.Resize), ErrStale)
+		}
+		return err
+	})
+	steps.do(pod2.ReasonFailedUpdate, func() (err error) {
+		done.InPlace, err = forEach(ctx, plan.InPlace, func(ctx context.Context, u pod2.InPlaceUpdate) error { return r.updatePod(ctx, key, u) })
+		return err
+	})
+}
+
+// replacePods, claims and revisions.
+func (r *Reconciler) replacePods(ctx context.Context, steps *steps, plan pod2.Plan, done *pod2.Plan) {
+	key := steps.key
+	steps.do(pod2.ReasonFailedDelete, func() (err error) {
+		// Pods that are just starting change all the time.
+		done.Delete, err = forEachChanged(ctx, plan.Delete, func(ctx context.Context, d pod2.Deletion) error { return r.deletePod(ctx, key, d) })
+		return err
+	})
+	marked := steps.do(pod2.ReasonFailedUpdate, func() (err error) {
+		done.ChangeClaims, err = r.changeClaims(ctx, key, plan.ChangeClaims)
+		return err
+	})
+	if marked {
+		steps.do(pod2.ReasonFailedDelete, func() (err error) {
+			done.DeleteClaims, err = r.deleteClaims(ctx, key, plan.DeleteClaims)
+			return err
+		})
 	}
-	if done.ChangeClaims, err = r.changeClaims(ctx, key, plan.ChangeClaims); err != nil {
-		return done, pod2.ReasonFailedUpdate, err
-	}
-	if done.DeleteClaims, err = r.deleteClaims(ctx, key, plan.DeleteClaims); err != nil {
-		return done, pod2.ReasonFailedDelete, err
-	}
-	if done.Create, err = r.createPods(ctx, key, state, plan.Create); err != nil {
-		return done, pod2.ReasonFailedCreate, err
-	}
-	if done.CreateClaims, err = r.createClaims(ctx, key, plan.CreateClaims); err != nil {
-		return done, pod2.ReasonFailedCreate, err
-	}
-	done.DeleteRevisions, err = forEach(ctx, plan.DeleteRevisions, func(ctx context.Context, d pod2.Deletion) error { return r.deleteRevision(ctx, key, d) })
-	if err != nil {
-		return done, pod2.ReasonFailedDelete, err
-	}
-	if done.GrowClaims, err = r.changeClaims(ctx, key, plan.GrowClaims); err != nil {
-		return done, pod2.ReasonFailedResize, err
-	}
-	return done, "", nil
+	steps.do(pod2.ReasonFailedCreate, func() (err error) {
+		done.Create, err = r.createPods(ctx, key, plan.Create)
+		return err
+	})
+	steps.do(pod2.ReasonFailedCreate, func() (err error) {
+		done.CreateClaims, err = r.createClaims(ctx, key, plan.CreateClaims)
+		return err
+	})
+	steps.do(pod2.ReasonFailedDelete, func() (err error) {
+		done.DeleteRevisions, err = forEach(ctx, plan.DeleteRevisions, func(ctx context.Context, d pod2.Deletion) error { return r.deleteRevision(ctx, key, d) })
+		return err
+	})
+	steps.do(pod2.ReasonFailedResize, func() (err error) {
+		done.GrowClaims, err = r.changeClaims(ctx, key, plan.GrowClaims)
+		return err
+	})
 }
 
 // patchBackoff writes the annotation that remembers failures; "" removes it.
@@ -218,14 +234,8 @@ func (r *Reconciler) patchBackoff(ctx context.Context, key Key, current *v1.Pod2
 	if value == "" {
 		annotation = nil
 	}
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": current.UID, "resourceVersion": current.ResourceVersion,
-		"annotations": map[string]any{v1.BackoffAnnotation: annotation},
-	}})
-	if err != nil {
-		return nil, fmt.Errorf("encode the backoff of %s: %w", key, err)
-	}
-	patched, err := r.clients.Sample.SamplecrdV1().Pod2s(key.Namespace).Patch(ctx, key.Name, types.MergePatchType, body, metav1.PatchOptions{})
+	patched, err := overwrite(ctx, r.clients.Sample.SamplecrdV1().Pod2s(key.Namespace), current,
+		fields{"annotations": fields{v1.BackoffAnnotation: annotation}}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("record the failures of pods of %s: %w", key, stale(err))
 	}
@@ -250,46 +260,6 @@ func (r *Reconciler) deletePod(ctx context.Context, key Key, d pod2.Deletion) er
 	r.found.forget(key.Namespace, d.Name, d.UID)
 	r.written.deleted(key, podsResource, path(key.Namespace, d.Name), d.UID)
 	klog.FromContext(ctx).Info("Deleted pod", "pod", d.Name, "reason", d.Reason)
-	return nil
-}
-
-// createPods creates in batches of 1, 2, 4, ...: what refuses one pod (a quota,
-// an invalid template) mostly refuses them all, and should do so once.
-func (r *Reconciler) createPods(ctx context.Context, key Key, state pod2.State, creations []pod2.Creation) (done []pod2.Creation, err error) {
-	for size := 1; len(creations) > 0; size *= 2 {
-		batch := creations[:min(size, len(creations))]
-		creations = creations[len(batch):]
-		created, err := forEach(ctx, batch, func(ctx context.Context, c pod2.Creation) error {
-			if _, err := r.createClaims(ctx, key, c.Claims); err != nil {
-				return err
-			}
-			return r.createPod(ctx, key, state.Pod2, c)
-		})
-		done = append(done, created...)
-		if err != nil {
-			return done, err
-		}
-	}
-	return done, nil
-}
-
-// createPod creates a replica under its fixed name. If that is taken by a pod
-// that our watch does not show, the pod is remembered and the decision is stale.
-func (r *Reconciler) createPod(ctx context.Context, key Key, owner *v1.Pod2, c pod2.Creation) error {
-	pods := r.clients.Kube.CoreV1().Pods(key.Namespace)
-	created, err := pods.Create(ctx, c.Pod, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		live, getErr := pods.Get(ctx, c.Pod.Name, metav1.GetOptions{})
-		if getErr == nil {
-			r.found.remember(live)
-		}
-		return errors.Join(fmt.Errorf("create pod %s/%s for %s: %w", key.Namespace, c.Pod.Name, owner.Name, stale(err)), getErr)
-	}
-	if err != nil {
-		return fmt.Errorf("create pod %s/%s (%s): %w", key.Namespace, c.Pod.Name, c.Reason, err)
-	}
-	r.written.wrote(key, podsResource, created.ResourceVersion)
-	klog.FromContext(ctx).Info("Created pod", "pod", c.Pod.Name, "reason", c.Reason)
 	return nil
 }
 

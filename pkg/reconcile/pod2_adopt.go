@@ -43,7 +43,7 @@ func (r *Reconciler) adoptPod(ctx context.Context, key Key, a pod2.Adoption) err
 	if err != nil {
 		return fmt.Errorf("adopt pod %s/%s (%s): %w", key.Namespace, a.Name, a.Reason, err)
 	}
-	r.written.wrote(key, podsResource, adopted.ResourceVersion)
+	r.found.wrote(r.written, key, podsResource, adopted)
 	klog.FromContext(ctx).Info("Adopted pod", "pod", a.Name, "reason", a.Reason)
 	return nil
 }

@@ -50,7 +50,7 @@ get pods web-0
 get pod2s web
 patch pods web-0 uid=uid-of-web-0 rv=102
 event on web: Normal Adopting: adopted web-0
-update pod2s/status web rv=101`)
+patch pod2s/status web uid=uid-of-web rv=101`)
 	got := podOf(w, "web-0")
 	var text []string
 	for _, ref := range got.OwnerReferences {
@@ -196,6 +196,6 @@ func TestARefusedAdoptionHoldsUpNothing(t *testing.T) {
 	if err == nil {
 		t.Error("it is not tried again")
 	}
-	same(t, onlyWrites(calls), "patch pods web-0 uid=uid-of-web-0 rv=103 -> Forbidden\ncreate pods web-1\nupdate pod2s/status web rv=101")
+	same(t, onlyWrites(calls), "patch pods web-0 uid=uid-of-web-0 rv=103 -> Forbidden\ncreate pods web-1\npatch pod2s/status web uid=uid-of-web rv=101")
 	same(t, readyOf(w), "FailedAdopt: policy: hands off")
 }

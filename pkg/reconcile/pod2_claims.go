@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -131,7 +129,7 @@ func (r *Reconciler) createClaim(ctx context.Context, key Key, c *corev1.Persist
 	if err != nil {
 		return fmt.Errorf("create claim %s/%s for %s: %w", key.Namespace, c.Name, key, err)
 	}
-	r.written.wrote(key, claimsResource, created.ResourceVersion)
+	r.foundClaims.wrote(r.written, key, claimsResource, created)
 	klog.FromContext(ctx).Info("Created claim", "claim", c.Name)
 	return nil
 }
@@ -140,8 +138,7 @@ func (r *Reconciler) changeClaims(ctx context.Context, key Key, changes []pod2.C
 	return forEach(ctx, changes, func(ctx context.Context, c pod2.ClaimChange) error { return r.changeClaim(ctx, key, c) })
 }
 
-// changeClaim writes what is ours to write. It patches: an update from types that
-// are older than the API server would lose what they do not know.
+// changeClaim writes what is ours to write.
 func (r *Reconciler) changeClaim(ctx context.Context, key Key, c pod2.ClaimChange) error {
 	var surge any // null removes it
 	if value, marked := c.Claim.Annotations[v1.SurgeClaimAnnotation]; marked {
@@ -153,21 +150,13 @@ func (r *Reconciler) changeClaim(ctx context.Context, key Key, c pod2.ClaimChang
 			labels[label] = value
 		}
 	}
-	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{
-			"uid": c.Claim.UID, "resourceVersion": c.Claim.ResourceVersion, "labels": labels,
-			"annotations": map[string]any{v1.SurgeClaimAnnotation: surge}, "ownerReferences": c.Claim.OwnerReferences,
-		},
-		"spec": map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": c.Claim.Spec.Resources.Requests.Storage()}}},
-	})
-	if err != nil {
-		return fmt.Errorf("encode claim %s/%s (%s): %w", key.Namespace, c.Claim.Name, c.Reason, err)
-	}
-	patched, err := r.clients.Kube.CoreV1().PersistentVolumeClaims(key.Namespace).Patch(ctx, c.Claim.Name, types.MergePatchType, body, metav1.PatchOptions{})
+	patched, err := overwrite(ctx, r.clients.Kube.CoreV1().PersistentVolumeClaims(key.Namespace), c.Claim,
+		fields{"labels": labels, "annotations": fields{v1.SurgeClaimAnnotation: surge}, "ownerReferences": c.Claim.OwnerReferences},
+		fields{"spec": fields{"resources": fields{"requests": fields{"storage": c.Claim.Spec.Resources.Requests.Storage()}}}})
 	if err != nil {
 		return fmt.Errorf("change claim %s/%s (%s): %w", key.Namespace, c.Claim.Name, c.Reason, stale(err))
 	}
-	r.written.wrote(key, claimsResource, patched.ResourceVersion)
+	r.foundClaims.wrote(r.written, key, claimsResource, patched)
 	klog.FromContext(ctx).Info("Changed claim", "claim", c.Claim.Name, "reason", c.Reason)
 	return nil
 }

@@ -47,7 +47,7 @@ func TestAClaimIsThereBeforeItsPod(t *testing.T) {
 get pod2s web
 create persistentvolumeclaims data-web-0
 create pods web-0
-update pod2s/status web rv=101`)
+patch pod2s/status web uid=uid-of-web rv=101`)
 }
 
 // A quota of claims leaves nobody without a pod who has a claim.
@@ -62,7 +62,7 @@ func TestAClaimThatIsRefused(t *testing.T) {
 get pod2s web
 create pods web-0
 create persistentvolumeclaims data-web-1 -> Forbidden
-update pod2s/status web rv=101`)
+patch pod2s/status web uid=uid-of-web rv=101`)
 	same(t, readyOf(w), "FailedCreate: exceeded quota")
 }
 
@@ -73,11 +73,11 @@ func TestAClaimWithoutLabels(t *testing.T) {
 		name, second, says string
 		change             func(*corev1.PersistentVolumeClaim)
 	}{
-		{"another owner's", "update pod2s/status web rv=101", "ClaimTaken: claim data-web-0 belongs to Database db: " +
+		{"another owner's", "patch pod2s/status web uid=uid-of-web rv=101", "ClaimTaken: claim data-web-0 belongs to Database db: " +
 			"the replica waits until it is deleted or given up, which is noticed within 30 seconds", func(c *corev1.PersistentVolumeClaim) {
 			c.OwnerReferences = []metav1.OwnerReference{{Kind: "Database", Name: "db", UID: "uid-of-db", Controller: ptr.To(true)}}
 		}},
-		{"nobody's", "get pod2s web\npatch persistentvolumeclaims data-web-0 uid=uid-of-data-web-0 rv=102\ncreate pods web-0\nupdate pod2s/status web rv=101",
+		{"nobody's", "get pod2s web\npatch persistentvolumeclaims data-web-0 uid=uid-of-data-web-0 rv=102\ncreate pods web-0\npatch pod2s/status web uid=uid-of-web rv=101",
 			"PodsNotReady: web-0 does not exist yet", func(*corev1.PersistentVolumeClaim) {}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestAClaimIsDeletedOnceALiveReadFindsNoPod(t *testing.T) {
 get pod2s web
 get pods web-0 -> NotFound
 delete persistentvolumeclaims data-web-0 uid=uid-of-data-web-0 rv=102
-update pod2s/status web rv=101`)
+patch pod2s/status web uid=uid-of-web rv=101`)
 
 	w := scaled(t)
 	unlabelled := replica("web-0").(*corev1.Pod)
@@ -149,7 +149,7 @@ func TestAClaimGrows(t *testing.T) {
 		return w
 	}
 	w := grown()
-	mustSync(t, w, "get pod2s web\npatch persistentvolumeclaims data-web-0 uid=uid-of-data-web-0 rv=102\nupdate pod2s/status web rv=101")
+	mustSync(t, w, "get pod2s web\npatch persistentvolumeclaims data-web-0 uid=uid-of-data-web-0 rv=102\npatch pod2s/status web uid=uid-of-web rv=101")
 	if got := stored[*corev1.PersistentVolumeClaim](w, "data-web-0").Spec.Resources.Requests.Storage().String(); got != "2Gi" {
 		t.Errorf("it has %s", got)
 	}

@@ -86,6 +86,6 @@ func (r *Reconciler) patchRunningPod(ctx context.Context, key Key, name string, 
 	if err != nil {
 		return nil, stale(err)
 	}
-	r.written.wrote(key, podsResource, patched.ResourceVersion)
+	r.found.wrote(r.written, key, podsResource, patched)
 	return patched, nil
 }

@@ -24,11 +24,11 @@ func running(w *world, cpu string) { runningReplicas(w, cpu, 1) }
 func runningReplicas(w *world, cpu string, replicas int32) {
 	old := newPod2("web", replicas)
 	app := &old.Spec.Template.Spec.Containers[0]
-	app.Image, app.Resources.Requests = "old", corev1.ResourceList{corev1.ResourceCPU: apiresource.MustParse("1")}
+	app.Image, app.Resources.Requests = "old:1", corev1.ResourceList{corev1.ResourceCPU: apiresource.MustParse("1")}
 	revision := pod2.Diff(pod2.State{Pod2: old}).CreateRevision
 	w.add(revision)
 	for _, creation := range pod2.Diff(pod2.State{Pod2: old}).Create {
-		pod := creation.Pod
+		pod := creation.Pod()
 		pod.UID, pod.Status.Phase = types.UID("uid-of-"+pod.Name), corev1.PodRunning
 		pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = apiresource.MustParse(cpu)
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: app.Name, ContainerID: "id-1", Resources: pod.Spec.Containers[0].Resources.DeepCopy()}}
@@ -45,8 +45,8 @@ func withCPU(cpu string) *v1.Pod2 {
 
 func TestInPlaceWrites(t *testing.T) {
 	for _, row := range []struct{ name, cpu, want string }{
-		{"resources first", "1", "patch pods web-0 uid=uid-of-web-0 rv=103\npatch pods/resize web-0 uid=uid-of-web-0 rv=104\nupdate pod2s/status web rv=101"},
-		{"then the rest", "2", "patch pods web-0 uid=uid-of-web-0 rv=103\nupdate pod2s/status web rv=101"},
+		{"resources first", "1", "patch pods web-0 uid=uid-of-web-0 rv=103\npatch pods/resize web-0 uid=uid-of-web-0 rv=104\npatch pod2s/status web uid=uid-of-web rv=101"},
+		{"then the rest", "2", "patch pods web-0 uid=uid-of-web-0 rv=103\npatch pod2s/status web uid=uid-of-web rv=101"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, withCPU("2"))
@@ -73,7 +73,7 @@ func TestInPlacePatchOfTheImage(t *testing.T) {
 	if c.Image != want.Spec.Template.Spec.Containers[0].Image || len(pod.Spec.Containers) != 1 || c.Resources.Requests.Cpu().String() != "2" {
 		t.Errorf("the container is %+v", c)
 	}
-	same(t, pod.Labels[v1.PodTemplateHashLabel]+" "+pod.Annotations[v1.InPlaceAnnotation], pod2.RevisionHash(want)+` {"containers":{"`+c.Name+`":{"id":"id-1","image":"old"}}}`)
+	same(t, pod.Labels[v1.PodTemplateHashLabel]+" "+pod.Annotations[v1.InPlaceAnnotation], pod2.RevisionHash(want)+` {"containers":{"`+c.Name+`":{"id":"id-1","image":"old:1"}}}`)
 }
 
 // A resize that the API server calls invalid is asked for once; the pod is recreated
@@ -99,7 +99,7 @@ func TestInvalidResize(t *testing.T) {
 	same(t, withoutEvents(calls)+"\n"+withoutEvents(again), `patch pods web-0 uid=uid-of-web-0 rv=103
 patch pods/resize web-0 uid=uid-of-web-0 rv=104 -> Invalid
 delete pods web-0 uid=uid-of-web-0 rv=104
-update pod2s/status web rv=101`)
+patch pod2s/status web uid=uid-of-web rv=101`)
 	w.catchUp()
 	if _, err := w.sync(KindPod2, "web"); err != nil || len(w.r.refused.byKey) > 0 {
 		t.Errorf("remembered still: %v, %v", w.r.refused.byKey, err)
@@ -146,14 +146,14 @@ func TestARefusedChangeHoldsUpNothing(t *testing.T) {
 			if err == nil {
 				t.Error("it is not tried again")
 			}
-			same(t, onlyWrites(calls), row.want+"\ncreate pods web-1\nupdate pod2s/status web rv=101")
+			same(t, onlyWrites(calls), row.want+"\ncreate pods web-1\npatch pod2s/status web uid=uid-of-web rv=101")
 			same(t, readyOf(w), "FailedUpdate: exceeded quota")
 		})
 	}
 }
 
-// Whatever comes after a refusal, the refusal is told, not that.
-func TestTheFirstRefusalIsTold(t *testing.T) {
+// The reason is that of the first.
+func TestAllRefusalsAreTold(t *testing.T) {
 	p := withCPU("2")
 	p.Spec.Replicas = ptr.To[int32](2)
 	w := newWorld(t, p)
@@ -164,5 +164,5 @@ func TestTheFirstRefusalIsTold(t *testing.T) {
 	if _, err := w.sync(KindPod2, "web"); err == nil {
 		t.Error("it is not tried again")
 	}
-	same(t, readyOf(w), "FailedUpdate: policy: hands off")
+	same(t, readyOf(w), "FailedUpdate: policy: hands off; exceeded quota")
 }

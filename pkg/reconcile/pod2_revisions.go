@@ -33,28 +33,28 @@ func revisionKeys(obj any) []Key {
 	return keysOf(KindPod2, names)
 }
 
-// writeRevisions puts on record what pods are made from, before they are.
-func (r *Reconciler) writeRevisions(ctx context.Context, key Key, current *v1.Pod2, plan pod2.Plan) error {
-	revisions := r.clients.Kube.AppsV1().ControllerRevisions(key.Namespace)
-	logger := klog.FromContext(ctx)
-	if plan.CreateRevision != nil {
-		created, err := revisions.Create(ctx, plan.CreateRevision, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) {
-			return r.collided(ctx, key, current, plan.CreateRevision, err)
-		}
-		if err != nil {
-			return fmt.Errorf("create ControllerRevision %s/%s: %w", key.Namespace, plan.CreateRevision.Name, err)
-		}
-		r.written.wrote(key, revisionsResource, created.ResourceVersion)
-		logger.Info("Created revision", "revision", created.Name, "number", created.Revision)
+// createRevision puts on record what pods are made from, before they are.
+func (r *Reconciler) createRevision(ctx context.Context, key Key, current *v1.Pod2, revision *appsv1.ControllerRevision) error {
+	created, err := r.clients.Kube.AppsV1().ControllerRevisions(key.Namespace).Create(ctx, revision, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return r.collided(ctx, key, current, revision, err)
 	}
-	for _, revision := range plan.ChangeRevisions {
-		changed, err := revisions.Update(ctx, revision, metav1.UpdateOptions{})
+	if err != nil {
+		return fmt.Errorf("create ControllerRevision %s/%s: %w", key.Namespace, revision.Name, err)
+	}
+	r.written.wrote(key, revisionsResource, created.ResourceVersion)
+	klog.FromContext(ctx).Info("Created revision", "revision", created.Name, "number", created.Revision)
+	return nil
+}
+
+func (r *Reconciler) changeRevisions(ctx context.Context, key Key, revisions []*appsv1.ControllerRevision) error {
+	for _, revision := range revisions {
+		changed, err := overwrite(ctx, r.clients.Kube.AppsV1().ControllerRevisions(key.Namespace), revision, fields{"ownerReferences": revision.OwnerReferences}, fields{"revision": revision.Revision})
 		if err != nil {
 			return fmt.Errorf("update ControllerRevision %s/%s: %w", key.Namespace, revision.Name, stale(err))
 		}
 		r.written.wrote(key, revisionsResource, changed.ResourceVersion)
-		logger.Info("Updated revision", "revision", changed.Name, "number", changed.Revision)
+		klog.FromContext(ctx).Info("Updated revision", "revision", changed.Name, "number", changed.Revision)
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func TestRevisionIsOnRecordBeforeThePods(t *testing.T) {
 get pod2s web
 create controllerrevisions web-8thblnnq62
 create pods web-0
-update pod2s/status web rv=101`)
+patch pod2s/status web uid=uid-of-web rv=101`)
 }
 
 func TestRevisionsAreChangedAndDeletedWithTheirPreconditions(t *testing.T) {
@@ -46,9 +46,9 @@ func TestRevisionsAreChangedAndDeletedWithTheirPreconditions(t *testing.T) {
 	}
 	same(t, withoutEvents(calls), `
 get pod2s web
-update controllerrevisions web-8thblnnq62 rv=100
+patch controllerrevisions web-8thblnnq62 uid=uid-of-revision rv=100
 delete controllerrevisions web-newer uid=uid-of-newer rv=102
-update pod2s/status web rv=101`)
+patch pod2s/status web uid=uid-of-web rv=101`)
 }
 
 // An object without our label, which our watch does not show, has the name.
@@ -70,7 +70,7 @@ func TestARevisionsNameThatIsTaken(t *testing.T) {
 get pod2s web
 create controllerrevisions web-8thblnnq62 -> AlreadyExists
 get controllerrevisions web-8thblnnq62
-update pod2s/status web rv=101`)
+patch pod2s/status web uid=uid-of-web rv=101`)
 	if n := ptr.Deref(stored[*v1.Pod2](w, "web").Status.CollisionCount, 0); n != 1 {
 		t.Errorf("%d collisions", n)
 	}

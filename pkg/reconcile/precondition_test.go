@@ -46,27 +46,27 @@ func TestEveryWriteCarriesItsPrecondition(t *testing.T) {
 		want    string
 	}{
 		{"finalizer added, status", []runtime.Object{newNetwork("blue unprotected")}, blue, `
-update networks blue rv=101
-update networks/status blue rv=102`},
+patch networks blue uid=uid-of-blue rv=101
+patch networks/status blue uid=uid-of-blue rv=102`},
 		{"finalizer removed, on a live read", []runtime.Object{newNetwork("blue going"), sealed(v1.InUseFinalizer)}, blue, `
 list addressblocks limit=0
-update networks blue rv=101`},
+patch networks blue uid=uid-of-blue rv=101`},
 		{"block created, on a live read", []runtime.Object{newNetwork("blue"), newPod("a gated on=blue")}, blue, `
 get networks blue
 list pods limit=500 selector=samplecrd.k8s.io/managed!=true
 create addressblocks blue-10.1.0.0
 get networks blue
-update addressblocks blue-10.1.0.0 rv=103
-update networks/status blue rv=101`},
+patch addressblocks blue-10.1.0.0 uid=uid-of-blue-10.1.0.0 rv=103
+patch networks/status blue uid=uid-of-blue rv=101`},
 		{"block found empty gets its first entry, on a live read", []runtime.Object{newNetwork("blue"), newBlock("blue"), newPod("a gated on=blue")}, blue, `
 get networks blue
 list pods limit=500 selector=samplecrd.k8s.io/managed!=true
-update addressblocks blue-10.1.0.0 rv=102
-update networks/status blue rv=101`},
+patch addressblocks blue-10.1.0.0 uid=uid-of-blue-10.1.0.0 rv=102
+patch networks/status blue uid=uid-of-blue rv=101`},
 		{"block changed, on a live read", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound")}, blue, `
 get pods a -> NotFound
-update addressblocks blue-10.1.0.0 rv=102
-update networks/status blue rv=101`},
+patch addressblocks blue-10.1.0.0 uid=uid-of-blue-10.1.0.0 rv=102
+patch networks/status blue uid=uid-of-blue rv=101`},
 		{"block deleted", []runtime.Object{sealed()}, blue, `
 delete addressblocks blue-10.1.0.0 uid=uid-of-blue-10.1.0.0 rv=101`},
 		{"condition of a pod that waits", []runtime.Object{newPod("a gated on=blue")}, blue, `
@@ -80,7 +80,7 @@ get pod2s web
 patch pod2s web uid=uid-of-web rv=101
 delete pods web-0 uid=uid-of-web-0 rv=102
 create pods web-1
-update pod2s/status web rv=103`},
+patch pod2s/status web uid=uid-of-web rv=103`},
 		{"pod adopted, and nothing else decided", []runtime.Object{newPod2("web", 2), orphan("web-0")}, web, `
 get pod2s web
 patch pods web-0 uid=uid-of-web-0 rv=102`},
@@ -107,16 +107,16 @@ func TestAWriteFromAnOldViewIsRefused(t *testing.T) {
 		want    string
 	}{
 		{"finalizer", []runtime.Object{newNetwork("blue unprotected")}, blue, newNetwork("blue unprotected"), `
-update networks blue rv=101 -> Conflict`},
+patch networks blue uid=uid-of-blue rv=101 -> Conflict`},
 		{"finalizer of a Network that is gone", []runtime.Object{newNetwork("blue unprotected")}, blue, nil, `
-update networks blue rv=101 -> NotFound`},
+patch networks blue uid=uid-of-blue rv=101 -> NotFound`},
 		{"finalizer to be removed", []runtime.Object{newNetwork("blue going")}, blue, newNetwork("blue going"), `
 list addressblocks limit=0
-update networks blue rv=101 -> Conflict`},
+patch networks blue uid=uid-of-blue rv=101 -> Conflict`},
 		{"status of a Network", []runtime.Object{newNetwork("blue")}, blue, newNetwork("blue"), `
-update networks/status blue rv=101 -> Conflict`},
+patch networks/status blue uid=uid-of-blue rv=101 -> Conflict`},
 		{"block", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Resting")}, blue, newBlock("blue", "10.1.0.2 b Bound"), `
-update addressblocks blue-10.1.0.0 rv=102 -> Conflict`},
+patch addressblocks blue-10.1.0.0 uid=uid-of-blue-10.1.0.0 rv=102 -> Conflict`},
 		{"deleted block", []runtime.Object{sealed()}, blue, sealed(), `
 delete addressblocks blue-10.1.0.0 uid=uid-of-blue-10.1.0.0 rv=101 -> Conflict`},
 		{"new block, Network is gone", []runtime.Object{newNetwork("blue"), newPod("a gated on=blue")}, blue, nil, `
@@ -150,7 +150,7 @@ patch pods web-0 uid=uid-of-web-0 rv=102 -> Conflict`},
 get pod2s web
 patch pods web-0 uid=uid-of-web-0 rv=102 -> Invalid`},
 		{"status of a Pod2", []runtime.Object{newPod2("web", 0)}, web, newPod2("web", 0), `
-update pod2s/status web rv=101 -> Conflict`},
+patch pod2s/status web uid=uid-of-web rv=101 -> Conflict`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, row.objects...)

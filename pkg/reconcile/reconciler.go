@@ -6,6 +6,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 	batchinformers "k8s.io/client-go/informers/batch/v1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	discoveryinformers "k8s.io/client-go/informers/discovery/v1"
+	networkinginformers "k8s.io/client-go/informers/networking/v1"
 	storageinformers "k8s.io/client-go/informers/storage/v1"
 	"k8s.io/client-go/kubernetes"
 	appslisters "k8s.io/client-go/listers/apps/v1"
@@ -43,7 +45,8 @@ type Clients struct {
 // samplecrd.k8s.io/managed=true, Revisions, Claims, Services and EndpointSlices by the existence of
 // samplecrd.k8s.io/pod2, Jobs by that of stable.example.com/crontab, Definitions, a kind that the
 // cluster may not have, by that of samplecrd.k8s.io/network, Agents by their namespace and
-// AgentSelector; Nodes and Agents are nil where Settings name no namespace of agents.
+// AgentSelector. Agents is nil where Settings name no namespace of agents. Nodes, if there are no
+// Agents, and ServiceCIDRs may be nil: then Networks do not keep off what they say.
 type Informers struct {
 	Networks       sampleinformers.NetworkInformer
 	Blocks         sampleinformers.AddressBlockInformer
@@ -62,6 +65,7 @@ type Informers struct {
 	Definitions    nadinformers.NetworkAttachmentDefinitionInformer
 	Nodes          coreinformers.NodeInformer
 	Agents         coreinformers.PodInformer
+	ServiceCIDRs   networkinginformers.ServiceCIDRInformer
 }
 
 // Reconciler syncs keys. It is safe for many goroutines, as long as no key is in
@@ -82,6 +86,7 @@ type Reconciler struct {
 	written   *written
 	ledgers   *ledgers
 	over      *over
+	outages   *outages
 	found     *found[*corev1.Pod]
 	// foundClaims are those that have the name of one of ours and not our label.
 	foundClaims *found[*corev1.PersistentVolumeClaim]
@@ -89,10 +94,12 @@ type Reconciler struct {
 	names       *batches
 	counts      *batches
 	releases    *batches
+	runs        *batches
 	services    owned[*corev1.Service]
 	slices      owned[*discoveryv1.EndpointSlice]
 	definitions owned[*nadv1.NetworkAttachmentDefinition]
 	installed   *installed
+	cluster     *cluster
 	settings    Settings
 }
 
@@ -106,6 +113,11 @@ type Settings struct {
 	// AgentNamespace has the pods of pod2-agent, of which Nodes tell; empty: Nodes are
 	// left alone.
 	AgentNamespace string
+	// ClusterCIDRs are used by the cluster, as are those that its objects name.
+	ClusterCIDRs []netip.Prefix
+	// AllowedOverlaps are CIDRs within which Networks of type Overlay may overlap what
+	// the cluster uses.
+	AllowedOverlaps []netip.Prefix
 }
 
 // New registers its indexes with the informers; call it before they start.
@@ -159,7 +171,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 		}
 		stores[nodesResource] = informers.Nodes.Informer().GetIndexer()
 	}
-	written := newWritten(stores)
+	written := newWritten(clock, stores)
 	return &Reconciler{
 		clients: clients, recorder: recorder, clock: clock, informers: informers,
 		networks:     informers.Networks.Lister(),
@@ -172,12 +184,14 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 		written:      written,
 		ledgers:      newLedgers(clock),
 		over:         newOver(),
+		outages:      newOutages(clock),
 		found:        newFoundPods(clock),
 		foundClaims:  newFoundClaims(clock),
 		refused:      newRefused(),
 		names:        newBatches(clock, namesEvery),
 		counts:       newBatches(clock, countsEvery),
 		releases:     newBatches(clock, releasesEvery),
+		runs:         newBatches(clock, runsEvery),
 		services: owned[*corev1.Service]{
 			kind: "Service", resource: servicesResource, label: samplev1.Pod2Label, taken: newTaken[*corev1.Service](clock), written: written,
 			in: func(namespace string) client[*corev1.Service] { return clients.Kube.CoreV1().Services(namespace) },
@@ -188,7 +202,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 				return clients.Kube.DiscoveryV1().EndpointSlices(namespace)
 			},
 		},
-		installed: installed, settings: settings,
+		installed: installed, settings: settings, cluster: newCluster(informers, settings.ClusterCIDRs),
 		definitions: owned[*nadv1.NetworkAttachmentDefinition]{
 			kind: "NetworkAttachmentDefinition", resource: definitionsResource, label: samplev1.NetworkLabel, written: written,
 			taken: newTaken[*nadv1.NetworkAttachmentDefinition](clock),
@@ -209,6 +223,10 @@ const countsEvery = 250 * time.Millisecond
 // 2,000 pods that go at once make a few dozen of them, not 800.
 const releasesEvery = time.Second
 
+// Check returns an error if only a restart makes syncs go on: etcd was restored to an
+// older state under this process.
+func (r *Reconciler) Check() error { return r.written.check() }
+
 // Sync brings the world one step closer to what the object of the key asks for.
 // It does nothing on a view that is older than its own last write.
 func (r *Reconciler) Sync(ctx context.Context, key Key) (Result, error) {
@@ -219,6 +237,7 @@ func (r *Reconciler) Sync(ctx context.Context, key Key) (Result, error) {
 		// in it goes. That is no failure, and each deletion is an event to look again.
 		klog.FromContext(ctx).V(2).Info("The namespace is being deleted", "reason", err)
 		r.over.forget(key)
+		r.outages.ended(key, nil)
 		return Result{}, nil
 	}
 	return result, err
@@ -232,6 +251,7 @@ func (r *Reconciler) syncFresh(ctx context.Context, key Key) (Result, error) {
 	if err == nil {
 		r.over.forget(key)
 	}
+	r.outages.ended(key, err)
 	return result, err
 }
 

@@ -8,15 +8,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
-
-	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 )
 
 // render writes a call with its preconditions:
 //
 //	create pods web-0
-//	update networks/status blue rv=101
+//	patch networks/status blue uid=uid-of-blue rv=101
 //	patch pods web-0 uid=uid-of-web-0 rv=102
 //	delete addressblocks blue-10.1.0.0 uid=uid-of-blue-10.1.0.0 rv=103
 //	list pods limit=500
@@ -37,7 +34,6 @@ func render(action clienttesting.Action) string {
 		name = object(a.Object).GetName()
 	case clienttesting.UpdateActionImpl:
 		name = object(a.Object).GetName()
-		with("rv", object(a.Object).GetResourceVersion())
 	case clienttesting.PatchActionImpl:
 		name = a.Name
 		uid, version := preconditions(a.Patch)
@@ -108,34 +104,6 @@ func withVersion(patch []byte, version string) []byte {
 		panic(err)
 	}
 	return patched
-}
-
-// writeApart keeps a status from being written with the rest, and the rest from
-// being written with a status.
-func writeApart(subresource string, old, next runtime.Object) {
-	switch next := next.(type) {
-	case *v1.Network:
-		old := old.(*v1.Network).DeepCopy()
-		if subresource == "status" {
-			next.ObjectMeta, next.Spec = old.ObjectMeta, old.Spec
-		} else {
-			next.Status = old.Status
-		}
-	case *v1.Pod2:
-		old := old.(*v1.Pod2).DeepCopy()
-		if subresource == "status" {
-			next.ObjectMeta, next.Spec = old.ObjectMeta, old.Spec
-		} else {
-			next.Status = old.Status
-		}
-	case *stablev1.CronTab:
-		old := old.(*stablev1.CronTab).DeepCopy()
-		if subresource == "status" {
-			next.ObjectMeta, next.Spec = old.ObjectMeta, old.Spec
-		} else {
-			next.Status = old.Status
-		}
-	}
 }
 
 // same compares rendered texts.

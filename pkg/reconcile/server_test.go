@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 )
 
 func (w *world) react(tracker clienttesting.ObjectTracker) clienttesting.ReactionFunc {
@@ -54,19 +55,7 @@ func (w *world) serve(tracker clienttesting.ObjectTracker, action clienttesting.
 		created.SetUID(types.UID("uid-of-" + created.GetName()))
 		created.SetResourceVersion(w.next())
 	case clienttesting.UpdateActionImpl:
-		next := object(a.Object)
-		old, err := stored(next.GetName())
-		if err != nil {
-			return nil, err
-		}
-		if next.GetResourceVersion() != object(old).GetResourceVersion() || next.GetUID() != object(old).GetUID() {
-			return nil, apierrors.NewConflict(resource, next.GetName(), nil)
-		}
-		if w.answer != nil {
-			w.answer(a.Object)
-		}
-		writeApart(a.Subresource, old, a.Object)
-		next.SetResourceVersion(w.next())
+		return nil, apierrors.NewBadRequest("an update deletes the fields that our types do not know: patch")
 	case clienttesting.PatchActionImpl:
 		old, err := stored(a.Name)
 		if err != nil {
@@ -76,7 +65,7 @@ func (w *world) serve(tracker clienttesting.ObjectTracker, action clienttesting.
 			return nil, err
 		}
 		a.Patch = withVersion(a.Patch, w.next())
-		action = a
+		return w.patch(tracker, a)
 	case clienttesting.DeleteActionImpl:
 		old, err := stored(a.Name)
 		if err != nil {
@@ -93,11 +82,28 @@ func (w *world) serve(tracker clienttesting.ObjectTracker, action clienttesting.
 	return obj, err
 }
 
+func (w *world) patch(tracker clienttesting.ObjectTracker, a clienttesting.PatchActionImpl) (runtime.Object, error) {
+	_, obj, err := clienttesting.ObjectReaction(tracker)(a)
+	if err == nil && w.answer != nil {
+		w.answer(obj)
+		err = tracker.Update(a.GetResource(), obj, a.GetNamespace())
+	}
+	return obj, err
+}
+
 // checkPatch refuses as an API server does: another resourceVersion is a
-// conflict, another UID an attempt to change an immutable field.
+// conflict, another UID an attempt to change an immutable field. What an API server
+// would ignore, as a status is written apart, is refused too.
 func (w *world) checkPatch(a clienttesting.PatchActionImpl, old metav1.Object) error {
 	uid, version := preconditions(a.Patch)
+	var body map[string]any
+	if err := json.Unmarshal(a.Patch, &body); err != nil {
+		return err
+	}
+	_, status := body["status"]
 	switch {
+	case status != (a.Subresource == "status"), status && len(body) != 2:
+		return apierrors.NewBadRequest("a status is written apart: " + string(a.Patch))
 	case uid != "" && uid != string(old.GetUID()):
 		path := field.NewPath("metadata", "uid")
 		return apierrors.NewInvalid(schema.GroupKind{Kind: a.Resource.Resource}, a.Name, field.ErrorList{field.Invalid(path, uid, "field is immutable")})
@@ -121,7 +127,7 @@ func (w *world) page(tracker clienttesting.ObjectTracker, a clienttesting.ListAc
 	end := len(pods.Items)
 	if w.pageSize > 0 && start+w.pageSize < end {
 		end = start + w.pageSize
-		pods.Continue = strconv.Itoa(end)
+		pods.Continue, pods.RemainingItemCount = strconv.Itoa(end), ptr.To(int64(len(pods.Items)-end))
 	}
 	pods.Items = pods.Items[start:end]
 	return pods, nil

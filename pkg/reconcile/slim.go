@@ -89,14 +89,16 @@ func SlimAgent(obj any) (any, error) {
 	return slim, nil
 }
 
-// SlimNode is the transform of the Node informer: it keeps our condition, and what a
-// write of it needs: some hundred bytes of ten thousand.
+// SlimNode is the transform of the Node informer: it keeps our condition, what a write
+// of it needs, and which addresses the Node uses: some hundred bytes of ten thousand.
 func SlimNode(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
 		return obj, nil
 	}
 	slim := &corev1.Node{ObjectMeta: identity(node.ObjectMeta)}
+	slim.Spec.PodCIDRs = node.Spec.PodCIDRs
+	slim.Status.Addresses = node.Status.Addresses
 	for _, c := range node.Status.Conditions {
 		if c.Type == v1.ConditionDataPlaneReady {
 			slim.Status.Conditions = append(slim.Status.Conditions, c)

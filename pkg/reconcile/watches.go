@@ -27,7 +27,7 @@ func (r *Reconciler) Watches() []Watch {
 		{Informer: r.informers.Revisions.Informer(), Keys: revisionKeys},
 		{Informer: r.informers.Claims.Informer(), Keys: claimKeys},
 		{Informer: r.informers.Classes.Informer(), Keys: r.classKeys},
-	}, r.cronTabWatches(), r.endpointsWatches(), r.definitionWatches(), r.nodeWatches())
+	}, r.cronTabWatches(), r.endpointsWatches(), r.definitionWatches(), r.nodeWatches(), r.clusterWatches())
 }
 
 // A Network concerns itself, the Networks that its waiting pods also wait for,
@@ -59,14 +59,15 @@ func (r *Reconciler) waitingKeys(namespace, name string) []Key {
 	return keys
 }
 
-// A block concerns its Network, the Networks that pods wait for besides, and the
-// pods it binds that have yet to publish, or whose condition says that they wait.
+// A block concerns its Network, the Networks that pods wait for besides, the Pod2s
+// whose replicas wait for an address of it, and the pods it binds that have yet to publish, or whose condition says that they wait.
 func (r *Reconciler) blockKeys(obj any) []Key {
 	block, ok := obj.(*v1.AddressBlock)
 	if !ok {
 		return nil
 	}
 	keys := append(r.waitingKeys(block.Namespace, block.Spec.Network), Key{KindNetwork, block.Namespace, block.Spec.Network})
+	keys = append(keys, r.waitingPod2Keys(block)...)
 	for _, e := range block.Spec.Entries {
 		if e.State != v1.AddressBound {
 			continue

@@ -12,6 +12,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -63,7 +64,7 @@ const agentNS = "pod2-agent"
 // namespace is where tests have the objects: none, for those of the whole cluster.
 func (c cacheOf) namespace() string {
 	switch {
-	case c.gvk.Kind == "VNI", c.gvk.Kind == "Node":
+	case c.gvk.Kind == "VNI", c.gvk.Kind == "Node", c.gvk.Kind == "ServiceCIDR":
 		return ""
 	case c.example == nil:
 		return agentNS
@@ -91,7 +92,7 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 		CronTabs: crds.Stable().V1().CronTabs(), CronJobs: core.Batch().V1().CronJobs(), Jobs: core.Batch().V1().Jobs(),
 		Services: core.Core().V1().Services(), EndpointSlices: core.Discovery().V1().EndpointSlices(),
 		VNIs: crds.Samplecrd().V1().VNIs(), Definitions: crds.K8sCniCncfIo().V1().NetworkAttachmentDefinitions(),
-		Nodes: core.Core().V1().Nodes(), Agents: agents,
+		Nodes: core.Core().V1().Nodes(), Agents: agents, ServiceCIDRs: core.Networking().V1().ServiceCIDRs(),
 	}
 	samples := schema.GroupVersion{Group: v1.GroupVersion.Group, Version: v1.GroupVersion.Version}
 	stable := schema.GroupVersion{Group: stablev1.GroupVersion.Group, Version: stablev1.GroupVersion.Version}
@@ -111,6 +112,7 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 		{informers.Definitions.Informer().GetIndexer(), w.sample, schema.GroupVersion(nadv1.GroupVersion).WithResource("network-attachment-definitions"), schema.GroupVersion(nadv1.GroupVersion).WithKind("NetworkAttachmentDefinition"), reflect.TypeFor[*nadv1.NetworkAttachmentDefinition]()},
 		{informers.EndpointSlices.Informer().GetIndexer(), w.kube, discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), reflect.TypeFor[*discoveryv1.EndpointSlice]()},
 		{informers.Nodes.Informer().GetIndexer(), w.kube, corev1.SchemeGroupVersion.WithResource("nodes"), corev1.SchemeGroupVersion.WithKind("Node"), reflect.TypeFor[*corev1.Node]()},
+		{informers.ServiceCIDRs.Informer().GetIndexer(), w.kube, networkingv1.SchemeGroupVersion.WithResource("servicecidrs"), networkingv1.SchemeGroupVersion.WithKind("ServiceCIDR"), reflect.TypeFor[*networkingv1.ServiceCIDR]()},
 		{agents.Informer().GetIndexer(), w.kube, corev1.SchemeGroupVersion.WithResource("pods"), corev1.SchemeGroupVersion.WithKind("Pod"), nil},
 	}
 	var err error

@@ -2,10 +2,15 @@ package reconcile
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/clock"
 )
 
 // resource names an informer's objects; resourceVersions compare within one.
@@ -40,18 +45,53 @@ type versionedStore interface {
 // its view is guarded by preconditions.
 type written struct {
 	mu     sync.Mutex
+	clock  clock.PassiveClock
 	stores map[resource]versionedStore
 	byKey  map[Key]*writes
+	// seen is the newest version that each cache was at.
+	seen map[resource]string
 }
+
+// aheadTold is how long a cache may not show our last write before the reason of the
+// wait names the remedy. It comes within milliseconds, or seconds under load.
+const aheadTold = time.Minute
+
+const remedy = "if etcd was restored to an older state, it never will: restart the controller"
 
 type writes struct {
 	versions map[resource]string
-	// deleted objects, by path; an answer to a deletion has no resourceVersion.
-	deleted map[resource]map[string]types.UID
+	// since is when a sync first had to wait for them.
+	since time.Time
+	// gone are the objects, by path, that the cache is about to drop, or does not have.
+	gone map[resource]map[string]gone
 }
 
-func newWritten(stores map[resource]versionedStore) *written {
-	return &written{stores: stores, byKey: map[Key]*writes{}}
+// gone is an object that we deleted, or that our watch no longer selects since it lost a label.
+type gone struct {
+	uid types.UID
+	// version of the object that the watch does not select; "" if it was deleted, as an answer
+	// to a deletion has no resourceVersion.
+	version string
+}
+
+func (g gone) how() string {
+	if g.version == "" {
+		return "we deleted"
+	}
+	return "our watch no longer selects"
+}
+
+// shownBy says whether the object of a cache is the one that is to go.
+func (g gone) shownBy(obj any) bool {
+	if g.version == "" {
+		return alive(obj, g.uid)
+	}
+	o, ok := obj.(metav1.Object)
+	return ok && o.GetUID() == g.uid && newer(g.version, o.GetResourceVersion())
+}
+
+func newWritten(clock clock.PassiveClock, stores map[resource]versionedStore) *written {
+	return &written{clock: clock, stores: stores, byKey: map[Key]*writes{}, seen: map[resource]string{}}
 }
 
 // wrote records the resourceVersion that a create, update or patch answered.
@@ -68,11 +108,25 @@ func (w *written) wrote(key Key, res resource, version string) {
 func (w *written) deleted(key Key, res resource, path string, uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.goes(key, res, path, gone{uid: uid})
+}
+
+// hidden records a write to an object that the watch does not select, for want of a label. The
+// cache will never show this version, and nothing tells how far it is until another object of the
+// resource changes, or the API server sends a bookmark, once a minute. So wait only until the cache
+// has dropped the version that it may still have.
+func (w *written) hidden(key Key, res resource, obj metav1.Object) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.goes(key, res, path(obj.GetNamespace(), obj.GetName()), gone{uid: obj.GetUID(), version: obj.GetResourceVersion()})
+}
+
+func (w *written) goes(key Key, res resource, path string, g gone) {
 	entry := w.of(key)
-	if entry.deleted[res] == nil {
-		entry.deleted[res] = map[string]types.UID{}
+	if entry.gone[res] == nil {
+		entry.gone[res] = map[string]gone{}
 	}
-	entry.deleted[res][path] = uid
+	entry.gone[res][path] = g
 }
 
 // ahead says which write of the key's syncs a cache does not show yet, "" if the
@@ -84,26 +138,65 @@ func (w *written) ahead(key Key) string {
 	if !ok {
 		return ""
 	}
+	why := w.unseen(entry)
+	if why == "" {
+		delete(w.byKey, key)
+		return ""
+	}
+	if entry.since.IsZero() {
+		entry.since = w.clock.Now()
+	}
+	if waits := w.clock.Since(entry.since); waits >= aheadTold {
+		why = fmt.Sprintf("%s, for %s: %s", why, waits.Round(time.Second), remedy)
+	}
+	return why
+}
+
+// unseen says which of the writes a cache does not show yet.
+func (w *written) unseen(entry *writes) string {
 	for res, version := range entry.versions {
 		if seen := w.stores[res].LastStoreSyncResourceVersion(); newer(version, seen) {
 			return fmt.Sprintf("the cache of %s is at resourceVersion %s, our last write at %s", res, seen, version)
 		}
 	}
-	for res, paths := range entry.deleted {
-		for path, uid := range paths {
-			if obj, exists, _ := w.stores[res].GetByKey(path); exists && alive(obj, uid) {
-				return fmt.Sprintf("the cache of %s does not show yet that we deleted %s", res, path)
+	for res, paths := range entry.gone {
+		for path, g := range paths {
+			if obj, exists, _ := w.stores[res].GetByKey(path); exists && g.shownBy(obj) {
+				return fmt.Sprintf("the cache of %s does not show yet that %s %s", res, g.how(), path)
 			}
 		}
 	}
-	delete(w.byKey, key)
 	return ""
+}
+
+// check returns an error if a cache went back to an older version than it had. Versions
+// only go up, unless etcd was restored to an older state: then a write that was answered
+// before is never seen, and the sync that waits for it waits for ever.
+func (w *written) check() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var back []string
+	for res, store := range w.stores {
+		is := store.LastStoreSyncResourceVersion()
+		switch {
+		case newer(is, w.seen[res]):
+			w.seen[res] = is
+		case is != "" && newer(w.seen[res], is):
+			back = append(back, fmt.Sprintf("%s from %s to %s", res, w.seen[res], is))
+		}
+	}
+	if len(back) == 0 {
+		return nil
+	}
+	slices.Sort(back)
+	return fmt.Errorf("resourceVersions went back (%s): etcd was restored to an older state, and what was written before is waited for in vain: restart the controller",
+		strings.Join(back, ", "))
 }
 
 func (w *written) of(key Key) *writes {
 	entry, ok := w.byKey[key]
 	if !ok {
-		entry = &writes{versions: map[resource]string{}, deleted: map[resource]map[string]types.UID{}}
+		entry = &writes{versions: map[resource]string{}, gone: map[resource]map[string]gone{}}
 		w.byKey[key] = entry
 	}
 	return entry

@@ -6,8 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/pod2"
@@ -29,7 +32,7 @@ func storesAt(pods, networks string) (*written, map[resource]cache.Store) {
 	}
 	stores[podsResource].Bookmark(pods)
 	stores[networksResource].Bookmark(networks)
-	return newWritten(map[resource]versionedStore{podsResource: stores[podsResource], networksResource: stores[networksResource]}), stores
+	return newWritten(clocktesting.NewFakePassiveClock(now), map[resource]versionedStore{podsResource: stores[podsResource], networksResource: stores[networksResource]}), stores
 }
 
 func TestAheadOfACache(t *testing.T) {
@@ -124,6 +127,76 @@ func TestAheadOfADeletion(t *testing.T) {
 	}
 }
 
+func TestAheadOfAWriteThatOurWatchDoesNotShow(t *testing.T) {
+	for _, row := range []struct {
+		name, cached, version, want string
+	}{
+		{"the cache has what was there before", "web-0", "8", "the cache of pods does not show yet that our watch no longer selects default/web-0"},
+		{"the cache has it, and it goes", "web-0 going", "8", "the cache of pods does not show yet that our watch no longer selects default/web-0"},
+		{"the cache does not have it", "", "", ""},
+		{"somebody gave it the label back", "web-0", "11", ""},
+		{"another has its name", "web-0 uid=other", "8", ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w, stores := storesAt("9", "9")
+			if row.cached != "" {
+				pod := newPod(row.cached)
+				pod.ResourceVersion = row.version
+				if err := stores[podsResource].Add(pod); err != nil {
+					t.Fatal(err)
+				}
+				stores[podsResource].Bookmark("9")
+			}
+			pod := newPod("web-0 unlabelled")
+			pod.ResourceVersion = "10"
+			w.hidden(blue, podsResource, pod)
+			same(t, w.ahead(blue), row.want)
+		})
+	}
+}
+
+// The API server would tell with its next bookmark, up to a minute later, how far the cache is.
+func TestAnAnswerWithoutOurLabelIsNotWaitedFor(t *testing.T) {
+	claimed := newPod2("web", 1)
+	claimed.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+	for _, row := range []struct {
+		write   string
+		objects []runtime.Object
+		key     Key
+	}{
+		{"create pods web-0", []runtime.Object{newPod2("web", 1)}, web},
+		{"create persistentvolumeclaims data-web-0", []runtime.Object{claimed}, web},
+		{"create services web-blue", []runtime.Object{newPod2("web", 1, "blue")}, webNames},
+		{"create endpointslices web-blue-0", append(names(newPod2("web", 1, "blue")), newPod(named0)), webNames},
+		{"create network-attachment-definitions blue", []runtime.Object{newNetwork("blue")}, Key{KindDefinition, ns, "blue"}},
+	} {
+		t.Run(row.write, func(t *testing.T) {
+			w := newWorld(t, row.objects...)
+			w.answer = func(obj runtime.Object) { object(obj).SetLabels(nil) }
+			calls, _ := w.sync(row.key.Kind, row.key.Name)
+			if !slices.Contains(strings.Split(calls, "\n"), row.write) {
+				t.Fatalf("no %q in:\n%s", row.write, calls)
+			}
+			w.catchUp(strings.Fields(row.write)[1])
+			same(t, w.r.written.ahead(row.key), "")
+		})
+	}
+}
+
+// Or it would be created again, and again.
+func TestAnAnswerWithoutOurLabelIsRemembered(t *testing.T) {
+	w := newWorld(t, newPod2("web", 1))
+	w.answer = func(obj runtime.Object) { object(obj).SetLabels(nil) }
+	if _, err := w.sync(KindPod2, "web"); err != nil {
+		t.Fatal(err)
+	}
+	w.catchUp()
+	calls, _ := w.sync(KindPod2, "web")
+	if strings.Contains(calls, "create pods") {
+		t.Errorf("calls:\n%s", calls)
+	}
+}
+
 // One row a kind of write: until the cache of what was written shows it, the
 // next sync of the key makes no call at all.
 func TestNoDecisionOnAViewOlderThanOurOwnWrite(t *testing.T) {
@@ -139,10 +212,10 @@ func TestNoDecisionOnAViewOlderThanOurOwnWrite(t *testing.T) {
 		want    string
 		lags    string
 	}{
-		{"finalizer", []runtime.Object{newNetwork("blue unprotected")}, blue, "update networks/status", "update networks blue rv=101", "networks"},
-		{"status of a Network", []runtime.Object{newNetwork("blue")}, blue, "", "update networks/status blue rv=101", "networks"},
+		{"finalizer", []runtime.Object{newNetwork("blue unprotected")}, blue, "patch networks/status", "patch networks blue uid=uid-of-blue rv=101", "networks"},
+		{"status of a Network", []runtime.Object{newNetwork("blue")}, blue, "", "patch networks/status blue uid=uid-of-blue rv=101", "networks"},
 		{"new block", []runtime.Object{newNetwork("blue"), newPod("a gated on=blue")}, blue, "", "create addressblocks blue-10.1.0.0", "addressblocks"},
-		{"block", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound")}, blue, "", "update addressblocks blue-10.1.0.0 rv=102", "addressblocks"},
+		{"block", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound")}, blue, "", "patch addressblocks blue-10.1.0.0 uid=uid-of-blue-10.1.0.0 rv=102", "addressblocks"},
 		{"deleted block", []runtime.Object{newNetwork("blue"), empty}, blue, "", "delete addressblocks blue-10.1.0.0 uid=uid-of-blue-10.1.0.0 rv=102", "addressblocks"},
 		{"condition of a pod", []runtime.Object{newPod("a gated on=blue")}, blue, "", "patch pods/status a uid=uid-of-a", "pods"},
 		{"addresses of a pod", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a gated on=blue")}, Key{KindPod, ns, "a"}, "",
@@ -150,14 +223,14 @@ func TestNoDecisionOnAViewOlderThanOurOwnWrite(t *testing.T) {
 		{"new pod", []runtime.Object{newPod2("web", 1)}, web, "", "create pods web-0", "pods"},
 		{"failures of pods", []runtime.Object{newPod2("web", 1), ended}, web, "delete pods", "patch pod2s web uid=uid-of-web rv=101", "pod2s"},
 		{"deleted pod", []runtime.Object{newPod2("web", 1), ended}, web, "", "delete pods web-0 uid=uid-of-web-0 rv=102", "pods"},
-		{"status of a Pod2", []runtime.Object{newPod2("web", 0)}, web, "", "update pod2s/status web rv=101", "pod2s"},
+		{"status of a Pod2", []runtime.Object{newPod2("web", 0)}, web, "", "patch pod2s/status web uid=uid-of-web rv=101", "pod2s"},
 		{"new Service", []runtime.Object{newPod2("web", 1, "blue")}, webNames, "", "create services web-blue", "services"},
-		{"new slice", []runtime.Object{newPod2("web", 1, "blue"), newPod(named0)}, webNames, "", "create endpointslices web-blue-0", "endpointslices"},
+		{"new slice", append(names(newPod2("web", 1, "blue")), newPod(named0)), webNames, "", "create endpointslices web-blue-0", "endpointslices"},
 		{"changed slice", append(names(newPod2("web", 1, "blue"), named0), newPod("web-1 of=Pod2/web published=blue:10.1.0.3")), webNames, "",
-			"update endpointslices web-blue-0 rv=104", "endpointslices"},
+			"patch endpointslices web-blue-0 uid=uid-of-slice rv=104", "endpointslices"},
 		{"deleted slice", leaving(names(newPod2("web", 1, "blue"), named0)), webNames, "", "delete endpointslices web-blue-0 uid=uid-of-slice rv=104", "endpointslices"},
 		{"deleted Service", leaving(names(newPod2("web", 1, "blue"))), webNames, "", "delete services web-blue uid=uid-of-service rv=102", "services"},
-		{"condition of a Pod2", []runtime.Object{newPod2("web", 1, "blue")}, webNames, "", "update pod2s/status web rv=101", "pod2s"},
+		{"condition of a Pod2", unsaid(names(newPod2("web", 1, "blue"))), webNames, "", "patch pod2s/status web uid=uid-of-web rv=101", "pod2s"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, deepCopy(row.objects)...)

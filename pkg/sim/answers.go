@@ -91,7 +91,11 @@ func failure(err error) *http.Response {
 	s := status.Status()
 	s.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 	text, _ := json.Marshal(s)
-	return answer(int(s.Code), text)
+	response := answer(int(s.Code), text)
+	if s.Details != nil && s.Details.RetryAfterSeconds > 0 {
+		response.Header.Set("Retry-After", strconv.Itoa(int(s.Details.RetryAfterSeconds)))
+	}
+	return response
 }
 
 func answer(code int, text []byte) *http.Response {

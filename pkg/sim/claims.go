@@ -19,12 +19,13 @@ func (s *Server) stepClaims() {
 	used := map[string]bool{}
 	for _, pod := range List[*corev1.Pod](s, "pods") {
 		for _, name := range claimsOf(pod) {
+			name = placed(pod.Namespace, name)
 			used[name] = used[name] || pod.Spec.NodeName != ""
 		}
 	}
 	for _, claim := range List[*corev1.PersistentVolumeClaim](s, "persistentvolumeclaims") {
 		edit(s, "storage", claim, func(c *corev1.PersistentVolumeClaim) {
-			if c.DeletionTimestamp != nil && !used[c.Name] {
+			if c.DeletionTimestamp != nil && !used[nameOf(c)] {
 				c.Finalizers = slices.DeleteFunc(c.Finalizers, func(f string) bool { return f == claimProtection })
 				return
 			}

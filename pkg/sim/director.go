@@ -130,11 +130,11 @@ func (s *Server) step(round int, choose Choose) bool {
 	lag, before := s.behind(st), len(s.history)
 	st.view.learns(st.process, st.call, before)
 	s.mu.Unlock()
-	response := s.handle(st.call) //nolint:bodyclose // the client closes it
+	response, outcome := s.serve(st.call) //nolint:bodyclose // the client closes it
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wroteBy(st, before)
-	s.stales(st, lag, response)
+	s.stales(st, lag, outcome)
 	if crash {
 		p.kill()
 		st.answer <- nil

@@ -17,6 +17,10 @@
 // UIDs, conflicts and preconditions, generations, finalizers, the status
 // subresource, watches with their first list, selectors and 410 Gone. Requests are
 // compared with those of a real kube-apiserver in pkg/integration, so that it
-// cannot lie. It knows no admission and, but for the rules on which safety rests
-// (a sealed block, the gates of a pod), no validation.
+// cannot lie. It has no validation but the rules on which safety rests (a sealed block,
+// the gates of a pod).
+//
+// A test may break it (Fault: errors, timeouts and broken connections, before or after
+// the request is carried out) and may add admission (Rule: policies, webhooks and quotas
+// that refuse, and changes of what is created). Both begin and end while the program runs.
 package sim

@@ -39,7 +39,11 @@ func (c *call) kind() string {
 	case verb == http.MethodGet && c.name == "":
 		verb = "LIST"
 	}
-	return strings.TrimSuffix(verb+" "+c.resource.Resource+"/"+c.sub, "/")
+	return kindOf(verb, c.resource, c.sub)
+}
+
+func kindOf(verb string, r *resource, sub string) string {
+	return strings.TrimSuffix(verb+" "+r.Resource+"/"+sub, "/")
 }
 
 func readCall(process string, r *http.Request) (*call, error) {
@@ -227,7 +231,10 @@ func (s *Server) Config(who string) *rest.Config {
 		if err != nil {
 			return nil, err
 		}
-		response := s.handle(c)
+		response, _ := s.serve(c)
+		if response == nil {
+			return nil, errLost
+		}
 		if body, ok := response.Body.(*stream); ok {
 			context.AfterFunc(r.Context(), func() { body.end(r.Context().Err()) })
 		}

@@ -12,7 +12,15 @@ import (
 // the specs are as they were: it ends as if nothing had been.
 type Interrupt struct {
 	Name string
-	Do   func(*World)
+	do   func(*World)
+}
+
+// Do has the interrupt happen.
+func (i Interrupt) Do(w *World) {
+	w.Server.mu.Lock()
+	w.interrupted = true
+	w.Server.mu.Unlock()
+	i.do(w)
 }
 
 // Interrupts happen to objects that are there; to others nothing does.
@@ -129,14 +137,14 @@ func (w *World) Recreate(resource, name string, policy metav1.DeletionPropagatio
 		return
 	}
 	w.running.Go(func() {
-		for range 600 {
+		for range 3000 { // longer than any fault lasts, and the longest retry after it
 			time.Sleep(100 * time.Millisecond)
 			if gone() {
 				w.Create(again)
 				return
 			}
 		}
-		w.Note("%s %s is not gone after a minute", resource, name)
+		w.Note("%s %s is not gone after five minutes", resource, name)
 	})
 }
 
@@ -147,6 +155,6 @@ func (w *World) Destroy(resource, name string) {
 	w.note("user: delete %s/%s --force", resource, name)
 	r := resourceNamed(resource)
 	if old := w.get(r, Namespace, name); old != nil {
-		_, _ = w.delete("user", r, old, metav1.DeleteOptions{GracePeriodSeconds: ptrTo[int64](0)})
+		_, _ = w.delete(user, r, old, metav1.DeleteOptions{GracePeriodSeconds: ptrTo[int64](0)})
 	}
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -36,10 +37,28 @@ func (s *Server) stepCronJobs() time.Duration {
 		job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(c, batchv1.SchemeGroupVersion.WithKind("CronJob"))}
 		// One of that name was made for this time already.
 		_, _ = s.create("cronjob controller", resourceNamed("jobs"), c.Namespace, job)
-		edit(s, "cronjob controller", c, func(c *batchv1.CronJob) { c.Status.LastScheduleTime = ptr.To(metav1.NewTime(due)) })
+		edit(s, "cronjob controller", c, func(c *batchv1.CronJob) {
+			c.Status.LastScheduleTime = ptr.To(metav1.NewTime(due))
+			c.Status.Active = append(c.Status.Active, corev1.ObjectReference{Kind: "Job", Namespace: c.Namespace, Name: job.Name})
+		})
 		wait = pace
 	}
 	return wait
+}
+
+// endRuns takes the Jobs that are complete, or gone, from those that their CronJob says are active.
+func (s *Server) endRuns() {
+	for _, c := range List[*batchv1.CronJob](s, "cronjobs") {
+		next := c.DeepCopy()
+		next.Status.Active = slices.DeleteFunc(next.Status.Active, func(ref corev1.ObjectReference) bool {
+			job, exists := s.get(resourceNamed("jobs"), c.Namespace, ref.Name).(*batchv1.Job)
+			if exists && len(job.Status.Conditions) > 0 {
+				next.Status.LastSuccessfulTime = ptr.To(job.Status.Conditions[0].LastTransitionTime)
+			}
+			return !exists || len(job.Status.Conditions) > 0
+		})
+		s.store("cronjob controller", resourceNamed("cronjobs"), c, next)
+	}
 }
 
 // stepJobs makes the pods of Jobs, all at once, and counts those that succeeded.

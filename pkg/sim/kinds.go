@@ -4,22 +4,24 @@ package sim
 // TestKindsOfRequests holds them to what is asked for, and pkg/integration compares
 // the answers with those of a real kube-apiserver.
 var Kinds = []string{
-	"DELETE addressblocks", "DELETE cronjobs", "DELETE persistentvolumeclaims", "DELETE pods", "DELETE vnis",
+	"DELETE addressblocks", "DELETE cronjobs", "DELETE endpointslices", "DELETE persistentvolumeclaims", "DELETE pods", "DELETE vnis",
 	"GET cronjobs", "GET crontabs", "GET network-attachment-definitions", "GET networks", "GET persistentvolumeclaims", "GET pod2s", "GET pods",
 	"LIST addressblocks", "LIST jobs", "LIST pods",
-	"PATCH nodes/status", "PATCH persistentvolumeclaims", "PATCH pods", "PATCH pods/resize", "PATCH pods/status",
+	"PATCH addressblocks", "PATCH controllerrevisions", "PATCH cronjobs", "PATCH crontabs", "PATCH crontabs/status", "PATCH endpointslices",
+	"PATCH network-attachment-definitions", "PATCH networks", "PATCH networks/status", "PATCH nodes/status", "PATCH persistentvolumeclaims",
+	"PATCH pod2s", "PATCH pod2s/status", "PATCH pods", "PATCH pods/resize", "PATCH pods/status", "PATCH services",
 	"POST addressblocks", "POST controllerrevisions", "POST cronjobs", "POST endpointslices", "POST events",
 	"POST network-attachment-definitions", "POST persistentvolumeclaims", "POST pods", "POST services", "POST vnis",
-	"PUT addressblocks", "PUT controllerrevisions", "PUT cronjobs", "PUT crontabs", "PUT crontabs/status", "PUT endpointslices",
-	"PUT network-attachment-definitions", "PUT networks", "PUT networks/status", "PUT pod2s/status", "PUT services",
 	"WATCH addressblocks", "WATCH controllerrevisions", "WATCH cronjobs", "WATCH crontabs", "WATCH endpointslices",
 	"WATCH jobs", "WATCH network-attachment-definitions", "WATCH networks", "WATCH nodes", "WATCH persistentvolumeclaims", "WATCH pod2s", "WATCH pods",
 	"WATCH services", "WATCH statefulsets", "WATCH storageclasses", "WATCH vnis",
 }
 
-// FaultKinds are those that programs make besides after a crash, on an old view, or
-// when one of two is to lead. No run in a test asks for anything else.
+// FaultKinds are those that programs make besides after a crash, on an old view, when
+// one of two is to lead, or when a watch is refused. No run in a test asks for anything else.
 var FaultKinds = []string{
-	"DELETE endpointslices", "GET controllerrevisions", "GET endpointslices", "GET services", "PATCH events",
+	"GET controllerrevisions", "GET endpointslices", "GET services", "PATCH events",
 	"GET leases", "POST leases", "PUT leases",
+	"LIST controllerrevisions", "LIST cronjobs", "LIST crontabs", "LIST endpointslices", "LIST network-attachment-definitions", "LIST networks", "LIST nodes",
+	"LIST persistentvolumeclaims", "LIST pod2s", "LIST services", "LIST statefulsets", "LIST storageclasses", "LIST vnis",
 }

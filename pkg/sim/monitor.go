@@ -44,18 +44,16 @@ func (p *Promises) Request(s *Server, r Request) string {
 	switch {
 	case r.Verb == "POST" && r.Name == "":
 		return "S7: " + what + " has no name"
-	case r.Verb == "PUT" && r.Version == "":
-		return "S7: " + what + " has no resourceVersion"
+	case r.Verb == "PUT":
+		return "S7: " + what + " deletes the fields that the controller does not know"
 	case (r.Verb == "PATCH" || r.Verb == "DELETE") && r.UID == "":
 		return "S7: " + what + " has no UID"
-	case r.Verb == "DELETE" && r.Version == "", r.Verb == "PATCH" && r.Subresource != "status" && r.Version == "":
-		return "S7: " + what + " has no resourceVersion"
-	case r.Resource == "addressblocks" && r.Verb != "POST" && r.Version == "":
+	case r.Verb != "POST" && r.Version == "" && (r.Resource != "pods" || r.Subresource != "status"):
 		return "S7: " + what + " has no resourceVersion"
 	}
 	if claim, ok := r.Target.(*corev1.PersistentVolumeClaim); ok && r.Verb == "DELETE" && string(claim.UID) == r.UID {
 		for _, pod := range List[*corev1.Pod](s, "pods") {
-			if slices.Contains(claimsOf(pod), claim.Name) {
+			if pod.Namespace == claim.Namespace && slices.Contains(claimsOf(pod), claim.Name) {
 				return "S6: " + what + ", which " + pod.Name + " has"
 			}
 		}
@@ -91,7 +89,7 @@ func isPod2(s *Server, uid types.UID) bool {
 func (p *Promises) Changed(s *Server, c Change) string {
 	switch obj := c.New.(type) {
 	case *corev1.Pod:
-		said := []string{shared(s), p.moved(s, obj)}
+		said := []string{shared(s), onEdge(s), p.moved(s, obj)}
 		old, existed := c.Old.(*corev1.Pod)
 		switch {
 		case !isRun(s, c.By):
@@ -102,8 +100,11 @@ func (p *Promises) Changed(s *Server, c Change) string {
 		}
 		return joined(said)
 	case *v1.AddressBlock:
+		if c.By == backup {
+			return "" // who restores a block hands out nothing
+		}
 		old, _ := c.Old.(*v1.AddressBlock)
-		return handedOut(s, old, obj)
+		return joined([]string{handedOut(s, old, obj), onEdge(s)})
 	case *v1.Pod2:
 		p.forget(obj)
 	case nil:
@@ -151,10 +152,11 @@ func shared(s *Server) string {
 			continue
 		}
 		for network, address := range published(pod) {
-			if other, taken := holder[network+" "+address]; taken {
-				return fmt.Sprintf("S1: %s of Network %s is held by %s and %s", address, network, other, pod.Name)
+			k := placed(pod.Namespace, network) + " " + address
+			if other, taken := holder[k]; taken {
+				return fmt.Sprintf("S1: %s of Network %s is held by %s and %s", address, placed(pod.Namespace, network), other, pod.Name)
 			}
-			holder[network+" "+address] = pod.Name
+			holder[k] = pod.Name
 		}
 	}
 	return ""
@@ -258,7 +260,8 @@ func tooMany(s *Server, created *corev1.Pod) string {
 	return ""
 }
 
-// moved is S3: a replica keeps its address, for as long as its Pod2 has it.
+// moved is S3: a replica keeps its address, for as long as its Pod2 has it, unless it asks
+// for another one by name.
 func (p *Promises) moved(s *Server, pod *corev1.Pod) string {
 	ref := metav1.GetControllerOf(pod)
 	if ref == nil || ref.Kind != "Pod2" || !live(pod) {
@@ -270,7 +273,8 @@ func (p *Promises) moved(s *Server, pod *corev1.Pod) string {
 			continue
 		}
 		r := replica{ref.UID, pod.Name[strings.LastIndex(pod.Name, "-")+1:], n.UID}
-		if before, ok := p.published[r]; ok && before != address {
+		asked := strings.Contains(strings.ReplaceAll(pod.Annotations[v1.NetworksAnnotation], " ", "")+",", "="+address+",")
+		if before, ok := p.published[r]; ok && before != address && !asked {
 			return fmt.Sprintf("S3: %s had %s of Network %s, and now %s", pod.Name, before, name, address)
 		}
 		p.published[r] = address

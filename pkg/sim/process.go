@@ -136,10 +136,13 @@ func (p *Process) RoundTrip(r *http.Request) (*http.Response, error) {
 	p.s.mu.Unlock()
 	select {
 	case response := <-st.answer:
-		if response == nil {
+		switch {
+		case response != nil:
+			return response, nil
+		case p.Dead():
 			return nil, errRefused
 		}
-		return response, nil
+		return nil, errLost
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}

@@ -29,7 +29,7 @@ func (s *Server) Render() string {
 			names = append(names, string(c.new.object.GetUID()), "uid of "+c.key.String())
 		}
 		if vni, ok := c.new.object.(*v1.VNI); ok { // which one hangs on the Network's UID
-			numbers = append(numbers, vni.Name, "VNI of "+vni.Spec.Network.Name)
+			numbers = append(numbers, vni.Name, "VNI of "+placed(vni.Spec.Network.Namespace, vni.Spec.Network.Name))
 		}
 	}
 	uids, vnis := strings.NewReplacer(names...), strings.NewReplacer(numbers...)
@@ -92,16 +92,16 @@ func (s *Server) Essence() string {
 		for network, address := range published(pod) {
 			networks = append(networks, network)
 			if live(pod) {
-				holders[network+" "+address] = string(pod.UID)
+				holders[placed(pod.Namespace, network)+" "+address] = string(pod.UID)
 			}
 		}
 		slices.Sort(networks)
-		lines = append(lines, fmt.Sprintf("pod %s: %s, ready %v, images %v, on %v, revision %s, of %s", pod.Name, pod.Status.Phase,
+		lines = append(lines, fmt.Sprintf("pod %s: %s, ready %v, images %v, on %v, revision %s, of %s", nameOf(pod), pod.Status.Phase,
 			ready(pod), images, networks, pod.Labels[v1.PodTemplateHashLabel], ownerOf(pod)))
 	}
 	for _, block := range List[*v1.AddressBlock](s, "addressblocks") {
 		for _, e := range block.Spec.Entries {
-			k := block.Spec.Network + " " + e.Address
+			k := placed(block.Namespace, block.Spec.Network) + " " + e.Address
 			if e.State == v1.AddressBound && holders[k] != string(e.PodUID) {
 				lines = append(lines, fmt.Sprintf("WRONG: %s is bound to %s, which does not publish it", k, e.Pod))
 			} else if e.State == v1.AddressBound {
@@ -113,11 +113,11 @@ func (s *Server) Essence() string {
 		lines = append(lines, fmt.Sprintf("WRONG: %s is published and not bound", k))
 	}
 	for _, p := range List[*v1.Pod2](s, "pod2s") {
-		lines = append(lines, fmt.Sprintf("pod2 %s: %d replicas, %d available, %d updated, %s", p.Name, p.Status.Replicas, p.Status.AvailableReplicas,
+		lines = append(lines, fmt.Sprintf("pod2 %s: %d replicas, %d available, %d updated, %s", nameOf(p), p.Status.Replicas, p.Status.AvailableReplicas,
 			p.Status.UpdatedReplicas, conditions(p.Generation == p.Status.ObservedGeneration, p.Status.Conditions)))
 	}
 	for _, n := range List[*v1.Network](s, "networks") {
-		lines = append(lines, fmt.Sprintf("network %s: %d bound, finalizers %v, %s", n.Name, n.Status.Bound, n.Finalizers,
+		lines = append(lines, fmt.Sprintf("network %s: %d bound, finalizers %v, %s", nameOf(n), n.Status.Bound, n.Finalizers,
 			conditions(n.Generation == n.Status.ObservedGeneration, n.Status.Conditions)))
 	}
 	vnis := List[*v1.VNI](s, "vnis")
@@ -131,18 +131,18 @@ func (s *Server) Essence() string {
 	lines = append(lines, fmt.Sprintf("%d VNIs", len(vnis)))
 	for _, d := range List[*nadv1.NetworkAttachmentDefinition](s, "network-attachment-definitions") {
 		n, _ := s.get(resourceNamed("networks"), d.Namespace, d.Name).(*v1.Network)
-		lines = append(lines, fmt.Sprintf("definition %s: of %s, of its Network's bridge %v", d.Name, ownerOf(d),
+		lines = append(lines, fmt.Sprintf("definition %s: of %s, of its Network's bridge %v", nameOf(d), ownerOf(d),
 			n != nil && strings.Contains(d.Spec.Config, fmt.Sprintf("nw%d\"", n.Status.VNI))))
 	}
 	for _, c := range List[*stablev1.CronTab](s, "crontabs") {
-		lines = append(lines, fmt.Sprintf("crontab %s: %s", c.Name, conditions(c.Generation == c.Status.ObservedGeneration, c.Status.Conditions)))
+		lines = append(lines, fmt.Sprintf("crontab %s: %s", nameOf(c), conditions(c.Generation == c.Status.ObservedGeneration, c.Status.Conditions)))
 	}
 	for _, c := range List[*corev1.PersistentVolumeClaim](s, "persistentvolumeclaims") {
 		var owners []string
 		for _, ref := range c.OwnerReferences {
 			owners = append(owners, ref.Kind+" "+ref.Name)
 		}
-		lines = append(lines, fmt.Sprintf("claim %s: %s, of %s, terminating %v, goes with %v, of Pod2 %q, surge %q", c.Name, c.Status.Phase,
+		lines = append(lines, fmt.Sprintf("claim %s: %s, of %s, terminating %v, goes with %v, of Pod2 %q, surge %q", nameOf(c), c.Status.Phase,
 			c.Status.Capacity.Storage(), c.DeletionTimestamp != nil, owners, c.Labels[v1.Pod2Label], c.Annotations[v1.SurgeClaimAnnotation]))
 	}
 	for _, node := range List[*corev1.Node](s, "nodes") {
@@ -152,7 +152,7 @@ func (s *Server) Essence() string {
 	}
 	for _, kind := range []string{"services", "cronjobs"} {
 		for _, v := range s.list(resourceNamed(kind), "") {
-			lines = append(lines, kind+" "+v.object.GetName())
+			lines = append(lines, kind+" "+nameOf(v.object))
 		}
 	}
 	for _, slice := range List[*discoveryv1.EndpointSlice](s, "endpointslices") {
@@ -160,7 +160,7 @@ func (s *Server) Essence() string {
 		for _, e := range slice.Endpoints {
 			names = append(names, *e.Hostname)
 		}
-		lines = append(lines, fmt.Sprintf("slice %s: %v", slice.Name, names))
+		lines = append(lines, fmt.Sprintf("slice %s: %v", nameOf(slice), names))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,10 @@ type Scenario struct {
 	Acts []Act
 	// Small says that its pairs of crashes are few enough for every run of the tests.
 	Small bool
+	// Long says that its crashes are too many for every run of the tests: the program is
+	// killed before and after every second write. That leaves every state that there is
+	// between two writes.
+	Long bool
 }
 
 // Act of a user.
@@ -54,9 +59,16 @@ func orphan(resource, name string) Act {
 	return func(w *World) { w.Delete(resource, name, metav1.DeletePropagationOrphan) }
 }
 
+func restored(kinds ...string) Act { return func(w *World) { w.Restore(kinds...) } }
+
 // image changes the template: in place, where that is allowed.
 func image(name string) string {
 	return fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"app","image":%q,"resources":{"requests":{"cpu":"1"},"limits":{"cpu":"2"}}}]}}}}`, name)
+}
+
+// wanted addresses of the first two replicas.
+func wanted(first, second string) string {
+	return fmt.Sprintf(`{"spec":{"networks":[{"name":"blue","addresses":[%q,%q]}]}}`, first, second)
 }
 
 func scale(n int) string { return fmt.Sprintf(`{"spec":{"replicas":%d}}`, n) }
@@ -82,8 +94,10 @@ const (
 	container = "containers: [{name: app, image: one, resources: {requests: {cpu: 1}, limits: {cpu: 2}}}]"
 )
 
-// Scenarios are what users do with each kind.
-var Scenarios = []Scenario{
+// Scenarios are what users do with each kind, and while something is wrong.
+var Scenarios = slices.Concat(usual, faultScenarios)
+
+var usual = []Scenario{
 	{Name: "create", Acts: []Act{create(blue, network("green", "cidr: 10.0.0.0/24"), pod2("replicas: 2, networks: [{name: blue}, {name: green}]"))}},
 	{Name: "scale up and down", Given: []string{blue, pod2("replicas: 1, " + onBlue)}, Acts: []Act{
 		patch("pod2s", "web", scale(3)), patch("pod2s", "web", scale(1)),
@@ -91,6 +105,10 @@ var Scenarios = []Scenario{
 	{Name: "roll with surge", Given: []string{blue, fast, pod2("replicas: 2, " + onBlue + claims("1Gi") +
 		", updateStrategy: {type: RollingUpdate, inPlace: Never, rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}")},
 		Acts: []Act{patch("pod2s", "web", image("two"))}},
+	{Name: "exchange addresses", Given: []string{network("blue", "cidr: 10.0.0.0/24, reuseDelaySeconds: 1"),
+		pod2("replicas: 2, networks: [{name: blue, interface: net7, addresses: [10.0.0.10, 10.0.0.11]}], updateStrategy: {rollingUpdate: {maxUnavailable: 2}}")}, Acts: []Act{
+		patch("pod2s", "web", wanted("10.0.0.11", "10.0.0.10")),
+	}},
 	{Name: "in place", Given: []string{blue, pod2("replicas: 2, " + onBlue)}, Acts: []Act{
 		patch("pod2s", "web", `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"two","resources":{"requests":{"cpu":"2"},"limits":{"cpu":"3"}}}]}}}}`),
 	}},
@@ -130,6 +148,11 @@ var Scenarios = []Scenario{
 		orphan("pod2s", "web"), remove("pods", "web-1"), create(pod2("replicas: 2, " + onBlue)),
 		func(w *World) { w.Recreate("pod2s", "web", metav1.DeletePropagationOrphan) },
 	}},
+	{Name: "a user's Services", Given: []string{blue, pod2("replicas: 2, " + onBlue)}, Acts: []Act{
+		patch("services", "web-blue", `{"spec":{"ports":[{"port":80}]}}`),
+		patch("services", "web-blue", `{"metadata":{"ownerReferences":null}}`),
+		remove("services", "web-blue"),
+	}},
 	{Name: "a StatefulSet's", Given: []string{blue, fast, statefulSet + claims("1Gi") + "}"}, Acts: []Act{
 		orphan("statefulsets", "web"), create(pod2("replicas: 2, serviceName: web, " + onBlue + claims("1Gi"))),
 	}},
@@ -140,7 +163,7 @@ var Scenarios = []Scenario{
 				"apiVersion: v1\nkind: Pod\nmetadata: {name: web-2}\nspec: {"+container+"}")
 			w.Patch("pod2s", "web", scale(3))
 			time.Sleep(2 * time.Minute) // the name that the watch does not show is tried again all the time
-			w.Expect("web", "pod web-1 exists already and belongs to ReplicaSet other", "pod web-2 exists already and belongs to ReplicaSet other")
+			w.Expect("pod2s/web", "pod web-1 exists already and belongs to ReplicaSet other", "pod web-2 exists already and belongs to ReplicaSet other")
 			w.Delete("replicasets", "other", metav1.DeletePropagationBackground)
 		},
 	}},
@@ -165,6 +188,13 @@ var Scenarios = []Scenario{
 		},
 		remove("pods", "pod2-agent/agent"),
 	}, Small: true},
+	{Name: "restore", Given: []string{blue,
+		"apiVersion: v1\nkind: Pod\nmetadata: {name: bare, labels: {samplecrd.k8s.io/managed: \"true\"}, annotations: {samplecrd.k8s.io/networks: blue}}\n" +
+			"spec: {schedulingGates: [{name: samplecrd.k8s.io/addresses}], containers: [{name: app, image: one}]}"}, Acts: []Act{
+		create(pod2("replicas: 2, " + onBlue)), // the lowest address is not theirs
+		restored("pods", "addressblocks", "controllerrevisions", "networks", "pod2s"),
+		restored("networks", "addressblocks", "pod2s"),
+	}},
 	{Name: "CronTab", Given: []string{blue}, Acts: []Act{
 		create("apiVersion: stable.example.com/v1\nkind: CronTab\nmetadata: {name: report, finalizers: [finalizer.stable.example.com]}\n" +
 			"spec: {cronSpec: \"7 0 1 1 *\", image: report, replicas: 2, networks: [{name: blue}]}"),

@@ -35,11 +35,21 @@ func TestPromisesThatAreBroken(t *testing.T) {
 		do         func(w *World)
 	}{
 		{"shared", "S1: 10.0.0.2 of Network blue is held by", func(w *World) { w.Create(pod("web-0", "10.0.0.2"), pod("web-1", "10.0.0.2")) }},
+		{"shared in another namespace", "S1: 10.0.0.2 of Network other/blue is held by", func(w *World) {
+			w.Create(elsewhere(pod("web-0", "10.0.0.2")), elsewhere(pod("web-1", "10.0.0.2")))
+		}},
+		{"the same in two namespaces", "", func(w *World) { w.Create(pod("web-0", "10.0.0.2"), elsewhere(pod("web-0", "10.0.0.2"))) }},
 		{"outside", "S2: 10.0.1.2 of Network blue", func(w *World) { w.Create(block("10.0.1.2")) }},
 		{"the network's", "S2: 10.0.0.0 of Network blue", func(w *World) { w.Create(block("10.0.0.0")) }},
 		{"broadcast", "S2: 10.0.0.255 of Network blue", func(w *World) { w.Create(block("10.0.0.255")) }},
 		{"gateway", "S2: 10.0.0.1 of Network blue", func(w *World) { w.Create(block("10.0.0.1")) }},
 		{"excluded", "S2: 10.0.0.9 of Network blue", func(w *World) { w.Create(block("10.0.0.9")) }},
+		{"broadcast in a smaller CIDR, with which a pod runs", "S2: 10.0.0.15 of Network blue is bound to web-0, and is network or broadcast address for web-1", func(w *World) {
+			w.Create(strings.Replace(pod("web-1", "10.0.0.12"), "/24", "/29", 1), block("10.0.0.15"))
+		}},
+		{"a pod runs with the smaller CIDR later", "S2: 10.0.0.16 of Network blue is bound to web-0, and is network or broadcast address for web-1", func(w *World) {
+			w.Create(block("10.0.0.16"), strings.Replace(pod("web-1", "10.0.0.18"), "/24", "/29", 1))
+		}},
 		{"right", "", func(w *World) { w.Create(block("10.0.0.20")) }},
 		{"written back for the pod that has it", "", func(w *World) { w.Create(pod("web-0", "10.0.0.9"), blockOf(first, "10.0.0.9")) }},
 		{"written back for another pod", "S2: 10.0.0.9 of Network blue", func(w *World) { w.Create(pod("web-0", "10.0.0.9"), block("10.0.0.9")) }},
@@ -100,7 +110,7 @@ func TestPromisesOfRequests(t *testing.T) {
 	w := &World{Server: NewServer()}
 	w.Create(`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {volumes: [{name: data, persistentVolumeClaim: {claimName: used}}], containers: [{name: a, image: a}]}}`)
 	claim := func(name string) *corev1.PersistentVolumeClaim {
-		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u"}}
+		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, UID: "u"}}
 	}
 	w.Create(`{apiVersion: samplecrd.k8s.io/v1, kind: Pod2, metadata: {name: web}, spec: {replicas: 1}}`)
 	of := func(kind, owner string, gates ...string) *corev1.Pod {

@@ -34,6 +34,9 @@ type Server struct {
 	asked                 map[string]bool // the kinds of requests of processes
 	unserved              map[string]bool // resources whose CustomResourceDefinition is not there
 
+	broken []*Fault
+	rules  []*Rule
+
 	monitors []Monitor
 	lines    []string // of the trace
 	faults   []string
@@ -41,7 +44,17 @@ type Server struct {
 
 type key struct{ resource, namespace, name string }
 
-func (k key) String() string { return k.resource + "/" + k.name }
+func (k key) String() string { return k.resource + "/" + placed(k.namespace, k.name) }
+
+// placed is a name, with its namespace if that is another one than usual: see place.
+func placed(namespace, name string) string {
+	if namespace == Namespace || namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}
+
+func nameOf(obj Object) string { return placed(obj.GetNamespace(), obj.GetName()) }
 
 // version is an object as it was at a resourceVersion.
 type version struct {

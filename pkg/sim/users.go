@@ -6,9 +6,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
@@ -16,7 +15,15 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
+// user is by whom it is what users do in a test.
+const user = "user"
+
 // What users do takes effect at once. It fails only for a mistake in a test.
+
+// elsewhere is a manifest's object in another namespace.
+func elsewhere(manifest string) string {
+	return strings.Replace(manifest, "metadata: {", "metadata: {namespace: other, ", 1)
+}
 
 // Create creates the objects of manifests.
 func (w *World) Create(manifests ...string) {
@@ -46,7 +53,7 @@ func (w *World) make(owner Object, manifests ...string) (last Object) {
 		if err == nil {
 			for _, r := range resources {
 				if r.kind == gvk.Kind {
-					last, err = w.create("user", r, cmp.Or(obj.(Object).GetNamespace(), r.namespace()), obj.(Object))
+					last, err = w.create(user, r, cmp.Or(obj.(Object).GetNamespace(), r.namespace()), obj.(Object))
 				}
 			}
 		}
@@ -71,7 +78,7 @@ func (w *World) Patch(resource, name, patch string) {
 	}
 	next, err := patched(string(types.MergePatchType), r, old.json(), []byte(patch))
 	if err == nil {
-		_, err = w.update("user", r, "", old.object, next, false)
+		_, err = w.update(user, r, "", old.object, next, false)
 	}
 	if err != nil {
 		panic(fmt.Sprintf("sim: patch %s %s: %v", resource, name, err))
@@ -93,50 +100,33 @@ func (w *World) Delete(resource, name string, policy metav1.DeletionPropagation)
 	if policy != "" {
 		options.PropagationPolicy = &policy
 	}
-	if _, err := w.delete("user", r, old, options); err != nil {
+	if _, err := w.delete(user, r, old, options); err != nil {
 		panic(fmt.Sprintf("sim: delete %s %s: %v", resource, name, err))
 	}
 }
 
-// Expect has a Pod2 say each of some things in its condition Ready. While a watch
-// stands still, it need not know of them.
-func (w *World) Expect(pod2 string, texts ...string) {
-	missing, said := w.unsaid(pod2, texts)
-	if missing != "" {
-		time.Sleep(40 * time.Second) // somebody may have changed it a moment ago
-		missing, said = w.unsaid(pod2, texts)
-	}
+// Fail has a pod fail, as when its node evicts it.
+func (w *World) Fail(name string) {
 	w.Server.mu.Lock()
 	defer w.Server.mu.Unlock()
-	if missing != "" && w.Thaw == nil {
-		w.fault(fmt.Sprintf("Pod2 %s does not say %q; it says: %s", pod2, missing, said))
+	w.note("kubelet: pod %s fails", name)
+	r := resourceNamed("pods")
+	namespace, bare := r.place(name)
+	if pod, ok := w.get(r, namespace, bare).(*corev1.Pod); ok {
+		edit(w.Server, "kubelet", pod, func(p *corev1.Pod) {
+			p.Status.Phase = corev1.PodFailed
+			setCondition(p, corev1.PodReady, "PodFailed")
+		})
 	}
-}
-
-// unsaid is the first of the texts that the Pod2 does not say, and what it does say.
-func (w *World) unsaid(pod2 string, texts []string) (missing, said string) {
-	w.Server.mu.Lock()
-	defer w.Server.mu.Unlock()
-	said = "nothing: there is no such Pod2"
-	if p, ok := w.get(resourceNamed("pod2s"), Namespace, pod2).(*v1.Pod2); ok {
-		said = "nothing"
-		if ready := meta.FindStatusCondition(p.Status.Conditions, v1.ConditionReady); ready != nil {
-			said = ready.Message
-		}
-	}
-	for _, text := range texts {
-		if !strings.Contains(said, text) {
-			return text, said
-		}
-	}
-	return "", said
 }
 
 // VNI is the number that a Network has, by its status.
 func (w *World) VNI(network string) string {
 	w.Server.mu.Lock()
 	defer w.Server.mu.Unlock()
-	n, _ := w.get(resourceNamed("networks"), Namespace, network).(*v1.Network)
+	r := resourceNamed("networks")
+	namespace, bare := r.place(network)
+	n, _ := w.get(r, namespace, bare).(*v1.Network)
 	if n == nil {
 		return ""
 	}
@@ -149,7 +139,7 @@ func (w *World) Unserve(name string) {
 	w.Server.mu.Lock()
 	defer w.Server.mu.Unlock()
 	for _, v := range w.list(resourceNamed(name), "") {
-		w.remove("user", resourceNamed(name), v.object)
+		w.remove(user, resourceNamed(name), v.object)
 	}
 	w.unserved[name] = true
 	for _, watcher := range w.watchers {

@@ -98,7 +98,8 @@ func (v *view) learns(p *Process, c *call, place int) {
 }
 
 // readBefore says whether an earlier sync of the process read an object live as it is.
-// The next one may know that, and its deletion has the resourceVersion to prove it.
+// The next one may know that, and its deletion, or adoption, has the resourceVersion to
+// prove it.
 func (s *Server) readBefore(st *step, k key) bool {
 	r, read := st.process.reads[k]
 	return read && r.view != st.view && !slices.ContainsFunc(s.history[r.place:], func(h change) bool { return h.key == k })
@@ -141,7 +142,7 @@ func (s *Server) behind(st *step) (l lag) {
 	if !c.counts() {
 		return l
 	}
-	name, refs := c.name, []metav1.OwnerReference(nil)
+	name, refs, fenced := c.name, []metav1.OwnerReference(nil), c.method == http.MethodDelete
 	switch c.method {
 	case http.MethodPost, http.MethodPut:
 		obj, err := c.decode()
@@ -155,6 +156,7 @@ func (s *Server) behind(st *step) (l lag) {
 			return l
 		}
 		refs = body.OwnerReferences
+		fenced = body.UID != "" && body.ResourceVersion != ""
 	}
 	had := map[types.UID]bool{}
 	if stored := s.get(c.resource, c.namespace, name); stored != nil {
@@ -164,7 +166,7 @@ func (s *Server) behind(st *step) (l lag) {
 	}
 	k := key{c.resource.Resource, c.namespace, name}
 	unknown := s.since(st.view.shown[k.resource], k, st.view)
-	l.old = len(unknown) > 0 && (c.method != http.MethodDelete || !s.readBefore(st, k))
+	l.old = len(unknown) > 0 && (!fenced || !s.readBefore(st, k))
 	if l.old && c.method == http.MethodPost && s.objects[k] == nil {
 		// There is none. What is old is a view in which there was one.
 		had := unknown[0].old
@@ -197,6 +199,7 @@ func (s *Server) withUID(uid types.UID) Object {
 func (s *Server) stales(st *step, l lag, response *http.Response) {
 	p, c := st.process, st.call
 	switch {
+	case response == nil: // a fault kept it from being carried out
 	case !l.old && !l.gone && !l.edited:
 	case response.StatusCode >= 300:
 		p.stale.Refused++

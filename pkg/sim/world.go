@@ -33,6 +33,8 @@ type World struct {
 	stop    chan struct{}
 	running sync.WaitGroup
 
+	interrupted bool // by one of Interrupts
+
 	mu    sync.Mutex
 	runs  []*Process
 	plans []Crash

@@ -25,11 +25,16 @@ func (s *Server) create(by string, r *resource, namespace string, obj Object) (O
 			Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: "resourceVersion should not be set on objects to be created",
 		}}
 	}
+	obj = obj.DeepCopyObject().(Object)
+	obj.SetNamespace(namespace)
+	setDefaults(obj)
+	s.mutate(r, obj)
+	if err := s.refuse(by, "POST "+r.Resource, r, nil, obj); err != nil {
+		return nil, err
+	}
 	if s.get(r, namespace, obj.GetName()) != nil {
 		return nil, apierrors.NewAlreadyExists(r.GroupResource(), obj.GetName())
 	}
-	obj = obj.DeepCopyObject().(Object)
-	obj.SetNamespace(namespace)
 	obj.SetUID(s.newUID())
 	obj.SetCreationTimestamp(now())
 	obj.SetDeletionTimestamp(nil)
@@ -95,6 +100,13 @@ func (s *Server) update(by string, r *resource, sub string, old, body Object, pu
 	if err := validate(r, sub, old, next); err != nil {
 		return nil, err
 	}
+	verb := http.MethodPatch
+	if put {
+		verb = http.MethodPut
+	}
+	if err := s.refuse(by, kindOf(verb, r, sub), r, old, next); err != nil {
+		return nil, err
+	}
 	return s.store(by, r, old, next), nil
 }
 
@@ -149,8 +161,11 @@ func validate(r *resource, sub string, old, next Object) error {
 	switch next := next.(type) {
 	case *v1.AddressBlock:
 		was := old.(*v1.AddressBlock).Spec
-		if next.Spec.Network != was.Network || next.Spec.NetworkUID != was.NetworkUID || next.Spec.CIDR != was.CIDR {
-			errs = append(errs, field.Invalid(spec, "object", "network, networkUID and cidr of a block never change"))
+		if next.Spec.Network != was.Network || next.Spec.CIDR != was.CIDR {
+			errs = append(errs, field.Invalid(spec, "object", "network and cidr of a block are immutable"))
+		}
+		if next.Spec.NetworkUID != was.NetworkUID && (next.Spec.Sealed || slices.ContainsFunc(next.Spec.Entries, func(e v1.AddressEntry) bool { return e.State == v1.AddressBound })) {
+			errs = append(errs, field.Invalid(spec, "object", "networkUID may change only in an unsealed block without Bound entries"))
 		}
 		if was.Sealed && !next.Spec.Sealed {
 			errs = append(errs, field.Invalid(spec, "object", "a sealed block stays sealed"))
@@ -206,6 +221,9 @@ func (s *Server) delete(by string, r *resource, old Object, o metav1.DeleteOptio
 		if p.ResourceVersion != nil && *p.ResourceVersion != old.GetResourceVersion() {
 			return nil, conflict(r, old.GetName(), "Precondition failed: ResourceVersion in precondition: %s, ResourceVersion in object meta: %s", *p.ResourceVersion, old.GetResourceVersion())
 		}
+	}
+	if err := s.refuse(by, kindOf(http.MethodDelete, r, ""), r, old, nil); err != nil {
+		return nil, err
 	}
 	next := old.DeepCopyObject().(Object)
 	finalizers := next.GetFinalizers()

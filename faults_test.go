@@ -1,0 +1,64 @@
+package main
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/pod2/pod2/pkg/sim"
+)
+
+// wrongs are the ways in which a request may fail.
+var wrongs = []sim.Fault{
+	{Error: sim.ErrInternal}, {Error: sim.ErrUnavailable}, {Error: sim.ErrBusy},
+	{Error: sim.ErrTimeout}, {Error: sim.ErrTimeout, Done: true},
+	{}, {Done: true}, // the connection breaks
+	{Error: apierrors.NewForbidden(schema.GroupResource{}, "", nil)},
+}
+
+// While users act, each request fails with a probability of 5 to 50 %, drawn by the seed,
+// in one of these ways. No promise is broken meanwhile, and when nothing fails any more it
+// ends as if nothing had been.
+func TestFaults(t *testing.T) {
+	seeds := uint64(8)
+	if long {
+		seeds = 300
+	}
+	everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
+		failed := 0
+		for seed := range seeds {
+			o := play(t, sc, from, nil, func(w *sim.World) {
+				dice := rand.New(rand.NewPCG(seed, 0))
+				chance := 0.05 + 0.45*dice.Float64()
+				var mends []func()
+				for _, f := range wrongs {
+					f.On = slices.Concat(sim.Kinds, sim.FaultKinds)
+					f.Hits = func(int) bool {
+						hit := dice.Float64() < chance/float64(len(wrongs))
+						if hit {
+							failed++
+						}
+						return hit
+					}
+					mends = append(mends, w.Break(f))
+				}
+				w.StartAndRestart()
+				w.Thaw = func() {
+					for _, mend := range mends {
+						mend()
+					}
+				}
+			})
+			if why := o.strays(want); why != "" {
+				t.Fatalf("seed %d: %s\n%s", seed, why, o.trace)
+			}
+		}
+		if failed == 0 {
+			t.Error("no request failed")
+		}
+		t.Logf("| %s | %d seeds | %d requests failed |", sc.Name, seeds, failed)
+	})
+}

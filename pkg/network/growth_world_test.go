@@ -1,0 +1,68 @@
+package network
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pod2/pod2/internal/chance"
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+)
+
+func (w *world) grow(name string) {
+	n := w.networks[name]
+	if n == nil {
+		return
+	}
+	n = n.DeepCopy()
+	cidr := netip.MustParsePrefix(n.Spec.CIDR)
+	n.Spec.CIDR = netip.PrefixFrom(cidr.Addr(), max(cidr.Bits()-chance.Pick(w.dice, 1, 1, 2), 22)).Masked().String()
+	n.Generation++
+	w.putNetwork(n)
+	w.did("user grows Network %s to %s", name, n.Spec.CIDR)
+}
+
+// edge names an address that a pod has or is to have, and that is the network or
+// broadcast address for a live pod of its Network.
+func (w *server) edge() string {
+	for _, pod := range sorted(w.pods) {
+		if attachment.Gated(pod) || attachment.Over(pod) {
+			continue
+		}
+		for network, a := range attachment.Published(pod) {
+			prefix := a.Address
+			if prefix.Bits() > 30 {
+				continue
+			}
+			for _, b := range w.blocksOf(network) {
+				for addr, h := range boundIn(b) {
+					if prefix.Contains(addr) && (!prefix.Contains(addr.Prev()) || !prefix.Contains(addr.Next())) {
+						return fmt.Sprintf("%s of Network %s is bound to %s, while %s runs with %s", addr, network, h.pod, pod.Name, prefix)
+					}
+				}
+			}
+		}
+	}
+	return ""
+}
+
+func setAside(s State, addr netip.Addr) bool {
+	return slices.ContainsFunc(s.Network.Spec.OnRequest, func(r v1.AddressRange) bool {
+		first, last, two := strings.Cut(string(r), "-")
+		return addr == netip.MustParseAddr(first) || two && !addr.Less(netip.MustParseAddr(first)) && !netip.MustParseAddr(last).Less(addr)
+	})
+}
+
+// A pod asks for an address in its request, or brings it from a backup in an answer: while
+// the pod is gated, that is a wish.
+func asksFor(s State, pod string, addr netip.Addr) bool {
+	return slices.ContainsFunc(s.Pods, func(p *corev1.Pod) bool {
+		requests, _ := attachment.Requests(p)
+		brings := attachment.Gated(p) && attachment.Published(p)[s.Name].Address.Addr() == addr
+		return p.Name == pod && (brings || slices.Contains(requests, attachment.Request{Network: s.Name, Address: addr}))
+	})
+}

@@ -1,0 +1,173 @@
+package pod2
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// held reads who has addresses of the Network blue, such as
+//
+//	10.0.0.8 Bound web-0, 10.0.0.9 Reserved web-1 30s, 10.0.0.7 Bound db-0 of=Pod2/db
+func held(t *testing.T, text string) []Holder {
+	t.Helper()
+	var holders []Holder
+	for line := range strings.SplitSeq(text, ",") {
+		words := strings.Fields(line)
+		h := Holder{"blue", v1.AddressEntry{
+			Address: words[0], State: v1.AddressState(words[1]), Pod: words[2], Owner: v1.AddressOwner{Kind: "Pod2", Name: "web"},
+			Since: metav1.NewTime(now.Add(-3600e9)),
+		}}
+		if h.State == v1.AddressBound {
+			h.PodUID = types.UID("u-" + strings.TrimPrefix(h.Pod, "web-"))
+		}
+		for _, word := range words[3:] {
+			if owner, ok := strings.CutPrefix(word, "of="); ok {
+				h.Owner.Kind, h.Owner.Name, _ = strings.Cut(owner, "/")
+			} else {
+				h.Since = metav1.NewTime(now.Add(-duration(t, word)))
+			}
+		}
+		holders = append(holders, h)
+	}
+	return holders
+}
+
+// a, b and c are the addresses that web-0, web-1 and web-2 had.
+const (
+	had0, had1, had2 = "10.0.0.10 Bound web-0", "10.0.0.11 Bound web-1", "10.0.0.12 Bound web-2"
+	others           = "False AddressInUse: "
+)
+
+func TestAddressesThatReplicasExchange(t *testing.T) {
+	const (
+		forward  = "replicas=3 networks=blue=10.0.0.11|10.0.0.12|10.0.0.13"
+		backward = "replicas=3 networks=blue=10.0.0.9|10.0.0.10|10.0.0.11"
+		cycle    = "replicas=3 networks=blue=10.0.0.11|10.0.0.12|10.0.0.10"
+		swap     = "replicas=2 networks=blue=10.0.0.11|10.0.0.10"
+	)
+	running := []string{"web-0 request=blue=10.0.0.10", "web-1 request=blue=10.0.0.11", "web-2 request=blue=10.0.0.12"}
+	for _, tt := range []struct {
+		name, spec string
+		pods       []string
+		held       string
+		want       string // who is deleted and created, or why nothing is
+	}{
+		{"a chain begins at its free end", forward, running, had0 + "," + had1 + "," + had2, "delete web-2"},
+		{"whichever that is", backward, running, had0 + "," + had1 + "," + had2, "delete web-0"},
+		{"the next one waits until the address was given up", forward, []string{running[0], running[1], "web-2"},
+			had0 + "," + had1 + ",10.0.0.12 Resting web-2 30s,10.0.0.13 Bound web-2", "False Updating: 1 of 3 replicas are updated"},
+		{"and then goes", forward, []string{running[0], running[1], "web-2"}, had0 + "," + had1 + ",10.0.0.13 Bound web-2", "delete web-1"},
+		{"a cycle stays", cycle, running, had0 + "," + had1 + "," + had2, "False AddressCycle: web-0, web-1 and web-2 want each other's addresses, so two of them must be replaced at once: " +
+			"set updateStrategy.rollingUpdate.maxUnavailable to at least 2"},
+		{"unless two may be missing", cycle + " max=2", running, had0 + "," + had1 + "," + had2, "delete web-2"},
+		{"both must be spared now", cycle + " max=2", []string{running[0], running[1] + " notready", running[2]}, had0 + "," + had1 + "," + had2,
+			"False Updating: 0 of 3 replicas are updated"},
+		{"a broken cycle goes on", swap + " max=2", []string{running[0], "web-1 gated"}, had0 + ",10.0.0.11 Reserved web-1", "delete web-0"},
+		{"when the address has rested", swap + " max=2", []string{running[0], "web-1 gated"}, had0 + ",10.0.0.11 Reserved web-1 20s",
+			"again in 40s; False WaitingForAddresses: replicas wait for their addresses"},
+		{"not before its replica asks for another", swap + " max=2", []string{running[0], "web-1 terminating request=blue=10.0.0.11"}, had0 + "," + had1,
+			"again in 30s; False Updating: 0 of 2 replicas are updated"},
+		{"nor is it broken twice", cycle + " max=3", []string{running[0], running[1], "web-2 terminating request=blue=10.0.0.12"}, had0 + "," + had1 + "," + had2,
+			"again in 30s; False Updating: 0 of 3 replicas are updated"},
+		{"a replica is missing, and two may not be", swap, []string{running[0], "web-1 gated"}, had0 + ",10.0.0.11 Reserved web-1",
+			"False AddressCycle: web-0 and web-1 want each other's addresses, so two of them must be replaced at once: set updateStrategy.rollingUpdate.maxUnavailable to at least 2"},
+		{"with a surge replica two may be missing", swap + " surge=1", running[:2], had0 + "," + had1, "create web-2"},
+		{"then the cycle is broken", swap + " surge=1", append(running[:2:2], "web-2"), had0 + "," + had1, "delete web-1"},
+		{"a Recreate needs no order", swap + " recreate", running[:2], had0 + "," + had1, "delete web-1; delete web-0"},
+		{"unless they come one by one", swap + " recreate ordered", running[:2], had0 + "," + had1,
+			others + "web-0 runs on without the wanted address 10.0.0.11 of Network blue, which pod web-1 (Pod2 web) holds"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := state(t, tt.spec, tt.pods...)
+			s.Holders = held(t, tt.held)
+			if got := exchanged(s); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func exchanged(s State) string {
+	var done []string
+	plan := Diff(s)
+	for _, d := range plan.Delete {
+		done = append(done, "delete "+d.Name)
+	}
+	for _, c := range plan.Create {
+		done = append(done, "create "+c.Name)
+	}
+	if len(done) == 0 {
+		if again := lines(s, "again"); again != "" {
+			done = append(done, again)
+		}
+		done = append(done, ready(s))
+	}
+	if why := Converged(s); (why == "") != plan.Empty() {
+		done = append(done, "Converged says "+why)
+	}
+	return strings.Join(done, "; ")
+}
+
+// Who keeps an address from a replica has it run on, and is named.
+func TestAddressesThatOthersKeep(t *testing.T) {
+	const spec = "replicas=2 networks=blue=10.0.0.10|10.0.0.20"
+	told := func(by string) string {
+		return others + "web-1 runs on without the wanted address 10.0.0.20 of Network blue, which " + by
+	}
+	running := []string{"web-0", "web-1 request=blue=10.0.0.11"}
+	for _, tt := range []struct {
+		name, spec string
+		pods       []string
+		held       string
+		want       string
+	}{
+		{"a pod", spec, running, "10.0.0.20 Bound x of=", told("pod x holds")},
+		{"a replica of another Pod2", spec, running, "10.0.0.20 Bound db-0 of=Pod2/db", told("pod db-0 (Pod2 db) holds")},
+		{"a reservation", spec, running, "10.0.0.20 Reserved db-0 of=Pod2/db", told("is reserved for pod db-0 (Pod2 db)")},
+		{"a rest", spec, running, "10.0.0.20 Resting x of=", told("rests since pod x ended")},
+		{"nobody", spec, running, "10.0.0.99 Bound x of=", "delete web-1"},
+		{"a replica that may have any, and keeps its own", "replicas=2 networks=blue=10.0.0.11", []string{"web-0 request=blue", "web-1"}, had1,
+			others + "web-0 runs on without the wanted address 10.0.0.11 of Network blue, which pod web-1 (Pod2 web) holds"},
+		{"a replica that a partition holds back", "replicas=2 partition=1 networks=blue=10.0.0.9|10.0.0.10", []string{"web-0 request=blue=10.0.0.10", "web-1 request=blue"}, had0,
+			others + "web-1 runs on without the wanted address 10.0.0.10 of Network blue, which pod web-0 (Pod2 web) holds"},
+		{"a replica that has it and is kept from another", "replicas=2 networks=blue=10.0.0.20|10.0.0.10", []string{"web-0 request=blue=10.0.0.10", "web-1 request=blue"},
+			had0 + ",10.0.0.20 Bound x of=", others + "web-0 runs on without the wanted address 10.0.0.20 of Network blue, which pod x holds"},
+		{"one that was scaled away, for a while", spec, running, "10.0.0.20 Reserved web-7 20s", "again in 40s; False Updating: 1 of 2 replicas are updated"},
+		{"and then no more", spec, running, "10.0.0.20 Reserved web-7", "delete web-1"},
+		{"it is its own", "replicas=2 networks=blue=10.0.0.10|10.0.0.11", []string{"web-0", "web-1 request=blue"}, had1, "delete web-1"},
+		{"a replica that does not run is recreated, to say what it waits for", spec, []string{"web-0", "web-1 gated request=blue=10.0.0.19"}, "10.0.0.20 Bound x of=", "delete web-1"},
+		{"a Recreate takes none away", spec + " recreate", []string{"web-0 request=blue", "web-1 request=blue"}, "10.0.0.20 Bound x of=", told("pod x holds")},
+		{"and one that is lost comes back as it was", "replicas=2 recreate current=old networks=blue=10.0.0.10|10.0.0.20", []string{"web-1 old request=blue"}, "10.0.0.20 Bound x of=", "create web-0"},
+		{"one that does not run holds up nothing", "replicas=2 recreate networks=blue=10.0.0.20|10.0.0.11", []string{"web-1 request=blue"}, "10.0.0.20 Bound x of=", "delete web-1"},
+		{"what else can be updated is", "replicas=2 networks=blue=10.0.0.10|10.0.0.20", []string{"web-0 request=blue", "web-1 request=blue"}, "10.0.0.20 Bound x of=", "delete web-0"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := state(t, tt.spec, tt.pods...)
+			s.Holders = held(t, tt.held)
+			if got := exchanged(s); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestHolders(t *testing.T) {
+	p := state(t, "networks=blue=10.0.0.10|10.0.1.10|fd00::0:1,green").Pod2
+	blocks := map[string]*v1.AddressBlock{
+		"blue-10.0.0.0": {Spec: v1.AddressBlockSpec{Network: "blue", Entries: []v1.AddressEntry{{Address: "10.0.0.10", Pod: "a"}, {Address: "10.0.0.11", Pod: "b"}, {Address: "x"}}}},
+		"blue-fd00-0000-0000-0000-0000-0000-0000-0000": {Spec: v1.AddressBlockSpec{Network: "blue", Entries: []v1.AddressEntry{{Address: "fd00::1", Pod: "c"}}}},
+	}
+	var got []string
+	for _, h := range Holders(p, func(name string) *v1.AddressBlock { return blocks[name] }) {
+		got = append(got, fmt.Sprintf("%s of %s: %s", h.Address, h.Network, h.Pod))
+	}
+	if want := "10.0.0.10 of blue: a, fd00::1 of blue: c"; strings.Join(got, ", ") != want {
+		t.Errorf("got %s, want %s", strings.Join(got, ", "), want)
+	}
+}

@@ -1,0 +1,141 @@
+package sim
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Rule is a part of admission: it changes what is created, or refuses a request once
+// nothing else does. What users do in a test is changed, and never refused.
+type Rule struct {
+	// On are the kinds of requests, as in Kinds: "POST pods".
+	On []string
+	// In is the namespace of the objects; "": any.
+	In string
+	// Mutate changes an object that is created.
+	Mutate func(Object)
+	// Refuse returns the reason for which a request is refused, nil if it is not.
+	Refuse func(*Server, Attempt) error
+}
+
+// Attempt is a request that admission looks at. Old is nil for a create, New for a delete.
+type Attempt struct {
+	Resource  schema.GroupResource
+	Namespace string
+	Name      string
+	Old, New  Object
+}
+
+func (a Attempt) forbidden(format string, args ...any) *apierrors.StatusError {
+	return apierrors.NewForbidden(a.Resource, a.Name, fmt.Errorf(format, args...))
+}
+
+// Policy refuses as a ValidatingAdmissionPolicy does whose validation gives no reason.
+func Policy(message string, refuses func(Attempt) bool) func(*Server, Attempt) error {
+	return func(_ *Server, a Attempt) error {
+		if refuses != nil && !refuses(a) {
+			return nil
+		}
+		err := a.forbidden("ValidatingAdmissionPolicy 'rules' with binding 'rules' denied request: %s", message)
+		err.ErrStatus.Reason, err.ErrStatus.Code = metav1.StatusReasonInvalid, http.StatusUnprocessableEntity
+		err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Message: message})
+		return err
+	}
+}
+
+// Denial refuses as a webhook does that gives a message and no code.
+func Denial(message string) func(*Server, Attempt) error {
+	return func(*Server, Attempt) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusBadRequest,
+			Message: fmt.Sprintf("admission webhook %q denied the request: %s", "rules.example.com", message),
+		}}
+	}
+}
+
+// Quota is a ResourceQuota of pods or persistentvolumeclaims in a namespace. Pods that
+// have finished do not count.
+func Quota(namespace, resource string, hard int) Rule {
+	return Rule{On: []string{"POST " + resource}, In: namespace, Refuse: func(s *Server, a Attempt) error {
+		used := 0
+		for _, v := range s.list(resourceNamed(resource), namespace) {
+			if pod, ok := v.object.(*corev1.Pod); !ok || pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+				used++
+			}
+		}
+		if used < hard {
+			return nil
+		}
+		return a.forbidden("exceeded quota: few, requested: %[1]s=1, used: %[1]s=%[2]d, limited: %[1]s=%[3]d", resource, used, hard)
+	}}
+}
+
+// mirror is what admission does to pods of some clusters: an image comes from a mirror,
+// and there is a container more.
+func mirror(obj Object) {
+	pod := obj.(*corev1.Pod)
+	for i := range pod.Spec.Containers {
+		pod.Spec.Containers[i].Image = "mirror/" + strings.TrimPrefix(pod.Spec.Containers[i].Image, "mirror/")
+	}
+	pod.Spec.Containers = append([]corev1.Container{{Name: "proxy", Image: "proxy"}}, pod.Spec.Containers...)
+	metav1.SetMetaDataLabel(&pod.ObjectMeta, "injected", "true")
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, "injected", "true")
+}
+
+// Admit is the beginning of a rule; withdraw is its end.
+func (s *Server) Admit(r Rule) (withdraw func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.note("rule begins: %v", r.On)
+	s.rules = append(s.rules, &r)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.note("rule ends: %v", r.On)
+		s.rules = slices.DeleteFunc(s.rules, func(other *Rule) bool { return other == &r })
+		signal(s.toCluster) // where somebody may have been refused a pod
+	}
+}
+
+func (s *Server) rulesOn(kind, namespace string) (rules []*Rule) {
+	for _, r := range s.rules {
+		if slices.Contains(r.On, kind) && (r.In == "" || r.In == namespace) {
+			rules = append(rules, r)
+		}
+	}
+	return rules
+}
+
+// mutate has the rules change what is to be created.
+func (s *Server) mutate(r *resource, obj Object) {
+	for _, rule := range s.rulesOn("POST "+r.Resource, obj.GetNamespace()) {
+		if rule.Mutate != nil {
+			rule.Mutate(obj)
+		}
+	}
+}
+
+// refuse is the error of the first rule that refuses a request.
+func (s *Server) refuse(by, kind string, r *resource, old, next Object) error {
+	some := next
+	if next == nil {
+		some = old
+	}
+	for _, rule := range s.rulesOn(kind, some.GetNamespace()) {
+		if rule.Refuse == nil || by == user {
+			continue
+		}
+		a := Attempt{Resource: r.GroupResource(), Namespace: some.GetNamespace(), Name: some.GetName(), Old: old, New: next}
+		if err := rule.Refuse(s, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}

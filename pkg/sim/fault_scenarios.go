@@ -1,0 +1,117 @@
+package sim
+
+import (
+	"time"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// during has something be wrong for three minutes. Users act in the first moment, and
+// what follows from that is seen two minutes later.
+func during(begin func(*World) (end func()), act, seen Act) Act {
+	return func(w *World) {
+		end := begin(w)
+		act(w)
+		time.Sleep(2 * time.Minute)
+		seen(w)
+		time.Sleep(time.Minute)
+		end()
+	}
+}
+
+func broken(f Fault) func(*World) func() { return func(w *World) func() { return w.Break(f) } }
+
+func ruled(r Rule) func(*World) func() { return func(w *World) func() { return w.Admit(r) } }
+
+func expect(what string, texts ...string) Act { return func(w *World) { w.Expect(what, texts...) } }
+
+func told(what, text string) Act { return func(w *World) { w.ExpectEvent(what, text) } }
+
+func inOrder(acts ...Act) Act {
+	return func(w *World) {
+		for _, act := range acts {
+			act(w)
+		}
+	}
+}
+
+const (
+	webhook = "failed calling webhook"
+	denied  = "denied request"
+)
+
+// publishes says whether a pod gets addresses.
+func publishes(a Attempt) bool {
+	return a.New.GetAnnotations()[v1.AddressesAnnotation] != a.Old.GetAnnotations()[v1.AddressesAnnotation]
+}
+
+// faultScenarios are what users do while the server, a webhook, a policy or a quota
+// refuses something of it.
+var faultScenarios = []Scenario{
+	{Name: "a webhook is down", Given: []string{blue, pod2("replicas: 3, " + onBlue)}, Acts: []Act{during(
+		broken(Fault{On: []string{"POST pods"}, Error: WebhookIsDown("injector.example.com")}),
+		inOrder(remove("pods", "web-0"), remove("pods", "web-2")),
+		inOrder(expect("pods/web-1", "Ready True"), expect("pod2s/web", "Ready False", webhook), told("pod2s/web", webhook)),
+	)}, Long: true},
+	{Name: "updates are refused", Given: []string{blue, pod2("replicas: 2, " + onBlue)}, Acts: []Act{during(
+		broken(Fault{On: []string{"PATCH pods"}, Error: WebhookIsDown("injector.example.com")}),
+		inOrder(patch("pod2s", "web", image("two")), remove("pods", "web-1")),
+		inOrder(expect("pods/web-0", "Ready True"), expect("pods/web-1"), expect("pod2s/web", webhook), told("pods/web-1", webhook)),
+	)}, Long: true},
+	{Name: "a policy refuses the Pod2's writes", Given: []string{blue, pod2("replicas: 3, " + onBlue)}, Acts: []Act{during(
+		ruled(Rule{On: []string{"PATCH pod2s"}, Refuse: Policy("no annotations here", nil)}),
+		inOrder(func(w *World) { w.Fail("web-0") }, remove("pods", "web-1")),
+		inOrder(expect("pods/web-2", "Ready True"), expect("pods/web-1", "Ready True"), expect("pod2s/web", denied), told("pod2s/web", denied)),
+	), func(*World) { time.Sleep(10 * time.Minute) }}, Long: true}, // until the failure is forgotten
+	{Name: "a policy refuses the Network's writes", Acts: []Act{during(
+		ruled(Rule{On: []string{"PATCH networks"}, Refuse: Policy("no finalizers here", nil)}),
+		create(blue, pod2("replicas: 2, "+onBlue)),
+		inOrder(expect("pod2s/web", "Ready False"), expect("pods/web-1"), expect("networks/blue", "Ready False", denied), told("networks/blue", denied)),
+	)}, Long: true},
+	{Name: "a policy refuses publications", Given: []string{blue}, Acts: []Act{during(
+		ruled(Rule{On: []string{"PATCH pods"}, Refuse: Policy("no addresses here", publishes)}),
+		create(pod2("replicas: 2, "+onBlue)),
+		inOrder(expect("pods/web-1"), expect("pod2s/web", "Ready False"), func(w *World) { w.ExpectOne(denied, "pods/web-0", "networks/blue", "pod2s/web") }),
+	)}, Long: true},
+	{Name: "the ledger is refused", Given: []string{blue, pod2("replicas: 1, " + onBlue)}, Acts: []Act{during(
+		broken(Fault{On: []string{"POST addressblocks", "PATCH addressblocks"}, Error: WebhookIsDown("injector.example.com")}),
+		patch("pod2s", "web", scale(2)),
+		inOrder(expect("pods/web-0", "Ready True"), expect("pods/web-1"), expect("networks/blue", webhook), told("networks/blue", webhook)),
+	)}, Long: true},
+	{Name: "names are refused", Acts: []Act{during(
+		broken(Fault{On: []string{"POST services", "POST vnis", "POST network-attachment-definitions"}, Error: WebhookIsDown("injector.example.com")}),
+		create(blue, pod2("replicas: 1, "+onBlue)),
+		inOrder(expect("pods/web-0", "Ready True"), expect("pod2s/web", webhook), expect("networks/blue", webhook)),
+	)}, Long: true},
+	{Name: "quota", Given: []string{blue, pod2("replicas: 1, " + onBlue)}, Acts: []Act{during(
+		ruled(Quota(Namespace, "pods", 2)),
+		patch("pod2s", "web", scale(4)),
+		inOrder(expect("pods/web-1", "Ready True"), expect("pod2s/web", "Ready False", "exceeded quota: few, requested: pods=1, used: pods=2, limited: pods=2")),
+	)}, Long: true},
+	{Name: "a claim is refused", Given: []string{blue, fast, pod2("replicas: 1, " + onBlue + claims("1Gi"))}, Acts: []Act{during(
+		ruled(Rule{On: []string{"POST persistentvolumeclaims"}, Refuse: Policy("not this one", func(a Attempt) bool { return a.Name == "data-web-1" })}),
+		patch("pod2s", "web", scale(4)),
+		inOrder(expect("pod2s/web", "Ready False", denied), expect("pods/web-2", "Ready True"), expect("pods/web-3", "Ready True")),
+	)}, Long: true},
+	{Name: "a mirror", Acts: []Act{
+		func(w *World) {
+			w.Admit(Rule{On: []string{"POST pods"}, Mutate: mirror})
+			w.Create(blue, pod2("replicas: 2, "+onBlue))
+		},
+		expect("pods/web-0", "image proxy", "image mirror/one", "Ready True"),
+		remove("pods", "web-0"),
+		patch("pod2s", "web", scale(3)),
+		patch("pod2s", "web", image("two")),
+		inOrder(expect("pods/web-0", "image proxy", "image mirror/two", "Ready True"), expect("pods/web-2", "image proxy", "image mirror/two", "Ready True")),
+	}, Long: true},
+	{Name: "a CronTab's CronJob is refused", Given: []string{blue}, Acts: []Act{during(
+		broken(Fault{On: []string{"POST cronjobs"}, Error: WebhookIsDown("injector.example.com")}),
+		create("apiVersion: stable.example.com/v1\nkind: CronTab\nmetadata: {name: report}\nspec: {cronSpec: \"7 0 1 1 *\", image: report, networks: [{name: blue}]}"),
+		inOrder(expect("crontabs/report", webhook), told("crontabs/report", webhook)),
+	), patch("crontabs", "report", `{"spec":{"image":"other"}}`), remove("crontabs", "report")}, Long: true},
+	{Name: "two namespaces", Given: []string{blue, pod2("replicas: 1, " + onBlue), elsewhere(blue), elsewhere(pod2("replicas: 1, " + onBlue))}, Acts: []Act{during(
+		broken(Fault{In: "other", Error: ErrInternal}),
+		inOrder(patch("pod2s", "web", scale(2)), patch("pod2s", "other/web", scale(2))),
+		inOrder(expect("pods/web-1", "Ready True"), expect("pod2s/web", "Ready True")),
+	)}, Long: true},
+}

@@ -1,0 +1,106 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// backup is who writes what a restore writes.
+const backup = "backup"
+
+// Restore loses all pods, blocks, revisions, Networks and Pod2s, and has those of some
+// kinds back from a backup, kind after kind: with other UIDs, and without owner
+// references, finalizers and status. Admission gates the pods. Every pod is to have the
+// address that it had, and to live; if pods are not restored, every replica. That is
+// not looked at where a user recreated a Network or a Pod2 meanwhile.
+func (w *World) Restore(kinds ...string) {
+	before, restored := w.restoreAll(kinds)
+	time.Sleep(Settle)
+	w.Server.mu.Lock()
+	defer w.Server.mu.Unlock()
+	if is := w.addresses(); w.Thaw == nil && slices.Equal(restored, w.identities()) && !maps.Equal(is, before) {
+		w.fault(fmt.Sprintf("S3: before the restore pods had %v, and now %v", before, is))
+	}
+}
+
+func (w *World) restoreAll(kinds []string) (before map[string]string, restored []types.UID) {
+	w.Server.mu.Lock()
+	defer w.Server.mu.Unlock()
+	w.note("user: lose and restore %s", strings.Join(kinds, ", "))
+	before = w.addresses()
+	saved := map[string][]Object{}
+	if !slices.Contains(kinds, "pods") {
+		for _, pod := range List[*corev1.Pod](w.Server, "pods") {
+			if metav1.GetControllerOf(pod) == nil {
+				delete(before, pod.Name)
+			}
+		}
+	}
+	lost := []string{"pods", "controllerrevisions", "pod2s", "addressblocks", "networks"}
+	for _, kind := range lost {
+		for _, v := range w.list(resourceNamed(kind), Namespace) {
+			saved[kind] = append(saved[kind], v.object)
+		}
+	}
+	for _, kind := range lost {
+		for _, object := range saved[kind] {
+			w.remove(backup, resourceNamed(kind), object)
+		}
+	}
+	for _, kind := range kinds {
+		for _, object := range saved[kind] {
+			if _, err := w.create(backup, resourceNamed(kind), Namespace, fromBackup(object)); err != nil {
+				panic(fmt.Sprintf("sim: restore %s %s: %v", kind, object.GetName(), err))
+			}
+		}
+	}
+	return before, w.identities()
+}
+
+// identities of Networks and Pod2s.
+func (w *World) identities() (uids []types.UID) {
+	for _, kind := range []string{"networks", "pod2s"} {
+		for _, v := range w.list(resourceNamed(kind), Namespace) {
+			uids = append(uids, v.object.GetUID())
+		}
+	}
+	return uids
+}
+
+// addresses that live pods publish, by their name.
+func (w *World) addresses() map[string]string {
+	all := map[string]string{}
+	for _, pod := range List[*corev1.Pod](w.Server, "pods") {
+		if live(pod) && len(published(pod)) > 0 {
+			all[pod.Name] = fmt.Sprint(published(pod))
+		}
+	}
+	return all
+}
+
+func fromBackup(object Object) Object {
+	object = object.DeepCopyObject().(Object)
+	object.SetUID("")
+	object.SetResourceVersion("")
+	object.SetCreationTimestamp(metav1.Time{})
+	object.SetOwnerReferences(nil)
+	object.SetFinalizers(nil)
+	if pod, ok := object.(*corev1.Pod); ok {
+		pod.Spec.NodeName = ""
+		pod.Status = corev1.PodStatus{}
+		gated := func(g corev1.PodSchedulingGate) bool { return g.Name == v1.AddressesGate }
+		if pod.Annotations[v1.AddressesAnnotation] != "" && !slices.ContainsFunc(pod.Spec.SchedulingGates, gated) {
+			pod.Spec.SchedulingGates = append(pod.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: v1.AddressesGate})
+		}
+	}
+	return object
+}
