@@ -162,7 +162,9 @@ up() {
     --kube-controller-manager-binary="$bin/kube-controller-manager" --kube-scheduler-binary="$bin/kube-scheduler" \
     --kwok-controller-binary="$bin/kwok" "${options[@]}" &>"$work/kwokctl.log"
   if ((nodes > 0)); then
-    "$work/kwokctl" scale node --name=pod2 --replicas="$nodes" &>>"$work/kwokctl.log"
+    # Networks keep off what Nodes use. KWOK's own choice, 10.0.0.0/24 and so on, is what Networks of tests and examples have.
+    "$work/kwokctl" scale node --name=pod2 --replicas="$nodes" --param='.podCIDRs = ["100.96.0.0/24", "fd96::/64"]' \
+      --param='.nodeIPs = ["100.95.0.1", "fd95::1"]' &>>"$work/kwokctl.log"
     "$bin/kubectl" --kubeconfig="$cluster/kubeconfig.yaml" wait node --all --for=condition=Ready --timeout=60s >/dev/null
   fi
   # A pod that is created before its namespace has this account is refused.

@@ -97,8 +97,9 @@ func TestOrphanedPodsAreAdopted(t *testing.T) {
 	waitAddresses(t, ns, held)
 }
 
-// The names of such pods are adopted with them, and follow the new Pod2; a name
-// that nobody has any more does not stay. So do owner references removed by hand.
+// The Service of such pods is adopted with them; its slices go while nobody controls
+// it, and come back. A name that nobody has any more does not. So it is with owner
+// references removed by hand.
 func TestOrphanedNamesAreAdopted(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -108,16 +109,17 @@ func TestOrphanedNamesAreAdopted(t *testing.T) {
 	waitReady(t, ns, "pod2/web")
 	waitNames(t, ns)
 	d.wait("ip4", "web-0.web-blue", addressOn(listPods(t, ns)["web-0"], "blue"))
-	names := func(what string) string {
+	service := func(what string) string {
 		t.Helper()
-		return run(t, ns, "get", "service/web-blue", "endpointslice/web-blue-0", "-o", "jsonpath={range .items[*]}{.metadata."+what+"} {end}")
+		return run(t, ns, "get", "service/web-blue", "-o", "jsonpath={.metadata."+what+"}")
 	}
-	before := names("uid")
+	before := service("uid")
 
 	run(t, ns, "delete", "pod2", "web", "--cascade=orphan")
-	if owners := strings.TrimSpace(names("ownerReferences[*].uid")); owners != "" {
-		t.Fatalf("the names are not orphaned: %s has them", owners)
+	if owners := service("ownerReferences[*].uid"); owners != "" {
+		t.Fatalf("the Service is not orphaned: %s has it", owners)
 	}
+	eventually(t, "the slice goes", func(ctx context.Context) (string, error) { return slicesOf(ctx, ns, 0) })
 	run(t, ns, "delete", "pod", "web-2")
 	create(t, ns, pod2("web", `replicas: 2`+blue))
 	waitAdopted(t, ns, "web", 2)
@@ -131,11 +133,11 @@ func TestOrphanedNamesAreAdopted(t *testing.T) {
 	run(t, ns, "patch", "service/web-blue", "endpointslice/web-blue-0", "--type=merge", "-p", `{"metadata":{"ownerReferences":null}}`)
 	waitNames(t, ns)
 	uid := string(getPod2(t, ns, "web").UID)
-	if owners := names("ownerReferences[*].uid"); owners != uid+" "+uid {
-		t.Errorf("the names belong to %s, want %s", owners, uid)
+	if owners := service("ownerReferences[*].uid") + " " + run(t, ns, "get", "endpointslice/web-blue-0", "-o", "jsonpath={.metadata.ownerReferences[*].uid}"); owners != uid+" "+uid {
+		t.Errorf("Service and slice belong to %s, want %s", owners, uid)
 	}
-	if now := names("uid"); now != before {
-		t.Errorf("Service and slice were %s and are %s", before, now)
+	if now := service("uid"); now != before {
+		t.Errorf("the Service was %s and is %s", before, now)
 	}
 	run(t, ns, "delete", "pod2", "web")
 	waitGone(t, ns, "services,endpointslices")
@@ -181,7 +183,7 @@ spec:
 	create(t, ns, web("3.9", "10m"))
 	waitCondition(t, ns, "pod2/web", "Ready", "False NameTaken: pod web-0 exists already and belongs to StatefulSet web")
 	run(t, ns, "delete", "statefulset", "web", "--cascade=orphan")
-	waitCondition(t, ns, "pod2/web", "Ready", "False NameTaken: pod web-0 exists already and has no controller, but it differs from the template in spec.containers[0].image: ")
+	waitCondition(t, ns, "pod2/web", "Ready", "False NameTaken: pod web-0 exists already and has no controller, but it differs from the template in spec.containers[c].image: ")
 	requireSamePods(t, ns, before)
 	patchPod2(t, ns, "web", `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"registry.k8s.io/pause:3.10","env":[{"name":"A","value":"b"}],"resources":{"requests":{"cpu":"10m"}}}]}}}}`)
 	waitAdopted(t, ns, "web", 3)

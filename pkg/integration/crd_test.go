@@ -45,6 +45,12 @@ func TestRefusedAtCreation(t *testing.T) {
 		{"gateway outside", network(`{cidr: 10.0.0.0/24, gateway: 10.0.1.1}`), "gateway lies outside cidr"},
 		{"gateway of another family", network(`{cidr: 10.0.0.0/24, gateway: "2001:db8::1"}`), "gateway lies outside cidr"},
 		{"no gateway address", network(`{cidr: 10.0.0.0/24, gateway: router}`), "not an IP address in canonical form"},
+		{"gateway is the network address", network(`{cidr: 10.0.0.0/24, gateway: 10.0.0.0}`), "gateway is the network address of cidr"},
+		{"gateway is the anycast address", network(`{cidr: "2001:db8::/64", gateway: "2001:db8::"}`), "gateway is the network address of cidr (IPv6: the subnet-router anycast address)"},
+		{"gateway is the broadcast address", network(`{cidr: 10.0.0.0/24, gateway: 10.0.0.255}`), "gateway is the broadcast address of cidr"},
+		{"gateway is the broadcast address of a /30", network(`{cidr: 10.0.0.4/30, gateway: 10.0.0.7}`), "gateway is the broadcast address of cidr"},
+		{"gateway is the broadcast address of a /10", network(`{cidr: 10.64.0.0/10, gateway: 10.127.255.255}`), "gateway is the broadcast address of cidr"},
+		{"set aside in two families", network(`{cidr: 10.0.0.0/24, onRequest: ["10.0.0.7-2001:db8::1"]}`), "not a CIDR without host bits"},
 		{"no exclusion", network(`{cidr: 10.0.0.0/24, exclude: ["10.0.0.7-"]}`), "not a CIDR without host bits"},
 		{"exclusion of two families", network(`{cidr: 10.0.0.0/24, exclude: ["10.0.0.7-2001:db8::1"]}`), "not a CIDR without host bits"},
 		{"exclusion with host bits", network(`{cidr: 10.0.0.0/24, exclude: ["10.0.0.7/28"]}`), "not a CIDR without host bits"},
@@ -68,6 +74,34 @@ func TestRefusedAtCreation(t *testing.T) {
 				t.Errorf("refused with\n%s\nwant %q in it", got, c.want)
 			}
 		})
+	}
+}
+
+// Gateways that look like the network or broadcast address, and are hosts.
+func TestGatewaysThatAreHosts(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	for i, spec := range []string{
+		`{cidr: 10.0.0.0/31, gateway: 10.0.0.0}`, `{cidr: 10.0.0.0/31, gateway: 10.0.0.1}`, `{cidr: 10.0.0.0/23, gateway: 10.0.0.255}`,
+		`{cidr: 10.0.0.0/23, gateway: 10.0.1.0}`, `{cidr: 10.0.0.0/24, gateway: 10.0.0.254}`, `{cidr: 10.64.0.0/10, gateway: 10.126.255.255}`,
+		`{cidr: "2001:db8::/64", gateway: "2001:db8::ffff:ffff:ffff:ffff"}`, `{cidr: "2001:db8::/127", gateway: "2001:db8::"}`,
+	} {
+		create(t, ns, fmt.Sprintf(networkManifest, fmt.Sprintf("net-%d", i), spec))
+	}
+}
+
+// A gateway that never was in force, which the controller says by leaving it out of the
+// status, can be corrected; one that is in force never moves.
+func TestAGatewayThatWasRefusedCanBeCorrected(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t) // without a controller
+	create(t, ns, fmt.Sprintf(networkManifest, "net", `{cidr: 10.0.0.0/24, gateway: 10.0.0.9}`))
+	run(t, ns, "patch", "network", "net", "--subresource=status", "--type=merge", "-p", `{"status":{"observedGeneration":1}}`)
+	run(t, ns, "patch", "network", "net", "--type=merge", "-p", `{"spec":{"gateway":"10.0.0.1"}}`)
+	run(t, ns, "patch", "network", "net", "--subresource=status", "--type=merge", "-p", `{"status":{"gateway":"10.0.0.1"}}`)
+	got := refused(t, ns, "", "patch", "network", "net", "--type=merge", "-p", `{"spec":{"gateway":"10.0.0.9"}}`)
+	if want := "spec.gateway: Invalid value: never moves"; !strings.Contains(got, want) {
+		t.Errorf("refused with\n%s\nwant %q in it", got, want)
 	}
 }
 
@@ -199,7 +233,10 @@ func TestLedgerRules(t *testing.T) {
 	ns := newNamespace(t)
 	create(t, ns, blockManifest)
 	for _, c := range []struct{ name, patch, want string }{
-		{"moved to another Network", `{"spec":{"networkUID":"v"}}`, "never change"},
+		{"of another Network", `{"spec":{"network":"other"}}`, "network and cidr of a block are immutable"},
+		{"of other addresses", `{"spec":{"cidr":"10.8.0.0/24"}}`, "network and cidr of a block are immutable"},
+		{"moved to another Network while an address is bound", `{"spec":{"networkUID":"v","entries":[{"address":"10.9.0.2","pod":"p","state":"Reserved","since":"2026-01-01T00:00:00Z"},{"address":"10.9.0.3","pod":"q","state":"Bound","since":"2026-01-01T00:00:00Z"}]}}`, "without Bound entries"},
+		{"moved to another Network sealed", `{"spec":{"networkUID":"v","sealed":true}}`, "unsealed block"},
 		{"sealed with entries", `{"spec":{"sealed":true,"entries":[{"address":"10.9.0.2","pod":"p","state":"Bound","since":"2026-01-01T00:00:00Z"}]}}`, "only an empty block is sealed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -208,6 +245,7 @@ func TestLedgerRules(t *testing.T) {
 			}
 		})
 	}
+	run(t, ns, "patch", "ab", "ledger-10.9.0.0", "--type=merge", "-p", `{"spec":{"networkUID":"v"}}`)
 	run(t, ns, "patch", "ab", "ledger-10.9.0.0", "--type=merge", "-p", `{"spec":{"sealed":true}}`)
 	if got := refused(t, ns, "", "patch", "ab", "ledger-10.9.0.0", "--type=merge", "-p", `{"spec":{"sealed":false}}`); !strings.Contains(got, "stays sealed") {
 		t.Errorf("unsealing is refused with\n%s", got)

@@ -155,7 +155,7 @@ func TestNetworkRecreated(t *testing.T) {
 		waitCondition(t, ns, "network/blue", "Exhausted", "True")
 		run(t, ns, "patch", "network", "blue", "--type=merge", "-p", `{"spec":{"cidr":"10.9.0.0/29"}}`)
 		waitReady(t, ns, "pod2/web")
-		requireHeld(t, ns, "10.9.0.2/30 10.9.0.3/29")
+		requireHeld(t, ns, "10.9.0.2/30 10.9.0.4/29") // .3 was the broadcast address of the first
 	})
 	t.Run("by force, in use", func(t *testing.T) {
 		t.Parallel()

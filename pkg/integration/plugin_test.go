@@ -84,8 +84,6 @@ Pod2 NS/web would be created. The first step of the controller would be:
       Progressing=True/Progressing(web-0 does not exist yet; web-1 does not exist yet)
   again in AGE
   create Service web-blue
-  status
-      NetworkDNS=True/Published(each replica has its names: <replica>.web-blue)
 Addresses of the replicas:
   web-0 asks for 10.0.0.9 of blue
   any free one of blue: 1
@@ -145,7 +143,9 @@ REVISION   NAME             ROLE             CHANGE-CAUSE   AGE
 	requirePlugin(t, ns, `
 # Pod2 NS/web, revision 2 (web-HASHHASHHA)
 networks:
-- blue
+- addresses:
+  - 10.0.0.9
+  name: blue
 serviceName: web
 template:
   metadata:
@@ -161,7 +161,7 @@ template:
 # What it changed:
 --- revision 1
 +++ revision 2
-@@ -4,7 +4,7 @@
+@@ -6,7 +6,7 @@
  template:
    metadata:
      annotations:

@@ -51,7 +51,7 @@ func TestTemplateRefused(t *testing.T) {
 		lines, times := writes(t, ns, since)
 		var attempts []time.Time
 		for i, line := range lines {
-			if strings.HasPrefix(line, "create pods/") {
+			if strings.HasPrefix(line, "create pods/web-0 ") {
 				attempts = append(attempts, times[i])
 			}
 		}

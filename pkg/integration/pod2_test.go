@@ -47,7 +47,7 @@ spec:
 		got[name] = fmt.Sprintf("%s.%s version %s of %t %s on %s", pod.Spec.Hostname, pod.Spec.Subdomain, version(pod),
 			metav1.IsControlledBy(pod, owner), labelText(pod.Labels), held[1])
 	}
-	hash := strings.TrimPrefix(owner.Status.UpdateRevision, "web-")
+	hash := run(t, ns, "get", "controllerrevision", owner.Status.UpdateRevision, "-o", `jsonpath={.metadata.labels.samplecrd\.k8s\.io/pod-template-hash}`)
 	want := fmt.Sprintf(`
 web-0: web-0.peers version 1 of true app=web,pod-index=0,pod-template-hash=%[1]s,pod2=web,team=net on green=10.1.0.10/24
 web-1: web-1.peers version 1 of true app=web,pod-index=1,pod-template-hash=%[1]s,pod2=web,team=net on green=10.1.0.11/24

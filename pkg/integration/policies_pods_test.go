@@ -21,7 +21,7 @@ func TestBoundPodIsNotRewritten(t *testing.T) {
 	validationPolicies(t, ns)
 	startController(t, ns)
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+gatedPod("bound", "blue")+gatedPod("waits", "red")+
-		strings.Replace(gatedPod("brought", "blue"), "annotations: {", `annotations: {k8s.v1.cni.cncf.io/networks: blue, samplecrd.k8s.io/addresses: "{}", `, 1))
+		strings.Replace(gatedPod("brought", "blue"), "annotations: {", `annotations: {k8s.v1.cni.cncf.io/networks: blue, samplecrd.k8s.io/addresses: nonsense, `, 1))
 	waitReady(t, ns, "pod/bound")
 	waitCondition(t, ns, "pod/waits", bound, "False NetworkNotFound")
 	u := newUser(t, ns, "user")
@@ -40,7 +40,7 @@ func TestBoundPodIsNotRewritten(t *testing.T) {
 		{"another default network for Multus", "bound", annotate("v1.multus-cni.io/default-network", `"macvlan-conf"`), answers},
 		{"elements for Multus of a pod that waits", "waits", annotate("k8s.v1.cni.cncf.io/networks", `"macvlan-conf"`), ""},
 		{"a Network's elements for a pod that waits", "waits", annotate("k8s.v1.cni.cncf.io/networks", `"blue"`), "pod2-multus"},
-		// As it was before there was a policy: its user can take out what the controller complains about.
+		// Its user can take out what the controller complains about.
 		{"another answer of a pod that brought one", "brought", annotate("samplecrd.k8s.io/addresses", `"{\"a\":{}}"`), answers},
 		{"no answer of a pod that brought one", "brought", annotate("samplecrd.k8s.io/addresses", `null`), ""},
 		{"another request of a pod that brought an answer", "brought", annotate("samplecrd.k8s.io/networks", `"red"`), ""},

@@ -171,6 +171,8 @@ func TestOnlyWhoMayCreatePodsWritesRevisions(t *testing.T) {
 		{"another number", `{"revision":7}`, creators},
 		{"another label", `{"metadata":{"labels":{"samplecrd.k8s.io/pod-template-hash":"forged"}}}`, creators},
 		{"no label", `{"metadata":{"labels":{"samplecrd.k8s.io/pod2":null}}}`, creators},
+		{"interfaces and addresses", `{"metadata":{"annotations":{"samplecrd.k8s.io/revision-networks":"[]"}}}`, creators},
+		{"another annotation", `{"metadata":{"annotations":{"example.com/note":"x"}}}`, ""},
 		{"what it is made of, which is no policy's", `{"data":{"template":null}}`, "field is immutable"},
 		{"no owner, as the garbage collector", `{"metadata":{"ownerReferences":null}}`, ""},
 	} {

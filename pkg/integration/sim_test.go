@@ -48,9 +48,12 @@ func TestSimulatedServerIsLikeTheRealOne(t *testing.T) {
 	}
 	covered := map[string]bool{}
 	var all []exchange // before the garbage collector of the one has something to do
-	for _, kind := range sim.Kinds {
+	for _, kind := range slices.Concat(sim.Kinds, sim.FaultKinds) {
+		query := "limit=500&resourceVersion=0" // as informers list whose watch is refused
 		if strings.HasPrefix(kind, "WATCH") {
-			query := "allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+			query = "allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+		}
+		if strings.HasPrefix(kind, "WATCH") || strings.HasPrefix(kind, "LIST") {
 			if strings.HasSuffix(kind, "storageclasses") || strings.HasSuffix(kind, "vnis") || strings.HasSuffix(kind, "nodes") { // which other tests have too
 				query += "&fieldSelector=metadata.name%3Dnone"
 			}

@@ -74,8 +74,9 @@ func TestAnyPodGetsAddresses(t *testing.T) {
 	requireUnique(t, ns)
 }
 
-// A pod made from the manifest of a running one brings an answer along. It takes
-// no address: neither the one in the answer nor, while its user is told, a free one.
+// A pod made from the manifest of a running one brings an answer along. Where no policy
+// refuses it, that is worth what asking by name is: it waits while the other has the
+// address. Without a request it gets none.
 func TestPodThatBringsAnAnswerWaits(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -85,13 +86,15 @@ func TestPodThatBringsAnAnswerWaits(t *testing.T) {
 	asks := strings.Replace(workloadPod("asks", "blue"), "annotations: {", answer, 1)
 	silent := strings.Replace(asks, ", samplecrd.k8s.io/networks: \"blue\"", "", 1)
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+asks+strings.Replace(silent, "asks", "silent", 1))
-	waitCondition(t, ns, "pod/asks", bound, "False InvalidRequest: the pod was created with the annotation samplecrd.k8s.io/addresses")
 	waitCondition(t, ns, "pod/silent", bound, "False MissingRequest")
-	if got := ledger(t, ns); got != "" {
+	waitAddresses(t, ns, "asks: blue=10.0.0.9/24") // as blue=10.0.0.9 asks for it
+	create(t, ns, strings.Replace(asks, "asks", "late", 1))
+	waitCondition(t, ns, "pod/late", bound, "False AddressInUse: the wanted address 10.0.0.9")
+	if got := ledger(t, ns); got != "10.0.0.9 Bound asks" {
 		t.Errorf("the ledger is\n%s", got)
 	}
-	run(t, ns, "annotate", "pod", "asks", "samplecrd.k8s.io/addresses-")
-	waitAddresses(t, ns, "asks: blue=10.0.0.2/24")
+	run(t, ns, "annotate", "pod", "late", "samplecrd.k8s.io/addresses-")
+	waitAddresses(t, ns, "asks: blue=10.0.0.9/24\nlate: blue=10.0.0.2/24")
 }
 
 // A StatefulSet's replica keeps its own, also through scaling.
