@@ -18,13 +18,15 @@ const (
 	markReserved = '='
 	markResting  = '~'
 	markFree     = '.'
+	markRequest  = ':'
 	markNever    = 'x'
 	markOutside  = '_'
 
 	// legend has one row for each.
 	legend = `
   # bound      = reserved for a replica      ~ resting
-  . free       x never handed out            _ outside the Network
+  . free       : free, only for pods that ask for it by name
+  x never handed out                         _ outside the Network
 `
 	perRow = 64
 )
@@ -58,7 +60,7 @@ func (t *tool) drawBlocks(ctx context.Context, c clients, namespace string, bloc
 // draw draws one block, 64 addresses a row. Without its Network, which is gone
 // or another by now, no address of it is free.
 //
-//	blue 10.0.0.0/24   2 bound, 1 reserved, 0 resting, 251 free
+//	blue 10.0.0.0/24   2 bound, 1 reserved, 0 resting, 250 free, 1 free on request
 //	         10.0.0.0  xx##=....
 func draw(n *v1.Network, block *v1.AddressBlock) (string, error) {
 	prefix, err := netip.ParsePrefix(block.Spec.CIDR)
@@ -86,8 +88,10 @@ func draw(n *v1.Network, block *v1.AddressBlock) (string, error) {
 		mark, taken := held[address]
 		switch {
 		case taken:
-		case pool.Refusal(address) == "":
+		case pool.Has(address):
 			mark = markFree
+		case pool.Refusal(address) == "":
+			mark = markRequest
 		case cidr.Contains(address):
 			mark = markNever
 		default:
@@ -103,8 +107,12 @@ func draw(n *v1.Network, block *v1.AddressBlock) (string, error) {
 		}
 		address = address.Next()
 	}
-	return fmt.Sprintf("%s %s   %d bound, %d reserved, %d resting, %d free\n%s", block.Spec.Network, prefix,
-		count[markBound], count[markReserved], count[markResting], count[markFree], rows.String()), nil
+	onRequest := ""
+	if n := count[markRequest]; n > 0 {
+		onRequest = fmt.Sprintf(", %d free on request", n)
+	}
+	return fmt.Sprintf("%s %s   %d bound, %d reserved, %d resting, %d free%s\n%s", block.Spec.Network, prefix,
+		count[markBound], count[markReserved], count[markResting], count[markFree], onRequest, rows.String()), nil
 }
 
 // indent is as wide as the longest first address of a row may be.

@@ -116,8 +116,11 @@ func TestUndo(t *testing.T) {
 		p.Annotations = map[string]string{pod2.ChangeCauseAnnotation: "the first"}
 	})
 	second := web(withImage("nginx:2"), func(p *v1.Pod2) { p.Spec.Networks = []v1.Pod2Network{{Name: "green"}, {Name: "blue"}} })
+	other := web(func(p *v1.Pod2) {
+		p.Spec.Networks = []v1.Pod2Network{{Name: "blue", Interface: "eth0", Addresses: []v1.Address{"10.0.0.9"}}}
+	})
 	for _, tt := range []struct{ args, want, changes string }{
-		{"undo web", "pod2.samplecrd.k8s.io/web rolled back to revision 2\n", "+ - image: nginx:2 + - name: green - - image: nginx:3"},
+		{"undo web", "pod2.samplecrd.k8s.io/web rolled back to revision 2\n", "+ - image: nginx:2 + - name: blue + - name: green - - 10.0.0.5 - - addresses: - - image: nginx:3 - name: blue"},
 		{"undo web --to-revision=1", "pod2.samplecrd.k8s.io/web rolled back to revision 1\n",
 			"+ - image: nginx:1 + serviceName: db - - 10.0.0.5 - - addresses: - - image: nginx:3 - name: blue - networks:"},
 		{"undo web --to-revision=3", "pod2.samplecrd.k8s.io/web unchanged: the spec is that of revision 3\n", ""},
@@ -137,6 +140,20 @@ func TestUndo(t *testing.T) {
 			}
 		})
 	}
+	t.Run("to another interface and address", func(t *testing.T) {
+		w := newWorld(t, web(), revisionOf(other, 1), revisionOf(web(), 2))
+		before := w.spec()
+		requireText(t, w.run("undo", "web"), "pod2.samplecrd.k8s.io/web rolled back to revision 1\n")
+		requireText(t, changed(before, w.spec()), "+ - 10.0.0.9 + interface: eth0 - - 10.0.0.5")
+	})
+	t.Run("to a revision of a release that recorded the interface beside it", func(t *testing.T) {
+		earlier := revisionOf(web(func(p *v1.Pod2) { p.Spec.Networks = []v1.Pod2Network{{Name: "blue"}} }), 1)
+		earlier.Annotations[v1.RevisionNetworksAnnotation] = `[{"name":"blue","interface":"eth0"}]`
+		w := newWorld(t, web(), earlier, revisionOf(web(), 2))
+		before := w.spec()
+		requireText(t, w.run("undo", "web"), "pod2.samplecrd.k8s.io/web rolled back to revision 1\n")
+		requireText(t, changed(before, w.spec()), "+ - interface: eth0 - - 10.0.0.5 - - addresses:")
+	})
 	t.Run("while updates are paused", func(t *testing.T) {
 		w := newWorld(t, web(func(p *v1.Pod2) { p.Spec.Paused = true }), revisionOf(second, 2), revisionOf(web(), 3))
 		requireText(t, w.run("undo", "web"), "pod2.samplecrd.k8s.io/web spec is that of revision 2 again; updates are paused: resume to have it rolled out\n")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -130,7 +131,7 @@ func role(p *v1.Pod2, r pod2.Revision) string {
 
 func (t *tool) showRevision(p *v1.Pod2, history []pod2.Revision, i int) error {
 	object := history[i].Object
-	content, err := contentYAML(object)
+	content, err := contentYAML(history[i])
 	if err != nil {
 		return err
 	}
@@ -140,7 +141,7 @@ func (t *tool) showRevision(p *v1.Pod2, history []pod2.Revision, i int) error {
 		return nil
 	}
 	before := history[i-1].Object
-	old, err := contentYAML(before)
+	old, err := contentYAML(history[i-1])
 	if err != nil {
 		return err
 	}
@@ -156,11 +157,18 @@ func (t *tool) showRevision(p *v1.Pod2, history []pod2.Revision, i int) error {
 	return nil
 }
 
-// contentYAML is what the user set, as the revision has it.
-func contentYAML(r *appsv1.ControllerRevision) (string, error) {
-	if !json.Valid(r.Data.Raw) {
-		return "", fmt.Errorf("the content of ControllerRevision %s/%s cannot be read", r.Namespace, r.Name)
+// contentYAML is what the user set, as the revision has it: the stored text, so that a
+// field that this program does not know shows, and beside it what is recorded of networks.
+func contentYAML(r pod2.Revision) (string, error) {
+	var content map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(r.Object.Data.Raw))
+	decoder.UseNumber()
+	if err := decoder.Decode(&content); err != nil {
+		return "", fmt.Errorf("the content of ControllerRevision %s/%s cannot be read: %w", r.Object.Namespace, r.Object.Name, err)
 	}
-	text, err := yaml.JSONToYAML(r.Data.Raw)
+	if len(r.Content.Networks) > 0 {
+		content["networks"] = r.Content.Networks
+	}
+	text, err := yaml.Marshal(content)
 	return string(text), err
 }

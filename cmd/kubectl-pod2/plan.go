@@ -82,15 +82,15 @@ func (t *tool) plan(ctx context.Context, c clients, m manifests, how manner) err
 		if err != nil {
 			return err
 		}
-		state, err := t.observe(ctx, c, would.after, networks)
+		blocks, err := c.blocks(ctx, would.after.Namespace, "")
+		if err != nil {
+			return err
+		}
+		state, err := t.observe(ctx, c, would.after, networks, blocks)
 		if err != nil {
 			return err
 		}
 		names, err := c.names(ctx, state)
-		if err != nil {
-			return err
-		}
-		blocks, err := c.blocks(ctx, state.Pod2.Namespace, "")
 		if err != nil {
 			return err
 		}
@@ -104,8 +104,14 @@ func (t *tool) plan(ctx context.Context, c clients, m manifests, how manner) err
 
 // observe builds the State as the controller's observe does, of what is in the
 // cluster now, with the Pod2 and the Networks laid over it.
-func (t *tool) observe(ctx context.Context, c clients, p *v1.Pod2, overlay []*v1.Network) (pod2.State, error) {
+func (t *tool) observe(ctx context.Context, c clients, p *v1.Pod2, overlay []*v1.Network, blocks []*v1.AddressBlock) (pod2.State, error) {
 	state := pod2.State{Now: t.now(), Pod2: pod2.Defaulted(p)}
+	state.Holders = pod2.Holders(p, func(name string) *v1.AddressBlock {
+		if i := slices.IndexFunc(blocks, func(b *v1.AddressBlock) bool { return b.Name == name }); i >= 0 {
+			return blocks[i]
+		}
+		return nil
+	})
 	existing, err := c.networks(ctx, p.Namespace, pod2.Networks(p))
 	if err != nil {
 		return state, err

@@ -42,7 +42,7 @@ func write(t *testing.T, text string) string {
 
 // replica of web as the controller makes it, ready for an hour.
 func replica(p *v1.Pod2, index int) *corev1.Pod {
-	pod := pod2.Diff(pod2.State{Now: now, Pod2: p}).Create[index].Pod
+	pod := pod2.Diff(pod2.State{Now: now, Pod2: p}).Create[index].Pod()
 	pod.UID = "u-pod"
 	pod.Status.Conditions = []corev1.PodCondition{{
 		Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-3600e9)),
@@ -61,6 +61,7 @@ func TestPlan(t *testing.T) {
 	after := web(withImage("nginx:4"), func(p *v1.Pod2) {
 		p.Spec.Networks[0].Addresses = []v1.Address{"10.0.0.5", "10.0.0.9"}
 	})
+	refused := web(func(p *v1.Pod2) { p.Spec.Networks[0].Addresses = []v1.Address{"10.0.0.255"} })
 	for _, tt := range []struct {
 		name, args string
 		world      *world
@@ -71,8 +72,8 @@ func TestPlan(t *testing.T) {
 			block("blue-10.0.0.0", "blue", "10.0.0.0/24", "10.0.0.5=Bound:web-0", "10.0.0.9=Resting:job-x"))...),
 			"create revision 2 " + revisionOf(after, 2).Name + "\n  delete web-1 (uid u-pod): request for addresses changed from \"blue\" to \"blue=10.0.0.9\"\n  status",
 			"Addresses of the replicas:\n  web-1 asks for 10.0.0.9 of blue, which job-x has (Resting, owner <none>)\n  1 are kept\n"},
-		{"a creation", "plan -f " + file, planned(t, web(func(p *v1.Pod2) { p.Spec.Networks[0].Addresses = []v1.Address{"10.0.0.255"} })),
-			"create revision 1 " + revisionOf(web(), 1).Name + "\n  create web-0 on blue=10.0.0.255: missing\n  create web-1 on blue: missing\n  status",
+		{"a creation", "plan -f " + file, planned(t, refused),
+			"create revision 1 " + revisionOf(refused, 1).Name + "\n  create web-0 on blue=10.0.0.255: missing\n  create web-1 on blue: missing\n  status",
 			"Addresses of the replicas:\n  web-0 asks for 10.0.0.255 of blue, but it is the broadcast address\n  any free one of blue: 1\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -90,9 +91,9 @@ func TestPlan(t *testing.T) {
 		settled := web()
 		settled.Status = *pod2.Diff(pod2.State{Now: now, Pod2: settled, Revisions: nil, Pods: []*corev1.Pod{replica(web(), 0), replica(web(), 1)},
 			Networks: []*v1.Network{newNetwork("blue", "10.0.0.0/24")}}).Status
-		names := endpoints.Diff(endpoints.State{Now: now, Pod2: settled})
-		settled.Status = *names.Status
-		w := planned(t, settled, settled, revisionOf(web(), 1), replica(web(), 0), replica(web(), 1), names.Services[0].Create)
+		service := endpoints.Diff(endpoints.State{Now: now, Pod2: settled}).Services[0].Create
+		settled.Status = *endpoints.Diff(endpoints.State{Now: now, Pod2: settled, Services: []*corev1.Service{service}}).Status
+		w := planned(t, settled, settled, revisionOf(web(), 1), replica(web(), 0), replica(web(), 1), service)
 		requireText(t, w.run("plan", "-f", file), `
 Pod2 default/web would be unchanged, and the controller would do nothing.
 Addresses of the replicas:
@@ -109,10 +110,13 @@ Addresses of the replicas:
 		pod := replica(web(), 0)
 		pod.Spec.SchedulingGates = nil
 		pod.Annotations[v1.AddressesAnnotation] = `{"blue":{"address":"10.0.0.5/24"}}`
-		names := endpoints.Diff(endpoints.State{Now: now, Pod2: web(), Pods: []*corev1.Pod{pod}}).Services[0]
+		names := endpoints.State{Now: now, Pod2: web(), Pods: []*corev1.Pod{pod}}
+		service := endpoints.Diff(names).Services[0].Create
+		names.Services = []*corev1.Service{service}
+		slice := endpoints.Diff(names).Services[0].CreateSlices[0]
 		foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-red"}}
 		w := planned(t, web(func(p *v1.Pod2) { p.Spec.Networks = []v1.Pod2Network{{Name: "green"}, {Name: "red"}} }),
-			web(), revisionOf(web(), 1), pod, replica(web(), 1), names.Create, names.CreateSlices[0], foreign)
+			web(), revisionOf(web(), 1), pod, replica(web(), 1), service, slice, foreign)
 		_, got, _ := strings.Cut(w.run("plan", "-f", file), "  again in 10m0s\n")
 		requireText(t, got, `
   create Service web-green
@@ -123,13 +127,15 @@ Addresses of the replicas:
   any free one of red: 2
 ! not looked at: Service/web
 `)
-		w = planned(t, web(func(p *v1.Pod2) { p.Spec.Networks = nil }), web(), revisionOf(web(), 1), pod, replica(web(), 1), names.Create, names.CreateSlices[0])
+		w = planned(t, web(func(p *v1.Pod2) { p.Spec.Networks = nil }), web(), revisionOf(web(), 1), pod, replica(web(), 1), service, slice)
 		if got, want := w.run("plan", "-f", file), "\n      NetworkDNS=True/Published(each replica has its names: <replica>.web-blue (until the last replica has left Network blue))\n"; !strings.Contains(got, want) {
 			t.Errorf("got\n%s\nwant in it%s", got, want)
 		}
 	})
 	t.Run("in the status, a line for each condition", func(t *testing.T) {
-		got := planText(outcome[*v1.Pod2]{after: web()}, pod2.Diff(pod2.State{Now: now, Pod2: web()}), endpoints.Diff(endpoints.State{Now: now, Pod2: web()}))
+		names := endpoints.State{Now: now, Pod2: web()}
+		names.Services = []*corev1.Service{endpoints.Diff(names).Services[0].Create}
+		got := planText(outcome[*v1.Pod2]{after: web()}, pod2.Diff(pod2.State{Now: now, Pod2: web()}), endpoints.Diff(names))
 		for _, want := range []string{"\n  status ready 0/0 ", "\n      Ready=False/NetworkNotFound(", "\n      Available=", "\n      Progressing=True/", "\n  status\n      NetworkDNS=True/"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("got\n%s\nwant %q in it", got, want)
@@ -194,7 +200,8 @@ func TestObserveFillsState(t *testing.T) {
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "web-blue"}},
 		&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "web-blue-0"}})
 	tool := &tool{now: w.now}
-	state, err := tool.observe(t.Context(), clients{w.kube, w.sample}, p, nil)
+	blocks := []*v1.AddressBlock{block("blue-10.0.0.0", "blue", "10.0.0.0/24", "10.0.0.5=Bound:job-x")}
+	state, err := tool.observe(t.Context(), clients{w.kube, w.sample}, p, nil, blocks)
 	if err != nil {
 		t.Fatal(err)
 	}

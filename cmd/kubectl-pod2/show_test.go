@@ -61,7 +61,9 @@ REVISION   NAME             ROLE      CHANGE-CAUSE   AGE
 		{"history web --revision=2", `
 # Pod2 default/web, revision 2 (` + latest.Name + `)
 networks:
-- blue
+- addresses:
+  - 10.0.0.5
+  name: blue
 serviceName: ""
 template:
   spec:
@@ -77,7 +79,7 @@ template:
 # What it changed:
 --- revision 1
 +++ revision 2
-@@ -4,7 +4,7 @@
+@@ -6,7 +6,7 @@
  template:
    spec:
      containers:
@@ -100,6 +102,9 @@ func TestAddresses(t *testing.T) {
 		block("blue-10.0.0.0", "blue", "10.0.0.0/24", "10.0.0.10=Resting:web-9", "10.0.0.2=Bound:web-0", "10.0.0.3=Reserved:web-1"),
 		newNetwork("blue", "10.0.0.0/23"), newNetwork("green", "10.1.0.0/28"),
 	}
+	green := objects[len(objects)-1].(*v1.Network)
+	green.Spec.OnRequest = []v1.AddressRange{"10.1.0.3-10.1.0.5"}
+	green.Status.CIDRs = []string{"10.1.0.0/29", "10.1.0.0/28"}
 	for _, tt := range []struct{ args, want string }{
 		{"addresses", `
 NETWORK   ADDRESS     STATE      POD     OWNER      SINCE
@@ -127,14 +132,15 @@ blue 10.0.1.0/24   1 bound, 0 reserved, 0 resting, 254 free
       10.0.1.64  ................................................................
      10.0.1.128  ................................................................
      10.0.1.192  ...............................................................x
-green 10.1.0.0/24   1 bound, 0 reserved, 0 resting, 12 free
-       10.1.0.0  xx.#...........x________________________________________________
+green 10.1.0.0/24   1 bound, 0 reserved, 0 resting, 9 free, 2 free on request
+       10.1.0.0  xx.#::.x.......x________________________________________________
       10.1.0.64  ________________________________________________________________
      10.1.0.128  ________________________________________________________________
      10.1.0.192  ________________________________________________________________
 
   # bound      = reserved for a replica      ~ resting
-  . free       x never handed out            _ outside the Network
+  . free       : free, only for pods that ask for it by name
+  x never handed out                         _ outside the Network
 `},
 	} {
 		t.Run(tt.args, func(t *testing.T) {

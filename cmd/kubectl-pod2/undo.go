@@ -19,7 +19,7 @@ func newUndo(t *tool) *cobra.Command {
 		Use: "undo NAME", Args: usage(cobra.ExactArgs(1)),
 		Short: "Go back to an earlier revision: its template, its networks and its serviceName",
 		Long: "Go back to an earlier revision: its template, its networks and its serviceName are written into the spec.\n\n" +
-			"Wanted addresses of networks that are in the spec stay; replicas, the update strategy and the rest of the spec are not touched.",
+			"Interfaces and wanted addresses come back with the networks. Replicas, the update strategy and the rest of the spec are not touched.",
 	}
 	cmd.Flags().Int64Var(&number, "to-revision", number, "The revision to go back to; zero means the one before that of the spec.")
 	return newChange(t, cmd, "undo", func(ctx context.Context, c clients, p *v1.Pod2, _ []string) (edit, error) {
@@ -65,14 +65,8 @@ func revert(p *v1.Pod2, r pod2.Revision) (edit, error) {
 		return edit{}, fmt.Errorf("read the content of ControllerRevision %s/%s: %w", r.Object.Namespace, r.Object.Name, err)
 	}
 	networks := make([]v1.Pod2Network, 0, len(r.Content.Networks))
-	for _, name := range r.Content.Networks {
-		network := v1.Pod2Network{Name: name}
-		for _, n := range p.Spec.Networks {
-			if n.Name == name {
-				network = n
-			}
-		}
-		networks = append(networks, network)
+	for _, n := range r.Content.Networks {
+		networks = append(networks, v1.Pod2Network(n))
 	}
 	ops := []operation{{"replace", "/spec/template", stored.Template}, {"add", "/spec/networks", networks}}
 	if r.Content.ServiceName != "" {
