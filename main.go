@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	k8smetrics "k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
@@ -128,6 +129,7 @@ func run(ctx context.Context, config *rest.Config, o *options) error {
 	}
 	health.await("")
 	health.watch(controller.Check, reconciler.Check)
+	go wait.UntilWithContext(background, reconciler.CompareVersions, compareVersionsEvery)
 
 	work := func(ctx, syncs context.Context) error { return controller.Run(ctx, syncs, o.workers) }
 	if !o.election.LeaderElect {

@@ -97,15 +97,8 @@ func supervise(t *testing.T, names ...string) {
 // API server answers again.
 func (c *component) killAndRestart(t *testing.T) {
 	t.Helper()
-	if err := c.process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatalf("kill %s: %v", c.name, err)
-	}
-	eventually(t, c.name+" runs again", func(context.Context) (string, error) {
-		if c.runs() {
-			return "it has not ended", nil
-		}
-		return "", c.start()
-	})
+	c.kill(t)
+	c.restart(t)
 	eventually(t, "the API server is ready", func(ctx context.Context) (string, error) {
 		if !c.runs() {
 			t.Fatalf("%s has exited: see its log", c.name)
@@ -113,4 +106,37 @@ func (c *component) killAndRestart(t *testing.T) {
 		_, err := kube.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
 		return "", err
 	})
+}
+
+// kill returns once the process has ended.
+func (c *component) kill(t *testing.T) {
+	t.Helper()
+	if err := c.process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatalf("kill %s: %v", c.name, err)
+	}
+	eventually(t, c.name+" has ended", func(context.Context) (string, error) {
+		if c.runs() {
+			return "it runs", nil
+		}
+		return "", nil
+	})
+}
+
+func (c *component) restart(t *testing.T) {
+	t.Helper()
+	if err := c.start(); err != nil {
+		t.Fatalf("start %s: %v", c.name, err)
+	}
+}
+
+// flag is the value of one in the command line.
+func (c *component) flag(t *testing.T, name string) string {
+	t.Helper()
+	for _, arg := range c.args {
+		if value, ok := strings.CutPrefix(arg, "--"+name+"="); ok {
+			return value
+		}
+	}
+	t.Fatalf("%s has no --%s: %q", c.name, name, c.args)
+	return ""
 }

@@ -96,13 +96,31 @@ spec:
 	return allow
 }
 
+// threeReplicas are those of the Pod2 web, Ready, with a controller of their own.
+func threeReplicas(t *testing.T, spec string) (ns string) {
+	t.Helper()
+	ns = newNamespace(t)
+	startController(t, ns)
+	create(t, ns, pod2("web", "replicas: 3, "+spec))
+	waitReady(t, ns, "pod2/web")
+	return ns
+}
+
+// waitReplaced waits for a pod of this name that is not the one that was there.
+func waitReplaced(t *testing.T, ns, pod string, was map[string]string) {
+	t.Helper()
+	eventually(t, pod+" is back", func(context.Context) (string, error) {
+		if is := uids(t, ns)[pod]; is == "" || is == was[pod] {
+			return "it is not", nil
+		}
+		return "", nil
+	})
+}
+
 // The commonest outage there is: an injector's webhook does not answer.
 func TestAWebhookThatIsDownIsTold(t *testing.T) {
 	t.Parallel()
-	ns := newNamespace(t)
-	startController(t, ns)
-	create(t, ns, pod2("web", `replicas: 3`))
-	waitReady(t, ns, "pod2/web")
+	ns := threeReplicas(t, "")
 	up := webhookIsDown(t, ns, "CREATE")
 	run(t, ns, "delete", "pod", "web-0", "web-1")
 	waitReplicas(t, ns, "web", 1)
@@ -117,20 +135,12 @@ func TestAWebhookThatIsDownIsTold(t *testing.T) {
 // What can be done is done: a lost replica comes back while others cannot be updated.
 func TestAnUpdateThatFailsHoldsUpNoCreation(t *testing.T) {
 	t.Parallel()
-	ns := newNamespace(t)
-	startController(t, ns)
-	create(t, ns, pod2("web", `replicas: 3, updateStrategy: {rollingUpdate: {maxUnavailable: 2}}`))
-	waitReady(t, ns, "pod2/web")
+	ns := threeReplicas(t, "updateStrategy: {rollingUpdate: {maxUnavailable: 2}}")
 	was := uids(t, ns)
 	up := webhookIsDown(t, ns, "UPDATE")
 	patchPod2(t, ns, "web", `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"registry.k8s.io/pause:3.11"}]}}}}`)
 	run(t, ns, "delete", "pod", "web-0", "--wait=false")
-	eventually(t, "web-0 is back", func(context.Context) (string, error) {
-		if is := uids(t, ns)["web-0"]; is == "" || is == was["web-0"] {
-			return "it is not", nil
-		}
-		return "", nil
-	})
+	waitReplaced(t, ns, "web-0", was)
 	waitCondition(t, ns, "pod2/web", "Ready", `False FailedUpdate: Internal error occurred: failed calling webhook "down.example.com"`)
 	up()
 	waitReady(t, ns, "pod2/web")
@@ -139,22 +149,14 @@ func TestAnUpdateThatFailsHoldsUpNoCreation(t *testing.T) {
 // A policy that forbids the record of failures keeps the pod that ended, and nothing else.
 func TestAPolicyThatForbidsTheRecordIsTold(t *testing.T) {
 	t.Parallel()
-	ns := newNamespace(t)
-	startController(t, ns)
-	create(t, ns, pod2("web", `replicas: 3`))
-	waitReady(t, ns, "pod2/web")
+	ns := threeReplicas(t, "")
 	was := uids(t, ns)
 	allow := forbid(t, ns, "samplecrd.k8s.io", "pod2s", "!('samplecrd.k8s.io/backoff' in object.metadata.?annotations.orValue({}))",
 		"annotate", "pod2", "web", "samplecrd.k8s.io/backoff=x")
 	fail(t, ns, "web-0")
 	run(t, ns, "delete", "pod", "web-1")
 	waitCondition(t, ns, "pod2/web", "Ready", "False FailedUpdate")
-	eventually(t, "web-1 is back", func(context.Context) (string, error) {
-		if is := uids(t, ns)["web-1"]; is == "" || is == was["web-1"] {
-			return "it is not", nil
-		}
-		return "", nil
-	})
+	waitReplaced(t, ns, "web-1", was)
 	if uids(t, ns)["web-0"] != was["web-0"] {
 		t.Error("web-0 went, and nothing has its failure")
 	}

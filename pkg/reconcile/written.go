@@ -2,8 +2,6 @@ package reconcile
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -48,8 +46,8 @@ type written struct {
 	clock  clock.PassiveClock
 	stores map[resource]versionedStore
 	byKey  map[Key]*writes
-	// seen is the newest version that each cache was at.
-	seen map[resource]string
+	// seen is the newest version that each cache was at, and back says which went back.
+	seen, back map[resource]string
 }
 
 // aheadTold is how long a cache may not show our last write before the reason of the
@@ -91,7 +89,7 @@ func (g gone) shownBy(obj any) bool {
 }
 
 func newWritten(clock clock.PassiveClock, stores map[resource]versionedStore) *written {
-	return &written{clock: clock, stores: stores, byKey: map[Key]*writes{}, seen: map[resource]string{}}
+	return &written{clock: clock, stores: stores, byKey: map[Key]*writes{}, seen: map[resource]string{}, back: map[resource]string{}}
 }
 
 // wrote records the resourceVersion that a create, update or patch answered.
@@ -167,30 +165,6 @@ func (w *written) unseen(entry *writes) string {
 		}
 	}
 	return ""
-}
-
-// check returns an error if a cache went back to an older version than it had. Versions
-// only go up, unless etcd was restored to an older state: then a write that was answered
-// before is never seen, and the sync that waits for it waits for ever.
-func (w *written) check() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var back []string
-	for res, store := range w.stores {
-		is := store.LastStoreSyncResourceVersion()
-		switch {
-		case newer(is, w.seen[res]):
-			w.seen[res] = is
-		case is != "" && newer(w.seen[res], is):
-			back = append(back, fmt.Sprintf("%s from %s to %s", res, w.seen[res], is))
-		}
-	}
-	if len(back) == 0 {
-		return nil
-	}
-	slices.Sort(back)
-	return fmt.Errorf("resourceVersions went back (%s): etcd was restored to an older state, and what was written before is waited for in vain: restart the controller",
-		strings.Join(back, ", "))
 }
 
 func (w *written) of(key Key) *writes {

@@ -33,9 +33,10 @@ func TestAheadOnceSeenBeginsAnew(t *testing.T) {
 	same(t, w.ahead(blue), "the cache of pods is at resourceVersion 10, our last write at 11")
 }
 
+const wentBack = "etcd was restored to an older state, and the caches never show what it has now: restart the controller"
+
 func TestCheckOfVersionsThatGoBack(t *testing.T) {
-	const back = "resourceVersions went back (pods from 1000 to 500): etcd was restored to an older state, " +
-		"and what was written before is waited for in vain: restart the controller"
+	const back = "resourceVersions went back (pods from 1000 to 500): " + wentBack
 	w, stores := storesAt("990", "800")
 	for _, step := range []struct{ pods, want string }{
 		{"990", ""},
@@ -43,11 +44,27 @@ func TestCheckOfVersionsThatGoBack(t *testing.T) {
 		{"1000", ""},
 		{"", ""}, // a cache that cannot say
 		{"500", back},
-		{"500", back},
-		{"1000", ""},
-		{"1001", ""},
+		{"600", back},
+		{"1001", back}, // what happened in between is missing
 	} {
 		stores[podsResource].Bookmark(step.pods)
 		same(t, text(w.check()), step.want)
+	}
+}
+
+// A cache whose watch is silent stays where it was.
+func TestCheckOfALiveReadThatIsOlder(t *testing.T) {
+	for _, row := range []struct{ cache, answer, want string }{
+		{"800", "900", ""},
+		{"800", "800", ""},
+		{"800", "", ""}, // a fake clientset
+		{"", "800", ""},
+		{"800", "799", "resourceVersions went back (networks from 800 to 799): " + wentBack},
+	} {
+		w, _ := storesAt("1000", row.cache)
+		w.answered(networksResource, w.newest(networksResource), row.answer)
+		same(t, text(w.check()), row.want)
+		w.answered(networksResource, w.newest(networksResource), "1200")
+		same(t, text(w.check()), row.want)
 	}
 }

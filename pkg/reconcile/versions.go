@@ -1,0 +1,76 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+)
+
+// CompareVersions compares the API server's resourceVersion with that of a cache. Call it every
+// few seconds, in standbys too. The caches alone do not tell that etcd was restored to an older
+// state: a watch from a version that the API server has yet to reach is silent. An API server
+// that does not answer is not what Check is for: that goes to the log.
+func (r *Reconciler) CompareVersions(ctx context.Context) {
+	// Read before the request, so that a newer answer is the rule.
+	seen := r.written.newest(networksResource)
+	// A list with no resourceVersion is a quorum read: never older than what was answered before.
+	list, err := r.clients.Sample.SamplecrdV1().Networks(r.settings.Namespace).List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		klog.FromContext(ctx).V(2).Info("The API server's resourceVersion is unknown", "reason", err)
+		return
+	}
+	r.written.answered(networksResource, seen, list.ResourceVersion)
+}
+
+// newest is the newest version that the cache has been at.
+func (w *written) newest(res resource) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.saw(res)
+}
+
+// saw is newest, with the lock held.
+func (w *written) saw(res resource) string {
+	if is := w.stores[res].LastStoreSyncResourceVersion(); newer(is, w.seen[res]) {
+		w.seen[res] = is
+	}
+	return w.seen[res]
+}
+
+// answered records the version of a live read, and the one that the cache had seen before it.
+func (w *written) answered(res resource, seen, version string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if version != "" && newer(seen, version) {
+		w.back[res] = fmt.Sprintf("%s from %s to %s", res, seen, version)
+	}
+}
+
+// check returns an error if versions went back, by what a cache has or by what a live read
+// answered. They only go up, unless etcd was restored to an older state. Then the caches never
+// show what happened between the two, and a sync that waits for its own last write waits for
+// ever. So a version that went back stays an error, however high the versions get after it.
+func (w *written) check() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for res, store := range w.stores {
+		seen, is := w.saw(res), store.LastStoreSyncResourceVersion()
+		if is != "" && newer(seen, is) && w.back[res] == "" {
+			w.back[res] = fmt.Sprintf("%s from %s to %s", res, seen, is)
+		}
+	}
+	if len(w.back) == 0 {
+		return nil
+	}
+	var back []string
+	for _, text := range w.back {
+		back = append(back, text)
+	}
+	slices.Sort(back)
+	return fmt.Errorf("resourceVersions went back (%s): etcd was restored to an older state, and the caches never show what it has now: restart the controller",
+		strings.Join(back, ", "))
+}
