@@ -87,16 +87,17 @@ func (r *Reconciler) applyPod2(ctx context.Context, key Key, state pod2.State, p
 	if plan.NeedsOwner() && !steps.do(pod2.ReasonFailedCreate, func() error { return r.confirmPod2(ctx, key, current) }) {
 		plan = plan.WithoutOwner()
 	}
-	if plan.Backoff != nil && !steps.do(pod2.ReasonFailedUpdate, func() (err error) {
+	unrecorded := plan.Backoff != nil && !steps.do(pod2.ReasonFailedUpdate, func() (err error) {
 		patched, err := r.patchBackoff(ctx, key, current, plan.Backoff.Value)
 		if err == nil {
 			current = patched
 		}
 		return err
-	}) {
+	})
+	if unrecorded {
 		plan = plan.WithoutBackoff()
 	}
-	done := r.writePods(ctx, steps, state, &plan)
+	done := r.writePods(ctx, steps, state, &plan, unrecorded)
 	if status := reported(state, plan, steps); status != nil && !steps.ended {
 		if steps.do("", func() error { return r.updatePod2Status(ctx, key, current, *status) }) {
 			done.Status = status
@@ -133,13 +134,14 @@ func (r *Reconciler) updatePod2Status(ctx context.Context, key Key, current *v1.
 }
 
 // writePods carries out what the plan has for pods, claims and revisions, and returns as
-// much of the plan as was done.
-func (r *Reconciler) writePods(ctx context.Context, steps *steps, state pod2.State, plan *pod2.Plan) (done pod2.Plan) {
+// much of the plan as was done. Failures of pods that are unrecorded stay so in a plan
+// that is decided anew.
+func (r *Reconciler) writePods(ctx context.Context, steps *steps, state pod2.State, plan *pod2.Plan, unrecorded bool) (done pod2.Plan) {
 	key := steps.key
 	if plan.CreateRevision != nil && !steps.do(pod2.ReasonFailedCreate, func() error { return r.createRevision(ctx, key, state.Pod2, plan.CreateRevision) }) {
 		*plan = plan.WithoutRevision()
 	}
-	steps.do(pod2.ReasonFailedUpdate, func() error { return r.changeRevisions(ctx, key, plan.ChangeRevisions) })
+	steps.do(pod2.ReasonFailedUpdate, func() error { return r.changeRevisions(ctx, key, state.Revisions, plan.ChangeRevisions) })
 	if len(plan.Adopt) > 0 {
 		var failed error
 		adopted := steps.do(pod2.ReasonFailedAdopt, func() error {
@@ -149,7 +151,7 @@ func (r *Reconciler) writePods(ctx context.Context, steps *steps, state pod2.Sta
 		if adopted || steps.ended || len(done.Adopt) > 0 {
 			return done
 		}
-		*plan = withoutAdoption(state, *plan, isNoRefusal(failed))
+		*plan = withoutAdoption(state, *plan, isNoRefusal(failed), unrecorded)
 	}
 	r.changePods(ctx, steps, *plan, &done)
 	r.replacePods(ctx, steps, *plan, &done)
@@ -158,14 +160,14 @@ func (r *Reconciler) writePods(ctx context.Context, steps *steps, state pod2.Sta
 
 // withoutAdoption decides anew, of the same view, in which nothing has changed: while
 // pods were to be adopted nothing else was decided.
-func withoutAdoption(state pod2.State, plan pod2.Plan, mayBeOurs bool) pod2.Plan {
+func withoutAdoption(state pod2.State, plan pod2.Plan, mayBeOurs, unrecorded bool) pod2.Plan {
 	state.Unadoptable = map[types.UID]pod2.Unadoptable{}
 	for _, a := range plan.Adopt {
 		state.Unadoptable[a.UID] = pod2.Unadoptable{MayBeOurs: mayBeOurs}
 	}
 	again := pod2.Diff(state)
 	again.DeleteRevisions = nil // one may be what makes such a pod ours
-	if plan.Backoff == nil {
+	if unrecorded {
 		again = again.WithoutBackoff()
 	}
 	if plan.CreateRevision == nil {

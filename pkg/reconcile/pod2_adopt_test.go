@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -198,4 +199,17 @@ func TestARefusedAdoptionHoldsUpNothing(t *testing.T) {
 	}
 	same(t, onlyWrites(calls), "patch pods web-0 uid=uid-of-web-0 rv=103 -> Forbidden\ncreate pods web-1\npatch pod2s/status web uid=uid-of-web rv=101")
 	same(t, readyOf(w), "FailedAdopt: policy: hands off")
+}
+
+// The failure of web-0 is on record since the sync before, which could not delete it.
+func TestARefusedAdoptionHoldsUpNoReplacement(t *testing.T) {
+	w := newWorld(t, append(failing(), orphan("web-1"))...)
+	handsOff := refusing("patch pods ", refusal(403, metav1.StatusReasonForbidden, "policy: hands off"))
+	noDeletion := refusing("delete pods", down)
+	w.refuse = func(call string) error { return cmp.Or(handsOff(call), noDeletion(call)) }
+	_, _ = w.sync(KindPod2, "web")
+	w.catchUp()
+	w.refuse = handsOff
+	calls, _ := w.sync(KindPod2, "web")
+	same(t, onlyWrites(calls), "patch pods web-1 uid=uid-of-web-1 rv=103 -> Forbidden\ndelete pods web-0 uid=uid-of-web-0 rv=102")
 }

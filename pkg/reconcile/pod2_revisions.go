@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,9 +48,10 @@ func (r *Reconciler) createRevision(ctx context.Context, key Key, current *v1.Po
 	return nil
 }
 
-func (r *Reconciler) changeRevisions(ctx context.Context, key Key, revisions []*appsv1.ControllerRevision) error {
-	for _, revision := range revisions {
-		changed, err := overwrite(ctx, r.clients.Kube.AppsV1().ControllerRevisions(key.Namespace), revision, fields{"ownerReferences": revision.OwnerReferences}, fields{"revision": revision.Revision})
+func (r *Reconciler) changeRevisions(ctx context.Context, key Key, seen, wanted []*appsv1.ControllerRevision) error {
+	for _, revision := range wanted {
+		was := seen[slices.IndexFunc(seen, func(s *appsv1.ControllerRevision) bool { return s.Name == revision.Name })]
+		changed, err := rewrite(ctx, r.clients.Kube.AppsV1().ControllerRevisions(key.Namespace), was, revision)
 		if err != nil {
 			return fmt.Errorf("update ControllerRevision %s/%s: %w", key.Namespace, revision.Name, stale(err))
 		}

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -90,4 +91,25 @@ func TestARefusedRevisionIsTold(t *testing.T) {
 func TestARevisionConcernsItsPod2(t *testing.T) {
 	revision := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "x", Labels: map[string]string{v1.Pod2Label: "web"}}}
 	same(t, newWorld(t).keysFor(revision), "Pod2 web")
+}
+
+// Revisions of earlier releases name their Networks alone.
+func TestWhatARevisionLacksIsRecordedOnce(t *testing.T) {
+	p := newPod2("web", 1, "blue")
+	earlier := revisionOf(p)
+	earlier.Annotations = nil
+	p.Spec.Networks[0].Interface = "eth0"
+	w := newWorld(t, p, newNetwork("blue"))
+	w.remove(revisionOf(p)) // which the world makes
+	w.add(earlier)
+	w.catchUp()
+	if _, err := w.sync(KindPod2, "web"); err != nil {
+		t.Fatal(err)
+	}
+	same(t, stored[*appsv1.ControllerRevision](w, earlier.Name).Annotations[v1.RevisionNetworksAnnotation], `[{"name":"blue","interface":"eth0"}]`)
+	w.catchUp()
+	calls, err := w.sync(KindPod2, "web")
+	if err != nil || strings.Contains(calls, "controllerrevisions") {
+		t.Errorf("again: %v\n%s", err, calls)
+	}
 }
