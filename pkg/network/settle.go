@@ -216,6 +216,12 @@ func (v *view) keeps(owner v1.AddressOwner) bool {
 	return ok && slices.Contains(replicas.Networks, v.name)
 }
 
+// ScaledAway says whether the entry of a Network is reserved for a replica that its owner,
+// which there is, no longer has. Others may have the address once it has rested.
+func (r Replicas) ScaledAway(network string, e v1.AddressEntry) bool {
+	return e.State == v1.AddressReserved && slices.Contains(r.Networks, network) && !r.hasOrdinal(e.Owner, e.Pod)
+}
+
 // hasOrdinal says whether the pod's name is that of a replica the owner still
 // has. An address reserved for one scaled away is given away last.
 func (r Replicas) hasOrdinal(owner v1.AddressOwner, pod string) bool {

@@ -156,11 +156,10 @@ func (v *view) mayReclaim(e *entry) bool {
 	return v.scaledAway(e) && v.rested(e) && !v.ledger.promised[e.addr]
 }
 
-// scaledAway says whether the entry is reserved for a replica that its owner no
-// longer has, so that others may have it once it has rested.
+// scaledAway says whether others may have the address of the entry once it has rested.
 func (v *view) scaledAway(e *entry) bool {
-	return e.State == v1.AddressReserved && v.keeps(e.Owner) && !v.owners[e.Owner].hasOrdinal(e.Owner, e.Pod) &&
-		v.pool.Refusal(e.addr) == ""
+	replicas, ok := v.owners[e.Owner]
+	return ok && replicas.ScaledAway(v.name, *e.AddressEntry) && v.pool.Refusal(e.addr) == ""
 }
 
 // ahead says whether an entry that no pod holds begins in the future, by this clock. It

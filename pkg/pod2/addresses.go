@@ -40,6 +40,8 @@ type hold struct {
 //	                                                    followed from its free end
 //	the replicas want each other's                      see breakCycles
 //
+// A replica that is kept from its address and is lost comes back with the address that it had.
+//
 // A Recreate deletes all of them at once, and none while the address of one that runs is
 // kept: until then, replicas that are lost come back as they were.
 func (v *view) holdForAddresses(holders []Holder) {
@@ -71,11 +73,14 @@ func (v *view) holdForAddresses(holders []Holder) {
 	spread(stuck, holds)
 	breakers := v.breakCycles(stuck, holds)
 	spread(stuck, holds)
+	v.kept = map[int]bool{}
 	for place, all := range holds {
+		v.kept[place] = stuck[place]
 		blocked := slices.ContainsFunc(all, func(o hold) bool { return !o.open })
 		switch r := &v.replicas[place]; {
-		case breakers[place] && r.stale:
+		case breakers[place] && r.serves():
 			r.step.needs = 2
+		case breakers[place]:
 		case blocked:
 			v.await(place, !stuck[place])
 		}
@@ -87,12 +92,19 @@ func (v *view) holdForAddresses(holders []Holder) {
 	}
 }
 
-// await lets a running replica run on. It costs something, so that its surge replica stays,
+// await lets a replica run on, or start that came back as it was. It costs something, so that its surge replica stays,
 // if the wait will end.
 func (v *view) await(place int, ends bool) {
-	if r := &v.replicas[place]; r.stale && r.step.kind == stepRecreate && r.runs() {
+	if r := &v.replicas[place]; r.stale && r.step.kind == stepRecreate && (r.runs() || v.kept[place] && v.isCurrent(place)) {
 		r.step = step{kind: stepAwait, reason: "waits for a wanted address", costs: ends}
 	}
+}
+
+// isCurrent says that the replica, which may have yet to start, is what would be made were it lost.
+func (v *view) isCurrent(place int) bool {
+	r, current := v.replicas[place], v.revisions.current
+	return r.live() && r.pod.Labels[v1.PodTemplateHashLabel] == current.hash &&
+		r.pod.Annotations[v1.Pod2RequestAnnotation] == v.requestsOf(current).of(v.ordinals.At(place))
 }
 
 // runs says that the pod has its addresses and serves, or soon will.
@@ -113,10 +125,10 @@ func spread(stuck []bool, holds [][]hold) {
 }
 
 // breakCycles returns the replicas that go first of those that want each other's
-// addresses: of each cycle the last one, and only where two may be missing at once. One is
-// missing until all others of the cycle, one after the other, have moved. Where that
-// cannot be, all of the cycle are stuck, and the condition says so. A cycle of which a
-// replica is missing already is broken.
+// addresses: of each cycle the last one that does not serve, else the last, and only where
+// two may be missing at once. One is missing until all others of the cycle, one after the
+// other, have moved. Where that cannot be, all of the cycle are stuck, and the condition says
+// so. A cycle of which a replica is missing already is broken.
 func (v *view) breakCycles(stuck []bool, holds [][]hold) map[int]bool {
 	breakers := map[int]bool{}
 	done := slices.Clone(stuck)
@@ -138,9 +150,17 @@ func (v *view) breakCycles(stuck []bool, holds [][]hold) map[int]bool {
 			}
 			v.cycles = append(v.cycles, v.cycleText(cycle))
 		case !missing:
-			breakers[slices.Max(cycle)] = true
+			breakers[v.breaker(cycle)] = true
 		}
 	}
+}
+
+func (v *view) breaker(cycle []int) int {
+	idle := slices.DeleteFunc(slices.Clone(cycle), func(place int) bool { return v.replicas[place].serves() })
+	if len(idle) > 0 {
+		return slices.Max(idle)
+	}
+	return slices.Max(cycle)
 }
 
 // resolve marks as done the replicas that wait for no replica that is not done, until there
@@ -210,6 +230,7 @@ func (v *view) holds(holders []Holder) [][]hold {
 //
 //	it is the replica's own                                none
 //	another owner has it, or keeps it                      kept
+//	another owner kept it for a replica it has no more     ends by itself
 //	a pod of ours that has no place has or had it          ends by itself
 //	a replica keeps it: it changes to no other, or comes   kept
 //	after this one, where all are deleted at once
@@ -224,7 +245,7 @@ func (v *view) hold(place int, wanted attachment.Request, h Holder) *hold {
 	if h.Pod == v.name(place) && (ours || h.State == v1.AddressResting) {
 		return nil
 	}
-	if !ours {
+	if !ours && !h.ScaledAway {
 		return kept
 	}
 	ordinal, ok := ordinals.Parse(v.pod2.Name, h.Pod)
@@ -238,7 +259,7 @@ func (v *view) hold(place int, wanted attachment.Request, h Holder) *hold {
 		rests.open = !v.now.Before(rests.until)
 	}
 	switch r := v.replicaAt(sibling, placed); {
-	case r == nil || h.State == v1.AddressResting:
+	case !ours || r == nil || h.State == v1.AddressResting:
 		return rests
 	case !v.givesUp(sibling, wanted) || v.recreate() && v.ordered() && sibling > place:
 		return kept

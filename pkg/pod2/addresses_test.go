@@ -13,13 +13,14 @@ import (
 
 // held reads who has addresses of the Network blue, such as
 //
-//	10.0.0.8 Bound web-0, 10.0.0.9 Reserved web-1 30s, 10.0.0.7 Bound db-0 of=Pod2/db
+//	10.0.0.8 Bound web-0, 10.0.0.9 Reserved web-1 30s, 10.0.0.7 Bound db-0 of=Pod2/db,
+//	10.0.0.6 Reserved db-2 of=Pod2/db away 30s
 func held(t *testing.T, text string) []Holder {
 	t.Helper()
 	var holders []Holder
 	for line := range strings.SplitSeq(text, ",") {
 		words := strings.Fields(line)
-		h := Holder{"blue", v1.AddressEntry{
+		h := Holder{Network: "blue", AddressEntry: v1.AddressEntry{
 			Address: words[0], State: v1.AddressState(words[1]), Pod: words[2], Owner: v1.AddressOwner{Kind: "Pod2", Name: "web"},
 			Since: metav1.NewTime(now.Add(-3600e9)),
 		}}
@@ -29,6 +30,8 @@ func held(t *testing.T, text string) []Holder {
 		for _, word := range words[3:] {
 			if owner, ok := strings.CutPrefix(word, "of="); ok {
 				h.Owner.Kind, h.Owner.Name, _ = strings.Cut(owner, "/")
+			} else if word == "away" {
+				h.ScaledAway = true
 			} else {
 				h.Since = metav1.NewTime(now.Add(-duration(t, word)))
 			}
@@ -66,8 +69,10 @@ func TestAddressesThatReplicasExchange(t *testing.T) {
 		{"a cycle stays", cycle, running, had0 + "," + had1 + "," + had2, "False AddressCycle: web-0, web-1 and web-2 want each other's addresses, so two of them must be replaced at once: " +
 			"set updateStrategy.rollingUpdate.maxUnavailable to at least 2"},
 		{"unless two may be missing", cycle + " max=2", running, had0 + "," + had1 + "," + had2, "delete web-2"},
-		{"both must be spared now", cycle + " max=2", []string{running[0], running[1] + " notready", running[2]}, had0 + "," + had1 + "," + had2,
-			"False Updating: 0 of 3 replicas are updated"},
+		{"one that does not serve goes first", cycle + " max=2", []string{running[0], running[1] + " notready", running[2]}, had0 + "," + had1 + "," + had2, "delete web-1"},
+		{"though nothing else can be spared", swap + " max=2", []string{running[0] + " notready", running[1] + " notready"}, had0 + "," + had1, "delete web-1"},
+		{"both must be spared now", "replicas=4 max=2 networks=blue=10.0.0.11|10.0.0.12|10.0.0.10", append(running[:3:3], "web-3 notready"), had0 + "," + had1 + "," + had2,
+			"False Updating: 1 of 4 replicas are updated; web-3 is not ready (Running)"},
 		{"a broken cycle goes on", swap + " max=2", []string{running[0], "web-1 gated"}, had0 + ",10.0.0.11 Reserved web-1", "delete web-0"},
 		{"when the address has rested", swap + " max=2", []string{running[0], "web-1 gated"}, had0 + ",10.0.0.11 Reserved web-1 20s",
 			"again in 40s; False WaitingForAddresses: replicas wait for their addresses"},
@@ -140,6 +145,8 @@ func TestAddressesThatOthersKeep(t *testing.T) {
 			had0 + ",10.0.0.20 Bound x of=", others + "web-0 runs on without the wanted address 10.0.0.20 of Network blue, which pod x holds"},
 		{"one that was scaled away, for a while", spec, running, "10.0.0.20 Reserved web-7 20s", "again in 40s; False Updating: 1 of 2 replicas are updated"},
 		{"and then no more", spec, running, "10.0.0.20 Reserved web-7", "delete web-1"},
+		{"one that another scaled away, for a while", spec, running, "10.0.0.20 Reserved db-7 of=Pod2/db away 20s", "again in 40s; False Updating: 1 of 2 replicas are updated"},
+		{"and then no more either", spec, running, "10.0.0.20 Reserved db-7 of=Pod2/db away", "delete web-1"},
 		{"it is its own", "replicas=2 networks=blue=10.0.0.10|10.0.0.11", []string{"web-0", "web-1 request=blue"}, had1, "delete web-1"},
 		{"a replica that does not run is recreated, to say what it waits for", spec, []string{"web-0", "web-1 gated request=blue=10.0.0.19"}, "10.0.0.20 Bound x of=", "delete web-1"},
 		{"a Recreate takes none away", spec + " recreate", []string{"web-0 request=blue", "web-1 request=blue"}, "10.0.0.20 Bound x of=", told("pod x holds")},
@@ -151,6 +158,31 @@ func TestAddressesThatOthersKeep(t *testing.T) {
 			s := state(t, tt.spec, tt.pods...)
 			s.Holders = held(t, tt.held)
 			if got := exchanged(s); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// A replica that is kept from its address, and is lost, has the one it had, not none.
+func TestALostReplicaThatIsKeptFromItsAddress(t *testing.T) {
+	const spec = "replicas=2 current=old networks=blue=10.0.0.10|10.0.0.20"
+	for _, tt := range []struct{ name, pod, held, want string }{
+		{"comes back as it was", "", "10.0.0.20 Bound x of=", "create web-1 on blue: missing"},
+		{"and is let start", "web-1 old request=blue gated", "10.0.0.20 Bound x of=", ""},
+		{"until the address is free", "web-1 old request=blue gated", "10.0.0.20 Resting web-1", "delete web-1 (uid u-1): request for addresses changed from \"blue\" to \"blue=10.0.0.20\""},
+		{"then it has that", "", "10.0.0.20 Resting web-1", "create web-1 on blue=10.0.0.20: missing"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := state(t, spec, "web-0")
+			if tt.pod != "" {
+				s = state(t, spec, "web-0", tt.pod)
+			}
+			before := s.Pod2.DeepCopy()
+			before.Spec.Networks[0].Addresses = nil
+			s.Revisions[0] = oldRevision(before)
+			s.Holders = held(t, tt.held)
+			if got := actions(s); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})

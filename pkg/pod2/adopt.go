@@ -35,8 +35,12 @@ type Adoption struct {
 
 // adopt takes the pods in the places of replicas that lack nothing but us, and
 // those beyond that were ours, to be scaled down. While there are any, nothing else
-// becomes of pods: what is missing or too many is decided once these count.
+// becomes of pods: what is missing or too many is decided once these count. There are
+// none while nothing says what a replica is to be like.
 func (v *view) adopt() []Adoption {
+	if !v.revisions.usable(v.revisions.update) {
+		return nil
+	}
 	var adoptions []Adoption
 	for place, r := range v.replicas {
 		if a, _ := v.adoption(place, r); a != nil && !v.refusedAdoption(a.UID) {

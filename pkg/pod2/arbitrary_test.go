@@ -34,7 +34,7 @@ func arbitrary(dice *rand.Rand) State {
 	}
 	for _, address := range []string{"10.1.0.10", "10.1.0.11"} {
 		if chance.One(dice, 4) {
-			s.Holders = append(s.Holders, Holder{"green", v1.AddressEntry{
+			s.Holders = append(s.Holders, Holder{Network: "green", AddressEntry: v1.AddressEntry{
 				Address: address, Pod: "web-1", Owner: v1.AddressOwner{Kind: "StatefulSet", Name: "web"}, State: chance.Pick(dice, v1.AddressBound, v1.AddressReserved),
 			}})
 		}

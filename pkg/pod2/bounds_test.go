@@ -65,6 +65,39 @@ func TestATemplateThatIsTooLargeChangesNoReplica(t *testing.T) {
 	}
 }
 
+// Their revisions are gone: nothing says what a replica is to be like.
+func TestATemplateThatIsTooLargeDeletesAndAdoptsNothing(t *testing.T) {
+	for _, pods := range []string{"web-0 old", "web-0 bare made", "web-0 orphan"} {
+		for _, spec := range []string{"replicas=1", "replicas=1 recreate"} {
+			s := tooLarge(t, spec, pods)
+			s.Revisions = nil
+			if got := actions(s); got != "" {
+				t.Errorf("%s, %s: got\n%s", spec, pods, got)
+			}
+		}
+	}
+}
+
+// Somebody removed the revision that the replicas there are were made from.
+func TestTheRevisionOfALargeTemplateIsMadeAgain(t *testing.T) {
+	s := tooLarge(t, "replicas=2", "web-0")
+	s.Revisions = nil
+	s.Pods[0].Labels[v1.PodTemplateHashLabel] = RevisionHash(s.Pod2)
+	if got := actions(s); !strings.HasPrefix(got, "create revision 1 web-") || !strings.HasSuffix(got, "create web-1: missing") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+// Undo goes back to the newest revision, which the spec is not.
+func TestATemplateThatIsTooLargeIsOfNoRevision(t *testing.T) {
+	s := tooLarge(t, "replicas=1")
+	for _, r := range History(s.Pod2, s.Revisions) {
+		if r.Wanted {
+			t.Errorf("the spec is said to be that of %s", r.Object.Name)
+		}
+	}
+}
+
 // One that a controller without the bound has taken.
 func TestALargeTemplateOfARevisionIsServed(t *testing.T) {
 	s := tooLarge(t, "replicas=2", "web-0")

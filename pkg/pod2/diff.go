@@ -118,7 +118,7 @@ func (v *view) create() []Creation {
 		}
 		if revision := v.revisionFor(place); r.pod == nil && !v.nameTooLong(place) && v.barred(place, v.untouchable) == "" && v.revisions.usable(revision) {
 			creations = append(creations, Creation{
-				Name: v.name(place), Reason: "missing", Recorded: revision.exists,
+				Name: v.name(place), Reason: "missing", Recorded: revision.exists, NeedsClaims: len(v.missingClaims(place)) > 0,
 				view: v, place: place, revision: revision,
 			})
 			room--

@@ -26,7 +26,7 @@ func History(p *v1.Pod2, objects []*appsv1.ControllerRevision) []Revision {
 	var history []Revision
 	for _, r := range known.ours {
 		if metav1.IsControlledBy(r.object, p) {
-			history = append(history, Revision{Object: r.object, Content: r.content, Wanted: r == known.update})
+			history = append(history, Revision{Object: r.object, Content: r.content, Wanted: known.tooLarge == 0 && r == known.update})
 		}
 	}
 	return history

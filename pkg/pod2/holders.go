@@ -12,6 +12,9 @@ import (
 type Holder struct {
 	Network string
 	v1.AddressEntry
+	// ScaledAway says that it is kept for a replica that another owner no longer has:
+	// see network.Replicas.
+	ScaledAway bool
 }
 
 // Holders are those of the addresses that a spec wants by name, as AddressBlocks have them.
@@ -37,7 +40,7 @@ func Holders(p *v1.Pod2, block func(name string) *v1.AddressBlock) []Holder {
 			}
 			for _, e := range b.Spec.Entries {
 				if address, err := netip.ParseAddr(e.Address); err == nil && wanted[address] {
-					holders = append(holders, Holder{n.Name, e})
+					holders = append(holders, Holder{Network: n.Name, AddressEntry: e})
 				}
 			}
 		}

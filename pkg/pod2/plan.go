@@ -88,6 +88,8 @@ type Creation struct {
 	// Recorded says that the revision which the pod is made from existed before this
 	// plan: such a pod does not depend on Plan.CreateRevision.
 	Recorded bool
+	// NeedsClaims says that Claims has some.
+	NeedsClaims bool
 
 	view     *view
 	place    int

@@ -132,7 +132,7 @@ func readRevisions(s State) revisions {
 	}
 	switch {
 	case r.update != nil:
-	case len(hashed) <= maxContent:
+	case len(hashed) <= maxContent || hasReplicas(s, hash(hashed, r.collisions)):
 		r.add(s.Pod2, content, latest+1, taken)
 	default:
 		r.refuse(len(hashed))
@@ -143,8 +143,15 @@ func readRevisions(s State) revisions {
 	return r
 }
 
+// hasReplicas says that there are replicas of this hash: of a revision that somebody removed.
+func hasReplicas(s State, hash string) bool {
+	return slices.ContainsFunc(s.Pods, func(pod *corev1.Pod) bool {
+		return metav1.IsControlledBy(pod, s.Pod2) && pod.Labels[v1.PodTemplateHashLabel] == hash
+	})
+}
+
 // refuse has replicas be as the newest revision says, as if the spec had never
-// changed; without one, there is nothing to make them from.
+// changed; without one, there is nothing to make them from, and those there are stay.
 func (r *revisions) refuse(size int) {
 	r.tooLarge = size
 	if len(r.ours) > 0 {

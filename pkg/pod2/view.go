@@ -37,6 +37,9 @@ type view struct {
 	keepers []string
 	// held says that a Recreate waits for an address.
 	held bool
+	// kept are the places of replicas that are kept from their wanted address; one that is
+	// lost comes back as it was.
+	kept map[int]bool
 	// cycles of replicas that want each other's addresses and that stay as they are.
 	cycles []string
 	// addressAt is when an address has rested that a replica waits for.
@@ -100,7 +103,8 @@ func look(s State) *view {
 	}
 	for place := range v.replicas {
 		r := &v.replicas[place]
-		r.stale = r.own && !r.terminating && r.outdated != "" && !v.frozen(place) && v.pod2.Spec.UpdateStrategy.Type != v1.OnDelete
+		r.stale = r.own && !r.terminating && r.outdated != "" && !v.frozen(place) && v.pod2.Spec.UpdateStrategy.Type != v1.OnDelete &&
+			v.revisions.usable(v.revisions.update)
 		if r.stale {
 			r.step = v.step(*r)
 		}
@@ -258,7 +262,7 @@ func (v *view) partition() int {
 
 // revisionFor is what a pod created now for a place is made from.
 func (v *view) revisionFor(place int) *revision {
-	if place < v.partition() || (v.pod2.Spec.Paused || v.held) && place < v.reached {
+	if place < v.partition() || v.kept[place] || (v.pod2.Spec.Paused || v.held) && place < v.reached {
 		return v.revisions.current
 	}
 	return v.revisions.update

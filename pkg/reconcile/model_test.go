@@ -70,7 +70,7 @@ func (m modelled) Remember(memory model.Memory) {
 	clear(m.r.written.byKey)
 	clear(m.r.found.sightings)
 	clear(m.r.over.byKey)
-	clear(m.r.outages.since)
+	clear(m.r.outages.byKey)
 	clear(m.r.counts.ends) // nothing waits for more of its kind: here every state is looked at
 	clear(m.r.releases.ends)
 	for _, w := range memory.Wrote {

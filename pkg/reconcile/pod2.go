@@ -62,7 +62,9 @@ func (r *Reconciler) observePod2(key Key) (state pod2.State, again time.Duration
 	if err != nil {
 		return state, 0, err
 	}
-	state.Holders = r.holders(cached)
+	if state.Holders, err = r.holders(cached); err != nil {
+		return state, 0, err
+	}
 	state.Pods, again = r.podsOfPod2(key)
 	state.Refused = r.refused.of(key, state.Pods)
 	return state, soonest(again, againClaims), nil

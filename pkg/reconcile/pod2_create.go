@@ -19,23 +19,31 @@ const inFlight = 4 << 20
 
 // createPods creates in batches of 1, 2, 4, ...: what refuses one pod (a quota, an
 // invalid template) mostly refuses them all, and should do so a few times. Pods that
-// need a claim are refused apart from those that have theirs.
+// need a claim are refused apart from those that have theirs. A sync after one that
+// failed begins further on, so that the next ones are tried too.
 func (r *Reconciler) createPods(ctx context.Context, key Key, creations []pod2.Creation) (done []pod2.Creation, err error) {
 	if len(creations) == 0 {
 		return nil, nil
 	}
 	most := min(atOnce, max(1, inFlight/max(1, creations[0].Pod().Size())))
-	refused, errs := map[bool]int{}, []error(nil)
+	if n := len(creations); n > mostRefused {
+		first := r.outages.syncs(key) * mostRefused % n
+		creations = slices.Concat(creations[first:], creations[:first])
+	}
+	inARow, errs := map[bool]int{}, []error(nil)
 	for size := 1; len(creations) > 0; {
 		var batch []pod2.Creation
 		for len(creations) > 0 && len(batch) < size {
-			if next := creations[0]; refused[len(next.Claims()) > 0] < mostRefused {
+			if next := creations[0]; inARow[next.NeedsClaims] < mostRefused {
 				batch = append(batch, next)
 			}
 			creations = creations[1:]
 		}
-		created, err := forEachUntil(ctx, most, batch, isNoRefusal, func(ctx context.Context, c pod2.Creation) error { return r.createReplica(ctx, key, c) })
+		created, err := forEachUntil(ctx, most, batch, afterRefusals(), func(ctx context.Context, c pod2.Creation) error { return r.createReplica(ctx, key, c) })
 		done = append(done, created...)
+		for _, c := range created {
+			inARow[c.NeedsClaims] = 0
+		}
 		if err == nil {
 			size *= 2
 			continue
@@ -46,7 +54,7 @@ func (r *Reconciler) createPods(ctx context.Context, key Key, creations []pod2.C
 		size = 1
 		for _, c := range batch {
 			if !slices.ContainsFunc(created, func(d pod2.Creation) bool { return d.Name == c.Name }) {
-				refused[len(c.Claims()) > 0]++
+				inARow[c.NeedsClaims]++
 			}
 		}
 	}

@@ -17,15 +17,20 @@ import (
 const lasting = 10 * time.Second
 
 // outages remembers since when the syncs of a key have failed without a good one
-// between them.
+// between them, and how often.
 type outages struct {
 	mu    sync.Mutex
 	clock clock.PassiveClock
-	since map[Key]time.Time
+	byKey map[Key]outage
+}
+
+type outage struct {
+	since time.Time
+	syncs int
 }
 
 func newOutages(clock clock.PassiveClock) *outages {
-	return &outages{clock: clock, since: map[Key]time.Time{}}
+	return &outages{clock: clock, byKey: map[Key]outage{}}
 }
 
 // ended notes how a sync ended. One on an old view says nothing.
@@ -34,18 +39,29 @@ func (o *outages) ended(key Key, err error) {
 	defer o.mu.Unlock()
 	switch {
 	case err == nil:
-		delete(o.since, key)
+		delete(o.byKey, key)
 	case errors.Is(err, ErrStale):
-	case o.since[key].IsZero():
-		o.since[key] = o.clock.Now()
+	default:
+		is := o.byKey[key]
+		if is.syncs++; is.syncs == 1 {
+			is.since = o.clock.Now()
+		}
+		o.byKey[key] = is
 	}
+}
+
+// syncs is how many have failed.
+func (o *outages) syncs(key Key) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.byKey[key].syncs
 }
 
 func (o *outages) lasts(key Key) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	since, fails := o.since[key]
-	return fails && o.clock.Since(since) >= lasting
+	is, fails := o.byKey[key]
+	return fails && o.clock.Since(is.since) >= lasting
 }
 
 // explain is what a condition says of a failure, in the words of the API server;

@@ -1,0 +1,61 @@
+package reconcile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// creations are the ordinals of the pods of web that a sync asked to create.
+func creations(t *testing.T, w *world) (ordinals []int) {
+	t.Helper()
+	calls, _ := w.sync(KindPod2, "web")
+	w.catchUp()
+	for line := range strings.Lines(calls) {
+		var ordinal int
+		if n, _ := fmt.Sscanf(line, "create pods web-%d", &ordinal); n == 1 {
+			ordinals = append(ordinals, ordinal)
+		}
+	}
+	slices.Sort(ordinals)
+	return ordinals
+}
+
+func refusingOrdinals(refused func(ordinal int) bool) func(string) error {
+	return func(call string) error {
+		var ordinal int
+		if n, _ := fmt.Sscanf(call, "create pods web-%d", &ordinal); n == 1 && refused(ordinal) {
+			return quota
+		}
+		return nil
+	}
+}
+
+// A pod that is created between two that are refused says that it is not about all.
+func TestRefusalsThatAreNotInARow(t *testing.T) {
+	w := newWorld(t, newPod2("web", 60))
+	w.refuse = refusingOrdinals(func(ordinal int) bool { return ordinal%2 == 0 })
+	if tried := creations(t, w); len(tried) != 60 {
+		t.Errorf("%d are tried: %v", len(tried), tried)
+	}
+}
+
+// Those behind as many as end an attempt come with the next one.
+func TestTheNextAttemptBeginsFurtherOn(t *testing.T) {
+	w := newWorld(t, newPod2("web", 30))
+	w.refuse = refusingOrdinals(func(ordinal int) bool { return ordinal < 12 })
+	same(t, fmt.Sprint(creations(t, w)), "[0 1 2 3 4 5 6 7 8 9]")
+	if tried := creations(t, w); !slices.Contains(tried, 12) || !slices.Contains(tried, 29) {
+		t.Errorf("then %v are tried", tried)
+	}
+}
+
+// A quota that is reached in the middle of a large batch refuses no more of it than others.
+func TestAQuotaEndsABatch(t *testing.T) {
+	w := newWorld(t, newPod2("web", 500))
+	w.refuse = refusingOrdinals(func(ordinal int) bool { return ordinal >= 127 })
+	if tried := creations(t, w); len(tried) > 127+mostRefused+atOnce {
+		t.Errorf("%d are tried", len(tried))
+	}
+}
