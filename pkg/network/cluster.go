@@ -38,7 +38,8 @@ func (r ClusterRange) Overlaps(n *v1.Network) bool {
 // avoid keeps the Network off what the cluster uses. Of each range that has an address
 // which the Network would hand out:
 //
-//	the Network holds no address at all    it serves nobody
+//	the Network has never bound an         it serves nobody
+//	address, or there is no other
 //	it holds none of this range            it hands out none of it
 //	it holds one of this range             it goes on, and says so: the range came later
 //	                                       than the Network, or Pod2 learned of it later
@@ -65,10 +66,11 @@ func (v *view) avoid(s State) {
 	if first == nil {
 		return
 	}
-	v.overlap, v.refuses = first, !v.ledger.holds(v.cidr)
+	v.overlap = first
 	if len(v.barred) > 0 {
 		v.pool, v.poolErr = Pool(v.network, v.barred...)
 	}
+	v.refuses = !v.ledger.holds(v.cidr) && (!Begun(v.network) || v.pool.Capacity() == 0)
 }
 
 // allowed says whether the administrator allows the overlap: of Overlays, whose packets

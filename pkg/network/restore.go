@@ -174,7 +174,7 @@ func (v *view) restoreEnds(neighbours map[string]*view) time.Duration {
 
 // begins says whether the Network is to be marked as one that hands out addresses.
 func (v *view) begins() bool {
-	return v.network != nil && !terminating(v.network) && !Begun(v.network) && v.held == nil
+	return v.network != nil && !terminating(v.network) && !Begun(v.network) && v.held == nil && !v.refuses
 }
 
 // alive are the pods that keep the Network from inheriting blocks.

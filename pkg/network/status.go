@@ -127,7 +127,7 @@ func (v *view) count(status *v1.NetworkStatus) {
 	}
 	status.Capacity = v.pool.Capacity()
 	status.Available = max(v.pool.ForAny()-taken, 0)
-	if terminating(v.network) {
+	if terminating(v.network) || v.refuses {
 		status.Available = 0
 	}
 }
