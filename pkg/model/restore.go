@@ -23,9 +23,9 @@ func restores() []*Config {
 			Setup: func(*World) {},
 			Edits: []Edit{
 				creates(Networks, backedUp()), creates(Blocks, backedUpBlock(v1.AddressOwner{}, "a")),
-				creates(Pods, brings(bare("a"), "10.0.0.2")), creates(Pods, bare("b")),
+				creates(Pods, brings(bare("a"), "10.0.0.4")), creates(Pods, bare("b")),
 			},
-			End: keepsAddress("a", "10.0.0.2"),
+			End: keepsAddress("a", "10.0.0.4"),
 		},
 		{
 			Name: "restore-two", Covers: "a pod comes back to a Network and a block that did, and another pod comes, two writers",
@@ -35,8 +35,8 @@ func restores() []*Config {
 				w.Create(Blocks, backedUpBlock(v1.AddressOwner{}, "a"))
 				w.Create(Pods, bare("b"))
 			},
-			Edits: []Edit{creates(Pods, brings(bare("a"), "10.0.0.2"))},
-			End:   keepsAddress("a", "10.0.0.2"),
+			Edits: []Edit{creates(Pods, brings(bare("a"), "10.0.0.4"))},
+			End:   all(inherits, keepsAddress("a", "10.0.0.4")),
 		},
 		{
 			Name: "restore-pod2", Covers: "a Pod2 comes back before or after its pod, which it adopts, and its pod may be deleted",
@@ -45,8 +45,8 @@ func restores() []*Config {
 				w.Create(Networks, backedUp())
 				w.Create(Blocks, backedUpBlock(v1.AddressOwner{Kind: "Pod2", Name: "web"}, "web-0"))
 			},
-			Edits: []Edit{creates(Pod2s, web(1)), creates(Pods, brings(replica("web-0"), "10.0.0.2")), deletes(Pods, "web-0")},
-			End:   keepsAddress("web-0", "10.0.0.2"),
+			Edits: []Edit{creates(Pod2s, web(1)), creates(Pods, brings(replica("web-0"), "10.0.0.4")), deletes(Pods, "web-0")},
+			End:   all(inherits, keepsAddress("web-0", "10.0.0.4")),
 		},
 		{
 			Name: "restore-anew", Covers: "a Network in use is lost with its block and all pods, all are restored, and views are from before",
@@ -78,18 +78,18 @@ func backedUp() *v1.Network {
 	return n
 }
 
-// backedUpBlock binds the lowest address to a pod that is gone.
+// backedUpBlock binds an address to a pod that is gone: not the lowest, which anybody gets.
 func backedUpBlock(owner v1.AddressOwner, pod string) *v1.AddressBlock {
 	return &v1.AddressBlock{
 		ObjectMeta: metav1.ObjectMeta{Name: block0},
 		Spec: v1.AddressBlockSpec{Network: "blue", NetworkUID: gone, CIDR: "10.0.0.0/24", Entries: []v1.AddressEntry{
-			{Address: "10.0.0.2", Pod: pod, PodUID: "gone-too", Owner: owner, State: v1.AddressBound, Since: metav1.NewTime(begins.Add(-time.Hour))},
+			{Address: "10.0.0.4", Pod: pod, PodUID: "gone-too", Owner: owner, State: v1.AddressBound, Since: metav1.NewTime(begins.Add(-time.Hour))},
 		}},
 	}
 }
 
 func brings(pod *corev1.Pod, address string) *corev1.Pod {
-	pod.Annotations[v1.AddressesAnnotation] = `{"blue":{"address":"` + address + `/29","gateway":"10.0.0.1","mac":"0a:58:0a:00:00:02"}}`
+	pod.Annotations[v1.AddressesAnnotation] = `{"blue":{"address":"` + address + `/29","gateway":"10.0.0.1","mac":"0a:58:0a:00:00:04"}}`
 	return pod
 }
 
@@ -136,6 +136,25 @@ func (w *World) restore(k Kind, name string) {
 		pod.Spec.SchedulingGates = bare(name).Spec.SchedulingGates
 	}
 	w.Create(k, value)
+}
+
+// inherits: where nothing keeps it from that, the Network inherits the block.
+func inherits(w *World) string {
+	if block := Get[*v1.AddressBlock](w, Blocks, block0); block == nil || block.Annotations[v1.InheritedAnnotation] == "" {
+		return "S3: the restored block is not inherited"
+	}
+	return ""
+}
+
+func all(ends ...func(*World) string) func(*World) string {
+	return func(w *World) string {
+		for _, end := range ends {
+			if why := end(w); why != "" {
+				return why
+			}
+		}
+		return ""
+	}
 }
 
 // keepsAddress: S3, whoever has the name has the address, or waits for it.

@@ -90,21 +90,24 @@ func (r *Reconciler) readPods(ctx context.Context, namespace string, refs []netw
 		if err != nil {
 			return fmt.Errorf("list the pods of namespace %s: %w", namespace, err)
 		}
-		if left := pods.RemainingItemCount; left != nil && *left > int64(podsPerGet*len(refs)) {
-			return r.getPods(ctx, namespace, refs, see)
-		}
 		for i := range pods.Items {
 			slim, _ := SlimPod(&pods.Items[i])
 			live[pods.Items[i].Name] = slim.(*corev1.Pod)
 		}
-		if page.Continue = pods.Continue; page.Continue == "" {
+		left := pods.RemainingItemCount
+		if page.Continue = pods.Continue; page.Continue == "" || left != nil && *left > int64(podsPerGet*len(refs)) {
 			break
 		}
 	}
+	var rest []network.PodRef // that may be on a later page
 	for _, ref := range refs {
-		see(ref, live[ref.Name])
+		if pod, listed := live[ref.Name]; listed || page.Continue == "" {
+			see(ref, pod)
+		} else {
+			rest = append(rest, ref)
+		}
 	}
-	return nil
+	return r.getPods(ctx, namespace, rest, see)
 }
 
 // getPods is readPods by a get for each, several at once.

@@ -37,13 +37,13 @@ func (w *World) Expect(what string, texts ...string) {
 }
 
 // ExpectOne has one of several objects say something in its conditions.
-func (w *World) ExpectOne(text string, any ...string) {
-	for _, what := range any {
+func (w *World) ExpectOne(text string, objects ...string) {
+	for _, what := range objects {
 		if missing, _ := w.unsaid(what, []string{text}); missing == "" {
 			return
 		}
 	}
-	w.Expect(any[0], text)
+	w.Expect(objects[0], text)
 }
 
 // ExpectEvent has an event of an object say something. A run that was killed, or that
