@@ -27,6 +27,16 @@ func (b *budget) allows(r replica, costs bool) bool {
 	return true
 }
 
+// allowsUpdate is allows for an update. It takes a replica that is Ready, but not for
+// minReadySeconds yet, only while fewer than maxUnavailable are unavailable, this one
+// included. Otherwise a second update right after the first would take them all at once.
+func (b *budget) allowsUpdate(r replica, costs bool) bool {
+	if young := r.live() && r.ready && !r.available; young && costs && !b.unbounded && b.left <= 0 {
+		return false
+	}
+	return b.allows(r, costs)
+}
+
 // spare counts all of our pods that serve, surge replicas and ones without a
 // place too: to whoever they serve, a name makes no difference.
 //

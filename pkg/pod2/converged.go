@@ -15,7 +15,7 @@ import (
 //     networks have, and no more unused ones are kept than the limit says;
 //   - no pod that could be adopted has the name of a replica, or was one;
 //   - a pod of ours without a place, or a stale one, is there only because it cannot
-//     be spared, and then it is available; or because the one after it has still to
+//     be spared, and then it is Ready; or because the one after it has still to
 //     go, where they go one by one; or while its node resizes it, or its address is kept;
 //   - a pod that is over is on record, waits for its time, or finds the records full;
 //   - a replica is missing only because pods of ours, as many as there are replicas
@@ -77,7 +77,7 @@ func (v *view) unplaced(failures map[int]failure) string {
 		case r.pod == nil && room && !blocked && (!surge || !v.pod2.Spec.Paused) && !v.nameTooLong(i) && v.barred(i, v.untouchable) == "" && v.revisions.usable(v.revisionFor(i)):
 			return fmt.Sprintf("pod %s is missing", v.name(i))
 		case r.pod == nil || !r.own || r.terminating:
-		case r.stale && !surge && r.step.kind != stepAwait && v.spare().enough(r.step) && (spare || !r.serves() || !r.step.costs):
+		case r.stale && !surge && r.step.kind != stepAwait && v.spare().enough(r.step) && (spare || !r.live() || !r.ready || !r.step.costs):
 			return fmt.Sprintf("pod %s is outdated: %s", r.pod.Name, r.outdated)
 		case !r.stale && r.over && recorded && !v.now.Before(f.due()):
 			return fmt.Sprintf("pod %s is over and was waited for", r.pod.Name)

@@ -56,11 +56,11 @@ func (v *view) scaleDown(spare *budget) []Deletion {
 }
 
 // update changes or deletes stale pods from the highest ordinal down. One that is
-// not available is no loss and is never counted, so that a rollout that cannot
+// not Ready is no loss and is never counted, so that a rollout that cannot
 // become ready never stands in the way of the one that repairs it.
 func (v *view) update(spare *budget) (u updates) {
 	for _, r := range slices.Backward(v.replicas) {
-		if !r.stale || r.step.kind == stepAwait || !spare.enough(r.step) || !spare.allows(r, r.step.costs) {
+		if !r.stale || r.step.kind == stepAwait || !spare.enough(r.step) || !spare.allowsUpdate(r, r.step.costs) {
 			continue
 		}
 		switch r.step.kind {

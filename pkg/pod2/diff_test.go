@@ -114,6 +114,21 @@ func TestUpdate(t *testing.T) {
 			delete web-2 (uid u-2): template changed`},
 		{"ready is not yet available", "replicas=2 minReady=10", []string{"web-0 old", "web-1 ready=4s"}, `
 			again in 6s`},
+		{"young replicas are not taken all at once", "replicas=3 minReady=60", []string{"web-0 old ready=5s", "web-1 old ready=5s", "web-2 old ready=5s"}, "again in 55s"},
+		{"one of them counts as unavailable", "replicas=3 minReady=60", []string{"web-0 old", "web-1 old ready=5s", "web-2 old"}, "again in 55s"},
+		{"and may go where two may be", "replicas=3 minReady=60 max=2", []string{"web-0 old", "web-1 old", "web-2 old ready=5s"}, `
+			delete web-2 (uid u-2): template changed
+			delete web-1 (uid u-1): template changed
+			again in 55s`},
+		{"the others are not taken for it", "replicas=3 minReady=60 max=2", []string{"web-0 old", "web-1 old ready=5s", "web-2 old"}, `
+			delete web-2 (uid u-2): template changed
+			again in 55s`},
+		{"one that is not Ready goes at once", "replicas=3 minReady=60", []string{"web-0 old ready=5s", "web-1 old notready", "web-2 old ready=5s"}, `
+			delete web-1 (uid u-1): template changed
+			again in 55s`},
+		{"young ones that are scaled down go", "replicas=1 minReady=60", []string{"web-0 ready=5s", "web-1 ready=5s"}, `
+			delete web-1 (uid u-1): scaled down
+			again in 55s`},
 		{"pods to be scaled down serve nobody", "replicas=2", []string{"web-0 old", "web-1 notready", "web-2"}, `
 			delete web-2 (uid u-2): scaled down`},
 		{"another request", "replicas=1 networks=blue,green", []string{"web-0 request=blue"}, `

@@ -29,19 +29,24 @@ func isOurs(pod *corev1.Pod) bool {
 
 // availablePods are names of pods of ours that serve, whatever their name.
 func availablePods(s State) map[string]bool {
-	available := map[string]bool{}
+	return readyPods(s, time.Duration(s.Pod2.Spec.MinReadySeconds)*time.Second)
+}
+
+// readyPods are Ready for so long.
+func readyPods(s State, least time.Duration) map[string]bool {
+	ready := map[string]bool{}
 	for _, pod := range s.Pods {
 		if !isOurs(pod) || pod.DeletionTimestamp != nil || attachment.Over(pod) {
 			continue
 		}
 		for _, c := range pod.Status.Conditions {
-			enough := !s.Now.Before(c.LastTransitionTime.Add(time.Duration(s.Pod2.Spec.MinReadySeconds) * time.Second))
+			enough := least == 0 || !s.Now.Before(c.LastTransitionTime.Add(least))
 			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && enough && restartsNow(pod) == "" {
-				available[pod.Name] = true
+				ready[pod.Name] = true
 			}
 		}
 	}
-	return available
+	return ready
 }
 
 // restartsNow is a container that was changed in place and is the old one still, or
@@ -139,23 +144,37 @@ func checkPromises(t *testing.T, s State, p Plan) {
 		broken("a Pod2 that is being deleted")
 	}
 	if s.Pod2.Spec.UpdateStrategy.Type != v1.Recreate {
-		available, taken := availablePods(s), 0
+		available, ready, taken := availablePods(s), readyPods(s, 0), 0
+		young := func(name string) {
+			if ready[name] && !available[name] && len(available) <= int(*s.Pod2.Spec.Replicas)-unavailable {
+				broken("%s is Ready, and updated while %d are available", name, len(available))
+			}
+		}
 		for _, d := range p.Delete {
 			if available[d.Name] {
 				taken++
+			}
+			if d.cause == EventUpdating {
+				young(d.Name)
 			}
 		}
 		for _, u := range p.InPlace {
 			i := slices.IndexFunc(s.Pods, func(pod *corev1.Pod) bool { return pod.Name == u.Name })
 			changed := func(c corev1.Container) bool { return u.Images[c.Name] != "" && u.Images[c.Name] != c.Image }
-			if available[u.Name] && slices.ContainsFunc(s.Pods[i].Spec.Containers, changed) {
-				taken++
+			if slices.ContainsFunc(s.Pods[i].Spec.Containers, changed) {
+				young(u.Name)
+				if available[u.Name] {
+					taken++
+				}
 			}
 		}
 		for _, u := range p.Resize {
 			i := slices.IndexFunc(s.Pods, func(pod *corev1.Pod) bool { return pod.Name == u.Name })
-			if available[u.Name] && len(s.Pods[i].Spec.Containers[0].ResizePolicy) > 0 {
-				taken++
+			if len(s.Pods[i].Spec.Containers[0].ResizePolicy) > 0 {
+				young(u.Name)
+				if available[u.Name] {
+					taken++
+				}
 			}
 		}
 		if taken > 0 && len(available)-taken < int(*s.Pod2.Spec.Replicas)-unavailable {
