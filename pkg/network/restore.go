@@ -68,12 +68,15 @@ func (v *view) awaits(p *page) time.Duration {
 	return max(0, min(p.block.CreationTimestamp.Add(RestoreGrace).Sub(v.now.Time), RestoreGrace))
 }
 
-// inheritable says whether the Network inherits the block. The block of a Network that
-// was removed by force is not orphaned, so its entries go with their pods.
+// inheritable says whether the Network inherits the block.
 func (v *view) inheritable(p *page) bool {
-	return v.network != nil && !terminating(v.network) && !Begun(v.network) &&
-		!p.ours && orphaned(p.block) && len(p.observed) > 0 &&
-		!slices.ContainsFunc(p.entries, func(e entry) bool { return e.State == v1.AddressBound && !v.over(&e) })
+	return v.mayInherit(p) && !slices.ContainsFunc(p.entries, func(e entry) bool { return e.State == v1.AddressBound && !v.over(&e) })
+}
+
+// mayInherit says whether the Network inherits the block unless a pod of it lives. The block
+// of a Network that was removed by force is not orphaned, so its entries go with their pods.
+func (v *view) mayInherit(p *page) bool {
+	return v.network != nil && !terminating(v.network) && !Begun(v.network) && !p.ours && orphaned(p.block) && len(p.observed) > 0
 }
 
 // inherit makes a block that of the Network, in one write with its owner reference and
@@ -128,12 +131,13 @@ func (v *view) grace(p *page, e *entry) time.Duration {
 
 // hold says why the Network serves only pods whose address it keeps: a block is about
 // to be inherited, or may yet come, that keeps the address of any other. In the first
-// case it says nothing to pods: the next sync serves them.
-func (v *view) hold() *refusal {
+// case it says nothing to pods: the next sync serves them. Of a neighbour, which pods of a
+// block live is not known here, so mayInherit is enough.
+func (v *view) hold(inherits func(*page) bool) *refusal {
 	switch {
 	case v.network == nil || Begun(v.network):
 		return nil
-	case slices.ContainsFunc(v.ledger.pages, v.inheritable):
+	case slices.ContainsFunc(v.ledger.pages, inherits):
 		return &refusal{}
 	case AwaitsBlocks(v.network, v.now.Time) > 0:
 		return &refusal{ReasonNetworkNotReady, fmt.Sprintf(

@@ -78,9 +78,9 @@ func newView(s State) (*view, map[string]*view) {
 			p.own()
 		}
 	}
-	v.held = v.hold()
+	v.held = v.hold(v.inheritable)
 	for _, at := range neighbours {
-		at.held = at.hold()
+		at.held = at.hold(at.mayInherit)
 	}
 	v.published = make(map[string]netip.Addr, len(s.Pods))
 	for _, pod := range s.Pods {

@@ -40,7 +40,7 @@ func TestANetworkOverTheClusterBindsNobody(t *testing.T) {
 		{"address", nodeWith("10.9.0.0/24", "node-1", "fd00::1", "10.1.7.7"), "address of Node node-1 (10.1.7.7/32)"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w := newWorld(t, row.object, newNetwork("blue"), newPod("a gated on=blue"))
+			w := newWorld(t, row.object, newNetwork("blue new"), newPod("a gated on=blue"))
 			calls := w.syncText(KindNetwork, "blue")
 			if strings.Contains(calls, "addressblocks") || !strings.Contains(calls, "OverlapsCluster: spec.cidr overlaps "+row.want) {
 				t.Errorf("calls\n%s", calls)
@@ -55,7 +55,7 @@ func TestANetworkOverTheClusterBindsNobody(t *testing.T) {
 }
 
 func TestFlagsNameWhatTheClusterUses(t *testing.T) {
-	w := newWorld(t, newNetwork("blue"), newPod("a gated on=blue"))
+	w := newWorld(t, newNetwork("blue new"), newPod("a gated on=blue"))
 	w.r.cluster.named = []network.ClusterRange{{Prefix: netip.MustParsePrefix("10.1.0.0/24"), Of: "--cluster-cidrs"}}
 	if calls := w.syncText(KindNetwork, "blue"); !strings.Contains(calls, "spec.cidr overlaps --cluster-cidrs (10.1.0.0/24)") {
 		t.Errorf("calls\n%s", calls)
@@ -95,7 +95,7 @@ func TestWhichNetworksTheClusterConcerns(t *testing.T) {
 
 // An overlap is no reason to write again.
 func TestAnOverlapIsWrittenOnce(t *testing.T) {
-	w := newWorld(t, serviceCIDR("10.1.0.0/20"), newNetwork("blue"), newPod("a gated on=blue"))
+	w := newWorld(t, serviceCIDR("10.1.0.0/20"), newNetwork("blue new"), newPod("a gated on=blue"))
 	w.syncText(KindNetwork, "blue")
 	w.catchUp()
 	w.happens(serviceCIDR("10.1.0.0/20"))

@@ -39,6 +39,8 @@ func newNetwork(text string) *v1.Network {
 			n.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 		case "unprotected":
 			n.Finalizers = nil
+		case "new":
+			n.Annotations = nil
 		default:
 			n.Spec.CIDR = netip.MustParsePrefix(word).String()
 		}
