@@ -16,7 +16,7 @@ const leaseTolerance = 20 * time.Second
 // compareVersionsEvery is how often the API server is asked for its resourceVersion, by a list of
 // one Network. An etcd that was restored may write as many versions as the restore took back
 // before it is noticed: the sooner we ask, the smaller a restore we notice.
-const compareVersionsEvery = 10 * time.Second
+const compareVersionsEvery = 30 * time.Second
 
 // health answers the probes.
 //

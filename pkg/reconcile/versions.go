@@ -10,8 +10,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// CompareVersions compares the API server's resourceVersion with that of a cache. Call it every
-// few seconds, in standbys too. The caches alone do not tell that etcd was restored to an older
+// CompareVersions compares the API server's resourceVersion with that of a cache. Call it now
+// and then, in standbys too. The caches alone do not tell that etcd was restored to an older
 // state: a watch from a version that the API server has yet to reach is silent. An API server
 // that does not answer is not what Check is for: that goes to the log.
 func (r *Reconciler) CompareVersions(ctx context.Context) {

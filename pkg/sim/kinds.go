@@ -6,7 +6,7 @@ package sim
 var Kinds = []string{
 	"DELETE addressblocks", "DELETE cronjobs", "DELETE endpointslices", "DELETE persistentvolumeclaims", "DELETE pods", "DELETE vnis",
 	"GET cronjobs", "GET crontabs", "GET network-attachment-definitions", "GET networks", "GET persistentvolumeclaims", "GET pod2s", "GET pods",
-	"LIST addressblocks", "LIST jobs", "LIST pods",
+	"LIST addressblocks", "LIST jobs", "LIST networks", "LIST pods",
 	"PATCH addressblocks", "PATCH controllerrevisions", "PATCH cronjobs", "PATCH crontabs", "PATCH crontabs/status", "PATCH endpointslices",
 	"PATCH network-attachment-definitions", "PATCH networks", "PATCH networks/status", "PATCH nodes/status", "PATCH persistentvolumeclaims",
 	"PATCH pod2s", "PATCH pod2s/status", "PATCH pods", "PATCH pods/resize", "PATCH pods/status", "PATCH services",
@@ -22,6 +22,6 @@ var Kinds = []string{
 var FaultKinds = []string{
 	"GET controllerrevisions", "GET endpointslices", "GET services", "PATCH events",
 	"GET leases", "POST leases", "PUT leases",
-	"LIST controllerrevisions", "LIST cronjobs", "LIST crontabs", "LIST endpointslices", "LIST network-attachment-definitions", "LIST networks", "LIST nodes",
+	"LIST controllerrevisions", "LIST cronjobs", "LIST crontabs", "LIST endpointslices", "LIST network-attachment-definitions", "LIST nodes",
 	"LIST persistentvolumeclaims", "LIST pod2s", "LIST services", "LIST statefulsets", "LIST storageclasses", "LIST vnis",
 }
