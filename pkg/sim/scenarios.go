@@ -105,6 +105,13 @@ var usual = []Scenario{
 	{Name: "roll with surge", Given: []string{blue, fast, pod2("replicas: 2, " + onBlue + claims("1Gi") +
 		", updateStrategy: {type: RollingUpdate, inPlace: Never, rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}")},
 		Acts: []Act{patch("pod2s", "web", image("two"))}},
+	{Name: "young replicas", Given: []string{blue, pod2("replicas: 2, minReadySeconds: 20, " + onBlue)}, Acts: []Act{
+		func(w *World) { // the second update finds replicas that are Ready and too young to be available
+			w.Patch("pod2s", "web", image("two"))
+			time.Sleep(10 * time.Second)
+			w.Patch("pod2s", "web", image("three"))
+		},
+	}},
 	{Name: "exchange addresses", Given: []string{network("blue", "cidr: 10.0.0.0/24, reuseDelaySeconds: 1"),
 		pod2("replicas: 2, networks: [{name: blue, interface: net7, addresses: [10.0.0.10, 10.0.0.11]}], updateStrategy: {rollingUpdate: {maxUnavailable: 2}}")}, Acts: []Act{
 		patch("pod2s", "web", wanted("10.0.0.11", "10.0.0.10")),

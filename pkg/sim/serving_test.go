@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,13 +16,14 @@ import (
 func enoughServe(t *testing.T) *World {
 	t.Helper()
 	s := &syncing{t: t, w: &World{Server: NewServer()}}
-	s.w.Create(pod2("replicas: 2"))
+	s.w.Create(pod2("replicas: 2, minReadySeconds: 60"))
 	owner := List[*v1.Pod2](s.w.Server, "pod2s")[0]
 	for _, name := range []string{"web-0", "web-1"} {
 		s.w.Create("{apiVersion: v1, kind: Pod, metadata: {name: " + name + ", ownerReferences: [{apiVersion: samplecrd.k8s.io/v1, kind: Pod2, name: web, uid: " +
 			string(owner.UID) + ", controller: true}]}, spec: {" + container + "}}")
 		kubelet(s.w, name)
 		kubelet(s.w, name)
+		readySince(s.w, name, time.Hour)
 	}
 	s.p = s.w.NewProcess("run 1")
 	for _, watched := range []string{"/apis/samplecrd.k8s.io/v1/namespaces/default/pod2s", "/api/v1/namespaces/default/pods"} {
@@ -36,6 +38,19 @@ func podNamed(w *World, name string) *corev1.Pod {
 }
 
 func kubelet(w *World, name string) { w.stepPod(podNamed(w, name)) }
+
+func readySince(w *World, name string, age time.Duration) {
+	edit(w.Server, "kubelet", podNamed(w, name), func(pod *corev1.Pod) {
+		for i := range pod.Status.Conditions {
+			pod.Status.Conditions[i].LastTransitionTime.Time = time.Now().Add(-age)
+		}
+		for i := range pod.Status.ContainerStatuses {
+			if running := pod.Status.ContainerStatuses[i].State.Running; running != nil {
+				running.StartedAt.Time = time.Now().Add(-age)
+			}
+		}
+	})
+}
 
 func deletes(t *testing.T, w *World, by, name string) {
 	t.Helper()
@@ -76,6 +91,7 @@ func TestPromiseThatEnoughServe(t *testing.T) {
 		{"one after the other", "", func(_ *testing.T, w *World) {
 			changes(w, run, "web-1")
 			kubelet(w, "web-1")
+			readySince(w, "web-1", time.Hour)
 			changes(w, run, "web-0")
 		}},
 		{"one that does not serve", "", func(t *testing.T, w *World) {
@@ -95,6 +111,15 @@ func TestPromiseThatEnoughServe(t *testing.T) {
 			w.NewProcess("run 2")
 			deletes(t, w, "run 2", "web-1")
 			deletes(t, w, run, "web-0")
+		}},
+		{"a young one while two are", "S5: web-1, which is Ready, is updated: 1 others of web are available, and 2 have to be", func(t *testing.T, w *World) {
+			readySince(w, "web-1", time.Second)
+			deletes(t, w, run, "web-1")
+		}},
+		{"a young one that is scaled down", "", func(t *testing.T, w *World) {
+			w.Patch("pod2s", "web", scale(1))
+			readySince(w, "web-1", time.Second)
+			deletes(t, w, run, "web-1")
 		}},
 		{"scaled down", "", func(t *testing.T, w *World) {
 			w.Patch("pod2s", "web", scale(0))
