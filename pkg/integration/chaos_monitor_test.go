@@ -33,9 +33,9 @@ type monitor struct {
 	// had first.
 	steady   []string
 	steadyAt map[string]string
-
 	mu      sync.Mutex
 	demands map[string][]demand // in the order of their requests
+	updated updated             // is held to S5, if it has a name
 }
 
 // demand is how many pods the spec of a Pod2 allows, surge replicas included.
@@ -68,6 +68,19 @@ func (m *monitor) asked(name string, most int) (answered func(now time.Time)) {
 		defer m.mu.Unlock()
 		m.demands[name][i].inForce = now
 	}
+}
+
+func (m *monitor) held() updated {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.updated
+}
+
+// release: from now on others than the controller take pods of updated.
+func (m *monitor) release() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.updated = updated{}
 }
 
 // most is how many pods the controller may have wanted that created one then.
@@ -131,6 +144,9 @@ func (m *monitor) watch(ctx context.Context, namespace string) string {
 		pods[pod.Name] = pod
 		if event.Type == watch.Deleted {
 			delete(pods, pod.Name)
+		}
+		if why := m.held().taken(m.pods, pods, time.Now()); why != "" {
+			return why
 		}
 		if why := m.see(pods); why != "" {
 			return why

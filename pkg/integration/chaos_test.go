@@ -46,6 +46,9 @@ type churn struct {
 const (
 	cidr  = "10.0.0.0/27"
 	surge = 2 // of web
+	// patient is a Pod2 of TestChaosUnreliableServer, whose pods no user takes: S5 is a
+	// promise of one controller.
+	patient = "patient"
 )
 
 func newChurn(t *testing.T) *churn {
@@ -55,6 +58,8 @@ func newChurn(t *testing.T) *churn {
 		t: t, namespace: newNamespace(t), dice: rand.New(rand.NewPCG(chance.Seed(t), 0)),
 		monitor: newMonitor(map[string]netip.Prefix{"blue": pool, "green": pool}, reservedAddresses(cidr, "10.0.0.9"), "db"),
 	}
+	c.monitor.updated = updated{patient, 3, 2 * time.Second}
+	c.monitor.asked(patient, 3)
 	c.monitor.asked("db", 5)
 	c.monitor.asked("web", 5+surge)
 	c.monitor.start(t, c.namespace)
@@ -139,6 +144,9 @@ func (c *churn) deleteSome(ctx context.Context, prefix string) error {
 		return err
 	}
 	pod := &pods.Items[c.dice.IntN(len(pods.Items))]
+	if strings.HasPrefix(pod.Name, patient+"-") {
+		return nil
+	}
 	if prefix != "" && len(pod.OwnerReferences) > 0 {
 		return nil
 	}
@@ -232,19 +240,25 @@ func TestChaosWatchLosses(t *testing.T) {
 // to: the queue's backoff, not the server, bounds what a fault costs.
 func TestChaosUnreliableServer(t *testing.T) {
 	c := newChurn(t)
+	create(t, c.namespace, pod2(patient, "replicas: 3, minReadySeconds: 2, updateStrategy: {inPlace: Never}"))
 	p := startProxy(t, rand.New(rand.NewPCG(c.dice.Uint64(), 0)))
 	controller := startBehind(t, p, c.namespace)
 	controller.waitLog(t, "Controller started")
 	p.set(func(p *proxy) { p.unreliable = true })
 	begin := time.Now()
-	for range actions(t) / 2 {
+	for i := range actions(t) / 2 {
 		c.act()
+		if i%10 == 0 { // often while replicas of the update before are too young to be available
+			_ = c.patch(t.Context(), patient, fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"example.com/version":"%d"}}}}}`, i))
+		}
 	}
 	_, faults := p.counted()
 	t.Logf("%s of faults: %s", time.Since(begin).Round(time.Second), faults)
 
 	// All is as it was, but for the faults, which go on: what is tried now is
 	// tried for want of an answer only.
+	c.monitor.release()
+	run(t, c.namespace, "delete", "pod2s.samplecrd.k8s.io", patient)
 	c.mustScale(0)
 	run(t, c.namespace, "patch", "pod2/web", "--type=merge", "-p", `{"spec":{"paused":false}}`)
 	run(t, c.namespace, "delete", "pod", "--all", "--wait=false")

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -202,7 +203,8 @@ func (m *machine) checkCreate(s *state, by int, pod *corev1.Pod) {
 }
 
 // S5. What fails after a controller looked, no precondition on the pod that it deletes
-// can tell it: that one still counts. That the pod itself serves, it can.
+// can tell it: that one still counts. That the pod itself serves, it can. One that is Ready
+// and too young to be available goes only while one more of the others is available.
 func (m *machine) checkDelete(s *state, by int, pod *corev1.Pod) {
 	p := owner(s, pod)
 	if p == nil || !podReady(pod) || pod.DeletionTimestamp != nil {
@@ -211,13 +213,25 @@ func (m *machine) checkDelete(s *state, by int, pod *corev1.Pod) {
 	others := map[types.UID]bool{}
 	for _, o := range slices.Concat(s.server[Pods], s.control[by].cache[Pods]) {
 		other := o.value.(*corev1.Pod)
-		if ref := metav1.GetControllerOfNoCopy(other); ref != nil && ref.UID == p.UID && podReady(other) && other.DeletionTimestamp == nil && other.UID != pod.UID {
+		if ref := metav1.GetControllerOfNoCopy(other); ref != nil && ref.UID == p.UID && m.available(s, p, other) && other.DeletionTimestamp == nil && other.UID != pod.UID {
 			others[other.UID] = true
 		}
 	}
-	if least := min(replicas(p), replicas(m.seen(s, by, p))) - m.config.Unavailable; len(others) < least {
+	least := min(replicas(p), replicas(m.seen(s, by, p))) - m.config.Unavailable
+	if !m.available(s, p, pod) {
+		least++
+	}
+	if len(others) < least {
 		m.complain(fmt.Sprintf("S5: %s is deleted while %d others are available, and at least %d are to be", pod.Name, len(others), least))
 	}
+}
+
+// available: Ready for minReadySeconds.
+func (m *machine) available(s *state, p *v1.Pod2, pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		enough := time.Duration(p.Spec.MinReadySeconds) * time.Second
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && m.now(s).Sub(c.LastTransitionTime.Time) >= enough
+	})
 }
 
 // S8: nothing of a Network that goes for good is in use.

@@ -166,6 +166,18 @@ func Small() []*Config {
 			Edits: []Edit{changes("changes the image", Pod2s, "web", func(p *v1.Pod2) { p.Spec.Template.Spec.Containers[0].Image = "two" })},
 		},
 		{
+			Name: "young", Covers: "a rolling update begins while replicas are Ready and too young to be available",
+			Controllers: 1, OldViews: 1, Keys: webKeys("web-0", "web-1"), Crashes: 1, Ticks: 2, Tick: time.Minute,
+			Graceful: true, Ready: true, Keeps: true, OneWriter: true, Unavailable: 1,
+			Setup: func(w *World) {
+				resting(w)
+				p := web(2)
+				p.Spec.MinReadySeconds = 60
+				w.Create(Pod2s, p)
+			}, Then: func(*World) {},
+			Edits: []Edit{changes("changes the image", Pod2s, "web", func(p *v1.Pod2) { p.Spec.Template.Spec.Containers[0].Image = "two" })},
+		},
+		{
 			Name: "adopt", Covers: "the owner reference of a replica is removed, the pod may be deleted",
 			Controllers: 1, OldViews: 2, Keys: webKeys("web-0"), Crashes: 1, Graceful: true, Keeps: true, OneWriter: true, Unavailable: 1,
 			Setup: func(w *World) {

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -134,6 +135,14 @@ func (m *machine) waitsInVain(s *state, pod *corev1.Pod) []string {
 	return names
 }
 
+// awaitsAvailable: time has yet to pass until a replica is available.
+func (m *machine) awaitsAvailable(s *state, p *v1.Pod2) bool {
+	return slices.ContainsFunc(s.server[Pods], func(o *object) bool {
+		pod := o.value.(*corev1.Pod)
+		return metav1.IsControlledBy(pod, p) && podReady(pod) && !m.available(s, p, pod)
+	})
+}
+
 // checkReplicas: every replica is there, of the template of the spec.
 func (m *machine) checkReplicas(s *state, p *v1.Pod2) {
 	if p.DeletionTimestamp != nil {
@@ -152,7 +161,7 @@ func (m *machine) checkReplicas(s *state, p *v1.Pod2) {
 			m.complain("L1: " + name + " is missing")
 		case ref == nil || ref.UID != p.UID:
 			m.complain("L1: " + name + " is not of its Pod2")
-		case pod.Labels[v1.PodTemplateHashLabel] != pod2.RevisionHash(p):
+		case pod.Labels[v1.PodTemplateHashLabel] != pod2.RevisionHash(p) && !m.awaitsAvailable(s, p):
 			m.complain("L1: " + name + " is of another template")
 		case m.config.Ready && !podReady(pod) && !attachment.Over(pod):
 			m.complain("L1: " + name + " is not ready")

@@ -332,9 +332,9 @@ type Pod2RollingUpdate struct {
 	// How many replicas the update may make unavailable: a number, or a percentage
 	// of replicas, rounded down. Default 1. Where that and maxSurge come to 0, it
 	// counts as 1, for nothing else would let the update proceed. A replica of an
-	// old template that is not available anyhow is replaced at once and never
-	// counts. A replica that was scaled away and serves stays until as many others
-	// do.
+	// old template that is not Ready is replaced at once and never counts. One
+	// that is Ready, but not for minReadySeconds yet, counts as unavailable. A
+	// replica that was scaled away and serves stays until as many others do.
 	//
 	// +optional
 	// +default=1
