@@ -33,9 +33,9 @@ type monitor struct {
 	// had first.
 	steady   []string
 	steadyAt map[string]string
-	mu      sync.Mutex
-	demands map[string][]demand // in the order of their requests
-	updated updated             // is held to S5, if it has a name
+	mu       sync.Mutex
+	demands  map[string][]demand // in the order of their requests
+	updated  updated             // is held to S5, if it has a name
 }
 
 // demand is how many pods the spec of a Pod2 allows, surge replicas included.

@@ -1,0 +1,152 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// warnings are those of the policy that an API server answered.
+type warnings struct{ texts []string }
+
+func (w *warnings) HandleWarningHeader(_ int, _, text string) {
+	if _, ours, ok := strings.Cut(text, "pod2-keys.samplecrd.k8s.io': "); ok {
+		w.texts = append(w.texts, ours)
+	}
+}
+
+// hearing is a client of an administrator, and what it is warned of.
+func hearing(t testing.TB) (dynamic.Interface, *warnings) {
+	t.Helper()
+	heard, c := &warnings{}, rest.CopyConfig(config)
+	c.WarningHandler = heard
+	client, err := dynamic.NewForConfig(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, heard
+}
+
+const podTemplate = `template: {metadata: {labels: {app: a%s}, annotations: {%s}}, spec: {restartPolicy: %s, containers: [{name: c, image: x}]}}`
+
+// maker is a manifest of something that makes pods, or of a pod.
+func maker(kind, labels, annotations string) string {
+	template := func(restart string) string { return fmt.Sprintf(podTemplate, labels, annotations, restart) }
+	always, selector := template("Always"), "selector: {matchLabels: {app: a}}, "
+	switch kind {
+	case "Pod":
+		return fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: a, labels: {app: a%s}, annotations: {%s}}, spec: {containers: [{name: c, image: x}]}}", labels, annotations)
+	case "Job":
+		return fmt.Sprintf("{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {%s}}", template("Never"))
+	case "CronJob":
+		return fmt.Sprintf("{apiVersion: batch/v1, kind: CronJob, metadata: {name: a}, spec: {schedule: '@daily', jobTemplate: {spec: {%s}}}}", template("Never"))
+	case "Pod2":
+		return fmt.Sprintf("{apiVersion: samplecrd.k8s.io/v1, kind: Pod2, metadata: {name: a}, spec: {%s}}", always)
+	case "StatefulSet":
+		selector += "serviceName: a, "
+	}
+	return fmt.Sprintf("{apiVersion: apps/v1, kind: %s, metadata: {name: a}, spec: {%s%s}}", kind, selector, always)
+}
+
+// A key that nothing reads is warned of, on pods and on whatever makes them, and refused nowhere.
+func TestUnknownKeysAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	run(t, "", "apply", "-f", filepath.Join(root, "artifacts/32-warnings.yaml"))
+	client, heard := hearing(t)
+	admin := &user{name: "admin", namespace: ns, client: client}
+	dryRun := func(manifest string) string {
+		t.Helper()
+		heard.texts = nil
+		if why := admin.create(t, manifest); why != "" {
+			t.Fatal(why)
+		}
+		return strings.Join(heard.texts, "; ")
+	}
+	const hint = ": pods ask for Networks by the annotation samplecrd.k8s.io/networks"
+	eventually(t, "the policy is in force", func(context.Context) (string, error) {
+		if dryRun(maker("Pod", "", "samplecrd.k8s.io/network: blue")) == "" {
+			return "no warning", nil
+		}
+		return "", nil
+	})
+	for _, kind := range []string{"Pod", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "Pod2"} {
+		for _, row := range []struct{ labels, annotations, want string }{
+			{"", "samplecrd.k8s.io/networks: blue, example.com/network: x", ""},
+			{"", "samplecrd.k8s.io/network: blue", "nothing reads the annotation samplecrd.k8s.io/network" + hint},
+			{"", "SampleCRD.k8s.io/Networks: blue", "nothing reads the annotation SampleCRD.k8s.io/Networks" + hint},
+			{", samplecrd.k8s.io/networks: blue", "", "nothing reads the label samplecrd.k8s.io/networks" + hint},
+			{", samplecrd.k8s.io/managed: \"true\"", "", ""},
+		} {
+			if kind != "Pod" && strings.Contains(row.labels, "managed") {
+				continue // which templates need not have
+			}
+			if got := dryRun(maker(kind, row.labels, row.annotations)); got != row.want {
+				t.Errorf("%s with labels %q and annotations %q: got %q, want %q", kind, row.labels, row.annotations, got, row.want)
+			}
+		}
+	}
+	if got := dryRun("{apiVersion: stable.example.com/v1, kind: CronTab, metadata: {name: a, labels: {samplecrd.k8s.io/networks: blue}}, spec: {cronSpec: '0 0 1 1 *', image: x, replicas: 1}}"); got == "" {
+		t.Error("no warning of a CronTab's label")
+	}
+}
+
+// What the policy costs each write of a pod:
+//
+//	go test -tags=integration -run '^$' -bench PodWrite -benchtime 2000x -count 5 ./pkg/integration
+func BenchmarkPodWrite(b *testing.B) {
+	const file = "artifacts/32-warnings.yaml"
+	pod := &corev1.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "a", Labels: map[string]string{"app.kubernetes.io/name": "a", "app.kubernetes.io/instance": "a", "pod-template-hash": "x"},
+			Annotations: map[string]string{"example.com/checksum": "x", "samplecrd.k8s.io/networks": "blue"},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "x"}}},
+	}
+	client, heard := hearing(b)
+	wrong, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := unstructured.SetNestedField(wrong, "blue", "metadata", "annotations", "samplecrd.k8s.io/network"); err != nil {
+		b.Fatal(err)
+	}
+	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	for _, step := range []struct {
+		name   string
+		args   []string
+		warned bool
+	}{
+		{"without", []string{"delete", "--ignore-not-found", "-f", filepath.Join(root, file)}, false},
+		{"with", []string{"apply", "-f", filepath.Join(root, file)}, true},
+	} {
+		if out, err := kubectl(step.args...); err != nil {
+			b.Fatal(out)
+		}
+		for inForce := !step.warned; inForce != step.warned; inForce = len(heard.texts) > 0 {
+			heard.texts = nil
+			if _, err := client.Resource(podsResource).Namespace("default").Create(b.Context(), &unstructured.Unstructured{Object: wrong}, dryRun); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.Run(step.name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := kube.CoreV1().Pods("default").Create(b.Context(), pod, dryRun); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
