@@ -105,6 +105,31 @@ func TestAGatewayThatWasRefusedCanBeCorrected(t *testing.T) {
 	}
 }
 
+// A gateway that is in force can be left out and written again: the status keeps it, so
+// pods that come later get the same one.
+func TestAGatewayInForceCanBeLeftOut(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24, gateway: 10.0.0.9}`)+gatedPod("before", "blue"))
+	waitReady(t, ns, "pod/before")
+	run(t, ns, "patch", "network", "blue", "--type=merge", "-p", `{"spec":{"gateway":null,"cidr":"10.0.0.0/16"}}`)
+	waitCondition(t, ns, "network/blue", "Ready", "True Serving")
+	create(t, ns, gatedPod("after", "blue"))
+	waitReady(t, ns, "pod/after")
+	for _, pod := range []string{"before", "after"} {
+		const want = `"gateway":"10.0.0.9"`
+		if got := run(t, ns, "get", "pod", pod, "-o", `jsonpath={.metadata.annotations.samplecrd\.k8s\.io/addresses}`); !strings.Contains(got, want) {
+			t.Errorf("pod %s publishes %s, want %s in it", pod, got, want)
+		}
+	}
+	const want = "spec.gateway: Invalid value: never moves"
+	if got := refused(t, ns, "", "patch", "network", "blue", "--type=merge", "-p", `{"spec":{"gateway":"10.0.0.1"}}`); !strings.Contains(got, want) {
+		t.Errorf("another gateway is refused with\n%s\nwant %q in it", got, want)
+	}
+	run(t, ns, "patch", "network", "blue", "--type=merge", "-p", `{"spec":{"gateway":"10.0.0.9"}}`)
+}
+
 // Changes that are refused, of the object that before makes.
 func TestRefusedChanges(t *testing.T) {
 	t.Parallel()

@@ -171,6 +171,7 @@ func TestSizes(t *testing.T) {
 func TestGateway(t *testing.T) {
 	for _, test := range []struct{ name, network, want string }{
 		{"declared", "10.0.0.0/24 gateway=10.0.0.9 was=10.0.0.1", "10.0.0.9"},
+		{"declared, and left out again", "10.0.0.0/24 was=10.0.0.9", "10.0.0.9"},
 		{"default", "10.0.0.0/24", "10.0.0.1"},
 		{"default of an excluded range", "10.0.0.0/24 exclude=10.0.0.0/28", "10.0.0.1"},
 		{"a /31 has the lower one", "10.0.0.4/31", "10.0.0.4"},

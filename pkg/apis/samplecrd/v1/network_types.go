@@ -25,7 +25,7 @@ import (
 // +kubebuilder:printcolumn:name="ATTACHABLE",type=string,JSONPath=`.status.conditions[?(@.type=="Attachable")].status`,priority=1
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of a Network is a DNS label: lower-case letters, digits and '-', at most 63 characters"
-// +kubebuilder:validation:XValidation:rule="has(oldSelf.spec.gateway) ? (has(self.spec.gateway) && (self.spec.gateway == oldSelf.spec.gateway || (has(oldSelf.status) && has(oldSelf.status.observedGeneration) && !has(oldSelf.status.gateway) && !has(oldSelf.status.cidrs)))) : (!has(self.spec.gateway) || (has(oldSelf.status) && has(oldSelf.status.gateway) && oldSelf.status.gateway == self.spec.gateway))",message="never moves: pods have it in their routes. Create another Network instead",fieldPath=".spec.gateway"
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.spec.gateway) ? (has(self.spec.gateway) ? (self.spec.gateway == oldSelf.spec.gateway || (has(oldSelf.status) && has(oldSelf.status.observedGeneration) && !has(oldSelf.status.gateway) && !has(oldSelf.status.cidrs))) : (has(oldSelf.status) && has(oldSelf.status.gateway) && oldSelf.status.gateway == oldSelf.spec.gateway)) : (!has(self.spec.gateway) || (has(oldSelf.status) && has(oldSelf.status.gateway) && oldSelf.status.gateway == self.spec.gateway))",message="never moves: pods have it in their routes. Create another Network instead",fieldPath=".spec.gateway"
 type Network struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -78,7 +78,8 @@ type NetworkSpec struct {
 	// publish and handed out to none of them. Default: the first usable
 	// address; a /32, whose one address is for a pod, has none. It must be an
 	// address that a host can have, not the network or broadcast address. It
-	// never moves: left unset, it stays where it was when cidr grows. Only a
+	// never moves: left unset, it stays where it was when cidr grows. Once
+	// status.gateway shows it, you can leave it out or write it again. Only a
 	// gateway that the controller refused (see the condition Ready) can be
 	// corrected.
 	//

@@ -36,7 +36,8 @@ type NetworkSpecApplyConfiguration struct {
 	// publish and handed out to none of them. Default: the first usable
 	// address; a /32, whose one address is for a pod, has none. It must be an
 	// address that a host can have, not the network or broadcast address. It
-	// never moves: left unset, it stays where it was when cidr grows. Only a
+	// never moves: left unset, it stays where it was when cidr grows. Once
+	// status.gateway shows it, you can leave it out or write it again. Only a
 	// gateway that the controller refused (see the condition Ready) can be
 	// corrected.
 	Gateway *string `json:"gateway,omitempty"`
