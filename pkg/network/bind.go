@@ -37,8 +37,15 @@ type placement struct {
 	held bool
 }
 
-// refusal says, to the user of a pod, why there is none.
+// refusal says, to the user of a pod, why there is none. The message of one for want of
+// free addresses is exhaustedText.
 type refusal struct{ reason, message string }
+
+// blocked is a pod that this Network keeps waiting.
+type blocked struct {
+	pod *corev1.Pod
+	why refusal
+}
 
 // waitingPods are those that ask for this Network and wait, in the order in which
 // they are served: those that hold an address already first, so that no pod keeps
@@ -83,7 +90,7 @@ func (v *view) at(r attachment.Request, neighbours map[string]*view) *view {
 // an address for it in this one view: nobody waits for a Network while holding
 // one of a later name, so no two pods wait for each other. Of several Networks
 // that cannot serve it, the first in name order tells the user.
-func (v *view) serve(queue []waiting, neighbours map[string]*view) (blocked []Wait, exhausted []string) {
+func (v *view) serve(queue []waiting, neighbours map[string]*view) (kept []blocked, exhausted []string) {
 	for _, w := range queue {
 		placements := make([]placement, 0, len(w.requests))
 		earlierHeld, refused := true, (*refusal)(nil)
@@ -103,7 +110,7 @@ func (v *view) serve(queue []waiting, neighbours map[string]*view) (blocked []Wa
 			placements = append(placements, place)
 		}
 		if refused != nil {
-			blocked = append(blocked, v.wait(w.pod, *refused)...)
+			kept = append(kept, blocked{w.pod, *refused})
 			if refused.reason == ReasonNetworkExhausted {
 				exhausted = append(exhausted, w.pod.Name)
 			}
@@ -119,7 +126,7 @@ func (v *view) serve(queue []waiting, neighbours map[string]*view) (blocked []Wa
 			}
 		}
 	}
-	return blocked, exhausted
+	return kept, exhausted
 }
 
 // place finds the address for a pod; first match wins:
@@ -166,8 +173,7 @@ func (v *view) place(w waiting, r attachment.Request) (placement, *refusal) {
 		return placement{addr: addr}, nil
 	}
 	v.short = true
-	return placement{}, &refusal{ReasonNetworkExhausted,
-		fmt.Sprintf("Network %q has no free address; grow its spec.cidr, or delete pods that hold one", v.name)}
+	return placement{}, &refusal{reason: ReasonNetworkExhausted}
 }
 
 // own returns the address that is kept for a pod of this name and owner: the
@@ -258,6 +264,20 @@ func stateText(e *entry) string {
 		return "resting since pod " + e.Pod + " was over"
 	}
 	return "held by pod " + e.Pod
+}
+
+// waits tell the pods, once it is known what is left.
+func (v *view) waits(kept []blocked) []Wait {
+	var waits []Wait
+	exhausted := 0
+	for _, b := range kept {
+		if b.why.reason == ReasonNetworkExhausted {
+			b.why.message = v.exhaustedText(exhausted)
+			exhausted++
+		}
+		waits = append(waits, v.wait(b.pod, b.why)...)
+	}
+	return waits
 }
 
 // wait is the condition that tells the user, unless the pod has it already, or there

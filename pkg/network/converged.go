@@ -149,6 +149,9 @@ func (v *view) unserved(pods []*corev1.Pod, neighbours map[string]*view) (exhaus
 				if at != v {
 					break
 				}
+				if refused.reason == ReasonNetworkExhausted {
+					refused.message = v.exhaustedText(len(exhausted))
+				}
 				if len(v.wait(w.pod, *refused)) > 0 {
 					return nil, fmt.Sprintf("pod %s does not say why it waits: %s", w.ref.Name, refused.message)
 				}

@@ -21,7 +21,7 @@ func Diff(s State) Plan {
 	conflicts := v.writeBack(s.Pods)
 	v.settle()
 	waiting := v.waitingPods(s.Pods, neighbours)
-	blocked, exhausted := v.serve(waiting, neighbours)
+	kept, exhausted := v.serve(waiting, neighbours)
 	v.settleMoved()
 
 	p.AddFinalizer = v.network != nil && !terminating(v.network) && !hasFinalizer(v.network)
@@ -30,7 +30,7 @@ func Diff(s State) Plan {
 	}
 	p.Blocks = v.blockWrites(s.Namespace)
 	p.RemoveFinalizer = terminating(v.network) && hasFinalizer(v.network) && v.allSealed()
-	p.Waits = withEvents(append(v.conflictWaits(conflicts), blocked...), s.Pods)
+	p.Waits = withEvents(append(v.conflictWaits(conflicts), v.waits(kept)...), s.Pods)
 	p.Status, p.Events = v.status(exhausted)
 	p.GivenAway = v.givenAway()
 	p.MayWait = len(p.Blocks) > 0 && len(waiting) == 0 && len(p.Waits) == 0 && !p.AddFinalizer && !p.Begin && (p.Status == nil || p.StatusMayWait(s)) &&

@@ -152,7 +152,7 @@ func TestOnRequest(t *testing.T) {
 		{"even when nothing else is free", `
 			network blue 10.0.0.0/30 request=10.0.0.2
 			pod a/u1 gated asks=blue condition=False/NetworkExhausted`,
-			`a (u1) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one`},
+			`a (u1) waits: NetworkExhausted: Network "blue" has no free address. 1 address is only for a pod that asks for it by name (spec.onRequest). Grow its spec.cidr`},
 		{"stays a replica's that it is reserved for", `
 			network blue 10.0.0.0/29 request=10.0.0.2
 			owner Pod2/web 1 blue
@@ -173,7 +173,7 @@ func TestOnRequest(t *testing.T) {
 			owner Pod2/web 0 blue
 			10.0.0.2 Reserved web-0 Pod2/web 2m
 			pod a/u1 gated asks=blue condition=False/NetworkExhausted`,
-			`a (u1) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one`},
+			`a (u1) waits: NetworkExhausted: Network "blue" has no free address. 1 address is only for a pod that asks for it by name (spec.onRequest). Grow its spec.cidr`},
 		{"is given away to who asks for it", `
 			network blue 10.0.0.0/30 request=10.0.0.2
 			owner Pod2/web 0 blue

@@ -93,7 +93,7 @@ func TestEarlierNetwork(t *testing.T) {
 			block 10.0.0.0/24 uid=n-earlier sealed
 			pod a/u2 gated asks=blue`, `
 			update block blue-10.0.0.0: let go
-			a (u2) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one`},
+			a (u2) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr`},
 		{"its entries go with their pods, and nothing is kept for their owners", `
 			network blue 10.0.0.0/23
 			owner Pod2/web 2 blue

@@ -166,11 +166,11 @@ func TestScaleDown(t *testing.T) {
 		{"never while the owner has the ordinal", reserved + `
 			owner Pod2/web 4 blue
 			pod a/u1 gated asks=blue`,
-			`a (u1) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one`},
+			`a (u1) waits: NetworkExhausted: Network "blue" has no free address. 1 address is reserved for a replica that does not run now. Grow its spec.cidr`},
 		{"ordinals begin at start", reserved + `
 			owner Pod2/web 1 blue start=3
 			pod a/u1 gated asks=blue`,
-			`a (u1) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one`},
+			`a (u1) waits: NetworkExhausted: Network "blue" has no free address. 1 address is reserved for a replica that does not run now. Grow its spec.cidr`},
 		{"scaled up again, the replica has it back", reserved + `
 			owner Pod2/web 4 blue
 			pod a/u1 gated asks=blue age=2h
@@ -182,7 +182,7 @@ func TestScaleDown(t *testing.T) {
 			owner Pod2/web 3 blue
 			10.0.0.2 Reserved web-3 Pod2/web 20s
 			pod a/u1 gated asks=blue`, `
-			a (u1) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
+			a (u1) waits: NetworkExhausted: Network "blue" has no free address. 1 address is reserved for a scaled-down replica, and can be reassigned from 2026-01-02T15:04:45Z on. Wait, or grow its spec.cidr
 			again in 40s`},
 		{"as it does for a pod that wants it by name", `
 			network blue 10.0.0.0/29
@@ -214,7 +214,7 @@ func TestScaleDown(t *testing.T) {
 			owner Pod2/web 3 blue
 			10.0.0.2 Reserved web-3 Pod2/web 61s
 			pod a/u1 gated asks=blue`,
-			`a (u1) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one`},
+			`a (u1) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr`},
 	})
 }
 
@@ -224,7 +224,7 @@ func TestRest(t *testing.T) {
 			network blue 10.0.0.0/30
 			10.0.0.2 Resting a 59s
 			pod b/u2 gated asks=blue`, `
-			b (u2) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
+			b (u2) waits: NetworkExhausted: Network "blue" has no free address. 1 address is resting until 2026-01-02T15:04:06Z. Wait, or grow its spec.cidr
 			again in 1s`},
 		{"free after reuseDelaySeconds", `
 			network blue 10.0.0.0/30

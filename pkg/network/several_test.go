@@ -35,7 +35,7 @@ func TestSeveralNetworks(t *testing.T) {
 			pod a/u1 gated asks=green,blue
 			pod b/u2 gated asks=green
 			network blue 10.0.0.0/29`,
-			`b (u2) waits: NetworkExhausted: Network "green" has no free address; grow its spec.cidr, or delete pods that hold one`},
+			`b (u2) waits: NetworkExhausted: Network "green" has no free address; grow its spec.cidr`},
 		{"what a pod will get that holds the first already is promised too", `
 			network blue 10.0.0.0/29
 			10.0.0.2 Bound a/u1

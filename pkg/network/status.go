@@ -12,7 +12,6 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
-	"github.com/pod2/pod2/pkg/ipam"
 )
 
 // Reasons of the conditions of a Network.
@@ -40,7 +39,7 @@ func (v *view) status(exhausted []string) (*v1.NetworkStatus, []Event) {
 	status.Gateway, status.CIDRs = GatewayText(v.network), texts(v.cidrs)
 	v.count(status)
 	ready := v.ready(status.Bound)
-	conditions := []metav1.Condition{ready, exhaustedCondition(exhausted, ready)}
+	conditions := []metav1.Condition{ready, v.exhausted(exhausted, ready)}
 	if grown, ever := v.grown(); ever {
 		conditions = append(conditions, grown)
 	}
@@ -96,37 +95,14 @@ func Observed(s State, failure string) *v1.NetworkStatus {
 // count derives the counters from the working copy. Entries outside what may be
 // handed out (in use when they were excluded) take nothing from what is available.
 func (v *view) count(status *v1.NetworkStatus) {
-	status.Bound, status.Reserved, status.Resting = 0, 0, 0
-	taken := int64(0)
-	for _, p := range v.ledger.pages {
-		switch {
-		case !p.ours:
-			continue
-		case p.untouched() && v.pool.HasAll(ipam.Range{First: p.entries[0].addr, Last: p.entries[len(p.entries)-1].addr}):
-			status.Bound += int64(len(p.entries))
-			taken += int64(len(p.entries))
-			continue
-		}
-		for i := range p.entries {
-			switch p.entries[i].State {
-			case v1.AddressBound:
-				status.Bound++
-			case v1.AddressReserved:
-				status.Reserved++
-			case v1.AddressResting:
-				status.Resting++
-			}
-			if v.pool.Has(p.entries[i].addr) {
-				taken++
-			}
-		}
-	}
+	c := v.tally()
+	status.Bound, status.Reserved, status.Resting = c.bound, c.reserved, c.resting
 	if v.poolErr != nil {
 		status.Capacity, status.Available = 0, 0
 		return
 	}
 	status.Capacity = v.pool.Capacity()
-	status.Available = max(v.pool.ForAny()-taken, 0)
+	status.Available = max(v.pool.ForAny()-c.taken, 0)
 	if terminating(v.network) || v.refuses {
 		status.Available = 0
 	}
@@ -164,15 +140,15 @@ func (v *view) boundPods() []string {
 	return pods
 }
 
-// exhaustedCondition is about pods that would be served if there were more
+// exhausted is about pods that would be served if there were more
 // addresses. Others may wait all the same: for one that they want by name, or in
 // vain, when the Network serves nobody.
-func exhaustedCondition(pods []string, ready metav1.Condition) metav1.Condition {
+func (v *view) exhausted(pods []string, ready metav1.Condition) metav1.Condition {
 	c := metav1.Condition{Type: v1.ConditionExhausted, Status: metav1.ConditionFalse}
 	switch {
 	case len(pods) > 0:
 		c.Status, c.Reason = metav1.ConditionTrue, ReasonNetworkExhausted
-		c.Message = fmt.Sprintf("no address is free for: %s; grow spec.cidr, or delete pods that hold one", names(pods))
+		c.Message = fmt.Sprintf("no address is free for: %s%s", names(pods), v.shortage("spec.cidr"))
 	case ready.Status != metav1.ConditionTrue:
 		c.Reason, c.Message = ready.Reason, "no new pod gets an address, see Ready"
 	default:

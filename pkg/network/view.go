@@ -33,6 +33,8 @@ type view struct {
 	delay     time.Duration
 	// reclaimable addresses, those longest unused first; nil until asked for.
 	reclaimable []netip.Addr
+	// counted is nil until asked for.
+	counted *tally
 	// awaited addresses go to a replica that wants them once they have rested.
 	awaited map[netip.Addr]bool
 	// short: a pod was refused that time may help to an address.

@@ -1,0 +1,146 @@
+package network
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/ipam"
+)
+
+// tally is the working copy in numbers. Only what the Network's own blocks have counts.
+type tally struct {
+	bound, reserved, resting int64
+	// taken are those with an entry that a pod would otherwise get that asks for any. The
+	// following are of them.
+	taken int64
+	// rests are Resting, the first until restsUntil.
+	rests      int64
+	restsUntil time.Time
+	// leaves are reserved for scaled-down replicas and have not rested yet, the first until
+	// leavesFrom.
+	leaves     int64
+	leavesFrom time.Time
+	// away are reserved for other replicas, which do not run now.
+	away int64
+}
+
+// tally counts once: it is for when the working copy is as it shall be.
+func (v *view) tally() *tally {
+	if v.counted == nil {
+		v.counted = &tally{}
+		for _, p := range v.ledger.pages {
+			if p.ours {
+				v.counted.add(v, p)
+			}
+		}
+	}
+	return v.counted
+}
+
+func (c *tally) add(v *view, p *page) {
+	if p.untouched() && v.pool.HasAll(ipam.Range{First: p.entries[0].addr, Last: p.entries[len(p.entries)-1].addr}) {
+		c.bound += int64(len(p.entries))
+		c.taken += int64(len(p.entries))
+		return
+	}
+	for i := range p.entries {
+		e := &p.entries[i]
+		forAny := v.pool.Has(e.addr)
+		if forAny {
+			c.taken++
+		}
+		switch e.State {
+		case v1.AddressBound:
+			c.bound++
+		case v1.AddressReserved:
+			c.reserved++
+			if forAny {
+				c.addReserved(v, e)
+			}
+		case v1.AddressResting:
+			c.resting++
+			if forAny {
+				c.rests++
+				earliest(&c.restsUntil, e.Since.Add(v.delay))
+			}
+		}
+	}
+}
+
+func (c *tally) addReserved(v *view, e *entry) {
+	switch {
+	case !v.scaledAway(e):
+		c.away++
+	case !v.rested(e):
+		c.leaves++
+		earliest(&c.leavesFrom, e.Since.Add(v.delay))
+	}
+}
+
+func earliest(first *time.Time, t time.Time) {
+	if first.IsZero() || t.Before(*first) {
+		*first = t
+	}
+}
+
+// exhaustedText tells a pod that no address is free for it. The first pods are told in
+// numbers. Those change whenever a pod comes or goes, and thousands of pods may wait, so
+// the others are told where the numbers are.
+func (v *view) exhaustedText(before int) string {
+	if before >= podEvents {
+		return fmt.Sprintf("Network %q has no free address; its condition Exhausted says why, and what you can do", v.name)
+	}
+	return fmt.Sprintf("Network %q has no free address%s", v.name, v.shortage("its spec.cidr"))
+}
+
+// shortage is the rest of a sentence that says that no address is free: where they are,
+// and what the user can do. Times are points in time, which stay as they are.
+func (v *view) shortage(cidr string) string {
+	c := v.tally()
+	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+	var told []string
+	tell := func(n int64, one, many string) {
+		switch {
+		case n == 1:
+			told = append(told, "1 address is "+one)
+		case n > 1:
+			told = append(told, fmt.Sprintf("%d addresses are %s", n, many))
+		}
+	}
+	tell(c.rests, "resting until "+at(c.restsUntil), "resting, the first until "+at(c.restsUntil))
+	tell(c.leaves, "reserved for a scaled-down replica, and can be reassigned from "+at(c.leavesFrom)+" on",
+		"reserved for scaled-down replicas, and the first can be reassigned from "+at(c.leavesFrom)+" on")
+	tell(c.away, "reserved for a replica that does not run now", "reserved for replicas that do not run now")
+	tell(v.pool.Capacity()-v.pool.ForAny(), "only for a pod that asks for it by name (spec.onRequest)", "only for pods that ask for one by name (spec.onRequest)")
+
+	var remedies []string
+	if c.rests+c.leaves > 0 {
+		remedies = append(remedies, "wait")
+	}
+	if grows(v.cidr) {
+		remedies = append(remedies, "grow "+cidr)
+	}
+	if c.bound > 0 {
+		remedies = append(remedies, "delete pods that hold one")
+	}
+	if !grows(v.cidr) {
+		remedies = append(remedies, fmt.Sprintf("create another Network (a /%d cannot grow)", v.cidr.Bits()))
+	}
+	last := len(remedies) - 1
+	remedy := strings.Join(remedies[:last], ", ")
+	if last > 0 {
+		remedy += ", or "
+	}
+	remedy += remedies[last]
+	if len(told) == 0 {
+		return "; " + remedy
+	}
+	return ". " + strings.Join(told, ". ") + ". " + strings.ToUpper(remedy[:1]) + remedy[1:]
+}
+
+// grows says whether the API server lets the CIDR grow: pods hold what would become the
+// network or broadcast address of these.
+func grows(cidr netip.Prefix) bool { return cidr.Addr().BitLen()-cidr.Bits() > 1 }

@@ -1,0 +1,91 @@
+package network
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// Who waits is told where the addresses are, and what would help.
+func TestShortage(t *testing.T) {
+	checkPlans(t, []planTest{
+		{"all kinds, each with its first", `
+			network blue 10.0.0.0/28 request=10.0.0.8/30
+			owner Pod2/web 2 blue
+			10.0.0.2 Resting a 20s
+			10.0.0.3 Resting b 30s
+			10.0.0.4 Reserved web-3 Pod2/web 50s
+			10.0.0.5 Reserved web-2 Pod2/web 40s
+			10.0.0.6 Reserved web-1 Pod2/web 90s
+			10.0.0.7 Reserved web-0 Pod2/web 90s
+			10.0.0.12 Bound x/u1
+			10.0.0.13 Bound y/u2
+			10.0.0.14 Bound z/u3
+			pod x/u1 has=blue:10.0.0.12/28
+			pod y/u2 has=blue:10.0.0.13/28
+			pod z/u3 has=blue:10.0.0.14/28
+			pod late/u4 gated asks=blue`, `
+			late (u4) waits: NetworkExhausted: Network "blue" has no free address. 2 addresses are resting, the first until 2026-01-02T15:04:35Z. 2 addresses are reserved for scaled-down replicas, and the first can be reassigned from 2026-01-02T15:04:15Z on. 2 addresses are reserved for replicas that do not run now. 4 addresses are only for pods that ask for one by name (spec.onRequest). Wait, grow its spec.cidr, or delete pods that hold one
+			again in 10s`},
+		{"a /31 cannot grow", `
+			network blue 10.0.0.0/31
+			10.0.0.1 Bound x/u1
+			pod x/u1 has=blue:10.0.0.1/31
+			pod late/u2 gated asks=blue`,
+			`late (u2) waits: NetworkExhausted: Network "blue" has no free address; delete pods that hold one, or create another Network (a /31 cannot grow)`},
+		{"nor can a /127", `
+			network blue fd00::/127
+			fd00::1 Resting a 20s
+			pod late/u2 gated asks=blue`, `
+			late (u2) waits: NetworkExhausted: Network "blue" has no free address. 1 address is resting until 2026-01-02T15:04:45Z. Wait, or create another Network (a /127 cannot grow)
+			again in 40s`},
+		{"a /126 can", `
+			network blue fd00::/126 exclude=fd00::3
+			fd00::2 Bound x/u1
+			pod x/u1 has=blue:fd00::2/126
+			pod late/u2 gated asks=blue`,
+			`late (u2) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one`},
+	})
+}
+
+// What pods are told of a shortage does not change as time passes, and of many pods only
+// the first ones are told in numbers.
+func TestShortageIsWrittenOnce(t *testing.T) {
+	text := "network blue 10.0.0.0/29\n10.0.0.2 Resting x 5s\n10.0.0.3 Resting y 2s\nowner Pod2/web 0 blue\n10.0.0.4 Reserved web-0 Pod2/web 1s\n10.0.0.5 Reserved web-1 Pod2/web 1s\n10.0.0.6 Resting z 1s\n"
+	for i := range podEvents + 2 {
+		text += fmt.Sprintf("pod p%02d/u%d gated asks=blue\n", i, i)
+	}
+	s := parse(t, text)
+	plan := Diff(s)
+	inNumbers := 0
+	for _, w := range plan.Waits {
+		if strings.Contains(w.Condition.Message, "3 addresses are resting, the first until 2026-01-02T15:05:00Z") {
+			inNumbers++
+		} else if want := `Network "blue" has no free address; its condition Exhausted says why, and what you can do`; w.Condition.Message != want {
+			t.Errorf("got  %s\nwant %s", w.Condition.Message, want)
+		}
+	}
+	if inNumbers != podEvents || len(plan.Waits) != podEvents+2 {
+		t.Errorf("%d of %d pods are told in numbers", inNumbers, len(plan.Waits))
+	}
+	const want = "no address is free for: p00, p01, p02, p03, p04 and 7 more. 3 addresses are resting, the first until 2026-01-02T15:05:00Z. 2 addresses are reserved for scaled-down replicas, and the first can be reassigned from 2026-01-02T15:05:04Z on. Wait, or grow spec.cidr"
+	if got := meta.FindStatusCondition(plan.Status.Conditions, v1.ConditionExhausted).Message; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+
+	w := worldOf(s)
+	if err := w.apply(s, plan, 1000); err != nil {
+		t.Fatal(err)
+	}
+	for passed := range 55 {
+		s := w.state("blue", now.Add(time.Duration(passed)*time.Second))
+		if again, why := Diff(s), Converged(s); !again.Empty() || why != "" {
+			t.Fatalf("written again after %d s: %s\n%s", passed, why, again)
+		}
+	}
+}
