@@ -225,11 +225,14 @@ func (v *view) conflictWaits(conflicts []conflict) []Wait {
 	return waits
 }
 
-// nextChange is when a resting address becomes free, or, while pods wait, when
-// one that was scaled away or given up has rested, here or on a Network that keeps them
-// waiting: that one has nothing to write then, so no event would tell.
+// nextChange is when a resting address becomes free, or one that was scaled away becomes
+// available; or, while pods wait, when one that was scaled away or given up has rested,
+// here or on a Network that keeps them waiting, whose plan says no more than a status then.
 func (v *view) nextChange(neighbours map[string]*view) time.Duration {
 	next := min(v.soonest(func(e *entry) bool { return e.State == v1.AddressResting }), v.restoreEnds(neighbours))
+	if c := v.tally(); c.leaves > 0 {
+		next = min(next, c.leavesFrom.Sub(v.now.Time))
+	}
 	waitFor := func(at *view) {
 		if at.short {
 			next = min(next, at.soonest(func(e *entry) bool { return (at.scaledAway(e) || at.awaited[e.addr]) && !at.rested(e) }))

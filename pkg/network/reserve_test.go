@@ -153,8 +153,14 @@ func TestScaleDown(t *testing.T) {
 		{"the pod of an ordinal scaled away keeps it reserved", `
 			network blue 10.0.0.0/30
 			owner Pod2/web 3 blue
-			10.0.0.2 Bound web-3/u1 Pod2/web`,
-			`update block blue-10.0.0.0: reserve 10.0.0.2 for web-3; if over: web-3 (u1)`},
+			10.0.0.2 Bound web-3/u1 Pod2/web`, `
+			update block blue-10.0.0.0: reserve 10.0.0.2 for web-3; if over: web-3 (u1)
+			again in 1m0s`},
+		{"from a time to come on others can have it, and the status says so then", `
+			network blue 10.0.0.0/30
+			owner Pod2/web 3 blue
+			10.0.0.2 Reserved web-3 Pod2/web 20s`,
+			`again in 40s`},
 		{"given away when nothing else is free", reserved + `
 			owner Pod2/web 3 blue
 			pod a/u1 gated asks=blue`,

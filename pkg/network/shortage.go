@@ -23,6 +23,8 @@ type tally struct {
 	// leavesFrom.
 	leaves     int64
 	leavesFrom time.Time
+	// left are reserved for scaled-down replicas and have rested: others can have them.
+	left int64
 	// away are reserved for other replicas, which do not run now.
 	away int64
 }
@@ -58,7 +60,7 @@ func (c *tally) add(v *view, p *page) {
 		case v1.AddressReserved:
 			c.reserved++
 			if forAny {
-				c.addReserved(v, e)
+				c.addReserved(v, e, p.open)
 			}
 		case v1.AddressResting:
 			c.resting++
@@ -70,13 +72,15 @@ func (c *tally) add(v *view, p *page) {
 	}
 }
 
-func (c *tally) addReserved(v *view, e *entry) {
+func (c *tally) addReserved(v *view, e *entry, open bool) {
 	switch {
-	case !v.scaledAway(e):
+	case !open || !v.scaledAway(e):
 		c.away++
 	case !v.rested(e):
 		c.leaves++
 		earliest(&c.leavesFrom, e.Since.Add(v.delay))
+	default:
+		c.left++
 	}
 }
 

@@ -2,12 +2,14 @@ package network
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/pod2/pod2/internal/chance"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
@@ -87,5 +89,54 @@ func TestShortageIsWrittenOnce(t *testing.T) {
 		if again, why := Diff(s), Converged(s); !again.Empty() || why != "" {
 			t.Fatalf("written again after %d s: %s\n%s", passed, why, again)
 		}
+	}
+}
+
+// As many new pods that ask for any address get one as the status has available.
+func TestAvailableIsWhatNewPodsGet(t *testing.T) {
+	left, none := 0, 0
+	chance.ForSeeds(t, states, func(t *testing.T, dice *rand.Rand) {
+		text := fmt.Sprintf("network blue %s\nowner Pod2/web %d blue\n", arbitraryNetwork(dice), dice.IntN(4))
+		for i := range 8 {
+			switch age := dice.IntN(150); dice.IntN(4) {
+			case 0:
+				text += fmt.Sprintf("10.0.0.%d Bound x%d/u%d\npod x%d/u%d has=blue:10.0.0.%d/29\n", i, i, i, i, i, i)
+			case 1:
+				text += fmt.Sprintf("10.0.0.%d Resting x%d %ds\n", i, i, age)
+			case 2:
+				text += fmt.Sprintf("10.0.0.%d Reserved web-%d Pod2/web %ds\n", i, i, age)
+			}
+		}
+		if strings.HasPrefix(text, "network blue -") {
+			return
+		}
+		w := worldOf(parse(t, text))
+		for range 4 {
+			s := w.state("blue", w.now)
+			_ = w.apply(s, Diff(s), 1000)
+		}
+		s := w.state("blue", w.now)
+		v, _ := newView(s)
+		if s.Network == nil || v.held != nil || s.Network.Status.Available > 20 {
+			return
+		}
+		left += int(v.tally().left)
+		available := int(s.Network.Status.Available)
+		if available == 0 {
+			none++
+		}
+		for i := range available + 2 {
+			s.Pods = append(s.Pods, parsePod(t, strings.Fields(fmt.Sprintf("new-%d/new-%d gated asks=blue", i, i))))
+		}
+		got := 0
+		for _, block := range Diff(s).Blocks {
+			got += strings.Count(block.String(), "to new-")
+		}
+		if got != available {
+			t.Errorf("%d are available, and %d pods get one:\n%s\n%s", available, got, text, Diff(s))
+		}
+	})
+	if left < 30 || none < 100 {
+		t.Errorf("%d addresses of scaled-down replicas, %d Networks without any available: too dull to prove anything", left, none)
 	}
 }

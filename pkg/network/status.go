@@ -93,7 +93,8 @@ func Observed(s State, failure string) *v1.NetworkStatus {
 }
 
 // count derives the counters from the working copy. Entries outside what may be
-// handed out (in use when they were excluded) take nothing from what is available.
+// handed out (in use when they were excluded) take nothing from what is available, nor
+// do those that reclaim gives to a pod for which no other is free.
 func (v *view) count(status *v1.NetworkStatus) {
 	c := v.tally()
 	status.Bound, status.Reserved, status.Resting = c.bound, c.reserved, c.resting
@@ -102,7 +103,7 @@ func (v *view) count(status *v1.NetworkStatus) {
 		return
 	}
 	status.Capacity = v.pool.Capacity()
-	status.Available = max(v.pool.ForAny()-c.taken, 0)
+	status.Available = max(v.pool.ForAny()-(c.taken-c.left), 0)
 	if terminating(v.network) || v.refuses {
 		status.Available = 0
 	}

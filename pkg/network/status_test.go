@@ -30,6 +30,23 @@ func TestStatus(t *testing.T) {
 			10.0.0.9 Bound a/u1
 			pod a/u1 has=blue:10.0.0.9/28`,
 			`status capacity 6 bound 1 reserved 0 resting 0 available 6 gateway "10.0.0.1"` + serving},
+		{"after a peak, what scaled-down replicas left is available once it has rested", `
+			network blue 10.0.0.0/28
+			owner Pod2/web 1 blue
+			10.0.0.2 Bound web-0/u1 Pod2/web
+			10.0.0.3 Reserved web-1 Pod2/web 61s
+			10.0.0.4 Reserved web-2 Pod2/web 60s
+			10.0.0.5 Reserved web-3 Pod2/web 59s
+			10.0.0.6 Reserved db-0 StatefulSet/db 61s
+			owner StatefulSet/db 1 blue
+			pod web-0/u1 has=blue:10.0.0.2/28 of=Pod2/web`,
+			`status capacity 13 bound 1 reserved 4 resting 0 available 10 gateway "10.0.0.1"` + serving},
+		{"but not where it is excluded, or set aside", `
+			network blue 10.0.0.0/28 exclude=10.0.0.3 request=10.0.0.4
+			owner Pod2/web 1 blue
+			10.0.0.3 Reserved web-1 Pod2/web 61s
+			10.0.0.4 Reserved web-2 Pod2/web 61s`,
+			`status capacity 12 bound 0 reserved 2 resting 0 available 11 gateway "10.0.0.1"` + serving},
 		{"a /64 saturates", `network blue fd00::/64`,
 			`status capacity 9223372036854775807 bound 0 reserved 0 resting 0 available 9223372036854775807 gateway "fd00::1"` + serving},
 		{"an earlier Network's entries are not counted", `

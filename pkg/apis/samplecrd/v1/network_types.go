@@ -19,6 +19,8 @@ import (
 // +kubebuilder:printcolumn:name="GATEWAY",type=string,JSONPath=`.status.gateway`
 // +kubebuilder:printcolumn:name="BOUND",type=integer,JSONPath=`.status.bound`
 // +kubebuilder:printcolumn:name="AVAILABLE",type=integer,JSONPath=`.status.available`
+// +kubebuilder:printcolumn:name="RESERVED",type=integer,JSONPath=`.status.reserved`,priority=1
+// +kubebuilder:printcolumn:name="RESTING",type=integer,JSONPath=`.status.resting`,priority=1
 // +kubebuilder:printcolumn:name="READY",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="EXHAUSTED",type=string,JSONPath=`.status.conditions[?(@.type=="Exhausted")].status`,priority=1
 // +kubebuilder:printcolumn:name="VNI",type=integer,JSONPath=`.status.vni`,priority=1
@@ -232,8 +234,10 @@ type NetworkStatus struct {
 	// Freed addresses that wait for reuseDelaySeconds to pass.
 	// +optional
 	Resting int64 `json:"resting"`
-	// Addresses that a new pod could get at once if it asks for any: those of
-	// onRequest do not count.
+	// available is the number of addresses that a new pod can get now if it asks
+	// for any. It includes those reserved for scaled-down replicas once
+	// reuseDelaySeconds have passed: they are handed out last. Those of onRequest
+	// do not count.
 	// +optional
 	Available int64 `json:"available"`
 	// The gateway in force: spec.gateway, or the one chosen when the Network

@@ -27,8 +27,10 @@ type NetworkStatusApplyConfiguration struct {
 	Reserved *int64 `json:"reserved,omitempty"`
 	// Freed addresses that wait for reuseDelaySeconds to pass.
 	Resting *int64 `json:"resting,omitempty"`
-	// Addresses that a new pod could get at once if it asks for any: those of
-	// onRequest do not count.
+	// available is the number of addresses that a new pod can get now if it asks
+	// for any. It includes those reserved for scaled-down replicas once
+	// reuseDelaySeconds have passed: they are handed out last. Those of onRequest
+	// do not count.
 	Available *int64 `json:"available,omitempty"`
 	// The gateway in force: spec.gateway, or the one chosen when the Network
 	// was new. Empty for a /32.
