@@ -22,10 +22,11 @@ const (
 	ReasonPaused                   = "Paused"
 )
 
-// enough is the condition Available.
+// enough is the condition Available. Whatever maxUnavailable allows an update to take, a Pod2
+// without one available replica is not Available, unless it wants no replicas.
 func (v *view) enough(counted *v1.Pod2Status) metav1.Condition {
-	least := v.leastAvailable()
-	text := fmt.Sprintf("%d of at least %d replicas are available", counted.AvailableReplicas, max(least, 0))
+	least := max(v.leastAvailable(), min(len(v.replicas), 1))
+	text := fmt.Sprintf("%d of at least %d replicas are available", counted.AvailableReplicas, least)
 	if int(counted.AvailableReplicas) >= least {
 		return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonMinimumAvailable, Message: text}
 	}

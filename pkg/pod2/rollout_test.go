@@ -255,6 +255,12 @@ func TestAvailable(t *testing.T) {
 		{"too few", "replicas=3", []string{"web-0", "web-1 notready"}, `
 			False MinimumReplicasUnavailable: 1 of at least 2 replicas are available; web-1 is not ready (Running); web-2 does not exist yet`},
 		{"none is wanted", "replicas=0", nil, `True MinimumReplicasAvailable: 0 of at least 0 replicas are available`},
+		{"one that never ran", "replicas=1", []string{"web-0 notready"}, `
+			False MinimumReplicasUnavailable: 0 of at least 1 replicas are available; web-0 is not ready (Running)`},
+		{"an update may take all, and has", "replicas=2 max=100%", nil, `
+			False MinimumReplicasUnavailable: 0 of at least 1 replicas are available; web-0 does not exist yet; web-1 does not exist yet`},
+		{"one of those that an update may take", "replicas=2 max=100%", []string{"web-1"}, `
+			True MinimumReplicasAvailable: 1 of at least 1 replicas are available`},
 	}, func(s State) string {
 		counted := &v1.Pod2Status{}
 		look(s).count(counted)
