@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -106,6 +107,9 @@ type progress struct {
 	err      error
 }
 
+// updatedSaid is how a message of the condition Progressing begins during an update.
+var updatedSaid = regexp.MustCompile(`^[0-9]+ of [0-9]+ replicas are updated`)
+
 // progressOf reads the status as the controller last wrote it; the first row that
 // applies is the answer:
 //
@@ -122,6 +126,10 @@ func progressOf(p *v1.Pod2) progress {
 		return progress{line: "Waiting for the controller to observe the spec ..."}
 	}
 	updated := fmt.Sprintf("%d of %d replicas are updated", min(p.Status.UpdatedReplicas, wanted), wanted)
+	why := condition.Message
+	if said := updatedSaid.FindString(why); said != "" { // it does not count surge replicas
+		updated, why = said, strings.TrimPrefix(strings.TrimPrefix(why, said), "; ")
+	}
 	counts := fmt.Sprintf("%s, %d available", updated, p.Status.AvailableReplicas)
 	switch condition.Reason {
 	case pod2.ReasonProgressDeadlineExceeded:
@@ -134,7 +142,7 @@ func progressOf(p *v1.Pod2) progress {
 	case pod2.ReasonPaused:
 		return progress{line: fmt.Sprintf("Paused, until `kubectl pod2 resume %s`: %s", p.Name, counts)}
 	}
-	if why := strings.TrimPrefix(strings.TrimPrefix(condition.Message, updated), "; "); why != "" {
+	if why != "" {
 		counts += "; " + why
 	}
 	return progress{line: fmt.Sprintf("Waiting: %s ...", counts)}

@@ -84,6 +84,8 @@ func pod(t testing.TB, p *v1.Pod2, line string) *corev1.Pod {
 			setCondition(pod, corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable, value, now)
 		case "failed":
 			pod.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: value}
+		case "ended": // and the kubelet left its conditions
+			pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, value
 		case "succeeded":
 			pod.Status = corev1.PodStatus{Phase: corev1.PodSucceeded}
 		case "terminating":

@@ -34,7 +34,7 @@ const uid = types.UID("u-web")
 //	web-0                   ours, updated, ready for an hour
 //	web-1 old notready      of another template; not ready
 //	web-2 ready=5s age=1m   ready for 5 s
-//	web-3 failed=Evicted    over; also succeeded
+//	web-3 failed=Evicted    over; also succeeded, and ended=OOM, still Ready
 //	web-1 updating=id-1 restarted=3s cpu=2/1 resize=Infeasible   changed in place
 //	web-1 resizing inprogress    by us; the node has made room
 //	web-4 terminating gated request=blue bound=no_address_is_free gate=other unschedulable=no_node

@@ -1,6 +1,7 @@
 package pod2
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -40,15 +41,30 @@ func (v *view) enough(counted *v1.Pod2Status) metav1.Condition {
 //	past the deadline  False, with what stands in the way
 //	else               True
 func (v *view) progressing(ready metav1.Condition) metav1.Condition {
+	stands := ready.Message
+	if ready.Status == metav1.ConditionTrue { // then others than the replicas stand in the way
+		stands = cmp.Or(each(v.surplus, func(_ int, r replica) string { return v.leaving(r) }), stands)
+	}
 	switch deadline := v.deadline(); {
 	case v.complete():
 		return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonComplete, Message: "all replicas are as the spec wants them"}
 	case v.pod2.Spec.Paused:
 		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: ReasonPaused, Message: "updates are paused (spec.paused)"}
 	case !deadline.IsZero() && !v.now.Before(deadline):
-		return notReady(ReasonProgressDeadlineExceeded, fmt.Sprintf("no progress for %d seconds: %s", v.deadlineSeconds(), ready.Message))
+		return notReady(ReasonProgressDeadlineExceeded, fmt.Sprintf("no progress for %d seconds: %s", v.deadlineSeconds(), stands))
 	}
-	return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonProgressing, Message: ready.Message}
+	return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonProgressing, Message: stands}
+}
+
+// leaving speaks of a pod without a place.
+func (v *view) leaving(r replica) string {
+	switch lost := v.lost(r); {
+	case lost != "":
+		return lost
+	case r.terminating:
+		return r.pod.Name + " is terminating"
+	}
+	return r.pod.Name + " is being scaled down"
 }
 
 // complete says that every replica is there, available and, but for those that are

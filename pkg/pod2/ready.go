@@ -279,14 +279,18 @@ func (v *view) unready(index int, r replica) string {
 		return ""
 	case r.pod == nil:
 		return v.name(index) + " does not exist yet"
+	case !r.own:
+		return fmt.Sprintf("pod %s is not controlled by this Pod2", r.pod.Name)
 	case v.lost(r) != "":
 		return v.lost(r)
 	case r.terminating:
 		return r.pod.Name + " is terminating"
+	case r.over:
+		return fmt.Sprintf("%s ended (%s)", r.pod.Name, cause(r.pod))
 	case len(r.pod.Spec.SchedulingGates) > 0:
 		return fmt.Sprintf("%s is held by the scheduling gate %s", r.pod.Name, r.pod.Spec.SchedulingGates[0].Name)
 	case r.ready:
-		return fmt.Sprintf("%s is ready, but not for %d seconds yet", r.pod.Name, v.pod2.Spec.MinReadySeconds)
+		return fmt.Sprintf("%s is ready, but for less than minReadySeconds (%d)", r.pod.Name, v.pod2.Spec.MinReadySeconds)
 	}
 	return fmt.Sprintf("%s is not ready (%s)", r.pod.Name, cause(r.pod))
 }

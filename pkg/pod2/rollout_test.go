@@ -236,6 +236,10 @@ func TestProgress(t *testing.T) {
 		{"a step", "replicas=2 deadline=60 progress=90s", []string{"web-0"}, `True Progressing since 0s: web-1 does not exist yet`},
 		{"is done", "replicas=1 deadline=60 progress=90s", []string{"web-0"}, `True Complete since 1m30s: all replicas are as the spec wants them`},
 		{"a partition is done", "replicas=2 partition=1 current=old", []string{"web-0 old", "web-1"}, `True Complete since -: all replicas are as the spec wants them`},
+		{"all serve, and others are to go", "replicas=1", []string{"web-0", "web-1", "web-2 terminating"}, `
+			True Progressing since 0s: web-2 is terminating; web-1 is being scaled down`},
+		{"others do not go", "replicas=0 deadline=60 progress=60s", []string{"web-1 terminating"}, `
+			False ProgressDeadlineExceeded since 1m0s: no progress for 60 seconds: web-1 is terminating`},
 		{"paused", "replicas=1 paused deadline=60 progress=90s current=old", []string{"web-0 old"}, `Unknown Paused since 1m30s: updates are paused (spec.paused)`},
 		{"paused time does not count", "replicas=1 deadline=60 progress=90s progressing=Paused current=old", []string{"web-0 old notready"}, `
 			True Progressing since 0s: 0 of 1 replicas are updated`},
@@ -255,6 +259,10 @@ func TestAvailable(t *testing.T) {
 		{"too few", "replicas=3", []string{"web-0", "web-1 notready"}, `
 			False MinimumReplicasUnavailable: 1 of at least 2 replicas are available; web-1 is not ready (Running); web-2 does not exist yet`},
 		{"none is wanted", "replicas=0", nil, `True MinimumReplicasAvailable: 0 of at least 0 replicas are available`},
+		{"one that ended with the condition of one that runs", "replicas=1", []string{"web-0 ended=OOM"}, `
+			False MinimumReplicasUnavailable: 0 of at least 1 replicas are available; web-0 ended (Failed: OOM)`},
+		{"one of another owner", "replicas=1", []string{"web-0 of=ReplicaSet/x"}, `
+			False MinimumReplicasUnavailable: 0 of at least 1 replicas are available; pod web-0 is not controlled by this Pod2`},
 		{"one that never ran", "replicas=1", []string{"web-0 notready"}, `
 			False MinimumReplicasUnavailable: 0 of at least 1 replicas are available; web-0 is not ready (Running)`},
 		{"an update may take all, and has", "replicas=2 max=100%", nil, `

@@ -68,7 +68,7 @@ func TestReady(t *testing.T) {
 		{"an image that cannot be had", "replicas=1", []string{"web-0 waiting=ImagePullBackOff/no_such_image"}, `
 			False PodsNotReady: web-0 is not ready (Running: container app: ImagePullBackOff: no such image)`},
 		{"ready for too short a time", "replicas=1 minReady=10", []string{"web-0 ready=4s"}, `
-			False PodsNotReady: web-0 is ready, but not for 10 seconds yet`},
+			False PodsNotReady: web-0 is ready, but for less than minReadySeconds (10)`},
 		{"a gate of somebody else", "replicas=1", []string{"web-0 gate=quota.io/wait"}, `
 			False PodsNotReady: web-0 is held by the scheduling gate quota.io/wait`},
 		{"more than a person reads", "replicas=9", nil, `
