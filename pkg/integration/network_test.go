@@ -266,6 +266,8 @@ func TestWhatWaitsSaysWhy(t *testing.T) {
 	ungated := strings.ReplaceAll(gatedPod("ungated", "blue"), "schedulingGates: [{name: samplecrd.k8s.io/addresses}]", "nodeName: node-000000")
 	create(t, ns, ungated)
 	waitCondition(t, ns, "pod/ungated", bound, "False MissingGate")
+	create(t, ns, strings.ReplaceAll(gatedPod("ofthenode", "blue"), "spec:\n", "spec:\n  hostNetwork: true\n"))
+	waitCondition(t, ns, "pod/ofthenode", bound, "False HostNetwork")
 	empty := strings.ReplaceAll(gatedPod("silent", "blue"), "samplecrd.k8s.io/networks:", "example.com/note:")
 	create(t, ns, empty)
 	waitCondition(t, ns, "pod/silent", bound, "False MissingRequest")

@@ -112,6 +112,9 @@ func arbitraryPod(dice *rand.Rand, name string) string {
 	if !strings.Contains(text, " has=") || chance.One(dice, 6) {
 		text += " gated"
 	}
+	if chance.One(dice, 12) {
+		text += " hostnetwork"
+	}
 	if chance.One(dice, 8) {
 		text += " terminating"
 	}

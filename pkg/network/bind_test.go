@@ -36,7 +36,7 @@ func TestBind(t *testing.T) {
 			network blue 10.0.0.0/29
 			10.0.0.2 Bound a/u1
 			pod a/u1 gated asks=blue`, ``},
-		{"only gated, live pods with a readable request and no unreadable answer are bound", `
+		{"only gated, live pods with a network of their own, a readable request and no unreadable answer are bound", `
 			network blue 10.0.0.0/29
 			pod a/u1 asks=blue
 			pod b/u2 gated asks=blue terminating
@@ -44,7 +44,9 @@ func TestBind(t *testing.T) {
 			pod d/u4 gated asks=blue,blue
 			pod e/u5 gated
 			pod f/u6 gated asks=green
-			pod g/u7 gated asks=blue has=!`, ``},
+			pod g/u7 gated asks=blue has=!
+			pod h/u8 gated asks=blue hostnetwork
+			pod i/u9 gated asks=blue has=blue:10.0.0.2/29 hostnetwork`, ``},
 		{"a Network that does not exist", `
 			network blue -
 			pod a/u1 gated asks=blue`,

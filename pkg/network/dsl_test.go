@@ -34,7 +34,7 @@ var now = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 //	cluster 10.0.0.0/30 ServiceCIDR kubernetes                       what the cluster uses itself
 //	allowed 10.0.0.0/8
 //	pod web-1/u2 gated asks=blue,green=10.1.0.5 of=Pod2/web age=1m terminating phase=Failed
-//	pod web-0/u1 has=blue:10.0.0.2/29 condition=False/AddressConflict asks=blue
+//	pod web-0/u1 has=blue:10.0.0.2/29 condition=False/AddressConflict asks=blue hostnetwork
 //
 // "network blue -" is one that does not exist; "was" is the gateway its status has,
 // "cidrs" those it has on record, which are its own if the word is missing, "request"
@@ -219,6 +219,8 @@ func parsePod(t testing.TB, words []string) *corev1.Pod {
 		switch key {
 		case "gated":
 			pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: v1.AddressesGate}}
+		case "hostnetwork":
+			pod.Spec.HostNetwork = true
 		case "asks":
 			pod.Annotations[v1.NetworksAnnotation] = value
 		case "has":

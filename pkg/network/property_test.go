@@ -215,6 +215,9 @@ func keptFor(s State, addr netip.Addr, pod string) bool {
 func allOrNone(s State, name string) (problems []string) {
 	for _, pod := range s.Pods {
 		requests, _ := Wants(pod)
+		if pod.Name == name && pod.Spec.HostNetwork {
+			problems = append(problems, name+" is bound, and has no interface for an address")
+		}
 		if pod.Name != name || len(requests) == 0 {
 			continue
 		}

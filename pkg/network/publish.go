@@ -22,6 +22,7 @@ const (
 	ReasonMissingRequest = "MissingRequest"
 	ReasonInvalidRequest = "InvalidRequest"
 	ReasonFailedPublish  = "FailedPublish"
+	ReasonHostNetwork    = "HostNetwork"
 )
 
 // PodState is what a decision about the annotations of one pod is made from.
@@ -71,6 +72,8 @@ func (p PodPlan) String() string {
 // Publish decides about one pod. First match wins:
 //
 //	over or terminating                    nothing
+//	request on the network of the node     complain, unless it is answered; no address of a
+//	                                       Network would be on any interface of it
 //	gated, request missing or unreadable   complain
 //	gated, brings addresses unreadable     complain
 //	gated, all Networks bound              publish
@@ -84,7 +87,13 @@ func Publish(s PodState) PodPlan {
 	}
 	_, answered := pod.Annotations[v1.AddressesAnnotation]
 	request, asks := pod.Annotations[v1.NetworksAnnotation]
-	if !attachment.Gated(pod) {
+	gated := attachment.Gated(pod)
+	if pod.Spec.HostNetwork && asks && request != "" && (gated || !answered) {
+		return s.complain(ReasonHostNetwork, fmt.Sprintf(
+			"the pod uses the network of its node (spec.hostNetwork: true), so it cannot join Networks %q; "+
+				"recreate it without hostNetwork or without the annotation %s", request, v1.NetworksAnnotation))
+	}
+	if !gated {
 		switch {
 		case asks && !answered:
 			return s.complain(ReasonMissingGate, fmt.Sprintf(

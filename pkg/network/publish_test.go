@@ -99,6 +99,16 @@ func TestPublish(t *testing.T) {
 			pod web-0/u1 gated asks=blue`, ``, ``},
 		{"request without gate", networks + `pod web-0/u1 asks=blue`,
 			`condition samplecrd.k8s.io/AddressesBound=False MissingGate: the pod asks for Networks "blue" without the scheduling gate samplecrd.k8s.io/addresses, so it may run already; recreate it with the gate, and without spec.nodeName: a pod that is created with one can have no gate, use a nodeSelector or an affinity`, ``},
+		{"on the network of its node", `
+			network blue 192.168.0.0/16
+			192.168.0.2 Bound web-0/u1
+			pod web-0/u1 gated asks=blue hostnetwork`,
+			`condition samplecrd.k8s.io/AddressesBound=False HostNetwork: the pod uses the network of its node (spec.hostNetwork: true), so it cannot join Networks "blue"; recreate it without hostNetwork or without the annotation samplecrd.k8s.io/networks`, ``},
+		{"on the network of its node, without the gate", networks + `pod web-0/u1 asks=! hostnetwork`,
+			`condition samplecrd.k8s.io/AddressesBound=False HostNetwork: the pod uses the network of its node (spec.hostNetwork: true), so it cannot join Networks "!"; recreate it without hostNetwork or without the annotation samplecrd.k8s.io/networks`, ``},
+		{"on the network of its node, without request", networks + `pod web-0/u1 gated hostnetwork`,
+			`condition samplecrd.k8s.io/AddressesBound=False MissingRequest: the pod has the scheduling gate samplecrd.k8s.io/addresses but no annotation samplecrd.k8s.io/networks; name the Networks there, or remove the gate`, ``},
+		{"on the network of its node, and served by an earlier release", networks + `pod web-0/u1 asks=blue has=blue:192.168.0.2/16 hostnetwork`, ``, ``},
 		{"neither request nor gate", networks + `pod web-0/u1`, ``, ``},
 		{"answered, never had to wait", networks + `pod web-0/u1 asks=blue has=blue:192.168.0.2/16`, ``, ``},
 		{"answered, had to wait", networks + `pod web-0/u1 asks=blue has=blue:192.168.0.2/16 condition=False/NetworkExhausted`,

@@ -135,12 +135,12 @@ func ranges(texts []v1.AddressRange) ([]ipam.Range, error) {
 	return all, nil
 }
 
-// Wants says whether the pod waits for its addresses: it is gated by us, alive,
-// and asks for Networks in a way that can be read. Whatever else carries the gate
-// is complained about by Publish. The addresses that a restored pod brings are among
+// Wants says whether the pod waits for its addresses: it is gated by us, alive, has a
+// network of its own, and asks for Networks in a way that can be read. Whatever else carries
+// the gate is complained about by Publish. The addresses that a restored pod brings are among
 // its requests.
 func Wants(pod *corev1.Pod) ([]attachment.Request, bool) {
-	if !attachment.Gated(pod) || pod.DeletionTimestamp != nil || attachment.Over(pod) {
+	if !attachment.Gated(pod) || pod.Spec.HostNetwork || pod.DeletionTimestamp != nil || attachment.Over(pod) {
 		return nil, false
 	}
 	brought := attachment.Published(pod)

@@ -27,7 +27,7 @@ const uid = types.UID("u-web")
 //	surge=1 partition=2 paused ordered ondelete reserve=1,4 deadline=60 progress=30s
 //	replicas=3 start=5 networks=blue@eth0,green=10.1.0.10|10.1.0.11 exists=blue exhausted=blue
 //	inplace cpu=2 restarts (the old revision has cpu 1, restarts for another)
-//	recreate max=25% minReady=10 service=db current=old (or spec) generation=2 observed=1 going
+//	hostnetwork recreate max=25% minReady=10 service=db current=old (or spec) generation=2 observed=1 going
 //
 // and each pod from one line; '_' stands for a space in values:
 //
@@ -80,6 +80,8 @@ func state(t testing.TB, spec string, pods ...string) State {
 			s.Pod2.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(value)}
 		case "restarts": // for other cpu
 			s.Pod2.Spec.Template.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.RestartContainer}}
+		case "hostnetwork":
+			s.Pod2.Spec.Template.Spec.HostNetwork = true
 		case "ondelete":
 			s.Pod2.Spec.UpdateStrategy.Type = v1.OnDelete
 		case "max":

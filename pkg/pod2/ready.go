@@ -16,6 +16,7 @@ import (
 // Reasons of the condition Ready; the first that applies is given.
 const (
 	ReasonTemplateTooLarge     = "TemplateTooLarge"
+	ReasonHostNetwork          = "HostNetwork"
 	ReasonNameTaken            = "NameTaken"
 	ReasonNameTooLong          = "NameTooLong"
 	ReasonClaimTaken           = "ClaimTaken"
@@ -40,6 +41,7 @@ func (v *view) ready(failures map[int]failure) metav1.Condition {
 		message string
 	}{
 		{ReasonTemplateTooLarge, v.templateTooLarge()},
+		{ReasonHostNetwork, v.hostNetwork()},
 		{ReasonNameTaken, each(v.slots, v.taken)},
 		{ReasonNameTooLong, v.tooLong()},
 		{ReasonClaimTaken, v.eachBarred(v.claimTaken)},
@@ -152,6 +154,17 @@ func (v *view) templateTooLarge() string {
 		text += "; until then, replicas are of revision " + v.revisions.update.object.Name
 	}
 	return text
+}
+
+// hostNetwork speaks of a spec that asks for Networks, and for pods that have no network of their
+// own: none of them gets an address.
+func (v *view) hostNetwork() string {
+	networks := Networks(v.pod2)
+	if !v.pod2.Spec.Template.Spec.HostNetwork || len(networks) == 0 {
+		return ""
+	}
+	return "spec.template.spec.hostNetwork is true, so new replicas cannot join Networks and wait, unscheduled: " +
+		"remove hostNetwork, or the Networks " + v.networkNames()
 }
 
 func (v *view) networkNotFound() string {

@@ -31,6 +31,9 @@ func TestReady(t *testing.T) {
 			False WaitingForDeletion: web-0 of an earlier Pod2 web is still there`},
 		{"a Network that does not exist", "replicas=1 networks=red,blue,green exists=blue", []string{"web-0 gated"}, `
 			False NetworkNotFound: Network green does not exist; Network red does not exist: new replicas wait, unscheduled, until it is created`},
+		{"no network for an address", "replicas=2 networks=red,blue hostnetwork", []string{"web-0", "web-1 gated bound=no_network"}, `
+			False HostNetwork: spec.template.spec.hostNetwork is true, so new replicas cannot join Networks and wait, unscheduled: remove hostNetwork, or the Networks blue,red`},
+		{"the node's network alone", "replicas=1 hostnetwork", []string{"web-0"}, `True AllReplicasAvailable: the replica is available`},
 		{"addresses are wanting: the pod knows why", "replicas=3 networks=blue exhausted=blue", []string{"web-0 failed", "web-1 gated", "web-2 gated bound=10.1.0.7_is_held_by_pod_x"}, `
 			False WaitingForAddresses: web-2: 10.1.0.7 is held by pod x`},
 		{"addresses are wanting: the Network knows why", "replicas=1 networks=green,blue exhausted=blue", []string{"web-0 gated"}, `

@@ -32,6 +32,7 @@ func SlimPod(obj any) (any, error) {
 	} else {
 		slim.Annotations = pick(pod.Annotations, podAnnotations)
 		slim.Spec.NodeName = pod.Spec.NodeName
+		slim.Spec.HostNetwork = pod.Spec.HostNetwork
 		slim.Spec.SchedulingGates = pod.Spec.SchedulingGates
 		for _, c := range pod.Spec.Containers {
 			slim.Spec.Containers = append(slim.Spec.Containers, corev1.Container{Name: c.Name, Image: c.Image, Resources: c.Resources, ResizePolicy: c.ResizePolicy})

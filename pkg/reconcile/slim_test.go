@@ -40,6 +40,8 @@ func fatten(pod *corev1.Pod) *corev1.Pod {
 		pod.Status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{}
 		condition(corev1.PodReady, corev1.ConditionTrue, "", "")
 		condition(corev1.PodResizeInProgress, corev1.ConditionTrue, "", "")
+	case "web-9": // never gets the address that it asks for
+		pod.Spec.HostNetwork = true
 	case "web-2":
 		condition(corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable, "no node")
 	case "web-3":
@@ -65,6 +67,7 @@ func fatPods() []*corev1.Pod {
 		"web-5 of=ReplicaSet/rs phase=Running on=blue",
 		"web-6 of=Pod2/web label=web phase=Pending on=blue gated",
 		"web-8 of=Pod2/web label=web phase=Running on=blue published=blue:10.1.0.7",
+		"web-9 of=Pod2/web label=web phase=Pending on=blue gated",
 		"web-7 phase=Running on=blue published=blue:10.1.0.6",
 	} {
 		pod := fatten(newPod(text))
@@ -104,7 +107,7 @@ func TestSlimPodsGiveTheSamePlanForANetwork(t *testing.T) {
 // web-1 is available, web-2 unschedulable, web-3 waits for an address, web-0 ended:
 // the message of Ready speaks of whichever comes first among the pods given.
 func TestSlimPodsGiveTheSamePlanForAPod2(t *testing.T) {
-	for _, only := range []string{"web-0", "web-1", "web-2", "web-3", "web-4", "web-5", "web-6", "web-7", "web-8"} {
+	for _, only := range []string{"web-0", "web-1", "web-2", "web-3", "web-4", "web-5", "web-6", "web-7", "web-8", "web-9"} {
 		t.Run(only, func(t *testing.T) {
 			plan := func(pods []*corev1.Pod) string {
 				var some []*corev1.Pod
