@@ -116,3 +116,26 @@ func TestDocsNameTestsThatExist(t *testing.T) {
 		}
 	}
 }
+
+// An install that names manifests one by one has the roles of users among them:
+// without those a user with the role `edit` can use no kind of ours.
+func TestInstallsHaveTheUserRoles(t *testing.T) {
+	files, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, file := range append(files, "README.md", "hack/demo.sh") {
+		for line := range strings.Lines(readText(t, file)) {
+			if strings.Contains(line, "apply -f crd/ -f artifacts/") {
+				found++
+				if strings.Contains(line, "-f artifacts/3") && !strings.Contains(line, " -f artifacts/20-user-roles.yaml") {
+					t.Errorf("%s leaves out artifacts/20-user-roles.yaml: %s", file, line)
+				}
+			}
+		}
+	}
+	if found < 3 {
+		t.Errorf("found only %d installs", found)
+	}
+}

@@ -189,8 +189,8 @@ up() {
   step "Starting a local cluster: kube-apiserver, etcd, controller-manager and scheduler, and KWOK in the place of nodes"
   NODES=${NODES:-4} hack/localcluster.sh up "$dir"
 
-  step "Adding the kinds Network, AddressBlock, Pod2 and CronTab, and the policies: any pod may ask for addresses, none may forge them"
-  show apply -f crd/ -f artifacts/30-admission-policy.yaml -f artifacts/31-validation-policies.yaml
+  step "Adding the kinds Network, AddressBlock, Pod2 and CronTab, their roles, and the policies: any pod may ask for addresses, none may forge them"
+  show apply -f crd/ -f artifacts/20-user-roles.yaml -f artifacts/30-admission-policy.yaml -f artifacts/31-validation-policies.yaml
   await "the CRDs" k wait --for=condition=Established --timeout=60s -f crd/ # it fails on one that has no conditions yet
   await "the admission policy to be in force" in_force
 

@@ -43,6 +43,7 @@ func TestReadmeCommands(t *testing.T) {
 	for _, command := range readmeCommands(t) {
 		ran++
 		if strings.HasPrefix(command, "go run .") {
+			requireUserRoles(t)
 			runUntilEnd(t, shell(context.Background(), command))
 			t.Cleanup(func() { removeExample(t) }) // before the controller ends: it lifts the finalizers
 			restoreCRDs(t)
@@ -79,6 +80,31 @@ func TestReadmeManifests(t *testing.T) {
 		t.Errorf("web-1 has %s", got)
 	}
 	run(t, ns, "delete", "crontab", "report", "--timeout="+patience.String())
+}
+
+// requireUserRoles fails unless the roles `edit` and `view` of a namespace, once
+// they are aggregated, allow what each of them is for.
+func requireUserRoles(t *testing.T) {
+	t.Helper()
+	ns := newNamespace(t)
+	kinds := []string{"networks.samplecrd.k8s.io", "pod2s.samplecrd.k8s.io", "crontabs.stable.example.com"}
+	for role, allowed := range map[string]string{"edit": "create delete patch list", "view": "list watch"} {
+		run(t, ns, "create", "rolebinding", role, "--clusterrole="+role, "--user="+role)
+		for _, verb := range strings.Fields(allowed) {
+			for _, kind := range kinds {
+				eventually(t, fmt.Sprintf("who has the role %s may %s %s", role, verb, kind), func(context.Context) (string, error) {
+					return "", ignoreOutput(kubectl("-n", ns, "auth", "can-i", verb, kind, "--as="+role))
+				})
+			}
+		}
+	}
+}
+
+func ignoreOutput(out string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
 }
 
 // runUntilEnd starts the controller and waits until it says that it works.
