@@ -158,6 +158,7 @@ up() {
   KWOK_KUBE_VERSION=$(kube_version)
   "$work/kwokctl" create cluster --name=pod2 --kubeconfig= --timeout=2m --wait=1m \
     --config="$module/kwokctl.yaml" --config="$module/stages/nodes.yaml" --config="$module/stages/pods.yaml" \
+    --config="$module/stages/volumes.yaml" \
     --etcd-binary="$bin/server" --kube-apiserver-binary="$bin/kube-apiserver" \
     --kube-controller-manager-binary="$bin/kube-controller-manager" --kube-scheduler-binary="$bin/kube-scheduler" \
     --kwok-controller-binary="$bin/kwok" "${options[@]}" &>"$work/kwokctl.log"
@@ -166,6 +167,9 @@ up() {
     "$work/kwokctl" scale node --name=pod2 --replicas="$nodes" --param='.podCIDRs = ["100.96.0.0/24", "fd96::/64"]' \
       --param='.nodeIPs = ["100.95.0.1", "fd95::1"]' &>>"$work/kwokctl.log"
     "$bin/kubectl" --kubeconfig="$cluster/kubeconfig.yaml" wait node --all --for=condition=Ready --timeout=60s >/dev/null
+  fi
+  if [[ ! -e $work/without-kwok ]]; then # which makes the volumes
+    "$bin/kubectl" --kubeconfig="$cluster/kubeconfig.yaml" create --filename="$module/storage-class.yaml" >/dev/null
   fi
   # A pod that is created before its namespace has this account is refused.
   "$bin/kubectl" --kubeconfig="$cluster/kubeconfig.yaml" wait serviceaccount/default --namespace=default \

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -191,14 +192,15 @@ spec:
 	requireSamePods(t, ns, before)
 }
 
-// docs/migrate-from-statefulset.md is run as it stands.
+// docs/migrate-from-statefulset.md is run as it stands, by a reader whose own
+// namespace has what the demo makes.
 func TestMigrateFromStatefulSet(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
-	provision(t, ns)
-	defaultClass(t, ns)
+	run(t, ns, "create", "-f", filepath.Join(root, "example/example-network.yaml"), "-f", filepath.Join(root, "example/example-any-workload.yaml"))
 	admissionPolicy(t, ns)
-	startController(t, ns)
+	sweepAfter(t, "migration")
+	startController(t, "migration")
 	if ran := runPage(t, ns, t.TempDir(), "docs/migrate-from-statefulset.md"); ran < 10 {
 		t.Errorf("found only %d commands", ran)
 	}

@@ -5,7 +5,10 @@ package integration
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -14,26 +17,42 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// defaultClass makes a StorageClass for claims that name none, until the end of
-// the test.
-func defaultClass(t *testing.T, namespace string) {
+// exampleCommands are those of the comment that an example begins with, in the
+// namespace that they make.
+func exampleCommands(t *testing.T, file string) (commands []string) {
 	t.Helper()
-	run(t, namespace, "annotate", "storageclass", class(t, namespace, true), "storageclass.kubernetes.io/is-default-class=true")
+	content, err := os.ReadFile(filepath.Join(root, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	joined := strings.ReplaceAll(string(content), "\\\n#", "")
+	for _, command := range regexp.MustCompile(`(?m)^#   (kubectl .*)$`).FindAllStringSubmatch(joined, -1) {
+		commands = append(commands, command[1])
+	}
+	return commands
 }
 
-// The worked example, by its file and as its comment says: a database's replicas
+// The worked example, by its file and by the commands of its comment: a database's replicas
 // keep names, claims, addresses and DNS records through a rolling update. What the
 // scripts of its init containers do is tested beside it, in example/database.
 func TestDatabaseExample(t *testing.T) {
 	t.Parallel()
-	ns := newNamespace(t)
-	provision(t, ns)
-	defaultClass(t, ns)
+	const ns = "database"
+	sweepAfter(t, ns)
 	startController(t, ns)
+	commands := exampleCommands(t, "example/database/mysql.yaml")
+	if len(commands) < 4 {
+		t.Fatalf("found only %q", commands)
+	}
+	for _, command := range commands {
+		cmd := exec.CommandContext(t.Context(), "bash", "-c", command)
+		cmd.Dir = root
+		cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", command, err, out)
+		}
+	}
 	d := startDNS(t, ns)
-	run(t, ns, "create", "secret", "generic", "mysql", "--from-literal=MYSQL_ROOT_PASSWORD=a", "--from-literal=REPLICATION_PASSWORD=b")
-	run(t, ns, "create", "-f", filepath.Join(root, "example/database"))
-	waitReady(t, ns, "pod2/mysql")
 
 	const claims = "data-mysql-0: Bound 10Gi mysql/0\ndata-mysql-1: Bound 10Gi mysql/1\ndata-mysql-2: Bound 10Gi mysql/2"
 	waitClaims(t, ns, claims)

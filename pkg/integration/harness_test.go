@@ -57,6 +57,16 @@ func eventually(t *testing.T, what string, check func(context.Context) (string, 
 	within(t, patience, what, check)
 }
 
+// sweepAfter sweeps a namespace that the test makes under a name of its own.
+func sweepAfter(t *testing.T, namespace string) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := sweep(context.Background(), namespace); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func within(t *testing.T, limit time.Duration, what string, check func(context.Context) (string, error)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)

@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,6 +28,34 @@ func TestClusterIsStartedOnce(t *testing.T) {
 			t.Errorf("it says\n%s\nwant %q in it", out, want)
 		}
 	}
+}
+
+// A claim that names no class gets a volume, which grows with it and goes with it.
+func TestLocalClusterHasStorage(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	create(t, ns, `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`)
+	const state = "jsonpath={.status.phase} {.status.capacity.storage} {.spec.storageClassName}"
+	waitState := func(want string) {
+		t.Helper()
+		eventually(t, "the claim is "+want, func(context.Context) (string, error) {
+			if got := run(t, ns, "get", "pvc", "data", "-o", state); got != want {
+				return "it is " + got, nil
+			}
+			return "", nil
+		})
+	}
+	waitState("Bound 1Gi standard")
+	run(t, ns, "patch", "pvc", "data", "-p", `{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}`)
+	waitState("Bound 2Gi standard")
+	volume := run(t, ns, "get", "pvc", "data", "-o", "jsonpath={.spec.volumeName}")
+	if got := run(t, ns, "get", "pv", volume, "-o", "jsonpath={.spec.capacity.storage}"); got != "2Gi" {
+		t.Errorf("the volume has %s", got)
+	}
+	run(t, ns, "delete", "pvc", "data", "--timeout="+patience.String())
+	eventually(t, "the volume is gone", func(context.Context) (string, error) {
+		return kubectl("get", "pv", volume, "--ignore-not-found", "-o", "name")
+	})
 }
 
 // The demo's cluster is its own: `make demo-down`, with which `make demo` begins,
