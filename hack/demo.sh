@@ -190,7 +190,7 @@ up() {
   NODES=${NODES:-4} hack/localcluster.sh up "$dir"
 
   step "Adding the kinds Network, AddressBlock, Pod2 and CronTab, their roles, and the policies: any pod may ask for addresses, none may forge them"
-  show apply -f crd/ -f artifacts/20-user-roles.yaml -f artifacts/30-admission-policy.yaml -f artifacts/31-validation-policies.yaml
+  show apply -f crd/ -f artifacts/20-user-roles.yaml -f artifacts/30-admission-policy.yaml -f artifacts/31-validation-policies.yaml -f artifacts/32-warnings.yaml
   await "the CRDs" k wait --for=condition=Established --timeout=60s -f crd/ # it fails on one that has no conditions yet
   await "the admission policy to be in force" in_force
 
