@@ -7,7 +7,7 @@ var Kinds = []string{
 	"DELETE addressblocks", "DELETE cronjobs", "DELETE endpointslices", "DELETE persistentvolumeclaims", "DELETE pods", "DELETE vnis",
 	"GET cronjobs", "GET crontabs", "GET network-attachment-definitions", "GET networks", "GET persistentvolumeclaims", "GET pod2s", "GET pods",
 	"LIST addressblocks", "LIST jobs", "LIST networks", "LIST pods",
-	"PATCH addressblocks", "PATCH controllerrevisions", "PATCH cronjobs", "PATCH crontabs", "PATCH crontabs/status", "PATCH endpointslices",
+	"PATCH addressblocks", "PATCH controllerrevisions", "PATCH cronjobs", "PATCH crontabs", "PATCH crontabs/status", "PATCH endpointslices", "PATCH events",
 	"PATCH network-attachment-definitions", "PATCH networks", "PATCH networks/status", "PATCH nodes/status", "PATCH persistentvolumeclaims",
 	"PATCH pod2s", "PATCH pod2s/status", "PATCH pods", "PATCH pods/resize", "PATCH pods/status", "PATCH services",
 	"POST addressblocks", "POST controllerrevisions", "POST cronjobs", "POST endpointslices", "POST events",
@@ -20,7 +20,7 @@ var Kinds = []string{
 // FaultKinds are those that programs make besides after a crash, on an old view, when
 // one of two is to lead, or when a watch is refused. No run in a test asks for anything else.
 var FaultKinds = []string{
-	"GET controllerrevisions", "GET endpointslices", "GET services", "PATCH events",
+	"GET controllerrevisions", "GET endpointslices", "GET services",
 	"GET leases", "POST leases", "PUT leases",
 	"LIST controllerrevisions", "LIST cronjobs", "LIST crontabs", "LIST endpointslices", "LIST network-attachment-definitions", "LIST nodes",
 	"LIST persistentvolumeclaims", "LIST pod2s", "LIST services", "LIST statefulsets", "LIST storageclasses", "LIST vnis",
