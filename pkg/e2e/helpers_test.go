@@ -62,7 +62,8 @@ func newNamespace(t *testing.T, name string) string {
 		// The controller lifts a Network's finalizer once no pod has an address of it.
 		for _, args := range [][]string{
 			{"--namespace", name, "delete", "pod2s,pods", "--all", "--timeout=60s"},
-			{"--namespace", name, "delete", "networks", "--all", "--timeout=60s"},
+			{"--namespace", name, "annotate", "networks.samplecrd.k8s.io", "--all", "samplecrd.k8s.io/allow-deletion=true"}, // the status may yet count the pods
+			{"--namespace", name, "delete", "networks.samplecrd.k8s.io", "--all", "--timeout=60s"},
 			{"delete", "namespace", name, "--timeout=60s"},
 		} {
 			if out, err := kubectl("", args...); err != nil {

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
 // What README.md says to type on one's own cluster is typed here, in a home of
@@ -131,6 +133,7 @@ func runUntilEnd(t *testing.T, cmd *exec.Cmd) {
 func removeExample(t *testing.T) {
 	t.Helper()
 	for _, args := range [][]string{
+		{"annotate", "networks.samplecrd.k8s.io", "--all", "--overwrite", v1.AllowDeletionAnnotation + "=true"},
 		{"delete", "--ignore-not-found", "--timeout=" + patience.String(), "-f", filepath.Join(root, "example")},
 		{"delete", "--ignore-not-found", "--timeout=" + patience.String(), "namespace", "pod2-system"},
 	} {

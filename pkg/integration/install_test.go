@@ -137,6 +137,7 @@ func TestRoleSuffices(t *testing.T) {
 	waitReady(t, ns, "pod2/web")
 	run(t, ns, "delete", "pod2/web", "pod2/db", "crontab/ct", "--timeout="+patience.String())
 	run(t, ns, "delete", "pods", "--all", "--timeout="+patience.String())
+	allowDeletion(t, ns) // the status may yet count the pods
 	run(t, ns, "delete", "network", "blue", "--timeout="+patience.String())
 	waitGone(t, ns, "addressblocks")
 	if err := c.stop(syscall.SIGTERM); err != nil {

@@ -26,6 +26,7 @@ func TestDeletingANetworkInUse(t *testing.T) {
 			startController(t, ns)
 			create(t, ns, network("blue", `{cidr: 10.0.0.0/24, reuseDelaySeconds: 3600}`)+gatedPod("a", "blue")+gatedPod("b", "blue"))
 			waitReady(t, ns, "pod/a", "pod/b")
+			allowDeletion(t, ns)
 			run(t, ns, "delete", "network", "blue", "--cascade="+cascade, "--wait=false")
 			waitCondition(t, ns, "network/blue", "Ready", "False InUse: being deleted; waits for the pods that hold its addresses: ")
 			create(t, ns, gatedPod("late", "blue"))
@@ -148,6 +149,7 @@ func TestNetworkRecreated(t *testing.T) {
 		startController(t, ns)
 		create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+pod2("web", `replicas: 2`+blue))
 		waitReady(t, ns, "pod2/web")
+		allowDeletion(t, ns)
 		run(t, ns, "delete", "network", "blue", "--wait=false")
 		run(t, ns, "delete", "pod", "web-0", "web-1")
 		run(t, ns, "wait", "--for=delete", "network/blue", "--timeout="+patience.String())
@@ -164,6 +166,7 @@ func TestNetworkRecreated(t *testing.T) {
 		create(t, ns, network("blue", `{cidr: 10.0.0.0/24, reuseDelaySeconds: 0}`)+gatedPod("old", "blue"))
 		waitReady(t, ns, "pod/old")
 		f := follow(t, ns, sharedAddress)
+		allowDeletion(t, ns)
 		run(t, ns, "delete", "network", "blue", "--wait=false")
 		run(t, ns, "patch", "network", "blue", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 		// What is free of the old block is in nobody's ledger before it is gone.
@@ -233,6 +236,8 @@ func TestUninstall(t *testing.T) {
 
 	run(t, "", "delete", "pod2", "--all", "-A", "--timeout="+patience.String())
 	run(t, ns, "delete", "pod", "bare", "--timeout="+patience.String())
+	allowDeletion(t, ns)
+	allowDeletion(t, other)
 	run(t, "", "delete", "networks", "--all", "-A", "--timeout="+patience.String())
 	eventually(t, "no ledger is left", func(context.Context) (string, error) {
 		return strings.TrimPrefix(run(t, "", "get", "ab", "-A"), "No resources found"), nil

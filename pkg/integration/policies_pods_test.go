@@ -230,6 +230,7 @@ func TestGarbageCollectorPassesThePolicies(t *testing.T) {
 		return "", nil
 	})
 	run(t, ns, "delete", "pod2", "web", "--cascade=foreground", "--timeout="+patience.String())
+	allowDeletion(t, ns)
 	run(t, ns, "delete", "network", "blue", "--cascade=foreground", "--wait=false")
 	run(t, ns, "delete", "pod", "p", "--timeout="+patience.String())
 	waitGone(t, ns, "networks,addressblocks")

@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
 // validationPolicies puts all policies of artifacts/ in force, for all tests: these
@@ -45,6 +47,13 @@ func validationPolicies(t *testing.T, namespace string) {
 		})
 	}
 	run(t, namespace, "delete", "network", "probe")
+}
+
+// allowDeletion lets the Networks of a namespace be deleted while pods hold their
+// addresses, or while their status says so: tests share the policies.
+func allowDeletion(t *testing.T, namespace string) {
+	t.Helper()
+	run(t, namespace, "annotate", "networks", "--all", "--overwrite", v1.AllowDeletionAnnotation+"=true")
 }
 
 // user is somebody with some rights in one namespace, and none elsewhere.

@@ -10,7 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/ptr"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
 // sweep deletes from a namespace what acts, or what others that look at the whole
@@ -30,6 +33,11 @@ func sweep(ctx context.Context, namespace string) error {
 		podsResource,
 	} {
 		in := dyn.Resource(resource).Namespace(namespace)
+		if resource.Resource == "networks" {
+			if err := allowDeletionOf(ctx, in); err != nil {
+				return fmt.Errorf("sweep %s of %s: %w", resource.Resource, namespace, err)
+			}
+		}
 		err := in.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0)), PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}, metav1.ListOptions{})
 		if apierrors.IsNotFound(err) {
 			continue // a test took the CRDs away
@@ -46,6 +54,24 @@ func sweep(ctx context.Context, namespace string) error {
 			if err != nil && !apierrors.IsNotFound(err) {
 				return fmt.Errorf("sweep %s of %s: %w", resource.Resource, namespace, err)
 			}
+		}
+	}
+	return nil
+}
+
+// allowDeletionOf is allowDeletion for a test that may have failed.
+func allowDeletionOf(ctx context.Context, networks dynamic.ResourceInterface) error {
+	list, err := networks.List(ctx, metav1.ListOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil // a test took the CRDs away
+	}
+	if err != nil {
+		return err
+	}
+	for _, n := range list.Items {
+		_, err := networks.Patch(ctx, n.GetName(), types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1.AllowDeletionAnnotation+`":"true"}}}`), metav1.PatchOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
 		}
 	}
 	return nil

@@ -71,6 +71,11 @@ const (
 	// A Network whose UID is another was restored from a backup.
 	NetworkUIDAnnotation = "samplecrd.k8s.io/network-uid"
 
+	// AllowDeletionAnnotation, with the value "true", on a Network, allows its
+	// deletion while pods hold its addresses. Without it the policy
+	// pod2-networks of artifacts/ refuses that.
+	AllowDeletionAnnotation = "samplecrd.k8s.io/allow-deletion"
+
 	// InheritedAnnotation, on a block, is the time (RFC 3339) at which a Network
 	// inherited the block after a restore. Entries that are Reserved since then are
 	// kept for an hour, whether or not their owner exists.
