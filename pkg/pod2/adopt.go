@@ -138,7 +138,7 @@ func (v *view) unlike(place int, pod *corev1.Pod) string {
 		Labels:      maps.Clone(v.revisions.update.content.Template.Labels),
 		Annotations: maps.Clone(made.Annotations),
 	}
-	for _, ours := range []string{v1.ManagedLabel, v1.Pod2Label, v1.PodIndexLabel, v1.PodTemplateHashLabel} {
+	for _, ours := range ownLabels {
 		delete(want.Labels, ours)
 	}
 	if want.Annotations[v1.MultusAnnotation] != "" {
@@ -151,7 +151,7 @@ func (v *view) unlike(place int, pod *corev1.Pod) string {
 	if field := unlikeRequest(pod, made); field != "" {
 		return "metadata.annotations[" + field + "]"
 	}
-	for _, ours := range []string{v1.NetworksAnnotation, v1.Pod2RequestAnnotation} {
+	for _, ours := range []string{v1.NetworksAnnotation, v1.Pod2RequestAnnotation, v1.Pod2LabelsAnnotation} {
 		delete(want.Annotations, ours)
 	}
 	made.Spec.SchedulingGates = nil

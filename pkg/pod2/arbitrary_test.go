@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -110,6 +111,9 @@ func arbitraryPod2(dice *rand.Rand) *v1.Pod2 {
 	if chance.One(dice, 2) {
 		p.Spec.ProgressDeadlineSeconds = ptr.To(chance.Pick[int32](dice, 1, 60, aDay))
 	}
+	if chance.One(dice, 4) {
+		p.Labels = map[string]string{"team": "x"}
+	}
 	if chance.One(dice, 20) {
 		p.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 	}
@@ -126,6 +130,12 @@ func arbitraryPod(dice *rand.Rand, p *v1.Pod2, name string, calm int) *corev1.Po
 			Labels: map[string]string{v1.PodTemplateHashLabel: RevisionHash(p)}, Annotations: map[string]string{},
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+	if !chance.One(dice, 8*calm) {
+		pod.Labels[v1.ManagedLabel], pod.Labels[v1.Pod2Label], pod.Labels[v1.PodIndexLabel] = "true", p.Name, strings.TrimPrefix(name, "web-")
+	}
+	if chance.One(dice, 8*calm) {
+		pod.Labels["old"], pod.Annotations[v1.Pod2LabelsAnnotation] = "x", chance.Pick(dice, "", "{", "null", "{}", `{"old":"x"}`, `{"old":"y"}`)
 	}
 	owner := metav1.NewControllerRef(p, pod2Kind)
 	if chance.One(dice, 2*calm) {

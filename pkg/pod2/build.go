@@ -95,7 +95,7 @@ func (v *view) requestsOf(from *revision) requests {
 // template.
 //
 //	labels        the Pod2's own, over them the template's, over them ours
-//	annotations   the template's and the request; an answer cannot be given by the template
+//	annotations   the template's, the request, and which labels are the Pod2's own; an answer cannot be given by the template
 //	gates         the template's, and ours when there is a request, from wherever
 //	volumes       the template's, and over them the claims
 //	hostname      the name; with subdomain <serviceName> that is a DNS name (as a StatefulSet's)
@@ -113,7 +113,8 @@ func (v *view) build(place int, from *revision) *corev1.Pod {
 		},
 		Spec: template.Spec,
 	}
-	maps.Copy(pod.Labels, v.pod2.Labels)
+	given := newGiven(v.pod2, template.Labels)
+	maps.Copy(pod.Labels, given.labels)
 	maps.Copy(pod.Labels, template.Labels)
 	maps.Copy(pod.Labels, map[string]string{
 		v1.ManagedLabel:         "true",
@@ -124,6 +125,10 @@ func (v *view) build(place int, from *revision) *corev1.Pod {
 
 	delete(pod.Annotations, v1.AddressesAnnotation)
 	delete(pod.Annotations, v1.Pod2RequestAnnotation)
+	delete(pod.Annotations, v1.Pod2LabelsAnnotation)
+	if given.record != "" {
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.Pod2LabelsAnnotation, given.record)
+	}
 	if request := requests.of(ordinal); request != "" {
 		if pod.Annotations == nil {
 			pod.Annotations = map[string]string{}

@@ -43,7 +43,7 @@ func TestBuild(t *testing.T) {
 			p.Labels = map[string]string{"a": "pod2", "b": "pod2", v1.ManagedLabel: "no"}
 			p.Spec.Template.Labels = map[string]string{"b": "template", v1.PodIndexLabel: "99"}
 		}, `
-			metadata {"labels":{"a":"pod2","b":"template","samplecrd.k8s.io/managed":"true","samplecrd.k8s.io/pod-index":"3","samplecrd.k8s.io/pod-template-hash":"HASH","samplecrd.k8s.io/pod2":"web"},"name":"web-3","namespace":"default","ownerReferences":[{"apiVersion":"samplecrd.k8s.io/v1","blockOwnerDeletion":true,"controller":true,"kind":"Pod2","name":"web","uid":"u-web"}]}
+			metadata {"annotations":{"samplecrd.k8s.io/pod2-labels":"{\"a\":\"pod2\"}"},"labels":{"a":"pod2","b":"template","samplecrd.k8s.io/managed":"true","samplecrd.k8s.io/pod-index":"3","samplecrd.k8s.io/pod-template-hash":"HASH","samplecrd.k8s.io/pod2":"web"},"name":"web-3","namespace":"default","ownerReferences":[{"apiVersion":"samplecrd.k8s.io/v1","blockOwnerDeletion":true,"controller":true,"kind":"Pod2","name":"web","uid":"u-web"}]}
 			spec {"hostname":"web-3"}`},
 		{"on a Network, with finalizers and gates of others", "replicas=1 networks=blue=10.0.0.9 service=db", func(p *v1.Pod2) {
 			p.Spec.Template.ObjectMeta = metav1.ObjectMeta{Name: "x", Namespace: "y", Finalizers: []string{"example.com/f"},

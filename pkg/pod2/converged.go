@@ -22,6 +22,7 @@ import (
 //     and maxSurge, or old ones of a Recreate, have still to go; or because one before
 //     it is not available, where they come one by one; a surge replica also while the
 //     update is paused; or because a claim of it is another's or on its way out, or its name too long;
+//   - each pod of ours has our labels, and if it serves or will, those that the Pod2 gives it;
 //   - claims are as claimsDiffer says;
 //   - the annotation has just the records that count, and the status says all this.
 //
@@ -49,6 +50,11 @@ func Converged(s State) string {
 	}
 	if why := v.unplaced(failures); why != "" {
 		return why
+	}
+	for r := range v.all() {
+		if r.relabelling != nil {
+			return "the labels are not as they should be: " + r.relabelling.String()
+		}
 	}
 	if why := claimsDiffer(v, s); why != "" {
 		return why

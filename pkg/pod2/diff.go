@@ -28,6 +28,7 @@ func Diff(s State) Plan {
 	p.Resize, p.InPlace = updates.resizes, updates.inPlace
 	p.Delete = slices.Concat(scaledDown, updates.deletions, v.replace(failures))
 	p.ChangeClaims, p.DeleteClaims = v.changedClaims(), v.surplusClaims()
+	p.Relabel = v.relabel(p)
 	p.Create = v.create()
 	p.CreateClaims = v.lostClaims()
 	p.DeleteRevisions = v.unused()

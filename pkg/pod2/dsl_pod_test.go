@@ -2,6 +2,7 @@ package pod2
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,13 +26,14 @@ func pod(t testing.TB, p *v1.Pod2, line string) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: name, UID: types.UID("u-" + strings.TrimPrefix(name, "web-")),
 			CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
-			Labels:            map[string]string{v1.Pod2Label: "web", v1.PodTemplateHashLabel: RevisionHash(p)},
+			Labels:            map[string]string{v1.ManagedLabel: "true", v1.Pod2Label: "web", v1.PodTemplateHashLabel: RevisionHash(p)},
 			Annotations:       map[string]string{},
 			OwnerReferences:   []metav1.OwnerReference{*metav1.NewControllerRef(p, pod2Kind)},
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning},
 	}
 	if ordinal, ok := ordinals.Parse("web", name); ok {
+		pod.Labels[v1.PodIndexLabel] = strconv.Itoa(int(ordinal))
 		start := int32(0)
 		if p.Spec.Ordinals != nil {
 			start = p.Spec.Ordinals.Start
@@ -101,6 +103,13 @@ func pod(t testing.TB, p *v1.Pod2, line string) *corev1.Pod {
 			setCondition(pod, v1.ConditionAddressesBound, corev1.ConditionFalse, "NetworkExhausted", value, now)
 		case "request":
 			pod.Annotations[v1.Pod2RequestAnnotation] = value
+		case "label": // "key" is without it
+			key, value, has := strings.Cut(value, ":")
+			if delete(pod.Labels, key); has {
+				pod.Labels[key] = value
+			}
+		case "given":
+			pod.Annotations[v1.Pod2LabelsAnnotation] = value
 		case "uid":
 			pod.UID = types.UID(value)
 		case "orphan":

@@ -27,6 +27,7 @@ const uid = types.UID("u-web")
 //	surge=1 partition=2 paused ordered ondelete reserve=1,4 deadline=60 progress=30s
 //	replicas=3 start=5 networks=blue@eth0,green=10.1.0.10|10.1.0.11 exists=blue exhausted=blue
 //	inplace cpu=2 restarts (the old revision has cpu 1, restarts for another)
+//	labels=team:a,tier:1;tier:2 (of the Pod2;of the template)
 //	hostnetwork recreate max=25% minReady=10 service=db current=old (or spec) generation=2 observed=1 going
 //
 // and each pod from one line; '_' stands for a space in values:
@@ -38,6 +39,7 @@ const uid = types.UID("u-web")
 //	web-1 updating=id-1 restarted=3s cpu=2/1 resize=Infeasible   changed in place
 //	web-1 resizing inprogress    by us; the node has made room
 //	web-4 terminating gated request=blue bound=no_address_is_free gate=other unschedulable=no_node
+//	web-4 label=team:b label=samplecrd.k8s.io/managed given={"team":"a"}   with one label, without the other
 //	web-4 orphan            ours but for the owner reference
 //	web-5 bare made         without owner and our labels; with what the template makes
 //	web-5 bare              foreign; also of=ReplicaSet/x and earlier, of a Pod2 web that is gone
@@ -80,6 +82,9 @@ func state(t testing.TB, spec string, pods ...string) State {
 			s.Pod2.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(value)}
 		case "restarts": // for other cpu
 			s.Pod2.Spec.Template.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.RestartContainer}}
+		case "labels": // of the Pod2, and of the template
+			mine, templates, _ := strings.Cut(value, ";")
+			s.Pod2.Labels, s.Pod2.Spec.Template.Labels = parseLabels(mine), parseLabels(templates)
 		case "hostnetwork":
 			s.Pod2.Spec.Template.Spec.HostNetwork = true
 		case "ondelete":
@@ -141,6 +146,15 @@ func state(t testing.TB, spec string, pods ...string) State {
 		s.Pod2.Status.CurrentRevision = s.Revisions[1].Name
 	}
 	return s
+}
+
+func parseLabels(text string) map[string]string {
+	labels := map[string]string{}
+	for label := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' }) {
+		key, value, _ := strings.Cut(label, ":")
+		labels[key] = value
+	}
+	return labels
 }
 
 // aDay is the deadline of progress where a test is not about it; lines leaves it out.

@@ -17,6 +17,7 @@ const (
 	EventScalingUp      = "ScalingUp"
 	EventScalingDown    = "ScalingDown"
 	EventUpdating       = "Updating"
+	EventLabelling      = "Labelling"
 	EventReplacing      = "Replacing"
 	EventDeletedClaims  = "DeletedClaims"
 	EventResizingClaims = "ResizingClaims"
@@ -56,6 +57,7 @@ func Events(s State, done Plan) []Event {
 			events = append(events, Event{kind, reason, shorten.To(text, shorten.EventMessage)})
 		}
 	}
+	group(corev1.EventTypeNormal, EventLabelling, "changed labels of %s", len(done.Relabel), func(i int) (string, string) { return done.Relabel[i].Name, done.Relabel[i].keys() })
 	group(corev1.EventTypeNormal, EventUpdating, "resized %s", len(done.Resize), func(i int) (string, string) { return done.Resize[i].Name, done.Resize[i].Reason })
 	group(corev1.EventTypeNormal, EventUpdating, "updated %s in place", len(done.InPlace), func(i int) (string, string) { return done.InPlace[i].Name, done.InPlace[i].Reason })
 	deleted := func(cause string) []Deletion {

@@ -120,6 +120,8 @@ type InPlaceUpdate struct {
 	Labels map[string]*string
 	// Annotation is the value of v1.InPlaceAnnotation.
 	Annotation string
+	// Given is as in a Relabelling.
+	Given *string
 }
 
 func (v *view) inPlaceUpdate(r replica) InPlaceUpdate {
@@ -144,8 +146,13 @@ func (v *view) inPlaceUpdate(r replica) InPlaceUpdate {
 			labels[key] = value
 		}
 	}
-	return InPlaceUpdate{
+	update := InPlaceUpdate{
 		Name: r.pod.Name, UID: r.pod.UID, ResourceVersion: r.pod.ResourceVersion, Reason: r.step.reason,
 		Images: c.images, Labels: labels, Annotation: before.String(),
 	}
+	if also := v.relabelling(r, v.givenTo(v.revisions.update.hash)); also != nil {
+		maps.Copy(labels, also.Labels)
+		update.Given = also.Given
+	}
+	return update
 }

@@ -30,6 +30,9 @@ type Plan struct {
 	// without them (State.Unadoptable). Precondition: UID and
 	// resourceVersion, so that a pod that got a controller meanwhile stays its.
 	Adopt []Adoption
+	// Relabel pods to which this plan does nothing else. Precondition: UID and
+	// resourceVersion, so that a pod that lost our owner reference meanwhile keeps its labels.
+	Relabel []Relabelling
 	// Resize running pods. Precondition: UID and resourceVersion.
 	Resize []Resize
 	// InPlace updates of running pods, AFTER Resize. Precondition: UID and
@@ -121,7 +124,7 @@ type Event struct{ Type, Reason, Message string }
 
 // Empty says that nothing is to be written.
 func (p Plan) Empty() bool {
-	return p.Backoff == nil && p.CreateRevision == nil && len(p.ChangeRevisions) == 0 && len(p.Adopt) == 0 && len(p.Resize) == 0 && len(p.InPlace) == 0 && len(p.Delete) == 0 &&
+	return p.Backoff == nil && p.CreateRevision == nil && len(p.ChangeRevisions) == 0 && len(p.Adopt) == 0 && len(p.Relabel) == 0 && len(p.Resize) == 0 && len(p.InPlace) == 0 && len(p.Delete) == 0 &&
 		len(p.ChangeClaims) == 0 && len(p.DeleteClaims) == 0 && len(p.Create) == 0 && len(p.CreateClaims) == 0 &&
 		len(p.DeleteRevisions) == 0 && len(p.GrowClaims) == 0 && p.Status == nil
 }
@@ -179,6 +182,9 @@ func (p Plan) String() string {
 	}
 	for _, a := range p.Adopt {
 		fmt.Fprintf(&b, "adopt %s (uid %s) of revision %s: %s\n", a.Name, a.UID, a.Labels[v1.PodTemplateHashLabel], a.Reason)
+	}
+	for _, l := range p.Relabel {
+		fmt.Fprintln(&b, l)
 	}
 	for _, r := range p.Resize {
 		fmt.Fprintf(&b, "resize %s (uid %s): %s\n", r.Name, r.UID, r.Reason)

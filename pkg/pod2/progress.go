@@ -43,7 +43,7 @@ func (v *view) enough(counted *v1.Pod2Status) metav1.Condition {
 func (v *view) progressing(ready metav1.Condition) metav1.Condition {
 	stands := ready.Message
 	if ready.Status == metav1.ConditionTrue { // then others than the replicas stand in the way
-		stands = cmp.Or(each(v.surplus, func(_ int, r replica) string { return v.leaving(r) }), stands)
+		stands = cmp.Or(each(v.surplus, func(_ int, r replica) string { return v.leaving(r) }), each(v.replicas, mislabelled), stands)
 	}
 	switch deadline := v.deadline(); {
 	case v.complete():
@@ -54,6 +54,14 @@ func (v *view) progressing(ready metav1.Condition) metav1.Condition {
 		return notReady(ReasonProgressDeadlineExceeded, fmt.Sprintf("no progress for %d seconds: %s", v.deadlineSeconds(), stands))
 	}
 	return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonProgressing, Message: stands}
+}
+
+// mislabelled speaks of a replica whose labels are to be changed.
+func mislabelled(_ int, r replica) string {
+	if r.relabelling == nil {
+		return ""
+	}
+	return fmt.Sprintf("labels of %s are not up to date (%s)", r.pod.Name, r.relabelling.keys())
 }
 
 // leaving speaks of a pod without a place.
@@ -67,14 +75,14 @@ func (v *view) leaving(r replica) string {
 	return r.pod.Name + " is being scaled down"
 }
 
-// complete says that every replica is there, available and, but for those that are
+// complete says that every replica is there, available, labelled and, but for those that are
 // frozen, of the update revision, and that there is no other.
 func (v *view) complete() bool {
 	if v.revisions.tooLarge > 0 {
 		return false
 	}
 	for _, r := range v.replicas {
-		if !r.serves() || r.stale || v.pod2.Spec.Paused && r.outdated != "" {
+		if !r.serves() || r.stale || r.relabelling != nil || v.pod2.Spec.Paused && r.outdated != "" {
 			return false
 		}
 	}

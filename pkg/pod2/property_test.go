@@ -140,6 +140,9 @@ func checkPromises(t *testing.T, s State, p Plan) {
 	if why := brokenClaimPromise(s, p); why != "" {
 		broken("%s", why)
 	}
+	if why := brokenLabelPromise(s, p); why != "" {
+		broken("%s", why)
+	}
 	if s.Pod2.DeletionTimestamp != nil && !p.Empty() {
 		broken("a Pod2 that is being deleted")
 	}

@@ -28,6 +28,7 @@ type view struct {
 	revisions   revisions
 	requests    requests // of the update revision
 	changes     map[string]changeOrWhy
+	given       map[string]given // by the hash of the revision
 	refused     map[types.UID]Refusal
 	unadoptable map[types.UID]Unadoptable
 	claims      []claim // that have a name of ours, in name order
@@ -74,12 +75,13 @@ type replica struct {
 	moved       string    // how the request for addresses differs, "" when it does not
 	stale       bool      // to become one that is not outdated
 	step        step      // of a stale one
+	relabelling *Relabelling
 }
 
 func look(s State) *view {
 	v := &view{
 		now: s.Now, pod2: s.Pod2, networks: s.Networks,
-		ordinals: Ordinals(s.Pod2), revisions: readRevisions(s), changes: map[string]changeOrWhy{}, refused: s.Refused, unadoptable: s.Unadoptable,
+		ordinals: Ordinals(s.Pod2), revisions: readRevisions(s), changes: map[string]changeOrWhy{}, given: map[string]given{}, refused: s.Refused, unadoptable: s.Unadoptable,
 		claims: readClaims(s), classes: s.StorageClasses, podNames: map[string]bool{},
 	}
 	v.requests = newRequests(s.Pod2, v.revisions.update.content)
@@ -191,6 +193,9 @@ func (v *view) replica(pod *corev1.Pod, place int, placed bool) replica {
 		r.moved = v.moved(pod, place)
 	}
 	r.outdated = v.outdated(r)
+	if r.own {
+		r.relabelling = v.relabelling(r, v.givenTo(pod.Labels[v1.PodTemplateHashLabel]))
+	}
 	return r
 }
 

@@ -63,6 +63,9 @@ func apply(s *State, p Plan) error {
 		}
 		adopted++
 	}
+	if err := applyLabels(s, p); err != nil {
+		return err
+	}
 	if err := applyInPlace(s, p); err != nil {
 		return err
 	}
@@ -143,11 +146,7 @@ func applyInPlace(s *State, p Plan) error {
 					pod.Spec.Containers[i].Image = image
 				}
 			}
-			for key, value := range u.Labels {
-				if delete(pod.Labels, key); value != nil {
-					pod.Labels[key] = *value
-				}
-			}
+			setLabels(pod, u.Labels, u.Given)
 			pod.Annotations = maps.Clone(pod.Annotations)
 			if pod.Annotations == nil {
 				pod.Annotations = map[string]string{}
@@ -187,6 +186,8 @@ func (w *world) step() {
 			pod.DeletionTimestamp = ptr.To(metav1.NewTime(w.Now))
 		case w.faults && chance.One(w.dice, 8):
 			pod.OwnerReferences = nil
+		case w.faults && chance.One(w.dice, 8):
+			delete(pod.Labels, chance.Pick(w.dice, v1.ManagedLabel, v1.Pod2Label, v1.PodIndexLabel, v1.PodTemplateHashLabel))
 		case w.faults && chance.One(w.dice, 6):
 			setCondition(pod, corev1.PodReady, corev1.ConditionFalse, "", "", w.Now)
 		case len(pod.Spec.SchedulingGates) > 0:
@@ -217,6 +218,7 @@ func (w *world) step() {
 		w.Pod2.Spec.Template.Spec.Containers[0].ResizePolicy = chance.Pick(w.dice, nil, restartForCPU)
 		w.Pod2.Spec.Template.Labels = map[string]string{"a": chance.Pick(w.dice, "x", "y")}
 		w.Pod2.Spec.Paused = chance.One(w.dice, 4)
+		w.Pod2.Labels = chance.Pick(w.dice, nil, map[string]string{"team": "x"}, map[string]string{"team": "y", "a": "pod2"})
 	}
 	w.Revisions = slices.DeleteFunc(slices.Clone(w.Revisions), func(r *appsv1.ControllerRevision) bool {
 		return len(r.OwnerReferences) > 0 && r.OwnerReferences[0].UID == "u-earlier"
@@ -285,6 +287,9 @@ func atRest(t *testing.T, s State) {
 	t.Helper()
 	if s.Pod2.DeletionTimestamp != nil {
 		return
+	}
+	if why := mislabelledAtRest(s); why != "" {
+		t.Errorf("at rest: %s\n%s", why, describe(s))
 	}
 	ready := meta.FindStatusCondition(s.Pod2.Status.Conditions, v1.ConditionReady)
 	switch {

@@ -65,6 +65,7 @@ func (f *found[T]) remember(object T) {
 // the answer has it.
 func (f *found[T]) wrote(w *written, key Key, res resource, object T) {
 	if f.watched(object) {
+		f.forget(object.GetNamespace(), object.GetName(), object.GetUID()) // the cache has it from now on, and when it is gone
 		w.wrote(key, res, object.GetResourceVersion())
 		return
 	}

@@ -99,7 +99,7 @@ func newPod(text string) *corev1.Pod {
 		case "unlabelled":
 			delete(pod.Labels, v1.ManagedLabel)
 		case "label":
-			pod.Labels[v1.Pod2Label] = value
+			pod.Labels[v1.Pod2Label], pod.Labels[v1.PodIndexLabel] = value, pod.Name[strings.LastIndexByte(pod.Name, '-')+1:]
 		case "going":
 			pod.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 		case "uid":

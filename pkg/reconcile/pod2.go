@@ -183,6 +183,10 @@ func withoutAdoption(state pod2.State, plan pod2.Plan, mayBeOurs, unrecorded boo
 func (r *Reconciler) changePods(ctx context.Context, steps *steps, plan pod2.Plan, done *pod2.Plan) {
 	key := steps.key
 	steps.do(pod2.ReasonFailedUpdate, func() (err error) {
+		done.Relabel, err = forEachChanged(ctx, plan.Relabel, func(ctx context.Context, l pod2.Relabelling) error { return r.labelPod(ctx, key, l) })
+		return err
+	})
+	steps.do(pod2.ReasonFailedUpdate, func() (err error) {
 		done.Resize, err = forEach(ctx, plan.Resize, func(ctx context.Context, u pod2.Resize) error { return r.resizePod(ctx, key, u) })
 		asked := len(done.Resize)
 		if done.Resize = r.refused.without(key, done.Resize); err == nil && len(done.Resize) < asked {

@@ -60,7 +60,7 @@ func (r *Reconciler) resizePod(ctx context.Context, key Key, resize pod2.Resize)
 func (r *Reconciler) updatePod(ctx context.Context, key Key, update pod2.InPlaceUpdate) error {
 	body := map[string]any{"metadata": map[string]any{
 		"uid": update.UID, "resourceVersion": update.ResourceVersion,
-		"labels": update.Labels, "annotations": map[string]string{v1.InPlaceAnnotation: update.Annotation},
+		"labels": update.Labels, "annotations": given(update.Given, map[string]any{v1.InPlaceAnnotation: update.Annotation}),
 	}}
 	var containers []any
 	for _, name := range slices.Sorted(maps.Keys(update.Images)) {
@@ -76,13 +76,43 @@ func (r *Reconciler) updatePod(ctx context.Context, key Key, update pod2.InPlace
 	return nil
 }
 
+// labelPod changes labels of a pod, and with the same write says which of them the Pod2 gave it.
+func (r *Reconciler) labelPod(ctx context.Context, key Key, l pod2.Relabelling) error {
+	_, err := r.patchRunningPod(ctx, key, l.Name, map[string]any{"metadata": map[string]any{
+		"uid": l.UID, "resourceVersion": l.ResourceVersion, "labels": l.Labels, "annotations": given(l.Given, map[string]any{}),
+	}})
+	if err != nil {
+		return fmt.Errorf("change labels of pod %s/%s: %w", key.Namespace, l.Name, err)
+	}
+	klog.FromContext(ctx).Info("Changed labels of pod", "pod", l.Name, "change", l.String())
+	return nil
+}
+
+// given adds the record of the labels that a Pod2 gave to the annotations of a patch.
+func given(record *string, annotations map[string]any) map[string]any {
+	if record != nil {
+		if annotations[v1.Pod2LabelsAnnotation] = *record; *record == "" {
+			annotations[v1.Pod2LabelsAnnotation] = nil // null deletes it
+		}
+	}
+	return annotations
+}
+
+// patchRunningPod changes a pod that is as it was seen. One that changed is remembered as it is
+// now, in case it lost the label by which our watch sees it.
 func (r *Reconciler) patchRunningPod(ctx context.Context, key Key, name string, body map[string]any, subresources ...string) (*corev1.Pod, error) {
 	patch, err := json.Marshal(body)
 	if err != nil {
 		return nil, fmt.Errorf("encode a patch: %w", err)
 	}
 	// Strategic: containers are merged by name.
-	patched, err := r.clients.Kube.CoreV1().Pods(key.Namespace).Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, subresources...)
+	pods := r.clients.Kube.CoreV1().Pods(key.Namespace)
+	patched, err := pods.Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, subresources...)
+	if apierrors.IsConflict(err) {
+		if live, getErr := pods.Get(ctx, name, metav1.GetOptions{}); getErr == nil {
+			r.found.remember(live)
+		}
+	}
 	if err != nil {
 		return nil, stale(err)
 	}

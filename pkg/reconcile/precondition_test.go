@@ -20,6 +20,13 @@ func replica(text string) runtime.Object {
 	return pod
 }
 
+// unindexed is a replica that lost the label of its ordinal.
+func unindexed(name string) runtime.Object {
+	pod := replica(name).(*corev1.Pod)
+	delete(pod.Labels, v1.PodIndexLabel)
+	return pod
+}
+
 // orphan is a replica whose owner reference was removed.
 func orphan(name string) *corev1.Pod {
 	pod := newPod(name + " label=web")
@@ -81,6 +88,9 @@ patch pod2s web uid=uid-of-web rv=101
 delete pods web-0 uid=uid-of-web-0 rv=102
 create pods web-1
 patch pod2s/status web uid=uid-of-web rv=103`},
+		{"labels of a pod", []runtime.Object{newPod2("web", 1), unindexed("web-0")}, web, `
+patch pods web-0 uid=uid-of-web-0 rv=102
+patch pod2s/status web uid=uid-of-web rv=101`},
 		{"pod adopted, and nothing else decided", []runtime.Object{newPod2("web", 2), orphan("web-0")}, web, `
 get pod2s web
 patch pods web-0 uid=uid-of-web-0 rv=102`},
@@ -137,6 +147,11 @@ patch pods a uid=uid-of-a rv=103 -> Conflict`},
 patch pods a uid=uid-of-a rv=103 -> Invalid`},
 		{"failures of another Pod2", []runtime.Object{newPod2("web", 1), replica("web-0 phase=Failed")}, web, another(newPod2("web", 1)), `
 patch pod2s web uid=uid-of-web rv=101 -> Invalid`},
+		{"labels of a pod that changed: it is looked at", []runtime.Object{newPod2("web", 1), unindexed("web-0")}, web, newPod("web-0 unlabelled"), `
+patch pods web-0 uid=uid-of-web-0 rv=102 -> Conflict
+get pods web-0`},
+		{"labels of another pod", []runtime.Object{newPod2("web", 1), unindexed("web-0")}, web, newPod("web-0 uid=other"), `
+patch pods web-0 uid=uid-of-web-0 rv=102 -> Invalid`},
 		{"deleted pod is another", []runtime.Object{newPod2("web", 0), replica("web-0")}, web, newPod("web-0 uid=other"), `
 delete pods web-0 uid=uid-of-web-0 rv=102 -> Conflict
 get pods web-0`},

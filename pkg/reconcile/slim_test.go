@@ -77,6 +77,9 @@ func fatPods() []*corev1.Pod {
 		}
 		pod.Labels[v1.PodTemplateHashLabel] = pod2.RevisionHash(p)
 		pod.Annotations[v1.Pod2RequestAnnotation] = "blue"
+		if pod.Name == "web-8" { // the Pod2 has none any more
+			pod.Labels["team"], pod.Annotations[v1.Pod2LabelsAnnotation] = "db", `{"team":"db"}`
+		}
 		if pod.Name == "web-6" {
 			pod.Annotations[v1.MultusAnnotation] = "other-network"
 		}

@@ -12,6 +12,11 @@ const (
 	// or a person made of NetworksAnnotation since.
 	Pod2RequestAnnotation = "samplecrd.k8s.io/pod2-request"
 
+	// Pod2LabelsAnnotation, on a replica, is the labels that the Pod2's own metadata gave it
+	// last: JSON {"team":"db"}. When the labels of the Pod2 are other ones, the replica is
+	// given those, and loses the ones that the Pod2 has no more.
+	Pod2LabelsAnnotation = "samplecrd.k8s.io/pod2-labels"
+
 	// RevisionNetworksAnnotation, on a ControllerRevision, is what its networks have
 	// besides their names: JSON, a list as that in its data. It is written where the
 	// data has names alone, as earlier releases wrote it for every Network.

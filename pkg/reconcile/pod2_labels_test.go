@@ -1,0 +1,44 @@
+package reconcile
+
+import (
+	"fmt"
+	"testing"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// What the patches made of the pod, with the record of what the Pod2 gave it.
+func TestLabelsOfThePod2(t *testing.T) {
+	p := newPod2("web", 1)
+	p.Labels = map[string]string{"team": "a"}
+	w := newWorld(t, p, replica("web-0"))
+	text := func() string {
+		t.Helper()
+		if _, err := w.sync(KindPod2, "web"); err != nil {
+			t.Fatal(err)
+		}
+		w.catchUp()
+		pod := podOf(w, "web-0")
+		record, recorded := pod.Annotations[v1.Pod2LabelsAnnotation]
+		return fmt.Sprintf("team=%q record %q %t", pod.Labels["team"], record, recorded)
+	}
+	same(t, text(), `team="a" record "{\"team\":\"a\"}" true`)
+	p = stored[*v1.Pod2](w, "web").DeepCopy()
+	p.Labels = nil
+	w.change(p)
+	w.catchUp()
+	same(t, text(), `team="" record "" false`)
+}
+
+// A pod that was found by a live read is not remembered as it was then: once it has its label, the
+// cache says when it is gone.
+func TestALabelledPodIsNotRemembered(t *testing.T) {
+	w := newWorld(t, newPod2("web", 1), replica("web-0 unlabelled"))
+	for range 2 { // the first one finds the pod
+		_, _ = w.sync(KindPod2, "web")
+		w.catchUp()
+	}
+	if got := podOf(w, "web-0").Labels[v1.ManagedLabel]; got != "true" || len(w.r.found.sightings) > 0 {
+		t.Errorf("the label is %q, and remembered are %v", got, w.r.found.sightings)
+	}
+}
