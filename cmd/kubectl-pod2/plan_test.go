@@ -128,7 +128,7 @@ Addresses of the replicas:
 ! not looked at: Service/web
 `)
 		w = planned(t, web(func(p *v1.Pod2) { p.Spec.Networks = nil }), web(), revisionOf(web(), 1), pod, replica(web(), 1), service, slice)
-		if got, want := w.run("plan", "-f", file), "\n      NetworkDNS=True/Published(each replica has its names: <replica>.web-blue (until the last replica has left Network blue))\n"; !strings.Contains(got, want) {
+		if got, want := w.run("plan", "-f", file), "\n      NetworkDNS=True/Published(each replica has a name for each of its addresses: <replica>.web-blue (until the last replica has left Network blue))\n"; !strings.Contains(got, want) {
 			t.Errorf("got\n%s\nwant in it%s", got, want)
 		}
 	})

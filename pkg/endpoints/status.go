@@ -52,7 +52,8 @@ func (v *view) status(failures ...Failure) *v1.Pod2Status {
 	return status
 }
 
-// condition names no pod and no number: it changes only when something of note does.
+// condition names no pod and no number: it changes only when something of note does. It is about
+// the names of the addresses that there are; whether replicas have theirs is for Ready to say.
 func (v *view) condition(failures []Failure) metav1.Condition {
 	problems := v.problems()
 	for _, f := range failures {
@@ -68,7 +69,7 @@ func (v *view) condition(failures []Failure) metav1.Condition {
 			names = append(names, name)
 		}
 		return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonPublished,
-			Message: shorten.To("each replica has its names: "+strings.Join(names, ", "), shorten.EventMessage)}
+			Message: shorten.To("each replica has a name for each of its addresses: "+strings.Join(names, ", "), shorten.EventMessage)}
 	}
 	messages := make([]string, 0, len(problems))
 	for _, p := range problems {

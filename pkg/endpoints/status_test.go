@@ -13,11 +13,11 @@ import (
 func TestCondition(t *testing.T) {
 	runDiff(t, []diffTest{
 		{"all is well", "networks=green,blue", []string{"service web-blue", "service web-green"}, `
-			status NetworkDNS=True/Published(each replica has its names: <replica>.web-blue, <replica>.web-green)`},
+			status NetworkDNS=True/Published(each replica has a name for each of its addresses: <replica>.web-blue, <replica>.web-green)`},
 		{"with a Network that left", "networks=blue", []string{"service web-blue", "service web-green", "web-0 green=10.1.0.2"}, `
-			status NetworkDNS=True/Published(each replica has its names: <replica>.web-blue, <replica>.web-green (until the last replica has left Network green))`},
+			status NetworkDNS=True/Published(each replica has a name for each of its addresses: <replica>.web-blue, <replica>.web-green (until the last replica has left Network green))`},
 		{"when all Networks left", "", []string{"service web-green", "web-0 green=10.1.0.2"}, `
-			status NetworkDNS=True/Published(each replica has its names: <replica>.web-green (until the last replica has left Network green))`},
+			status NetworkDNS=True/Published(each replica has a name for each of its addresses: <replica>.web-green (until the last replica has left Network green))`},
 		{"too long a Network that left", "name=" + strings.Repeat("w", 57), []string{strings.Repeat("w", 57) + "-0 orange=10.1.0.2"}, `
 			status NetworkDNS=False/InvalidServiceName(the Service of Network orange would have the name ` + strings.Repeat("w", 57) + `-orange, which cannot be (must be no more than 63 characters): replicas have no names there; a shorter name of the Pod2 or of the Network helps)
 			event Warning InvalidServiceName: the Service of Network orange would have the name ` + strings.Repeat("w", 57) + `-orange, which cannot be (must be no more than 63 characters): replicas have no names there; a shorter name of the Pod2 or of the Network helps`},

@@ -37,7 +37,7 @@ func TestReplicasHaveNames(t *testing.T) {
 		d.wait("ip4", name, noSuchHost)
 	}
 	d.wait("ip4", "web-blue", strings.Join(addressesOn(t, ns, "blue"), " "))
-	waitCondition(t, ns, "pod2/web", "NetworkDNS", "True Published: each replica has its names: <replica>.web-blue, <replica>.web-six")
+	waitCondition(t, ns, "pod2/web", "NetworkDNS", "True Published: each replica has a name for each of its addresses: <replica>.web-blue, <replica>.web-six")
 
 	run(t, ns, "scale", "pod2", "web", "--replicas=1")
 	d.wait("ip4", "web-1.web-blue", noSuchHost)
@@ -256,7 +256,7 @@ func TestNamesStayUntilTheReplicaLeaves(t *testing.T) {
 	run(t, ns, "delete", "pod", "web-1")
 	d.wait("ip4", "web-1.web-green", "10.1.0.2")
 	d.wait("ip4", "web-1.web-blue", noSuchHost)
-	waitCondition(t, ns, "pod2/web", "NetworkDNS", "True Published: each replica has its names: <replica>.web-blue (until the last replica has left Network blue), <replica>.web-green")
+	waitCondition(t, ns, "pod2/web", "NetworkDNS", "True Published: each replica has a name for each of its addresses: <replica>.web-blue (until the last replica has left Network blue), <replica>.web-green")
 	d.wait("ip4", "web-0.web-blue", first)
 	if now := run(t, ns, "get", "service", "web-blue", "-o", "jsonpath={.metadata.uid}"); now != service {
 		t.Errorf("the Service was %s and is %s", service, now)
@@ -265,7 +265,7 @@ func TestNamesStayUntilTheReplicaLeaves(t *testing.T) {
 	run(t, ns, "delete", "pod", "web-0")
 	run(t, ns, "wait", "--for=delete", "service/web-blue", "endpointslice/web-blue-0", "--timeout="+patience.String())
 	d.wait("ip4", "web-0.web-green", "10.1.0.3")
-	waitCondition(t, ns, "pod2/web", "NetworkDNS", "True Published: each replica has its names: <replica>.web-green")
+	waitCondition(t, ns, "pod2/web", "NetworkDNS", "True Published: each replica has a name for each of its addresses: <replica>.web-green")
 }
 
 // Hostname and subdomain, for a headless Service of the user's own, whose slices

@@ -226,6 +226,8 @@ func TestWhatWaitsSaysWhy(t *testing.T) {
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/24, exclude: [10.0.0.66]}`)+network("bad", `{cidr: 10.0.0.0/24, exclude: ["10.0.0.9-10.0.0.8"]}`)+
 		gatedPod("holder", "blue=10.0.0.5"))
 	waitReady(t, ns, "pod/holder")
+	// As README.md has it. A pod that was bound at once has no condition to wait for.
+	run(t, ns, "wait", "pod/holder", `--for=jsonpath={.metadata.annotations.samplecrd\.k8s\.io/addresses}`, "--timeout=10s")
 	for _, c := range []struct{ pod, request, want string }{
 		{"typo", "blue,,green", "InvalidRequest: annotation samplecrd.k8s.io/networks: element 2"},
 		{"twice", "blue, blue", "InvalidRequest: annotation samplecrd.k8s.io/networks: element 2"},
