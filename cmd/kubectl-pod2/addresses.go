@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -25,9 +26,12 @@ func newAddresses(t *tool) *cobra.Command {
 			"With -o json, yaml or name it prints the AddressBlocks, the ledger itself.",
 	}
 	flags := newPrintFlags(cmd)
-	cmd.Flags().BoolVar(&asMap, "map", asMap, "Draw every block of the ledger, one character an address.")
+	cmd.Flags().BoolVar(&asMap, "map", asMap, "Draw every AddressBlock of each Network, one character an address. Cannot be combined with -o.")
 	cmd.ValidArgsFunction = t.completeNetworks
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if asMap && *flags.OutputFormat != "" {
+			return errors.New("--map draws text and cannot be combined with -o: leave one of them out")
+		}
 		c, namespace, err := t.start()
 		if err != nil {
 			return err
@@ -43,11 +47,15 @@ func newAddresses(t *tool) *cobra.Command {
 		switch {
 		case *flags.OutputFormat != "":
 			return printAll(t, flags, blocks)
-		case len(blocks) == 0:
-			fmt.Fprintf(t.ErrOut, "No address is held in namespace %s.\n", namespace)
-			return nil
 		case asMap:
-			return t.drawBlocks(cmd.Context(), c, namespace, blocks)
+			return t.drawNetworks(cmd.Context(), c, namespace, only, blocks)
+		case !slices.ContainsFunc(blocks, func(b *v1.AddressBlock) bool { return len(b.Spec.Entries) > 0 }):
+			if only != "" {
+				fmt.Fprintf(t.ErrOut, "No address of Network %s/%s is held.\n", namespace, only)
+			} else {
+				fmt.Fprintf(t.ErrOut, "No address is held in namespace %s.\n", namespace)
+			}
+			return nil
 		}
 		return t.listAddresses(blocks)
 	}

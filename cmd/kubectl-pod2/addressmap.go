@@ -1,10 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"net/netip"
+	"slices"
+	"strconv"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/ipam"
@@ -33,86 +40,171 @@ const (
 
 var marks = map[v1.AddressState]rune{v1.AddressBound: markBound, v1.AddressReserved: markReserved, v1.AddressResting: markResting}
 
-func (t *tool) drawBlocks(ctx context.Context, c clients, namespace string, blocks []*v1.AddressBlock) error {
-	var names []string
-	for _, block := range blocks {
-		names = append(names, block.Spec.Network)
-	}
-	networks, err := c.networks(ctx, namespace, names)
+// drawNetworks draws one Network, or with "" all of the namespace, and blocks whose
+// Network is gone.
+func (t *tool) drawNetworks(ctx context.Context, c clients, namespace, only string, blocks []*v1.AddressBlock) error {
+	list, err := c.sample.SamplecrdV1().Networks(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return err
+		return fmt.Errorf("list the Networks of namespace %s: %w", namespace, err)
 	}
-	byName := map[string]*v1.Network{}
-	for _, n := range networks {
-		byName[n.Name] = n
+	var maps []*networkMap
+	for i := range list.Items {
+		if n := &list.Items[i]; only == "" || n.Name == only {
+			maps = append(maps, &networkMap{name: n.Name, network: n})
+		}
 	}
 	for _, block := range blocks {
-		drawn, err := draw(byName[block.Spec.Network], block)
+		of := func(m *networkMap) bool { return m.has(block) }
+		i := slices.IndexFunc(maps, of)
+		if i < 0 {
+			i = len(maps)
+			maps = append(maps, &networkMap{name: block.Spec.Network, uid: block.Spec.NetworkUID})
+		}
+		maps[i].blocks = append(maps[i].blocks, block)
+	}
+	slices.SortStableFunc(maps, func(a, b *networkMap) int { return cmp.Compare(a.name, b.name) })
+	for _, m := range maps {
+		drawn, err := m.draw()
 		if err != nil {
 			return err
 		}
 		fmt.Fprint(t.Out, drawn)
 	}
+	if len(maps) == 0 {
+		fmt.Fprintf(t.ErrOut, "There is no Network in namespace %s.\n", namespace)
+		return nil
+	}
 	fmt.Fprint(t.Out, legend)
 	return nil
 }
 
-// draw draws one block, 64 addresses a row. Without its Network, which is gone
-// or another by now, no address of it is free.
-//
-//	blue 10.0.0.0/24   2 bound, 1 reserved, 0 resting, 250 free, 1 free on request
-//	         10.0.0.0  xx##=....
-func draw(n *v1.Network, block *v1.AddressBlock) (string, error) {
-	prefix, err := netip.ParsePrefix(block.Spec.CIDR)
-	if err != nil {
-		return "", fmt.Errorf("draw AddressBlock %s/%s: %w", block.Namespace, block.Name, err)
+// networkMap is what is drawn of one Network.
+type networkMap struct {
+	name    string
+	network *v1.Network // nil if it is gone
+	uid     types.UID   // of the one that is gone
+	blocks  []*v1.AddressBlock
+}
+
+// has says whether the block is of this Network. One recreated under the same name is
+// another.
+func (m *networkMap) has(block *v1.AddressBlock) bool {
+	uid := m.uid
+	if m.network != nil {
+		uid = m.network.UID
 	}
+	return m.name == block.Spec.Network && uid == block.Spec.NetworkUID
+}
+
+// draw draws the Network under a heading, 64 addresses a row, without rows that lie
+// outside of it. Of a Network that has no AddressBlock yet it draws the first one.
+//
+//	blue 10.0.0.0/16   2 bound, 1 reserved, 0 resting, 65531 free
+//	       10.0.0.0  xx##=....
+//	  65278 more are free, in blocks that have not been used yet
+func (m *networkMap) draw() (string, error) {
 	var cidr netip.Prefix
 	var pool ipam.Pool
-	if n != nil && n.UID == block.Spec.NetworkUID {
+	heading := m.name + " (deleted)"
+	if n := m.network; n != nil {
+		var err error
 		if pool, err = network.Pool(n); err != nil {
-			return "", fmt.Errorf("draw the addresses of Network %s/%s: %w", n.Namespace, n.Name, err)
+			return fmt.Sprintf("%s   cannot be drawn: %v\n", m.name, err), nil
 		}
 		cidr, _ = ipam.CheckCIDR(n.Spec.CIDR)
-	}
-	held := map[netip.Addr]rune{}
-	for _, e := range block.Spec.Entries {
-		if address, err := netip.ParseAddr(e.Address); err == nil {
-			held[address] = marks[e.State]
+		heading = m.name + " " + cidr.String()
+		if len(m.blocks) == 0 {
+			first := v1.AddressBlock{Spec: v1.AddressBlockSpec{CIDR: ipam.Block(cidr.Addr()).String()}}
+			m.blocks = append(m.blocks, &first)
 		}
 	}
-	count := map[rune]int{}
+	count := map[rune]int64{}
 	var rows strings.Builder
-	address := prefix.Masked().Addr()
-	for i := range ipam.BlockSize {
-		mark, taken := held[address]
-		switch {
-		case taken:
-		case pool.Has(address):
-			mark = markFree
-		case pool.Refusal(address) == "":
-			mark = markRequest
-		case cidr.Contains(address):
-			mark = markNever
-		default:
-			mark = markOutside
+	// What the Network has to give, held or not, beside what is drawn.
+	free, request := pool.ForAny(), pool.Capacity()-pool.ForAny()
+	for _, block := range m.blocks {
+		prefix, err := netip.ParsePrefix(block.Spec.CIDR)
+		if err != nil {
+			return "", fmt.Errorf("draw AddressBlock %s/%s: %w", block.Namespace, block.Name, err)
 		}
-		count[mark]++
-		if i%perRow == 0 {
-			fmt.Fprintf(&rows, "%*s  ", indent(prefix), address)
+		held := map[netip.Addr]rune{}
+		for _, e := range block.Spec.Entries {
+			if address, err := netip.ParseAddr(e.Address); err == nil {
+				held[address] = marks[e.State]
+			}
 		}
-		rows.WriteRune(mark)
-		if i%perRow == perRow-1 {
-			rows.WriteByte('\n')
+		row := make([]rune, 0, perRow)
+		address := prefix.Masked().Addr()
+		for range ipam.BlockSize {
+			mark, taken := held[address]
+			can := markOf(pool, cidr, address)
+			switch {
+			case pool.ForAny() == math.MaxInt64: // and more: what is drawn of it takes nothing away
+			case can == markFree:
+				free--
+			case can == markRequest:
+				request--
+			}
+			if !taken {
+				mark = can
+			}
+			count[mark]++
+			if row = append(row, mark); len(row) == perRow {
+				if slices.ContainsFunc(row, func(mark rune) bool { return mark != markOutside }) {
+					fmt.Fprintf(&rows, "%*s  %s\n", indent(prefix), first(address), string(row))
+				}
+				row = row[:0]
+			}
+			address = address.Next()
 		}
-		address = address.Next()
+	}
+	more := ""
+	if free > 0 {
+		more = fmt.Sprintf("  %s more are free, in blocks that have not been used yet\n", number(free, cidr))
 	}
 	onRequest := ""
-	if n := count[markRequest]; n > 0 {
-		onRequest = fmt.Sprintf(", %d free on request", n)
+	if n := count[markRequest] + request; n > 0 {
+		onRequest = fmt.Sprintf(", %s free on request", number(n, cidr))
 	}
-	return fmt.Sprintf("%s %s   %d bound, %d reserved, %d resting, %d free%s\n%s", block.Spec.Network, prefix,
-		count[markBound], count[markReserved], count[markResting], count[markFree], onRequest, rows.String()), nil
+	total := free
+	if total != math.MaxInt64 {
+		total += count[markFree]
+	}
+	return fmt.Sprintf("%s   %d bound, %d reserved, %d resting, %s free%s\n%s%s", heading,
+		count[markBound], count[markReserved], count[markResting], number(total, cidr), onRequest, rows.String(), more), nil
+}
+
+// first is the first address of the row that ends with this one.
+func first(last netip.Addr) netip.Addr {
+	raw := last.AsSlice()
+	raw[len(raw)-1] &^= perRow - 1
+	address, _ := netip.AddrFromSlice(raw)
+	return address
+}
+
+// markOf is how an address is drawn that nobody holds.
+func markOf(pool ipam.Pool, cidr netip.Prefix, address netip.Addr) rune {
+	switch {
+	case pool.Has(address):
+		return markFree
+	case pool.Refusal(address) == "":
+		return markRequest
+	case cidr.Contains(address):
+		return markNever
+	}
+	return markOutside
+}
+
+// number of addresses of a CIDR. Nobody reads 19 digits: a large one is told by its
+// magnitude, and one too large to be counted has that of the CIDR.
+func number(n int64, cidr netip.Prefix) string {
+	switch {
+	case n == math.MaxInt64:
+		return fmt.Sprintf("about 2^%d", cidr.Addr().BitLen()-cidr.Bits())
+	case n >= 1<<32:
+		return fmt.Sprintf("about 2^%d", int(math.Round(math.Log2(float64(n)))))
+	}
+	return strconv.FormatInt(n, 10)
 }
 
 // indent is as wide as the longest first address of a row may be.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -62,7 +64,33 @@ func newCommand(t *tool) *cobra.Command {
 	set := &cobra.Command{Use: "set", Short: "Change one thing of a Pod2"}
 	set.AddCommand(newSetImage(t))
 	root.AddCommand(newStatus(t), newHistory(t), newUndo(t), newPause(t), newResume(t), newRestart(t), set, newAddresses(t), newPlan(t))
+	explainErrors(root)
 	return root
+}
+
+// explainErrors has a command and those below it say what is not installed.
+func explainErrors(cmd *cobra.Command) {
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error { return explain(run(cmd, args)) }
+	}
+	for _, below := range cmd.Commands() {
+		explainErrors(below)
+	}
+}
+
+// explain replaces "the server could not find the requested resource", which the
+// client makes of a path that the API server does not serve.
+func explain(err error) error {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return err
+	}
+	details := status.Status().Details
+	if details == nil || details.Group != v1.GroupName || !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		return err
+	}
+	return fmt.Errorf("Pod2 is not installed in this cluster: the API server has no %s.%s. "+
+		"An administrator of the cluster installs it from a checkout of its repository: kubectl apply -f crd/ -f artifacts/", details.Kind, details.Group)
 }
 
 // start connects and says in which namespace to work.

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/pod2"
@@ -126,21 +130,17 @@ green     10.1.0.3   Bound   job-x   <none>   60s
 		{"addresses -o jsonpath={.kind}/{.items[*].kind}", "List/AddressBlock AddressBlock AddressBlock"},
 		{"addresses red", "! get Network default/red: networks.samplecrd.k8s.io \"red\" not found\n"},
 		{"addresses --map", `
-blue 10.0.0.0/24   1 bound, 1 reserved, 1 resting, 251 free
+blue 10.0.0.0/23   2 bound, 1 reserved, 1 resting, 505 free
        10.0.0.0  xx#=......~.....................................................
       10.0.0.64  ................................................................
      10.0.0.128  ................................................................
      10.0.0.192  ................................................................
-blue 10.0.1.0/24   1 bound, 0 reserved, 0 resting, 254 free
        10.0.1.0  #...............................................................
       10.0.1.64  ................................................................
      10.0.1.128  ................................................................
      10.0.1.192  ...............................................................x
-green 10.1.0.0/24   1 bound, 0 reserved, 0 resting, 9 free, 2 free on request
+green 10.1.0.0/28   1 bound, 0 reserved, 0 resting, 9 free, 2 free on request
        10.1.0.0  xx.#::.x.......x________________________________________________
-      10.1.0.64  ________________________________________________________________
-     10.1.0.128  ________________________________________________________________
-     10.1.0.192  ________________________________________________________________
 
   # bound      = reserved for a replica      ~ resting
   . free       : free, only for pods that ask for it by name
@@ -151,7 +151,78 @@ green 10.1.0.0/24   1 bound, 0 reserved, 0 resting, 9 free, 2 free on request
 			requireText(t, newWorld(t, objects...).run(strings.Fields(tt.args)...), tt.want)
 		})
 	}
-	requireText(t, newWorld(t).run("addresses"), "! No address is held in namespace default.\n")
+	w := newWorld(t, newNetwork("blue", "10.0.0.0/24"), block("blue-10.0.0.0", "blue", "10.0.0.0/24"))
+	requireText(t, w.run("addresses"), "! No address is held in namespace default.\n")
+	requireText(t, w.run("addresses", "blue"), "! No address of Network default/blue is held.\n")
+	requireText(t, w.run("addresses", "--map", "-o", "yaml"), "! --map draws text and cannot be combined with -o: leave one of them out\n")
+	requireText(t, newWorld(t).run("addresses", "--map"), "! There is no Network in namespace default.\n")
+}
+
+// A heading has the CIDR of the Network, and numbers of all of it, also of what no
+// AddressBlock records yet.
+func TestMapOfOneNetwork(t *testing.T) {
+	row := func(first string, width int, marks string) string {
+		return fmt.Sprintf("%*s  %s%s\n", width, first, marks, strings.Repeat(".", perRow-len(marks)))
+	}
+	four := func(first, second, third, fourth string, width int, marks string) string {
+		return row(first, width, marks) + row(second, width, "") + row(third, width, "") + row(fourth, width, "")
+	}
+	v6 := len("2001:db8:ffff:ffff:ffff:ffff:ffff:ffff")
+	for _, tt := range []struct {
+		cidr, block, entry string
+		want               string
+	}{
+		{"10.0.0.8/29", "10.0.0.0/24", "10.0.0.10=Bound:web-0", `
+blue 10.0.0.8/29   1 bound, 0 reserved, 0 resting, 4 free
+       10.0.0.0  ________xx#....x________________________________________________
+`},
+		{"10.0.0.8/29", "", "", `
+blue 10.0.0.8/29   0 bound, 0 reserved, 0 resting, 5 free
+       10.0.0.0  ________xx.....x________________________________________________
+`},
+		{"10.0.0.0/16", "10.0.0.0/24", "10.0.0.2=Bound:web-0", "blue 10.0.0.0/16   1 bound, 0 reserved, 0 resting, 65532 free\n" +
+			four("10.0.0.0", "10.0.0.64", "10.0.0.128", "10.0.0.192", 15, "xx#") + "  65279 more are free, in blocks that have not been used yet\n"},
+		{"fd00::/112", "fd00::/120", "fd00::2=Reserved:web-0", "blue fd00::/112   0 bound, 1 reserved, 0 resting, 65533 free\n" +
+			four("fd00::", "fd00::40", "fd00::80", "fd00::c0", v6, "xx=") + "  65280 more are free, in blocks that have not been used yet\n"},
+		{"fd00::/64", "", "", "blue fd00::/64   0 bound, 0 reserved, 0 resting, about 2^64 free\n" +
+			four("fd00::", "fd00::40", "fd00::80", "fd00::c0", v6, "xx") + "  about 2^64 more are free, in blocks that have not been used yet\n"},
+		{"fd00::/80", "fd00::/120", "fd00::2=Resting:web-0", "blue fd00::/80   0 bound, 0 reserved, 1 resting, about 2^48 free\n" +
+			four("fd00::", "fd00::40", "fd00::80", "fd00::c0", v6, "xx~") + "  about 2^48 more are free, in blocks that have not been used yet\n"},
+		{"10.0.0.1/24", "", "", "blue   cannot be drawn: spec.cidr: CIDR \"10.0.0.1/24\": has bits set after the prefix: write \"10.0.0.0/24\"\n"},
+		{"", "10.0.0.0/24", "10.0.0.10=Bound:web-0", `
+blue (deleted)   1 bound, 0 reserved, 0 resting, 0 free
+       10.0.0.0  __________#_____________________________________________________
+`},
+	} {
+		t.Run(tt.cidr+" "+tt.block, func(t *testing.T) {
+			var objects []runtime.Object
+			if tt.cidr != "" {
+				objects = append(objects, newNetwork("blue", tt.cidr))
+			}
+			if tt.block != "" {
+				objects = append(objects, block("blue-0", "blue", tt.block, tt.entry))
+			}
+			requireText(t, newWorld(t, objects...).run("addresses", "--map", "blue"), strings.TrimPrefix(tt.want, "\n")+legend)
+		})
+	}
+}
+
+// In a cluster without the CRDs every command says what is missing, and who adds it.
+func TestNotInstalled(t *testing.T) {
+	file := write(t, fmt.Sprintf(manifest, ""))
+	for args, resource := range map[string]string{
+		"status web": "pod2s", "history web": "pod2s", "undo web": "pod2s", "pause web": "pod2s", "restart web": "pod2s",
+		"set image web app=nginx": "pod2s", "addresses": "addressblocks", "addresses blue --map": "addressblocks", "plan -f " + file: "pod2s",
+	} {
+		w := newWorld(t)
+		w.sample.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			at := action.GetResource().GroupResource()
+			return true, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, action.GetVerb(), at, "", "404 page not found", 0, true)
+		})
+		got := strings.TrimPrefix(w.run(strings.Fields(args)...), "! not looked at: Service/web\n")
+		requireText(t, got, "! Pod2 is not installed in this cluster: the API server has no "+resource+".samplecrd.k8s.io. "+
+			"An administrator of the cluster installs it from a checkout of its repository: kubectl apply -f crd/ -f artifacts/\n")
+	}
 }
 
 func TestCompletion(t *testing.T) {

@@ -209,8 +209,9 @@ template:
 	pluginStatus(t, ns)
 	eventually(t, "the address of web-1 is reserved", func(context.Context) (string, error) {
 		got, err := plugin(t, ns, "addresses", "--map")
-		if want := `blue 10.0.0.0/24   1 bound, 1 reserved, 0 resting, 11 free
+		if want := `blue 10.0.0.0/28   1 bound, 1 reserved, 0 resting, 11 free
        10.0.0.0  xx=......#.....x________________________________________________
+
 `; !strings.HasPrefix(got, want) {
 			return got, err
 		}
