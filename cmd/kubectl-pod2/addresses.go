@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/network"
 )
 
 func newAddresses(t *tool) *cobra.Command {
@@ -23,6 +25,7 @@ func newAddresses(t *tool) *cobra.Command {
 		Use: "addresses [NETWORK]", Args: usage(cobra.MaximumNArgs(1)),
 		Short: "Show who holds which address, also those reserved and resting, in address order",
 		Long: "Show who holds which address, also those reserved and resting, in address order: of one Network, or of all in the namespace.\n\n" +
+			"FREE-IN says how long a resting address still waits before another pod may get it.\n\n" +
 			"With -o json, yaml or name it prints the AddressBlocks, the ledger itself.",
 	}
 	flags := newPrintFlags(cmd)
@@ -57,7 +60,7 @@ func newAddresses(t *tool) *cobra.Command {
 			}
 			return nil
 		}
-		return t.listAddresses(blocks)
+		return t.listAddresses(cmd.Context(), c, namespace, blocks)
 	}
 	return cmd
 }
@@ -128,16 +131,46 @@ func (c clients) networks(ctx context.Context, namespace string, names []string)
 	return found, nil
 }
 
-func (t *tool) listAddresses(blocks []*v1.AddressBlock) error {
+func (t *tool) listAddresses(ctx context.Context, c clients, namespace string, blocks []*v1.AddressBlock) error {
+	var names []string // of Networks with resting addresses: only their delay matters
+	for _, block := range blocks {
+		if slices.ContainsFunc(block.Spec.Entries, resting) {
+			names = append(names, block.Spec.Network)
+		}
+	}
+	networks, err := c.networks(ctx, namespace, names)
+	if err != nil {
+		return err
+	}
 	w := printers.GetNewTabWriter(t.Out)
-	fmt.Fprintln(w, "NETWORK\tADDRESS\tSTATE\tPOD\tOWNER\tSINCE")
+	fmt.Fprintln(w, "NETWORK\tADDRESS\tSTATE\tPOD\tOWNER\tSINCE\tFREE-IN")
 	for _, block := range blocks {
 		for _, e := range entries(block) {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", block.Spec.Network, e.Address, e.State, e.Pod, ownerText(e.Owner),
-				duration.HumanDuration(t.now().Sub(e.Since.Time)))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", block.Spec.Network, e.Address, e.State, e.Pod, ownerText(e.Owner),
+				duration.HumanDuration(t.now().Sub(e.Since.Time)), t.freeIn(e, block, networks))
 		}
 	}
 	return w.Flush()
+}
+
+func resting(e v1.AddressEntry) bool { return e.State == v1.AddressResting }
+
+// freeIn says how long a resting address goes on resting, and "-" of any other. Those
+// of a Network that is deleted do not wait.
+func (t *tool) freeIn(e v1.AddressEntry, block *v1.AddressBlock, networks []*v1.Network) string {
+	if !resting(e) {
+		return "-"
+	}
+	left := time.Duration(0)
+	for _, n := range networks {
+		if n.Name == block.Spec.Network && n.UID == block.Spec.NetworkUID && n.DeletionTimestamp == nil {
+			left = e.Since.Add(network.ReuseDelay(n)).Sub(t.now())
+		}
+	}
+	if left <= 0 {
+		return "now"
+	}
+	return duration.HumanDuration(left)
 }
 
 // entries of a block in address order, which the controller keeps, and a hand may

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/pod2"
@@ -110,21 +111,22 @@ func TestAddresses(t *testing.T) {
 		block("blue-10.0.0.0", "blue", "10.0.0.0/24", "10.0.0.10=Resting:web-9", "10.0.0.2=Bound:web-0", "10.0.0.3=Reserved:web-1"),
 		newNetwork("blue", "10.0.0.0/23"), newNetwork("green", "10.1.0.0/28"),
 	}
-	green := objects[len(objects)-1].(*v1.Network)
+	blue, green := objects[len(objects)-2].(*v1.Network), objects[len(objects)-1].(*v1.Network)
+	blue.Spec.ReuseDelaySeconds = ptr.To[int32](360)
 	green.Spec.OnRequest = []v1.AddressRange{"10.1.0.3-10.1.0.5"}
 	green.Status.CIDRs = []string{"10.1.0.0/29", "10.1.0.0/28"}
 	for _, tt := range []struct{ args, want string }{
 		{"addresses", `
-NETWORK   ADDRESS     STATE      POD     OWNER      SINCE
-blue      10.0.0.2    Bound      web-0   Pod2/web   60s
-blue      10.0.0.3    Reserved   web-1   Pod2/web   60s
-blue      10.0.0.10   Resting    web-9   Pod2/web   60s
-blue      10.0.1.0    Bound      web-2   Pod2/web   60s
-green     10.1.0.3    Bound      job-x   <none>     60s
+NETWORK   ADDRESS     STATE      POD     OWNER      SINCE   FREE-IN
+blue      10.0.0.2    Bound      web-0   Pod2/web   60s     -
+blue      10.0.0.3    Reserved   web-1   Pod2/web   60s     -
+blue      10.0.0.10   Resting    web-9   Pod2/web   60s     5m
+blue      10.0.1.0    Bound      web-2   Pod2/web   60s     -
+green     10.1.0.3    Bound      job-x   <none>     60s     -
 `},
 		{"addresses green", `
-NETWORK   ADDRESS    STATE   POD     OWNER    SINCE
-green     10.1.0.3   Bound   job-x   <none>   60s
+NETWORK   ADDRESS    STATE   POD     OWNER    SINCE   FREE-IN
+green     10.1.0.3   Bound   job-x   <none>   60s     -
 `},
 		{"addresses blue -o name", "addressblock.samplecrd.k8s.io/blue-10.0.0.0\naddressblock.samplecrd.k8s.io/blue-10.0.1.0\n"},
 		{"addresses -o jsonpath={.kind}/{.items[*].kind}", "List/AddressBlock AddressBlock AddressBlock"},
@@ -203,6 +205,39 @@ blue (deleted)   1 bound, 0 reserved, 0 resting, 0 free
 				objects = append(objects, block("blue-0", "blue", tt.block, tt.entry))
 			}
 			requireText(t, newWorld(t, objects...).run("addresses", "--map", "blue"), strings.TrimPrefix(tt.want, "\n")+legend)
+		})
+	}
+}
+
+// A resting address is free when its Network's delay is over, and at once where there
+// is no such Network any more: one recreated under the same name is another.
+func TestUntilWhenAnAddressRests(t *testing.T) {
+	recreated := newNetwork("blue", "10.0.0.0/24")
+	recreated.UID = "u-other"
+	terminating := newNetwork("blue", "10.0.0.0/24")
+	terminating.DeletionTimestamp = &metav1.Time{Time: now}
+	terminating.Finalizers = []string{"example.com/hold"}
+	delayed := func(seconds *int32) *v1.Network {
+		n := newNetwork("blue", "10.0.0.0/24")
+		n.Spec.ReuseDelaySeconds = seconds
+		return n
+	}
+	for _, tt := range []struct {
+		name    string
+		network *v1.Network
+		want    string
+	}{
+		{"the default delay is over", delayed(nil), "now"},
+		{"90 seconds", delayed(ptr.To[int32](90)), "30s"},
+		{"a day", delayed(ptr.To[int32](86460)), "24h"},
+		{"recreated", recreated, "now"},
+		{"terminating", terminating, "now"},
+		{"gone", newNetwork("green", "10.0.0.0/24"), "now"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, tt.network, block("blue-10.0.0.0", "blue", "10.0.0.0/24", "10.0.0.9=Resting:web-1"))
+			requireText(t, w.run("addresses"), "NETWORK   ADDRESS    STATE     POD     OWNER      SINCE   FREE-IN\n"+
+				"blue      10.0.0.9   Resting   web-1   Pod2/web   60s     "+tt.want+"\n")
 		})
 	}
 }

@@ -26,7 +26,7 @@ func plugin(t *testing.T, namespace string, args ...string) (string, error) {
 	text := strings.ReplaceAll(string(out), namespace, "NS")
 	for _, vary := range [][2]string{
 		{`web-[b-z2-9]{10}\b`, "web-HASHHASHHA"}, {`\(uid [^)]*\)`, "(uid UID)"},
-		{`(?m)\b[0-9]+[smh]([0-9]+[sm])?$`, "AGE"}, {`(?m)^  status ready .*`, "  status ready"},
+		{`(?m)\b[0-9]+[smh]([0-9]+[sm])?$`, "AGE"}, {`(?m)\b[0-9]+s +-$`, "AGE      -"}, {`(?m)^  status ready .*`, "  status ready"},
 	} {
 		text = regexp.MustCompile(vary[0]).ReplaceAllString(text, vary[1])
 	}
@@ -98,9 +98,9 @@ Addresses of the replicas:
 		t.Errorf("status says %s, want %s", got, want)
 	}
 	requirePlugin(t, ns, `
-NETWORK   ADDRESS    STATE   POD     OWNER      SINCE
-blue      10.0.0.2   Bound   web-1   Pod2/web   AGE
-blue      10.0.0.9   Bound   web-0   Pod2/web   AGE
+NETWORK   ADDRESS    STATE   POD     OWNER      SINCE   FREE-IN
+blue      10.0.0.2   Bound   web-1   Pod2/web   AGE      -
+blue      10.0.0.9   Bound   web-0   Pod2/web   AGE      -
 `, "addresses", "blue")
 	requirePlugin(t, ns, "addressblock.samplecrd.k8s.io/blue-10.0.0.0\n", "addresses", "-o", "name")
 	requirePlugin(t, ns, "web-1 web-0", "addresses", "-o", "jsonpath={.items[*].spec.entries[*].pod}")
