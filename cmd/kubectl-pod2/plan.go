@@ -97,7 +97,7 @@ func (t *tool) plan(ctx context.Context, c clients, m manifests, how manner) err
 		if i > 0 {
 			fmt.Fprintln(t.Out)
 		}
-		fmt.Fprint(t.Out, planText(would, pod2.Diff(state), endpoints.Diff(names))+addressText(state, blocks))
+		fmt.Fprint(t.Out, planText(would, pod2.Diff(state), endpoints.Diff(names))+orphanText(state)+addressText(state, blocks))
 	}
 	return nil
 }
@@ -220,6 +220,24 @@ func planText(would outcome[*v1.Pod2], plan pod2.Plan, names endpoints.Plan) str
 		}
 	}
 	return title + ". The first step of the controller would be:\n  " + strings.Join(lines, "\n  ") + "\n"
+}
+
+// orphanText says of the pods that stand in the places of replicas, and that other
+// controllers own, whether the Pod2 would adopt them; "" when there are none.
+func orphanText(s pod2.State) string {
+	text := ""
+	for _, o := range pod2.Orphans(s) {
+		text += fmt.Sprintf("  %s of %s would ", o.Pod, o.Owner)
+		if o.Unlike.Field == "" {
+			text += "be adopted\n"
+		} else {
+			text += fmt.Sprintf("not be adopted: it differs from the template in %s\n", o.Unlike)
+		}
+	}
+	if text == "" {
+		return ""
+	}
+	return "Pods of other controllers, once those are deleted with --cascade=orphan:\n" + text
 }
 
 // annotations but for the copy of the manifest that `kubectl apply` keeps there.

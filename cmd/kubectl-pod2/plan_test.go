@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/endpoints"
@@ -142,6 +143,31 @@ Addresses of the replicas:
 			}
 		}
 	})
+}
+
+// Before a migration the plan says of each pod of the StatefulSet what would become
+// of it, and does not advise to delete any.
+func TestPlanOfAMigration(t *testing.T) {
+	p := web(func(p *v1.Pod2) { p.Spec.Networks = nil })
+	pods := []runtime.Object{replica(p, 0), replica(p, 1)}
+	for _, object := range pods {
+		pod := object.(*corev1.Pod)
+		pod.Labels = nil
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "u-set", Controller: ptr.To(true)}}
+	}
+	pods[1].(*corev1.Pod).Spec.Containers[0].Image = "nginx:2"
+	w := newWorld(t, pods...)
+	w.dryRuns("pod2s", p)
+	got := w.run("plan", "-f", write(t, fmt.Sprintf(manifest, "")))
+	_, after, _ := strings.Cut(got, "Pods of other")
+	requireText(t, after, ` controllers, once those are deleted with --cascade=orphan:
+  web-0 of StatefulSet/web would be adopted
+  web-1 of StatefulSet/web would not be adopted: it differs from the template in spec.containers[app].image (the pod has "nginx:2", the template "nginx:3")
+! not looked at: Service/web
+`)
+	if strings.Contains(got, "delete it") {
+		t.Errorf("it advises to delete pods:\n%s", got)
+	}
 }
 
 func TestPlanRefuses(t *testing.T) {

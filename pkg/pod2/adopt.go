@@ -1,16 +1,9 @@
 package pod2
 
 import (
-	"bytes"
-	"cmp"
-	"encoding/json"
-	"fmt"
-	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -71,19 +64,19 @@ func (v *view) refusedAdoption(uid types.UID) bool {
 //
 // Whatever is adopted goes on as it is. One of an older revision of ours is
 // updated later, like any.
-func (v *view) adoption(place int, r replica) (a *Adoption, why string) {
+func (v *view) adoption(place int, r replica) (a *Adoption, why Unlike) {
 	if !r.adoptable() {
-		return nil, ""
+		return nil, Unlike{}
 	}
 	if a = v.readoption(r); a != nil {
-		return a, ""
+		return a, Unlike{}
 	}
-	if field := v.unlike(place, r.pod); field != "" {
-		return nil, field
+	if why = v.unlike(place, r.pod); why.Field != "" {
+		return nil, why
 	}
 	a = v.newAdoption(r, v.revisions.update.hash, "it is as the template has it")
 	a.Request = ptr.To(v.requests.of(v.ordinals.At(place)))
-	return a, ""
+	return a, Unlike{}
 }
 
 func (r replica) adoptable() bool {
@@ -117,169 +110,38 @@ func (v *view) newAdoption(r replica, hash, reason string) *Adoption {
 	}
 }
 
+// Orphan is a pod in the place of a replica that another controller owns.
+type Orphan struct {
+	Pod, Owner string
+	// Unlike says why it would not be adopted if its controller left it behind.
+	Unlike Unlike
+}
+
+// Orphans are the pods that would be adopted, or not, once `kubectl delete
+// --cascade=orphan` has removed their controllers.
+func Orphans(s State) []Orphan {
+	v := look(s)
+	var orphans []Orphan
+	for place, r := range v.replicas {
+		if r.pod == nil || r.own || r.terminating || r.over || r.predecessor(v.pod2.Name) != "" {
+			continue
+		}
+		if owner := attachment.Owner(r.pod); owner.Name != "" {
+			orphans = append(orphans, Orphan{r.pod.Name, owner.Kind + "/" + owner.Name, v.orphaned(place, r)})
+		}
+	}
+	return orphans
+}
+
+// orphaned says in what a pod with a controller is unlike the template; in nothing, if
+// it would be adopted without its controller.
+func (v *view) orphaned(place int, r replica) Unlike {
+	r.pod = r.pod.DeepCopy()
+	r.pod.OwnerReferences = nil
+	_, why := v.adoption(place, r)
+	return why
+}
+
 func (r revisions) has(hash string) bool {
 	return hash == r.update.hash || slices.ContainsFunc(r.ours, func(o *revision) bool { return o.hash == hash })
-}
-
-// unlike names the first field in which a pod is not what the update revision
-// makes, "" when there is none. What the pod has besides is not looked at: nothing
-// tells what a user wrote from what the API server and admission added.
-//
-//	labels, annotations   those of the template
-//	request               reads the same; "b, a" is "a,b"
-//	Multus' annotation    our own elements may have been added
-//	addresses             given on every Network asked for, or to come: a pod that
-//	                      runs without will never have any
-//	spec                  what the template and we set, hostname and subdomain too;
-//	                      gates only ever go
-func (v *view) unlike(place int, pod *corev1.Pod) string {
-	made := v.build(place, v.revisions.update)
-	want := metav1.ObjectMeta{
-		Labels:      maps.Clone(v.revisions.update.content.Template.Labels),
-		Annotations: maps.Clone(made.Annotations),
-	}
-	for _, ours := range ownLabels {
-		delete(want.Labels, ours)
-	}
-	if want.Annotations[v1.MultusAnnotation] != "" {
-		requests, _ := attachment.Requests(made) // one that cannot be read is like none
-		with, err := attachment.AppendMultus(want.Annotations, pod.Namespace, attachment.Elements(requests, attachment.Published(pod)))
-		if err == nil && with.Networks == pod.Annotations[v1.MultusAnnotation] {
-			delete(want.Annotations, v1.MultusAnnotation)
-		}
-	}
-	if field := unlikeRequest(pod, made); field != "" {
-		return "metadata.annotations[" + field + "]"
-	}
-	for _, ours := range []string{v1.NetworksAnnotation, v1.Pod2RequestAnnotation, v1.Pod2LabelsAnnotation} {
-		delete(want.Annotations, ours)
-	}
-	made.Spec.SchedulingGates = nil
-	is := metav1.ObjectMeta{Labels: pod.Labels, Annotations: pod.Annotations}
-	return unlike(document(want, made.Spec), document(is, pod.Spec), "", "")
-}
-
-// unlikeRequest names the annotation that is not as it should be.
-func unlikeRequest(pod, made *corev1.Pod) string {
-	is, isErr := attachment.Requests(pod)
-	want, wantErr := attachment.Requests(made)
-	if isErr != nil || wantErr != nil || !slices.Equal(is, want) {
-		return v1.NetworksAnnotation
-	}
-	if attachment.Gated(pod) {
-		return ""
-	}
-	published := attachment.Published(pod)
-	for _, request := range want {
-		if _, ok := published[request.Network]; !ok {
-			return v1.AddressesAnnotation
-		}
-	}
-	return ""
-}
-
-func document(meta metav1.ObjectMeta, spec corev1.PodSpec) any {
-	// What came from the API server encodes, and what is encoded decodes.
-	raw, _ := json.Marshal(map[string]any{
-		"metadata": map[string]any{"labels": meta.Labels, "annotations": meta.Annotations}, "spec": spec,
-	})
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	var value any
-	_ = decoder.Decode(&value)
-	return value
-}
-
-// mergeKeys of the lists whose elements are known by one of their fields, and whether the order
-// of those that the template has counts: containers start in it, and a variable may be made
-// of those before it.
-var mergeKeys = map[string]struct {
-	field   string
-	ordered bool
-}{
-	"containers": {"name", true}, "initContainers": {"name", true}, "env": {"name", true},
-	"volumes": {"name", false}, "imagePullSecrets": {"name", false}, "ports": {"containerPort", false},
-	"volumeMounts": {"mountPath", false}, "volumeDevices": {"devicePath", false},
-}
-
-// unlike names the first field of want that is another one in is:
-//
-//	objects     may have more fields
-//	mergeKeys   by that field: admission adds to them anywhere, and a StatefulSet puts the
-//	            volumes of its claims first; of two with one key the last counts
-//	lists       by position; those of objects may have more at the end, where
-//	            admission adds to them, those of values (a command) may not
-func unlike(want, is any, path, key string) string {
-	switch want := want.(type) {
-	case nil:
-		return ""
-	case map[string]any:
-		has, _ := is.(map[string]any)
-		if has == nil {
-			return path
-		}
-		for _, key := range slices.Sorted(maps.Keys(want)) {
-			if field := unlike(want[key], has[key], below(path, key), key); field != "" {
-				return field
-			}
-		}
-		return ""
-	case []any:
-		has, _ := is.([]any)
-		key, before := mergeKeys[key], -1
-		for i, element := range want {
-			at, _ := element.(map[string]any)
-			if at == nil && len(has) != len(want) {
-				return path
-			}
-			name, other := strconv.Itoa(i), any(nil)
-			if i < len(has) {
-				other = has[i]
-			}
-			if key.field != "" {
-				index := keyed(has, key.field, at)
-				if key.ordered && index >= 0 && index < before {
-					return path
-				}
-				if name, other, before = fmt.Sprint(at[key.field]), nil, index; index >= 0 {
-					other = has[index]
-				}
-			}
-			if field := unlike(element, other, path+"["+name+"]", ""); field != "" {
-				return field
-			}
-		}
-		return ""
-	}
-	if want != is {
-		return path
-	}
-	return ""
-}
-
-// keyed is the index of the last element with the key that another one has, -1 if there is
-// none. A port is told by its protocol too, which is TCP where none is given.
-func keyed(list []any, field string, of map[string]any) int {
-	protocol := func(object map[string]any) string {
-		text, _ := object["protocol"].(string)
-		return cmp.Or(text, string(corev1.ProtocolTCP))
-	}
-	for i, element := range slices.Backward(list) {
-		object, _ := element.(map[string]any)
-		if object[field] == of[field] && (field != "containerPort" || protocol(object) == protocol(of)) {
-			return i
-		}
-	}
-	return -1
-}
-
-// below writes a path as kubectl explain has it, and keys of users in brackets.
-func below(path, key string) string {
-	switch {
-	case path == "":
-		return key
-	case strings.ContainsAny(key, "./"):
-		return path + "[" + key + "]"
-	}
-	return path + "." + key
 }

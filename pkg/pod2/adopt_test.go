@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
@@ -174,8 +175,8 @@ func TestUnlike(t *testing.T) {
 			tt.change(objects{template, s.Pod2, pod})
 			v := look(s)
 			adoption, why := v.adoption(0, v.replicas[0])
-			if why != tt.want || (adoption == nil) != (tt.want != "") {
-				t.Errorf("got %q and adoption %t, want %q", why, adoption != nil, tt.want)
+			if why.Field != tt.want || (adoption == nil) != (tt.want != "") {
+				t.Errorf("got %s and adoption %t, want %q", why, adoption != nil, tt.want)
 			}
 			if adoption != nil && s.Pod2.Spec.Networks != nil && *adoption.Request != "blue" {
 				t.Errorf("request %q", *adoption.Request)
@@ -205,5 +206,64 @@ func TestAPodThatMayBeOursTakesRoom(t *testing.T) {
 		if plan := Diff(s); len(plan.Create) != want || len(plan.Adopt) != 0 {
 			t.Errorf("may be ours: %t: want %d creations of the plan\n%s", mayBeOurs, want, plan)
 		}
+	}
+}
+
+// What differs is said with both values, shortened.
+func TestUnlikeSaysBothValues(t *testing.T) {
+	long := strings.Repeat("x", 2*maxCause)
+	for _, tt := range []struct {
+		name   string
+		change func(*v1.Pod2, *corev1.Pod)
+		want   string
+	}{
+		{"a text", func(_ *v1.Pod2, pod *corev1.Pod) { pod.Spec.Containers[0].Image = "a<b" },
+			`spec.containers[app].image (the pod has "a<b", the template "nginx:1")`},
+		{"a number", func(p *v1.Pod2, pod *corev1.Pod) {
+			p.Spec.Template.Spec.Priority, pod.Spec.Priority = ptr.To[int32](5), ptr.To[int32](7)
+		}, `spec.priority (the pod has 7, the template 5)`},
+		{"nothing", func(_ *v1.Pod2, pod *corev1.Pod) { pod.Spec.Containers = nil },
+			`spec.containers[app] (the pod has nothing, the template {"image":"nginx:1","name":"app","resources":{}})`},
+		{"values", func(p *v1.Pod2, _ *corev1.Pod) { p.Spec.Template.Spec.Containers[0].Args = []string{"-v"} },
+			`spec.containers[app].args (the pod has nothing, the template ["-v"])`},
+		{"the order", func(p *v1.Pod2, pod *corev1.Pod) {
+			p.Spec.Template.Spec.Containers = append(p.Spec.Template.Spec.Containers, corev1.Container{Name: "log"})
+			pod.Spec.Containers = append([]corev1.Container{{Name: "log"}}, pod.Spec.Containers...)
+		}, `spec.containers (the pod has ["log","app"], the template ["app","log"])`},
+		{"Networks", func(p *v1.Pod2, _ *corev1.Pod) { p.Spec.Networks = []v1.Pod2Network{{Name: "blue"}} },
+			`metadata.annotations[samplecrd.k8s.io/networks] (the pod has nothing, the template "blue")`},
+		{"no Networks", func(_ *v1.Pod2, pod *corev1.Pod) { pod.Annotations = map[string]string{v1.NetworksAnnotation: "red"} },
+			`metadata.annotations[samplecrd.k8s.io/networks] (the pod has "red", the template nothing)`},
+		{"addresses", func(p *v1.Pod2, pod *corev1.Pod) {
+			p.Spec.Networks = []v1.Pod2Network{{Name: "blue"}}
+			pod.Annotations = map[string]string{v1.NetworksAnnotation: "blue"}
+			pod.Spec.SchedulingGates = nil
+		}, `metadata.annotations[samplecrd.k8s.io/addresses] (the pod has nothing, the template "an address of blue")`},
+		{"a long text", func(_ *v1.Pod2, pod *corev1.Pod) { pod.Spec.Containers[0].Image = long },
+			`spec.containers[app].image (the pod has "` + long[:maxCause-4] + `..., the template "nginx:1")`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := state(t, "replicas=1", "web-0 of=StatefulSet/web foreign made")
+			tt.change(s.Pod2, s.Pods[0])
+			orphans := Orphans(s)
+			if len(orphans) != 1 || orphans[0].Owner != "StatefulSet/web" || orphans[0].Unlike.String() != tt.want {
+				t.Errorf("got %v, want %s", orphans, tt.want)
+			}
+			if len(s.Pods[0].OwnerReferences) == 0 {
+				t.Error("the owner of the pod itself was taken away")
+			}
+		})
+	}
+}
+
+func TestOrphansArePodsOfOthers(t *testing.T) {
+	s := state(t, "replicas=6", "web-0", "web-1 of=StatefulSet/web foreign made", "web-2 bare", "web-3 of=StatefulSet/web foreign terminating",
+		"web-4 earlier", "web-5 of=Job/x foreign", "web-9 of=StatefulSet/web foreign made")
+	var got []string
+	for _, o := range Orphans(s) {
+		got = append(got, fmt.Sprintf("%s of %s: %q", o.Pod, o.Owner, o.Unlike.Field))
+	}
+	if want := `web-1 of StatefulSet/web: "", web-5 of Job/x: "spec.containers[app].image"`; strings.Join(got, ", ") != want {
+		t.Errorf("got  %s\nwant %s", strings.Join(got, ", "), want)
 	}
 }

@@ -176,7 +176,7 @@ func TestEvents(t *testing.T) {
 		{"nothing happens", "replicas=1", []string{"web-0"}, ""},
 		{"pods are adopted", "replicas=4", []string{"web-0 orphan", "web-1 bare made", "web-2 orphan", "web-3"}, `Normal Adopting: adopted web-0, web-1 and web-2`},
 		{"what a user has to mend", "replicas=1", []string{"web-0 bare"}, `
-			Warning NameTaken: pod web-0 exists already and has no controller, but it differs from the template in spec.containers[app].image: delete it to let the replica have the name, which is noticed within 30 seconds`},
+			Warning NameTaken: pod web-0 exists already and has no controller, but it differs from the template in spec.containers[app].image (the pod has "foreign", the template "nginx:1"): delete it, or change the template, to let the replica have the name, which is noticed within 30 seconds`},
 		{"no progress", "replicas=1 deadline=60 progress=60s", nil, `
 			Normal Replacing: created web-0
 			Warning ProgressDeadlineExceeded: no progress for 60 seconds: web-0 does not exist yet`},

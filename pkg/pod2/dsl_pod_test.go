@@ -114,9 +114,12 @@ func pod(t testing.TB, p *v1.Pod2, line string) *corev1.Pod {
 			pod.UID = types.UID(value)
 		case "orphan":
 			pod.OwnerReferences = nil
-		case "bare":
-			pod.OwnerReferences, pod.Labels, pod.Annotations = nil, map[string]string{}, map[string]string{}
+		case "bare", "foreign":
+			pod.Labels, pod.Annotations = map[string]string{}, map[string]string{}
 			pod.Spec.Containers[0].Image = "foreign"
+			if key == "bare" {
+				pod.OwnerReferences = nil
+			}
 		case "made":
 			pod.Spec = *p.Spec.Template.Spec.DeepCopy()
 			pod.Spec.Hostname, pod.Spec.Subdomain = name, p.Spec.ServiceName

@@ -42,6 +42,7 @@ const uid = types.UID("u-web")
 //	web-4 label=team:b label=samplecrd.k8s.io/managed given={"team":"a"}   with one label, without the other
 //	web-4 orphan            ours but for the owner reference
 //	web-5 bare made         without owner and our labels; with what the template makes
+//	web-5 of=StatefulSet/x foreign  of another controller, without our labels
 //	web-5 bare              foreign; also of=ReplicaSet/x and earlier, of a Pod2 web that is gone
 func state(t testing.TB, spec string, pods ...string) State {
 	t.Helper()

@@ -107,14 +107,23 @@ func (v *view) taken(place int, r replica) string {
 	if r.pod == nil || r.own || r.predecessor(v.pod2.Name) != "" || v.refusedAdoption(r.pod.UID) {
 		return ""
 	}
-	owner := "has no controller"
-	if _, field := v.adoption(place, r); field != "" {
-		owner += ", but it differs from the template in " + shorten.To(field, maxCause)
+	const noticed = "to let the replica have the name, which is noticed within 30 seconds"
+	owner := attachment.Owner(r.pod)
+	if owner.Kind == "StatefulSet" && owner.Name == v.pod2.Name && !r.terminating && !r.over {
+		text := fmt.Sprintf("pod %s exists already and belongs to StatefulSet %s", r.pod.Name, owner.Name)
+		if why := v.orphaned(place, r); why.Field != "" {
+			return fmt.Sprintf("%s, and would not be adopted because it differs from the template in %s: change the template", text, why)
+		}
+		return text + ": delete the StatefulSet with --cascade=orphan to have the pod adopted"
 	}
-	if o := attachment.Owner(r.pod); o.Name != "" {
-		owner = fmt.Sprintf("belongs to %s %s", o.Kind, o.Name)
+	if owner.Name != "" {
+		return fmt.Sprintf("pod %s exists already and belongs to %s %s: delete it %s", r.pod.Name, owner.Kind, owner.Name, noticed)
 	}
-	return fmt.Sprintf("pod %s exists already and %s: delete it to let the replica have the name, which is noticed within 30 seconds", r.pod.Name, owner)
+	if _, why := v.adoption(place, r); why.Field != "" {
+		return fmt.Sprintf("pod %s exists already and has no controller, but it differs from the template in %s: "+
+			"delete it, or change the template, %s", r.pod.Name, why, noticed)
+	}
+	return fmt.Sprintf("pod %s exists already and has no controller: delete it %s", r.pod.Name, noticed)
 }
 
 // tooLong speaks of the replicas that are not created for their names.
