@@ -84,6 +84,7 @@ func TestUnknownKeysAreWarnedOf(t *testing.T) {
 	for _, kind := range []string{"Pod", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "Pod2"} {
 		for _, row := range []struct{ labels, annotations, want string }{
 			{"", "samplecrd.k8s.io/networks: blue, example.com/network: x", ""},
+			{"", "samplecrd.k8s.io/pod2-request: blue, samplecrd.k8s.io/pod2-labels: x, samplecrd.k8s.io/in-place-update: x", ""},
 			{"", "samplecrd.k8s.io/network: blue", "nothing reads the annotation samplecrd.k8s.io/network" + hint},
 			{"", "SampleCRD.k8s.io/Networks: blue", "nothing reads the annotation SampleCRD.k8s.io/Networks" + hint},
 			{", samplecrd.k8s.io/networks: blue", "", "nothing reads the label samplecrd.k8s.io/networks" + hint},
