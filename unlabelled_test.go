@@ -68,7 +68,6 @@ func TestRemovedLabelsComeBack(t *testing.T) {
 		labels("labels of the Pod2", true, "trueweb0  1")
 		w.Patch("pods", "web-0", `{"metadata":{"labels":{"`+v1.ManagedLabel+`":null}}}`)
 		w.Delete("pods", "web-0", "")
-		time.Sleep(35 * time.Second) // its grace period
 		labels("deleted without a label", false, "trueweb0  1")
 	})
 }

@@ -66,7 +66,7 @@ func admitted(spec *v1.Pod2Spec) bool {
 }
 
 var ourKeys = []string{
-	v1.Pod2Label, v1.PodIndexLabel, v1.PodTemplateHashLabel, v1.ManagedLabel, v1.NetworksAnnotation, v1.Pod2RequestAnnotation,
+	v1.Pod2Label, v1.PodIndexLabel, v1.PodTemplateHashLabel, v1.ManagedLabel, v1.NetworksAnnotation, v1.Pod2RequestAnnotation, v1.Pod2LabelsAnnotation,
 	v1.AddressesAnnotation, v1.MultusAnnotation, v1.InPlaceAnnotation, v1.BackoffAnnotation, v1.SurgeClaimAnnotation, v1.RevisionNetworksAnnotation,
 }
 
