@@ -120,6 +120,33 @@ func (s State) rawConfig() (string, error) {
 	return text(config), nil
 }
 
+// lostIPAM tells the user of an ipam of which more is given than setIPAM keeps, "" if
+// nothing is lost.
+func (s State) lostIPAM() string {
+	if overlay(s.Network) {
+		return ""
+	}
+	var plugin, ipam map[string]json.RawMessage
+	_ = json.Unmarshal([]byte(s.Network.Spec.Attachment.Config), &plugin)
+	if raw, isList := plugin["plugins"]; isList {
+		var plugins []map[string]json.RawMessage
+		if _ = json.Unmarshal(raw, &plugins); len(plugins) == 0 {
+			return ""
+		}
+		plugin = plugins[0]
+	}
+	_ = json.Unmarshal(plugin["ipam"], &ipam)
+	kind := "static"
+	_ = json.Unmarshal(ipam["type"], &kind)
+	for _, kept := range []string{"type", "routes", "dns"} {
+		delete(ipam, kept)
+	}
+	if kind == "static" && len(ipam) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("of the ipam %q in spec.attachment.config, only routes and dns are used: this Network hands out the addresses", kind)
+}
+
 func setIPAM(plugin map[string]json.RawMessage) error {
 	var kind string
 	if err := json.Unmarshal(plugin["type"], &kind); err != nil || strings.TrimSpace(kind) == "" {

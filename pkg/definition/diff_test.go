@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +107,10 @@ func TestDiff(t *testing.T) {
 		{"a plugin of the user's", raw(`{"type":"macvlan"}`),
 			`create definition blue: {"capabilities":{"ips":true,"mac":true},"cniVersion":"1.0.0","ipam":{"type":"static"},"name":"default.blue","type":"macvlan"}` + "\n" +
 				strings.ReplaceAll(attachable, "70000", "0")},
+		{"a plugin with an ipam of its own, which is not used", raw(`{"type":"macvlan","ipam":{"type":"whereabouts","range":"10.0.0.0/24"}}`),
+			`create definition blue: {"capabilities":{"ips":true,"mac":true},"cniVersion":"1.0.0","ipam":{"type":"static"},"name":"default.blue","type":"macvlan"}` + "\n" +
+				"status vni 0 Attachable=True/Defined: pods are attached by NetworkAttachmentDefinition blue; of the ipam \"whereabouts\" in spec.attachment.config, only routes and dns are used: this Network hands out the addresses\n" +
+				"event Warning IPAMReplaced: pods are attached by NetworkAttachmentDefinition blue; of the ipam \"whereabouts\" in spec.attachment.config, only routes and dns are used: this Network hands out the addresses\n"},
 		{"a plugin that is none", raw(`{"type":""}`),
 			"status vni 0 Attachable=False/InvalidConfig: spec.attachment.config: has no type, the name of a plugin such as \"macvlan\"\n" +
 				"event Warning InvalidConfig: spec.attachment.config: has no type, the name of a plugin such as \"macvlan\"\n"},
@@ -115,6 +120,34 @@ func TestDiff(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestLostIPAM(t *testing.T) {
+	for config, want := range map[string]string{
+		`{"type":"a"}`:                                                "",
+		`{"type":"a","ipam":{}}`:                                      "",
+		`{"type":"a","ipam":null}`:                                    "",
+		`{"type":"a","ipam":{"type":"static"}}`:                       "",
+		`{"type":"a","ipam":{"type":"static","routes":[],"dns":{}}}`:  "",
+		`{"type":"a","ipam":{"type":"static","addresses":[]}}`:        "static",
+		`{"type":"a","ipam":{"range":"10.0.0.0/24"}}`:                 "static",
+		`{"type":"a","ipam":{"type":"dhcp"}}`:                         "dhcp",
+		`{"plugins":[{"type":"a","ipam":{"type":"host-local"}}]}`:     "host-local",
+		`{"plugins":[{"type":"a"},{"type":"b","ipam":{"type":"c"}}]}`: "",
+		`{"plugins":[]}`:                                              "",
+		`{"ipam":{"type":"ignored"},"plugins":[{"type":"a"}]}`:        "",
+		`null`: "",
+	} {
+		if want != "" {
+			want = fmt.Sprintf("of the ipam %q in spec.attachment.config, only routes and dns are used: this Network hands out the addresses", want)
+		}
+		if got := state(raw(config)).lostIPAM(); got != want {
+			t.Errorf("%s: got %q, want %q", config, got, want)
+		}
+	}
+	if got := state().lostIPAM(); got != "" {
+		t.Errorf("an Overlay: got %q", got)
 	}
 }
 

@@ -24,6 +24,9 @@ const (
 	ReasonFailedWrite        = "FailedWrite"
 )
 
+// ReasonIPAMReplaced is of the event that tells of an ipam that is not used.
+const ReasonIPAMReplaced = "IPAMReplaced"
+
 // finding is why pods cannot be attached; zero: they can.
 type finding struct{ reason, message string }
 
@@ -50,6 +53,10 @@ func (s State) status(vni int32, found finding) (*v1.NetworkStatus, []Event) {
 		Message:            "pods are attached by NetworkAttachmentDefinition " + s.Name,
 		ObservedGeneration: s.Network.Generation, LastTransitionTime: metav1.NewTime(s.Now),
 	}
+	lost := s.lostIPAM()
+	if lost != "" {
+		c.Message = shorten.To(c.Message+"; "+lost, shorten.EventMessage)
+	}
 	switch other := s.shared(); {
 	case found == (finding{}) && other != nil:
 		c.Reason = ReasonSharedWire
@@ -62,7 +69,11 @@ func (s State) status(vni int32, found finding) (*v1.NetworkStatus, []Event) {
 	if equality.Semantic.DeepEqual(*status, s.Network.Status) {
 		return nil, nil
 	}
-	return status, events(s.Network.Status.Conditions, c)
+	told := events(s.Network.Status.Conditions, c)
+	if was := meta.FindStatusCondition(s.Network.Status.Conditions, c.Type); lost != "" && c.Reason == ReasonDefined && (was == nil || was.Message != c.Message) {
+		told = append(told, Event{corev1.EventTypeWarning, ReasonIPAMReplaced, c.Message})
+	}
+	return status, told
 }
 
 // events: one when something has turned out that a user is to mend.

@@ -79,6 +79,13 @@ func (r Range) Contains(a netip.Addr) bool {
 		r.First.Compare(a) <= 0 && a.Compare(r.Last) <= 0
 }
 
+// Overlaps reports whether one of the addresses is in cidr. Host bits of cidr are
+// ignored.
+func (r Range) Overlaps(cidr netip.Prefix) bool {
+	_, overlaps := r.clip(Range{cidr.Masked().Addr(), LastOf(cidr)})
+	return overlaps
+}
+
 // String returns "FIRST-LAST", or the address alone where there is only one.
 // ParseRange reads it back.
 func (r Range) String() string {

@@ -100,3 +100,28 @@ func FuzzParseRange(f *testing.F) {
 		}
 	})
 }
+
+func TestRangeOverlaps(t *testing.T) {
+	for _, tt := range []struct {
+		r, cidr string
+		want    bool
+	}{
+		{"10.0.0.0/30", "10.0.0.0/24", true},
+		{"10.0.0.0/16", "10.0.7.0/24", true},
+		{"9.255.255.255-10.0.0.0", "10.0.0.0/24", true},
+		{"10.0.0.255-10.0.1.9", "10.0.0.0/24", true},
+		{"10.0.1.0", "10.0.0.0/24", false},
+		{"9.255.255.255", "10.0.0.0/24", false},
+		{"fd00::/64", "10.0.0.0/24", false},
+		{"10.0.0.1", "fd00::/64", false},
+		{"::-fd00::1", "fd00::/64", true},
+	} {
+		r, err := ParseRange(tt.r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Overlaps(netip.MustParsePrefix(tt.cidr)); got != tt.want {
+			t.Errorf("%s overlaps %s: %t", tt.r, tt.cidr, got)
+		}
+	}
+}

@@ -138,7 +138,7 @@ func (v *view) serve(queue []waiting, neighbours map[string]*view) (kept []block
 //	blocks of a backup may come           refused, unless it wants one of a block that is there
 //	one is free                           the lowest
 //	one was reserved for a replica scaled away, and has rested
-//	none                                  refused
+//	none                                  refused; if the spec leaves none at all, in other words
 func (v *view) place(w waiting, r attachment.Request) (placement, *refusal) {
 	if addr, held := v.ledger.bound(w.ref.Name, w.ref.UID); held {
 		return placement{addr, true}, nil
@@ -171,6 +171,9 @@ func (v *view) place(w waiting, r attachment.Request) (placement, *refusal) {
 	}
 	if addr, ok := v.reclaim(); ok {
 		return placement{addr: addr}, nil
+	}
+	if why := v.leavesNone(); why != "" {
+		return placement{}, &refusal{ReasonNetworkNotReady, fmt.Sprintf("Network %q cannot serve: %s", v.name, why)}
 	}
 	v.short = true
 	return placement{}, &refusal{reason: ReasonNetworkExhausted}

@@ -220,7 +220,7 @@ func TestScaleDown(t *testing.T) {
 			owner Pod2/web 3 blue
 			10.0.0.2 Reserved web-3 Pod2/web 61s
 			pod a/u1 gated asks=blue`,
-			`a (u1) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr`},
+			`a (u1) waits: NetworkNotReady: Network "blue" cannot serve: spec.exclude leaves no address of 10.0.0.0/30 to hand out`},
 	})
 }
 

@@ -3,6 +3,7 @@ package network
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -121,6 +122,29 @@ func poolWith(n *v1.Network, cidrs []netip.Prefix, barred ...ipam.Range) (ipam.P
 	}
 	gateway, _ := Gateway(n)
 	return ipam.NewPool(cidr, gateway, append(exclude, barred...)).Formerly(cidrs).OnRequest(onRequest), nil
+}
+
+// leavesNone tells the user of a spec that is valid, and leaves no address to hand out; ""
+// if it leaves some. Of the ranges of the cluster, overlapText tells.
+func (v *view) leavesNone() string {
+	switch {
+	case v.poolErr != nil || v.overlap != nil || v.pool.Capacity() > 0:
+		return ""
+	case len(v.network.Spec.Exclude) == 0:
+		return fmt.Sprintf("the gateway is the only address of %s", v.cidr)
+	}
+	return fmt.Sprintf("spec.exclude leaves no address of %s to hand out", v.cidr)
+}
+
+// outside are the ranges of the spec that have no address of the CIDR, as it stands.
+func (v *view) outside() []string {
+	var outside []string
+	for _, text := range slices.Concat(v.network.Spec.Exclude, v.network.Spec.OnRequest) {
+		if r, err := ipam.ParseRange(string(text)); err == nil && !r.Overlaps(v.cidr) {
+			outside = append(outside, string(text))
+		}
+	}
+	return outside
 }
 
 func ranges(texts []v1.AddressRange) ([]ipam.Range, error) {

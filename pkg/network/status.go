@@ -18,6 +18,7 @@ import (
 const (
 	ReasonServing            = "Serving"
 	ReasonInvalidSpec        = "InvalidSpec"
+	ReasonNoAddresses        = "NoAddresses"
 	ReasonInUse              = "InUse"
 	ReasonDeleting           = "Deleting"
 	ReasonAddressesAvailable = "AddressesAvailable"
@@ -121,10 +122,15 @@ func (v *view) ready(bound int64) metav1.Condition {
 		c.Reason, c.Message = ReasonInvalidSpec, v.poolErr.Error()
 	case v.refuses:
 		c.Reason, c.Message = ReasonOverlapsCluster, v.overlapText()
+	case v.leavesNone() != "":
+		c.Reason, c.Message = ReasonNoAddresses, v.leavesNone()+"; pods keep those that they hold"
 	case v.overlap != nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonOverlapsCluster, v.overlapText()
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonServing, "hands out addresses"
+		if outside := v.outside(); len(outside) > 0 {
+			c.Message += fmt.Sprintf("; spec.exclude and spec.onRequest have ranges outside %s, which have no effect: %s", v.cidr, names(outside))
+		}
 	}
 	return c
 }
@@ -180,7 +186,7 @@ func statusEvents(before, after []metav1.Condition) []Event {
 	if c := turned(v1.ConditionExhausted, metav1.ConditionTrue); c != nil {
 		events = append(events, Event{corev1.EventTypeWarning, c.Reason, c.Message})
 	}
-	if c := turned(v1.ConditionReady, metav1.ConditionFalse); c != nil && c.Reason == ReasonInvalidSpec {
+	if c := turned(v1.ConditionReady, metav1.ConditionFalse); c != nil && (c.Reason == ReasonInvalidSpec || c.Reason == ReasonNoAddresses) {
 		events = append(events, Event{corev1.EventTypeWarning, c.Reason, c.Message})
 	}
 	was, is := meta.FindStatusCondition(before, v1.ConditionReady), meta.FindStatusCondition(after, v1.ConditionReady)

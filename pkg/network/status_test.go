@@ -61,6 +61,17 @@ func TestStatus(t *testing.T) {
 			pod a/u1 has=blue:10.0.0.2/28`, `
 			status capacity 0 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/InvalidSpec(spec.exclude: address range "10.0.0.9-10.0.0.3" is reversed: write "10.0.0.3-10.0.0.9") Exhausted=False/InvalidSpec(no new pod gets an address, see Ready)
 			event Warning InvalidSpec: spec.exclude: address range "10.0.0.9-10.0.0.3" is reversed: write "10.0.0.3-10.0.0.9"`},
+		{"all of it is excluded, with one event; who holds an address keeps it", `
+			network blue 10.0.0.0/28 exclude=10.0.0.0/24
+			10.0.0.2 Bound a/u1
+			pod a/u1 has=blue:10.0.0.2/28`, `
+			status capacity 0 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/NoAddresses(spec.exclude leaves no address of 10.0.0.0/28 to hand out; pods keep those that they hold) Exhausted=False/NoAddresses(no new pod gets an address, see Ready)
+			event Warning NoAddresses: spec.exclude leaves no address of 10.0.0.0/28 to hand out; pods keep those that they hold`},
+		{"the gateway is all that there is", `network blue 10.0.0.9/32 gateway=10.0.0.9`, `
+			status capacity 0 bound 0 reserved 0 resting 0 available 0 gateway "10.0.0.9" Ready=False/NoAddresses(the gateway is the only address of 10.0.0.9/32; pods keep those that they hold) Exhausted=False/NoAddresses(no new pod gets an address, see Ready)
+			event Warning NoAddresses: the gateway is the only address of 10.0.0.9/32; pods keep those that they hold`},
+		{"ranges outside the CIDR", `network blue 10.0.0.0/28 exclude=10.0.0.2,10.0.1.0/24,10.0.0.14-10.0.0.20,fd00::1 request=10.0.0.3,10.0.0.16`,
+			`status capacity 11 bound 0 reserved 0 resting 0 available 10 gateway "10.0.0.1" Ready=True/Serving(hands out addresses; spec.exclude and spec.onRequest have ranges outside 10.0.0.0/28, which have no effect: 10.0.1.0/24, fd00::1, 10.0.0.16) Exhausted=False/AddressesAvailable(no pod waits for want of a free address)`},
 		{"being deleted, in use, while a pod waits", `
 			network blue 10.0.0.0/28 terminating
 			10.0.0.2 Bound a/u1

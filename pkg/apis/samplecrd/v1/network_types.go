@@ -93,7 +93,9 @@ type NetworkSpec struct {
 
 	// Addresses never handed out anew: CIDRs ("192.168.0.0/24"), ranges
 	// ("192.168.7.10-192.168.7.99") or single addresses. One that is in use
-	// when it is excluded stays in use.
+	// when it is excluded stays in use. The condition Ready names those outside
+	// cidr, which have no effect until cidr contains them. If no address is left,
+	// Ready is False.
 	//
 	// +optional
 	// +listType=atomic
@@ -195,8 +197,9 @@ type NetworkAttachment struct {
 	Type AttachmentType `json:"type,omitempty"`
 
 	// A CNI network configuration in JSON, a plugin or a list of plugins, as a
-	// NetworkAttachmentDefinition has it. Its ipam is ours: pods have the
-	// addresses that they were given. A plugin runs as root on the nodes, so that
+	// NetworkAttachmentDefinition has it. Of its ipam, only routes and dns are
+	// used: the Network hands out the addresses. The condition Attachable says
+	// so if more is given. A plugin runs as root on the nodes, so that
 	// only who may create NetworkAttachmentDefinitions in the namespace may write
 	// this.
 	//

@@ -22,8 +22,9 @@ type NetworkAttachmentApplyConfiguration struct {
 	// to two pods. The condition Attachable has the reason SharedWire then.
 	Type *samplecrdv1.AttachmentType `json:"type,omitempty"`
 	// A CNI network configuration in JSON, a plugin or a list of plugins, as a
-	// NetworkAttachmentDefinition has it. Its ipam is ours: pods have the
-	// addresses that they were given. A plugin runs as root on the nodes, so that
+	// NetworkAttachmentDefinition has it. Of its ipam, only routes and dns are
+	// used: the Network hands out the addresses. The condition Attachable says
+	// so if more is given. A plugin runs as root on the nodes, so that
 	// only who may create NetworkAttachmentDefinitions in the namespace may write
 	// this.
 	Config *string `json:"config,omitempty"`

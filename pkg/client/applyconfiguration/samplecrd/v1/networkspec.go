@@ -43,7 +43,9 @@ type NetworkSpecApplyConfiguration struct {
 	Gateway *string `json:"gateway,omitempty"`
 	// Addresses never handed out anew: CIDRs ("192.168.0.0/24"), ranges
 	// ("192.168.7.10-192.168.7.99") or single addresses. One that is in use
-	// when it is excluded stays in use.
+	// when it is excluded stays in use. The condition Ready names those outside
+	// cidr, which have no effect until cidr contains them. If no address is left,
+	// Ready is False.
 	Exclude []samplecrdv1.AddressRange `json:"exclude,omitempty"`
 	// onRequest sets addresses aside for pods that ask for them by name: they
 	// are never handed out to a pod that asks for any address. It is written
