@@ -118,7 +118,8 @@ type Orphan struct {
 }
 
 // Orphans are the pods that would be adopted, or not, once `kubectl delete
-// --cascade=orphan` has removed their controllers.
+// --cascade=orphan` has removed their controllers. The pods have to be whole: the
+// controller's cache keeps no spec of those that another controller owns.
 func Orphans(s State) []Orphan {
 	v := look(s)
 	var orphans []Orphan

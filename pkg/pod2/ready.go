@@ -110,11 +110,9 @@ func (v *view) taken(place int, r replica) string {
 	const noticed = "to let the replica have the name, which is noticed within 30 seconds"
 	owner := attachment.Owner(r.pod)
 	if owner.Kind == "StatefulSet" && owner.Name == v.pod2.Name && !r.terminating && !r.over {
-		text := fmt.Sprintf("pod %s exists already and belongs to StatefulSet %s", r.pod.Name, owner.Name)
-		if why := v.orphaned(place, r); why.Field != "" {
-			return fmt.Sprintf("%s, and would not be adopted because it differs from the template in %s: change the template", text, why)
-		}
-		return text + ": delete the StatefulSet with --cascade=orphan to have the pod adopted"
+		// The controller's cache has no spec of it: whether it is as the template has it, Orphans says.
+		return fmt.Sprintf("pod %s exists already and belongs to StatefulSet %s: delete the StatefulSet with --cascade=orphan, "+
+			"and the pod is adopted if it matches the template (`kubectl pod2 plan` says whether it does)", r.pod.Name, owner.Name)
 	}
 	if owner.Name != "" {
 		return fmt.Sprintf("pod %s exists already and belongs to %s %s: delete it %s", r.pod.Name, owner.Kind, owner.Name, noticed)

@@ -27,8 +27,8 @@ func TestReady(t *testing.T) {
 			False PodsNotReady: web-0 is not ready (Running); web-1 is not ready (Running); web-2 was scaled away and serves until more replicas are available`},
 		{"a name is taken", "replicas=3", []string{"web-0 earlier", "web-1 of=ReplicaSet/x", "web-2 bare"}, `
 			False NameTaken: pod web-1 exists already and belongs to ReplicaSet x: delete it to let the replica have the name, which is noticed within 30 seconds; pod web-2 exists already and has no controller, but it differs from the template in spec.containers[app].image (the pod has "foreign", the template "nginx:1"): delete it, or change the template, to let the replica have the name, which is noticed within 30 seconds`},
-		{"a StatefulSet of the name has it", "replicas=2", []string{"web-0 of=StatefulSet/web foreign made", "web-1 of=StatefulSet/web foreign"}, `
-			False NameTaken: pod web-0 exists already and belongs to StatefulSet web: delete the StatefulSet with --cascade=orphan to have the pod adopted; pod web-1 exists already and belongs to StatefulSet web, and would not be adopted because it differs from the template in spec.containers[app].image (the pod has "foreign", the template "nginx:1"): change the template`},
+		{"a StatefulSet of the name has it", "replicas=2", []string{"web-0 of=StatefulSet/web foreign", "web-1 of=StatefulSet/x foreign"}, `
+			False NameTaken: pod web-0 exists already and belongs to StatefulSet web: delete the StatefulSet with --cascade=orphan, and the pod is adopted if it matches the template (` + "`kubectl pod2 plan`" + ` says whether it does); pod web-1 exists already and belongs to StatefulSet x: delete it to let the replica have the name, which is noticed within 30 seconds`},
 		{"an earlier Pod2 of the name", "replicas=2 networks=blue exists=none", []string{"web-0 earlier", "web-1"}, `
 			False WaitingForDeletion: web-0 of an earlier Pod2 web is still there`},
 		{"a Network that does not exist", "replicas=1 networks=red,blue,green exists=blue", []string{"web-0 gated"}, `
