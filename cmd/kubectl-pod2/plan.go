@@ -35,7 +35,8 @@ func newPlan(t *tool) *cobra.Command {
 		Long: "Show what the controller would do if the Pod2s of a file were applied, without doing it.\n\n" +
 			"The API server applies the file in a dry run, with its defaults and its refusals. The controller's own decision is then " +
 			"made on what is in the cluster: each action with its reason, in the order of the writes. It is the first step; the next " +
-			"one is decided on what it brings about. Networks of the file count as applied; other objects in it are passed over.",
+			"one is decided on what it brings about. The first pod is created in a dry run too, as you and not as the controller, and what " +
+			"quotas leave for the other replicas is counted. Networks of the file count as applied; other objects in it are passed over.",
 	}
 	files.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&how.serverSide, "server-side", false, "Apply in the dry run as kubectl apply --server-side does.")
@@ -94,10 +95,15 @@ func (t *tool) plan(ctx context.Context, c clients, m manifests, how manner) err
 		if err != nil {
 			return err
 		}
+		plan := pod2.Diff(state)
+		first, err := c.firstPod(ctx, state, plan)
+		if err != nil {
+			return err
+		}
 		if i > 0 {
 			fmt.Fprintln(t.Out)
 		}
-		fmt.Fprint(t.Out, planText(would, pod2.Diff(state), endpoints.Diff(names))+orphanText(state)+addressText(state, blocks))
+		fmt.Fprint(t.Out, planText(would, plan, endpoints.Diff(names))+first+orphanText(state)+addressText(state, blocks))
 	}
 	return nil
 }

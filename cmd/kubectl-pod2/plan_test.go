@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -123,6 +126,8 @@ Addresses of the replicas:
   create Service web-green
   status
       NetworkDNS=False/NameTaken(Service web-red exists already and has no controller: delete it to let replicas have their names on Network red)
+The first pod in a server dry run, which asked as you and not as the controller:
+  web-0 would be accepted in the place of the pod that exists
 Addresses of the replicas:
   any free one of green: 2
   any free one of red: 2
@@ -143,6 +148,78 @@ Addresses of the replicas:
 			}
 		}
 	})
+}
+
+// The first pod is tried: what the API server refuses of it is part of the plan.
+func TestPlanTriesTheFirstPod(t *testing.T) {
+	file := write(t, fmt.Sprintf(manifest, ""))
+	pods := corev1.Resource("pods")
+	forbidden := func(why string) error { return apierrors.NewForbidden(pods, "web-0", errors.New(why)) }
+	after := web(func(p *v1.Pod2) {
+		p.Spec.Networks, p.Spec.Replicas = nil, ptr.To[int32](5)
+		p.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
+	})
+	quota := func(name, hard, used string, scopes ...corev1.ResourceQuotaScope) *corev1.ResourceQuota {
+		return &corev1.ResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.ResourceQuotaSpec{Scopes: scopes},
+			Status: corev1.ResourceQuotaStatus{
+				Hard: corev1.ResourceList{"requests.cpu": resource.MustParse(hard), "pods": resource.MustParse("50"), "secrets": resource.MustParse("0")},
+				Used: corev1.ResourceList{"requests.cpu": resource.MustParse(used)},
+			},
+		}
+	}
+	updated := func(replicas int) []runtime.Object { // so many of an earlier revision exist
+		old := web(func(p *v1.Pod2) { p.Spec.Networks, p.Spec.Replicas = nil, ptr.To[int32](5) })
+		objects := []runtime.Object{old, revisionOf(old, 1)}
+		for i := range replicas {
+			objects = append(objects, replica(old, i))
+		}
+		return objects
+	}
+	for _, tt := range []struct {
+		name    string
+		refusal error
+		objects []runtime.Object
+		want    string
+	}{
+		{"no quota", nil, nil, "web-0 would be created\n"},
+		{"room for all", nil, []runtime.Object{quota("compute", "1", "200m")},
+			"web-0 would be created\n  quota compute has room for 5 of the 5 replicas to be created (requests.cpu: 800m left, 100m each)\n"},
+		{"room for some", nil, []runtime.Object{quota("compute", "500m", "180m"), quota("night", "1", "0", corev1.ResourceQuotaScopeBestEffort)},
+			"web-0 would be created\n  quota compute has room for 3 of the 5 replicas to be created (requests.cpu: 320m left, 100m each)\n" +
+				"  quota night has scopes, and was not counted\n"},
+		{"Pod Security", forbidden(`violates PodSecurity "restricted:latest"`), nil,
+			"web-0 would be refused: pods \"web-0\" is forbidden: violates PodSecurity \"restricted:latest\"\n"},
+		{"no right", forbidden(`User "bob" cannot create resource "pods"`), nil,
+			"web-0 was not tried, because you may not create pods: pods \"web-0\" is forbidden: User \"bob\" cannot create resource \"pods\"\n"},
+		{"an update", nil, updated(1),
+			"web-1 would be created\n"},
+		{"an update in a full quota", forbidden("exceeded quota: compute"), updated(1),
+			"web-1 would be refused: pods \"web-0\" is forbidden: exceeded quota: compute\n"},
+		{"an update of all in a full quota", forbidden("exceeded quota: compute"), updated(5),
+			"web-0 exceeds a quota beside the pod that exists, which is deleted first: pods \"web-0\" is forbidden: exceeded quota: compute\n"},
+		{"an update that is refused", forbidden("no such account"), updated(5), "web-0 would be refused: pods \"web-0\" is forbidden: no such account\n"},
+		{"an update of all", apierrors.NewAlreadyExists(pods, "web-0"), updated(5), "web-0 would be accepted in the place of the pod that exists\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, tt.objects...)
+			w.dryRuns("pod2s", after)
+			w.kube.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				create, ok := action.(clienttesting.CreateActionImpl)
+				if !ok || len(create.CreateOptions.DryRun) == 0 {
+					t.Errorf("a creation that is no dry run: %v", action)
+				}
+				pod, _ := create.Object.(*corev1.Pod)
+				if len(pod.OwnerReferences) > 0 {
+					t.Errorf("the pod has the owners %v", pod.OwnerReferences)
+				}
+				return true, pod, tt.refusal
+			})
+			got := w.run("plan", "-f", file)
+			_, got, _ = strings.Cut(got, "The first pod in a server dry run, which asked as you and not as the controller:\n  ")
+			requireText(t, strings.TrimSuffix(got, "! not looked at: Service/web\n"), tt.want)
+		})
+	}
 }
 
 // Before a migration the plan says of each pod of the StatefulSet what would become

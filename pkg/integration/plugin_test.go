@@ -84,6 +84,8 @@ Pod2 NS/web would be created. The first step of the controller would be:
       Progressing=True/Progressing(web-0 does not exist yet; web-1 does not exist yet)
   again in AGE
   create Service web-blue
+The first pod in a server dry run, which asked as you and not as the controller:
+  web-0 would be created
 Addresses of the replicas:
   web-0 asks for 10.0.0.9 of blue
   any free one of blue: 1
@@ -258,6 +260,54 @@ func TestPluginPlanWarns(t *testing.T) {
 	create(t, ns, "apiVersion: v1\nkind: Pod\nmetadata: {name: web-0}\nspec: {containers: [{name: c, image: registry.k8s.io/pause:3.10}]}")
 	if got, err := plan(`replicas: 1`); err != nil || !strings.Contains(got, "Ready=False/NameTaken(") {
 		t.Errorf("plan where the name is taken: %v\n%s", err, got)
+	}
+}
+
+// A plan finds what the API server refuses of pods, and passes in a Pod2: the template,
+// the service account, Pod Security, quota. None of it makes a pod.
+func TestPluginPlanTriesTheFirstPod(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	run(t, "", "label", "namespace", ns, "pod-security.kubernetes.io/enforce=baseline")
+	const title = "The first pod in a server dry run, which asked as you and not as the controller:\n  web-0 "
+	file := filepath.Join(t.TempDir(), "web.yaml")
+	plan := func(spec string) string {
+		t.Helper()
+		manifest := "apiVersion: samplecrd.k8s.io/v1\nkind: Pod2\nmetadata: {name: web}\nspec: {replicas: 4, template: {metadata: {labels: {app: a}}, spec: {" + spec + "}}}\n"
+		if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := plugin(t, ns, "plan", "-f", file)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, got)
+		}
+		_, got, _ = strings.Cut(got, title)
+		return got
+	}
+	const container = `containers: [{name: c, image: "registry.k8s.io/pause:3.10", resources: {requests: {cpu: 100m}}}]`
+	for _, c := range []struct{ spec, want string }{
+		{container, "would be created\n"},
+		{container + ", serviceAccountName: nobody", `would be refused: pods "web-0" is forbidden: error looking up service account NS/nobody: serviceaccount "nobody" not found`},
+		{container + ", hostPID: true", `would be refused: pods "web-0" is forbidden: violates PodSecurity "baseline:latest": host namespaces (hostPID=true)`},
+		{container + ", priorityClassName: nowhere", `would be refused: pods "web-0" is forbidden: no PriorityClass with name nowhere was found`},
+		{container + ", volumes: [{name: v, emptyDir: {}, configMap: {name: x}}]", `would be refused: Pod "web-0" is invalid: spec.volumes[0].configMap: Forbidden: may not specify more than 1 volume type`},
+	} {
+		if got := plan(c.spec); !strings.HasPrefix(got, c.want) {
+			t.Errorf("plan of %s: got\n%s\nwant %s", c.spec, got, c.want)
+		}
+	}
+	run(t, ns, "create", "quota", "compute", "--hard=pods=10,requests.cpu=350m")
+	eventually(t, "the quota is counted", func(context.Context) (string, error) {
+		if got, want := plan(container), "would be created\n  quota compute has room for 3 of the 4 replicas to be created (requests.cpu: 350m left, 100m each)\n"; got != want {
+			return got, nil
+		}
+		return "", nil
+	})
+	if got := plan(strings.Replace(container, "100m", "400m", 1)); !strings.HasPrefix(got, "would be refused: pods \"web-0\" is forbidden: exceeded quota: compute, requested: requests.cpu=400m") {
+		t.Errorf("beyond the quota: %s", got)
+	}
+	if got := run(t, ns, "get", "pods,pod2s", "-o", "name"); got != "" {
+		t.Errorf("plan made %s", got)
 	}
 }
 

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod2/pod2/pkg/ordinals"
+	"github.com/pod2/pod2/pkg/pod2"
+)
+
+// firstPod says what the API server makes of the first pod in a dry run, where the plan
+// creates pods or a revision; "" where it does neither. So it finds what stands in the
+// way of pods: the template's mistakes, quota, Pod Security, admission, the service
+// account.
+func (c clients) firstPod(ctx context.Context, s pod2.State, plan pod2.Plan) (string, error) {
+	creations, replaces := plan.Create, false
+	if len(creations) == 0 && plan.CreateRevision != nil {
+		// The first replica of the new revision takes the place of one that exists.
+		empty := s
+		empty.Pods = nil
+		creations, replaces = pod2.Diff(empty).Create, true
+	}
+	if len(creations) == 0 {
+		return "", nil
+	}
+	pod := creations[0].Pod()
+	// The owner may not exist yet, and admission lets few users set one.
+	pod.OwnerReferences = nil
+	made, err := c.kube.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{
+		DryRun: []string{metav1.DryRunAll}, FieldManager: fieldManager,
+	})
+	text := "The first pod in a server dry run, which asked as you and not as the controller:\n  " + pod.Name + " "
+	switch {
+	case err == nil:
+		text += "would be created\n"
+	case apierrors.IsAlreadyExists(err): // which the API server says last
+		text += "would be accepted in the place of the pod that exists\n"
+	case replaces && overQuota(err):
+		text += "exceeds a quota beside the pod that exists, which is deleted first: " + err.Error() + "\n"
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource"):
+		return text + "was not tried, because you may not create pods: " + err.Error() + "\n", nil
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err), apierrors.IsInternalError(err):
+		return text + "would be refused: " + err.Error() + "\n", nil
+	default:
+		return "", fmt.Errorf("create pod %s/%s in a dry run: %w", pod.Namespace, pod.Name, err)
+	}
+	if made == nil || made.Name == "" {
+		made = pod
+	}
+	quota, err := c.quotaText(ctx, s, made, creations[0].Claims())
+	return text + quota, err
+}
+
+func overQuota(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
+}
+
+// quotaText says for how many of the replicas that do not exist the quotas have room, if
+// each takes what this pod and these claims take.
+func (c clients) quotaText(ctx context.Context, s pod2.State, pod *corev1.Pod, claims []*corev1.PersistentVolumeClaim) (string, error) {
+	missing := int64(0)
+	replicas := pod2.Ordinals(s.Pod2)
+	for place := range replicas.Count() {
+		name := ordinals.Name(s.Pod2.Name, replicas.At(place))
+		if !slices.ContainsFunc(s.Pods, func(pod *corev1.Pod) bool { return pod.Name == name }) {
+			missing++
+		}
+	}
+	if missing == 0 {
+		return "", nil
+	}
+	quotas, err := c.kube.CoreV1().ResourceQuotas(pod.Namespace).List(ctx, metav1.ListOptions{})
+	if apierrors.IsForbidden(err) {
+		return "  you may not list quotas: they may leave no room for the other replicas\n", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("list the ResourceQuotas of namespace %s: %w", pod.Namespace, err)
+	}
+	text := ""
+	each := takenBy(pod, claims)
+	for i := range quotas.Items {
+		q := &quotas.Items[i]
+		if len(q.Spec.Scopes) > 0 || q.Spec.ScopeSelector != nil {
+			text += fmt.Sprintf("  quota %s has scopes, and was not counted\n", q.Name)
+			continue
+		}
+		room, why := roomIn(q, each)
+		if why != "" {
+			text += fmt.Sprintf("  quota %s has room for %d of the %d replicas to be created (%s)\n", q.Name, min(room, missing), missing, why)
+		}
+	}
+	return text, nil
+}
+
+// roomIn a quota is for how many pods it has room, and the resource that allows the
+// fewest; "" if it bounds nothing that they take.
+func roomIn(q *corev1.ResourceQuota, each corev1.ResourceList) (room int64, why string) {
+	for _, name := range slices.Sorted(maps.Keys(q.Status.Hard)) {
+		takes, ok := each[name]
+		if !ok || takes.IsZero() {
+			continue
+		}
+		left := q.Status.Hard[name].DeepCopy()
+		left.Sub(q.Status.Used[name])
+		fits := max(0, int64(left.AsApproximateFloat64()/takes.AsApproximateFloat64()+1e-9))
+		if why == "" || fits < room {
+			room, why = fits, fmt.Sprintf("%s: %s left, %s each", name, left.String(), takes.String())
+		}
+	}
+	return room, why
+}
+
+// takenBy is what quotas count of a replica.
+func takenBy(pod *corev1.Pod, claims []*corev1.PersistentVolumeClaim) corev1.ResourceList {
+	one := *resource.NewQuantity(1, resource.DecimalSI)
+	all := corev1.ResourceList{corev1.ResourcePods: one, "count/pods": one}
+	for name, quantity := range total(pod, func(r corev1.ResourceRequirements) corev1.ResourceList { return r.Requests }) {
+		all["requests."+name] = quantity
+		if name == corev1.ResourceCPU || name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage {
+			all[name] = quantity
+		}
+	}
+	for name, quantity := range total(pod, func(r corev1.ResourceRequirements) corev1.ResourceList { return r.Limits }) {
+		all["limits."+name] = quantity
+	}
+	if n := int64(len(claims)); n > 0 {
+		count := *resource.NewQuantity(n, resource.DecimalSI)
+		all[corev1.ResourcePersistentVolumeClaims], all["count/persistentvolumeclaims"] = count, count
+		for _, claim := range claims {
+			add(all, corev1.ResourceList{corev1.ResourceRequestsStorage: *claim.Spec.Resources.Requests.Storage()})
+		}
+	}
+	return all
+}
+
+// total of a pod: what its containers take together, or an init container while it
+// runs, if that is more.
+func total(pod *corev1.Pod, of func(corev1.ResourceRequirements) corev1.ResourceList) corev1.ResourceList {
+	sum, peak := corev1.ResourceList{}, corev1.ResourceList{}
+	for i := range pod.Spec.InitContainers {
+		init := &pod.Spec.InitContainers[i]
+		if init.RestartPolicy != nil && *init.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			add(sum, of(init.Resources)) // a sidecar goes on
+			continue
+		}
+		while := sum.DeepCopy()
+		add(while, of(init.Resources))
+		atLeast(peak, while)
+	}
+	for i := range pod.Spec.Containers {
+		add(sum, of(pod.Spec.Containers[i].Resources))
+	}
+	atLeast(sum, peak)
+	if pod.Spec.Resources != nil {
+		for name, quantity := range of(*pod.Spec.Resources) {
+			sum[name] = quantity
+		}
+	}
+	for name, quantity := range pod.Spec.Overhead {
+		if _, bounded := sum[name]; bounded {
+			add(sum, corev1.ResourceList{name: quantity})
+		}
+	}
+	return sum
+}
+
+func add(to, more corev1.ResourceList) {
+	for name, quantity := range more {
+		sum := to[name]
+		sum.Add(quantity)
+		to[name] = sum
+	}
+}
+
+func atLeast(list, least corev1.ResourceList) {
+	for name, quantity := range least {
+		if has := list[name]; has.Cmp(quantity) < 0 {
+			list[name] = quantity
+		}
+	}
+}
