@@ -212,16 +212,15 @@ blue (deleted)   1 bound, 0 reserved, 0 resting, 0 free
 // A resting address is free when its Network's delay is over, and at once where there
 // is no such Network any more: one recreated under the same name is another.
 func TestUntilWhenAnAddressRests(t *testing.T) {
-	recreated := newNetwork("blue", "10.0.0.0/24")
-	recreated.UID = "u-other"
-	terminating := newNetwork("blue", "10.0.0.0/24")
-	terminating.DeletionTimestamp = &metav1.Time{Time: now}
-	terminating.Finalizers = []string{"example.com/hold"}
 	delayed := func(seconds *int32) *v1.Network {
 		n := newNetwork("blue", "10.0.0.0/24")
 		n.Spec.ReuseDelaySeconds = seconds
 		return n
 	}
+	recreated, terminating := delayed(ptr.To[int32](90)), delayed(ptr.To[int32](90))
+	recreated.UID = "u-other"
+	terminating.DeletionTimestamp = &metav1.Time{Time: now}
+	terminating.Finalizers = []string{"example.com/hold"}
 	for _, tt := range []struct {
 		name    string
 		network *v1.Network
