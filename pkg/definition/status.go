@@ -30,6 +30,15 @@ const ReasonIPAMReplaced = "IPAMReplaced"
 // finding is why pods cannot be attached; zero: they can.
 type finding struct{ reason, message string }
 
+// Observed are the status and the events of a plan of which a write failed: the plan's, unless
+// they tell of what was not done: that pods can be attached, or a number that was to be claimed.
+func (p Plan) Observed() (*v1.NetworkStatus, []Event) {
+	if p.Status == nil || p.Claim != nil || meta.IsStatusConditionTrue(p.Status.Conditions, v1.ConditionAttachable) {
+		return nil, nil
+	}
+	return p.Status, p.Events
+}
+
 // WithFailure are the status, nil if it says so already, and the events to be written
 // when a write was refused in these words.
 func WithFailure(s State, message string) (*v1.NetworkStatus, []Event) {

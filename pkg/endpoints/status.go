@@ -27,6 +27,17 @@ const (
 // FailedCreate.
 type Failure struct{ Reason, Message string }
 
+// Observed are the status and the events of what stands in the way of names, whatever was
+// written; nil if nothing does, or the status says so already.
+func Observed(s State) (*v1.Pod2Status, []Event) {
+	v := look(s)
+	if len(v.problems()) == 0 {
+		return nil, nil
+	}
+	status := v.status()
+	return status, v.events(status)
+}
+
 // WithFailures are the status, nil if it says so already, and the events to be
 // written when some writes were refused.
 func WithFailures(s State, failures []Failure) (*v1.Pod2Status, []Event) {

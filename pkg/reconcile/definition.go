@@ -96,7 +96,7 @@ func (r *Reconciler) applyDefinition(ctx context.Context, key Key, state definit
 	}
 	status, events := plan.Status, plan.Events
 	if steps.failed() {
-		status, events = nil, nil // it would tell of what was not done
+		status, events = plan.Observed()
 		if len(steps.told) > 0 {
 			status, events = definition.WithFailure(state, steps.told[0].message)
 		}

@@ -67,7 +67,7 @@ func (r *Reconciler) applyEndpoints(ctx context.Context, key Key, state endpoint
 	}
 	status, events := plan.Status, plan.Events
 	if steps.failed() {
-		status, events = nil, nil // it would tell of what was not done
+		status, events = endpoints.Observed(state) // the plan's may tell of what was not done
 		if len(steps.told) > 0 {
 			failures := make([]endpoints.Failure, 0, len(steps.told))
 			for _, f := range steps.told {

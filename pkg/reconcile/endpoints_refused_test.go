@@ -57,8 +57,8 @@ func TestABrokenServerIsNotTold(t *testing.T) {
 	}
 }
 
-// What stops the rest does not stop the slices beside a Service with ports from going:
-// here a read of a pod that somebody hid from our watch.
+// What stops the rest does not stop the slices beside a Service with ports from going, nor
+// the condition from saying why: here a read of a pod that somebody hid from our watch.
 func TestSlicesAreWithdrawnWhateverStopsTheRest(t *testing.T) {
 	w := newWorld(t, names(newPod2("web", 2, "blue", "green"), named0, "web-1 of=Pod2/web label=web published=green:10.1.0.3")...)
 	service := stored[*corev1.Service](w, "web-blue").DeepCopy()
@@ -70,7 +70,11 @@ func TestSlicesAreWithdrawnWhateverStopsTheRest(t *testing.T) {
 	if err == nil {
 		t.Error("it is not tried again")
 	}
-	same(t, calls, "delete endpointslices web-blue-0 uid=uid-of-slice rv=106\nget pods web-1 -> InternalError")
+	same(t, calls, `
+delete endpointslices web-blue-0 uid=uid-of-slice rv=106
+get pods web-1 -> InternalError
+patch pod2s/status web uid=uid-of-web rv=101
+event on web: Warning ServiceHasPorts: Service web-blue has ports, which let others forward traffic to any address of Network blue: the controller removes them, and replicas have no names there until then`)
 }
 
 // The world is another than the view has it: no write is made on it.
