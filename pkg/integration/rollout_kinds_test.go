@@ -217,7 +217,7 @@ func TestProgressDeadline(t *testing.T) {
 	startController(t, ns)
 	create(t, ns, pod2("web", `replicas: 1, progressDeadlineSeconds: 2, networks: [{name: blue}]`))
 	waitCondition(t, ns, "pod2/web", "Progressing", "False ProgressDeadlineExceeded: no progress for 2 seconds: Network blue does not exist")
-	waitCondition(t, ns, "pod2/web", "Available", "True MinimumReplicasAvailable")
+	waitCondition(t, ns, "pod2/web", "Available", "False MinimumReplicasUnavailable")
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`))
 	waitReady(t, ns, "pod2/web")
 	waitCondition(t, ns, "pod2/web", "Progressing", "True Complete")

@@ -131,7 +131,7 @@ func TestWhoMayNotCreatePodsTakesNobodysAddress(t *testing.T) {
 	waitCondition(t, ns, "network/blue", "Exhausted", "True NetworkExhausted")
 	run(t, ns, "--as=scaler", "patch", "network", "green", "--type=merge", "-p", `{"spec":{"exclude":["10.0.0.0/29"]}}`)
 	create(t, ns, gatedPod("late", "green"))
-	waitCondition(t, ns, "pod/late", bound, "False NetworkExhausted")
+	waitCondition(t, ns, "pod/late", bound, "False NetworkNotReady")
 	run(t, ns, "delete", "pod", "web-0", "db-0")
 	eventually(t, "the first ones have their addresses", func(context.Context) (string, error) {
 		if got := addresses(t, ns); got["web-0"] != "blue=10.0.0.2/29" || got["db-0"] != "green=10.0.0.2/29" {

@@ -50,8 +50,8 @@ const managed = `"samplecrd.k8s.io/managed":"true"`
 var exchanges = []exchange{
 	// Custom resources: create, update, status, conflicts, finalizers, generation.
 	{what: "GET networks/blue"},
-	{what: "POST networks", body: `{"apiVersion":"samplecrd.k8s.io/v1","kind":"Network","metadata":{"name":"blue"},"spec":{"cidr":"10.0.0.0/24"},"status":{"bound":7}}`},
-	{what: "POST networks", body: `{"apiVersion":"samplecrd.k8s.io/v1","kind":"Network","metadata":{"name":"blue"},"spec":{"cidr":"10.0.0.0/24"}}`},
+	{what: "POST networks", body: `{"apiVersion":"samplecrd.k8s.io/v1","kind":"Network","metadata":{"name":"blue","annotations":{"samplecrd.k8s.io/allow-deletion":"true"}},"spec":{"cidr":"10.0.0.0/24"},"status":{"bound":7}}`},
+	{what: "POST networks", body: `{"apiVersion":"samplecrd.k8s.io/v1","kind":"Network","metadata":{"name":"blue","annotations":{"samplecrd.k8s.io/allow-deletion":"true"}},"spec":{"cidr":"10.0.0.0/24"}}`},
 	{what: "GET networks/blue"},
 	{what: "PATCH networks/blue", contentType: mergePatch, body: change("{uid:blue}", "{rv:blue}", `,"finalizers":["samplecrd.k8s.io/in-use"],"annotations":{"samplecrd.k8s.io/gateway":"10.0.0.1"}`, `,"status":{"bound":9}`)},
 	{what: "PATCH networks/blue", contentType: mergePatch, body: change("{uid:blue}", "{rv:blue}", "", "")},
