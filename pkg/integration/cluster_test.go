@@ -23,7 +23,8 @@ func TestNetworksKeepOffTheCluster(t *testing.T) {
 		t.Error(err)
 	}
 
-	startController(t, "", "--kubeconfig", asServiceAccount(t), "--cluster-cidrs=10.77.0.0/16", "--allow-cluster-overlap=10.77.1.0/24")
+	// It lists, because it watches ServiceCIDRs, which no other controller of a test does.
+	startControllerWith(t, "", []string{"KUBE_FEATURE_WatchListClient=false"}, "--kubeconfig", asServiceAccount(t), "--cluster-cidrs=10.77.0.0/16", "--allow-cluster-overlap=10.77.1.0/24")
 	for _, c := range []struct{ name, cidr, want string }{
 		{"services", services, "False OverlapsCluster: spec.cidr overlaps ServiceCIDR kubernetes (" + services + ")"},
 		{"pods", pods, "False OverlapsCluster: spec.cidr overlaps podCIDR of Node " + name + " (" + pods + ")"},
