@@ -57,6 +57,12 @@ func apply(s *State, p Plan) error {
 		}
 		s.Pods[i] = s.Pods[i].DeepCopy()
 		s.Pods[i].OwnerReferences = append(s.Pods[i].OwnerReferences, a.Owner)
+		if s.Pods[i].Labels == nil { // somebody removed them all
+			s.Pods[i].Labels = map[string]string{}
+		}
+		if s.Pods[i].Annotations == nil {
+			s.Pods[i].Annotations = map[string]string{}
+		}
 		maps.Copy(s.Pods[i].Labels, a.Labels)
 		if a.Request != nil {
 			s.Pods[i].Annotations[v1.Pod2RequestAnnotation] = *a.Request
