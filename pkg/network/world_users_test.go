@@ -103,7 +103,9 @@ func (w *world) user() {
 	case !w.calm && len(w.blocks) > 0 && chance.One(w.dice, 3):
 		b := chance.Pick(w.dice, sorted(w.blocks)...)
 		w.did("user deletes block %s", b.Name)
-		w.deleteBlock(b)
+		if w.deleteBlock(b); w.blocks[b.Name] == nil && len(b.Spec.Entries) > 0 {
+			w.everybodySees() // it had no finalizer yet after a restore: as if taken away
+		}
 	case !w.calm && chance.One(w.dice, 4):
 		w.restore()
 	case !w.calm && len(w.blocks) > 0 && chance.One(w.dice, 9):
