@@ -63,7 +63,7 @@ func newCommand(t *tool) *cobra.Command {
 	root.SetErr(t.ErrOut)
 	set := &cobra.Command{Use: "set", Short: "Change one thing of a Pod2"}
 	set.AddCommand(newSetImage(t))
-	root.AddCommand(newStatus(t), newHistory(t), newUndo(t), newPause(t), newResume(t), newRestart(t), set, newAddresses(t), newPlan(t))
+	root.AddCommand(newStatus(t), newHistory(t), newUndo(t), newPause(t), newResume(t), newRestart(t), set, newAddresses(t), newRelease(t), newPlan(t))
 	explainErrors(root)
 	return root
 }

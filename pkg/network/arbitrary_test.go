@@ -83,7 +83,7 @@ func arbitraryLedger(dice *rand.Rand, b *strings.Builder, first string, entries 
 			name += "/" + name + chance.Pick(dice, "-u1", "-u1", "-u2")
 		}
 		if address != "" {
-			fmt.Fprintf(b, "%s %s %s %s %ds in=%s0/24\n", address, state, name, arbitraryOwner(dice, name), dice.IntN(90)-5, first)
+			fmt.Fprintf(b, "%s %s %s %s %ds in=%s0/24 %s\n", address, state, name, arbitraryOwner(dice, name), dice.IntN(90)-5, first, chance.Pick(dice, "", "", "", "release", "release=1h"))
 		}
 	}
 }

@@ -121,6 +121,9 @@ func (v *view) unsettled(p *page, e *entry) string {
 				return fmt.Sprintf("%s is reserved for %s, which holds another", e.addr, e.Pod)
 			}
 		}
+		if !v.goes(p) && v.releases(e) {
+			return fmt.Sprintf("%s is reserved for %s, and to be released", e.addr, e.Pod)
+		}
 	default:
 		if v.rested(e) {
 			return fmt.Sprintf("%s has rested", e.addr)

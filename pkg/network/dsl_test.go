@@ -1,6 +1,7 @@
 package network
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -30,6 +31,7 @@ var now = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 //	block 10.0.0.0/24 uid=n0 sealed terminating nofinalizer name=x   of the Network above; else entries make theirs
 //	block 10.0.0.0/24 orphaned age=30s inherited=30s                 from a backup
 //	10.0.0.2 Bound web-0/u1 Pod2/web 30s                             in the block that covers it, or "in=10.0.0.0/24"
+//	10.0.0.3 Reserved web-3 Pod2/web 1h release                      as the Network's annotation has it; an hour ago: "release=1h"
 //	owner Pod2/web 3 blue,green start=1
 //	cluster 10.0.0.0/30 ServiceCIDR kubernetes                       what the cluster uses itself
 //	allowed 10.0.0.0/8
@@ -187,13 +189,15 @@ func addEntry(t testing.TB, n *Neighbour, words []string) {
 	e := v1.AddressEntry{Address: words[0], State: v1.AddressState(words[1]), Since: metav1.NewTime(now)}
 	name, uid, _ := strings.Cut(words[2], "/")
 	e.Pod, e.PodUID = name, types.UID(uid)
-	in := ""
+	in, release := "", ""
 	for _, word := range words[3:] {
 		switch ago, err := time.ParseDuration(word); {
 		case err == nil:
 			e.Since = metav1.NewTime(now.Add(-ago))
 		case strings.HasPrefix(word, "in="):
 			in = strings.TrimPrefix(word, "in=")
+		case strings.HasPrefix(word, "release"):
+			release = word
 		default:
 			e.Owner = parseOwner(word)
 		}
@@ -207,6 +211,18 @@ func addEntry(t testing.TB, n *Neighbour, words []string) {
 		n.Blocks = append(n.Blocks, parseBlock(t, *n, []string{in}))
 	}
 	n.Blocks[i].Spec.Entries = append(n.Blocks[i].Spec.Entries, e)
+	if release != "" && n.Network != nil {
+		if _, ago, earlier := strings.Cut(release, "="); earlier {
+			e.Since = agoOf(t, ago)
+		}
+		var asked []v1.AddressEntry
+		_ = json.Unmarshal([]byte(n.Network.Annotations[v1.ReleaseAnnotation]), &asked)
+		text, err := json.Marshal(append(asked, e))
+		if err != nil {
+			t.Fatal(err)
+		}
+		metav1.SetMetaDataAnnotation(&n.Network.ObjectMeta, v1.ReleaseAnnotation, string(text))
+	}
 }
 
 func parsePod(t testing.TB, words []string) *corev1.Pod {

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
@@ -60,6 +62,18 @@ type Neighbour struct {
 type Replicas struct {
 	Ordinals ordinals.Range
 	Networks []string
+}
+
+// ReplicasOf are those of a StatefulSet, on the Networks that its template asks for.
+func ReplicasOf(set *appsv1.StatefulSet) Replicas {
+	start := int32(0)
+	if set.Spec.Ordinals != nil {
+		start = set.Spec.Ordinals.Start
+	}
+	return Replicas{
+		Ordinals: ordinals.New(start, ptr.Deref(set.Spec.Replicas, 1), nil),
+		Networks: attachment.RequestedNetworks(set.Spec.Template.Annotations),
+	}
 }
 
 // Gateway is the gateway in force: the declared one, or the one chosen when the

@@ -47,8 +47,10 @@ type view struct {
 	barred []ipam.Range
 	// held is what pods are told whose address the Network does not keep, while blocks
 	// of a backup may come; nil: it serves all.
-	held  *refusal
-	agent bool
+	held *refusal
+	// toRelease are the entries whose reservations shall end; nil until asked for.
+	toRelease []v1.AddressEntry
+	agent     bool
 }
 
 func newView(s State) (*view, map[string]*view) {

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -97,6 +98,8 @@ func (w *world) user() {
 			w.owners[owner] = Replicas{Ordinals: ordinals.New(0, w.dice.Int32N(4), nil), Networks: chance.Pick(w.dice, networkNames, networkNames[:1])}
 		}
 	case chance.One(w.dice, 8):
+		w.askRelease()
+	case chance.One(w.dice, 8):
 		w.grow(chance.Pick(w.dice, networkNames...))
 	case !w.calm && chance.One(w.dice, 6):
 		w.changeNetwork(chance.Pick(w.dice, networkNames...))
@@ -115,6 +118,19 @@ func (w *world) user() {
 		// What it had bound and nobody had published yet is protected by the caches
 		// only: one that still shows the block would have its address published.
 		w.everybodySees()
+	}
+}
+
+// askRelease has a user ask for the end of every reservation; the request stays.
+func (w *world) askRelease() {
+	for _, b := range sorted(w.blocks) {
+		n := w.networks[b.Spec.Network]
+		if text, err := json.Marshal(b.Spec.Entries); err == nil && n != nil {
+			n = n.DeepCopy()
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1.ReleaseAnnotation, string(text))
+			w.putNetwork(n)
+			w.did("user asks for the release of all of %s", b.Name)
+		}
 	}
 }
 

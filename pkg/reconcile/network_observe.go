@@ -9,12 +9,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/pkg/network"
-	"github.com/pod2/pod2/pkg/ordinals"
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
@@ -140,14 +138,7 @@ func (r *Reconciler) addOwner(owners map[v1.AddressOwner]network.Replicas, names
 		if err != nil || set == nil {
 			return err
 		}
-		start := int32(0)
-		if set.Spec.Ordinals != nil {
-			start = set.Spec.Ordinals.Start
-		}
-		owners[owner] = network.Replicas{
-			Ordinals: ordinals.New(start, ptr.Deref(set.Spec.Replicas, 1), nil),
-			Networks: attachment.RequestedNetworks(set.Spec.Template.Annotations),
-		}
+		owners[owner] = network.ReplicasOf(set)
 	}
 	return nil
 }

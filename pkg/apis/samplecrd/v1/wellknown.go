@@ -81,6 +81,12 @@ const (
 	// pod2-networks of artifacts/ refuses that.
 	AllowDeletionAnnotation = "samplecrd.k8s.io/allow-deletion"
 
+	// ReleaseAnnotation, on a Network, is a list of entries of its AddressBlocks, in
+	// JSON, whose reservations shall end: of replicas that their owners were scaled
+	// down from. An entry that is not, to the letter, as the list has it stays.
+	// `kubectl pod2 release` writes it; the controller leaves it where it is.
+	ReleaseAnnotation = "samplecrd.k8s.io/release"
+
 	// InheritedAnnotation, on a block, is the time (RFC 3339) at which a Network
 	// inherited the block after a restore. Entries that are Reserved since then are
 	// kept for an hour, whether or not their owner exists.

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/network"
+	"github.com/pod2/pod2/pkg/pod2"
+)
+
+// maxReleased keeps a request far below the 256 KiB that an object's annotations may have.
+const maxReleased = 500
+
+func newRelease(t *tool) *cobra.Command {
+	all := false
+	cmd := &cobra.Command{
+		Use: "release NETWORK (ADDRESS... | --all)", Args: usage(cobra.MinimumNArgs(1)),
+		Short: "Let go of addresses that are reserved for replicas which were scaled down",
+		Long: "Let go of addresses that are reserved for replicas which were scaled down.\n\n" +
+			"It asks the controller by an annotation of the Network, so that you need the right to update Networks. The addresses " +
+			"rest then, and are free after the Network's reuseDelaySeconds. An address of a replica that its owner has, or whose " +
+			"pod exists, stays reserved; so does one that was reserved anew meanwhile.",
+	}
+	flags := newPrintFlags(cmd)
+	cmd.Flags().BoolVar(&all, "all", all, "Release every address that can be released.")
+	cmd.ValidArgsFunction = t.completeNetworks
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if all == (len(args) > 1) {
+			return errors.New("say which addresses to release: ADDRESS... or --all")
+		}
+		c, namespace, err := t.start()
+		if err != nil {
+			return err
+		}
+		n, err := c.network(cmd.Context(), namespace, args[0])
+		if err != nil {
+			return err
+		}
+		releasable, kept, err := c.releasable(cmd.Context(), n, args[1:])
+		if err != nil {
+			return err
+		}
+		switch left := len(releasable) - maxReleased; {
+		case len(kept) > 0 && !all:
+			return fmt.Errorf("release addresses of Network %s/%s: %s", namespace, n.Name, strings.Join(kept, "; "))
+		case len(releasable) == 0:
+			fmt.Fprintf(t.ErrOut, "Network %s/%s has no address to release.\n", namespace, n.Name)
+			return nil
+		case left > 0:
+			releasable = releasable[:maxReleased]
+			defer fmt.Fprintf(t.ErrOut, "%d more are left: run the command again.\n", left)
+		}
+		if n, err = c.askRelease(cmd.Context(), n, releasable); err != nil {
+			return err
+		}
+		return t.print(flags, n, fmt.Sprintf("release of %d asked for", len(releasable)))
+	}
+	return cmd
+}
+
+// releasable are the entries of the Network whose reservations may end, in address order:
+// of the addresses, or of all if there are none. Of the others it says why they are kept.
+func (c clients) releasable(ctx context.Context, n *v1.Network, addresses []string) (releasable []v1.AddressEntry, kept []string, err error) {
+	blocks, err := c.blocks(ctx, n.Namespace, n.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	pods, err := c.kube.CoreV1().Pods(n.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("list the pods of namespace %s: %w", n.Namespace, err)
+	}
+	live := map[string]bool{}
+	for i := range pods.Items {
+		live[pods.Items[i].Name] = !attachment.Over(&pods.Items[i])
+	}
+	owners, found := map[v1.AddressOwner]network.Replicas{}, map[string]bool{}
+	for _, block := range blocks {
+		for _, e := range entries(block) {
+			if len(addresses) > 0 && !slices.Contains(addresses, e.Address) {
+				continue
+			}
+			found[e.Address] = true
+			if _, known := owners[e.Owner]; !known && e.State == v1.AddressReserved {
+				if owners[e.Owner], err = c.replicas(ctx, n.Namespace, e.Owner); err != nil {
+					return nil, nil, err
+				}
+			}
+			if why := owners[e.Owner].Releasable(n.Name, e, live[e.Pod]); why != "" {
+				kept = append(kept, e.Address+" "+why)
+			} else {
+				releasable = append(releasable, e)
+			}
+		}
+	}
+	for _, address := range addresses {
+		if !found[address] {
+			kept = append(kept, address+" is not in its AddressBlocks")
+		}
+	}
+	return releasable, kept, nil
+}
+
+// replicas are those of an owner, none if there is no such owner.
+func (c clients) replicas(ctx context.Context, namespace string, owner v1.AddressOwner) (network.Replicas, error) {
+	switch owner.Kind {
+	case "Pod2":
+		p, err := c.getPod2(ctx, namespace, owner.Name)
+		if err == nil {
+			return network.Replicas{Ordinals: pod2.Ordinals(p), Networks: pod2.Networks(p)}, nil
+		}
+		if !apierrors.IsNotFound(err) {
+			return network.Replicas{}, err
+		}
+	case "StatefulSet":
+		set, err := c.kube.AppsV1().StatefulSets(namespace).Get(ctx, owner.Name, metav1.GetOptions{})
+		if err == nil {
+			return network.ReplicasOf(set), nil
+		}
+		if !apierrors.IsNotFound(err) {
+			return network.Replicas{}, fmt.Errorf("get StatefulSet %s/%s: %w", namespace, owner.Name, err)
+		}
+	}
+	return network.Replicas{}, nil
+}
+
+func (c clients) askRelease(ctx context.Context, n *v1.Network, entries []v1.AddressEntry) (*v1.Network, error) {
+	request, err := json.Marshal(entries)
+	if err != nil {
+		return nil, err
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": n.UID, "annotations": map[string]string{v1.ReleaseAnnotation: string(request)}}})
+	if err != nil {
+		return nil, err
+	}
+	asked, err := c.sample.SamplecrdV1().Networks(n.Namespace).Patch(ctx, n.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	if err != nil {
+		return nil, fmt.Errorf("ask in the annotation %s of Network %s/%s: %w", v1.ReleaseAnnotation, n.Namespace, n.Name, err)
+	}
+	return asked, nil
+}
