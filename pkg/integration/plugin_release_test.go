@@ -1,0 +1,47 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Who may update Networks, and not the record, has the addresses of scaled-down replicas
+// again; the replica that is left keeps its own.
+func TestPluginReleases(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	validationPolicies(t, ns)
+	startController(t, ns)
+	newUser(t, ns, "releaser", "samplecrd.k8s.io", "networks", "get patch", "samplecrd.k8s.io", "pod2s", "get", "samplecrd.k8s.io", "addressblocks", "list", "", "pods", "list")
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/29, reuseDelaySeconds: 3600}`)+pod2("web", "replicas: 4, networks: [{name: blue}]"))
+	waitReady(t, ns, "pod2/web")
+	ledger := func(want string) {
+		t.Helper()
+		eventually(t, "the ledger has "+want, func(ctx context.Context) (string, error) {
+			block, err := sample.SamplecrdV1().AddressBlocks(ns).Get(ctx, "blue-10.0.0.0", metav1.GetOptions{})
+			if err != nil {
+				return "", err
+			}
+			got := ""
+			for _, e := range block.Spec.Entries {
+				got += fmt.Sprintf("%s %s, ", e.Pod, e.State)
+			}
+			if got == want {
+				return "", nil
+			}
+			return got, nil
+		})
+	}
+	run(t, ns, "scale", "pod2", "web", "--replicas=1")
+	ledger("web-0 Bound, web-1 Reserved, web-2 Reserved, web-3 Reserved, ")
+	pluginRefuses(t, ns, "10.0.0.2 is not Reserved but Bound\n", "release", "blue", "10.0.0.2", "--as=releaser")
+	requirePlugin(t, ns, "network.samplecrd.k8s.io/blue release of 1 asked for\n", "release", "blue", "10.0.0.4", "--as=releaser")
+	ledger("web-0 Bound, web-1 Reserved, web-2 Resting, web-3 Reserved, ")
+	requirePlugin(t, ns, "network.samplecrd.k8s.io/blue release of 2 asked for\n", "release", "blue", "--all", "--as=releaser")
+	ledger("web-0 Bound, web-1 Resting, web-2 Resting, web-3 Resting, ")
+}
