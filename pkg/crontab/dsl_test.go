@@ -24,6 +24,7 @@ const uid = types.UID("u-ct")
 //
 //	spec=*/5_*_*_*_* zone=Europe/Berlin suspend policy=Allow deadline=30 replicas=3 completions=9
 //	networks=blue,green exists=blue      exists: which of them do, without it all
+//	networks=blue terminating=blue       it is being deleted
 //	going wait finalizer=other           wait: the finalizer that means it
 //
 // and each other object from one line; each may be going, bare (it has no owner),
@@ -44,7 +45,7 @@ func state(t testing.TB, spec string, objects ...string) State {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ct", UID: uid, Generation: 1},
 		Spec:       v1.CronTabSpec{CronSpec: "*/5 * * * *", Image: "app:1"},
 	}}
-	exists := "all"
+	exists, terminating := "all", ""
 	for word := range strings.FieldsSeq(spec) {
 		key, value, _ := strings.Cut(word, "=")
 		value = strings.ReplaceAll(value, "_", " ")
@@ -67,6 +68,8 @@ func state(t testing.TB, spec string, objects ...string) State {
 			}
 		case "exists":
 			exists = value
+		case "terminating":
+			terminating = value
 		case "replicas":
 			s.CronTab.Spec.Replicas = ptr.To(int32(number(t, value)))
 		case "completions":
@@ -85,7 +88,11 @@ func state(t testing.TB, spec string, objects ...string) State {
 	}
 	for _, n := range s.CronTab.Spec.Networks {
 		if exists == "all" || strings.Contains(exists, n.Name) {
-			s.Networks = append(s.Networks, &samplev1.Network{ObjectMeta: metav1.ObjectMeta{Name: n.Name}})
+			network := &samplev1.Network{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
+			if n.Name == terminating {
+				network.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+			}
+			s.Networks = append(s.Networks, network)
 		}
 	}
 	for _, line := range objects {

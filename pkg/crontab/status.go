@@ -24,13 +24,14 @@ const (
 	ReasonNeverDue            = "NeverDue"
 	ReasonSuspended           = "Suspended"
 	ReasonNetworkNotFound     = "NetworkNotFound"
+	ReasonNetworkTerminating  = "NetworkTerminating"
 	ReasonWaitingForAddresses = "WaitingForAddresses"
 	ReasonScheduled           = "Scheduled"
 )
 
 // mendable reasons are told in an event too.
 var mendable = map[string]bool{
-	ReasonNameTaken: true, ReasonInvalidSchedule: true, ReasonInvalidTimeZone: true, ReasonNeverDue: true, ReasonNetworkNotFound: true,
+	ReasonNameTaken: true, ReasonInvalidSchedule: true, ReasonInvalidTimeZone: true, ReasonNeverDue: true, ReasonNetworkNotFound: true, ReasonNetworkTerminating: true,
 }
 
 // Failure is what stopped apply. Reason is CamelCase, such as FailedCreate.
@@ -124,6 +125,9 @@ func (v *view) ready() metav1.Condition {
 	}
 	if missing := v.missingNetworks(); len(missing) > 0 {
 		return refusal(ReasonNetworkNotFound, fmt.Sprintf("Network %s does not exist: pods of a run wait, unscheduled, until it is created", strings.Join(missing, ", ")))
+	}
+	if going := v.goingNetworks(); len(going) > 0 {
+		return refusal(ReasonNetworkTerminating, fmt.Sprintf("Network %s is being deleted: pods of a run wait, unscheduled, until it is gone and created anew", strings.Join(going, ", ")))
 	}
 	if waiting := v.waitingForAddresses(); waiting != "" {
 		return refusal(ReasonWaitingForAddresses, waiting)

@@ -55,6 +55,9 @@ func TestConditions(t *testing.T) {
 		{"Networks that do not exist", "networks=red,blue,green exists=blue", []string{"cronjob"}, `
 			Ready=False NetworkNotFound: Network green, red does not exist: pods of a run wait, unscheduled, until it is created
 			Scheduled=True Scheduled: runs by the schedule "*/5 * * * *"`},
+		{"a Network that is being deleted", "networks=blue,green terminating=green", []string{"cronjob"}, `
+			Ready=False NetworkTerminating: Network green is being deleted: pods of a run wait, unscheduled, until it is gone and created anew
+			Scheduled=True Scheduled: runs by the schedule "*/5 * * * *"`},
 		{"a run waits for addresses", "networks=blue", []string{"cronjob", "pod ct-1-a over waits=old_news", "pod ct-2-a waits=no_address_is_free"}, `
 			Ready=False WaitingForAddresses: ct-2-a: no address is free
 			Scheduled=True Scheduled: runs by the schedule "*/5 * * * *"`},

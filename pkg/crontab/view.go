@@ -133,6 +133,17 @@ func (v *view) missingNetworks() []string {
 	return missing
 }
 
+// goingNetworks are those of the spec that are being deleted, in name order.
+func (v *view) goingNetworks() []string {
+	var going []string
+	for _, n := range v.Networks {
+		if n.DeletionTimestamp != nil {
+			going = append(going, n.Name)
+		}
+	}
+	return going
+}
+
 // running is by what runs are started once the plan is carried out; when it could
 // not be, that is the CronJob as it is. Nil: none are.
 func (v *view) running() *timetable {

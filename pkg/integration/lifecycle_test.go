@@ -24,11 +24,14 @@ func TestDeletingANetworkInUse(t *testing.T) {
 			t.Parallel()
 			ns := newNamespace(t)
 			startController(t, ns)
-			create(t, ns, network("blue", `{cidr: 10.0.0.0/24, reuseDelaySeconds: 3600}`)+gatedPod("a", "blue")+gatedPod("b", "blue"))
-			waitReady(t, ns, "pod/a", "pod/b")
+			create(t, ns, network("blue", `{cidr: 10.0.0.0/24, reuseDelaySeconds: 3600}`)+gatedPod("a", "blue")+gatedPod("b", "blue")+
+				pod2("web", "replicas: 1, networks: [{name: blue}]"))
+			waitReady(t, ns, "pod/a", "pod/b", "pod2/web")
 			allowDeletion(t, ns)
 			run(t, ns, "delete", "network", "blue", "--cascade="+cascade, "--wait=false")
 			waitCondition(t, ns, "network/blue", "Ready", "False InUse: being deleted; waits for the pods that hold its addresses: ")
+			waitCondition(t, ns, "pod2/web", "Ready", "False NetworkTerminating: Network blue is being deleted")
+			run(t, ns, "delete", "pod2", "web")
 			create(t, ns, gatedPod("late", "blue"))
 			waitCondition(t, ns, "pod/late", bound, `False NetworkTerminating: Network "blue" is being deleted and takes no new pod`)
 

@@ -172,8 +172,8 @@ func names(all []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(all[:namesShown], ", "), len(all)-namesShown)
 }
 
-// statusEvents: one when pods begin to wait, one when the spec becomes unusable, one
-// when the Network turns out to overlap the cluster.
+// statusEvents: one when pods begin to wait, one when the spec becomes unusable or
+// a Network in use is deleted, one when the Network turns out to overlap the cluster.
 func statusEvents(before, after []metav1.Condition) []Event {
 	var events []Event
 	turned := func(kind string, to metav1.ConditionStatus) *metav1.Condition {
@@ -186,7 +186,7 @@ func statusEvents(before, after []metav1.Condition) []Event {
 	if c := turned(v1.ConditionExhausted, metav1.ConditionTrue); c != nil {
 		events = append(events, Event{corev1.EventTypeWarning, c.Reason, c.Message})
 	}
-	if c := turned(v1.ConditionReady, metav1.ConditionFalse); c != nil && (c.Reason == ReasonInvalidSpec || c.Reason == ReasonNoAddresses) {
+	if c := turned(v1.ConditionReady, metav1.ConditionFalse); c != nil && slices.Contains([]string{ReasonInvalidSpec, ReasonNoAddresses, ReasonInUse}, c.Reason) {
 		events = append(events, Event{corev1.EventTypeWarning, c.Reason, c.Message})
 	}
 	was, is := meta.FindStatusCondition(before, v1.ConditionReady), meta.FindStatusCondition(after, v1.ConditionReady)

@@ -77,7 +77,9 @@ func TestStatus(t *testing.T) {
 			10.0.0.2 Bound a/u1
 			pod a/u1 has=blue:10.0.0.2/28
 			pod b/u2 gated asks=blue condition=False/NetworkTerminating`,
-			`status capacity 13 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/InUse(being deleted; waits for the pods that hold its addresses: a) Exhausted=False/InUse(no new pod gets an address, see Ready)`},
+			`
+			status capacity 13 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/InUse(being deleted; waits for the pods that hold its addresses: a) Exhausted=False/InUse(no new pod gets an address, see Ready)
+			event Warning InUse: being deleted; waits for the pods that hold its addresses: a`},
 		{"being deleted, in use no more", `
 			network blue 10.0.0.0/28 terminating
 			block 10.0.0.0/24 sealed`,

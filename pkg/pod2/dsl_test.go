@@ -25,7 +25,7 @@ const uid = types.UID("u-web")
 // state reads the Pod2 "web" from words such as
 //
 //	surge=1 partition=2 paused ordered ondelete reserve=1,4 deadline=60 progress=30s
-//	replicas=3 start=5 networks=blue@eth0,green=10.1.0.10|10.1.0.11 exists=blue exhausted=blue
+//	replicas=3 start=5 networks=blue@eth0,green=10.1.0.10|10.1.0.11 exists=blue exhausted=blue terminating=blue
 //	inplace cpu=2 restarts (the old revision has cpu 1, restarts for another)
 //	labels=team:a,tier:1;tier:2 (of the Pod2;of the template)
 //	hostnetwork recreate max=25% minReady=10 service=db current=old (or spec) generation=2 observed=1 going
@@ -53,7 +53,7 @@ func state(t testing.TB, spec string, pods ...string) State {
 		}},
 	}}
 	s.Pod2.Spec.UpdateStrategy.InPlace = v1.InPlaceNever
-	exists, exhausted := "all", ""
+	exists, exhausted, terminating := "all", "", ""
 	for word := range strings.FieldsSeq(spec) {
 		key, value, _ := strings.Cut(word, "=")
 		switch key {
@@ -75,6 +75,8 @@ func state(t testing.TB, spec string, pods ...string) State {
 			exists = value
 		case "exhausted":
 			exhausted = value
+		case "terminating":
+			terminating = value
 		case "recreate":
 			s.Pod2.Spec.UpdateStrategy.Type = v1.Recreate
 		case "inplace":
@@ -134,6 +136,9 @@ func state(t testing.TB, spec string, pods ...string) State {
 			network := &v1.Network{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
 			if n.Name == exhausted {
 				network.Status.Conditions = []metav1.Condition{{Type: v1.ConditionExhausted, Status: metav1.ConditionTrue, Message: "no address is free for: web-0"}}
+			}
+			if n.Name == terminating {
+				network.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 			}
 			s.Networks = append(s.Networks, network)
 		}

@@ -26,7 +26,7 @@ const (
 // mendable reasons of the condition Ready are told in an event too, when they
 // become what stands in the way.
 var mendable = map[string]bool{
-	ReasonTemplateTooLarge: true, ReasonHostNetwork: true, ReasonNameTaken: true, ReasonNameTooLong: true, ReasonClaimTaken: true, ReasonNetworkNotFound: true, ReasonAddressCycle: true, ReasonAddressInUse: true, ReasonNodeUnreachable: true, ReasonFailedAdopt: true, ReasonFailedCreate: true, ReasonFailedDelete: true, ReasonFailedUpdate: true,
+	ReasonTemplateTooLarge: true, ReasonHostNetwork: true, ReasonNameTaken: true, ReasonNameTooLong: true, ReasonClaimTaken: true, ReasonNetworkNotFound: true, ReasonNetworkTerminating: true, ReasonAddressCycle: true, ReasonAddressInUse: true, ReasonNodeUnreachable: true, ReasonFailedAdopt: true, ReasonFailedCreate: true, ReasonFailedDelete: true, ReasonFailedUpdate: true,
 }
 
 // Events are those of as much of a plan as was done: one event a kind of action; one a pod would be 2,000 for a Pod2 of

@@ -22,6 +22,7 @@ const (
 	ReasonClaimTaken           = "ClaimTaken"
 	ReasonWaitingForDeletion   = "WaitingForDeletion"
 	ReasonNetworkNotFound      = "NetworkNotFound"
+	ReasonNetworkTerminating   = "NetworkTerminating"
 	ReasonAddressCycle         = "AddressCycle"
 	ReasonWaitingForAddresses  = "WaitingForAddresses"
 	ReasonAddressInUse         = "AddressInUse"
@@ -48,6 +49,7 @@ func (v *view) ready(failures map[int]failure) metav1.Condition {
 		{ReasonWaitingForDeletion, each(v.slots, func(_ int, r replica) string { return r.predecessor(v.pod2.Name) })},
 		{ReasonWaitingForDeletion, v.eachBarred(v.claimGoing)},
 		{ReasonNetworkNotFound, v.networkNotFound()},
+		{ReasonNetworkTerminating, v.networkTerminating()},
 		{ReasonAddressCycle, list(v.cycles)},
 		{ReasonWaitingForAddresses, v.waitingForAddresses()},
 		{ReasonAddressInUse, each(v.replicas, v.keptFromAddress)},
@@ -183,6 +185,21 @@ func (v *view) networkNotFound() string {
 		return ""
 	}
 	return list(all) + ": new replicas wait, unscheduled, until it is created"
+}
+
+// networkTerminating speaks of it before a replica is lost: until then all is well, and
+// nothing else would tell.
+func (v *view) networkTerminating() string {
+	var all []string
+	for _, n := range v.networks {
+		if n.DeletionTimestamp != nil {
+			all = append(all, fmt.Sprintf("Network %s is being deleted", n.Name))
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return list(all) + ": replicas that run keep their addresses, and new ones wait, unscheduled, until it is gone and created anew"
 }
 
 // waitingForAddresses names the pods whose own condition says what they wait for;

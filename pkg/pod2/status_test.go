@@ -33,6 +33,8 @@ func TestReady(t *testing.T) {
 			False WaitingForDeletion: web-0 of an earlier Pod2 web is still there`},
 		{"a Network that does not exist", "replicas=1 networks=red,blue,green exists=blue", []string{"web-0 gated"}, `
 			False NetworkNotFound: Network green does not exist; Network red does not exist: new replicas wait, unscheduled, until it is created`},
+		{"a Network that is being deleted, while all is well", "replicas=1 networks=blue,green terminating=green", []string{"web-0"}, `
+			False NetworkTerminating: Network green is being deleted: replicas that run keep their addresses, and new ones wait, unscheduled, until it is gone and created anew`},
 		{"no network for an address", "replicas=2 networks=red,blue hostnetwork", []string{"web-0", "web-1 gated bound=no_network"}, `
 			False HostNetwork: spec.template.spec.hostNetwork is true, so new replicas cannot join Networks and wait, unscheduled: remove hostNetwork, or the Networks blue,red`},
 		{"the node's network alone", "replicas=1 hostnetwork", []string{"web-0"}, `True AllReplicasAvailable: the replica is available`},
