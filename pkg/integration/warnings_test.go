@@ -103,6 +103,31 @@ func TestUnknownKeysAreWarnedOf(t *testing.T) {
 	}
 }
 
+// A request that comes to a running pod too late is an event, whether it is the first
+// or another one.
+func TestRequestOnARunningPod(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	startController(t, ns)
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+network("green", `{cidr: 10.1.0.0/24}`)+gatedPod("served", "blue")+
+		"---\napiVersion: v1\nkind: Pod\nmetadata: {name: plain}\nspec: {containers: [{name: c, image: nginx}]}\n")
+	waitReady(t, ns, "pod/served", "pod/plain")
+	run(t, ns, "annotate", "pod", "plain", "samplecrd.k8s.io/networks=blue")
+	run(t, ns, "annotate", "pod", "served", "--overwrite", "samplecrd.k8s.io/networks=blue,green")
+	for pod, want := range map[string]string{
+		"plain":  `MissingGate: the pod asks for Networks "blue" without the scheduling gate`,
+		"served": `RequestChanged: the pod keeps the addresses that it has; that its annotation samplecrd.k8s.io/networks asks for "blue,green" since has no effect`,
+	} {
+		eventually(t, "an event tells of "+pod, func(context.Context) (string, error) {
+			got, err := kubectl("-n", ns, "get", "events", "--field-selector=type=Warning,involvedObject.name="+pod, "-o", "jsonpath={range .items[*]}{.reason}: {.message}{end}")
+			if strings.Contains(got, want) {
+				return "", err
+			}
+			return got, err
+		})
+	}
+}
+
 // What the policy costs each write of a pod:
 //
 //	go test -tags=integration -run '^$' -bench PodWrite -benchtime 2000x -count 5 ./pkg/integration

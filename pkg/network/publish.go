@@ -23,6 +23,7 @@ const (
 	ReasonInvalidRequest = "InvalidRequest"
 	ReasonFailedPublish  = "FailedPublish"
 	ReasonHostNetwork    = "HostNetwork"
+	ReasonRequestChanged = "RequestChanged"
 )
 
 // PodState is what a decision about the annotations of one pod is made from.
@@ -79,6 +80,7 @@ func (p PodPlan) String() string {
 //	gated, all Networks bound              publish
 //	gated                                  nothing; the Networks tell why
 //	request, but neither gate nor answer   complain: it may run already
+//	answered, and asks for others since    say that this has no effect
 //	answered, after it had to wait         say that it waits no more
 func Publish(s PodState) PodPlan {
 	pod := s.Pod
@@ -101,7 +103,7 @@ func Publish(s PodState) PodPlan {
 					"and without spec.nodeName: a pod that is created with one can have no gate, use a nodeSelector or an affinity",
 				request, v1.AddressesGate))
 		case answered:
-			return s.bound()
+			return s.bound(request)
 		}
 		return PodPlan{}
 	}
@@ -178,15 +180,39 @@ func (s PodState) complain(reason, message string) PodPlan {
 	return PodPlan{Condition: &condition, Event: &Event{corev1.EventTypeWarning, reason, message}}
 }
 
-// bound corrects the condition of a pod that had to wait; others have none, which
-// saves a write a pod.
-func (s PodState) bound() PodPlan {
+// bound corrects the condition of a pod that had to wait, or whose request somebody
+// changed; others have none, which saves a write a pod.
+func (s PodState) bound(request string) PodPlan {
 	c := boundCondition(s.Pod)
-	if c == nil || c.Status == corev1.ConditionTrue || c.Reason == ReasonAddressConflict && !s.recorded() {
+	if c != nil && c.Status != corev1.ConditionTrue && c.Reason == ReasonAddressConflict && !s.recorded() {
+		return PodPlan{}
+	}
+	if s.changed() {
+		message := fmt.Sprintf("the pod keeps the addresses that it has; that its annotation %s asks for %.200q since has no effect: recreate the pod", v1.NetworksAnnotation, request)
+		condition, changed := addressesBound(s.Pod, corev1.ConditionTrue, ReasonRequestChanged, message, s.now())
+		if !changed {
+			return PodPlan{}
+		}
+		return PodPlan{Condition: &condition, Event: &Event{corev1.EventTypeWarning, ReasonRequestChanged, message}}
+	}
+	if c == nil || c.Status == corev1.ConditionTrue && c.Reason != ReasonRequestChanged {
 		return PodPlan{}
 	}
 	condition, _ := addressesBound(s.Pod, corev1.ConditionTrue, ReasonPublished, "", s.now())
 	return PodPlan{Condition: &condition}
+}
+
+// changed says whether an answered pod asks for other Networks or addresses than it has.
+func (s PodState) changed() bool {
+	published := attachment.Published(s.Pod)
+	requests, err := attachment.Requests(s.Pod)
+	if published == nil || err != nil {
+		return published != nil
+	}
+	return len(requests) != len(published) || slices.ContainsFunc(requests, func(r attachment.Request) bool {
+		has, ok := published[r.Network]
+		return !ok || r.Address.IsValid() && r.Address != has.Address.Addr()
+	})
 }
 
 // recorded says whether the ledgers agree with all that the pod publishes.
