@@ -65,9 +65,7 @@ func (v *view) settle() {
 				}
 			case goes:
 				p.turn(i, "", v.now)
-			case e.State == v1.AddressReserved && !keeps && v.grace(p, e) == 0:
-				p.turn(i, afterBound(goes, keeps, v.delay), v.now)
-			case e.State == v1.AddressReserved && v.releases(e):
+			case e.State == v1.AddressReserved && (!keeps && v.grace(p, e) == 0 || v.releases(e)):
 				p.turn(i, afterBound(goes, false, v.delay), v.now)
 			case e.State == v1.AddressResting && v.rested(e):
 				p.turn(i, "", v.now)

@@ -1,6 +1,7 @@
 package pod2
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -15,6 +16,17 @@ func TestAPlanCreatesFiveHundredPods(t *testing.T) {
 	creations := Diff(state(t, "replicas=2000")).Create
 	if len(creations) != 500 || creations[499].Name != "web-499" {
 		t.Errorf("%d pods are created", len(creations))
+	}
+}
+
+// Labels that are changed back meanwhile reach no more pods than one plan has.
+func TestAPlanLabelsFiveHundredPods(t *testing.T) {
+	var pods []string
+	for i := range 700 {
+		pods = append(pods, fmt.Sprintf("web-%d", i))
+	}
+	if labelled := Diff(state(t, "replicas=700 labels=team:db", pods...)).Relabel; len(labelled) != 500 {
+		t.Errorf("%d pods are labelled", len(labelled))
 	}
 }
 

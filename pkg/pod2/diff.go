@@ -99,9 +99,9 @@ func (r replica) deletion(reason, cause string) Deletion {
 	return Deletion{Name: r.pod.Name, UID: r.pod.UID, ResourceVersion: r.pod.ResourceVersion, Reason: reason, cause: cause}
 }
 
-// maxCreations bounds the pods of one plan, as a ReplicaSet's burst does: a spec
-// that is changed meanwhile is looked at before the rest is created.
-const maxCreations = 500
+// maxPods bounds the pods that one plan creates, and those that it labels, as a
+// ReplicaSet's burst does: a spec that is changed meanwhile is looked at before the rest.
+const maxPods = 500
 
 // create fills in replicas from the lowest ordinal up, then surge replicas, as
 // long as there are fewer pods than replicas and maxSurge. What this plan deletes
@@ -112,7 +112,7 @@ func (v *view) create() []Creation {
 		return nil
 	}
 	var creations []Creation
-	room := min(len(v.replicas)+v.maxSurge()-v.owned(), maxCreations)
+	room := min(len(v.replicas)+v.maxSurge()-v.owned(), maxPods)
 	for place, r := range v.slots {
 		if room <= 0 || place >= len(v.replicas) && v.pod2.Spec.Paused {
 			break

@@ -163,7 +163,7 @@ func (l *Relabelling) give(pod *corev1.Pod, g given) {
 	}
 }
 
-// relabel the pods to which this plan does nothing else.
+// relabel pods to which this plan does nothing else.
 func (v *view) relabel(p Plan) []Relabelling {
 	touched := map[types.UID]bool{}
 	for _, d := range p.Delete {
@@ -177,7 +177,7 @@ func (v *view) relabel(p Plan) []Relabelling {
 	}
 	var all []Relabelling
 	for r := range v.all() {
-		if r.relabelling != nil && !touched[r.pod.UID] {
+		if r.relabelling != nil && !touched[r.pod.UID] && len(all) < maxPods {
 			all = append(all, *r.relabelling)
 		}
 	}

@@ -30,7 +30,7 @@ type Plan struct {
 	// without them (State.Unadoptable). Precondition: UID and
 	// resourceVersion, so that a pod that got a controller meanwhile stays its.
 	Adopt []Adoption
-	// Relabel pods to which this plan does nothing else. Precondition: UID and
+	// Relabel pods to which this plan does nothing else, maxPods at most. Precondition: UID and
 	// resourceVersion, so that a pod that lost our owner reference meanwhile keeps its labels.
 	Relabel []Relabelling
 	// Resize running pods. Precondition: UID and resourceVersion.
@@ -50,7 +50,7 @@ type Plan struct {
 	// resourceVersion, for whose it is and its mark are the cache's, and that a live
 	// read finds no pod of the ordinal.
 	DeleteClaims []Deletion
-	// Create in this order, by fixed name: maxCreations at most. The next plan has the
+	// Create in this order, by fixed name: maxPods at most. The next plan has the
 	// rest, of the spec as it is by then.
 	Create []Creation
 	// CreateClaims beneath pods that exist, by fixed name.
