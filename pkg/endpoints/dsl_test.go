@@ -1,6 +1,7 @@
 package endpoints
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ const uid = types.UID("u-web")
 
 // state reads the Pod2 from words such as
 //
-//	name=web networks=blue,green template=blue generation=2 going said gone
+//	name=web networks=blue,green template=blue replicas=0 generation=2 going said gone
 //
 // where said stands for the condition as it would be written and gone for no Pod2 any
 // more, and each other object from one line:
@@ -51,6 +52,11 @@ func state(t testing.TB, spec string, objects ...string) State {
 			}
 		case "template":
 			s.Pod2.Spec.Template.Annotations = map[string]string{v1.NetworksAnnotation: value}
+		case "replicas":
+			s.Pod2.Spec.Replicas = new(int32)
+			if _, err := fmt.Sscan(value, s.Pod2.Spec.Replicas); err != nil {
+				t.Fatalf("replicas: %v", err)
+			}
 		case "generation":
 			s.Pod2.Generation = 2
 		case "going":

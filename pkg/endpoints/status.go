@@ -2,12 +2,14 @@ package endpoints
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/pod2/pod2/internal/shorten"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -17,6 +19,7 @@ import (
 // are not as they should be is given.
 const (
 	ReasonPublished          = "Published"
+	ReasonNoAddresses        = "NoAddresses"
 	ReasonInvalidServiceName = "InvalidServiceName"
 	ReasonNameTaken          = "NameTaken"
 	ReasonWaitingForDeletion = "WaitingForDeletion"
@@ -64,11 +67,16 @@ func (v *view) status(failures ...Failure) *v1.Pod2Status {
 }
 
 // condition names no pod and no number: it changes only when something of note does. It is about
-// the names of the addresses that there are; whether replicas have theirs is for Ready to say.
+// the names of the addresses that there are. One replica that waits for its address does not
+// change it, and Ready tells of that one.
 func (v *view) condition(failures []Failure) metav1.Condition {
 	problems := v.problems()
 	for _, f := range failures {
 		problems = append(problems, problem{f.Reason, f.Message})
+	}
+	if len(problems) == 0 && v.unaddressed() {
+		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: ReasonNoAddresses,
+			Message: "no replica has an address yet; the condition Ready says why"}
 	}
 	if len(problems) == 0 {
 		names := make([]string, 0, len(v.services))
@@ -89,6 +97,13 @@ func (v *view) condition(failures []Failure) metav1.Condition {
 	return metav1.Condition{Status: metav1.ConditionFalse, Reason: problems[0].reason, Message: shorten.To(strings.Join(messages, "; "), shorten.EventMessage)}
 }
 
+// unaddressed says whether replicas are wanted and none has an address that could have a name.
+func (v *view) unaddressed() bool {
+	return ptr.Deref(v.Pod2.Spec.Replicas, 1) > 0 && !slices.ContainsFunc(v.members, func(m member) bool {
+		return slices.ContainsFunc(v.services, func(s service) bool { _, ok := m.address(s.network); return ok })
+	})
+}
+
 // events tell once what a user has to mend, when it becomes what stands in the way.
 func (v *view) events(status *v1.Pod2Status) []Event {
 	if status == nil {
@@ -96,7 +111,7 @@ func (v *view) events(status *v1.Pod2Status) []Event {
 	}
 	was := meta.FindStatusCondition(v.Pod2.Status.Conditions, v1.ConditionNetworkDNS)
 	is := meta.FindStatusCondition(status.Conditions, v1.ConditionNetworkDNS)
-	if is == nil || is.Status == metav1.ConditionTrue || is.Reason == ReasonWaitingForDeletion ||
+	if is == nil || is.Status != metav1.ConditionFalse || is.Reason == ReasonWaitingForDeletion ||
 		was != nil && was.Reason == is.Reason && was.Message == is.Message {
 		return nil
 	}

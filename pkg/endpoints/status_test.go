@@ -12,8 +12,16 @@ import (
 
 func TestCondition(t *testing.T) {
 	runDiff(t, []diffTest{
-		{"all is well", "networks=green,blue", []string{"service web-blue", "service web-green"}, `
+		{"all is well", "networks=green,blue", []string{"service web-blue", "service web-green", "web-0 blue=10.0.0.2 green=10.1.0.2"}, `
 			status NetworkDNS=True/Published(each replica has a name for each of its addresses: <replica>.web-blue, <replica>.web-green)`},
+		{"one waits, another has its names", "networks=blue", []string{"service web-blue", "web-0 gated", "web-1 blue=10.0.0.3"}, `
+			status NetworkDNS=True/Published(each replica has a name for each of its addresses: <replica>.web-blue)`},
+		{"no replica exists", "networks=blue", []string{"service web-blue"}, `
+			status NetworkDNS=Unknown/NoAddresses(no replica has an address yet; the condition Ready says why)`},
+		{"all wait, without an event", "networks=blue", []string{"service web-blue", "web-0 gated", "web-1 over blue=10.0.0.3"}, `
+			status NetworkDNS=Unknown/NoAddresses(no replica has an address yet; the condition Ready says why)`},
+		{"none is wanted", "networks=blue replicas=0", []string{"service web-blue"}, `
+			status NetworkDNS=True/Published(each replica has a name for each of its addresses: <replica>.web-blue)`},
 		{"with a Network that left", "networks=blue", []string{"service web-blue", "service web-green", "web-0 green=10.1.0.2"}, `
 			status NetworkDNS=True/Published(each replica has a name for each of its addresses: <replica>.web-blue, <replica>.web-green (until the last replica has left Network green))`},
 		{"when all Networks left", "", []string{"service web-green", "web-0 green=10.1.0.2"}, `

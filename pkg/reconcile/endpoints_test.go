@@ -103,7 +103,8 @@ create services web-blue`},
 			w.catchUp()
 		}, `
 get pod2s web
-create endpointslices web-blue-0`},
+create endpointslices web-blue-0
+patch pod2s/status web uid=uid-of-web rv=101`},
 		{"nothing to do", names(newPod2("web", 1, "blue"), named0), nil, ""},
 		{"no Network", []runtime.Object{newPod2("web", 1), newPod("web-0 of=Pod2/web label=web")}, nil, ""},
 		{"no Pod2", []runtime.Object{newPod(named0)}, nil, ""},
@@ -147,7 +148,8 @@ delete services web-blue uid=uid-of-service rv=103`},
 			w.catchUp()
 		}, `
 get pods web-0 -> NotFound
-delete endpointslices web-blue-0 uid=uid-of-slice rv=104`},
+delete endpointslices web-blue-0 uid=uid-of-slice rv=104
+patch pod2s/status web uid=uid-of-web rv=101`},
 		{"a new Pod2 of the name", names(newPod2("web", 1, "blue"), named0), func(w *world) {
 			w.happens(another(newPod2("web", 1, "blue")))
 		}, `

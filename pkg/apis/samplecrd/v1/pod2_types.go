@@ -393,7 +393,8 @@ type Pod2Status struct {
 	// available as an update has to leave. Progressing: an update or a change of
 	// replicas comes on, or is complete. ClaimsResized, where there are
 	// volumeClaimTemplates: no claim is smaller than its template. NetworkDNS: the
-	// replicas have their DNS names on every Network.
+	// replicas have their DNS names on every Network; it is Unknown while no
+	// replica has an address.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

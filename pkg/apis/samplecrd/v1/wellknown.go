@@ -119,7 +119,7 @@ const (
 	// of it: False with their names, True once they were replaced.
 	ConditionGrown = "Grown"
 	// ConditionNetworkDNS, on Pod2s that are on Networks: the replicas have their
-	// names there, or the reason why not.
+	// names there, or the reason why not; Unknown while no replica has an address.
 	ConditionNetworkDNS = "NetworkDNS"
 	// ConditionAddressesBound, on pods that had to wait for their addresses:
 	// False with the reason, True once they are bound.
