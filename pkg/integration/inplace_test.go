@@ -100,7 +100,7 @@ func TestInPlaceLabelsAndNotAnnotations(t *testing.T) {
 	}
 	setVersion(t, ns, "web", "2")
 	waitVersions(t, ns, "web-0 2, web-1 2, web-2 2")
-	events := run(t, ns, "get", "events", "--field-selector=involvedObject.kind=Pod2,reason=Updating", "-o", "jsonpath={.items[*].message}")
+	events := run(t, ns, "get", "events", "--field-selector=involvedObject.kind=Pod2,reason=SuccessfulDelete", "-o", "jsonpath={.items[*].message}")
 	if !strings.Contains(events, "template.metadata.annotations cannot be changed in a running pod") {
 		t.Errorf("events are %s", events)
 	}
@@ -131,7 +131,7 @@ func TestInPlaceResize(t *testing.T) {
 				}
 			} else {
 				eventually(t, "the event says why", func(context.Context) (string, error) {
-					events := run(t, ns, "get", "events", "--field-selector=involvedObject.kind=Pod2,reason=Updating", "-o", "jsonpath={.items[*].message}")
+					events := run(t, ns, "get", "events", "--field-selector=involvedObject.kind=Pod2,reason=SuccessfulDelete", "-o", "jsonpath={.items[*].message}")
 					if !strings.Contains(events, c.recreated) {
 						return events, nil
 					}
@@ -252,7 +252,7 @@ spec: {limits: [{type: Container, default: {cpu: 100m, memory: 64Mi}}]}
 	run(t, ns, "delete", "limitrange", "small")
 	setResources(t, ns, `{"requests":{"cpu":"200m","memory":"64Mi"}}`)
 	eventually(t, "the event says why", func(context.Context) (string, error) {
-		events := run(t, ns, "get", "events", "--field-selector=involvedObject.kind=Pod2,reason=Updating", "-o", "jsonpath={.items[*].message}")
+		events := run(t, ns, "get", "events", "--field-selector=involvedObject.kind=Pod2,reason=SuccessfulDelete", "-o", "jsonpath={.items[*].message}")
 		if !strings.Contains(events, "its resources cannot be changed: ") || !strings.Contains(events, "must be less than or equal to cpu limit") {
 			return events, nil
 		}

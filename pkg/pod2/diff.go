@@ -47,7 +47,7 @@ func (v *view) scaleDown(spare *budget) []Deletion {
 	var deletions []Deletion
 	for _, r := range v.surplus {
 		if !r.terminating && spare.allows(r, true) {
-			deletions = append(deletions, r.deletion("scaled down", EventScalingDown))
+			deletions = append(deletions, r.deletion("scaled down", causeScaledDown))
 			if v.ordered() {
 				break
 			}
@@ -66,7 +66,7 @@ func (v *view) update(spare *budget) (u updates) {
 		}
 		switch r.step.kind {
 		case stepRecreate:
-			u.deletions = append(u.deletions, r.deletion(r.step.reason, EventUpdating))
+			u.deletions = append(u.deletions, r.deletion(r.step.reason, causeUpdate))
 		case stepResize:
 			u.resizes = append(u.resizes, resize(r))
 		case stepPatch:
@@ -89,14 +89,14 @@ func (v *view) replace(failures map[int]failure) []Deletion {
 	for i, r := range v.slots {
 		f, recorded := failures[i]
 		if r.ended() && recorded && f.UID == r.pod.UID && !v.now.Before(f.due()) {
-			deletions = append(deletions, r.deletion("ended ("+cause(r.pod)+")", EventReplacing))
+			deletions = append(deletions, r.deletion("ended ("+cause(r.pod)+")", causeEnded))
 		}
 	}
 	return deletions
 }
 
-func (r replica) deletion(reason, cause string) Deletion {
-	return Deletion{Name: r.pod.Name, UID: r.pod.UID, ResourceVersion: r.pod.ResourceVersion, Reason: reason, cause: cause}
+func (r replica) deletion(reason string, why deletionCause) Deletion {
+	return Deletion{Name: r.pod.Name, UID: r.pod.UID, ResourceVersion: r.pod.ResourceVersion, Reason: reason, cause: why}
 }
 
 // maxPods bounds the pods that one plan creates, and those that it labels, as a

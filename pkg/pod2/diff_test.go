@@ -162,25 +162,25 @@ func TestEvents(t *testing.T) {
 		return strings.Join(all, "\n")
 	}
 	runDiff(t, []diffTest{
-		{"a new Pod2", "replicas=2000", nil, `Normal ScalingUp: created web-0, web-1 and 498 others`},
-		{"three are named", "replicas=3", nil, `Normal ScalingUp: created web-0, web-1 and web-2`},
-		{"a replica was lost", "replicas=2 observed=1 current=spec", []string{"web-0"}, `Normal Replacing: created web-1`},
-		{"down", "replicas=0 generation=2 observed=1", []string{"web-0", "web-1"}, `Normal ScalingDown: deleted web-1 and web-0`},
+		{"a new Pod2", "replicas=2000", nil, `Normal SuccessfulCreate: created web-0, web-1 and 498 others: scaled up`},
+		{"three are named", "replicas=3", nil, `Normal SuccessfulCreate: created web-0, web-1 and web-2: scaled up`},
+		{"a replica was lost", "replicas=2 observed=1 current=spec", []string{"web-0"}, `Normal SuccessfulCreate: created web-1: it was missing`},
+		{"down", "replicas=0 generation=2 observed=1", []string{"web-0", "web-1"}, `Normal SuccessfulDelete: deleted web-1 and web-0: scaled down`},
 		{"of each kind one", "replicas=4 current=old", []string{"web-0 old", "web-1 old notready", "web-2 failed"}, `
-			Normal Updating: deleted web-1: template changed
+			Normal SuccessfulDelete: deleted web-1: template changed
 			Warning Replacing: deleted web-2, which ended
-			Normal Updating: created web-3`},
+			Normal SuccessfulCreate: created web-3: update`},
 		{"in place, and why not", "replicas=2 max=2 inplace", []string{"web-0 old", "web-1 old gated"}, `
 			Normal Updating: updated web-0 in place: image of app
-			Normal Updating: deleted web-1: template changed`},
+			Normal SuccessfulDelete: deleted web-1: template changed`},
 		{"nothing happens", "replicas=1", []string{"web-0"}, ""},
 		{"pods are adopted", "replicas=4", []string{"web-0 orphan", "web-1 bare made", "web-2 orphan", "web-3"}, `Normal Adopting: adopted web-0, web-1 and web-2`},
 		{"what a user has to mend", "replicas=1", []string{"web-0 bare"}, `
 			Warning NameTaken: pod web-0 exists already and has no controller, but it differs from the template in spec.containers[app].image (the pod has "foreign", the template "nginx:1"): delete it, or change the template, to let the replica have the name, which is noticed within 30 seconds`},
 		{"no progress", "replicas=1 deadline=60 progress=60s", nil, `
-			Normal Replacing: created web-0
+			Normal SuccessfulCreate: created web-0: it was missing
 			Warning ProgressDeadlineExceeded: no progress for 60 seconds: web-0 does not exist yet`},
-		{"still none", "replicas=1 deadline=60 progress=60s progressing=ProgressDeadlineExceeded", nil, `Normal Replacing: created web-0`},
+		{"still none", "replicas=1 deadline=60 progress=60s progressing=ProgressDeadlineExceeded", nil, `Normal SuccessfulCreate: created web-0: it was missing`},
 	}, events)
 	t.Run("claims are deleted, and grow", func(t *testing.T) {
 		s := claimState(t, "replicas=1 whenScaled claims=2Gi", []string{"web-0"}, []string{"data-web-0", "data-web-7"})

@@ -14,8 +14,8 @@ import (
 // Reasons of events on a Pod2.
 const (
 	EventAdopting       = "Adopting"
-	EventScalingUp      = "ScalingUp"
-	EventScalingDown    = "ScalingDown"
+	EventCreated        = "SuccessfulCreate"
+	EventDeleted        = "SuccessfulDelete"
 	EventUpdating       = "Updating"
 	EventLabelling      = "Labelling"
 	EventReplacing      = "Replacing"
@@ -30,7 +30,7 @@ var mendable = map[string]bool{
 }
 
 // Events are those of as much of a plan as was done: one event a kind of action; one a pod would be 2,000 for a Pod2 of
-// 2,000 replicas, and the API server drops those of a source that talks too much.
+// 2,000 replicas. Each kind has a reason of its own: client-go combines the events of one reason, and shows the last.
 func Events(s State, done Plan) []Event {
 	var events []Event
 	if len(done.Adopt) > 0 {
@@ -60,16 +60,15 @@ func Events(s State, done Plan) []Event {
 	group(corev1.EventTypeNormal, EventLabelling, "changed labels of %s", len(done.Relabel), func(i int) (string, string) { return done.Relabel[i].Name, done.Relabel[i].keys() })
 	group(corev1.EventTypeNormal, EventUpdating, "resized %s", len(done.Resize), func(i int) (string, string) { return done.Resize[i].Name, done.Resize[i].Reason })
 	group(corev1.EventTypeNormal, EventUpdating, "updated %s in place", len(done.InPlace), func(i int) (string, string) { return done.InPlace[i].Name, done.InPlace[i].Reason })
-	deleted := func(cause string) []Deletion {
-		return slices.DeleteFunc(slices.Clone(done.Delete), func(d Deletion) bool { return d.cause != cause })
+	deleted := func(ended bool) []Deletion {
+		return slices.DeleteFunc(slices.Clone(done.Delete), func(d Deletion) bool { return (d.cause == causeEnded) != ended })
 	}
-	down, updating, replacing := deleted(EventScalingDown), deleted(EventUpdating), deleted(EventReplacing)
-	group(corev1.EventTypeNormal, EventScalingDown, "deleted %s", len(down), func(i int) (string, string) { return down[i].Name, "" })
-	group(corev1.EventTypeNormal, EventUpdating, "deleted %s", len(updating), func(i int) (string, string) { return updating[i].Name, updating[i].Reason })
-	group(corev1.EventTypeWarning, EventReplacing, "deleted %s, which ended", len(replacing), func(i int) (string, string) { return replacing[i].Name, "" })
+	spare, ended := deleted(false), deleted(true)
+	group(corev1.EventTypeNormal, EventDeleted, "deleted %s", len(spare), func(i int) (string, string) { return spare[i].Name, spare[i].Reason })
+	group(corev1.EventTypeWarning, EventReplacing, "deleted %s, which ended", len(ended), func(i int) (string, string) { return ended[i].Name, "" })
 	if len(done.Create) > 0 {
-		events = append(events, Event{corev1.EventTypeNormal, look(s).creating(),
-			"created " + names(len(done.Create), func(i int) string { return done.Create[i].Name })})
+		why := look(s).creating()
+		group(corev1.EventTypeNormal, EventCreated, "created %s", len(done.Create), func(i int) (string, string) { return done.Create[i].Name, why })
 	}
 	group(corev1.EventTypeNormal, EventDeletedClaims, "deleted claims %s", len(done.DeleteClaims), func(i int) (string, string) { return done.DeleteClaims[i].Name, done.DeleteClaims[i].Reason })
 	group(corev1.EventTypeNormal, EventResizingClaims, "asked for larger claims %s", len(done.GrowClaims), func(i int) (string, string) {
@@ -97,9 +96,9 @@ func (v *view) creating() string {
 	status := v.pod2.Status
 	switch {
 	case status.CurrentRevision != "" && status.CurrentRevision != v.revisions.update.object.Name:
-		return EventUpdating
+		return "update"
 	case status.ObservedGeneration == v.pod2.Generation:
-		return EventReplacing
+		return "it was missing"
 	}
-	return EventScalingUp
+	return "scaled up"
 }

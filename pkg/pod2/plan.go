@@ -80,8 +80,17 @@ type Deletion struct {
 	UID             types.UID
 	ResourceVersion string
 	Reason          string
-	cause           string // reason of the event
+	cause           deletionCause
 }
+
+// deletionCause is what a pod is deleted for, as far as others depend on it.
+type deletionCause int
+
+const (
+	causeScaledDown deletionCause = iota + 1
+	causeUpdate
+	causeEnded
+)
 
 // Creation of a replica. It names the pod and makes it when it is asked to: 500
 // pods of a template of 256 KiB, made beforehand, would be 128 MiB and more.
@@ -149,7 +158,7 @@ func (p Plan) WithoutOwner() Plan {
 // ended stay, as the only evidence.
 func (p Plan) WithoutBackoff() Plan {
 	p.Backoff = nil
-	p.Delete = slices.DeleteFunc(slices.Clone(p.Delete), func(d Deletion) bool { return d.cause == EventReplacing })
+	p.Delete = slices.DeleteFunc(slices.Clone(p.Delete), func(d Deletion) bool { return d.cause == causeEnded })
 	return p
 }
 
@@ -160,7 +169,7 @@ func (p Plan) WithoutRevision() Plan {
 		return p
 	}
 	p.CreateRevision, p.Resize, p.InPlace = nil, nil, nil
-	p.Delete = slices.DeleteFunc(slices.Clone(p.Delete), func(d Deletion) bool { return d.cause == EventUpdating })
+	p.Delete = slices.DeleteFunc(slices.Clone(p.Delete), func(d Deletion) bool { return d.cause == causeUpdate })
 	p.Create = slices.DeleteFunc(slices.Clone(p.Create), func(c Creation) bool { return !c.Recorded })
 	return p
 }

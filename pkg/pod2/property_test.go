@@ -122,7 +122,7 @@ func checkPromises(t *testing.T, s State, p Plan) {
 	}
 	if s.Pod2.Spec.Paused || s.Pod2.Spec.UpdateStrategy.Type == v1.OnDelete {
 		for _, d := range p.Delete {
-			if d.cause == EventUpdating {
+			if d.cause == causeUpdate {
 				broken("%s is updated", d.Name)
 			}
 		}
@@ -157,7 +157,7 @@ func checkPromises(t *testing.T, s State, p Plan) {
 			if available[d.Name] {
 				taken++
 			}
-			if d.cause == EventUpdating {
+			if d.cause == causeUpdate {
 				young(d.Name)
 			}
 		}
@@ -297,7 +297,7 @@ func describe(s State) string {
 func keptAddress(s State, d Deletion) string {
 	place, placed := Ordinals(s.Pod2).Place(ordinalOf(d.Name))
 	i := slices.IndexFunc(s.Pods, func(pod *corev1.Pod) bool { return pod.UID == d.UID })
-	if d.cause != EventUpdating || !placed || place >= int(*s.Pod2.Spec.Replicas) || s.Pods[i].Status.Phase != corev1.PodRunning || len(s.Pods[i].Spec.SchedulingGates) > 0 {
+	if d.cause != causeUpdate || !placed || place >= int(*s.Pod2.Spec.Replicas) || s.Pods[i].Status.Phase != corev1.PodRunning || len(s.Pods[i].Spec.SchedulingGates) > 0 {
 		return ""
 	}
 	for _, n := range s.Pod2.Spec.Networks {

@@ -38,7 +38,7 @@ delete pods web-0 uid=uid-of-web-0 rv=102
 create pods web-1
 patch pod2s/status web uid=uid-of-web rv=103
 event on web: Warning Replacing: deleted web-0, which ended
-event on web: Normal ScalingUp: created web-1`
+event on web: Normal SuccessfulCreate: created web-1: scaled up`
 )
 
 // The order is that of the plans: what protects comes first, what reports last.
@@ -113,14 +113,14 @@ get pod2s web
 patch pod2s web uid=uid-of-web rv=101 -> InternalError
 create pods web-1
 patch pod2s/status web uid=uid-of-web rv=101
-event on web: Normal ScalingUp: created web-1`},
+event on web: Normal SuccessfulCreate: created web-1: scaled up`},
 		{"deletion", "delete pods", failing(), web, `
 get pod2s web
 patch pod2s web uid=uid-of-web rv=101
 delete pods web-0 uid=uid-of-web-0 rv=102 -> InternalError
 create pods web-1
 patch pod2s/status web uid=uid-of-web rv=103
-event on web: Normal ScalingUp: created web-1`},
+event on web: Normal SuccessfulCreate: created web-1: scaled up`},
 		{"creation", "create pods", failing(), web, `
 get pod2s web
 patch pod2s web uid=uid-of-web rv=101
@@ -135,7 +135,7 @@ delete pods web-0 uid=uid-of-web-0 rv=102
 create pods web-1
 patch pod2s/status web uid=uid-of-web rv=103 -> InternalError
 event on web: Warning Replacing: deleted web-0, which ended
-event on web: Normal ScalingUp: created web-1`},
+event on web: Normal SuccessfulCreate: created web-1: scaled up`},
 		{"addresses", "patch pods", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a gated on=blue")}, podA, `
 patch pods a uid=uid-of-a rv=103 -> InternalError`},
 		{"complaint", "patch pods/status", []runtime.Object{newPod("a gated")}, podA, `
