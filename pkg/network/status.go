@@ -2,6 +2,7 @@ package network
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -93,6 +94,11 @@ func Observed(s State, failure string) *v1.NetworkStatus {
 	return status
 }
 
+// manyAddresses is the most that the status counts. Nobody reads the 19 digits of an IPv6 /64,
+// which would push the other columns of kubectl get aside, and JavaScript and jq round
+// numbers from 2^53 on. No IPv4 Network has as many.
+const manyAddresses = math.MaxInt32
+
 // count derives the counters from the working copy. Entries outside what may be
 // handed out (in use when they were excluded) take nothing from what is available, nor
 // do those that reclaim gives to a pod for which no other is free.
@@ -103,8 +109,8 @@ func (v *view) count(status *v1.NetworkStatus) {
 		status.Capacity, status.Available = 0, 0
 		return
 	}
-	status.Capacity = v.pool.Capacity()
-	status.Available = max(v.pool.ForAny()-(c.taken-c.left), 0)
+	status.Capacity = min(v.pool.Capacity(), manyAddresses)
+	status.Available = min(max(v.pool.ForAny()-(c.taken-c.left), 0), manyAddresses)
 	if terminating(v.network) || v.refuses {
 		status.Available = 0
 	}

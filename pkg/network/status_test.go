@@ -48,7 +48,7 @@ func TestStatus(t *testing.T) {
 			10.0.0.4 Reserved web-2 Pod2/web 61s`,
 			`status capacity 12 bound 0 reserved 2 resting 0 available 11 gateway "10.0.0.1"` + serving},
 		{"a /64 saturates", `network blue fd00::/64`,
-			`status capacity 9223372036854775807 bound 0 reserved 0 resting 0 available 9223372036854775807 gateway "fd00::1"` + serving},
+			`status capacity 2147483647 bound 0 reserved 0 resting 0 available 2147483647 gateway "fd00::1"` + serving},
 		{"an earlier Network's entries are not counted", `
 			network blue 10.0.0.0/28
 			block 10.0.0.0/24 uid=n-earlier

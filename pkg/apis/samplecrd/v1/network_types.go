@@ -223,8 +223,8 @@ type AddressRange string
 type NetworkStatus struct {
 	// Addresses that may be handed out: those of cidr less network, broadcast,
 	// gateway and excluded ones, and less those that were network or broadcast
-	// before cidr grew. Those of onRequest count. Saturates at
-	// 9223372036854775807.
+	// before cidr grew. Those of onRequest count. At most
+	// 2147483647, which also stands for more.
 	// +optional
 	Capacity int64 `json:"capacity"`
 	// Addresses that pods hold.
@@ -240,7 +240,7 @@ type NetworkStatus struct {
 	// available is the number of addresses that a new pod can get now if it asks
 	// for any. It includes those reserved for scaled-down replicas once
 	// reuseDelaySeconds have passed: they are handed out last. Those of onRequest
-	// do not count.
+	// do not count. At most 2147483647, which also stands for more.
 	// +optional
 	Available int64 `json:"available"`
 	// The gateway in force: spec.gateway, or the one chosen when the Network

@@ -17,8 +17,8 @@ import (
 type NetworkStatusApplyConfiguration struct {
 	// Addresses that may be handed out: those of cidr less network, broadcast,
 	// gateway and excluded ones, and less those that were network or broadcast
-	// before cidr grew. Those of onRequest count. Saturates at
-	// 9223372036854775807.
+	// before cidr grew. Those of onRequest count. At most
+	// 2147483647, which also stands for more.
 	Capacity *int64 `json:"capacity,omitempty"`
 	// Addresses that pods hold.
 	Bound *int64 `json:"bound,omitempty"`
@@ -30,7 +30,7 @@ type NetworkStatusApplyConfiguration struct {
 	// available is the number of addresses that a new pod can get now if it asks
 	// for any. It includes those reserved for scaled-down replicas once
 	// reuseDelaySeconds have passed: they are handed out last. Those of onRequest
-	// do not count.
+	// do not count. At most 2147483647, which also stands for more.
 	Available *int64 `json:"available,omitempty"`
 	// The gateway in force: spec.gateway, or the one chosen when the Network
 	// was new. Empty for a /32.
