@@ -165,13 +165,13 @@ func validate(r *resource, sub string, old, next Object) error {
 			errs = append(errs, field.Invalid(spec, "object", "network and cidr of a block are immutable"))
 		}
 		if next.Spec.NetworkUID != was.NetworkUID && (next.Spec.Sealed || slices.ContainsFunc(next.Spec.Entries, func(e v1.AddressEntry) bool { return e.State == v1.AddressBound })) {
-			errs = append(errs, field.Invalid(spec, "object", "networkUID may change only in an unsealed block without Bound entries"))
+			errs = append(errs, field.Invalid(spec.Child("networkUID"), "object", "networkUID may change only in an unsealed block without Bound entries"))
 		}
 		if was.Sealed && !next.Spec.Sealed {
-			errs = append(errs, field.Invalid(spec, "object", "a sealed block stays sealed"))
+			errs = append(errs, field.Invalid(spec.Child("sealed"), "object", "a sealed block stays sealed"))
 		}
 		if next.Spec.Sealed && len(next.Spec.Entries) > 0 {
-			errs = append(errs, field.Invalid(spec, "object", "only an empty block is sealed, and a sealed one takes no entry"))
+			errs = append(errs, field.Invalid(spec.Child("sealed"), "object", "only an empty block is sealed, and a sealed one takes no entry"))
 		}
 	case *v1.VNI:
 		if next.Spec != old.(*v1.VNI).Spec {

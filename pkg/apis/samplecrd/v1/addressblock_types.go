@@ -31,9 +31,9 @@ type AddressBlock struct {
 // AddressBlockSpec says whose addresses the block holds and who has them.
 //
 // +kubebuilder:validation:XValidation:rule="self.network == oldSelf.network && self.cidr == oldSelf.cidr",message="network and cidr of a block are immutable"
-// +kubebuilder:validation:XValidation:rule="self.networkUID == oldSelf.networkUID || !self.sealed && self.entries.all(e, e.state != 'Bound')",message="networkUID may change only in an unsealed block without Bound entries"
-// +kubebuilder:validation:XValidation:rule="!oldSelf.sealed || self.sealed",message="a sealed block stays sealed"
-// +kubebuilder:validation:XValidation:rule="!self.sealed || size(self.entries) == 0",message="only an empty block is sealed, and a sealed one takes no entry"
+// +kubebuilder:validation:XValidation:rule="self.networkUID == oldSelf.networkUID || !self.sealed && self.entries.all(e, e.state != 'Bound')",message="networkUID may change only in an unsealed block without Bound entries",fieldPath=".networkUID"
+// +kubebuilder:validation:XValidation:rule="!oldSelf.sealed || self.sealed",message="a sealed block stays sealed",fieldPath=".sealed"
+// +kubebuilder:validation:XValidation:rule="!self.sealed || size(self.entries) == 0",message="only an empty block is sealed, and a sealed one takes no entry",fieldPath=".sealed"
 type AddressBlockSpec struct {
 	// Name of the Network.
 	// +required

@@ -26,7 +26,7 @@ import (
 // +kubebuilder:printcolumn:name="VNI",type=integer,JSONPath=`.status.vni`,priority=1
 // +kubebuilder:printcolumn:name="ATTACHABLE",type=string,JSONPath=`.status.conditions[?(@.type=="Attachable")].status`,priority=1
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of a Network is a DNS label: lower-case letters, digits and '-', at most 63 characters"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of a Network is a DNS label: lower-case letters, digits and '-', at most 63 characters",fieldPath=".metadata"
 // +kubebuilder:validation:XValidation:rule="has(oldSelf.spec.gateway) ? (has(self.spec.gateway) ? (self.spec.gateway == oldSelf.spec.gateway || (has(oldSelf.status) && has(oldSelf.status.observedGeneration) && !has(oldSelf.status.gateway) && !has(oldSelf.status.cidrs))) : (has(oldSelf.status) && has(oldSelf.status.gateway) && oldSelf.status.gateway == oldSelf.spec.gateway)) : (!has(self.spec.gateway) || (has(oldSelf.status) && has(oldSelf.status.gateway) && oldSelf.status.gateway == self.spec.gateway))",message="never moves: pods have it in their routes. Create another Network instead",fieldPath=".spec.gateway"
 type Network struct {
 	metav1.TypeMeta `json:",inline"`
@@ -42,9 +42,9 @@ type Network struct {
 
 // NetworkSpec declares which addresses a Network has to give.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.gateway) || !isCIDR(self.cidr) || !isIP(self.gateway) || cidr(self.cidr).containsIP(self.gateway)",message="gateway lies outside cidr"
-// +kubebuilder:validation:XValidation:rule="!has(self.gateway) || (oldSelf.hasValue() && has(oldSelf.value().gateway) && oldSelf.value().gateway == self.gateway) || !isCIDR(self.cidr) || !isIP(self.gateway) || cidr(self.cidr).prefixLength() >= (cidr(self.cidr).ip().family() == 4 ? 31 : 127) || !self.cidr.startsWith(self.gateway + '/')",message="gateway is the network address of cidr (IPv6: the subnet-router anycast address)",optionalOldSelf=true
-// +kubebuilder:validation:XValidation:rule="!has(self.gateway) || (oldSelf.hasValue() && has(oldSelf.value().gateway) && oldSelf.value().gateway == self.gateway) || !isCIDR(self.cidr) || !isIP(self.gateway) || cidr(self.cidr).ip().family() != 4 || ip(self.gateway).family() != 4 || cidr(self.cidr).prefixLength() >= 31 || !cidr(self.cidr).containsIP(self.gateway) || ![8,16,24,32].all(end, (int(self.gateway.split('.')[end / 8 - 1]) + 1) % [1,2,4,8,16,32,64,128,256][end - cidr(self.cidr).prefixLength() < 0 ? 0 : (end - cidr(self.cidr).prefixLength() > 8 ? 8 : end - cidr(self.cidr).prefixLength())] == 0)",message="gateway is the broadcast address of cidr",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="!has(self.gateway) || !isCIDR(self.cidr) || !isIP(self.gateway) || cidr(self.cidr).containsIP(self.gateway)",message="gateway lies outside cidr",fieldPath=".gateway"
+// +kubebuilder:validation:XValidation:rule="!has(self.gateway) || (oldSelf.hasValue() && has(oldSelf.value().gateway) && oldSelf.value().gateway == self.gateway) || !isCIDR(self.cidr) || !isIP(self.gateway) || cidr(self.cidr).prefixLength() >= (cidr(self.cidr).ip().family() == 4 ? 31 : 127) || !self.cidr.startsWith(self.gateway + '/')",message="gateway is the network address of cidr (IPv6: the subnet-router anycast address)",fieldPath=".gateway",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="!has(self.gateway) || (oldSelf.hasValue() && has(oldSelf.value().gateway) && oldSelf.value().gateway == self.gateway) || !isCIDR(self.cidr) || !isIP(self.gateway) || cidr(self.cidr).ip().family() != 4 || ip(self.gateway).family() != 4 || cidr(self.cidr).prefixLength() >= 31 || !cidr(self.cidr).containsIP(self.gateway) || ![8,16,24,32].all(end, (int(self.gateway.split('.')[end / 8 - 1]) + 1) % [1,2,4,8,16,32,64,128,256][end - cidr(self.cidr).prefixLength() < 0 ? 0 : (end - cidr(self.cidr).prefixLength() > 8 ? 8 : end - cidr(self.cidr).prefixLength())] == 0)",message="gateway is the broadcast address of cidr",fieldPath=".gateway",optionalOldSelf=true
 type NetworkSpec struct {
 	// The addresses of the Network, IPv4 or IPv6, in canonical form: no host
 	// bits, "10.1.0.0/16" and not "10.1.2.3/16". It may only grow: a new value
@@ -181,8 +181,8 @@ const (
 
 // NetworkAttachment says how a pod is attached to a Network.
 //
-// +kubebuilder:validation:XValidation:rule="self.type == oldSelf.type",message="the type of an attachment never changes: pods run with it. Create another Network instead"
-// +kubebuilder:validation:XValidation:rule="(self.type == 'CNI') == has(self.config)",message="config goes with type CNI, and CNI with a config"
+// +kubebuilder:validation:XValidation:rule="self.type == oldSelf.type",message="the type of an attachment never changes: pods run with it. Create another Network instead",fieldPath=".type"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'CNI') == has(self.config)",message="config goes with type CNI, and CNI with a config",fieldPath=".config"
 type NetworkAttachment struct {
 	// Overlay: a bridge of its own on each node. CNI: what config says, such as
 	// macvlan on a network that the nodes are on. It never changes.

@@ -26,7 +26,7 @@ import (
 // +kubebuilder:printcolumn:name="AVAILABLE",type=integer,JSONPath=`.status.availableReplicas`
 // +kubebuilder:printcolumn:name="NETWORKS",type=string,JSONPath=`.status.networks`
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 57 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of a Pod2 is a DNS label of at most 57 characters: its replicas are named <name>-<ordinal>"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 57 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of a Pod2 is a DNS label of at most 57 characters: its replicas are named <name>-<ordinal>",fieldPath=".metadata"
 type Pod2 struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -41,8 +41,8 @@ type Pod2 struct {
 
 // Pod2Spec declares the replicas.
 //
-// +kubebuilder:validation:XValidation:rule="self.?ordinals.?start.orValue(0) == oldSelf.?ordinals.?start.orValue(0)",message="ordinals.start never changes: it would replace every replica at once, by one of another name"
-// +kubebuilder:validation:XValidation:rule="(has(self.volumeClaimTemplates) && self.volumeClaimTemplates.size() > 0) == (has(oldSelf.volumeClaimTemplates) && oldSelf.volumeClaimTemplates.size() > 0)",message="volumeClaimTemplates are neither added nor removed, renamed or moved: the replicas that exist could not follow; make a new Pod2"
+// +kubebuilder:validation:XValidation:rule="self.?ordinals.?start.orValue(0) == oldSelf.?ordinals.?start.orValue(0)",message="ordinals.start never changes: it would replace every replica at once, by one of another name",fieldPath=".ordinals.start"
+// +kubebuilder:validation:XValidation:rule="(has(self.volumeClaimTemplates) && self.volumeClaimTemplates.size() > 0) == (has(oldSelf.volumeClaimTemplates) && oldSelf.volumeClaimTemplates.size() > 0)",message="volumeClaimTemplates are neither added nor removed, renamed or moved: the replicas that exist could not follow; make a new Pod2",fieldPath=".volumeClaimTemplates"
 type Pod2Spec struct {
 	// How many replicas there should be, 0 to 100000. Default 1. An autoscaler
 	// may change it at any time (`kubectl scale pod2 web --replicas=5`).
@@ -282,7 +282,7 @@ const (
 
 // Pod2UpdateStrategy says how a change reaches the replicas.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || self.type == 'RollingUpdate'",message="rollingUpdate goes with type RollingUpdate only"
+// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || self.type == 'RollingUpdate'",message="rollingUpdate goes with type RollingUpdate only",fieldPath=".rollingUpdate"
 type Pod2UpdateStrategy struct {
 	// RollingUpdate (the default), Recreate or OnDelete.
 	//

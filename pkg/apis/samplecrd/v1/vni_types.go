@@ -18,7 +18,7 @@ import (
 // +kubebuilder:printcolumn:name="NAMESPACE",type=string,JSONPath=`.spec.network.namespace`
 // +kubebuilder:printcolumn:name="NETWORK",type=string,JSONPath=`.spec.network.name`
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[1-9][0-9]{0,7}$') && int(self.metadata.name) <= 16777215",message="the name of a VNI is a number from 1 to 16777215"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[1-9][0-9]{0,7}$') && int(self.metadata.name) <= 16777215",message="the name of a VNI is a number from 1 to 16777215",fieldPath=".metadata"
 type VNI struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

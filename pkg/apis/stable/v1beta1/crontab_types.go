@@ -25,7 +25,7 @@ import (
 // +kubebuilder:printcolumn:name="READY",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="REASON",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,priority=1
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="the name of a CronTab has at most 52 characters: a CronJob of that name adds 11 to each Job's"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="the name of a CronTab has at most 52 characters: a CronJob of that name adds 11 to each Job's",fieldPath=".metadata"
 type CronTab struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
