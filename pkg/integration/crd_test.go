@@ -199,6 +199,7 @@ func TestKubectlShows(t *testing.T) {
 	ns := newNamespace(t)
 	create(t, ns, fmt.Sprintf(networkManifest, "net", `{cidr: 10.0.0.0/24}`)+"---"+fmt.Sprintf(pod2Manifest, "p", "")+blockManifest)
 	run(t, ns, "patch", "net", "net", "--subresource=status", "--type=merge", "-p", networkStatus)
+	run(t, ns, "patch", "p2", "p", "--subresource=status", "--type=merge", "-p", pod2Status)
 	for _, c := range []struct {
 		args, want string
 	}{
@@ -207,6 +208,8 @@ func TestKubectlShows(t *testing.T) {
 		{"get net -A -o wide", "NAMESPACE NAME CIDR GATEWAY BOUND AVAILABLE RESERVED RESTING READY EXHAUSTED VNI ATTACHABLE AGE"},
 		{"get net net -o wide", "net 10.0.0.0/24 10.0.0.1 3 4 5 6 True Unknown 1001 False "},
 		{"get p2 -A", "NAMESPACE NAME DESIRED READY UPDATED AVAILABLE NETWORKS AGE"},
+		{"get p2 -A -o wide", "NAMESPACE NAME DESIRED READY UPDATED AVAILABLE NETWORKS AGE REASON IMAGE SELECTOR"},
+		{"get p2 p -o wide", " PodsNotReady registry.k8s.io/pause:3.10 samplecrd.k8s.io/pod2=p"},
 		{"get ab -A", "NAMESPACE NAME NETWORK CIDR SEALED AGE"},
 		{"get all -A", "NAMESPACE NAME DESIRED READY UPDATED AVAILABLE NETWORKS AGE"},
 		{"explain pod2.spec.networks.addresses", "Wanted addresses: the first for the first replica, and so on;"},
@@ -227,6 +230,9 @@ const networkStatus = `{"status":{"gateway":"10.0.0.1","bound":3,"available":4,"
   {"type":"Ready","status":"True","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"},
   {"type":"Exhausted","status":"Unknown","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"},
   {"type":"Attachable","status":"False","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`
+
+const pod2Status = `{"status":{"replicas":1,"readyReplicas":0,"availableReplicas":0,"updatedReplicas":1,"selector":"samplecrd.k8s.io/pod2=p","conditions":[
+  {"type":"Ready","status":"False","reason":"PodsNotReady","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`
 
 const blockManifest = `---
 apiVersion: samplecrd.k8s.io/v1

@@ -26,6 +26,9 @@ import (
 // +kubebuilder:printcolumn:name="AVAILABLE",type=integer,JSONPath=`.status.availableReplicas`
 // +kubebuilder:printcolumn:name="NETWORKS",type=string,JSONPath=`.status.networks`
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="REASON",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,priority=1,description="The reason of the condition Ready."
+// +kubebuilder:printcolumn:name="IMAGE",type=string,JSONPath=`.spec.template.spec.containers[0].image`,priority=1,description="The image of the first container: a column shows one value."
+// +kubebuilder:printcolumn:name="SELECTOR",type=string,JSONPath=`.status.selector`,priority=1,description="The label selector of the pods."
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 57 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of a Pod2 is a DNS label of at most 57 characters: its replicas are named <name>-<ordinal>",fieldPath=".metadata"
 type Pod2 struct {
 	metav1.TypeMeta `json:",inline"`
