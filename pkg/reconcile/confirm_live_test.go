@@ -137,6 +137,23 @@ func TestARefusedLedgerWriteIsTold(t *testing.T) {
 	}
 }
 
+// The user of a pod looks at the pod.
+func TestARefusedLedgerWriteIsToldToThePod(t *testing.T) {
+	w := newWorld(t, newNetwork("blue"), newPod("a gated on=blue"))
+	w.refuse = refusing("create addressblocks", quota)
+	calls, err := w.sync(KindNetwork, "blue")
+	if !errors.Is(err, quota) {
+		t.Fatalf("got %v", err)
+	}
+	if want := `event on a: Warning NetworkNotReady: Network "blue" cannot serve: exceeded quota`; !strings.Contains(calls, want) {
+		t.Errorf("calls:\n%s\nwant in it\n%s", calls, want)
+	}
+	w.catchUp()
+	if calls, _ := w.sync(KindNetwork, "blue"); strings.Contains(calls, "pods/status") {
+		t.Errorf("said again:\n%s", calls)
+	}
+}
+
 // The Network went while the block was created: an entry would hold its address for
 // nobody, and keep it from a Network of the same name.
 func TestANewBlockOfANetworkThatIsGoneStaysEmpty(t *testing.T) {

@@ -42,7 +42,7 @@ func (r *Reconciler) syncNetwork(ctx context.Context, key Key) (Result, error) {
 // applyNetwork writes the plan in the order of its fields. What failed on the way keeps
 // nothing from being done that does not depend on it; the next sync sees how far it got.
 func (r *Reconciler) applyNetwork(ctx context.Context, key Key, state network.State, plan network.Plan) error {
-	steps, current := r.steps(key), state.Network
+	steps, current, planned := r.steps(key), state.Network, plan.Blocks
 	if (plan.AddFinalizer || plan.Begin) && !steps.do(network.ReasonFailedWrite, func() (err error) {
 		updated, err := r.markNetwork(ctx, key, current, plan)
 		if err == nil {
@@ -52,7 +52,11 @@ func (r *Reconciler) applyNetwork(ctx context.Context, key Key, state network.St
 	}) {
 		plan = plan.WithoutFinalizer()
 	}
-	steps.do(network.ReasonFailedWrite, func() error { return r.writeBlocks(ctx, key, state, plan.Blocks) })
+	var written []network.BlockWrite
+	steps.do(network.ReasonFailedWrite, func() (err error) {
+		written, err = r.writeBlocks(ctx, key, state, plan.Blocks)
+		return err
+	})
 	if !steps.failed() {
 		r.record(state.Network, plan.GivenAway)
 	}
@@ -60,7 +64,7 @@ func (r *Reconciler) applyNetwork(ctx context.Context, key Key, state network.St
 		return nil // it may be gone now; there is nothing left to say in its status
 	}
 	if steps.failed() {
-		return r.tellNetwork(ctx, steps, state, current)
+		return r.tellNetwork(ctx, steps, state, current, without(planned, written))
 	}
 	// A pod that cannot be told why it waits does not keep the Network from saying so.
 	_, untold := forEach(ctx, plan.Waits, func(ctx context.Context, w network.Wait) error {
@@ -113,8 +117,8 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, key Key, current *v1.N
 // writeBlocks makes the writes to the ledger, those that take addresses from pods once
 // all of these are confirmed to be over, and those that bind once the Network is
 // confirmed to be as the view has it. A block that is refused keeps no other from being
-// written.
-func (r *Reconciler) writeBlocks(ctx context.Context, key Key, state network.State, writes []network.BlockWrite) error {
+// written. It returns those that were.
+func (r *Reconciler) writeBlocks(ctx context.Context, key Key, state network.State, writes []network.BlockWrite) ([]network.BlockWrite, error) {
 	var leaving []network.PodRef
 	for _, w := range writes {
 		leaving = append(leaving, w.ConfirmOver...)
@@ -122,32 +126,40 @@ func (r *Reconciler) writeBlocks(ctx context.Context, key Key, state network.Sta
 	unconfirmed := r.confirmOver(ctx, key, leaving)
 	if unconfirmed != nil {
 		if endsSteps(unconfirmed) {
-			return unconfirmed
+			return nil, unconfirmed
 		}
 		writes = slices.DeleteFunc(slices.Clone(writes), func(w network.BlockWrite) bool { return len(w.ConfirmOver) > 0 })
 	}
 	if binds := func(w network.BlockWrite) bool { return w.Binds }; slices.ContainsFunc(writes, binds) {
 		if err := r.confirmNetwork(ctx, key, state.Network); err != nil {
 			if endsSteps(err) {
-				return errors.Join(unconfirmed, err)
+				return nil, errors.Join(unconfirmed, err)
 			}
 			unconfirmed = errors.Join(unconfirmed, err)
 			writes = slices.DeleteFunc(slices.Clone(writes), binds)
 		}
 	}
-	_, err := forEachUntil(ctx, 1, writes, afterRefusals(), func(ctx context.Context, w network.BlockWrite) error {
+	written, err := forEachUntil(ctx, 1, writes, afterRefusals(), func(ctx context.Context, w network.BlockWrite) error {
 		err := r.writeBlock(ctx, key, state, w)
 		if err == nil {
 			r.countBound(state, w)
 		}
 		return err
 	})
-	return errors.Join(unconfirmed, err)
+	return written, errors.Join(unconfirmed, err)
+}
+
+// without are the writes that are not among those that were made.
+func without(planned, written []network.BlockWrite) []network.BlockWrite {
+	return slices.DeleteFunc(slices.Clone(planned), func(w network.BlockWrite) bool {
+		return slices.ContainsFunc(written, func(done network.BlockWrite) bool { return done.Block.Name == w.Block.Name })
+	})
 }
 
 // tellNetwork writes what was observed into the status of a Network whose plan was not
-// carried out, and what failed, and returns that.
-func (r *Reconciler) tellNetwork(ctx context.Context, steps *steps, state network.State, current *v1.Network) error {
+// carried out, and what failed, and returns that. It tells the pods that wait for a block
+// that was not written, too.
+func (r *Reconciler) tellNetwork(ctx context.Context, steps *steps, state network.State, current *v1.Network, unwritten []network.BlockWrite) error {
 	if steps.ended || current == nil {
 		return steps.err()
 	}
@@ -158,6 +170,14 @@ func (r *Reconciler) tellNetwork(ctx context.Context, steps *steps, state networ
 	status := network.Observed(state, message)
 	if status != nil && steps.do("", func() error { return r.updateNetworkStatus(ctx, steps.key, current, *status) }) && message != "" {
 		r.recorder.Event(current, corev1.EventTypeWarning, network.ReasonFailedWrite, message)
+	}
+	if message != "" {
+		steps.do("", func() error {
+			_, err := forEach(ctx, network.Unwritten(state, unwritten, message), func(ctx context.Context, w network.Wait) error {
+				return r.tellPod(ctx, steps.key, w)
+			})
+			return err
+		})
 	}
 	return steps.err()
 }
