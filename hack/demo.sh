@@ -212,9 +212,11 @@ up() {
   show scale pod2 web --replicas=12
   await "the Pod2 to be Ready" k wait --for=condition=Ready --timeout=5s pod2/web
 
-  step "Everything is Ready"
-  show get networks
-  echo
+  await "the Networks to say that nothing attaches pods here" k wait --for=condition=Attachable=false --timeout=5s networks --all
+  step "The Networks, the Pod2 and the CronTab are Ready: every pod has its addresses"
+  show get networks --output=wide
+  printf '\nATTACHABLE is False: this cluster has no data plane. KWOK runs no container, and there is neither Multus nor pod2-agent,\n'
+  printf 'so no packet flows. docs/networking.md says how to install them on real nodes.\n\n'
   show get pod2s
   echo
   show get crontabs
