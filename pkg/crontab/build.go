@@ -115,7 +115,7 @@ func (v *view) overlayPod(template *corev1.PodTemplateSpec) {
 func (v *view) request() string {
 	requests := make([]attachment.Request, 0, len(v.cronTab.Spec.Networks))
 	for _, n := range v.cronTab.Spec.Networks {
-		requests = append(requests, attachment.Request{Network: n.Name})
+		requests = append(requests, attachment.Request{Network: n.Name, Interface: n.Interface})
 	}
 	return attachment.FormatRequests(requests)
 }

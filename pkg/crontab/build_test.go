@@ -94,6 +94,17 @@ func TestNewCronJob(t *testing.T) {
 	}
 }
 
+// What the pods of a run ask for.
+func TestRequestOfARun(t *testing.T) {
+	runDiff(t, []diffTest{
+		{"no Network", "", nil, ""},
+		{"any interface", "networks=green,blue", nil, "blue, green"},
+		{"an interface by name", "networks=green,blue@data0", nil, "blue@data0, green"},
+	}, func(s State) string {
+		return Diff(s).Create.Spec.JobTemplate.Spec.Template.Annotations[samplev1.NetworksAnnotation]
+	})
+}
+
 // Pods at work at once, and how many have to succeed.
 func TestSizeOfARun(t *testing.T) {
 	runDiff(t, []diffTest{

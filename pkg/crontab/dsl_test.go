@@ -63,8 +63,9 @@ func state(t testing.TB, spec string, objects ...string) State {
 		case "policy":
 			s.CronTab.Spec.ConcurrencyPolicy = batchv1.ConcurrencyPolicy(value)
 		case "networks":
-			for name := range strings.SplitSeq(value, ",") {
-				s.CronTab.Spec.Networks = append(s.CronTab.Spec.Networks, v1.CronTabNetwork{Name: name})
+			for network := range strings.SplitSeq(value, ",") {
+				name, iface, _ := strings.Cut(network, "@")
+				s.CronTab.Spec.Networks = append(s.CronTab.Spec.Networks, v1.CronTabNetwork{Name: name, Interface: iface})
 			}
 		case "exists":
 			exists = value

@@ -17,6 +17,8 @@ func TestCronTabRefusals(t *testing.T) {
 		{"negative replicas", cronTab("v1", "ct", `cronSpec: "@daily", replicas: -1`), "should be greater than or equal to 0"},
 		{"unknown policy", cronTab("v1", "ct", `cronSpec: "@daily", concurrencyPolicy: Maybe`), `supported values: "Allow", "Forbid", "Replace"`},
 		{"a Network twice", cronTab("v1", "ct", `cronSpec: "@daily", networks: [{name: blue}, {name: blue}]`), "Duplicate value"},
+		{"two Networks on one interface", cronTab("v1beta1", "ct", `cronSpec: "@daily", networks: [{name: blue, interface: data0}, {name: green, interface: data0}]`), "two Networks are on one interface"},
+		{"the loopback interface", cronTab("v1", "ct", `cronSpec: "@daily", networks: [{name: blue, interface: lo}]`), "lo is the loopback interface of every pod"},
 		{"unknown field", cronTab("v1", "ct", `cronSpec: "@daily", schedule: "@daily"`), `unknown field "spec.schedule"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

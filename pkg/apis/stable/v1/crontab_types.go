@@ -178,6 +178,7 @@ type CronTabSpec struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.filter(n, has(n.interface)).all(n, self.exists_one(m, has(m.interface) && m.interface == n.interface))",message="two Networks are on one interface"
 	Networks []CronTabNetwork `json:"networks,omitempty"`
 }
 
@@ -189,6 +190,17 @@ type CronTabNetwork struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
+
+	// interface is what the pods of a run call their interface on the Network.
+	// With eth0, the Network takes the place of the cluster's network in these
+	// pods. Defaults to the next free of net1, net2, ...
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=15
+	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`
+	// +kubebuilder:validation:XValidation:rule="self != 'lo'",message="lo is the loopback interface of every pod"
+	Interface string `json:"interface,omitempty"`
 }
 
 // CronTabStatus is what the controller found.

@@ -11,6 +11,10 @@ package v1
 type CronTabNetworkApplyConfiguration struct {
 	// Name of the Network.
 	Name *string `json:"name,omitempty"`
+	// interface is what the pods of a run call their interface on the Network.
+	// With eth0, the Network takes the place of the cluster's network in these
+	// pods. Defaults to the next free of net1, net2, ...
+	Interface *string `json:"interface,omitempty"`
 }
 
 // CronTabNetworkApplyConfiguration constructs a declarative configuration of the CronTabNetwork type for use with
@@ -24,5 +28,13 @@ func CronTabNetwork() *CronTabNetworkApplyConfiguration {
 // If called multiple times, the Name field is set to the value of the last call.
 func (b *CronTabNetworkApplyConfiguration) WithName(value string) *CronTabNetworkApplyConfiguration {
 	b.Name = &value
+	return b
+}
+
+// WithInterface sets the Interface field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Interface field is set to the value of the last call.
+func (b *CronTabNetworkApplyConfiguration) WithInterface(value string) *CronTabNetworkApplyConfiguration {
+	b.Interface = &value
 	return b
 }
