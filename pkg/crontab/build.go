@@ -23,10 +23,7 @@ var cronTabKind = schema.GroupVersionKind{Group: v1.GroupName, Version: v1.Group
 const containerName = "crontab"
 
 func (v *view) newCronJob() *batchv1.CronJob {
-	return v.overlay(&batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{
-		Namespace: v.cronTab.Namespace, Name: v.cronTab.Name,
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(v.cronTab, cronTabKind)},
-	}})
+	return v.overlay(&batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: v.cronTab.Namespace, Name: v.cronTab.Name}})
 }
 
 // overlay is a copy of a CronJob with every field set that a CronTab has a word
@@ -37,6 +34,9 @@ func (v *view) newCronJob() *batchv1.CronJob {
 func (v *view) overlay(current *batchv1.CronJob) *batchv1.CronJob {
 	cronJob := current.DeepCopy()
 	spec, want := &cronJob.Spec, v.cronTab.Spec
+	if !metav1.IsControlledBy(cronJob, v.cronTab) {
+		cronJob.OwnerReferences = append(cronJob.OwnerReferences, *metav1.NewControllerRef(v.cronTab, cronTabKind))
+	}
 	if v.problem != nil {
 		spec.Suspend = ptr.To(true)
 		return cronJob
@@ -152,6 +152,7 @@ func difference(is, want *batchv1.CronJob) string {
 		name     string
 		is, want any
 	}{
+		{"owner reference", is.OwnerReferences, want.OwnerReferences},
 		{"schedule", is.Spec.Schedule, want.Spec.Schedule},
 		{"timeZone", is.Spec.TimeZone, want.Spec.TimeZone},
 		{"suspend", is.Spec.Suspend, want.Spec.Suspend},

@@ -13,8 +13,8 @@ import (
 //   - a CronTab that is being deleted wants nothing, but with the finalizer: that
 //     its CronJob is going, if it is not to be kept, and the finalizer off once
 //     nothing is left to wait for;
-//   - a CronJob that is ours is as the CronTab says, and suspended if that says
-//     what cannot be;
+//   - a CronJob that is ours, or was and has no owner now, is as the CronTab says,
+//     the owner reference included, and suspended if that says what cannot be;
 //   - there is a CronJob, whoever's, unless the CronTab says what cannot be;
 //   - the status says all this.
 func Converged(s State) string {

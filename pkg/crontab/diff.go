@@ -56,7 +56,7 @@ func (v *view) deletion() *Deletion {
 func (v *view) update() *Update {
 	want := v.overlay(v.CronJob)
 	if reason := difference(v.CronJob, want); reason != "" {
-		return &Update{CronJob: want, Reason: reason}
+		return &Update{CronJob: want, Adopts: v.adopts(), Reason: reason}
 	}
 	return nil
 }

@@ -33,7 +33,13 @@ func TestCronJob(t *testing.T) {
 		{"and is then left alone", "spec=*_*_*_*_/5", []string{"cronjob suspended image=app:0"}, ""},
 		{"is suspended while there is no such zone", "zone=Europe/Atlantis", []string{"cronjob"}, `
 			update CronJob ct (version 7): suspend`},
-		{"of somebody else", "", []string{"cronjob bare schedule=@daily"}, ""},
+		{"of somebody else", "", []string{"cronjob bare labels schedule=@daily"}, ""},
+		{"that lost its owner is adopted", "", []string{"cronjob bare schedule=@daily"}, `
+			update CronJob ct (version 7), adopted: owner reference, schedule
+			again in 55s`},
+		{"that lost its owner is adopted, and suspended while the schedule does not parse", "spec=*_*_*_*_/5", []string{"cronjob bare"}, `
+			update CronJob ct (version 7), adopted: owner reference, suspend`},
+		{"that lost its owner and is on its way out", "", []string{"cronjob bare going"}, ""},
 		{"of another owner", "spec=*_*_*_*_/5", []string{"cronjob of=CronTab/other"}, ""},
 		{"of an earlier CronTab", "", []string{"cronjob earlier"}, ""},
 		{"on its way out", "", []string{"cronjob going image=app:0"}, ""},

@@ -23,8 +23,8 @@ const uid = types.UID("u-ct")
 // state reads the CronTab "ct" from words ('_' stands for a space) such as
 //
 //	spec=*/5_*_*_*_* zone=Europe/Berlin suspend policy=Allow deadline=30 replicas=3 completions=9
-//	networks=blue,green exists=blue      exists: which of them do, without it all
-//	networks=blue terminating=blue       it is being deleted
+//	networks=blue@data0,green exists=blue      exists: which of them do, without it all
+//	networks=blue terminating=blue             it is being deleted
 //	going wait finalizer=other           wait: the finalizer that means it
 //
 // and each other object from one line; each may be going, bare (it has no owner),

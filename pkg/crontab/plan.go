@@ -22,7 +22,8 @@ type Plan struct {
 	Delete *Deletion
 	// Create the CronJob, by fixed name.
 	Create *batchv1.CronJob
-	// Update the CronJob. Precondition: resourceVersion.
+	// Update the CronJob. Preconditions: resourceVersion, and if it is adopted, a live read that
+	// shows the CronTab as it was seen.
 	Update *Update
 	// Release takes v1.WaitFinalizer off the CronTab. Preconditions:
 	// resourceVersion, and a live read, made for it, for which Waits says "".
@@ -47,6 +48,7 @@ type Deletion struct {
 // Update is the whole new CronJob.
 type Update struct {
 	CronJob *batchv1.CronJob
+	Adopts  bool // it had no owner
 	Reason  string
 }
 
@@ -68,7 +70,11 @@ func (p Plan) String() string {
 		fmt.Fprintf(&b, "create CronJob %s\n", p.Create.Name)
 	}
 	if u := p.Update; u != nil {
-		fmt.Fprintf(&b, "update CronJob %s (version %s): %s\n", u.CronJob.Name, u.CronJob.ResourceVersion, u.Reason)
+		adopted := ""
+		if u.Adopts {
+			adopted = ", adopted"
+		}
+		fmt.Fprintf(&b, "update CronJob %s (version %s)%s: %s\n", u.CronJob.Name, u.CronJob.ResourceVersion, adopted, u.Reason)
 	}
 	if p.Release {
 		fmt.Fprintf(&b, "release %s\n", v1.WaitFinalizer)

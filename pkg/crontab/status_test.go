@@ -44,7 +44,7 @@ func TestConditions(t *testing.T) {
 			Scheduled=True Scheduled: runs by the schedule "@every 1h"`},
 		{"always too late", "deadline=0", nil, `
 			Ready=False NeverDue: with startingDeadlineSeconds 0 Kubernetes starts no run of cronSpec "*/5 * * * *", as it looks no further back for one that is due: take it out, or give at least 1`},
-		{"the name is taken", "", []string{"cronjob bare"}, `
+		{"the name is taken", "", []string{"cronjob bare labels"}, `
 			Ready=False NameTaken: CronJob ct exists already and has no controller: delete it to let the CronTab have the name`},
 		{"the name is taken by somebody", "", []string{"cronjob of=Backup/ct"}, `
 			Ready=False NameTaken: CronJob ct exists already and belongs to Backup ct: delete it to let the CronTab have the name`},
@@ -87,8 +87,10 @@ func TestStatus(t *testing.T) {
 			status last 2026-01-02T14:34:05Z successful 2026-01-02T14:34:06Z next 2026-01-02T15:34:05Z active 0 replicas 0 generation 1`},
 		{"none is due", "suspend", []string{"cronjob last=4m5s"}, `
 			status last 2026-01-02T15:00:00Z successful 2026-01-02T15:00:01Z next - active 0 replicas 0 generation 1`},
+		{"of one that is adopted", "", []string{"cronjob bare last=4m5s active=1", "job ct-1", "pod ct-1-a"}, `
+			status last 2026-01-02T15:00:00Z successful 2026-01-02T15:00:01Z next 2026-01-02T15:05:00Z active 1 replicas 1 generation 1`},
 		{"what is somebody else's is not counted", "", []string{
-			"cronjob bare last=4m5s active=1", "job ct-1", "pod ct-1-a", "pod x-1-a of=ReplicaSet/x", "pod y-1-a foreign"}, `
+			"cronjob bare labels last=4m5s active=1", "job ct-1", "pod ct-1-a", "pod x-1-a of=ReplicaSet/x", "pod y-1-a foreign"}, `
 			status last - successful - next - active 0 replicas 0 generation 1`},
 	}, status)
 }
@@ -123,7 +125,9 @@ func TestFailure(t *testing.T) {
 		{"it was to be deleted", "going wait", []string{"cronjob"},
 			`next 2026-01-02T15:05:00Z Ready=False/FailedUpdate(no) Scheduled=True/Scheduled(runs by the schedule "*/5 * * * *")`},
 		{"it is being deleted", "", []string{"cronjob going"}, none},
-		{"it is somebody else's", "", []string{"cronjob bare"}, none},
+		{"it is somebody else's", "", []string{"cronjob bare labels"}, none},
+		{"it was to be adopted", "", []string{"cronjob bare"},
+			`next 2026-01-02T15:05:00Z Ready=False/FailedUpdate(no) Scheduled=True/Scheduled(runs by the schedule "*/5 * * * *")`},
 	}, func(s State) string {
 		status, _ := WithFailure(s, Failure{"FailedUpdate", "no"})
 		_, conditions, _ := strings.Cut(statusText(status), "generation 1 ")

@@ -79,9 +79,17 @@ func (v *view) read(t timetable) (*timetable, *problem) {
 	return &t, nil
 }
 
-// ours says whether the CronJob is the CronTab's, by UID.
+// ours says whether the CronJob is the CronTab's, by UID, or is about to be.
 func (v *view) ours() bool {
-	return v.CronJob != nil && metav1.IsControlledBy(v.CronJob, v.cronTab)
+	return v.CronJob != nil && (metav1.IsControlledBy(v.CronJob, v.cronTab) || v.adopts())
+}
+
+// adopts says whether the CronJob was made for a CronTab of this name and has lost its owner
+// reference, by hand or by a deletion with --cascade=orphan. A CronTab that is being deleted
+// adopts nothing.
+func (v *view) adopts() bool {
+	return v.CronJob != nil && v.cronTab.DeletionTimestamp == nil &&
+		metav1.GetControllerOfNoCopy(v.CronJob) == nil && v.CronJob.Labels[v1.CronTabLabel] == v.cronTab.Name
 }
 
 // orphans says that the CronTab's deletion keeps what it owns (--cascade=orphan):

@@ -175,7 +175,8 @@ func TestCronTabDeletionWaits(t *testing.T) {
 	}
 }
 
-// `--cascade=orphan` keeps the CronJob and its runs, with our finalizer too.
+// `--cascade=orphan` keeps the CronJob and its runs, with our finalizer too; the next CronTab
+// of that name adopts them.
 func TestCronTabOrphans(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -188,6 +189,12 @@ func TestCronTabOrphans(t *testing.T) {
 		t.Errorf("of the CronJob there is left %q", got)
 	}
 	run(t, ns, "get", "job", "ct-by-hand")
+	uid := cronJob(t, ns, "ct", "{.metadata.uid}")
+	create(t, ns, cronTab("v1", "ct", `cronSpec: "@daily"`))
+	waitReady(t, ns, "ct/ct")
+	waitCronJob(t, ns, "ct", "{.metadata.uid} {.spec.schedule} {.metadata.ownerReferences[*].kind}", uid+" @daily CronTab")
+	run(t, ns, "delete", "ct", "ct", "--timeout="+patience.String())
+	waitGone(t, ns, "cronjobs,jobs")
 }
 
 // Without our finalizer the garbage collector does all, and another's is not ours

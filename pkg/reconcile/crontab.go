@@ -115,6 +115,12 @@ func (r *Reconciler) writeCronJob(ctx context.Context, key Key, state crontab.St
 		after = withCronJob(state, created)
 		return after, "Overruled", r.wroteCronJob(key, after)
 	case plan.Update != nil:
+		// With a reference to a CronTab that is going, what its user keeps would be collected as garbage.
+		if plan.Update.Adopts {
+			if err := r.confirmCronTab(ctx, key, state.CronTab); err != nil {
+				return state, "FailedUpdate", err
+			}
+		}
 		updated, err := rewrite(ctx, cronJobs, state.CronJob, plan.Update.CronJob)
 		if err != nil {
 			return state, "FailedUpdate", fmt.Errorf("update CronJob %s/%s (%s): %w", key.Namespace, plan.Update.CronJob.Name, plan.Update.Reason, stale(err))

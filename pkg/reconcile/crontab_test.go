@@ -44,6 +44,12 @@ func newCronJob() *batchv1.CronJob {
 	return c
 }
 
+func newOrphan() *batchv1.CronJob {
+	c := newCronJob()
+	c.OwnerReferences = nil
+	return c
+}
+
 func newJob() *batchv1.Job {
 	j := &batchv1.Job{ObjectMeta: of("CronJob", "ct", "uid-of-cronjob")}
 	j.Name, j.UID = "ct-1", "uid-of-job"
@@ -71,6 +77,11 @@ event on ct: Normal Created: created CronJob ct`},
 patch cronjobs ct uid=uid-of-cronjob rv=103
 patch crontabs/status ct uid=uid-of-ct rv=102
 event on ct: Normal Updated: CronJob ct was not as this CronTab says: set schedule, suspend, concurrencyPolicy, successfulJobsHistoryLimit, failedJobsHistoryLimit, parallelism, completions, backoffLimit, labels, pod template`},
+		{"adopted, on a live read", []runtime.Object{newNetwork("blue"), newCronTab(false), newOrphan()}, `
+get crontabs ct
+patch cronjobs ct uid=uid-of-cronjob rv=103
+patch crontabs/status ct uid=uid-of-ct rv=102
+event on ct: Normal Updated: CronJob ct was not as this CronTab says: set owner reference, schedule, suspend, concurrencyPolicy, successfulJobsHistoryLimit, failedJobsHistoryLimit, parallelism, completions, backoffLimit, labels, pod template`},
 		{"deleted, in the foreground", []runtime.Object{newCronTab(true), newCronJob()}, `
 delete cronjobs ct uid=uid-of-cronjob rv=102 propagation=Foreground
 patch crontabs/status ct uid=uid-of-ct rv=101
@@ -106,14 +117,24 @@ func TestOnlyOurFinalizerIsTakenOff(t *testing.T) {
 // show yet: the CronJob is one to be kept.
 func TestAnOrphanedCronJobIsNotDeleted(t *testing.T) {
 	w := newWorld(t, newCronTab(true), newCronJob())
-	orphan := newCronJob()
-	orphan.OwnerReferences = nil
-	w.change(orphan)
+	w.change(newOrphan())
 	calls, err := w.sync(KindCronTab, "ct")
 	if !errors.Is(err, ErrStale) {
 		t.Errorf("not stale: %v", err)
 	}
 	same(t, calls, "delete cronjobs ct uid=uid-of-cronjob rv=102 propagation=Foreground -> Conflict")
+}
+
+// The cache does not show yet that the CronTab is being deleted with --cascade=orphan: with an
+// owner reference again, the CronJob would be collected as garbage.
+func TestACronTabThatIsNotAsItWasAdoptsNothing(t *testing.T) {
+	w := newWorld(t, newNetwork("blue"), newCronTab(false), newOrphan())
+	w.change(newCronTab(true))
+	calls, err := w.sync(KindCronTab, "ct")
+	if !errors.Is(err, ErrStale) {
+		t.Errorf("not stale: %v", err)
+	}
+	same(t, calls, "get crontabs ct")
 }
 
 // Each of these is there, and the caches do not show it yet. The address is of a

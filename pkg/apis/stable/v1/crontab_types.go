@@ -17,7 +17,8 @@ import (
 // With the finalizer `finalizer.stable.example.com` a deletion ends the runs,
 // and waits until they are over and the addresses of their pods returned;
 // those of a run that was started by hand, if its name begins with the
-// CronTab's and a dash. With `--cascade=orphan` the CronJob and its runs stay.
+// CronTab's and a dash. With `--cascade=orphan` the CronJob and its runs stay,
+// and the next CronTab of that name adopts them.
 //
 // +genclient
 // +genclient:method=GetScale,verb=get,subresource=scale,result=k8s.io/api/autoscaling/v1.Scale
