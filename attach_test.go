@@ -40,3 +40,29 @@ func TestMultusComesAndGoes(t *testing.T) {
 		}
 	})
 }
+
+// A definition of somebody else with a Network's name is told once, and written to by nothing.
+func TestAForeignDefinitionIsNotTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := sim.NewWorld(program, nil, nil)
+		defer w.Close()
+		w.Create("apiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\nmetadata: {name: red}\nspec: {config: \"{}\"}",
+			"apiVersion: samplecrd.k8s.io/v1\nkind: Network\nmetadata: {name: red}\nspec: {cidr: 10.0.0.0/24}")
+		w.Start("it", nil)
+		time.Sleep(sim.Settle)
+		w.Expect("networks/red", "there is a NetworkAttachmentDefinition red that is not the Network's")
+		before := w.AllWrites()
+		time.Sleep(silence)
+		if n := w.AllWrites() - before; n > 0 {
+			t.Errorf("%d writes in the %s after it was told\n%s", n, silence, w.Trace())
+		}
+		w.Delete(definitions, "red", "")
+		time.Sleep(time.Second)
+		if want := "definition red: of Network red, of its Network's bridge true"; !strings.Contains(w.Essence(), want) {
+			t.Errorf("a second after it was deleted\n%s\nwant\n%s", w.Essence(), want)
+		}
+		for _, fault := range w.Faults() {
+			t.Error(fault)
+		}
+	})
+}

@@ -141,10 +141,6 @@ func newInformers(clients reconcile.Clients, namespace, agentNamespace string, s
 		kubeinformers.WithNamespace(namespace),
 		kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) { list.LabelSelector = samplecrdv1.Pod2Label }),
 		kubeinformers.WithTransform(dropManagedFields))
-	definitions := sampleinformers.NewSharedInformerFactoryWithOptions(clients.Sample, resync,
-		sampleinformers.WithNamespace(namespace),
-		sampleinformers.WithTweakListOptions(func(list *metav1.ListOptions) { list.LabelSelector = samplecrdv1.NetworkLabel }),
-		sampleinformers.WithTransform(dropManagedFields))
 	informers := reconcile.Informers{
 		Networks:       sample.Samplecrd().V1().Networks(),
 		Blocks:         sample.Samplecrd().V1().AddressBlocks(),
@@ -160,9 +156,9 @@ func newInformers(clients reconcile.Clients, namespace, agentNamespace string, s
 		Services:       names.Core().V1().Services(),
 		EndpointSlices: names.Discovery().V1().EndpointSlices(),
 		VNIs:           sample.Samplecrd().V1().VNIs(),
-		Definitions:    definitions.K8sCniCncfIo().V1().NetworkAttachmentDefinitions(),
+		Definitions:    sample.K8sCniCncfIo().V1().NetworkAttachmentDefinitions(),
 	}
-	factories := []factory{sample, pods, sets, revisions, claims, wide, cronJobs, jobs, names, definitions}
+	factories := []factory{sample, pods, sets, revisions, claims, wide, cronJobs, jobs, names}
 	if agentNamespace != "" || namespace == metav1.NamespaceAll {
 		nodes := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync, kubeinformers.WithTransform(reconcile.SlimNode))
 		informers.Nodes = nodes.Core().V1().Nodes()

@@ -29,7 +29,7 @@ const installedEvery = time.Minute
 const candidates = 20
 
 func (r *Reconciler) syncDefinition(ctx context.Context, key Key) (Result, error) {
-	state, again, err := r.observeDefinition(key)
+	state, err := r.observeDefinition(key)
 	if err != nil {
 		return Result{}, fmt.Errorf("observe %s: %w", key, err)
 	}
@@ -37,15 +37,14 @@ func (r *Reconciler) syncDefinition(ctx context.Context, key Key) (Result, error
 	if err := r.applyDefinition(ctx, key, state, plan); err != nil {
 		return Result{}, err
 	}
-	if state.Network != nil {
-		again = soonest(again, installedEvery)
+	if state.Network == nil {
+		return Result{}, nil
 	}
-	return Result{RequeueAfter: again}, nil
+	return Result{RequeueAfter: installedEvery}, nil
 }
 
-// observeDefinition reads the view of what attaches pods to one Network. The delay is
-// when to look again at what no event tells; zero: never.
-func (r *Reconciler) observeDefinition(key Key) (state definition.State, again time.Duration, err error) {
+// observeDefinition reads the view of what attaches pods to one Network.
+func (r *Reconciler) observeDefinition(key Key) (state definition.State, err error) {
 	state = definition.State{
 		Now: r.clock.Now(), Namespace: key.Namespace, Name: key.Name, UnderlayMTU: r.settings.UnderlayMTU,
 		Installed: r.installed.now(),
@@ -53,7 +52,7 @@ func (r *Reconciler) observeDefinition(key Key) (state definition.State, again t
 	}
 	slices.SortFunc(state.VNIs, func(a, b *v1.VNI) int { return strings.Compare(a.Name, b.Name) })
 	if state.Network, err = r.getNetwork(key.Namespace, key.Name); err != nil || state.Network == nil {
-		return state, 0, err
+		return state, err
 	}
 	if wire := definition.Wire(state.Network); wire != "" {
 		state.Others = indexed[*v1.Network](r.informers.Networks.Informer().GetIndexer(), byWire, wire)
@@ -69,22 +68,16 @@ func (r *Reconciler) observeDefinition(key Key) (state definition.State, again t
 	for _, vni := range numbers {
 		taken, err := absent(r.informers.VNIs.Lister().Get(definition.Name(vni)))
 		if err != nil {
-			return state, 0, err
+			return state, err
 		}
 		if taken == nil {
 			state.Candidates = append(state.Candidates, vni)
 		}
 	}
 	if state.Installed {
-		definitions := indexed[*nadv1.NetworkAttachmentDefinition](r.informers.Definitions.Informer().GetIndexer(), byNetwork, path(key.Namespace, key.Name))
-		definitions, again = r.definitions.taken.addTo(key, definitions)
-		for _, d := range definitions {
-			if d.Name == key.Name {
-				state.Definition = d
-			}
-		}
+		state.Definition, err = absent(r.informers.Definitions.Lister().NetworkAttachmentDefinitions(key.Namespace).Get(key.Name))
 	}
-	return state, again, nil
+	return state, err
 }
 
 // applyDefinition writes the plan in the order of its fields. What failed is what the
@@ -199,8 +192,11 @@ func (r *Reconciler) definitionWatches() []Watch {
 			return []Key{{KindDefinition, vni.Spec.Network.Namespace, vni.Spec.Network.Name}}
 		}},
 		{Informer: r.informers.Definitions.Informer(), Optional: true, Keys: func(obj any) []Key {
-			networks, _ := labelledNetwork(obj)
-			return keysOf(KindDefinition, networks)
+			d, ok := obj.(*nadv1.NetworkAttachmentDefinition)
+			if !ok {
+				return nil
+			}
+			return []Key{{KindDefinition, d.Namespace, d.Name}}
 		}},
 	}
 }
@@ -225,10 +221,7 @@ func (i Informers) addDefinitionIndexes() error {
 	if err := i.Networks.Informer().AddIndexers(cache.Indexers{byWire: networkWire}); err != nil {
 		return err
 	}
-	if err := i.VNIs.Informer().AddIndexers(cache.Indexers{byNetwork: vniNetwork}); err != nil {
-		return err
-	}
-	return i.Definitions.Informer().AddIndexers(cache.Indexers{byNetwork: labelledNetwork})
+	return i.VNIs.Informer().AddIndexers(cache.Indexers{byNetwork: vniNetwork})
 }
 
 func vniNetwork(obj any) ([]string, error) {
@@ -245,12 +238,4 @@ func networkWire(obj any) ([]string, error) {
 		return nil, nil
 	}
 	return []string{definition.Wire(n)}, nil
-}
-
-func labelledNetwork(obj any) ([]string, error) {
-	d, ok := obj.(*nadv1.NetworkAttachmentDefinition)
-	if !ok || d.Labels[v1.NetworkLabel] == "" {
-		return nil, nil
-	}
-	return []string{path(d.Namespace, d.Labels[v1.NetworkLabel])}, nil
 }

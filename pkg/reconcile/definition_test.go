@@ -3,8 +3,8 @@ package reconcile
 import (
 	"strings"
 	"testing"
+	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -73,17 +73,24 @@ func TestWhoRefusesTheDefinitionIsTold(t *testing.T) {
 	}, "\n"))
 }
 
-// What a create found taken is seen by the next sync, without our label on it.
-func TestADefinitionThatTheWatchDoesNotShowIsSeen(t *testing.T) {
-	w := newWorld(t, newNetwork("blue"))
+// A foreign definition is told from the cache, and no write is tried.
+func TestAForeignDefinitionIsNeverWritten(t *testing.T) {
 	theirs := newDefinition("blue")
 	theirs.Labels = nil
-	w.add(theirs)
-	calls, err := w.sync(KindDefinition, "blue")
-	if !apierrors.IsAlreadyExists(err) {
-		t.Errorf("%s %v", calls, err)
-	}
-	w.catchUp()
+	w := newWorld(t, newNetwork("blue"), newVNI(blueVNI(), newNetwork("blue").UID), theirs)
 	same(t, w.syncText(KindDefinition, "blue"), "patch networks/status blue uid=uid-of-blue rv=101\n"+
 		"event on blue: Warning NameTaken: there is a NetworkAttachmentDefinition blue that is not the Network's: delete it, or create a Network of another name")
+	w.catchUp()
+	w.clock.SetTime(now.Add(time.Hour))
+	same(t, w.syncText(KindDefinition, "blue"), "")
+}
+
+// The cache does not show it yet: the name is no reason to look at it apart.
+func TestADefinitionThatTheCacheLacksIsAStaleView(t *testing.T) {
+	theirs := newDefinition("blue")
+	theirs.Labels = nil
+	w := newWorld(t, newNetwork("blue"), newVNI(blueVNI(), newNetwork("blue").UID))
+	w.add(theirs)
+	same(t, w.syncText(KindDefinition, "blue"), "get networks blue\ncreate network-attachment-definitions blue -> AlreadyExists\n"+
+		`create NetworkAttachmentDefinition default/blue: the view is older than the world: network-attachment-definitions.k8s.cni.cncf.io "blue" already exists`)
 }

@@ -27,7 +27,7 @@ type owned[T apiObject] struct {
 	label    string // by which our watch selects, its value the name of the key
 	resource resource
 	in       func(namespace string) client[T]
-	taken    *taken[T]
+	taken    *taken[T] // nil: our watch shows every object of the kind
 	written  *written
 }
 
@@ -38,11 +38,15 @@ func (o owned[T]) create(ctx context.Context, key Key, obj T) error {
 	in := o.in(key.Namespace)
 	created, err := in.Create(ctx, obj, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
+		err = fmt.Errorf("create %s %s/%s: %w", o.kind, key.Namespace, obj.GetName(), stale(err))
+		if o.taken == nil {
+			return err
+		}
 		holder, getErr := in.Get(ctx, obj.GetName(), metav1.GetOptions{})
 		if getErr == nil && holder.GetLabels()[o.label] != key.Name {
 			o.taken.remember(key, holder)
 		}
-		return errors.Join(fmt.Errorf("create %s %s/%s: %w", o.kind, key.Namespace, obj.GetName(), stale(err)), getErr)
+		return errors.Join(err, getErr)
 	}
 	if err != nil {
 		return fmt.Errorf("create %s %s/%s: %w", o.kind, key.Namespace, obj.GetName(), err)
@@ -56,7 +60,9 @@ func (o owned[T]) update(ctx context.Context, key Key, u endpoints.Update[T]) er
 	name := u.Object.GetName()
 	updated, err := rewrite(ctx, o.in(key.Namespace), u.Was, u.Object)
 	if err != nil {
-		o.taken.forget(key, name)
+		if o.taken != nil {
+			o.taken.forget(key, name)
+		}
 		return fmt.Errorf("update %s %s/%s (%s): %w", o.kind, key.Namespace, name, u.Reason, stale(err))
 	}
 	o.wrote(key, updated)
@@ -67,7 +73,7 @@ func (o owned[T]) update(ctx context.Context, key Key, u endpoints.Update[T]) er
 // wrote records the answer to a write. The object that our watch does not show is remembered as
 // the answer has it.
 func (o owned[T]) wrote(key Key, object T) {
-	if object.GetLabels()[o.label] != "" {
+	if o.taken == nil || object.GetLabels()[o.label] != "" {
 		o.written.wrote(key, o.resource, object.GetResourceVersion())
 		return
 	}

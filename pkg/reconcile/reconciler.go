@@ -43,9 +43,8 @@ type Clients struct {
 
 // Informers feed the listers that observe reads. Pods is filtered by
 // samplecrd.k8s.io/managed=true, Revisions, Claims, Services and EndpointSlices by the existence of
-// samplecrd.k8s.io/pod2, Jobs by that of stable.example.com/crontab, Definitions, a kind that the
-// cluster may not have, by that of samplecrd.k8s.io/network, Agents by their namespace and
-// AgentSelector. Agents is nil where Settings name no namespace of agents. Nodes, if there are no
+// samplecrd.k8s.io/pod2, Jobs by that of stable.example.com/crontab, Agents by their namespace and
+// AgentSelector. Definitions are of a kind that the cluster may not have. Agents is nil where Settings name no namespace of agents. Nodes, if there are no
 // Agents, and ServiceCIDRs may be nil: then Networks do not keep off what they say.
 type Informers struct {
 	Networks       sampleinformers.NetworkInformer
@@ -204,8 +203,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 		},
 		installed: installed, settings: settings, cluster: newCluster(informers, settings.ClusterCIDRs),
 		definitions: owned[*nadv1.NetworkAttachmentDefinition]{
-			kind: "NetworkAttachmentDefinition", resource: definitionsResource, label: samplev1.NetworkLabel, written: written,
-			taken: newTaken[*nadv1.NetworkAttachmentDefinition](clock),
+			kind: "NetworkAttachmentDefinition", resource: definitionsResource, written: written,
 			in: func(namespace string) client[*nadv1.NetworkAttachmentDefinition] {
 				return clients.Sample.K8sCniCncfIoV1().NetworkAttachmentDefinitions(namespace)
 			},

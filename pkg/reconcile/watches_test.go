@@ -72,8 +72,7 @@ func TestWhichKeysAnEventConcerns(t *testing.T) {
 		{"Pod2 whose template asks", nil, withTemplateRequest(newPod2("web", 1), "blue"), "Endpoints web, Network blue, Pod2 web"},
 		{"StatefulSet", nil, newStatefulSet("db", "blue, green", 0, 1), "Network blue, Network green"},
 		{"VNI", nil, &v1.VNI{Spec: v1.VNISpec{Network: v1.NetworkReference{Namespace: ns, Name: "blue"}}}, "Definition blue"},
-		{"definition with our label", nil, newDefinition("blue"), "Definition blue"},
-		{"definition of somebody else", nil, &nadv1.NetworkAttachmentDefinition{}, ""},
+		{"definition, whoever's", nil, &nadv1.NetworkAttachmentDefinition{ObjectMeta: metaOf("blue")}, "Definition blue"},
 		{"StatefulSet that asks for nothing", nil, newStatefulSet("db", "", 0, 1), ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -100,7 +99,7 @@ func TestObjectsOfOtherTypesConcernNobody(t *testing.T) {
 }
 
 func TestIndexesOfObjectsOfOtherTypesAreEmpty(t *testing.T) {
-	for _, index := range []func(any) ([]string, error){blockNetwork, blockPods, podNetworks, waitingNetworks, podPod2s, pod2Networks, labelledCronTab, cronTabNetworks, goingCronTabs, labelledPod2, vniNetwork, labelledNetwork, podNode} {
+	for _, index := range []func(any) ([]string, error){blockNetwork, blockPods, podNetworks, waitingNetworks, podPod2s, pod2Networks, labelledCronTab, cronTabNetworks, goingCronTabs, labelledPod2, vniNetwork, podNode} {
 		if values, err := index(&v1.NetworkList{}); len(values) > 0 || err != nil {
 			t.Errorf("got %v, %v", values, err)
 		}

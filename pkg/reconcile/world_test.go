@@ -145,7 +145,7 @@ func (w *world) addRevision(p *v1.Pod2) {
 }
 
 // selectedBy are the labels without which an informer does not show an object.
-var selectedBy = map[string]string{"Pod": v1.ManagedLabel, "Service": v1.Pod2Label, "EndpointSlice": v1.Pod2Label, "NetworkAttachmentDefinition": v1.NetworkLabel}
+var selectedBy = map[string]string{"Pod": v1.ManagedLabel, "Service": v1.Pod2Label, "EndpointSlice": v1.Pod2Label}
 
 // add puts objects on the server, behind the back of the caches.
 func (w *world) add(objects ...runtime.Object) {

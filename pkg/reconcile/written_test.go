@@ -168,7 +168,6 @@ func TestAnAnswerWithoutOurLabelIsNotWaitedFor(t *testing.T) {
 		{"create persistentvolumeclaims data-web-0", []runtime.Object{claimed}, web},
 		{"create services web-blue", []runtime.Object{newPod2("web", 1, "blue")}, webNames},
 		{"create endpointslices web-blue-0", append(names(newPod2("web", 1, "blue")), newPod(named0)), webNames},
-		{"create network-attachment-definitions blue", []runtime.Object{newNetwork("blue")}, Key{KindDefinition, ns, "blue"}},
 	} {
 		t.Run(row.write, func(t *testing.T) {
 			w := newWorld(t, row.objects...)

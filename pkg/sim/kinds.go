@@ -5,7 +5,7 @@ package sim
 // the answers with those of a real kube-apiserver.
 var Kinds = []string{
 	"DELETE addressblocks", "DELETE cronjobs", "DELETE endpointslices", "DELETE persistentvolumeclaims", "DELETE pods", "DELETE vnis",
-	"GET cronjobs", "GET crontabs", "GET network-attachment-definitions", "GET networks", "GET persistentvolumeclaims", "GET pod2s", "GET pods",
+	"GET cronjobs", "GET crontabs", "GET networks", "GET persistentvolumeclaims", "GET pod2s", "GET pods",
 	"LIST addressblocks", "LIST jobs", "LIST networks", "LIST pods",
 	"PATCH addressblocks", "PATCH controllerrevisions", "PATCH cronjobs", "PATCH crontabs", "PATCH crontabs/status", "PATCH endpointslices", "PATCH events",
 	"PATCH network-attachment-definitions", "PATCH networks", "PATCH networks/status", "PATCH nodes/status", "PATCH persistentvolumeclaims",
