@@ -66,3 +66,20 @@ func TestAForeignDefinitionIsNotTriedAgain(t *testing.T) {
 		}
 	})
 }
+
+// The syncs of a Network and of its attachment both write its status, one after the other.
+func TestTheTwoSyncsOfANetworkDoNotConflict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := sim.NewWorld(program, nil, nil)
+		defer w.Close()
+		it := w.Start("it", nil)
+		time.Sleep(sim.Settle)
+		w.Create("apiVersion: samplecrd.k8s.io/v1\nkind: Network\nmetadata: {name: blue}\nspec: {cidr: 10.0.0.0/24}")
+		time.Sleep(sim.Settle)
+		w.Patch("networks", "blue", `{"spec":{"mtu":1400}}`)
+		time.Sleep(sim.Settle)
+		if n := it.Stale().Refused; n > 0 {
+			t.Errorf("%d conflicts\n%s", n, w.Trace())
+		}
+	})
+}

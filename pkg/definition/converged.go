@@ -15,6 +15,7 @@ import (
 //
 //   - a VNI names a Network that exists, and beside the one that the status tells it
 //     has none;
+//   - nothing else is due while the status is of an earlier spec;
 //   - an Overlay Network that lives has the VNI that its status tells, unless no number
 //     is free; others have none;
 //   - where the cluster knows definitions, there is one of the Network's name; if it is
@@ -34,7 +35,7 @@ func Converged(s State) string {
 	if slices.Contains(held, told) && len(held) > 1 {
 		return fmt.Sprintf("the Network has %d VNIs", len(held))
 	}
-	if s.Network.DeletionTimestamp != nil || !slices.Contains(s.Network.Finalizers, v1.InUseFinalizer) {
+	if s.Network.DeletionTimestamp != nil || !slices.Contains(s.Network.Finalizers, v1.InUseFinalizer) || !s.observed() {
 		return ""
 	}
 	switch {

@@ -20,6 +20,8 @@ func Diff(s State) Plan {
 		return p // the definition goes with its Network, by the garbage collector
 	case !slices.Contains(s.Network.Finalizers, v1.InUseFinalizer):
 		return p // it could be gone by the time of the write
+	case !s.observed():
+		return p // its own sync is about to write the status of this spec, and one of both would conflict
 	}
 	vni, claim := s.vni()
 	if claim {
@@ -29,6 +31,10 @@ func Diff(s State) Plan {
 	p.Status, p.Events = s.status(vni, found)
 	return p
 }
+
+// observed says whether the status is of this spec. The sync of the Network sees to that,
+// whatever fails.
+func (s State) observed() bool { return s.Network.Status.ObservedGeneration == s.Network.Generation }
 
 // vni is the number of an Overlay Network, and whether it has yet to be claimed; 0:
 // it has none. First match wins:

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/pod2/pod2/internal/shorten"
 	nadv1 "github.com/pod2/pod2/pkg/apis/k8scnicncfio/v1"
@@ -21,7 +22,7 @@ const blueConfig = `{"cniVersion":"1.0.0","name":"default.blue","plugins":[{"typ
 // state is of a Network that has all that it is to have.
 func state(change ...func(*State)) State {
 	n := &v1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blue", UID: "u1", Generation: 1, Finalizers: []string{v1.InUseFinalizer}}}
-	n.Status.VNI = 70000
+	n.Status.VNI, n.Status.ObservedGeneration = 70000, 1
 	s := State{
 		Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Namespace: "default", Name: "blue", Network: n,
 		VNIs: []*v1.VNI{vni("70000", "u1")}, Candidates: []int32{70001, 70002}, Installed: true, UnderlayMTU: 1500,
@@ -45,7 +46,7 @@ func vni(name string, network types.UID) *v1.VNI {
 }
 
 func fresh(s *State) {
-	s.Network.Status, s.VNIs, s.Definition = v1.NetworkStatus{}, nil, nil
+	s.Network.Status, s.VNIs, s.Definition = v1.NetworkStatus{ObservedGeneration: 1}, nil, nil
 }
 
 func raw(config string) func(*State) {
@@ -67,6 +68,8 @@ func TestDiff(t *testing.T) {
 		{"as it should be", func(*State) {}, ""},
 		{"new", fresh, "claim VNI 70001 for u1\ncreate definition blue: " + strings.ReplaceAll(blueConfig, "70000", "70001") + "\n" + strings.ReplaceAll(attachable, "70000", "70001")},
 		{"without our finalizer it could be gone by then", func(s *State) { fresh(s); s.Network.Finalizers = nil }, ""},
+		{"before its own first status", func(s *State) { fresh(s); s.Network.Status.ObservedGeneration = 0 }, ""},
+		{"before the status of a new spec", func(s *State) { s.Network.Generation = 2; s.Network.Spec.MTU = ptr.To[int32](8950) }, ""},
 		{"being deleted", func(s *State) { fresh(s); s.Network.DeletionTimestamp = &metav1.Time{} }, ""},
 		{"claimed, and the answer was lost", func(s *State) { s.Network.Status.VNI = 0 }, attachable},
 		{"the status was lost while two were held", func(s *State) {

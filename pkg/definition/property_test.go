@@ -34,7 +34,7 @@ func arbitrary(pick func(n int) int) State {
 		func() { s.Network.Finalizers = nil },
 		func() { s.Network.DeletionTimestamp = &metav1.Time{} },
 		func() { s.Network.Status.Conditions = nil },
-		func() { s.Network.Generation = 2 },
+		func() { s.Network.Generation, s.Network.Status.ObservedGeneration = 2, int64(1+pick(2)) },
 		func() {
 			s.Network.Spec.Attachment = &v1.NetworkAttachment{Type: v1.AttachmentCNI, Config: []string{`{"type":"a"}`, `{}`}[pick(2)]}
 		},

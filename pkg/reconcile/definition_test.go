@@ -35,11 +35,11 @@ func (w *world) syncText(kind, name string) string {
 	return calls
 }
 
-// blueVNI is the first number that a Network with the UID of newNetwork("blue") tries.
-func blueVNI() string { return definition.Name(definition.Numbers(newNetwork("blue").UID, 1)[0]) }
+// blueVNI is the first number that a Network with the UID of newNetwork("blue told") tries.
+func blueVNI() string { return definition.Name(definition.Numbers(newNetwork("blue told").UID, 1)[0]) }
 
 func TestANewNetworkGetsANumberAndADefinition(t *testing.T) {
-	w := newWorld(t, newNetwork("blue"))
+	w := newWorld(t, newNetwork("blue told"))
 	same(t, w.syncText(KindDefinition, "blue"), strings.Join([]string{
 		"create vnis " + blueVNI(), "get networks blue", "create network-attachment-definitions blue", "patch networks/status blue uid=uid-of-blue rv=101",
 	}, "\n"))
@@ -47,15 +47,15 @@ func TestANewNetworkGetsANumberAndADefinition(t *testing.T) {
 
 // The cache of VNIs does not show yet that another Network took the number.
 func TestANumberThatIsTakenIsNotTold(t *testing.T) {
-	w := newWorld(t, newNetwork("blue"))
+	w := newWorld(t, newNetwork("blue told"))
 	w.add(newVNI(blueVNI(), "of-another"))
 	same(t, w.syncText(KindDefinition, "blue"), "create vnis "+blueVNI()+" -> AlreadyExists\nclaim VNI "+blueVNI()+` for Definition default/blue: the view is older than the world: vnis.samplecrd.k8s.io "`+blueVNI()+`" already exists`)
 }
 
 // The cache of Networks does not show the Network yet, or no longer as it is.
 func TestAVNIIsReleasedOnTheWordOfALiveReadAlone(t *testing.T) {
-	w := newWorld(t, newVNI("70000", newNetwork("blue").UID))
-	w.add(newNetwork("blue"))
+	w := newWorld(t, newVNI("70000", newNetwork("blue told").UID))
+	w.add(newNetwork("blue told"))
 	same(t, w.syncText(KindDefinition, "blue"), "get networks blue\nrelease VNI 70000 (the Network is gone): the Network stands: the view is older than the world")
 }
 
@@ -65,7 +65,7 @@ func TestAVNIOfANetworkThatIsGoneIsReleased(t *testing.T) {
 }
 
 func TestWhoRefusesTheDefinitionIsTold(t *testing.T) {
-	w := newWorld(t, newNetwork("blue"))
+	w := newWorld(t, newNetwork("blue told"))
 	w.refuse = refusing("create network-attachment-definitions", quota)
 	same(t, w.syncText(KindDefinition, "blue"), strings.Join([]string{
 		"create vnis " + blueVNI(), "get networks blue", "create network-attachment-definitions blue -> Forbidden", "patch networks/status blue uid=uid-of-blue rv=101",
@@ -77,7 +77,7 @@ func TestWhoRefusesTheDefinitionIsTold(t *testing.T) {
 func TestAForeignDefinitionIsNeverWritten(t *testing.T) {
 	theirs := newDefinition("blue")
 	theirs.Labels = nil
-	w := newWorld(t, newNetwork("blue"), newVNI(blueVNI(), newNetwork("blue").UID), theirs)
+	w := newWorld(t, newNetwork("blue told"), newVNI(blueVNI(), newNetwork("blue").UID), theirs)
 	same(t, w.syncText(KindDefinition, "blue"), "patch networks/status blue uid=uid-of-blue rv=101\n"+
 		"event on blue: Warning NameTaken: there is a NetworkAttachmentDefinition blue that is not the Network's: delete it, or create a Network of another name")
 	w.catchUp()
@@ -89,7 +89,7 @@ func TestAForeignDefinitionIsNeverWritten(t *testing.T) {
 func TestADefinitionThatTheCacheLacksIsAStaleView(t *testing.T) {
 	theirs := newDefinition("blue")
 	theirs.Labels = nil
-	w := newWorld(t, newNetwork("blue"), newVNI(blueVNI(), newNetwork("blue").UID))
+	w := newWorld(t, newNetwork("blue told"), newVNI(blueVNI(), newNetwork("blue").UID))
 	w.add(theirs)
 	same(t, w.syncText(KindDefinition, "blue"), "get networks blue\ncreate network-attachment-definitions blue -> AlreadyExists\n"+
 		`create NetworkAttachmentDefinition default/blue: the view is older than the world: network-attachment-definitions.k8s.cni.cncf.io "blue" already exists`)

@@ -110,7 +110,7 @@ func TestAFailureThatLastsIsToldOfEveryKind(t *testing.T) {
 		want    string
 	}{
 		{"create addressblocks", blue, crowded(), saidByNetwork(v1.ConditionReady), "False FailedWrite: failed calling webhook"},
-		{"create vnis", Key{KindDefinition, ns, "blue"}, []runtime.Object{newNetwork("blue")}, saidByNetwork(v1.ConditionAttachable), "False FailedWrite: failed calling webhook"},
+		{"create vnis", Key{KindDefinition, ns, "blue"}, []runtime.Object{newNetwork("blue told")}, saidByNetwork(v1.ConditionAttachable), "False FailedWrite: failed calling webhook"},
 		{"create services", Key{KindEndpoints, ns, "web"}, []runtime.Object{newPod2("web", 1, "blue"), newPod(named0)}, func(w *world) string {
 			return said(stored[*v1.Pod2](w, "web").Status.Conditions, v1.ConditionNetworkDNS)
 		}, "False FailedCreate: failed calling webhook"},

@@ -26,7 +26,7 @@ func metaOf(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: ns, Name: name, UID: types.UID("uid-of-" + name), Generation: 1, CreationTimestamp: metav1.NewTime(now.Add(-time.Hour))}
 }
 
-// newNetwork reads words such as "blue 10.1.0.0/30 going unprotected"; without a
+// newNetwork reads words such as "blue 10.1.0.0/30 going unprotected told"; without a
 // CIDR it has 10.1.0.0/16.
 func newNetwork(text string) *v1.Network {
 	words := strings.Fields(text)
@@ -41,6 +41,8 @@ func newNetwork(text string) *v1.Network {
 			n.Finalizers = nil
 		case "new":
 			n.Annotations = nil
+		case "told": // its own sync has written the status
+			defer func() { n.Status.ObservedGeneration = n.Generation }()
 		default:
 			n.Spec.CIDR = netip.MustParsePrefix(word).String()
 		}

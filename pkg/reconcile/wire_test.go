@@ -20,7 +20,7 @@ func onWire(text, namespace, config string) *v1.Network {
 // Networks of any namespace that the controller sees.
 func TestANetworkIsToldWhoSharesItsWire(t *testing.T) {
 	const eth1 = `{"type":"macvlan","master":"eth1"}`
-	ours, theirs := onWire("blue", ns, eth1), onWire("red", "other", `{"type":"ipvlan","master":"eth1"}`)
+	ours, theirs := onWire("blue told", ns, eth1), onWire("red", "other", `{"type":"ipvlan","master":"eth1"}`)
 	w := newWorld(t, ours)
 	if err := w.r.informers.Networks.Informer().GetIndexer().Add(theirs); err != nil {
 		t.Fatal(err)
