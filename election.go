@@ -23,7 +23,7 @@ import (
 // It is about liveness only: a request may reach the API server long after its
 // sender lost the lease, so safety rests on the preconditions of every write.
 func lead(ctx context.Context, lock resourcelock.Interface, config componentbase.LeaderElectionConfiguration,
-	watchdog *leaderelection.HealthzAdaptor, work func(ctx, syncs context.Context) error,
+	health *health, work func(ctx, syncs context.Context) error,
 ) error {
 	logger := klog.FromContext(ctx)
 	leading := make(chan struct{})
@@ -39,13 +39,17 @@ func lead(ctx context.Context, lock resourcelock.Interface, config componentbase
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) { close(leading) },
 			OnStoppedLeading: func() {},
-			OnNewLeader:      func(identity string) { logger.Info("Leader is known", "identity", identity) },
+			OnNewLeader: func(identity string) {
+				logger.Info("Leader is known", "identity", identity)
+				health.await("")
+			},
 		},
 	})
 	if err != nil {
 		return fmt.Errorf("set up leader election with lease %s: %w", lock.Describe(), err)
 	}
-	watchdog.SetLeaderElection(elector)
+	health.lease.SetLeaderElection(elector)
+	health.await(fmt.Sprintf("the lease %s; the log says why it cannot be read or written", lock.Describe()))
 
 	election, resign := context.WithCancel(context.WithoutCancel(ctx))
 	defer resign()

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/ptr"
 )
@@ -28,7 +28,7 @@ func campaign(ctx context.Context, t *testing.T, kube kubernetes.Interface, log 
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = lead(ctx, lock, election, leaderelection.NewLeaderHealthzAdaptor(0), func(ctx, syncs context.Context) error {
+	err = lead(ctx, lock, election, newHealth(ctx), func(ctx, syncs context.Context) error {
 		log.note("work begins")
 		defer log.note("work ends")
 		return work(ctx, syncs)
@@ -98,6 +98,61 @@ func TestLostLeaseEndsTheSyncsAndFails(t *testing.T) {
 			"1m12s work ends",
 			`1m12s lead returns: lost the lease pod2-system/pod2-controller as me: it could not be renewed for 10s; another controller may lead now; the lease is held by "me"`)
 	})
+}
+
+// What cannot read or create the lease is no successor: a rolling update is not to end the leader
+// for it. Whatever becomes of the lease later is no matter.
+func TestReadyOnceTheLeaseSaysWhoLeads(t *testing.T) {
+	heldByOther := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "pod2-system", Name: "pod2-controller"},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: ptr.To("other"), LeaseDurationSeconds: ptr.To[int32](3600),
+			AcquireTime: ptr.To(metav1.NowMicro()), RenewTime: ptr.To(metav1.NowMicro()),
+		},
+	}
+	for _, row := range []struct {
+		name  string
+		lease []runtime.Object
+	}{{"it leads", nil}, {"another leads", []runtime.Object{heldByOther}}} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				kube := fake.NewSimpleClientset(row.lease...)
+				var refused atomic.Bool
+				refused.Store(true)
+				kube.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return refused.Load(), nil, apierrors.NewForbidden(coordinationv1.Resource("leases"), "pod2-controller", errors.New("no such right"))
+				})
+				election := newOptions().election
+				lock, err := resourcelock.New(election.ResourceLock, election.ResourceNamespace, election.ResourceName,
+					kube.CoreV1(), kube.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: "me"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				log := newJournal()
+				ctx, cancel := context.WithCancel(t.Context())
+				h := newHealth(ctx)
+				done := make(chan error)
+				go func() {
+					done <- lead(ctx, lock, election, h, func(ctx, _ context.Context) error { <-ctx.Done(); return nil })
+				}()
+				time.Sleep(time.Minute)
+				log.note("ready: %v; live: %v", h.ready(), h.live())
+				refused.Store(false)
+				time.Sleep(10 * time.Second)
+				log.note("ready: %v", h.ready())
+				refused.Store(true)
+				time.Sleep(5 * time.Second)
+				log.note("ready: %v", h.ready())
+				refused.Store(false)
+				cancel()
+				<-done
+				log.expect(t,
+					"1m0s ready: waiting for the lease pod2-system/pod2-controller; the log says why it cannot be read or written; live: <nil>",
+					"1m10s ready: <nil>",
+					"1m15s ready: <nil>")
+			})
+		})
+	}
 }
 
 func TestStandbyStopsWithoutTouchingTheLease(t *testing.T) {

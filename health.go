@@ -22,9 +22,9 @@ const compareVersionsEvery = 30 * time.Second
 //
 //	live    no sync is stuck, etcd was not restored to an older state, and no leader
 //	        outlives its lease: what a restart repairs
-//	ready   the caches were filled once, and the process does not stop. Leading or
-//	        not: a standby can take over, and a rolling update ends the leader only
-//	        when its successor is ready.
+//	ready   the caches were filled once, the lease said once who leads, and the process
+//	        does not stop. Leading or not: a standby can take over, and a rolling update
+//	        ends the leader only when its successor is ready.
 type health struct {
 	stops    atomic.Bool
 	waitsFor atomic.Pointer[string]

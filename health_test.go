@@ -74,7 +74,7 @@ func TestLeaderThatOutlivesItsLeaseFailsLiveness(t *testing.T) {
 		h := newHealth(t.Context())
 		done := make(chan error)
 		go func() {
-			done <- lead(t.Context(), lock, election, h.lease, func(context.Context, context.Context) error {
+			done <- lead(t.Context(), lock, election, h, func(context.Context, context.Context) error {
 				time.Sleep(time.Hour)
 				return nil
 			})

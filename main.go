@@ -127,17 +127,17 @@ func run(ctx context.Context, config *rest.Config, o *options) error {
 	if !controller.WaitForSync(ctx) {
 		return nil
 	}
-	health.await("")
 	health.watch(controller.Check, reconciler.Check)
 	go wait.UntilWithContext(background, reconciler.CompareVersions, compareVersionsEvery)
 
 	work := func(ctx, syncs context.Context) error { return controller.Run(ctx, syncs, o.workers) }
 	if !o.election.LeaderElect {
+		health.await("")
 		return work(ctx, background)
 	}
 	lock, err := newLock(config, o)
 	if err != nil {
 		return err
 	}
-	return lead(ctx, lock, o.election, health.lease, work)
+	return lead(ctx, lock, o.election, health, work)
 }
