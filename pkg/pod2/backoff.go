@@ -24,7 +24,8 @@ const (
 	forgiveAfter = 10 * time.Minute
 
 	// maxFailures bounds the annotation, at some 170 bytes a record, well below
-	// the 256 KiB that all annotations of an object share.
+	// the 256 KiB that all annotations of an object share. A replica for which there
+	// is no room is replaced once its pod is as old as the longest delay.
 	maxFailures = 1000
 )
 
@@ -39,6 +40,14 @@ type failure struct {
 
 // due is when the pod that ended makes way.
 func (f failure) due() time.Time { return f.Since.Add(delay(f.Failures)) }
+
+// makesWay is when the pod that ended in a place makes way.
+func (r replica) makesWay(f failure, recorded bool) time.Time {
+	if !recorded {
+		return r.pod.CreationTimestamp.Add(longestDelay)
+	}
+	return f.due()
+}
 
 func delay(failures int32) time.Duration {
 	if failures <= 1 {

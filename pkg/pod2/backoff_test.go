@@ -78,20 +78,28 @@ func TestDelays(t *testing.T) {
 	}
 }
 
-// The annotation has a bound, and who does not find room waits for it.
+// The annotation has a bound. A replica for which there is no room waits until its pod is as old
+// as the longest delay.
 func TestBackoffIsBounded(t *testing.T) {
 	var pods []string
-	for i := range maxFailures + 2 {
+	for i := range maxFailures {
 		pods = append(pods, fmt.Sprintf("web-%d failed", i))
 	}
+	pods = append(pods, fmt.Sprintf("web-%d failed age=4m59s", maxFailures), fmt.Sprintf("web-%d failed age=5m", maxFailures+1))
 	s := state(t, fmt.Sprintf("replicas=%d", len(pods)), pods...)
 	plan := Diff(s)
 	var written map[string]failure
 	if err := json.Unmarshal([]byte(plan.Backoff.Value), &written); err != nil {
 		t.Fatal(err)
 	}
-	if len(written) != maxFailures || len(plan.Delete) != maxFailures || len(plan.Backoff.Value) > 200_000 {
+	if len(written) != maxFailures || len(plan.Delete) != maxFailures+1 || len(plan.Backoff.Value) > 200_000 {
 		t.Fatalf("%d records of %d bytes, %d deletions", len(written), len(plan.Backoff.Value), len(plan.Delete))
+	}
+	if last := plan.Delete[maxFailures].Name; last != fmt.Sprintf("web-%d", maxFailures+1) {
+		t.Errorf("without a record, %s goes", last)
+	}
+	if plan.RequeueAfter != time.Second {
+		t.Errorf("looks again in %s", plan.RequeueAfter)
 	}
 
 	s.Pod2.Annotations = map[string]string{v1.BackoffAnnotation: plan.Backoff.Value}

@@ -85,7 +85,7 @@ func (v *view) unplaced(failures map[int]failure) string {
 		case r.pod == nil || !r.own || r.terminating:
 		case r.stale && !surge && r.step.kind != stepAwait && v.spare().enough(r.step) && (spare || !r.live() || !r.ready || !r.step.costs):
 			return fmt.Sprintf("pod %s is outdated: %s", r.pod.Name, r.outdated)
-		case !r.stale && r.over && recorded && !v.now.Before(f.due()):
+		case !r.stale && r.over && (recorded && !v.now.Before(f.due()) || !recorded && v.now.Sub(r.pod.CreationTimestamp.Time) >= longestDelay):
 			return fmt.Sprintf("pod %s is over and was waited for", r.pod.Name)
 		}
 		blocked = blocked || v.ordered() && !r.serves()

@@ -88,7 +88,7 @@ func (v *view) replace(failures map[int]failure) []Deletion {
 	var deletions []Deletion
 	for i, r := range v.slots {
 		f, recorded := failures[i]
-		if r.ended() && recorded && f.UID == r.pod.UID && !v.now.Before(f.due()) {
+		if r.ended() && !v.now.Before(r.makesWay(f, recorded)) {
 			deletions = append(deletions, r.deletion("ended ("+cause(r.pod)+")", causeEnded))
 		}
 	}
@@ -144,8 +144,8 @@ func (v *view) nextChange(failures map[int]failure) time.Duration {
 	for i, r := range v.slots {
 		f, recorded := failures[i]
 		switch {
-		case r.ended() && recorded && f.UID == r.pod.UID:
-			at(f.due())
+		case r.ended():
+			at(r.makesWay(f, recorded))
 		case r.live() && r.ready && recorded:
 			at(f.forgiven(r.pod))
 		}
