@@ -29,6 +29,9 @@ const installedEvery = time.Minute
 const candidates = 20
 
 func (r *Reconciler) syncDefinition(ctx context.Context, key Key) (Result, error) {
+	if !r.installed.known() {
+		return Result{RequeueAfter: time.Second}, nil // or a restart would tell of no definitions, and a moment later of all
+	}
 	state, err := r.observeDefinition(key)
 	if err != nil {
 		return Result{}, fmt.Errorf("observe %s: %w", key, err)

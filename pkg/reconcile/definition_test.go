@@ -85,6 +85,15 @@ func TestAForeignDefinitionIsNeverWritten(t *testing.T) {
 	same(t, w.syncText(KindDefinition, "blue"), "")
 }
 
+// The first list of definitions is not answered yet: that says nothing of whether there are any.
+func TestNothingIsToldBeforeDefinitionsAreListed(t *testing.T) {
+	w := newWorld(t, newNetwork("blue told"))
+	w.r.installed.synced = func() bool { return false }
+	same(t, w.syncText(KindDefinition, "blue"), "")
+	w.r.installed.tried = true // and it failed
+	same(t, w.syncText(KindDefinition, "blue"), "create vnis "+blueVNI()+"\npatch networks/status blue uid=uid-of-blue rv=101")
+}
+
 // The cache does not show it yet: the name is no reason to look at it apart.
 func TestADefinitionThatTheCacheLacksIsAStaleView(t *testing.T) {
 	theirs := newDefinition("blue")

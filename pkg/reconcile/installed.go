@@ -15,6 +15,8 @@ type installed struct {
 	synced   func() bool
 
 	mu sync.Mutex
+	// tried: a list or watch has failed, for whatever reason.
+	tried bool
 	// missing: the last list or watch found no such kind, when the informer's cache
 	// was at this version. It is at another as soon as there was a list since.
 	missing bool
@@ -25,14 +27,23 @@ type installed struct {
 func watchInstalled(informer cache.SharedIndexInformer) (*installed, error) {
 	i := &installed{informer: informer, synced: informer.HasSynced}
 	return i, informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.tried = true
 		if !apierrors.IsNotFound(err) {
 			cache.DefaultWatchErrorHandler(ctx, r, err)
 			return
 		}
-		i.mu.Lock()
-		defer i.mu.Unlock()
 		i.missing, i.version = true, informer.LastSyncResourceVersion()
 	})
+}
+
+// known says whether the first list was answered. Nobody waits for it before the syncs begin: the
+// cluster may never have the kind.
+func (i *installed) known() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.tried || i.synced()
 }
 
 func (i *installed) now() bool {
