@@ -145,7 +145,9 @@ func TestReadyOnceTheLeaseSaysWhoLeads(t *testing.T) {
 				log.note("ready: %v", h.ready())
 				refused.Store(false)
 				cancel()
-				<-done
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
 				log.expect(t,
 					"1m0s ready: waiting for the lease pod2-system/pod2-controller; the log says why it cannot be read or written; live: <nil>",
 					"1m10s ready: <nil>",
