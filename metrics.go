@@ -55,7 +55,7 @@ type networkCollector struct {
 // label to all that it reads, for where the controller runs, and wins.
 var (
 	networkAddresses = k8smetrics.NewDesc("pod2_network_addresses",
-		"Addresses of a Network by their state: bound, reserved, resting, available; the last ends at 2^63-1.",
+		"Addresses of a Network by their state: bound, reserved, resting, available; the last ends at 2147483647.",
 		[]string{"network_namespace", "network", "state"}, nil, k8smetrics.ALPHA, "")
 	networkExhausted = k8smetrics.NewDesc("pod2_network_exhausted",
 		"1 while pods wait because the Network has no free address for them, else 0.",
