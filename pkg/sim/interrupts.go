@@ -137,14 +137,14 @@ func (w *World) Recreate(resource, name string, policy metav1.DeletionPropagatio
 		return
 	}
 	w.running.Go(func() {
-		for range 3000 { // longer than any fault lasts, and the longest retry after it
+		for range 6000 { // longer than any fault lasts, and the longest retry after it
 			time.Sleep(100 * time.Millisecond)
 			if gone() {
 				w.Create(again)
 				return
 			}
 		}
-		w.Note("%s %s is not gone after five minutes", resource, name)
+		w.Note("%s %s is not gone after ten minutes", resource, name)
 	})
 }
 
