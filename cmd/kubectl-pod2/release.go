@@ -5,13 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
@@ -28,8 +31,8 @@ func newRelease(t *tool) *cobra.Command {
 		Use: "release NETWORK (ADDRESS... | --all)", Args: usage(cobra.MinimumNArgs(1)),
 		Short: "Let go of addresses that are reserved for replicas which were scaled down",
 		Long: "Let go of addresses that are reserved for replicas which were scaled down.\n\n" +
-			"It asks the controller by an annotation of the Network, so that you need the right to update Networks. The addresses " +
-			"rest then, and are free after the Network's reuseDelaySeconds. An address of a replica that its owner has, or whose " +
+			"It asks the controller by an annotation of the Network, so that you need the right to patch Networks. The addresses " +
+			"are free once they have been reserved for the Network's reuseDelaySeconds. An address of a replica that its owner has, or whose " +
 			"pod exists, stays reserved; so does one that was reserved anew meanwhile.",
 	}
 	flags := newPrintFlags(cmd)
@@ -47,7 +50,11 @@ func newRelease(t *tool) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		releasable, kept, err := c.releasable(cmd.Context(), n, args[1:])
+		addresses, err := readAddresses(args[1:])
+		if err != nil {
+			return err
+		}
+		releasable, kept, err := c.releasable(cmd.Context(), n, addresses)
 		if err != nil {
 			return err
 		}
@@ -61,12 +68,31 @@ func newRelease(t *tool) *cobra.Command {
 			releasable = releasable[:maxReleased]
 			defer fmt.Fprintf(t.ErrOut, "%d more are left: run the command again.\n", left)
 		}
-		if n, err = c.askRelease(cmd.Context(), n, releasable); err != nil {
+		err = retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the controller writes the status all the time
+			if n, err = c.network(cmd.Context(), namespace, args[0]); err == nil {
+				n, err = c.askRelease(cmd.Context(), n, releasable)
+			}
+			return err
+		})
+		if err != nil {
 			return err
 		}
 		return t.print(flags, n, fmt.Sprintf("release of %d asked for", len(releasable)))
 	}
 	return cmd
+}
+
+// readAddresses writes them as the ledger does.
+func readAddresses(args []string) ([]string, error) {
+	var addresses []string
+	for _, arg := range args {
+		address, err := netip.ParseAddr(arg)
+		if err != nil {
+			return nil, fmt.Errorf("read the address to release: %w", err)
+		}
+		addresses = append(addresses, address.String())
+	}
+	return addresses, nil
 }
 
 // releasable are the entries of the Network whose reservations may end, in address order:
@@ -134,18 +160,35 @@ func (c clients) replicas(ctx context.Context, namespace string, owner v1.Addres
 	return network.Replicas{}, nil
 }
 
-func (c clients) askRelease(ctx context.Context, n *v1.Network, entries []v1.AddressEntry) (*v1.Network, error) {
-	request, err := json.Marshal(entries)
+// askRelease adds the entries to those that were asked for and are as they were.
+func (c clients) askRelease(ctx context.Context, n *v1.Network, asked []v1.AddressEntry) (*v1.Network, error) {
+	blocks, err := c.blocks(ctx, n.Namespace, n.Name)
 	if err != nil {
 		return nil, err
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": n.UID, "annotations": map[string]string{v1.ReleaseAnnotation: string(request)}}})
+	var stand []v1.AddressEntry
+	for _, block := range blocks {
+		stand = append(stand, entries(block)...)
+	}
+	for _, before := range network.AskedToRelease(n) {
+		same := func(e v1.AddressEntry) bool { return equality.Semantic.DeepEqual(e, before) }
+		if slices.ContainsFunc(stand, same) && !slices.ContainsFunc(asked, same) {
+			asked = append(asked, before)
+		}
+	}
+	request, err := json.Marshal(asked)
 	if err != nil {
 		return nil, err
 	}
-	asked, err := c.sample.SamplecrdV1().Networks(n.Namespace).Patch(ctx, n.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": n.UID, "resourceVersion": n.ResourceVersion, "annotations": map[string]string{v1.ReleaseAnnotation: string(request)},
+	}})
 	if err != nil {
-		return nil, fmt.Errorf("ask in the annotation %s of Network %s/%s: %w", v1.ReleaseAnnotation, n.Namespace, n.Name, err)
+		return nil, err
 	}
-	return asked, nil
+	patched, err := c.sample.SamplecrdV1().Networks(n.Namespace).Patch(ctx, n.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	if err != nil && !apierrors.IsConflict(err) { // which RetryOnConflict does not look for in wrapped ones
+		err = fmt.Errorf("ask in the annotation %s of Network %s/%s: %w", v1.ReleaseAnnotation, n.Namespace, n.Name, err)
+	}
+	return patched, err
 }

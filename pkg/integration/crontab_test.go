@@ -112,7 +112,7 @@ func TestCronTabRepairsDrift(t *testing.T) {
 	run(t, ns, "delete", "cronjob", "ct")
 	eventually(t, "a new CronJob", func(context.Context) (string, error) {
 		if got := cronJob(t, ns, "ct", "{.metadata.uid}"); got == before || got == "" {
-			return got, nil
+			return "got " + got, nil
 		}
 		return "", nil
 	})
@@ -159,7 +159,7 @@ func TestCronTabDeletionWaits(t *testing.T) {
 	run(t, ns, "create", "job", "ct-by-hand", "--from=cronjob/ct")
 	eventually(t, "the pod publishes its address", func(context.Context) (string, error) {
 		if got := render(addresses(t, ns)); !strings.HasPrefix(got, "ct-by-hand-") {
-			return got, nil
+			return "got " + got, nil
 		}
 		return "", nil
 	})
@@ -208,7 +208,7 @@ func TestCronTabOtherFinalizers(t *testing.T) {
 	run(t, ns, "delete", "ct", "ct", "--wait=false")
 	eventually(t, "only the other finalizer is left", func(context.Context) (string, error) {
 		if got := run(t, ns, "get", "ct", "ct", "-o", "jsonpath={.metadata.finalizers}"); got != `["other.example.com/wait"]` {
-			return got, nil
+			return "got " + got, nil
 		}
 		return "", nil
 	})

@@ -185,7 +185,7 @@ spec: {clusterIP: 10.96.7.7, ports: [{port: 80}]}
 	eventually(t, "the event", func(context.Context) (string, error) {
 		got, err := kubectl("-n", ns, "get", "events", "--field-selector=involvedObject.name=web,reason=NameTaken", "-o", "jsonpath={range .items[*]}{.type} {.reason}: {.message}{end}")
 		if got != "Warning "+taken {
-			return got, err
+			return "got " + got, err
 		}
 		return "", err
 	})
@@ -217,7 +217,7 @@ func TestNamesFollowThePod2(t *testing.T) {
 	eventually(t, "the Service is repaired", func(context.Context) (string, error) {
 		got, err := kubectl("-n", ns, "get", "service", "web-blue", "-o", "jsonpath={.spec.selector} {.spec.publishNotReadyAddresses} {.metadata.labels.team}")
 		if got = strings.TrimSpace(got); got != "true net" {
-			return got, err
+			return "got " + got, err
 		}
 		return "", err
 	})

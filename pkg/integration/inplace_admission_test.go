@@ -37,7 +37,7 @@ spec: {policyName: %[1]s}
 	eventually(t, "the policy is in force", func(context.Context) (string, error) {
 		got, err := kubectl("-n", namespace, "run", "probe", "--image=a:1", "--dry-run=server", "-o", "jsonpath={.spec.containers[0].image}")
 		if got != "mirror.example.com/a:1" {
-			return got, err
+			return "got " + got, err
 		}
 		return "", nil
 	})
@@ -57,7 +57,7 @@ func TestImageThatAdmissionChanged(t *testing.T) {
 	eventually(t, "both replicas have the image from the mirror", func(context.Context) (string, error) {
 		got, err := kubectl("-n", ns, "get", "pods", "-o", "jsonpath={.items[*].spec.containers[*].image}")
 		if got != mirrored+" "+mirrored {
-			return got, err
+			return "got " + got, err
 		}
 		return "", nil
 	})

@@ -64,7 +64,7 @@ func TestRemovedLabelsOfReplicasComeBack(t *testing.T) {
 	}
 	eventually(t, "the ordinal of web-1", func(context.Context) (string, error) {
 		if got := run(t, ns, "get", "pods", "-l", v1.PodIndexLabel+"=1", "-o", "name"); strings.TrimSpace(got) != "pod/web-1" {
-			return got, nil
+			return "found " + got, nil
 		}
 		return "", nil
 	})

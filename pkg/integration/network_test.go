@@ -252,7 +252,7 @@ func TestWhatWaitsSaysWhy(t *testing.T) {
 		if _, events, _ := strings.Cut(got, "Events:"); strings.Count(events, `NetworkNotFound`) == 1 {
 			return "", nil
 		}
-		return got, nil
+		return "got " + got, nil
 	})
 	// Nothing has to be created anew: the request is read until it is answered.
 	for _, pod := range []string{"typo", "outside"} {

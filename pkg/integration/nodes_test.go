@@ -171,7 +171,7 @@ subjects: [{kind: ServiceAccount, name: pod2-controller, namespace: %[2]s}, {kin
 	for _, u := range []*user{wide, other} {
 		eventually(t, "RBAC lets "+u.name+" write Nodes", func(context.Context) (string, error) {
 			if got := patch(u, `{"metadata":{"labels":{"a":"c"}}}`, "status"); strings.Contains(got, "cannot patch") {
-				return got, nil
+				return "got " + got, nil
 			}
 			return "", nil
 		})

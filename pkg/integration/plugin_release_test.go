@@ -34,7 +34,7 @@ func TestPluginReleases(t *testing.T) {
 			if got == want {
 				return "", nil
 			}
-			return got, nil
+			return "it has " + got, nil
 		})
 	}
 	run(t, ns, "scale", "pod2", "web", "--replicas=1")

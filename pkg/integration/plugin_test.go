@@ -111,7 +111,7 @@ blue      10.0.0.9   Bound   web-0   Pod2/web   AGE      -
 		eventually(t, "the plan of what is there is empty", func(context.Context) (string, error) {
 			got, err := plugin(t, ns, "plan", "-f", file)
 			if want := "Pod2 NS/web would be unchanged, and the controller would do nothing.\nAddresses of the replicas:\n  2 are kept\n"; got != want {
-				return got, err
+				return "got " + got, err
 			}
 			return "", err
 		})
@@ -215,7 +215,7 @@ template:
        10.0.0.0  xx=......#.....x________________________________________________
 
 `; !strings.HasPrefix(got, want) {
-			return got, err
+			return "got " + got, err
 		}
 		return "", err
 	})
@@ -299,7 +299,7 @@ func TestPluginPlanTriesTheFirstPod(t *testing.T) {
 	run(t, ns, "create", "quota", "compute", "--hard=pods=10,requests.cpu=350m")
 	eventually(t, "the quota is counted", func(context.Context) (string, error) {
 		if got, want := plan(container), "would be created\n  quota compute has room for 3 of the 4 replicas to be created (requests.cpu: 350m left, 100m each)\n"; got != want {
-			return got, nil
+			return "got " + got, nil
 		}
 		return "", nil
 	})

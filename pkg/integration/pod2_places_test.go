@@ -81,7 +81,7 @@ func TestNodeIsGone(t *testing.T) {
 	eventually(t, "they run elsewhere", func(context.Context) (string, error) {
 		got, err := kubectl("-n", ns, "get", "pods", "-o", "jsonpath={.items[*].spec.nodeName}")
 		if want := ns + "-b " + ns + "-b"; got != want {
-			return got, err
+			return "got " + got, err
 		}
 		return "", err
 	})
@@ -117,7 +117,7 @@ func TestNodeIsOutOfService(t *testing.T) {
 	eventually(t, "both run elsewhere", func(context.Context) (string, error) {
 		got, err := kubectl("-n", ns, "get", "pods", "-o", "jsonpath={.items[*].spec.nodeName}")
 		if want := ns + "-b " + ns + "-b"; got != want {
-			return got, err
+			return "got " + got, err
 		}
 		return "", err
 	})

@@ -77,7 +77,7 @@ func TestSurge(t *testing.T) {
 	waitAddresses(t, ns, before)
 	eventually(t, "its address is returned", func(context.Context) (string, error) {
 		if got := ledger(t, ns); strings.Contains(got, surge+" Bound") {
-			return got, nil
+			return "got " + got, nil
 		}
 		return "", nil
 	})
@@ -201,7 +201,7 @@ func TestRevisionHistory(t *testing.T) {
 	}
 	eventually(t, "history", func(context.Context) (string, error) {
 		if got := history(); got != "3=1 4=3" {
-			return got, nil
+			return "got " + got, nil
 		}
 		return "", nil
 	})
@@ -246,7 +246,7 @@ spec:
 `)
 	eventually(t, "the autoscaler wants 4", func(context.Context) (string, error) {
 		if got := run(t, ns, "get", "pod2", "web", "-o", "jsonpath={.spec.replicas}"); got != "4" {
-			return got, nil
+			return "got " + got, nil
 		}
 		return "", nil
 	})

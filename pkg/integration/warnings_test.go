@@ -123,7 +123,7 @@ func TestRequestOnARunningPod(t *testing.T) {
 			if strings.Contains(got, want) {
 				return "", err
 			}
-			return got, err
+			return "got " + got, err
 		})
 	}
 }

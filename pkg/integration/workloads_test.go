@@ -156,7 +156,7 @@ func TestCronTabFires(t *testing.T) {
 			}
 			eventually(t, "the addresses are returned", func(context.Context) (string, error) {
 				if got := ledger(t, ns); strings.Contains(got, "Bound") {
-					return got, nil
+					return "got " + got, nil
 				}
 				return "", nil
 			})

@@ -16,6 +16,8 @@ func (r Replicas) Releasable(network string, e v1.AddressEntry, live bool) strin
 		return "is not Reserved but " + string(e.State)
 	case live:
 		return "is kept for pod " + e.Pod + ", which exists"
+	case !slices.Contains(r.Networks, network):
+		return "is kept for " + e.Pod + ", whose owner does not exist or does not ask for the Network: it is released without a request"
 	case !r.ScaledAway(network, e):
 		return "is kept for " + e.Pod + ", a replica of " + e.Owner.Kind + " " + e.Owner.Name
 	}
@@ -31,8 +33,26 @@ func (v *view) releases(e *entry) bool {
 		return false
 	}
 	if v.toRelease == nil {
-		v.toRelease = []v1.AddressEntry{}
-		_ = json.Unmarshal([]byte(v.network.Annotations[v1.ReleaseAnnotation]), &v.toRelease) // what says nothing asks for nothing
+		v.toRelease = map[string]v1.AddressEntry{}
+		for _, asked := range AskedToRelease(v.network) {
+			v.toRelease[asked.Address] = asked
+		}
 	}
-	return slices.ContainsFunc(v.toRelease, func(asked v1.AddressEntry) bool { return sameEntry(asked, *e.AddressEntry) })
+	return sameEntry(v.toRelease[e.Address], *e.AddressEntry)
+}
+
+// restOf is what becomes of a released entry: nobody has used the address since it was
+// reserved, so that it need not rest anew.
+func (v *view) restOf(e *entry) v1.AddressState {
+	if v.rested(e) {
+		return ""
+	}
+	return v1.AddressResting
+}
+
+// AskedToRelease are the entries of the Network's annotation; one that cannot be read asks for
+// nothing.
+func AskedToRelease(n *v1.Network) (entries []v1.AddressEntry) {
+	_ = json.Unmarshal([]byte(n.Annotations[v1.ReleaseAnnotation]), &entries)
+	return entries
 }

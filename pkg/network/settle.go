@@ -29,7 +29,7 @@ func Over(ref PodRef, found *corev1.Pod) bool {
 //	Bound     pod publishes another bound one   -> Resting
 //	Bound     pod adopted by another owner      -> Bound, of that owner
 //	Reserved  owner gone or no longer asks      -> Resting, an hour later if inherited
-//	Reserved  its release is asked for          -> Resting (see releases)
+//	Reserved  its release is asked for          -> Resting for the rest of the delay, or free
 //	Reserved  the pod is bound elsewhere        -> Resting (see settleMoved)
 //	Resting   reuseDelaySeconds are over        -> free
 //	either    since a time to come              -> since now: a leader's clock was wrong
@@ -65,8 +65,10 @@ func (v *view) settle() {
 				}
 			case goes:
 				p.turn(i, "", v.now)
-			case e.State == v1.AddressReserved && (!keeps && v.grace(p, e) == 0 || v.releases(e)):
-				p.turn(i, afterBound(goes, false, v.delay), v.now)
+			case e.State == v1.AddressReserved && !keeps && v.grace(p, e) == 0:
+				p.turn(i, afterBound(goes, keeps, v.delay), v.now)
+			case e.State == v1.AddressReserved && v.releases(e):
+				p.turn(i, v.restOf(e), e.Since)
 			case e.State == v1.AddressResting && v.rested(e):
 				p.turn(i, "", v.now)
 			case v.ahead(e):

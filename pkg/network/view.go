@@ -48,8 +48,8 @@ type view struct {
 	// held is what pods are told whose address the Network does not keep, while blocks
 	// of a backup may come; nil: it serves all.
 	held *refusal
-	// toRelease are the entries whose reservations shall end; nil until asked for.
-	toRelease []v1.AddressEntry
+	// toRelease are the entries whose reservations shall end, by address; nil until asked for.
+	toRelease map[string]v1.AddressEntry
 	agent     bool
 }
 

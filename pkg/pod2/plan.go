@@ -30,9 +30,6 @@ type Plan struct {
 	// without them (State.Unadoptable). Precondition: UID and
 	// resourceVersion, so that a pod that got a controller meanwhile stays its.
 	Adopt []Adoption
-	// Relabel pods to which this plan does nothing else, maxPods at most. Precondition: UID and
-	// resourceVersion, so that a pod that lost our owner reference meanwhile keeps its labels.
-	Relabel []Relabelling
 	// Resize running pods. Precondition: UID and resourceVersion.
 	Resize []Resize
 	// InPlace updates of running pods, AFTER Resize. Precondition: UID and
@@ -61,6 +58,10 @@ type Plan struct {
 	// GrowClaims, AFTER all that their refusal should not hold up. By UID and
 	// resourceVersion.
 	GrowClaims []ClaimChange
+	// Relabel pods to which this plan does nothing else, maxPods at most, AFTER
+	// all that one conflict should not hold up. Precondition: UID and
+	// resourceVersion, so that a pod that lost our owner reference meanwhile keeps its labels.
+	Relabel []Relabelling
 	// Status, AFTER everything; nil when it stands as it is. It tells what was
 	// observed: what this plan does to the counters, the next one sees.
 	Status *v1.Pod2Status
@@ -192,9 +193,6 @@ func (p Plan) String() string {
 	for _, a := range p.Adopt {
 		fmt.Fprintf(&b, "adopt %s (uid %s) of revision %s: %s\n", a.Name, a.UID, a.Labels[v1.PodTemplateHashLabel], a.Reason)
 	}
-	for _, l := range p.Relabel {
-		fmt.Fprintln(&b, l)
-	}
 	for _, r := range p.Resize {
 		fmt.Fprintf(&b, "resize %s (uid %s): %s\n", r.Name, r.UID, r.Reason)
 	}
@@ -228,6 +226,9 @@ func (p Plan) String() string {
 	}
 	for _, c := range p.GrowClaims {
 		fmt.Fprintf(&b, "grow claim %s: %s\n", c.Claim.Name, c.Reason)
+	}
+	for _, l := range p.Relabel {
+		fmt.Fprintln(&b, l)
 	}
 	if p.Status != nil {
 		fmt.Fprintf(&b, "status %s\n", statusText(p.Status))

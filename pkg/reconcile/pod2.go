@@ -183,10 +183,6 @@ func withoutAdoption(state pod2.State, plan pod2.Plan, mayBeOurs, unrecorded boo
 func (r *Reconciler) changePods(ctx context.Context, steps *steps, plan pod2.Plan, done *pod2.Plan) {
 	key := steps.key
 	steps.do(pod2.ReasonFailedUpdate, func() (err error) {
-		done.Relabel, err = forEachChanged(ctx, plan.Relabel, func(ctx context.Context, l pod2.Relabelling) error { return r.labelPod(ctx, key, l) })
-		return err
-	})
-	steps.do(pod2.ReasonFailedUpdate, func() (err error) {
 		done.Resize, err = forEach(ctx, plan.Resize, func(ctx context.Context, u pod2.Resize) error { return r.resizePod(ctx, key, u) })
 		asked := len(done.Resize)
 		if done.Resize = r.refused.without(key, done.Resize); err == nil && len(done.Resize) < asked {
@@ -200,7 +196,7 @@ func (r *Reconciler) changePods(ctx context.Context, steps *steps, plan pod2.Pla
 	})
 }
 
-// replacePods, claims and revisions.
+// replacePods, claims, revisions and labels.
 func (r *Reconciler) replacePods(ctx context.Context, steps *steps, plan pod2.Plan, done *pod2.Plan) {
 	key := steps.key
 	steps.do(pod2.ReasonFailedDelete, func() (err error) {
@@ -232,6 +228,10 @@ func (r *Reconciler) replacePods(ctx context.Context, steps *steps, plan pod2.Pl
 	})
 	steps.do(pod2.ReasonFailedResize, func() (err error) {
 		done.GrowClaims, err = r.changeClaims(ctx, key, plan.GrowClaims)
+		return err
+	})
+	steps.do(pod2.ReasonFailedUpdate, func() (err error) {
+		done.Relabel, err = forEachChanged(ctx, plan.Relabel, func(ctx context.Context, l pod2.Relabelling) error { return r.labelPod(ctx, key, l) })
 		return err
 	})
 }

@@ -24,7 +24,7 @@ import (
 func (r *Reconciler) resizePod(ctx context.Context, key Key, resize pod2.Resize) error {
 	version := resize.ResourceVersion
 	if resize.Annotation != "" {
-		marked, err := r.patchRunningPod(ctx, key, resize.Name, map[string]any{"metadata": map[string]any{
+		marked, err := r.patchRunningPod(ctx, key, resize.Name, resize.UID, map[string]any{"metadata": map[string]any{
 			"uid": resize.UID, "resourceVersion": version, "annotations": map[string]string{v1.InPlaceAnnotation: resize.Annotation},
 		}})
 		if err != nil {
@@ -40,7 +40,7 @@ func (r *Reconciler) resizePod(ctx context.Context, key Key, resize pod2.Resize)
 		"metadata": map[string]any{"uid": resize.UID, "resourceVersion": version},
 		"spec":     map[string]any{"containers": containers},
 	}
-	_, err := r.patchRunningPod(ctx, key, resize.Name, body, "resize")
+	_, err := r.patchRunningPod(ctx, key, resize.Name, resize.UID, body, "resize")
 	if message, mendable := forUser(err); mendable && apierrors.IsInvalid(err) {
 		// Whatever the reason (the QoS class, what admission added, a node that cannot),
 		// it is the pod's, and another pod may be had.
@@ -69,7 +69,7 @@ func (r *Reconciler) updatePod(ctx context.Context, key Key, update pod2.InPlace
 	if len(containers) > 0 {
 		body["spec"] = map[string]any{"containers": containers}
 	}
-	if _, err := r.patchRunningPod(ctx, key, update.Name, body); err != nil {
+	if _, err := r.patchRunningPod(ctx, key, update.Name, update.UID, body); err != nil {
 		return fmt.Errorf("update pod %s/%s in place (%s): %w", key.Namespace, update.Name, update.Reason, err)
 	}
 	klog.FromContext(ctx).Info("Updated pod in place", "pod", update.Name, "reason", update.Reason)
@@ -78,7 +78,7 @@ func (r *Reconciler) updatePod(ctx context.Context, key Key, update pod2.InPlace
 
 // labelPod changes labels of a pod, and with the same write says which of them the Pod2 gave it.
 func (r *Reconciler) labelPod(ctx context.Context, key Key, l pod2.Relabelling) error {
-	_, err := r.patchRunningPod(ctx, key, l.Name, map[string]any{"metadata": map[string]any{
+	_, err := r.patchRunningPod(ctx, key, l.Name, l.UID, map[string]any{"metadata": map[string]any{
 		"uid": l.UID, "resourceVersion": l.ResourceVersion, "labels": l.Labels, "annotations": given(l.Given, map[string]any{}),
 	}})
 	if err != nil {
@@ -99,8 +99,8 @@ func given(record *string, annotations map[string]any) map[string]any {
 }
 
 // patchRunningPod changes a pod that is as it was seen. One that changed is remembered as it is
-// now, in case it lost the label by which our watch sees it.
-func (r *Reconciler) patchRunningPod(ctx context.Context, key Key, name string, body map[string]any, subresources ...string) (*corev1.Pod, error) {
+// now, in case it lost the label by which our watch sees it; one that is gone is remembered no more.
+func (r *Reconciler) patchRunningPod(ctx context.Context, key Key, name string, uid types.UID, body map[string]any, subresources ...string) (*corev1.Pod, error) {
 	patch, err := json.Marshal(body)
 	if err != nil {
 		return nil, fmt.Errorf("encode a patch: %w", err)
@@ -108,10 +108,13 @@ func (r *Reconciler) patchRunningPod(ctx context.Context, key Key, name string, 
 	// Strategic: containers are merged by name.
 	pods := r.clients.Kube.CoreV1().Pods(key.Namespace)
 	patched, err := pods.Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, subresources...)
-	if apierrors.IsConflict(err) {
+	switch {
+	case apierrors.IsConflict(err):
 		if live, getErr := pods.Get(ctx, name, metav1.GetOptions{}); getErr == nil {
 			r.found.remember(live)
 		}
+	case apierrors.IsNotFound(err) || otherUID(err):
+		r.found.forget(key.Namespace, name, uid)
 	}
 	if err != nil {
 		return nil, stale(err)
