@@ -24,8 +24,9 @@ type holding struct {
 // yet, and what stands in the way; "" when they ask for none.
 func addressText(s pod2.State, blocks []*v1.AddressBlock) string {
 	entries := map[holding]v1.AddressEntry{}
-	own := map[holding]bool{}   // an address of the Pod2's own
-	has := map[[2]string]bool{} // a pod of the Pod2 has one on the Network
+	own := map[holding]bool{}     // an address of the Pod2's own
+	has := map[[2]string]bool{}   // a pod of the Pod2 has one on the Network
+	would := map[[2]string]bool{} // a pod would, once it is adopted from the StatefulSet of this name
 	for _, block := range blocks {
 		for _, e := range block.Spec.Entries {
 			address, err := netip.ParseAddr(e.Address)
@@ -37,6 +38,9 @@ func addressText(s pod2.State, blocks []*v1.AddressBlock) string {
 			if e.Owner == (v1.AddressOwner{Kind: "Pod2", Name: s.Pod2.Name}) {
 				own[at], has[[2]string{at.network, e.Pod}] = true, true
 			}
+			if e.Owner == (v1.AddressOwner{Kind: "StatefulSet", Name: s.Pod2.Name}) {
+				would[[2]string{at.network, e.Pod}] = true
+			}
 		}
 	}
 	networks := map[string]*v1.Network{}
@@ -45,7 +49,7 @@ func addressText(s pod2.State, blocks []*v1.AddressBlock) string {
 	}
 
 	var lines []string
-	kept, free := 0, map[string]int{}
+	kept, adopted, free := 0, 0, map[string]int64{}
 	requested, replicas := pod2.Requested(s.Pod2), pod2.Ordinals(s.Pod2)
 	for place := range replicas.Count() {
 		pod := ordinals.Name(s.Pod2.Name, replicas.At(place))
@@ -56,6 +60,8 @@ func addressText(s pod2.State, blocks []*v1.AddressBlock) string {
 			switch {
 			case r.Address.IsValid() && own[at] && e.Pod == pod, !r.Address.IsValid() && has[[2]string{r.Network, pod}]:
 				kept++
+			case would[[2]string{r.Network, pod}] && (!r.Address.IsValid() || e.Pod == pod):
+				adopted++
 			case !r.Address.IsValid():
 				free[r.Network]++
 			case held:
@@ -68,8 +74,15 @@ func addressText(s pod2.State, blocks []*v1.AddressBlock) string {
 	if kept > 0 {
 		lines = append(lines, fmt.Sprintf("%d are kept", kept))
 	}
+	if adopted > 0 {
+		lines = append(lines, fmt.Sprintf("%d are kept if the pods of StatefulSet %s are adopted", adopted, s.Pod2.Name))
+	}
 	for _, name := range slices.Sorted(maps.Keys(free)) {
-		lines = append(lines, fmt.Sprintf("any free one of %s: %d", name, free[name]))
+		line := fmt.Sprintf("any free one of %s: %d", name, free[name])
+		if n := networks[name]; n != nil && n.Status.ObservedGeneration > 0 && n.Status.Available < free[name] {
+			line += fmt.Sprintf(", and it has %d", n.Status.Available)
+		}
+		lines = append(lines, line)
 	}
 	if len(lines) == 0 {
 		return ""

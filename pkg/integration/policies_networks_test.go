@@ -17,7 +17,7 @@ import (
 
 var networksResource = schema.GroupVersionResource{Group: "samplecrd.k8s.io", Version: "v1", Resource: "networks"}
 
-const inUse = "pods hold 1 of the addresses of this Network, and no pod that restarts would get one."
+const inUse = "pods hold 1 addresses of this Network, 0 are reserved for replicas, and no pod that restarts would get one."
 
 // delete is a dry run. It returns the refusal; "" is none.
 func (u *user) delete(t *testing.T, resource schema.GroupVersionResource, name string) string {
@@ -64,7 +64,7 @@ func TestANetworkInUseIsNotDeleted(t *testing.T) {
 	run(t, ns, "delete", "network", "unused")
 	for _, cascade := range []string{"background", "foreground", "orphan"} {
 		got := refused(t, ns, "", "delete", "network", "blue", "--cascade="+cascade)
-		if want := inUse + " Delete the pods first. To delete the Network all the same, allow it: kubectl annotate networks.samplecrd.k8s.io blue --namespace=" + ns + " samplecrd.k8s.io/allow-deletion=true"; !strings.Contains(got, want) {
+		if want := inUse + " Delete the workloads first. To delete the Network all the same, allow it: kubectl annotate networks.samplecrd.k8s.io blue --namespace=" + ns + " samplecrd.k8s.io/allow-deletion=true"; !strings.Contains(got, want) {
 			t.Errorf("--cascade=%s is refused with\n%s\nwant %q in it", cascade, got, want)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 )
@@ -46,7 +47,7 @@ func maker(kind, labels, annotations string) string {
 	always, selector := template("Always"), "selector: {matchLabels: {app: a}}, "
 	switch kind {
 	case "Pod":
-		return fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: a, labels: {app: a%s}, annotations: {%s}}, spec: {containers: [{name: c, image: x}]}}", labels, annotations)
+		return fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: a, labels: {app: a%s}, annotations: {%s}}, spec: {schedulingGates: [{name: samplecrd.k8s.io/addresses}], containers: [{name: c, image: x}]}}", labels, annotations)
 	case "Job":
 		return fmt.Sprintf("{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {%s}}", template("Never"))
 	case "CronJob":
@@ -98,34 +99,47 @@ func TestUnknownKeysAreWarnedOf(t *testing.T) {
 			}
 		}
 	}
-	if got := dryRun("{apiVersion: stable.example.com/v1, kind: CronTab, metadata: {name: a, labels: {samplecrd.k8s.io/networks: blue}}, spec: {cronSpec: '0 0 1 1 *', image: x, replicas: 1}}"); got == "" {
-		t.Error("no warning of a CronTab's label")
+	const cronTab = "{apiVersion: stable.example.com/v1, kind: CronTab, metadata: {name: a, %s}, spec: {cronSpec: '0 0 1 1 *', image: x, replicas: 1}}"
+	const late = "the pod may run already, so that its annotation samplecrd.k8s.io/networks has no effect: recreate the pod with it, without spec.nodeName"
+	for _, row := range []struct{ manifest, want string }{
+		{fmt.Sprintf(cronTab, "labels: {samplecrd.k8s.io/networks: blue}"), "nothing reads the label samplecrd.k8s.io/networks: a CronTab asks for Networks by spec.networks"},
+		{fmt.Sprintf(cronTab, "annotations: {samplecrd.k8s.io/networks: blue}"), "nothing reads the annotation samplecrd.k8s.io/networks: a CronTab asks for Networks by spec.networks"},
+		{strings.Replace(maker("Deployment", "", ""), "{name: a}", "{name: a, annotations: {samplecrd.k8s.io/networks: blue}}", 1),
+			"nothing reads the annotation samplecrd.k8s.io/networks of the object itself: write it into the metadata of the pod template"},
+		{strings.Replace(maker("Pod", "", "samplecrd.k8s.io/networks: blue"), "schedulingGates: [{name: samplecrd.k8s.io/addresses}]", "nodeName: node-x", 1), late},
+	} {
+		if got := dryRun(row.manifest); got != row.want {
+			t.Errorf("%s: got %q, want %q", row.manifest, got, row.want)
+		}
+	}
+	create(t, ns, "apiVersion: v1\nkind: Pod\nmetadata: {name: plain}\nspec: {containers: [{name: c, image: nginx}]}\n")
+	heard.texts = nil
+	patch := []byte(`{"metadata":{"annotations":{"samplecrd.k8s.io/networks":"blue"}}}`)
+	for range 2 { // the second changes nothing
+		if _, err := client.Resource(podsResource).Namespace(ns).Patch(t.Context(), "plain", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := strings.Join(heard.texts, "; "); got != late {
+		t.Errorf("the annotation of a running pod: got %q, want %q", got, late)
 	}
 }
 
-// A request that comes to a running pod too late is an event, whether it is the first
-// or another one.
-func TestRequestOnARunningPod(t *testing.T) {
+// A request that changes after the pod got its addresses is an event.
+func TestRequestThatChanges(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	startController(t, ns)
-	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+network("green", `{cidr: 10.1.0.0/24}`)+gatedPod("served", "blue")+
-		"---\napiVersion: v1\nkind: Pod\nmetadata: {name: plain}\nspec: {containers: [{name: c, image: nginx}]}\n")
-	waitReady(t, ns, "pod/served", "pod/plain")
-	run(t, ns, "annotate", "pod", "plain", "samplecrd.k8s.io/networks=blue")
+	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+network("green", `{cidr: 10.1.0.0/24}`)+gatedPod("served", "blue"))
+	waitReady(t, ns, "pod/served")
 	run(t, ns, "annotate", "pod", "served", "--overwrite", "samplecrd.k8s.io/networks=blue,green")
-	for pod, want := range map[string]string{
-		"plain":  `MissingGate: the pod asks for Networks "blue" without the scheduling gate`,
-		"served": `RequestChanged: the pod keeps the addresses that it has; that its annotation samplecrd.k8s.io/networks asks for "blue,green" since has no effect`,
-	} {
-		eventually(t, "an event tells of "+pod, func(context.Context) (string, error) {
-			got, err := kubectl("-n", ns, "get", "events", "--field-selector=type=Warning,involvedObject.name="+pod, "-o", "jsonpath={range .items[*]}{.reason}: {.message}{end}")
-			if strings.Contains(got, want) {
-				return "", err
-			}
-			return "got " + got, err
-		})
-	}
+	eventually(t, "an event tells of it", func(context.Context) (string, error) {
+		got, err := kubectl("-n", ns, "get", "events", "--field-selector=type=Warning,involvedObject.name=served", "-o", "jsonpath={range .items[*]}{.reason}: {.message}{end}")
+		if strings.Contains(got, `RequestChanged: the pod keeps the addresses that it has; that its annotation samplecrd.k8s.io/networks asks for "blue,green" now has no effect`) {
+			return "", err
+		}
+		return "got " + got, err
+	})
 }
 
 // What the policy costs each write of a pod:

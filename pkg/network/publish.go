@@ -188,7 +188,7 @@ func (s PodState) bound(request string) PodPlan {
 		return PodPlan{}
 	}
 	if s.changed() {
-		message := fmt.Sprintf("the pod keeps the addresses that it has; that its annotation %s asks for %.200q since has no effect: recreate the pod", v1.NetworksAnnotation, request)
+		message := fmt.Sprintf("the pod keeps the addresses that it has; that its annotation %s asks for %.200q now has no effect: recreate the pod", v1.NetworksAnnotation, request)
 		condition, changed := addressesBound(s.Pod, corev1.ConditionTrue, ReasonRequestChanged, message, s.now())
 		if !changed {
 			return PodPlan{}

@@ -25,8 +25,12 @@ type Unlike struct {
 	has, differs any // what the pod has there, and the template; nil for nothing
 }
 
-// String is "spec.hostname (the pod has "a", the template "b")".
+// String is "spec.hostname (the pod has "a", the template "b")". The field alone is told where a
+// password may stand: who reads the condition may not be one who reads the pod.
 func (u Unlike) String() string {
+	if strings.Contains(u.Field, "].env[") || strings.Contains(u.Field, "].args") || strings.Contains(u.Field, "].command") {
+		return shorten.To(u.Field, maxCause)
+	}
 	return fmt.Sprintf("%s (the pod has %s, the template %s)", shorten.To(u.Field, maxCause), valueText(u.has), valueText(u.differs))
 }
 
