@@ -96,10 +96,7 @@ func (t *tool) plan(ctx context.Context, c clients, m manifests, how manner) err
 			return err
 		}
 		plan := pod2.Diff(state)
-		first, err := c.firstPod(ctx, state, plan)
-		if err != nil {
-			return err
-		}
+		first := c.firstPod(ctx, state, plan)
 		if i > 0 {
 			fmt.Fprintln(t.Out)
 		}

@@ -16,7 +16,9 @@ func TestAddressText(t *testing.T) {
 	n.Status.ObservedGeneration, n.Status.Available = 1, 1
 	b := block("blue-10.0.0.0", "blue", "10.0.0.0/24", "10.0.0.2=Bound:web-0")
 	b.Spec.Entries[0].Owner.Kind = "StatefulSet"
-	p := web(func(p *v1.Pod2) { p.Spec.Replicas, p.Spec.Networks = ptr.To[int32](3), []v1.Pod2Network{{Name: "blue"}} })
+	p := web(func(p *v1.Pod2) {
+		p.Spec.Replicas, p.Spec.Networks = ptr.To[int32](3), []v1.Pod2Network{{Name: "blue"}}
+	})
 	requireText(t, addressText(pod2.State{Pod2: p, Networks: []*v1.Network{n}}, []*v1.AddressBlock{b}), `
 Addresses of the replicas:
   1 are kept if the pods of StatefulSet web are adopted

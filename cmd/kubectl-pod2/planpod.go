@@ -20,7 +20,7 @@ import (
 // creates pods or a revision; "" where it does neither. So it finds what stands in the
 // way of pods: the template's mistakes, quota, Pod Security, admission, the service
 // account.
-func (c clients) firstPod(ctx context.Context, s pod2.State, plan pod2.Plan) (string, error) {
+func (c clients) firstPod(ctx context.Context, s pod2.State, plan pod2.Plan) string {
 	creations, replaces := plan.Create, false
 	if len(creations) == 0 && plan.CreateRevision != nil {
 		// The first replica of the new revision takes the place of one that exists.
@@ -29,7 +29,7 @@ func (c clients) firstPod(ctx context.Context, s pod2.State, plan pod2.Plan) (st
 		creations, replaces = pod2.Diff(empty).Create, true
 	}
 	if len(creations) == 0 {
-		return "", nil
+		return ""
 	}
 	pod := creations[0].Pod()
 	// The owner may not exist yet, and admission lets few users set one.
@@ -46,17 +46,16 @@ func (c clients) firstPod(ctx context.Context, s pod2.State, plan pod2.Plan) (st
 	case replaces && overQuota(err):
 		text += "exceeds a quota beside the pod that exists, which is deleted first: " + err.Error() + "\n"
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource"):
-		return text + "was not tried, because you may not create pods: " + err.Error() + "\n", nil
+		return text + "was not tried, because you may not create pods: " + err.Error() + "\n"
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err), apierrors.IsInternalError(err):
-		return text + "would be refused: " + err.Error() + "\n", nil
+		return text + "would be refused: " + err.Error() + "\n"
 	default: // the plan is none the worse for it
-		return text + "was not tried: " + err.Error() + "\n", nil
+		return text + "was not tried: " + err.Error() + "\n"
 	}
 	if made == nil || made.Name == "" {
 		made = pod
 	}
-	quota, err := c.quotaText(ctx, s, made, creations[0].Claims())
-	return text + quota, err
+	return text + c.quotaText(ctx, s, made, creations[0].Claims())
 }
 
 func overQuota(err error) bool {
@@ -65,7 +64,7 @@ func overQuota(err error) bool {
 
 // quotaText says for how many of the replicas that do not exist the quotas have room, if
 // each takes what this pod and these claims take.
-func (c clients) quotaText(ctx context.Context, s pod2.State, pod *corev1.Pod, claims []*corev1.PersistentVolumeClaim) (string, error) {
+func (c clients) quotaText(ctx context.Context, s pod2.State, pod *corev1.Pod, claims []*corev1.PersistentVolumeClaim) string {
 	missing := int64(0)
 	replicas := pod2.Ordinals(s.Pod2)
 	for place := range replicas.Count() {
@@ -75,14 +74,14 @@ func (c clients) quotaText(ctx context.Context, s pod2.State, pod *corev1.Pod, c
 		}
 	}
 	if missing == 0 {
-		return "", nil
+		return ""
 	}
 	quotas, err := c.kube.CoreV1().ResourceQuotas(pod.Namespace).List(ctx, metav1.ListOptions{})
 	if apierrors.IsForbidden(err) {
-		return "  you may not list quotas: they may leave no room for the other replicas\n", nil
+		return "  you may not list quotas: they may leave no room for the other replicas\n"
 	}
 	if err != nil {
-		return "  the quotas could not be read: " + err.Error() + "\n", nil
+		return "  the quotas could not be read: " + err.Error() + "\n"
 	}
 	text := ""
 	each := takenBy(pod, claims)
@@ -97,7 +96,7 @@ func (c clients) quotaText(ctx context.Context, s pod2.State, pod *corev1.Pod, c
 			text += fmt.Sprintf("  quota %s has room for %d of the %d replicas to be created (%s)\n", q.Name, min(room, missing), missing, why)
 		}
 	}
-	return text, nil
+	return text
 }
 
 // roomIn a quota is for how many pods it has room, and the resource that allows the

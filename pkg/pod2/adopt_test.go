@@ -224,7 +224,9 @@ func TestUnlikeSaysBothValues(t *testing.T) {
 		}, `spec.priority (the pod has 7, the template 5)`},
 		{"nothing", func(_ *v1.Pod2, pod *corev1.Pod) { pod.Spec.Containers = nil },
 			`spec.containers[app] (the pod has nothing, the template {"image":"nginx:1","name":"app","resources":{}})`},
-		{"values", func(p *v1.Pod2, _ *corev1.Pod) { p.Spec.Template.Spec.DNSConfig = &corev1.PodDNSConfig{Searches: []string{"a"}} },
+		{"values", func(p *v1.Pod2, _ *corev1.Pod) {
+			p.Spec.Template.Spec.DNSConfig = &corev1.PodDNSConfig{Searches: []string{"a"}}
+		},
 			`spec.dnsConfig (the pod has nothing, the template {"searches":["a"]})`},
 		{"a password, perhaps", func(p *v1.Pod2, pod *corev1.Pod) {
 			p.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PASSWORD", Value: "mine"}}
