@@ -41,7 +41,7 @@ func TestMultusComesAndGoes(t *testing.T) {
 	})
 }
 
-// A definition of somebody else with a Network's name is told once, and written to by nothing.
+// The controller tells once of a definition with a Network's name that it did not create, and does not write to it.
 func TestAForeignDefinitionIsNotTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := sim.NewWorld(program, nil, nil)

@@ -137,7 +137,7 @@ func (c clients) releasable(ctx context.Context, n *v1.Network, addresses []stri
 	return releasable, kept, nil
 }
 
-// replicas are those of an owner, none if there is no such owner.
+// replicas returns the replicas of an owner, or none if the owner does not exist.
 func (c clients) replicas(ctx context.Context, namespace string, owner v1.AddressOwner) (network.Replicas, error) {
 	switch owner.Kind {
 	case "Pod2":

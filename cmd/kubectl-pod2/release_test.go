@@ -36,7 +36,7 @@ func TestRelease(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			amber := newNetwork("amber", "fd00::/64")
 			amber.Annotations = map[string]string{v1.ReleaseAnnotation: `[` + strings.ReplaceAll(nine, "10.0.0.9", "fd00::4") + `,` +
-				strings.NewReplacer("10.0.0.10", "fd00::a").Replace(ten) + `]`} // of the first there is no entry any more
+				strings.NewReplacer("10.0.0.10", "fd00::a").Replace(ten) + `]`} // the ledger no longer has the first
 			w := newWorld(t, web(func(p *v1.Pod2) { p.Spec.Networks = append(p.Spec.Networks, v1.Pod2Network{Name: "amber"}) }), newNetwork("blue", "10.0.0.0/24"), newNetwork("green", "10.1.0.0/24"), amber,
 				block("amber-x", "amber", "fd00::/120", "fd00::9=Reserved:web-4", "fd00::a=Reserved:web-5"),
 				block("blue-10.0.0.0", "blue", "10.0.0.0/24", "10.0.0.5=Bound:web-0", "10.0.0.6=Reserved:web-1", "10.0.0.7=Reserved:web-2", "10.0.0.9=Reserved:web-4", "10.0.0.10=Reserved:web-5"),
