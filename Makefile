@@ -45,7 +45,7 @@ harnesses = TestCrashAtEveryWrite|TestFrozenWatches|TestRestartOnAnOlderView|Tes
 # Tests mostly wait: more of them at once than there are cores.
 .PHONY: integration
 integration: cluster-tools build ## Run the tests on a real control plane, which they start and remove
-	go test -tags=integration -count=1 -timeout=20m -parallel=8 ./pkg/integration
+	go test -tags=integration -count=1 -timeout=20m -parallel=8 ./test/integration
 
 .PHONY: e2e
 e2e: ## Run the tests on three real kubelets, in namespaces of their own: needs root on Linux, and says so elsewhere
@@ -58,7 +58,7 @@ fuzz: ## Try what nobody thought of, in every fuzz target for FUZZTIME (10s)
 .PHONY: chaos
 chaos: export CHAOS_ACTIONS ?= 400
 chaos: cluster-tools build ## Kill controllers, API server and etcd under CHAOS_ACTIONS=3600 (an hour's) of what users do; lose watches
-	go test -tags=integration,chaos -count=1 -timeout=60m ./pkg/integration -run '^TestChaos' -v
+	go test -tags=integration,chaos -count=1 -timeout=60m ./test/integration -run '^TestChaos' -v
 
 .PHONY: alerts
 alerts: bin/promtool ## Check the alert rules, and run their tests
@@ -72,11 +72,11 @@ bin/promtool: hack/promtool/go.mod hack/promtool/go.sum
 
 .PHONY: race
 race: cluster-tools ## Run with the race detector what has goroutines, and the controller where much happens at once
-	go test -race -skip '$(harnesses)|TestModel' . ./pkg/reconcile ./pkg/sim ./pkg/model
+	go test -race -skip '$(harnesses)|TestModel' . ./pkg/reconcile ./test/sim ./test/model
 	go test -race -run '($(harnesses))/delete_a_Network' .
 	@mkdir -p bin/race
 	CGO_ENABLED=1 go build -race -o bin/race/pod2-controller .
-	POD2_CONTROLLER=$(CURDIR)/bin/race/pod2-controller go test -race -tags=integration -count=1 -timeout=20m ./pkg/integration \
+	POD2_CONTROLLER=$(CURDIR)/bin/race/pod2-controller go test -race -tags=integration -count=1 -timeout=20m ./test/integration \
 		-run 'AtOnce|Killed|SelfHealing|Lease|Uninstall|RollingUpdate'
 
 .PHONY: check-long

@@ -9,7 +9,7 @@ import (
 
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
-	"github.com/pod2/pod2/pkg/sim"
+	"github.com/pod2/pod2/test/sim"
 )
 
 // inWorld has what follows happen with a controller at work, and no promise broken.

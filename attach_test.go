@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/pod2/pod2/pkg/sim"
+	"github.com/pod2/pod2/test/sim"
 )
 
 const definitions = "network-attachment-definitions"

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/pod2/pod2/pkg/sim"
+	"github.com/pod2/pod2/test/sim"
 )
 
 // The program is killed before and after each of its writes, and once more before

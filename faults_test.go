@@ -8,7 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/pod2/pod2/pkg/sim"
+	"github.com/pod2/pod2/test/sim"
 )
 
 // wrongs are the ways in which a request may fail.

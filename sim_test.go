@@ -19,7 +19,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/pod2/pod2/internal/serving"
-	"github.com/pod2/pod2/pkg/sim"
+	"github.com/pod2/pod2/test/sim"
 )
 
 // program is the real main loop, but for its HTTP servers, which need sockets.
@@ -116,7 +116,7 @@ func play(t *testing.T, sc sim.Scenario, from *sim.Snapshot, choose sim.Choose, 
 	})
 	for _, kind := range o.asked {
 		if !slices.Contains(sim.Kinds, kind) && !slices.Contains(sim.FaultKinds, kind) {
-			t.Errorf("asks for %s, which is neither in sim.Kinds nor in sim.FaultKinds, so that pkg/integration does not compare it with the real server", kind)
+			t.Errorf("asks for %s, which is neither in sim.Kinds nor in sim.FaultKinds, so that test/integration does not compare it with the real server", kind)
 		}
 	}
 	return o
@@ -190,7 +190,7 @@ func everyScenario(t *testing.T, test func(t *testing.T, sc sim.Scenario, from *
 }
 
 // The answers to what the program asks for are compared with those of a real
-// kube-apiserver in pkg/integration, which reads the list of kinds.
+// kube-apiserver in test/integration, which reads the list of kinds.
 func TestKindsOfRequests(t *testing.T) {
 	asked := map[string]bool{}
 	for _, sc := range sim.Scenarios {

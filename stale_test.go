@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pod2/pod2/pkg/sim"
+	"github.com/pod2/pod2/test/sim"
 )
 
 // Each kind's watch is frozen in turn at each resourceVersion at which something of

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/pod2/pod2/pkg/sim"
+	"github.com/pod2/pod2/test/sim"
 )
 
 // tally of what was decided on old views.

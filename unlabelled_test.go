@@ -8,7 +8,7 @@ import (
 	"time"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	"github.com/pod2/pod2/pkg/sim"
+	"github.com/pod2/pod2/test/sim"
 )
 
 // Our watch of pods does not show a replica without our label. The cluster is otherwise quiet: no

@@ -11,7 +11,7 @@ import (
 )
 
 // Every row of pod2.md names tests, and those exist: in the package that is named
-// after them, else in pkg/integration or at the root.
+// after them, else in test/integration or at the root.
 func TestNamedTestsExist(t *testing.T) {
 	page, err := os.ReadFile("pod2.md")
 	if err != nil {
@@ -25,7 +25,7 @@ func TestNamedTestsExist(t *testing.T) {
 		}
 		rows++
 		for _, part := range strings.Split(cells[2], ", and ") {
-			dirs := []string{"pkg/integration", "."}
+			dirs := []string{"test/integration", "."}
 			for _, named := range regexp.MustCompile(` in ([a-z0-9/-]+)$`).FindAllStringSubmatch(part, 1) {
 				dirs = named[1:]
 			}

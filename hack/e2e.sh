@@ -8,7 +8,7 @@
 #   hack/e2e.sh enter DIR NODE [COMMAND]  run a command, or a shell, in a node; NODE `hub` has the API server: kubectl works
 #   hack/e2e.sh down [DIR]                stop it and remove what `up` made
 #   hack/e2e.sh lacks kernel|nodes        print what this machine has not that tests of the kernel or nodes need; fails if nothing
-#   hack/e2e.sh test [DIR] [FLAGS]        run the tests of pkg/e2e with these flags of a test binary, on the cluster that
+#   hack/e2e.sh test [DIR] [FLAGS]        run the tests of test/e2e with these flags of a test binary, on the cluster that
 #                                         runs in DIR or on one of their own, and see that this leaves nothing behind
 #
 # DIR is .localcluster/e2e of this checkout unless given. All of it needs root on Linux; `test` says so elsewhere and does
@@ -259,7 +259,7 @@ run_tests() {
     return
   fi
   make --no-print-directory -C "$root" cluster-tools e2e-tools build
-  (cd "$root/pkg/e2e" && CGO_ENABLED=0 go test -c -tags=e2e -o "$bin/e2e/e2e.test" .)
+  (cd "$root/test/e2e" && CGO_ENABLED=0 go test -c -tags=e2e -o "$bin/e2e/e2e.test" .)
   if running; then
     test_binary "$@"
     return
@@ -289,7 +289,7 @@ leave() {
 }
 
 test_binary() {
-  (cd "$root/pkg/e2e" && E2E_DIR=$dir enter hub "$bin/e2e/e2e.test" -test.v -test.timeout=20m "$@")
+  (cd "$root/test/e2e" && E2E_DIR=$dir enter hub "$bin/e2e/e2e.test" -test.v -test.timeout=20m "$@")
 }
 
 command=${1:-}

@@ -1,5 +1,5 @@
 // Package database tests the scripts in mysql.yaml, which a cluster without
-// kubelets never runs. That the rest of it serves is shown in pkg/integration.
+// kubelets never runs. That the rest of it serves is shown in test/integration.
 package database
 
 import (

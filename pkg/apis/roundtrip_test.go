@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 
-	"github.com/pod2/pod2/internal/chance"
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 	stablev1beta1 "github.com/pod2/pod2/pkg/apis/stable/v1beta1"
+	"github.com/pod2/pod2/test/chance"
 )
 
 // No field is lost or changed on the way to the API server and back.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pod2/pod2/internal/chance"
+	"github.com/pod2/pod2/test/chance"
 )
 
 // arbitrary writes a State down in the words of parse. It need not be one that we

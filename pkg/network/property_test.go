@@ -12,9 +12,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/pod2/pod2/internal/chance"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/test/chance"
 )
 
 const states = 4000

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pod2/pod2/pkg/model"
+	"github.com/pod2/pod2/test/model"
 )
 
 // Every state of these configurations is visited, too; that takes minutes.

@@ -15,9 +15,9 @@ import (
 	"k8s.io/klog/v2"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/pod2/pod2/pkg/model"
 	"github.com/pod2/pod2/pkg/network"
 	"github.com/pod2/pod2/pkg/pod2"
+	"github.com/pod2/pod2/test/model"
 )
 
 // modelled is the Reconciler as the model runs it.

@@ -18,7 +18,7 @@ import (
 )
 
 // pure are the packages under the rule, seen from this directory.
-var pure = []string{"../ipam", "../attachment", "../network", "../pod2", "../crontab", "../ordinals", "../endpoints", "../definition", "../nodecondition", "../dataplane"}
+var pure = []string{"../../pkg/ipam", "../../pkg/attachment", "../../pkg/network", "../../pkg/pod2", "../../pkg/crontab", "../../pkg/ordinals", "../../pkg/endpoints", "../../pkg/definition", "../../pkg/nodecondition", "../../pkg/dataplane"}
 
 // allowed is what they may import; an entry that ends in "/" stands for all
 // below it.

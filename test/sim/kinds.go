@@ -1,7 +1,7 @@
 package sim
 
 // Kinds are the requests that programs make in the scenarios, by verb and resource.
-// TestKindsOfRequests holds them to what is asked for, and pkg/integration compares
+// TestKindsOfRequests holds them to what is asked for, and test/integration compares
 // the answers with those of a real kube-apiserver.
 var Kinds = []string{
 	"DELETE addressblocks", "DELETE cronjobs", "DELETE endpointslices", "DELETE persistentvolumeclaims", "DELETE pods", "DELETE vnis",

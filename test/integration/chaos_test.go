@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/pod2/pod2/internal/chance"
+	"github.com/pod2/pod2/test/chance"
 )
 
 // Chaos tests have the cluster for themselves and run one after the other:

@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/pod2/pod2/pkg/sim"
+	"github.com/pod2/pod2/test/sim"
 )
 
 // The API server in memory answers each request as the real one does: the same
 // status code and reason, an object of which it has no field otherwise, and a new
 // resourceVersion when there is one. Every kind of request that the controller makes
-// in the scenarios of pkg/sim is among them.
+// in the scenarios of test/sim is among them.
 func TestSimulatedServerIsLikeTheRealOne(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

@@ -147,7 +147,7 @@ func TestRequestThatChanges(t *testing.T) {
 // What the policy costs each write of a pod, as the API server measures it: what the
 // plugin of such policies takes with it, and without.
 //
-//	go test -tags=integration -run '^$' -bench PodWrite -benchtime 2000x -count 5 ./pkg/integration
+//	go test -tags=integration -run '^$' -bench PodWrite -benchtime 2000x -count 5 ./test/integration
 func BenchmarkPodWrite(b *testing.B) {
 	const file = "artifacts/32-warnings.yaml"
 	pod := &corev1.Pod{

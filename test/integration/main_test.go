@@ -30,7 +30,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/pod2/pod2/pkg/client/clientset/versioned"
-	"github.com/pod2/pod2/pkg/integration/audit"
+	"github.com/pod2/pod2/test/integration/audit"
 )
 
 // The cluster that all tests share, and how to reach it as an administrator.

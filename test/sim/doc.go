@@ -16,7 +16,7 @@
 // What the server promises is what the controller relies on: resourceVersions and
 // UIDs, conflicts and preconditions, generations, finalizers, the status
 // subresource, watches with their first list, selectors and 410 Gone. Requests are
-// compared with those of a real kube-apiserver in pkg/integration, so that it
+// compared with those of a real kube-apiserver in test/integration, so that it
 // cannot lie. It has no validation but the rules on which safety rests (a sealed block,
 // the gates of a pod).
 //
