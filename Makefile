@@ -32,11 +32,11 @@ unit: ## Run the tests that need nothing but Go
 	go test -timeout=30m -skip '^($(harnesses)|TestModel)' ./...
 	@echo What the harnesses of docs/reliability.md visited:
 	@bash -o pipefail -c "go test -timeout=30m -v -run '^($(harnesses)|TestModel)' . ./pkg/reconcile | grep -v '^ *=== '"
-	go test -C hack/bench ./...
+	go test -C test/bench ./...
 
 .PHONY: kernel-test
 kernel-test: ## Run what needs a Linux kernel, and root on it, in network namespaces that it makes and removes
-	@if why=$$(hack/e2e.sh lacks kernel); then echo "The tests of the kernel: $$why: skipped"; \
+	@if why=$$(test/e2e/e2e.sh lacks kernel); then echo "The tests of the kernel: $$why: skipped"; \
 	else CGO_ENABLED=0 go test -tags=kernel -count=1 -timeout=10m ./pkg/kernel ./cmd/pod2-agent; fi
 
 # Thousands of runs of the controller, of which the race detector sees one scenario.
@@ -49,7 +49,7 @@ integration: cluster-tools build ## Run the tests on a real control plane, which
 
 .PHONY: e2e
 e2e: ## Run the tests on three real kubelets, in namespaces of their own: needs root on Linux, and says so elsewhere
-	@hack/e2e.sh test
+	@test/e2e/e2e.sh test
 
 .PHONY: fuzz
 fuzz: ## Try what nobody thought of, in every fuzz target for FUZZTIME (10s)
@@ -87,24 +87,24 @@ check-long: ## Run the larger worlds, every pair of crashes, every view and an h
 	$(MAKE) chaos CHAOS_ACTIONS=3600
 
 .PHONY: mutants
-mutants: ## Test the tests: plant each fault of hack/mutants, print who finds it
-	@hack/mutants.sh
+mutants: ## Test the tests: plant each fault of test/mutants, print who finds it
+	@test/mutants/mutants.sh
 
 ### Figures
 
 .PHONY: bench
 bench: cluster-tools build ## Measure the controller beside Kubernetes' own, and write docs/performance.md: some 45 minutes of a quiet machine of two cores
-	@hack/bench.sh
+	@test/bench/bench.sh
 
 .PHONY: bench-block-sizes
 bench-block-sizes: cluster-tools build ## Measure blocks of 64, 256 and 1,024 addresses, and write docs/performance/block-sizes.md: a quarter of an hour
-	@hack/bench.sh --block-sizes
+	@test/bench/bench.sh --block-sizes
 
 # In a mount namespace of its own: whatever happens, no namespace of a router stays mounted.
 .PHONY: bench-dataplane
 bench-dataplane: ## Measure what Networks do to packets and nodes, and write docs/performance-dataplane.md: needs root on Linux, and says so elsewhere
 	@if [ "$$(uname)" = Linux ] && [ "$$(id -u)" = 0 ]; then \
-	  $(MAKE) --no-print-directory cluster-tools build && unshare --mount go run ./hack/bench-dataplane $(BENCH_FLAGS); \
+	  $(MAKE) --no-print-directory cluster-tools build && unshare --mount go run ./test/bench-dataplane $(BENCH_FLAGS); \
 	else printf 'make bench-dataplane needs root on Linux, for network namespaces\nskipped\n'; fi
 
 ### Generated code and lint
@@ -115,13 +115,13 @@ generate: ## Write clients, deepcopy and CRDs anew from pkg/apis
 
 .PHONY: verify
 verify: ## Fail if anything generated is stale, or a planted fault fits no longer
-	@hack/mutants.sh --check
+	@test/mutants/mutants.sh --check
 	@hack/verify-codegen.sh
 
 .PHONY: lint
 lint: bin/.lint-tools ## Run golangci-lint; .golangci.yml says which linters, and why
 	@bin/golangci-lint run --allow-parallel-runners ./...
-	@cd hack/bench && ../../bin/golangci-lint run --allow-parallel-runners ./...
+	@cd test/bench && ../../bin/golangci-lint run --allow-parallel-runners ./...
 
 bin/.lint-tools: hack/lint/go.mod hack/lint/go.sum
 	@echo "Building golangci-lint into bin/ from Go modules (a few minutes the first time) ..."
@@ -147,12 +147,12 @@ cluster-up: cluster-tools ## Start it; leaves .localcluster/kubeconfig and bin/k
 cluster-down: ## Stop it and remove it
 	@hack/localcluster.sh down
 
-### Real nodes: hack/e2e.sh says how, docs/e2e.md what they are
+### Real nodes: test/e2e/e2e.sh says how, docs/e2e.md what they are
 
 .PHONY: e2e-tools
 e2e-tools: bin/.e2e-tools ## Build kubelet, containerd, runc, Multus and CNI plugins from Go modules: about ten minutes, once
 
-bin/.e2e-tools: $(wildcard hack/e2e/tools/*/go.mod hack/e2e/tools/*/go.sum hack/e2e/*/*.go) hack/e2e/tools.sh \
+bin/.e2e-tools: $(wildcard test/e2e/tools/*/go.mod test/e2e/tools/*/go.sum test/e2e/*/*.go) test/e2e/tools.sh \
 		hack/localcluster/go.mod hack/localcluster/go.sum hack/localcluster/kubelet/main.go
-	@hack/e2e.sh tools
+	@test/e2e/e2e.sh tools
 	@touch $@

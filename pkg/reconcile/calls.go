@@ -62,7 +62,7 @@ func asSeen(d pod2.Deletion) metav1.DeleteOptions {
 	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &d.UID, ResourceVersion: &d.ResourceVersion}}
 }
 
-// atOnce bounds how many calls one sync has under way. As hack/bench had it on two cores: with
+// atOnce bounds how many calls one sync has under way. As test/bench had it on two cores: with
 // 64, the last of 2,000 replicas existed a fifth later than a Deployment's; with 256 they
 // were Ready no sooner than those: scheduler and kubelets had too little of the cores. A variable,
 // because the model check needs a sync to be a function of the answers to its calls.

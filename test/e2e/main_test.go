@@ -2,7 +2,7 @@
 
 // Package e2e tests what runs on nodes: pods in containers, with interfaces that
 // carry the addresses their Networks gave them. `make e2e` starts a cluster of three
-// real kubelets (hack/e2e.sh) and runs these tests where its API server is, in a
+// real kubelets (test/e2e/e2e.sh) and runs these tests where its API server is, in a
 // network namespace, with kubectl on the PATH and KUBECONFIG set.
 //
 // It needs root. What it starts, it removes, and it touches nothing of the machine.
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 // artifacts/agent. The images are on the nodes already.
 func install() error {
 	if os.Getenv("E2E_DIR") == "" {
-		return fmt.Errorf("no cluster: run these tests by `make e2e`, or `hack/e2e.sh test`")
+		return fmt.Errorf("no cluster: run these tests by `make e2e`, or `test/e2e/e2e.sh test`")
 	}
 	steps := [][]string{
 		{"apply", "-f", filepath.Join(root, "crd")},

@@ -129,7 +129,7 @@ func traces(t *testing.T, node string) string {
 	return strings.Join(found, ", ")
 }
 
-// firstProcess is the directory in /proc of a node's first process: hack/e2e.sh starts it
+// firstProcess is the directory in /proc of a node's first process: test/e2e/e2e.sh starts it
 // by a path that says which it is, and its PID namespace has it as 1.
 func firstProcess(t *testing.T, node string) string {
 	t.Helper()

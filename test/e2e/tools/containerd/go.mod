@@ -1,6 +1,6 @@
 // The container runtime of the end-to-end tests' nodes. A module of its own: beside Kubernetes its versions would change
 // those of both.
-module github.com/pod2/pod2/hack/e2e/tools/containerd
+module github.com/pod2/pod2/test/e2e/tools/containerd
 
 go 1.26.6
 

@@ -1,6 +1,6 @@
 // The CNI plugins of the end-to-end tests' nodes: Multus, which gives a pod more than one interface, and those that
 // make the interfaces.
-module github.com/pod2/pod2/hack/e2e/tools/cni
+module github.com/pod2/pod2/test/e2e/tools/cni
 
 go 1.26.0
 

@@ -1,5 +1,5 @@
 // What `make bench` runs. A module of its own, so that users of the controller never download what it needs.
-module github.com/pod2/pod2/hack/bench
+module github.com/pod2/pod2/test/bench
 
 go 1.26.0
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # The first process of a node: containerd and a kubelet in network, mount, PID, IPC and UTS namespaces of their own, below
-# a cgroup of their own. hack/e2e.sh starts it, and ends the node by ending it: with the first process of a PID namespace
+# a cgroup of their own. test/e2e/e2e.sh starts it, and ends the node by ending it: with the first process of a PID namespace
 # the kernel ends all others, with the last process of a mount or network namespace all that is in those.
 #
 #   node.sh NAME NUMBER CGROUP TOOLS     a link named eth0 is handed to its network namespace meanwhile
 #
 # Its root is a file system in memory with the paths that software for nodes expects: /usr and what belongs to it are the
 # machine's, read-only; /var/lib/kubelet, /var/lib/containerd and /var/log are directories beside this script, as are
-# /etc/kubernetes and /etc/cni/net.d, to which hack/e2e.sh writes.
+# /etc/kubernetes and /etc/cni/net.d, to which test/e2e/e2e.sh writes.
 set -euo pipefail
 
 name=$1 number=$2 cgroup=$3 tools=$4

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The first process of the hub, a network namespace that stands for all that is not a node: the network between the nodes,
-# the machine of the control plane, and the world. hack/e2e.sh starts it, in a PID namespace of its own: all that this
+# the machine of the control plane, and the world. test/e2e/e2e.sh starts it, in a PID namespace of its own: all that this
 # starts ends with it.
 #
 #   fabric  172.18.0.1/24     a bridge; node1 is 172.18.0.11, its pods' eth0 10.244.1.0/24, and so on

@@ -1,5 +1,5 @@
-# Part of hack/e2e.sh, which sources it: what the nodes run, built into bin/e2e/, and whether all that a cluster is made of is built.
-# shellcheck shell=bash disable=SC2154 # root and bin are those of hack/e2e.sh
+# Part of test/e2e/e2e.sh, which sources it: what the nodes run, built into bin/e2e/, and whether all that a cluster is made of is built.
+# shellcheck shell=bash disable=SC2154 # root and bin are those of test/e2e/e2e.sh
 
 tools() {
   local version major minor ticker set="-X k8s.io/component-base/version.git"
@@ -12,17 +12,17 @@ tools() {
   # shellcheck disable=SC2064 # the id of now
   trap "kill $ticker" EXIT
   mkdir -p -- "$bin/e2e/cni"
-  # runc enters namespaces in C, before Go starts. Without libseccomp, which no Go module has: hack/e2e/plainrunc.
-  CGO_ENABLED=1 go build -C "$root/hack/e2e/tools/runc" -o "$bin/e2e/" -trimpath \
+  # runc enters namespaces in C, before Go starts. Without libseccomp, which no Go module has: test/e2e/plainrunc.
+  CGO_ENABLED=1 go build -C "$root/test/e2e/tools/runc" -o "$bin/e2e/" -trimpath \
     -tags 'netgo osusergo' -ldflags '-s -w -extldflags -static' tool
   export CGO_ENABLED=0
-  go build -C "$root/hack/e2e/tools/cni" -trimpath -o "$bin/e2e/cni/" -ldflags '-s -w' tool
-  go build -C "$root/hack/e2e/tools/containerd" -trimpath -o "$bin/e2e/" -ldflags '-s -w' -tags 'no_btrfs no_devmapper no_zfs' tool
+  go build -C "$root/test/e2e/tools/cni" -trimpath -o "$bin/e2e/cni/" -ldflags '-s -w' tool
+  go build -C "$root/test/e2e/tools/containerd" -trimpath -o "$bin/e2e/" -ldflags '-s -w' -tags 'no_btrfs no_devmapper no_zfs' tool
   go build -C "$root/hack/localcluster" -trimpath -o "$bin/e2e/" \
     -ldflags "-s -w ${set}Version=$version ${set}Major=$major ${set}Minor=$minor" ./kubelet
-  go build -C "$root" -trimpath -o "$bin/e2e/" -ldflags '-s -w' ./hack/e2e/...
+  go build -C "$root" -trimpath -o "$bin/e2e/" -ldflags '-s -w' ./test/e2e/...
   # The kind NetworkAttachmentDefinition.
-  cp -- "$(go list -C "$root/hack/e2e/tools/cni" -m -f '{{.Dir}}' \
+  cp -- "$(go list -C "$root/test/e2e/tools/cni" -m -f '{{.Dir}}' \
     github.com/k8snetworkplumbingwg/network-attachment-definition-client)/artifacts/networks-crd.yaml" "$bin/e2e/"
   chmod u+w "$bin/e2e/networks-crd.yaml"
   echo "Built in $SECONDS s."

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Measures all that docs/performance.md has, and writes that page and its plots anew: some 45 minutes of a machine of two
-# cores that does nothing else. With --quick, which is for who changes hack/bench: some minutes, and nothing is written. With
+# cores that does nothing else. With --quick, which is for who changes test/bench: some minutes, and nothing is written. With
 # --block-sizes: docs/performance/block-sizes.md, of three controllers that differ in the size of the ledger's blocks.
 set -euo pipefail
-cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 
 out=$(mktemp -d)
 trap 'rm -rf -- "$out"' EXIT
-module=hack/bench
+module=test/bench
 
 if [[ ${1:-} == --quick ]]; then
   go run -C "$module" . --root="$PWD" --out="$out" --quick
@@ -17,7 +17,7 @@ if [[ ${1:-} == --block-sizes ]]; then
   cat >"$out/rows" <<'EOF'
 # The size of the ledger's blocks
 
-<!-- Written by hack/bench.sh --block-sizes; what is typed here is lost. -->
+<!-- Written by test/bench/bench.sh --block-sizes; what is typed here is lost. -->
 
 A Pod2 on one Network, as in [performance.md](../performance.md), by controllers that differ in the size of a block alone: each on
 a cluster of its own, medians of three rounds. Writes are those of the controller, a pod's share each.

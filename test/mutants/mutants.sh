@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Tests the tests: plants each fault of hack/mutants/*.patch in a copy of the tree and
+# Tests the tests: plants each fault of test/mutants/*.patch in a copy of the tree and
 # prints which harness finds it. Fails if none finds one, or if a harness fails
 # without a fault.
 #
-#   hack/mutants.sh                  all faults, all harnesses
-#   hack/mutants.sh late-create ...  these faults
-#   HARNESSES=model hack/mutants.sh  one harness
-#   hack/mutants.sh --check          plants nothing: fails if a patch fits no longer
+#   test/mutants/mutants.sh                  all faults, all harnesses
+#   test/mutants/mutants.sh late-create ...  these faults
+#   HARNESSES=model test/mutants/mutants.sh  one harness
+#   test/mutants/mutants.sh --check          plants nothing: fails if a patch fits no longer
 #
 # The first line of a patch says what it breaks; patches touch product code only.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 
 if [[ ${1:-} == --check ]]; then
-	for file in hack/mutants/*.patch; do
-		git apply --check "$file" || { echo "hack/mutants.sh: $file does not fit the code: plant its fault anew" >&2; exit 1; }
+	for file in test/mutants/*.patch; do
+		git apply --check "$file" || { echo "test/mutants/mutants.sh: $file does not fit the code: plant its fault anew" >&2; exit 1; }
 	done
 	exit
 fi
@@ -41,7 +41,7 @@ run() {
 	local status=0
 	(cd "$tree" && timeout "${TIMEOUT:-20m}" bash -c "$1") >"$tree/log" 2>&1 || status=$?
 	if ((status == 124)); then
-		echo "hack/mutants.sh: not done within ${TIMEOUT:-20m}: $1" >&2
+		echo "test/mutants/mutants.sh: not done within ${TIMEOUT:-20m}: $1" >&2
 		exit 1
 	fi
 	return "$status"
@@ -53,15 +53,15 @@ echo
 for i in "${!names[@]}"; do
 	if ! run "${commands[i]}"; then
 		cat "$tree/log"
-		echo "hack/mutants.sh: ${names[i]} fails without a fault; mend that first" >&2
+		echo "test/mutants/mutants.sh: ${names[i]} fails without a fault; mend that first" >&2
 		exit 1
 	fi
 done
 
 missed=0
 patches=()
-for name in "$@"; do patches+=("hack/mutants/$name.patch"); done
-for patch in "${patches[@]:-hack/mutants/*.patch}"; do
+for name in "$@"; do patches+=("test/mutants/$name.patch"); done
+for patch in "${patches[@]:-test/mutants/*.patch}"; do
 	for file in $patch; do
 		git -C "$tree" apply "$PWD/$file"
 		(cd "$tree" && go vet . ./pkg/network ./pkg/pod2 ./pkg/reconcile ./pkg/dataplane) # a fault that does not compile is none
@@ -81,6 +81,6 @@ for patch in "${patches[@]:-hack/mutants/*.patch}"; do
 	done
 done
 if ((missed)); then
-	echo "hack/mutants.sh: $missed faults are found by no harness" >&2
+	echo "test/mutants/mutants.sh: $missed faults are found by no harness" >&2
 	exit 1
 fi

@@ -3,25 +3,25 @@
 # hack/localcluster.sh; each of the three nodes is a kubelet, containerd, runc, Multus and the CNI plugins in namespaces
 # and a cgroup of its own. Nothing is taken from a registry. docs/e2e.md has a picture and how to look around.
 #
-#   hack/e2e.sh tools                     build the binaries into bin/e2e/ from the Go modules below hack/e2e/tools
-#   hack/e2e.sh up [DIR]                  start a cluster, with the controller's image, among others, on every node
-#   hack/e2e.sh enter DIR NODE [COMMAND]  run a command, or a shell, in a node; NODE `hub` has the API server: kubectl works
-#   hack/e2e.sh down [DIR]                stop it and remove what `up` made
-#   hack/e2e.sh lacks kernel|nodes        print what this machine has not that tests of the kernel or nodes need; fails if nothing
-#   hack/e2e.sh test [DIR] [FLAGS]        run the tests of test/e2e with these flags of a test binary, on the cluster that
+#   test/e2e/e2e.sh tools                     build the binaries into bin/e2e/ from the Go modules below test/e2e/tools
+#   test/e2e/e2e.sh up [DIR]                  start a cluster, with the controller's image, among others, on every node
+#   test/e2e/e2e.sh enter DIR NODE [COMMAND]  run a command, or a shell, in a node; NODE `hub` has the API server: kubectl works
+#   test/e2e/e2e.sh down [DIR]                stop it and remove what `up` made
+#   test/e2e/e2e.sh lacks kernel|nodes        print what this machine has not that tests of the kernel or nodes need; fails if nothing
+#   test/e2e/e2e.sh test [DIR] [FLAGS]        run the tests of test/e2e with these flags of a test binary, on the cluster that
 #                                         runs in DIR or on one of their own, and see that this leaves nothing behind
 #
 # DIR is .localcluster/e2e of this checkout unless given. All of it needs root on Linux; `test` says so elsewhere and does
 # nothing. The machine's own network is not touched: everything is in network namespaces, the control plane included.
 set -euo pipefail
 
-root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
 bin=$root/bin
 nodes=3
-# shellcheck source=hack/e2e/tools.sh
-source "$root/hack/e2e/tools.sh"
-# shellcheck source=hack/e2e/machine.sh
-source "$root/hack/e2e/machine.sh"
+# shellcheck source=test/e2e/tools.sh
+source "$root/test/e2e/tools.sh"
+# shellcheck source=test/e2e/machine.sh
+source "$root/test/e2e/machine.sh"
 
 die() {
   echo "e2e: $*" >&2
@@ -83,9 +83,9 @@ await() {
 
 # start NAME ARGUMENTS... starts the hub or a node: the script beside this one, by a path that says whose it is.
 start() {
-  local name=$1 script=$root/hack/e2e/node.sh
+  local name=$1 script=$root/test/e2e/node.sh
   shift
-  [[ $name != hub ]] || script=$root/hack/e2e/hub.sh
+  [[ $name != hub ]] || script=$root/test/e2e/hub.sh
   local namespaces=(--net --pid --fork)
   [[ $name == hub ]] || namespaces+=(--mount --ipc --uts)
   mkdir -p -- "$work/$name"
@@ -175,7 +175,7 @@ import() {
 }
 
 multus_account() {
-  k apply -f "$root/hack/e2e/multus.yaml" -f "$bin/e2e/networks-crd.yaml" >/dev/null
+  k apply -f "$root/test/e2e/multus.yaml" -f "$bin/e2e/networks-crd.yaml" >/dev/null
   k create token multus --namespace=kube-system --duration=48h >"$work/multus.token"
 }
 
@@ -211,7 +211,7 @@ up() {
   done
   trap - EXIT INT TERM
   echo "The cluster is up after $((SECONDS - began)) s: $nodes nodes, each with the images pause:e2e, netprobe:e2e, pod2-controller:latest and pod2-agent:latest."
-  printf 'Pod2 is not installed yet: docs/e2e.md#by-hand has what to type. To look around:\n\n  %s enter %s hub kubectl get nodes\n\n' "hack/e2e.sh" "$dir"
+  printf 'Pod2 is not installed yet: docs/e2e.md#by-hand has what to type. To look around:\n\n  %s enter %s hub kubectl get nodes\n\n' "test/e2e/e2e.sh" "$dir"
 }
 
 imported() {
@@ -268,7 +268,7 @@ run_tests() {
   before=$(traces)
   trap leave EXIT
   trap 'exit 130' INT TERM
-  "$root/hack/e2e.sh" up "$dir" # a process of its own, for its traps are others
+  "$root/test/e2e/e2e.sh" up "$dir" # a process of its own, for its traps are others
   test_binary "$@"
 }
 
@@ -309,7 +309,7 @@ lacks)
   esac
   die "lacks what? kernel, or nodes"
   ;;
-*) die "usage: hack/e2e.sh tools | lacks kernel|nodes | up [DIR] | down [DIR] | enter DIR NODE [COMMAND...] | test [DIR] [FLAGS...]" ;;
+*) die "usage: test/e2e/e2e.sh tools | lacks kernel|nodes | up [DIR] | down [DIR] | enter DIR NODE [COMMAND...] | test [DIR] [FLAGS...]" ;;
 esac
 shift
 dir=$root/.localcluster/e2e

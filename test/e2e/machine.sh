@@ -1,5 +1,5 @@
-# Part of hack/e2e.sh, which sources it: what the machine is able to do, the cgroups on it, and what of a cluster is on it.
-# shellcheck shell=bash disable=SC2154 # variables, members and first are those of hack/e2e.sh
+# Part of test/e2e/e2e.sh, which sources it: what the machine is able to do, the cgroups on it, and what of a cluster is on it.
+# shellcheck shell=bash disable=SC2154 # variables, members and first are those of test/e2e/e2e.sh
 
 # lacks_kernel prints why this machine cannot do what pkg/kernel tests, and fails if it can.
 lacks_kernel() {
@@ -9,7 +9,7 @@ lacks_kernel() {
   elif ((EUID != 0)); then
     echo "they need root, and this is user $EUID"
   else
-    reason=$(cd "$root" && go run ./hack/e2e/nodenet lacks)
+    reason=$(cd "$root" && go run ./test/e2e/nodenet lacks)
     [[ -n $reason ]] && echo "$reason"
   fi
 }

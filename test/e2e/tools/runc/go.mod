@@ -1,5 +1,5 @@
 // What starts the containers of the end-to-end tests' nodes.
-module github.com/pod2/pod2/hack/e2e/tools/runc
+module github.com/pod2/pod2/test/e2e/tools/runc
 
 go 1.26.0
 

@@ -109,7 +109,7 @@ func (r *results) replaced(contender string, n, p int) float64 {
 // syncCost is a median.
 type syncCost struct{ milliseconds, kib float64 }
 
-// readBenchmarks takes what hack/bench.sh had go test measure, if it did.
+// readBenchmarks takes what test/bench/bench.sh had go test measure, if it did.
 func (r *results) readBenchmarks() error {
 	if r.benchmarks == "" {
 		return nil
