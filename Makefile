@@ -37,7 +37,7 @@ unit: ## Run the tests that need nothing but Go
 .PHONY: kernel-test
 kernel-test: ## Run what needs a Linux kernel, and root on it, in network namespaces that it makes and removes
 	@if why=$$(test/e2e/e2e.sh lacks kernel); then echo "The tests of the kernel: $$why: skipped"; \
-	else CGO_ENABLED=0 go test -tags=kernel -count=1 -timeout=10m ./pkg/kernel ./cmd/pod2-agent; fi
+	else CGO_ENABLED=0 go test -tags=kernel -count=1 -timeout=10m ./pkg/agent/kernel ./cmd/pod2-agent; fi
 
 # Thousands of runs of the controller, of which the race detector sees one scenario.
 harnesses = TestCrashAtEveryWrite|TestFrozenWatches|TestRestartOnAnOlderView|TestHeldWrites|TestLeaderIsCutOff|TestTwoActive|TestFaults

@@ -20,8 +20,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	"github.com/pod2/pod2/pkg/endpoints"
 	"github.com/pod2/pod2/pkg/pod2"
+	"github.com/pod2/pod2/pkg/pod2/dns"
 )
 
 func newPlan(t *tool) *cobra.Command {
@@ -100,7 +100,7 @@ func (t *tool) plan(ctx context.Context, c clients, m manifests, how manner) err
 		if i > 0 {
 			fmt.Fprintln(t.Out)
 		}
-		fmt.Fprint(t.Out, planText(would, plan, endpoints.Diff(names))+first+orphanText(state)+addressText(state, blocks))
+		fmt.Fprint(t.Out, planText(would, plan, dns.Diff(names))+first+orphanText(state)+addressText(state, blocks))
 	}
 	return nil
 }
@@ -146,8 +146,8 @@ func (t *tool) observe(ctx context.Context, c clients, p *v1.Pod2, overlay []*v1
 // names builds the State of the decision about DNS names likewise; of Services and
 // slices it has more than the controller's, which meets those of others only when
 // it creates its own.
-func (c clients) names(ctx context.Context, s pod2.State) (endpoints.State, error) {
-	names := endpoints.State{Now: s.Now, Pod2: s.Pod2, Pods: s.Pods}
+func (c clients) names(ctx context.Context, s pod2.State) (dns.State, error) {
+	names := dns.State{Now: s.Now, Pod2: s.Pod2, Pods: s.Pods}
 	services, err := c.kube.CoreV1().Services(s.Pod2.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return names, fmt.Errorf("list the Services of namespace %s: %w", s.Pod2.Namespace, err)
@@ -201,7 +201,7 @@ func (c clients) addClaims(ctx context.Context, state *pod2.State) error {
 
 // planText has one action a line, and a condition of the status on a line of its
 // own. Events say what the conditions say, and are left out.
-func planText(would outcome[*v1.Pod2], plan pod2.Plan, names endpoints.Plan) string {
+func planText(would outcome[*v1.Pod2], plan pod2.Plan, names dns.Plan) string {
 	what := "unchanged"
 	plan.RequeueAfter = plan.RequeueAfter.Round(time.Second)
 	names.Events = nil

@@ -20,8 +20,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	"github.com/pod2/pod2/pkg/endpoints"
 	"github.com/pod2/pod2/pkg/pod2"
+	"github.com/pod2/pod2/pkg/pod2/dns"
 )
 
 const manifest = `
@@ -95,8 +95,8 @@ func TestPlan(t *testing.T) {
 		settled := web()
 		settled.Status = *pod2.Diff(pod2.State{Now: now, Pod2: settled, Revisions: nil, Pods: []*corev1.Pod{replica(web(), 0), replica(web(), 1)},
 			Networks: []*v1.Network{newNetwork("blue", "10.0.0.0/24")}}).Status
-		service := endpoints.Diff(endpoints.State{Now: now, Pod2: settled}).Services[0].Create
-		settled.Status = *endpoints.Diff(endpoints.State{Now: now, Pod2: settled, Services: []*corev1.Service{service}}).Status
+		service := dns.Diff(dns.State{Now: now, Pod2: settled}).Services[0].Create
+		settled.Status = *dns.Diff(dns.State{Now: now, Pod2: settled, Services: []*corev1.Service{service}}).Status
 		w := planned(t, settled, settled, revisionOf(web(), 1), replica(web(), 0), replica(web(), 1), service)
 		requireText(t, w.run("plan", "-f", file), `
 Pod2 default/web would be unchanged, and the controller would do nothing.
@@ -114,10 +114,10 @@ Addresses of the replicas:
 		pod := replica(web(), 0)
 		pod.Spec.SchedulingGates = nil
 		pod.Annotations[v1.AddressesAnnotation] = `{"blue":{"address":"10.0.0.5/24"}}`
-		names := endpoints.State{Now: now, Pod2: web(), Pods: []*corev1.Pod{pod}}
-		service := endpoints.Diff(names).Services[0].Create
+		names := dns.State{Now: now, Pod2: web(), Pods: []*corev1.Pod{pod}}
+		service := dns.Diff(names).Services[0].Create
 		names.Services = []*corev1.Service{service}
-		slice := endpoints.Diff(names).Services[0].CreateSlices[0]
+		slice := dns.Diff(names).Services[0].CreateSlices[0]
 		foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-red"}}
 		w := planned(t, web(func(p *v1.Pod2) { p.Spec.Networks = []v1.Pod2Network{{Name: "green"}, {Name: "red"}} }),
 			web(), revisionOf(web(), 1), pod, replica(web(), 1), service, slice, foreign)
@@ -139,9 +139,9 @@ Addresses of the replicas:
 		}
 	})
 	t.Run("in the status, a line for each condition", func(t *testing.T) {
-		names := endpoints.State{Now: now, Pod2: web()}
-		names.Services = []*corev1.Service{endpoints.Diff(names).Services[0].Create}
-		got := planText(outcome[*v1.Pod2]{after: web()}, pod2.Diff(pod2.State{Now: now, Pod2: web()}), endpoints.Diff(names))
+		names := dns.State{Now: now, Pod2: web()}
+		names.Services = []*corev1.Service{dns.Diff(names).Services[0].Create}
+		got := planText(outcome[*v1.Pod2]{after: web()}, pod2.Diff(pod2.State{Now: now, Pod2: web()}), dns.Diff(names))
 		for _, want := range []string{"\n  status ready 0/0 ", "\n      Ready=False/NetworkNotFound(", "\n      Available=", "\n      Progressing=True/", "\n  status\n      NetworkDNS=Unknown/"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("got\n%s\nwant %q in it", got, want)

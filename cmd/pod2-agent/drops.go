@@ -7,8 +7,8 @@ import (
 
 	k8smetrics "k8s.io/component-base/metrics"
 
-	"github.com/pod2/pod2/pkg/dataplane"
-	"github.com/pod2/pod2/pkg/kernel"
+	"github.com/pod2/pod2/pkg/agent/dataplane"
+	"github.com/pod2/pod2/pkg/agent/kernel"
 )
 
 // dropsCollector asks the kernel when it is asked. Of pods it has those of this node:

@@ -14,7 +14,7 @@ import (
 
 	k8smetrics "k8s.io/component-base/metrics"
 
-	"github.com/pod2/pod2/pkg/dataplane"
+	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
 // memory is a kernel that has what it was given, and refuses what it is told to.

@@ -1,7 +1,7 @@
 //go:build linux
 
 // Command pod2-agent keeps the kernel of its node as the Overlay Networks of the cluster
-// want it. pkg/dataplane decides, pkg/kernel does; here are what is watched, and the loop.
+// want it. pkg/agent/dataplane decides, pkg/agent/kernel does; here are what is watched, and the loop.
 package main
 
 import (
@@ -17,8 +17,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/pod2/pod2/internal/serving"
-	"github.com/pod2/pod2/pkg/dataplane"
-	"github.com/pod2/pod2/pkg/kernel"
+	"github.com/pod2/pod2/pkg/agent/dataplane"
+	"github.com/pod2/pod2/pkg/agent/kernel"
 )
 
 const programName = "pod2-agent"

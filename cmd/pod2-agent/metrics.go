@@ -5,7 +5,7 @@ package main
 import (
 	k8smetrics "k8s.io/component-base/metrics"
 
-	"github.com/pod2/pod2/pkg/dataplane"
+	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
 type metrics struct {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/component-base/logs/klogflags"
 
 	"github.com/pod2/pod2/internal/serving"
-	"github.com/pod2/pod2/pkg/kernel"
+	"github.com/pod2/pod2/pkg/agent/kernel"
 )
 
 // options is the command line; the usage texts of flags are its manual.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pod2/pod2/pkg/dataplane"
+	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
 // onePort is what CNI made for pod a.

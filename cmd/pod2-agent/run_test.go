@@ -19,8 +19,8 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
-	"github.com/pod2/pod2/pkg/dataplane"
-	"github.com/pod2/pod2/pkg/kernel"
+	"github.com/pod2/pod2/pkg/agent/dataplane"
+	"github.com/pod2/pod2/pkg/agent/kernel"
 )
 
 // script is a kernel whose reads take their time and say when they were, and of which

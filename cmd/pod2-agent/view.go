@@ -20,10 +20,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
+	"github.com/pod2/pod2/pkg/agent/dataplane"
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/client/clientset/versioned"
 	sampleinformers "github.com/pod2/pod2/pkg/client/informers/externalversions"
-	"github.com/pod2/pod2/pkg/dataplane"
 )
 
 // resyncCaches is how often handlers are told of what has not changed, which they ignore.

@@ -15,8 +15,8 @@ import (
 
 	nadv1 "github.com/pod2/pod2/pkg/apis/k8scnicncfio/v1"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	"github.com/pod2/pod2/pkg/definition"
-	"github.com/pod2/pod2/pkg/endpoints"
+	"github.com/pod2/pod2/pkg/network/multus"
+	"github.com/pod2/pod2/pkg/pod2/dns"
 )
 
 // installedEvery is how often a Network looks whether the cluster has
@@ -36,7 +36,7 @@ func (r *Reconciler) syncDefinition(ctx context.Context, key Key) (Result, error
 	if err != nil {
 		return Result{}, fmt.Errorf("observe %s: %w", key, err)
 	}
-	plan := definition.Diff(state)
+	plan := multus.Diff(state)
 	if err := r.applyDefinition(ctx, key, state, plan); err != nil {
 		return Result{}, err
 	}
@@ -47,8 +47,8 @@ func (r *Reconciler) syncDefinition(ctx context.Context, key Key) (Result, error
 }
 
 // observeDefinition reads the view of what attaches pods to one Network.
-func (r *Reconciler) observeDefinition(key Key) (state definition.State, err error) {
-	state = definition.State{
+func (r *Reconciler) observeDefinition(key Key) (state multus.State, err error) {
+	state = multus.State{
 		Now: r.clock.Now(), Namespace: key.Namespace, Name: key.Name, UnderlayMTU: r.settings.UnderlayMTU,
 		Installed: r.installed.now(),
 		VNIs:      indexed[*v1.VNI](r.informers.VNIs.Informer().GetIndexer(), byNetwork, path(key.Namespace, key.Name)),
@@ -57,19 +57,19 @@ func (r *Reconciler) observeDefinition(key Key) (state definition.State, err err
 	if state.Network, err = r.getNetwork(key.Namespace, key.Name); err != nil || state.Network == nil {
 		return state, err
 	}
-	if wire := definition.Wire(state.Network); wire != "" {
+	if wire := multus.Wire(state.Network); wire != "" {
 		state.Others = indexed[*v1.Network](r.informers.Networks.Informer().GetIndexer(), byWire, wire)
 		state.Others = slices.DeleteFunc(state.Others, func(n *v1.Network) bool { return n.Namespace == key.Namespace && n.Name == key.Name })
 		slices.SortFunc(state.Others, func(a, b *v1.Network) int {
 			return strings.Compare(path(a.Namespace, a.Name), path(b.Namespace, b.Name))
 		})
 	}
-	numbers := definition.Numbers(state.Network.UID, candidates)
+	numbers := multus.Numbers(state.Network.UID, candidates)
 	if told := state.Network.Status.VNI; told != 0 {
 		numbers = append(numbers, told)
 	}
 	for _, vni := range numbers {
-		taken, err := absent(r.informers.VNIs.Lister().Get(definition.Name(vni)))
+		taken, err := absent(r.informers.VNIs.Lister().Get(multus.Name(vni)))
 		if err != nil {
 			return state, err
 		}
@@ -85,16 +85,16 @@ func (r *Reconciler) observeDefinition(key Key) (state definition.State, err err
 
 // applyDefinition writes the plan in the order of its fields. What failed is what the
 // status says.
-func (r *Reconciler) applyDefinition(ctx context.Context, key Key, state definition.State, plan definition.Plan) error {
+func (r *Reconciler) applyDefinition(ctx context.Context, key Key, state multus.State, plan multus.Plan) error {
 	steps := r.steps(key)
-	if steps.do(definition.ReasonFailedWrite, func() error { return r.writeVNIs(ctx, key, plan) }) {
-		steps.do(definition.ReasonFailedWrite, func() error { return r.writeDefinition(ctx, key, state, plan) })
+	if steps.do(multus.ReasonFailedWrite, func() error { return r.writeVNIs(ctx, key, plan) }) {
+		steps.do(multus.ReasonFailedWrite, func() error { return r.writeDefinition(ctx, key, state, plan) })
 	}
 	status, events := plan.Status, plan.Events
 	if steps.failed() {
 		status, events = plan.Observed()
 		if len(steps.told) > 0 {
-			status, events = definition.WithFailure(state, steps.told[0].message)
+			status, events = multus.WithFailure(state, steps.told[0].message)
 		}
 	}
 	if status != nil && !steps.do("", func() error { return r.updateAttachable(ctx, key, state.Network, *status) }) {
@@ -119,7 +119,7 @@ func (r *Reconciler) updateAttachable(ctx context.Context, key Key, current *v1.
 }
 
 // writeVNIs claims the number of the Network, and releases those that are nobody's.
-func (r *Reconciler) writeVNIs(ctx context.Context, key Key, plan definition.Plan) error {
+func (r *Reconciler) writeVNIs(ctx context.Context, key Key, plan multus.Plan) error {
 	vnis := r.clients.Sample.SamplecrdV1().VNIs()
 	if plan.Claim != nil {
 		created, err := vnis.Create(ctx, plan.Claim, metav1.CreateOptions{})
@@ -140,7 +140,7 @@ func (r *Reconciler) writeVNIs(ctx context.Context, key Key, plan definition.Pla
 		return fmt.Errorf("get %s before a VNI of it is released: %w", key, err)
 	}
 	for _, release := range plan.Release {
-		name := definition.Name(release.VNI)
+		name := multus.Name(release.VNI)
 		if !release.Unused(live) {
 			return fmt.Errorf("release VNI %s (%s): the Network stands: %w", name, release.Reason, ErrStale)
 		}
@@ -156,7 +156,7 @@ func (r *Reconciler) writeVNIs(ctx context.Context, key Key, plan definition.Pla
 	return nil
 }
 
-func (r *Reconciler) writeDefinition(ctx context.Context, key Key, state definition.State, plan definition.Plan) error {
+func (r *Reconciler) writeDefinition(ctx context.Context, key Key, state multus.State, plan multus.Plan) error {
 	if plan.Create == nil && plan.Update == nil {
 		return nil
 	}
@@ -168,7 +168,7 @@ func (r *Reconciler) writeDefinition(ctx context.Context, key Key, state definit
 	if plan.Create != nil {
 		return r.definitions.create(ctx, key, plan.Create)
 	}
-	return r.definitions.update(ctx, key, endpoints.Update[*nadv1.NetworkAttachmentDefinition]{Was: state.Definition, Object: plan.Update, Reason: plan.Reason})
+	return r.definitions.update(ctx, key, dns.Update[*nadv1.NetworkAttachmentDefinition]{Was: state.Definition, Object: plan.Update, Reason: plan.Reason})
 }
 
 // definitionWatches says which Networks' attachment an event concerns.
@@ -207,11 +207,11 @@ func (r *Reconciler) definitionWatches() []Watch {
 // wireKeys are the other Networks on the wire of one: their conditions may name it.
 func (r *Reconciler) wireKeys(obj any) []Key {
 	n, ok := obj.(*v1.Network)
-	if !ok || definition.Wire(n) == "" {
+	if !ok || multus.Wire(n) == "" {
 		return nil
 	}
 	var keys []Key
-	for _, other := range indexed[*v1.Network](r.informers.Networks.Informer().GetIndexer(), byWire, definition.Wire(n)) {
+	for _, other := range indexed[*v1.Network](r.informers.Networks.Informer().GetIndexer(), byWire, multus.Wire(n)) {
 		if other.Namespace != n.Namespace || other.Name != n.Name {
 			keys = append(keys, Key{KindDefinition, other.Namespace, other.Name})
 		}
@@ -237,8 +237,8 @@ func vniNetwork(obj any) ([]string, error) {
 
 func networkWire(obj any) ([]string, error) {
 	n, ok := obj.(*v1.Network)
-	if !ok || definition.Wire(n) == "" {
+	if !ok || multus.Wire(n) == "" {
 		return nil, nil
 	}
-	return []string{definition.Wire(n)}, nil
+	return []string{multus.Wire(n)}, nil
 }

@@ -10,7 +10,7 @@ import (
 
 	nadv1 "github.com/pod2/pod2/pkg/apis/k8scnicncfio/v1"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	"github.com/pod2/pod2/pkg/definition"
+	"github.com/pod2/pod2/pkg/network/multus"
 )
 
 func newDefinition(name string) *nadv1.NetworkAttachmentDefinition {
@@ -36,7 +36,7 @@ func (w *world) syncText(kind, name string) string {
 }
 
 // blueVNI is the first number that a Network with the UID of newNetwork("blue told") tries.
-func blueVNI() string { return definition.Name(definition.Numbers(newNetwork("blue told").UID, 1)[0]) }
+func blueVNI() string { return multus.Name(multus.Numbers(newNetwork("blue told").UID, 1)[0]) }
 
 func TestANewNetworkGetsANumberAndADefinition(t *testing.T) {
 	w := newWorld(t, newNetwork("blue told"))

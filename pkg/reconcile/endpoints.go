@@ -8,7 +8,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	"github.com/pod2/pod2/pkg/endpoints"
+	"github.com/pod2/pod2/pkg/pod2/dns"
 )
 
 // namesEvery is how long the names of a Pod2's replicas stay as they are once they were
@@ -25,7 +25,7 @@ func (r *Reconciler) syncEndpoints(ctx context.Context, key Key) (Result, error)
 	if err != nil {
 		return Result{}, fmt.Errorf("observe %s: %w", key, err)
 	}
-	plan := endpoints.Diff(state)
+	plan := dns.Diff(state)
 	if err := r.applyEndpoints(ctx, key, state, plan); err != nil {
 		return Result{}, err
 	}
@@ -38,7 +38,7 @@ func (r *Reconciler) syncEndpoints(ctx context.Context, key Key) (Result, error)
 
 // applyEndpoints writes the plan in the order of its fields. What failed of one Service
 // keeps no other from being written.
-func (r *Reconciler) applyEndpoints(ctx context.Context, key Key, state endpoints.State, plan endpoints.Plan) error {
+func (r *Reconciler) applyEndpoints(ctx context.Context, key Key, state dns.State, plan dns.Plan) error {
 	steps := r.steps(key)
 	steps.do("FailedDelete", func() error {
 		_, err := forEach(ctx, plan.Withdraw, deleting(key, r.slices))
@@ -67,13 +67,13 @@ func (r *Reconciler) applyEndpoints(ctx context.Context, key Key, state endpoint
 	}
 	status, events := plan.Status, plan.Events
 	if steps.failed() {
-		status, events = endpoints.Observed(state) // the plan's may tell of what was not done
+		status, events = dns.Observed(state) // the plan's may tell of what was not done
 		if len(steps.told) > 0 {
-			failures := make([]endpoints.Failure, 0, len(steps.told))
+			failures := make([]dns.Failure, 0, len(steps.told))
 			for _, f := range steps.told {
-				failures = append(failures, endpoints.Failure{Reason: f.reason, Message: f.message})
+				failures = append(failures, dns.Failure{Reason: f.reason, Message: f.message})
 			}
-			status, events = endpoints.WithFailures(state, failures)
+			status, events = dns.WithFailures(state, failures)
 		}
 	}
 	if status != nil && !steps.do("", func() error { return r.updatePod2Names(ctx, key, state.Pod2, *status) }) {
@@ -97,7 +97,7 @@ func (r *Reconciler) updatePod2Names(ctx context.Context, key Key, current *v1.P
 	return nil
 }
 
-func (r *Reconciler) deleteNames(ctx context.Context, key Key, plan endpoints.Plan) error {
+func (r *Reconciler) deleteNames(ctx context.Context, key Key, plan dns.Plan) error {
 	if _, err := forEach(ctx, plan.DeleteSlices, deleting(key, r.slices)); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (r *Reconciler) deleteNames(ctx context.Context, key Key, plan endpoints.Pl
 
 // writeService writes a Service, and then its slices; the reason is that of the
 // condition, should it fail.
-func (r *Reconciler) writeService(ctx context.Context, key Key, w endpoints.ServiceWrites) (reason string, err error) {
+func (r *Reconciler) writeService(ctx context.Context, key Key, w dns.ServiceWrites) (reason string, err error) {
 	if w.Create != nil {
 		if err := r.services.create(ctx, key, w.Create); err != nil {
 			return "FailedCreate", err
@@ -124,7 +124,7 @@ func (r *Reconciler) writeService(ctx context.Context, key Key, w endpoints.Serv
 	if err != nil {
 		return "FailedCreate", err
 	}
-	_, err = forEach(ctx, w.UpdateSlices, func(ctx context.Context, u endpoints.Update[*discoveryv1.EndpointSlice]) error {
+	_, err = forEach(ctx, w.UpdateSlices, func(ctx context.Context, u dns.Update[*discoveryv1.EndpointSlice]) error {
 		return r.slices.update(ctx, key, u)
 	})
 	return "FailedUpdate", err

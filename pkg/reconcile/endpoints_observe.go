@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	"github.com/pod2/pod2/pkg/endpoints"
+	"github.com/pod2/pod2/pkg/pod2/dns"
 )
 
 // addEndpointsIndexes is part of New.
@@ -57,7 +57,7 @@ func (r *Reconciler) endpointsWatches() []Watch {
 
 // observeEndpoints reads the view of the names of one Pod2's replicas. The delay is when to look again at what no event tells;
 // zero: never.
-func (r *Reconciler) observeEndpoints(key Key) (state endpoints.State, again time.Duration, err error) {
+func (r *Reconciler) observeEndpoints(key Key) (state dns.State, again time.Duration, err error) {
 	state.Now = r.clock.Now()
 	state.Pod2, err = absent(r.pod2s.Pod2s(key.Namespace).Get(key.Name))
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	"github.com/pod2/pod2/pkg/endpoints"
+	"github.com/pod2/pod2/pkg/pod2/dns"
 )
 
 // named0 publishes 10.1.0.2 on blue.
@@ -24,18 +24,18 @@ const named0 = "web-0 of=Pod2/web label=web published=blue:10.1.0.2"
 // labels that an API server and a user may have given.
 func names(p *v1.Pod2, pods ...string) []runtime.Object {
 	objects := []runtime.Object{p}
-	s := endpoints.State{Now: now, Pod2: p}
+	s := dns.State{Now: now, Pod2: p}
 	for _, text := range pods {
 		pod := newPod(text)
 		s.Pods = append(s.Pods, pod)
 		objects = append(objects, pod)
 	}
-	for _, made := range endpoints.Diff(s).Services {
+	for _, made := range dns.Diff(s).Services {
 		made.Create.UID = "uid-of-service"
 		s.Services = append(s.Services, made.Create)
 		objects = append(objects, made.Create)
 	}
-	plan := endpoints.Diff(s)
+	plan := dns.Diff(s)
 	for _, made := range plan.Services {
 		for _, slice := range made.CreateSlices {
 			slice.UID = "uid-of-slice"
@@ -268,7 +268,7 @@ func TestEndpointsKeys(t *testing.T) {
 
 func TestSlimPodsHaveTheSameNames(t *testing.T) {
 	plan := func(pods []*corev1.Pod) string {
-		made := endpoints.Diff(endpoints.State{Now: now, Pod2: newPod2("web", 8, "blue"), Pods: pods}).Services[0]
+		made := dns.Diff(dns.State{Now: now, Pod2: newPod2("web", 8, "blue"), Pods: pods}).Services[0]
 		text, err := json.Marshal(made.CreateSlices)
 		if err != nil {
 			t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	"github.com/pod2/pod2/pkg/nodecondition"
+	"github.com/pod2/pod2/pkg/node"
 )
 
 // AgentSelector is what pods of pod2-agent have, by artifacts/agent. It says nothing
@@ -24,7 +24,7 @@ func (r *Reconciler) syncNode(ctx context.Context, key Key) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("observe %s: %w", key, err)
 	}
-	plan := nodecondition.Diff(state)
+	plan := node.Diff(state)
 	if err := r.applyNode(ctx, key, plan); err != nil {
 		return Result{}, err
 	}
@@ -34,8 +34,8 @@ func (r *Reconciler) syncNode(ctx context.Context, key Key) (Result, error) {
 // observeNode reads the view of one Node and of the agents on it. Agents of a Node that
 // is gone are those of its successor too, until the kubelet or the garbage collector of
 // pods has said otherwise: what the condition says is what they report.
-func (r *Reconciler) observeNode(key Key) (state nodecondition.State, err error) {
-	state = nodecondition.State{
+func (r *Reconciler) observeNode(key Key) (state node.State, err error) {
+	state = node.State{
 		Now: r.clock.Now(), Namespace: r.settings.AgentNamespace,
 		Agents: indexed[*corev1.Pod](r.informers.Agents.Informer().GetIndexer(), byNode, key.Name),
 	}
@@ -45,7 +45,7 @@ func (r *Reconciler) observeNode(key Key) (state nodecondition.State, err error)
 
 // applyNode writes the plan. The rest of a Node's status is its kubelet's, which may
 // write it at any time: hence a patch of the one condition, by its type.
-func (r *Reconciler) applyNode(ctx context.Context, key Key, plan nodecondition.Plan) error {
+func (r *Reconciler) applyNode(ctx context.Context, key Key, plan node.Plan) error {
 	if plan.Empty() {
 		return nil
 	}
@@ -66,7 +66,7 @@ func (r *Reconciler) applyNode(ctx context.Context, key Key, plan nodecondition.
 	return nil
 }
 
-func nodePatch(plan nodecondition.Plan) ([]byte, error) {
+func nodePatch(plan node.Plan) ([]byte, error) {
 	condition := any(plan.Set)
 	if plan.Remove {
 		condition = map[string]string{"type": v1.ConditionDataPlaneReady, "$patch": "delete"}

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/pod2/pod2/pkg/endpoints"
+	"github.com/pod2/pod2/pkg/pod2/dns"
 )
 
 // client is what a typed clientset has for one kind of object in a namespace.
@@ -56,7 +56,7 @@ func (o owned[T]) create(ctx context.Context, key Key, obj T) error {
 	return nil
 }
 
-func (o owned[T]) update(ctx context.Context, key Key, u endpoints.Update[T]) error {
+func (o owned[T]) update(ctx context.Context, key Key, u dns.Update[T]) error {
 	name := u.Object.GetName()
 	updated, err := rewrite(ctx, o.in(key.Namespace), u.Was, u.Object)
 	if err != nil {
@@ -82,8 +82,8 @@ func (o owned[T]) wrote(key Key, object T) {
 }
 
 // deleting deletes objects of one kind that are as they were seen.
-func deleting[T apiObject](key Key, o owned[T]) func(context.Context, endpoints.Deletion) error {
-	return func(ctx context.Context, d endpoints.Deletion) error {
+func deleting[T apiObject](key Key, o owned[T]) func(context.Context, dns.Deletion) error {
+	return func(ctx context.Context, d dns.Deletion) error {
 		err := o.in(key.Namespace).Delete(ctx, d.Name, metav1.DeleteOptions{
 			Preconditions: &metav1.Preconditions{UID: &d.UID, ResourceVersion: &d.ResourceVersion},
 		})

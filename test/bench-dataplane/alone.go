@@ -8,8 +8,8 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/pod2/pod2/pkg/dataplane"
-	"github.com/pod2/pod2/pkg/kernel"
+	"github.com/pod2/pod2/pkg/agent/dataplane"
+	"github.com/pod2/pod2/pkg/agent/kernel"
 )
 
 // alone is the agent of one node without its watch: what it does is done by its own code,

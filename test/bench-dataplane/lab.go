@@ -11,10 +11,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/pod2/pod2/pkg/dataplane"
-	"github.com/pod2/pod2/pkg/definition"
+	"github.com/pod2/pod2/pkg/agent/dataplane"
+	"github.com/pod2/pod2/pkg/agent/kernel"
 	"github.com/pod2/pod2/pkg/ipam"
-	"github.com/pod2/pod2/pkg/kernel"
+	"github.com/pod2/pod2/pkg/network/multus"
 )
 
 // lab is nodes on one wire, each a network namespace with an agent in it, and two
@@ -181,7 +181,7 @@ func (p *pod) declared() dataplane.Pod {
 // attach does what the plugin bridge does, which makes a bridge if there is none, and what
 // libcni keeps of it.
 func (p *pod) attach(n *node, uid types.UID) error {
-	bridge := definition.Bridge(p.network.vni)
+	bridge := multus.Bridge(p.network.vni)
 	if err := n.bridge(bridge, p.network.mtu); err != nil {
 		return err
 	}

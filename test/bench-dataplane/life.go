@@ -20,8 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 
+	"github.com/pod2/pod2/pkg/agent/dataplane"
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	"github.com/pod2/pod2/pkg/dataplane"
 )
 
 // life is what the watch of an agent sees of a pod from its creation to its end: each on

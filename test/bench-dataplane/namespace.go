@@ -14,7 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/pod2/pod2/pkg/dataplane"
+	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
 // namespace is a network namespace that is there as long as its file is open.

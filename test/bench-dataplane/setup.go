@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pod2/pod2/pkg/dataplane"
-	"github.com/pod2/pod2/pkg/definition"
+	"github.com/pod2/pod2/pkg/agent/dataplane"
+	"github.com/pod2/pod2/pkg/network/multus"
 )
 
 func (b *bench) setUp(ctx context.Context) error {
@@ -77,7 +77,7 @@ func (b *bench) startPod(ctx context.Context, name string, n network, ip string,
 		return err
 	}
 	// A kubelet comes to CNI later than the agent hears of the pod, as a rule.
-	if err := b.until(ctx, "the agent to make the Network's links", func(context.Context) (bool, error) { return on.has(definition.Bridge(n.vni)), nil }); err != nil {
+	if err := b.until(ctx, "the agent to make the Network's links", func(context.Context) (bool, error) { return on.has(multus.Bridge(n.vni)), nil }); err != nil {
 		return err
 	}
 	if err := p.attach(on, object.UID); err != nil {

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/pod2/pod2/pkg/dataplane"
+	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
 // setUpUnruled makes two nodes more on the wire, with the links and the entries that an

@@ -1,7 +1,7 @@
 # Part of test/e2e/e2e.sh, which sources it: what the machine is able to do, the cgroups on it, and what of a cluster is on it.
 # shellcheck shell=bash disable=SC2154 # variables, members and first are those of test/e2e/e2e.sh
 
-# lacks_kernel prints why this machine cannot do what pkg/kernel tests, and fails if it can.
+# lacks_kernel prints why this machine cannot do what pkg/agent/kernel tests, and fails if it can.
 lacks_kernel() {
   local reason
   if [[ $(uname -s) != Linux ]]; then

@@ -17,8 +17,8 @@ import (
 	"testing"
 )
 
-// dns asks a CoreDNS of its own for names in a namespace.
-type dns struct {
+// coreDNS asks a CoreDNS of its own for names in a namespace.
+type coreDNS struct {
 	t         *testing.T
 	namespace string
 	resolver  *net.Resolver
@@ -26,7 +26,7 @@ type dns struct {
 
 // startDNS runs CoreDNS until the end of the test, on an address of 127.0.0.0/8
 // that nobody else has: so no port can be taken.
-func startDNS(t *testing.T, namespace string) *dns {
+func startDNS(t *testing.T, namespace string) *coreDNS {
 	t.Helper()
 	address := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
 	corefile := filepath.Join(t.TempDir(), "Corefile")
@@ -54,14 +54,14 @@ func startDNS(t *testing.T, namespace string) *dns {
 			t.Logf("log of CoreDNS:\n%s", tail(log.String(), 10))
 		}
 	})
-	return &dns{t: t, namespace: namespace, resolver: &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+	return &coreDNS{t: t, namespace: namespace, resolver: &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, address+":5300")
 	}}}
 }
 
 // ask is what A ("ip4") or AAAA ("ip6") records of a name there are, in order, or
 // "no such host".
-func (d *dns) ask(ctx context.Context, network, name string) (string, error) {
+func (d *coreDNS) ask(ctx context.Context, network, name string) (string, error) {
 	found, err := d.resolver.LookupNetIP(ctx, network, name+"."+d.namespace+".svc.cluster.local.")
 	if missing := (*net.DNSError)(nil); errors.As(err, &missing) && missing.IsNotFound {
 		return missing.Err, nil
@@ -75,7 +75,7 @@ func (d *dns) ask(ctx context.Context, network, name string) (string, error) {
 }
 
 // wait waits until a name has this answer.
-func (d *dns) wait(network, name, want string) {
+func (d *coreDNS) wait(network, name, want string) {
 	d.t.Helper()
 	eventually(d.t, fmt.Sprintf("%s of %s is %s", network, name, want), func(ctx context.Context) (string, error) {
 		got, err := d.ask(ctx, network, name)

@@ -124,7 +124,7 @@ func namesOf(t *testing.T, namespace string) map[string]string {
 
 // requireDatabaseNames waits until every name that the example speaks of leads to
 // where it should: on the Network, on the network of all pods, and to read.
-func requireDatabaseNames(t *testing.T, d *dns, held map[string]string) {
+func requireDatabaseNames(t *testing.T, d *coreDNS, held map[string]string) {
 	t.Helper()
 	var onNetwork, onCluster []string
 	for name, pod := range listPods(t, d.namespace) {

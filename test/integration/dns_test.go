@@ -12,7 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pod2/pod2/pkg/endpoints"
+	"github.com/pod2/pod2/pkg/pod2/dns"
 )
 
 // Each replica has a name on each Network, of either family; names of nobody do
@@ -78,7 +78,7 @@ func waitNames(t *testing.T, namespace string) {
 			return "", err
 		}
 		for i := range pod2s.Items {
-			why := endpoints.Converged(endpoints.State{
+			why := dns.Converged(dns.State{
 				Now: time.Now(), Pod2: &pod2s.Items[i],
 				Pods: pointers(pods.Items), Services: pointers(services.Items), Slices: pointers(slices.Items),
 			})

@@ -1,0 +1,156 @@
+package dataplane
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/network/multus"
+)
+
+// State is all that one decision is made from. The order of its lists does not matter.
+type State struct {
+	// Node is the name of this node.
+	Node string
+	// UDPPort of VXLAN.
+	UDPPort uint16
+	// VXLANReversePathFilter drops VXLAN that comes by another interface than the way to its
+	// sender leads by.
+	VXLANReversePathFilter bool
+	// Transit holds the /31s between the node and the routers of IPv4 Networks.
+	Transit netip.Prefix
+	// Nodes of the cluster.
+	Nodes []Node
+	// Networks, of Overlay type, of the cluster.
+	Networks []Network
+	// Pods of the cluster that count.
+	Pods []Pod
+	// Ports are what CNI attached on this node.
+	Ports []Port
+	// APIServers are the endpoints of the Kubernetes API.
+	APIServers []netip.AddrPort
+	// Denied are addresses, besides those of nodes and of API servers, that nobody reaches
+	// from a Network.
+	Denied []netip.Prefix
+	// Host is what the kernel has.
+	Host Host
+}
+
+// Node of the cluster, with the addresses at which others reach it, the preferred of
+// each family first.
+type Node struct {
+	Name      string
+	Addresses []netip.Addr
+}
+
+// NodeOf are the addresses of a node, internal ones first, and of those IPv4 ones: in
+// whatever order nodes of both families list them, all send VXLAN over one.
+func NodeOf(node *corev1.Node) Node {
+	n := Node{Name: node.Name}
+	for _, next := range []struct{ internal, is4 bool }{{true, true}, {true, false}, {false, true}, {false, false}} {
+		for _, a := range node.Status.Addresses {
+			ip, err := netip.ParseAddr(a.Address)
+			ip = ip.Unmap()
+			if err == nil && (a.Type == corev1.NodeInternalIP) == next.internal && ip.Is4() == next.is4 && !slices.Contains(n.Addresses, ip) {
+				n.Addresses = append(n.Addresses, ip)
+			}
+		}
+	}
+	return n
+}
+
+// vtep is the address of the node that is of the family of local, to which VXLAN
+// packets go; the first if local is zero.
+func (n Node) vtep(local netip.Addr) netip.Addr {
+	for _, a := range n.Addresses {
+		if !local.IsValid() || a.Is4() == local.Is4() {
+			return a
+		}
+	}
+	return netip.Addr{}
+}
+
+// Network is an Overlay Network that has its number.
+type Network struct {
+	Namespace, Name string
+	VNI             int32
+	CIDR            netip.Prefix
+	// Gateway is zero for a Network that has none, as a /32.
+	Gateway netip.Addr
+	MTU     int
+	// Egress: packets leave through the gateway.
+	Egress bool
+}
+
+// NetworkOf is what counts of a Network; false: nothing, since it is no Overlay, or has
+// no number or no gateway in its status yet.
+func NetworkOf(n *v1.Network, underlayMTU int32) (Network, bool) {
+	cidr, err := netip.ParsePrefix(n.Spec.CIDR)
+	if err != nil || n.Spec.Attachment != nil && n.Spec.Attachment.Type == v1.AttachmentCNI || n.Status.VNI <= 0 || n.Status.VNI > maxVNI {
+		return Network{}, false
+	}
+	network := Network{
+		Namespace: n.Namespace, Name: n.Name, VNI: n.Status.VNI, CIDR: cidr.Masked(),
+		MTU: int(multus.MTU(n, underlayMTU)), Egress: n.Spec.Egress != v1.EgressNone,
+	}
+	if gateway, err := netip.ParseAddr(n.Status.Gateway); err == nil && cidr.Contains(gateway) {
+		network.Gateway = gateway
+	} else if !cidr.IsSingleIP() {
+		return Network{}, false
+	}
+	return network, true
+}
+
+// Pod is a pod that may be sent packets.
+type Pod struct {
+	Namespace, Name string
+	UID             types.UID
+	Node            string
+	Created         time.Time
+	// Attachments, in the order of their Networks' names.
+	Attachments []Attachment
+}
+
+// Attachment of a pod to the Network of that name in its namespace.
+type Attachment struct {
+	Network string
+	IP      netip.Addr
+	MAC     MAC
+	// Bits is the prefix length that was published with the address: the length that the CIDR
+	// had then.
+	Bits int
+}
+
+// PodOf is what counts of a pod; false: nothing. A pod counts when it exists, is on a
+// node, was told its addresses and may have containers that run: it is neither gated
+// nor over. What it was told, only the controller writes. A terminating pod counts.
+func PodOf(pod *corev1.Pod) (Pod, bool) {
+	if pod.Spec.NodeName == "" || attachment.Gated(pod) || attachment.Over(pod) {
+		return Pod{}, false
+	}
+	p := Pod{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Node: pod.Spec.NodeName, Created: pod.CreationTimestamp.Time}
+	for network, told := range attachment.Published(pod) {
+		if mac, err := ParseMAC(told.MAC); err == nil && mac.unicast() {
+			p.Attachments = append(p.Attachments, Attachment{network, told.Address.Addr(), mac, told.Address.Bits()})
+		}
+	}
+	slices.SortFunc(p.Attachments, func(a, b Attachment) int { return strings.Compare(a.Network, b.Network) })
+	return p, len(p.Attachments) > 0
+}
+
+// Port is an interface of this node that CNI made for a pod, and put on that bridge of
+// ours. It says nothing of addresses: those the pod publishes.
+type Port struct {
+	Interface, Bridge string
+	PodUID            types.UID
+	Made              time.Time
+	// Sandbox is the path of the pod's network namespace. Inner is the name of the other end of
+	// the interface, in that namespace.
+	Sandbox, Inner string
+}

@@ -1,0 +1,150 @@
+//go:build linux
+
+package kernel
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"golang.org/x/sys/unix"
+
+	"github.com/pod2/pod2/pkg/agent/dataplane"
+)
+
+var datatypes = map[string]nftables.SetDatatype{
+	"integer": integer(3), // a VNI
+	"ifname":  nftables.TypeIFName, "ether_addr": nftables.TypeEtherAddr, "ipv4_addr": nftables.TypeIPAddr, "ipv6_addr": nftables.TypeIP6Addr, "inet_service": nftables.TypeInetService,
+}
+
+func integer(bytes uint32) nftables.SetDatatype {
+	t := nftables.TypeInteger
+	t.Bytes = bytes
+	return t
+}
+
+func newSet(table *nftables.Table, name, kind string, counter bool) (*nftables.Set, error) {
+	var parts []nftables.SetDatatype
+	for part := range strings.SplitSeq(kind, " . ") {
+		t, ok := datatypes[part]
+		if !ok {
+			return nil, fmt.Errorf("set %s: no such type: %q", name, part)
+		}
+		parts = append(parts, t)
+	}
+	set := &nftables.Set{Table: table, Name: name, KeyType: parts[0], Counter: counter}
+	if len(parts) > 1 {
+		set.KeyType = nftables.MustConcatSetType(parts...)
+	} else if kind == "ifname" {
+		set.KeyByteOrder = binaryutil.NativeEndian // so that nft can show it
+	}
+	return set, nil
+}
+
+// elementsOf hands texts as elements to use, some at a time.
+func elementsOf(set *nftables.Set, kind string, texts []string, use func(*nftables.Set, []nftables.SetElement) error) error {
+	for some := range slices.Chunk(texts, chunk) {
+		var elements []nftables.SetElement
+		for _, text := range some {
+			key, err := elementKey(kind, text)
+			if err != nil {
+				return fmt.Errorf("set %s: element %s: %w", set.Name, text, err)
+			}
+			elements = append(elements, nftables.SetElement{Key: key})
+		}
+		if err := use(set, elements); err != nil {
+			return fmt.Errorf("set %s: %w", set.Name, err)
+		}
+	}
+	return nil
+}
+
+// elementKey of an element in nft's words; joined parts take whole registers each.
+func elementKey(kind, text string) ([]byte, error) {
+	kinds, parts := strings.Split(kind, " . "), strings.Split(text, " . ")
+	if len(kinds) != len(parts) {
+		return nil, fmt.Errorf("has not as many parts as %s", kind)
+	}
+	var key []byte
+	for i, part := range parts {
+		var b []byte
+		switch kinds[i] {
+		case "ifname":
+			name, err := strconv.Unquote(part)
+			if err != nil || len(name) >= unix.IFNAMSIZ {
+				return nil, fmt.Errorf("%s is no name of an interface", part)
+			}
+			b = append([]byte(name), make([]byte, unix.IFNAMSIZ-len(name))...)
+		case "ether_addr":
+			mac, err := dataplane.ParseMAC(part)
+			if err != nil {
+				return nil, err
+			}
+			b = mac[:]
+		case "integer":
+			number, err := strconv.ParseUint(part, 10, 24)
+			if err != nil {
+				return nil, err
+			}
+			b = binary.BigEndian.AppendUint32(nil, uint32(number))[1:]
+		case "inet_service":
+			port, err := strconv.ParseUint(part, 10, 16)
+			if err != nil {
+				return nil, err
+			}
+			b = binary.BigEndian.AppendUint16(nil, uint16(port))
+		default:
+			ip, err := netip.ParseAddr(part)
+			if err != nil {
+				return nil, fmt.Errorf("%s is no %s: %w", part, kinds[i], err)
+			}
+			if uint32(ip.BitLen()/8) != datatypes[kinds[i]].Bytes {
+				return nil, fmt.Errorf("%s is no %s: it is of the other family", part, kinds[i])
+			}
+			b = ip.AsSlice()
+		}
+		for key = append(key, b...); len(kinds) > 1 && len(key)%4 != 0; {
+			key = append(key, 0)
+		}
+	}
+	return key, nil
+}
+
+// elementTexts are in order. An element of a set that is not ours to know is its bytes.
+func elementTexts(kind string, elements []nftables.SetElement) []string {
+	var texts []string
+	for _, e := range elements {
+		var parts []string
+		key := e.Key
+		for part := range strings.SplitSeq(kind, " . ") {
+			size := int(datatypes[part].Bytes)
+			if size == 0 || size > len(key) {
+				parts = append(parts, fmt.Sprintf("%x", key))
+				break
+			}
+			switch b := key[:size]; part {
+			case "ifname":
+				parts = append(parts, strconv.Quote(unix.ByteSliceToString(b)))
+			case "ether_addr":
+				parts = append(parts, net.HardwareAddr(b).String())
+			case "integer":
+				parts = append(parts, strconv.Itoa(int(binary.BigEndian.Uint32(append([]byte{0}, b...)))))
+			case "inet_service":
+				parts = append(parts, strconv.Itoa(int(binary.BigEndian.Uint16(b))))
+			default:
+				ip, _ := netip.AddrFromSlice(b)
+				parts = append(parts, ip.String())
+			}
+			key = key[min((size+3)&^3, len(key)):]
+		}
+		texts = append(texts, strings.Join(parts, " . "))
+	}
+	slices.Sort(texts)
+	return texts
+}

@@ -1,0 +1,110 @@
+//go:build linux
+
+package kernel
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"github.com/pod2/pod2/pkg/agent/dataplane"
+)
+
+// addRoute as the kernel makes it, if it has no gateway, so that it goes with its address.
+// Such a one comes before others to that destination: of fe80::/64 each link has one, and
+// somebody may have put one that leads elsewhere in its place.
+func addRoute(r dataplane.Route) error {
+	index, err := indexOf(r.Dev)
+	if err != nil {
+		return err
+	}
+	route := &netlink.Route{LinkIndex: index, Dst: ipNet(r.Dst), Gw: r.Via.AsSlice(), Src: r.Src.AsSlice(), Protocol: unix.RTPROT_STATIC}
+	if !r.Via.IsValid() {
+		route.Protocol, route.Scope = unix.RTPROT_KERNEL, netlink.SCOPE_LINK
+		if r.Dst.Addr().Is6() {
+			route.Priority = kernelMetric6
+		}
+		return netlink.RouteAddEcmp(route) // which is ip route prepend
+	}
+	return netlink.RouteAdd(route)
+}
+
+// appendRoute to who is on the link.
+func appendRoute(r dataplane.Route) error {
+	index, err := indexOf(r.Dev)
+	if err != nil {
+		return err
+	}
+	return netlink.RouteAppend(&netlink.Route{LinkIndex: index, Dst: ipNet(r.Dst), Src: r.Src.AsSlice(), Protocol: unix.RTPROT_STATIC, Scope: netlink.SCOPE_LINK})
+}
+
+// delRoute looks for the one that reads just so, and sends back what the kernel said of it:
+// what More says is for people, and says not how to make such a route.
+func delRoute(want dataplane.Route) error {
+	r := newRoom("router")
+	if err := r.readLinks(); err != nil {
+		return fmt.Errorf("links: %w", err)
+	}
+	var found []byte
+	if err := r.eachRoute(func(is dataplane.Route, message []byte) {
+		if is == want {
+			found = slices.Clone(message)
+		}
+	}); err != nil {
+		return fmt.Errorf("routes: %w", err)
+	}
+	if found == nil {
+		return unix.ESRCH
+	}
+	// The flags are about what became of the route, and a nexthop object has all that is
+	// said of the way.
+	clear(found[8:unix.SizeofRtMsg])
+	leave := []int{unix.RTA_CACHEINFO}
+	const nexthop = 30 // RTA_NH_ID
+	if attribute(found[unix.SizeofRtMsg:], nexthop) != nil {
+		leave = append(leave, unix.RTA_OIF, unix.RTA_GATEWAY, unix.RTA_MULTIPATH, unix.RTA_VIA, unix.RTA_ENCAP, unix.RTA_ENCAP_TYPE)
+	}
+	return sendBack(unix.RTM_DELROUTE, found, leave...)
+}
+
+func addRule(r dataplane.Rule) error {
+	rule := netlink.NewRule()
+	rule.Family, rule.Priority, rule.Table, rule.Protocol = unix.AF_INET, int(r.Priority), int(r.Table), unix.RTPROT_KERNEL
+	if r.IPv6 {
+		rule.Family = unix.AF_INET6
+	}
+	return netlink.RuleAdd(rule)
+}
+
+// delRule is as delRoute. Of a rule of priority 0 the kernel says no priority, and takes that
+// for any: of the rules that are alike otherwise the one of the lowest goes.
+func delRule(want dataplane.Rule) error {
+	var found []byte
+	if err := eachRule(func(is dataplane.Rule, message []byte) {
+		if is == want {
+			found = slices.Clone(message)
+		}
+	}); err != nil {
+		return fmt.Errorf("rules: %w", err)
+	}
+	if found == nil {
+		return unix.ESRCH
+	}
+	return sendBack(unix.RTM_DELRULE, found)
+}
+
+// sendBack a message, without the attributes of those kinds.
+func sendBack(kind int, message []byte, without ...int) error {
+	request := nl.NewNetlinkRequest(kind, unix.NLM_F_ACK)
+	request.AddRawData(message[:unix.SizeofRtMsg])
+	for kind, value := range attributes(message[unix.SizeofRtMsg:]) {
+		if !slices.Contains(without, kind) {
+			request.AddRawData(nl.NewRtAttr(kind, value).Serialize())
+		}
+	}
+	_, err := request.Execute(unix.NETLINK_ROUTE, 0)
+	return err
+}

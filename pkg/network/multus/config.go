@@ -1,0 +1,186 @@
+package multus
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// cniVersion is that of the CNI specification by which the configurations we write
+// are to be read.
+const cniVersion = "1.0.0"
+
+// overheadVXLAN is what VXLAN adds to a packet, in bytes: outer Ethernet's payload
+// holds an IPv4 header (20), UDP (8), VXLAN (8) and the inner Ethernet header (14);
+// RFC 7348, section 5. Nodes that speak IPv6 to each other need 20 more, by spec.mtu or
+// --underlay-mtu.
+const overheadVXLAN = 50
+
+// Bridge is the name of the bridge that an Overlay Network has on every node.
+func Bridge(vni int32) string { return fmt.Sprintf("nw%d", vni) }
+
+// MTU of an Overlay Network, in bytes.
+func MTU(n *v1.Network, underlay int32) int32 {
+	if n.Spec.MTU != nil {
+		return *n.Spec.MTU
+	}
+	return underlay - overheadVXLAN
+}
+
+// networkConfig is a CNI network configuration list, and pluginConfig one of it.
+type networkConfig struct {
+	CNIVersion string         `json:"cniVersion"`
+	Name       string         `json:"name"`
+	Plugins    []pluginConfig `json:"plugins"`
+}
+
+type pluginConfig struct {
+	Type         string          `json:"type"`
+	Bridge       string          `json:"bridge"`
+	MTU          int32           `json:"mtu"`
+	Capabilities map[string]bool `json:"capabilities"`
+	IPAM         ipamConfig      `json:"ipam"`
+}
+
+type ipamConfig struct {
+	Type   string          `json:"type"`
+	Routes json.RawMessage `json:"routes,omitempty"`
+	DNS    json.RawMessage `json:"dns,omitempty"`
+}
+
+// capabilities have the runtime pass the addresses of a pod on to the plugin.
+var capabilities = map[string]bool{"ips": true, "mac": true}
+
+// networkName is that of the configuration: a plugin keeps by it what it did, for all
+// namespaces. Neither part can have a dot.
+func (s State) networkName() string { return s.Namespace + "." + s.Name }
+
+// config is what the definition shall say.
+func (s State) config(vni int32) (string, error) {
+	if !overlay(s.Network) {
+		return s.rawConfig()
+	}
+	return text(networkConfig{
+		CNIVersion: cniVersion, Name: s.networkName(),
+		Plugins: []pluginConfig{{
+			// No macspoofchk: the agent's filter (pkg/agent/dataplane) looks at MAC, IP and ARP, on the
+			// same hook and so before the bridge learns; a port that it does not know yet can send
+			// to no pod, and takes no entry, as these are sticky. The plugin would run nft, which
+			// then had to be on every node, and an attachment would take more than twice as long.
+			Type: "bridge", Bridge: Bridge(vni), MTU: MTU(s.Network, s.UnderlayMTU),
+			Capabilities: capabilities, IPAM: ipamConfig{Type: "static"},
+		}},
+	}), nil
+}
+
+// rawConfig is the user's configuration with our ipam in its first plugin, which is
+// the one that makes the interface. Everything else stays, routes and dns of the ipam
+// too; what is missing of version and name is added:
+//
+//	{"type":"macvlan","master":"eth1","ipam":{"type":"dhcp"}}
+//
+// becomes
+//
+//	{"capabilities":{"ips":true,"mac":true},"cniVersion":"1.0.0","ipam":{"type":"static"},
+//	 "master":"eth1","name":"default.blue","type":"macvlan"}
+func (s State) rawConfig() (string, error) {
+	var config map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(s.Network.Spec.Attachment.Config), &config); err != nil {
+		return "", fmt.Errorf(`is no JSON object such as {"type":"macvlan","master":"eth1"}: %w`, err)
+	}
+	if config == nil {
+		return "", errors.New(`is null: write a JSON object such as {"type":"macvlan","master":"eth1"}`)
+	}
+	for key, value := range map[string]string{"cniVersion": cniVersion, "name": s.networkName()} {
+		if _, given := config[key]; !given {
+			config[key] = json.RawMessage(text(value))
+		}
+	}
+	raw, isList := config["plugins"]
+	if !isList {
+		if err := setIPAM(config); err != nil {
+			return "", err
+		}
+		return text(config), nil
+	}
+	var plugins []map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &plugins); err != nil {
+		return "", fmt.Errorf(`has plugins that are no list of JSON objects such as [{"type":"macvlan"}]: %w`, err)
+	}
+	if len(plugins) == 0 || plugins[0] == nil {
+		return "", errors.New(`has plugins without a first one: write for example [{"type":"macvlan","master":"eth1"}]`)
+	}
+	if err := setIPAM(plugins[0]); err != nil {
+		return "", fmt.Errorf("in the first of plugins %w", err)
+	}
+	config["plugins"] = json.RawMessage(text(plugins))
+	return text(config), nil
+}
+
+// lostIPAM tells the user of an ipam of which more is given than setIPAM keeps, "" if
+// nothing is lost.
+func (s State) lostIPAM() string {
+	if overlay(s.Network) {
+		return ""
+	}
+	var plugin, ipam map[string]json.RawMessage
+	_ = json.Unmarshal([]byte(s.Network.Spec.Attachment.Config), &plugin)
+	if raw, isList := plugin["plugins"]; isList {
+		var plugins []map[string]json.RawMessage
+		if _ = json.Unmarshal(raw, &plugins); len(plugins) == 0 {
+			return ""
+		}
+		plugin = plugins[0]
+	}
+	_ = json.Unmarshal(plugin["ipam"], &ipam)
+	kind := "static"
+	_ = json.Unmarshal(ipam["type"], &kind)
+	for _, kept := range []string{"type", "routes", "dns"} {
+		delete(ipam, kept)
+	}
+	if kind == "static" && len(ipam) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("of the ipam %q in spec.attachment.config, only routes and dns are used: this Network hands out the addresses", kind)
+}
+
+func setIPAM(plugin map[string]json.RawMessage) error {
+	var kind string
+	if err := json.Unmarshal(plugin["type"], &kind); err != nil || strings.TrimSpace(kind) == "" {
+		return errors.New(`has no type, the name of a plugin such as "macvlan"`)
+	}
+	var given ipamConfig
+	if raw, ok := plugin["ipam"]; ok {
+		if err := json.Unmarshal(raw, &given); err != nil {
+			return fmt.Errorf("has an ipam that cannot be read (only its routes and dns count): %w", err)
+		}
+	}
+	able := map[string]bool{}
+	if raw, ok := plugin["capabilities"]; ok {
+		if err := json.Unmarshal(raw, &able); err != nil {
+			return fmt.Errorf(`has capabilities that cannot be read, such as {"mac":true}: %w`, err)
+		}
+	}
+	if able == nil { // null
+		able = map[string]bool{}
+	}
+	for key, value := range capabilities {
+		able[key] = value
+	}
+	given.Type = "static"
+	plugin["ipam"] = json.RawMessage(text(given))
+	plugin["capabilities"] = json.RawMessage(text(able))
+	return nil
+}
+
+// text is for values of which JSON lacks none.
+func text(v any) string {
+	out, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("writing %T as JSON: %v", v, err))
+	}
+	return string(out)
+}

@@ -1,0 +1,96 @@
+package multus
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	nadv1 "github.com/pod2/pod2/pkg/apis/k8scnicncfio/v1"
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// Plan is what is to be written; the fields stand in the order in which they are
+// written, and apply stops at the first error but for those of Create and Update
+// that are for a user to mend.
+type Plan struct {
+	// Claim, BEFORE the number is told to anybody. Precondition: its fixed name.
+	Claim *v1.VNI
+	// Release VNIs that nobody has any more. Preconditions: UID and resourceVersion, and a live read that
+	// says so, see Release.
+	Release []Release
+	// Create and Update the definition, of which at most one is set, AFTER Claim.
+	// Preconditions: its fixed name and a live read of the Network, or
+	// resourceVersion.
+	Create, Update *nadv1.NetworkAttachmentDefinition
+	// Reason of Update, for the log.
+	Reason string
+	// Status, last; nil when it stands as it is. Precondition: resourceVersion.
+	Status *v1.NetworkStatus
+	// Events follow the status, of whose change they tell.
+	Events []Event
+}
+
+// Release is a VNI to be deleted, if a live read of the Network finds that this
+// incarnation of it is gone, or has another number in its status.
+type Release struct {
+	VNI             int32
+	UID             types.UID
+	ResourceVersion string
+	Network         types.UID
+	Reason          string
+}
+
+// Unused says whether the Network, as a live read found it, nil for not found, leaves
+// the VNI to be released.
+func (r Release) Unused(live *v1.Network) bool {
+	return live == nil || live.UID != r.Network || live.Status.VNI != 0 && live.Status.VNI != r.VNI
+}
+
+// Event is for people, on the Network.
+type Event struct{ Type, Reason, Message string }
+
+// Empty says that nothing is to be written.
+func (p Plan) Empty() bool {
+	return p.Claim == nil && len(p.Release) == 0 && p.Create == nil && p.Update == nil && p.Status == nil
+}
+
+// String has one action a line, in the order in which they are written.
+func (p Plan) String() string {
+	var b strings.Builder
+	if p.Claim != nil {
+		fmt.Fprintf(&b, "claim VNI %s for %s\n", p.Claim.Name, p.Claim.Spec.Network.UID)
+	}
+	for _, r := range p.Release {
+		fmt.Fprintf(&b, "release VNI %d (uid %s), if unused: %s\n", r.VNI, r.UID, r.Reason)
+	}
+	if p.Create != nil {
+		fmt.Fprintf(&b, "create definition %s: %s\n", p.Create.Name, p.Create.Spec.Config)
+	}
+	if p.Update != nil {
+		fmt.Fprintf(&b, "update definition %s (version %s): %s\n", p.Update.Name, p.Update.ResourceVersion, p.Reason)
+	}
+	if p.Status != nil {
+		fmt.Fprintf(&b, "status %s\n", statusText(p.Status))
+	}
+	for _, e := range p.Events {
+		fmt.Fprintf(&b, "event %s %s: %s\n", e.Type, e.Reason, e.Message)
+	}
+	return b.String()
+}
+
+func statusText(s *v1.NetworkStatus) string {
+	text := fmt.Sprintf("vni %d", s.VNI)
+	for _, c := range s.Conditions {
+		if c.Type == v1.ConditionAttachable {
+			text += fmt.Sprintf(" %s=%s/%s: %s", c.Type, c.Status, c.Reason, c.Message)
+		}
+	}
+	return text
+}
+
+func controller(n *v1.Network) metav1.OwnerReference {
+	return *metav1.NewControllerRef(n, schema.GroupVersion(v1.GroupVersion).WithKind("Network"))
+}

@@ -1,0 +1,96 @@
+package multus
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod2/pod2/internal/shorten"
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// Reasons of the condition Attachable.
+const (
+	ReasonDefined            = "Defined"
+	ReasonSharedWire         = "SharedWire"
+	ReasonNotInstalled       = "NotInstalled"
+	ReasonNoFreeVNI          = "NoFreeVNI"
+	ReasonInvalidConfig      = "InvalidConfig"
+	ReasonNameTaken          = "NameTaken"
+	ReasonWaitingForDeletion = "WaitingForDeletion"
+	ReasonFailedWrite        = "FailedWrite"
+)
+
+// ReasonIPAMReplaced is of the event that tells of an ipam that is not used.
+const ReasonIPAMReplaced = "IPAMReplaced"
+
+// finding is why pods cannot be attached; zero: they can.
+type finding struct{ reason, message string }
+
+// Observed are the status and the events of a plan of which a write failed: the plan's, unless
+// they tell of what was not done: that pods can be attached, or a number that was to be claimed.
+func (p Plan) Observed() (*v1.NetworkStatus, []Event) {
+	if p.Status == nil || p.Claim != nil || meta.IsStatusConditionTrue(p.Status.Conditions, v1.ConditionAttachable) {
+		return nil, nil
+	}
+	return p.Status, p.Events
+}
+
+// WithFailure are the status, nil if it says so already, and the events to be written
+// when a write was refused in these words.
+func WithFailure(s State, message string) (*v1.NetworkStatus, []Event) {
+	if s.Network == nil {
+		return nil, nil
+	}
+	vni, claim := s.vni()
+	if claim {
+		vni = s.Network.Status.VNI // who knows
+	}
+	return s.status(vni, finding{ReasonFailedWrite, message})
+}
+
+// status is that of the Network with the number and our condition in it; nil if it
+// says so already.
+func (s State) status(vni int32, found finding) (*v1.NetworkStatus, []Event) {
+	status := s.Network.Status.DeepCopy()
+	status.VNI = vni
+	c := metav1.Condition{
+		Type: v1.ConditionAttachable, Status: metav1.ConditionTrue, Reason: ReasonDefined,
+		Message:            "pods are attached by NetworkAttachmentDefinition " + s.Name,
+		ObservedGeneration: s.Network.Generation, LastTransitionTime: metav1.NewTime(s.Now),
+	}
+	lost := s.lostIPAM()
+	if lost != "" {
+		c.Message = shorten.To(c.Message+"; "+lost, shorten.EventMessage)
+	}
+	switch other := s.shared(); {
+	case found == (finding{}) && other != nil:
+		c.Reason = ReasonSharedWire
+		c.Message = shorten.To(fmt.Sprintf("%s; Network %s/%s hands out some of the same addresses on the same wire (%s), and one address may go to two pods: "+
+			"divide them by spec.exclude, or use CIDRs that do not overlap", c.Message, other.Namespace, other.Name, Wire(s.Network)), shorten.EventMessage)
+	case found != (finding{}):
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, found.reason, shorten.To(found.message, shorten.EventMessage)
+	}
+	meta.SetStatusCondition(&status.Conditions, c)
+	if equality.Semantic.DeepEqual(*status, s.Network.Status) {
+		return nil, nil
+	}
+	told := events(s.Network.Status.Conditions, c)
+	if was := meta.FindStatusCondition(s.Network.Status.Conditions, c.Type); lost != "" && c.Reason == ReasonDefined && (was == nil || was.Message != c.Message) {
+		told = append(told, Event{corev1.EventTypeWarning, ReasonIPAMReplaced, c.Message})
+	}
+	return status, told
+}
+
+// events: one when something has turned out that a user is to mend.
+func events(before []metav1.Condition, c metav1.Condition) []Event {
+	was := meta.FindStatusCondition(before, v1.ConditionAttachable)
+	quiet := c.Reason == ReasonDefined || c.Reason == ReasonNotInstalled || c.Reason == ReasonWaitingForDeletion
+	if quiet || was != nil && was.Reason == c.Reason && was.Message == c.Message {
+		return nil
+	}
+	return []Event{{corev1.EventTypeWarning, c.Reason, c.Message}}
+}

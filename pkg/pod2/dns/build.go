@@ -1,0 +1,223 @@
+package dns
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+var pod2Kind = schema.GroupVersionKind{Group: v1.GroupVersion.Group, Version: v1.GroupVersion.Version, Kind: "Pod2"}
+
+const (
+	// perSlice is how many ordinals share an EndpointSlice. The API allows 1,000
+	// endpoints; Kubernetes' own controller puts 100 into one by default, and what
+	// reads slices is tuned to that.
+	perSlice = 100
+	// managedBy tells other controllers of EndpointSlices whose ours are.
+	managedBy = "pod2-controller"
+	// ownerReference is what an orphaned object lacks.
+	ownerReference = "owner reference"
+)
+
+func sliceName(service string, ordinal int32, address netip.Addr) string {
+	name := service + "-" + strconv.Itoa(int(ordinal/perSlice))
+	if address.Is6() {
+		name += "-v6"
+	}
+	return name
+}
+
+func (v *view) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: v.Pod2.Namespace, Name: name,
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(v.Pod2, pod2Kind)},
+	}
+}
+
+// own makes an object without a controller ours; owners that are no controllers stay.
+func (v *view) own(o metav1.Object) {
+	others := slices.DeleteFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == v.Pod2.UID })
+	o.SetOwnerReferences(append(others, *metav1.NewControllerRef(v.Pod2, pod2Kind)))
+}
+
+func (v *view) newService(s service) *corev1.Service {
+	return v.overlayService(s.network, &corev1.Service{ObjectMeta: v.meta(s.name)})
+}
+
+// overlayService is a copy of a Service with what makes it ours set, and the rest
+// as it is: annotations and further labels may be a user's.
+func (v *view) overlayService(network string, current *corev1.Service) *corev1.Service {
+	s := current.DeepCopy()
+	if !v.ours(s) {
+		v.own(s)
+	}
+	s.Labels = overlaid(s.Labels, labels(v.Pod2, network))
+	if s.Spec.Type != corev1.ServiceTypeClusterIP || s.Spec.ClusterIP != corev1.ClusterIPNone {
+		s.Spec.Type, s.Spec.ExternalName = corev1.ServiceTypeClusterIP, ""
+		s.Spec.ClusterIP, s.Spec.ClusterIPs = corev1.ClusterIPNone, []string{corev1.ClusterIPNone}
+	}
+	s.Spec.Selector = nil // or Kubernetes would add slices of its own
+	s.Spec.Ports = nil    // or an Ingress could lead to what is in slices
+	s.Spec.PublishNotReadyAddresses = true
+	return s
+}
+
+// serviceDiffers names what makes a Service ours and is not so, "" when all is.
+func serviceDiffers(is, want *corev1.Service) string {
+	var differ []string
+	for _, field := range []struct {
+		name     string
+		is, want any
+	}{
+		{ownerReference, is.OwnerReferences, want.OwnerReferences},
+		{"labels", is.Labels, want.Labels},
+		{"cluster IP", [2]string{string(is.Spec.Type), is.Spec.ClusterIP}, [2]string{string(want.Spec.Type), want.Spec.ClusterIP}},
+		{"selector", is.Spec.Selector, want.Spec.Selector},
+		{"ports", is.Spec.Ports, want.Spec.Ports},
+		{"publishNotReadyAddresses", is.Spec.PublishNotReadyAddresses, want.Spec.PublishNotReadyAddresses},
+	} {
+		if !equality.Semantic.DeepEqual(field.is, field.want) {
+			differ = append(differ, field.name)
+		}
+	}
+	return strings.Join(differ, ", ")
+}
+
+// slicesOf a Service as they shall be, in the order of families and ordinals.
+func (v *view) slicesOf(s service) []*discoveryv1.EndpointSlice {
+	var families [2][]*discoveryv1.EndpointSlice
+	for _, m := range v.members {
+		address, ok := m.address(s.network)
+		if !ok {
+			continue
+		}
+		family := &families[0]
+		if address.Is6() {
+			family = &families[1]
+		}
+		name := sliceName(s.name, m.ordinal, address)
+		if n := len(*family); n == 0 || (*family)[n-1].Name != name {
+			*family = append(*family, v.newSlice(s, name, address))
+		}
+		last := (*family)[len(*family)-1]
+		last.Endpoints = append(last.Endpoints, endpoint(m.pod, address))
+	}
+	return append(families[0], families[1]...)
+}
+
+func (v *view) newSlice(s service, name string, address netip.Addr) *discoveryv1.EndpointSlice {
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: v.meta(name), AddressType: discoveryv1.AddressTypeIPv4}
+	if address.Is6() {
+		slice.AddressType = discoveryv1.AddressTypeIPv6
+	}
+	slice.Labels = v.sliceLabels(s)
+	return slice
+}
+
+// sliceLabels has the one by which kube-proxies, which have no use for a headless
+// Service, leave the slice unread.
+func (v *view) sliceLabels(s service) map[string]string {
+	return overlaid(labels(v.Pod2, s.network), map[string]string{
+		discoveryv1.LabelServiceName: s.name,
+		discoveryv1.LabelManagedBy:   managedBy,
+		corev1.IsHeadlessService:     "",
+	})
+}
+
+// endpoint of a replica; its conditions are those that Kubernetes' own controller
+// gives to an endpoint of a Service that publishes not-ready addresses.
+func endpoint(pod *corev1.Pod, address netip.Addr) discoveryv1.Endpoint {
+	e := discoveryv1.Endpoint{
+		Addresses: []string{address.String()},
+		Hostname:  ptr.To(pod.Name),
+		Conditions: discoveryv1.EndpointConditions{
+			Ready:       ptr.To(true),
+			Serving:     ptr.To(ready(pod)),
+			Terminating: ptr.To(pod.DeletionTimestamp != nil),
+		},
+		TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+	}
+	if pod.Spec.NodeName != "" {
+		e.NodeName = ptr.To(pod.Spec.NodeName)
+	}
+	return e
+}
+
+// overlaySlice is a copy of a slice with all that we write set to what want has.
+func overlaySlice(current, want *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
+	s := current.DeepCopy()
+	s.Labels = overlaid(s.Labels, want.Labels)
+	s.Endpoints, s.Ports = want.Endpoints, nil
+	return s
+}
+
+// sliceDiffers says in what a slice is not as it shall be, "" when it is.
+func sliceDiffers(is, want *discoveryv1.EndpointSlice) string {
+	var differ []string
+	if !equality.Semantic.DeepEqual(is.Labels, want.Labels) {
+		differ = append(differ, "labels")
+	}
+	if len(is.Ports) > 0 {
+		differ = append(differ, "ports")
+	}
+	if text := endpointsDiffer(is.Endpoints, want.Endpoints); text != "" {
+		differ = append(differ, text)
+	}
+	return strings.Join(differ, ", ")
+}
+
+// endpointsDiffer is "+web-1 ~web-2 -web-3", for what is to come, to change and to
+// go; it names a few.
+func endpointsDiffer(is, want []discoveryv1.Endpoint) string {
+	if equality.Semantic.DeepEqual(is, want) {
+		return ""
+	}
+	old := map[string]discoveryv1.Endpoint{}
+	for _, e := range is {
+		old[endpointPod(e)] = e
+	}
+	var all []string
+	for _, e := range want {
+		name := endpointPod(e)
+		before, known := old[name]
+		delete(old, name)
+		if !known {
+			all = append(all, "+"+name)
+		} else if !equality.Semantic.DeepEqual(before, e) {
+			all = append(all, "~"+name)
+		}
+	}
+	for _, e := range is {
+		if _, left := old[endpointPod(e)]; left {
+			all = append(all, "-"+endpointPod(e))
+		}
+	}
+	const shown = 4
+	if len(all) > shown {
+		all = append(all[:shown], "and "+strconv.Itoa(len(all)-shown)+" others")
+	}
+	if len(all) == 0 {
+		return "order"
+	}
+	return strings.Join(all, " ")
+}
+
+func overlaid(labels, ours map[string]string) map[string]string {
+	all := maps.Clone(labels)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, ours)
+	return all
+}

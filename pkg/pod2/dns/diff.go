@@ -1,0 +1,138 @@
+package dns
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod2/pod2/pkg/network"
+)
+
+// Diff decides what is to be written for the names of one Pod2's replicas. It
+// cannot fail: what cannot be had becomes a condition. What a Pod2 that is being
+// deleted has goes with it, by the garbage collector, but for what must not wait.
+func Diff(s State) Plan {
+	var p Plan
+	if s.Pod2 == nil {
+		for _, slice := range s.Slices {
+			if abandoned(slice) && slice.DeletionTimestamp == nil {
+				p.Withdraw = append(p.Withdraw, deletion(slice, "its Pod2 is gone"))
+			}
+		}
+		return p
+	}
+	v := look(s)
+	v.remove(&p)
+	if s.Pod2.DeletionTimestamp != nil {
+		return Plan{Withdraw: p.Withdraw}
+	}
+	for _, wanted := range v.services {
+		if writes := v.writes(wanted); !writes.empty() {
+			p.Services = append(p.Services, writes)
+		}
+	}
+	if len(p.DeleteSlices) > 0 || len(p.DeleteServices) > 0 || len(p.Services) > 0 {
+		p.ConfirmGone = v.unseen()
+	}
+	if len(v.problems()) > 0 || !v.pending() {
+		p.Status = v.status()
+		p.Events = v.events(p.Status)
+	}
+	return p
+}
+
+// remove deletes what is ours and not wanted, and first of all the slices of Services
+// that are not fit for them.
+func (v *view) remove(p *Plan) {
+	services, kept := map[string]bool{}, map[string]discoveryv1.AddressType{}
+	for _, wanted := range v.services {
+		services[wanted.name] = true
+		for _, slice := range wanted.slices {
+			kept[slice.Name] = slice.AddressType
+		}
+	}
+	for _, slice := range v.Slices {
+		service := slice.Labels[discoveryv1.LabelServiceName]
+		switch {
+		case !v.made(slice) || slice.DeletionTimestamp != nil:
+		case service != "" && !v.fit(service):
+			p.Withdraw = append(p.Withdraw, deletion(slice, "it has no Service of ours without ports"))
+		case v.orphan(slice):
+		// The type of a slice never changes: one of the wrong type makes way.
+		case kept[slice.Name] != slice.AddressType:
+			p.DeleteSlices = append(p.DeleteSlices, deletion(slice, "no replica is to be in it"))
+		}
+	}
+	for _, is := range v.Services {
+		if !services[is.Name] && v.removable(is) {
+			p.DeleteServices = append(p.DeleteServices, deletion(is, "no replica is on its Network any more"))
+		}
+	}
+}
+
+func (v *view) removable(o metav1.Object) bool { return v.ours(o) && o.GetDeletionTimestamp() == nil }
+
+func deletion(o metav1.Object, reason string) Deletion {
+	return Deletion{Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), Reason: reason}
+}
+
+// writes for a Service that is wanted and the Pod2 can have.
+func (v *view) writes(s service) ServiceWrites {
+	var w ServiceWrites
+	switch {
+	case s.problem != nil:
+		return w
+	case s.is == nil:
+		w.Create = v.newService(s)
+	default:
+		want := v.overlayService(s.network, s.is)
+		if reason := serviceDiffers(s.is, want); reason != "" {
+			w.Update = &Update[*corev1.Service]{s.is, want, reason}
+		}
+	}
+	for _, slice := range s.slices {
+		is := find(v.Slices, slice.Name)
+		switch {
+		case is == nil:
+			w.CreateSlices = append(w.CreateSlices, slice)
+		case v.ours(is) && is.AddressType == slice.AddressType:
+			want := overlaySlice(is, slice)
+			if reason := sliceDiffers(is, want); reason != "" {
+				w.UpdateSlices = append(w.UpdateSlices, Update[*discoveryv1.EndpointSlice]{is, want, reason})
+			}
+		}
+	}
+	for _, is := range v.Slices {
+		// What is to be in it is decided once it is ours.
+		if v.fit(s.name) && orphaned(is, v.sliceLabels(s)) {
+			adopted := is.DeepCopy()
+			v.own(adopted)
+			w.UpdateSlices = append(w.UpdateSlices, Update[*discoveryv1.EndpointSlice]{is, adopted, ownerReference})
+		}
+	}
+	return w
+}
+
+// unseen are the pods that our slices name and of whose name the view has none: one
+// that lives keeps the Service, too, of a Network that the spec has no more. One
+// that the view has under that name, as another incarnation, is proof that the
+// former is gone. Slices of a Service that is not fit for them go anyhow.
+func (v *view) unseen() []network.PodRef {
+	seen := map[string]bool{}
+	for _, pod := range v.Pods {
+		seen[pod.Name] = true
+	}
+	var refs []network.PodRef
+	for _, slice := range v.Slices {
+		if service := slice.Labels[discoveryv1.LabelServiceName]; !v.ours(slice) || service != "" && !v.fit(service) {
+			continue
+		}
+		for _, e := range slice.Endpoints {
+			if name := endpointPod(e); name != "" && !seen[name] {
+				seen[name] = true
+				refs = append(refs, network.PodRef{Name: name, UID: e.TargetRef.UID})
+			}
+		}
+	}
+	return refs
+}

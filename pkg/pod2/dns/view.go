@@ -1,0 +1,230 @@
+package dns
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/ordinals"
+	"github.com/pod2/pod2/pkg/pod2"
+)
+
+// view is a State with everything in its place.
+type view struct {
+	State
+	// services that are wanted, in the order of the Networks' names: of those that
+	// the spec has, and of those that a member has still.
+	services []service
+	// members, in the order of their ordinals.
+	members []member
+}
+
+// service is one that is wanted.
+type service struct {
+	network, name string
+	// left says that the spec has the Network no more.
+	left bool
+	// is what has the name, whoever's it is; nil: nothing has.
+	is *corev1.Service
+	// problem is why the Pod2 cannot have it.
+	problem *problem
+	// slices as they shall be: none of a Service that is not fit for them.
+	slices []*discoveryv1.EndpointSlice
+}
+
+// member is a replica that lives and publishes.
+type member struct {
+	pod       *corev1.Pod
+	ordinal   int32
+	addresses map[string]attachment.Address
+}
+
+// problem is why a Network's names are not as they should be.
+type problem struct{ reason, message string }
+
+func look(s State) *view {
+	v := &view{State: s}
+	for _, pod := range s.Pods {
+		if ordinal, ok := v.publishes(pod); ok {
+			v.members = append(v.members, member{pod, ordinal, attachment.Published(pod)})
+		}
+	}
+	slices.SortStableFunc(v.members, func(a, b member) int { return cmp.Compare(a.ordinal, b.ordinal) })
+	left := map[string]bool{}
+	for _, m := range v.members {
+		for network := range m.addresses {
+			if _, ok := m.address(network); ok {
+				left[network] = true
+			}
+		}
+	}
+	for _, network := range pod2.Networks(s.Pod2) {
+		left[network] = false
+	}
+	for _, network := range slices.Sorted(maps.Keys(left)) {
+		name := ServiceName(s.Pod2.Name, network)
+		is := find(s.Services, name)
+		wanted := service{network: network, name: name, left: left[network], is: is, problem: v.problem(network, name, is)}
+		if v.fit(name) {
+			wanted.slices = v.slicesOf(wanted)
+		}
+		v.services = append(v.services, wanted)
+	}
+	return v
+}
+
+// publishes says whether a pod is a replica, scaled away or not, that is to have
+// names. One that is gated was given no address, whatever its annotation says. One
+// that is orphaned keeps its names until it is adopted.
+func (v *view) publishes(pod *corev1.Pod) (ordinal int32, ok bool) {
+	ordinal, ok = ordinals.Parse(v.Pod2.Name, pod.Name)
+	return ordinal, ok && len(pod.Name) <= validation.DNS1123LabelMaxLength &&
+		(v.ours(pod) || orphaned(pod, map[string]string{v1.Pod2Label: v.Pod2.Name})) &&
+		!attachment.Gated(pod) && !attachment.Over(pod)
+}
+
+// address of the member on a Network. EndpointSlices refuse those that no Network
+// hands out, and one of them would keep 99 others from being written: somebody
+// wrote it into the annotation.
+func (m member) address(network string) (netip.Addr, bool) {
+	a := m.addresses[network].Address.Addr()
+	return a, a.IsValid() && !a.IsUnspecified() && !a.IsLoopback() && !a.IsLinkLocalUnicast() && !a.IsMulticast()
+}
+
+func (v *view) ours(o metav1.Object) bool { return metav1.IsControlledBy(o, v.Pod2) }
+
+// orphaned says whether an object has no controller, and the labels that we give
+// it: somebody removed the owner reference, or deleted an earlier Pod2 of the name
+// with --cascade=orphan.
+func orphaned(o metav1.Object, labels map[string]string) bool {
+	has := o.GetLabels()
+	for key, value := range labels {
+		if is, ok := has[key]; !ok || is != value {
+			return false
+		}
+	}
+	return metav1.GetControllerOfNoCopy(o) == nil
+}
+
+// fit says whether slices may stand beside the Service of that name, see the package's
+// comment.
+func (v *view) fit(name string) bool {
+	is := find(v.Services, name)
+	return is != nil && is.DeletionTimestamp == nil && v.ours(is) && is.Labels[v1.Pod2Label] == v.Pod2.Name && len(is.Spec.Ports) == 0
+}
+
+// made says whether a slice is ours, or was: it lost its owner reference, and only we
+// write slices with these labels.
+func (v *view) made(slice *discoveryv1.EndpointSlice) bool {
+	return v.ours(slice) || slice.Labels[v1.Pod2Label] == v.Pod2.Name && abandoned(slice)
+}
+
+// abandoned says whether a slice was made by us for some Pod2, and has no controller.
+func abandoned(slice *discoveryv1.EndpointSlice) bool {
+	return metav1.GetControllerOfNoCopy(slice) == nil && slice.Labels[discoveryv1.LabelManagedBy] == managedBy
+}
+
+// orphan says whether a slice is one that is adopted: an orphaned one of a Service
+// that the Pod2 wants and has.
+func (v *view) orphan(slice *discoveryv1.EndpointSlice) bool {
+	return slices.ContainsFunc(v.services, func(s service) bool { return v.fit(s.name) && orphaned(slice, v.sliceLabels(s)) })
+}
+
+// pending says whether a Service has yet to become fit by a write of this plan: its
+// slices follow, and then the status.
+func (v *view) pending() bool {
+	return slices.ContainsFunc(v.services, func(s service) bool { return s.problem == nil && !v.fit(s.name) && !s.hasPorts() })
+}
+
+func (s service) hasPorts() bool { return s.is != nil && len(s.is.Spec.Ports) > 0 }
+
+func (v *view) problem(network, name string, is *corev1.Service) *problem {
+	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
+		return &problem{ReasonInvalidServiceName, fmt.Sprintf("the Service of Network %s would have the name %s, which cannot be (%s): "+
+			"replicas have no names there; a shorter name of the Pod2 or of the Network helps", network, name, strings.Join(wrong, "; "))}
+	}
+	if is == nil {
+		return nil
+	}
+	if taken := v.taken("Service", network, is, labels(v.Pod2, network)); taken != nil || is.DeletionTimestamp == nil {
+		return taken
+	}
+	return &problem{ReasonWaitingForDeletion, fmt.Sprintf("Service %s is being deleted, and created anew after that", name)}
+}
+
+// taken says why an object that has a name of ours cannot be ours; labels are those
+// that it would have.
+func (v *view) taken(kind, network string, is metav1.Object, labels map[string]string) *problem {
+	if v.ours(is) || orphaned(is, labels) {
+		return nil
+	}
+	holder := "has no controller"
+	if ref := metav1.GetControllerOfNoCopy(is); ref != nil && pod2.IsOwner(ref) && ref.Name == v.Pod2.Name {
+		return &problem{ReasonWaitingForDeletion, fmt.Sprintf("%s %s of an earlier Pod2 %s is still there", kind, is.GetName(), ref.Name)}
+	} else if ref != nil {
+		holder = fmt.Sprintf("belongs to %s %s", ref.Kind, ref.Name)
+	}
+	return &problem{ReasonNameTaken, fmt.Sprintf("%s %s exists already and %s: delete it to let replicas have their names on Network %s",
+		kind, is.GetName(), holder, network)}
+}
+
+// problems of all Networks, those with slices too.
+func (v *view) problems() []problem {
+	var all []problem
+	for _, s := range v.services {
+		switch {
+		case s.problem != nil:
+			all = append(all, *s.problem)
+		case s.hasPorts():
+			all = append(all, problem{ReasonServiceHasPorts, fmt.Sprintf("Service %s has ports, which let others forward traffic to any address of Network %s: "+
+				"the controller removes them, and replicas have no names there until then", s.name, s.network)})
+		}
+		for _, want := range s.slices {
+			is := find(v.Slices, want.Name)
+			if is == nil {
+				continue
+			}
+			if taken := v.taken("EndpointSlice", s.network, is, want.Labels); taken != nil {
+				all = append(all, *taken)
+			}
+		}
+	}
+	return all
+}
+
+// ready is the condition Ready of the pod.
+func ready(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func find[T metav1.Object](objects []T, name string) (found T) {
+	for _, o := range objects {
+		if o.GetName() == name {
+			return o
+		}
+	}
+	return found
+}
+
+func endpointPod(e discoveryv1.Endpoint) string {
+	if e.TargetRef == nil {
+		return ""
+	}
+	return e.TargetRef.Name
+}
+
+func labels(p *v1.Pod2, network string) map[string]string {
+	return map[string]string{v1.Pod2Label: p.Name, v1.NetworkLabel: network}
+}
