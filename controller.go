@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
+	"github.com/pod2/pod2/internal/app"
 	"github.com/pod2/pod2/pkg/reconcile"
 )
 
@@ -201,8 +202,7 @@ func (c *Controller) syncNext(ctx context.Context) bool {
 	c.begin(key, started)
 	result, err := c.sync(ctx, key)
 	c.end(key)
-	syncDuration.WithLabelValues(key.Kind).Observe(time.Since(started).Seconds())
-	syncTotal.WithLabelValues(key.Kind, c.report(ctx, key, err)).Inc()
+	app.ObserveSync(key.Kind, c.report(ctx, key, err), time.Since(started))
 
 	if err != nil {
 		delay := c.backoff.When(key)

@@ -5,21 +5,29 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
+	"github.com/pod2/pod2/internal/app"
+	"github.com/pod2/pod2/internal/serving"
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	samplefake "github.com/pod2/pod2/pkg/client/clientset/versioned/fake"
 	sampleinformers "github.com/pod2/pod2/pkg/client/informers/externalversions"
 	"github.com/pod2/pod2/pkg/reconcile"
+	"github.com/pod2/pod2/test/faults"
+	"github.com/pod2/pod2/test/journal"
 )
 
 // syncFunc is a Syncer.
@@ -33,31 +41,6 @@ var (
 	blue  = reconcile.Key{Kind: "Network", Namespace: "default", Name: "blue"}
 	green = reconcile.Key{Kind: "Network", Namespace: "default", Name: "green"}
 )
-
-// journal writes down what happens, each line with the virtual time since it
-// was made.
-type journal struct {
-	mu    sync.Mutex
-	start time.Time
-	lines []string
-}
-
-func newJournal() *journal { return &journal{start: time.Now()} }
-
-func (j *journal) note(format string, args ...any) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.lines = append(j.lines, fmt.Sprintf("%s ", time.Since(j.start))+fmt.Sprintf(format, args...))
-}
-
-func (j *journal) expect(t *testing.T, want ...string) {
-	t.Helper()
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if got, want := strings.Join(j.lines, "\n"), strings.Join(want, "\n"); got != want {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
-	}
-}
 
 // start runs a controller without informers, and returns how to stop it and
 // wait for its end. Use it in a synctest bubble.
@@ -153,9 +136,9 @@ func TestInformersReachSync(t *testing.T) {
 		client := samplefake.NewSimpleClientset(&samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blue"}})
 		factory := sampleinformers.NewSharedInformerFactory(client, time.Hour)
 		informer := factory.Samplecrd().V1().Networks().Informer()
-		log := newJournal()
+		log := journal.New()
 		c, err := NewController(t.Context(), syncFunc(func(_ context.Context, key reconcile.Key) (reconcile.Result, error) {
-			log.note("%s", key)
+			log.Note("%s", key)
 			return reconcile.Result{}, nil
 		}), []reconcile.Watch{{Informer: informer, Keys: networkKeys}})
 		if err != nil {
@@ -167,7 +150,7 @@ func TestInformersReachSync(t *testing.T) {
 		go func() { done <- c.Run(ctx, ctx, 2) }()
 
 		time.Sleep(2*time.Hour + time.Minute)
-		log.expect(t, "0s Network default/blue", "1h0m0s Network default/blue", "2h0m0s Network default/blue")
+		log.Expect(t, "0s Network default/blue", "1h0m0s Network default/blue", "2h0m0s Network default/blue")
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
@@ -205,9 +188,9 @@ func TestSameUpdatesAreNoEvents(t *testing.T) {
 func TestNothingIsSyncedBeforeTheCachesAreFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		informer := sampleinformers.NewSharedInformerFactory(samplefake.NewSimpleClientset(), 0).Samplecrd().V1().Networks().Informer() // never started
-		log := newJournal()
+		log := journal.New()
 		c, err := NewController(t.Context(), syncFunc(func(_ context.Context, key reconcile.Key) (reconcile.Result, error) {
-			log.note("%s", key)
+			log.Note("%s", key)
 			return reconcile.Result{}, nil
 		}), []reconcile.Watch{{Informer: informer, Keys: networkKeys}})
 		if err != nil {
@@ -219,7 +202,7 @@ func TestNothingIsSyncedBeforeTheCachesAreFull(t *testing.T) {
 		if err := c.Run(ctx, ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Run: %v, want the end of its context", err)
 		}
-		log.expect(t)
+		log.Expect(t)
 	})
 }
 
@@ -227,10 +210,10 @@ func TestFailedKeyIsRetriedEverMoreSlowlyUntilItSucceeds(t *testing.T) {
 	conflict := apierrors.NewConflict(samplecrdv1.Resource("networks"), "blue", errors.New("changed"))
 	for _, failure := range []error{errors.New("refused"), conflict, fmt.Errorf("sync: %w", reconcile.ErrStale)} {
 		synctest.Test(t, func(t *testing.T) {
-			log := newJournal()
+			log := journal.New()
 			failures := 5
 			c, stop := start(t, syncFunc(func(_ context.Context, key reconcile.Key) (reconcile.Result, error) {
-				log.note("%s", key)
+				log.Note("%s", key)
 				if failures--; failures >= 0 {
 					return reconcile.Result{RequeueAfter: time.Nanosecond}, failure // a result next to an error means nothing
 				}
@@ -238,7 +221,7 @@ func TestFailedKeyIsRetriedEverMoreSlowlyUntilItSucceeds(t *testing.T) {
 			}), 2)
 			c.queue.Add(blue)
 			time.Sleep(time.Hour)
-			log.expect(t, "0s Network default/blue", "5ms Network default/blue", "15ms Network default/blue",
+			log.Expect(t, "0s Network default/blue", "5ms Network default/blue", "15ms Network default/blue",
 				"35ms Network default/blue", "75ms Network default/blue", "155ms Network default/blue")
 			if n := c.queue.NumRequeues(blue); n != 0 {
 				t.Errorf("%d failures remembered after a success, want none", n)
@@ -272,17 +255,287 @@ func TestRetriesAreAtMostAMinuteApartAndOfAnOldViewAThirdOfThat(t *testing.T) {
 
 func TestRequeueAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := newJournal()
+		log := journal.New()
 		after := []time.Duration{90 * time.Second, time.Hour, 0}
 		c, stop := start(t, syncFunc(func(_ context.Context, key reconcile.Key) (reconcile.Result, error) {
-			log.note("%s", key)
+			log.Note("%s", key)
 			result := reconcile.Result{RequeueAfter: after[0]}
 			after = after[1:]
 			return result, nil
 		}), 2)
 		c.queue.Add(blue)
 		time.Sleep(24 * time.Hour)
-		log.expect(t, "0s Network default/blue", "1m30s Network default/blue", "1h1m30s Network default/blue")
+		log.Expect(t, "0s Network default/blue", "1m30s Network default/blue", "1h1m30s Network default/blue")
 		stop()
 	})
 }
+
+// A key named again while it is synced waits for that sync, and is synced once
+// more however often it was named; other keys do not wait.
+func TestOneKeyIsNeverSyncedTwiceAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := journal.New()
+		c, stop := start(t, syncFunc(func(_ context.Context, key reconcile.Key) (reconcile.Result, error) {
+			log.Note("%s begins", key)
+			time.Sleep(time.Minute)
+			log.Note("%s ends", key)
+			return reconcile.Result{}, nil
+		}), 8)
+		c.queue.Add(blue)
+		for range 10 {
+			time.Sleep(time.Second)
+			c.queue.Add(blue)
+		}
+		c.queue.Add(green)
+		time.Sleep(time.Hour)
+		log.Expect(t,
+			"0s Network default/blue begins",
+			"10s Network default/green begins",
+			"1m0s Network default/blue ends",
+			"1m0s Network default/blue begins",
+			"1m10s Network default/green ends",
+			"2m0s Network default/blue ends")
+		stop()
+	})
+}
+
+func TestStop(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		takes time.Duration
+		want  []string
+	}{
+		{"lets a sync finish", 15 * time.Second, []string{
+			"0s Network default/blue begins",
+			"10s stopping",
+			"15s Network default/blue ends: <nil>",
+			"15s stopped"}},
+		{"cuts it short after the grace", time.Hour, []string{
+			"0s Network default/blue begins",
+			"10s stopping",
+			"30s Network default/blue ends: context canceled",
+			"30s stopped"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				log := journal.New()
+				c, stop := start(t, syncFunc(func(ctx context.Context, key reconcile.Key) (reconcile.Result, error) {
+					log.Note("%s begins", key)
+					select {
+					case <-time.After(test.takes):
+					case <-ctx.Done():
+					}
+					log.Note("%s ends: %v", key, ctx.Err())
+					return reconcile.Result{}, ctx.Err()
+				}), 1)
+				c.queue.Add(blue)
+				time.Sleep(10 * time.Second)
+				c.queue.Add(blue)  // waits for its own sync to end,
+				c.queue.Add(green) // and this for a worker: neither may begin any more
+				log.Note("stopping")
+				stop()
+				log.Note("stopped")
+				log.Expect(t, test.want...)
+			})
+		})
+	}
+}
+
+// When the lease is lost there is no grace: another leader may be at work.
+func TestSyncsEndWithTheirContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := journal.New()
+		c, err := NewController(t.Context(), syncFunc(func(ctx context.Context, _ reconcile.Key) (reconcile.Result, error) {
+			<-ctx.Done()
+			return reconcile.Result{}, ctx.Err()
+		}), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range []reconcile.Key{blue, green} {
+			c.queue.Add(key)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := c.Run(ctx, ctx, 2); err != nil {
+			t.Error(err)
+		}
+		log.Note("stopped")
+		log.Expect(t, "1m0s stopped")
+	})
+}
+
+// A sync that waits for what does not come is told of, others that only take their time
+// are not.
+func TestStuckSync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := journal.New()
+		c, stop := start(t, syncFunc(func(_ context.Context, key reconcile.Key) (reconcile.Result, error) {
+			if key == blue {
+				time.Sleep(20 * time.Minute)
+			}
+			return reconcile.Result{}, nil
+		}), 8)
+		c.queue.Add(blue)
+		for range 5 {
+			c.queue.Add(green)
+			time.Sleep(5*time.Minute - time.Second)
+			log.Note("%v", c.Check())
+			time.Sleep(2 * time.Second)
+		}
+		log.Expect(t,
+			"4m59s <nil>",
+			"10m0s <nil>",
+			"15m1s the sync of Network default/blue is under way for 15m1s, and no sync should take longer than 15m0s",
+			"20m2s <nil>",
+			"25m3s <nil>")
+		stop()
+	})
+}
+
+func TestPanicHarmsNoOtherKey(t *testing.T) {
+	before := panics(t)
+	synctest.Test(t, func(t *testing.T) {
+		log := journal.New()
+		c, stop := start(t, syncFunc(func(_ context.Context, key reconcile.Key) (reconcile.Result, error) {
+			log.Note("%s", key)
+			if key == blue {
+				var nothing *samplecrdv1.Network
+				_ = nothing.Name
+			}
+			return reconcile.Result{}, nil
+		}), 1)
+		c.queue.Add(blue)
+		c.queue.Add(green)
+		time.Sleep(20 * time.Millisecond)
+		log.Expect(t, "0s Network default/blue", "0s Network default/green", "5ms Network default/blue", "15ms Network default/blue")
+		stop()
+	})
+	if got := panics(t) - before; got != 3 {
+		t.Errorf("pod2_sync_total counted %v panics, want 3", got)
+	}
+}
+
+// Of many calls at once, in goroutines of their own, one panicked: it came as an error.
+func TestAPanicThatSyncReturnsCountsAsOne(t *testing.T) {
+	before := panics(t)
+	synctest.Test(t, func(t *testing.T) {
+		c, stop := start(t, syncFunc(func(context.Context, reconcile.Key) (reconcile.Result, error) {
+			return reconcile.Result{}, fmt.Errorf("create pods: %w", errors.Join(reconcile.ErrStale, &reconcile.PanicError{Value: "x"}))
+		}), 1)
+		c.queue.Add(blue)
+		time.Sleep(time.Millisecond)
+		stop()
+	})
+	if got := panics(t) - before; got != 1 {
+		t.Errorf("pod2_sync_total counted %v panics, want 1", got)
+	}
+}
+
+func panics(t *testing.T) (sum float64) {
+	t.Helper()
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			if family.GetName() == "pod2_sync_total" && strings.Contains(metric.String(), `value:"panic"`) {
+				sum += metric.GetCounter().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+// Rights on what is the whole cluster's are asked for by a controller of all namespaces.
+func TestWhatOfTheClusterIsWatched(t *testing.T) {
+	for _, test := range []struct {
+		namespace, agents       string
+		served                  bool
+		nodes, cidrs, agentPods bool
+	}{
+		{"", "pod2-agent", true, true, true, true},
+		{"", "pod2-agent", false, true, false, true},
+		{"", "", true, true, true, false},
+		{"a", "", true, false, false, false},
+		{"a", "pod2-agent", true, true, false, true},
+	} {
+		informers, _ := newInformers(reconcile.Clients{Kube: fake.NewSimpleClientset(), Sample: samplefake.NewSimpleClientset()}, test.namespace, test.agents, test.served)
+		if nodes, cidrs, agents := informers.Nodes != nil, informers.ServiceCIDRs != nil, informers.Agents != nil; nodes != test.nodes || cidrs != test.cidrs || agents != test.agentPods {
+			t.Errorf("%+v: Nodes %t, ServiceCIDRs %t, agents %t", test, nodes, cidrs, agents)
+		}
+	}
+}
+
+// startAll starts what run starts, and returns how to stop it.
+func startAll(t *testing.T, clients reconcile.Clients) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	informers, factories := newInformers(clients, metav1.NamespaceAll, app.NewOptions().AgentNamespace, true)
+	reconciler, err := reconcile.New(clients, informers, record.NewFakeRecorder(1000), clock.RealClock{}, reconcile.Settings{UnderlayMTU: 1500, AgentNamespace: app.NewOptions().AgentNamespace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := NewController(ctx, reconciler, reconciler.Watches())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, factory := range factories {
+		factory.StartWithContext(ctx)
+	}
+	synctest.Wait() // a fake watch has no history: it must be open before the first write
+	done := make(chan error)
+	go func() { done <- c.Run(ctx, ctx, 4) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		for _, factory := range factories {
+			factory.Shutdown()
+		}
+	}
+}
+
+// program is run, but for the servers of metrics and probes. test/faults kills it, cuts it
+// off, and shows it old views.
+var program faults.Program = func(ctx context.Context, config *rest.Config, leaderElect bool) error {
+	o := app.NewOptions()
+	o.MetricsAddress, o.HealthAddress = serving.Nowhere, serving.Nowhere
+	o.Election.LeaderElect = leaderElect
+	return run(ctx, config, o)
+}
+
+func TestHappyPath(t *testing.T) { faults.HappyPath(t, startAll, 3*resync) }
+
+func TestKindsOfRequests(t *testing.T)                 { program.KindsOfRequests(t) }
+func TestCrashAtEveryWrite(t *testing.T)               { program.CrashAtEveryWrite(t) }
+func TestFrozenWatches(t *testing.T)                   { program.FrozenWatches(t) }
+func TestRestartOnAnOlderView(t *testing.T)            { program.RestartOnAnOlderView(t) }
+func TestHeldWrites(t *testing.T)                      { program.HeldWrites(t) }
+func TestLeaderIsCutOff(t *testing.T)                  { program.LeaderIsCutOff(t) }
+func TestTwoActive(t *testing.T)                       { program.TwoActive(t) }
+func TestFaults(t *testing.T)                          { program.Faults(t) }
+func TestHeldBackReplicaComesBackAsItWas(t *testing.T) { program.HeldBackReplicaComesBackAsItWas(t) }
+func TestReplicasExchangeAddresses(t *testing.T)       { program.ReplicasExchangeAddresses(t) }
+func TestReplicasThatCannotExchangeAddressesServe(t *testing.T) {
+	program.ReplicasThatCannotExchangeAddressesServe(t)
+}
+func TestReplicaRunsOnWhileAnotherPodHasItsAddress(t *testing.T) {
+	program.ReplicaRunsOnWhileAnotherPodHasItsAddress(t)
+}
+func TestMultusComesAndGoes(t *testing.T) { program.MultusComesAndGoes(t) }
+func TestAForeignDefinitionIsNotTriedAgain(t *testing.T) {
+	program.AForeignDefinitionIsNotTriedAgain(t)
+}
+func TestTheTwoSyncsOfANetworkDoNotConflict(t *testing.T) {
+	program.TheTwoSyncsOfANetworkDoNotConflict(t)
+}
+func TestARunOfACronTabCostsTwoWritesOfItsStatus(t *testing.T) {
+	program.ARunOfACronTabCostsTwoWritesOfItsStatus(t)
+}
+func TestAPodWithoutOurLabelHoldsUpNothing(t *testing.T) {
+	program.APodWithoutOurLabelHoldsUpNothing(t)
+}
+func TestRemovedLabelsComeBack(t *testing.T) { program.RemovedLabelsComeBack(t) }

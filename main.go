@@ -1,107 +1,69 @@
-// Command pod2-controller runs the Networks, Pod2s and CronTabs of a cluster.
-// This file wires the parts that setup.go, health.go and election.go make;
-// controller.go is the loop, pkg/reconcile the work.
+// Command pod2-controller runs the Networks, Pod2s and CronTabs of a cluster. This file
+// wires clients, informers and the controller; controller.go is the loop, pkg/reconcile
+// the work, internal/app the rest of a program.
 package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/signal"
-	"syscall"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/rest"
 	k8smetrics "k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/pod2/pod2/internal/serving"
+	"github.com/pod2/pod2/internal/app"
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
+	sampleinformers "github.com/pod2/pod2/pkg/client/informers/externalversions"
 	"github.com/pod2/pod2/pkg/reconcile"
 )
 
-const programName = "pod2-controller"
+// resync is how often every cached object is looked at without an event.
+// Nothing needs it; it bounds how long a missed event could matter.
+const resync = time.Hour
 
-func main() {
-	code := command(os.Args[1:], os.Stdout, os.Stderr)
-	klog.Flush()
-	os.Exit(code)
-}
+// compareVersionsEvery is how often the API server is asked for its resourceVersion, by a list of
+// one Network. An etcd that was restored may write as many versions as the restore took back
+// before it is noticed: the sooner we ask, the smaller a restore we notice.
+const compareVersionsEvery = 30 * time.Second
 
-// command returns the exit status: 0 after a graceful stop, 1 after a failure
-// (a lost lease is one), 2 for a command line that is wrong.
-func command(args []string, stdout, stderr io.Writer) int {
-	o, err := parseOptions(args)
-	switch {
-	case err != nil:
-		fmt.Fprintf(stderr, "%s: %v\nRun %s --help for the flags.\n", programName, err, programName)
-		return 2
-	case o.help:
-		fmt.Fprintf(stdout, "%s runs the Networks, Pod2s and CronTabs of a cluster.\n\nFlags:\n%s", programName, o.flags().FlagUsagesWrapped(100))
-		return 0
-	case o.version:
-		fmt.Fprintln(stdout, programName, version())
-		return 0
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal meets no handler and ends the process at once
-	config, err := restConfig(o)
-	if err == nil {
-		err = run(ctx, config, o)
-	}
-	stopped := ctx.Err() != nil && errors.Is(err, context.Canceled)
-	if err != nil && !stopped {
-		klog.FromContext(ctx).Error(err, "Controller failed")
-		return 1
-	}
-	return 0
-}
+func main() { os.Exit(app.Command(os.Args[1:], os.Stdout, os.Stderr, run)) }
 
 // run returns when ctx has ended and everything that it started has stopped,
 // or with what kept it from working.
-func run(ctx context.Context, config *rest.Config, o *options) error {
-	logger := klog.FromContext(ctx)
-	clients, err := newClients(config, o)
+func run(ctx context.Context, config *rest.Config, o *app.Options) error {
+	clients, err := app.NewClients(config, o)
 	if err != nil {
 		return err
 	}
-	logger.Info("Starting", "version", version(), "apiServer", config.Host, "namespace", o.namespace)
+	klog.FromContext(ctx).Info("Starting", "version", app.Version(), "apiServer", config.Host, "namespace", o.Namespace)
 
-	health := newHealth(ctx)
-	health.await("the API of " + samplecrdv1.GroupName)
-	closeHealth, err := serving.Listen(ctx, "health-probe-bind-address", o.healthAddress, serving.Probes(health.live, health.ready))
-	if err != nil {
-		return err
-	}
-	defer closeHealth()
+	health := app.NewHealth(ctx)
+	health.Await("the API of " + samplecrdv1.GroupName)
 	metrics := k8smetrics.NewKubeRegistry() // of this run: a test has several
-	mux := serving.Metrics(metrics)
-	if o.profiling {
-		serving.AddProfiles(mux)
-	}
-	closeMetrics, err := serving.Listen(ctx, "metrics-bind-address", o.metricsAddress, mux)
+	closeServers, err := app.Serve(ctx, o, health, metrics)
 	if err != nil {
 		return err
 	}
-	defer closeMetrics()
-
-	if err := waitForAPI(ctx, clients.Kube.Discovery()); err != nil {
+	defer closeServers()
+	if err := app.WaitForAPI(ctx, clients.Kube.Discovery()); err != nil {
 		return err
 	}
-
-	serviceCIDRs, err := servesServiceCIDRs(ctx, clients.Kube.Discovery())
+	serviceCIDRs, err := app.ServesServiceCIDRs(ctx, clients.Kube.Discovery())
 	if err != nil {
 		return err
 	}
 
 	// Informers and events outlive ctx: syncs under way at the stop use them.
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
-	recorder, stopEvents := newRecorder(background, clients.Kube)
-	informers, factories := newInformers(clients, o.namespace, o.agentNamespace, serviceCIDRs)
+	recorder, stopEvents := app.NewRecorder(background, clients.Kube)
+	informers, factories := newInformers(clients, o.Namespace, o.AgentNamespace, serviceCIDRs)
 	defer func() {
 		stopEvents()
 		end()
@@ -109,12 +71,11 @@ func run(ctx context.Context, config *rest.Config, o *options) error {
 			factory.Shutdown()
 		}
 	}()
-	reconciler, err := reconcile.New(clients, informers, recorder, clock.RealClock{}, o.settings())
+	reconciler, err := reconcile.New(clients, informers, recorder, clock.RealClock{}, o.Settings())
 	if err != nil {
 		return fmt.Errorf("set up the reconciler: %w", err)
 	}
-	metrics.CustomMustRegister(&networkCollector{networks: informers.Networks.Lister()},
-		&podCollector{pods: informers.Pods.Lister(), clock: clock.RealClock{}})
+	metrics.CustomMustRegister(app.Collectors(informers.Networks.Lister(), informers.Pods.Lister(), clock.RealClock{})...)
 	controller, err := NewController(ctx, reconciler, reconciler.Watches())
 	if err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
@@ -123,21 +84,108 @@ func run(ctx context.Context, config *rest.Config, o *options) error {
 	for _, factory := range factories {
 		factory.StartWithContext(background)
 	}
-	health.await("the caches to fill; the log says which list is refused, if one is")
+	health.Await("the caches to fill; the log says which list is refused, if one is")
 	if !controller.WaitForSync(ctx) {
 		return nil
 	}
-	health.watch(controller.Check, reconciler.Check)
+	health.Watch(controller.Check, reconciler.Check)
 	go wait.UntilWithContext(background, reconciler.CompareVersions, compareVersionsEvery)
 
-	work := func(ctx, syncs context.Context) error { return controller.Run(ctx, syncs, o.workers) }
-	if !o.election.LeaderElect {
-		health.await("")
+	work := func(ctx, syncs context.Context) error { return controller.Run(ctx, syncs, o.Workers) }
+	if !o.Election.LeaderElect {
+		health.Await("")
 		return work(ctx, background)
 	}
-	lock, err := newLock(config, o)
-	if err != nil {
-		return err
+	return app.Lead(ctx, config, o, health, work)
+}
+
+// factory is what the informer factories of both clients have in common.
+type factory interface {
+	StartWithContext(ctx context.Context)
+	Shutdown()
+}
+
+// newInformers makes the informers of one namespace, or of all if it is empty.
+// Pods have a factory of their own: it streams only those that ask for
+// addresses, and keeps of them only what is read here. Agents are watched where they
+// have a namespace, and so are Nodes. A controller of all namespaces watches Nodes in
+// any case, and ServiceCIDRs if the cluster serves them: one of a single namespace may
+// have no rights on what is the whole cluster's.
+func newInformers(clients reconcile.Clients, namespace, agentNamespace string, serviceCIDRs bool) (reconcile.Informers, []factory) {
+	sample := sampleinformers.NewSharedInformerFactoryWithOptions(clients.Sample, resync,
+		sampleinformers.WithNamespace(namespace),
+		sampleinformers.WithTransform(dropManagedFields))
+	pods := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
+		kubeinformers.WithNamespace(namespace),
+		kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) {
+			list.LabelSelector = samplecrdv1.ManagedLabel + "=true"
+		}),
+		kubeinformers.WithTransform(reconcile.SlimPod))
+	sets := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
+		kubeinformers.WithNamespace(namespace),
+		kubeinformers.WithTransform(reconcile.SlimStatefulSet))
+	revisions := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
+		kubeinformers.WithNamespace(namespace),
+		kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) { list.LabelSelector = samplecrdv1.Pod2Label }),
+		kubeinformers.WithTransform(dropManagedFields))
+	claims := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
+		kubeinformers.WithNamespace(namespace),
+		kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) { list.LabelSelector = samplecrdv1.Pod2Label }),
+		kubeinformers.WithTransform(dropManagedFields))
+	wide := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync, kubeinformers.WithTransform(dropManagedFields))
+	cronJobs := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
+		kubeinformers.WithNamespace(namespace),
+		kubeinformers.WithTransform(dropManagedFields))
+	jobs := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
+		kubeinformers.WithNamespace(namespace),
+		kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) { list.LabelSelector = stablev1.CronTabLabel }),
+		kubeinformers.WithTransform(reconcile.SlimJob))
+	names := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
+		kubeinformers.WithNamespace(namespace),
+		kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) { list.LabelSelector = samplecrdv1.Pod2Label }),
+		kubeinformers.WithTransform(dropManagedFields))
+	informers := reconcile.Informers{
+		Networks:       sample.Samplecrd().V1().Networks(),
+		Blocks:         sample.Samplecrd().V1().AddressBlocks(),
+		Pod2s:          sample.Samplecrd().V1().Pod2s(),
+		Pods:           pods.Core().V1().Pods(),
+		StatefulSets:   sets.Apps().V1().StatefulSets(),
+		Revisions:      revisions.Apps().V1().ControllerRevisions(),
+		Claims:         claims.Core().V1().PersistentVolumeClaims(),
+		Classes:        wide.Storage().V1().StorageClasses(),
+		CronTabs:       sample.Stable().V1().CronTabs(),
+		CronJobs:       cronJobs.Batch().V1().CronJobs(),
+		Jobs:           jobs.Batch().V1().Jobs(),
+		Services:       names.Core().V1().Services(),
+		EndpointSlices: names.Discovery().V1().EndpointSlices(),
+		VNIs:           sample.Samplecrd().V1().VNIs(),
+		Definitions:    sample.K8sCniCncfIo().V1().NetworkAttachmentDefinitions(),
 	}
-	return lead(ctx, lock, o.election, health, work)
+	factories := []factory{sample, pods, sets, revisions, claims, wide, cronJobs, jobs, names}
+	if agentNamespace != "" || namespace == metav1.NamespaceAll {
+		nodes := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync, kubeinformers.WithTransform(reconcile.SlimNode))
+		informers.Nodes = nodes.Core().V1().Nodes()
+		factories = append(factories, nodes)
+	}
+	if serviceCIDRs && namespace == metav1.NamespaceAll {
+		informers.ServiceCIDRs = wide.Networking().V1().ServiceCIDRs()
+	}
+	if agentNamespace != "" {
+		agents := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
+			kubeinformers.WithNamespace(agentNamespace),
+			kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) { list.LabelSelector = reconcile.AgentSelector }),
+			kubeinformers.WithTransform(reconcile.SlimAgent))
+		informers.Agents = agents.Core().V1().Pods()
+		factories = append(factories, agents)
+	}
+	return informers, factories
+}
+
+// dropManagedFields is a cache.TransformFunc: nobody here reads them, and an
+// update without them leaves them as they are.
+func dropManagedFields(obj any) (any, error) {
+	if object, ok := obj.(metav1.Object); ok {
+		object.SetManagedFields(nil)
+	}
+	return obj, nil
 }

@@ -1,18 +1,45 @@
-package main
+package app
 
 import (
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/util/retry"
 	componentbase "k8s.io/component-base/config"
 	"k8s.io/klog/v2"
 )
+
+// Lead makes the lease of the options and calls work while this process holds it.
+func Lead(ctx context.Context, config *rest.Config, o *Options, health *Health, work func(ctx, syncs context.Context) error) error {
+	lock, err := newLock(config, o)
+	if err != nil {
+		return err
+	}
+	return lead(ctx, lock, o.Election, health, work)
+}
+
+// newLock makes the lease with a client of its own, which gives up soon enough
+// to try again within the renew deadline, and shares no limit with the syncs.
+func newLock(config *rest.Config, o *Options) (resourcelock.Interface, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("name this process for the lease: %w", err)
+	}
+	lock, err := resourcelock.NewFromKubeconfig(o.Election.ResourceLock, o.Election.ResourceNamespace, o.Election.ResourceName,
+		resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())}, config, o.Election.RenewDeadline.Duration)
+	if err != nil {
+		return nil, fmt.Errorf("set up the lease %s/%s: %w", o.Election.ResourceNamespace, o.Election.ResourceName, err)
+	}
+	return lock, nil
+}
 
 // lead waits for the lease, calls work, and gives the lease up when work has
 // returned, so that nothing runs here when the next leader begins:
@@ -23,7 +50,7 @@ import (
 // It is about liveness only: a request may reach the API server long after its
 // sender lost the lease, so safety rests on the preconditions of every write.
 func lead(ctx context.Context, lock resourcelock.Interface, config componentbase.LeaderElectionConfiguration,
-	health *health, work func(ctx, syncs context.Context) error,
+	health *Health, work func(ctx, syncs context.Context) error,
 ) error {
 	logger := klog.FromContext(ctx)
 	leading := make(chan struct{})
@@ -41,7 +68,7 @@ func lead(ctx context.Context, lock resourcelock.Interface, config componentbase
 			OnStoppedLeading: func() {},
 			OnNewLeader: func(identity string) {
 				logger.Info("Leader is known", "identity", identity)
-				health.await("")
+				health.Await("")
 			},
 		},
 	})
@@ -49,7 +76,7 @@ func lead(ctx context.Context, lock resourcelock.Interface, config componentbase
 		return fmt.Errorf("set up leader election with lease %s: %w", lock.Describe(), err)
 	}
 	health.lease.SetLeaderElection(elector)
-	health.await(fmt.Sprintf("the lease %s; the log says why it cannot be read or written", lock.Describe()))
+	health.Await(fmt.Sprintf("the lease %s; the log says why it cannot be read or written", lock.Describe()))
 
 	election, resign := context.WithCancel(context.WithoutCancel(ctx))
 	defer resign()

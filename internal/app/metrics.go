@@ -1,6 +1,7 @@
-package main
+package app
 
 import (
+	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/utils/clock"
 
+	"github.com/pod2/pod2/internal/serving"
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 	samplelisters "github.com/pod2/pod2/pkg/client/listers/samplecrd/v1"
@@ -41,6 +43,40 @@ func init() {
 			syncTotal.WithLabelValues(kind, result)
 		}
 	}
+}
+
+// ObserveSync counts a sync by the kind of its object and by how it ended, and how long
+// it took.
+func ObserveSync(kind, result string, took time.Duration) {
+	syncDuration.WithLabelValues(kind).Observe(took.Seconds())
+	syncTotal.WithLabelValues(kind, result).Inc()
+}
+
+// Serve has the process answer probes by its health, and scrapes by the registry, until
+// ctx ends or close is called.
+func Serve(ctx context.Context, o *Options, health *Health, registry k8smetrics.KubeRegistry) (close func(), err error) {
+	closeHealth, err := serving.Listen(ctx, "health-probe-bind-address", o.HealthAddress, serving.Probes(health.Live, health.Ready))
+	if err != nil {
+		return nil, err
+	}
+	mux := serving.Metrics(registry)
+	if o.Profiling {
+		serving.AddProfiles(mux)
+	}
+	closeMetrics, err := serving.Listen(ctx, "metrics-bind-address", o.MetricsAddress, mux)
+	if err != nil {
+		closeHealth()
+		return nil, err
+	}
+	return func() {
+		closeMetrics()
+		closeHealth()
+	}, nil
+}
+
+// Collectors tell of Networks and waiting pods what the caches have when they are asked.
+func Collectors(networks samplelisters.NetworkLister, pods corelisters.PodLister, clock clock.PassiveClock) []k8smetrics.StableCollector {
+	return []k8smetrics.StableCollector{&networkCollector{networks: networks}, &podCollector{pods: pods, clock: clock}}
 }
 
 // networkCollector tells of every Network what its status says, when it is asked:

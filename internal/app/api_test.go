@@ -1,8 +1,9 @@
-package main
+package app
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,11 +11,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	samplefake "github.com/pod2/pod2/pkg/client/clientset/versioned/fake"
-	"github.com/pod2/pod2/pkg/reconcile"
+	"github.com/pod2/pod2/test/journal"
 )
 
 // apiServer answers what it serves of either group a while after it was made.
@@ -75,10 +74,11 @@ func TestWaitForAPI(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				log := newJournal()
-				log.note("%v", waitForAPI(t.Context(), test.server.since(log.start)))
-				log.lines[0] = strings.Replace(log.lines[0], " ", ": ", 1)
-				log.expect(t, test.want)
+				start := time.Now()
+				err := WaitForAPI(t.Context(), test.server.since(start))
+				if got := fmt.Sprintf("%s: %v", time.Since(start), err); got != test.want {
+					t.Errorf("got  %s\nwant %s", got, test.want)
+				}
 			})
 		})
 	}
@@ -97,28 +97,8 @@ func TestServesServiceCIDRs(t *testing.T) {
 		{"does not answer", "", errors.New("connection refused"), false, true},
 	} {
 		server := apiServer(func(time.Duration) (string, error) { return test.resources, test.err })
-		if got, err := servesServiceCIDRs(t.Context(), server.since(time.Now())); got != test.want || (err != nil) != test.fails {
+		if got, err := ServesServiceCIDRs(t.Context(), server.since(time.Now())); got != test.want || (err != nil) != test.fails {
 			t.Errorf("%s: %t, %v", test.name, got, err)
-		}
-	}
-}
-
-// Rights on what is the whole cluster's are asked for by a controller of all namespaces.
-func TestWhatOfTheClusterIsWatched(t *testing.T) {
-	for _, test := range []struct {
-		namespace, agents       string
-		served                  bool
-		nodes, cidrs, agentPods bool
-	}{
-		{"", "pod2-agent", true, true, true, true},
-		{"", "pod2-agent", false, true, false, true},
-		{"", "", true, true, true, false},
-		{"a", "", true, false, false, false},
-		{"a", "pod2-agent", true, true, false, true},
-	} {
-		informers, _ := newInformers(reconcile.Clients{Kube: fake.NewSimpleClientset(), Sample: samplefake.NewSimpleClientset()}, test.namespace, test.agents, test.served)
-		if nodes, cidrs, agents := informers.Nodes != nil, informers.ServiceCIDRs != nil, informers.Agents != nil; nodes != test.nodes || cidrs != test.cidrs || agents != test.agentPods {
-			t.Errorf("%+v: Nodes %t, ServiceCIDRs %t, agents %t", test, nodes, cidrs, agents)
 		}
 	}
 }
@@ -127,7 +107,7 @@ func TestWhatOfTheClusterIsWatched(t *testing.T) {
 func TestWaitForAPIThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := false
-		err := waitForAPI(t.Context(), discoveryFunc(func(ctx context.Context, _ string) (*metav1.APIResourceList, error) {
+		err := WaitForAPI(t.Context(), discoveryFunc(func(ctx context.Context, _ string) (*metav1.APIResourceList, error) {
 			if asked {
 				<-ctx.Done()
 				return nil, ctx.Err()
@@ -136,7 +116,7 @@ func TestWaitForAPIThatHangs(t *testing.T) {
 			return nil, apierrors.NewNotFound(samplecrdv1.Resource(""), "")
 		}))
 		if err == nil || !strings.Contains(err.Error(), "kubectl apply -f crd/") {
-			t.Errorf("waitForAPI: %v", err)
+			t.Errorf("WaitForAPI: %v", err)
 		}
 	})
 }
@@ -145,9 +125,9 @@ func TestStopWhileWaitingForTheAPI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 7*time.Second)
 		defer cancel()
-		log := newJournal()
+		log := journal.New()
 		refused := apiServer(func(time.Duration) (string, error) { return "", errors.New("connection refused") })
-		log.note("%v", waitForAPI(ctx, refused.since(log.start)))
-		log.expect(t, "7s context deadline exceeded")
+		log.Note("%v", WaitForAPI(ctx, refused.since(time.Now())))
+		log.Expect(t, "7s context deadline exceeded")
 	})
 }

@@ -1,4 +1,4 @@
-package main
+package faults
 
 import (
 	"math/rand/v2"
@@ -19,18 +19,18 @@ var wrongs = []sim.Fault{
 	{Error: apierrors.NewForbidden(schema.GroupResource{}, "", nil)},
 }
 
-// While users act, each request fails with a probability of 5 to 50 %, drawn by the seed,
+// Faults has requests fail. While users act, each fails with a probability of 5 to 50 %, drawn by the seed,
 // in one of these ways. No promise is broken meanwhile, and when nothing fails any more it
 // ends as if nothing had been.
-func TestFaults(t *testing.T) {
+func (program Program) Faults(t *testing.T) {
 	seeds := uint64(8)
 	if long {
 		seeds = 300
 	}
-	everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
+	program.everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
 		failed := 0
 		for seed := range seeds {
-			o := play(t, sc, from, nil, func(w *sim.World) {
+			o := program.play(t, sc, from, nil, func(w *sim.World) {
 				dice := rand.New(rand.NewPCG(seed, 0))
 				chance := 0.05 + 0.45*dice.Float64()
 				var mends []func()

@@ -1,4 +1,4 @@
-package main
+package faults
 
 import (
 	"fmt"
@@ -11,11 +11,11 @@ import (
 	"github.com/pod2/pod2/test/sim"
 )
 
-// Our watch of pods does not show a replica without our label. The cluster is otherwise quiet: no
+// APodWithoutOurLabelHoldsUpNothing, though our watch of pods does not show a replica without our label. The cluster is otherwise quiet: no
 // event of another pod tells that the cache is newer than what we wrote to this one.
-func TestAPodWithoutOurLabelHoldsUpNothing(t *testing.T) {
+func (program Program) APodWithoutOurLabelHoldsUpNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := sim.NewWorld(program, nil, nil)
+		w := sim.NewWorld(program.alone, nil, nil)
 		defer w.Close()
 		w.Create("apiVersion: samplecrd.k8s.io/v1\nkind: Network\nmetadata: {name: blue}\nspec: {cidr: 10.0.0.0/24}",
 			"apiVersion: samplecrd.k8s.io/v1\nkind: Pod2\nmetadata: {name: web}\nspec: {replicas: 1, networks: [{name: blue}], "+
@@ -36,11 +36,11 @@ func TestAPodWithoutOurLabelHoldsUpNothing(t *testing.T) {
 	})
 }
 
-// A replica gets back the labels that others find it by, and its replacement comes as soon as that
+// RemovedLabelsComeBack has a replica get back the labels that others find it by, and its replacement comes as soon as that
 // of any other.
-func TestRemovedLabelsComeBack(t *testing.T) {
+func (program Program) RemovedLabelsComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := sim.NewWorld(program, nil, nil)
+		w := sim.NewWorld(program.alone, nil, nil)
 		defer w.Close()
 		w.Create("apiVersion: samplecrd.k8s.io/v1\nkind: Pod2\nmetadata: {name: web, labels: {team: a}}\nspec: {replicas: 1, " +
 			"template: {spec: {containers: [{name: app, image: one}]}}}")

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ import (
 func TestEventsOfTwoRestartsAreAllCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewSimpleClientset()
-		recorder, stop := newRecorder(t.Context(), kube)
+		recorder, stop := NewRecorder(t.Context(), kube)
 		defer stop()
 		web := &samplecrdv1.Pod2{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "uid-of-web"}}
 		for range 2 {

@@ -1,4 +1,4 @@
-package main
+package docs
 
 import (
 	"io/fs"
@@ -36,7 +36,7 @@ var deletion = regexp.MustCompile("\\b(?:kubectl|k|show|survive)\\b[^\\n|;&`]*\\
 // other group can have.
 func kindNames(t *testing.T) map[string]string {
 	t.Helper()
-	files, err := filepath.Glob("crd/*.yaml")
+	files, err := filepath.Glob("../crd/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d files in crd, %v", len(files), err)
 	}
@@ -67,11 +67,11 @@ func kindNames(t *testing.T) map[string]string {
 func TestDeletionsNameTheGroup(t *testing.T) {
 	kinds := kindNames(t)
 	read := 0
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && slices.Contains([]string{".git", "bin", ".localcluster"}, path):
+		case d.IsDir() && slices.Contains([]string{"../.git", "../bin", "../.localcluster"}, path):
 			return filepath.SkipDir
 		case d.IsDir() || strings.HasSuffix(path, "_test.go") || !written(path):
 			return nil
@@ -90,7 +90,7 @@ func TestDeletionsNameTheGroup(t *testing.T) {
 
 // written says that the text of a file has commands for people, or runs some.
 func written(path string) bool {
-	return path == "Makefile" || strings.HasPrefix(path, ".ci/") ||
+	return path == "../Makefile" || strings.HasPrefix(path, "../.ci/") ||
 		slices.Contains([]string{".md", ".yaml", ".sh", ".go"}, filepath.Ext(path))
 }
 

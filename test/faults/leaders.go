@@ -1,28 +1,19 @@
-package main
+package faults
 
 import (
-	"context"
 	"testing"
 	"time"
-
-	"k8s.io/client-go/rest"
 
 	"github.com/pod2/pod2/test/sim"
 )
 
-func electing(ctx context.Context, config *rest.Config) error {
-	o := newOptions()
-	o.election.LeaderElect = true
-	return programWith(ctx, config, o)
-}
-
-// The leader is cut off at each of its writes for longer than its lease lasts. The
+// LeaderIsCutOff cuts the leader off at each of its writes for longer than its lease lasts. The
 // other leads, and does all there is to do; then what the first had asked for
 // arrives.
-func TestLeaderIsCutOff(t *testing.T) {
+func (program Program) LeaderIsCutOff(t *testing.T) {
 	const late = time.Minute // the lease lasts 15 s
 	all := sum(t)
-	everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
+	program.everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
 		count := &tally{}
 		every := 9 // with more time, each
 		if long {
@@ -30,8 +21,8 @@ func TestLeaderIsCutOff(t *testing.T) {
 		}
 		for n := 1; ; n += every {
 			happened, led := false, false
-			o := play(t, sc, from, nil, func(w *sim.World) {
-				w.Program = electing
+			o := program.play(t, sc, from, nil, func(w *sim.World) {
+				w.Program = program.electing
 				w.Start("one", func(p *sim.Process) {
 					p.HoldAt, p.HoldAll = n, true
 					p.Held = func() {
@@ -58,22 +49,22 @@ func TestLeaderIsCutOff(t *testing.T) {
 	})
 }
 
-// Two runs of the program are active without an election. Whenever both have asked
+// TwoActive has two runs of the program at work without an election. Whenever both have asked
 // for something, and one of them for a write, either may be executed first: every
 // order of that many choices is played, at the beginning and, with more time, from
 // every choice on.
-func TestTwoActive(t *testing.T) {
+func (program Program) TwoActive(t *testing.T) {
 	depth := 3
 	if long {
 		depth = 6
 	}
 	all := sum(t)
-	everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
+	program.everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
 		count, choices := &tally{}, 0
 		for first := 0; first == 0 || long && first < choices; first += depth {
 			for order := range 1 << depth {
 				met := 0
-				o := play(t, sc, from, func(steps []sim.Step) int {
+				o := program.play(t, sc, from, func(steps []sim.Step) int {
 					one, two := -1, -1
 					for i, step := range steps {
 						switch {

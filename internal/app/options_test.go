@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"bytes"
@@ -28,7 +28,7 @@ func TestBadCommandLines(t *testing.T) {
 		{"--workers=0 --kube-api-qps=0", "--workers=0: must be at least 1\n--kube-api-qps=0: must be positive, or -1 for no limit"},
 	} {
 		var stdout, stderr bytes.Buffer
-		code := command(strings.Fields(test.args), &stdout, &stderr)
+		code := Command(strings.Fields(test.args), &stdout, &stderr, nil)
 		want := "pod2-controller: " + test.want + "\nRun pod2-controller --help for the flags.\n"
 		if code != 2 || stderr.String() != want || stdout.Len() > 0 {
 			t.Errorf("pod2-controller %s\nexit status %d, want 2; stdout %q, want none; stderr:\n%swant:\n%s", test.args, code, stdout.String(), stderr.String(), want)
@@ -42,11 +42,11 @@ func TestHelpAndVersion(t *testing.T) {
 		{"--help", "pod2-controller runs the Networks, Pod2s and CronTabs of a cluster.\n"},
 		{"--help", "--kubeconfig string"},
 		{"-h", "--leader-elect-resource-namespace string"},
-		{"--version", "pod2-controller " + version() + "\n"},
-		{"--version --workers=0", "pod2-controller " + version() + "\n"},
+		{"--version", "pod2-controller " + Version() + "\n"},
+		{"--version --workers=0", "pod2-controller " + Version() + "\n"},
 	} {
 		var stdout, stderr bytes.Buffer
-		if code := command(strings.Fields(test.args), &stdout, &stderr); code != 0 || stderr.Len() > 0 || !strings.Contains(stdout.String(), test.want) {
+		if code := Command(strings.Fields(test.args), &stdout, &stderr, nil); code != 0 || stderr.Len() > 0 || !strings.Contains(stdout.String(), test.want) {
 			t.Errorf("pod2-controller %s\nexit status %d, want 0; stderr %q, want none; stdout lacks %q:\n%s", test.args, code, stderr.String(), test.want, stdout.String())
 		}
 	}
@@ -70,7 +70,7 @@ func TestDefaultsAreValid(t *testing.T) {
 
 func TestNoClusterNamed(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	_, err := restConfig(newOptions())
+	_, err := restConfig(NewOptions())
 	if err == nil || !strings.Contains(err.Error(), "neither --kubeconfig nor --master is given; pass for example --kubeconfig=$HOME/.kube/config") {
 		t.Errorf("restConfig outside of a cluster and without flags: %v", err)
 	}

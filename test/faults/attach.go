@@ -1,4 +1,4 @@
-package main
+package faults
 
 import (
 	"strings"
@@ -11,10 +11,10 @@ import (
 
 const definitions = "network-attachment-definitions"
 
-// Multus is installed after us, removed, and installed again; the controller runs on.
-func TestMultusComesAndGoes(t *testing.T) {
+// MultusComesAndGoes has Multus installed after us, removed, and installed again; the controller runs on.
+func (program Program) MultusComesAndGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := sim.NewWorld(program, nil, nil)
+		w := sim.NewWorld(program.alone, nil, nil)
 		defer w.Close()
 		w.Watch(sim.NewPromises())
 		w.Unserve(definitions)
@@ -41,10 +41,10 @@ func TestMultusComesAndGoes(t *testing.T) {
 	})
 }
 
-// The controller tells once of a definition with a Network's name that it did not create, and does not write to it.
-func TestAForeignDefinitionIsNotTriedAgain(t *testing.T) {
+// AForeignDefinitionIsNotTriedAgain has the controller tell once of a definition with a Network's name that it did not create, and not write to it.
+func (program Program) AForeignDefinitionIsNotTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := sim.NewWorld(program, nil, nil)
+		w := sim.NewWorld(program.alone, nil, nil)
 		defer w.Close()
 		w.Create("apiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\nmetadata: {name: red}\nspec: {config: \"{}\"}",
 			"apiVersion: samplecrd.k8s.io/v1\nkind: Network\nmetadata: {name: red}\nspec: {cidr: 10.0.0.0/24}")
@@ -67,10 +67,10 @@ func TestAForeignDefinitionIsNotTriedAgain(t *testing.T) {
 	})
 }
 
-// The syncs of a Network and of its attachment both write its status, one after the other.
-func TestTheTwoSyncsOfANetworkDoNotConflict(t *testing.T) {
+// TheTwoSyncsOfANetworkDoNotConflict, though those of a Network and of its attachment both write its status, one after the other.
+func (program Program) TheTwoSyncsOfANetworkDoNotConflict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := sim.NewWorld(program, nil, nil)
+		w := sim.NewWorld(program.alone, nil, nil)
 		defer w.Close()
 		it := w.Start("it", nil)
 		time.Sleep(sim.Settle)

@@ -1,4 +1,4 @@
-package main
+package faults
 
 import (
 	"testing"
@@ -7,20 +7,20 @@ import (
 	"github.com/pod2/pod2/test/sim"
 )
 
-// Each kind's watch is frozen in turn at each resourceVersion at which something of
+// FrozenWatches freezes each kind's watch in turn at each resourceVersion at which something of
 // that kind changed, or at each third without time for all, until all else has come to
 // rest; then it goes on. No promise is broken meanwhile, and it ends as if nothing had
 // been.
-func TestFrozenWatches(t *testing.T) {
+func (program Program) FrozenWatches(t *testing.T) {
 	all := sum(t)
-	everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
+	program.everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
 		count := &tally{}
 		for _, kind := range watched {
 			for i, at := range want.points[kind] {
 				if !sampled(i, 3) {
 					continue
 				}
-				o := play(t, sc, from, nil, func(w *sim.World) {
+				o := program.play(t, sc, from, nil, func(w *sim.World) {
 					p := w.StartAndRestart()
 					p.Freeze(kind, at-1)
 					w.Thaw = func() { p.Thaw(kind) }
@@ -35,10 +35,10 @@ func TestFrozenWatches(t *testing.T) {
 	})
 }
 
-// A second run of the program begins, when all is done, with lists as they were at
+// RestartOnAnOlderView begins a second run of the program, when all is done, with lists as they were at
 // each resourceVersion before; and it asks for what it wants before any watch tells
 // it more.
-func TestRestartOnAnOlderView(t *testing.T) {
+func (program Program) RestartOnAnOlderView(t *testing.T) {
 	requestsFirst := func(steps []sim.Step) int {
 		for i, step := range steps {
 			if !step.Event {
@@ -48,13 +48,13 @@ func TestRestartOnAnOlderView(t *testing.T) {
 		return 0
 	}
 	all := sum(t)
-	everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
+	program.everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
 		count := &tally{}
 		for at := from.Version() + 1; at < want.version; at++ {
 			if !sampled(at, 6) {
 				continue
 			}
-			o := play(t, sc, from, requestsFirst, func(w *sim.World) {
+			o := program.play(t, sc, from, requestsFirst, func(w *sim.World) {
 				first := w.Start("first", nil)
 				w.Thaw = func() {
 					first.Kill()
@@ -70,12 +70,12 @@ func TestRestartOnAnOlderView(t *testing.T) {
 	})
 }
 
-// Each write of the program, or each second without time for all, is held up on its
+// HeldWrites holds up each write of the program, or each second without time for all, on its
 // way while users edit specs, delete and recreate under the same names. It arrives
 // when the caches of the program have long known of it.
-func TestHeldWrites(t *testing.T) {
+func (program Program) HeldWrites(t *testing.T) {
 	all := sum(t)
-	everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
+	program.everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
 		count := &tally{}
 		for n := 1; ; n++ {
 			if !sampled(n-1, 2) {
@@ -87,7 +87,7 @@ func TestHeldWrites(t *testing.T) {
 					continue
 				}
 				happened = false
-				o := play(t, sc, from, nil, func(w *sim.World) {
+				o := program.play(t, sc, from, nil, func(w *sim.World) {
 					w.Start("program", func(p *sim.Process) {
 						p.HoldAt = n
 						p.Held = func() {

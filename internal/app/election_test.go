@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -17,23 +17,25 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/ptr"
+
+	"github.com/pod2/pod2/test/journal"
 )
 
 // campaign runs lead as "me" and returns what the journal says of it.
-func campaign(ctx context.Context, t *testing.T, kube kubernetes.Interface, log *journal, work func(ctx, syncs context.Context) error) {
+func campaign(ctx context.Context, t *testing.T, kube kubernetes.Interface, log *journal.Journal, work func(ctx, syncs context.Context) error) {
 	t.Helper()
-	election := newOptions().election
+	election := NewOptions().Election
 	lock, err := resourcelock.New(election.ResourceLock, election.ResourceNamespace, election.ResourceName,
 		kube.CoreV1(), kube.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: "me"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = lead(ctx, lock, election, newHealth(ctx), func(ctx, syncs context.Context) error {
-		log.note("work begins")
-		defer log.note("work ends")
+	err = lead(ctx, lock, election, NewHealth(ctx), func(ctx, syncs context.Context) error {
+		log.Note("work begins")
+		defer log.Note("work ends")
 		return work(ctx, syncs)
 	})
-	log.note("lead returns: %v; the lease is held by %q", err, holder(t, kube))
+	log.Note("lead returns: %v; the lease is held by %q", err, holder(t, kube))
 }
 
 func holder(t *testing.T, kube kubernetes.Interface) string {
@@ -50,21 +52,21 @@ func holder(t *testing.T, kube kubernetes.Interface) string {
 func TestLeaseIsReleasedAfterTheLastSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewSimpleClientset()
-		log := newJournal()
+		log := journal.New()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		campaign(ctx, t, kube, log, func(ctx, syncs context.Context) error {
 			<-ctx.Done()
-			log.note("asked to stop; syncs go on: %v", syncs.Err() == nil)
+			log.Note("asked to stop; syncs go on: %v", syncs.Err() == nil)
 			time.Sleep(20 * time.Second)
 			lease, err := kube.CoordinationV1().Leases("pod2-system").Get(syncs, "pod2-controller", metav1.GetOptions{})
 			if err != nil {
 				return err
 			}
-			log.note("held by %q, renewed in the last 3s: %v", *lease.Spec.HolderIdentity, time.Since(lease.Spec.RenewTime.Time) < 3*time.Second)
+			log.Note("held by %q, renewed in the last 3s: %v", *lease.Spec.HolderIdentity, time.Since(lease.Spec.RenewTime.Time) < 3*time.Second)
 			return nil
 		})
-		log.expect(t,
+		log.Expect(t,
 			"0s work begins",
 			"1m0s asked to stop; syncs go on: true",
 			`1m20s held by "me", renewed in the last 3s: true`,
@@ -83,16 +85,16 @@ func TestLostLeaseEndsTheSyncsAndFails(t *testing.T) {
 			}
 			return false, nil, nil
 		})
-		log := newJournal()
+		log := journal.New()
 		campaign(t.Context(), t, kube, log, func(ctx, syncs context.Context) error {
 			time.Sleep(61 * time.Second) // between two renewals
 			refuse.Store(true)
 			<-syncs.Done()
-			log.note("the loop may go on: %v", ctx.Err() == nil)
+			log.Note("the loop may go on: %v", ctx.Err() == nil)
 			return nil
 		})
 		// Refused first at 62 s, given up after 10 s.
-		log.expect(t,
+		log.Expect(t,
 			"0s work begins",
 			"1m12s the loop may go on: false",
 			"1m12s work ends",
@@ -122,33 +124,33 @@ func TestReadyOnceTheLeaseSaysWhoLeads(t *testing.T) {
 				kube.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 					return refused.Load(), nil, apierrors.NewForbidden(coordinationv1.Resource("leases"), "pod2-controller", errors.New("no such right"))
 				})
-				election := newOptions().election
+				election := NewOptions().Election
 				lock, err := resourcelock.New(election.ResourceLock, election.ResourceNamespace, election.ResourceName,
 					kube.CoreV1(), kube.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: "me"})
 				if err != nil {
 					t.Fatal(err)
 				}
-				log := newJournal()
+				log := journal.New()
 				ctx, cancel := context.WithCancel(t.Context())
-				h := newHealth(ctx)
+				h := NewHealth(ctx)
 				done := make(chan error)
 				go func() {
 					done <- lead(ctx, lock, election, h, func(ctx, _ context.Context) error { <-ctx.Done(); return nil })
 				}()
 				time.Sleep(time.Minute)
-				log.note("ready: %v; live: %v", h.ready(), h.live())
+				log.Note("ready: %v; live: %v", h.Ready(), h.Live())
 				refused.Store(false)
 				time.Sleep(10 * time.Second)
-				log.note("ready: %v", h.ready())
+				log.Note("ready: %v", h.Ready())
 				refused.Store(true)
 				time.Sleep(5 * time.Second)
-				log.note("ready: %v", h.ready())
+				log.Note("ready: %v", h.Ready())
 				refused.Store(false)
 				cancel()
 				if err := <-done; err != nil {
 					t.Error(err)
 				}
-				log.expect(t,
+				log.Expect(t,
 					"1m0s ready: waiting for the lease pod2-system/pod2-controller; the log says why it cannot be read or written; live: <nil>",
 					"1m10s ready: <nil>",
 					"1m15s ready: <nil>")
@@ -166,10 +168,10 @@ func TestStandbyStopsWithoutTouchingTheLease(t *testing.T) {
 				AcquireTime: ptr.To(metav1.NowMicro()), RenewTime: ptr.To(metav1.NowMicro()),
 			},
 		})
-		log := newJournal()
+		log := journal.New()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		campaign(ctx, t, kube, log, func(context.Context, context.Context) error { return nil })
-		log.expect(t, `1m0s lead returns: <nil>; the lease is held by "other"`)
+		log.Expect(t, `1m0s lead returns: <nil>; the lease is held by "other"`)
 	})
 }

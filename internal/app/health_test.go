@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -14,44 +14,14 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
-	"github.com/pod2/pod2/pkg/reconcile"
+	"github.com/pod2/pod2/test/journal"
 )
-
-// A sync that waits for what does not come gets the process killed, others that
-// only take their time do not.
-func TestStuckSyncFailsLiveness(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		log := newJournal()
-		h := newHealth(t.Context())
-		c, stop := start(t, syncFunc(func(_ context.Context, key reconcile.Key) (reconcile.Result, error) {
-			if key == blue {
-				time.Sleep(20 * time.Minute)
-			}
-			return reconcile.Result{}, nil
-		}), 8)
-		h.watch(c.Check)
-		c.queue.Add(blue)
-		for range 5 {
-			c.queue.Add(green)
-			time.Sleep(5*time.Minute - time.Second)
-			log.note("live: %v", h.live())
-			time.Sleep(2 * time.Second)
-		}
-		log.expect(t,
-			"4m59s live: <nil>",
-			"10m0s live: <nil>",
-			"15m1s live: the sync of Network default/blue is under way for 15m1s, and no sync should take longer than 15m0s",
-			"20m2s live: <nil>",
-			"25m3s live: <nil>")
-		stop()
-	})
-}
 
 // What the reconciler finds that only a restart repairs gets the process killed, too.
 func TestEveryCheckFailsLiveness(t *testing.T) {
-	h := newHealth(t.Context())
-	h.watch(func() error { return nil }, func() error { return errors.New("resourceVersions went back") })
-	if got := fmt.Sprint(h.live()); got != "resourceVersions went back" {
+	h := NewHealth(t.Context())
+	h.Watch(func() error { return nil }, func() error { return errors.New("resourceVersions went back") })
+	if got := fmt.Sprint(h.Live()); got != "resourceVersions went back" {
 		t.Errorf("live: %s", got)
 	}
 }
@@ -64,14 +34,14 @@ func TestLeaderThatOutlivesItsLeaseFailsLiveness(t *testing.T) {
 		kube.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return refuse.Load(), nil, errors.New("no connection")
 		})
-		election := newOptions().election
+		election := NewOptions().Election
 		lock, err := resourcelock.New(election.ResourceLock, election.ResourceNamespace, election.ResourceName,
 			kube.CoreV1(), kube.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: "me"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		log := newJournal()
-		h := newHealth(t.Context())
+		log := journal.New()
+		h := NewHealth(t.Context())
 		done := make(chan error)
 		go func() {
 			done <- lead(t.Context(), lock, election, h, func(context.Context, context.Context) error {
@@ -80,13 +50,13 @@ func TestLeaderThatOutlivesItsLeaseFailsLiveness(t *testing.T) {
 			})
 		}()
 		time.Sleep(time.Minute)
-		log.note("live, leading: %v", h.live())
+		log.Note("live, leading: %v", h.Live())
 		refuse.Store(true)
 		time.Sleep(30 * time.Second)
-		log.note("live, lease lost: %v", h.live())
+		log.Note("live, lease lost: %v", h.Live())
 		time.Sleep(30 * time.Second)
-		log.note("live, and long expired: %v", h.live())
-		log.expect(t,
+		log.Note("live, and long expired: %v", h.Live())
+		log.Expect(t,
 			"1m0s live, leading: <nil>",
 			"1m30s live, lease lost: <nil>",
 			"2m0s live, and long expired: failed election to renew leadership on lease pod2-controller")
@@ -99,16 +69,16 @@ func TestLeaderThatOutlivesItsLeaseFailsLiveness(t *testing.T) {
 func TestReadyUntilItStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		log := newJournal()
-		h := newHealth(ctx)
-		log.note("%v", h.ready())
-		h.await("the caches")
-		log.note("%v", h.ready())
-		h.await("")
-		log.note("%v", h.ready())
+		log := journal.New()
+		h := NewHealth(ctx)
+		log.Note("%v", h.Ready())
+		h.Await("the caches")
+		log.Note("%v", h.Ready())
+		h.Await("")
+		log.Note("%v", h.Ready())
 		stop()
 		synctest.Wait()
-		log.note("%v", h.ready())
-		log.expect(t, "0s waiting for its start", "0s waiting for the caches", "0s <nil>", "0s stopping")
+		log.Note("%v", h.Ready())
+		log.Expect(t, "0s waiting for its start", "0s waiting for the caches", "0s <nil>", "0s stopping")
 	})
 }

@@ -1,16 +1,21 @@
-package main
+package docs
 
 import (
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"k8s.io/client-go/util/workqueue"
 	k8smetrics "k8s.io/component-base/metrics"
 
+	"github.com/pod2/pod2/internal/app"
 	"github.com/pod2/pod2/internal/serving"
 )
 
@@ -25,7 +30,7 @@ func readText(t *testing.T, file string) string {
 
 // Whoever is woken by an alert finds what to do.
 func TestEveryAlertHasARunbook(t *testing.T) {
-	rules, docs := readText(t, "artifacts/alerts/pod2.rules.yaml"), readText(t, "docs/operations.md")
+	rules, docs := readText(t, "../artifacts/alerts/pod2.rules.yaml"), readText(t, "operations.md")
 	alerts := regexp.MustCompile(`(?m)^  - alert: (\w+)$`).FindAllStringSubmatch(rules, -1)
 	if len(alerts) == 0 {
 		t.Fatal("no alerts")
@@ -43,12 +48,12 @@ var metricName = regexp.MustCompile(`\b(pod2|workqueue|rest_client|leader_electi
 // test looks for in a running controller.
 func TestAlertsAreAboutDocumentedMetrics(t *testing.T) {
 	var documented []string
-	for line := range strings.Lines(readText(t, "docs/operations.md")) {
+	for line := range strings.Lines(readText(t, "operations.md")) {
 		if strings.HasPrefix(line, "| `") {
 			documented = append(documented, metricName.FindAllString(line, -1)...)
 		}
 	}
-	for _, name := range metricName.FindAllString(readText(t, "artifacts/alerts/pod2.rules.yaml"), -1) {
+	for _, name := range metricName.FindAllString(readText(t, "../artifacts/alerts/pod2.rules.yaml"), -1) {
 		if !slices.Contains(documented, strings.TrimSuffix(name, "_bucket")) {
 			t.Errorf("docs/operations.md does not have %s", name)
 		}
@@ -61,7 +66,7 @@ var bucketBound = regexp.MustCompile(`(\w+_bucket)\{.*le="(.+?)"`)
 // that it is beyond the last.
 func TestAlertsAreTestedWithServedBuckets(t *testing.T) {
 	served := scrapedBuckets(t)
-	series := bucketBound.FindAllStringSubmatch(readText(t, "artifacts/alerts/pod2.rules.test.yaml"), -1)
+	series := bucketBound.FindAllStringSubmatch(readText(t, "../artifacts/alerts/pod2.rules.test.yaml"), -1)
 	if len(series) == 0 {
 		t.Fatal("no buckets")
 	}
@@ -75,13 +80,10 @@ func TestAlertsAreTestedWithServedBuckets(t *testing.T) {
 // scrapedBuckets are the upper bounds of each histogram, by the name of its buckets.
 func scrapedBuckets(t *testing.T) map[string][]string {
 	t.Helper()
-	c, err := NewController(t.Context(), nil, nil) // its queue has metrics
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.queue.ShutDown()
+	app.ObserveSync("Pod2", "success", time.Millisecond)
+	workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Name: "pod2"}).ShutDown()
 	bounds := map[string][]string{}
-	for line := range strings.Lines(scraped(t, serving.Metrics(k8smetrics.NewKubeRegistry()), "")) {
+	for line := range strings.Lines(scraped(t)) {
 		if match := bucketBound.FindStringSubmatch(line); match != nil {
 			bounds[match[1]] = append(bounds[match[1]], match[2])
 		}
@@ -89,10 +91,18 @@ func scrapedBuckets(t *testing.T) map[string][]string {
 	return bounds
 }
 
+// scraped is the page of metrics.
+func scraped(t *testing.T) string {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	serving.Metrics(k8smetrics.NewKubeRegistry()).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	return answer.Body.String()
+}
+
 // A claim of the documentation that names a test can be looked up.
 func TestDocsNameTestsThatExist(t *testing.T) {
 	defined := map[string]bool{}
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -104,9 +114,9 @@ func TestDocsNameTestsThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	docs, err := filepath.Glob("docs/*.md")
+	docs, err := filepath.Glob("*.md")
 	if err != nil || len(docs) == 0 {
-		t.Fatalf("%d files in docs, %v", len(docs), err)
+		t.Fatalf("%d pages, %v", len(docs), err)
 	}
 	for _, file := range docs {
 		for _, name := range regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(readText(t, file), -1) {
@@ -120,12 +130,12 @@ func TestDocsNameTestsThatExist(t *testing.T) {
 // An install that names manifests one by one has the roles of users among them:
 // without those a user with the role `edit` can use no kind of ours.
 func TestInstallsHaveTheUserRoles(t *testing.T) {
-	files, err := filepath.Glob("docs/*.md")
+	files, err := filepath.Glob("*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := 0
-	for _, file := range append(files, "README.md", "hack/demo.sh") {
+	for _, file := range append(files, "../README.md", "../hack/demo.sh") {
 		for line := range strings.Lines(readText(t, file)) {
 			if strings.Contains(line, "apply -f crd/ -f artifacts/") {
 				found++

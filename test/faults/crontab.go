@@ -1,4 +1,4 @@
-package main
+package faults
 
 import (
 	"strings"
@@ -11,8 +11,8 @@ import (
 
 // statusWritesOfRuns is how often the status of a CronTab that runs each minute is written during
 // that many runs.
-func statusWritesOfRuns(runs int) (writes int, trace string) {
-	w := sim.NewWorld(program, nil, nil)
+func (program Program) statusWritesOfRuns(runs int) (writes int, trace string) {
+	w := sim.NewWorld(program.alone, nil, nil)
 	defer w.Close()
 	w.Create("apiVersion: samplecrd.k8s.io/v1\nkind: Network\nmetadata: {name: blue}\nspec: {cidr: 10.0.0.0/24, reuseDelaySeconds: 1}",
 		"apiVersion: stable.example.com/v1\nkind: CronTab\nmetadata: {name: report}\n"+
@@ -25,10 +25,10 @@ func statusWritesOfRuns(runs int) (writes int, trace string) {
 	return strings.Count(trace, "crontabs/report/status -> ok"), trace
 }
 
-// One write when the run has begun, and one when it has ended.
-func TestARunOfACronTabCostsTwoWritesOfItsStatus(t *testing.T) {
+// ARunOfACronTabCostsTwoWritesOfItsStatus: one when the run has begun, and one when it has ended.
+func (program Program) ARunOfACronTabCostsTwoWritesOfItsStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		if writes, trace := statusWritesOfRuns(10); writes > 20 {
+		if writes, trace := program.statusWritesOfRuns(10); writes > 20 {
 			t.Errorf("10 runs cost %d writes of the status:\n%s", writes, trace)
 		}
 	})

@@ -1,4 +1,7 @@
-package main
+// Package faults runs the whole program on a simulated API server, kills it, cuts it off,
+// shows it old views and lets requests fail. controller_test.go at the root calls it with
+// the program's own run.
+package faults
 
 import (
 	"context"
@@ -18,19 +21,24 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
-	"github.com/pod2/pod2/internal/serving"
 	"github.com/pod2/pod2/test/sim"
 )
 
-// program is the real main loop, but for its HTTP servers, which need sockets.
-func program(ctx context.Context, config *rest.Config) error {
-	return programWith(ctx, config, newOptions())
+// Program is the real main loop, but for its HTTP servers, which need sockets. Its
+// methods are the tests of it.
+type Program func(ctx context.Context, config *rest.Config, leaderElect bool) error
+
+func (program Program) alone(ctx context.Context, config *rest.Config) error {
+	return program.run(ctx, config, false)
 }
 
-func programWith(ctx context.Context, config *rest.Config, o *options) error {
+func (program Program) electing(ctx context.Context, config *rest.Config) error {
+	return program.run(ctx, config, true)
+}
+
+func (program Program) run(ctx context.Context, config *rest.Config, leaderElect bool) error {
 	quiet()
-	o.metricsAddress, o.healthAddress = serving.Nowhere, serving.Nowhere
-	return run(klog.NewContext(ctx, sim.Logger()), config, o)
+	return program(klog.NewContext(ctx, sim.Logger()), config, leaderElect)
 }
 
 // quiet keeps what client-go logs of thousands of crashes out of the tests' output. One
@@ -61,10 +69,10 @@ type outcome struct {
 const silence = 30 * time.Minute
 
 // given is the world in which the acts of a scenario begin.
-func given(t *testing.T, sc sim.Scenario) (s *sim.Snapshot) {
+func (program Program) given(t *testing.T, sc sim.Scenario) (s *sim.Snapshot) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := sim.NewWorld(program, nil, nil)
+		w := sim.NewWorld(program.alone, nil, nil)
 		defer w.Close()
 		w.Watch(sim.NewPromises())
 		if len(sc.Given) > 0 {
@@ -81,10 +89,10 @@ func given(t *testing.T, sc sim.Scenario) (s *sim.Snapshot) {
 }
 
 // play has the acts of a scenario happen while disturb runs the program.
-func play(t *testing.T, sc sim.Scenario, from *sim.Snapshot, choose sim.Choose, disturb func(w *sim.World)) (o outcome) {
+func (program Program) play(t *testing.T, sc sim.Scenario, from *sim.Snapshot, choose sim.Choose, disturb func(w *sim.World)) (o outcome) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
-		w := sim.NewWorld(program, choose, from)
+		w := sim.NewWorld(program.alone, choose, from)
 		defer w.Close()
 		w.Watch(sim.NewPromises())
 		start := w.Version()
@@ -169,9 +177,9 @@ func (o outcome) broken() string {
 }
 
 // undisturbed is how a scenario ends when nothing happens to the program.
-func undisturbed(t *testing.T, sc sim.Scenario, from *sim.Snapshot) outcome {
+func (program Program) undisturbed(t *testing.T, sc sim.Scenario, from *sim.Snapshot) outcome {
 	t.Helper()
-	o := play(t, sc, from, nil, func(w *sim.World) { w.StartAndRestart() })
+	o := program.play(t, sc, from, nil, func(w *sim.World) { w.StartAndRestart() })
 	if why := o.broken(); why != "" {
 		t.Fatalf("undisturbed: %s\n%s", why, o.trace)
 	}
@@ -179,24 +187,24 @@ func undisturbed(t *testing.T, sc sim.Scenario, from *sim.Snapshot) outcome {
 }
 
 // everyScenario plays each, undisturbed, and has test disturb it.
-func everyScenario(t *testing.T, test func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome)) {
+func (program Program) everyScenario(t *testing.T, test func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome)) {
 	for _, sc := range sim.Scenarios {
 		t.Run(sc.Name, func(t *testing.T) {
 			t.Parallel()
-			from := given(t, sc)
-			test(t, sc, from, undisturbed(t, sc, from))
+			from := program.given(t, sc)
+			test(t, sc, from, program.undisturbed(t, sc, from))
 		})
 	}
 }
 
-// The answers to what the program asks for are compared with those of a real
-// kube-apiserver in test/integration, which reads the list of kinds.
-func TestKindsOfRequests(t *testing.T) {
+// KindsOfRequests compares what the program asks for with sim.Kinds, of which
+// test/integration compares the answers with those of a real kube-apiserver.
+func (program Program) KindsOfRequests(t *testing.T) {
 	asked := map[string]bool{}
 	for _, sc := range sim.Scenarios {
-		from := given(t, sc)
-		o := undisturbed(t, sc, from)
-		more := play(t, sc, nil, nil, func(w *sim.World) {
+		from := program.given(t, sc)
+		o := program.undisturbed(t, sc, from)
+		more := program.play(t, sc, nil, nil, func(w *sim.World) {
 			w.Create(sc.Given...)
 			w.StartAndRestart()
 		})

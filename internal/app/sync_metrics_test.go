@@ -1,13 +1,16 @@
-package main
+package app
 
 import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"k8s.io/client-go/util/workqueue"
 	k8smetrics "k8s.io/component-base/metrics"
 
 	"github.com/pod2/pod2/internal/serving"
@@ -15,13 +18,8 @@ import (
 )
 
 func TestMetrics(t *testing.T) {
-	c, err := NewController(t.Context(), nil, nil) // its queue has metrics
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.queue.ShutDown()
-	syncTotal.WithLabelValues("Pod2", "success").Inc()
-	syncDuration.WithLabelValues("Pod2").Observe(0.001)
+	workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Name: "pod2"}).ShutDown() // it has metrics
+	ObserveSync("Pod2", "success", time.Millisecond)
 	answer := httptest.NewRecorder()
 	serving.Metrics(k8smetrics.NewKubeRegistry()).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	for _, want := range []string{
@@ -38,7 +36,11 @@ func TestMetrics(t *testing.T) {
 // Each result that docs/operations.md has is there before the first sync ends with it:
 // an alert on what a counter grew by does not see a series that begins at 1.
 func TestEveryResultOfASyncIsCountedFromZero(t *testing.T) {
-	_, row, _ := strings.Cut(readText(t, "docs/operations.md"), "| `pod2_sync_total` |")
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, row, _ := strings.Cut(string(page), "| `pod2_sync_total` |")
 	row, _, _ = strings.Cut(row, " |\n")
 	row = regexp.MustCompile(`\(.*?\)`).ReplaceAllString(row, "")
 	_, words, _ := strings.Cut(row, "result is ")
@@ -46,10 +48,10 @@ func TestEveryResultOfASyncIsCountedFromZero(t *testing.T) {
 	if len(results) != 5 {
 		t.Fatalf("results %q in %q", results, row)
 	}
-	page := scraped(t, serving.Metrics(k8smetrics.NewKubeRegistry()), "pod2_sync_total")
+	metrics := scraped(t, serving.Metrics(k8smetrics.NewKubeRegistry()), "pod2_sync_total")
 	for _, kind := range reconcile.Kinds() {
 		for _, result := range results {
-			if want := fmt.Sprintf("pod2_sync_total{kind=%q,result=%q} ", kind, result); !strings.Contains(page, want) {
+			if want := fmt.Sprintf("pod2_sync_total{kind=%q,result=%q} ", kind, result); !strings.Contains(metrics, want) {
 				t.Errorf("no %s", want)
 			}
 		}

@@ -1,4 +1,4 @@
-package main
+package faults
 
 import (
 	"testing"
@@ -6,17 +6,17 @@ import (
 	"github.com/pod2/pod2/test/sim"
 )
 
-// The program is killed before and after each of its writes, and once more before
-// and after each write of the run that follows (in CI of some). It ends as it does
+// CrashAtEveryWrite kills the program before and after each of its writes, and once more before
+// and after each write of the run that follows (in CI of some). The program ends as it does
 // undisturbed, and then is silent; no promise is broken on the way.
-func TestCrashAtEveryWrite(t *testing.T) {
-	everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
+func (program Program) CrashAtEveryWrite(t *testing.T) {
+	program.everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
 		runs, step := 0, 1
 		if sc.Long && !long {
 			step = 2
 		}
 		crash := func(crashes ...sim.Crash) (happened bool) {
-			o := play(t, sc, from, nil, func(w *sim.World) { w.StartAndRestart(crashes...) })
+			o := program.play(t, sc, from, nil, func(w *sim.World) { w.StartAndRestart(crashes...) })
 			if len(o.writes) <= len(crashes) {
 				return false
 			}

@@ -1,4 +1,4 @@
-package main
+package faults
 
 import (
 	"slices"
@@ -13,10 +13,10 @@ import (
 )
 
 // inWorld has what follows happen with a controller at work, and no promise broken.
-func inWorld(t *testing.T, acts func(t *testing.T, w *sim.World)) {
+func (program Program) inWorld(t *testing.T, acts func(t *testing.T, w *sim.World)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := sim.NewWorld(program, nil, nil)
+		w := sim.NewWorld(program.alone, nil, nil)
 		defer w.Close()
 		w.Watch(sim.NewPromises())
 		w.Start("it", nil)
@@ -43,15 +43,15 @@ const (
 	simPod2    = "apiVersion: samplecrd.k8s.io/v1\nkind: Pod2\nmetadata: {name: web}\nspec: {template: {spec: {containers: [{name: app, image: one}]}}, "
 )
 
-// A replica that is held back is lost: it comes back with the interface and the address
+// HeldBackReplicaComesBackAsItWas deletes a replica that is held back: it comes back with the interface and the address
 // of its revision.
-func TestHeldBackReplicaComesBackAsItWas(t *testing.T) {
+func (program Program) HeldBackReplicaComesBackAsItWas(t *testing.T) {
 	for name, hold := range map[string]string{
 		"partition": `"updateStrategy":{"rollingUpdate":{"partition":9}}`,
 		"pause":     `"paused":true`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *sim.World) {
+			program.inWorld(t, func(t *testing.T, w *sim.World) {
 				w.Create(simNetwork, simPod2+"replicas: 2, networks: [{name: blue, interface: eth0, addresses: [10.0.0.10, 10.0.0.11]}]}")
 				want := requests(w)
 				w.Patch("pod2s", "web", `{"spec":{`+hold+`,"networks":[{"name":"blue","interface":"data0","addresses":["10.0.0.20","10.0.0.21"]}]}}`)
@@ -82,8 +82,8 @@ func published(w *sim.World) string {
 	return strings.Join(all, ", ")
 }
 
-// Replicas take over each other's addresses, one after the other.
-func TestReplicasExchangeAddresses(t *testing.T) {
+// ReplicasExchangeAddresses has replicas take over each other's addresses, one after the other.
+func (program Program) ReplicasExchangeAddresses(t *testing.T) {
 	for _, tt := range []struct{ name, max, to, want string }{
 		{"up", "1", "10.0.0.11,10.0.0.12,10.0.0.13", "web-0 10.0.0.11, web-1 10.0.0.12, web-2 10.0.0.13"},
 		{"down", "1", "10.0.0.9,10.0.0.10,10.0.0.11", "web-0 10.0.0.9, web-1 10.0.0.10, web-2 10.0.0.11"},
@@ -91,7 +91,7 @@ func TestReplicasExchangeAddresses(t *testing.T) {
 		{"in a cycle", "2", "10.0.0.12,10.0.0.10,10.0.0.11", "web-0 10.0.0.12, web-1 10.0.0.10, web-2 10.0.0.11"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *sim.World) {
+			program.inWorld(t, func(t *testing.T, w *sim.World) {
 				w.Create(simNetwork, simPod2+"replicas: 3, networks: [{name: blue, addresses: [10.0.0.10, 10.0.0.11, 10.0.0.12]}], updateStrategy: {rollingUpdate: {maxUnavailable: "+tt.max+"}}}")
 				time.Sleep(sim.Settle)
 				w.Patch("pod2s", "web", wanted(tt.to))
@@ -104,9 +104,9 @@ func TestReplicasExchangeAddresses(t *testing.T) {
 	}
 }
 
-// Two replicas that want each other's addresses serve on until the user lets two be missing.
-func TestReplicasThatCannotExchangeAddressesServe(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *sim.World) {
+// ReplicasThatCannotExchangeAddressesServe has two replicas that want each other's addresses: they serve on until the user lets two be missing.
+func (program Program) ReplicasThatCannotExchangeAddressesServe(t *testing.T) {
+	program.inWorld(t, func(t *testing.T, w *sim.World) {
 		w.Create(simNetwork, simPod2+"replicas: 2, networks: [{name: blue, addresses: [10.0.0.10, 10.0.0.11]}]}")
 		time.Sleep(sim.Settle)
 		w.Patch("pod2s", "web", wanted("10.0.0.11,10.0.0.10"))
@@ -121,10 +121,10 @@ func TestReplicasThatCannotExchangeAddressesServe(t *testing.T) {
 	})
 }
 
-// A replica keeps running while another pod holds its wanted address. It gets the address
+// ReplicaRunsOnWhileAnotherPodHasItsAddress has a replica keep running while another pod holds its wanted address. It gets the address
 // when that pod is gone.
-func TestReplicaRunsOnWhileAnotherPodHasItsAddress(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *sim.World) {
+func (program Program) ReplicaRunsOnWhileAnotherPodHasItsAddress(t *testing.T) {
+	program.inWorld(t, func(t *testing.T, w *sim.World) {
 		w.Create(simNetwork, "apiVersion: v1\nkind: Pod\nmetadata: {name: holder, labels: {samplecrd.k8s.io/managed: \"true\"}, annotations: {samplecrd.k8s.io/networks: blue=10.0.0.20}}\n"+
 			"spec: {schedulingGates: [{name: samplecrd.k8s.io/addresses}], containers: [{name: app, image: one}]}",
 			simPod2+"replicas: 1, networks: [{name: blue, addresses: [10.0.0.10]}]}")

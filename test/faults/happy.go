@@ -1,7 +1,6 @@
-package main
+package faults
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -25,10 +22,10 @@ import (
 	"github.com/pod2/pod2/pkg/reconcile"
 )
 
-// The whole controller but for main's flags, on fake clientsets: a Network and
-// a Pod2 become pods that have addresses and names, a CronTab a CronJob, and
-// nothing is written afterwards.
-func TestHappyPath(t *testing.T) {
+// HappyPath has the whole controller run on fake clientsets: a Network and a Pod2 become
+// pods that have addresses and names, a CronTab a CronJob, and nothing is written while
+// quiet passes afterwards.
+func HappyPath(t *testing.T, start func(t *testing.T, clients reconcile.Clients) (stop func()), quiet time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewSimpleClientset()
 		// What an API server would do, and the fake does not.
@@ -55,7 +52,7 @@ func TestHappyPath(t *testing.T) {
 				Spec:       stablev1.CronTabSpec{CronSpec: "@yearly", Image: "report", Networks: []stablev1.CronTabNetwork{{Name: "blue"}}},
 			})
 		clients := reconcile.Clients{Kube: kube, Sample: sample}
-		stop := startAll(t, clients)
+		stop := start(t, clients)
 
 		time.Sleep(time.Minute)
 		for _, name := range []string{"web-0", "web-1"} {
@@ -77,7 +74,7 @@ func TestHappyPath(t *testing.T) {
 
 		kube.ClearActions()
 		sample.ClearActions()
-		time.Sleep(3 * resync)
+		time.Sleep(quiet)
 		for _, action := range slices.Concat(kube.Actions(), sample.Actions()) {
 			if !slices.Contains([]string{"get", "list", "watch"}, action.GetVerb()) {
 				t.Errorf("a resync wrote: %s %s", action.GetVerb(), action.GetResource().Resource)
@@ -85,36 +82,6 @@ func TestHappyPath(t *testing.T) {
 		}
 		stop()
 	})
-}
-
-// startAll starts what run starts, and returns how to stop it.
-func startAll(t *testing.T, clients reconcile.Clients) (stop func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	informers, factories := newInformers(clients, metav1.NamespaceAll, newOptions().agentNamespace, true)
-	reconciler, err := reconcile.New(clients, informers, record.NewFakeRecorder(1000), clock.RealClock{}, reconcile.Settings{UnderlayMTU: 1500, AgentNamespace: newOptions().agentNamespace})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := NewController(ctx, reconciler, reconciler.Watches())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, factory := range factories {
-		factory.StartWithContext(ctx)
-	}
-	synctest.Wait() // a fake watch has no history: it must be open before the first write
-	done := make(chan error)
-	go func() { done <- c.Run(ctx, ctx, 4) }()
-	return func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-		for _, factory := range factories {
-			factory.Shutdown()
-		}
-	}
 }
 
 // becomeReady is the scheduler and the kubelet.

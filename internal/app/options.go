@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"errors"
@@ -22,32 +22,35 @@ import (
 	"github.com/pod2/pod2/pkg/reconcile"
 )
 
-// options is the command line; the usage texts of flags are its manual.
-type options struct {
-	kubeconfig, master, namespace, agentNamespace string
+// Options is the command line; the usage texts of flags are its manual.
+type Options struct {
+	// Namespace to serve; empty for all. AgentNamespace has the pods of pod2-agent.
+	Namespace, AgentNamespace string
+	// Workers sync at once.
+	Workers  int
+	Election componentbase.LeaderElectionConfiguration
+	// MetricsAddress and HealthAddress are host:port, :port, or 0 for none.
+	MetricsAddress, HealthAddress string
+	// Profiling adds profiles to the metrics.
+	Profiling bool
 
+	kubeconfig, master            string
 	clusterCIDRs, allowedOverlaps []string
-
-	workers     int
-	underlayMTU int32
-	kubeQPS     float32
-	burst       int
-	election    componentbase.LeaderElectionConfiguration
-
-	metricsAddress, healthAddress string
-	profiling                     bool
-
-	help, version bool
+	underlayMTU                   int32
+	kubeQPS                       float32
+	burst                         int
+	help, version                 bool
 }
 
-func newOptions() *options {
-	return &options{
-		agentNamespace: "pod2-agent",
-		workers:        16,
+// NewOptions are the defaults.
+func NewOptions() *Options {
+	return &Options{
+		AgentNamespace: "pod2-agent",
+		Workers:        16,
 		underlayMTU:    1500,
 		kubeQPS:        -1,
 		burst:          100,
-		election: componentbase.LeaderElectionConfiguration{
+		Election: componentbase.LeaderElectionConfiguration{
 			// What kube-controller-manager has.
 			LeaseDuration:     metav1.Duration{Duration: 15 * time.Second},
 			RenewDeadline:     metav1.Duration{Duration: 10 * time.Second},
@@ -56,15 +59,15 @@ func newOptions() *options {
 			ResourceName:      "pod2-controller",
 			ResourceNamespace: "pod2-system",
 		},
-		metricsAddress: "127.0.0.1:8080",
-		healthAddress:  ":8081",
+		MetricsAddress: "127.0.0.1:8080",
+		HealthAddress:  ":8081",
 	}
 }
 
 // parseOptions reads a command line without the program's name. An error is
 // the user's: it says which flag, and what it may be.
-func parseOptions(args []string) (*options, error) {
-	o := newOptions()
+func parseOptions(args []string) (*Options, error) {
+	o := NewOptions()
 	flags := o.flags()
 	err := flags.Parse(args)
 	switch {
@@ -81,22 +84,22 @@ func parseOptions(args []string) (*options, error) {
 	return o, o.validate()
 }
 
-func (o *options) flags() *pflag.FlagSet {
+func (o *Options) flags() *pflag.FlagSet {
 	fs := pflag.NewFlagSet(programName, pflag.ContinueOnError)
 	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
 	fs.SortFlags = false
-	fs.Usage = func() {} // main prints it
+	fs.Usage = func() {} // Command prints it
 
 	fs.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig,
 		"Path of a kubeconfig; its current context names the cluster. Without it and without --master: the cluster this process is a pod of. "+
 			"The variable KUBECONFIG is not read, so that the command line says which cluster is written to.")
 	fs.StringVar(&o.master, "master", o.master,
 		"URL of the API server; overrides the one in the kubeconfig.")
-	fs.StringVar(&o.namespace, "namespace", o.namespace,
+	fs.StringVar(&o.Namespace, "namespace", o.Namespace,
 		"The one namespace to watch and serve; empty for all. Controllers of different namespaces need a --leader-elect-resource-name each.")
 	fs.Int32Var(&o.underlayMTU, "underlay-mtu", o.underlayMTU,
 		"What the network of the nodes takes at once, in bytes: Overlay Networks without spec.mtu have 50 less, which VXLAN needs.")
-	fs.StringVar(&o.agentNamespace, "agent-namespace", o.agentNamespace,
+	fs.StringVar(&o.AgentNamespace, "agent-namespace", o.AgentNamespace,
 		"Where the pods of pod2-agent are, whose readiness Nodes tell of in their condition samplecrd.k8s.io/DataPlaneReady; empty to write no Node. "+
 			"Controllers of different namespaces may all tell: they tell the same. One of a single namespace that may not list Nodes needs it empty, or it is never ready.")
 	fs.StringSliceVar(&o.clusterCIDRs, "cluster-cidrs", o.clusterCIDRs,
@@ -104,22 +107,22 @@ func (o *options) flags() *pflag.FlagSet {
 			"A Network that overlaps one is refused before it hands out its first address.")
 	fs.StringSliceVar(&o.allowedOverlaps, "allow-cluster-overlap", o.allowedOverlaps,
 		"CIDRs within which Networks of type Overlay may overlap what the cluster uses itself, separated by commas. Pods on such a Network cannot reach what it shadows.")
-	fs.IntVar(&o.workers, "workers", o.workers,
+	fs.IntVar(&o.Workers, "workers", o.Workers,
 		"How many objects are synced at once.")
 	fs.Float32Var(&o.kubeQPS, "kube-api-qps", o.kubeQPS,
 		"Requests per second the controller allows itself; -1 for no limit: the API server's priority and fairness governs.")
 	fs.IntVar(&o.burst, "kube-api-burst", o.burst,
 		"Requests at once above --kube-api-qps; means nothing without it.")
 
-	componentoptions.BindLeaderElectionFlags(&o.election, fs)
+	componentoptions.BindLeaderElectionFlags(&o.Election, fs)
 	fs.Lookup("leader-elect").Usage = "Do nothing but watch while another controller holds the lease, and take over when it is gone. " +
 		"Off by default: two controllers at once waste requests but do no harm, safety never rests on the lease. Needed for more than one replica; the install manifests set it."
 
-	fs.StringVar(&o.metricsAddress, "metrics-bind-address", o.metricsAddress,
+	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", o.MetricsAddress,
 		"host:port of /metrics, over plain HTTP; 0 for none.")
-	fs.StringVar(&o.healthAddress, "health-probe-bind-address", o.healthAddress,
+	fs.StringVar(&o.HealthAddress, "health-probe-bind-address", o.HealthAddress,
 		"host:port of /healthz and /readyz; 0 for none.")
-	fs.BoolVar(&o.profiling, "profiling", o.profiling,
+	fs.BoolVar(&o.Profiling, "profiling", o.Profiling,
 		"Answer /debug/pprof/ where /metrics is. Whoever reaches that address can then have the controller compute and read of what its memory is made.")
 
 	var klogFlags flag.FlagSet
@@ -142,24 +145,24 @@ func prefixes(cidrs []string) ([]netip.Prefix, error) {
 	return all, nil
 }
 
-// settings of the reconciler; the options are valid.
-func (o *options) settings() reconcile.Settings {
-	s := reconcile.Settings{Namespace: o.namespace, UnderlayMTU: o.underlayMTU, AgentNamespace: o.agentNamespace}
+// Settings of the reconciler; the Options are valid.
+func (o *Options) Settings() reconcile.Settings {
+	s := reconcile.Settings{Namespace: o.Namespace, UnderlayMTU: o.underlayMTU, AgentNamespace: o.AgentNamespace}
 	s.ClusterCIDRs, _ = prefixes(o.clusterCIDRs)
 	s.AllowedOverlaps, _ = prefixes(o.allowedOverlaps)
 	return s
 }
 
-func (o *options) validate() error {
+func (o *Options) validate() error {
 	var errs []error
 	bad := func(flag string, value any, want string) {
 		errs = append(errs, fmt.Errorf("--%s=%v: %s", flag, value, want))
 	}
-	if o.namespace != "" && len(validation.IsDNS1123Label(o.namespace)) > 0 {
-		bad("namespace", o.namespace, "must be the name of a namespace, or empty for all")
+	if o.Namespace != "" && len(validation.IsDNS1123Label(o.Namespace)) > 0 {
+		bad("namespace", o.Namespace, "must be the name of a namespace, or empty for all")
 	}
-	if o.agentNamespace != "" && len(validation.IsDNS1123Label(o.agentNamespace)) > 0 {
-		bad("agent-namespace", o.agentNamespace, "must be the name of a namespace, or empty to leave Nodes alone")
+	if o.AgentNamespace != "" && len(validation.IsDNS1123Label(o.AgentNamespace)) > 0 {
+		bad("agent-namespace", o.AgentNamespace, "must be the name of a namespace, or empty to leave Nodes alone")
 	}
 	for _, f := range []struct {
 		flag  string
@@ -169,8 +172,8 @@ func (o *options) validate() error {
 			bad(f.flag, strings.Join(f.cidrs, ","), err.Error())
 		}
 	}
-	if o.workers < 1 {
-		bad("workers", o.workers, "must be at least 1")
+	if o.Workers < 1 {
+		bad("workers", o.Workers, "must be at least 1")
 	}
 	if o.underlayMTU < 1330 || o.underlayMTU > 65535 {
 		bad("underlay-mtu", o.underlayMTU, "must be 1330 to 65535: IPv6 needs 1280 (RFC 8200), VXLAN 50 more")
@@ -181,8 +184,8 @@ func (o *options) validate() error {
 	if o.kubeQPS > 0 && o.burst < 1 {
 		bad("kube-api-burst", o.burst, "must be at least 1 when --kube-api-qps sets a limit")
 	}
-	if o.election.LeaderElect {
-		e := o.election
+	if o.Election.LeaderElect {
+		e := o.Election
 		lease, renew, retry := e.LeaseDuration.Duration, e.RenewDeadline.Duration, e.RetryPeriod.Duration
 		if lease < time.Second || lease <= renew {
 			bad("leader-elect-lease-duration", lease, fmt.Sprintf("must be at least 1s and more than --leader-elect-renew-deadline (%s)", renew))
@@ -202,7 +205,7 @@ func (o *options) validate() error {
 		}
 	}
 	for _, f := range []struct{ flag, address string }{
-		{"metrics-bind-address", o.metricsAddress}, {"health-probe-bind-address", o.healthAddress},
+		{"metrics-bind-address", o.MetricsAddress}, {"health-probe-bind-address", o.HealthAddress},
 	} {
 		if err := serving.CheckAddress(f.address); err != nil {
 			bad(f.flag, f.address, err.Error())

@@ -1,0 +1,96 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+
+	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
+)
+
+// A start waits apiWait for the API server and our CRDs, which may be about
+// to come up; then it fails, which is visible where waiting is not.
+const (
+	apiWait = time.Minute
+	apiPoll = 2 * time.Second
+)
+
+// resourceLister is the part of a discovery client that WaitForAPI needs.
+type resourceLister interface {
+	ServerResourcesForGroupVersionWithContext(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
+}
+
+// WaitForAPI returns nil when the API server serves our resources, and after
+// apiWait the reason why it does not. It logs every reason once.
+func WaitForAPI(ctx context.Context, server resourceLister) error {
+	logger := klog.FromContext(ctx)
+	var problem error
+	err := wait.PollUntilContextTimeout(ctx, apiPoll, apiWait, true, func(ctx context.Context) (bool, error) {
+		found := checkAPI(ctx, server)
+		// That the time was up in the middle of asking is not what is wrong.
+		known := problem != nil && found != nil && (ctx.Err() != nil || found.Error() == problem.Error())
+		if !known {
+			problem = found
+			if found != nil {
+				logger.Info("Waiting for the API", "reason", found, "atMost", apiWait)
+			}
+		}
+		return problem == nil, nil
+	})
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("gave up after %s: %w", apiWait, problem)
+}
+
+// ServesServiceCIDRs says whether the cluster has them: Kubernetes 1.33 and later do.
+func ServesServiceCIDRs(ctx context.Context, server resourceLister) (bool, error) {
+	version := networkingv1.SchemeGroupVersion.String()
+	list, err := server.ServerResourcesForGroupVersionWithContext(ctx, version)
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("ask the API server for the resources of %s: %w", version, err)
+	}
+	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == "servicecidrs" }), nil
+}
+
+// served are the resources that we watch, by group and version.
+var served = []struct{ groupVersion, resources string }{
+	{samplecrdv1.GroupVersion.String(), "addressblocks networks pod2s vnis"},
+	{stablev1.GroupVersion.String(), "crontabs"},
+}
+
+func checkAPI(ctx context.Context, server resourceLister) error {
+	for _, s := range served {
+		missing := strings.Fields(s.resources)
+		list, err := server.ServerResourcesForGroupVersionWithContext(ctx, s.groupVersion)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("ask the API server for the resources of %s: %w", s.groupVersion, err)
+		}
+		if err == nil {
+			missing = slices.DeleteFunc(missing, func(name string) bool {
+				return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == name })
+			})
+		}
+		if len(missing) > 0 {
+			return errors.New("the cluster does not serve " + strings.Join(missing, ", ") + " of " + s.groupVersion +
+				": apply crd/ first: kubectl apply -f crd/")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	_ "time/tzdata" // time zones of CronTabs, in an image that has no database of its own
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/kubernetes"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
+
+	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
+	"github.com/pod2/pod2/pkg/client/clientset/versioned"
+	"github.com/pod2/pod2/pkg/reconcile"
+)
+
+// restConfig says which cluster to talk to, and as whom.
+func restConfig(o *Options) (*rest.Config, error) {
+	var config *rest.Config
+	var err error
+	if o.kubeconfig == "" && o.master == "" {
+		if config, err = rest.InClusterConfig(); err != nil {
+			return nil, fmt.Errorf("no cluster to talk to: this is no pod of one (%w), and neither --kubeconfig nor --master is given; "+
+				"pass for example --kubeconfig=$HOME/.kube/config", err)
+		}
+	} else if config, err = clientcmd.BuildConfigFromFlags(o.master, o.kubeconfig); err != nil {
+		return nil, fmt.Errorf("read --kubeconfig=%q (--master=%q): %w", o.kubeconfig, o.master, err)
+	}
+	config.UserAgent = programName + "/" + Version()
+	config.QPS = -1 // NewClients sets the limit
+	return config, nil
+}
+
+// NewClients makes both clients under one common limit.
+func NewClients(config *rest.Config, o *Options) (reconcile.Clients, error) {
+	sample := rest.CopyConfig(config)
+	if o.kubeQPS > 0 {
+		sample.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(o.kubeQPS, o.burst)
+	}
+	kube := rest.CopyConfig(sample)
+	kube.ContentType = runtime.ContentTypeProtobuf
+	kube.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+
+	kubeClient, err := kubernetes.NewForConfig(kube)
+	if err != nil {
+		return reconcile.Clients{}, fmt.Errorf("make a client for %s: %w", config.Host, err)
+	}
+	sampleClient, err := versioned.NewForConfig(sample)
+	if err != nil {
+		return reconcile.Clients{}, fmt.Errorf("make a client of %s for %s: %w", samplecrdv1.GroupName, config.Host, err)
+	}
+	return reconcile.Clients{Kube: kubeClient, Sample: sampleClient}, nil
+}
+
+// NewRecorder makes events of the objects of both clients. They are sent in
+// the background until stop is called. client-go drops events of an object beyond a
+// budget. By default all reasons share 25, and one more every five minutes: the
+// rollout of 12 replicas, one at a time, used them up, and nothing was told for hours.
+// So each reason has a budget, and one more every ten seconds, as fast as replicas
+// become ready. Beyond ten in ten minutes, client-go combines those of one reason in
+// one Event, so they do not pile up.
+func NewRecorder(ctx context.Context, kube kubernetes.Interface) (recorder record.EventRecorder, stop func()) {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(kubescheme.AddToScheme(scheme))
+	utilruntime.Must(samplecrdv1.Install(scheme))
+	utilruntime.Must(stablev1.Install(scheme))
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(record.CorrelatorOptions{
+		QPS: 0.1,
+		SpamKeyFunc: func(e *corev1.Event) string {
+			return strings.Join([]string{e.InvolvedObject.Kind, string(e.InvolvedObject.UID), e.InvolvedObject.Namespace, e.InvolvedObject.Name, e.Reason}, "/")
+		},
+	}))
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
+	return broadcaster.NewRecorder(scheme, corev1.EventSource{Component: programName}), broadcaster.Shutdown
+}

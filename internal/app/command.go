@@ -1,0 +1,61 @@
+// Package app has what a program needs around its controller: the command line, clients,
+// events, leader election, health and metrics. main.go puts them together.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+)
+
+const programName = "pod2-controller"
+
+// Command reads a command line without the program's name and calls run until a signal
+// comes. It returns the exit status: 0 after a graceful stop, 1 after a failure (a lost
+// lease is one), 2 for a command line that is wrong.
+func Command(args []string, stdout, stderr io.Writer, run func(context.Context, *rest.Config, *Options) error) int {
+	o, err := parseOptions(args)
+	switch {
+	case err != nil:
+		fmt.Fprintf(stderr, "%s: %v\nRun %s --help for the flags.\n", programName, err, programName)
+		return 2
+	case o.help:
+		fmt.Fprintf(stdout, "%s runs the Networks, Pod2s and CronTabs of a cluster.\n\nFlags:\n%s", programName, o.flags().FlagUsagesWrapped(100))
+		return 0
+	case o.version:
+		fmt.Fprintln(stdout, programName, Version())
+		return 0
+	}
+	defer klog.Flush()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal meets no handler and ends the process at once
+	config, err := restConfig(o)
+	if err == nil {
+		err = run(ctx, config, o)
+	}
+	stopped := ctx.Err() != nil && errors.Is(err, context.Canceled)
+	if err != nil && !stopped {
+		klog.FromContext(ctx).Error(err, "Controller failed")
+		return 1
+	}
+	return 0
+}
+
+// Version is what the go command recorded: a tag, or a pseudo-version with the
+// commit, "+dirty" when the tree was; "devel" when it recorded none (go run).
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+		return "devel"
+	}
+	return info.Main.Version
+}
