@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/plan"
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
@@ -80,7 +81,7 @@ func (c clients) revisions(ctx context.Context, namespace, name string) ([]*apps
 	for i := range list.Items {
 		objects = append(objects, &list.Items[i])
 	}
-	slices.SortFunc(objects, func(a, b *appsv1.ControllerRevision) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(objects, plan.ByName)
 	return objects, nil
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,13 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/plan"
 	"github.com/pod2/pod2/pkg/pod2"
 	"github.com/pod2/pod2/pkg/pod2/dns"
 )
@@ -139,7 +138,7 @@ func (t *tool) observe(ctx context.Context, c clients, p *v1.Pod2, overlay []*v1
 			state.Pods = append(state.Pods, &pods.Items[i])
 		}
 	}
-	slices.SortFunc(state.Pods, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(state.Pods, plan.ByName)
 	return state, c.addClaims(ctx, &state)
 }
 
@@ -162,8 +161,8 @@ func (c clients) names(ctx context.Context, s pod2.State) (dns.State, error) {
 	for i := range endpointSlices.Items {
 		names.Slices = append(names.Slices, &endpointSlices.Items[i])
 	}
-	slices.SortFunc(names.Services, func(a, b *corev1.Service) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortFunc(names.Slices, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(names.Services, plan.ByName)
+	slices.SortFunc(names.Slices, plan.ByName)
 	return names, nil
 }
 
@@ -183,7 +182,7 @@ func (c clients) addClaims(ctx context.Context, state *pod2.State) error {
 			state.Claims = append(state.Claims, &claims.Items[i])
 		}
 	}
-	slices.SortFunc(state.Claims, func(a, b *corev1.PersistentVolumeClaim) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(state.Claims, plan.ByName)
 	classes, err := c.kube.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
 	if err != nil && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("list the StorageClasses: %w", err)

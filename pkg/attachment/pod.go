@@ -51,6 +51,22 @@ func Over(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
+// Condition of that type, nil for none; it is the pod's own.
+func Condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == kind {
+			return c
+		}
+	}
+	return nil
+}
+
+// Ready reports whether the condition Ready of the pod is True.
+func Ready(pod *corev1.Pod) bool {
+	c := Condition(pod, corev1.PodReady)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
 // Lengths that the schema of v1.AddressOwner allows. An owner reference has no
 // bound of its own, and one that does not fit would have the API server refuse the
 // block in which the addresses of others are bound too.

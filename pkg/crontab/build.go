@@ -3,11 +3,9 @@ package crontab
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
@@ -15,6 +13,7 @@ import (
 	samplev1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	v1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 var cronTabKind = schema.GroupVersionKind{Group: v1.GroupName, Version: v1.GroupVersion.Version, Kind: "CronTab"}
@@ -121,12 +120,7 @@ func (v *view) request() string {
 }
 
 func (v *view) labeled(labels map[string]string) map[string]string {
-	labels = maps.Clone(labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[v1.CronTabLabel] = v.cronTab.Name
-	return labels
+	return plan.Overlaid(labels, map[string]string{v1.CronTabLabel: v.cronTab.Name})
 }
 
 // defaulted is a copy with what the API server fills in for a CronJob and not for a
@@ -147,30 +141,21 @@ func defaulted(env []corev1.EnvVar) []corev1.EnvVar {
 // it is.
 func difference(is, want *batchv1.CronJob) string {
 	isJob, wantJob := is.Spec.JobTemplate, want.Spec.JobTemplate
-	var differ []string
-	for _, field := range []struct {
-		name     string
-		is, want any
-	}{
-		{"owner reference", is.OwnerReferences, want.OwnerReferences},
-		{"schedule", is.Spec.Schedule, want.Spec.Schedule},
-		{"timeZone", is.Spec.TimeZone, want.Spec.TimeZone},
-		{"suspend", is.Spec.Suspend, want.Spec.Suspend},
-		{"concurrencyPolicy", is.Spec.ConcurrencyPolicy, want.Spec.ConcurrencyPolicy},
-		{"startingDeadlineSeconds", is.Spec.StartingDeadlineSeconds, want.Spec.StartingDeadlineSeconds},
-		{"successfulJobsHistoryLimit", is.Spec.SuccessfulJobsHistoryLimit, want.Spec.SuccessfulJobsHistoryLimit},
-		{"failedJobsHistoryLimit", is.Spec.FailedJobsHistoryLimit, want.Spec.FailedJobsHistoryLimit},
-		{"parallelism", isJob.Spec.Parallelism, wantJob.Spec.Parallelism},
-		{"completions", isJob.Spec.Completions, wantJob.Spec.Completions},
-		{"backoffLimit", isJob.Spec.BackoffLimit, wantJob.Spec.BackoffLimit},
-		{"activeDeadlineSeconds", isJob.Spec.ActiveDeadlineSeconds, wantJob.Spec.ActiveDeadlineSeconds},
-		{"jobTemplate.spec.suspend", isJob.Spec.Suspend, wantJob.Spec.Suspend},
-		{"labels", [2]any{is.Labels, isJob.Labels}, [2]any{want.Labels, wantJob.Labels}},
-		{"pod template", isJob.Spec.Template, wantJob.Spec.Template},
-	} {
-		if !equality.Semantic.DeepEqual(field.is, field.want) {
-			differ = append(differ, field.name)
-		}
-	}
-	return strings.Join(differ, ", ")
+	var differ plan.Differences
+	differ.Compare("owner reference", is.OwnerReferences, want.OwnerReferences)
+	differ.Compare("schedule", is.Spec.Schedule, want.Spec.Schedule)
+	differ.Compare("timeZone", is.Spec.TimeZone, want.Spec.TimeZone)
+	differ.Compare("suspend", is.Spec.Suspend, want.Spec.Suspend)
+	differ.Compare("concurrencyPolicy", is.Spec.ConcurrencyPolicy, want.Spec.ConcurrencyPolicy)
+	differ.Compare("startingDeadlineSeconds", is.Spec.StartingDeadlineSeconds, want.Spec.StartingDeadlineSeconds)
+	differ.Compare("successfulJobsHistoryLimit", is.Spec.SuccessfulJobsHistoryLimit, want.Spec.SuccessfulJobsHistoryLimit)
+	differ.Compare("failedJobsHistoryLimit", is.Spec.FailedJobsHistoryLimit, want.Spec.FailedJobsHistoryLimit)
+	differ.Compare("parallelism", isJob.Spec.Parallelism, wantJob.Spec.Parallelism)
+	differ.Compare("completions", isJob.Spec.Completions, wantJob.Spec.Completions)
+	differ.Compare("backoffLimit", isJob.Spec.BackoffLimit, wantJob.Spec.BackoffLimit)
+	differ.Compare("activeDeadlineSeconds", isJob.Spec.ActiveDeadlineSeconds, wantJob.Spec.ActiveDeadlineSeconds)
+	differ.Compare("jobTemplate.spec.suspend", isJob.Spec.Suspend, wantJob.Spec.Suspend)
+	differ.Compare("labels", [2]any{is.Labels, isJob.Labels}, [2]any{want.Labels, wantJob.Labels})
+	differ.Compare("pod template", isJob.Spec.Template, wantJob.Spec.Template)
+	return differ.String()
 }

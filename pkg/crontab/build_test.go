@@ -155,7 +155,7 @@ func TestEveryFieldIsRepaired(t *testing.T) {
 			t.Errorf("%s: not repaired", tt.want)
 		} else if update.Reason != tt.want {
 			t.Errorf("%s: repaired %s", tt.want, update.Reason)
-		} else if left := difference(update.CronJob, right); left != "" {
+		} else if left := difference(update.Object, right); left != "" {
 			t.Errorf("%s: left over: %s", tt.want, left)
 		}
 	}
@@ -167,10 +167,10 @@ func TestImagePullPolicy(t *testing.T) {
 		container := cronJob.Spec.JobTemplate.Spec.Template.Spec.Containers[0]
 		return container.Image + " " + string(container.ImagePullPolicy)
 	}
-	if got, want := policy(Diff(state(t, "", "cronjob image=app:latest")).Update.CronJob), "app:1 "; got != want {
+	if got, want := policy(Diff(state(t, "", "cronjob image=app:latest")).Update.Object), "app:1 "; got != want {
 		t.Errorf("another image: got %q, want %q", got, want)
 	}
-	if got, want := policy(Diff(state(t, "", "cronjob suspended")).Update.CronJob), "app:1 IfNotPresent"; got != want {
+	if got, want := policy(Diff(state(t, "", "cronjob suspended")).Update.Object), "app:1 IfNotPresent"; got != want {
 		t.Errorf("the same image: got %q, want %q", got, want)
 	}
 }
@@ -183,7 +183,7 @@ func TestFieldsTakenOut(t *testing.T) {
 	s := state(t, "", "cronjob")
 	bare := s.CronJob
 	s.CronJob = cronJob(t, full, nil)
-	if left := difference(Diff(s).Update.CronJob, bare); left != "" {
+	if left := difference(Diff(s).Update.Object, bare); left != "" {
 		t.Errorf("left over: %s", left)
 	}
 }

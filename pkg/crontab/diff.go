@@ -4,13 +4,16 @@ import (
 	"fmt"
 	"slices"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	samplev1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	v1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // Reasons of events on a CronTab; refusals have those of the conditions.
@@ -46,17 +49,17 @@ func Diff(s State) Plan {
 	return p
 }
 
-func (v *view) deletion() *Deletion {
+func (v *view) deletion() *plan.Deletion {
 	if !v.ours() || v.CronJob.DeletionTimestamp != nil || v.orphans() {
 		return nil
 	}
-	return &Deletion{Name: v.CronJob.Name, UID: v.CronJob.UID, ResourceVersion: v.CronJob.ResourceVersion, Reason: "the CronTab is being deleted"}
+	return ptr.To(plan.Delete(v.CronJob, "the CronTab is being deleted"))
 }
 
-func (v *view) update() *Update {
+func (v *view) update() *plan.Update[*batchv1.CronJob] {
 	want := v.overlay(v.CronJob)
 	if reason := difference(v.CronJob, want); reason != "" {
-		return &Update{CronJob: want, Adopts: v.adopts(), Reason: reason}
+		return &plan.Update[*batchv1.CronJob]{Was: v.CronJob, Object: want, Reason: reason}
 	}
 	return nil
 }
@@ -101,10 +104,10 @@ func Waits(s State) string {
 	return ""
 }
 
-func (v *view) events(p Plan) []Event {
-	var events []Event
+func (v *view) events(p Plan) []plan.Event {
+	var events []plan.Event
 	normal := func(reason, format string, args ...any) {
-		events = append(events, Event{corev1.EventTypeNormal, reason, fmt.Sprintf(format, args...)})
+		events = append(events, plan.Normal(reason, fmt.Sprintf(format, args...)))
 	}
 	switch {
 	case p.Delete != nil:
@@ -118,14 +121,13 @@ func (v *view) events(p Plan) []Event {
 }
 
 // told is what a user has to mend: once, when it becomes what stands in the way.
-func (v *view) told(status *v1.CronTabStatus) []Event {
+func (v *view) told(status *v1.CronTabStatus) []plan.Event {
 	if status == nil {
 		return nil
 	}
-	was := meta.FindStatusCondition(v.cronTab.Status.Conditions, v1.ConditionReady)
 	is := meta.FindStatusCondition(status.Conditions, v1.ConditionReady)
-	if v.failure == nil && !mendable[is.Reason] || was != nil && was.Reason == is.Reason && was.Message == is.Message {
+	if v.failure == nil && !mendable[is.Reason] || plan.Said(v.cronTab.Status.Conditions, is) {
 		return nil
 	}
-	return []Event{{corev1.EventTypeWarning, is.Reason, is.Message}}
+	return []plan.Event{plan.Warning(is.Reason, is.Message)}
 }

@@ -7,9 +7,9 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/pod2/pod2/pkg/apis/stable/v1"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // Plan is what is to be written; the fields stand in the order in which they are
@@ -19,12 +19,12 @@ type Plan struct {
 	// Delete the CronJob, in the foreground: it stays until its Jobs and their
 	// pods are gone. Preconditions: UID, and resourceVersion, for one that the
 	// garbage collector has taken from us is not to go.
-	Delete *Deletion
+	Delete *plan.Deletion
 	// Create the CronJob, by fixed name.
 	Create *batchv1.CronJob
 	// Update the CronJob. Preconditions: resourceVersion, and if it is adopted, a live read that
 	// shows the CronTab as it was seen.
-	Update *Update
+	Update *plan.Update[*batchv1.CronJob]
 	// Release takes v1.WaitFinalizer off the CronTab. Preconditions:
 	// resourceVersion, and a live read, made for it, for which Waits says "".
 	Release bool
@@ -32,28 +32,10 @@ type Plan struct {
 	// when the plan is carried out.
 	Status *v1.CronTabStatus
 	// Events follow the writes.
-	Events []Event
+	Events []plan.Event
 	// RequeueAfter is when time alone changes something; zero: never.
 	RequeueAfter time.Duration
 }
-
-// Deletion of one incarnation of a CronJob.
-type Deletion struct {
-	Name            string
-	UID             types.UID
-	ResourceVersion string
-	Reason          string
-}
-
-// Update is the whole new CronJob.
-type Update struct {
-	CronJob *batchv1.CronJob
-	Adopts  bool // it had no owner
-	Reason  string
-}
-
-// Event is for people, on the CronTab.
-type Event struct{ Type, Reason, Message string }
 
 // Empty says that nothing is to be written; events follow writes.
 func (p Plan) Empty() bool {
@@ -71,10 +53,10 @@ func (p Plan) String() string {
 	}
 	if u := p.Update; u != nil {
 		adopted := ""
-		if u.Adopts {
+		if u.Adopts() {
 			adopted = ", adopted"
 		}
-		fmt.Fprintf(&b, "update CronJob %s (version %s)%s: %s\n", u.CronJob.Name, u.CronJob.ResourceVersion, adopted, u.Reason)
+		fmt.Fprintf(&b, "update CronJob %s (version %s)%s: %s\n", u.Object.Name, u.Object.ResourceVersion, adopted, u.Reason)
 	}
 	if p.Release {
 		fmt.Fprintf(&b, "release %s\n", v1.WaitFinalizer)
@@ -82,22 +64,13 @@ func (p Plan) String() string {
 	if p.Status != nil {
 		fmt.Fprintf(&b, "status %s\n", statusText(p.Status))
 	}
-	for _, e := range p.Events {
-		fmt.Fprintf(&b, "event %s %s: %s\n", e.Type, e.Reason, e.Message)
-	}
-	if p.RequeueAfter > 0 {
-		fmt.Fprintf(&b, "again in %s\n", p.RequeueAfter)
-	}
-	return b.String()
+	return b.String() + plan.Tail(p.Events, p.RequeueAfter)
 }
 
 func statusText(s *v1.CronTabStatus) string {
 	text := fmt.Sprintf("last %s successful %s next %s active %d replicas %d generation %d",
 		timeText(s.LastScheduleTime), timeText(s.LastSuccessfulTime), timeText(s.NextScheduleTime), s.Active, s.Replicas, s.ObservedGeneration)
-	for _, c := range s.Conditions {
-		text += fmt.Sprintf(" %s=%s/%s(%s)", c.Type, c.Status, c.Reason, c.Message)
-	}
-	return text
+	return text + plan.ConditionsText(s.Conditions)
 }
 
 func timeText(t *metav1.Time) string {

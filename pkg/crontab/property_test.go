@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/stable/v1"
+	"github.com/pod2/pod2/pkg/plan"
 	"github.com/pod2/pod2/test/chance"
 )
 
@@ -72,7 +73,7 @@ func apply(s *State, p Plan) {
 		s.CronJob = p.Create.DeepCopy()
 		s.CronJob.UID, s.CronJob.CreationTimestamp = "u-new", metav1.NewTime(s.Now)
 	case p.Update != nil:
-		s.CronJob = p.Update.CronJob.DeepCopy()
+		s.CronJob = p.Update.Object.DeepCopy()
 	}
 	s.CronTab = s.CronTab.DeepCopy()
 	if p.Release {
@@ -149,7 +150,7 @@ func TestOneRoundConverges(t *testing.T) {
 func TestAFailureIsToldOnce(t *testing.T) {
 	chance.ForSeeds(t, 2000, func(t *testing.T, dice *rand.Rand) {
 		s, from, _ := arbitrary(t, dice)
-		refused := Failure{"FailedUpdate", "no"}
+		refused := plan.Failure{Reason: "FailedUpdate", Message: "no"}
 		first, events := WithFailure(s, refused)
 		if first == nil || len(events) != 1 || events[0].Message != "no" {
 			t.Fatalf("state %s\nstatus %v\nevents %v", from, first, events)

@@ -6,12 +6,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod2/pod2/internal/shorten"
 	samplev1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	v1 "github.com/pod2/pod2/pkg/apis/stable/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // Reasons of the conditions, the first that applies is given.
@@ -34,15 +35,13 @@ var mendable = map[string]bool{
 	ReasonNameTaken: true, ReasonInvalidSchedule: true, ReasonInvalidTimeZone: true, ReasonNeverDue: true, ReasonNetworkNotFound: true, ReasonNetworkTerminating: true,
 }
 
-// Failure is what stopped apply. Reason is CamelCase, such as FailedCreate.
-type Failure struct{ Reason, Message string }
-
 // WithFailure is the status to be written when apply was stopped: Ready says what
 // stopped it, the rest is as the CronJob is. It is nil when the status says so
 // already. The event follows it, once for each thing that stops apply.
-func WithFailure(s State, f Failure) (*v1.CronTabStatus, []Event) {
+func WithFailure(s State, f plan.Failure) (*v1.CronTabStatus, []plan.Event) {
 	v := look(s)
-	v.failure = &problem{f.Reason, shorten.To(f.Message, shorten.EventMessage)}
+	f.Message = shorten.To(f.Message, shorten.EventMessage)
+	v.failure = &f
 	status := v.status()
 	return status, v.told(status)
 }
@@ -56,10 +55,7 @@ func Observed(s State) *v1.CronTabStatus {
 		return nil
 	}
 	status.Conditions, status.ObservedGeneration = s.CronTab.Status.Conditions, s.CronTab.Status.ObservedGeneration
-	if equality.Semantic.DeepEqual(*status, s.CronTab.Status) {
-		return nil
-	}
-	return status
+	return plan.Changed(status, s.CronTab.Status)
 }
 
 // status is what the CronTab says, nil if it says so already.
@@ -84,10 +80,7 @@ func (v *view) status() *v1.CronTabStatus {
 	status.ObservedGeneration = v.cronTab.Generation
 	v.set(status, v1.ConditionReady, v.ready())
 	v.set(status, v1.ConditionScheduled, v.scheduled())
-	if equality.Semantic.DeepEqual(*status, v.cronTab.Status) {
-		return nil
-	}
-	return status
+	return plan.Changed(status, v.cronTab.Status)
 }
 
 // StatusMayWait says whether the status to be written differs in times and numbers alone from the
@@ -104,8 +97,7 @@ func withoutNumbers(status v1.CronTabStatus) v1.CronTabStatus {
 }
 
 func (v *view) set(status *v1.CronTabStatus, kind string, c metav1.Condition) {
-	c.Type, c.ObservedGeneration, c.LastTransitionTime = kind, v.cronTab.Generation, metav1.NewTime(v.Now)
-	meta.SetStatusCondition(&status.Conditions, c)
+	plan.SetCondition(&status.Conditions, kind, v.cronTab.Generation, v.Now, c)
 }
 
 // later of two times. A CronJob that was deleted and created again knows of no
@@ -124,18 +116,18 @@ func (v *view) ready() metav1.Condition {
 		return c
 	}
 	if missing := v.missingNetworks(); len(missing) > 0 {
-		return refusal(ReasonNetworkNotFound, fmt.Sprintf("Network %s does not exist: pods of a run wait, unscheduled, until it is created", strings.Join(missing, ", ")))
+		return plan.False(ReasonNetworkNotFound, fmt.Sprintf("Network %s does not exist: pods of a run wait, unscheduled, until it is created", strings.Join(missing, ", ")))
 	}
 	if going := v.goingNetworks(); len(going) > 0 {
-		return refusal(ReasonNetworkTerminating, fmt.Sprintf("Network %s is being deleted: pods of a run wait, unscheduled, until it is gone and created anew", strings.Join(going, ", ")))
+		return plan.False(ReasonNetworkTerminating, fmt.Sprintf("Network %s is being deleted: pods of a run wait, unscheduled, until it is gone and created anew", strings.Join(going, ", ")))
 	}
 	if waiting := v.waitingForAddresses(); waiting != "" {
-		return refusal(ReasonWaitingForAddresses, waiting)
+		return plan.False(ReasonWaitingForAddresses, waiting)
 	}
 	if v.suspended() {
-		return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonSuspended, Message: "the CronJob is suspended, as spec.suspend says"}
+		return plan.True(ReasonSuspended, "the CronJob is suspended, as spec.suspend says")
 	}
-	return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonScheduled, Message: "the CronJob is as this CronTab says"}
+	return plan.True(ReasonScheduled, "the CronJob is as this CronTab says")
 }
 
 // scheduled says that there will be a next run.
@@ -146,14 +138,14 @@ func (v *view) scheduled() metav1.Condition {
 			message += " of " + *t.timeZone
 		}
 		if v.problem != nil { // and the CronJob could not be suspended
-			message += "; " + v.problem.message
+			message += "; " + v.problem.Message
 		}
-		return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonScheduled, Message: message}
+		return plan.True(ReasonScheduled, message)
 	}
 	if c := v.obstacle(); c.Reason != "" {
 		return c
 	}
-	return refusal(ReasonSuspended, "no further run is started until spec.suspend is false")
+	return plan.False(ReasonSuspended, "no further run is started until spec.suspend is false")
 }
 
 // obstacle is why the CronJob is not as the CronTab wants it; no reason if it is.
@@ -161,19 +153,19 @@ func (v *view) obstacle() metav1.Condition {
 	name := v.cronTab.Name
 	switch {
 	case v.failure != nil:
-		return refusal(v.failure.reason, v.failure.message)
+		return plan.False(v.failure.Reason, v.failure.Message)
 	case v.cronTab.DeletionTimestamp != nil:
-		return refusal(ReasonTerminating, fmt.Sprintf("the finalizer %s waits for %s", v1.WaitFinalizer, Waits(v.State)))
+		return plan.False(ReasonTerminating, fmt.Sprintf("the finalizer %s waits for %s", v1.WaitFinalizer, Waits(v.State)))
 	case v.problem != nil:
-		return refusal(v.problem.reason, v.problem.message)
+		return plan.False(v.problem.Reason, v.problem.Message)
 	case v.CronJob == nil:
 		return metav1.Condition{}
 	case !v.ours() && v.predecessor():
-		return refusal(ReasonWaitingForDeletion, fmt.Sprintf("CronJob %s of an earlier CronTab %[1]s is still there", name))
+		return plan.False(ReasonWaitingForDeletion, fmt.Sprintf("CronJob %s of an earlier CronTab %[1]s is still there", name))
 	case !v.ours():
-		return refusal(ReasonNameTaken, fmt.Sprintf("CronJob %s exists already and %s: delete it to let the CronTab have the name", name, v.holder()))
+		return plan.False(ReasonNameTaken, fmt.Sprintf("CronJob %s exists already and %s: delete it to let the CronTab have the name", name, v.holder()))
 	case v.CronJob.DeletionTimestamp != nil:
-		return refusal(ReasonWaitingForDeletion, fmt.Sprintf("CronJob %s is being deleted; then it is created anew", name))
+		return plan.False(ReasonWaitingForDeletion, fmt.Sprintf("CronJob %s is being deleted; then it is created anew", name))
 	}
 	return metav1.Condition{}
 }
@@ -196,15 +188,9 @@ func (v *view) holder() string {
 // for; a pod that is about to be served has none.
 func (v *view) waitingForAddresses() string {
 	for _, pod := range v.pods {
-		for _, c := range pod.Status.Conditions {
-			if live(pod) && c.Type == samplev1.ConditionAddressesBound && c.Status == corev1.ConditionFalse {
-				return pod.Name + ": " + c.Message
-			}
+		if c := attachment.Condition(pod, samplev1.ConditionAddressesBound); live(pod) && c != nil && c.Status == corev1.ConditionFalse {
+			return pod.Name + ": " + c.Message
 		}
 	}
 	return ""
-}
-
-func refusal(reason, message string) metav1.Condition {
-	return metav1.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pod2/pod2/internal/shorten"
 	v1 "github.com/pod2/pod2/pkg/apis/stable/v1"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // conditions renders Ready, and Scheduled where it says something else.
@@ -129,14 +130,14 @@ func TestFailure(t *testing.T) {
 		{"it was to be adopted", "", []string{"cronjob bare"},
 			`next 2026-01-02T15:05:00Z Ready=False/FailedUpdate(no) Scheduled=True/Scheduled(runs by the schedule "*/5 * * * *")`},
 	}, func(s State) string {
-		status, _ := WithFailure(s, Failure{"FailedUpdate", "no"})
+		status, _ := WithFailure(s, plan.Failure{Reason: "FailedUpdate", Message: "no"})
 		_, conditions, _ := strings.Cut(statusText(status), "generation 1 ")
 		return "next " + timeText(status.NextScheduleTime) + " " + conditions
 	})
 }
 
 func TestLongFailure(t *testing.T) {
-	status, events := WithFailure(state(t, ""), Failure{"FailedCreate", strings.Repeat("ä", 2000)})
+	status, events := WithFailure(state(t, ""), plan.Failure{Reason: "FailedCreate", Message: strings.Repeat("ä", 2000)})
 	if n := len(status.Conditions[0].Message); n > shorten.EventMessage || len(events[0].Message) != n {
 		t.Errorf("a message of %d bytes, an event of %d", n, len(events[0].Message))
 	}

@@ -15,6 +15,7 @@ import (
 	samplev1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	v1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // view is a State with the schedule read and everything in its place.
@@ -22,10 +23,11 @@ type view struct {
 	State
 	cronTab *v1.CronTab
 	// asked is what the CronTab asks for; nil when there is a problem.
-	asked   *timetable
-	problem *problem
+	asked *timetable
+	// problem is why nothing can run.
+	problem *plan.Failure
 	// failure is what stopped apply.
-	failure *problem
+	failure *plan.Failure
 	// runs are the Jobs of the CronTab, pods those of its runs.
 	runs []*batchv1.Job
 	pods []*corev1.Pod
@@ -39,9 +41,6 @@ type timetable struct {
 	zone     *time.Location
 	schedule cron.Schedule
 }
-
-// problem is why nothing can run.
-type problem struct{ reason, message string }
 
 func look(s State) *view {
 	v := &view{State: s, cronTab: s.CronTab}
@@ -61,19 +60,19 @@ func look(s State) *view {
 }
 
 // read fills in the schedule.
-func (v *view) read(t timetable) (*timetable, *problem) {
+func (v *view) read(t timetable) (*timetable, *plan.Failure) {
 	var wrong string
 	t.schedule, wrong = parse(t.cronSpec)
 	switch {
 	case wrong != "":
-		return nil, &problem{ReasonInvalidSchedule, wrong}
+		return nil, &plan.Failure{Reason: ReasonInvalidSchedule, Message: wrong}
 	case t.zone == nil:
-		return nil, &problem{ReasonInvalidTimeZone, fmt.Sprintf(
+		return nil, &plan.Failure{Reason: ReasonInvalidTimeZone, Message: fmt.Sprintf(
 			"timeZone %q: %s; name one of the IANA database, such as Europe/Berlin", ptr.Deref(t.timeZone, ""), v.ZoneProblem)}
 	case next(t.schedule, v.Now.In(t.zone), v.Now).IsZero():
-		return nil, &problem{ReasonNeverDue, fmt.Sprintf("cronSpec %q names no date that comes in the next years", t.cronSpec)}
+		return nil, &plan.Failure{Reason: ReasonNeverDue, Message: fmt.Sprintf("cronSpec %q names no date that comes in the next years", t.cronSpec)}
 	case t.deadline != nil && *t.deadline < leastDeadline(t.schedule):
-		return nil, &problem{ReasonNeverDue, fmt.Sprintf("with startingDeadlineSeconds %d Kubernetes starts no run of cronSpec %q, "+
+		return nil, &plan.Failure{Reason: ReasonNeverDue, Message: fmt.Sprintf("with startingDeadlineSeconds %d Kubernetes starts no run of cronSpec %q, "+
 			"as it looks no further back for one that is due: take it out, or give at least %d", *t.deadline, t.cronSpec, leastDeadline(t.schedule))}
 	}
 	return &t, nil

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // Plan is what is to be written; the fields stand in the order in which they are
@@ -43,9 +44,9 @@ type Plan struct {
 	Status *v1.NetworkStatus
 	// GivenAway tells, once the blocks are written, of reserved addresses that went to
 	// others for want of free ones: the next plan would not know.
-	GivenAway []Event
+	GivenAway []plan.Event
 	// Events follow the status, of whose change they tell.
-	Events []Event
+	Events []plan.Event
 	// MayWait: the plan does nothing but take back addresses of pods that are over, and
 	// count them; no pod waits for one, and the Network stays. While many pods go, more
 	// of it comes.
@@ -115,9 +116,6 @@ type Wait struct {
 	Event bool
 }
 
-// Event is for people, on the object that the plan is about.
-type Event struct{ Type, Reason, Message string }
-
 // WithoutFinalizer is the plan when AddFinalizer or Begin failed: it takes addresses
 // back, and binds none.
 func (p Plan) WithoutFinalizer() Plan {
@@ -154,13 +152,7 @@ func (p Plan) String() string {
 	if p.Status != nil {
 		fmt.Fprintf(&b, "status %s\n", statusText(p.Status))
 	}
-	for _, e := range slices.Concat(p.GivenAway, p.Events) {
-		fmt.Fprintf(&b, "event %s %s: %s\n", e.Type, e.Reason, e.Message)
-	}
-	if p.RequeueAfter > 0 {
-		fmt.Fprintf(&b, "again in %s\n", p.RequeueAfter)
-	}
-	return b.String()
+	return b.String() + plan.Tail(slices.Concat(p.GivenAway, p.Events), p.RequeueAfter)
 }
 
 func (w BlockWrite) String() string {
@@ -186,13 +178,7 @@ func statusText(s *v1.NetworkStatus) string {
 	if len(s.CIDRs) > 1 {
 		text += " cidrs " + strings.Join(s.CIDRs, ",")
 	}
-	for _, c := range s.Conditions {
-		text += fmt.Sprintf(" %s=%s/%s", c.Type, c.Status, c.Reason)
-		if c.Message != "" {
-			text += fmt.Sprintf("(%s)", c.Message)
-		}
-	}
-	return text
+	return text + plan.ConditionsText(s.Conditions)
 }
 
 // fieldError puts the path of a field before what is wrong with its value.

@@ -8,11 +8,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/pod2/pod2/internal/shorten"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/pkg/ipam"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // Further reasons of the condition samplecrd.k8s.io/AddressesBound.
@@ -43,7 +45,7 @@ type PodPlan struct {
 	// Condition for the user to read. Precondition: UID.
 	Condition *corev1.PodCondition
 	// Event on the pod, after the condition.
-	Event *Event
+	Event *plan.Event
 	// Stale, if not empty, says why this view of a Network is older than that of its
 	// blocks: nothing is to be written by it, and no event would tell when it is not.
 	Stale string
@@ -177,7 +179,7 @@ func (s PodState) complain(reason, message string) PodPlan {
 	if !changed {
 		return PodPlan{}
 	}
-	return PodPlan{Condition: &condition, Event: &Event{corev1.EventTypeWarning, reason, message}}
+	return PodPlan{Condition: &condition, Event: ptr.To(plan.Warning(reason, message))}
 }
 
 // bound corrects the condition of a pod that had to wait, or whose request somebody
@@ -193,7 +195,7 @@ func (s PodState) bound(request string) PodPlan {
 		if !changed {
 			return PodPlan{}
 		}
-		return PodPlan{Condition: &condition, Event: &Event{corev1.EventTypeWarning, ReasonRequestChanged, message}}
+		return PodPlan{Condition: &condition, Event: ptr.To(plan.Warning(ReasonRequestChanged, message))}
 	}
 	if c == nil || c.Status == corev1.ConditionTrue && c.Reason != ReasonRequestChanged {
 		return PodPlan{}

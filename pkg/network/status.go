@@ -13,6 +13,7 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // Reasons of the conditions of a Network.
@@ -32,7 +33,7 @@ const namesShown = 5
 
 // status is what the Network says once the plan is carried out, nil if it says so
 // already, and the events that a change of it is worth.
-func (v *view) status(exhausted []string) (*v1.NetworkStatus, []Event) {
+func (v *view) status(exhausted []string) (*v1.NetworkStatus, []plan.Event) {
 	if v.network == nil {
 		return nil, nil
 	}
@@ -46,11 +47,9 @@ func (v *view) status(exhausted []string) (*v1.NetworkStatus, []Event) {
 		conditions = append(conditions, grown)
 	}
 	for _, c := range conditions {
-		c.ObservedGeneration = v.network.Generation
-		c.LastTransitionTime = v.now
-		meta.SetStatusCondition(&status.Conditions, c)
+		plan.SetCondition(&status.Conditions, c.Type, v.network.Generation, v.now.Time, c)
 	}
-	if equality.Semantic.DeepEqual(*status, v.network.Status) {
+	if plan.Changed(status, v.network.Status) == nil {
 		return nil, nil
 	}
 	return status, statusEvents(v.network.Status.Conditions, status.Conditions)
@@ -66,10 +65,7 @@ func (p Plan) StatusMayWait(s State) bool {
 
 func withoutNumbers(status v1.NetworkStatus) v1.NetworkStatus {
 	status.Bound, status.Reserved, status.Resting, status.Available = 0, 0, 0, 0
-	status.Conditions = slices.Clone(status.Conditions)
-	for i := range status.Conditions {
-		status.Conditions[i].Message = ""
-	}
+	status.Conditions = plan.WithoutMessages(status.Conditions)
 	return status
 }
 
@@ -86,12 +82,8 @@ func Observed(s State, failure string) *v1.NetworkStatus {
 	if failure != "" {
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, ReasonFailedWrite, failure
 	}
-	ready.ObservedGeneration, ready.LastTransitionTime = s.Network.Generation, v.now
-	meta.SetStatusCondition(&status.Conditions, ready)
-	if equality.Semantic.DeepEqual(*status, s.Network.Status) {
-		return nil
-	}
-	return status
+	plan.SetCondition(&status.Conditions, v1.ConditionReady, s.Network.Generation, v.now.Time, ready)
+	return plan.Changed(status, s.Network.Status)
 }
 
 // manyAddresses is the most that the status counts. Nobody reads the 19 digits of an IPv6 /64,
@@ -180,8 +172,8 @@ func names(all []string) string {
 
 // statusEvents: one when pods begin to wait, one when the spec becomes unusable or
 // a Network in use is deleted, one when the Network turns out to overlap the cluster.
-func statusEvents(before, after []metav1.Condition) []Event {
-	var events []Event
+func statusEvents(before, after []metav1.Condition) []plan.Event {
+	var events []plan.Event
 	turned := func(kind string, to metav1.ConditionStatus) *metav1.Condition {
 		c := meta.FindStatusCondition(after, kind)
 		if c == nil || c.Status != to || meta.IsStatusConditionPresentAndEqual(before, kind, to) {
@@ -190,17 +182,17 @@ func statusEvents(before, after []metav1.Condition) []Event {
 		return c
 	}
 	if c := turned(v1.ConditionExhausted, metav1.ConditionTrue); c != nil {
-		events = append(events, Event{corev1.EventTypeWarning, c.Reason, c.Message})
+		events = append(events, plan.Warning(c.Reason, c.Message))
 	}
 	if c := turned(v1.ConditionReady, metav1.ConditionFalse); c != nil && slices.Contains([]string{ReasonInvalidSpec, ReasonNoAddresses, ReasonInUse}, c.Reason) {
-		events = append(events, Event{corev1.EventTypeWarning, c.Reason, c.Message})
+		events = append(events, plan.Warning(c.Reason, c.Message))
 	}
 	was, is := meta.FindStatusCondition(before, v1.ConditionReady), meta.FindStatusCondition(after, v1.ConditionReady)
 	if is.Reason == ReasonOverlapsCluster && (was == nil || was.Reason != is.Reason) {
-		events = append(events, Event{corev1.EventTypeWarning, is.Reason, is.Message})
+		events = append(events, plan.Warning(is.Reason, is.Message))
 	}
 	if c := turned(v1.ConditionGrown, metav1.ConditionFalse); c != nil {
-		events = append(events, Event{corev1.EventTypeWarning, c.Reason, c.Message})
+		events = append(events, plan.Warning(c.Reason, c.Message))
 	}
 	return events
 }
@@ -210,7 +202,7 @@ func statusEvents(before, after []metav1.Condition) []Event {
 const ReasonGivenAway = "ReservedAddressGivenAway"
 
 // givenAway is one event for all of them.
-func (v *view) givenAway() []Event {
+func (v *view) givenAway() []plan.Event {
 	var given []string
 	for _, p := range v.ledger.pages {
 		if p.quiet { // it reserved nothing
@@ -226,7 +218,7 @@ func (v *view) givenAway() []Event {
 	if len(given) == 0 {
 		return nil
 	}
-	return []Event{{corev1.EventTypeWarning, ReasonGivenAway, "for want of a free one: " + names(given)}}
+	return []plan.Event{plan.Warning(ReasonGivenAway, "for want of a free one: "+names(given))}
 }
 
 // podEvents bounds how many pods that wait for one reason at a time are told so
@@ -273,10 +265,5 @@ func SaysItWaits(pod *corev1.Pod) bool {
 }
 
 func boundCondition(pod *corev1.Pod) *corev1.PodCondition {
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == v1.ConditionAddressesBound {
-			return c
-		}
-	}
-	return nil
+	return attachment.Condition(pod, v1.ConditionAddressesBound)
 }

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // Plan is at most one write, of one condition of one Node.
@@ -37,8 +39,5 @@ func (p Plan) String() string {
 	if p.Remove {
 		fmt.Fprintf(&b, "remove from %s %s\n", p.Node, precondition)
 	}
-	if p.RequeueAfter > 0 {
-		fmt.Fprintf(&b, "again in %s\n", p.RequeueAfter)
-	}
-	return b.String()
+	return b.String() + plan.Tail(nil, p.RequeueAfter)
 }

@@ -42,10 +42,7 @@ func (s State) condition() *corev1.NodeCondition {
 // to leave it alone; one that is over may have been Ready to its end.
 func (s State) ready() bool {
 	return slices.ContainsFunc(s.Agents, func(pod *corev1.Pod) bool {
-		return pod.DeletionTimestamp == nil && !attachment.Over(pod) &&
-			slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-				return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-			})
+		return pod.DeletionTimestamp == nil && !attachment.Over(pod) && attachment.Ready(pod)
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/ordinals"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // A claim is named <template>-<pod2>-<ordinal>, as a StatefulSet's. Its ordinal is
@@ -218,8 +219,8 @@ func (v *view) retention() v1.Pod2ClaimRetentionPolicy {
 }
 
 // surplusClaims are deleted, once no pod of their ordinal is left, whoever's.
-func (v *view) surplusClaims() []Deletion {
-	var deletions []Deletion
+func (v *view) surplusClaims() []plan.Deletion {
+	var deletions []plan.Deletion
 	for _, c := range v.claims {
 		if _, used := v.slot(c); used || v.untouchable(c) != "" || !v.doomed(c) || v.podNames[ordinals.Name(v.pod2.Name, c.ordinal)] {
 			continue
@@ -228,7 +229,7 @@ func (v *view) surplusClaims() []Deletion {
 		if isSurge(c.PersistentVolumeClaim) {
 			reason = "of a surge replica"
 		}
-		deletions = append(deletions, Deletion{Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion, Reason: reason})
+		deletions = append(deletions, plan.Delete(c, reason))
 	}
 	return deletions
 }

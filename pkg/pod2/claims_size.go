@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/pod2/pod2/internal/shorten"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // Reasons of the condition ClaimsResized; the first that applies is given.
@@ -108,7 +109,7 @@ func (v *view) grownClaims() []ClaimChange {
 // resized is the condition ClaimsResized.
 func (v *view) resized() metav1.Condition {
 	if v.resizeFailed != "" {
-		return notReady(ReasonFailedResize, v.resizeFailed)
+		return plan.False(ReasonFailedResize, v.resizeFailed)
 	}
 	messages := map[string][]string{}
 	for _, c := range v.sized() {
@@ -118,10 +119,10 @@ func (v *view) resized() metav1.Condition {
 	}
 	for _, reason := range []string{ReasonExpansionNotAllowed, ReasonWaitingForVolume, ReasonResizing} {
 		if all := messages[reason]; len(all) > 0 {
-			return notReady(reason, list(all))
+			return plan.False(reason, list(all))
 		}
 	}
-	return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonClaimsResized, Message: "no claim is smaller than its template"}
+	return plan.True(ReasonClaimsResized, "no claim is smaller than its template")
 }
 
 // mount gives the pod of a place its claims, each as the volume of the template's

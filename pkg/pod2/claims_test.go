@@ -13,6 +13,7 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/ordinals"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // claimState is a state with the template data of 1Gi, or others (claims=2Gi), and
@@ -213,7 +214,7 @@ func TestClaimsGrow(t *testing.T) {
 func TestFailedResize(t *testing.T) {
 	s := claimState(t, "replicas=1 claims=2Gi", []string{"web-0"}, []string{"data-web-0"})
 	var got []string
-	for _, c := range WithFailures(s, []Failure{{ReasonFailedResize, "exceeded quota"}}).Conditions {
+	for _, c := range WithFailures(s, []plan.Failure{{Reason: ReasonFailedResize, Message: "exceeded quota"}}).Conditions {
 		got = append(got, c.Type+" "+string(c.Status)+" "+c.Reason)
 	}
 	const want = "Ready True AllReplicasAvailable, Available True MinimumReplicasAvailable, Progressing True Complete, ClaimsResized False FailedResize"

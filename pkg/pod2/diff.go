@@ -3,6 +3,8 @@ package pod2
 import (
 	"slices"
 	"time"
+
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // Diff decides what is to be written for one Pod2. It cannot fail: what cannot be
@@ -40,11 +42,11 @@ func Diff(s State) Plan {
 
 // scaleDown deletes our pods that have no place. One that serves while too many
 // replicas do not stays until they do. OrderedReady waits for each to be gone.
-func (v *view) scaleDown(spare *budget) []Deletion {
+func (v *view) scaleDown(spare *budget) []PodDeletion {
 	if v.ordered() && slices.ContainsFunc(v.surplus, func(r replica) bool { return r.terminating }) {
 		return nil
 	}
-	var deletions []Deletion
+	var deletions []PodDeletion
 	for _, r := range v.surplus {
 		if !r.terminating && spare.allows(r, true) {
 			deletions = append(deletions, r.deletion("scaled down", causeScaledDown))
@@ -79,13 +81,13 @@ func (v *view) update(spare *budget) (u updates) {
 type updates struct {
 	resizes   []Resize
 	inPlace   []InPlaceUpdate
-	deletions []Deletion
+	deletions []PodDeletion
 }
 
 // replace deletes pods that are over and whose delay has passed. The next one is
 // created when it is gone.
-func (v *view) replace(failures map[int]failure) []Deletion {
-	var deletions []Deletion
+func (v *view) replace(failures map[int]failure) []PodDeletion {
+	var deletions []PodDeletion
 	for i, r := range v.slots {
 		f, recorded := failures[i]
 		if r.ended() && !v.now.Before(r.makesWay(f, recorded)) {
@@ -95,8 +97,8 @@ func (v *view) replace(failures map[int]failure) []Deletion {
 	return deletions
 }
 
-func (r replica) deletion(reason string, why deletionCause) Deletion {
-	return Deletion{Name: r.pod.Name, UID: r.pod.UID, ResourceVersion: r.pod.ResourceVersion, Reason: reason, cause: why}
+func (r replica) deletion(reason string, why deletionCause) PodDeletion {
+	return PodDeletion{plan.Delete(r.pod, reason), why}
 }
 
 // maxPods bounds the pods that one plan creates, and those that it labels, as a

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/pkg/ordinals"
 )
 
@@ -137,7 +138,7 @@ func pod(t testing.TB, p *v1.Pod2, line string) *corev1.Pod {
 
 func setCondition(pod *corev1.Pod, kind corev1.PodConditionType, status corev1.ConditionStatus, reason, message string, since time.Time) {
 	c := corev1.PodCondition{Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(since)}
-	if old := podCondition(pod, kind); old != nil {
+	if old := attachment.Condition(pod, kind); old != nil {
 		*old = c
 		return
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pod2/pod2/internal/shorten"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // Reasons of events on a Pod2.
@@ -31,11 +32,11 @@ var mendable = map[string]bool{
 
 // Events are those of as much of a plan as was done: one event a kind of action; one a pod would be 2,000 for a Pod2 of
 // 2,000 replicas. Each kind has a reason of its own: client-go combines the events of one reason, and shows the last.
-func Events(s State, done Plan) []Event {
-	var events []Event
+func Events(s State, done Plan) []plan.Event {
+	var events []plan.Event
 	if len(done.Adopt) > 0 {
-		events = append(events, Event{corev1.EventTypeNormal, EventAdopting,
-			"adopted " + names(len(done.Adopt), func(i int) string { return done.Adopt[i].Name })})
+		events = append(events, plan.Normal(EventAdopting,
+			"adopted "+names(len(done.Adopt), func(i int) string { return done.Adopt[i].Name })))
 	}
 	// of one kind and one reason, in the order in which they first occur
 	group := func(kind, reason, verb string, n int, pod func(int) (name, why string)) {
@@ -54,14 +55,14 @@ func Events(s State, done Plan) []Event {
 			if why != "" {
 				text += ": " + why
 			}
-			events = append(events, Event{kind, reason, shorten.To(text, shorten.EventMessage)})
+			events = append(events, plan.Event{Type: kind, Reason: reason, Message: shorten.To(text, shorten.EventMessage)})
 		}
 	}
 	group(corev1.EventTypeNormal, EventLabelling, "changed labels of %s", len(done.Relabel), func(i int) (string, string) { return done.Relabel[i].Name, done.Relabel[i].keys() })
 	group(corev1.EventTypeNormal, EventUpdating, "resized %s", len(done.Resize), func(i int) (string, string) { return done.Resize[i].Name, done.Resize[i].Reason })
 	group(corev1.EventTypeNormal, EventUpdating, "updated %s in place", len(done.InPlace), func(i int) (string, string) { return done.InPlace[i].Name, done.InPlace[i].Reason })
-	deleted := func(ended bool) []Deletion {
-		return slices.DeleteFunc(slices.Clone(done.Delete), func(d Deletion) bool { return (d.cause == causeEnded) != ended })
+	deleted := func(ended bool) []PodDeletion {
+		return slices.DeleteFunc(slices.Clone(done.Delete), func(d PodDeletion) bool { return (d.cause == causeEnded) != ended })
 	}
 	spare, ended := deleted(false), deleted(true)
 	group(corev1.EventTypeNormal, EventDeleted, "deleted %s", len(spare), func(i int) (string, string) { return spare[i].Name, spare[i].Reason })
@@ -77,13 +78,12 @@ func Events(s State, done Plan) []Event {
 	if done.Status != nil {
 		if is := meta.FindStatusCondition(done.Status.Conditions, v1.ConditionProgressing); is.Reason == ReasonProgressDeadlineExceeded {
 			if was := meta.FindStatusCondition(s.Pod2.Status.Conditions, v1.ConditionProgressing); was == nil || was.Reason != is.Reason {
-				events = append(events, Event{corev1.EventTypeWarning, is.Reason, shorten.To(is.Message, shorten.EventMessage)})
+				events = append(events, plan.Warning(is.Reason, shorten.To(is.Message, shorten.EventMessage)))
 			}
 		}
-		was := meta.FindStatusCondition(s.Pod2.Status.Conditions, v1.ConditionReady)
 		is := meta.FindStatusCondition(done.Status.Conditions, v1.ConditionReady)
-		if mendable[is.Reason] && (was == nil || was.Reason != is.Reason || was.Message != is.Message) {
-			events = append(events, Event{corev1.EventTypeWarning, is.Reason, is.Message})
+		if mendable[is.Reason] && !plan.Said(s.Pod2.Status.Conditions, is) {
+			events = append(events, plan.Warning(is.Reason, is.Message))
 		}
 	}
 	return events

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pod2/pod2/internal/shorten"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
 )
 
 // inPlaceRecord is the annotation v1.InPlaceAnnotation.
@@ -96,7 +97,7 @@ func infeasible(pod *corev1.Pod) string {
 // pending is what the node says of a resize that it has not accepted; nil when it
 // says nothing yet of the resources that are asked for now.
 func pending(pod *corev1.Pod) *corev1.PodCondition {
-	c := podCondition(pod, corev1.PodResizePending)
+	c := attachment.Condition(pod, corev1.PodResizePending)
 	if c == nil || c.Status != corev1.ConditionTrue || c.ObservedGeneration > 0 && c.ObservedGeneration < pod.Generation {
 		return nil
 	}
@@ -106,7 +107,7 @@ func pending(pod *corev1.Pod) *corev1.PodCondition {
 // resizeInProgress says that the node has made room and has yet to act: the status
 // of a container has some of the new resources by then (memory that is requested).
 func resizeInProgress(pod *corev1.Pod) bool {
-	c := podCondition(pod, corev1.PodResizeInProgress)
+	c := attachment.Condition(pod, corev1.PodResizeInProgress)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 

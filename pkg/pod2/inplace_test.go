@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
 )
 
 func TestWhatCanBeChangedInPlace(t *testing.T) {
@@ -129,7 +130,7 @@ func TestResourcesOfAnyRevision(t *testing.T) {
 // What a node said of resources that were asked for before says nothing of these.
 func TestInfeasibleBefore(t *testing.T) {
 	s := state(t, "replicas=1 inplace cpu=2", "web-0 old resizing cpu=2/1 resize=Infeasible")
-	s.Pods[0].Generation, podCondition(s.Pods[0], corev1.PodResizePending).ObservedGeneration = 3, 2
+	s.Pods[0].Generation, attachment.Condition(s.Pods[0], corev1.PodResizePending).ObservedGeneration = 3, 2
 	if got := changes(s); got != "" {
 		t.Errorf("got %s", got)
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/test/chance"
 )
 
@@ -62,7 +63,7 @@ func (w *world) grant(pod *corev1.Pod, c *corev1.Container, s *corev1.ContainerS
 		forget(pod, corev1.PodResizePending)
 		return
 	}
-	refused := podCondition(pod, corev1.PodResizePending)
+	refused := attachment.Condition(pod, corev1.PodResizePending)
 	if refused != nil && refused.Reason == corev1.PodReasonInfeasible && refused.ObservedGeneration == pod.Generation {
 		return
 	}
@@ -70,7 +71,7 @@ func (w *world) grant(pod *corev1.Pod, c *corev1.Container, s *corev1.ContainerS
 	forget(pod, corev1.PodResizePending)
 	if reason != "" {
 		setCondition(pod, corev1.PodResizePending, corev1.ConditionTrue, reason, "", w.Now)
-		podCondition(pod, corev1.PodResizePending).ObservedGeneration = pod.Generation
+		attachment.Condition(pod, corev1.PodResizePending).ObservedGeneration = pod.Generation
 		return
 	}
 	if len(c.ResizePolicy) > 0 {
@@ -82,7 +83,7 @@ func (w *world) grant(pod *corev1.Pod, c *corev1.Container, s *corev1.ContainerS
 }
 
 func has(pod *corev1.Pod, kind corev1.PodConditionType, reason string) bool {
-	c := podCondition(pod, kind)
+	c := attachment.Condition(pod, kind)
 	return c != nil && c.Status == corev1.ConditionTrue && c.Reason == reason
 }
 

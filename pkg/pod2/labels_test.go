@@ -11,6 +11,7 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/ordinals"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 func TestRelabel(t *testing.T) {
@@ -59,7 +60,7 @@ func TestProgressOfLabels(t *testing.T) {
 		t.Errorf("got %s: %s, want %s", c.Reason, c.Message, want)
 	}
 	events := Events(s, Diff(s))
-	if len(events) != 1 || events[0] != (Event{corev1.EventTypeNormal, EventLabelling, "changed labels of web-1: team"}) {
+	if len(events) != 1 || events[0] != plan.Normal(EventLabelling, "changed labels of web-1: team") {
 		t.Errorf("events %v", events)
 	}
 }

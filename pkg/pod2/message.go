@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pod2/pod2/internal/shorten"
+	"github.com/pod2/pod2/pkg/attachment"
 )
 
 const (
@@ -64,7 +65,7 @@ func thousands(n int) string {
 // cause is why a pod is in the phase it is in, as far as it says.
 func cause(pod *corev1.Pod) string {
 	reason, message := pod.Status.Reason, pod.Status.Message
-	if c := podCondition(pod, corev1.PodReady); reason == "" && message == "" && c != nil && c.Status != corev1.ConditionTrue {
+	if c := attachment.Condition(pod, corev1.PodReady); reason == "" && message == "" && c != nil && c.Status != corev1.ConditionTrue {
 		message = c.Message
 	}
 	phase := string(pod.Status.Phase)

@@ -8,9 +8,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // Plan is what is to be written; the fields stand in the order in which they are
@@ -37,7 +37,7 @@ type Plan struct {
 	InPlace []InPlaceUpdate
 	// Delete in this order. Precondition: UID and resourceVersion, so that a pod that
 	// lost our owner reference meanwhile lives on.
-	Delete []Deletion
+	Delete []PodDeletion
 	// ChangeClaims: labels, mark and owner reference, BEFORE DeleteClaims, so that
 	// nothing is deleted for a mark that was to go: DeleteClaims depends on it. By UID
 	// and resourceVersion.
@@ -46,7 +46,7 @@ type Plan struct {
 	// they may take the quota that a new claim needs. Preconditions: UID and
 	// resourceVersion, for whose it is and its mark are the cache's, and that a live
 	// read finds no pod of the ordinal.
-	DeleteClaims []Deletion
+	DeleteClaims []plan.Deletion
 	// Create in this order, by fixed name: maxPods at most. The next plan has the
 	// rest, of the spec as it is by then.
 	Create []Creation
@@ -54,7 +54,7 @@ type Plan struct {
 	CreateClaims []*corev1.PersistentVolumeClaim
 	// DeleteRevisions that nothing is made from. Precondition: UID and
 	// resourceVersion.
-	DeleteRevisions []Deletion
+	DeleteRevisions []plan.Deletion
 	// GrowClaims, AFTER all that their refusal should not hold up. By UID and
 	// resourceVersion.
 	GrowClaims []ClaimChange
@@ -75,13 +75,10 @@ type Backoff struct {
 	Value string
 }
 
-// Deletion of one incarnation of a pod, a claim or a revision.
-type Deletion struct {
-	Name            string
-	UID             types.UID
-	ResourceVersion string
-	Reason          string
-	cause           deletionCause
+// PodDeletion is of one incarnation of a pod.
+type PodDeletion struct {
+	plan.Deletion
+	cause deletionCause
 }
 
 // deletionCause is what a pod is deleted for, as far as others depend on it.
@@ -129,9 +126,6 @@ type ClaimChange struct {
 	Reason string
 }
 
-// Event is for people, on the Pod2.
-type Event struct{ Type, Reason, Message string }
-
 // Empty says that nothing is to be written.
 func (p Plan) Empty() bool {
 	return p.Backoff == nil && p.CreateRevision == nil && len(p.ChangeRevisions) == 0 && len(p.Adopt) == 0 && len(p.Relabel) == 0 && len(p.Resize) == 0 && len(p.InPlace) == 0 && len(p.Delete) == 0 &&
@@ -159,7 +153,7 @@ func (p Plan) WithoutOwner() Plan {
 // ended stay, as the only evidence.
 func (p Plan) WithoutBackoff() Plan {
 	p.Backoff = nil
-	p.Delete = slices.DeleteFunc(slices.Clone(p.Delete), func(d Deletion) bool { return d.cause == causeEnded })
+	p.Delete = slices.DeleteFunc(slices.Clone(p.Delete), func(d PodDeletion) bool { return d.cause == causeEnded })
 	return p
 }
 
@@ -170,7 +164,7 @@ func (p Plan) WithoutRevision() Plan {
 		return p
 	}
 	p.CreateRevision, p.Resize, p.InPlace = nil, nil, nil
-	p.Delete = slices.DeleteFunc(slices.Clone(p.Delete), func(d Deletion) bool { return d.cause == causeUpdate })
+	p.Delete = slices.DeleteFunc(slices.Clone(p.Delete), func(d PodDeletion) bool { return d.cause == causeUpdate })
 	p.Create = slices.DeleteFunc(slices.Clone(p.Create), func(c Creation) bool { return !c.Recorded })
 	return p
 }
@@ -200,13 +194,13 @@ func (p Plan) String() string {
 		fmt.Fprintf(&b, "update %s in place (uid %s): %s\n", u.Name, u.UID, u.Reason)
 	}
 	for _, d := range p.Delete {
-		fmt.Fprintf(&b, "delete %s (uid %s): %s\n", d.Name, d.UID, d.Reason)
+		fmt.Fprintf(&b, "delete %s\n", d)
 	}
 	for _, c := range p.ChangeClaims {
 		fmt.Fprintf(&b, "change claim %s: %s\n", c.Claim.Name, c.Reason)
 	}
 	for _, d := range p.DeleteClaims {
-		fmt.Fprintf(&b, "delete claim %s (uid %s): %s\n", d.Name, d.UID, d.Reason)
+		fmt.Fprintf(&b, "delete claim %s\n", d)
 	}
 	for _, c := range p.Create {
 		for _, claim := range c.Claims() {
@@ -222,7 +216,7 @@ func (p Plan) String() string {
 		fmt.Fprintf(&b, "create claim %s: its pod needs it\n", claim.Name)
 	}
 	for _, d := range p.DeleteRevisions {
-		fmt.Fprintf(&b, "delete revision %s (uid %s): %s\n", d.Name, d.UID, d.Reason)
+		fmt.Fprintf(&b, "delete revision %s\n", d)
 	}
 	for _, c := range p.GrowClaims {
 		fmt.Fprintf(&b, "grow claim %s: %s\n", c.Claim.Name, c.Reason)
@@ -233,17 +227,11 @@ func (p Plan) String() string {
 	if p.Status != nil {
 		fmt.Fprintf(&b, "status %s\n", statusText(p.Status))
 	}
-	if p.RequeueAfter > 0 {
-		fmt.Fprintf(&b, "again in %s\n", p.RequeueAfter)
-	}
-	return b.String()
+	return b.String() + plan.Tail(nil, p.RequeueAfter)
 }
 
 func statusText(s *v1.Pod2Status) string {
 	text := fmt.Sprintf("ready %d/%d available %d updated %d current %q update %q networks %q generation %d",
 		s.ReadyReplicas, s.Replicas, s.AvailableReplicas, s.UpdatedReplicas, s.CurrentRevision, s.UpdateRevision, s.Networks, s.ObservedGeneration)
-	for _, c := range s.Conditions {
-		text += fmt.Sprintf(" %s=%s/%s(%s)", c.Type, c.Status, c.Reason, c.Message)
-	}
-	return text
+	return text + plan.ConditionsText(s.Conditions)
 }

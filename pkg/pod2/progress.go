@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // Reasons of the conditions Available and Progressing.
@@ -29,9 +30,9 @@ func (v *view) enough(counted *v1.Pod2Status) metav1.Condition {
 	least := max(v.leastAvailable(), min(len(v.replicas), 1))
 	text := fmt.Sprintf("%d of at least %d replicas are available", counted.AvailableReplicas, least)
 	if int(counted.AvailableReplicas) >= least {
-		return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonMinimumAvailable, Message: text}
+		return plan.True(ReasonMinimumAvailable, text)
 	}
-	return notReady(ReasonMinimumUnavailable, text+"; "+each(v.replicas, v.unready))
+	return plan.False(ReasonMinimumUnavailable, text+"; "+each(v.replicas, v.unready))
 }
 
 // progressing is the condition of that name.
@@ -47,13 +48,13 @@ func (v *view) progressing(ready metav1.Condition) metav1.Condition {
 	}
 	switch deadline := v.deadline(); {
 	case v.complete():
-		return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonComplete, Message: "all replicas are as the spec wants them"}
+		return plan.True(ReasonComplete, "all replicas are as the spec wants them")
 	case v.pod2.Spec.Paused:
 		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: ReasonPaused, Message: "updates are paused (spec.paused)"}
 	case !deadline.IsZero() && !v.now.Before(deadline):
-		return notReady(ReasonProgressDeadlineExceeded, fmt.Sprintf("no progress for %d seconds: %s", v.deadlineSeconds(), stands))
+		return plan.False(ReasonProgressDeadlineExceeded, fmt.Sprintf("no progress for %d seconds: %s", v.deadlineSeconds(), stands))
 	}
-	return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonProgressing, Message: stands}
+	return plan.True(ReasonProgressing, stands)
 }
 
 // mislabelled speaks of a replica whose labels are to be changed.

@@ -18,6 +18,7 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/plan"
 	"github.com/pod2/pod2/test/chance"
 )
 
@@ -107,7 +108,7 @@ func checkPromises(t *testing.T, s State, p Plan) {
 		broken("S4: %d pods and %d created", ours, len(p.Create))
 	}
 	for i, d := range p.Delete {
-		if slices.ContainsFunc(p.Delete[:i], func(e Deletion) bool { return e.Name == d.Name }) {
+		if slices.ContainsFunc(p.Delete[:i], func(e PodDeletion) bool { return e.Name == d.Name }) {
 			broken("%s is deleted twice", d.Name)
 		}
 	}
@@ -226,7 +227,7 @@ func TestDiffIsAFunction(t *testing.T) {
 		if first.Status != nil {
 			first.Status.Conditions[0].Message = "changed"
 		}
-		WithFailures(s, []Failure{{"FailedCreate", "x"}})
+		WithFailures(s, []plan.Failure{{Reason: "FailedCreate", Message: "x"}})
 		if !reflect.DeepEqual(s, copied) {
 			t.Error("the state was changed")
 		}
@@ -283,7 +284,7 @@ func describe(s State) string {
 	fmt.Fprintf(&b, "\n  status %s\n  backoff %s\n", statusText(&s.Pod2.Status), s.Pod2.Annotations[v1.BackoffAnnotation])
 	for _, pod := range s.Pods {
 		ready := "-"
-		if c := podCondition(pod, corev1.PodReady); c != nil {
+		if c := attachment.Condition(pod, corev1.PodReady); c != nil {
 			ready = fmt.Sprintf("%s for %s", c.Status, s.Now.Sub(c.LastTransitionTime.Time))
 		}
 		fmt.Fprintf(&b, "  %s (uid %s) ours %t terminating %t %s ready %s gates %d request %q updated %t\n", pod.Name, pod.UID, isOurs(pod),
@@ -294,7 +295,7 @@ func describe(s State) string {
 }
 
 // keptAddress is one that another owner keeps and for which a pod that runs is deleted.
-func keptAddress(s State, d Deletion) string {
+func keptAddress(s State, d PodDeletion) string {
 	place, placed := Ordinals(s.Pod2).Place(ordinalOf(d.Name))
 	i := slices.IndexFunc(s.Pods, func(pod *corev1.Pod) bool { return pod.UID == d.UID })
 	if d.cause != causeUpdate || !placed || place >= int(*s.Pod2.Spec.Replicas) || s.Pods[i].Status.Phase != corev1.PodRunning || len(s.Pods[i].Spec.SchedulingGates) > 0 {

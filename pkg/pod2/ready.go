@@ -11,6 +11,7 @@ import (
 	"github.com/pod2/pod2/internal/shorten"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // Reasons of the condition Ready; the first that applies is given.
@@ -60,7 +61,7 @@ func (v *view) ready(failures map[int]failure) metav1.Condition {
 		{ReasonPodsNotReady, each(v.replicas, v.unready)},
 	} {
 		if row.message != "" {
-			return notReady(row.reason, row.message+v.surplusText())
+			return plan.False(row.reason, row.message+v.surplusText())
 		}
 	}
 	message := "no replicas are wanted"
@@ -69,7 +70,7 @@ func (v *view) ready(failures map[int]failure) metav1.Condition {
 	} else if n > 1 {
 		message = fmt.Sprintf("all %d replicas are available", n)
 	}
-	return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonAllReplicasAvailable, Message: message + v.surplusText()}
+	return plan.True(ReasonAllReplicasAvailable, message+v.surplusText())
 }
 
 // surplusText speaks of pods that were scaled away and are still there: because
@@ -85,10 +86,6 @@ func (v *view) surplusText() string {
 		}
 	}
 	return ""
-}
-
-func notReady(reason, message string) metav1.Condition {
-	return metav1.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 }
 
 // each joins what there is to say of replicas, of the first few only.
@@ -211,7 +208,7 @@ func (v *view) waitingForAddresses() string {
 			return ""
 		}
 		waiting = true
-		if c := podCondition(r.pod, v1.ConditionAddressesBound); c != nil && c.Status == corev1.ConditionFalse && c.Message != "" {
+		if c := attachment.Condition(r.pod, v1.ConditionAddressesBound); c != nil && c.Status == corev1.ConditionFalse && c.Message != "" {
 			return r.pod.Name + ": " + shorten.To(c.Message, maxCause)
 		}
 		return ""
@@ -302,7 +299,7 @@ func (r replica) unschedulable() string {
 	if !r.live() {
 		return ""
 	}
-	c := podCondition(r.pod, corev1.PodScheduled)
+	c := attachment.Condition(r.pod, corev1.PodScheduled)
 	if c == nil || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable {
 		return ""
 	}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // Content is what a replica is made from, but for its ordinal.
@@ -204,7 +205,7 @@ func (r *revisions) add(p *v1.Pod2, content Content, number int64, taken map[str
 
 // unused are the oldest revisions beyond the limit that nothing was made from. Of those
 // that share the hash of a pod, the newest is kept.
-func (v *view) unused() []Deletion {
+func (v *view) unused() []plan.Deletion {
 	of := map[string]bool{}
 	for _, r := range slices.Concat(v.replicas, v.surplus, v.surge) {
 		if r.own {
@@ -216,10 +217,10 @@ func (v *view) unused() []Deletion {
 		used[r] = used[r] || of[r.hash]
 		delete(of, r.hash)
 	}
-	var idle []Deletion
+	var idle []plan.Deletion
 	for _, r := range v.revisions.ours {
 		if !used[r] && metav1.IsControlledBy(r.object, v.pod2) {
-			idle = append(idle, Deletion{Name: r.object.Name, UID: r.object.UID, ResourceVersion: r.object.ResourceVersion, Reason: "beyond the history limit"})
+			idle = append(idle, plan.Delete(r.object, "beyond the history limit"))
 		}
 	}
 	return idle[:max(0, len(idle)-int(ptr.Deref(v.pod2.Spec.RevisionHistoryLimit, 10)))]

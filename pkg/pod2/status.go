@@ -6,12 +6,12 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/pod2/pod2/internal/shorten"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // status is what the Pod2 says of what was observed, nil if it says so already.
@@ -29,14 +29,11 @@ func (p Plan) StatusMayWait(s State) bool {
 func withoutNumbers(status v1.Pod2Status) v1.Pod2Status {
 	status.Replicas, status.ReadyReplicas, status.AvailableReplicas, status.UpdatedReplicas = 0, 0, 0, 0
 	status.LastProgressTime = nil
-	status.Conditions = slices.Clone(status.Conditions)
-	for i := range status.Conditions {
-		status.Conditions[i].Message = ""
-	}
+	status.Conditions = plan.WithoutMessages(status.Conditions)
 	return status
 }
 
-// Reasons of a Failure.
+// Reasons of a failure.
 const (
 	ReasonFailedAdopt  = "FailedAdopt"
 	ReasonFailedCreate = "FailedCreate"
@@ -44,15 +41,12 @@ const (
 	ReasonFailedUpdate = "FailedUpdate"
 )
 
-// Failure is of a part of a plan.
-type Failure struct{ Reason, Message string }
-
 // WithFailures is the status to be written when parts of a plan failed: the counters as
 // observed, and Ready=False with what failed, the reason being that of the first. What
 // failed of the growth of claims alone is in ClaimsResized: replicas are none the worse
 // for it. It is nil when the status says so already, and for a Pod2 that is being
 // deleted.
-func WithFailures(s State, failures []Failure) *v1.Pod2Status {
+func WithFailures(s State, failures []plan.Failure) *v1.Pod2Status {
 	if s.Pod2.DeletionTimestamp != nil {
 		return nil
 	}
@@ -71,7 +65,7 @@ func WithFailures(s State, failures []Failure) *v1.Pod2Status {
 	if reason == "" {
 		return v.status(v.failures())
 	}
-	return v.statusWith(notReady(reason, shorten.To(strings.Join(messages, "; "), shorten.EventMessage)))
+	return v.statusWith(plan.False(reason, shorten.To(strings.Join(messages, "; "), shorten.EventMessage)))
 }
 
 func (v *view) statusWith(ready metav1.Condition) *v1.Pod2Status {
@@ -97,15 +91,11 @@ func (v *view) statusWith(ready metav1.Condition) *v1.Pod2Status {
 	if len(v.pod2.Spec.VolumeClaimTemplates) > 0 {
 		v.set(status, v1.ConditionClaimsResized, v.resized())
 	}
-	if equality.Semantic.DeepEqual(*status, v.pod2.Status) {
-		return nil
-	}
-	return status
+	return plan.Changed(status, v.pod2.Status)
 }
 
 func (v *view) set(status *v1.Pod2Status, kind string, c metav1.Condition) {
-	c.Type, c.ObservedGeneration, c.LastTransitionTime = kind, v.pod2.Generation, metav1.NewTime(v.now)
-	meta.SetStatusCondition(&status.Conditions, c)
+	plan.SetCondition(&status.Conditions, kind, v.pod2.Generation, v.now, c)
 }
 
 func (v *view) count(status *v1.Pod2Status) {

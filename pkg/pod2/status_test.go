@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // ready renders the condition that the status would have.
@@ -126,8 +127,8 @@ func TestTransitionTime(t *testing.T) {
 
 func TestWithFailures(t *testing.T) {
 	s := state(t, "replicas=3 generation=2", "web-0", "web-1")
-	quota := Failure{"FailedCreate", `pods "web-2" is forbidden: exceeded quota`}
-	status := WithFailures(s, []Failure{quota})
+	quota := plan.Failure{Reason: "FailedCreate", Message: `pods "web-2" is forbidden: exceeded quota`}
+	status := WithFailures(s, []plan.Failure{quota})
 	const want = `ready 2/2 available 2 updated 2 current "web-HASH" update "web-HASH" networks "" generation 2 ` +
 		`Ready=False/FailedCreate(pods "web-2" is forbidden: exceeded quota) ` +
 		`Available=True/MinimumReplicasAvailable(2 of at least 2 replicas are available) ` +
@@ -137,7 +138,7 @@ func TestWithFailures(t *testing.T) {
 	}
 	s.Pod2.Status = *status
 	s.Now = now.Add(time.Hour)
-	if again := WithFailures(s, []Failure{quota}); again != nil {
+	if again := WithFailures(s, []plan.Failure{quota}); again != nil {
 		t.Errorf("said already, and once more: %s", statusText(again))
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pod2/pod2/internal/shorten"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
 )
 
 // step is the next one of a stale pod on its way to the update revision.
@@ -79,7 +80,7 @@ func (v *view) step(r replica) step {
 	switch state, restart := resizing(r.pod, c); state {
 	case "":
 	case "asked":
-		if ready := podCondition(r.pod, corev1.PodReady); pending(r.pod) != nil && (ready == nil || ready.Status != corev1.ConditionTrue) {
+		if ready := attachment.Condition(r.pod, corev1.PodReady); pending(r.pod) != nil && (ready == nil || ready.Status != corev1.ConditionTrue) {
 			return recreate(r.outdated + ": it is not ready, and its node has no room to resize it yet")
 		}
 		return step{kind: stepAwait, reason: "waits for the node to resize it", change: c, costs: restart}

@@ -178,7 +178,7 @@ func (v *view) replica(pod *corev1.Pod, place int, placed bool) replica {
 	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
 		r.own = ref.UID == v.pod2.UID
 	}
-	if c := podCondition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue && restarting(pod) == "" {
+	if c := attachment.Condition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue && restarting(pod) == "" {
 		r.ready = true
 		since := c.LastTransitionTime.Time
 		for _, s := range pod.Status.ContainerStatuses { // a quick restart need not show in the condition
@@ -346,13 +346,4 @@ func (v *view) missingNetworks() []string {
 	})
 	slices.Sort(missing)
 	return missing
-}
-
-func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
-	for i := range pod.Status.Conditions {
-		if pod.Status.Conditions[i].Type == kind {
-			return &pod.Status.Conditions[i]
-		}
-	}
-	return nil
 }

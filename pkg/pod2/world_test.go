@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/test/chance"
 )
 
@@ -206,7 +207,7 @@ func (w *world) step() {
 			if w.kubelet(pod) {
 				runs = corev1.ConditionTrue
 			}
-			if c := podCondition(pod, corev1.PodReady); c == nil || c.Status != runs {
+			if c := attachment.Condition(pod, corev1.PodReady); c == nil || c.Status != runs {
 				setCondition(pod, corev1.PodReady, runs, "", "", w.Now)
 			}
 			pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })

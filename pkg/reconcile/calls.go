@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pod2/pod2/pkg/pod2"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // stale marks the answers that mean "the world is not as your view has it": a
@@ -58,7 +58,7 @@ func forUser(err error) (message string, mendable bool) {
 
 // asSeen has the API server delete an object only if it is as it was when that was
 // decided: whose it is can change, while its UID cannot.
-func asSeen(d pod2.Deletion) metav1.DeleteOptions {
+func asSeen(d plan.Deletion) metav1.DeleteOptions {
 	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &d.UID, ResourceVersion: &d.ResourceVersion}}
 }
 

@@ -59,15 +59,13 @@ func (r *Reconciler) applyCronTab(ctx context.Context, key Key, state crontab.St
 	if !done {
 		status, events = crontab.Observed(after), nil
 		if len(steps.told) > 0 {
-			status, events = crontab.WithFailure(after, crontab.Failure{Reason: reason, Message: steps.told[0].message})
+			status, events = crontab.WithFailure(after, steps.told[0])
 		}
 	}
 	if status != nil && !steps.ended && !steps.do("", func() error { return r.updateCronTabStatus(ctx, key, state.CronTab, *status) }) {
 		return steps.err()
 	}
-	for _, e := range events {
-		r.recorder.Event(state.CronTab, e.Type, e.Reason, e.Message)
-	}
+	r.record(state.CronTab, events)
 	return steps.err()
 }
 
@@ -94,10 +92,9 @@ func (r *Reconciler) writeCronJob(ctx context.Context, key Key, state crontab.St
 	switch {
 	case plan.Delete != nil:
 		d := plan.Delete
-		err := cronJobs.Delete(ctx, d.Name, metav1.DeleteOptions{
-			Preconditions:     &metav1.Preconditions{UID: &d.UID, ResourceVersion: &d.ResourceVersion},
-			PropagationPolicy: ptr.To(metav1.DeletePropagationForeground),
-		})
+		options := asSeen(*d)
+		options.PropagationPolicy = ptr.To(metav1.DeletePropagationForeground)
+		err := cronJobs.Delete(ctx, d.Name, options)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return state, "FailedDelete", fmt.Errorf("delete CronJob %s/%s (%s): %w", key.Namespace, d.Name, d.Reason, stale(err))
 		}
@@ -116,14 +113,14 @@ func (r *Reconciler) writeCronJob(ctx context.Context, key Key, state crontab.St
 		return after, "Overruled", r.wroteCronJob(key, after)
 	case plan.Update != nil:
 		// With a reference to a CronTab that is going, what its user keeps would be collected as garbage.
-		if plan.Update.Adopts {
+		if plan.Update.Adopts() {
 			if err := r.confirmCronTab(ctx, key, state.CronTab); err != nil {
 				return state, "FailedUpdate", err
 			}
 		}
-		updated, err := rewrite(ctx, cronJobs, state.CronJob, plan.Update.CronJob)
+		updated, err := rewrite(ctx, cronJobs, state.CronJob, plan.Update.Object)
 		if err != nil {
-			return state, "FailedUpdate", fmt.Errorf("update CronJob %s/%s (%s): %w", key.Namespace, plan.Update.CronJob.Name, plan.Update.Reason, stale(err))
+			return state, "FailedUpdate", fmt.Errorf("update CronJob %s/%s (%s): %w", key.Namespace, plan.Update.Object.Name, plan.Update.Reason, stale(err))
 		}
 		logger.Info("Updated CronJob", "cronJob", updated.Name, "reason", plan.Update.Reason)
 		after = withCronJob(state, updated)

@@ -14,6 +14,7 @@ import (
 	samplev1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	v1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 	"github.com/pod2/pod2/pkg/crontab"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // Indexes of CronTabs and of what is theirs; values are <namespace>/<name> but
@@ -153,10 +154,10 @@ func (r *Reconciler) observeCronTab(key Key) (crontab.State, error) {
 			return state, err
 		}
 	}
-	slices.SortFunc(state.Networks, func(a, b *samplev1.Network) int { return compareNames(a, b) })
-	slices.SortFunc(state.Jobs, func(a, b *batchv1.Job) int { return compareNames(a, b) })
-	slices.SortFunc(state.Pods, func(a, b *corev1.Pod) int { return compareNames(a, b) })
-	slices.SortFunc(state.Blocks, func(a, b *samplev1.AddressBlock) int { return compareNames(a, b) })
+	slices.SortFunc(state.Networks, plan.ByName)
+	slices.SortFunc(state.Jobs, plan.ByName)
+	slices.SortFunc(state.Pods, plan.ByName)
+	slices.SortFunc(state.Blocks, plan.ByName)
 	return state, nil
 }
 

@@ -16,7 +16,7 @@ import (
 	nadv1 "github.com/pod2/pod2/pkg/apis/k8scnicncfio/v1"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/network/multus"
-	"github.com/pod2/pod2/pkg/pod2/dns"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // installedEvery is how often a Network looks whether the cluster has
@@ -53,7 +53,7 @@ func (r *Reconciler) observeDefinition(key Key) (state multus.State, err error) 
 		Installed: r.installed.now(),
 		VNIs:      indexed[*v1.VNI](r.informers.VNIs.Informer().GetIndexer(), byNetwork, path(key.Namespace, key.Name)),
 	}
-	slices.SortFunc(state.VNIs, func(a, b *v1.VNI) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(state.VNIs, plan.ByName)
 	if state.Network, err = r.getNetwork(key.Namespace, key.Name); err != nil || state.Network == nil {
 		return state, err
 	}
@@ -94,15 +94,13 @@ func (r *Reconciler) applyDefinition(ctx context.Context, key Key, state multus.
 	if steps.failed() {
 		status, events = plan.Observed()
 		if len(steps.told) > 0 {
-			status, events = multus.WithFailure(state, steps.told[0].message)
+			status, events = multus.WithFailure(state, steps.told[0].Message)
 		}
 	}
 	if status != nil && !steps.do("", func() error { return r.updateAttachable(ctx, key, state.Network, *status) }) {
 		return steps.err()
 	}
-	for _, e := range events {
-		r.recorder.Event(state.Network, e.Type, e.Reason, e.Message)
-	}
+	r.record(state.Network, events)
 	return steps.err()
 }
 
@@ -140,13 +138,11 @@ func (r *Reconciler) writeVNIs(ctx context.Context, key Key, plan multus.Plan) e
 		return fmt.Errorf("get %s before a VNI of it is released: %w", key, err)
 	}
 	for _, release := range plan.Release {
-		name := multus.Name(release.VNI)
+		name := release.Name
 		if !release.Unused(live) {
 			return fmt.Errorf("release VNI %s (%s): the Network stands: %w", name, release.Reason, ErrStale)
 		}
-		err := vnis.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
-			UID: &release.UID, ResourceVersion: &release.ResourceVersion,
-		}})
+		err := vnis.Delete(ctx, name, asSeen(release.Deletion))
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("release VNI %s (%s): %w", name, release.Reason, stale(err))
 		}
@@ -168,7 +164,7 @@ func (r *Reconciler) writeDefinition(ctx context.Context, key Key, state multus.
 	if plan.Create != nil {
 		return r.definitions.create(ctx, key, plan.Create)
 	}
-	return r.definitions.update(ctx, key, dns.Update[*nadv1.NetworkAttachmentDefinition]{Was: state.Definition, Object: plan.Update, Reason: plan.Reason})
+	return r.definitions.update(ctx, key, *plan.Update)
 }
 
 // definitionWatches says which Networks' attachment an event concerns.

@@ -8,6 +8,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/plan"
 	"github.com/pod2/pod2/pkg/pod2/dns"
 )
 
@@ -69,19 +70,13 @@ func (r *Reconciler) applyEndpoints(ctx context.Context, key Key, state dns.Stat
 	if steps.failed() {
 		status, events = dns.Observed(state) // the plan's may tell of what was not done
 		if len(steps.told) > 0 {
-			failures := make([]dns.Failure, 0, len(steps.told))
-			for _, f := range steps.told {
-				failures = append(failures, dns.Failure{Reason: f.reason, Message: f.message})
-			}
-			status, events = dns.WithFailures(state, failures)
+			status, events = dns.WithFailures(state, steps.told)
 		}
 	}
 	if status != nil && !steps.do("", func() error { return r.updatePod2Names(ctx, key, state.Pod2, *status) }) {
 		return steps.err()
 	}
-	for _, e := range events {
-		r.recorder.Event(state.Pod2, e.Type, e.Reason, e.Message)
-	}
+	r.record(state.Pod2, events)
 	return steps.err()
 }
 
@@ -124,7 +119,7 @@ func (r *Reconciler) writeService(ctx context.Context, key Key, w dns.ServiceWri
 	if err != nil {
 		return "FailedCreate", err
 	}
-	_, err = forEach(ctx, w.UpdateSlices, func(ctx context.Context, u dns.Update[*discoveryv1.EndpointSlice]) error {
+	_, err = forEach(ctx, w.UpdateSlices, func(ctx context.Context, u plan.Update[*discoveryv1.EndpointSlice]) error {
 		return r.slices.update(ctx, key, u)
 	})
 	return "FailedUpdate", err

@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +9,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/plan"
 	"github.com/pod2/pod2/pkg/pod2/dns"
 )
 
@@ -66,7 +66,7 @@ func (r *Reconciler) observeEndpoints(key Key) (state dns.State, again time.Dura
 	value := path(key.Namespace, key.Name)
 	if state.Pod2 == nil {
 		state.Slices = indexed[*discoveryv1.EndpointSlice](r.informers.EndpointSlices.Informer().GetIndexer(), byPod2, value)
-		slices.SortFunc(state.Slices, func(a, b *discoveryv1.EndpointSlice) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(state.Slices, plan.ByName)
 		return state, 0, nil
 	}
 	var pods, services, named time.Duration

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // foundFor is how long an object that a live read found counts as present although
@@ -117,7 +118,7 @@ func (f *found[T]) addTo(listed []T, listedAt, namespace string, wanted func(T) 
 		}
 	}
 	slices.SortFunc(listed, func(a, b T) int {
-		if order := compareNames(a, b); order != 0 || a.GetResourceVersion() == b.GetResourceVersion() {
+		if order := plan.ByName(a, b); order != 0 || a.GetResourceVersion() == b.GetResourceVersion() {
 			return order
 		}
 		if newer(a.GetResourceVersion(), b.GetResourceVersion()) {

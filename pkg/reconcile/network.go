@@ -10,12 +10,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/network"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 func (r *Reconciler) syncNetwork(ctx context.Context, key Key) (Result, error) {
@@ -79,9 +81,9 @@ func (r *Reconciler) applyNetwork(ctx context.Context, key Key, state network.St
 	return untold
 }
 
-func (r *Reconciler) record(n *v1.Network, events []network.Event) {
+func (r *Reconciler) record(on runtime.Object, events []plan.Event) {
 	for _, e := range events {
-		r.recorder.Event(n, e.Type, e.Reason, e.Message)
+		r.recorder.Event(on, e.Type, e.Reason, e.Message)
 	}
 }
 
@@ -165,7 +167,7 @@ func (r *Reconciler) tellNetwork(ctx context.Context, steps *steps, state networ
 	}
 	message := ""
 	if len(steps.told) > 0 {
-		message = steps.told[0].message
+		message = steps.told[0].Message
 	}
 	status := network.Observed(state, message)
 	if status != nil && steps.do("", func() error { return r.updateNetworkStatus(ctx, steps.key, current, *status) }) && message != "" {

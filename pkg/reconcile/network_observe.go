@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +12,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/pkg/network"
+	"github.com/pod2/pod2/pkg/plan"
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
@@ -51,7 +51,7 @@ func (r *Reconciler) observeNetwork(key Key) (state network.State, again time.Du
 
 func (r *Reconciler) blocksOf(namespace, name string) []*v1.AddressBlock {
 	blocks := indexed[*v1.AddressBlock](r.blockIndex, byNetwork, path(namespace, name))
-	slices.SortFunc(blocks, func(a, b *v1.AddressBlock) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(blocks, plan.ByName)
 	return blocks
 }
 

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/pod2/pod2/pkg/pod2/dns"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // client is what a typed clientset has for one kind of object in a namespace.
@@ -56,7 +56,7 @@ func (o owned[T]) create(ctx context.Context, key Key, obj T) error {
 	return nil
 }
 
-func (o owned[T]) update(ctx context.Context, key Key, u dns.Update[T]) error {
+func (o owned[T]) update(ctx context.Context, key Key, u plan.Update[T]) error {
 	name := u.Object.GetName()
 	updated, err := rewrite(ctx, o.in(key.Namespace), u.Was, u.Object)
 	if err != nil {
@@ -82,11 +82,9 @@ func (o owned[T]) wrote(key Key, object T) {
 }
 
 // deleting deletes objects of one kind that are as they were seen.
-func deleting[T apiObject](key Key, o owned[T]) func(context.Context, dns.Deletion) error {
-	return func(ctx context.Context, d dns.Deletion) error {
-		err := o.in(key.Namespace).Delete(ctx, d.Name, metav1.DeleteOptions{
-			Preconditions: &metav1.Preconditions{UID: &d.UID, ResourceVersion: &d.ResourceVersion},
-		})
+func deleting[T apiObject](key Key, o owned[T]) func(context.Context, plan.Deletion) error {
+	return func(ctx context.Context, d plan.Deletion) error {
+		err := o.in(key.Namespace).Delete(ctx, d.Name, asSeen(d))
 		o.taken.forget(key, d.Name)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete %s %s/%s (%s): %w", o.kind, key.Namespace, d.Name, d.Reason, stale(err))

@@ -36,7 +36,7 @@ func (r *Reconciler) syncPod(ctx context.Context, key Key) (Result, error) {
 		steps.do(network.ReasonFailedPublish, func() error { return r.publish(ctx, key, pod, plan.Publish) })
 	}
 	if len(steps.told) > 0 {
-		plan = network.PublishFailed(state, steps.told[0].message)
+		plan = network.PublishFailed(state, steps.told[0].Message)
 	}
 	if plan.Condition != nil && steps.do("", func() error {
 		return r.patchCondition(ctx, key, network.PodRef{Name: pod.Name, UID: pod.UID}, *plan.Condition)

@@ -15,6 +15,7 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/ordinals"
+	"github.com/pod2/pod2/pkg/plan"
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
@@ -55,9 +56,9 @@ func (r *Reconciler) observePod2(key Key) (state pod2.State, again time.Duration
 			state.Networks = append(state.Networks, n)
 		}
 	}
-	slices.SortFunc(state.Networks, func(a, b *v1.Network) int { return compareNames(a, b) })
+	slices.SortFunc(state.Networks, plan.ByName)
 	state.Revisions = indexed[*appsv1.ControllerRevision](r.informers.Revisions.Informer().GetIndexer(), byPod2, path(key.Namespace, key.Name))
-	slices.SortFunc(state.Revisions, func(a, b *appsv1.ControllerRevision) int { return compareNames(a, b) })
+	slices.SortFunc(state.Revisions, plan.ByName)
 	againClaims, err := r.observeClaims(key, &state)
 	if err != nil {
 		return state, 0, err
@@ -105,9 +106,7 @@ func (r *Reconciler) applyPod2(ctx context.Context, key Key, state pod2.State, p
 			done.Status = status
 		}
 	}
-	for _, e := range pod2.Events(state, done) {
-		r.recorder.Event(state.Pod2, e.Type, e.Reason, e.Message)
-	}
+	r.record(state.Pod2, pod2.Events(state, done))
 	return steps.err()
 }
 
@@ -116,11 +115,7 @@ func reported(state pod2.State, plan pod2.Plan, steps *steps) *v1.Pod2Status {
 	if len(steps.told) == 0 {
 		return plan.Status
 	}
-	failures := make([]pod2.Failure, 0, len(steps.told))
-	for _, f := range steps.told {
-		failures = append(failures, pod2.Failure{Reason: f.reason, Message: f.message})
-	}
-	return pod2.WithFailures(state, failures)
+	return pod2.WithFailures(state, steps.told)
 }
 
 func (r *Reconciler) updatePod2Status(ctx context.Context, key Key, current *v1.Pod2, status v1.Pod2Status) error {
@@ -201,7 +196,7 @@ func (r *Reconciler) replacePods(ctx context.Context, steps *steps, plan pod2.Pl
 	key := steps.key
 	steps.do(pod2.ReasonFailedDelete, func() (err error) {
 		// Pods that are just starting change all the time.
-		done.Delete, err = forEachChanged(ctx, plan.Delete, func(ctx context.Context, d pod2.Deletion) error { return r.deletePod(ctx, key, d) })
+		done.Delete, err = forEachChanged(ctx, plan.Delete, func(ctx context.Context, d pod2.PodDeletion) error { return r.deletePod(ctx, key, d) })
 		return err
 	})
 	marked := steps.do(pod2.ReasonFailedUpdate, func() (err error) {
@@ -223,7 +218,7 @@ func (r *Reconciler) replacePods(ctx context.Context, steps *steps, plan pod2.Pl
 		return err
 	})
 	steps.do(pod2.ReasonFailedDelete, func() (err error) {
-		done.DeleteRevisions, err = forEach(ctx, plan.DeleteRevisions, func(ctx context.Context, d pod2.Deletion) error { return r.deleteRevision(ctx, key, d) })
+		done.DeleteRevisions, err = forEach(ctx, plan.DeleteRevisions, r.deletingRevision(key))
 		return err
 	})
 	steps.do(pod2.ReasonFailedResize, func() (err error) {
@@ -254,9 +249,9 @@ func (r *Reconciler) patchBackoff(ctx context.Context, key Key, current *v1.Pod2
 
 // deletePod deletes a pod that is as it was seen, or is gone. One that changed is
 // remembered as it is now, in case it lost the label by which our watch sees it.
-func (r *Reconciler) deletePod(ctx context.Context, key Key, d pod2.Deletion) error {
+func (r *Reconciler) deletePod(ctx context.Context, key Key, d pod2.PodDeletion) error {
 	pods := r.clients.Kube.CoreV1().Pods(key.Namespace)
-	err := pods.Delete(ctx, d.Name, asSeen(d))
+	err := pods.Delete(ctx, d.Name, asSeen(d.Deletion))
 	if apierrors.IsConflict(err) {
 		if live, getErr := pods.Get(ctx, d.Name, metav1.GetOptions{}); getErr == nil {
 			r.found.remember(live)
@@ -269,14 +264,4 @@ func (r *Reconciler) deletePod(ctx context.Context, key Key, d pod2.Deletion) er
 	r.written.deleted(key, podsResource, path(key.Namespace, d.Name), d.UID)
 	klog.FromContext(ctx).Info("Deleted pod", "pod", d.Name, "reason", d.Reason)
 	return nil
-}
-
-func compareNames(a, b metav1.Object) int {
-	switch {
-	case a.GetName() < b.GetName():
-		return -1
-	case a.GetName() > b.GetName():
-		return 1
-	}
-	return 0
 }

@@ -19,6 +19,7 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/network"
+	"github.com/pod2/pod2/pkg/plan"
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
@@ -106,7 +107,7 @@ func (r *Reconciler) observeClaims(key Key, state *pod2.State) (again time.Durat
 			state.StorageClasses = append(state.StorageClasses, class)
 		}
 	}
-	slices.SortFunc(state.StorageClasses, func(a, b *storagev1.StorageClass) int { return compareNames(a, b) })
+	slices.SortFunc(state.StorageClasses, plan.ByName)
 	return again, nil
 }
 
@@ -164,7 +165,7 @@ func (r *Reconciler) changeClaim(ctx context.Context, key Key, c pod2.ClaimChang
 // deleteClaims deletes claims of ordinals that have no pod, as a live read says
 // too: data does not go on the word of a cache, which a pod whose label somebody
 // took is not in. That the claim is still ours, its resourceVersion says.
-func (r *Reconciler) deleteClaims(ctx context.Context, key Key, deletions []pod2.Deletion) ([]pod2.Deletion, error) {
+func (r *Reconciler) deleteClaims(ctx context.Context, key Key, deletions []plan.Deletion) ([]plan.Deletion, error) {
 	refs := make([]network.PodRef, 0, len(deletions))
 	for _, d := range deletions {
 		refs = append(refs, network.PodRef{Name: d.Name[strings.LastIndex(d.Name, key.Name+"-"):]})
@@ -183,10 +184,10 @@ func (r *Reconciler) deleteClaims(ctx context.Context, key Key, deletions []pod2
 		slices.Sort(exist)
 		return nil, fmt.Errorf("%s: pods of namespace %s, whose claims were to be deleted, exist, as the cache does not show: %s: %w", key, key.Namespace, summary(exist), ErrStale)
 	}
-	return forEach(ctx, deletions, func(ctx context.Context, d pod2.Deletion) error { return r.deleteClaim(ctx, key, d) })
+	return forEach(ctx, deletions, func(ctx context.Context, d plan.Deletion) error { return r.deleteClaim(ctx, key, d) })
 }
 
-func (r *Reconciler) deleteClaim(ctx context.Context, key Key, d pod2.Deletion) error {
+func (r *Reconciler) deleteClaim(ctx context.Context, key Key, d plan.Deletion) error {
 	err := r.clients.Kube.CoreV1().PersistentVolumeClaims(key.Namespace).Delete(ctx, d.Name, asSeen(d))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete claim %s/%s (%s): %w", key.Namespace, d.Name, d.Reason, stale(err))

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	"github.com/pod2/pod2/pkg/pod2"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 func labelledPod2(obj any) ([]string, error) {
@@ -74,14 +74,17 @@ func (r *Reconciler) collided(ctx context.Context, key Key, current *v1.Pod2, re
 	return errors.Join(exists, r.updatePod2Status(ctx, key, current, status))
 }
 
-func (r *Reconciler) deleteRevision(ctx context.Context, key Key, d pod2.Deletion) error {
-	err := r.clients.Kube.AppsV1().ControllerRevisions(key.Namespace).Delete(ctx, d.Name, asSeen(d))
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete ControllerRevision %s/%s (%s): %w", key.Namespace, d.Name, d.Reason, stale(err))
+// deletingRevision deletes a revision that is as it was seen.
+func (r *Reconciler) deletingRevision(key Key) func(context.Context, plan.Deletion) error {
+	return func(ctx context.Context, d plan.Deletion) error {
+		err := r.clients.Kube.AppsV1().ControllerRevisions(key.Namespace).Delete(ctx, d.Name, asSeen(d))
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete ControllerRevision %s/%s (%s): %w", key.Namespace, d.Name, d.Reason, stale(err))
+		}
+		r.written.deleted(key, revisionsResource, path(key.Namespace, d.Name), d.UID)
+		klog.FromContext(ctx).Info("Deleted revision", "revision", d.Name, "reason", d.Reason)
+		return nil
 	}
-	r.written.deleted(key, revisionsResource, path(key.Namespace, d.Name), d.UID)
-	klog.FromContext(ctx).Info("Deleted revision", "revision", d.Name, "reason", d.Reason)
-	return nil
 }
 
 var revisionIndexers = cache.Indexers{byPod2: labelledPod2}

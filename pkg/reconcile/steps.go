@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
+
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // lasting is how long syncs of a key fail before a condition says why, where that is
@@ -92,11 +94,9 @@ type steps struct {
 	r     *Reconciler
 	key   Key
 	errs  []error
-	told  []failure // what conditions are to say
+	told  []plan.Failure // what conditions are to say
 	ended bool
 }
-
-type failure struct{ reason, message string }
 
 func (r *Reconciler) steps(key Key) *steps { return &steps{r: r, key: key} }
 
@@ -116,7 +116,7 @@ func (s *steps) doFor(reason *string, step func() error) bool {
 	s.errs = append(s.errs, err)
 	s.ended = endsSteps(err)
 	if message, tell := s.r.explain(s.key, err); tell {
-		s.told = append(s.told, failure{*reason, message})
+		s.told = append(s.told, plan.Failure{Reason: *reason, Message: message})
 	}
 	return false
 }

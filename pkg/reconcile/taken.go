@@ -2,12 +2,13 @@ package reconcile
 
 import (
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // taken remembers, for each key, the objects whose names a create found taken.
@@ -81,6 +82,6 @@ func (t *taken[T]) addTo(key Key, listed []T) ([]T, time.Duration) {
 		listed = append(listed, remembered.by)
 		again = soonest(again, remembered.until.Sub(t.clock.Now()))
 	}
-	slices.SortFunc(listed, func(a, b T) int { return strings.Compare(a.GetName(), b.GetName()) })
+	slices.SortFunc(listed, plan.ByName)
 	return listed, again
 }

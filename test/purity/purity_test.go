@@ -18,7 +18,7 @@ import (
 )
 
 // pure are the packages under the rule, seen from this directory.
-var pure = []string{"../../pkg/ipam", "../../pkg/attachment", "../../pkg/network", "../../pkg/pod2", "../../pkg/crontab", "../../pkg/ordinals", "../../pkg/pod2/dns", "../../pkg/network/multus", "../../pkg/node", "../../pkg/agent/dataplane"}
+var pure = []string{"../../pkg/ipam", "../../pkg/attachment", "../../pkg/plan", "../../pkg/network", "../../pkg/pod2", "../../pkg/crontab", "../../pkg/ordinals", "../../pkg/pod2/dns", "../../pkg/network/multus", "../../pkg/node", "../../pkg/agent/dataplane"}
 
 // allowed is what they may import; an entry that ends in "/" stands for all
 // below it.
@@ -31,7 +31,7 @@ var allowed = []string{
 	// Its parser only; impure names what else it has.
 	"github.com/robfig/cron/v3",
 
-	"github.com/pod2/pod2/internal/shorten", "github.com/pod2/pod2/pkg/apis/", "github.com/pod2/pod2/pkg/ipam", "github.com/pod2/pod2/pkg/attachment", "github.com/pod2/pod2/pkg/ordinals",
+	"github.com/pod2/pod2/internal/shorten", "github.com/pod2/pod2/pkg/apis/", "github.com/pod2/pod2/pkg/ipam", "github.com/pod2/pod2/pkg/attachment", "github.com/pod2/pod2/pkg/plan", "github.com/pod2/pod2/pkg/ordinals",
 	"github.com/pod2/pod2/pkg/network", "github.com/pod2/pod2/pkg/pod2", "github.com/pod2/pod2/pkg/network/multus",
 }
 

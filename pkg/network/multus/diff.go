@@ -8,6 +8,7 @@ import (
 
 	nadv1 "github.com/pod2/pod2/pkg/apis/k8scnicncfio/v1"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // Diff decides what is to be written for one Network. It cannot fail: what cannot be
@@ -86,12 +87,12 @@ func (s State) release() []Release {
 		if !ok || vni.DeletionTimestamp != nil {
 			continue
 		}
-		r := Release{VNI: n, UID: vni.UID, ResourceVersion: vni.ResourceVersion, Network: vni.Spec.Network.UID}
+		r := Release{VNI: n, Network: vni.Spec.Network.UID}
 		switch {
 		case s.Network == nil || s.Network.UID != r.Network:
-			r.Reason = "the Network is gone"
+			r.Deletion = plan.Delete(vni, "the Network is gone")
 		case s.Network.Status.VNI != 0 && s.Network.Status.VNI != n && slices.Contains(s.held(), s.Network.Status.VNI):
-			r.Reason = "the Network has another"
+			r.Deletion = plan.Delete(vni, "the Network has another")
 		default:
 			continue
 		}
@@ -138,7 +139,7 @@ func (s State) define(vni int32, p *Plan) finding {
 	case !ours(s.Network, is) && !orphaned(is):
 		return finding{ReasonNameTaken, fmt.Sprintf("there is a NetworkAttachmentDefinition %s that is not the Network's: delete it, or create a Network of another name", is.Name)}
 	}
-	p.Update, p.Reason = s.rewritten(config)
+	p.Update = s.rewritten(config)
 	return finding{}
 }
 
@@ -166,8 +167,8 @@ func (s State) newDefinition(config string) *nadv1.NetworkAttachmentDefinition {
 
 // rewritten is the definition as it shall be, nil if it is so. Labels and annotations
 // of others stay.
-func (s State) rewritten(config string) (_ *nadv1.NetworkAttachmentDefinition, reason string) {
-	want := s.Definition.DeepCopy()
+func (s State) rewritten(config string) *plan.Update[*nadv1.NetworkAttachmentDefinition] {
+	want, reason := s.Definition.DeepCopy(), ""
 	switch {
 	case !ours(s.Network, want):
 		want.OwnerReferences = append(want.OwnerReferences, controller(s.Network))
@@ -177,9 +178,9 @@ func (s State) rewritten(config string) (_ *nadv1.NetworkAttachmentDefinition, r
 	case want.Spec.Config != config:
 		reason = "config"
 	default:
-		return nil, ""
+		return nil
 	}
 	metav1.SetMetaDataLabel(&want.ObjectMeta, v1.NetworkLabel, s.Name)
 	want.Spec.Config = config
-	return want, reason
+	return &plan.Update[*nadv1.NetworkAttachmentDefinition]{Was: s.Definition, Object: want, Reason: reason}
 }

@@ -168,7 +168,7 @@ func TestUpdateKeepsWhatOthersAdded(t *testing.T) {
 	s.Definition.Annotations = map[string]string{"theirs": "a"}
 	s.Definition.Labels["theirs"] = "b"
 	s.Definition.Spec = nadv1.NetworkAttachmentDefinitionSpec{}
-	if u := Diff(s).Update; u.Annotations["theirs"] != "a" || u.Labels["theirs"] != "b" || u.Spec.Config != blueConfig {
+	if u := Diff(s).Update.Object; u.Annotations["theirs"] != "a" || u.Labels["theirs"] != "b" || u.Spec.Config != blueConfig {
 		t.Errorf("got %v", u)
 	}
 }

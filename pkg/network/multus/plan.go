@@ -10,6 +10,7 @@ import (
 
 	nadv1 "github.com/pod2/pod2/pkg/apis/k8scnicncfio/v1"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // Plan is what is to be written; the fields stand in the order in which they are
@@ -24,23 +25,20 @@ type Plan struct {
 	// Create and Update the definition, of which at most one is set, AFTER Claim.
 	// Preconditions: its fixed name and a live read of the Network, or
 	// resourceVersion.
-	Create, Update *nadv1.NetworkAttachmentDefinition
-	// Reason of Update, for the log.
-	Reason string
+	Create *nadv1.NetworkAttachmentDefinition
+	Update *plan.Update[*nadv1.NetworkAttachmentDefinition]
 	// Status, last; nil when it stands as it is. Precondition: resourceVersion.
 	Status *v1.NetworkStatus
 	// Events follow the status, of whose change they tell.
-	Events []Event
+	Events []plan.Event
 }
 
 // Release is a VNI to be deleted, if a live read of the Network finds that this
 // incarnation of it is gone, or has another number in its status.
 type Release struct {
-	VNI             int32
-	UID             types.UID
-	ResourceVersion string
-	Network         types.UID
-	Reason          string
+	plan.Deletion
+	VNI     int32
+	Network types.UID
 }
 
 // Unused says whether the Network, as a live read found it, nil for not found, leaves
@@ -48,9 +46,6 @@ type Release struct {
 func (r Release) Unused(live *v1.Network) bool {
 	return live == nil || live.UID != r.Network || live.Status.VNI != 0 && live.Status.VNI != r.VNI
 }
-
-// Event is for people, on the Network.
-type Event struct{ Type, Reason, Message string }
 
 // Empty says that nothing is to be written.
 func (p Plan) Empty() bool {
@@ -70,15 +65,12 @@ func (p Plan) String() string {
 		fmt.Fprintf(&b, "create definition %s: %s\n", p.Create.Name, p.Create.Spec.Config)
 	}
 	if p.Update != nil {
-		fmt.Fprintf(&b, "update definition %s (version %s): %s\n", p.Update.Name, p.Update.ResourceVersion, p.Reason)
+		fmt.Fprintf(&b, "update definition %s\n", p.Update)
 	}
 	if p.Status != nil {
 		fmt.Fprintf(&b, "status %s\n", statusText(p.Status))
 	}
-	for _, e := range p.Events {
-		fmt.Fprintf(&b, "event %s %s: %s\n", e.Type, e.Reason, e.Message)
-	}
-	return b.String()
+	return b.String() + plan.Tail(p.Events, 0)
 }
 
 func statusText(s *v1.NetworkStatus) string {

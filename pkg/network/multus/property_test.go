@@ -165,7 +165,7 @@ func apply(s *State, p Plan) {
 		s.Definition = p.Create
 	}
 	if p.Update != nil {
-		s.Definition = p.Update
+		s.Definition = p.Update.Object
 	}
 	if p.Status != nil {
 		s.Network = s.Network.DeepCopy()

@@ -3,13 +3,12 @@ package multus
 import (
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod2/pod2/internal/shorten"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // Reasons of the condition Attachable.
@@ -32,7 +31,7 @@ type finding struct{ reason, message string }
 
 // Observed are the status and the events of a plan of which a write failed: the plan's, unless
 // they tell of what was not done: that pods can be attached, or a number that was to be claimed.
-func (p Plan) Observed() (*v1.NetworkStatus, []Event) {
+func (p Plan) Observed() (*v1.NetworkStatus, []plan.Event) {
 	if p.Status == nil || p.Claim != nil || meta.IsStatusConditionTrue(p.Status.Conditions, v1.ConditionAttachable) {
 		return nil, nil
 	}
@@ -41,7 +40,7 @@ func (p Plan) Observed() (*v1.NetworkStatus, []Event) {
 
 // WithFailure are the status, nil if it says so already, and the events to be written
 // when a write was refused in these words.
-func WithFailure(s State, message string) (*v1.NetworkStatus, []Event) {
+func WithFailure(s State, message string) (*v1.NetworkStatus, []plan.Event) {
 	if s.Network == nil {
 		return nil, nil
 	}
@@ -54,14 +53,11 @@ func WithFailure(s State, message string) (*v1.NetworkStatus, []Event) {
 
 // status is that of the Network with the number and our condition in it; nil if it
 // says so already.
-func (s State) status(vni int32, found finding) (*v1.NetworkStatus, []Event) {
+func (s State) status(vni int32, found finding) (*v1.NetworkStatus, []plan.Event) {
 	status := s.Network.Status.DeepCopy()
 	status.VNI = vni
-	c := metav1.Condition{
-		Type: v1.ConditionAttachable, Status: metav1.ConditionTrue, Reason: ReasonDefined,
-		Message:            "pods are attached by NetworkAttachmentDefinition " + s.Name,
-		ObservedGeneration: s.Network.Generation, LastTransitionTime: metav1.NewTime(s.Now),
-	}
+	c := plan.True(ReasonDefined, "pods are attached by NetworkAttachmentDefinition "+s.Name)
+	c.Type = v1.ConditionAttachable
 	lost := s.lostIPAM()
 	if lost != "" {
 		c.Message = shorten.To(c.Message+"; "+lost, shorten.EventMessage)
@@ -74,23 +70,22 @@ func (s State) status(vni int32, found finding) (*v1.NetworkStatus, []Event) {
 	case found != (finding{}):
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, found.reason, shorten.To(found.message, shorten.EventMessage)
 	}
-	meta.SetStatusCondition(&status.Conditions, c)
-	if equality.Semantic.DeepEqual(*status, s.Network.Status) {
+	plan.SetCondition(&status.Conditions, c.Type, s.Network.Generation, s.Now, c)
+	if plan.Changed(status, s.Network.Status) == nil {
 		return nil, nil
 	}
 	told := events(s.Network.Status.Conditions, c)
 	if was := meta.FindStatusCondition(s.Network.Status.Conditions, c.Type); lost != "" && c.Reason == ReasonDefined && (was == nil || was.Message != c.Message) {
-		told = append(told, Event{corev1.EventTypeWarning, ReasonIPAMReplaced, c.Message})
+		told = append(told, plan.Warning(ReasonIPAMReplaced, c.Message))
 	}
 	return status, told
 }
 
 // events: one when something has turned out that a user is to mend.
-func events(before []metav1.Condition, c metav1.Condition) []Event {
-	was := meta.FindStatusCondition(before, v1.ConditionAttachable)
+func events(before []metav1.Condition, c metav1.Condition) []plan.Event {
 	quiet := c.Reason == ReasonDefined || c.Reason == ReasonNotInstalled || c.Reason == ReasonWaitingForDeletion
-	if quiet || was != nil && was.Reason == c.Reason && was.Message == c.Message {
+	if quiet || plan.Said(before, &c) {
 		return nil
 	}
-	return []Event{{corev1.EventTypeWarning, c.Reason, c.Message}}
+	return []plan.Event{plan.Warning(c.Reason, c.Message)}
 }

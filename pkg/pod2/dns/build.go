@@ -1,7 +1,6 @@
 package dns
 
 import (
-	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -15,6 +14,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 var pod2Kind = schema.GroupVersionKind{Group: v1.GroupVersion.Group, Version: v1.GroupVersion.Version, Kind: "Pod2"}
@@ -62,7 +63,7 @@ func (v *view) overlayService(network string, current *corev1.Service) *corev1.S
 	if !v.ours(s) {
 		v.own(s)
 	}
-	s.Labels = overlaid(s.Labels, labels(v.Pod2, network))
+	s.Labels = plan.Overlaid(s.Labels, labels(v.Pod2, network))
 	if s.Spec.Type != corev1.ServiceTypeClusterIP || s.Spec.ClusterIP != corev1.ClusterIPNone {
 		s.Spec.Type, s.Spec.ExternalName = corev1.ServiceTypeClusterIP, ""
 		s.Spec.ClusterIP, s.Spec.ClusterIPs = corev1.ClusterIPNone, []string{corev1.ClusterIPNone}
@@ -75,23 +76,14 @@ func (v *view) overlayService(network string, current *corev1.Service) *corev1.S
 
 // serviceDiffers names what makes a Service ours and is not so, "" when all is.
 func serviceDiffers(is, want *corev1.Service) string {
-	var differ []string
-	for _, field := range []struct {
-		name     string
-		is, want any
-	}{
-		{ownerReference, is.OwnerReferences, want.OwnerReferences},
-		{"labels", is.Labels, want.Labels},
-		{"cluster IP", [2]string{string(is.Spec.Type), is.Spec.ClusterIP}, [2]string{string(want.Spec.Type), want.Spec.ClusterIP}},
-		{"selector", is.Spec.Selector, want.Spec.Selector},
-		{"ports", is.Spec.Ports, want.Spec.Ports},
-		{"publishNotReadyAddresses", is.Spec.PublishNotReadyAddresses, want.Spec.PublishNotReadyAddresses},
-	} {
-		if !equality.Semantic.DeepEqual(field.is, field.want) {
-			differ = append(differ, field.name)
-		}
-	}
-	return strings.Join(differ, ", ")
+	var differ plan.Differences
+	differ.Compare(ownerReference, is.OwnerReferences, want.OwnerReferences)
+	differ.Compare("labels", is.Labels, want.Labels)
+	differ.Compare("cluster IP", [2]string{string(is.Spec.Type), is.Spec.ClusterIP}, [2]string{string(want.Spec.Type), want.Spec.ClusterIP})
+	differ.Compare("selector", is.Spec.Selector, want.Spec.Selector)
+	differ.Compare("ports", is.Spec.Ports, want.Spec.Ports)
+	differ.Compare("publishNotReadyAddresses", is.Spec.PublishNotReadyAddresses, want.Spec.PublishNotReadyAddresses)
+	return differ.String()
 }
 
 // slicesOf a Service as they shall be, in the order of families and ordinals.
@@ -128,7 +120,7 @@ func (v *view) newSlice(s service, name string, address netip.Addr) *discoveryv1
 // sliceLabels has the one by which kube-proxies, which have no use for a headless
 // Service, leave the slice unread.
 func (v *view) sliceLabels(s service) map[string]string {
-	return overlaid(labels(v.Pod2, s.network), map[string]string{
+	return plan.Overlaid(labels(v.Pod2, s.network), map[string]string{
 		discoveryv1.LabelServiceName: s.name,
 		discoveryv1.LabelManagedBy:   managedBy,
 		corev1.IsHeadlessService:     "",
@@ -143,7 +135,7 @@ func endpoint(pod *corev1.Pod, address netip.Addr) discoveryv1.Endpoint {
 		Hostname:  ptr.To(pod.Name),
 		Conditions: discoveryv1.EndpointConditions{
 			Ready:       ptr.To(true),
-			Serving:     ptr.To(ready(pod)),
+			Serving:     ptr.To(attachment.Ready(pod)),
 			Terminating: ptr.To(pod.DeletionTimestamp != nil),
 		},
 		TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
@@ -157,24 +149,20 @@ func endpoint(pod *corev1.Pod, address netip.Addr) discoveryv1.Endpoint {
 // overlaySlice is a copy of a slice with all that we write set to what want has.
 func overlaySlice(current, want *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	s := current.DeepCopy()
-	s.Labels = overlaid(s.Labels, want.Labels)
+	s.Labels = plan.Overlaid(s.Labels, want.Labels)
 	s.Endpoints, s.Ports = want.Endpoints, nil
 	return s
 }
 
 // sliceDiffers says in what a slice is not as it shall be, "" when it is.
 func sliceDiffers(is, want *discoveryv1.EndpointSlice) string {
-	var differ []string
-	if !equality.Semantic.DeepEqual(is.Labels, want.Labels) {
-		differ = append(differ, "labels")
-	}
-	if len(is.Ports) > 0 {
-		differ = append(differ, "ports")
-	}
+	var differ plan.Differences
+	differ.Compare("labels", is.Labels, want.Labels)
+	differ.Compare("ports", is.Ports, want.Ports)
 	if text := endpointsDiffer(is.Endpoints, want.Endpoints); text != "" {
 		differ = append(differ, text)
 	}
-	return strings.Join(differ, ", ")
+	return differ.String()
 }
 
 // endpointsDiffer is "+web-1 ~web-2 -web-3", for what is to come, to change and to
@@ -211,13 +199,4 @@ func endpointsDiffer(is, want []discoveryv1.Endpoint) string {
 		return "order"
 	}
 	return strings.Join(all, " ")
-}
-
-func overlaid(labels, ours map[string]string) map[string]string {
-	all := maps.Clone(labels)
-	if all == nil {
-		all = map[string]string{}
-	}
-	maps.Copy(all, ours)
-	return all
 }

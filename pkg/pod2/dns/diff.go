@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod2/pod2/pkg/network"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // Diff decides what is to be written for the names of one Pod2's replicas. It
@@ -16,7 +17,7 @@ func Diff(s State) Plan {
 	if s.Pod2 == nil {
 		for _, slice := range s.Slices {
 			if abandoned(slice) && slice.DeletionTimestamp == nil {
-				p.Withdraw = append(p.Withdraw, deletion(slice, "its Pod2 is gone"))
+				p.Withdraw = append(p.Withdraw, plan.Delete(slice, "its Pod2 is gone"))
 			}
 		}
 		return p
@@ -56,25 +57,21 @@ func (v *view) remove(p *Plan) {
 		switch {
 		case !v.made(slice) || slice.DeletionTimestamp != nil:
 		case service != "" && !v.fit(service):
-			p.Withdraw = append(p.Withdraw, deletion(slice, "it has no Service of ours without ports"))
+			p.Withdraw = append(p.Withdraw, plan.Delete(slice, "it has no Service of ours without ports"))
 		case v.orphan(slice):
 		// The type of a slice never changes: one of the wrong type makes way.
 		case kept[slice.Name] != slice.AddressType:
-			p.DeleteSlices = append(p.DeleteSlices, deletion(slice, "no replica is to be in it"))
+			p.DeleteSlices = append(p.DeleteSlices, plan.Delete(slice, "no replica is to be in it"))
 		}
 	}
 	for _, is := range v.Services {
 		if !services[is.Name] && v.removable(is) {
-			p.DeleteServices = append(p.DeleteServices, deletion(is, "no replica is on its Network any more"))
+			p.DeleteServices = append(p.DeleteServices, plan.Delete(is, "no replica is on its Network any more"))
 		}
 	}
 }
 
 func (v *view) removable(o metav1.Object) bool { return v.ours(o) && o.GetDeletionTimestamp() == nil }
-
-func deletion(o metav1.Object, reason string) Deletion {
-	return Deletion{Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), Reason: reason}
-}
 
 // writes for a Service that is wanted and the Pod2 can have.
 func (v *view) writes(s service) ServiceWrites {
@@ -87,7 +84,7 @@ func (v *view) writes(s service) ServiceWrites {
 	default:
 		want := v.overlayService(s.network, s.is)
 		if reason := serviceDiffers(s.is, want); reason != "" {
-			w.Update = &Update[*corev1.Service]{s.is, want, reason}
+			w.Update = &plan.Update[*corev1.Service]{Was: s.is, Object: want, Reason: reason}
 		}
 	}
 	for _, slice := range s.slices {
@@ -98,7 +95,7 @@ func (v *view) writes(s service) ServiceWrites {
 		case v.ours(is) && is.AddressType == slice.AddressType:
 			want := overlaySlice(is, slice)
 			if reason := sliceDiffers(is, want); reason != "" {
-				w.UpdateSlices = append(w.UpdateSlices, Update[*discoveryv1.EndpointSlice]{is, want, reason})
+				w.UpdateSlices = append(w.UpdateSlices, plan.Update[*discoveryv1.EndpointSlice]{Was: is, Object: want, Reason: reason})
 			}
 		}
 	}
@@ -107,7 +104,7 @@ func (v *view) writes(s service) ServiceWrites {
 		if v.fit(s.name) && orphaned(is, v.sliceLabels(s)) {
 			adopted := is.DeepCopy()
 			v.own(adopted)
-			w.UpdateSlices = append(w.UpdateSlices, Update[*discoveryv1.EndpointSlice]{is, adopted, ownerReference})
+			w.UpdateSlices = append(w.UpdateSlices, plan.Update[*discoveryv1.EndpointSlice]{Was: is, Object: adopted, Reason: ownerReference})
 		}
 	}
 	return w

@@ -7,10 +7,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/network"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // Plan is what is to be written; the fields stand in the order in which they are
@@ -19,14 +19,14 @@ type Plan struct {
 	// Withdraw slices, BEFORE everything, and whatever stops the rest: those beside a
 	// Service that is not fit for them. What a live read says of pods changes nothing of
 	// that. Preconditions: UID and resourceVersion.
-	Withdraw []Deletion
+	Withdraw []plan.Deletion
 	// ConfirmGone, BEFORE all else: pods that slices name and the view does not
 	// have. A live read must say that they are over, or their names would go while
 	// they live, for want of a label on which our watch selects.
 	ConfirmGone []network.PodRef
 	// DeleteSlices, BEFORE DeleteServices. Preconditions: UID and resourceVersion.
-	DeleteSlices   []Deletion
-	DeleteServices []Deletion
+	DeleteSlices   []plan.Deletion
+	DeleteServices []plan.Deletion
 	// Services that the Pod2 wants and that are not as they shall be, in name
 	// order. What stops one of them does not stop the next.
 	Services []ServiceWrites
@@ -35,7 +35,7 @@ type Plan struct {
 	// Precondition: resourceVersion, for what else the status says is not ours.
 	Status *v1.Pod2Status
 	// Events follow the status, and only a change of it.
-	Events []Event
+	Events []plan.Event
 }
 
 // ServiceWrites are the writes to a Service, which come first, and to its slices.
@@ -43,29 +43,10 @@ type Plan struct {
 // Preconditions: a create has a fixed name, an update a resourceVersion.
 type ServiceWrites struct {
 	Create       *corev1.Service
-	Update       *Update[*corev1.Service]
+	Update       *plan.Update[*corev1.Service]
 	CreateSlices []*discoveryv1.EndpointSlice
-	UpdateSlices []Update[*discoveryv1.EndpointSlice]
+	UpdateSlices []plan.Update[*discoveryv1.EndpointSlice]
 }
-
-// Update is the object as it was observed, and as it shall be.
-type Update[T any] struct {
-	Was, Object T
-	Reason      string
-}
-
-// Deletion of one incarnation of an object.
-//
-// Preconditions: UID and resourceVersion; whose it is can change, while the UID stays.
-type Deletion struct {
-	Name            string
-	UID             types.UID
-	ResourceVersion string
-	Reason          string
-}
-
-// Event is for people, on the Pod2.
-type Event struct{ Type, Reason, Message string }
 
 // Empty says that nothing is to be written; events follow writes, and a read goes
 // before a write.
@@ -87,8 +68,8 @@ func (p Plan) WritesSlices() bool {
 // collected as garbage were it gone: BEFORE it, a live read must say that it is.
 func (p Plan) NeedsOwner() bool {
 	return slices.ContainsFunc(p.Services, func(w ServiceWrites) bool {
-		return w.Create != nil || len(w.CreateSlices) > 0 || w.Update != nil && strings.HasPrefix(w.Update.Reason, ownerReference) ||
-			slices.ContainsFunc(w.UpdateSlices, func(u Update[*discoveryv1.EndpointSlice]) bool { return u.Reason == ownerReference })
+		return w.Create != nil || len(w.CreateSlices) > 0 || w.Update != nil && w.Update.Adopts() ||
+			slices.ContainsFunc(w.UpdateSlices, plan.Update[*discoveryv1.EndpointSlice].Adopts)
 	})
 }
 
@@ -100,36 +81,33 @@ func (w ServiceWrites) empty() bool {
 func (p Plan) String() string {
 	var b strings.Builder
 	for _, d := range p.Withdraw {
-		fmt.Fprintf(&b, "withdraw slice %s (uid %s): %s\n", d.Name, d.UID, d.Reason)
+		fmt.Fprintf(&b, "withdraw slice %s\n", d)
 	}
 	for _, ref := range p.ConfirmGone {
 		fmt.Fprintf(&b, "confirm %s is gone\n", ref)
 	}
 	for _, d := range p.DeleteSlices {
-		fmt.Fprintf(&b, "delete slice %s (uid %s): %s\n", d.Name, d.UID, d.Reason)
+		fmt.Fprintf(&b, "delete slice %s\n", d)
 	}
 	for _, d := range p.DeleteServices {
-		fmt.Fprintf(&b, "delete Service %s (uid %s): %s\n", d.Name, d.UID, d.Reason)
+		fmt.Fprintf(&b, "delete Service %s\n", d)
 	}
 	for _, w := range p.Services {
 		if w.Create != nil {
 			fmt.Fprintf(&b, "create Service %s\n", w.Create.Name)
 		}
 		if u := w.Update; u != nil {
-			fmt.Fprintf(&b, "update Service %s (version %s): %s\n", u.Object.Name, u.Object.ResourceVersion, u.Reason)
+			fmt.Fprintf(&b, "update Service %s\n", u)
 		}
 		for _, slice := range w.CreateSlices {
 			fmt.Fprintf(&b, "create slice %s: %s\n", slice.Name, endpointsDiffer(nil, slice.Endpoints))
 		}
 		for _, u := range w.UpdateSlices {
-			fmt.Fprintf(&b, "update slice %s (version %s): %s\n", u.Object.Name, u.Object.ResourceVersion, u.Reason)
+			fmt.Fprintf(&b, "update slice %s\n", u)
 		}
 	}
 	if p.Status != nil {
 		fmt.Fprintf(&b, "status %s\n", conditionText(p.Status))
 	}
-	for _, e := range p.Events {
-		fmt.Fprintf(&b, "event %s %s: %s\n", e.Type, e.Reason, e.Message)
-	}
-	return b.String()
+	return b.String() + plan.Tail(p.Events, 0)
 }

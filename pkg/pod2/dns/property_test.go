@@ -14,6 +14,7 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/plan"
 	"github.com/pod2/pod2/test/chance"
 )
 
@@ -70,8 +71,8 @@ func arbitrary(t *testing.T, dice *rand.Rand) (s State, from string) {
 
 // apply does to the state what the API server would; what is on its way out goes.
 func apply(s *State, p Plan) {
-	gone := func(o metav1.Object, deletions []Deletion) bool {
-		return o.GetDeletionTimestamp() != nil || slices.ContainsFunc(deletions, func(d Deletion) bool { return d.Name == o.GetName() })
+	gone := func(o metav1.Object, deletions []plan.Deletion) bool {
+		return o.GetDeletionTimestamp() != nil || slices.ContainsFunc(deletions, func(d plan.Deletion) bool { return d.Name == o.GetName() })
 	}
 	s.Slices = slices.DeleteFunc(slices.Clone(s.Slices), func(is *discoveryv1.EndpointSlice) bool { return gone(is, slices.Concat(p.Withdraw, p.DeleteSlices)) })
 	s.Services = slices.DeleteFunc(slices.Clone(s.Services), func(is *corev1.Service) bool { return gone(is, p.DeleteServices) })

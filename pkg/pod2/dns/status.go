@@ -5,14 +5,13 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/pod2/pod2/internal/shorten"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // Reasons of the condition; that of the first Network, in name order, whose names
@@ -26,13 +25,9 @@ const (
 	ReasonServiceHasPorts    = "ServiceHasPorts"
 )
 
-// Failure is what stopped the writes to one Service. Reason is CamelCase, such as
-// FailedCreate.
-type Failure struct{ Reason, Message string }
-
 // Observed are the status and the events of what stands in the way of names, whatever was
 // written; nil if nothing does, or the status says so already.
-func Observed(s State) (*v1.Pod2Status, []Event) {
+func Observed(s State) (*v1.Pod2Status, []plan.Event) {
 	v := look(s)
 	if len(v.problems()) == 0 {
 		return nil, nil
@@ -43,7 +38,7 @@ func Observed(s State) (*v1.Pod2Status, []Event) {
 
 // WithFailures are the status, nil if it says so already, and the events to be
 // written when some writes were refused.
-func WithFailures(s State, failures []Failure) (*v1.Pod2Status, []Event) {
+func WithFailures(s State, failures []plan.Failure) (*v1.Pod2Status, []plan.Event) {
 	v := look(s)
 	status := v.status(failures...)
 	return status, v.events(status)
@@ -51,29 +46,22 @@ func WithFailures(s State, failures []Failure) (*v1.Pod2Status, []Event) {
 
 // status is that of the Pod2 with our condition in it, and without it if there is
 // no Network to speak of; nil if it says so already.
-func (v *view) status(failures ...Failure) *v1.Pod2Status {
+func (v *view) status(failures ...plan.Failure) *v1.Pod2Status {
 	status := v.Pod2.Status.DeepCopy()
 	if len(v.services) == 0 {
 		meta.RemoveStatusCondition(&status.Conditions, v1.ConditionNetworkDNS)
 	} else {
 		c := v.condition(failures)
-		c.Type, c.ObservedGeneration, c.LastTransitionTime = v1.ConditionNetworkDNS, v.Pod2.Generation, metav1.NewTime(v.Now)
-		meta.SetStatusCondition(&status.Conditions, c)
+		plan.SetCondition(&status.Conditions, v1.ConditionNetworkDNS, v.Pod2.Generation, v.Now, c)
 	}
-	if equality.Semantic.DeepEqual(*status, v.Pod2.Status) {
-		return nil
-	}
-	return status
+	return plan.Changed(status, v.Pod2.Status)
 }
 
 // condition names no pod and no number: it changes only when something of note does. It is about
 // the names of the addresses that there are. One replica that waits for its address does not
 // change it, and Ready tells of that one.
-func (v *view) condition(failures []Failure) metav1.Condition {
-	problems := v.problems()
-	for _, f := range failures {
-		problems = append(problems, problem{f.Reason, f.Message})
-	}
+func (v *view) condition(failures []plan.Failure) metav1.Condition {
+	problems := append(v.problems(), failures...)
 	if len(problems) == 0 && v.unaddressed() {
 		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: ReasonNoAddresses,
 			Message: "no replica has an address yet; the condition Ready says why"}
@@ -87,14 +75,13 @@ func (v *view) condition(failures []Failure) metav1.Condition {
 			}
 			names = append(names, name)
 		}
-		return metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonPublished,
-			Message: shorten.To("each replica has a name for each of its addresses: "+strings.Join(names, ", "), shorten.EventMessage)}
+		return plan.True(ReasonPublished, shorten.To("each replica has a name for each of its addresses: "+strings.Join(names, ", "), shorten.EventMessage))
 	}
 	messages := make([]string, 0, len(problems))
 	for _, p := range problems {
-		messages = append(messages, p.message)
+		messages = append(messages, p.Message)
 	}
-	return metav1.Condition{Status: metav1.ConditionFalse, Reason: problems[0].reason, Message: shorten.To(strings.Join(messages, "; "), shorten.EventMessage)}
+	return plan.False(problems[0].Reason, shorten.To(strings.Join(messages, "; "), shorten.EventMessage))
 }
 
 // unaddressed says whether replicas are wanted and none has an address that could have a name.
@@ -105,17 +92,15 @@ func (v *view) unaddressed() bool {
 }
 
 // events tell once what a user has to mend, when it becomes what stands in the way.
-func (v *view) events(status *v1.Pod2Status) []Event {
+func (v *view) events(status *v1.Pod2Status) []plan.Event {
 	if status == nil {
 		return nil
 	}
-	was := meta.FindStatusCondition(v.Pod2.Status.Conditions, v1.ConditionNetworkDNS)
 	is := meta.FindStatusCondition(status.Conditions, v1.ConditionNetworkDNS)
-	if is == nil || is.Status != metav1.ConditionFalse || is.Reason == ReasonWaitingForDeletion ||
-		was != nil && was.Reason == is.Reason && was.Message == is.Message {
+	if is == nil || is.Status != metav1.ConditionFalse || is.Reason == ReasonWaitingForDeletion || plan.Said(v.Pod2.Status.Conditions, is) {
 		return nil
 	}
-	return []Event{{corev1.EventTypeWarning, is.Reason, is.Message}}
+	return []plan.Event{plan.Warning(is.Reason, is.Message)}
 }
 
 func conditionText(s *v1.Pod2Status) string {

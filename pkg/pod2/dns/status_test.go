@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pod2/pod2/internal/shorten"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 func TestCondition(t *testing.T) {
@@ -70,18 +71,18 @@ func TestANewGenerationIsObservedWithoutAnEvent(t *testing.T) {
 }
 
 func TestWithFailures(t *testing.T) {
-	failure := Failure{"FailedCreate", "exceeded quota"}
+	failure := plan.Failure{Reason: "FailedCreate", Message: "exceeded quota"}
 	s := state(t, "networks=blue,green", "service web-blue bare")
-	status, events := WithFailures(s, []Failure{failure})
+	status, events := WithFailures(s, []plan.Failure{failure})
 	const want = "NameTaken(Service web-blue exists already and has no controller: delete it to let replicas have their names on Network blue; exceeded quota)"
 	if got := conditionText(status); got != "NetworkDNS=False/"+want || len(events) != 1 {
 		t.Errorf("got %s and %v\nwant %s", got, events, want)
 	}
 	s.Pod2.Status = *status
-	if status, events := WithFailures(s, []Failure{failure}); status != nil || events != nil {
+	if status, events := WithFailures(s, []plan.Failure{failure}); status != nil || events != nil {
 		t.Errorf("said again: %v %v", status, events)
 	}
-	long, _ := WithFailures(s, []Failure{{"FailedCreate", strings.Repeat("ä", 2000)}})
+	long, _ := WithFailures(s, []plan.Failure{{Reason: "FailedCreate", Message: strings.Repeat("ä", 2000)}})
 	if n := len(long.Conditions[0].Message); n > shorten.EventMessage || n < shorten.EventMessage-8 {
 		t.Errorf("a message of %d bytes", n)
 	}

@@ -16,6 +16,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/pkg/ordinals"
+	"github.com/pod2/pod2/pkg/plan"
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
@@ -37,7 +38,7 @@ type service struct {
 	// is what has the name, whoever's it is; nil: nothing has.
 	is *corev1.Service
 	// problem is why the Pod2 cannot have it.
-	problem *problem
+	problem *plan.Failure
 	// slices as they shall be: none of a Service that is not fit for them.
 	slices []*discoveryv1.EndpointSlice
 }
@@ -48,9 +49,6 @@ type member struct {
 	ordinal   int32
 	addresses map[string]attachment.Address
 }
-
-// problem is why a Network's names are not as they should be.
-type problem struct{ reason, message string }
 
 func look(s State) *view {
 	v := &view{State: s}
@@ -148,9 +146,9 @@ func (v *view) pending() bool {
 
 func (s service) hasPorts() bool { return s.is != nil && len(s.is.Spec.Ports) > 0 }
 
-func (v *view) problem(network, name string, is *corev1.Service) *problem {
+func (v *view) problem(network, name string, is *corev1.Service) *plan.Failure {
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
-		return &problem{ReasonInvalidServiceName, fmt.Sprintf("the Service of Network %s would have the name %s, which cannot be (%s): "+
+		return &plan.Failure{Reason: ReasonInvalidServiceName, Message: fmt.Sprintf("the Service of Network %s would have the name %s, which cannot be (%s): "+
 			"replicas have no names there; a shorter name of the Pod2 or of the Network helps", network, name, strings.Join(wrong, "; "))}
 	}
 	if is == nil {
@@ -159,34 +157,34 @@ func (v *view) problem(network, name string, is *corev1.Service) *problem {
 	if taken := v.taken("Service", network, is, labels(v.Pod2, network)); taken != nil || is.DeletionTimestamp == nil {
 		return taken
 	}
-	return &problem{ReasonWaitingForDeletion, fmt.Sprintf("Service %s is being deleted, and created anew after that", name)}
+	return &plan.Failure{Reason: ReasonWaitingForDeletion, Message: fmt.Sprintf("Service %s is being deleted, and created anew after that", name)}
 }
 
 // taken says why an object that has a name of ours cannot be ours; labels are those
 // that it would have.
-func (v *view) taken(kind, network string, is metav1.Object, labels map[string]string) *problem {
+func (v *view) taken(kind, network string, is metav1.Object, labels map[string]string) *plan.Failure {
 	if v.ours(is) || orphaned(is, labels) {
 		return nil
 	}
 	holder := "has no controller"
 	if ref := metav1.GetControllerOfNoCopy(is); ref != nil && pod2.IsOwner(ref) && ref.Name == v.Pod2.Name {
-		return &problem{ReasonWaitingForDeletion, fmt.Sprintf("%s %s of an earlier Pod2 %s is still there", kind, is.GetName(), ref.Name)}
+		return &plan.Failure{Reason: ReasonWaitingForDeletion, Message: fmt.Sprintf("%s %s of an earlier Pod2 %s is still there", kind, is.GetName(), ref.Name)}
 	} else if ref != nil {
 		holder = fmt.Sprintf("belongs to %s %s", ref.Kind, ref.Name)
 	}
-	return &problem{ReasonNameTaken, fmt.Sprintf("%s %s exists already and %s: delete it to let replicas have their names on Network %s",
+	return &plan.Failure{Reason: ReasonNameTaken, Message: fmt.Sprintf("%s %s exists already and %s: delete it to let replicas have their names on Network %s",
 		kind, is.GetName(), holder, network)}
 }
 
 // problems of all Networks, those with slices too.
-func (v *view) problems() []problem {
-	var all []problem
+func (v *view) problems() []plan.Failure {
+	var all []plan.Failure
 	for _, s := range v.services {
 		switch {
 		case s.problem != nil:
 			all = append(all, *s.problem)
 		case s.hasPorts():
-			all = append(all, problem{ReasonServiceHasPorts, fmt.Sprintf("Service %s has ports, which let others forward traffic to any address of Network %s: "+
+			all = append(all, plan.Failure{Reason: ReasonServiceHasPorts, Message: fmt.Sprintf("Service %s has ports, which let others forward traffic to any address of Network %s: "+
 				"the controller removes them, and replicas have no names there until then", s.name, s.network)})
 		}
 		for _, want := range s.slices {
@@ -200,13 +198,6 @@ func (v *view) problems() []problem {
 		}
 	}
 	return all
-}
-
-// ready is the condition Ready of the pod.
-func ready(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 func find[T metav1.Object](objects []T, name string) (found T) {
