@@ -202,6 +202,9 @@ func (c *Controller) syncNext(ctx context.Context) bool {
 	c.begin(key, started)
 	result, err := c.sync(ctx, key)
 	c.end(key)
+	for _, woken := range result.Wakes {
+		c.queue.Add(woken)
+	}
 	app.ObserveSync(key.Kind, c.report(ctx, key, err), time.Since(started))
 
 	if err != nil {

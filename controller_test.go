@@ -529,6 +529,7 @@ func TestMultusComesAndGoes(t *testing.T) { program.MultusComesAndGoes(t) }
 func TestAForeignDefinitionIsNotTriedAgain(t *testing.T) {
 	program.AForeignDefinitionIsNotTriedAgain(t)
 }
+func TestNoConflictWithItself(t *testing.T) { program.NoConflictWithItself(t) }
 func TestTheTwoSyncsOfANetworkDoNotConflict(t *testing.T) {
 	program.TheTwoSyncsOfANetworkDoNotConflict(t)
 }

@@ -106,86 +106,46 @@ type factory interface {
 }
 
 // newInformers makes the informers of one namespace, or of all if it is empty.
-// Pods have a factory of their own: it streams only those that ask for
-// addresses, and keeps of them only what is read here. Agents are watched where they
+// Factories with a label stream only what has it. Agents are watched where they
 // have a namespace, and so are Nodes. A controller of all namespaces watches Nodes in
 // any case, and ServiceCIDRs if the cluster serves them: one of a single namespace may
 // have no rights on what is the whole cluster's.
 func newInformers(clients reconcile.Clients, namespace, agentNamespace string, serviceCIDRs bool) (reconcile.Informers, []factory) {
-	sample := sampleinformers.NewSharedInformerFactoryWithOptions(clients.Sample, resync,
-		sampleinformers.WithNamespace(namespace),
-		sampleinformers.WithTransform(dropManagedFields))
-	pods := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
-		kubeinformers.WithNamespace(namespace),
-		kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) {
-			list.LabelSelector = samplecrdv1.ManagedLabel + "=true"
-		}),
-		kubeinformers.WithTransform(reconcile.SlimPod))
-	sets := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
-		kubeinformers.WithNamespace(namespace),
-		kubeinformers.WithTransform(reconcile.SlimStatefulSet))
-	revisions := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
-		kubeinformers.WithNamespace(namespace),
-		kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) { list.LabelSelector = samplecrdv1.Pod2Label }),
-		kubeinformers.WithTransform(dropManagedFields))
-	claims := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
-		kubeinformers.WithNamespace(namespace),
-		kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) { list.LabelSelector = samplecrdv1.Pod2Label }),
-		kubeinformers.WithTransform(dropManagedFields))
-	wide := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync, kubeinformers.WithTransform(dropManagedFields))
-	cronJobs := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
-		kubeinformers.WithNamespace(namespace),
-		kubeinformers.WithTransform(dropManagedFields))
-	jobs := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
-		kubeinformers.WithNamespace(namespace),
-		kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) { list.LabelSelector = stablev1.CronTabLabel }),
-		kubeinformers.WithTransform(reconcile.SlimJob))
-	names := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
-		kubeinformers.WithNamespace(namespace),
-		kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) { list.LabelSelector = samplecrdv1.Pod2Label }),
-		kubeinformers.WithTransform(dropManagedFields))
+	sample := sampleinformers.NewSharedInformerFactoryWithOptions(clients.Sample, resync, sampleinformers.WithNamespace(namespace))
+	kube := func(namespace, selector string) kubeinformers.SharedInformerFactory {
+		return kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync, kubeinformers.WithNamespace(namespace),
+			kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) { list.LabelSelector = selector }))
+	}
+	pods, ofPod2s, ofCronTabs := kube(namespace, samplecrdv1.ManagedLabel+"=true"), kube(namespace, samplecrdv1.Pod2Label), kube(namespace, stablev1.CronTabLabel)
+	all, cluster := kube(namespace, ""), kube(metav1.NamespaceAll, "")
 	informers := reconcile.Informers{
 		Networks:       sample.Samplecrd().V1().Networks(),
 		Blocks:         sample.Samplecrd().V1().AddressBlocks(),
 		Pod2s:          sample.Samplecrd().V1().Pod2s(),
 		Pods:           pods.Core().V1().Pods(),
-		StatefulSets:   sets.Apps().V1().StatefulSets(),
-		Revisions:      revisions.Apps().V1().ControllerRevisions(),
-		Claims:         claims.Core().V1().PersistentVolumeClaims(),
-		Classes:        wide.Storage().V1().StorageClasses(),
+		StatefulSets:   all.Apps().V1().StatefulSets(),
+		Revisions:      ofPod2s.Apps().V1().ControllerRevisions(),
+		Claims:         ofPod2s.Core().V1().PersistentVolumeClaims(),
+		Classes:        cluster.Storage().V1().StorageClasses(),
 		CronTabs:       sample.Stable().V1().CronTabs(),
-		CronJobs:       cronJobs.Batch().V1().CronJobs(),
-		Jobs:           jobs.Batch().V1().Jobs(),
-		Services:       names.Core().V1().Services(),
-		EndpointSlices: names.Discovery().V1().EndpointSlices(),
+		CronJobs:       all.Batch().V1().CronJobs(),
+		Jobs:           ofCronTabs.Batch().V1().Jobs(),
+		Services:       ofPod2s.Core().V1().Services(),
+		EndpointSlices: ofPod2s.Discovery().V1().EndpointSlices(),
 		VNIs:           sample.Samplecrd().V1().VNIs(),
 		Definitions:    sample.K8sCniCncfIo().V1().NetworkAttachmentDefinitions(),
 	}
-	factories := []factory{sample, pods, sets, revisions, claims, wide, cronJobs, jobs, names}
+	factories := []factory{sample, pods, ofPod2s, ofCronTabs, all, cluster}
 	if agentNamespace != "" || namespace == metav1.NamespaceAll {
-		nodes := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync, kubeinformers.WithTransform(reconcile.SlimNode))
-		informers.Nodes = nodes.Core().V1().Nodes()
-		factories = append(factories, nodes)
+		informers.Nodes = cluster.Core().V1().Nodes()
 	}
 	if serviceCIDRs && namespace == metav1.NamespaceAll {
-		informers.ServiceCIDRs = wide.Networking().V1().ServiceCIDRs()
+		informers.ServiceCIDRs = cluster.Networking().V1().ServiceCIDRs()
 	}
 	if agentNamespace != "" {
-		agents := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync,
-			kubeinformers.WithNamespace(agentNamespace),
-			kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) { list.LabelSelector = reconcile.AgentSelector }),
-			kubeinformers.WithTransform(reconcile.SlimAgent))
+		agents := kube(agentNamespace, reconcile.AgentSelector)
 		informers.Agents = agents.Core().V1().Pods()
 		factories = append(factories, agents)
 	}
 	return informers, factories
-}
-
-// dropManagedFields is a cache.TransformFunc: nobody here reads them, and an
-// update without them leaves them as they are.
-func dropManagedFields(obj any) (any, error) {
-	if object, ok := obj.(metav1.Object); ok {
-		object.SetManagedFields(nil)
-	}
-	return obj, nil
 }

@@ -46,7 +46,21 @@ func Diff(s State) Plan {
 	if at := v.nextRun(); !at.IsZero() {
 		p.RequeueAfter = at.Sub(s.Now)
 	}
+	if s.NumbersHeld > 0 && p.statusMayWait(s) {
+		p.Gathers, p.Status, p.RequeueAfter = true, nil, plan.Soonest(p.RequeueAfter, s.NumbersHeld)
+	}
 	return p
+}
+
+// Overruled says which fields the answer to a write of the CronJob, which is the CronJob
+// of the State, does not keep as they were written; "" for none. Nobody but admission can
+// have changed them.
+func Overruled(s State) string {
+	v := look(s)
+	if u := v.update(); v.ours() && s.CronJob.DeletionTimestamp == nil && u != nil {
+		return u.Reason
+	}
+	return ""
 }
 
 func (v *view) deletion() *plan.Deletion {

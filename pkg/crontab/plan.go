@@ -33,6 +33,9 @@ type Plan struct {
 	Status *v1.CronTabStatus
 	// Events follow the writes.
 	Events []plan.Event
+	// Gathers: times and numbers of the status changed, and are written when more of them
+	// have, when State.NumbersHeld is over.
+	Gathers bool
 	// RequeueAfter is when time alone changes something; zero: never.
 	RequeueAfter time.Duration
 }

@@ -35,4 +35,6 @@ type State struct {
 	// Blocks of the namespace, in name order: spec.networks may have named others
 	// when the runs began. Only for a CronTab that is being deleted.
 	Blocks []*samplev1.AddressBlock
+	// NumbersHeld is how long times and numbers of the status are to stay as they are.
+	NumbersHeld time.Duration
 }

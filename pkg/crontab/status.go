@@ -83,10 +83,10 @@ func (v *view) status() *v1.CronTabStatus {
 	return plan.Changed(status, v.cronTab.Status)
 }
 
-// StatusMayWait says whether the status to be written differs in times and numbers alone from the
+// statusMayWait says whether the status to be written differs in times and numbers alone from the
 // one that is stored. They all change when a run begins, one after the other within seconds, and
 // again when it ends.
-func (p Plan) StatusMayWait(s State) bool {
+func (p Plan) statusMayWait(s State) bool {
 	return p.Status != nil && equality.Semantic.DeepEqual(withoutNumbers(*p.Status), withoutNumbers(s.CronTab.Status))
 }
 

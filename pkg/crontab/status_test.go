@@ -143,7 +143,7 @@ func TestLongFailure(t *testing.T) {
 	}
 }
 
-func TestStatusMayWait(t *testing.T) {
+func TestNumbersMayWait(t *testing.T) {
 	for _, row := range []struct {
 		name, want string
 		change     func(*v1.CronTabStatus)
@@ -160,12 +160,13 @@ func TestStatusMayWait(t *testing.T) {
 			s.CronJob.Status.LastSuccessfulTime = s.CronJob.Status.LastScheduleTime
 			s.CronTab.Status = *Diff(s).Status
 			row.change(&s.CronTab.Status)
+			s.NumbersHeld = time.Second
 			plan, got := Diff(s), "is written"
 			switch {
+			case plan.Gathers:
+				got = "may wait"
 			case plan.Status == nil:
 				got = "there is none"
-			case plan.StatusMayWait(s):
-				got = "may wait"
 			}
 			if got != row.want {
 				t.Errorf("the status %s, and not: %s", got, row.want)

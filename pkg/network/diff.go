@@ -10,6 +10,7 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/ipam"
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 // Diff decides what is to be written for one Network. It cannot fail: a spec that
@@ -33,11 +34,22 @@ func Diff(s State) Plan {
 	p.Waits = withEvents(append(v.conflictWaits(conflicts), v.waits(kept)...), s.Pods)
 	p.Status, p.Events = v.status(exhausted)
 	p.GivenAway = v.givenAway()
-	p.MayWait = len(p.Blocks) > 0 && len(waiting) == 0 && len(p.Waits) == 0 && !p.AddFinalizer && !p.Begin && (p.Status == nil || p.StatusMayWait(s)) &&
+	p.MayWait = len(p.Blocks) > 0 && len(waiting) == 0 && len(p.Waits) == 0 && !p.AddFinalizer && !p.Begin && (p.Status == nil || p.statusMayWait(s)) &&
 		!slices.ContainsFunc(p.Blocks, func(w BlockWrite) bool { return !w.TakesBack })
 	p.RequeueAfter = v.nextChange(neighbours)
 	if record := v.recordFirst(); record != nil && slices.ContainsFunc(p.Blocks, func(w BlockWrite) bool { return w.Binds }) {
 		return Plan{AddFinalizer: p.AddFinalizer, Status: record} // all else when that is seen
+	}
+	return p.paced(s)
+}
+
+// paced is what of the plan is not held.
+func (p Plan) paced(s State) Plan {
+	if s.ReleasesHeld > 0 && p.MayWait {
+		return Plan{RequeueAfter: plan.Soonest(p.RequeueAfter, s.ReleasesHeld)}
+	}
+	if s.NumbersHeld > 0 && p.statusMayWait(s) {
+		p.Status, p.RequeueAfter = nil, plan.Soonest(p.RequeueAfter, s.NumbersHeld)
 	}
 	return p
 }

@@ -8,6 +8,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -47,6 +49,26 @@ type State struct {
 	// Agent: pod2-agent runs in the cluster. It gives running pods of an Overlay Network
 	// the route to what its CIDR grew by.
 	Agent bool
+	// Attachment is what is known of how pods are attached; nil: nothing yet, and the
+	// status stays as it is.
+	Attachment *Attachment
+	// NumbersHeld is how long the numbers of the status are to stay as they are, and
+	// ReleasesHeld addresses of pods that are over, as long as nobody waits for one.
+	NumbersHeld, ReleasesHeld time.Duration
+}
+
+// Attachment is what pkg/network/multus decides and the status tells.
+type Attachment struct {
+	VNI       int32
+	Condition metav1.Condition
+}
+
+// Tell puts it into a status.
+func (a *Attachment) Tell(status *v1.NetworkStatus) {
+	if a != nil {
+		status.VNI = a.VNI
+		meta.SetStatusCondition(&status.Conditions, a.Condition)
+	}
 }
 
 // Neighbour is another Network that a pod asks for too: such a pod gets all of

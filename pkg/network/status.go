@@ -39,6 +39,7 @@ func (v *view) status(exhausted []string) (*v1.NetworkStatus, []plan.Event) {
 	}
 	status := v.network.Status.DeepCopy()
 	status.ObservedGeneration = v.network.Generation
+	v.attachment.Tell(status)
 	status.Gateway, status.CIDRs = GatewayText(v.network), texts(v.cidrs)
 	v.count(status)
 	ready := v.ready(status.Bound)
@@ -55,10 +56,10 @@ func (v *view) status(exhausted []string) (*v1.NetworkStatus, []plan.Event) {
 	return status, statusEvents(v.network.Status.Conditions, status.Conditions)
 }
 
-// StatusMayWait says whether the status to be written differs in numbers alone from
+// statusMayWait says whether the status to be written differs in numbers alone from
 // the one that stands. While many pods come or go, those are old before anybody has
 // read them.
-func (p Plan) StatusMayWait(s State) bool {
+func (p Plan) statusMayWait(s State) bool {
 	return p.Status != nil && len(p.Events) == 0 &&
 		equality.Semantic.DeepEqual(withoutNumbers(*p.Status), withoutNumbers(s.Network.Status))
 }
@@ -76,6 +77,7 @@ func Observed(s State, failure string) *v1.NetworkStatus {
 	v, _ := newView(s)
 	status := s.Network.Status.DeepCopy()
 	status.ObservedGeneration = s.Network.Generation
+	v.attachment.Tell(status)
 	status.Gateway, status.CIDRs = GatewayText(s.Network), texts(v.cidrs)
 	v.count(status)
 	ready := v.ready(status.Bound)

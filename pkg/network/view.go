@@ -18,7 +18,9 @@ import (
 type view struct {
 	name    string
 	network *v1.Network
-	cidr    netip.Prefix
+	// attachment is to be told in the status; nil: what stands there stays.
+	attachment *Attachment
+	cidr       netip.Prefix
 	// cidrs on record, and those to be; the last one is cidr.
 	cidrs   []netip.Prefix
 	pool    ipam.Pool
@@ -92,7 +94,7 @@ func newView(s State) (*view, map[string]*view) {
 			v.published[pod.Name] = a.Address.Addr()
 		}
 	}
-	v.agent = s.Agent
+	v.agent, v.attachment = s.Agent, s.Attachment
 	if v.network != nil {
 		if v.cidrs = v.toRecord(); !slices.Equal(v.cidrs, recorded(v.network)) {
 			v.pool, v.poolErr = poolWith(v.network, v.cidrs, v.barred...)

@@ -94,3 +94,11 @@ func Overlaid(labels, ours map[string]string) map[string]string {
 
 // ByName orders objects for slices.SortFunc.
 func ByName[T metav1.Object](a, b T) int { return strings.Compare(a.GetName(), b.GetName()) }
+
+// Soonest is the smaller of two delays, of which zero means never.
+func Soonest(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}

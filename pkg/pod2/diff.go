@@ -22,6 +22,7 @@ func Diff(s State) Plan {
 	p.Backoff = v.backoff(failures)
 	p.CreateRevision, p.ChangeRevisions = v.revisions.create, v.revisions.change
 	if p.Adopt = v.adopt(); len(p.Adopt) > 0 {
+		p.of = &s
 		return p
 	}
 	spare := v.spare()
@@ -37,6 +38,9 @@ func Diff(s State) Plan {
 	p.GrowClaims = v.grownClaims()
 	p.Status = v.status(failures)
 	p.RequeueAfter = v.nextChange(failures)
+	if s.NumbersHeld > 0 && p.statusMayWait(s) {
+		p.Status, p.RequeueAfter = nil, plan.Soonest(p.RequeueAfter, s.NumbersHeld)
+	}
 	return p
 }
 

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/plan"
@@ -15,8 +16,8 @@ import (
 
 // Plan is what is to be written; the fields stand in the order in which they are
 // written. Where one of them fails, apply goes on with those that do not depend on it:
-// see WithoutOwner, WithoutBackoff and WithoutRevision. After a write that was refused
-// because the view is old, apply stops.
+// see Without and WithoutAdoption. After a write that was refused because the view is
+// old, apply stops.
 type Plan struct {
 	// Backoff, BEFORE Delete: the failure of a pod is on record before the pod,
 	// the only other evidence, goes. Precondition: UID and resourceVersion.
@@ -27,7 +28,7 @@ type Plan struct {
 	ChangeRevisions []*appsv1.ControllerRevision
 	// Adopt pods that lack our owner reference; then nothing else becomes of pods,
 	// and the status waits for the next plan. Should it fail, the rest is decided
-	// without them (State.Unadoptable). Precondition: UID and
+	// without them, see WithoutAdoption. Precondition: UID and
 	// resourceVersion, so that a pod that got a controller meanwhile stays its.
 	Adopt []Adoption
 	// Resize running pods. Precondition: UID and resourceVersion.
@@ -67,6 +68,9 @@ type Plan struct {
 	Status *v1.Pod2Status
 	// RequeueAfter is when time alone changes something; zero: never.
 	RequeueAfter time.Duration
+
+	// of is the State, where there is something to adopt.
+	of *State
 }
 
 // Backoff is a write to the annotation v1.BackoffAnnotation of the Pod2.
@@ -141,32 +145,47 @@ func (p Plan) NeedsOwner() bool {
 		len(p.ChangeClaims) > 0 || len(p.DeleteClaims) > 0 || len(p.GrowClaims) > 0 || len(p.Create) > 0 || len(p.CreateClaims) > 0
 }
 
-// WithoutOwner is the plan when no live read said that the Pod2 is as it was seen: see
-// NeedsOwner.
-func (p Plan) WithoutOwner() Plan {
-	p = p.WithoutRevision()
-	p.Adopt, p.ChangeRevisions, p.ChangeClaims, p.DeleteClaims, p.GrowClaims, p.Create, p.CreateClaims = nil, nil, nil, nil, nil, nil, nil
-	return p
+// Missing is what could not be had of what writes depend on.
+type Missing struct {
+	// Owner: no live read said that the Pod2 is as it was seen, see NeedsOwner.
+	Owner bool
+	// Backoff: failures could not be put on record. The pods that ended stay, as the
+	// only evidence.
+	Backoff bool
+	// Revision: CreateRevision failed. No pod is made of it, none becomes of it, and none
+	// makes way for it.
+	Revision bool
 }
 
-// WithoutBackoff is the plan when failures could not be put on record: the pods that
-// ended stay, as the only evidence.
-func (p Plan) WithoutBackoff() Plan {
-	p.Backoff = nil
-	p.Delete = slices.DeleteFunc(slices.Clone(p.Delete), func(d PodDeletion) bool { return d.cause == causeEnded })
-	return p
-}
-
-// WithoutRevision is the plan when CreateRevision failed: no pod is made of it, none
-// becomes of it, and none makes way for it.
-func (p Plan) WithoutRevision() Plan {
-	if p.CreateRevision == nil {
-		return p
+// Without is the part of the plan that does not depend on what is missing.
+func (p Plan) Without(m Missing) Plan {
+	if (m.Owner || m.Revision) && p.CreateRevision != nil {
+		p.CreateRevision, p.Resize, p.InPlace = nil, nil, nil
+		p.Delete = slices.DeleteFunc(slices.Clone(p.Delete), func(d PodDeletion) bool { return d.cause == causeUpdate })
+		p.Create = slices.DeleteFunc(slices.Clone(p.Create), func(c Creation) bool { return !c.Recorded })
 	}
-	p.CreateRevision, p.Resize, p.InPlace = nil, nil, nil
-	p.Delete = slices.DeleteFunc(slices.Clone(p.Delete), func(d PodDeletion) bool { return d.cause == causeUpdate })
-	p.Create = slices.DeleteFunc(slices.Clone(p.Create), func(c Creation) bool { return !c.Recorded })
+	if m.Owner {
+		p.Adopt, p.ChangeRevisions, p.ChangeClaims, p.DeleteClaims, p.GrowClaims, p.Create, p.CreateClaims = nil, nil, nil, nil, nil, nil, nil
+	}
+	if m.Backoff {
+		p.Backoff = nil
+		p.Delete = slices.DeleteFunc(slices.Clone(p.Delete), func(d PodDeletion) bool { return d.cause == causeEnded })
+	}
 	return p
+}
+
+// WithoutAdoption is decided of the same view when no pod could be adopted: while pods were
+// to be adopted, nothing else was. One that may be ours, as the answer was lost, takes the
+// place of one of ours.
+func (p Plan) WithoutAdoption(mayBeOurs bool) Plan {
+	s := *p.of
+	s.Unadoptable = map[types.UID]Unadoptable{}
+	for _, a := range p.Adopt {
+		s.Unadoptable[a.UID] = Unadoptable{MayBeOurs: mayBeOurs}
+	}
+	again := Diff(s)
+	again.DeleteRevisions = nil // one may be what makes such a pod ours
+	return again
 }
 
 // String has one action a line, in the order in which they are written.

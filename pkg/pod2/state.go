@@ -6,6 +6,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -45,6 +47,25 @@ type State struct {
 	Holders []Holder
 	// Networks are those that replicas ask for and that exist, in name order.
 	Networks []*v1.Network
+	// Names is what is known of the names of replicas; nil: nothing yet, and the status
+	// stays as it is.
+	Names *Names
+	// NumbersHeld is how long the numbers of the status are to stay as they are.
+	NumbersHeld time.Duration
+}
+
+// Names is what pkg/pod2/dns decides and the status tells: its condition, or, nil, none.
+type Names struct{ Condition *metav1.Condition }
+
+// Tell puts it into a status.
+func (n *Names) Tell(status *v1.Pod2Status) {
+	switch {
+	case n == nil:
+	case n.Condition == nil:
+		meta.RemoveStatusCondition(&status.Conditions, v1.ConditionNetworkDNS)
+	default:
+		meta.SetStatusCondition(&status.Conditions, *n.Condition)
+	}
 }
 
 // Unadoptable pod. One that may be ours, as the answer to its adoption was lost, takes

@@ -19,10 +19,10 @@ func (v *view) status(failures map[int]failure) *v1.Pod2Status {
 	return v.statusWith(v.ready(failures))
 }
 
-// StatusMayWait says whether the status to be written differs in numbers alone from
+// statusMayWait says whether the status to be written differs in numbers alone from
 // the one that stands. While many replicas come or go, those are old before anybody
 // has read them.
-func (p Plan) StatusMayWait(s State) bool {
+func (p Plan) statusMayWait(s State) bool {
 	return p.Status != nil && equality.Semantic.DeepEqual(withoutNumbers(*p.Status), withoutNumbers(s.Pod2.Status))
 }
 
@@ -70,6 +70,7 @@ func WithFailures(s State, failures []plan.Failure) *v1.Pod2Status {
 
 func (v *view) statusWith(ready metav1.Condition) *v1.Pod2Status {
 	status := v.pod2.Status.DeepCopy()
+	v.names.Tell(status)
 	v.count(status)
 	status.UpdateRevision = v.revisions.update.object.Name
 	if v.settled(status) {

@@ -31,6 +31,7 @@ type view struct {
 	given       map[string]given // by the hash of the revision
 	refused     map[types.UID]Refusal
 	unadoptable map[types.UID]Unadoptable
+	names       *Names  // to be told in the status
 	claims      []claim // that have a name of ours, in name order
 	classes     []*storagev1.StorageClass
 	podNames    map[string]bool // of all pods known, ours and others
@@ -82,7 +83,7 @@ func look(s State) *view {
 	v := &view{
 		now: s.Now, pod2: s.Pod2, networks: s.Networks,
 		ordinals: Ordinals(s.Pod2), revisions: readRevisions(s), changes: map[string]changeOrWhy{}, given: map[string]given{}, refused: s.Refused, unadoptable: s.Unadoptable,
-		claims: readClaims(s), classes: s.StorageClasses, podNames: map[string]bool{},
+		names: s.Names, claims: readClaims(s), classes: s.StorageClasses, podNames: map[string]bool{},
 	}
 	v.requests = newRequests(s.Pod2, v.revisions.update.content)
 	v.replicas = make([]replica, v.ordinals.Count())

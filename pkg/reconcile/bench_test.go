@@ -26,7 +26,7 @@ func BenchmarkSyncNetwork(b *testing.B) {
 	for _, size := range []int{10, 1_000, 10_000, 65_000} {
 		b.Run(fmt.Sprintf("bound=%d", size), func(b *testing.B) {
 			w := newWorld(b, crowd(size)...)
-			w.r.clients.Sample.(*samplefake.Clientset).PrependReactor("patch", "addressblocks", func(clienttesting.Action) (bool, runtime.Object, error) {
+			w.clients.Sample.(*samplefake.Clientset).PrependReactor("patch", "addressblocks", func(clienttesting.Action) (bool, runtime.Object, error) {
 				return true, nil, errRefused
 			})
 			key := Key{KindNetwork, ns, "blue"}
@@ -35,7 +35,7 @@ func BenchmarkSyncNetwork(b *testing.B) {
 			if _, err := w.r.Sync(ctx, key); !errors.Is(err, errRefused) {
 				b.Fatalf("the pod is to be bound, not: %v", err)
 			}
-			blocks, pods := w.r.blockIndex, w.r.podIndex
+			blocks, pods := w.r.blocks.indexer, w.r.pods.indexer
 			block, pod := stored[*v1.AddressBlock](w, "blue-10.1.0.0"), podOf(w, "pod-00000")
 			b.ReportAllocs()
 			for b.Loop() {
@@ -43,7 +43,7 @@ func BenchmarkSyncNetwork(b *testing.B) {
 				if err := errors.Join(blocks.Update(block.DeepCopy()), pods.Update(pod.DeepCopy())); err != nil {
 					b.Fatal(err)
 				}
-				w.r.podChanged(pod)
+				w.r.kinds.network.podChanged(pod)
 				b.StartTimer()
 				if _, err := w.r.Sync(ctx, key); !errors.Is(err, errRefused) {
 					b.Fatalf("the pod is to be bound, not: %v", err)
@@ -94,7 +94,7 @@ func BenchmarkSyncPod2(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				b.StopTimer()
-				if err := w.r.podIndex.Update(pod.DeepCopy()); err != nil {
+				if err := w.r.pods.indexer.Update(pod.DeepCopy()); err != nil {
 					b.Fatal(err)
 				}
 				b.StartTimer()

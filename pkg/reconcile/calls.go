@@ -10,37 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/pod2/pod2/pkg/plan"
 )
-
-// stale marks the answers that mean "the world is not as your view has it": a
-// conflict, an object gone or already there, and a patch whose UID is that of
-// another incarnation, which the API server answers with 422 Invalid and the
-// cause metadata.uid. None is retried with the old decision.
-func stale(err error) error {
-	if err == nil {
-		return nil
-	}
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || otherUID(err) {
-		return fmt.Errorf("%w: %w", ErrStale, err)
-	}
-	return err
-}
-
-func otherUID(err error) bool {
-	status := apierrors.APIStatus(nil)
-	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
-		return false
-	}
-	for _, cause := range status.Status().Details.Causes {
-		if cause.Type == metav1.CauseTypeFieldValueInvalid && cause.Field == "metadata.uid" {
-			return true
-		}
-	}
-	return false
-}
 
 // forUser says whether an error is for the user of the object to mend, and in
 // which words of the API server. A namespace that is being deleted takes its
@@ -54,12 +24,6 @@ func forUser(err error) (message string, mendable bool) {
 		return "", false
 	}
 	return status.Status().Message, true
-}
-
-// asSeen has the API server delete an object only if it is as it was when that was
-// decided: whose it is can change, while its UID cannot.
-func asSeen(d plan.Deletion) metav1.DeleteOptions {
-	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &d.UID, ResourceVersion: &d.ResourceVersion}}
 }
 
 // atOnce bounds how many calls one sync has under way. As test/bench had it on two cores: with

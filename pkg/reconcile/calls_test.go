@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/pod2/pod2/pkg/fenced"
 )
 
 var (
@@ -50,7 +52,7 @@ func TestStale(t *testing.T) {
 		{"no answer", context.DeadlineExceeded, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			if got := errors.Is(stale(row.err), ErrStale); got != row.stale {
+			if got := errors.Is(fenced.Stale(row.err), ErrStale); got != row.stale {
 				t.Errorf("stale is %t, want %t: %v", got, row.stale, row.err)
 			}
 		})
@@ -58,13 +60,13 @@ func TestStale(t *testing.T) {
 }
 
 func TestStaleOfNoErrorIsNone(t *testing.T) {
-	if err := stale(nil); err != nil {
+	if err := fenced.Stale(nil); err != nil {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestStaleKeepsItsCause(t *testing.T) {
-	err := fmt.Errorf("update Network: %w", stale(errConflict))
+	err := fmt.Errorf("update Network: %w", fenced.Stale(errConflict))
 	if !apierrors.IsConflict(err) {
 		t.Errorf("no conflict any more: %v", err)
 	}

@@ -7,9 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 
 	"github.com/pod2/pod2/pkg/network"
 )
@@ -17,8 +15,8 @@ import (
 // cluster is what the cluster uses itself, as caches have it: the ranges of Services,
 // the podCIDRs and addresses of Nodes, and what Settings name.
 type cluster struct {
-	informers []cache.SharedIndexInformer
-	named     []network.ClusterRange
+	stores []cache.Store
+	named  []network.ClusterRange
 
 	mu sync.Mutex
 	// ranges are those of the caches at these versions.
@@ -31,10 +29,10 @@ type cluster struct {
 func newCluster(informers Informers, named []netip.Prefix) *cluster {
 	c := &cluster{}
 	if informers.Nodes != nil {
-		c.informers = append(c.informers, informers.Nodes.Informer())
+		c.stores = append(c.stores, informers.Nodes.Informer().GetStore())
 	}
 	if informers.ServiceCIDRs != nil {
-		c.informers = append(c.informers, informers.ServiceCIDRs.Informer())
+		c.stores = append(c.stores, informers.ServiceCIDRs.Informer().GetStore())
 	}
 	for _, prefix := range named {
 		c.named = append(c.named, network.ClusterRange{Prefix: prefix.Masked(), Of: "--cluster-cidrs"})
@@ -49,16 +47,16 @@ func (c *cluster) now() []network.ClusterRange {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// Before the lists: what changes in between is read at the next call.
-	versions := make([]string, 0, len(c.informers))
-	for _, informer := range c.informers {
-		versions = append(versions, informer.GetStore().LastStoreSyncResourceVersion())
+	versions := make([]string, 0, len(c.stores))
+	for _, store := range c.stores {
+		versions = append(versions, store.LastStoreSyncResourceVersion())
 	}
 	if c.versions != nil && !slices.Contains(versions, "") && slices.Equal(versions, c.versions) {
 		return c.ranges
 	}
 	of, all := make(map[any][]network.ClusterRange, len(c.of)), make([]network.ClusterRange, 0, len(c.ranges))
-	for _, informer := range c.informers {
-		for _, obj := range informer.GetStore().List() {
+	for _, store := range c.stores {
+		for _, obj := range store.List() {
 			ranges, known := c.of[obj]
 			if !known {
 				ranges = clusterRanges(obj)
@@ -97,29 +95,16 @@ func clusterRanges(obj any) (ranges []network.ClusterRange) {
 	return ranges
 }
 
-// clusterWatches says which Networks an event concerns of what the cluster uses: those
-// that overlap it, and only if that is what has changed.
-func (r *Reconciler) clusterWatches() []Watch {
-	var watches []Watch
-	for _, informer := range r.cluster.informers {
-		watches = append(watches, Watch{Informer: informer, Keys: r.clusterKeys, Same: func(old, new any) bool {
-			return slices.Equal(clusterRanges(old), clusterRanges(new))
-		}})
-	}
-	return watches
-}
+// sameRanges says of which updates no Network need know.
+func sameRanges(old, new any) bool { return slices.Equal(clusterRanges(old), clusterRanges(new)) }
 
-func (r *Reconciler) clusterKeys(obj any) []Key {
+// onRangesOf are the Networks that overlap what an object says the cluster uses.
+func (s *shared) onRangesOf(obj any) []Key {
 	ranges := clusterRanges(obj)
-	networks, err := r.networks.List(labels.Everything())
-	if err != nil {
-		klog.ErrorS(err, "List the cache of Networks") // which never fails
-		return nil
-	}
 	var keys []Key
-	for _, n := range networks {
+	for _, n := range s.networks.all() {
 		if slices.ContainsFunc(ranges, func(c network.ClusterRange) bool { return c.Overlaps(n) }) {
-			keys = append(keys, Key{KindNetwork, n.Namespace, n.Name})
+			keys = append(keys, keyOf(KindNetwork, n))
 		}
 	}
 	return keys

@@ -56,7 +56,7 @@ func TestANetworkOverTheClusterBindsNobody(t *testing.T) {
 
 func TestFlagsNameWhatTheClusterUses(t *testing.T) {
 	w := newWorld(t, newNetwork("blue new"), newPod("a gated on=blue"))
-	w.r.cluster.named = []network.ClusterRange{{Prefix: netip.MustParsePrefix("10.1.0.0/24"), Of: "--cluster-cidrs"}}
+	w.r.kinds.network.cluster.named = []network.ClusterRange{{Prefix: netip.MustParsePrefix("10.1.0.0/24"), Of: "--cluster-cidrs"}}
 	if calls := w.syncText(KindNetwork, "blue"); !strings.Contains(calls, "spec.cidr overlaps --cluster-cidrs (10.1.0.0/24)") {
 		t.Errorf("calls\n%s", calls)
 	}
@@ -76,19 +76,17 @@ func TestWhichNetworksTheClusterConcerns(t *testing.T) {
 	same(t, w.keysFor(nodeWith("10.1.0.0/16")), "Network blue, Node node-1")
 	same(t, w.keysFor(nodeWith("10.3.0.0/16", "10.2.0.7", "no address")), "Network green, Node node-1")
 	same(t, w.keysFor(serviceCIDR("10.0.0.0/8")), "Network blue, Network green")
-	for _, watch := range w.r.clusterWatches() {
-		for _, row := range []struct {
-			old, new any
-			want     bool
-		}{
-			{nodeWith("10.1.0.0/16", "10.2.0.7"), reported, true},
-			{nodeWith("10.1.0.0/16", "10.2.0.7"), nodeWith("10.1.0.0/16", "10.2.0.8"), false},
-			{nodeWith("10.1.0.0/16"), nodeWith("10.2.0.0/16"), false},
-			{serviceCIDR("10.1.0.0/16"), serviceCIDR("10.1.0.0/16", "fd00::/108"), false},
-		} {
-			if got := watch.Same(row.old, row.new); got != row.want {
-				t.Errorf("%v and %v: %t", row.old, row.new, got)
-			}
+	for _, row := range []struct {
+		old, new any
+		want     bool
+	}{
+		{nodeWith("10.1.0.0/16", "10.2.0.7"), reported, true},
+		{nodeWith("10.1.0.0/16", "10.2.0.7"), nodeWith("10.1.0.0/16", "10.2.0.8"), false},
+		{nodeWith("10.1.0.0/16"), nodeWith("10.2.0.0/16"), false},
+		{serviceCIDR("10.1.0.0/16"), serviceCIDR("10.1.0.0/16", "fd00::/108"), false},
+	} {
+		if got := sameRanges(row.old, row.new); got != row.want {
+			t.Errorf("%v and %v: %t", row.old, row.new, got)
 		}
 	}
 }

@@ -31,7 +31,7 @@ const (
 // they are over: that of an entry which leaves the state Bound, or whose names go.
 // Those that are not were missed by our watch: they are remembered, and the decision
 // is stale. So are those that are over, if others could not be read.
-func (r *Reconciler) confirmOver(ctx context.Context, key Key, refs []network.PodRef) error {
+func (r live) confirmOver(ctx context.Context, key Key, refs []network.PodRef) error {
 	var alive []string
 	err := r.readPods(ctx, key.Namespace, r.over.retain(key, refs), func(ref network.PodRef, pod *corev1.Pod) {
 		if network.Over(ref, pod) {
@@ -57,7 +57,7 @@ func (r *Reconciler) confirmOver(ctx context.Context, key Key, refs []network.Po
 // confirmAlive checks by a live read that pods are not over, before it is given up to
 // inherit the blocks in which they hold addresses. Those that are, our watch is yet to
 // show, and the decision is stale.
-func (r *Reconciler) confirmAlive(ctx context.Context, key Key, refs []network.PodRef) error {
+func (r live) confirmAlive(ctx context.Context, key Key, refs []network.PodRef) error {
 	var over []string
 	err := r.readPods(ctx, key.Namespace, refs, func(ref network.PodRef, pod *corev1.Pod) {
 		if network.Over(ref, pod) {
@@ -79,14 +79,14 @@ func (r *Reconciler) confirmAlive(ctx context.Context, key Key, refs []network.P
 // whichever is cheaper: while 8,000 pods are deleted, a few hundred have gone each second, and to
 // list the rest each time would cost the square of them. The list has no label selector: a label can
 // be removed from a pod that lives.
-func (r *Reconciler) readPods(ctx context.Context, namespace string, refs []network.PodRef, see func(network.PodRef, *corev1.Pod)) error {
+func (r live) readPods(ctx context.Context, namespace string, refs []network.PodRef, see func(network.PodRef, *corev1.Pod)) error {
 	if len(refs) < confirmListFrom {
 		return r.getPods(ctx, namespace, refs, see)
 	}
 	live := make(map[string]*corev1.Pod, len(refs))
 	page := metav1.ListOptions{Limit: podsPerPage}
 	for {
-		pods, err := r.clients.Kube.CoreV1().Pods(namespace).List(ctx, page)
+		pods, err := r.pods(namespace).List(ctx, page)
 		if err != nil {
 			return fmt.Errorf("list the pods of namespace %s: %w", namespace, err)
 		}
@@ -111,10 +111,10 @@ func (r *Reconciler) readPods(ctx context.Context, namespace string, refs []netw
 }
 
 // getPods is readPods by a get for each, several at once.
-func (r *Reconciler) getPods(ctx context.Context, namespace string, refs []network.PodRef, see func(network.PodRef, *corev1.Pod)) error {
+func (r live) getPods(ctx context.Context, namespace string, refs []network.PodRef, see func(network.PodRef, *corev1.Pod)) error {
 	var mu sync.Mutex
 	_, err := forEach(ctx, refs, func(ctx context.Context, ref network.PodRef) error {
-		pod, err := r.clients.Kube.CoreV1().Pods(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		pod, err := r.pods(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			pod, err = nil, nil
 		}
@@ -133,8 +133,8 @@ func (r *Reconciler) getPods(ctx context.Context, namespace string, refs []netwo
 // has it, of this generation and with the finalizer: a block made for a Network that is
 // gone would hold its addresses for nobody, and an old spec hands out what has been
 // excluded since.
-func (r *Reconciler) confirmNetwork(ctx context.Context, key Key, n *v1.Network) error {
-	live, err := r.clients.Sample.SamplecrdV1().Networks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+func (r live) confirmNetwork(ctx context.Context, key Key, n *v1.Network) error {
+	live, err := r.networks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("%s is gone: %w", key, ErrStale)
 	}
@@ -155,8 +155,8 @@ func (r *Reconciler) confirmNetwork(ctx context.Context, key Key, n *v1.Network)
 // there is none, before a block that was restored from a backup is written. A Network of
 // the same name and another UID shows that the one which the block names is gone. One
 // that inherits must not have begun to hand out addresses since.
-func (r *Reconciler) confirmRestored(ctx context.Context, key Key, n *v1.Network, w network.BlockWrite) error {
-	live, err := r.clients.Sample.SamplecrdV1().Networks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+func (r live) confirmRestored(ctx context.Context, key Key, n *v1.Network, w network.BlockWrite) error {
+	live, err := r.networks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("get %s before restored block %s is written: %w", key, w.Block.Name, err)
 	}
@@ -176,14 +176,14 @@ func (r *Reconciler) confirmRestored(ctx context.Context, key Key, n *v1.Network
 // anything is created for it: a create has no precondition that would say so. A watch
 // that lags behind would have replicas made that were scaled away, or for a Pod2 that
 // is gone: collected as garbage, and made again, and so on.
-func (r *Reconciler) confirmPod2(ctx context.Context, key Key, p *v1.Pod2) error {
-	live, err := r.clients.Sample.SamplecrdV1().Pod2s(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+func (r live) confirmPod2(ctx context.Context, key Key, p *v1.Pod2) error {
+	live, err := r.pod2s(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	return confirmOwner(key, p, live, err)
 }
 
 // confirmCronTab is confirmPod2 for the CronJob of a CronTab.
-func (r *Reconciler) confirmCronTab(ctx context.Context, key Key, c *stablev1.CronTab) error {
-	live, err := r.clients.Sample.StableV1().CronTabs(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+func (r live) confirmCronTab(ctx context.Context, key Key, c *stablev1.CronTab) error {
+	live, err := r.cronTabs(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	return confirmOwner(key, c, live, err)
 }
 
@@ -207,8 +207,8 @@ func confirmOwner(key Key, seen, live metav1.Object, err error) error {
 // so that its finalizer does not go on the word of a cache of blocks that is
 // behind the cache of Networks, or that misses a block whose creation was answered
 // to nobody.
-func (r *Reconciler) confirmSealed(ctx context.Context, key Key, n *v1.Network) error {
-	blocks, err := r.clients.Sample.SamplecrdV1().AddressBlocks(key.Namespace).List(ctx, metav1.ListOptions{})
+func (r live) confirmSealed(ctx context.Context, key Key, n *v1.Network) error {
+	blocks, err := r.blocks(key.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list the blocks of %s before its finalizer goes: %w", key, err)
 	}
@@ -226,7 +226,7 @@ func (r *Reconciler) confirmSealed(ctx context.Context, key Key, n *v1.Network) 
 // list has only pods without the label, which are few where pods are on Networks.
 // Whether one of those that were seen has its address is for the plan to say: an
 // annotation proves nothing, and must not keep a block from being created.
-func (r *Reconciler) confirmUnseen(ctx context.Context, key Key, seen []*corev1.Pod, block *v1.AddressBlock) error {
+func (r live) confirmUnseen(ctx context.Context, key Key, seen []*corev1.Pod, block *v1.AddressBlock) error {
 	cidr, err := netip.ParsePrefix(block.Spec.CIDR)
 	if err != nil {
 		return fmt.Errorf("read the CIDR of block %s/%s: %w", key.Namespace, block.Name, err)
@@ -234,7 +234,7 @@ func (r *Reconciler) confirmUnseen(ctx context.Context, key Key, seen []*corev1.
 	var unseen []string
 	page := metav1.ListOptions{Limit: 500, LabelSelector: v1.ManagedLabel + "!=true"}
 	for {
-		pods, err := r.clients.Kube.CoreV1().Pods(key.Namespace).List(ctx, page)
+		pods, err := r.pods(key.Namespace).List(ctx, page)
 		if err != nil {
 			return fmt.Errorf("list the unlabelled pods of namespace %s: %w", key.Namespace, err)
 		}

@@ -181,7 +181,7 @@ func TestNothingIsCreatedForAPod2ThatIsNotAsItWas(t *testing.T) {
 		{"recreated", func(w *world, p *v1.Pod2) { w.change(another(p.DeepCopy())) }},
 		{"changed", func(w *world, p *v1.Pod2) { w.change(p.DeepCopy()) }},
 	} {
-		for _, kind := range []string{KindPod2, KindEndpoints} {
+		for _, kind := range []string{KindPod2, KindDNS} {
 			t.Run(kind+" "+test.name, func(t *testing.T) {
 				p := newPod2("web", 2, "blue")
 				w := newWorld(t, newNetwork("blue"), p)

@@ -19,7 +19,7 @@ func massDeletion(t *testing.T, pods, perSecond int) (listed, got int) {
 	w := newWorld(t, crowd(pods)...)
 	w.remove(newPod("waiting"))
 	w.pageSize = podsPerPage
-	w.r.clients.Kube.(*kubefake.Clientset).PrependReactor("list", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	w.clients.Kube.(*kubefake.Clientset).PrependReactor("list", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		_, obj, err := w.react(w.kube)(action)
 		if list, ok := obj.(*corev1.PodList); ok {
 			listed += len(list.Items)

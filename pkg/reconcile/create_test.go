@@ -171,8 +171,8 @@ func TestANameThatIsFreeAgainIsTaken(t *testing.T) {
 func TestAPodThatGoesBetweenTheTwoCallsIsStale(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1))
 	w.refuse = refusing("create pods", apierrors.NewAlreadyExists(podResource, "web-0"))
-	if _, err := w.sync(KindPod2, "web"); !errors.Is(err, ErrStale) || len(w.r.found.sightings) > 0 {
-		t.Errorf("error %v, found %v", err, w.r.found.sightings)
+	if _, err := w.sync(KindPod2, "web"); !errors.Is(err, ErrStale) || len(w.r.live.found.sightings) > 0 {
+		t.Errorf("error %v, found %v", err, w.r.live.found.sightings)
 	}
 }
 
@@ -200,10 +200,10 @@ func TestWhatFailsIsAskedOnce(t *testing.T) {
 func TestCreationStartsSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		slow := &slowClient{Interface: w.r.clients.Kube}
-		w.r.clients.Kube = slow
+		slow := &slowClient{Interface: w.clients.Kube}
+		w.speakTo(Clients{Kube: slow, Sample: w.clients.Sample})
 		creations := pod2.Diff(pod2.State{Pod2: newPod2("web", 400)}).Create
-		if _, err := w.r.createPods(klog.NewContext(t.Context(), klog.Logger{}), web, creations); err != nil {
+		if _, err := w.r.kinds.pod2.createPods(klog.NewContext(t.Context(), klog.Logger{}), web, creations); err != nil {
 			t.Fatal(err)
 		}
 		same(t, slow.batches(), "1 2 4 8 16 32 64 100 28 100 45")

@@ -260,7 +260,7 @@ func TestCronTabKeys(t *testing.T) {
 		{"CronJob of its name, whoever's", &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "ct"}}, "CronTab ct"},
 		{"Job with its label", newJob(), "CronTab ct"},
 		{"pod with its label", newRunPod(), "CronTab ct"},
-		{"Network that it asks for", newNetwork("blue"), "CronTab ct, Definition blue, Network blue"},
+		{"Network that it asks for", newNetwork("blue"), "CronTab ct, Multus blue, Network blue"},
 		{"block, while one waits for addresses", newBlock("red"), "CronTab going, Network red"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -110,8 +110,8 @@ func TestAFailureThatLastsIsToldOfEveryKind(t *testing.T) {
 		want    string
 	}{
 		{"create addressblocks", blue, crowded(), saidByNetwork(v1.ConditionReady), "False FailedWrite: failed calling webhook"},
-		{"create vnis", Key{KindDefinition, ns, "blue"}, []runtime.Object{newNetwork("blue told")}, saidByNetwork(v1.ConditionAttachable), "False FailedWrite: failed calling webhook"},
-		{"create services", Key{KindEndpoints, ns, "web"}, []runtime.Object{newPod2("web", 1, "blue"), newPod(named0)}, func(w *world) string {
+		{"create vnis", Key{KindMultus, ns, "blue"}, []runtime.Object{newNetwork("blue told")}, saidByNetwork(v1.ConditionAttachable), "False FailedWrite: failed calling webhook"},
+		{"create services", Key{KindDNS, ns, "web"}, []runtime.Object{newPod2("web", 1, "blue"), newPod(named0)}, func(w *world) string {
 			return said(stored[*v1.Pod2](w, "web").Status.Conditions, v1.ConditionNetworkDNS)
 		}, "False FailedCreate: failed calling webhook"},
 		{"create cronjobs", Key{KindCronTab, ns, "ct"}, []runtime.Object{newCronTab(false)}, func(w *world) string {
@@ -127,13 +127,13 @@ func TestAFailureThatLastsIsToldOfEveryKind(t *testing.T) {
 		t.Run(row.key.Kind, func(t *testing.T) {
 			w := newWorld(t, row.objects...)
 			w.refuse = refusing(row.refused+" ", down)
-			_, _ = w.sync(row.key.Kind, row.key.Name)
+			w.syncWoken(row.key)
 			if got := row.said(w); strings.Contains(got, "webhook") {
 				t.Errorf("told at once: %s", got)
 			}
 			w.clock.SetTime(now.Add(lasting))
 			w.catchUp()
-			_, _ = w.sync(row.key.Kind, row.key.Name)
+			w.syncWoken(row.key)
 			same(t, row.said(w), row.want)
 		})
 	}

@@ -19,10 +19,9 @@ import (
 // looked for again this often.
 const foundFor = 30 * time.Second
 
-// found remembers the pods, or claims, that live reads found and the cache does
-// not show: one whose label somebody removed, or a foreign one with the name of a
-// replica or of its claim. observe adds them to what it lists, so that Diff sees
-// them like any other.
+// found remembers the objects that live reads found and the cache does not show: one
+// whose label somebody removed, or a foreign one with the name of one of ours. observe adds
+// them to what it lists, so that Diff sees them like any other.
 //
 // A pod that has our label is one the cache is yet to show. Once the cache is at
 // its resourceVersion, the cache knows better: if it does not have the pod, the
@@ -33,9 +32,9 @@ type found[T metav1.Object] struct {
 	clock     clock.PassiveClock
 	sightings map[types.NamespacedName]sighting[T]
 	// slim is what the cache keeps; watched says whether it has the object, or will
-	// have it.
+	// have it, where the syncs of a key look for theirs.
 	slim    func(T) T
-	watched func(T) bool
+	watched func(Key, T) bool
 }
 
 type sighting[T metav1.Object] struct {
@@ -43,7 +42,7 @@ type sighting[T metav1.Object] struct {
 	until  time.Time
 }
 
-func newFound[T metav1.Object](clock clock.PassiveClock, slim func(T) T, watched func(T) bool) *found[T] {
+func newFound[T metav1.Object](clock clock.PassiveClock, slim func(T) T, watched func(Key, T) bool) *found[T] {
 	return &found[T]{clock: clock, sightings: map[types.NamespacedName]sighting[T]{}, slim: slim, watched: watched}
 }
 
@@ -52,7 +51,7 @@ func newFoundPods(clock clock.PassiveClock) *found[*corev1.Pod] {
 		slim, _ := SlimPod(pod)
 		return slim.(*corev1.Pod)
 	}
-	return newFound(clock, slim, func(pod *corev1.Pod) bool { return pod.Labels[v1.ManagedLabel] == "true" })
+	return newFound(clock, slim, func(_ Key, pod *corev1.Pod) bool { return pod.Labels[v1.ManagedLabel] == "true" })
 }
 
 func (f *found[T]) remember(object T) {
@@ -60,18 +59,6 @@ func (f *found[T]) remember(object T) {
 	defer f.mu.Unlock()
 	name := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 	f.sightings[name] = sighting[T]{f.slim(object), f.clock.Now().Add(foundFor)}
-}
-
-// wrote records the answer to a write. The object that our watch does not show is remembered as
-// the answer has it.
-func (f *found[T]) wrote(w *written, key Key, res resource, object T) {
-	if f.watched(object) {
-		f.forget(object.GetNamespace(), object.GetName(), object.GetUID()) // the cache has it from now on, and when it is gone
-		w.wrote(key, res, object.GetResourceVersion())
-		return
-	}
-	f.remember(object)
-	w.hidden(key, res, object)
 }
 
 // forget drops the sighting of an incarnation that was deleted or is gone.
@@ -97,12 +84,12 @@ func (f *found[T]) names(namespace string) map[string]bool {
 	return names
 }
 
-// addTo returns the listed objects of a namespace with those found besides that are
+// addTo returns the objects that were listed for a key with those found besides in its namespace that are
 // wanted, in name order, each name once: the newer sighting counts. listedAt is
 // the resourceVersion that the cache was at before they were listed. No event
 // tells when one that was found goes, so look again after the time returned;
 // zero: none was added.
-func (f *found[T]) addTo(listed []T, listedAt, namespace string, wanted func(T) bool) ([]T, time.Duration) {
+func (f *found[T]) addTo(key Key, listed []T, listedAt string, wanted func(T) bool) ([]T, time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.clock.Now()
@@ -110,11 +97,11 @@ func (f *found[T]) addTo(listed []T, listedAt, namespace string, wanted func(T) 
 	for name, s := range f.sightings {
 		left := s.until.Sub(now)
 		switch {
-		case left <= 0, f.watched(s.object) && !newer(s.object.GetResourceVersion(), listedAt):
+		case left <= 0, f.watched(key, s.object) && !newer(s.object.GetResourceVersion(), listedAt):
 			delete(f.sightings, name)
-		case name.Namespace == namespace && wanted(s.object):
+		case name.Namespace == key.Namespace && wanted(s.object):
 			listed = append(listed, s.object)
-			again = soonest(again, left)
+			again = plan.Soonest(again, left)
 		}
 	}
 	slices.SortFunc(listed, func(a, b T) int {
@@ -129,13 +116,11 @@ func (f *found[T]) addTo(listed []T, listedAt, namespace string, wanted func(T) 
 	return slices.CompactFunc(listed, func(a, b T) bool { return a.GetName() == b.GetName() }), again
 }
 
-// soonest is the smaller of two delays, of which zero means never.
-func soonest(a, b time.Duration) time.Duration {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
-}
+// labelledAtAll says whether the watch of what has a label of ours shows the object.
+func labelledAtAll[T metav1.Object](_ Key, o T) bool { return o.GetLabels()[v1.Pod2Label] != "" }
+
+// labelledFor says whether the cache finds the object under the Pod2 of the key.
+func labelledFor[T metav1.Object](key Key, o T) bool { return o.GetLabels()[v1.Pod2Label] == key.Name }
 
 // alive says whether an object of a cache is the one with that UID, not yet
 // being deleted.

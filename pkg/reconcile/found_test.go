@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/pod2/pod2/pkg/plan"
 )
 
 func podAt(text, version string) *corev1.Pod {
@@ -51,7 +53,7 @@ func TestFoundPodsAreAdded(t *testing.T) {
 			for _, pod := range row.found {
 				f.remember(pod)
 			}
-			pods, _ := f.addTo(row.cached, "", ns, named("a b c"))
+			pods, _ := f.addTo(web, row.cached, "", named("a b c"))
 			same(t, renderPods(pods), row.want)
 		})
 	}
@@ -66,7 +68,7 @@ func TestFoundPodsAreForgottenAfterAWhile(t *testing.T) {
 	var got []string
 	for _, after := range []time.Duration{29 * time.Second, 30 * time.Second, 39 * time.Second, 40 * time.Second} {
 		clock.SetTime(now.Add(after))
-		pods, again := f.addTo(nil, "", ns, named("a b"))
+		pods, again := f.addTo(web, nil, "", named("a b"))
 		got = append(got, fmt.Sprintf("%s: %s; again in %s", after, renderPods(pods), again))
 	}
 	same(t, strings.Join(got, "\n"), `
@@ -84,7 +86,7 @@ func TestTheCacheOutlivesSightingsOfWhatItShows(t *testing.T) {
 	f.remember(podAt("b unlabelled", "5"))
 	var got []string
 	for _, listedAt := range []string{"4", "5"} {
-		pods, _ := f.addTo(nil, listedAt, ns, named("a b"))
+		pods, _ := f.addTo(web, nil, listedAt, named("a b"))
 		got = append(got, listedAt+": "+renderPods(pods))
 	}
 	same(t, strings.Join(got, "\n"), "4: a/5 b/5\n5: b/5")
@@ -95,10 +97,10 @@ func TestFoundPodsAreForgottenByUID(t *testing.T) {
 	f := newFoundPods(clocktesting.NewFakePassiveClock(now))
 	f.remember(podAt("a uid=one", "5"))
 	f.forget(ns, "a", "two")
-	pods, _ := f.addTo(nil, "", ns, named("a"))
+	pods, _ := f.addTo(web, nil, "", named("a"))
 	same(t, renderPods(pods), "a/5")
 	f.forget(ns, "a", "one")
-	pods, _ = f.addTo(nil, "", ns, named("a"))
+	pods, _ = f.addTo(web, nil, "", named("a"))
 	same(t, renderPods(pods), "")
 }
 
@@ -107,7 +109,7 @@ func TestFoundPodsTakeNoMemoryForever(t *testing.T) {
 	f := newFoundPods(clock)
 	f.remember(podAt("a", "5"))
 	clock.SetTime(now.Add(foundFor))
-	f.addTo(nil, "", "other", named(""))
+	f.addTo(Key{KindPod2, "other", "web"}, nil, "", named(""))
 	if len(f.sightings) > 0 {
 		t.Errorf("still remembered: %v", f.sightings)
 	}
@@ -116,15 +118,15 @@ func TestFoundPodsTakeNoMemoryForever(t *testing.T) {
 func TestFoundPodsOfOthersAreNoReasonToLookAgain(t *testing.T) {
 	f := newFoundPods(clocktesting.NewFakePassiveClock(now))
 	f.remember(podAt("x", "5"))
-	if _, again := f.addTo(nil, "", ns, named("a")); again != 0 {
+	if _, again := f.addTo(web, nil, "", named("a")); again != 0 {
 		t.Errorf("again in %s", again)
 	}
 }
 
 func TestSoonest(t *testing.T) {
 	for _, row := range [][3]time.Duration{{0, 0, 0}, {0, 5, 5}, {5, 0, 5}, {5, 3, 3}, {3, 5, 3}} {
-		if got := soonest(row[0], row[1]); got != row[2] {
-			t.Errorf("soonest(%d, %d) = %d, want %d", row[0], row[1], got, row[2])
+		if got := plan.Soonest(row[0], row[1]); got != row[2] {
+			t.Errorf("plan.Soonest(%d, %d) = %d, want %d", row[0], row[1], got, row[2])
 		}
 	}
 }
@@ -146,9 +148,9 @@ func (i racingIndex) ByIndex(index, value string) ([]any, error) {
 func TestASightingOutlivesAListThatIsOlder(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1))
 	w.add(newPod("web-0 label=web"))
-	w.r.found.remember(podOf(w, "web-0"))
-	w.r.podIndex = racingIndex{w.r.podIndex, func() { w.catchUp() }}
-	state, _, err := w.r.observePod2(web)
+	w.r.live.found.remember(podOf(w, "web-0"))
+	w.r.pods.indexer = racingIndex{w.r.pods.indexer, func() { w.catchUp() }}
+	state, _, err := w.r.kinds.pod2.observe(web)
 	if err != nil {
 		t.Fatal(err)
 	}

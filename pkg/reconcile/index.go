@@ -1,52 +1,45 @@
 package reconcile
 
 import (
+	"slices"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/pkg/network"
+	"github.com/pod2/pod2/pkg/network/multus"
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
 // Indexes; every value is <namespace>/<name>, if nothing else is said.
 const (
-	byNetwork = "network" // blocks of it; pods that ask for it or publish an address of it; Pod2s on it
+	byNetwork = "network" // blocks of it; pods that ask for it or publish an address of it; Pod2s and CronTabs on it; its VNIs
 	byWaiting = "waiting" // pods that wait for an address of it
 	byPod     = "pod"     // blocks with an entry of it
-	byPod2    = "pod2"    // pods that are replicas of it, claim to be, or have the name of one; its revisions and claims likewise
+	byPod2    = "pod2"    // pods that are replicas of it, claim to be, or have the name of one; its claims likewise; what has its label
 	byClass   = "class"   // claims of it, by its name alone
 	byNode    = "node"    // agents on it, by its name alone
 	byWire    = "wire"    // Networks of type CNI on it, by its text
+	byCronTab = "crontab" // Jobs and pods with its label
+	byGoing   = "going"   // CronTabs that are being deleted and wait, by their namespace alone
 )
 
-func path(namespace, name string) string { return namespace + "/" + name }
+func networkOfBlock(b *v1.AddressBlock) []string { return []string{path(b.Namespace, b.Spec.Network)} }
 
-func blockNetwork(obj any) ([]string, error) {
-	block, ok := obj.(*v1.AddressBlock)
-	if !ok {
-		return nil, nil
+func podsOfBlock(b *v1.AddressBlock) []string {
+	pods := make([]string, 0, len(b.Spec.Entries))
+	for _, e := range b.Spec.Entries {
+		pods = append(pods, path(b.Namespace, e.Pod))
 	}
-	return []string{path(block.Namespace, block.Spec.Network)}, nil
+	return pods
 }
 
-func blockPods(obj any) ([]string, error) {
-	block, ok := obj.(*v1.AddressBlock)
-	if !ok {
-		return nil, nil
-	}
-	pods := make([]string, 0, len(block.Spec.Entries))
-	for _, e := range block.Spec.Entries {
-		pods = append(pods, path(block.Namespace, e.Pod))
-	}
-	return pods, nil
-}
-
-func podNetworks(obj any) ([]string, error) {
-	pod, ok := obj.(*corev1.Pod)
-	if !ok {
-		return nil, nil
-	}
+func networksOfPod(pod *corev1.Pod) []string {
 	var networks []string
 	if requests, err := attachment.Requests(pod); err == nil {
 		for _, r := range requests {
@@ -56,43 +49,96 @@ func podNetworks(obj any) ([]string, error) {
 	for name := range attachment.Published(pod) {
 		networks = append(networks, path(pod.Namespace, name))
 	}
-	return networks, nil
+	return networks
 }
 
-func waitingNetworks(obj any) ([]string, error) {
-	pod, ok := obj.(*corev1.Pod)
-	if !ok {
-		return nil, nil
-	}
+func networksWaitedFor(pod *corev1.Pod) []string {
 	var networks []string
 	if requests, waits := network.Wants(pod); waits {
 		for _, r := range requests {
 			networks = append(networks, path(pod.Namespace, r.Network))
 		}
 	}
-	return networks, nil
+	return networks
 }
 
-func podPod2s(obj any) ([]string, error) {
-	pod, ok := obj.(*corev1.Pod)
-	if !ok {
-		return nil, nil
+func pod2sOfPod(pod *corev1.Pod) []string { return inNamespace(pod.Namespace, pod2.Concerned(pod)) }
+
+func networksOfPod2(p *v1.Pod2) []string { return inNamespace(p.Namespace, pod2.Networks(p)) }
+
+func inNamespace(namespace string, names []string) []string {
+	paths := make([]string, 0, len(names))
+	for _, name := range names {
+		paths = append(paths, path(namespace, name))
 	}
-	var pod2s []string
-	for _, name := range pod2.Concerned(pod) {
-		pod2s = append(pod2s, path(pod.Namespace, name))
-	}
-	return pod2s, nil
+	return paths
 }
 
-func pod2Networks(obj any) ([]string, error) {
-	p, ok := obj.(*v1.Pod2)
-	if !ok {
-		return nil, nil
+func labelledPod2[T metav1.Object](o T) []string { return labelled(o, v1.Pod2Label) }
+
+func cronTabOf[T metav1.Object](o T) []string { return labelled(o, stablev1.CronTabLabel) }
+
+// labelled is whom a label names; none without it.
+func labelled(o metav1.Object, label string) []string {
+	name := o.GetLabels()[label]
+	if name == "" {
+		return nil
 	}
+	return []string{path(o.GetNamespace(), name)}
+}
+
+// pod2sOfClaim are the Pod2 of the label and all whose claim could have the name:
+// data-a-b-0 is that of a Pod2 b, with the template data-a, as of a Pod2 a-b.
+func pod2sOfClaim(claim *corev1.PersistentVolumeClaim) []string {
+	pod2s := labelledPod2(claim)
+	if end := strings.LastIndexByte(claim.Name, '-'); end > 0 {
+		for rest := claim.Name[:end]; ; {
+			_, name, more := strings.Cut(rest, "-")
+			if !more {
+				break
+			}
+			pod2s = append(pod2s, path(claim.Namespace, name))
+			rest = name
+		}
+	}
+	slices.Sort(pod2s)
+	return slices.Compact(pod2s)
+}
+
+func classOfClaim(claim *corev1.PersistentVolumeClaim) []string {
+	return []string{ptr.Deref(claim.Spec.StorageClassName, "")}
+}
+
+func networksOfCronTab(c *stablev1.CronTab) []string {
 	var networks []string
-	for _, name := range pod2.Networks(p) {
-		networks = append(networks, path(p.Namespace, name))
+	for _, n := range c.Spec.Networks {
+		networks = append(networks, path(c.Namespace, n.Name))
 	}
-	return networks, nil
+	return networks
+}
+
+func namespaceOfGoing(c *stablev1.CronTab) []string {
+	if c.DeletionTimestamp == nil || !slices.Contains(c.Finalizers, stablev1.WaitFinalizer) {
+		return nil
+	}
+	return []string{c.Namespace}
+}
+
+func networkOfVNI(vni *v1.VNI) []string {
+	return []string{path(vni.Spec.Network.Namespace, vni.Spec.Network.Name)}
+}
+
+func wire(n *v1.Network) []string {
+	if multus.Wire(n) == "" {
+		return nil
+	}
+	return []string{multus.Wire(n)}
+}
+
+// nodeOfPod is none for a pod that is yet to be scheduled.
+func nodeOfPod(pod *corev1.Pod) []string {
+	if pod.Spec.NodeName == "" {
+		return nil
+	}
+	return []string{pod.Spec.NodeName}
 }

@@ -1,10 +1,12 @@
 package reconcile
 
 import (
-	"errors"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/pod2/pod2/pkg/fenced"
 )
 
 // Key names what one sync is about: an object that exists, or one that is
@@ -12,38 +14,40 @@ import (
 type Key struct{ Kind, Namespace, Name string }
 
 // String is "Network default/blue", or "Node node-1".
-func (k Key) String() string {
-	if k.Namespace == "" {
-		return k.Kind + " " + k.Name
+func (k Key) String() string { return k.Kind + " " + path(k.Namespace, k.Name) }
+
+func (k Key) path() string { return path(k.Namespace, k.Name) }
+
+func keyOf(kind string, o metav1.Object) Key { return Key{kind, o.GetNamespace(), o.GetName()} }
+
+// path is <namespace>/<name>, or the name of what has no namespace.
+func path(namespace, name string) string {
+	if namespace == "" {
+		return name
 	}
-	return k.Kind + " " + k.Namespace + "/" + k.Name
+	return namespace + "/" + name
 }
 
-// Kinds of keys.
-const (
-	KindNetwork = "Network"
-	KindPod     = "Pod"
-	KindPod2    = "Pod2"
-	KindCronTab = "CronTab"
-	// KindEndpoints has the name of a Pod2 and is about the names of its replicas:
-	// apart, so that trouble with Services never harms pods.
-	KindEndpoints = "Endpoints"
-	// KindDefinition has the name of a Network and is about its VNI and its
-	// NetworkAttachmentDefinition: apart, so that trouble with Multus never keeps
-	// addresses from pods.
-	KindDefinition = "Definition"
-	// KindNode has no namespace, and is about what a Node says of its data plane.
-	KindNode = "Node"
-)
+func pathOf(o metav1.Object) string { return path(o.GetNamespace(), o.GetName()) }
 
-// Kinds are all of them.
-func Kinds() []string {
-	return []string{KindNetwork, KindPod, KindPod2, KindCronTab, KindEndpoints, KindDefinition, KindNode}
+// keysOf are the keys of objects that paths name.
+func keysOf(kind string, paths []string) []Key {
+	keys := make([]Key, 0, len(paths))
+	for _, p := range paths {
+		namespace, name, _ := cache.SplitMetaNamespaceKey(p)
+		keys = append(keys, Key{kind, namespace, name})
+	}
+	return keys
 }
 
-// Result says when a sync that went well wants to run again; zero: not before
-// the next event.
-type Result struct{ RequeueAfter time.Duration }
+// Result says what a sync wants besides.
+type Result struct {
+	// RequeueAfter is when a sync that went well wants to run again; zero: not before
+	// the next event.
+	RequeueAfter time.Duration
+	// Wakes are other keys that have something to do now, also if the sync failed.
+	Wakes []Key
+}
 
 // Watch maps every event of an informer to the keys it may concern. Keys is
 // called with the old and the new object of an update, and with the last known
@@ -61,4 +65,4 @@ type Watch struct {
 
 // ErrStale is wrapped by errors that say: the view was old, nothing was done on
 // it, look again. It is as normal as a conflict.
-var ErrStale = errors.New("the view is older than the world")
+var ErrStale = fenced.ErrStale

@@ -155,3 +155,23 @@ func (b *settledBlock) unsettleBut(name string, pod *corev1.Pod) {
 		}
 	}
 }
+
+// podChanged notes which pod there was an event of, for the syncs of its Networks. A pod
+// that makes wokenByPod panic is one of any Network.
+func (r *networkKind) podChanged(obj any) (keys []Key) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return nil
+	}
+	known := false
+	defer func() {
+		if known {
+			r.ledgers.changed(keys, pod.Name)
+		} else {
+			r.ledgers.doubt(pod.Namespace)
+		}
+	}()
+	keys = r.wokenByPod(pod)
+	known = true
+	return keys
+}

@@ -34,7 +34,7 @@ func TestLedgersDecideNothing(t *testing.T) {
 			for range 1 + dice.IntN(3) {
 				log = append(log, w.ledgerHappens(dice))
 			}
-			state, _, err := w.r.observeNetwork(blue)
+			state, _, err := w.r.kinds.network.observe(blue)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,7 +62,7 @@ func (w *world) ledgerHappens(dice *rand.Rand) string {
 	case 0:
 		pod := arbitraryPod(dice, name+" unlabelled")
 		pod.ResourceVersion = w.next()
-		w.r.found.remember(pod)
+		w.r.live.found.remember(pod)
 		return "a live read finds " + name
 	case 1:
 		w.clock.SetTime(w.clock.Now().Add(foundFor))
@@ -71,13 +71,13 @@ func (w *world) ledgerHappens(dice *rand.Rand) string {
 	third := chance.Pick(dice, "0", "1")
 	b := newBlock("blue")
 	b.Name, b.Spec.CIDR = "blue-10.1."+third+".0", "10.1."+third+".0/24"
-	old, exists, _ := w.r.blockIndex.GetByKey(path(ns, b.Name))
+	old, exists, _ := w.r.blocks.indexer.GetByKey(path(ns, b.Name))
 	if exists {
 		b.Spec.Entries = slices.Clone(old.(*v1.AddressBlock).Spec.Entries)
 	}
 	switch {
 	case exists && chance.One(dice, 8):
-		w.must(w.r.blockIndex.Delete(old))
+		w.must(w.r.blocks.indexer.Delete(old))
 		return "gone is " + b.Name
 	case len(b.Spec.Entries) > 0 && chance.One(dice, 3):
 		i := dice.IntN(len(b.Spec.Entries))
@@ -87,28 +87,28 @@ func (w *world) ledgerHappens(dice *rand.Rand) string {
 		b.Spec.Entries = append(b.Spec.Entries, newBlock("blue", entry).Spec.Entries...)
 	}
 	b.ResourceVersion = w.next()
-	w.must(w.r.blockIndex.Update(b))
+	w.must(w.r.blocks.indexer.Update(b))
 	return fmt.Sprintf("%s has %v", b.Name, b.Spec.Entries)
 }
 
 func (w *world) podHappens(dice *rand.Rand, name string) string {
-	old, exists, _ := w.r.podIndex.GetByKey(path(ns, name))
+	old, exists, _ := w.r.pods.indexer.GetByKey(path(ns, name))
 	if exists {
-		defer w.r.podChanged(old)
+		defer w.r.kinds.network.podChanged(old)
 		if chance.One(dice, 3) {
-			w.must(w.r.podIndex.Delete(old))
+			w.must(w.r.pods.indexer.Delete(old))
 			return "gone is pod " + name
 		}
 	}
 	pod := arbitraryPod(dice, name)
-	for _, block := range indexed[*v1.AddressBlock](w.r.blockIndex, byPod, path(ns, name)) {
+	for _, block := range w.r.blocks.by(byPod, path(ns, name)) {
 		if i := slices.IndexFunc(block.Spec.Entries, func(e v1.AddressEntry) bool { return e.Pod == name }); !chance.One(dice, 3) {
 			pod = newPod(fmt.Sprintf("%s on=blue published=blue:%s", name, block.Spec.Entries[i].Address))
 		}
 	}
 	pod.ResourceVersion = w.next()
-	w.must(w.r.podIndex.Update(pod))
-	w.r.podChanged(pod)
+	w.must(w.r.pods.indexer.Update(pod))
+	w.r.kinds.network.podChanged(pod)
 	return fmt.Sprintf("pod %s (%s) of %v phase %q gates %v has %v", name, pod.UID, attachment.Owner(pod), pod.Status.Phase, pod.Spec.SchedulingGates, pod.Annotations)
 }
 
@@ -131,11 +131,11 @@ func (w *world) must(err error) {
 func (w *world) observeAll(s network.State) network.State {
 	s.Known = nil
 	pods := map[string]*corev1.Pod{}
-	for _, pod := range indexed[*corev1.Pod](w.r.podIndex, byNetwork, path(ns, s.Name)) {
+	for _, pod := range w.r.pods.by(byNetwork, path(ns, s.Name)) {
 		pods[pod.Name] = pod
 	}
-	for name := range w.r.found.names(ns) {
-		if pod := w.r.cachedPod(ns, name); pod != nil {
+	for name := range w.r.live.found.names(ns) {
+		if pod := w.r.pods.get(ns, name); pod != nil {
 			pods[name] = pod
 		}
 	}
@@ -144,17 +144,19 @@ func (w *world) observeAll(s network.State) network.State {
 	for _, block := range s.Blocks {
 		for _, e := range block.Spec.Entries {
 			named[e.Pod] = true
-			if pod := w.r.cachedPod(ns, e.Pod); pod != nil {
+			if pod := w.r.pods.get(ns, e.Pod); pod != nil {
 				pods[e.Pod] = pod
 			}
-			w.must(w.r.addOwner(s.Owners, ns, e.Owner))
+			w.r.addOwner(s.Owners, ns, e.Owner)
 		}
 	}
-	s.Pods, _ = w.r.found.addTo(slices.Collect(maps.Values(pods)), w.r.podIndex.LastStoreSyncResourceVersion(), ns, func(pod *corev1.Pod) bool {
+	s.Pods, _ = w.r.live.found.addTo(Key{KindNetwork, ns, s.Name}, slices.Collect(maps.Values(pods)), w.r.pods.at(), func(pod *corev1.Pod) bool {
 		_, publishes := attachment.Published(pod)[s.Name]
 		return named[pod.Name] || publishes
 	})
-	w.must(w.r.addOwnersOfPods(s.Owners, ns, s.Pods))
+	for _, pod := range s.Pods {
+		w.r.addOwner(s.Owners, ns, attachment.Owner(pod))
+	}
 	return s
 }
 
@@ -162,13 +164,13 @@ func (w *world) observeAll(s network.State) network.State {
 func TestLedgersHeedWhatWasFound(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a on=blue published=blue:10.1.0.2"))
 	w.r.Watches()
-	if state, _, _ := w.r.observeNetwork(blue); len(state.Pods) > 0 {
+	if state, _, _ := w.r.kinds.network.observe(blue); len(state.Pods) > 0 {
 		t.Fatalf("left out should be %v", namesOf(state.Pods))
 	}
 	pod := newPod("a on=blue uid=other unlabelled")
 	pod.ResourceVersion = w.next()
-	w.r.found.remember(pod)
-	state, _, _ := w.r.observeNetwork(blue)
+	w.r.live.found.remember(pod)
+	state, _, _ := w.r.kinds.network.observe(blue)
 	same(t, fmt.Sprint(network.Diff(state).Blocks), "[update block blue-10.1.0.0: rest 10.1.0.2 of a; if over: a (uid-of-a)]")
 }
 
@@ -176,12 +178,12 @@ func TestLedgersHeedWhatWasFound(t *testing.T) {
 func TestLedgersLookAtWhoLosesAnEntry(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), blockAt("blue", "9"))
 	w.r.Watches()
-	if _, _, err := w.r.observeNetwork(blue); err != nil {
+	if _, _, err := w.r.kinds.network.observe(blue); err != nil {
 		t.Fatal(err)
 	}
-	w.must(w.r.podIndex.Update(newPod("a on=blue published=blue:10.1.0.2")))
-	w.must(w.r.blockIndex.Delete(newBlock("blue")))
-	state, _, _ := w.r.observeNetwork(blue)
+	w.must(w.r.pods.indexer.Update(newPod("a on=blue published=blue:10.1.0.2")))
+	w.must(w.r.blocks.indexer.Delete(newBlock("blue")))
+	state, _, _ := w.r.kinds.network.observe(blue)
 	same(t, strings.Join(namesOf(state.Pods), " "), "a")
 }
 
@@ -190,11 +192,11 @@ func TestLedgersLookAtWhoLosesAnEntry(t *testing.T) {
 func TestLedgersLookAtWhoWaits(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a on=blue published=blue:10.1.0.2"))
 	w.r.Watches()
-	if state, _, _ := w.r.observeNetwork(blue); len(state.Pods) > 0 {
+	if state, _, _ := w.r.kinds.network.observe(blue); len(state.Pods) > 0 {
 		t.Fatalf("left out should be %v", namesOf(state.Pods))
 	}
-	w.must(w.r.podIndex.Update(newPod("a on=blue uid=other gated")))
-	state, _, _ := w.r.observeNetwork(blue)
+	w.must(w.r.pods.indexer.Update(newPod("a on=blue uid=other gated")))
+	state, _, _ := w.r.kinds.network.observe(blue)
 	same(t, fmt.Sprint(network.Diff(state).Blocks), fmt.Sprint(network.Diff(w.observeAll(state)).Blocks))
 }
 
@@ -203,11 +205,11 @@ func TestLedgersLookAtTheWholeFromTimeToTime(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a on=blue published=blue:10.1.0.2"))
 	w.r.Watches()
 	pods := func() string {
-		state, _, err := w.r.observeNetwork(blue)
+		state, _, err := w.r.kinds.network.observe(blue)
 		return fmt.Sprint(len(state.Known[state.Blocks[0]].Owners()), namesOf(state.Pods), network.Diff(state).Blocks, errors.Join(err))
 	}
 	settled := pods()
-	w.must(w.r.podIndex.Delete(w.r.cachedPod(ns, "a")))
+	w.must(w.r.pods.indexer.Delete(w.r.pods.get(ns, "a")))
 	same(t, pods(), settled)
 	w.clock.SetTime(now.Add(wholeEvery - time.Second))
 	same(t, pods(), settled)
@@ -234,17 +236,17 @@ func (i hookedIndexer) ByIndex(index, value string) ([]any, error) {
 func TestLedgersTakeNoSightingThatComesWhileTheyRead(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a on=blue published=blue:10.1.0.2"))
 	w.r.Watches()
-	if _, _, err := w.r.observeNetwork(blue); err != nil {
+	if _, _, err := w.r.kinds.network.observe(blue); err != nil {
 		t.Fatal(err)
 	}
-	w.r.podIndex = hookedIndexer{w.r.podIndex, func(index string) {
+	w.r.pods.indexer = hookedIndexer{w.r.pods.indexer, func(index string) {
 		if index == byWaiting {
 			earlier := newPod("a on=blue uid=earlier gated unlabelled")
 			earlier.ResourceVersion = "1"
-			w.r.found.remember(earlier)
+			w.r.live.found.remember(earlier)
 		}
 	}}
-	if state, _, err := w.r.observeNetwork(blue); err != nil || len(network.Diff(state).Blocks) > 0 {
+	if state, _, err := w.r.kinds.network.observe(blue); err != nil || len(network.Diff(state).Blocks) > 0 {
 		t.Errorf("error %v, writes to the ledger: %v", err, network.Diff(state).Blocks)
 	}
 }
@@ -253,16 +255,16 @@ func TestLedgersTakeNoSightingThatComesWhileTheyRead(t *testing.T) {
 func TestLedgersAreDoubtedAfterAPanic(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a on=blue published=blue:10.1.0.2"))
 	w.r.Watches()
-	if _, _, err := w.r.observeNetwork(blue); err != nil {
+	if _, _, err := w.r.kinds.network.observe(blue); err != nil {
 		t.Fatal(err)
 	}
 	func() {
-		index := w.r.blockIndex
-		w.r.blockIndex = hookedIndexer{index, func(string) { panic("evil") }}
-		defer func() { recover(); w.r.blockIndex = index }() //nolint:errcheck // the loop has it reported
-		w.r.podChanged(podOf(w, "a"))
+		index := w.r.blocks.indexer
+		w.r.blocks.indexer = hookedIndexer{index, func(string) { panic("evil") }}
+		defer func() { recover(); w.r.blocks.indexer = index }() //nolint:errcheck // the loop has it reported
+		w.r.kinds.network.podChanged(podOf(w, "a"))
 	}()
-	if _, _, whole := w.r.ledgers.take(blue); !whole {
+	if _, _, whole := w.r.kinds.network.ledgers.take(blue); !whole {
 		t.Error("what was known is believed")
 	}
 }

@@ -42,10 +42,10 @@ func TestAHundredThousandReplicasFit(t *testing.T) {
 	n.Spec.CIDR = "10.0.0.0/8"
 	w := newWorld(t, p, n)
 	revision := pod2.Diff(pod2.State{Pod2: pod2.Defaulted(p)}).Create[0].Pod().Labels[v1.PodTemplateHashLabel]
-	before := live()
+	before := heapLive()
 	fill(t, w, p, revision, replicas)
-	standing := live() - before
-	for _, key := range []Key{{KindNetwork, ns, "blue"}, web, {KindEndpoints, ns, "web"}} {
+	standing := heapLive() - before
+	for _, key := range []Key{{KindNetwork, ns, "blue"}, web, {KindDNS, ns, "web"}} {
 		most := peak(func() {
 			if _, err := w.r.Sync(klog.NewContext(t.Context(), klog.Logger{}), key); err != nil {
 				t.Error(err)
@@ -84,7 +84,7 @@ func peak(work func()) (most uint64) {
 	}
 }
 
-func live() uint64 {
+func heapLive() uint64 {
 	var stats runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&stats)
@@ -102,7 +102,7 @@ func fill(t *testing.T, w *world, p *v1.Pod2, revision string, replicas int) {
 		if prefix := ipam.Block(addr); block == nil || block.Spec.CIDR != prefix.String() {
 			block = newBlock("blue")
 			block.Name, block.Spec.CIDR = ipam.BlockName("blue", prefix), prefix.String()
-			if err := w.r.blockIndex.Add(block); err != nil {
+			if err := w.r.blocks.indexer.Add(block); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -111,7 +111,7 @@ func fill(t *testing.T, w *world, p *v1.Pod2, revision string, replicas int) {
 			Address: addr.String(), Pod: name, PodUID: pod.UID, State: v1.AddressBound, Since: metav1.NewTime(now), Owner: v1.AddressOwner{Kind: KindPod2, Name: "web"},
 		})
 		slim, _ := SlimPod(reread(t, pod))
-		if err := w.r.podIndex.Add(slim); err != nil {
+		if err := w.r.pods.indexer.Add(slim); err != nil {
 			t.Fatal(err)
 		}
 		addr = addr.Next()

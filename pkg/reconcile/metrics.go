@@ -67,7 +67,7 @@ func countStale(kind string, err error) {
 
 // countBound observes the pods that a write to a block bound, of those that waited
 // for it: what is written back of a block removed by hand was bound long ago.
-func (r *Reconciler) countBound(state network.State, write network.BlockWrite) {
+func (r *networkKind) countBound(state network.State, write network.BlockWrite) {
 	if write.Verb == network.Delete {
 		return
 	}
@@ -91,6 +91,6 @@ func (r *Reconciler) countBound(state network.State, write network.BlockWrite) {
 }
 
 // sinceCreation is never negative: the API server's clock may be ahead of ours.
-func (r *Reconciler) sinceCreation(pod *corev1.Pod) time.Duration {
+func (r *shared) sinceCreation(pod *corev1.Pod) time.Duration {
 	return max(0, r.clock.Since(pod.CreationTimestamp.Time))
 }

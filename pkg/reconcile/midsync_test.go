@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -37,9 +36,8 @@ func (w *world) catchUpBefore(n int) (reads *int) {
 			w.catchUp()
 		}
 	}
-	w.r.blockIndex = watchedIndexer{w.r.blockIndex, before}
-	w.r.podIndex = watchedIndexer{w.r.podIndex, before}
-	w.r.pods = corelisters.NewPodLister(w.r.podIndex)
+	w.r.blocks.indexer = watchedIndexer{w.r.blocks.indexer, before}
+	w.r.pods.indexer = watchedIndexer{w.r.pods.indexer, before}
 	return reads
 }
 
@@ -86,7 +84,7 @@ func TestNoPodIsTakenForGoneThatComesDuringASync(t *testing.T) {
 					t.Fatal(err)
 				}
 				reads = *count
-				if len(w.r.found.sightings) > 0 {
+				if len(w.r.live.found.sightings) > 0 {
 					t.Error("x was taken for gone, and a live read found it")
 				}
 				for _, e := range stored[*v1.AddressBlock](w, "blue-10.1.0.0").Spec.Entries {

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -47,11 +48,14 @@ func (m modelled) Converged(key model.Key) string {
 	k := Key{key.Kind, ns, key.Name}
 	switch key.Kind {
 	case KindNetwork:
-		state, _, err := m.r.observeNetwork(k)
+		state, _, err := m.r.kinds.network.observe(k)
 		return cmp.Or(network.Converged(state), text(err))
 	case KindPod2:
-		state, _, err := m.r.observePod2(k)
-		if err != nil || state.Pod2 == nil {
+		state, _, err := m.r.kinds.pod2.observe(k)
+		if errors.Is(err, errNothing) {
+			return ""
+		}
+		if err != nil {
 			return text(err)
 		}
 		return pod2.Converged(state)
@@ -68,11 +72,12 @@ func text(err error) string {
 
 func (m modelled) Remember(memory model.Memory) {
 	clear(m.r.written.byKey)
-	clear(m.r.found.sightings)
-	clear(m.r.over.byKey)
+	clear(m.r.live.found.sightings)
+	clear(m.r.live.over.byKey)
 	clear(m.r.outages.byKey)
-	clear(m.r.counts.ends) // nothing waits for more of its kind: here every state is looked at
-	clear(m.r.releases.ends)
+	clear(m.r.kinds.network.counts.ends) // nothing waits for more of its kind: here every state is looked at
+	clear(m.r.kinds.pod2.counts.ends)
+	clear(m.r.kinds.network.releases.ends)
 	for _, w := range memory.Wrote {
 		m.r.written.wrote(Key{w.Key.Kind, ns, w.Key.Name}, resource(w.Resource), w.Version)
 	}
@@ -80,10 +85,10 @@ func (m modelled) Remember(memory model.Memory) {
 		m.r.written.goes(Key{d.Key.Kind, ns, d.Key.Name}, resource(d.Resource), d.Path, gone{uid: d.UID, version: d.Version})
 	}
 	for _, pod := range memory.Found {
-		m.r.found.sightings[types.NamespacedName{Namespace: ns, Name: pod.Name}] = sighting[*corev1.Pod]{pod, m.r.clock.Now().Add(foundFor)}
+		m.r.live.found.sightings[types.NamespacedName{Namespace: ns, Name: pod.Name}] = sighting[*corev1.Pod]{pod, m.r.clock.Now().Add(foundFor)}
 	}
 	for _, o := range memory.Over {
-		m.r.over.confirmed(Key{o.Key.Kind, ns, o.Key.Name}, network.PodRef{Name: o.Pod, UID: o.UID})
+		m.r.live.over.confirmed(Key{o.Key.Kind, ns, o.Key.Name}, network.PodRef{Name: o.Pod, UID: o.UID})
 	}
 }
 
@@ -99,10 +104,10 @@ func (m modelled) Memory() model.Memory {
 			}
 		}
 	}
-	for _, name := range slices.SortedFunc(maps.Keys(m.r.found.sightings), func(a, b types.NamespacedName) int { return strings.Compare(a.Name, b.Name) }) {
-		memory.Found = append(memory.Found, m.r.found.sightings[name].object)
+	for _, name := range slices.SortedFunc(maps.Keys(m.r.live.found.sightings), func(a, b types.NamespacedName) int { return strings.Compare(a.Name, b.Name) }) {
+		memory.Found = append(memory.Found, m.r.live.found.sightings[name].object)
 	}
-	for key, refs := range m.r.over.byKey {
+	for key, refs := range m.r.live.over.byKey {
 		for ref := range refs {
 			memory.Over = append(memory.Over, model.Over{Key: model.Key{Kind: key.Kind, Name: key.Name}, Pod: ref.Name, UID: ref.UID})
 		}

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -116,17 +115,9 @@ func TestPodsElsewhereAreNoAgents(t *testing.T) {
 func TestWhichNodeAnEventConcerns(t *testing.T) {
 	waiting := newAgent("agent-1", corev1.ConditionFalse)
 	waiting.Spec.NodeName = ""
-	watches := newWorld(t).r.nodeWatches()
-	for i, obj := range []runtime.Object{newNode("u1"), newAgent("agent-1", corev1.ConditionTrue)} {
-		if got := fmt.Sprint(watches[i].Keys(obj)); got != "[Node node-1]" {
-			t.Errorf("%T: got %s", obj, got)
-		}
-	}
-	for i, obj := range []any{waiting, waiting} {
-		if got := watches[i].Keys(obj); len(got) != 0 {
-			t.Errorf("watch %d: got %v of a pod without a node", i, got)
-		}
-	}
+	w := newWorld(t)
+	same(t, w.keysFor(newNode("u1")), "Node node-1")
+	same(t, fmt.Sprint(nodesOfAgent(newAgent("agent-1", corev1.ConditionTrue)), nodesOfAgent(waiting)), "[Node node-1] []")
 }
 
 // What the transforms leave decides the same.

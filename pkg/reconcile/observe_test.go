@@ -114,7 +114,7 @@ func TestObserveNetwork(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, row.objects...)
-			state, _, err := w.r.observeNetwork(blue)
+			state, _, err := w.r.kinds.network.observe(blue)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,15 +127,15 @@ func TestObserveNetwork(t *testing.T) {
 func TestObserveNetworkAddsWhatWasFound(t *testing.T) {
 	w := newWorld(t, newBlock("blue", "10.1.0.2 named Bound"))
 	for _, text := range []string{"named unlabelled", "publishes unlabelled published=blue:10.1.0.3", "asks unlabelled on=blue", "other unlabelled published=green:10.1.0.3"} {
-		w.r.found.remember(newPod(text))
+		w.r.live.found.remember(newPod(text))
 	}
-	state, _, _ := w.r.observeNetwork(blue)
+	state, _, _ := w.r.kinds.network.observe(blue)
 	same(t, renderState(state), "blocks: blue-10.1.0.0\npods: named publishes")
 }
 
 func TestObserveNetworkTellsTheTime(t *testing.T) {
 	w := newWorld(t)
-	state, _, _ := w.r.observeNetwork(blue)
+	state, _, _ := w.r.kinds.network.observe(blue)
 	same(t, fmt.Sprint(state.Now, state.Namespace, state.Name), fmt.Sprint(now, ns, "blue"))
 }
 
@@ -159,9 +159,9 @@ func TestObservePod2(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, row.objects...)
 			for _, name := range row.found {
-				w.r.found.remember(newPod(name + " unlabelled"))
+				w.r.live.found.remember(newPod(name + " unlabelled"))
 			}
-			state, _, err := w.r.observePod2(web)
+			state, _, err := w.r.kinds.pod2.observe(web)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -170,9 +170,9 @@ func TestObservePod2(t *testing.T) {
 	}
 }
 
-func TestAPod2ThatDoesNotExistIsNil(t *testing.T) {
+func TestNothingIsDecidedForAPod2ThatDoesNotExist(t *testing.T) {
 	w := newWorld(t, newPod("web-0 of=Pod2/web"))
-	if state, _, err := w.r.observePod2(web); state.Pod2 != nil || err != nil {
+	if state, _, err := w.r.kinds.pod2.observe(web); !errors.Is(err, errNothing) {
 		t.Errorf("got %v, %v", state.Pod2, err)
 	}
 }
@@ -182,7 +182,7 @@ func TestDefaultsAreFilledIn(t *testing.T) {
 	p := newPod2("web", 1)
 	p.Spec.Replicas = nil
 	w := newWorld(t, p)
-	state, _, _ := w.r.observePod2(web)
+	state, _, _ := w.r.kinds.pod2.observe(web)
 	same(t, fmt.Sprint(ptr.Deref(state.Pod2.Spec.Replicas, -1), state.Pod2.Spec.UpdateStrategy.Type), "1RollingUpdate")
 }
 
@@ -191,10 +191,10 @@ func TestDefaultsDoNotChangeTheCache(t *testing.T) {
 	p.Spec.Replicas = nil
 	w := newWorld(t, p)
 	before := p.DeepCopy()
-	_, _, _ = w.r.observePod2(web)
-	cached, err := w.r.pod2s.Pod2s(ns).Get("web")
-	if err != nil || !equality.Semantic.DeepEqual(before.Spec, cached.Spec) {
-		t.Errorf("the cache has %+v, error %v", cached, err)
+	_, _, _ = w.r.kinds.pod2.observe(web)
+	cached := w.r.pod2s.get(ns, "web")
+	if !equality.Semantic.DeepEqual(before.Spec, cached.Spec) {
+		t.Errorf("the cache has %+v", cached)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestDefaultsDoNotChangeTheCache(t *testing.T) {
 func TestDefaultsDoNotChangeTheHashOfTheTemplate(t *testing.T) {
 	p := newPod2("web", 1) // its port has no protocol
 	w := newWorld(t, p)
-	state, _, _ := w.r.observePod2(web)
+	state, _, _ := w.r.kinds.pod2.observe(web)
 	same(t, pod2.RevisionHash(state.Pod2), pod2.RevisionHash(p))
 }
 
@@ -225,7 +225,7 @@ func TestObservePod(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, row.objects...)
-			state, err := w.r.observePod(podA, podOf(w, "a"))
+			state, _, err := w.r.kinds.pod.observe(podA)
 			var networks []string
 			for _, n := range state.Networks {
 				name := n.Name

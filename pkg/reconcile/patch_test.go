@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"maps"
@@ -14,20 +13,14 @@ import (
 	"testing"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
-	nadv1 "github.com/pod2/pod2/pkg/apis/k8scnicncfio/v1"
-	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/client/clientset/versioned"
 )
 
@@ -71,12 +64,7 @@ func (w *world) makeNewer() *newerServer {
 		}
 	}
 	config := &rest.Config{Host: "http://newer", Transport: s, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}
-	w.r.clients = Clients{Kube: kubernetes.NewForConfigOrDie(config), Sample: versioned.NewForConfigOrDie(config)}
-	definitions := w.r.clients.Sample.K8sCniCncfIoV1().NetworkAttachmentDefinitions(ns)
-	services, endpointSlices := w.r.clients.Kube.CoreV1().Services(ns), w.r.clients.Kube.DiscoveryV1().EndpointSlices(ns)
-	w.r.definitions.in = func(string) client[*nadv1.NetworkAttachmentDefinition] { return definitions }
-	w.r.services.in = func(string) client[*corev1.Service] { return services }
-	w.r.slices.in = func(string) client[*discoveryv1.EndpointSlice] { return endpointSlices }
+	w.speakTo(Clients{Kube: kubernetes.NewForConfigOrDie(config), Sample: versioned.NewForConfigOrDie(config)})
 	return s
 }
 
@@ -179,15 +167,13 @@ func TestWritesKeepFieldsThatOurTypesLack(t *testing.T) {
 		{"networks/blue", []runtime.Object{newNetwork("blue unprotected")}, blue},
 		{"networks/blue/status", []runtime.Object{newNetwork("blue")}, blue},
 		{"networks/blue", []runtime.Object{newNetwork("blue going")}, blue},
-		{"networks/blue/status", []runtime.Object{newNetwork("blue told")}, Key{KindDefinition, ns, "blue"}},
-		{"network-attachment-definitions/blue", []runtime.Object{newNetwork("blue told"), newDefinition("blue")}, Key{KindDefinition, ns, "blue"}},
+		{"network-attachment-definitions/blue", []runtime.Object{newNetwork("blue told"), newDefinition("blue")}, Key{KindMultus, ns, "blue"}},
 		{"addressblocks/blue-10.1.0.0", []runtime.Object{newNetwork("blue"), newBlock("blue"), newPod("a gated on=blue")}, blue},
 		{"pod2s/web/status", []runtime.Object{newPod2("web", 0)}, web},
 		{"pod2s/web", []runtime.Object{newPod2("web", 1), replica("web-0 phase=Failed")}, web},
-		{"pod2s/web/status", unsaid(names(newPod2("web", 1, "blue"))), Key{KindEndpoints, ns, "web"}},
 		{"controllerrevisions/web-orphan", []runtime.Object{old, orphan}, web},
-		{"services/web-blue", orphaned(deepCopy(wide)), Key{KindEndpoints, ns, "web"}},
-		{"endpointslices/web-blue-0", append(deepCopy(wide), newPod("web-1 of=Pod2/web published=blue:10.1.0.3")), Key{KindEndpoints, ns, "web"}},
+		{"services/web-blue", orphaned(deepCopy(wide)), Key{KindDNS, ns, "web"}},
+		{"endpointslices/web-blue-0", append(deepCopy(wide), newPod("web-1 of=Pod2/web published=blue:10.1.0.3")), Key{KindDNS, ns, "web"}},
 		{"crontabs/ct", []runtime.Object{newCronTab(true)}, Key{KindCronTab, ns, "ct"}},
 		{"crontabs/ct/status", []runtime.Object{newNetwork("blue"), newCronTab(false)}, Key{KindCronTab, ns, "ct"}},
 		{"cronjobs/ct", []runtime.Object{newNetwork("blue"), newCronTab(false), newCronJob()}, Key{KindCronTab, ns, "ct"}},
@@ -203,66 +189,5 @@ func TestWritesKeepFieldsThatOurTypesLack(t *testing.T) {
 			}
 			same(t, s.lost(), "")
 		})
-	}
-}
-
-// body is a patcher that keeps the patch.
-type body[T any] struct{ text string }
-
-func (b *body[T]) Patch(_ context.Context, _ string, _ types.PatchType, text []byte, _ metav1.PatchOptions, _ ...string) (none T, err error) {
-	b.text = string(text)
-	return none, nil
-}
-
-func TestRewriteNamesTheDifferenceAndThePrecondition(t *testing.T) {
-	seen := newNetwork("blue")
-	seen.ResourceVersion = "7"
-	wanted := seen.DeepCopy()
-	wanted.Finalizers = nil
-	var in body[*v1.Network]
-	if _, err := rewrite(t.Context(), &in, seen, wanted); err != nil {
-		t.Fatal(err)
-	}
-	same(t, in.text, `{"metadata":{"finalizers":null,"resourceVersion":"7","uid":"uid-of-blue"}}`)
-}
-
-// What was never written would be absent, where users expect 0.
-func TestAStatusNamesAllOfItsFields(t *testing.T) {
-	seen := newNetwork("blue")
-	seen.ResourceVersion, seen.Status = "7", v1.NetworkStatus{Gateway: "10.1.0.1", VNI: 5}
-	wanted := seen.DeepCopy()
-	wanted.Status.Bound, wanted.Status.VNI = 2, 0
-	var in body[*v1.Network]
-	if _, err := rewriteStatus(t.Context(), &in, seen, wanted); err != nil {
-		t.Fatal(err)
-	}
-	same(t, in.text, `{"metadata":{"resourceVersion":"7","uid":"uid-of-blue"},`+
-		`"status":{"available":0,"bound":2,"capacity":0,"gateway":"10.1.0.1","reserved":0,"resting":0,"vni":null}}`)
-}
-
-// BenchmarkWriteBlock is what the controller computes for a write of a full block; "whole" is what
-// a PUT would cost it.
-func BenchmarkWriteBlock(b *testing.B) {
-	for _, obj := range crowd(600) {
-		block, ok := obj.(*v1.AddressBlock)
-		if !ok || len(block.Spec.Entries) < 254 {
-			continue
-		}
-		b.Run("whole", func(b *testing.B) {
-			for b.Loop() {
-				if _, err := json.Marshal(block); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-		b.Run("patch", func(b *testing.B) {
-			var in body[*v1.AddressBlock]
-			for b.Loop() {
-				if _, err := overwriteBlock(b.Context(), &in, block); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-		return
 	}
 }

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -9,176 +10,143 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/fenced"
+	"github.com/pod2/pod2/pkg/network"
 	"github.com/pod2/pod2/pkg/ordinals"
 	"github.com/pod2/pod2/pkg/plan"
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
-func (r *Reconciler) syncPod2(ctx context.Context, key Key) (Result, error) {
-	state, again, err := r.observePod2(key)
-	if err != nil {
-		return Result{}, fmt.Errorf("observe %s: %w", key, err)
-	}
-	if state.Pod2 == nil {
-		r.refused.of(key, nil)
-		return Result{}, nil
-	}
-	plan := pod2.Diff(state)
-	if left := r.counts.left(key); left > 0 && plan.StatusMayWait(state) {
-		plan.Status, again = nil, soonest(again, left)
-	}
-	if err := r.applyPod2(ctx, key, state, plan); err != nil {
-		return Result{}, err
-	}
-	return Result{RequeueAfter: soonest(plan.RequeueAfter, again)}, nil
+// pod2Kind syncs Pod2s.
+type pod2Kind struct {
+	*shared
+	refused *refused
+	counts  *pace
 }
 
-// observePod2 reads the view of one Pod2; its Pod2 is nil when there is none. The
-// delay is when to look again at what no event tells; zero: never.
-func (r *Reconciler) observePod2(key Key) (state pod2.State, again time.Duration, err error) {
-	state.Now = r.clock.Now()
-	cached, err := absent(r.pod2s.Pod2s(key.Namespace).Get(key.Name))
-	if err != nil || cached == nil {
-		return state, 0, err
+func newPod2Kind(s *shared) *pod2Kind {
+	return &pod2Kind{s, newRefused(), newPace(s.clock, countsEvery)}
+}
+
+func (r *pod2Kind) observe(key Key) (state pod2.State, again time.Duration, err error) {
+	cached := r.pod2s.get(key.Namespace, key.Name)
+	if cached == nil {
+		r.refused.of(key, nil)
+		r.names.forget(key.path())
+		return state, 0, errNothing
 	}
-	state.Pod2 = pod2.Defaulted(cached)
+	state = pod2.State{
+		Now: r.clock.Now(), Pod2: pod2.Defaulted(cached), Revisions: r.revisions.sorted(byPod2, key.path()), Holders: r.holders(cached),
+		Names: r.names.of(cached), NumbersHeld: r.counts.left(key),
+	}
 	for _, name := range pod2.Networks(cached) {
-		n, err := r.getNetwork(key.Namespace, name)
-		if err != nil {
-			return state, 0, err
-		}
-		if n != nil {
+		if n := r.networks.get(key.Namespace, name); n != nil {
 			state.Networks = append(state.Networks, n)
 		}
 	}
 	slices.SortFunc(state.Networks, plan.ByName)
-	state.Revisions = indexed[*appsv1.ControllerRevision](r.informers.Revisions.Informer().GetIndexer(), byPod2, path(key.Namespace, key.Name))
-	slices.SortFunc(state.Revisions, plan.ByName)
-	againClaims, err := r.observeClaims(key, &state)
-	if err != nil {
-		return state, 0, err
-	}
-	if state.Holders, err = r.holders(cached); err != nil {
-		return state, 0, err
-	}
+	againClaims := r.observeClaims(key, &state)
 	state.Pods, again = r.podsOfPod2(key)
 	state.Refused = r.refused.of(key, state.Pods)
-	return state, soonest(again, againClaims), nil
+	return state, plan.Soonest(again, againClaims), nil
 }
 
 // podsOfPod2 are the pods that are replicas of a Pod2, claim to be, or have the
 // name of one, in name order.
-func (r *Reconciler) podsOfPod2(key Key) ([]*corev1.Pod, time.Duration) {
-	listedAt := r.podIndex.LastStoreSyncResourceVersion()
-	pods := indexed[*corev1.Pod](r.podIndex, byPod2, path(key.Namespace, key.Name))
-	return r.found.addTo(pods, listedAt, key.Namespace, func(pod *corev1.Pod) bool {
+func (s *shared) podsOfPod2(key Key) ([]*corev1.Pod, time.Duration) {
+	listedAt := s.pods.at()
+	return s.live.found.addTo(key, s.pods.by(byPod2, key.path()), listedAt, func(pod *corev1.Pod) bool {
 		_, replica := ordinals.Parse(key.Name, pod.Name)
 		return replica
 	})
 }
 
-// applyPod2 writes the plan in the order of its fields. What failed on the way keeps
+// holders of the addresses that a Pod2 wants by name.
+func (r *pod2Kind) holders(p *v1.Pod2) []pod2.Holder {
+	holders := pod2.Holders(p, func(name string) *v1.AddressBlock { return r.blocks.get(p.Namespace, name) })
+	owners := map[v1.AddressOwner]network.Replicas{}
+	for i, h := range holders {
+		r.addOwner(owners, p.Namespace, h.Owner)
+		if replicas, ok := owners[h.Owner]; ok {
+			holders[i].ScaledAway = replicas.ScaledAway(h.Network, h.AddressEntry)
+		}
+	}
+	return holders
+}
+
+// apply writes the plan in the order of its fields. What failed on the way keeps
 // nothing from being done that does not depend on it, and the status tells what was
 // observed whatever failed.
-func (r *Reconciler) applyPod2(ctx context.Context, key Key, state pod2.State, plan pod2.Plan) error {
+func (r *pod2Kind) apply(ctx context.Context, key Key, state pod2.State, plan pod2.Plan) (Result, error) {
 	steps, current := r.steps(key), state.Pod2
-	if plan.NeedsOwner() && !steps.do(pod2.ReasonFailedCreate, func() error { return r.confirmPod2(ctx, key, current) }) {
-		plan = plan.WithoutOwner()
-	}
-	unrecorded := plan.Backoff != nil && !steps.do(pod2.ReasonFailedUpdate, func() (err error) {
-		patched, err := r.patchBackoff(ctx, key, current, plan.Backoff.Value)
+	var missing pod2.Missing
+	missing.Owner = plan.NeedsOwner() && !steps.do(pod2.ReasonFailedCreate, func() error { return r.live.confirmPod2(ctx, key, current) })
+	missing.Backoff = plan.Backoff != nil && !steps.do(pod2.ReasonFailedUpdate, func() (err error) {
+		patched, err := r.recordFailures(ctx, key, current, plan.Backoff.Value)
 		if err == nil {
 			current = patched
 		}
 		return err
 	})
-	if unrecorded {
-		plan = plan.WithoutBackoff()
-	}
-	done := r.writePods(ctx, steps, state, &plan, unrecorded)
-	if status := reported(state, plan, steps); status != nil && !steps.ended {
-		if steps.do("", func() error { return r.updatePod2Status(ctx, key, current, *status) }) {
-			done.Status = status
-		}
-	}
-	r.record(state.Pod2, pod2.Events(state, done))
-	return steps.err()
-}
-
-// reported is the status to be written: the plan's, or the one that tells of failures.
-func reported(state pod2.State, plan pod2.Plan, steps *steps) *v1.Pod2Status {
-	if len(steps.told) == 0 {
-		return plan.Status
-	}
-	return pod2.WithFailures(state, steps.told)
-}
-
-func (r *Reconciler) updatePod2Status(ctx context.Context, key Key, current *v1.Pod2, status v1.Pod2Status) error {
-	next := current.DeepCopy()
-	next.Status = status
-	updated, err := rewriteStatus(ctx, r.clients.Sample.SamplecrdV1().Pod2s(key.Namespace), current, next)
-	if err != nil {
-		return fmt.Errorf("update the status of %s: %w", key, stale(err))
-	}
-	r.written.wrote(key, pod2sResource, updated.ResourceVersion)
-	r.counts.begin(key)
-	return nil
-}
-
-// writePods carries out what the plan has for pods, claims and revisions, and returns as
-// much of the plan as was done. Failures of pods that are unrecorded stay so in a plan
-// that is decided anew.
-func (r *Reconciler) writePods(ctx context.Context, steps *steps, state pod2.State, plan *pod2.Plan, unrecorded bool) (done pod2.Plan) {
-	key := steps.key
-	if plan.CreateRevision != nil && !steps.do(pod2.ReasonFailedCreate, func() error { return r.createRevision(ctx, key, state.Pod2, plan.CreateRevision) }) {
-		*plan = plan.WithoutRevision()
-	}
-	steps.do(pod2.ReasonFailedUpdate, func() error { return r.changeRevisions(ctx, key, state.Revisions, plan.ChangeRevisions) })
-	if len(plan.Adopt) > 0 {
+	left := plan.Without(missing)
+	missing.Revision = left.CreateRevision != nil && !steps.do(pod2.ReasonFailedCreate, func() error { return r.createRevision(ctx, key, state.Pod2, left.CreateRevision) })
+	left = left.Without(missing)
+	steps.do(pod2.ReasonFailedUpdate, func() error { return r.changeRevisions(ctx, key, state.Revisions, left.ChangeRevisions) })
+	var done pod2.Plan
+	if len(left.Adopt) > 0 {
 		var failed error
 		adopted := steps.do(pod2.ReasonFailedAdopt, func() error {
-			done.Adopt, failed = forEach(ctx, plan.Adopt, func(ctx context.Context, a pod2.Adoption) error { return r.adoptPod(ctx, key, a) })
+			done.Adopt, failed = forEach(ctx, left.Adopt, func(ctx context.Context, a pod2.Adoption) error { return r.adopt(ctx, key, a) })
 			return failed
 		})
-		if adopted || steps.ended || len(done.Adopt) > 0 {
-			return done
+		if !adopted && !steps.ended && len(done.Adopt) == 0 {
+			left = left.WithoutAdoption(isNoRefusal(failed)).Without(missing)
 		}
-		*plan = withoutAdoption(state, *plan, isNoRefusal(failed), unrecorded)
 	}
-	r.changePods(ctx, steps, *plan, &done)
-	r.replacePods(ctx, steps, *plan, &done)
-	return done
+	if len(done.Adopt) == 0 {
+		r.changePods(ctx, steps, left, &done)
+		r.replacePods(ctx, steps, left, &done)
+	}
+	status := left.Status
+	if len(steps.told) > 0 {
+		status = pod2.WithFailures(state, steps.told)
+	}
+	if status != nil && !steps.ended && steps.do("", func() error { return r.updateStatus(ctx, key, current, *status) }) {
+		done.Status = status
+	}
+	r.record(state.Pod2, pod2.Events(state, done))
+	return Result{RequeueAfter: left.RequeueAfter}, steps.err()
 }
 
-// withoutAdoption decides anew, of the same view, in which nothing has changed: while
-// pods were to be adopted nothing else was decided.
-func withoutAdoption(state pod2.State, plan pod2.Plan, mayBeOurs, unrecorded bool) pod2.Plan {
-	state.Unadoptable = map[types.UID]pod2.Unadoptable{}
-	for _, a := range plan.Adopt {
-		state.Unadoptable[a.UID] = pod2.Unadoptable{MayBeOurs: mayBeOurs}
+func (r *pod2Kind) updateStatus(ctx context.Context, key Key, current *v1.Pod2, status v1.Pod2Status) error {
+	next := current.DeepCopy()
+	next.Status = status
+	err := r.writePod2s.updateStatus(ctx, key, current, next)
+	if err == nil {
+		r.counts.begin(key)
 	}
-	again := pod2.Diff(state)
-	again.DeleteRevisions = nil // one may be what makes such a pod ours
-	if unrecorded {
-		again = again.WithoutBackoff()
+	return err
+}
+
+// recordFailures writes the annotation that remembers failures; "" removes it.
+func (r *pod2Kind) recordFailures(ctx context.Context, key Key, current *v1.Pod2, value string) (*v1.Pod2, error) {
+	annotation := any(value)
+	if value == "" {
+		annotation = nil
 	}
-	if plan.CreateRevision == nil {
-		again = again.WithoutRevision()
-	}
-	return again
+	return r.writePod2s.patch(ctx, key, fenced.AsSeen(current), "failures of pods: "+value,
+		fenced.Fields{"annotations": fenced.Fields{v1.BackoffAnnotation: annotation}}, nil)
 }
 
 // changePods changes pods that run. What failed of it takes from no bound that the
 // rest was decided with.
-func (r *Reconciler) changePods(ctx context.Context, steps *steps, plan pod2.Plan, done *pod2.Plan) {
+func (r *pod2Kind) changePods(ctx context.Context, steps *steps, plan pod2.Plan, done *pod2.Plan) {
 	key := steps.key
 	steps.do(pod2.ReasonFailedUpdate, func() (err error) {
-		done.Resize, err = forEach(ctx, plan.Resize, func(ctx context.Context, u pod2.Resize) error { return r.resizePod(ctx, key, u) })
+		done.Resize, err = forEach(ctx, plan.Resize, func(ctx context.Context, u pod2.Resize) error { return r.resize(ctx, key, u) })
 		asked := len(done.Resize)
 		if done.Resize = r.refused.without(key, done.Resize); err == nil && len(done.Resize) < asked {
 			return fmt.Errorf("resize pods for %s: %d cannot be resized and are to be recreated: %w", key, asked-len(done.Resize), ErrStale)
@@ -186,17 +154,17 @@ func (r *Reconciler) changePods(ctx context.Context, steps *steps, plan pod2.Pla
 		return err
 	})
 	steps.do(pod2.ReasonFailedUpdate, func() (err error) {
-		done.InPlace, err = forEach(ctx, plan.InPlace, func(ctx context.Context, u pod2.InPlaceUpdate) error { return r.updatePod(ctx, key, u) })
+		done.InPlace, err = forEach(ctx, plan.InPlace, func(ctx context.Context, u pod2.InPlaceUpdate) error { return r.updateInPlace(ctx, key, u) })
 		return err
 	})
 }
 
 // replacePods, claims, revisions and labels.
-func (r *Reconciler) replacePods(ctx context.Context, steps *steps, plan pod2.Plan, done *pod2.Plan) {
+func (r *pod2Kind) replacePods(ctx context.Context, steps *steps, plan pod2.Plan, done *pod2.Plan) {
 	key := steps.key
 	steps.do(pod2.ReasonFailedDelete, func() (err error) {
 		// Pods that are just starting change all the time.
-		done.Delete, err = forEachChanged(ctx, plan.Delete, func(ctx context.Context, d pod2.PodDeletion) error { return r.deletePod(ctx, key, d) })
+		done.Delete, err = forEachChanged(ctx, plan.Delete, func(ctx context.Context, d pod2.PodDeletion) error { return r.delete(ctx, key, d) })
 		return err
 	})
 	marked := steps.do(pod2.ReasonFailedUpdate, func() (err error) {
@@ -218,7 +186,7 @@ func (r *Reconciler) replacePods(ctx context.Context, steps *steps, plan pod2.Pl
 		return err
 	})
 	steps.do(pod2.ReasonFailedDelete, func() (err error) {
-		done.DeleteRevisions, err = forEach(ctx, plan.DeleteRevisions, r.deletingRevision(key))
+		done.DeleteRevisions, err = forEach(ctx, plan.DeleteRevisions, deleting(key, r.writeRevisions))
 		return err
 	})
 	steps.do(pod2.ReasonFailedResize, func() (err error) {
@@ -226,42 +194,34 @@ func (r *Reconciler) replacePods(ctx context.Context, steps *steps, plan pod2.Pl
 		return err
 	})
 	steps.do(pod2.ReasonFailedUpdate, func() (err error) {
-		done.Relabel, err = forEachChanged(ctx, plan.Relabel, func(ctx context.Context, l pod2.Relabelling) error { return r.labelPod(ctx, key, l) })
+		done.Relabel, err = forEachChanged(ctx, plan.Relabel, func(ctx context.Context, l pod2.Relabelling) error { return r.relabel(ctx, key, l) })
 		return err
 	})
 }
 
-// patchBackoff writes the annotation that remembers failures; "" removes it.
-func (r *Reconciler) patchBackoff(ctx context.Context, key Key, current *v1.Pod2, value string) (*v1.Pod2, error) {
-	annotation := any(value)
-	if value == "" {
-		annotation = nil
+// createRevision puts on record what pods are made from, before they are. That its name is
+// taken by an object that our watch does not show, for want of the label, is counted:
+// another name is tried next.
+func (r *pod2Kind) createRevision(ctx context.Context, key Key, current *v1.Pod2, revision *appsv1.ControllerRevision) error {
+	_, exists := r.writeRevisions.create(ctx, key, revision, fmt.Sprintf("number %d", revision.Revision))
+	if !apierrors.IsAlreadyExists(exists) {
+		return exists
 	}
-	patched, err := overwrite(ctx, r.clients.Sample.SamplecrdV1().Pod2s(key.Namespace), current,
-		fields{"annotations": fields{v1.BackoffAnnotation: annotation}}, nil)
-	if err != nil {
-		return nil, fmt.Errorf("record the failures of pods of %s: %w", key, stale(err))
+	holder, err := r.writeRevisions.api.Get(ctx, key.Namespace, revision.Name)
+	if err != nil || holder.Labels[v1.Pod2Label] == current.Name {
+		return exists // the cache is yet to show it
 	}
-	r.written.wrote(key, pod2sResource, patched.ResourceVersion)
-	klog.FromContext(ctx).Info("Recorded failures of pods", "backoff", value)
-	return patched, nil
+	status := *current.Status.DeepCopy()
+	status.CollisionCount = ptr.To(ptr.Deref(status.CollisionCount, 0) + 1)
+	return errors.Join(exists, r.updateStatus(ctx, key, current, status))
 }
 
-// deletePod deletes a pod that is as it was seen, or is gone. One that changed is
-// remembered as it is now, in case it lost the label by which our watch sees it.
-func (r *Reconciler) deletePod(ctx context.Context, key Key, d pod2.PodDeletion) error {
-	pods := r.clients.Kube.CoreV1().Pods(key.Namespace)
-	err := pods.Delete(ctx, d.Name, asSeen(d.Deletion))
-	if apierrors.IsConflict(err) {
-		if live, getErr := pods.Get(ctx, d.Name, metav1.GetOptions{}); getErr == nil {
-			r.found.remember(live)
+func (r *pod2Kind) changeRevisions(ctx context.Context, key Key, seen, wanted []*appsv1.ControllerRevision) error {
+	for _, revision := range wanted {
+		was := seen[slices.IndexFunc(seen, func(s *appsv1.ControllerRevision) bool { return s.Name == revision.Name })]
+		if _, err := r.writeRevisions.update(ctx, key, was, revision, fmt.Sprintf("number %d", revision.Revision)); err != nil {
+			return err
 		}
 	}
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete pod %s/%s (%s): %w", key.Namespace, d.Name, d.Reason, stale(err))
-	}
-	r.found.forget(key.Namespace, d.Name, d.UID)
-	r.written.deleted(key, podsResource, path(key.Namespace, d.Name), d.UID)
-	klog.FromContext(ctx).Info("Deleted pod", "pod", d.Name, "reason", d.Reason)
 	return nil
 }

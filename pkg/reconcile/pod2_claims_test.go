@@ -143,7 +143,7 @@ func TestAClaimGrows(t *testing.T) {
 	fast := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, AllowVolumeExpansion: ptr.To(true)}
 	grown := func() *world {
 		w := newWorld(t, storing(1, "2Gi"), claimOf("data-web-0", "0"), replica("web-0"))
-		if err := w.r.informers.Classes.Informer().GetIndexer().Add(fast); err != nil {
+		if err := w.informers.Classes.Informer().GetIndexer().Add(fast); err != nil {
 			t.Fatal(err)
 		}
 		return w

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -124,4 +125,25 @@ func pick(annotations map[string]string, keys []string) map[string]string {
 		}
 	}
 	return picked
+}
+
+// SlimJob is the transform of the Job informer: it keeps whose the Job is.
+func SlimJob(obj any) (any, error) {
+	job, ok := obj.(*batchv1.Job)
+	if !ok {
+		return obj, nil
+	}
+	slim := &batchv1.Job{ObjectMeta: job.ObjectMeta}
+	slim.ManagedFields = nil
+	slim.Annotations = nil
+	return slim, nil
+}
+
+// dropManagedFields is the transform of all others: nobody here reads them, and an
+// update without them leaves them as they are.
+func dropManagedFields(obj any) (any, error) {
+	if object, ok := obj.(metav1.Object); ok {
+		object.SetManagedFields(nil)
+	}
+	return obj, nil
 }

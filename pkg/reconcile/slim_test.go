@@ -151,7 +151,7 @@ func TestSlimStatefulSetGivesTheSameOwner(t *testing.T) {
 			fat.Spec.Replicas = nil
 		}
 		w := newWorld(t, newPod("db-5 on=blue of=StatefulSet/db"), fat.DeepCopy())
-		state, _, err := w.r.observeNetwork(blue)
+		state, _, err := w.r.kinds.network.observe(blue)
 		if err != nil {
 			t.Fatal(err)
 		}

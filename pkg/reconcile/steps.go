@@ -68,11 +68,11 @@ func (o *outages) lasts(key Key) bool {
 
 // explain is what a condition says of a failure, in the words of the API server;
 // false: nothing yet.
-func (r *Reconciler) explain(key Key, err error) (message string, tell bool) {
+func (s *shared) explain(key Key, err error) (message string, tell bool) {
 	if errors.Is(err, errOverruled) {
 		return err.Error(), true
 	}
-	if message, tell = forUser(err); tell || endsSteps(err) || !r.outages.lasts(key) {
+	if message, tell = forUser(err); tell || endsSteps(err) || !s.outages.lasts(key) {
 		return message, tell
 	}
 
@@ -91,14 +91,14 @@ func endsSteps(err error) bool {
 // steps are the writes of one plan. After one that failed, those that do not depend
 // on it are still made, until it turns out that the view is old.
 type steps struct {
-	r     *Reconciler
+	*shared
 	key   Key
 	errs  []error
 	told  []plan.Failure // what conditions are to say
 	ended bool
 }
 
-func (r *Reconciler) steps(key Key) *steps { return &steps{r: r, key: key} }
+func (s *shared) steps(key Key) *steps { return &steps{shared: s, key: key} }
 
 // do makes a step, unless the steps have ended, and says whether it was done. The
 // reason is that of the condition, should it fail.
@@ -115,7 +115,7 @@ func (s *steps) doFor(reason *string, step func() error) bool {
 	}
 	s.errs = append(s.errs, err)
 	s.ended = endsSteps(err)
-	if message, tell := s.r.explain(s.key, err); tell {
+	if message, tell := s.explain(s.key, err); tell {
 		s.told = append(s.told, plan.Failure{Reason: *reason, Message: message})
 	}
 	return false

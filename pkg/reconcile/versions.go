@@ -18,7 +18,7 @@ func (r *Reconciler) CompareVersions(ctx context.Context) {
 	// Read before the request, so that a newer answer is the rule.
 	seen := r.written.newest(networksResource)
 	// A list with no resourceVersion is a quorum read: never older than what was answered before.
-	list, err := r.clients.Sample.SamplecrdV1().Networks(r.settings.Namespace).List(ctx, metav1.ListOptions{Limit: 1})
+	list, err := r.live.networks(r.settings.Namespace).List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		klog.FromContext(ctx).V(2).Info("The API server's resourceVersion is unknown", "reason", err)
 		return

@@ -6,7 +6,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/cache"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
@@ -14,41 +17,34 @@ import (
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
-// Watches says which keys an event of which informer concerns. Who asks passes all
-// events on, from the first.
-func (r *Reconciler) Watches() []Watch {
-	r.ledgers.feed()
-	return slices.Concat([]Watch{
-		{Informer: r.informers.Networks.Informer(), Keys: r.networkKeys},
-		{Informer: r.informers.Blocks.Informer(), Keys: r.blockKeys},
-		{Informer: r.informers.Pods.Informer(), Keys: r.podChanged, Patience: r.podPatience},
-		{Informer: r.informers.Pod2s.Informer(), Keys: r.pod2Keys},
-		{Informer: r.informers.StatefulSets.Informer(), Keys: r.statefulSetKeys},
-		{Informer: r.informers.Revisions.Informer(), Keys: revisionKeys},
-		{Informer: r.informers.Claims.Informer(), Keys: claimKeys},
-		{Informer: r.informers.Classes.Informer(), Keys: r.classKeys},
-	}, r.cronTabWatches(), r.endpointsWatches(), r.definitionWatches(), r.nodeWatches(), r.clusterWatches())
+// itself is the key of that kind that has the name of the object.
+func itself[T metav1.Object](kind string) wake {
+	return wake{keys: waking(func(o T) []Key { return []Key{keyOf(kind, o)} })}
 }
 
-// A Network concerns itself, the Networks that its waiting pods also wait for,
-// and the Pod2s that say in their conditions why their pods wait.
-func (r *Reconciler) networkKeys(obj any) []Key {
-	n, ok := obj.(*v1.Network)
-	if !ok {
-		return nil
+// wakingPod2 are keys of that kind for the Pod2s of an object.
+func wakingPod2[T any](kind string, pod2s func(T) []string) func(T) []Key {
+	return func(o T) []Key { return keysOf(kind, pod2s(o)) }
+}
+
+// A Network wakes itself, the Networks that its waiting pods also wait for, the Pod2s that
+// say in their conditions why their pods wait, and the CronTabs that ask for it.
+func (s *shared) wokenByNetwork(n *v1.Network) []Key {
+	keys := append(s.waitingNetworks(n.Namespace, n.Name), keyOf(KindNetwork, n))
+	for _, p := range s.caches.pod2s.by(byNetwork, pathOf(n)) {
+		keys = append(keys, keyOf(KindPod2, p))
 	}
-	keys := append(r.waitingKeys(n.Namespace, n.Name), Key{KindNetwork, n.Namespace, n.Name})
-	for _, p := range indexed[*v1.Pod2](r.pod2Index, byNetwork, path(n.Namespace, n.Name)) {
-		keys = append(keys, Key{KindPod2, p.Namespace, p.Name})
+	for _, c := range s.cronTabs.by(byNetwork, pathOf(n)) {
+		keys = append(keys, keyOf(KindCronTab, c))
 	}
 	return keys
 }
 
-// waitingKeys are the other Networks of the pods that wait for this one, since
+// waitingNetworks are the other Networks of the pods that wait for this one, since
 // such a pod is bound on all of them or on none.
-func (r *Reconciler) waitingKeys(namespace, name string) []Key {
+func (s *shared) waitingNetworks(namespace, name string) []Key {
 	var keys []Key
-	for _, pod := range indexed[*corev1.Pod](r.podIndex, byWaiting, path(namespace, name)) {
+	for _, pod := range s.pods.by(byWaiting, path(namespace, name)) {
 		requests, _ := network.Wants(pod)
 		for _, request := range requests {
 			if request.Network != name {
@@ -59,45 +55,81 @@ func (r *Reconciler) waitingKeys(namespace, name string) []Key {
 	return keys
 }
 
-// A block concerns its Network, the Networks that pods wait for besides, the Pod2s
-// whose replicas wait for an address of it, and the pods it binds that have yet to publish, or whose condition says that they wait.
-func (r *Reconciler) blockKeys(obj any) []Key {
-	block, ok := obj.(*v1.AddressBlock)
-	if !ok {
-		return nil
-	}
-	keys := append(r.waitingKeys(block.Namespace, block.Spec.Network), Key{KindNetwork, block.Namespace, block.Spec.Network})
-	keys = append(keys, r.waitingPod2Keys(block)...)
-	for _, e := range block.Spec.Entries {
-		if e.State != v1.AddressBound {
-			continue
-		}
-		pod, err := r.pods.Pods(block.Namespace).Get(e.Pod)
-		if err == nil && pod.UID == e.PodUID && (attachment.Gated(pod) || network.SaysItWaits(pod)) {
-			keys = append(keys, Key{KindPod, pod.Namespace, pod.Name})
+// sameSpec says of which updates of a Network the others on its wire need not know.
+func sameSpec(old, new any) bool {
+	was, ok1 := old.(*v1.Network)
+	is, ok2 := new.(*v1.Network)
+	return ok1 && ok2 && was.UID == is.UID && equality.Semantic.DeepEqual(was.Spec, is.Spec)
+}
+
+// othersOnWire of a Network: their conditions may name it.
+func (s *shared) othersOnWire(n *v1.Network) []Key {
+	var keys []Key
+	for _, w := range wire(n) {
+		for _, other := range s.networks.by(byWire, w) {
+			if other.Namespace != n.Namespace || other.Name != n.Name {
+				keys = append(keys, keyOf(KindMultus, other))
+			}
 		}
 	}
 	return keys
 }
 
-// podChanged notes which pod there was an event of, for the syncs of its Networks. A pod
-// that makes podKeys panic is one of any Network.
-func (r *Reconciler) podChanged(obj any) (keys []Key) {
-	pod, ok := obj.(*corev1.Pod)
-	if !ok {
-		return nil
-	}
-	known := false
-	defer func() {
-		if known {
-			r.ledgers.changed(keys, pod.Name)
-		} else {
-			r.ledgers.doubt(pod.Namespace)
+// A block wakes its Network, the Networks that pods wait for besides, the Pod2s whose replicas wait
+// for an address of it, and the pods it binds that have yet to publish, or whose condition says that
+// they wait.
+func (s *shared) wokenByBlock(block *v1.AddressBlock) []Key {
+	keys := append(s.waitingNetworks(block.Namespace, block.Spec.Network), Key{KindNetwork, block.Namespace, block.Spec.Network})
+	keys = append(keys, s.waitingPod2s(block)...)
+	for _, e := range block.Spec.Entries {
+		if e.State != v1.AddressBound {
+			continue
 		}
-	}()
-	keys = r.podKeys(pod)
-	known = true
+		pod := s.pods.get(block.Namespace, e.Pod)
+		if pod != nil && pod.UID == e.PodUID && (attachment.Gated(pod) || network.SaysItWaits(pod)) {
+			keys = append(keys, keyOf(KindPod, pod))
+		}
+	}
 	return keys
+}
+
+// waitingPod2s are those of which a replica may wait for an address of the block: they
+// want addresses of its Network by name and are not complete. What one of them decided
+// before its status says so, it decides anew when its status was written.
+func (s *shared) waitingPod2s(block *v1.AddressBlock) []Key {
+	var keys []Key
+	for _, p := range s.caches.pod2s.by(byNetwork, path(block.Namespace, block.Spec.Network)) {
+		wants := slices.ContainsFunc(p.Spec.Networks, func(n v1.Pod2Network) bool { return n.Name == block.Spec.Network && len(n.Addresses) > 0 })
+		progress := meta.FindStatusCondition(p.Status.Conditions, v1.ConditionProgressing)
+		if wants && (progress == nil || progress.Reason != pod2.ReasonComplete) {
+			keys = append(keys, keyOf(KindPod2, p))
+		}
+	}
+	return keys
+}
+
+// goingCronTabs wait for addresses of a block.
+func (s *shared) goingCronTabs(block *v1.AddressBlock) []Key {
+	var keys []Key
+	for _, c := range s.cronTabs.by(byGoing, block.Namespace) {
+		keys = append(keys, keyOf(KindCronTab, c))
+	}
+	return keys
+}
+
+// A pod wakes itself if it asks for anything, the Networks it asks for or
+// publishes or whose ledger names it (somebody may have removed its annotations),
+// and the Pod2 that it is a replica of or stands in the way of.
+func (s *shared) wokenByPod(pod *corev1.Pod) []Key {
+	var keys []Key
+	if _, asks := pod.Annotations[v1.NetworksAnnotation]; asks || attachment.Gated(pod) {
+		keys = append(keys, keyOf(KindPod, pod))
+	}
+	networks := networksOfPod(pod)
+	for _, block := range s.blocks.by(byPod, pathOf(pod)) {
+		networks = append(networks, path(block.Namespace, block.Spec.Network))
+	}
+	return append(append(keys, keysOf(KindNetwork, networks)...), keysOf(KindPod2, pod2sOfPod(pod))...)
 }
 
 // How long what scheduler and kubelets do with pods may wait for more of it: for a Pod2,
@@ -116,7 +148,7 @@ const (
 // Were it looked at before, the status would be written that it goes, and only once our
 // cache shows that would its successor be created. Nothing else waits: a pod that is
 // over is to be replaced, one that is gated wants addresses.
-func (r *Reconciler) podPatience(old, new any) time.Duration {
+func (s *shared) podPatience(old, new any) time.Duration {
 	was, ok1 := old.(*corev1.Pod)
 	is, ok2 := new.(*corev1.Pod)
 	if !ok1 || !ok2 || was.UID != is.UID || attachment.Over(is) || attachment.Gated(is) {
@@ -124,7 +156,7 @@ func (r *Reconciler) podPatience(old, new any) time.Duration {
 	}
 	patience := podProgress
 	for _, name := range pod2.Concerned(is) {
-		if p, err := r.pod2s.Pod2s(is.Namespace).Get(name); err == nil {
+		if p := s.caches.pod2s.get(is.Namespace, name); p != nil {
 			awaited := p.Status.Replicas - p.Status.AvailableReplicas
 			patience = max(patience, min(mostProgress, time.Duration(awaited)*progressPerReplica))
 		}
@@ -132,68 +164,48 @@ func (r *Reconciler) podPatience(old, new any) time.Duration {
 	return patience
 }
 
-// A pod concerns itself if it asks for anything, the Networks it asks for or
-// publishes or whose ledger names it (somebody may have removed its annotations),
-// and the Pod2 that it is a replica of or stands in the way of.
-func (r *Reconciler) podKeys(obj any) []Key {
-	pod, ok := obj.(*corev1.Pod)
-	if !ok {
+// dnsOfPod are the Pod2s whose names may have an address that the pod publishes.
+func dnsOfPod(pod *corev1.Pod) []Key {
+	if pod.Annotations[v1.AddressesAnnotation] == "" {
 		return nil
 	}
-	var keys []Key
-	if _, asks := pod.Annotations[v1.NetworksAnnotation]; asks || attachment.Gated(pod) {
-		keys = append(keys, Key{KindPod, pod.Namespace, pod.Name})
-	}
-	networks, _ := podNetworks(pod)
-	for _, block := range indexed[*v1.AddressBlock](r.blockIndex, byPod, path(pod.Namespace, pod.Name)) {
-		networks = append(networks, path(block.Namespace, block.Spec.Network))
-	}
-	pod2s, _ := podPod2s(pod)
-	return append(append(keys, keysOf(KindNetwork, networks)...), keysOf(KindPod2, pod2s)...)
+	return keysOf(KindDNS, pod2sOfPod(pod))
 }
 
-// A Pod2 concerns itself and the Networks that reserve addresses for it.
-func (r *Reconciler) pod2Keys(obj any) []Key {
-	p, ok := obj.(*v1.Pod2)
-	if !ok {
-		return nil
-	}
-	networks, _ := pod2Networks(p)
-	return append(keysOf(KindNetwork, networks), Key{KindPod2, p.Namespace, p.Name})
+func labelledCronTab[T metav1.Object](o T) []Key { return keysOf(KindCronTab, cronTabOf(o)) }
+
+// A Pod2 wakes itself and the Networks that reserve addresses for it.
+func wokenByPod2(p *v1.Pod2) []Key {
+	return append(keysOf(KindNetwork, networksOfPod2(p)), keyOf(KindPod2, p))
 }
 
-// A StatefulSet concerns the Networks that reserve addresses for it.
-func (r *Reconciler) statefulSetKeys(obj any) []Key {
-	set, ok := obj.(*appsv1.StatefulSet)
-	if !ok {
-		return nil
-	}
+// A StatefulSet wakes the Networks that reserve addresses for it.
+func wokenByStatefulSet(set *appsv1.StatefulSet) []Key {
+	return keysOf(KindNetwork, inNamespace(set.Namespace, attachment.RequestedNetworks(set.Spec.Template.Annotations)))
+}
+
+// A StorageClass wakes the Pod2s of its claims, which may grow or not.
+func (s *shared) wokenByClass(class *storagev1.StorageClass) []Key {
 	var keys []Key
-	for _, name := range attachment.RequestedNetworks(set.Spec.Template.Annotations) {
-		keys = append(keys, Key{KindNetwork, set.Namespace, name})
+	for _, claim := range s.claims.by(byClass, class.Name) {
+		keys = append(keys, keysOf(KindPod2, labelledPod2(claim))...)
 	}
 	return keys
 }
 
-func keysOf(kind string, paths []string) []Key {
-	keys := make([]Key, 0, len(paths))
-	for _, p := range paths {
-		namespace, name, _ := cache.SplitMetaNamespaceKey(p)
-		keys = append(keys, Key{kind, namespace, name})
+// A VNI wakes the Network that it is of. VNIs are everybody's: those of Networks that another
+// controller serves, too.
+func (s *shared) wokenByVNI(vni *v1.VNI) []Key {
+	if s.settings.Namespace != "" && s.settings.Namespace != vni.Spec.Network.Namespace {
+		return nil
 	}
-	return keys
+	return keysOf(KindMultus, networkOfVNI(vni))
 }
 
-// indexed is what an index holds under a value, in no order. The error of an
-// unknown index is a bug that the first sync of any test meets.
-func indexed[T any](indexer cache.Indexer, index, value string) []T {
-	objects, err := indexer.ByIndex(index, value)
-	if err != nil {
-		panic(err)
+func nodesOfAgent(pod *corev1.Pod) []Key {
+	var keys []Key
+	for _, name := range nodeOfPod(pod) {
+		keys = append(keys, Key{Kind: KindNode, Name: name})
 	}
-	typed := make([]T, 0, len(objects))
-	for _, obj := range objects {
-		typed = append(typed, obj.(T))
-	}
-	return typed
+	return keys
 }

@@ -39,12 +39,12 @@ func TestWhichKeysAnEventConcerns(t *testing.T) {
 		event  runtime.Object
 		want   string
 	}{
-		{"Network", nil, newNetwork("blue"), "Definition blue, Network blue"},
+		{"Network", nil, newNetwork("blue"), "Multus blue, Network blue"},
 		{"Network, its waiting pods ask for others too", []runtime.Object{waits, newPod("b gated on=blue,yellow")}, newNetwork("blue"),
-			"Definition blue, Network blue, Network green, Network red, Network yellow"},
-		{"Network, its pods that run ask for others too", []runtime.Object{newPod("a on=blue,green published=blue:10.1.0.2")}, newNetwork("blue"), "Definition blue, Network blue"},
+			"Multus blue, Network blue, Network green, Network red, Network yellow"},
+		{"Network, its pods that run ask for others too", []runtime.Object{newPod("a on=blue,green published=blue:10.1.0.2")}, newNetwork("blue"), "Multus blue, Network blue"},
 		{"Network, Pod2s ask for it", []runtime.Object{newPod2("web", 1, "blue"), withTemplateRequest(newPod2("db", 1), "blue"), newPod2("other", 1, "green")}, newNetwork("blue"),
-			"Definition blue, Network blue, Pod2 db, Pod2 web"},
+			"Multus blue, Network blue, Pod2 db, Pod2 web"},
 		{"block", nil, newBlock("blue"), "Network blue"},
 		{"block, a pod waits for it and for others", []runtime.Object{waits}, newBlock("green"), "Network blue, Network green, Network red"},
 		{"block that binds a pod which has yet to publish", []runtime.Object{newPod("a gated on=blue")}, newBlock("blue", "10.1.0.2 a Bound"), "Network blue, Pod a"},
@@ -68,11 +68,11 @@ func TestWhichKeysAnEventConcerns(t *testing.T) {
 		{"pod of something else", nil, newPod("rs-x of=ReplicaSet/rs"), ""},
 		{"pod of something else with the name of a replica", nil, newPod("a-web-0 of=StatefulSet/a-web"), "Pod2 a-web"},
 		{"pod with a name that no replica has", nil, newPod("web-00"), ""},
-		{"Pod2", nil, newPod2("web", 1, "blue", "green"), "Endpoints web, Network blue, Network green, Pod2 web"},
-		{"Pod2 whose template asks", nil, withTemplateRequest(newPod2("web", 1), "blue"), "Endpoints web, Network blue, Pod2 web"},
+		{"Pod2", nil, newPod2("web", 1, "blue", "green"), "DNS web, Network blue, Network green, Pod2 web"},
+		{"Pod2 whose template asks", nil, withTemplateRequest(newPod2("web", 1), "blue"), "DNS web, Network blue, Pod2 web"},
 		{"StatefulSet", nil, newStatefulSet("db", "blue, green", 0, 1), "Network blue, Network green"},
-		{"VNI", nil, &v1.VNI{Spec: v1.VNISpec{Network: v1.NetworkReference{Namespace: ns, Name: "blue"}}}, "Definition blue"},
-		{"definition, whoever's", nil, &nadv1.NetworkAttachmentDefinition{ObjectMeta: metaOf("blue")}, "Definition blue"},
+		{"VNI", nil, &v1.VNI{Spec: v1.VNISpec{Network: v1.NetworkReference{Namespace: ns, Name: "blue"}}}, "Multus blue"},
+		{"definition, whoever's", nil, &nadv1.NetworkAttachmentDefinition{ObjectMeta: metaOf("blue")}, "Multus blue"},
 		{"StatefulSet that asks for nothing", nil, newStatefulSet("db", "", 0, 1), ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -99,16 +99,18 @@ func TestObjectsOfOtherTypesConcernNobody(t *testing.T) {
 }
 
 func TestIndexesOfObjectsOfOtherTypesAreEmpty(t *testing.T) {
-	for _, index := range []func(any) ([]string, error){blockNetwork, blockPods, podNetworks, waitingNetworks, podPod2s, pod2Networks, labelledCronTab, cronTabNetworks, goingCronTabs, labelledPod2, vniNetwork, podNode} {
-		if values, err := index(&v1.NetworkList{}); len(values) > 0 || err != nil {
-			t.Errorf("got %v, %v", values, err)
+	for _, row := range newWorld(t).r.rows {
+		for name, index := range row.indexers {
+			if values, err := index(&v1.NetworkList{}); len(values) > 0 || err != nil {
+				t.Errorf("%s by %s: got %v, %v", row.resource, name, values, err)
+			}
 		}
 	}
 }
 
 func TestIndexesAreAddedOnce(t *testing.T) {
 	w := newWorld(t)
-	_, err := New(w.r.clients, w.r.informers, w.r.recorder, w.clock, Settings{})
+	_, err := New(w.clients, w.informers, w.r.recorder, w.clock, Settings{})
 	if err == nil {
 		t.Error("a second Reconciler on the same informers was not refused")
 	}

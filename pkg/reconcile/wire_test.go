@@ -22,14 +22,14 @@ func TestANetworkIsToldWhoSharesItsWire(t *testing.T) {
 	const eth1 = `{"type":"macvlan","master":"eth1"}`
 	ours, theirs := onWire("blue told", ns, eth1), onWire("red", "other", `{"type":"ipvlan","master":"eth1"}`)
 	w := newWorld(t, ours)
-	if err := w.r.informers.Networks.Informer().GetIndexer().Add(theirs); err != nil {
+	if err := w.informers.Networks.Informer().GetIndexer().Add(theirs); err != nil {
 		t.Fatal(err)
 	}
-	if calls := w.syncText(KindDefinition, "blue"); !strings.Contains(calls, "event on blue: Warning SharedWire: ") || !strings.Contains(calls, "Network other/red hands out") {
+	if calls := w.syncText(KindMultus, "blue"); !strings.Contains(calls, "event on blue: Warning SharedWire: ") || !strings.Contains(calls, "Network other/red hands out") {
 		t.Errorf("calls\n%s", calls)
 	}
-	same(t, w.keysFor(theirs), "Definition blue, Definition other/red, Network other/red")
-	same(t, w.keysFor(onWire("red", "other", `{"type":"ipvlan","master":"eth2"}`)), "Definition other/red, Network other/red")
+	same(t, w.keysFor(theirs), "Multus blue, Multus other/red, Network other/red")
+	same(t, w.keysFor(onWire("red", "other", `{"type":"ipvlan","master":"eth2"}`)), "Multus other/red, Network other/red")
 }
 
 // Counters of a status, which change all the time, wake none of the others.
@@ -38,7 +38,7 @@ func TestOnlyTheSpecOfANetworkConcernsItsWire(t *testing.T) {
 	w := newWorld(t)
 	counted, grown := onWire("blue", ns, eth1), onWire("blue 10.0.0.0/8", ns, eth1)
 	counted.Status.Bound = 7
-	for _, watch := range w.r.definitionWatches() {
+	for _, watch := range w.r.Watches() {
 		if watch.Same == nil {
 			continue
 		}

@@ -48,6 +48,8 @@ type world struct {
 	pageSize int                  // of lists; 0: as asked for
 
 	kube, sample clienttesting.ObjectTracker
+	clients      Clients
+	informers    Informers
 	caches       []cacheOf
 }
 
@@ -116,10 +118,11 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 		{agents.Informer().GetIndexer(), w.kube, corev1.SchemeGroupVersion.WithResource("pods"), corev1.SchemeGroupVersion.WithKind("Pod"), nil},
 	}
 	var err error
-	if w.r, err = New(Clients{Kube: kube, Sample: sample}, informers, recorder{w}, w.clock, Settings{UnderlayMTU: 1500, AgentNamespace: agentNS}); err != nil {
+	w.clients, w.informers = Clients{Kube: kube, Sample: sample}, informers
+	if w.r, err = New(w.clients, informers, recorder{w}, w.clock, Settings{UnderlayMTU: 1500, AgentNamespace: agentNS}); err != nil {
 		t.Fatal(err)
 	}
-	w.r.installed.synced = func() bool { return true } // no informer runs
+	w.r.kinds.multus.installed.synced = func() bool { return true } // no informer runs
 	w.add(objects...)
 	for _, obj := range objects {
 		if p, ok := obj.(*v1.Pod2); ok {
@@ -128,6 +131,12 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 	}
 	w.catchUp()
 	return w
+}
+
+// speakTo has the Reconciler use other clients.
+func (w *world) speakTo(clients Clients) {
+	w.r.writers = newWriters(clients, w.r.written, w.r.live.found, w.clock)
+	w.r.live = newLive(clients, w.r.live.found, w.r.live.over)
 }
 
 // addRevision has the revision of a Pod2 on the server, as all but its first sync
@@ -247,15 +256,31 @@ func (w *world) catchUp(lagging ...string) {
 	}
 }
 
-// sync syncs once and returns the calls and events that it took, one a line.
+// sync syncs once and returns the calls that it took, the keys that it wakes, and the
+// events, one a line.
 func (w *world) sync(kind, name string) (string, error) {
 	w.calls = nil
 	key := Key{kind, ns, name}
 	if kind == KindNode {
 		key.Namespace = ""
 	}
-	_, err := w.r.Sync(klog.NewContext(w.t.Context(), klog.Logger{}), key)
+	result, err := w.r.Sync(klog.NewContext(w.t.Context(), klog.Logger{}), key)
+	events := slices.IndexFunc(w.calls, func(call string) bool { return strings.HasPrefix(call, "event on ") })
+	if events < 0 {
+		events = len(w.calls)
+	}
+	for _, woken := range result.Wakes {
+		w.calls = slices.Insert(w.calls, events, "wakes "+woken.Kind+" "+woken.Name)
+	}
 	return strings.Join(w.calls, "\n"), err
+}
+
+// syncWoken syncs a key and those that it wakes, whatever fails.
+func (w *world) syncWoken(key Key) {
+	result, _ := w.r.Sync(klog.NewContext(w.t.Context(), klog.Logger{}), key)
+	for _, woken := range result.Wakes {
+		w.syncWoken(woken)
+	}
 }
 
 func (w *world) next() string {

@@ -11,26 +11,6 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// resource names an informer's objects; resourceVersions compare within one.
-type resource string
-
-const (
-	networksResource  resource = "networks"
-	blocksResource    resource = "addressblocks"
-	pod2sResource     resource = "pod2s"
-	podsResource      resource = "pods"
-	revisionsResource resource = "controllerrevisions"
-	claimsResource    resource = "persistentvolumeclaims"
-	cronTabsResource  resource = "crontabs"
-	cronJobsResource  resource = "cronjobs"
-	servicesResource  resource = "services"
-	slicesResource    resource = "endpointslices"
-
-	vnisResource        resource = "vnis"
-	definitionsResource resource = "network-attachment-definitions"
-	nodesResource       resource = "nodes"
-)
-
 // versionedStore is an informer's store.
 type versionedStore interface {
 	LastStoreSyncResourceVersion() string
@@ -88,8 +68,8 @@ func (g gone) shownBy(obj any) bool {
 	return ok && o.GetUID() == g.uid && newer(g.version, o.GetResourceVersion())
 }
 
-func newWritten(clock clock.PassiveClock, stores map[resource]versionedStore) *written {
-	return &written{clock: clock, stores: stores, byKey: map[Key]*writes{}, seen: map[resource]string{}, back: map[resource]string{}}
+func newWritten(clock clock.PassiveClock) *written {
+	return &written{clock: clock, stores: map[resource]versionedStore{}, byKey: map[Key]*writes{}, seen: map[resource]string{}, back: map[resource]string{}}
 }
 
 // wrote records the resourceVersion that a create, update or patch answered.

@@ -61,6 +61,8 @@ func (i informer) AddIndexers(indexers cache.Indexers) error {
 	return nil
 }
 
+func (i informer) SetTransform(cache.TransformFunc) error { return nil } // objects are slim
+
 func (i informer) GetIndexer() cache.Indexer { return i.indexer }
 
 type networkInformer struct{ informer }

@@ -20,16 +20,16 @@ func foreignService() *corev1.Service {
 func TestANameThatIsTakenIsToldAndLeftAlone(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1, "blue"), newPod(named0), foreignService())
 	const found = "get pod2s web\ncreate services web-blue -> AlreadyExists\nget services web-blue"
-	calls, err := w.sync(KindEndpoints, "web")
+	calls, err := w.sync(KindDNS, "web")
 	if !errors.Is(err, ErrStale) {
 		t.Errorf("not stale: %v", err)
 	}
 	same(t, calls, found)
-	if calls, err = w.sync(KindEndpoints, "web"); err != nil {
+	if calls, err = w.sync(KindDNS, "web"); err != nil {
 		t.Fatal(err)
 	}
 	same(t, calls, `
-patch pod2s/status web uid=uid-of-web rv=101
+wakes Pod2 web
 event on web: Warning NameTaken: Service web-blue exists already and has no controller: delete it to let replicas have their names on Network blue`)
 	w.catchUp()
 	w.later(foundFor / 2)
@@ -38,17 +38,17 @@ event on web: Warning NameTaken: Service web-blue exists already and has no cont
 		t.Errorf("it wants to run again after %s, error %v", result.RequeueAfter, err)
 	}
 	w.later(result.RequeueAfter)
-	calls, _ = w.sync(KindEndpoints, "web")
+	calls, _ = w.sync(KindDNS, "web")
 	same(t, calls, found)
 	w.remove(foreignService())
 	w.later(foundFor)
-	if calls, err = w.sync(KindEndpoints, "web"); err != nil {
+	if calls, err = w.sync(KindDNS, "web"); err != nil {
 		t.Fatal(err)
 	}
 	same(t, calls, `
 get pod2s web
 create services web-blue`)
-	if left := w.r.services.taken.byKey; len(left) > 0 {
+	if left := w.r.writeServices.found.sightings; len(left) > 0 {
 		t.Errorf("still remembered: %v", left)
 	}
 }
@@ -56,11 +56,11 @@ create services web-blue`)
 func TestASliceNameThatIsTaken(t *testing.T) {
 	foreign := &discoveryv1.EndpointSlice{ObjectMeta: metaOf("web-blue-0")}
 	w := newWorld(t, append(names(newPod2("web", 1, "blue")), newPod(named0), newPod("web-100 of=Pod2/web label=web published=blue:10.1.0.3"), foreign)...)
-	if _, err := w.sync(KindEndpoints, "web"); !errors.Is(err, ErrStale) {
+	if _, err := w.sync(KindDNS, "web"); !errors.Is(err, ErrStale) {
 		t.Errorf("not stale: %v", err)
 	}
 	w.catchUp()
-	calls, err := w.sync(KindEndpoints, "web")
+	calls, err := w.sync(KindDNS, "web")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,11 +83,11 @@ func TestAServiceThatLostItsLabelGetsItBack(t *testing.T) {
 	service := stored[*corev1.Service](w, "web-blue").DeepCopy()
 	service.Labels = nil
 	w.happens(service)
-	if calls, err := w.sync(KindEndpoints, "web"); !errors.Is(err, ErrStale) {
+	if calls, err := w.sync(KindDNS, "web"); !errors.Is(err, ErrStale) {
 		t.Fatalf("not stale: %v\n%s", err, calls)
 	}
 	w.catchUp()
-	calls, err := w.sync(KindEndpoints, "web")
+	calls, err := w.sync(KindDNS, "web")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,10 +101,10 @@ func TestAServiceThatLostItsLabelIsDeletedOnce(t *testing.T) {
 	service := stored[*corev1.Service](w, "web-blue").DeepCopy()
 	service.Labels = nil
 	w.happens(service)
-	_, _ = w.sync(KindEndpoints, "web")
+	_, _ = w.sync(KindDNS, "web")
 	w.happens(newPod2("web", 1), newPod(over0))
 	for _, want := range []string{"delete services web-blue uid=uid-of-service rv=105", ""} {
-		calls, err := w.sync(KindEndpoints, "web")
+		calls, err := w.sync(KindDNS, "web")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,12 +120,12 @@ func TestAHolderThatChangedIsForgotten(t *testing.T) {
 	service := stored[*corev1.Service](w, "web-blue").DeepCopy()
 	service.Labels = nil
 	w.happens(service)
-	_, _ = w.sync(KindEndpoints, "web")
+	_, _ = w.sync(KindDNS, "web")
 	w.catchUp()
 	w.change(service.DeepCopy())
-	calls, err := w.sync(KindEndpoints, "web")
-	if !errors.Is(err, ErrStale) || len(w.r.services.taken.byKey) > 0 {
-		t.Errorf("error %v, remembered %v", err, w.r.services.taken.byKey)
+	calls, err := w.sync(KindDNS, "web")
+	if !errors.Is(err, ErrStale) || len(w.r.writeServices.found.sightings) > 0 {
+		t.Errorf("error %v, remembered %v", err, w.r.writeServices.found.sightings)
 	}
 	same(t, calls, "patch services web-blue uid=uid-of-service rv=105 -> Conflict")
 }

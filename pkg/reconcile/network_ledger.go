@@ -16,16 +16,16 @@ import (
 // podsOfNetwork are the pods that ask for the Network or publish an address of
 // it, and those its ledger names, but for those that settle what the ledger has of
 // them: of these, what is known of the blocks tells. The blocks were read before.
-func (r *Reconciler) podsOfNetwork(key Key, blocks []*v1.AddressBlock) (map[*v1.AddressBlock]*network.Known, []*corev1.Pod, time.Duration) {
+func (r *networkKind) podsOfNetwork(key Key, blocks []*v1.AddressBlock) (map[*v1.AddressBlock]*network.Known, []*corev1.Pod, time.Duration) {
 	l, changed, whole := r.ledgers.take(key)
-	listedAt := r.podIndex.LastStoreSyncResourceVersion()
+	listedAt := r.pods.at()
 	r.readBlocks(key, l, blocks)
 	if whole {
 		r.compare(key, l)
 		clear(changed)
 	}
 	// What a live read found is not in the cache, and no event tells when it goes.
-	sighted := r.found.names(key.Namespace)
+	sighted := r.live.found.names(key.Namespace)
 	maps.Copy(changed, sighted)
 	for name := range changed {
 		l.others[name] = true
@@ -43,18 +43,18 @@ func (r *Reconciler) podsOfNetwork(key Key, blocks []*v1.AddressBlock) (map[*v1.
 		r.listOthers(key, l)
 	}
 	for name := range l.others {
-		if pod := r.cachedPod(key.Namespace, name); pod != nil && concerns(pod, key.Name) && !r.settles(key, l, pod) {
+		if pod := r.pods.get(key.Namespace, name); pod != nil && concerns(pod, key.Name) && !r.settles(key, l, pod) {
 			pods[name] = pod
 		} else {
 			delete(l.others, name)
 		}
 	}
 	for name := range sighted { // the newer of the two counts
-		if pod := r.cachedPod(key.Namespace, name); pod != nil {
+		if pod := r.pods.get(key.Namespace, name); pod != nil {
 			pods[name] = pod
 		}
 	}
-	for _, pod := range indexed[*corev1.Pod](r.podIndex, byWaiting, path(key.Namespace, key.Name)) {
+	for _, pod := range r.pods.by(byWaiting, key.path()) {
 		pods[pod.Name] = pod
 	}
 	// Events may be late: who is looked at settles nothing by what it was before.
@@ -70,7 +70,7 @@ func (r *Reconciler) podsOfNetwork(key Key, blocks []*v1.AddressBlock) (map[*v1.
 	if len(blocks) == 0 {
 		r.ledgers.drop(key)
 	}
-	all, again := r.found.addTo(slices.Collect(maps.Values(pods)), listedAt, key.Namespace, func(pod *corev1.Pod) bool {
+	all, again := r.live.found.addTo(key, slices.Collect(maps.Values(pods)), listedAt, func(pod *corev1.Pod) bool {
 		_, publishes := attachment.Published(pod)[key.Name]
 		// One that was sighted meanwhile would go for the cached one, which is left out.
 		return sighted[pod.Name] && (publishes || len(r.naming(key, l, pod.Name)) > 0)
@@ -81,7 +81,7 @@ func (r *Reconciler) podsOfNetwork(key Key, blocks []*v1.AddressBlock) (map[*v1.
 // readBlocks brings the blocks up to date with those of the cache. A pod goes on
 // settling an entry that is the same in the next version, if the cache still has that
 // pod. Who lost an entry may publish its address all the same.
-func (r *Reconciler) readBlocks(key Key, l *ledger, blocks []*v1.AddressBlock) {
+func (r *networkKind) readBlocks(key Key, l *ledger, blocks []*v1.AddressBlock) {
 	for _, block := range blocks {
 		was := l.blocks[block.Name]
 		if was != nil && was.Block() == block {
@@ -103,7 +103,7 @@ func (r *Reconciler) readBlocks(key Key, l *ledger, blocks []*v1.AddressBlock) {
 		for i, pod := range was.pods {
 			at, same := page.Find(was.Page, i)
 			switch {
-			case !same || pod != nil && r.cachedPod(key.Namespace, pod.Name) != pod:
+			case !same || pod != nil && r.pods.get(key.Namespace, pod.Name) != pod:
 				l.others[was.PodName(i)] = true
 			case pod != nil:
 				is.settle(at, pod, was.Bits(i))
@@ -132,10 +132,10 @@ func (l *ledger) lost(b *settledBlock) {
 }
 
 // compare drops what is remembered of pods that the cache has otherwise now.
-func (r *Reconciler) compare(key Key, l *ledger) {
+func (r *networkKind) compare(key Key, l *ledger) {
 	for _, b := range l.blocks {
 		for i, pod := range b.pods {
-			if pod != nil && r.cachedPod(key.Namespace, pod.Name) != pod {
+			if pod != nil && r.pods.get(key.Namespace, pod.Name) != pod {
 				b.unsettle(i)
 			}
 		}
@@ -144,7 +144,7 @@ func (r *Reconciler) compare(key Key, l *ledger) {
 
 // listOthers goes through all pods that ask for the Network or publish an address of
 // it for those that settle no entry.
-func (r *Reconciler) listOthers(key Key, l *ledger) {
+func (r *networkKind) listOthers(key Key, l *ledger) {
 	settled := map[*corev1.Pod]bool{}
 	for _, b := range l.blocks {
 		for _, pod := range b.pods {
@@ -152,7 +152,7 @@ func (r *Reconciler) listOthers(key Key, l *ledger) {
 		}
 	}
 	l.others = map[string]bool{}
-	for _, pod := range indexed[*corev1.Pod](r.podIndex, byNetwork, path(key.Namespace, key.Name)) {
+	for _, pod := range r.pods.by(byNetwork, key.path()) {
 		if !settled[pod] {
 			l.others[pod.Name] = true
 		}
@@ -161,13 +161,13 @@ func (r *Reconciler) listOthers(key Key, l *ledger) {
 
 // settle looks at the entries that are not known to be settled; pods gets those of
 // their pods that do not settle them.
-func (r *Reconciler) settle(key Key, b *settledBlock, pods map[string]*corev1.Pod, sighted map[string]bool) {
+func (r *networkKind) settle(key Key, b *settledBlock, pods map[string]*corev1.Pod, sighted map[string]bool) {
 	for i, settledBy := range b.pods {
 		if settledBy != nil {
 			continue
 		}
 		name := b.PodName(i)
-		pod := r.cachedPod(key.Namespace, name)
+		pod := r.pods.get(key.Namespace, name)
 		if pod == nil {
 			continue
 		}
@@ -180,9 +180,9 @@ func (r *Reconciler) settle(key Key, b *settledBlock, pods map[string]*corev1.Po
 }
 
 // naming are the blocks with entries of a pod.
-func (r *Reconciler) naming(key Key, l *ledger, pod string) []*settledBlock {
+func (r *networkKind) naming(key Key, l *ledger, pod string) []*settledBlock {
 	var blocks []*settledBlock
-	for _, block := range indexed[*v1.AddressBlock](r.blockIndex, byPod, path(key.Namespace, pod)) {
+	for _, block := range r.blocks.by(byPod, path(key.Namespace, pod)) {
 		if b := l.blocks[block.Name]; b != nil {
 			blocks = append(blocks, b)
 		}
@@ -190,22 +190,12 @@ func (r *Reconciler) naming(key Key, l *ledger, pod string) []*settledBlock {
 	return blocks
 }
 
-func (r *Reconciler) settles(key Key, l *ledger, pod *corev1.Pod) bool {
+func (r *networkKind) settles(key Key, l *ledger, pod *corev1.Pod) bool {
 	return slices.ContainsFunc(r.naming(key, l, pod.Name), func(b *settledBlock) bool {
 		return slices.Contains(b.pods, pod)
 	})
 }
 
 func concerns(pod *corev1.Pod, name string) bool {
-	networks, _ := podNetworks(pod)
-	return slices.Contains(networks, path(pod.Namespace, name))
-}
-
-// cachedPod is nil if there is none.
-func (r *Reconciler) cachedPod(namespace, name string) *corev1.Pod {
-	obj, exists, err := r.podIndex.GetByKey(path(namespace, name))
-	if err != nil || !exists {
-		return nil
-	}
-	return obj.(*corev1.Pod)
+	return slices.Contains(networksOfPod(pod), path(pod.Namespace, name))
 }

@@ -104,7 +104,7 @@ create services web-blue`},
 		}, `
 get pod2s web
 create endpointslices web-blue-0
-patch pod2s/status web uid=uid-of-web rv=101`},
+wakes Pod2 web`},
 		{"nothing to do", names(newPod2("web", 1, "blue"), named0), nil, ""},
 		{"no Network", []runtime.Object{newPod2("web", 1), newPod("web-0 of=Pod2/web label=web")}, nil, ""},
 		{"no Pod2", []runtime.Object{newPod(named0)}, nil, ""},
@@ -127,7 +127,7 @@ patch services web-blue uid=uid-of-service rv=103`},
 		}, `
 delete endpointslices web-blue-0 uid=uid-of-slice rv=104
 patch services web-blue uid=uid-of-service rv=105
-patch pod2s/status web uid=uid-of-web rv=101
+wakes Pod2 web
 event on web: Warning ServiceHasPorts: Service web-blue has ports, which let others forward traffic to any address of Network blue: the controller removes them, and replicas have no names there until then`},
 		{"orphaned, and no Pod2 any more", orphaned(names(newPod2("web", 1, "blue"), named0)), func(w *world) {
 			w.remove(newPod2("web", 1, "blue"))
@@ -137,7 +137,7 @@ delete endpointslices web-blue-0 uid=uid-of-slice rv=104`},
 		{"a Network that left, and the replica has not", names(newPod2("web", 1, "blue"), named0), func(w *world) {
 			w.happens(newPod2("web", 1))
 		}, `
-patch pod2s/status web uid=uid-of-web rv=105`},
+wakes Pod2 web`},
 		{"deleted", names(newPod2("web", 1, "blue"), named0), func(w *world) {
 			w.happens(newPod2("web", 1), newPod(over0))
 		}, `
@@ -149,20 +149,20 @@ delete services web-blue uid=uid-of-service rv=103`},
 		}, `
 get pods web-0 -> NotFound
 delete endpointslices web-blue-0 uid=uid-of-slice rv=104
-patch pod2s/status web uid=uid-of-web rv=101`},
+wakes Pod2 web`},
 		{"a new Pod2 of the name", names(newPod2("web", 1, "blue"), named0), func(w *world) {
 			w.happens(another(newPod2("web", 1, "blue")))
 		}, `
-patch pod2s/status web uid=uid-of-another rv=105`},
+wakes Pod2 web`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, row.objects...)
 			if row.change != nil {
 				row.change(w)
 			}
-			cached, _ := w.r.pod2s.Pod2s(ns).Get("web")
+			cached := w.r.pod2s.get(ns, "web")
 			before := cached.DeepCopy()
-			calls, err := w.sync(KindEndpoints, "web")
+			calls, err := w.sync(KindDNS, "web")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -180,11 +180,11 @@ func TestBothConditionsStand(t *testing.T) {
 	if _, err := w.sync(KindPod2, "web"); err != nil {
 		t.Fatal(err)
 	}
-	if calls, err := w.sync(KindEndpoints, "web"); !errors.Is(err, ErrStale) {
+	if calls, err := w.sync(KindDNS, "web"); !errors.Is(err, ErrStale) {
 		t.Fatalf("written on an old view: %v\n%s", err, calls)
 	}
 	w.catchUp()
-	for _, kind := range []string{KindEndpoints, KindEndpoints, KindPod2} {
+	for _, kind := range []string{KindDNS, KindDNS, KindPod2} {
 		if _, err := w.sync(kind, "web"); err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +203,7 @@ func TestChangesAreWrittenInBatches(t *testing.T) {
 	w := newWorld(t, names(newPod2("web", 3, "blue"), named0)...)
 	w.add(newPod("web-1 of=Pod2/web label=web published=blue:10.1.0.3"))
 	w.catchUp()
-	calls, err := w.sync(KindEndpoints, "web")
+	calls, err := w.sync(KindDNS, "web")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,14 +216,14 @@ func TestChangesAreWrittenInBatches(t *testing.T) {
 		t.Errorf("it wants to run again after %s, error %v", result.RequeueAfter, err)
 	}
 	w.later(result.RequeueAfter)
-	if calls, err = w.sync(KindEndpoints, "web"); err != nil {
+	if calls, err = w.sync(KindDNS, "web"); err != nil {
 		t.Fatal(err)
 	}
 	same(t, calls, "patch endpointslices web-blue-0 uid=uid-of-slice rv=106")
 	w.later(namesEvery)
 	w.catchUp()
-	if _, err = w.sync(KindEndpoints, "web"); err != nil || len(w.r.names.ends) > 0 {
-		t.Errorf("error %v, still remembered: %v", err, w.r.names.ends)
+	if _, err = w.sync(KindDNS, "web"); err != nil || len(w.r.kinds.dns.pace.ends) > 0 {
+		t.Errorf("error %v, still remembered: %v", err, w.r.kinds.dns.pace.ends)
 	}
 }
 
@@ -232,7 +232,7 @@ func TestAPodThatOurWatchMissesKeepsItsName(t *testing.T) {
 	w := newWorld(t, names(newPod2("web", 1, "blue"), named0)...)
 	pod := newPod(named0 + " unlabelled")
 	w.happens(pod)
-	calls, err := w.sync(KindEndpoints, "web")
+	calls, err := w.sync(KindDNS, "web")
 	if !errors.Is(err, ErrStale) {
 		t.Errorf("not stale: %v", err)
 	}
@@ -244,7 +244,7 @@ func TestAPodThatOurWatchMissesKeepsItsName(t *testing.T) {
 			t.Errorf("error %v, again in %s, calls\n%s", err, result.RequeueAfter, w.calls)
 		}
 		w.later(foundFor)
-		if calls, _ := w.sync(KindEndpoints, "web"); calls != "get pods web-0" {
+		if calls, _ := w.sync(KindDNS, "web"); calls != "get pods web-0" {
 			t.Errorf("after a while, calls\n%s", calls)
 		}
 	}
@@ -257,9 +257,9 @@ func TestEndpointsKeys(t *testing.T) {
 		event runtime.Object
 		want  string
 	}{
-		{"Service with the label", &corev1.Service{ObjectMeta: label}, "Endpoints web"},
-		{"slice with the label", &discoveryv1.EndpointSlice{ObjectMeta: label}, "Endpoints web"},
-		{"pod that publishes", newPod(named0), "Endpoints web, Network blue, Pod2 web"},
+		{"Service with the label", &corev1.Service{ObjectMeta: label}, "DNS web"},
+		{"slice with the label", &discoveryv1.EndpointSlice{ObjectMeta: label}, "DNS web"},
+		{"pod that publishes", newPod(named0), "DNS web, Network blue, Pod2 web"},
 		{"pod that has yet to publish", newPod("web-0 of=Pod2/web label=web on=blue gated"), "Network blue, Pod web-0, Pod2 web"},
 	} {
 		t.Run(row.name, func(t *testing.T) { same(t, newWorld(t).keysFor(row.event), row.want) })

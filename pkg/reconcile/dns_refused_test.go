@@ -21,17 +21,21 @@ import (
 func TestARefusedServiceIsTold(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1, "blue", "green"), newPod("web-0 of=Pod2/web label=web published=green:10.1.0.2"))
 	w.refuse = refusing("create services web-blue", apierrors.NewForbidden(corev1.Resource("services"), "web-blue", errors.New("exceeded quota")))
-	calls, err := w.sync(KindEndpoints, "web")
-	if err == nil || len(w.r.names.ends) > 0 {
+	calls, err := w.sync(KindDNS, "web")
+	if err == nil || len(w.r.kinds.dns.pace.ends) > 0 {
 		t.Errorf("it is not tried again as one that failed: %v", err)
 	}
 	same(t, calls, `
 get pod2s web
 create services web-blue -> Forbidden
 create services web-green
-patch pod2s/status web uid=uid-of-web rv=101
+wakes Pod2 web
 event on web: Warning FailedCreate: services "web-blue" is forbidden: exceeded quota`)
+	_, _ = w.sync(KindPod2, "web")
 	c := meta.FindStatusCondition(stored[*v1.Pod2](w, "web").Status.Conditions, v1.ConditionNetworkDNS)
+	if c == nil {
+		t.Fatal("its status does not tell")
+	}
 	same(t, fmt.Sprintf("%s %s", c.Status, c.Reason), "False FailedCreate")
 }
 
@@ -45,11 +49,10 @@ func TestABrokenServerIsNotTold(t *testing.T) {
 	}{
 		{"create services", []runtime.Object{newPod2("web", 1, "blue"), newPod(named0)}, "get pod2s web\ncreate services web-blue -> InternalError"},
 		{"create endpointslices", there(), "get pod2s web\ncreate endpointslices web-blue-0 -> InternalError"},
-		{"patch pod2s/status", there(), "get pod2s web\ncreate endpointslices web-blue-0\npatch pod2s/status web uid=uid-of-web rv=101 -> InternalError"},
 	} {
 		w := newWorld(t, row.objects...)
 		w.refuse = refusing(row.refused, apierrors.NewInternalError(errors.New("etcd is away")))
-		calls, err := w.sync(KindEndpoints, "web")
+		calls, err := w.sync(KindDNS, "web")
 		if err == nil {
 			t.Error("it is not tried again")
 		}
@@ -66,14 +69,14 @@ func TestSlicesAreWithdrawnWhateverStopsTheRest(t *testing.T) {
 	w.remove(newPod("web-1"))
 	w.happens(service)
 	w.refuse = refusing("get pods web-1", apierrors.NewInternalError(errors.New("etcd is away")))
-	calls, err := w.sync(KindEndpoints, "web")
+	calls, err := w.sync(KindDNS, "web")
 	if err == nil {
 		t.Error("it is not tried again")
 	}
 	same(t, calls, `
 delete endpointslices web-blue-0 uid=uid-of-slice rv=106
 get pods web-1 -> InternalError
-patch pod2s/status web uid=uid-of-web rv=101
+wakes Pod2 web
 event on web: Warning ServiceHasPorts: Service web-blue has ports, which let others forward traffic to any address of Network blue: the controller removes them, and replicas have no names there until then`)
 }
 
@@ -107,7 +110,7 @@ func TestEndpointsPreconditions(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, names(newPod2("web", 1, "blue"), named0)...)
 			row.change(w)
-			calls, err := w.sync(KindEndpoints, "web")
+			calls, err := w.sync(KindDNS, "web")
 			if !errors.Is(err, ErrStale) {
 				t.Errorf("not stale: %v", err)
 			}

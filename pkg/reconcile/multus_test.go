@@ -40,8 +40,8 @@ func blueVNI() string { return multus.Name(multus.Numbers(newNetwork("blue told"
 
 func TestANewNetworkGetsANumberAndADefinition(t *testing.T) {
 	w := newWorld(t, newNetwork("blue told"))
-	same(t, w.syncText(KindDefinition, "blue"), strings.Join([]string{
-		"create vnis " + blueVNI(), "get networks blue", "create network-attachment-definitions blue", "patch networks/status blue uid=uid-of-blue rv=101",
+	same(t, w.syncText(KindMultus, "blue"), strings.Join([]string{
+		"create vnis " + blueVNI(), "get networks blue", "create network-attachment-definitions blue", "wakes Network blue",
 	}, "\n"))
 }
 
@@ -49,26 +49,26 @@ func TestANewNetworkGetsANumberAndADefinition(t *testing.T) {
 func TestANumberThatIsTakenIsNotTold(t *testing.T) {
 	w := newWorld(t, newNetwork("blue told"))
 	w.add(newVNI(blueVNI(), "of-another"))
-	same(t, w.syncText(KindDefinition, "blue"), "create vnis "+blueVNI()+" -> AlreadyExists\nclaim VNI "+blueVNI()+` for Definition default/blue: the view is older than the world: vnis.samplecrd.k8s.io "`+blueVNI()+`" already exists`)
+	same(t, w.syncText(KindMultus, "blue"), "create vnis "+blueVNI()+" -> AlreadyExists\ncreate VNI "+blueVNI()+` (claimed for Multus default/blue): the view is older than the world: vnis.samplecrd.k8s.io "`+blueVNI()+`" already exists`)
 }
 
 // The cache of Networks does not show the Network yet, or no longer as it is.
 func TestAVNIIsReleasedOnTheWordOfALiveReadAlone(t *testing.T) {
 	w := newWorld(t, newVNI("70000", newNetwork("blue told").UID))
 	w.add(newNetwork("blue told"))
-	same(t, w.syncText(KindDefinition, "blue"), "get networks blue\nrelease VNI 70000 (the Network is gone): the Network stands: the view is older than the world")
+	same(t, w.syncText(KindMultus, "blue"), "get networks blue\nrelease VNI 70000 (the Network is gone): the Network stands: the view is older than the world")
 }
 
 func TestAVNIOfANetworkThatIsGoneIsReleased(t *testing.T) {
 	w := newWorld(t, newVNI("70000", "gone"))
-	same(t, w.syncText(KindDefinition, "blue"), "get networks blue -> NotFound\ndelete vnis 70000 uid=uid-of-70000 rv=101")
+	same(t, w.syncText(KindMultus, "blue"), "get networks blue -> NotFound\ndelete vnis 70000 uid=uid-of-70000 rv=101")
 }
 
 func TestWhoRefusesTheDefinitionIsTold(t *testing.T) {
 	w := newWorld(t, newNetwork("blue told"))
 	w.refuse = refusing("create network-attachment-definitions", quota)
-	same(t, w.syncText(KindDefinition, "blue"), strings.Join([]string{
-		"create vnis " + blueVNI(), "get networks blue", "create network-attachment-definitions blue -> Forbidden", "patch networks/status blue uid=uid-of-blue rv=101",
+	same(t, w.syncText(KindMultus, "blue"), strings.Join([]string{
+		"create vnis " + blueVNI(), "get networks blue", "create network-attachment-definitions blue -> Forbidden", "wakes Network blue",
 		"event on blue: Warning FailedWrite: exceeded quota", "create NetworkAttachmentDefinition default/blue: exceeded quota",
 	}, "\n"))
 }
@@ -78,20 +78,20 @@ func TestAForeignDefinitionIsNeverWritten(t *testing.T) {
 	theirs := newDefinition("blue")
 	theirs.Labels = nil
 	w := newWorld(t, newNetwork("blue told"), newVNI(blueVNI(), newNetwork("blue").UID), theirs)
-	same(t, w.syncText(KindDefinition, "blue"), "patch networks/status blue uid=uid-of-blue rv=101\n"+
+	same(t, w.syncText(KindMultus, "blue"), "wakes Network blue\n"+
 		"event on blue: Warning NameTaken: there is a NetworkAttachmentDefinition blue that is not the Network's: delete it, or create a Network of another name")
 	w.catchUp()
 	w.clock.SetTime(now.Add(time.Hour))
-	same(t, w.syncText(KindDefinition, "blue"), "")
+	same(t, w.syncText(KindMultus, "blue"), "")
 }
 
 // The first list of definitions is not answered yet: that says nothing of whether there are any.
 func TestNothingIsToldBeforeDefinitionsAreListed(t *testing.T) {
 	w := newWorld(t, newNetwork("blue told"))
-	w.r.installed.synced = func() bool { return false }
-	same(t, w.syncText(KindDefinition, "blue"), "")
-	w.r.installed.tried = true // and it failed
-	same(t, w.syncText(KindDefinition, "blue"), "create vnis "+blueVNI()+"\npatch networks/status blue uid=uid-of-blue rv=101")
+	w.r.kinds.multus.installed.synced = func() bool { return false }
+	same(t, w.syncText(KindMultus, "blue"), "")
+	w.r.kinds.multus.installed.tried = true // and it failed
+	same(t, w.syncText(KindMultus, "blue"), "create vnis "+blueVNI()+"\nwakes Network blue")
 }
 
 // The cache does not show it yet: the name is no reason to look at it apart.
@@ -100,6 +100,6 @@ func TestADefinitionThatTheCacheLacksIsAStaleView(t *testing.T) {
 	theirs.Labels = nil
 	w := newWorld(t, newNetwork("blue told"), newVNI(blueVNI(), newNetwork("blue").UID))
 	w.add(theirs)
-	same(t, w.syncText(KindDefinition, "blue"), "get networks blue\ncreate network-attachment-definitions blue -> AlreadyExists\n"+
+	same(t, w.syncText(KindMultus, "blue"), "get networks blue\ncreate network-attachment-definitions blue -> AlreadyExists\n"+
 		`create NetworkAttachmentDefinition default/blue: the view is older than the world: network-attachment-definitions.k8s.cni.cncf.io "blue" already exists`)
 }

@@ -1,0 +1,140 @@
+package reconcile
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/fenced"
+	"github.com/pod2/pod2/pkg/plan"
+	"github.com/pod2/pod2/pkg/pod2"
+	"github.com/pod2/pod2/pkg/pod2/dns"
+)
+
+// dnsKind gives the replicas of Pod2s names.
+type dnsKind struct {
+	*shared
+	pace *pace
+}
+
+// namesEvery is how long the names of a Pod2's replicas stay as they are once they were
+// written. When 2,000 replicas become ready within seconds, each slice of them is
+// written once a second, not a hundred times; a change that comes alone is written
+// at once.
+const namesEvery = time.Second
+
+func newDNSKind(s *shared) *dnsKind { return &dnsKind{s, newPace(s.clock, namesEvery)} }
+
+// observe reads the view of the names of one Pod2's replicas. Of what was found the Pod2's
+// status tells soon: it counts as told.
+func (r *dnsKind) observe(key Key) (state dns.State, again time.Duration, err error) {
+	if left := r.pace.left(key); left > 0 {
+		return state, left, errNothing
+	}
+	state = dns.State{Now: r.clock.Now(), Pod2: r.pod2s.get(key.Namespace, key.Name)}
+	if state.Pod2 == nil {
+		state.Slices = r.slices.sorted(byPod2, key.path())
+		return state, 0, nil
+	}
+	if found := r.names.of(state.Pod2); found != nil {
+		state.Pod2 = state.Pod2.DeepCopy()
+		found.Tell(&state.Pod2.Status)
+	}
+	var pods, services, slices time.Duration
+	state.Pods, pods = r.podsOfPod2(key)
+	named := func(name string) bool { return strings.HasPrefix(name, key.Name+"-") }
+	servicesAt, slicesAt := r.services.at(), r.slices.at()
+	state.Services, services = r.writeServices.found.addTo(key, r.services.by(byPod2, key.path()), servicesAt, func(s *corev1.Service) bool { return named(s.Name) })
+	state.Slices, slices = r.writeSlices.found.addTo(key, r.slices.by(byPod2, key.path()), slicesAt, func(s *discoveryv1.EndpointSlice) bool { return named(s.Name) })
+	return state, plan.Soonest(pods, plan.Soonest(services, slices)), nil
+}
+
+// apply writes the plan in the order of its fields. What failed of one Service
+// keeps no other from being written.
+func (r *dnsKind) apply(ctx context.Context, key Key, state dns.State, plan dns.Plan) (result Result, err error) {
+	steps := r.steps(key)
+	steps.do("FailedDelete", func() error {
+		_, err := forEach(ctx, plan.Withdraw, deleting(key, r.writeSlices))
+		return err
+	})
+	if state.Pod2 == nil {
+		return result, steps.err()
+	}
+	confirmed := steps.do("FailedCreate", func() error {
+		if plan.NeedsOwner() {
+			if err := r.live.confirmPod2(ctx, key, state.Pod2); err != nil {
+				return err
+			}
+		}
+		return r.live.confirmOver(ctx, key, plan.ConfirmGone)
+	})
+	if confirmed {
+		steps.do("FailedDelete", func() error {
+			if _, err := forEach(ctx, plan.DeleteSlices, deleting(key, r.writeSlices)); err != nil {
+				return err
+			}
+			_, err := forEach(ctx, plan.DeleteServices, deleting(key, r.writeServices))
+			return err
+		})
+		for _, writes := range plan.Services {
+			reason := ""
+			steps.doFor(&reason, func() (err error) {
+				reason, err = r.changeService(ctx, key, writes)
+				return err
+			})
+		}
+	}
+	status, events := plan.Status, plan.Events
+	if steps.failed() {
+		status, events = dns.Observed(state) // the plan's may tell of what was not done
+		if len(steps.told) > 0 {
+			status, events = dns.WithFailures(state, steps.told)
+		}
+	}
+	if status != nil && !steps.ended {
+		r.names.tell(state.Pod2, pod2.Names{Condition: meta.FindStatusCondition(status.Conditions, v1.ConditionNetworkDNS)})
+		result.Wakes = []Key{{KindPod2, key.Namespace, key.Name}}
+		r.record(state.Pod2, events)
+	}
+	// What follows the write of a Service does not wait.
+	if !steps.failed() && plan.WritesSlices() {
+		r.pace.begin(key)
+	}
+	return result, steps.err()
+}
+
+func deleting[T fenced.Object](key Key, w writer[T]) func(context.Context, plan.Deletion) error {
+	return func(ctx context.Context, d plan.Deletion) error { return w.delete(ctx, key, d) }
+}
+
+// changeService writes a Service, and then its slices; the reason is that of the
+// condition, should it fail.
+func (r *dnsKind) changeService(ctx context.Context, key Key, w dns.ServiceWrites) (reason string, err error) {
+	if w.Create != nil {
+		if _, err := r.writeServices.create(ctx, key, w.Create, ""); err != nil {
+			return "FailedCreate", err
+		}
+	}
+	if u := w.Update; u != nil {
+		if _, err := r.writeServices.update(ctx, key, u.Was, u.Object, u.Reason); err != nil {
+			return "FailedUpdate", err
+		}
+	}
+	_, err = forEach(ctx, w.CreateSlices, func(ctx context.Context, slice *discoveryv1.EndpointSlice) error {
+		_, err := r.writeSlices.create(ctx, key, slice, "")
+		return err
+	})
+	if err != nil {
+		return "FailedCreate", err
+	}
+	_, err = forEach(ctx, w.UpdateSlices, func(ctx context.Context, u plan.Update[*discoveryv1.EndpointSlice]) error {
+		_, err := r.writeSlices.update(ctx, key, u.Was, u.Object, u.Reason)
+		return err
+	})
+	return "FailedUpdate", err
+}

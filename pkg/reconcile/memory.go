@@ -1,0 +1,216 @@
+package reconcile
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/pod2/pod2/pkg/network"
+	"github.com/pod2/pod2/pkg/pod2"
+)
+
+// What follows saves work, and waits. Whoever starts with none of it decides the same.
+
+// findings are what the syncs of one kind found that is to be told in a status which
+// another kind writes: each status has one writer, so that the controller does not
+// conflict with itself. As long as nothing was found since the start, the status stays as
+// it is.
+type findings[T any] struct {
+	mu     sync.Mutex
+	byPath map[string]finding[T]
+}
+
+type finding[T any] struct {
+	uid types.UID
+	is  T
+}
+
+func newFindings[T any]() *findings[T] { return &findings[T]{byPath: map[string]finding[T]{}} }
+
+func (f *findings[T]) tell(about metav1.Object, is T) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.byPath[pathOf(about)] = finding[T]{about.GetUID(), is}
+}
+
+// of an incarnation; nil: nothing was found yet.
+func (f *findings[T]) of(o metav1.Object) *T {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if found, ok := f.byPath[pathOf(o)]; ok && found.uid == o.GetUID() {
+		return &found.is
+	}
+	return nil
+}
+
+func (f *findings[T]) forget(path string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.byPath, path)
+}
+
+// over remembers the pods that a live read confirmed to be over, until a sync of the
+// key is done: that stays true (see network.Over). Without it a sync that needs
+// thirty answers from an API server that refuses a third of all requests would begin
+// with the first of them each time, and hardly ever get to its write.
+type over struct {
+	mu    sync.Mutex
+	byKey map[Key]map[network.PodRef]bool
+}
+
+func newOver() *over { return &over{byKey: map[Key]map[network.PodRef]bool{}} }
+
+// retain forgets all pods of the key but those that are asked about now, and returns
+// of these the ones that are not known to be over.
+func (o *over) retain(key Key, asked []network.PodRef) (unknown []network.PodRef) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	was, is := o.byKey[key], map[network.PodRef]bool{}
+	for _, ref := range asked {
+		if was[ref] {
+			is[ref] = true
+		} else {
+			unknown = append(unknown, ref)
+		}
+	}
+	delete(o.byKey, key)
+	if len(is) > 0 {
+		o.byKey[key] = is
+	}
+	return unknown
+}
+
+func (o *over) confirmed(key Key, ref network.PodRef) {
+	if ref.UID == "" {
+		return // somebody edited an entry
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.byKey[key] == nil {
+		o.byKey[key] = map[network.PodRef]bool{}
+	}
+	o.byKey[key][ref] = true
+}
+
+// forget is called when a sync is done.
+func (o *over) forget(key Key) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.byKey, key)
+}
+
+// refused remembers, by Pod2, the last resize of each pod that the API server
+// called invalid; observe puts them into the State. A controller that knows nothing asks
+// once, and is refused once.
+type refused struct {
+	mu    sync.Mutex
+	byKey map[Key]map[types.UID]pod2.Refusal
+}
+
+func newRefused() *refused { return &refused{byKey: map[Key]map[types.UID]pod2.Refusal{}} }
+
+func (r *refused) remember(key Key, uid types.UID, refusal pod2.Refusal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byKey[key] == nil {
+		r.byKey[key] = map[types.UID]pod2.Refusal{}
+	}
+	r.byKey[key][uid] = refusal
+}
+
+// without those that were refused.
+func (r *refused) without(key Key, resizes []pod2.Resize) []pod2.Resize {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(resizes, func(resize pod2.Resize) bool {
+		refusal, ok := r.byKey[key][resize.UID]
+		return ok && equality.Semantic.DeepEqual(refusal.Resources, resize.Resources)
+	})
+}
+
+// of the pods that there are; those of others are forgotten.
+func (r *refused) of(key Key, pods []*corev1.Pod) map[types.UID]pod2.Refusal {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.byKey[key], func(uid types.UID, _ pod2.Refusal) bool {
+		return !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.UID == uid })
+	})
+	if len(r.byKey[key]) == 0 {
+		delete(r.byKey, key)
+	}
+	return maps.Clone(r.byKey[key])
+}
+
+// pace keeps what many events change from being written at each of them.
+type pace struct {
+	mu    sync.Mutex
+	clock clock.PassiveClock
+	every time.Duration
+	ends  map[Key]time.Time
+	swept time.Time // when those that had ended were dropped: nobody may ask for them again
+}
+
+func newPace(clock clock.PassiveClock, every time.Duration) *pace {
+	return &pace{clock: clock, every: every, ends: map[Key]time.Time{}}
+}
+
+// begin is called once it was written: it stays as it is for a while. What changes alone is
+// written at once.
+func (p *pace) begin(key Key) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.clock.Now()
+	if now.Sub(p.swept) > time.Minute {
+		p.swept = now
+		maps.DeleteFunc(p.ends, func(_ Key, end time.Time) bool { return !end.After(now) })
+	}
+	p.ends[key] = now.Add(p.every)
+}
+
+// left is how long it stays as it is; zero: it may be written.
+func (p *pace) left(key Key) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	left := p.ends[key].Sub(p.clock.Now())
+	if left <= 0 {
+		delete(p.ends, key)
+	}
+	return max(0, left)
+}
+
+// gather is for what changes in several steps of which the first is worth nothing alone:
+// from the first call on it stays as it is for a while.
+func (p *pace) gather(key Key) {
+	p.mu.Lock()
+	_, began := p.ends[key]
+	p.mu.Unlock()
+	if !began {
+		p.begin(key)
+	}
+}
+
+// gathered is left for what is gathered: all of the while before the first call, and zero
+// after it until end.
+func (p *pace) gathered(key Key) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	end, began := p.ends[key]
+	if !began {
+		return p.every
+	}
+	return max(0, end.Sub(p.clock.Now()))
+}
+
+// end forgets what is gathered: it was written, or is as it was.
+func (p *pace) end(key Key) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.ends, key)
+}

@@ -1,0 +1,143 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/network"
+	"github.com/pod2/pod2/pkg/network/multus"
+)
+
+// multusKind has Multus attach pods to Networks.
+type multusKind struct {
+	*shared
+	installed *installed
+}
+
+// installedEvery is how often a Network looks whether the cluster has
+// NetworkAttachmentDefinitions by now, or no longer: an empty list of them is no event,
+// and neither is none.
+const installedEvery = time.Minute
+
+// candidates is how many numbers a Network tries at a time. With half of all sixteen
+// million taken, one in a million Networks would find none.
+const candidates = 20
+
+func newMultusKind(s *shared, i Informers) (*multusKind, error) {
+	installed, err := watchInstalled(i.Definitions.Informer())
+	return &multusKind{s, installed}, err
+}
+
+// observe reads the view of what attaches pods to one Network. Of what was found the
+// Network's status tells soon: it counts as told.
+func (r *multusKind) observe(key Key) (state multus.State, again time.Duration, err error) {
+	if !r.installed.known() {
+		return state, time.Second, errNothing // or a restart would tell of no definitions, and a moment later of all
+	}
+	state = multus.State{
+		Now: r.clock.Now(), Namespace: key.Namespace, Name: key.Name, UnderlayMTU: r.settings.UnderlayMTU,
+		Installed: r.installed.now(),
+		VNIs:      r.vnis.sorted(byNetwork, key.path()),
+		Network:   r.networks.get(key.Namespace, key.Name),
+	}
+	if state.Network == nil {
+		return state, 0, nil
+	}
+	if found := r.attachments.of(state.Network); found != nil {
+		state.Network = state.Network.DeepCopy()
+		found.Tell(&state.Network.Status)
+	}
+	for _, w := range wire(state.Network) {
+		state.Others = slices.DeleteFunc(r.networks.by(byWire, w), func(n *v1.Network) bool { return pathOf(n) == key.path() })
+		slices.SortFunc(state.Others, func(a, b *v1.Network) int { return strings.Compare(pathOf(a), pathOf(b)) })
+	}
+	numbers := multus.Numbers(state.Network.UID, candidates)
+	if told := state.Network.Status.VNI; told != 0 {
+		numbers = append(numbers, told)
+	}
+	for _, vni := range numbers {
+		if r.vnis.get("", multus.Name(vni)) == nil {
+			state.Candidates = append(state.Candidates, vni)
+		}
+	}
+	if state.Installed {
+		state.Definition = r.definitions.get(key.Namespace, key.Name)
+	}
+	return state, installedEvery, nil
+}
+
+// apply writes the plan in the order of its fields. What failed is what is told.
+func (r *multusKind) apply(ctx context.Context, key Key, state multus.State, plan multus.Plan) (result Result, err error) {
+	steps := r.steps(key)
+	if steps.do(multus.ReasonFailedWrite, func() error { return r.changeVNIs(ctx, key, plan) }) {
+		steps.do(multus.ReasonFailedWrite, func() error { return r.changeDefinition(ctx, key, state, plan) })
+	}
+	status, events := plan.Status, plan.Events
+	if steps.failed() {
+		status, events = plan.Observed()
+		if len(steps.told) > 0 {
+			status, events = multus.WithFailure(state, steps.told[0].Message)
+		}
+	}
+	if status != nil && !steps.ended {
+		r.attachments.tell(state.Network, network.Attachment{
+			VNI: status.VNI, Condition: *meta.FindStatusCondition(status.Conditions, v1.ConditionAttachable),
+		})
+		result.Wakes = []Key{{KindNetwork, key.Namespace, key.Name}}
+		r.record(state.Network, events)
+	}
+	return result, steps.err()
+}
+
+// changeVNIs claims the number of the Network, and releases those that are nobody's.
+func (r *multusKind) changeVNIs(ctx context.Context, key Key, p multus.Plan) error {
+	if p.Claim != nil {
+		if _, err := r.writeVNIs.create(ctx, key, p.Claim, "claimed for "+key.String()); err != nil {
+			return err
+		}
+	}
+	if len(p.Release) == 0 {
+		return nil
+	}
+	live, err := r.live.networks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		live, err = nil, nil
+	}
+	if err != nil {
+		return fmt.Errorf("get %s before a VNI of it is released: %w", key, err)
+	}
+	for _, release := range p.Release {
+		if !release.Unused(live) {
+			return fmt.Errorf("release VNI %s (%s): the Network stands: %w", release.Name, release.Reason, ErrStale)
+		}
+		if err := r.writeVNIs.delete(ctx, key, release.Deletion); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *multusKind) changeDefinition(ctx context.Context, key Key, state multus.State, p multus.Plan) error {
+	if p.Create == nil && p.Update == nil {
+		return nil
+	}
+	// What is made for a Network that is gone would be collected as garbage, and made
+	// again, and so on.
+	if err := r.live.confirmNetwork(ctx, key, state.Network); err != nil {
+		return err
+	}
+	if p.Create != nil {
+		_, err := r.writeDefinitions.create(ctx, key, p.Create, "")
+		return err
+	}
+	_, err := r.writeDefinitions.update(ctx, key, p.Update.Was, p.Update.Object, p.Update.Reason)
+	return err
+}

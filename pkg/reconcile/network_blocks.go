@@ -1,0 +1,120 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/fenced"
+	"github.com/pod2/pod2/pkg/network"
+	"github.com/pod2/pod2/pkg/plan"
+)
+
+// writeLedger makes the writes to the ledger, those that take addresses from pods once
+// all of these are confirmed to be over, and those that bind once the Network is
+// confirmed to be as the view has it. A block that is refused keeps no other from being
+// written. It returns those that were.
+func (r *networkKind) writeLedger(ctx context.Context, key Key, state network.State, writes []network.BlockWrite) ([]network.BlockWrite, error) {
+	var leaving []network.PodRef
+	for _, w := range writes {
+		leaving = append(leaving, w.ConfirmOver...)
+	}
+	unconfirmed := r.live.confirmOver(ctx, key, leaving)
+	if unconfirmed != nil {
+		if endsSteps(unconfirmed) {
+			return nil, unconfirmed
+		}
+		writes = slices.DeleteFunc(slices.Clone(writes), func(w network.BlockWrite) bool { return len(w.ConfirmOver) > 0 })
+	}
+	if binds := func(w network.BlockWrite) bool { return w.Binds }; slices.ContainsFunc(writes, binds) {
+		if err := r.live.confirmNetwork(ctx, key, state.Network); err != nil {
+			if endsSteps(err) {
+				return nil, errors.Join(unconfirmed, err)
+			}
+			unconfirmed = errors.Join(unconfirmed, err)
+			writes = slices.DeleteFunc(slices.Clone(writes), binds)
+		}
+	}
+	written, err := forEachUntil(ctx, 1, writes, afterRefusals(), func(ctx context.Context, w network.BlockWrite) error {
+		err := r.writeBlock(ctx, key, state, w)
+		if err == nil {
+			r.countBound(state, w)
+		}
+		return err
+	})
+	return written, errors.Join(unconfirmed, err)
+}
+
+// writeBlock makes one write to the ledger. A new block is created empty, and gets
+// its entries by an update, like one that was found empty.
+func (r *networkKind) writeBlock(ctx context.Context, key Key, state network.State, w network.BlockWrite) error {
+	if w.Restored {
+		if err := r.live.confirmRestored(ctx, key, state.Network, w); err != nil {
+			return err
+		}
+	}
+	if (w.Fresh || w.Inherits) && len(w.Block.Spec.Entries) > 0 {
+		if err := r.live.confirmUnseen(ctx, key, state.Pods, w.Block); err != nil {
+			return err
+		}
+	}
+	block := w.Block
+	switch w.Verb {
+	case network.Delete:
+		return r.writeBlocks.delete(ctx, key, plan.Delete(block, summary(w.Changes)))
+	case network.Create:
+		empty := block.DeepCopy()
+		empty.Spec.Entries = []v1.AddressEntry{}
+		created, err := r.writeBlocks.create(ctx, key, empty, "")
+		if err != nil {
+			return fenced.Stale(err)
+		}
+		if err := r.live.confirmNetwork(ctx, key, state.Network); err != nil {
+			return err
+		}
+		entries := block.Spec.Entries
+		block = created.DeepCopy()
+		block.Spec.Entries = entries
+	}
+	return r.writeEntries(ctx, key, block, summary(w.Changes))
+}
+
+// writeEntries writes all that changes in a block once it exists. To compare 256 entries would
+// cost ten times as much as to encode them.
+func (r *networkKind) writeEntries(ctx context.Context, key Key, block *v1.AddressBlock, changes string) error {
+	var inherited any // null removes it
+	if at, ok := block.Annotations[v1.InheritedAnnotation]; ok {
+		inherited = at
+	}
+	_, err := r.writeBlocks.patch(ctx, key, fenced.AsSeen(block), changes,
+		fenced.Fields{"finalizers": block.Finalizers, "ownerReferences": block.OwnerReferences, "annotations": fenced.Fields{v1.InheritedAnnotation: inherited}},
+		fenced.Fields{"spec": fenced.Fields{"networkUID": block.Spec.NetworkUID, "sealed": block.Spec.Sealed, "entries": block.Spec.Entries}})
+	return err
+}
+
+// tellPod tells a pod's user why it waits.
+func (r *networkKind) tellPod(ctx context.Context, key Key, w network.Wait) error {
+	if err := r.setCondition(ctx, key, w.Pod, w.Condition); err != nil {
+		return err
+	}
+	if w.Event {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: w.Pod.Name, UID: w.Pod.UID}}
+		r.recorder.Event(pod, corev1.EventTypeWarning, w.Condition.Reason, w.Condition.Message)
+	}
+	return nil
+}
+
+// summary keeps a log line readable when one write binds 256 pods.
+func summary(changes []string) string {
+	const shown = 3
+	if len(changes) <= shown {
+		return strings.Join(changes, "; ")
+	}
+	return fmt.Sprintf("%s; and %d more", strings.Join(changes[:shown], "; "), len(changes)-shown)
+}

@@ -1,0 +1,171 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/fenced"
+	"github.com/pod2/pod2/pkg/pod2"
+)
+
+// inFlight bounds the pods of a sync that are on their way to the API server at once,
+// in bytes: each is held as an object, as a request and as an answer.
+const inFlight = 4 << 20
+
+// createPods creates in batches of 1, 2, 4, ...: what refuses one pod (a quota, an
+// invalid template) mostly refuses them all, and should do so a few times. Pods that
+// need a claim are refused apart from those that have theirs. A sync after one that
+// failed begins further on, so that the next ones are tried too.
+func (r *pod2Kind) createPods(ctx context.Context, key Key, creations []pod2.Creation) (done []pod2.Creation, err error) {
+	if len(creations) == 0 {
+		return nil, nil
+	}
+	most := min(atOnce, max(1, inFlight/max(1, creations[0].Pod().Size())))
+	if n := len(creations); n > mostRefused {
+		first := r.outages.syncs(key) * mostRefused % n
+		creations = slices.Concat(creations[first:], creations[:first])
+	}
+	inARow, errs := map[bool]int{}, []error(nil)
+	for size := 1; len(creations) > 0; {
+		var batch []pod2.Creation
+		for len(creations) > 0 && len(batch) < size {
+			if next := creations[0]; inARow[next.NeedsClaims] < mostRefused {
+				batch = append(batch, next)
+			}
+			creations = creations[1:]
+		}
+		created, err := forEachUntil(ctx, most, batch, afterRefusals(), func(ctx context.Context, c pod2.Creation) error { return r.createReplica(ctx, key, c) })
+		done = append(done, created...)
+		for _, c := range created {
+			inARow[c.NeedsClaims] = 0
+		}
+		if err == nil {
+			size *= 2
+			continue
+		}
+		if errs = append(errs, err); isNoRefusal(err) {
+			break
+		}
+		size = 1
+		for _, c := range batch {
+			if !slices.ContainsFunc(created, func(d pod2.Creation) bool { return d.Name == c.Name }) {
+				inARow[c.NeedsClaims]++
+			}
+		}
+	}
+	return done, errors.Join(errs...)
+}
+
+func isNoRefusal(err error) bool {
+	_, refusal := forUser(err)
+	return !refusal
+}
+
+func (r *pod2Kind) createReplica(ctx context.Context, key Key, c pod2.Creation) error {
+	if _, err := r.createClaims(ctx, key, c.Claims()); err != nil {
+		return err
+	}
+	_, err := r.writePods.create(ctx, key, c.Pod(), c.Reason)
+	return err
+}
+
+// adopt makes a pod ours in one write that carries its UID and resourceVersion:
+// one that got a controller, or was changed, since it was looked at is refused. The
+// patch names our owner reference; those of others, which are no controllers, stay.
+func (r *pod2Kind) adopt(ctx context.Context, key Key, a pod2.Adoption) error {
+	metadata := fenced.Fields{"ownerReferences": []metav1.OwnerReference{a.Owner}, "labels": a.Labels}
+	if a.Request != nil {
+		metadata["annotations"] = fenced.Fields{v1.Pod2RequestAnnotation: orNull(*a.Request)}
+	}
+	_, err := r.writePods.patch(ctx, key, fenced.Version(a.Name, a.UID, a.ResourceVersion), "adopt: "+a.Reason, metadata, nil)
+	return err
+}
+
+// resize asks for other resources of a running pod, through the subresource
+// that lets them be changed (KEP-1287) and nothing else. That they were asked for
+// is on record before; what came between the two writes refuses the second. What the
+// API server calls invalid is remembered, and no error.
+func (r *pod2Kind) resize(ctx context.Context, key Key, resize pod2.Resize) error {
+	version := resize.ResourceVersion
+	if resize.Annotation != "" {
+		marked, err := r.writePods.patch(ctx, key, fenced.Version(resize.Name, resize.UID, version), "about to resize: "+resize.Reason,
+			fenced.Fields{"annotations": fenced.Fields{v1.InPlaceAnnotation: resize.Annotation}}, nil)
+		if err != nil {
+			return r.lookAgain(ctx, key, resize.Name, err)
+		}
+		version = marked.ResourceVersion
+	}
+	var containers []any
+	for _, name := range slices.Sorted(maps.Keys(resize.Resources)) {
+		containers = append(containers, fenced.Fields{"name": name, "resources": resize.Resources[name]})
+	}
+	_, err := r.writePods.patch(ctx, key, fenced.Version(resize.Name, resize.UID, version), "resize: "+resize.Reason,
+		nil, fenced.Fields{"spec": fenced.Fields{"containers": containers}}, "resize")
+	if message, mendable := forUser(err); mendable && apierrors.IsInvalid(err) {
+		// Whatever the reason (the QoS class, what admission added, a node that cannot),
+		// it is the pod's, and another pod may be had.
+		r.refused.remember(key, resize.UID, pod2.Refusal{Resources: resize.Resources, Message: message})
+		klog.FromContext(ctx).Info("Pod cannot be resized, and is to be recreated", "pod", resize.Name, "reason", message)
+		return nil
+	}
+	return r.lookAgain(ctx, key, resize.Name, err)
+}
+
+// updateInPlace changes a running pod, and with the same write says what it was made
+// from and which containers restart for it.
+func (r *pod2Kind) updateInPlace(ctx context.Context, key Key, u pod2.InPlaceUpdate) error {
+	var rest fenced.Fields
+	if len(u.Images) > 0 {
+		var containers []any
+		for _, name := range slices.Sorted(maps.Keys(u.Images)) {
+			containers = append(containers, fenced.Fields{"name": name, "image": u.Images[name]})
+		}
+		rest = fenced.Fields{"spec": fenced.Fields{"containers": containers}}
+	}
+	_, err := r.writePods.patch(ctx, key, fenced.Version(u.Name, u.UID, u.ResourceVersion), "update in place: "+u.Reason,
+		fenced.Fields{"labels": u.Labels, "annotations": given(u.Given, fenced.Fields{v1.InPlaceAnnotation: u.Annotation})}, rest)
+	return r.lookAgain(ctx, key, u.Name, err)
+}
+
+// relabel changes labels of a pod, and with the same write says which of them the Pod2 gave it.
+func (r *pod2Kind) relabel(ctx context.Context, key Key, l pod2.Relabelling) error {
+	_, err := r.writePods.patch(ctx, key, fenced.Version(l.Name, l.UID, l.ResourceVersion), l.String(),
+		fenced.Fields{"labels": l.Labels, "annotations": given(l.Given, fenced.Fields{})}, nil)
+	return r.lookAgain(ctx, key, l.Name, err)
+}
+
+// lookAgain remembers a pod that changed as it is now, in case it lost the label by which
+// our watch sees it.
+func (r *pod2Kind) lookAgain(ctx context.Context, key Key, name string, err error) error {
+	if apierrors.IsConflict(err) {
+		_ = r.writePods.look(ctx, key.Namespace, name) // the conflict is told, and the next sync looks again
+	}
+	return err
+}
+
+func (r *pod2Kind) delete(ctx context.Context, key Key, d pod2.PodDeletion) error {
+	return r.lookAgain(ctx, key, d.Name, r.writePods.delete(ctx, key, d.Deletion))
+}
+
+// given adds the record of the labels that a Pod2 gave to the annotations of a patch.
+func given(record *string, annotations fenced.Fields) fenced.Fields {
+	if record != nil {
+		annotations[v1.Pod2LabelsAnnotation] = orNull(*record)
+	}
+	return annotations
+}
+
+// orNull is the value of an annotation in a patch: null deletes it.
+func orNull(value string) any {
+	if value == "" {
+		return nil
+	}
+	return value
+}

@@ -1,0 +1,201 @@
+package reconcile
+
+import (
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/client-go/tools/cache"
+
+	nadv1 "github.com/pod2/pod2/pkg/apis/k8scnicncfio/v1"
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
+)
+
+// resource names what we watch or write; resourceVersions compare within one.
+type resource string
+
+const (
+	networksResource     resource = "networks"
+	blocksResource       resource = "addressblocks"
+	pod2sResource        resource = "pod2s"
+	podsResource         resource = "pods"
+	statefulSetsResource resource = "statefulsets"
+	revisionsResource    resource = "controllerrevisions"
+	claimsResource       resource = "persistentvolumeclaims"
+	classesResource      resource = "storageclasses"
+	cronTabsResource     resource = "crontabs"
+	cronJobsResource     resource = "cronjobs"
+	jobsResource         resource = "jobs"
+	servicesResource     resource = "services"
+	slicesResource       resource = "endpointslices"
+	vnisResource         resource = "vnis"
+	definitionsResource  resource = "network-attachment-definitions"
+	nodesResource        resource = "nodes"
+	agentsResource       resource = "pods of agents"
+	serviceCIDRsResource resource = "servicecidrs"
+)
+
+// row is one resource of the table.
+type row struct {
+	resource
+	informer cache.SharedIndexInformer
+	indexers cache.Indexers
+	slim     cache.TransformFunc // what the cache keeps of an object; nil: all but managedFields
+	wakes    []wake
+	optional bool // the cluster may not have it
+}
+
+// wake says which keys an event of an object wakes, see Watch.
+type wake struct {
+	keys     func(obj any) []Key
+	patience func(old, new any) time.Duration
+	same     func(old, new any) bool
+}
+
+// newRows is the table of all that is watched: how it is found, and whom it wakes.
+func newRows(s *shared, n *networkKind, i Informers) []row {
+	rows := []row{
+		{networksResource, i.Networks.Informer(), cache.Indexers{byWire: index(wire)}, nil, []wake{
+			{keys: waking(s.wokenByNetwork)}, itself[*v1.Network](KindMultus), {keys: waking(s.othersOnWire), same: sameSpec},
+		}, false},
+		{blocksResource, i.Blocks.Informer(), cache.Indexers{byNetwork: index(networkOfBlock), byPod: index(podsOfBlock)}, nil, []wake{
+			{keys: waking(s.wokenByBlock)}, {keys: waking(s.goingCronTabs)},
+		}, false},
+		{pod2sResource, i.Pod2s.Informer(), cache.Indexers{byNetwork: index(networksOfPod2)}, nil, []wake{
+			{keys: waking(wokenByPod2)}, itself[*v1.Pod2](KindDNS),
+		}, false},
+		{podsResource, i.Pods.Informer(), cache.Indexers{
+			byNetwork: index(networksOfPod), byWaiting: index(networksWaitedFor), byPod2: index(pod2sOfPod), byCronTab: index(cronTabOf[*corev1.Pod]),
+		}, SlimPod, []wake{
+			{keys: n.podChanged, patience: s.podPatience}, {keys: waking(dnsOfPod)}, {keys: waking(labelledCronTab[*corev1.Pod])},
+		}, false},
+		{statefulSetsResource, i.StatefulSets.Informer(), nil, SlimStatefulSet, []wake{{keys: waking(wokenByStatefulSet)}}, false},
+		{revisionsResource, i.Revisions.Informer(), cache.Indexers{byPod2: index(labelledPod2[*appsv1.ControllerRevision])}, nil, []wake{
+			{keys: waking(wakingPod2(KindPod2, labelledPod2[*appsv1.ControllerRevision]))},
+		}, false},
+		{claimsResource, i.Claims.Informer(), cache.Indexers{byPod2: index(pod2sOfClaim), byClass: index(classOfClaim)}, nil, []wake{
+			{keys: waking(wakingPod2(KindPod2, pod2sOfClaim))},
+		}, false},
+		{classesResource, i.Classes.Informer(), nil, nil, []wake{{keys: waking(s.wokenByClass)}}, false},
+		{cronTabsResource, i.CronTabs.Informer(), cache.Indexers{byNetwork: index(networksOfCronTab), byGoing: index(namespaceOfGoing)}, nil, []wake{itself[*stablev1.CronTab](KindCronTab)}, false},
+		{cronJobsResource, i.CronJobs.Informer(), nil, nil, []wake{itself[*batchv1.CronJob](KindCronTab)}, false},
+		{jobsResource, i.Jobs.Informer(), cache.Indexers{byCronTab: index(cronTabOf[*batchv1.Job])}, SlimJob, []wake{
+			{keys: waking(labelledCronTab[*batchv1.Job])},
+		}, false},
+		{servicesResource, i.Services.Informer(), cache.Indexers{byPod2: index(labelledPod2[*corev1.Service])}, nil, []wake{
+			{keys: waking(wakingPod2(KindDNS, labelledPod2[*corev1.Service]))},
+		}, false},
+		{slicesResource, i.EndpointSlices.Informer(), cache.Indexers{byPod2: index(labelledPod2[*discoveryv1.EndpointSlice])}, nil, []wake{
+			{keys: waking(wakingPod2(KindDNS, labelledPod2[*discoveryv1.EndpointSlice]))},
+		}, false},
+		{vnisResource, i.VNIs.Informer(), cache.Indexers{byNetwork: index(networkOfVNI)}, nil, []wake{{keys: waking(s.wokenByVNI)}}, false},
+		{definitionsResource, i.Definitions.Informer(), nil, nil, []wake{itself[*nadv1.NetworkAttachmentDefinition](KindMultus)}, true},
+	}
+	if i.Nodes != nil {
+		nodes := row{nodesResource, i.Nodes.Informer(), nil, SlimNode, []wake{{keys: s.onRangesOf, same: sameRanges}}, false}
+		if s.settings.AgentNamespace != "" {
+			nodes.wakes = append(nodes.wakes, itself[*corev1.Node](KindNode))
+		}
+		rows = append(rows, nodes)
+	}
+	if i.ServiceCIDRs != nil {
+		rows = append(rows, row{serviceCIDRsResource, i.ServiceCIDRs.Informer(), nil, nil, []wake{{keys: s.onRangesOf, same: sameRanges}}, false})
+	}
+	if i.Agents != nil {
+		rows = append(rows, row{agentsResource, i.Agents.Informer(), cache.Indexers{byNode: index(nodeOfPod)}, SlimAgent, []wake{{keys: waking(nodesOfAgent)}}, false})
+	}
+	return rows
+}
+
+// register is called before the informer starts.
+func (r row) register() error {
+	slim := r.slim
+	if slim == nil {
+		slim = dropManagedFields
+	}
+	if err := r.informer.SetTransform(slim); err != nil {
+		return err
+	}
+	if len(r.indexers) == 0 {
+		return nil
+	}
+	return r.informer.AddIndexers(r.indexers)
+}
+
+// waking has the objects of an event tell keys. A tombstone, or an object of another kind,
+// tells none.
+func waking[T any](keys func(T) []Key) func(any) []Key {
+	return func(obj any) []Key {
+		if o, ok := obj.(T); ok {
+			return keys(o)
+		}
+		return nil
+	}
+}
+
+// index has objects tell the values that they are found by.
+func index[T any](values func(T) []string) cache.IndexFunc {
+	return func(obj any) ([]string, error) {
+		if o, ok := obj.(T); ok {
+			return values(o), nil
+		}
+		return nil, nil
+	}
+}
+
+// caches read what the informers have.
+type caches struct {
+	networks     reader[*v1.Network]
+	blocks       reader[*v1.AddressBlock]
+	pod2s        reader[*v1.Pod2]
+	pods         reader[*corev1.Pod]
+	statefulSets reader[*appsv1.StatefulSet]
+	revisions    reader[*appsv1.ControllerRevision]
+	claims       reader[*corev1.PersistentVolumeClaim]
+	classes      reader[*storagev1.StorageClass]
+	cronTabs     reader[*stablev1.CronTab]
+	cronJobs     reader[*batchv1.CronJob]
+	jobs         reader[*batchv1.Job]
+	services     reader[*corev1.Service]
+	slices       reader[*discoveryv1.EndpointSlice]
+	vnis         reader[*v1.VNI]
+	definitions  reader[*nadv1.NetworkAttachmentDefinition]
+	nodes        reader[*corev1.Node]
+	agents       reader[*corev1.Pod]
+	serviceCIDRs reader[*networkingv1.ServiceCIDR]
+}
+
+func newCaches(i Informers) caches {
+	c := caches{
+		networks:     reader[*v1.Network]{i.Networks.Informer().GetIndexer()},
+		blocks:       reader[*v1.AddressBlock]{i.Blocks.Informer().GetIndexer()},
+		pod2s:        reader[*v1.Pod2]{i.Pod2s.Informer().GetIndexer()},
+		pods:         reader[*corev1.Pod]{i.Pods.Informer().GetIndexer()},
+		statefulSets: reader[*appsv1.StatefulSet]{i.StatefulSets.Informer().GetIndexer()},
+		revisions:    reader[*appsv1.ControllerRevision]{i.Revisions.Informer().GetIndexer()},
+		claims:       reader[*corev1.PersistentVolumeClaim]{i.Claims.Informer().GetIndexer()},
+		classes:      reader[*storagev1.StorageClass]{i.Classes.Informer().GetIndexer()},
+		cronTabs:     reader[*stablev1.CronTab]{i.CronTabs.Informer().GetIndexer()},
+		cronJobs:     reader[*batchv1.CronJob]{i.CronJobs.Informer().GetIndexer()},
+		jobs:         reader[*batchv1.Job]{i.Jobs.Informer().GetIndexer()},
+		services:     reader[*corev1.Service]{i.Services.Informer().GetIndexer()},
+		slices:       reader[*discoveryv1.EndpointSlice]{i.EndpointSlices.Informer().GetIndexer()},
+		vnis:         reader[*v1.VNI]{i.VNIs.Informer().GetIndexer()},
+		definitions:  reader[*nadv1.NetworkAttachmentDefinition]{i.Definitions.Informer().GetIndexer()},
+	}
+	if i.Nodes != nil {
+		c.nodes = reader[*corev1.Node]{i.Nodes.Informer().GetIndexer()}
+	}
+	if i.ServiceCIDRs != nil {
+		c.serviceCIDRs = reader[*networkingv1.ServiceCIDR]{i.ServiceCIDRs.Informer().GetIndexer()}
+	}
+	if i.Agents != nil {
+		c.agents = reader[*corev1.Pod]{i.Agents.Informer().GetIndexer()}
+	}
+	return c
+}

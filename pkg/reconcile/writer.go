@@ -1,0 +1,134 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/pod2/pod2/pkg/fenced"
+	"github.com/pod2/pod2/pkg/plan"
+)
+
+// writer writes the objects of one kind for the syncs of keys, and remembers each answer:
+// no decision is made on a view that is older than one's own write. What it can write,
+// fenced.Writer says.
+type writer[T fenced.Object] struct {
+	api      fenced.Writer[T]
+	noun     string // of an object, for people
+	resource resource
+	written  *written
+	found    *found[T] // nil: our watch shows every object of the kind
+}
+
+// create has a fixed name. If that is taken the decision is stale; the holder is
+// remembered, as our watch may not show it.
+func (w writer[T]) create(ctx context.Context, key Key, obj T, why string) (T, error) {
+	created, err := w.api.Create(ctx, obj)
+	if err != nil {
+		taken := apierrors.IsAlreadyExists(err)
+		err = w.failed("create", obj.GetNamespace(), obj.GetName(), why, err)
+		if taken && w.found != nil {
+			err = errors.Join(err, w.look(ctx, obj.GetNamespace(), obj.GetName()))
+		}
+		return created, err
+	}
+	w.wrote(key, created)
+	klog.FromContext(ctx).Info("Created "+w.noun, "name", created.GetName(), "reason", why)
+	return created, nil
+}
+
+// update turns the object that was seen into the one that is wanted.
+func (w writer[T]) update(ctx context.Context, key Key, seen, wanted T, why string) (T, error) {
+	updated, err := w.api.Update(ctx, seen, wanted)
+	if err != nil {
+		w.missed(seen.GetNamespace(), fenced.AsSeen(seen), err)
+		return updated, w.failed("update", seen.GetNamespace(), seen.GetName(), why, err)
+	}
+	w.wrote(key, updated)
+	klog.FromContext(ctx).Info("Updated "+w.noun, "name", updated.GetName(), "reason", why)
+	return updated, nil
+}
+
+// updateStatus writes what wanted has for a status. Each status has one kind of key that
+// writes it.
+func (w writer[T]) updateStatus(ctx context.Context, key Key, seen, wanted T) error {
+	updated, err := w.api.UpdateStatus(ctx, seen, wanted)
+	if err != nil {
+		return fmt.Errorf("update the status of %s: %w", key, err)
+	}
+	w.wrote(key, updated)
+	return nil
+}
+
+// patch writes the named fields, and no others.
+func (w writer[T]) patch(ctx context.Context, key Key, fence fenced.Fence, why string, metadata, rest fenced.Fields, subresources ...string) (T, error) {
+	patched, err := w.api.Patch(ctx, key.Namespace, fence, metadata, rest, subresources...)
+	if err != nil {
+		w.missed(key.Namespace, fence, err)
+		return patched, w.failed("patch", key.Namespace, fence.Name(), why, err)
+	}
+	w.wrote(key, patched)
+	klog.FromContext(ctx).Info("Patched "+w.noun, "name", fence.Name(), "reason", why)
+	return patched, nil
+}
+
+// delete deletes an object that is as it was seen, or is gone.
+func (w writer[T]) delete(ctx context.Context, key Key, d plan.Deletion) error {
+	return w.deleteBy(ctx, key, d, nil)
+}
+
+func (w writer[T]) deleteBy(ctx context.Context, key Key, d plan.Deletion, propagation *metav1.DeletionPropagation) error {
+	fence := fenced.Version(d.Name, d.UID, d.ResourceVersion)
+	if err := w.api.Delete(ctx, key.Namespace, fence, propagation); err != nil {
+		w.missed(key.Namespace, fence, err)
+		return w.failed("delete", key.Namespace, d.Name, d.Reason, err)
+	}
+	if w.found != nil {
+		w.found.forget(key.Namespace, d.Name, d.UID)
+	}
+	w.written.deleted(key, w.resource, path(key.Namespace, d.Name), d.UID)
+	klog.FromContext(ctx).Info("Deleted "+w.noun, "name", d.Name, "reason", d.Reason)
+	return nil
+}
+
+// wrote records the answer to a write. The object that our watch does not show is
+// remembered as the answer has it.
+func (w writer[T]) wrote(key Key, obj T) {
+	if w.found == nil || w.found.watched(key, obj) {
+		if w.found != nil {
+			w.found.forget(obj.GetNamespace(), obj.GetName(), obj.GetUID()) // the cache has it from now on, and when it is gone
+		}
+		w.written.wrote(key, w.resource, obj.GetResourceVersion())
+		return
+	}
+	w.found.remember(obj)
+	w.written.hidden(key, w.resource, obj)
+}
+
+// missed forgets what a live read found if the write met another object than that.
+func (w writer[T]) missed(namespace string, fence fenced.Fence, err error) {
+	if w.found != nil && errors.Is(err, ErrStale) {
+		w.found.forget(namespace, fence.Name(), fence.UID())
+	}
+}
+
+// look remembers an object as it is now.
+func (w writer[T]) look(ctx context.Context, namespace, name string) error {
+	live, err := w.api.Get(ctx, namespace, name)
+	if err == nil {
+		w.found.remember(live)
+	}
+	return err
+}
+
+// failed says what was being done, to which object, and why.
+func (w writer[T]) failed(verb, namespace, name, why string, err error) error {
+	if why != "" {
+		why = " (" + why + ")"
+	}
+	return fmt.Errorf("%s %s %s%s: %w", verb, w.noun, path(namespace, name), why, err)
+}
