@@ -72,7 +72,7 @@ bin/promtool: hack/promtool/go.mod hack/promtool/go.sum
 
 .PHONY: race
 race: cluster-tools ## Run with the race detector what has goroutines, and the controller where much happens at once
-	go test -race -skip '$(harnesses)|TestModel' . ./pkg/reconcile ./test/sim ./test/model
+	go test -race -skip '$(harnesses)|TestModel' . ./pkg/reconcile ./test/apiserver ./test/sim ./test/model
 	go test -race -run '($(harnesses))/delete_a_Network' .
 	@mkdir -p bin/race
 	CGO_ENABLED=1 go build -race -o bin/race/pod2-controller .

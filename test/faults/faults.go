@@ -8,13 +8,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/pod2/pod2/test/apiserver"
 	"github.com/pod2/pod2/test/sim"
 )
 
 // wrongs are the ways in which a request may fail.
-var wrongs = []sim.Fault{
-	{Error: sim.ErrInternal}, {Error: sim.ErrUnavailable}, {Error: sim.ErrBusy},
-	{Error: sim.ErrTimeout}, {Error: sim.ErrTimeout, Done: true},
+var wrongs = []apiserver.Fault{
+	{Error: apiserver.ErrInternal}, {Error: apiserver.ErrUnavailable}, {Error: apiserver.ErrBusy},
+	{Error: apiserver.ErrTimeout}, {Error: apiserver.ErrTimeout, Done: true},
 	{}, {Done: true}, // the connection breaks
 	{Error: apierrors.NewForbidden(schema.GroupResource{}, "", nil)},
 }
@@ -35,7 +36,7 @@ func (program Program) Faults(t *testing.T) {
 				chance := 0.05 + 0.45*dice.Float64()
 				var mends []func()
 				for _, f := range wrongs {
-					f.On = slices.Concat(sim.Kinds, sim.FaultKinds)
+					f.On = slices.Concat(apiserver.Kinds, apiserver.FaultKinds)
 					f.Hits = func(int) bool {
 						hit := dice.Float64() < chance/float64(len(wrongs))
 						if hit {

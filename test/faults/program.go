@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
+	"github.com/pod2/pod2/test/apiserver"
 	"github.com/pod2/pod2/test/sim"
 )
 
@@ -123,8 +124,8 @@ func (program Program) play(t *testing.T, sc sim.Scenario, from *sim.Snapshot, c
 		o.faults, o.trace = w.Faults(), w.Trace()
 	})
 	for _, kind := range o.asked {
-		if !slices.Contains(sim.Kinds, kind) && !slices.Contains(sim.FaultKinds, kind) {
-			t.Errorf("asks for %s, which is neither in sim.Kinds nor in sim.FaultKinds, so that test/integration does not compare it with the real server", kind)
+		if !slices.Contains(apiserver.Kinds, kind) && !slices.Contains(apiserver.FaultKinds, kind) {
+			t.Errorf("asks for %s, which is neither in apiserver.Kinds nor in apiserver.FaultKinds, so that test/integration does not compare it with the real server", kind)
 		}
 	}
 	return o
@@ -132,7 +133,7 @@ func (program Program) play(t *testing.T, sc sim.Scenario, from *sim.Snapshot, c
 
 // watched are the kinds of which the program has a view that may be old.
 var watched = func() (kinds []string) {
-	for _, request := range sim.Kinds {
+	for _, request := range apiserver.Kinds {
 		if kind, ok := strings.CutPrefix(request, "WATCH "); ok {
 			kinds = append(kinds, kind)
 		}
@@ -197,7 +198,7 @@ func (program Program) everyScenario(t *testing.T, test func(t *testing.T, sc si
 	}
 }
 
-// KindsOfRequests compares what the program asks for with sim.Kinds, of which
+// KindsOfRequests compares what the program asks for with apiserver.Kinds, of which
 // test/integration compares the answers with those of a real kube-apiserver.
 func (program Program) KindsOfRequests(t *testing.T) {
 	asked := map[string]bool{}
@@ -212,8 +213,8 @@ func (program Program) KindsOfRequests(t *testing.T) {
 			asked[kind] = true
 		}
 	}
-	if got, want := strings.Join(slices.Sorted(maps.Keys(asked)), "\n"), strings.Join(sim.Kinds, "\n"); got != want {
-		t.Errorf("asked for:\n%s\nwant, as in sim.Kinds:\n%s", got, want)
+	if got, want := strings.Join(slices.Sorted(maps.Keys(asked)), "\n"), strings.Join(apiserver.Kinds, "\n"); got != want {
+		t.Errorf("asked for:\n%s\nwant, as in apiserver.Kinds:\n%s", got, want)
 	}
 }
 

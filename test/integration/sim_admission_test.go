@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
-	"github.com/pod2/pod2/test/sim"
+	"github.com/pod2/pod2/test/apiserver"
 )
 
 var (
@@ -73,9 +73,9 @@ webhooks:
 // code and reason, in its words, and in its order of preconditions and policies.
 func TestSimulatedAdmissionIsLikeTheRealOne(t *testing.T) {
 	t.Parallel()
-	refusal := func(kind string) func(*sim.Server, string) {
-		return func(s *sim.Server, ns string) {
-			s.Admit(sim.Rule{On: []string{kind}, In: ns, Refuse: sim.Policy("not here", nil)})
+	refusal := func(kind string) func(*apiserver.Server, string) {
+		return func(s *apiserver.Server, ns string) {
+			s.Admit(apiserver.Rule{On: []string{kind}, In: ns, Refuse: apiserver.Policy("not here", nil)})
 		}
 	}
 	createPod := func(name string) func(context.Context, dynamic.ResourceInterface, []string) error {
@@ -95,7 +95,7 @@ func TestSimulatedAdmissionIsLikeTheRealOne(t *testing.T) {
 		resource  schema.GroupVersionResource
 		there     string // what is there before
 		real      string
-		simulated func(s *sim.Server, ns string)
+		simulated func(s *apiserver.Server, ns string)
 		do        func(ctx context.Context, c dynamic.ResourceInterface, dryRun []string) error
 		then      func(ctx context.Context, c dynamic.ResourceInterface, dryRun []string) error // another request, if not nil
 	}{
@@ -115,15 +115,15 @@ func TestSimulatedAdmissionIsLikeTheRealOne(t *testing.T) {
 				_, err = c.Update(ctx, n, metav1.UpdateOptions{DryRun: dryRun})
 				return err
 			}, nil},
-		{"a quota", podsGVR, podNamed("there"), quotaOfOnePod, func(s *sim.Server, ns string) { s.Admit(sim.Quota(ns, "pods", 1)) }, createPod("a"), createPod("there")},
-		{"a webhook is down", podsGVR, podNamed("there"), webhookThatIsDown, func(s *sim.Server, ns string) {
-			s.Break(sim.Fault{On: []string{"POST pods", "PATCH pods"}, In: ns, Error: sim.WebhookIsDown("injector.example.com")})
+		{"a quota", podsGVR, podNamed("there"), quotaOfOnePod, func(s *apiserver.Server, ns string) { s.Admit(apiserver.Quota(ns, "pods", 1)) }, createPod("a"), createPod("there")},
+		{"a webhook is down", podsGVR, podNamed("there"), webhookThatIsDown, func(s *apiserver.Server, ns string) {
+			s.Break(apiserver.Fault{On: []string{"POST pods", "PATCH pods"}, In: ns, Error: apiserver.WebhookIsDown("injector.example.com")})
 		}, createPod("a"), patch("there", `{"metadata":{"resourceVersion":"7","annotations":{"a":"b"}}}`)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			ns := newNamespace(t)
-			server := sim.NewServer()
+			server := apiserver.NewServer()
 			both := []dynamic.ResourceInterface{
 				dynamic.NewForConfigOrDie(config).Resource(test.resource).Namespace(ns),
 				dynamic.NewForConfigOrDie(server.Config("test")).Resource(test.resource).Namespace(ns),

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/pod2/pod2/test/sim"
+	"github.com/pod2/pod2/test/apiserver"
 )
 
 // The API server in memory answers each request as the real one does: the same
@@ -23,7 +23,7 @@ import (
 func TestSimulatedServerIsLikeTheRealOne(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
-	server := sim.NewServer()
+	server := apiserver.NewServer()
 	both := []*peer{newPeer(t, "real", config), newPeer(t, "simulated", server.Config("test"))}
 	storage := class(t, ns, true)
 	for _, p := range both {
@@ -48,7 +48,7 @@ func TestSimulatedServerIsLikeTheRealOne(t *testing.T) {
 	}
 	covered := map[string]bool{}
 	var all []exchange // before the garbage collector of the one has something to do
-	for _, kind := range slices.Concat(sim.Kinds, sim.FaultKinds) {
+	for _, kind := range slices.Concat(apiserver.Kinds, apiserver.FaultKinds) {
 		query := "limit=500&resourceVersion=0" // as informers list whose watch is refused
 		if strings.HasPrefix(kind, "WATCH") {
 			query = "allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
@@ -78,7 +78,7 @@ func TestSimulatedServerIsLikeTheRealOne(t *testing.T) {
 		}
 		covered[x.kind()] = true
 	}
-	for _, kind := range slices.Concat(sim.Kinds, sim.FaultKinds) {
+	for _, kind := range slices.Concat(apiserver.Kinds, apiserver.FaultKinds) {
 		if !covered[kind] {
 			t.Errorf("no exchange is a %s, which the controller asks for", kind)
 		}

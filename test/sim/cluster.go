@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -9,14 +10,133 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/pod2/pod2/test/apiserver"
 )
+
+// Cluster is an API server, the parts of a cluster around it, and the processes that speak
+// to it under the director. Make it, and use it, in a synctest bubble, or without a director
+// outside of one.
+type Cluster struct {
+	*apiserver.Server
+
+	begin     time.Time
+	processes map[string]*Process
+	pending   []*step // requests
+	// That there may be something to do.
+	toDirector, toCluster chan struct{}
+	asked                 map[string]bool // the kinds of requests of processes
+	writers               map[int]*view   // by resourceVersion: of the sync that wrote it, if one did
+
+	monitors []Monitor
+	faults   []string
+}
+
+// NewCluster has no object. With a director, requests of processes are executed one
+// at a time, when nothing else in the bubble can run.
+func NewCluster() *Cluster {
+	s := &Cluster{
+		Server: apiserver.NewServer(), begin: time.Now(), processes: map[string]*Process{}, asked: map[string]bool{}, writers: map[int]*view{},
+		toDirector: make(chan struct{}, 1), toCluster: make(chan struct{}, 1),
+	}
+	s.OnWrite, s.OnChange, s.ByHand = s.requested, s.changed, s.watches
+	return s
+}
+
+// watches has the director hand over what processes watch.
+func (s *Cluster) watches(who string) (byHand bool, at int) {
+	p := s.processes[who]
+	if p == nil {
+		return false, 0
+	}
+	s.wake()
+	return true, p.StartAt
+}
+
+func (s *Cluster) requested(r apiserver.Request) {
+	for _, m := range s.monitors {
+		s.fault(m.Request(s, r))
+	}
+}
+
+func (s *Cluster) changed(c apiserver.Change) {
+	public := Change{By: c.By, Resource: c.Key.Resource, New: c.New.Object}
+	if c.Old != nil {
+		public.Old = c.Old.Object
+	}
+	if c.Removed {
+		public.New = nil
+	}
+	for _, m := range s.monitors {
+		s.fault(m.Changed(s, public))
+	}
+	s.wake()
+	if !apiserver.Apart[c.Key.Resource] {
+		signal(s.toCluster)
+	}
+}
+
+// Monitor looks at every request to write, and at every change of what is stored.
+// What it returns is wrong; "" is nothing.
+type Monitor interface {
+	Request(s *Cluster, r apiserver.Request) string
+	Changed(s *Cluster, c Change) string
+}
+
+// Change of what is stored. Old or New is nil.
+type Change struct {
+	By, Resource string
+	Old, New     apiserver.Object
+}
+
+// Watch has a monitor see all that is there, and all that follows.
+func (s *Cluster) Watch(m Monitor) {
+	s.Lock()
+	defer s.Unlock()
+	for _, r := range apiserver.Resources {
+		for _, v := range s.All(r, "") {
+			s.fault(m.Changed(s, Change{Resource: r.Resource, Old: v.Object, New: v.Object}))
+		}
+	}
+	s.monitors = append(s.monitors, m)
+}
+
+// Faults are what monitors found wrong.
+func (s *Cluster) Faults() []string {
+	s.Lock()
+	defer s.Unlock()
+	return slices.Clone(s.faults)
+}
+
+func (s *Cluster) fault(text string) {
+	if text != "" {
+		s.Note("WRONG: %s", text)
+		s.faults = append(s.faults, text)
+	}
+}
+
+// Asked are the kinds of requests that processes made, in order.
+func (s *Cluster) Asked() []string {
+	s.Lock()
+	defer s.Unlock()
+	return slices.Sorted(maps.Keys(s.asked))
+}
+
+// Admit is the beginning of a rule; withdraw is its end.
+func (s *Cluster) Admit(r apiserver.Rule) (withdraw func()) {
+	end := s.Server.Admit(r)
+	return func() {
+		end()
+		signal(s.toCluster) // where somebody may have been refused a pod
+	}
+}
 
 // pace is what each part of the cluster takes to act on what it sees.
 const pace = 500 * time.Millisecond
 
 // RunCluster is scheduler, kubelet, garbage collector, storage, and the controllers
 // of CronJobs, Jobs and StatefulSets, until stop is closed.
-func (s *Server) RunCluster(stop <-chan struct{}) {
+func (s *Cluster) RunCluster(stop <-chan struct{}) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -35,12 +155,12 @@ func (s *Server) RunCluster(stop <-chan struct{}) {
 
 // clusterStep has every part act once, and returns when one has to again although
 // nothing happens; 0: never.
-func (s *Server) clusterStep() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Cluster) clusterStep() time.Duration {
+	s.Lock()
+	defer s.Unlock()
 	s.collectGarbage()
 	wait := time.Duration(0)
-	for _, pod := range List[*corev1.Pod](s, "pods") {
+	for _, pod := range apiserver.List[*corev1.Pod](s.Server, "pods") {
 		wait = max(wait, s.stepPod(pod))
 	}
 	s.stepClaims()
@@ -51,23 +171,6 @@ func (s *Server) clusterStep() time.Duration {
 		wait = due
 	}
 	return wait
-}
-
-// edit stores what how makes of an object, as a part of the cluster.
-func edit[T Object](s *Server, by string, obj T, how func(T)) {
-	r := resourceNamed(resourceOf(obj))
-	next := obj.DeepCopyObject().(T)
-	how(next)
-	s.store(by, r, obj, next)
-}
-
-func resourceOf(obj Object) string {
-	for _, r := range resources {
-		if r.kind == obj.GetObjectKind().GroupVersionKind().Kind {
-			return r.Resource
-		}
-	}
-	panic(fmt.Sprintf("sim: no resource of %T", obj))
 }
 
 // stepPod is one step of scheduler and kubelet:
@@ -81,17 +184,17 @@ func resourceOf(obj Object) string {
 //	runs, is of a Job              has succeeded, 20 s later if its image is slow
 //
 // It returns when it has to be looked at again although nothing happens; 0: never.
-func (s *Server) stepPod(pod *corev1.Pod) time.Duration {
+func (s *Cluster) stepPod(pod *corev1.Pod) time.Duration {
 	over := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 	switch {
 	case pod.DeletionTimestamp != nil:
-		if grace(pod) > 0 {
-			edit(s, "kubelet", pod, func(p *corev1.Pod) { p.DeletionGracePeriodSeconds = ptr.To[int64](0) })
+		if apiserver.Grace(pod) > 0 {
+			apiserver.Edit(s.Server, "kubelet", pod, func(p *corev1.Pod) { p.DeletionGracePeriodSeconds = ptr.To[int64](0) })
 		}
 	case over || len(pod.Spec.SchedulingGates) > 0:
 	case pod.Spec.NodeName == "" && !s.hasClaims(pod):
 	case pod.Spec.NodeName == "":
-		edit(s, "scheduler", pod, func(p *corev1.Pod) {
+		apiserver.Edit(s.Server, "scheduler", pod, func(p *corev1.Pod) {
 			p.Spec.NodeName = "node-0"
 			setCondition(p, corev1.PodScheduled, "")
 		})
@@ -105,12 +208,12 @@ func (s *Server) stepPod(pod *corev1.Pod) time.Duration {
 			}
 			next.Status.Phase = corev1.PodSucceeded
 		}
-		s.store("kubelet", resourceNamed("pods"), pod, next)
+		s.Store("kubelet", apiserver.ResourceNamed("pods"), pod, next)
 	}
 	return 0
 }
 
-func (s *Server) runContainers(pod *corev1.Pod) {
+func (s *Cluster) runContainers(pod *corev1.Pod) {
 	bad := ""
 	for _, c := range pod.Spec.Containers {
 		i := slices.IndexFunc(pod.Status.ContainerStatuses, func(cs corev1.ContainerStatus) bool { return cs.Name == c.Name })
@@ -128,7 +231,7 @@ func (s *Server) runContainers(pod *corev1.Pod) {
 		case status.Image != c.Image || status.ContainerID == "":
 			status.ContainerID = fmt.Sprintf("sim://%s/%s/%s", pod.UID, c.Name, c.Image)
 			status.Image, status.Ready, status.Started = c.Image, true, ptr.To(true)
-			status.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now()}}
+			status.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: apiserver.Now()}}
 		}
 	}
 	if bad == "" || pod.Status.Phase == corev1.PodRunning {
@@ -144,7 +247,7 @@ func (s *Server) runContainers(pod *corev1.Pod) {
 
 // setCondition makes a condition true, or false for a reason.
 func setCondition(pod *corev1.Pod, kind corev1.PodConditionType, reason string) {
-	c := corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now()}
+	c := corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: apiserver.Now()}
 	if reason != "" {
 		c.Status, c.Reason = corev1.ConditionFalse, reason
 	}

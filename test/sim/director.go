@@ -6,20 +6,22 @@ import (
 	"net/http"
 	"slices"
 	"testing/synctest"
+
+	"github.com/pod2/pod2/test/apiserver"
 )
 
 // step is what can happen next: a request, or an event for a watch.
 type step struct {
 	process *Process
 	round   int // in which it could happen first
-	call    *call
+	call    *apiserver.Call
 	answer  chan *http.Response
 	held    bool
 	view    *view
 
-	watcher *watcher
+	watcher *apiserver.Watcher
 	event   string
-	change  change
+	change  apiserver.Change
 }
 
 // Step is what the director may do next.
@@ -39,7 +41,7 @@ const storm = 50_000
 type Choose func([]Step) int
 
 // wake has the director look for steps.
-func (s *Server) wake() { signal(s.toDirector) }
+func (s *Cluster) wake() { signal(s.toDirector) }
 
 func signal(c chan struct{}) {
 	select {
@@ -50,7 +52,7 @@ func signal(c chan struct{}) {
 
 // Direct takes steps until stop is closed. It calls synctest.Wait: nobody else in
 // the bubble may.
-func (s *Server) Direct(stop <-chan struct{}, choose Choose) {
+func (s *Cluster) Direct(stop <-chan struct{}, choose Choose) {
 	round := 0
 	for {
 		select {
@@ -68,42 +70,42 @@ func (s *Server) Direct(stop <-chan struct{}, choose Choose) {
 	}
 }
 
-func (s *Server) step(round int, choose Choose) bool {
-	s.mu.Lock()
+func (s *Cluster) step(round int, choose Choose) bool {
+	s.Lock()
 	steps := s.steps(round)
 	which := 0
 	if choose != nil && len(steps) > 0 {
 		offered := make([]Step, len(steps))
 		for i, st := range steps {
-			offered[i] = Step{Process: st.process.Name, What: st.text(), Event: st.watcher != nil, Write: st.call != nil && st.call.counts()}
+			offered[i] = Step{Process: st.process.Name, What: st.text(), Event: st.watcher != nil, Write: st.call != nil && st.call.Counts()}
 		}
 		which = choose(offered)
 	}
 	if len(steps) == 0 || which < 0 {
-		s.mu.Unlock()
+		s.Unlock()
 		return false
 	}
 	st := steps[which]
 	if st.watcher != nil {
-		defer s.mu.Unlock()
-		kind, c, _ := s.next(st.watcher)
-		s.deliver(st.watcher, kind, c)
+		defer s.Unlock()
+		kind, c, _ := s.Next(st.watcher)
+		s.Deliver(st.watcher, kind, c)
 		return true
 	}
 	p := st.process
-	if p.HoldAt > 0 && st.call.counts() && p.writes+1 == p.HoldAt {
+	if p.HoldAt > 0 && st.call.Counts() && p.writes+1 == p.HoldAt {
 		p.HoldAt = 0
 		st.held, p.cut = true, p.HoldAll
-		s.note("%s: %s is on its way", p.Name, st.call.what)
+		s.Note("%s: %s is on its way", p.Name, st.call.What)
 		go func() {
 			p.Held()
-			s.mu.Lock()
-			defer s.mu.Unlock()
+			s.Lock()
+			defer s.Unlock()
 			st.held, p.cut = false, false
-			s.note("%s: %s arrives", p.Name, st.call.what)
+			s.Note("%s: %s arrives", p.Name, st.call.What)
 			s.wake()
 		}()
-		s.mu.Unlock()
+		s.Unlock()
 		return true
 	}
 	s.pending = slices.DeleteFunc(s.pending, func(other *step) bool { return other == st })
@@ -112,27 +114,30 @@ func (s *Server) step(round int, choose Choose) bool {
 		s.fault(fmt.Sprintf("%s made %d requests: a storm", p.Name, p.requests))
 		p.kill()
 		st.answer <- nil
-		s.mu.Unlock()
+		s.Unlock()
 		return true
 	}
 	crash := false
-	if st.call.counts() {
+	if st.call.Counts() {
 		p.writes++
 		crash = p.writes == p.CrashAt
 	}
 	if crash && !p.Applied {
-		s.note("%s: %s is never sent", p.Name, st.call.what)
+		s.Note("%s: %s is never sent", p.Name, st.call.What)
 		p.kill()
 		st.answer <- nil
-		s.mu.Unlock()
+		s.Unlock()
 		return true
 	}
-	lag, before := s.behind(st), len(s.history)
+	lag, before := s.behind(st), len(s.History())
 	st.view.learns(st.process, st.call, before)
-	s.mu.Unlock()
-	response, outcome := s.serve(st.call) //nolint:bodyclose // the client closes it
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Unlock()
+	response, outcome := s.Answer(st.call) //nolint:bodyclose // the client closes it
+	s.Lock()
+	defer s.Unlock()
+	if outcome != nil && st.call.Resource != nil {
+		s.asked[st.call.Kind()] = true
+	}
 	s.wroteBy(st, before)
 	s.stales(st, lag, outcome)
 	if crash {
@@ -145,25 +150,25 @@ func (s *Server) step(round int, choose Choose) bool {
 }
 
 // steps are in the order in which they come by themselves.
-func (s *Server) steps(round int) []*step {
+func (s *Cluster) steps(round int) []*step {
 	var steps []*step
-	s.watchers = slices.DeleteFunc(s.watchers, func(w *watcher) bool { return w.stream.over() })
-	for _, w := range s.watchers {
-		if w.process == nil || w.process.cut {
+	for _, w := range s.Watchers() {
+		p := s.processes[w.Who]
+		if p == nil || p.cut {
 			continue
 		}
-		kind, c, ok := s.next(w)
+		kind, c, ok := s.Next(w)
 		if !ok {
 			continue
 		}
-		if limit, frozen := w.process.Frozen[w.resource.Resource]; frozen && c.new.number > limit {
+		if limit, frozen := p.Frozen[w.Resource.Resource]; frozen && c.New.Number > limit {
 			continue
 		}
-		steps = append(steps, &step{process: w.process, round: round, watcher: w, event: string(kind), change: c})
+		steps = append(steps, &step{process: p, round: round, watcher: w, event: string(kind), change: c})
 	}
 	slices.SortStableFunc(steps, func(a, b *step) int {
-		return cmp.Or(cmp.Compare(a.change.new.number, b.change.new.number), cmp.Compare(a.process.Name, b.process.Name),
-			cmp.Compare(a.watcher.resource.Resource, b.watcher.resource.Resource))
+		return cmp.Or(cmp.Compare(a.change.New.Number, b.change.New.Number), cmp.Compare(a.process.Name, b.process.Name),
+			cmp.Compare(a.watcher.Resource.Resource, b.watcher.Resource.Resource))
 	})
 	// Requests that could come first in the same round came in no order.
 	for _, st := range s.pending {
@@ -172,7 +177,7 @@ func (s *Server) steps(round int) []*step {
 		}
 	}
 	slices.SortStableFunc(s.pending, func(a, b *step) int {
-		return cmp.Or(cmp.Compare(a.round, b.round), cmp.Compare(a.process.Name, b.process.Name), cmp.Compare(a.call.what, b.call.what), cmp.Compare(a.call.path, b.call.path))
+		return cmp.Or(cmp.Compare(a.round, b.round), cmp.Compare(a.process.Name, b.process.Name), cmp.Compare(a.call.What, b.call.What), cmp.Compare(a.call.Path, b.call.Path))
 	})
 	for _, st := range s.pending {
 		if !st.held && !st.process.cut {
@@ -184,7 +189,7 @@ func (s *Server) steps(round int) []*step {
 
 func (st *step) text() string {
 	if st.watcher != nil {
-		return "watch " + st.watcher.resource.Resource
+		return "watch " + st.watcher.Resource.Resource
 	}
-	return st.call.what
+	return st.call.What
 }

@@ -10,13 +10,14 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
+	"github.com/pod2/pod2/test/apiserver"
 )
 
 // Pods are those that are stored now, in the order of names.
 func (w *World) Pods() []*corev1.Pod {
-	w.Server.mu.Lock()
-	defer w.Server.mu.Unlock()
-	return List[*corev1.Pod](w.Server, "pods")
+	w.Lock()
+	defer w.Unlock()
+	return apiserver.List[*corev1.Pod](w.Server, "pods")
 }
 
 // Expect has an object ("pod2s/web", "pods/other/web-0") exist, say each of some things
@@ -28,8 +29,8 @@ func (w *World) Expect(what string, texts ...string) {
 		time.Sleep(40 * time.Second) // somebody may have changed it a moment ago
 		missing, said = w.unsaid(what, texts)
 	}
-	w.Server.mu.Lock()
-	defer w.Server.mu.Unlock()
+	w.Lock()
+	defer w.Unlock()
 	taken := w.interrupted && (strings.HasPrefix(what, "pods/") || strings.HasPrefix(what, "pod2s/"))
 	if missing != "" && w.Thaw == nil && !taken {
 		w.fault(fmt.Sprintf("%s does not say %q; it says: %s", what, missing, said))
@@ -50,17 +51,17 @@ func (w *World) ExpectOne(text string, objects ...string) {
 // did not lead, need not have sent it.
 func (w *World) ExpectEvent(what, text string) {
 	runs := len(w.Runs())
-	w.Server.mu.Lock()
-	defer w.Server.mu.Unlock()
+	w.Lock()
+	defer w.Unlock()
 	resource, name, _ := strings.Cut(what, "/")
-	r := resourceNamed(resource)
-	namespace, bare := r.place(name)
+	r := apiserver.ResourceNamed(resource)
+	namespace, bare := r.Place(name)
 	if runs > 1 || w.Thaw != nil || w.interrupted {
 		return
 	}
 	var said []string
-	for _, e := range List[*corev1.Event](w.Server, "events") {
-		if e.InvolvedObject.Kind == r.kind && e.Namespace == namespace && e.InvolvedObject.Name == bare {
+	for _, e := range apiserver.List[*corev1.Event](w.Server, "events") {
+		if e.InvolvedObject.Kind == r.Kind && e.Namespace == namespace && e.InvolvedObject.Name == bare {
 			said = append(said, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Message))
 		}
 	}
@@ -71,12 +72,12 @@ func (w *World) ExpectEvent(what, text string) {
 
 // unsaid is the first of the texts that an object does not say, and what it does say.
 func (w *World) unsaid(what string, texts []string) (missing, said string) {
-	w.Server.mu.Lock()
-	defer w.Server.mu.Unlock()
+	w.Lock()
+	defer w.Unlock()
 	resource, name, _ := strings.Cut(what, "/")
-	r := resourceNamed(resource)
-	namespace, bare := r.place(name)
-	obj := w.get(r, namespace, bare)
+	r := apiserver.ResourceNamed(resource)
+	namespace, bare := r.Place(name)
+	obj := w.Get(r, namespace, bare)
 	if obj == nil {
 		return "that it exists", "nothing"
 	}
@@ -93,7 +94,7 @@ func (w *World) unsaid(what string, texts []string) (missing, said string) {
 }
 
 // describe is an object as its users see it: its counters, and its conditions.
-func describe(obj Object) string {
+func describe(obj apiserver.Object) string {
 	text, all := "", []metav1.Condition(nil)
 	switch obj := obj.(type) {
 	case *v1.Pod2:
@@ -120,7 +121,7 @@ func describe(obj Object) string {
 // counted is what the counters of a Pod2 are to say, by the pods that there are.
 func (w *World) counted(p *v1.Pod2) string {
 	all, serving := 0, 0
-	for _, pod := range List[*corev1.Pod](w.Server, "pods") {
+	for _, pod := range apiserver.List[*corev1.Pod](w.Server, "pods") {
 		if metav1.IsControlledBy(pod, p) && pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodFailed {
 			all++
 			if ready(pod) {

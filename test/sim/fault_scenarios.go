@@ -1,9 +1,15 @@
 package sim
 
 import (
+	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1 "k8s.io/api/core/v1"
+
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/test/apiserver"
 )
 
 // during has something be wrong for three minutes. Users act in the first moment, and
@@ -19,9 +25,11 @@ func during(begin func(*World) (end func()), act, seen Act) Act {
 	}
 }
 
-func broken(f Fault) func(*World) func() { return func(w *World) func() { return w.Break(f) } }
+func broken(f apiserver.Fault) func(*World) func() {
+	return func(w *World) func() { return w.Break(f) }
+}
 
-func ruled(r Rule) func(*World) func() { return func(w *World) func() { return w.Admit(r) } }
+func ruled(r apiserver.Rule) func(*World) func() { return func(w *World) func() { return w.Admit(r) } }
 
 func expect(what string, texts ...string) Act { return func(w *World) { w.Expect(what, texts...) } }
 
@@ -41,7 +49,7 @@ const (
 )
 
 // publishes says whether a pod gets addresses.
-func publishes(a Attempt) bool {
+func publishes(a apiserver.Attempt) bool {
 	return a.New.GetAnnotations()[v1.AddressesAnnotation] != a.Old.GetAnnotations()[v1.AddressesAnnotation]
 }
 
@@ -49,53 +57,53 @@ func publishes(a Attempt) bool {
 // refuses something of it.
 var faultScenarios = []Scenario{
 	{Name: "a webhook is down", Given: []string{blue, pod2("replicas: 3, " + onBlue)}, Acts: []Act{during(
-		broken(Fault{On: []string{"POST pods"}, Error: WebhookIsDown("injector.example.com")}),
+		broken(apiserver.Fault{On: []string{"POST pods"}, Error: apiserver.WebhookIsDown("injector.example.com")}),
 		inOrder(remove("pods", "web-0"), remove("pods", "web-2")),
 		inOrder(expect("pods/web-1", "Ready True"), expect("pod2s/web", "Ready False", webhook), told("pod2s/web", webhook)),
 	)}, Long: true},
 	{Name: "updates are refused", Given: []string{blue, pod2("replicas: 2, " + onBlue)}, Acts: []Act{during(
-		broken(Fault{On: []string{"PATCH pods"}, Error: WebhookIsDown("injector.example.com")}),
+		broken(apiserver.Fault{On: []string{"PATCH pods"}, Error: apiserver.WebhookIsDown("injector.example.com")}),
 		inOrder(patch("pod2s", "web", image("two")), remove("pods", "web-1")),
 		inOrder(expect("pods/web-0", "Ready True"), expect("pods/web-1"), expect("pod2s/web", webhook), told("pods/web-1", webhook)),
 	)}, Long: true},
 	{Name: "a policy refuses the Pod2's writes", Given: []string{blue, pod2("replicas: 3, " + onBlue)}, Acts: []Act{during(
-		ruled(Rule{On: []string{"PATCH pod2s"}, Refuse: Policy("no annotations here", nil)}),
+		ruled(apiserver.Rule{On: []string{"PATCH pod2s"}, Refuse: apiserver.Policy("no annotations here", nil)}),
 		inOrder(func(w *World) { w.Fail("web-0") }, remove("pods", "web-1")),
 		inOrder(expect("pods/web-2", "Ready True"), expect("pods/web-1", "Ready True"), expect("pod2s/web", denied), told("pod2s/web", denied)),
 	), func(*World) { time.Sleep(10 * time.Minute) }}, Long: true}, // until the failure is forgotten
 	{Name: "a policy refuses the Network's writes", Acts: []Act{during(
-		ruled(Rule{On: []string{"PATCH networks"}, Refuse: Policy("no finalizers here", nil)}),
+		ruled(apiserver.Rule{On: []string{"PATCH networks"}, Refuse: apiserver.Policy("no finalizers here", nil)}),
 		create(blue, pod2("replicas: 2, "+onBlue)),
 		inOrder(expect("pod2s/web", "Ready False"), expect("pods/web-1", denied), expect("networks/blue", "Ready False", denied), told("networks/blue", denied)),
 	)}, Long: true},
 	{Name: "a policy refuses publications", Given: []string{blue}, Acts: []Act{during(
-		ruled(Rule{On: []string{"PATCH pods"}, Refuse: Policy("no addresses here", publishes)}),
+		ruled(apiserver.Rule{On: []string{"PATCH pods"}, Refuse: apiserver.Policy("no addresses here", publishes)}),
 		create(pod2("replicas: 2, "+onBlue)),
 		inOrder(expect("pods/web-1"), expect("pod2s/web", "Ready False"), func(w *World) { w.ExpectOne(denied, "pods/web-0", "networks/blue", "pod2s/web") }),
 	)}, Long: true},
 	{Name: "the ledger is refused", Given: []string{blue, pod2("replicas: 1, " + onBlue)}, Acts: []Act{during(
-		broken(Fault{On: []string{"POST addressblocks", "PATCH addressblocks"}, Error: WebhookIsDown("injector.example.com")}),
+		broken(apiserver.Fault{On: []string{"POST addressblocks", "PATCH addressblocks"}, Error: apiserver.WebhookIsDown("injector.example.com")}),
 		patch("pod2s", "web", scale(2)),
 		inOrder(expect("pods/web-0", "Ready True"), expect("pods/web-1", webhook), expect("networks/blue", webhook), told("networks/blue", webhook)),
 	)}, Long: true},
 	{Name: "names are refused", Acts: []Act{during(
-		broken(Fault{On: []string{"POST services", "POST vnis", "POST network-attachment-definitions"}, Error: WebhookIsDown("injector.example.com")}),
+		broken(apiserver.Fault{On: []string{"POST services", "POST vnis", "POST network-attachment-definitions"}, Error: apiserver.WebhookIsDown("injector.example.com")}),
 		create(blue, pod2("replicas: 1, "+onBlue)),
 		inOrder(expect("pods/web-0", "Ready True"), expect("pod2s/web", webhook), expect("networks/blue", webhook)),
 	)}, Long: true},
 	{Name: "quota", Given: []string{blue, pod2("replicas: 1, " + onBlue)}, Acts: []Act{during(
-		ruled(Quota(Namespace, "pods", 2)),
+		ruled(apiserver.Quota(apiserver.Namespace, "pods", 2)),
 		patch("pod2s", "web", scale(4)),
 		inOrder(expect("pods/web-1", "Ready True"), expect("pod2s/web", "Ready False", "exceeded quota: few, requested: pods=1, used: pods=2, limited: pods=2")),
 	)}, Long: true},
 	{Name: "a claim is refused", Given: []string{blue, fast, pod2("replicas: 1, " + onBlue + claims("1Gi"))}, Acts: []Act{during(
-		ruled(Rule{On: []string{"POST persistentvolumeclaims"}, Refuse: Policy("not this one", func(a Attempt) bool { return a.Name == "data-web-1" })}),
+		ruled(apiserver.Rule{On: []string{"POST persistentvolumeclaims"}, Refuse: apiserver.Policy("not this one", func(a apiserver.Attempt) bool { return a.Name == "data-web-1" })}),
 		patch("pod2s", "web", scale(4)),
 		inOrder(expect("pod2s/web", "Ready False", denied), expect("pods/web-2", "Ready True"), expect("pods/web-3", "Ready True")),
 	)}, Long: true},
 	{Name: "a mirror", Acts: []Act{
 		func(w *World) {
-			w.Admit(Rule{On: []string{"POST pods"}, Mutate: mirror})
+			w.Admit(apiserver.Rule{On: []string{"POST pods"}, Mutate: mirror})
 			w.Create(blue, pod2("replicas: 2, "+onBlue))
 		},
 		expect("pods/web-0", "image proxy", "image mirror/one", "Ready True"),
@@ -105,13 +113,25 @@ var faultScenarios = []Scenario{
 		inOrder(expect("pods/web-0", "image proxy", "image mirror/two", "Ready True"), expect("pods/web-2", "image proxy", "image mirror/two", "Ready True")),
 	}, Long: true},
 	{Name: "a CronTab's CronJob is refused", Given: []string{blue}, Acts: []Act{during(
-		broken(Fault{On: []string{"POST cronjobs"}, Error: WebhookIsDown("injector.example.com")}),
+		broken(apiserver.Fault{On: []string{"POST cronjobs"}, Error: apiserver.WebhookIsDown("injector.example.com")}),
 		create("apiVersion: stable.example.com/v1\nkind: CronTab\nmetadata: {name: report}\nspec: {cronSpec: \"7 0 1 1 *\", image: report, networks: [{name: blue}]}"),
 		inOrder(expect("crontabs/report", webhook), told("crontabs/report", webhook)),
 	), patch("crontabs", "report", `{"spec":{"image":"other"}}`), remove("crontabs", "report")}, Long: true},
 	{Name: "two namespaces", Given: []string{blue, pod2("replicas: 1, " + onBlue), elsewhere(blue), elsewhere(pod2("replicas: 1, " + onBlue))}, Acts: []Act{during(
-		broken(Fault{In: "other", Error: ErrInternal}),
+		broken(apiserver.Fault{In: "other", Error: apiserver.ErrInternal}),
 		inOrder(patch("pod2s", "web", scale(2)), patch("pod2s", "other/web", scale(2))),
 		inOrder(expect("pods/web-1", "Ready True"), expect("pod2s/web", "Ready True")),
 	)}, Long: true},
+}
+
+// mirror is what admission does to pods of some clusters: an image comes from a mirror,
+// and there is a container more.
+func mirror(obj apiserver.Object) {
+	pod := obj.(*corev1.Pod)
+	for i := range pod.Spec.Containers {
+		pod.Spec.Containers[i].Image = "mirror/" + strings.TrimPrefix(pod.Spec.Containers[i].Image, "mirror/")
+	}
+	pod.Spec.Containers = append([]corev1.Container{{Name: "proxy", Image: "proxy"}}, pod.Spec.Containers...)
+	metav1.SetMetaDataLabel(&pod.ObjectMeta, "injected", "true")
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, "injected", "true")
 }

@@ -5,6 +5,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pod2/pod2/test/apiserver"
 )
 
 // collectGarbage is one pass of the garbage collector:
@@ -13,16 +15,16 @@ import (
 //	some owners are gone                               named no more
 //	an owner waits for its dependents (foreground)     deleted
 //	an owner leaves its dependents (orphan)            named no more; then the owner goes
-func (s *Server) collectGarbage() {
-	owners := map[types.UID]Object{}
-	var all []Object
-	for _, r := range resources {
-		if apart[r.Resource] {
+func (s *Cluster) collectGarbage() {
+	owners := map[types.UID]apiserver.Object{}
+	var all []apiserver.Object
+	for _, r := range apiserver.Resources {
+		if apiserver.Apart[r.Resource] {
 			continue
 		}
-		for _, v := range s.list(r, "") {
-			owners[v.object.GetUID()] = v.object
-			all = append(all, v.object)
+		for _, v := range s.All(r, "") {
+			owners[v.Object.GetUID()] = v.Object
+			all = append(all, v.Object)
 		}
 	}
 	waitedFor := map[types.UID]bool{}
@@ -53,16 +55,16 @@ func (s *Server) collectGarbage() {
 		switch {
 		case len(left) == 0 && !orphaned, foreground && len(left) == 1:
 			if obj.GetDeletionTimestamp() == nil {
-				r := resourceNamed(resourceOf(obj))
+				r := apiserver.ResourceOf(obj)
 				policy := metav1.DeletePropagationBackground
 				if foreground {
 					policy = metav1.DeletePropagationForeground
 				}
 				// Its precondition is the UID of what was just read.
-				_, _ = s.delete("garbage collector", r, obj, metav1.DeleteOptions{PropagationPolicy: &policy})
+				_, _ = s.Delete("garbage collector", r, obj, metav1.DeleteOptions{PropagationPolicy: &policy})
 			}
 		case len(left) < len(refs):
-			edit(s, "garbage collector", obj, func(o Object) { o.SetOwnerReferences(left) })
+			apiserver.Edit(s.Server, "garbage collector", obj, func(o apiserver.Object) { o.SetOwnerReferences(left) })
 		}
 	}
 	for _, owner := range all {
@@ -74,11 +76,11 @@ func (s *Server) collectGarbage() {
 		case slices.Contains(finalizers, metav1.FinalizerDeleteDependents) && !waitedFor[owner.GetUID()]:
 			done = metav1.FinalizerDeleteDependents
 		}
-		current := s.get(resourceNamed(resourceOf(owner)), owner.GetNamespace(), owner.GetName())
+		current := s.Get(apiserver.ResourceOf(owner), owner.GetNamespace(), owner.GetName())
 		if done == "" || current == nil {
 			continue
 		}
-		edit(s, "garbage collector", current, func(o Object) {
+		apiserver.Edit(s.Server, "garbage collector", current, func(o apiserver.Object) {
 			o.SetFinalizers(slices.DeleteFunc(slices.Clone(o.GetFinalizers()), func(f string) bool { return f == done }))
 		})
 	}

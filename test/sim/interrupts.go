@@ -6,6 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/pod2/pod2/test/apiserver"
 )
 
 // Interrupt is what users do while a write of the program is on its way. In the end
@@ -17,9 +20,9 @@ type Interrupt struct {
 
 // Do has the interrupt happen.
 func (i Interrupt) Do(w *World) {
-	w.Server.mu.Lock()
+	w.Lock()
 	w.interrupted = true
-	w.Server.mu.Unlock()
+	w.Unlock()
 	i.do(w)
 }
 
@@ -29,7 +32,7 @@ var Interrupts = []Interrupt{
 		if spec := w.spec("pod2s", "web"); spec != nil {
 			w.Patch("pod2s", "web", scale(4))
 			w.Patch("pod2s", "web", image("other"))
-			w.Patch("pod2s", "web", string(mustJSON(map[string]any{"spec": spec})))
+			w.Patch("pod2s", "web", string(apiserver.MustJSON(map[string]any{"spec": spec})))
 		}
 		if spec := w.spec("networks", "blue"); spec != nil {
 			w.Patch("networks", "blue", `{"spec":{"exclude":["10.0.0.2-10.0.0.250"],"reuseDelaySeconds":7}}`)
@@ -37,7 +40,7 @@ var Interrupts = []Interrupt{
 			for name, value := range spec {
 				patch[name] = value
 			}
-			w.Patch("networks", "blue", string(mustJSON(map[string]any{"spec": patch})))
+			w.Patch("networks", "blue", string(apiserver.MustJSON(map[string]any{"spec": patch})))
 		}
 	}},
 	{"the Pod2 or CronTab recreated", func(w *World) {
@@ -76,7 +79,7 @@ var Interrupts = []Interrupt{
 			w.running.Go(func() {
 				time.Sleep(10 * time.Second) // until the write that was held up has arrived
 				if w.spec("pods", name) != nil && len(w.owners(name)) == 0 {
-					w.Patch("pods", name, string(mustJSON(map[string]any{"metadata": map[string]any{"ownerReferences": owners}})))
+					w.Patch("pods", name, string(apiserver.MustJSON(map[string]any{"metadata": map[string]any{"ownerReferences": owners}})))
 				}
 			})
 		}
@@ -86,26 +89,26 @@ var Interrupts = []Interrupt{
 
 // spec is that of an object, nil if there is none or it is being deleted.
 func (w *World) spec(resource, name string) map[string]any {
-	w.Server.mu.Lock()
-	defer w.Server.mu.Unlock()
-	v := w.objects[key{resource, Namespace, name}]
-	if v == nil || v.object.GetDeletionTimestamp() != nil {
+	w.Lock()
+	defer w.Unlock()
+	v := w.Objects()[apiserver.KeyOf(resource, apiserver.Namespace, name)]
+	if v == nil || v.Object.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	return decodeJSON(v.json()).(map[string]any)["spec"].(map[string]any)
+	return decodeJSON(v.JSON()).(map[string]any)["spec"].(map[string]any)
 }
 
 func (w *World) hasPodOfNobody() bool {
-	w.Server.mu.Lock()
-	defer w.Server.mu.Unlock()
-	return slices.ContainsFunc(List[*corev1.Pod](w.Server, "pods"), func(pod *corev1.Pod) bool { return metav1.GetControllerOf(pod) == nil })
+	w.Lock()
+	defer w.Unlock()
+	return slices.ContainsFunc(apiserver.List[*corev1.Pod](w.Server, "pods"), func(pod *corev1.Pod) bool { return metav1.GetControllerOf(pod) == nil })
 }
 
 func (w *World) owners(pod string) []metav1.OwnerReference {
-	w.Server.mu.Lock()
-	defer w.Server.mu.Unlock()
-	if v := w.objects[key{"pods", Namespace, pod}]; v != nil {
-		return v.object.GetOwnerReferences()
+	w.Lock()
+	defer w.Unlock()
+	if v := w.Objects()[apiserver.KeyOf("pods", apiserver.Namespace, pod)]; v != nil {
+		return v.Object.GetOwnerReferences()
 	}
 	return nil
 }
@@ -117,20 +120,20 @@ func (w *World) Recreate(resource, name string, policy metav1.DeletionPropagatio
 	if spec == nil {
 		return
 	}
-	r := resourceNamed(resource)
-	w.Server.mu.Lock()
-	finalizers := w.get(r, Namespace, name).GetFinalizers()
-	w.Server.mu.Unlock()
+	r := apiserver.ResourceNamed(resource)
+	w.Lock()
+	finalizers := w.Get(r, apiserver.Namespace, name).GetFinalizers()
+	w.Unlock()
 	w.Delete(resource, name, policy)
 	metadata := map[string]any{"name": name}
 	if resource == "crontabs" { // its users write it
 		metadata["finalizers"] = finalizers
 	}
-	again := string(mustJSON(map[string]any{"apiVersion": r.GroupVersion().String(), "kind": r.kind, "metadata": metadata, "spec": spec}))
+	again := string(apiserver.MustJSON(map[string]any{"apiVersion": r.GroupVersion().String(), "kind": r.Kind, "metadata": metadata, "spec": spec}))
 	gone := func() bool {
-		w.Server.mu.Lock()
-		defer w.Server.mu.Unlock()
-		return w.get(r, Namespace, name) == nil
+		w.Lock()
+		defer w.Unlock()
+		return w.Get(r, apiserver.Namespace, name) == nil
 	}
 	if gone() {
 		w.Create(again)
@@ -150,11 +153,11 @@ func (w *World) Recreate(resource, name string, policy metav1.DeletionPropagatio
 
 // Destroy is kubectl delete --force: no kubelet is waited for.
 func (w *World) Destroy(resource, name string) {
-	w.Server.mu.Lock()
-	defer w.Server.mu.Unlock()
-	w.note("user: delete %s/%s --force", resource, name)
-	r := resourceNamed(resource)
-	if old := w.get(r, Namespace, name); old != nil {
-		_, _ = w.delete(user, r, old, metav1.DeleteOptions{GracePeriodSeconds: ptrTo[int64](0)})
+	w.Lock()
+	defer w.Unlock()
+	w.Server.Note("user: delete %s/%s --force", resource, name)
+	r := apiserver.ResourceNamed(resource)
+	if old := w.Get(r, apiserver.Namespace, name); old != nil {
+		_, _ = w.Server.Delete(apiserver.User, r, old, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
 	}
 }

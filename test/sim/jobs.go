@@ -11,12 +11,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/pod2/pod2/test/apiserver"
 )
 
 // stepCronJobs starts the Jobs that are due, and returns when the next one is.
-func (s *Server) stepCronJobs() time.Duration {
+func (s *Cluster) stepCronJobs() time.Duration {
 	wait := time.Duration(0)
-	for _, c := range List[*batchv1.CronJob](s, "cronjobs") {
+	for _, c := range apiserver.List[*batchv1.CronJob](s.Server, "cronjobs") {
 		schedule, err := cron.ParseStandard(c.Spec.Schedule)
 		if err != nil || c.DeletionTimestamp != nil || ptr.Deref(c.Spec.Suspend, false) {
 			continue
@@ -36,8 +38,8 @@ func (s *Server) stepCronJobs() time.Duration {
 		job.Name = fmt.Sprintf("%s-%d", c.Name, due.Unix()/60)
 		job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(c, batchv1.SchemeGroupVersion.WithKind("CronJob"))}
 		// One of that name was made for this time already.
-		_, _ = s.create("cronjob controller", resourceNamed("jobs"), c.Namespace, job)
-		edit(s, "cronjob controller", c, func(c *batchv1.CronJob) {
+		_, _ = s.Create("cronjob controller", apiserver.ResourceNamed("jobs"), c.Namespace, job)
+		apiserver.Edit(s.Server, "cronjob controller", c, func(c *batchv1.CronJob) {
 			c.Status.LastScheduleTime = ptr.To(metav1.NewTime(due))
 			c.Status.Active = append(c.Status.Active, corev1.ObjectReference{Kind: "Job", Namespace: c.Namespace, Name: job.Name})
 		})
@@ -47,24 +49,24 @@ func (s *Server) stepCronJobs() time.Duration {
 }
 
 // endRuns takes the Jobs that are complete, or gone, from those that their CronJob says are active.
-func (s *Server) endRuns() {
-	for _, c := range List[*batchv1.CronJob](s, "cronjobs") {
+func (s *Cluster) endRuns() {
+	for _, c := range apiserver.List[*batchv1.CronJob](s.Server, "cronjobs") {
 		next := c.DeepCopy()
 		next.Status.Active = slices.DeleteFunc(next.Status.Active, func(ref corev1.ObjectReference) bool {
-			job, exists := s.get(resourceNamed("jobs"), c.Namespace, ref.Name).(*batchv1.Job)
+			job, exists := s.Get(apiserver.ResourceNamed("jobs"), c.Namespace, ref.Name).(*batchv1.Job)
 			if exists && len(job.Status.Conditions) > 0 {
 				next.Status.LastSuccessfulTime = ptr.To(job.Status.Conditions[0].LastTransitionTime)
 			}
 			return !exists || len(job.Status.Conditions) > 0
 		})
-		s.store("cronjob controller", resourceNamed("cronjobs"), c, next)
+		s.Store("cronjob controller", apiserver.ResourceNamed("cronjobs"), c, next)
 	}
 }
 
 // stepJobs makes the pods of Jobs, all at once, and counts those that succeeded.
-func (s *Server) stepJobs() {
-	pods := List[*corev1.Pod](s, "pods")
-	for _, j := range List[*batchv1.Job](s, "jobs") {
+func (s *Cluster) stepJobs() {
+	pods := apiserver.List[*corev1.Pod](s.Server, "pods")
+	for _, j := range apiserver.List[*batchv1.Job](s.Server, "jobs") {
 		made, done := int32(0), int32(0)
 		for _, pod := range pods {
 			if metav1.IsControlledBy(pod, j) {
@@ -80,12 +82,12 @@ func (s *Server) stepJobs() {
 			pod.Name = fmt.Sprintf("%s-%d", j.Name, made)
 			pod.Labels = maps.Clone(pod.Labels)
 			pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(j, batchv1.SchemeGroupVersion.WithKind("Job"))}
-			_, _ = s.create("job controller", resourceNamed("pods"), j.Namespace, pod)
+			_, _ = s.Create("job controller", apiserver.ResourceNamed("pods"), j.Namespace, pod)
 		}
-		edit(s, "job controller", j, func(j *batchv1.Job) {
+		apiserver.Edit(s.Server, "job controller", j, func(j *batchv1.Job) {
 			j.Status.Active, j.Status.Succeeded = made-done, done
 			if done == wanted && len(j.Status.Conditions) == 0 {
-				j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: now()}}
+				j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: apiserver.Now()}}
 			}
 		})
 	}

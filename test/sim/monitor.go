@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/test/apiserver"
 )
 
 // Promises is a Monitor that holds the controller to what docs/reliability.md
@@ -39,7 +40,7 @@ func NewPromises() *Promises { return &Promises{published: map[replica]string{}}
 // Request is S7, every write carries its precondition, and S6, only pods of ours are
 // deleted or changed: those that a Pod2 controls, and, changed only, those that wait
 // for addresses or that nobody controls; and no claim is deleted that a pod has.
-func (p *Promises) Request(s *Server, r Request) string {
+func (p *Promises) Request(s *Cluster, r apiserver.Request) string {
 	what := fmt.Sprintf("%s: %s %s/%s %s", r.Process, r.Verb, r.Resource, r.Name, r.Subresource)
 	switch {
 	case r.Verb == "POST" && r.Name == "":
@@ -52,7 +53,7 @@ func (p *Promises) Request(s *Server, r Request) string {
 		return "S7: " + what + " has no resourceVersion"
 	}
 	if claim, ok := r.Target.(*corev1.PersistentVolumeClaim); ok && r.Verb == "DELETE" && string(claim.UID) == r.UID {
-		for _, pod := range List[*corev1.Pod](s, "pods") {
+		for _, pod := range apiserver.List[*corev1.Pod](s.Server, "pods") {
 			if pod.Namespace == claim.Namespace && slices.Contains(claimsOf(pod), claim.Name) {
 				return "S6: " + what + ", which " + pod.Name + " has"
 			}
@@ -76,17 +77,17 @@ func (p *Promises) Request(s *Server, r Request) string {
 
 // isPod2 says whether a UID is that of a Pod2 which is there, or was for all that the
 // slowest run of the controller may know: neither a kind nor a name makes an owner.
-func isPod2(s *Server, uid types.UID) bool {
-	for _, c := range slices.Backward(s.history) {
-		if c.key.resource == "pod2s" && c.new.object.GetUID() == uid {
-			return !c.removed || c.new.number > window(s, "pod2s")
+func isPod2(s *Cluster, uid types.UID) bool {
+	for _, c := range slices.Backward(s.History()) {
+		if c.Key.Resource == "pod2s" && c.New.Object.GetUID() == uid {
+			return !c.Removed || c.New.Number > window(s, "pod2s")
 		}
 	}
 	return false
 }
 
 // Changed looks at what is stored after a change.
-func (p *Promises) Changed(s *Server, c Change) string {
+func (p *Promises) Changed(s *Cluster, c Change) string {
 	switch obj := c.New.(type) {
 	case *corev1.Pod:
 		said := []string{shared(s), onEdge(s), p.moved(s, obj)}
@@ -120,7 +121,7 @@ func (p *Promises) Changed(s *Server, c Change) string {
 	return ""
 }
 
-func isRun(s *Server, name string) bool { return s.processes[name] != nil }
+func isRun(s *Cluster, name string) bool { return s.processes[name] != nil }
 
 func joined(texts []string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(t string) bool { return t == "" }), "; ")
@@ -145,16 +146,16 @@ func published(pod *corev1.Pod) map[string]string {
 }
 
 // shared is S1: no two live pods hold one address of one Network.
-func shared(s *Server) string {
+func shared(s *Cluster) string {
 	holder := map[string]string{}
-	for _, pod := range List[*corev1.Pod](s, "pods") {
+	for _, pod := range apiserver.List[*corev1.Pod](s.Server, "pods") {
 		if !live(pod) {
 			continue
 		}
 		for network, address := range published(pod) {
-			k := placed(pod.Namespace, network) + " " + address
+			k := apiserver.Placed(pod.Namespace, network) + " " + address
 			if other, taken := holder[k]; taken {
-				return fmt.Sprintf("S1: %s of Network %s is held by %s and %s", address, placed(pod.Namespace, network), other, pod.Name)
+				return fmt.Sprintf("S1: %s of Network %s is held by %s and %s", address, apiserver.Placed(pod.Namespace, network), other, pod.Name)
 			}
 			holder[k] = pod.Name
 		}
@@ -167,11 +168,11 @@ const deciding = 10 * time.Second
 
 // window is the resourceVersion from which on a spec counts as one that the
 // controller may have decided by: what its slowest run was shown a while ago.
-func window(s *Server, resource string) int {
-	oldest := s.version
-	for _, w := range s.watchers {
-		if w.process != nil && w.resource.Resource == resource && !w.stream.over() {
-			oldest = min(oldest, w.known(deciding))
+func window(s *Cluster, resource string) int {
+	oldest := s.Last()
+	for _, w := range s.Watchers() {
+		if w.ByHand && w.Resource.Resource == resource && !w.Over() {
+			oldest = min(oldest, w.Known(deciding))
 		}
 	}
 	return oldest
@@ -179,7 +180,7 @@ func window(s *Server, resource string) int {
 
 // handedOut is S2: no address is handed out that is outside the CIDR, network,
 // broadcast, gateway or excluded.
-func handedOut(s *Server, old, block *v1.AddressBlock) string {
+func handedOut(s *Cluster, old, block *v1.AddressBlock) string {
 	had := map[string]bool{}
 	if old != nil {
 		for _, e := range old.Spec.Entries {
@@ -191,7 +192,7 @@ func handedOut(s *Server, old, block *v1.AddressBlock) string {
 			continue
 		}
 		why := "its Network does not exist"
-		for _, n := range Versions[*v1.Network](s, "networks", block.Spec.NetworkUID, window(s, "networks")) {
+		for _, n := range apiserver.Versions[*v1.Network](s.Server, "networks", block.Spec.NetworkUID, window(s, "networks")) {
 			if why = unusable(n, e.Address); why == "" {
 				break
 			}
@@ -200,7 +201,7 @@ func handedOut(s *Server, old, block *v1.AddressBlock) string {
 		has := func(p *corev1.Pod) bool {
 			return p.UID == e.PodUID && live(p) && published(p)[block.Spec.Network] == e.Address
 		}
-		if why != "" && !slices.ContainsFunc(List[*corev1.Pod](s, "pods"), has) {
+		if why != "" && !slices.ContainsFunc(apiserver.List[*corev1.Pod](s.Server, "pods"), has) {
 			return fmt.Sprintf("S2: %s of Network %s is handed out to %s: %s", e.Address, block.Spec.Network, e.Pod, why)
 		}
 	}
@@ -238,18 +239,18 @@ func unusable(n *v1.Network, text string) string {
 
 // tooMany is S4: no pod is created while there are as many as replicas + maxSurge,
 // terminating ones included.
-func tooMany(s *Server, created *corev1.Pod) string {
+func tooMany(s *Cluster, created *corev1.Pod) string {
 	ref := metav1.GetControllerOf(created)
 	if ref == nil || ref.Kind != "Pod2" {
 		return "S4: " + created.Name + " is created for nobody"
 	}
 	most := 0
-	for _, p := range Versions[*v1.Pod2](s, "pod2s", ref.UID, window(s, "pod2s")) {
+	for _, p := range apiserver.Versions[*v1.Pod2](s.Server, "pod2s", ref.UID, window(s, "pod2s")) {
 		replicas := int(ptr.Deref(p.Spec.Replicas, 1))
 		most = max(most, replicas+surge(p, replicas))
 	}
 	count := 0
-	for _, pod := range List[*corev1.Pod](s, "pods") {
+	for _, pod := range apiserver.List[*corev1.Pod](s.Server, "pods") {
 		if other := metav1.GetControllerOf(pod); other != nil && other.UID == ref.UID {
 			count++
 		}
@@ -262,13 +263,13 @@ func tooMany(s *Server, created *corev1.Pod) string {
 
 // moved is S3: a replica keeps its address, for as long as its Pod2 has it, unless it asks
 // for another one by name.
-func (p *Promises) moved(s *Server, pod *corev1.Pod) string {
+func (p *Promises) moved(s *Cluster, pod *corev1.Pod) string {
 	ref := metav1.GetControllerOf(pod)
 	if ref == nil || ref.Kind != "Pod2" || !live(pod) {
 		return ""
 	}
 	for name, address := range published(pod) {
-		n, _ := s.get(resourceNamed("networks"), pod.Namespace, name).(*v1.Network)
+		n, _ := s.Get(apiserver.ResourceNamed("networks"), pod.Namespace, name).(*v1.Network)
 		if n == nil {
 			continue
 		}
@@ -294,8 +295,8 @@ func (p *Promises) forget(pod2 *v1.Pod2) {
 }
 
 // removed is S8: no Network is removed whose ledger is not sealed.
-func removed(s *Server, n *v1.Network) string {
-	for _, block := range List[*v1.AddressBlock](s, "addressblocks") {
+func removed(s *Cluster, n *v1.Network) string {
+	for _, block := range apiserver.List[*v1.AddressBlock](s.Server, "addressblocks") {
 		if block.Spec.NetworkUID == n.UID && !block.Spec.Sealed {
 			return fmt.Sprintf("S8: Network %s is removed while block %s is not sealed", n.Name, block.Name)
 		}
@@ -304,8 +305,8 @@ func removed(s *Server, n *v1.Network) string {
 }
 
 // released is S9 the other way round: a number that a Network goes by is not set free.
-func released(s *Server, vni *v1.VNI) string {
-	for _, n := range List[*v1.Network](s, "networks") {
+func released(s *Cluster, vni *v1.VNI) string {
+	for _, n := range apiserver.List[*v1.Network](s.Server, "networks") {
 		if n.UID == vni.Spec.Network.UID && (n.Status.VNI == 0 || strconv.Itoa(int(n.Status.VNI)) == vni.Name) {
 			return fmt.Sprintf("VNI %s is released while Network %s has it", vni.Name, n.Name)
 		}

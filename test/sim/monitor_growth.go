@@ -8,17 +8,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/test/apiserver"
 )
 
 // onEdge is S2 of a Network whose CIDR grew: no address is bound that is the network or
 // broadcast address in the prefix that a live pod of the Network has, by its annotation.
-func onEdge(s *Server) string {
-	for _, pod := range List[*corev1.Pod](s, "pods") {
+func onEdge(s *Cluster) string {
+	for _, pod := range apiserver.List[*corev1.Pod](s.Server, "pods") {
 		if !live(pod) {
 			continue
 		}
 		for name, prefix := range prefixes(pod) {
-			for _, block := range List[*v1.AddressBlock](s, "addressblocks") {
+			for _, block := range apiserver.List[*v1.AddressBlock](s.Server, "addressblocks") {
 				for _, e := range block.Spec.Entries {
 					address, err := netip.ParseAddr(e.Address)
 					if err != nil || block.Spec.Network != name || e.State != v1.AddressBound || !prefix.Contains(address) {

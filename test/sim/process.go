@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/pod2/pod2/test/apiserver"
 )
 
 // Process is a program that speaks to the server, and may be killed.
@@ -33,9 +35,9 @@ type Process struct {
 	Ended func()
 
 	cancel func()
-	s      *Server
+	s      *Cluster
 	// reads are the last single objects that it read live.
-	reads    map[key]reading
+	reads    map[apiserver.Key]reading
 	writes   int
 	requests int
 	dead     bool
@@ -74,43 +76,43 @@ func (s *Staleness) Add(o Staleness) {
 }
 
 // NewProcess is one that runs under the director.
-func (s *Server) NewProcess(name string) *Process {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Cluster) NewProcess(name string) *Process {
+	s.Lock()
+	defer s.Unlock()
 	p := &Process{Name: name, s: s, Frozen: map[string]int{}, Ended: func() {}}
 	s.processes[name] = p
 	return p
 }
 
 // Config is how the process reaches the server.
-func (p *Process) Config() *rest.Config { return config(p) }
+func (p *Process) Config() *rest.Config { return apiserver.Config(p) }
 
 // Writes is how many writes it asked for; events and leases do not count.
 func (p *Process) Writes() int {
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
+	p.s.Lock()
+	defer p.s.Unlock()
 	return p.writes
 }
 
 // Dead says whether the process was killed.
 func (p *Process) Dead() bool {
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
+	p.s.Lock()
+	defer p.s.Unlock()
 	return p.dead
 }
 
 // Freeze keeps the watches of a resource as they are at a resourceVersion, which is 0
 // before the first change of all.
 func (p *Process) Freeze(resource string, at int) {
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
+	p.s.Lock()
+	defer p.s.Unlock()
 	p.Frozen[resource] = at
 }
 
 // Thaw has the watches of a resource go on.
 func (p *Process) Thaw(resource string) {
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
+	p.s.Lock()
+	defer p.s.Unlock()
 	delete(p.Frozen, resource)
 	p.s.wake()
 }
@@ -120,20 +122,20 @@ var errRefused = errors.New("sim: connection refused: the process was killed")
 // RoundTrip waits until the director executes the request. One that its sender no
 // longer waits for is executed all the same, as it may be in a cluster.
 func (p *Process) RoundTrip(r *http.Request) (*http.Response, error) {
-	c, err := readCall(p.Name, r)
+	c, err := apiserver.ReadCall(p.Name, r)
 	if err != nil {
 		return nil, err
 	}
 	st := &step{process: p, call: c, answer: make(chan *http.Response, 1)}
-	p.s.mu.Lock()
+	p.s.Lock()
 	if p.dead {
-		p.s.mu.Unlock()
+		p.s.Unlock()
 		return nil, errRefused
 	}
 	st.view = p.s.viewOf(r.Context(), p, c)
 	p.s.pending = append(p.s.pending, st)
 	p.s.wake()
-	p.s.mu.Unlock()
+	p.s.Unlock()
 	select {
 	case response := <-st.answer:
 		switch {
@@ -142,7 +144,7 @@ func (p *Process) RoundTrip(r *http.Request) (*http.Response, error) {
 		case p.Dead():
 			return nil, errRefused
 		}
-		return nil, errLost
+		return nil, apiserver.ErrLost
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}
@@ -150,8 +152,8 @@ func (p *Process) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // Kill has nothing that the process asks for happen any more.
 func (p *Process) Kill() {
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
+	p.s.Lock()
+	defer p.s.Unlock()
 	p.kill()
 }
 
@@ -160,16 +162,16 @@ func (p *Process) kill() {
 		return
 	}
 	p.dead = true
-	p.s.note("%s is killed", p.Name)
+	p.s.Note("%s is killed", p.Name)
 	p.s.pending = slices.DeleteFunc(p.s.pending, func(st *step) bool {
 		if st.process == p {
 			st.answer <- nil
 		}
 		return st.process == p
 	})
-	for _, w := range p.s.watchers {
-		if w.process == p {
-			w.stream.end(io.ErrUnexpectedEOF)
+	for _, w := range p.s.Watchers() {
+		if w.Who == p.Name {
+			w.End(io.ErrUnexpectedEOF)
 		}
 	}
 	p.Ended()
@@ -177,7 +179,7 @@ func (p *Process) kill() {
 
 // Stale is what the process asked for on an old view so far.
 func (p *Process) Stale() Staleness {
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
+	p.s.Lock()
+	defer p.s.Unlock()
 	return p.stale
 }

@@ -14,6 +14,7 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/ordinals"
+	"github.com/pod2/pod2/test/apiserver"
 )
 
 // serves says whether a pod serves, and is not about to stop: it is neither being
@@ -48,7 +49,7 @@ func available(pod *corev1.Pod, least time.Duration) bool {
 // available pod of a Pod2, or gives it another image. A pod that serves but is too young to
 // be available is taken by an update only while one more than that is available. It is a
 // promise of one writer.
-func tooFew(s *Server, by string, old, pod *corev1.Pod) string {
+func tooFew(s *Cluster, by string, old, pod *corev1.Pod) string {
 	ref := metav1.GetControllerOf(old)
 	if ref == nil || ref.Kind != "Pod2" || !serves(old) || serves(pod) {
 		return ""
@@ -58,7 +59,7 @@ func tooFew(s *Server, by string, old, pod *corev1.Pod) string {
 			return ""
 		}
 	}
-	specs := Versions[*v1.Pod2](s, "pod2s", ref.UID, window(s, "pod2s"))
+	specs := apiserver.Versions[*v1.Pod2](s.Server, "pod2s", ref.UID, window(s, "pod2s"))
 	minReady := time.Duration(math.MaxInt64)
 	for _, p := range specs {
 		minReady = min(minReady, time.Duration(p.Spec.MinReadySeconds)*time.Second)
@@ -101,19 +102,19 @@ func scaledDown(p *v1.Pod2, name string) bool {
 // othersServing counts the available pods of a Pod2, but for one. A pod that somebody
 // else than a run took away counts for as long as a run may not know of that: no
 // precondition on another pod could have told it.
-func othersServing(s *Server, pod2, but types.UID, minReady time.Duration) (n int) {
+func othersServing(s *Cluster, pod2, but types.UID, minReady time.Duration) (n int) {
 	since, decided := window(s, "pods"), map[types.UID]bool{but: true}
-	for _, c := range slices.Backward(s.history) {
-		pod, ok := c.new.object.(*corev1.Pod)
+	for _, c := range slices.Backward(s.History()) {
+		pod, ok := c.New.Object.(*corev1.Pod)
 		if !ok || decided[pod.UID] {
 			continue
 		}
 		ref := metav1.GetControllerOf(pod)
 		switch {
-		case !c.removed && available(pod, minReady) && ref != nil && ref.UID == pod2:
+		case !c.Removed && available(pod, minReady) && ref != nil && ref.UID == pod2:
 			n++
 			decided[pod.UID] = true
-		case c.new.number <= since, isRun(s, c.by) && c.old != nil && serves(c.old.object.(*corev1.Pod)):
+		case c.New.Number <= since, isRun(s, c.By) && c.Old != nil && serves(c.Old.Object.(*corev1.Pod)):
 			decided[pod.UID] = true
 		}
 	}

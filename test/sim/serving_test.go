@@ -10,14 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/test/apiserver"
 )
 
 // enoughServe is a world in which both pods of a Pod2 serve, and one has to; a run watches.
 func enoughServe(t *testing.T) *World {
 	t.Helper()
-	s := &syncing{t: t, w: &World{Server: NewServer()}}
+	s := &syncing{t: t, w: &World{Cluster: NewCluster()}}
 	s.w.Create(pod2("replicas: 2, minReadySeconds: 60"))
-	owner := List[*v1.Pod2](s.w.Server, "pod2s")[0]
+	owner := apiserver.List[*v1.Pod2](s.w.Server, "pod2s")[0]
 	for _, name := range []string{"web-0", "web-1"} {
 		s.w.Create("{apiVersion: v1, kind: Pod, metadata: {name: " + name + ", ownerReferences: [{apiVersion: samplecrd.k8s.io/v1, kind: Pod2, name: web, uid: " +
 			string(owner.UID) + ", controller: true}]}, spec: {" + container + "}}")
@@ -27,20 +28,20 @@ func enoughServe(t *testing.T) *World {
 	}
 	s.p = s.w.NewProcess("run 1")
 	for _, watched := range []string{"/apis/samplecrd.k8s.io/v1/namespaces/default/pod2s", "/api/v1/namespaces/default/pods"} {
-		s.w.watch(s.call(http.MethodGet, watched+"?watch=true&sendInitialEvents=true", "")) //nolint:bodyclose // it goes on watching
+		s.w.Answer(s.call(http.MethodGet, watched+"?watch=true&sendInitialEvents=true", "")) //nolint:bodyclose // it goes on watching
 	}
 	s.w.Watch(NewPromises())
 	return s.w
 }
 
 func podNamed(w *World, name string) *corev1.Pod {
-	return w.get(resourceNamed("pods"), Namespace, name).(*corev1.Pod)
+	return w.Get(apiserver.ResourceNamed("pods"), apiserver.Namespace, name).(*corev1.Pod)
 }
 
 func kubelet(w *World, name string) { w.stepPod(podNamed(w, name)) }
 
 func readySince(w *World, name string, age time.Duration) {
-	edit(w.Server, "kubelet", podNamed(w, name), func(pod *corev1.Pod) {
+	apiserver.Edit(w.Server, "kubelet", podNamed(w, name), func(pod *corev1.Pod) {
 		for i := range pod.Status.Conditions {
 			pod.Status.Conditions[i].LastTransitionTime.Time = time.Now().Add(-age)
 		}
@@ -54,13 +55,13 @@ func readySince(w *World, name string, age time.Duration) {
 
 func deletes(t *testing.T, w *World, by, name string) {
 	t.Helper()
-	if _, err := w.delete(by, resourceNamed("pods"), podNamed(w, name), metav1.DeleteOptions{}); err != nil {
+	if _, err := w.Server.Delete(by, apiserver.ResourceNamed("pods"), podNamed(w, name), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func changes(w *World, by, name string) {
-	edit(w.Server, by, podNamed(w, name), func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = "two" })
+	apiserver.Edit(w.Server, by, podNamed(w, name), func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = "two" })
 }
 
 // S5, and what it is not about.
@@ -96,7 +97,7 @@ func TestPromiseThatEnoughServe(t *testing.T) {
 		}},
 		{"one that does not serve", "", func(t *testing.T, w *World) {
 			deletes(t, w, run, "web-1")
-			edit(w.Server, "kubelet", podNamed(w, "web-0"), func(pod *corev1.Pod) { setCondition(pod, corev1.PodReady, "ContainersNotReady") })
+			apiserver.Edit(w.Server, "kubelet", podNamed(w, "web-0"), func(pod *corev1.Pod) { setCondition(pod, corev1.PodReady, "ContainersNotReady") })
 			deletes(t, w, run, "web-0")
 		}},
 		{"one by a user, which the run cannot know yet", "", func(t *testing.T, w *World) {

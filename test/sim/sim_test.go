@@ -14,8 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/test/apiserver"
 )
 
 // Each promise, broken, is told: else silence would prove nothing.
@@ -55,7 +57,7 @@ func TestPromisesThatAreBroken(t *testing.T) {
 		{"written back for another pod", "S2: 10.0.0.9 of Network blue", func(w *World) { w.Create(pod("web-0", "10.0.0.9"), block("10.0.0.9")) }},
 		{"written back for a pod that is over", "S2: 10.0.0.9 of Network blue", func(w *World) {
 			w.Create(pod("web-0", "10.0.0.9"))
-			edit(w.Server, "kubelet", List[*corev1.Pod](w.Server, "pods")[0], func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })
+			apiserver.Edit(w.Server, "kubelet", apiserver.List[*corev1.Pod](w.Server, "pods")[0], func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })
 			w.Create(blockOf(first, "10.0.0.9"))
 		}},
 		{"written back for a pod that waits", "S2: 10.0.0.9 of Network blue", func(w *World) {
@@ -73,7 +75,7 @@ func TestPromisesThatAreBroken(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := &World{Server: NewServer()}
+			w := &World{Cluster: NewCluster()}
 			w.Create(`{apiVersion: samplecrd.k8s.io/v1, kind: Network, metadata: {name: blue, annotations: {samplecrd.k8s.io/gateway: 10.0.0.1}}, spec: {cidr: 10.0.0.0/24, exclude: [10.0.0.8/30]}}`)
 			w.Watch(NewPromises())
 			test.do(w)
@@ -86,12 +88,12 @@ func TestPromisesThatAreBroken(t *testing.T) {
 
 // S4, with a quarter of four besides.
 func TestPromiseOfNoMoreThanThereMayBe(t *testing.T) {
-	w := &World{Server: NewServer()}
+	w := &World{Cluster: NewCluster()}
 	w.Create(`{apiVersion: samplecrd.k8s.io/v1, kind: Pod2, metadata: {name: web}, spec: {replicas: 4, updateStrategy: {rollingUpdate: {maxSurge: 25%}}}}`)
-	owner := string(List[*v1.Pod2](w.Server, "pod2s")[0].UID)
+	owner := string(apiserver.List[*v1.Pod2](w.Server, "pod2s")[0].UID)
 	said := func() string {
-		pods := List[*corev1.Pod](w.Server, "pods")
-		return tooMany(w.Server, pods[len(pods)-1])
+		pods := apiserver.List[*corev1.Pod](w.Server, "pods")
+		return tooMany(w.Cluster, pods[len(pods)-1])
 	}
 	for i := range 5 {
 		w.Create(fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: web-%d, ownerReferences: [{apiVersion: samplecrd.k8s.io/v1, kind: Pod2, name: web, uid: %s, controller: true}]}, spec: {containers: [{name: a, image: a}]}}`, i, owner))
@@ -107,64 +109,46 @@ func TestPromiseOfNoMoreThanThereMayBe(t *testing.T) {
 
 // Requests without their preconditions, or for what is somebody else's.
 func TestPromisesOfRequests(t *testing.T) {
-	w := &World{Server: NewServer()}
+	w := &World{Cluster: NewCluster()}
 	w.Create(`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {volumes: [{name: data, persistentVolumeClaim: {claimName: used}}], containers: [{name: a, image: a}]}}`)
 	claim := func(name string) *corev1.PersistentVolumeClaim {
-		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, UID: "u"}}
+		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: apiserver.Namespace, Name: name, UID: "u"}}
 	}
 	w.Create(`{apiVersion: samplecrd.k8s.io/v1, kind: Pod2, metadata: {name: web}, spec: {replicas: 1}}`)
 	of := func(kind, owner string, gates ...string) *corev1.Pod {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", ResourceVersion: "1", OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: "web", UID: types.UID(owner), Controller: ptrTo(true)}}}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", ResourceVersion: "1", OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: "web", UID: types.UID(owner), Controller: ptr.To(true)}}}}
 		for _, gate := range gates {
 			pod.Spec.SchedulingGates = append(pod.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: gate})
 		}
 		return pod
 	}
-	ours := string(List[*v1.Pod2](w.Server, "pod2s")[0].UID)
+	ours := string(apiserver.List[*v1.Pod2](w.Server, "pod2s")[0].UID)
 	foreign := of("ReplicaSet", "other")
 	for _, test := range []struct {
 		name, want string
-		request    Request
+		request    apiserver.Request
 	}{
-		{"deletion without a UID", "S7", Request{Verb: "DELETE", Resource: "pods", Name: "a"}},
-		{"deletion without a resourceVersion", "S7", Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "u"}},
-		{"update without a resourceVersion", "S7", Request{Verb: "PUT", Resource: "networks", Name: "a", UID: "u"}},
-		{"patch without a UID", "S7", Request{Verb: "PATCH", Resource: "pods", Name: "a", Version: "1"}},
-		{"patch without a resourceVersion", "S7", Request{Verb: "PATCH", Resource: "pods", Name: "a", UID: "u"}},
-		{"create without a name", "S7", Request{Verb: "POST", Resource: "pods"}},
-		{"a foreign pod deleted", "S6", Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "u", Version: "1", Target: foreign}},
-		{"one of a Pod2 deleted", "", Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "u", Version: "1", Target: of("Pod2", ours)}},
-		{"one of another Pod2 of that name deleted", "S6", Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "u", Version: "1", Target: of("Pod2", "other")}},
-		{"a foreign pod's conditions changed", "S6", Request{Verb: "PATCH", Resource: "pods", Subresource: "status", Name: "a", UID: "u", Target: foreign}},
-		{"those of one that waits for addresses", "", Request{Verb: "PATCH", Resource: "pods", Subresource: "status", Name: "a", UID: "u", Target: of("ReplicaSet", "other", v1.AddressesGate)}},
-		{"those of one that waits for something else", "S6", Request{Verb: "PATCH", Resource: "pods", Subresource: "status", Name: "a", UID: "u", Target: of("ReplicaSet", "other", "example.com/gate")}},
-		{"a claim that a pod has deleted", "S6", Request{Verb: "DELETE", Resource: "persistentvolumeclaims", Name: "used", UID: "u", Version: "1", Target: claim("used")}},
-		{"one that no pod has", "", Request{Verb: "DELETE", Resource: "persistentvolumeclaims", Name: "unused", UID: "u", Version: "1", Target: claim("unused")}},
-		{"another of its name", "", Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "other", Version: "1", Target: foreign}},
+		{"deletion without a UID", "S7", apiserver.Request{Verb: "DELETE", Resource: "pods", Name: "a"}},
+		{"deletion without a resourceVersion", "S7", apiserver.Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "u"}},
+		{"update without a resourceVersion", "S7", apiserver.Request{Verb: "PUT", Resource: "networks", Name: "a", UID: "u"}},
+		{"patch without a UID", "S7", apiserver.Request{Verb: "PATCH", Resource: "pods", Name: "a", Version: "1"}},
+		{"patch without a resourceVersion", "S7", apiserver.Request{Verb: "PATCH", Resource: "pods", Name: "a", UID: "u"}},
+		{"create without a name", "S7", apiserver.Request{Verb: "POST", Resource: "pods"}},
+		{"a foreign pod deleted", "S6", apiserver.Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "u", Version: "1", Target: foreign}},
+		{"one of a Pod2 deleted", "", apiserver.Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "u", Version: "1", Target: of("Pod2", ours)}},
+		{"one of another Pod2 of that name deleted", "S6", apiserver.Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "u", Version: "1", Target: of("Pod2", "other")}},
+		{"a foreign pod's conditions changed", "S6", apiserver.Request{Verb: "PATCH", Resource: "pods", Subresource: "status", Name: "a", UID: "u", Target: foreign}},
+		{"those of one that waits for addresses", "", apiserver.Request{Verb: "PATCH", Resource: "pods", Subresource: "status", Name: "a", UID: "u", Target: of("ReplicaSet", "other", v1.AddressesGate)}},
+		{"those of one that waits for something else", "S6", apiserver.Request{Verb: "PATCH", Resource: "pods", Subresource: "status", Name: "a", UID: "u", Target: of("ReplicaSet", "other", "example.com/gate")}},
+		{"a claim that a pod has deleted", "S6", apiserver.Request{Verb: "DELETE", Resource: "persistentvolumeclaims", Name: "used", UID: "u", Version: "1", Target: claim("used")}},
+		{"one that no pod has", "", apiserver.Request{Verb: "DELETE", Resource: "persistentvolumeclaims", Name: "unused", UID: "u", Version: "1", Target: claim("unused")}},
+		{"another of its name", "", apiserver.Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "other", Version: "1", Target: foreign}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := NewPromises().Request(w.Server, test.request); !strings.HasPrefix(got, test.want) || test.want == "" && got != "" {
+			if got := NewPromises().Request(w.Cluster, test.request); !strings.HasPrefix(got, test.want) || test.want == "" && got != "" {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
-	}
-}
-
-// A client that speaks protobuf, as the controller's does, is understood.
-func TestProtobuf(t *testing.T) {
-	config := NewServer().Config("test")
-	config.ContentType = "application/vnd.kubernetes.protobuf"
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	created, err := client.CoreV1().Pods(Namespace).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{})
-	if err != nil || created.UID == "" || created.Status.Phase != corev1.PodPending {
-		t.Errorf("got %v, %v", created, err)
-	}
-	err = client.CoreV1().Pods(Namespace).Delete(t.Context(), "a", metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("other")})
-	if err == nil {
-		t.Error("deleted by another UID")
 	}
 }
 
@@ -195,4 +179,29 @@ func TestRunsThatEnd(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A client does as it is told by Retry-After, with a director too: it asks again, and
+// nobody else has to.
+func TestRetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var took time.Duration
+		w := NewWorld(func(ctx context.Context, config *rest.Config) error {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+			if _, err := kubernetes.NewForConfigOrDie(config).CoreV1().Pods(apiserver.Namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+				t.Errorf("create: %v", err)
+			}
+			took = time.Since(began)
+			<-ctx.Done()
+			return ctx.Err()
+		}, nil, nil)
+		w.Break(apiserver.Fault{On: []string{"POST pods"}, Hits: apiserver.First(2), Error: apiserver.ErrBusy})
+		w.Start("client", nil)
+		time.Sleep(time.Minute)
+		w.Close()
+		if took != 2*time.Second {
+			t.Errorf("created after %s, want 2s", took)
+		}
+	})
 }

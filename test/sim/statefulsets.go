@@ -8,13 +8,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/pod2/pod2/test/apiserver"
 )
 
 // stepStatefulSets makes the pods of StatefulSets and their claims, all at once, and
 // those anew that are gone.
-func (s *Server) stepStatefulSets() {
+func (s *Cluster) stepStatefulSets() {
 	const by = "statefulset controller"
-	for _, set := range List[*appsv1.StatefulSet](s, "statefulsets") {
+	for _, set := range apiserver.List[*appsv1.StatefulSet](s.Server, "statefulsets") {
 		if set.DeletionTimestamp != nil {
 			continue
 		}
@@ -30,9 +32,9 @@ func (s *Server) stepStatefulSets() {
 				pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: template.Name, VolumeSource: corev1.VolumeSource{
 					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name},
 				}})
-				_, _ = s.create(by, resourceNamed("persistentvolumeclaims"), set.Namespace, claim) // or it is there
+				_, _ = s.Create(by, apiserver.ResourceNamed("persistentvolumeclaims"), set.Namespace, claim) // or it is there
 			}
-			_, _ = s.create(by, resourceNamed("pods"), set.Namespace, pod) // or it is there
+			_, _ = s.Create(by, apiserver.ResourceNamed("pods"), set.Namespace, pod) // or it is there
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+
+	"github.com/pod2/pod2/test/apiserver"
 )
 
 // view is what one sync of a process knew: what the watches had shown when it first
@@ -19,7 +21,7 @@ type view struct {
 	began bool
 	// Places in the history: up to there a resource was shown, or an object read live.
 	shown map[string]int
-	read  map[key]int
+	read  map[apiserver.Key]int
 }
 
 // Logger is for the context of a program. A controller gives each sync a logger with
@@ -44,15 +46,15 @@ func (l syncLog) WithValues(pairs ...any) klog.LogSink {
 
 // viewOf a request is that of its sync. A write of no sync was decided on when it was
 // asked for; of other requests it does not matter.
-func (s *Server) viewOf(ctx context.Context, p *Process, c *call) *view {
+func (s *Cluster) viewOf(ctx context.Context, p *Process, c *apiserver.Call) *view {
 	log, _ := klog.FromContext(ctx).GetSink().(syncLog)
 	v := log.view
 	if v == nil {
-		v = &view{began: !c.counts()}
+		v = &view{began: !c.Counts()}
 	}
 	if !v.began {
-		v.began, v.shown, v.read = true, map[string]int{}, map[key]int{}
-		for _, r := range resources {
+		v.began, v.shown, v.read = true, map[string]int{}, map[apiserver.Key]int{}
+		for _, r := range apiserver.Resources {
 			v.shown[r.Resource] = s.shownTo(p, r)
 		}
 	}
@@ -60,21 +62,21 @@ func (s *Server) viewOf(ctx context.Context, p *Process, c *call) *view {
 }
 
 // shownTo is the place in the history up to which a process was shown a resource.
-func (s *Server) shownTo(p *Process, r *resource) int {
-	place := len(s.history)
-	for _, w := range s.watchers {
-		if w.process == p && w.resource == r && !w.stream.over() {
-			s.next(w) // past what is not for this watch
-			place = min(place, w.seen)
+func (s *Cluster) shownTo(p *Process, r *apiserver.Resource) int {
+	place := len(s.History())
+	for _, w := range s.Watchers() {
+		if w.Who == p.Name && w.Resource == r && !w.Over() {
+			s.Next(w) // past what is not for this watch
+			place = min(place, w.Seen)
 		}
 	}
 	return place
 }
 
 // shows says whether a process watches an object, which may lack a label.
-func (s *Server) shows(p *Process, r *resource, obj Object) bool {
-	return slices.ContainsFunc(s.watchers, func(w *watcher) bool {
-		return w.process == p && w.resource == r && !w.stream.over() && w.matches(obj)
+func (s *Cluster) shows(p *Process, r *apiserver.Resource, obj apiserver.Object) bool {
+	return slices.ContainsFunc(s.Watchers(), func(w *apiserver.Watcher) bool {
+		return w.Who == p.Name && w.Resource == r && !w.Over() && w.Matches(obj)
 	})
 }
 
@@ -85,14 +87,14 @@ type reading struct {
 }
 
 // learns notes what a call is about to read live.
-func (v *view) learns(p *Process, c *call, place int) {
-	if v.read == nil || c.resource == nil || c.method != http.MethodGet || c.name == "" {
+func (v *view) learns(p *Process, c *apiserver.Call, place int) {
+	if v.read == nil || c.Resource == nil || c.Method != http.MethodGet || c.Name == "" {
 		return
 	}
-	k := key{c.resource.Resource, c.namespace, c.name}
+	k := apiserver.KeyOf(c.Resource.Resource, c.Namespace, c.Name)
 	v.read[k] = place
 	if p.reads == nil {
-		p.reads = map[key]reading{}
+		p.reads = map[apiserver.Key]reading{}
 	}
 	p.reads[k] = reading{place, v}
 }
@@ -100,18 +102,18 @@ func (v *view) learns(p *Process, c *call, place int) {
 // readBefore says whether an earlier sync of the process read an object live as it is.
 // The next one may know that, and its deletion, or adoption, has the resourceVersion to
 // prove it.
-func (s *Server) readBefore(st *step, k key) bool {
+func (s *Cluster) readBefore(st *step, k apiserver.Key) bool {
 	r, read := st.process.reads[k]
-	return read && r.view != st.view && !slices.ContainsFunc(s.history[r.place:], func(h change) bool { return h.key == k })
+	return read && r.view != st.view && !slices.ContainsFunc(s.History()[r.place:], func(h apiserver.Change) bool { return h.Key == k })
 }
 
 // since are the changes of an object after a place in the history that a sync does not
 // know: of its own, if they are the last ones, it had the answers.
-func (s *Server) since(place int, k key, v *view) (unknown []change) {
-	for _, h := range s.history[min(place, len(s.history)):] {
+func (s *Cluster) since(place int, k apiserver.Key, v *view) (unknown []apiserver.Change) {
+	for _, h := range s.History()[min(place, len(s.History())):] {
 		switch {
-		case h.key != k:
-		case h.view == v:
+		case h.Key != k:
+		case s.writers[h.New.Number] == v:
 			unknown = nil
 		default:
 			unknown = append(unknown, h)
@@ -121,10 +123,10 @@ func (s *Server) since(place int, k key, v *view) (unknown []change) {
 }
 
 // wroteBy notes which sync wrote what came into the history since a place in it.
-func (s *Server) wroteBy(st *step, since int) {
-	for i := since; i < len(s.history); i++ {
-		if s.history[i].by == st.process.Name {
-			s.history[i].view = st.view
+func (s *Cluster) wroteBy(st *step, since int) {
+	for _, h := range s.History()[since:] {
+		if h.By == st.process.Name {
+			s.writers[h.New.Number] = st.view
 		}
 	}
 }
@@ -137,66 +139,66 @@ type lag struct {
 }
 
 // behind says in what the view of the sync that makes a write is behind the server.
-func (s *Server) behind(st *step) (l lag) {
+func (s *Cluster) behind(st *step) (l lag) {
 	c := st.call
-	if !c.counts() {
+	if !c.Counts() {
 		return l
 	}
-	name, refs, fenced := c.name, []metav1.OwnerReference(nil), c.method == http.MethodDelete
-	switch c.method {
+	name, refs, fenced := c.Name, []metav1.OwnerReference(nil), c.Method == http.MethodDelete
+	switch c.Method {
 	case http.MethodPost, http.MethodPut:
-		obj, err := c.decode()
+		obj, err := c.Decode()
 		if err != nil {
 			return l
 		}
 		name, refs = obj.GetName(), obj.GetOwnerReferences()
 	case http.MethodPatch:
 		var body metav1.PartialObjectMetadata
-		if err := json.Unmarshal(c.body, &body); err != nil {
+		if err := json.Unmarshal(c.Body, &body); err != nil {
 			return l
 		}
 		refs = body.OwnerReferences
 		fenced = body.UID != "" && body.ResourceVersion != ""
 	}
 	had := map[types.UID]bool{}
-	if stored := s.get(c.resource, c.namespace, name); stored != nil {
+	if stored := s.Get(c.Resource, c.Namespace, name); stored != nil {
 		for _, ref := range stored.GetOwnerReferences() {
 			had[ref.UID] = true
 		}
 	}
-	k := key{c.resource.Resource, c.namespace, name}
-	unknown := s.since(st.view.shown[k.resource], k, st.view)
+	k := apiserver.KeyOf(c.Resource.Resource, c.Namespace, name)
+	unknown := s.since(st.view.shown[k.Resource], k, st.view)
 	l.old = len(unknown) > 0 && (!fenced || !s.readBefore(st, k))
-	if l.old && c.method == http.MethodPost && s.objects[k] == nil {
+	if l.old && c.Method == http.MethodPost && s.Objects()[k] == nil {
 		// There is none. What is old is a view in which there was one.
-		had := unknown[0].old
-		l.old = had != nil && s.shows(st.process, c.resource, had.object)
+		had := unknown[0].Old
+		l.old = had != nil && s.shows(st.process, c.Resource, had.Object)
 	}
 	for _, ref := range refs {
 		owner := s.withUID(ref.UID)
 		l.gone = l.gone || owner == nil && !had[ref.UID]
-		if owner == nil || c.method != http.MethodPost {
+		if owner == nil || c.Method != http.MethodPost {
 			continue
 		}
-		of := key{resourceOf(owner), owner.GetNamespace(), owner.GetName()}
-		for _, h := range s.since(max(st.view.shown[of.resource], st.view.read[of]), of, st.view) {
-			l.edited = l.edited || h.old == nil || h.old.object.GetGeneration() != h.new.object.GetGeneration()
+		of := apiserver.KeyOf(apiserver.ResourceOf(owner).Resource, owner.GetNamespace(), owner.GetName())
+		for _, h := range s.since(max(st.view.shown[of.Resource], st.view.read[of]), of, st.view) {
+			l.edited = l.edited || h.Old == nil || h.Old.Object.GetGeneration() != h.New.Object.GetGeneration()
 		}
 	}
 	return l
 }
 
-func (s *Server) withUID(uid types.UID) Object {
-	for _, v := range s.objects {
-		if v.object.GetUID() == uid {
-			return v.object
+func (s *Cluster) withUID(uid types.UID) apiserver.Object {
+	for _, v := range s.Objects() {
+		if v.Object.GetUID() == uid {
+			return v.Object
 		}
 	}
 	return nil
 }
 
 // stales counts a write by what came of it.
-func (s *Server) stales(st *step, l lag, response *http.Response) {
+func (s *Cluster) stales(st *step, l lag, response *http.Response) {
 	p, c := st.process, st.call
 	switch {
 	case response == nil: // a fault kept it from being carried out
@@ -205,16 +207,16 @@ func (s *Server) stales(st *step, l lag, response *http.Response) {
 		p.stale.Refused++
 	case l.gone:
 		p.stale.Orphans++
-		s.note("%s: that was for an owner that is gone", p.Name)
-	case c.method == http.MethodPatch && c.sub == "status":
+		s.Note("%s: that was for an owner that is gone", p.Name)
+	case c.Method == http.MethodPatch && c.Sub == "status":
 		p.stale.ByUID++
-	case c.method == http.MethodPost && c.resource.Resource == "addressblocks":
+	case c.Method == http.MethodPost && c.Resource.Resource == "addressblocks":
 		p.stale.Blocks++
 	case !l.old:
 		p.stale.Edited++
-		s.note("%s: that was for an owner that had changed", p.Name)
+		s.Note("%s: that was for an owner that had changed", p.Name)
 	default:
 		p.stale.Applied++
-		s.note("%s: that was decided on an old view", p.Name)
+		s.Note("%s: that was decided on an old view", p.Name)
 	}
 }

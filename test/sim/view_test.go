@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/test/apiserver"
 )
 
 // syncing is a process that watches, and one sync of it that has begun.
@@ -22,11 +23,11 @@ type syncing struct {
 
 func newSyncing(t *testing.T) *syncing {
 	t.Helper()
-	s := &syncing{t: t, w: &World{Server: NewServer()}}
+	s := &syncing{t: t, w: &World{Cluster: NewCluster()}}
 	s.p = s.w.NewProcess("run 1")
 	s.w.Create(pod2("replicas: 1"))
 	for _, watched := range []string{"/apis/samplecrd.k8s.io/v1/namespaces/default/pod2s", "/api/v1/namespaces/default/pods"} {
-		s.w.watch(s.call(http.MethodGet, watched+"?watch=true&sendInitialEvents=true", "")) //nolint:bodyclose // it goes on watching
+		s.w.Answer(s.call(http.MethodGet, watched+"?watch=true&sendInitialEvents=true", "")) //nolint:bodyclose // it goes on watching
 	}
 	s.begin()
 	return s
@@ -41,17 +42,17 @@ func (s *syncing) begin() {
 
 // shown has the watches show all that there is.
 func (s *syncing) shown() {
-	for _, w := range s.w.watchers {
-		s.w.deliverAll(w)
+	for _, w := range s.w.Watchers() {
+		s.w.DeliverAll(w)
 	}
 }
 
-func (s *syncing) call(method, path, body string) *call {
+func (s *syncing) call(method, path, body string) *apiserver.Call {
 	r, err := http.NewRequestWithContext(s.t.Context(), method, "http://sim"+path, strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	c, err := readCall(s.p.Name, r)
+	c, err := apiserver.ReadCall(s.p.Name, r)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -62,16 +63,17 @@ func (s *syncing) call(method, path, body string) *call {
 func (s *syncing) asks(method, path, body string) string {
 	c := s.call(method, path, body)
 	st := &step{process: s.p, call: c, view: s.w.viewOf(s.ctx, s.p, c)}
-	lag, before := s.w.behind(st), len(s.w.history)
+	lag, before := s.w.behind(st), len(s.w.History())
 	st.view.learns(st.process, st.call, before)
-	_ = s.w.handle(st.call).Body.Close()
+	response, _ := s.w.Answer(st.call)
+	_ = response.Body.Close()
 	s.w.wroteBy(st, before)
 	return fmt.Sprintf("%+v", lag)
 }
 
 func (s *syncing) status() string {
 	return s.asks(http.MethodPut, "/apis/samplecrd.k8s.io/v1/namespaces/default/pod2s/web/status",
-		`{"apiVersion":"samplecrd.k8s.io/v1","kind":"Pod2","metadata":{"name":"web","resourceVersion":"`+s.w.get(resourceNamed("pod2s"), Namespace, "web").GetResourceVersion()+`"},"status":{"replicas":1}}`)
+		`{"apiVersion":"samplecrd.k8s.io/v1","kind":"Pod2","metadata":{"name":"web","resourceVersion":"`+s.w.Get(apiserver.ResourceNamed("pod2s"), apiserver.Namespace, "web").GetResourceVersion()+`"},"status":{"replicas":1}}`)
 }
 
 func (s *syncing) reads() {
@@ -79,7 +81,7 @@ func (s *syncing) reads() {
 }
 
 func (s *syncing) creates() string {
-	owner := List[*v1.Pod2](s.w.Server, "pod2s")[0]
+	owner := apiserver.List[*v1.Pod2](s.w.Server, "pod2s")[0]
 	return s.asks(http.MethodPost, "/api/v1/namespaces/default/pods", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web-0","ownerReferences":[`+
 		`{"apiVersion":"samplecrd.k8s.io/v1","kind":"Pod2","name":"web","uid":"`+string(owner.UID)+`","controller":true}]},"spec":{"containers":[{"name":"app"}]}}`)
 }
@@ -90,10 +92,10 @@ func TestFrozenWatchesShowNothing(t *testing.T) {
 	s.p.Freeze("pods", 0)
 	s.w.Create("apiVersion: v1\nkind: Pod\nmetadata: {name: web-0}\nspec: {containers: [{name: app}]}")
 	if steps := s.w.steps(1); len(steps) > 0 {
-		t.Errorf("it shows %s %s", steps[0].event, steps[0].change.key)
+		t.Errorf("it shows %s %s", steps[0].event, steps[0].change.Key)
 	}
 	s.p.Thaw("pods")
-	if steps := s.w.steps(2); len(steps) != 1 || steps[0].change.key.String() != "pods/web-0" {
+	if steps := s.w.steps(2); len(steps) != 1 || steps[0].change.Key.String() != "pods/web-0" {
 		t.Errorf("it does not show the pod: %d steps", len(steps))
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -12,10 +11,9 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
-)
 
-// Namespace is where everything is.
-const Namespace = "default"
+	"github.com/pod2/pod2/test/apiserver"
+)
 
 // Program is what is under test: it returns when ctx has ended and all that it
 // started has.
@@ -24,7 +22,7 @@ type Program func(ctx context.Context, config *rest.Config) error
 // World is a server, a cluster around it, and runs of the program. Everything in it
 // runs in one synctest bubble.
 type World struct {
-	*Server
+	*Cluster
 	// Program is what Start runs.
 	Program Program
 	// Thaw, if not nil, ends what disturbs the program, once the acts are over.
@@ -60,35 +58,27 @@ const restartAfter = time.Second
 // Snapshot is a world at a moment, without what runs in it: another bubble can go
 // on from it.
 type Snapshot struct {
-	age           time.Duration
-	version, uids int
-	objects       map[key]*version
-	history       []change
+	*apiserver.Snapshot
+	age time.Duration
 }
 
 // Snapshot is this world now.
 func (w *World) Snapshot() *Snapshot {
-	w.Server.mu.Lock()
-	defer w.Server.mu.Unlock()
-	for _, c := range w.history {
-		c.new.json() // now: later, several bubbles may want it at once
-	}
-	return &Snapshot{time.Since(w.begin), w.version, w.uids, maps.Clone(w.objects), slices.Clip(slices.Clone(w.history))}
+	w.Lock()
+	defer w.Unlock()
+	return &Snapshot{w.Server.Snapshot(), time.Since(w.begin)}
 }
-
-// Version is the last resourceVersion that was given.
-func (s *Snapshot) Version() int { return s.version }
 
 func (w *World) restore(s *Snapshot) {
 	time.Sleep(s.age)
-	w.version, w.uids, w.objects, w.history = s.version, s.uids, maps.Clone(s.objects), s.history
+	w.Server.Restore(s.Snapshot)
 	signal(w.toCluster)
 }
 
 // NewWorld starts the cluster, not the program: from a snapshot, if it is not nil.
 // Close must be called.
 func NewWorld(program Program, choose Choose, from *Snapshot) *World {
-	w := &World{Server: NewServer(), Program: program, stop: make(chan struct{})}
+	w := &World{Cluster: NewCluster(), Program: program, stop: make(chan struct{})}
 	if from != nil {
 		w.restore(from)
 	}
@@ -132,8 +122,8 @@ func (w *World) Start(name string, configure func(*Process)) *Process {
 // ended notes what a run returned. One that nobody killed goes on for ever, unless it
 // lost its lease while it was cut off.
 func (w *World) ended(p *Process, err error) {
-	w.Server.mu.Lock()
-	defer w.Server.mu.Unlock()
+	w.Lock()
+	defer w.Unlock()
 	if !p.dead && !p.HoldAll {
 		w.fault(fmt.Sprintf("%s ended, and nobody killed it: %v", p.Name, err))
 	}
@@ -193,9 +183,9 @@ func (w *World) AllWrites() (n int) {
 
 // LeaseTransitions is how often the leader changed.
 func (w *World) LeaseTransitions() (n int32) {
-	w.Server.mu.Lock()
-	defer w.Server.mu.Unlock()
-	for _, lease := range List[*coordinationv1.Lease](w.Server, "leases") {
+	w.Lock()
+	defer w.Unlock()
+	for _, lease := range apiserver.List[*coordinationv1.Lease](w.Server, "leases") {
 		n += ptr.Deref(lease.Spec.LeaseTransitions, 0)
 	}
 	return n
@@ -203,9 +193,9 @@ func (w *World) LeaseTransitions() (n int32) {
 
 // Note writes a line into the trace.
 func (w *World) Note(format string, args ...any) {
-	w.Server.mu.Lock()
-	defer w.Server.mu.Unlock()
-	w.note(format, args...)
+	w.Lock()
+	defer w.Unlock()
+	w.Server.Note(format, args...)
 }
 
 func decodeJSON(text []byte) (v any) {

@@ -1,4 +1,4 @@
-package sim
+package apiserver
 
 import (
 	"bytes"
@@ -18,15 +18,15 @@ import (
 
 // answerList has the page that is asked for: the token to go on with is the number
 // of objects before.
-func (s *Server) answerList(c *call) *http.Response {
+func (s *Server) answerList(c *Call) *http.Response {
 	matches, err := c.selector()
 	if err != nil {
 		return failure(err)
 	}
 	var items []json.RawMessage
-	for _, v := range s.list(c.resource, c.namespace) {
-		if matches(v.object) {
-			items = append(items, v.json())
+	for _, v := range s.All(c.Resource, c.Namespace) {
+		if matches(v.Object) {
+			items = append(items, v.JSON())
 		}
 	}
 	meta := map[string]any{"resourceVersion": strconv.Itoa(s.version)}
@@ -40,7 +40,7 @@ func (s *Server) answerList(c *call) *http.Response {
 		items = []json.RawMessage{}
 	}
 	text, err := json.Marshal(map[string]any{
-		"apiVersion": c.resource.GroupVersion().String(), "kind": c.resource.kind + "List", "metadata": meta, "items": items,
+		"apiVersion": c.Resource.GroupVersion().String(), "kind": c.Resource.Kind + "List", "metadata": meta, "items": items,
 	})
 	if err != nil {
 		return failure(err)
@@ -49,7 +49,7 @@ func (s *Server) answerList(c *call) *http.Response {
 }
 
 // selector is that of a list or a watch.
-func (c *call) selector() (func(Object) bool, error) {
+func (c *Call) selector() (func(Object) bool, error) {
 	byLabel, err := labels.Parse(c.query.Get("labelSelector"))
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
@@ -65,16 +65,16 @@ func (c *call) selector() (func(Object) bool, error) {
 }
 
 // discover answers which resources a group and version has.
-func (s *Server) discover(c *call) *http.Response {
+func (s *Server) discover(c *Call) *http.Response {
 	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}}
-	for _, r := range resources {
-		if strings.HasSuffix(c.path, "/"+r.GroupVersion().String()) {
+	for _, r := range Resources {
+		if strings.HasSuffix(c.Path, "/"+r.GroupVersion().String()) {
 			list.GroupVersion = r.GroupVersion().String()
-			list.APIResources = append(list.APIResources, metav1.APIResource{Name: r.Resource, Kind: r.kind, Namespaced: true})
+			list.APIResources = append(list.APIResources, metav1.APIResource{Name: r.Resource, Kind: r.Kind, Namespaced: true})
 		}
 	}
 	if list.GroupVersion == "" {
-		return failure(apierrors.NewNotFound(resources[0].GroupResource(), c.path))
+		return failure(apierrors.NewNotFound(Resources[0].GroupResource(), c.Path))
 	}
 	text, err := json.Marshal(list)
 	if err != nil {

@@ -1,4 +1,4 @@
-package sim
+package apiserver
 
 import (
 	"encoding/json"
@@ -16,13 +16,15 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// watcher is an open watch. The director hands it one event at a time.
-type watcher struct {
-	process   *Process // nil: events are handed over as they come
-	resource  *resource
+// Watcher is an open watch.
+type Watcher struct {
+	Who      string // watches
+	ByHand   bool   // else events are handed over as they come
+	Resource *Resource
+	// Matches says whether an object is among those that are selected.
+	Matches   func(Object) bool
+	Seen      int // events up to this place in the history were handed over
 	namespace string
-	matches   func(Object) bool
-	seen      int // events up to this place in the history were handed over
 	number    int // the resourceVersion of the last of them
 	from      int
 	shown     []shown
@@ -35,9 +37,9 @@ type shown struct {
 	number int
 }
 
-// known is the resourceVersion that was handed over a while ago: of what came since,
+// Known is the resourceVersion that was handed over a while ago: of what came since,
 // the process may have decided something before.
-func (w *watcher) known(ago time.Duration) int {
+func (w *Watcher) Known(ago time.Duration) int {
 	for _, s := range slices.Backward(w.shown) {
 		if time.Since(s.at) > ago {
 			return s.number
@@ -48,57 +50,71 @@ func (w *watcher) known(ago time.Duration) int {
 
 // watch opens a watch: with the objects that there are and a bookmark after them,
 // where they are asked for, or from a resourceVersion on.
-func (s *Server) watch(c *call) *http.Response {
+func (s *Server) watch(c *Call) *http.Response {
 	matches, err := c.selector()
 	if err != nil {
 		return failure(err)
 	}
-	w := &watcher{resource: c.resource, namespace: c.namespace, matches: matches, stream: newStream()}
+	w := &Watcher{Who: c.Process, Resource: c.Resource, Matches: matches, namespace: c.Namespace, stream: newStream()}
 	number, _ := strconv.Atoi(c.query.Get("resourceVersion"))
 	initial := c.query.Get("sendInitialEvents") == "true"
 	if !initial && number > 0 && number < s.dropped {
 		gone := apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", number, s.dropped)).Status()
 		gone.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-		w.send(watch.Error, mustJSON(gone))
+		w.send(watch.Error, MustJSON(gone))
 		w.stream.end(io.EOF)
 		return respond(http.StatusOK, w.stream)
 	}
-	objects := s.list(c.resource, c.namespace)
+	objects := s.All(c.Resource, c.Namespace)
 	from := s.version
-	if w.process = s.processes[c.process]; w.process != nil && w.process.StartAt > 0 {
-		objects, from = s.listAt(c.resource, c.namespace, w.process.StartAt), w.process.StartAt
+	if s.ByHand != nil {
+		at := 0
+		if w.ByHand, at = s.ByHand(c.Process); at > 0 {
+			objects, from = s.listAt(c.Resource, c.Namespace, at), at
+		}
 	}
 	if !initial && number > 0 {
 		objects, from = nil, number
 	}
 	for _, v := range objects {
-		if matches(v.object) {
-			w.send(watch.Added, v.json())
+		if matches(v.Object) {
+			w.send(watch.Added, v.JSON())
 		}
 	}
 	if initial {
 		w.bookmark(from)
 	}
 	w.number, w.from = from, from
-	w.seen, _ = slices.BinarySearchFunc(s.history, from+1, func(c change, number int) int { return c.new.number - number })
+	w.Seen, _ = slices.BinarySearchFunc(s.history, from+1, func(c Change, number int) int { return c.New.Number - number })
 	s.watchers = append(s.watchers, w)
-	if w.process == nil {
-		s.deliverAll(w)
+	if !w.ByHand {
+		s.DeliverAll(w)
 	}
-	s.wake()
 	return respond(http.StatusOK, w.stream)
 }
 
-// next is the event that comes next, if there is one; those that are not of this
-// watch are skipped.
-func (s *Server) next(w *watcher) (kind watch.EventType, c change, ok bool) {
-	for ; w.seen < len(s.history); w.seen++ {
-		c := s.history[w.seen]
-		if c.key.resource != w.resource.Resource || w.namespace != "" && c.key.namespace != w.namespace {
+// Watchers are the open watches. The server is locked.
+func (s *Server) Watchers() []*Watcher {
+	s.watchers = slices.DeleteFunc(s.watchers, (*Watcher).Over)
+	return s.watchers
+}
+
+// Over says whether a watch has ended.
+func (w *Watcher) Over() bool { return w.stream.over() }
+
+// End ends a watch.
+func (w *Watcher) End(err error) { w.stream.end(err) }
+
+// Next is the event that comes next, if there is one; those that are not of this
+// watch are skipped. The server is locked.
+func (s *Server) Next(w *Watcher) (kind watch.EventType, c Change, ok bool) {
+	for ; w.Seen < len(s.history); w.Seen++ {
+		c := s.history[w.Seen]
+		if c.Key.Resource != w.Resource.Resource || w.namespace != "" && c.Key.Namespace != w.namespace {
 			continue
 		}
-		was := c.old != nil && w.matches(c.old.object)
-		is := !c.removed && w.matches(c.new.object)
+		was := c.Old != nil && w.Matches(c.Old.Object)
+		is := !c.Removed && w.Matches(c.New.Object)
 		switch {
 		case is && !was:
 			return watch.Added, c, true
@@ -108,38 +124,41 @@ func (s *Server) next(w *watcher) (kind watch.EventType, c change, ok bool) {
 			return watch.Deleted, c, true
 		}
 	}
-	return "", change{}, false
+	return "", Change{}, false
 }
 
-func (s *Server) deliver(w *watcher, kind watch.EventType, c change) {
-	w.seen++
-	w.number = c.new.number
-	w.shown = append(w.shown, shown{time.Now(), c.new.number})
-	w.send(kind, c.new.json())
+// Deliver hands over the event that comes next. The server is locked.
+func (s *Server) Deliver(w *Watcher, kind watch.EventType, c Change) {
+	w.Seen++
+	w.number = c.New.Number
+	w.shown = append(w.shown, shown{time.Now(), c.New.Number})
+	w.send(kind, c.New.JSON())
 }
 
-func (s *Server) deliverAll(w *watcher) {
-	for kind, c, ok := s.next(w); ok; kind, c, ok = s.next(w) {
-		s.deliver(w, kind, c)
+// DeliverAll hands over all that there is. The server is locked.
+func (s *Server) DeliverAll(w *Watcher) {
+	for kind, c, ok := s.Next(w); ok; kind, c, ok = s.Next(w) {
+		s.Deliver(w, kind, c)
 	}
 }
 
-func (w *watcher) bookmark(number int) {
-	obj := w.resource.new()
-	obj.GetObjectKind().SetGroupVersionKind(w.resource.gvk())
+func (w *Watcher) bookmark(number int) {
+	obj := w.Resource.new()
+	obj.GetObjectKind().SetGroupVersionKind(w.Resource.GVK())
 	obj.SetResourceVersion(strconv.Itoa(number))
 	obj.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
-	w.send(watch.Bookmark, mustJSON(obj))
+	w.send(watch.Bookmark, MustJSON(obj))
 }
 
-func (w *watcher) send(kind watch.EventType, object []byte) {
-	w.stream.write(mustJSON(map[string]any{"type": kind, "object": json.RawMessage(object)}))
+func (w *Watcher) send(kind watch.EventType, object []byte) {
+	w.stream.write(MustJSON(map[string]any{"type": kind, "object": json.RawMessage(object)}))
 }
 
-func mustJSON(v any) []byte {
+// MustJSON is what can be encoded for certain.
+func MustJSON(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("sim: encode %T: %v", v, err))
+		panic(fmt.Sprintf("apiserver: encode %T: %v", v, err))
 	}
 	return text
 }
@@ -202,7 +221,7 @@ func (s *stream) Close() error {
 	return nil
 }
 
-var errClosed = errors.New("sim: the watch was closed")
+var errClosed = errors.New("apiserver: the watch was closed")
 
 func (s *stream) over() bool {
 	s.mu.Lock()

@@ -1,4 +1,4 @@
-package sim
+package apiserver
 
 import (
 	"encoding/json"
@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// patched is what a patch makes of an object.
-func patched(contentType string, r *resource, object, patch []byte) (Object, error) {
+// Patched is what a patch makes of an object.
+func Patched(contentType string, r *Resource, object, patch []byte) (Object, error) {
 	var text []byte
 	var err error
 	switch {

@@ -1,4 +1,4 @@
-package sim
+package apiserver
 
 // Kinds are the requests that programs make in the scenarios, by verb and resource.
 // TestKindsOfRequests holds them to what is asked for, and test/integration compares

@@ -1,4 +1,4 @@
-package sim
+package apiserver
 
 import (
 	"errors"
@@ -53,14 +53,14 @@ func Only(n int) func(int) bool { return func(i int) bool { return i == n } }
 
 // Break is the beginning of a fault; mend is its end.
 func (s *Server) Break(f Fault) (mend func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.note("fault begins: %v answers %s", shortly(f.On), f.text())
+	s.Lock()
+	defer s.Unlock()
+	s.Note("fault begins: %v answers %s", shortly(f.On), f.text())
 	s.broken = append(s.broken, &f)
 	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.note("fault ends: %v", shortly(f.On))
+		s.Lock()
+		defer s.Unlock()
+		s.Note("fault ends: %v", shortly(f.On))
 		s.broken = slices.DeleteFunc(s.broken, func(other *Fault) bool { return other == &f })
 	}
 }
@@ -84,12 +84,12 @@ func (f *Fault) text() string {
 }
 
 // strike is the fault that a request meets, nil if it meets none.
-func (s *Server) strike(c *call) *Fault {
-	if c.resource == nil {
+func (s *Server) strike(c *Call) *Fault {
+	if c.Resource == nil {
 		return nil
 	}
 	for _, f := range s.broken {
-		if len(f.On) == 0 && !c.counts() || len(f.On) > 0 && !slices.Contains(f.On, c.kind()) || f.In != "" && f.In != c.namespace {
+		if len(f.On) == 0 && !c.Counts() || len(f.On) > 0 && !slices.Contains(f.On, c.Kind()) || f.In != "" && f.In != c.Namespace {
 			continue
 		}
 		if f.met++; f.Hits == nil || f.Hits(f.met) {
@@ -99,15 +99,15 @@ func (s *Server) strike(c *call) *Fault {
 	return nil
 }
 
-// serve answers a call as the server does with its faults. It returns what came of the
+// Answer answers a call as the server does with its faults. It returns what came of the
 // call besides; nil: nothing was done.
-func (s *Server) serve(c *call) (answer, outcome *http.Response) {
-	s.mu.Lock()
+func (s *Server) Answer(c *Call) (answer, outcome *http.Response) {
+	s.Lock()
 	f := s.strike(c)
 	if f != nil {
-		s.note("%s: %s meets a fault: %s", c.process, c.what, f.text())
+		s.Note("%s: %s meets a fault: %s", c.Process, c.What, f.text())
 	}
-	s.mu.Unlock()
+	s.Unlock()
 	switch {
 	case f == nil:
 		outcome = s.handle(c)
@@ -121,5 +121,5 @@ func (s *Server) serve(c *call) (answer, outcome *http.Response) {
 	return failure(f.Error), outcome
 }
 
-// errLost is what a client is told whose connection broke.
-var errLost = fmt.Errorf("sim: the connection broke: %w", syscall.ECONNRESET)
+// ErrLost is what a client is told whose connection broke.
+var ErrLost = fmt.Errorf("apiserver: the connection broke: %w", syscall.ECONNRESET)

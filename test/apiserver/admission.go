@@ -1,10 +1,9 @@
-package sim
+package apiserver
 
 import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -65,8 +64,8 @@ func Denial(message string) func(*Server, Attempt) error {
 func Quota(namespace, resource string, hard int) Rule {
 	return Rule{On: []string{"POST " + resource}, In: namespace, Refuse: func(s *Server, a Attempt) error {
 		used := 0
-		for _, v := range s.list(resourceNamed(resource), namespace) {
-			if pod, ok := v.object.(*corev1.Pod); !ok || pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		for _, v := range s.All(ResourceNamed(resource), namespace) {
+			if pod, ok := v.Object.(*corev1.Pod); !ok || pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
 				used++
 			}
 		}
@@ -77,30 +76,17 @@ func Quota(namespace, resource string, hard int) Rule {
 	}}
 }
 
-// mirror is what admission does to pods of some clusters: an image comes from a mirror,
-// and there is a container more.
-func mirror(obj Object) {
-	pod := obj.(*corev1.Pod)
-	for i := range pod.Spec.Containers {
-		pod.Spec.Containers[i].Image = "mirror/" + strings.TrimPrefix(pod.Spec.Containers[i].Image, "mirror/")
-	}
-	pod.Spec.Containers = append([]corev1.Container{{Name: "proxy", Image: "proxy"}}, pod.Spec.Containers...)
-	metav1.SetMetaDataLabel(&pod.ObjectMeta, "injected", "true")
-	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, "injected", "true")
-}
-
 // Admit is the beginning of a rule; withdraw is its end.
 func (s *Server) Admit(r Rule) (withdraw func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.note("rule begins: %v", r.On)
+	s.Lock()
+	defer s.Unlock()
+	s.Note("rule begins: %v", r.On)
 	s.rules = append(s.rules, &r)
 	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.note("rule ends: %v", r.On)
+		s.Lock()
+		defer s.Unlock()
+		s.Note("rule ends: %v", r.On)
 		s.rules = slices.DeleteFunc(s.rules, func(other *Rule) bool { return other == &r })
-		signal(s.toCluster) // where somebody may have been refused a pod
 	}
 }
 
@@ -114,7 +100,7 @@ func (s *Server) rulesOn(kind, namespace string) (rules []*Rule) {
 }
 
 // mutate has the rules change what is to be created.
-func (s *Server) mutate(r *resource, obj Object) {
+func (s *Server) mutate(r *Resource, obj Object) {
 	for _, rule := range s.rulesOn("POST "+r.Resource, obj.GetNamespace()) {
 		if rule.Mutate != nil {
 			rule.Mutate(obj)
@@ -123,13 +109,13 @@ func (s *Server) mutate(r *resource, obj Object) {
 }
 
 // refuse is the error of the first rule that refuses a request.
-func (s *Server) refuse(by, kind string, r *resource, old, next Object) error {
+func (s *Server) refuse(by, kind string, r *Resource, old, next Object) error {
 	some := next
 	if next == nil {
 		some = old
 	}
 	for _, rule := range s.rulesOn(kind, some.GetNamespace()) {
-		if rule.Refuse == nil || by == user {
+		if rule.Refuse == nil || by == User {
 			continue
 		}
 		a := Attempt{Resource: r.GroupResource(), Namespace: some.GetNamespace(), Name: some.GetName(), Old: old, New: next}

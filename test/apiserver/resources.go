@@ -1,6 +1,7 @@
-package sim
+package apiserver
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"time"
@@ -31,24 +32,25 @@ type Object interface {
 	metav1.Object
 }
 
-// resource is what the server knows of a kind.
-type resource struct {
+// Resource is what the server knows of a kind.
+type Resource struct {
 	schema.GroupVersionResource
-	kind       string
+	Kind       string
 	example    Object
 	generation bool // counts changes of what is neither metadata nor status
 	status     bool // has the subresource
 	custom     bool // is one of a CRD
 }
 
-// apart are the resources whose writes say nothing about the controller.
-var apart = map[string]bool{"events": true, "leases": true}
+// Apart are the resources whose writes say nothing about the controller.
+var Apart = map[string]bool{"events": true, "leases": true}
 
 var (
-	core      = corev1.SchemeGroupVersion
-	samples   = schema.GroupVersion(v1.GroupVersion)
-	stable    = schema.GroupVersion(stablev1.GroupVersion)
-	resources = []*resource{
+	core    = corev1.SchemeGroupVersion
+	samples = schema.GroupVersion(v1.GroupVersion)
+	stable  = schema.GroupVersion(stablev1.GroupVersion)
+	// Resources are those that there are.
+	Resources = []*Resource{
 		{core.WithResource("pods"), "Pod", &corev1.Pod{}, true, true, false},
 		{core.WithResource("persistentvolumeclaims"), "PersistentVolumeClaim", &corev1.PersistentVolumeClaim{}, false, true, false},
 		{core.WithResource("services"), "Service", &corev1.Service{}, false, true, false},
@@ -71,22 +73,33 @@ var (
 	}
 )
 
-func resourceNamed(name string) *resource {
-	for _, r := range resources {
+// ResourceNamed is the resource of a name, such as "pods".
+func ResourceNamed(name string) *Resource {
+	for _, r := range Resources {
 		if r.Resource == name {
 			return r
 		}
 	}
-	panic("sim: no resource " + name)
+	panic("apiserver: no resource " + name)
 }
 
-func (r *resource) new() Object {
+// ResourceOf is the resource of an object that is stored.
+func ResourceOf(obj Object) *Resource {
+	for _, r := range Resources {
+		if r.Kind == obj.GetObjectKind().GroupVersionKind().Kind {
+			return r
+		}
+	}
+	panic(fmt.Sprintf("apiserver: no resource of %T", obj))
+}
+
+func (r *Resource) new() Object {
 	return reflect.New(reflect.TypeOf(r.example).Elem()).Interface().(Object)
 }
 
-// namespace is where objects of tests are, if nothing else is said: none, for those of the
+// Namespace is where objects of tests are, if nothing else is said: none, for those of the
 // whole cluster.
-func (r *resource) namespace() string {
+func (r *Resource) Namespace() string {
 	switch r.Resource {
 	case "storageclasses", "vnis", "nodes":
 		return ""
@@ -94,19 +107,21 @@ func (r *resource) namespace() string {
 	return Namespace
 }
 
-// place is that of "name", or of "namespace/name".
-func (r *resource) place(name string) (namespace, bare string) {
+// Place is that of "name", or of "namespace/name".
+func (r *Resource) Place(name string) (namespace, bare string) {
 	if namespace, bare, other := strings.Cut(name, "/"); other {
 		return namespace, bare
 	}
-	return r.namespace(), name
+	return r.Namespace(), name
 }
 
-func (r *resource) gvk() schema.GroupVersionKind { return r.GroupVersion().WithKind(r.kind) }
+// GVK is that of the objects.
+func (r *Resource) GVK() schema.GroupVersionKind { return r.GroupVersion().WithKind(r.Kind) }
 
 var (
-	scheme  = newScheme()
-	decoder = serializer.NewCodecFactory(scheme).UniversalDeserializer()
+	scheme = newScheme()
+	// Decoder reads objects of any kind.
+	Decoder = serializer.NewCodecFactory(scheme).UniversalDeserializer()
 )
 
 func newScheme() *runtime.Scheme {
@@ -126,7 +141,7 @@ func part(obj Object, name string) reflect.Value {
 }
 
 // sameContent says whether two objects differ in metadata and status only.
-func sameContent(r *resource, a, b Object) bool {
+func sameContent(r *Resource, a, b Object) bool {
 	bare := func(obj Object) Object {
 		c := obj.DeepCopyObject().(Object)
 		labels := c.GetLabels()
@@ -155,5 +170,5 @@ func setDefaults(obj Object) {
 	}
 }
 
-// now is the time as the API has it.
-func now() metav1.Time { return metav1.NewTime(time.Now().Truncate(time.Second)) }
+// Now is the time as the API has it.
+func Now() metav1.Time { return metav1.NewTime(time.Now().Truncate(time.Second)) }
