@@ -315,9 +315,7 @@ func checkPlans(t *testing.T, tests []planTest) {
 			if got, want := kept(plan.String(), "status ", "event "), unindent(test.want); got != want {
 				t.Errorf("in\n%s\ngot\n%s\nwant\n%s", unindent(test.in), got, want)
 			}
-			if why := Converged(s); (why == "") != plan.Empty() {
-				t.Errorf("Converged says %q and the plan is\n%s", why, plan)
-			}
+			doneIfEmpty(t, s, plan)
 		})
 	}
 }

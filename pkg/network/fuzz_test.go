@@ -27,9 +27,7 @@ const served = `
 func whatever(t *testing.T, s State) {
 	t.Helper()
 	p := Diff(s)
-	if why := Converged(s); p.Empty() != (why == "") {
-		t.Errorf("Empty is %t and Converged says %q\n%s", p.Empty(), why, p)
-	}
+	doneIfEmpty(t, s, p)
 	for _, problems := range [][]string{noLiveEntryLeaves(s, p), handedOutRightly(s, p), blocksAreRespected(s, p)} {
 		for _, problem := range problems {
 			t.Errorf("%s\n%s", problem, p)

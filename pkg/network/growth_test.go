@@ -67,9 +67,7 @@ func checkWhole(t *testing.T, test planTest) {
 	if got, want := kept(plan.String()), unindent(test.want); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if why := Converged(s); (why == "") != plan.Empty() {
-		t.Errorf("Converged says %q", why)
-	}
+	doneIfEmpty(t, s, plan)
 }
 
 func TestGrown(t *testing.T) {

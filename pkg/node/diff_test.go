@@ -122,8 +122,8 @@ func TestDiff(t *testing.T) {
 			if got := strings.TrimSpace(p.String()); got != tt.want {
 				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
 			}
-			if why := Converged(tt.state); p.Empty() != (why == "") {
-				t.Errorf("Empty is %t and Converged says %q", p.Empty(), why)
+			if why := undone(tt.state); p.Empty() != (why == "") {
+				t.Errorf("Empty is %t, and left to do is %q", p.Empty(), why)
 			}
 		})
 	}

@@ -113,8 +113,8 @@ func exchanged(s State) string {
 		}
 		done = append(done, ready(s))
 	}
-	if why := Converged(s); (why == "") != plan.Empty() {
-		done = append(done, "Converged says "+why)
+	if why := undone(s); why != "" && plan.Empty() {
+		done = append(done, "nothing, and there is left to do: "+why)
 	}
 	return strings.Join(done, "; ")
 }

@@ -270,7 +270,7 @@ func (w *world) converge(t *testing.T) {
 	quiet := 0
 	for round := 0; quiet < 30; round++ {
 		if round > enough {
-			t.Fatalf("not at rest after %d rounds: %s\n%s", enough, Converged(*w.State), describe(*w.State))
+			t.Fatalf("not at rest after %d rounds: %s\n%s", enough, undone(*w.State), describe(*w.State))
 		}
 		plan := w.sync(t)
 		if quiet++; !plan.Empty() {

@@ -1,9 +1,7 @@
 package reconcile
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,7 +15,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/pod2/pod2/pkg/network"
-	"github.com/pod2/pod2/pkg/pod2"
 	"github.com/pod2/pod2/test/model"
 )
 
@@ -42,25 +39,6 @@ func newModelled(stage *model.Stage, clock *clocktesting.FakePassiveClock) model
 func (m modelled) Sync(ctx context.Context, key model.Key) error {
 	_, err := m.r.Sync(klog.NewContext(ctx, klog.Logger{}), Key{key.Kind, ns, key.Name})
 	return err
-}
-
-func (m modelled) Converged(key model.Key) string {
-	k := Key{key.Kind, ns, key.Name}
-	switch key.Kind {
-	case KindNetwork:
-		state, _, err := m.r.kinds.network.observe(k)
-		return cmp.Or(network.Converged(state), text(err))
-	case KindPod2:
-		state, _, err := m.r.kinds.pod2.observe(k)
-		if errors.Is(err, errNothing) {
-			return ""
-		}
-		if err != nil {
-			return text(err)
-		}
-		return pod2.Converged(state)
-	}
-	return ""
 }
 
 func text(err error) string {

@@ -8,11 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pod2/pod2/pkg/pod2/dns"
+	"github.com/pod2/pod2/test/spec"
 )
 
 // Each replica has a name on each Network, of either family; names of nobody do
@@ -78,11 +77,8 @@ func waitNames(t *testing.T, namespace string) {
 			return "", err
 		}
 		for i := range pod2s.Items {
-			why := dns.Converged(dns.State{
-				Now: time.Now(), Pod2: &pod2s.Items[i],
-				Pods: pointers(pods.Items), Services: pointers(services.Items), Slices: pointers(slices.Items),
-			})
-			if why != "" {
+			have := &spec.Cluster{Pods: pointers(pods.Items), Services: pointers(services.Items), EndpointSlices: pointers(slices.Items)}
+			if why := spec.NamesDone(have, &pod2s.Items[i]); why != "" {
 				return pod2s.Items[i].Name + ": " + why, nil
 			}
 		}

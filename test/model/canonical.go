@@ -229,7 +229,8 @@ func (m *machine) encode(s *state) string {
 	for _, k := range s.kept {
 		b = append(b, k.pod...)
 		b = append(b, '=')
-		b = append(b, k.address...)
+		b = append(b, k.network...)
+		b = k.address.AppendTo(b)
 	}
 	m.buffer = b
 	return string(b)

@@ -1,79 +1,50 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
-	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	"github.com/pod2/pod2/pkg/attachment"
-	"github.com/pod2/pod2/pkg/network"
+	"github.com/pod2/pod2/test/spec"
 )
 
-// live pods can use an address.
-func live(pod *corev1.Pod) bool { return !attachment.Gated(pod) && !attachment.Over(pod) }
-
-// checkState says what must not be in any state.
+// checkState says what must not be in any state: S1.
 func (m *machine) checkState(s *state) {
-	// S1
-	holders := map[holder]string{}
+	holders := spec.Holders{}
 	for _, o := range s.server[Pods] {
-		pod := o.value.(*corev1.Pod)
-		if !live(pod) {
-			continue
-		}
-		for _, h := range o.publishes() {
-			if other, taken := holders[h]; taken {
-				m.complain(fmt.Sprintf("S1: %s and %s both publish %s of Network %s", other, pod.Name, h.address, h.network))
-			}
-			holders[h] = pod.Name
-		}
+		m.complain(holders.Add(o.name, o.holds()))
 	}
 }
 
-type holder struct{ network, address string }
-
-// publishes are the addresses that a pod publishes, read once.
-func (o *object) publishes() []holder {
-	if o.published == nil {
-		o.published = []holder{}
-		for name, a := range attachment.Published(o.value.(*corev1.Pod)) {
-			o.published = append(o.published, holder{name, a.Address.Addr().String()})
-		}
+// holds are the addresses that a pod may use, read once.
+func (o *object) holds() []spec.Held {
+	if !o.read {
+		o.read, o.held = true, spec.Holds(o.value.(*corev1.Pod))
 	}
-	return o.published
+	return o.held
 }
 
-// checkCall says what is wrong with a call, whatever comes of it.
+// write is the call in the words of the promises.
+func (c *call) write() spec.Write {
+	w := spec.Write{Verb: c.verb, Resource: c.kind.String(), Name: c.name, UID: cmp.Or(c.uid, c.bodyUID), ResourceVersion: cmp.Or(c.version, c.bodyVersion)}
+	if c.status {
+		w.Subresource = "status"
+	}
+	return w
+}
+
+// checkCall says what is wrong with a call, whatever comes of it: S7.
 func (m *machine) checkCall(next *call) {
-	// S7
-	switch {
-	case next.verb == "delete" && next.uid == "":
-		m.complain("S7: a deletion without UID: " + next.String())
-	case next.verb == "patch" && next.bodyUID == "":
-		m.complain("S7: a patch without UID: " + next.String())
-	case next.verb == "patch" && next.bodyVersion == "" && (next.kind != Pods || !next.status):
-		m.complain("S7: a patch without resourceVersion: " + next.String())
+	if next.writes() {
+		m.complain(next.write().Unconditional())
 	}
-}
-
-// S6, as the server had it when the deletion was carried out: whose a pod is can
-// change while its UID stays.
-func (m *machine) checkOurs(s *state, by int, pod *corev1.Pod) {
-	ref, key := metav1.GetControllerOfNoCopy(pod), m.config.Keys[s.control[by].sync.key]
-	for _, p := range s.control[by].cache[Pod2s] {
-		if ref != nil && p.name == key.Name && p.value.GetUID() == ref.UID {
-			return
-		}
-	}
-	m.complain(fmt.Sprintf("S6: %s is deleted, which is not of %s", pod.Name, key))
 }
 
 // checkWrite says what is wrong with what a call did.
@@ -82,172 +53,149 @@ func (m *machine) checkWrite(s, next *state, by int, c *call, stored bool) {
 		return
 	}
 	if c.kind == Blocks {
-		m.complain(boundForNobody(s, next, c.name))
-		m.complain(boundToAnEdge(s, next, c.name))
+		m.checkBlock(s, next, by, c.name)
 	}
 	if c.kind != Pods {
 		return
 	}
 	_, was := s.find(Pods, c.name)
 	_, is := next.find(Pods, c.name)
-	if c.verb == "delete" {
-		m.checkOurs(s, by, was.value.(*corev1.Pod))
+	if c.verb != "create" { // S6, as the server had it: whose a pod is can change while its UID stays
+		m.complain(c.write().NotOurs(was.value.(*corev1.Pod), func(uid types.UID) bool { return m.ours(s, by, uid) }))
 	}
 	switch {
 	case c.verb == "create" && m.config.OneWriter:
-		m.checkCreate(s, by, is.value.(*corev1.Pod))
+		pod := is.value.(*corev1.Pod)
+		if specs := m.specs(s, by, pod); len(specs) > 0 {
+			m.complain(spec.TooMany(pod, every[*corev1.Pod](next, Pods), spec.Most(specs)))
+		}
 	case c.verb == "delete" && m.config.OneWriter:
 		m.checkDelete(s, by, was.value.(*corev1.Pod))
-	case c.verb == "patch" && is != nil && live(is.value.(*corev1.Pod)):
-		pod := is.value.(*corev1.Pod)
-		published := !live(was.value.(*corev1.Pod))
-		for _, h := range is.publishes() {
-			if n, found := find[*v1.Network](s, Networks, h.network); published && found {
-				m.checkHandedOut(n, pod.Name, netip.MustParseAddr(h.address))
-			}
-			if published {
-				m.complain(edgeOfAnother(next, h.network, pod))
-			}
-			if m.config.Keeps && attachment.Owner(pod).Kind == "Pod2" { // or adopted just now
-				next.keep(m, pod.Name, h.network+" "+h.address)
-			}
-		}
+	case c.verb == "patch" && is != nil && len(is.holds()) > 0:
+		m.checkPublished(s, next, is, len(was.holds()) == 0)
 	}
 }
 
-// boundForNobody: S8, an entry of a Network that is gone is never made.
-func boundForNobody(s, next *state, name string) string {
-	was, _ := find[*v1.AddressBlock](s, Blocks, name)
+// ours says whether the key that a controller syncs is a Pod2 of this UID, as far as it knows.
+func (m *machine) ours(s *state, by int, uid types.UID) bool {
+	key := m.config.Keys[s.control[by].sync.key]
+	return slices.ContainsFunc(s.control[by].cache[Pod2s], func(o *object) bool { return o.name == key.Name && o.value.GetUID() == uid })
+}
+
+// checkBlock is S2 and S8 of a block that was written.
+func (m *machine) checkBlock(s, next *state, by int, name string) {
 	is, found := find[*v1.AddressBlock](next, Blocks, name)
 	if !found {
-		return ""
-	}
-	if n, exists := find[*v1.Network](s, Networks, is.Spec.Network); exists && n.UID == is.Spec.NetworkUID {
-		return ""
-	}
-	for _, e := range is.Spec.Entries {
-		if pod, exists := find[*corev1.Pod](s, Pods, e.Pod); !exists || pod.UID != e.PodUID || attachment.Over(pod) {
-			continue
-		}
-		if e.State == v1.AddressBound && (was == nil || !slices.Contains(was.Spec.Entries, e)) {
-			return fmt.Sprintf("S8: %s is bound to %s in a block of a Network that is gone", e.Address, e.Pod)
-		}
-	}
-	return ""
-}
-
-// S2
-func (m *machine) checkHandedOut(n *v1.Network, pod string, addr netip.Addr) {
-	pool, err := network.Pool(n)
-	if err != nil {
 		return
 	}
-	if why := pool.Refusal(addr); why != "" {
-		m.complain(fmt.Sprintf("S2: %s got %s of %s, which %s", pod, addr, n.Name, why))
+	was, _ := find[*v1.AddressBlock](s, Blocks, name)
+	n, exists := find[*v1.Network](s, Networks, is.Spec.Network)
+	pods := every[*corev1.Pod](s, Pods)
+	m.complain(spec.BoundForNobody(was, is, n, pods))
+	m.complain(spec.OnEdge([]*v1.AddressBlock{is}, pods))
+	if exists {
+		m.complain(spec.HandedOut(was, is, versions(s, by, n), pods))
 	}
 }
 
-// S3: keep notes the address of a replica, and complains of another than it had.
-func (s *state) keep(m *machine, pod, address string) {
-	for i, k := range s.kept {
-		if k.pod == pod {
-			if k.address != address {
-				m.complain(fmt.Sprintf("S3: %s had %s and has got %s", pod, k.address, address))
-				s.kept[i].address = address
+// checkPublished is S2 and S3 of a pod that publishes; first says that it did not before.
+func (m *machine) checkPublished(s, next *state, o *object, first bool) {
+	pod := o.value.(*corev1.Pod)
+	if first {
+		m.complain(spec.OnEdge(every[*v1.AddressBlock](next, Blocks), []*corev1.Pod{pod}))
+	}
+	ref := metav1.GetControllerOfNoCopy(pod)
+	for _, h := range o.holds() {
+		if n, found := find[*v1.Network](s, Networks, h.Network); first && found {
+			if why := spec.Unusable(n, h.Address.String()); why != "" {
+				m.complain(fmt.Sprintf("S2: %s got %s of %s, which %s", pod.Name, h.Address, n.Name, why))
 			}
-			return
+		}
+		if m.config.Keeps && ref != nil && ref.Kind == "Pod2" { // or adopted just now
+			m.complain(next.keep(pod, h))
 		}
 	}
-	s.kept = append(s.kept, keptAddress{pod, address})
-	slices.SortFunc(s.kept, func(a, b keptAddress) int { return strings.Compare(a.pod, b.pod) })
 }
 
-func owner(s *state, pod *corev1.Pod) *v1.Pod2 {
+// keep notes the address of a replica, which is S3.
+func (s *state) keep(pod *corev1.Pod, held spec.Held) string {
+	i, known := slices.BinarySearchFunc(s.kept, keptAddress{pod.Name, held.Network, netip.Addr{}}, func(a, b keptAddress) int {
+		return cmp.Or(cmp.Compare(a.pod, b.pod), cmp.Compare(a.network, b.network))
+	})
+	if !known {
+		s.kept = slices.Insert(s.kept, i, keptAddress{pod.Name, held.Network, held.Address})
+		return ""
+	}
+	before := s.kept[i].address
+	s.kept[i].address = held.Address
+	return spec.Moved(pod, held, before)
+}
+
+// specs of the Pod2 of a pod: as it is, and as a controller saw it, for what is asked for meanwhile it
+// cannot know. None if there is none.
+func (m *machine) specs(s *state, by int, pod *corev1.Pod) []*v1.Pod2 {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil || ref.Kind != "Pod2" {
 		return nil
 	}
-	if _, o := s.find(Pod2s, ref.Name); o != nil && o.value.GetUID() == ref.UID {
-		return o.value.(*v1.Pod2)
+	p, found := find[*v1.Pod2](s, Pod2s, ref.Name)
+	if !found || p.UID != ref.UID {
+		return nil
 	}
-	return nil
+	return versions(s, by, p)
 }
 
-// seen is a Pod2 as a controller saw it: what is asked for meanwhile, it cannot know.
-func (m *machine) seen(s *state, by int, p *v1.Pod2) *v1.Pod2 {
-	for _, o := range s.control[by].cache[Pod2s] {
-		if o.value.GetUID() == p.UID {
-			return o.value.(*v1.Pod2)
-		}
-	}
-	return p
-}
-
-func replicas(p *v1.Pod2) int { return int(ptr.Deref(p.Spec.Replicas, 1)) }
-
-// S4
-func (m *machine) checkCreate(s *state, by int, pod *corev1.Pod) {
-	p := owner(s, pod)
-	if p == nil {
-		return
-	}
-	n := 0
-	for _, o := range s.server[Pods] {
-		if ref := metav1.GetControllerOfNoCopy(o.value); ref != nil && ref.UID == p.UID {
-			n++
-		}
-	}
-	if most := max(replicas(p), replicas(m.seen(s, by, p))) + m.config.Surge; n >= most {
-		m.complain(fmt.Sprintf("S4: %s is created while there are %d pods, and at most %d are to be", pod.Name, n, most))
-	}
-}
-
-// S5. What fails after a controller looked, no precondition on the pod that it deletes
-// can tell it: that one still counts. That the pod itself serves, it can. One that is Ready
-// and too young to be available goes only while one more of the others is available.
-func (m *machine) checkDelete(s *state, by int, pod *corev1.Pod) {
-	p := owner(s, pod)
-	if p == nil || !podReady(pod) || pod.DeletionTimestamp != nil {
-		return
-	}
-	others := map[types.UID]bool{}
-	for _, o := range slices.Concat(s.server[Pods], s.control[by].cache[Pods]) {
-		other := o.value.(*corev1.Pod)
-		if ref := metav1.GetControllerOfNoCopy(other); ref != nil && ref.UID == p.UID && m.available(s, p, other) && other.DeletionTimestamp == nil && other.UID != pod.UID {
-			others[other.UID] = true
-		}
-	}
-	least := min(replicas(p), replicas(m.seen(s, by, p))) - m.config.Unavailable
-	if !m.available(s, p, pod) {
-		least++
-	}
-	if len(others) < least {
-		m.complain(fmt.Sprintf("S5: %s is deleted while %d others are available, and at least %d are to be", pod.Name, len(others), least))
-	}
-}
-
-// available: Ready for minReadySeconds.
-func (m *machine) available(s *state, p *v1.Pod2, pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		enough := time.Duration(p.Spec.MinReadySeconds) * time.Second
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && m.now(s).Sub(c.LastTransitionTime.Time) >= enough
-	})
-}
-
-// S8: nothing of a Network that goes for good is in use.
-func networkInUse(s *state, n *v1.Network) string {
-	for _, o := range s.server[Blocks] {
-		block := o.value.(*v1.AddressBlock)
-		if block.Spec.NetworkUID != n.UID {
-			continue
-		}
-		for _, e := range block.Spec.Entries {
-			if pod, found := find[*corev1.Pod](s, Pods, e.Pod); found && pod.UID == e.PodUID && !attachment.Over(pod) {
-				return fmt.Sprintf("S8: Network %s goes, and %s of it is bound to %s", n.Name, e.Address, e.Pod)
+func versions[T metav1.Object](s *state, by int, value T) []T {
+	all := []T{value}
+	for _, k := range []Kind{Networks, Pod2s} {
+		for _, o := range s.control[by].cache[k] {
+			if seen, ok := o.value.(T); ok && o.value.GetUID() == value.GetUID() && o.value.GetResourceVersion() != value.GetResourceVersion() {
+				all = append(all, seen)
 			}
 		}
 	}
-	return ""
+	return all
+}
+
+// checkDelete is S5. What fails after a controller looked, no precondition on the pod that it deletes
+// can tell it: that one still counts. That the pod itself serves, it can.
+func (m *machine) checkDelete(s *state, by int, pod *corev1.Pod) {
+	specs := m.specs(s, by, pod)
+	if len(specs) == 0 {
+		return
+	}
+	var others []*corev1.Pod
+	for _, o := range slices.Concat(s.server[Pods], s.control[by].cache[Pods]) {
+		other := o.value.(*corev1.Pod)
+		counted := slices.ContainsFunc(others, func(p *corev1.Pod) bool { return p.UID == other.UID })
+		if !counted && spec.Available(other, spec.MinReady(specs), m.now(s)) {
+			others = append(others, other)
+		}
+	}
+	m.complain(spec.TooFew(pod, others, specs, m.now(s)))
+}
+
+func every[T metav1.Object](s *state, k Kind) []T {
+	values := make([]T, 0, len(s.server[k]))
+	for _, o := range s.server[k] {
+		values = append(values, o.value.(T))
+	}
+	return values
+}
+
+func find[T metav1.Object](s *state, k Kind, name string) (value T, found bool) {
+	if _, o := s.find(k, name); o != nil {
+		return o.value.(T), true
+	}
+	return value, false
+}
+
+// cluster is what the API server holds.
+func (m *machine) cluster(s *state) *spec.Cluster {
+	return &spec.Cluster{
+		Now: m.now(s), Networks: every[*v1.Network](s, Networks), Blocks: every[*v1.AddressBlock](s, Blocks), Pods: every[*corev1.Pod](s, Pods),
+		Pod2s: every[*v1.Pod2](s, Pod2s), Revisions: every[*appsv1.ControllerRevision](s, Revisions),
+	}
 }
 
 func blockText(b *v1.AddressBlock) string {

@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/test/spec"
 )
 
 // Small configurations take seconds.
@@ -70,7 +71,7 @@ func Small() []*Config {
 				}
 			},
 			End: func(w *World) string {
-				if live(Get[*corev1.Pod](w, Pods, "a")) || live(Get[*corev1.Pod](w, Pods, "b")) {
+				if spec.Live(Get[*corev1.Pod](w, Pods, "a")) || spec.Live(Get[*corev1.Pod](w, Pods, "b")) {
 					return ""
 				}
 				return "L1: each of the pods waits for what the other holds"
@@ -131,7 +132,7 @@ func Small() []*Config {
 		},
 		{
 			Name: "reserve", Covers: "the address of a replica that is deleted is reserved, another pod comes",
-			Controllers: 1, OldViews: 1, Keys: webKeys("web-0", "b"), Crashes: 1, Graceful: true, Ready: true, Keeps: true, OneWriter: true, Unavailable: 1,
+			Controllers: 1, OldViews: 1, Keys: webKeys("web-0", "b"), Crashes: 1, Graceful: true, Ready: true, Keeps: true, OneWriter: true,
 			Setup: func(w *World) {
 				resting(w)
 				w.Create(Pod2s, web(1))
@@ -140,7 +141,7 @@ func Small() []*Config {
 		},
 		{
 			Name: "scale", Covers: "one replica more, and back",
-			Controllers: 1, OldViews: 2, Keys: webKeys("web-0", "web-1"), Crashes: 1, LostAnswers: 1, Graceful: true, Ready: true, Keeps: true, OneWriter: true, Unavailable: 1,
+			Controllers: 1, OldViews: 2, Keys: webKeys("web-0", "web-1"), Crashes: 1, LostAnswers: 1, Graceful: true, Ready: true, Keeps: true, OneWriter: true,
 			Setup: func(w *World) {
 				resting(w)
 				w.Create(Pod2s, web(1))
@@ -149,7 +150,7 @@ func Small() []*Config {
 		},
 		{
 			Name: "surge", Covers: "a rolling update with surge",
-			Controllers: 1, OldViews: 2, Keys: webKeys("web-0", "web-1"), Crashes: 1, LostAnswers: 1, Graceful: true, Ready: true, Keeps: true, OneWriter: true, Surge: 1,
+			Controllers: 1, OldViews: 2, Keys: webKeys("web-0", "web-1"), Crashes: 1, LostAnswers: 1, Graceful: true, Ready: true, Keeps: true, OneWriter: true,
 			Setup: func(w *World) {
 				resting(w)
 				w.Create(Pod2s, rolling(web(1), 1, 0))
@@ -158,7 +159,7 @@ func Small() []*Config {
 		},
 		{
 			Name: "surge-node", Covers: "a rolling update with surge, and the node of a replica is lost",
-			Controllers: 1, Keys: webKeys("web-0", "web-1"), Deaths: 1, Graceful: true, Ready: true, Keeps: true, OneWriter: true, Surge: 1,
+			Controllers: 1, Keys: webKeys("web-0", "web-1"), Deaths: 1, Graceful: true, Ready: true, Keeps: true, OneWriter: true,
 			Setup: func(w *World) {
 				resting(w)
 				w.Create(Pod2s, rolling(web(1), 1, 0))
@@ -168,7 +169,7 @@ func Small() []*Config {
 		{
 			Name: "young", Covers: "a rolling update begins while replicas are Ready and too young to be available",
 			Controllers: 1, OldViews: 1, Keys: webKeys("web-0", "web-1"), Crashes: 1, Ticks: 2, Tick: time.Minute,
-			Graceful: true, Ready: true, Keeps: true, OneWriter: true, Unavailable: 1,
+			Graceful: true, Ready: true, Keeps: true, OneWriter: true,
 			Setup: func(w *World) {
 				resting(w)
 				p := web(2)
@@ -179,7 +180,7 @@ func Small() []*Config {
 		},
 		{
 			Name: "adopt", Covers: "the owner reference of a replica is removed, the pod may be deleted",
-			Controllers: 1, OldViews: 2, Keys: webKeys("web-0"), Crashes: 1, Graceful: true, Keeps: true, OneWriter: true, Unavailable: 1,
+			Controllers: 1, OldViews: 2, Keys: webKeys("web-0"), Crashes: 1, Graceful: true, Keeps: true, OneWriter: true,
 			Setup: func(w *World) {
 				resting(w)
 				w.Create(Pod2s, web(1))
@@ -191,7 +192,7 @@ func Small() []*Config {
 		},
 		{
 			Name: "orphan", Covers: "the owner reference of a replica is removed while it is scaled away",
-			Controllers: 1, OldViews: 2, Keys: webKeys("web-0"), Crashes: 1, LostAnswers: 1, Graceful: true, Keeps: true, OneWriter: true, Unavailable: 1,
+			Controllers: 1, OldViews: 2, Keys: webKeys("web-0"), Crashes: 1, LostAnswers: 1, Graceful: true, Keeps: true, OneWriter: true,
 			Setup: func(w *World) {
 				resting(w)
 				w.Create(Pod2s, web(1))
@@ -200,7 +201,7 @@ func Small() []*Config {
 		},
 		{
 			Name: "takeover", Covers: "a pod without a controller is adopted, and may be deleted",
-			Controllers: 1, OldViews: 2, Keys: webKeys("web-0"), Crashes: 1, Graceful: true, Keeps: true, OneWriter: true, Unavailable: 1,
+			Controllers: 1, OldViews: 2, Keys: webKeys("web-0"), Crashes: 1, Graceful: true, Keeps: true, OneWriter: true,
 			Setup: func(w *World) {
 				resting(w)
 				pod := bare("web-0")
@@ -211,7 +212,7 @@ func Small() []*Config {
 		},
 		{
 			Name: "delete-pod2", Covers: "a Pod2 is deleted and created again under its name, with another template",
-			Controllers: 1, OldViews: 2, Keys: webKeys("web-0"), Crashes: 1, Graceful: true, Keeps: true, OneWriter: true, Unavailable: 1,
+			Controllers: 1, OldViews: 2, Keys: webKeys("web-0"), Crashes: 1, Graceful: true, Keeps: true, OneWriter: true,
 			Setup: func(w *World) {
 				resting(w)
 				w.Create(Pod2s, web(1))
@@ -220,7 +221,7 @@ func Small() []*Config {
 		},
 		{
 			Name: "node", Covers: "a replica fails, or its node is lost",
-			Controllers: 1, OldViews: 2, Keys: webKeys("web-0", "web-1"), Deaths: 1, Crashes: 1, Graceful: true, Ready: true, Keeps: true, OneWriter: true, Unavailable: 1,
+			Controllers: 1, OldViews: 2, Keys: webKeys("web-0", "web-1"), Deaths: 1, Crashes: 1, Graceful: true, Ready: true, Keeps: true, OneWriter: true,
 			Setup: func(w *World) {
 				resting(w)
 				w.Create(Pod2s, web(2))

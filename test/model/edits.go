@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/test/spec"
 )
 
 func blue(cidr string) *v1.Network {
@@ -85,7 +86,7 @@ func changes[T metav1.Object](what string, k Kind, name string, change func(T)) 
 func orphans(name string) Edit {
 	return Edit{"removes the owner reference of " + name, 1, func(w *World) bool {
 		_, old := w.s.find(Pods, name)
-		if old == nil || len(old.value.GetOwnerReferences()) == 0 || len(old.publishes()) == 0 {
+		if old == nil || len(old.value.GetOwnerReferences()) == 0 || len(spec.Published(old.value.(*corev1.Pod))) == 0 {
 			return false
 		}
 		next := clone[*corev1.Pod](old)

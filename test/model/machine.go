@@ -17,8 +17,6 @@ import (
 type Controller interface {
 	// Sync syncs once.
 	Sync(ctx context.Context, key Key) error
-	// Converged says "" when no write is due for the key on the caches as they are.
-	Converged(key Key) string
 	// Remember makes it remember this and no more; Memory is what it remembers.
 	Remember(Memory)
 	Memory() Memory

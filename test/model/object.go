@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/test/spec"
 )
 
 // Kind of objects that the API server of the model has.
@@ -103,7 +104,8 @@ type object struct {
 	value   metav1.Object // read only
 	slim    metav1.Object // what a cache keeps of it
 
-	published []holder // nil: not read yet
+	held []spec.Held // by a live pod
+	read bool        // held was
 }
 
 // shape is what objects have in common that differ in numbers only.

@@ -8,6 +8,7 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/pod2"
+	"github.com/pod2/pod2/test/spec"
 )
 
 // gone is the UID of a Network from before the search.
@@ -40,7 +41,7 @@ func restores() []*Config {
 		},
 		{
 			Name: "restore-pod2", Covers: "a Pod2 comes back before or after its pod, which it adopts, and its pod may be deleted",
-			Controllers: 1, OldViews: 1, Keys: webKeys("web-0"), Crashes: 1, OneWriter: true, Unavailable: 1,
+			Controllers: 1, OldViews: 1, Keys: webKeys("web-0"), Crashes: 1, OneWriter: true,
 			Setup: func(w *World) {
 				w.Create(Networks, backedUp())
 				w.Create(Blocks, backedUpBlock(v1.AddressOwner{Kind: "Pod2", Name: "web"}, "web-0"))
@@ -162,13 +163,13 @@ func keepsAddress(name, address string) func(*World) string {
 	return func(w *World) string {
 		pod := Get[*corev1.Pod](w, Pods, name)
 		block := Get[*v1.AddressBlock](w, Blocks, block0)
-		if pod == nil || block == nil || block.Annotations[v1.InheritedAnnotation] == "" || !live(pod) {
+		if pod == nil || block == nil || block.Annotations[v1.InheritedAnnotation] == "" || !spec.Live(pod) {
 			return ""
 		}
 		_, o := w.s.find(Pods, name)
-		for _, h := range o.publishes() {
-			if h.address != address {
-				return "S3: " + name + " had " + address + ", and has " + h.address
+		for _, h := range o.holds() {
+			if h.Address.String() != address {
+				return "S3: " + name + " had " + address + ", and has " + h.Address.String()
 			}
 		}
 		return ""

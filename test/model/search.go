@@ -35,8 +35,7 @@ type Config struct {
 	// Ready: pods become ready. Graceful: deleted pods terminate before they are gone.
 	Ready, Graceful bool
 	// Keeps: S3 is checked. OneWriter: S4 and S5 are, which two writers do not keep.
-	Keeps, OneWriter   bool
-	Surge, Unavailable int
+	Keeps, OneWriter bool
 	// End says what is not as it should be when nothing is left to happen.
 	End func(w *World) string
 }

@@ -18,6 +18,7 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/test/spec"
 )
 
 // begins is the time at which every search begins; it only passes in ticks.
@@ -265,7 +266,7 @@ func (m *machine) deleted(s *state, old *object) {
 // gone checks what must not go.
 func (m *machine) gone(s *state, o *object) {
 	if o.kind == Networks {
-		m.complain(networkInUse(s, o.value.(*v1.Network)))
+		m.complain(spec.InUse(o.value.(*v1.Network), every[*v1.AddressBlock](s, Blocks), every[*corev1.Pod](s, Pods)))
 	}
 }
 

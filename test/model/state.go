@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,7 +58,10 @@ type state struct {
 	kept []keptAddress
 }
 
-type keptAddress struct{ pod, address string }
+type keptAddress struct {
+	pod, network string
+	address      netip.Addr
+}
 
 // control is a controller: its caches, what it remembers, and the sync under way.
 // Its caches change when a sync starts, and only then: what they showed meanwhile,

@@ -11,8 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	nadv1 "github.com/pod2/pod2/pkg/apis/k8scnicncfio/v1"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/test/chance"
+	"github.com/pod2/pod2/test/spec"
 )
 
 // arbitrary is a state as users, other controllers and crashes may leave it.
@@ -98,8 +100,8 @@ func nothingBadHappens(t *testing.T, dice *rand.Rand) Plan {
 		t.Helper()
 		t.Errorf("%s\nstate %+v\nplan\n%s", fmt.Sprintf(format, args...), s, p)
 	}
-	if why := Converged(s); p.Empty() != (why == "") {
-		broken("Empty is %t and Converged says %q", p.Empty(), why)
+	if why := spec.DefinitionDone(objects(s), s.Namespace, s.Name); p.Empty() && why != "" {
+		broken("nothing is planned, and it is not done: %s", why)
 	}
 	if !reflect.DeepEqual(p, Diff(before)) {
 		broken("another plan the second time")
@@ -171,4 +173,19 @@ func apply(s *State, p Plan) {
 		s.Network = s.Network.DeepCopy()
 		s.Network.Status = *p.Status
 	}
+}
+
+// objects of a State, as an API server has them.
+func objects(s State) *spec.Cluster {
+	c := &spec.Cluster{Now: s.Now, VNIs: s.VNIs}
+	if s.Network != nil {
+		c.Networks = []*v1.Network{s.Network}
+	}
+	if s.Installed {
+		c.Definitions = []*nadv1.NetworkAttachmentDefinition{}
+	}
+	if s.Definition != nil {
+		c.Definitions = append(c.Definitions, s.Definition)
+	}
+	return c
 }

@@ -1,0 +1,253 @@
+package spec
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// Live says whether a pod may use its addresses: it is not held back by our gate, and has not
+// terminated. One that is being deleted may.
+func Live(pod *corev1.Pod) bool {
+	gated := slices.ContainsFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == v1.AddressesGate })
+	return !gated && !over(pod)
+}
+
+// Published is what a pod was told: its address on each Network, with the length of the prefix. It
+// is read here once more, apart from how the controller reads it. An answer of which a part
+// cannot be read is none.
+func Published(pod *corev1.Pod) map[string]netip.Prefix {
+	var answer map[string]struct {
+		Address netip.Prefix `json:"address"`
+	}
+	if text := pod.Annotations[v1.AddressesAnnotation]; text == "" || json.Unmarshal([]byte(text), &answer) != nil {
+		return nil
+	}
+	all := make(map[string]netip.Prefix, len(answer))
+	for network, a := range answer {
+		if !a.Address.IsValid() || a.Address.Addr().Is4In6() {
+			return nil
+		}
+		all[network] = a.Address
+	}
+	return all
+}
+
+// Held is an address of a Network that a live pod holds.
+type Held struct {
+	Namespace, Network string
+	Address            netip.Addr
+}
+
+// Holds is what a pod holds, in the order of the Networks' names: nothing, unless it is live.
+func Holds(pod *corev1.Pod) []Held {
+	if !Live(pod) {
+		return nil
+	}
+	published := Published(pod)
+	all := make([]Held, 0, len(published))
+	for _, network := range slices.Sorted(maps.Keys(published)) {
+		all = append(all, Held{pod.Namespace, network, published[network].Addr()})
+	}
+	return all
+}
+
+// Holders are the names of the live pods, by what they hold.
+type Holders map[Held]string
+
+// Add is S1: no two live pods hold one address of one Network.
+func (h Holders) Add(pod string, holds []Held) string {
+	for _, held := range holds {
+		if other, taken := h[held]; taken {
+			return fmt.Sprintf("S1: %s of Network %s is held by %s and %s", held.Address, held.Network, other, pod)
+		}
+		h[held] = pod
+	}
+	return ""
+}
+
+// SharedAddress is S1 of all pods that there are.
+func SharedAddress(pods []*corev1.Pod) string {
+	holders := Holders{}
+	for _, pod := range pods {
+		if why := holders.Add(pod.Name, Holds(pod)); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// Unusable says why no pod may get an address of a Network: it is outside the CIDR, network or
+// broadcast address of it or of an earlier one, the gateway, or excluded; "" if a pod may.
+func Unusable(n *v1.Network, text string) string {
+	address, err := netip.ParseAddr(text)
+	if err != nil {
+		return "is no address"
+	}
+	cidr, err := netip.ParsePrefix(n.Spec.CIDR)
+	switch {
+	case err != nil || !cidr.Contains(address):
+		return "is outside " + n.Spec.CIDR
+	case isEdge(cidr, address):
+		return "is network or broadcast address of " + n.Spec.CIDR
+	case text == n.Spec.Gateway || text == n.Status.Gateway || text == n.Annotations[v1.GatewayAnnotation]:
+		return "is the gateway"
+	case within(n.Spec.Exclude, address):
+		return "is excluded"
+	}
+	for _, former := range n.Status.CIDRs {
+		if cidr, err := netip.ParsePrefix(former); err == nil && isEdge(cidr, address) {
+			return "was network or broadcast address of " + former
+		}
+	}
+	return ""
+}
+
+// isEdge says whether an address is the network's or the broadcast address of a prefix, for whoever
+// runs with that prefix. IPv6 has no broadcast; of a /31 and a /32 all are addresses of hosts.
+func isEdge(prefix netip.Prefix, address netip.Addr) bool {
+	if prefix.Addr().BitLen()-prefix.Bits() < 2 || !prefix.Contains(address) {
+		return false
+	}
+	return !prefix.Contains(address.Prev()) || address.Is4() && !prefix.Contains(address.Next())
+}
+
+func within(ranges []v1.AddressRange, address netip.Addr) bool {
+	return slices.ContainsFunc(ranges, func(r v1.AddressRange) bool {
+		first, last, isRange := strings.Cut(string(r), "-")
+		if isRange {
+			from, err := netip.ParseAddr(first)
+			to, errTo := netip.ParseAddr(last)
+			return err == nil && errTo == nil && !address.Less(from) && !to.Less(address)
+		}
+		prefix, err := netip.ParsePrefix(first)
+		return err == nil && prefix.Contains(address) || first == address.String()
+	})
+}
+
+// HandedOut is S2: what a write of a block binds anew is an address of the Network, as one of these
+// versions of it has it, that a pod may get. What a live pod publishes is written back, to it,
+// whatever the Network says by now; and who had the address reserved may have it.
+func HandedOut(was, is *v1.AddressBlock, networks []*v1.Network, pods []*corev1.Pod) string {
+	had := map[string]bool{}
+	if was != nil {
+		for _, e := range was.Spec.Entries {
+			had[e.Address] = true
+		}
+	}
+	for _, e := range is.Spec.Entries {
+		pod := named(pods, e.Pod)
+		writtenBack := pod != nil && pod.UID == e.PodUID && Live(pod) && Published(pod)[is.Spec.Network].Addr().String() == e.Address
+		if e.State != v1.AddressBound || had[e.Address] || writtenBack {
+			continue
+		}
+		why := "is of no Network"
+		for _, n := range networks {
+			if why = Unusable(n, e.Address); why == "" {
+				break
+			}
+		}
+		if why != "" {
+			return fmt.Sprintf("S2: %s of Network %s is handed out to %s: it %s", e.Address, is.Spec.Network, e.Pod, why)
+		}
+	}
+	return ""
+}
+
+// OnEdge is S2 of Networks whose CIDR grew: nothing is bound that is network or broadcast address in
+// the prefix with which a live pod of the Network runs.
+func OnEdge(blocks []*v1.AddressBlock, pods []*corev1.Pod) string {
+	for _, pod := range pods {
+		if !Live(pod) {
+			continue
+		}
+		for network, prefix := range Published(pod) {
+			for _, b := range blocks {
+				if b.Spec.Network != network || b.Namespace != pod.Namespace {
+					continue
+				}
+				for _, e := range b.Spec.Entries {
+					if address, err := netip.ParseAddr(e.Address); err == nil && e.State == v1.AddressBound && isEdge(prefix, address) {
+						return fmt.Sprintf("S2: %s of Network %s is bound to %s, and is network or broadcast address for %s, which has %s", address, network, e.Pod, pod.Name, prefix)
+					}
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// Replica of a Pod2 on a Network.
+type Replica struct {
+	Pod2    types.UID
+	Pod     string
+	Network types.UID
+}
+
+// Kept are the addresses that replicas had when they were last seen.
+type Kept map[Replica]netip.Addr
+
+// See is S3: a live replica has the address that it had.
+func (k Kept) See(r Replica, pod *corev1.Pod, held Held) string {
+	before := k[r]
+	k[r] = held.Address
+	return Moved(pod, held, before)
+}
+
+// Moved is S3 of one replica, which had an address before: it keeps that, unless it asks for the
+// other one by name.
+func Moved(pod *corev1.Pod, held Held, before netip.Addr) string {
+	asks := strings.Contains(strings.ReplaceAll(pod.Annotations[v1.NetworksAnnotation], " ", "")+",", "="+held.Address.String()+",")
+	if !before.IsValid() || before == held.Address || asks {
+		return ""
+	}
+	return fmt.Sprintf("S3: %s had %s of Network %s, and now %s", pod.Name, before, held.Network, held.Address)
+}
+
+// InUse is S8: a Network that goes for good has no address that is bound to a pod that has not
+// terminated.
+func InUse(n *v1.Network, blocks []*v1.AddressBlock, pods []*corev1.Pod) string {
+	c := Cluster{Pods: pods}
+	for _, b := range blocks {
+		for _, e := range b.Spec.Entries {
+			if b.Spec.NetworkUID == n.UID && c.holder(e) != nil {
+				return fmt.Sprintf("S8: Network %s goes, and %s of it is bound to %s", n.Name, e.Address, e.Pod)
+			}
+		}
+	}
+	return ""
+}
+
+// Unsealed is what keeps S8 where nobody creates a block at the same moment: all blocks of a Network that
+// goes for good are sealed.
+func Unsealed(n *v1.Network, blocks []*v1.AddressBlock) string {
+	for _, b := range blocks {
+		if b.Spec.NetworkUID == n.UID && !b.Spec.Sealed {
+			return fmt.Sprintf("S8: Network %s goes, and block %s is not sealed", n.Name, b.Name)
+		}
+	}
+	return ""
+}
+
+// BoundForNobody is S8 from the other side: a write of a block binds nothing anew to a live pod for a
+// Network that is gone. n is the Network of that name, nil if there is none.
+func BoundForNobody(was, is *v1.AddressBlock, n *v1.Network, pods []*corev1.Pod) string {
+	if n != nil && n.UID == is.Spec.NetworkUID {
+		return ""
+	}
+	c := Cluster{Pods: pods}
+	for _, e := range is.Spec.Entries {
+		if e.State == v1.AddressBound && c.holder(e) != nil && (was == nil || !slices.Contains(was.Spec.Entries, e)) {
+			return fmt.Sprintf("S8: %s is bound to %s in a block of a Network that is gone", e.Address, e.Pod)
+		}
+	}
+	return ""
+}

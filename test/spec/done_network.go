@@ -1,0 +1,365 @@
+package spec
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/ipam"
+	"github.com/pod2/pod2/pkg/ordinals"
+)
+
+// NetworkDone says what is left to do for the Network of this name, which need not exist:
+//
+//   - while it lives it has the finalizer, and is marked as one that hands out addresses;
+//     while it is deleted it has the finalizer until all of its blocks are sealed;
+//   - each of its blocks is as blockDone says, and no block of a backup is left to inherit;
+//   - what a live pod publishes of it is bound to that pod, or the pod is told of a conflict;
+//   - a pod that waits knows why, and there is no address that it could have;
+//   - the status counts the entries, and is of the spec as it is.
+func NetworkDone(c *Cluster, name string) string {
+	n := named(c.Networks, name)
+	for _, b := range c.blocksOf(name) {
+		if why := c.blockDone(n, b); why != "" {
+			return why
+		}
+	}
+	for _, pod := range c.Pods {
+		if why := c.podDone(n, name, pod); why != "" {
+			return why
+		}
+	}
+	if n == nil {
+		return ""
+	}
+	return c.networkDone(n)
+}
+
+func (c *Cluster) networkDone(n *v1.Network) string {
+	ready := meta.FindStatusCondition(n.Status.Conditions, v1.ConditionReady)
+	var bound, reserved, resting int64
+	sealed := true
+	for _, b := range c.blocksOf(n.Name) {
+		if b.Spec.NetworkUID != n.UID {
+			continue
+		}
+		sealed = sealed && b.Spec.Sealed
+		for _, e := range b.Spec.Entries {
+			switch e.State {
+			case v1.AddressBound:
+				bound++
+			case v1.AddressReserved:
+				reserved++
+			case v1.AddressResting:
+				resting++
+			}
+		}
+	}
+	exhausted := meta.IsStatusConditionTrue(n.Status.Conditions, v1.ConditionExhausted)
+	switch {
+	case n.DeletionTimestamp == nil && !held(n):
+		return "the finalizer is missing"
+	case n.DeletionTimestamp != nil && held(n) && sealed:
+		return "the finalizer holds a Network whose blocks are all sealed"
+	case n.Status.ObservedGeneration != n.Generation || ready == nil || ready.ObservedGeneration != n.Generation:
+		return "the status is of an earlier spec"
+	case n.Status.Bound != bound || n.Status.Reserved != reserved || n.Status.Resting != resting:
+		return fmt.Sprintf("the status counts %d, %d and %d addresses, and the blocks have %d Bound, %d Reserved and %d Resting",
+			n.Status.Bound, n.Status.Reserved, n.Status.Resting, bound, reserved, resting)
+	case n.DeletionTimestamp != nil && ready.Status == metav1.ConditionTrue:
+		return "it is being deleted, and says that it is Ready"
+	case n.DeletionTimestamp == nil && !begun(n) && !awaitsBlocks(n, c.Now) && ready.Reason != "OverlapsCluster":
+		return "it is not marked as one that hands out addresses"
+	case exhausted && !slices.ContainsFunc(c.Pods, func(pod *corev1.Pod) bool { return waitsFor(pod, n.Name) }):
+		return "it says that pods wait for addresses, and none does"
+	}
+	return ""
+}
+
+// blockDone: an entry of a block is Bound to a live pod, with its owner; or Reserved for a
+// replica whose owner asks for the Network; or Resting and not yet rested. Of a Network that
+// goes, it is Bound. The block has finalizer and owner reference while it is in use, and is
+// on its way out when it is empty.
+func (c *Cluster) blockDone(n *v1.Network, b *v1.AddressBlock) string {
+	prefix, err := netip.ParsePrefix(b.Spec.CIDR)
+	restored := ownerless(b) && b.DeletionTimestamp == nil && !b.Spec.Sealed
+	ours := n != nil && n.UID == b.Spec.NetworkUID
+	goes := !ours || n.DeletionTimestamp != nil
+	if err != nil || b.Name != ipam.BlockName(b.Spec.Network, prefix) {
+		return "" // nobody knows what it is
+	}
+	alive := slices.ContainsFunc(b.Spec.Entries, func(e v1.AddressEntry) bool { return e.State == v1.AddressBound && c.holder(e) != nil })
+	switch empty := len(b.Spec.Entries) == 0; {
+	case restored && !empty && n != nil && n.DeletionTimestamp == nil && !begun(n) && !ours && !alive:
+		return fmt.Sprintf("block %s was restored from a backup, and is not inherited", b.Name)
+	case restored && !empty && (n == nil && c.Now.Before(b.CreationTimestamp.Add(time.Hour)) || n != nil && !ours && awaitsBlocks(n, c.Now)):
+		return "" // its Network, or other blocks, may come
+	case restored && !empty && !goes:
+		return fmt.Sprintf("block %s has no owner reference", b.Name)
+	case !empty && !held(b) && b.DeletionTimestamp == nil:
+		return fmt.Sprintf("block %s is in use and lacks the finalizer", b.Name)
+	case empty && ours && goes && held(n) && !b.Spec.Sealed:
+		return fmt.Sprintf("block %s is not sealed, and its Network goes", b.Name)
+	case empty && !(ours && goes && held(n)) && (!b.Spec.Sealed || held(b) || b.DeletionTimestamp == nil):
+		return fmt.Sprintf("block %s is empty, and not on its way out", b.Name)
+	}
+	known := map[netip.Addr]bool{}
+	for _, e := range b.Spec.Entries {
+		addr, err := netip.ParseAddr(e.Address)
+		if err != nil || !prefix.Contains(addr) || known[addr] {
+			return fmt.Sprintf("block %s has an entry of %q that means nothing", b.Name, e.Address)
+		}
+		known[addr] = true
+		if why := c.entryDone(n, b, e, goes); why != "" {
+			return fmt.Sprintf("%s, %s for %s, %s", e.Address, e.State, e.Pod, why)
+		}
+	}
+	return ""
+}
+
+func (c *Cluster) entryDone(n *v1.Network, b *v1.AddressBlock, e v1.AddressEntry, goes bool) string {
+	pod := c.holder(e)
+	switch {
+	case e.State == v1.AddressBound && pod == nil:
+		return "is of a pod that has terminated"
+	case e.State == v1.AddressBound:
+		if owner := attachment.Owner(pod); owner != (v1.AddressOwner{}) && owner != e.Owner && !goes {
+			return fmt.Sprintf("is not of the owner that its pod has, %s %s", owner.Kind, owner.Name)
+		}
+	case goes:
+		return "is kept by a Network that goes"
+	case e.Since.After(c.Now):
+		return "is so since a time to come"
+	case e.State == v1.AddressResting && !c.Now.Before(e.Since.Add(restsFor(n))):
+		return "has rested"
+	case e.State == v1.AddressReserved && !slices.Contains(c.replicasOf(e.Owner).networks, n.Name) && !c.inherited(b, e):
+		return "has no owner that asks for the Network"
+	case e.State == v1.AddressReserved && c.releaseAsked(n, e):
+		return "is to be released"
+	}
+	return ""
+}
+
+// podDone is about one pod and one Network, which is nil if it does not exist.
+func (c *Cluster) podDone(n *v1.Network, name string, pod *corev1.Pod) string {
+	told := slices.IndexFunc(pod.Status.Conditions, func(p corev1.PodCondition) bool { return p.Type == v1.ConditionAddressesBound })
+	if a, ok := attachment.Published(pod)[name]; ok && Live(pod) && n != nil && c.recordable(n, a.Address.Addr()) {
+		conflict := told >= 0 && pod.Status.Conditions[told].Reason == "AddressConflict"
+		if !conflict && !c.boundTo(name, a.Address.Addr().String(), pod) {
+			return fmt.Sprintf("%s, which pod %s publishes, is not bound to it", a.Address.Addr(), pod.Name)
+		}
+	}
+	if !waitsFor(pod, name) || c.bound(name, pod) {
+		return ""
+	}
+	others, turn := false, true // another may have to tell it; the Networks before it in name order have bound it
+	requests, _ := attachment.Requests(pod)
+	for _, r := range requests {
+		others = others || r.Network != name && !c.bound(r.Network, pod)
+		turn = turn && (r.Network >= name || c.bound(r.Network, pod))
+	}
+	if told < 0 && !others {
+		return fmt.Sprintf("pod %s waits, and does not know why", pod.Name)
+	}
+	if turn && c.WaitsInVain(pod) {
+		return fmt.Sprintf("pod %s waits, and each Network that it asks for has an address for it", pod.Name)
+	}
+	return ""
+}
+
+// WaitsInVain says whether a pod waits although all Networks that it asks for serve, and each
+// has an address that nobody holds and that is kept for nobody else.
+func (c *Cluster) WaitsInVain(pod *corev1.Pod) bool {
+	requests, err := attachment.Requests(pod)
+	if err != nil || len(requests) == 0 || !waitsFor(pod, requests[0].Network) {
+		return false
+	}
+	for _, r := range requests {
+		n := named(c.Networks, r.Network)
+		if n == nil || n.DeletionTimestamp != nil || awaitsBlocks(n, c.Now) || n.Status.ObservedGeneration != n.Generation ||
+			!meta.IsStatusConditionTrue(n.Status.Conditions, v1.ConditionReady) {
+			return false
+		}
+		if wanted := cmpAddr(r.Address, attachment.Published(pod)[r.Network].Address.Addr()); !c.bound(r.Network, pod) && !c.hasFree(n, pod, wanted) {
+			return false
+		}
+	}
+	return true
+}
+
+func cmpAddr(first, second netip.Addr) netip.Addr {
+	if first.IsValid() {
+		return first
+	}
+	return second
+}
+
+// hasFree says whether the Network has an address for a pod: the wanted one if it wants one. As
+// many as there are pods that wait for several Networks may be promised to those.
+func (c *Cluster) hasFree(n *v1.Network, pod *corev1.Pod, wanted netip.Addr) bool {
+	taken, full := map[netip.Addr]bool{}, []netip.Prefix{}
+	for _, b := range c.blocksOf(n.Name) {
+		if prefix, err := netip.ParsePrefix(b.Spec.CIDR); err == nil && (b.Spec.NetworkUID != n.UID || b.Spec.Sealed || ownerless(b)) {
+			full = append(full, prefix)
+		}
+		for _, e := range b.Spec.Entries {
+			if addr, err := netip.ParseAddr(e.Address); err == nil && (e.Pod != pod.Name || e.Owner != attachment.Owner(pod)) {
+				taken[addr] = true
+			}
+		}
+	}
+	promised := 0
+	for _, other := range c.Pods {
+		if requests, _ := attachment.Requests(other); other.Name != pod.Name && len(requests) > 1 && waitsFor(other, n.Name) {
+			promised++
+		}
+	}
+	cidr, err := netip.ParsePrefix(n.Spec.CIDR)
+	for addr := cidr.Masked().Addr(); err == nil && cidr.Contains(addr); addr = addr.Next() {
+		free := !taken[addr] && Unusable(n, addr.String()) == "" && !slices.ContainsFunc(full, func(p netip.Prefix) bool { return p.Contains(addr) })
+		switch {
+		case !free, wanted.IsValid() && addr != wanted, !wanted.IsValid() && within(n.Spec.OnRequest, addr):
+		case promised == 0:
+			return true
+		default:
+			promised--
+		}
+	}
+	return false
+}
+
+// recordable says whether an entry of the address could be written: not into a block of another
+// Network of this name, nor into one that is sealed or was restored, nor once the Network goes.
+func (c *Cluster) recordable(n *v1.Network, addr netip.Addr) bool {
+	cidr, err := ipam.CheckCIDR(n.Spec.CIDR)
+	if err != nil || !cidr.Contains(addr) {
+		return false
+	}
+	for _, b := range c.blocksOf(n.Name) {
+		if prefix, err := netip.ParsePrefix(b.Spec.CIDR); err == nil && prefix.Contains(addr) {
+			return b.Spec.NetworkUID == n.UID && !b.Spec.Sealed && !ownerless(b)
+		}
+	}
+	return n.DeletionTimestamp == nil || held(n)
+}
+
+func (c *Cluster) blocksOf(network string) []*v1.AddressBlock {
+	return slices.DeleteFunc(slices.Clone(c.Blocks), func(b *v1.AddressBlock) bool { return b.Spec.Network != network })
+}
+
+// holder is the pod of an entry, if that has not terminated.
+func (c *Cluster) holder(e v1.AddressEntry) *corev1.Pod {
+	if pod := named(c.Pods, e.Pod); pod != nil && pod.UID == e.PodUID && !attachment.Over(pod) {
+		return pod
+	}
+	return nil
+}
+
+// boundTo says whether an address, "" for any, of the Network that there is is bound to a pod. Of several
+// entries of one address the first Bound one counts.
+func (c *Cluster) boundTo(network, address string, pod *corev1.Pod) bool {
+	n := named(c.Networks, network)
+	for _, b := range c.blocksOf(network) {
+		known := map[string]bool{}
+		for _, e := range b.Spec.Entries {
+			if e.State != v1.AddressBound || known[e.Address] || n == nil || b.Spec.NetworkUID != n.UID {
+				continue
+			}
+			if known[e.Address] = true; e.PodUID == pod.UID && (address == "" || e.Address == address) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (c *Cluster) bound(network string, pod *corev1.Pod) bool { return c.boundTo(network, "", pod) }
+
+// waitsFor says whether a pod waits for its address on a Network.
+func waitsFor(pod *corev1.Pod, network string) bool {
+	requests, err := attachment.Requests(pod)
+	_, answered := pod.Annotations[v1.AddressesAnnotation]
+	return err == nil && attachment.Gated(pod) && !attachment.Over(pod) && pod.DeletionTimestamp == nil && !pod.Spec.HostNetwork &&
+		(!answered || attachment.Published(pod) != nil) &&
+		slices.ContainsFunc(requests, func(r attachment.Request) bool { return r.Network == network })
+}
+
+func held(o metav1.Object) bool { return slices.Contains(o.GetFinalizers(), v1.InUseFinalizer) }
+
+func ownerless(b *v1.AddressBlock) bool { return metav1.GetControllerOfNoCopy(b) == nil }
+
+func begun(n *v1.Network) bool { return n.Annotations[v1.NetworkUIDAnnotation] == string(n.UID) }
+
+// awaitsBlocks says whether a restored Network gives the blocks of its backup the time to come.
+func awaitsBlocks(n *v1.Network, now time.Time) bool {
+	return n.Annotations[v1.NetworkUIDAnnotation] != "" && !begun(n) && n.DeletionTimestamp == nil && now.Before(n.CreationTimestamp.Add(time.Minute))
+}
+
+func restsFor(n *v1.Network) time.Duration {
+	return time.Duration(ptr.Deref(n.Spec.ReuseDelaySeconds, 60)) * time.Second
+}
+
+// inherited says whether the entry is kept for an hour after a restore, whatever its owner.
+func (c *Cluster) inherited(b *v1.AddressBlock, e v1.AddressEntry) bool {
+	at, err := time.Parse(time.RFC3339, b.Annotations[v1.InheritedAnnotation])
+	return err == nil && e.Since.Time.Equal(at) && c.Now.Before(at.Add(time.Hour))
+}
+
+// releaseAsked says whether somebody asked for the end of a reservation of this very entry, of a
+// replica that its owner was scaled down from.
+func (c *Cluster) releaseAsked(n *v1.Network, e v1.AddressEntry) bool {
+	var asked []v1.AddressEntry
+	_ = json.Unmarshal([]byte(n.Annotations[v1.ReleaseAnnotation]), &asked)
+	ordinal, ok := ordinals.Parse(e.Owner.Name, e.Pod)
+	owner := c.replicasOf(e.Owner)
+	pod := named(c.Pods, e.Pod)
+	asked = slices.DeleteFunc(asked, func(a v1.AddressEntry) bool { return a.Address != e.Address })
+	if len(asked) == 0 || pod != nil && !attachment.Over(pod) || !slices.Contains(owner.networks, n.Name) || ok && owner.ordinals.Has(ordinal) {
+		return false
+	}
+	last := asked[len(asked)-1] // of several of one address
+	same := last.Since.Equal(&e.Since)
+	last.Since = e.Since
+	return same && last == e
+}
+
+// replicas are the ordinals of an owner that keeps stable names, and the Networks that they are on.
+type replicas struct {
+	ordinals ordinals.Range
+	networks []string
+}
+
+func (c *Cluster) replicasOf(owner v1.AddressOwner) replicas {
+	if p := named(c.Pod2s, owner.Name); owner.Kind == "Pod2" && p != nil {
+		return replicas{Ordinals(p), networksOf(p)}
+	}
+	if set := named(c.StatefulSets, owner.Name); owner.Kind == "StatefulSet" && set != nil {
+		start := int32(0)
+		if set.Spec.Ordinals != nil {
+			start = set.Spec.Ordinals.Start
+		}
+		return replicas{ordinals.New(start, ptr.Deref(set.Spec.Replicas, 1), nil), attachment.RequestedNetworks(set.Spec.Template.Annotations)}
+	}
+	return replicas{}
+}
+
+// networksOf are the names of the Networks that replicas of a Pod2 ask for.
+func networksOf(p *v1.Pod2) []string {
+	if len(p.Spec.Networks) == 0 {
+		return attachment.RequestedNetworks(p.Spec.Template.Annotations)
+	}
+	var names []string
+	for _, n := range p.Spec.Networks {
+		names = append(names, n.Name)
+	}
+	return names
+}
