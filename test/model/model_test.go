@@ -160,7 +160,7 @@ func TestTwoPodsThatPublishOneAddressAreComplainedOf(t *testing.T) {
 		}})
 	}
 	m.checkState(s)
-	same(t, fmt.Sprint(m.complaints), "[S1: 10.0.0.2 of Network blue is held by a and b]")
+	same(t, fmt.Sprint(m.complaints), "[S1: 10.0.0.2 of Network default/blue is held by a and b]")
 }
 
 // What a report says of a configuration is told by its name.

@@ -72,7 +72,7 @@ func TestPromiseThatEnoughServe(t *testing.T) {
 		do         func(t *testing.T, w *World)
 	}{
 		{"one deleted", "", func(t *testing.T, w *World) { deletes(t, w, run, "web-1") }},
-		{"both deleted", "S5: web-0 is taken away: 0 others of web serve, of which 1 have to", func(t *testing.T, w *World) {
+		{"both deleted", "S5: web-0 is taken away: 0 others of web are available, and 1 have to be", func(t *testing.T, w *World) {
 			deletes(t, w, run, "web-1")
 			deletes(t, w, run, "web-0")
 		}},

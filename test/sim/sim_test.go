@@ -36,7 +36,7 @@ func TestPromisesThatAreBroken(t *testing.T) {
 		name, want string
 		do         func(w *World)
 	}{
-		{"shared", "S1: 10.0.0.2 of Network blue is held by", func(w *World) { w.Create(pod("web-0", "10.0.0.2"), pod("web-1", "10.0.0.2")) }},
+		{"shared", "S1: 10.0.0.2 of Network default/blue is held by", func(w *World) { w.Create(pod("web-0", "10.0.0.2"), pod("web-1", "10.0.0.2")) }},
 		{"shared in another namespace", "S1: 10.0.0.2 of Network other/blue is held by", func(w *World) {
 			w.Create(elsewhere(pod("web-0", "10.0.0.2")), elsewhere(pod("web-1", "10.0.0.2")))
 		}},
@@ -69,7 +69,7 @@ func TestPromisesThatAreBroken(t *testing.T) {
 			w.Destroy("pods", "web-0")
 			w.Create(pod("web-0", "10.0.0.3"))
 		}},
-		{"in use", "S8: Network blue is removed", func(w *World) {
+		{"in use", "S8: Network blue goes, and block blue-10.0.0.0 is not sealed", func(w *World) {
 			w.Create(block("10.0.0.10"))
 			w.Delete("networks", "blue", "")
 		}},

@@ -98,6 +98,7 @@ func (c *Cluster) blockDone(n *v1.Network, b *v1.AddressBlock) string {
 		return "" // nobody knows what it is
 	}
 	alive := slices.ContainsFunc(b.Spec.Entries, func(e v1.AddressEntry) bool { return e.State == v1.AddressBound && c.holder(e) != nil })
+	tombstone := ours && goes && held(n)
 	switch empty := len(b.Spec.Entries) == 0; {
 	case restored && !empty && n != nil && n.DeletionTimestamp == nil && !begun(n) && !ours && !alive:
 		return fmt.Sprintf("block %s was restored from a backup, and is not inherited", b.Name)
@@ -107,9 +108,9 @@ func (c *Cluster) blockDone(n *v1.Network, b *v1.AddressBlock) string {
 		return fmt.Sprintf("block %s has no owner reference", b.Name)
 	case !empty && !held(b) && b.DeletionTimestamp == nil:
 		return fmt.Sprintf("block %s is in use and lacks the finalizer", b.Name)
-	case empty && ours && goes && held(n) && !b.Spec.Sealed:
+	case empty && tombstone && !b.Spec.Sealed:
 		return fmt.Sprintf("block %s is not sealed, and its Network goes", b.Name)
-	case empty && !(ours && goes && held(n)) && (!b.Spec.Sealed || held(b) || b.DeletionTimestamp == nil):
+	case empty && !tombstone && (!b.Spec.Sealed || held(b) || b.DeletionTimestamp == nil):
 		return fmt.Sprintf("block %s is empty, and not on its way out", b.Name)
 	}
 	known := map[netip.Addr]bool{}

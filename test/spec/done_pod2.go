@@ -48,11 +48,11 @@ func Pod2Done(c *Cluster, p *v1.Pod2) string {
 // update is a Pod2 with its pods.
 type update struct {
 	*Cluster
-	p         *v1.Pod2
-	pods      []*corev1.Pod // that it controls
-	revisions []*appsv1.ControllerRevision
-	hash      string // of what the spec says
-	ready     *metav1.Condition
+	p     *v1.Pod2
+	pods  []*corev1.Pod                // that it controls
+	own   []*appsv1.ControllerRevision // that it controls
+	hash  string                       // of what the spec says
+	ready *metav1.Condition
 }
 
 func (c *Cluster) update(p *v1.Pod2) *update {
@@ -64,7 +64,7 @@ func (c *Cluster) update(p *v1.Pod2) *update {
 	}
 	for _, r := range c.Revisions {
 		if metav1.IsControlledBy(r, p) && r.DeletionTimestamp == nil {
-			u.revisions = append(u.revisions, r)
+			u.own = append(u.own, r)
 		}
 	}
 	if r := named(c.Revisions, p.Status.UpdateRevision); r != nil {
@@ -81,8 +81,8 @@ func (u *update) reason() string {
 }
 
 func (u *update) revisionsDone() string {
-	r, idle := named(u.revisions, u.p.Status.UpdateRevision), 0
-	for _, other := range u.revisions {
+	r, idle := named(u.own, u.p.Status.UpdateRevision), 0
+	for _, other := range u.own {
 		if r != nil && other.Revision > r.Revision {
 			return fmt.Sprintf("revision %s is newer than that of the spec", other.Name)
 		}
@@ -97,7 +97,7 @@ func (u *update) revisionsDone() string {
 	switch {
 	case u.reason() == "TemplateTooLarge":
 		return ""
-	case r == nil && u.Pods != nil && named(u.Cluster.Revisions, u.p.Status.UpdateRevision) == nil:
+	case named(u.Revisions, u.p.Status.UpdateRevision) == nil:
 		return "there is no revision of the spec"
 	case r != nil && (json.Unmarshal(r.Data.Raw, &content) != nil || !equality.Semantic.DeepEqual(content.Template, u.p.Spec.Template)):
 		return fmt.Sprintf("revision %s is not what the spec says", r.Name)

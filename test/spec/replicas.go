@@ -127,7 +127,7 @@ func TooFew(taken *corev1.Pod, others []*corev1.Pod, specs []*v1.Pod2, now time.
 		if young && p.Spec.UpdateStrategy.Type != v1.Recreate {
 			have++
 		}
-		if ordinal, ok := ordinals.Parse(p.Name, taken.Name); young && !(ok && Ordinals(p).Has(ordinal)) {
+		if ordinal, ok := ordinals.Parse(p.Name, taken.Name); young && (!ok || !Ordinals(p).Has(ordinal)) {
 			have = 0
 		}
 		if i == 0 || have < least {
