@@ -1,7 +1,6 @@
 package network
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -24,30 +23,6 @@ func (w *world) grow(name string) {
 	n.Generation++
 	w.putNetwork(n)
 	w.did("user grows Network %s to %s", name, n.Spec.CIDR)
-}
-
-// edge names an address that a pod has or is to have, and that is the network or
-// broadcast address for a live pod of its Network.
-func (w *server) edge() string {
-	for _, pod := range sorted(w.pods) {
-		if attachment.Gated(pod) || attachment.Over(pod) {
-			continue
-		}
-		for network, a := range attachment.Published(pod) {
-			prefix := a.Address
-			if prefix.Bits() > 30 {
-				continue
-			}
-			for _, b := range w.blocksOf(network) {
-				for addr, h := range boundIn(b) {
-					if prefix.Contains(addr) && (!prefix.Contains(addr.Prev()) || !prefix.Contains(addr.Next())) {
-						return fmt.Sprintf("%s of Network %s is bound to %s, while %s runs with %s", addr, network, h.pod, pod.Name, prefix)
-					}
-				}
-			}
-		}
-	}
-	return ""
 }
 
 func setAside(s State, addr netip.Addr) bool {

@@ -15,6 +15,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/test/chance"
+	"github.com/pod2/pod2/test/spec"
 )
 
 const states = 4000
@@ -156,9 +157,9 @@ func handedOutRightly(s State, p Plan) (problems []string) {
 				problems = append(problems, fmt.Sprintf("%s is bound twice", h.pod))
 			}
 			served[h.pod] = true
-			pool, err := Pool(s.Network)
-			if why := pool.Refusal(addr); (err != nil || why != "") && !keptFor(s, addr, h.pod) {
-				problems = append(problems, fmt.Sprintf("%s is handed out and %s (%v)", addr, why, err))
+			_, err := Pool(s.Network)
+			if why := spec.Unusable(s.Network, addr.String()); (err != nil || why != "") && !keptFor(s, addr, h.pod) {
+				problems = append(problems, fmt.Sprintf("S2: %s is handed out and %s (%v)", addr, why, err))
 			}
 			if setAside(s, addr) && !asksFor(s, h.pod, addr) && !keptFor(s, addr, h.pod) {
 				problems = append(problems, fmt.Sprintf("%s is set aside, and handed out to %s, which does not ask for it", addr, h.pod))

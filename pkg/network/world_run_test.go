@@ -108,11 +108,11 @@ func (w *world) settle() {
 }
 
 func (w *world) shared() error {
-	if why := w.sharedAddress(); why != "" {
-		return errors.New("S1: " + why)
+	if why := spec.SharedAddress(sorted(w.pods)); why != "" {
+		return errors.New(why)
 	}
-	if why := w.edge(); why != "" && w.calm { // else a Network may be another, of the same name
-		return errors.New("S2: " + why)
+	if why := spec.OnEdge(sorted(w.blocks), sorted(w.pods)); why != "" && w.calm { // else a Network may be another, of the same name
+		return errors.New(why)
 	}
 	return nil
 }

@@ -279,24 +279,6 @@ func (w *server) applyPod(seen *corev1.Pod, p PodPlan) error {
 	return nil
 }
 
-// sharedAddress names two live pods that publish one address of one Network.
-func (w *server) sharedAddress() string {
-	holder := map[string]string{}
-	for _, pod := range sorted(w.pods) {
-		if attachment.Gated(pod) || attachment.Over(pod) {
-			continue
-		}
-		for network, a := range attachment.Published(pod) {
-			key := network + " " + a.Address.Addr().String()
-			if other, taken := holder[key]; taken {
-				return fmt.Sprintf("%s is published by %s and %s", key, other, pod.Name)
-			}
-			holder[key] = pod.Name
-		}
-	}
-	return ""
-}
-
 func (w *server) String() string {
 	var b strings.Builder
 	for _, n := range sorted(w.networks) {

@@ -16,6 +16,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/test/chance"
+	"github.com/pod2/pod2/test/spec"
 )
 
 var restartForCPU = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.RestartContainer}}
@@ -175,7 +176,7 @@ func (w *world) enough(t *testing.T, after string) {
 			serving++
 		}
 	}
-	if unavailable, _ := bounds(*w.State); serving < int(*w.Pod2.Spec.Replicas)-unavailable {
+	if serving < spec.LeastAvailable(w.Pod2) {
 		t.Fatalf("S5: %d serve after %s\n%s", serving, after, describe(*w.State))
 	}
 }

@@ -2,7 +2,6 @@ package pod2
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -14,40 +13,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/pkg/plan"
 	"github.com/pod2/pod2/test/chance"
+	"github.com/pod2/pod2/test/spec"
 )
 
 // The promises, in words of their own, apart from the code that keeps them.
 
 func isOurs(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == uid && r.Controller != nil && *r.Controller })
-}
-
-// availablePods are names of pods of ours that serve, whatever their name.
-func availablePods(s State) map[string]bool {
-	return readyPods(s, time.Duration(s.Pod2.Spec.MinReadySeconds)*time.Second)
-}
-
-// readyPods are Ready for so long.
-func readyPods(s State, least time.Duration) map[string]bool {
-	ready := map[string]bool{}
-	for _, pod := range s.Pods {
-		if !isOurs(pod) || pod.DeletionTimestamp != nil || attachment.Over(pod) {
-			continue
-		}
-		for _, c := range pod.Status.Conditions {
-			enough := least == 0 || !s.Now.Before(c.LastTransitionTime.Add(least))
-			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && enough && restartsNow(pod) == "" {
-				ready[pod.Name] = true
-			}
-		}
-	}
-	return ready
 }
 
 // restartsNow is a container that was changed in place and is the old one still, or
@@ -65,29 +43,6 @@ func restartsNow(pod *corev1.Pod) string {
 	return ""
 }
 
-// bounds are how many replicas may be missing through an update, and how many
-// there may be besides.
-func bounds(s State) (unavailable, surge int) {
-	of := func(bound *intstr.IntOrString, unset int, percent func(of100 float64) float64) int {
-		if bound == nil || bound.String() == "x" {
-			return unset
-		}
-		if text, ok := strings.CutSuffix(bound.String(), "%"); ok {
-			n, _ := strconv.Atoi(text)
-			return int(percent(float64(n) * float64(*s.Pod2.Spec.Replicas) / 100))
-		}
-		return bound.IntValue()
-	}
-	unavailable = 1
-	if r := s.Pod2.Spec.UpdateStrategy.RollingUpdate; r != nil {
-		unavailable, surge = of(r.MaxUnavailable, 1, math.Floor), of(r.MaxSurge, 0, math.Ceil)
-	}
-	if surge == 0 {
-		unavailable = max(unavailable, 1)
-	}
-	return unavailable, surge
-}
-
 func checkPromises(t *testing.T, s State, p Plan) {
 	t.Helper()
 	broken := func(format string, args ...any) {
@@ -97,15 +52,14 @@ func checkPromises(t *testing.T, s State, p Plan) {
 	if why := undone(s); p.Empty() && why != "" {
 		broken("nothing is planned, and it is not done: %s", why)
 	}
-	ours := 0
-	for _, pod := range s.Pods {
-		if isOurs(pod) {
-			ours++
-		}
+	have := objects(s)
+	for _, c := range p.Create {
+		have.Pods = append(have.Pods, c.Pod())
 	}
-	unavailable, surge := bounds(s)
-	if len(p.Create) > 0 && ours+len(p.Create) > int(*s.Pod2.Spec.Replicas)+surge {
-		broken("S4: %d pods and %d created", ours, len(p.Create))
+	for _, created := range have.Pods[len(s.Pods):] {
+		if why := spec.TooMany(created, have.Pods, spec.Most(have.Pod2s)); why != "" {
+			broken("%s", why)
+		}
 	}
 	for i, d := range p.Delete {
 		if slices.ContainsFunc(p.Delete[:i], func(e PodDeletion) bool { return e.Name == d.Name }) {
@@ -129,8 +83,11 @@ func checkPromises(t *testing.T, s State, p Plan) {
 		}
 	}
 	for _, d := range p.Delete {
-		if !slices.ContainsFunc(s.Pods, func(pod *corev1.Pod) bool { return pod.Name == d.Name && pod.UID == d.UID && isOurs(pod) }) {
-			broken("S6: %s is not ours", d.Name)
+		i := slices.IndexFunc(s.Pods, func(pod *corev1.Pod) bool { return pod.Name == d.Name && pod.UID == d.UID })
+		if i < 0 {
+			broken("%s is deleted, and is not there", d.Name)
+		} else if why := (spec.Write{Verb: "delete", Resource: "pods", Name: d.Name}).NotOurs(s.Pods[i], func(owner types.UID) bool { return owner == uid }); why != "" {
+			broken("%s", why)
 		}
 	}
 	for _, d := range p.Delete {
@@ -147,44 +104,36 @@ func checkPromises(t *testing.T, s State, p Plan) {
 	if s.Pod2.DeletionTimestamp != nil && !p.Empty() {
 		broken("a Pod2 that is being deleted")
 	}
-	if s.Pod2.Spec.UpdateStrategy.Type != v1.Recreate {
-		available, ready, taken := availablePods(s), readyPods(s, 0), 0
-		young := func(name string) {
-			if ready[name] && !available[name] && len(available) <= int(*s.Pod2.Spec.Replicas)-unavailable {
-				broken("%s is Ready, and updated while %d are available", name, len(available))
-			}
+	for _, why := range tooFew(s, p) {
+		broken("%s", why)
+	}
+}
+
+// tooFew is S5 of a plan: it is held to it pod by pod, in the order of its writes.
+func tooFew(s State, p Plan) (problems []string) {
+	pods := objects(s).Pods
+	take := func(name string) {
+		i := slices.IndexFunc(pods, func(pod *corev1.Pod) bool { return pod.Name == name })
+		if why := spec.TooFew(pods[i], pods, []*v1.Pod2{s.Pod2}, s.Now); why != "" {
+			problems = append(problems, why)
 		}
-		for _, d := range p.Delete {
-			if available[d.Name] {
-				taken++
-			}
-			if d.cause == causeUpdate {
-				young(d.Name)
-			}
-		}
-		for _, u := range p.InPlace {
-			i := slices.IndexFunc(s.Pods, func(pod *corev1.Pod) bool { return pod.Name == u.Name })
-			changed := func(c corev1.Container) bool { return u.Images[c.Name] != "" && u.Images[c.Name] != c.Image }
-			if slices.ContainsFunc(s.Pods[i].Spec.Containers, changed) {
-				young(u.Name)
-				if available[u.Name] {
-					taken++
-				}
-			}
-		}
-		for _, u := range p.Resize {
-			i := slices.IndexFunc(s.Pods, func(pod *corev1.Pod) bool { return pod.Name == u.Name })
-			if len(s.Pods[i].Spec.Containers[0].ResizePolicy) > 0 {
-				young(u.Name)
-				if available[u.Name] {
-					taken++
-				}
-			}
-		}
-		if taken > 0 && len(available)-taken < int(*s.Pod2.Spec.Replicas)-unavailable {
-			broken("S5: %d available, %d of them deleted", len(available), taken)
+		pods = slices.Delete(pods, i, i+1)
+	}
+	restarts := func(name string, does func(corev1.Container) bool) {
+		if i := slices.IndexFunc(pods, func(pod *corev1.Pod) bool { return pod.Name == name }); slices.ContainsFunc(pods[i].Spec.Containers, does) {
+			take(name)
 		}
 	}
+	for _, d := range p.Delete {
+		take(d.Name)
+	}
+	for _, u := range p.InPlace {
+		restarts(u.Name, func(c corev1.Container) bool { return u.Images[c.Name] != "" && u.Images[c.Name] != c.Image })
+	}
+	for _, u := range p.Resize {
+		restarts(u.Name, func(c corev1.Container) bool { return len(c.ResizePolicy) > 0 })
+	}
+	return problems
 }
 
 func TestNothingBadHappens(t *testing.T) { chance.ForSeeds(t, 5000, nothingBadHappens) }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/ipam"
 )
 
 // Live says whether a pod may use its addresses: it is not held back by our gate, and has not
@@ -99,7 +100,7 @@ func Unusable(n *v1.Network, text string) string {
 		return "is outside " + n.Spec.CIDR
 	case isEdge(cidr, address):
 		return "is network or broadcast address of " + n.Spec.CIDR
-	case text == n.Spec.Gateway || text == n.Status.Gateway || text == n.Annotations[v1.GatewayAnnotation]:
+	case text == n.Spec.Gateway || text == n.Status.Gateway || text == n.Annotations[v1.GatewayAnnotation] || text == defaultGateway(n):
 		return "is the gateway"
 	case within(n.Spec.Exclude, address):
 		return "is excluded"
@@ -110,6 +111,17 @@ func Unusable(n *v1.Network, text string) string {
 		}
 	}
 	return ""
+}
+
+// defaultGateway is that of a Network of which nothing else is known yet.
+func defaultGateway(n *v1.Network) string {
+	cidr, err := ipam.CheckCIDR(n.Spec.CIDR)
+	_, chosen := n.Annotations[v1.GatewayAnnotation]
+	if err != nil || n.Spec.Gateway != "" || n.Status.ObservedGeneration > 0 || chosen {
+		return ""
+	}
+	gateway, _ := ipam.DefaultGateway(cidr)
+	return gateway.String()
 }
 
 // isEdge says whether an address is the network's or the broadcast address of a prefix, for whoever
