@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"sync"
 	"testing"
@@ -14,9 +13,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/pod2/pod2/pkg/attachment"
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/test/spec"
 )
 
 // monitor holds a namespace to S1 to S4 at each event of its own watch of pods. A
@@ -26,16 +27,15 @@ type monitor struct {
 	pods   map[string]*corev1.Pod
 	events int
 
-	// pools are what may be handed out, by Network.
-	pools map[string]netip.Prefix
-	never map[netip.Addr]bool // network, broadcast, gateway and excluded addresses
-	// steady are the Pod2s whose replicas never change address; steadyAt is what each
-	// had first.
-	steady   []string
-	steadyAt map[string]string
-	mu       sync.Mutex
-	demands  map[string][]demand // in the order of their requests
-	updated  updated             // is held to S5, if it has a name
+	// networks say what may be handed out.
+	networks []*v1.Network
+	// steady are the Pod2s whose replicas never change address; kept is what each had
+	// first.
+	steady  []string
+	kept    spec.Kept
+	mu      sync.Mutex
+	demands map[string][]demand // in the order of their requests
+	updated updated             // is held to S5, if it has a name
 }
 
 // demand is how many pods the spec of a Pod2 allows, surge replicas included.
@@ -50,11 +50,8 @@ type demand struct {
 // of its Pod2 to the API server, which says when it came to the second.
 const lag = 5 * time.Second
 
-func newMonitor(pools map[string]netip.Prefix, never map[netip.Addr]bool, steady ...string) *monitor {
-	return &monitor{
-		pools: pools, never: never, steady: steady,
-		pods: map[string]*corev1.Pod{}, steadyAt: map[string]string{}, demands: map[string][]demand{},
-	}
+func newMonitor(networks []*v1.Network, steady ...string) *monitor {
+	return &monitor{networks: networks, steady: steady, pods: map[string]*corev1.Pod{}, kept: spec.Kept{}, demands: map[string][]demand{}}
 }
 
 // asked is called before a spec is written, what it returns when that was answered.
@@ -161,50 +158,50 @@ func (m *monitor) see(pods map[string]*corev1.Pod) string {
 	before := m.pods
 	m.pods = pods
 	if why := sharedAddress(pods); why != "" {
-		return "S1: " + why
+		return why
 	}
-	counts, created := map[string]int{}, map[string]time.Time{}
+	created := map[types.UID]*corev1.Pod{} // the newest of each Pod2
 	for name, pod := range pods {
-		for network, a := range attachment.Published(pod) {
-			addr := a.Address.Addr()
-			if !m.pools[network].Contains(addr) || m.never[addr] {
-				return fmt.Sprintf("S2: %s has %s of %s", name, addr, network)
+		for network, prefix := range spec.Published(pod) {
+			i := slices.IndexFunc(m.networks, func(n *v1.Network) bool { return n.Name == network })
+			if i < 0 {
+				return fmt.Sprintf("S2: %s has %s of %s, which is no Network", name, prefix.Addr(), network)
+			}
+			if why := spec.Unusable(m.networks[i], prefix.Addr().String()); why != "" {
+				return fmt.Sprintf("S2: %s has %s of %s, which %s", name, prefix.Addr(), network, why)
 			}
 		}
-		owner := attachment.Owner(pod)
-		if owner.Kind != "Pod2" {
+		owner := metav1.GetControllerOf(pod)
+		if owner == nil || owner.Kind != "Pod2" {
 			continue
 		}
-		counts[owner.Name]++
-		came := pod.CreationTimestamp.Time
-		if was := before[name]; (was == nil || was.UID != pod.UID) && came.After(created[owner.Name]) {
-			created[owner.Name] = came
+		last := created[owner.UID]
+		if was := before[name]; (was == nil || was.UID != pod.UID) && (last == nil || last.CreationTimestamp.Before(&pod.CreationTimestamp)) {
+			created[owner.UID] = pod
 		}
-		for _, steady := range m.steady {
-			if owner.Name != steady || attachment.Gated(pod) {
+		for _, held := range spec.Holds(pod) {
+			if !slices.Contains(m.steady, owner.Name) {
 				continue
 			}
-			is := pod.Annotations["samplecrd.k8s.io/addresses"]
-			if was, known := m.steadyAt[name]; known && was != is {
-				return fmt.Sprintf("S3: %s had %s and has %s", name, was, is)
+			if why := m.kept.See(spec.Replica{Pod: name, Network: types.UID(held.Network)}, pod, held); why != "" {
+				return why
 			}
-			m.steadyAt[name] = is
 		}
 	}
-	for name, came := range created {
-		if n, most := counts[name], m.most(name, came); n > most {
-			return fmt.Sprintf("S4: %d pods of Pod2 %s, one of them new, and it wants no more than %d", n, name, most)
+	for _, pod := range created {
+		if why := spec.TooMany(pod, slices.Collect(maps.Values(pods)), m.most(metav1.GetControllerOf(pod).Name, pod.CreationTimestamp.Time)); why != "" {
+			return why
 		}
 	}
 	return ""
 }
 
-// reservedAddresses are those of a /27 that nobody may get, with its default
-// gateway and an excluded one.
-func reservedAddresses(cidr, excluded string) map[netip.Addr]bool {
-	prefix := netip.MustParsePrefix(cidr)
-	first := prefix.Addr()
-	last := first.As4()
-	last[3] += 31
-	return map[netip.Addr]bool{first: true, first.Next(): true, netip.AddrFrom4(last): true, netip.MustParseAddr(excluded): true}
+// nearlyFull are the Networks of chaos, of a /27 of which one address is excluded.
+func nearlyFull(cidr, excluded string) (networks []*v1.Network) {
+	for _, name := range []string{"blue", "green"} {
+		networks = append(networks, &v1.Network{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.NetworkSpec{CIDR: cidr, Exclude: []v1.AddressRange{v1.AddressRange(excluded)}},
+		})
+	}
+	return networks
 }

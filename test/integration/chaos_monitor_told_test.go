@@ -4,7 +4,6 @@ package integration
 
 import (
 	"fmt"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +23,7 @@ func podsOf(t *testing.T, created time.Time, texts []string) map[string]*corev1.
 		f := strings.Fields(text)
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: f[0], UID: types.UID(text), CreationTimestamp: metav1.NewTime(created)}}
 		if f[1] != "-" {
-			pod.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod2", Name: f[1], Controller: ptr.To(true)}}
+			pod.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod2", Name: f[1], UID: types.UID(f[1]), Controller: ptr.To(true)}}
 		}
 		if f[2] != "-" {
 			address := f[2]
@@ -50,22 +49,21 @@ func TestMonitorOfChaosTellsBrokenPromises(t *testing.T) {
 		want  string
 	}{
 		{"nothing", nil, 0, []string{"db-0 db 10.0.0.2", "web-0 web 10.0.0.3", "a - 10.0.0.4", "b - -"}, ""},
-		{"S1", nil, 0, []string{"a - 10.0.0.2", "b - 10.0.0.2"}, "S1: blue 10.0.0.2 is held by "},
-		{"S1, one from before the Network grew", nil, 0, []string{"a - 10.0.0.2", "b - 10.0.0.2/26"}, "S1: blue 10.0.0.2 is held by "},
+		{"S1", nil, 0, []string{"a - 10.0.0.2", "b - 10.0.0.2"}, "S1: 10.0.0.2 of Network blue is held by "},
+		{"S1, one from before the Network grew", nil, 0, []string{"a - 10.0.0.2", "b - 10.0.0.2/26"}, "S1: 10.0.0.2 of Network blue is held by "},
 		{"S2, another CIDR", nil, 0, []string{"a - 10.0.0.32"}, "S2: a has 10.0.0.32 of blue"},
 		{"S2, the gateway", nil, 0, []string{"a - 10.0.0.1"}, "S2: a has 10.0.0.1 of blue"},
 		{"S2, excluded", nil, 0, []string{"a - 10.0.0.9"}, "S2: a has 10.0.0.9 of blue"},
-		{"S3", []string{"db-0 db 10.0.0.2"}, 1, []string{"db-0 db 10.0.0.3"}, `S3: db-0 had {"blue":{"address":"10.0.0.2/27"}} and has {"blue":{"address":"10.0.0.3/27"}}`},
+		{"S3", []string{"db-0 db 10.0.0.2"}, 1, []string{"db-0 db 10.0.0.3"}, "S3: db-0 had 10.0.0.2 of Network blue, and now 10.0.0.3"},
 		{"another address, of a Pod2 whose replicas come and go", []string{"web-0 web 10.0.0.2"}, 1, []string{"web-0 web 10.0.0.3"}, ""},
-		{"S4", []string{"db-0 db -"}, 1, []string{"db-0 db -", "db-1 db -"}, "S4: 2 pods of Pod2 db, one of them new, and it wants no more than 1"},
-		{"S4, after it was scaled down", []string{"web-0 web -"}, scaled + lag + 1, []string{"web-0 web -", "web-1 web -"}, "S4: 2 pods of Pod2 web, one of them new, and it wants no more than 1"},
-		{"S4, another one in the place of one", []string{"web-0 web -", "web-1 web -"}, scaled + lag + 1, []string{"web-0 web 10.0.0.2", "web-1 web -"}, "S4: 2 pods"},
+		{"S4", []string{"db-0 db -"}, 1, []string{"db-0 db -", "db-1 db -"}, "S4: db-1 is created: 2 pods of db, of which there may be 1"},
+		{"S4, after it was scaled down", []string{"web-0 web -"}, scaled + lag + 1, []string{"web-0 web -", "web-1 web -"}, "S4: web-1 is created: 2 pods of web, of which there may be 1"},
+		{"S4, another one in the place of one", []string{"web-0 web -", "web-1 web -"}, scaled + lag + 1, []string{"web-0 web 10.0.0.2", "web-1 web -"}, "S4: web-0 is created: 2 pods"},
 		{"it has just been scaled down", []string{"web-0 web -"}, scaled + lag, []string{"web-0 web -", "web-1 web -"}, ""},
 		{"it was scaled down, and they are still there", []string{"web-0 web -", "web-1 web -"}, scaled + lag + 1, []string{"web-0 web -", "web-1 web -"}, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			pool := map[string]netip.Prefix{"blue": netip.MustParsePrefix("10.0.0.0/27")}
-			m := newMonitor(pool, reservedAddresses("10.0.0.0/27", "10.0.0.9"), "db")
+			m := newMonitor(nearlyFull("10.0.0.0/27", "10.0.0.9"), "db")
 			begin := time.Now()
 			m.asked("db", 1)(begin)
 			m.asked("web", 2)(begin)
@@ -83,7 +81,7 @@ func TestMonitorOfChaosTellsBrokenPromises(t *testing.T) {
 // What was asked and not answered may be in force, or not.
 func TestMonitorOfChaosAllowsForLostAnswers(t *testing.T) {
 	t.Parallel()
-	m := newMonitor(nil, nil)
+	m := newMonitor(nil)
 	begin := time.Now()
 	m.asked("web", 5)(begin)
 	m.asked("web", 9)

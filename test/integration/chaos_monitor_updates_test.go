@@ -4,6 +4,8 @@ package integration
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/test/spec"
 )
 
 // updated is a Pod2 whose pods nobody takes but one controller, to update them.
@@ -21,45 +26,20 @@ type updated struct {
 	minReady time.Duration
 }
 
-// taken is S5: a pod that is available is taken while enough others are, and one that is
-// Ready and too young to be available while one more is.
+// taken is S5 of what happened between two views of the pods.
 func (u updated) taken(was, is map[string]*corev1.Pod, at time.Time) string {
+	p := &v1.Pod2{ObjectMeta: metav1.ObjectMeta{Name: u.name}, Spec: v1.Pod2Spec{Replicas: ptr.To(int32(u.replicas)), MinReadySeconds: int32(u.minReady / time.Second)}}
 	for name, pod := range was {
-		next := is[name]
+		ref, next := metav1.GetControllerOf(pod), is[name]
 		goes := next == nil || next.UID != pod.UID || next.DeletionTimestamp != nil
-		if !u.has(pod) || !goes || readyFor(pod, at) < 0 || pod.DeletionTimestamp != nil {
+		if ref == nil || ref.Name != u.name || !goes {
 			continue
 		}
-		least := u.replicas - 1
-		if readyFor(pod, at) < u.minReady {
-			least++
-		}
-		others := 0
-		for _, other := range is {
-			if u.has(other) && other.UID != pod.UID && other.DeletionTimestamp == nil && readyFor(other, at) >= u.minReady {
-				others++
-			}
-		}
-		if others < least {
-			return fmt.Sprintf("S5: %s, Ready for %s, is taken while %d others are available, and %d have to be", name, readyFor(pod, at), others, least)
+		if why := spec.TooFew(pod, slices.Collect(maps.Values(is)), []*v1.Pod2{p}, at); why != "" {
+			return why
 		}
 	}
 	return ""
-}
-
-func (u updated) has(pod *corev1.Pod) bool {
-	ref := metav1.GetControllerOf(pod)
-	return ref != nil && ref.Kind == "Pod2" && ref.Name == u.name
-}
-
-// readyFor is negative for a pod that is not Ready.
-func readyFor(pod *corev1.Pod, at time.Time) time.Duration {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-			return max(0, at.Sub(c.LastTransitionTime.Time))
-		}
-	}
-	return -1
 }
 
 func TestMonitorOfUpdatesTellsBrokenPromises(t *testing.T) {
@@ -86,9 +66,9 @@ func TestMonitorOfUpdatesTellsBrokenPromises(t *testing.T) {
 	for _, row := range []struct{ was, is, want string }{
 		{"60 60 60", "60 60 x", ""},
 		{"60 60 -", "60 60 x", ""},
-		{"60 60 -", "60 x -", "S5: web-1, Ready for 1m0s, is taken while 1 others are available, and 2 have to be"},
-		{"60 60 5", "60 60 x", "S5: web-2, Ready for 5s, is taken while 2 others are available, and 3 have to be"},
-		{"5 60 60", "5 60 x", "S5: web-2, Ready for 1m0s, is taken while 1 others are available, and 2 have to be"},
+		{"60 60 -", "60 x -", "S5: web-1 is taken away: 1 others of web are available, and 2 have to be"},
+		{"60 60 5", "60 60 x", "S5: web-2, which is Ready, is updated: 2 others of web are available, and 3 have to be"},
+		{"5 60 60", "5 60 x", "S5: web-2 is taken away: 1 others of web are available, and 2 have to be"},
 	} {
 		if got := u.taken(pods(row.was), pods(row.is), begin); got != row.want {
 			t.Errorf("%s, then %s: got %q, want %q", row.was, row.is, got, row.want)

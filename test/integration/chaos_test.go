@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -53,10 +52,9 @@ const (
 
 func newChurn(t *testing.T) *churn {
 	t.Helper()
-	pool := netip.MustParsePrefix(cidr)
 	c := &churn{
 		t: t, namespace: newNamespace(t), dice: rand.New(rand.NewPCG(chance.Seed(t), 0)),
-		monitor: newMonitor(map[string]netip.Prefix{"blue": pool, "green": pool}, reservedAddresses(cidr, "10.0.0.9"), "db"),
+		monitor: newMonitor(nearlyFull(cidr, "10.0.0.9"), "db"),
 	}
 	c.monitor.updated = updated{patient, 3, 2 * time.Second}
 	c.monitor.asked(patient, 3)

@@ -5,6 +5,8 @@ package integration
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +16,7 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/test/spec"
 )
 
 // pod2 is a manifest of a Pod2 with these fields besides a template.
@@ -112,20 +115,7 @@ func available(pod *corev1.Pod) bool {
 // sharedAddress is S1 for one moment: it names two live pods with one address,
 // whatever the prefix lengths with which they publish it.
 func sharedAddress(pods map[string]*corev1.Pod) string {
-	holder := map[string]string{}
-	for name, pod := range pods {
-		if attachment.Gated(pod) || attachment.Over(pod) {
-			continue
-		}
-		for network, a := range attachment.Published(pod) {
-			key := network + " " + a.Address.Addr().String()
-			if other, taken := holder[key]; taken {
-				return fmt.Sprintf("%s is held by %s and %s", key, other, name)
-			}
-			holder[key] = name
-		}
-	}
-	return ""
+	return spec.SharedAddress(slices.Collect(maps.Values(pods)))
 }
 
 // addressOn is what a pod publishes of a Network, "" if nothing.
