@@ -1,0 +1,330 @@
+package spec
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	nadv1 "github.com/pod2/pod2/pkg/apis/k8scnicncfio/v1"
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
+)
+
+type doneTest struct {
+	name, want string
+	spoil      func(c *Cluster)
+}
+
+// checkDone spoils a cluster in which all is done.
+func checkDone(t *testing.T, cluster func() *Cluster, done func(c *Cluster) string, tests []doneTest) {
+	t.Helper()
+	if why := done(cluster()); why != "" {
+		t.Fatalf("it is done, and is said not to be: %s", why)
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			c := cluster()
+			test.spoil(c)
+			if got := done(c); !strings.Contains(got, test.want) || (got == "") != (test.want == "") {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func isTrue(kind string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue}
+}
+
+// settled is Network blue with a pod, a reserved and a resting address.
+func settled() *Cluster {
+	n := networkOf("10.0.0.0/29")
+	n.Status = v1.NetworkStatus{Bound: 1, Reserved: 1, Resting: 1, Gateway: "10.0.0.1", Conditions: []metav1.Condition{isTrue(v1.ConditionReady)}}
+	web := webOf(1)
+	web.Spec.Networks = []v1.Pod2Network{{Name: "blue"}}
+	return &Cluster{
+		Now: now, Networks: []*v1.Network{n}, Pod2s: []*v1.Pod2{web},
+		Blocks: []*v1.AddressBlock{blockOf("10.0.0.2 Bound web-0 web", "10.0.0.3 Reserved web-1 web", "10.0.0.4 Resting a")},
+		Pods:   podsOf("web-0 of=web asks=blue has=10.0.0.2/29"),
+	}
+}
+
+func TestNetworkDone(t *testing.T) {
+	goes := func(c *Cluster) { c.Networks[0].DeletionTimestamp = ptr.To(metav1.NewTime(now)) }
+	waits := func(text string) func(c *Cluster) {
+		return func(c *Cluster) { c.Pods = append(c.Pods, podOf(text)) }
+	}
+	entry := func(c *Cluster, i int) *v1.AddressEntry { return &c.Blocks[0].Spec.Entries[i] }
+	checkDone(t, settled, func(c *Cluster) string { return NetworkDone(c, "blue") }, []doneTest{
+		{"no finalizer", "the finalizer is missing", func(c *Cluster) { c.Networks[0].Finalizers = nil }},
+		{"not marked", "not marked", func(c *Cluster) { c.Networks[0].Annotations = nil }},
+		{"no longer used", "sealed", func(c *Cluster) {
+			goes(c)
+			c.Blocks[0].Spec.Sealed, c.Blocks[0].Spec.Entries = true, nil
+			c.Networks[0].Status = v1.NetworkStatus{Conditions: []metav1.Condition{{Type: v1.ConditionReady}}}
+		}},
+		{"it goes, and keeps an address", "is kept by a Network that goes", func(c *Cluster) { goes(c) }},
+		{"counted wrongly", "the status counts", func(c *Cluster) { c.Networks[0].Status.Bound = 2 }},
+		{"of another spec", "of an earlier spec", func(c *Cluster) { c.Networks[0].Generation = 2 }},
+		{"Exhausted for nobody", "none does", func(c *Cluster) {
+			c.Networks[0].Status.Conditions = append(c.Networks[0].Status.Conditions, isTrue(v1.ConditionExhausted))
+		}},
+		{"a pod has terminated", "is of a pod that has terminated", func(c *Cluster) { c.Pods = podsOf("web-0 of=web failed") }},
+		{"another pod of the name", "is of a pod that has terminated", func(c *Cluster) { c.Pods[0].UID = "u2" }},
+		{"adopted", "is not of the owner", func(c *Cluster) { entry(c, 0).Owner.Name = "db" }},
+		{"nobody asks", "has no owner that asks", func(c *Cluster) { c.Pod2s[0].Spec.Networks = nil }},
+		{"to be released", "is to be released", func(c *Cluster) {
+			c.Networks[0].Annotations[v1.ReleaseAnnotation] = `[{"address":"10.0.0.3","pod":"web-1","owner":{"kind":"Pod2","name":"web"},"state":"Reserved","since":"2026-01-02T15:03:35Z"}]`
+		}},
+		{"rested", "has rested", func(c *Cluster) { entry(c, 2).Since = metav1.NewTime(now.Add(-time.Minute)) }},
+		{"from the future", "a time to come", func(c *Cluster) { entry(c, 1).Since = metav1.NewTime(now.Add(time.Minute)) }},
+		{"twice", "means nothing", func(c *Cluster) { entry(c, 2).Address = "10.0.0.3" }},
+		{"not of the block", "means nothing", func(c *Cluster) { entry(c, 2).Address = "10.0.1.3" }},
+		{"block without finalizer", "lacks the finalizer", func(c *Cluster) { c.Blocks[0].Finalizers = nil }},
+		{"block without owner", "has no owner reference", func(c *Cluster) { c.Blocks[0].OwnerReferences = nil }},
+		{"empty block", "not on its way out", func(c *Cluster) { c.Blocks[0].Spec.Entries = nil }},
+		{"restored", "not inherited", func(c *Cluster) {
+			c.Blocks[0].OwnerReferences, c.Blocks[0].Spec.NetworkUID, c.Networks[0].Annotations, c.Pods = nil, "n-earlier", nil, nil
+		}},
+		{"not on record", "is not bound to it", func(c *Cluster) { c.Pods = append(c.Pods, podOf("b has=10.0.0.6/29")) }},
+		{"told of the conflict", "", waits("b has=10.0.0.6/29 waits=AddressConflict")},
+		{"waits in ignorance", "does not know why", waits("b asks=blue gated")},
+		{"waits in vain", "has an address for it", waits("b asks=blue gated waits=NetworkExhausted")},
+		{"waits for one that is held", "", waits("b asks=blue=10.0.0.2 gated waits=AddressInUse")},
+		{"no Network", "kept by a Network that goes", func(c *Cluster) { c.Networks = nil }},
+	})
+}
+
+// rolledOut is Pod2 web with two replicas.
+func rolledOut() *Cluster {
+	p := webOf(2)
+	p.Generation = 3
+	p.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+	p.Status = v1.Pod2Status{
+		ObservedGeneration: 3, UpdateRevision: "web-x", CurrentRevision: "web-x", Replicas: 2, AvailableReplicas: 2,
+		Conditions: []metav1.Condition{{Type: v1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: 3}},
+	}
+	c := &Cluster{Now: now, Pod2s: []*v1.Pod2{p}, Pods: podsOf("web-0 of=web hash=x labels ready=60", "web-1 of=web hash=x labels ready=60")}
+	owners := podOf("x of=web").OwnerReferences
+	c.Revisions = []*appsv1.ControllerRevision{{
+		ObjectMeta: metav1.ObjectMeta{Name: "web-x", Labels: map[string]string{v1.PodTemplateHashLabel: "x"}, OwnerReferences: owners}, Revision: 2, Data: runtime.RawExtension{Raw: []byte(`{"template":{}}`)},
+	}}
+	for i, name := range []string{"data-web-0", "data-web-1"} {
+		c.Claims = append(c.Claims, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1.Pod2Label: "web", v1.PodIndexLabel: string(rune('0' + i))}}})
+	}
+	return c
+}
+
+func TestPod2Done(t *testing.T) {
+	add := func(c *Cluster, text string) { c.Pods = append(c.Pods, podOf(text)) }
+	old := func(c *Cluster) { c.Pods[1].Labels[v1.PodTemplateHashLabel] = "old" }
+	checkDone(t, rolledOut, func(c *Cluster) string { return Pod2Done(c, c.Pod2s[0]) }, []doneTest{
+		{"it is being deleted", "", func(c *Cluster) { c.Pods, c.Pod2s[0].DeletionTimestamp = nil, ptr.To(metav1.NewTime(now)) }},
+		{"no revision", "no revision of the spec", func(c *Cluster) { c.Revisions = nil }},
+		{"of another template", "not what the spec says", func(c *Cluster) { c.Pod2s[0].Spec.Template.Spec.Hostname = "x" }},
+		{"a newer one", "is newer", func(c *Cluster) {
+			newer := c.Revisions[0].DeepCopy()
+			newer.Name, newer.Revision = "web-y", 3
+			c.Revisions = append(c.Revisions, newer)
+		}},
+		{"too many kept", "revisions are kept", func(c *Cluster) {
+			c.Pod2s[0].Spec.RevisionHistoryLimit = ptr.To[int32](0)
+			idle := c.Revisions[0].DeepCopy()
+			idle.Name, idle.Revision, idle.Labels = "web-y", 1, map[string]string{v1.PodTemplateHashLabel: "y"}
+			c.Revisions = append(c.Revisions, idle)
+		}},
+		{"missing", "pod web-1 is missing", func(c *Cluster) { c.Pods = c.Pods[:1] }},
+		{"missing, and its claim is another's", "L5", func(c *Cluster) {
+			c.Pods, c.Claims[1].Labels[v1.Pod2Label], c.Pod2s[0].Status.ObservedGeneration = c.Pods[:1], "db", 2
+		}},
+		{"one too many", "pod web-2 has no place", func(c *Cluster) { add(c, "web-2 of=web hash=x labels") }},
+		{"one that serves still", "the status counts", func(c *Cluster) {
+			add(c, "web-2 of=web hash=x labels ready=60")
+			c.Pods[0], c.Pods[1] = podOf("web-0 of=web hash=x labels"), podOf("web-1 of=web hash=x labels")
+		}},
+		{"terminated", "the end of pod web-1 is not on record", func(c *Cluster) { c.Pods[1] = podOf("web-1 of=web hash=x labels failed") }},
+		{"terminated for long", "its time has come", func(c *Cluster) {
+			c.Pods[1] = podOf("web-1 of=web hash=x labels failed")
+			c.Pod2s[0].Annotations = map[string]string{v1.BackoffAnnotation: `{"web-1":{"uid":"u-web-1","since":"2026-01-02T14:59:05Z"}}`}
+		}},
+		{"a record of nobody", "no replica", func(c *Cluster) {
+			c.Pod2s[0].Annotations = map[string]string{v1.BackoffAnnotation: `{"web-7":{"uid":"u","since":"2026-01-02T14:59:05Z"}}`}
+		}},
+		{"without labels", "should have", func(c *Cluster) { delete(c.Pods[1].Labels, v1.ManagedLabel) }},
+		{"without those of the Pod2", "gives it", func(c *Cluster) { c.Pod2s[0].Labels = map[string]string{"team": "a"} }},
+		{"of an earlier revision", "pod web-1 is of an earlier revision", old},
+		{"of an earlier revision, paused", "", func(c *Cluster) { old(c); c.Pod2s[0].Spec.Paused = true }},
+		{"another address", "pod web-1 is of an earlier revision", func(c *Cluster) { c.Pods[1].Annotations[v1.Pod2RequestAnnotation] = "blue" }},
+		{"L5", "L5: the status is of an earlier spec", func(c *Cluster) { c.Pod2s[0].Generation = 4 }},
+		{"counted wrongly", "the status counts", func(c *Cluster) { c.Pod2s[0].Status.AvailableReplicas = 1 }},
+		{"Ready without a replica", "it is Ready, and web-1 is not available", func(c *Cluster) {
+			c.Pods[1], c.Pod2s[0].Status.AvailableReplicas = podOf("web-1 of=web hash=x labels ready=5"), 1
+		}},
+		{"no claim", "claim data-web-1 of a pod is missing", func(c *Cluster) { c.Claims = c.Claims[:1] }},
+		{"claim without labels", "has not our labels", func(c *Cluster) { c.Claims[1].Labels = nil }},
+		{"claim with a mark", "says that it is a surge replica's", func(c *Cluster) { c.Claims[1].Annotations = map[string]string{v1.SurgeClaimAnnotation: "true"} }},
+		{"claim against the policy", "against the policy", func(c *Cluster) { c.Claims[1].OwnerReferences = c.Pods[0].OwnerReferences }},
+		{"claim of nobody", "not to be kept", func(c *Cluster) {
+			c.Pod2s[0].Spec.PersistentVolumeClaimRetentionPolicy = &v1.Pod2ClaimRetentionPolicy{WhenScaled: v1.DeleteClaim}
+			left := c.Claims[1].DeepCopy()
+			left.Name, left.Labels[v1.PodIndexLabel] = "data-web-2", "2"
+			c.Claims = append(c.Claims, left)
+		}},
+	})
+}
+
+func TestLeftAtTheEnd(t *testing.T) {
+	checkDone(t, settled, func(c *Cluster) string { return c.Leaks() + c.Unrecorded() }, []doneTest{
+		{"S9 an entry", "S9: 10.0.0.2 is bound to web-0, which is gone", func(c *Cluster) { c.Pods = nil }},
+		{"S9 a block", "S9: block blue-10.0.0.0", func(c *Cluster) { c.Networks, c.Blocks[0].Spec.Entries, c.Pods = nil, nil, nil }},
+		{"S8 an address", "S8: pod web-0 publishes 10.0.0.2", func(c *Cluster) { c.Blocks = nil }},
+	})
+	checkDone(t, rolledOut, func(c *Cluster) string { return c.Whole(c.Pod2s[0], true) }, []doneTest{
+		{"missing", "L1: web-1 is missing", func(c *Cluster) { c.Pods = c.Pods[:1] }},
+		{"another's", "L1: web-1 is not of its Pod2", func(c *Cluster) { c.Pods[1].OwnerReferences = nil }},
+		{"of another template", "L1: web-1 is of another template", func(c *Cluster) { c.Pods[1].Labels[v1.PodTemplateHashLabel] = "old" }},
+		{"not Ready", "L1: web-1 is not Ready", func(c *Cluster) { c.Pods[1].Status = corev1.PodStatus{} }},
+	})
+}
+
+func TestNamesDone(t *testing.T) {
+	given := func() *Cluster {
+		p := webOf(1)
+		p.Spec.Networks = []v1.Pod2Network{{Name: "blue"}}
+		p.Status.Conditions = []metav1.Condition{isTrue(v1.ConditionNetworkDNS)}
+		pod := podOf("web-0 of=web has=10.0.0.2/29 ready=60")
+		labels := map[string]string{v1.Pod2Label: "web", v1.NetworkLabel: "blue", discoveryv1.LabelServiceName: "web-blue", discoveryv1.LabelManagedBy: "pod2-controller"}
+		return &Cluster{
+			Now: now, Pod2s: []*v1.Pod2{p}, Pods: []*corev1.Pod{pod},
+			Services: []*corev1.Service{{ObjectMeta: metav1.ObjectMeta{Name: "web-blue", Labels: labels, OwnerReferences: pod.OwnerReferences}, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true}}},
+			EndpointSlices: []*discoveryv1.EndpointSlice{{ObjectMeta: metav1.ObjectMeta{Name: "web-blue-0", Labels: labels, OwnerReferences: pod.OwnerReferences}, Endpoints: []discoveryv1.Endpoint{{
+				Addresses: []string{"10.0.0.2"}, Hostname: ptr.To("web-0"), TargetRef: &corev1.ObjectReference{UID: pod.UID},
+				Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true), Serving: ptr.To(true), Terminating: ptr.To(false)},
+			}}}},
+		}
+	}
+	checkDone(t, given, func(c *Cluster) string { return NamesDone(c, c.Pod2s[0]) }, []doneTest{
+		{"no Service", "has no Service of ours", func(c *Cluster) { c.Services = nil }},
+		{"no Service, nor slice", "there is no Service web-blue", func(c *Cluster) { c.Services, c.EndpointSlices = nil, nil }},
+		{"a Service with ports", "without ports", func(c *Cluster) { c.Services[0].Spec.Ports = []corev1.ServicePort{{Port: 80}} }},
+		{"a selector", "without selector", func(c *Cluster) { c.Services[0].Spec.Selector = map[string]string{"a": "b"} }},
+		{"a Service of no use", "is of no use", func(c *Cluster) { c.Pod2s[0].Spec.Networks, c.Pods = nil, nil }},
+		{"no slice", "has no name for 10.0.0.2", func(c *Cluster) { c.EndpointSlices = nil }},
+		{"another address", "has no name for 10.0.0.3", func(c *Cluster) { c.Pods[0] = podOf("web-0 of=web has=10.0.0.3/29 ready=60") }},
+		{"no longer Ready", "has no name for", func(c *Cluster) { c.Pods[0].Status = corev1.PodStatus{} }},
+		{"an address of nobody", "which no replica has", func(c *Cluster) {
+			more := c.EndpointSlices[0].Endpoints[0]
+			more.Addresses = []string{"10.0.0.9"}
+			c.EndpointSlices[0].Endpoints = append(c.EndpointSlices[0].Endpoints, more)
+		}},
+		{"a slice without owner", "has no owner", func(c *Cluster) { c.EndpointSlices[0].OwnerReferences = nil }},
+		{"nothing said", "is missing", func(c *Cluster) { c.Pod2s[0].Status.Conditions = nil }},
+		{"said too soon", "is True", func(c *Cluster) {
+			c.Services[0].OwnerReferences, c.Services[0].Labels, c.EndpointSlices = nil, nil, nil
+		}},
+	})
+	if why := NamesDone(given(), nil); why != "" {
+		t.Errorf("slices of a Pod2 that is gone are the garbage collector's: %s", why)
+	}
+}
+
+func TestCronTabDone(t *testing.T) {
+	scheduled := func() *Cluster {
+		tab := &stablev1.CronTab{ObjectMeta: metav1.ObjectMeta{Name: "ct", UID: "u"}, Spec: stablev1.CronTabSpec{CronSpec: "* * * * *", Image: "a"}}
+		tab.Status.Conditions = []metav1.Condition{isTrue(stablev1.ConditionReady)}
+		job := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "ct", OwnerReferences: []metav1.OwnerReference{{Kind: "CronTab", Name: "ct", UID: "u", Controller: ptr.To(true)}}}}
+		job.Spec.Schedule, job.Spec.JobTemplate.Spec.Parallelism = "* * * * *", ptr.To[int32](1)
+		job.Spec.JobTemplate.Spec.Template.Spec.Containers = []corev1.Container{{Name: "crontab", Image: "a"}}
+		return &Cluster{Now: now, CronTabs: []*stablev1.CronTab{tab}, CronJobs: []*batchv1.CronJob{job}}
+	}
+	goes := func(c *Cluster, finalizers ...string) {
+		c.CronTabs[0].DeletionTimestamp, c.CronTabs[0].Finalizers = ptr.To(metav1.NewTime(now)), finalizers
+	}
+	checkDone(t, scheduled, func(c *Cluster) string { return CronTabDone(c, c.CronTabs[0]) }, []doneTest{
+		{"no CronJob", "Ready without a CronJob", func(c *Cluster) { c.CronJobs = nil }},
+		{"no CronJob, and it says so", "there is no CronJob", func(c *Cluster) { c.CronJobs, c.CronTabs[0].Status.Conditions[0].Status = nil, metav1.ConditionFalse }},
+		{"at other times", "at other times", func(c *Cluster) { c.CronJobs[0].Spec.Schedule = "@daily" }},
+		{"suspended", "suspended", func(c *Cluster) { c.CronJobs[0].Spec.Suspend = ptr.To(true) }},
+		{"another image", "another image", func(c *Cluster) { c.CronTabs[0].Spec.Image = "b" }},
+		{"more pods", "another number", func(c *Cluster) { c.CronTabs[0].Spec.Replicas = ptr.To[int32](2) }},
+		{"on a Network", "other Networks", func(c *Cluster) { c.CronTabs[0].Spec.Networks = []stablev1.CronTabNetwork{{Name: "blue"}} }},
+		{"it cannot be", "says what cannot be", func(c *Cluster) {
+			c.CronTabs[0].Status.Conditions = []metav1.Condition{{Type: stablev1.ConditionReady, Status: metav1.ConditionFalse, Reason: "NeverDue"}}
+		}},
+		{"runs counted wrongly", "active runs", func(c *Cluster) { c.CronTabs[0].Status.Active = 1 }},
+		{"of another spec", "of an earlier spec", func(c *Cluster) { c.CronTabs[0].Generation = 2 }},
+		{"deleted", "", func(c *Cluster) { goes(c) }},
+		{"deleted, and waits", "is not being deleted", func(c *Cluster) { goes(c, stablev1.WaitFinalizer) }},
+		{"deleted, and waits for nothing", "waits for nothing", func(c *Cluster) { goes(c, stablev1.WaitFinalizer); c.CronJobs = nil }},
+	})
+}
+
+func TestDefinitionDone(t *testing.T) {
+	defined := func() *Cluster {
+		n := networkOf("10.0.0.0/29")
+		n.Status.VNI, n.Status.Conditions = 70000, []metav1.Condition{isTrue(v1.ConditionAttachable)}
+		return &Cluster{
+			Now: now, Networks: []*v1.Network{n},
+			VNIs: []*v1.VNI{{ObjectMeta: metav1.ObjectMeta{Name: "70000"}, Spec: v1.VNISpec{Network: v1.NetworkReference{Namespace: "default", Name: "blue", UID: "n"}}}},
+			Definitions: []*nadv1.NetworkAttachmentDefinition{{
+				ObjectMeta: metav1.ObjectMeta{Name: "blue", Labels: map[string]string{v1.NetworkLabel: "blue"}, OwnerReferences: blockOf().OwnerReferences},
+				Spec:       nadv1.NetworkAttachmentDefinitionSpec{Config: `{"name":"default.blue","bridge":"nw70000","ipam":{"type":"static"}}`},
+			}},
+		}
+	}
+	checkDone(t, defined, func(c *Cluster) string { return DefinitionDone(c, "default", "blue") }, []doneTest{
+		{"a VNI of nobody", "is of a Network that is gone", func(c *Cluster) { c.Networks = nil }},
+		{"two VNIs", "has 2 VNIs", func(c *Cluster) {
+			more := c.VNIs[0].DeepCopy()
+			more.Name = "70001"
+			c.VNIs = append(c.VNIs, more)
+		}},
+		{"no VNI", "which the Network does not have", func(c *Cluster) { c.VNIs = nil }},
+		{"no Overlay", "no Overlay", func(c *Cluster) { c.Networks[0].Spec.Attachment = &v1.NetworkAttachment{Type: v1.AttachmentCNI} }},
+		{"nothing said", "is missing", func(c *Cluster) { c.Networks[0].Status.Conditions = nil }},
+		{"no definition", "there is no definition", func(c *Cluster) { c.Definitions = c.Definitions[:0] }},
+		{"nobody knows definitions", "the condition Attachable is True", func(c *Cluster) { c.Definitions = nil }},
+		{"another bridge", "not as the Network says", func(c *Cluster) {
+			c.Definitions[0].Spec.Config = strings.ReplaceAll(c.Definitions[0].Spec.Config, "nw7", "nw8")
+		}},
+		{"no owner", "has no owner", func(c *Cluster) { c.Definitions[0].OwnerReferences = nil }},
+		{"another's", "the condition Attachable is True", func(c *Cluster) { c.Definitions[0].OwnerReferences[0].UID = "u" }},
+	})
+}
+
+func TestNodeDone(t *testing.T) {
+	node := func(status corev1.ConditionStatus, reason string, ago time.Duration) *corev1.Node {
+		return &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: v1.ConditionDataPlaneReady, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(now.Add(-ago))}}}}
+	}
+	for _, test := range []struct {
+		name   string
+		node   *corev1.Node
+		agents []*corev1.Pod
+		want   string
+	}{
+		{"no agent", &corev1.Node{}, nil, ""},
+		{"a Ready one", node("True", "AgentReady", time.Hour), podsOf("a ready=60"), ""},
+		{"one that is not", node("False", "AgentNotReady", time.Hour), podsOf("a"), ""},
+		{"nothing said", &corev1.Node{}, podsOf("a"), "the condition is missing"},
+		{"True of one that is not", node("True", "AgentReady", time.Hour), podsOf("a"), "the condition is True"},
+		{"True of one that goes", node("True", "AgentReady", time.Hour), podsOf("a ready=60 terminating"), "the condition is True"},
+		{"False of a Ready one", node("False", "AgentNotReady", time.Hour), podsOf("a ready=60"), "the condition is False"},
+		{"another reason", node("True", "Mine", time.Hour), podsOf("a ready=60"), "the condition has the reason Mine"},
+		{"between two agents", node("False", "AgentNotReady", 9*time.Second), nil, ""},
+		{"gone for good", node("False", "AgentNotReady", 10*time.Second), nil, "the condition is of an agent that is gone"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := NodeDone(test.node, test.agents, now); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
