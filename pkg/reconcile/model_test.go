@@ -41,13 +41,6 @@ func (m modelled) Sync(ctx context.Context, key model.Key) error {
 	return err
 }
 
-func text(err error) string {
-	if err != nil {
-		return err.Error()
-	}
-	return ""
-}
-
 func (m modelled) Remember(memory model.Memory) {
 	clear(m.r.written.byKey)
 	clear(m.r.live.found.sightings)

@@ -68,3 +68,10 @@ func TestCheckOfALiveReadThatIsOlder(t *testing.T) {
 		same(t, text(w.check()), row.want)
 	}
 }
+
+func text(err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}

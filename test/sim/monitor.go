@@ -14,6 +14,7 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/ordinals"
+	"github.com/pod2/pod2/test/apiserver"
 	"github.com/pod2/pod2/test/spec"
 )
 
@@ -30,12 +31,12 @@ func NewPromises() *Promises { return &Promises{kept: spec.Kept{}} }
 // verbs are what a request does, by its method.
 var verbs = map[string]string{"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
-// Request is S7, and S6 of a request that is not refused.
-func (p *Promises) Request(s *Server, r Request) string {
+// apiserver.Request is S7, and S6 of a request that is not refused.
+func (p *Promises) Request(s *Cluster, r apiserver.Request) string {
 	w := spec.Write{Verb: verbs[r.Verb], Resource: r.Resource, Subresource: r.Subresource, Name: r.Name, UID: r.UID, ResourceVersion: r.Version}
 	why := w.Unconditional()
 	if claim, ok := r.Target.(*corev1.PersistentVolumeClaim); ok && why == "" && string(claim.UID) == r.UID {
-		why = w.ClaimInUse(claim, List[*corev1.Pod](s, "pods"))
+		why = w.ClaimInUse(claim, apiserver.List[*corev1.Pod](s.Server, "pods"))
 	}
 	if pod, ok := r.Target.(*corev1.Pod); ok && why == "" && string(pod.UID) == r.UID && (r.Version == "" || r.Version == pod.ResourceVersion) {
 		why = w.NotOurs(pod, func(uid types.UID) bool { return isPod2(s, uid) })
@@ -48,20 +49,20 @@ func (p *Promises) Request(s *Server, r Request) string {
 
 // isPod2 says whether a UID is that of a Pod2 which is there, or was for all that the
 // slowest run of the controller may know: neither a kind nor a name makes an owner.
-func isPod2(s *Server, uid types.UID) bool {
-	for _, c := range slices.Backward(s.history) {
-		if c.key.resource == "pod2s" && c.new.object.GetUID() == uid {
-			return !c.removed || c.new.number > window(s, "pod2s")
+func isPod2(s *Cluster, uid types.UID) bool {
+	for _, c := range slices.Backward(s.History()) {
+		if c.Key.Resource == "pod2s" && c.New.Object.GetUID() == uid {
+			return !c.Removed || c.New.Number > window(s, "pod2s")
 		}
 	}
 	return false
 }
 
 // Changed looks at what is stored after a change.
-func (p *Promises) Changed(s *Server, c Change) string {
+func (p *Promises) Changed(s *Cluster, c Change) string {
 	switch obj := c.New.(type) {
 	case *corev1.Pod:
-		said := []string{spec.SharedAddress(List[*corev1.Pod](s, "pods")), onEdge(s), p.moved(s, obj)}
+		said := []string{spec.SharedAddress(apiserver.List[*corev1.Pod](s.Server, "pods")), onEdge(s), p.moved(s, obj)}
 		old, existed := c.Old.(*corev1.Pod)
 		switch {
 		case !isRun(s, c.By):
@@ -82,8 +83,8 @@ func (p *Promises) Changed(s *Server, c Change) string {
 	case nil:
 		switch old := c.Old.(type) {
 		case *v1.Network:
-			blocks := List[*v1.AddressBlock](s, "addressblocks")
-			return joined([]string{spec.InUse(old, blocks, List[*corev1.Pod](s, "pods")), spec.Unsealed(old, blocks)})
+			blocks := apiserver.List[*v1.AddressBlock](s.Server, "addressblocks")
+			return joined([]string{spec.InUse(old, blocks, apiserver.List[*corev1.Pod](s.Server, "pods")), spec.Unsealed(old, blocks)})
 		case *v1.VNI:
 			if isRun(s, c.By) {
 				return released(s, old)
@@ -93,11 +94,11 @@ func (p *Promises) Changed(s *Server, c Change) string {
 	return ""
 }
 
-func onEdge(s *Server) string {
-	return spec.OnEdge(List[*v1.AddressBlock](s, "addressblocks"), List[*corev1.Pod](s, "pods"))
+func onEdge(s *Cluster) string {
+	return spec.OnEdge(apiserver.List[*v1.AddressBlock](s.Server, "addressblocks"), apiserver.List[*corev1.Pod](s.Server, "pods"))
 }
 
-func isRun(s *Server, name string) bool { return s.processes[name] != nil }
+func isRun(s *Cluster, name string) bool { return s.processes[name] != nil }
 
 func joined(texts []string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(t string) bool { return t == "" }), "; ")
@@ -117,39 +118,39 @@ const deciding = 10 * time.Second
 
 // window is the resourceVersion from which on a spec counts as one that the
 // controller may have decided by: what its slowest run was shown a while ago.
-func window(s *Server, resource string) int {
-	oldest := s.version
-	for _, w := range s.watchers {
-		if w.process != nil && w.resource.Resource == resource && !w.stream.over() {
-			oldest = min(oldest, w.known(deciding))
+func window(s *Cluster, resource string) int {
+	oldest := s.Last()
+	for _, w := range s.Watchers() {
+		if w.ByHand && w.Resource.Resource == resource && !w.Over() {
+			oldest = min(oldest, w.Known(deciding))
 		}
 	}
 	return oldest
 }
 
 // handedOut is S2 of a block, by any version of its Network that the controller may know.
-func handedOut(s *Server, old, block *v1.AddressBlock) string {
-	return spec.HandedOut(old, block, Versions[*v1.Network](s, "networks", block.Spec.NetworkUID, window(s, "networks")), List[*corev1.Pod](s, "pods"))
+func handedOut(s *Cluster, old, block *v1.AddressBlock) string {
+	return spec.HandedOut(old, block, apiserver.Versions[*v1.Network](s.Server, "networks", block.Spec.NetworkUID, window(s, "networks")), apiserver.List[*corev1.Pod](s.Server, "pods"))
 }
 
 // tooMany is S4, by any version of the Pod2 that the controller may know.
-func tooMany(s *Server, created *corev1.Pod) string {
+func tooMany(s *Cluster, created *corev1.Pod) string {
 	most := 0
 	if ref := metav1.GetControllerOf(created); ref != nil {
-		most = spec.Most(Versions[*v1.Pod2](s, "pod2s", ref.UID, window(s, "pod2s")))
+		most = spec.Most(apiserver.Versions[*v1.Pod2](s.Server, "pod2s", ref.UID, window(s, "pod2s")))
 	}
-	return spec.TooMany(created, List[*corev1.Pod](s, "pods"), most)
+	return spec.TooMany(created, apiserver.List[*corev1.Pod](s.Server, "pods"), most)
 }
 
 // moved is S3: a replica keeps its address, for as long as its Pod2 has it.
-func (p *Promises) moved(s *Server, pod *corev1.Pod) string {
+func (p *Promises) moved(s *Cluster, pod *corev1.Pod) string {
 	ref := metav1.GetControllerOf(pod)
 	if ref == nil || ref.Kind != "Pod2" {
 		return ""
 	}
 	var said []string
 	for _, held := range spec.Holds(pod) {
-		if n, _ := s.get(resourceNamed("networks"), pod.Namespace, held.Network).(*v1.Network); n != nil {
+		if n, _ := s.Get(apiserver.ResourceNamed("networks"), pod.Namespace, held.Network).(*v1.Network); n != nil {
 			said = append(said, p.kept.See(spec.Replica{Pod2: ref.UID, Pod: pod.Name, Network: n.UID}, pod, held))
 		}
 	}
@@ -168,8 +169,8 @@ func (p *Promises) forget(pod2 *v1.Pod2) {
 }
 
 // released is S9 the other way round: a number that a Network goes by is not set free.
-func released(s *Server, vni *v1.VNI) string {
-	for _, n := range List[*v1.Network](s, "networks") {
+func released(s *Cluster, vni *v1.VNI) string {
+	for _, n := range apiserver.List[*v1.Network](s.Server, "networks") {
 		if n.UID == vni.Spec.Network.UID && (n.Status.VNI == 0 || strconv.Itoa(int(n.Status.VNI)) == vni.Name) {
 			return fmt.Sprintf("VNI %s is released while Network %s has it", vni.Name, n.Name)
 		}

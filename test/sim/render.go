@@ -14,6 +14,7 @@ import (
 	nadv1 "github.com/pod2/pod2/pkg/apis/k8scnicncfio/v1"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
+	"github.com/pod2/pod2/test/apiserver"
 	"github.com/pod2/pod2/test/spec"
 )
 
@@ -21,25 +22,25 @@ var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 
 // Render is what is stored, one object a line, without what differs from run to
 // run: UIDs and VNIs are told by what has them, times and resourceVersions are left out.
-func (s *Server) Render() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Cluster) Render() string {
+	s.Lock()
+	defer s.Unlock()
 	var names, numbers []string
-	for _, c := range s.history {
-		if c.old == nil {
-			names = append(names, string(c.new.object.GetUID()), "uid of "+c.key.String())
+	for _, c := range s.History() {
+		if c.Old == nil {
+			names = append(names, string(c.New.Object.GetUID()), "uid of "+c.Key.String())
 		}
-		if vni, ok := c.new.object.(*v1.VNI); ok { // which one hangs on the Network's UID
-			numbers = append(numbers, vni.Name, "VNI of "+placed(vni.Spec.Network.Namespace, vni.Spec.Network.Name))
+		if vni, ok := c.New.Object.(*v1.VNI); ok { // which one hangs on the Network's UID
+			numbers = append(numbers, vni.Name, "VNI of "+apiserver.Placed(vni.Spec.Network.Namespace, vni.Spec.Network.Name))
 		}
 	}
 	uids, vnis := strings.NewReplacer(names...), strings.NewReplacer(numbers...)
 	var lines []string
-	for k, v := range s.objects {
-		if apart[k.resource] {
+	for k, v := range s.Objects() {
+		if apiserver.Apart[k.Resource] {
 			continue
 		}
-		object := decodeJSON(v.json()).(map[string]any)
+		object := decodeJSON(v.JSON()).(map[string]any)
 		metadata := object["metadata"].(map[string]any)
 		for _, field := range []string{"resourceVersion", "generation", "creationTimestamp"} {
 			delete(metadata, field)
@@ -52,7 +53,7 @@ func (s *Server) Render() string {
 				})
 			}
 		}
-		text := uids.Replace(string(mustJSON(object)))
+		text := uids.Replace(string(apiserver.MustJSON(object)))
 		lines = append(lines, vnis.Replace(fmt.Sprintf("%s %s", k, times.ReplaceAllString(text, "T"))))
 	}
 	slices.Sort(lines)
@@ -80,12 +81,12 @@ func Differ(want, got string) string {
 // things did: which free address is whose, what the ledger remembers besides, and
 // how often an object was made. A line begins with "WRONG" where ledger and pods do
 // not agree.
-func (s *Server) Essence() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Cluster) Essence() string {
+	s.Lock()
+	defer s.Unlock()
 	var lines []string
 	holders := map[string]string{}
-	for _, pod := range List[*corev1.Pod](s, "pods") {
+	for _, pod := range apiserver.List[*corev1.Pod](s.Server, "pods") {
 		var images, networks []string
 		for _, c := range pod.Spec.Containers {
 			images = append(images, c.Image)
@@ -93,16 +94,16 @@ func (s *Server) Essence() string {
 		for network, address := range published(pod) {
 			networks = append(networks, network)
 			if spec.Live(pod) {
-				holders[placed(pod.Namespace, network)+" "+address] = string(pod.UID)
+				holders[apiserver.Placed(pod.Namespace, network)+" "+address] = string(pod.UID)
 			}
 		}
 		slices.Sort(networks)
-		lines = append(lines, fmt.Sprintf("pod %s: %s, ready %v, images %v, on %v, revision %s, of %s", nameOf(pod), pod.Status.Phase,
+		lines = append(lines, fmt.Sprintf("pod %s: %s, ready %v, images %v, on %v, revision %s, of %s", apiserver.NameOf(pod), pod.Status.Phase,
 			ready(pod), images, networks, pod.Labels[v1.PodTemplateHashLabel], ownerOf(pod)))
 	}
-	for _, block := range List[*v1.AddressBlock](s, "addressblocks") {
+	for _, block := range apiserver.List[*v1.AddressBlock](s.Server, "addressblocks") {
 		for _, e := range block.Spec.Entries {
-			k := placed(block.Namespace, block.Spec.Network) + " " + e.Address
+			k := apiserver.Placed(block.Namespace, block.Spec.Network) + " " + e.Address
 			if e.State == v1.AddressBound && holders[k] != string(e.PodUID) {
 				lines = append(lines, fmt.Sprintf("WRONG: %s is bound to %s, which does not publish it", k, e.Pod))
 			} else if e.State == v1.AddressBound {
@@ -113,55 +114,55 @@ func (s *Server) Essence() string {
 	for k := range holders {
 		lines = append(lines, fmt.Sprintf("WRONG: %s is published and not bound", k))
 	}
-	for _, p := range List[*v1.Pod2](s, "pod2s") {
-		lines = append(lines, fmt.Sprintf("pod2 %s: %d replicas, %d available, %d updated, %s", nameOf(p), p.Status.Replicas, p.Status.AvailableReplicas,
+	for _, p := range apiserver.List[*v1.Pod2](s.Server, "pod2s") {
+		lines = append(lines, fmt.Sprintf("pod2 %s: %d replicas, %d available, %d updated, %s", apiserver.NameOf(p), p.Status.Replicas, p.Status.AvailableReplicas,
 			p.Status.UpdatedReplicas, conditions(p.Generation == p.Status.ObservedGeneration, p.Status.Conditions)))
 	}
-	for _, n := range List[*v1.Network](s, "networks") {
-		lines = append(lines, fmt.Sprintf("network %s: %d bound, finalizers %v, %s", nameOf(n), n.Status.Bound, n.Finalizers,
+	for _, n := range apiserver.List[*v1.Network](s.Server, "networks") {
+		lines = append(lines, fmt.Sprintf("network %s: %d bound, finalizers %v, %s", apiserver.NameOf(n), n.Status.Bound, n.Finalizers,
 			conditions(n.Generation == n.Status.ObservedGeneration, n.Status.Conditions)))
 	}
-	vnis := List[*v1.VNI](s, "vnis")
+	vnis := apiserver.List[*v1.VNI](s.Server, "vnis")
 	for _, vni := range vnis {
-		if !slices.ContainsFunc(List[*v1.Network](s, "networks"), func(n *v1.Network) bool {
+		if !slices.ContainsFunc(apiserver.List[*v1.Network](s.Server, "networks"), func(n *v1.Network) bool {
 			return n.UID == vni.Spec.Network.UID && strconv.Itoa(int(n.Status.VNI)) == vni.Name
 		}) {
 			lines = append(lines, fmt.Sprintf("WRONG: VNI %s is of Network %s, which does not have it", vni.Name, vni.Spec.Network.Name))
 		}
 	}
 	lines = append(lines, fmt.Sprintf("%d VNIs", len(vnis)))
-	for _, d := range List[*nadv1.NetworkAttachmentDefinition](s, "network-attachment-definitions") {
-		n, _ := s.get(resourceNamed("networks"), d.Namespace, d.Name).(*v1.Network)
-		lines = append(lines, fmt.Sprintf("definition %s: of %s, of its Network's bridge %v", nameOf(d), ownerOf(d),
+	for _, d := range apiserver.List[*nadv1.NetworkAttachmentDefinition](s.Server, "network-attachment-definitions") {
+		n, _ := s.Get(apiserver.ResourceNamed("networks"), d.Namespace, d.Name).(*v1.Network)
+		lines = append(lines, fmt.Sprintf("definition %s: of %s, of its Network's bridge %v", apiserver.NameOf(d), ownerOf(d),
 			n != nil && strings.Contains(d.Spec.Config, fmt.Sprintf("nw%d\"", n.Status.VNI))))
 	}
-	for _, c := range List[*stablev1.CronTab](s, "crontabs") {
-		lines = append(lines, fmt.Sprintf("crontab %s: %s", nameOf(c), conditions(c.Generation == c.Status.ObservedGeneration, c.Status.Conditions)))
+	for _, c := range apiserver.List[*stablev1.CronTab](s.Server, "crontabs") {
+		lines = append(lines, fmt.Sprintf("crontab %s: %s", apiserver.NameOf(c), conditions(c.Generation == c.Status.ObservedGeneration, c.Status.Conditions)))
 	}
-	for _, c := range List[*corev1.PersistentVolumeClaim](s, "persistentvolumeclaims") {
+	for _, c := range apiserver.List[*corev1.PersistentVolumeClaim](s.Server, "persistentvolumeclaims") {
 		var owners []string
 		for _, ref := range c.OwnerReferences {
 			owners = append(owners, ref.Kind+" "+ref.Name)
 		}
-		lines = append(lines, fmt.Sprintf("claim %s: %s, of %s, terminating %v, goes with %v, of Pod2 %q, surge %q", nameOf(c), c.Status.Phase,
+		lines = append(lines, fmt.Sprintf("claim %s: %s, of %s, terminating %v, goes with %v, of Pod2 %q, surge %q", apiserver.NameOf(c), c.Status.Phase,
 			c.Status.Capacity.Storage(), c.DeletionTimestamp != nil, owners, c.Labels[v1.Pod2Label], c.Annotations[v1.SurgeClaimAnnotation]))
 	}
-	for _, node := range List[*corev1.Node](s, "nodes") {
+	for _, node := range apiserver.List[*corev1.Node](s.Server, "nodes") {
 		for _, c := range node.Status.Conditions {
 			lines = append(lines, fmt.Sprintf("node %s: %s %s %s", node.Name, c.Type, c.Status, c.Reason))
 		}
 	}
 	for _, kind := range []string{"services", "cronjobs"} {
-		for _, v := range s.list(resourceNamed(kind), "") {
-			lines = append(lines, kind+" "+nameOf(v.object))
+		for _, v := range s.All(apiserver.ResourceNamed(kind), "") {
+			lines = append(lines, kind+" "+apiserver.NameOf(v.Object))
 		}
 	}
-	for _, slice := range List[*discoveryv1.EndpointSlice](s, "endpointslices") {
+	for _, slice := range apiserver.List[*discoveryv1.EndpointSlice](s.Server, "endpointslices") {
 		var names []string
 		for _, e := range slice.Endpoints {
 			names = append(names, *e.Hostname)
 		}
-		lines = append(lines, fmt.Sprintf("slice %s: %v", nameOf(slice), names))
+		lines = append(lines, fmt.Sprintf("slice %s: %v", apiserver.NameOf(slice), names))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
@@ -173,7 +174,7 @@ func ready(pod *corev1.Pod) bool {
 	})
 }
 
-func ownerOf(obj Object) string {
+func ownerOf(obj apiserver.Object) string {
 	if ref := metav1.GetControllerOf(obj); ref != nil {
 		return ref.Kind + " " + ref.Name
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/test/apiserver"
 	"github.com/pod2/pod2/test/spec"
 )
 
@@ -26,21 +27,21 @@ const backup = "backup"
 func (w *World) Restore(kinds ...string) {
 	before, restored := w.restoreAll(kinds)
 	time.Sleep(Settle)
-	w.Server.mu.Lock()
-	defer w.Server.mu.Unlock()
+	w.Lock()
+	defer w.Unlock()
 	if is := w.addresses(); w.Thaw == nil && slices.Equal(restored, w.identities()) && !maps.Equal(is, before) {
 		w.fault(fmt.Sprintf("S3: before the restore pods had %v, and now %v", before, is))
 	}
 }
 
 func (w *World) restoreAll(kinds []string) (before map[string]string, restored []types.UID) {
-	w.Server.mu.Lock()
-	defer w.Server.mu.Unlock()
-	w.note("user: lose and restore %s", strings.Join(kinds, ", "))
+	w.Lock()
+	defer w.Unlock()
+	w.Server.Note("user: lose and restore %s", strings.Join(kinds, ", "))
 	before = w.addresses()
-	saved := map[string][]Object{}
+	saved := map[string][]apiserver.Object{}
 	if !slices.Contains(kinds, "pods") {
-		for _, pod := range List[*corev1.Pod](w.Server, "pods") {
+		for _, pod := range apiserver.List[*corev1.Pod](w.Server, "pods") {
 			if metav1.GetControllerOf(pod) == nil {
 				delete(before, pod.Name)
 			}
@@ -48,18 +49,18 @@ func (w *World) restoreAll(kinds []string) (before map[string]string, restored [
 	}
 	lost := []string{"pods", "controllerrevisions", "pod2s", "addressblocks", "networks"}
 	for _, kind := range lost {
-		for _, v := range w.list(resourceNamed(kind), Namespace) {
-			saved[kind] = append(saved[kind], v.object)
+		for _, v := range w.All(apiserver.ResourceNamed(kind), apiserver.Namespace) {
+			saved[kind] = append(saved[kind], v.Object)
 		}
 	}
 	for _, kind := range lost {
 		for _, object := range saved[kind] {
-			w.remove(backup, resourceNamed(kind), object)
+			w.Remove(backup, apiserver.ResourceNamed(kind), object)
 		}
 	}
 	for _, kind := range kinds {
 		for _, object := range saved[kind] {
-			if _, err := w.create(backup, resourceNamed(kind), Namespace, fromBackup(object)); err != nil {
+			if _, err := w.Server.Create(backup, apiserver.ResourceNamed(kind), apiserver.Namespace, fromBackup(object)); err != nil {
 				panic(fmt.Sprintf("sim: restore %s %s: %v", kind, object.GetName(), err))
 			}
 		}
@@ -70,8 +71,8 @@ func (w *World) restoreAll(kinds []string) (before map[string]string, restored [
 // identities of Networks and Pod2s.
 func (w *World) identities() (uids []types.UID) {
 	for _, kind := range []string{"networks", "pod2s"} {
-		for _, v := range w.list(resourceNamed(kind), Namespace) {
-			uids = append(uids, v.object.GetUID())
+		for _, v := range w.All(apiserver.ResourceNamed(kind), apiserver.Namespace) {
+			uids = append(uids, v.Object.GetUID())
 		}
 	}
 	return uids
@@ -80,7 +81,7 @@ func (w *World) identities() (uids []types.UID) {
 // addresses that live pods publish, by their name.
 func (w *World) addresses() map[string]string {
 	all := map[string]string{}
-	for _, pod := range List[*corev1.Pod](w.Server, "pods") {
+	for _, pod := range apiserver.List[*corev1.Pod](w.Server, "pods") {
 		if spec.Live(pod) && len(published(pod)) > 0 {
 			all[pod.Name] = fmt.Sprint(published(pod))
 		}
@@ -88,8 +89,8 @@ func (w *World) addresses() map[string]string {
 	return all
 }
 
-func fromBackup(object Object) Object {
-	object = object.DeepCopyObject().(Object)
+func fromBackup(object apiserver.Object) apiserver.Object {
+	object = object.DeepCopyObject().(apiserver.Object)
 	object.SetUID("")
 	object.SetResourceVersion("")
 	object.SetCreationTimestamp(metav1.Time{})

@@ -9,11 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/test/apiserver"
 	"github.com/pod2/pod2/test/spec"
 )
 
 // tooFew is S5, which one writer keeps: of a pod that a run deletes, or gives another image.
-func tooFew(s *Server, by string, old, pod *corev1.Pod) string {
+func tooFew(s *Cluster, by string, old, pod *corev1.Pod) string {
 	ref := metav1.GetControllerOf(old)
 	if ref == nil || !spec.Serves(old) || spec.Serves(pod) {
 		return ""
@@ -23,7 +24,7 @@ func tooFew(s *Server, by string, old, pod *corev1.Pod) string {
 			return ""
 		}
 	}
-	specs := Versions[*v1.Pod2](s, "pod2s", ref.UID, window(s, "pod2s"))
+	specs := apiserver.Versions[*v1.Pod2](s.Server, "pod2s", ref.UID, window(s, "pod2s"))
 	if len(specs) == 0 {
 		return ""
 	}
@@ -33,19 +34,19 @@ func tooFew(s *Server, by string, old, pod *corev1.Pod) string {
 // othersServing are the available pods of a Pod2, but for one. A pod that somebody
 // else than a run took away counts for as long as a run may not know of that: no
 // precondition on another pod could have told it.
-func othersServing(s *Server, pod2, but types.UID, minReady time.Duration) (others []*corev1.Pod) {
+func othersServing(s *Cluster, pod2, but types.UID, minReady time.Duration) (others []*corev1.Pod) {
 	since, decided := window(s, "pods"), map[types.UID]bool{but: true}
-	for _, c := range slices.Backward(s.history) {
-		pod, ok := c.new.object.(*corev1.Pod)
+	for _, c := range slices.Backward(s.History()) {
+		pod, ok := c.New.Object.(*corev1.Pod)
 		if !ok || decided[pod.UID] {
 			continue
 		}
 		ref := metav1.GetControllerOf(pod)
 		switch {
-		case !c.removed && spec.Available(pod, minReady, time.Now()) && ref != nil && ref.UID == pod2:
+		case !c.Removed && spec.Available(pod, minReady, time.Now()) && ref != nil && ref.UID == pod2:
 			others = append(others, pod)
 			decided[pod.UID] = true
-		case c.new.number <= since, isRun(s, c.by) && c.old != nil && spec.Serves(c.old.object.(*corev1.Pod)):
+		case c.New.Number <= since, isRun(s, c.By) && c.Old != nil && spec.Serves(c.Old.Object.(*corev1.Pod)):
 			decided[pod.UID] = true
 		}
 	}
