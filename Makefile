@@ -104,7 +104,7 @@ bench-block-sizes: cluster-tools build ## Measure blocks of 64, 256 and 1,024 ad
 .PHONY: bench-dataplane
 bench-dataplane: ## Measure what Networks do to packets and nodes, and write docs/performance-dataplane.md: needs root on Linux, and says so elsewhere
 	@if [ "$$(uname)" = Linux ] && [ "$$(id -u)" = 0 ]; then \
-	  $(MAKE) --no-print-directory cluster-tools build && unshare --mount go run ./test/bench-dataplane $(BENCH_FLAGS); \
+	  $(MAKE) --no-print-directory cluster-tools build && unshare --mount go run -C test/bench ./dataplane --root="$(CURDIR)" $(BENCH_FLAGS); \
 	else printf 'make bench-dataplane needs root on Linux, for network namespaces\nskipped\n'; fi
 
 ### Generated code and lint

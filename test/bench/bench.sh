@@ -10,7 +10,7 @@ trap 'rm -rf -- "$out"' EXIT
 module=test/bench
 
 if [[ ${1:-} == --quick ]]; then
-  go run -C "$module" . --root="$PWD" --out="$out" --quick
+  go run -C "$module" ./controller --root="$PWD" --out="$out" --quick
   exit
 fi
 if [[ ${1:-} == --block-sizes ]]; then
@@ -33,7 +33,7 @@ EOF
     sed -i "s/^const blockBits = .*/const blockBits = $bits/" "$out/pkg/ipam/block.go"
     sed -i "s/maxItems: 256/maxItems: $((1 << bits))/" "$out/crd/samplecrd.k8s.io_addressblocks.yaml"
     (cd "$out" && CGO_ENABLED=0 go build -trimpath -o bin/pod2-controller .)
-    go run -C "$module" . --root="$out" --only='^Pod2 on one Network$' --large=0 --variant=$((1 << bits)) --rows="$out/rows"
+    go run -C "$module" ./controller --root="$out" --only='^Pod2 on one Network$' --large=0 --variant=$((1 << bits)) --rows="$out/rows"
   done
   mkdir -p docs/performance
   cp "$out/rows" docs/performance/block-sizes.md
@@ -47,4 +47,4 @@ go build -C "$module" -o "$out/benchstat" golang.org/x/perf/cmd/benchstat
 for size in bound replicas; do
   (cd -- "$out" && ./benchstat -ignore=pkg -col="/$size" -filter="/$size:/./" benchmarks | grep -v '^geomean')
 done >"$out/table"
-go run -C "$module" . --root="$PWD" --out="$PWD/docs" --begin="$begin" --benchmarks="$out/benchmarks" --benchmark-tables="$out/table"
+go run -C "$module" ./controller --root="$PWD" --out="$PWD/docs" --begin="$begin" --benchmarks="$out/benchmarks" --benchmark-tables="$out/table"

@@ -76,7 +76,7 @@ func (a *api) kubeconfig() string { return filepath.Join(a.dir, "kubeconfig") }
 // close works when ctx has ended, too.
 func (a *api) close(ctx context.Context) {
 	if err := a.script(context.WithoutCancel(ctx), nil, "hack/localcluster.sh", "down", a.dir); err != nil {
-		fmt.Fprintf(os.Stderr, "bench-dataplane: %v\n", err)
+		fmt.Fprintf(os.Stderr, "dataplane: %v\n", err)
 	}
 }
 

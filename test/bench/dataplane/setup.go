@@ -114,7 +114,7 @@ func (b *bench) cleanUp() {
 	}
 	for _, n := range slices.Concat(b.lab.nodes, b.unruled) {
 		if err := removeAll(n); err != nil {
-			fmt.Fprintf(os.Stderr, "bench-dataplane: clean up %s: %v\n", n.name, err)
+			fmt.Fprintf(os.Stderr, "dataplane: clean up %s: %v\n", n.name, err)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Command bench measures the controller against Kubernetes' own and against a bare
+// Command controller measures the controller against Kubernetes' own and against a bare
 // client, on a local control plane that it starts and removes, and writes what it
 // measured to docs/performance.md and docs/performance/*.svg. `make bench` runs it;
 // --quick is for who changes it.
@@ -53,13 +53,13 @@ func main() {
 	}
 	var err error
 	if o.only, err = regexp.Compile(*only); err != nil {
-		fmt.Fprintf(os.Stderr, "bench: --only: %v\n", err)
+		fmt.Fprintf(os.Stderr, "controller: --only: %v\n", err)
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, o); err != nil {
-		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+		fmt.Fprintf(os.Stderr, "controller: %v\n", err)
 		os.Exit(1)
 	}
 }

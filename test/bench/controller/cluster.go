@@ -127,7 +127,7 @@ func (b *bench) close(ctx context.Context) {
 	b.controller.stop()
 	b.base.stop()
 	if err := b.script(context.WithoutCancel(ctx), nil, "hack/localcluster.sh", "down", b.dir); err != nil {
-		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+		fmt.Fprintf(os.Stderr, "controller: %v\n", err)
 	}
 	os.RemoveAll(b.dir)
 }

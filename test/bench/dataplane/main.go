@@ -1,6 +1,6 @@
 //go:build linux
 
-// Command bench-dataplane measures what Networks do to packets, and the agent to its node
+// Command dataplane measures what Networks do to packets, and the agent to its node
 // and the API server: on three nodes, each a network namespace with the real pod2-agent,
 // which watches a real control plane that the command starts and removes. It prints one
 // table and writes docs/performance-dataplane.md. `make bench-dataplane` runs it; --quick
@@ -50,7 +50,7 @@ func main() {
 	flag.Parse()
 	var err error
 	if o.only, err = regexp.Compile(*only); err != nil {
-		fmt.Fprintf(os.Stderr, "bench-dataplane: --only: %v\n", err)
+		fmt.Fprintf(os.Stderr, "dataplane: --only: %v\n", err)
 		os.Exit(2)
 	}
 	if *quick {
@@ -63,7 +63,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, o); err != nil {
-		fmt.Fprintf(os.Stderr, "bench-dataplane: %v\n", err)
+		fmt.Fprintf(os.Stderr, "dataplane: %v\n", err)
 		os.Exit(1)
 	}
 }
