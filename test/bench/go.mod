@@ -10,6 +10,7 @@ require (
 	github.com/pod2/pod2 v0.0.0-00010101000000-000000000000
 	github.com/prometheus/client_model v0.6.2
 	github.com/prometheus/common v0.70.0
+	github.com/prometheus/procfs v0.21.1
 	github.com/vishvananda/netlink v1.3.1
 	golang.org/x/sync v0.23.0
 	gonum.org/v1/plot v0.17.0

@@ -3,91 +3,178 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
+	"path/filepath"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 	"github.com/pod2/pod2/pkg/agent/kernel"
+	"github.com/pod2/pod2/test/bench/measure"
 )
 
 // alone is the agent of one node without its watch: what it does is done by its own code,
 // a part after the other, so that each can be timed.
 type alone struct {
-	lab    *lab
-	node   *node
-	kernel *kernel.Kernel
-	state  dataplane.State
+	lab     *lab
+	node    *node
+	kernel  *kernel.Kernel
+	state   dataplane.State
+	unruled bool // links and entries only
 }
 
-func newAlone(dir string) (*alone, error) {
-	l, err := newLab(dir, 1)
-	if err != nil {
-		return nil, err
-	}
+func newAlone(dir string) *alone {
+	l := newLab(dir, 1)
 	n := l.nodes[0]
-	k, err := n.kernel()
-	if err != nil {
-		l.close()
-		return nil, err
-	}
-	return &alone{lab: l, node: n, kernel: k, state: dataplane.State{
+	return &alone{lab: l, node: n, kernel: n.kernel(), state: dataplane.State{
 		Node: n.name, UDPPort: 4789, VXLANReversePathFilter: true, Transit: netip.MustParsePrefix("100.64.0.0/16"),
-		Nodes: append([]dataplane.Node{{Name: n.name, Addresses: []netip.Addr{n.ip}}}, far...)}}, nil
+		Nodes: append([]dataplane.Node{{Name: n.name, Addresses: []netip.Addr{n.ip}}}, far...)}}
 }
 
 // close removes what the agent made: a router is a mount, which would outlive us.
-func (a *alone) close() error {
+func (a *alone) close() {
 	defer a.lab.close()
-	return errors.Join(a.kernel.Close(), removeAll(a.node))
+	measure.Cleanup(func() {
+		measure.Check(a.kernel.Close())
+		removeAll(a.node)
+	})
 }
 
 // join puts a pod of the node on the Network.
 func (a *alone) join(n network, ip string) {
 	a.state.Networks = append(a.state.Networks, n.declared())
 	address := netip.MustParseAddr(ip)
-	p := &pod{namespace: &namespace{name: "on-" + n.name}, network: n, ip: address, mac: macOf(address), node: a.node}
+	p := &pod{namespace: &namespace{name: "on-" + n.name}, network: n, ip: address, node: a.node}
 	a.state.Pods = append(a.state.Pods, p.declared())
 }
 
 // decide as the agent does, and say how long that took.
-func (a *alone) decide() (plan dataplane.Plan, read, took time.Duration, err error) {
+func (a *alone) decide() (plan dataplane.Plan, read, took time.Duration) {
 	begin := time.Now()
-	if a.state.Host, err = a.kernel.Read(); err != nil {
-		return nil, 0, 0, err
-	}
+	a.state.Host = measure.Must(a.kernel.Read())
 	done := time.Now()
-	want, report, ok := dataplane.Want(a.state)
-	if !ok || len(report.Problems) > 0 {
-		return nil, 0, 0, fmt.Errorf("problems: %s", report.Problems)
+	want := wanted(a.state)
+	for i := range want {
+		if a.unruled {
+			want[i].Tables = nil
+		}
 	}
 	plan = dataplane.Diff(a.state.Host, want)
-	return plan, done.Sub(begin), time.Since(done), nil
+	return plan, done.Sub(begin), time.Since(done)
 }
 
-func (a *alone) apply(plan dataplane.Plan) (time.Duration, error) {
+func (a *alone) apply(plan dataplane.Plan) time.Duration {
 	begin := time.Now()
-	if done, err := a.kernel.Perform(plan); err != nil {
-		return 0, fmt.Errorf("%d of %d steps: %w", len(done), len(plan), err)
-	}
-	return time.Since(begin), nil
+	measure.Must(a.kernel.Perform(plan))
+	return time.Since(begin)
 }
 
 // sync decides and applies, and says how long the latter took.
-func (a *alone) sync() (applied time.Duration, err error) {
-	plan, _, _, err := a.decide()
-	if err != nil {
-		return 0, err
-	}
+func (a *alone) sync() time.Duration {
+	plan, _, _ := a.decide()
 	return a.apply(plan)
 }
 
 // rest is a sync that has nothing to do.
-func (a *alone) rest() (read, decided time.Duration, err error) {
-	plan, read, decided, err := a.decide()
-	if err == nil && len(plan) > 0 {
-		err = fmt.Errorf("%d steps are left", len(plan))
+func (a *alone) rest() (read, decided time.Duration) {
+	plan, read, decided := a.decide()
+	if len(plan) > 0 {
+		measure.Check(fmt.Errorf("%d steps are left", len(plan)))
 	}
-	return read, decided, err
+	return read, decided
+}
+
+// far are nodes that are only names.
+var far = []dataplane.Node{
+	{Name: "far1", Addresses: []netip.Addr{netip.MustParseAddr("10.9.9.1")}},
+	{Name: "far2", Addresses: []netip.Addr{netip.MustParseAddr("10.9.9.2")}},
+}
+
+// remoteIP is the address of the i-th pod of another node.
+func remoteIP(i int) netip.Addr {
+	return netip.AddrFrom4([4]byte{10, 1 + byte(i>>16), byte(i >> 8), byte(i)})
+}
+
+// big is the Network that they are on.
+func big() network { return newNetwork("big", 1002, "10.0.0.0/8") }
+
+func remotePods(network string, many int) []dataplane.Pod {
+	pods := make([]dataplane.Pod, many)
+	for i := range pods {
+		ip := remoteIP(i)
+		pods[i] = dataplane.Pod{Namespace: space, Name: fmt.Sprint("far-", i), UID: types.UID(fmt.Sprint("far-", i)), Node: "far1",
+			Attachments: []dataplane.Attachment{{Network: network, IP: ip, MAC: macOf(ip)}}}
+	}
+	return pods
+}
+
+// measureEntries has so many pods of other nodes come to a node that had none of them, and
+// half of them move.
+func (b *bench) measureEntries(many int) {
+	a := newAlone(filepath.Join(b.dir, fmt.Sprint("entries-", many)))
+	defer a.close()
+	a.join(big(), "10.0.0.2")
+	a.sync() // The links and the router are there before: what is measured are the pods.
+	a.state.Pods = append(a.state.Pods, remotePods("big", many)...)
+	plan, _, decided := a.decide()
+	if len(plan) != entriesOf(many) {
+		measure.Check(fmt.Errorf("%d steps for %d pods", len(plan), many))
+	}
+	programmed := a.apply(plan)
+	read, compared := a.rest()
+	for i := 1; i < len(a.state.Pods); i += 2 {
+		a.state.Pods[i].Node = far[1].Name
+	}
+	moved := a.sync()
+	for _, part := range []struct {
+		name string
+		took time.Duration
+	}{
+		{"decided", decided}, {"programmed", programmed}, {"moved", moved}, {"resync", read + compared}, {"read", read}, {"compared", compared},
+		{"elsewhere", elsewhere(a.state, many)},
+	} {
+		b.Add(measure.Milliseconds(part.took), "entries", many, part.name)
+	}
+	b.Add(float64(entriesOf(many))/programmed.Seconds(), "entries", many, "a second")
+	measure.Say("%d pods: decided in %v, programmed in %v; nothing to do: %v", many, decided, programmed, read+compared)
+}
+
+// elsewhere is what it takes longer to decide if there are as many pods on a Network that
+// is not on this node.
+func elsewhere(s dataplane.State, many int) time.Duration {
+	took := func() time.Duration {
+		begin := time.Now()
+		wanted(s)
+		return time.Since(begin)
+	}
+	without := took()
+	s.Networks = append(s.Networks, dataplane.Network{Namespace: space, Name: "elsewhere", VNI: 9, CIDR: big().cidr, Gateway: big().gateway, MTU: 1450})
+	s.Pods = append(s.Pods, remotePods("elsewhere", many)...)
+	return max(0, took()-without)
+}
+
+func wanted(s dataplane.State) dataplane.Host {
+	want, report, ok := dataplane.Want(s)
+	if !ok || len(report.Problems) > 0 {
+		measure.Check(fmt.Errorf("problems: %s", report.Problems))
+	}
+	return want
+}
+
+// measureNetworks has a node join so many of one CIDR, with a pod on each: links, router,
+// rules.
+func (b *bench) measureNetworks(many int) {
+	a := newAlone(filepath.Join(b.dir, fmt.Sprint("networks-", many)))
+	defer a.close()
+	for i := range many {
+		a.join(newNetwork(fmt.Sprint("net", i), int32(2000+i), "192.168.0.0/16"), "192.168.0.2")
+	}
+	made := a.sync()
+	read, decided := a.rest()
+	b.Add(measure.Milliseconds(made), "networks", many, "made")
+	b.Add(measure.Milliseconds(read), "networks", many, "read")
+	b.Add(measure.Milliseconds(decided), "networks", many, "decided")
+	measure.Say("%d Networks: made in %v; nothing to do: read in %v, decided in %v", many, made, read, decided)
 }

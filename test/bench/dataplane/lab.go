@@ -15,6 +15,7 @@ import (
 	"github.com/pod2/pod2/pkg/agent/kernel"
 	"github.com/pod2/pod2/pkg/ipam"
 	"github.com/pod2/pod2/pkg/network/multus"
+	"github.com/pod2/pod2/test/bench/measure"
 )
 
 // lab is nodes on one wire, each a network namespace with an agent in it, and two
@@ -45,81 +46,54 @@ type node struct {
 func (n *node) netnsDir() string { return filepath.Join(n.dir, "netns") }
 func (n *node) cniDir() string   { return filepath.Join(n.dir, "cni") }
 
-func (n *node) kernel() (*kernel.Kernel, error) { return kernel.NewAt(n.path(), n.netnsDir()) }
+func (n *node) kernel() *kernel.Kernel { return measure.Must(kernel.NewAt(n.path(), n.netnsDir())) }
 
 const underlayMTU = 1500
 
-func newLab(dir string, nodes int) (_ *lab, err error) {
+func newLab(dir string, nodes int) *lab {
 	l := &lab{dir: dir}
-	defer func() {
-		if err != nil {
-			l.close()
-		}
-	}()
-	if l.wire, err = l.open("wire"); err != nil {
-		return nil, err
-	}
-	if err := l.wire.bridge("br0", underlayMTU); err != nil {
-		return nil, err
-	}
+	l.wire = l.open("wire")
+	l.wire.bridge("br0", underlayMTU)
 	// The wire is to cost as little as it can: nothing filters there. Without br_netfilter
 	// the file is not there, and need not be.
 	_ = l.wire.sysctl("net.bridge.bridge-nf-call-iptables", "0")
 	for i := range nodes {
-		n, err := l.addNode(fmt.Sprintf("node%d", i+1), netip.AddrFrom4([4]byte{10, 9, 0, byte(i + 1)}))
-		if err != nil {
-			return nil, err
-		}
-		l.nodes = append(l.nodes, n)
+		l.nodes = append(l.nodes, l.addNode(fmt.Sprintf("node%d", i+1), netip.AddrFrom4([4]byte{10, 9, 0, byte(i + 1)})))
 	}
-	if l.bare1, err = l.connect("bare1", netip.MustParseAddr("10.9.0.101")); err != nil {
-		return nil, err
-	}
-	l.bare2, err = l.connect("bare2", world)
-	return l, err
+	l.bare1 = l.connect("bare1", netip.MustParseAddr("10.9.0.101"))
+	l.bare2 = l.connect("bare2", world)
+	return l
 }
 
-func (l *lab) addNode(name string, ip netip.Addr) (n *node, err error) {
-	n = &node{ip: ip, dir: filepath.Join(l.dir, name)}
-	for _, d := range []string{n.netnsDir(), n.cniDir()} {
-		if err := os.MkdirAll(d, 0o755); err != nil {
-			return nil, err
-		}
-	}
-	n.namespace, err = l.connect(name, ip)
-	return n, err
+func (l *lab) addNode(name string, ip netip.Addr) *node {
+	n := &node{ip: ip, dir: filepath.Join(l.dir, name)}
+	measure.Check(os.MkdirAll(n.netnsDir(), 0o755))
+	measure.Check(os.MkdirAll(n.cniDir(), 0o755))
+	n.namespace = l.connect(name, ip)
+	return n
 }
 
 // world is bare2, where packets that leave a Network go.
 var world = netip.MustParseAddr("10.9.0.102")
 
 func (l *lab) close() {
-	for _, n := range l.nodes {
-		n.agent.stop()
-	}
 	for _, n := range l.opened {
-		n.close()
+		_ = n.file.Close()
 	}
 }
 
-func (l *lab) open(name string) (*namespace, error) {
-	n, err := newNamespace(name)
-	if err == nil {
-		l.opened = append(l.opened, n)
-	}
-	return n, err
+func (l *lab) open(name string) *namespace {
+	n := newNamespace(name)
+	l.opened = append(l.opened, n)
+	return n
 }
 
 // connect a new namespace to the wire.
-func (l *lab) connect(name string, ip netip.Addr) (*namespace, error) {
-	n, err := l.open(name)
-	if err != nil {
-		return nil, err
-	}
-	if err := l.wire.plug("br0", "w-"+name, n, "eth0", dataplane.MAC{}, underlayMTU); err != nil {
-		return nil, err
-	}
-	return n, n.address("eth0", netip.PrefixFrom(ip, 24))
+func (l *lab) connect(name string, ip netip.Addr) *namespace {
+	n := l.open(name)
+	l.wire.plug("br0", "w-"+name, n, "eth0", dataplane.MAC{}, underlayMTU)
+	n.address("eth0", netip.PrefixFrom(ip, 24))
+	return n
 }
 
 // network is one of the lab's.
@@ -149,70 +123,46 @@ type pod struct {
 	*namespace
 	network network
 	ip      netip.Addr
-	mac     dataplane.MAC
-	uid     types.UID
 	node    *node
 }
 
 func macOf(ip netip.Addr) dataplane.MAC {
-	mac, err := dataplane.ParseMAC(ipam.MAC(ip))
-	if err != nil {
-		panic(fmt.Sprintf("the MAC address of %s: %v", ip, err))
-	}
-	return mac
+	return measure.Must(dataplane.ParseMAC(ipam.MAC(ip)))
 }
 
-func (l *lab) pod(name string, n network, ip string) (*pod, error) {
-	ns, err := l.open(name)
-	if err != nil {
-		return nil, err
-	}
-	p := &pod{namespace: ns, network: n, ip: netip.MustParseAddr(ip)}
-	p.mac = macOf(p.ip)
-	return p, nil
+// pod that has no port yet.
+func (l *lab) pod(name string, n network, ip string) *pod {
+	return &pod{namespace: l.open(name), network: n, ip: netip.MustParseAddr(ip)}
 }
 
 // declared is the pod as agents know it.
 func (p *pod) declared() dataplane.Pod {
 	return dataplane.Pod{Namespace: space, Name: p.name, UID: types.UID(p.name), Node: p.node.name,
-		Attachments: []dataplane.Attachment{{Network: p.network.name, IP: p.ip, MAC: p.mac}}}
+		Attachments: []dataplane.Attachment{{Network: p.network.name, IP: p.ip, MAC: macOf(p.ip)}}}
 }
 
 // attach does what the plugin bridge does, which makes a bridge if there is none, and what
 // libcni keeps of it.
-func (p *pod) attach(n *node, uid types.UID) error {
+func (p *pod) attach(n *node, uid types.UID) {
 	bridge := multus.Bridge(p.network.vni)
-	if err := n.bridge(bridge, p.network.mtu); err != nil {
-		return err
-	}
-	if err := n.plug(bridge, p.port(), p.namespace, "net1", p.mac, p.network.mtu); err != nil {
-		return err
-	}
-	if err := p.address("net1", netip.PrefixFrom(p.ip, p.network.cidr.Bits())); err != nil {
-		return err
-	}
-	if err := p.defaultRoute("net1", p.network.gateway); err != nil {
-		return err
-	}
-	p.node, p.uid = n, uid
-	content, err := json.Marshal(map[string]any{
+	n.bridge(bridge, p.network.mtu)
+	n.plug(bridge, p.port(), p.namespace, "net1", macOf(p.ip), p.network.mtu)
+	p.address("net1", netip.PrefixFrom(p.ip, p.network.cidr.Bits()))
+	p.defaultRoute("net1", p.network.gateway)
+	p.node = n
+	content := measure.Must(json.Marshal(map[string]any{
 		"kind":    "cniCacheV1",
 		"cniArgs": [][2]string{{"K8S_POD_UID", string(uid)}},
 		"result": map[string]any{"interfaces": []map[string]string{
 			{"name": bridge}, {"name": p.port()}, {"name": "net1", "sandbox": "/run/netns/" + p.name},
 		}},
-	})
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(p.file(), content, 0o600)
+	}))
+	measure.Check(os.WriteFile(p.file(), content, 0o600))
 }
 
-func (p *pod) detach() error {
-	if err := os.Remove(p.file()); err != nil {
-		return err
-	}
-	return p.node.unplug(p.port())
+func (p *pod) detach() {
+	measure.Check(os.Remove(p.file()))
+	p.node.unplug(p.port())
 }
 
 func (p *pod) port() string { return "veth" + p.name }

@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/pod2/pod2/test/bench/measure"
 )
 
 // pings is a packet each millisecond to a pod that sends it back.
@@ -18,7 +20,7 @@ type pings struct {
 	stop chan struct{}
 	wg   sync.WaitGroup
 	mu   sync.Mutex
-	sent []time.Time
+	sent uint64
 	lost map[uint64]bool // until they come back
 }
 
@@ -28,15 +30,11 @@ const (
 )
 
 // echo sends back what comes, until the pod's namespace is closed.
-func echo(ctx context.Context, n *namespace) error {
+func echo(ctx context.Context, n *namespace) {
 	var conn net.PacketConn
-	err := n.do(func() (err error) {
-		conn, err = new(net.ListenConfig).ListenPacket(ctx, "udp", fmt.Sprint(":", echoPort))
-		return err
+	n.do(func() {
+		conn = measure.Must(new(net.ListenConfig).ListenPacket(ctx, "udp", fmt.Sprint(":", echoPort)))
 	})
-	if err != nil {
-		return err
-	}
 	go func() {
 		b := make([]byte, 1500)
 		for {
@@ -47,14 +45,24 @@ func echo(ctx context.Context, n *namespace) error {
 			_, _ = conn.WriteTo(b[:n], from)
 		}
 	}()
-	return nil
 }
 
-func startPings(ctx context.Context, from *namespace, to netip.Addr) (*pings, error) {
-	conn, err := from.dial(ctx, "udp", netip.AddrPortFrom(to, echoPort).String())
-	if err != nil {
-		return nil, err
+// connected waits until a packet comes back.
+func connected(ctx context.Context, from *namespace, to netip.Addr) {
+	conn := from.dial(ctx, "udp", netip.AddrPortFrom(to, echoPort).String())
+	defer conn.Close()
+	for range 600 {
+		_, _ = conn.Write([]byte("?"))
+		_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		if _, err := conn.Read(make([]byte, 8)); err == nil {
+			return
+		}
 	}
+	measure.Check(fmt.Errorf("from %s nobody answers at %s", from.name, to))
+}
+
+func startPings(ctx context.Context, from *namespace, to netip.Addr) *pings {
+	conn := from.dial(ctx, "udp", netip.AddrPortFrom(to, echoPort).String())
 	p := &pings{conn: conn, stop: make(chan struct{}), lost: map[uint64]bool{}}
 	p.wg.Go(func() {
 		tick := time.NewTicker(pingEvery)
@@ -66,8 +74,8 @@ func startPings(ctx context.Context, from *namespace, to netip.Addr) (*pings, er
 			case <-tick.C:
 			}
 			p.mu.Lock()
-			i := uint64(len(p.sent))
-			p.sent, p.lost[i] = append(p.sent, time.Now()), true
+			i := p.sent
+			p.sent, p.lost[i] = p.sent+1, true
 			p.mu.Unlock()
 			// An error is of an earlier packet that was refused; what is lost is counted.
 			_, _ = conn.Write(binary.BigEndian.AppendUint64(nil, i))
@@ -91,14 +99,14 @@ func startPings(ctx context.Context, from *namespace, to netip.Addr) (*pings, er
 			}
 		}
 	})
-	return p, nil
+	return p
 }
 
 // end returns how many were sent, and how many never came back.
-func (p *pings) end() (sent, lost int) {
+func (p *pings) end() (sent, lost float64) {
 	close(p.stop)
 	time.Sleep(200 * time.Millisecond) // what is under way comes back
 	_ = p.conn.Close()
 	p.wg.Wait()
-	return len(p.sent), len(p.lost)
+	return float64(p.sent), float64(len(p.lost))
 }

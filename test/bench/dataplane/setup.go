@@ -6,35 +6,28 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 	"github.com/pod2/pod2/pkg/network/multus"
+	"github.com/pod2/pod2/test/bench/measure"
 )
 
-func (b *bench) setUp(ctx context.Context) error {
-	b.blue, b.v6, b.pods = newNetwork("blue", 1001, "192.168.0.0/16"), newNetwork("v6", 1003, "fd00:10::/64"), map[string]*pod{}
+func (b *bench) setUp(ctx context.Context) {
+	b.blue = newNetwork("blue", 1001, "192.168.0.0/16")
+	v6 := newNetwork("v6", 1003, "fd00:10::/64")
 	for _, n := range b.lab.nodes {
-		if err := b.api.node(ctx, n.name, n.ip); err != nil {
-			return err
-		}
+		b.createNode(ctx, n.name, n.ip)
 	}
 	for _, n := range far {
-		if err := b.api.node(ctx, n.Name, n.Addresses[0]); err != nil {
-			return err
-		}
+		b.createNode(ctx, n.Name, n.Addresses[0])
 	}
-	for _, n := range []network{b.blue, b.v6, big()} {
-		if err := b.api.network(ctx, n); err != nil {
-			return fmt.Errorf("create Network %s: %w", n.name, err)
-		}
+	for _, n := range []network{b.blue, v6, big()} {
+		b.createNetwork(ctx, n)
 	}
 	for _, n := range b.lab.nodes {
-		if err := b.api.startAgent(ctx, n); err != nil {
-			return err
-		}
+		b.startAgent(ctx, n)
 	}
 	for _, p := range []struct {
 		name, ip string
@@ -43,65 +36,52 @@ func (b *bench) setUp(ctx context.Context) error {
 	}{
 		{"a", "192.168.0.2", b.blue, 0}, {"b", "192.168.0.3", b.blue, 1}, {"c", "192.168.0.4", b.blue, 0}, {"m", "192.168.0.5", b.blue, 1},
 		{"n3", "192.168.0.6", b.blue, 2},
-		{"a6", "fd00:10::2", b.v6, 0}, {"b6", "fd00:10::3", b.v6, 1},
+		{"a6", "fd00:10::2", v6, 0}, {"b6", "fd00:10::3", v6, 1},
 		{"big1", "10.0.0.2", big(), 0}, {"big2", "10.0.0.3", big(), 1}, {"big3", "10.0.0.4", big(), 2},
 	} {
-		if err := b.startPod(ctx, p.name, p.network, p.ip, b.lab.nodes[p.node]); err != nil {
-			return fmt.Errorf("start pod %s: %w", p.name, err)
-		}
+		b.startPod(ctx, p.name, p.network, p.ip, b.lab.nodes[p.node])
 	}
 	for _, to := range []string{"b", "c", "m", "n3"} {
-		if err := b.connected(ctx, b.pods["a"].namespace, b.pods[to].ip); err != nil {
-			return err
-		}
+		connected(ctx, b.pods["a"].namespace, b.pods[to].ip)
 	}
-	if err := b.setUpUnruled(ctx); err != nil {
-		return err
-	}
-	if err := echo(ctx, b.lab.bare2); err != nil {
-		return err
-	}
-	if err := b.connected(ctx, b.pods["a"].namespace, world); err != nil {
-		return err
-	}
-	return b.connected(ctx, b.pods["a6"].namespace, b.pods["b6"].ip)
+	b.setUpUnruled(ctx)
+	echo(ctx, b.lab.bare2)
+	connected(ctx, b.pods["a"].namespace, world)
+	connected(ctx, b.pods["a6"].namespace, b.pods["b6"].ip)
 }
 
-func (b *bench) startPod(ctx context.Context, name string, n network, ip string, on *node) error {
-	p, err := b.lab.pod(name, n, ip)
-	if err != nil {
-		return err
-	}
-	object, err := b.api.publish(ctx, name, on.name, n, p.ip)
-	if err != nil {
-		return err
-	}
+func (b *bench) startPod(ctx context.Context, name string, n network, ip string, on *node) {
+	p := b.lab.pod(name, n, ip)
+	uid := b.publish(ctx, name, on.name, n, p.ip)
 	// A kubelet comes to CNI later than the agent hears of the pod, as a rule.
-	if err := b.until(ctx, "the agent to make the Network's links", func(context.Context) (bool, error) { return on.has(multus.Bridge(n.vni)), nil }); err != nil {
-		return err
-	}
-	if err := p.attach(on, object.UID); err != nil {
-		return err
-	}
+	measure.Until(ctx, 50*time.Millisecond, "the agent to make the Network's links", func() bool { return on.has(multus.Bridge(n.vni)) })
+	p.attach(on, uid)
 	b.pods[name] = p
-	return echo(ctx, p.namespace)
+	echo(ctx, p.namespace)
 }
 
-// connected waits until a packet comes back.
-func (b *bench) connected(ctx context.Context, from *namespace, to netip.Addr) error {
-	conn, err := from.dial(ctx, "udp", netip.AddrPortFrom(to, echoPort).String())
-	if err != nil {
-		return err
+// setUpUnruled makes two nodes more on the wire, with the links and the entries that an
+// agent makes there, and none of its rules: no data plane of a bridge and VXLAN is faster,
+// and what ours lacks to it is what isolation costs.
+func (b *bench) setUpUnruled(ctx context.Context) {
+	s := dataplane.State{UDPPort: 4789, Transit: netip.MustParsePrefix("100.64.0.0/16"), Networks: []dataplane.Network{b.blue.declared()}}
+	for i, name := range []string{"u1", "u2"} {
+		n := b.lab.addNode("unruled-"+name, netip.AddrFrom4([4]byte{10, 9, 0, byte(111 + i)}))
+		b.unruled = append(b.unruled, n)
+		p := b.lab.pod(name, b.blue, fmt.Sprint("192.168.0.", 2+i))
+		p.node, b.pods[name] = n, p
+		s.Nodes = append(s.Nodes, dataplane.Node{Name: n.name, Addresses: []netip.Addr{n.ip}})
+		s.Pods = append(s.Pods, p.declared())
 	}
-	defer conn.Close()
-	for range 600 {
-		_, _ = conn.Write([]byte("?"))
-		_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-		if _, err := conn.Read(make([]byte, 8)); err == nil {
-			return nil
-		}
+	for _, p := range []*pod{b.pods["u1"], b.pods["u2"]} {
+		a := &alone{node: p.node, kernel: p.node.kernel(), state: s, unruled: true}
+		a.state.Node = p.node.name
+		a.sync()
+		measure.Check(a.kernel.Close())
+		p.attach(p.node, p.declared().UID)
+		echo(ctx, p.namespace)
 	}
-	return fmt.Errorf("from %s nobody answers at %s", from.name, to)
+	connected(ctx, b.pods["u1"].namespace, b.pods["u2"].ip)
 }
 
 // cleanUp has the agents undo what they made, as `pod2-agent cleanup` does on a node.
@@ -110,30 +90,17 @@ func (b *bench) cleanUp() {
 		n.agent.end()
 	}
 	for _, p := range b.pods {
-		_ = p.detach()
+		_ = measure.Try(p.detach)
 	}
 	for _, n := range slices.Concat(b.lab.nodes, b.unruled) {
-		if err := removeAll(n); err != nil {
-			fmt.Fprintf(os.Stderr, "dataplane: clean up %s: %v\n", n.name, err)
-		}
+		measure.Cleanup(func() { removeAll(n) })
 	}
 }
 
-func removeAll(n *node) error {
-	k, err := n.kernel()
-	if err != nil {
-		return err
-	}
+func removeAll(n *node) {
+	k := n.kernel()
 	defer k.Close()
 	for range 2 {
-		host, err := k.Read()
-		if err != nil {
-			return err
-		}
-		plan := dataplane.Diff(host, nil)
-		if _, err := k.Perform(plan); err != nil {
-			return err
-		}
+		measure.Must(k.Perform(dataplane.Diff(measure.Must(k.Read()), nil)))
 	}
-	return nil
 }

@@ -9,12 +9,13 @@ import (
 	"io/fs"
 	"net"
 	"net/netip"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pod2/pod2/test/bench/measure"
 )
 
 // path is a way that packets take.
@@ -28,23 +29,14 @@ type path struct {
 }
 
 // passing turns that on or off, where there is br_netfilter.
-func (p path) passing(on string) error {
+func (p path) passing(on string) {
 	for _, n := range p.unfiltered {
 		for _, family := range []string{"ip", "ip6", "arp"} {
-			if err := n.sysctl("net.bridge.bridge-nf-call-"+family+"tables", on); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
+			if err := n.sysctl("net.bridge.bridge-nf-call-"+family+"tables", on); !errors.Is(err, fs.ErrNotExist) {
+				measure.Check(err)
 			}
 		}
 	}
-	return nil
-}
-
-// traffic is what one path did in one round.
-type traffic struct {
-	oneStream, fourStreams float64 // Gbit/s
-	perGB                  float64 // CPU of one stream, ms for 10^9 bytes
-	packets                float64 // of 64 bytes, a second
-	p50, p99               time.Duration
 }
 
 const (
@@ -53,27 +45,28 @@ const (
 	readTimeout = 200 * time.Millisecond
 )
 
-func (p path) one(ctx context.Context, d time.Duration, t *traffic) (err error) {
-	t.oneStream, t.perGB, err = p.streams(ctx, 1, d)
-	return err
+// The figures of a path, each of which measures some of them.
+var trafficFigures = []string{"one stream", "CPU", "four streams", "packets", "p50", "p99"}
+
+func (p path) one(ctx context.Context, d time.Duration, round measure.Results) {
+	speed, perGB := p.streams(ctx, 1, d)
+	round.Add(speed, p.name, "one stream")
+	round.Add(perGB, p.name, "CPU")
 }
 
-func (p path) four(ctx context.Context, d time.Duration, t *traffic) (err error) {
-	t.fourStreams, _, err = p.streams(ctx, 4, d)
-	return err
+func (p path) four(ctx context.Context, d time.Duration, round measure.Results) {
+	speed, _ := p.streams(ctx, 4, d)
+	round.Add(speed, p.name, "four streams")
 }
 
 // streams sends as fast as it goes, and returns the Gbit/s that arrived in d, after a
 // tenth of it, and what sender and receiver computed for each GB, ms: that is this process,
 // which does nothing else, and what the kernel did meanwhile on its behalf.
-func (p path) streams(ctx context.Context, n int, d time.Duration) (speed, perGB float64, err error) {
+func (p path) streams(ctx context.Context, n int, d time.Duration) (speed, perGB float64) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second+2*d)
 	defer cancel()
 	address := netip.AddrPortFrom(p.ip, testPort).String()
-	l, err := p.to.listen(ctx, address)
-	if err != nil {
-		return 0, 0, err
-	}
+	l := p.to.listen(ctx, address)
 	defer l.Close()
 	var received atomic.Int64
 	var conns []net.Conn
@@ -85,15 +78,9 @@ func (p path) streams(ctx context.Context, n int, d time.Duration) (speed, perGB
 		wg.Wait()
 	}()
 	for range n {
-		out, err := p.from.dial(ctx, "tcp", address)
-		if err != nil {
-			return 0, 0, err
-		}
+		out := p.from.dial(ctx, "tcp", address)
 		conns = append(conns, out)
-		in, err := l.Accept()
-		if err != nil {
-			return 0, 0, err
-		}
+		in := measure.Must(l.Accept())
 		conns = append(conns, in)
 		wg.Go(func() {
 			b := make([]byte, 128<<10)
@@ -118,45 +105,39 @@ func (p path) streams(ctx context.Context, n int, d time.Duration) (speed, perGB
 	begin, before, used := time.Now(), received.Load(), ownCPU()
 	time.Sleep(d)
 	gb := float64(received.Load()-before) / 1e9
-	return 8 * gb / time.Since(begin).Seconds(), milliseconds(ownCPU()-used) / gb, nil
+	return 8 * gb / time.Since(begin).Seconds(), measure.Milliseconds(ownCPU()-used) / gb
 }
 
 // ownCPU is what this process has computed.
 func ownCPU() time.Duration {
 	var u unix.Rusage
-	_ = unix.Getrusage(unix.RUSAGE_SELF, &u)
+	measure.Check(unix.Getrusage(unix.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // udp are two connected sockets whose calls block, so that nothing but the kernel wakes
 // who waits.
-func (p path) udp() (from, to int, err error) {
-	open := func(n *namespace, f func(fd int) error) (fd int, err error) {
-		err = n.do(func() (err error) {
-			family := unix.AF_INET
-			if p.ip.Is6() {
-				family = unix.AF_INET6
-			}
-			if fd, err = unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {
-				return err
-			}
-			timeout := unix.NsecToTimeval(readTimeout.Nanoseconds())
-			err = errors.Join(unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout),
-				unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 4<<20), f(fd))
-			if err != nil {
-				_ = unix.Close(fd)
-			}
-			return err
-		})
-		return fd, err
+func (p path) udp() (from, to int) {
+	family := unix.AF_INET
+	if p.ip.Is6() {
+		family = unix.AF_INET6
 	}
-	if to, err = open(p.to, func(fd int) error { return unix.Bind(fd, sockaddr(p.ip)) }); err != nil {
-		return 0, 0, err
+	open := func() int {
+		fd := measure.Must(unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0))
+		timeout := unix.NsecToTimeval(readTimeout.Nanoseconds())
+		measure.Check(unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout))
+		measure.Check(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 4<<20))
+		return fd
 	}
-	if from, err = open(p.from, func(fd int) error { return unix.Connect(fd, sockaddr(p.ip)) }); err != nil {
-		_ = unix.Close(to)
-	}
-	return from, to, err
+	p.to.do(func() {
+		to = open()
+		measure.Check(unix.Bind(to, sockaddr(p.ip)))
+	})
+	p.from.do(func() {
+		from = open()
+		measure.Check(unix.Connect(from, sockaddr(p.ip)))
+	})
+	return from, to
 }
 
 func sockaddr(ip netip.Addr) unix.Sockaddr {
@@ -166,13 +147,10 @@ func sockaddr(ip netip.Addr) unix.Sockaddr {
 	return &unix.SockaddrInet6{Port: testPort, Addr: ip.As16()}
 }
 
-// small counts how many packets of 64 bytes arrive in a second while one sender sends as
+// small counts how many thousand packets of 64 bytes arrive in a second while one sender sends as
 // many as it can.
-func (p path) small(_ context.Context, d time.Duration, t *traffic) error {
-	from, to, err := p.udp()
-	if err != nil {
-		return err
-	}
+func (p path) small(_ context.Context, d time.Duration, round measure.Results) {
+	from, to := p.udp()
 	var stop atomic.Bool
 	var received int64
 	var wg sync.WaitGroup
@@ -194,16 +172,12 @@ func (p path) small(_ context.Context, d time.Duration, t *traffic) error {
 	})
 	wg.Wait()
 	_, _ = unix.Close(from), unix.Close(to)
-	t.packets = float64(received) / took.Seconds()
-	return nil
+	round.Add(float64(received)/took.Seconds()/1000, p.name, "packets")
 }
 
 // pingPong sends a packet of 64 bytes there and back, one after the other.
-func (p path) pingPong(_ context.Context, d time.Duration, t *traffic) error {
-	from, to, err := p.udp()
-	if err != nil {
-		return err
-	}
+func (p path) pingPong(_ context.Context, d time.Duration, round measure.Results) {
+	from, to := p.udp()
 	var stop atomic.Bool
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -214,7 +188,7 @@ func (p path) pingPong(_ context.Context, d time.Duration, t *traffic) error {
 			}
 		}
 	})
-	var times []time.Duration
+	times := measure.Results{}
 	b := make([]byte, payload)
 	for begin := time.Now(); time.Since(begin) < d; {
 		sent := time.Now()
@@ -222,16 +196,15 @@ func (p path) pingPong(_ context.Context, d time.Duration, t *traffic) error {
 			continue
 		}
 		if _, err := unix.Read(from, b); err == nil {
-			times = append(times, time.Since(sent))
+			times.Add(1000*measure.Milliseconds(time.Since(sent)), "µs")
 		}
 	}
 	stop.Store(true)
 	wg.Wait()
 	_, _ = unix.Close(from), unix.Close(to)
-	if len(times) < 10 {
-		return fmt.Errorf("only %d packets came back", len(times))
+	if n := times.Count("µs"); n < 10 {
+		measure.Check(fmt.Errorf("only %d packets came back", n))
 	}
-	slices.Sort(times)
-	t.p50, t.p99 = percentile(times, 50), percentile(times, 99)
-	return nil
+	round.Add(times.Percentile(50, "µs"), p.name, "p50")
+	round.Add(times.Percentile(99, "µs"), p.name, "p99")
 }

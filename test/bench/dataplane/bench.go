@@ -1,0 +1,149 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pod2/pod2/test/bench/measure"
+)
+
+// bench is the nodes, the API server, and the pods between which is measured.
+type bench struct {
+	report
+	*measure.Cluster
+	dir     string
+	lab     *lab
+	blue    network
+	unruled []*node
+	pods    map[string]*pod
+	// uids of the pods that were published, by name: what is changed or deleted is that pod.
+	uids sync.Map
+}
+
+func (b *bench) measureAll(ctx context.Context) {
+	for range b.Rounds {
+		for _, many := range b.Sizes {
+			if b.only.MatchString("entries") {
+				b.measureEntries(many)
+			}
+		}
+	}
+	for range b.Rounds {
+		for _, many := range b.Networks {
+			if b.only.MatchString("networks") {
+				b.measureNetworks(many)
+			}
+		}
+	}
+	b.lab = newLab(filepath.Join(b.dir, "lab"), 3)
+	defer b.lab.close()
+	b.Cluster = measure.StartCluster(ctx, b.root, filepath.Join(b.dir, "api"), 2, "crd/")
+	defer b.Stop(ctx)
+	defer b.cleanUp()
+	b.setUp(ctx)
+	measure.Say("three agents are ready, pods are connected")
+	for _, step := range []struct {
+		name    string
+		measure func(context.Context)
+	}{
+		{"traffic", b.measureTraffic}, {"publication", b.measurePublication}, {"moves", b.measureMoves}, {"restart", b.measureRestart},
+		{"standing", b.measureStanding}, {"fanout", b.measureFanout}, {"life", b.measureLife},
+	} {
+		if b.only.MatchString(step.name) {
+			step.measure(ctx)
+		}
+	}
+}
+
+func (b *bench) paths() []path {
+	nodes := b.lab.nodes
+	paths := []path{
+		{name: underlay, from: b.lab.bare1, to: b.lab.bare2, ip: world},
+		{name: podToPod, from: b.pods["a"].namespace, to: b.pods["b"].namespace, ip: b.pods["b"].ip},
+		{name: overIPv6, from: b.pods["a6"].namespace, to: b.pods["b6"].namespace, ip: b.pods["b6"].ip},
+		{name: bridgeAndVXLAN, from: b.pods["u1"].namespace, to: b.pods["u2"].namespace, ip: b.pods["u2"].ip, unfiltered: b.unruled},
+		{name: sameNode, from: b.pods["a"].namespace, to: b.pods["c"].namespace, ip: b.pods["c"].ip},
+		{name: outside, from: b.pods["a"].namespace, to: b.lab.bare2, ip: world},
+		{name: nodeToNode, from: nodes[0].namespace, to: nodes[1].namespace, ip: nodes[1].ip},
+	}
+	if _, err := os.Stat("/proc/sys/net/bridge"); err == nil {
+		paths = slices.Insert(paths, 2, path{name: unfiltered, from: paths[1].from, to: paths[1].to, ip: paths[1].ip, unfiltered: nodes[:2]})
+	}
+	return paths
+}
+
+// measureTraffic takes each figure of all paths in turn, a moment apart: whatever else the
+// machine does, it does to all of them.
+func (b *bench) measureTraffic(ctx context.Context) {
+	for i := range b.Rounds + 1 {
+		round := measure.Results{}
+		for _, figure := range []func(path, context.Context, time.Duration, measure.Results){path.one, path.four, path.small, path.pingPong} {
+			for _, p := range b.paths() {
+				p.passing("0")
+				figure(p, ctx, b.each, round)
+				p.passing("1")
+			}
+		}
+		if i > 0 { // caches and entries of ARP are filled
+			b.addRound(round)
+			measure.Say("%s", round)
+		}
+	}
+}
+
+func (b *bench) measurePublication(ctx context.Context) {
+	e := watchEntries(b.lab.nodes)
+	defer e.close()
+	b.publishOneByOne(ctx, e, 0, b.published, "published")
+}
+
+// measureMoves has m go from node to node: what was its port is gone, its object too,
+// another of the same name and address comes, and CNI attaches it.
+func (b *bench) measureMoves(ctx context.Context) {
+	m := b.pods["m"]
+	for i := range b.moves {
+		p := startPings(ctx, b.pods["a"].namespace, m.ip)
+		time.Sleep(200 * time.Millisecond)
+		to := b.lab.nodes[1+(i+1)%2]
+		begin := time.Now()
+		m.detach()
+		unplugged := time.Now()
+		b.remove(ctx, m.name)
+		uid := b.publish(ctx, m.name, to.name, m.network, m.ip)
+		written := time.Now()
+		m.attach(to, uid)
+		attached := time.Now()
+		connected(ctx, b.pods["a"].namespace, m.ip)
+		time.Sleep(200 * time.Millisecond)
+		_, lost := p.end()
+		b.Add(lost, "a move", "lost")
+		b.Add(measure.Milliseconds(unplugged.Sub(begin)), "a move", "unplugged")
+		b.Add(measure.Milliseconds(written.Sub(unplugged)), "a move", "written")
+		b.Add(measure.Milliseconds(attached.Sub(written)), "a move", "attached")
+		measure.Say("moved to %s: %.0f pings lost (unplugged in %v, written in %v, attached in %v)", to.name, lost, unplugged.Sub(begin), written.Sub(unplugged), attached.Sub(written))
+	}
+}
+
+// measureRestart ends the agents of both nodes, and starts them again, while pings go from
+// one to the other.
+func (b *bench) measureRestart(ctx context.Context) {
+	p := startPings(ctx, b.pods["a"].namespace, b.pods["b"].ip)
+	for _, n := range b.lab.nodes[:2] {
+		n.agent.end()
+	}
+	time.Sleep(b.each)
+	for _, n := range b.lab.nodes[:2] {
+		n.agent.start(ctx, b)
+	}
+	time.Sleep(b.each)
+	sent, lost := p.end()
+	b.Add(sent, "a restart", "sent")
+	b.Add(lost, "a restart", "lost")
+	measure.Say("agents restarted: %.0f of %.0f pings lost", lost, sent)
+}

@@ -1,0 +1,140 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/pod2/pod2/pkg/client/clientset/versioned"
+)
+
+// Cluster is the local control plane, and clients of it without limits.
+type Cluster struct {
+	Root, Dir string // of the checkout, with bin/ built; of the cluster
+	Config    *rest.Config
+	Kube      kubernetes.Interface
+	Sample    versioned.Interface
+}
+
+// StartCluster of so many KWOK nodes, with what these files of the checkout declare.
+func StartCluster(ctx context.Context, root, dir string, nodes int, files ...string) *Cluster {
+	c := &Cluster{Root: root, Dir: dir}
+	c.run(ctx, []string{"NODES=" + strconv.Itoa(nodes), "QPS_UNLIMITED=1"}, "hack/localcluster.sh", "up", dir)
+	err := Try(func() {
+		for _, file := range files {
+			c.Kubectl(ctx, "apply", "-f", file)
+		}
+		c.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s", "-f", "crd/")
+		c.Config = Must(clientcmd.BuildConfigFromFlags("", c.Kubeconfig()))
+		c.Config.QPS = -1
+		c.Sample = Must(versioned.NewForConfig(c.Config))
+		protobuf := rest.CopyConfig(c.Config)
+		protobuf.ContentType = runtime.ContentTypeProtobuf
+		c.Kube = Must(kubernetes.NewForConfig(protobuf))
+	})
+	if err != nil {
+		c.Stop(ctx)
+	}
+	Check(err)
+	return c
+}
+
+// Kubeconfig of who may do everything.
+func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Dir, "kubeconfig") }
+
+// Kubectl of the checkout.
+func (c *Cluster) Kubectl(ctx context.Context, args ...string) {
+	c.run(ctx, nil, "bin/kubectl", append([]string{"--kubeconfig=" + c.Kubeconfig()}, args...)...)
+}
+
+// Stop works when ctx has ended, too.
+func (c *Cluster) Stop(ctx context.Context) {
+	Cleanup(func() { c.run(context.WithoutCancel(ctx), nil, "hack/localcluster.sh", "down", c.Dir) })
+}
+
+func (c *Cluster) run(ctx context.Context, env []string, name string, args ...string) {
+	cmd := exec.CommandContext(ctx, filepath.Join(c.Root, name), args...)
+	cmd.Dir, cmd.Env = c.Root, append(os.Environ(), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		Check(fmt.Errorf("%s %s: %w:\n%s", name, strings.Join(args, " "), err, out))
+	}
+}
+
+// Controller is a pod2-controller of the checkout.
+type Controller struct {
+	*Process
+	address        string // of its metrics and profiles
+	Started, Ready time.Time
+}
+
+// StartController returns once it is ready: its caches are full.
+func (c *Cluster) StartController(ctx context.Context, kubeconfig string, env []string, args ...string) *Controller {
+	health := freePort(ctx)
+	p := &Controller{address: "http://" + freePort(ctx), Started: time.Now()}
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(c.Root, "bin/pod2-controller"), append([]string{"--kubeconfig=" + kubeconfig,
+		"--metrics-bind-address=" + strings.TrimPrefix(p.address, "http://"), "--health-probe-bind-address=" + health, "--profiling"}, args...)...)
+	cmd.Env = append(os.Environ(), env...)
+	p.Process = Start(cmd, filepath.Join(c.Dir, "controller.log"))
+	WaitReady(ctx, http.DefaultClient, health, p.Process)
+	p.Ready = time.Now()
+	return p
+}
+
+// WaitReady waits for a process that says at this address whether it is ready, and stops
+// it if it never is.
+func WaitReady(ctx context.Context, client *http.Client, address string, p *Process) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	err := Try(func() {
+		Until(ctx, 10*time.Millisecond, "a program to be ready", func() bool {
+			_, err := Fetch(ctx, client, "http://"+address+"/readyz")
+			return err == nil
+		})
+	})
+	if err != nil {
+		p.Stop()
+	}
+	Check(err)
+}
+
+// Fetch what it has at this path.
+func (p *Controller) Fetch(ctx context.Context, path string) []byte {
+	return Must(Fetch(ctx, http.DefaultClient, p.address+path))
+}
+
+// freePort is host:port of one that was free a moment ago.
+func freePort(ctx context.Context) string {
+	l := Must(new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0"))
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// NewNamespace in which pods can be created.
+func (c *Cluster) NewNamespace(ctx context.Context, name string) {
+	Must(c.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}))
+	Until(ctx, 100*time.Millisecond, "the account that pods run as", func() bool {
+		return len(Must(c.Kube.CoreV1().ServiceAccounts(name).List(ctx, metav1.ListOptions{})).Items) > 0
+	})
+}
+
+// IsReady says whether a pod is, and stays.
+func IsReady(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
