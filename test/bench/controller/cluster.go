@@ -3,184 +3,110 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
 
-	"github.com/pod2/pod2/pkg/client/clientset/versioned"
+	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/test/bench/measure"
 )
 
 // podsPerNode is what a KWOK node takes.
 const podsPerNode = 110
 
-// bench is a cluster with our controller, and clients without limits.
+// bench is a cluster with our controller.
 type bench struct {
-	options
-	dir    string
-	kube   kubernetes.Interface
-	sample versioned.Interface
+	report
+	*measure.Cluster
+	workloads *dynamic.DynamicClient
 	// controller serves all namespaces; base one in which there is nothing, so that
 	// its memory is what a controller costs before the first pod.
-	controller, base *process
-	components       map[string]*process // of the control plane, and this program
+	controller, base *measure.Controller
+	components       map[string]*measure.Process // but for the controller, which is started anew
 	namespaces       int
-	// standing, if not nil, is to be filled in once the next pods are Ready.
-	standing *standing
 	// begun, if not nil, is called when the next pods are asked for.
 	begun func()
 }
 
-func newBench(ctx context.Context, o options) (_ *bench, err error) {
-	b := &bench{options: o}
-	if b.dir, err = os.MkdirTemp("", "pod2-bench-"); err != nil {
-		return nil, fmt.Errorf("make a directory for the cluster: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			b.close(ctx)
-		}
-	}()
-	nodes := max(o.large, o.sizes[len(o.sizes)-1])/podsPerNode + 3
-	if err := b.script(ctx, []string{"NODES=" + strconv.Itoa(nodes), "QPS_UNLIMITED=1"}, "hack/localcluster.sh", "up", b.dir); err != nil {
-		return nil, err
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", b.kubeconfig())
-	if err != nil {
-		return nil, fmt.Errorf("read the kubeconfig of the cluster: %w", err)
-	}
-	config.QPS = -1
-	if b.sample, err = versioned.NewForConfig(config); err != nil {
-		return nil, fmt.Errorf("make a client: %w", err)
-	}
-	protobuf := rest.CopyConfig(config)
-	protobuf.ContentType = runtime.ContentTypeProtobuf
-	if b.kube, err = kubernetes.NewForConfig(protobuf); err != nil {
-		return nil, fmt.Errorf("make a client: %w", err)
-	}
-	// The policies cost every write of a pod something, and what the controller may is asked at each request.
-	if err := b.script(ctx, nil, "bin/kubectl", "--kubeconfig="+b.kubeconfig(), "apply", "-f", "crd/",
-		"-f", "artifacts/00-namespace.yaml", "-f", "artifacts/10-rbac.yaml",
-		"-f", "artifacts/30-admission-policy.yaml", "-f", "artifacts/31-validation-policies.yaml"); err != nil {
-		return nil, err
-	}
-	if err := b.writeServiceAccountKubeconfig(ctx); err != nil {
-		return nil, err
-	}
-	if err := b.findComponents(); err != nil {
-		return nil, err
-	}
-	empty, err := b.newNamespace(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if b.base, err = b.startController(ctx, nil, "--namespace="+empty); err != nil {
-		return nil, err
-	}
-	b.controller, err = b.startController(ctx, nil)
-	return b, err
-}
+// components are the programs that share the cores, by the names of their processes;
+// ours are pod2Controller and this one.
+var components = []string{apiServer, "etcd", "kube-controller-manager", "kube-scheduler", "kwok-controller", pod2Controller, thisProgram}
 
-func (b *bench) kubeconfig() string { return filepath.Join(b.dir, "kubeconfig") }
+const (
+	apiServer      = "kube-apiserver"
+	pod2Controller = "pod2-controller"
+	thisProgram    = "client and observer"
+)
 
 func (b *bench) serviceAccountKubeconfig() string {
-	return filepath.Join(b.dir, "service-account.kubeconfig")
+	return filepath.Join(b.Dir, "service-account.kubeconfig")
 }
 
 // writeServiceAccountKubeconfig has our controller run as it is installed, which
 // kube-controller-manager's do too on the local cluster: not as system:masters, whose
 // rights nothing looks up.
-func (b *bench) writeServiceAccountKubeconfig(ctx context.Context) error {
+func (b *bench) writeServiceAccountKubeconfig(ctx context.Context) {
 	day := int64(24 * time.Hour / time.Second)
-	token, err := b.kube.CoreV1().ServiceAccounts("pod2-system").CreateToken(ctx, "pod2-controller",
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &day}}, metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("create a token for the controller: %w", err)
-	}
-	config, err := clientcmd.LoadFromFile(b.kubeconfig())
-	if err != nil {
-		return fmt.Errorf("read the kubeconfig of the cluster: %w", err)
-	}
+	token := measure.Must(b.Kube.CoreV1().ServiceAccounts("pod2-system").CreateToken(ctx, "pod2-controller",
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &day}}, metav1.CreateOptions{}))
+	config := measure.Must(clientcmd.LoadFromFile(b.Kubeconfig()))
 	for name := range config.AuthInfos {
 		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
 	}
-	if err := clientcmd.WriteToFile(*config, b.serviceAccountKubeconfig()); err != nil {
-		return fmt.Errorf("write the controller's kubeconfig: %w", err)
-	}
-	return nil
+	measure.Check(clientcmd.WriteToFile(*config, b.serviceAccountKubeconfig()))
 }
 
-// close works when ctx has ended, too.
-func (b *bench) close(ctx context.Context) {
-	b.controller.stop()
-	b.base.stop()
-	if err := b.script(context.WithoutCancel(ctx), nil, "hack/localcluster.sh", "down", b.dir); err != nil {
-		fmt.Fprintf(os.Stderr, "controller: %v\n", err)
-	}
-	os.RemoveAll(b.dir)
+func (b *bench) startController(ctx context.Context, env []string, args ...string) *measure.Controller {
+	return b.StartController(ctx, b.serviceAccountKubeconfig(), env, args...)
 }
 
-// script runs a program of the checkout.
-func (b *bench) script(ctx context.Context, env []string, name string, args ...string) error {
-	cmd := exec.CommandContext(ctx, filepath.Join(b.root, name), args...)
-	cmd.Dir, cmd.Env = b.root, append(os.Environ(), env...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s %s: %w:\n%s", name, strings.Join(args, " "), err, out)
+func (b *bench) findComponents() {
+	b.components = map[string]*measure.Process{thisProgram: measure.Self()}
+	for _, name := range components {
+		if name != pod2Controller && name != thisProgram {
+			b.components[name] = measure.Find(b.Dir, name)
+		}
 	}
-	return nil
 }
 
-// startController returns once it is ready: its caches are full.
-func (b *bench) startController(ctx context.Context, env []string, args ...string) (*process, error) {
-	metrics, err := freePort(ctx)
-	if err != nil {
-		return nil, err
+// process is the one of a component.
+func (b *bench) process(component string) *measure.Process {
+	if component == pod2Controller {
+		return b.controller.Process
 	}
-	health, err := freePort(ctx)
-	if err != nil {
-		return nil, err
+	return b.components[component]
+}
+
+// computed is how many seconds each component has computed so far.
+func (b *bench) computed() map[string]float64 {
+	computed := map[string]float64{}
+	for _, name := range components {
+		computed[name] = b.process(name).CPU().Seconds()
 	}
-	log, err := os.OpenFile(filepath.Join(b.dir, "controller.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("make the controller's log: %w", err)
-	}
-	defer log.Close()
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(b.root, "bin/pod2-controller"), append([]string{"--kubeconfig=" + b.serviceAccountKubeconfig(),
-		"--metrics-bind-address=" + metrics, "--health-probe-bind-address=" + health, "--profiling"}, args...)...)
-	cmd.Stdout, cmd.Stderr, cmd.Env = log, log, append(os.Environ(), env...)
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start the controller: %w", err)
-	}
-	p := &process{cmd: cmd, pid: cmd.Process.Pid, metricsURL: "http://" + metrics + "/metrics", started: time.Now()}
-	err = wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		return get(ctx, "http://"+health+"/readyz", nil) == nil, nil
+	return computed
+}
+
+func (b *bench) newNamespace(ctx context.Context) string {
+	b.namespaces++
+	ns := fmt.Sprintf("bench-%d", b.namespaces)
+	b.NewNamespace(ctx, ns)
+	return ns
+}
+
+// newNetwork returns once the Network can serve.
+func (b *bench) newNetwork(ctx context.Context, ns, network string, i int) {
+	networks := b.Sample.SamplecrdV1().Networks(ns)
+	measure.Must(networks.Create(ctx, &samplecrdv1.Network{
+		ObjectMeta: metav1.ObjectMeta{Name: network},
+		Spec:       samplecrdv1.NetworkSpec{CIDR: fmt.Sprintf("10.%d.0.0/16", 100+i), ReuseDelaySeconds: ptr.To(int32(0))},
+	}, metav1.CreateOptions{}))
+	measure.Until(ctx, 100*time.Millisecond, "Network "+network, func() bool {
+		return measure.Must(networks.Get(ctx, network, metav1.GetOptions{})).Status.Capacity > 0
 	})
-	if err != nil {
-		p.stop()
-		return nil, fmt.Errorf("wait for the controller to be ready: %w; its log is in %s", err, log.Name())
-	}
-	p.ready = time.Now()
-	return p, nil
-}
-
-// freePort is host:port of one that was free a moment ago.
-func freePort(ctx context.Context) (string, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }

@@ -4,48 +4,38 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/ptr"
 
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/test/bench/measure"
 )
 
-const name = "web"
+const (
+	name  = "web"
+	image = "registry.k8s.io/pause:3.10"
+	// other is for an update in place.
+	other = "registry.k8s.io/pause:3.9"
+)
 
-// contender brings pods about, each in a way of its own.
+// contender brings pods about, each in a way of its own: a client pod by pod, or a
+// controller from a workload.
 type contender struct {
 	name     string
 	networks []string
-	// create asks for n pods, and delete for none; both may return long before it is so.
-	create func(ctx context.Context, b *bench, namespace string, n int) error
-	delete func(ctx context.Context, b *bench, namespace string) error
-	// set changes the template to this image, and the value of an environment variable; nil
-	// if it has no rolling update that can be waited for.
-	set func(ctx context.Context, b *bench, namespace, image, value string) error
-	// updated says whether the last change has come to its end, by the status.
-	updated func(ctx context.Context, b *bench, namespace string, n int) (bool, error)
-	// scale changes how many pods there are to be; nil: what that costs is not measured.
-	scale func(ctx context.Context, b *bench, namespace string, n int) error
-	// inPlace: a change of the image alone recreates no pod.
-	inPlace bool
-	// replaces: a pod that somebody deletes comes back.
-	replaces bool
-	// ours: it is our controller that creates the pods.
-	ours bool
-}
-
-// creator is the component that creates the pods; of what a client creates by itself it
-// is the one that has to do with them at all.
-func (c contender) creator() string {
-	if c.ours {
-		return pod2Controller
-	}
-	return "kube-controller-manager"
+	workload schema.GroupVersionKind // none: a client creates the pods
+	spec     map[string]any          // of it, but for replicas, template and Networks
+	updates  bool                    // it has a rolling update of all that is waited for
+	inPlace  bool                    // a change of the image alone recreates no pod
+	scales   bool                    // what it costs to scale to zero is measured
+	replaces bool                    // a pod that somebody deletes comes back
 }
 
 const (
@@ -59,168 +49,149 @@ const (
 	statefulOnOne = "StatefulSet on one Network"
 )
 
+var (
+	deploymentKind  = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	statefulSetKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}
+	pod2Kind        = schema.GroupVersionKind{Group: samplecrdv1.GroupName, Version: "v1", Kind: "Pod2"}
+	labels          = map[string]any{"app": name}
+)
+
 func contenders() []contender {
+	selector := map[string]any{"matchLabels": labels}
+	rolling := func(bounds map[string]any) map[string]any { return map[string]any{"rollingUpdate": bounds} }
+	deploymentSpec := map[string]any{"selector": selector, "strategy": rolling(map[string]any{"maxUnavailable": "25%", "maxSurge": 0})}
+	statefulSpec := map[string]any{"selector": selector, "podManagementPolicy": "Parallel"}
+	pod2Spec := map[string]any{"updateStrategy": rolling(map[string]any{"maxUnavailable": "25%"})}
 	return []contender{
-		{name: raw, create: func(ctx context.Context, b *bench, ns string, n int) error { return b.createRaw(ctx, ns, n, false) }, delete: deleteRaw},
-		{name: rawTwice, create: func(ctx context.Context, b *bench, ns string, n int) error { return b.createRaw(ctx, ns, n, true) }, delete: deleteRaw},
-		{name: deployment, create: createDeployment, delete: deleteDeployment, set: setDeployment, updated: deploymentUpdated, replaces: true},
-		{name: statefulSet, create: createStatefulSet, delete: deleteStatefulSet, replaces: true},
-		{name: pod2, create: createPod2(), delete: deletePod2, set: setPod2, updated: pod2Updated, inPlace: true, replaces: true, ours: true},
-		{name: pod2OnOne, networks: []string{"blue"}, create: createPod2("blue"), delete: deletePod2, set: setPod2, updated: pod2Updated, scale: scalePod2, replaces: true, ours: true},
-		{name: pod2OnTwo, networks: []string{"blue", "green"}, create: createPod2("blue", "green"), delete: deletePod2, ours: true},
-		{name: statefulOnOne, networks: []string{"blue"}, create: createStatefulSet, delete: deleteStatefulSet},
+		{name: raw},
+		{name: rawTwice},
+		{name: deployment, workload: deploymentKind, spec: deploymentSpec, updates: true, replaces: true},
+		{name: statefulSet, workload: statefulSetKind, spec: statefulSpec, replaces: true},
+		{name: pod2, workload: pod2Kind, spec: pod2Spec, updates: true, inPlace: true, replaces: true},
+		{name: pod2OnOne, networks: []string{"blue"}, workload: pod2Kind, spec: pod2Spec, updates: true, scales: true, replaces: true},
+		{name: pod2OnTwo, networks: []string{"blue", "green"}, workload: pod2Kind, spec: pod2Spec},
+		{name: statefulOnOne, networks: []string{"blue"}, workload: statefulSetKind, spec: statefulSpec},
 	}
 }
 
-var labels = map[string]string{"app": name}
+// ours says whether it is our controller that creates the pods.
+func (c contender) ours() bool { return c.workload == pod2Kind }
 
-func template() corev1.PodTemplateSpec {
-	return corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: labels},
-		Spec: corev1.PodSpec{
-			AutomountServiceAccountToken: ptr.To(false),
-			Containers: []corev1.Container{{
-				Name: name, Image: "registry.k8s.io/pause:3.10", Env: []corev1.EnvVar{{Name: "VALUE", Value: "1"}},
-			}},
-		},
+func (c contender) raw() bool { return c.workload.Empty() }
+
+// creator is the component that creates the pods; of what a client creates by itself it
+// is the one that has to do with them at all.
+func (c contender) creator() string {
+	if c.ours() {
+		return pod2Controller
+	}
+	return "kube-controller-manager"
+}
+
+// podSpec of all contenders.
+func podSpec(image, value string) map[string]any {
+	return map[string]any{
+		"automountServiceAccountToken": false,
+		"containers":                   []any{map[string]any{"name": name, "image": image, "env": []any{map[string]any{"name": "VALUE", "value": value}}}},
 	}
 }
 
-func createDeployment(ctx context.Context, b *bench, ns string, n int) error {
-	_, err := b.kube.AppsV1().Deployments(ns).Create(ctx, &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: appsv1.DeploymentSpec{
-			Replicas: ptr.To(int32(n)), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template(),
-			Strategy: appsv1.DeploymentStrategy{RollingUpdate: &appsv1.RollingUpdateDeployment{
-				MaxUnavailable: ptr.To(intstr.FromString("25%")), MaxSurge: ptr.To(intstr.FromInt32(0)),
-			}},
-		},
-	}, metav1.CreateOptions{})
-	return err
+func (b *bench) objects(c contender, ns string) dynamic.ResourceInterface {
+	resources := map[string]string{"Deployment": "deployments", "StatefulSet": "statefulsets", "Pod2": "pod2s"}
+	return b.workloads.Resource(c.workload.GroupVersion().WithResource(resources[c.workload.Kind])).Namespace(ns)
 }
 
-func deleteDeployment(ctx context.Context, b *bench, ns string) error {
-	return deleteAsSeen(ctx, b.kube.AppsV1().Deployments(ns))
-}
-
-func setDeployment(ctx context.Context, b *bench, ns, image, value string) error {
-	return patchAsSeen(ctx, b.kube.AppsV1().Deployments(ns), types.StrategicMergePatchType, withContainer(image, value))
-}
-
-func deploymentUpdated(ctx context.Context, b *bench, ns string, n int) (bool, error) {
-	d, err := b.kube.AppsV1().Deployments(ns).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return false, err
+// create asks for n pods, and delete for none; both may return long before it is so.
+func (b *bench) create(ctx context.Context, c contender, ns string, n int) {
+	if c.raw() {
+		b.createRaw(ctx, ns, n, c.name == rawTwice)
+		return
 	}
-	s := d.Status
-	return s.ObservedGeneration == d.Generation && all(n, s.Replicas, s.UpdatedReplicas, s.AvailableReplicas), nil
-}
-
-func createStatefulSet(ctx context.Context, b *bench, ns string, n int) error {
-	set := &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: appsv1.StatefulSetSpec{
-			Replicas: ptr.To(int32(n)), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template(),
-			PodManagementPolicy: appsv1.ParallelPodManagement,
-		},
-	}
-	if list, err := b.sample.SamplecrdV1().Networks(ns).List(ctx, metav1.ListOptions{}); err != nil {
-		return err
-	} else if len(list.Items) > 0 { // the annotation is all: a policy adds gate and label
-		set.Spec.Template.Annotations = map[string]string{samplecrdv1.NetworksAnnotation: list.Items[0].Name}
-	}
-	_, err := b.kube.AppsV1().StatefulSets(ns).Create(ctx, set, metav1.CreateOptions{})
-	return err
-}
-
-func deleteStatefulSet(ctx context.Context, b *bench, ns string) error {
-	return deleteAsSeen(ctx, b.kube.AppsV1().StatefulSets(ns))
-}
-
-func createPod2(networks ...string) func(ctx context.Context, b *bench, ns string, n int) error {
-	return func(ctx context.Context, b *bench, ns string, n int) error {
-		p := &samplecrdv1.Pod2{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: samplecrdv1.Pod2Spec{
-				Replicas: ptr.To(int32(n)), Template: template(),
-				UpdateStrategy: samplecrdv1.Pod2UpdateStrategy{RollingUpdate: &samplecrdv1.Pod2RollingUpdate{
-					MaxUnavailable: ptr.To(intstr.FromString("25%")),
-				}},
-			},
+	spec := maps.Clone(c.spec)
+	metadata := map[string]any{"labels": labels}
+	switch {
+	case c.ours():
+		networks := []any{}
+		for _, network := range c.networks {
+			networks = append(networks, map[string]any{"name": network})
 		}
-		for _, network := range networks {
-			p.Spec.Networks = append(p.Spec.Networks, samplecrdv1.Pod2Network{Name: network})
-		}
-		_, err := b.sample.SamplecrdV1().Pod2s(ns).Create(ctx, p, metav1.CreateOptions{})
-		return err
+		spec["networks"] = networks
+	case len(c.networks) > 0: // the annotation is all: a policy adds gate and label
+		metadata["annotations"] = map[string]any{samplecrdv1.NetworksAnnotation: c.networks[0]}
 	}
+	spec["replicas"], spec["template"] = n, map[string]any{"metadata": metadata, "spec": podSpec(image, "1")}
+	object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name}, "spec": spec}}
+	object.SetGroupVersionKind(c.workload)
+	measure.Must(b.objects(c, ns).Create(ctx, object, metav1.CreateOptions{}))
 }
 
-// deleteAsSeen deletes the workload of a lap by its UID, which takes a read before, of
-// every contender.
-func deleteAsSeen[T metav1.Object](ctx context.Context, in interface {
-	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
-	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
-}) error {
-	object, err := in.Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return err
+// delete the workload by its UID, which takes a read before, of every contender.
+func (b *bench) delete(ctx context.Context, c contender, ns string) {
+	if c.raw() {
+		b.deleteRaw(ctx, ns)
+		return
 	}
-	return in.Delete(ctx, name, *metav1.NewPreconditionDeleteOptions(string(object.GetUID())))
+	uid := b.read(ctx, c, ns).GetUID()
+	measure.Check(b.objects(c, ns).Delete(ctx, name, *metav1.NewPreconditionDeleteOptions(string(uid))))
 }
 
-// patchAsSeen changes the spec of the workload of a lap by its UID, as deleteAsSeen deletes
-// it.
-func patchAsSeen[T metav1.Object](ctx context.Context, in interface {
-	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
-	Patch(ctx context.Context, name string, kind types.PatchType, body []byte, options metav1.PatchOptions, subresources ...string) (T, error)
-}, kind types.PatchType, spec map[string]any) error {
-	object, err := in.Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": object.GetUID()}, "spec": spec})
-	if err != nil {
-		return fmt.Errorf("encode the patch of %s: %w", name, err)
-	}
-	_, err = in.Patch(ctx, name, kind, body, metav1.PatchOptions{})
-	return err
+func (b *bench) read(ctx context.Context, c contender, ns string) *unstructured.Unstructured {
+	return measure.Must(b.objects(c, ns).Get(ctx, name, metav1.GetOptions{}))
 }
 
-func deletePod2(ctx context.Context, b *bench, ns string) error {
-	return deleteAsSeen(ctx, b.sample.SamplecrdV1().Pod2s(ns))
+// patch the spec of the workload by its UID. A list is replaced: a merge patch knows no
+// names.
+func (b *bench) patch(ctx context.Context, c contender, ns string, spec map[string]any) {
+	body := measure.Must(json.Marshal(map[string]any{"metadata": map[string]any{"uid": b.read(ctx, c, ns).GetUID()}, "spec": spec}))
+	measure.Must(b.objects(c, ns).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{}))
 }
 
-func scalePod2(ctx context.Context, b *bench, ns string, n int) error {
-	return patchAsSeen(ctx, b.sample.SamplecrdV1().Pod2s(ns), types.MergePatchType, map[string]any{"replicas": n})
-}
-
-// setPod2 replaces the list of containers: a merge patch knows no names.
-func setPod2(ctx context.Context, b *bench, ns, image, value string) error {
-	return patchAsSeen(ctx, b.sample.SamplecrdV1().Pod2s(ns), types.MergePatchType, withContainer(image, value))
-}
-
-func pod2Updated(ctx context.Context, b *bench, ns string, n int) (bool, error) {
-	p, err := b.sample.SamplecrdV1().Pod2s(ns).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return false, err
-	}
-	s := p.Status
-	return s.ObservedGeneration == p.Generation && all(n, s.Replicas, s.UpdatedReplicas, s.AvailableReplicas), nil
-}
-
-// withContainer is the spec of a workload whose pods have this.
-func withContainer(image, value string) map[string]any {
-	return map[string]any{"template": map[string]any{"spec": map[string]any{
-		"containers": []any{map[string]any{"name": name, "image": image, "env": []any{map[string]string{"name": "VALUE", "value": value}}}},
-	}}}
-}
-
-func all(n int, counts ...int32) bool {
-	for _, c := range counts {
-		if int(c) != n {
+// updated says whether the last change has come to its end, by the status.
+func (b *bench) updated(ctx context.Context, c contender, ns string, n int) bool {
+	object := b.read(ctx, c, ns)
+	for field, want := range map[string]int64{"observedGeneration": object.GetGeneration(), "replicas": int64(n), "updatedReplicas": int64(n), "availableReplicas": int64(n)} {
+		if is, _, _ := unstructured.NestedInt64(object.Object, "status", field); is != want {
 			return false
 		}
 	}
 	return true
+}
+
+// rawGate stands for ours: who may write that is for a policy to say.
+const rawGate = "bench.example.com/gate"
+
+// createRaw creates pods, sixteen at once. Twice: each waits at a gate, and as soon as it
+// is there one update lifts that and adds two annotations of the size of ours.
+func (b *bench) createRaw(ctx context.Context, ns string, n int, twice bool) {
+	pods := b.Kube.CoreV1().Pods(ns)
+	measure.Parallel(n, func(i int) {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", name, i), Labels: map[string]string{"app": name}},
+			Spec: corev1.PodSpec{
+				AutomountServiceAccountToken: ptr.To(false),
+				Containers:                   []corev1.Container{{Name: name, Image: image, Env: []corev1.EnvVar{{Name: "VALUE", Value: "1"}}}},
+			},
+		}
+		if twice {
+			pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: rawGate}}
+		}
+		made := measure.Must(pods.Create(ctx, pod, metav1.CreateOptions{}))
+		if !twice {
+			return
+		}
+		made.Spec.SchedulingGates = nil
+		made.Annotations = map[string]string{
+			"bench.example.com/addresses": `{"blue":{"address":"10.0.255.255/16","gateway":"10.0.0.1"}}`,
+			"bench.example.com/networks":  `[{"name":"blue","ips":["10.0.255.255/16"]}]`,
+		}
+		measure.Must(pods.Update(ctx, made, metav1.UpdateOptions{}))
+	})
+}
+
+func (b *bench) deleteRaw(ctx context.Context, ns string) {
+	pods := b.Kube.CoreV1().Pods(ns)
+	list := measure.Must(pods.List(ctx, metav1.ListOptions{})).Items
+	measure.Parallel(len(list), func(i int) {
+		measure.Check(pods.Delete(ctx, list[i].Name, *metav1.NewPreconditionDeleteOptions(string(list[i].UID))))
+	})
 }

@@ -1,16 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/google/pprof/profile"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/pod2/pod2/test/bench/measure"
 )
 
 // area is a part of a program, by the functions it consists of.
@@ -55,14 +54,16 @@ var (
 
 const elsewhere = "anything else"
 
-// profiled is a program while one contender brings its pods up: seconds by area.
-type profiled struct {
-	program, contender string
-	spent              map[string]float64
+// names of areas, and of what is of none.
+func names(areas []area) (all []string) {
+	for _, a := range areas {
+		all = append(all, a.name)
+	}
+	return append(all, elsewhere)
 }
 
 // share is how much of a profile's last value each area has, of 1.
-func share(p *profile.Profile, value int, areas []area) map[string]float64 {
+func share(p *profile.Profile, areas []area) map[string]float64 {
 	in := func(s *profile.Sample) string {
 		for _, a := range areas {
 			for _, location := range s.Location {
@@ -77,8 +78,9 @@ func share(p *profile.Profile, value int, areas []area) map[string]float64 {
 	}
 	shares, all := map[string]float64{}, 0.0
 	for _, s := range p.Sample {
-		shares[in(s)] += float64(s.Value[value])
-		all += float64(s.Value[value])
+		value := float64(s.Value[len(s.Value)-1])
+		shares[in(s)] += value
+		all += value
 	}
 	for name := range shares {
 		shares[name] /= all
@@ -88,105 +90,44 @@ func share(p *profile.Profile, value int, areas []area) map[string]float64 {
 
 // profileLaps are one lap more of those contenders that targets compare, whose times do not
 // count, with profiles of who serves them: as long as half of the rounds took to be Ready.
-func (b *bench) profileLaps(ctx context.Context, r *results) error {
-	n := r.sizes[len(r.sizes)-1]
+func (b *bench) profileLaps(ctx context.Context) {
+	n := b.N()
 	for _, c := range contenders() {
-		if c.name != rawTwice && c.name != deployment && c.name != pod2 && c.name != pod2OnOne || len(r.of(c.name, n)) == 0 {
+		if c.name != rawTwice && c.name != deployment && c.name != pod2 && c.name != pod2OnOne || b.Count(c.name, n, "ready") == 0 {
 			continue
 		}
-		path := fmt.Sprintf("/debug/pprof/profile?seconds=%d", max(1, int(r.seconds(c.name, n, ready).median)))
+		seconds := fmt.Sprint(max(1, int(b.Median(c.name, n, "ready"))))
 		var server, ours *profile.Profile
 		var group errgroup.Group
 		b.begun = func() {
-			group.Go(func() (err error) { server, err = b.profileServer(ctx, path); return err })
-			if c.ours {
-				group.Go(func() (err error) { ours, err = b.controller.profile(ctx, path); return err })
+			group.Go(func() error { return measure.Try(func() { server = b.profileServer(ctx, seconds) }) })
+			if c.ours() {
+				group.Go(func() error {
+					return measure.Try(func() { ours = profileOf(ctx, b.controller, "/debug/pprof/profile?seconds="+seconds) })
+				})
 			}
 		}
-		l, err := b.lap(ctx, c, n, false, false)
+		l := b.lap(ctx, c, n, nil)
 		b.begun = nil
-		if err != nil {
-			return err
-		}
-		if err := group.Wait(); err != nil {
-			return fmt.Errorf("profile %s: %w", c.name, err)
-		}
+		measure.Check(group.Wait())
 		add := func(program string, p *profile.Profile, areas []area) {
-			spent := share(p, len(p.SampleType)-1, areas)
-			for name := range spent {
-				spent[name] *= l.computed[program].Seconds()
+			shares := share(p, areas)
+			for _, area := range names(areas) {
+				b.Add(shares[area]*l.Median("CPU", program), "profile", program, c.name, area)
 			}
-			r.profiles = append(r.profiles, profiled{program, c.name, spent})
 		}
 		add(apiServer, server, serverAreas)
-		if c.ours {
+		if c.ours() {
 			add(pod2Controller, ours, controllerAreas)
 		}
 	}
-	return nil
 }
 
-func (b *bench) profileServer(ctx context.Context, path string) (*profile.Profile, error) {
-	path, query, _ := strings.Cut(path, "?seconds=")
-	stream, err := b.kube.Discovery().RESTClient().Get().AbsPath(path).Param("seconds", query).Timeout(10 * time.Minute).Stream(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer stream.Close()
-	return profile.Parse(stream)
+func (b *bench) profileServer(ctx context.Context, seconds string) *profile.Profile {
+	request := b.Kube.Discovery().RESTClient().Get().AbsPath("/debug/pprof/profile").Param("seconds", seconds).Timeout(10 * time.Minute)
+	return measure.Must(profile.ParseData(measure.Must(request.DoRaw(ctx))))
 }
 
-// profile of a controller, which answers where its metrics are.
-func (p *process) profile(ctx context.Context, path string) (got *profile.Profile, err error) {
-	err = get(ctx, strings.TrimSuffix(p.metricsURL, "/metrics")+path, func(body io.Reader) error {
-		var all bytes.Buffer
-		if _, err := all.ReadFrom(body); err != nil {
-			return err
-		}
-		got, err = profile.ParseData(all.Bytes())
-		return err
-	})
-	return got, err
-}
-
-// spentTable has the areas of a program as rows and the contenders as columns.
-func (r *results) spentTable(program string, areas []area) string {
-	var columns []profiled
-	for _, p := range r.profiles {
-		if p.program == program {
-			columns = append(columns, p)
-		}
-	}
-	if len(columns) == 0 {
-		return ""
-	}
-	var s strings.Builder
-	fmt.Fprintf(&s, "\n| %s, CPU seconds |", program)
-	for _, c := range columns {
-		fmt.Fprintf(&s, " %s |", c.contender)
-	}
-	s.WriteString("\n|---|" + strings.Repeat("---|", len(columns)) + "\n")
-	for _, a := range append(areas, area{name: elsewhere}) {
-		fmt.Fprintf(&s, "| %s |", a.name)
-		for _, c := range columns {
-			fmt.Fprintf(&s, " %.1f |", c.spent[a.name])
-		}
-		s.WriteString("\n")
-	}
-	return s.String()
-}
-
-// heapTable is what the heap of the controller is made of while all stand.
-func (r *results) heapTable() string {
-	if r.standing.heap == nil {
-		return ""
-	}
-	var s strings.Builder
-	fmt.Fprintf(&s, "\n| heap of the controller in use, %d pods standing, by what allocated it | KiB a pod |\n|---|---|\n", r.standing.n)
-	perPod := func(bytes float64) float64 { return bytes / float64(r.standing.n) / 1024 }
-	for _, a := range append(heapAreas, area{name: elsewhere}) {
-		fmt.Fprintf(&s, "| %s | %.2f |\n", a.name, perPod(r.standing.heap[a.name]*r.standing.live))
-	}
-	fmt.Fprintf(&s, "| of all these without a pod | %.2f |\n", perPod(r.standing.base))
-	return s.String()
+func profileOf(ctx context.Context, c *measure.Controller, path string) *profile.Profile {
+	return measure.Must(profile.ParseData(c.Fetch(ctx, path)))
 }

@@ -2,80 +2,47 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
+
+	"github.com/pod2/pod2/test/bench/measure"
 )
 
-// standing is what a controller costs that has nothing to do.
-type standing struct {
-	n             int
-	base, live    float64 // heap in use, bytes
-	calls, writes float64 // in idle
-	cpu, idle     time.Duration
-	start, synced time.Duration // until the caches are full, until all was looked at
-	startWrites   float64
-	heap          map[string]float64 // live's, by area: of 1
+// stand measures what a controller costs that has nothing to do while all stand still, and
+// a start of it.
+func (b *bench) stand(ctx context.Context) {
+	b.controller.Stop()
+	// A sample each 4 KiB; with the usual one each 512 a pod would be one in a hundred.
+	b.controller = b.startController(ctx, []string{"GODEBUG=memprofilerate=4096"})
+	c := b.controller
+	synced := waitSynced(ctx, c)
+	b.Add(c.Ready.Sub(c.Started).Seconds(), "standing", "start")
+	b.Add(synced.Sub(c.Started).Seconds(), "standing", "synced")
+	before, cpu := requests(ctx, c), c.CPU()
+	b.Add(before["writes"], "standing", "writes of a start")
+	select {
+	case <-time.After(b.Idle):
+	case <-ctx.Done():
+		measure.Check(ctx.Err())
+	}
+	b.Add((c.CPU() - cpu).Seconds(), "standing", "CPU")
+	after := requests(ctx, c)
+	b.Add(after["all"]-before["all"], "standing", "calls")
+	b.Add(after["writes"]-before["writes"], "standing", "writes")
+	base, live := heap(ctx, b.base), heap(ctx, c)
+	b.Add(base/(1<<20), "standing", "base, MiB")
+	b.Add(live/(1<<20), "standing", "heap, MiB")
+	perPod := func(bytes float64) float64 { return bytes / 1024 / float64(b.Large) }
+	b.Add(perPod(base), "heap", "base")
+	b.Add(perPod(live-base), "heap", "a pod")
+	shares := share(profileOf(ctx, c, "/debug/pprof/heap?gc=1"), heapAreas)
+	for _, area := range names(heapAreas) {
+		b.Add(perPod(shares[area]*live), "heap", area)
+	}
 }
 
-// stand measures a controller while all stand still, and a start of it.
-func (b *bench) stand(ctx context.Context, n int) (err error) {
-	s := b.standing
-	s.n, s.idle = n, b.idle
-	b.controller.stop()
-	// A sample each 4 KiB; with the usual one each 512 a pod would be one in a hundred.
-	if b.controller, err = b.startController(ctx, []string{"GODEBUG=memprofilerate=4096"}); err != nil {
-		return err
-	}
-	p := b.controller
-	synced, err := p.waitSynced(ctx)
-	if err != nil {
-		return err
-	}
-	s.start, s.synced = p.ready.Sub(p.started), synced.Sub(p.started)
-	w, err := p.writes(ctx)
-	if err != nil {
-		return err
-	}
-	s.startWrites = w.total()
-
-	calls, err := p.calls(ctx)
-	if err != nil {
-		return err
-	}
-	cpu, err := p.cpu()
-	if err != nil {
-		return err
-	}
-	select {
-	case <-time.After(b.idle):
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	after, err := p.cpu()
-	if err != nil {
-		return err
-	}
-	s.cpu = after - cpu
-	later, err := p.calls(ctx)
-	if err != nil {
-		return err
-	}
-	s.calls = later - calls
-	still, err := p.writes(ctx)
-	if err != nil {
-		return err
-	}
-	s.writes = still.minus(w).total()
-	if s.base, err = b.base.live(ctx); err != nil {
-		return err
-	}
-	if s.live, err = p.live(ctx); err != nil {
-		return err
-	}
-	heap, err := p.profile(ctx, "/debug/pprof/heap?gc=1")
-	if err != nil {
-		return fmt.Errorf("profile the controller's heap: %w", err)
-	}
-	s.heap = share(heap, len(heap.SampleType)-1, heapAreas)
-	return nil
+// heap of a controller that a garbage collection, which this asks for, finds in use, in
+// bytes.
+func heap(ctx context.Context, c *measure.Controller) float64 {
+	c.Fetch(ctx, "/debug/pprof/heap?gc=1")
+	return controllerMetrics(ctx, c).Sum("go_gc_heap_live_bytes", nil)
 }

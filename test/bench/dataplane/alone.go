@@ -112,7 +112,7 @@ func remotePods(network string, many int) []dataplane.Pod {
 
 // measureEntries has so many pods of other nodes come to a node that had none of them, and
 // half of them move.
-func (b *bench) measureEntries(many int) {
+func (b *bench) measureEntries(many int) measure.Results {
 	a := newAlone(filepath.Join(b.dir, fmt.Sprint("entries-", many)))
 	defer a.close()
 	a.join(big(), "10.0.0.2")
@@ -128,6 +128,7 @@ func (b *bench) measureEntries(many int) {
 		a.state.Pods[i].Node = far[1].Name
 	}
 	moved := a.sync()
+	r := measure.Results{}
 	for _, part := range []struct {
 		name string
 		took time.Duration
@@ -135,10 +136,10 @@ func (b *bench) measureEntries(many int) {
 		{"decided", decided}, {"programmed", programmed}, {"moved", moved}, {"resync", read + compared}, {"read", read}, {"compared", compared},
 		{"elsewhere", elsewhere(a.state, many)},
 	} {
-		b.Add(measure.Milliseconds(part.took), "entries", many, part.name)
+		r.Add(measure.Milliseconds(part.took), many, part.name)
 	}
-	b.Add(float64(entriesOf(many))/programmed.Seconds(), "entries", many, "a second")
-	measure.Say("%d pods: decided in %v, programmed in %v; nothing to do: %v", many, decided, programmed, read+compared)
+	r.Add(float64(entriesOf(many))/programmed.Seconds(), many, "a second")
+	return r
 }
 
 // elsewhere is what it takes longer to decide if there are as many pods on a Network that
@@ -165,7 +166,7 @@ func wanted(s dataplane.State) dataplane.Host {
 
 // measureNetworks has a node join so many of one CIDR, with a pod on each: links, router,
 // rules.
-func (b *bench) measureNetworks(many int) {
+func (b *bench) measureNetworks(many int) measure.Results {
 	a := newAlone(filepath.Join(b.dir, fmt.Sprint("networks-", many)))
 	defer a.close()
 	for i := range many {
@@ -173,8 +174,9 @@ func (b *bench) measureNetworks(many int) {
 	}
 	made := a.sync()
 	read, decided := a.rest()
-	b.Add(measure.Milliseconds(made), "networks", many, "made")
-	b.Add(measure.Milliseconds(read), "networks", many, "read")
-	b.Add(measure.Milliseconds(decided), "networks", many, "decided")
-	measure.Say("%d Networks: made in %v; nothing to do: read in %v, decided in %v", many, made, read, decided)
+	r := measure.Results{}
+	r.Add(measure.Milliseconds(made), many, "made")
+	r.Add(measure.Milliseconds(read), many, "read")
+	r.Add(measure.Milliseconds(decided), many, "decided")
+	return r
 }

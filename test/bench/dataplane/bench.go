@@ -29,16 +29,12 @@ type bench struct {
 func (b *bench) measureAll(ctx context.Context) {
 	for range b.Rounds {
 		for _, many := range b.Sizes {
-			if b.only.MatchString("entries") {
-				b.measureEntries(many)
-			}
+			b.step("entries", func() measure.Results { return b.measureEntries(many) })
 		}
 	}
 	for range b.Rounds {
 		for _, many := range b.Networks {
-			if b.only.MatchString("networks") {
-				b.measureNetworks(many)
-			}
+			b.step("networks", func() measure.Results { return b.measureNetworks(many) })
 		}
 	}
 	b.lab = newLab(filepath.Join(b.dir, "lab"), 3)
@@ -48,16 +44,21 @@ func (b *bench) measureAll(ctx context.Context) {
 	defer b.cleanUp()
 	b.setUp(ctx)
 	measure.Say("three agents are ready, pods are connected")
-	for _, step := range []struct {
-		name    string
-		measure func(context.Context)
-	}{
-		{"traffic", b.measureTraffic}, {"publication", b.measurePublication}, {"moves", b.measureMoves}, {"restart", b.measureRestart},
-		{"standing", b.measureStanding}, {"fanout", b.measureFanout}, {"life", b.measureLife},
-	} {
-		if b.only.MatchString(step.name) {
-			step.measure(ctx)
-		}
+	b.step("traffic", func() measure.Results { return b.measureTraffic(ctx) })
+	b.step("publication", func() measure.Results { return b.measurePublication(ctx) })
+	b.step("moves", func() measure.Results { return b.measureMoves(ctx) })
+	b.step("restart", func() measure.Results { return b.measureRestart(ctx) })
+	b.step("standing", func() measure.Results { return b.measureStanding(ctx) })
+	b.step("fanout", func() measure.Results { return b.measureFanout(ctx) })
+	b.step("life", func() measure.Results { return b.measureLife(ctx) })
+}
+
+// step adds what it measures by its name, if it is to be taken.
+func (b *bench) step(name string, f func() measure.Results) {
+	if b.only.MatchString(name) {
+		r := f()
+		measure.Say("%s: %s", name, r)
+		b.AddAll(r, name)
 	}
 }
 
@@ -80,7 +81,8 @@ func (b *bench) paths() []path {
 
 // measureTraffic takes each figure of all paths in turn, a moment apart: whatever else the
 // machine does, it does to all of them.
-func (b *bench) measureTraffic(ctx context.Context) {
+func (b *bench) measureTraffic(ctx context.Context) measure.Results {
+	r := measure.Results{}
 	for i := range b.Rounds + 1 {
 		round := measure.Results{}
 		for _, figure := range []func(path, context.Context, time.Duration, measure.Results){path.one, path.four, path.small, path.pingPong} {
@@ -91,24 +93,24 @@ func (b *bench) measureTraffic(ctx context.Context) {
 			}
 		}
 		if i > 0 { // caches and entries of ARP are filled
-			b.addRound(round)
-			measure.Say("%s", round)
+			addRound(r, round)
 		}
 	}
+	return r
 }
 
-func (b *bench) measurePublication(ctx context.Context) {
+func (b *bench) measurePublication(ctx context.Context) measure.Results {
 	e := watchEntries(b.lab.nodes)
 	defer e.close()
-	b.publishOneByOne(ctx, e, 0, b.published, "published")
+	return b.publishOneByOne(ctx, e, 0, b.published)
 }
 
 // measureMoves has m go from node to node: what was its port is gone, its object too,
 // another of the same name and address comes, and CNI attaches it.
-func (b *bench) measureMoves(ctx context.Context) {
-	m := b.pods["m"]
+func (b *bench) measureMoves(ctx context.Context) measure.Results {
+	r, m, a := measure.Results{}, b.pods["m"], b.pods["a"].namespace
 	for i := range b.moves {
-		p := startPings(ctx, b.pods["a"].namespace, m.ip)
+		p := startPings(ctx, a, m.ip)
 		time.Sleep(200 * time.Millisecond)
 		to := b.lab.nodes[1+(i+1)%2]
 		begin := time.Now()
@@ -119,20 +121,20 @@ func (b *bench) measureMoves(ctx context.Context) {
 		written := time.Now()
 		m.attach(to, uid)
 		attached := time.Now()
-		connected(ctx, b.pods["a"].namespace, m.ip)
+		connected(ctx, a, m.ip)
 		time.Sleep(200 * time.Millisecond)
 		_, lost := p.end()
-		b.Add(lost, "a move", "lost")
-		b.Add(measure.Milliseconds(unplugged.Sub(begin)), "a move", "unplugged")
-		b.Add(measure.Milliseconds(written.Sub(unplugged)), "a move", "written")
-		b.Add(measure.Milliseconds(attached.Sub(written)), "a move", "attached")
-		measure.Say("moved to %s: %.0f pings lost (unplugged in %v, written in %v, attached in %v)", to.name, lost, unplugged.Sub(begin), written.Sub(unplugged), attached.Sub(written))
+		r.Add(lost, "lost")
+		r.Add(measure.Milliseconds(unplugged.Sub(begin)), "unplugged")
+		r.Add(measure.Milliseconds(written.Sub(unplugged)), "written")
+		r.Add(measure.Milliseconds(attached.Sub(written)), "attached")
 	}
+	return r
 }
 
 // measureRestart ends the agents of both nodes, and starts them again, while pings go from
 // one to the other.
-func (b *bench) measureRestart(ctx context.Context) {
+func (b *bench) measureRestart(ctx context.Context) measure.Results {
 	p := startPings(ctx, b.pods["a"].namespace, b.pods["b"].ip)
 	for _, n := range b.lab.nodes[:2] {
 		n.agent.end()
@@ -143,7 +145,8 @@ func (b *bench) measureRestart(ctx context.Context) {
 	}
 	time.Sleep(b.each)
 	sent, lost := p.end()
-	b.Add(sent, "a restart", "sent")
-	b.Add(lost, "a restart", "lost")
-	measure.Say("agents restarted: %.0f of %.0f pings lost", lost, sent)
+	r := measure.Results{}
+	r.Add(sent, "sent")
+	r.Add(lost, "lost")
+	return r
 }

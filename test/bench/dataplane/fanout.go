@@ -23,7 +23,7 @@ import (
 // measureFanout is what it costs the API server to tell many watchers of a change: pods
 // are changed by one annotation that nobody reads, with nobody but the agents watching,
 // and with many who watch what they do, each over a connection of its own.
-func (b *bench) measureFanout(ctx context.Context) {
+func (b *bench) measureFanout(ctx context.Context) measure.Results {
 	server := measure.Find(b.Dir, "kube-apiserver")
 	without := b.change(ctx, server, "without", nil)
 	list := measure.Must(b.Kube.CoreV1().Pods(space).List(ctx, metav1.ListOptions{Limit: 1}))
@@ -43,12 +43,12 @@ func (b *bench) measureFanout(ctx context.Context) {
 	quiet := received.Load()
 	with := b.change(ctx, server, "with", &received)
 	events := float64(b.Watchers * b.Changes)
-	b.Add(without.Seconds(), "fanout", "without")
-	b.Add(with.Seconds(), "fanout", "with")
-	b.Add(float64(max(0, with-without).Microseconds())/events, "fanout", "an event, µs")
-	b.Add(float64(received.Load()-quiet)/events, "fanout", "an event, bytes")
-	measure.Say("%d changes: %v of the API server's CPU, with %d watchers more %v: %.1f µs an event and watcher, %.0f bytes",
-		b.Changes, without, b.Watchers, with, b.Median("fanout", "an event, µs"), b.Median("fanout", "an event, bytes"))
+	r := measure.Results{}
+	r.Add(without.Seconds(), "without")
+	r.Add(with.Seconds(), "with")
+	r.Add(float64(max(0, with-without).Microseconds())/events, "an event, µs")
+	r.Add(float64(received.Load()-quiet)/events, "an event, bytes")
+	return r
 }
 
 // change pods, and return what the API server computed until nothing more is received.
@@ -72,7 +72,8 @@ func (b *bench) watch(ctx context.Context, resourceVersion string) io.ReadCloser
 	address := fmt.Sprintf("%s/api/v1/pods?watch=1&allowWatchBookmarks=true&labelSelector=%s%%3Dtrue&resourceVersion=%s", b.Config.Host, samplecrdv1.ManagedLabel, resourceVersion)
 	request := measure.Must(http.NewRequestWithContext(ctx, http.MethodGet, address, nil))
 	request.Header.Set("Accept", "application/vnd.kubernetes.protobuf;stream=watch")
-	response := measure.Must((&http.Transport{TLSClientConfig: tls, ForceAttemptHTTP2: true}).RoundTrip(request))
+	response, err := (&http.Transport{TLSClientConfig: tls, ForceAttemptHTTP2: true}).RoundTrip(request)
+	measure.Check(err)
 	if response.StatusCode != http.StatusOK {
 		measure.Check(errors.Join(fmt.Errorf("watch pods: %s", response.Status), response.Body.Close()))
 	}

@@ -24,7 +24,7 @@ const lives = "lives"
 // measureLife is what the watch of an agent sees of a pod from its creation to its end,
 // each on average: the controller brings up a Pod2 on a Network, on KWOK's nodes, which is
 // then deleted.
-func (b *bench) measureLife(ctx context.Context) {
+func (b *bench) measureLife(ctx context.Context) measure.Results {
 	b.NewNamespace(ctx, lives)
 	// It serves one namespace alone: the Networks of the others are ours.
 	controller := b.StartController(ctx, b.Kubeconfig(), nil, "--namespace="+lives)
@@ -43,13 +43,12 @@ func (b *bench) measureLife(ctx context.Context) {
 	}, metav1.CreateOptions{}))
 	events, bytes, counts := b.follow(ctx, w, web)
 	time.Sleep(time.Second)
-	n := float64(b.Replicas)
-	b.Add(float64(events)/n, "life", "events")
-	b.Add(float64(bytes)/n, "life", "bytes")
-	b.Add(float64(counts)/n, "life", "events that count")
-	b.Add(float64(b.lab.nodes[0].agent.down.Load()-down)/n, "life", "received")
-	measure.Say("a pod's life: %.1f events, %.0f bytes, %.1f that count, %.0f bytes on the wire", b.Median("life", "events"),
-		b.Median("life", "bytes"), b.Median("life", "events that count"), b.Median("life", "received"))
+	r, n := measure.Results{}, float64(b.Replicas)
+	r.Add(float64(events)/n, "events")
+	r.Add(float64(bytes)/n, "bytes")
+	r.Add(float64(counts)/n, "events that count")
+	r.Add(float64(b.lab.nodes[0].agent.down.Load()-down)/n, "received")
+	return r
 }
 
 // follow counts events, the bytes of their pods in protobuf, and the events that change

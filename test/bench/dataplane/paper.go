@@ -32,8 +32,8 @@ func (r *report) Paper() (lines []calculation) {
 	}
 	// What one pod of other nodes more costs a start, and what all do.
 	scaled := func(figure string) (each, all float64) {
-		few := r.Median("a start with few", figure)
-		each = (r.Median("a start with all", figure) - few) / float64(r.AtOnce())
+		few := r.Median("standing", "few", figure)
+		each = (r.Median("standing", "all", figure) - few) / float64(r.AtOnce())
 		return each, few + paperPods*each
 	}
 	const podsPerNode = float64(paperPods) / paperNodes
@@ -43,7 +43,7 @@ func (r *report) Paper() (lines []calculation) {
 	row("**an agent**: remote pods in its kernel; entries", fmt.Sprintf("%.0f x %d; three each", networks, paperNetworkPods), "%.0f; %d", remote, entriesOf(int(remote)))
 
 	memoryPerPod, memory := scaled("peak")
-	row("memory", fmt.Sprintf("%.0f MiB + %d x %.1f KiB (the two columns above, by their difference)", r.Median("a start with few", "peak")/(1<<20), paperPods, memoryPerPod/1024), "%.0f MiB", memory/(1<<20))
+	row("memory", fmt.Sprintf("%.0f MiB + %d x %.1f KiB (the two columns above, by their difference)", r.Median("standing", "few", "peak")/(1<<20), paperPods, memoryPerPod/1024), "%.0f MiB", memory/(1<<20))
 	listPerPod, list := scaled("received")
 	row("a start: received", fmt.Sprintf("%d x %.0f bytes", paperPods, listPerPod), "%.0f MB", list/1e6)
 	_, startCPU := scaled("CPU")

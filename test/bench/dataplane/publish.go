@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"sync"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -18,21 +17,19 @@ import (
 // entries is when which address got its entry, the last that the agent makes of a pod, in
 // the kernels of nodes: the kernel says so itself.
 type entries struct {
-	mu      sync.Mutex
-	at      map[netip.Addr]map[*node]time.Time // the first time
-	broken  error
-	changed chan struct{} // closed and replaced at each
-	done    chan struct{}
+	measure.Watched
+	at   map[netip.Addr]map[*node]time.Time // the first time
+	done chan struct{}
 }
 
 func watchEntries(nodes []*node) *entries {
-	e := &entries{at: map[netip.Addr]map[*node]time.Time{}, changed: make(chan struct{}), done: make(chan struct{})}
+	e := &entries{at: map[netip.Addr]map[*node]time.Time{}, done: make(chan struct{})}
 	for _, n := range nodes {
 		ch := make(chan netlink.NeighUpdate, 1024)
 		n.do(func() {
 			measure.Check(netlink.NeighSubscribeWithOptions(ch, e.done, netlink.NeighSubscribeOptions{
 				ReceiveBufferSize: 64 << 20, ReceiveBufferForceSize: true,
-				ErrorCallback: func(err error) { e.fail(fmt.Errorf("watch the neighbours of %s: %w", n.name, err)) },
+				ErrorCallback: func(err error) { e.Break(fmt.Errorf("watch the neighbours of %s: %w", n.name, err)) },
 			}))
 		})
 		go func() {
@@ -48,40 +45,21 @@ func watchEntries(nodes []*node) *entries {
 
 func (e *entries) close() { close(e.done) }
 
-func (e *entries) fail(err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	select {
-	case <-e.done:
-	default:
-		e.broken = err
-		e.ring()
-	}
-}
-
-func (e *entries) ring() {
-	close(e.changed)
-	e.changed = make(chan struct{})
-}
-
 func (e *entries) note(ip netip.Addr, n *node, now time.Time) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.at[ip] == nil {
-		e.at[ip] = map[*node]time.Time{}
-	}
-	if _, known := e.at[ip][n]; !known {
-		e.at[ip][n] = now
-		e.ring()
-	}
+	e.Do(func() {
+		if e.at[ip] == nil {
+			e.at[ip] = map[*node]time.Time{}
+		}
+		if _, known := e.at[ip][n]; !known {
+			e.at[ip][n] = now
+		}
+	})
 }
 
 // wait until so many nodes have so many entries, and return when the last of them came.
 func (e *entries) wait(ctx context.Context, ips []netip.Addr, nodes int) (last time.Time) {
-	ctx, cancel := context.WithTimeout(ctx, measure.Patience)
-	defer cancel()
-	for i := 0; i < len(ips); {
-		e.mu.Lock()
+	i := 0
+	e.Wait(ctx, fmt.Sprintf("%d nodes have entries of %d pods", nodes, len(ips)), func() bool {
 		for ; i < len(ips) && len(e.at[ips[i]]) >= nodes; i++ {
 			for _, at := range e.at[ips[i]] {
 				if at.After(last) {
@@ -89,18 +67,8 @@ func (e *entries) wait(ctx context.Context, ips []netip.Addr, nodes int) (last t
 				}
 			}
 		}
-		changed, broken := e.changed, e.broken
-		e.mu.Unlock()
-		measure.Check(broken)
-		if i == len(ips) {
-			break
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			measure.Check(fmt.Errorf("wait until %d nodes have an entry for %s: %w", nodes, ips[i], ctx.Err()))
-		}
-	}
+		return i == len(ips)
+	})
 	return last
 }
 
@@ -113,30 +81,32 @@ func (b *bench) publishRemote(ctx context.Context, i int) netip.Addr {
 // publishOneByOne is, for each of the pods, how long it took from when its write was
 // begun, and from when the API server had answered, until the last node had its entry.
 // The agents are at rest in between. On a machine that is too slow there are fewer.
-func (b *bench) publishOneByOne(ctx context.Context, e *entries, first, many int, name string) {
+func (b *bench) publishOneByOne(ctx context.Context, e *entries, first, many int) measure.Results {
+	r := measure.Results{}
 	for i, start := first, time.Now(); i < first+many && time.Since(start) < time.Minute; i++ {
 		begin := time.Now()
 		ip := b.publishRemote(ctx, i)
 		answer := time.Now()
 		last := e.wait(ctx, []netip.Addr{ip}, len(b.lab.nodes))
-		b.Add(measure.Milliseconds(last.Sub(begin)), name, "begun")
+		r.Add(measure.Milliseconds(last.Sub(begin)), "begun")
 		// Not before the answer: the watch may be faster than it.
-		b.Add(measure.Milliseconds(max(0, last.Sub(answer))), name, "answered")
+		r.Add(measure.Milliseconds(max(0, last.Sub(answer))), "answered")
 		// Never in step with the agents' rest.
 		time.Sleep(time.Duration(10+i%41) * time.Millisecond)
 	}
-	measure.Say("%d pods %s one by one: p50, p99, most %s ms", b.Count(name, "begun"), name, b.Percentiles(name, "begun"))
+	return r
 }
 
 // publishAtOnce is how long it took until the API server had answered all, and from then
 // until the last node had all entries.
-func (b *bench) publishAtOnce(ctx context.Context, e *entries, first, many int) {
+func (b *bench) publishAtOnce(ctx context.Context, e *entries, first, many int) measure.Results {
 	begin := time.Now()
 	ips := make([]netip.Addr, many)
 	measure.Parallel(many, func(i int) { ips[i] = b.publishRemote(ctx, first+i) })
 	answer := time.Now()
 	last := e.wait(ctx, ips, len(b.lab.nodes))
-	b.Add(answer.Sub(begin).Seconds(), "all at once", "answered")
-	b.Add(max(0, last.Sub(answer)).Seconds(), "all at once", "programmed")
-	measure.Say("%d pods at once: written in %v, programmed %v later", many, answer.Sub(begin), max(0, last.Sub(answer)))
+	r := measure.Results{}
+	r.Add(answer.Sub(begin).Seconds(), "answered")
+	r.Add(max(0, last.Sub(answer)).Seconds(), "programmed")
+	return r
 }

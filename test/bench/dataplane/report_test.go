@@ -11,12 +11,12 @@ import (
 
 // Figures are ratios of one round each, not of medians of different rounds.
 func TestRatioIsOfOneRound(t *testing.T) {
-	r := &report{Results: measure.Results{}}
+	r := measure.Results{}
 	for _, speeds := range []struct{ under, over float64 }{{10, 9}, {20, 10}, {5, 4}} {
 		round := measure.Results{}
 		round.Add(speeds.under, underlay, "one stream")
 		round.Add(speeds.over, podToPod, "one stream")
-		r.addRound(round)
+		addRound(r, round)
 	}
 	if got, want := r.Text("%.2f", podToPod, "one stream", "by the underlay's"), "0.80 (0.50-0.90)"; got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -34,7 +34,7 @@ func TestTargetsAreMissedWithoutFigures(t *testing.T) {
 
 func TestMissedTargetsSayWhy(t *testing.T) {
 	r := &report{Results: measure.Results{}}
-	r.Add(1000, "published", "begun")
+	r.Add(1000, "publication", "begun")
 	for _, target := range r.Targets() {
 		if target.Why == "" {
 			t.Errorf("%s: no reason", target.What)
@@ -55,9 +55,9 @@ func TestPaper(t *testing.T) {
 	}{
 		{10, []any{"entries", 10_000, "read"}}, {20, []any{"entries", 10_000, "compared"}}, {5, []any{"entries", 10_000, "elsewhere"}},
 		{2, []any{"networks", 1, "read"}}, {22, []any{"networks", 11, "read"}}, {0, []any{"networks", 1, "decided"}}, {10, []any{"networks", 11, "decided"}},
-		{30 << 20, []any{"a start with few", "peak"}}, {50 << 20, []any{"a start with all", "peak"}},
-		{1e3, []any{"a start with few", "received"}}, {1e3 + 2e7, []any{"a start with all", "received"}},
-		{1, []any{"a start with few", "CPU"}}, {2, []any{"a start with all", "CPU"}},
+		{30 << 20, []any{"standing", "few", "peak"}}, {50 << 20, []any{"standing", "all", "peak"}},
+		{1e3, []any{"standing", "few", "received"}}, {1e3 + 2e7, []any{"standing", "all", "received"}},
+		{1, []any{"standing", "few", "CPU"}}, {2, []any{"standing", "all", "CPU"}},
 		{8, []any{"life", "events"}}, {2, []any{"life", "events that count"}}, {16_000, []any{"life", "received"}},
 		{100, []any{"fanout", "an event, µs"}},
 	} {

@@ -115,9 +115,10 @@ func ownCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// udp are two connected sockets whose calls block, so that nothing but the kernel wakes
-// who waits.
-func (p path) udp() (from, to int) {
+// udp calls both with two connected sockets, whose calls block, so that nothing but the
+// kernel wakes who waits: again and again what is in the background, until the other has
+// returned.
+func (p path) udp(background, measured func(from, to int)) {
 	family := unix.AF_INET
 	if p.ip.Is6() {
 		family = unix.AF_INET6
@@ -129,15 +130,27 @@ func (p path) udp() (from, to int) {
 		measure.Check(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 4<<20))
 		return fd
 	}
+	var from, to int
 	p.to.do(func() {
 		to = open()
 		measure.Check(unix.Bind(to, sockaddr(p.ip)))
 	})
+	defer unix.Close(to)
 	p.from.do(func() {
 		from = open()
 		measure.Check(unix.Connect(from, sockaddr(p.ip)))
 	})
-	return from, to
+	defer unix.Close(from)
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for !stop.Load() {
+			background(from, to)
+		}
+	})
+	measured(from, to)
+	stop.Store(true)
+	wg.Wait()
 }
 
 func sockaddr(ip netip.Addr) unix.Sockaddr {
@@ -147,64 +160,45 @@ func sockaddr(ip netip.Addr) unix.Sockaddr {
 	return &unix.SockaddrInet6{Port: testPort, Addr: ip.As16()}
 }
 
-// small counts how many thousand packets of 64 bytes arrive in a second while one sender sends as
-// many as it can.
+// small counts how many thousand packets of 64 bytes arrive in a second while one sender
+// sends as many as it can.
 func (p path) small(_ context.Context, d time.Duration, round measure.Results) {
-	from, to := p.udp()
-	var stop atomic.Bool
-	var received int64
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		b := make([]byte, payload)
-		for !stop.Load() {
-			_, _ = unix.Write(from, b)
-		}
-	})
-	var took time.Duration
-	wg.Go(func() {
-		b := make([]byte, payload)
+	out, in := make([]byte, payload), make([]byte, payload)
+	p.udp(func(from, _ int) {
+		_, _ = unix.Write(from, out)
+	}, func(_, to int) {
+		received, took := 0, time.Duration(0)
 		for begin := time.Now(); took < d; took = time.Since(begin) {
-			if n, err := unix.Read(to, b); err == nil && n == payload {
+			if n, err := unix.Read(to, in); err == nil && n == payload {
 				received++
 			}
 		}
-		stop.Store(true)
+		round.Add(float64(received)/took.Seconds()/1000, p.name, "packets")
 	})
-	wg.Wait()
-	_, _ = unix.Close(from), unix.Close(to)
-	round.Add(float64(received)/took.Seconds()/1000, p.name, "packets")
 }
 
 // pingPong sends a packet of 64 bytes there and back, one after the other.
 func (p path) pingPong(_ context.Context, d time.Duration, round measure.Results) {
-	from, to := p.udp()
-	var stop atomic.Bool
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		b := make([]byte, payload)
-		for !stop.Load() {
-			if n, peer, err := unix.Recvfrom(to, b, 0); err == nil {
-				_ = unix.Sendto(to, b[:n], 0, peer)
+	there, back := make([]byte, payload), make([]byte, payload)
+	var times []float64 // µs
+	p.udp(func(_, to int) {
+		if n, peer, err := unix.Recvfrom(to, there, 0); err == nil {
+			_ = unix.Sendto(to, there[:n], 0, peer)
+		}
+	}, func(from, _ int) {
+		for begin := time.Now(); time.Since(begin) < d; {
+			sent := time.Now()
+			if _, err := unix.Write(from, back); err != nil {
+				continue
+			}
+			if _, err := unix.Read(from, back); err == nil {
+				times = append(times, 1000*measure.Milliseconds(time.Since(sent)))
 			}
 		}
 	})
-	times := measure.Results{}
-	b := make([]byte, payload)
-	for begin := time.Now(); time.Since(begin) < d; {
-		sent := time.Now()
-		if _, err := unix.Write(from, b); err != nil {
-			continue
-		}
-		if _, err := unix.Read(from, b); err == nil {
-			times.Add(1000*measure.Milliseconds(time.Since(sent)), "µs")
-		}
+	if len(times) < 10 {
+		measure.Check(fmt.Errorf("only %d packets came back", len(times)))
 	}
-	stop.Store(true)
-	wg.Wait()
-	_, _ = unix.Close(from), unix.Close(to)
-	if n := times.Count("µs"); n < 10 {
-		measure.Check(fmt.Errorf("only %d packets came back", n))
-	}
-	round.Add(times.Percentile(50, "µs"), p.name, "p50")
-	round.Add(times.Percentile(99, "µs"), p.name, "p99")
+	round.Add(measure.PercentileOf(times, 50), p.name, "p50")
+	round.Add(measure.PercentileOf(times, 99), p.name, "p99")
 }

@@ -56,9 +56,14 @@ func (r Results) Short(format string, name ...any) string {
 // Count is how many values there are.
 func (r Results) Count(name ...any) int { return len(r[joined(name)]) }
 
-// Percentile by the nearest rank; NaN if nothing was measured.
+// Percentile of the values of a name.
 func (r Results) Percentile(p int, name ...any) float64 {
-	sorted := slices.Sorted(slices.Values(r[joined(name)]))
+	return PercentileOf(r[joined(name)], p)
+}
+
+// PercentileOf values by the nearest rank; NaN if there are none.
+func PercentileOf(values []float64, p int) float64 {
+	sorted := slices.Sorted(slices.Values(values))
 	if len(sorted) == 0 {
 		return math.NaN()
 	}

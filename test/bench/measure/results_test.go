@@ -69,6 +69,22 @@ func TestFailure(t *testing.T) {
 	}
 }
 
+// Who waits is woken by a change, and told if the watch ends.
+func TestWatched(t *testing.T) {
+	var w Watched
+	seen := 0
+	go func() {
+		w.Do(func() { seen++ })
+		w.Do(func() { seen++ })
+	}()
+	w.Wait(t.Context(), "two were seen", func() bool { return seen == 2 })
+	go w.Break(errors.New("the watch ended"))
+	err := Try(func() { w.Wait(t.Context(), "three were seen", func() bool { return seen == 3 }) })
+	if err == nil || !strings.Contains(err.Error(), "the watch ended") {
+		t.Errorf("waited, and got %v", err)
+	}
+}
+
 func TestTargets(t *testing.T) {
 	for _, test := range []struct {
 		target Target

@@ -12,63 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/pod2/pod2/test/bench/measure"
 )
-
-func TestFigure(t *testing.T) {
-	for _, test := range []struct {
-		values []float64
-		want   string
-	}{
-		{nil, "-"},
-		{[]float64{3}, "3.0"},
-		{[]float64{3, 1, 2}, "2.0 (1.0-3.0)"},
-		{[]float64{4, 1, 2, 3}, "2.5 (1.0-4.0)"},
-	} {
-		if got := figureOf(test.values).String(); got != test.want {
-			t.Errorf("%v: %s, want %s", test.values, got, test.want)
-		}
-	}
-}
-
-// What was measured in one lap only is not averaged with laps in which it was not.
-func TestWhatWasNotMeasuredDoesNotCount(t *testing.T) {
-	r := &results{laps: []lap{{contender: pod2, n: 10, updated: &writes{put: 3, patch: 10}, recreated: 4}, {contender: pod2, n: 10, recreated: -1}, {contender: pod2, n: 10, recreated: -1}}}
-	if got := r.figure(pod2, 10, updated); got.median != 13 {
-		t.Errorf("updates take %v writes, want 13", got)
-	}
-	if got := r.seconds(pod2, 10, recreated); got.none || got.median < 0 {
-		t.Errorf("recreated in %v", got)
-	}
-	if got := r.figure(pod2, 10, deleted); !got.none {
-		t.Errorf("deletions take %v writes, and were not measured", got)
-	}
-}
-
-func TestPercentileIsTheNearestRank(t *testing.T) {
-	hundred := make([]time.Duration, 100)
-	for i := range hundred {
-		hundred[i] = time.Duration(i + 1)
-	}
-	for _, test := range []struct {
-		sorted []time.Duration
-		p      int
-		want   time.Duration
-	}{
-		{nil, 50, -1},
-		{hundred[:1], 99, 1},
-		{hundred, 50, 50},
-		{hundred, 99, 99},
-		{hundred[:10], 99, 10},
-	} {
-		if got := percentile(test.sorted, test.p); got != test.want {
-			t.Errorf("p%d of %d: %d, want %d", test.p, len(test.sorted), got, test.want)
-		}
-	}
-}
 
 // A pod that came, was Ready, and was replaced by one that is not.
 func TestTimelineCountsPods(t *testing.T) {
-	line := &timeline{ready: map[types.UID]bool{}, changed: make(chan struct{})}
+	line := newTimeline()
 	begin := time.Unix(0, 0)
 	for i, event := range []watch.Event{
 		{Type: watch.Added, Object: pod("a", false)},
@@ -99,13 +49,13 @@ func pod(uid types.UID, ready bool) *corev1.Pod {
 
 // Nothing measured is no target reached.
 func TestTargetsAreMissedWithoutFigures(t *testing.T) {
-	r := &results{options: options{sizes: []int{2}}}
-	if n := len(r.targets()); n != 18 {
+	r := &report{options: options{sizes: []int{2}}}
+	if n := len(r.Targets()); n != 18 {
 		t.Errorf("%d targets", n)
 	}
-	for _, target := range r.targets() {
-		if target.value <= target.max {
-			t.Errorf("%s: %g <= %g", target.what, target.value, target.max)
+	for _, target := range r.Targets() {
+		if target.Reached() {
+			t.Errorf("%s: %g", target.What, target.Measured.Median)
 		}
 	}
 }
@@ -127,15 +77,18 @@ func TestTurns(t *testing.T) {
 
 // Each target is of whom it says it is, and by whom it says.
 func TestTargetsAreRatiosOfTheRightContenders(t *testing.T) {
-	r := &results{options: options{sizes: []int{100}}}
+	r := &report{options: options{sizes: []int{100}}, Results: measure.Results{}}
 	for i, c := range contenders() {
-		r.laps = append(r.laps, lap{contender: c.name, n: 100, exist: time.Duration(1<<i) * time.Second, ready: time.Duration(3<<i) * time.Second,
-			created: writes{post: float64(100 * (i + 1))}, deleted: &writes{delete: float64(200 * (i + 1))}, updated: &writes{patch: float64(300 * (i + 1))},
-			replaced: []time.Duration{time.Duration(i+1) * time.Millisecond}})
+		r.Add(float64(int(1)<<i), c.name, 100, "exist")
+		r.Add(float64(int(3)<<i), c.name, 100, "ready")
+		r.Add(float64(i+1), c.name, 100, "created", "writes")
+		r.Add(float64(2*(i+1)), c.name, 100, "deleted", "writes")
+		r.Add(float64(3*(i+1)), c.name, 100, "updated", "writes")
+		r.Add(float64(i+1), c.name, 100, "replaced, ms")
 	}
 	var got strings.Builder
-	for _, target := range r.targets()[:10] {
-		fmt.Fprintf(&got, "%s: %g\n", target.what, target.value)
+	for _, target := range r.Targets()[:10] {
+		fmt.Fprintf(&got, "%s: %g\n", target.What, target.Measured.Median)
 	}
 	want := `Pod2: all exist, by Deployment's time: 4
 Pod2: all Ready, by Deployment's time: 4
@@ -173,7 +126,7 @@ func TestShareOfAProfile(t *testing.T) {
 		stack(40, "main.main"),
 	}}
 	want := map[string]float64{"garbage collection": 0.2, "decisions (the pure packages)": 0.3, "requests": 0.1, elsewhere: 0.4}
-	if got := share(p, 1, controllerAreas); !maps.Equal(got, want) {
+	if got := share(p, controllerAreas); !maps.Equal(got, want) {
 		t.Errorf("shares %v, want %v", got, want)
 	}
 }

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pod2/pod2/test/bench/measure"
+)
+
+// lap is what one contender did once, alone on a quiet cluster.
+type lap struct {
+	measure.Results // seconds; writes of our controller, a pod's share each
+	contender       contender
+	n               int
+	namespace       string
+	pods            *timeline
+	begin           time.Time
+	ready           time.Duration
+	unexplained     float64 // writes: what client and API server counted differently
+}
+
+func (b *bench) measureAll(ctx context.Context) {
+	all := slices.DeleteFunc(contenders(), func(c contender) bool { return !b.only.MatchString(c.name) })
+	fmt.Fprintln(os.Stderr, "Warming up ...")
+	for _, c := range all {
+		b.lap(ctx, c, b.sizes[0]/4, nil)
+	}
+	for round := range b.Rounds {
+		for _, n := range b.sizes {
+			for i := range all {
+				c := all[turn(i, round, len(all))]
+				b.keep(b.lap(ctx, c, n, func(l *lap) {
+					whole := b.Variant == "" && n == b.N()
+					if whole && round == 0 {
+						b.update(ctx, l)
+					}
+					if whole && c.replaces {
+						b.replace(ctx, l)
+					}
+					if c.scales && round == 0 {
+						b.scaleToZero(ctx, l)
+					}
+				}))
+			}
+		}
+	}
+	if b.Large == 0 {
+		return
+	}
+	b.profileLaps(ctx)
+	for _, c := range all {
+		switch c.name {
+		case deployment:
+			b.keep(b.lap(ctx, c, b.Large, nil))
+		case pod2OnOne:
+			b.keep(b.lap(ctx, c, b.Large, func(l *lap) {
+				b.stand(ctx)
+				b.scaleToZero(ctx, l)
+			}))
+		}
+	}
+}
+
+func (b *bench) keep(l *lap) {
+	measure.Say("%-36s %5d pods: %s", l.contender.name, l.n, l)
+	b.AddAll(l.Results, l.contender.name, l.n)
+	b.laps = append(b.laps, l)
+}
+
+// turn is whose turn is the i-th of a round: each begins with another contender, and every
+// other one goes the other way round, so that nobody always follows the same.
+func turn(i, round, contenders int) int {
+	if round%2 == 1 {
+		i = contenders - 1 - i
+	}
+	return (i + round*3) % contenders
+}
+
+// lap brings n pods up and down, and does more with them in between.
+func (b *bench) lap(ctx context.Context, c contender, n int, more func(*lap)) *lap {
+	l := &lap{Results: measure.Results{}, contender: c, n: n}
+	if err := measure.Try(func() { b.upAndDown(ctx, l, more) }); err != nil {
+		measure.Check(fmt.Errorf("%s with %d pods: %w", c.name, n, err))
+	}
+	return l
+}
+
+func (b *bench) upAndDown(ctx context.Context, l *lap, more func(*lap)) {
+	c := l.contender
+	l.namespace = b.newNamespace(ctx)
+	for i, network := range c.networks {
+		b.newNetwork(ctx, l.namespace, network, i)
+	}
+	l.pods = b.observe(ctx, l.namespace)
+	defer l.pods.watch.Stop()
+	b.waitQuiet(ctx)
+
+	creator := b.process(c.creator())
+	creator.ResetPeak()
+	computed := b.computed()
+	made := b.counting(ctx, l)
+	if b.begun != nil {
+		b.begun()
+	}
+	l.begin = time.Now()
+	b.create(ctx, c, l.namespace, l.n)
+	l.waitReady(ctx)
+	l.ready = l.pods.first(l.begin, l.up)
+	l.Add(l.ready.Seconds(), "ready")
+	l.Add(l.pods.first(l.begin, func(p point) bool { return p.exist == l.n }).Seconds(), "exist")
+	l.addComputed(computed, b.computed())
+	if !c.raw() {
+		l.Add(l.Median("CPU", c.creator()), "creator", "CPU")
+		l.Add(creator.Peak()/(1<<20), "creator", "MiB")
+	}
+	b.waitQuiet(ctx)
+	made("created")
+	if more != nil {
+		more(l)
+	}
+	end := time.Now()
+	b.delete(ctx, c, l.namespace)
+	l.waitGone(ctx)
+	l.Add(l.pods.first(end, gone).Seconds(), "gone")
+}
+
+func (l *lap) up(p point) bool { return p.exist == l.n && p.ready == l.n }
+
+func (l *lap) waitReady(ctx context.Context) { l.pods.wait(ctx, "all are Ready", l.up) }
+
+func (l *lap) waitGone(ctx context.Context) { l.pods.wait(ctx, "all are gone", gone) }
+
+func gone(p point) bool { return p.exist == 0 }
+
+// scaleToZero counts the writes of our controller until all pods are gone, and has them
+// come again, so that all lie the same when they are deleted.
+func (b *bench) scaleToZero(ctx context.Context, l *lap) {
+	made := b.counting(ctx, l)
+	b.patch(ctx, l.contender, l.namespace, map[string]any{"replicas": 0})
+	l.waitGone(ctx)
+	b.waitQuiet(ctx)
+	made("deleted")
+	b.patch(ctx, l.contender, l.namespace, map[string]any{"replicas": l.n})
+	l.waitReady(ctx)
+	b.waitQuiet(ctx)
+}
+
+// update has all pods recreated, then updated in place, of those that do that.
+func (b *bench) update(ctx context.Context, l *lap) {
+	change := func(image, name string) {
+		begin := time.Now()
+		b.patch(ctx, l.contender, l.namespace, map[string]any{"template": map[string]any{"spec": podSpec(image, "2")}})
+		measure.Until(ctx, 100*time.Millisecond, "the update of all", func() bool { return b.updated(ctx, l.contender, l.namespace, l.n) })
+		l.Add(time.Since(begin).Seconds(), name)
+		b.waitQuiet(ctx)
+	}
+	if l.contender.updates {
+		change(image, "recreated")
+	}
+	if l.contender.inPlace {
+		made := b.counting(ctx, l)
+		change(other, "in place")
+		made("updated")
+	}
+}
+
+// replace deletes some of the pods, one after the other, each once the one before is Ready
+// again.
+func (b *bench) replace(ctx context.Context, l *lap) {
+	pods := b.Kube.CoreV1().Pods(l.namespace)
+	list := measure.Must(pods.List(ctx, metav1.ListOptions{})).Items
+	for i := range b.Deletions {
+		pod := list[i*l.n/b.Deletions]
+		var had int
+		l.pods.Do(func() { had = len(l.pods.created) })
+		begin := time.Now()
+		// Without a grace period the pod is gone with the answer: no contender waits for a kubelet.
+		options := metav1.NewPreconditionDeleteOptions(string(pod.UID))
+		options.GracePeriodSeconds = new(int64)
+		measure.Check(pods.Delete(ctx, pod.Name, *options))
+		l.pods.wait(ctx, "pod "+pod.Name+" is replaced", func(point) bool { return len(l.pods.created) > had })
+		l.pods.Do(func() {
+			if len(l.pods.created) == had+1 {
+				l.Add(measure.Milliseconds(l.pods.created[had].Sub(begin)), "replaced, ms")
+			}
+		})
+		l.pods.wait(ctx, "it is Ready", func(p point) bool { return p.ready == l.n })
+	}
+}
+
+// addComputed is what each component computed, and how much of the machine that was: what
+// is not near all of it was waiting, not work.
+func (l *lap) addComputed(before, after map[string]float64) {
+	all := 0.0
+	for _, name := range components {
+		l.Add(after[name]-before[name], "CPU", name)
+		all += after[name] - before[name]
+	}
+	l.Add(all, "CPU", "all")
+	l.Add(100*all/l.ready.Seconds()/float64(runtime.NumCPU()), "CPU", "%")
+}
