@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/pod2/pod2/test/bench/measure"
 )
@@ -19,7 +20,7 @@ type lap struct {
 	contender       contender
 	n               int
 	namespace       string
-	pods            *timeline
+	pods            *measure.Pods
 	begin           time.Time
 	ready           time.Duration
 	unexplained     float64 // writes: what client and API server counted differently
@@ -97,8 +98,8 @@ func (b *bench) upAndDown(ctx context.Context, l *lap, more func(*lap)) {
 	for i, network := range c.networks {
 		b.newNetwork(ctx, l.namespace, network, i)
 	}
-	l.pods = b.observe(ctx, l.namespace)
-	defer l.pods.watch.Stop()
+	l.pods = b.WatchPods(ctx, l.namespace, func(watch.Event) {})
+	defer l.pods.Stop()
 	b.waitQuiet(ctx)
 
 	creator := b.process(c.creator())
@@ -111,9 +112,9 @@ func (b *bench) upAndDown(ctx context.Context, l *lap, more func(*lap)) {
 	l.begin = time.Now()
 	b.create(ctx, c, l.namespace, l.n)
 	l.waitReady(ctx)
-	l.ready = l.pods.first(l.begin, l.up)
+	l.ready = l.pods.First(l.begin, l.up)
 	l.Add(l.ready.Seconds(), "ready")
-	l.Add(l.pods.first(l.begin, func(p point) bool { return p.exist == l.n }).Seconds(), "exist")
+	l.Add(l.pods.First(l.begin, func(p measure.Point) bool { return p.Exist == l.n }).Seconds(), "exist")
 	l.addComputed(computed, b.computed())
 	if !c.raw() {
 		l.Add(l.Median("CPU", c.creator()), "creator", "CPU")
@@ -127,16 +128,16 @@ func (b *bench) upAndDown(ctx context.Context, l *lap, more func(*lap)) {
 	end := time.Now()
 	b.delete(ctx, c, l.namespace)
 	l.waitGone(ctx)
-	l.Add(l.pods.first(end, gone).Seconds(), "gone")
+	l.Add(l.pods.First(end, gone).Seconds(), "gone")
 }
 
-func (l *lap) up(p point) bool { return p.exist == l.n && p.ready == l.n }
+func (l *lap) up(p measure.Point) bool { return p.Exist == l.n && p.Ready == l.n }
 
-func (l *lap) waitReady(ctx context.Context) { l.pods.wait(ctx, "all are Ready", l.up) }
+func (l *lap) waitReady(ctx context.Context) { l.pods.Wait(ctx, "all are Ready", l.up) }
 
-func (l *lap) waitGone(ctx context.Context) { l.pods.wait(ctx, "all are gone", gone) }
+func (l *lap) waitGone(ctx context.Context) { l.pods.Wait(ctx, "all are gone", gone) }
 
-func gone(p point) bool { return p.exist == 0 }
+func gone(p measure.Point) bool { return p.Exist == 0 }
 
 // scaleToZero counts the writes of our controller until all pods are gone, and has them
 // come again, so that all lie the same when they are deleted.
@@ -177,20 +178,16 @@ func (b *bench) replace(ctx context.Context, l *lap) {
 	list := measure.Must(pods.List(ctx, metav1.ListOptions{})).Items
 	for i := range b.Deletions {
 		pod := list[i*l.n/b.Deletions]
-		var had int
-		l.pods.Do(func() { had = len(l.pods.created) })
+		had := l.pods.Now().Created
 		begin := time.Now()
 		// Without a grace period the pod is gone with the answer: no contender waits for a kubelet.
 		options := metav1.NewPreconditionDeleteOptions(string(pod.UID))
 		options.GracePeriodSeconds = new(int64)
 		measure.Check(pods.Delete(ctx, pod.Name, *options))
-		l.pods.wait(ctx, "pod "+pod.Name+" is replaced", func(point) bool { return len(l.pods.created) > had })
-		l.pods.Do(func() {
-			if len(l.pods.created) == had+1 {
-				l.Add(measure.Milliseconds(l.pods.created[had].Sub(begin)), "replaced, ms")
-			}
-		})
-		l.pods.wait(ctx, "it is Ready", func(p point) bool { return p.ready == l.n })
+		replaced := func(p measure.Point) bool { return p.Created > had }
+		l.pods.Wait(ctx, "pod "+pod.Name+" is replaced", replaced)
+		l.Add(measure.Milliseconds(l.pods.First(begin, replaced)), "replaced, ms")
+		l.pods.Wait(ctx, "it is Ready", func(p measure.Point) bool { return p.Ready == l.n })
 	}
 }
 

@@ -35,10 +35,10 @@ func readyOverTime(l *lap) plotter.XYs {
 	xys := plotter.XYs{{X: 0, Y: 0}}
 	step := l.ready / pointsDrawn
 	next := step
-	for _, point := range l.pods.points {
-		at := point.at.Sub(l.begin)
+	for _, point := range l.pods.Points {
+		at := point.At.Sub(l.begin)
 		if at >= next || at == l.ready {
-			xys = append(xys, plotter.XY{X: at.Seconds(), Y: float64(point.ready)})
+			xys = append(xys, plotter.XY{X: at.Seconds(), Y: float64(point.Ready)})
 			next = at + step
 		}
 		if at >= l.ready {

@@ -5,47 +5,11 @@ import (
 	"maps"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/pprof/profile"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/pod2/pod2/test/bench/measure"
 )
-
-// A pod that came, was Ready, and was replaced by one that is not.
-func TestTimelineCountsPods(t *testing.T) {
-	line := newTimeline()
-	begin := time.Unix(0, 0)
-	for i, event := range []watch.Event{
-		{Type: watch.Added, Object: pod("a", false)},
-		{Type: watch.Modified, Object: pod("a", true)},
-		{Type: watch.Deleted, Object: pod("a", true)},
-		{Type: watch.Added, Object: pod("b", false)},
-	} {
-		line.note(event, begin.Add(time.Duration(i)))
-	}
-	want := []point{{begin, 1, 0}, {begin.Add(1), 1, 1}, {begin.Add(2), 0, 0}, {begin.Add(3), 1, 0}}
-	for i, p := range line.points {
-		if p != want[i] {
-			t.Errorf("point %d: %v, want %v", i, p, want[i])
-		}
-	}
-	if got := line.first(begin.Add(1), func(p point) bool { return p.exist == 1 && p.ready == 0 }); got != 2 {
-		t.Errorf("first reached after %d, want 2: what was before does not count", got)
-	}
-}
-
-func pod(uid types.UID, ready bool) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid}}
-	if ready {
-		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	}
-	return p
-}
 
 // Nothing measured is no target reached.
 func TestTargetsAreMissedWithoutFigures(t *testing.T) {
@@ -56,6 +20,22 @@ func TestTargetsAreMissedWithoutFigures(t *testing.T) {
 	for _, target := range r.Targets() {
 		if target.Reached() {
 			t.Errorf("%s: %g", target.What, target.Measured.Median)
+		}
+	}
+}
+
+// All that the page asks for is there, a figure or what says that there is none.
+func TestPage(t *testing.T) {
+	r := &report{options: options{sizes: []int{2}, Large: 4, Variant: "64"}, Results: measure.Results{}}
+	r.Add(1.5, pod2OnOne, 2, "ready")
+	r.Add(1, "standing", "start")
+	r.Add(1, "profile", apiServer, pod2OnOne, elsewhere)
+	got := measure.Render(page, "", r) + measure.Render(page, "variant", r)
+	for _, want := range []string{
+		"| Pod2 on one Network | 2 | - | 1.5 | - | - | - | - |\n", "| anything else | 1.0 |\n", "until everything was looked at | 1.0 s, - s |\n", "| 64 | 2 | 1.5 | - | - | - | - | - |\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the page lacks %s, it is\n%s", want, got)
 		}
 	}
 }

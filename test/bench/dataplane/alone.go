@@ -43,10 +43,10 @@ func (a *alone) close() {
 }
 
 // join puts a pod of the node on the Network.
-func (a *alone) join(n network, ip string) {
-	a.state.Networks = append(a.state.Networks, n.declared())
+func (a *alone) join(n dataplane.Network, ip string) {
+	a.state.Networks = append(a.state.Networks, n)
 	address := netip.MustParseAddr(ip)
-	p := &pod{namespace: &namespace{name: "on-" + n.name}, network: n, ip: address, node: a.node}
+	p := &pod{namespace: &namespace{name: "on-" + n.Name}, network: n, ip: address, node: a.node}
 	a.state.Pods = append(a.state.Pods, p.declared())
 }
 
@@ -98,7 +98,7 @@ func remoteIP(i int) netip.Addr {
 }
 
 // big is the Network that they are on.
-func big() network { return newNetwork("big", 1002, "10.0.0.0/8") }
+func big() dataplane.Network { return newNetwork("big", 1002, "10.0.0.0/8") }
 
 func remotePods(network string, many int) []dataplane.Pod {
 	pods := make([]dataplane.Pod, many)
@@ -151,7 +151,7 @@ func elsewhere(s dataplane.State, many int) time.Duration {
 		return time.Since(begin)
 	}
 	without := took()
-	s.Networks = append(s.Networks, dataplane.Network{Namespace: space, Name: "elsewhere", VNI: 9, CIDR: big().cidr, Gateway: big().gateway, MTU: 1450})
+	s.Networks = append(s.Networks, newNetwork("elsewhere", 9, "10.0.0.0/8"))
 	s.Pods = append(s.Pods, remotePods("elsewhere", many)...)
 	return max(0, took()-without)
 }

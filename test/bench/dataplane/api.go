@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/pod2/pod2/pkg/agent/dataplane"
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/test/bench/measure"
@@ -31,27 +32,27 @@ func (b *bench) createNode(ctx context.Context, name string, ip netip.Addr) {
 }
 
 // createNetwork as the controller leaves it: with its number and its gateway.
-func (b *bench) createNetwork(ctx context.Context, n network) {
+func (b *bench) createNetwork(ctx context.Context, n dataplane.Network) {
 	networks := b.Sample.SamplecrdV1().Networks(space)
 	object := measure.Must(networks.Create(ctx, &samplecrdv1.Network{
-		ObjectMeta: metav1.ObjectMeta{Name: n.name}, Spec: samplecrdv1.NetworkSpec{CIDR: n.cidr.String()},
+		ObjectMeta: metav1.ObjectMeta{Name: n.Name}, Spec: samplecrdv1.NetworkSpec{CIDR: n.CIDR.String()},
 	}, metav1.CreateOptions{}))
-	object.Status.VNI, object.Status.Gateway = n.vni, n.gateway.String()
+	object.Status.VNI, object.Status.Gateway = n.VNI, n.Gateway.String()
 	measure.Must(networks.UpdateStatus(ctx, object, metav1.UpdateOptions{}))
 }
 
 // publish creates a pod that has its address already and is on a node already, so that it
 // counts from this one write on.
-func (b *bench) publish(ctx context.Context, name, node string, n network, ip netip.Addr) types.UID {
+func (b *bench) publish(ctx context.Context, name, node string, n dataplane.Network, ip netip.Addr) types.UID {
 	pod := measure.Must(b.Kube.CoreV1().Pods(space).Create(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Labels: map[string]string{samplecrdv1.ManagedLabel: "true", "app": "web"},
 			Annotations: map[string]string{
-				samplecrdv1.NetworksAnnotation: n.name,
-				samplecrdv1.AddressesAnnotation: attachment.FormatAddresses(map[string]attachment.Address{n.name: {
-					Address: netip.PrefixFrom(ip, n.cidr.Bits()), Gateway: n.gateway, MAC: macOf(ip).String()}}),
+				samplecrdv1.NetworksAnnotation: n.Name,
+				samplecrdv1.AddressesAnnotation: attachment.FormatAddresses(map[string]attachment.Address{n.Name: {
+					Address: netip.PrefixFrom(ip, n.CIDR.Bits()), Gateway: n.Gateway, MAC: macOf(ip).String()}}),
 				"k8s.v1.cni.cncf.io/networks": fmt.Sprintf(`[{"name":%q,"namespace":%q,"interface":"net1","ips":["%s/%d"],"mac":%q}]`,
-					n.name, space, ip, n.cidr.Bits(), macOf(ip)),
+					n.Name, space, ip, n.CIDR.Bits(), macOf(ip)),
 				// KWOK's part of a deletion is delayed, and would be done to the next pod of the name.
 				"kwok.samplecrd.k8s.io/terminate": "false",
 			},

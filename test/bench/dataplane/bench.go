@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pod2/pod2/pkg/agent/dataplane"
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
@@ -19,7 +20,7 @@ type bench struct {
 	*measure.Cluster
 	dir     string
 	lab     *lab
-	blue    network
+	blue    dataplane.Network
 	unruled []*node
 	pods    map[string]*pod
 	// uids of the pods that were published, by name: what is changed or deleted is that pod.

@@ -96,24 +96,11 @@ func (l *lab) connect(name string, ip netip.Addr) *namespace {
 	return n
 }
 
-// network is one of the lab's.
-type network struct {
-	name    string
-	vni     int32
-	cidr    netip.Prefix
-	gateway netip.Addr
-	mtu     int
-}
-
-func newNetwork(name string, vni int32, cidr string) network {
-	n := network{name: name, vni: vni, cidr: netip.MustParsePrefix(cidr), mtu: underlayMTU - 50}
-	n.gateway, _ = ipam.DefaultGateway(n.cidr)
+// newNetwork as agents know it.
+func newNetwork(name string, vni int32, cidr string) dataplane.Network {
+	n := dataplane.Network{Namespace: space, Name: name, VNI: vni, CIDR: netip.MustParsePrefix(cidr), MTU: underlayMTU - 50, Egress: true}
+	n.Gateway, _ = ipam.DefaultGateway(n.CIDR)
 	return n
-}
-
-// declared is the Network as the agent knows it.
-func (n network) declared() dataplane.Network {
-	return dataplane.Network{Namespace: space, Name: n.name, VNI: n.vni, CIDR: n.cidr, Gateway: n.gateway, MTU: n.mtu, Egress: true}
 }
 
 // pod is a namespace with an address of a Network. It has a port on the bridge of a node,
@@ -121,7 +108,7 @@ func (n network) declared() dataplane.Network {
 // listens with goes on, as a container's that was started before.
 type pod struct {
 	*namespace
-	network network
+	network dataplane.Network
 	ip      netip.Addr
 	node    *node
 }
@@ -131,24 +118,24 @@ func macOf(ip netip.Addr) dataplane.MAC {
 }
 
 // pod that has no port yet.
-func (l *lab) pod(name string, n network, ip string) *pod {
+func (l *lab) pod(name string, n dataplane.Network, ip string) *pod {
 	return &pod{namespace: l.open(name), network: n, ip: netip.MustParseAddr(ip)}
 }
 
 // declared is the pod as agents know it.
 func (p *pod) declared() dataplane.Pod {
 	return dataplane.Pod{Namespace: space, Name: p.name, UID: types.UID(p.name), Node: p.node.name,
-		Attachments: []dataplane.Attachment{{Network: p.network.name, IP: p.ip, MAC: macOf(p.ip)}}}
+		Attachments: []dataplane.Attachment{{Network: p.network.Name, IP: p.ip, MAC: macOf(p.ip)}}}
 }
 
 // attach does what the plugin bridge does, which makes a bridge if there is none, and what
 // libcni keeps of it.
 func (p *pod) attach(n *node, uid types.UID) {
-	bridge := multus.Bridge(p.network.vni)
-	n.bridge(bridge, p.network.mtu)
-	n.plug(bridge, p.port(), p.namespace, "net1", macOf(p.ip), p.network.mtu)
-	p.address("net1", netip.PrefixFrom(p.ip, p.network.cidr.Bits()))
-	p.defaultRoute("net1", p.network.gateway)
+	bridge := multus.Bridge(p.network.VNI)
+	n.bridge(bridge, p.network.MTU)
+	n.plug(bridge, p.port(), p.namespace, "net1", macOf(p.ip), p.network.MTU)
+	p.address("net1", netip.PrefixFrom(p.ip, p.network.CIDR.Bits()))
+	p.defaultRoute("net1", p.network.Gateway)
 	p.node = n
 	content := measure.Must(json.Marshal(map[string]any{
 		"kind":    "cniCacheV1",
@@ -166,4 +153,4 @@ func (p *pod) detach() {
 }
 
 func (p *pod) port() string { return "veth" + p.name }
-func (p *pod) file() string { return filepath.Join(p.node.cniDir(), p.network.name+"-"+p.name+"-net1") }
+func (p *pod) file() string { return filepath.Join(p.node.cniDir(), p.network.Name+"-"+p.name+"-net1") }

@@ -31,9 +31,11 @@ const (
 	nodeToNode     = "node to node, with agents"
 )
 
+var pathNames = []string{underlay, podToPod, unfiltered, overIPv6, bridgeAndVXLAN, sameNode, outside, nodeToNode}
+
 // Paths that were taken, the underlay first.
 func (r *report) Paths() []string {
-	return slices.DeleteFunc([]string{underlay, podToPod, unfiltered, overIPv6, bridgeAndVXLAN, sameNode, outside, nodeToNode}, func(path string) bool {
+	return slices.DeleteFunc(slices.Clone(pathNames), func(path string) bool {
 		return path != underlay && r.Count("traffic", path, "p50") == 0
 	})
 }
@@ -42,7 +44,7 @@ func (r *report) Paths() []string {
 // round.
 func addRound(r, round measure.Results) {
 	r.AddAll(round)
-	for _, path := range []string{podToPod, unfiltered, overIPv6, bridgeAndVXLAN, sameNode, outside, nodeToNode} {
+	for _, path := range pathNames[1:] {
 		for _, figure := range trafficFigures {
 			if round.Count(path, figure) > 0 {
 				r.Add(round.Median(path, figure)/round.Median(underlay, figure), path, figure, "by the underlay's")

@@ -32,6 +32,14 @@ func TestTargetsAreMissedWithoutFigures(t *testing.T) {
 	}
 }
 
+// All that the page asks for is there, a figure or what says that there is none.
+func TestPage(t *testing.T) {
+	r := &report{options: options{Sizes: []int{1000}, Networks: []int{1, 3}}}
+	if got := measure.Render(page, "", r); strings.Contains(got, "<no value>") || !strings.Contains(got, "| 1000 | not measured |") {
+		t.Errorf("the page is\n%s", got)
+	}
+}
+
 func TestMissedTargetsSayWhy(t *testing.T) {
 	r := &report{Results: measure.Results{}}
 	r.Add(1000, "publication", "begun")

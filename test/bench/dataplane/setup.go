@@ -23,7 +23,7 @@ func (b *bench) setUp(ctx context.Context) {
 	for _, n := range far {
 		b.createNode(ctx, n.Name, n.Addresses[0])
 	}
-	for _, n := range []network{b.blue, v6, big()} {
+	for _, n := range []dataplane.Network{b.blue, v6, big()} {
 		b.createNetwork(ctx, n)
 	}
 	for _, n := range b.lab.nodes {
@@ -31,7 +31,7 @@ func (b *bench) setUp(ctx context.Context) {
 	}
 	for _, p := range []struct {
 		name, ip string
-		network  network
+		network  dataplane.Network
 		node     int
 	}{
 		{"a", "192.168.0.2", b.blue, 0}, {"b", "192.168.0.3", b.blue, 1}, {"c", "192.168.0.4", b.blue, 0}, {"m", "192.168.0.5", b.blue, 1},
@@ -50,11 +50,11 @@ func (b *bench) setUp(ctx context.Context) {
 	connected(ctx, b.pods["a6"].namespace, b.pods["b6"].ip)
 }
 
-func (b *bench) startPod(ctx context.Context, name string, n network, ip string, on *node) {
+func (b *bench) startPod(ctx context.Context, name string, n dataplane.Network, ip string, on *node) {
 	p := b.lab.pod(name, n, ip)
 	uid := b.publish(ctx, name, on.name, n, p.ip)
 	// A kubelet comes to CNI later than the agent hears of the pod, as a rule.
-	measure.Until(ctx, 50*time.Millisecond, "the agent to make the Network's links", func() bool { return on.has(multus.Bridge(n.vni)) })
+	measure.Until(ctx, 50*time.Millisecond, "the agent to make the Network's links", func() bool { return on.has(multus.Bridge(n.VNI)) })
 	p.attach(on, uid)
 	b.pods[name] = p
 	echo(ctx, p.namespace)
@@ -64,7 +64,7 @@ func (b *bench) startPod(ctx context.Context, name string, n network, ip string,
 // agent makes there, and none of its rules: no data plane of a bridge and VXLAN is faster,
 // and what ours lacks to it is what isolation costs.
 func (b *bench) setUpUnruled(ctx context.Context) {
-	s := dataplane.State{UDPPort: 4789, Transit: netip.MustParsePrefix("100.64.0.0/16"), Networks: []dataplane.Network{b.blue.declared()}}
+	s := dataplane.State{UDPPort: 4789, Transit: netip.MustParsePrefix("100.64.0.0/16"), Networks: []dataplane.Network{b.blue}}
 	for i, name := range []string{"u1", "u2"} {
 		n := b.lab.addNode("unruled-"+name, netip.AddrFrom4([4]byte{10, 9, 0, byte(111 + i)}))
 		b.unruled = append(b.unruled, n)

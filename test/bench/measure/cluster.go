@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -129,12 +128,5 @@ func (c *Cluster) NewNamespace(ctx context.Context, name string) {
 	Must(c.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}))
 	Until(ctx, 100*time.Millisecond, "the account that pods run as", func() bool {
 		return len(Must(c.Kube.CoreV1().ServiceAccounts(name).List(ctx, metav1.ListOptions{})).Items) > 0
-	})
-}
-
-// IsReady says whether a pod is, and stays.
-func IsReady(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
 }

@@ -30,12 +30,15 @@ func TestPercentileIsTheNearestRank(t *testing.T) {
 	for i := range 100 {
 		r.Add(float64(100-i), "hundred")
 	}
+	for i := range 10 {
+		r.Add(float64(i+1), "ten")
+	}
 	r.Add(7, "one")
 	for _, test := range []struct {
 		name string
 		p    int
 		want float64
-	}{{"one", 99, 7}, {"hundred", 0, 1}, {"hundred", 50, 50}, {"hundred", 99, 99}, {"hundred", 100, 100}} {
+	}{{"one", 99, 7}, {"ten", 99, 10}, {"ten", 50, 5}, {"hundred", 0, 1}, {"hundred", 50, 50}, {"hundred", 99, 99}, {"hundred", 100, 100}} {
 		if got := r.Percentile(test.p, test.name); got != test.want {
 			t.Errorf("p%d of %s: %g, want %g", test.p, test.name, got, test.want)
 		}
