@@ -8,15 +8,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/klog/v2"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	samplefake "github.com/pod2/pod2/pkg/client/clientset/versioned/fake"
 	"github.com/pod2/pod2/pkg/ipam"
 )
-
-var errRefused = fmt.Errorf("the benchmark takes no writes: %w", ErrStale) // so that no status follows
 
 // BenchmarkSyncNetwork is of one pod that waits on a Network that so many others are
 // on: what one sync costs from the view to the write that binds the pod, which is
@@ -26,13 +22,11 @@ func BenchmarkSyncNetwork(b *testing.B) {
 	for _, size := range []int{10, 1_000, 10_000, 65_000} {
 		b.Run(fmt.Sprintf("bound=%d", size), func(b *testing.B) {
 			w := newWorld(b, crowd(size)...)
-			w.clients.Sample.(*samplefake.Clientset).PrependReactor("patch", "addressblocks", func(clienttesting.Action) (bool, runtime.Object, error) {
-				return true, nil, errRefused
-			})
+			w.refuse = refusing("patch addressblocks", errConflict) // so that no status follows
 			key := Key{KindNetwork, ns, "blue"}
 			w.r.Watches()
 			ctx := klog.NewContext(b.Context(), klog.Logger{})
-			if _, err := w.r.Sync(ctx, key); !errors.Is(err, errRefused) {
+			if _, err := w.r.Sync(ctx, key); !errors.Is(err, ErrStale) {
 				b.Fatalf("the pod is to be bound, not: %v", err)
 			}
 			blocks, pods := w.r.blocks.indexer, w.r.pods.indexer
@@ -45,7 +39,7 @@ func BenchmarkSyncNetwork(b *testing.B) {
 				}
 				w.r.kinds.network.podChanged(pod)
 				b.StartTimer()
-				if _, err := w.r.Sync(ctx, key); !errors.Is(err, errRefused) {
+				if _, err := w.r.Sync(ctx, key); !errors.Is(err, ErrStale) {
 					b.Fatalf("the pod is to be bound, not: %v", err)
 				}
 			}

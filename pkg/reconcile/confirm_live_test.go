@@ -12,6 +12,7 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/network"
+	"github.com/pod2/pod2/test/apiserver"
 )
 
 // The cache of Networks is ahead of that of blocks: the finalizer must not go on
@@ -57,20 +58,19 @@ func TestUnlabelledPodsThatDoNotCount(t *testing.T) {
 
 // The queue and the log hear of every error, not only of the last.
 func TestAnErrorIsNotLostWhenTheStatusCannotBeWritten(t *testing.T) {
-	first := errors.New("the first error")
 	for _, call := range []string{"create addressblocks", "patch pods/status"} {
 		t.Run(call, func(t *testing.T) {
 			w := newWorld(t, crowded()...)
 			w.refuse = func(c string) error {
 				switch {
 				case strings.HasPrefix(c, call):
-					return errors.Join(first, quota)
+					return quota
 				case strings.HasPrefix(c, "patch networks/status"):
 					return errConflict
 				}
 				return nil
 			}
-			if _, err := w.sync(KindNetwork, "blue"); !errors.Is(err, first) || !errors.Is(err, errConflict) {
+			if _, err := w.sync(KindNetwork, "blue"); !says(err, quota) || !says(err, errConflict) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -100,7 +100,7 @@ func TestNewBlockRecordsWhatUnlabelledPodsPublish(t *testing.T) {
 func TestAllUnlabelledPodsThatPublishAreFoundAtOnce(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newPod("a gated on=blue"))
 	w.add(newPod("b unlabelled published=blue:10.1.0.2"), newPod("c unlabelled published=blue:10.1.0.3"))
-	w.pageSize = 1
+	w.server.PageSize = 1
 	_, _ = w.sync(KindNetwork, "blue")
 	if _, err := w.sync(KindNetwork, "blue"); err != nil {
 		t.Error(err)
@@ -142,7 +142,7 @@ func TestARefusedLedgerWriteIsToldToThePod(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newPod("a gated on=blue"))
 	w.refuse = refusing("create addressblocks", quota)
 	calls, err := w.sync(KindNetwork, "blue")
-	if !errors.Is(err, quota) {
+	if !says(err, quota) {
 		t.Fatalf("got %v", err)
 	}
 	if want := `event on a: Warning NetworkNotReady: Network "blue" cannot serve: exceeded quota`; !strings.Contains(calls, want) {
@@ -159,8 +159,10 @@ func TestARefusedLedgerWriteIsToldToThePod(t *testing.T) {
 func TestANewBlockOfANetworkThatIsGoneStaysEmpty(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newPod("a gated on=blue"))
 	w.answer = func(runtime.Object) {
-		networks := w.cacheOf(newNetwork("blue"))
-		_ = networks.tracker.Delete(networks.gvr, ns, "blue") // not found: it went before
+		networks := apiserver.ResourceNamed("networks")
+		if n := w.server.Get(networks, ns, "blue"); n != nil { // it went before
+			w.server.Remove(apiserver.User, networks, n)
+		}
 	}
 	if _, err := w.sync(KindNetwork, "blue"); !errors.Is(err, ErrStale) {
 		t.Errorf("not stale: %v", err)

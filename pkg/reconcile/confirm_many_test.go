@@ -5,11 +5,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	kubefake "k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 )
 
 // massDeletion has so many pods of a Network go, some each second, and returns how many pods were
@@ -18,17 +13,22 @@ func massDeletion(t *testing.T, pods, perSecond int) (listed, got int) {
 	t.Helper()
 	w := newWorld(t, crowd(pods)...)
 	w.remove(newPod("waiting"))
-	w.pageSize = podsPerPage
-	w.clients.Kube.(*kubefake.Clientset).PrependReactor("list", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		_, obj, err := w.react(w.kube)(action)
-		if list, ok := obj.(*corev1.PodList); ok {
-			listed += len(list.Items)
+	w.server.PageSize = podsPerPage
+	there := pods
+	w.refuse = func(call string) error { // it refuses nothing
+		if strings.HasPrefix(call, "list pods") {
+			skipped := 0
+			if _, after, ok := strings.Cut(call, "continue="); ok {
+				_, _ = fmt.Sscan(after, &skipped)
+			}
+			listed += min(podsPerPage, there-skipped)
 		}
-		return true, obj, err
-	})
+		return nil
+	}
 	for i := 0; i < pods; {
 		for range perSecond {
 			w.remove(newPod(fmt.Sprintf("pod-%05d", i)))
+			there--
 			i++
 		}
 		w.catchUp()

@@ -63,7 +63,7 @@ func TestConfirmOverReadsPodsOneByOneOrAllInPages(t *testing.T) {
 			for i := range row.others {
 				w.add(newPod(fmt.Sprintf("other-%d unlabelled", i)))
 			}
-			w.pageSize = row.pageSize
+			w.server.PageSize = row.pageSize
 			calls, err := w.sync(KindNetwork, "blue")
 			if err != nil {
 				t.Fatal(err)
@@ -79,7 +79,7 @@ func TestConfirmOverReadsEveryPage(t *testing.T) {
 	for i := range 60 {
 		w.add(newPod(fmt.Sprintf("p-%02d unlabelled", i)))
 	}
-	w.pageSize = 15
+	w.server.PageSize = 15
 	if _, err := w.sync(KindNetwork, "blue"); !errors.Is(err, ErrStale) {
 		t.Fatalf("not stale: %v", err)
 	}
@@ -168,7 +168,7 @@ func TestConfirmOverPassesOnAnErrorOfTheRead(t *testing.T) {
 	broken := errors.New("etcd is away")
 	w.refuse = refusing("get pods", broken)
 	calls, err := w.sync(KindNetwork, "blue")
-	if !errors.Is(err, broken) || strings.Contains(calls, "addressblocks") {
+	if !says(err, broken) || strings.Contains(calls, "addressblocks") {
 		t.Errorf("error %v, calls:\n%s", err, calls)
 	}
 }

@@ -49,7 +49,7 @@ func TestWhichRefusalsTheStatusTells(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, newPod2("web", 1))
 			w.refuse = refusing("create pods", row.err)
-			if _, err := w.sync(KindPod2, "web"); !errors.Is(err, row.err) {
+			if _, err := w.sync(KindPod2, "web"); !says(err, row.err) {
 				t.Errorf("the queue must hear of it, to back off; got %v", err)
 			}
 			same(t, readyOf(w), row.reason)
@@ -135,7 +135,7 @@ func TestARefusalIsNotLostWhenTheStatusCannotBeWritten(t *testing.T) {
 		}
 		return errConflict
 	}
-	if _, err := w.sync(KindPod2, "web"); !errors.Is(err, quota) || !errors.Is(err, errConflict) {
+	if _, err := w.sync(KindPod2, "web"); !says(err, quota) || !says(err, errConflict) {
 		t.Errorf("got %v", err)
 	}
 }

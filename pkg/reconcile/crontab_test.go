@@ -88,9 +88,9 @@ patch crontabs/status ct uid=uid-of-ct rv=101
 event on ct: Normal Deleted: deleted CronJob ct and with it its runs`},
 		{"released, on a live read", []runtime.Object{newCronTab(true)}, `
 get cronjobs ct -> NotFound
-list jobs limit=0 selector=stable.example.com/crontab=ct
-list pods limit=0 selector=samplecrd.k8s.io/managed=true
-list addressblocks limit=0
+list jobs selector=stable.example.com/crontab=ct
+list pods selector=samplecrd.k8s.io/managed=true
+list addressblocks
 patch crontabs ct uid=uid-of-ct rv=101`},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/pkg/ipam"
+	"github.com/pod2/pod2/test/apiserver"
 )
 
 const ns = "default"
@@ -48,6 +49,7 @@ func newNetwork(text string) *v1.Network {
 		}
 	}
 	n.Status.CIDRs = []string{n.Spec.CIDR}
+	apiserver.SetDefaults(n)
 	return n
 }
 

@@ -17,6 +17,7 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/pod2"
+	"github.com/pod2/pod2/test/apiserver"
 )
 
 // stray is a pod that our watch does not show and that the template could have made.
@@ -102,7 +103,7 @@ get pod2s web
 create pods web-0 -> AlreadyExists
 get pods web-0
 get pod2s web
-patch pods web-0 uid=uid-of-web-0 rv=104
+patch pods web-0 uid=uid-of-web-0 rv=103
 event on web: Normal Adopting: adopted web-0`)
 }
 
@@ -203,7 +204,12 @@ func TestARefusedAdoptionHoldsUpNothing(t *testing.T) {
 
 // The failure of web-0 is on record since the sync before, which could not delete it.
 func TestARefusedAdoptionHoldsUpNoReplacement(t *testing.T) {
-	w := newWorld(t, append(failing(), orphan("web-1"))...)
+	p, ended, left := newPod2("web", 2), replica("web-0 phase=Failed").(*corev1.Pod), orphan("web-1")
+	apiserver.SetDefaults(p) // or the record of the failure would change its template
+	for _, pod := range []*corev1.Pod{ended, left} {
+		pod.Labels[v1.PodTemplateHashLabel] = pod2.RevisionHash(p)
+	}
+	w := newWorld(t, p, ended, left)
 	handsOff := refusing("patch pods ", refusal(403, metav1.StatusReasonForbidden, "policy: hands off"))
 	noDeletion := refusing("delete pods", down)
 	w.refuse = func(call string) error { return cmp.Or(handsOff(call), noDeletion(call)) }

@@ -55,7 +55,7 @@ func TestAClaimThatIsRefused(t *testing.T) {
 	w := newWorld(t, storing(2, "1Gi"), claimOf("data-web-0", "0"))
 	w.refuse = refusing("create persistentvolumeclaims", quota)
 	calls, err := w.sync(KindPod2, "web")
-	if !errors.Is(err, quota) {
+	if !says(err, quota) {
 		t.Errorf("the queue must hear of it, to back off; got %v", err)
 	}
 	same(t, withoutEvents(calls), `
@@ -157,7 +157,7 @@ func TestAClaimGrows(t *testing.T) {
 	// A quota stands in the way of nothing else.
 	w = grown()
 	w.refuse = refusing("patch persistentvolumeclaims", quota)
-	if _, err := w.sync(KindPod2, "web"); !errors.Is(err, quota) {
+	if _, err := w.sync(KindPod2, "web"); !says(err, quota) {
 		t.Errorf("the queue must hear of it, to back off; got %v", err)
 	}
 	var resized string

@@ -56,7 +56,7 @@ func TestEveryWriteCarriesItsPrecondition(t *testing.T) {
 patch networks blue uid=uid-of-blue rv=101
 patch networks/status blue uid=uid-of-blue rv=102`},
 		{"finalizer removed, on a live read", []runtime.Object{newNetwork("blue going"), sealed(v1.InUseFinalizer)}, blue, `
-list addressblocks limit=0
+list addressblocks
 patch networks blue uid=uid-of-blue rv=101`},
 		{"block created, on a live read", []runtime.Object{newNetwork("blue"), newPod("a gated on=blue")}, blue, `
 get networks blue
@@ -121,7 +121,7 @@ patch networks blue uid=uid-of-blue rv=101 -> Conflict`},
 		{"finalizer of a Network that is gone", []runtime.Object{newNetwork("blue unprotected")}, blue, nil, `
 patch networks blue uid=uid-of-blue rv=101 -> NotFound`},
 		{"finalizer to be removed", []runtime.Object{newNetwork("blue going")}, blue, newNetwork("blue going"), `
-list addressblocks limit=0
+list addressblocks
 patch networks blue uid=uid-of-blue rv=101 -> Conflict`},
 		{"status of a Network", []runtime.Object{newNetwork("blue")}, blue, newNetwork("blue"), `
 patch networks/status blue uid=uid-of-blue rv=101 -> Conflict`},
@@ -144,14 +144,15 @@ patch pods/status a uid=uid-of-a -> Invalid`},
 patch pods a uid=uid-of-a rv=103 -> Conflict`},
 		{"addresses of another pod", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a gated on=blue")}, podA,
 			newPod("a gated on=blue uid=other"), `
-patch pods a uid=uid-of-a rv=103 -> Invalid`},
+patch pods a uid=uid-of-a rv=103 -> Conflict`},
 		{"failures of another Pod2", []runtime.Object{newPod2("web", 1), replica("web-0 phase=Failed")}, web, another(newPod2("web", 1)), `
-patch pod2s web uid=uid-of-web rv=101 -> Invalid`},
+patch pod2s web uid=uid-of-web rv=101 -> Conflict`},
 		{"labels of a pod that changed: it is looked at", []runtime.Object{newPod2("web", 1), unindexed("web-0")}, web, newPod("web-0 unlabelled"), `
 patch pods web-0 uid=uid-of-web-0 rv=102 -> Conflict
 get pods web-0`},
 		{"labels of another pod", []runtime.Object{newPod2("web", 1), unindexed("web-0")}, web, newPod("web-0 uid=other"), `
-patch pods web-0 uid=uid-of-web-0 rv=102 -> Invalid`},
+patch pods web-0 uid=uid-of-web-0 rv=102 -> Conflict
+get pods web-0`},
 		{"deleted pod is another", []runtime.Object{newPod2("web", 0), replica("web-0")}, web, newPod("web-0 uid=other"), `
 delete pods web-0 uid=uid-of-web-0 rv=102 -> Conflict
 get pods web-0`},
@@ -163,7 +164,7 @@ get pod2s web
 patch pods web-0 uid=uid-of-web-0 rv=102 -> Conflict`},
 		{"adopted pod is another", []runtime.Object{newPod2("web", 1), orphan("web-0")}, web, newPod("web-0 uid=other"), `
 get pod2s web
-patch pods web-0 uid=uid-of-web-0 rv=102 -> Invalid`},
+patch pods web-0 uid=uid-of-web-0 rv=102 -> Conflict`},
 		{"status of a Pod2", []runtime.Object{newPod2("web", 0)}, web, newPod2("web", 0), `
 patch pod2s/status web uid=uid-of-web rv=101 -> Conflict`},
 	} {

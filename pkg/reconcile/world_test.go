@@ -1,6 +1,11 @@
 package reconcile
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
 	"reflect"
 	"slices"
 	"strconv"
@@ -8,83 +13,71 @@ import (
 	"sync"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	kubeinformers "k8s.io/client-go/informers"
-	kubefake "k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	nadv1 "github.com/pod2/pod2/pkg/apis/k8scnicncfio/v1"
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
-	samplefake "github.com/pod2/pod2/pkg/client/clientset/versioned/fake"
+	"github.com/pod2/pod2/pkg/client/clientset/versioned"
 	sampleinformers "github.com/pod2/pod2/pkg/client/informers/externalversions"
 	"github.com/pod2/pod2/pkg/pod2"
+	"github.com/pod2/pod2/test/apiserver"
 )
 
-// world is a Reconciler between a server and caches. The server is the fake
-// clientset's, made to enforce what that does not: resourceVersions on updates,
-// the preconditions of patches and deletions, pages, and that a status is
-// written apart. The caches show the server as it was at the last catchUp.
+// world is a Reconciler between a server and caches, which show the server as it was at
+// the last catchUp.
 type world struct {
-	t     testing.TB
-	r     *Reconciler
-	clock *clocktesting.FakePassiveClock
+	t      testing.TB
+	r      *Reconciler
+	clock  *clocktesting.FakePassiveClock
+	server *apiserver.Server
+	caches []cacheOf
 
-	mu       sync.Mutex
-	calls    []string // as render has them, and the events that were recorded
-	version  int      // the last resourceVersion given
-	refuse   func(call string) error
-	answer   func(runtime.Object) // changes what is created or updated, as an admission policy does
-	pageSize int                  // of lists; 0: as asked for
+	mu     sync.Mutex
+	calls  []string // as render has them, and the events that were recorded
+	refuse func(call string) error
+	answer func(runtime.Object) // changes what is created or updated, as an admission policy does
 
-	kube, sample clienttesting.ObjectTracker
-	clients      Clients
-	informers    Informers
-	caches       []cacheOf
+	clients   Clients
+	informers Informers
 }
 
 type cacheOf struct {
-	store   cache.Store
-	tracker clienttesting.ObjectTracker
-	gvr     schema.GroupVersionResource
-	gvk     schema.GroupVersionKind
-	example reflect.Type // nil: a pod, in the namespace of agents
+	store     cache.Store
+	resource  *apiserver.Resource
+	namespace string
 }
 
 const agentNS = "pod2-agent"
-
-// namespace is where tests have the objects: none, for those of the whole cluster.
-func (c cacheOf) namespace() string {
-	switch {
-	case c.gvk.Kind == "VNI", c.gvk.Kind == "Node", c.gvk.Kind == "ServiceCIDR":
-		return ""
-	case c.example == nil:
-		return agentNS
-	}
-	return ns
-}
 
 // newWorld has the objects on the server and in the caches, with the
 // resourceVersions 101, 102 and so on, and the revisions of Pod2s.
 func newWorld(t testing.TB, objects ...runtime.Object) *world {
 	t.Helper()
-	kube, sample := kubefake.NewSimpleClientset(), samplefake.NewSimpleClientset()
-	w := &world{
-		t: t, clock: clocktesting.NewFakePassiveClock(now), version: 100,
-		kube: kube.Tracker(), sample: sample.Tracker(),
-	}
-	kube.PrependReactor("*", "*", w.react(w.kube))
-	sample.PrependReactor("*", "*", w.react(w.sample))
+	w := &world{t: t, clock: clocktesting.NewFakePassiveClock(now), server: apiserver.NewServer()}
+	w.server.Clock = w.clock.Now
+	w.server.UID = func(obj apiserver.Object) types.UID { return types.UID("uid-of-" + obj.GetName()) }
+	w.server.Break(apiserver.Fault{Answer: func(c *apiserver.Call) error {
+		if w.refuse == nil {
+			return nil
+		}
+		return w.refuse(render(c))
+	}})
+	w.server.Admit(apiserver.Rule{Mutate: func(obj apiserver.Object) {
+		if w.answer != nil {
+			w.answer(obj)
+		}
+	}})
+	config := apiserver.Config(w)
+	kube, sample := kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)
 	core, crds := kubeinformers.NewSharedInformerFactory(kube, 0), sampleinformers.NewSharedInformerFactory(sample, 0)
 	agents := kubeinformers.NewSharedInformerFactory(kube, 0).Core().V1().Pods()
 	informers := Informers{
@@ -96,39 +89,28 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 		VNIs: crds.Samplecrd().V1().VNIs(), Definitions: crds.K8sCniCncfIo().V1().NetworkAttachmentDefinitions(),
 		Nodes: core.Core().V1().Nodes(), Agents: agents, ServiceCIDRs: core.Networking().V1().ServiceCIDRs(),
 	}
-	samples := schema.GroupVersion{Group: v1.GroupVersion.Group, Version: v1.GroupVersion.Version}
-	stable := schema.GroupVersion{Group: stablev1.GroupVersion.Group, Version: stablev1.GroupVersion.Version}
-	w.caches = []cacheOf{
-		{informers.Networks.Informer().GetIndexer(), w.sample, samples.WithResource("networks"), samples.WithKind("Network"), reflect.TypeFor[*v1.Network]()},
-		{informers.Blocks.Informer().GetIndexer(), w.sample, samples.WithResource("addressblocks"), samples.WithKind("AddressBlock"), reflect.TypeFor[*v1.AddressBlock]()},
-		{informers.Pod2s.Informer().GetIndexer(), w.sample, samples.WithResource("pod2s"), samples.WithKind("Pod2"), reflect.TypeFor[*v1.Pod2]()},
-		{informers.Pods.Informer().GetIndexer(), w.kube, corev1.SchemeGroupVersion.WithResource("pods"), corev1.SchemeGroupVersion.WithKind("Pod"), reflect.TypeFor[*corev1.Pod]()},
-		{informers.StatefulSets.Informer().GetIndexer(), w.kube, appsv1.SchemeGroupVersion.WithResource("statefulsets"), appsv1.SchemeGroupVersion.WithKind("StatefulSet"), reflect.TypeFor[*appsv1.StatefulSet]()},
-		{informers.Revisions.Informer().GetIndexer(), w.kube, appsv1.SchemeGroupVersion.WithResource("controllerrevisions"), appsv1.SchemeGroupVersion.WithKind("ControllerRevision"), reflect.TypeFor[*appsv1.ControllerRevision]()},
-		{informers.Claims.Informer().GetIndexer(), w.kube, corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), reflect.TypeFor[*corev1.PersistentVolumeClaim]()},
-		{informers.CronTabs.Informer().GetIndexer(), w.sample, stable.WithResource("crontabs"), stable.WithKind("CronTab"), reflect.TypeFor[*stablev1.CronTab]()},
-		{informers.CronJobs.Informer().GetIndexer(), w.kube, batchv1.SchemeGroupVersion.WithResource("cronjobs"), batchv1.SchemeGroupVersion.WithKind("CronJob"), reflect.TypeFor[*batchv1.CronJob]()},
-		{informers.Jobs.Informer().GetIndexer(), w.kube, batchv1.SchemeGroupVersion.WithResource("jobs"), batchv1.SchemeGroupVersion.WithKind("Job"), reflect.TypeFor[*batchv1.Job]()},
-		{informers.Services.Informer().GetIndexer(), w.kube, corev1.SchemeGroupVersion.WithResource("services"), corev1.SchemeGroupVersion.WithKind("Service"), reflect.TypeFor[*corev1.Service]()},
-		{informers.VNIs.Informer().GetIndexer(), w.sample, samples.WithResource("vnis"), samples.WithKind("VNI"), reflect.TypeFor[*v1.VNI]()},
-		{informers.Definitions.Informer().GetIndexer(), w.sample, schema.GroupVersion(nadv1.GroupVersion).WithResource("network-attachment-definitions"), schema.GroupVersion(nadv1.GroupVersion).WithKind("NetworkAttachmentDefinition"), reflect.TypeFor[*nadv1.NetworkAttachmentDefinition]()},
-		{informers.EndpointSlices.Informer().GetIndexer(), w.kube, discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), reflect.TypeFor[*discoveryv1.EndpointSlice]()},
-		{informers.Nodes.Informer().GetIndexer(), w.kube, corev1.SchemeGroupVersion.WithResource("nodes"), corev1.SchemeGroupVersion.WithKind("Node"), reflect.TypeFor[*corev1.Node]()},
-		{informers.ServiceCIDRs.Informer().GetIndexer(), w.kube, networkingv1.SchemeGroupVersion.WithResource("servicecidrs"), networkingv1.SchemeGroupVersion.WithKind("ServiceCIDR"), reflect.TypeFor[*networkingv1.ServiceCIDR]()},
-		{agents.Informer().GetIndexer(), w.kube, corev1.SchemeGroupVersion.WithResource("pods"), corev1.SchemeGroupVersion.WithKind("Pod"), nil},
+	for resource, informer := range map[string]cache.SharedIndexInformer{
+		"networks": informers.Networks.Informer(), "addressblocks": informers.Blocks.Informer(), "pod2s": informers.Pod2s.Informer(),
+		"pods": informers.Pods.Informer(), "statefulsets": informers.StatefulSets.Informer(), "controllerrevisions": informers.Revisions.Informer(),
+		"persistentvolumeclaims": informers.Claims.Informer(), "crontabs": informers.CronTabs.Informer(), "cronjobs": informers.CronJobs.Informer(),
+		"jobs": informers.Jobs.Informer(), "services": informers.Services.Informer(), "endpointslices": informers.EndpointSlices.Informer(),
+		"vnis": informers.VNIs.Informer(), "network-attachment-definitions": informers.Definitions.Informer(),
+		"nodes": informers.Nodes.Informer(), "servicecidrs": informers.ServiceCIDRs.Informer(),
+	} {
+		r := apiserver.ResourceNamed(resource)
+		w.caches = append(w.caches, cacheOf{informer.GetIndexer(), r, r.Namespace()})
 	}
-	var err error
+	w.caches = append(w.caches, cacheOf{agents.Informer().GetIndexer(), apiserver.ResourceNamed("pods"), agentNS})
 	w.clients, w.informers = Clients{Kube: kube, Sample: sample}, informers
+	var err error
 	if w.r, err = New(w.clients, informers, recorder{w}, w.clock, Settings{UnderlayMTU: 1500, AgentNamespace: agentNS}); err != nil {
 		t.Fatal(err)
 	}
 	w.r.kinds.multus.installed.synced = func() bool { return true } // no informer runs
+	revisions := revisionsOf(objects)
+	w.server.Skip(100 - len(revisions))
+	w.add(revisions...)
 	w.add(objects...)
-	for _, obj := range objects {
-		if p, ok := obj.(*v1.Pod2); ok {
-			w.addRevision(p)
-		}
-	}
 	w.catchUp()
 	return w
 }
@@ -139,18 +121,16 @@ func (w *world) speakTo(clients Clients) {
 	w.r.live = newLive(clients, w.r.live.found, w.r.live.over)
 }
 
-// addRevision has the revision of a Pod2 on the server, as all but its first sync
-// find it.
-func (w *world) addRevision(p *v1.Pod2) {
-	w.t.Helper()
-	revision := pod2.Diff(pod2.State{Pod2: p}).CreateRevision
-	if revision == nil { // a Pod2 that is being deleted
-		return
+// revisionsOf Pod2s are there when all but their first syncs begin.
+func revisionsOf(objects []runtime.Object) (revisions []runtime.Object) {
+	for _, obj := range objects {
+		if p, ok := obj.(*v1.Pod2); ok && p.DeletionTimestamp == nil {
+			revision := pod2.Diff(pod2.State{Pod2: p}).CreateRevision
+			revision.UID = "uid-of-revision"
+			revisions = append(revisions, revision)
+		}
 	}
-	revision.UID, revision.ResourceVersion = "uid-of-revision", "100"
-	if err := w.kube.Add(revision); err != nil {
-		w.t.Fatalf("add the revision of %s: %v", p.Name, err)
-	}
+	return revisions
 }
 
 // selectedBy are the labels without which an informer does not show an object.
@@ -159,42 +139,65 @@ var selectedBy = map[string]string{"Pod": v1.ManagedLabel, "Service": v1.Pod2Lab
 // add puts objects on the server, behind the back of the caches.
 func (w *world) add(objects ...runtime.Object) {
 	w.t.Helper()
+	w.server.Lock()
+	defer w.server.Unlock()
 	for _, obj := range objects {
-		object(obj).SetResourceVersion(w.next())
 		c := w.cacheOf(obj)
-		if err := c.tracker.Create(c.gvr, obj, c.namespace()); err != nil {
-			w.t.Fatalf("add %T: %v", obj, err)
+		if w.server.Get(c.resource, c.namespace, object(obj).GetName()) != nil {
+			w.t.Fatalf("add %T %s: there is one", obj, object(obj).GetName())
 		}
+		w.put(c, obj)
 	}
-}
-
-func (w *world) cacheOf(obj runtime.Object) cacheOf {
-	example := reflect.TypeOf(obj)
-	if pod, ok := obj.(*corev1.Pod); ok && pod != nil && pod.Namespace == agentNS {
-		example = nil
-	}
-	return w.caches[slices.IndexFunc(w.caches, func(c cacheOf) bool { return c.example == example })]
 }
 
 // change replaces objects on the server, behind the back of the caches.
 func (w *world) change(objects ...runtime.Object) {
 	w.t.Helper()
+	w.server.Lock()
+	defer w.server.Unlock()
 	for _, obj := range objects {
-		object(obj).SetResourceVersion(w.next())
-		c := w.cacheOf(obj)
-		if err := c.tracker.Update(c.gvr, obj, c.namespace()); err != nil {
-			w.t.Fatalf("change %T: %v", obj, err)
-		}
+		w.put(w.cacheOf(obj), obj)
 	}
+}
+
+func (w *world) put(c cacheOf, obj runtime.Object) {
+	next := obj.DeepCopyObject().(apiserver.Object)
+	next.SetNamespace(c.namespace)
+	object(obj).SetResourceVersion(w.server.Put(apiserver.User, c.resource, next).GetResourceVersion())
 }
 
 // remove takes an object from the server, behind the back of the caches.
 func (w *world) remove(obj runtime.Object) {
 	w.t.Helper()
+	w.server.Lock()
+	defer w.server.Unlock()
 	c := w.cacheOf(obj)
-	if err := c.tracker.Delete(c.gvr, c.namespace(), object(obj).GetName()); err != nil {
-		w.t.Fatalf("remove %T: %v", obj, err)
+	is := w.server.Get(c.resource, c.namespace, object(obj).GetName())
+	if is == nil {
+		w.t.Fatalf("remove %T %s: there is none", obj, object(obj).GetName())
 	}
+	w.server.Remove(apiserver.User, c.resource, is)
+}
+
+// cacheOf an object is the one that shows it.
+func (w *world) cacheOf(obj runtime.Object) cacheOf {
+	r, namespace := resourceOf(reflect.TypeOf(obj)), object(obj).GetNamespace()
+	i := slices.IndexFunc(w.caches, func(c cacheOf) bool { return c.resource == r && c.namespace == namespace })
+	if i < 0 { // in the namespace that a test does not say
+		i = slices.IndexFunc(w.caches, func(c cacheOf) bool { return c.resource == r && c.namespace == r.Namespace() })
+	}
+	return w.caches[i]
+}
+
+func resourceOf(kind reflect.Type) *apiserver.Resource {
+	return apiserver.Resources[slices.IndexFunc(apiserver.Resources, func(r *apiserver.Resource) bool { return r.Kind == kind.Elem().Name() })]
+}
+
+// plain is an object as a client gets it, to be changed at will.
+func plain(obj runtime.Object) runtime.Object {
+	obj = obj.DeepCopyObject()
+	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	return obj
 }
 
 func podOf(w *world, name string) *corev1.Pod { return stored[*corev1.Pod](w, name) }
@@ -202,35 +205,31 @@ func podOf(w *world, name string) *corev1.Pod { return stored[*corev1.Pod](w, na
 // stored is an object as the server has it.
 func stored[T runtime.Object](w *world, name string) T {
 	w.t.Helper()
-	var example T
-	c := w.cacheOf(example)
-	obj, err := c.tracker.Get(c.gvr, c.namespace(), name)
-	if err != nil {
-		w.t.Fatal(err)
+	w.server.Lock()
+	defer w.server.Unlock()
+	r := resourceOf(reflect.TypeFor[T]())
+	obj := w.server.Get(r, r.Namespace(), name)
+	if obj == nil {
+		w.t.Fatalf("there is no %s %s", r.Kind, name)
 	}
-	return obj.(T)
+	return plain(obj).(T)
 }
 
 // catchUp makes the caches show the server as it is, by the labels that informers
 // select on; those of the resources that are named lag behind.
 func (w *world) catchUp(lagging ...string) {
 	w.t.Helper()
+	w.server.Lock()
+	defer w.server.Unlock()
 	for _, c := range w.caches {
-		if slices.Contains(lagging, c.gvr.Resource) {
+		if slices.Contains(lagging, c.resource.Resource) {
 			continue
 		}
-		list, err := c.tracker.List(c.gvr, c.gvk, c.namespace())
-		if err != nil {
-			w.t.Fatalf("list %s: %v", c.gvr, err)
-		}
-		objects, err := meta.ExtractList(list)
-		if err != nil {
-			w.t.Fatalf("read a list of %s: %v", c.gvr, err)
-		}
 		var shown []any
-		for _, obj := range objects {
-			label, filtered := selectedBy[c.gvk.Kind]
-			if c.example == nil {
+		for _, v := range w.server.All(c.resource, c.namespace) {
+			obj := plain(v.Object)
+			label, filtered := selectedBy[c.resource.Kind]
+			if c.namespace == agentNS {
 				label, _, _ = strings.Cut(AgentSelector, "=")
 			}
 			if _, has := object(obj).GetLabels()[label]; filtered && !has {
@@ -240,7 +239,7 @@ func (w *world) catchUp(lagging ...string) {
 				continue
 			}
 			var slim any
-			if c.example == nil {
+			if c.namespace == agentNS {
 				slim, _ = SlimAgent(obj)
 			} else {
 				slim, _ = SlimPod(obj)
@@ -250,8 +249,8 @@ func (w *world) catchUp(lagging ...string) {
 			slim, _ = SlimNode(slim)
 			shown = append(shown, slim)
 		}
-		if err := c.store.Replace(shown, strconv.Itoa(w.version)); err != nil {
-			w.t.Fatalf("fill the cache of %s: %v", c.gvr, err)
+		if err := c.store.Replace(shown, strconv.Itoa(w.server.Last())); err != nil {
+			w.t.Fatalf("fill the cache of %s: %v", c.resource.Resource, err)
 		}
 	}
 }
@@ -283,7 +282,88 @@ func (w *world) syncWoken(key Key) {
 	}
 }
 
+// next is a resourceVersion that nothing has.
 func (w *world) next() string {
-	w.version++
-	return strconv.Itoa(w.version)
+	w.server.Lock()
+	defer w.server.Unlock()
+	return w.server.Skip(1)
+}
+
+// RoundTrip has the server answer a call, and notes it.
+func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
+	c, err := apiserver.ReadCall("controller", r)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	call := render(c)
+	if why := ignored(c); why != "" {
+		w.t.Errorf("%s: %s: %s", call, why, c.Body)
+	}
+	response, _, err := w.server.Answer(c)
+	if err != nil || response.StatusCode >= http.StatusBadRequest {
+		call += " -> " + reason(response)
+	}
+	w.calls = append(w.calls, call)
+	return response, err
+}
+
+// ignored says what an API server would not tell of a write: that it takes a status only where it
+// is written apart, and deletes by an update the fields that our types do not know.
+func ignored(c *apiserver.Call) string {
+	if c.Method == http.MethodPut {
+		return "an update deletes the fields that our types do not know: patch"
+	}
+	var body map[string]any
+	if err := json.Unmarshal(c.Body, &body); c.Method != http.MethodPatch || err != nil {
+		return ""
+	}
+	if _, status := body["status"]; status != (c.Sub == "status") || status && len(body) != 2 {
+		return "a status is written apart"
+	}
+	return ""
+}
+
+// reason is why the server refused a call, by its answer, which can be read again; "" if the
+// connection broke.
+func reason(response *http.Response) string {
+	if response == nil {
+		return ""
+	}
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		panic(err)
+	}
+	response.Body = io.NopCloser(bytes.NewReader(text))
+	var status metav1.Status
+	if err := json.Unmarshal(text, &status); err != nil {
+		panic(err)
+	}
+	return string(status.Reason)
+}
+
+// recorder writes events among the calls.
+type recorder struct{ w *world }
+
+func (r recorder) Event(on runtime.Object, kind, reason, message string) {
+	r.w.mu.Lock()
+	defer r.w.mu.Unlock()
+	r.w.calls = append(r.w.calls, fmt.Sprintf("event on %s: %s %s: %s", object(on).GetName(), kind, reason, message))
+}
+
+func (r recorder) Eventf(on runtime.Object, kind, reason, format string, args ...any) {
+	r.Event(on, kind, reason, fmt.Sprintf(format, args...))
+}
+
+func (r recorder) AnnotatedEventf(on runtime.Object, _ map[string]string, kind, reason, format string, args ...any) {
+	r.Event(on, kind, reason, fmt.Sprintf(format, args...))
+}
+
+func object(obj runtime.Object) metav1.Object {
+	o, err := meta.Accessor(obj)
+	if err != nil {
+		panic(err)
+	}
+	return o
 }

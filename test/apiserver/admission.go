@@ -14,11 +14,11 @@ import (
 // Rule is a part of admission: it changes what is created, or refuses a request once
 // nothing else does. What users do in a test is changed, and never refused.
 type Rule struct {
-	// On are the kinds of requests, as in Kinds: "POST pods".
+	// On are the kinds of requests, as in Kinds: "POST pods". None: every write.
 	On []string
 	// In is the namespace of the objects; "": any.
 	In string
-	// Mutate changes an object that is created.
+	// Mutate changes an object that is created or updated.
 	Mutate func(Object)
 	// Refuse returns the reason for which a request is refused, nil if it is not.
 	Refuse func(*Server, Attempt) error
@@ -92,16 +92,16 @@ func (s *Server) Admit(r Rule) (withdraw func()) {
 
 func (s *Server) rulesOn(kind, namespace string) (rules []*Rule) {
 	for _, r := range s.rules {
-		if slices.Contains(r.On, kind) && (r.In == "" || r.In == namespace) {
+		if (len(r.On) == 0 || slices.Contains(r.On, kind)) && (r.In == "" || r.In == namespace) {
 			rules = append(rules, r)
 		}
 	}
 	return rules
 }
 
-// mutate has the rules change what is to be created.
-func (s *Server) mutate(r *Resource, obj Object) {
-	for _, rule := range s.rulesOn("POST "+r.Resource, obj.GetNamespace()) {
+// mutate has the rules change what is to be stored.
+func (s *Server) mutate(kind string, obj Object) {
+	for _, rule := range s.rulesOn(kind, obj.GetNamespace()) {
 		if rule.Mutate != nil {
 			rule.Mutate(obj)
 		}

@@ -30,9 +30,13 @@ func (s *Server) answerList(c *Call) *http.Response {
 		}
 	}
 	meta := map[string]any{"resourceVersion": strconv.Itoa(s.version)}
-	first, _ := strconv.Atoi(c.query.Get("continue"))
+	first, _ := strconv.Atoi(c.Query.Get("continue"))
 	items = items[min(first, len(items)):]
-	if limit, _ := strconv.Atoi(c.query.Get("limit")); limit > 0 && limit < len(items) {
+	limit, _ := strconv.Atoi(c.Query.Get("limit"))
+	if s.PageSize > 0 && (limit == 0 || limit > s.PageSize) {
+		limit = s.PageSize
+	}
+	if limit > 0 && limit < len(items) {
 		meta["continue"], meta["remainingItemCount"] = strconv.Itoa(first+limit), len(items)-limit
 		items = items[:limit]
 	}
@@ -50,11 +54,11 @@ func (s *Server) answerList(c *Call) *http.Response {
 
 // selector is that of a list or a watch.
 func (c *Call) selector() (func(Object) bool, error) {
-	byLabel, err := labels.Parse(c.query.Get("labelSelector"))
+	byLabel, err := labels.Parse(c.Query.Get("labelSelector"))
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	byField, err := fields.ParseSelector(c.query.Get("fieldSelector"))
+	byField, err := fields.ParseSelector(c.Query.Get("fieldSelector"))
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
@@ -68,7 +72,7 @@ func (c *Call) selector() (func(Object) bool, error) {
 func (s *Server) discover(c *Call) *http.Response {
 	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}}
 	for _, r := range Resources {
-		if strings.HasSuffix(c.Path, "/"+r.GroupVersion().String()) {
+		if strings.HasSuffix(c.Path, "/"+r.GroupVersion().String()) && !s.unserved[r.Resource] {
 			list.GroupVersion = r.GroupVersion().String()
 			list.APIResources = append(list.APIResources, metav1.APIResource{Name: r.Resource, Kind: r.Kind, Namespaced: true})
 		}

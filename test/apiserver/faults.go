@@ -23,6 +23,10 @@ type Fault struct {
 	Hits func(n int) bool
 	// Error is what is answered; nil: the connection breaks.
 	Error error
+	// Answer, if not nil, says for each request what is answered instead, and nil where there
+	// is no fault; the connection breaks with what is no answer of an API server. It is for
+	// requests of any kind if On names none.
+	Answer func(*Call) error
 	// Done says that a write is carried out all the same.
 	Done bool
 
@@ -83,27 +87,33 @@ func (f *Fault) text() string {
 	return text
 }
 
-// strike is the fault that a request meets, nil if it meets none.
-func (s *Server) strike(c *Call) *Fault {
+// strike is the fault that a request meets, nil if it meets none, and what is answered.
+func (s *Server) strike(c *Call) (*Fault, error) {
 	if c.Resource == nil {
-		return nil
+		return nil, nil
 	}
 	for _, f := range s.broken {
-		if len(f.On) == 0 && !c.Counts() || len(f.On) > 0 && !slices.Contains(f.On, c.Kind()) || f.In != "" && f.In != c.Namespace {
+		if len(f.On) == 0 && f.Answer == nil && !c.Counts() || len(f.On) > 0 && !slices.Contains(f.On, c.Kind()) || f.In != "" && f.In != c.Namespace {
 			continue
 		}
+		err := f.Error
+		if f.Answer != nil {
+			if err = f.Answer(c); err == nil {
+				continue
+			}
+		}
 		if f.met++; f.Hits == nil || f.Hits(f.met) {
-			return f
+			return f, err
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // Answer answers a call as the server does with its faults. It returns what came of the
-// call besides; nil: nothing was done.
-func (s *Server) Answer(c *Call) (answer, outcome *http.Response) {
+// call besides; nil: nothing was done. An error is that of a connection that broke.
+func (s *Server) Answer(c *Call) (answer, outcome *http.Response, broke error) {
 	s.Lock()
-	f := s.strike(c)
+	f, err := s.strike(c)
 	if f != nil {
 		s.Note("%s: %s meets a fault: %s", c.Process, c.What, f.text())
 	}
@@ -111,14 +121,17 @@ func (s *Server) Answer(c *Call) (answer, outcome *http.Response) {
 	switch {
 	case f == nil:
 		outcome = s.handle(c)
-		return outcome, outcome
+		return outcome, outcome, nil
 	case f.Done && c.writes():
 		outcome = s.handle(c)
 	}
-	if f.Error == nil {
-		return nil, outcome
+	switch status := apierrors.APIStatus(nil); {
+	case err == nil:
+		return nil, outcome, ErrLost
+	case errors.As(err, &status):
+		return failure(err), outcome, nil
 	}
-	return failure(f.Error), outcome
+	return nil, outcome, err
 }
 
 // ErrLost is what a client is told whose connection broke.

@@ -61,6 +61,17 @@ func TestFaultsAndRules(t *testing.T) {
 		}, "504 Timeout, but done, ok, ok"},
 		{"a broken connection", func(s *Server) { s.Break(Fault{On: post, Hits: First(1)}) }, "reset, ok, ok"},
 		{"one that breaks too late", func(s *Server) { s.Break(Fault{On: post, Hits: First(1), Done: true}) }, "reset, but done, ok, ok"},
+		{"told by the request", func(s *Server) {
+			s.Break(Fault{Answer: func(c *Call) error {
+				if c.Namespace == "other" {
+					return ErrTimeout
+				}
+				return nil
+			}})
+		}, "ok, ok, 504 Timeout"},
+		{"a connection that breaks for a reason", func(s *Server) {
+			s.Break(Fault{Answer: func(*Call) error { return fmt.Errorf("unplugged: %w", syscall.ECONNRESET) }})
+		}, "reset, reset, reset"},
 		{"mended", func(s *Server) { s.Break(Fault{On: post, Error: ErrTimeout})() }, "ok, ok, ok"},
 		{"a policy", func(s *Server) { s.Admit(Rule{On: post, Refuse: Policy("no", ofOne)}) }, "422 Invalid, ok, 422 Invalid"},
 		{"a policy of one namespace", func(s *Server) { s.Admit(Rule{On: post, In: "other", Refuse: Policy("no", ofOne)}) }, "ok, ok, 422 Invalid"},
@@ -100,13 +111,18 @@ func answerTo(err error, done bool) string {
 	return text
 }
 
-// A rule changes what is created, for users too.
+// A rule changes what is created or patched, for users too.
 func TestMutation(t *testing.T) {
 	s := NewServer()
 	s.Admit(Rule{On: []string{"POST pods"}, Mutate: func(obj Object) { obj.SetLabels(map[string]string{"injected": "true"}) }})
 	mustCreatePod(t, s)
 	if got := List[*corev1.Pod](s, "pods")[0].Labels["injected"]; got != "true" {
 		t.Error("the label is not injected")
+	}
+	s.Admit(Rule{On: []string{"PATCH pods"}, Mutate: func(obj Object) { obj.SetLabels(nil) }})
+	patched, err := podsOf(s, Namespace).Patch(t.Context(), "a", types.MergePatchType, []byte(`{"metadata":{"annotations":{"a":"b"}}}`), metav1.PatchOptions{})
+	if err != nil || patched.Labels["injected"] != "" || patched.Annotations["a"] != "b" {
+		t.Errorf("a patch is not changed: %v, %v", patched, err)
 	}
 }
 
@@ -160,5 +176,27 @@ func TestProtobuf(t *testing.T) {
 	err = client.CoreV1().Pods(Namespace).Delete(t.Context(), "a", metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("other")})
 	if err == nil {
 		t.Error("deleted by another UID")
+	}
+}
+
+// A list has no more at once than the server allows, and says how to go on.
+func TestPages(t *testing.T) {
+	s := NewServer()
+	s.PageSize = 2
+	for _, name := range []string{"a", "b", "c"} {
+		if _, err := createPod(t, s, Namespace, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for options := (metav1.ListOptions{Limit: 500}); len(got) == 0 || options.Continue != ""; {
+		list, err := podsOf(s, Namespace).List(t.Context(), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, options.Continue = append(got, fmt.Sprint(len(list.Items))), list.Continue
+	}
+	if got := strings.Join(got, ", "); got != "2, 1" {
+		t.Errorf("pages of %s pods, want 2, 1", got)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 )
 
 // Call is a request, read.
@@ -21,7 +22,7 @@ type Call struct {
 	Resource              *Resource // nil: one for discovery
 	Namespace, Name, Sub  string
 	What                  string // "GET pods/web-0", for people
-	query                 url.Values
+	Query                 url.Values
 	contentType           string
 }
 
@@ -34,7 +35,7 @@ func (c *Call) Counts() bool { return c.writes() && c.Resource != nil && !Apart[
 func (c *Call) Kind() string {
 	verb := c.Method
 	switch {
-	case c.query.Get("watch") != "":
+	case c.Query.Get("watch") != "":
 		verb = "WATCH"
 	case verb == http.MethodGet && c.Name == "":
 		verb = "LIST"
@@ -48,7 +49,7 @@ func kindOf(verb string, r *Resource, sub string) string {
 
 // ReadCall reads a request of somebody.
 func ReadCall(process string, r *http.Request) (*Call, error) {
-	c := &Call{Process: process, Method: r.Method, Path: r.URL.Path, query: r.URL.Query(), contentType: r.Header.Get("Content-Type")}
+	c := &Call{Process: process, Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(), contentType: r.Header.Get("Content-Type")}
 	if r.Body != nil {
 		var err error
 		if c.Body, err = io.ReadAll(r.Body); err != nil {
@@ -80,7 +81,7 @@ func ReadCall(process string, r *http.Request) (*Call, error) {
 	parts = append(parts, "", "")
 	c.Name, c.Sub = parts[1], parts[2]
 	verb := c.Method
-	if c.Method == http.MethodGet && c.query.Get("watch") != "" {
+	if c.Method == http.MethodGet && c.Query.Get("watch") != "" {
 		verb = "WATCH"
 	}
 	c.What = strings.TrimRight(verb+" "+strings.Join(parts[:3], "/"), "/")
@@ -105,6 +106,32 @@ func (c *Call) Decode() (Object, error) {
 	return typed, nil
 }
 
+// DeleteOptions are those of a deletion.
+func (c *Call) DeleteOptions() (options metav1.DeleteOptions, err error) {
+	if len(c.Body) > 0 {
+		if _, _, err := Decoder.Decode(c.Body, ptrTo(core.WithKind("DeleteOptions")), &options); err != nil {
+			return options, apierrors.NewBadRequest(err.Error())
+		}
+	}
+	return options, nil
+}
+
+// Preconditions are the UID and the resourceVersion that a patch or a deletion names.
+func (c *Call) Preconditions() (uid, version string, err error) {
+	if c.Method == http.MethodDelete {
+		options, err := c.DeleteOptions()
+		if p := options.Preconditions; p != nil {
+			uid, version = string(ptr.Deref(p.UID, "")), ptr.Deref(p.ResourceVersion, "")
+		}
+		return uid, version, err
+	}
+	var body metav1.PartialObjectMetadata
+	if err := json.Unmarshal(c.Body, &body); err != nil {
+		return "", "", apierrors.NewBadRequest(err.Error())
+	}
+	return string(body.UID), body.ResourceVersion, nil
+}
+
 func ptrTo[T any](v T) *T { return &v }
 
 // handle executes a call.
@@ -118,7 +145,7 @@ func (s *Server) handle(c *Call) *http.Response {
 		return failure(apierrors.NewGenericServerResponse(http.StatusNotFound, c.Method, c.Resource.GroupResource(), "", "404 page not found", 0, true))
 	}
 	if c.Method == http.MethodGet {
-		if c.query.Get("watch") != "" {
+		if c.Query.Get("watch") != "" {
 			return s.watch(c)
 		}
 		if c.Name == "" {
@@ -182,11 +209,10 @@ func (s *Server) execute(c *Call) (Object, error) {
 		}
 		return s.Update(c.Process, r, c.Sub, old, body, true)
 	case http.MethodPatch:
-		var body metav1.PartialObjectMetadata
-		if err := json.Unmarshal(c.Body, &body); err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
+		var err error
+		if request.UID, request.Version, err = c.Preconditions(); err != nil {
+			return nil, err
 		}
-		request.UID, request.Version = string(body.UID), body.ResourceVersion
 		look()
 		if err := missing(); err != nil {
 			return nil, err
@@ -197,20 +223,11 @@ func (s *Server) execute(c *Call) (Object, error) {
 		}
 		return s.Update(c.Process, r, c.Sub, old, next, false)
 	case http.MethodDelete:
-		var options metav1.DeleteOptions
-		if len(c.Body) > 0 {
-			if _, _, err := Decoder.Decode(c.Body, ptrTo(core.WithKind("DeleteOptions")), &options); err != nil {
-				return nil, apierrors.NewBadRequest(err.Error())
-			}
+		options, err := c.DeleteOptions()
+		if err != nil {
+			return nil, err
 		}
-		if p := options.Preconditions; p != nil {
-			if p.UID != nil {
-				request.UID = string(*p.UID)
-			}
-			if p.ResourceVersion != nil {
-				request.Version = *p.ResourceVersion
-			}
-		}
+		request.UID, request.Version, _ = c.Preconditions()
 		look()
 		if err := missing(); err != nil {
 			return nil, err
@@ -228,9 +245,9 @@ func (s *Server) Config(who string) *rest.Config {
 		if err != nil {
 			return nil, err
 		}
-		response, _ := s.Answer(c)
-		if response == nil {
-			return nil, ErrLost
+		response, _, err := s.Answer(c)
+		if err != nil {
+			return nil, err
 		}
 		if body, ok := response.Body.(*stream); ok {
 			context.AfterFunc(r.Context(), func() { body.end(r.Context().Err()) })

@@ -11,6 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,6 +64,7 @@ var (
 		{batchv1.SchemeGroupVersion.WithResource("cronjobs"), "CronJob", &batchv1.CronJob{}, true, true, false},
 		{batchv1.SchemeGroupVersion.WithResource("jobs"), "Job", &batchv1.Job{}, true, true, false},
 		{discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), "EndpointSlice", &discoveryv1.EndpointSlice{}, true, false, false},
+		{networkingv1.SchemeGroupVersion.WithResource("servicecidrs"), "ServiceCIDR", &networkingv1.ServiceCIDR{}, false, true, false},
 		{coordinationv1.SchemeGroupVersion.WithResource("leases"), "Lease", &coordinationv1.Lease{}, false, false, false},
 		{samples.WithResource("networks"), "Network", &v1.Network{}, true, true, true},
 		{samples.WithResource("addressblocks"), "AddressBlock", &v1.AddressBlock{}, true, false, true},
@@ -101,7 +103,7 @@ func (r *Resource) new() Object {
 // whole cluster.
 func (r *Resource) Namespace() string {
 	switch r.Resource {
-	case "storageclasses", "vnis", "nodes":
+	case "storageclasses", "vnis", "nodes", "servicecidrs":
 		return ""
 	}
 	return Namespace
@@ -157,9 +159,9 @@ func sameContent(r *Resource, a, b Object) bool {
 	return equality.Semantic.DeepEqual(bare(a), bare(b))
 }
 
-// setDefaults has those that matter: the defaults of our own kinds, and what would
+// SetDefaults has those that matter: the defaults of our own kinds, and what would
 // otherwise be written as another value.
-func setDefaults(obj Object) {
+func SetDefaults(obj Object) {
 	scheme.Default(obj)
 	if service, ok := obj.(*corev1.Service); ok {
 		for i := range service.Spec.Ports {

@@ -28,6 +28,12 @@ type Server struct {
 	// Deliver, and not as they come, and which resourceVersion its first list shows; 0: the last.
 	ByHand func(who string) (byHand bool, at int)
 
+	// Clock and UID, if not nil, give the time, and the UIDs of what is created.
+	Clock func() time.Time
+	UID   func(Object) types.UID
+	// PageSize is the most that a list has at once; 0: as many as are asked for.
+	PageSize int
+
 	begin    time.Time
 	version  int // the last resourceVersion given
 	uids     int
@@ -229,9 +235,26 @@ func (v *Version) JSON() []byte {
 	return v.text
 }
 
-func (s *Server) newUID() types.UID {
+func (s *Server) newUID(obj Object) types.UID {
+	if s.UID != nil {
+		return s.UID(obj)
+	}
 	s.uids++
 	return types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", s.uids))
+}
+
+// now is the time as the API has it.
+func (s *Server) now() metav1.Time {
+	if s.Clock != nil {
+		return metav1.NewTime(s.Clock().Truncate(time.Second))
+	}
+	return Now()
+}
+
+// Skip leaves out some resourceVersions, and returns the last of them.
+func (s *Server) Skip(n int) string {
+	s.version += n
+	return strconv.Itoa(s.version)
 }
 
 // Compact forgets the history, as etcd does: a watch from before gets 410 Gone.

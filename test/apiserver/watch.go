@@ -56,8 +56,8 @@ func (s *Server) watch(c *Call) *http.Response {
 		return failure(err)
 	}
 	w := &Watcher{Who: c.Process, Resource: c.Resource, Matches: matches, namespace: c.Namespace, stream: newStream()}
-	number, _ := strconv.Atoi(c.query.Get("resourceVersion"))
-	initial := c.query.Get("sendInitialEvents") == "true"
+	number, _ := strconv.Atoi(c.Query.Get("resourceVersion"))
+	initial := c.Query.Get("sendInitialEvents") == "true"
 	if !initial && number > 0 && number < s.dropped {
 		gone := apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", number, s.dropped)).Status()
 		gone.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}

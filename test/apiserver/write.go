@@ -28,16 +28,16 @@ func (s *Server) Create(by string, r *Resource, namespace string, obj Object) (O
 	}
 	obj = obj.DeepCopyObject().(Object)
 	obj.SetNamespace(namespace)
-	setDefaults(obj)
-	s.mutate(r, obj)
+	SetDefaults(obj)
+	s.mutate("POST "+r.Resource, obj)
 	if err := s.refuse(by, "POST "+r.Resource, r, nil, obj); err != nil {
 		return nil, err
 	}
 	if s.Get(r, namespace, obj.GetName()) != nil {
 		return nil, apierrors.NewAlreadyExists(r.GroupResource(), obj.GetName())
 	}
-	obj.SetUID(s.newUID())
-	obj.SetCreationTimestamp(Now())
+	obj.SetUID(s.newUID(obj))
+	obj.SetCreationTimestamp(s.now())
 	obj.SetDeletionTimestamp(nil)
 	obj.SetDeletionGracePeriodSeconds(nil)
 	obj.SetGeneration(0)
@@ -47,7 +47,7 @@ func (s *Server) Create(by string, r *Resource, namespace string, obj Object) (O
 	if r.status {
 		part(obj, "Status").SetZero()
 	}
-	setDefaults(obj)
+	SetDefaults(obj)
 	switch obj := obj.(type) {
 	case *corev1.Pod:
 		obj.Status.Phase = corev1.PodPending
@@ -85,7 +85,7 @@ func (s *Server) Update(by string, r *Resource, sub string, old, body Object, pu
 		})
 	}
 	next := body.DeepCopyObject().(Object)
-	setDefaults(next)
+	SetDefaults(next)
 	if err := s.apart(r, sub, old, next); err != nil {
 		return nil, err
 	}
@@ -98,12 +98,13 @@ func (s *Server) Update(by string, r *Resource, sub string, old, body Object, pu
 	next.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
 	next.SetManagedFields(nil)
 	next.GetObjectKind().SetGroupVersionKind(r.GVK())
-	if err := validate(r, sub, old, next); err != nil {
-		return nil, err
-	}
 	verb := http.MethodPatch
 	if put {
 		verb = http.MethodPut
+	}
+	s.mutate(kindOf(verb, r, sub), next)
+	if err := validate(r, sub, old, next); err != nil {
+		return nil, err
 	}
 	if err := s.refuse(by, kindOf(verb, r, sub), r, old, next); err != nil {
 		return nil, err
@@ -181,7 +182,7 @@ func (s *Server) Delete(by string, r *Resource, old Object, o metav1.DeleteOptio
 		seconds = ptr.Deref(o.GracePeriodSeconds, *pod.Spec.TerminationGracePeriodSeconds)
 	}
 	if old.GetDeletionTimestamp() == nil {
-		next.SetDeletionTimestamp(ptr.To(metav1.NewTime(Now().Add(time.Duration(seconds) * time.Second))))
+		next.SetDeletionTimestamp(ptr.To(metav1.NewTime(s.now().Add(time.Duration(seconds) * time.Second))))
 		next.SetDeletionGracePeriodSeconds(&seconds)
 		if next.GetGeneration() > 0 {
 			next.SetGeneration(next.GetGeneration() + 1)

@@ -39,6 +39,7 @@ func NewCluster() *Cluster {
 		Server: apiserver.NewServer(), begin: time.Now(), processes: map[string]*Process{}, asked: map[string]bool{}, writers: map[int]*view{},
 		toDirector: make(chan struct{}, 1), toCluster: make(chan struct{}, 1),
 	}
+	s.Unserve(apiserver.ResourceNamed("servicecidrs")) // as before Kubernetes 1.33
 	s.OnWrite, s.OnChange, s.ByHand = s.requested, s.changed, s.watches
 	return s
 }

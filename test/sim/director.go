@@ -132,7 +132,7 @@ func (s *Cluster) step(round int, choose Choose) bool {
 	lag, before := s.behind(st), len(s.History())
 	st.view.learns(st.process, st.call, before)
 	s.Unlock()
-	response, outcome := s.Answer(st.call) //nolint:bodyclose // the client closes it
+	response, outcome, _ := s.Answer(st.call) //nolint:bodyclose // the client closes it
 	s.Lock()
 	defer s.Unlock()
 	if outcome != nil && st.call.Resource != nil {

@@ -28,7 +28,7 @@ func enoughServe(t *testing.T) *World {
 	}
 	s.p = s.w.NewProcess("run 1")
 	for _, watched := range []string{"/apis/samplecrd.k8s.io/v1/namespaces/default/pod2s", "/api/v1/namespaces/default/pods"} {
-		s.w.Answer(s.call(http.MethodGet, watched+"?watch=true&sendInitialEvents=true", "")) //nolint:bodyclose // it goes on watching
+		_, _, _ = s.w.Answer(s.call(http.MethodGet, watched+"?watch=true&sendInitialEvents=true", "")) //nolint:bodyclose // it goes on watching
 	}
 	s.w.Watch(NewPromises())
 	return s.w

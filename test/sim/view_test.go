@@ -27,7 +27,7 @@ func newSyncing(t *testing.T) *syncing {
 	s.p = s.w.NewProcess("run 1")
 	s.w.Create(pod2("replicas: 1"))
 	for _, watched := range []string{"/apis/samplecrd.k8s.io/v1/namespaces/default/pod2s", "/api/v1/namespaces/default/pods"} {
-		s.w.Answer(s.call(http.MethodGet, watched+"?watch=true&sendInitialEvents=true", "")) //nolint:bodyclose // it goes on watching
+		_, _, _ = s.w.Answer(s.call(http.MethodGet, watched+"?watch=true&sendInitialEvents=true", "")) //nolint:bodyclose // it goes on watching
 	}
 	s.begin()
 	return s
@@ -65,7 +65,7 @@ func (s *syncing) asks(method, path, body string) string {
 	st := &step{process: s.p, call: c, view: s.w.viewOf(s.ctx, s.p, c)}
 	lag, before := s.w.behind(st), len(s.w.History())
 	st.view.learns(st.process, st.call, before)
-	response, _ := s.w.Answer(st.call)
+	response, _, _ := s.w.Answer(st.call)
 	_ = response.Body.Close()
 	s.w.wroteBy(st, before)
 	return fmt.Sprintf("%+v", lag)
