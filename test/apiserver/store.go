@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -268,13 +267,10 @@ func (s *Server) Compact() {
 // nothing keeps it any more. An update that changes nothing writes nothing. The server is
 // locked.
 func (s *Server) Store(by string, r *Resource, old, next Object) Object {
-	if r.generation && !sameContent(r, old, next) {
-		next.SetGeneration(old.GetGeneration() + 1)
-	}
-	if equality.Semantic.DeepEqual(old, next) {
+	switch changed, gone := r.Settle(old, next); {
+	case !changed:
 		return old
-	}
-	if next.GetDeletionTimestamp() != nil && len(next.GetFinalizers()) == 0 && Grace(next) == 0 {
+	case gone:
 		s.Remove(by, r, next)
 		return next
 	}
