@@ -23,10 +23,9 @@ type installed struct {
 	version string
 }
 
-// watchInstalled is to be called before the informer starts.
-func watchInstalled(informer cache.SharedIndexInformer) (*installed, error) {
-	i := &installed{informer: informer, synced: informer.HasSynced}
-	return i, informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+// watch is to be called before the informer starts.
+func (i *installed) watch() error {
+	return i.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		i.tried = true
@@ -34,7 +33,7 @@ func watchInstalled(informer cache.SharedIndexInformer) (*installed, error) {
 			cache.DefaultWatchErrorHandler(ctx, r, err)
 			return
 		}
-		i.missing, i.version = true, informer.LastSyncResourceVersion()
+		i.missing, i.version = true, i.informer.LastSyncResourceVersion()
 	})
 }
 

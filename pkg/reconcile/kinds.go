@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/pod2/pod2/pkg/crontab"
@@ -33,9 +35,7 @@ const (
 )
 
 // Kinds are all of them.
-func Kinds() []string {
-	return []string{KindNetwork, KindPod, KindPod2, KindCronTab, KindDNS, KindMultus, KindNode}
-}
+func Kinds() []string { return slices.Sorted(maps.Keys(kinds{}.table())) }
 
 // kinds are what keys mean. What a kind remembers, no other sees.
 type kinds struct {
@@ -46,6 +46,18 @@ type kinds struct {
 	dns     *dnsKind
 	multus  *multusKind
 	node    *nodeKind
+}
+
+func newKinds(s *shared, i Informers) kinds {
+	return kinds{
+		network: newNetworkKind(s, i),
+		pod:     &podKind{s},
+		pod2:    newPod2Kind(s),
+		cronTab: newCronTabKind(s),
+		dns:     newDNSKind(s),
+		multus:  newMultusKind(s, i),
+		node:    &nodeKind{s},
+	}
 }
 
 // table has, for each kind, how it observes, what pure function decides, and how it applies.

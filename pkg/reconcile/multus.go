@@ -31,9 +31,9 @@ const installedEvery = time.Minute
 // million taken, one in a million Networks would find none.
 const candidates = 20
 
-func newMultusKind(s *shared, i Informers) (*multusKind, error) {
-	installed, err := watchInstalled(i.Definitions.Informer())
-	return &multusKind{s, installed}, err
+func newMultusKind(s *shared, i Informers) *multusKind {
+	informer := i.Definitions.Informer()
+	return &multusKind{s, &installed{informer: informer, synced: informer.HasSynced}}
 }
 
 // observe reads the view of what attaches pods to one Network. Of what was found the

@@ -75,12 +75,11 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 	}
 	s.writers = newWriters(clients, s.written, pods, clock)
 	r := &Reconciler{shared: s}
-	definitions, err := newMultusKind(s, informers)
-	if err != nil {
+	r.kinds = newKinds(s, informers)
+	r.table = r.kinds.table()
+	if err := r.kinds.multus.installed.watch(); err != nil {
 		return nil, fmt.Errorf("learn whether the cluster has NetworkAttachmentDefinitions: %w", err)
 	}
-	r.kinds = kinds{newNetworkKind(s, informers), &podKind{s}, newPod2Kind(s), newCronTabKind(s), newDNSKind(s), definitions, &nodeKind{s}}
-	r.table = r.kinds.table()
 	r.rows = newRows(s, r.kinds.network, informers)
 	for _, row := range r.rows {
 		if err := row.register(); err != nil {
