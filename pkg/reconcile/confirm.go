@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/pkg/network"
 )
@@ -179,12 +178,6 @@ func (r live) confirmRestored(ctx context.Context, key Key, n *v1.Network, w net
 func (r live) confirmPod2(ctx context.Context, key Key, p *v1.Pod2) error {
 	live, err := r.pod2s(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	return confirmOwner(key, p, live, err)
-}
-
-// confirmCronTab is confirmPod2 for the CronJob of a CronTab.
-func (r live) confirmCronTab(ctx context.Context, key Key, c *stablev1.CronTab) error {
-	live, err := r.cronTabs(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
-	return confirmOwner(key, c, live, err)
 }
 
 // confirmOwner compares what a live read answered. An older spec would be wrong; and

@@ -206,3 +206,52 @@ func (r *cronTabKind) liveState(ctx context.Context, key Key, state crontab.Stat
 	}
 	return live, nil
 }
+
+// byGoing finds CronTabs that are being deleted and wait, by their namespace alone.
+const byGoing = "going"
+
+// byCronTab finds Jobs and pods with its label.
+const byCronTab = "crontab"
+
+func cronTabOf[T metav1.Object](o T) []string { return labelled(o, v1.CronTabLabel) }
+
+func networksOfCronTab(c *v1.CronTab) []string {
+	var networks []string
+	for _, n := range c.Spec.Networks {
+		networks = append(networks, path(c.Namespace, n.Name))
+	}
+	return networks
+}
+
+func namespaceOfGoing(c *v1.CronTab) []string {
+	if c.DeletionTimestamp == nil || !slices.Contains(c.Finalizers, v1.WaitFinalizer) {
+		return nil
+	}
+	return []string{c.Namespace}
+}
+
+// goingCronTabs wait for addresses of a block.
+func (s *shared) goingCronTabs(block *samplev1.AddressBlock) []Key {
+	var keys []Key
+	for _, c := range s.cronTabs.by(byGoing, block.Namespace) {
+		keys = append(keys, keyOf(KindCronTab, c))
+	}
+	return keys
+}
+
+func labelledCronTab[T metav1.Object](o T) []Key { return keysOf(KindCronTab, cronTabOf(o)) }
+
+// confirmCronTab is confirmPod2 for the CronJob of a CronTab.
+func (r live) confirmCronTab(ctx context.Context, key Key, c *v1.CronTab) error {
+	live, err := r.cronTabs(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	return confirmOwner(key, c, live, err)
+}
+
+// cronTabsOn a Network.
+func (s *shared) cronTabsOn(n *samplev1.Network) []Key {
+	var keys []Key
+	for _, c := range s.cronTabs.by(byNetwork, pathOf(n)) {
+		keys = append(keys, keyOf(KindCronTab, c))
+	}
+	return keys
+}

@@ -138,3 +138,11 @@ func (r *dnsKind) changeService(ctx context.Context, key Key, w dns.ServiceWrite
 	})
 	return "FailedUpdate", err
 }
+
+// dnsOfPod are the Pod2s whose names may have an address that the pod publishes.
+func dnsOfPod(pod *corev1.Pod) []Key {
+	if pod.Annotations[v1.AddressesAnnotation] == "" {
+		return nil
+	}
+	return keysOf(KindDNS, pod2sOfPod(pod))
+}

@@ -9,10 +9,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/pkg/network"
-	"github.com/pod2/pod2/pkg/network/multus"
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
@@ -23,10 +21,6 @@ const (
 	byPod     = "pod"     // blocks with an entry of it
 	byPod2    = "pod2"    // pods that are replicas of it, claim to be, or have the name of one; its claims likewise; what has its label
 	byClass   = "class"   // claims of it, by its name alone
-	byNode    = "node"    // agents on it, by its name alone
-	byWire    = "wire"    // Networks of type CNI on it, by its text
-	byCronTab = "crontab" // Jobs and pods with its label
-	byGoing   = "going"   // CronTabs that are being deleted and wait, by their namespace alone
 )
 
 func networkOfBlock(b *v1.AddressBlock) []string { return []string{path(b.Namespace, b.Spec.Network)} }
@@ -76,8 +70,6 @@ func inNamespace(namespace string, names []string) []string {
 
 func labelledPod2[T metav1.Object](o T) []string { return labelled(o, v1.Pod2Label) }
 
-func cronTabOf[T metav1.Object](o T) []string { return labelled(o, stablev1.CronTabLabel) }
-
 // labelled is whom a label names; none without it.
 func labelled(o metav1.Object, label string) []string {
 	name := o.GetLabels()[label]
@@ -107,38 +99,4 @@ func pod2sOfClaim(claim *corev1.PersistentVolumeClaim) []string {
 
 func classOfClaim(claim *corev1.PersistentVolumeClaim) []string {
 	return []string{ptr.Deref(claim.Spec.StorageClassName, "")}
-}
-
-func networksOfCronTab(c *stablev1.CronTab) []string {
-	var networks []string
-	for _, n := range c.Spec.Networks {
-		networks = append(networks, path(c.Namespace, n.Name))
-	}
-	return networks
-}
-
-func namespaceOfGoing(c *stablev1.CronTab) []string {
-	if c.DeletionTimestamp == nil || !slices.Contains(c.Finalizers, stablev1.WaitFinalizer) {
-		return nil
-	}
-	return []string{c.Namespace}
-}
-
-func networkOfVNI(vni *v1.VNI) []string {
-	return []string{path(vni.Spec.Network.Namespace, vni.Spec.Network.Name)}
-}
-
-func wire(n *v1.Network) []string {
-	if multus.Wire(n) == "" {
-		return nil
-	}
-	return []string{multus.Wire(n)}
-}
-
-// nodeOfPod is none for a pod that is yet to be scheduled.
-func nodeOfPod(pod *corev1.Pod) []string {
-	if pod.Spec.NodeName == "" {
-		return nil
-	}
-	return []string{pod.Spec.NodeName}
 }

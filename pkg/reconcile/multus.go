@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -140,4 +141,47 @@ func (r *multusKind) changeDefinition(ctx context.Context, key Key, state multus
 	}
 	_, err := r.writeDefinitions.update(ctx, key, p.Update.Was, p.Update.Object, p.Update.Reason)
 	return err
+}
+
+// byWire finds Networks of type CNI on it, by its text.
+const byWire = "wire"
+
+func networkOfVNI(vni *v1.VNI) []string {
+	return []string{path(vni.Spec.Network.Namespace, vni.Spec.Network.Name)}
+}
+
+func wire(n *v1.Network) []string {
+	if multus.Wire(n) == "" {
+		return nil
+	}
+	return []string{multus.Wire(n)}
+}
+
+// sameSpec says of which updates of a Network the others on its wire need not know.
+func sameSpec(old, new any) bool {
+	was, ok1 := old.(*v1.Network)
+	is, ok2 := new.(*v1.Network)
+	return ok1 && ok2 && was.UID == is.UID && equality.Semantic.DeepEqual(was.Spec, is.Spec)
+}
+
+// othersOnWire of a Network: their conditions may name it.
+func (s *shared) othersOnWire(n *v1.Network) []Key {
+	var keys []Key
+	for _, w := range wire(n) {
+		for _, other := range s.networks.by(byWire, w) {
+			if other.Namespace != n.Namespace || other.Name != n.Name {
+				keys = append(keys, keyOf(KindMultus, other))
+			}
+		}
+	}
+	return keys
+}
+
+// A VNI wakes the Network that it is of. VNIs are everybody's: those of Networks that another
+// controller serves, too.
+func (s *shared) wokenByVNI(vni *v1.VNI) []Key {
+	if s.settings.Namespace != "" && s.settings.Namespace != vni.Spec.Network.Namespace {
+		return nil
+	}
+	return keysOf(KindMultus, networkOfVNI(vni))
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/fenced"
 	"github.com/pod2/pod2/pkg/node"
@@ -42,4 +44,23 @@ func (r *nodeKind) apply(ctx context.Context, key Key, _ node.State, plan node.P
 	_, err := r.writeNodes.patch(ctx, key, fenced.Version(key.Name, plan.UID, plan.ResourceVersion), v1.ConditionDataPlaneReady+": "+why,
 		nil, fenced.Fields{"status": fenced.Fields{"conditions": []any{condition}}}, "status")
 	return result, err
+}
+
+// byNode finds agents on it, by its name alone.
+const byNode = "node"
+
+// nodeOfPod is none for a pod that is yet to be scheduled.
+func nodeOfPod(pod *corev1.Pod) []string {
+	if pod.Spec.NodeName == "" {
+		return nil
+	}
+	return []string{pod.Spec.NodeName}
+}
+
+func nodesOfAgent(pod *corev1.Pod) []Key {
+	var keys []Key
+	for _, name := range nodeOfPod(pod) {
+		keys = append(keys, Key{Kind: KindNode, Name: name})
+	}
+	return keys
 }

@@ -61,7 +61,7 @@ type wake struct {
 func newRows(s *shared, n *networkKind, i Informers) []row {
 	rows := []row{
 		{networksResource, i.Networks.Informer(), cache.Indexers{byWire: index(wire)}, nil, []wake{
-			{keys: waking(s.wokenByNetwork)}, itself[*v1.Network](KindMultus), {keys: waking(s.othersOnWire), same: sameSpec},
+			{keys: waking(s.wokenByNetwork)}, {keys: waking(s.cronTabsOn)}, itself[*v1.Network](KindMultus), {keys: waking(s.othersOnWire), same: sameSpec},
 		}, false},
 		{blocksResource, i.Blocks.Informer(), cache.Indexers{byNetwork: index(networkOfBlock), byPod: index(podsOfBlock)}, nil, []wake{
 			{keys: waking(s.wokenByBlock)}, {keys: waking(s.goingCronTabs)},

@@ -7,7 +7,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -27,15 +26,12 @@ func wakingPod2[T any](kind string, pod2s func(T) []string) func(T) []Key {
 	return func(o T) []Key { return keysOf(kind, pod2s(o)) }
 }
 
-// A Network wakes itself, the Networks that its waiting pods also wait for, the Pod2s that
-// say in their conditions why their pods wait, and the CronTabs that ask for it.
+// A Network wakes itself, the Networks that its waiting pods also wait for, and the Pod2s that
+// say in their conditions why their pods wait.
 func (s *shared) wokenByNetwork(n *v1.Network) []Key {
 	keys := append(s.waitingNetworks(n.Namespace, n.Name), keyOf(KindNetwork, n))
 	for _, p := range s.caches.pod2s.by(byNetwork, pathOf(n)) {
 		keys = append(keys, keyOf(KindPod2, p))
-	}
-	for _, c := range s.cronTabs.by(byNetwork, pathOf(n)) {
-		keys = append(keys, keyOf(KindCronTab, c))
 	}
 	return keys
 }
@@ -49,26 +45,6 @@ func (s *shared) waitingNetworks(namespace, name string) []Key {
 		for _, request := range requests {
 			if request.Network != name {
 				keys = append(keys, Key{KindNetwork, namespace, request.Network})
-			}
-		}
-	}
-	return keys
-}
-
-// sameSpec says of which updates of a Network the others on its wire need not know.
-func sameSpec(old, new any) bool {
-	was, ok1 := old.(*v1.Network)
-	is, ok2 := new.(*v1.Network)
-	return ok1 && ok2 && was.UID == is.UID && equality.Semantic.DeepEqual(was.Spec, is.Spec)
-}
-
-// othersOnWire of a Network: their conditions may name it.
-func (s *shared) othersOnWire(n *v1.Network) []Key {
-	var keys []Key
-	for _, w := range wire(n) {
-		for _, other := range s.networks.by(byWire, w) {
-			if other.Namespace != n.Namespace || other.Name != n.Name {
-				keys = append(keys, keyOf(KindMultus, other))
 			}
 		}
 	}
@@ -104,15 +80,6 @@ func (s *shared) waitingPod2s(block *v1.AddressBlock) []Key {
 		if wants && (progress == nil || progress.Reason != pod2.ReasonComplete) {
 			keys = append(keys, keyOf(KindPod2, p))
 		}
-	}
-	return keys
-}
-
-// goingCronTabs wait for addresses of a block.
-func (s *shared) goingCronTabs(block *v1.AddressBlock) []Key {
-	var keys []Key
-	for _, c := range s.cronTabs.by(byGoing, block.Namespace) {
-		keys = append(keys, keyOf(KindCronTab, c))
 	}
 	return keys
 }
@@ -164,16 +131,6 @@ func (s *shared) podPatience(old, new any) time.Duration {
 	return patience
 }
 
-// dnsOfPod are the Pod2s whose names may have an address that the pod publishes.
-func dnsOfPod(pod *corev1.Pod) []Key {
-	if pod.Annotations[v1.AddressesAnnotation] == "" {
-		return nil
-	}
-	return keysOf(KindDNS, pod2sOfPod(pod))
-}
-
-func labelledCronTab[T metav1.Object](o T) []Key { return keysOf(KindCronTab, cronTabOf(o)) }
-
 // A Pod2 wakes itself and the Networks that reserve addresses for it.
 func wokenByPod2(p *v1.Pod2) []Key {
 	return append(keysOf(KindNetwork, networksOfPod2(p)), keyOf(KindPod2, p))
@@ -189,23 +146,6 @@ func (s *shared) wokenByClass(class *storagev1.StorageClass) []Key {
 	var keys []Key
 	for _, claim := range s.claims.by(byClass, class.Name) {
 		keys = append(keys, keysOf(KindPod2, labelledPod2(claim))...)
-	}
-	return keys
-}
-
-// A VNI wakes the Network that it is of. VNIs are everybody's: those of Networks that another
-// controller serves, too.
-func (s *shared) wokenByVNI(vni *v1.VNI) []Key {
-	if s.settings.Namespace != "" && s.settings.Namespace != vni.Spec.Network.Namespace {
-		return nil
-	}
-	return keysOf(KindMultus, networkOfVNI(vni))
-}
-
-func nodesOfAgent(pod *corev1.Pod) []Key {
-	var keys []Key
-	for _, name := range nodeOfPod(pod) {
-		keys = append(keys, Key{Kind: KindNode, Name: name})
 	}
 	return keys
 }
