@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -61,6 +62,13 @@ type State struct {
 type Attachment struct {
 	VNI       int32
 	Condition metav1.Condition
+}
+
+// Told says whether a status has it.
+func (a Attachment) Told(status v1.NetworkStatus) bool {
+	next := status.DeepCopy()
+	a.Tell(next)
+	return equality.Semantic.DeepEqual(*next, status)
 }
 
 // Tell puts it into a status.

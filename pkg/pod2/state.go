@@ -6,6 +6,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -56,6 +57,13 @@ type State struct {
 
 // Names is what pkg/pod2/dns decides and the status tells: its condition, or, nil, none.
 type Names struct{ Condition *metav1.Condition }
+
+// Told says whether a status has it.
+func (n Names) Told(status v1.Pod2Status) bool {
+	next := status.DeepCopy()
+	n.Tell(next)
+	return equality.Semantic.DeepEqual(*next, status)
+}
 
 // Tell puts it into a status.
 func (n *Names) Tell(status *v1.Pod2Status) {

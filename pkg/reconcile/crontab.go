@@ -116,7 +116,8 @@ func (r *cronTabKind) apply(ctx context.Context, key Key, state crontab.State, p
 func (r *cronTabKind) updateStatus(ctx context.Context, key Key, current *v1.CronTab, status v1.CronTabStatus) error {
 	next := current.DeepCopy()
 	next.Status = status
-	return r.writeCronTabs.updateStatus(ctx, key, current, next)
+	_, err := r.writeCronTabs.updateStatus(ctx, key, current, next)
+	return err
 }
 
 // errOverruled says that what was written is not what the API server made of it.

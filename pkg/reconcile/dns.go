@@ -41,7 +41,7 @@ func (r *dnsKind) observe(key Key) (state dns.State, again time.Duration, err er
 		state.Slices = r.slices.sorted(byPod2, key.path())
 		return state, 0, nil
 	}
-	if found := r.names.of(state.Pod2); found != nil {
+	if found := r.names.of(state.Pod2, namesTold(state.Pod2)); found != nil {
 		state.Pod2 = state.Pod2.DeepCopy()
 		found.Tell(&state.Pod2.Status)
 	}
@@ -52,6 +52,10 @@ func (r *dnsKind) observe(key Key) (state dns.State, again time.Duration, err er
 	state.Services, services = r.writeServices.found.addTo(key, r.services.by(byPod2, key.path()), servicesAt, func(s *corev1.Service) bool { return named(s.Name) })
 	state.Slices, slices = r.writeSlices.found.addTo(key, r.slices.by(byPod2, key.path()), slicesAt, func(s *discoveryv1.EndpointSlice) bool { return named(s.Name) })
 	return state, plan.Soonest(pods, plan.Soonest(services, slices)), nil
+}
+
+func namesTold(p *v1.Pod2) func(pod2.Names) bool {
+	return func(n pod2.Names) bool { return n.Told(p.Status) }
 }
 
 // apply writes the plan in the order of its fields. What failed of one Service

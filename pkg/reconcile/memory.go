@@ -20,34 +20,50 @@ import (
 
 // findings are what the syncs of one kind found that is to be told in a status which
 // another kind writes: each status has one writer, so that the controller does not
-// conflict with itself. As long as nothing was found since the start, the status stays as
-// it is.
+// conflict with itself. Once it was written, and the cache shows that, what the status says
+// counts: it may be another controller's by now, and two would correct each other for ever.
 type findings[T any] struct {
 	mu     sync.Mutex
-	byPath map[string]finding[T]
+	byPath map[string]*finding[T]
 }
 
 type finding[T any] struct {
-	uid types.UID
-	is  T
+	uid     types.UID
+	is      T
+	written string // the version that has it; "": none yet
 }
 
-func newFindings[T any]() *findings[T] { return &findings[T]{byPath: map[string]finding[T]{}} }
+func newFindings[T any]() *findings[T] { return &findings[T]{byPath: map[string]*finding[T]{}} }
 
 func (f *findings[T]) tell(about metav1.Object, is T) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.byPath[pathOf(about)] = finding[T]{about.GetUID(), is}
+	f.byPath[pathOf(about)] = &finding[T]{uid: about.GetUID(), is: is}
 }
 
-// of an incarnation; nil: nothing was found yet.
-func (f *findings[T]) of(o metav1.Object) *T {
+// of an object as the cache has it; nil: there is nothing to tell, as told says, too.
+func (f *findings[T]) of(o metav1.Object, told func(T) bool) *T {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if found, ok := f.byPath[pathOf(o)]; ok && found.uid == o.GetUID() {
-		return &found.is
+	found, ok := f.byPath[pathOf(o)]
+	if !ok {
+		return nil
 	}
-	return nil
+	if found.uid != o.GetUID() || told(found.is) || found.written != "" && !newer(found.written, o.GetResourceVersion()) {
+		delete(f.byPath, pathOf(o))
+		return nil
+	}
+	return &found.is
+}
+
+// wrote is called with the answer to the write of a status that tells of is, unless that
+// is nil. What was found meanwhile is yet to be told.
+func (f *findings[T]) wrote(answer metav1.Object, is *T) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if found := f.byPath[pathOf(answer)]; found != nil && &found.is == is {
+		found.written = answer.GetResourceVersion()
+	}
 }
 
 func (f *findings[T]) forget(path string) {

@@ -52,7 +52,7 @@ func (r *multusKind) observe(key Key) (state multus.State, again time.Duration, 
 	if state.Network == nil {
 		return state, 0, nil
 	}
-	if found := r.attachments.of(state.Network); found != nil {
+	if found := r.attachments.of(state.Network, toldBy(state.Network)); found != nil {
 		state.Network = state.Network.DeepCopy()
 		found.Tell(&state.Network.Status)
 	}
@@ -73,6 +73,10 @@ func (r *multusKind) observe(key Key) (state multus.State, again time.Duration, 
 		state.Definition = r.definitions.get(key.Namespace, key.Name)
 	}
 	return state, installedEvery, nil
+}
+
+func toldBy(n *v1.Network) func(network.Attachment) bool {
+	return func(a network.Attachment) bool { return a.Told(n.Status) }
 }
 
 // apply writes the plan in the order of its fields. What failed is what is told.

@@ -54,7 +54,7 @@ func (r *networkKind) observe(key Key) (state network.State, again time.Duration
 	if state.Network == nil {
 		r.attachments.forget(key.path())
 	} else {
-		state.Attachment = r.attachments.of(state.Network)
+		state.Attachment = r.attachments.of(state.Network, toldBy(state.Network))
 	}
 	state.Known, state.Pods, again = r.podsOfNetwork(key, state.Blocks)
 	state.Neighbours = r.neighbours(key, state.Pods)
@@ -152,7 +152,7 @@ func (r *networkKind) apply(ctx context.Context, key Key, state network.State, p
 		return r.tellPod(ctx, key, w)
 	})
 	if plan.Status != nil {
-		if err := r.updateStatus(ctx, key, current, *plan.Status); err != nil {
+		if err := r.updateStatus(ctx, key, state, current, *plan.Status); err != nil {
 			return result, errors.Join(untold, err)
 		}
 	}
@@ -192,11 +192,12 @@ func (r *networkKind) removeFinalizer(ctx context.Context, key Key, current *v1.
 	return err
 }
 
-func (r *networkKind) updateStatus(ctx context.Context, key Key, current *v1.Network, status v1.NetworkStatus) error {
+func (r *networkKind) updateStatus(ctx context.Context, key Key, state network.State, current *v1.Network, status v1.NetworkStatus) error {
 	next := current.DeepCopy()
 	next.Status = status
-	err := r.writeNetworks.updateStatus(ctx, key, current, next)
+	updated, err := r.writeNetworks.updateStatus(ctx, key, current, next)
 	if err == nil {
+		r.attachments.wrote(updated, state.Attachment)
 		r.counts.begin(key)
 	}
 	return err
@@ -214,7 +215,7 @@ func (r *networkKind) tellFailure(ctx context.Context, steps *steps, state netwo
 		message = steps.told[0].Message
 	}
 	status := network.Observed(state, message)
-	if status != nil && steps.do("", func() error { return r.updateStatus(ctx, steps.key, current, *status) }) && message != "" {
+	if status != nil && steps.do("", func() error { return r.updateStatus(ctx, steps.key, state, current, *status) }) && message != "" {
 		r.recorder.Event(current, corev1.EventTypeWarning, network.ReasonFailedWrite, message)
 	}
 	if message != "" {

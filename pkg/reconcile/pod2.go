@@ -40,7 +40,7 @@ func (r *pod2Kind) observe(key Key) (state pod2.State, again time.Duration, err 
 	}
 	state = pod2.State{
 		Now: r.clock.Now(), Pod2: pod2.Defaulted(cached), Revisions: r.revisions.sorted(byPod2, key.path()), Holders: r.holders(cached),
-		Names: r.names.of(cached), NumbersHeld: r.counts.left(key),
+		Names: r.names.of(cached, namesTold(cached)), NumbersHeld: r.counts.left(key),
 	}
 	for _, name := range pod2.Networks(cached) {
 		if n := r.networks.get(key.Namespace, name); n != nil {
@@ -114,18 +114,19 @@ func (r *pod2Kind) apply(ctx context.Context, key Key, state pod2.State, plan po
 	if len(steps.told) > 0 {
 		status = pod2.WithFailures(state, steps.told)
 	}
-	if status != nil && !steps.ended && steps.do("", func() error { return r.updateStatus(ctx, key, current, *status) }) {
+	if status != nil && !steps.ended && steps.do("", func() error { return r.updateStatus(ctx, key, state.Names, current, *status) }) {
 		done.Status = status
 	}
 	r.record(state.Pod2, pod2.Events(state, done))
 	return Result{RequeueAfter: left.RequeueAfter}, steps.err()
 }
 
-func (r *pod2Kind) updateStatus(ctx context.Context, key Key, current *v1.Pod2, status v1.Pod2Status) error {
+func (r *pod2Kind) updateStatus(ctx context.Context, key Key, told *pod2.Names, current *v1.Pod2, status v1.Pod2Status) error {
 	next := current.DeepCopy()
 	next.Status = status
-	err := r.writePod2s.updateStatus(ctx, key, current, next)
+	updated, err := r.writePod2s.updateStatus(ctx, key, current, next)
 	if err == nil {
+		r.names.wrote(updated, told)
 		r.counts.begin(key)
 	}
 	return err
@@ -213,7 +214,7 @@ func (r *pod2Kind) createRevision(ctx context.Context, key Key, current *v1.Pod2
 	}
 	status := *current.Status.DeepCopy()
 	status.CollisionCount = ptr.To(ptr.Deref(status.CollisionCount, 0) + 1)
-	return errors.Join(exists, r.updateStatus(ctx, key, current, status))
+	return errors.Join(exists, r.updateStatus(ctx, key, nil, current, status))
 }
 
 func (r *pod2Kind) changeRevisions(ctx context.Context, key Key, seen, wanted []*appsv1.ControllerRevision) error {

@@ -55,13 +55,13 @@ func (w writer[T]) update(ctx context.Context, key Key, seen, wanted T, why stri
 
 // updateStatus writes what wanted has for a status. Each status has one kind of key that
 // writes it.
-func (w writer[T]) updateStatus(ctx context.Context, key Key, seen, wanted T) error {
+func (w writer[T]) updateStatus(ctx context.Context, key Key, seen, wanted T) (T, error) {
 	updated, err := w.api.UpdateStatus(ctx, seen, wanted)
 	if err != nil {
-		return fmt.Errorf("update the status of %s: %w", key, err)
+		return updated, fmt.Errorf("update the status of %s: %w", key, err)
 	}
 	w.wrote(key, updated)
-	return nil
+	return updated, nil
 }
 
 // patch writes the named fields, and no others.

@@ -159,8 +159,8 @@ func (w *written) of(key Key) *writes {
 // newer compares resourceVersions of one resource. What does not compare is not
 // newer: a fake clientset has none, and its tracker answers before its watch does.
 func newer(a, b string) bool {
-	if b == "" {
-		return a != ""
+	if b == "" || b == "0" { // an empty cache, by the first list of an API server that nothing was written to
+		return a != "" && a != "0"
 	}
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0
