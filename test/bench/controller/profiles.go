@@ -37,7 +37,7 @@ var (
 	}
 	controllerAreas = []area{
 		garbage,
-		{"decisions (the pure packages)", regexp.MustCompile(`pod2/pkg/(pod2|network|ipam|attachment|endpoints|definition|ordinals)\.`)},
+		{"decisions (the pure packages)", regexp.MustCompile(`pod2/pkg/(attachment|crontab|ipam|network|network/multus|node|ordinals|plan|pod2|pod2/dns)\.`)},
 		{"requests", regexp.MustCompile(`client-go/rest\.(\(\*Request\)|Result)\.`)},
 		{"watches and caches", regexp.MustCompile(`client-go/(rest/watch|tools/cache)|watch\.\(\*StreamWatcher\)`)},
 		{"the rest of syncs", regexp.MustCompile(`pod2/pkg/reconcile\.`)},
@@ -47,7 +47,7 @@ var (
 		{"indexes of the caches", regexp.MustCompile(`tools/cache\.\(\*(storeIndex|threadSafeMap)\)`)},
 		{"pods in the cache", regexp.MustCompile(`pkg/reconcile\.SlimPod|api/core/v1\.\(\*Pod\)`)},
 		{"names: slices, and Services", regexp.MustCompile(`discovery/v1\.|api/core/v1\.\(\*Service\)`)},
-		{"the ledger, and other objects of ours", regexp.MustCompile(`pkg/network\.|reconcile\.\(\*Reconciler\)\.readBlocks|AddressBlock|serializer/json\.|sigs\.k8s\.io/json`)},
+		{"the ledger, and other objects of ours", regexp.MustCompile(`pkg/network\.|reconcile\.\(\*\w+\)\.readBlocks|AddressBlock|serializer/json\.|sigs\.k8s\.io/json`)},
 		{"events and the queue", regexp.MustCompile(`api/core/v1\.\(\*(Event|ObjectReference)\)|workqueue|processorListener|main\.NewController`)},
 	}
 )

@@ -102,7 +102,8 @@ func TestShareOfAProfile(t *testing.T) {
 	p := &profile.Profile{Sample: []*profile.Sample{
 		stack(10, "crypto/tls.(*Conn).Write", "k8s.io/client-go/rest.(*Request).Do", "github.com/pod2/pod2/pkg/reconcile.(*Reconciler).publish"),
 		stack(20, "runtime.scanobject", "runtime.gcBgMarkWorker"),
-		stack(30, "sort.Sort", "github.com/pod2/pod2/pkg/network.Diff", "github.com/pod2/pod2/pkg/reconcile.(*Reconciler).syncNetwork"),
+		stack(15, "sort.Sort", "github.com/pod2/pod2/pkg/pod2/dns.Diff", "github.com/pod2/pod2/pkg/reconcile.(*Reconciler).syncPod2"),
+		stack(15, "sort.Sort", "github.com/pod2/pod2/pkg/network.Diff", "github.com/pod2/pod2/pkg/reconcile.(*Reconciler).syncNetwork"),
 		stack(40, "main.main"),
 	}}
 	want := map[string]float64{"garbage collection": 0.2, "decisions (the pure packages)": 0.3, "requests": 0.1, elsewhere: 0.4}
