@@ -36,9 +36,9 @@ func StartCluster(ctx context.Context, root, dir string, nodes int, files ...str
 	c.run(ctx, []string{"NODES=" + strconv.Itoa(nodes), "QPS_UNLIMITED=1"}, "hack/localcluster.sh", "up", dir)
 	err := Try(func() {
 		for _, file := range files {
-			c.Kubectl(ctx, "apply", "-f", file)
+			c.kubectl(ctx, "apply", "-f", file)
 		}
-		c.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s", "-f", "crd/")
+		c.kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s", "-f", "crd/")
 		c.Config = Must(clientcmd.BuildConfigFromFlags("", c.Kubeconfig()))
 		c.Config.QPS = -1
 		c.Sample = Must(versioned.NewForConfig(c.Config))
@@ -56,8 +56,8 @@ func StartCluster(ctx context.Context, root, dir string, nodes int, files ...str
 // Kubeconfig of who may do everything.
 func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Dir, "kubeconfig") }
 
-// Kubectl of the checkout.
-func (c *Cluster) Kubectl(ctx context.Context, args ...string) {
+// kubectl of the checkout.
+func (c *Cluster) kubectl(ctx context.Context, args ...string) {
 	c.run(ctx, nil, "bin/kubectl", append([]string{"--kubeconfig=" + c.Kubeconfig()}, args...)...)
 }
 
