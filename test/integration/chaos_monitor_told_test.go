@@ -21,7 +21,7 @@ func podsOf(t *testing.T, created time.Time, texts []string) map[string]*corev1.
 	pods := map[string]*corev1.Pod{}
 	for _, text := range texts {
 		f := strings.Fields(text)
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: f[0], UID: types.UID(text), CreationTimestamp: metav1.NewTime(created)}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: f[0], UID: types.UID(text), CreationTimestamp: metav1.NewTime(created)}}
 		if f[1] != "-" {
 			pod.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod2", Name: f[1], UID: types.UID(f[1]), Controller: ptr.To(true)}}
 		}
@@ -49,8 +49,8 @@ func TestMonitorOfChaosTellsBrokenPromises(t *testing.T) {
 		want  string
 	}{
 		{"nothing", nil, 0, []string{"db-0 db 10.0.0.2", "web-0 web 10.0.0.3", "a - 10.0.0.4", "b - -"}, ""},
-		{"S1", nil, 0, []string{"a - 10.0.0.2", "b - 10.0.0.2"}, "S1: 10.0.0.2 of Network blue is held by "},
-		{"S1, one from before the Network grew", nil, 0, []string{"a - 10.0.0.2", "b - 10.0.0.2/26"}, "S1: 10.0.0.2 of Network blue is held by "},
+		{"S1", nil, 0, []string{"a - 10.0.0.2", "b - 10.0.0.2"}, "S1: 10.0.0.2 of Network default/blue is held by "},
+		{"S1, one from before the Network grew", nil, 0, []string{"a - 10.0.0.2", "b - 10.0.0.2/26"}, "S1: 10.0.0.2 of Network default/blue is held by "},
 		{"S2, another CIDR", nil, 0, []string{"a - 10.0.0.32"}, "S2: a has 10.0.0.32 of blue"},
 		{"S2, the gateway", nil, 0, []string{"a - 10.0.0.1"}, "S2: a has 10.0.0.1 of blue"},
 		{"S2, excluded", nil, 0, []string{"a - 10.0.0.9"}, "S2: a has 10.0.0.9 of blue"},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"path"
 	"slices"
 	"strings"
 
@@ -69,7 +68,7 @@ type Holders map[Held]string
 func (h Holders) Add(pod string, holds []Held) string {
 	for _, held := range holds {
 		if other, taken := h[held]; taken {
-			return fmt.Sprintf("S1: %s of Network %s is held by %s and %s", held.Address, path.Join(held.Namespace, held.Network), other, pod)
+			return fmt.Sprintf("S1: %s of Network %s is held by %s and %s", held.Address, held.Namespace+"/"+held.Network, other, pod)
 		}
 		h[held] = pod
 	}
