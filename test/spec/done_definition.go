@@ -45,7 +45,7 @@ func DefinitionDone(c *Cluster, namespace, name string) string {
 	if has && len(numbers) > 1 {
 		return fmt.Sprintf("the Network has %d VNIs", len(numbers))
 	}
-	if n.DeletionTimestamp != nil || !held(n) || n.Status.ObservedGeneration != n.Generation {
+	if n.DeletionTimestamp != nil || !hasFinalizer(n) || n.Status.ObservedGeneration != n.Generation {
 		return ""
 	}
 	attachable := meta.FindStatusCondition(n.Status.Conditions, v1.ConditionAttachable)

@@ -42,7 +42,7 @@ func NamesDone(c *Cluster, p *v1.Pod2) string {
 		wanted[p.Name+"-"+network] = network
 	}
 	for _, pod := range c.Pods {
-		for network := range p2names(p, pod) {
+		for network := range namedAddresses(p, pod) {
 			wanted[p.Name+"-"+network] = network
 		}
 	}
@@ -107,7 +107,7 @@ func (c *Cluster) serviceDone(p *v1.Pod2, network, name string, is *corev1.Servi
 		return fmt.Sprintf("Service %s is not headless, labelled and ours, without selector and ports", name)
 	}
 	for _, pod := range c.Pods {
-		address, has := p2names(p, pod)[network]
+		address, has := namedAddresses(p, pod)[network]
 		ordinal, _ := ordinals.Parse(p.Name, pod.Name)
 		slice := named(c.EndpointSlices, sliceName(name, ordinal, address))
 		if has && (slice == nil || metav1.IsControlledBy(slice, p) && slice.DeletionTimestamp == nil && !slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return pointsTo(e, pod, address) })) {
@@ -132,7 +132,7 @@ func (c *Cluster) sliceDone(p *v1.Pod2, wanted map[string]string, slice *discove
 	}
 	for _, e := range slice.Endpoints {
 		known := slices.ContainsFunc(c.Pods, func(pod *corev1.Pod) bool {
-			address, has := p2names(p, pod)[wanted[service]]
+			address, has := namedAddresses(p, pod)[wanted[service]]
 			ordinal, _ := ordinals.Parse(p.Name, pod.Name)
 			return has && pointsTo(e, pod, address) && slice.Name == sliceName(service, ordinal, address)
 		})
@@ -143,9 +143,9 @@ func (c *Cluster) sliceDone(p *v1.Pod2, wanted map[string]string, slice *discove
 	return ""
 }
 
-// p2names are the addresses of a pod that are to have a name, by Network: of a live replica, scaled away
+// namedAddresses are the addresses of a pod that are to have a name, by Network: of a live replica, scaled away
 // or not, and of one that lost its owner.
-func p2names(p *v1.Pod2, pod *corev1.Pod) map[string]netip.Addr {
+func namedAddresses(p *v1.Pod2, pod *corev1.Pod) map[string]netip.Addr {
 	_, replica := ordinals.Parse(p.Name, pod.Name)
 	ours := metav1.IsControlledBy(pod, p) || metav1.GetControllerOfNoCopy(pod) == nil && pod.Labels[v1.Pod2Label] == p.Name
 	if !replica || !ours || len(pod.Name) > validation.DNS1123LabelMaxLength {

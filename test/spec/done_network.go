@@ -66,9 +66,9 @@ func (c *Cluster) networkDone(n *v1.Network) string {
 	}
 	exhausted := meta.IsStatusConditionTrue(n.Status.Conditions, v1.ConditionExhausted)
 	switch {
-	case n.DeletionTimestamp == nil && !held(n):
+	case n.DeletionTimestamp == nil && !hasFinalizer(n):
 		return "the finalizer is missing"
-	case n.DeletionTimestamp != nil && held(n) && sealed:
+	case n.DeletionTimestamp != nil && hasFinalizer(n) && sealed:
 		return "the finalizer holds a Network whose blocks are all sealed"
 	case n.Status.ObservedGeneration != n.Generation || ready == nil || ready.ObservedGeneration != n.Generation:
 		return "the status is of an earlier spec"
@@ -98,7 +98,7 @@ func (c *Cluster) blockDone(n *v1.Network, b *v1.AddressBlock) string {
 		return "" // nobody knows what it is
 	}
 	alive := slices.ContainsFunc(b.Spec.Entries, func(e v1.AddressEntry) bool { return e.State == v1.AddressBound && c.holder(e) != nil })
-	tombstone := ours && goes && held(n)
+	tombstone := ours && goes && hasFinalizer(n)
 	switch empty := len(b.Spec.Entries) == 0; {
 	case restored && !empty && n != nil && n.DeletionTimestamp == nil && !begun(n) && !ours && !alive:
 		return fmt.Sprintf("block %s was restored from a backup, and is not inherited", b.Name)
@@ -106,11 +106,11 @@ func (c *Cluster) blockDone(n *v1.Network, b *v1.AddressBlock) string {
 		return "" // its Network, or other blocks, may come
 	case restored && !empty && !goes:
 		return fmt.Sprintf("block %s has no owner reference", b.Name)
-	case !empty && !held(b) && b.DeletionTimestamp == nil:
+	case !empty && !hasFinalizer(b) && b.DeletionTimestamp == nil:
 		return fmt.Sprintf("block %s is in use and lacks the finalizer", b.Name)
 	case empty && tombstone && !b.Spec.Sealed:
 		return fmt.Sprintf("block %s is not sealed, and its Network goes", b.Name)
-	case empty && !tombstone && (!b.Spec.Sealed || held(b) || b.DeletionTimestamp == nil):
+	case empty && !tombstone && (!b.Spec.Sealed || hasFinalizer(b) || b.DeletionTimestamp == nil):
 		return fmt.Sprintf("block %s is empty, and not on its way out", b.Name)
 	}
 	known := map[netip.Addr]bool{}
@@ -150,109 +150,6 @@ func (c *Cluster) entryDone(n *v1.Network, b *v1.AddressBlock, e v1.AddressEntry
 	return ""
 }
 
-// podDone is about one pod and one Network, which is nil if it does not exist.
-func (c *Cluster) podDone(n *v1.Network, name string, pod *corev1.Pod) string {
-	told := slices.IndexFunc(pod.Status.Conditions, func(p corev1.PodCondition) bool { return p.Type == v1.ConditionAddressesBound })
-	if a, ok := attachment.Published(pod)[name]; ok && Live(pod) && n != nil && c.recordable(n, a.Address.Addr()) {
-		conflict := told >= 0 && pod.Status.Conditions[told].Reason == "AddressConflict"
-		if !conflict && !c.boundTo(name, a.Address.Addr().String(), pod) {
-			return fmt.Sprintf("%s, which pod %s publishes, is not bound to it", a.Address.Addr(), pod.Name)
-		}
-	}
-	if !waitsFor(pod, name) || c.bound(name, pod) {
-		return ""
-	}
-	others, turn := false, true // another may have to tell it; the Networks before it in name order have bound it
-	requests, _ := attachment.Requests(pod)
-	for _, r := range requests {
-		others = others || r.Network != name && !c.bound(r.Network, pod)
-		turn = turn && (r.Network >= name || c.bound(r.Network, pod))
-	}
-	if told < 0 && !others {
-		return fmt.Sprintf("pod %s waits, and does not know why", pod.Name)
-	}
-	if turn && c.WaitsInVain(pod) {
-		return fmt.Sprintf("pod %s waits, and each Network that it asks for has an address for it", pod.Name)
-	}
-	return ""
-}
-
-// WaitsInVain says whether a pod waits although all Networks that it asks for serve, and each
-// has an address that nobody holds and that is kept for nobody else.
-func (c *Cluster) WaitsInVain(pod *corev1.Pod) bool {
-	requests, err := attachment.Requests(pod)
-	if err != nil || len(requests) == 0 || !waitsFor(pod, requests[0].Network) {
-		return false
-	}
-	for _, r := range requests {
-		n := named(c.Networks, r.Network)
-		if n == nil || n.DeletionTimestamp != nil || awaitsBlocks(n, c.Now) || n.Status.ObservedGeneration != n.Generation ||
-			!meta.IsStatusConditionTrue(n.Status.Conditions, v1.ConditionReady) {
-			return false
-		}
-		if wanted := cmpAddr(r.Address, attachment.Published(pod)[r.Network].Address.Addr()); !c.bound(r.Network, pod) && !c.hasFree(n, pod, wanted) {
-			return false
-		}
-	}
-	return true
-}
-
-func cmpAddr(first, second netip.Addr) netip.Addr {
-	if first.IsValid() {
-		return first
-	}
-	return second
-}
-
-// hasFree says whether the Network has an address for a pod: the wanted one if it wants one. As
-// many as there are pods that wait for several Networks may be promised to those.
-func (c *Cluster) hasFree(n *v1.Network, pod *corev1.Pod, wanted netip.Addr) bool {
-	taken, full := map[netip.Addr]bool{}, []netip.Prefix{}
-	for _, b := range c.blocksOf(n.Name) {
-		if prefix, err := netip.ParsePrefix(b.Spec.CIDR); err == nil && (b.Spec.NetworkUID != n.UID || b.Spec.Sealed || ownerless(b)) {
-			full = append(full, prefix)
-		}
-		for _, e := range b.Spec.Entries {
-			if addr, err := netip.ParseAddr(e.Address); err == nil && (e.Pod != pod.Name || e.Owner != attachment.Owner(pod)) {
-				taken[addr] = true
-			}
-		}
-	}
-	promised := 0
-	for _, other := range c.Pods {
-		if requests, _ := attachment.Requests(other); other.Name != pod.Name && len(requests) > 1 && waitsFor(other, n.Name) {
-			promised++
-		}
-	}
-	cidr, err := netip.ParsePrefix(n.Spec.CIDR)
-	for addr := cidr.Masked().Addr(); err == nil && cidr.Contains(addr); addr = addr.Next() {
-		free := !taken[addr] && Unusable(n, addr.String()) == "" && !slices.ContainsFunc(full, func(p netip.Prefix) bool { return p.Contains(addr) })
-		switch {
-		case !free, wanted.IsValid() && addr != wanted, !wanted.IsValid() && within(n.Spec.OnRequest, addr):
-		case promised == 0:
-			return true
-		default:
-			promised--
-		}
-	}
-	return false
-}
-
-// recordable says whether an entry of the address could be written: not into a block of another
-// Network of this name, nor into one that is sealed or was restored, nor once the Network goes.
-func (c *Cluster) recordable(n *v1.Network, addr netip.Addr) bool {
-	cidr, err := ipam.CheckCIDR(n.Spec.CIDR)
-	if err != nil || !cidr.Contains(addr) {
-		return false
-	}
-	for _, b := range c.blocksOf(n.Name) {
-		if prefix, err := netip.ParsePrefix(b.Spec.CIDR); err == nil && prefix.Contains(addr) {
-			return b.Spec.NetworkUID == n.UID && !b.Spec.Sealed && !ownerless(b)
-		}
-	}
-	return n.DeletionTimestamp == nil || held(n)
-}
-
 func (c *Cluster) blocksOf(network string) []*v1.AddressBlock {
 	return slices.DeleteFunc(slices.Clone(c.Blocks), func(b *v1.AddressBlock) bool { return b.Spec.Network != network })
 }
@@ -285,16 +182,7 @@ func (c *Cluster) boundTo(network, address string, pod *corev1.Pod) bool {
 
 func (c *Cluster) bound(network string, pod *corev1.Pod) bool { return c.boundTo(network, "", pod) }
 
-// waitsFor says whether a pod waits for its address on a Network.
-func waitsFor(pod *corev1.Pod, network string) bool {
-	requests, err := attachment.Requests(pod)
-	_, answered := pod.Annotations[v1.AddressesAnnotation]
-	return err == nil && attachment.Gated(pod) && !attachment.Over(pod) && pod.DeletionTimestamp == nil && !pod.Spec.HostNetwork &&
-		(!answered || attachment.Published(pod) != nil) &&
-		slices.ContainsFunc(requests, func(r attachment.Request) bool { return r.Network == network })
-}
-
-func held(o metav1.Object) bool { return slices.Contains(o.GetFinalizers(), v1.InUseFinalizer) }
+func hasFinalizer(o metav1.Object) bool { return slices.Contains(o.GetFinalizers(), v1.InUseFinalizer) }
 
 func ownerless(b *v1.AddressBlock) bool { return metav1.GetControllerOfNoCopy(b) == nil }
 
