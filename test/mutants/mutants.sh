@@ -23,7 +23,7 @@ fi
 harnesses="
 model: go test -timeout=0 -count=1 -failfast -run ^TestModel ./pkg/reconcile
 crash: go test -timeout=0 -count=1 -failfast -run '^Test(CrashAtEveryWrite|FrozenWatches|RestartOnAnOlderView|HeldWrites|LeaderIsCutOff|TwoActive|Faults)' .
-unit: POD2_LONG=1 go test -timeout=0 -count=1 -failfast -skip ^TestModel ./pkg/network ./pkg/pod2 ./pkg/reconcile ./pkg/agent/dataplane
+unit: POD2_LONG=1 go test -timeout=0 -count=1 -failfast -skip ^TestModel ./pkg/fenced ./pkg/network ./pkg/plan ./pkg/pod2 ./pkg/crontab ./pkg/reconcile ./pkg/agent/dataplane
 "
 
 tree=$(mktemp -d)
@@ -64,7 +64,7 @@ for name in "$@"; do patches+=("test/mutants/$name.patch"); done
 for patch in "${patches[@]:-test/mutants/*.patch}"; do
 	for file in $patch; do
 		git -C "$tree" apply "$PWD/$file"
-		(cd "$tree" && go vet . ./pkg/network ./pkg/pod2 ./pkg/reconcile ./pkg/agent/dataplane) # a fault that does not compile is none
+		(cd "$tree" && go vet . ./pkg/fenced ./pkg/network ./pkg/plan ./pkg/pod2 ./pkg/crontab ./pkg/reconcile ./pkg/agent/dataplane) # a fault that does not compile is none
 		printf '%-34s' "$(basename "$file" .patch)"
 		found=
 		for i in "${!names[@]}"; do
