@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 )
 
 // call is one call of the API.
@@ -76,6 +77,17 @@ func (c *call) String() string {
 		text += " " + c.selector
 	}
 	return text
+}
+
+func (c *call) preconditions() *metav1.Preconditions {
+	p := &metav1.Preconditions{}
+	if c.uid != "" {
+		p.UID = ptr.To(types.UID(c.uid))
+	}
+	if c.version != "" {
+		p.ResourceVersion = &c.version
+	}
+	return p
 }
 
 var errPending = errors.New("this call has no answer yet")

@@ -18,6 +18,13 @@
 // Between any two calls anything else can happen: the other controller's calls, a
 // crash, an edit. The same function of the same arguments is run once.
 //
+// # The API server
+//
+// What a write makes of an object the model does not say itself: it asks test/apiserver,
+// which is compared with a real API server, and keeps the answer for the next state in
+// which the same is written. Its own are the numbers that it gives, what it holds for one
+// state (see prepare), and the store, of which every state has one.
+//
 // # States
 //
 // resourceVersions, counted for each kind, and UIDs are renumbered, so that states

@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/test/apiserver"
 	"github.com/pod2/pod2/test/spec"
 )
 
@@ -59,7 +60,7 @@ func deletes(k Kind, name string) Edit {
 	}}
 }
 
-func creates(k Kind, value metav1.Object) Edit {
+func creates(k Kind, value apiserver.Object) Edit {
 	return Edit{"creates " + k.String() + " " + value.GetName(), 1, func(w *World) bool {
 		if _, old := w.s.find(k, value.GetName()); old != nil {
 			return false
@@ -69,7 +70,7 @@ func creates(k Kind, value metav1.Object) Edit {
 	}}
 }
 
-func changes[T metav1.Object](what string, k Kind, name string, change func(T)) Edit {
+func changes[T apiserver.Object](what string, k Kind, name string, change func(T)) Edit {
 	return Edit{what, 1, func(w *World) bool {
 		_, old := w.s.find(k, name)
 		if old == nil {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/test/apiserver"
 	"github.com/pod2/pod2/test/spec"
 )
 
@@ -34,7 +35,17 @@ func (k Kind) String() string {
 	return [...]string{"networks", "addressblocks", "pods", "pod2s", "controllerrevisions"}[k]
 }
 
-func newValue(k Kind) metav1.Object {
+// resource is the kind as test/apiserver knows it.
+func (k Kind) resource() *apiserver.Resource { return resources[k] }
+
+var resources = func() (all [kinds]*apiserver.Resource) {
+	for k := range kinds {
+		all[k] = apiserver.ResourceNamed(k.String())
+	}
+	return all
+}()
+
+func newValue(k Kind) apiserver.Object {
 	switch k {
 	case Networks:
 		return &v1.Network{}
@@ -101,8 +112,8 @@ type object struct {
 	name    string
 	uid     uint16
 	version uint16
-	value   metav1.Object // read only
-	slim    metav1.Object // what a cache keeps of it
+	value   apiserver.Object // read only
+	slim    metav1.Object    // what a cache keeps of it
 
 	held []spec.Held // by a live pod
 	read bool        // held was
@@ -128,7 +139,7 @@ func newObjects(slim func(metav1.Object) metav1.Object) *objects {
 }
 
 // of is the object of a value, which is not looked at again.
-func (o *objects) of(k Kind, value metav1.Object) *object {
+func (o *objects) of(k Kind, value apiserver.Object) *object {
 	text, err := json.Marshal(value)
 	if err != nil {
 		panic(err)

@@ -8,6 +8,7 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/pod2"
+	"github.com/pod2/pod2/test/apiserver"
 	"github.com/pod2/pod2/test/spec"
 )
 
@@ -124,7 +125,7 @@ func allRestored() Edit {
 // restore creates has another UID, no owner reference and no status, and a pod is gated.
 func (w *World) restore(k Kind, name string) {
 	_, old := w.s.find(k, name)
-	value := clone[metav1.Object](old)
+	value := clone[apiserver.Object](old)
 	w.s.nextVersion(k)
 	w.s.remove(old)
 	value.SetUID("")
@@ -134,6 +135,7 @@ func (w *World) restore(k Kind, name string) {
 	value.SetDeletionTimestamp(nil)
 	if pod, ok := value.(*corev1.Pod); ok {
 		pod.Status = corev1.PodStatus{}
+		pod.Spec.NodeName = ""
 		pod.Spec.SchedulingGates = bare(name).Spec.SchedulingGates
 	}
 	w.Create(k, value)

@@ -3,21 +3,20 @@ package model
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"time"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/test/apiserver"
 	"github.com/pod2/pod2/test/spec"
 )
 
@@ -59,16 +58,10 @@ func (m *machine) serve(s *state, c *call) answer {
 	}
 	switch c.verb {
 	case "patch":
-		switch {
-		case c.bodyUID != "" && c.bodyUID != string(old.value.GetUID()):
-			return answer{err: otherUID}
-		case c.bodyVersion != "" && c.bodyVersion != old.value.GetResourceVersion():
-			return answer{err: conflict}
-		}
 		return m.once(s, c, old, func() answer { return m.patched(s, old, c) })
 	case "delete":
-		if c.uid != "" && c.uid != string(old.value.GetUID()) || c.version != "" && c.version != old.value.GetResourceVersion() {
-			return answer{err: conflict}
+		if err := c.kind.resource().Holds(old.value, c.preconditions()); err != nil {
+			return answer{err: failureOf(err)}
 		}
 		m.deleted(s, old)
 		return answer{}
@@ -76,7 +69,21 @@ func (m *machine) serve(s *state, c *call) answer {
 	panic("no verb " + c.verb)
 }
 
-func decoded(k Kind, body []byte) metav1.Object {
+// failureOf an error of the API server.
+func failureOf(err error) failure {
+	var status apierrors.APIStatus
+	switch {
+	case apierrors.IsConflict(err):
+		return conflict
+	case apierrors.IsInvalid(err) && errors.As(err, &status) && status.Status().Details.Causes[0].Field == "metadata.uid":
+		return otherUID
+	case apierrors.IsInvalid(err):
+		return invalid
+	}
+	panic(err)
+}
+
+func decoded(k Kind, body []byte) apiserver.Object {
 	value := newValue(k)
 	if err := json.Unmarshal(body, value); err != nil {
 		panic(err)
@@ -84,34 +91,39 @@ func decoded(k Kind, body []byte) metav1.Object {
 	return value
 }
 
-func (m *machine) created(s *state, k Kind, value metav1.Object) answer {
+func (m *machine) created(s *state, k Kind, value apiserver.Object) answer {
 	s.uids++
-	value.SetUID(uidText(s.uids))
-	value.SetCreationTimestamp(metav1.NewTime(m.now(s)))
-	value.SetGeneration(1)
 	value.SetNamespace(namespace)
-	switch value := value.(type) {
-	case *v1.Network:
-		value.Status = v1.NetworkStatus{}
-	case *v1.Pod2:
-		value.Status = v1.Pod2Status{}
-	case *corev1.Pod:
-		value.Status.Phase = corev1.PodPending
-	}
+	apiserver.SetDefaults(value)
+	k.resource().Begin(value, uidText(s.uids), metav1.NewTime(m.now(s)))
 	return m.stored(s, k, value)
 }
 
-// stored gives a value its resourceVersion. One that is being deleted goes when its
-// last finalizer has gone.
-func (m *machine) stored(s *state, k Kind, value metav1.Object) answer {
+// stored gives a value its resourceVersion. One that is being deleted goes when nothing keeps
+// it any more.
+func (m *machine) stored(s *state, k Kind, value apiserver.Object) answer {
+	m.prepare(k, value)
 	value.SetResourceVersion(versionText(s.nextVersion(k)))
 	o := m.objects.of(k, value)
 	m.keepOrRemove(s, o)
 	return answer{objects: []*object{o}}
 }
 
+// prepare takes from a value what would tell states apart that mean the same: the generation of a
+// kind of which nobody reads it counts writes. And the scheduler is at once: where pods terminate
+// before they are gone, one without gates is on a node.
+func (m *machine) prepare(k Kind, value apiserver.Object) {
+	value.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	if k != Networks && k != Pod2s {
+		value.SetGeneration(1)
+	}
+	if pod, ok := value.(*corev1.Pod); ok && m.config.Graceful && len(pod.Spec.SchedulingGates) == 0 {
+		pod.Spec.NodeName = "node"
+	}
+}
+
 func (m *machine) keepOrRemove(s *state, o *object) {
-	if o.kind != Pods && o.value.GetDeletionTimestamp() != nil && len(o.value.GetFinalizers()) == 0 {
+	if apiserver.Gone(o.value) {
 		s.remove(o)
 		m.gone(s, o)
 	} else {
@@ -120,7 +132,7 @@ func (m *machine) keepOrRemove(s *state, o *object) {
 }
 
 // clone of a value, to be changed.
-func clone[T metav1.Object](o *object) T {
+func clone[T apiserver.Object](o *object) T {
 	switch value := o.value.(type) {
 	case *v1.Network:
 		return any(value.DeepCopy()).(T)
@@ -159,106 +171,31 @@ type writeOf struct {
 	ticks         uint8
 }
 
-// replaced stores what a patch makes of an object.
-func (m *machine) replaced(s *state, old *object, next metav1.Object, status bool) answer {
-	if !mayReplace(old.value, next) {
-		return answer{err: invalid}
+func (m *machine) patched(s *state, old *object, c *call) answer {
+	r, sub := old.kind.resource(), ""
+	if c.status {
+		sub = "status"
 	}
-	if status {
-		is := clone[metav1.Object](old)
-		switch is := is.(type) {
-		case *v1.Network:
-			is.Status = next.(*v1.Network).Status
-		case *v1.Pod2:
-			is.Status = next.(*v1.Pod2).Status
-		case *corev1.Pod:
-			is.Status = next.(*corev1.Pod).Status
-		}
-		next = is
-	} else {
-		keepStatus(old.value, next)
+	body, err := apiserver.Patched(string(c.patch), r, encoded(old.value), c.body)
+	if err != nil {
+		panic(err)
 	}
-	next.SetDeletionTimestamp(old.value.GetDeletionTimestamp())
-	next.SetResourceVersion(old.value.GetResourceVersion())
-	if equality.Semantic.DeepEqual(old.value, next) {
+	next, err := r.Updated(sub, old.value, body, false, func(apiserver.Object) {})
+	if err != nil {
+		return answer{err: failureOf(err)}
+	}
+	m.prepare(old.kind, next)
+	if changed, _ := r.Settle(old.value, next); !changed {
 		return answer{objects: []*object{old}} // no event, and no new resourceVersion
 	}
 	return m.stored(s, old.kind, next)
 }
 
-// mayReplace is what the schemas and the API server refuse.
-func mayReplace(old, next metav1.Object) bool {
-	if old.GetDeletionTimestamp() != nil {
-		for _, f := range next.GetFinalizers() {
-			if !slices.Contains(old.GetFinalizers(), f) {
-				return false
-			}
-		}
-	}
-	if was, ok := old.(*v1.AddressBlock); ok {
-		is := next.(*v1.AddressBlock)
-		return (!was.Spec.Sealed || is.Spec.Sealed) && (!is.Spec.Sealed || len(is.Spec.Entries) == 0) &&
-			was.Spec.CIDR == is.Spec.CIDR && (was.Spec.NetworkUID == is.Spec.NetworkUID || !is.Spec.Sealed && !binds(is))
-	}
-	return true
-}
-
-func binds(block *v1.AddressBlock) bool {
-	return slices.ContainsFunc(block.Spec.Entries, func(e v1.AddressEntry) bool { return e.State == v1.AddressBound })
-}
-
-// keepStatus: a write to the object does not change its status, and one of its spec
-// counts in its generation.
-func keepStatus(old, next metav1.Object) {
-	generation := old.GetGeneration()
-	switch next := next.(type) {
-	case *v1.Network:
-		was := old.(*v1.Network)
-		next.Status = was.Status
-		if !equality.Semantic.DeepEqual(was.Spec, next.Spec) {
-			generation++
-		}
-	case *v1.Pod2:
-		was := old.(*v1.Pod2)
-		next.Status = was.Status
-		if !equality.Semantic.DeepEqual(was.Spec, next.Spec) {
-			generation++
-		}
-	case *corev1.Pod:
-		next.Status = old.(*corev1.Pod).Status
-	}
-	next.SetGeneration(generation)
-}
-
-func (m *machine) patched(s *state, old *object, c *call) answer {
-	text, err := []byte(nil), error(nil)
-	if c.patch == types.MergePatchType {
-		text, err = jsonpatch.MergePatch(encoded(old.value), c.body)
-	} else {
-		text, err = strategicpatch.StrategicMergePatch(encoded(old.value), c.body, newValue(c.kind))
-	}
-	if err != nil {
-		panic(err)
-	}
-	return m.replaced(s, old, decoded(c.kind, text), c.status)
-}
-
-// deleted begins a deletion. Without finalizers an object is gone at once, and so
-// is a pod that is on no node; one that is terminates first.
+// deleted begins a deletion.
 func (m *machine) deleted(s *state, old *object) {
-	pod, isPod := old.value.(*corev1.Pod)
-	waits := len(old.value.GetFinalizers()) > 0
-	if isPod {
-		waits = m.config.Graceful && len(pod.Spec.SchedulingGates) == 0 && !attachment.Over(pod)
-	}
-	switch {
-	case !waits:
-		s.nextVersion(old.kind)
-		s.remove(old)
-		m.gone(s, old)
-	case old.value.GetDeletionTimestamp() == nil:
-		next := clone[metav1.Object](old)
-		next.SetDeletionTimestamp(ptr.To(metav1.NewTime(m.now(s))))
+	r := old.kind.resource()
+	next := r.Deleted(old.value, metav1.DeleteOptions{}, metav1.NewTime(m.now(s)))
+	if changed, _ := r.Settle(old.value, next); changed {
 		m.stored(s, old.kind, next)
 	}
 }

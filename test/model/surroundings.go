@@ -50,7 +50,7 @@ func (m *machine) surroundings(s *state, emit func(action, *state)) {
 				step("the node of pod "+o.name+" is lost, and the pod is to end", true, func(w *World) {
 					w.s.left[deathsLeft]--
 					next := clone[*corev1.Pod](o)
-					next.DeletionTimestamp = ptr.To(metav1.NewTime(m.now(w.s)))
+					next.DeletionTimestamp, next.DeletionGracePeriodSeconds = ptr.To(metav1.NewTime(m.now(w.s))), ptr.To[int64](30)
 					next.Status.Conditions = slices.DeleteFunc(next.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
 					w.Put(Pods, next)
 				})

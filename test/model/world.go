@@ -1,10 +1,7 @@
 package model
 
 import (
-	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/test/apiserver"
 )
 
 // World is the API server as users, kubelets and the garbage collector know it.
@@ -14,7 +11,7 @@ type World struct {
 }
 
 // Get returns a copy of an object, nil if there is none.
-func Get[T metav1.Object](w *World, k Kind, name string) (found T) {
+func Get[T apiserver.Object](w *World, k Kind, name string) (found T) {
 	if _, o := w.s.find(k, name); o != nil {
 		return clone[T](o)
 	}
@@ -22,7 +19,7 @@ func Get[T metav1.Object](w *World, k Kind, name string) (found T) {
 }
 
 // Create an object.
-func (w *World) Create(k Kind, value metav1.Object) {
+func (w *World) Create(k Kind, value apiserver.Object) {
 	if _, old := w.s.find(k, value.GetName()); old != nil {
 		panic(k.String() + " " + value.GetName() + " exists")
 	}
@@ -30,18 +27,9 @@ func (w *World) Create(k Kind, value metav1.Object) {
 }
 
 // Put stores an object that exists, with its status.
-func (w *World) Put(k Kind, value metav1.Object) {
+func (w *World) Put(k Kind, value apiserver.Object) {
 	_, old := w.s.find(k, value.GetName())
-	switch next := value.(type) {
-	case *v1.Network:
-		if !equality.Semantic.DeepEqual(old.value.(*v1.Network).Spec, next.Spec) {
-			next.Generation++
-		}
-	case *v1.Pod2:
-		if !equality.Semantic.DeepEqual(old.value.(*v1.Pod2).Spec, next.Spec) {
-			next.Generation++
-		}
-	}
+	k.resource().Settle(old.value, value)
 	w.m.stored(w.s, k, value)
 }
 
