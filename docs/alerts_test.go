@@ -115,7 +115,8 @@ func TestDocsNameTestsThatExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	docs, err := filepath.Glob("*.md")
-	if err != nil || len(docs) == 0 {
+	more, _ := filepath.Glob("*/*.md")
+	if docs = append(docs, more...); err != nil || len(docs) == 0 {
 		t.Fatalf("%d pages, %v", len(docs), err)
 	}
 	for _, file := range docs {

@@ -1,0 +1,108 @@
+// Package contributing tests what its pages say of the tree.
+package contributing
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func page(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// The diff of the example is one of this code: git can take it back.
+func TestTheDiffOfTheExampleFits(t *testing.T) {
+	_, diff, found := strings.Cut(page(t, "add-a-kind.md"), "```diff\n")
+	diff, _, closed := strings.Cut(diff, "```")
+	if !found || !closed {
+		t.Fatal("there is no diff")
+	}
+	git := exec.Command("git", "apply", "--reverse", "--check", "--unidiff-zero", "-")
+	git.Dir, git.Stdin = "../..", strings.NewReader(diff)
+	if out, err := git.CombinedOutput(); err != nil {
+		t.Errorf("%v: change the page with the code:\n%s", err, out)
+	}
+}
+
+// ofTheExample is how code names the kind Node, or what it alone has.
+var ofTheExample = regexp.MustCompile(`\bKindNode\b|\bnodeKind\b|pod2/pkg/node"|\bwriteNodes\b|\bnodesOfAgent\b|\bSlimAgent\b|\bagentsResource\b|informers\.Agents\b`)
+
+// The files of the product that name the kind are those of the page.
+func TestAKindIsNamedWhereThePageSays(t *testing.T) {
+	var got []string
+	for _, root := range []string{"main.go", "controller.go", "internal", "pkg", "cmd"} {
+		err := filepath.WalkDir(filepath.Join("../..", root), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if rest := strings.TrimPrefix(path, "../../"); ofTheExample.Match(text) && !strings.HasPrefix(rest, "pkg/node/") {
+				got = append(got, rest)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var want []string
+	for _, match := range regexp.MustCompile(`\]\(\.\./\.\./((?:main|pkg/reconcile/(?:node|kinds|resources|clients|slim))\.go)\)`).FindAllStringSubmatch(page(t, "add-a-kind.md"), -1) {
+		want = append(want, match[1])
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if got, want := strings.Join(got, " "), strings.Join(slices.Compact(want), " "); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// A reader of the path returns to few files, to those that the page says, and all exist.
+func TestThePathReturnsSeldom(t *testing.T) {
+	seen, last, backs := map[string]bool{}, "", 0
+	for line := range strings.Lines(page(t, "path-of-a-pod2.md")) {
+		cells := strings.Split(line, " | ")
+		if len(cells) != 3 || !regexp.MustCompile(`^\| \d+$`).MatchString(cells[0]) {
+			continue
+		}
+		if name, back := strings.CutPrefix(cells[1], "back to "); back {
+			backs++
+			path := ""
+			for left := range seen {
+				if filepath.Base(left) == name {
+					path = left
+				}
+			}
+			if path == "" || path == last {
+				t.Errorf("%s is no file that was left", name)
+			}
+			last = path
+			continue
+		}
+		link := regexp.MustCompile(`\((.+)\)`).FindStringSubmatch(cells[1])
+		if link == nil {
+			t.Fatalf("no file in %q", line)
+		}
+		if _, err := os.Stat(link[1]); err != nil {
+			t.Error(err)
+		}
+		last = link[1]
+		if seen[last] {
+			t.Errorf("%s was left before", last)
+		}
+		seen[last] = true
+	}
+	if backs == 0 || backs > 10 {
+		t.Errorf("%d returns, want ten at most", backs)
+	}
+}
