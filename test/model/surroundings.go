@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
@@ -49,8 +48,7 @@ func (m *machine) surroundings(s *state, emit func(action, *state)) {
 			if pod.DeletionTimestamp == nil {
 				step("the node of pod "+o.name+" is lost, and the pod is to end", true, func(w *World) {
 					w.s.left[deathsLeft]--
-					next := clone[*corev1.Pod](o)
-					next.DeletionTimestamp, next.DeletionGracePeriodSeconds = ptr.To(metav1.NewTime(m.now(w.s))), ptr.To[int64](30)
+					next := Pods.resource().Deleted(pod, metav1.DeleteOptions{}, metav1.NewTime(m.now(w.s))).(*corev1.Pod)
 					next.Status.Conditions = slices.DeleteFunc(next.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
 					w.Put(Pods, next)
 				})

@@ -31,7 +31,7 @@ func NewPromises() *Promises { return &Promises{kept: spec.Kept{}} }
 // verbs are what a request does, by its method.
 var verbs = map[string]string{"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
-// apiserver.Request is S7, and S6 of a request that is not refused.
+// Request is S7, and S6 of a request that is not refused.
 func (p *Promises) Request(s *Cluster, r apiserver.Request) string {
 	w := spec.Write{Verb: verbs[r.Verb], Resource: r.Resource, Subresource: r.Subresource, Name: r.Name, UID: r.UID, ResourceVersion: r.Version}
 	why := w.Unconditional()
