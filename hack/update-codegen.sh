@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Generates everything that is generated: deepcopy, register and defaults beside
-# the types, pkg/client (applyconfiguration, clientset, listers, informers) and
+# the types, pkg/client (clientset, listers, informers) and
 # the CRDs in crd/. Run it after a change of pkg/apis; CI runs verify-codegen.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -23,11 +23,8 @@ rm -rf pkg/client
 "$gen/register-gen" --go-header-file "$header" --output-file zz_generated.register.go "${apis[@]}"
 "$gen/defaulter-gen" --go-header-file "$header" --output-file zz_generated.defaults.go "${apis[@]}"
 
-"$gen/applyconfiguration-gen" --go-header-file "$header" \
-  --output-dir pkg/client/applyconfiguration --output-pkg $module/pkg/client/applyconfiguration "${apis[@]}"
 "$gen/client-gen" --go-header-file "$header" --clientset-name versioned \
   --output-dir pkg/client/clientset --output-pkg $module/pkg/client/clientset \
-  --apply-configuration-package $module/pkg/client/applyconfiguration \
   --input-base $module/pkg/apis "${groups[@]/#/--input=}"
 "$gen/lister-gen" --go-header-file "$header" \
   --output-dir pkg/client/listers --output-pkg $module/pkg/client/listers "${apis[@]}"

@@ -41,7 +41,7 @@ func (w *world) now() time.Time { return now }
 
 func newWorld(t *testing.T, objects ...runtime.Object) *world {
 	t.Helper()
-	w := &world{t: t, kube: kubefake.NewClientset(), sample: fake.NewClientset()}
+	w := &world{t: t, kube: kubefake.NewClientset(), sample: fake.NewSimpleClientset()}
 	for _, object := range objects {
 		tracker := w.kube.Tracker()
 		switch object.(type) {

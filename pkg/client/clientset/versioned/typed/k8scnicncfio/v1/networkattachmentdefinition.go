@@ -8,7 +8,6 @@ import (
 	context "context"
 
 	k8scnicncfiov1 "github.com/pod2/pod2/pkg/apis/k8scnicncfio/v1"
-	applyconfigurationk8scnicncfiov1 "github.com/pod2/pod2/pkg/client/applyconfiguration/k8scnicncfio/v1"
 	scheme "github.com/pod2/pod2/pkg/client/clientset/versioned/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
@@ -32,19 +31,18 @@ type NetworkAttachmentDefinitionInterface interface {
 	List(ctx context.Context, opts metav1.ListOptions) (*k8scnicncfiov1.NetworkAttachmentDefinitionList, error)
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (result *k8scnicncfiov1.NetworkAttachmentDefinition, err error)
-	Apply(ctx context.Context, networkAttachmentDefinition *applyconfigurationk8scnicncfiov1.NetworkAttachmentDefinitionApplyConfiguration, opts metav1.ApplyOptions) (result *k8scnicncfiov1.NetworkAttachmentDefinition, err error)
 	NetworkAttachmentDefinitionExpansion
 }
 
 // networkAttachmentDefinitions implements NetworkAttachmentDefinitionInterface
 type networkAttachmentDefinitions struct {
-	*gentype.ClientWithListAndApply[*k8scnicncfiov1.NetworkAttachmentDefinition, *k8scnicncfiov1.NetworkAttachmentDefinitionList, *applyconfigurationk8scnicncfiov1.NetworkAttachmentDefinitionApplyConfiguration]
+	*gentype.ClientWithList[*k8scnicncfiov1.NetworkAttachmentDefinition, *k8scnicncfiov1.NetworkAttachmentDefinitionList]
 }
 
 // newNetworkAttachmentDefinitions returns a NetworkAttachmentDefinitions
 func newNetworkAttachmentDefinitions(c *K8sCniCncfIoV1Client, namespace string) *networkAttachmentDefinitions {
 	return &networkAttachmentDefinitions{
-		gentype.NewClientWithListAndApply[*k8scnicncfiov1.NetworkAttachmentDefinition, *k8scnicncfiov1.NetworkAttachmentDefinitionList, *applyconfigurationk8scnicncfiov1.NetworkAttachmentDefinitionApplyConfiguration](
+		gentype.NewClientWithList[*k8scnicncfiov1.NetworkAttachmentDefinition, *k8scnicncfiov1.NetworkAttachmentDefinitionList](
 			"network-attachment-definitions",
 			c.RESTClient(),
 			scheme.ParameterCodec,

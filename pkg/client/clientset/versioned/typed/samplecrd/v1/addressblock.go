@@ -8,7 +8,6 @@ import (
 	context "context"
 
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	applyconfigurationsamplecrdv1 "github.com/pod2/pod2/pkg/client/applyconfiguration/samplecrd/v1"
 	scheme "github.com/pod2/pod2/pkg/client/clientset/versioned/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
@@ -32,19 +31,18 @@ type AddressBlockInterface interface {
 	List(ctx context.Context, opts metav1.ListOptions) (*samplecrdv1.AddressBlockList, error)
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (result *samplecrdv1.AddressBlock, err error)
-	Apply(ctx context.Context, addressBlock *applyconfigurationsamplecrdv1.AddressBlockApplyConfiguration, opts metav1.ApplyOptions) (result *samplecrdv1.AddressBlock, err error)
 	AddressBlockExpansion
 }
 
 // addressBlocks implements AddressBlockInterface
 type addressBlocks struct {
-	*gentype.ClientWithListAndApply[*samplecrdv1.AddressBlock, *samplecrdv1.AddressBlockList, *applyconfigurationsamplecrdv1.AddressBlockApplyConfiguration]
+	*gentype.ClientWithList[*samplecrdv1.AddressBlock, *samplecrdv1.AddressBlockList]
 }
 
 // newAddressBlocks returns a AddressBlocks
 func newAddressBlocks(c *SamplecrdV1Client, namespace string) *addressBlocks {
 	return &addressBlocks{
-		gentype.NewClientWithListAndApply[*samplecrdv1.AddressBlock, *samplecrdv1.AddressBlockList, *applyconfigurationsamplecrdv1.AddressBlockApplyConfiguration](
+		gentype.NewClientWithList[*samplecrdv1.AddressBlock, *samplecrdv1.AddressBlockList](
 			"addressblocks",
 			c.RESTClient(),
 			scheme.ParameterCodec,

@@ -8,7 +8,6 @@ import (
 	context "context"
 
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	applyconfigurationsamplecrdv1 "github.com/pod2/pod2/pkg/client/applyconfiguration/samplecrd/v1"
 	scheme "github.com/pod2/pod2/pkg/client/clientset/versioned/scheme"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,9 +34,6 @@ type Pod2Interface interface {
 	List(ctx context.Context, opts metav1.ListOptions) (*samplecrdv1.Pod2List, error)
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (result *samplecrdv1.Pod2, err error)
-	Apply(ctx context.Context, pod2 *applyconfigurationsamplecrdv1.Pod2ApplyConfiguration, opts metav1.ApplyOptions) (result *samplecrdv1.Pod2, err error)
-	// Add a +genclient:noStatus comment above the type to avoid generating ApplyStatus().
-	ApplyStatus(ctx context.Context, pod2 *applyconfigurationsamplecrdv1.Pod2ApplyConfiguration, opts metav1.ApplyOptions) (result *samplecrdv1.Pod2, err error)
 	GetScale(ctx context.Context, pod2Name string, options metav1.GetOptions) (*autoscalingv1.Scale, error)
 	UpdateScale(ctx context.Context, pod2Name string, scale *autoscalingv1.Scale, opts metav1.UpdateOptions) (*autoscalingv1.Scale, error)
 
@@ -46,13 +42,13 @@ type Pod2Interface interface {
 
 // pod2s implements Pod2Interface
 type pod2s struct {
-	*gentype.ClientWithListAndApply[*samplecrdv1.Pod2, *samplecrdv1.Pod2List, *applyconfigurationsamplecrdv1.Pod2ApplyConfiguration]
+	*gentype.ClientWithList[*samplecrdv1.Pod2, *samplecrdv1.Pod2List]
 }
 
 // newPod2s returns a Pod2s
 func newPod2s(c *SamplecrdV1Client, namespace string) *pod2s {
 	return &pod2s{
-		gentype.NewClientWithListAndApply[*samplecrdv1.Pod2, *samplecrdv1.Pod2List, *applyconfigurationsamplecrdv1.Pod2ApplyConfiguration](
+		gentype.NewClientWithList[*samplecrdv1.Pod2, *samplecrdv1.Pod2List](
 			"pod2s",
 			c.RESTClient(),
 			scheme.ParameterCodec,

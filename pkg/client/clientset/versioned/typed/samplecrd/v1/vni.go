@@ -8,7 +8,6 @@ import (
 	context "context"
 
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	applyconfigurationsamplecrdv1 "github.com/pod2/pod2/pkg/client/applyconfiguration/samplecrd/v1"
 	scheme "github.com/pod2/pod2/pkg/client/clientset/versioned/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
@@ -32,19 +31,18 @@ type VNIInterface interface {
 	List(ctx context.Context, opts metav1.ListOptions) (*samplecrdv1.VNIList, error)
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (result *samplecrdv1.VNI, err error)
-	Apply(ctx context.Context, vNI *applyconfigurationsamplecrdv1.VNIApplyConfiguration, opts metav1.ApplyOptions) (result *samplecrdv1.VNI, err error)
 	VNIExpansion
 }
 
 // vNIs implements VNIInterface
 type vNIs struct {
-	*gentype.ClientWithListAndApply[*samplecrdv1.VNI, *samplecrdv1.VNIList, *applyconfigurationsamplecrdv1.VNIApplyConfiguration]
+	*gentype.ClientWithList[*samplecrdv1.VNI, *samplecrdv1.VNIList]
 }
 
 // newVNIs returns a VNIs
 func newVNIs(c *SamplecrdV1Client) *vNIs {
 	return &vNIs{
-		gentype.NewClientWithListAndApply[*samplecrdv1.VNI, *samplecrdv1.VNIList, *applyconfigurationsamplecrdv1.VNIApplyConfiguration](
+		gentype.NewClientWithList[*samplecrdv1.VNI, *samplecrdv1.VNIList](
 			"vnis",
 			c.RESTClient(),
 			scheme.ParameterCodec,

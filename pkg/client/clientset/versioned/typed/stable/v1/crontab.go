@@ -8,7 +8,6 @@ import (
 	context "context"
 
 	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
-	applyconfigurationstablev1 "github.com/pod2/pod2/pkg/client/applyconfiguration/stable/v1"
 	scheme "github.com/pod2/pod2/pkg/client/clientset/versioned/scheme"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,9 +34,6 @@ type CronTabInterface interface {
 	List(ctx context.Context, opts metav1.ListOptions) (*stablev1.CronTabList, error)
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (result *stablev1.CronTab, err error)
-	Apply(ctx context.Context, cronTab *applyconfigurationstablev1.CronTabApplyConfiguration, opts metav1.ApplyOptions) (result *stablev1.CronTab, err error)
-	// Add a +genclient:noStatus comment above the type to avoid generating ApplyStatus().
-	ApplyStatus(ctx context.Context, cronTab *applyconfigurationstablev1.CronTabApplyConfiguration, opts metav1.ApplyOptions) (result *stablev1.CronTab, err error)
 	GetScale(ctx context.Context, cronTabName string, options metav1.GetOptions) (*autoscalingv1.Scale, error)
 	UpdateScale(ctx context.Context, cronTabName string, scale *autoscalingv1.Scale, opts metav1.UpdateOptions) (*autoscalingv1.Scale, error)
 
@@ -46,13 +42,13 @@ type CronTabInterface interface {
 
 // cronTabs implements CronTabInterface
 type cronTabs struct {
-	*gentype.ClientWithListAndApply[*stablev1.CronTab, *stablev1.CronTabList, *applyconfigurationstablev1.CronTabApplyConfiguration]
+	*gentype.ClientWithList[*stablev1.CronTab, *stablev1.CronTabList]
 }
 
 // newCronTabs returns a CronTabs
 func newCronTabs(c *StableV1Client, namespace string) *cronTabs {
 	return &cronTabs{
-		gentype.NewClientWithListAndApply[*stablev1.CronTab, *stablev1.CronTabList, *applyconfigurationstablev1.CronTabApplyConfiguration](
+		gentype.NewClientWithList[*stablev1.CronTab, *stablev1.CronTabList](
 			"crontabs",
 			c.RESTClient(),
 			scheme.ParameterCodec,

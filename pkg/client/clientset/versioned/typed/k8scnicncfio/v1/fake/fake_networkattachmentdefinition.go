@@ -6,20 +6,19 @@ package fake
 
 import (
 	v1 "github.com/pod2/pod2/pkg/apis/k8scnicncfio/v1"
-	k8scnicncfiov1 "github.com/pod2/pod2/pkg/client/applyconfiguration/k8scnicncfio/v1"
-	typedk8scnicncfiov1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/k8scnicncfio/v1"
+	k8scnicncfiov1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/k8scnicncfio/v1"
 	gentype "k8s.io/client-go/gentype"
 )
 
 // fakeNetworkAttachmentDefinitions implements NetworkAttachmentDefinitionInterface
 type fakeNetworkAttachmentDefinitions struct {
-	*gentype.FakeClientWithListAndApply[*v1.NetworkAttachmentDefinition, *v1.NetworkAttachmentDefinitionList, *k8scnicncfiov1.NetworkAttachmentDefinitionApplyConfiguration]
+	*gentype.FakeClientWithList[*v1.NetworkAttachmentDefinition, *v1.NetworkAttachmentDefinitionList]
 	Fake *FakeK8sCniCncfIoV1
 }
 
-func newFakeNetworkAttachmentDefinitions(fake *FakeK8sCniCncfIoV1, namespace string) typedk8scnicncfiov1.NetworkAttachmentDefinitionInterface {
+func newFakeNetworkAttachmentDefinitions(fake *FakeK8sCniCncfIoV1, namespace string) k8scnicncfiov1.NetworkAttachmentDefinitionInterface {
 	return &fakeNetworkAttachmentDefinitions{
-		gentype.NewFakeClientWithListAndApply[*v1.NetworkAttachmentDefinition, *v1.NetworkAttachmentDefinitionList, *k8scnicncfiov1.NetworkAttachmentDefinitionApplyConfiguration](
+		gentype.NewFakeClientWithList[*v1.NetworkAttachmentDefinition, *v1.NetworkAttachmentDefinitionList](
 			fake.Fake,
 			namespace,
 			v1.SchemeGroupVersion.WithResource("network-attachment-definitions"),

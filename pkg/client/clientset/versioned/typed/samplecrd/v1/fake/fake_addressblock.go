@@ -6,20 +6,19 @@ package fake
 
 import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	samplecrdv1 "github.com/pod2/pod2/pkg/client/applyconfiguration/samplecrd/v1"
-	typedsamplecrdv1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/samplecrd/v1"
+	samplecrdv1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/samplecrd/v1"
 	gentype "k8s.io/client-go/gentype"
 )
 
 // fakeAddressBlocks implements AddressBlockInterface
 type fakeAddressBlocks struct {
-	*gentype.FakeClientWithListAndApply[*v1.AddressBlock, *v1.AddressBlockList, *samplecrdv1.AddressBlockApplyConfiguration]
+	*gentype.FakeClientWithList[*v1.AddressBlock, *v1.AddressBlockList]
 	Fake *FakeSamplecrdV1
 }
 
-func newFakeAddressBlocks(fake *FakeSamplecrdV1, namespace string) typedsamplecrdv1.AddressBlockInterface {
+func newFakeAddressBlocks(fake *FakeSamplecrdV1, namespace string) samplecrdv1.AddressBlockInterface {
 	return &fakeAddressBlocks{
-		gentype.NewFakeClientWithListAndApply[*v1.AddressBlock, *v1.AddressBlockList, *samplecrdv1.AddressBlockApplyConfiguration](
+		gentype.NewFakeClientWithList[*v1.AddressBlock, *v1.AddressBlockList](
 			fake.Fake,
 			namespace,
 			v1.SchemeGroupVersion.WithResource("addressblocks"),

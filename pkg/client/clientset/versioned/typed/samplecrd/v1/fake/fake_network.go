@@ -6,20 +6,19 @@ package fake
 
 import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	samplecrdv1 "github.com/pod2/pod2/pkg/client/applyconfiguration/samplecrd/v1"
-	typedsamplecrdv1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/samplecrd/v1"
+	samplecrdv1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/samplecrd/v1"
 	gentype "k8s.io/client-go/gentype"
 )
 
 // fakeNetworks implements NetworkInterface
 type fakeNetworks struct {
-	*gentype.FakeClientWithListAndApply[*v1.Network, *v1.NetworkList, *samplecrdv1.NetworkApplyConfiguration]
+	*gentype.FakeClientWithList[*v1.Network, *v1.NetworkList]
 	Fake *FakeSamplecrdV1
 }
 
-func newFakeNetworks(fake *FakeSamplecrdV1, namespace string) typedsamplecrdv1.NetworkInterface {
+func newFakeNetworks(fake *FakeSamplecrdV1, namespace string) samplecrdv1.NetworkInterface {
 	return &fakeNetworks{
-		gentype.NewFakeClientWithListAndApply[*v1.Network, *v1.NetworkList, *samplecrdv1.NetworkApplyConfiguration](
+		gentype.NewFakeClientWithList[*v1.Network, *v1.NetworkList](
 			fake.Fake,
 			namespace,
 			v1.SchemeGroupVersion.WithResource("networks"),

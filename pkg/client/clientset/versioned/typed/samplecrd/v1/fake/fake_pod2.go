@@ -8,8 +8,7 @@ import (
 	context "context"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	samplecrdv1 "github.com/pod2/pod2/pkg/client/applyconfiguration/samplecrd/v1"
-	typedsamplecrdv1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/samplecrd/v1"
+	samplecrdv1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/samplecrd/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gentype "k8s.io/client-go/gentype"
@@ -18,13 +17,13 @@ import (
 
 // fakePod2s implements Pod2Interface
 type fakePod2s struct {
-	*gentype.FakeClientWithListAndApply[*v1.Pod2, *v1.Pod2List, *samplecrdv1.Pod2ApplyConfiguration]
+	*gentype.FakeClientWithList[*v1.Pod2, *v1.Pod2List]
 	Fake *FakeSamplecrdV1
 }
 
-func newFakePod2s(fake *FakeSamplecrdV1, namespace string) typedsamplecrdv1.Pod2Interface {
+func newFakePod2s(fake *FakeSamplecrdV1, namespace string) samplecrdv1.Pod2Interface {
 	return &fakePod2s{
-		gentype.NewFakeClientWithListAndApply[*v1.Pod2, *v1.Pod2List, *samplecrdv1.Pod2ApplyConfiguration](
+		gentype.NewFakeClientWithList[*v1.Pod2, *v1.Pod2List](
 			fake.Fake,
 			namespace,
 			v1.SchemeGroupVersion.WithResource("pod2s"),

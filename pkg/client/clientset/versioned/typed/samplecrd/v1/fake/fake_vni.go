@@ -6,20 +6,19 @@ package fake
 
 import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	samplecrdv1 "github.com/pod2/pod2/pkg/client/applyconfiguration/samplecrd/v1"
-	typedsamplecrdv1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/samplecrd/v1"
+	samplecrdv1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/samplecrd/v1"
 	gentype "k8s.io/client-go/gentype"
 )
 
 // fakeVNIs implements VNIInterface
 type fakeVNIs struct {
-	*gentype.FakeClientWithListAndApply[*v1.VNI, *v1.VNIList, *samplecrdv1.VNIApplyConfiguration]
+	*gentype.FakeClientWithList[*v1.VNI, *v1.VNIList]
 	Fake *FakeSamplecrdV1
 }
 
-func newFakeVNIs(fake *FakeSamplecrdV1) typedsamplecrdv1.VNIInterface {
+func newFakeVNIs(fake *FakeSamplecrdV1) samplecrdv1.VNIInterface {
 	return &fakeVNIs{
-		gentype.NewFakeClientWithListAndApply[*v1.VNI, *v1.VNIList, *samplecrdv1.VNIApplyConfiguration](
+		gentype.NewFakeClientWithList[*v1.VNI, *v1.VNIList](
 			fake.Fake,
 			"",
 			v1.SchemeGroupVersion.WithResource("vnis"),

@@ -8,8 +8,7 @@ import (
 	context "context"
 
 	v1 "github.com/pod2/pod2/pkg/apis/stable/v1"
-	stablev1 "github.com/pod2/pod2/pkg/client/applyconfiguration/stable/v1"
-	typedstablev1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/stable/v1"
+	stablev1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/stable/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gentype "k8s.io/client-go/gentype"
@@ -18,13 +17,13 @@ import (
 
 // fakeCronTabs implements CronTabInterface
 type fakeCronTabs struct {
-	*gentype.FakeClientWithListAndApply[*v1.CronTab, *v1.CronTabList, *stablev1.CronTabApplyConfiguration]
+	*gentype.FakeClientWithList[*v1.CronTab, *v1.CronTabList]
 	Fake *FakeStableV1
 }
 
-func newFakeCronTabs(fake *FakeStableV1, namespace string) typedstablev1.CronTabInterface {
+func newFakeCronTabs(fake *FakeStableV1, namespace string) stablev1.CronTabInterface {
 	return &fakeCronTabs{
-		gentype.NewFakeClientWithListAndApply[*v1.CronTab, *v1.CronTabList, *stablev1.CronTabApplyConfiguration](
+		gentype.NewFakeClientWithList[*v1.CronTab, *v1.CronTabList](
 			fake.Fake,
 			namespace,
 			v1.SchemeGroupVersion.WithResource("crontabs"),

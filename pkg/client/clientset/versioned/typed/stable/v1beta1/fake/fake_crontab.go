@@ -8,8 +8,7 @@ import (
 	context "context"
 
 	v1beta1 "github.com/pod2/pod2/pkg/apis/stable/v1beta1"
-	stablev1beta1 "github.com/pod2/pod2/pkg/client/applyconfiguration/stable/v1beta1"
-	typedstablev1beta1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/stable/v1beta1"
+	stablev1beta1 "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/stable/v1beta1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gentype "k8s.io/client-go/gentype"
@@ -18,13 +17,13 @@ import (
 
 // fakeCronTabs implements CronTabInterface
 type fakeCronTabs struct {
-	*gentype.FakeClientWithListAndApply[*v1beta1.CronTab, *v1beta1.CronTabList, *stablev1beta1.CronTabApplyConfiguration]
+	*gentype.FakeClientWithList[*v1beta1.CronTab, *v1beta1.CronTabList]
 	Fake *FakeStableV1beta1
 }
 
-func newFakeCronTabs(fake *FakeStableV1beta1, namespace string) typedstablev1beta1.CronTabInterface {
+func newFakeCronTabs(fake *FakeStableV1beta1, namespace string) stablev1beta1.CronTabInterface {
 	return &fakeCronTabs{
-		gentype.NewFakeClientWithListAndApply[*v1beta1.CronTab, *v1beta1.CronTabList, *stablev1beta1.CronTabApplyConfiguration](
+		gentype.NewFakeClientWithList[*v1beta1.CronTab, *v1beta1.CronTabList](
 			fake.Fake,
 			namespace,
 			v1beta1.SchemeGroupVersion.WithResource("crontabs"),
