@@ -41,6 +41,7 @@ func (h *Health) Await(what string) { h.waitsFor.Store(&what) }
 // Watch has the process killed when one of the checks fails.
 func (h *Health) Watch(checks ...func() error) { h.checks.Store(&checks) }
 
+// Live returns what a restart repairs.
 func (h *Health) Live() error {
 	if err := h.lease.Check(nil); err != nil {
 		return err
@@ -54,6 +55,7 @@ func (h *Health) Live() error {
 	return errors.Join(errs...)
 }
 
+// Ready returns what the process waits for.
 func (h *Health) Ready() error {
 	if h.stops.Load() {
 		return errors.New("stopping")

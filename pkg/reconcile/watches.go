@@ -30,7 +30,7 @@ func wakingPod2[T any](kind string, pod2s func(T) []string) func(T) []Key {
 // say in their conditions why their pods wait.
 func (s *shared) wokenByNetwork(n *v1.Network) []Key {
 	keys := append(s.waitingNetworks(n.Namespace, n.Name), keyOf(KindNetwork, n))
-	for _, p := range s.caches.pod2s.by(byNetwork, pathOf(n)) {
+	for _, p := range s.pod2s.by(byNetwork, pathOf(n)) {
 		keys = append(keys, keyOf(KindPod2, p))
 	}
 	return keys
@@ -74,7 +74,7 @@ func (s *shared) wokenByBlock(block *v1.AddressBlock) []Key {
 // before its status says so, it decides anew when its status was written.
 func (s *shared) waitingPod2s(block *v1.AddressBlock) []Key {
 	var keys []Key
-	for _, p := range s.caches.pod2s.by(byNetwork, path(block.Namespace, block.Spec.Network)) {
+	for _, p := range s.pod2s.by(byNetwork, path(block.Namespace, block.Spec.Network)) {
 		wants := slices.ContainsFunc(p.Spec.Networks, func(n v1.Pod2Network) bool { return n.Name == block.Spec.Network && len(n.Addresses) > 0 })
 		progress := meta.FindStatusCondition(p.Status.Conditions, v1.ConditionProgressing)
 		if wants && (progress == nil || progress.Reason != pod2.ReasonComplete) {
@@ -123,7 +123,7 @@ func (s *shared) podPatience(old, new any) time.Duration {
 	}
 	patience := podProgress
 	for _, name := range pod2.Concerned(is) {
-		if p := s.caches.pod2s.get(is.Namespace, name); p != nil {
+		if p := s.pod2s.get(is.Namespace, name); p != nil {
 			awaited := p.Status.Replicas - p.Status.AvailableReplicas
 			patience = max(patience, min(mostProgress, time.Duration(awaited)*progressPerReplica))
 		}

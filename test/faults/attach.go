@@ -67,7 +67,7 @@ func (program Program) AForeignDefinitionIsNotTriedAgain(t *testing.T) {
 	})
 }
 
-// TheTwoSyncsOfANetworkDoNotConflict, though those of a Network and of its attachment both write its status, one after the other.
+// TheTwoSyncsOfANetworkDoNotConflict though those of a Network and of its attachment both write its status, one after the other.
 func (program Program) TheTwoSyncsOfANetworkDoNotConflict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := sim.NewWorld(program.alone, nil, nil)

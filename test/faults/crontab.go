@@ -25,7 +25,7 @@ func (program Program) statusWritesOfRuns(runs int) (writes int, trace string) {
 	return strings.Count(trace, "crontabs/report/status -> ok"), trace
 }
 
-// ARunOfACronTabCostsTwoWritesOfItsStatus: one when the run has begun, and one when it has ended.
+// ARunOfACronTabCostsTwoWritesOfItsStatus counts them: one when the run has begun, and one when it has ended.
 func (program Program) ARunOfACronTabCostsTwoWritesOfItsStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		if writes, trace := program.statusWritesOfRuns(10); writes > 20 {

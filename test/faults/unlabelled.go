@@ -11,7 +11,7 @@ import (
 	"github.com/pod2/pod2/test/sim"
 )
 
-// APodWithoutOurLabelHoldsUpNothing, though our watch of pods does not show a replica without our label. The cluster is otherwise quiet: no
+// APodWithoutOurLabelHoldsUpNothing though our watch of pods does not show a replica without our label. The cluster is otherwise quiet: no
 // event of another pod tells that the cache is newer than what we wrote to this one.
 func (program Program) APodWithoutOurLabelHoldsUpNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
