@@ -99,7 +99,7 @@ func Unusable(n *v1.Network, text string) string {
 		return "is outside " + n.Spec.CIDR
 	case isEdge(cidr, address):
 		return "is network or broadcast address of " + n.Spec.CIDR
-	case text == n.Spec.Gateway || text == n.Status.Gateway || text == n.Annotations[v1.GatewayAnnotation] || text == defaultGateway(n):
+	case text == gateway(n):
 		return "is the gateway"
 	case within(n.Spec.Exclude, address):
 		return "is excluded"
@@ -112,15 +112,23 @@ func Unusable(n *v1.Network, text string) string {
 	return ""
 }
 
-// defaultGateway is that of a Network of which nothing else is known yet.
-func defaultGateway(n *v1.Network) string {
+// gateway in force: the declared one, or the one that was chosen when the Network was new.
+func gateway(n *v1.Network) string {
+	chosen, marked := n.Annotations[v1.GatewayAnnotation]
+	switch {
+	case n.Spec.Gateway != "":
+		return n.Spec.Gateway
+	case n.Status.ObservedGeneration > 0:
+		return n.Status.Gateway
+	case marked:
+		return chosen
+	}
 	cidr, err := ipam.CheckCIDR(n.Spec.CIDR)
-	_, chosen := n.Annotations[v1.GatewayAnnotation]
-	if err != nil || n.Spec.Gateway != "" || n.Status.ObservedGeneration > 0 || chosen {
+	if err != nil {
 		return ""
 	}
-	gateway, _ := ipam.DefaultGateway(cidr)
-	return gateway.String()
+	first, _ := ipam.DefaultGateway(cidr)
+	return first.String()
 }
 
 // isEdge says whether an address is the network's or the broadcast address of a prefix, for whoever

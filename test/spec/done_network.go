@@ -167,9 +167,14 @@ func (c *Cluster) holder(e v1.AddressEntry) *corev1.Pod {
 func (c *Cluster) boundTo(network, address string, pod *corev1.Pod) bool {
 	n := named(c.Networks, network)
 	for _, b := range c.blocksOf(network) {
+		prefix, err := netip.ParsePrefix(b.Spec.CIDR)
+		if err != nil || n == nil || b.Spec.NetworkUID != n.UID {
+			continue
+		}
 		known := map[string]bool{}
 		for _, e := range b.Spec.Entries {
-			if e.State != v1.AddressBound || known[e.Address] || n == nil || b.Spec.NetworkUID != n.UID {
+			addr, err := netip.ParseAddr(e.Address)
+			if err != nil || !prefix.Contains(addr) || e.State != v1.AddressBound || known[e.Address] {
 				continue
 			}
 			if known[e.Address] = true; e.PodUID == pod.UID && (address == "" || e.Address == address) {
