@@ -79,7 +79,7 @@ type writers struct {
 	writeNodes       writer[*corev1.Node]
 }
 
-func newWriters(c Clients, w *written, pods *found[*corev1.Pod], clock clock.PassiveClock) writers {
+func newWriters(c Clients, w *ownWrites, pods *unwatched[*corev1.Pod], clock clock.PassiveClock) writers {
 	const strategic, merge = types.StrategicMergePatchType, types.MergePatchType
 	sample, core := c.Sample.SamplecrdV1(), c.Kube.CoreV1()
 	return writers{
@@ -96,17 +96,17 @@ func newWriters(c Clients, w *written, pods *found[*corev1.Pod], clock clock.Pas
 		}),
 			"ControllerRevision", revisionsResource, w, nil},
 		writeClaims: writer[*corev1.PersistentVolumeClaim]{fenced.New(merge, func(ns string) fenced.Client[*corev1.PersistentVolumeClaim] { return core.PersistentVolumeClaims(ns) }),
-			"PersistentVolumeClaim", claimsResource, w, newFound(clock, (*corev1.PersistentVolumeClaim).DeepCopy, labelledAtAll[*corev1.PersistentVolumeClaim])},
+			"PersistentVolumeClaim", claimsResource, w, newUnwatched(clock, (*corev1.PersistentVolumeClaim).DeepCopy, labelledAtAll[*corev1.PersistentVolumeClaim])},
 		writeCronTabs: writer[*stablev1.CronTab]{fenced.New(merge, func(ns string) fenced.Client[*stablev1.CronTab] { return c.Sample.StableV1().CronTabs(ns) }),
 			"CronTab", cronTabsResource, w, nil},
 		writeCronJobs: writer[*batchv1.CronJob]{fenced.New(merge, func(ns string) fenced.Client[*batchv1.CronJob] { return c.Kube.BatchV1().CronJobs(ns) }),
 			"CronJob", cronJobsResource, w, nil},
 		writeServices: writer[*corev1.Service]{fenced.New(merge, func(ns string) fenced.Client[*corev1.Service] { return core.Services(ns) }),
-			"Service", servicesResource, w, newFound(clock, (*corev1.Service).DeepCopy, labelledFor[*corev1.Service])},
+			"Service", servicesResource, w, newUnwatched(clock, (*corev1.Service).DeepCopy, labelledFor[*corev1.Service])},
 		writeSlices: writer[*discoveryv1.EndpointSlice]{fenced.New(merge, func(ns string) fenced.Client[*discoveryv1.EndpointSlice] {
 			return c.Kube.DiscoveryV1().EndpointSlices(ns)
 		}),
-			"EndpointSlice", slicesResource, w, newFound(clock, (*discoveryv1.EndpointSlice).DeepCopy, labelledFor[*discoveryv1.EndpointSlice])},
+			"EndpointSlice", slicesResource, w, newUnwatched(clock, (*discoveryv1.EndpointSlice).DeepCopy, labelledFor[*discoveryv1.EndpointSlice])},
 		writeVNIs: writer[*samplev1.VNI]{fenced.New(merge, func(string) fenced.Client[*samplev1.VNI] { return sample.VNIs() }),
 			"VNI", vnisResource, w, nil},
 		writeDefinitions: writer[*nadv1.NetworkAttachmentDefinition]{fenced.New(merge, func(ns string) fenced.Client[*nadv1.NetworkAttachmentDefinition] {
@@ -141,21 +141,21 @@ type live struct {
 	cronJobs func(namespace string) getter[*batchv1.CronJob]
 	jobs     func(namespace string) lister[*batchv1.JobList]
 
-	found *found[*corev1.Pod]
-	over  *over
+	unwatched     *unwatched[*corev1.Pod]
+	confirmedOver *confirmedOver
 }
 
-func newLive(c Clients, found *found[*corev1.Pod], over *over) live {
+func newLive(c Clients, pods *unwatched[*corev1.Pod], over *confirmedOver) live {
 	return live{
 		networks: func(ns string) getLister[*samplev1.Network, *samplev1.NetworkList] {
 			return c.Sample.SamplecrdV1().Networks(ns)
 		},
-		blocks:   func(ns string) lister[*samplev1.AddressBlockList] { return c.Sample.SamplecrdV1().AddressBlocks(ns) },
-		pod2s:    func(ns string) getter[*samplev1.Pod2] { return c.Sample.SamplecrdV1().Pod2s(ns) },
-		pods:     func(ns string) getLister[*corev1.Pod, *corev1.PodList] { return c.Kube.CoreV1().Pods(ns) },
-		cronTabs: func(ns string) getter[*stablev1.CronTab] { return c.Sample.StableV1().CronTabs(ns) },
-		cronJobs: func(ns string) getter[*batchv1.CronJob] { return c.Kube.BatchV1().CronJobs(ns) },
-		jobs:     func(ns string) lister[*batchv1.JobList] { return c.Kube.BatchV1().Jobs(ns) },
-		found:    found, over: over,
+		blocks:    func(ns string) lister[*samplev1.AddressBlockList] { return c.Sample.SamplecrdV1().AddressBlocks(ns) },
+		pod2s:     func(ns string) getter[*samplev1.Pod2] { return c.Sample.SamplecrdV1().Pod2s(ns) },
+		pods:      func(ns string) getLister[*corev1.Pod, *corev1.PodList] { return c.Kube.CoreV1().Pods(ns) },
+		cronTabs:  func(ns string) getter[*stablev1.CronTab] { return c.Sample.StableV1().CronTabs(ns) },
+		cronJobs:  func(ns string) getter[*batchv1.CronJob] { return c.Kube.BatchV1().CronJobs(ns) },
+		jobs:      func(ns string) lister[*batchv1.JobList] { return c.Kube.BatchV1().Jobs(ns) },
+		unwatched: pods, confirmedOver: over,
 	}
 }

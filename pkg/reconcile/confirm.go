@@ -32,14 +32,14 @@ const (
 // is stale. So are those that are over, if others could not be read.
 func (r live) confirmOver(ctx context.Context, key Key, refs []network.PodRef) error {
 	var alive []string
-	err := r.readPods(ctx, key.Namespace, r.over.retain(key, refs), func(ref network.PodRef, pod *corev1.Pod) {
+	err := r.readPods(ctx, key.Namespace, r.confirmedOver.retain(key, refs), func(ref network.PodRef, pod *corev1.Pod) {
 		if network.Over(ref, pod) {
-			r.over.confirmed(key, ref)
+			r.confirmedOver.confirmed(key, ref)
 			return
 		}
 		// All of them at once: were it one a sync, the first would be forgotten
 		// before the last is found.
-		r.found.remember(pod)
+		r.unwatched.remember(pod)
 		alive = append(alive, ref.String())
 	})
 	if err != nil {
@@ -238,7 +238,7 @@ func (r live) confirmUnseen(ctx context.Context, key Key, seen []*corev1.Pod, bl
 				continue
 			}
 			if !slices.ContainsFunc(seen, func(p *corev1.Pod) bool { return p.UID == pod.UID }) {
-				r.found.remember(pod)
+				r.unwatched.remember(pod)
 				unseen = append(unseen, fmt.Sprintf("%s publishes %s", pod.Name, published.Address))
 			}
 		}

@@ -83,7 +83,7 @@ func TestConfirmOverReadsEveryPage(t *testing.T) {
 	if _, err := w.sync(KindNetwork, "blue"); !errors.Is(err, ErrStale) {
 		t.Fatalf("not stale: %v", err)
 	}
-	if n := len(w.r.live.found.sightings); n != 60 {
+	if n := len(w.r.live.unwatched.sightings); n != 60 {
 		t.Errorf("%d pods found, want 60", n)
 	}
 }
@@ -198,7 +198,7 @@ func TestConfirmOverForgetsWhatIsDone(t *testing.T) {
 	if _, err := w.sync(KindNetwork, "blue"); err != nil {
 		t.Fatal(err)
 	}
-	if left := len(w.r.live.over.byKey); left != 0 {
+	if left := len(w.r.live.confirmedOver.byKey); left != 0 {
 		t.Errorf("%d keys are remembered", left)
 	}
 }

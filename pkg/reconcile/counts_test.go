@@ -120,7 +120,7 @@ func TestAddressesAreTakenBackInBatches(t *testing.T) {
 // A key of an object that is gone is never asked for again.
 func TestBatchesForgetWhatNobodyAsksFor(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now)
-	b := newPace(clock, time.Second)
+	b := newThrottle(clock, time.Second)
 	b.begin(Key{KindPod2, ns, "gone"})
 	clock.SetTime(now.Add(2 * time.Minute))
 	b.begin(webNames)

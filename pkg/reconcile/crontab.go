@@ -23,7 +23,7 @@ import (
 // cronTabKind syncs CronTabs.
 type cronTabKind struct {
 	*shared
-	runs *pace
+	runs *throttle
 }
 
 // runsEvery is how long the times and numbers of a CronTab's status stay as they are once one of
@@ -32,7 +32,7 @@ type cronTabKind struct {
 // costs two writes and not five. Conditions are written at once.
 const runsEvery = 5 * time.Second
 
-func newCronTabKind(s *shared) *cronTabKind { return &cronTabKind{s, newPace(s.clock, runsEvery)} }
+func newCronTabKind(s *shared) *cronTabKind { return &cronTabKind{s, newThrottle(s.clock, runsEvery)} }
 
 func (r *cronTabKind) observe(key Key) (crontab.State, time.Duration, error) {
 	state := crontab.State{Now: r.clock.Now(), CronTab: r.cronTabs.get(key.Namespace, key.Name), NumbersHeld: r.runs.gathered(key)}

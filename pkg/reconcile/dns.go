@@ -19,7 +19,7 @@ import (
 // dnsKind gives the replicas of Pod2s names.
 type dnsKind struct {
 	*shared
-	pace *pace
+	throttle *throttle
 }
 
 // namesEvery is how long the names of a Pod2's replicas stay as they are once they were
@@ -28,12 +28,12 @@ type dnsKind struct {
 // at once.
 const namesEvery = time.Second
 
-func newDNSKind(s *shared) *dnsKind { return &dnsKind{s, newPace(s.clock, namesEvery)} }
+func newDNSKind(s *shared) *dnsKind { return &dnsKind{s, newThrottle(s.clock, namesEvery)} }
 
 // observe reads the view of the names of one Pod2's replicas. Of what was found the Pod2's
 // status tells soon: it counts as told.
 func (r *dnsKind) observe(key Key) (state dns.State, again time.Duration, err error) {
-	if left := r.pace.left(key); left > 0 {
+	if left := r.throttle.left(key); left > 0 {
 		return state, left, errNothing
 	}
 	state = dns.State{Now: r.clock.Now(), Pod2: r.pod2s.get(key.Namespace, key.Name)}
@@ -49,8 +49,8 @@ func (r *dnsKind) observe(key Key) (state dns.State, again time.Duration, err er
 	state.Pods, pods = r.podsOfPod2(key)
 	named := func(name string) bool { return strings.HasPrefix(name, key.Name+"-") }
 	servicesAt, slicesAt := r.services.at(), r.slices.at()
-	state.Services, services = r.writeServices.found.addTo(key, r.services.by(byPod2, key.path()), servicesAt, func(s *corev1.Service) bool { return named(s.Name) })
-	state.Slices, slices = r.writeSlices.found.addTo(key, r.slices.by(byPod2, key.path()), slicesAt, func(s *discoveryv1.EndpointSlice) bool { return named(s.Name) })
+	state.Services, services = r.writeServices.unwatched.addTo(key, r.services.by(byPod2, key.path()), servicesAt, func(s *corev1.Service) bool { return named(s.Name) })
+	state.Slices, slices = r.writeSlices.unwatched.addTo(key, r.slices.by(byPod2, key.path()), slicesAt, func(s *discoveryv1.EndpointSlice) bool { return named(s.Name) })
 	return state, plan.Soonest(pods, plan.Soonest(services, slices)), nil
 }
 
@@ -107,7 +107,7 @@ func (r *dnsKind) apply(ctx context.Context, key Key, state dns.State, plan dns.
 	}
 	// What follows the write of a Service does not wait.
 	if !steps.failed() && plan.WritesSlices() {
-		r.pace.begin(key)
+		r.throttle.begin(key)
 	}
 	return result, steps.err()
 }

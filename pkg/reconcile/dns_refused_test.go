@@ -22,7 +22,7 @@ func TestARefusedServiceIsTold(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1, "blue", "green"), newPod("web-0 of=Pod2/web label=web published=green:10.1.0.2"))
 	w.refuse = refusing("create services web-blue", apierrors.NewForbidden(corev1.Resource("services"), "web-blue", errors.New("exceeded quota")))
 	calls, err := w.sync(KindDNS, "web")
-	if err == nil || len(w.r.kinds.dns.pace.ends) > 0 {
+	if err == nil || len(w.r.kinds.dns.throttle.ends) > 0 {
 		t.Errorf("it is not tried again as one that failed: %v", err)
 	}
 	same(t, calls, `

@@ -48,7 +48,7 @@ event on web: Warning NameTaken: Service web-blue exists already and has no cont
 	same(t, calls, `
 get pod2s web
 create services web-blue`)
-	if left := w.r.writeServices.found.sightings; len(left) > 0 {
+	if left := w.r.writeServices.unwatched.sightings; len(left) > 0 {
 		t.Errorf("still remembered: %v", left)
 	}
 }
@@ -124,8 +124,8 @@ func TestAHolderThatChangedIsForgotten(t *testing.T) {
 	w.catchUp()
 	w.change(service.DeepCopy())
 	calls, err := w.sync(KindDNS, "web")
-	if !errors.Is(err, ErrStale) || len(w.r.writeServices.found.sightings) > 0 {
-		t.Errorf("error %v, remembered %v", err, w.r.writeServices.found.sightings)
+	if !errors.Is(err, ErrStale) || len(w.r.writeServices.unwatched.sightings) > 0 {
+		t.Errorf("error %v, remembered %v", err, w.r.writeServices.unwatched.sightings)
 	}
 	same(t, calls, "patch services web-blue uid=uid-of-service rv=105 -> Conflict")
 }

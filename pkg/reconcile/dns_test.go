@@ -222,8 +222,8 @@ func TestChangesAreWrittenInBatches(t *testing.T) {
 	same(t, calls, "patch endpointslices web-blue-0 uid=uid-of-slice rv=106")
 	w.later(namesEvery)
 	w.catchUp()
-	if _, err = w.sync(KindDNS, "web"); err != nil || len(w.r.kinds.dns.pace.ends) > 0 {
-		t.Errorf("error %v, still remembered: %v", err, w.r.kinds.dns.pace.ends)
+	if _, err = w.sync(KindDNS, "web"); err != nil || len(w.r.kinds.dns.throttle.ends) > 0 {
+		t.Errorf("error %v, still remembered: %v", err, w.r.kinds.dns.throttle.ends)
 	}
 }
 

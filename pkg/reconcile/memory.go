@@ -72,20 +72,22 @@ func (f *findings[T]) forget(path string) {
 	delete(f.byPath, path)
 }
 
-// over remembers the pods that a live read confirmed to be over, until a sync of the
+// confirmedOver remembers the pods that a live read confirmed to be over, until a sync of the
 // key is done: that stays true (see network.Over). Without it a sync that needs
 // thirty answers from an API server that refuses a third of all requests would begin
 // with the first of them each time, and hardly ever get to its write.
-type over struct {
+type confirmedOver struct {
 	mu    sync.Mutex
 	byKey map[Key]map[network.PodRef]bool
 }
 
-func newOver() *over { return &over{byKey: map[Key]map[network.PodRef]bool{}} }
+func newConfirmedOver() *confirmedOver {
+	return &confirmedOver{byKey: map[Key]map[network.PodRef]bool{}}
+}
 
 // retain forgets all pods of the key but those that are asked about now, and returns
 // of these the ones that are not known to be over.
-func (o *over) retain(key Key, asked []network.PodRef) (unknown []network.PodRef) {
+func (o *confirmedOver) retain(key Key, asked []network.PodRef) (unknown []network.PodRef) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	was, is := o.byKey[key], map[network.PodRef]bool{}
@@ -103,7 +105,7 @@ func (o *over) retain(key Key, asked []network.PodRef) (unknown []network.PodRef
 	return unknown
 }
 
-func (o *over) confirmed(key Key, ref network.PodRef) {
+func (o *confirmedOver) confirmed(key Key, ref network.PodRef) {
 	if ref.UID == "" {
 		return // somebody edited an entry
 	}
@@ -116,23 +118,25 @@ func (o *over) confirmed(key Key, ref network.PodRef) {
 }
 
 // forget is called when a sync is done.
-func (o *over) forget(key Key) {
+func (o *confirmedOver) forget(key Key) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.byKey, key)
 }
 
-// refused remembers, by Pod2, the last resize of each pod that the API server
+// refusedResizes remembers, by Pod2, the last resize of each pod that the API server
 // called invalid; observe puts them into the State. A controller that knows nothing asks
 // once, and is refused once.
-type refused struct {
+type refusedResizes struct {
 	mu    sync.Mutex
 	byKey map[Key]map[types.UID]pod2.Refusal
 }
 
-func newRefused() *refused { return &refused{byKey: map[Key]map[types.UID]pod2.Refusal{}} }
+func newRefusedResizes() *refusedResizes {
+	return &refusedResizes{byKey: map[Key]map[types.UID]pod2.Refusal{}}
+}
 
-func (r *refused) remember(key Key, uid types.UID, refusal pod2.Refusal) {
+func (r *refusedResizes) remember(key Key, uid types.UID, refusal pod2.Refusal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byKey[key] == nil {
@@ -142,7 +146,7 @@ func (r *refused) remember(key Key, uid types.UID, refusal pod2.Refusal) {
 }
 
 // without those that were refused.
-func (r *refused) without(key Key, resizes []pod2.Resize) []pod2.Resize {
+func (r *refusedResizes) without(key Key, resizes []pod2.Resize) []pod2.Resize {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.DeleteFunc(resizes, func(resize pod2.Resize) bool {
@@ -152,7 +156,7 @@ func (r *refused) without(key Key, resizes []pod2.Resize) []pod2.Resize {
 }
 
 // of the pods that there are; those of others are forgotten.
-func (r *refused) of(key Key, pods []*corev1.Pod) map[types.UID]pod2.Refusal {
+func (r *refusedResizes) of(key Key, pods []*corev1.Pod) map[types.UID]pod2.Refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.byKey[key], func(uid types.UID, _ pod2.Refusal) bool {
@@ -164,8 +168,8 @@ func (r *refused) of(key Key, pods []*corev1.Pod) map[types.UID]pod2.Refusal {
 	return maps.Clone(r.byKey[key])
 }
 
-// pace keeps what many events change from being written at each of them.
-type pace struct {
+// throttle keeps what many events change from being written at each of them.
+type throttle struct {
 	mu    sync.Mutex
 	clock clock.PassiveClock
 	every time.Duration
@@ -173,13 +177,13 @@ type pace struct {
 	swept time.Time // when those that had ended were dropped: nobody may ask for them again
 }
 
-func newPace(clock clock.PassiveClock, every time.Duration) *pace {
-	return &pace{clock: clock, every: every, ends: map[Key]time.Time{}}
+func newThrottle(clock clock.PassiveClock, every time.Duration) *throttle {
+	return &throttle{clock: clock, every: every, ends: map[Key]time.Time{}}
 }
 
 // begin is called once it was written: it stays as it is for a while. What changes alone is
 // written at once.
-func (p *pace) begin(key Key) {
+func (p *throttle) begin(key Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.clock.Now()
@@ -191,7 +195,7 @@ func (p *pace) begin(key Key) {
 }
 
 // left is how long it stays as it is; zero: it may be written.
-func (p *pace) left(key Key) time.Duration {
+func (p *throttle) left(key Key) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	left := p.ends[key].Sub(p.clock.Now())
@@ -203,7 +207,7 @@ func (p *pace) left(key Key) time.Duration {
 
 // gather is for what changes in several steps of which the first is worth nothing alone:
 // from the first call on it stays as it is for a while.
-func (p *pace) gather(key Key) {
+func (p *throttle) gather(key Key) {
 	p.mu.Lock()
 	_, began := p.ends[key]
 	p.mu.Unlock()
@@ -214,7 +218,7 @@ func (p *pace) gather(key Key) {
 
 // gathered is left for what is gathered: all of the while before the first call, and zero
 // after it until end.
-func (p *pace) gathered(key Key) time.Duration {
+func (p *throttle) gathered(key Key) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	end, began := p.ends[key]
@@ -225,7 +229,7 @@ func (p *pace) gathered(key Key) time.Duration {
 }
 
 // end forgets what is gathered: it was written, or is as it was.
-func (p *pace) end(key Key) {
+func (p *throttle) end(key Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.ends, key)

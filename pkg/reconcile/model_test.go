@@ -42,30 +42,30 @@ func (m modelled) Sync(ctx context.Context, key model.Key) error {
 }
 
 func (m modelled) Remember(memory model.Memory) {
-	clear(m.r.written.byKey)
-	clear(m.r.live.found.sightings)
-	clear(m.r.live.over.byKey)
+	clear(m.r.ownWrites.byKey)
+	clear(m.r.live.unwatched.sightings)
+	clear(m.r.live.confirmedOver.byKey)
 	clear(m.r.outages.byKey)
 	clear(m.r.kinds.network.counts.ends) // nothing waits for more of its kind: here every state is looked at
 	clear(m.r.kinds.pod2.counts.ends)
 	clear(m.r.kinds.network.releases.ends)
 	for _, w := range memory.Wrote {
-		m.r.written.wrote(Key{w.Key.Kind, ns, w.Key.Name}, resource(w.Resource), w.Version)
+		m.r.ownWrites.wrote(Key{w.Key.Kind, ns, w.Key.Name}, resource(w.Resource), w.Version)
 	}
 	for _, d := range memory.Deleted {
-		m.r.written.goes(Key{d.Key.Kind, ns, d.Key.Name}, resource(d.Resource), d.Path, gone{uid: d.UID, version: d.Version})
+		m.r.ownWrites.goes(Key{d.Key.Kind, ns, d.Key.Name}, resource(d.Resource), d.Path, gone{uid: d.UID, version: d.Version})
 	}
 	for _, pod := range memory.Found {
-		m.r.live.found.sightings[types.NamespacedName{Namespace: ns, Name: pod.Name}] = sighting[*corev1.Pod]{pod, m.r.clock.Now().Add(foundFor)}
+		m.r.live.unwatched.sightings[types.NamespacedName{Namespace: ns, Name: pod.Name}] = sighting[*corev1.Pod]{pod, m.r.clock.Now().Add(foundFor)}
 	}
 	for _, o := range memory.Over {
-		m.r.live.over.confirmed(Key{o.Key.Kind, ns, o.Key.Name}, network.PodRef{Name: o.Pod, UID: o.UID})
+		m.r.live.confirmedOver.confirmed(Key{o.Key.Kind, ns, o.Key.Name}, network.PodRef{Name: o.Pod, UID: o.UID})
 	}
 }
 
 func (m modelled) Memory() model.Memory {
 	var memory model.Memory
-	for key, w := range m.r.written.byKey {
+	for key, w := range m.r.ownWrites.byKey {
 		for res, version := range w.versions {
 			memory.Wrote = append(memory.Wrote, model.Wrote{Key: model.Key{Kind: key.Kind, Name: key.Name}, Resource: string(res), Version: version})
 		}
@@ -75,10 +75,10 @@ func (m modelled) Memory() model.Memory {
 			}
 		}
 	}
-	for _, name := range slices.SortedFunc(maps.Keys(m.r.live.found.sightings), func(a, b types.NamespacedName) int { return strings.Compare(a.Name, b.Name) }) {
-		memory.Found = append(memory.Found, m.r.live.found.sightings[name].object)
+	for _, name := range slices.SortedFunc(maps.Keys(m.r.live.unwatched.sightings), func(a, b types.NamespacedName) int { return strings.Compare(a.Name, b.Name) }) {
+		memory.Found = append(memory.Found, m.r.live.unwatched.sightings[name].object)
 	}
-	for key, refs := range m.r.live.over.byKey {
+	for key, refs := range m.r.live.confirmedOver.byKey {
 		for ref := range refs {
 			memory.Over = append(memory.Over, model.Over{Key: model.Key{Kind: key.Kind, Name: key.Name}, Pod: ref.Name, UID: ref.UID})
 		}

@@ -20,7 +20,7 @@ import (
 // multusKind has Multus attach pods to Networks.
 type multusKind struct {
 	*shared
-	installed *installed
+	installed *optionalKind
 }
 
 // installedEvery is how often a Network looks whether the cluster has
@@ -34,7 +34,7 @@ const candidates = 20
 
 func newMultusKind(s *shared, i Informers) *multusKind {
 	informer := i.Definitions.Informer()
-	return &multusKind{s, &installed{informer: informer, synced: informer.HasSynced}}
+	return &multusKind{s, &optionalKind{informer: informer, synced: informer.HasSynced}}
 }
 
 // observe reads the view of what attaches pods to one Network. Of what was found the

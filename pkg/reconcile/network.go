@@ -20,7 +20,7 @@ type networkKind struct {
 	*shared
 	cluster          *cluster
 	ledgers          *ledgers
-	counts, releases *pace
+	counts, releases *throttle
 }
 
 // countsEvery is how long the numbers of a status stay as they are once they were
@@ -36,7 +36,7 @@ const releasesEvery = time.Second
 func newNetworkKind(s *shared, i Informers) *networkKind {
 	return &networkKind{
 		shared: s, cluster: newCluster(i, s.settings.ClusterCIDRs), ledgers: newLedgers(s.clock),
-		counts: newPace(s.clock, countsEvery), releases: newPace(s.clock, releasesEvery),
+		counts: newThrottle(s.clock, countsEvery), releases: newThrottle(s.clock, releasesEvery),
 	}
 }
 

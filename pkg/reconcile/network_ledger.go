@@ -25,7 +25,7 @@ func (r *networkKind) podsOfNetwork(key Key, blocks []*v1.AddressBlock) (map[*v1
 		clear(changed)
 	}
 	// What a live read found is not in the cache, and no event tells when it goes.
-	sighted := r.live.found.names(key.Namespace)
+	sighted := r.live.unwatched.names(key.Namespace)
 	maps.Copy(changed, sighted)
 	for name := range changed {
 		l.others[name] = true
@@ -70,7 +70,7 @@ func (r *networkKind) podsOfNetwork(key Key, blocks []*v1.AddressBlock) (map[*v1
 	if len(blocks) == 0 {
 		r.ledgers.drop(key)
 	}
-	all, again := r.live.found.addTo(key, slices.Collect(maps.Values(pods)), listedAt, func(pod *corev1.Pod) bool {
+	all, again := r.live.unwatched.addTo(key, slices.Collect(maps.Values(pods)), listedAt, func(pod *corev1.Pod) bool {
 		_, publishes := attachment.Published(pod)[key.Name]
 		// One that was sighted meanwhile would go for the cached one, which is left out.
 		return sighted[pod.Name] && (publishes || len(r.naming(key, l, pod.Name)) > 0)

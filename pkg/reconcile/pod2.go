@@ -23,18 +23,18 @@ import (
 // pod2Kind syncs Pod2s.
 type pod2Kind struct {
 	*shared
-	refused *refused
-	counts  *pace
+	refusedResizes *refusedResizes
+	counts         *throttle
 }
 
 func newPod2Kind(s *shared) *pod2Kind {
-	return &pod2Kind{s, newRefused(), newPace(s.clock, countsEvery)}
+	return &pod2Kind{s, newRefusedResizes(), newThrottle(s.clock, countsEvery)}
 }
 
 func (r *pod2Kind) observe(key Key) (state pod2.State, again time.Duration, err error) {
 	cached := r.pod2s.get(key.Namespace, key.Name)
 	if cached == nil {
-		r.refused.of(key, nil)
+		r.refusedResizes.of(key, nil)
 		r.names.forget(key.path())
 		return state, 0, errNothing
 	}
@@ -50,7 +50,7 @@ func (r *pod2Kind) observe(key Key) (state pod2.State, again time.Duration, err 
 	slices.SortFunc(state.Networks, plan.ByName)
 	againClaims := r.observeClaims(key, &state)
 	state.Pods, again = r.podsOfPod2(key)
-	state.Refused = r.refused.of(key, state.Pods)
+	state.Refused = r.refusedResizes.of(key, state.Pods)
 	return state, plan.Soonest(again, againClaims), nil
 }
 
@@ -58,7 +58,7 @@ func (r *pod2Kind) observe(key Key) (state pod2.State, again time.Duration, err 
 // name of one, in name order.
 func (s *shared) podsOfPod2(key Key) ([]*corev1.Pod, time.Duration) {
 	listedAt := s.pods.at()
-	return s.live.found.addTo(key, s.pods.by(byPod2, key.path()), listedAt, func(pod *corev1.Pod) bool {
+	return s.live.unwatched.addTo(key, s.pods.by(byPod2, key.path()), listedAt, func(pod *corev1.Pod) bool {
 		_, replica := ordinals.Parse(key.Name, pod.Name)
 		return replica
 	})
@@ -149,7 +149,7 @@ func (r *pod2Kind) changePods(ctx context.Context, steps *steps, plan pod2.Plan,
 	steps.do(pod2.ReasonFailedUpdate, func() (err error) {
 		done.Resize, err = forEach(ctx, plan.Resize, func(ctx context.Context, u pod2.Resize) error { return r.resize(ctx, key, u) })
 		asked := len(done.Resize)
-		if done.Resize = r.refused.without(key, done.Resize); err == nil && len(done.Resize) < asked {
+		if done.Resize = r.refusedResizes.without(key, done.Resize); err == nil && len(done.Resize) < asked {
 			return fmt.Errorf("resize pods for %s: %d cannot be resized and are to be recreated: %w", key, asked-len(done.Resize), ErrStale)
 		}
 		return err

@@ -24,7 +24,7 @@ func (r *pod2Kind) observeClaims(key Key, state *pod2.State) (again time.Duratio
 		return 0
 	}
 	listedAt := r.claims.at()
-	state.Claims, again = r.writeClaims.found.addTo(key, r.claims.by(byPod2, key.path()), listedAt, func(c *corev1.PersistentVolumeClaim) bool {
+	state.Claims, again = r.writeClaims.unwatched.addTo(key, r.claims.by(byPod2, key.path()), listedAt, func(c *corev1.PersistentVolumeClaim) bool {
 		_, ours := pod2.ClaimOrdinal(state.Pod2, c.Name)
 		return ours
 	})
@@ -79,7 +79,7 @@ func (r *pod2Kind) deleteClaims(ctx context.Context, key Key, deletions []plan.D
 	var exist []string
 	err := r.live.readPods(ctx, key.Namespace, refs, func(ref network.PodRef, pod *corev1.Pod) {
 		if pod != nil {
-			r.live.found.remember(pod)
+			r.live.unwatched.remember(pod)
 			exist = append(exist, ref.Name)
 		}
 	})

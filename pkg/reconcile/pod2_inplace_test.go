@@ -101,8 +101,8 @@ patch pods/resize web-0 uid=uid-of-web-0 rv=104 -> Invalid
 delete pods web-0 uid=uid-of-web-0 rv=104
 patch pod2s/status web uid=uid-of-web rv=101`)
 	w.catchUp()
-	if _, err := w.sync(KindPod2, "web"); err != nil || len(w.r.kinds.pod2.refused.byKey) > 0 {
-		t.Errorf("remembered still: %v, %v", w.r.kinds.pod2.refused.byKey, err)
+	if _, err := w.sync(KindPod2, "web"); err != nil || len(w.r.kinds.pod2.refusedResizes.byKey) > 0 {
+		t.Errorf("remembered still: %v, %v", w.r.kinds.pod2.refusedResizes.byKey, err)
 	}
 }
 

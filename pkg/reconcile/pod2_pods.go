@@ -111,7 +111,7 @@ func (r *pod2Kind) resize(ctx context.Context, key Key, resize pod2.Resize) erro
 	if message, mendable := forUser(err); mendable && apierrors.IsInvalid(err) {
 		// Whatever the reason (the QoS class, what admission added, a node that cannot),
 		// it is the pod's, and another pod may be had.
-		r.refused.remember(key, resize.UID, pod2.Refusal{Resources: resize.Resources, Message: message})
+		r.refusedResizes.remember(key, resize.UID, pod2.Refusal{Resources: resize.Resources, Message: message})
 		klog.FromContext(ctx).Info("Pod cannot be resized, and is to be recreated", "pod", resize.Name, "reason", message)
 		return nil
 	}

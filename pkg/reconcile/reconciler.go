@@ -57,8 +57,8 @@ type shared struct {
 	clock    clock.PassiveClock
 	settings Settings
 
-	written *written
-	outages *outages
+	ownWrites *ownWrites
+	outages   *outages
 	// names and attachments are what one kind found and another tells in a status.
 	names       *findings[pod2.Names]
 	attachments *findings[network.Attachment]
@@ -67,13 +67,13 @@ type shared struct {
 // New adds its indexes to the informers, and says what they keep; call it before they
 // start.
 func New(clients Clients, informers Informers, recorder record.EventRecorder, clock clock.PassiveClock, settings Settings) (*Reconciler, error) {
-	pods, over := newFoundPods(clock), newOver()
+	pods, over := newUnwatchedPods(clock), newConfirmedOver()
 	s := &shared{
 		caches: newCaches(informers), recorder: recorder, clock: clock, settings: settings,
-		live: newLive(clients, pods, over), written: newWritten(clock), outages: newOutages(clock),
+		live: newLive(clients, pods, over), ownWrites: newOwnWrites(clock), outages: newOutages(clock),
 		names: newFindings[pod2.Names](), attachments: newFindings[network.Attachment](),
 	}
-	s.writers = newWriters(clients, s.written, pods, clock)
+	s.writers = newWriters(clients, s.ownWrites, pods, clock)
 	r := &Reconciler{shared: s}
 	r.kinds = newKinds(s, informers)
 	r.table = r.kinds.table()
@@ -85,7 +85,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 		if err := row.register(); err != nil {
 			return nil, fmt.Errorf("set up the informer of %s: %w", row.resource, err)
 		}
-		s.written.stores[row.resource] = row.informer.GetIndexer()
+		s.ownWrites.stores[row.resource] = row.informer.GetIndexer()
 	}
 	return r, nil
 }
@@ -105,7 +105,7 @@ func (r *Reconciler) Watches() []Watch {
 
 // Check returns an error if only a restart makes syncs go on: etcd was restored to an
 // older state under this process.
-func (r *Reconciler) Check() error { return r.written.check() }
+func (r *Reconciler) Check() error { return r.ownWrites.check() }
 
 // Sync brings the world one step closer to what the object of the key asks for.
 // It does nothing on a view that is older than its own last write.
@@ -116,7 +116,7 @@ func (r *Reconciler) Sync(ctx context.Context, key Key) (Result, error) {
 		// Nothing can be created in a namespace that is being deleted, and what is
 		// in it goes. That is no failure, and each deletion is an event to look again.
 		klog.FromContext(ctx).V(2).Info("The namespace is being deleted", "reason", err)
-		r.live.over.forget(key)
+		r.live.confirmedOver.forget(key)
 		r.outages.ended(key, nil)
 		return Result{}, nil
 	}
@@ -124,7 +124,7 @@ func (r *Reconciler) Sync(ctx context.Context, key Key) (Result, error) {
 }
 
 func (r *Reconciler) syncFresh(ctx context.Context, key Key) (Result, error) {
-	if why := r.written.ahead(key); why != "" {
+	if why := r.ownWrites.ahead(key); why != "" {
 		return Result{}, fmt.Errorf("sync %s: %s: %w", key, why, errOwnWrite)
 	}
 	kind, known := r.table[key.Kind]
@@ -133,7 +133,7 @@ func (r *Reconciler) syncFresh(ctx context.Context, key Key) (Result, error) {
 	}
 	result, err := kind.sync(ctx, key)
 	if err == nil {
-		r.live.over.forget(key)
+		r.live.confirmedOver.forget(key)
 	}
 	r.outages.ended(key, err)
 	return result, err

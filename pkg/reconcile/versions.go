@@ -16,25 +16,25 @@ import (
 // that does not answer is not what Check is for: that goes to the log.
 func (r *Reconciler) CompareVersions(ctx context.Context) {
 	// Read before the request, so that a newer answer is the rule.
-	seen := r.written.newest(networksResource)
+	seen := r.ownWrites.newest(networksResource)
 	// A list with no resourceVersion is a quorum read: never older than what was answered before.
 	list, err := r.live.networks(r.settings.Namespace).List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		klog.FromContext(ctx).V(2).Info("The API server's resourceVersion is unknown", "reason", err)
 		return
 	}
-	r.written.answered(networksResource, seen, list.ResourceVersion)
+	r.ownWrites.answered(networksResource, seen, list.ResourceVersion)
 }
 
 // newest is the newest version that the cache has been at.
-func (w *written) newest(res resource) string {
+func (w *ownWrites) newest(res resource) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.saw(res)
 }
 
 // saw is newest, with the lock held.
-func (w *written) saw(res resource) string {
+func (w *ownWrites) saw(res resource) string {
 	if is := w.stores[res].LastStoreSyncResourceVersion(); newer(is, w.seen[res]) {
 		w.seen[res] = is
 	}
@@ -42,7 +42,7 @@ func (w *written) saw(res resource) string {
 }
 
 // answered records the version of a live read, and the one that the cache had seen before it.
-func (w *written) answered(res resource, seen, version string) {
+func (w *ownWrites) answered(res resource, seen, version string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if version != "" && newer(seen, version) {
@@ -54,7 +54,7 @@ func (w *written) answered(res resource, seen, version string) {
 // answered. They only go up, unless etcd was restored to an older state. Then the caches never
 // show what happened between the two, and a sync that waits for its own last write waits for
 // ever. So a version that went back stays an error, however high the versions get after it.
-func (w *written) check() error {
+func (w *ownWrites) check() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for res, store := range w.stores {

@@ -117,8 +117,8 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 
 // speakTo has the Reconciler use other clients.
 func (w *world) speakTo(clients Clients) {
-	w.r.writers = newWriters(clients, w.r.written, w.r.live.found, w.clock)
-	w.r.live = newLive(clients, w.r.live.found, w.r.live.over)
+	w.r.writers = newWriters(clients, w.r.ownWrites, w.r.live.unwatched, w.clock)
+	w.r.live = newLive(clients, w.r.live.unwatched, w.r.live.confirmedOver)
 }
 
 // revisionsOf Pod2s are there when all but their first syncs begin.

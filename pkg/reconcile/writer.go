@@ -17,11 +17,11 @@ import (
 // no decision is made on a view that is older than one's own write. What it can write,
 // fenced.Writer says.
 type writer[T fenced.Object] struct {
-	api      fenced.Writer[T]
-	noun     string // of an object, for people
-	resource resource
-	written  *written
-	found    *found[T] // nil: our watch shows every object of the kind
+	api       fenced.Writer[T]
+	noun      string // of an object, for people
+	resource  resource
+	ownWrites *ownWrites
+	unwatched *unwatched[T] // nil: our watch shows every object of the kind
 }
 
 // create has a fixed name. If that is taken the decision is stale; the holder is
@@ -31,7 +31,7 @@ func (w writer[T]) create(ctx context.Context, key Key, obj T, why string) (T, e
 	if err != nil {
 		taken := apierrors.IsAlreadyExists(err)
 		err = w.failed("create", obj.GetNamespace(), obj.GetName(), why, err)
-		if taken && w.found != nil {
+		if taken && w.unwatched != nil {
 			err = errors.Join(err, w.look(ctx, obj.GetNamespace(), obj.GetName()))
 		}
 		return created, err
@@ -87,10 +87,10 @@ func (w writer[T]) deleteBy(ctx context.Context, key Key, d plan.Deletion, propa
 		w.missed(key.Namespace, fence, err)
 		return w.failed("delete", key.Namespace, d.Name, d.Reason, err)
 	}
-	if w.found != nil {
-		w.found.forget(key.Namespace, d.Name, d.UID)
+	if w.unwatched != nil {
+		w.unwatched.forget(key.Namespace, d.Name, d.UID)
 	}
-	w.written.deleted(key, w.resource, path(key.Namespace, d.Name), d.UID)
+	w.ownWrites.deleted(key, w.resource, path(key.Namespace, d.Name), d.UID)
 	klog.FromContext(ctx).Info("Deleted "+w.noun, "name", d.Name, "reason", d.Reason)
 	return nil
 }
@@ -98,21 +98,21 @@ func (w writer[T]) deleteBy(ctx context.Context, key Key, d plan.Deletion, propa
 // wrote records the answer to a write. The object that our watch does not show is
 // remembered as the answer has it.
 func (w writer[T]) wrote(key Key, obj T) {
-	if w.found == nil || w.found.watched(key, obj) {
-		if w.found != nil {
-			w.found.forget(obj.GetNamespace(), obj.GetName(), obj.GetUID()) // the cache has it from now on, and when it is gone
+	if w.unwatched == nil || w.unwatched.watched(key, obj) {
+		if w.unwatched != nil {
+			w.unwatched.forget(obj.GetNamespace(), obj.GetName(), obj.GetUID()) // the cache has it from now on, and when it is gone
 		}
-		w.written.wrote(key, w.resource, obj.GetResourceVersion())
+		w.ownWrites.wrote(key, w.resource, obj.GetResourceVersion())
 		return
 	}
-	w.found.remember(obj)
-	w.written.hidden(key, w.resource, obj)
+	w.unwatched.remember(obj)
+	w.ownWrites.hidden(key, w.resource, obj)
 }
 
 // missed forgets what a live read found if the write met another object than that.
 func (w writer[T]) missed(namespace string, fence fenced.Fence, err error) {
-	if w.found != nil && errors.Is(err, ErrStale) {
-		w.found.forget(namespace, fence.Name(), fence.UID())
+	if w.unwatched != nil && errors.Is(err, ErrStale) {
+		w.unwatched.forget(namespace, fence.Name(), fence.UID())
 	}
 }
 
@@ -120,7 +120,7 @@ func (w writer[T]) missed(namespace string, fence fenced.Fence, err error) {
 func (w writer[T]) look(ctx context.Context, namespace, name string) error {
 	live, err := w.api.Get(ctx, namespace, name)
 	if err == nil {
-		w.found.remember(live)
+		w.unwatched.remember(live)
 	}
 	return err
 }

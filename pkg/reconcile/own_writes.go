@@ -17,11 +17,11 @@ type versionedStore interface {
 	GetByKey(key string) (item any, exists bool, err error)
 }
 
-// written remembers, for each key, what its syncs wrote and the caches may not
+// ownWrites remembers, for each key, what its syncs wrote and the caches may not
 // show yet (KEP-5504, KEP-5647), so that no decision is made on a view older than
 // one's own writes. Other keys' writes do not hold a key up: what they change in
 // its view is guarded by preconditions.
-type written struct {
+type ownWrites struct {
 	mu     sync.Mutex
 	clock  clock.PassiveClock
 	stores map[resource]versionedStore
@@ -68,12 +68,12 @@ func (g gone) shownBy(obj any) bool {
 	return ok && o.GetUID() == g.uid && newer(g.version, o.GetResourceVersion())
 }
 
-func newWritten(clock clock.PassiveClock) *written {
-	return &written{clock: clock, stores: map[resource]versionedStore{}, byKey: map[Key]*writes{}, seen: map[resource]string{}, back: map[resource]string{}}
+func newOwnWrites(clock clock.PassiveClock) *ownWrites {
+	return &ownWrites{clock: clock, stores: map[resource]versionedStore{}, byKey: map[Key]*writes{}, seen: map[resource]string{}, back: map[resource]string{}}
 }
 
 // wrote records the resourceVersion that a create, update or patch answered.
-func (w *written) wrote(key Key, res resource, version string) {
+func (w *ownWrites) wrote(key Key, res resource, version string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	versions := w.of(key).versions
@@ -83,7 +83,7 @@ func (w *written) wrote(key Key, res resource, version string) {
 }
 
 // deleted records that the API server took the deletion of an object.
-func (w *written) deleted(key Key, res resource, path string, uid types.UID) {
+func (w *ownWrites) deleted(key Key, res resource, path string, uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.goes(key, res, path, gone{uid: uid})
@@ -93,13 +93,13 @@ func (w *written) deleted(key Key, res resource, path string, uid types.UID) {
 // cache will never show this version, and nothing tells how far it is until another object of the
 // resource changes, or the API server sends a bookmark, once a minute. So wait only until the cache
 // has dropped the version that it may still have.
-func (w *written) hidden(key Key, res resource, obj metav1.Object) {
+func (w *ownWrites) hidden(key Key, res resource, obj metav1.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.goes(key, res, path(obj.GetNamespace(), obj.GetName()), gone{uid: obj.GetUID(), version: obj.GetResourceVersion()})
 }
 
-func (w *written) goes(key Key, res resource, path string, g gone) {
+func (w *ownWrites) goes(key Key, res resource, path string, g gone) {
 	entry := w.of(key)
 	if entry.gone[res] == nil {
 		entry.gone[res] = map[string]gone{}
@@ -109,7 +109,7 @@ func (w *written) goes(key Key, res resource, path string, g gone) {
 
 // ahead says which write of the key's syncs a cache does not show yet, "" if the
 // caches show them all; then they are forgotten.
-func (w *written) ahead(key Key) string {
+func (w *ownWrites) ahead(key Key) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	entry, ok := w.byKey[key]
@@ -131,7 +131,7 @@ func (w *written) ahead(key Key) string {
 }
 
 // unseen says which of the writes a cache does not show yet.
-func (w *written) unseen(entry *writes) string {
+func (w *ownWrites) unseen(entry *writes) string {
 	for res, version := range entry.versions {
 		if seen := w.stores[res].LastStoreSyncResourceVersion(); newer(version, seen) {
 			return fmt.Sprintf("the cache of %s is at resourceVersion %s, our last write at %s", res, seen, version)
@@ -147,7 +147,7 @@ func (w *written) unseen(entry *writes) string {
 	return ""
 }
 
-func (w *written) of(key Key) *writes {
+func (w *ownWrites) of(key Key) *writes {
 	entry, ok := w.byKey[key]
 	if !ok {
 		entry = &writes{versions: map[resource]string{}, gone: map[resource]map[string]gone{}}

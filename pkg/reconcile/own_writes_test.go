@@ -25,14 +25,14 @@ var (
 )
 
 // storesAt are caches of pods and of Networks at these resourceVersions.
-func storesAt(pods, networks string) (*written, map[resource]cache.Store) {
+func storesAt(pods, networks string) (*ownWrites, map[resource]cache.Store) {
 	stores := map[resource]cache.Store{
 		podsResource:     cache.NewStore(cache.MetaNamespaceKeyFunc),
 		networksResource: cache.NewStore(cache.MetaNamespaceKeyFunc),
 	}
 	stores[podsResource].Bookmark(pods)
 	stores[networksResource].Bookmark(networks)
-	w := newWritten(clocktesting.NewFakePassiveClock(now))
+	w := newOwnWrites(clocktesting.NewFakePassiveClock(now))
 	w.stores[podsResource], w.stores[networksResource] = stores[podsResource], stores[networksResource]
 	return w, stores
 }
@@ -179,7 +179,7 @@ func TestAnAnswerWithoutOurLabelIsNotWaitedFor(t *testing.T) {
 				t.Fatalf("no %q in:\n%s", row.write, calls)
 			}
 			w.catchUp(strings.Fields(row.write)[1])
-			same(t, w.r.written.ahead(row.key), "")
+			same(t, w.r.ownWrites.ahead(row.key), "")
 		})
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// installed knows whether the cluster has a kind that is not ours to install. Its
+// optionalKind knows whether the cluster has a kind that is not ours to install. Its
 // informer tries again for as long as it runs, twice a minute in the end.
-type installed struct {
+type optionalKind struct {
 	informer cache.SharedIndexInformer
 	synced   func() bool
 
@@ -24,7 +24,7 @@ type installed struct {
 }
 
 // watch is to be called before the informer starts.
-func (i *installed) watch() error {
+func (i *optionalKind) watch() error {
 	return i.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
 		i.mu.Lock()
 		defer i.mu.Unlock()
@@ -39,13 +39,13 @@ func (i *installed) watch() error {
 
 // known says whether the first list was answered. Nobody waits for it before the syncs begin: the
 // cluster may never have the kind.
-func (i *installed) known() bool {
+func (i *optionalKind) known() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.tried || i.synced()
 }
 
-func (i *installed) now() bool {
+func (i *optionalKind) now() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.synced() && (!i.missing || i.informer.LastSyncResourceVersion() != i.version)

@@ -19,7 +19,7 @@ import (
 // looked for again this often.
 const foundFor = 30 * time.Second
 
-// found remembers the objects that live reads found and the cache does not show: one
+// unwatched remembers the objects that live reads found and the cache does not show: one
 // whose label somebody removed, or a foreign one with the name of one of ours. observe adds
 // them to what it lists, so that Diff sees them like any other.
 //
@@ -27,7 +27,7 @@ const foundFor = 30 * time.Second
 // its resourceVersion, the cache knows better: if it does not have the pod, the
 // pod is gone. Else a controller would delete it, and bind addresses to it, until
 // foundFor is over, against another controller that knows it is gone.
-type found[T metav1.Object] struct {
+type unwatched[T metav1.Object] struct {
 	mu        sync.Mutex
 	clock     clock.PassiveClock
 	sightings map[types.NamespacedName]sighting[T]
@@ -42,19 +42,19 @@ type sighting[T metav1.Object] struct {
 	until  time.Time
 }
 
-func newFound[T metav1.Object](clock clock.PassiveClock, slim func(T) T, watched func(Key, T) bool) *found[T] {
-	return &found[T]{clock: clock, sightings: map[types.NamespacedName]sighting[T]{}, slim: slim, watched: watched}
+func newUnwatched[T metav1.Object](clock clock.PassiveClock, slim func(T) T, watched func(Key, T) bool) *unwatched[T] {
+	return &unwatched[T]{clock: clock, sightings: map[types.NamespacedName]sighting[T]{}, slim: slim, watched: watched}
 }
 
-func newFoundPods(clock clock.PassiveClock) *found[*corev1.Pod] {
+func newUnwatchedPods(clock clock.PassiveClock) *unwatched[*corev1.Pod] {
 	slim := func(pod *corev1.Pod) *corev1.Pod {
 		slim, _ := SlimPod(pod)
 		return slim.(*corev1.Pod)
 	}
-	return newFound(clock, slim, func(_ Key, pod *corev1.Pod) bool { return pod.Labels[v1.ManagedLabel] == "true" })
+	return newUnwatched(clock, slim, func(_ Key, pod *corev1.Pod) bool { return pod.Labels[v1.ManagedLabel] == "true" })
 }
 
-func (f *found[T]) remember(object T) {
+func (f *unwatched[T]) remember(object T) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	name := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
@@ -62,7 +62,7 @@ func (f *found[T]) remember(object T) {
 }
 
 // forget drops the sighting of an incarnation that was deleted or is gone.
-func (f *found[T]) forget(namespace, name string, uid types.UID) {
+func (f *unwatched[T]) forget(namespace, name string, uid types.UID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	key := types.NamespacedName{Namespace: namespace, Name: name}
@@ -72,7 +72,7 @@ func (f *found[T]) forget(namespace, name string, uid types.UID) {
 }
 
 // names of a namespace that there are sightings under.
-func (f *found[T]) names(namespace string) map[string]bool {
+func (f *unwatched[T]) names(namespace string) map[string]bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	names := map[string]bool{}
@@ -89,7 +89,7 @@ func (f *found[T]) names(namespace string) map[string]bool {
 // the resourceVersion that the cache was at before they were listed. No event
 // tells when one that was found goes, so look again after the time returned;
 // zero: none was added.
-func (f *found[T]) addTo(key Key, listed []T, listedAt string, wanted func(T) bool) ([]T, time.Duration) {
+func (f *unwatched[T]) addTo(key Key, listed []T, listedAt string, wanted func(T) bool) ([]T, time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.clock.Now()

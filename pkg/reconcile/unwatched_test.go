@@ -49,7 +49,7 @@ func TestFoundPodsAreAdded(t *testing.T) {
 		{"the last sighting", []*corev1.Pod{podAt("a", "5"), podAt("a", "6")}, nil, "a/6"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			f := newFoundPods(clocktesting.NewFakePassiveClock(now))
+			f := newUnwatchedPods(clocktesting.NewFakePassiveClock(now))
 			for _, pod := range row.found {
 				f.remember(pod)
 			}
@@ -61,7 +61,7 @@ func TestFoundPodsAreAdded(t *testing.T) {
 
 func TestFoundPodsAreForgottenAfterAWhile(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now)
-	f := newFoundPods(clock)
+	f := newUnwatchedPods(clock)
 	f.remember(podAt("a", "5"))
 	clock.SetTime(now.Add(10 * time.Second))
 	f.remember(podAt("b", "6"))
@@ -81,7 +81,7 @@ func TestFoundPodsAreForgottenAfterAWhile(t *testing.T) {
 // A pod with our label that the cache has seen come and go is gone, however fresh
 // the sighting; of one without, the cache knows nothing.
 func TestTheCacheOutlivesSightingsOfWhatItShows(t *testing.T) {
-	f := newFoundPods(clocktesting.NewFakePassiveClock(now))
+	f := newUnwatchedPods(clocktesting.NewFakePassiveClock(now))
 	f.remember(podAt("a", "5"))
 	f.remember(podAt("b unlabelled", "5"))
 	var got []string
@@ -94,7 +94,7 @@ func TestTheCacheOutlivesSightingsOfWhatItShows(t *testing.T) {
 
 // What was deleted is not seen any more; another incarnation is.
 func TestFoundPodsAreForgottenByUID(t *testing.T) {
-	f := newFoundPods(clocktesting.NewFakePassiveClock(now))
+	f := newUnwatchedPods(clocktesting.NewFakePassiveClock(now))
 	f.remember(podAt("a uid=one", "5"))
 	f.forget(ns, "a", "two")
 	pods, _ := f.addTo(web, nil, "", named("a"))
@@ -106,7 +106,7 @@ func TestFoundPodsAreForgottenByUID(t *testing.T) {
 
 func TestFoundPodsTakeNoMemoryForever(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now)
-	f := newFoundPods(clock)
+	f := newUnwatchedPods(clock)
 	f.remember(podAt("a", "5"))
 	clock.SetTime(now.Add(foundFor))
 	f.addTo(Key{KindPod2, "other", "web"}, nil, "", named(""))
@@ -116,7 +116,7 @@ func TestFoundPodsTakeNoMemoryForever(t *testing.T) {
 }
 
 func TestFoundPodsOfOthersAreNoReasonToLookAgain(t *testing.T) {
-	f := newFoundPods(clocktesting.NewFakePassiveClock(now))
+	f := newUnwatchedPods(clocktesting.NewFakePassiveClock(now))
 	f.remember(podAt("x", "5"))
 	if _, again := f.addTo(web, nil, "", named("a")); again != 0 {
 		t.Errorf("again in %s", again)
@@ -148,7 +148,7 @@ func (i racingIndex) ByIndex(index, value string) ([]any, error) {
 func TestASightingOutlivesAListThatIsOlder(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1))
 	w.add(newPod("web-0 label=web"))
-	w.r.live.found.remember(podOf(w, "web-0"))
+	w.r.live.unwatched.remember(podOf(w, "web-0"))
 	w.r.pods.indexer = racingIndex{w.r.pods.indexer, func() { w.catchUp() }}
 	state, _, err := w.r.kinds.pod2.observe(web)
 	if err != nil {
