@@ -50,7 +50,7 @@ func (c *Cluster) WaitsInVain(pod *corev1.Pod) bool {
 	}
 	for _, r := range requests {
 		n := named(c.Networks, r.Network)
-		if n == nil || n.DeletionTimestamp != nil || awaitsBlocks(n, c.Now) || n.Status.ObservedGeneration != n.Generation ||
+		if n == nil || n.DeletionTimestamp != nil || awaitsBlocks(n, c.Now) || c.inherits(n) || n.Status.ObservedGeneration != n.Generation ||
 			!meta.IsStatusConditionTrue(n.Status.Conditions, v1.ConditionReady) {
 			return false
 		}
@@ -59,6 +59,14 @@ func (c *Cluster) WaitsInVain(pod *corev1.Pod) bool {
 		}
 	}
 	return true
+}
+
+// inherits says whether the Network, which has handed out nothing yet, finds blocks of a former
+// one that was restored: until it has them, it serves only pods whose address they keep.
+func (c *Cluster) inherits(n *v1.Network) bool {
+	return !begun(n) && slices.ContainsFunc(c.blocksOf(n.Name), func(b *v1.AddressBlock) bool {
+		return b.Spec.NetworkUID != n.UID && ownerless(b) && !b.Spec.Sealed && b.DeletionTimestamp == nil && len(b.Spec.Entries) > 0
+	})
 }
 
 // hasFree says whether the Network has an address for a pod: the wanted one if it wants one. As
