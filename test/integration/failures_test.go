@@ -125,9 +125,13 @@ func TestAWebhookThatIsDownIsTold(t *testing.T) {
 	run(t, ns, "delete", "pod", "web-0", "web-1")
 	waitReplicas(t, ns, "web", 1)
 	waitCondition(t, ns, "pod2/web", "Ready", `False FailedCreate: Internal error occurred: failed calling webhook "down.example.com"`)
-	if events := run(t, ns, "get", "events", "--field-selector=reason=FailedCreate", "-o", "jsonpath={.items[*].message}"); !strings.Contains(events, "failed calling webhook") {
-		t.Errorf("events say %q", events)
-	}
+	eventually(t, "an event tells it", func(context.Context) (string, error) { // it is sent after the condition was written
+		events := run(t, ns, "get", "events", "--field-selector=reason=FailedCreate", "-o", "jsonpath={.items[*].message}")
+		if !strings.Contains(events, "failed calling webhook") {
+			return "events say " + events, nil
+		}
+		return "", nil
+	})
 	up()
 	waitReady(t, ns, "pod2/web")
 }
