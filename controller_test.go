@@ -498,7 +498,7 @@ func startAll(t *testing.T, clients reconcile.Clients) (stop func()) {
 	}
 }
 
-// program is run, but for the servers of metrics and probes. test/faults kills it, cuts it
+// program is run, without the servers of metrics and probes. test/faults kills it, cuts it
 // off, and shows it old views.
 var program faults.Program = func(ctx context.Context, config *rest.Config, leaderElect bool) error {
 	o := app.NewOptions()

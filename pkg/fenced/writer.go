@@ -92,7 +92,7 @@ func (w Writer[T]) Create(ctx context.Context, obj T) (T, error) {
 	return created, err
 }
 
-// Update turns the object that was seen into the one that is wanted, but for its status.
+// Update turns the object that was seen into the one that is wanted. Its status stays.
 // It writes the difference alone, as a merge patch: while the CustomResourceDefinitions,
 // or the API server, are newer than this controller, an object may have fields that our
 // types do not know, and a PUT of our types would delete them.

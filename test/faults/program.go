@@ -25,7 +25,7 @@ import (
 	"github.com/pod2/pod2/test/sim"
 )
 
-// Program is the real main loop, but for its HTTP servers, which need sockets. Its
+// Program is the real main loop, without its HTTP servers, which need sockets. Its
 // methods are the tests of it.
 type Program func(ctx context.Context, config *rest.Config, leaderElect bool) error
 

@@ -183,7 +183,7 @@ func TestPromises(t *testing.T) {
 		{"S5 of a Recreate", tooFew("web-0 of=web ready=60", recreate), ""},
 
 		{"S6 ours deleted", write("delete", "pods", "", "a", "u", "1").NotOurs(podOf("a of=web"), ours), ""},
-		{"S6 another's deleted", write("delete", "pods", "", "a", "u", "1").NotOurs(podOf("a of=db"), ours), "S6: delete pods a, which is of somebody else"},
+		{"S6 another's deleted", write("delete", "pods", "", "a", "u", "1").NotOurs(podOf("a of=db"), ours), "S6: delete pods a, which is not ours"},
 		{"S6 nobody's deleted", write("delete", "pods", "", "a", "u", "1").NotOurs(podOf("a"), ours), "S6: "},
 		{"S6 nobody's adopted", write("patch", "pods", "", "a", "u", "1").NotOurs(podOf("a"), ours), ""},
 		{"S6 another's changed", write("patch", "pods", "", "a", "u", "1").NotOurs(podOf("a by=ReplicaSet"), ours), "S6: "},

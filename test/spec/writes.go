@@ -57,7 +57,7 @@ func (w Write) NotOurs(pod *corev1.Pod, ours func(types.UID) bool) string {
 	case w.Verb == "patch" && (ref == nil || waits || told):
 		return ""
 	}
-	return fmt.Sprintf("S6: %s, which is of somebody else", w)
+	return fmt.Sprintf("S6: %s, which is not ours", w)
 }
 
 // ClaimInUse is S6 of claims: none is deleted that a pod has.
