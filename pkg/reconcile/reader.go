@@ -13,7 +13,7 @@ import (
 // is a bug, which the first sync of any test meets.
 type reader[T metav1.Object] struct{ indexer cache.Indexer }
 
-// get returns the zero value, nil, if there is no such object.
+// get returns the zero value, nil, if the cache does not have the object.
 func (c reader[T]) get(namespace, name string) (obj T) {
 	if found, exists, err := c.indexer.GetByKey(path(namespace, name)); err == nil && exists {
 		obj, _ = found.(T)
