@@ -44,6 +44,12 @@ var (
 
 func init() {
 	legacyregistry.MustRegister(bindDuration, publishDuration, staleDecisions)
+	// From 0 on: PromQL's increase takes no notice of the value that a series begins with.
+	for _, kind := range Kinds() {
+		for _, reason := range []string{"own_write", "precondition", "live_read"} {
+			staleDecisions.WithLabelValues(kind, reason)
+		}
+	}
 }
 
 // errOwnWrite is the ErrStale of a cache that does not show our last write.
