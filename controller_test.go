@@ -341,7 +341,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// When the lease is lost there is no grace: another leader may be at work.
+// A lost lease ends syncs at once: another leader may be at work.
 func TestSyncsEndWithTheirContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.New()
@@ -365,8 +365,7 @@ func TestSyncsEndWithTheirContext(t *testing.T) {
 	})
 }
 
-// A sync that waits for what does not come is told of, others that only take their time
-// are not.
+// Check reports a sync that runs for more than syncLimit, and no shorter one.
 func TestStuckSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.New()

@@ -26,7 +26,7 @@ func TestTheDiffOfTheExampleFits(t *testing.T) {
 	_, diff, found := strings.Cut(page(t, "add-a-kind.md"), "```diff\n")
 	diff, _, closed := strings.Cut(diff, "```")
 	if !found || !closed {
-		t.Fatal("there is no diff")
+		t.Fatal("add-a-kind.md has no diff")
 	}
 	git := exec.Command("git", "apply", "--reverse", "--check", "--unidiff-zero", "-")
 	git.Dir, git.Stdin = "../..", strings.NewReader(diff)
@@ -84,7 +84,7 @@ func TestThePathReturnsSeldom(t *testing.T) {
 				}
 			}
 			if path == "" || path == last {
-				t.Errorf("%s is no file that was left", name)
+				t.Errorf("the path goes back to %s, which it did not open before", name)
 			}
 			last = path
 			continue
