@@ -33,6 +33,7 @@ unit: ## Run the tests that need nothing but Go
 	@echo What the harnesses of docs/reliability.md visited:
 	@bash -o pipefail -c "go test -timeout=30m -v -run '^($(harnesses)|TestModel)' . ./pkg/reconcile | grep -v '^ *=== '"
 	go test -C test/bench ./...
+	go test -C test/prose ./...
 
 .PHONY: kernel-test
 kernel-test: ## Run what needs a Linux kernel, and root on it, in network namespaces that it makes and removes
