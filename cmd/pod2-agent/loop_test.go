@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -207,12 +208,47 @@ func TestRepairThatFailedIsARepair(t *testing.T) {
 	}
 }
 
+func prefixes(cidrs ...string) (all []netip.Prefix) {
+	for _, cidr := range cidrs {
+		all = append(all, netip.MustParsePrefix(cidr))
+	}
+	return all
+}
+
+// deniedRules are rules of the router: IPv4 first, each in the order of addresses.
+func deniedRules(cidrs ...netip.Prefix) string {
+	cidrs = slices.Clone(cidrs)
+	slices.SortFunc(cidrs, func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) })
+	var rules []string
+	for _, cidr := range cidrs {
+		family := "ip6"
+		if cidr.Addr().Is4() {
+			family = "ip"
+		}
+		rules = append(rules, fmt.Sprintf(`iifname "wn*" %s daddr %s counter drop comment "denied"`, family, cidr))
+	}
+	return strings.Join(rules, "\n")
+}
+
+// No pod gets a node's credentials from its cloud unless the command line allows it.
+func TestMetadataIsDenied(t *testing.T) {
+	for _, address := range []string{"169.254.169.254", "fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16"} {
+		o, err := parseOptions([]string{"--node-name=n1", "--deny-cidrs=10.96.0.0/12"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(o.denied, func(p netip.Prefix) bool { return p.Contains(netip.MustParseAddr(address)) }) {
+			t.Errorf("%s is not denied by %v", address, o.denied)
+		}
+	}
+}
+
 // What the command line says of filters is in their rules.
 func TestFilterOptions(t *testing.T) {
 	for _, tt := range []struct{ arg, chain, comment, want string }{
-		{"--deny-cidrs=10.96.0.0/12,fd00::/8", "forward", "denied", `iifname "wn*" ip daddr 10.96.0.0/12 counter drop comment "denied"
-iifname "wn*" ip6 daddr fd00::/8 counter drop comment "denied"`},
-		{"--deny-cidrs=", "forward", "denied", ""},
+		{"--deny-cidrs=10.96.0.0/12,fd00::/8", "forward", "denied", deniedRules(slices.Concat(metadata, prefixes("10.96.0.0/12", "fd00::/8"))...)},
+		{"--deny-cidrs=", "forward", "denied", deniedRules(metadata...)},
+		{"--deny-cidrs=-169.254.0.0/16", "forward", "denied", deniedRules(metadata[1:]...)},
 		{"--vxlan-port=8472", "prerouting", "vxlan", `ip saddr @nodes4 meta l4proto udp th dport 8472 @th,96,24 @vnis fib saddr . iif oif missing counter drop comment "vxlan"
 ip6 saddr @nodes6 meta l4proto udp th dport 8472 @th,96,24 @vnis fib saddr . iif oif missing counter drop comment "vxlan"`},
 		{"--vxlan-reverse-path-filter=false", "prerouting", "vxlan", ""},
@@ -295,6 +331,7 @@ func TestOptions(t *testing.T) {
 		{"--deny-cidrs=10.0.0.0/8,10.0.0.1/8", "--deny-cidrs=10.0.0.1/8: must be a CIDR without host bits"},
 		{"--deny-cidrs=10.0.0.1", "--deny-cidrs=10.0.0.1: must be a CIDR without host bits"},
 		{"--deny-cidrs=::ffff:10.0.0.0/104", "--deny-cidrs=::ffff:10.0.0.0/104: must be a CIDR without host bits"},
+		{"--deny-cidrs=-10.0.0.0/8", "--deny-cidrs=-10.0.0.0/8: only a CIDR that is denied by default can be allowed: " + denyDefaults()},
 		{"--node-name=", "--node-name=: must be the name of this node, or be in the variable NODE_NAME"},
 		{"--vxlan-port=0", "--vxlan-port=0: must be a UDP port"},
 		{"--underlay-mtu=1000", "--underlay-mtu=1000: must be from 1330 (IPv6's least, and VXLAN's headers) to 65535"},

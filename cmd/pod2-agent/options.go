@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -79,7 +81,7 @@ func (o *options) flags() *pflag.FlagSet {
 	fs.StringVar(&o.transitText, "transit-cidr", o.transitText,
 		"IPv4 addresses between the node and the routers of Networks, two for each Network. They never leave the node, and nothing else on it may use them.")
 	fs.StringSliceVar(&o.denyTexts, "deny-cidrs", o.denyTexts,
-		"Addresses that nobody reaches from a Network, besides those of Nodes and of the API server that the cluster lists: other addresses of nodes and routers, Services, a cloud's metadata (169.254.169.254/32).")
+		"CIDRs that no pod reaches from an Overlay Network, in addition to Nodes, the API server, "+denyDefaults()+". A CIDR of this list with - before it is allowed: --deny-cidrs=10.96.0.0/12,-"+metadata[0].String()+".")
 	fs.Int32Var(&o.underlayMTU, "underlay-mtu", o.underlayMTU,
 		"The largest packet that the nodes' network takes; the same as the controller's flag of this name.")
 	fs.StringVar(&o.netnsDir, "netns-dir", o.netnsDir,
@@ -99,6 +101,14 @@ func (o *options) flags() *pflag.FlagSet {
 	return fs
 }
 
+func denyDefaults() string {
+	var all []string
+	for _, p := range metadata {
+		all = append(all, p.String())
+	}
+	return strings.Join(all, ", ")
+}
+
 func (o *options) validate() error {
 	var errs []error
 	bad := func(flag string, value any, want string) {
@@ -109,12 +119,22 @@ func (o *options) validate() error {
 		bad("transit-cidr", o.transitText, "must be an IPv4 CIDR without host bits, of at least two addresses")
 	}
 	o.transit = transit
+	o.denied = slices.Clone(metadata)
 	for _, text := range o.denyTexts {
-		p, err := netip.ParsePrefix(text)
+		cidr, allow := strings.CutPrefix(text, "-")
+		p, err := netip.ParsePrefix(cidr)
 		if err != nil || p != p.Masked() || p.Addr().Is4In6() {
 			bad("deny-cidrs", text, "must be a CIDR without host bits")
+			continue
 		}
-		o.denied = append(o.denied, p)
+		if !allow {
+			o.denied = append(o.denied, p)
+			continue
+		}
+		if !slices.Contains(metadata, p) {
+			bad("deny-cidrs", text, "only a CIDR that is denied by default can be allowed: "+denyDefaults())
+		}
+		o.denied = slices.DeleteFunc(o.denied, func(d netip.Prefix) bool { return d == p })
 	}
 	if o.node == "" {
 		bad("node-name", o.node, "must be the name of this node, or be in the variable NODE_NAME")
