@@ -122,6 +122,13 @@ pods() {
     { print $1, $2, ($3 == "" ? "-" : $3), $4, $5, address("blue"), address("green") }' | sort -V
 }
 
+# counted succeeds once the status of each Network counts the addresses that the pods below it have.
+counted() {
+  local all
+  all=$(pods | awk '$4 != "Succeeded" { blue += $6 != "-"; green += $7 != "-" } END { print blue + 0, green + 0 }')
+  [[ $(k get networks blue green --output=jsonpath='{.items[0].status.bound} {.items[1].status.bound}') == "$all" ]]
+}
+
 # replicas are the pods whose owner keeps stable names; those of a Job have no successors.
 replicas() {
   pods | awk '$2 == "Pod2" || $2 == "StatefulSet"'
@@ -213,6 +220,7 @@ up() {
   await "the Pod2 to be Ready" k wait --for=condition=Ready --timeout=5s pod2/web
 
   await "the Networks to say that nothing attaches pods here" k wait --for=condition=Attachable=false --timeout=5s networks --all
+  await "the Networks to count every address" counted
   step "The Networks, the Pod2 and the CronTab are Ready: every pod has its addresses"
   show get networks --output=wide
   printf '\nATTACHABLE is False: this cluster has no data plane. KWOK runs no container, and there is neither Multus nor pod2-agent,\n'
