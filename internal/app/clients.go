@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	_ "time/tzdata" // time zones of CronTabs, in an image that has no database of its own
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,6 +62,16 @@ func NewClients(config *rest.Config, o *Options) (reconcile.Clients, error) {
 	return reconcile.Clients{Kube: kubeClient, Sample: sampleClient}, nil
 }
 
+// eventScheme knows the kinds that events are about. Tests start thousands of controllers, so
+// it is made once.
+var eventScheme = sync.OnceValue(func() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(kubescheme.AddToScheme(scheme))
+	utilruntime.Must(samplecrdv1.Install(scheme))
+	utilruntime.Must(stablev1.Install(scheme))
+	return scheme
+})
+
 // NewRecorder makes events of the objects of both clients. They are sent in
 // the background until stop is called. client-go drops events of an object beyond a
 // budget. By default all reasons share 25, and one more every five minutes: the
@@ -69,10 +80,6 @@ func NewClients(config *rest.Config, o *Options) (reconcile.Clients, error) {
 // become ready. Beyond ten in ten minutes, client-go combines those of one reason in
 // one Event, so they do not pile up.
 func NewRecorder(ctx context.Context, kube kubernetes.Interface) (recorder record.EventRecorder, stop func()) {
-	scheme := runtime.NewScheme()
-	utilruntime.Must(kubescheme.AddToScheme(scheme))
-	utilruntime.Must(samplecrdv1.Install(scheme))
-	utilruntime.Must(stablev1.Install(scheme))
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(record.CorrelatorOptions{
 		QPS: 0.1,
 		SpamKeyFunc: func(e *corev1.Event) string {
@@ -80,5 +87,5 @@ func NewRecorder(ctx context.Context, kube kubernetes.Interface) (recorder recor
 		},
 	}))
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
-	return broadcaster.NewRecorder(scheme, corev1.EventSource{Component: programName}), broadcaster.Shutdown
+	return broadcaster.NewRecorder(eventScheme(), corev1.EventSource{Component: programName}), broadcaster.Shutdown
 }
