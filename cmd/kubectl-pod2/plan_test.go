@@ -126,7 +126,7 @@ Addresses of the replicas:
 		requireText(t, got, `
   create Service web-green
   status
-      NetworkDNS=False/NameTaken(Service web-red exists already and has no controller: delete it to let replicas have their names on Network red)
+      NetworkDNS=False/NameTaken(Service web-red already exists and has no controller: delete it so that replicas can have DNS names on Network red)
 The first pod in a server dry run, which asked as you and not as the controller:
   web-0 would be accepted in the place of the pod that exists
 Addresses of the replicas:
@@ -135,7 +135,7 @@ Addresses of the replicas:
 ! not looked at: Service/web
 `)
 		w = planned(t, web(func(p *v1.Pod2) { p.Spec.Networks = nil }), web(), revisionOf(web(), 1), pod, replica(web(), 1), service, slice)
-		if got, want := w.run("plan", "-f", file), "\n      NetworkDNS=True/Published(each replica has a name for each of its addresses: <replica>.web-blue (until the last replica has left Network blue))\n"; !strings.Contains(got, want) {
+		if got, want := w.run("plan", "-f", file), "\n      NetworkDNS=True/Published(each replica has a DNS name for each of its addresses: <replica>.web-blue (until the last replica has left Network blue))\n"; !strings.Contains(got, want) {
 			t.Errorf("got\n%s\nwant in it%s", got, want)
 		}
 	})

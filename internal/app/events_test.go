@@ -31,7 +31,7 @@ func TestEventsOfTwoRestartsAreAllCounted(t *testing.T) {
 				time.Sleep(5 * time.Second)
 			}
 		}
-		recorder.Event(web, corev1.EventTypeWarning, "Replacing", "deleted web-3, which ended")
+		recorder.Event(web, corev1.EventTypeWarning, "Replacing", "deleted web-3 (terminated)")
 		synctest.Wait()
 		events, err := kube.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{})
 		if err != nil {
@@ -49,7 +49,7 @@ func TestEventsOfTwoRestartsAreAllCounted(t *testing.T) {
 		}
 		const want = `24 SuccessfulDelete, the last: deleted web-0: template changed
 24 SuccessfulCreate, the last: created web-0: update
-1 Replacing, the last: deleted web-3, which ended
+1 Replacing, the last: deleted web-3 (terminated)
 `
 		if got.String() != want {
 			t.Errorf("got\n%s\nwant\n%s", &got, want)

@@ -125,11 +125,11 @@ func (v *view) events(p Plan) []plan.Event {
 	}
 	switch {
 	case p.Delete != nil:
-		normal(EventDeleted, "deleted CronJob %s and with it its runs", p.Delete.Name)
+		normal(EventDeleted, "deleted CronJob %s and its runs", p.Delete.Name)
 	case p.Create != nil:
 		normal(EventCreated, "created CronJob %s", p.Create.Name)
 	case p.Update != nil:
-		normal(EventUpdated, "CronJob %s was not as this CronTab says: set %s", v.CronJob.Name, p.Update.Reason)
+		normal(EventUpdated, "updated CronJob %s to match this CronTab: %s", v.CronJob.Name, p.Update.Reason)
 	}
 	return append(events, v.told(p.Status)...)
 }

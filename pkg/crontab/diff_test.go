@@ -83,10 +83,10 @@ func TestDeletion(t *testing.T) {
 func TestEvents(t *testing.T) {
 	runDiff(t, []diffTest{
 		{"created", "", nil, `event Normal Created: created CronJob ct`},
-		{"updated", "", []string{"cronjob image=app:0"}, `event Normal Updated: CronJob ct was not as this CronTab says: set pod template`},
-		{"deleted", "going wait", []string{"cronjob"}, `event Normal Deleted: deleted CronJob ct and with it its runs`},
+		{"updated", "", []string{"cronjob image=app:0"}, `event Normal Updated: updated CronJob ct to match this CronTab: pod template`},
+		{"deleted", "going wait", []string{"cronjob"}, `event Normal Deleted: deleted CronJob ct and its runs`},
 		{"told once", "spec=@never", nil, `
-			event Warning InvalidSchedule: cronSpec "@never" does not parse: unrecognized descriptor: @never; there are @hourly, @daily, @weekly, @monthly, @yearly and @every with a duration, such as @every 1h30m`},
+			event Warning InvalidSchedule: cronSpec "@never" does not parse: unrecognized descriptor: @never; use @hourly, @daily, @weekly, @monthly, @yearly, or @every with a duration, such as @every 1h30m`},
 		{"not what comes and goes", "networks=blue", []string{"cronjob", "pod ct-1-a waits=no_address_is_free"}, ""},
 	}, func(s State) string { return lines(s, "event") })
 

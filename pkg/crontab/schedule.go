@@ -22,7 +22,7 @@ var fieldNames = []string{"minute", "hour", "day of month", "month", "day of wee
 func parse(spec string) (cron.Schedule, string) {
 	// The API server refuses these anywhere in a schedule, and the parser panics on some.
 	if strings.Contains(spec, "TZ") {
-		return nil, fmt.Sprintf("cronSpec %q names a time zone: name it in timeZone, and leave TZ out of the schedule", spec)
+		return nil, fmt.Sprintf("cronSpec %q contains a time zone: set it in timeZone instead, and remove it from cronSpec", spec)
 	}
 	schedule, err := cron.ParseStandard(spec)
 	if err == nil {
@@ -42,11 +42,11 @@ func parse(spec string) (cron.Schedule, string) {
 // search for the next time of a schedule without a minute takes long, and finds none.
 func flaw(spec string, schedule cron.Schedule) string {
 	if every, ok := schedule.(cron.ConstantDelaySchedule); ok && every.Delay < time.Minute {
-		return "the least interval is 1m, for Kubernetes names Jobs by the minute"
+		return "the shortest interval is 1m, because Kubernetes names Jobs by the minute"
 	}
 	for i, field := range strings.Fields(spec) {
 		if strings.Trim(field, ",") == "" {
-			return fmt.Sprintf("field %d (%s) is %q, which names no value", i+1, fieldNames[i], field)
+			return fmt.Sprintf("field %d (%s) is %q, which contains no value", i+1, fieldNames[i], field)
 		}
 	}
 	return ""
@@ -75,9 +75,9 @@ func hint(spec string) string {
 		}
 		return text + proposal(fields[1:len(fieldNames)+1])
 	case strings.HasPrefix(spec, "@"):
-		return "there are @hourly, @daily, @weekly, @monthly, @yearly and @every with a duration, such as @every 1h30m"
+		return "use @hourly, @daily, @weekly, @monthly, @yearly, or @every with a duration, such as @every 1h30m"
 	case len(fields) != len(fieldNames):
-		return "the fields are " + strings.Join(fieldNames, ", ") + `, as in "*/5 * * * *" for every five minutes`
+		return "the five fields are " + strings.Join(fieldNames, ", ") + `, as in "*/5 * * * *" for every five minutes`
 	}
 	last := len(fieldNames) - 1
 	if meant := proposal(with(fields, last, sundayAsZero(fields[last]))); meant != "" {
@@ -107,7 +107,7 @@ func sundayAsZero(field string) string {
 // field, where it was rarely meant to be.
 func bareStep(fields []string, at int) string {
 	step := fields[at]
-	text := fmt.Sprintf("field %d (%s) is %q, and a step needs a range before it", at+1, fieldNames[at], step)
+	text := fmt.Sprintf("field %d (%s) is %q, but a step needs a range before it", at+1, fieldNames[at], step)
 	meant := proposal(with(fields, at, "*"+step))
 	text += meant
 	n, err := strconv.Atoi(step[1:])

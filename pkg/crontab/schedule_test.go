@@ -13,11 +13,11 @@ func TestParse(t *testing.T) {
 		{"@every 90s", ""},
 		{"0 3 ? * MON-FRI", ""},
 		{"* * * * /5", `cronSpec "* * * * /5" does not parse: failed to parse int from : strconv.Atoi: parsing "": invalid syntax; ` +
-			`field 5 (day of week) is "/5", and a step needs a range before it: did you mean "* * * * */5"? Every 5 minutes is "*/5 * * * *".`},
+			`field 5 (day of week) is "/5", but a step needs a range before it: did you mean "* * * * */5"? Every 5 minutes is "*/5 * * * *".`},
 		{"/5 * * * *", `cronSpec "/5 * * * *" does not parse: failed to parse int from : strconv.Atoi: parsing "": invalid syntax; ` +
-			`field 1 (minute) is "/5", and a step needs a range before it: did you mean "*/5 * * * *"?`},
+			`field 1 (minute) is "/5", but a step needs a range before it: did you mean "*/5 * * * *"?`},
 		{"* /x * * *", `cronSpec "* /x * * *" does not parse: failed to parse int from : strconv.Atoi: parsing "": invalid syntax; ` +
-			`field 2 (hour) is "/x", and a step needs a range before it`},
+			`field 2 (hour) is "/x", but a step needs a range before it`},
 		{"0 */5 * * * *", `cronSpec "0 */5 * * * *" does not parse: expected exactly 5 fields, found 6: [0 */5 * * * *]; ` +
 			`a schedule has five fields, without seconds and years: did you mean "*/5 * * * *"?`},
 		{"0 3 * * 7", `cronSpec "0 3 * * 7" does not parse: end of range (7) above maximum (6): 7; ` +
@@ -32,20 +32,20 @@ func TestParse(t *testing.T) {
 		{"61 * * * 7", `cronSpec "61 * * * 7" does not parse: end of range (61) above maximum (59): 61`},
 		{"0 0 * * 17", `cronSpec "0 0 * * 17" does not parse: end of range (17) above maximum (6): 17`},
 		{"99 * * * /5", `cronSpec "99 * * * /5" does not parse: end of range (99) above maximum (59): 99; ` +
-			`field 5 (day of week) is "/5", and a step needs a range before it. Every 5 minutes is "*/5 * * * *".`},
+			`field 5 (day of week) is "/5", but a step needs a range before it. Every 5 minutes is "*/5 * * * *".`},
 		{"*/5 * * * * *", `cronSpec "*/5 * * * * *" does not parse: expected exactly 5 fields, found 6: [*/5 * * * * *]; ` +
 			`a schedule has five fields, without seconds and years`},
 		{"0 , * * * *", `cronSpec "0 , * * * *" does not parse: expected exactly 5 fields, found 6: [0 , * * * *]; ` +
 			`a schedule has five fields, without seconds and years`},
-		{"0 , * * *", `cronSpec "0 , * * *": field 2 (hour) is ",", which names no value`},
-		{"@every 59s", `cronSpec "@every 59s": the least interval is 1m, for Kubernetes names Jobs by the minute`},
-		{"@every -1h", `cronSpec "@every -1h": the least interval is 1m, for Kubernetes names Jobs by the minute`},
+		{"0 , * * *", `cronSpec "0 , * * *": field 2 (hour) is ",", which contains no value`},
+		{"@every 59s", `cronSpec "@every 59s": the shortest interval is 1m, because Kubernetes names Jobs by the minute`},
+		{"@every -1h", `cronSpec "@every -1h": the shortest interval is 1m, because Kubernetes names Jobs by the minute`},
 		{"@every 1m", ""},
 		{"*/5", `cronSpec "*/5" does not parse: expected exactly 5 fields, found 1: [*/5]; ` +
-			`the fields are minute, hour, day of month, month, day of week, as in "*/5 * * * *" for every five minutes`},
+			`the five fields are minute, hour, day of month, month, day of week, as in "*/5 * * * *" for every five minutes`},
 		{"61 * * * *", `cronSpec "61 * * * *" does not parse: end of range (61) above maximum (59): 61`},
-		{"TZ=0", `cronSpec "TZ=0" names a time zone: name it in timeZone, and leave TZ out of the schedule`},
-		{"CRON_TZ=Asia/Tokyo 0 3 * * *", `cronSpec "CRON_TZ=Asia/Tokyo 0 3 * * *" names a time zone: name it in timeZone, and leave TZ out of the schedule`},
+		{"TZ=0", `cronSpec "TZ=0" contains a time zone: set it in timeZone instead, and remove it from cronSpec`},
+		{"CRON_TZ=Asia/Tokyo 0 3 * * *", `cronSpec "CRON_TZ=Asia/Tokyo 0 3 * * *" contains a time zone: set it in timeZone instead, and remove it from cronSpec`},
 	} {
 		if schedule, got := parse(tt.spec); got != tt.want || (schedule == nil) != (got != "") {
 			t.Errorf("%q\ngot  %s\nwant %s", tt.spec, got, tt.want)

@@ -116,26 +116,26 @@ func (v *view) ready() metav1.Condition {
 		return c
 	}
 	if missing := v.missingNetworks(); len(missing) > 0 {
-		return plan.False(ReasonNetworkNotFound, fmt.Sprintf("Network %s does not exist: pods of a run wait, unscheduled, until it is created", strings.Join(missing, ", ")))
+		return plan.False(ReasonNetworkNotFound, fmt.Sprintf("Network %s does not exist: pods of a run stay unscheduled until it is created", strings.Join(missing, ", ")))
 	}
 	if going := v.goingNetworks(); len(going) > 0 {
-		return plan.False(ReasonNetworkTerminating, fmt.Sprintf("Network %s is being deleted: pods of a run wait, unscheduled, until it is gone and created anew", strings.Join(going, ", ")))
+		return plan.False(ReasonNetworkTerminating, fmt.Sprintf("Network %s is being deleted: pods of a run stay unscheduled until it is deleted and recreated", strings.Join(going, ", ")))
 	}
 	if waiting := v.waitingForAddresses(); waiting != "" {
 		return plan.False(ReasonWaitingForAddresses, waiting)
 	}
 	if v.suspended() {
-		return plan.True(ReasonSuspended, "the CronJob is suspended, as spec.suspend says")
+		return plan.True(ReasonSuspended, "the CronJob is suspended (spec.suspend)")
 	}
-	return plan.True(ReasonScheduled, "the CronJob is as this CronTab says")
+	return plan.True(ReasonScheduled, "the CronJob matches this CronTab")
 }
 
 // scheduled says that there will be a next run.
 func (v *view) scheduled() metav1.Condition {
 	if t := v.running(); t != nil {
-		message := fmt.Sprintf("runs by the schedule %q", t.cronSpec)
+		message := fmt.Sprintf("runs on schedule %q", t.cronSpec)
 		if t.timeZone != nil {
-			message += " of " + *t.timeZone
+			message += " in time zone " + *t.timeZone
 		}
 		if v.problem != nil { // and the CronJob could not be suspended
 			message += "; " + v.problem.Message
@@ -145,7 +145,7 @@ func (v *view) scheduled() metav1.Condition {
 	if c := v.obstacle(); c.Reason != "" {
 		return c
 	}
-	return plan.False(ReasonSuspended, "no further run is started until spec.suspend is false")
+	return plan.False(ReasonSuspended, "no run starts until spec.suspend is false")
 }
 
 // obstacle is why the CronJob is not as the CronTab wants it; no reason if it is.
@@ -161,11 +161,11 @@ func (v *view) obstacle() metav1.Condition {
 	case v.CronJob == nil:
 		return metav1.Condition{}
 	case !v.ours() && v.predecessor():
-		return plan.False(ReasonWaitingForDeletion, fmt.Sprintf("CronJob %s of an earlier CronTab %[1]s is still there", name))
+		return plan.False(ReasonWaitingForDeletion, fmt.Sprintf("CronJob %s of an earlier CronTab %[1]s still exists", name))
 	case !v.ours():
-		return plan.False(ReasonNameTaken, fmt.Sprintf("CronJob %s exists already and %s: delete it to let the CronTab have the name", name, v.holder()))
+		return plan.False(ReasonNameTaken, fmt.Sprintf("CronJob %s already exists and %s: delete it so that the CronTab can use the name", name, v.holder()))
 	case v.CronJob.DeletionTimestamp != nil:
-		return plan.False(ReasonWaitingForDeletion, fmt.Sprintf("CronJob %s is being deleted; then it is created anew", name))
+		return plan.False(ReasonWaitingForDeletion, fmt.Sprintf("CronJob %s is being deleted; the controller then recreates it", name))
 	}
 	return metav1.Condition{}
 }

@@ -27,41 +27,41 @@ func conditions(s State) string {
 func TestConditions(t *testing.T) {
 	runDiff(t, []diffTest{
 		{"all is well", "zone=Europe/Berlin", []string{"cronjob"}, `
-			Ready=True Scheduled: the CronJob is as this CronTab says
-			Scheduled=True Scheduled: runs by the schedule "*/5 * * * *" of Europe/Berlin`},
+			Ready=True Scheduled: the CronJob matches this CronTab
+			Scheduled=True Scheduled: runs on schedule "*/5 * * * *" in time zone Europe/Berlin`},
 		{"suspended", "suspend", []string{"cronjob"}, `
-			Ready=True Suspended: the CronJob is suspended, as spec.suspend says
-			Scheduled=False Suspended: no further run is started until spec.suspend is false`},
+			Ready=True Suspended: the CronJob is suspended (spec.suspend)
+			Scheduled=False Suspended: no run starts until spec.suspend is false`},
 		{"a schedule that does not parse", "spec=@never suspend", nil, `
-			Ready=False InvalidSchedule: cronSpec "@never" does not parse: unrecognized descriptor: @never; there are @hourly, @daily, @weekly, @monthly, @yearly and @every with a duration, such as @every 1h30m`},
+			Ready=False InvalidSchedule: cronSpec "@never" does not parse: unrecognized descriptor: @never; use @hourly, @daily, @weekly, @monthly, @yearly, or @every with a duration, such as @every 1h30m`},
 		{"a zone that does not exist", "zone=Europe/Atlantis", nil, `
-			Ready=False InvalidTimeZone: timeZone "Europe/Atlantis": unknown time zone Europe/Atlantis; name one of the IANA database, such as Europe/Berlin`},
+			Ready=False InvalidTimeZone: timeZone "Europe/Atlantis": unknown time zone Europe/Atlantis; use a name from the IANA time zone database, such as Europe/Berlin`},
 		{"no such day", "spec=0_0_31_2_*", nil, `
-			Ready=False NeverDue: cronSpec "0 0 31 2 *" names no date that comes in the next years`},
+			Ready=False NeverDue: cronSpec "0 0 31 2 *" matches no date in the next five years`},
 		{"an interval that is never over", "spec=@every_1h deadline=3599", nil, `
-			Ready=False NeverDue: with startingDeadlineSeconds 3599 Kubernetes starts no run of cronSpec "@every 1h", as it looks no further back for one that is due: take it out, or give at least 3600`},
+			Ready=False NeverDue: startingDeadlineSeconds 3599 is too short for cronSpec "@every 1h": Kubernetes would never start a run. Remove it, or set it to at least 3600`},
 		{"one that is", "spec=@every_1h deadline=3600", []string{"cronjob"}, `
-			Ready=True Scheduled: the CronJob is as this CronTab says
-			Scheduled=True Scheduled: runs by the schedule "@every 1h"`},
+			Ready=True Scheduled: the CronJob matches this CronTab
+			Scheduled=True Scheduled: runs on schedule "@every 1h"`},
 		{"always too late", "deadline=0", nil, `
-			Ready=False NeverDue: with startingDeadlineSeconds 0 Kubernetes starts no run of cronSpec "*/5 * * * *", as it looks no further back for one that is due: take it out, or give at least 1`},
+			Ready=False NeverDue: startingDeadlineSeconds 0 is too short for cronSpec "*/5 * * * *": Kubernetes would never start a run. Remove it, or set it to at least 1`},
 		{"the name is taken", "", []string{"cronjob bare labels"}, `
-			Ready=False NameTaken: CronJob ct exists already and has no controller: delete it to let the CronTab have the name`},
+			Ready=False NameTaken: CronJob ct already exists and has no controller: delete it so that the CronTab can use the name`},
 		{"the name is taken by somebody", "", []string{"cronjob of=Backup/ct"}, `
-			Ready=False NameTaken: CronJob ct exists already and belongs to Backup ct: delete it to let the CronTab have the name`},
+			Ready=False NameTaken: CronJob ct already exists and is owned by Backup ct: delete it so that the CronTab can use the name`},
 		{"an earlier CronTab of the name", "", []string{"cronjob earlier"}, `
-			Ready=False WaitingForDeletion: CronJob ct of an earlier CronTab ct is still there`},
+			Ready=False WaitingForDeletion: CronJob ct of an earlier CronTab ct still exists`},
 		{"somebody deletes the CronJob", "", []string{"cronjob going"}, `
-			Ready=False WaitingForDeletion: CronJob ct is being deleted; then it is created anew`},
+			Ready=False WaitingForDeletion: CronJob ct is being deleted; the controller then recreates it`},
 		{"Networks that do not exist", "networks=red,blue,green exists=blue", []string{"cronjob"}, `
-			Ready=False NetworkNotFound: Network green, red does not exist: pods of a run wait, unscheduled, until it is created
-			Scheduled=True Scheduled: runs by the schedule "*/5 * * * *"`},
+			Ready=False NetworkNotFound: Network green, red does not exist: pods of a run stay unscheduled until it is created
+			Scheduled=True Scheduled: runs on schedule "*/5 * * * *"`},
 		{"a Network that is being deleted", "networks=blue,green terminating=green", []string{"cronjob"}, `
-			Ready=False NetworkTerminating: Network green is being deleted: pods of a run wait, unscheduled, until it is gone and created anew
-			Scheduled=True Scheduled: runs by the schedule "*/5 * * * *"`},
+			Ready=False NetworkTerminating: Network green is being deleted: pods of a run stay unscheduled until it is deleted and recreated
+			Scheduled=True Scheduled: runs on schedule "*/5 * * * *"`},
 		{"a run waits for addresses", "networks=blue", []string{"cronjob", "pod ct-1-a over waits=old_news", "pod ct-2-a waits=no_address_is_free"}, `
 			Ready=False WaitingForAddresses: ct-2-a: no address is free
-			Scheduled=True Scheduled: runs by the schedule "*/5 * * * *"`},
+			Scheduled=True Scheduled: runs on schedule "*/5 * * * *"`},
 		{"a deletion waits", "going wait", []string{"cronjob going", "pod ct-1-a"}, `
 			Ready=False Terminating: the finalizer finalizer.stable.example.com waits for CronJob ct`},
 		{"a deletion that keeps the CronJob waits", "going wait finalizer=orphan", []string{"cronjob"}, `
@@ -112,23 +112,23 @@ func TestFailure(t *testing.T) {
 	runDiff(t, []diffTest{
 		{"there is no CronJob", "", nil, none},
 		{"it has another schedule", "spec=@daily", []string{"cronjob schedule=*/5_*_*_*_*"},
-			`next 2026-01-02T15:05:00Z Ready=False/FailedUpdate(no) Scheduled=True/Scheduled(runs by the schedule "*/5 * * * *")`},
+			`next 2026-01-02T15:05:00Z Ready=False/FailedUpdate(no) Scheduled=True/Scheduled(runs on schedule "*/5 * * * *")`},
 		{"and another zone", "", []string{"cronjob schedule=0_3_*_*_* zone=Asia/Tokyo"},
-			`next 2026-01-02T18:00:00Z Ready=False/FailedUpdate(no) Scheduled=True/Scheduled(runs by the schedule "0 3 * * *" of Asia/Tokyo)`},
+			`next 2026-01-02T18:00:00Z Ready=False/FailedUpdate(no) Scheduled=True/Scheduled(runs on schedule "0 3 * * *" in time zone Asia/Tokyo)`},
 		{"that does not exist", "", []string{"cronjob zone=Europe/Atlantis"}, none},
 		{"it never runs", "", []string{"cronjob schedule=0_0_31_2_*"}, none},
 		{"it is suspended", "", []string{"cronjob suspended"}, none},
 		{"it was to be suspended", "suspend", []string{"cronjob resumed"},
-			`next 2026-01-02T15:05:00Z Ready=False/FailedUpdate(no) Scheduled=True/Scheduled(runs by the schedule "*/5 * * * *")`},
+			`next 2026-01-02T15:05:00Z Ready=False/FailedUpdate(no) Scheduled=True/Scheduled(runs on schedule "*/5 * * * *")`},
 		{"because the schedule does not parse", "spec=@fortnightly", []string{"cronjob"},
-			`next 2026-01-02T15:05:00Z Ready=False/FailedUpdate(no) Scheduled=True/Scheduled(runs by the schedule "*/5 * * * *"; cronSpec "@fortnightly" does not parse: ` +
-				`unrecognized descriptor: @fortnightly; there are @hourly, @daily, @weekly, @monthly, @yearly and @every with a duration, such as @every 1h30m)`},
+			`next 2026-01-02T15:05:00Z Ready=False/FailedUpdate(no) Scheduled=True/Scheduled(runs on schedule "*/5 * * * *"; cronSpec "@fortnightly" does not parse: ` +
+				`unrecognized descriptor: @fortnightly; use @hourly, @daily, @weekly, @monthly, @yearly, or @every with a duration, such as @every 1h30m)`},
 		{"it was to be deleted", "going wait", []string{"cronjob"},
-			`next 2026-01-02T15:05:00Z Ready=False/FailedUpdate(no) Scheduled=True/Scheduled(runs by the schedule "*/5 * * * *")`},
+			`next 2026-01-02T15:05:00Z Ready=False/FailedUpdate(no) Scheduled=True/Scheduled(runs on schedule "*/5 * * * *")`},
 		{"it is being deleted", "", []string{"cronjob going"}, none},
 		{"it is somebody else's", "", []string{"cronjob bare labels"}, none},
 		{"it was to be adopted", "", []string{"cronjob bare"},
-			`next 2026-01-02T15:05:00Z Ready=False/FailedUpdate(no) Scheduled=True/Scheduled(runs by the schedule "*/5 * * * *")`},
+			`next 2026-01-02T15:05:00Z Ready=False/FailedUpdate(no) Scheduled=True/Scheduled(runs on schedule "*/5 * * * *")`},
 	}, func(s State) string {
 		status, _ := WithFailure(s, plan.Failure{Reason: "FailedUpdate", Message: "no"})
 		_, conditions, _ := strings.Cut(statusText(status), "generation 1 ")

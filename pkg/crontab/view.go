@@ -68,12 +68,12 @@ func (v *view) read(t timetable) (*timetable, *plan.Failure) {
 		return nil, &plan.Failure{Reason: ReasonInvalidSchedule, Message: wrong}
 	case t.zone == nil:
 		return nil, &plan.Failure{Reason: ReasonInvalidTimeZone, Message: fmt.Sprintf(
-			"timeZone %q: %s; name one of the IANA database, such as Europe/Berlin", ptr.Deref(t.timeZone, ""), v.ZoneProblem)}
+			"timeZone %q: %s; use a name from the IANA time zone database, such as Europe/Berlin", ptr.Deref(t.timeZone, ""), v.ZoneProblem)}
 	case next(t.schedule, v.Now.In(t.zone), v.Now).IsZero():
-		return nil, &plan.Failure{Reason: ReasonNeverDue, Message: fmt.Sprintf("cronSpec %q names no date that comes in the next years", t.cronSpec)}
+		return nil, &plan.Failure{Reason: ReasonNeverDue, Message: fmt.Sprintf("cronSpec %q matches no date in the next five years", t.cronSpec)}
 	case t.deadline != nil && *t.deadline < leastDeadline(t.schedule):
-		return nil, &plan.Failure{Reason: ReasonNeverDue, Message: fmt.Sprintf("with startingDeadlineSeconds %d Kubernetes starts no run of cronSpec %q, "+
-			"as it looks no further back for one that is due: take it out, or give at least %d", *t.deadline, t.cronSpec, leastDeadline(t.schedule))}
+		return nil, &plan.Failure{Reason: ReasonNeverDue, Message: fmt.Sprintf("startingDeadlineSeconds %d is too short for cronSpec %q: "+
+			"Kubernetes would never start a run. Remove it, or set it to at least %d", *t.deadline, t.cronSpec, leastDeadline(t.schedule))}
 	}
 	return &t, nil
 }

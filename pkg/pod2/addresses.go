@@ -240,7 +240,7 @@ func (v *view) holds(holders []Holder) [][]hold {
 //	reserved: the replica waits for another address        the replica has given it up, and
 //	                                                       nothing is in the way once it has rested
 func (v *view) hold(place int, wanted attachment.Request, h Holder) *hold {
-	kept := &hold{sibling: -1, keeper: fmt.Sprintf("%s runs on without the wanted address %s of Network %s, which %s", v.name(place), h.Address, h.Network, h.text())}
+	kept := &hold{sibling: -1, keeper: fmt.Sprintf("%s is not updated: it wants address %s of Network %s, but %s", v.name(place), h.Address, h.Network, h.text())}
 	ours := h.Owner == v1.AddressOwner{Kind: pod2Kind.Kind, Name: v.pod2.Name}
 	if h.Pod == v.name(place) && (ours || h.State == v1.AddressResting) {
 		return nil
@@ -309,9 +309,9 @@ func (h Holder) text() string {
 	}
 	switch h.State {
 	case v1.AddressReserved:
-		return "is reserved for " + whose
+		return "it is reserved for " + whose
 	case v1.AddressResting:
-		return "rests since " + whose + " ended"
+		return "it rests since " + whose + " terminated"
 	}
-	return whose + " holds"
+	return whose + " holds it"
 }

@@ -75,7 +75,7 @@ func TestAddressesThatReplicasExchange(t *testing.T) {
 			"False Updating: 1 of 4 replicas are updated; web-3 is not ready (Running)"},
 		{"a broken cycle goes on", swap + " max=2", []string{running[0], "web-1 gated"}, had0 + ",10.0.0.11 Reserved web-1", "delete web-0"},
 		{"when the address has rested", swap + " max=2", []string{running[0], "web-1 gated"}, had0 + ",10.0.0.11 Reserved web-1 20s",
-			"again in 40s; False WaitingForAddresses: replicas wait for their addresses"},
+			"again in 40s; False WaitingForAddresses: replicas are waiting for their addresses"},
 		{"not before its replica asks for another", swap + " max=2", []string{running[0], "web-1 terminating request=blue=10.0.0.11"}, had0 + "," + had1,
 			"again in 30s; False Updating: 0 of 2 replicas are updated"},
 		{"nor is it broken twice", cycle + " max=3", []string{running[0], running[1], "web-2 terminating request=blue=10.0.0.12"}, had0 + "," + had1 + "," + had2,
@@ -86,7 +86,7 @@ func TestAddressesThatReplicasExchange(t *testing.T) {
 		{"then the cycle is broken", swap + " surge=1", append(running[:2:2], "web-2"), had0 + "," + had1, "delete web-1"},
 		{"a Recreate needs no order", swap + " recreate", running[:2], had0 + "," + had1, "delete web-1; delete web-0"},
 		{"unless they come one by one", swap + " recreate ordered", running[:2], had0 + "," + had1,
-			others + "web-0 runs on without the wanted address 10.0.0.11 of Network blue, which pod web-1 (Pod2 web) holds"},
+			others + "web-0 is not updated: it wants address 10.0.0.11 of Network blue, but pod web-1 (Pod2 web) holds it"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := state(t, tt.spec, tt.pods...)
@@ -123,7 +123,7 @@ func exchanged(s State) string {
 func TestAddressesThatOthersKeep(t *testing.T) {
 	const spec = "replicas=2 networks=blue=10.0.0.10|10.0.0.20"
 	told := func(by string) string {
-		return others + "web-1 runs on without the wanted address 10.0.0.20 of Network blue, which " + by
+		return others + "web-1 is not updated: it wants address 10.0.0.20 of Network blue, but " + by
 	}
 	running := []string{"web-0", "web-1 request=blue=10.0.0.11"}
 	for _, tt := range []struct {
@@ -133,16 +133,16 @@ func TestAddressesThatOthersKeep(t *testing.T) {
 		want       string
 	}{
 		{"a pod", spec, running, "10.0.0.20 Bound x of=", told("pod x holds")},
-		{"a replica of another Pod2", spec, running, "10.0.0.20 Bound db-0 of=Pod2/db", told("pod db-0 (Pod2 db) holds")},
-		{"a reservation", spec, running, "10.0.0.20 Reserved db-0 of=Pod2/db", told("is reserved for pod db-0 (Pod2 db)")},
-		{"a rest", spec, running, "10.0.0.20 Resting x of=", told("rests since pod x ended")},
+		{"a replica of another Pod2", spec, running, "10.0.0.20 Bound db-0 of=Pod2/db", told("pod db-0 (Pod2 db) holds it")},
+		{"a reservation", spec, running, "10.0.0.20 Reserved db-0 of=Pod2/db", told("it is reserved for pod db-0 (Pod2 db)")},
+		{"a rest", spec, running, "10.0.0.20 Resting x of=", told("it rests since pod x terminated")},
 		{"nobody", spec, running, "10.0.0.99 Bound x of=", "delete web-1"},
 		{"a replica that may have any, and keeps its own", "replicas=2 networks=blue=10.0.0.11", []string{"web-0 request=blue", "web-1"}, had1,
-			others + "web-0 runs on without the wanted address 10.0.0.11 of Network blue, which pod web-1 (Pod2 web) holds"},
+			others + "web-0 is not updated: it wants address 10.0.0.11 of Network blue, but pod web-1 (Pod2 web) holds it"},
 		{"a replica that a partition holds back", "replicas=2 partition=1 networks=blue=10.0.0.9|10.0.0.10", []string{"web-0 request=blue=10.0.0.10", "web-1 request=blue"}, had0,
-			others + "web-1 runs on without the wanted address 10.0.0.10 of Network blue, which pod web-0 (Pod2 web) holds"},
+			others + "web-1 is not updated: it wants address 10.0.0.10 of Network blue, but pod web-0 (Pod2 web) holds it"},
 		{"a replica that has it and is kept from another", "replicas=2 networks=blue=10.0.0.20|10.0.0.10", []string{"web-0 request=blue=10.0.0.10", "web-1 request=blue"},
-			had0 + ",10.0.0.20 Bound x of=", others + "web-0 runs on without the wanted address 10.0.0.20 of Network blue, which pod x holds"},
+			had0 + ",10.0.0.20 Bound x of=", others + "web-0 is not updated: it wants address 10.0.0.20 of Network blue, but pod x holds it"},
 		{"one that was scaled away, for a while", spec, running, "10.0.0.20 Reserved web-7 20s", "again in 40s; False Updating: 1 of 2 replicas are updated"},
 		{"and then no more", spec, running, "10.0.0.20 Reserved web-7", "delete web-1"},
 		{"one that another scaled away, for a while", spec, running, "10.0.0.20 Reserved db-7 of=Pod2/db away 20s", "again in 40s; False Updating: 1 of 2 replicas are updated"},

@@ -74,7 +74,7 @@ func (v *view) adoption(place int, r replica) (a *Adoption, why Unlike) {
 	if why = v.unlike(place, r.pod); why.Field != "" {
 		return nil, why
 	}
-	a = v.newAdoption(r, v.revisions.update.hash, "it is as the template has it")
+	a = v.newAdoption(r, v.revisions.update.hash, "it matches the template")
 	a.Request = ptr.To(v.requests.of(v.ordinals.At(place)))
 	return a, Unlike{}
 }

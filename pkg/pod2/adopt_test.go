@@ -25,8 +25,8 @@ func TestAdopt(t *testing.T) {
 		{"while updates are paused", "replicas=1 paused", []string{"web-0 orphan old"}, `
 			adopt web-0 (uid u-0) of revision old: its owner reference is missing`},
 		{"as the template has it, never ours before", "replicas=2", []string{"web-0 bare made", "web-1 bare made gated"}, `
-			adopt web-0 (uid u-0) of revision HASH: it is as the template has it
-			adopt web-1 (uid u-1) of revision HASH: it is as the template has it`},
+			adopt web-0 (uid u-0) of revision HASH: it matches the template
+			adopt web-1 (uid u-1) of revision HASH: it matches the template`},
 		{"a surge replica", "replicas=1 surge=1", []string{"web-0 old", "web-1 orphan"}, `
 			adopt web-1 (uid u-1) of revision HASH: its owner reference is missing`},
 		{"ours of an ordinal that is no more, to be scaled down", "replicas=1 start=1 reserve=2", []string{"web-0 orphan", "web-1", "web-2 orphan old", "web-4 orphan"}, `

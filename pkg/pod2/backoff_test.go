@@ -25,17 +25,17 @@ func TestBackoff(t *testing.T) {
 	runDiff(t, []diffTest{
 		{"the first end is on record before the pod goes", "replicas=2", []string{"web-0", "web-1 failed=Evicted"}, `
 			backoff {"web-1":{"uid":"u-1","failures":1,"since":"2026-01-02T15:04:05Z"}}
-			delete web-1 (uid u-1): ended (Failed: Evicted)`},
+			delete web-1 (uid u-1): terminated (Failed: Evicted)`},
 		{"a pod that succeeds is replaced too", "replicas=1", []string{"web-0 succeeded"}, `
 			backoff {"web-0":{"uid":"u-0","failures":1,"since":"2026-01-02T15:04:05Z"}}
-			delete web-0 (uid u-0): ended (Succeeded)`},
+			delete web-0 (uid u-0): terminated (Succeeded)`},
 		{"the second end waits", "replicas=1 " + records(entry("web-0", "u-before", 1, 30*second)), []string{"web-0 failed"}, `
 			backoff {"web-0":{"uid":"u-0","failures":2,"since":"2026-01-02T15:04:05Z"}}
 			again in 10s`},
 		{"still waits", "replicas=1 " + records(entry("web-0", "u-0", 3, 19*second)), []string{"web-0 failed"}, `
 			again in 1s`},
 		{"has waited", "replicas=1 " + records(entry("web-0", "u-0", 3, 20*second)), []string{"web-0 failed"}, `
-			delete web-0 (uid u-0): ended (Failed)`},
+			delete web-0 (uid u-0): terminated (Failed)`},
 		{"the record outlives the pod", "replicas=1 " + records(entry("web-0", "u-0", 3, 20*second)), nil, `
 			create web-0: missing`},
 		{"a terminating pod is on its way", "replicas=1", []string{"web-0 failed terminating"}, "again in 30s"},
@@ -57,7 +57,7 @@ func TestBackoff(t *testing.T) {
 		{"not to be read", "replicas=1 backoff={", []string{"web-0"}, `remove backoff`},
 		{"a pod ends while the record is not to be read", "replicas=1 backoff=[]", []string{"web-0 failed"}, `
 			backoff {"web-0":{"uid":"u-0","failures":1,"since":"2026-01-02T15:04:05Z"}}
-			delete web-0 (uid u-0): ended (Failed)`},
+			delete web-0 (uid u-0): terminated (Failed)`},
 		{"more than can be counted", "replicas=1 " + records(entry("web-0", "u-before", 1<<31-1, 0)), []string{"web-0 failed"}, `
 			backoff {"web-0":{"uid":"u-0","failures":2147483647,"since":"2026-01-02T15:04:05Z"}}
 			again in 5m0s`},

@@ -102,7 +102,7 @@ func (v *view) claimTaken(c claim) string {
 	if owner == "" {
 		return ""
 	}
-	return fmt.Sprintf("claim %s belongs to %s: the replica waits until it is deleted or given up, which is noticed within 30 seconds", c.Name, owner)
+	return fmt.Sprintf("PersistentVolumeClaim %s is owned by %s: the replica waits until it is deleted or its owner releases it (the controller notices within 30 seconds)", c.Name, owner)
 }
 
 // claimGoing speaks of a claim that is being deleted, or is about to be by the
@@ -112,9 +112,9 @@ func (v *view) claimGoing(c claim) string {
 	case c.PersistentVolumeClaim == nil:
 		return ""
 	case c.DeletionTimestamp != nil:
-		return fmt.Sprintf("claim %s is being deleted", c.Name)
+		return fmt.Sprintf("PersistentVolumeClaim %s is being deleted", c.Name)
 	case v.earlier(c):
-		return fmt.Sprintf("claim %s of an earlier Pod2 %s is still there", c.Name, v.pod2.Name)
+		return fmt.Sprintf("PersistentVolumeClaim %s of an earlier Pod2 %s still exists", c.Name, v.pod2.Name)
 	}
 	return ""
 }
@@ -262,7 +262,7 @@ func metadataDiffers(is, want *corev1.PersistentVolumeClaim) string {
 	case is.Labels[v1.Pod2Label] != want.Labels[v1.Pod2Label], is.Labels[v1.PodIndexLabel] != want.Labels[v1.PodIndexLabel]:
 		return "labels"
 	case isSurge(is) != isSurge(want):
-		return "no longer a surge replica's"
+		return "no longer belongs to a surge replica"
 	case len(is.OwnerReferences) < len(want.OwnerReferences):
 		return "to be deleted with the Pod2"
 	case len(is.OwnerReferences) > len(want.OwnerReferences):

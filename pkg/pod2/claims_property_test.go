@@ -101,7 +101,7 @@ func applyClaims(s *State, p Plan) error {
 	change := func(c ClaimChange) error {
 		i := slices.IndexFunc(s.Claims, func(o *corev1.PersistentVolumeClaim) bool { return o.Name == c.Claim.Name && o.UID == c.Claim.UID })
 		if i < 0 || s.Claims[i].ResourceVersion != c.Claim.ResourceVersion {
-			return fmt.Errorf("change claim %s: no such claim, or another version", c.Claim.Name)
+			return fmt.Errorf("change PVC %s: no such PVC, or another version", c.Claim.Name)
 		}
 		created++
 		s.Claims[i] = c.Claim.DeepCopy()
@@ -116,7 +116,7 @@ func applyClaims(s *State, p Plan) error {
 	for _, d := range p.DeleteClaims {
 		i := slices.IndexFunc(s.Claims, func(o *corev1.PersistentVolumeClaim) bool { return o.Name == d.Name && o.UID == d.UID })
 		if i < 0 || s.Claims[i].DeletionTimestamp != nil {
-			return fmt.Errorf("delete claim %s: no such claim", d.Name)
+			return fmt.Errorf("delete PVC %s: no such PVC", d.Name)
 		}
 		s.Claims[i] = s.Claims[i].DeepCopy()
 		s.Claims[i].DeletionTimestamp = ptr.To(metav1.NewTime(s.Now))
@@ -137,7 +137,7 @@ func applyClaims(s *State, p Plan) error {
 func createClaim(s *State, c *corev1.PersistentVolumeClaim) error {
 	i, exists := slices.BinarySearchFunc(s.Claims, c.Name, func(o *corev1.PersistentVolumeClaim, name string) int { return cmp.Compare(o.Name, name) })
 	if exists {
-		return fmt.Errorf("create claim %s: already exists", c.Name)
+		return fmt.Errorf("create PVC %s: already exists", c.Name)
 	}
 	created++
 	c = c.DeepCopy()

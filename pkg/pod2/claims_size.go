@@ -32,12 +32,12 @@ func (v *view) size(c claim) (reason, message string, grow *corev1.PersistentVol
 	requested := c.Spec.Resources.Requests[corev1.ResourceStorage]
 	bound := c.Status.Phase == corev1.ClaimBound
 	if requested.Cmp(wanted) < 0 {
-		text := fmt.Sprintf("claim %s has %s and its template %s", c.Name, requested.String(), wanted.String())
+		text := fmt.Sprintf("PersistentVolumeClaim %s requests %s and its template requests %s", c.Name, requested.String(), wanted.String())
 		if why := v.fixedSize(c); why != "" {
 			return ReasonExpansionNotAllowed, text + ", but " + why, nil
 		}
 		if !bound {
-			return ReasonWaitingForVolume, text + ": it grows once it is bound", nil
+			return ReasonWaitingForVolume, text + ": the controller resizes it once it is bound", nil
 		}
 		grown := c.DeepCopy()
 		if grown.Spec.Resources.Requests == nil {
@@ -47,7 +47,7 @@ func (v *view) size(c claim) (reason, message string, grow *corev1.PersistentVol
 		return ReasonResizing, text, grown
 	}
 	if capacity, known := c.Status.Capacity[corev1.ResourceStorage]; bound && known && capacity.Cmp(wanted) < 0 {
-		return ReasonResizing, fmt.Sprintf("claim %s has %s of %s yet%s", c.Name, capacity.String(), wanted.String(), obstacle(c)), nil
+		return ReasonResizing, fmt.Sprintf("PersistentVolumeClaim %s has %s of %s so far%s", c.Name, capacity.String(), wanted.String(), obstacle(c)), nil
 	}
 	return "", "", nil
 }
@@ -56,17 +56,17 @@ func (v *view) size(c claim) (reason, message string, grow *corev1.PersistentVol
 func (v *view) fixedSize(c claim) string {
 	name := ptr.Deref(c.Spec.StorageClassName, "")
 	if name == "" {
-		return "it has no StorageClass, which could allow it to grow"
+		return "it has no StorageClass, so it cannot be expanded"
 	}
 	for _, class := range v.classes {
 		if class.Name == name {
 			if ptr.Deref(class.AllowVolumeExpansion, false) {
 				return ""
 			}
-			return fmt.Sprintf("StorageClass %s does not allow it to grow (allowVolumeExpansion)", name)
+			return fmt.Sprintf("StorageClass %s does not allow expansion (allowVolumeExpansion)", name)
 		}
 	}
-	return fmt.Sprintf("its StorageClass %s, which could allow it to grow, does not exist", name)
+	return fmt.Sprintf("its StorageClass %s does not exist", name)
 }
 
 // obstacle is what the claim itself says of a growth that is under way.
@@ -122,7 +122,7 @@ func (v *view) resized() metav1.Condition {
 			return plan.False(reason, list(all))
 		}
 	}
-	return plan.True(ReasonClaimsResized, "no claim is smaller than its template")
+	return plan.True(ReasonClaimsResized, "no PersistentVolumeClaim is smaller than its template")
 }
 
 // mount gives the pod of a place its claims, each as the volume of the template's

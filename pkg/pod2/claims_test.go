@@ -123,33 +123,33 @@ func claimActions(s State) string { return lines(s, "create", "delete", "change 
 func TestClaims(t *testing.T) {
 	runClaims(t, []claimTest{
 		{"come before their pods", "replicas=2", nil, nil, `
-			create claim data-web-0
+			create PVC data-web-0
 			create web-0: missing
-			create claim data-web-1
+			create PVC data-web-1
 			create web-1: missing`},
 		{"are there already: used, whoever made them", "replicas=2", nil, []string{"data-web-0 bare", "data-web-1"}, `
-			change claim data-web-0: labels
+			change PVC data-web-0: labels
 			create web-0: missing
 			create web-1: missing`},
 		{"of another controller: its replica waits", "replicas=2", nil, []string{"data-web-0 bare of=Database/db"}, `
-			create claim data-web-1
+			create PVC data-web-1
 			create web-1: missing`},
 		{"of another Pod2", "replicas=1", nil, []string{"data-web-0 label=other"}, ""},
 		{"being deleted: its replica waits", "replicas=1", nil, []string{"data-web-0 terminating"}, ""},
 		{"to go with an earlier Pod2: its replica waits", "replicas=1", nil, []string{"data-web-0 earlier"}, ""},
-		{"lost beneath a pod", "replicas=1", []string{"web-0"}, nil, `create claim data-web-0: its pod needs it`},
+		{"lost beneath a pod", "replicas=1", []string{"web-0"}, nil, `create PVC data-web-0: its pod needs it`},
 		{"not beneath one that goes", "replicas=1", []string{"web-0 terminating"}, nil, ""},
 		{"of ordinals scaled away are kept", "replicas=1", []string{"web-0"}, []string{"data-web-0", "data-web-1", "data-web-7"}, ""},
 		{"or not, once the pod is gone", "replicas=1 whenScaled", []string{"web-0", "web-1 terminating"}, []string{"data-web-0", "data-web-1", "data-web-7", "data-web-8 bare"}, `
-			delete claim data-web-7 (uid u-web-7): scaled down`},
+			delete PVC data-web-7 (uid u-web-7): scaled down`},
 		{"of a stranger's pod are kept", "replicas=1 whenScaled", []string{"web-0", "web-1 bare"}, []string{"data-web-0", "data-web-1"}, ""},
 		{"of reserved ordinals follow", "replicas=2 reserve=1 whenScaled", []string{"web-0", "web-2"}, []string{"data-web-0", "data-web-1", "data-web-2"}, `
-			delete claim data-web-1 (uid u-web-1): scaled down`},
+			delete PVC data-web-1 (uid u-web-1): scaled down`},
 		{"are to go with the Pod2", "replicas=1 whenDeleted", []string{"web-0"}, []string{"data-web-0", "data-web-1", "data-web-2 owned"}, `
-			change claim data-web-0: to be deleted with the Pod2`},
+			change PVC data-web-0: to be deleted with the Pod2`},
 		{"are to be kept after all, also the ones scaled away", "replicas=1", []string{"web-0"}, []string{"data-web-0 owned", "data-web-1 owned"}, `
-			change claim data-web-0: to be kept when the Pod2 is deleted
-			change claim data-web-1: to be kept when the Pod2 is deleted`},
+			change PVC data-web-0: to be kept when the Pod2 is deleted
+			change PVC data-web-1: to be kept when the Pod2 is deleted`},
 		{"not of ours", "replicas=0 whenScaled", nil, []string{"log-web-0", "data-webs-0", "data-web-x"}, ""},
 		{"a Pod2 that goes", "replicas=1 going whenScaled", nil, []string{"data-web-5"}, ""},
 	}, claimActions)
@@ -160,14 +160,14 @@ func TestSurgeClaims(t *testing.T) {
 	have := []string{"data-web-0", "data-web-1"}
 	runClaims(t, []claimTest{
 		{"come with it", "replicas=2 surge=1 max=0", old, have, `
-			create claim data-web-2
+			create PVC data-web-2
 			create web-2: missing`},
 		{"stay while it is there", "replicas=2 surge=1 max=0", []string{"web-0", "web-1", "web-2 terminating"}, append(have, "data-web-2 surge owned"), ""},
 		{"go with it, whatever the policy", "replicas=2 surge=1 max=0", []string{"web-0", "web-1"}, append(have, "data-web-2 surge owned"), `
-			delete claim data-web-2 (uid u-web-2): of a surge replica`},
+			delete PVC data-web-2 (uid u-web-2): of a surge replica`},
 		{"one from before is used and kept", "replicas=2 surge=1 max=0", old, append(have, "data-web-2"), `create web-2: missing`},
 		{"become a replica's", "replicas=3 surge=1 max=0", []string{"web-0", "web-1", "web-2"}, append(have, "data-web-2 surge owned"), `
-			change claim data-web-2: no longer a surge replica's`},
+			change PVC data-web-2: no longer belongs to a surge replica`},
 		{"of another owner: reported", "replicas=2 surge=1 max=0", old, append(have, "data-web-2 of=Database/db"), ""},
 	}, claimActions)
 }
@@ -175,35 +175,35 @@ func TestSurgeClaims(t *testing.T) {
 func TestClaimConditions(t *testing.T) {
 	runClaims(t, []claimTest{
 		{"taken", "replicas=2", nil, []string{"data-web-0 of=Database/db", "data-web-1 label=other"}, "False ClaimTaken: " +
-			"claim data-web-0 belongs to Database db: the replica waits until it is deleted or given up, which is noticed within 30 seconds; " +
-			"claim data-web-1 belongs to Pod2 other: the replica waits until it is deleted or given up, which is noticed within 30 seconds"},
-		{"going", "replicas=1", nil, []string{"data-web-0 terminating"}, "False WaitingForDeletion: claim data-web-0 is being deleted"},
-		{"of an earlier Pod2", "replicas=1", nil, []string{"data-web-0 earlier"}, "False WaitingForDeletion: claim data-web-0 of an earlier Pod2 web is still there"},
+			"PersistentVolumeClaim data-web-0 is owned by Database db: the replica waits until it is deleted or its owner releases it (the controller notices within 30 seconds); " +
+			"PersistentVolumeClaim data-web-1 is owned by Pod2 other: the replica waits until it is deleted or its owner releases it (the controller notices within 30 seconds)"},
+		{"going", "replicas=1", nil, []string{"data-web-0 terminating"}, "False WaitingForDeletion: PersistentVolumeClaim data-web-0 is being deleted"},
+		{"of an earlier Pod2", "replicas=1", nil, []string{"data-web-0 earlier"}, "False WaitingForDeletion: PersistentVolumeClaim data-web-0 of an earlier Pod2 web still exists"},
 	}, ready)
 }
 
 func TestClaimsGrow(t *testing.T) {
 	runClaims(t, []claimTest{
-		{"all as they are to be", "replicas=1", []string{"web-0"}, []string{"data-web-0 capacity=1Gi"}, "True ClaimsResized: no claim is smaller than its template"},
-		{"larger ones stay", "replicas=1", []string{"web-0"}, []string{"data-web-0 size=5Gi"}, "True ClaimsResized: no claim is smaller than its template"},
+		{"all as they are to be", "replicas=1", []string{"web-0"}, []string{"data-web-0 capacity=1Gi"}, "True ClaimsResized: no PersistentVolumeClaim is smaller than its template"},
+		{"larger ones stay", "replicas=1", []string{"web-0"}, []string{"data-web-0 size=5Gi"}, "True ClaimsResized: no PersistentVolumeClaim is smaller than its template"},
 		{"grows", "replicas=1 claims=2Gi", []string{"web-0"}, []string{"data-web-0"}, `
-			grow claim data-web-0: 2Gi instead of 1Gi
-			False Resizing: claim data-web-0 has 1Gi and its template 2Gi`},
-		{"the driver is at it", "replicas=1 claims=2Gi", []string{"web-0"}, []string{"data-web-0 size=2Gi capacity=1Gi"}, "False Resizing: claim data-web-0 has 1Gi of 2Gi yet"},
+			grow PVC data-web-0: 2Gi instead of 1Gi
+			False Resizing: PersistentVolumeClaim data-web-0 requests 1Gi and its template requests 2Gi`},
+		{"the driver is at it", "replicas=1 claims=2Gi", []string{"web-0"}, []string{"data-web-0 size=2Gi capacity=1Gi"}, "False Resizing: PersistentVolumeClaim data-web-0 has 1Gi of 2Gi so far"},
 		{"the class forbids it", "replicas=2 claims=2Gi", []string{"web-0", "web-1"}, []string{"data-web-0 class=slow", "data-web-1"}, `
-			grow claim data-web-1: 2Gi instead of 1Gi
-			False ExpansionNotAllowed: claim data-web-0 has 1Gi and its template 2Gi, but StorageClass slow does not allow it to grow (allowVolumeExpansion)`},
+			grow PVC data-web-1: 2Gi instead of 1Gi
+			False ExpansionNotAllowed: PersistentVolumeClaim data-web-0 requests 1Gi and its template requests 2Gi, but StorageClass slow does not allow expansion (allowVolumeExpansion)`},
 		{"no such class", "replicas=1 claims=2Gi", []string{"web-0"}, []string{"data-web-0 class=gone"},
-			"False ExpansionNotAllowed: claim data-web-0 has 1Gi and its template 2Gi, but its StorageClass gone, which could allow it to grow, does not exist"},
+			"False ExpansionNotAllowed: PersistentVolumeClaim data-web-0 requests 1Gi and its template requests 2Gi, but its StorageClass gone does not exist"},
 		{"no class", "replicas=1 claims=2Gi", []string{"web-0"}, []string{"data-web-0 class="},
-			"False ExpansionNotAllowed: claim data-web-0 has 1Gi and its template 2Gi, but it has no StorageClass, which could allow it to grow"},
+			"False ExpansionNotAllowed: PersistentVolumeClaim data-web-0 requests 1Gi and its template requests 2Gi, but it has no StorageClass, so it cannot be expanded"},
 		{"not before it is bound", "replicas=1 claims=2Gi", []string{"web-0"}, []string{"data-web-0 pending"},
-			"False WaitingForVolume: claim data-web-0 has 1Gi and its template 2Gi: it grows once it is bound"},
+			"False WaitingForVolume: PersistentVolumeClaim data-web-0 requests 1Gi and its template requests 2Gi: the controller resizes it once it is bound"},
 		{"not with other changes", "replicas=1 claims=2Gi", []string{"web-0"}, []string{"data-web-0 bare"}, `
-			change claim data-web-0: labels
-			False Resizing: claim data-web-0 has 1Gi and its template 2Gi`},
+			change PVC data-web-0: labels
+			False Resizing: PersistentVolumeClaim data-web-0 requests 1Gi and its template requests 2Gi`},
 		{"not one scaled away, nor another's", "replicas=1 claims=2Gi", []string{"web-0"}, []string{"data-web-0 of=Database/db", "data-web-1"},
-			"True ClaimsResized: no claim is smaller than its template"},
+			"True ClaimsResized: no PersistentVolumeClaim is smaller than its template"},
 	}, func(s State) string {
 		c := meta.FindStatusCondition(Diff(s).Status.Conditions, v1.ConditionClaimsResized)
 		return strings.TrimSpace(claimActions(s) + "\n" + string(c.Status) + " " + c.Reason + ": " + c.Message)

@@ -95,7 +95,7 @@ func (v *view) replace(failures map[int]failure) []PodDeletion {
 	for i, r := range v.slots {
 		f, recorded := failures[i]
 		if r.ended() && !v.now.Before(r.makesWay(f, recorded)) {
-			deletions = append(deletions, r.deletion("ended ("+cause(r.pod)+")", causeEnded))
+			deletions = append(deletions, r.deletion("terminated ("+cause(r.pod)+")", causeEnded))
 		}
 	}
 	return deletions

@@ -164,11 +164,11 @@ func TestEvents(t *testing.T) {
 	runDiff(t, []diffTest{
 		{"a new Pod2", "replicas=2000", nil, `Normal SuccessfulCreate: created web-0, web-1 and 498 others: scaled up`},
 		{"three are named", "replicas=3", nil, `Normal SuccessfulCreate: created web-0, web-1 and web-2: scaled up`},
-		{"a replica was lost", "replicas=2 observed=1 current=spec", []string{"web-0"}, `Normal SuccessfulCreate: created web-1: it was missing`},
+		{"a replica was lost", "replicas=2 observed=1 current=spec", []string{"web-0"}, `Normal SuccessfulCreate: created web-1: missing`},
 		{"down", "replicas=0 generation=2 observed=1", []string{"web-0", "web-1"}, `Normal SuccessfulDelete: deleted web-1 and web-0: scaled down`},
 		{"of each kind one", "replicas=4 current=old", []string{"web-0 old", "web-1 old notready", "web-2 failed"}, `
 			Normal SuccessfulDelete: deleted web-1: template changed
-			Warning Replacing: deleted web-2, which ended
+			Warning Replacing: deleted web-2 (terminated)
 			Normal SuccessfulCreate: created web-3: update`},
 		{"in place, and why not", "replicas=2 max=2 inplace", []string{"web-0 old", "web-1 old gated"}, `
 			Normal Updating: updated web-0 in place: image of app
@@ -176,15 +176,15 @@ func TestEvents(t *testing.T) {
 		{"nothing happens", "replicas=1", []string{"web-0"}, ""},
 		{"pods are adopted", "replicas=4", []string{"web-0 orphan", "web-1 bare made", "web-2 orphan", "web-3"}, `Normal Adopting: adopted web-0, web-1 and web-2`},
 		{"what a user has to mend", "replicas=1", []string{"web-0 bare"}, `
-			Warning NameTaken: pod web-0 exists already and has no controller, but it differs from the template in spec.containers[app].image (the pod has "foreign", the template "nginx:1"): delete it, or change the template, to let the replica have the name, which is noticed within 30 seconds`},
+			Warning NameTaken: pod web-0 already exists and has no controller, but it differs from the template in spec.containers[app].image (the pod has "foreign", the template "nginx:1"): delete it or change the template so that the replica can use the name (the controller notices within 30 seconds)`},
 		{"no progress", "replicas=1 deadline=60 progress=60s", nil, `
-			Normal SuccessfulCreate: created web-0: it was missing
+			Normal SuccessfulCreate: created web-0: missing
 			Warning ProgressDeadlineExceeded: no progress for 60 seconds: web-0 does not exist yet`},
-		{"still none", "replicas=1 deadline=60 progress=60s progressing=ProgressDeadlineExceeded", nil, `Normal SuccessfulCreate: created web-0: it was missing`},
+		{"still none", "replicas=1 deadline=60 progress=60s progressing=ProgressDeadlineExceeded", nil, `Normal SuccessfulCreate: created web-0: missing`},
 	}, events)
 	t.Run("claims are deleted, and grow", func(t *testing.T) {
 		s := claimState(t, "replicas=1 whenScaled claims=2Gi", []string{"web-0"}, []string{"data-web-0", "data-web-7"})
-		want := "Normal DeletedClaims: deleted claims data-web-7: scaled down\nNormal ResizingClaims: asked for larger claims data-web-0: 2Gi instead of 1Gi"
+		want := "Normal DeletedClaims: deleted PersistentVolumeClaims data-web-7: scaled down\nNormal ResizingClaims: requested larger PersistentVolumeClaims data-web-0: 2Gi instead of 1Gi"
 		if got := events(s); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}

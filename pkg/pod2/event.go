@@ -66,13 +66,13 @@ func Events(s State, done Plan) []plan.Event {
 	}
 	spare, ended := deleted(false), deleted(true)
 	group(corev1.EventTypeNormal, EventDeleted, "deleted %s", len(spare), func(i int) (string, string) { return spare[i].Name, spare[i].Reason })
-	group(corev1.EventTypeWarning, EventReplacing, "deleted %s, which ended", len(ended), func(i int) (string, string) { return ended[i].Name, "" })
+	group(corev1.EventTypeWarning, EventReplacing, "deleted %s (terminated)", len(ended), func(i int) (string, string) { return ended[i].Name, "" })
 	if len(done.Create) > 0 {
 		why := look(s).creating()
 		group(corev1.EventTypeNormal, EventCreated, "created %s", len(done.Create), func(i int) (string, string) { return done.Create[i].Name, why })
 	}
-	group(corev1.EventTypeNormal, EventDeletedClaims, "deleted claims %s", len(done.DeleteClaims), func(i int) (string, string) { return done.DeleteClaims[i].Name, done.DeleteClaims[i].Reason })
-	group(corev1.EventTypeNormal, EventResizingClaims, "asked for larger claims %s", len(done.GrowClaims), func(i int) (string, string) {
+	group(corev1.EventTypeNormal, EventDeletedClaims, "deleted PersistentVolumeClaims %s", len(done.DeleteClaims), func(i int) (string, string) { return done.DeleteClaims[i].Name, done.DeleteClaims[i].Reason })
+	group(corev1.EventTypeNormal, EventResizingClaims, "requested larger PersistentVolumeClaims %s", len(done.GrowClaims), func(i int) (string, string) {
 		return done.GrowClaims[i].Claim.Name, done.GrowClaims[i].Reason
 	})
 	if done.Status != nil {
@@ -98,7 +98,7 @@ func (v *view) creating() string {
 	case status.CurrentRevision != "" && status.CurrentRevision != v.revisions.update.object.Name:
 		return "update"
 	case status.ObservedGeneration == v.pod2.Generation:
-		return "it was missing"
+		return "missing"
 	}
 	return "scaled up"
 }

@@ -41,7 +41,7 @@ func inPlace(from, to Content) (c change, why string) {
 		a.Resources, b.Resources = defaulted(a.Resources), defaulted(b.Resources)
 		if a.Image != b.Image {
 			if was, is := pullPolicy(a.Image), pullPolicy(b.Image); b.ImagePullPolicy == "" && was != is {
-				return c, fmt.Sprintf("container %s: imagePullPolicy, which defaults to %s for the image before and to %s for this one,", b.Name, was, is)
+				return c, fmt.Sprintf("container %s: imagePullPolicy (its default changes from %s to %s with the image)", b.Name, was, is)
 			}
 			c.images[b.Name] = b.Image
 		}

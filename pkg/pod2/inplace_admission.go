@@ -26,7 +26,7 @@ func rewritten(pod *corev1.Pod, from Content, c change) string {
 		}
 		is := &pod.Spec.Containers[at]
 		if len(c.images) > 0 && is.Image != was.Image && is.Image != c.images[was.Name] {
-			return fmt.Sprintf("the image of container %s is %s, and %s in its revision: admission may change the new one too", was.Name,
+			return fmt.Sprintf("container %s has image %s, but %s in its revision: admission may change the new image too", was.Name,
 				shorten.To(is.Image, maxCause), shorten.To(was.Image, maxCause))
 		}
 		want, changes := c.resources[was.Name]
@@ -41,7 +41,7 @@ func rewritten(pod *corev1.Pod, from Content, c change) string {
 			for _, name := range slices.Sorted(maps.Keys(list.was)) {
 				now, then, next := list.is[name], list.was[name], list.want[name]
 				if now.Cmp(then) != 0 && now.Cmp(next) != 0 {
-					return fmt.Sprintf("resources.%s.%s of container %s is %s, and %s in its revision: admission may change the new one too",
+					return fmt.Sprintf("resources.%s.%s of container %s is %s, but %s in its revision: admission may change the new value too",
 						list.name, name, was.Name, now.String(), then.String())
 				}
 			}

@@ -11,13 +11,13 @@ import (
 func TestWhatAdmissionChanged(t *testing.T) {
 	runDiff(t, []diffTest{
 		{"an image is from a mirror", "replicas=1 inplace", []string{"web-0 old image=mirror.example.com/nginx:0"}, `
-			delete web-0 (uid u-0): template changed: the image of container app is mirror.example.com/nginx:0, and nginx:0 in its revision: admission may change the new one too`},
+			delete web-0 (uid u-0): template changed: container app has image mirror.example.com/nginx:0, but nginx:0 in its revision: admission may change the new image too`},
 		{"and no image changes", "replicas=1 inplace cpu=2", []string{"web-0 old cpu=1/1 image=mirror.example.com/nginx:1"}, `
 			resize web-0 (uid u-0): resources of app`},
 		{"the image is that of the new revision", "replicas=1 inplace", []string{"web-0 old image=nginx:1"}, `
 			update web-0 in place (uid u-0): image of app`},
 		{"cpu", "replicas=1 inplace cpu=2", []string{"web-0 old cpu=4/4"}, `
-			delete web-0 (uid u-0): template changed: resources.requests.cpu of container app is 4, and 1 in its revision: admission may change the new one too`},
+			delete web-0 (uid u-0): template changed: resources.requests.cpu of container app is 4, but 1 in its revision: admission may change the new value too`},
 		{"cpu that was asked for by another update", "replicas=1 inplace cpu=2", []string{"web-0 old resizing cpu=4/4"}, `
 			resize web-0 (uid u-0): resources of app`},
 	}, changes)
@@ -45,7 +45,7 @@ func TestImagesWithAnotherPullPolicy(t *testing.T) {
 	of := func(image string, policy corev1.PullPolicy) Content {
 		return Content{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: image, ImagePullPolicy: policy}}}}}
 	}
-	const no = "container app: imagePullPolicy, which defaults to IfNotPresent for the image before and to Always for this one,"
+	const no = "container app: imagePullPolicy (its default changes from IfNotPresent to Always with the image)"
 	for _, tt := range []struct {
 		from, to string
 		policy   corev1.PullPolicy

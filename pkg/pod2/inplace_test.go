@@ -216,7 +216,7 @@ func TestInPlaceUpdate(t *testing.T) {
 		{"another image and another request", "replicas=1 inplace networks=blue", []string{"web-0 old request=green"}, `
 			delete web-0 (uid u-0): request for addresses changed from "green" to "blue"`},
 		{"back to the image that still runs", "replicas=1 inplace", []string{"web-0 old updating=id-1"}, `
-			delete web-0 (uid u-0): template changed, before container app had the image of the update before`},
+			delete web-0 (uid u-0): template changed before container app ran the image of the previous update`},
 		{"cpu first", "replicas=2 inplace cpu=2", []string{"web-0 old cpu=1/1", "web-1 old cpu=1/1"}, `
 			resize web-1 (uid u-1): resources of app
 			resize web-0 (uid u-0): resources of app`},

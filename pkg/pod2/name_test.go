@@ -19,8 +19,8 @@ func TestNamesThatAreTooLong(t *testing.T) {
 		t.Errorf("created %s", got)
 	}
 	name := s.Pod2.Name
-	want := "False NameTooLong: replicas are not created because their names are longer than the 63 characters of a hostname: " + name + "-100000; " + name +
-		"-100001: use fewer replicas, or a Pod2 with a shorter name"
+	want := "False NameTooLong: replicas cannot be created, because their names are longer than the 63 characters of a hostname: " + name + "-100000; " + name +
+		"-100001. Use fewer replicas, or a Pod2 with a shorter name"
 	if got := ready(s); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

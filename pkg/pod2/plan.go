@@ -216,14 +216,14 @@ func (p Plan) String() string {
 		fmt.Fprintf(&b, "delete %s\n", d)
 	}
 	for _, c := range p.ChangeClaims {
-		fmt.Fprintf(&b, "change claim %s: %s\n", c.Claim.Name, c.Reason)
+		fmt.Fprintf(&b, "change PVC %s: %s\n", c.Claim.Name, c.Reason)
 	}
 	for _, d := range p.DeleteClaims {
-		fmt.Fprintf(&b, "delete claim %s\n", d)
+		fmt.Fprintf(&b, "delete PVC %s\n", d)
 	}
 	for _, c := range p.Create {
 		for _, claim := range c.Claims() {
-			fmt.Fprintf(&b, "create claim %s\n", claim.Name)
+			fmt.Fprintf(&b, "create PVC %s\n", claim.Name)
 		}
 		on := ""
 		if request := c.Request(); request != "" {
@@ -232,13 +232,13 @@ func (p Plan) String() string {
 		fmt.Fprintf(&b, "create %s%s: %s\n", c.Name, on, c.Reason)
 	}
 	for _, claim := range p.CreateClaims {
-		fmt.Fprintf(&b, "create claim %s: its pod needs it\n", claim.Name)
+		fmt.Fprintf(&b, "create PVC %s: its pod needs it\n", claim.Name)
 	}
 	for _, d := range p.DeleteRevisions {
 		fmt.Fprintf(&b, "delete revision %s\n", d)
 	}
 	for _, c := range p.GrowClaims {
-		fmt.Fprintf(&b, "grow claim %s: %s\n", c.Claim.Name, c.Reason)
+		fmt.Fprintf(&b, "grow PVC %s: %s\n", c.Claim.Name, c.Reason)
 	}
 	for _, l := range p.Relabel {
 		fmt.Fprintln(&b, l)

@@ -28,7 +28,7 @@ const (
 // without one available replica is not Available, unless it wants no replicas.
 func (v *view) enough(counted *v1.Pod2Status) metav1.Condition {
 	least := max(v.leastAvailable(), min(len(v.replicas), 1))
-	text := fmt.Sprintf("%d of at least %d replicas are available", counted.AvailableReplicas, least)
+	text := fmt.Sprintf("%d replicas are available (at least %d required)", counted.AvailableReplicas, least)
 	if int(counted.AvailableReplicas) >= least {
 		return plan.True(ReasonMinimumAvailable, text)
 	}
@@ -48,7 +48,7 @@ func (v *view) progressing(ready metav1.Condition) metav1.Condition {
 	}
 	switch deadline := v.deadline(); {
 	case v.complete():
-		return plan.True(ReasonComplete, "all replicas are as the spec wants them")
+		return plan.True(ReasonComplete, "all replicas match the spec")
 	case v.pod2.Spec.Paused:
 		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: ReasonPaused, Message: "updates are paused (spec.paused)"}
 	case !deadline.IsZero() && !v.now.Before(deadline):
@@ -133,6 +133,6 @@ func (v *view) lost(r replica) string {
 	if r.pod == nil || !r.own || !r.terminating || v.now.Before(r.overdueAt()) || len(r.pod.Finalizers) > 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s was to end, and node %s does not confirm it: if the node is gone for good, delete the Node, "+
+	return fmt.Sprintf("pod %s is stuck terminating: node %s is not responding. If the node is permanently gone, delete the Node, "+
 		"or taint it %s=nodeshutdown:NoExecute", r.pod.Name, r.pod.Spec.NodeName, corev1.TaintNodeOutOfService)
 }

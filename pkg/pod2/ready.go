@@ -64,7 +64,7 @@ func (v *view) ready(failures map[int]failure) metav1.Condition {
 			return plan.False(row.reason, row.message+v.surplusText())
 		}
 	}
-	message := "no replicas are wanted"
+	message := "spec.replicas is 0"
 	if n := len(v.replicas); n == 1 {
 		message = "the replica is available"
 	} else if n > 1 {
@@ -82,7 +82,7 @@ func (v *view) surplusText() string {
 	spare := v.spare()
 	for _, r := range v.surplus {
 		if !r.terminating && !spare.allows(r, true) {
-			return fmt.Sprintf("; %s was scaled away and serves until more replicas are available", r.pod.Name)
+			return fmt.Sprintf("; scaled-down pod %s stays until more replicas are available", r.pod.Name)
 		}
 	}
 	return ""
@@ -106,21 +106,21 @@ func (v *view) taken(place int, r replica) string {
 	if r.pod == nil || r.own || r.predecessor(v.pod2.Name) != "" || v.refusedAdoption(r.pod.UID) {
 		return ""
 	}
-	const noticed = "to let the replica have the name, which is noticed within 30 seconds"
+	const noticed = "so that the replica can use the name (the controller notices within 30 seconds)"
 	owner := attachment.Owner(r.pod)
 	if owner.Kind == "StatefulSet" && owner.Name == v.pod2.Name && !r.terminating && !r.over {
 		// The controller's cache has no spec of it: whether it is as the template has it, Orphans says.
-		return fmt.Sprintf("pod %s exists already and belongs to StatefulSet %s: delete the StatefulSet with --cascade=orphan, "+
-			"and the pod is adopted if it matches the template (`kubectl pod2 plan` says whether it does)", r.pod.Name, owner.Name)
+		return fmt.Sprintf("pod %s already exists and is owned by StatefulSet %s: delete the StatefulSet with --cascade=orphan. "+
+			"The controller then adopts the pod if it matches the template (check with `kubectl pod2 plan`)", r.pod.Name, owner.Name)
 	}
 	if owner.Name != "" {
-		return fmt.Sprintf("pod %s exists already and belongs to %s %s: delete it %s", r.pod.Name, owner.Kind, owner.Name, noticed)
+		return fmt.Sprintf("pod %s already exists and is owned by %s %s: delete it %s", r.pod.Name, owner.Kind, owner.Name, noticed)
 	}
 	if _, why := v.adoption(place, r); why.Field != "" {
-		return fmt.Sprintf("pod %s exists already and has no controller, but it differs from the template in %s: "+
-			"delete it, or change the template, %s", r.pod.Name, why, noticed)
+		return fmt.Sprintf("pod %s already exists and has no controller, but it differs from the template in %s: "+
+			"delete it or change the template %s", r.pod.Name, why, noticed)
 	}
-	return fmt.Sprintf("pod %s exists already and has no controller: delete it %s", r.pod.Name, noticed)
+	return fmt.Sprintf("pod %s already exists and has no controller: delete it %s", r.pod.Name, noticed)
 }
 
 // tooLong speaks of the replicas that are not created for their names.
@@ -134,8 +134,8 @@ func (v *view) tooLong() string {
 	if said == "" {
 		return ""
 	}
-	return fmt.Sprintf("replicas are not created because their names are longer than the %d characters of a hostname: %s: "+
-		"use fewer replicas, or a Pod2 with a shorter name", validation.DNS1123LabelMaxLength, said)
+	return fmt.Sprintf("replicas cannot be created, because their names are longer than the %d characters of a hostname: %s. "+
+		"Use fewer replicas, or a Pod2 with a shorter name", validation.DNS1123LabelMaxLength, said)
 }
 
 // predecessor speaks of a pod that the garbage collector is to remove, because
@@ -147,7 +147,7 @@ func (r replica) predecessor(pod2 string) string {
 	if ref := metav1.GetControllerOfNoCopy(r.pod); !IsOwner(ref) || ref.Name != pod2 {
 		return ""
 	}
-	return fmt.Sprintf("%s of an earlier Pod2 %s is still there", r.pod.Name, pod2)
+	return fmt.Sprintf("%s of an earlier Pod2 %s still exists", r.pod.Name, pod2)
 }
 
 func (v *view) templateTooLarge() string {
@@ -157,7 +157,7 @@ func (v *view) templateTooLarge() string {
 	text := fmt.Sprintf("spec.template is %s bytes as JSON, and at most %s are allowed: move large data to a ConfigMap or a Secret",
 		thousands(v.revisions.tooLarge), thousands(maxContent))
 	if v.revisions.update.exists {
-		text += "; until then, replicas are of revision " + v.revisions.update.object.Name
+		text += "; until then, replicas use revision " + v.revisions.update.object.Name
 	}
 	return text
 }
@@ -169,8 +169,8 @@ func (v *view) hostNetwork() string {
 	if !v.pod2.Spec.Template.Spec.HostNetwork || len(networks) == 0 {
 		return ""
 	}
-	return "spec.template.spec.hostNetwork is true, so new replicas cannot join Networks and wait, unscheduled: " +
-		"remove hostNetwork, or the Networks " + v.networkNames()
+	return "spec.template.spec.hostNetwork is true, so new replicas cannot join Networks and stay unscheduled: " +
+		"remove hostNetwork, or remove the Networks " + v.networkNames()
 }
 
 func (v *view) networkNotFound() string {
@@ -181,7 +181,7 @@ func (v *view) networkNotFound() string {
 	if len(all) == 0 {
 		return ""
 	}
-	return list(all) + ": new replicas wait, unscheduled, until it is created"
+	return list(all) + ": new replicas stay unscheduled until it is created"
 }
 
 // networkTerminating speaks of it before a replica is lost: until then all is well, and
@@ -196,7 +196,7 @@ func (v *view) networkTerminating() string {
 	if len(all) == 0 {
 		return ""
 	}
-	return list(all) + ": replicas that run keep their addresses, and new ones wait, unscheduled, until it is gone and created anew"
+	return list(all) + ": running replicas keep their addresses, and new ones stay unscheduled until it is deleted and recreated"
 }
 
 // waitingForAddresses names the pods whose own condition says what they wait for;
@@ -225,7 +225,7 @@ func (v *view) waitingForAddresses() string {
 	if len(all) > 0 {
 		return list(all)
 	}
-	return "replicas wait for their addresses"
+	return "replicas are waiting for their addresses"
 }
 
 // keptFromAddress speaks of a replica that is not updated because somebody keeps its wanted
@@ -249,7 +249,7 @@ func (v *view) failing(index int, r replica, failures map[int]failure) string {
 	if r.serves() || !recorded && !r.ended() || v.unmissed(index, r) {
 		return ""
 	}
-	text := v.name(index) + " ended"
+	text := v.name(index) + " terminated"
 	if recorded && f.Failures > 1 {
 		text += fmt.Sprintf(" %d times", f.Failures)
 	}
@@ -320,11 +320,11 @@ func (v *view) unready(index int, r replica) string {
 	case r.terminating:
 		return r.pod.Name + " is terminating"
 	case r.over:
-		return fmt.Sprintf("%s ended (%s)", r.pod.Name, cause(r.pod))
+		return fmt.Sprintf("%s terminated (%s)", r.pod.Name, cause(r.pod))
 	case len(r.pod.Spec.SchedulingGates) > 0:
 		return fmt.Sprintf("%s is held by the scheduling gate %s", r.pod.Name, r.pod.Spec.SchedulingGates[0].Name)
 	case r.ready:
-		return fmt.Sprintf("%s is ready, but for less than minReadySeconds (%d)", r.pod.Name, v.pod2.Spec.MinReadySeconds)
+		return fmt.Sprintf("%s has been ready for less than minReadySeconds (%d)", r.pod.Name, v.pod2.Spec.MinReadySeconds)
 	}
 	return fmt.Sprintf("%s is not ready (%s)", r.pod.Name, cause(r.pod))
 }

@@ -220,7 +220,7 @@ func (v *view) unused() []plan.Deletion {
 	var idle []plan.Deletion
 	for _, r := range v.revisions.ours {
 		if !used[r] && metav1.IsControlledBy(r.object, v.pod2) {
-			idle = append(idle, plan.Delete(r.object, "beyond the history limit"))
+			idle = append(idle, plan.Delete(r.object, "beyond revisionHistoryLimit"))
 		}
 	}
 	return idle[:max(0, len(idle)-int(ptr.Deref(v.pod2.Spec.RevisionHistoryLimit, 10)))]

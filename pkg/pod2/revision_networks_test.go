@@ -189,7 +189,7 @@ func TestHistoryLimitOfAddresses(t *testing.T) {
 	s.Pods[0].Labels[v1.PodTemplateHashLabel] = s.Revisions[0].Labels[v1.PodTemplateHashLabel]
 	want := ""
 	for _, r := range s.Revisions[:2] {
-		want += fmt.Sprintf("delete revision %s (uid %s): beyond the history limit\n", r.Name, r.UID)
+		want += fmt.Sprintf("delete revision %s (uid %s): beyond revisionHistoryLimit\n", r.Name, r.UID)
 	}
 	if got := revisionLines(s) + "\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)

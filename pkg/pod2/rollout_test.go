@@ -33,7 +33,7 @@ func TestSurge(t *testing.T) {
 		{"a stranger is in its place", "replicas=2 surge=1 max=0", []string{"web-0 old", "web-1 old", "web-2 bare"}, ""},
 		{"one that ends is replaced like any", "replicas=1 surge=1 max=0", []string{"web-0 old", "web-1 failed"}, `
 			backoff {"web-1":{"uid":"u-1","failures":1,"since":"2026-01-02T15:04:05Z"}}
-			delete web-1 (uid u-1): ended (Failed)`},
+			delete web-1 (uid u-1): terminated (Failed)`},
 		{"not without an update", "replicas=2 surge=2", []string{"web-0", "web-1"}, ""},
 		{"leaves room for a pod that goes", "replicas=2 surge=1", []string{"web-0", "web-7 terminating"}, `
 			create web-1: missing
@@ -206,7 +206,7 @@ func TestRevisionHistoryLimit(t *testing.T) {
 		}
 		s.Revisions = append(s.Revisions, r)
 	}
-	const want = "delete revision web-a (uid ): beyond the history limit\ndelete revision web-b (uid ): beyond the history limit"
+	const want = "delete revision web-a (uid ): beyond revisionHistoryLimit\ndelete revision web-b (uid ): beyond revisionHistoryLimit"
 	if got := revisionLines(s); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -234,8 +234,8 @@ func TestProgress(t *testing.T) {
 		{"goes on", "replicas=2 deadline=60 progress=59s", nil, `True Progressing since 59s: web-0 does not exist yet; web-1 does not exist yet`},
 		{"stands still", "replicas=1 deadline=60 progress=60s", nil, `False ProgressDeadlineExceeded since 1m0s: no progress for 60 seconds: web-0 does not exist yet`},
 		{"a step", "replicas=2 deadline=60 progress=90s", []string{"web-0"}, `True Progressing since 0s: web-1 does not exist yet`},
-		{"is done", "replicas=1 deadline=60 progress=90s", []string{"web-0"}, `True Complete since 1m30s: all replicas are as the spec wants them`},
-		{"a partition is done", "replicas=2 partition=1 current=old", []string{"web-0 old", "web-1"}, `True Complete since -: all replicas are as the spec wants them`},
+		{"is done", "replicas=1 deadline=60 progress=90s", []string{"web-0"}, `True Complete since 1m30s: all replicas match the spec`},
+		{"a partition is done", "replicas=2 partition=1 current=old", []string{"web-0 old", "web-1"}, `True Complete since -: all replicas match the spec`},
 		{"all serve, and others are to go", "replicas=1", []string{"web-0", "web-1", "web-2 terminating"}, `
 			True Progressing since 0s: web-2 is terminating; web-1 is being scaled down`},
 		{"others do not go", "replicas=0 deadline=60 progress=60s", []string{"web-1 terminating"}, `
@@ -255,20 +255,20 @@ func TestProgress(t *testing.T) {
 
 func TestAvailable(t *testing.T) {
 	runDiff(t, []diffTest{
-		{"enough", "replicas=3", []string{"web-0", "web-1"}, `True MinimumReplicasAvailable: 2 of at least 2 replicas are available`},
+		{"enough", "replicas=3", []string{"web-0", "web-1"}, `True MinimumReplicasAvailable: 2 replicas are available (at least 2 required)`},
 		{"too few", "replicas=3", []string{"web-0", "web-1 notready"}, `
-			False MinimumReplicasUnavailable: 1 of at least 2 replicas are available; web-1 is not ready (Running); web-2 does not exist yet`},
-		{"none is wanted", "replicas=0", nil, `True MinimumReplicasAvailable: 0 of at least 0 replicas are available`},
+			False MinimumReplicasUnavailable: 1 replicas are available (at least 2 required); web-1 is not ready (Running); web-2 does not exist yet`},
+		{"none is wanted", "replicas=0", nil, `True MinimumReplicasAvailable: 0 replicas are available (at least 0 required)`},
 		{"one that ended with the condition of one that runs", "replicas=1", []string{"web-0 ended=OOM"}, `
-			False MinimumReplicasUnavailable: 0 of at least 1 replicas are available; web-0 ended (Failed: OOM)`},
+			False MinimumReplicasUnavailable: 0 replicas are available (at least 1 required); web-0 terminated (Failed: OOM)`},
 		{"one of another owner", "replicas=1", []string{"web-0 of=ReplicaSet/x"}, `
-			False MinimumReplicasUnavailable: 0 of at least 1 replicas are available; pod web-0 is not controlled by this Pod2`},
+			False MinimumReplicasUnavailable: 0 replicas are available (at least 1 required); pod web-0 is not controlled by this Pod2`},
 		{"one that never ran", "replicas=1", []string{"web-0 notready"}, `
-			False MinimumReplicasUnavailable: 0 of at least 1 replicas are available; web-0 is not ready (Running)`},
+			False MinimumReplicasUnavailable: 0 replicas are available (at least 1 required); web-0 is not ready (Running)`},
 		{"an update may take all, and has", "replicas=2 max=100%", nil, `
-			False MinimumReplicasUnavailable: 0 of at least 1 replicas are available; web-0 does not exist yet; web-1 does not exist yet`},
+			False MinimumReplicasUnavailable: 0 replicas are available (at least 1 required); web-0 does not exist yet; web-1 does not exist yet`},
 		{"one of those that an update may take", "replicas=2 max=100%", []string{"web-1"}, `
-			True MinimumReplicasAvailable: 1 of at least 1 replicas are available`},
+			True MinimumReplicasAvailable: 1 replicas are available (at least 1 required)`},
 	}, func(s State) string {
 		counted := &v1.Pod2Status{}
 		look(s).count(counted)
@@ -282,7 +282,7 @@ func TestLostNode(t *testing.T) {
 	s := state(t, "replicas=1", "web-0 terminating")
 	s.Pods[0].Spec.NodeName = "node-7"
 	s.Now = now.Add(overdue)
-	const want = "False NodeUnreachable: web-0 was to end, and node node-7 does not confirm it: if the node is gone for good, " +
+	const want = "False NodeUnreachable: pod web-0 is stuck terminating: node node-7 is not responding. If the node is permanently gone, " +
 		"delete the Node, or taint it node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 	if got := ready(s); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

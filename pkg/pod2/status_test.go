@@ -22,33 +22,33 @@ func TestReady(t *testing.T) {
 	runDiff(t, []diffTest{
 		{"all there", "replicas=3", []string{"web-0", "web-1", "web-2"}, `True AllReplicasAvailable: all 3 replicas are available`},
 		{"one", "replicas=1", []string{"web-0"}, `True AllReplicasAvailable: the replica is available`},
-		{"none wanted", "replicas=0", nil, `True AllReplicasAvailable: no replicas are wanted`},
+		{"none wanted", "replicas=0", nil, `True AllReplicasAvailable: spec.replicas is 0`},
 		{"a surplus does no harm", "replicas=1", []string{"web-0", "web-1"}, `True AllReplicasAvailable: the replica is available`},
 		{"a surplus that is needed still", "replicas=2", []string{"web-0 notready", "web-1 notready", "web-2"}, `
-			False PodsNotReady: web-0 is not ready (Running); web-1 is not ready (Running); web-2 was scaled away and serves until more replicas are available`},
+			False PodsNotReady: web-0 is not ready (Running); web-1 is not ready (Running); scaled-down pod web-2 stays until more replicas are available`},
 		{"a name is taken", "replicas=3", []string{"web-0 earlier", "web-1 of=ReplicaSet/x", "web-2 bare"}, `
-			False NameTaken: pod web-1 exists already and belongs to ReplicaSet x: delete it to let the replica have the name, which is noticed within 30 seconds; pod web-2 exists already and has no controller, but it differs from the template in spec.containers[app].image (the pod has "foreign", the template "nginx:1"): delete it, or change the template, to let the replica have the name, which is noticed within 30 seconds`},
+			False NameTaken: pod web-1 already exists and is owned by ReplicaSet x: delete it so that the replica can use the name (the controller notices within 30 seconds); pod web-2 already exists and has no controller, but it differs from the template in spec.containers[app].image (the pod has "foreign", the template "nginx:1"): delete it or change the template so that the replica can use the name (the controller notices within 30 seconds)`},
 		{"a StatefulSet of the name has it", "replicas=2", []string{"web-0 of=StatefulSet/web foreign", "web-1 of=StatefulSet/x foreign"}, `
-			False NameTaken: pod web-0 exists already and belongs to StatefulSet web: delete the StatefulSet with --cascade=orphan, and the pod is adopted if it matches the template (` + "`kubectl pod2 plan`" + ` says whether it does); pod web-1 exists already and belongs to StatefulSet x: delete it to let the replica have the name, which is noticed within 30 seconds`},
+			False NameTaken: pod web-0 already exists and is owned by StatefulSet web: delete the StatefulSet with --cascade=orphan. The controller then adopts the pod if it matches the template (check with ` + "`kubectl pod2 plan`" + `); pod web-1 already exists and is owned by StatefulSet x: delete it so that the replica can use the name (the controller notices within 30 seconds)`},
 		{"an earlier Pod2 of the name", "replicas=2 networks=blue exists=none", []string{"web-0 earlier", "web-1"}, `
-			False WaitingForDeletion: web-0 of an earlier Pod2 web is still there`},
+			False WaitingForDeletion: web-0 of an earlier Pod2 web still exists`},
 		{"a Network that does not exist", "replicas=1 networks=red,blue,green exists=blue", []string{"web-0 gated"}, `
-			False NetworkNotFound: Network green does not exist; Network red does not exist: new replicas wait, unscheduled, until it is created`},
+			False NetworkNotFound: Network green does not exist; Network red does not exist: new replicas stay unscheduled until it is created`},
 		{"a Network that is being deleted, while all is well", "replicas=1 networks=blue,green terminating=green", []string{"web-0"}, `
-			False NetworkTerminating: Network green is being deleted: replicas that run keep their addresses, and new ones wait, unscheduled, until it is gone and created anew`},
+			False NetworkTerminating: Network green is being deleted: running replicas keep their addresses, and new ones stay unscheduled until it is deleted and recreated`},
 		{"no network for an address", "replicas=2 networks=red,blue hostnetwork", []string{"web-0", "web-1 gated bound=no_network"}, `
-			False HostNetwork: spec.template.spec.hostNetwork is true, so new replicas cannot join Networks and wait, unscheduled: remove hostNetwork, or the Networks blue,red`},
+			False HostNetwork: spec.template.spec.hostNetwork is true, so new replicas cannot join Networks and stay unscheduled: remove hostNetwork, or remove the Networks blue,red`},
 		{"the node's network alone", "replicas=1 hostnetwork", []string{"web-0"}, `True AllReplicasAvailable: the replica is available`},
 		{"addresses are wanting: the pod knows why", "replicas=3 networks=blue exhausted=blue", []string{"web-0 failed", "web-1 gated", "web-2 gated bound=10.1.0.7_is_held_by_pod_x"}, `
 			False WaitingForAddresses: web-2: 10.1.0.7 is held by pod x`},
 		{"addresses are wanting: the Network knows why", "replicas=1 networks=green,blue exhausted=blue", []string{"web-0 gated"}, `
 			False WaitingForAddresses: Network blue: no address is free for: web-0`},
 		{"addresses are on their way", "replicas=2 networks=blue", []string{"web-0 gated", "web-1 gated"}, `
-			False WaitingForAddresses: replicas wait for their addresses`},
+			False WaitingForAddresses: replicas are waiting for their addresses`},
 		{"ended", "replicas=2", []string{"web-0 old", "web-1 failed=Evicted"}, `
-			False PodsFailing: web-1 ended (Failed: Evicted)`},
+			False PodsFailing: web-1 terminated (Failed: Evicted)`},
 		{"ended again and again", "replicas=1 " + records(entry("web-0", "u-0", 3, 0)), []string{"web-0 failed"}, `
-			False PodsFailing: web-0 ended 3 times (Failed)`},
+			False PodsFailing: web-0 terminated 3 times (Failed)`},
 		{"failing still, while the next one starts", "replicas=1 " + records(entry("web-0", "u-before", 3, 0)), []string{"web-0 notready"}, `
 			False PodsFailing: web-0 ended 3 times`},
 		{"and over once it is available", "replicas=1 " + records(entry("web-0", "u-before", 3, 0)), []string{"web-0"}, `
@@ -62,7 +62,7 @@ func TestReady(t *testing.T) {
 		{"a surge replica without an address", "replicas=1 surge=1 networks=blue", []string{"web-0 old", "web-1 gated bound=no_address_is_free"}, `
 			False WaitingForAddresses: web-1: no address is free`},
 		{"the name of a surge replica is taken", "replicas=1 surge=1", []string{"web-0 old", "web-1 of=ReplicaSet/x"}, `
-			False NameTaken: pod web-1 exists already and belongs to ReplicaSet x: delete it to let the replica have the name, which is noticed within 30 seconds`},
+			False NameTaken: pod web-1 already exists and is owned by ReplicaSet x: delete it so that the replica can use the name (the controller notices within 30 seconds)`},
 		{"nobody misses a surge replica while updates are paused", "replicas=1 surge=2 paused " + records(entry("web-1", "u-before", 2, 0)), []string{"web-0", "web-2"}, `
 			True AllReplicasAvailable: the replica is available`},
 		{"nobody wants that name while updates are paused", "replicas=1 surge=1 paused", []string{"web-0", "web-1 of=ReplicaSet/x"}, `
@@ -76,7 +76,7 @@ func TestReady(t *testing.T) {
 		{"an image that cannot be had", "replicas=1", []string{"web-0 waiting=ImagePullBackOff/no_such_image"}, `
 			False PodsNotReady: web-0 is not ready (Running: container app: ImagePullBackOff: no such image)`},
 		{"ready for too short a time", "replicas=1 minReady=10", []string{"web-0 ready=4s"}, `
-			False PodsNotReady: web-0 is ready, but for less than minReadySeconds (10)`},
+			False PodsNotReady: web-0 has been ready for less than minReadySeconds (10)`},
 		{"a gate of somebody else", "replicas=1", []string{"web-0 gate=quota.io/wait"}, `
 			False PodsNotReady: web-0 is held by the scheduling gate quota.io/wait`},
 		{"more than a person reads", "replicas=9", nil, `
@@ -131,7 +131,7 @@ func TestWithFailures(t *testing.T) {
 	status := WithFailures(s, []plan.Failure{quota})
 	const want = `ready 2/2 available 2 updated 2 current "web-HASH" update "web-HASH" networks "" generation 2 ` +
 		`Ready=False/FailedCreate(pods "web-2" is forbidden: exceeded quota) ` +
-		`Available=True/MinimumReplicasAvailable(2 of at least 2 replicas are available) ` +
+		`Available=True/MinimumReplicasAvailable(2 replicas are available (at least 2 required)) ` +
 		`Progressing=True/Progressing(pods "web-2" is forbidden: exceeded quota)`
 	if got := strings.ReplaceAll(statusText(status), RevisionHash(s.Pod2), "HASH"); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

@@ -74,7 +74,7 @@ func (v *view) step(r replica) step {
 	}
 	for name, container := range record.Containers {
 		if _, again := c.images[name]; again && container.runs(r.pod, name) {
-			return recreate(fmt.Sprintf("%s, before container %s had the image of the update before", r.outdated, name))
+			return recreate(fmt.Sprintf("%s before container %s ran the image of the previous update", r.outdated, name))
 		}
 	}
 	switch state, restart := resizing(r.pod, c); state {
@@ -116,7 +116,7 @@ func (v *view) changeFrom(hash string) (_ change, from Content, why string) {
 	}
 	known, ok := v.changes[hash]
 	if !ok {
-		known.why = "what it was made from is not known"
+		known.why = "its revision is unknown"
 		for _, r := range v.revisions.ours {
 			if r.hash == hash {
 				known.from = r.content

@@ -207,7 +207,7 @@ func (v *view) outdated(r replica) string {
 		return "template changed"
 	}
 	if r.moved == "" && recordedInPlace(r.pod).Resizing {
-		return "resources of another template were asked for"
+		return "resources of another template were requested"
 	}
 	return r.moved
 }

@@ -120,7 +120,7 @@ func TestAForeignPodOfAReplicasNameIsRemembered(t *testing.T) {
 		t.Error(err)
 	}
 	same(t, withoutEvents(calls), "patch pod2s/status web uid=uid-of-web rv=101")
-	same(t, readyOf(w), "NameTaken: pod web-0 exists already and belongs to ReplicaSet other: delete it to let the replica have the name, which is noticed within 30 seconds")
+	same(t, readyOf(w), "NameTaken: pod web-0 already exists and is owned by ReplicaSet other: delete it so that the replica can use the name (the controller notices within 30 seconds)")
 }
 
 // The queue and the log must hear of the cause, too.

@@ -76,16 +76,16 @@ event on ct: Normal Created: created CronJob ct`},
 		{"updated", []runtime.Object{newNetwork("blue"), newCronTab(false), newCronJob()}, `
 patch cronjobs ct uid=uid-of-cronjob rv=103
 patch crontabs/status ct uid=uid-of-ct rv=102
-event on ct: Normal Updated: CronJob ct was not as this CronTab says: set schedule, suspend, concurrencyPolicy, successfulJobsHistoryLimit, failedJobsHistoryLimit, parallelism, completions, backoffLimit, labels, pod template`},
+event on ct: Normal Updated: updated CronJob ct to match this CronTab: schedule, suspend, concurrencyPolicy, successfulJobsHistoryLimit, failedJobsHistoryLimit, parallelism, completions, backoffLimit, labels, pod template`},
 		{"adopted, on a live read", []runtime.Object{newNetwork("blue"), newCronTab(false), newOrphan()}, `
 get crontabs ct
 patch cronjobs ct uid=uid-of-cronjob rv=103
 patch crontabs/status ct uid=uid-of-ct rv=102
-event on ct: Normal Updated: CronJob ct was not as this CronTab says: set owner reference, schedule, suspend, concurrencyPolicy, successfulJobsHistoryLimit, failedJobsHistoryLimit, parallelism, completions, backoffLimit, labels, pod template`},
+event on ct: Normal Updated: updated CronJob ct to match this CronTab: owner reference, schedule, suspend, concurrencyPolicy, successfulJobsHistoryLimit, failedJobsHistoryLimit, parallelism, completions, backoffLimit, labels, pod template`},
 		{"deleted, in the foreground", []runtime.Object{newCronTab(true), newCronJob()}, `
 delete cronjobs ct uid=uid-of-cronjob rv=102 propagation=Foreground
 patch crontabs/status ct uid=uid-of-ct rv=101
-event on ct: Normal Deleted: deleted CronJob ct and with it its runs`},
+event on ct: Normal Deleted: deleted CronJob ct and its runs`},
 		{"released, on a live read", []runtime.Object{newCronTab(true)}, `
 get cronjobs ct -> NotFound
 list jobs selector=stable.example.com/crontab=ct

@@ -77,7 +77,7 @@ func TestSlicesAreWithdrawnWhateverStopsTheRest(t *testing.T) {
 delete endpointslices web-blue-0 uid=uid-of-slice rv=106
 get pods web-1 -> InternalError
 wakes Pod2 web
-event on web: Warning ServiceHasPorts: Service web-blue has ports, which let others forward traffic to any address of Network blue: the controller removes them, and replicas have no names there until then`)
+event on web: Warning ServiceHasPorts: Service web-blue has ports, which let other users forward traffic to any address of Network blue: the controller removes them, and replicas have no DNS names there until then`)
 }
 
 // The world is another than the view has it: no write is made on it.

@@ -30,7 +30,7 @@ func TestANameThatIsTakenIsToldAndLeftAlone(t *testing.T) {
 	}
 	same(t, calls, `
 wakes Pod2 web
-event on web: Warning NameTaken: Service web-blue exists already and has no controller: delete it to let replicas have their names on Network blue`)
+event on web: Warning NameTaken: Service web-blue already exists and has no controller: delete it so that replicas can have DNS names on Network blue`)
 	w.catchUp()
 	w.later(foundFor / 2)
 	result, err := w.r.Sync(t.Context(), webNames)
@@ -64,7 +64,7 @@ func TestASliceNameThatIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(calls, "event on web: Warning NameTaken: EndpointSlice web-blue-0 exists already") || strings.Contains(calls, "web-blue-0 rv") {
+	if !strings.Contains(calls, "event on web: Warning NameTaken: EndpointSlice web-blue-0 already exists") || strings.Contains(calls, "web-blue-0 rv") {
 		t.Errorf("calls are\n%s", calls)
 	}
 	if got := stored[*discoveryv1.EndpointSlice](w, "web-blue-1").Endpoints; len(got) != 1 {

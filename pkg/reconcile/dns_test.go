@@ -128,7 +128,7 @@ patch services web-blue uid=uid-of-service rv=103`},
 delete endpointslices web-blue-0 uid=uid-of-slice rv=104
 patch services web-blue uid=uid-of-service rv=105
 wakes Pod2 web
-event on web: Warning ServiceHasPorts: Service web-blue has ports, which let others forward traffic to any address of Network blue: the controller removes them, and replicas have no names there until then`},
+event on web: Warning ServiceHasPorts: Service web-blue has ports, which let other users forward traffic to any address of Network blue: the controller removes them, and replicas have no DNS names there until then`},
 		{"orphaned, and no Pod2 any more", orphaned(names(newPod2("web", 1, "blue"), named0)), func(w *world) {
 			w.remove(newPod2("web", 1, "blue"))
 			w.catchUp()

@@ -37,7 +37,7 @@ patch pod2s web uid=uid-of-web rv=101
 delete pods web-0 uid=uid-of-web-0 rv=102
 create pods web-1
 patch pod2s/status web uid=uid-of-web rv=103
-event on web: Warning Replacing: deleted web-0, which ended
+event on web: Warning Replacing: deleted web-0 (terminated)
 event on web: Normal SuccessfulCreate: created web-1: scaled up`
 )
 
@@ -127,14 +127,14 @@ patch pod2s web uid=uid-of-web rv=101
 delete pods web-0 uid=uid-of-web-0 rv=102
 create pods web-1 -> InternalError
 patch pod2s/status web uid=uid-of-web rv=103
-event on web: Warning Replacing: deleted web-0, which ended`},
+event on web: Warning Replacing: deleted web-0 (terminated)`},
 		{"status of a Pod2", "patch pod2s/status", failing(), web, `
 get pod2s web
 patch pod2s web uid=uid-of-web rv=101
 delete pods web-0 uid=uid-of-web-0 rv=102
 create pods web-1
 patch pod2s/status web uid=uid-of-web rv=103 -> InternalError
-event on web: Warning Replacing: deleted web-0, which ended
+event on web: Warning Replacing: deleted web-0 (terminated)
 event on web: Normal SuccessfulCreate: created web-1: scaled up`},
 		{"addresses", "patch pods", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a gated on=blue")}, podA, `
 patch pods a uid=uid-of-a rv=103 -> InternalError`},

@@ -73,8 +73,8 @@ func TestAClaimWithoutLabels(t *testing.T) {
 		name, second, says string
 		change             func(*corev1.PersistentVolumeClaim)
 	}{
-		{"another owner's", "patch pod2s/status web uid=uid-of-web rv=101", "ClaimTaken: claim data-web-0 belongs to Database db: " +
-			"the replica waits until it is deleted or given up, which is noticed within 30 seconds", func(c *corev1.PersistentVolumeClaim) {
+		{"another owner's", "patch pod2s/status web uid=uid-of-web rv=101", "ClaimTaken: PersistentVolumeClaim data-web-0 is owned by Database db: " +
+			"the replica waits until it is deleted or its owner releases it (the controller notices within 30 seconds)", func(c *corev1.PersistentVolumeClaim) {
 			c.OwnerReferences = []metav1.OwnerReference{{Kind: "Database", Name: "db", UID: "uid-of-db", Controller: ptr.To(true)}}
 		}},
 		{"nobody's", "get pod2s web\npatch persistentvolumeclaims data-web-0 uid=uid-of-data-web-0 rv=102\ncreate pods web-0\npatch pod2s/status web uid=uid-of-web rv=101",

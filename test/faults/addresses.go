@@ -133,7 +133,7 @@ func (program Program) ReplicaRunsOnWhileAnotherPodHasItsAddress(t *testing.T) {
 		if got := published(w); got != "holder 10.0.0.20, web-0 10.0.0.10" {
 			t.Errorf("got %s", got)
 		}
-		w.Expect("pod2s/web", "web-0 runs on without the wanted address 10.0.0.20 of Network blue, which pod holder holds")
+		w.Expect("pod2s/web", "web-0 is not updated: it wants address 10.0.0.20 of Network blue, but pod holder holds it")
 		w.Delete("pods", "holder", "")
 		if got := published(w); got != "web-0 10.0.0.20" {
 			t.Errorf("got %s", got)

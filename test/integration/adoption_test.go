@@ -182,10 +182,10 @@ spec:
 `, image, cpu)
 	}
 	create(t, ns, web("3.9", "10m"))
-	waitCondition(t, ns, "pod2/web", "Ready", "False NameTaken: pod web-0 exists already and belongs to StatefulSet web: delete the StatefulSet with --cascade=orphan, ")
+	waitCondition(t, ns, "pod2/web", "Ready", "False NameTaken: pod web-0 already exists and is owned by StatefulSet web: delete the StatefulSet with --cascade=orphan. ")
 	run(t, ns, "delete", "statefulset", "web", "--cascade=orphan")
-	waitCondition(t, ns, "pod2/web", "Ready", "False NameTaken: pod web-0 exists already and has no controller, but it differs from the template in "+
-		`spec.containers[c].image (the pod has "registry.k8s.io/pause:3.10", the template "registry.k8s.io/pause:3.9"): delete it, or change the template, `)
+	waitCondition(t, ns, "pod2/web", "Ready", "False NameTaken: pod web-0 already exists and has no controller, but it differs from the template in "+
+		`spec.containers[c].image (the pod has "registry.k8s.io/pause:3.10", the template "registry.k8s.io/pause:3.9"): delete it or change the template `)
 	requireSamePods(t, ns, before)
 	patchPod2(t, ns, "web", `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"registry.k8s.io/pause:3.10","env":[{"name":"A","value":"b"}],"resources":{"requests":{"cpu":"10m"}}}]}}}}`)
 	waitAdopted(t, ns, "web", 3)

@@ -97,7 +97,7 @@ func TestClaimsOfOthers(t *testing.T) {
 	before := claimUIDs(t, ns)
 	startController(t, ns)
 	create(t, ns, store("web", name, "1Gi", "replicas: 3"))
-	waitCondition(t, ns, "pod2/web", "Ready", "False ClaimTaken: claim data-web-0 belongs to ConfigMap db")
+	waitCondition(t, ns, "pod2/web", "Ready", "False ClaimTaken: PersistentVolumeClaim data-web-0 is owned by ConfigMap db")
 	waitReplicas(t, ns, "web", 2)
 	waitClaims(t, ns, "data-web-0: Bound 5Gi\ndata-web-1: Bound 5Gi web/1\ndata-web-2: Bound 1Gi web/2")
 	if now := claimUIDs(t, ns); now["data-web-1"] != before["data-web-1"] || now["data-web-0"] != before["data-web-0"] {
@@ -123,8 +123,8 @@ func TestClaimsGrow(t *testing.T) {
 	setSize(t, ns, "fixed", "3Gi")
 	waitClaims(t, ns, "data-fixed-0: Bound 1Gi fixed/0\ndata-web-0: Bound 2Gi web/0\ndata-web-1: Bound 2Gi web/1")
 	waitCondition(t, ns, "pod2/web", v1.ConditionClaimsResized, "True ClaimsResized")
-	waitCondition(t, ns, "pod2/fixed", v1.ConditionClaimsResized, "False ExpansionNotAllowed: claim data-fixed-0 has 1Gi and its template 3Gi, "+
-		"but StorageClass "+slow+" does not allow it to grow (allowVolumeExpansion)")
+	waitCondition(t, ns, "pod2/fixed", v1.ConditionClaimsResized, "False ExpansionNotAllowed: PersistentVolumeClaim data-fixed-0 requests 1Gi and its template requests 3Gi, "+
+		"but StorageClass "+slow+" does not allow expansion (allowVolumeExpansion)")
 	waitReady(t, ns, "pod2/web", "pod2/fixed")
 	c.waitIdle(t, 1) // with what else the waits above do not ask for
 	requireQuiet(t, ns)

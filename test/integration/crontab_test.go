@@ -134,7 +134,7 @@ func TestCronTabLeavesAForeignCronJobAlone(t *testing.T) {
 	startController(t, ns)
 	run(t, ns, "create", "cronjob", "ct", "--image=theirs", "--schedule=@yearly")
 	create(t, ns, cronTab("v1", "ct", `cronSpec: "@daily"`))
-	waitCondition(t, ns, "ct/ct", "Ready", "False NameTaken: CronJob ct exists already and has no controller")
+	waitCondition(t, ns, "ct/ct", "Ready", "False NameTaken: CronJob ct already exists and has no controller")
 	if got := cronJob(t, ns, "ct", "{.spec.schedule} {.metadata.ownerReferences}"+image); got != "@yearly theirs" {
 		t.Errorf("the CronJob is %q", got)
 	}

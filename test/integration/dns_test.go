@@ -36,7 +36,7 @@ func TestReplicasHaveNames(t *testing.T) {
 		d.wait("ip4", name, noSuchHost)
 	}
 	d.wait("ip4", "web-blue", strings.Join(addressesOn(t, ns, "blue"), " "))
-	waitCondition(t, ns, "pod2/web", "NetworkDNS", "True Published: each replica has a name for each of its addresses: <replica>.web-blue, <replica>.web-six")
+	waitCondition(t, ns, "pod2/web", "NetworkDNS", "True Published: each replica has a DNS name for each of its addresses: <replica>.web-blue, <replica>.web-six")
 
 	run(t, ns, "scale", "pod2", "web", "--replicas=1")
 	d.wait("ip4", "web-1.web-blue", noSuchHost)
@@ -176,7 +176,7 @@ spec: {clusterIP: 10.96.7.7, ports: [{port: 80}]}
 `)
 	foreign := run(t, ns, "get", "service", "web-blue", "-o", "jsonpath={.metadata.uid} {.metadata.resourceVersion}")
 	create(t, ns, pod2("web", `replicas: 1, networks: [{name: blue}, {name: green}]`))
-	const taken = "NameTaken: Service web-blue exists already and has no controller: delete it to let replicas have their names on Network blue"
+	const taken = "NameTaken: Service web-blue already exists and has no controller: delete it so that replicas can have DNS names on Network blue"
 	waitCondition(t, ns, "pod2/web", "NetworkDNS", "False "+taken)
 	eventually(t, "the event", func(context.Context) (string, error) {
 		got, err := kubectl("-n", ns, "get", "events", "--field-selector=involvedObject.name=web,reason=NameTaken", "-o", "jsonpath={range .items[*]}{.type} {.reason}: {.message}{end}")
@@ -252,7 +252,7 @@ func TestNamesStayUntilTheReplicaLeaves(t *testing.T) {
 	run(t, ns, "delete", "pod", "web-1")
 	d.wait("ip4", "web-1.web-green", "10.1.0.2")
 	d.wait("ip4", "web-1.web-blue", noSuchHost)
-	waitCondition(t, ns, "pod2/web", "NetworkDNS", "True Published: each replica has a name for each of its addresses: <replica>.web-blue (until the last replica has left Network blue), <replica>.web-green")
+	waitCondition(t, ns, "pod2/web", "NetworkDNS", "True Published: each replica has a DNS name for each of its addresses: <replica>.web-blue (until the last replica has left Network blue), <replica>.web-green")
 	d.wait("ip4", "web-0.web-blue", first)
 	if now := run(t, ns, "get", "service", "web-blue", "-o", "jsonpath={.metadata.uid}"); now != service {
 		t.Errorf("the Service was %s and is %s", service, now)
@@ -261,7 +261,7 @@ func TestNamesStayUntilTheReplicaLeaves(t *testing.T) {
 	run(t, ns, "delete", "pod", "web-0")
 	run(t, ns, "wait", "--for=delete", "service/web-blue", "endpointslice/web-blue-0", "--timeout="+patience.String())
 	d.wait("ip4", "web-0.web-green", "10.1.0.3")
-	waitCondition(t, ns, "pod2/web", "NetworkDNS", "True Published: each replica has a name for each of its addresses: <replica>.web-green")
+	waitCondition(t, ns, "pod2/web", "NetworkDNS", "True Published: each replica has a DNS name for each of its addresses: <replica>.web-green")
 }
 
 // Hostname and subdomain, for a headless Service of the user's own, whose slices

@@ -277,7 +277,7 @@ func TestBrokenImageHeals(t *testing.T) {
 			setImage(t, ns, "web", "registry.invalid/pause:3.11")
 			waitCondition(t, ns, "pod2/web", "Ready", "False Updating: 1 of 3 replicas are updated; web-2 is not ready (")
 			waitCondition(t, ns, "pod2/web", "Ready", "ImagePullBackOff")
-			waitCondition(t, ns, "pod2/web", "Available", "True MinimumReplicasAvailable: 2 of at least 2 replicas are available")
+			waitCondition(t, ns, "pod2/web", "Available", "True MinimumReplicasAvailable: 2 replicas are available (at least 2 required)")
 			setImage(t, ns, "web", "registry.k8s.io/pause:3.12")
 			waitReady(t, ns, "pod2/web")
 			if _, images := running(t, ns); strings.Count(images, "pause:3.12") != 3 {

@@ -80,7 +80,7 @@ Pod2 NS/web would be created. The first step of the controller would be:
   create web-1 on blue: missing
   status ready
       Ready=False/PodsNotReady(web-0 does not exist yet; web-1 does not exist yet)
-      Available=False/MinimumReplicasUnavailable(0 of at least 1 replicas are available; web-0 does not exist yet; web-1 does not exist yet)
+      Available=False/MinimumReplicasUnavailable(0 replicas are available (at least 1 required); web-0 does not exist yet; web-1 does not exist yet)
       Progressing=True/Progressing(web-0 does not exist yet; web-1 does not exist yet)
   again in AGE
   create Service web-blue
@@ -228,7 +228,7 @@ func TestPluginStatusFails(t *testing.T) {
 	startController(t, ns)
 	create(t, ns, pod2("web", `replicas: 1, progressDeadlineSeconds: 2, networks: [{name: nowhere}]`))
 	pluginRefuses(t, ns, "error: Pod2 NS/web exceeded its progress deadline: no progress for 2 seconds: "+
-		"Network nowhere does not exist: new replicas wait, unscheduled, until it is created\n", "status", "web", "--timeout="+patience.String())
+		"Network nowhere does not exist: new replicas stay unscheduled until it is created\n", "status", "web", "--timeout="+patience.String())
 	pluginRefuses(t, ns, "error: get Pod2 NS/db: pod2s.samplecrd.k8s.io \"db\" not found\n", "status", "db")
 }
 

@@ -47,7 +47,7 @@ func TestRecreatedUnderTheSameName(t *testing.T) {
 	hold(t, ns, "web-0", "web-1", "web-2")
 	run(t, ns, "delete", "pod2", "web", "--cascade=background", "--wait=false")
 	create(t, ns, manifest)
-	waitCondition(t, ns, "pod2/web", "Ready", "False WaitingForDeletion: web-0 of an earlier Pod2 web is still there")
+	waitCondition(t, ns, "pod2/web", "Ready", "False WaitingForDeletion: web-0 of an earlier Pod2 web still exists")
 	waitReplicas(t, ns, "web", 0)
 	if now := uids(t, ns); !maps.Equal(now, old) {
 		t.Errorf("pods were\n%s\nare\n%s", render(old), render(now))
@@ -81,7 +81,7 @@ func TestNameTaken(t *testing.T) {
 		{"a bare pod that we watch", `{samplecrd.k8s.io/managed: "true"}`, "", "has no controller"},
 		{"a pod with all our labels", `{samplecrd.k8s.io/managed: "true", samplecrd.k8s.io/pod2: web}`, "", "has no controller"},
 		{"a pod of another owner", `{samplecrd.k8s.io/managed: "true", samplecrd.k8s.io/pod2: web}`,
-			`ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: keeper, uid: %s, controller: true}]`, "belongs to ConfigMap keeper"},
+			`ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: keeper, uid: %s, controller: true}]`, "is owned by ConfigMap keeper"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -101,7 +101,7 @@ spec: {containers: [{name: c, image: "registry.k8s.io/pause:3.10"}]}
 			since := time.Now()
 			startController(t, ns)
 			create(t, ns, pod2("web", `replicas: 3, updateStrategy: {rollingUpdate: {maxUnavailable: 2}}`))
-			waitCondition(t, ns, "pod2/web", "Ready", "False NameTaken: pod web-1 exists already and "+c.says)
+			waitCondition(t, ns, "pod2/web", "Ready", "False NameTaken: pod web-1 already exists and "+c.says)
 			waitReplicas(t, ns, "web", 2)
 			setVersion(t, ns, "web", "2")
 			eventually(t, "the other replicas are updated", func(context.Context) (string, error) {
@@ -178,7 +178,7 @@ func TestFailedReplicaBacksOff(t *testing.T) {
 			return fmt.Sprintf("annotation %q", annotation), nil
 		})
 		if delay == 20*time.Second {
-			waitCondition(t, ns, "pod2/web", "Ready", "False PodsFailing: web-1 ended 3 times (Failed: Evicted)")
+			waitCondition(t, ns, "pod2/web", "Ready", "False PodsFailing: web-1 terminated 3 times (Failed: Evicted)")
 			_ = c.stop(syscall.SIGKILL)
 			c = startController(t, ns)
 		}

@@ -183,7 +183,7 @@ func TestMinReadySeconds(t *testing.T) {
 	ns := newNamespace(t)
 	startController(t, ns)
 	create(t, ns, pod2("web", `replicas: 1, minReadySeconds: 4`))
-	waitCondition(t, ns, "pod2/web", "Ready", "False PodsNotReady: web-0 is ready, but for less than minReadySeconds (4)")
+	waitCondition(t, ns, "pod2/web", "Ready", "False PodsNotReady: web-0 has been ready for less than minReadySeconds (4)")
 	if p := getPod2(t, ns, "web"); p.Status.ReadyReplicas != 1 || p.Status.AvailableReplicas != 0 {
 		t.Errorf("status is %+v", p.Status)
 	}

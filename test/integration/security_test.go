@@ -77,7 +77,7 @@ metadata:
 	list := strings.Split(kinds, ",")
 	before := run(t, ns, append([]string{"get", "-o", "jsonpath={.items[*].metadata.uid}"}, list...)...)
 	run(t, ns, "scale", "pod2", "web", "--replicas=3")
-	waitCondition(t, ns, "pod2/web", "Ready", "False NameTaken: pod web-1 exists already")
+	waitCondition(t, ns, "pod2/web", "Ready", "False NameTaken: pod web-1 already exists")
 	run(t, ns, "scale", "pod2", "web", "--replicas=0")
 	waitReplicas(t, ns, "web", 0)
 	run(t, ns, "delete", "pod2", "web", "--timeout="+patience.String())

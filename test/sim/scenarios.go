@@ -170,7 +170,7 @@ var usual = []Scenario{
 				"apiVersion: v1\nkind: Pod\nmetadata: {name: web-2}\nspec: {"+container+"}")
 			w.Patch("pod2s", "web", scale(3))
 			time.Sleep(2 * time.Minute) // the name that the watch does not show is tried again all the time
-			w.Expect("pod2s/web", "pod web-1 exists already and belongs to ReplicaSet other", "pod web-2 exists already and belongs to ReplicaSet other")
+			w.Expect("pod2s/web", "pod web-1 already exists and is owned by ReplicaSet other", "pod web-2 already exists and is owned by ReplicaSet other")
 			w.Delete("replicasets", "other", metav1.DeletePropagationBackground)
 		},
 	}},

@@ -17,7 +17,7 @@ func Diff(s State) Plan {
 	if s.Pod2 == nil {
 		for _, slice := range s.Slices {
 			if abandoned(slice) && slice.DeletionTimestamp == nil {
-				p.Withdraw = append(p.Withdraw, plan.Delete(slice, "its Pod2 is gone"))
+				p.Withdraw = append(p.Withdraw, plan.Delete(slice, "its Pod2 no longer exists"))
 			}
 		}
 		return p
@@ -57,16 +57,16 @@ func (v *view) remove(p *Plan) {
 		switch {
 		case !v.made(slice) || slice.DeletionTimestamp != nil:
 		case service != "" && !v.fit(service):
-			p.Withdraw = append(p.Withdraw, plan.Delete(slice, "it has no Service of ours without ports"))
+			p.Withdraw = append(p.Withdraw, plan.Delete(slice, "its Service is missing, has ports or has another owner"))
 		case v.orphan(slice):
 		// The type of a slice never changes: one of the wrong type makes way.
 		case kept[slice.Name] != slice.AddressType:
-			p.DeleteSlices = append(p.DeleteSlices, plan.Delete(slice, "no replica is to be in it"))
+			p.DeleteSlices = append(p.DeleteSlices, plan.Delete(slice, "no replica belongs in it"))
 		}
 	}
 	for _, is := range v.Services {
 		if !services[is.Name] && v.removable(is) {
-			p.DeleteServices = append(p.DeleteServices, plan.Delete(is, "no replica is on its Network any more"))
+			p.DeleteServices = append(p.DeleteServices, plan.Delete(is, "no replica is on its Network"))
 		}
 	}
 }

@@ -26,23 +26,23 @@ func TestServices(t *testing.T) {
 		{"on its way out", "networks=blue", []string{"service web-blue going"}, ""},
 		{"of a Network that left", "networks=blue", []string{"service web-blue", "service web-green", "slice web-green-0 web-0=10.1.0.2", "web-0",
 			"service web-red going", "slice web-red-0 web-0=10.2.0.2 going"}, `
-			delete slice web-green-0 (uid u-web-green-0): no replica is to be in it
-			delete Service web-green (uid u-web-green): no replica is on its Network any more`},
+			delete slice web-green-0 (uid u-web-green-0): no replica belongs in it
+			delete Service web-green (uid u-web-green): no replica is on its Network`},
 		{"of a Network that left, and a replica has not", "networks=blue", []string{"service web-blue", "service web-green", "slice web-green-0 web-0=10.1.0.2 web-1=10.1.0.3",
 			"web-0 green=10.1.0.2", "web-1 green=10.1.0.3 over"}, `
 			update slice web-green-0 (version 7): -web-1`},
 		{"of a Network that left, and a replica may not have", "networks=blue", []string{"service web-blue", "service web-green", "slice web-green-0 web-0=10.1.0.2"}, `
 			confirm web-0 (u-web-0) is gone
-			delete slice web-green-0 (uid u-web-green-0): no replica is to be in it
-			delete Service web-green (uid u-web-green): no replica is on its Network any more`},
+			delete slice web-green-0 (uid u-web-green-0): no replica belongs in it
+			delete Service web-green (uid u-web-green): no replica is on its Network`},
 		{"none for an address that gives no name", "networks=blue", []string{"service web-blue", "web-0 green=127.0.0.1"}, ""},
 		{"orphaned", "networks=blue", []string{"service web-blue orphan quiet", "web-0 blue=10.0.0.2"}, `
 			update Service web-blue (version 7): owner reference, publishNotReadyAddresses`},
 		{"orphaned of a Network that left, and a replica has not", "", []string{"service web-blue orphan", "web-0 blue=10.0.0.2", "slice web-blue-0 web-0=10.0.0.2"}, `
-			withdraw slice web-blue-0 (uid u-web-blue-0): it has no Service of ours without ports
+			withdraw slice web-blue-0 (uid u-web-blue-0): its Service is missing, has ports or has another owner
 			update Service web-blue (version 7): owner reference`},
 		{"orphaned of a Network that left", "", []string{"service web-blue orphan", "slice web-blue-0 orphan web-0=10.0.0.2"}, `
-			withdraw slice web-blue-0 (uid u-web-blue-0): it has no Service of ours without ports`},
+			withdraw slice web-blue-0 (uid u-web-blue-0): its Service is missing, has ports or has another owner`},
 		{"somebody else's of a Network that left", "", []string{"service web-green bare", "slice web-green-0 bare web-0=10.1.0.2"}, ""},
 		{"of a Pod2 that is being deleted", "networks=blue going", []string{"service web-green", "slice web-green-0 web-0=10.1.0.2", "web-0 blue=10.0.0.2"}, ""},
 	}, actions)
@@ -69,10 +69,10 @@ func TestSlices(t *testing.T) {
 			update slice web-blue-0 (version 7): owner reference
 			update slice web-blue-7 (version 7): owner reference`},
 		{"orphaned, of a Service that is gone", "networks=blue", []string{"web-0 blue=10.0.0.2", "slice web-blue-0 web-0=10.0.0.2 orphan"}, `
-			withdraw slice web-blue-0 (uid u-web-blue-0): it has no Service of ours without ports
+			withdraw slice web-blue-0 (uid u-web-blue-0): its Service is missing, has ports or has another owner
 			create Service web-blue`},
 		{"orphaned, of a Service that is somebody else's", "networks=blue", []string{"service web-blue bare", "web-0 blue=10.0.0.2", "slice web-blue-0 web-0=10.0.0.2 orphan"}, `
-			withdraw slice web-blue-0 (uid u-web-blue-0): it has no Service of ours without ports`},
+			withdraw slice web-blue-0 (uid u-web-blue-0): its Service is missing, has ports or has another owner`},
 		{"not of a name that is no DNS label", "networks=blue name=" + strings.Repeat("w", 55), []string{"service " + strings.Repeat("w", 55) + "-blue", strings.Repeat("w", 55) + "-1000000 blue=10.0.0.2",
 			strings.Repeat("w", 55) + "-10000000 blue=10.0.0.3"}, `
 			create slice ` + strings.Repeat("w", 55) + `-blue-10000: +` + strings.Repeat("w", 55) + `-1000000`},
@@ -93,14 +93,14 @@ func TestSlices(t *testing.T) {
 		{"gone only if it is gone", "networks=blue", []string{"service web-blue", "web-1 blue=10.0.0.3", "slice web-blue-0 web-0=10.0.0.2 web-1=10.0.0.3", "slice web-blue-1 web-100=10.0.0.4"}, `
 			confirm web-0 (u-web-0) is gone
 			confirm web-100 (u-web-100) is gone
-			delete slice web-blue-1 (uid u-web-blue-1): no replica is to be in it
+			delete slice web-blue-1 (uid u-web-blue-1): no replica belongs in it
 			update slice web-blue-0 (version 7): -web-0`},
 		{"repaired", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2", "web-1 blue=10.0.0.3", "slice web-blue-0 web-1=10.0.0.3 web-0=10.0.0.2 ports unlabelled"}, `
 			update slice web-blue-0 (version 7): labels, ports, order`},
 		{"of another type makes way", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2", "slice web-blue-0 web-0=10.0.0.2 fqdn"}, `
-			delete slice web-blue-0 (uid u-web-blue-0): no replica is to be in it`},
+			delete slice web-blue-0 (uid u-web-blue-0): no replica belongs in it`},
 		{"with no place", "networks=blue", []string{"service web-blue", "web-0", "slice web-blue-0-v7 web-0=10.0.0.2 unlabelled"}, `
-			delete slice web-blue-0-v7 (uid u-web-blue-0-v7): no replica is to be in it`},
+			delete slice web-blue-0-v7 (uid u-web-blue-0-v7): no replica belongs in it`},
 		{"on its way out", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2 notready", "slice web-blue-0 web-0=10.0.0.2 going", "slice web-blue-1 web-100=10.0.0.2 going"}, `
 			confirm web-100 (u-web-100) is gone
 			update slice web-blue-0 (version 7): ~web-0`},
@@ -111,28 +111,28 @@ func TestSlices(t *testing.T) {
 func TestNamesThatAreTaken(t *testing.T) {
 	runDiff(t, []diffTest{
 		{"Service of nobody", "networks=blue,green", []string{"service web-blue bare", "web-0 blue=10.0.0.2 green=10.1.0.2", "slice web-blue-0 web-0=10.0.0.2 web-1=10.0.0.3"}, `
-			withdraw slice web-blue-0 (uid u-web-blue-0): it has no Service of ours without ports
+			withdraw slice web-blue-0 (uid u-web-blue-0): its Service is missing, has ports or has another owner
 			create Service web-green
-			status NetworkDNS=False/NameTaken(Service web-blue exists already and has no controller: delete it to let replicas have their names on Network blue)
-			event Warning NameTaken: Service web-blue exists already and has no controller: delete it to let replicas have their names on Network blue`},
+			status NetworkDNS=False/NameTaken(Service web-blue already exists and has no controller: delete it so that replicas can have DNS names on Network blue)
+			event Warning NameTaken: Service web-blue already exists and has no controller: delete it so that replicas can have DNS names on Network blue`},
 		{"Service of another Pod2", "networks=blue", []string{"service web-blue of=Pod2/web-b"}, `
-			status NetworkDNS=False/NameTaken(Service web-blue exists already and belongs to Pod2 web-b: delete it to let replicas have their names on Network blue)
-			event Warning NameTaken: Service web-blue exists already and belongs to Pod2 web-b: delete it to let replicas have their names on Network blue`},
+			status NetworkDNS=False/NameTaken(Service web-blue already exists and is owned by Pod2 web-b: delete it so that replicas can have DNS names on Network blue)
+			event Warning NameTaken: Service web-blue already exists and is owned by Pod2 web-b: delete it so that replicas can have DNS names on Network blue`},
 		{"orphaned Service that is another's by its label", "networks=blue", []string{"service web-blue orphan unlabelled"}, `
-			status NetworkDNS=False/NameTaken(Service web-blue exists already and has no controller: delete it to let replicas have their names on Network blue)
-			event Warning NameTaken: Service web-blue exists already and has no controller: delete it to let replicas have their names on Network blue`},
+			status NetworkDNS=False/NameTaken(Service web-blue already exists and has no controller: delete it so that replicas can have DNS names on Network blue)
+			event Warning NameTaken: Service web-blue already exists and has no controller: delete it so that replicas can have DNS names on Network blue`},
 		{"Service of an earlier Pod2", "networks=blue", []string{"service web-blue earlier"}, `
-			status NetworkDNS=False/WaitingForDeletion(Service web-blue of an earlier Pod2 web is still there)`},
+			status NetworkDNS=False/WaitingForDeletion(Service web-blue of an earlier Pod2 web still exists)`},
 		{"slice", "networks=blue", []string{"service web-blue", "slice web-blue-0 bare", "web-0 blue=10.0.0.2", "web-100 blue=10.0.0.3"}, `
 			create slice web-blue-1: +web-100
-			status NetworkDNS=False/NameTaken(EndpointSlice web-blue-0 exists already and has no controller: delete it to let replicas have their names on Network blue)
-			event Warning NameTaken: EndpointSlice web-blue-0 exists already and has no controller: delete it to let replicas have their names on Network blue`},
+			status NetworkDNS=False/NameTaken(EndpointSlice web-blue-0 already exists and has no controller: delete it so that replicas can have DNS names on Network blue)
+			event Warning NameTaken: EndpointSlice web-blue-0 already exists and has no controller: delete it so that replicas can have DNS names on Network blue`},
 		{"several", "networks=blue,green", []string{"service web-blue bare", "service web-green of=Gateway/g"}, `
-			status NetworkDNS=False/NameTaken(Service web-blue exists already and has no controller: delete it to let replicas have their names on Network blue; Service web-green exists already and belongs to Gateway g: delete it to let replicas have their names on Network green)
-			event Warning NameTaken: Service web-blue exists already and has no controller: delete it to let replicas have their names on Network blue; Service web-green exists already and belongs to Gateway g: delete it to let replicas have their names on Network green`},
+			status NetworkDNS=False/NameTaken(Service web-blue already exists and has no controller: delete it so that replicas can have DNS names on Network blue; Service web-green already exists and is owned by Gateway g: delete it so that replicas can have DNS names on Network green)
+			event Warning NameTaken: Service web-blue already exists and has no controller: delete it so that replicas can have DNS names on Network blue; Service web-green already exists and is owned by Gateway g: delete it so that replicas can have DNS names on Network green`},
 		{"too long", "networks=blue,green-" + strings.Repeat("x", 54), []string{"service web-blue"}, `
-			status NetworkDNS=False/InvalidServiceName(the Service of Network green-` + strings.Repeat("x", 54) + ` would have the name web-green-` + strings.Repeat("x", 54) + `, which cannot be (must be no more than 63 characters): replicas have no names there; a shorter name of the Pod2 or of the Network helps)
-			event Warning InvalidServiceName: the Service of Network green-` + strings.Repeat("x", 54) + ` would have the name web-green-` + strings.Repeat("x", 54) + `, which cannot be (must be no more than 63 characters): replicas have no names there; a shorter name of the Pod2 or of the Network helps`},
+			status NetworkDNS=False/InvalidServiceName(Network green-` + strings.Repeat("x", 54) + ` needs a Service with the name web-green-` + strings.Repeat("x", 54) + `, which is invalid (must be no more than 63 characters): replicas have no DNS names there. Use a shorter name for the Pod2 or the Network)
+			event Warning InvalidServiceName: Network green-` + strings.Repeat("x", 54) + ` needs a Service with the name web-green-` + strings.Repeat("x", 54) + `, which is invalid (must be no more than 63 characters): replicas have no DNS names there. Use a shorter name for the Pod2 or the Network`},
 	}, func(s State) string { return strings.TrimSpace(Diff(s).String()) })
 }
 
@@ -140,7 +140,7 @@ func TestNamesThatAreTaken(t *testing.T) {
 // anything else is written, and whatever a live read says of pods.
 func TestSlicesStandBesideServicesOfOurs(t *testing.T) {
 	const slice, withdrawn = "slice web-blue-0 web-0=10.0.0.2", `
-			withdraw slice web-blue-0 (uid u-web-blue-0): it has no Service of ours without ports
+			withdraw slice web-blue-0 (uid u-web-blue-0): its Service is missing, has ports or has another owner
 			`
 	pod := "web-0 blue=10.0.0.2"
 	runDiff(t, []diffTest{
@@ -148,7 +148,7 @@ func TestSlicesStandBesideServicesOfOurs(t *testing.T) {
 		{"with ports", "networks=blue", []string{"service web-blue ports", slice, pod}, withdrawn + `update Service web-blue (version 7): ports`},
 		{"with ports, and its pod was not seen", "networks=blue", []string{"service web-blue ports", slice}, withdrawn + `update Service web-blue (version 7): ports`},
 		{"with ports, and another pod was not seen", "networks=blue,green", []string{"service web-blue ports", slice, pod, "service web-green", "slice web-green-0 web-9=10.1.0.2"}, withdrawn + `confirm web-9 (u-web-9) is gone
-			delete slice web-green-0 (uid u-web-green-0): no replica is to be in it
+			delete slice web-green-0 (uid u-web-green-0): no replica belongs in it
 			update Service web-blue (version 7): ports`},
 		{"without our label", "networks=blue", []string{"service web-blue unlabelled", slice, pod}, withdrawn + `update Service web-blue (version 7): labels`},
 		{"without its owner", "networks=blue", []string{"service web-blue orphan", slice, pod}, withdrawn + `update Service web-blue (version 7): owner reference`},
@@ -158,22 +158,22 @@ func TestSlicesStandBesideServicesOfOurs(t *testing.T) {
 		{"somebody else's", "networks=blue", []string{"service web-blue of=Gateway/g", slice, pod}, withdrawn},
 		{"with ports, the slice on its way out", "networks=blue", []string{"service web-blue ports", slice + " going", pod}, `
 			update Service web-blue (version 7): ports`},
-		{"with ports, of a Network that left", "", []string{"service web-blue ports", slice}, withdrawn + `delete Service web-blue (uid u-web-blue): no replica is on its Network any more`},
+		{"with ports, of a Network that left", "", []string{"service web-blue ports", slice}, withdrawn + `delete Service web-blue (uid u-web-blue): no replica is on its Network`},
 		{"with ports, of a Pod2 that is being deleted", "networks=blue going", []string{"service web-blue ports", slice, pod}, withdrawn},
 		{"with ports, the slice orphaned", "networks=blue", []string{"service web-blue ports", slice + " orphan", pod}, withdrawn + `update Service web-blue (version 7): ports`},
 		{"ours of a Network that left, the slice orphaned", "", []string{"service web-blue", slice + " orphan"}, `
-			delete slice web-blue-0 (uid u-web-blue-0): no replica is to be in it
-			delete Service web-blue (uid u-web-blue): no replica is on its Network any more`},
+			delete slice web-blue-0 (uid u-web-blue-0): no replica belongs in it
+			delete Service web-blue (uid u-web-blue): no replica is on its Network`},
 		{"of a Pod2 that is gone", "gone", []string{"service web-blue orphan", slice + " orphan", "slice web-blue-1", "slice web-blue-2 bare", "slice web-blue-3 orphan going"}, `
-			withdraw slice web-blue-0 (uid u-web-blue-0): its Pod2 is gone`},
+			withdraw slice web-blue-0 (uid u-web-blue-0): its Pod2 no longer exists`},
 	}, actions)
 }
 
 func TestPortsOfAServiceAreTold(t *testing.T) {
 	runDiff(t, []diffTest{
 		{"ports", "networks=blue said", []string{"service web-blue ports", "slice web-blue-0 web-0=10.0.0.2", "web-0 blue=10.0.0.2"}, `
-			status NetworkDNS=False/ServiceHasPorts(Service web-blue has ports, which let others forward traffic to any address of Network blue: the controller removes them, and replicas have no names there until then)
-			event Warning ServiceHasPorts: Service web-blue has ports, which let others forward traffic to any address of Network blue: the controller removes them, and replicas have no names there until then`},
+			status NetworkDNS=False/ServiceHasPorts(Service web-blue has ports, which let other users forward traffic to any address of Network blue: the controller removes them, and replicas have no DNS names there until then)
+			event Warning ServiceHasPorts: Service web-blue has ports, which let other users forward traffic to any address of Network blue: the controller removes them, and replicas have no DNS names there until then`},
 		{"none yet", "networks=blue", []string{"web-0 blue=10.0.0.2"}, ""},
 	}, func(s State) string { s.Pod2.Status.Conditions = nil; return lines(s, "status", "event") })
 }

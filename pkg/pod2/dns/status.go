@@ -75,7 +75,7 @@ func (v *view) condition(failures []plan.Failure) metav1.Condition {
 			}
 			names = append(names, name)
 		}
-		return plan.True(ReasonPublished, shorten.To("each replica has a name for each of its addresses: "+strings.Join(names, ", "), shorten.EventMessage))
+		return plan.True(ReasonPublished, shorten.To("each replica has a DNS name for each of its addresses: "+strings.Join(names, ", "), shorten.EventMessage))
 	}
 	messages := make([]string, 0, len(problems))
 	for _, p := range problems {

@@ -14,22 +14,22 @@ import (
 func TestCondition(t *testing.T) {
 	runDiff(t, []diffTest{
 		{"all is well", "networks=green,blue", []string{"service web-blue", "service web-green", "web-0 blue=10.0.0.2 green=10.1.0.2"}, `
-			status NetworkDNS=True/Published(each replica has a name for each of its addresses: <replica>.web-blue, <replica>.web-green)`},
+			status NetworkDNS=True/Published(each replica has a DNS name for each of its addresses: <replica>.web-blue, <replica>.web-green)`},
 		{"one waits, another has its names", "networks=blue", []string{"service web-blue", "web-0 gated", "web-1 blue=10.0.0.3"}, `
-			status NetworkDNS=True/Published(each replica has a name for each of its addresses: <replica>.web-blue)`},
+			status NetworkDNS=True/Published(each replica has a DNS name for each of its addresses: <replica>.web-blue)`},
 		{"no replica exists", "networks=blue", []string{"service web-blue"}, `
 			status NetworkDNS=Unknown/NoAddresses(no replica has an address yet; the condition Ready says why)`},
 		{"all wait, without an event", "networks=blue", []string{"service web-blue", "web-0 gated", "web-1 over blue=10.0.0.3"}, `
 			status NetworkDNS=Unknown/NoAddresses(no replica has an address yet; the condition Ready says why)`},
 		{"none is wanted", "networks=blue replicas=0", []string{"service web-blue"}, `
-			status NetworkDNS=True/Published(each replica has a name for each of its addresses: <replica>.web-blue)`},
+			status NetworkDNS=True/Published(each replica has a DNS name for each of its addresses: <replica>.web-blue)`},
 		{"with a Network that left", "networks=blue", []string{"service web-blue", "service web-green", "web-0 green=10.1.0.2"}, `
-			status NetworkDNS=True/Published(each replica has a name for each of its addresses: <replica>.web-blue, <replica>.web-green (until the last replica has left Network green))`},
+			status NetworkDNS=True/Published(each replica has a DNS name for each of its addresses: <replica>.web-blue, <replica>.web-green (until the last replica has left Network green))`},
 		{"when all Networks left", "", []string{"service web-green", "web-0 green=10.1.0.2"}, `
-			status NetworkDNS=True/Published(each replica has a name for each of its addresses: <replica>.web-green (until the last replica has left Network green))`},
+			status NetworkDNS=True/Published(each replica has a DNS name for each of its addresses: <replica>.web-green (until the last replica has left Network green))`},
 		{"too long a Network that left", "name=" + strings.Repeat("w", 57), []string{strings.Repeat("w", 57) + "-0 orange=10.1.0.2"}, `
-			status NetworkDNS=False/InvalidServiceName(the Service of Network orange would have the name ` + strings.Repeat("w", 57) + `-orange, which cannot be (must be no more than 63 characters): replicas have no names there; a shorter name of the Pod2 or of the Network helps)
-			event Warning InvalidServiceName: the Service of Network orange would have the name ` + strings.Repeat("w", 57) + `-orange, which cannot be (must be no more than 63 characters): replicas have no names there; a shorter name of the Pod2 or of the Network helps`},
+			status NetworkDNS=False/InvalidServiceName(Network orange needs a Service with the name ` + strings.Repeat("w", 57) + `-orange, which is invalid (must be no more than 63 characters): replicas have no DNS names there. Use a shorter name for the Pod2 or the Network)
+			event Warning InvalidServiceName: Network orange needs a Service with the name ` + strings.Repeat("w", 57) + `-orange, which is invalid (must be no more than 63 characters): replicas have no DNS names there. Use a shorter name for the Pod2 or the Network`},
 		{"said already", "networks=blue said", []string{"service web-blue"}, ""},
 		{"no Network, nothing to say", "", nil, ""},
 	}, func(s State) string { return lines(s, "status", "event") })
@@ -74,7 +74,7 @@ func TestWithFailures(t *testing.T) {
 	failure := plan.Failure{Reason: "FailedCreate", Message: "exceeded quota"}
 	s := state(t, "networks=blue,green", "service web-blue bare")
 	status, events := WithFailures(s, []plan.Failure{failure})
-	const want = "NameTaken(Service web-blue exists already and has no controller: delete it to let replicas have their names on Network blue; exceeded quota)"
+	const want = "NameTaken(Service web-blue already exists and has no controller: delete it so that replicas can have DNS names on Network blue; exceeded quota)"
 	if got := conditionText(status); got != "NetworkDNS=False/"+want || len(events) != 1 {
 		t.Errorf("got %s and %v\nwant %s", got, events, want)
 	}

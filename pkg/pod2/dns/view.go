@@ -148,8 +148,8 @@ func (s service) hasPorts() bool { return s.is != nil && len(s.is.Spec.Ports) > 
 
 func (v *view) problem(network, name string, is *corev1.Service) *plan.Failure {
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
-		return &plan.Failure{Reason: ReasonInvalidServiceName, Message: fmt.Sprintf("the Service of Network %s would have the name %s, which cannot be (%s): "+
-			"replicas have no names there; a shorter name of the Pod2 or of the Network helps", network, name, strings.Join(wrong, "; "))}
+		return &plan.Failure{Reason: ReasonInvalidServiceName, Message: fmt.Sprintf("Network %s needs a Service with the name %s, which is invalid (%s): "+
+			"replicas have no DNS names there. Use a shorter name for the Pod2 or the Network", network, name, strings.Join(wrong, "; "))}
 	}
 	if is == nil {
 		return nil
@@ -157,7 +157,7 @@ func (v *view) problem(network, name string, is *corev1.Service) *plan.Failure {
 	if taken := v.taken("Service", network, is, labels(v.Pod2, network)); taken != nil || is.DeletionTimestamp == nil {
 		return taken
 	}
-	return &plan.Failure{Reason: ReasonWaitingForDeletion, Message: fmt.Sprintf("Service %s is being deleted, and created anew after that", name)}
+	return &plan.Failure{Reason: ReasonWaitingForDeletion, Message: fmt.Sprintf("Service %s is being deleted; the controller then recreates it", name)}
 }
 
 // taken says why an object that has a name of ours cannot be ours; labels are those
@@ -168,11 +168,11 @@ func (v *view) taken(kind, network string, is metav1.Object, labels map[string]s
 	}
 	holder := "has no controller"
 	if ref := metav1.GetControllerOfNoCopy(is); ref != nil && pod2.IsOwner(ref) && ref.Name == v.Pod2.Name {
-		return &plan.Failure{Reason: ReasonWaitingForDeletion, Message: fmt.Sprintf("%s %s of an earlier Pod2 %s is still there", kind, is.GetName(), ref.Name)}
+		return &plan.Failure{Reason: ReasonWaitingForDeletion, Message: fmt.Sprintf("%s %s of an earlier Pod2 %s still exists", kind, is.GetName(), ref.Name)}
 	} else if ref != nil {
 		holder = fmt.Sprintf("belongs to %s %s", ref.Kind, ref.Name)
 	}
-	return &plan.Failure{Reason: ReasonNameTaken, Message: fmt.Sprintf("%s %s exists already and %s: delete it to let replicas have their names on Network %s",
+	return &plan.Failure{Reason: ReasonNameTaken, Message: fmt.Sprintf("%s %s already exists and %s: delete it so that replicas can have DNS names on Network %s",
 		kind, is.GetName(), holder, network)}
 }
 
@@ -184,8 +184,8 @@ func (v *view) problems() []plan.Failure {
 		case s.problem != nil:
 			all = append(all, *s.problem)
 		case s.hasPorts():
-			all = append(all, plan.Failure{Reason: ReasonServiceHasPorts, Message: fmt.Sprintf("Service %s has ports, which let others forward traffic to any address of Network %s: "+
-				"the controller removes them, and replicas have no names there until then", s.name, s.network)})
+			all = append(all, plan.Failure{Reason: ReasonServiceHasPorts, Message: fmt.Sprintf("Service %s has ports, which let other users forward traffic to any address of Network %s: "+
+				"the controller removes them, and replicas have no DNS names there until then", s.name, s.network)})
 		}
 		for _, want := range s.slices {
 			is := find(v.Slices, want.Name)
