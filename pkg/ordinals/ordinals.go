@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Range are the ordinals of replicas, in the order of their places, without the
-// reserved ones; those of surge replicas follow in the same way:
+// Range is the ordinals of replicas, in the order of their places, without the reserved
+// ones. The ordinals of surge replicas follow in the same way:
 //
 //	start 0, count 3, reserved 1     place   0 1 2 | 3
 //	                                 ordinal 0 2 3 | 4
@@ -19,7 +19,7 @@ type Range struct {
 	reserved     []int32 // ascending, none below start, each once
 }
 
-// New takes reserved ordinals in any order, ones that are nowhere near too.
+// New takes reserved ordinals in any order, including those far outside the range.
 func New(start, count int32, reserved []int32) Range {
 	r := Range{start: start, count: max(count, 0)}
 	for _, ordinal := range reserved {
@@ -32,7 +32,7 @@ func New(start, count int32, reserved []int32) Range {
 	return r
 }
 
-// String is "5+3 without [6]" for three replicas from 5 on.
+// String returns "5+3 without [6]" for three replicas from 5 on.
 func (r Range) String() string {
 	text := fmt.Sprintf("%d+%d", r.start, r.count)
 	if len(r.reserved) > 0 {
@@ -41,10 +41,10 @@ func (r Range) String() string {
 	return text
 }
 
-// Count of the replicas.
+// Count returns the number of replicas.
 func (r Range) Count() int { return int(r.count) }
 
-// At is the ordinal at a place, from 0.
+// At returns the ordinal at a place, from 0.
 func (r Range) At(place int) int32 {
 	ordinal := r.start + int32(place)
 	for _, reserved := range r.reserved {
@@ -56,25 +56,25 @@ func (r Range) At(place int) int32 {
 	return ordinal
 }
 
-// Place of an ordinal, at or beyond Count for surge; false for a reserved ordinal
-// and for one before the first.
+// Place returns the place of an ordinal; for a surge replica, at or beyond Count. It
+// returns false for a reserved ordinal and for one before the first.
 func (r Range) Place(ordinal int32) (int, bool) {
 	before, reserved := slices.BinarySearch(r.reserved, ordinal)
 	return int(ordinal) - int(r.start) - before, ordinal >= r.start && !reserved
 }
 
-// Has says whether a replica has the ordinal.
+// Has reports whether a replica has the ordinal.
 func (r Range) Has(ordinal int32) bool {
 	place, ok := r.Place(ordinal)
 	return ok && place < int(r.count)
 }
 
-// Name of the pod of an ordinal: web-0.
+// Name returns the name of the pod with an ordinal: web-0.
 func Name(owner string, ordinal int32) string {
 	return owner + "-" + strconv.FormatInt(int64(ordinal), 10)
 }
 
-// Parse is the inverse of Name: false for every name that Name would not give,
+// Parse is the inverse of Name. It returns false for every name that Name never returns,
 // such as web-01, web-+1 and web-99999999999.
 func Parse(owner, pod string) (int32, bool) {
 	digits, ok := strings.CutPrefix(pod, owner+"-")

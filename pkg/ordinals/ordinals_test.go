@@ -20,7 +20,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Against one that counts on its fingers.
+// TestRange compares Range with a plain list of the ordinals.
 func TestRange(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

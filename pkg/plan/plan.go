@@ -1,5 +1,5 @@
-// Package plan has the words that the plans of several kinds share: events, deletions,
-// updates and failures, and what a status says of them. It decides nothing.
+// Package plan has the types that the plans of several kinds share: events, deletions,
+// updates and failures, and how a status reports them. It decides nothing.
 package plan
 
 import (
@@ -14,18 +14,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Event is for people, on the object that the plan is about.
+// Event is an event for people, on the object of the plan.
 type Event struct{ Type, Reason, Message string }
 
-// Normal is an event that tells of progress.
+// Normal returns an event that reports progress.
 func Normal(reason, message string) Event { return Event{corev1.EventTypeNormal, reason, message} }
 
-// Warning is an event that tells of what stands in the way.
+// Warning returns an event that reports an obstacle.
 func Warning(reason, message string) Event { return Event{corev1.EventTypeWarning, reason, message} }
 
-// Deletion of one incarnation of an object.
+// Deletion deletes one object, by UID.
 //
-// Preconditions: UID and resourceVersion; whose it is can change, while the UID stays.
+// Preconditions: UID and resourceVersion, because its owner can change while the UID
+// stays.
 type Deletion struct {
 	Name            string
 	UID             types.UID
@@ -33,32 +34,31 @@ type Deletion struct {
 	Reason          string
 }
 
-// Delete is the deletion of an object as it was observed.
+// Delete returns the deletion of an observed object.
 func Delete(o metav1.Object, reason string) Deletion {
 	return Deletion{Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), Reason: reason}
 }
 
 func (d Deletion) String() string { return fmt.Sprintf("%s (uid %s): %s", d.Name, d.UID, d.Reason) }
 
-// Update is the object as it was observed, and as it shall be. Precondition:
-// resourceVersion.
+// Update has the observed object and the wanted one. Precondition: resourceVersion.
 type Update[T metav1.Object] struct {
 	Was, Object T
 	Reason      string
 }
 
-// Adopts says that the object had no controller: the update makes it ours.
+// Adopts reports whether the object had no controller: the update sets one.
 func (u Update[T]) Adopts() bool { return metav1.GetControllerOfNoCopy(u.Was) == nil }
 
 func (u Update[T]) String() string {
 	return fmt.Sprintf("%s (version %s): %s", u.Object.GetName(), u.Object.GetResourceVersion(), u.Reason)
 }
 
-// Failure is what stands in the way, or what stopped a write, as a condition tells it.
+// Failure is an obstacle, or an error that stopped a write, as a condition reports it.
 // Reason is CamelCase, such as FailedCreate.
 type Failure struct{ Reason, Message string }
 
-// Tail is how the text of a plan ends: with its events, and with when to look again.
+// Tail returns the end of the text of a plan: its events, and when to look again.
 func Tail(events []Event, again time.Duration) string {
 	var b strings.Builder
 	for _, e := range events {
@@ -70,7 +70,7 @@ func Tail(events []Event, again time.Duration) string {
 	return b.String()
 }
 
-// Differences are the names of the fields in which an object is not as it shall be.
+// Differences are the names of the fields that differ from the wanted object.
 type Differences []string
 
 // Compare adds the field if it differs.
@@ -82,7 +82,7 @@ func (d *Differences) Compare(field string, is, want any) {
 
 func (d Differences) String() string { return strings.Join(d, ", ") }
 
-// Overlaid are labels with ours over them.
+// Overlaid returns labels overridden by ours.
 func Overlaid(labels, ours map[string]string) map[string]string {
 	all := maps.Clone(labels)
 	if all == nil {
@@ -95,7 +95,7 @@ func Overlaid(labels, ours map[string]string) map[string]string {
 // ByName orders objects for slices.SortFunc.
 func ByName[T metav1.Object](a, b T) int { return strings.Compare(a.GetName(), b.GetName()) }
 
-// Soonest is the smaller of two delays, of which zero means never.
+// Soonest returns the smaller of two delays; zero means never.
 func Soonest(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b

@@ -14,36 +14,38 @@ import (
 	"github.com/pod2/pod2/pkg/ordinals"
 )
 
-// hold is what keeps a replica from an address that it wants by name.
+// hold is a reason why a replica cannot have an address that it wants by name.
 type hold struct {
-	// sibling is the place of the replica that gives the address up in this update; -1:
-	// none does.
+	// sibling is the place of the replica that gives the address up in this update; -1
+	// means none.
 	sibling int
-	// runs says that the sibling has the address and has yet to be recreated.
+	// runs is true if the sibling has the address and is yet to be recreated.
 	runs bool
-	// open says that nothing is in the way any more: the address was given up and has rested.
+	// open is true if the address is available now: it was given up and has rested.
 	open bool
-	// keeper says who keeps the address, "" where the hold ends by itself.
+	// keeper says who keeps the address; "" if the hold ends by itself.
 	keeper string
-	// until is when an address that was given up has rested; zero: an event tells.
+	// until is when an address that was given up has rested; zero if an event will report
+	// it.
 	until time.Time
 }
 
-// holdForAddresses has running replicas wait that would be recreated for an address that
-// they cannot have yet; first match wins:
+// holdForAddresses makes running replicas wait if they would be recreated for an address
+// that they cannot have yet. The first match wins:
 //
-//	somebody keeps it: another pod, a reservation,      the replica runs on, and the
-//	a rest, or a replica that does not change           condition says who
-//	a replica of this update has it, which must wait    it runs on as well
-//	for such a one
-//	a replica of this update has it, which can go       waits for that one: a chain is
-//	                                                    followed from its free end
+//	another pod, a reservation, a rest or a replica     the replica runs on, and the
+//	that does not change keeps the address              condition names the keeper
+//	a replica of this update has the address, and       it runs on as well
+//	must itself wait for such a keeper
+//	a replica of this update has it, and can be         it waits for that replica: a chain is
+//	recreated                                           followed from its free end
 //	the replicas want each other's                      see breakCycles
 //
-// A replica that is kept from its address and is lost comes back with the address that it had.
+// A replica that cannot have its wanted address comes back with its previous one if it is
+// lost.
 //
-// A Recreate deletes all of them at once, and none while the address of one that runs is
-// kept: until then, replicas that are lost come back as they were.
+// A Recreate deletes all replicas at once, but none while an address that a running
+// replica wants is kept. Until then, lost replicas come back unchanged.
 func (v *view) holdForAddresses(holders []Holder) {
 	if v.requests.wanted == 0 {
 		return
@@ -92,22 +94,23 @@ func (v *view) holdForAddresses(holders []Holder) {
 	}
 }
 
-// await lets a replica run on, or start that came back as it was. It costs something, so that its surge replica stays,
-// if the wait will end.
+// await lets a replica run on, or start if it came back unchanged. If the wait will end,
+// the step costs something, so the surge replica stays.
 func (v *view) await(place int, ends bool) {
 	if r := &v.replicas[place]; r.stale && r.step.kind == stepRecreate && (r.runs() || v.kept[place] && v.isCurrent(place)) {
 		r.step = step{kind: stepAwait, reason: "waits for a wanted address", costs: ends}
 	}
 }
 
-// isCurrent says that the replica, which may have yet to start, is what would be made were it lost.
+// isCurrent reports whether the pod, started or not, matches the one that would replace
+// it if it were lost.
 func (v *view) isCurrent(place int) bool {
 	r, current := v.replicas[place], v.revisions.current
 	return r.live() && r.pod.Labels[v1.PodTemplateHashLabel] == current.hash &&
 		r.pod.Annotations[v1.Pod2RequestAnnotation] == v.requestsOf(current).of(v.ordinals.At(place))
 }
 
-// runs says that the pod has its addresses and serves, or soon will.
+// runs reports whether the pod has its addresses and serves, or soon will.
 func (r replica) runs() bool {
 	return r.live() && r.pod.Status.Phase == corev1.PodRunning && !attachment.Gated(r.pod)
 }
@@ -124,11 +127,12 @@ func spread(stuck []bool, holds [][]hold) {
 	}
 }
 
-// breakCycles returns the replicas that go first of those that want each other's
-// addresses: of each cycle the last one that does not serve, else the last, and only where
-// two may be missing at once. One is missing until all others of the cycle, one after the
-// other, have moved. Where that cannot be, all of the cycle are stuck, and the condition says
-// so. A cycle of which a replica is missing already is broken.
+// breakCycles returns the replicas to recreate first among those that want each other's
+// addresses. In each cycle that is the last replica that is not available, else the last
+// one. This needs two replicas that may be missing at once: one is missing until all
+// others of the cycle have moved, one after the other. If two may not be missing, the
+// whole cycle is stuck, and the condition says so. A cycle in which a replica is already
+// missing is broken.
 func (v *view) breakCycles(stuck []bool, holds [][]hold) map[int]bool {
 	breakers := map[int]bool{}
 	done := slices.Clone(stuck)
@@ -163,8 +167,8 @@ func (v *view) breaker(cycle []int) int {
 	return slices.Max(cycle)
 }
 
-// resolve marks as done the replicas that wait for no replica that is not done, until there
-// are no more of them. The others are part of a cycle, or wait for one.
+// resolve marks a replica as done if each replica that it waits for is done, until no
+// more can be marked. The others are part of a cycle, or wait for one.
 func resolve(done []bool, holds [][]hold) {
 	for changed := true; changed; {
 		changed = false
@@ -176,7 +180,7 @@ func resolve(done []bool, holds [][]hold) {
 	}
 }
 
-// cycleFrom follows who waits for whom until somebody comes again.
+// cycleFrom follows the chain of waiting replicas until one of them repeats.
 func cycleFrom(place int, done []bool, holds [][]hold) []int {
 	var path []int
 	for {
@@ -195,8 +199,8 @@ func (v *view) cycleText(cycle []int) string {
 		" want each other's addresses, so two of them must be replaced at once: set updateStrategy.rollingUpdate.maxUnavailable to at least 2"
 }
 
-// holds on each replica that has to get the addresses of the spec: one that is to be
-// recreated, and one that is missing or waits.
+// holds returns the holds on each replica that must get the addresses of the spec: those
+// to be recreated, and those that are missing or wait.
 func (v *view) holds(holders []Holder) [][]hold {
 	type address struct {
 		network string
@@ -207,7 +211,7 @@ func (v *view) holds(holders []Holder) [][]hold {
 		a, _ := netip.ParseAddr(h.Address) // see Holders
 		held[address{h.Network, a}] = h
 	}
-	holds := make([][]hold, min(len(v.replicas), v.requests.wanted)) // those after them want none by name
+	holds := make([][]hold, min(len(v.replicas), v.requests.wanted)) // later ones want no address by name
 	for place := range holds {
 		r := v.replicas[place]
 		moves := r.stale && r.step.kind == stepRecreate
@@ -226,19 +230,21 @@ func (v *view) holds(holders []Holder) [][]hold {
 	return holds
 }
 
-// hold of a holder on a replica; nil when there is none; first match wins:
+// hold returns the hold that a holder of an address has on a replica, nil if there is
+// none. The first match wins:
 //
-//	it is the replica's own                                none
+//	the replica itself holds it                            none
 //	another owner has it, or keeps it                      kept
-//	another owner kept it for a replica it has no more     ends by itself
-//	a pod of ours that has no place has or had it          ends by itself
-//	a replica keeps it: it changes to no other, or comes   kept
-//	after this one, where all are deleted at once
-//	it rests, or its pod goes                              ends by itself
+//	another owner kept it for a replica that no longer     ends by itself
+//	exists
+//	an owned pod without a place has or had it             ends by itself
+//	a replica keeps it: it changes to no other address,    kept
+//	or it comes after this one and all are deleted at once
+//	it rests, or its pod does not run                       ends by itself
 //	the replica runs, and is to be recreated               the replica gives it up
 //	the replica runs, and is frozen                        kept
-//	reserved: the replica waits for another address        the replica has given it up, and
-//	                                                       nothing is in the way once it has rested
+//	reserved: the replica waits for another address        the replica has given it up, and it
+//	                                                       is available once it has rested
 func (v *view) hold(place int, wanted attachment.Request, h Holder) *hold {
 	kept := &hold{sibling: -1, keeper: fmt.Sprintf("%s is not updated: it wants address %s of Network %s, but %s", v.name(place), h.Address, h.Network, h.text())}
 	ours := h.Owner == v1.AddressOwner{Kind: pod2Kind.Kind, Name: v.pod2.Name}
@@ -276,7 +282,7 @@ func (v *view) hold(place int, wanted attachment.Request, h Holder) *hold {
 	return &hold{sibling: sibling}
 }
 
-// replicaAt is nil for a place that is none of a replica.
+// replicaAt returns nil for a place that is not a replica's.
 func (v *view) replicaAt(place int, placed bool) *replica {
 	if !placed || place >= len(v.replicas) {
 		return nil
@@ -284,8 +290,8 @@ func (v *view) replicaAt(place int, placed bool) *replica {
 	return &v.replicas[place]
 }
 
-// givesUp says whether the spec has another address for the replica than the wanted one.
-// One that may have any keeps what it had.
+// givesUp reports whether the spec gives the replica another address than the wanted one.
+// A replica that may have any address keeps the one it had.
 func (v *view) givesUp(place int, wanted attachment.Request) bool {
 	return v.revisionFor(place) == v.revisions.update &&
 		slices.ContainsFunc(v.requests.list(v.ordinals.At(place)), func(r attachment.Request) bool {

@@ -132,7 +132,7 @@ func TestAddressesThatOthersKeep(t *testing.T) {
 		held       string
 		want       string
 	}{
-		{"a pod", spec, running, "10.0.0.20 Bound x of=", told("pod x holds")},
+		{"a pod", spec, running, "10.0.0.20 Bound x of=", told("pod x holds it")},
 		{"a replica of another Pod2", spec, running, "10.0.0.20 Bound db-0 of=Pod2/db", told("pod db-0 (Pod2 db) holds it")},
 		{"a reservation", spec, running, "10.0.0.20 Reserved db-0 of=Pod2/db", told("it is reserved for pod db-0 (Pod2 db)")},
 		{"a rest", spec, running, "10.0.0.20 Resting x of=", told("it rests since pod x terminated")},
@@ -149,7 +149,7 @@ func TestAddressesThatOthersKeep(t *testing.T) {
 		{"and then no more either", spec, running, "10.0.0.20 Reserved db-7 of=Pod2/db away", "delete web-1"},
 		{"it is its own", "replicas=2 networks=blue=10.0.0.10|10.0.0.11", []string{"web-0", "web-1 request=blue"}, had1, "delete web-1"},
 		{"a replica that does not run is recreated, to say what it waits for", spec, []string{"web-0", "web-1 gated request=blue=10.0.0.19"}, "10.0.0.20 Bound x of=", "delete web-1"},
-		{"a Recreate takes none away", spec + " recreate", []string{"web-0 request=blue", "web-1 request=blue"}, "10.0.0.20 Bound x of=", told("pod x holds")},
+		{"a Recreate takes none away", spec + " recreate", []string{"web-0 request=blue", "web-1 request=blue"}, "10.0.0.20 Bound x of=", told("pod x holds it")},
 		{"and one that is lost comes back as it was", "replicas=2 recreate current=old networks=blue=10.0.0.10|10.0.0.20", []string{"web-1 old request=blue"}, "10.0.0.20 Bound x of=", "create web-0"},
 		{"one that does not run holds up nothing", "replicas=2 recreate networks=blue=10.0.0.20|10.0.0.11", []string{"web-1 request=blue"}, "10.0.0.20 Bound x of=", "delete web-1"},
 		{"what else can be updated is", "replicas=2 networks=blue=10.0.0.10|10.0.0.20", []string{"web-0 request=blue", "web-1 request=blue"}, "10.0.0.20 Bound x of=", "delete web-0"},

@@ -13,23 +13,23 @@ import (
 	"github.com/pod2/pod2/pkg/ordinals"
 )
 
-// Adoption makes one incarnation of a pod ours.
+// Adoption makes the Pod2 the controller of one pod, by UID.
 type Adoption struct {
 	Name            string
 	UID             types.UID
 	ResourceVersion string
 	Owner           metav1.OwnerReference
 	Labels          map[string]string
-	// Request is the new value of the annotation v1.Pod2RequestAnnotation: "" for
-	// none, nil to leave it.
+	// Request is the new value of the annotation v1.Pod2RequestAnnotation: "" removes it,
+	// nil leaves it unchanged.
 	Request *string
 	Reason  string
 }
 
-// adopt takes the pods in the places of replicas that lack nothing but us, and
-// those beyond that were ours, to be scaled down. While there are any, nothing else
-// becomes of pods: what is missing or too many is decided once these count. There are
-// none while nothing says what a replica is to be like.
+// adopt returns the pods to adopt. They have the names of replicas and lack only the
+// owner, or they belonged to this Pod2 earlier and are to be scaled down. While there are
+// any, nothing else is decided about pods: these must count first. Nothing is adopted
+// while no revision says how a replica must look.
 func (v *view) adopt() []Adoption {
 	if !v.revisions.usable(v.revisions.update) {
 		return nil
@@ -53,17 +53,17 @@ func (v *view) refusedAdoption(uid types.UID) bool {
 	return failed
 }
 
-// adoption of the pod in the place of a replica, or why not; first match wins. (Of
-// a pod in another place the third row alone counts.)
+// adoption returns the adoption of the pod in the place of a replica, or why there is
+// none. The first match wins. (For a pod in another place only the third row counts.)
 //
-//	has a controller, or there is none                no: whose it is stands in the pod
-//	terminating, or over                              no: nobody would keep it
-//	our label and the hash of one of our revisions    yes: somebody took the owner reference
-//	as the update revision has it (see unlike)        yes: it is one of ours but for owner and labels
+//	has a controller, or there is no pod              no: the pod names its owner
+//	terminating, or terminated                        no: it would not last
+//	the Pod2's label and the hash of a known revision yes: someone removed the owner reference
+//	matches the update revision (see unlike)          yes: only owner and labels are missing
 //	any other                                         no: it differs in that field
 //
-// Whatever is adopted goes on as it is. One of an older revision of ours is
-// updated later, like any.
+// An adopted pod stays unchanged. If it has an older revision, it is updated later, like
+// any other pod.
 func (v *view) adoption(place int, r replica) (a *Adoption, why Unlike) {
 	if !r.adoptable() {
 		return nil, Unlike{}
@@ -83,7 +83,8 @@ func (r replica) adoptable() bool {
 	return r.pod != nil && !r.terminating && !r.over && metav1.GetControllerOfNoCopy(r.pod) == nil
 }
 
-// readoption of a pod that says of which of our revisions it is; nil for others.
+// readoption returns the adoption of a pod that names a known revision; nil for other
+// pods.
 func (v *view) readoption(r replica) *Adoption {
 	if !r.adoptable() {
 		return nil
@@ -110,16 +111,16 @@ func (v *view) newAdoption(r replica, hash, reason string) *Adoption {
 	}
 }
 
-// Orphan is a pod in the place of a replica that another controller owns.
+// Orphan is a pod in the place of a replica, owned by another controller.
 type Orphan struct {
 	Pod, Owner string
-	// Unlike says why it would not be adopted if its controller left it behind.
+	// Unlike says why it would not be adopted if its controller orphaned it.
 	Unlike Unlike
 }
 
-// Orphans are the pods that would be adopted, or not, once `kubectl delete
-// --cascade=orphan` has removed their controllers. The pods have to be whole: the
-// controller's cache keeps no spec of those that another controller owns.
+// Orphans returns the pods that could be adopted once `kubectl delete --cascade=orphan`
+// has removed their controllers, and whether each would be. The pods must be complete:
+// the controller's cache drops the spec of pods that another controller owns.
 func Orphans(s State) []Orphan {
 	v := look(s)
 	var orphans []Orphan
@@ -134,8 +135,8 @@ func Orphans(s State) []Orphan {
 	return orphans
 }
 
-// orphaned says in what a pod with a controller is unlike the template; in nothing, if
-// it would be adopted without its controller.
+// orphaned returns the first difference between a pod and the template. It is empty if
+// the pod would be adopted once its controller is removed.
 func (v *view) orphaned(place int, r replica) Unlike {
 	r.pod = r.pod.DeepCopy()
 	r.pod.OwnerReferences = nil

@@ -14,34 +14,34 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// Replacements of a replica whose pods end wait 0 s, 10 s, 20 s, 40 s, 80 s,
-// 160 s and then 5 min each; a pod that stays ready for 10 min clears the record.
-// These are the kubelet's figures for containers, but for the first, which is
-// free: most pods that end do so once.
+// If the pods of a replica keep terminating, their replacements wait 0 s, 10 s, 20 s, 40
+// s, 80 s, 160 s and then 5 min each. A pod that stays ready for 10 min clears the
+// record. These are the kubelet's figures for containers, except the first: it is free,
+// because most pods that terminate do so once.
 const (
 	firstDelay   = 10 * time.Second
 	longestDelay = 5 * time.Minute
 	forgiveAfter = 10 * time.Minute
 
-	// maxFailures bounds the annotation, at some 170 bytes a record, well below
-	// the 256 KiB that all annotations of an object share. A replica for which there
-	// is no room is replaced once its pod is as old as the longest delay.
+	// maxFailures bounds the annotation. At some 170 bytes a record it stays well below
+	// the 256 KiB that all annotations of an object share. A replica without room in it
+	// is replaced once its pod is as old as the longest delay.
 	maxFailures = 1000
 )
 
 // failure is the record of a replica, in the annotation v1.BackoffAnnotation:
 //
-//	{"web-1":{"uid":"<of the last pod that ended>","failures":2,"since":"2026-01-02T15:04:05Z"}}
+//	{"web-1":{"uid":"<of the last pod that terminated>","failures":2,"since":"2026-01-02T15:04:05Z"}}
 type failure struct {
 	UID      types.UID   `json:"uid"`
 	Failures int32       `json:"failures"`
 	Since    metav1.Time `json:"since"`
 }
 
-// due is when the pod that ended makes way.
+// due is when the terminated pod may be replaced.
 func (f failure) due() time.Time { return f.Since.Add(delay(f.Failures)) }
 
-// makesWay is when the pod that ended in a place makes way.
+// makesWay is when the terminated pod in a place may be replaced.
 func (r replica) makesWay(f failure, recorded bool) time.Time {
 	if !recorded {
 		return r.pod.CreationTimestamp.Add(longestDelay)
@@ -57,7 +57,7 @@ func delay(failures int32) time.Duration {
 	return min(firstDelay<<min(failures-2, 5), longestDelay)
 }
 
-// forgiven is when the record no longer counts, should the pod stay ready.
+// forgiven is when the record no longer counts, if the pod stays ready.
 func (f failure) forgiven(pod *corev1.Pod) time.Time {
 	since := f.Since.Time
 	if pod.CreationTimestamp.After(since) {
@@ -66,8 +66,8 @@ func (f failure) forgiven(pod *corev1.Pod) time.Time {
 	return since.Add(forgiveAfter)
 }
 
-// recorded reads the annotation. What cannot be read counts as no record at all:
-// the worst that follows is one replacement without delay.
+// recorded reads the annotation. An unreadable one counts as no record: at worst, one
+// replacement has no delay.
 func recorded(p *v1.Pod2) map[string]failure {
 	var failures map[string]failure
 	if err := json.Unmarshal([]byte(p.Annotations[v1.BackoffAnnotation]), &failures); err != nil {
@@ -76,7 +76,7 @@ func recorded(p *v1.Pod2) map[string]failure {
 	return failures
 }
 
-// failures are the records as they shall be, by index of the replica.
+// failures returns the records as they must be written, by index of the replica.
 func (v *view) failures() map[int]failure {
 	now := metav1.NewTime(v.now.UTC().Truncate(time.Second))
 	failures, slots := map[int]failure{}, v.slots
@@ -85,7 +85,7 @@ func (v *view) failures() map[int]failure {
 		if !ok || i >= len(slots) || slots[i].forgives(f, v.now) {
 			continue
 		}
-		if f.Since.After(v.now) { // the clock was set back; nobody is to wait for years
+		if f.Since.After(v.now) { // the clock was set back; do not wait for years
 			f.Since = now
 		}
 		failures[i] = f
@@ -108,8 +108,8 @@ func (v *view) failures() map[int]failure {
 	return failures
 }
 
-// forgives says that the record is over and done with: the pod makes way for one
-// of another template, or it has proved itself.
+// forgives reports whether the record no longer counts: a pod of another template
+// replaces this one, or this one has stayed ready long enough.
 func (r replica) forgives(f failure, now time.Time) bool {
 	switch {
 	case r.pod == nil || !r.own:
@@ -120,7 +120,8 @@ func (r replica) forgives(f failure, now time.Time) bool {
 	return r.live() && r.ready && !now.Before(f.forgiven(r.pod))
 }
 
-// backoff is the write that makes the annotation say this; nil if it does.
+// backoff returns the write that stores the records in the annotation, nil if they are
+// stored already.
 func (v *view) backoff(failures map[int]failure) *Backoff {
 	value := v.formatFailures(failures)
 	if value == v.pod2.Annotations[v1.BackoffAnnotation] {
@@ -129,7 +130,8 @@ func (v *view) backoff(failures map[int]failure) *Backoff {
 	return &Backoff{Value: value}
 }
 
-// formatFailures has one text for one content: encoding/json sorts the keys.
+// formatFailures returns the same text for the same content: encoding/json sorts the
+// keys.
 func (v *view) formatFailures(failures map[int]failure) string {
 	if len(failures) == 0 {
 		return ""

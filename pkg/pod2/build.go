@@ -17,13 +17,14 @@ import (
 
 var pod2Kind = schema.GroupVersionKind{Group: v1.GroupVersion.Group, Version: v1.GroupVersion.Version, Kind: "Pod2"}
 
-// IsOwner says whether an owner is a Pod2, of whatever version; nil is none.
+// IsOwner reports whether an owner is a Pod2, of any version; nil is not.
 func IsOwner(owner *metav1.OwnerReference) bool {
 	return owner != nil && owner.Kind == pod2Kind.Kind && strings.HasPrefix(owner.APIVersion, pod2Kind.Group+"/")
 }
 
-// Networks are the names of those that replicas ask for, in no particular order:
-// spec.networks, or without any the annotation of the template.
+// Networks returns the names of the Networks that replicas ask for, in no particular
+// order. They are in spec.networks, or if that is empty, in the annotation of the
+// template.
 func Networks(p *v1.Pod2) []string {
 	if len(p.Spec.Networks) == 0 {
 		return attachment.RequestedNetworks(p.Spec.Template.Annotations)
@@ -35,15 +36,15 @@ func Networks(p *v1.Pod2) []string {
 	return names
 }
 
-// requests gives the value of the annotation v1.NetworksAnnotation of each
-// replica of a content.
+// requests returns the value of the annotation v1.NetworksAnnotation for each replica of
+// a content.
 type requests struct {
 	start    int32
 	networks []Network
-	// plain is the value of replicas for which no address is wanted; without
-	// networks it is whatever the template has.
+	// plain is the value for replicas that want no address by name; without networks it
+	// is the template's value.
 	plain string
-	// wanted is the number of replicas for which some address is.
+	// wanted is the number of replicas that want an address by name.
 	wanted int
 }
 
@@ -61,7 +62,8 @@ func newRequests(p *v1.Pod2, content Content) requests {
 	return r
 }
 
-// of a replica, by its ordinal: reserving one moves no address to another.
+// of returns the request of a replica by its ordinal: reserving an ordinal moves no
+// address to another replica.
 func (r requests) of(ordinal int32) string {
 	if int(ordinal-r.start) >= r.wanted {
 		return r.plain
@@ -69,13 +71,14 @@ func (r requests) of(ordinal int32) string {
 	return attachment.FormatRequests(r.list(ordinal))
 }
 
-// list of the requests of a replica, where they are not the template's.
+// list returns the requests of a replica, if they are not the template's.
 func (r requests) list(ordinal int32) []attachment.Request {
 	list, offset := make([]attachment.Request, 0, len(r.networks)), int(ordinal-r.start)
 	for _, n := range r.networks {
 		request := attachment.Request{Network: n.Name, Interface: n.Interface}
 		if offset < len(n.Addresses) {
-			// The schema refuses what netip does not read; the zero value means any.
+			// The schema refuses addresses that netip does not parse; the zero value
+			// means any.
 			request.Address, _ = netip.ParseAddr(string(n.Addresses[offset]))
 		}
 		list = append(list, request)
@@ -83,7 +86,7 @@ func (r requests) list(ordinal int32) []attachment.Request {
 	return list
 }
 
-// requestsOf the replicas that are made from a revision.
+// requestsOf returns the requests of replicas that are made from a revision.
 func (v *view) requestsOf(from *revision) requests {
 	if from == v.revisions.update {
 		return v.requests
@@ -91,14 +94,14 @@ func (v *view) requestsOf(from *revision) requests {
 	return newRequests(v.pod2, from.content)
 }
 
-// build makes the pod of a replica from a revision. It shares nothing with the
-// template.
+// build makes the pod of a replica from a revision. It shares nothing with the template.
 //
-//	labels        the Pod2's own, over them the template's, over them ours
-//	annotations   the template's, the request, and which labels are the Pod2's own; an answer cannot be given by the template
-//	gates         the template's, and ours when there is a request, from wherever
-//	volumes       the template's, and over them the claims
-//	hostname      the name; with subdomain <serviceName> that is a DNS name (as a StatefulSet's)
+//	labels        the Pod2's, overridden by the template's, overridden by the controller's
+//	annotations   the template's, the request, and the record of labels from the Pod2; the
+//	              template cannot set published addresses
+//	gates         the template's, and the addresses gate if there is any request
+//	volumes       the template's, overridden by the PVCs
+//	hostname      the name; with subdomain <serviceName> that is a DNS name (as for a StatefulSet)
 func (v *view) build(place int, from *revision) *corev1.Pod {
 	name, ordinal := v.name(place), v.ordinals.At(place)
 	template := from.content.Template.DeepCopy()

@@ -15,22 +15,23 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// A claim is named <template>-<pod2>-<ordinal>, as a StatefulSet's. Its ordinal is
-// that of a replica or of a surge replica (a slot), or of neither, and this is
-// what becomes of it, first match wins:
+// claim is a PersistentVolumeClaim (PVC) of a Pod2. It is named
+// <template>-<pod2>-<ordinal>, as for a StatefulSet. Its ordinal is that of a replica or
+// a surge replica (a slot), or of neither. The table shows how each PVC is handled; the
+// first match wins:
 //
-//	of another controller or Pod2   never touched; its slot gets no pod, and the condition Ready says so
-//	terminating, or of an earlier
-//	Pod2 of this name that owns it  never touched; its slot gets no pod before it is gone
-//	of a slot, missing              created before the pod, or beneath a pod that lost it
-//	of a slot                       used, whoever made it: labels, owner and mark are set, then it grows
-//	any, while its pod exists       left alone
-//	marked as a surge replica's     deleted
-//	whenScaled Delete               deleted
-//	any other                       kept, without an owner reference unless whenDeleted says Delete
+//	of another controller or Pod2    never touched; its slot gets no pod, and the condition Ready says so
+//	terminating, or owned by an
+//	earlier Pod2 with the same name  never touched; its slot gets no pod while the PVC exists
+//	of a slot, missing               created before the pod, or for a pod that lost it
+//	of a slot                        used, whoever created it: labels, owner and mark are set, then it grows
+//	any, while its pod exists        left alone
+//	marked as a surge replica's      deleted
+//	whenScaled Delete                deleted
+//	any other                        kept, without an owner reference unless whenDeleted says Delete
 //
-// The mark is put on a claim that is created for a surge replica and nowhere else:
-// one that was there before has data that the retention policy is about.
+// Only a PVC that is created for a surge replica gets the mark. A PVC that existed before
+// has data, so the retention policy applies to it.
 type claim struct {
 	*corev1.PersistentVolumeClaim
 	template *corev1.PersistentVolumeClaim
@@ -41,8 +42,8 @@ func claimName(template, pod2 string, ordinal int32) string {
 	return template + "-" + ordinals.Name(pod2, ordinal)
 }
 
-// ClaimOrdinal is the ordinal of the replica of p whose claim has this name, of
-// any of the templates.
+// ClaimOrdinal returns the ordinal of the replica of p whose PVC has this name, for any
+// of the templates.
 func ClaimOrdinal(p *v1.Pod2, name string) (int32, bool) {
 	_, ordinal, ok := parseClaim(p, name)
 	return ordinal, ok
@@ -60,7 +61,7 @@ func parseClaim(p *v1.Pod2, name string) (template *corev1.PersistentVolumeClaim
 	return nil, 0, false
 }
 
-// readClaims are those that have the name of one of ours, in name order.
+// readClaims returns the PVCs that have a name for this Pod2, in name order.
 func readClaims(s State) []claim {
 	var claims []claim
 	for _, object := range s.Claims {
@@ -71,8 +72,8 @@ func readClaims(s State) []claim {
 	return claims
 }
 
-// claimsOf the ordinal at a place, in the order of the templates; one without an
-// object is missing.
+// claimsOf returns the PVCs for the ordinal at a place, in the order of the templates; a
+// claim without an object is missing.
 func (v *view) claimsOf(place int) []claim {
 	ordinal := v.ordinals.At(place)
 	claims := make([]claim, 0, len(v.pod2.Spec.VolumeClaimTemplates))
@@ -88,7 +89,7 @@ func (v *view) claimsOf(place int) []claim {
 	return claims
 }
 
-// claimTaken speaks of a claim of another owner.
+// claimTaken reports a PVC of another owner.
 func (v *view) claimTaken(c claim) string {
 	if c.PersistentVolumeClaim == nil || v.earlier(c) {
 		return ""
@@ -105,8 +106,8 @@ func (v *view) claimTaken(c claim) string {
 	return fmt.Sprintf("PersistentVolumeClaim %s is owned by %s: the replica waits until it is deleted or its owner releases it (the controller notices within 30 seconds)", c.Name, owner)
 }
 
-// claimGoing speaks of a claim that is being deleted, or is about to be by the
-// garbage collector.
+// claimGoing reports a PVC that is being deleted, or that the garbage collector is going
+// to delete.
 func (v *view) claimGoing(c claim) string {
 	switch {
 	case c.PersistentVolumeClaim == nil:
@@ -119,17 +120,17 @@ func (v *view) claimGoing(c claim) string {
 	return ""
 }
 
-// earlier says that a Pod2 of this name that is gone, or about to be, owns the claim.
+// earlier reports whether the owner of the PVC is an earlier Pod2 with the same name.
 func (v *view) earlier(c claim) bool {
 	return slices.ContainsFunc(c.OwnerReferences, func(ref metav1.OwnerReference) bool {
 		return IsOwner(&ref) && ref.Name == v.pod2.Name && ref.UID != v.pod2.UID
 	})
 }
 
-// untouchable claims are not ours to use, or not for long.
+// untouchable returns why the Pod2 cannot use the PVC, or not for long.
 func (v *view) untouchable(c claim) string { return cmp.Or(v.claimTaken(c), v.claimGoing(c)) }
 
-// barred says why the place can have no pod on account of its claims.
+// barred returns why the PVCs of a place prevent a pod there.
 func (v *view) barred(place int, why func(claim) string) string {
 	for _, c := range v.claimsOf(place) {
 		if text := why(c); text != "" {
@@ -139,8 +140,7 @@ func (v *view) barred(place int, why func(claim) string) string {
 	return ""
 }
 
-// missingClaims are those that the pod of a place needs, as they are to be
-// created; none if that pod is not to be.
+// missingClaims returns the PVCs to create for the pod of a place.
 func (v *view) missingClaims(place int) []*corev1.PersistentVolumeClaim {
 	var missing []*corev1.PersistentVolumeClaim
 	for _, c := range v.claimsOf(place) {
@@ -164,8 +164,8 @@ func (v *view) missingClaims(place int) []*corev1.PersistentVolumeClaim {
 	return missing
 }
 
-// lostClaims are those missing beneath pods that need them: such a pod is not
-// scheduled before somebody makes the claim anew.
+// lostClaims returns the PVCs missing for pods that exist: such a pod is not scheduled
+// before someone recreates the PVC.
 func (v *view) lostClaims() []*corev1.PersistentVolumeClaim {
 	var lost []*corev1.PersistentVolumeClaim
 	for place, r := range v.slots {
@@ -181,8 +181,8 @@ func (v *view) slot(c claim) (place int, ok bool) {
 	return place, ok && place < len(v.replicas)+len(v.surge)
 }
 
-// marked is a claim with the labels, the mark and the owner reference that it is
-// to have.
+// marked returns a copy of the PVC with the labels, the mark and the owner reference that
+// it must have.
 func (v *view) marked(c claim) *corev1.PersistentVolumeClaim {
 	marked := c.DeepCopy()
 	place, used := v.slot(c)
@@ -199,8 +199,8 @@ func (v *view) marked(c claim) *corev1.PersistentVolumeClaim {
 	case owned && !goes:
 		marked.OwnerReferences = slices.DeleteFunc(marked.OwnerReferences, ours)
 	case !owned && goes && used:
-		// Not its controller, which a claim has none of, and no reason to hold up a
-		// foreground deletion: as a StatefulSet has it.
+		// The Pod2 is not its controller, because a PVC has none, and the reference does
+		// not block a foreground deletion. A StatefulSet does the same.
 		version, kind := pod2Kind.ToAPIVersionAndKind()
 		marked.OwnerReferences = append(marked.OwnerReferences, metav1.OwnerReference{APIVersion: version, Kind: kind, Name: v.pod2.Name, UID: v.pod2.UID})
 	}
@@ -218,7 +218,8 @@ func (v *view) retention() v1.Pod2ClaimRetentionPolicy {
 	return v1.Pod2ClaimRetentionPolicy{}
 }
 
-// surplusClaims are deleted, once no pod of their ordinal is left, whoever's.
+// surplusClaims returns the PVCs to delete: those whose ordinal has no pod left, of any
+// owner.
 func (v *view) surplusClaims() []plan.Deletion {
 	var deletions []plan.Deletion
 	for _, c := range v.claims {
@@ -234,13 +235,13 @@ func (v *view) surplusClaims() []plan.Deletion {
 	return deletions
 }
 
-// doomed claims are deleted as soon as no slot has them. One that does not say
-// that it was ours was never used.
+// doomed reports whether the PVC is deleted as soon as no slot uses it. A PVC without the
+// Pod2's label was never used.
 func (v *view) doomed(c claim) bool {
 	return c.Labels[v1.Pod2Label] == v.pod2.Name && (isSurge(c.PersistentVolumeClaim) || v.retention().WhenScaled == v1.DeleteClaim)
 }
 
-// changedClaims are those whose metadata are not as they are to be.
+// changedClaims returns the PVCs whose metadata must change.
 func (v *view) changedClaims() []ClaimChange {
 	var changes []ClaimChange
 	for _, c := range v.claims {
@@ -256,7 +257,7 @@ func (v *view) changedClaims() []ClaimChange {
 	return changes
 }
 
-// metadataDiffers says in which of the ways that marked brings about.
+// metadataDiffers returns which change of marked the PVC still needs, "" if none.
 func metadataDiffers(is, want *corev1.PersistentVolumeClaim) string {
 	switch {
 	case is.Labels[v1.Pod2Label] != want.Labels[v1.Pod2Label], is.Labels[v1.PodIndexLabel] != want.Labels[v1.PodIndexLabel]:
@@ -271,8 +272,8 @@ func metadataDiffers(is, want *corev1.PersistentVolumeClaim) string {
 	return ""
 }
 
-// eachBarred says of which slots without a pod the claims are not to be had, of
-// the first few only.
+// eachBarred reports the slots without a pod whose PVCs prevent one, for the first few
+// only.
 func (v *view) eachBarred(why func(claim) string) string {
 	var all []string
 	for place, r := range v.slots {

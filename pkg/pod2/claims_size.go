@@ -11,7 +11,7 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// Reasons of the condition ClaimsResized; the first that applies is given.
+// Reasons of the condition ClaimsResized; the first that applies is shown.
 const (
 	ReasonFailedResize        = "FailedResize"
 	ReasonExpansionNotAllowed = "ExpansionNotAllowed"
@@ -20,13 +20,13 @@ const (
 	ReasonClaimsResized       = "ClaimsResized"
 )
 
-// size is where a claim of a slot stands, first match wins:
+// size returns the state of the size of a slot's PVC; the first match wins:
 //
-//	request below the template's, class that does not allow it   nothing is written: ExpansionNotAllowed
-//	request below the template's, not bound                      the API server refuses it before: WaitingForVolume
-//	request below the template's                                 the request is written
-//	volume below the request                                     the storage driver is at it: Resizing
-//	any other                                                    ""; a larger one too, which is nobody's loss
+//	request below the template's, StorageClass forbids expansion   nothing is written: ExpansionNotAllowed
+//	request below the template's, not bound                        the API server would refuse it: WaitingForVolume
+//	request below the template's                                   the request is written
+//	volume below the request                                       the storage driver is resizing it: Resizing
+//	any other                                                      ""; also for a larger PVC, which does no harm
 func (v *view) size(c claim) (reason, message string, grow *corev1.PersistentVolumeClaim) {
 	wanted := c.template.Spec.Resources.Requests[corev1.ResourceStorage]
 	requested := c.Spec.Resources.Requests[corev1.ResourceStorage]
@@ -52,7 +52,8 @@ func (v *view) size(c claim) (reason, message string, grow *corev1.PersistentVol
 	return "", "", nil
 }
 
-// fixedSize says why the class of a claim lets none grow.
+// fixedSize returns why the StorageClass of a PVC does not allow it to grow, "" if it
+// does.
 func (v *view) fixedSize(c claim) string {
 	name := ptr.Deref(c.Spec.StorageClassName, "")
 	if name == "" {
@@ -69,7 +70,7 @@ func (v *view) fixedSize(c claim) string {
 	return fmt.Sprintf("its StorageClass %s does not exist", name)
 }
 
-// obstacle is what the claim itself says of a growth that is under way.
+// obstacle returns what the PVC reports about a resize in progress.
 func obstacle(c claim) string {
 	for _, condition := range c.Status.Conditions {
 		if condition.Status == corev1.ConditionTrue && condition.Message != "" {
@@ -79,7 +80,7 @@ func obstacle(c claim) string {
 	return ""
 }
 
-// sized are the claims of slots that a size is to be asked of.
+// sized returns the PVCs of slots whose size must match the template.
 func (v *view) sized() []claim {
 	var claims []claim
 	for _, c := range v.claims {
@@ -90,9 +91,9 @@ func (v *view) sized() []claim {
 	return claims
 }
 
-// grownClaims are written last: what refuses one (a quota) stands in the way of
-// nothing else. One whose metadata changes has another resourceVersion then, and
-// grows in the next plan.
+// grownClaims returns the PVCs to resize. They are written last, so that a refusal (by a
+// quota) blocks nothing else. A PVC whose metadata changes gets another resourceVersion
+// first, and is resized by the next plan.
 func (v *view) grownClaims() []ClaimChange {
 	var changes []ClaimChange
 	for _, c := range v.sized() {
@@ -106,7 +107,7 @@ func (v *view) grownClaims() []ClaimChange {
 	return changes
 }
 
-// resized is the condition ClaimsResized.
+// resized returns the condition ClaimsResized.
 func (v *view) resized() metav1.Condition {
 	if v.resizeFailed != "" {
 		return plan.False(ReasonFailedResize, v.resizeFailed)
@@ -125,8 +126,8 @@ func (v *view) resized() metav1.Condition {
 	return plan.True(ReasonClaimsResized, "no PersistentVolumeClaim is smaller than its template")
 }
 
-// mount gives the pod of a place its claims, each as the volume of the template's
-// name, in the place of one that the pod's template has of that name.
+// mount adds the PVCs of a place to its pod. Each becomes the volume with the template's
+// name, and replaces a volume with that name in the pod's template.
 func (v *view) mount(pod *corev1.Pod, ordinal int32) {
 	for _, template := range v.pod2.Spec.VolumeClaimTemplates {
 		source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimName(template.Name, v.pod2.Name, ordinal)}}

@@ -7,10 +7,9 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// Diff decides what is to be written for one Pod2. It cannot fail: what cannot be
-// had becomes a condition. A Pod2 that is being deleted is left to the garbage
-// collector: its pods go with it, and one created now would hold up a foreground
-// deletion.
+// Diff decides what to write for one Pod2. It cannot fail: if something is impossible, a
+// condition says so. A Pod2 that is being deleted is left to the garbage collector, which
+// deletes its pods too. A pod created now would block a foreground deletion.
 func Diff(s State) Plan {
 	if s.Pod2.DeletionTimestamp != nil {
 		return Plan{}
@@ -44,8 +43,9 @@ func Diff(s State) Plan {
 	return p
 }
 
-// scaleDown deletes our pods that have no place. One that serves while too many
-// replicas do not stays until they do. OrderedReady waits for each to be gone.
+// scaleDown deletes owned pods that have no place. An available one stays while too few
+// replicas are available. With OrderedReady, each deletion waits for the previous one to
+// finish.
 func (v *view) scaleDown(spare *budget) []PodDeletion {
 	if v.ordered() && slices.ContainsFunc(v.surplus, func(r replica) bool { return r.terminating }) {
 		return nil
@@ -62,9 +62,9 @@ func (v *view) scaleDown(spare *budget) []PodDeletion {
 	return deletions
 }
 
-// update changes or deletes stale pods from the highest ordinal down. One that is
-// not Ready is no loss and is never counted, so that a rollout that cannot
-// become ready never stands in the way of the one that repairs it.
+// update changes or deletes stale pods, from the highest ordinal down. A pod that is not
+// Ready is no loss and is never counted. So a rollout that cannot become ready never
+// blocks the one that repairs it.
 func (v *view) update(spare *budget) (u updates) {
 	for _, r := range slices.Backward(v.replicas) {
 		if !r.stale || r.step.kind == stepAwait || !spare.enough(r.step) || !spare.allowsUpdate(r, r.step.costs) {
@@ -88,8 +88,8 @@ type updates struct {
 	deletions []PodDeletion
 }
 
-// replace deletes pods that are over and whose delay has passed. The next one is
-// created when it is gone.
+// replace deletes terminated pods whose delay has passed. Their replacements are created
+// once they are gone.
 func (v *view) replace(failures map[int]failure) []PodDeletion {
 	var deletions []PodDeletion
 	for i, r := range v.slots {
@@ -106,13 +106,14 @@ func (r replica) deletion(reason string, why deletionCause) PodDeletion {
 }
 
 // maxPods bounds the pods that one plan creates, and those that it labels, as a
-// ReplicaSet's burst does: a spec that is changed meanwhile is looked at before the rest.
+// ReplicaSet's burst does. So a spec that changes meanwhile is read before the rest.
 const maxPods = 500
 
-// create fills in replicas from the lowest ordinal up, then surge replicas, as
-// long as there are fewer pods than replicas and maxSurge. What this plan deletes
-// still counts: it takes its time. OrderedReady creates one, once all before it
-// are available. A replica whose claim is not to be had waits, and others do not.
+// create fills in replicas from the lowest ordinal up, and then surge replicas, while
+// there are fewer pods than replicas + maxSurge. Pods that this plan deletes still count,
+// because their deletion takes time. With OrderedReady it creates one pod, once all
+// before it are available. A replica whose PVC cannot be used waits, and the others do
+// not.
 func (v *view) create() []Creation {
 	if v.emptying() {
 		return nil
@@ -137,9 +138,13 @@ func (v *view) create() []Creation {
 	return creations
 }
 
-// nextChange is when the first pod becomes available, the first delay has passed,
-// the first record of failures is to be dropped, a deadline is missed or a pod is
-// overdue.
+// nextChange returns the time until the first of these:
+//   - a pod becomes available
+//   - a delay has passed
+//   - a record of failures expires
+//   - a wanted address has rested
+//   - a deadline is missed
+//   - a terminating pod is overdue
 func (v *view) nextChange(failures map[int]failure) time.Duration {
 	var next time.Duration
 	at := func(t time.Time) {

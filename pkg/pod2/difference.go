@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// firstDifference is the path, in order, of the first field that differs; "" if
-// none does.
+// firstDifference returns the path of the first field, in order, that differs; "" if none
+// does.
 func firstDifference(a, b []byte) string {
 	var x, y any
-	// Both were encoded here.
+	// This package encoded both.
 	_, _ = json.Unmarshal(a, &x), json.Unmarshal(b, &y)
 	return differs("", x, y)
 }

@@ -1,40 +1,43 @@
-// Package pod2 decides what is done for a Pod2, given what is.
+// Package pod2 compares a Pod2 with its pods, and decides which objects to write.
 //
-// It is pure: Diff takes a State and returns a Plan. Nothing here has a client, a
-// clock or a logger; package reconcile observes and applies.
+// It is pure: Diff takes a State and returns a Plan. This package has no client, no clock
+// and no logger; package reconcile observes and applies.
 //
 // # The pods of a Pod2
 //
-// A pod is ours when its controller owner reference has the UID of the Pod2;
-// names and labels prove nothing. Only pods of ours are changed or deleted, but for
-// the one patch that adopts a pod: it adds our owner reference and labels, to a pod
-// that has no controller. A Pod2 that is being deleted adopts nothing.
+// A pod belongs to a Pod2 if its controller owner reference has the UID of the Pod2;
+// names and labels prove nothing. The controller changes and deletes only pods that the
+// Pod2 owns. The one exception is the patch that adopts a pod: it adds the owner
+// reference and labels to a pod that has no controller. A Pod2 that is being deleted
+// adopts nothing.
 //
-// Replicas have places, and places have ordinals: replicas 3 with reserveOrdinals
-// [1] has the ordinals 0, 2 and 3. During an update surge replicas have the places
-// that follow. This is what becomes of each pod, first match wins:
+// Replicas have places, and places have ordinals: replicas 3 with reserveOrdinals [1] has
+// the ordinals 0, 2 and 3. During an update, surge replicas have the places that follow.
+// The table shows how each pod is handled; the first match wins:
 //
 //	no controller, a replica's name, and   adopted (see adoption), before anything is
-//	as we made it or would make it         decided about the others
-//	no controller, the name of a replica   adopted as well, to be scaled down
-//	that is no more, and of our revisions
-//	not ours, the name of a replica        never touched; the replica waits and the condition says so
-//	not ours                               ignored
+//	it matches a revision or the template  decided about the others
+//	no controller, the name of a replica   adopted as well, and then scaled down
+//	that no longer exists, and it matches
+//	a revision
+//	owned by another controller, with a    never touched; the replica waits and the condition
+//	replica's name                         says so
+//	owned by another controller            ignored
 //	terminating                            waited for
-//	ours, without a place                  deleted: scaled down; if it serves, only when it can be spared
-//	stale                                  a step towards the revision of the spec, see step; one that
-//	                                       costs a replica that serves only when it can be spared,
-//	                                       and when its addresses can be had (see holdForAddresses)
-//	over (Failed or Succeeded)             deleted once its delay has passed
+//	owned, without a place                 deleted: scaled down; while it is available, only
+//	                                       if the budget allows
+//	stale                                  one step towards the revision of the spec, see step.
+//	                                       A step that costs an available replica needs the
+//	                                       budget, and the new addresses (see holdForAddresses)
+//	terminated (Failed or Succeeded)       deleted once its delay has passed
 //	any other                              left alone
 //
-// Stale is what is outdated and not frozen, by a partition or a pause, and not left
-// to its user by OnDelete. What can be spared is one number for all of this: of all
-// pods of ours that serve, surge and surplus too, so many as exceed replicas -
-// maxUnavailable. A replica without a pod is created while there are fewer pods of
-// ours, those that terminate or are over included, than replicas and maxSurge. So
-// two pods never share an ordinal, and a pod that does not go away is never worked
-// around.
+// A pod is stale if it is outdated and neither a partition, a pause nor OnDelete keeps
+// it. All of this shares one budget: the number of available pods that exceeds replicas -
+// maxUnavailable. It counts all pods that the Pod2 owns, surge and surplus pods too. A
+// replica without a pod is created while the Pod2 owns fewer pods than replicas +
+// maxSurge, and terminating and terminated pods count. So two pods never share an
+// ordinal, and the controller never works around a pod that does not terminate.
 //
 // Worked example: replicas 3, maxUnavailable 1, a new template.
 //
@@ -44,8 +47,8 @@
 //	web-0 available  web-1 available  web-2 not ready    nothing: the update waits
 //	web-0 available  web-1 available  web-2 available    delete web-1
 //
-// Had the new one never become ready, the next change of the template would make
-// that web-2 stale and not available: it is replaced at once, so a good template
+// If the new web-2 had never become ready, the next change of the template would make it
+// stale and not available. The controller then replaces it at once, so a good template
 // repairs the rollout unaided.
 //
 // The same with maxSurge 1 and maxUnavailable 0:
@@ -55,9 +58,9 @@
 //	...                                 until all are of the new template and available
 //	web-0  web-1  web-2  web-3          delete web-3
 //
-// # Claims
+// # PersistentVolumeClaims
 //
-// A pod is created once each of its claims exists, or is created with it, and is
-// neither another owner's nor on its way out; claims.go has the table. They are no
-// part of the revision: a claim grows beneath a pod that runs.
+// A pod is created once each of its PersistentVolumeClaims (PVCs) exists, or together
+// with them. A PVC must be neither another owner's nor terminating; claims.go has the
+// table. PVCs are not part of the revision: a PVC grows while its pod runs.
 package pod2

@@ -24,21 +24,23 @@ const (
 	EventResizingClaims = "ResizingClaims"
 )
 
-// mendable reasons of the condition Ready are told in an event too, when they
-// become what stands in the way.
+// mendable are the reasons of the condition Ready that a user can fix. An event reports
+// such a reason, too, when it becomes the obstacle.
 var mendable = map[string]bool{
 	ReasonTemplateTooLarge: true, ReasonHostNetwork: true, ReasonNameTaken: true, ReasonNameTooLong: true, ReasonClaimTaken: true, ReasonNetworkNotFound: true, ReasonNetworkTerminating: true, ReasonAddressCycle: true, ReasonAddressInUse: true, ReasonNodeUnreachable: true, ReasonFailedAdopt: true, ReasonFailedCreate: true, ReasonFailedDelete: true, ReasonFailedUpdate: true,
 }
 
-// Events are those of as much of a plan as was done: one event a kind of action; one a pod would be 2,000 for a Pod2 of
-// 2,000 replicas. Each kind has a reason of its own: client-go combines the events of one reason, and shows the last.
+// Events returns the events for the part of a plan that was done: one event for each kind
+// of action. One for each pod would be 2,000 for a Pod2 of 2,000 replicas. Each kind has
+// a reason of its own, because client-go combines the events of one reason and shows the
+// last.
 func Events(s State, done Plan) []plan.Event {
 	var events []plan.Event
 	if len(done.Adopt) > 0 {
 		events = append(events, plan.Normal(EventAdopting,
 			"adopted "+names(len(done.Adopt), func(i int) string { return done.Adopt[i].Name })))
 	}
-	// of one kind and one reason, in the order in which they first occur
+	// Group by kind and reason, in the order in which they first occur.
 	group := func(kind, reason, verb string, n int, pod func(int) (name, why string)) {
 		byReason := map[string][]string{}
 		var reasons []string
@@ -89,9 +91,9 @@ func Events(s State, done Plan) []plan.Event {
 	return events
 }
 
-// creating says what replicas are created for, as far as that can be told from
-// what is there: a pod that is gone leaves no trace but a revision on its way and
-// a generation whose pods were counted before.
+// creating returns why replicas are created, as far as the state shows. A deleted pod
+// leaves only two traces: an update in progress, and a generation whose pods were counted
+// before.
 func (v *view) creating() string {
 	status := v.pod2.Status
 	switch {

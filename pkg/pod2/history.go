@@ -7,20 +7,20 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// ChangeCauseAnnotation on a Pod2 says why its spec is as it is: its revision
-// keeps the text, as one of a Deployment does.
+// ChangeCauseAnnotation on a Pod2 says why its spec was changed. The revision keeps the
+// text, as for a Deployment.
 const ChangeCauseAnnotation = "kubernetes.io/change-cause"
 
-// Revision is one that a Pod2 can go back to.
+// Revision is a revision that a Pod2 can be rolled back to.
 type Revision struct {
 	Object  *appsv1.ControllerRevision
 	Content Content
-	// Wanted says that the spec has this content now.
+	// Wanted is true if the spec has this content now.
 	Wanted bool
 }
 
-// History are the revisions of a Pod2 among these, by number. The one of the spec
-// is not among them before the controller has seen the spec.
+// History returns the revisions of a Pod2 among the given objects, by number. The
+// revision of the spec is missing until the controller has seen that spec.
 func History(p *v1.Pod2, objects []*appsv1.ControllerRevision) []Revision {
 	known := readRevisions(State{Pod2: p, Revisions: objects})
 	var history []Revision

@@ -8,25 +8,25 @@ import (
 	"github.com/pod2/pod2/pkg/ipam"
 )
 
-// Holder is who has, or keeps, an address of a Network.
+// Holder has, or keeps, an address of a Network.
 type Holder struct {
 	Network string
 	v1.AddressEntry
-	// ScaledAway says that it is kept for a replica that another owner no longer has:
-	// see network.Replicas.
+	// ScaledAway is true if the address is kept for a replica that another owner no
+	// longer has: see network.Replicas.
 	ScaledAway bool
 }
 
-// Holders are those of the addresses that a spec wants by name, as AddressBlocks have them.
-// An address that nobody has is not among them. block returns the AddressBlock of a name,
-// nil if there is none.
+// Holders returns the holders of the addresses that a spec wants by name, from the
+// AddressBlocks. A free address has none. block returns the AddressBlock with a name, nil
+// if it does not exist.
 func Holders(p *v1.Pod2, block func(name string) *v1.AddressBlock) []Holder {
 	var holders []Holder
 	for _, n := range p.Spec.Networks {
 		wanted := map[netip.Addr]bool{}
 		var names []string
 		for _, text := range n.Addresses {
-			// The schema refuses what netip does not read.
+			// The schema refuses addresses that netip does not parse.
 			if address, err := netip.ParseAddr(string(text)); err == nil {
 				wanted[address] = true
 				names = append(names, ipam.BlockName(n.Name, ipam.Block(address)))

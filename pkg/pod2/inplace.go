@@ -13,23 +13,24 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// change is what makes a running pod of one content one of another.
+// change turns a running pod of one content into one of another.
 type change struct {
 	images    map[string]string // by container
 	resources map[string]corev1.ResourceRequirements
-	labels    map[string]*string // nil: goes
+	labels    map[string]*string // nil: removed
 }
 
-// inPlace compares contents, and says why the change is not one for a running pod:
+// inPlace compares contents, and returns why a running pod cannot take the change:
 //
 //	images of containers                       in place; the containers restart
 //	images with another default of             a new pod
-//	imagePullPolicy, where that is not set
+//	imagePullPolicy, if that is not set
 //	cpu and memory of containers               in place, through the subresource resize
 //	labels                                     in place, unless a variable reads one of them
-//	annotations, init containers, Networks     a new pod, and so for everything else
-//	resources that change the QoS class, that  a new pod: the API server or the
-//	come or go, memory limits that shrink      kubelet would not have it
+//	annotations, init containers, Networks     a new pod, as for everything else
+//	resources that change the QoS class,       a new pod: the API server or the
+//	resources added or removed, smaller        kubelet would refuse it
+//	memory limits
 func inPlace(from, to Content) (c change, why string) {
 	was, is := from.Template.DeepCopy(), to.Template.DeepCopy()
 	if len(was.Spec.Containers) != len(is.Spec.Containers) {
@@ -70,13 +71,14 @@ func inPlace(from, to Content) (c change, why string) {
 		return c, fmt.Sprintf("label %s, which an environment variable reads", key)
 	}
 	was.Labels = is.Labels
-	// Whoever asks for other addresses or another interface is recreated, see step.
+	// A pod that must ask for other addresses or another interface is recreated, see
+	// step.
 	rest := Content{Template: *was, Networks: from.Networks, ServiceName: from.ServiceName}.withoutDetails()
 	return c, firstDifference(rest.canonical(), Content{*is, to.Networks, to.ServiceName}.withoutDetails().canonical())
 }
 
-// readLabel is a changed label that an environment variable has the value of: it
-// would keep the old one. Volumes follow.
+// readLabel returns a changed label whose value an environment variable has: the variable
+// would keep the old value. Volumes are updated.
 func readLabel(spec corev1.PodSpec, changed map[string]*string) string {
 	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
 		for _, e := range c.Env {
@@ -93,7 +95,7 @@ func readLabel(spec corev1.PodSpec, changed map[string]*string) string {
 	return ""
 }
 
-// text names what changes, for events: "image of app; labels".
+// text names the changes, for events: "image of app; labels".
 func (c change) text() string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(c.resources)) {
@@ -108,15 +110,15 @@ func (c change) text() string {
 	return strings.Join(parts, "; ")
 }
 
-// InPlaceUpdate of a running pod: images, labels, and the label that says of what
-// revision it is now.
+// InPlaceUpdate changes a running pod: its images, its labels, and the label that names
+// its revision.
 type InPlaceUpdate struct {
 	Name            string
 	UID             types.UID
 	ResourceVersion string
 	Reason          string
 	Images          map[string]string
-	// Labels to be set; nil takes one away.
+	// Labels to set; nil removes one.
 	Labels map[string]*string
 	// Annotation is the value of v1.InPlaceAnnotation.
 	Annotation string
@@ -140,7 +142,7 @@ func (v *view) inPlaceUpdate(r replica) InPlaceUpdate {
 	labels := map[string]*string{v1.PodTemplateHashLabel: &v.revisions.update.hash}
 	for key, value := range c.labels {
 		if own, ok := v.pod2.Labels[key]; ok && value == nil {
-			value = &own // the Pod2's own shows again
+			value = &own // the Pod2's own label applies again
 		}
 		if !strings.HasPrefix(key, v1.GroupName+"/") {
 			labels[key] = value

@@ -11,12 +11,12 @@ import (
 	"github.com/pod2/pod2/internal/shorten"
 )
 
-// rewritten says what admission made of a pod at its creation that a change in place would
-// undo, "" for nothing. A webhook that sends images to a mirror is asked when a pod is
-// created, and mostly not when one is changed. So a pod that has another image than its
-// revision is recreated for a new image, and one that has other resources for new
-// resources. What the pod has already as it is to be, and what admission added, changes
-// nothing; containers that are not in the template do not count.
+// rewritten returns a change that admission made when the pod was created, and that a
+// change in place would undo; "" if there is none. A webhook that redirects images to a
+// mirror is called when a pod is created, and mostly not when it is changed. So a pod
+// that has another image than its revision is recreated for a new image, and a pod that
+// has other resources is recreated for new resources. Fields that already have the new
+// value do not count, and neither do fields or containers that admission added.
 func rewritten(pod *corev1.Pod, from Content, c change) string {
 	for i := range from.Template.Spec.Containers {
 		was := &from.Template.Spec.Containers[i]
@@ -50,8 +50,8 @@ func rewritten(pod *corev1.Pod, from Content, c change) string {
 	return ""
 }
 
-// pullPolicy is what the API server gives to a container without one when its pod is
-// created, by the image that it has then:
+// pullPolicy returns the policy that the API server gives a container without one. It
+// depends on the image that the container has when its pod is created:
 //
 //	nginx, nginx:latest, nginx:latest@sha256:...   Always
 //	nginx:1, nginx@sha256:...                      IfNotPresent

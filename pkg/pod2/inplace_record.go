@@ -13,13 +13,13 @@ import (
 // inPlaceRecord is the annotation v1.InPlaceAnnotation.
 type inPlaceRecord struct {
 	Containers map[string]containerBefore `json:"containers"`
-	// Resizing is written before the pod is resized, and goes when its label says
-	// what it is now. Until then its resources may be those of any revision, or
-	// become so, whatever the label says.
+	// Resizing is written before the pod is resized, and removed when the pod's label
+	// names its new revision. Until then the pod may have, or get, the resources of any
+	// revision, whatever its label says.
 	Resizing bool `json:"resizing,omitempty"`
 }
 
-// containerBefore is what a container was before its image was changed.
+// containerBefore is the state of a container before its image was changed.
 type containerBefore struct {
 	ID    string `json:"id"`
 	Image string `json:"image"`
@@ -28,11 +28,11 @@ type containerBefore struct {
 func recordedInPlace(pod *corev1.Pod) inPlaceRecord {
 	var record inPlaceRecord
 	text, updated := pod.Annotations[v1.InPlaceAnnotation]
-	if !updated { // as most, each time that they are looked at
+	if !updated { // most pods have no record
 		return record
 	}
 	if json.Unmarshal([]byte(text), &record) != nil {
-		return inPlaceRecord{} // not written by us
+		return inPlaceRecord{} // the controller did not write it
 	}
 	return record
 }
@@ -43,15 +43,16 @@ func (r inPlaceRecord) String() string {
 	return string(text)
 }
 
-// runs says that the container from before is the one there is, and will restart.
-// It will not if its pod has the image from before, because admission made that of
-// the one we wrote (two tags can be one digest), or somebody went back to it.
+// runs reports whether the previous container still runs and is going to restart. It does
+// not restart if its pod has the previous image again. That happens when admission
+// replaced the new image by it (two tags can be one digest), or when someone changed it
+// back.
 func (c containerBefore) runs(pod *corev1.Pod, name string) bool {
 	s := containerStatus(pod, name)
 	return s != nil && s.ContainerID == c.ID && imageOf(pod, name) != c.Image
 }
 
-// restarting says which container, changed in place, is not the new one yet: a
+// restarting returns a container that was changed in place and is not the new one yet. A
 // kubelet publishes the status of a new generation before it has acted on it.
 func restarting(pod *corev1.Pod) string {
 	record := recordedInPlace(pod)
@@ -68,9 +69,9 @@ func restarting(pod *corev1.Pod) string {
 	return ""
 }
 
-// restartsForResize says that a container will restart, because its node has yet
-// to give it resources, or is about to, whose change demands that. One of which the
-// node has said that it cannot goes on as it is.
+// restartsForResize reports whether a container is going to restart, because its node is
+// yet to give it resources whose change requires a restart. If the node has said that it
+// cannot, the container runs on unchanged.
 func restartsForResize(pod *corev1.Pod, c *corev1.Container) bool {
 	s := containerStatus(pod, c.Name)
 	if s == nil || s.Resources == nil || infeasible(pod) != "" {
@@ -86,7 +87,7 @@ func restartsForResize(pod *corev1.Pod, c *corev1.Container) bool {
 	return false
 }
 
-// infeasible is why the node will never resize the pod, "" when it may.
+// infeasible returns why the node cannot ever resize the pod, "" if it may.
 func infeasible(pod *corev1.Pod) string {
 	if c := pending(pod); c != nil && c.Reason == corev1.PodReasonInfeasible {
 		return shorten.To(c.Reason+": "+c.Message, maxCause)
@@ -94,8 +95,8 @@ func infeasible(pod *corev1.Pod) string {
 	return ""
 }
 
-// pending is what the node says of a resize that it has not accepted; nil when it
-// says nothing yet of the resources that are asked for now.
+// pending returns what the node reports about a resize that it has not accepted. It is
+// nil if the node has not yet considered the resources that the pod requests now.
 func pending(pod *corev1.Pod) *corev1.PodCondition {
 	c := attachment.Condition(pod, corev1.PodResizePending)
 	if c == nil || c.Status != corev1.ConditionTrue || c.ObservedGeneration > 0 && c.ObservedGeneration < pod.Generation {
@@ -104,8 +105,8 @@ func pending(pod *corev1.Pod) *corev1.PodCondition {
 	return c
 }
 
-// resizeInProgress says that the node has made room and has yet to act: the status
-// of a container has some of the new resources by then (memory that is requested).
+// resizeInProgress reports whether the node has made room but is yet to act. By then the
+// status of a container has some of the new resources (the memory request).
 func resizeInProgress(pod *corev1.Pod) bool {
 	c := attachment.Condition(pod, corev1.PodResizeInProgress)
 	return c != nil && c.Status == corev1.ConditionTrue
@@ -120,7 +121,7 @@ func containerStatus(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 	return nil
 }
 
-// imageOf a container as the pod asks for it.
+// imageOf returns the image of a container in the pod's spec.
 func imageOf(pod *corev1.Pod, name string) string {
 	for i := range pod.Spec.Containers {
 		if pod.Spec.Containers[i].Name == name {

@@ -16,19 +16,19 @@ import (
 	"github.com/pod2/pod2/pkg/ordinals"
 )
 
-// Relabelling changes the labels of one incarnation of a pod of ours, and nothing that runs.
+// Relabelling changes the labels of one owned pod, by UID, and restarts nothing.
 type Relabelling struct {
 	Name            string
 	UID             types.UID
 	ResourceVersion string
-	// Labels to be set; nil takes one away.
+	// Labels to set; nil removes one.
 	Labels map[string]*string
-	// Given is the new value of the annotation v1.Pod2LabelsAnnotation: "" for none, nil to
-	// leave it.
+	// Given is the new value of the annotation v1.Pod2LabelsAnnotation: "" removes it,
+	// nil leaves it unchanged.
 	Given *string
 }
 
-// keys of the labels, for people.
+// keys returns the keys of the labels, for people.
 func (l Relabelling) keys() string { return strings.Join(slices.Sorted(maps.Keys(l.Labels)), ", ") }
 
 func (l Relabelling) String() string {
@@ -50,14 +50,14 @@ func (l Relabelling) String() string {
 	return fmt.Sprintf("label %s (uid %s): %s", l.Name, l.UID, strings.Join(all, "; "))
 }
 
-// given are the labels that pods of one revision have from the Pod2 itself.
+// given holds the labels that pods of one revision get from the Pod2 itself.
 type given struct {
 	labels map[string]string
 	// record is their JSON, the annotation v1.Pod2LabelsAnnotation; "" for none.
 	record string
-	// template has the labels that come before those of the Pod2.
+	// template has the labels that take precedence over those of the Pod2.
 	template map[string]string
-	// known says that the revision is.
+	// known is true if the revision is known.
 	known bool
 }
 
@@ -76,7 +76,8 @@ func newGiven(p *v1.Pod2, template map[string]string) given {
 	return g
 }
 
-// givenTo pods of the revision with that hash; many pods are of the same.
+// givenTo returns the labels for pods of the revision with that hash. It keeps them,
+// because many pods have the same revision.
 func (v *view) givenTo(hash string) given {
 	g, ok := v.given[hash]
 	if !ok {
@@ -90,18 +91,19 @@ func (v *view) givenTo(hash string) given {
 	return g
 }
 
-// relabelling of a pod of ours whose labels are not as they should be, nil if they are:
+// relabelling returns the change that an owned pod's labels need, nil if they are
+// correct:
 //
-//	ours, but for the hash   as they are at creation, whatever becomes of the pod: what looks
-//	                         for the pod finds it by them. The hash is known to nobody else: a
-//	                         pod without it is recreated.
-//	those of the Pod2        set and removed when they are other ones than those on record,
-//	                         which the pod was given last. What somebody changed in the pod
-//	                         stays until then.
-//	those of the template    never: they belong to its revision, see inPlace
+//	the controller's, except the hash   as at creation, in any state of the pod: the labels are
+//	                                    how components find the pod. Nothing else knows the
+//	                                    hash, so a pod without it is recreated.
+//	those of the Pod2                   set and removed when they differ from the record, which
+//	                                    has those that the pod was given last. Until then, a
+//	                                    user's change in the pod stays.
+//	those of the template               never: they belong to its revision, see inPlace
 //
-// A pod without a record is of an earlier release, was adopted, or was made when the Pod2 had
-// no labels: it gets what it lacks.
+// A pod without a record is from an earlier release, was adopted, or was created when the
+// Pod2 had no labels. It gets the labels that it lacks.
 func (v *view) relabelling(r replica, g given) *Relabelling {
 	var l Relabelling
 	l.set(r.pod, v1.ManagedLabel, "true")
@@ -132,14 +134,14 @@ func (l *Relabelling) write(key string, value *string) {
 	l.Labels[key] = value
 }
 
-// give a pod what its Pod2 has for it.
+// give adds the changes that give a pod the labels of its Pod2.
 func (l *Relabelling) give(pod *corev1.Pod, g given) {
 	text := pod.Annotations[v1.Pod2LabelsAnnotation]
 	if text == g.record && text != "" {
 		return
 	}
 	var was map[string]string
-	if json.Unmarshal([]byte(text), &was) != nil { // there is none, or we did not write it
+	if json.Unmarshal([]byte(text), &was) != nil { // there is none, or the controller did not write it
 		was = nil
 	}
 	if was != nil && maps.Equal(was, g.labels) {
@@ -163,7 +165,7 @@ func (l *Relabelling) give(pod *corev1.Pod, g given) {
 	}
 }
 
-// relabel pods to which this plan does nothing else.
+// relabel returns the label changes of pods that this plan does not change otherwise.
 func (v *view) relabel(p Plan) []Relabelling {
 	touched := map[types.UID]bool{}
 	for _, d := range p.Delete {

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// namesShown bounds how many pods a message names: it is for a person's eye.
+	// namesShown bounds how many pods a message names, so that people can read it.
 	namesShown = 3
-	// maxCause bounds, in bytes, texts of others.
+	// maxCause bounds, in bytes, texts from other components.
 	maxCause = 256
 )
 
-// list joins what is said of pods. How many others there are is not said: the
-// number would change, and with it the condition, at every step.
+// list joins texts about pods. It does not count the others: the number would change at
+// every step, and with it the condition.
 func list(all []string) string {
 	if len(all) <= namesShown {
 		return strings.Join(all, "; ")
@@ -27,8 +27,8 @@ func list(all []string) string {
 	return strings.Join(all[:namesShown], "; ") + "; and others"
 }
 
-// names for an event: "web-0, web-1 and 1,998 others". n names are asked for by
-// index, and only the ones that are shown.
+// names returns the names for an event: "web-0, web-1 and 1,998 others". It asks for a
+// name by index, and only for those that it shows.
 func names(n int, name func(int) string) string {
 	shown := n
 	if n > namesShown {
@@ -62,7 +62,7 @@ func thousands(n int) string {
 	return b.String()
 }
 
-// cause is why a pod is in the phase it is in, as far as it says.
+// cause returns why a pod is in its phase, as far as the pod says.
 func cause(pod *corev1.Pod) string {
 	reason, message := pod.Status.Reason, pod.Status.Message
 	if c := attachment.Condition(pod, corev1.PodReady); reason == "" && message == "" && c != nil && c.Status != corev1.ConditionTrue {

@@ -14,78 +14,76 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// Plan is what is to be written; the fields stand in the order in which they are
-// written. Where one of them fails, apply goes on with those that do not depend on it:
-// see Without and WithoutAdoption. After a write that was refused because the view is
-// old, apply stops.
+// Plan lists the writes, in the order in which apply makes them. If one of them fails,
+// apply continues with those that do not depend on it: see Without and WithoutAdoption.
+// After a write that was refused because the view is old, apply stops.
 type Plan struct {
-	// Backoff, BEFORE Delete: the failure of a pod is on record before the pod,
-	// the only other evidence, goes. Precondition: UID and resourceVersion.
+	// Backoff, BEFORE Delete: the failure of a pod is on record before the pod is
+	// deleted, which is the only other evidence. Precondition: UID and resourceVersion.
 	Backoff *Backoff
-	// CreateRevision and ChangeRevisions, BEFORE Create: what a pod is made from is
-	// on record. By fixed name; by resourceVersion.
+	// CreateRevision and ChangeRevisions, BEFORE Create: the content of a pod is on
+	// record. Precondition: a fixed name to create, resourceVersion to change.
 	CreateRevision  *appsv1.ControllerRevision
 	ChangeRevisions []*appsv1.ControllerRevision
-	// Adopt pods that lack our owner reference; then nothing else becomes of pods,
-	// and the status waits for the next plan. Should it fail, the rest is decided
-	// without them, see WithoutAdoption. Precondition: UID and
-	// resourceVersion, so that a pod that got a controller meanwhile stays its.
+	// Adopt pods that lack the Pod2's owner reference. If there are any, the plan does
+	// nothing else to pods, and the status waits for the next plan. If the adoption
+	// fails, the rest is decided without these pods, see WithoutAdoption. Precondition:
+	// UID and resourceVersion, so that a pod keeps a controller that it got meanwhile.
 	Adopt []Adoption
 	// Resize running pods. Precondition: UID and resourceVersion.
 	Resize []Resize
 	// InPlace updates of running pods, AFTER Resize. Precondition: UID and
-	// resourceVersion: the annotation has containerIDs of that view.
+	// resourceVersion, because the annotation has containerIDs of that view.
 	InPlace []InPlaceUpdate
 	// Delete in this order. Precondition: UID and resourceVersion, so that a pod that
-	// lost our owner reference meanwhile lives on.
+	// lost the Pod2's owner reference meanwhile is kept.
 	Delete []PodDeletion
-	// ChangeClaims: labels, mark and owner reference, BEFORE DeleteClaims, so that
-	// nothing is deleted for a mark that was to go: DeleteClaims depends on it. By UID
-	// and resourceVersion.
+	// ChangeClaims changes labels, mark and owner reference. It is BEFORE DeleteClaims,
+	// so that no PVC is deleted because of a mark that was to be removed: DeleteClaims
+	// depends on it. Precondition: UID and resourceVersion.
 	ChangeClaims []ClaimChange
-	// DeleteClaims, AFTER Delete, of pods that were gone before, and BEFORE Create:
-	// they may take the quota that a new claim needs. Preconditions: UID and
-	// resourceVersion, for whose it is and its mark are the cache's, and that a live
-	// read finds no pod of the ordinal.
+	// DeleteClaims, AFTER Delete, for pods that were already gone, and BEFORE Create:
+	// they may use the quota that a new PVC needs. Preconditions: UID and
+	// resourceVersion, because owner and mark come from the cache, and a live read that
+	// finds no pod with the ordinal.
 	DeleteClaims []plan.Deletion
-	// Create in this order, by fixed name: maxPods at most. The next plan has the
-	// rest, of the spec as it is by then.
+	// Create in this order, by fixed name: at most maxPods. The next plan creates the
+	// rest, from the spec at that time.
 	Create []Creation
-	// CreateClaims beneath pods that exist, by fixed name.
+	// CreateClaims for pods that exist, by fixed name.
 	CreateClaims []*corev1.PersistentVolumeClaim
-	// DeleteRevisions that nothing is made from. Precondition: UID and
-	// resourceVersion.
+	// DeleteRevisions that no pod uses. Precondition: UID and resourceVersion.
 	DeleteRevisions []plan.Deletion
-	// GrowClaims, AFTER all that their refusal should not hold up. By UID and
+	// GrowClaims, AFTER all writes that a refusal should not block. Precondition: UID and
 	// resourceVersion.
 	GrowClaims []ClaimChange
-	// Relabel pods to which this plan does nothing else, maxPods at most, AFTER
-	// all that one conflict should not hold up. Precondition: UID and
-	// resourceVersion, so that a pod that lost our owner reference meanwhile keeps its labels.
+	// Relabel pods that this plan does not change otherwise, at most maxPods, AFTER all
+	// writes that one conflict should not block. Precondition: UID and resourceVersion,
+	// so that a pod that lost the Pod2's owner reference meanwhile keeps its labels.
 	Relabel []Relabelling
-	// Status, AFTER everything; nil when it stands as it is. It tells what was
-	// observed: what this plan does to the counters, the next one sees.
+	// Status, AFTER everything; nil if it is already written. It reports the observed
+	// state: the next plan observes how this one changes the counters.
 	Status *v1.Pod2Status
-	// RequeueAfter is when time alone changes something; zero: never.
+	// RequeueAfter is when time alone changes something; zero means never.
 	RequeueAfter time.Duration
 
-	// of is the State, where there is something to adopt.
+	// of is the State, if there is something to adopt.
 	of *State
 }
 
 // Backoff is a write to the annotation v1.BackoffAnnotation of the Pod2.
 type Backoff struct {
-	// Value is the whole new value; "" removes the annotation.
+	// Value is the complete new value; "" removes the annotation.
 	Value string
 }
 
-// PodDeletion is of one incarnation of a pod.
+// PodDeletion deletes one pod, by UID.
 type PodDeletion struct {
 	plan.Deletion
 	cause deletionCause
 }
 
-// deletionCause is what a pod is deleted for, as far as others depend on it.
+// deletionCause is why a pod is deleted, as far as other code depends on it.
 type deletionCause int
 
 const (
@@ -94,15 +92,15 @@ const (
 	causeEnded
 )
 
-// Creation of a replica. It names the pod and makes it when it is asked to: 500
-// pods of a template of 256 KiB, made beforehand, would be 128 MiB and more.
+// Creation creates a replica. It names the pod, and builds it on demand: building 500
+// pods from a template of 256 KiB in advance would take 128 MiB or more.
 type Creation struct {
 	Name   string
 	Reason string
-	// Recorded says that the revision which the pod is made from existed before this
-	// plan: such a pod does not depend on Plan.CreateRevision.
+	// Recorded is true if the pod's revision existed before this plan: such a pod does
+	// not depend on Plan.CreateRevision.
 	Recorded bool
-	// NeedsClaims says that Claims has some.
+	// NeedsClaims is true if Claims returns any.
 	NeedsClaims bool
 
 	view     *view
@@ -110,54 +108,54 @@ type Creation struct {
 	revision *revision
 }
 
-// Pod makes the pod, anew each time.
+// Pod builds the pod, anew each time.
 func (c Creation) Pod() *corev1.Pod { return c.view.build(c.place, c.revision) }
 
-// Claims of the pod that do not exist, BEFORE it, by fixed name; made anew each
-// time. They are not created for all pods first: a quota of claims would then leave
-// those without a pod that have their claims.
+// Claims builds the PVCs of the pod that do not exist, anew each time. They are created
+// BEFORE the pod, by fixed name. They are not created for all pods first: under a quota
+// of PVCs, pods whose PVCs exist would then not be created.
 func (c Creation) Claims() []*corev1.PersistentVolumeClaim { return c.view.missingClaims(c.place) }
 
-// Request for addresses of the pod, "" for none.
+// Request returns the pod's request for addresses, "" for none.
 func (c Creation) Request() string {
 	return c.view.requestsOf(c.revision).of(c.view.ordinals.At(c.place))
 }
 
-// ClaimChange is a claim as it is to be: with our labels, annotation and owner
-// references, and of a size.
+// ClaimChange is a PVC with the labels, annotation, owner references and size that it
+// must have.
 type ClaimChange struct {
 	Claim  *corev1.PersistentVolumeClaim
 	Reason string
 }
 
-// Empty says that nothing is to be written.
+// Empty reports whether there is nothing to write.
 func (p Plan) Empty() bool {
 	return p.Backoff == nil && p.CreateRevision == nil && len(p.ChangeRevisions) == 0 && len(p.Adopt) == 0 && len(p.Relabel) == 0 && len(p.Resize) == 0 && len(p.InPlace) == 0 && len(p.Delete) == 0 &&
 		len(p.ChangeClaims) == 0 && len(p.DeleteClaims) == 0 && len(p.Create) == 0 && len(p.CreateClaims) == 0 &&
 		len(p.DeleteRevisions) == 0 && len(p.GrowClaims) == 0 && p.Status == nil
 }
 
-// NeedsOwner says that something is created for the Pod2 or made its own, and would
-// be collected as garbage were it gone, or that a claim is changed for good: BEFORE
-// it, a live read must say that the Pod2 is as it was seen.
+// NeedsOwner reports whether the plan creates or adopts something for the Pod2, which
+// would be garbage without it, or changes a PVC for good. BEFORE such a write, a live
+// read must show that the Pod2 has not changed.
 func (p Plan) NeedsOwner() bool {
 	return len(p.Adopt) > 0 || p.CreateRevision != nil || len(p.ChangeRevisions) > 0 ||
 		len(p.ChangeClaims) > 0 || len(p.DeleteClaims) > 0 || len(p.GrowClaims) > 0 || len(p.Create) > 0 || len(p.CreateClaims) > 0
 }
 
-// Missing is what could not be had of what writes depend on.
+// Missing says which dependencies of writes failed.
 type Missing struct {
-	// Owner: no live read said that the Pod2 is as it was seen, see NeedsOwner.
+	// Owner: no live read showed that the Pod2 is unchanged, see NeedsOwner.
 	Owner bool
-	// Backoff: failures could not be put on record. The pods that ended stay, as the
+	// Backoff: failures are not on record. The terminated pods stay, because they are the
 	// only evidence.
 	Backoff bool
-	// Revision: CreateRevision failed. No pod is made of it, none becomes of it, and none
-	// makes way for it.
+	// Revision: CreateRevision failed. No pod is created from it, updated to it or
+	// deleted for it.
 	Revision bool
 }
 
-// Without is the part of the plan that does not depend on what is missing.
+// Without returns the part of the plan that does not depend on the missing writes.
 func (p Plan) Without(m Missing) Plan {
 	if (m.Owner || m.Revision) && p.CreateRevision != nil {
 		p.CreateRevision, p.Resize, p.InPlace = nil, nil, nil
@@ -174,9 +172,9 @@ func (p Plan) Without(m Missing) Plan {
 	return p
 }
 
-// WithoutAdoption is decided of the same view when no pod could be adopted: while pods were
-// to be adopted, nothing else was. One that may be ours, as the answer was lost, takes the
-// place of one of ours.
+// WithoutAdoption decides from the same view when no pod could be adopted: nothing else
+// was decided about pods before. If the answer to an adoption was lost, the Pod2 may own
+// that pod, so it counts as an owned one.
 func (p Plan) WithoutAdoption(mayBeOurs bool) Plan {
 	s := *p.of
 	s.Unadoptable = map[types.UID]Unadoptable{}
@@ -184,7 +182,7 @@ func (p Plan) WithoutAdoption(mayBeOurs bool) Plan {
 		s.Unadoptable[a.UID] = Unadoptable{MayBeOurs: mayBeOurs}
 	}
 	again := Diff(s)
-	again.DeleteRevisions = nil // one may be what makes such a pod ours
+	again.DeleteRevisions = nil // an unadopted pod may need one to be recognized
 	return again
 }
 

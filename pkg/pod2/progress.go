@@ -24,8 +24,8 @@ const (
 	ReasonPaused                   = "Paused"
 )
 
-// enough is the condition Available. Whatever maxUnavailable allows an update to take, a Pod2
-// without one available replica is not Available, unless it wants no replicas.
+// enough returns the condition Available. A Pod2 without any available replica is not
+// Available, even if maxUnavailable allows that, unless spec.replicas is 0.
 func (v *view) enough(counted *v1.Pod2Status) metav1.Condition {
 	least := max(v.leastAvailable(), min(len(v.replicas), 1))
 	text := fmt.Sprintf("%d replicas are available (at least %d required)", counted.AvailableReplicas, least)
@@ -35,15 +35,15 @@ func (v *view) enough(counted *v1.Pod2Status) metav1.Condition {
 	return plan.False(ReasonMinimumUnavailable, text+"; "+each(v.replicas, v.unready))
 }
 
-// progressing is the condition of that name.
+// progressing returns the condition Progressing.
 //
-//	complete           nothing is left to come: True
+//	complete           nothing left to do: True
 //	paused             Unknown, and the deadline does not run
-//	past the deadline  False, with what stands in the way
+//	past the deadline  False, with the obstacle
 //	else               True
 func (v *view) progressing(ready metav1.Condition) metav1.Condition {
 	stands := ready.Message
-	if ready.Status == metav1.ConditionTrue { // then others than the replicas stand in the way
+	if ready.Status == metav1.ConditionTrue { // the obstacle is not a replica
 		stands = cmp.Or(each(v.surplus, func(_ int, r replica) string { return v.leaving(r) }), each(v.replicas, mislabelled), stands)
 	}
 	switch deadline := v.deadline(); {
@@ -57,7 +57,7 @@ func (v *view) progressing(ready metav1.Condition) metav1.Condition {
 	return plan.True(ReasonProgressing, stands)
 }
 
-// mislabelled speaks of a replica whose labels are to be changed.
+// mislabelled reports a replica with labels to change.
 func mislabelled(_ int, r replica) string {
 	if r.relabelling == nil {
 		return ""
@@ -65,7 +65,7 @@ func mislabelled(_ int, r replica) string {
 	return fmt.Sprintf("labels of %s are not up to date (%s)", r.pod.Name, r.relabelling.keys())
 }
 
-// leaving speaks of a pod without a place.
+// leaving reports a pod without a place.
 func (v *view) leaving(r replica) string {
 	switch lost := v.lost(r); {
 	case lost != "":
@@ -76,8 +76,8 @@ func (v *view) leaving(r replica) string {
 	return r.pod.Name + " is being scaled down"
 }
 
-// complete says that every replica is there, available, labelled and, but for those that are
-// frozen, of the update revision, and that there is no other.
+// complete reports whether every replica exists, is available and has its labels, and no
+// other pod is left. All replicas except frozen ones must have the update revision.
 func (v *view) complete() bool {
 	if v.revisions.tooLarge > 0 {
 		return false
@@ -93,7 +93,7 @@ func (v *view) complete() bool {
 	return len(v.surge) == 0 && len(v.surplus) == 0
 }
 
-// deadline is when progress is overdue; zero: it never will be.
+// deadline returns when progress is overdue; zero means never.
 func (v *view) deadline() time.Time {
 	if v.pod2.Spec.Paused || v.complete() {
 		return time.Time{}
@@ -104,9 +104,14 @@ func (v *view) deadline() time.Time {
 
 func (v *view) deadlineSeconds() int32 { return ptr.Deref(v.pod2.Spec.ProgressDeadlineSeconds, 600) }
 
-// lastProgress is now if the spec was changed, an update was resumed, what was
-// complete is no longer so, or a counter of the status moved on; else as it was.
-// Replicas that end and come back move all counters but that of those available.
+// lastProgress returns the current time if one of these happened:
+//   - the spec changed
+//   - an update was resumed
+//   - a complete Pod2 is no longer complete
+//   - a counter of the status moved forward
+//
+// Otherwise it returns the recorded time. While replicas terminate and come back, only
+// the counter of available replicas counts, because that cycle moves all others.
 func (v *view) lastProgress() metav1.Time {
 	was := v.pod2.Status
 	condition := meta.FindStatusCondition(was.Conditions, v1.ConditionProgressing)
@@ -122,13 +127,13 @@ func (v *view) lastProgress() metav1.Time {
 	return *was.LastProgressTime
 }
 
-// overdue is how long after its grace period a pod that terminates is spoken of.
+// overdue is how long after its grace period a terminating pod is reported.
 const overdue = 30 * time.Second
 
 func (r replica) overdueAt() time.Time { return r.pod.DeletionTimestamp.Add(overdue) }
 
-// lost speaks of a pod whose node does not confirm its end. Its name and its
-// addresses are not used again before: it may run.
+// lost reports a pod that its node has not confirmed as stopped. Until then its name and
+// its addresses are not reused: it may still run.
 func (v *view) lost(r replica) string {
 	if r.pod == nil || !r.own || !r.terminating || v.now.Before(r.overdueAt()) || len(r.pod.Finalizers) > 0 {
 		return ""

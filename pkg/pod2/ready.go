@@ -14,7 +14,7 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// Reasons of the condition Ready; the first that applies is given.
+// Reasons of the condition Ready; the first that applies is shown.
 const (
 	ReasonTemplateTooLarge     = "TemplateTooLarge"
 	ReasonHostNetwork          = "HostNetwork"
@@ -35,8 +35,8 @@ const (
 	ReasonAllReplicasAvailable = "AllReplicasAvailable"
 )
 
-// ready is the condition. Its message names no time, and no number but counters
-// of the status: it changes only when something of note does.
+// ready returns the condition Ready. Its message contains no time, and no number except
+// counters of the status, so that it changes only when something important does.
 func (v *view) ready(failures map[int]failure) metav1.Condition {
 	for _, row := range []struct {
 		reason  string
@@ -73,8 +73,8 @@ func (v *view) ready(failures map[int]failure) metav1.Condition {
 	return plan.True(ReasonAllReplicasAvailable, message+v.surplusText())
 }
 
-// surplusText speaks of pods that were scaled away and are still there: because
-// their node does not confirm their end, or because they are needed.
+// surplusText reports scaled-down pods that still exist, because their node has not
+// confirmed that they stopped, or because they are still needed.
 func (v *view) surplusText() string {
 	if lost := each(v.surplus, func(_ int, r replica) string { return v.lost(r) }); lost != "" {
 		return "; " + lost
@@ -88,7 +88,7 @@ func (v *view) surplusText() string {
 	return ""
 }
 
-// each joins what there is to say of replicas, of the first few only.
+// each joins the texts about replicas, for the first few only.
 func each(of []replica, say func(index int, r replica) string) string {
 	var all []string
 	for i, r := range of {
@@ -101,7 +101,7 @@ func each(of []replica, say func(index int, r replica) string) string {
 	return list(all)
 }
 
-// taken speaks of a pod of somebody else with the name of a replica.
+// taken reports a pod of another owner that has the name of a replica.
 func (v *view) taken(place int, r replica) string {
 	if r.pod == nil || r.own || r.predecessor(v.pod2.Name) != "" || v.refusedAdoption(r.pod.UID) {
 		return ""
@@ -109,7 +109,7 @@ func (v *view) taken(place int, r replica) string {
 	const noticed = "so that the replica can use the name (the controller notices within 30 seconds)"
 	owner := attachment.Owner(r.pod)
 	if owner.Kind == "StatefulSet" && owner.Name == v.pod2.Name && !r.terminating && !r.over {
-		// The controller's cache has no spec of it: whether it is as the template has it, Orphans says.
+		// The controller's cache has no spec of it. Orphans reports whether it matches the template.
 		return fmt.Sprintf("pod %s already exists and is owned by StatefulSet %s: delete the StatefulSet with --cascade=orphan. "+
 			"The controller then adopts the pod if it matches the template (check with `kubectl pod2 plan`)", r.pod.Name, owner.Name)
 	}
@@ -123,7 +123,7 @@ func (v *view) taken(place int, r replica) string {
 	return fmt.Sprintf("pod %s already exists and has no controller: delete it %s", r.pod.Name, noticed)
 }
 
-// tooLong speaks of the replicas that are not created for their names.
+// tooLong reports the replicas that cannot be created because of their names.
 func (v *view) tooLong() string {
 	said := each(v.slots, func(place int, r replica) string {
 		if r.pod != nil || !v.nameTooLong(place) || v.unmissed(place, r) {
@@ -138,8 +138,8 @@ func (v *view) tooLong() string {
 		"Use fewer replicas, or a Pod2 with a shorter name", validation.DNS1123LabelMaxLength, said)
 }
 
-// predecessor speaks of a pod that the garbage collector is to remove, because
-// the Pod2 of the same name that owned it is gone.
+// predecessor reports a pod that the garbage collector is going to delete, because its
+// owner, an earlier Pod2 with the same name, was deleted.
 func (r replica) predecessor(pod2 string) string {
 	if r.pod == nil || r.own {
 		return ""
@@ -162,8 +162,8 @@ func (v *view) templateTooLarge() string {
 	return text
 }
 
-// hostNetwork speaks of a spec that asks for Networks, and for pods that have no network of their
-// own: none of them gets an address.
+// hostNetwork reports a spec that asks for Networks although its pods have no network of
+// their own: none of them gets an address.
 func (v *view) hostNetwork() string {
 	networks := Networks(v.pod2)
 	if !v.pod2.Spec.Template.Spec.HostNetwork || len(networks) == 0 {
@@ -184,8 +184,8 @@ func (v *view) networkNotFound() string {
 	return list(all) + ": new replicas stay unscheduled until it is created"
 }
 
-// networkTerminating speaks of it before a replica is lost: until then all is well, and
-// nothing else would tell.
+// networkTerminating reports a Network that is being deleted, before a replica is lost.
+// Until then all replicas are available, so nothing else would report it.
 func (v *view) networkTerminating() string {
 	var all []string
 	for _, n := range v.networks {
@@ -199,8 +199,8 @@ func (v *view) networkTerminating() string {
 	return list(all) + ": running replicas keep their addresses, and new ones stay unscheduled until it is deleted and recreated"
 }
 
-// waitingForAddresses names the pods whose own condition says what they wait for;
-// the others are being served, or their Network says why not.
+// waitingForAddresses names the pods that report in their own condition why they wait.
+// The others get their addresses shortly, or their Network says why not.
 func (v *view) waitingForAddresses() string {
 	waiting := false
 	said := each(v.slots, func(_ int, r replica) string {
@@ -228,8 +228,8 @@ func (v *view) waitingForAddresses() string {
 	return "replicas are waiting for their addresses"
 }
 
-// keptFromAddress speaks of a replica that is not updated because somebody keeps its wanted
-// address.
+// keptFromAddress reports a replica that is not updated because its wanted address is in
+// use.
 func (v *view) keptFromAddress(place int, _ replica) string {
 	if place < len(v.keepers) {
 		return v.keepers[place]
@@ -237,13 +237,13 @@ func (v *view) keptFromAddress(place int, _ replica) string {
 	return ""
 }
 
-// unmissed is a surge replica that is not there while updates are paused: then none
-// is created.
+// unmissed reports whether the place is a surge replica's and has no pod while updates
+// are paused: then none is created.
 func (v *view) unmissed(place int, r replica) bool {
 	return place >= len(v.replicas) && r.pod == nil && v.pod2.Spec.Paused
 }
 
-// failing speaks of a replica that ended of late and has not been available since.
+// failing reports a replica that terminated recently and has not been available since.
 func (v *view) failing(index int, r replica, failures map[int]failure) string {
 	f, recorded := failures[index]
 	if r.serves() || !recorded && !r.ended() || v.unmissed(index, r) {
@@ -259,7 +259,7 @@ func (v *view) failing(index int, r replica, failures map[int]failure) string {
 	return text
 }
 
-// updating says how far the update is, and what stands in its way.
+// updating reports how far the update is, and its obstacles.
 func (v *view) updating() string {
 	updated, missing, old := 0, 0, false
 	for _, r := range v.replicas {
@@ -306,7 +306,7 @@ func (r replica) unschedulable() string {
 	return r.pod.Name + " cannot be scheduled: " + shorten.To(c.Message, maxCause)
 }
 
-// unready says why a replica is not available.
+// unready returns why a replica is not available.
 func (v *view) unready(index int, r replica) string {
 	switch {
 	case r.serves():

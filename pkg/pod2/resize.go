@@ -10,10 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// defaulted as the API server does when it creates a pod, though not in a
-// template: what is limited and not requested is requested up to the limit. A
-// resize that had the limits alone would leave the requests as they were, and be
-// refused for the QoS class.
+// defaulted sets the defaults that the API server sets in a pod but not in a template:
+// the request defaults to the limit. A resize with only the limits would leave the
+// requests unchanged, and be refused because of the QoS class.
 func defaulted(r corev1.ResourceRequirements) corev1.ResourceRequirements {
 	r = *r.DeepCopy()
 	for name, limit := range r.Limits {
@@ -27,7 +26,8 @@ func defaulted(r corev1.ResourceRequirements) corev1.ResourceRequirements {
 	return r
 }
 
-// resizable says what the subresource resize would refuse.
+// resizable returns the field that the subresource resize would refuse to change, "" if
+// none.
 func resizable(a, b *corev1.Container) (why string) {
 	path := "container " + b.Name + ": resources."
 	if !equality.Semantic.DeepEqual(a.Resources.Claims, b.Resources.Claims) {
@@ -59,14 +59,14 @@ func resizable(a, b *corev1.Container) (why string) {
 	return ""
 }
 
-// restarts says whether a container is restarted when the resource changes.
+// restarts reports whether a container restarts when the resource changes.
 func restarts(c *corev1.Container, name corev1.ResourceName) bool {
 	return slices.ContainsFunc(c.ResizePolicy, func(p corev1.ContainerResizePolicy) bool {
 		return p.ResourceName == name && p.RestartPolicy == corev1.RestartContainer
 	})
 }
 
-// qosClass of a pod, as Kubernetes has it.
+// qosClass returns the QoS class of a pod by the rules of Kubernetes.
 func qosClass(spec corev1.PodSpec) corev1.PodQOSClass {
 	guaranteed, bestEffort := true, true
 	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
@@ -86,9 +86,9 @@ func qosClass(spec corev1.PodSpec) corev1.PodQOSClass {
 	return corev1.PodQOSBurstable
 }
 
-// withResources is the change with all resources that the content has, for a pod
-// that may have those of any revision: what the change is from is the pod itself,
-// but for what admission added, which stays.
+// withResources returns the change with all resources of the content, for a pod that may
+// have those of any revision. It compares with the pod itself, except for resources that
+// admission added, which stay.
 func (c change) withResources(pod *corev1.Pod, to Content) (change, string) {
 	all := change{c.images, map[string]corev1.ResourceRequirements{}, c.labels}
 	for i := range to.Template.Spec.Containers {
@@ -113,9 +113,10 @@ func (c change) withResources(pod *corev1.Pod, to Content) (change, string) {
 	return all, ""
 }
 
-// resizing says how far the resources of a pod are: "" when they are as wanted,
-// "wanted" when they have to be asked for, "asked" while the node has not acted
-// (and for both, whether a container restarts for it), else why it will not.
+// resizing returns how far the resize of a pod is: "" if it has the wanted resources,
+// "wanted" if they must be requested, and "asked" while the node is yet to act. For the
+// last two it also returns whether a container restarts. Else it returns why the resize
+// is impossible.
 func resizing(pod *corev1.Pod, c change) (state string, restart bool) {
 	for i := range pod.Spec.Containers {
 		container := &pod.Spec.Containers[i]
@@ -151,14 +152,14 @@ func resizing(pod *corev1.Pod, c change) (state string, restart bool) {
 	return state, restart
 }
 
-// Resize of a running pod.
+// Resize changes the resources of a running pod.
 type Resize struct {
 	Name            string
 	UID             types.UID
 	ResourceVersion string
 	Reason          string
-	// Annotation is the new value of v1.InPlaceAnnotation, BEFORE the resources: a
-	// resize cannot write it. "" leaves it.
+	// Annotation is the new value of v1.InPlaceAnnotation; "" leaves it unchanged. It is
+	// written BEFORE the resources, because a resize cannot write it.
 	Annotation string
 	// Resources by container.
 	Resources map[string]corev1.ResourceRequirements

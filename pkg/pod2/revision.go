@@ -21,69 +21,72 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// Content is what a replica is made from, but for its ordinal.
+// Content is everything that a replica is made from, except its ordinal.
 type Content struct {
 	Template    corev1.PodTemplateSpec `json:"template"`
 	Networks    []Network              `json:"networks"` // in name order
 	ServiceName string                 `json:"serviceName"`
 }
 
-// ContentOf a spec.
+// ContentOf returns the content of a spec.
 func ContentOf(p *v1.Pod2) Content {
 	return Content{Template: p.Spec.Template, Networks: networksOf(p), ServiceName: p.Spec.ServiceName}
 }
 
-// canonical JSON of what the user set, keys sorted and without nulls and empty
-// maps and lists. It survives a release of the Kubernetes API whose types have new
-// fields, so that a controller upgrade replaces no pod:
+// canonical returns the JSON of the fields that the user set: keys are sorted, and nulls
+// and empty maps and lists are removed. A later Kubernetes API with new fields does not
+// change it, so a controller upgrade replaces no pod:
 //
-//	{"containers":[{"name":"a","image":"x","resources":{}}]}   the same
-//	{"containers":[{"name":"a","image":"x"}]}                  as this
+//	{"containers":[{"name":"a","image":"x","resources":{}}]}   equals
+//	{"containers":[{"name":"a","image":"x"}]}
 //
-// An empty selector stays: it selects everything, where none selects nothing.
+// An empty selector stays: it selects everything, while a missing one selects nothing.
 func (c Content) canonical() []byte {
-	// Every value that came from the API server encodes. Should another fail, its
-	// hash is that of nothing: stable, like any.
+	// Every value from the API server encodes. Any other that fails has the hash of empty
+	// content, which is stable too.
 	raw, _ := json.Marshal(c)
 	return canonical(raw)
 }
 
-// RevisionHash identifies the content of a spec but for interfaces and addresses. It is a
-// label value of 10 characters, and mostly the end of the name of a ControllerRevision.
+// RevisionHash identifies the content of a spec, except interfaces and addresses. It is a
+// label value of 10 characters, and usually the end of the name of a ControllerRevision.
 func RevisionHash(p *v1.Pod2) string { return hash(ContentOf(p).withoutDetails().canonical(), 0) }
 
-// revision is a ControllerRevision, or one that is to be.
+// revision is a ControllerRevision that exists or is to be created.
 type revision struct {
 	object *appsv1.ControllerRevision
-	// hash on the pods; revisions that differ in interfaces or addresses alone share it.
+	// hash is on the pods; revisions that differ only in interfaces or addresses share
+	// it.
 	hash    string
 	content Content
-	// exists says that the object was read, and is not to be created or refused.
+	// exists is true if the object was read, and is not one to create or refuse.
 	exists bool
-	hashed []byte // what the hash is of
+	hashed []byte // the input of the hash
 }
 
-// revisions of a Pod2. Equal content is one revision, however often it is gone
-// back to. Interfaces and addresses are content; the hash on the pods is without them.
+// revisions are those of a Pod2. Equal content is one revision, however often users roll
+// back to it. Interfaces and addresses are part of the content, but not of the hash on
+// the pods.
 type revisions struct {
-	// update is of the spec; current is what all replicas were last made from, update
-	// if that is not known any more.
+	// update is the revision of the spec. current is the revision that all replicas last
+	// had, or update if that is no longer known.
 	update, current *revision
-	ours            []*revision // that exist, by number
+	ours            []*revision // those that exist, by number
 	create          *appsv1.ControllerRevision
-	change          []*appsv1.ControllerRevision // adopted, or numbered anew
+	change          []*appsv1.ControllerRevision // adopted, or with a new number
 	collisions      int32
-	// tooLarge is the size of a content of the spec that is refused, in bytes; 0: it
-	// is not. Then update is the newest that exists, or one that nothing is made from.
+	// tooLarge is the size, in bytes, of a content that is refused; 0 if it is not. Then
+	// update is the newest revision that exists, or one that no pod is created from.
 	tooLarge int
 }
 
-// maxContent bounds the canonical JSON of what replicas are made from, in bytes. Each
-// pod has it, in the API server and on its node; CEL cannot measure it. A revision
-// that exists was taken by an earlier version: it is served.
+// maxContent bounds the canonical JSON of the content, in bytes. Each pod has all of it,
+// in the API server and on its node; CEL cannot measure it. A larger revision that exists
+// was accepted by an earlier version, and stays in use.
 const maxContent = 256 << 10
 
-// usable says whether pods can be made from a revision: it exists, or is created first.
+// usable reports whether pods can be created from a revision: it exists, or is created
+// first.
 func (r revisions) usable(from *revision) bool { return from.exists || r.tooLarge == 0 }
 
 func readRevisions(s State) revisions {
@@ -144,15 +147,16 @@ func readRevisions(s State) revisions {
 	return r
 }
 
-// hasReplicas says that there are replicas of this hash: of a revision that somebody removed.
+// hasReplicas reports whether replicas have this hash: of a revision that someone
+// deleted.
 func hasReplicas(s State, hash string) bool {
 	return slices.ContainsFunc(s.Pods, func(pod *corev1.Pod) bool {
 		return metav1.IsControlledBy(pod, s.Pod2) && pod.Labels[v1.PodTemplateHashLabel] == hash
 	})
 }
 
-// refuse has replicas be as the newest revision says, as if the spec had never
-// changed; without one, there is nothing to make them from, and those there are stay.
+// refuse keeps replicas at the newest revision, as if the spec had never changed. Without
+// one, no replica can be created, and existing ones stay.
 func (r *revisions) refuse(size int) {
 	r.tooLarge = size
 	if len(r.ours) > 0 {
@@ -162,9 +166,9 @@ func (r *revisions) refuse(size int) {
 	r.update = &revision{object: &appsv1.ControllerRevision{}}
 }
 
-// add names a new revision. A name that has other content is passed over. One of
-// an earlier Pod2 of this name with the same content is about to be removed by the
-// garbage collector: the pods can be made before it is gone.
+// add names a new revision. It skips a name that has other content. A revision with the
+// same content can belong to an earlier Pod2 with the same name, and the garbage
+// collector is about to delete it: pods can be created before it is gone.
 func (r *revisions) add(p *v1.Pod2, content Content, number int64, taken map[string]*appsv1.ControllerRevision) {
 	data, hashed := content.canonical(), content.withoutDetails().canonical()
 	known := slices.IndexFunc(r.ours, func(o *revision) bool { return bytes.Equal(o.hashed, hashed) })
@@ -174,7 +178,7 @@ func (r *revisions) add(p *v1.Pod2, content Content, number int64, taken map[str
 			label = r.ours[known].hash // pods carry it
 		}
 		isOther := func(o *revision) bool {
-			return o.object.Name == name || known < 0 && o.hash == label // which of an earlier release, with other addresses, may be
+			return o.object.Name == name || known < 0 && o.hash == label // a revision from an earlier release, with other addresses
 		}
 		other, exists := taken[name]
 		if exists && !bytes.Equal(canonical(other.Data.Raw), data) || slices.ContainsFunc(r.ours, isOther) {
@@ -192,7 +196,7 @@ func (r *revisions) add(p *v1.Pod2, content Content, number int64, taken map[str
 		if cause := p.Annotations[ChangeCauseAnnotation]; cause != "" {
 			metav1.SetMetaDataAnnotation(&object.ObjectMeta, ChangeCauseAnnotation, cause)
 		}
-		if len(content.Networks) > 0 && bytes.Equal(data, hashed) { // or it would be taken for one of an earlier release
+		if len(content.Networks) > 0 && bytes.Equal(data, hashed) { // otherwise it would look like one from an earlier release
 			metav1.SetMetaDataAnnotation(&object.ObjectMeta, v1.RevisionNetworksAnnotation, networksRecord(content.Networks))
 		}
 		r.update = &revision{object: object, hash: label, content: content, hashed: hashed}
@@ -203,7 +207,7 @@ func (r *revisions) add(p *v1.Pod2, content Content, number int64, taken map[str
 	}
 }
 
-// unused are the oldest revisions beyond the limit that nothing was made from. Of those
+// unused returns the oldest revisions beyond the limit that no pod uses. Of the revisions
 // that share the hash of a pod, the newest is kept.
 func (v *view) unused() []plan.Deletion {
 	of := map[string]bool{}
@@ -226,8 +230,8 @@ func (v *view) unused() []plan.Deletion {
 	return idle[:max(0, len(idle)-int(ptr.Deref(v.pod2.Spec.RevisionHistoryLimit, 10)))]
 }
 
-// Letters that spell no word and cannot be mistaken for one another, as in the
-// names that Kubernetes generates; 10 of them are 47 bits.
+// These letters spell no word and are hard to confuse, like those in the names that
+// Kubernetes generates. 10 of them are 47 bits.
 const (
 	hashLetters = "bcdfghjklmnpqrstvwxz2456789"
 	hashLength  = 10
@@ -247,7 +251,7 @@ func hash(text []byte, collisions int32) string {
 	return string(letters)
 }
 
-// canonical JSON; nil for what is not JSON.
+// canonical returns canonical JSON; nil if the input is not JSON.
 func canonical(raw []byte) []byte { return canonicalAfter(raw, func(any) {}) }
 
 func canonicalAfter(raw []byte, edit func(value any)) []byte {
@@ -263,8 +267,8 @@ func canonicalAfter(raw []byte, edit func(value any)) []byte {
 	return text
 }
 
-// prune removes fields without content, from the innermost out. Elements of
-// lists stay, because their place may count.
+// prune removes fields without content, from the innermost outwards. Elements of lists
+// stay, because their position may count.
 func prune(value any) {
 	switch value := value.(type) {
 	case []any:

@@ -9,19 +9,19 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// Network is one of spec.networks as a revision has it. Its JSON is its name alone if it
-// has neither interface nor addresses:
+// Network is an entry of spec.networks in a revision. Without interface and addresses,
+// its JSON is its name alone:
 //
 //	"blue"
 //	{"name":"green","interface":"eth0","addresses":["10.1.0.10"]}
 //
-// Earlier releases wrote the name alone for every Network. See recordedNetworks for what
-// such a revision is taken to have.
+// Earlier releases wrote only the name for every Network. recordedNetworks decides which
+// addresses such a revision has.
 type Network v1.Pod2Network
 
 func (n Network) plain() bool { return n.Interface == "" && len(n.Addresses) == 0 }
 
-// MarshalJSON writes a Network as described at its type.
+// MarshalJSON writes a Network as its type describes.
 func (n Network) MarshalJSON() ([]byte, error) {
 	if n.plain() {
 		return json.Marshal(n.Name)
@@ -47,9 +47,9 @@ func networksOf(p *v1.Pod2) []Network {
 	return networks
 }
 
-// withoutDetails is the content as it is hashed: interfaces and addresses are compared
-// replica by replica, by v1.Pod2RequestAnnotation, and a change of them replaces only the
-// replicas that it concerns.
+// withoutDetails returns the content that is hashed. Interfaces and addresses are
+// compared for each replica, by v1.Pod2RequestAnnotation. Changing them replaces only the
+// replicas that are affected.
 func (c Content) withoutDetails() Content {
 	names := make([]Network, 0, len(c.Networks))
 	for _, n := range c.Networks {
@@ -59,7 +59,7 @@ func (c Content) withoutDetails() Content {
 	return c
 }
 
-// withoutDetails is the same of stored JSON, whose unknown fields stay.
+// withoutDetails does the same to stored JSON, whose unknown fields stay.
 func withoutDetails(raw []byte) []byte {
 	return canonicalAfter(raw, func(value any) {
 		content, _ := value.(map[string]any)
@@ -72,16 +72,16 @@ func withoutDetails(raw []byte) []byte {
 	})
 }
 
-// maxNetworksRecord bounds the annotation, in bytes: an object has 256 KiB for all of its
-// annotations. A revision whose record would be longer goes on as the spec has it.
+// maxNetworksRecord bounds the annotation, in bytes: all annotations of an object share
+// 256 KiB. A revision with a longer record uses the addresses of the spec.
 const maxNetworksRecord = 200 << 10
 
-// recordedNetworks are the Networks of a revision with their interfaces and addresses, and
-// the record of them if it has to be written; first match wins:
+// recordedNetworks returns the Networks of a revision with their interfaces and
+// addresses, and the record of them if it must be written. The first match wins:
 //
 //	its data has interfaces or addresses     these
-//	it has the annotation                    what that says
-//	neither: of an earlier release           what the spec has when it is first seen
+//	it has the annotation                    the Networks in it
+//	neither: from an earlier release         those of the spec when it is first seen
 func (r *revision) recordedNetworks(spec []Network) (networks []Network, record string) {
 	own := r.content.Networks
 	if !slices.ContainsFunc(own, func(n Network) bool { return !n.plain() }) && len(own) > 0 {
@@ -107,6 +107,6 @@ func (r *revision) recordedNetworks(spec []Network) (networks []Network, record 
 }
 
 func networksRecord(networks []Network) string {
-	text, _ := json.Marshal(networks) // which always works
+	text, _ := json.Marshal(networks) // never fails
 	return string(text)
 }

@@ -11,9 +11,8 @@ import (
 	"github.com/pod2/pod2/pkg/ordinals"
 )
 
-// Defaulted is a stored Pod2 as State wants it. The template stays as it is
-// stored: a default of a later release would change its hash, and that would
-// replace every pod.
+// Defaulted returns a stored Pod2 with the defaults that State needs. The template stays
+// as stored: a default of a later release would change its hash, and replace every pod.
 func Defaulted(stored *v1.Pod2) *v1.Pod2 {
 	p := stored.DeepCopy()
 	v1.SetObjectDefaults_Pod2(p)
@@ -21,9 +20,9 @@ func Defaulted(stored *v1.Pod2) *v1.Pod2 {
 	return p
 }
 
-// Concerned are the names of the Pod2s in whose State the pod is, each once: the
-// one whose label it carries, the one that controls it, and the one that a replica
-// of this name would belong to.
+// Concerned returns the names of the Pod2s whose State has the pod, each once: the Pod2
+// that its label names, the one that controls it, and the one whose replica would have
+// its name.
 func Concerned(pod *corev1.Pod) []string {
 	var names []string
 	if name := pod.Labels[v1.Pod2Label]; name != "" {
@@ -41,6 +40,6 @@ func Concerned(pod *corev1.Pod) []string {
 	return slices.Compact(names)
 }
 
-// Requested gives, by ordinal, the value of the annotation v1.NetworksAnnotation
-// of the replicas that the spec wants.
+// Requested returns, by ordinal, the value of the annotation v1.NetworksAnnotation of the
+// replicas that the spec wants.
 func Requested(p *v1.Pod2) func(ordinal int32) string { return newRequests(p, ContentOf(p)).of }

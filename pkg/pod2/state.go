@@ -16,56 +16,58 @@ import (
 	"github.com/pod2/pod2/pkg/ordinals"
 )
 
-// State is all that one decision about one Pod2 is made from: one view, read
-// from caches.
+// State is the only input of one decision about one Pod2: one view, read from caches.
 type State struct {
 	Now time.Time
-	// Pod2 is never nil; it may be terminating. A field without a value counts as
-	// its default. Leave the template as the user wrote it: a default of a later
-	// release would change its hash and replace every pod.
+	// Pod2 is never nil; it may be terminating. A field without a value counts as its
+	// default. Leave the template as the user wrote it: a default of a later release
+	// would change its hash and replace every pod.
 	Pod2 *v1.Pod2
-	// Pods, in name order: every pod of the namespace that this Pod2 controls (by
-	// UID), that carries its label samplecrd.k8s.io/pod2, or that is known to have
-	// a replica's name. Of each, decisions read metadata; of the spec nodeName,
-	// schedulingGates, and images, resources and resizePolicy of containers; of the
-	// status phase, reason, message, conditions and containerStatuses; of one without
-	// a controller the whole spec.
+	// Pods, in name order: every pod of the namespace that this Pod2 controls (by UID),
+	// that has its label samplecrd.k8s.io/pod2, or that has the name of a replica, if
+	// known. Decisions read these fields:
+	//   - the metadata
+	//   - of the spec: nodeName, schedulingGates, and images, resources and resizePolicy of
+	// containers
+	//   - of the status: phase, reason, message, conditions and containerStatuses
+	//   - of a pod without a controller: the whole spec
 	Pods []*corev1.Pod
-	// Refused are resizes that the API server called invalid, by the UID of the pod.
-	// It would again, whenever it is asked for the same.
+	// Refused are resizes that the API server called invalid, by the UID of the pod. It
+	// would refuse the same resize again.
 	Refused map[types.UID]Refusal
-	// Unadoptable pods, by UID: their adoption just failed. They count as those of
-	// somebody else.
+	// Unadoptable pods, by UID: their adoption just failed. They count as pods of another
+	// owner.
 	Unadoptable map[types.UID]Unadoptable
-	// Revisions of the namespace that carry the label of the Pod2, in name order.
+	// Revisions of the namespace that have the label of the Pod2, in name order.
 	Revisions []*appsv1.ControllerRevision
-	// Claims, in name order: every one of the namespace that has the name of a claim
-	// of this Pod2, as far as known, with our label or without.
+	// Claims, in name order: every known PVC of the namespace that has the name of a PVC
+	// of this Pod2, with or without its label.
 	Claims []*corev1.PersistentVolumeClaim
-	// StorageClasses that they name and that exist.
+	// StorageClasses that the PVCs name and that exist.
 	StorageClasses []*storagev1.StorageClass
-	// Holders of the addresses that the spec wants, see the function of that name.
+	// Holders of the addresses that the spec wants, see func Holders.
 	Holders []Holder
-	// Networks are those that replicas ask for and that exist, in name order.
+	// Networks that replicas ask for and that exist, in name order.
 	Networks []*v1.Network
-	// Names is what is known of the names of replicas; nil: nothing yet, and the status
-	// stays as it is.
+	// Names is the known state of the DNS names of replicas. If it is nil, nothing is
+	// known yet, and the status stays unchanged.
 	Names *Names
-	// NumbersHeld is how long the numbers of the status are to stay as they are.
+	// NumbersHeld is how long the numbers of the status stay unchanged.
 	NumbersHeld time.Duration
 }
 
-// Names is what pkg/pod2/dns decides and the status tells: its condition, or, nil, none.
+// Names is what pkg/pod2/dns decided and the status reports: its condition, or nil for
+// none.
 type Names struct{ Condition *metav1.Condition }
 
-// Told says whether a status has it.
+// Told reports whether a status has the condition.
 func (n Names) Told(status v1.Pod2Status) bool {
 	next := status.DeepCopy()
 	n.Tell(next)
 	return equality.Semantic.DeepEqual(*next, status)
 }
 
-// Tell puts it into a status.
+// Tell writes the condition to a status.
 func (n *Names) Tell(status *v1.Pod2Status) {
 	switch {
 	case n == nil:
@@ -76,18 +78,19 @@ func (n *Names) Tell(status *v1.Pod2Status) {
 	}
 }
 
-// Unadoptable pod. One that may be ours, as the answer to its adoption was lost, takes
-// the place of one of ours where pods are counted before others are created.
+// Unadoptable is a pod whose adoption failed. If the answer to its adoption was lost, the
+// Pod2 may own it. It then counts as an owned pod when pods are counted before others are
+// created.
 type Unadoptable struct{ MayBeOurs bool }
 
-// Refusal of a resize: what was asked for, by container, and what the API server
-// said.
+// Refusal of a resize: the requested resources, by container, and the answer of the API
+// server.
 type Refusal struct {
 	Resources map[string]corev1.ResourceRequirements
 	Message   string
 }
 
-// Ordinals are those of the replicas.
+// Ordinals returns the ordinals of the replicas.
 func Ordinals(p *v1.Pod2) ordinals.Range {
 	start := int32(0)
 	if p.Spec.Ordinals != nil {

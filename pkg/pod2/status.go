@@ -14,14 +14,14 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// status is what the Pod2 says of what was observed, nil if it says so already.
+// status returns the status for the observed state, nil if it is already written.
 func (v *view) status(failures map[int]failure) *v1.Pod2Status {
 	return v.statusWith(v.ready(failures))
 }
 
-// statusMayWait says whether the status to be written differs in numbers alone from
-// the one that stands. While many replicas come or go, those are old before anybody
-// has read them.
+// statusMayWait reports whether the new status differs from the written one in numbers
+// only. While many replicas are created or deleted, numbers are outdated before anyone
+// reads them.
 func (p Plan) statusMayWait(s State) bool {
 	return p.Status != nil && equality.Semantic.DeepEqual(withoutNumbers(*p.Status), withoutNumbers(s.Pod2.Status))
 }
@@ -41,11 +41,11 @@ const (
 	ReasonFailedUpdate = "FailedUpdate"
 )
 
-// WithFailures is the status to be written when parts of a plan failed: the counters as
-// observed, and Ready=False with what failed, the reason being that of the first. What
-// failed of the growth of claims alone is in ClaimsResized: replicas are none the worse
-// for it. It is nil when the status says so already, and for a Pod2 that is being
-// deleted.
+// WithFailures returns the status to write when parts of a plan failed. It has the
+// observed counters, and Ready=False with each failure and the reason of the first.
+// Failures to resize PVCs alone go into ClaimsResized, because they do not affect the
+// replicas. It returns nil if that status is already written, and for a Pod2 that is
+// being deleted.
 func WithFailures(s State, failures []plan.Failure) *v1.Pod2Status {
 	if s.Pod2.DeletionTimestamp != nil {
 		return nil
@@ -118,9 +118,9 @@ func (v *view) count(status *v1.Pod2Status) {
 	}
 }
 
-// settled says that the update has arrived: every replica exists and is of this
-// revision. A Pod2 that never had a current revision has nothing to update from;
-// one scaled to zero updates nothing that a pause or a partition holds back.
+// settled reports whether the update is complete: every replica exists and has this
+// revision. A Pod2 that never had a current revision has nothing to update from. A Pod2
+// with no replicas updates nothing that a pause or a partition holds back.
 func (v *view) settled(counted *v1.Pod2Status) bool {
 	if held := v.pod2.Spec.Paused || v.partition() > 0; held && len(v.replicas) == 0 && counted.CurrentRevision != "" {
 		return false

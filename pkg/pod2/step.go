@@ -11,14 +11,15 @@ import (
 	"github.com/pod2/pod2/pkg/attachment"
 )
 
-// step is the next one of a stale pod on its way to the update revision.
+// step is the next step of a stale pod towards the update revision.
 type step struct {
 	kind   stepKind
 	reason string
 	change change
-	// costs says that the pod does not serve for a while.
+	// costs is true if the pod is unavailable for a while.
 	costs bool
-	// needs is how many replicas must be able to go at once, 0 where one will do.
+	// needs is how many replicas must be allowed to be missing at once, 0 if one is
+	// enough.
 	needs int
 }
 
@@ -26,29 +27,28 @@ type stepKind int
 
 const (
 	stepRecreate stepKind = iota
-	stepResize            // first: it may turn out that there is no room
-	stepAwait             // the kubelet has yet to resize, or a wanted address is not to be had
-	stepPatch             // last: with the label that says it is done
+	stepResize            // first: the node may have no room
+	stepAwait             // the kubelet is yet to resize, or a wanted address is not available
+	stepPatch             // last: its label says that the update is done
 )
 
-// step of a stale pod; first match wins. One that is to be recreated may have to wait for
-// an address, see holdForAddresses.
+// step returns the step of a stale pod; the first match wins. A pod to be recreated may
+// have to wait for an address, see holdForAddresses.
 //
 //	asks for other addresses than wanted     recreate, whatever else differs
-//	over, gated, not started                 recreate: nobody loses it
+//	terminated, gated, not started           recreate: nobody loses it
 //	inPlace is Never                         recreate
-//	the revision it is of is not known       recreate
-//	the change is none for a running pod     recreate
-//	admission changed what the change is of  recreate: it is not asked again
-//	the image that it has now never ran      recreate: going back to the one that
-//	                                         runs restarts nothing, and would be
-//	                                         waited for in vain
+//	its revision is not known                recreate
+//	a running pod cannot take the change     recreate
+//	admission changed a field of the change  recreate: admission may not be called again
+//	its present image never ran              recreate: going back to the image that runs
+//	                                         restarts nothing, so the wait would never end
 //	its resources were refused               recreate
-//	its resources are not yet asked for      resize
-//	asked for, and the node cannot           recreate
-//	asked for, the node cannot yet, and it   recreate: nothing is lost, and this may be
-//	is not ready                             what repairs it
-//	asked for, and not yet so                await
+//	its resources are not requested yet      resize
+//	requested, and the node cannot           recreate
+//	requested, the node cannot yet, and it   recreate: nothing is lost, and this may
+//	is not ready                             repair it
+//	requested, and not applied yet           await
 //	else                                     patch
 func (v *view) step(r replica) step {
 	recreate := func(reason string) step { return step{kind: stepRecreate, reason: reason, costs: true} }
@@ -99,7 +99,7 @@ func (v *view) step(r replica) step {
 	return step{kind: stepPatch, reason: c.text(), change: c, costs: restart}
 }
 
-// of a change says that it asks for what was refused, and maybe for more.
+// of reports whether the change requests the refused resources, and maybe more.
 func (r Refusal) of(c change) bool {
 	for name, resources := range r.Resources {
 		if !equality.Semantic.DeepEqual(resources, c.resources[name]) {
@@ -109,7 +109,8 @@ func (r Refusal) of(c change) bool {
 	return true
 }
 
-// changeFrom a revision, by its hash; many pods are of the same.
+// changeFrom returns the change from a revision, by its hash. It keeps the result,
+// because many pods have the same revision.
 func (v *view) changeFrom(hash string) (_ change, from Content, why string) {
 	if hash == v.revisions.update.hash {
 		return change{}, v.revisions.update.content, ""

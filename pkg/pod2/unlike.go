@@ -18,15 +18,16 @@ import (
 	"github.com/pod2/pod2/pkg/attachment"
 )
 
-// Unlike is the first field in which a pod is not what the template makes; the zero
-// value when there is none.
+// Unlike is the first field in which a pod differs from the one that the template makes;
+// the zero value if there is none.
 type Unlike struct {
 	Field        string
-	has, differs any // what the pod has there, and the template; nil for nothing
+	has, differs any // the values of the pod and of the template; nil for none
 }
 
-// String is "spec.hostname (the pod has "a", the template "b")". The field alone is told where a
-// password may stand: who reads the condition may not be one who reads the pod.
+// String returns "spec.hostname (the pod has "a", the template "b")". It returns the
+// field alone if its value may be a password, because people who read the condition may
+// not be allowed to read the pod.
 func (u Unlike) String() string {
 	if strings.Contains(u.Field, "].env[") || strings.Contains(u.Field, "].args") || strings.Contains(u.Field, "].command") {
 		return shorten.To(u.Field, maxCause)
@@ -34,7 +35,7 @@ func (u Unlike) String() string {
 	return fmt.Sprintf("%s (the pod has %s, the template %s)", shorten.To(u.Field, maxCause), valueText(u.has), valueText(u.differs))
 }
 
-// valueText is a value as JSON, shortened.
+// valueText returns a value as JSON, shortened.
 func valueText(value any) string {
 	if value == nil {
 		return "nothing"
@@ -42,21 +43,21 @@ func valueText(value any) string {
 	var text strings.Builder
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(value) // it was decoded from JSON
+	_ = encoder.Encode(value) // decoded from JSON, so it encodes
 	return shorten.To(strings.TrimSuffix(text.String(), "\n"), maxCause)
 }
 
-// unlike finds the first field in which a pod is not what the update revision
-// makes. What the pod has besides is not looked at: nothing
-// tells what a user wrote from what the API server and admission added.
+// unlike returns the first field in which a pod differs from the one that the update
+// revision makes. It ignores fields that only the pod has, because nothing distinguishes
+// a user's fields from those that the API server and admission added.
 //
 //	labels, annotations   those of the template
-//	request               reads the same; "b, a" is "a,b"
-//	Multus' annotation    our own elements may have been added
-//	addresses             given on every Network asked for, or to come: a pod that
-//	                      runs without will never have any
-//	spec                  what the template and we set, hostname and subdomain too;
-//	                      gates only ever go
+//	request               the meaning must be equal; "b, a" equals "a,b"
+//	Multus' annotation    may have the controller's elements too
+//	addresses             published for every requested Network, or still to come: a pod
+//	                      that runs without one never gets it
+//	spec                  the fields that the template and the controller set, also hostname
+//	                      and subdomain; gates are ignored, because they are only removed
 func (v *view) unlike(place int, pod *corev1.Pod) Unlike {
 	made := v.build(place, v.revisions.update)
 	want := metav1.ObjectMeta{
@@ -67,7 +68,7 @@ func (v *view) unlike(place int, pod *corev1.Pod) Unlike {
 		delete(want.Labels, ours)
 	}
 	if want.Annotations[v1.MultusAnnotation] != "" {
-		requests, _ := attachment.Requests(made) // one that cannot be read is like none
+		requests, _ := attachment.Requests(made) // an unreadable one counts as none
 		with, err := attachment.AppendMultus(want.Annotations, pod.Namespace, attachment.Elements(requests, attachment.Published(pod)))
 		if err == nil && with.Networks == pod.Annotations[v1.MultusAnnotation] {
 			delete(want.Annotations, v1.MultusAnnotation)
@@ -84,7 +85,7 @@ func (v *view) unlike(place int, pod *corev1.Pod) Unlike {
 	return unlike(document(want, made.Spec), document(is, pod.Spec), "", "")
 }
 
-// unlikeRequest looks at the annotations that ask for addresses and give them.
+// unlikeRequest compares the annotations that request and publish addresses.
 func unlikeRequest(pod, made *corev1.Pod) Unlike {
 	annotation := func(key string, differs any) Unlike {
 		why := Unlike{Field: "metadata.annotations[" + key + "]", differs: differs}
@@ -114,7 +115,7 @@ func unlikeRequest(pod, made *corev1.Pod) Unlike {
 }
 
 func document(meta metav1.ObjectMeta, spec corev1.PodSpec) any {
-	// What came from the API server encodes, and what is encoded decodes.
+	// Objects from the API server encode, and their encoding decodes.
 	raw, _ := json.Marshal(map[string]any{
 		"metadata": map[string]any{"labels": meta.Labels, "annotations": meta.Annotations}, "spec": spec,
 	})
@@ -125,9 +126,9 @@ func document(meta metav1.ObjectMeta, spec corev1.PodSpec) any {
 	return value
 }
 
-// mergeKeys of the lists whose elements are known by one of their fields, and whether the order
-// of those that the template has counts: containers start in it, and a variable may be made
-// of those before it.
+// mergeKeys are the lists whose elements are identified by a field, and whether the order
+// of the template's elements counts. Containers start in that order, and a variable may
+// use those before it.
 var mergeKeys = map[string]struct {
 	field   string
 	ordered bool
@@ -137,13 +138,13 @@ var mergeKeys = map[string]struct {
 	"volumeMounts": {"mountPath", false}, "volumeDevices": {"devicePath", false},
 }
 
-// unlike finds the first field of want that is another one in is:
+// unlike returns the first field of want that has another value in is:
 //
 //	objects     may have more fields
-//	mergeKeys   by that field: admission adds to them anywhere, and a StatefulSet puts the
-//	            volumes of its claims first; of two with one key the last counts
-//	lists       by position; those of objects may have more at the end, where
-//	            admission adds to them, those of values (a command) may not
+//	mergeKeys   by that field: admission adds elements anywhere, and a StatefulSet puts the
+//	            volumes of its PVCs first; of two with the same key the last counts
+//	lists       by position; lists of objects may have more at the end, where
+//	            admission adds them, and lists of values (a command) may not
 func unlike(want, is any, path, key string) Unlike {
 	switch want := want.(type) {
 	case nil:
@@ -192,7 +193,7 @@ func unlike(want, is any, path, key string) Unlike {
 	return Unlike{}
 }
 
-// keysOf a list are those by which its elements are known, in order.
+// keysOf returns the keys of the elements of a list, in order.
 func keysOf(list []any, field string) []any {
 	keys := make([]any, 0, len(list))
 	for _, element := range list {
@@ -202,8 +203,8 @@ func keysOf(list []any, field string) []any {
 	return keys
 }
 
-// keyed is the index of the last element with the key that another one has, -1 if there is
-// none. A port is told by its protocol too, which is TCP where none is given.
+// keyed returns the index of the last element with the same key, -1 if there is none. The
+// key of a port includes its protocol, which defaults to TCP.
 func keyed(list []any, field string, of map[string]any) int {
 	protocol := func(object map[string]any) string {
 		text, _ := object["protocol"].(string)
@@ -218,7 +219,7 @@ func keyed(list []any, field string, of map[string]any) int {
 	return -1
 }
 
-// below writes a path as kubectl explain has it, and keys of users in brackets.
+// below writes a path like kubectl explain, with the keys of users in brackets.
 func below(path, key string) string {
 	switch {
 	case path == "":

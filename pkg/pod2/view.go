@@ -31,39 +31,40 @@ type view struct {
 	given       map[string]given // by the hash of the revision
 	refused     map[types.UID]Refusal
 	unadoptable map[types.UID]Unadoptable
-	names       *Names  // to be told in the status
-	claims      []claim // that have a name of ours, in name order
+	names       *Names  // for the status
+	claims      []claim // with names for this Pod2, in name order
 	classes     []*storagev1.StorageClass
-	podNames    map[string]bool // of all pods known, ours and others
-	// keepers say, by place, who keeps a replica from its wanted address.
+	podNames    map[string]bool // of all known pods, of any owner
+	// keepers says, by place, who keeps the wanted address of a replica.
 	keepers []string
-	// held says that a Recreate waits for an address.
+	// held is true if a Recreate waits for an address.
 	held bool
-	// kept are the places of replicas that are kept from their wanted address; one that is
-	// lost comes back as it was.
+	// kept are the places of replicas whose wanted address is kept; if such a replica is
+	// lost, it comes back unchanged.
 	kept map[int]bool
-	// cycles of replicas that want each other's addresses and that stay as they are.
+	// cycles of replicas that want each other's addresses and cannot be updated.
 	cycles []string
-	// addressAt is when an address has rested that a replica waits for.
+	// addressAt is when an address that a replica waits for has rested.
 	addressAt time.Time
-	// resizeFailed is what stopped the growth of a claim, "" nothing.
+	// resizeFailed is why a PVC could not be resized, "" if nothing failed.
 	resizeFailed string
 	// replicas by place.
 	replicas []replica
-	// reached is the first place that the update has come to.
+	// reached is the first place that the update has reached.
 	reached int
-	// surge are the replicas that an update has besides, now; their places follow.
+	// surge are the extra replicas that the update has now; their places follow.
 	surge []replica
-	// slots are both, one after the other: what is kept alive.
+	// slots are the replicas and then the surge replicas: the pods that must exist.
 	slots []replica
-	// beyond are pods with the names of other replicas that are not ours, or no longer.
+	// beyond are pods with the names of other replicas that the Pod2 does not own, or no
+	// longer.
 	beyond []replica
-	// surplus are our pods that have no place, in the order in which they go: ones
-	// without an ordinal, then from the highest ordinal down.
+	// surplus are the owned pods that have no place, in the order in which they are
+	// deleted: those without an ordinal, then from the highest ordinal down.
 	surplus []replica
 }
 
-// replica is a pod and what it is to us; without a pod, a replica that is missing.
+// replica is a pod and its state for this Pod2; without a pod, a missing replica.
 type replica struct {
 	pod         *corev1.Pod
 	own         bool
@@ -72,10 +73,10 @@ type replica struct {
 	ready       bool
 	available   bool
 	availableAt time.Time // when it is ready
-	outdated    string    // why, "" when it is as the spec says
-	moved       string    // how the request for addresses differs, "" when it does not
-	stale       bool      // to become one that is not outdated
-	step        step      // of a stale one
+	outdated    string    // why, "" if it matches the spec
+	moved       string    // how the request for addresses differs, "" if it does not
+	stale       bool      // to be updated
+	step        step      // if it is stale
 	relabelling *Relabelling
 }
 
@@ -126,9 +127,10 @@ func look(s State) *view {
 	return v
 }
 
-// placeSurge has as many surge replicas as there are stale ones whose next step
-// costs something, up to maxSurge; a pause keeps those there are. A pod of another revision in such a place has been
-// scaled away: it goes first, and the place waits for it.
+// placeSurge sets as many surge replicas as there are stale replicas whose next step
+// costs something, at most maxSurge. A pause keeps those that exist. A pod of another
+// revision in such a place was scaled down: it is deleted first, and the place waits for
+// it.
 func (v *view) placeSurge(there map[int]replica) {
 	wanted := 0
 	for _, r := range v.replicas {
@@ -156,7 +158,7 @@ func (v *view) placeSurge(there map[int]replica) {
 	}
 }
 
-// place of the pod of that name, beyond the replicas too.
+// place returns the place of the pod with that name, beyond the replicas too.
 func (v *view) place(name string) (int, bool) {
 	ordinal, ok := ordinals.Parse(v.pod2.Name, name)
 	if !ok {
@@ -165,9 +167,9 @@ func (v *view) place(name string) (int, bool) {
 	return v.ordinals.Place(ordinal)
 }
 
-// nameTooLong says that the replica in a place can have no pod: its name is the hostname of
-// the pod, too, and the API server would refuse it for ever. No rule of the schema says so,
-// because it would make kubectl scale and autoscalers fail.
+// nameTooLong reports whether the replica in a place cannot have a pod: its name is also
+// the hostname of the pod, and the API server would refuse every attempt. No rule of the
+// schema says so, because it would make kubectl scale and autoscalers fail.
 func (v *view) nameTooLong(place int) bool {
 	return len(v.name(place)) > validation.DNS1123LabelMaxLength
 }
@@ -200,8 +202,7 @@ func (v *view) replica(pod *corev1.Pod, place int, placed bool) replica {
 	return r
 }
 
-// outdated says in which way the pod is not as one created now would be, "" when
-// it is.
+// outdated returns how the pod differs from one created now, "" if it does not.
 func (v *view) outdated(r replica) string {
 	if r.pod.Labels[v1.PodTemplateHashLabel] != v.revisions.update.hash {
 		return "template changed"
@@ -212,10 +213,11 @@ func (v *view) outdated(r replica) string {
 	return r.moved
 }
 
-// moved says how the pod's request for addresses differs. Interfaces and addresses are
-// not in the hash: they differ by replica. What is compared is what we wrote: a
-// policy that changes every pod's request at its creation would otherwise have us
-// delete every pod. A pod without a place has none to be compared with.
+// moved returns how the pod's request for addresses differs. Interfaces and addresses are
+// not in the hash, because they differ by replica. It compares the request that the
+// controller wrote. Otherwise a policy that changes every pod's request at creation would
+// make the controller delete every pod. A pod without a place has no request to compare
+// with.
 func (v *view) moved(pod *corev1.Pod, place int) string {
 	if is, want := pod.Annotations[v1.Pod2RequestAnnotation], v.requests.of(v.ordinals.At(place)); is != want {
 		return fmt.Sprintf("request for addresses changed from %q to %q", is, want)
@@ -223,21 +225,21 @@ func (v *view) moved(pod *corev1.Pod, place int) string {
 	return ""
 }
 
-// frozen says that the replica in a place is not updated, and comes back with the
+// frozen reports whether the replica in a place is not updated, and comes back with the
 // current revision:
 //
 //	partition   those before it
-//	paused      those before the first that the update has reached; and no other is
+//	paused      those before the first that the update has reached; no other replica is
 //	            touched
 func (v *view) frozen(place int) bool {
 	return v.pod2.Spec.Paused || place < v.partition()
 }
 
-// reachedPlace is the first place that an update has come to, from the last one
-// down. A replica that is missing had what those on both sides of it have; where
-// none is left of the old revision, it counts as not reached. (One that was broken
-// is replaced before its turn, so that an updated one alone shows nothing. A
-// Recreate has one revision at a time.)
+// reachedPlace returns the first place that an update has reached, counting from the last
+// one down. A missing replica counts like those on both sides of it; if no replica of the
+// old revision is left, it counts as not reached. (Broken replicas are replaced before
+// their turn, so one updated replica proves nothing. A Recreate has one revision at a
+// time.)
 //
 //	web-0 old      web-1 missing  web-2 updated  web-3 missing    2
 //	web-0 updated  web-1 missing  web-2 updated                   2
@@ -266,7 +268,7 @@ func (v *view) partition() int {
 	return 0
 }
 
-// revisionFor is what a pod created now for a place is made from.
+// revisionFor returns the revision of a pod created now in a place.
 func (v *view) revisionFor(place int) *revision {
 	if place < v.partition() || v.kept[place] || (v.pod2.Spec.Paused || v.held) && place < v.reached {
 		return v.revisions.current
@@ -274,19 +276,19 @@ func (v *view) revisionFor(place int) *revision {
 	return v.revisions.update
 }
 
-// live pods are the ones that serve or will.
+// live reports whether the pod serves or soon will.
 func (r replica) live() bool { return r.pod != nil && r.own && !r.terminating && !r.over }
 
-// serves says that the pod counts as available.
+// serves reports whether the pod counts as available.
 func (r replica) serves() bool { return r.live() && r.available }
 
-// ended says that the pod is to be replaced after a delay.
+// ended reports whether the pod terminated and is to be replaced after a delay.
 func (r replica) ended() bool {
 	return r.pod != nil && r.own && !r.terminating && r.over && !r.stale
 }
 
-// all pods there are, ours and foreign ones in our places. A surge replica that is
-// outdated is among the surplus as well, and counts there.
+// all returns every pod: the owned ones, and those of other owners in this Pod2's places.
+// An outdated surge replica is also in the surplus, and counts there.
 func (v *view) all() iter.Seq[replica] {
 	return func(yield func(replica) bool) {
 		for _, r := range v.replicas {
@@ -307,7 +309,7 @@ func (v *view) all() iter.Seq[replica] {
 	}
 }
 
-// owned is the number of all pods of ours, and of those that may be.
+// owned returns the number of pods that the Pod2 owns or may own.
 func (v *view) owned() int {
 	n := 0
 	for r := range v.all() {
@@ -327,10 +329,10 @@ func (v *view) recreate() bool { return v.pod2.Spec.UpdateStrategy.Type == v1.Re
 
 func (v *view) ordered() bool { return v.pod2.Spec.PodManagementPolicy == v1.OrderedReadyPodManagement }
 
-// emptying says that a Recreate waits for the last old pod to be gone.
+// emptying reports whether a Recreate waits for the last old pod to be gone.
 func (v *view) emptying() bool { return v.recreate() && !v.pod2.Spec.Paused && !v.held && v.oldPod() }
 
-// oldPod says that a pod of ours of an old template exists, if only just.
+// oldPod reports whether an owned pod of an old template exists.
 func (v *view) oldPod() bool {
 	for r := range v.all() {
 		if r.own && r.outdated != "" {
@@ -340,7 +342,7 @@ func (v *view) oldPod() bool {
 	return false
 }
 
-// missingNetworks are those asked for that do not exist, in name order.
+// missingNetworks returns the requested Networks that do not exist, in name order.
 func (v *view) missingNetworks() []string {
 	missing := slices.DeleteFunc(Networks(v.pod2), func(name string) bool {
 		return slices.ContainsFunc(v.networks, func(n *v1.Network) bool { return n.Name == name })
