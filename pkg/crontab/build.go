@@ -18,18 +18,18 @@ import (
 
 var cronTabKind = schema.GroupVersionKind{Group: v1.GroupName, Version: v1.GroupVersion.Version, Kind: "CronTab"}
 
-// containerName of the one container of every pod.
+// containerName is the name of the one container of every pod.
 const containerName = "crontab"
 
 func (v *view) newCronJob() *batchv1.CronJob {
 	return v.overlay(&batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: v.cronTab.Namespace, Name: v.cronTab.Name}})
 }
 
-// overlay is a copy of a CronJob with every field set that a CronTab has a word
-// for, and the others as they are: the API server fills them in, and policies may.
-// Defaults are written out, so that what a user takes out of the CronTab goes. A
-// schedule that does not parse suspends the CronJob and changes nothing else, for
-// the API server would take no part of it.
+// overlay returns a copy of a CronJob with every field that a CronTab has. The other
+// fields stay unchanged: the API server sets defaults in them, and policies may set them.
+// Defaults are written explicitly, so a field that a user removes from the CronTab is
+// reset. A schedule that does not parse suspends the CronJob and changes nothing else,
+// because the API server would refuse the schedule.
 func (v *view) overlay(current *batchv1.CronJob) *batchv1.CronJob {
 	cronJob := current.DeepCopy()
 	spec, want := &cronJob.Spec, v.cronTab.Spec
@@ -55,7 +55,7 @@ func (v *view) overlay(current *batchv1.CronJob) *batchv1.CronJob {
 	job.Completions = ptr.To(ptr.Deref(want.Completions, *job.Parallelism))
 	job.BackoffLimit = ptr.To(ptr.Deref(want.BackoffLimit, 6))
 	job.ActiveDeadlineSeconds = want.ActiveDeadlineSeconds
-	if ptr.Deref(job.Suspend, false) { // every run would wait, and nothing would say so
+	if ptr.Deref(job.Suspend, false) { // every run would wait, and nothing would report it
 		job.Suspend = nil
 	}
 	v.overlayPod(&job.Template)
@@ -72,8 +72,8 @@ func (v *view) concurrencyPolicy() batchv1.ConcurrencyPolicy {
 	return batchv1.AllowConcurrent
 }
 
-// overlayPod has all pods watched, with Networks or not: a deletion with the
-// finalizer waits for them. A container that fails is started again in its pod,
+// overlayPod labels all pods, with or without Networks, so the controller watches them: a
+// deletion with the finalizer waits for them. A container that fails restarts in its pod,
 // which keeps its addresses meanwhile.
 func (v *view) overlayPod(template *corev1.PodTemplateSpec) {
 	template.Labels = v.labeled(template.Labels)
@@ -81,7 +81,7 @@ func (v *view) overlayPod(template *corev1.PodTemplateSpec) {
 
 	template.Annotations = maps.Clone(template.Annotations)
 	delete(template.Annotations, samplev1.NetworksAnnotation)
-	delete(template.Annotations, samplev1.AddressesAnnotation) // a pod's own, which we write
+	delete(template.Annotations, samplev1.AddressesAnnotation) // the controller publishes it on each pod
 	ours := func(g corev1.PodSchedulingGate) bool { return g.Name == samplev1.AddressesGate }
 	if request := v.request(); request != "" {
 		if template.Annotations == nil {
@@ -123,8 +123,8 @@ func (v *view) labeled(labels map[string]string) map[string]string {
 	return plan.Overlaid(labels, map[string]string{v1.CronTabLabel: v.cronTab.Name})
 }
 
-// defaulted is a copy with what the API server fills in for a CronJob and not for a
-// CronTab, in which they would differ for ever.
+// defaulted returns a copy with the defaults that the API server sets in a CronJob and
+// not in a CronTab. Without them the two would always differ.
 func defaulted(env []corev1.EnvVar) []corev1.EnvVar {
 	filled := make([]corev1.EnvVar, 0, len(env))
 	for _, e := range env {
@@ -137,8 +137,7 @@ func defaulted(env []corev1.EnvVar) []corev1.EnvVar {
 	return filled
 }
 
-// difference names the fields in which a CronJob is not as it shall be, "" when
-// it is.
+// difference names the fields of a CronJob that differ, "" if none does.
 func difference(is, want *batchv1.CronJob) string {
 	isJob, wantJob := is.Spec.JobTemplate, want.Spec.JobTemplate
 	var differ plan.Differences

@@ -16,15 +16,16 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// Reasons of events on a CronTab; refusals have those of the conditions.
+// Reasons of events on a CronTab; events about problems have the reasons of the
+// conditions.
 const (
 	EventCreated = "Created"
 	EventUpdated = "Updated"
 	EventDeleted = "Deleted"
 )
 
-// Diff decides what is to be written for one CronTab. It cannot fail: what cannot
-// be had becomes a condition.
+// Diff plans the writes for one CronTab. It cannot fail: if something is impossible, a
+// condition says so.
 func Diff(s State) Plan {
 	v := look(s)
 	var p Plan
@@ -52,9 +53,9 @@ func Diff(s State) Plan {
 	return p
 }
 
-// Overruled says which fields the answer to a write of the CronJob, which is the CronJob
-// of the State, does not keep as they were written; "" for none. Nobody but admission can
-// have changed them.
+// Overruled returns the fields that the API server did not keep as written, "" if there
+// are none. The CronJob of the State is the answer to a write. Only admission can have
+// changed these fields.
 func Overruled(s State) string {
 	v := look(s)
 	if u := v.update(); v.ours() && s.CronJob.DeletionTimestamp == nil && u != nil {
@@ -78,18 +79,19 @@ func (v *view) update() *plan.Update[*batchv1.CronJob] {
 	return nil
 }
 
-// Waits says what a CronTab that is being deleted still waits for, "" when for
-// nothing. In a State that was read live in the order of these rows, "" stays, as
-// each comes into being through the one before.
+// Waits returns the object that a CronTab being deleted still waits for, "" if there is
+// none. In a State that was read live in the order of these rows, "" is final, because
+// only the row before creates each of them:
 //
 //	the CronJob
-//	its Jobs, those started by hand too
-//	their pods, until each is over
-//	addresses bound to such a pod: they are about to be returned
+//	its Jobs, also those started by hand
+//	their pods, until each has terminated
+//	addresses bound to such a pod: they are about to be released
 //
-// When a pod is gone, and its Job with it, the name of the Job is all that tells
-// whose the address was: it begins with the CronTab's and a dash. Not covered is a
-// Job started by hand under another name; and for one of others so named, we wait.
+// If a pod and its Job are gone, only the name of the Job tells which CronTab used the
+// address: it begins with the CronTab's name and a dash. This does not cover a Job that a
+// user started under another name. If another Job has such a name, the CronTab waits for
+// it too.
 func Waits(s State) string {
 	v := look(s)
 	if v.ours() {
@@ -134,7 +136,7 @@ func (v *view) events(p Plan) []plan.Event {
 	return append(events, v.told(p.Status)...)
 }
 
-// told is what a user has to mend: once, when it becomes what stands in the way.
+// told reports a problem that the user must fix once, when it becomes the first problem.
 func (v *view) told(status *v1.CronTabStatus) []plan.Event {
 	if status == nil {
 		return nil

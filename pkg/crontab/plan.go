@@ -12,35 +12,34 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// Plan is what is to be written; the fields stand in the order in which they are
-// written, and apply stops at the first error. At most one of Delete, Create,
-// Update and Release is set.
+// Plan lists the writes, in the order in which apply makes them; it stops at the first
+// error. At most one of Delete, Create, Update and Release is set.
 type Plan struct {
-	// Delete the CronJob, in the foreground: it stays until its Jobs and their
-	// pods are gone. Preconditions: UID, and resourceVersion, for one that the
-	// garbage collector has taken from us is not to go.
+	// Delete the CronJob, in the foreground: it stays until its Jobs and their pods are
+	// gone. Preconditions: UID, and resourceVersion, because a CronJob that the garbage
+	// collector has orphaned must stay.
 	Delete *plan.Deletion
 	// Create the CronJob, by fixed name.
 	Create *batchv1.CronJob
-	// Update the CronJob. Preconditions: resourceVersion, and if it is adopted, a live read that
-	// shows the CronTab as it was seen.
+	// Update the CronJob. Preconditions: resourceVersion, and for an adoption a live read
+	// that shows that the CronTab has not changed.
 	Update *plan.Update[*batchv1.CronJob]
-	// Release takes v1.WaitFinalizer off the CronTab. Preconditions:
-	// resourceVersion, and a live read, made for it, for which Waits says "".
+	// Release removes v1.WaitFinalizer from the CronTab. Preconditions: resourceVersion,
+	// and a live read for this purpose, for which Waits returns "".
 	Release bool
-	// Status, AFTER everything; nil when it stands as it is. It tells what will be
-	// when the plan is carried out.
+	// Status, AFTER everything; nil if it is already written. It reports the state after
+	// the plan.
 	Status *v1.CronTabStatus
 	// Events follow the writes.
 	Events []plan.Event
-	// Gathers: times and numbers of the status changed, and are written when more of them
-	// have, when State.NumbersHeld is over.
+	// Gathers is true if times and numbers of the status changed. They are written
+	// together with later changes, when State.NumbersHeld has passed.
 	Gathers bool
-	// RequeueAfter is when time alone changes something; zero: never.
+	// RequeueAfter is when time alone changes something; zero means never.
 	RequeueAfter time.Duration
 }
 
-// Empty says that nothing is to be written; events follow writes.
+// Empty reports whether there is nothing to write; events follow writes.
 func (p Plan) Empty() bool {
 	return p.Delete == nil && p.Create == nil && p.Update == nil && !p.Release && p.Status == nil
 }

@@ -12,15 +12,15 @@ import (
 // fieldNames are the five fields of a schedule, in their order.
 var fieldNames = []string{"minute", "hour", "day of month", "month", "day of week"}
 
-// parse reads a schedule with the parser that Kubernetes uses for CronJobs, and
-// says what is wrong with it and what was probably meant; "" when nothing is.
+// parse reads a schedule with the parser that Kubernetes uses for CronJobs. It returns
+// the error in the schedule and the likely correction; "" if it is valid.
 //
 //	"*/5 * * * *"       every five minutes
 //	"@daily"            at midnight
 //	"* * * * /5"        does not parse: ...; field 5 (day of week) is "/5", ... did you mean "* * * * */5"? ...
-//	"TZ=Asia/Tokyo ..." the zone belongs into timeZone
+//	"TZ=Asia/Tokyo ..." the zone belongs in timeZone
 func parse(spec string) (cron.Schedule, string) {
-	// The API server refuses these anywhere in a schedule, and the parser panics on some.
+	// The API server refuses TZ anywhere in a schedule, and the parser panics in some cases.
 	if strings.Contains(spec, "TZ") {
 		return nil, fmt.Sprintf("cronSpec %q contains a time zone: set it in timeZone instead, and remove it from cronSpec", spec)
 	}
@@ -38,8 +38,8 @@ func parse(spec string) (cron.Schedule, string) {
 	return nil, problem
 }
 
-// flaw is what the parser takes and nobody can have meant; "" if there is none. A
-// search for the next time of a schedule without a minute takes long, and finds none.
+// flaw returns an error that the parser accepts, "" if there is none. The search for the
+// next time of a schedule without a minute takes long, and finds none.
 func flaw(spec string, schedule cron.Schedule) string {
 	if every, ok := schedule.(cron.ConstantDelaySchedule); ok && every.Delay < time.Minute {
 		return "the shortest interval is 1m, because Kubernetes names Jobs by the minute"
@@ -52,13 +52,13 @@ func flaw(spec string, schedule cron.Schedule) string {
 	return ""
 }
 
-// hint says what was probably meant by a schedule that does not parse. A proposal
-// is made only if it parses. First match wins:
+// hint returns the likely correction of a schedule that does not parse. It proposes a
+// schedule only if that one parses. The first match wins:
 //
 //	a step with nothing before it   "/5"             "*/5"
-//	one or two fields too many      "0 */5 * * * *"  without the seconds in front, and the year
-//	a name that is none             "@minutely"      which there are
-//	another number of fields        "*/5"            which they are
+//	one or two extra fields         "0 */5 * * * *"  without the seconds in front, and the year
+//	an unknown name                 "@minutely"      the known names
+//	another number of fields        "*/5"            the names of the fields
 //	Sunday as day 7                 "0 3 * * 5-7"    day 0
 func hint(spec string) string {
 	fields := strings.Fields(spec)
@@ -71,7 +71,7 @@ func hint(spec string) string {
 	case len(fields) == len(fieldNames)+1 || len(fields) == len(fieldNames)+2:
 		const text = "a schedule has five fields, without seconds and years"
 		if _, err := strconv.Atoi(fields[0]); err != nil {
-			return text // no seconds that can be left out
+			return text // no seconds to leave out
 		}
 		return text + proposal(fields[1:len(fieldNames)+1])
 	case strings.HasPrefix(spec, "@"):
@@ -86,7 +86,7 @@ func hint(spec string) string {
 	return ""
 }
 
-// sundayAsZero takes "7" to "0", "1-7" to "*" and "5-7" to "5-6,0".
+// sundayAsZero turns "7" into "0", "1-7" into "*" and "5-7" into "5-6,0".
 func sundayAsZero(field string) string {
 	items := strings.Split(field, ",")
 	for i, item := range items {
@@ -103,8 +103,8 @@ func sundayAsZero(field string) string {
 	return strings.Join(items, ",")
 }
 
-// bareStep speaks of a field such as "/5". In tutorials it stands in the last
-// field, where it was rarely meant to be.
+// bareStep returns the hint for a field such as "/5". Old tutorials have it in the last
+// field, where it was rarely intended.
 func bareStep(fields []string, at int) string {
 	step := fields[at]
 	text := fmt.Sprintf("field %d (%s) is %q, but a step needs a range before it", at+1, fieldNames[at], step)
@@ -134,9 +134,9 @@ func with(fields []string, at int, field string) []string {
 	return changed
 }
 
-// next is the first time after now; zero: there is none in the next years.
-// "@every" counts from the CronJob's last run or its creation, as the CronJob
-// controller does; without a CronJob there is nothing to count from.
+// next returns the first time after now; zero if there is none in the next five years.
+// "@every" counts from the CronJob's last run or its creation, as the CronJob controller
+// does. Without a CronJob it has no start.
 func next(schedule cron.Schedule, now, from time.Time) time.Time {
 	if s, ok := schedule.(cron.ConstantDelaySchedule); ok {
 		if from.IsZero() {
@@ -147,9 +147,9 @@ func next(schedule cron.Schedule, now, from time.Time) time.Time {
 	return schedule.Next(now)
 }
 
-// leastDeadline is the least startingDeadlineSeconds with which the CronJob
-// controller starts any run: it looks for one that is due from so many seconds ago,
-// and counts an interval from there.
+// leastDeadline is the smallest startingDeadlineSeconds with which the CronJob controller
+// starts any run. It looks for due runs within the last startingDeadlineSeconds, and
+// counts an interval from their beginning.
 func leastDeadline(schedule cron.Schedule) int64 {
 	if s, ok := schedule.(cron.ConstantDelaySchedule); ok {
 		return int64(s.Delay / time.Second)

@@ -15,7 +15,7 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// Reasons of the conditions, the first that applies is given.
+// Reasons of the conditions; the first that applies is shown.
 const (
 	ReasonTerminating         = "Terminating"
 	ReasonNameTaken           = "NameTaken"
@@ -30,14 +30,14 @@ const (
 	ReasonScheduled           = "Scheduled"
 )
 
-// mendable reasons are told in an event too.
+// mendable are the reasons that a user can fix; an event reports them too.
 var mendable = map[string]bool{
 	ReasonNameTaken: true, ReasonInvalidSchedule: true, ReasonInvalidTimeZone: true, ReasonNeverDue: true, ReasonNetworkNotFound: true, ReasonNetworkTerminating: true,
 }
 
-// WithFailure is the status to be written when apply was stopped: Ready says what
-// stopped it, the rest is as the CronJob is. It is nil when the status says so
-// already. The event follows it, once for each thing that stops apply.
+// WithFailure returns the status to write when apply was stopped. Ready reports the
+// cause, and the rest describes the CronJob. It is nil if it is already written. The
+// event follows it, once for each cause.
 func WithFailure(s State, f plan.Failure) (*v1.CronTabStatus, []plan.Event) {
 	v := look(s)
 	f.Message = shorten.To(f.Message, shorten.EventMessage)
@@ -46,9 +46,9 @@ func WithFailure(s State, f plan.Failure) (*v1.CronTabStatus, []plan.Event) {
 	return status, v.told(status)
 }
 
-// Observed is the status to be written when apply was stopped by what may be over soon:
-// the counters as they are, and conditions and generation as they were told. It is nil
-// when the status says so already.
+// Observed returns the status to write when a possibly temporary error stopped apply. Its
+// counters are current; conditions and generation stay as written. It is nil if it is
+// already written.
 func Observed(s State) *v1.CronTabStatus {
 	status := look(s).status()
 	if status == nil {
@@ -58,7 +58,7 @@ func Observed(s State) *v1.CronTabStatus {
 	return plan.Changed(status, s.CronTab.Status)
 }
 
-// status is what the CronTab says, nil if it says so already.
+// status returns the CronTab's status, nil if it is already written.
 func (v *view) status() *v1.CronTabStatus {
 	status := v.cronTab.Status.DeepCopy()
 	status.Active, status.NextScheduleTime = 0, nil
@@ -83,9 +83,9 @@ func (v *view) status() *v1.CronTabStatus {
 	return plan.Changed(status, v.cronTab.Status)
 }
 
-// statusMayWait says whether the status to be written differs in times and numbers alone from the
-// one that is stored. They all change when a run begins, one after the other within seconds, and
-// again when it ends.
+// statusMayWait reports whether the new status differs from the written one in times and
+// numbers only. All of them change within seconds when a run starts, and again when it
+// ends.
 func (p Plan) statusMayWait(s State) bool {
 	return p.Status != nil && equality.Semantic.DeepEqual(withoutNumbers(*p.Status), withoutNumbers(s.CronTab.Status))
 }
@@ -100,8 +100,8 @@ func (v *view) set(status *v1.CronTabStatus, kind string, c metav1.Condition) {
 	plan.SetCondition(&status.Conditions, kind, v.cronTab.Generation, v.Now, c)
 }
 
-// later of two times. A CronJob that was deleted and created again knows of no
-// run; the CronTab does.
+// later returns the later of two times. The CronTab remembers runs that a recreated
+// CronJob does not know.
 func later(a, b *metav1.Time) *metav1.Time {
 	if a == nil || b != nil && a.Before(b) {
 		return b.DeepCopy()
@@ -109,8 +109,8 @@ func later(a, b *metav1.Time) *metav1.Time {
 	return a
 }
 
-// ready says that the CronJob is as the CronTab wants it and no run waits for
-// something that a user has to provide.
+// ready returns the condition Ready. It is True if the CronJob matches the CronTab, and
+// no run waits for anything that a user must provide.
 func (v *view) ready() metav1.Condition {
 	if c := v.obstacle(); c.Reason != "" {
 		return c
@@ -130,7 +130,7 @@ func (v *view) ready() metav1.Condition {
 	return plan.True(ReasonScheduled, "the CronJob matches this CronTab")
 }
 
-// scheduled says that there will be a next run.
+// scheduled returns the condition Scheduled: whether there will be a next run.
 func (v *view) scheduled() metav1.Condition {
 	if t := v.running(); t != nil {
 		message := fmt.Sprintf("runs on schedule %q", t.cronSpec)
@@ -148,7 +148,8 @@ func (v *view) scheduled() metav1.Condition {
 	return plan.False(ReasonSuspended, "no run starts until spec.suspend is false")
 }
 
-// obstacle is why the CronJob is not as the CronTab wants it; no reason if it is.
+// obstacle returns why the CronJob does not match the CronTab; without a reason if it
+// does.
 func (v *view) obstacle() metav1.Condition {
 	name := v.cronTab.Name
 	switch {
@@ -170,8 +171,8 @@ func (v *view) obstacle() metav1.Condition {
 	return metav1.Condition{}
 }
 
-// predecessor says that the garbage collector is to remove the CronJob, because
-// the CronTab of the same name that owned it is gone.
+// predecessor reports whether the garbage collector is going to delete the CronJob,
+// because its owner, an earlier CronTab with the same name, was deleted.
 func (v *view) predecessor() bool {
 	ref := metav1.GetControllerOfNoCopy(v.CronJob)
 	return ref != nil && ref.Kind == cronTabKind.Kind && ref.Name == v.cronTab.Name && strings.HasPrefix(ref.APIVersion, cronTabKind.Group+"/")
@@ -184,8 +185,8 @@ func (v *view) holder() string {
 	return "has no controller"
 }
 
-// waitingForAddresses names the first pod whose own condition says what it waits
-// for; a pod that is about to be served has none.
+// waitingForAddresses reports the first pod that says in its own condition why it waits.
+// A pod that is about to get its addresses has no such condition.
 func (v *view) waitingForAddresses() string {
 	for _, pod := range v.pods {
 		if c := attachment.Condition(pod, samplev1.ConditionAddressesBound); live(pod) && c != nil && c.Status == corev1.ConditionFalse {

@@ -18,22 +18,22 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// view is a State with the schedule read and everything in its place.
+// view is a State with the schedule parsed and everything in its place.
 type view struct {
 	State
 	cronTab *v1.CronTab
-	// asked is what the CronTab asks for; nil when there is a problem.
+	// asked is the timetable of the CronTab; nil if there is a problem.
 	asked *timetable
 	// problem is why nothing can run.
 	problem *plan.Failure
-	// failure is what stopped apply.
+	// failure is the error that stopped apply.
 	failure *plan.Failure
-	// runs are the Jobs of the CronTab, pods those of its runs.
+	// runs are the Jobs of the CronTab, and pods the pods of its runs.
 	runs []*batchv1.Job
 	pods []*corev1.Pod
 }
 
-// timetable says when runs are due.
+// timetable determines when runs are due.
 type timetable struct {
 	cronSpec string
 	timeZone *string
@@ -59,7 +59,7 @@ func look(s State) *view {
 	return v
 }
 
-// read fills in the schedule.
+// read parses the schedule of a timetable.
 func (v *view) read(t timetable) (*timetable, *plan.Failure) {
 	var wrong string
 	t.schedule, wrong = parse(t.cronSpec)
@@ -78,27 +78,28 @@ func (v *view) read(t timetable) (*timetable, *plan.Failure) {
 	return &t, nil
 }
 
-// ours says whether the CronJob is the CronTab's, by UID, or is about to be.
+// The CronTab owns the CronJob if it controls it, by UID, or is about to adopt it.
 func (v *view) ours() bool {
 	return v.CronJob != nil && (metav1.IsControlledBy(v.CronJob, v.cronTab) || v.adopts())
 }
 
-// adopts says whether the CronJob was made for a CronTab of this name and has lost its owner
-// reference, by hand or by a deletion with --cascade=orphan. A CronTab that is being deleted
-// adopts nothing.
+// adopts reports whether the CronJob was created for a CronTab with this name and has
+// lost its owner reference, by hand or by a deletion with --cascade=orphan. A CronTab
+// that is being deleted adopts nothing.
 func (v *view) adopts() bool {
 	return v.CronJob != nil && v.cronTab.DeletionTimestamp == nil &&
 		metav1.GetControllerOfNoCopy(v.CronJob) == nil && v.CronJob.Labels[v1.CronTabLabel] == v.cronTab.Name
 }
 
-// orphans says that the CronTab's deletion keeps what it owns (--cascade=orphan):
-// the garbage collector takes the owner reference off, and the CronJob is not ours.
+// orphans reports whether the CronTab's deletion keeps its dependents (--cascade=orphan):
+// the garbage collector removes the owner reference, and then the CronTab no longer owns
+// the CronJob.
 func (v *view) orphans() bool {
 	return slices.Contains(v.cronTab.Finalizers, metav1.FinalizerOrphanDependents)
 }
 
-// isRun says whether a Job is a run of the CronTab. Its CronJob may be gone and
-// the Job about to follow it; Jobs of a CronJob that is not ours stay.
+// isRun reports whether a Job is a run of the CronTab. Its CronJob may be gone, and the
+// Job is about to be deleted too. Jobs of a CronJob that the CronTab does not own stay.
 func (v *view) isRun(job *batchv1.Job) bool {
 	ref := metav1.GetControllerOfNoCopy(job)
 	if ref == nil || ref.Kind != "CronJob" || ref.Name != v.cronTab.Name || !isBatch(ref) {
@@ -107,8 +108,8 @@ func (v *view) isRun(job *batchv1.Job) bool {
 	return v.CronJob == nil || v.ours() || ref.UID != v.CronJob.UID
 }
 
-// isOfRun says whether a pod is of such a Job, or of one that is gone. A user may
-// have orphaned a Job: then it is the user's, and so are its pods.
+// isOfRun reports whether a pod belongs to such a Job, or to a Job that is gone. If a
+// user orphaned a Job, the Job and its pods belong to the user.
 func (v *view) isOfRun(pod *corev1.Pod) bool {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil || ref.Kind != "Job" || !isBatch(ref) || pod.Labels[v1.CronTabLabel] != v.cronTab.Name {
@@ -118,7 +119,7 @@ func (v *view) isOfRun(pod *corev1.Pod) bool {
 	return i < 0 || v.isRun(v.Jobs[i])
 }
 
-// isNamedAsRun says whether a Job that is gone was a run, as far as its name tells.
+// isNamedAsRun reports whether a Job that is gone was a run, judging by its name.
 func (v *view) isNamedAsRun(owner samplev1.AddressOwner) bool {
 	there := slices.ContainsFunc(v.Jobs, func(job *batchv1.Job) bool { return job.Name == owner.Name })
 	return owner.Kind == "Job" && !there && strings.HasPrefix(owner.Name, v.cronTab.Name+"-")
@@ -128,7 +129,7 @@ func isBatch(ref *metav1.OwnerReference) bool {
 	return strings.HasPrefix(ref.APIVersion, batchv1.GroupName+"/")
 }
 
-// missingNetworks are those of the spec that do not exist, in name order.
+// missingNetworks returns the Networks of the spec that do not exist, in name order.
 func (v *view) missingNetworks() []string {
 	var missing []string
 	for _, n := range v.cronTab.Spec.Networks {
@@ -140,7 +141,7 @@ func (v *view) missingNetworks() []string {
 	return missing
 }
 
-// goingNetworks are those of the spec that are being deleted, in name order.
+// goingNetworks returns the Networks of the spec that are being deleted, in name order.
 func (v *view) goingNetworks() []string {
 	var going []string
 	for _, n := range v.Networks {
@@ -151,8 +152,8 @@ func (v *view) goingNetworks() []string {
 	return going
 }
 
-// running is by what runs are started once the plan is carried out; when it could
-// not be, that is the CronJob as it is. Nil: none are.
+// running returns the timetable of the runs once the plan is applied. If apply failed, it
+// is that of the existing CronJob. It is nil if no run is started.
 func (v *view) running() *timetable {
 	c := v.CronJob
 	kept := v.ours() && c.DeletionTimestamp == nil
@@ -166,7 +167,7 @@ func (v *view) running() *timetable {
 	return v.asked
 }
 
-// nextRun is when the next run is due; zero: none is.
+// nextRun returns when the next run is due; zero if none is.
 func (v *view) nextRun() time.Time {
 	t := v.running()
 	if t == nil {
@@ -184,5 +185,5 @@ func (v *view) nextRun() time.Time {
 
 func (v *view) suspended() bool { return ptr.Deref(v.cronTab.Spec.Suspend, false) }
 
-// live pods are at work or about to be.
+// live reports whether a pod runs or soon will.
 func live(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !attachment.Over(pod) }

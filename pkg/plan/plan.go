@@ -82,7 +82,7 @@ func (d *Differences) Compare(field string, is, want any) {
 
 func (d Differences) String() string { return strings.Join(d, ", ") }
 
-// Overlaid returns labels overridden by ours.
+// Overlaid returns labels, overridden by the labels of the second map.
 func Overlaid(labels, ours map[string]string) map[string]string {
 	all := maps.Clone(labels)
 	if all == nil {

@@ -23,7 +23,7 @@ type hold struct {
 	runs bool
 	// open is true if the address is available now: it was given up and has rested.
 	open bool
-	// keeper says who keeps the address; "" if the hold ends by itself.
+	// keeper names the holder that keeps the address; "" if the hold ends by itself.
 	keeper string
 	// until is when an address that was given up has rested; zero if an event will report
 	// it.

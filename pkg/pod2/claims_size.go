@@ -70,7 +70,7 @@ func (v *view) fixedSize(c claim) string {
 	return fmt.Sprintf("its StorageClass %s does not exist", name)
 }
 
-// obstacle returns what the PVC reports about a resize in progress.
+// obstacle returns the problem that the PVC reports about a resize in progress.
 func obstacle(c claim) string {
 	for _, condition := range c.Status.Conditions {
 		if condition.Status == corev1.ConditionTrue && condition.Message != "" {
@@ -91,7 +91,7 @@ func (v *view) sized() []claim {
 	return claims
 }
 
-// grownClaims returns the PVCs to resize. They are written last, so that a refusal (by a
+// grownClaims returns the PVCs to resize. They are written last. So a refusal (by a
 // quota) blocks nothing else. A PVC whose metadata changes gets another resourceVersion
 // first, and is resized by the next plan.
 func (v *view) grownClaims() []ClaimChange {

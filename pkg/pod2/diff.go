@@ -7,7 +7,7 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// Diff decides what to write for one Pod2. It cannot fail: if something is impossible, a
+// Diff plans the writes for one Pod2. It cannot fail: if something is impossible, a
 // condition says so. A Pod2 that is being deleted is left to the garbage collector, which
 // deletes its pods too. A pod created now would block a foreground deletion.
 func Diff(s State) Plan {

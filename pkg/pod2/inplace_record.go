@@ -14,8 +14,8 @@ import (
 type inPlaceRecord struct {
 	Containers map[string]containerBefore `json:"containers"`
 	// Resizing is written before the pod is resized, and removed when the pod's label
-	// names its new revision. Until then the pod may have, or get, the resources of any
-	// revision, whatever its label says.
+	// names its new revision. Until then, the resources of the pod may be, or become,
+	// those of any revision.
 	Resizing bool `json:"resizing,omitempty"`
 }
 
@@ -95,8 +95,8 @@ func infeasible(pod *corev1.Pod) string {
 	return ""
 }
 
-// pending returns what the node reports about a resize that it has not accepted. It is
-// nil if the node has not yet considered the resources that the pod requests now.
+// pending returns the node's condition about a resize that it has not accepted. It is nil
+// if the node has not yet considered the resources that the pod requests now.
 func pending(pod *corev1.Pod) *corev1.PodCondition {
 	c := attachment.Condition(pod, corev1.PodResizePending)
 	if c == nil || c.Status != corev1.ConditionTrue || c.ObservedGeneration > 0 && c.ObservedGeneration < pod.Generation {

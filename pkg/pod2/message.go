@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// namesShown bounds how many pods a message names, so that people can read it.
+	// namesShown bounds how many pods a message names. It must be readable.
 	namesShown = 3
 	// maxCause bounds, in bytes, texts from other components.
 	maxCause = 256

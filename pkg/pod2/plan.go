@@ -28,19 +28,19 @@ type Plan struct {
 	// Adopt pods that lack the Pod2's owner reference. If there are any, the plan does
 	// nothing else to pods, and the status waits for the next plan. If the adoption
 	// fails, the rest is decided without these pods, see WithoutAdoption. Precondition:
-	// UID and resourceVersion, so that a pod keeps a controller that it got meanwhile.
+	// UID and resourceVersion. So a pod keeps a controller that it got meanwhile.
 	Adopt []Adoption
 	// Resize running pods. Precondition: UID and resourceVersion.
 	Resize []Resize
 	// InPlace updates of running pods, AFTER Resize. Precondition: UID and
 	// resourceVersion, because the annotation has containerIDs of that view.
 	InPlace []InPlaceUpdate
-	// Delete in this order. Precondition: UID and resourceVersion, so that a pod that
-	// lost the Pod2's owner reference meanwhile is kept.
+	// Delete in this order. Precondition: UID and resourceVersion. So a pod that lost the
+	// Pod2's owner reference meanwhile is kept.
 	Delete []PodDeletion
 	// ChangeClaims changes labels, mark and owner reference. It is BEFORE DeleteClaims,
-	// so that no PVC is deleted because of a mark that was to be removed: DeleteClaims
-	// depends on it. Precondition: UID and resourceVersion.
+	// and DeleteClaims depends on it: no PVC may be deleted because of a mark that was to
+	// be removed. Precondition: UID and resourceVersion.
 	ChangeClaims []ClaimChange
 	// DeleteClaims, AFTER Delete, for pods that were already gone, and BEFORE Create:
 	// they may use the quota that a new PVC needs. Preconditions: UID and
@@ -58,8 +58,8 @@ type Plan struct {
 	// resourceVersion.
 	GrowClaims []ClaimChange
 	// Relabel pods that this plan does not change otherwise, at most maxPods, AFTER all
-	// writes that one conflict should not block. Precondition: UID and resourceVersion,
-	// so that a pod that lost the Pod2's owner reference meanwhile keeps its labels.
+	// writes that one conflict should not block. Precondition: UID and resourceVersion.
+	// So a pod that lost the Pod2's owner reference meanwhile keeps its labels.
 	Relabel []Relabelling
 	// Status, AFTER everything; nil if it is already written. It reports the observed
 	// state: the next plan observes how this one changes the counters.

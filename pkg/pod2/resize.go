@@ -86,9 +86,9 @@ func qosClass(spec corev1.PodSpec) corev1.PodQOSClass {
 	return corev1.PodQOSBurstable
 }
 
-// withResources returns the change with all resources of the content, for a pod that may
-// have those of any revision. It compares with the pod itself, except for resources that
-// admission added, which stay.
+// withResources returns the change with all resources of the content. The pod may have
+// those of any revision, so this compares with the pod itself, except for resources that
+// admission added. Those stay.
 func (c change) withResources(pod *corev1.Pod, to Content) (change, string) {
 	all := change{c.images, map[string]corev1.ResourceRequirements{}, c.labels}
 	for i := range to.Template.Spec.Containers {

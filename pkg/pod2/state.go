@@ -56,8 +56,7 @@ type State struct {
 	NumbersHeld time.Duration
 }
 
-// Names is what pkg/pod2/dns decided and the status reports: its condition, or nil for
-// none.
+// Names is the result of pkg/pod2/dns for the status: its condition, or nil for none.
 type Names struct{ Condition *metav1.Condition }
 
 // Told reports whether a status has the condition.

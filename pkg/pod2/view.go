@@ -35,7 +35,7 @@ type view struct {
 	claims      []claim // with names for this Pod2, in name order
 	classes     []*storagev1.StorageClass
 	podNames    map[string]bool // of all known pods, of any owner
-	// keepers says, by place, who keeps the wanted address of a replica.
+	// keepers names, by place, the holder that keeps the wanted address of a replica.
 	keepers []string
 	// held is true if a Recreate waits for an address.
 	held bool

@@ -22,12 +22,13 @@ var pod2Kind = schema.GroupVersionKind{Group: v1.GroupVersion.Group, Version: v1
 
 const (
 	// perSlice is how many ordinals share an EndpointSlice. The API allows 1,000
-	// endpoints; Kubernetes' own controller puts 100 into one by default, and what
-	// reads slices is tuned to that.
+	// endpoints. Kubernetes' own controller writes 100 by default, and readers of slices
+	// are tuned to that.
 	perSlice = 100
-	// managedBy tells other controllers of EndpointSlices whose ours are.
+	// managedBy tells other controllers of EndpointSlices that this controller manages a
+	// slice.
 	managedBy = "pod2-controller"
-	// ownerReference is what an orphaned object lacks.
+	// ownerReference names the field that an orphaned object lacks.
 	ownerReference = "owner reference"
 )
 
@@ -46,7 +47,7 @@ func (v *view) meta(name string) metav1.ObjectMeta {
 	}
 }
 
-// own makes an object without a controller ours; owners that are no controllers stay.
+// own makes the Pod2 the controller of an object that has none; other owners stay.
 func (v *view) own(o metav1.Object) {
 	others := slices.DeleteFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == v.Pod2.UID })
 	o.SetOwnerReferences(append(others, *metav1.NewControllerRef(v.Pod2, pod2Kind)))
@@ -56,8 +57,8 @@ func (v *view) newService(s service) *corev1.Service {
 	return v.overlayService(s.network, &corev1.Service{ObjectMeta: v.meta(s.name)})
 }
 
-// overlayService is a copy of a Service with what makes it ours set, and the rest
-// as it is: annotations and further labels may be a user's.
+// overlayService returns a copy of a Service with all fields that the controller manages.
+// The rest stays unchanged: annotations and further labels may be a user's.
 func (v *view) overlayService(network string, current *corev1.Service) *corev1.Service {
 	s := current.DeepCopy()
 	if !v.ours(s) {
@@ -68,13 +69,13 @@ func (v *view) overlayService(network string, current *corev1.Service) *corev1.S
 		s.Spec.Type, s.Spec.ExternalName = corev1.ServiceTypeClusterIP, ""
 		s.Spec.ClusterIP, s.Spec.ClusterIPs = corev1.ClusterIPNone, []string{corev1.ClusterIPNone}
 	}
-	s.Spec.Selector = nil // or Kubernetes would add slices of its own
-	s.Spec.Ports = nil    // or an Ingress could lead to what is in slices
+	s.Spec.Selector = nil // otherwise Kubernetes would add its own slices
+	s.Spec.Ports = nil    // otherwise an Ingress could forward to the addresses
 	s.Spec.PublishNotReadyAddresses = true
 	return s
 }
 
-// serviceDiffers names what makes a Service ours and is not so, "" when all is.
+// serviceDiffers names the managed fields of a Service that differ, "" if none does.
 func serviceDiffers(is, want *corev1.Service) string {
 	var differ plan.Differences
 	differ.Compare(ownerReference, is.OwnerReferences, want.OwnerReferences)
@@ -86,7 +87,7 @@ func serviceDiffers(is, want *corev1.Service) string {
 	return differ.String()
 }
 
-// slicesOf a Service as they shall be, in the order of families and ordinals.
+// slicesOf returns the wanted slices of a Service, by family and ordinal.
 func (v *view) slicesOf(s service) []*discoveryv1.EndpointSlice {
 	var families [2][]*discoveryv1.EndpointSlice
 	for _, m := range v.members {
@@ -117,8 +118,8 @@ func (v *view) newSlice(s service, name string, address netip.Addr) *discoveryv1
 	return slice
 }
 
-// sliceLabels has the one by which kube-proxies, which have no use for a headless
-// Service, leave the slice unread.
+// sliceLabels includes the label that makes kube-proxies skip the slice: they do not need
+// headless Services.
 func (v *view) sliceLabels(s service) map[string]string {
 	return plan.Overlaid(labels(v.Pod2, s.network), map[string]string{
 		discoveryv1.LabelServiceName: s.name,
@@ -127,8 +128,8 @@ func (v *view) sliceLabels(s service) map[string]string {
 	})
 }
 
-// endpoint of a replica; its conditions are those that Kubernetes' own controller
-// gives to an endpoint of a Service that publishes not-ready addresses.
+// endpoint returns the endpoint of a replica. Its conditions are those that Kubernetes'
+// own controller sets for a Service that publishes not-ready addresses.
 func endpoint(pod *corev1.Pod, address netip.Addr) discoveryv1.Endpoint {
 	e := discoveryv1.Endpoint{
 		Addresses: []string{address.String()},
@@ -146,7 +147,7 @@ func endpoint(pod *corev1.Pod, address netip.Addr) discoveryv1.Endpoint {
 	return e
 }
 
-// overlaySlice is a copy of a slice with all that we write set to what want has.
+// overlaySlice returns a copy of a slice with the managed fields of want.
 func overlaySlice(current, want *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	s := current.DeepCopy()
 	s.Labels = plan.Overlaid(s.Labels, want.Labels)
@@ -154,7 +155,7 @@ func overlaySlice(current, want *discoveryv1.EndpointSlice) *discoveryv1.Endpoin
 	return s
 }
 
-// sliceDiffers says in what a slice is not as it shall be, "" when it is.
+// sliceDiffers names the managed fields of a slice that differ, "" if none does.
 func sliceDiffers(is, want *discoveryv1.EndpointSlice) string {
 	var differ plan.Differences
 	differ.Compare("labels", is.Labels, want.Labels)
@@ -165,8 +166,8 @@ func sliceDiffers(is, want *discoveryv1.EndpointSlice) string {
 	return differ.String()
 }
 
-// endpointsDiffer is "+web-1 ~web-2 -web-3", for what is to come, to change and to
-// go; it names a few.
+// endpointsDiffer returns "+web-1 ~web-2 -web-3" for endpoints that are added, changed
+// and removed; it names a few.
 func endpointsDiffer(is, want []discoveryv1.Endpoint) string {
 	if equality.Semantic.DeepEqual(is, want) {
 		return ""

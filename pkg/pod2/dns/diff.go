@@ -9,9 +9,9 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// Diff decides what is to be written for the names of one Pod2's replicas. It
-// cannot fail: what cannot be had becomes a condition. What a Pod2 that is being
-// deleted has goes with it, by the garbage collector, but for what must not wait.
+// Diff plans the writes for the DNS names of one Pod2's replicas. It cannot fail: if
+// something is impossible, a condition says so. The garbage collector deletes the objects
+// of a Pod2 that is being deleted, except slices that must be withdrawn at once.
 func Diff(s State) Plan {
 	var p Plan
 	if s.Pod2 == nil {
@@ -42,8 +42,8 @@ func Diff(s State) Plan {
 	return p
 }
 
-// remove deletes what is ours and not wanted, and first of all the slices of Services
-// that are not fit for them.
+// remove deletes owned objects that are not wanted. First it deletes the slices of
+// Services that are not fit for them.
 func (v *view) remove(p *Plan) {
 	services, kept := map[string]bool{}, map[string]discoveryv1.AddressType{}
 	for _, wanted := range v.services {
@@ -59,7 +59,7 @@ func (v *view) remove(p *Plan) {
 		case service != "" && !v.fit(service):
 			p.Withdraw = append(p.Withdraw, plan.Delete(slice, "its Service is missing, has ports or has another owner"))
 		case v.orphan(slice):
-		// The type of a slice never changes: one of the wrong type makes way.
+		// The type of a slice is immutable: a slice of the wrong type is deleted.
 		case kept[slice.Name] != slice.AddressType:
 			p.DeleteSlices = append(p.DeleteSlices, plan.Delete(slice, "no replica belongs in it"))
 		}
@@ -73,7 +73,7 @@ func (v *view) remove(p *Plan) {
 
 func (v *view) removable(o metav1.Object) bool { return v.ours(o) && o.GetDeletionTimestamp() == nil }
 
-// writes for a Service that is wanted and the Pod2 can have.
+// writes returns the writes for a wanted Service that the Pod2 can have.
 func (v *view) writes(s service) ServiceWrites {
 	var w ServiceWrites
 	switch {
@@ -100,7 +100,7 @@ func (v *view) writes(s service) ServiceWrites {
 		}
 	}
 	for _, is := range v.Slices {
-		// What is to be in it is decided once it is ours.
+		// Its content is decided once the Pod2 controls it.
 		if v.fit(s.name) && orphaned(is, v.sliceLabels(s)) {
 			adopted := is.DeepCopy()
 			v.own(adopted)
@@ -110,10 +110,10 @@ func (v *view) writes(s service) ServiceWrites {
 	return w
 }
 
-// unseen are the pods that our slices name and of whose name the view has none: one
-// that lives keeps the Service, too, of a Network that the spec has no more. One
-// that the view has under that name, as another incarnation, is proof that the
-// former is gone. Slices of a Service that is not fit for them go anyhow.
+// unseen returns the pods that the Pod2's slices name and the view does not have. A live
+// one also keeps the Service of a Network that the spec no longer has. If the view has
+// another pod with the same name, the former pod is gone. Slices of a Service that is not
+// fit for them are deleted anyway.
 func (v *view) unseen() []network.PodRef {
 	seen := map[string]bool{}
 	for _, pod := range v.Pods {

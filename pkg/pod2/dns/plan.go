@@ -13,34 +13,33 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// Plan is what is to be written; the fields stand in the order in which they are
-// written.
+// Plan lists the writes, in the order in which apply makes them.
 type Plan struct {
-	// Withdraw slices, BEFORE everything, and whatever stops the rest: those beside a
-	// Service that is not fit for them. What a live read says of pods changes nothing of
-	// that. Preconditions: UID and resourceVersion.
+	// Withdraw slices beside a Service that is not fit for them, BEFORE everything, even
+	// if the rest is stopped. The result of a live read of pods does not change that.
+	// Preconditions: UID and resourceVersion.
 	Withdraw []plan.Deletion
-	// ConfirmGone, BEFORE all else: pods that slices name and the view does not
-	// have. A live read must say that they are over, or their names would go while
-	// they live, for want of a label on which our watch selects.
+	// ConfirmGone, BEFORE all else: pods that slices name and the view does not have. A
+	// live read must show that they have terminated. The watch selects pods by a label,
+	// so a live pod without that label would otherwise lose its DNS names.
 	ConfirmGone []network.PodRef
 	// DeleteSlices, BEFORE DeleteServices. Preconditions: UID and resourceVersion.
 	DeleteSlices   []plan.Deletion
 	DeleteServices []plan.Deletion
-	// Services that the Pod2 wants and that are not as they shall be, in name
-	// order. What stops one of them does not stop the next.
+	// Services that the Pod2 wants and that must change, in name order. If one of them
+	// fails, apply continues with the next.
 	Services []ServiceWrites
-	// Status, AFTER everything, with the condition v1.ConditionNetworkDNS; nil when
-	// it stands as it is. It tells what will be when the plan is carried out.
-	// Precondition: resourceVersion, for what else the status says is not ours.
+	// Status, AFTER everything, with the condition v1.ConditionNetworkDNS; nil if it is
+	// already written. It reports the state after the plan. Precondition:
+	// resourceVersion, because other writers own the rest of the status.
 	Status *v1.Pod2Status
-	// Events follow the status, and only a change of it.
+	// Events follow the status, and only if it changes.
 	Events []plan.Event
 }
 
-// ServiceWrites are the writes to a Service, which come first, and to its slices.
-// At most one of Create and Update is set, and no slice is created with Create.
-// Preconditions: a create has a fixed name, an update a resourceVersion.
+// ServiceWrites are the writes to a Service, which come first, and to its slices. At most
+// one of Create and Update is set, and no slice is created together with Create.
+// Preconditions: a fixed name to create, resourceVersion to update.
 type ServiceWrites struct {
 	Create       *corev1.Service
 	Update       *plan.Update[*corev1.Service]
@@ -48,24 +47,26 @@ type ServiceWrites struct {
 	UpdateSlices []plan.Update[*discoveryv1.EndpointSlice]
 }
 
-// Empty says that nothing is to be written; events follow writes, and a read goes
-// before a write.
+// Empty reports whether there is nothing to write; events follow writes, and a read
+// precedes them.
 func (p Plan) Empty() bool { return !p.WritesNames() && p.Status == nil }
 
-// WritesNames says that Services or slices are to be written.
+// WritesNames reports whether there are writes to Services or slices.
 func (p Plan) WritesNames() bool {
 	return len(p.Withdraw) > 0 || len(p.DeleteSlices) > 0 || len(p.DeleteServices) > 0 || len(p.Services) > 0
 }
 
-// WritesSlices says that slices are to be written because replicas come, change or go.
+// WritesSlices reports whether slices change because replicas are added, changed or
+// removed.
 func (p Plan) WritesSlices() bool {
 	return len(p.DeleteSlices) > 0 || slices.ContainsFunc(p.Services, func(w ServiceWrites) bool {
 		return len(w.CreateSlices) > 0 || len(w.UpdateSlices) > 0
 	})
 }
 
-// NeedsOwner says that something is created for the Pod2 or adopted, and would be
-// collected as garbage were it gone: BEFORE it, a live read must say that it is.
+// NeedsOwner reports whether the plan creates or adopts something for the Pod2, which
+// would be garbage without it. BEFORE such a write, a live read must show that the Pod2
+// exists.
 func (p Plan) NeedsOwner() bool {
 	return slices.ContainsFunc(p.Services, func(w ServiceWrites) bool {
 		return w.Create != nil || len(w.CreateSlices) > 0 || w.Update != nil && w.Update.Adopts() ||

@@ -9,25 +9,25 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// State is all that one decision about the names of one Pod2 is made from: one
-// view, read from caches.
+// State is the only input of one decision about the DNS names of one Pod2: one view, read
+// from caches.
 type State struct {
-	// Now dates the condition, and decides nothing.
+	// Now is the time in the condition, and decides nothing.
 	Now time.Time
-	// Pod2 may be terminating. It is nil when there is none; then Slices are those that
-	// carry its label.
+	// Pod2 may be terminating. It is nil if there is none; then Slices are those with its
+	// label.
 	Pod2 *v1.Pod2
 	// Pods, in name order: those that the Pod2 controls, by UID, and maybe others.
-	// Of each, decisions read metadata, spec.nodeName, spec.schedulingGates, and of
-	// the status the phase and the condition Ready.
+	// Decisions read the metadata, spec.nodeName, spec.schedulingGates, the phase and the
+	// condition Ready.
 	Pods []*corev1.Pod
-	// Services of the namespace, in name order: those that carry the Pod2's label,
-	// and those known to have a name that it wants, whoever's they are.
+	// Services of the namespace, in name order: those with the Pod2's label, and known
+	// ones of any owner that have a name that it wants.
 	Services []*corev1.Service
-	// Slices of the namespace, in name order, likewise.
+	// Slices of the namespace, in name order, selected in the same way.
 	Slices []*discoveryv1.EndpointSlice
 }
 
-// ServiceName is the name of the Service for a Network: web-blue. Two Pod2s may
-// want one name (web on blue-x, web-blue on x): the first has it.
+// ServiceName returns the name of the Service for a Network: web-blue. Two Pod2s may want
+// the same name (web on blue-x, web-blue on x): the first gets it.
 func ServiceName(pod2, network string) string { return pod2 + "-" + network }

@@ -14,8 +14,8 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// Reasons of the condition; that of the first Network, in name order, whose names
-// are not as they should be is given.
+// Reasons of the condition. It shows the reason of the first Network, in name order, that
+// has a problem.
 const (
 	ReasonPublished          = "Published"
 	ReasonNoAddresses        = "NoAddresses"
@@ -25,8 +25,8 @@ const (
 	ReasonServiceHasPorts    = "ServiceHasPorts"
 )
 
-// Observed are the status and the events of what stands in the way of names, whatever was
-// written; nil if nothing does, or the status says so already.
+// Observed returns the status and the events for observed problems, independent of
+// writes. It returns nil if there is no problem, or the status is already written.
 func Observed(s State) (*v1.Pod2Status, []plan.Event) {
 	v := look(s)
 	if len(v.problems()) == 0 {
@@ -36,16 +36,16 @@ func Observed(s State) (*v1.Pod2Status, []plan.Event) {
 	return status, v.events(status)
 }
 
-// WithFailures are the status, nil if it says so already, and the events to be
-// written when some writes were refused.
+// WithFailures returns the status and the events to write when some writes were refused.
+// The status is nil if it is already written.
 func WithFailures(s State, failures []plan.Failure) (*v1.Pod2Status, []plan.Event) {
 	v := look(s)
 	status := v.status(failures...)
 	return status, v.events(status)
 }
 
-// status is that of the Pod2 with our condition in it, and without it if there is
-// no Network to speak of; nil if it says so already.
+// status returns the Pod2's status with the condition, or without it if there is no
+// Network; nil if it is already written.
 func (v *view) status(failures ...plan.Failure) *v1.Pod2Status {
 	status := v.Pod2.Status.DeepCopy()
 	if len(v.services) == 0 {
@@ -57,9 +57,9 @@ func (v *view) status(failures ...plan.Failure) *v1.Pod2Status {
 	return plan.Changed(status, v.Pod2.Status)
 }
 
-// condition names no pod and no number: it changes only when something of note does. It is about
-// the names of the addresses that there are. One replica that waits for its address does not
-// change it, and Ready tells of that one.
+// condition contains no pod and no number, so it changes only when something important
+// does. It is about the DNS names of existing addresses. A replica that waits for its
+// address does not change it; Ready reports that one.
 func (v *view) condition(failures []plan.Failure) metav1.Condition {
 	problems := append(v.problems(), failures...)
 	if len(problems) == 0 && v.unaddressed() {
@@ -84,14 +84,16 @@ func (v *view) condition(failures []plan.Failure) metav1.Condition {
 	return plan.False(problems[0].Reason, shorten.To(strings.Join(messages, "; "), shorten.EventMessage))
 }
 
-// unaddressed says whether replicas are wanted and none has an address that could have a name.
+// unaddressed reports whether replicas are wanted and none has an address that could have
+// a DNS name.
 func (v *view) unaddressed() bool {
 	return ptr.Deref(v.Pod2.Spec.Replicas, 1) > 0 && !slices.ContainsFunc(v.members, func(m member) bool {
 		return slices.ContainsFunc(v.services, func(s service) bool { _, ok := m.address(s.network); return ok })
 	})
 }
 
-// events tell once what a user has to mend, when it becomes what stands in the way.
+// events reports a problem that the user must fix once, when it becomes the first
+// problem.
 func (v *view) events(status *v1.Pod2Status) []plan.Event {
 	if status == nil {
 		return nil

@@ -23,27 +23,27 @@ import (
 // view is a State with everything in its place.
 type view struct {
 	State
-	// services that are wanted, in the order of the Networks' names: of those that
-	// the spec has, and of those that a member has still.
+	// services that are wanted, in the order of the Networks' names: for the Networks of
+	// the spec, and for those that a member still has.
 	services []service
 	// members, in the order of their ordinals.
 	members []member
 }
 
-// service is one that is wanted.
+// service is a wanted Service.
 type service struct {
 	network, name string
-	// left says that the spec has the Network no more.
+	// left is true if the spec no longer has the Network.
 	left bool
-	// is what has the name, whoever's it is; nil: nothing has.
+	// is is the Service with this name, of any owner; nil if there is none.
 	is *corev1.Service
 	// problem is why the Pod2 cannot have it.
 	problem *plan.Failure
-	// slices as they shall be: none of a Service that is not fit for them.
+	// slices are the wanted slices: none if the Service is not fit for them.
 	slices []*discoveryv1.EndpointSlice
 }
 
-// member is a replica that lives and publishes.
+// member is a live replica that publishes addresses.
 type member struct {
 	pod       *corev1.Pod
 	ordinal   int32
@@ -81,9 +81,9 @@ func look(s State) *view {
 	return v
 }
 
-// publishes says whether a pod is a replica, scaled away or not, that is to have
-// names. One that is gated was given no address, whatever its annotation says. One
-// that is orphaned keeps its names until it is adopted.
+// publishes reports whether a pod is a replica, scaled down or not, that has DNS names. A
+// gated pod has no address yet, even if its annotation says so. An orphaned pod keeps its
+// names until it is adopted.
 func (v *view) publishes(pod *corev1.Pod) (ordinal int32, ok bool) {
 	ordinal, ok = ordinals.Parse(v.Pod2.Name, pod.Name)
 	return ordinal, ok && len(pod.Name) <= validation.DNS1123LabelMaxLength &&
@@ -91,9 +91,9 @@ func (v *view) publishes(pod *corev1.Pod) (ordinal int32, ok bool) {
 		!attachment.Gated(pod) && !attachment.Over(pod)
 }
 
-// address of the member on a Network. EndpointSlices refuse those that no Network
-// hands out, and one of them would keep 99 others from being written: somebody
-// wrote it into the annotation.
+// address returns the address of the member on a Network. It skips addresses that no
+// Network hands out: a user wrote such an address into the annotation. EndpointSlices
+// refuse them, so one of them would block the write of 99 others.
 func (m member) address(network string) (netip.Addr, bool) {
 	a := m.addresses[network].Address.Addr()
 	return a, a.IsValid() && !a.IsUnspecified() && !a.IsLoopback() && !a.IsLinkLocalUnicast() && !a.IsMulticast()
@@ -101,9 +101,9 @@ func (m member) address(network string) (netip.Addr, bool) {
 
 func (v *view) ours(o metav1.Object) bool { return metav1.IsControlledBy(o, v.Pod2) }
 
-// orphaned says whether an object has no controller, and the labels that we give
-// it: somebody removed the owner reference, or deleted an earlier Pod2 of the name
-// with --cascade=orphan.
+// orphaned reports whether an object has no controller, and has the labels that the
+// controller sets: a user removed the owner reference, or deleted an earlier Pod2 with
+// the same name with --cascade=orphan.
 func orphaned(o metav1.Object, labels map[string]string) bool {
 	has := o.GetLabels()
 	for key, value := range labels {
@@ -114,32 +114,33 @@ func orphaned(o metav1.Object, labels map[string]string) bool {
 	return metav1.GetControllerOfNoCopy(o) == nil
 }
 
-// fit says whether slices may stand beside the Service of that name, see the package's
+// fit reports whether slices may exist beside the Service with that name, see the package
 // comment.
 func (v *view) fit(name string) bool {
 	is := find(v.Services, name)
 	return is != nil && is.DeletionTimestamp == nil && v.ours(is) && is.Labels[v1.Pod2Label] == v.Pod2.Name && len(is.Spec.Ports) == 0
 }
 
-// made says whether a slice is ours, or was: it lost its owner reference, and only we
-// write slices with these labels.
+// made reports whether the Pod2 owns a slice, or owned it before the slice lost its owner
+// reference: only this controller writes slices with these labels.
 func (v *view) made(slice *discoveryv1.EndpointSlice) bool {
 	return v.ours(slice) || slice.Labels[v1.Pod2Label] == v.Pod2.Name && abandoned(slice)
 }
 
-// abandoned says whether a slice was made by us for some Pod2, and has no controller.
+// abandoned reports whether this controller made a slice for some Pod2, and it has no
+// controller now.
 func abandoned(slice *discoveryv1.EndpointSlice) bool {
 	return metav1.GetControllerOfNoCopy(slice) == nil && slice.Labels[discoveryv1.LabelManagedBy] == managedBy
 }
 
-// orphan says whether a slice is one that is adopted: an orphaned one of a Service
-// that the Pod2 wants and has.
+// orphan reports whether a slice is adopted: it is orphaned, and the Pod2 wants and
+// controls its Service.
 func (v *view) orphan(slice *discoveryv1.EndpointSlice) bool {
 	return slices.ContainsFunc(v.services, func(s service) bool { return v.fit(s.name) && orphaned(slice, v.sliceLabels(s)) })
 }
 
-// pending says whether a Service has yet to become fit by a write of this plan: its
-// slices follow, and then the status.
+// pending reports whether a write of this plan makes a Service fit: its slices follow,
+// and then the status.
 func (v *view) pending() bool {
 	return slices.ContainsFunc(v.services, func(s service) bool { return s.problem == nil && !v.fit(s.name) && !s.hasPorts() })
 }
@@ -160,8 +161,8 @@ func (v *view) problem(network, name string, is *corev1.Service) *plan.Failure {
 	return &plan.Failure{Reason: ReasonWaitingForDeletion, Message: fmt.Sprintf("Service %s is being deleted; the controller then recreates it", name)}
 }
 
-// taken says why an object that has a name of ours cannot be ours; labels are those
-// that it would have.
+// taken returns why the Pod2 cannot have an object with a wanted name; labels are those
+// that the object would have.
 func (v *view) taken(kind, network string, is metav1.Object, labels map[string]string) *plan.Failure {
 	if v.ours(is) || orphaned(is, labels) {
 		return nil
@@ -176,7 +177,7 @@ func (v *view) taken(kind, network string, is metav1.Object, labels map[string]s
 		kind, is.GetName(), holder, network)}
 }
 
-// problems of all Networks, those with slices too.
+// problems returns the problems of all Networks, including those with slices.
 func (v *view) problems() []plan.Failure {
 	var all []plan.Failure
 	for _, s := range v.services {
