@@ -13,7 +13,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 )
 
-// What a manifest becomes, whole.
+// TestNewCronJob checks the complete CronJob of a manifest.
 func TestNewCronJob(t *testing.T) {
 	s := state(t, "networks=green,blue zone=Europe/Berlin replicas=3")
 	s.CronTab.Spec.Command, s.CronTab.Spec.Args = []string{"/app"}, []string{"-v"}
@@ -94,7 +94,7 @@ func TestNewCronJob(t *testing.T) {
 	}
 }
 
-// What the pods of a run ask for.
+// TestRequestOfARun checks the request of a run's pods.
 func TestRequestOfARun(t *testing.T) {
 	runDiff(t, []diffTest{
 		{"no Network", "", nil, ""},
@@ -105,7 +105,7 @@ func TestRequestOfARun(t *testing.T) {
 	})
 }
 
-// Pods at work at once, and how many have to succeed.
+// TestSizeOfARun checks how many pods run at once, and how many must succeed.
 func TestSizeOfARun(t *testing.T) {
 	runDiff(t, []diffTest{
 		{"by default", "", nil, "1 1"},
@@ -119,7 +119,7 @@ func TestSizeOfARun(t *testing.T) {
 	})
 }
 
-// Whatever somebody changes of what a CronTab has a word for is set again.
+// If someone changes a field that a CronTab has, the controller restores it.
 func TestEveryFieldIsRepaired(t *testing.T) {
 	const spec = "zone=Europe/Berlin networks=blue policy=Allow deadline=60"
 	for _, tt := range []struct {
@@ -156,12 +156,12 @@ func TestEveryFieldIsRepaired(t *testing.T) {
 		} else if update.Reason != tt.want {
 			t.Errorf("%s: repaired %s", tt.want, update.Reason)
 		} else if left := difference(update.Object, right); left != "" {
-			t.Errorf("%s: left over: %s", tt.want, left)
+			t.Errorf("%s: still differs: %s", tt.want, left)
 		}
 	}
 }
 
-// The API server tells by the image how to pull it: "Always" for latest.
+// The API server derives the pull policy from the image: "Always" for latest.
 func TestImagePullPolicy(t *testing.T) {
 	policy := func(cronJob *batchv1.CronJob) string {
 		container := cronJob.Spec.JobTemplate.Spec.Template.Spec.Containers[0]
@@ -175,7 +175,7 @@ func TestImagePullPolicy(t *testing.T) {
 	}
 }
 
-// What is taken out of the CronTab is taken out of the CronJob.
+// Fields that are removed from the CronTab are removed from the CronJob.
 func TestFieldsTakenOut(t *testing.T) {
 	full := state(t, "zone=Europe/Berlin policy=Replace networks=blue replicas=2 completions=3 deadline=30")
 	full.CronTab.Spec.Command, full.CronTab.Spec.Args, full.CronTab.Spec.Env = []string{"/app"}, []string{"-v"}, []corev1.EnvVar{{Name: "A"}}
@@ -184,6 +184,6 @@ func TestFieldsTakenOut(t *testing.T) {
 	bare := s.CronJob
 	s.CronJob = cronJob(t, full, nil)
 	if left := difference(Diff(s).Update.Object, bare); left != "" {
-		t.Errorf("left over: %s", left)
+		t.Errorf("still differs: %s", left)
 	}
 }

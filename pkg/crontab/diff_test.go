@@ -13,17 +13,17 @@ func TestCronJob(t *testing.T) {
 		{"is created", "", nil, `
 			create CronJob ct
 			again in 55s`},
-		{"stays as it is", "networks=blue", []string{"cronjob"}, `again in 55s`},
+		{"stays unchanged", "networks=blue", []string{"cronjob"}, `again in 55s`},
 		{"follows the CronTab", "spec=@daily zone=Europe/Berlin suspend policy=Replace replicas=3", []string{
 			"cronjob schedule=@weekly image=app:0 limits"}, `
 			update CronJob ct (version 7): schedule, activeDeadlineSeconds, pod template`},
-		{"loses what somebody added to it", "networks=blue", []string{"cronjob sidecar"}, `
+		{"loses containers that someone added", "networks=blue", []string{"cronjob sidecar"}, `
 			update CronJob ct (version 7): pod template
 			again in 55s`},
 		{"loses no gate", "networks=blue", []string{"cronjob ungated labels"}, `
 			update CronJob ct (version 7): labels, pod template
 			again in 55s`},
-		{"keeps what a CronTab has no word for", "", []string{"cronjob ttl"}, `again in 55s`},
+		{"keeps fields that a CronTab does not have", "", []string{"cronjob ttl"}, `again in 55s`},
 		{"is resumed", "", []string{"cronjob suspended"}, `
 			update CronJob ct (version 7): suspend
 			again in 55s`},
@@ -31,51 +31,51 @@ func TestCronJob(t *testing.T) {
 		{"is suspended while the schedule does not parse", "spec=*_*_*_*_/5", []string{"cronjob image=app:0"}, `
 			update CronJob ct (version 7): suspend`},
 		{"and is then left alone", "spec=*_*_*_*_/5", []string{"cronjob suspended image=app:0"}, ""},
-		{"is suspended while there is no such zone", "zone=Europe/Atlantis", []string{"cronjob"}, `
+		{"is suspended while the time zone does not exist", "zone=Europe/Atlantis", []string{"cronjob"}, `
 			update CronJob ct (version 7): suspend`},
-		{"of somebody else", "", []string{"cronjob bare labels schedule=@daily"}, ""},
+		{"of another user", "", []string{"cronjob bare labels schedule=@daily"}, ""},
 		{"that lost its owner is adopted", "", []string{"cronjob bare schedule=@daily"}, `
 			update CronJob ct (version 7), adopted: owner reference, schedule
 			again in 55s`},
 		{"that lost its owner is adopted, and suspended while the schedule does not parse", "spec=*_*_*_*_/5", []string{"cronjob bare"}, `
 			update CronJob ct (version 7), adopted: owner reference, suspend`},
-		{"that lost its owner and is on its way out", "", []string{"cronjob bare going"}, ""},
+		{"that lost its owner and is terminating", "", []string{"cronjob bare going"}, ""},
 		{"of another owner", "spec=*_*_*_*_/5", []string{"cronjob of=CronTab/other"}, ""},
 		{"of an earlier CronTab", "", []string{"cronjob earlier"}, ""},
-		{"on its way out", "", []string{"cronjob going image=app:0"}, ""},
+		{"terminating", "", []string{"cronjob going image=app:0"}, ""},
 	}, actions)
 }
 
 func TestDeletion(t *testing.T) {
 	runDiff(t, []diffTest{
 		{"without the finalizer", "going finalizer=other.example.com", []string{"cronjob image=app:0", "pod ct-1-a"}, ""},
-		{"with it", "going wait", []string{"cronjob", "job ct-1"}, `
+		{"with the finalizer", "going wait", []string{"cronjob", "job ct-1"}, `
 			delete CronJob ct (uid u-cj, version 7): the CronTab is being deleted`},
-		{"that keeps what it owns", "going wait finalizer=orphan", []string{"cronjob", "job ct-1", "pod ct-1-a"}, ""},
-		{"until that is nobody's", "going wait finalizer=orphan", []string{"cronjob bare", "job ct-1", "pod ct-1-a", "address 10.0.0.5 ct-1-a"}, `
+		{"that keeps its dependents", "going wait finalizer=orphan", []string{"cronjob", "job ct-1", "pod ct-1-a"}, ""},
+		{"until those have no owner", "going wait finalizer=orphan", []string{"cronjob bare", "job ct-1", "pod ct-1-a", "address 10.0.0.5 ct-1-a"}, `
 			release finalizer.stable.example.com`},
 		{"waits for the CronJob", "going wait", []string{"cronjob going"}, ""},
 		{"waits for Jobs, also those started by hand", "going wait", []string{"job by-hand"}, ""},
-		{"waits for a pod that terminates", "going wait", []string{"pod ct-1-a going"}, ""},
+		{"waits for a terminating pod", "going wait", []string{"pod ct-1-a going"}, ""},
 		{"waits for an address, of any Network", "going wait", []string{"address 10.0.0.5 ct-1-a"}, ""},
-		{"waits for that of a run by hand whose pod is over", "going wait", []string{"pod x-a over", "address 10.0.0.5 x-a"}, ""},
-		{"over and returned", "going wait finalizer=other.example.com networks=blue", []string{
+		{"waits for the address of a run by hand whose pod has terminated", "going wait", []string{"pod x-a over", "address 10.0.0.5 x-a"}, ""},
+		{"terminated and released", "going wait finalizer=other.example.com networks=blue", []string{
 			"pod ct-1-a over", "address 10.0.0.5 ct-1-a Resting"}, `
 			release finalizer.stable.example.com`},
-		{"others' pods and addresses are no matter", "going wait networks=blue", []string{
+		{"other owners' pods and addresses are ignored", "going wait networks=blue", []string{
 			"cronjob bare", "job x bare", "job y of=CronJob/other", "pod x-a", "pod y-a", "pod z-a of=ReplicaSet/z", "pod j-a foreign",
 			"address 10.0.0.5 j-a", "address 10.0.0.6 ct-w-a of=ReplicaSet/ct-w", "address 10.0.0.7 db-0 of=StatefulSet/db Reserved"}, `
 			release finalizer.stable.example.com`},
-		{"addresses that Jobs of others return are no matter", "going wait", []string{
+		{"addresses of other owners' Jobs are ignored", "going wait", []string{
 			"pod x-a over foreign", "address 10.0.0.5 x-a", "address 10.0.0.6 y-a", "job ct-hand bare", "address 10.0.0.7 ct-hand-a"}, `
 			release finalizer.stable.example.com`},
-		{"runs of a CronJob that is not ours are no matter", "going wait networks=blue", []string{
+		{"runs of another owner's CronJob are ignored", "going wait networks=blue", []string{
 			"cronjob bare", "job ct-1", "pod ct-1-a", "address 10.0.0.5 ct-1-a"}, `
 			release finalizer.stable.example.com`},
-		{"nor those of an earlier CronTab's", "going wait", []string{"cronjob earlier", "job ct-1", "pod ct-1-a"}, `
+		{"and those of an earlier CronTab's CronJob", "going wait", []string{"cronjob earlier", "job ct-1", "pod ct-1-a"}, `
 			release finalizer.stable.example.com`},
-		{"waits for runs of our CronJob that is gone", "going wait", []string{"cronjob bare", "job ct-1 of=CronJob/ct"}, ""},
-		{"a schedule that does not parse is no matter", "going wait spec=nonsense", []string{"cronjob suspended"}, `
+		{"waits for runs of the former CronJob", "going wait", []string{"cronjob bare", "job ct-1 of=CronJob/ct"}, ""},
+		{"a schedule that does not parse is ignored", "going wait spec=nonsense", []string{"cronjob suspended"}, `
 			delete CronJob ct (uid u-cj, version 7): the CronTab is being deleted`},
 	}, actions)
 }
@@ -85,20 +85,20 @@ func TestEvents(t *testing.T) {
 		{"created", "", nil, `event Normal Created: created CronJob ct`},
 		{"updated", "", []string{"cronjob image=app:0"}, `event Normal Updated: updated CronJob ct to match this CronTab: pod template`},
 		{"deleted", "going wait", []string{"cronjob"}, `event Normal Deleted: deleted CronJob ct and its runs`},
-		{"told once", "spec=@never", nil, `
+		{"reported once", "spec=@never", nil, `
 			event Warning InvalidSchedule: cronSpec "@never" does not parse: unrecognized descriptor: @never; use @hourly, @daily, @weekly, @monthly, @yearly, or @every with a duration, such as @every 1h30m`},
-		{"not what comes and goes", "networks=blue", []string{"cronjob", "pod ct-1-a waits=no_address_is_free"}, ""},
+		{"not for temporary problems", "networks=blue", []string{"cronjob", "pod ct-1-a waits=no_address_is_free"}, ""},
 	}, func(s State) string { return lines(s, "event") })
 
 	s := state(t, "spec=@never")
 	s.CronTab.Status = *Diff(s).Status
 	s.CronTab.Generation++
 	if got := lines(s, "event"); got != "" {
-		t.Errorf("told again: %s", got)
+		t.Errorf("reported again: %s", got)
 	}
 }
 
-// The status names the next run: it is written again when that is due.
+// The status shows the next run, so it is written again when that is due.
 func TestRequeueIsTheNextRun(t *testing.T) {
 	s := state(t, "", "cronjob")
 	first := Diff(s)
@@ -112,6 +112,6 @@ func TestRequeueIsTheNextRun(t *testing.T) {
 	}
 	s.Now = s.Now.Add(1)
 	if got, want := lines(s, "status"), "next 2026-01-02T15:10:00Z"; !strings.Contains(got, want) {
-		t.Errorf("the next run is due and the status becomes %q, want in it %s", got, want)
+		t.Errorf("the next run is due and the status becomes %q, want it to contain %s", got, want)
 	}
 }

@@ -20,25 +20,25 @@ var now = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC) // a Friday
 
 const uid = types.UID("u-ct")
 
-// state reads the CronTab "ct" from words ('_' stands for a space) such as
+// state parses the CronTab "ct" from words ('_' means a space) such as
 //
 //	spec=*/5_*_*_*_* zone=Europe/Berlin suspend policy=Allow deadline=30 replicas=3 completions=9
-//	networks=blue@data0,green exists=blue      exists: which of them do, without it all
+//	networks=blue@data0,green exists=blue      exists: those that exist, by default all
 //	networks=blue terminating=blue             it is being deleted
-//	going wait finalizer=other           wait: the finalizer that means it
+//	going wait finalizer=other           wait: the finalizer that waits
 //
-// and each other object from one line; each may be going, bare (it has no owner),
-// or of=Kind/name (it has another):
+// and each other object from one line; each may be going, bare (it has no owner), or
+// of=Kind/name (it has another):
 //
 //	cronjob                              as the CronTab says, a day old
 //	cronjob earlier                      of an earlier CronTab ct
 //	cronjob schedule=@daily zone=UTC suspended resumed image=old sidecar ungated
-//	        limits ttl labels            changed by somebody
-//	cronjob last=5m active=2             last run five minutes ago, two are under way
-//	job ct-1                             a run; of=CronJob/ct: of one before the CronJob
+//	        limits ttl labels            changed by someone
+//	cronjob last=5m active=2             last run five minutes ago, two are running
+//	job ct-1                             a run; of=CronJob/ct: of a former CronJob
 //	pod ct-1-a over foreign waits=no_address_is_free
-//	                                     of the Job ct-1; foreign: without our label
-//	address 10.0.0.5 ct-1-a Resting      in the ledger of blue, Bound without a state
+//	                                     of the Job ct-1; foreign: without the CronTab's label
+//	address 10.0.0.5 ct-1-a Resting      in an AddressBlock of blue, Bound without a state
 func state(t testing.TB, spec string, objects ...string) State {
 	t.Helper()
 	s := State{Now: now, Zone: time.UTC, CronTab: &v1.CronTab{
@@ -84,7 +84,7 @@ func state(t testing.TB, spec string, objects ...string) State {
 		case "finalizer":
 			s.CronTab.Finalizers = append(s.CronTab.Finalizers, value)
 		default:
-			t.Fatalf("no such word: %s", word)
+			t.Fatalf("unknown word: %s", word)
 		}
 	}
 	for _, n := range s.CronTab.Spec.Networks {
@@ -111,13 +111,13 @@ func state(t testing.TB, spec string, objects ...string) State {
 		case "address":
 			s.Blocks = append(s.Blocks, block(t, words[1:]))
 		default:
-			t.Fatalf("no such object: %s", line)
+			t.Fatalf("unknown object: %s", line)
 		}
 	}
 	return s
 }
 
-// cronJob is what the API server would hold: it has filled in what we leave out.
+// cronJob returns the CronJob that the API server would hold, with its defaults.
 func cronJob(t testing.TB, s State, words []string) *batchv1.CronJob {
 	t.Helper()
 	valid := s
@@ -177,7 +177,7 @@ func number(t testing.TB, text string) int {
 	return n
 }
 
-// owned reads the words that say whose an object is, and whether it goes.
+// owned parses the words for the owner of an object and its deletion.
 func owned(t testing.TB, o metav1.Object, word string) {
 	t.Helper()
 	refs := o.GetOwnerReferences()
@@ -193,7 +193,7 @@ func owned(t testing.TB, o metav1.Object, word string) {
 		refs[0].UID = "u-other"
 		refs[0].Kind, refs[0].Name, _ = strings.Cut(value, "/")
 	default:
-		t.Fatalf("no such word: %s", word)
+		t.Fatalf("unknown word: %s", word)
 	}
 	o.SetOwnerReferences(refs)
 }
@@ -210,7 +210,7 @@ func object(t testing.TB, o metav1.Object, ownerKind, owner string, ownerUID typ
 	}
 }
 
-// pod of the Job whose name its own begins with.
+// pod returns a pod of the Job whose name its own begins with.
 func pod(t testing.TB, words []string) *corev1.Pod {
 	t.Helper()
 	p := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning}}
@@ -264,7 +264,7 @@ func runDiff(t *testing.T, tests []diffTest, render func(State) string) {
 	}
 }
 
-// lines renders those parts of a plan that begin with one of the words.
+// lines renders the parts of a plan that begin with one of the words.
 func lines(s State, words ...string) string {
 	var kept strings.Builder
 	for line := range strings.Lines(Diff(s).String()) {

@@ -19,8 +19,8 @@ import (
 	"github.com/pod2/pod2/test/spec"
 )
 
-// arbitrary is a state that need not be one we could have brought about, with the
-// words and the objects that it was made from.
+// arbitrary returns a state that the controller need not be able to reach, with the words
+// and the objects that it was made from.
 func arbitrary(t *testing.T, dice *rand.Rand) (s State, from string, objects []string) {
 	some := func(words ...string) string {
 		var chosen []string
@@ -58,13 +58,13 @@ func arbitrary(t *testing.T, dice *rand.Rand) (s State, from string, objects []s
 		}
 	}
 	s = state(t, spec, objects...)
-	if dice.IntN(2) == 0 { // nothing but the CronJob is left to be done
+	if dice.IntN(2) == 0 { // only the CronJob is left to write
 		apply(&s, Plan{Status: Diff(s).Status})
 	}
 	return s, fmt.Sprintf("%s %q", spec, objects), objects
 }
 
-// apply does to the state what the API server would.
+// apply applies a plan to the state like the API server.
 func apply(s *State, p Plan) {
 	switch {
 	case p.Delete != nil:
@@ -104,10 +104,10 @@ func nothingBadHappens(t *testing.T, dice *rand.Rand) {
 		t.Errorf("%s\nstate %s\nplan\n%s", fmt.Sprintf(format, args...), from, p)
 	}
 	if why := spec.CronTabDone(kubernetes(s), s.CronTab); p.Empty() && why != "" {
-		broken("nothing is planned, and it is not done: %s", why)
+		broken("the plan is empty, but the work is not done: %s", why)
 	}
 	if !reflect.DeepEqual(p, Diff(s)) {
-		broken("another plan the second time")
+		broken("the second plan differs")
 	}
 	if !reflect.DeepEqual(before.CronTab, s.CronTab) || !reflect.DeepEqual(before.CronJob, s.CronJob) {
 		broken("the state was changed")
@@ -115,7 +115,7 @@ func nothingBadHappens(t *testing.T, dice *rand.Rand) {
 	touched := p.Delete != nil || p.Update != nil
 	orphan := strings.Contains(from, " bare") && !strings.Contains(from, "labels") && s.CronTab.DeletionTimestamp == nil
 	if touched && !orphan && !metav1.IsControlledBy(s.CronJob, s.CronTab) {
-		broken("S6: the CronJob is not ours")
+		broken("S6: the CronTab does not own the CronJob")
 	}
 	if p.Delete != nil && strings.Contains(from, "orphan") {
 		broken("its user wants to keep the CronJob")
@@ -125,20 +125,20 @@ func nothingBadHappens(t *testing.T, dice *rand.Rand) {
 	}
 	switch left := left(objects); {
 	case p.Release && left != "":
-		broken("released, and there is left: %s", left)
+		broken("the finalizer is removed, but this is left: %s", left)
 	case p.Status != nil && strings.Contains(p.String(), "waits for") && left == "":
-		broken("it waits for what is not its own")
+		broken("it waits for another owner's object")
 	}
 }
 
-// One round of writes, and there is nothing left to write until something else
-// happens: no two of our decisions undo one another.
+// After one round of writes, nothing is left to write until something else happens: no
+// two decisions undo each other.
 func TestOneRoundConverges(t *testing.T) {
 	chance.ForSeeds(t, 2000, func(t *testing.T, dice *rand.Rand) {
 		s, from, _ := arbitrary(t, dice)
 		first := Diff(s)
 		apply(&s, first)
-		// What was created or deleted shows in the status of a second round.
+		// The status of a second round shows the created and deleted objects.
 		apply(&s, Plan{Status: Diff(s).Status})
 		second := Diff(s)
 		if why := spec.CronTabDone(kubernetes(s), s.CronTab); !second.Empty() || why != "" {
@@ -147,8 +147,7 @@ func TestOneRoundConverges(t *testing.T) {
 	})
 }
 
-// A write that is refused again and again is told once, and a next run goes with a
-// schedule.
+// A write that is refused repeatedly is reported once. A next run needs a schedule.
 func TestAFailureIsToldOnce(t *testing.T) {
 	chance.ForSeeds(t, 2000, func(t *testing.T, dice *rand.Rand) {
 		s, from, _ := arbitrary(t, dice)
@@ -171,7 +170,8 @@ func TestAFailureIsToldOnce(t *testing.T) {
 	})
 }
 
-// While it waits, time alone changes nothing before RequeueAfter, and something then.
+// While a CronTab waits, time alone changes nothing before RequeueAfter, and it does at
+// that time.
 func TestRequeueAfterIsExact(t *testing.T) {
 	chance.ForSeeds(t, 2000, func(t *testing.T, dice *rand.Rand) {
 		s, from, _ := arbitrary(t, dice)
@@ -186,14 +186,14 @@ func TestRequeueAfterIsExact(t *testing.T) {
 		}
 		s.Now = start.Add(p.RequeueAfter)
 		if Diff(s).Empty() {
-			t.Errorf("%s is for nothing\nstate %s", p.RequeueAfter, from)
+			t.Errorf("after %s nothing changed\nstate %s", p.RequeueAfter, from)
 		}
 	})
 }
 
-// left is the first object that a deletion has to wait for. A Job is ours if it is
-// of a CronJob that is gone or ours, a pod if its Job is or is gone, an address if
-// its pod is, or the name of the Job tells that has gone with it.
+// left returns the first object that a deletion must wait for. The CronTab owns a Job if
+// its CronJob is gone or owned, and a pod if its Job is owned or gone. It used an address
+// if it owns the pod, or if the pod's former Job has a name of the CronTab.
 func left(objects []string) string {
 	all := strings.Join(objects, "\n")
 	line := func(kind, name string) string {
@@ -228,7 +228,7 @@ func left(objects []string) string {
 	return ""
 }
 
-// kubernetes has the objects of a State.
+// kubernetes returns the objects of a State.
 func kubernetes(s State) *spec.Cluster {
 	c := &spec.Cluster{Now: s.Now, Jobs: s.Jobs, Pods: s.Pods, Blocks: s.Blocks, Networks: s.Networks}
 	if s.CronJob != nil {

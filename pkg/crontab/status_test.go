@@ -13,7 +13,7 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// conditions renders Ready, and Scheduled where it says something else.
+// conditions renders Ready, and Scheduled if it differs.
 func conditions(s State) string {
 	v := look(s)
 	ready, scheduled := v.ready(), v.scheduled()
@@ -26,7 +26,7 @@ func conditions(s State) string {
 
 func TestConditions(t *testing.T) {
 	runDiff(t, []diffTest{
-		{"all is well", "zone=Europe/Berlin", []string{"cronjob"}, `
+		{"no problem", "zone=Europe/Berlin", []string{"cronjob"}, `
 			Ready=True Scheduled: the CronJob matches this CronTab
 			Scheduled=True Scheduled: runs on schedule "*/5 * * * *" in time zone Europe/Berlin`},
 		{"suspended", "suspend", []string{"cronjob"}, `
@@ -38,20 +38,20 @@ func TestConditions(t *testing.T) {
 			Ready=False InvalidTimeZone: timeZone "Europe/Atlantis": unknown time zone Europe/Atlantis; use a name from the IANA time zone database, such as Europe/Berlin`},
 		{"no such day", "spec=0_0_31_2_*", nil, `
 			Ready=False NeverDue: cronSpec "0 0 31 2 *" matches no date in the next five years`},
-		{"an interval that is never over", "spec=@every_1h deadline=3599", nil, `
+		{"an interval longer than the deadline", "spec=@every_1h deadline=3599", nil, `
 			Ready=False NeverDue: startingDeadlineSeconds 3599 is too short for cronSpec "@every 1h": Kubernetes would never start a run. Remove it, or set it to at least 3600`},
-		{"one that is", "spec=@every_1h deadline=3600", []string{"cronjob"}, `
+		{"an interval within the deadline", "spec=@every_1h deadline=3600", []string{"cronjob"}, `
 			Ready=True Scheduled: the CronJob matches this CronTab
 			Scheduled=True Scheduled: runs on schedule "@every 1h"`},
 		{"always too late", "deadline=0", nil, `
 			Ready=False NeverDue: startingDeadlineSeconds 0 is too short for cronSpec "*/5 * * * *": Kubernetes would never start a run. Remove it, or set it to at least 1`},
 		{"the name is taken", "", []string{"cronjob bare labels"}, `
 			Ready=False NameTaken: CronJob ct already exists and has no controller: delete it so that the CronTab can use the name`},
-		{"the name is taken by somebody", "", []string{"cronjob of=Backup/ct"}, `
+		{"the name is taken by another owner", "", []string{"cronjob of=Backup/ct"}, `
 			Ready=False NameTaken: CronJob ct already exists and is owned by Backup ct: delete it so that the CronTab can use the name`},
-		{"an earlier CronTab of the name", "", []string{"cronjob earlier"}, `
+		{"an earlier CronTab with the same name", "", []string{"cronjob earlier"}, `
 			Ready=False WaitingForDeletion: CronJob ct of an earlier CronTab ct still exists`},
-		{"somebody deletes the CronJob", "", []string{"cronjob going"}, `
+		{"someone deletes the CronJob", "", []string{"cronjob going"}, `
 			Ready=False WaitingForDeletion: CronJob ct is being deleted; the controller then recreates it`},
 		{"Networks that do not exist", "networks=red,blue,green exists=blue", []string{"cronjob"}, `
 			Ready=False NetworkNotFound: Network green, red does not exist: pods of a run stay unscheduled until it is created
@@ -82,21 +82,21 @@ func TestStatus(t *testing.T) {
 		{"before the first run", "", nil, `status last - successful - next 2026-01-02T15:05:00Z active 0 replicas 0 generation 1`},
 		{"a run is under way", "", []string{"cronjob last=4m5s active=1", "pod ct-1-a", "pod ct-1-b going", "pod ct-0-a over"}, `
 			status last 2026-01-02T15:00:00Z successful 2026-01-02T15:00:01Z next 2026-01-02T15:05:00Z active 1 replicas 1 generation 1`},
-		{"in its zone", "spec=0_3_*_*_* zone=Asia/Tokyo", []string{"cronjob"}, `
+		{"in its time zone", "spec=0_3_*_*_* zone=Asia/Tokyo", []string{"cronjob"}, `
 			status last - successful - next 2026-01-02T18:00:00Z active 0 replicas 0 generation 1`},
-		{"every so often", "spec=@every_1h", []string{"cronjob last=30m"}, `
+		{"an interval", "spec=@every_1h", []string{"cronjob last=30m"}, `
 			status last 2026-01-02T14:34:05Z successful 2026-01-02T14:34:06Z next 2026-01-02T15:34:05Z active 0 replicas 0 generation 1`},
 		{"none is due", "suspend", []string{"cronjob last=4m5s"}, `
 			status last 2026-01-02T15:00:00Z successful 2026-01-02T15:00:01Z next - active 0 replicas 0 generation 1`},
-		{"of one that is adopted", "", []string{"cronjob bare last=4m5s active=1", "job ct-1", "pod ct-1-a"}, `
+		{"of an adopted CronJob", "", []string{"cronjob bare last=4m5s active=1", "job ct-1", "pod ct-1-a"}, `
 			status last 2026-01-02T15:00:00Z successful 2026-01-02T15:00:01Z next 2026-01-02T15:05:00Z active 1 replicas 1 generation 1`},
-		{"what is somebody else's is not counted", "", []string{
+		{"objects of other owners are not counted", "", []string{
 			"cronjob bare labels last=4m5s active=1", "job ct-1", "pod ct-1-a", "pod x-1-a of=ReplicaSet/x", "pod y-1-a foreign"}, `
 			status last - successful - next - active 0 replicas 0 generation 1`},
 	}, status)
 }
 
-// A CronJob created anew knows of no run; the CronTab remembers.
+// A recreated CronJob knows no run; the CronTab remembers the last one.
 func TestLastRunIsKept(t *testing.T) {
 	s := state(t, "", "cronjob")
 	last := metav1.NewTime(now.Add(-time.Hour))
@@ -106,7 +106,7 @@ func TestLastRunIsKept(t *testing.T) {
 	}
 }
 
-// What is refused leaves the CronJob as it is, and runs go on as that says.
+// A refused write leaves the CronJob unchanged, and runs continue as the CronJob says.
 func TestFailure(t *testing.T) {
 	const none = `next - Ready=False/FailedUpdate(no) Scheduled=False/FailedUpdate(no)`
 	runDiff(t, []diffTest{
@@ -126,7 +126,7 @@ func TestFailure(t *testing.T) {
 		{"it was to be deleted", "going wait", []string{"cronjob"},
 			`next 2026-01-02T15:05:00Z Ready=False/FailedUpdate(no) Scheduled=True/Scheduled(runs on schedule "*/5 * * * *")`},
 		{"it is being deleted", "", []string{"cronjob going"}, none},
-		{"it is somebody else's", "", []string{"cronjob bare labels"}, none},
+		{"it has another owner", "", []string{"cronjob bare labels"}, none},
 		{"it was to be adopted", "", []string{"cronjob bare"},
 			`next 2026-01-02T15:05:00Z Ready=False/FailedUpdate(no) Scheduled=True/Scheduled(runs on schedule "*/5 * * * *")`},
 	}, func(s State) string {
@@ -169,7 +169,7 @@ func TestNumbersMayWait(t *testing.T) {
 				got = "there is none"
 			}
 			if got != row.want {
-				t.Errorf("the status %s, and not: %s", got, row.want)
+				t.Errorf("the status %s, want: %s", got, row.want)
 			}
 		})
 	}

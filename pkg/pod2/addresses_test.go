@@ -11,7 +11,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// held reads who has addresses of the Network blue, such as
+// held parses the holders of addresses of the Network blue, such as
 //
 //	10.0.0.8 Bound web-0, 10.0.0.9 Reserved web-1 30s, 10.0.0.7 Bound db-0 of=Pod2/db,
 //	10.0.0.6 Reserved db-2 of=Pod2/db away 30s
@@ -59,33 +59,33 @@ func TestAddressesThatReplicasExchange(t *testing.T) {
 		name, spec string
 		pods       []string
 		held       string
-		want       string // who is deleted and created, or why nothing is
+		want       string // the deletions and creations, or why there are none
 	}{
-		{"a chain begins at its free end", forward, running, had0 + "," + had1 + "," + had2, "delete web-2"},
-		{"whichever that is", backward, running, had0 + "," + had1 + "," + had2, "delete web-0"},
-		{"the next one waits until the address was given up", forward, []string{running[0], running[1], "web-2"},
+		{"a chain starts at its free end", forward, running, had0 + "," + had1 + "," + had2, "delete web-2"},
+		{"at either end", backward, running, had0 + "," + had1 + "," + had2, "delete web-0"},
+		{"the next one waits until the address is free", forward, []string{running[0], running[1], "web-2"},
 			had0 + "," + had1 + ",10.0.0.12 Resting web-2 30s,10.0.0.13 Bound web-2", "False Updating: 1 of 3 replicas are updated"},
-		{"and then goes", forward, []string{running[0], running[1], "web-2"}, had0 + "," + had1 + ",10.0.0.13 Bound web-2", "delete web-1"},
-		{"a cycle stays", cycle, running, had0 + "," + had1 + "," + had2, "False AddressCycle: web-0, web-1 and web-2 want each other's addresses, so two of them must be replaced at once: " +
+		{"and is then deleted", forward, []string{running[0], running[1], "web-2"}, had0 + "," + had1 + ",10.0.0.13 Bound web-2", "delete web-1"},
+		{"a cycle is stuck", cycle, running, had0 + "," + had1 + "," + had2, "False AddressCycle: web-0, web-1 and web-2 want each other's addresses, so two of them must be replaced at once: " +
 			"set updateStrategy.rollingUpdate.maxUnavailable to at least 2"},
-		{"unless two may be missing", cycle + " max=2", running, had0 + "," + had1 + "," + had2, "delete web-2"},
-		{"one that does not serve goes first", cycle + " max=2", []string{running[0], running[1] + " notready", running[2]}, had0 + "," + had1 + "," + had2, "delete web-1"},
-		{"though nothing else can be spared", swap + " max=2", []string{running[0] + " notready", running[1] + " notready"}, had0 + "," + had1, "delete web-1"},
-		{"both must be spared now", "replicas=4 max=2 networks=blue=10.0.0.11|10.0.0.12|10.0.0.10", append(running[:3:3], "web-3 notready"), had0 + "," + had1 + "," + had2,
+		{"a cycle is broken if two may be missing", cycle + " max=2", running, had0 + "," + had1 + "," + had2, "delete web-2"},
+		{"an unavailable replica is deleted first", cycle + " max=2", []string{running[0], running[1] + " notready", running[2]}, had0 + "," + had1 + "," + had2, "delete web-1"},
+		{"even if the budget is used up", swap + " max=2", []string{running[0] + " notready", running[1] + " notready"}, had0 + "," + had1, "delete web-1"},
+		{"the budget must cover both", "replicas=4 max=2 networks=blue=10.0.0.11|10.0.0.12|10.0.0.10", append(running[:3:3], "web-3 notready"), had0 + "," + had1 + "," + had2,
 			"False Updating: 1 of 4 replicas are updated; web-3 is not ready (Running)"},
-		{"a broken cycle goes on", swap + " max=2", []string{running[0], "web-1 gated"}, had0 + ",10.0.0.11 Reserved web-1", "delete web-0"},
-		{"when the address has rested", swap + " max=2", []string{running[0], "web-1 gated"}, had0 + ",10.0.0.11 Reserved web-1 20s",
+		{"a broken cycle continues", swap + " max=2", []string{running[0], "web-1 gated"}, had0 + ",10.0.0.11 Reserved web-1", "delete web-0"},
+		{"once the address has rested", swap + " max=2", []string{running[0], "web-1 gated"}, had0 + ",10.0.0.11 Reserved web-1 20s",
 			"again in 40s; False WaitingForAddresses: replicas are waiting for their addresses"},
-		{"not before its replica asks for another", swap + " max=2", []string{running[0], "web-1 terminating request=blue=10.0.0.11"}, had0 + "," + had1,
+		{"not before its replica asks for another address", swap + " max=2", []string{running[0], "web-1 terminating request=blue=10.0.0.11"}, had0 + "," + had1,
 			"again in 30s; False Updating: 0 of 2 replicas are updated"},
-		{"nor is it broken twice", cycle + " max=3", []string{running[0], running[1], "web-2 terminating request=blue=10.0.0.12"}, had0 + "," + had1 + "," + had2,
+		{"a cycle is not broken twice", cycle + " max=3", []string{running[0], running[1], "web-2 terminating request=blue=10.0.0.12"}, had0 + "," + had1 + "," + had2,
 			"again in 30s; False Updating: 0 of 3 replicas are updated"},
-		{"a replica is missing, and two may not be", swap, []string{running[0], "web-1 gated"}, had0 + ",10.0.0.11 Reserved web-1",
+		{"one replica is missing, and two may not be", swap, []string{running[0], "web-1 gated"}, had0 + ",10.0.0.11 Reserved web-1",
 			"False AddressCycle: web-0 and web-1 want each other's addresses, so two of them must be replaced at once: set updateStrategy.rollingUpdate.maxUnavailable to at least 2"},
 		{"with a surge replica two may be missing", swap + " surge=1", running[:2], had0 + "," + had1, "create web-2"},
-		{"then the cycle is broken", swap + " surge=1", append(running[:2:2], "web-2"), had0 + "," + had1, "delete web-1"},
+		{"then the cycle is broken with the surge replica", swap + " surge=1", append(running[:2:2], "web-2"), had0 + "," + had1, "delete web-1"},
 		{"a Recreate needs no order", swap + " recreate", running[:2], had0 + "," + had1, "delete web-1; delete web-0"},
-		{"unless they come one by one", swap + " recreate ordered", running[:2], had0 + "," + had1,
+		{"unless replicas are created one by one", swap + " recreate ordered", running[:2], had0 + "," + had1,
 			others + "web-0 is not updated: it wants address 10.0.0.11 of Network blue, but pod web-1 (Pod2 web) holds it"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func exchanged(s State) string {
 	return strings.Join(done, "; ")
 }
 
-// Who keeps an address from a replica has it run on, and is named.
+// A replica whose wanted address is kept runs on, and the condition names the keeper.
 func TestAddressesThatOthersKeep(t *testing.T) {
 	const spec = "replicas=2 networks=blue=10.0.0.10|10.0.0.20"
 	told := func(by string) string {
@@ -136,23 +136,23 @@ func TestAddressesThatOthersKeep(t *testing.T) {
 		{"a replica of another Pod2", spec, running, "10.0.0.20 Bound db-0 of=Pod2/db", told("pod db-0 (Pod2 db) holds it")},
 		{"a reservation", spec, running, "10.0.0.20 Reserved db-0 of=Pod2/db", told("it is reserved for pod db-0 (Pod2 db)")},
 		{"a rest", spec, running, "10.0.0.20 Resting x of=", told("it rests since pod x terminated")},
-		{"nobody", spec, running, "10.0.0.99 Bound x of=", "delete web-1"},
-		{"a replica that may have any, and keeps its own", "replicas=2 networks=blue=10.0.0.11", []string{"web-0 request=blue", "web-1"}, had1,
+		{"no other pod", spec, running, "10.0.0.99 Bound x of=", "delete web-1"},
+		{"a replica that may have any address, and keeps its own", "replicas=2 networks=blue=10.0.0.11", []string{"web-0 request=blue", "web-1"}, had1,
 			others + "web-0 is not updated: it wants address 10.0.0.11 of Network blue, but pod web-1 (Pod2 web) holds it"},
 		{"a replica that a partition holds back", "replicas=2 partition=1 networks=blue=10.0.0.9|10.0.0.10", []string{"web-0 request=blue=10.0.0.10", "web-1 request=blue"}, had0,
 			others + "web-1 is not updated: it wants address 10.0.0.10 of Network blue, but pod web-0 (Pod2 web) holds it"},
-		{"a replica that has it and is kept from another", "replicas=2 networks=blue=10.0.0.20|10.0.0.10", []string{"web-0 request=blue=10.0.0.10", "web-1 request=blue"},
+		{"a replica that has it and cannot have another", "replicas=2 networks=blue=10.0.0.20|10.0.0.10", []string{"web-0 request=blue=10.0.0.10", "web-1 request=blue"},
 			had0 + ",10.0.0.20 Bound x of=", others + "web-0 is not updated: it wants address 10.0.0.20 of Network blue, but pod x holds it"},
-		{"one that was scaled away, for a while", spec, running, "10.0.0.20 Reserved web-7 20s", "again in 40s; False Updating: 1 of 2 replicas are updated"},
-		{"and then no more", spec, running, "10.0.0.20 Reserved web-7", "delete web-1"},
-		{"one that another scaled away, for a while", spec, running, "10.0.0.20 Reserved db-7 of=Pod2/db away 20s", "again in 40s; False Updating: 1 of 2 replicas are updated"},
-		{"and then no more either", spec, running, "10.0.0.20 Reserved db-7 of=Pod2/db away", "delete web-1"},
-		{"it is its own", "replicas=2 networks=blue=10.0.0.10|10.0.0.11", []string{"web-0", "web-1 request=blue"}, had1, "delete web-1"},
-		{"a replica that does not run is recreated, to say what it waits for", spec, []string{"web-0", "web-1 gated request=blue=10.0.0.19"}, "10.0.0.20 Bound x of=", "delete web-1"},
-		{"a Recreate takes none away", spec + " recreate", []string{"web-0 request=blue", "web-1 request=blue"}, "10.0.0.20 Bound x of=", told("pod x holds it")},
-		{"and one that is lost comes back as it was", "replicas=2 recreate current=old networks=blue=10.0.0.10|10.0.0.20", []string{"web-1 old request=blue"}, "10.0.0.20 Bound x of=", "create web-0"},
-		{"one that does not run holds up nothing", "replicas=2 recreate networks=blue=10.0.0.20|10.0.0.11", []string{"web-1 request=blue"}, "10.0.0.20 Bound x of=", "delete web-1"},
-		{"what else can be updated is", "replicas=2 networks=blue=10.0.0.10|10.0.0.20", []string{"web-0 request=blue", "web-1 request=blue"}, "10.0.0.20 Bound x of=", "delete web-0"},
+		{"a scaled-down replica, for a while", spec, running, "10.0.0.20 Reserved web-7 20s", "again in 40s; False Updating: 1 of 2 replicas are updated"},
+		{"but not after that", spec, running, "10.0.0.20 Reserved web-7", "delete web-1"},
+		{"a scaled-down replica of another Pod2, for a while", spec, running, "10.0.0.20 Reserved db-7 of=Pod2/db away 20s", "again in 40s; False Updating: 1 of 2 replicas are updated"},
+		{"but not after that either", spec, running, "10.0.0.20 Reserved db-7 of=Pod2/db away", "delete web-1"},
+		{"the replica itself", "replicas=2 networks=blue=10.0.0.10|10.0.0.11", []string{"web-0", "web-1 request=blue"}, had1, "delete web-1"},
+		{"a replica that does not run is recreated, to report why it waits", spec, []string{"web-0", "web-1 gated request=blue=10.0.0.19"}, "10.0.0.20 Bound x of=", "delete web-1"},
+		{"a Recreate deletes no replica", spec + " recreate", []string{"web-0 request=blue", "web-1 request=blue"}, "10.0.0.20 Bound x of=", told("pod x holds it")},
+		{"and a lost replica comes back unchanged", "replicas=2 recreate current=old networks=blue=10.0.0.10|10.0.0.20", []string{"web-1 old request=blue"}, "10.0.0.20 Bound x of=", "create web-0"},
+		{"a replica that does not run blocks nothing", "replicas=2 recreate networks=blue=10.0.0.20|10.0.0.11", []string{"web-1 request=blue"}, "10.0.0.20 Bound x of=", "delete web-1"},
+		{"other replicas are updated", "replicas=2 networks=blue=10.0.0.10|10.0.0.20", []string{"web-0 request=blue", "web-1 request=blue"}, "10.0.0.20 Bound x of=", "delete web-0"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := state(t, tt.spec, tt.pods...)
@@ -164,14 +164,14 @@ func TestAddressesThatOthersKeep(t *testing.T) {
 	}
 }
 
-// A replica that is kept from its address, and is lost, has the one it had, not none.
+// A lost replica whose wanted address is kept comes back with its previous address.
 func TestALostReplicaThatIsKeptFromItsAddress(t *testing.T) {
 	const spec = "replicas=2 current=old networks=blue=10.0.0.10|10.0.0.20"
 	for _, tt := range []struct{ name, pod, held, want string }{
-		{"comes back as it was", "", "10.0.0.20 Bound x of=", "create web-1 on blue: missing"},
-		{"and is let start", "web-1 old request=blue gated", "10.0.0.20 Bound x of=", ""},
+		{"comes back unchanged", "", "10.0.0.20 Bound x of=", "create web-1 on blue: missing"},
+		{"and may start", "web-1 old request=blue gated", "10.0.0.20 Bound x of=", ""},
 		{"until the address is free", "web-1 old request=blue gated", "10.0.0.20 Resting web-1", "delete web-1 (uid u-1): request for addresses changed from \"blue\" to \"blue=10.0.0.20\""},
-		{"then it has that", "", "10.0.0.20 Resting web-1", "create web-1 on blue=10.0.0.20: missing"},
+		{"then it gets the address", "", "10.0.0.20 Resting web-1", "create web-1 on blue=10.0.0.20: missing"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := state(t, spec, "web-0")

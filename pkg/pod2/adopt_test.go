@@ -24,31 +24,31 @@ func TestAdopt(t *testing.T) {
 			adopt web-0 (uid u-0) of revision old: its owner reference is missing`},
 		{"while updates are paused", "replicas=1 paused", []string{"web-0 orphan old"}, `
 			adopt web-0 (uid u-0) of revision old: its owner reference is missing`},
-		{"as the template has it, never ours before", "replicas=2", []string{"web-0 bare made", "web-1 bare made gated"}, `
+		{"it matches the template, and was never owned", "replicas=2", []string{"web-0 bare made", "web-1 bare made gated"}, `
 			adopt web-0 (uid u-0) of revision HASH: it matches the template
 			adopt web-1 (uid u-1) of revision HASH: it matches the template`},
 		{"a surge replica", "replicas=1 surge=1", []string{"web-0 old", "web-1 orphan"}, `
 			adopt web-1 (uid u-1) of revision HASH: its owner reference is missing`},
-		{"ours of an ordinal that is no more, to be scaled down", "replicas=1 start=1 reserve=2", []string{"web-0 orphan", "web-1", "web-2 orphan old", "web-4 orphan"}, `
+		{"owned before, of a former ordinal, to be scaled down", "replicas=1 start=1 reserve=2", []string{"web-0 orphan", "web-1", "web-2 orphan old", "web-4 orphan"}, `
 			adopt web-0 (uid u-0) of revision HASH: its owner reference is missing
 			adopt web-2 (uid u-2) of revision old: its owner reference is missing
 			adopt web-4 (uid u-4) of revision HASH: its owner reference is missing`},
 	}, all)
 	runDiff(t, []diffTest{
 		{"one with a controller", "replicas=2", []string{"web-0 earlier", "web-1 of=StatefulSet/web made"}, ""},
-		{"one that goes or is over", "replicas=2", []string{"web-0 orphan terminating", "web-1 orphan failed"}, ""},
-		{"one whose name is no replica's", "replicas=1", []string{"web-0", "web-00 orphan", "other orphan"}, ""},
-		{"one never ours of an ordinal that is no more", "replicas=1 surge=1", []string{"web-0 old", "web-1 bare made", "web-2 bare made"}, ""},
+		{"a terminating or terminated one", "replicas=2", []string{"web-0 orphan terminating", "web-1 orphan failed"}, ""},
+		{"one without the name of a replica", "replicas=1", []string{"web-0", "web-00 orphan", "other orphan"}, ""},
+		{"one never owned, of a former ordinal", "replicas=1 surge=1", []string{"web-0 old", "web-1 bare made", "web-2 bare made"}, ""},
 		{"by a Pod2 that is being deleted", "replicas=1 going", []string{"web-0 orphan"}, ""},
 	}, func(s State) string { return lines(s, "adopt") })
 }
 
-// What is written, in either case.
+// TestAdoptionWrites checks the writes in both cases.
 func TestAdoptionWrites(t *testing.T) {
 	for _, tt := range []struct{ name, spec, pod, want string }{
-		{"ours before: what tells its making stays", "networks=blue start=4", "web-4 orphan old request=red",
+		{"owned before: its revision stays", "networks=blue start=4", "web-4 orphan old request=red",
 			"Pod2 web u-web true: managed=true pod-index=4 pod-template-hash=old pod2=web, request as it is"},
-		{"as the template has it", "start=4", "web-4 bare made",
+		{"it matches the template", "start=4", "web-4 bare made",
 			`Pod2 web u-web true: managed=true pod-index=4 pod-template-hash=HASH pod2=web, request ""`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestAdoptionWrites(t *testing.T) {
 				t.Fatalf("the plan is\n%s", plan)
 			}
 			a := plan.Adopt[0]
-			request := "as it is"
+			request := "unchanged"
 			if a.Request != nil {
 				request = fmt.Sprintf("%q", *a.Request)
 			}
@@ -75,8 +75,8 @@ func TestAdoptionWrites(t *testing.T) {
 	}
 }
 
-// A pod as a StatefulSet would make it of the template, with what the API server
-// and admission add; then one thing is otherwise.
+// TestUnlike makes the pod that a StatefulSet would make from the template, with the
+// additions of the API server and admission. Then each case changes one thing.
 func TestUnlike(t *testing.T) {
 	type objects struct {
 		template *corev1.PodTemplateSpec
@@ -93,7 +93,7 @@ func TestUnlike(t *testing.T) {
 		{"a label", func(o objects) { o.pod.Labels["app"] = "other" }, "metadata.labels.app"},
 		{"no label", func(o objects) { o.pod.Labels = nil }, "metadata.labels"},
 		{"more labels", func(o objects) { o.pod.Labels["controller-revision-hash"] = "db-1" }, ""},
-		{"our labels in the template", func(o objects) { o.template.Labels[v1.PodIndexLabel] = "9" }, ""},
+		{"the controller's labels in the template", func(o objects) { o.template.Labels[v1.PodIndexLabel] = "9" }, ""},
 		{"labels of the Pod2 itself", func(o objects) { o.pod2.Labels = map[string]string{"team": "net"} }, ""},
 		{"an annotation", func(o objects) { o.template.Annotations["example.com/version"] = "2" }, "metadata.annotations[example.com/version]"},
 		{"an image", func(o objects) { o.pod.Spec.Containers[0].Image = "nginx:2" }, "spec.containers[app].image"},
@@ -144,7 +144,7 @@ func TestUnlike(t *testing.T) {
 			delete(o.pod.Annotations, v1.AddressesAnnotation)
 			o.pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: v1.AddressesGate}}
 		}, ""},
-		{"interfaces of others, and ours after them", func(o objects) {
+		{"interfaces of other users, and the controller's after them", func(o objects) {
 			o.template.Annotations[v1.MultusAnnotation] = "storage"
 			o.pod.Annotations[v1.MultusAnnotation] = `[{"name":"storage"},{"name":"blue","namespace":"default","interface":"net2","ips":["10.0.0.2/24"]}]`
 		}, ""},
@@ -185,7 +185,7 @@ func TestUnlike(t *testing.T) {
 	}
 }
 
-// After an adoption the pod counts, and nothing becomes of it.
+// An adopted pod counts, and the next plan leaves it unchanged.
 func TestAdoptedIsUpToDate(t *testing.T) {
 	s := state(t, "replicas=2", "web-0 bare made", "web-1 orphan")
 	for range 2 {
@@ -198,18 +198,19 @@ func TestAdoptedIsUpToDate(t *testing.T) {
 	}
 }
 
-// A pod whose adoption failed takes room only where the answer was lost: it may be ours.
+// A pod whose adoption failed counts only if the answer was lost, because then the Pod2
+// may own it.
 func TestAPodThatMayBeOursTakesRoom(t *testing.T) {
 	for mayBeOurs, want := range map[bool]int{true: 1, false: 2} {
 		s := state(t, "replicas=2", "web-4 orphan")
 		s.Unadoptable = map[types.UID]Unadoptable{"u-4": {MayBeOurs: mayBeOurs}}
 		if plan := Diff(s); len(plan.Create) != want || len(plan.Adopt) != 0 {
-			t.Errorf("may be ours: %t: want %d creations of the plan\n%s", mayBeOurs, want, plan)
+			t.Errorf("the Pod2 may own it: %t: want %d creations in the plan\n%s", mayBeOurs, want, plan)
 		}
 	}
 }
 
-// What differs is said with both values, shortened.
+// The difference shows both values, shortened.
 func TestUnlikeSaysBothValues(t *testing.T) {
 	long := strings.Repeat("x", 2*maxCause)
 	for _, tt := range []struct {
@@ -228,7 +229,7 @@ func TestUnlikeSaysBothValues(t *testing.T) {
 			p.Spec.Template.Spec.DNSConfig = &corev1.PodDNSConfig{Searches: []string{"a"}}
 		},
 			`spec.dnsConfig (the pod has nothing, the template {"searches":["a"]})`},
-		{"a password, perhaps", func(p *v1.Pod2, pod *corev1.Pod) {
+		{"a possible password", func(p *v1.Pod2, pod *corev1.Pod) {
 			p.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PASSWORD", Value: "mine"}}
 			pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PASSWORD", Value: "theirs"}}
 		}, `spec.containers[app].env[PASSWORD].value`},
@@ -259,7 +260,7 @@ func TestUnlikeSaysBothValues(t *testing.T) {
 				t.Errorf("got %v, want %s", orphans, tt.want)
 			}
 			if len(s.Pods[0].OwnerReferences) == 0 {
-				t.Error("the owner of the pod itself was taken away")
+				t.Error("the owner of the pod itself was removed")
 			}
 		})
 	}

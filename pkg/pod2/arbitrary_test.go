@@ -19,8 +19,8 @@ import (
 	"github.com/pod2/pod2/test/chance"
 )
 
-// arbitrary is a state that need not be one we could have brought about; every
-// other one is calm: most of its pods are well.
+// arbitrary returns a state that the controller need not be able to reach. Half of the
+// states are calm: most of their pods are healthy.
 func arbitrary(dice *rand.Rand) State {
 	calm := chance.Pick(dice, 1, 8)
 	s := State{Now: now, Pod2: arbitraryPod2(dice)}
@@ -55,12 +55,12 @@ func arbitrary(dice *rand.Rand) State {
 	}
 	arbitraryBackoff(dice, &s)
 	arbitraryClaims(dice, &s)
-	for range dice.IntN(4) { // up to what a few syncs would have written
+	for range dice.IntN(4) { // up to the writes of a few syncs
 		if err := apply(&s, Diff(s)); err != nil {
 			panic(err)
 		}
 	}
-	if plan := Diff(s); chance.One(dice, 2) { // nothing but pods is left to be done
+	if plan := Diff(s); chance.One(dice, 2) { // only pods are left to write
 		if err := apply(&s, Plan{Backoff: plan.Backoff, Status: plan.Status}); err != nil {
 			panic(err)
 		}
@@ -155,7 +155,7 @@ func arbitraryPod(dice *rand.Rand, p *v1.Pod2, name string, calm int) *corev1.Po
 	if ordinal, ok := ordinals.Parse(p.Name, name); ok && (p.Spec.Ordinals == nil || ordinal >= p.Spec.Ordinals.Start) {
 		pod.Annotations[v1.Pod2RequestAnnotation] = newRequests(p, ContentOf(p)).of(ordinal)
 	}
-	if chance.One(dice, 2) { // made from the template, but for the gate
+	if chance.One(dice, 2) { // made from the template, except the gate
 		pod.Labels[v1.Pod2Label], pod.Spec = chance.Pick(dice, p.Name, "other"), *p.Spec.Template.Spec.DeepCopy()
 		pod.Spec.Hostname = name
 		pod.Annotations[v1.NetworksAnnotation] = chance.Pick(dice, pod.Annotations[v1.Pod2RequestAnnotation], "green,blue")
@@ -186,13 +186,13 @@ func arbitraryPod(dice *rand.Rand, p *v1.Pod2, name string, calm int) *corev1.Po
 	return pod
 }
 
-// arbitraryContainers of a pod that a kubelet runs: as the template has them or
-// not, changed in place or not, resized or not.
+// arbitraryContainers changes the containers of a running pod: as in the template or not,
+// changed in place or not, resized or not.
 func arbitraryContainers(dice *rand.Rand, pod *corev1.Pod) {
 	image := chance.Pick(dice, "a", "b", "old")
 	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: image}}
 	if chance.One(dice, 3) {
-		return // nothing is known of them
+		return // their status is unknown
 	}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", Image: image, ContainerID: chance.Pick(dice, "id-1", "id-2"), Ready: true, Resources: &corev1.ResourceRequirements{}}}
 	if chance.One(dice, 4) {
@@ -201,8 +201,8 @@ func arbitraryContainers(dice *rand.Rand, pod *corev1.Pod) {
 	}
 }
 
-// arbitraryRevisions has the one of the spec or not, older ones, one of an earlier
-// Pod2, orphans, and one whose name was taken.
+// arbitraryRevisions may include the revision of the spec, older ones, one of an earlier
+// Pod2, orphans, and one whose name is taken.
 func arbitraryRevisions(dice *rand.Rand, s *State) {
 	add := func(content Content, number int64, change func(*appsv1.ControllerRevision)) {
 		p := s.Pod2.DeepCopy()

@@ -23,13 +23,13 @@ func records(entries ...string) string {
 func TestBackoff(t *testing.T) {
 	second := time.Second
 	runDiff(t, []diffTest{
-		{"the first end is on record before the pod goes", "replicas=2", []string{"web-0", "web-1 failed=Evicted"}, `
+		{"the first failure is on record before the pod is deleted", "replicas=2", []string{"web-0", "web-1 failed=Evicted"}, `
 			backoff {"web-1":{"uid":"u-1","failures":1,"since":"2026-01-02T15:04:05Z"}}
 			delete web-1 (uid u-1): terminated (Failed: Evicted)`},
 		{"a pod that succeeds is replaced too", "replicas=1", []string{"web-0 succeeded"}, `
 			backoff {"web-0":{"uid":"u-0","failures":1,"since":"2026-01-02T15:04:05Z"}}
 			delete web-0 (uid u-0): terminated (Succeeded)`},
-		{"the second end waits", "replicas=1 " + records(entry("web-0", "u-before", 1, 30*second)), []string{"web-0 failed"}, `
+		{"the second failure waits", "replicas=1 " + records(entry("web-0", "u-before", 1, 30*second)), []string{"web-0 failed"}, `
 			backoff {"web-0":{"uid":"u-0","failures":2,"since":"2026-01-02T15:04:05Z"}}
 			again in 10s`},
 		{"still waits", "replicas=1 " + records(entry("web-0", "u-0", 3, 19*second)), []string{"web-0 failed"}, `
@@ -38,7 +38,7 @@ func TestBackoff(t *testing.T) {
 			delete web-0 (uid u-0): terminated (Failed)`},
 		{"the record outlives the pod", "replicas=1 " + records(entry("web-0", "u-0", 3, 20*second)), nil, `
 			create web-0: missing`},
-		{"a terminating pod is on its way", "replicas=1", []string{"web-0 failed terminating"}, "again in 30s"},
+		{"a terminating pod is left alone", "replicas=1", []string{"web-0 failed terminating"}, "again in 30s"},
 		{"never longer than five minutes", "replicas=1 " + records(entry("web-0", "u-0", 99, 0)), []string{"web-0 failed"}, `
 			again in 5m0s`},
 		{"the earliest counts", "replicas=2 " + records(entry("web-0", "u-0", 9, 0), entry("web-1", "u-1", 4, 0)),
@@ -49,22 +49,22 @@ func TestBackoff(t *testing.T) {
 		{"ready for ten minutes", "replicas=1 " + records(entry("web-0", "u-before", 3, 11*time.Minute)), []string{"web-0 age=10m"}, `
 			remove backoff`},
 		{"alive for ten minutes and not ready", "replicas=1 " + records(entry("web-0", "u-before", 3, time.Hour)), []string{"web-0 notready"}, ""},
-		{"a new template starts afresh", "replicas=1 " + records(entry("web-0", "u-0", 9, 0)), []string{"web-0 old failed"}, `
+		{"a new template resets the record", "replicas=1 " + records(entry("web-0", "u-0", 9, 0)), []string{"web-0 old failed"}, `
 			remove backoff
 			delete web-0 (uid u-0): template changed`},
-		{"scaled away", "replicas=1 " + records(entry("web-0", "u-before", 1, 0), entry("web-1", "u-1", 1, 0)), []string{"web-0 notready"},
+		{"scaled down", "replicas=1 " + records(entry("web-0", "u-before", 1, 0), entry("web-1", "u-1", 1, 0)), []string{"web-0 notready"},
 			"backoff {" + entry("web-0", "u-before", 1, 0) + "}"},
-		{"not to be read", "replicas=1 backoff={", []string{"web-0"}, `remove backoff`},
-		{"a pod ends while the record is not to be read", "replicas=1 backoff=[]", []string{"web-0 failed"}, `
+		{"unreadable", "replicas=1 backoff={", []string{"web-0"}, `remove backoff`},
+		{"a pod terminates while the record is unreadable", "replicas=1 backoff=[]", []string{"web-0 failed"}, `
 			backoff {"web-0":{"uid":"u-0","failures":1,"since":"2026-01-02T15:04:05Z"}}
 			delete web-0 (uid u-0): terminated (Failed)`},
-		{"more than can be counted", "replicas=1 " + records(entry("web-0", "u-before", 1<<31-1, 0)), []string{"web-0 failed"}, `
+		{"the counter is at its maximum", "replicas=1 " + records(entry("web-0", "u-before", 1<<31-1, 0)), []string{"web-0 failed"}, `
 			backoff {"web-0":{"uid":"u-0","failures":2147483647,"since":"2026-01-02T15:04:05Z"}}
 			again in 5m0s`},
 		{"since tomorrow: the clock was set back", "replicas=1 " + records(entry("web-0", "u-0", 2, -24*time.Hour)), []string{"web-0 failed"}, `
 			backoff {"web-0":{"uid":"u-0","failures":2,"since":"2026-01-02T15:04:05Z"}}
 			again in 10s`},
-		{"of a stranger's pod", "replicas=1", []string{"web-0 bare failed"}, ""},
+		{"a pod of another owner", "replicas=1", []string{"web-0 bare failed"}, ""},
 	}, actions)
 }
 
@@ -78,7 +78,7 @@ func TestDelays(t *testing.T) {
 	}
 }
 
-// The annotation has a bound. A replica for which there is no room waits until its pod is as old
+// The annotation has a bound. A replica without room in it waits until its pod is as old
 // as the longest delay.
 func TestBackoffIsBounded(t *testing.T) {
 	var pods []string
@@ -96,7 +96,7 @@ func TestBackoffIsBounded(t *testing.T) {
 		t.Fatalf("%d records of %d bytes, %d deletions", len(written), len(plan.Backoff.Value), len(plan.Delete))
 	}
 	if last := plan.Delete[maxFailures].Name; last != fmt.Sprintf("web-%d", maxFailures+1) {
-		t.Errorf("without a record, %s goes", last)
+		t.Errorf("without a record, %s is deleted", last)
 	}
 	if plan.RequeueAfter != time.Second {
 		t.Errorf("looks again in %s", plan.RequeueAfter)
@@ -111,6 +111,6 @@ func TestBackoffIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok := written[fmt.Sprintf("web-%d", maxFailures)]; !ok || len(written) != maxFailures {
-		t.Errorf("%d records; the place of web-7 did not go to the first that waited for one", len(written))
+		t.Errorf("%d records; the first waiting replica did not get the record of web-7", len(written))
 	}
 }

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkDiff of so many replicas: at rest, on an update, and from nothing.
+// BenchmarkDiff measures Diff at rest, on an update and on a creation, by number of
+// replicas.
 func BenchmarkDiff(b *testing.B) {
 	for _, bm := range []struct{ name, pod string }{{"rest", "web-%d"}, {"update", "web-%d old"}, {"create", ""}} {
 		for _, size := range []int{10, 1_000, 10_000} {

@@ -11,7 +11,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// A scale-up that is taken back creates no more than one plan has.
+// A scale-up that is reverted creates no more pods than one plan has.
 func TestAPlanCreatesFiveHundredPods(t *testing.T) {
 	creations := Diff(state(t, "replicas=2000")).Create
 	if len(creations) != 500 || creations[499].Name != "web-499" {
@@ -19,7 +19,7 @@ func TestAPlanCreatesFiveHundredPods(t *testing.T) {
 	}
 }
 
-// Labels that are changed back meanwhile reach no more pods than one plan has.
+// Labels that are reverted reach no more pods than one plan has.
 func TestAPlanLabelsFiveHundredPods(t *testing.T) {
 	var pods []string
 	for i := range 700 {
@@ -30,7 +30,7 @@ func TestAPlanLabelsFiveHundredPods(t *testing.T) {
 	}
 }
 
-// 500 of them would not fit into memory.
+// 500 pods would not fit into memory.
 func TestAPlanHoldsNoPods(t *testing.T) {
 	s := state(t, "replicas=500")
 	s.Pod2.Spec.Template.Annotations = map[string]string{"large": strings.Repeat("x", 100<<10)}
@@ -46,7 +46,7 @@ func TestAPlanHoldsNoPods(t *testing.T) {
 	}
 }
 
-// tooLarge is a state whose template, and no revision there is, exceeds the bound.
+// tooLarge returns a state whose template exceeds the bound, while no revision does.
 func tooLarge(t *testing.T, spec string, pods ...string) State {
 	s := state(t, spec, pods...)
 	s.Pod2.Spec.Template.Annotations = map[string]string{"large": strings.Repeat("x", maxContent)}
@@ -77,7 +77,7 @@ func TestATemplateThatIsTooLargeChangesNoReplica(t *testing.T) {
 	}
 }
 
-// Their revisions are gone: nothing says what a replica is to be like.
+// The revisions are gone, so nothing says how a replica must look.
 func TestATemplateThatIsTooLargeDeletesAndAdoptsNothing(t *testing.T) {
 	for _, pods := range []string{"web-0 old", "web-0 bare made", "web-0 orphan"} {
 		for _, spec := range []string{"replicas=1", "replicas=1 recreate"} {
@@ -90,7 +90,7 @@ func TestATemplateThatIsTooLargeDeletesAndAdoptsNothing(t *testing.T) {
 	}
 }
 
-// Somebody removed the revision that the replicas there are were made from.
+// Someone deleted the revision of the existing replicas.
 func TestTheRevisionOfALargeTemplateIsMadeAgain(t *testing.T) {
 	s := tooLarge(t, "replicas=2", "web-0")
 	s.Revisions = nil
@@ -100,17 +100,17 @@ func TestTheRevisionOfALargeTemplateIsMadeAgain(t *testing.T) {
 	}
 }
 
-// Undo goes back to the newest revision, which the spec is not.
+// An undo returns to the newest revision. The spec does not have that content.
 func TestATemplateThatIsTooLargeIsOfNoRevision(t *testing.T) {
 	s := tooLarge(t, "replicas=1")
 	for _, r := range History(s.Pod2, s.Revisions) {
 		if r.Wanted {
-			t.Errorf("the spec is said to be that of %s", r.Object.Name)
+			t.Errorf("the spec counts as revision %s", r.Object.Name)
 		}
 	}
 }
 
-// One that a controller without the bound has taken.
+// A controller without the bound accepted this template.
 func TestALargeTemplateOfARevisionIsServed(t *testing.T) {
 	s := tooLarge(t, "replicas=2", "web-0")
 	known := readRevisions(State{Pod2: withSmallTemplate(s.Pod2)}).create

@@ -11,7 +11,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// render writes a pod a line a field, without its containers.
+// render writes a pod, one field a line, without its containers.
 func render(t *testing.T, pod *corev1.Pod) string {
 	t.Helper()
 	pod = pod.DeepCopy()
@@ -39,20 +39,20 @@ func TestBuild(t *testing.T) {
 		{"plain", "replicas=1", func(*v1.Pod2) {}, `
 			metadata {"labels":{"samplecrd.k8s.io/managed":"true","samplecrd.k8s.io/pod-index":"0","samplecrd.k8s.io/pod-template-hash":"HASH","samplecrd.k8s.io/pod2":"web"},"name":"web-0","namespace":"default","ownerReferences":[{"apiVersion":"samplecrd.k8s.io/v1","blockOwnerDeletion":true,"controller":true,"kind":"Pod2","name":"web","uid":"u-web"}]}
 			spec {"hostname":"web-0"}`},
-		{"labels: ours over the template's over the Pod2's", "replicas=1 start=3", func(p *v1.Pod2) {
+		{"labels: the controller's over the template's over the Pod2's", "replicas=1 start=3", func(p *v1.Pod2) {
 			p.Labels = map[string]string{"a": "pod2", "b": "pod2", v1.ManagedLabel: "no"}
 			p.Spec.Template.Labels = map[string]string{"b": "template", v1.PodIndexLabel: "99"}
 		}, `
 			metadata {"annotations":{"samplecrd.k8s.io/pod2-labels":"{\"a\":\"pod2\"}"},"labels":{"a":"pod2","b":"template","samplecrd.k8s.io/managed":"true","samplecrd.k8s.io/pod-index":"3","samplecrd.k8s.io/pod-template-hash":"HASH","samplecrd.k8s.io/pod2":"web"},"name":"web-3","namespace":"default","ownerReferences":[{"apiVersion":"samplecrd.k8s.io/v1","blockOwnerDeletion":true,"controller":true,"kind":"Pod2","name":"web","uid":"u-web"}]}
 			spec {"hostname":"web-3"}`},
-		{"on a Network, with finalizers and gates of others", "replicas=1 networks=blue=10.0.0.9 service=db", func(p *v1.Pod2) {
+		{"on a Network, with finalizers and gates of other users", "replicas=1 networks=blue=10.0.0.9 service=db", func(p *v1.Pod2) {
 			p.Spec.Template.ObjectMeta = metav1.ObjectMeta{Name: "x", Namespace: "y", Finalizers: []string{"example.com/f"},
 				Annotations: map[string]string{"c": "d", v1.NetworksAnnotation: "red", v1.AddressesAnnotation: "{}"}}
 			p.Spec.Template.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/g"}}
 		}, `
 			metadata {"annotations":{"c":"d","samplecrd.k8s.io/networks":"blue=10.0.0.9","samplecrd.k8s.io/pod2-request":"blue=10.0.0.9"},"finalizers":["example.com/f"],"labels":{"samplecrd.k8s.io/managed":"true","samplecrd.k8s.io/pod-index":"0","samplecrd.k8s.io/pod-template-hash":"HASH","samplecrd.k8s.io/pod2":"web"},"name":"web-0","namespace":"default","ownerReferences":[{"apiVersion":"samplecrd.k8s.io/v1","blockOwnerDeletion":true,"controller":true,"kind":"Pod2","name":"web","uid":"u-web"}]}
 			spec {"hostname":"web-0","schedulingGates":[{"name":"example.com/g"},{"name":"samplecrd.k8s.io/addresses"}],"subdomain":"db"}`},
-		{"the template asks for the Network, gate and all", "replicas=1", func(p *v1.Pod2) {
+		{"the template asks for the Network, and has the gate", "replicas=1", func(p *v1.Pod2) {
 			p.Spec.Template.Annotations = map[string]string{v1.NetworksAnnotation: "red"}
 			p.Spec.Template.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: v1.AddressesGate}}
 			p.Spec.Template.Spec.Hostname = "x"
@@ -70,7 +70,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// What build gives, the next sync finds as it should be: no pod is made to be
+// The next sync finds that a built pod is up to date: no pod is created only to be
 // replaced.
 func TestBuiltPodIsUpdated(t *testing.T) {
 	for _, spec := range []string{"replicas=3", "replicas=3 start=5 networks=green,blue=10.0.0.8|10.0.0.9 service=db", "replicas=3 recreate networks=blue"} {

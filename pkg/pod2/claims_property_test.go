@@ -35,7 +35,7 @@ func storageClasses() []*storagev1.StorageClass {
 	}
 }
 
-// arbitraryClaims has templates or none, and claims of all kinds.
+// arbitraryClaims adds templates or none, and PVCs of all kinds.
 func arbitraryClaims(dice *rand.Rand, s *State) {
 	s.StorageClasses = storageClasses()
 	if chance.One(dice, 3) {
@@ -94,8 +94,8 @@ func arbitraryClaim(dice *rand.Rand, p *v1.Pod2, name string) *corev1.Persistent
 	return c
 }
 
-// applyClaims does to the state what the API server would with the part of a plan
-// that is about claims, but for those that come with a pod.
+// applyClaims applies the part of a plan about PVCs as the API server would, except those
+// that are created with a pod.
 func applyClaims(s *State, p Plan) error {
 	s.Claims = slices.Clone(s.Claims)
 	change := func(c ClaimChange) error {
@@ -146,8 +146,8 @@ func createClaim(s *State, c *corev1.PersistentVolumeClaim) error {
 	return nil
 }
 
-// stepClaims is what others do: the garbage collector, storage drivers, and with
-// faults people who delete claims.
+// stepClaims acts for others: the garbage collector, storage drivers, and with faults
+// people who delete PVCs.
 func (w *world) stepClaims() {
 	var claims []*corev1.PersistentVolumeClaim
 	for _, old := range w.Claims {
@@ -178,7 +178,7 @@ func (w *world) stepClaims() {
 	}
 }
 
-// brokenClaimPromise says which promise about claims a plan breaks, "" for none.
+// brokenClaimPromise returns which promise about PVCs a plan breaks, "" for none.
 func brokenClaimPromise(s State, p Plan) string {
 	claims, pods := map[string]*corev1.PersistentVolumeClaim{}, map[string]bool{}
 	for _, c := range s.Claims {
@@ -210,13 +210,13 @@ func brokenClaimPromise(s State, p Plan) string {
 		case is == nil || is.UID != d.UID || foreign(is) || is.Labels[v1.Pod2Label] != "web":
 			return fmt.Sprintf("claim %s is deleted", d.Name)
 		case pods[name]:
-			return fmt.Sprintf("claim %s is deleted and its pod exists", d.Name)
+			return fmt.Sprintf("PVC %s is deleted although its pod exists", d.Name)
 		case retain && is.Annotations[v1.SurgeClaimAnnotation] != "true":
-			return fmt.Sprintf("claim %s is deleted against the policy", d.Name)
+			return fmt.Sprintf("PVC %s is deleted against the policy", d.Name)
 		}
 		for i := range 100 {
 			if ordinal := Ordinals(s.Pod2).At(i); i < int(*s.Pod2.Spec.Replicas) && fmt.Sprintf("web-%d", ordinal) == name {
-				return fmt.Sprintf("claim %s of a replica is deleted", d.Name)
+				return fmt.Sprintf("PVC %s of a replica is deleted", d.Name)
 			}
 		}
 	}
@@ -228,11 +228,11 @@ func brokenClaimPromise(s State, p Plan) string {
 			case is == nil && !made, is != nil && made:
 				return fmt.Sprintf("pod %s is created, claim %s exists: %t, created: %t", c.Name, name, is != nil, made)
 			case is != nil && (foreign(is) || is.DeletionTimestamp != nil):
-				return fmt.Sprintf("pod %s is created on claim %s", c.Name, name)
+				return fmt.Sprintf("pod %s is created on PVC %s", c.Name, name)
 			case !slices.ContainsFunc(c.Pod().Spec.Volumes, func(v corev1.Volume) bool {
 				return v.Name == t.Name && v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == name
 			}):
-				return fmt.Sprintf("pod %s does not mount claim %s", c.Name, name)
+				return fmt.Sprintf("pod %s does not mount PVC %s", c.Name, name)
 			}
 		}
 	}

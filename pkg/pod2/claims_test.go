@@ -16,10 +16,10 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// claimState is a state with the template data of 1Gi, or others (claims=2Gi), and
-// the words whenDeleted and whenScaled for Delete. Each claim is one line:
+// claimState returns a state with the template data of 1Gi, or of another size
+// (claims=2Gi). The words whenDeleted and whenScaled mean Delete. Each claim is one line:
 //
-//	data-web-0                            ours, bound, 1Gi of the class fast
+//	data-web-0                            of this Pod2, bound, 1Gi of the class fast
 //	data-web-1 bare size=2Gi pending      without labels
 //	data-web-2 label=db of=StatefulSet/db owned earlier terminating surge
 //	data-web-3 class=slow capacity=500Mi
@@ -91,7 +91,7 @@ func claimLine(t *testing.T, line string) *corev1.PersistentVolumeClaim {
 		case "class":
 			c.Spec.StorageClassName = ptr.To(value)
 		default:
-			t.Fatalf("no such word: %s", word)
+			t.Fatalf("unknown word: %s", word)
 		}
 	}
 	return c
@@ -112,7 +112,7 @@ func runClaims(t *testing.T, tests []claimTest, of func(State) string) {
 				t.Errorf("got\n%s\nwant\n%s", got, block(tt.want))
 			}
 			if why := undone(s); why != "" && Diff(s).Empty() {
-				t.Errorf("nothing is planned, and it is not done: %s", why)
+				t.Errorf("the plan is empty, but the work is not done: %s", why)
 			}
 		})
 	}
@@ -122,12 +122,12 @@ func claimActions(s State) string { return lines(s, "create", "delete", "change 
 
 func TestClaims(t *testing.T) {
 	runClaims(t, []claimTest{
-		{"come before their pods", "replicas=2", nil, nil, `
+		{"created before their pods", "replicas=2", nil, nil, `
 			create PVC data-web-0
 			create web-0: missing
 			create PVC data-web-1
 			create web-1: missing`},
-		{"are there already: used, whoever made them", "replicas=2", nil, []string{"data-web-0 bare", "data-web-1"}, `
+		{"existing ones are used, from any creator", "replicas=2", nil, []string{"data-web-0 bare", "data-web-1"}, `
 			change PVC data-web-0: labels
 			create web-0: missing
 			create web-1: missing`},
@@ -136,22 +136,22 @@ func TestClaims(t *testing.T) {
 			create web-1: missing`},
 		{"of another Pod2", "replicas=1", nil, []string{"data-web-0 label=other"}, ""},
 		{"being deleted: its replica waits", "replicas=1", nil, []string{"data-web-0 terminating"}, ""},
-		{"to go with an earlier Pod2: its replica waits", "replicas=1", nil, []string{"data-web-0 earlier"}, ""},
-		{"lost beneath a pod", "replicas=1", []string{"web-0"}, nil, `create PVC data-web-0: its pod needs it`},
-		{"not beneath one that goes", "replicas=1", []string{"web-0 terminating"}, nil, ""},
-		{"of ordinals scaled away are kept", "replicas=1", []string{"web-0"}, []string{"data-web-0", "data-web-1", "data-web-7"}, ""},
-		{"or not, once the pod is gone", "replicas=1 whenScaled", []string{"web-0", "web-1 terminating"}, []string{"data-web-0", "data-web-1", "data-web-7", "data-web-8 bare"}, `
+		{"owned by an earlier Pod2: its replica waits", "replicas=1", nil, []string{"data-web-0 earlier"}, ""},
+		{"lost while the pod exists", "replicas=1", []string{"web-0"}, nil, `create PVC data-web-0: its pod needs it`},
+		{"not for a terminating pod", "replicas=1", []string{"web-0 terminating"}, nil, ""},
+		{"of scaled-down ordinals: kept", "replicas=1", []string{"web-0"}, []string{"data-web-0", "data-web-1", "data-web-7"}, ""},
+		{"or deleted, once the pod is gone", "replicas=1 whenScaled", []string{"web-0", "web-1 terminating"}, []string{"data-web-0", "data-web-1", "data-web-7", "data-web-8 bare"}, `
 			delete PVC data-web-7 (uid u-web-7): scaled down`},
-		{"of a stranger's pod are kept", "replicas=1 whenScaled", []string{"web-0", "web-1 bare"}, []string{"data-web-0", "data-web-1"}, ""},
-		{"of reserved ordinals follow", "replicas=2 reserve=1 whenScaled", []string{"web-0", "web-2"}, []string{"data-web-0", "data-web-1", "data-web-2"}, `
+		{"of another owner's pod: kept", "replicas=1 whenScaled", []string{"web-0", "web-1 bare"}, []string{"data-web-0", "data-web-1"}, ""},
+		{"of reserved ordinals: deleted too", "replicas=2 reserve=1 whenScaled", []string{"web-0", "web-2"}, []string{"data-web-0", "data-web-1", "data-web-2"}, `
 			delete PVC data-web-1 (uid u-web-1): scaled down`},
-		{"are to go with the Pod2", "replicas=1 whenDeleted", []string{"web-0"}, []string{"data-web-0", "data-web-1", "data-web-2 owned"}, `
+		{"owned by the Pod2 if it says so", "replicas=1 whenDeleted", []string{"web-0"}, []string{"data-web-0", "data-web-1", "data-web-2 owned"}, `
 			change PVC data-web-0: to be deleted with the Pod2`},
-		{"are to be kept after all, also the ones scaled away", "replicas=1", []string{"web-0"}, []string{"data-web-0 owned", "data-web-1 owned"}, `
+		{"kept after a change, also of scaled-down replicas", "replicas=1", []string{"web-0"}, []string{"data-web-0 owned", "data-web-1 owned"}, `
 			change PVC data-web-0: to be kept when the Pod2 is deleted
 			change PVC data-web-1: to be kept when the Pod2 is deleted`},
-		{"not of ours", "replicas=0 whenScaled", nil, []string{"log-web-0", "data-webs-0", "data-web-x"}, ""},
-		{"a Pod2 that goes", "replicas=1 going whenScaled", nil, []string{"data-web-5"}, ""},
+		{"of other names", "replicas=0 whenScaled", nil, []string{"log-web-0", "data-webs-0", "data-web-x"}, ""},
+		{"a Pod2 that is being deleted", "replicas=1 going whenScaled", nil, []string{"data-web-5"}, ""},
 	}, claimActions)
 }
 
@@ -159,14 +159,14 @@ func TestSurgeClaims(t *testing.T) {
 	old := []string{"web-0 old", "web-1 old"}
 	have := []string{"data-web-0", "data-web-1"}
 	runClaims(t, []claimTest{
-		{"come with it", "replicas=2 surge=1 max=0", old, have, `
+		{"created with it", "replicas=2 surge=1 max=0", old, have, `
 			create PVC data-web-2
 			create web-2: missing`},
-		{"stay while it is there", "replicas=2 surge=1 max=0", []string{"web-0", "web-1", "web-2 terminating"}, append(have, "data-web-2 surge owned"), ""},
-		{"go with it, whatever the policy", "replicas=2 surge=1 max=0", []string{"web-0", "web-1"}, append(have, "data-web-2 surge owned"), `
+		{"kept while it exists", "replicas=2 surge=1 max=0", []string{"web-0", "web-1", "web-2 terminating"}, append(have, "data-web-2 surge owned"), ""},
+		{"deleted with it under any policy", "replicas=2 surge=1 max=0", []string{"web-0", "web-1"}, append(have, "data-web-2 surge owned"), `
 			delete PVC data-web-2 (uid u-web-2): of a surge replica`},
-		{"one from before is used and kept", "replicas=2 surge=1 max=0", old, append(have, "data-web-2"), `create web-2: missing`},
-		{"become a replica's", "replicas=3 surge=1 max=0", []string{"web-0", "web-1", "web-2"}, append(have, "data-web-2 surge owned"), `
+		{"an existing one is used and kept", "replicas=2 surge=1 max=0", old, append(have, "data-web-2"), `create web-2: missing`},
+		{"later used by a replica", "replicas=3 surge=1 max=0", []string{"web-0", "web-1", "web-2"}, append(have, "data-web-2 surge owned"), `
 			change PVC data-web-2: no longer belongs to a surge replica`},
 		{"of another owner: reported", "replicas=2 surge=1 max=0", old, append(have, "data-web-2 of=Database/db"), ""},
 	}, claimActions)
@@ -177,23 +177,23 @@ func TestClaimConditions(t *testing.T) {
 		{"taken", "replicas=2", nil, []string{"data-web-0 of=Database/db", "data-web-1 label=other"}, "False ClaimTaken: " +
 			"PersistentVolumeClaim data-web-0 is owned by Database db: the replica waits until it is deleted or its owner releases it (the controller notices within 30 seconds); " +
 			"PersistentVolumeClaim data-web-1 is owned by Pod2 other: the replica waits until it is deleted or its owner releases it (the controller notices within 30 seconds)"},
-		{"going", "replicas=1", nil, []string{"data-web-0 terminating"}, "False WaitingForDeletion: PersistentVolumeClaim data-web-0 is being deleted"},
+		{"terminating", "replicas=1", nil, []string{"data-web-0 terminating"}, "False WaitingForDeletion: PersistentVolumeClaim data-web-0 is being deleted"},
 		{"of an earlier Pod2", "replicas=1", nil, []string{"data-web-0 earlier"}, "False WaitingForDeletion: PersistentVolumeClaim data-web-0 of an earlier Pod2 web still exists"},
 	}, ready)
 }
 
 func TestClaimsGrow(t *testing.T) {
 	runClaims(t, []claimTest{
-		{"all as they are to be", "replicas=1", []string{"web-0"}, []string{"data-web-0 capacity=1Gi"}, "True ClaimsResized: no PersistentVolumeClaim is smaller than its template"},
+		{"all have the right size", "replicas=1", []string{"web-0"}, []string{"data-web-0 capacity=1Gi"}, "True ClaimsResized: no PersistentVolumeClaim is smaller than its template"},
 		{"larger ones stay", "replicas=1", []string{"web-0"}, []string{"data-web-0 size=5Gi"}, "True ClaimsResized: no PersistentVolumeClaim is smaller than its template"},
 		{"grows", "replicas=1 claims=2Gi", []string{"web-0"}, []string{"data-web-0"}, `
 			grow PVC data-web-0: 2Gi instead of 1Gi
 			False Resizing: PersistentVolumeClaim data-web-0 requests 1Gi and its template requests 2Gi`},
-		{"the driver is at it", "replicas=1 claims=2Gi", []string{"web-0"}, []string{"data-web-0 size=2Gi capacity=1Gi"}, "False Resizing: PersistentVolumeClaim data-web-0 has 1Gi of 2Gi so far"},
+		{"the driver is resizing it", "replicas=1 claims=2Gi", []string{"web-0"}, []string{"data-web-0 size=2Gi capacity=1Gi"}, "False Resizing: PersistentVolumeClaim data-web-0 has 1Gi of 2Gi so far"},
 		{"the class forbids it", "replicas=2 claims=2Gi", []string{"web-0", "web-1"}, []string{"data-web-0 class=slow", "data-web-1"}, `
 			grow PVC data-web-1: 2Gi instead of 1Gi
 			False ExpansionNotAllowed: PersistentVolumeClaim data-web-0 requests 1Gi and its template requests 2Gi, but StorageClass slow does not allow expansion (allowVolumeExpansion)`},
-		{"no such class", "replicas=1 claims=2Gi", []string{"web-0"}, []string{"data-web-0 class=gone"},
+		{"the class does not exist", "replicas=1 claims=2Gi", []string{"web-0"}, []string{"data-web-0 class=gone"},
 			"False ExpansionNotAllowed: PersistentVolumeClaim data-web-0 requests 1Gi and its template requests 2Gi, but its StorageClass gone does not exist"},
 		{"no class", "replicas=1 claims=2Gi", []string{"web-0"}, []string{"data-web-0 class="},
 			"False ExpansionNotAllowed: PersistentVolumeClaim data-web-0 requests 1Gi and its template requests 2Gi, but it has no StorageClass, so it cannot be expanded"},
@@ -202,7 +202,7 @@ func TestClaimsGrow(t *testing.T) {
 		{"not with other changes", "replicas=1 claims=2Gi", []string{"web-0"}, []string{"data-web-0 bare"}, `
 			change PVC data-web-0: labels
 			False Resizing: PersistentVolumeClaim data-web-0 requests 1Gi and its template requests 2Gi`},
-		{"not one scaled away, nor another's", "replicas=1 claims=2Gi", []string{"web-0"}, []string{"data-web-0 of=Database/db", "data-web-1"},
+		{"not of a scaled-down replica or another owner", "replicas=1 claims=2Gi", []string{"web-0"}, []string{"data-web-0 of=Database/db", "data-web-1"},
 			"True ClaimsResized: no PersistentVolumeClaim is smaller than its template"},
 	}, func(s State) string {
 		c := meta.FindStatusCondition(Diff(s).Status.Conditions, v1.ConditionClaimsResized)
@@ -210,7 +210,7 @@ func TestClaimsGrow(t *testing.T) {
 	})
 }
 
-// A growth that is refused is no fault of the replicas.
+// A refused resize does not affect the replicas.
 func TestFailedResize(t *testing.T) {
 	s := claimState(t, "replicas=1 claims=2Gi", []string{"web-0"}, []string{"data-web-0"})
 	var got []string
@@ -250,7 +250,7 @@ func TestMadeClaim(t *testing.T) {
 	}
 }
 
-// The size is not in the revision: it replaces no pod.
+// The size is not in the revision: a new size replaces no pod.
 func TestClaimSizeIsNoRevision(t *testing.T) {
 	s := claimState(t, "replicas=1", nil, nil)
 	before := RevisionHash(s.Pod2)

@@ -18,7 +18,7 @@ import (
 	"github.com/pod2/pod2/pkg/ordinals"
 )
 
-// pod reads a pod of the Pod2 from the words of state.
+// pod parses a pod of the Pod2 from the words of state.
 func pod(t testing.TB, p *v1.Pod2, line string) *corev1.Pod {
 	t.Helper()
 	words := strings.Fields(line)
@@ -64,7 +64,7 @@ func pod(t testing.TB, p *v1.Pod2, line string) *corev1.Pod {
 			setCondition(pod, corev1.PodReady, corev1.ConditionFalse, "ContainersNotReady", value, now)
 		case "updating": // in place, from the container of that ID
 			pod.Annotations[v1.InPlaceAnnotation] = fmt.Sprintf(`{"containers":{"app":{"id":%q,"image":"nginx:before"}}}`, value)
-		case "image": // of the pod, whatever its revision says
+		case "image": // of the pod; the revision may have another
 			pod.Spec.Containers[0].Image = value
 		case "restarted":
 			pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now.Add(-duration(t, value)))}
@@ -87,7 +87,7 @@ func pod(t testing.TB, p *v1.Pod2, line string) *corev1.Pod {
 			setCondition(pod, corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable, value, now)
 		case "failed":
 			pod.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: value}
-		case "ended": // and the kubelet left its conditions
+		case "ended": // the kubelet left the conditions unchanged
 			pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, value
 		case "succeeded":
 			pod.Status = corev1.PodStatus{Phase: corev1.PodSucceeded}
@@ -130,7 +130,7 @@ func pod(t testing.TB, p *v1.Pod2, line string) *corev1.Pod {
 			owner.UID, owner.APIVersion = "u-other", "apps/v1"
 			owner.Kind, owner.Name, _ = strings.Cut(value, "/")
 		default:
-			t.Fatalf("no such word: %s", word)
+			t.Fatalf("unknown word: %s", word)
 		}
 	}
 	return pod

@@ -22,7 +22,7 @@ var now = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
 const uid = types.UID("u-web")
 
-// state reads the Pod2 "web" from words such as
+// state parses the Pod2 "web" from words such as
 //
 //	surge=1 partition=2 paused ordered ondelete reserve=1,4 deadline=60 progress=30s
 //	replicas=3 start=5 networks=blue@eth0,green=10.1.0.10|10.1.0.11 exists=blue exhausted=blue terminating=blue
@@ -30,20 +30,20 @@ const uid = types.UID("u-web")
 //	labels=team:a,tier:1;tier:2 (of the Pod2;of the template)
 //	hostnetwork recreate max=25% minReady=10 service=db current=old (or spec) generation=2 observed=1 going
 //
-// and each pod from one line; '_' stands for a space in values:
+// and each pod from one line; '_' means a space in values:
 //
-//	web-0                   ours, updated, ready for an hour
+//	web-0                   owned, updated, ready for an hour
 //	web-1 old notready      of another template; not ready
 //	web-2 ready=5s age=1m   ready for 5 s
-//	web-3 failed=Evicted    over; also succeeded, and ended=OOM, still Ready
+//	web-3 failed=Evicted    terminated; also succeeded, and ended=OOM, still Ready
 //	web-1 updating=id-1 restarted=3s cpu=2/1 resize=Infeasible   changed in place
-//	web-1 resizing inprogress    by us; the node has made room
+//	web-1 resizing inprogress    by the controller; the node has made room
 //	web-4 terminating gated request=blue bound=no_address_is_free gate=other unschedulable=no_node
 //	web-4 label=team:b label=samplecrd.k8s.io/managed given={"team":"a"}   with one label, without the other
-//	web-4 orphan            ours but for the owner reference
-//	web-5 bare made         without owner and our labels; with what the template makes
-//	web-5 of=StatefulSet/x foreign  of another controller, without our labels
-//	web-5 bare              foreign; also of=ReplicaSet/x and earlier, of a Pod2 web that is gone
+//	web-4 orphan            owned, except for the missing owner reference
+//	web-5 bare made         without owner and the controller's labels; as the template makes it
+//	web-5 of=StatefulSet/x foreign  of another controller, without the controller's labels
+//	web-5 bare              not owned; also of=ReplicaSet/x and earlier, of a deleted Pod2 web
 func state(t testing.TB, spec string, pods ...string) State {
 	t.Helper()
 	s := State{Now: now, Pod2: &v1.Pod2{
@@ -108,7 +108,7 @@ func state(t testing.TB, spec string, pods ...string) State {
 			}
 		case "deadline":
 			s.Pod2.Spec.ProgressDeadlineSeconds = ptr.To(number(t, value))
-		case "progress": // so long ago, and of what the status counts
+		case "progress": // the time since the last progress, with the counters of the status
 			s.Pod2.Status.LastProgressTime = ptr.To(metav1.NewTime(now.Add(-duration(t, value))))
 			s.Pod2.Status.ObservedGeneration = s.Pod2.Generation
 		case "progressing":
@@ -128,7 +128,7 @@ func state(t testing.TB, spec string, pods ...string) State {
 		case "going":
 			s.Pod2.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 		default:
-			t.Fatalf("no such word: %s", word)
+			t.Fatalf("unknown word: %s", word)
 		}
 	}
 	for _, n := range s.Pod2.Spec.Networks {
@@ -163,7 +163,7 @@ func parseLabels(text string) map[string]string {
 	return labels
 }
 
-// aDay is the deadline of progress where a test is not about it; lines leaves it out.
+// aDay is the deadline of progress in tests that are not about it; lines omits it.
 const aDay = 24 * 60 * 60
 
 func rolling(p *v1.Pod2) *v1.Pod2RollingUpdate {
@@ -174,7 +174,7 @@ func rolling(p *v1.Pod2) *v1.Pod2RollingUpdate {
 	return u.RollingUpdate
 }
 
-// oldImage is another one, unless it is about cpu.
+// oldImage is another image, unless the test is about cpu.
 func oldImage(p *v1.Pod2) string {
 	if app := p.Spec.Template.Spec.Containers[0]; app.Resources.Requests != nil {
 		return app.Image
@@ -182,7 +182,7 @@ func oldImage(p *v1.Pod2) string {
 	return "nginx:0"
 }
 
-// oldRevision is what old pods were made from.
+// oldRevision is the revision of old pods.
 func oldRevision(p *v1.Pod2) *appsv1.ControllerRevision {
 	before := p.DeepCopy()
 	app := &before.Spec.Template.Spec.Containers[0]
@@ -212,13 +212,13 @@ func duration(t testing.TB, text string) time.Duration {
 	return d
 }
 
-// entry is one record of the annotation, since so long ago.
+// entry returns one record of the annotation, from the given time ago.
 func entry(name, uid string, failures int, ago time.Duration) string {
 	return fmt.Sprintf(`%q:{"uid":%q,"failures":%d,"since":%q}`, name, uid, failures, now.Add(-ago).Format(time.RFC3339))
 }
 
-// lines renders those parts of a plan that begin with one of the words, with the
-// hash of the spec written as HASH.
+// lines renders the parts of a plan that begin with one of the words. It writes the hash
+// of the spec as HASH.
 func lines(s State, words ...string) string {
 	var kept strings.Builder
 	for line := range strings.Lines(Diff(s).String()) {
@@ -234,7 +234,7 @@ func lines(s State, words ...string) string {
 	return strings.TrimSuffix(kept.String(), "\n")
 }
 
-// actions are all parts but status and events.
+// actions returns all parts except status and events.
 func actions(s State) string {
 	return lines(s, "backoff", "remove", "delete", "create", "change", "again")
 }

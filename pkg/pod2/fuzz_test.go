@@ -15,8 +15,8 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// Whatever spec the API server admits, nothing panics, the promises hold on the
-// way, and it comes to rest: L1 and L2.
+// For each spec that the API server admits, nothing panics, the promises hold on the way,
+// and the state converges: L1 and L2.
 func FuzzSpec(f *testing.F) {
 	for _, spec := range []string{
 		`{"template":{"spec":{"containers":[{"name":"c","image":"a"}]}}}`,
@@ -42,15 +42,15 @@ func FuzzSpec(f *testing.F) {
 		w := &world{State: &s, dice: rand.New(rand.NewPCG(0, 0))}
 		w.converge(t)
 		if meta.FindStatusCondition(s.Pod2.Status.Conditions, v1.ConditionReady) == nil {
-			t.Errorf("nothing is said about it\n%s", describe(s))
+			t.Errorf("no condition reports it\n%s", describe(s))
 		}
 	})
 }
 
 var percentage = regexp.MustCompile(`^(100|[0-9]{1,2})%$`)
 
-// admitted is what the schema lets pass, as far as it matters here; more than six
-// replicas only take longer.
+// admitted returns a spec that the schema admits, as far as it matters here. More than
+// six replicas would only take longer.
 func admitted(spec *v1.Pod2Spec) bool {
 	bound := func(b *intstr.IntOrString) bool {
 		return b == nil || b.Type == intstr.Int && b.IntVal >= 0 || b.Type == intstr.String && percentage.MatchString(b.StrVal)
@@ -70,9 +70,9 @@ var ourKeys = []string{
 	v1.AddressesAnnotation, v1.MultusAnnotation, v1.InPlaceAnnotation, v1.BackoffAnnotation, v1.SurgeClaimAnnotation, v1.RevisionNetworksAnnotation,
 }
 
-// Somebody writes into the metadata of all pods, of the Pod2 and of its revisions
-// at once. The promises hold, S5 above all: replicas go one by one, if at all, and
-// in the end all serve.
+// Someone writes into the metadata of all pods, of the Pod2 and of its revisions at once.
+// The promises hold, above all S5: replicas are replaced one by one, if at all, and in
+// the end all are available.
 func FuzzCorruptMetadata(f *testing.F) {
 	for i, value := range []string{"", "x", "{", `{"containers":{"app":{"id":"id-1","image":"a"}}}`, `{"web-0":{"uid":"u-web-0","failures":2147483647}}`, "blue,,", "null"} {
 		for key := range ourKeys {
@@ -109,7 +109,7 @@ func FuzzCorruptMetadata(f *testing.F) {
 	})
 }
 
-// corrupt is what somebody might do to one object's metadata.
+// corrupt changes one object's metadata as someone might.
 func corrupt(o metav1.Object, key, value string, how byte) {
 	set := func(m map[string]string) map[string]string {
 		if m == nil {

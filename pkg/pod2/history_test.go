@@ -24,9 +24,9 @@ func TestHistory(t *testing.T) {
 		want    string
 	}{
 		{"none", nil, ""},
-		{"by number, without what another owns", []*appsv1.ControllerRevision{s.Revisions[1], foreign, s.Revisions[0]},
+		{"by number, without those of another owner", []*appsv1.ControllerRevision{s.Revisions[1], foreign, s.Revisions[0]},
 			`1 web-old nginx:0 "" false, 2 ` + s.Revisions[1].Name + ` nginx:1 "" false`},
-		{"that of the spec, with its cause", []*appsv1.ControllerRevision{s.Revisions[0], s.Revisions[1], created},
+		{"the revision of the spec, with its cause", []*appsv1.ControllerRevision{s.Revisions[0], s.Revisions[1], created},
 			`1 web-old nginx:0 "" false, 2 ` + s.Revisions[1].Name + ` nginx:1 "" false, 3 ` + created.Name + ` nginx:1 "a reason" true`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

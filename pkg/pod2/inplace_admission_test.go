@@ -7,23 +7,23 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// A replica that is updated in place equals one that is created, or it is recreated.
+// A replica that is updated in place must equal a created one. Otherwise it is recreated.
 func TestWhatAdmissionChanged(t *testing.T) {
 	runDiff(t, []diffTest{
-		{"an image is from a mirror", "replicas=1 inplace", []string{"web-0 old image=mirror.example.com/nginx:0"}, `
+		{"the image is from a mirror", "replicas=1 inplace", []string{"web-0 old image=mirror.example.com/nginx:0"}, `
 			delete web-0 (uid u-0): template changed: container app has image mirror.example.com/nginx:0, but nginx:0 in its revision: admission may change the new image too`},
-		{"and no image changes", "replicas=1 inplace cpu=2", []string{"web-0 old cpu=1/1 image=mirror.example.com/nginx:1"}, `
+		{"from a mirror, and no image changes", "replicas=1 inplace cpu=2", []string{"web-0 old cpu=1/1 image=mirror.example.com/nginx:1"}, `
 			resize web-0 (uid u-0): resources of app`},
 		{"the image is that of the new revision", "replicas=1 inplace", []string{"web-0 old image=nginx:1"}, `
 			update web-0 in place (uid u-0): image of app`},
 		{"cpu", "replicas=1 inplace cpu=2", []string{"web-0 old cpu=4/4"}, `
 			delete web-0 (uid u-0): template changed: resources.requests.cpu of container app is 4, but 1 in its revision: admission may change the new value too`},
-		{"cpu that was asked for by another update", "replicas=1 inplace cpu=2", []string{"web-0 old resizing cpu=4/4"}, `
+		{"cpu that another update requested", "replicas=1 inplace cpu=2", []string{"web-0 old resizing cpu=4/4"}, `
 			resize web-0 (uid u-0): resources of app`},
 	}, changes)
 }
 
-// A container that somebody put into the pod is nobody's business.
+// A container that someone injected into the pod is ignored.
 func TestInjectedContainersDoNotCount(t *testing.T) {
 	s := state(t, "replicas=1 inplace", "web-0 old")
 	s.Pods[0].Spec.Containers = append([]corev1.Container{{Name: "proxy", Image: "mirror.example.com/proxy"}}, s.Pods[0].Spec.Containers...)
@@ -32,7 +32,7 @@ func TestInjectedContainersDoNotCount(t *testing.T) {
 	}
 }
 
-// A default of a LimitRange is no change of what the template has.
+// A default of a LimitRange does not change the template's resources.
 func TestAddedResourcesDoNotCount(t *testing.T) {
 	s := state(t, "replicas=1 inplace cpu=2", "web-0 old cpu=1/1")
 	s.Pods[0].Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}

@@ -26,14 +26,14 @@ func TestWhatCanBeChangedInPlace(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(*Content)
-		want   string // what, or "no:" and why not
+		want   string // the changes, or "no:" and why not
 	}{
 		{"an image", func(c *Content) { app(c).Image = "app:2" }, "image of app"},
 		{"images, cpu and labels", func(c *Content) {
 			app(c).Image, c.Template.Spec.Containers[1].Image = "app:2", "log:2"
 			app(c).Resources.Requests, c.Template.Labels = list("1500m", "1Gi"), map[string]string{"x": "y"}
 		}, "resources of app; image of app; image of log; labels x"},
-		{"the same quantity, written in another way", func(c *Content) { app(c).Resources.Requests = list("1000m", "1024Mi") }, "nothing"},
+		{"the same quantity in other units", func(c *Content) { app(c).Resources.Requests = list("1000m", "1024Mi") }, "nothing"},
 		{"an annotation", func(c *Content) { c.Template.Annotations = map[string]string{"checksum/config": "1"} }, "no: template.metadata"},
 		{"an annotation and an image", func(c *Content) {
 			c.Template.Annotations, app(c).Image = map[string]string{"checksum/config": "1"}, "app:2"
@@ -50,17 +50,17 @@ func TestWhatCanBeChangedInPlace(t *testing.T) {
 		{"a Network", func(c *Content) { c.Networks = []Network{{Name: "blue"}} }, "no: networks"},
 		{"serviceName", func(c *Content) { c.ServiceName = "db" }, "no: serviceName"},
 		{"a label that a variable reads", func(c *Content) { c.Template.Labels = map[string]string{"tier": "a"} }, "no: label tier, which an environment variable reads"},
-		{"the QoS class", func(c *Content) { app(c).Resources.Requests = list("2", "2Gi") }, "resources of app"}, // log is Burstable all the same
+		{"the QoS class", func(c *Content) { app(c).Resources.Requests = list("2", "2Gi") }, "resources of app"}, // log is still Burstable
 		{"the QoS class of all", func(c *Content) {
 			c.Template.Spec.InitContainers, c.Template.Spec.Containers = nil, c.Template.Spec.Containers[:1]
 			app(c).Resources.Requests = list("2", "2Gi")
 		}, "no: template.spec.containers"},
-		{"a limit that goes", func(c *Content) { app(c).Resources.Limits = nil }, "no: container app: resources.limits.cpu (removed)"},
-		{"a request that comes", func(c *Content) {
+		{"a removed limit", func(c *Content) { app(c).Resources.Limits = nil }, "no: container app: resources.limits.cpu (removed)"},
+		{"an added request", func(c *Content) {
 			app(c).Resources.Requests[corev1.ResourceEphemeralStorage] = resource.MustParse("1Gi")
 		}, "no: container app: resources.requests.ephemeral-storage (added)"},
-		{"a memory limit that shrinks", func(c *Content) { app(c).Resources.Limits = list("2", "1Gi") }, "no: container app: resources.limits.memory (less)"},
-		{"a memory limit that grows", func(c *Content) { app(c).Resources.Limits = list("2", "3Gi") }, "resources of app"},
+		{"a smaller memory limit", func(c *Content) { app(c).Resources.Limits = list("2", "1Gi") }, "no: container app: resources.limits.memory (less)"},
+		{"a larger memory limit", func(c *Content) { app(c).Resources.Limits = list("2", "3Gi") }, "resources of app"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			from, to := base(), base()
@@ -92,7 +92,7 @@ func TestQOSClassThatChanges(t *testing.T) {
 	}
 }
 
-// From A, cpu was asked for by B; C has another image only, and A's cpu.
+// From A, update B requested cpu. C has only another image, and A's cpu.
 func TestImageAfterAnotherResize(t *testing.T) {
 	for _, tt := range []struct{ pod, want string }{
 		{"web-0 old image=nginx:0 resizing cpu=3/2", "resize web-0 (uid u-0): resources of app; image of app"},
@@ -109,8 +109,8 @@ func TestImageAfterAnotherResize(t *testing.T) {
 	}
 }
 
-// Memory that was asked for in vain cannot be taken back in a running pod; what
-// admission added is left alone.
+// Requested memory that the node never granted cannot be taken back in a running pod.
+// Resources that admission added stay unchanged.
 func TestResourcesOfAnyRevision(t *testing.T) {
 	list := func(cpu, memory string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
@@ -127,7 +127,7 @@ func TestResourcesOfAnyRevision(t *testing.T) {
 	}
 }
 
-// What a node said of resources that were asked for before says nothing of these.
+// The node's answer to an earlier resize says nothing about this one.
 func TestInfeasibleBefore(t *testing.T) {
 	s := state(t, "replicas=1 inplace cpu=2", "web-0 old resizing cpu=2/1 resize=Infeasible")
 	s.Pods[0].Generation, attachment.Condition(s.Pods[0], corev1.PodResizePending).ObservedGeneration = 3, 2
@@ -136,7 +136,7 @@ func TestInfeasibleBefore(t *testing.T) {
 	}
 }
 
-// What was refused of one container is in a change of two.
+// A refusal for one container is part of a change of two.
 func TestRefusalOfAPart(t *testing.T) {
 	two := corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}
 	refusal := Refusal{Resources: map[string]corev1.ResourceRequirements{"app": two}}
@@ -147,7 +147,7 @@ func TestRefusalOfAPart(t *testing.T) {
 	}
 }
 
-// A resize that was refused is not asked for again; another one is.
+// A refused resize is not requested again; another one is.
 func TestRefusedResize(t *testing.T) {
 	s := state(t, "replicas=2 inplace cpu=2", "web-0 old cpu=1/1", "web-1 old cpu=1/1")
 	s.Refused = map[types.UID]Refusal{
@@ -160,7 +160,7 @@ func TestRefusedResize(t *testing.T) {
 	}
 }
 
-// The record of a resize keeps what else is under way.
+// The record of a resize keeps the other changes in progress.
 func TestResizeIsRecorded(t *testing.T) {
 	s := state(t, "replicas=2 inplace cpu=2", "web-0 old cpu=1/1 updating=id-0", "web-1 old cpu=1/1 resizing")
 	got := ""
@@ -172,8 +172,8 @@ func TestResizeIsRecorded(t *testing.T) {
 	}
 }
 
-// What a resize asks for where the template has limits alone: requests too, as the
-// API server gave them to the pod when it was created.
+// If the template has only limits, a resize sets requests too, as the API server did when
+// the pod was created.
 func TestResizeOfLimitsAlone(t *testing.T) {
 	of := func(cpu string) Content {
 		return Content{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Resources: corev1.ResourceRequirements{
@@ -192,20 +192,20 @@ func TestInPlaceUpdate(t *testing.T) {
 	runDiff(t, []diffTest{
 		{"one at a time, highest first", "replicas=3 inplace", []string{"web-0 old", "web-1 old", "web-2 old"}, `
 			update web-2 in place (uid u-2): image of app`},
-		{"waits for the container to be another", "replicas=2 inplace", []string{"web-0 old", "web-1 updating=id-1"}, ""},
-		{"and to be ready", "replicas=2 inplace", []string{"web-0 old", "web-1 updating=id-0 notready"}, ""},
-		{"goes on", "replicas=2 inplace", []string{"web-0 old", "web-1 updating=id-0"}, `
+		{"waits for the new container", "replicas=2 inplace", []string{"web-0 old", "web-1 updating=id-1"}, ""},
+		{"and until it is ready", "replicas=2 inplace", []string{"web-0 old", "web-1 updating=id-0 notready"}, ""},
+		{"continues", "replicas=2 inplace", []string{"web-0 old", "web-1 updating=id-0"}, `
 			update web-0 in place (uid u-0): image of app`},
-		{"available from the restart on", "replicas=2 inplace minReady=10", []string{"web-0 old", "web-1 updating=id-0 restarted=3s"}, ""},
+		{"minReadySeconds counts from the restart", "replicas=2 inplace minReady=10", []string{"web-0 old", "web-1 updating=id-0 restarted=3s"}, ""},
 		{"one that is not ready never counts", "replicas=2 inplace", []string{"web-0 old", "web-1 old notready"}, `
 			update web-1 in place (uid u-1): image of app`},
 		{"one that has not started is recreated", "replicas=2 inplace", []string{"web-0 old gated", "web-1 unschedulable old"}, `
 			delete web-1 (uid u-1): template changed
 			delete web-0 (uid u-0): template changed`},
-		{"all at once where nothing restarts: they have the image", "replicas=2 inplace", []string{"web-0 old image=nginx:1", "web-1 old image=nginx:1"}, `
+		{"all at once if nothing restarts: they have the image", "replicas=2 inplace", []string{"web-0 old image=nginx:1", "web-1 old image=nginx:1"}, `
 			update web-1 in place (uid u-1): image of app
 			update web-0 in place (uid u-0): image of app`},
-		{"admission put the image back that runs", "replicas=2 inplace", []string{"web-0 old", "web-1 updating=id-1 image=nginx:before"}, `
+		{"admission restored the running image", "replicas=2 inplace", []string{"web-0 old", "web-1 updating=id-1 image=nginx:before"}, `
 			update web-0 in place (uid u-0): image of app`},
 		{"never", "replicas=1", []string{"web-0 old"}, `delete web-0 (uid u-0): template changed`},
 		{"a Recreate", "replicas=1 inplace recreate", []string{"web-0 old"}, `delete web-0 (uid u-0): template changed`},
@@ -220,36 +220,36 @@ func TestInPlaceUpdate(t *testing.T) {
 		{"cpu first", "replicas=2 inplace cpu=2", []string{"web-0 old cpu=1/1", "web-1 old cpu=1/1"}, `
 			resize web-1 (uid u-1): resources of app
 			resize web-0 (uid u-0): resources of app`},
-		{"no surge for what costs nothing", "replicas=2 inplace cpu=2 surge=1", []string{"web-0 old cpu=1/1", "web-1 old cpu=2/1"}, `
+		{"no surge if the update costs nothing", "replicas=2 inplace cpu=2 surge=1", []string{"web-0 old cpu=1/1", "web-1 old cpu=2/1"}, `
 			resize web-0 (uid u-0): resources of app`},
 		{"then the node", "replicas=1 inplace cpu=2", []string{"web-0 old cpu=2/1"}, ""},
-		{"which may take its time", "replicas=1 inplace cpu=2", []string{"web-0 old cpu=2/1 resize=Deferred"}, ""},
-		{"but not where nothing is lost", "replicas=1 inplace cpu=2", []string{"web-0 old notready cpu=2/1 resize=Deferred"}, `
+		{"which may do it later", "replicas=1 inplace cpu=2", []string{"web-0 old cpu=2/1 resize=Deferred"}, ""},
+		{"but recreated if nothing is lost", "replicas=1 inplace cpu=2", []string{"web-0 old notready cpu=2/1 resize=Deferred"}, `
 			delete web-0 (uid u-0): template changed: it is not ready, and its node has no room to resize it yet`},
-		{"nor before the node has said so", "replicas=1 inplace cpu=2", []string{"web-0 old notready cpu=2/1"}, ""},
-		{"one that restarts and is ready is not lost", "replicas=1 inplace cpu=2 restarts", []string{"web-0 old resizing cpu=2/1 resize=Deferred"}, ""},
+		{"not before the node reports it", "replicas=1 inplace cpu=2", []string{"web-0 old notready cpu=2/1"}, ""},
+		{"not if it is ready and restarts", "replicas=1 inplace cpu=2 restarts", []string{"web-0 old resizing cpu=2/1 resize=Deferred"}, ""},
 		{"then the label", "replicas=1 inplace cpu=2", []string{"web-0 old cpu=2/2"}, `update web-0 in place (uid u-0): resources of app`},
 		{"the node cannot", "replicas=1 inplace cpu=2", []string{"web-0 old cpu=2/1 resize=Infeasible"}, `
 			delete web-0 (uid u-0): template changed: its resources cannot be changed: Infeasible: node has 1 cpu`},
 		{"a resize that restarts is counted", "replicas=3 inplace cpu=2 restarts", []string{"web-0 old cpu=1/1", "web-1 old cpu=1/1", "web-2 old cpu=1/1"}, `
 			resize web-2 (uid u-2): resources of app`},
-		{"and still while the node has yet to act", "replicas=3 inplace cpu=2 restarts", []string{"web-0 old cpu=1/1", "web-1 old cpu=1/1", "web-2 old resizing cpu=2/1"}, ""},
+		{"also while the node is yet to act", "replicas=3 inplace cpu=2 restarts", []string{"web-0 old cpu=1/1", "web-1 old cpu=1/1", "web-2 old resizing cpu=2/1"}, ""},
 		{"and while it acts", "replicas=3 inplace cpu=2 restarts", []string{"web-0 old cpu=1/1", "web-1 old cpu=1/1", "web-2 old resizing cpu=2/2 inprogress"}, ""},
 		{"and while it may act later", "replicas=3 inplace cpu=2 restarts", []string{"web-0 old cpu=1/1", "web-1 old cpu=1/1", "web-2 old resizing cpu=2/1 resize=Deferred"}, ""},
-		{"one that never will restart serves", "replicas=2 inplace cpu=2 restarts", []string{"web-0 notready", "web-1 old resizing cpu=2/1 resize=Infeasible"}, ""},
-		{"and available from the restart on", "replicas=2 inplace cpu=2 restarts minReady=10", []string{"web-0 old cpu=1/1", "web-1 restarted=3s"}, ""},
+		{"one that cannot restart is available", "replicas=2 inplace cpu=2 restarts", []string{"web-0 notready", "web-1 old resizing cpu=2/1 resize=Infeasible"}, ""},
+		{"minReadySeconds counts from that restart", "replicas=2 inplace cpu=2 restarts minReady=10", []string{"web-0 old cpu=1/1", "web-1 restarted=3s"}, ""},
 		{"undone while the node may act", "replicas=1 inplace cpu=3", []string{"web-0 resizing cpu=4/3 resize=Deferred"}, `
 			resize web-0 (uid u-0): resources of app`},
-		{"an undo is over with the record", "replicas=1 inplace cpu=3", []string{"web-0 resizing cpu=3/3"}, `
+		{"an undo ends with the record", "replicas=1 inplace cpu=3", []string{"web-0 resizing cpu=3/3"}, `
 			update web-0 in place (uid u-0): resources of app`},
-		{"an undo costs what it restarts", "replicas=2 inplace cpu=3 restarts", []string{"web-0 resizing cpu=4/4", "web-1 resizing cpu=4/4"}, `
+		{"an undo that restarts has a cost", "replicas=2 inplace cpu=3 restarts", []string{"web-0 resizing cpu=4/4", "web-1 resizing cpu=4/4"}, `
 			resize web-1 (uid u-1): resources of app`},
-		{"a surge comes first where none may be missed", "replicas=1 inplace surge=1 max=0", []string{"web-0 old"}, `create web-1: missing`},
+		{"a surge replica comes first if none may be missing", "replicas=1 inplace surge=1 max=0", []string{"web-0 old"}, `create web-1: missing`},
 	}, changes)
 }
 
-// What the patch has: the containers that restart, the revision, labels that come
-// and go, and none of ours from the template.
+// TestInPlacePatch checks the patch: the containers that restart, the revision, the
+// labels that are added and removed, and no label of the controller from the template.
 func TestInPlacePatch(t *testing.T) {
 	s := state(t, "replicas=1 inplace", "web-0 old")
 	s.Pod2.Labels = map[string]string{"b": "of the Pod2"}
@@ -271,7 +271,7 @@ func TestInPlacePatch(t *testing.T) {
 	}
 	s = state(t, "replicas=1 inplace", "web-0 old image=nginx:1")
 	if got := Diff(s).InPlace[0].Annotation; got != `{"containers":{}}` {
-		t.Errorf("the annotation is %s, of a pod that has the image", got)
+		t.Errorf("the pod has the image, and the annotation is %s", got)
 	}
 	s = state(t, "replicas=1 inplace", "web-0 old updating=id-1")
 	s.Pods[0].Status.ContainerStatuses[0].ContainerID = "id-2"

@@ -21,9 +21,10 @@ import (
 
 var restartForCPU = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.RestartContainer}}
 
-// kubelet does a little for a running pod, and says whether its containers run. One
-// whose image is another is stopped, and later started anew. Resources are refused,
-// put off, or granted; where that takes a restart, the status may have them before.
+// kubelet takes one step for a running pod, and reports whether its containers run. It
+// stops a container whose image changed, and later starts the new one. It refuses, defers
+// or grants resources. If that requires a restart, the status may show the new resources
+// before.
 func (w *world) kubelet(pod *corev1.Pod) (runs bool) {
 	runs = true
 	for i := range pod.Spec.Containers {
@@ -54,8 +55,8 @@ func start(pod *corev1.Pod, i int) {
 	forget(pod, corev1.PodResizeInProgress)
 }
 
-// grant resources, sooner or later or never. What is infeasible stays so until
-// others are asked for.
+// grant grants resources, at once, later or never. An infeasible request stays so until
+// it changes.
 func (w *world) grant(pod *corev1.Pod, c *corev1.Container, s *corev1.ContainerStatus) {
 	if s.Resources == nil || has(pod, corev1.PodResizeInProgress, "") {
 		return
@@ -92,15 +93,16 @@ func forget(pod *corev1.Pod, kind corev1.PodConditionType) {
 	pod.Status.Conditions = slices.DeleteFunc(slices.Clone(pod.Status.Conditions), func(c corev1.PodCondition) bool { return c.Type == kind })
 }
 
-// S5, counted by what kubelets run and by nothing that we think of it, while nobody
-// but us takes a pod away; and in the end every pod is what the spec says.
+// TestUpdatesKeepEnoughServing counts S5 by the containers that kubelets run, not by the
+// controller's view. Only the controller deletes pods. In the end every pod matches the
+// spec.
 func TestUpdatesKeepEnoughServing(t *testing.T) {
 	seen := map[string]int{}
 	chance.ForSeeds(t, 100, func(t *testing.T, dice *rand.Rand) { updatesKeepEnoughServing(t, dice, seen) })
 	t.Log(seen)
 	for _, what := range []string{"restarted for resources", "deferred", "undone", "refused"} {
 		if seen[what] < 5 {
-			t.Errorf("%s only %d times: the world is too dull to prove anything", what, seen[what])
+			t.Errorf("%s only %d times: this world proves nothing", what, seen[what])
 		}
 	}
 }
@@ -161,13 +163,13 @@ func updatesKeepEnoughServing(t *testing.T, dice *rand.Rand, seen map[string]int
 		want := w.Pod2.Spec.Template.Spec.Containers[0]
 		is, runs := pod.Spec.Containers[0], pod.Status.ContainerStatuses[0]
 		if is.Image != want.Image || runs.Image != want.Image || !equality.Semantic.DeepEqual(is.Resources, want.Resources) || !equality.Semantic.DeepEqual(*runs.Resources, want.Resources) {
-			t.Errorf("at rest %s is to run %s with %v and runs %s with %v, the template has %s with %v",
+			t.Errorf("at rest %s must run %s with %v and runs %s with %v; the template has %s with %v",
 				pod.Name, is.Image, is.Resources, runs.Image, runs.Resources, want.Image, want.Resources)
 		}
 	}
 }
 
-// enough pods serve.
+// enough fails the test if too few pods serve.
 func (w *world) enough(t *testing.T, after string) {
 	t.Helper()
 	serving := 0

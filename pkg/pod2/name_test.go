@@ -28,9 +28,9 @@ func TestNamesThatAreTooLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again := Diff(s); len(again.Create) > 0 {
-		t.Errorf("once more: %s", again)
+		t.Errorf("created again: %s", again)
 	}
 	if why := undone(s); why != "" && Diff(s).Empty() {
-		t.Errorf("nothing is planned, and it is not done: %s", why)
+		t.Errorf("the plan is empty, but the work is not done: %s", why)
 	}
 }

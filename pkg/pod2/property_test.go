@@ -22,14 +22,14 @@ import (
 	"github.com/pod2/pod2/test/spec"
 )
 
-// The promises, in words of their own, apart from the code that keeps them.
+// The promises are written here again, independent of the code that keeps them.
 
 func isOurs(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == uid && r.Controller != nil && *r.Controller })
 }
 
-// restartsNow is a container that was changed in place and is the old one still, or
-// will restart for resources.
+// restartsNow returns a container that was changed in place and is still the old one, or
+// is going to restart for resources.
 func restartsNow(pod *corev1.Pod) string {
 	for i, s := range pod.Status.ContainerStatuses {
 		asked := s.Resources != nil && !equality.Semantic.DeepEqual(*s.Resources, pod.Spec.Containers[i].Resources) && infeasible(pod) == ""
@@ -50,7 +50,7 @@ func checkPromises(t *testing.T, s State, p Plan) {
 		t.Errorf("%s\nstate\n%splan\n%s", fmt.Sprintf(format, args...), describe(s), p)
 	}
 	if why := undone(s); p.Empty() && why != "" {
-		broken("nothing is planned, and it is not done: %s", why)
+		broken("the plan is empty, but the work is not done: %s", why)
 	}
 	have := objects(s)
 	for _, c := range p.Create {
@@ -69,10 +69,10 @@ func checkPromises(t *testing.T, s State, p Plan) {
 	for _, a := range p.Adopt {
 		i := slices.IndexFunc(s.Pods, func(pod *corev1.Pod) bool { return pod.Name == a.Name && pod.UID == a.UID })
 		if i < 0 || slices.ContainsFunc(s.Pods[i].OwnerReferences, func(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller }) {
-			broken("S6: %s is adopted and has a controller", a.Name)
+			broken("S6: %s is adopted although it has a controller", a.Name)
 		}
 		if len(p.Create)+len(p.Delete) > 0 {
-			broken("decided before %s counts", a.Name)
+			broken("the plan decides before %s counts", a.Name)
 		}
 	}
 	if s.Pod2.Spec.Paused || s.Pod2.Spec.UpdateStrategy.Type == v1.OnDelete {
@@ -85,14 +85,14 @@ func checkPromises(t *testing.T, s State, p Plan) {
 	for _, d := range p.Delete {
 		i := slices.IndexFunc(s.Pods, func(pod *corev1.Pod) bool { return pod.Name == d.Name && pod.UID == d.UID })
 		if i < 0 {
-			broken("%s is deleted, and is not there", d.Name)
+			broken("%s is deleted, but does not exist", d.Name)
 		} else if why := (spec.Write{Verb: "delete", Resource: "pods", Name: d.Name}).NotOurs(s.Pods[i], func(owner types.UID) bool { return owner == uid }); why != "" {
 			broken("%s", why)
 		}
 	}
 	for _, d := range p.Delete {
 		if address := keptAddress(s, d); address != "" {
-			broken("%s runs, and is deleted for %s, which another one keeps", d.Name, address)
+			broken("%s runs, and is deleted for address %s, which another owner keeps", d.Name, address)
 		}
 	}
 	if why := brokenClaimPromise(s, p); why != "" {
@@ -102,14 +102,14 @@ func checkPromises(t *testing.T, s State, p Plan) {
 		broken("%s", why)
 	}
 	if s.Pod2.DeletionTimestamp != nil && !p.Empty() {
-		broken("a Pod2 that is being deleted")
+		broken("the plan writes for a Pod2 that is being deleted")
 	}
 	for _, why := range tooFew(s, p) {
 		broken("%s", why)
 	}
 }
 
-// tooFew is S5 of a plan: it is held to it pod by pod, in the order of its writes.
+// tooFew checks S5 for a plan, pod by pod, in the order of its writes.
 func tooFew(s State, p Plan) (problems []string) {
 	pods := objects(s).Pods
 	take := func(name string) {
@@ -165,9 +165,9 @@ func TestDiffIsAFunction(t *testing.T) {
 		}
 		first, second := Diff(s), Diff(copied)
 		if !reflect.DeepEqual(first, second) {
-			t.Errorf("twice the same state\n%s\nand\n%s", first, second)
+			t.Errorf("the same state gave two plans\n%s\nand\n%s", first, second)
 		}
-		// What is built belongs to the caller.
+		// The caller owns the built pods.
 		for _, c := range first.Create {
 			pod := c.Pod()
 			pod.Labels["x"] = "y"
@@ -183,8 +183,8 @@ func TestDiffIsAFunction(t *testing.T) {
 	})
 }
 
-// While it waits, time alone changes nothing before RequeueAfter, and something
-// then.
+// While a Pod2 waits, time alone changes nothing before RequeueAfter, and it does at that
+// time.
 func TestRequeueAfterIsExact(t *testing.T) {
 	waiting := 0
 	chance.ForSeeds(t, 5000, func(t *testing.T, dice *rand.Rand) {
@@ -197,7 +197,7 @@ func TestRequeueAfterIsExact(t *testing.T) {
 		if plan.RequeueAfter == 0 {
 			later.Now = start.Add(time.Duration(dice.Int64N(int64(48 * time.Hour))))
 			if p := Diff(later); !p.Empty() || p.RequeueAfter != 0 {
-				t.Errorf("nobody said that it would change\n%s%s", describe(s), p)
+				t.Errorf("the plan had no RequeueAfter\n%s%s", describe(s), p)
 			}
 			return
 		}
@@ -207,21 +207,21 @@ func TestRequeueAfterIsExact(t *testing.T) {
 			t.Errorf("%s is too late\n%s%s", plan.RequeueAfter, describe(s), p)
 		}
 		later.Now = start.Add(plan.RequeueAfter)
-		// That a pod is overdue may not be the first thing there is to say.
+		// The overdue pod may not be the first obstacle in the condition.
 		isOverdue := func(pod *corev1.Pod) bool {
 			return pod.DeletionTimestamp != nil && later.Now.Equal(pod.DeletionTimestamp.Add(overdue))
 		}
 		if p := Diff(later); p.Empty() && !slices.ContainsFunc(s.Pods, isOverdue) {
-			t.Errorf("%s is for nothing\n%s", plan.RequeueAfter, describe(s))
+			t.Errorf("after %s nothing changed\n%s", plan.RequeueAfter, describe(s))
 		}
 	})
 	t.Logf("%d states waited", waiting)
 	if waiting < 12 {
-		t.Errorf("only %d states waited: the states are too dull to prove anything", waiting)
+		t.Errorf("only %d states waited: these states prove nothing", waiting)
 	}
 }
 
-// describe writes a state for the reader of a failure.
+// describe writes a state for the report of a failure.
 func describe(s State) string {
 	var b strings.Builder
 	strategy := s.Pod2.Spec.UpdateStrategy
@@ -243,7 +243,8 @@ func describe(s State) string {
 	return b.String() + describeClaims(s)
 }
 
-// keptAddress is one that another owner keeps and for which a pod that runs is deleted.
+// keptAddress returns an address that another owner keeps, and for which a running pod is
+// deleted.
 func keptAddress(s State, d PodDeletion) string {
 	place, placed := Ordinals(s.Pod2).Place(ordinalOf(d.Name))
 	i := slices.IndexFunc(s.Pods, func(pod *corev1.Pod) bool { return pod.UID == d.UID })

@@ -10,8 +10,8 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// withNetworks is the state with the networks of another spec, after the revisions of the
-// first are on record.
+// withNetworks returns the state with the networks of another spec. The revisions of the
+// first spec are on record.
 func withNetworks(t *testing.T, s State, spec string) State {
 	t.Helper()
 	s.Pod2 = s.Pod2.DeepCopy()
@@ -19,7 +19,7 @@ func withNetworks(t *testing.T, s State, spec string) State {
 	return s
 }
 
-// onRecord applies what a plan has for revisions.
+// onRecord applies the writes of a plan to revisions.
 func onRecord(t *testing.T, s State) State {
 	t.Helper()
 	plan := Diff(s)
@@ -29,7 +29,7 @@ func onRecord(t *testing.T, s State) State {
 	return s
 }
 
-// asBefore makes of revisions what earlier releases wrote: the names alone, and no record.
+// asBefore turns revisions into those of earlier releases: names alone, and no record.
 func asBefore(s State) State {
 	var before []*appsv1.ControllerRevision
 	for _, r := range s.Revisions {
@@ -55,8 +55,8 @@ func requestsMade(s State) string {
 	return strings.Join(made, "\n")
 }
 
-// A replica that a partition or a pause holds back has the interface and the address of
-// its revision, whatever the spec has by now.
+// A replica that a partition or a pause holds back keeps the interface and the address of
+// its revision, even if the spec has others now.
 func TestHeldBackReplicasKeepInterfaceAndAddress(t *testing.T) {
 	for _, hold := range []string{"partition=2", "paused"} {
 		t.Run(hold, func(t *testing.T) {
@@ -75,8 +75,8 @@ func TestRevisionsOfInterfacesAndAddresses(t *testing.T) {
 		name, first, then string
 		want              string
 	}{
-		{"an interface that comes", "networks=blue,green", "networks=blue@eth0,green", "create revision 2"},
-		{"an interface that goes", "networks=blue@eth0,green", "networks=blue,green", "create revision 2"},
+		{"an added interface", "networks=blue,green", "networks=blue@eth0,green", "create revision 2"},
+		{"a removed interface", "networks=blue@eth0,green", "networks=blue,green", "create revision 2"},
 		{"another address", "networks=blue=10.0.0.8,green", "networks=blue=10.0.0.9,green", "create revision 2"},
 		{"the same in another order", "networks=blue=10.0.0.8,green@eth0", "networks=green@eth0,blue=10.0.0.8", ""},
 	} {
@@ -93,13 +93,14 @@ func TestRevisionsOfInterfacesAndAddresses(t *testing.T) {
 			}
 			s = onRecord(t, s)
 			if got := revisionLines(s); got != "" {
-				t.Errorf("once it is on record: %s", got)
+				t.Errorf("once the revision is on record: %s", got)
 			}
 		})
 	}
 }
 
-// A longer list of addresses concerns the replicas that it has them for, and no others.
+// A longer list of addresses replaces only the replicas that get one of the new
+// addresses.
 func TestOnlyReplicasWithAnotherRequestAreReplaced(t *testing.T) {
 	s := state(t, "replicas=3 networks=blue@eth0=10.0.0.7|10.0.0.8", "web-0", "web-1", "web-2")
 	s = onRecord(t, withNetworks(t, s, "networks=blue@eth0=10.0.0.7|10.0.0.8|10.0.0.9"))
@@ -117,8 +118,8 @@ func TestInPlaceBesideOtherAddresses(t *testing.T) {
 	}
 }
 
-// The release before wrote no interfaces and addresses into revisions. Its revisions get
-// what the spec has when they are first seen, and no pod is replaced.
+// The previous release wrote no interfaces and addresses into revisions. Its revisions
+// get those of the spec when they are first seen, and no pod is replaced.
 func TestUpgradeFromRevisionsOfNames(t *testing.T) {
 	for _, networks := range []string{"blue,green", "blue@eth0,green", "blue=10.0.0.8|10.0.0.9,green"} {
 		t.Run(networks, func(t *testing.T) {
@@ -131,7 +132,7 @@ func TestUpgradeFromRevisionsOfNames(t *testing.T) {
 			s = onRecord(t, s)
 			s.Pod2.Status = *Diff(s).Status
 			if plan := Diff(s); !plan.Empty() {
-				t.Errorf("once that is done\n%s", plan)
+				t.Errorf("after these writes\n%s", plan)
 			}
 			for _, r := range History(s.Pod2, s.Revisions) {
 				if got := fmt.Sprint(r.Content.Networks); got != fmt.Sprint(ContentOf(s.Pod2).Networks) {
@@ -150,7 +151,7 @@ func TestUpgradeFromRevisionsOfNames(t *testing.T) {
 	}
 }
 
-// What was recorded is not taken from the spec again.
+// Recorded Networks are not read from the spec again.
 func TestRecordedNetworks(t *testing.T) {
 	s := asBefore(state(t, "replicas=2 partition=2 current=spec networks=blue@eth0", "web-0"))
 	s = withNetworks(t, onRecord(t, s), "networks=blue@data0")
@@ -158,14 +159,14 @@ func TestRecordedNetworks(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	s.Revisions[1] = s.Revisions[1].DeepCopy()
-	s.Revisions[1].Annotations[v1.RevisionNetworksAnnotation] = `["red"]` // somebody wrote it
+	s.Revisions[1].Annotations[v1.RevisionNetworksAnnotation] = `["red"]` // someone wrote it
 	if got := revisionLines(s); got != "change revision web-HASH: number 1" {
 		t.Errorf("of other Networks: %s", got)
 	}
 }
 
-// An object has room for 256 KiB of annotations. Without a record a revision is taken to
-// have what the spec has, as before.
+// An object has room for 256 KiB of annotations. A revision without a record uses the
+// addresses of the spec, as before.
 func TestNetworksTooLargeToBeRecorded(t *testing.T) {
 	s := state(t, "replicas=0 networks=blue")
 	for i := range maxNetworksRecord / 10 {
@@ -177,8 +178,8 @@ func TestNetworksTooLargeToBeRecorded(t *testing.T) {
 	}
 }
 
-// Revisions that differ in addresses alone have one hash: pods of it keep the newest, and
-// the others are history like any.
+// Revisions that differ only in addresses share a hash: pods with it keep the newest, and
+// the others are normal history.
 func TestHistoryLimitOfAddresses(t *testing.T) {
 	s := state(t, "replicas=1 networks=blue=10.0.0.1", "web-0")
 	s.Pod2.Spec.RevisionHistoryLimit = new(int32)

@@ -14,12 +14,12 @@ import (
 
 func TestSurge(t *testing.T) {
 	runDiff(t, []diffTest{
-		{"comes first", "replicas=3 surge=1 max=0", []string{"web-0 old", "web-1 old", "web-2 old"}, `create web-3: missing`},
-		{"then one makes way", "replicas=3 surge=1 max=0", []string{"web-0 old", "web-1 old", "web-2 old", "web-3"}, `
+		{"created first", "replicas=3 surge=1 max=0", []string{"web-0 old", "web-1 old", "web-2 old"}, `create web-3: missing`},
+		{"then one is deleted", "replicas=3 surge=1 max=0", []string{"web-0 old", "web-1 old", "web-2 old", "web-3"}, `
 			delete web-2 (uid u-2): template changed`},
-		{"not before it serves", "replicas=3 surge=1 max=0", []string{"web-0 old", "web-1 old", "web-2 old", "web-3 notready"}, ""},
+		{"not before it is available", "replicas=3 surge=1 max=0", []string{"web-0 old", "web-1 old", "web-2 old", "web-3 notready"}, ""},
 		{"is kept until the last is available", "replicas=3 surge=1 max=0", []string{"web-0 notready", "web-1", "web-2", "web-3"}, ""},
-		{"and goes last", "replicas=3 surge=1 max=0", []string{"web-0", "web-1", "web-2", "web-3"}, `delete web-3 (uid u-3): scaled down`},
+		{"and is deleted last", "replicas=3 surge=1 max=0", []string{"web-0", "web-1", "web-2", "web-3"}, `delete web-3 (uid u-3): scaled down`},
 		{"no more than there are stale ones", "replicas=3 surge=100%", []string{"web-0", "web-1", "web-2 old"}, `
 			create web-3: missing
 			delete web-2 (uid u-2): template changed`},
@@ -28,21 +28,22 @@ func TestSurge(t *testing.T) {
 			create web-4: missing`},
 		{"without both there is no update", "replicas=2 surge=0% max=49%", []string{"web-0 old", "web-1 old"}, `
 			delete web-1 (uid u-1): template changed`},
-		{"one that was scaled away is in its place", "replicas=2 surge=1 max=0", []string{"web-0 old", "web-1 old", "web-2 old"}, `
+		{"a scaled-down pod is in its place", "replicas=2 surge=1 max=0", []string{"web-0 old", "web-1 old", "web-2 old"}, `
 			delete web-2 (uid u-2): scaled down`},
-		{"a stranger is in its place", "replicas=2 surge=1 max=0", []string{"web-0 old", "web-1 old", "web-2 bare"}, ""},
-		{"one that ends is replaced like any", "replicas=1 surge=1 max=0", []string{"web-0 old", "web-1 failed"}, `
+		{"another owner's pod is in its place", "replicas=2 surge=1 max=0", []string{"web-0 old", "web-1 old", "web-2 bare"}, ""},
+		{"a terminated one is replaced as usual", "replicas=1 surge=1 max=0", []string{"web-0 old", "web-1 failed"}, `
 			backoff {"web-1":{"uid":"u-1","failures":1,"since":"2026-01-02T15:04:05Z"}}
 			delete web-1 (uid u-1): terminated (Failed)`},
 		{"not without an update", "replicas=2 surge=2", []string{"web-0", "web-1"}, ""},
-		{"leaves room for a pod that goes", "replicas=2 surge=1", []string{"web-0", "web-7 terminating"}, `
+		{"counts a terminating pod", "replicas=2 surge=1", []string{"web-0", "web-7 terminating"}, `
 			create web-1: missing
 			again in 30s`},
 		{"has the ordinals that follow", "replicas=2 surge=1 max=0 reserve=0,3 start=1", []string{"web-1 old", "web-2 old"}, `create web-4: missing`},
 	}, func(s State) string { return sorted(actions(s)) })
 }
 
-// sorted has creations before deletions, which a reader of these tests asks about first.
+// sorted puts creations before deletions, because a reader of these tests looks for them
+// first.
 func sorted(text string) string {
 	var creations, others []string
 	for line := range strings.SplitSeq(text, "\n") {
@@ -55,7 +56,7 @@ func sorted(text string) string {
 	return strings.Join(append(creations, others...), "\n")
 }
 
-// made says of what revision each creation is.
+// made returns the revision of each creation.
 func made(s State) string {
 	var lines []string
 	for _, c := range Diff(s).Create {
@@ -72,8 +73,8 @@ func made(s State) string {
 func TestPartition(t *testing.T) {
 	runDiff(t, []diffTest{
 		{"only those after it are updated", "replicas=3 partition=2 current=old", []string{"web-0 old", "web-1 old", "web-2 old"}, `delete web-2`},
-		{"not even the ones that are not ready", "replicas=3 partition=2 current=old", []string{"web-0 old notready", "web-1 old", "web-2"}, ""},
-		{"one before it comes back as it was", "replicas=3 partition=2 current=old", []string{"web-1 old"}, `
+		{"not even those that are not ready", "replicas=3 partition=2 current=old", []string{"web-0 old notready", "web-1 old", "web-2"}, ""},
+		{"one before it comes back unchanged", "replicas=3 partition=2 current=old", []string{"web-1 old"}, `
 			web-0 old nginx:0
 			web-2 HASH nginx:1`},
 		{"above replicas", "replicas=2 partition=9 current=old", []string{"web-0 old"}, `web-1 old nginx:0`},
@@ -81,29 +82,29 @@ func TestPartition(t *testing.T) {
 		{"a first revision is for all", "replicas=2 partition=9", nil, `
 			web-0 HASH nginx:1
 			web-1 HASH nginx:1`},
-		{"what it was made from is gone", "replicas=1 partition=1 current=lost", nil, `web-0 HASH nginx:1`},
+		{"its revision is gone", "replicas=1 partition=1 current=lost", nil, `web-0 HASH nginx:1`},
 	}, made)
 }
 
 func TestPaused(t *testing.T) {
 	runDiff(t, []diffTest{
 		{"nothing is updated", "replicas=2 paused current=old", []string{"web-0 old notready", "web-1 old"}, ""},
-		{"each comes back as it was", "replicas=4 paused current=old", []string{"web-1 old", "web-2"}, `
+		{"each comes back unchanged", "replicas=4 paused current=old", []string{"web-1 old", "web-2"}, `
 			web-0 old nginx:0
 			web-3 HASH nginx:1`},
-		{"what a lost one had is not known", "replicas=3 paused current=old", []string{"web-0", "web-2"}, `web-1 old nginx:0`},
-		{"it was not reached, if a later one was not", "replicas=3 paused current=old", []string{"web-0", "web-2 old"}, `web-1 old nginx:0`},
-		{"scaling goes on", "replicas=2 paused current=old", []string{"web-0 old", "web-4 old"}, `delete web-4`},
-		{"a surge stays, whatever its template", "replicas=2 paused surge=1 current=old", []string{"web-0 old", "web-1 old", "web-2 old"}, ""},
-		{"a surge stays, and none is added", "replicas=2 paused surge=2 current=old", []string{"web-0 old", "web-1 old", "web-3"}, ""},
+		{"the revision of a lost one is unknown", "replicas=3 paused current=old", []string{"web-0", "web-2"}, `web-1 old nginx:0`},
+		{"it was not updated, if a later one was not", "replicas=3 paused current=old", []string{"web-0", "web-2 old"}, `web-1 old nginx:0`},
+		{"scaling continues", "replicas=2 paused current=old", []string{"web-0 old", "web-4 old"}, `delete web-4`},
+		{"a surge replica of any template stays", "replicas=2 paused surge=1 current=old", []string{"web-0 old", "web-1 old", "web-2 old"}, ""},
+		{"a surge replica stays, and none is added", "replicas=2 paused surge=2 current=old", []string{"web-0 old", "web-1 old", "web-3"}, ""},
 		{"a Recreate keeps to one revision", "replicas=3 paused recreate current=old", []string{"web-2 old"}, `
 			web-0 old nginx:0
 			web-1 old nginx:0`},
-		{"a pod that ended is replaced", "replicas=1 paused current=old", []string{"web-0 old failed"}, `delete web-0`},
+		{"a terminated pod is replaced", "replicas=1 paused current=old", []string{"web-0 old failed"}, `delete web-0`},
 	}, made)
 }
 
-// An autoscaler may go to zero and back meanwhile.
+// An autoscaler may scale to zero and back meanwhile.
 func TestZeroReplicasUpdateNothingThatIsHeld(t *testing.T) {
 	runDiff(t, []diffTest{
 		{"by nothing", "replicas=0 current=old", nil, "web-HASH, True Complete"},
@@ -118,20 +119,20 @@ func TestZeroReplicasUpdateNothingThatIsHeld(t *testing.T) {
 
 func TestOnDelete(t *testing.T) {
 	runDiff(t, []diffTest{
-		{"waits for somebody to delete", "replicas=2 ondelete current=old", []string{"web-0 old notready", "web-1 old"}, ""},
-		{"then makes the new one", "replicas=2 ondelete current=old", []string{"web-0 old"}, `web-1 HASH nginx:1`},
+		{"waits for a deletion by the user", "replicas=2 ondelete current=old", []string{"web-0 old notready", "web-1 old"}, ""},
+		{"then creates the new one", "replicas=2 ondelete current=old", []string{"web-0 old"}, `web-1 HASH nginx:1`},
 	}, made)
 }
 
 func TestOrderedReady(t *testing.T) {
 	runDiff(t, []diffTest{
-		{"one comes", "replicas=3 ordered", nil, `create web-0: missing`},
+		{"one is created", "replicas=3 ordered", nil, `create web-0: missing`},
 		{"waits until it is available", "replicas=3 ordered", []string{"web-0 notready"}, ""},
 		{"then the next", "replicas=3 ordered", []string{"web-0", "web-2"}, `create web-1: missing`},
-		{"none after one that is missing for good", "replicas=3 ordered", []string{"web-0 bare", "web-2"}, ""},
-		{"one goes", "replicas=1 ordered", []string{"web-0", "web-1", "web-2"}, `delete web-2 (uid u-2): scaled down`},
+		{"none after one that stays missing", "replicas=3 ordered", []string{"web-0 bare", "web-2"}, ""},
+		{"one is deleted", "replicas=1 ordered", []string{"web-0", "web-1", "web-2"}, `delete web-2 (uid u-2): scaled down`},
 		{"waits until it is gone", "replicas=1 ordered", []string{"web-0", "web-1", "web-2 terminating"}, "again in 30s"},
-		{"a broken update heals all the same", "replicas=3 ordered", []string{"web-0 old", "web-1 old", "web-2 old notready"}, `
+		{"a broken update is repaired", "replicas=3 ordered", []string{"web-0 old", "web-1 old", "web-2 old notready"}, `
 			delete web-2 (uid u-2): template changed`},
 	}, actions)
 }
@@ -175,11 +176,11 @@ func TestRevisions(t *testing.T) {
 		want      string
 	}{
 		{"the first", nil, "create revision 1 web-HASH"},
-		{"is there", []*appsv1.ControllerRevision{first}, ""},
-		{"is there, written in another way", []*appsv1.ControllerRevision{reordered}, ""},
-		{"another is newer: back to it", []*appsv1.ControllerRevision{first, newer}, "change revision web-HASH: number 8"},
+		{"it exists", []*appsv1.ControllerRevision{first}, ""},
+		{"it exists, with another order of fields", []*appsv1.ControllerRevision{reordered}, ""},
+		{"rolled back to an older one", []*appsv1.ControllerRevision{first, newer}, "change revision web-HASH: number 8"},
 		{"after another", []*appsv1.ControllerRevision{newer}, "create revision 8 web-HASH"},
-		{"nobody's is adopted", []*appsv1.ControllerRevision{orphan}, "change revision web-HASH: number 1"},
+		{"one without an owner is adopted", []*appsv1.ControllerRevision{orphan}, "change revision web-HASH: number 1"},
 		{"of an earlier Pod2, until that is gone", []*appsv1.ControllerRevision{earlier}, ""},
 		{"its name has other content", []*appsv1.ControllerRevision{other}, "create revision 2 web-" + hash(ContentOf(s.Pod2).canonical(), 1)},
 	} {
@@ -192,7 +193,7 @@ func TestRevisions(t *testing.T) {
 	}
 }
 
-// The oldest go, but for those that pods are made from, and those of others.
+// The oldest are deleted, except those that pods have, and those of other owners.
 func TestRevisionHistoryLimit(t *testing.T) {
 	s := state(t, "replicas=1 current=old", "web-0 old", "web-7 terminating")
 	limit := int32(1)
@@ -231,25 +232,25 @@ func TestProgress(t *testing.T) {
 	}
 	runDiff(t, []diffTest{
 		{"begins", "replicas=1", nil, `True Progressing since 0s: web-0 does not exist yet`},
-		{"goes on", "replicas=2 deadline=60 progress=59s", nil, `True Progressing since 59s: web-0 does not exist yet; web-1 does not exist yet`},
-		{"stands still", "replicas=1 deadline=60 progress=60s", nil, `False ProgressDeadlineExceeded since 1m0s: no progress for 60 seconds: web-0 does not exist yet`},
-		{"a step", "replicas=2 deadline=60 progress=90s", []string{"web-0"}, `True Progressing since 0s: web-1 does not exist yet`},
-		{"is done", "replicas=1 deadline=60 progress=90s", []string{"web-0"}, `True Complete since 1m30s: all replicas match the spec`},
-		{"a partition is done", "replicas=2 partition=1 current=old", []string{"web-0 old", "web-1"}, `True Complete since -: all replicas match the spec`},
-		{"all serve, and others are to go", "replicas=1", []string{"web-0", "web-1", "web-2 terminating"}, `
+		{"continues", "replicas=2 deadline=60 progress=59s", nil, `True Progressing since 59s: web-0 does not exist yet; web-1 does not exist yet`},
+		{"no progress", "replicas=1 deadline=60 progress=60s", nil, `False ProgressDeadlineExceeded since 1m0s: no progress for 60 seconds: web-0 does not exist yet`},
+		{"progress", "replicas=2 deadline=60 progress=90s", []string{"web-0"}, `True Progressing since 0s: web-1 does not exist yet`},
+		{"complete", "replicas=1 deadline=60 progress=90s", []string{"web-0"}, `True Complete since 1m30s: all replicas match the spec`},
+		{"complete up to a partition", "replicas=2 partition=1 current=old", []string{"web-0 old", "web-1"}, `True Complete since -: all replicas match the spec`},
+		{"all are available, and others are to be deleted", "replicas=1", []string{"web-0", "web-1", "web-2 terminating"}, `
 			True Progressing since 0s: web-2 is terminating; web-1 is being scaled down`},
-		{"others do not go", "replicas=0 deadline=60 progress=60s", []string{"web-1 terminating"}, `
+		{"others do not terminate", "replicas=0 deadline=60 progress=60s", []string{"web-1 terminating"}, `
 			False ProgressDeadlineExceeded since 1m0s: no progress for 60 seconds: web-1 is terminating`},
 		{"paused", "replicas=1 paused deadline=60 progress=90s current=old", []string{"web-0 old"}, `Unknown Paused since 1m30s: updates are paused (spec.paused)`},
 		{"paused time does not count", "replicas=1 deadline=60 progress=90s progressing=Paused current=old", []string{"web-0 old notready"}, `
 			True Progressing since 0s: 0 of 1 replicas are updated`},
-		{"what was complete has its time anew", "replicas=1 deadline=60 progress=90s progressing=Complete", nil, `True Progressing since 0s: web-0 does not exist yet`},
-		{"to end and come back is no step", "replicas=1 deadline=60 progress=90s " + records(entry("web-0", "u-before", 3, time.Minute)), []string{"web-0 notready"}, `
+		{"the deadline starts again after completion", "replicas=1 deadline=60 progress=90s progressing=Complete", nil, `True Progressing since 0s: web-0 does not exist yet`},
+		{"a pod that terminates and comes back is no progress", "replicas=1 deadline=60 progress=90s " + records(entry("web-0", "u-before", 3, time.Minute)), []string{"web-0 notready"}, `
 			False ProgressDeadlineExceeded since 1m30s: no progress for 60 seconds: web-0 is not ready (Running)`},
-		{"another spec has its time", "replicas=1 deadline=60 progress=90s generation=2", nil, `True Progressing since 0s: web-0 does not exist yet`},
+		{"the deadline starts again with a new spec", "replicas=1 deadline=60 progress=90s generation=2", nil, `True Progressing since 0s: web-0 does not exist yet`},
 	}, progress)
 	if got := lines(state(t, "replicas=1 deadline=60 progress=20s"), "again"); got != "again in 40s" {
-		t.Errorf("looks %s", got)
+		t.Errorf("requeued after %s", got)
 	}
 }
 
@@ -259,13 +260,13 @@ func TestAvailable(t *testing.T) {
 		{"too few", "replicas=3", []string{"web-0", "web-1 notready"}, `
 			False MinimumReplicasUnavailable: 1 replicas are available (at least 2 required); web-1 is not ready (Running); web-2 does not exist yet`},
 		{"none is wanted", "replicas=0", nil, `True MinimumReplicasAvailable: 0 replicas are available (at least 0 required)`},
-		{"one that ended with the condition of one that runs", "replicas=1", []string{"web-0 ended=OOM"}, `
+		{"a terminated one that still has the condition Ready", "replicas=1", []string{"web-0 ended=OOM"}, `
 			False MinimumReplicasUnavailable: 0 replicas are available (at least 1 required); web-0 terminated (Failed: OOM)`},
 		{"one of another owner", "replicas=1", []string{"web-0 of=ReplicaSet/x"}, `
 			False MinimumReplicasUnavailable: 0 replicas are available (at least 1 required); pod web-0 is not controlled by this Pod2`},
 		{"one that never ran", "replicas=1", []string{"web-0 notready"}, `
 			False MinimumReplicasUnavailable: 0 replicas are available (at least 1 required); web-0 is not ready (Running)`},
-		{"an update may take all, and has", "replicas=2 max=100%", nil, `
+		{"an update may take all, and took all", "replicas=2 max=100%", nil, `
 			False MinimumReplicasUnavailable: 0 replicas are available (at least 1 required); web-0 does not exist yet; web-1 does not exist yet`},
 		{"one of those that an update may take", "replicas=2 max=100%", []string{"web-1"}, `
 			True MinimumReplicasAvailable: 1 replicas are available (at least 1 required)`},
@@ -277,7 +278,7 @@ func TestAvailable(t *testing.T) {
 	})
 }
 
-// A pod whose node does not answer keeps its name and its addresses: it may run.
+// A pod whose node does not respond keeps its name and its addresses, because it may run.
 func TestLostNode(t *testing.T) {
 	s := state(t, "replicas=1", "web-0 terminating")
 	s.Pods[0].Spec.NodeName = "node-7"
@@ -291,7 +292,7 @@ func TestLostNode(t *testing.T) {
 	scaledAway.Pods[1].Spec.NodeName = "node-7"
 	scaledAway.Now = s.Now
 	if got, want := ready(scaledAway), "False PodsNotReady: web-2 does not exist yet; "+strings.TrimPrefix(strings.ReplaceAll(want, "web-0", "web-1"), "False NodeUnreachable: "); got != want {
-		t.Errorf("scaled away: got\n%s\nwant\n%s", got, want)
+		t.Errorf("scaled down: got\n%s\nwant\n%s", got, want)
 	}
 	s.Pods[0].Finalizers = []string{"example.com/hold"}
 	if got := ready(s); got != "False PodsNotReady: web-0 is terminating" {

@@ -7,8 +7,9 @@ import (
 	"github.com/pod2/pod2/test/spec"
 )
 
-// objects of a State, as an API server has them. A pod of which a container is about to restart is
-// one that is not Ready, whatever the kubelet has said last.
+// objects returns the objects of a State as an API server has them. A pod with a
+// container that is about to restart counts as not Ready, even if the kubelet last
+// reported Ready.
 func objects(s State) *spec.Cluster {
 	c := &spec.Cluster{Now: s.Now, Pod2s: []*v1.Pod2{s.Pod2}, Revisions: s.Revisions, Claims: s.Claims, Classes: s.StorageClasses, Networks: s.Networks}
 	for _, pod := range s.Pods {
@@ -33,5 +34,5 @@ func asServed(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// undone is what is left to do for the Pod2 of a State.
+// undone returns the work left for the Pod2 of a State.
 func undone(s State) string { return spec.Pod2Done(objects(s), s.Pod2) }

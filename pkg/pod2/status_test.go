@@ -12,7 +12,7 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// ready renders the condition that the status would have.
+// ready renders the condition Ready of the status.
 func ready(s State) string {
 	c := look(s).ready(look(s).failures())
 	return string(c.Status) + " " + c.Reason + ": " + c.Message
@@ -20,66 +20,66 @@ func ready(s State) string {
 
 func TestReady(t *testing.T) {
 	runDiff(t, []diffTest{
-		{"all there", "replicas=3", []string{"web-0", "web-1", "web-2"}, `True AllReplicasAvailable: all 3 replicas are available`},
+		{"all exist", "replicas=3", []string{"web-0", "web-1", "web-2"}, `True AllReplicasAvailable: all 3 replicas are available`},
 		{"one", "replicas=1", []string{"web-0"}, `True AllReplicasAvailable: the replica is available`},
 		{"none wanted", "replicas=0", nil, `True AllReplicasAvailable: spec.replicas is 0`},
 		{"a surplus does no harm", "replicas=1", []string{"web-0", "web-1"}, `True AllReplicasAvailable: the replica is available`},
-		{"a surplus that is needed still", "replicas=2", []string{"web-0 notready", "web-1 notready", "web-2"}, `
+		{"a surplus that is still needed", "replicas=2", []string{"web-0 notready", "web-1 notready", "web-2"}, `
 			False PodsNotReady: web-0 is not ready (Running); web-1 is not ready (Running); scaled-down pod web-2 stays until more replicas are available`},
 		{"a name is taken", "replicas=3", []string{"web-0 earlier", "web-1 of=ReplicaSet/x", "web-2 bare"}, `
 			False NameTaken: pod web-1 already exists and is owned by ReplicaSet x: delete it so that the replica can use the name (the controller notices within 30 seconds); pod web-2 already exists and has no controller, but it differs from the template in spec.containers[app].image (the pod has "foreign", the template "nginx:1"): delete it or change the template so that the replica can use the name (the controller notices within 30 seconds)`},
-		{"a StatefulSet of the name has it", "replicas=2", []string{"web-0 of=StatefulSet/web foreign", "web-1 of=StatefulSet/x foreign"}, `
+		{"a StatefulSet with the same name has it", "replicas=2", []string{"web-0 of=StatefulSet/web foreign", "web-1 of=StatefulSet/x foreign"}, `
 			False NameTaken: pod web-0 already exists and is owned by StatefulSet web: delete the StatefulSet with --cascade=orphan. The controller then adopts the pod if it matches the template (check with ` + "`kubectl pod2 plan`" + `); pod web-1 already exists and is owned by StatefulSet x: delete it so that the replica can use the name (the controller notices within 30 seconds)`},
-		{"an earlier Pod2 of the name", "replicas=2 networks=blue exists=none", []string{"web-0 earlier", "web-1"}, `
+		{"an earlier Pod2 with the same name", "replicas=2 networks=blue exists=none", []string{"web-0 earlier", "web-1"}, `
 			False WaitingForDeletion: web-0 of an earlier Pod2 web still exists`},
 		{"a Network that does not exist", "replicas=1 networks=red,blue,green exists=blue", []string{"web-0 gated"}, `
 			False NetworkNotFound: Network green does not exist; Network red does not exist: new replicas stay unscheduled until it is created`},
-		{"a Network that is being deleted, while all is well", "replicas=1 networks=blue,green terminating=green", []string{"web-0"}, `
+		{"a Network that is being deleted, while all replicas are available", "replicas=1 networks=blue,green terminating=green", []string{"web-0"}, `
 			False NetworkTerminating: Network green is being deleted: running replicas keep their addresses, and new ones stay unscheduled until it is deleted and recreated`},
 		{"no network for an address", "replicas=2 networks=red,blue hostnetwork", []string{"web-0", "web-1 gated bound=no_network"}, `
 			False HostNetwork: spec.template.spec.hostNetwork is true, so new replicas cannot join Networks and stay unscheduled: remove hostNetwork, or remove the Networks blue,red`},
 		{"the node's network alone", "replicas=1 hostnetwork", []string{"web-0"}, `True AllReplicasAvailable: the replica is available`},
-		{"addresses are wanting: the pod knows why", "replicas=3 networks=blue exhausted=blue", []string{"web-0 failed", "web-1 gated", "web-2 gated bound=10.1.0.7_is_held_by_pod_x"}, `
+		{"no addresses: the pod knows why", "replicas=3 networks=blue exhausted=blue", []string{"web-0 failed", "web-1 gated", "web-2 gated bound=10.1.0.7_is_held_by_pod_x"}, `
 			False WaitingForAddresses: web-2: 10.1.0.7 is held by pod x`},
-		{"addresses are wanting: the Network knows why", "replicas=1 networks=green,blue exhausted=blue", []string{"web-0 gated"}, `
+		{"no addresses: the Network knows why", "replicas=1 networks=green,blue exhausted=blue", []string{"web-0 gated"}, `
 			False WaitingForAddresses: Network blue: no address is free for: web-0`},
-		{"addresses are on their way", "replicas=2 networks=blue", []string{"web-0 gated", "web-1 gated"}, `
+		{"addresses are about to be bound", "replicas=2 networks=blue", []string{"web-0 gated", "web-1 gated"}, `
 			False WaitingForAddresses: replicas are waiting for their addresses`},
-		{"ended", "replicas=2", []string{"web-0 old", "web-1 failed=Evicted"}, `
+		{"terminated", "replicas=2", []string{"web-0 old", "web-1 failed=Evicted"}, `
 			False PodsFailing: web-1 terminated (Failed: Evicted)`},
-		{"ended again and again", "replicas=1 " + records(entry("web-0", "u-0", 3, 0)), []string{"web-0 failed"}, `
+		{"terminated repeatedly", "replicas=1 " + records(entry("web-0", "u-0", 3, 0)), []string{"web-0 failed"}, `
 			False PodsFailing: web-0 terminated 3 times (Failed)`},
-		{"failing still, while the next one starts", "replicas=1 " + records(entry("web-0", "u-before", 3, 0)), []string{"web-0 notready"}, `
+		{"still failing, while the next one starts", "replicas=1 " + records(entry("web-0", "u-before", 3, 0)), []string{"web-0 notready"}, `
 			False PodsFailing: web-0 ended 3 times`},
-		{"and over once it is available", "replicas=1 " + records(entry("web-0", "u-before", 3, 0)), []string{"web-0"}, `
+		{"no longer failing once it is available", "replicas=1 " + records(entry("web-0", "u-before", 3, 0)), []string{"web-0"}, `
 			True AllReplicasAvailable: the replica is available`},
 		{"an update", "replicas=3", []string{"web-0 old", "web-1 old terminating", "web-2"}, `
 			False Updating: 1 of 3 replicas are updated`},
 		{"an update that is stuck", "replicas=3", []string{"web-0 old", "web-1 unschedulable=no_node", "web-2 notready=no_image"}, `
 			False Updating: 2 of 3 replicas are updated; web-1 cannot be scheduled: no node; web-2 is not ready (Running: no image)`},
-		{"a surge replica that cannot be had", "replicas=2 surge=1", []string{"web-0 old", "web-1 old", "web-2 waiting=ImagePullBackOff/no_such_image"}, `
+		{"a surge replica that cannot start", "replicas=2 surge=1", []string{"web-0 old", "web-1 old", "web-2 waiting=ImagePullBackOff/no_such_image"}, `
 			False Updating: 0 of 2 replicas are updated; web-2 is not ready (Running: container app: ImagePullBackOff: no such image)`},
 		{"a surge replica without an address", "replicas=1 surge=1 networks=blue", []string{"web-0 old", "web-1 gated bound=no_address_is_free"}, `
 			False WaitingForAddresses: web-1: no address is free`},
 		{"the name of a surge replica is taken", "replicas=1 surge=1", []string{"web-0 old", "web-1 of=ReplicaSet/x"}, `
 			False NameTaken: pod web-1 already exists and is owned by ReplicaSet x: delete it so that the replica can use the name (the controller notices within 30 seconds)`},
-		{"nobody misses a surge replica while updates are paused", "replicas=1 surge=2 paused " + records(entry("web-1", "u-before", 2, 0)), []string{"web-0", "web-2"}, `
+		{"no surge replica is missing while updates are paused", "replicas=1 surge=2 paused " + records(entry("web-1", "u-before", 2, 0)), []string{"web-0", "web-2"}, `
 			True AllReplicasAvailable: the replica is available`},
-		{"nobody wants that name while updates are paused", "replicas=1 surge=1 paused", []string{"web-0", "web-1 of=ReplicaSet/x"}, `
+		{"no replica wants that name while updates are paused", "replicas=1 surge=1 paused", []string{"web-0", "web-1 of=ReplicaSet/x"}, `
 			True AllReplicasAvailable: the replica is available`},
 		{"recreation waits for the last", "replicas=2 recreate", []string{"web-7 old terminating"}, `
 			False Updating: 0 of 2 replicas are updated`},
 		{"no node", "replicas=2", []string{"web-0 notready", "web-1 unschedulable=0/3_nodes_are_available"}, `
 			False Unschedulable: web-1 cannot be scheduled: 0/3 nodes are available`},
-		{"not ready, each in its way", "replicas=3", []string{"web-0 notready=unready:_[app]", "web-1 terminating"}, `
+		{"not ready, for different reasons", "replicas=3", []string{"web-0 notready=unready:_[app]", "web-1 terminating"}, `
 			False PodsNotReady: web-0 is not ready (Running: unready: [app]); web-1 is terminating; web-2 does not exist yet`},
-		{"an image that cannot be had", "replicas=1", []string{"web-0 waiting=ImagePullBackOff/no_such_image"}, `
+		{"an image that cannot be pulled", "replicas=1", []string{"web-0 waiting=ImagePullBackOff/no_such_image"}, `
 			False PodsNotReady: web-0 is not ready (Running: container app: ImagePullBackOff: no such image)`},
 		{"ready for too short a time", "replicas=1 minReady=10", []string{"web-0 ready=4s"}, `
 			False PodsNotReady: web-0 has been ready for less than minReadySeconds (10)`},
-		{"a gate of somebody else", "replicas=1", []string{"web-0 gate=quota.io/wait"}, `
+		{"a gate of another controller", "replicas=1", []string{"web-0 gate=quota.io/wait"}, `
 			False PodsNotReady: web-0 is held by the scheduling gate quota.io/wait`},
-		{"more than a person reads", "replicas=9", nil, `
+		{"more than a message names", "replicas=9", nil, `
 			False PodsNotReady: web-0 does not exist yet; web-1 does not exist yet; web-2 does not exist yet; and others`},
 	}, ready)
 }
@@ -90,18 +90,18 @@ func TestStatus(t *testing.T) {
 		return text
 	}
 	runDiff(t, []diffTest{
-		{"what counts", "replicas=6 networks=green,blue generation=4 minReady=10", []string{
+		{"all counters", "replicas=6 networks=green,blue generation=4 minReady=10", []string{
 			"web-0", "web-1 ready=2s", "web-2 old notready", "web-3 terminating", "web-4 failed", "web-5 bare", "web-7 old"}, `
 			status ready 3/4 available 2 updated 2 current "" update "web-HASH" networks "blue,green" generation 4`},
 		{"revision of a new Pod2", "replicas=2", nil, `
 			status ready 0/0 available 0 updated 0 current "web-HASH" update "web-HASH" networks "" generation 1`},
-		{"the old revision while it is there", "replicas=2 current=old", []string{"web-0 old", "web-1"}, `
+		{"the old revision while a pod has it", "replicas=2 current=old", []string{"web-0 old", "web-1"}, `
 			status ready 2/2 available 2 updated 1 current "web-old" update "web-HASH" networks "" generation 1`},
-		{"and while nothing is there", "replicas=1 current=old", []string{"web-0 old terminating"}, `
+		{"and while no pod has the new one", "replicas=1 current=old", []string{"web-0 old terminating"}, `
 			status ready 0/0 available 0 updated 0 current "web-old" update "web-HASH" networks "" generation 1`},
-		{"the new one when it has arrived", "replicas=2 current=old", []string{"web-0", "web-1 notready"}, `
+		{"the new one once all replicas have it", "replicas=2 current=old", []string{"web-0", "web-1 notready"}, `
 			status ready 1/2 available 1 updated 2 current "web-HASH" update "web-HASH" networks "" generation 1`},
-		{"or when nothing is wanted", "replicas=0 current=old", nil, `
+		{"or when no replica is wanted", "replicas=0 current=old", nil, `
 			status ready 0/0 available 0 updated 0 current "web-HASH" update "web-HASH" networks "" generation 1`},
 	}, status)
 }
@@ -139,6 +139,6 @@ func TestWithFailures(t *testing.T) {
 	s.Pod2.Status = *status
 	s.Now = now.Add(time.Hour)
 	if again := WithFailures(s, []plan.Failure{quota}); again != nil {
-		t.Errorf("said already, and once more: %s", statusText(again))
+		t.Errorf("already written, and written again: %s", statusText(again))
 	}
 }

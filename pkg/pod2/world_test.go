@@ -23,10 +23,11 @@ import (
 	"github.com/pod2/pod2/test/chance"
 )
 
-// created counts pods: each has a UID of its own. adopted counts others.
+// created counts pods: each has its own UID. adopted counts others.
 var created, adopted int
 
-// apply does to the state what the API server would, and returns what it refuses.
+// apply applies a plan to the state like the API server, and returns the writes that it
+// refuses.
 func apply(s *State, p Plan) error {
 	if p.Backoff != nil {
 		s.Pod2.Annotations = map[string]string{v1.BackoffAnnotation: p.Backoff.Value}
@@ -58,7 +59,7 @@ func apply(s *State, p Plan) error {
 		}
 		s.Pods[i] = s.Pods[i].DeepCopy()
 		s.Pods[i].OwnerReferences = append(s.Pods[i].OwnerReferences, a.Owner)
-		if s.Pods[i].Labels == nil { // somebody removed them all
+		if s.Pods[i].Labels == nil { // someone removed them all
 			s.Pods[i].Labels = map[string]string{}
 		}
 		if s.Pods[i].Annotations == nil {
@@ -112,7 +113,7 @@ func apply(s *State, p Plan) error {
 	return nil
 }
 
-// applyInPlace changes running pods; the kubelet has yet to act.
+// applyInPlace changes running pods; the kubelet is yet to act.
 func applyInPlace(s *State, p Plan) error {
 	change := func(name string, uid types.UID, version string, what func(*corev1.Pod)) error {
 		i := slices.IndexFunc(s.Pods, func(pod *corev1.Pod) bool {
@@ -167,13 +168,14 @@ func applyInPlace(s *State, p Plan) error {
 	return nil
 }
 
-// world is what happens besides us.
+// world is everything around the controller.
 type world struct {
 	*State
 	dice *rand.Rand
-	// faults: pods end, are deleted and lose readiness, and the spec changes.
+	// faults: pods terminate, are deleted and lose readiness, and the spec changes.
 	faults bool
-	// prompt kubelets act in every step, others in some: time alone brings no end.
+	// prompt kubelets act in every step, others only in some: time alone does not lead to
+	// the end.
 	prompt bool
 }
 
@@ -232,7 +234,7 @@ func (w *world) step() {
 	})
 }
 
-// sync is one sync of ours, with the promises checked.
+// sync is one sync of the controller, with the promises checked.
 func (w *world) sync(t *testing.T) Plan {
 	t.Helper()
 	before := *w.State
@@ -245,7 +247,7 @@ func (w *world) sync(t *testing.T) Plan {
 	return plan
 }
 
-// L1 and L2: from every state, faults over, it converges, and then writes nothing.
+// L1 and L2: once faults end, every state converges, and then nothing is written.
 func TestWorldConverges(t *testing.T) {
 	chance.ForSeeds(t, 400, func(t *testing.T, dice *rand.Rand) {
 		s := arbitrary(dice)
@@ -258,11 +260,11 @@ func TestWorldConverges(t *testing.T) {
 		atRest(t, s)
 	})
 	if adopted < 12 {
-		t.Errorf("only %d pods were adopted: the world is too dull to prove anything", adopted)
+		t.Errorf("only %d pods were adopted: this world proves nothing", adopted)
 	}
 }
 
-// converge lets the faults end, and time pass until we are at rest, for good.
+// converge ends the faults, and lets time pass until the state is at rest for good.
 func (w *world) converge(t *testing.T) {
 	t.Helper()
 	w.faults, w.prompt = false, true
@@ -288,8 +290,8 @@ func (w *world) converge(t *testing.T) {
 	}
 }
 
-// atRest says what a user sees once all is done: every replica that nobody else
-// keeps from us, up to date, and Ready.
+// atRest checks the final state that a user sees: every replica is up to date and Ready,
+// unless another owner prevents it.
 func atRest(t *testing.T, s State) {
 	t.Helper()
 	if s.Pod2.DeletionTimestamp != nil {

@@ -14,36 +14,36 @@ func actions(s State) string { return lines(s, "withdraw", "confirm", "delete", 
 
 func TestServices(t *testing.T) {
 	runDiff(t, []diffTest{
-		{"one a Network", "networks=green,blue", nil, `
+		{"one for each Network", "networks=green,blue", nil, `
 			create Service web-blue
 			create Service web-green`},
 		{"for a Network of the template", "template=blue", nil, `
 			create Service web-blue`},
 		{"none without a Network", "", nil, ""},
-		{"stays as it is", "networks=blue", []string{"service web-blue"}, ""},
+		{"unchanged", "networks=blue", []string{"service web-blue"}, ""},
 		{"repaired", "networks=blue", []string{"service web-blue selector quiet unlabelled ports vip"}, `
 			update Service web-blue (version 7): labels, cluster IP, selector, ports, publishNotReadyAddresses`},
-		{"on its way out", "networks=blue", []string{"service web-blue going"}, ""},
-		{"of a Network that left", "networks=blue", []string{"service web-blue", "service web-green", "slice web-green-0 web-0=10.1.0.2", "web-0",
+		{"terminating", "networks=blue", []string{"service web-blue going"}, ""},
+		{"of a former Network", "networks=blue", []string{"service web-blue", "service web-green", "slice web-green-0 web-0=10.1.0.2", "web-0",
 			"service web-red going", "slice web-red-0 web-0=10.2.0.2 going"}, `
 			delete slice web-green-0 (uid u-web-green-0): no replica belongs in it
 			delete Service web-green (uid u-web-green): no replica is on its Network`},
-		{"of a Network that left, and a replica has not", "networks=blue", []string{"service web-blue", "service web-green", "slice web-green-0 web-0=10.1.0.2 web-1=10.1.0.3",
+		{"of a former Network, with a replica still on it", "networks=blue", []string{"service web-blue", "service web-green", "slice web-green-0 web-0=10.1.0.2 web-1=10.1.0.3",
 			"web-0 green=10.1.0.2", "web-1 green=10.1.0.3 over"}, `
 			update slice web-green-0 (version 7): -web-1`},
-		{"of a Network that left, and a replica may not have", "networks=blue", []string{"service web-blue", "service web-green", "slice web-green-0 web-0=10.1.0.2"}, `
+		{"of a former Network, with a replica possibly still on it", "networks=blue", []string{"service web-blue", "service web-green", "slice web-green-0 web-0=10.1.0.2"}, `
 			confirm web-0 (u-web-0) is gone
 			delete slice web-green-0 (uid u-web-green-0): no replica belongs in it
 			delete Service web-green (uid u-web-green): no replica is on its Network`},
-		{"none for an address that gives no name", "networks=blue", []string{"service web-blue", "web-0 green=127.0.0.1"}, ""},
+		{"none for an address without a DNS name", "networks=blue", []string{"service web-blue", "web-0 green=127.0.0.1"}, ""},
 		{"orphaned", "networks=blue", []string{"service web-blue orphan quiet", "web-0 blue=10.0.0.2"}, `
 			update Service web-blue (version 7): owner reference, publishNotReadyAddresses`},
-		{"orphaned of a Network that left, and a replica has not", "", []string{"service web-blue orphan", "web-0 blue=10.0.0.2", "slice web-blue-0 web-0=10.0.0.2"}, `
+		{"orphaned, of a former Network, with a replica still on it", "", []string{"service web-blue orphan", "web-0 blue=10.0.0.2", "slice web-blue-0 web-0=10.0.0.2"}, `
 			withdraw slice web-blue-0 (uid u-web-blue-0): its Service is missing, has ports or has another owner
 			update Service web-blue (version 7): owner reference`},
-		{"orphaned of a Network that left", "", []string{"service web-blue orphan", "slice web-blue-0 orphan web-0=10.0.0.2"}, `
+		{"orphaned, of a former Network", "", []string{"service web-blue orphan", "slice web-blue-0 orphan web-0=10.0.0.2"}, `
 			withdraw slice web-blue-0 (uid u-web-blue-0): its Service is missing, has ports or has another owner`},
-		{"somebody else's of a Network that left", "", []string{"service web-green bare", "slice web-green-0 bare web-0=10.1.0.2"}, ""},
+		{"another owner's, of a former Network", "", []string{"service web-green bare", "slice web-green-0 bare web-0=10.1.0.2"}, ""},
 		{"of a Pod2 that is being deleted", "networks=blue going", []string{"service web-green", "slice web-green-0 web-0=10.1.0.2", "web-0 blue=10.0.0.2"}, ""},
 	}, actions)
 }
@@ -62,18 +62,18 @@ func TestSlices(t *testing.T) {
 			create slice web-blue-0: +web-0
 			create slice web-blue-0-v6: +web-1
 			create slice web-green-0-v6: +web-0`},
-		{"not of others", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2 bare", "web-1 blue=10.0.0.3 earlier", "web-2 blue=10.0.0.4 gated",
+		{"not of other owners", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2 bare", "web-1 blue=10.0.0.3 earlier", "web-2 blue=10.0.0.4 gated",
 			"web-3 blue=10.0.0.5 over", "web-4 of=StatefulSet/web blue=10.0.0.6", "web-5", "web-06 blue=10.0.0.7", "other blue=10.0.0.8"}, ""},
-		{"of one that is to be adopted", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2 orphan", "slice web-blue-0 web-0=10.0.0.2"}, ""},
+		{"of a replica to be adopted", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2 orphan", "slice web-blue-0 web-0=10.0.0.2"}, ""},
 		{"orphaned", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2", "slice web-blue-0 orphan", "slice web-blue-7 web-700=10.0.0.3 orphan"}, `
 			update slice web-blue-0 (version 7): owner reference
 			update slice web-blue-7 (version 7): owner reference`},
 		{"orphaned, of a Service that is gone", "networks=blue", []string{"web-0 blue=10.0.0.2", "slice web-blue-0 web-0=10.0.0.2 orphan"}, `
 			withdraw slice web-blue-0 (uid u-web-blue-0): its Service is missing, has ports or has another owner
 			create Service web-blue`},
-		{"orphaned, of a Service that is somebody else's", "networks=blue", []string{"service web-blue bare", "web-0 blue=10.0.0.2", "slice web-blue-0 web-0=10.0.0.2 orphan"}, `
+		{"orphaned, of another owner's Service", "networks=blue", []string{"service web-blue bare", "web-0 blue=10.0.0.2", "slice web-blue-0 web-0=10.0.0.2 orphan"}, `
 			withdraw slice web-blue-0 (uid u-web-blue-0): its Service is missing, has ports or has another owner`},
-		{"not of a name that is no DNS label", "networks=blue name=" + strings.Repeat("w", 55), []string{"service " + strings.Repeat("w", 55) + "-blue", strings.Repeat("w", 55) + "-1000000 blue=10.0.0.2",
+		{"not for a name that is no DNS label", "networks=blue name=" + strings.Repeat("w", 55), []string{"service " + strings.Repeat("w", 55) + "-blue", strings.Repeat("w", 55) + "-1000000 blue=10.0.0.2",
 			strings.Repeat("w", 55) + "-10000000 blue=10.0.0.3"}, `
 			create slice ` + strings.Repeat("w", 55) + `-blue-10000: +` + strings.Repeat("w", 55) + `-1000000`},
 		{"not of addresses that slices refuse", "networks=blue", []string{"service web-blue", "web-0 blue=127.0.0.1", "web-1 blue=169.254.0.1", "web-2 blue=0.0.0.0", "web-3 blue=ff02::1",
@@ -84,33 +84,33 @@ func TestSlices(t *testing.T) {
 			create slice web-blue-1: +web-100 +web-101 +web-102 +web-103 and 96 others
 			create slice web-blue-2: +web-200 +web-201 +web-202 +web-203 and 1 others
 			create slice web-blue-1000: +web-100000`},
-		{"a change of one changes one", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2", "web-100 blue=10.0.0.3 notready",
+		{"a change of one pod changes one slice", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2", "web-100 blue=10.0.0.3 notready",
 			"slice web-blue-0 web-0=10.0.0.2", "slice web-blue-1 web-100=10.0.0.3"}, `
 			update slice web-blue-1 (version 7): ~web-100`},
-		{"come, changed, over", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.9", "web-1 blue=10.0.0.3 uid=other", "web-2 blue=10.0.0.4 over", "web-3 blue=10.0.0.5 node=n1",
+		{"added, changed, terminated", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.9", "web-1 blue=10.0.0.3 uid=other", "web-2 blue=10.0.0.4 over", "web-3 blue=10.0.0.5 node=n1",
 			"web-4 blue=10.0.0.6", "slice web-blue-0 web-0=10.0.0.2 web-1=10.0.0.3 web-2=10.0.0.4 web-3=10.0.0.5"}, `
 			update slice web-blue-0 (version 7): ~web-0 ~web-1 ~web-3 +web-4 and 1 others`},
-		{"gone only if it is gone", "networks=blue", []string{"service web-blue", "web-1 blue=10.0.0.3", "slice web-blue-0 web-0=10.0.0.2 web-1=10.0.0.3", "slice web-blue-1 web-100=10.0.0.4"}, `
+		{"removed only if it is gone", "networks=blue", []string{"service web-blue", "web-1 blue=10.0.0.3", "slice web-blue-0 web-0=10.0.0.2 web-1=10.0.0.3", "slice web-blue-1 web-100=10.0.0.4"}, `
 			confirm web-0 (u-web-0) is gone
 			confirm web-100 (u-web-100) is gone
 			delete slice web-blue-1 (uid u-web-blue-1): no replica belongs in it
 			update slice web-blue-0 (version 7): -web-0`},
 		{"repaired", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2", "web-1 blue=10.0.0.3", "slice web-blue-0 web-1=10.0.0.3 web-0=10.0.0.2 ports unlabelled"}, `
 			update slice web-blue-0 (version 7): labels, ports, order`},
-		{"of another type makes way", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2", "slice web-blue-0 web-0=10.0.0.2 fqdn"}, `
+		{"of another type is deleted", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2", "slice web-blue-0 web-0=10.0.0.2 fqdn"}, `
 			delete slice web-blue-0 (uid u-web-blue-0): no replica belongs in it`},
-		{"with no place", "networks=blue", []string{"service web-blue", "web-0", "slice web-blue-0-v7 web-0=10.0.0.2 unlabelled"}, `
+		{"not wanted", "networks=blue", []string{"service web-blue", "web-0", "slice web-blue-0-v7 web-0=10.0.0.2 unlabelled"}, `
 			delete slice web-blue-0-v7 (uid u-web-blue-0-v7): no replica belongs in it`},
-		{"on its way out", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2 notready", "slice web-blue-0 web-0=10.0.0.2 going", "slice web-blue-1 web-100=10.0.0.2 going"}, `
+		{"terminating", "networks=blue", []string{"service web-blue", "web-0 blue=10.0.0.2 notready", "slice web-blue-0 web-0=10.0.0.2 going", "slice web-blue-1 web-100=10.0.0.2 going"}, `
 			confirm web-100 (u-web-100) is gone
 			update slice web-blue-0 (version 7): ~web-0`},
-		{"on its way out alone", "networks=blue", []string{"service web-blue", "slice web-blue-1 web-100=10.0.0.2 going"}, ""},
+		{"only a terminating one", "networks=blue", []string{"service web-blue", "slice web-blue-1 web-100=10.0.0.2 going"}, ""},
 	}, actions)
 }
 
 func TestNamesThatAreTaken(t *testing.T) {
 	runDiff(t, []diffTest{
-		{"Service of nobody", "networks=blue,green", []string{"service web-blue bare", "web-0 blue=10.0.0.2 green=10.1.0.2", "slice web-blue-0 web-0=10.0.0.2 web-1=10.0.0.3"}, `
+		{"Service without an owner", "networks=blue,green", []string{"service web-blue bare", "web-0 blue=10.0.0.2 green=10.1.0.2", "slice web-blue-0 web-0=10.0.0.2 web-1=10.0.0.3"}, `
 			withdraw slice web-blue-0 (uid u-web-blue-0): its Service is missing, has ports or has another owner
 			create Service web-green
 			status NetworkDNS=False/NameTaken(Service web-blue already exists and has no controller: delete it so that replicas can have DNS names on Network blue)
@@ -118,7 +118,7 @@ func TestNamesThatAreTaken(t *testing.T) {
 		{"Service of another Pod2", "networks=blue", []string{"service web-blue of=Pod2/web-b"}, `
 			status NetworkDNS=False/NameTaken(Service web-blue already exists and is owned by Pod2 web-b: delete it so that replicas can have DNS names on Network blue)
 			event Warning NameTaken: Service web-blue already exists and is owned by Pod2 web-b: delete it so that replicas can have DNS names on Network blue`},
-		{"orphaned Service that is another's by its label", "networks=blue", []string{"service web-blue orphan unlabelled"}, `
+		{"orphaned Service with another Pod2's label", "networks=blue", []string{"service web-blue orphan unlabelled"}, `
 			status NetworkDNS=False/NameTaken(Service web-blue already exists and has no controller: delete it so that replicas can have DNS names on Network blue)
 			event Warning NameTaken: Service web-blue already exists and has no controller: delete it so that replicas can have DNS names on Network blue`},
 		{"Service of an earlier Pod2", "networks=blue", []string{"service web-blue earlier"}, `
@@ -136,32 +136,32 @@ func TestNamesThatAreTaken(t *testing.T) {
 	}, func(s State) string { return strings.TrimSpace(Diff(s).String()) })
 }
 
-// A slice never stands beside a Service that is not ours, or has ports: it goes before
-// anything else is written, and whatever a live read says of pods.
+// A slice never exists beside a Service that the Pod2 does not own, or that has ports. It
+// is deleted before any other write, and a live read of pods does not change that.
 func TestSlicesStandBesideServicesOfOurs(t *testing.T) {
 	const slice, withdrawn = "slice web-blue-0 web-0=10.0.0.2", `
 			withdraw slice web-blue-0 (uid u-web-blue-0): its Service is missing, has ports or has another owner
 			`
 	pod := "web-0 blue=10.0.0.2"
 	runDiff(t, []diffTest{
-		{"ours", "networks=blue", []string{"service web-blue", slice, pod}, ""},
+		{"owned", "networks=blue", []string{"service web-blue", slice, pod}, ""},
 		{"with ports", "networks=blue", []string{"service web-blue ports", slice, pod}, withdrawn + `update Service web-blue (version 7): ports`},
 		{"with ports, and its pod was not seen", "networks=blue", []string{"service web-blue ports", slice}, withdrawn + `update Service web-blue (version 7): ports`},
 		{"with ports, and another pod was not seen", "networks=blue,green", []string{"service web-blue ports", slice, pod, "service web-green", "slice web-green-0 web-9=10.1.0.2"}, withdrawn + `confirm web-9 (u-web-9) is gone
 			delete slice web-green-0 (uid u-web-green-0): no replica belongs in it
 			update Service web-blue (version 7): ports`},
-		{"without our label", "networks=blue", []string{"service web-blue unlabelled", slice, pod}, withdrawn + `update Service web-blue (version 7): labels`},
+		{"without the Pod2's label", "networks=blue", []string{"service web-blue unlabelled", slice, pod}, withdrawn + `update Service web-blue (version 7): labels`},
 		{"without its owner", "networks=blue", []string{"service web-blue orphan", slice, pod}, withdrawn + `update Service web-blue (version 7): owner reference`},
 		{"without its owner, with ports", "networks=blue", []string{"service web-blue orphan ports", slice, pod}, withdrawn + `update Service web-blue (version 7): owner reference, ports`},
-		{"on its way out", "networks=blue", []string{"service web-blue going", slice, pod}, withdrawn},
+		{"terminating", "networks=blue", []string{"service web-blue going", slice, pod}, withdrawn},
 		{"gone", "networks=blue", []string{slice, pod}, withdrawn + `create Service web-blue`},
-		{"somebody else's", "networks=blue", []string{"service web-blue of=Gateway/g", slice, pod}, withdrawn},
-		{"with ports, the slice on its way out", "networks=blue", []string{"service web-blue ports", slice + " going", pod}, `
+		{"another owner's", "networks=blue", []string{"service web-blue of=Gateway/g", slice, pod}, withdrawn},
+		{"with ports, the slice terminating", "networks=blue", []string{"service web-blue ports", slice + " going", pod}, `
 			update Service web-blue (version 7): ports`},
-		{"with ports, of a Network that left", "", []string{"service web-blue ports", slice}, withdrawn + `delete Service web-blue (uid u-web-blue): no replica is on its Network`},
+		{"with ports, of a former Network", "", []string{"service web-blue ports", slice}, withdrawn + `delete Service web-blue (uid u-web-blue): no replica is on its Network`},
 		{"with ports, of a Pod2 that is being deleted", "networks=blue going", []string{"service web-blue ports", slice, pod}, withdrawn},
 		{"with ports, the slice orphaned", "networks=blue", []string{"service web-blue ports", slice + " orphan", pod}, withdrawn + `update Service web-blue (version 7): ports`},
-		{"ours of a Network that left, the slice orphaned", "", []string{"service web-blue", slice + " orphan"}, `
+		{"owned, of a former Network, the slice orphaned", "", []string{"service web-blue", slice + " orphan"}, `
 			delete slice web-blue-0 (uid u-web-blue-0): no replica belongs in it
 			delete Service web-blue (uid u-web-blue): no replica is on its Network`},
 		{"of a Pod2 that is gone", "gone", []string{"service web-blue orphan", slice + " orphan", "slice web-blue-1", "slice web-blue-2 bare", "slice web-blue-3 orphan going"}, `
@@ -178,7 +178,7 @@ func TestPortsOfAServiceAreTold(t *testing.T) {
 	}, func(s State) string { s.Pod2.Status.Conditions = nil; return lines(s, "status", "event") })
 }
 
-// What we do not write stays: other owners, labels and annotations.
+// Data of other writers stays: owners, labels and annotations.
 func TestWhatIsAdopted(t *testing.T) {
 	s := state(t, "networks=blue", "service web-blue orphan", "service web-green", "slice web-green-0 orphan web-9=10.0.0.2", "web-0 green=10.0.0.3")
 	former := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "team", UID: "u-team"}
@@ -197,7 +197,7 @@ func TestWhatIsAdopted(t *testing.T) {
 	}
 }
 
-// What a Service and a slice are, whole.
+// TestWhatIsMade checks complete Services and slices.
 func TestWhatIsMade(t *testing.T) {
 	pods := []string{"web-0 blue=10.0.0.2 node=n1", "web-1 blue=10.0.0.3 notready terminating"}
 	made := Diff(state(t, "networks=blue", append(pods, "service web-blue")...)).Services[0]

@@ -22,20 +22,20 @@ var now = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
 const uid = types.UID("u-web")
 
-// state reads the Pod2 from words such as
+// state parses the Pod2 from words such as
 //
 //	name=web networks=blue,green template=blue replicas=0 generation=2 going said gone
 //
-// where said stands for the condition as it would be written and gone for no Pod2 any
-// more, and each other object from one line:
+// The word said sets the condition as it would be written, and gone removes the Pod2.
+// Each other object is one line:
 //
-//	web-0 blue=10.0.0.2 green=fd00::2 node=n1     ours, ready, publishes
+//	web-0 blue=10.0.0.2 green=fd00::2 node=n1     owned, ready, publishes
 //	web-1 notready terminating gated over         also orphan, bare, of=Kind/name, earlier, uid=other
-//	service web-blue                              as we make it, of the Network after the first '-'
+//	service web-blue                              as the controller makes it, of the Network after the first '-'
 //	service web-blue orphan                       without a controller; also of=Kind/name, earlier, going
-//	service web-blue bare                         without a controller and our labels
-//	service web-blue selector quiet unlabelled ports vip     changed by somebody
-//	slice web-blue-0 web-0=10.0.0.2 web-1=10.0.0.3           as we make it of ready replicas
+//	service web-blue bare                         without an owner and the controller's labels
+//	service web-blue selector quiet unlabelled ports vip     changed by someone
+//	slice web-blue-0 web-0=10.0.0.2 web-1=10.0.0.3           as the controller makes it of ready replicas
 //	slice web-blue-0 web-0=10.0.0.2 bare                     also orphan, of=Kind/name, earlier, going, ports, unlabelled
 func state(t testing.TB, spec string, objects ...string) State {
 	t.Helper()
@@ -66,7 +66,7 @@ func state(t testing.TB, spec string, objects ...string) State {
 		case "gone":
 			gone = true
 		default:
-			t.Fatalf("no such word: %s", word)
+			t.Fatalf("unknown word: %s", word)
 		}
 	}
 	for _, line := range objects {
@@ -90,8 +90,8 @@ func state(t testing.TB, spec string, objects ...string) State {
 	return s
 }
 
-// owned reads the words that say whose an object is, and whether it goes; it
-// returns those that say something else.
+// owned parses the words for the owner of an object and its deletion, and returns the
+// others.
 func owned(p *v1.Pod2, o metav1.Object, words []string) (others []string) {
 	owner := *metav1.NewControllerRef(p, pod2Kind)
 	refs := []metav1.OwnerReference{owner}
@@ -144,7 +144,7 @@ func newPod(t testing.TB, p *v1.Pod2, words []string) *corev1.Pod {
 		default:
 			address, err := netip.ParseAddr(value)
 			if err != nil {
-				t.Fatalf("no such word: %s", word)
+				t.Fatalf("unknown word: %s", word)
 			}
 			published[key] = attachment.Address{Address: netip.PrefixFrom(address, address.BitLen())}
 		}
@@ -156,7 +156,7 @@ func newPod(t testing.TB, p *v1.Pod2, words []string) *corev1.Pod {
 	return pod
 }
 
-// newService is what the API server would hold: it has filled in what we leave out.
+// newService returns the Service that the API server would hold, with its defaults.
 func newService(t testing.TB, p *v1.Pod2, words []string) *corev1.Service {
 	t.Helper()
 	_, network, _ := strings.Cut(words[0], "-")
@@ -176,7 +176,7 @@ func newService(t testing.TB, p *v1.Pod2, words []string) *corev1.Service {
 		case "vip":
 			s.Spec.ClusterIP, s.Spec.ClusterIPs = "10.96.0.9", []string{"10.96.0.9"}
 		default:
-			t.Fatalf("no such word: %s", word)
+			t.Fatalf("unknown word: %s", word)
 		}
 	}
 	return s
@@ -228,7 +228,7 @@ func runDiff(t *testing.T, tests []diffTest, render func(State) string) {
 	}
 }
 
-// lines renders those parts of a plan that begin with one of the words.
+// lines renders the parts of a plan that begin with one of the words.
 func lines(s State, words ...string) string {
 	var kept strings.Builder
 	for line := range strings.Lines(Diff(s).String()) {

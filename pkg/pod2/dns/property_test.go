@@ -19,8 +19,8 @@ import (
 	"github.com/pod2/pod2/test/spec"
 )
 
-// arbitrary is a state that need not be one we could have brought about, as words
-// for state; every other one has been through a plan of ours, and then changed.
+// arbitrary returns a state, as words for state, that the controller need not be able to
+// reach. Half of the states result from a plan, and were then changed.
 func arbitrary(t *testing.T, dice *rand.Rand) (s State, from string) {
 	one := func(in int) bool { return dice.IntN(in) == 0 }
 	some := func(in int, words ...string) string {
@@ -70,7 +70,7 @@ func arbitrary(t *testing.T, dice *rand.Rand) (s State, from string) {
 	return s, from
 }
 
-// apply does to the state what the API server would; what is on its way out goes.
+// apply applies a plan to the state like the API server; terminating objects are removed.
 func apply(s *State, p Plan) {
 	gone := func(o metav1.Object, deletions []plan.Deletion) bool {
 		return o.GetDeletionTimestamp() != nil || slices.ContainsFunc(deletions, func(d plan.Deletion) bool { return d.Name == o.GetName() })
@@ -134,10 +134,10 @@ func nothingBadHappens(t *testing.T, dice *rand.Rand) {
 		t.Errorf("%s\nstate %s\nplan\n%s", fmt.Sprintf(format, args...), from, p)
 	}
 	if why := undone(s); p.Empty() && why != "" {
-		broken("nothing is planned, and it is not done: %s", why)
+		broken("the plan is empty, but the work is not done: %s", why)
 	}
 	if !reflect.DeepEqual(p, Diff(before)) {
-		broken("another plan the second time")
+		broken("the second plan differs")
 	}
 	if !reflect.DeepEqual(before, s) {
 		broken("the state was changed")
@@ -153,9 +153,9 @@ func nothingBadHappens(t *testing.T, dice *rand.Rand) {
 	}
 }
 
-// exposes says after which writes of a plan, in their order, a slice of ours stands
-// beside a Service that is not, or that has ports. Only the slices that are withdrawn
-// did before.
+// exposes returns the writes of a plan, in their order, after which an owned slice exists
+// beside a Service that is not owned, or that has ports. Only the withdrawn slices did so
+// before.
 func exposes(s State, p Plan) (problems []string) {
 	step := func(what string, one Plan) {
 		apply(&s, one)
@@ -178,9 +178,10 @@ func exposes(s State, p Plan) (problems []string) {
 	return problems
 }
 
-// touched says what a plan does to objects that are not ours, or that are there.
+// touched returns the writes of a plan to objects of other owners, or creations of
+// objects that exist.
 func touched(s State, p Plan) (problems []string) {
-	owners := map[string]bool{} // whether what has the name is ours
+	owners := map[string]bool{} // whether the Pod2 owns the object with the name
 	adoptable := map[string]bool{}
 	for _, is := range s.Services {
 		owners["Service "+is.Name] = metav1.IsControlledBy(is, s.Pod2)
@@ -235,10 +236,10 @@ func withoutController(o metav1.Object, p *v1.Pod2) bool {
 	return len(o.GetOwnerReferences()) == 0 && o.GetLabels()[v1.Pod2Label] == p.Name
 }
 
-// Five rounds of writes at most (somebody else's Service goes, ours is made, an orphaned
-// slice is adopted, makes way, and is made anew), and there is nothing left to write: every
-// replica that lives and publishes has its name, once, on each Network whose Service
-// nobody else has; nobody else has one.
+// After at most five rounds of writes, nothing is left to write. (Another owner's Service
+// is deleted, the controller creates its own, an orphaned slice is adopted, deleted and
+// recreated.) Then every live replica that publishes has its DNS name, once, on each
+// Network whose Service no other owner has. No other pod has a name.
 func TestEveryReplicaHasItsName(t *testing.T) {
 	named := 0
 	chance.ForSeeds(t, 2000, func(t *testing.T, dice *rand.Rand) {
@@ -262,12 +263,12 @@ func TestEveryReplicaHasItsName(t *testing.T) {
 		}
 	})
 	if named < 250 {
-		t.Errorf("only %d names: the states are too dull to prove anything", named)
+		t.Errorf("only %d names: these states prove nothing", named)
 	}
 }
 
-// wantedNames are "web-0.web-blue=10.0.0.2", whatever the spec says, but of Services
-// and slices that others have.
+// wantedNames returns "web-0.web-blue=10.0.0.2" and so on for any spec, except for
+// Services and slices of other owners.
 func wantedNames(s State) (names []string) {
 	for _, network := range []string{"blue", "green"} {
 		i := slices.IndexFunc(s.Services, func(is *corev1.Service) bool { return is.Name == "web-"+network })
@@ -298,8 +299,8 @@ func wantedNames(s State) (names []string) {
 	return names
 }
 
-// givenNames are those that a DNS server would read out of our slices, and out of
-// those that an earlier Pod2 left to our Services.
+// givenNames returns the names that a DNS server would read from the owned slices, and
+// from those that an earlier Pod2 left to the owned Services.
 func givenNames(s State) (names []string) {
 	for _, slice := range s.Slices {
 		left := withoutController(slice, s.Pod2) && slices.ContainsFunc(s.Services, func(is *corev1.Service) bool {

@@ -13,7 +13,7 @@ import (
 
 func TestCondition(t *testing.T) {
 	runDiff(t, []diffTest{
-		{"all is well", "networks=green,blue", []string{"service web-blue", "service web-green", "web-0 blue=10.0.0.2 green=10.1.0.2"}, `
+		{"no problem", "networks=green,blue", []string{"service web-blue", "service web-green", "web-0 blue=10.0.0.2 green=10.1.0.2"}, `
 			status NetworkDNS=True/Published(each replica has a DNS name for each of its addresses: <replica>.web-blue, <replica>.web-green)`},
 		{"one waits, another has its names", "networks=blue", []string{"service web-blue", "web-0 gated", "web-1 blue=10.0.0.3"}, `
 			status NetworkDNS=True/Published(each replica has a DNS name for each of its addresses: <replica>.web-blue)`},
@@ -21,17 +21,17 @@ func TestCondition(t *testing.T) {
 			status NetworkDNS=Unknown/NoAddresses(no replica has an address yet; the condition Ready says why)`},
 		{"all wait, without an event", "networks=blue", []string{"service web-blue", "web-0 gated", "web-1 over blue=10.0.0.3"}, `
 			status NetworkDNS=Unknown/NoAddresses(no replica has an address yet; the condition Ready says why)`},
-		{"none is wanted", "networks=blue replicas=0", []string{"service web-blue"}, `
+		{"no replica is wanted", "networks=blue replicas=0", []string{"service web-blue"}, `
 			status NetworkDNS=True/Published(each replica has a DNS name for each of its addresses: <replica>.web-blue)`},
-		{"with a Network that left", "networks=blue", []string{"service web-blue", "service web-green", "web-0 green=10.1.0.2"}, `
+		{"with a former Network", "networks=blue", []string{"service web-blue", "service web-green", "web-0 green=10.1.0.2"}, `
 			status NetworkDNS=True/Published(each replica has a DNS name for each of its addresses: <replica>.web-blue, <replica>.web-green (until the last replica has left Network green))`},
-		{"when all Networks left", "", []string{"service web-green", "web-0 green=10.1.0.2"}, `
+		{"with former Networks only", "", []string{"service web-green", "web-0 green=10.1.0.2"}, `
 			status NetworkDNS=True/Published(each replica has a DNS name for each of its addresses: <replica>.web-green (until the last replica has left Network green))`},
-		{"too long a Network that left", "name=" + strings.Repeat("w", 57), []string{strings.Repeat("w", 57) + "-0 orange=10.1.0.2"}, `
+		{"a former Network with too long a name", "name=" + strings.Repeat("w", 57), []string{strings.Repeat("w", 57) + "-0 orange=10.1.0.2"}, `
 			status NetworkDNS=False/InvalidServiceName(Network orange needs a Service with the name ` + strings.Repeat("w", 57) + `-orange, which is invalid (must be no more than 63 characters): replicas have no DNS names there. Use a shorter name for the Pod2 or the Network)
 			event Warning InvalidServiceName: Network orange needs a Service with the name ` + strings.Repeat("w", 57) + `-orange, which is invalid (must be no more than 63 characters): replicas have no DNS names there. Use a shorter name for the Pod2 or the Network`},
-		{"said already", "networks=blue said", []string{"service web-blue"}, ""},
-		{"no Network, nothing to say", "", nil, ""},
+		{"already written", "networks=blue said", []string{"service web-blue"}, ""},
+		{"no Network, no condition", "", nil, ""},
 	}, func(s State) string { return lines(s, "status", "event") })
 }
 
@@ -43,11 +43,11 @@ func TestConditionGoesWithTheLastNetwork(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	if left := Diff(s).Status.Conditions; len(left) != 1 || left[0].Type != "Ready" {
-		t.Errorf("left are %v", left)
+		t.Errorf("conditions left: %v", left)
 	}
 }
 
-// The status is written whole: what others said in it stays.
+// The status is written as a whole: the parts of other writers stay.
 func TestStatusKeepsWhatOthersWrote(t *testing.T) {
 	s := state(t, "networks=blue", "service web-blue")
 	s.Pod2.Status.ReadyReplicas = 3
@@ -61,7 +61,7 @@ func TestStatusKeepsWhatOthersWrote(t *testing.T) {
 func TestANewGenerationIsObservedWithoutAnEvent(t *testing.T) {
 	s := state(t, "networks=blue said", "service web-blue bare")
 	if p := Diff(s); p.Status != nil || len(p.Events) > 0 {
-		t.Errorf("said already, and again\n%s", p)
+		t.Errorf("already written, and written again\n%s", p)
 	}
 	s.Pod2.Generation = 2
 	p := Diff(s)
@@ -80,7 +80,7 @@ func TestWithFailures(t *testing.T) {
 	}
 	s.Pod2.Status = *status
 	if status, events := WithFailures(s, []plan.Failure{failure}); status != nil || events != nil {
-		t.Errorf("said again: %v %v", status, events)
+		t.Errorf("reported again: %v %v", status, events)
 	}
 	long, _ := WithFailures(s, []plan.Failure{{Reason: "FailedCreate", Message: strings.Repeat("ä", 2000)}})
 	if n := len(long.Conditions[0].Message); n > shorten.EventMessage || n < shorten.EventMessage-8 {
