@@ -63,11 +63,11 @@ func TestDeletion(t *testing.T) {
 			"pod ct-1-a over", "address 10.0.0.5 ct-1-a Resting"}, `
 			release finalizer.stable.example.com`},
 		{"other owners' pods and addresses are ignored", "going wait networks=blue", []string{
-			"cronjob bare", "job x bare", "job y of=CronJob/other", "pod x-a", "pod y-a", "pod z-a of=ReplicaSet/z", "pod j-a foreign",
+			"cronjob bare", "job x bare", "job y of=CronJob/other", "pod x-a", "pod y-a", "pod z-a of=ReplicaSet/z", "pod j-a unlabelled",
 			"address 10.0.0.5 j-a", "address 10.0.0.6 ct-w-a of=ReplicaSet/ct-w", "address 10.0.0.7 db-0 of=StatefulSet/db Reserved"}, `
 			release finalizer.stable.example.com`},
 		{"addresses of other owners' Jobs are ignored", "going wait", []string{
-			"pod x-a over foreign", "address 10.0.0.5 x-a", "address 10.0.0.6 y-a", "job ct-hand bare", "address 10.0.0.7 ct-hand-a"}, `
+			"pod x-a over unlabelled", "address 10.0.0.5 x-a", "address 10.0.0.6 y-a", "job ct-hand bare", "address 10.0.0.7 ct-hand-a"}, `
 			release finalizer.stable.example.com`},
 		{"runs of another owner's CronJob are ignored", "going wait networks=blue", []string{
 			"cronjob bare", "job ct-1", "pod ct-1-a", "address 10.0.0.5 ct-1-a"}, `

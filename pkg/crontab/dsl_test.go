@@ -36,8 +36,8 @@ const uid = types.UID("u-ct")
 //	        limits ttl labels            changed by someone
 //	cronjob last=5m active=2             last run five minutes ago, two are running
 //	job ct-1                             a run; of=CronJob/ct: of a former CronJob
-//	pod ct-1-a over foreign waits=no_address_is_free
-//	                                     of the Job ct-1; foreign: without the CronTab's label
+//	pod ct-1-a over unlabelled waits=no_address_is_free
+//	                                     of the Job ct-1; unlabelled: without the CronTab's label
 //	address 10.0.0.5 ct-1-a Resting      in an AddressBlock of blue, Bound without a state
 func state(t testing.TB, spec string, objects ...string) State {
 	t.Helper()
@@ -221,7 +221,7 @@ func pod(t testing.TB, words []string) *corev1.Pod {
 			p.Status.Phase = corev1.PodSucceeded
 		case "waits":
 			p.Status.Conditions = []corev1.PodCondition{{Type: samplev1.ConditionAddressesBound, Status: corev1.ConditionFalse, Message: strings.ReplaceAll(value, "_", " ")}}
-		case "foreign":
+		case "unlabelled":
 			defer func() { p.Labels = nil }()
 		default:
 			others = append(others, word)

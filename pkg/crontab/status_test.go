@@ -91,7 +91,7 @@ func TestStatus(t *testing.T) {
 		{"of an adopted CronJob", "", []string{"cronjob bare last=4m5s active=1", "job ct-1", "pod ct-1-a"}, `
 			status last 2026-01-02T15:00:00Z successful 2026-01-02T15:00:01Z next 2026-01-02T15:05:00Z active 1 replicas 1 generation 1`},
 		{"objects of other owners are not counted", "", []string{
-			"cronjob bare labels last=4m5s active=1", "job ct-1", "pod ct-1-a", "pod x-1-a of=ReplicaSet/x", "pod y-1-a foreign"}, `
+			"cronjob bare labels last=4m5s active=1", "job ct-1", "pod ct-1-a", "pod x-1-a of=ReplicaSet/x", "pod y-1-a unlabelled"}, `
 			status last - successful - next - active 0 replicas 0 generation 1`},
 	}, status)
 }

@@ -193,18 +193,18 @@ func touched(s State, p Plan) (problems []string) {
 	}
 	change := func(what string) {
 		if !owners[what] {
-			problems = append(problems, what+" is not ours to change")
+			problems = append(problems, what+" is changed, but has another owner")
 		}
 	}
 	update := func(what string, next metav1.Object) {
 		adopted := adoptable[what] && metav1.IsControlledBy(next, s.Pod2)
 		if !owners[what] && !adopted {
-			problems = append(problems, what+" is neither ours nor adopted")
+			problems = append(problems, what+" is updated, but neither owned nor adopted")
 		}
 	}
 	create := func(what string) {
 		if _, there := owners[what]; there {
-			problems = append(problems, what+" is there already")
+			problems = append(problems, what+" already exists")
 		}
 	}
 	for _, d := range slices.Concat(p.Withdraw, p.DeleteSlices) {
