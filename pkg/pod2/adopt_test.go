@@ -47,7 +47,7 @@ func TestAdopt(t *testing.T) {
 func TestAdoptionWrites(t *testing.T) {
 	for _, tt := range []struct{ name, spec, pod, want string }{
 		{"owned before: its revision stays", "networks=blue start=4", "web-4 orphan old request=red",
-			"Pod2 web u-web true: managed=true pod-index=4 pod-template-hash=old pod2=web, request as it is"},
+			"Pod2 web u-web true: managed=true pod-index=4 pod-template-hash=old pod2=web, request unchanged"},
 		{"it matches the template", "start=4", "web-4 bare made",
 			`Pod2 web u-web true: managed=true pod-index=4 pod-template-hash=HASH pod2=web, request ""`},
 	} {

@@ -131,7 +131,7 @@ func (v *view) inPlaceUpdate(r replica) InPlaceUpdate {
 	before := inPlaceRecord{Containers: map[string]containerBefore{}}
 	for name, container := range recordedInPlace(r.pod).Containers {
 		if container.runs(r.pod, name) {
-			before.Containers[name] = container // has yet to restart
+			before.Containers[name] = container // is yet to restart
 		}
 	}
 	for name, image := range c.images {

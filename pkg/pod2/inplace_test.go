@@ -261,12 +261,12 @@ func TestInPlacePatch(t *testing.T) {
 	u := Diff(s).InPlace[0]
 	text := func(p *string) string {
 		if p == nil {
-			return "goes"
+			return "removed"
 		}
 		return *p
 	}
 	got := "a " + text(u.Labels["a"]) + ", b " + text(u.Labels["b"]) + ", c " + text(u.Labels["c"]) + ", " + u.Annotation
-	if want := `a goes, b of the Pod2, c 2, {"containers":{}}`; got != want || len(u.Labels) != 4 || *u.Labels[v1.PodTemplateHashLabel] != RevisionHash(s.Pod2) {
+	if want := `a removed, b of the Pod2, c 2, {"containers":{}}`; got != want || len(u.Labels) != 4 || *u.Labels[v1.PodTemplateHashLabel] != RevisionHash(s.Pod2) {
 		t.Errorf("got %s, %v", got, u.Labels)
 	}
 	s = state(t, "replicas=1 inplace", "web-0 old image=nginx:1")

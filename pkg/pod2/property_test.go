@@ -236,7 +236,7 @@ func describe(s State) string {
 		if c := attachment.Condition(pod, corev1.PodReady); c != nil {
 			ready = fmt.Sprintf("%s for %s", c.Status, s.Now.Sub(c.LastTransitionTime.Time))
 		}
-		fmt.Fprintf(&b, "  %s (uid %s) ours %t terminating %t %s ready %s gates %d request %q updated %t\n", pod.Name, pod.UID, isOurs(pod),
+		fmt.Fprintf(&b, "  %s (uid %s) owned %t terminating %t %s ready %s gates %d request %q updated %t\n", pod.Name, pod.UID, isOurs(pod),
 			pod.DeletionTimestamp != nil, pod.Status.Phase, ready, len(pod.Spec.SchedulingGates), pod.Annotations[v1.Pod2RequestAnnotation],
 			pod.Labels[v1.PodTemplateHashLabel] == RevisionHash(s.Pod2))
 	}

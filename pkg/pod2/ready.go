@@ -36,7 +36,7 @@ const (
 )
 
 // ready returns the condition Ready. Its message contains no time, and no number except
-// counters of the status. So it changes only when something important does.
+// counters of the status. So it changes only when something important happens.
 func (v *view) ready(failures map[int]failure) metav1.Condition {
 	for _, row := range []struct {
 		reason  string

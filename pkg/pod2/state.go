@@ -28,7 +28,7 @@ type State struct {
 	// known. Decisions read these fields:
 	//   - the metadata
 	//   - of the spec: nodeName, schedulingGates, and images, resources and resizePolicy of
-	// containers
+	//     containers
 	//   - of the status: phase, reason, message, conditions and containerStatuses
 	//   - of a pod without a controller: the whole spec
 	Pods []*corev1.Pod

@@ -27,7 +27,7 @@
 //   - It has no ports.
 //   - It is not being deleted, because any user may create the next Service with its name.
 //
-// The table shows the other cases:
+// The table shows all cases:
 //
 //	Service                       its slices                 the Service
 //	as above                      as replicas publish        stays

@@ -58,7 +58,7 @@ func (v *view) status(failures ...plan.Failure) *v1.Pod2Status {
 }
 
 // condition contains no pod and no number, so it changes only when something important
-// does. It is about the DNS names of existing addresses. A replica that waits for its
+// happens. It is about the DNS names of existing addresses. A replica that waits for its
 // address does not change it; Ready reports that one.
 func (v *view) condition(failures []plan.Failure) metav1.Condition {
 	problems := append(v.problems(), failures...)
