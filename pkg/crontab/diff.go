@@ -136,7 +136,8 @@ func (v *view) events(p Plan) []plan.Event {
 	return append(events, v.told(p.Status)...)
 }
 
-// told reports a problem that the user must fix once, when it becomes the first problem.
+// told reports each problem that the user must fix, once, when it becomes the first
+// problem.
 func (v *view) told(status *v1.CronTabStatus) []plan.Event {
 	if status == nil {
 		return nil

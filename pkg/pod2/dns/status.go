@@ -92,7 +92,7 @@ func (v *view) unaddressed() bool {
 	})
 }
 
-// events reports a problem that the user must fix once, when it becomes the first
+// events reports each problem that the user must fix, once, when it becomes the first
 // problem.
 func (v *view) events(status *v1.Pod2Status) []plan.Event {
 	if status == nil {
