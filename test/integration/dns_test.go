@@ -229,7 +229,7 @@ func TestNamesFollowThePod2(t *testing.T) {
 	long := strings.Repeat("n", 60)
 	create(t, ns, network(long, `{cidr: 10.2.0.0/24}`))
 	patchPod2(t, ns, "web", fmt.Sprintf(`{"spec":{"networks":[{"name":"blue"},{"name":%q}]}}`, long))
-	waitCondition(t, ns, "pod2/web", "NetworkDNS", "False InvalidServiceName: the Service of Network "+long+" would have the name web-"+long)
+	waitCondition(t, ns, "pod2/web", "NetworkDNS", "False InvalidServiceName: Network "+long+" needs a Service with the name web-"+long)
 	waitReady(t, ns, "pod2/web")
 	d.wait("ip4", "web-0.web-blue", "10.0.0.2")
 }
