@@ -317,7 +317,7 @@ func (h Holder) text() string {
 	case v1.AddressReserved:
 		return "it is reserved for " + whose
 	case v1.AddressResting:
-		return "it rests since " + whose + " terminated"
+		return "it has been resting since " + whose + " terminated"
 	}
 	return whose + " holds it"
 }

@@ -135,7 +135,7 @@ func TestAddressesThatOthersKeep(t *testing.T) {
 		{"a pod", spec, running, "10.0.0.20 Bound x of=", told("pod x holds it")},
 		{"a replica of another Pod2", spec, running, "10.0.0.20 Bound db-0 of=Pod2/db", told("pod db-0 (Pod2 db) holds it")},
 		{"a reservation", spec, running, "10.0.0.20 Reserved db-0 of=Pod2/db", told("it is reserved for pod db-0 (Pod2 db)")},
-		{"a rest", spec, running, "10.0.0.20 Resting x of=", told("it rests since pod x terminated")},
+		{"a rest", spec, running, "10.0.0.20 Resting x of=", told("it has been resting since pod x terminated")},
 		{"no other pod", spec, running, "10.0.0.99 Bound x of=", "delete web-1"},
 		{"a replica that may have any address, and keeps its own", "replicas=2 networks=blue=10.0.0.11", []string{"web-0 request=blue", "web-1"}, had1,
 			others + "web-0 is not updated: it wants address 10.0.0.11 of Network blue, but pod web-1 (Pod2 web) holds it"},

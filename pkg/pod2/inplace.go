@@ -68,7 +68,7 @@ func inPlace(from, to Content) (c change, why string) {
 		}
 	}
 	if key := readLabel(is.Spec, c.labels); key != "" {
-		return c, fmt.Sprintf("label %s, which an environment variable reads", key)
+		return c, fmt.Sprintf("label %s (an environment variable reads it)", key)
 	}
 	was.Labels = is.Labels
 	// A pod that must ask for other addresses or another interface is recreated, see

@@ -49,7 +49,7 @@ func TestWhatCanBeChangedInPlace(t *testing.T) {
 		{"an argument", func(c *Content) { app(c).Args = []string{"-v"} }, "no: template.spec.containers[0].args"},
 		{"a Network", func(c *Content) { c.Networks = []Network{{Name: "blue"}} }, "no: networks"},
 		{"serviceName", func(c *Content) { c.ServiceName = "db" }, "no: serviceName"},
-		{"a label that a variable reads", func(c *Content) { c.Template.Labels = map[string]string{"tier": "a"} }, "no: label tier, which an environment variable reads"},
+		{"a label that a variable reads", func(c *Content) { c.Template.Labels = map[string]string{"tier": "a"} }, "no: label tier (an environment variable reads it)"},
 		{"the QoS class", func(c *Content) { app(c).Resources.Requests = list("2", "2Gi") }, "resources of app"}, // log is still Burstable
 		{"the QoS class of all", func(c *Content) {
 			c.Template.Spec.InitContainers, c.Template.Spec.Containers = nil, c.Template.Spec.Containers[:1]

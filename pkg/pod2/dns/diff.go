@@ -57,7 +57,7 @@ func (v *view) remove(p *Plan) {
 		switch {
 		case !v.made(slice) || slice.DeletionTimestamp != nil:
 		case service != "" && !v.fit(service):
-			p.Withdraw = append(p.Withdraw, plan.Delete(slice, "its Service is missing, has ports or has another owner"))
+			p.Withdraw = append(p.Withdraw, plan.Delete(slice, "the Pod2 owns no Service without ports for it"))
 		case v.orphan(slice):
 		// The type of a slice is immutable: a slice of the wrong type is deleted.
 		case kept[slice.Name] != slice.AddressType:

@@ -39,10 +39,10 @@ func TestServices(t *testing.T) {
 		{"orphaned", "networks=blue", []string{"service web-blue orphan quiet", "web-0 blue=10.0.0.2"}, `
 			update Service web-blue (version 7): owner reference, publishNotReadyAddresses`},
 		{"orphaned, of a former Network, with a replica still on it", "", []string{"service web-blue orphan", "web-0 blue=10.0.0.2", "slice web-blue-0 web-0=10.0.0.2"}, `
-			withdraw slice web-blue-0 (uid u-web-blue-0): its Service is missing, has ports or has another owner
+			withdraw slice web-blue-0 (uid u-web-blue-0): the Pod2 owns no Service without ports for it
 			update Service web-blue (version 7): owner reference`},
 		{"orphaned, of a former Network", "", []string{"service web-blue orphan", "slice web-blue-0 orphan web-0=10.0.0.2"}, `
-			withdraw slice web-blue-0 (uid u-web-blue-0): its Service is missing, has ports or has another owner`},
+			withdraw slice web-blue-0 (uid u-web-blue-0): the Pod2 owns no Service without ports for it`},
 		{"another owner's, of a former Network", "", []string{"service web-green bare", "slice web-green-0 bare web-0=10.1.0.2"}, ""},
 		{"of a Pod2 that is being deleted", "networks=blue going", []string{"service web-green", "slice web-green-0 web-0=10.1.0.2", "web-0 blue=10.0.0.2"}, ""},
 	}, actions)
@@ -69,10 +69,10 @@ func TestSlices(t *testing.T) {
 			update slice web-blue-0 (version 7): owner reference
 			update slice web-blue-7 (version 7): owner reference`},
 		{"orphaned, of a Service that is gone", "networks=blue", []string{"web-0 blue=10.0.0.2", "slice web-blue-0 web-0=10.0.0.2 orphan"}, `
-			withdraw slice web-blue-0 (uid u-web-blue-0): its Service is missing, has ports or has another owner
+			withdraw slice web-blue-0 (uid u-web-blue-0): the Pod2 owns no Service without ports for it
 			create Service web-blue`},
 		{"orphaned, of another owner's Service", "networks=blue", []string{"service web-blue bare", "web-0 blue=10.0.0.2", "slice web-blue-0 web-0=10.0.0.2 orphan"}, `
-			withdraw slice web-blue-0 (uid u-web-blue-0): its Service is missing, has ports or has another owner`},
+			withdraw slice web-blue-0 (uid u-web-blue-0): the Pod2 owns no Service without ports for it`},
 		{"not for a name that is no DNS label", "networks=blue name=" + strings.Repeat("w", 55), []string{"service " + strings.Repeat("w", 55) + "-blue", strings.Repeat("w", 55) + "-1000000 blue=10.0.0.2",
 			strings.Repeat("w", 55) + "-10000000 blue=10.0.0.3"}, `
 			create slice ` + strings.Repeat("w", 55) + `-blue-10000: +` + strings.Repeat("w", 55) + `-1000000`},
@@ -111,7 +111,7 @@ func TestSlices(t *testing.T) {
 func TestNamesThatAreTaken(t *testing.T) {
 	runDiff(t, []diffTest{
 		{"Service without an owner", "networks=blue,green", []string{"service web-blue bare", "web-0 blue=10.0.0.2 green=10.1.0.2", "slice web-blue-0 web-0=10.0.0.2 web-1=10.0.0.3"}, `
-			withdraw slice web-blue-0 (uid u-web-blue-0): its Service is missing, has ports or has another owner
+			withdraw slice web-blue-0 (uid u-web-blue-0): the Pod2 owns no Service without ports for it
 			create Service web-green
 			status NetworkDNS=False/NameTaken(Service web-blue already exists and has no controller: delete it so that replicas can have DNS names on Network blue)
 			event Warning NameTaken: Service web-blue already exists and has no controller: delete it so that replicas can have DNS names on Network blue`},
@@ -140,7 +140,7 @@ func TestNamesThatAreTaken(t *testing.T) {
 // is deleted before any other write, and a live read of pods does not change that.
 func TestSlicesStandBesideServicesOfOurs(t *testing.T) {
 	const slice, withdrawn = "slice web-blue-0 web-0=10.0.0.2", `
-			withdraw slice web-blue-0 (uid u-web-blue-0): its Service is missing, has ports or has another owner
+			withdraw slice web-blue-0 (uid u-web-blue-0): the Pod2 owns no Service without ports for it
 			`
 	pod := "web-0 blue=10.0.0.2"
 	runDiff(t, []diffTest{
