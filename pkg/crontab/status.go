@@ -180,7 +180,7 @@ func (v *view) predecessor() bool {
 
 func (v *view) holder() string {
 	if ref := metav1.GetControllerOfNoCopy(v.CronJob); ref != nil {
-		return fmt.Sprintf("belongs to %s %s", ref.Kind, ref.Name)
+		return fmt.Sprintf("is owned by %s %s", ref.Kind, ref.Name)
 	}
 	return "has no controller"
 }

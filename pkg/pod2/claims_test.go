@@ -118,7 +118,7 @@ func runClaims(t *testing.T, tests []claimTest, of func(State) string) {
 	}
 }
 
-func claimActions(s State) string { return lines(s, "create", "delete", "change claim", "grow") }
+func claimActions(s State) string { return lines(s, "create", "delete", "change PVC", "grow") }
 
 func TestClaims(t *testing.T) {
 	runClaims(t, []claimTest{

@@ -50,7 +50,7 @@ func TestReady(t *testing.T) {
 		{"terminated repeatedly", "replicas=1 " + records(entry("web-0", "u-0", 3, 0)), []string{"web-0 failed"}, `
 			False PodsFailing: web-0 terminated 3 times (Failed)`},
 		{"still failing, while the next one starts", "replicas=1 " + records(entry("web-0", "u-before", 3, 0)), []string{"web-0 notready"}, `
-			False PodsFailing: web-0 ended 3 times`},
+			False PodsFailing: web-0 terminated 3 times`},
 		{"no longer failing once it is available", "replicas=1 " + records(entry("web-0", "u-before", 3, 0)), []string{"web-0"}, `
 			True AllReplicasAvailable: the replica is available`},
 		{"an update", "replicas=3", []string{"web-0 old", "web-1 old terminating", "web-2"}, `

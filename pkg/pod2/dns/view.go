@@ -171,7 +171,7 @@ func (v *view) taken(kind, network string, is metav1.Object, labels map[string]s
 	if ref := metav1.GetControllerOfNoCopy(is); ref != nil && pod2.IsOwner(ref) && ref.Name == v.Pod2.Name {
 		return &plan.Failure{Reason: ReasonWaitingForDeletion, Message: fmt.Sprintf("%s %s of an earlier Pod2 %s still exists", kind, is.GetName(), ref.Name)}
 	} else if ref != nil {
-		holder = fmt.Sprintf("belongs to %s %s", ref.Kind, ref.Name)
+		holder = fmt.Sprintf("is owned by %s %s", ref.Kind, ref.Name)
 	}
 	return &plan.Failure{Reason: ReasonNameTaken, Message: fmt.Sprintf("%s %s already exists and %s: delete it so that replicas can have DNS names on Network %s",
 		kind, is.GetName(), holder, network)}
