@@ -9,8 +9,8 @@ import (
 	"github.com/pod2/pod2/test/chance"
 )
 
-// arbitrary writes a State down in the words of parse. It need not be one that we
-// could have brought about; names, UIDs and addresses are few, so they collide.
+// arbitrary writes a random State in the syntax of parse. It need not be a State that the
+// controller could reach. Names, UIDs and addresses are few, so they collide.
 func arbitrary(dice *rand.Rand) string {
 	var b strings.Builder
 	names := []string{"blue", "green", "red"}
@@ -68,7 +68,7 @@ func arbitraryLedger(dice *rand.Rand, b *strings.Builder, first string, entries 
 			b.WriteString(" " + word)
 		}
 	}
-	if sealed { // and so empty: the schema keeps it so
+	if sealed { // the schema requires a sealed block to be empty
 		b.WriteString(" sealed\n")
 		return
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/pod2/pod2/pkg/ipam"
 )
 
-// One pod waits on a Network that so many others are on: all of it read anew, and
-// with what is known of the blocks, so that the pods that settle them are left out.
+// One pod waits on a Network with many other pods. First everything is read anew; then the
+// blocks are Known, so the pods that settle them are left out.
 func BenchmarkDiff(b *testing.B) {
 	for _, size := range []int{10, 1_000, 10_000, 65_000} {
 		s := crowded(b, size)
@@ -29,7 +29,7 @@ func BenchmarkDiff(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					if p := Diff(bm.state); len(p.Blocks) != 1 {
-						b.Fatalf("one block is to be written, not %d", len(p.Blocks))
+						b.Fatalf("got %d block writes, want 1", len(p.Blocks))
 					}
 				}
 			})
@@ -37,7 +37,7 @@ func BenchmarkDiff(b *testing.B) {
 	}
 }
 
-// known is the state without the pods that settle an entry.
+// known is the State without the pods that settle an entry.
 func known(s State) State {
 	s.Known = map[*v1.AddressBlock]*Known{}
 	pods := map[string]*corev1.Pod{}

@@ -31,14 +31,14 @@ type waiting struct {
 	holds    bool // an address on some Network already
 }
 
-// placement is an address that a pod could have; held: that it has already.
+// placement is an address that a pod could have. If held, the pod has it already.
 type placement struct {
 	addr netip.Addr
 	held bool
 }
 
-// refusal says, to the user of a pod, why there is none. The message of one for want of
-// free addresses is exhaustedText.
+// refusal tells the user of a pod why the pod gets no address. If no address is free,
+// exhaustedText writes the message.
 type refusal struct{ reason, message string }
 
 // blocked is a pod that this Network keeps waiting.
@@ -47,9 +47,9 @@ type blocked struct {
 	why refusal
 }
 
-// waitingPods are those that ask for this Network and wait, in the order in which
-// they are served: those that hold an address already first, so that no pod keeps
-// one for nothing, then the oldest.
+// waitingPods returns the pods that ask for this Network and wait, in the order of service.
+// Pods that hold an address already come first, so none holds one without use; then the
+// oldest.
 func (v *view) waitingPods(pods []*corev1.Pod, neighbours map[string]*view) []waiting {
 	var queue []waiting
 	for _, pod := range pods {
@@ -76,7 +76,7 @@ func (v *view) waitingPods(pods []*corev1.Pod, neighbours map[string]*view) []wa
 	return queue
 }
 
-// at is the view of the Network that a request names.
+// at returns the view of the Network that a request names.
 func (v *view) at(r attachment.Request, neighbours map[string]*view) *view {
 	if r.Network == v.name {
 		return v
@@ -84,12 +84,12 @@ func (v *view) at(r attachment.Request, neighbours map[string]*view) *view {
 	return neighbours[r.Network]
 }
 
-// serve binds what can be bound and returns whom this Network keeps waiting.
+// serve binds the addresses that it can and returns the pods that this Network keeps waiting.
 //
-// A pod on several Networks is bound in name order, and only if each of them has
-// an address for it in this one view: nobody waits for a Network while holding
-// one of a later name, so no two pods wait for each other. Of several Networks
-// that cannot serve it, the first in name order tells the user.
+// A pod on several Networks is bound in name order, and only if each Network has an address
+// for it in this one view. So no pod waits for a Network while it holds an address of a later
+// name, and no two pods wait for each other. If several Networks cannot serve a pod, the
+// first in name order reports it.
 func (v *view) serve(queue []waiting, neighbours map[string]*view) (kept []blocked, exhausted []string) {
 	for _, w := range queue {
 		placements := make([]placement, 0, len(w.requests))
@@ -129,16 +129,16 @@ func (v *view) serve(queue []waiting, neighbours map[string]*view) (kept []block
 	return kept, exhausted
 }
 
-// place finds the address for a pod; first match wins:
+// place finds the address for a pod. First match wins:
 //
-//	it holds one                          that one
+//	the pod holds an address              that one
 //	the Network cannot serve              refused
-//	it wants one by name                  that one, or refused
+//	the pod asks for a given address      that one, or refused
 //	one is kept for its name and owner    that one
-//	blocks of a backup may come           refused, unless it wants one of a block that is there
-//	one is free                           the lowest
-//	one was reserved for a replica scaled away, and has rested
-//	none                                  refused; if the spec leaves none at all, in other words
+//	blocks of a backup may come           refused, unless the pod asks for an address in an existing block
+//	an address is free                    the lowest
+//	one was reserved for a scaled-down replica and has rested   the longest reserved one
+//	none                                  refused; with another message if the spec leaves no address
 func (v *view) place(w waiting, r attachment.Request) (placement, *refusal) {
 	if addr, held := v.ledger.bound(w.ref.Name, w.ref.UID); held {
 		return placement{addr, true}, nil
@@ -149,7 +149,7 @@ func (v *view) place(w waiting, r attachment.Request) (placement, *refusal) {
 			fmt.Sprintf("Network %q does not exist in this namespace; create it", v.name)}
 	case terminating(v.network):
 		return placement{}, &refusal{ReasonNetworkTerminating,
-			fmt.Sprintf("Network %q is being deleted and takes no new pod; create it anew once it is gone, or ask for another one", v.name)}
+			fmt.Sprintf("Network %q is being deleted and takes no new pods; recreate it once it is gone, or ask for another Network", v.name)}
 	case v.poolErr != nil:
 		return placement{}, &refusal{ReasonNetworkNotReady,
 			fmt.Sprintf("Network %q cannot serve: %s", v.name, v.poolErr)}
@@ -179,14 +179,14 @@ func (v *view) place(w waiting, r attachment.Request) (placement, *refusal) {
 	return placement{}, &refusal{reason: ReasonNetworkExhausted}
 }
 
-// own returns the address that is kept for a pod of this name and owner: the
-// wanted one if it wants one, else the one that it had last. A reserved one stays
-// the replica's even when it was excluded or set aside meanwhile: it is in use. A
-// resting one is not.
+// own returns the address that is kept for a pod with this name and owner. That is the
+// wanted address if the pod asks for one, else the one that it had last. The replica keeps a
+// Reserved address even if it was excluded or moved to onRequest later, because it is in
+// use. It does not keep a Resting one.
 //
-// A replica gets the resting address of a pod of its name, too, unless a Pod2 or a
-// StatefulSet that there is keeps it: its owner may have adopted that pod, and the
-// pod ended before the ledger said so.
+// A replica also gets the Resting address of a pod with its name, unless an existing Pod2 or
+// StatefulSet keeps that address. Its owner may have adopted that pod, and the pod may have
+// ended before the entry was updated.
 func (v *view) own(w waiting, wanted netip.Addr) (netip.Addr, bool) {
 	owner := attachment.Owner(w.pod)
 	heir := v.keeps(owner) && v.owners[owner].hasOrdinal(owner, w.ref.Name)
@@ -210,8 +210,8 @@ func (v *view) own(w waiting, wanted netip.Addr) (netip.Addr, bool) {
 	return last.addr, true
 }
 
-// later says whether the pod had this address later than the other: one that it
-// gave up for another rests, and the other is bound or reserved from then on.
+// later says whether the pod had this address later than the other. An address that the pod
+// gave up rests; the other one is Bound or Reserved from then on.
 func (e *entry) later(than *entry) bool {
 	if a, b := e.State == v1.AddressResting, than.State == v1.AddressResting; a != b {
 		return b
@@ -222,7 +222,7 @@ func (e *entry) later(than *entry) bool {
 func (v *view) placeWanted(w waiting, addr netip.Addr) (placement, *refusal) {
 	if why := v.pool.Refusal(addr); why != "" {
 		return placement{}, &refusal{ReasonAddressRefused,
-			fmt.Sprintf("the wanted address %s %s of Network %q; name another one, or none to get any", addr, why, v.name)}
+			fmt.Sprintf("the wanted address %s %s of Network %q; ask for another one, or for none to get any", addr, why, v.name)}
 	}
 	holder := ""
 	if e := v.ledger.find(addr); e != nil && !v.mayReclaim(e) && !v.passes(e, w) {
@@ -234,20 +234,20 @@ func (v *view) placeWanted(w waiting, addr netip.Addr) (placement, *refusal) {
 	if holder != "" {
 		v.short = true
 		return placement{}, &refusal{ReasonAddressInUse,
-			fmt.Sprintf("the wanted address %s of Network %q %s; wait until it is free, or name another one, or none to get any", addr, v.name, holder)}
+			fmt.Sprintf("the wanted address %s of Network %q %s; wait until it is free, or ask for another one, or for none to get any", addr, v.name, holder)}
 	}
 	return placement{addr: addr}, nil
 }
 
-// passes says whether an address that is reserved for a replica may go to another replica
-// of the same owner, which wants it by name. Were it not so, two replicas that swap their
-// addresses would wait for each other for ever.
+// passes says whether an address reserved for one replica may go to another replica of the
+// same owner that asks for it. Without this, two replicas that swap their addresses would
+// wait for each other forever.
 func (v *view) passes(e *entry, to waiting) bool {
 	return v.passesLater(e, to) && v.rested(e) && v.ledger.writable(e.addr) && !v.ledger.promised[e.addr]
 }
 
-// passesLater says whether it may once it has rested: the replica that the address is
-// reserved for waits for another one of this Network, which it wants by name.
+// passesLater says whether the address may pass once it has rested: the replica that it is
+// reserved for waits for another given address of this Network.
 func (v *view) passesLater(e *entry, to waiting) bool {
 	pod := v.pods[e.Pod]
 	if e.State != v1.AddressReserved || e.Owner != attachment.Owner(to.pod) || pod == nil || attachment.Owner(pod) != e.Owner {
@@ -264,12 +264,12 @@ func stateText(e *entry) string {
 	case v1.AddressReserved:
 		return "reserved for pod " + e.Pod
 	case v1.AddressResting:
-		return "resting since pod " + e.Pod + " was over"
+		return "resting since pod " + e.Pod + " terminated"
 	}
 	return "held by pod " + e.Pod
 }
 
-// waits tell the pods, once it is known what is left.
+// waits returns the conditions of the waiting pods, once the remaining addresses are known.
 func (v *view) waits(kept []blocked) []Wait {
 	var waits []Wait
 	exhausted := 0
@@ -283,8 +283,8 @@ func (v *view) waits(kept []blocked) []Wait {
 	return waits
 }
 
-// wait is the condition that tells the user, unless the pod has it already, or there
-// is nothing to tell.
+// wait returns the condition for the user. It returns none if the pod has it already, or if
+// there is nothing to report.
 func (v *view) wait(pod *corev1.Pod, why refusal) []Wait {
 	if why.reason == "" {
 		return nil

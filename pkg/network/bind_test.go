@@ -9,34 +9,34 @@ import (
 
 func TestBind(t *testing.T) {
 	checkPlans(t, []planTest{
-		{"the first usable address after the gateway, in a block of its own", `
+		{"the first usable address after the gateway, in a new block", `
 			network blue 10.0.0.0/29 nofinalizer
 			pod web-0/u0 gated asks=blue`, `
 			add finalizer
 			create block blue-10.0.0.0: bind 10.0.0.2 to web-0 (u0)`},
-		{"the lowest free one, in one write for many, oldest first", `
+		{"the lowest free address, in one write for many pods, oldest first", `
 			network blue 10.0.0.0/29
 			10.0.0.3 Bound db/u9
 			pod a/u1 gated asks=blue age=1m
 			pod b/u2 gated asks=blue age=2m
 			pod db/u9 has=blue:10.0.0.3/29`,
 			`update block blue-10.0.0.0: bind 10.0.0.2 to b (u2); bind 10.0.0.4 to a (u1)`},
-		{"excluded ones are skipped, and those of a full block", `
+		{"excluded addresses are skipped, and those of a full block", `
 			network blue 10.0.0.0/23 exclude=10.0.0.0/24,10.0.1.0-10.0.1.5,10.0.1.7
 			pod a/u1 gated asks=blue
 			pod b/u2 gated asks=blue`,
 			`create block blue-10.0.1.0: bind 10.0.1.6 to a (u1); bind 10.0.1.8 to b (u2)`},
-		{"nobody gets the gateway, the network or the broadcast address", `
+		{"no pod gets the gateway, the network or the broadcast address", `
 			network blue 10.0.0.0/30 gateway=10.0.0.2
 			pod a/u1 gated asks=blue
 			pod b/u2 gated asks=blue`, `
 			create block blue-10.0.0.0: bind 10.0.0.1 to a (u1)
 			b (u2) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one`},
-		{"a pod that is bound already is left alone", `
+		{"a pod that is already bound keeps its address", `
 			network blue 10.0.0.0/29
 			10.0.0.2 Bound a/u1
 			pod a/u1 gated asks=blue`, ``},
-		{"only gated, live pods with a network of their own, a readable request and no unreadable answer are bound", `
+		{"only gated, live pods with their own network namespace and readable annotations are bound", `
 			network blue 10.0.0.0/29
 			pod a/u1 asks=blue
 			pod b/u2 gated asks=blue terminating
@@ -68,79 +68,79 @@ func TestWantedAddress(t *testing.T) {
 			10.0.0.10 Bound b/u2
 			pod a/u1 gated asks=blue=10.0.0.10
 			pod b/u2 has=blue:10.0.0.10/24`,
-			`a (u1) waits: AddressInUse: the wanted address 10.0.0.10 of Network "blue" is held by pod b; wait until it is free, or name another one, or none to get any`},
+			`a (u1) waits: AddressInUse: the wanted address 10.0.0.10 of Network "blue" is held by pod b; wait until it is free, or ask for another one, or for none to get any`},
 		{"excluded", net + `
 			pod a/u1 gated asks=blue=10.0.0.70`,
-			`a (u1) waits: AddressRefused: the wanted address 10.0.0.70 is excluded by 10.0.0.64-10.0.0.127 of Network "blue"; name another one, or none to get any`},
+			`a (u1) waits: AddressRefused: the wanted address 10.0.0.70 is excluded by 10.0.0.64-10.0.0.127 of Network "blue"; ask for another one, or for none to get any`},
 		{"outside", net + `
 			pod a/u1 gated asks=blue=10.0.9.9`,
-			`a (u1) waits: AddressRefused: the wanted address 10.0.9.9 is outside 10.0.0.0/24 of Network "blue"; name another one, or none to get any`},
+			`a (u1) waits: AddressRefused: the wanted address 10.0.9.9 is outside 10.0.0.0/24 of Network "blue"; ask for another one, or for none to get any`},
 		{"the gateway", net + `
 			pod a/u1 gated asks=blue=10.0.0.1`,
-			`a (u1) waits: AddressRefused: the wanted address 10.0.0.1 is the gateway of Network "blue"; name another one, or none to get any`},
-		{"wanted by two: the older pod has it", net + `
+			`a (u1) waits: AddressRefused: the wanted address 10.0.0.1 is the gateway of Network "blue"; ask for another one, or for none to get any`},
+		{"wanted by two: the older pod gets it", net + `
 			pod a/u1 gated asks=blue=10.0.0.10 age=1s
 			pod b/u2 gated asks=blue=10.0.0.10`, `
 			create block blue-10.0.0.0: bind 10.0.0.10 to b (u2)
-			a (u1) waits: AddressInUse: the wanted address 10.0.0.10 of Network "blue" is held by pod b; wait until it is free, or name another one, or none to get any`},
+			a (u1) waits: AddressInUse: the wanted address 10.0.0.10 of Network "blue" is held by pod b; wait until it is free, or ask for another one, or for none to get any`},
 		{"reserved for another replica", net + `
 			owner Pod2/web 1 blue
 			10.0.0.10 Reserved web-0 Pod2/web
 			pod a/u1 gated asks=blue=10.0.0.10`,
-			`a (u1) waits: AddressInUse: the wanted address 10.0.0.10 of Network "blue" is reserved for pod web-0; wait until it is free, or name another one, or none to get any`},
-		{"resting, of another", net + `
+			`a (u1) waits: AddressInUse: the wanted address 10.0.0.10 of Network "blue" is reserved for pod web-0; wait until it is free, or ask for another one, or for none to get any`},
+		{"resting, of another pod", net + `
 			10.0.0.10 Resting b 20s
 			pod a/u1 gated asks=blue=10.0.0.10`, `
-			a (u1) waits: AddressInUse: the wanted address 10.0.0.10 of Network "blue" is resting since pod b was over; wait until it is free, or name another one, or none to get any
+			a (u1) waits: AddressInUse: the wanted address 10.0.0.10 of Network "blue" is resting since pod b terminated; wait until it is free, or ask for another one, or for none to get any
 			again in 40s`},
-		{"its own, reserved, though excluded meanwhile", net + `
+		{"its own, reserved, excluded since", net + `
 			owner Pod2/web 1 blue
 			10.0.0.70 Reserved web-0 Pod2/web
 			pod web-0/u1 gated asks=blue=10.0.0.70 of=Pod2/web`,
 			`update block blue-10.0.0.0: bind 10.0.0.70 to web-0 (u1)`},
-		{"its own, resting beside a reserved one", net + `
+		{"its own resting one, while another is reserved", net + `
 			owner Pod2/web 1 blue
 			10.0.0.2 Reserved web-0 Pod2/web
 			10.0.0.10 Resting web-0 Pod2/web 20s
 			pod web-0/u1 gated asks=blue=10.0.0.10 of=Pod2/web`, `
 			update block blue-10.0.0.0: rest 10.0.0.2 of web-0; bind 10.0.0.10 to web-0 (u1)
 			again in 1m0s`},
-		{"its own, reserved beside a resting one", net + `
+		{"its own reserved one, while another rests", net + `
 			owner Pod2/web 1 blue
 			10.0.0.2 Resting web-0 Pod2/web 20s
 			10.0.0.10 Reserved web-0 Pod2/web
 			pod web-0/u1 gated asks=blue=10.0.0.10 of=Pod2/web`, `
 			update block blue-10.0.0.0: bind 10.0.0.10 to web-0 (u1)
 			again in 40s`},
-		{"another than its own: that one rests", net + `
+		{"not its own: its own one rests", net + `
 			owner Pod2/web 1 blue
 			10.0.0.2 Reserved web-0 Pod2/web
 			pod web-0/u1 gated asks=blue=10.0.0.10 of=Pod2/web`, `
 			update block blue-10.0.0.0: rest 10.0.0.2 of web-0; bind 10.0.0.10 to web-0 (u1)
 			again in 1m0s`},
-		{"another than its own, not to be had: its own is kept", net + `
+		{"not its own, and not available: its own one is kept", net + `
 			owner Pod2/web 1 blue
 			10.0.0.2 Reserved web-0 Pod2/web
 			10.0.0.10 Bound b/u2
 			pod b/u2 has=blue:10.0.0.10/24
 			pod web-0/u1 gated asks=blue=10.0.0.10 of=Pod2/web`,
-			`web-0 (u1) waits: AddressInUse: the wanted address 10.0.0.10 of Network "blue" is held by pod b; wait until it is free, or name another one, or none to get any`},
+			`web-0 (u1) waits: AddressInUse: the wanted address 10.0.0.10 of Network "blue" is held by pod b; wait until it is free, or ask for another one, or for none to get any`},
 		{"promised to a pod that another Network binds first", `
 			network green 10.1.0.0/24
 			pod a/u1 gated asks=green=10.1.0.10
 			pod b/u2 gated asks=blue,green=10.1.0.10 age=2h
 			network blue 10.0.0.0/24`,
-			`a (u1) waits: AddressInUse: the wanted address 10.1.0.10 of Network "green" is not free yet; wait until it is free, or name another one, or none to get any`},
+			`a (u1) waits: AddressInUse: the wanted address 10.1.0.10 of Network "green" is not free yet; wait until it is free, or ask for another one, or for none to get any`},
 		{"in a range that an earlier Network still holds", net + `
 			block 10.0.0.0/24 uid=n-earlier
 			10.0.0.2 Bound old/u9
 			pod a/u1 gated asks=blue=10.0.0.10
 			pod old/u9 has=blue:10.0.0.2/24`,
-			`a (u1) waits: AddressInUse: the wanted address 10.0.0.10 of Network "blue" is not free yet; wait until it is free, or name another one, or none to get any`},
+			`a (u1) waits: AddressInUse: the wanted address 10.0.0.10 of Network "blue" is not free yet; wait until it is free, or ask for another one, or for none to get any`},
 	})
 }
 
-// What each size hands out first and, asked for all at once, at most three.
+// The addresses that each size hands out first, for at most three pods at once.
 func TestSizes(t *testing.T) {
 	const pods = "\npod a/u1 gated asks=blue\npod b/u2 gated asks=blue\npod c/u3 gated asks=blue"
 	for cidr, want := range map[string]string{
@@ -173,13 +173,13 @@ func TestSizes(t *testing.T) {
 func TestGateway(t *testing.T) {
 	for _, test := range []struct{ name, network, want string }{
 		{"declared", "10.0.0.0/24 gateway=10.0.0.9 was=10.0.0.1", "10.0.0.9"},
-		{"declared, and left out again", "10.0.0.0/24 was=10.0.0.9", "10.0.0.9"},
+		{"declared, then removed from the spec", "10.0.0.0/24 was=10.0.0.9", "10.0.0.9"},
 		{"default", "10.0.0.0/24", "10.0.0.1"},
 		{"default of an excluded range", "10.0.0.0/24 exclude=10.0.0.0/28", "10.0.0.1"},
-		{"a /31 has the lower one", "10.0.0.4/31", "10.0.0.4"},
-		{"a /32 has none", "10.0.0.4/32", ""},
+		{"the lower address of a /31", "10.0.0.4/31", "10.0.0.4"},
+		{"none in a /32", "10.0.0.4/32", ""},
 		{"stays when the CIDR grows downwards", "10.0.0.0/16 was=10.0.1.1", "10.0.1.1"},
-		{"what was a /32 still has none", "10.0.0.0/24 was=", ""},
+		{"a Network that was a /32 still has none", "10.0.0.0/24 was=", ""},
 		{"an IPv6 default", "fd00::/64", "fd00::1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -188,24 +188,24 @@ func TestGateway(t *testing.T) {
 			}
 		})
 	}
-	t.Run("put down with the finalizer, it outlives a lost status", func(t *testing.T) {
+	t.Run("recorded with the finalizer, it survives a lost status", func(t *testing.T) {
 		s := parse(t, "network blue 10.0.0.0/16")
 		s.Network.Annotations = map[string]string{v1.GatewayAnnotation: "10.0.1.1"}
 		if got := Diff(s).Status.Gateway; got != "10.0.1.1" {
 			t.Errorf("got %q", got)
 		}
 	})
-	t.Run("it does not move with what users of the Network can write", func(t *testing.T) {
+	t.Run("an annotation that users can write does not move it", func(t *testing.T) {
 		s := parse(t, "network blue 10.0.0.0/16 was=10.0.0.1")
 		s.Network.Annotations = map[string]string{v1.GatewayAnnotation: "10.0.1.1"}
 		if got := GatewayText(s.Network); got != "10.0.0.1" {
 			t.Errorf("got %q", got)
 		}
 	})
-	t.Run("nor is the old one handed out after growth", func(t *testing.T) {
+	t.Run("the old gateway is not handed out after growth", func(t *testing.T) {
 		s := parse(t, "network blue 10.0.0.0/23 was=10.0.1.1\npod a/u1 gated asks=blue=10.0.1.1\npod b/u2 gated asks=blue")
 		const want = `create block blue-10.0.0.0: bind 10.0.0.1 to b (u2)
-a (u1) waits: AddressRefused: the wanted address 10.0.1.1 is the gateway of Network "blue"; name another one, or none to get any`
+a (u1) waits: AddressRefused: the wanted address 10.0.1.1 is the gateway of Network "blue"; ask for another one, or for none to get any`
 		if got := kept(Diff(s).String(), "status ", "event "); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}

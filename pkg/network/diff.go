@@ -13,8 +13,8 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// Diff decides what is to be written for one Network. It cannot fail: a spec that
-// cannot be served becomes a condition.
+// Diff decides which writes one Network needs. It cannot fail: a spec that cannot be
+// served becomes a condition.
 func Diff(s State) Plan {
 	v, neighbours := newView(s)
 	var p Plan
@@ -38,12 +38,12 @@ func Diff(s State) Plan {
 		!slices.ContainsFunc(p.Blocks, func(w BlockWrite) bool { return !w.TakesBack })
 	p.RequeueAfter = v.nextChange(neighbours)
 	if record := v.recordFirst(); record != nil && slices.ContainsFunc(p.Blocks, func(w BlockWrite) bool { return w.Binds }) {
-		return Plan{AddFinalizer: p.AddFinalizer, Status: record} // all else when that is seen
+		return Plan{AddFinalizer: p.AddFinalizer, Status: record} // the rest follows once the cache shows this write
 	}
 	return p.paced(s)
 }
 
-// paced is what of the plan is not held.
+// paced is the plan without the parts that are held back.
 func (p Plan) paced(s State) Plan {
 	if s.ReleasesHeld > 0 && p.MayWait {
 		return Plan{RequeueAfter: plan.Soonest(p.RequeueAfter, s.ReleasesHeld)}
@@ -54,7 +54,7 @@ func (p Plan) paced(s State) Plan {
 	return p
 }
 
-// binds says whether the page has an entry that is bound and was not, or not so.
+// binds says whether the page has an entry that becomes Bound, or that is Bound and changes.
 func (p *page) binds() bool {
 	return slices.ContainsFunc(p.entries, func(e entry) bool {
 		i, known := index(p.observed, e.addr)
@@ -66,15 +66,15 @@ func hasFinalizer(o metav1.Object) bool {
 	return slices.Contains(o.GetFinalizers(), v1.InUseFinalizer)
 }
 
-// allSealed says whether every block of the Network was observed sealed: nothing
-// of it can be bound any more, not even by a controller with an old view.
+// allSealed says whether every block of the Network was observed sealed. Then no address of
+// it can be bound any more, not even by a controller with an old view.
 func (v *view) allSealed() bool {
 	return !slices.ContainsFunc(v.ledger.pages, func(p *page) bool {
 		return p.ours && (p.block == nil || !p.block.Spec.Sealed)
 	})
 }
 
-// blockWrites compares the working copy with what was observed.
+// blockWrites compares the working copy with the observed blocks.
 func (v *view) blockWrites(namespace string) []BlockWrite {
 	var writes []BlockWrite
 	for _, p := range v.ledger.pages {
@@ -118,7 +118,7 @@ func (v *view) blockWrites(namespace string) []BlockWrite {
 	return writes
 }
 
-// rewritten is the block with the entries as they shall be.
+// rewritten is the block with the desired entries.
 func (p *page) rewritten() *v1.AddressBlock {
 	block := *p.block
 	block.Spec.Entries = p.apiEntries()
@@ -126,22 +126,21 @@ func (p *page) rewritten() *v1.AddressBlock {
 	return &block
 }
 
-// unguarded says that somebody took our finalizer from a block in use, which could
-// vanish then. The API server takes none back once the block is being deleted.
+// unguarded says that another client removed our finalizer from a block in use. The block
+// could vanish then. The API server refuses a new finalizer once the block is being deleted.
 func (p *page) unguarded() bool {
 	return p.block != nil && len(p.entries) > 0 && !hasFinalizer(p.block) && p.block.DeletionTimestamp == nil
 }
 
-// retire takes an empty block out of the ledger, in up to three writes. While a
-// terminating Network has our finalizer its blocks stay behind sealed, as
-// tombstones: a controller with an old view finds the name taken and the block
-// refusing. First match wins:
+// retire removes an empty block, in up to three writes. While a terminating Network has our
+// finalizer, its blocks remain, sealed, as tombstones: a controller with an old view finds
+// the name taken, and the block refuses binds. First match wins:
 //
-//	not sealed, the Network's finalizer stands   seal it
-//	not sealed                                   seal it and let it go
-//	sealed, the Network's finalizer stands       nothing yet
-//	sealed, has our finalizer                    let it go
-//	sealed, nobody deletes it                    delete it
+//	not sealed, Network has our finalizer   seal it
+//	not sealed                              seal it and remove our finalizer
+//	sealed, Network has our finalizer       nothing yet
+//	sealed, has our finalizer               remove our finalizer
+//	sealed, not being deleted               delete it
 func (v *view) retire(p *page) (Verb, *v1.AddressBlock, string) {
 	tombstone := p.ours && terminating(v.network) && hasFinalizer(v.network)
 	block := p.block.DeepCopy()
@@ -156,12 +155,12 @@ func (v *view) retire(p *page) (Verb, *v1.AddressBlock, string) {
 	case !block.Spec.Sealed:
 		block.Spec.Sealed = true
 		letGo()
-		return Update, block, "seal and let go"
+		return Update, block, "seal and remove finalizer"
 	case tombstone:
 		return "", nil, ""
 	case hasFinalizer(block):
 		letGo()
-		return Update, block, "let go"
+		return Update, block, "remove finalizer"
 	case block.DeletionTimestamp == nil:
 		return Delete, block, "empty and sealed"
 	}
@@ -190,7 +189,7 @@ func (p *page) apiEntries() []v1.AddressEntry {
 	return entries
 }
 
-// changes has one text a changed address, in address order.
+// changes has one text for each changed address, in address order.
 func (p *page) changes() []string {
 	changes := slices.Clone(p.dropped)
 	for _, e := range p.entries {
@@ -229,7 +228,7 @@ func (v *view) conflictWaits(conflicts []conflict) []Wait {
 	var waits []Wait
 	for _, c := range conflicts {
 		if told := boundCondition(c.pod); told != nil && told.Reason == ReasonAddressConflict {
-			continue // perhaps by another Network; two must not correct each other for ever
+			continue // perhaps from another Network; two Networks must not overwrite each other forever
 		}
 		waits = append(waits, v.wait(c.pod, refusal{ReasonAddressConflict,
 			fmt.Sprintf("address %s of Network %q %s; recreate the pod", c.addr, v.name, c.why)})...)
@@ -237,9 +236,10 @@ func (v *view) conflictWaits(conflicts []conflict) []Wait {
 	return waits
 }
 
-// nextChange is when a resting address becomes free, or one that was scaled away becomes
-// available; or, while pods wait, when one that was scaled away or given up has rested,
-// here or on a Network that keeps them waiting, whose plan says no more than a status then.
+// nextChange is the time until a resting address becomes free, or a restore ends, or the
+// address of a scaled-down replica becomes available. While pods wait, it is also the time
+// until a scaled-down or given-up address has rested. That address may be of this Network, or
+// of a neighbour that keeps the pods waiting and whose own plan writes only a status then.
 func (v *view) nextChange(neighbours map[string]*view) time.Duration {
 	next := min(v.soonest(func(e *entry) bool { return e.State == v1.AddressResting }), v.restoreEnds(neighbours))
 	if c := v.tally(); c.leaves > 0 {
@@ -262,7 +262,7 @@ func (v *view) nextChange(neighbours map[string]*view) time.Duration {
 
 const never = time.Duration(math.MaxInt64)
 
-// soonest is how long the first of the entries has yet to rest.
+// soonest is the time until the first of the entries has rested.
 func (v *view) soonest(of func(*entry) bool) time.Duration {
 	next := never
 	for _, p := range v.ledger.pages {

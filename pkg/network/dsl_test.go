@@ -23,24 +23,24 @@ import (
 
 var now = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
-// parse reads a State, one object a line; the first Network is the one that the
-// State is about, the others are its neighbours. Times are so long ago.
+// parse reads a State, one object a line. The State is about the first Network; the others are
+// its neighbours. A time is an age.
 //
 //	network blue 10.0.0.0/29 gateway=10.0.0.6 exclude=10.0.0.2-10.0.0.3 delay=0 terminating nofinalizer uid=n9 was=10.0.0.1 cni
-//	network blue 10.0.0.0/29 new restored age=30s                    never marked, or as one of another UID
-//	block 10.0.0.0/24 uid=n0 sealed terminating nofinalizer name=x   of the Network above; else entries make theirs
+//	network blue 10.0.0.0/29 new restored age=30s                    never marked, or marked by another UID
+//	block 10.0.0.0/24 uid=n0 sealed terminating nofinalizer name=x   of the Network above; entries add missing blocks
 //	block 10.0.0.0/24 orphaned age=30s inherited=30s                 from a backup
-//	10.0.0.2 Bound web-0/u1 Pod2/web 30s                             in the block that covers it, or "in=10.0.0.0/24"
-//	10.0.0.3 Reserved web-3 Pod2/web 1h release                      as the Network's annotation has it; an hour ago: "release=1h"
+//	10.0.0.2 Bound web-0/u1 Pod2/web 30s                             in the block that covers it, unless "in=10.0.0.0/24"
+//	10.0.0.3 Reserved web-3 Pod2/web 1h release                      with a release request, or one from an hour ago: "release=1h"
 //	owner Pod2/web 3 blue,green start=1
-//	cluster 10.0.0.0/30 ServiceCIDR kubernetes                       what the cluster uses itself
+//	cluster 10.0.0.0/30 ServiceCIDR kubernetes                       a range that the cluster uses
 //	allowed 10.0.0.0/8
 //	pod web-1/u2 gated asks=blue,green=10.1.0.5 of=Pod2/web age=1m terminating phase=Failed
 //	pod web-0/u1 has=blue:10.0.0.2/29 condition=False/AddressConflict asks=blue hostnetwork
 //
-// "network blue -" is one that does not exist; "was" is the gateway its status has,
-// "cidrs" those it has on record, which are its own if the word is missing, "request"
-// its onRequest, "cni" its type.
+// "network blue -" does not exist. "was" is the gateway in the status. "cidrs" are the recorded
+// CIDRs; without it, the Network's own CIDR is recorded. "request" is spec.onRequest. "cni" is
+// the attachment type.
 func parse(t testing.TB, text string) State {
 	t.Helper()
 	s := State{Now: now, Namespace: "default", Owners: map[v1.AddressOwner]Replicas{}}
@@ -132,7 +132,7 @@ func parseNetwork(t testing.TB, words []string) *v1.Network {
 		case "was":
 			n.Status.Gateway, n.Status.ObservedGeneration = value, 1
 		default:
-			t.Fatalf("no such word: %s", word)
+			t.Fatalf("unknown word: %s", word)
 		}
 	}
 	if uid := mark(); uid != "" {
@@ -176,7 +176,7 @@ func parseBlock(t testing.TB, n Neighbour, words []string) *v1.AddressBlock {
 		case "nofinalizer":
 			b.Finalizers = nil
 		default:
-			t.Fatalf("no such word: %s", word)
+			t.Fatalf("unknown word: %s", word)
 		}
 	}
 	if owned {
@@ -272,7 +272,7 @@ func parsePod(t testing.TB, words []string) *corev1.Pod {
 				Type: v1.ConditionAddressesBound, Status: corev1.ConditionStatus(status), Reason: reason,
 			})
 		default:
-			t.Fatalf("no such word: %s", word)
+			t.Fatalf("unknown word: %s", word)
 		}
 	}
 	return pod
@@ -292,7 +292,7 @@ func number(t testing.TB, text string) int {
 	return n
 }
 
-// kept are the lines of a rendered plan that do not begin with one of the words.
+// kept returns the lines of a rendered plan that do not begin with one of the words.
 func kept(text string, without ...string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -305,7 +305,7 @@ func kept(text string, without ...string) string {
 
 type planTest struct{ name, in, want string }
 
-// checkPlans compares what is written, status and its events apart.
+// checkPlans compares the writes of plans, without the status and its events.
 func checkPlans(t *testing.T, tests []planTest) {
 	t.Helper()
 	for _, test := range tests {

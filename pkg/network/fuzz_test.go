@@ -23,7 +23,7 @@ const served = `
 	pod web-2/u2 asks=blue gated of=Pod2/web
 `
 
-// whatever checks what holds in whatever state.
+// The function checks the properties of every state.
 func whatever(t *testing.T, s State) {
 	t.Helper()
 	p := Diff(s)
@@ -34,12 +34,12 @@ func whatever(t *testing.T, s State) {
 		}
 	}
 	if s.Network.DeletionTimestamp == nil && len(p.Blocks) == 0 && p.Status == nil && s.Network.Status.Conditions == nil {
-		t.Error("nothing is written and nothing is said")
+		t.Error("the plan of a new Network has no status")
 	}
 }
 
-// Somebody writes an entry into the ledger, before those that are there, after
-// them or over one. What live pods hold stays theirs.
+// Somebody writes an entry into an AddressBlock, before or after the existing entries or over
+// one of them. Live pods keep their addresses.
 func FuzzCorruptEntry(f *testing.F) {
 	for _, e := range [][5]string{
 		{"10.0.0.2", "web-1", "u1", "Pod2", "Bound"}, {"10.0.0.5", "web-2", "u2", "Pod2", "Bound"}, {"::", "", "", "", ""},
@@ -68,8 +68,8 @@ func FuzzCorruptEntry(f *testing.F) {
 	})
 }
 
-// Somebody writes into the annotations of a pod that is served, and of one that
-// waits: neither panics, and no address that is held is given away.
+// Somebody writes into the annotations of a served pod and of a waiting pod. Diff does not
+// panic, and gives away no address that a pod holds.
 func FuzzCorruptAnnotations(f *testing.F) {
 	for _, request := range []string{"", "blue", "blue=10.0.0.3", "green", "blue,,"} {
 		for _, addresses := range []string{"", "{", `{"blue":{"address":"10.0.0.3/29"}}`, `{"green":{"address":"10.0.0.2/29"}}`, `{"blue":{}}`, `{"blue":null}`} {
@@ -91,11 +91,11 @@ func FuzzCorruptAnnotations(f *testing.F) {
 		}
 		published, err := attachment.ParseAddresses(publication.Publish.Addresses)
 		if err != nil {
-			t.Fatalf("publishes what cannot be read: %v\n%s", err, publication)
+			t.Fatalf("publishes an unreadable value: %v\n%s", err, publication)
 		}
 		for network, a := range published {
 			if h := boundIn(s.Blocks[0])[a.Address.Addr()]; network != "blue" || h.uid != pod.UID {
-				t.Errorf("publishes %s of %s, which is of pod %s (%s)", a.Address, network, h.pod, h.uid)
+				t.Errorf("publishes %s of %s, which pod %s (%s) holds", a.Address, network, h.pod, h.uid)
 			}
 		}
 	})

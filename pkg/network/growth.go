@@ -20,23 +20,24 @@ const (
 	ReasonPodsCurrent  = "PodsCurrent"
 )
 
-// A pod keeps the prefix length that it was published with, so what was the network
-// or broadcast address of a CIDR stays that for its pods when the CIDR grows. Nobody
-// may get such an address, and a controller with an old view may yet publish pods with
-// an old CIDR. So CIDRs are put on record, in the status of the Network:
+// A pod keeps the prefix length that it was published with. So the network or broadcast
+// address of a CIDR stays one for its pods when the CIDR grows. No pod may get such an
+// address, and a controller with an old view may still publish pods with an old CIDR. So the
+// status of the Network records CIDRs:
 //
-//	record    by resourceVersion, appends spec.cidr of that version
-//	publish   only with a CIDR that the view has on record: the last that has the address
-//	bind      never an address that is network or broadcast in a CIDR on record
+//	record    by resourceVersion; appends spec.cidr of that version
+//	publish   only with a recorded CIDR of this view: the last that has the address
+//	bind      never the network or broadcast address of a recorded CIDR
 //
-// A view whose spec has a CIDR has on record all smaller ones that ever will be: from that
-// version on, only this CIDR or a larger one is recorded. And what is network or
-// broadcast address of a larger one is none that this one hands out. So whoever binds
-// knows all that matters, however old the view, and need not record anything before.
+// A view whose spec has a CIDR also has the complete record of smaller ones: from that
+// version on, only this CIDR or a larger one is recorded. The network or broadcast address of
+// a larger CIDR is never one that this CIDR hands out. So every controller that binds knows
+// all that matters, however old its view. It need not record anything first.
 //
-// A Network of before this record begins it with what its live pods publish.
+// A Network that is older than this record starts it with the CIDRs that its live pods
+// publish.
 
-// recorded are the CIDRs on record, smallest first.
+// recorded returns the recorded CIDRs, smallest first.
 func recorded(n *v1.Network) []netip.Prefix {
 	cidrs := make([]netip.Prefix, 0, len(n.Status.CIDRs)+1)
 	for _, text := range n.Status.CIDRs {
@@ -47,8 +48,8 @@ func recorded(n *v1.Network) []netip.Prefix {
 	return cidrs
 }
 
-// publishedWith is the CIDR whose prefix length a pod with this address publishes, false
-// if this view has none on record.
+// publishedWith returns the CIDR whose prefix length a pod with this address publishes. It
+// returns false if this view has recorded none.
 func publishedWith(n *v1.Network, addr netip.Addr) (netip.Prefix, bool) {
 	for _, cidr := range slices.Backward(recorded(n)) {
 		if cidr.Contains(addr) {
@@ -58,8 +59,8 @@ func publishedWith(n *v1.Network, addr netip.Addr) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// toRecord is the record as it shall be. Nothing is recorded of a spec with which no
-// address was ever handed out: its gateway can be corrected.
+// toRecord returns the desired record. A spec that never handed out an address is not
+// recorded, so its gateway can be corrected.
 func (v *view) toRecord() []netip.Prefix {
 	cidrs := recorded(v.network)
 	if !v.cidr.IsValid() || gatewayError(v.network, v.cidr) != nil || shrunk(v.cidr, cidrs) {
@@ -84,11 +85,11 @@ func (v *view) toRecord() []netip.Prefix {
 	return cidrs
 }
 
-// mostCIDRs is what the schema allows. A CIDR that only grows has less than that.
+// mostCIDRs is the limit in the schema. A CIDR that only grows stays below it.
 const mostCIDRs = 128
 
-// shrunk says whether a CIDR lacks addresses that were handed out: the API server
-// refuses that, unless somebody wrote the status.
+// shrunk says whether a CIDR lacks addresses that were handed out. The API server refuses
+// such a change, unless another client wrote the status.
 func shrunk(cidr netip.Prefix, cidrs []netip.Prefix) bool {
 	if len(cidrs) == 0 {
 		return false
@@ -97,10 +98,10 @@ func shrunk(cidr netip.Prefix, cidrs []netip.Prefix) bool {
 	return last.Bits() < cidr.Bits() || !cidr.Contains(last.Addr())
 }
 
-// recordFirst is the status to be written before anything is bound, nil for most: a
-// gateway that was refused could be corrected until now, and from the record on it cannot,
-// so nobody is bound to what becomes the gateway. A Network of before the record looks the
-// same. The counts come later, when they are so.
+// recordFirst returns the status to write before any bind, or nil if none is needed. A
+// gateway that was refused could be corrected until now. Once the CIDR is recorded it cannot,
+// so no pod is bound to an address that becomes the gateway. A Network that is older than the
+// record looks the same. The counts follow later, when they are true.
 func (v *view) recordFirst() *v1.NetworkStatus {
 	if v.network == nil || len(v.network.Status.CIDRs) > 0 || len(v.cidrs) == 0 || v.network.Status.ObservedGeneration == 0 {
 		return nil
@@ -118,8 +119,8 @@ func texts(cidrs []netip.Prefix) []string {
 	return all
 }
 
-// smaller are the prefixes smaller than the CIDR that live pods publish, by the names of
-// the pods: those of settled entries as they are known, the others as the State has them.
+// smaller returns, by pod name, the prefixes smaller than the CIDR that live pods publish.
+// Those of settled entries come from Known, the others from the State.
 func (v *view) smaller() map[string]netip.Prefix {
 	found := map[string]netip.Prefix{}
 	note := func(pod string, published netip.Prefix) {
@@ -135,7 +136,7 @@ func (v *view) smaller() map[string]netip.Prefix {
 			}
 		}
 	}
-	for name := range v.published { // each is noted by itself, so the order is all the same
+	for name := range v.published { // the order does not matter: each entry is independent
 		if pod := v.pods[name]; !attachment.Over(pod) {
 			note(name, attachment.Published(pod)[v.name].Address)
 		}
@@ -143,8 +144,8 @@ func (v *view) smaller() map[string]netip.Prefix {
 	return found
 }
 
-// outdated are the pods, in name order, that nothing but their replacement brings the
-// route to what the CIDR grew by. In an Overlay Network pod2-agent does.
+// outdated returns, in name order, the pods that must be recreated to get the route to the
+// new addresses of the CIDR. In an Overlay Network pod2-agent adds this route.
 func (v *view) outdated() []string {
 	if len(v.cidrs) < 2 || v.agent && !ofCNI(v.network) {
 		return nil
@@ -156,8 +157,8 @@ func ofCNI(n *v1.Network) bool {
 	return n.Spec.Attachment != nil && n.Spec.Attachment.Type == v1.AttachmentCNI
 }
 
-// grown is the condition about pods that run with a smaller CIDR, false where there never
-// were such pods.
+// grown returns the condition about pods that run with a smaller CIDR. It returns false if
+// there never were such pods.
 func (v *view) grown() (metav1.Condition, bool) {
 	c := metav1.Condition{Type: v1.ConditionGrown}
 	pods := v.outdated()
@@ -171,8 +172,8 @@ func (v *view) grown() (metav1.Condition, bool) {
 	return c, meta.FindStatusCondition(v.network.Status.Conditions, v1.ConditionGrown) != nil
 }
 
-// gatewayError says why the declared gateway can be none. One that is in force stays so:
-// the pods of a Network of before this check have it in their routes.
+// gatewayError says why the declared gateway is invalid. A gateway in force stays valid: the
+// pods of a Network that is older than this check have it in their routes.
 func gatewayError(n *v1.Network, cidr netip.Prefix) error {
 	if n.Spec.Gateway == "" || n.Status.ObservedGeneration > 0 && n.Status.Gateway == n.Spec.Gateway {
 		return nil

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// What a plan does about a Network whose CIDR grew, with its status.
+// The plan for a Network whose CIDR grew, with its status.
 func TestGrowth(t *testing.T) {
 	for _, test := range []planTest{
 		{"the old broadcast address is skipped", `
@@ -20,13 +20,13 @@ func TestGrowth(t *testing.T) {
 			pod b/u2 gated asks=blue`, `
 			create block blue-10.0.0.0: bind 10.0.0.5 to b (u2)
 			status capacity 1 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.6" cidrs 10.0.0.4/30,10.0.0.0/29` + servingText},
-		{"who asks for it by name is refused", `
+		{"a pod that asks for it is refused", `
 			network blue 10.0.0.0/29 cidrs=10.0.0.0/30,10.0.0.0/29
 			pod b/u2 gated asks=blue=10.0.0.3`, `
-			b (u2) waits: AddressRefused: the wanted address 10.0.0.3 was the broadcast address in 10.0.0.0/30, a former CIDR of Network "blue"; name another one, or none to get any
+			b (u2) waits: AddressRefused: the wanted address 10.0.0.3 was the broadcast address in 10.0.0.0/30, a former CIDR of Network "blue"; ask for another one, or for none to get any
 			event on b (u2): AddressRefused
 			status capacity 4 bound 0 reserved 0 resting 0 available 4 gateway "10.0.0.1" cidrs 10.0.0.0/30,10.0.0.0/29` + servingText},
-		{"who holds it keeps it", `
+		{"a pod that holds it keeps it", `
 			network blue 10.0.0.0/29 cidrs=10.0.0.0/30,10.0.0.0/29
 			10.0.0.3 Bound a/u1
 			pod a/u1 has=blue:10.0.0.3/29`,
@@ -35,7 +35,7 @@ func TestGrowth(t *testing.T) {
 			network blue 10.0.0.0/29 gateway=10.0.0.6 was= cidrs=
 			pod b/u2 gated asks=blue`,
 			`status capacity 0 bound 0 reserved 0 resting 0 available 0 gateway "10.0.0.6"`},
-		{"the record begins with what live pods run with", `
+		{"the record begins with the CIDRs of live pods", `
 			network blue 10.0.0.0/28 was=10.0.0.1 cidrs=
 			10.0.0.2 Bound a/u1
 			10.0.0.4 Bound b/u2
@@ -46,20 +46,20 @@ func TestGrowth(t *testing.T) {
 			pod d/u4 has=blue:10.0.0.13/30 phase=Failed
 			pod e/u5 gated asks=blue`,
 			`status capacity 0 bound 0 reserved 0 resting 0 available 0 gateway "10.0.0.1" cidrs 10.0.0.0/30,10.0.0.0/29,10.0.0.0/28`},
-		{"a record that is larger than the CIDR serves nobody", `
+		{"with a record that is larger than the CIDR no pod is served", `
 			network blue 10.0.0.0/29 cidrs=10.0.0.0/28
 			pod b/u2 gated asks=blue condition=False/NetworkNotReady`, `
-			b (u2) waits: NetworkNotReady: Network "blue" cannot serve: spec.cidr: 10.0.0.0/29 does not contain 10.0.0.0/28, of which addresses were handed out
-			status capacity 0 bound 0 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/InvalidSpec(spec.cidr: 10.0.0.0/29 does not contain 10.0.0.0/28, of which addresses were handed out) Exhausted=False/InvalidSpec(no new pod gets an address, see Ready)
-			event Warning InvalidSpec: spec.cidr: 10.0.0.0/29 does not contain 10.0.0.0/28, of which addresses were handed out`},
+			b (u2) waits: NetworkNotReady: Network "blue" cannot serve: spec.cidr: 10.0.0.0/29 does not contain 10.0.0.0/28, whose addresses were handed out
+			status capacity 0 bound 0 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/InvalidSpec(spec.cidr: 10.0.0.0/29 does not contain 10.0.0.0/28, whose addresses were handed out) Exhausted=False/InvalidSpec(no new pod gets an address; see condition Ready)
+			event Warning InvalidSpec: spec.cidr: 10.0.0.0/29 does not contain 10.0.0.0/28, whose addresses were handed out`},
 	} {
 		t.Run(test.name, func(t *testing.T) { checkWhole(t, test) })
 	}
 }
 
-const servingText = " Ready=True/Serving(hands out addresses) Exhausted=False/AddressesAvailable(no pod waits for want of a free address)"
+const servingText = " Ready=True/Serving(hands out addresses) Exhausted=False/AddressesAvailable(no pod waits for a free address)"
 
-// checkWhole compares all of a plan.
+// checkWhole compares the whole plan.
 func checkWhole(t *testing.T, test planTest) {
 	t.Helper()
 	s := parse(t, test.in)
@@ -78,14 +78,14 @@ func TestGrown(t *testing.T) {
 	for _, test := range []struct {
 		name, in string
 		agent    bool
-		was      bool // the condition is there
+		was      bool // the condition exists
 		want     string
 	}{
 		{"never grew", "network blue 10.0.0.0/30" + old, false, false, ""},
 		{"an Overlay", "network blue 10.0.0.0/29 cidrs=10.0.0.0/30,10.0.0.0/29" + old, false, false, "False a"},
 		{"an Overlay with pod2-agent", "network blue 10.0.0.0/29 cidrs=10.0.0.0/30,10.0.0.0/29" + old, true, false, ""},
 		{"of a CNI plugin", "network blue 10.0.0.0/29 cni cidrs=10.0.0.0/30,10.0.0.0/29" + old, true, false, "False a"},
-		{"the last old pod is over", "network blue 10.0.0.0/29 cidrs=10.0.0.0/30,10.0.0.0/29" + old[:len(old)-3] + " phase=Failed", false, true, "True"},
+		{"the last old pod terminated", "network blue 10.0.0.0/29 cidrs=10.0.0.0/30,10.0.0.0/29" + old[:len(old)-3] + " phase=Failed", false, true, "True"},
 		{"the last old pod was replaced", "network blue 10.0.0.0/29 cidrs=10.0.0.0/30,10.0.0.0/29\npod a/u1 has=blue:10.0.0.2/29", false, true, "True"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -111,14 +111,14 @@ func TestGrown(t *testing.T) {
 	}
 }
 
-// A pod is published with a CIDR on record, not with the spec of a view that nobody
-// has recorded yet.
+// A pod is published with a recorded CIDR, not with the spec of a view that is not recorded
+// yet.
 func TestPublishedCIDR(t *testing.T) {
 	for _, test := range []struct{ name, network, want string }{
-		{"the last one", "10.0.0.0/28 cidrs=10.0.0.0/30,10.0.0.0/29,10.0.0.0/28", "10.0.0.5/28"},
-		{"the spec is not on record", "10.0.0.0/28 cidrs=10.0.0.0/30,10.0.0.0/29", "10.0.0.5/29"},
-		{"none on record has the address: an old view", "10.0.0.0/28 cidrs=10.0.0.0/30", ""},
-		{"nothing is on record", "10.0.0.0/28 cidrs=", ""},
+		{"the last recorded one", "10.0.0.0/28 cidrs=10.0.0.0/30,10.0.0.0/29,10.0.0.0/28", "10.0.0.5/28"},
+		{"the spec is not recorded", "10.0.0.0/28 cidrs=10.0.0.0/30,10.0.0.0/29", "10.0.0.5/29"},
+		{"no recorded CIDR has the address: an old view", "10.0.0.0/28 cidrs=10.0.0.0/30", ""},
+		{"nothing is recorded", "10.0.0.0/28 cidrs=", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := parse(t, "network blue "+test.network+`
@@ -141,38 +141,38 @@ func TestPublishedCIDR(t *testing.T) {
 
 func TestOnRequest(t *testing.T) {
 	checkPlans(t, []planTest{
-		{"is not for whoever comes", `
+		{"is not for a pod that asks for any", `
 			network blue 10.0.0.0/29 request=10.0.0.2-10.0.0.3
 			pod a/u1 gated asks=blue`, `create block blue-10.0.0.0: bind 10.0.0.4 to a (u1)`},
 		{"is for a pod that asks for it", `
 			network blue 10.0.0.0/29 request=10.0.0.2-10.0.0.3
 			pod a/u1 gated asks=blue=10.0.0.3`, `create block blue-10.0.0.0: bind 10.0.0.3 to a (u1)`},
-		{"even when nothing else is free", `
+		{"is not for such a pod even if nothing else is free", `
 			network blue 10.0.0.0/30 request=10.0.0.2
 			pod a/u1 gated asks=blue condition=False/NetworkExhausted`,
-			`a (u1) waits: NetworkExhausted: Network "blue" has no free address. 1 address is only for a pod that asks for it by name (spec.onRequest). Grow its spec.cidr`},
-		{"stays a replica's that it is reserved for", `
+			`a (u1) waits: NetworkExhausted: Network "blue" has no free address. 1 address is only for a pod that asks for it (spec.onRequest). Grow its spec.cidr`},
+		{"stays reserved for its replica", `
 			network blue 10.0.0.0/29 request=10.0.0.2
 			owner Pod2/web 1 blue
 			10.0.0.2 Reserved web-0 Pod2/web
 			pod web-0/u1 gated asks=blue of=Pod2/web`, `update block blue-10.0.0.0: bind 10.0.0.2 to web-0 (u1)`},
-		{"rests for who asks for it", `
+		{"rested, serves a pod that asks for it", `
 			network blue 10.0.0.0/29 request=10.0.0.2
 			10.0.0.2 Resting a
 			pod a/u1 gated asks=blue=10.0.0.2`, `update block blue-10.0.0.0: bind 10.0.0.2 to a (u1)`},
-		{"rests for nobody who asks for any", `
+		{"rested, does not serve a pod that asks for any", `
 			network blue 10.0.0.0/29 request=10.0.0.2
 			10.0.0.2 Resting a
 			pod a/u1 gated asks=blue`, `
 			update block blue-10.0.0.0: bind 10.0.0.3 to a (u1)
 			again in 1m0s`},
-		{"is not given away for want of another", `
+		{"is not given away if no other is free", `
 			network blue 10.0.0.0/30 request=10.0.0.2
 			owner Pod2/web 0 blue
 			10.0.0.2 Reserved web-0 Pod2/web 2m
 			pod a/u1 gated asks=blue condition=False/NetworkExhausted`,
-			`a (u1) waits: NetworkExhausted: Network "blue" has no free address. 1 address is only for a pod that asks for it by name (spec.onRequest). Grow its spec.cidr`},
-		{"is given away to who asks for it", `
+			`a (u1) waits: NetworkExhausted: Network "blue" has no free address. 1 address is only for a pod that asks for it (spec.onRequest). Grow its spec.cidr`},
+		{"is given away to a pod that asks for it", `
 			network blue 10.0.0.0/30 request=10.0.0.2
 			owner Pod2/web 0 blue
 			10.0.0.2 Reserved web-0 Pod2/web 2m
@@ -180,7 +180,7 @@ func TestOnRequest(t *testing.T) {
 	})
 }
 
-// Those set aside count in the capacity, and are available to nobody who asks for any.
+// Addresses on request count in the capacity, but are not available to pods that ask for any.
 func TestOnRequestIsCounted(t *testing.T) {
 	checkWhole(t, planTest{"", `
 		network blue 10.0.0.0/29 request=10.0.0.2-10.0.0.3
@@ -191,7 +191,7 @@ func TestOnRequestIsCounted(t *testing.T) {
 		`status capacity 5 bound 2 reserved 0 resting 0 available 2 gateway "10.0.0.1"` + servingText})
 }
 
-// An entry that begins in the future, by a leader whose clock was wrong, begins now.
+// If the clock of a leader was wrong, an entry may begin in the future. It then begins now.
 func TestSinceTheFuture(t *testing.T) {
 	checkPlans(t, []planTest{
 		{"rests no longer than others", `
@@ -199,11 +199,11 @@ func TestSinceTheFuture(t *testing.T) {
 			10.0.0.2 Resting a -24h`, `
 			update block blue-10.0.0.0: rest 10.0.0.2 of a
 			again in 1m0s`},
-		{"is reserved since now", `
+		{"is reserved from now on", `
 			network blue 10.0.0.0/29
 			owner Pod2/web 1 blue
 			10.0.0.2 Reserved web-0 Pod2/web -24h`, `update block blue-10.0.0.0: reserve 10.0.0.2 for web-0`},
-		{"is held: it does not matter", `
+		{"is held: the time does not matter", `
 			network blue 10.0.0.0/29
 			10.0.0.2 Bound a/u1 -24h
 			pod a/u1 has=blue:10.0.0.2/29`, ``},
@@ -218,7 +218,7 @@ func TestGatewayThatIsNoHost(t *testing.T) {
 		{"fd00::/64 gateway=fd00::", "spec.gateway: fd00:: is the subnet-router anycast address" + refused + "fd00::/64 can have", ""},
 		{"10.0.0.0/29 gateway=10.0.0.6", "hands out addresses", "10.0.0.6"},
 		{"10.0.0.0/31 gateway=10.0.0.0", "hands out addresses", "10.0.0.0"},
-		{"10.0.0.0/29 gateway=10.0.0.7 was=10.0.0.7", "hands out addresses", "10.0.0.7"}, // of before this check
+		{"10.0.0.0/29 gateway=10.0.0.7 was=10.0.0.7", "hands out addresses", "10.0.0.7"}, // older than this check
 	} {
 		t.Run(test.network, func(t *testing.T) {
 			v, _ := newView(parse(t, "network blue "+test.network+" cidrs="))
@@ -230,11 +230,10 @@ func TestGatewayThatIsNoHost(t *testing.T) {
 	}
 }
 
-// A gateway that was refused never was in force, so nothing of it is on record, and it
-// can be corrected.
+// A refused gateway was never in force, so it is not recorded and can be corrected.
 func TestRefusedGatewayIsNotOnRecord(t *testing.T) {
 	s := parse(t, "network blue 10.0.0.0/29 gateway=10.0.0.7 cidrs=\npod a/u1 gated asks=blue")
 	if status := Diff(s).Status; len(status.CIDRs) > 0 {
-		t.Errorf("on record: %v", status.CIDRs)
+		t.Errorf("recorded: %v", status.CIDRs)
 	}
 }

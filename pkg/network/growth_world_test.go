@@ -32,8 +32,7 @@ func setAside(s State, addr netip.Addr) bool {
 	})
 }
 
-// A pod asks for an address in its request, or brings it from a backup in an answer: while
-// the pod is gated, that is a wish.
+// asksFor: a gated pod asks for an address in its request, or in the annotation of a backup.
 func asksFor(s State, pod string, addr netip.Addr) bool {
 	return slices.ContainsFunc(s.Pods, func(p *corev1.Pod) bool {
 		requests, _ := attachment.Requests(p)

@@ -13,35 +13,34 @@ import (
 	"github.com/pod2/pod2/pkg/ipam"
 )
 
-// ledger is a working copy of the blocks of one Network, in address order. What
-// was observed stays as it is; page.entries is what shall be.
+// ledger is a working copy of the AddressBlocks of one Network, in address order. The
+// observed entries do not change; page.entries has the desired ones.
 type ledger struct {
 	pages []*page
-	// ofPod finds the addresses whose entries name a pod of the State, in address
-	// order.
+	// ofPod finds the addresses whose entries name a pod of the State, in address order.
 	ofPod map[string][]netip.Addr
-	// promised addresses are as good as bound, in this plan only: their pod is
-	// bound on another Network first.
+	// promised addresses count as bound, in this plan only: their pod is bound on another
+	// Network first.
 	promised map[netip.Addr]bool
-	// cursor: below it no address is free.
+	// cursor: no address below it is free.
 	cursor netip.Addr
 }
 
-// page is the working copy of one block.
+// page is the working copy of one AddressBlock.
 type page struct {
 	*Known
-	// quiet: nothing is due about what was observed.
+	// quiet: the observed entries need no change.
 	quiet   bool
-	entries []entry // those observed, as they shall be
-	// shared: entries are those observed themselves, see own.
+	entries []entry // the desired ones
+	// shared: entries is the observed slice itself, see own.
 	shared bool
-	// ours: of the Network that exists now.
+	// The page belongs to the Network that exists now.
 	ours bool
-	// open: ours, not sealed and not orphaned; only such a page takes entries.
+	// open: of this Network, not sealed and not orphaned. Only such a page takes entries.
 	open bool
-	// inherits: the plan makes the block that of the Network.
+	// inherits: the plan gives the AddressBlock to the Network.
 	inherits bool
-	// confirmOver: pods whose entries this plan takes out of the state Bound.
+	// confirmOver: pods whose entries leave the state Bound in this plan.
 	confirmOver []PodRef
 }
 
@@ -68,15 +67,15 @@ func newLedger(network *v1.Network, blocks []*v1.AddressBlock, known map[*v1.Add
 	return l
 }
 
-// searches is how many entries can be looked at while one name is searched for
+// searches is the number of entries that can be read in the time of one search for a name
 // among those of a page.
 const searches = 8
 
-// note enters what the page has of the pods into ofPod, at the cost of the fewer of
-// the two.
+// note adds the entries of the page that name pods to ofPod. It searches for each pod or reads
+// each entry, whichever takes less time.
 func (l *ledger) note(p *page, pods map[string]*corev1.Pod) {
 	if len(pods)*searches < len(p.observed) {
-		for name := range pods { // each has a list of its own, so the order is all the same
+		for name := range pods { // the order does not matter: each has its own list
 			for _, i := range p.Of(name) {
 				l.ofPod[name] = append(l.ofPod[name], p.observed[i].addr)
 			}
@@ -90,7 +89,7 @@ func (l *ledger) note(p *page, pods map[string]*corev1.Pod) {
 	}
 }
 
-// own makes the entries ones that may be changed.
+// own copies the entries before a change.
 func (p *page) own() {
 	if !p.shared {
 		return
@@ -101,7 +100,7 @@ func (p *page) own() {
 	}
 }
 
-// untouched says that the page is as it was observed, and well.
+// untouched says that the page is as observed and needs no change.
 func (p *page) untouched() bool { return p.quiet && p.shared }
 
 // page returns the page that covers the address, or nil.
@@ -131,14 +130,14 @@ func index(entries []entry, addr netip.Addr) (int, bool) {
 	return slices.BinarySearchFunc(entries, addr, func(e entry, a netip.Addr) int { return e.addr.Compare(a) })
 }
 
-// writable says whether an entry for the address could be written: its page is
-// open or would be new.
+// writable says whether an entry for the address could be written: its page is open, or does
+// not exist yet.
 func (l *ledger) writable(addr netip.Addr) bool {
 	p := l.page(addr)
 	return p == nil || p.open
 }
 
-// put writes the entry of an address, in a new page if need be.
+// put writes the entry of an address. It adds a page if there is none.
 func (l *ledger) put(addr netip.Addr, e v1.AddressEntry) {
 	e.Address = addr.String()
 	p := l.page(addr)
@@ -160,8 +159,8 @@ func (l *ledger) put(addr netip.Addr, e v1.AddressEntry) {
 	}
 }
 
-// bound returns the lowest address that the incarnation of the pod holds. One of
-// an earlier Network of this name does not count: it is never published.
+// bound returns the lowest address that this pod, by name and UID, holds. An address of an
+// earlier Network with this name does not count: it is never published.
 func (l *ledger) bound(name string, uid types.UID) (netip.Addr, bool) {
 	for _, addr := range l.ofPod[name] {
 		if e := l.find(addr); e != nil && l.page(addr).ours && e.State == v1.AddressBound && e.PodUID == uid {
@@ -171,8 +170,8 @@ func (l *ledger) bound(name string, uid types.UID) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// free returns the lowest usable address without entry, in amortised constant
-// time: addresses are only taken while one plan is made.
+// free returns the lowest usable address without an entry, in amortised constant time:
+// addresses are only taken while one plan is made.
 func (l *ledger) free(pool ipam.Pool) (netip.Addr, bool) {
 	if !l.cursor.IsValid() {
 		first, ok := pool.First()
@@ -186,7 +185,7 @@ func (l *ledger) free(pool ipam.Pool) (netip.Addr, bool) {
 		p := l.page(addr)
 		switch {
 		case p != nil && (!p.open || len(p.entries) == ipam.BlockSize):
-			// All addresses of a page that takes no entries, or has no room, are skipped at once.
+			// A page that takes no entries, or that is full: skip all its addresses at once.
 			addr = ipam.LastOf(p.prefix)
 		case l.promised[addr]:
 		case p == nil:
@@ -208,8 +207,8 @@ func (l *ledger) free(pool ipam.Pool) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// bind gives the address to the pod. Where another incarnation of a pod is bound to it,
-// whatever the view says of that one, the write depends on the live read that it is over.
+// bind gives the address to the pod. If the address is bound to another pod by UID, the write
+// depends on the live read that this pod has terminated. The view alone is not enough.
 func (l *ledger) bind(addr netip.Addr, pod PodRef, owner v1.AddressOwner, now metav1.Time) {
 	if e := l.find(addr); e != nil && e.State == v1.AddressBound && e.PodUID != pod.UID {
 		page := l.page(addr)
@@ -218,8 +217,8 @@ func (l *ledger) bind(addr netip.Addr, pod PodRef, owner v1.AddressOwner, now me
 	l.put(addr, v1.AddressEntry{Pod: pod.Name, PodUID: pod.UID, Owner: owner, State: v1.AddressBound, Since: now})
 }
 
-// over takes an entry out of the state Bound: next is its new state, or "" to
-// free the address. The write then depends on the live read that the pod is over.
+// over takes an entry out of the state Bound. next is its new state, or "" to free the
+// address. The write then depends on the live read that the pod has terminated.
 func (p *page) over(i int, next v1.AddressState, now metav1.Time) {
 	e := &p.entries[i]
 	p.confirmOver = append(p.confirmOver, PodRef{e.Pod, e.PodUID})
@@ -233,14 +232,14 @@ func (p *page) turn(i int, next v1.AddressState, now metav1.Time) {
 	p.entries[i].AddressEntry = &e
 }
 
-// sweep drops the entries that turned to "".
+// sweep removes the entries whose state turned to "".
 func (l *ledger) sweep() {
 	for _, p := range l.pages {
 		p.entries = slices.DeleteFunc(p.entries, func(e entry) bool { return e.State == "" })
 	}
 }
 
-// sortedRefs is for rendering: each pod once, in name order.
+// sortedRefs is for rendering: it returns each pod once, in name order.
 func sortedRefs(refs []PodRef) []PodRef {
 	refs = slices.Clone(refs)
 	slices.SortFunc(refs, func(a, b PodRef) int {

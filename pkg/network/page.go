@@ -15,15 +15,15 @@ import (
 	"github.com/pod2/pod2/pkg/ipam"
 )
 
-// Page is what one version of a block says. It never changes, so that whoever has
-// it may keep it for as long as the cache shows that version.
+// Page is the content of one version of an AddressBlock. It never changes, so a caller may
+// keep it for as long as the cache shows that version.
 type Page struct {
 	block    *v1.AddressBlock // nil: to be created
 	prefix   netip.Prefix
 	observed []entry // in address order, each address once
-	// dropped says which entries of the block are not among observed.
+	// dropped says which entries of the block are not in observed.
 	dropped []string
-	// byPod is the positions of observed in the order of the names of their pods.
+	// byPod has the positions in observed, ordered by the names of their pods.
 	byPod []uint16
 	// owners that the entries name, each once.
 	owners []v1.AddressOwner
@@ -33,16 +33,16 @@ type Page struct {
 
 type entry struct {
 	addr netip.Addr
-	// Shared with the block that was read and with other entries: it is replaced, never
+	// Shared with the AddressBlock that was read and with other entries: replaced, never
 	// changed.
 	*v1.AddressEntry
-	// settled: nothing is due about the entry. Its pod may be missing from the State,
-	// so that nothing may be concluded from its absence. Set in working copies only.
+	// settled: the entry needs no change. Its pod may be missing from the State, so its
+	// absence proves nothing. Set in working copies only.
 	settled bool
 }
 
-// Read reads a block; false for one that we did not write: its name is not that of
-// the addresses it claims, so another block may cover them.
+// Read reads an AddressBlock. It returns false for one that we did not write: its name does
+// not match the addresses that it claims, so another block may cover them.
 func Read(block *v1.AddressBlock) (*Page, bool) {
 	p, ok := read(block)
 	if !ok {
@@ -58,16 +58,16 @@ func Read(block *v1.AddressBlock) (*Page, bool) {
 	return p, true
 }
 
-// read is Read without the ways to find entries. Entries are an atomic list, which
-// a hand can spoil: what is no address of the block says nothing, and of several
-// entries of one address the first Bound one counts.
+// read is Read without the indexes. Entries are an atomic list that a user can spoil. An
+// entry whose address is not of the block counts for nothing. If one address has several
+// entries, the first Bound one counts.
 func read(block *v1.AddressBlock) (*Page, bool) {
 	prefix, err := netip.ParsePrefix(block.Spec.CIDR)
 	if err != nil || prefix != ipam.Block(prefix.Addr()) || block.Name != ipam.BlockName(block.Spec.Network, prefix) {
 		return nil, false
 	}
 	p := &Page{block: block, prefix: prefix, observed: make([]entry, 0, len(block.Spec.Entries))}
-	p.inheritedAt, _ = time.Parse(time.RFC3339, block.Annotations[v1.InheritedAnnotation]) // what is no time is none
+	p.inheritedAt, _ = time.Parse(time.RFC3339, block.Annotations[v1.InheritedAnnotation]) // an unreadable time counts as none
 	for i := range block.Spec.Entries {
 		e := &block.Spec.Entries[i]
 		addr, err := netip.ParseAddr(e.Address)
@@ -98,16 +98,16 @@ func read(block *v1.AddressBlock) (*Page, bool) {
 	return p, true
 }
 
-// Known is what is known of a block before Diff.
+// Known is the knowledge about an AddressBlock from before Diff.
 type Known struct {
 	*Page
-	// Settled entries are those of which Settles says so by the pods of the same view.
+	// Settled are the entries that Settles accepts with the pods of the same view.
 	Settled Positions
 	// bits, by position, is the prefix length that the pod of a settled entry publishes.
 	bits [ipam.BlockSize]uint8
 }
 
-// Settle notes that an entry is settled by a pod that publishes this prefix length.
+// Settle records that a pod that publishes this prefix length settles an entry.
 func (k *Known) Settle(i, bits int) {
 	k.Settled.Add(i)
 	k.bits[i] = uint8(bits) //nolint:gosec // at most 128
@@ -116,7 +116,7 @@ func (k *Known) Settle(i, bits int) {
 // Bits is the prefix length that the pod of a settled entry publishes.
 func (k *Known) Bits(i int) int { return int(k.bits[i]) }
 
-// Positions are a set of those of the entries of a block.
+// Positions are a set of positions in the entries of a block.
 type Positions [ipam.BlockSize / 64]uint64
 
 // Add adds a position.
@@ -135,7 +135,7 @@ func (p *Positions) size() (n int) {
 	return n
 }
 
-// Quiet says whether nothing can be due about the block, whatever else is so.
+// Quiet says whether the block needs no change, independent of the rest of the State.
 func (k *Known) Quiet() bool {
 	return len(k.observed) > 0 && k.Settled.size() == len(k.observed) && len(k.dropped) == 0 && !orphaned(k.block) &&
 		(hasFinalizer(k.block) || k.block.DeletionTimestamp != nil)
@@ -147,24 +147,24 @@ func (p *Page) Size() int { return len(p.observed) }
 // Block is the version of the block that was read.
 func (p *Page) Block() *v1.AddressBlock { return p.block }
 
-// PodName is that of the pod of an entry.
+// PodName is the name of the pod of an entry.
 func (p *Page) PodName(i int) string { return p.observed[i].Pod }
 
-// Find returns where the entry at a position of another page is in this one, if it
-// is the same.
+// Find returns the position in this page of an entry of another page. It returns false if the
+// entry differs or is missing.
 func (p *Page) Find(other *Page, i int) (int, bool) {
 	e := &other.observed[i]
 	at, ok := index(p.observed, e.addr)
 	return at, ok && sameEntry(*p.observed[at].AddressEntry, *e.AddressEntry)
 }
 
-// Owners that the entries name, each once; the caller does not change them.
+// Owners returns the owners that the entries name, each once. The caller must not change them.
 func (p *Page) Owners() []v1.AddressOwner { return p.owners }
 
-// Settles says whether nothing can be due about an entry, whatever else is so, given
-// the pod found under the name that it has: it is Bound to this pod, which lives,
-// publishes the address, says nothing else, and is of the owner that the entry names.
-// It returns the prefix length that the pod publishes.
+// Settles says whether an entry needs no change, independent of the rest of the State. pod is
+// the pod found under its name. The entry must be Bound to this pod. The pod must live,
+// publish the address, report no wait, and belong to the owner in the entry. Settles also
+// returns the prefix length that the pod publishes.
 func (p *Page) Settles(i int, pod *corev1.Pod) (bits int, settled bool) {
 	e := &p.observed[i]
 	if e.State != v1.AddressBound || Over(PodRef{e.Pod, e.PodUID}, pod) || attachment.Gated(pod) || SaysItWaits(pod) {

@@ -2,8 +2,7 @@ package network
 
 import "testing"
 
-// web-0 and web-1 swap 10.0.0.2 and 10.0.0.3: web-1 waits for that of web-0, and web-0 is
-// to have that of web-1.
+// web-0 and web-1 swap 10.0.0.2 and 10.0.0.3: each waits for the address of the other.
 func TestReplicasSwapAddresses(t *testing.T) {
 	const given = `
 		network blue 10.0.0.0/29
@@ -13,7 +12,7 @@ func TestReplicasSwapAddresses(t *testing.T) {
 	const waits = `
 		pod web-1/u3 gated asks=blue=10.0.0.2 of=Pod2/web`
 	checkPlans(t, []planTest{
-		{"what the other one gave up", `
+		{"an address that the other replica gave up", `
 			network blue 10.0.0.0/29
 			owner Pod2/web 2 blue
 			10.0.0.2 Reserved web-0 Pod2/web 100h
@@ -24,24 +23,24 @@ func TestReplicasSwapAddresses(t *testing.T) {
 		{"not before it has rested", given + `
 			10.0.0.3 Reserved web-1 Pod2/web 20s
 			pod web-0/u4 gated asks=blue=10.0.0.3 of=Pod2/web` + waits, `
-			update block blue-10.0.0.0: reserve 10.0.0.2 for web-0; if over: web-0 (u1)
-			web-0 (u4) waits: AddressInUse: the wanted address 10.0.0.3 of Network "blue" is reserved for pod web-1; wait until it is free, or name another one, or none to get any
-			web-1 (u3) waits: AddressInUse: the wanted address 10.0.0.2 of Network "blue" is reserved for pod web-0; wait until it is free, or name another one, or none to get any
+			update block blue-10.0.0.0: reserve 10.0.0.2 for web-0; if terminated: web-0 (u1)
+			web-0 (u4) waits: AddressInUse: the wanted address 10.0.0.3 of Network "blue" is reserved for pod web-1; wait until it is free, or ask for another one, or for none to get any
+			web-1 (u3) waits: AddressInUse: the wanted address 10.0.0.2 of Network "blue" is reserved for pod web-0; wait until it is free, or ask for another one, or for none to get any
 			again in 40s`},
-		{"not while the other one may ask for it again", `
+		{"not while the other replica may ask for it again", `
 			network blue 10.0.0.0/29
 			owner Pod2/web 2 blue
 			10.0.0.3 Reserved web-1 Pod2/web 100h
 			pod web-0/u4 gated asks=blue=10.0.0.3 of=Pod2/web`, `
-			web-0 (u4) waits: AddressInUse: the wanted address 10.0.0.3 of Network "blue" is reserved for pod web-1; wait until it is free, or name another one, or none to get any`},
-		{"not if the other one asks for any", `
+			web-0 (u4) waits: AddressInUse: the wanted address 10.0.0.3 of Network "blue" is reserved for pod web-1; wait until it is free, or ask for another one, or for none to get any`},
+		{"not if the other replica asks for any address", `
 			network blue 10.0.0.0/30
 			owner Pod2/web 2 blue
 			10.0.0.2 Reserved web-1 Pod2/web 100h
 			pod web-0/u4 gated asks=blue=10.0.0.2 of=Pod2/web
 			pod web-1/u3 gated asks=blue of=Pod2/web`, `
 			update block blue-10.0.0.0: bind 10.0.0.2 to web-1 (u3)
-			web-0 (u4) waits: AddressInUse: the wanted address 10.0.0.2 of Network "blue" is reserved for pod web-1; wait until it is free, or name another one, or none to get any`},
+			web-0 (u4) waits: AddressInUse: the wanted address 10.0.0.2 of Network "blue" is reserved for pod web-1; wait until it is free, or ask for another one, or for none to get any`},
 		{"not for a pod of another owner", `
 			network blue 10.0.0.0/29
 			owner Pod2/web 2 blue
@@ -50,7 +49,7 @@ func TestReplicasSwapAddresses(t *testing.T) {
 			pod x/u2 has=blue:10.0.0.2/29
 			pod db-0/u4 gated asks=blue=10.0.0.3 of=Pod2/db
 			pod web-1/u3 gated asks=blue=10.0.0.2 of=Pod2/web`, `
-			db-0 (u4) waits: AddressInUse: the wanted address 10.0.0.3 of Network "blue" is reserved for pod web-1; wait until it is free, or name another one, or none to get any
-			web-1 (u3) waits: AddressInUse: the wanted address 10.0.0.2 of Network "blue" is held by pod x; wait until it is free, or name another one, or none to get any`},
+			db-0 (u4) waits: AddressInUse: the wanted address 10.0.0.3 of Network "blue" is reserved for pod web-1; wait until it is free, or ask for another one, or for none to get any
+			web-1 (u3) waits: AddressInUse: the wanted address 10.0.0.2 of Network "blue" is held by pod x; wait until it is free, or ask for another one, or for none to get any`},
 	})
 }

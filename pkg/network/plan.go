@@ -13,92 +13,89 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// Plan is what is to be written; the fields stand in the order in which they are
-// written. Where one of them fails, apply goes on with those that do not depend on it.
-// After a write that was refused because the view is old, apply stops.
+// Plan has the writes to make, in the order of its fields. If a write fails, apply continues
+// with those that do not depend on it. If a write was refused because the view is old, apply
+// stops.
 type Plan struct {
-	// AddFinalizer, BEFORE the first block: the Network must not vanish while a
-	// pod holds an address of it. The same write puts down the gateway, where it is
-	// not there yet. Should it fail, see WithoutFinalizer. Precondition: UID and
-	// resourceVersion.
+	// AddFinalizer, BEFORE the first AddressBlock: the Network must not vanish while a pod
+	// holds one of its addresses. The same write records the gateway if it is not recorded
+	// yet. If the write fails, see WithoutFinalizer. Precondition: UID and resourceVersion.
 	AddFinalizer bool
-	// Begin, in the same write: the Network is marked as one that hands out addresses,
-	// BEFORE the first that was kept for nobody. It inherits no block from then on.
+	// Begin, in the same write: marks the Network as one that hands out addresses, BEFORE it
+	// binds the first address that was kept for no pod. After that it inherits no block.
 	Begin bool
-	// Alive are pods that keep blocks of a backup from being inherited: each must be
-	// confirmed to live by a live read BEFORE Begin, since what is not inherited then
-	// never is.
+	// Alive are pods that keep blocks of a backup from being inherited. A live read must
+	// confirm that each lives BEFORE Begin: a block that is not inherited by then never is.
 	Alive []PodRef
 	// Blocks in the order of their addresses.
 	Blocks []BlockWrite
-	// RemoveFinalizer, only when every block is sealed already. Preconditions:
-	// resourceVersion, and a live list that shows every block of this UID sealed:
-	// a cache of Networks may be ahead of one of blocks.
+	// RemoveFinalizer, only once every block is sealed. Preconditions: resourceVersion, and a
+	// live LIST that shows every block of this UID sealed. The cache of Networks may be ahead
+	// of the cache of blocks.
 	RemoveFinalizer bool
-	// Waits, AFTER the blocks, and only if all were written: conditions of pods that
-	// could not be served.
+	// Waits, AFTER the blocks and only if all were written: conditions of pods that got no
+	// address.
 	Waits []Wait
-	// Status, last; nil when it stands as it is. If anything failed, Observed is
-	// written in its place. Precondition: resourceVersion, because it records the CIDR
-	// of the spec that it was made from.
+	// Status, last; nil if it does not change. If anything failed, Observed is written
+	// instead. Precondition: resourceVersion, because the status records the CIDR of the spec
+	// that it was made from.
 	Status *v1.NetworkStatus
-	// GivenAway tells, once the blocks are written, of reserved addresses that went to
-	// others for want of free ones: the next plan would not know.
+	// GivenAway reports, once the blocks are written, reserved addresses that other pods got
+	// because none was free. The next plan could not know this.
 	GivenAway []plan.Event
-	// Events follow the status, of whose change they tell.
+	// Events are sent after the status, because they report its changes.
 	Events []plan.Event
-	// MayWait: the plan does nothing but take back addresses of pods that are over, and
-	// count them; no pod waits for one, and the Network stays. While many pods go, more
-	// of it comes.
+	// MayWait: the plan only takes back addresses of terminated pods and counts them. No pod
+	// waits for an address, and the Network is not being deleted. While many pods terminate,
+	// more such work follows.
 	MayWait bool
-	// RequeueAfter is when time alone changes something; zero: never.
+	// RequeueAfter is the time until the passing of time changes something; zero: never.
 	RequeueAfter time.Duration
 }
 
-// Verb of a write to a block.
+// Verb of a write to an AddressBlock.
 type Verb string
 
-// Preconditions: Create by the fixed name, the block without entries, which an
-// update adds, see BlockWrite.Fresh; Update by resourceVersion; Delete by UID and
-// resourceVersion.
+// Preconditions: Create by the fixed name, without entries, which an update adds (see
+// BlockWrite.Fresh); Update by resourceVersion; Delete by UID and resourceVersion.
 const (
 	Create Verb = "create"
 	Update Verb = "update"
 	Delete Verb = "delete"
 )
 
-// BlockWrite is one write to the ledger.
+// BlockWrite is one write to an AddressBlock.
 type BlockWrite struct {
 	Verb Verb
-	// Block as it shall be.
+	// Block is the desired AddressBlock.
 	Block *v1.AddressBlock
-	// Fresh: the block has no entry yet. Before it gets one the Network must be found
-	// as the view has it, with our finalizer, by a live read made when the block
-	// existed: whoever removes the finalizer then meets the block, and seals it. A
-	// create with entries could come late, for a Network that is gone.
+	// Fresh: the block has no entry yet. Before it gets one, a live read made when the block
+	// existed must find the Network as in the view, with our finalizer. So a controller that
+	// removes the finalizer sees the block and seals it. A create with entries could arrive
+	// late, after the Network is gone.
 	Fresh bool
-	// Restored: the block came back from a backup, and lacks its owner reference. The
-	// Network must be found as the view has it, or not at all, by a live read: a view
-	// from before the restore would take the block for one of a Network that is gone.
+	// Restored: the block came back from a backup without its owner reference. A live read
+	// must find the Network as in the view, or not at all. A view from before the restore
+	// would assign the block to a Network that is gone.
 	Restored bool
-	// Inherits: the block gets the UID of the Network. The live read must show, too, that
-	// the Network has not begun to hand out addresses since. That there is a Network of
-	// this name and another UID shows that the one which the block names is gone.
+	// Inherits: the block gets the UID of the Network. The live read must also show that the
+	// Network has not begun to hand out addresses. A Network with this name and another UID
+	// proves that the Network named in the block is gone.
 	Inherits bool
-	// Binds: an address of it gets another holder, or holder's owner. The Network must be
-	// of the generation that the view has, by a live read made before: what was excluded
-	// meanwhile is not to be handed out.
+	// Binds: an address in it gets another holder, or its holder another owner. A live read
+	// made before must find the Network's generation as in the view. Otherwise the write could
+	// hand out an address that was excluded in the meantime.
 	Binds bool
-	// Changes, one a changed address, for people.
+	// Changes has one text for each changed address, for people to read.
 	Changes []string
-	// TakesBack: no address is bound by it, and the Network stays.
+	// TakesBack: the write binds no address, and the Network is not being deleted.
 	TakesBack bool
-	// ConfirmOver lists the pods whose entries leave the state Bound: each must
-	// be confirmed to be over by a live read made just before this write.
+	// ConfirmOver lists the pods whose entries leave the state Bound. A live read made just
+	// before this write must confirm that each has terminated.
 	ConfirmOver []PodRef
 }
 
-// PodRef is one incarnation of a pod.
+// PodRef identifies one pod by name and UID.
 type PodRef struct {
 	Name string
 	UID  types.UID
@@ -106,29 +103,29 @@ type PodRef struct {
 
 func (r PodRef) String() string { return fmt.Sprintf("%s (%s)", r.Name, r.UID) }
 
-// Wait tells the user of a pod, in a condition of the pod, why it waits.
+// Wait is the condition that explains to the user of a pod why the pod waits.
 // Precondition: UID.
 type Wait struct {
 	Pod       PodRef
 	Condition corev1.PodCondition
-	// Event tells it in a warning too, AFTER the condition: kubectl describe shows
-	// no message of a condition.
+	// Event: send a warning too, AFTER the condition, because kubectl describe shows no
+	// message of a condition.
 	Event bool
 }
 
-// WithoutFinalizer is the plan when AddFinalizer or Begin failed: it takes addresses
-// back, and binds none.
+// WithoutFinalizer is the plan to use if AddFinalizer or Begin failed. It takes addresses
+// back and binds none.
 func (p Plan) WithoutFinalizer() Plan {
 	p.Blocks = slices.DeleteFunc(slices.Clone(p.Blocks), func(w BlockWrite) bool { return !w.TakesBack })
 	return p
 }
 
-// Empty says that nothing is to be written.
+// Empty says whether there is nothing to write.
 func (p Plan) Empty() bool {
 	return !p.AddFinalizer && !p.Begin && len(p.Blocks) == 0 && !p.RemoveFinalizer && len(p.Waits) == 0 && p.Status == nil
 }
 
-// String has one action a line, in the order in which they are written.
+// String has one action a line, in the order of the writes.
 func (p Plan) String() string {
 	var b strings.Builder
 	if p.AddFinalizer {
@@ -160,7 +157,7 @@ func (w BlockWrite) String() string {
 	if len(w.Changes) > 0 {
 		text += ": " + strings.Join(w.Changes, "; ")
 	}
-	return text + refsText("; if over: ", w.ConfirmOver)
+	return text + refsText("; if terminated: ", w.ConfirmOver)
 }
 
 func refsText(before string, refs []PodRef) string {
@@ -181,5 +178,5 @@ func statusText(s *v1.NetworkStatus) string {
 	return text + plan.ConditionsText(s.Conditions)
 }
 
-// fieldError puts the path of a field before what is wrong with its value.
+// fieldError puts the path of a field before the error about its value.
 func fieldError(path string, err error) error { return fmt.Errorf("%s: %w", path, err) }

@@ -26,9 +26,9 @@ func TestDiffIsAFunction(t *testing.T) {
 		s, fresh := parse(t, text), parse(t, text)
 		first, second := Diff(s), Diff(fresh)
 		if !reflect.DeepEqual(first, second) {
-			t.Errorf("twice the same state\n%s\ngives\n%s\nand\n%s", text, first, second)
+			t.Errorf("the same state\n%s\ngives first\n%s\nand then\n%s", text, first, second)
 		}
-		for _, w := range first.Blocks { // what is planned belongs to the caller
+		for _, w := range first.Blocks { // the plan belongs to the caller
 			w.Block.Finalizers = append(w.Block.Finalizers[:0], "x")
 			for i := range w.Block.Spec.Entries {
 				w.Block.Spec.Entries[i].Pod = "x"
@@ -60,8 +60,8 @@ func nothingBadHappens(t *testing.T, dice *rand.Rand) {
 	}
 }
 
-// held is a Bound entry as the ledger means it: at an address of the block, and
-// the first Bound one there.
+// held is a Bound entry that counts: its address is in the block, and it is the first Bound
+// one of that address.
 type held struct {
 	addr netip.Addr
 	pod  string
@@ -101,8 +101,8 @@ func observed(s State, name string) *v1.AddressBlock {
 	return &v1.AddressBlock{Spec: v1.AddressBlockSpec{CIDR: "0.0.0.0/0"}}
 }
 
-// S1: what a live pod holds stays, unless it publishes another that it holds too;
-// whatever else leaves the state Bound is to be confirmed.
+// S1: a live pod keeps the address that it holds, unless it publishes another one that it also
+// holds. All other entries leave the state Bound only with a confirmation.
 func noLiveEntryLeaves(s State, p Plan) (problems []string) {
 	for _, w := range p.Blocks {
 		after := boundIn(w.Block)
@@ -110,7 +110,7 @@ func noLiveEntryLeaves(s State, p Plan) (problems []string) {
 		for _, ref := range w.ConfirmOver {
 			confirmed[ref] = true
 			if live, uid, _ := podNamed(s, ref.Name); live && uid == ref.UID {
-				problems = append(problems, fmt.Sprintf("%s is to be confirmed over, and lives in this view", ref))
+				problems = append(problems, fmt.Sprintf("%s must be confirmed as terminated, but lives in this view", ref))
 			}
 		}
 		for addr, h := range boundIn(observed(s, w.Block.Name)) {
@@ -121,23 +121,23 @@ func noLiveEntryLeaves(s State, p Plan) (problems []string) {
 			switch {
 			case !live || uid != h.uid:
 				if !confirmed[PodRef{h.pod, h.uid}] {
-					problems = append(problems, fmt.Sprintf("%s leaves %s (%s) unconfirmed", addr, h.pod, h.uid))
+					problems = append(problems, fmt.Sprintf("%s is taken from %s (%s) without a confirmation", addr, h.pod, h.uid))
 				}
 			case !has.IsValid() || has == addr || !holds(s, p, has, h.uid):
-				problems = append(problems, fmt.Sprintf("%s is taken from %s, which lives", addr, h.pod))
+				problems = append(problems, fmt.Sprintf("%s is taken from %s, which is alive", addr, h.pod))
 			}
 		}
 	}
 	return problems
 }
 
-// holds says whether the ledger has the address bound to the pod, or will have.
+// holds says whether an AddressBlock has the address bound to the pod, now or after the plan.
 func holds(s State, p Plan, addr netip.Addr, uid types.UID) bool {
 	return slices.ContainsFunc(s.Blocks, func(b *v1.AddressBlock) bool { return boundIn(b)[addr].uid == uid }) ||
 		slices.ContainsFunc(p.Blocks, func(w BlockWrite) bool { return boundIn(w.Block)[addr].uid == uid })
 }
 
-// S2, and that a pod gets all of its addresses or none.
+// S2, and a pod gets all of its addresses or none.
 func handedOutRightly(s State, p Plan) (problems []string) {
 	served := map[string]bool{}
 	for _, w := range p.Blocks {
@@ -159,13 +159,13 @@ func handedOutRightly(s State, p Plan) (problems []string) {
 			served[h.pod] = true
 			_, err := Pool(s.Network)
 			if why := spec.Unusable(s.Network, addr.String()); (err != nil || why != "") && !keptFor(s, addr, h.pod) {
-				problems = append(problems, fmt.Sprintf("S2: %s is handed out and %s (%v)", addr, why, err))
+				problems = append(problems, fmt.Sprintf("S2: %s is handed out, but %s (%v)", addr, why, err))
 			}
 			if setAside(s, addr) && !asksFor(s, h.pod, addr) && !keptFor(s, addr, h.pod) {
-				problems = append(problems, fmt.Sprintf("%s is set aside, and handed out to %s, which does not ask for it", addr, h.pod))
+				problems = append(problems, fmt.Sprintf("%s is on request, but is handed out to %s, which does not ask for it", addr, h.pod))
 			}
 			if s.Network.Status.ObservedGeneration > 0 && len(s.Network.Status.CIDRs) == 0 {
-				problems = append(problems, fmt.Sprintf("%s is handed out while the gateway can be corrected", addr))
+				problems = append(problems, fmt.Sprintf("%s is handed out while the gateway can still be corrected", addr))
 			}
 			problems = append(problems, allOrNone(s, h.pod)...)
 		}
@@ -173,8 +173,8 @@ func handedOutRightly(s State, p Plan) (problems []string) {
 	return problems
 }
 
-// offTheCluster: no pod gets an address that the cluster uses, unless the ledger had one of
-// the same range, or the administrator allows it.
+// offTheCluster: no pod gets an address that the cluster uses, unless a pod already held one
+// of the same range, or the administrator allows it.
 func offTheCluster(s State, p Plan) (problems []string) {
 	for _, w := range p.Blocks {
 		before := boundIn(observed(s, w.Block.Name))
@@ -192,7 +192,7 @@ func offTheCluster(s State, p Plan) (problems []string) {
 				})
 				within := slices.ContainsFunc(s.AllowedOverlaps, func(p netip.Prefix) bool { return p.Contains(cidr.Addr()) && p.Bits() <= cidr.Bits() })
 				if r.Prefix.Contains(addr) && !had && !within {
-					problems = append(problems, fmt.Sprintf("%s is handed out, of %s", addr, r))
+					problems = append(problems, fmt.Sprintf("%s is handed out, which belongs to %s", addr, r))
 				}
 			}
 		}
@@ -200,7 +200,7 @@ func offTheCluster(s State, p Plan) (problems []string) {
 	return problems
 }
 
-// keptFor says whether the ledger has the address reserved, or bound, for this name.
+// keptFor says whether an AddressBlock has the address reserved for, or bound to, this name.
 func keptFor(s State, addr netip.Addr, pod string) bool {
 	return slices.ContainsFunc(s.Blocks, func(b *v1.AddressBlock) bool {
 		return slices.ContainsFunc(b.Spec.Entries, func(e v1.AddressEntry) bool {
@@ -213,7 +213,7 @@ func allOrNone(s State, name string) (problems []string) {
 	for _, pod := range s.Pods {
 		requests, _ := Wants(pod)
 		if pod.Name == name && pod.Spec.HostNetwork {
-			problems = append(problems, name+" is bound, and has no interface for an address")
+			problems = append(problems, name+" is bound, but has no interface for an address")
 		}
 		if pod.Name != name || len(requests) == 0 {
 			continue
@@ -229,22 +229,22 @@ func allOrNone(s State, name string) (problems []string) {
 				switch {
 				case bound:
 				case n.Name < s.Name:
-					problems = append(problems, fmt.Sprintf("%s is bound on %s before it is on %s", name, s.Name, n.Name))
+					problems = append(problems, fmt.Sprintf("%s is bound on %s before %s", name, s.Name, n.Name))
 				case n.Network == nil || terminating(n.Network):
-					problems = append(problems, fmt.Sprintf("%s is bound on %s, and never will be on %s", name, s.Name, n.Name))
+					problems = append(problems, fmt.Sprintf("%s is bound on %s, but never will be on %s", name, s.Name, n.Name))
 				}
 			}
 		}
 		return problems
 	}
-	return []string{name + " is bound and does not wait"}
+	return []string{name + " is bound, but does not wait"}
 }
 
 func blocksAreRespected(s State, p Plan) (problems []string) {
 	for _, w := range p.Blocks {
 		old := slices.IndexFunc(s.Blocks, func(b *v1.AddressBlock) bool { return b.Name == w.Block.Name })
 		if (w.Verb == Create) != (old < 0) {
-			problems = append(problems, fmt.Sprintf("%s block %s, which is there: %t", w.Verb, w.Block.Name, old >= 0))
+			problems = append(problems, fmt.Sprintf("%s block %s: it exists: %t", w.Verb, w.Block.Name, old >= 0))
 			continue
 		}
 		if w.Verb == Create {
@@ -261,25 +261,25 @@ func blocksAreRespected(s State, p Plan) (problems []string) {
 		before := boundIn(b)
 		for addr, h := range boundIn(w.Block) {
 			if before[addr] != h && (foreign || b.Spec.Sealed) {
-				problems = append(problems, fmt.Sprintf("%s is bound in block %s of another Network, or sealed", addr, b.Name))
+				problems = append(problems, fmt.Sprintf("%s is bound in block %s, which is sealed or of another Network", addr, b.Name))
 			}
 		}
 		if b.Spec.Sealed && !w.Block.Spec.Sealed || w.Block.Spec.Sealed && len(w.Block.Spec.Entries) > 0 {
-			problems = append(problems, "a sealed block is not empty, or was opened")
+			problems = append(problems, "a sealed block has entries, or lost its seal")
 		}
 	}
 	if p.RemoveFinalizer && slices.ContainsFunc(s.Blocks, func(b *v1.AddressBlock) bool { return b.Spec.NetworkUID == s.Network.UID && !b.Spec.Sealed }) {
-		problems = append(problems, "the finalizer goes before all blocks are sealed")
+		problems = append(problems, "the finalizer is removed before all blocks are sealed")
 	}
 	return problems
 }
 
-// A block becomes that of another Network only if that one never bound, and keeps all of
-// its entries for the pods that had them.
+// A block is given to another Network only if that Network never bound. All of its entries are
+// then kept for the pods that had them.
 func inheritedRightly(s State, b *v1.AddressBlock, w BlockWrite) (problems []string) {
 	if b.Spec.Sealed || len(b.OwnerReferences) > 0 || s.Network == nil || terminating(s.Network) ||
 		s.Network.Annotations[v1.NetworkUIDAnnotation] == string(s.Network.UID) || !w.Restored || !w.Inherits {
-		problems = append(problems, fmt.Sprintf("block %s is inherited, and must not be", b.Name))
+		problems = append(problems, fmt.Sprintf("block %s is inherited, but must not be", b.Name))
 	}
 	for _, e := range w.Block.Spec.Entries {
 		if e.State != v1.AddressReserved || e.PodUID != "" || e.Since.After(s.Now) || !slices.ContainsFunc(b.Spec.Entries, func(was v1.AddressEntry) bool {
@@ -307,20 +307,20 @@ func TestRequeueAfterIsExact(t *testing.T) {
 		}
 		switch {
 		case !p.Empty():
-			t.Errorf("L1: not settled after 8 rounds:\n%s\n%s", p, w)
+			t.Errorf("L1: it has not settled after 8 rounds:\n%s\n%s", p, w)
 		case p.RequeueAfter == 0:
 			if late := Diff(later(s, 48*time.Hour)); !late.Empty() {
-				t.Errorf("nobody said that it would change:\n%s\n%s", late, w)
+				t.Errorf("RequeueAfter is 0, but time changes the plan:\n%s\n%s", late, w)
 			}
 		default:
 			waiting++
 			if early := Diff(later(s, p.RequeueAfter-time.Second)); !early.Empty() {
-				t.Errorf("%s is too late:\n%s\n%s", p.RequeueAfter, early, w)
+				t.Errorf("RequeueAfter of %s is too late:\n%s\n%s", p.RequeueAfter, early, w)
 			}
 		}
 	})
 	if waiting < 25 {
-		t.Errorf("only %d states waited: too dull to prove anything", waiting)
+		t.Errorf("only %d states waited: too few to prove anything", waiting)
 	}
 }
 

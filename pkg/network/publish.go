@@ -28,26 +28,26 @@ const (
 	ReasonRequestChanged = "RequestChanged"
 )
 
-// PodState is what a decision about the annotations of one pod is made from.
+// PodState is the input of a decision about the annotations of one pod.
 type PodState struct {
 	Now time.Time
 	Pod *corev1.Pod
-	// Networks that the pod asks for, in name order, each with the blocks that
-	// name the pod; one that does not exist has a nil Network.
+	// Networks that the pod asks for, in name order, each with the AddressBlocks that name the
+	// pod. Network is nil if a Network does not exist.
 	Networks []Neighbour
 }
 
-// PodPlan is what is to be written into one pod.
+// PodPlan has the writes to one pod.
 type PodPlan struct {
-	// Publish puts the addresses into the annotations and lifts our gate, in one
+	// Publish writes the addresses into the annotations and lifts our scheduling gate, in one
 	// write. Preconditions: UID and resourceVersion.
 	Publish *Publication
-	// Condition for the user to read. Precondition: UID.
+	// Condition for the user. Precondition: UID.
 	Condition *corev1.PodCondition
 	// Event on the pod, after the condition.
 	Event *plan.Event
-	// Stale, if not empty, says why this view of a Network is older than that of its
-	// blocks: nothing is to be written by it, and no event would tell when it is not.
+	// Stale, if not empty, says why this view of a Network is older than the view of its
+	// blocks. Nothing must be written from it, and no event announces the newer view.
 	Stale string
 }
 
@@ -57,7 +57,7 @@ type Publication struct {
 	Multus    attachment.Multus
 }
 
-// Empty says that nothing is to be written.
+// Empty says whether there is nothing to write.
 func (p PodPlan) Empty() bool { return p.Publish == nil && p.Condition == nil }
 
 // String has one action a line.
@@ -74,16 +74,16 @@ func (p PodPlan) String() string {
 
 // Publish decides about one pod. First match wins:
 //
-//	over or terminating                    nothing
-//	request on the network of the node     complain, unless it is answered; no address of a
-//	                                       Network would be on any interface of it
+//	terminated or terminating              nothing
+//	request, and the network of the node   complain unless published: no interface of the pod
+//	                                       would have an address of a Network
 //	gated, request missing or unreadable   complain
-//	gated, brings addresses unreadable     complain
+//	gated, restored addresses unreadable   complain
 //	gated, all Networks bound              publish
-//	gated                                  nothing; the Networks tell why
-//	request, but neither gate nor answer   complain: it may run already
-//	answered, and asks for others since    say that this has no effect
-//	answered, after it had to wait         say that it waits no more
+//	gated                                  nothing; the Networks report the reason
+//	request, neither gated nor published   complain: it may already run
+//	published, request changed since       report that the change has no effect
+//	published, after it had to wait        report that it waits no more
 func Publish(s PodState) PodPlan {
 	pod := s.Pod
 	if attachment.Over(pod) || pod.DeletionTimestamp != nil {
@@ -119,7 +119,7 @@ func Publish(s PodState) PodPlan {
 			v1.AddressesGate, v1.NetworksAnnotation))
 	case answered && attachment.Published(pod) == nil:
 		return s.complain(ReasonInvalidRequest, fmt.Sprintf(
-			"the pod was created with the annotation %s, which cannot be read; remove it to get any address", v1.AddressesAnnotation))
+			"the pod was created with an unreadable annotation %s; remove it to get any address", v1.AddressesAnnotation))
 	}
 	return s.publish(requests)
 }
@@ -136,7 +136,7 @@ func (s PodState) publish(requests []attachment.Request) PodPlan {
 		}
 		cidr, onRecord := publishedWith(n.Network, addr)
 		if !onRecord {
-			return PodPlan{Stale: fmt.Sprintf("%s is bound to the pod, and no CIDR on record of Network %s has it", addr, n.Name)}
+			return PodPlan{Stale: fmt.Sprintf("%s is bound to the pod, but no recorded CIDR of Network %s contains it", addr, n.Name)}
 		}
 		gateway, _ := Gateway(n.Network)
 		addresses[n.Name] = attachment.Address{
@@ -150,8 +150,8 @@ func (s PodState) publish(requests []attachment.Request) PodPlan {
 	return PodPlan{Publish: &Publication{attachment.FormatAddresses(addresses), multus}}
 }
 
-// heldAddress is the lowest address bound to this incarnation of the pod by the
-// Network that exists now.
+// heldAddress returns the lowest address that the current Network has bound to this pod, by
+// UID.
 func heldAddress(n Neighbour, pod *corev1.Pod) (netip.Addr, bool) {
 	var lowest netip.Addr
 	for _, block := range n.Blocks {
@@ -168,10 +168,10 @@ func heldAddress(n Neighbour, pod *corev1.Pod) (netip.Addr, bool) {
 	return lowest, lowest.IsValid()
 }
 
-// PublishFailed tells the user of a pod why its addresses could not be written into it,
-// in the words of the API server.
+// PublishFailed tells the user of a pod, in the words of the API server, why the addresses
+// could not be written into the pod.
 func PublishFailed(s PodState, message string) PodPlan {
-	return s.complain(ReasonFailedPublish, shorten.To("its addresses are bound, and cannot be written into the pod: "+message, shorten.EventMessage))
+	return s.complain(ReasonFailedPublish, shorten.To("its addresses are bound but could not be written into the pod: "+message, shorten.EventMessage))
 }
 
 func (s PodState) complain(reason, message string) PodPlan {
@@ -182,15 +182,15 @@ func (s PodState) complain(reason, message string) PodPlan {
 	return PodPlan{Condition: &condition, Event: ptr.To(plan.Warning(reason, message))}
 }
 
-// bound corrects the condition of a pod that had to wait, or whose request somebody
-// changed; others have none, which saves a write a pod.
+// bound corrects the condition of a pod that had to wait or whose request changed. Other pods
+// have no such condition, which saves a write for each pod.
 func (s PodState) bound(request string) PodPlan {
 	c := boundCondition(s.Pod)
 	if c != nil && c.Status != corev1.ConditionTrue && c.Reason == ReasonAddressConflict && !s.recorded() {
 		return PodPlan{}
 	}
 	if s.changed() {
-		message := fmt.Sprintf("the pod keeps the addresses that it has; that its annotation %s asks for %.200q now has no effect: recreate the pod", v1.NetworksAnnotation, request)
+		message := fmt.Sprintf("the pod keeps its addresses; its annotation %s changed to %.200q, which has no effect until you recreate the pod", v1.NetworksAnnotation, request)
 		condition, changed := addressesBound(s.Pod, corev1.ConditionTrue, ReasonRequestChanged, message, s.now())
 		if !changed {
 			return PodPlan{}
@@ -204,7 +204,7 @@ func (s PodState) bound(request string) PodPlan {
 	return PodPlan{Condition: &condition}
 }
 
-// changed says whether an answered pod asks for other Networks or addresses than it has.
+// changed says whether a published pod asks for other Networks or addresses than it has.
 func (s PodState) changed() bool {
 	published := attachment.Published(s.Pod)
 	requests, err := attachment.Requests(s.Pod)
@@ -217,7 +217,7 @@ func (s PodState) changed() bool {
 	})
 }
 
-// recorded says whether the ledgers agree with all that the pod publishes.
+// recorded says whether the AddressBlocks agree with all addresses that the pod publishes.
 func (s PodState) recorded() bool {
 	for name, published := range attachment.Published(s.Pod) {
 		if !slices.ContainsFunc(s.Networks, func(n Neighbour) bool {

@@ -16,37 +16,37 @@ func TestPublish(t *testing.T) {
 	const blue = `"blue":{"address":"192.168.0.2/16","gateway":"192.168.0.1","mac":"0a:58:c0:a8:00:02"}`
 	const multusBlue = `{"name":"blue","namespace":"default","interface":"net1","ips":["192.168.0.2/16"],"mac":"0a:58:c0:a8:00:02"}`
 	for _, test := range []struct{ name, in, want, multus string }{
-		{"over", networks + `pod web-0/u1 gated asks=blue,green phase=Failed`, ``, ``},
+		{"terminated", networks + `pod web-0/u1 gated asks=blue,green phase=Failed`, ``, ``},
 		{"terminating", networks + `pod web-0/u1 gated asks=blue,green terminating`, ``, ``},
 		{"gated without request", networks + `pod web-0/u1 gated`,
 			`condition samplecrd.k8s.io/AddressesBound=False MissingRequest: the pod has the scheduling gate samplecrd.k8s.io/addresses but no annotation samplecrd.k8s.io/networks; name the Networks there, or remove the gate`, ``},
 		{"gated, request unreadable", networks + `pod web-0/u1 gated asks=blue,blue`,
 			`condition samplecrd.k8s.io/AddressesBound=False InvalidRequest: annotation samplecrd.k8s.io/networks: element 2 ("blue") names Network blue once more after element 1: a pod joins a Network once, remove one of the two; edit it, the pod is still gated`, ``},
-		{"gated, brings what cannot be read", networks + `pod web-0/u1 gated asks=blue has=!`,
-			`condition samplecrd.k8s.io/AddressesBound=False InvalidRequest: the pod was created with the annotation samplecrd.k8s.io/addresses, which cannot be read; remove it to get any address`, ``},
-		{"gated, brings another address than it has: what the ledger says is published", networks + `pod web-0/u1 gated asks=blue has=blue:192.168.0.9/16`,
+		{"gated, restored with an unreadable annotation", networks + `pod web-0/u1 gated asks=blue has=!`,
+			`condition samplecrd.k8s.io/AddressesBound=False InvalidRequest: the pod was created with an unreadable annotation samplecrd.k8s.io/addresses; remove it to get any address`, ``},
+		{"gated, restored with another address than it has: the AddressBlock counts", networks + `pod web-0/u1 gated asks=blue has=blue:192.168.0.9/16`,
 			`publish {` + blue + `}`, `[` + multusBlue + `]`},
-		{"gated, brings addresses of Networks that it does not ask for", networks + `pod web-0/u1 gated asks=blue has=blue:192.168.0.2/16,red:10.7.0.2/24`,
+		{"gated, restored with addresses of Networks that it does not ask for", networks + `pod web-0/u1 gated asks=blue has=blue:192.168.0.2/16,red:10.7.0.2/24`,
 			`publish {` + blue + `}`, `[` + multusBlue + `]`},
-		{"gated, brings an address that it does not have", networks + `pod c/u3 gated asks=blue has=blue:192.168.0.2/16`, ``, ``},
-		{"gated, brings elements for Multus of a Network that has grown since", networks +
+		{"gated, restored with an address that it does not have", networks + `pod c/u3 gated asks=blue has=blue:192.168.0.2/16`, ``, ``},
+		{"gated, restored with elements for Multus of a Network that has grown since", networks +
 			`pod web-0/u1 gated asks=blue has=blue:192.168.0.2/24 multus=[{"name":"blue","namespace":"other","interface":"net1","ips":["192.168.0.2/24"],"mac":"0a:58:c0:a8:00:02"}]`,
 			`publish {` + blue + `}`, `[` + multusBlue + `]`},
 		{"all bound; a /32 has no gateway", networks + `pod web-0/u1 gated asks=blue,green`,
 			`publish {` + blue + `,"green":{"address":"10.1.0.4/32","mac":"0a:58:0a:01:00:04"}}`,
 			`[` + multusBlue + `,{"name":"green","namespace":"default","interface":"net2","ips":["10.1.0.4/32"],"mac":"0a:58:0a:01:00:04"}]`},
-		{"foreign elements for Multus are kept in front", `
+		{"other elements for Multus stay in front", `
 			network blue 192.168.0.0/16
 			192.168.0.2 Bound web-0/u1
 			pod web-0/u1 gated asks=blue multus=ns/storage@net1`,
 			`publish {` + blue + `}`,
 			`[{"name":"storage","namespace":"ns","interface":"net1"},{"name":"blue","namespace":"default","interface":"net2","ips":["192.168.0.2/16"],"mac":"0a:58:c0:a8:00:02"}]`},
-		{"those that do not parse are told", `
+		{"unreadable elements are reported", `
 			network blue 192.168.0.0/16
 			192.168.0.2 Bound web-0/u1
 			pod web-0/u1 gated asks=blue multus=a//b`,
 			`condition samplecrd.k8s.io/AddressesBound=False InvalidRequest: annotation k8s.v1.cni.cncf.io/networks: reading the networks that the pod already asks of Multus: element 1 ("a//b") has '/' where none belongs: write "name", "namespace/name" or "namespace/name@interface"; edit it, the pod is still gated`, ``},
-		{"an IPv6 address after growth keeps the gateway it had", `
+		{"an IPv6 address keeps its gateway after growth", `
 			network blue fd00::/60 was=fd00:0:0:5::1
 			fd00:0:0:5::2 Bound web-0/u1
 			pod web-0/u1 gated asks=blue`,
@@ -57,7 +57,7 @@ func TestPublish(t *testing.T) {
 			192.168.0.2 Bound web-0/u1
 			network green 10.1.0.0/24
 			pod web-0/u1 gated asks=blue,green`, ``, ``},
-		{"bound to another incarnation", `
+		{"bound to another UID", `
 			network blue 192.168.0.0/16
 			192.168.0.2 Bound web-0/u0
 			pod web-0/u1 gated asks=blue`, ``, ``},
@@ -65,7 +65,7 @@ func TestPublish(t *testing.T) {
 			network blue 192.168.0.0/16
 			192.168.0.2 Reserved web-0/u1 Pod2/web
 			pod web-0/u1 gated asks=blue of=Pod2/web`, ``, ``},
-		{"bound by an earlier Network of that name", `
+		{"bound by an earlier Network with this name", `
 			network blue 192.168.0.0/16
 			block 192.168.0.0/24 uid=n-earlier
 			192.168.0.2 Bound web-0/u1
@@ -74,7 +74,7 @@ func TestPublish(t *testing.T) {
 			network blue -
 			192.168.0.2 Bound web-0/u1
 			pod web-0/u1 gated asks=blue`, ``, ``},
-		{"bound before its Network began to go", `
+		{"bound before its Network was deleted", `
 			network blue 192.168.0.0/16 terminating
 			192.168.0.2 Bound web-0/u1
 			pod web-0/u1 gated asks=blue`, `publish {` + blue + `}`, `[` + multusBlue + `]`},
@@ -83,11 +83,11 @@ func TestPublish(t *testing.T) {
 			192.168.0.2 Bound web-0/u1
 			192.168.1.2 Bound web-0/u1
 			pod web-0/u1 gated asks=blue`, `publish {` + blue + `}`, `[` + multusBlue + `]`},
-		{"by a spoilt entry: not an address of its block", `
+		{"by a damaged entry: the address is not of its block", `
 			network blue 192.168.0.0/16
 			192.168.1.2 Bound web-0/u1 in=192.168.0.0/24
 			pod web-0/u1 gated asks=blue`, ``, ``},
-		{"by a spoilt entry: the second of its address", `
+		{"by a damaged entry: the second one of its address", `
 			network blue 192.168.0.0/16
 			192.168.0.2 Bound web-1/u2
 			192.168.0.2 Bound web-0/u1
@@ -108,20 +108,20 @@ func TestPublish(t *testing.T) {
 			`condition samplecrd.k8s.io/AddressesBound=False HostNetwork: the pod uses the network of its node (spec.hostNetwork: true), so it cannot join Networks "!"; recreate it without hostNetwork or without the annotation samplecrd.k8s.io/networks`, ``},
 		{"on the network of its node, without request", networks + `pod web-0/u1 gated hostnetwork`,
 			`condition samplecrd.k8s.io/AddressesBound=False MissingRequest: the pod has the scheduling gate samplecrd.k8s.io/addresses but no annotation samplecrd.k8s.io/networks; name the Networks there, or remove the gate`, ``},
-		{"on the network of its node, and served by an earlier release", networks + `pod web-0/u1 asks=blue has=blue:192.168.0.2/16 hostnetwork`, ``, ``},
+		{"on the network of its node, served by an earlier release", networks + `pod web-0/u1 asks=blue has=blue:192.168.0.2/16 hostnetwork`, ``, ``},
 		{"neither request nor gate", networks + `pod web-0/u1`, ``, ``},
-		{"answered, never had to wait", networks + `pod web-0/u1 asks=blue has=blue:192.168.0.2/16`, ``, ``},
-		{"answered, had to wait", networks + `pod web-0/u1 asks=blue has=blue:192.168.0.2/16 condition=False/NetworkExhausted`,
+		{"published, never had to wait", networks + `pod web-0/u1 asks=blue has=blue:192.168.0.2/16`, ``, ``},
+		{"published, had to wait", networks + `pod web-0/u1 asks=blue has=blue:192.168.0.2/16 condition=False/NetworkExhausted`,
 			`condition samplecrd.k8s.io/AddressesBound=True Published: `, ``},
-		{"answered, said so", networks + `pod web-0/u1 asks=blue has=blue:192.168.0.2/16 condition=True/Published`, ``, ``},
-		{"answered, and asks for one more since", networks + `pod web-0/u1 asks=blue,green has=blue:192.168.0.2/16`,
-			`condition samplecrd.k8s.io/AddressesBound=True RequestChanged: the pod keeps the addresses that it has; that its annotation samplecrd.k8s.io/networks asks for "blue,green" now has no effect: recreate the pod`, ``},
-		{"answered, and asks for another address since", networks + `pod web-0/u1 asks=blue=192.168.0.9 has=blue:192.168.0.2/16`,
-			`condition samplecrd.k8s.io/AddressesBound=True RequestChanged: the pod keeps the addresses that it has; that its annotation samplecrd.k8s.io/networks asks for "blue=192.168.0.9" now has no effect: recreate the pod`, ``},
-		{"answered, and asks for what cannot be read since", networks + `pod web-0/u1 asks=! has=blue:192.168.0.2/16`,
-			`condition samplecrd.k8s.io/AddressesBound=True RequestChanged: the pod keeps the addresses that it has; that its annotation samplecrd.k8s.io/networks asks for "!" now has no effect: recreate the pod`, ``},
-		{"the address that it has, by name", networks + `pod web-0/u1 asks=blue=192.168.0.2 has=blue:192.168.0.2/16`, ``, ``},
-		{"asks for what it has again", networks + `pod web-0/u1 asks=blue has=blue:192.168.0.2/16 condition=True/RequestChanged`,
+		{"published, already reported", networks + `pod web-0/u1 asks=blue has=blue:192.168.0.2/16 condition=True/Published`, ``, ``},
+		{"published, asks for one more since", networks + `pod web-0/u1 asks=blue,green has=blue:192.168.0.2/16`,
+			`condition samplecrd.k8s.io/AddressesBound=True RequestChanged: the pod keeps its addresses; its annotation samplecrd.k8s.io/networks changed to "blue,green", which has no effect until you recreate the pod`, ``},
+		{"published, asks for another address since", networks + `pod web-0/u1 asks=blue=192.168.0.9 has=blue:192.168.0.2/16`,
+			`condition samplecrd.k8s.io/AddressesBound=True RequestChanged: the pod keeps its addresses; its annotation samplecrd.k8s.io/networks changed to "blue=192.168.0.9", which has no effect until you recreate the pod`, ``},
+		{"published, unreadable request since", networks + `pod web-0/u1 asks=! has=blue:192.168.0.2/16`,
+			`condition samplecrd.k8s.io/AddressesBound=True RequestChanged: the pod keeps its addresses; its annotation samplecrd.k8s.io/networks changed to "!", which has no effect until you recreate the pod`, ``},
+		{"published, asks for the address that it has", networks + `pod web-0/u1 asks=blue=192.168.0.2 has=blue:192.168.0.2/16`, ``, ``},
+		{"published, asks again for the Networks that it has", networks + `pod web-0/u1 asks=blue has=blue:192.168.0.2/16 condition=True/RequestChanged`,
 			`condition samplecrd.k8s.io/AddressesBound=True Published: `, ``},
 		{"in conflict", networks + `pod web-0/u1 asks=blue has=blue:192.168.0.7/16 condition=False/AddressConflict`, ``, ``},
 		{"in conflict on one of two", networks + `pod web-0/u1 asks=blue,green has=blue:192.168.0.2/16,green:10.1.0.9/32 condition=False/AddressConflict`, ``, ``},
@@ -144,7 +144,7 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// podState is what concerns one pod of a State, as observe would have it.
+// podState returns the part of a State about one pod, as observe would return it.
 func podState(s State, pod int) PodState {
 	p := PodState{Now: s.Now, Pod: s.Pods[pod]}
 	all := append([]Neighbour{{s.Name, s.Network, s.Blocks}}, s.Neighbours...)
@@ -169,6 +169,6 @@ func TestComplaintIsMadeOnce(t *testing.T) {
 	s.Pod.Status.Conditions = append(s.Pod.Status.Conditions, *first.Condition)
 	s.Pod.Spec.NodeName = "node-1" // it was scheduled meanwhile
 	if again := Publish(s); !again.Empty() || again.Event != nil {
-		t.Errorf("told twice:\n%s", again)
+		t.Errorf("reported twice:\n%s", again)
 	}
 }

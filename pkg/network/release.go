@@ -8,8 +8,8 @@ import (
 	"github.com/pod2/pod2/pkg/attachment"
 )
 
-// Releasable says why the reservation of an entry stays, whoever asks for its end; "" if
-// it may end. A stable address is kept from nobody who has the replica or its pod.
+// Releasable says why the reservation of an entry must stay, even if a user asks to release
+// it; "" if it may end. A reservation cannot end while the replica or its pod exists.
 func (r Replicas) Releasable(network string, e v1.AddressEntry, live bool) string {
 	switch {
 	case e.State != v1.AddressReserved:
@@ -17,16 +17,16 @@ func (r Replicas) Releasable(network string, e v1.AddressEntry, live bool) strin
 	case live:
 		return "is kept for pod " + e.Pod + ", which exists"
 	case !slices.Contains(r.Networks, network):
-		return "is kept for " + e.Pod + ", whose owner does not exist or does not ask for the Network: it is released without a request"
+		return "is kept for " + e.Pod + ", whose owner does not exist or does not ask for the Network: the controller releases it without a request"
 	case !r.ScaledAway(network, e):
 		return "is kept for " + e.Pod + ", a replica of " + e.Owner.Kind + " " + e.Owner.Name
 	}
 	return ""
 }
 
-// releases says whether somebody asked that the reservation ends, and it may. The request
-// has the whole entry as it was when they looked, so that a request which comes late, or
-// stays in the Network, does nothing to a later reservation.
+// releases says whether a user asked to end the reservation, and whether that is allowed. The
+// request holds the whole entry as the user saw it. So a request that is late, or stays in the
+// Network, cannot affect a later reservation.
 func (v *view) releases(e *entry) bool {
 	pod := v.pods[e.Pod]
 	if v.owners[e.Owner].Releasable(v.name, *e.AddressEntry, pod != nil && !attachment.Over(pod)) != "" {
@@ -41,8 +41,8 @@ func (v *view) releases(e *entry) bool {
 	return sameEntry(v.toRelease[e.Address], *e.AddressEntry)
 }
 
-// restOf is what becomes of a released entry: nobody has used the address since it was
-// reserved, so that it need not rest anew.
+// restOf returns the next state of a released entry. No pod has used the address since it was
+// reserved, so it need not rest again.
 func (v *view) restOf(e *entry) v1.AddressState {
 	if v.rested(e) {
 		return ""
@@ -50,8 +50,8 @@ func (v *view) restOf(e *entry) v1.AddressState {
 	return v1.AddressResting
 }
 
-// AskedToRelease are the entries of the Network's annotation; one that cannot be read asks for
-// nothing.
+// AskedToRelease returns the entries of the Network's annotation. An unreadable annotation
+// asks for nothing.
 func AskedToRelease(n *v1.Network) (entries []v1.AddressEntry) {
 	_ = json.Unmarshal([]byte(n.Annotations[v1.ReleaseAnnotation]), &entries)
 	return entries

@@ -12,42 +12,42 @@ func TestOver(t *testing.T) {
 		`
 	checkPlans(t, []planTest{
 		{"the pod is gone", held, `
-			update block blue-10.0.0.0: rest 10.0.0.2 of a; if over: a (u1)
+			update block blue-10.0.0.0: rest 10.0.0.2 of a; if terminated: a (u1)
 			again in 1m0s`},
-		{"another incarnation has its name", held + `pod a/u2 asks=blue`, `
-			update block blue-10.0.0.0: rest 10.0.0.2 of a; if over: a (u1)
+		{"a pod with another UID has its name", held + `pod a/u2 asks=blue`, `
+			update block blue-10.0.0.0: rest 10.0.0.2 of a; if terminated: a (u1)
 			again in 1m0s`},
 		{"Succeeded, the object stays", held + `pod a/u1 has=blue:10.0.0.2/29 phase=Succeeded`, `
-			update block blue-10.0.0.0: rest 10.0.0.2 of a; if over: a (u1)
+			update block blue-10.0.0.0: rest 10.0.0.2 of a; if terminated: a (u1)
 			again in 1m0s`},
 		{"Failed", held + `pod a/u1 has=blue:10.0.0.2/29 phase=Failed`, `
-			update block blue-10.0.0.0: rest 10.0.0.2 of a; if over: a (u1)
+			update block blue-10.0.0.0: rest 10.0.0.2 of a; if terminated: a (u1)
 			again in 1m0s`},
-		{"a terminating pod is not over", held + `pod a/u1 has=blue:10.0.0.2/29 terminating`, ``},
-		{"nor is one whose phase is unknown", held + `pod a/u1 has=blue:10.0.0.2/29 phase=Unknown`, ``},
+		{"a terminating pod has not terminated", held + `pod a/u1 has=blue:10.0.0.2/29 terminating`, ``},
+		{"nor has one with phase Unknown", held + `pod a/u1 has=blue:10.0.0.2/29 phase=Unknown`, ``},
 		{"an entry without UID names no live pod", `
 			network blue 10.0.0.0/29
 			10.0.0.2 Bound a
 			pod a/u1 asks=blue`, `
-			update block blue-10.0.0.0: rest 10.0.0.2 of a; if over: a ()
+			update block blue-10.0.0.0: rest 10.0.0.2 of a; if terminated: a ()
 			again in 1m0s`},
 	})
 }
 
 func TestReserve(t *testing.T) {
 	checkPlans(t, []planTest{
-		{"a replica of a Pod2, and of a StatefulSet", `
+		{"a replica of a Pod2 or of a StatefulSet", `
 			network blue 10.0.0.0/29
 			owner Pod2/web 1 blue
 			owner StatefulSet/db 1 green,blue
 			10.0.0.2 Bound web-0/u1 Pod2/web
 			10.0.0.3 Bound db-0/u2 StatefulSet/db`,
-			`update block blue-10.0.0.0: reserve 10.0.0.2 for web-0; reserve 10.0.0.3 for db-0; if over: db-0 (u2), web-0 (u1)`},
+			`update block blue-10.0.0.0: reserve 10.0.0.2 for web-0; reserve 10.0.0.3 for db-0; if terminated: db-0 (u2), web-0 (u1)`},
 		{"of an owner that does not ask for this Network", `
 			network blue 10.0.0.0/29
 			owner Pod2/web 1 green
 			10.0.0.2 Bound web-0/u1 Pod2/web`, `
-			update block blue-10.0.0.0: rest 10.0.0.2 of web-0; if over: web-0 (u1)
+			update block blue-10.0.0.0: rest 10.0.0.2 of web-0; if terminated: web-0 (u1)
 			again in 1m0s`},
 		{"it stays reserved", `
 			network blue 10.0.0.0/29
@@ -64,7 +64,7 @@ func TestReserve(t *testing.T) {
 			10.0.0.2 Reserved web-0 Pod2/web 100h`, `
 			update block blue-10.0.0.0: rest 10.0.0.2 of web-0
 			again in 1m0s`},
-		{"the next of its name has it, though lower ones are free", `
+		{"the next pod with its name gets it, though lower ones are free", `
 			network blue 10.0.0.0/29
 			owner Pod2/web 1 blue
 			10.0.0.5 Reserved web-0 Pod2/web 100h
@@ -75,8 +75,8 @@ func TestReserve(t *testing.T) {
 			owner Pod2/web 1 blue
 			10.0.0.5 Bound web-0/u1 Pod2/web 100h
 			pod web-0/u2 gated asks=blue of=Pod2/web`,
-			`update block blue-10.0.0.0: bind 10.0.0.5 to web-0 (u2); if over: web-0 (u1)`},
-		{"of the reserved one and an older one that rests, the reserved one", `
+			`update block blue-10.0.0.0: bind 10.0.0.5 to web-0 (u2); if terminated: web-0 (u1)`},
+		{"the reserved one rather than an older resting one", `
 			network blue 10.0.0.0/29
 			owner Pod2/web 1 blue
 			10.0.0.2 Resting web-0 Pod2/web 30s
@@ -84,32 +84,32 @@ func TestReserve(t *testing.T) {
 			pod web-0/u2 gated asks=blue of=Pod2/web`, `
 			update block blue-10.0.0.0: bind 10.0.0.5 to web-0 (u2)
 			again in 30s`},
-		{"not for one of the same name and another owner", `
+		{"not for a pod with the same name and another owner", `
 			network blue 10.0.0.0/29
 			owner Pod2/web 1 blue
 			10.0.0.2 Reserved web-0 Pod2/web 100h
 			pod web-0/u2 gated asks=blue`,
 			`update block blue-10.0.0.0: bind 10.0.0.3 to web-0 (u2)`},
-		{"a replica has that of a pod of its name that was nobody's: it may have been adopted", `
+		{"a replica gets the address of a pod with its name and no owner: it may have adopted the pod", `
 			network blue 10.0.0.0/29
 			owner Pod2/web 1 blue
 			10.0.0.5 Bound web-0/u1 / 100h
 			pod web-0/u2 gated asks=blue of=Pod2/web`,
-			`update block blue-10.0.0.0: bind 10.0.0.5 to web-0 (u2); if over: web-0 (u1)`},
-		{"and of one whose owner is gone, by which it was taken over", `
+			`update block blue-10.0.0.0: bind 10.0.0.5 to web-0 (u2); if terminated: web-0 (u1)`},
+		{"also of a pod whose owner is gone", `
 			network blue 10.0.0.0/29
 			owner Pod2/web 1 blue
 			10.0.0.5 Resting web-0 StatefulSet/web 10s
 			pod web-0/u2 gated asks=blue of=Pod2/web`,
 			`update block blue-10.0.0.0: bind 10.0.0.5 to web-0 (u2)`},
-		{"not of one whose owner keeps it", `
+		{"not if the pod's owner keeps it", `
 			network blue 10.0.0.0/29
 			owner Pod2/web 1 blue
 			owner StatefulSet/web 1 blue
 			10.0.0.2 Reserved web-0 StatefulSet/web 10s
 			pod web-0/u2 gated asks=blue of=Pod2/web`,
 			`update block blue-10.0.0.0: bind 10.0.0.3 to web-0 (u2)`},
-		{"excluded meanwhile, it stays the replica's", `
+		{"excluded since, it stays the replica's", `
 			network blue 10.0.0.0/29 exclude=10.0.0.5
 			owner Pod2/web 1 blue
 			10.0.0.5 Reserved web-0 Pod2/web 100h
@@ -119,10 +119,10 @@ func TestReserve(t *testing.T) {
 }
 
 // A /30 has one address for pods: .2.
-// Whose address was reserved would ask where it went.
+// The owner of a reserved address would ask which pod got it.
 func TestGivenAwayIsTold(t *testing.T) {
 	for _, c := range []struct{ name, pod, want string }{
-		{"to another", "pod a/u1 gated asks=blue", "event Warning ReservedAddressGivenAway: for want of a free one: 10.0.0.2, reserved for web-3, which was scaled away, to a\n"},
+		{"to another", "pod a/u1 gated asks=blue", "event Warning ReservedAddressGivenAway: no free address left: reassigned 10.0.0.2 from scaled-down replica web-3 to pod a\n"},
 		{"back to its own", "pod web-3/u1 gated asks=blue of=Pod2/web", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -150,13 +150,13 @@ func TestScaleDown(t *testing.T) {
 		10.0.0.2 Reserved web-3 Pod2/web 61s
 		`
 	checkPlans(t, []planTest{
-		{"the pod of an ordinal scaled away keeps it reserved", `
+		{"the pod of a scaled-down ordinal keeps it reserved", `
 			network blue 10.0.0.0/30
 			owner Pod2/web 3 blue
 			10.0.0.2 Bound web-3/u1 Pod2/web`, `
-			update block blue-10.0.0.0: reserve 10.0.0.2 for web-3; if over: web-3 (u1)
+			update block blue-10.0.0.0: reserve 10.0.0.2 for web-3; if terminated: web-3 (u1)
 			again in 1m0s`},
-		{"from a time to come on others can have it, and the status says so then", `
+		{"after the delay others can have it, and the status then says so", `
 			network blue 10.0.0.0/30
 			owner Pod2/web 3 blue
 			10.0.0.2 Reserved web-3 Pod2/web 20s`,
@@ -165,7 +165,7 @@ func TestScaleDown(t *testing.T) {
 			owner Pod2/web 3 blue
 			pod a/u1 gated asks=blue`,
 			`update block blue-10.0.0.0: bind 10.0.0.2 to a (u1)`},
-		{"by name too", reserved + `
+		{"also on request", reserved + `
 			owner Pod2/web 3 blue
 			pod a/u1 gated asks=blue=10.0.0.2`,
 			`update block blue-10.0.0.0: bind 10.0.0.2 to a (u1)`},
@@ -183,21 +183,21 @@ func TestScaleDown(t *testing.T) {
 			pod web-3/u2 gated asks=blue of=Pod2/web`, `
 			update block blue-10.0.0.0: bind 10.0.0.2 to web-3 (u2)
 			a (u1) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one`},
-		{"only after it has rested, and the time comes by itself", `
+		{"only after it has rested; RequeueAfter says when", `
 			network blue 10.0.0.0/30
 			owner Pod2/web 3 blue
 			10.0.0.2 Reserved web-3 Pod2/web 20s
 			pod a/u1 gated asks=blue`, `
-			a (u1) waits: NetworkExhausted: Network "blue" has no free address. 1 address is reserved for a scaled-down replica, and can be reassigned from 2026-01-02T15:04:45Z on. Wait, or grow its spec.cidr
+			a (u1) waits: NetworkExhausted: Network "blue" has no free address. 1 address is reserved for a scaled-down replica and can be reassigned from 2026-01-02T15:04:45Z on. Wait, or grow its spec.cidr
 			again in 40s`},
-		{"as it does for a pod that wants it by name", `
+		{"also for a pod that asks for it", `
 			network blue 10.0.0.0/29
 			owner Pod2/web 3 blue
 			10.0.0.2 Reserved web-3 Pod2/web 20s
 			pod a/u1 gated asks=blue=10.0.0.2`, `
-			a (u1) waits: AddressInUse: the wanted address 10.0.0.2 of Network "blue" is reserved for pod web-3; wait until it is free, or name another one, or none to get any
+			a (u1) waits: AddressInUse: the wanted address 10.0.0.2 of Network "blue" is reserved for pod web-3; wait until it is free, or ask for another one, or for none to get any
 			again in 40s`},
-		{"last of all, and the longest reserved first", `
+		{"last, and the longest reserved first", `
 			network blue 10.0.0.0/29
 			owner Pod2/web 0 blue
 			10.0.0.2 Reserved web-0 Pod2/web 2h
@@ -207,7 +207,7 @@ func TestScaleDown(t *testing.T) {
 			pod a/u1 gated asks=blue
 			pod b/u2 gated asks=blue`,
 			`update block blue-10.0.0.0: bind 10.0.0.5 to b (u2); bind 10.0.0.6 to a (u1)`},
-		{"one that a pod could have, but does not get for want of another Network, serves the next", `
+		{"if a pod cannot use it because another Network is missing, the next pod gets it", `
 			network green 10.1.0.0/30
 			owner Pod2/web 0 green
 			10.1.0.2 Reserved web-0 Pod2/web 2h
@@ -237,41 +237,41 @@ func TestRest(t *testing.T) {
 			10.0.0.2 Resting a 60s
 			pod b/u2 gated asks=blue`,
 			`update block blue-10.0.0.0: bind 10.0.0.2 to b (u2)`},
-		{"for a pod of the same name and owner at once", `
+		{"for a pod with the same name and owner at once", `
 			network blue 10.0.0.0/29
 			10.0.0.4 Resting a 1s
 			pod a/u2 gated asks=blue`,
 			`update block blue-10.0.0.0: bind 10.0.0.4 to a (u2)`},
-		{"not for one of the same name and another owner", `
+		{"not for a pod with the same name and another owner", `
 			network blue 10.0.0.0/29
 			10.0.0.4 Resting a Job/once 1s
 			pod a/u2 gated asks=blue`, `
 			update block blue-10.0.0.0: bind 10.0.0.2 to a (u2)
 			again in 59s`},
-		{"of two of its own, the one it had last", `
+		{"of two own addresses, the last one", `
 			network blue 10.0.0.0/29
 			10.0.0.2 Resting a 30s
 			10.0.0.4 Resting a 10s
 			pod a/u2 gated asks=blue`, `
 			update block blue-10.0.0.0: bind 10.0.0.4 to a (u2)
 			again in 30s`},
-		{"excluded meanwhile, it is nobody's", `
+		{"excluded since, no pod gets it", `
 			network blue 10.0.0.0/29 exclude=10.0.0.4
 			10.0.0.4 Resting a 1s
 			pod a/u2 gated asks=blue`, `
 			update block blue-10.0.0.0: bind 10.0.0.2 to a (u2)
 			again in 59s`},
-		{"delay 0: to another in the same write", `
+		{"delay 0: to another pod in the same write", `
 			network blue 10.0.0.0/30 delay=0
 			10.0.0.2 Bound a/u1
 			pod b/u2 gated asks=blue`,
-			`update block blue-10.0.0.0: bind 10.0.0.2 to b (u2); if over: a (u1)`},
-		{"delay 0: a reserved one whose owner is gone too", `
+			`update block blue-10.0.0.0: bind 10.0.0.2 to b (u2); if terminated: a (u1)`},
+		{"delay 0: also a reserved one whose owner is gone", `
 			network blue 10.0.0.0/30 delay=0
 			10.0.0.2 Reserved web-0 Pod2/web
 			pod b/u2 gated asks=blue`,
 			`update block blue-10.0.0.0: bind 10.0.0.2 to b (u2)`},
-		{"the soonest is waited for, others stay", `
+		{"RequeueAfter waits for the soonest; others stay", `
 			network blue 10.0.0.0/29 delay=300
 			10.0.0.2 Resting a 10s
 			10.0.0.3 Resting b 290s
@@ -289,28 +289,28 @@ func TestAdopted(t *testing.T) {
 		10.0.0.3 Bound web-1/u2 100h
 		`
 	checkPlans(t, []planTest{
-		{"the address follows to the new owner of a live pod", owners + `
+		{"the address passes to the new owner of a live pod", owners + `
 			pod web-0/u1 has=blue:10.0.0.2/29 of=Pod2/web
 			pod web-1/u2 has=blue:10.0.0.3/29 of=Pod2/web`,
 			`update block blue-10.0.0.0: pass 10.0.0.2 of web-0 to Pod2 web; pass 10.0.0.3 of web-1 to Pod2 web`},
-		{"joined with what else is due", owners + `
+		{"together with other changes", owners + `
 			pod web-0/u1 has=blue:10.0.0.2/29 of=Pod2/web
 			pod web-2/u3 gated asks=blue`, `
-			update block blue-10.0.0.0: pass 10.0.0.2 of web-0 to Pod2 web; rest 10.0.0.3 of web-1; bind 10.0.0.4 to web-2 (u3); if over: web-1 (u2)
+			update block blue-10.0.0.0: pass 10.0.0.2 of web-0 to Pod2 web; rest 10.0.0.3 of web-1; bind 10.0.0.4 to web-2 (u3); if terminated: web-1 (u2)
 			again in 1m0s`},
 		{"a gated pod that is bound and has yet to publish", owners + `
 			pod web-0/u1 gated asks=blue of=Pod2/web
 			pod web-1/u2 has=blue:10.0.0.3/29`,
 			`update block blue-10.0.0.0: pass 10.0.0.2 of web-0 to Pod2 web`},
-		{"without a controller the entry stays that of the last", owners + `
+		{"without a controller the entry keeps its owner", owners + `
 			pod web-0/u1 has=blue:10.0.0.2/29
 			pod web-1/u2 has=blue:10.0.0.3/29`, ``},
-		{"of an earlier incarnation, or over, nothing is passed", owners + `
+		{"an entry of another UID or of a terminated pod is not passed", owners + `
 			pod web-0/u9 of=Pod2/web
 			pod web-1/u2 has=blue:10.0.0.3/29 of=Pod2/web phase=Failed`, `
-			update block blue-10.0.0.0: rest 10.0.0.2 of web-0; rest 10.0.0.3 of web-1; if over: web-0 (u1), web-1 (u2)
+			update block blue-10.0.0.0: rest 10.0.0.2 of web-0; rest 10.0.0.3 of web-1; if terminated: web-0 (u1), web-1 (u2)
 			again in 1m0s`},
-		{"a Network that goes keeps nothing for anybody", `
+		{"a Network that is being deleted keeps no address", `
 			network blue 10.0.0.0/29 terminating
 			10.0.0.2 Bound web-0/u1 StatefulSet/web
 			pod web-0/u1 has=blue:10.0.0.2/29 of=Pod2/web`, ``},

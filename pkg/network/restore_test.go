@@ -15,7 +15,7 @@ func TestRestore(t *testing.T) {
 		10.0.0.3 Reserved web-1 Pod2/web 50h
 		10.0.0.4 Resting x 50h
 		`
-	const inherit = `inherit from Network n-earlier; reserve 10.0.0.2 for web-0; reserve 10.0.0.3 for web-1; reserve 10.0.0.4 for x; add owner reference; add finalizer; if over: web-0 (u1)`
+	const inherit = `inherit from Network n-earlier; reserve 10.0.0.2 for web-0; reserve 10.0.0.3 for web-1; reserve 10.0.0.4 for x; add owner reference; add finalizer; if terminated: web-0 (u1)`
 	checkPlans(t, []planTest{
 		{"a restored Network inherits: all entries become Reserved, and nothing is bound before that is written", `
 			network blue 10.0.0.0/24 restored age=10s` + block + `
@@ -23,7 +23,7 @@ func TestRestore(t *testing.T) {
 			pod b/u8 gated asks=blue`, `
 			update block blue-10.0.0.0: ` + inherit + `
 			again in 50s`},
-		{"so does a new one that was never marked, as of a manifest", `
+		{"so does a new Network that was never marked, for example from a manifest", `
 			network blue 10.0.0.0/24 new` + block + `
 			pod b/u8 gated asks=blue`, `
 			update block blue-10.0.0.0: ` + inherit},
@@ -31,37 +31,37 @@ func TestRestore(t *testing.T) {
 			network blue 10.0.0.0/24 new nofinalizer` + block, `
 			add finalizer
 			update block blue-10.0.0.0: ` + inherit},
-		{"not a Network that handed out addresses: the entries go with their pods", `
+		{"not a Network that handed out addresses: the entries end with their pods", `
 			network blue 10.0.0.0/24` + block, `
-			update block blue-10.0.0.0: free 10.0.0.2 of web-0; free 10.0.0.3 of web-1; free 10.0.0.4 of x; seal and let go; if over: web-0 (u1)`},
-		{"not one that is being deleted", `
+			update block blue-10.0.0.0: free 10.0.0.2 of web-0; free 10.0.0.3 of web-1; free 10.0.0.4 of x; seal and remove finalizer; if terminated: web-0 (u1)`},
+		{"not a Network that is being deleted", `
 			network blue 10.0.0.0/24 new terminating nofinalizer` + block, `
-			update block blue-10.0.0.0: free 10.0.0.2 of web-0; free 10.0.0.3 of web-1; free 10.0.0.4 of x; seal and let go; if over: web-0 (u1)`},
-		{"not a block in which a pod holds an address: it is as one of any earlier Network", `
+			update block blue-10.0.0.0: free 10.0.0.2 of web-0; free 10.0.0.3 of web-1; free 10.0.0.4 of x; seal and remove finalizer; if terminated: web-0 (u1)`},
+		{"not a block in which a live pod holds an address: it is treated as one of an earlier Network", `
 			network blue 10.0.0.0/24 new` + block + `
 			pod web-0/u1 has=blue:10.0.0.2/24 of=Pod2/web`, `
 			begin; if alive: web-0 (u1)
 			update block blue-10.0.0.0: free 10.0.0.3 of web-1; free 10.0.0.4 of x; add finalizer`},
-		{"while the Network awaits its blocks, the pod may be one that an old view shows", `
+		{"while the Network waits for its blocks, the view of the pod may be old", `
 			network blue 10.0.0.0/24 restored age=10s` + block + `
 			pod web-0/u1 has=blue:10.0.0.2/24 of=Pod2/web`, `
 			again in 50s`},
-		{"not a sealed one", `
+		{"not a sealed block", `
 			network blue 10.0.0.0/24 new
 			block 10.0.0.0/24 uid=n-earlier orphaned sealed nofinalizer`, `
 			begin
 			delete block blue-10.0.0.0: empty and sealed`},
-		{"not a block of a Network that was removed by force: that has its owner reference", `
+		{"not a block of a Network that was removed by force: the block has its owner reference", `
 			network blue 10.0.0.0/24 new
 			block 10.0.0.0/24 uid=n-earlier
 			10.0.0.3 Reserved web-1 Pod2/web`, `
 			begin
-			update block blue-10.0.0.0: free 10.0.0.3 of web-1; seal and let go`},
-		{"an empty one is not worth it", `
+			update block blue-10.0.0.0: free 10.0.0.3 of web-1; seal and remove finalizer`},
+		{"not an empty block", `
 			network blue 10.0.0.0/24 new
 			block 10.0.0.0/24 uid=n-earlier orphaned`, `
 			begin
-			update block blue-10.0.0.0: seal and let go`},
+			update block blue-10.0.0.0: seal and remove finalizer`},
 		{"without a Network it waits", `
 			network blue -` + block, `
 			again in 59m0s`},
@@ -69,22 +69,22 @@ func TestRestore(t *testing.T) {
 			network blue -
 			block 10.0.0.0/24 uid=n-earlier orphaned age=1h
 			10.0.0.3 Reserved web-1 Pod2/web`, `
-			update block blue-10.0.0.0: free 10.0.0.3 of web-1; seal and let go`},
-		{"a block of the Network that lost its owner reference takes no entry before it has that back", `
+			update block blue-10.0.0.0: free 10.0.0.3 of web-1; seal and remove finalizer`},
+		{"a block that lost its owner reference takes no entry until it has it back", `
 			network blue 10.0.0.0/23
 			block 10.0.0.0/24 orphaned
 			10.0.0.2 Bound a/u1
 			pod a/u1 has=blue:10.0.0.2/23
 			pod b/u2 gated asks=blue=10.0.0.3`, `
 			update block blue-10.0.0.0: add owner reference
-			b (u2) waits: AddressInUse: the wanted address 10.0.0.3 of Network "blue" is not free yet; wait until it is free, or name another one, or none to get any`},
+			b (u2) waits: AddressInUse: the wanted address 10.0.0.3 of Network "blue" is not free yet; wait until it is free, or ask for another one, or for none to get any`},
 	})
 }
 
 func TestRestoredNetworkWaitsForItsBlocks(t *testing.T) {
-	const waits = `Network "blue" was restored from a backup: until 2026-01-02T15:04:35Z it waits for its AddressBlocks, and serves only pods whose address is in one`
+	const waits = `Network "blue" was restored from a backup: until 2026-01-02T15:04:35Z it waits for its AddressBlocks and serves only pods whose address is in one`
 	checkPlans(t, []planTest{
-		{"it serves whose address it keeps, and whose address is free in a block that it has", `
+		{"it serves pods whose address it keeps or is free in an existing block", `
 			network blue 10.0.0.0/23 restored age=30s
 			owner Pod2/web 3 blue
 			block 10.0.0.0/24 inherited=5s
@@ -97,17 +97,17 @@ func TestRestoredNetworkWaitsForItsBlocks(t *testing.T) {
 			b (u4) waits: NetworkNotReady: ` + waits + `
 			web-2 (u3) waits: NetworkNotReady: ` + waits + `
 			again in 30s`},
-		{"what runs and publishes is written back at once", `
+		{"addresses of running pods are written back at once", `
 			network blue 10.0.0.0/24 restored age=30s
 			pod a/u1 has=blue:10.0.0.2/24`, `
 			create block blue-10.0.0.0: bind 10.0.0.2 to a (u1)
 			again in 30s`},
-		{"a minute later it serves all, and says so first", `
+		{"after a minute it serves all pods, and first says so", `
 			network blue 10.0.0.0/23 restored age=1m
 			pod b/u4 gated asks=blue has=blue:10.0.1.3/23`, `
 			begin
 			create block blue-10.0.1.0: bind 10.0.1.3 to b (u4)`},
-		{"a pod on two Networks waits for the one that waits", `
+		{"a pod on two Networks waits for the Network that waits", `
 			network blue 10.0.0.0/24
 			network green 10.1.0.0/24 restored age=30s
 			pod b/u4 gated asks=blue,green`,
@@ -117,27 +117,27 @@ func TestRestoredNetworkWaitsForItsBlocks(t *testing.T) {
 
 func TestGraceOfInheritedEntries(t *testing.T) {
 	checkPlans(t, []planTest{
-		{"they are kept for owners that do not exist yet, for pods without one, and for any", `
+		{"they are kept for owners that do not exist yet, and for pods without an owner", `
 			network blue 10.0.0.0/24
 			block 10.0.0.0/24 inherited=59m
 			10.0.0.2 Reserved web-0 Pod2/web 59m
 			10.0.0.3 Reserved x 59m
 			10.0.0.4 Reserved y ReplicaSet/z 59m
 			pod b/u4 gated asks=blue=10.0.0.3`, `
-			b (u4) waits: AddressInUse: the wanted address 10.0.0.3 of Network "blue" is reserved for pod x; wait until it is free, or name another one, or none to get any
+			b (u4) waits: AddressInUse: the wanted address 10.0.0.3 of Network "blue" is reserved for pod x; wait until it is free, or ask for another one, or for none to get any
 			again in 1m0s`},
-		{"a pod of the name and without owner gets its address", `
+		{"a pod with this name and no owner gets its address", `
 			network blue 10.0.0.0/24
 			block 10.0.0.0/24 inherited=59m
 			10.0.0.3 Reserved x 59m
 			pod x/u4 gated asks=blue has=blue:10.0.0.3/24`,
 			`update block blue-10.0.0.0: bind 10.0.0.3 to x (u4)`},
-		{"one that its owner has yet to adopt waits", `
+		{"a pod that its owner has yet to adopt waits", `
 			network blue 10.0.0.0/24
 			block 10.0.0.0/24 inherited=59m
 			10.0.0.3 Reserved web-0 Pod2/web 59m
 			pod web-0/u4 gated asks=blue has=blue:10.0.0.3/24`, `
-			web-0 (u4) waits: AddressInUse: the wanted address 10.0.0.3 of Network "blue" is reserved for pod web-0; wait until it is free, or name another one, or none to get any
+			web-0 (u4) waits: AddressInUse: the wanted address 10.0.0.3 of Network "blue" is reserved for pod web-0; wait until it is free, or ask for another one, or for none to get any
 			again in 1m0s`},
 		{"after an hour they rest", `
 			network blue 10.0.0.0/24
@@ -145,13 +145,13 @@ func TestGraceOfInheritedEntries(t *testing.T) {
 			10.0.0.3 Reserved x 60m`, `
 			update block blue-10.0.0.0: rest 10.0.0.3 of x
 			again in 1m0s`},
-		{"those that were reserved since are not kept", `
+		{"those that were reserved later are not kept", `
 			network blue 10.0.0.0/24
 			block 10.0.0.0/24 inherited=59m
 			10.0.0.3 Reserved web-0 Pod2/web 58m`, `
 			update block blue-10.0.0.0: rest 10.0.0.3 of web-0
 			again in 1m0s`},
-		{"a clock that was far ahead keeps nothing", `
+		{"a clock that was far ahead keeps no address", `
 			network blue 10.0.0.0/24
 			block 10.0.0.0/24 inherited=-24h
 			10.0.0.3 Reserved x -24h`, `
@@ -160,8 +160,8 @@ func TestGraceOfInheritedEntries(t *testing.T) {
 	})
 }
 
-// What a pod brings gives it what asking by name gives, and no more: whoever may create
-// a pod may write either, where no policy says otherwise.
+// A pod that carries an address from a backup gets the same as a pod that asks for this
+// address. Users who may create a pod may write either, unless a policy forbids it.
 func TestBringingAnAddressIsAskingForIt(t *testing.T) {
 	for _, ledger := range []string{
 		``,
@@ -178,21 +178,21 @@ func TestBringingAnAddressIsAskingForIt(t *testing.T) {
 			brings := Diff(parse(t, state+"pod a/u1 gated asks=blue has=blue:10.0.0.4/24")).String()
 			asks := Diff(parse(t, state+"pod a/u1 gated asks=blue=10.0.0.4")).String()
 			if brings != asks {
-				t.Errorf("in\n%s\nwho brings the address gets\n%s\nwho asks for it gets\n%s", state, brings, asks)
+				t.Errorf("in\n%s\na pod that carries the address gets\n%s\na pod that asks for it gets\n%s", state, brings, asks)
 			}
 		}
 	}
 }
 
 func TestRequestBeatsWhatThePodBrings(t *testing.T) {
-	checkPlans(t, []planTest{{"it wants another address by name", `
+	checkPlans(t, []planTest{{"it asks for another address", `
 		network blue 10.0.0.0/24
 		pod a/u1 gated asks=blue=10.0.0.9 has=blue:10.0.0.4/24`,
 		`create block blue-10.0.0.0: bind 10.0.0.9 to a (u1)`}})
 }
 
-// Whether an entry leaves its hour on time is a matter of the annotation alone: one that
-// somebody spoiled keeps nothing, and says nothing else.
+// Only the annotation decides when the hour of an entry ends. A damaged annotation keeps no
+// address and has no other effect.
 func TestSpoiledTimeOfInheritance(t *testing.T) {
 	s := parse(t, `
 		network blue 10.0.0.0/24

@@ -13,29 +13,29 @@ import (
 	"github.com/pod2/pod2/pkg/ordinals"
 )
 
-// Over says whether the incarnation of a pod that an entry names is over, given
-// the pod now found under that name, or nil. Both ways of being over are stable:
-// UIDs are never reused, and a kubelet reports a terminal phase only when no
-// container can run any more. A terminating pod is not over.
+// Over says whether the pod that an entry names has terminated, given the pod now found under
+// its name, or nil. Both forms of terminated are final: UIDs are never reused, and a kubelet
+// reports a terminal phase only when no container can run any more. A terminating pod has not
+// terminated.
 func Over(ref PodRef, found *corev1.Pod) bool {
 	return found == nil || found.UID != ref.UID || attachment.Over(found)
 }
 
-// settle moves on the entries that their pods no longer need. First match wins:
+// settle updates the entries that their pods no longer need. First match wins:
 //
-//	Bound     pod over, Network goes            -> free
-//	Bound     pod over, its owner keeps it      -> Reserved
-//	Bound     pod over                          -> Resting
-//	Bound     pod publishes another bound one   -> Resting
-//	Bound     pod adopted by another owner      -> Bound, of that owner
-//	Reserved  owner gone or no longer asks      -> Resting, an hour later if inherited
-//	Reserved  its release is asked for          -> Resting for the rest of the delay, or free
-//	Reserved  the pod is bound elsewhere        -> Resting (see settleMoved)
-//	Resting   reuseDelaySeconds are over        -> free
-//	either    since a time to come              -> since now: a leader's clock was wrong
+//	Bound     pod terminated, Network ends             -> free
+//	Bound     pod terminated, its owner keeps it       -> Reserved
+//	Bound     pod terminated                           -> Resting
+//	Bound     pod publishes another bound one          -> Resting
+//	Bound     pod adopted by another owner             -> Bound, of that owner
+//	Reserved  owner gone or no longer asks             -> Resting, an hour later if inherited
+//	Reserved  a user asks to release it                -> Resting for the rest of the delay, or free
+//	Reserved  the pod is bound to another address      -> Resting (see settleMoved)
+//	Resting   reuseDelaySeconds have passed            -> free
+//	either    since is in the future                   -> since now: a leader's clock was wrong
 //
-// "The Network goes" is a page of a Network that is terminating or gone. What becomes
-// of one that was restored from a backup, see inherit.
+// "Network ends" means that the Network is terminating or gone. For a Network that was
+// restored from a backup, see inherit.
 func (v *view) settle() {
 	for _, p := range v.ledger.pages {
 		switch {
@@ -79,15 +79,15 @@ func (v *view) settle() {
 	v.ledger.sweep()
 }
 
-// over says whether the pod of a Bound entry is, by this view.
+// over says whether the pod of a Bound entry has terminated in this view.
 func (v *view) over(e *entry) bool {
 	return !e.settled && Over(PodRef{e.Pod, e.PodUID}, v.pods[e.Pod])
 }
 
-// adopted returns the owner of the live pod that holds an entry of another one:
-// what the address is kept for later is the owner that the pod has at its end. A
-// pod without a controller leaves the entry to the owner it had, which may adopt
-// it again. A Network that goes keeps nothing for anybody.
+// adopted returns the owner of the live pod that holds an entry of another owner. The address
+// is later kept for the owner that the pod has at its end. If the pod has no controller, the
+// entry keeps its owner, which may adopt the pod again. A Network that is being deleted keeps
+// addresses for no owner.
 func (v *view) adopted(p *page, e *entry) (v1.AddressOwner, bool) {
 	owner := attachment.Owner(v.pods[e.Pod])
 	return owner, owner != v1.AddressOwner{} && owner != e.Owner && !v.goes(p)
@@ -105,8 +105,8 @@ func afterBound(goes, keeps bool, delay time.Duration) v1.AddressState {
 	return v1.AddressResting
 }
 
-// settleMoved lets the reserved address of a replica rest that was bound to
-// another one, because another one was wanted by name.
+// settleMoved lets the reserved address of a replica rest if the replica asked for another
+// address and got it.
 func (v *view) settleMoved() {
 	for _, p := range v.ledger.pages {
 		if p.quiet || p.inherits {
@@ -128,11 +128,11 @@ func (v *view) settleMoved() {
 	}
 }
 
-// surplus says whether an entry is bound to a live pod that publishes another
-// address, bound to it too: two controllers bound one pod in two blocks, and the
-// pod, which publishes once, has chosen. The entry can never be published then,
-// since a publishing write carries the resourceVersion of the gated pod; a gated
-// pod with an answer that somebody else wrote has chosen nothing.
+// surplus says whether an entry is bound to a live pod that publishes another address bound
+// to it. This happens if two controllers bound one pod in two blocks: the pod publishes once,
+// and that decides. The other entry can never be published, because a publishing write carries
+// the resourceVersion of the gated pod. If another client wrote the annotation of a gated pod,
+// that decides nothing.
 func (v *view) surplus(e *entry) bool {
 	published, ok := v.published[e.Pod]
 	if !ok || published == e.addr {
@@ -142,9 +142,9 @@ func (v *view) surplus(e *entry) bool {
 	return other != nil && other.State == v1.AddressBound && other.PodUID == e.PodUID
 }
 
-// writeBack enters the addresses that live pods publish and the ledger does not
-// have: the block was removed by hand. It comes before any bind. What a pod
-// publishes and may not have is returned.
+// writeBack enters the addresses that live pods publish and that no AddressBlock has, because
+// a user deleted the block. It runs before any bind. It returns the pods that publish an
+// address which they may not have.
 func (v *view) writeBack(pods []*corev1.Pod) (conflicts []conflict) {
 	for _, pod := range pods {
 		addr, ok := v.recordable(pod)
@@ -162,16 +162,16 @@ func (v *view) writeBack(pods []*corev1.Pod) (conflicts []conflict) {
 	return conflicts
 }
 
-// claim returns the entry of the address that a live pod publishes, nil if there
-// is none, and why the pod may not have the address. The ledger says who holds
-// what; an annotation fills its gaps and overrules nothing. First match wins:
+// claim returns the entry of the address that a live pod publishes, nil if there is none, and
+// the reason why the pod may not have the address. The AddressBlocks are authoritative: an
+// annotation fills their gaps and overrules nothing. First match wins:
 //
 //	the entry is bound to the pod              it has it
-//	another address is bound to the pod        refused: somebody changed the annotation
+//	another address is bound to the pod        refused: a user changed the annotation
 //	it is the gateway                          refused
 //	no entry                                   granted
-//	bound to a pod that is over                granted, once that is confirmed
-//	reserved or resting                        granted: it is in use, whoever waits for it
+//	bound to a terminated pod                  granted, once that is confirmed
+//	reserved or resting                        granted: it is in use, even if another pod waits for it
 //	bound to a live pod                        refused
 func (v *view) claim(pod *corev1.Pod, addr netip.Addr) (*entry, string) {
 	e := v.ledger.find(addr)
@@ -179,7 +179,7 @@ func (v *view) claim(pod *corev1.Pod, addr netip.Addr) (*entry, string) {
 		return e, ""
 	}
 	if own, bound := v.ledger.bound(pod.Name, pod.UID); bound {
-		return e, fmt.Sprintf("is published by the pod, to which %s is bound", own)
+		return e, fmt.Sprintf("is published by the pod, but the pod is bound to %s", own)
 	}
 	if gateway, ok := Gateway(v.network); ok && gateway == addr {
 		return e, "is the gateway"
@@ -194,10 +194,10 @@ func (v *view) claim(pod *corev1.Pod, addr netip.Addr) (*entry, string) {
 	return e, ""
 }
 
-// recordable returns the address that a live pod publishes, if an entry for it
-// could be written. It could not in a page of an earlier Network of this name,
-// where nothing is handed out until it is empty and gone, nor could a block be
-// created for a Network that goes and has lost our finalizer already.
+// recordable returns the address that a live pod publishes, if an entry for it could be
+// written. An AddressBlock of an earlier Network with this name takes no entry: it hands out
+// nothing until it is empty and deleted. And no block can be created for a terminating Network
+// that has already lost our finalizer.
 func (v *view) recordable(pod *corev1.Pod) (netip.Addr, bool) {
 	addr, ok := v.published[pod.Name]
 	if !ok || attachment.Over(pod) || !v.cidr.IsValid() || !v.cidr.Contains(addr) || !v.ledger.writable(addr) {
@@ -212,21 +212,20 @@ type conflict struct {
 	why  string
 }
 
-// keeps says whether the owner keeps stable names, exists, and still asks for
-// this Network.
+// keeps says whether the owner keeps names stable, exists, and still asks for this Network.
 func (v *view) keeps(owner v1.AddressOwner) bool {
 	replicas, ok := v.owners[owner]
 	return ok && slices.Contains(replicas.Networks, v.name)
 }
 
-// ScaledAway says whether the entry of a Network is reserved for a replica that its owner,
-// which there is, no longer has. Others may have the address once it has rested.
+// ScaledAway says whether the entry of a Network is reserved for a replica that its owner was
+// scaled down from. The owner must exist. Other pods may have the address once it has rested.
 func (r Replicas) ScaledAway(network string, e v1.AddressEntry) bool {
 	return e.State == v1.AddressReserved && slices.Contains(r.Networks, network) && !r.hasOrdinal(e.Owner, e.Pod)
 }
 
-// hasOrdinal says whether the pod's name is that of a replica the owner still
-// has. An address reserved for one scaled away is given away last.
+// hasOrdinal says whether the pod's name is the name of a current replica of the owner. The
+// address of a scaled-down replica is given to others last.
 func (r Replicas) hasOrdinal(owner v1.AddressOwner, pod string) bool {
 	ordinal, ok := ordinals.Parse(owner.Name, pod)
 	return ok && r.Ordinals.Has(ordinal)

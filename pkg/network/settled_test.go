@@ -16,7 +16,7 @@ import (
 	"github.com/pod2/pod2/test/chance"
 )
 
-// What is known beforehand, and the pods that are left out for it, change nothing.
+// Known, and the pods left out because of it, change no decision.
 func TestSettledPodsMayBeLeftOut(t *testing.T) {
 	leftOut, quiet, planned := 0, 0, 0
 	chance.ForSeeds(t, 2*states, func(t *testing.T, dice *rand.Rand) {
@@ -37,11 +37,11 @@ func TestSettledPodsMayBeLeftOut(t *testing.T) {
 		}
 	})
 	if leftOut < states/8 || quiet < states/40 || planned < states/80 {
-		t.Errorf("%d pods left out, %d quiet blocks, %d writes next to them: too dull to prove anything", leftOut, quiet, planned)
+		t.Errorf("%d pods left out, %d quiet blocks, %d writes in other blocks: too few to prove anything", leftOut, quiet, planned)
 	}
 }
 
-// settleSome makes pods ones that publish what the ledger has bound to them.
+// settleSome changes some pods so that they publish the addresses bound to them.
 func settleSome(dice *rand.Rand, s *State) {
 	for _, b := range s.Blocks {
 		if chance.One(dice, 2) {
@@ -76,7 +76,7 @@ func publishing(dice *rand.Rand, s *State, pod *corev1.Pod, addr netip.Addr, e v
 	}
 }
 
-// reduced leaves out what may be left out, or some of it.
+// reduced leaves out some or all of the parts that may be left out.
 func reduced(dice *rand.Rand, s State) State {
 	pods, settles, needed := map[string]*corev1.Pod{}, map[string]bool{}, map[string]bool{}
 	for _, pod := range s.Pods {
@@ -120,19 +120,19 @@ func TestSettles(t *testing.T) {
 		want             bool
 	}{
 		{"publishes it", "10.0.0.2 Bound a/u", "a/u has=blue:10.0.0.2/24", true},
-		{"is of the owner", "10.0.0.2 Bound a/u Pod2/web", "a/u has=blue:10.0.0.2/24 of=Pod2/web", true},
+		{"belongs to the owner", "10.0.0.2 Bound a/u Pod2/web", "a/u has=blue:10.0.0.2/24 of=Pod2/web", true},
 		{"lost its owner", "10.0.0.2 Bound a/u Pod2/web", "a/u has=blue:10.0.0.2/24", true},
-		{"terminates, and lives", "10.0.0.2 Bound a/u", "a/u has=blue:10.0.0.2/24 terminating", true},
+		{"is terminating", "10.0.0.2 Bound a/u", "a/u has=blue:10.0.0.2/24 terminating", true},
 		{"was adopted", "10.0.0.2 Bound a/u", "a/u has=blue:10.0.0.2/24 of=Pod2/web", false},
-		{"is another incarnation", "10.0.0.2 Bound a/u", "a/v has=blue:10.0.0.2/24", false},
-		{"is over", "10.0.0.2 Bound a/u", "a/u has=blue:10.0.0.2/24 phase=Failed", false},
+		{"has another UID", "10.0.0.2 Bound a/u", "a/v has=blue:10.0.0.2/24", false},
+		{"terminated", "10.0.0.2 Bound a/u", "a/u has=blue:10.0.0.2/24 phase=Failed", false},
 		{"has yet to publish", "10.0.0.2 Bound a/u", "a/u gated asks=blue", false},
-		{"has an answer that is not ours", "10.0.0.2 Bound a/u", "a/u gated has=blue:10.0.0.2/24", false},
-		{"publishes another", "10.0.0.2 Bound a/u", "a/u has=blue:10.0.0.3/24", false},
-		{"publishes it of another Network", "10.0.0.2 Bound a/u", "a/u has=green:10.0.0.2/24", false},
+		{"has an annotation of another client", "10.0.0.2 Bound a/u", "a/u gated has=blue:10.0.0.2/24", false},
+		{"publishes another address", "10.0.0.2 Bound a/u", "a/u has=blue:10.0.0.3/24", false},
+		{"publishes the address of another Network", "10.0.0.2 Bound a/u", "a/u has=green:10.0.0.2/24", false},
 		{"says that it waits", "10.0.0.2 Bound a/u", "a/u has=blue:10.0.0.2/24 condition=False/AddressConflict", false},
 		{"waited once", "10.0.0.2 Bound a/u", "a/u has=blue:10.0.0.2/24 condition=True/Published", true},
-		{"was over before", "10.0.0.2 Resting a", "a/u has=blue:10.0.0.2/24", false},
+		{"had terminated before", "10.0.0.2 Resting a", "a/u has=blue:10.0.0.2/24", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := parse(t, "network blue 10.0.0.0/24\n"+test.entry+"\npod "+test.pod)

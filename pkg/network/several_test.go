@@ -24,25 +24,25 @@ func TestSeveralNetworks(t *testing.T) {
 			network blue 10.0.0.0/29
 			10.0.0.2 Bound a/u1`,
 			`create block green-10.1.0.0: bind 10.1.0.2 to a (u1)`},
-		{"what the second will give is promised: the first binds one pod only", `
+		{"the second's last address is promised to one pod: the first binds only this pod", `
 			network blue 10.0.0.0/29
 			pod a/u1 gated asks=green,blue
 			pod b/u2 gated asks=green,blue
 			network green 10.1.0.0/30`,
 			`create block blue-10.0.0.0: bind 10.0.0.2 to a (u1)`},
-		{"and the second gives it to nobody else", `
+		{"the second gives a promised address to no other pod", `
 			network green 10.1.0.0/30
 			pod a/u1 gated asks=green,blue
 			pod b/u2 gated asks=green
 			network blue 10.0.0.0/29`,
 			`b (u2) waits: NetworkExhausted: Network "green" has no free address; grow its spec.cidr`},
-		{"what a pod will get that holds the first already is promised too", `
+		{"the address for a pod that already holds the first is promised too", `
 			network blue 10.0.0.0/29
 			10.0.0.2 Bound a/u1
 			pod a/u1 gated asks=green,blue
 			pod b/u2 gated asks=green,blue
 			network green 10.1.0.0/30`, ``},
-		{"one that holds an address already comes first", `
+		{"a pod that already holds an address comes first", `
 			network green 10.1.0.0/30
 			pod a/u1 gated asks=green age=2h
 			pod b/u2 gated asks=green,blue age=1s
@@ -50,34 +50,34 @@ func TestSeveralNetworks(t *testing.T) {
 			10.0.0.2 Bound b/u2`, `
 			create block green-10.1.0.0: bind 10.1.0.2 to b (u2)
 			a (u1) waits: NetworkExhausted: Network "green" has no free address; grow its spec.cidr, or delete pods that hold one`},
-		{"none from the first while the second is exhausted, which tells the user", `
+		{"the first binds nothing while the second is exhausted; the second reports it", `
 			network blue 10.0.0.0/29
 			pod a/u1 gated asks=green,blue
 			network green 10.1.0.0/30` + exhausted, ``},
-		{"as here", `
+		{"the second reports it", `
 			network green 10.1.0.0/30` + exhausted + `
 			pod a/u1 gated asks=green,blue
 			network blue 10.0.0.0/29`,
 			`a (u1) waits: NetworkExhausted: Network "green" has no free address; grow its spec.cidr, or delete pods that hold one`},
-		{"both cannot: the first tells", `
+		{"neither can serve: the first reports it", `
 			network blue 10.0.0.0/29 terminating
 			block 10.0.0.0/24 sealed
 			pod a/u1 gated asks=green,blue
 			network green -`, `
 			remove finalizer
-			a (u1) waits: NetworkTerminating: Network "blue" is being deleted and takes no new pod; create it anew once it is gone, or ask for another one`},
-		{"and the second is silent", `
+			a (u1) waits: NetworkTerminating: Network "blue" is being deleted and takes no new pods; recreate it once it is gone, or ask for another Network`},
+		{"neither can serve: the second is silent", `
 			network green -
 			pod a/u1 gated asks=green,blue
 			network blue -`, ``},
-		{"while the second waits for time alone, so does the first: nobody else would wake it", `
+		{"while the second waits for time to pass, so does the first: nothing else would wake it", `
 			network blue 10.0.0.0/29
 			owner Pod2/web 0 green
 			pod a/u1 gated asks=green=10.1.0.2,blue
 			network green 10.1.0.0/29
 			10.1.0.2 Reserved web-0 Pod2/web 20s`,
 			`again in 40s`},
-		{"the replica's own on each", `
+		{"the replica's own address on each", `
 			network blue 10.0.0.0/29
 			owner Pod2/web 1 blue,green
 			10.0.0.5 Reserved web-0 Pod2/web
@@ -85,7 +85,7 @@ func TestSeveralNetworks(t *testing.T) {
 			network green 10.1.0.0/30
 			10.1.0.2 Bound web-0/u1 Pod2/web`,
 			`update block blue-10.0.0.0: bind 10.0.0.5 to web-0 (u2)`},
-		{"an address held of an earlier Network of that name counts for nothing", `
+		{"an address of an earlier Network with this name does not count", `
 			network green 10.1.0.0/23
 			pod a/u1 gated asks=green,blue
 			network blue 10.0.0.0/23
@@ -101,7 +101,7 @@ func TestExhaustion(t *testing.T) {
 		pod x/u9 has=blue:10.0.0.2/30
 		`
 	for _, test := range []planTest{
-		{"the rest is served; each is told, and one event lists the oldest first", `
+		{"the others are served; each waiting pod gets a condition, and one event lists the oldest first", `
 			network blue 10.0.0.0/29
 			pod a/u1 gated asks=blue age=8m
 			pod b/u2 gated asks=blue age=1m
@@ -117,7 +117,7 @@ func TestExhaustion(t *testing.T) {
 			event on b (u2): NetworkExhausted
 			status capacity 5 bound 5 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=True/Serving(hands out addresses) Exhausted=True/NetworkExhausted(no address is free for: g, b; grow spec.cidr, or delete pods that hold one)
 			event Warning NetworkExhausted: no address is free for: g, b; grow spec.cidr, or delete pods that hold one`},
-		{"six and more are counted", full + `
+		{"the message counts six and more", full + `
 			pod a/u1 gated asks=blue condition=True/x
 			pod b/u2 gated asks=blue condition=True/x
 			pod c/u3 gated asks=blue condition=True/x
@@ -145,18 +145,18 @@ func TestExhaustion(t *testing.T) {
 			}
 		})
 	}
-	t.Run("told once; served when one frees, and the condition goes", func(t *testing.T) {
+	t.Run("reported once; when an address is free, the pod is served and the condition cleared", func(t *testing.T) {
 		s := parse(t, full+"pod a/u1 gated asks=blue")
 		plan := Diff(s)
 		s.Network.Status = *plan.Status
 		s.Pods[0].Status.Conditions = append(s.Pods[0].Status.Conditions, plan.Waits[0].Condition)
 		if again := Diff(s); !again.Empty() || len(again.Events) > 0 {
-			t.Errorf("told twice:\n%s", again)
+			t.Errorf("reported twice:\n%s", again)
 		}
 		s.Blocks[0].Spec.Entries = nil
 		s.Pods = s.Pods[:1]
 		const want = `update block blue-10.0.0.0: bind 10.0.0.2 to a (u1)
-status capacity 1 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=True/Serving(hands out addresses) Exhausted=False/AddressesAvailable(no pod waits for want of a free address)`
+status capacity 1 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=True/Serving(hands out addresses) Exhausted=False/AddressesAvailable(no pod waits for a free address)`
 		if got := strip(Diff(s)); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}

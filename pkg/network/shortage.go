@@ -10,26 +10,26 @@ import (
 	"github.com/pod2/pod2/pkg/ipam"
 )
 
-// tally is the working copy in numbers. Only what the Network's own blocks have counts.
+// tally counts the entries of the working copy, in the Network's own blocks only.
 type tally struct {
 	bound, reserved, resting int64
-	// taken are those with an entry that a pod would otherwise get that asks for any. The
-	// following are of them.
+	// taken have an entry; without it, any pod could get them. The fields below count
+	// only such addresses.
 	taken int64
-	// rests are Resting, the first until restsUntil.
+	// rests are Resting; the first ends at restsUntil.
 	rests      int64
 	restsUntil time.Time
-	// leaves are reserved for scaled-down replicas and have not rested yet, the first until
+	// leaves are reserved for scaled-down replicas and have not rested yet; the first has at
 	// leavesFrom.
 	leaves     int64
 	leavesFrom time.Time
-	// left are reserved for scaled-down replicas and have rested: others can have them.
+	// left are reserved for scaled-down replicas and have rested: other pods can get them.
 	left int64
-	// away are reserved for other replicas, which do not run now.
+	// away are reserved for other replicas that do not run now.
 	away int64
 }
 
-// tally counts once: it is for when the working copy is as it shall be.
+// tally counts once. Call it when the working copy has its final state.
 func (v *view) tally() *tally {
 	if v.counted == nil {
 		v.counted = &tally{}
@@ -90,18 +90,18 @@ func earliest(first *time.Time, t time.Time) {
 	}
 }
 
-// exhaustedText tells a pod that no address is free for it. The first pods are told in
-// numbers. Those change whenever a pod comes or goes, and thousands of pods may wait, so
-// the others are told where the numbers are.
+// exhaustedText tells a pod that no address is free for it. The message for the first pods has
+// numbers. These change whenever a pod is created or deleted, and thousands of pods may wait.
+// So the message for the others refers to the Network's condition.
 func (v *view) exhaustedText(before int) string {
 	if before >= podEvents {
-		return fmt.Sprintf("Network %q has no free address; its condition Exhausted says why, and what you can do", v.name)
+		return fmt.Sprintf("Network %q has no free address; its condition Exhausted says why and how to fix it", v.name)
 	}
 	return fmt.Sprintf("Network %q has no free address%s", v.name, v.shortage("its spec.cidr"))
 }
 
-// shortage is the rest of a sentence that says that no address is free: where they are,
-// and what the user can do. Times are points in time, which stay as they are.
+// shortage completes a sentence that says that no address is free: it says where the addresses
+// are and how the user can fix the shortage. It uses points in time, because these do not change.
 func (v *view) shortage(cidr string) string {
 	c := v.tally()
 	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
@@ -115,10 +115,10 @@ func (v *view) shortage(cidr string) string {
 		}
 	}
 	tell(c.rests, "resting until "+at(c.restsUntil), "resting, the first until "+at(c.restsUntil))
-	tell(c.leaves, "reserved for a scaled-down replica, and can be reassigned from "+at(c.leavesFrom)+" on",
-		"reserved for scaled-down replicas, and the first can be reassigned from "+at(c.leavesFrom)+" on")
+	tell(c.leaves, "reserved for a scaled-down replica and can be reassigned from "+at(c.leavesFrom)+" on",
+		"reserved for scaled-down replicas; the first can be reassigned from "+at(c.leavesFrom)+" on")
 	tell(c.away, "reserved for a replica that does not run now", "reserved for replicas that do not run now")
-	tell(v.pool.Capacity()-v.pool.ForAny(), "only for a pod that asks for it by name (spec.onRequest)", "only for pods that ask for one by name (spec.onRequest)")
+	tell(v.pool.Capacity()-v.pool.ForAny(), "only for a pod that asks for it (spec.onRequest)", "only for pods that ask for them (spec.onRequest)")
 
 	var remedies []string
 	if c.rests+c.leaves > 0 {
@@ -145,6 +145,6 @@ func (v *view) shortage(cidr string) string {
 	return ". " + strings.Join(told, ". ") + ". " + strings.ToUpper(remedy[:1]) + remedy[1:]
 }
 
-// grows says whether the API server lets the CIDR grow: pods hold what would become the
-// network or broadcast address of these.
+// grows says whether the API server lets the CIDR grow. A /31 or /32 cannot: pods hold the
+// addresses that would become network or broadcast address.
 func grows(cidr netip.Prefix) bool { return cidr.Addr().BitLen()-cidr.Bits() > 1 }

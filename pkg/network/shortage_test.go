@@ -13,7 +13,7 @@ import (
 	"github.com/pod2/pod2/test/chance"
 )
 
-// Who waits is told where the addresses are, and what would help.
+// The condition of a waiting pod says where the addresses are and how to fix the shortage.
 func TestShortage(t *testing.T) {
 	checkPlans(t, []planTest{
 		{"all kinds, each with its first", `
@@ -32,7 +32,7 @@ func TestShortage(t *testing.T) {
 			pod y/u2 has=blue:10.0.0.13/28
 			pod z/u3 has=blue:10.0.0.14/28
 			pod late/u4 gated asks=blue`, `
-			late (u4) waits: NetworkExhausted: Network "blue" has no free address. 2 addresses are resting, the first until 2026-01-02T15:04:35Z. 2 addresses are reserved for scaled-down replicas, and the first can be reassigned from 2026-01-02T15:04:15Z on. 2 addresses are reserved for replicas that do not run now. 4 addresses are only for pods that ask for one by name (spec.onRequest). Wait, grow its spec.cidr, or delete pods that hold one
+			late (u4) waits: NetworkExhausted: Network "blue" has no free address. 2 addresses are resting, the first until 2026-01-02T15:04:35Z. 2 addresses are reserved for scaled-down replicas; the first can be reassigned from 2026-01-02T15:04:15Z on. 2 addresses are reserved for replicas that do not run now. 4 addresses are only for pods that ask for them (spec.onRequest). Wait, grow its spec.cidr, or delete pods that hold one
 			again in 10s`},
 		{"a /31 cannot grow", `
 			network blue 10.0.0.0/31
@@ -55,8 +55,8 @@ func TestShortage(t *testing.T) {
 	})
 }
 
-// What pods are told of a shortage does not change as time passes, and of many pods only
-// the first ones are told in numbers.
+// The message about a shortage does not change as time passes. If many pods wait, only the
+// first ones get numbers.
 func TestShortageIsWrittenOnce(t *testing.T) {
 	text := "network blue 10.0.0.0/29\n10.0.0.2 Resting x 5s\n10.0.0.3 Resting y 2s\nowner Pod2/web 0 blue\n10.0.0.4 Reserved web-0 Pod2/web 1s\n10.0.0.5 Reserved web-1 Pod2/web 1s\n10.0.0.6 Resting z 1s\n"
 	for i := range podEvents + 2 {
@@ -68,14 +68,14 @@ func TestShortageIsWrittenOnce(t *testing.T) {
 	for _, w := range plan.Waits {
 		if strings.Contains(w.Condition.Message, "3 addresses are resting, the first until 2026-01-02T15:05:00Z") {
 			inNumbers++
-		} else if want := `Network "blue" has no free address; its condition Exhausted says why, and what you can do`; w.Condition.Message != want {
+		} else if want := `Network "blue" has no free address; its condition Exhausted says why and how to fix it`; w.Condition.Message != want {
 			t.Errorf("got  %s\nwant %s", w.Condition.Message, want)
 		}
 	}
 	if inNumbers != podEvents || len(plan.Waits) != podEvents+2 {
-		t.Errorf("%d of %d pods are told in numbers", inNumbers, len(plan.Waits))
+		t.Errorf("%d of %d pods have numbers in their message", inNumbers, len(plan.Waits))
 	}
-	const want = "no address is free for: p00, p01, p02, p03, p04 and 7 more. 3 addresses are resting, the first until 2026-01-02T15:05:00Z. 2 addresses are reserved for scaled-down replicas, and the first can be reassigned from 2026-01-02T15:05:04Z on. Wait, or grow spec.cidr"
+	const want = "no address is free for: p00, p01, p02, p03, p04 and 7 more. 3 addresses are resting, the first until 2026-01-02T15:05:00Z. 2 addresses are reserved for scaled-down replicas; the first can be reassigned from 2026-01-02T15:05:04Z on. Wait, or grow spec.cidr"
 	if got := meta.FindStatusCondition(plan.Status.Conditions, v1.ConditionExhausted).Message; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -93,7 +93,7 @@ func TestShortageIsWrittenOnce(t *testing.T) {
 	}
 }
 
-// As many new pods that ask for any address get one as the status has available.
+// The available addresses in the status are as many as new pods that ask for any address get.
 func TestAvailableIsWhatNewPodsGet(t *testing.T) {
 	left, none := 0, 0
 	chance.ForSeeds(t, states, func(t *testing.T, dice *rand.Rand) {
@@ -134,10 +134,10 @@ func TestAvailableIsWhatNewPodsGet(t *testing.T) {
 			got += strings.Count(block.String(), "to new-")
 		}
 		if got != available {
-			t.Errorf("%d are available, and %d pods get one:\n%s\n%s", available, got, text, Diff(s))
+			t.Errorf("%d addresses are available, but %d pods get one:\n%s\n%s", available, got, text, Diff(s))
 		}
 	})
 	if left < 30 || none < 100 {
-		t.Errorf("%d addresses of scaled-down replicas, %d Networks without any available: too dull to prove anything", left, none)
+		t.Errorf("%d addresses of scaled-down replicas, %d Networks without any available: too few to prove anything", left, none)
 	}
 }

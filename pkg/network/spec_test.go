@@ -13,7 +13,7 @@ import (
 	"github.com/pod2/pod2/test/spec"
 )
 
-// objects of a State, as an API server has them. It keeps whole seconds.
+// objects returns the objects of a State as an API server returns them, with whole seconds.
 func objects(s State) *spec.Cluster {
 	c := &spec.Cluster{Now: s.Now.Truncate(time.Second), Blocks: s.Blocks, Pods: s.Pods}
 	for _, n := range append([]Neighbour{{Network: s.Network}}, s.Neighbours...) {
@@ -42,10 +42,10 @@ func objects(s State) *spec.Cluster {
 	return c
 }
 
-// doneIfEmpty: when there is nothing left to write, all is as it should be.
+// doneIfEmpty checks the goal: an empty plan means that the Network is done.
 func doneIfEmpty(t *testing.T, s State, p Plan) {
 	t.Helper()
 	if why := spec.NetworkDone(objects(s), s.Name); p.Empty() && why != "" {
-		t.Errorf("nothing is planned, and it is not done: %s", why)
+		t.Errorf("the plan is empty, but the Network is not done: %s", why)
 	}
 }

@@ -19,59 +19,59 @@ import (
 	"github.com/pod2/pod2/pkg/ordinals"
 )
 
-// State is all that one decision about one Network is made from: one view, read
-// from caches, the ledger before the pods.
+// State is the input of one decision about one Network. It is one view, read from caches:
+// first the AddressBlocks, then the pods.
 type State struct {
 	Now       time.Time
 	Namespace string
 	Name      string
-	// Network is nil when none of this name exists; pods may ask for it all the
-	// same, and blocks of an earlier one may be left.
+	// Network is nil if no Network with this name exists. Pods may ask for it even then, and
+	// AddressBlocks of an earlier Network may remain.
 	Network *v1.Network
-	// Blocks of this name, of whatever Network UID, in the order of their names.
+	// Blocks of Networks with this name, of any UID, in name order.
 	Blocks []*v1.AddressBlock
-	// Known of Blocks, and of those of Neighbours, is what their Pages are. It saves
-	// work and changes no decision: what is not in it is read anew.
+	// Known has the Pages of Blocks and of the Neighbours' blocks. It only saves work: Diff
+	// reads a block that is missing here, and decides the same.
 	Known map[*v1.AddressBlock]*Known
-	// Pods, in name order: those that ask for this Network, publish an address
-	// of it, or are named by an entry of Blocks. Those that settle an entry, and are
-	// named by no other that is not settled, may be left out.
+	// Pods, in name order: those that ask for this Network, publish one of its addresses, or
+	// are named by an entry of Blocks. A pod may be left out if it settles an entry and no
+	// unsettled entry names it.
 	Pods []*corev1.Pod
-	// Owners that keep stable names, of those that entries and pods name. One
-	// that does not exist is not in it.
+	// Owners that keep names stable and that entries or pods name. An owner that does not
+	// exist is missing.
 	Owners map[v1.AddressOwner]Replicas
-	// Neighbours are the other Networks that waiting pods of this one ask for, in
-	// name order; one that does not exist has a nil Network.
+	// Neighbours are the other Networks that waiting pods of this one ask for, in name order.
+	// Network is nil if a neighbour does not exist.
 	Neighbours []Neighbour
-	// Cluster is what the cluster uses itself, in any order. Networks keep off it.
+	// Cluster has the ranges that the cluster itself uses, in any order. Networks avoid them.
 	Cluster []ClusterRange
-	// AllowedOverlaps are CIDRs within which Networks of type Overlay need not.
+	// AllowedOverlaps are CIDRs in which Overlay Networks may overlap the cluster.
 	AllowedOverlaps []netip.Prefix
-	// Agent: pod2-agent runs in the cluster. It gives running pods of an Overlay Network
-	// the route to what its CIDR grew by.
+	// Agent: pod2-agent runs in the cluster. When the CIDR of an Overlay Network grows, the
+	// agent adds the new route to running pods.
 	Agent bool
-	// Attachment is what is known of how pods are attached; nil: nothing yet, and the
-	// status stays as it is.
+	// Attachment says how pods are attached. If it is nil, this is not known yet, and the
+	// status keeps its values.
 	Attachment *Attachment
-	// NumbersHeld is how long the numbers of the status are to stay as they are, and
-	// ReleasesHeld addresses of pods that are over, as long as nobody waits for one.
+	// NumbersHeld is how long the numbers in the status must not change. ReleasesHeld is how
+	// long addresses of terminated pods are kept while no pod waits for one.
 	NumbersHeld, ReleasesHeld time.Duration
 }
 
-// Attachment is what pkg/network/multus decides and the status tells.
+// Attachment is a decision of pkg/network/multus that the status reports.
 type Attachment struct {
 	VNI       int32
 	Condition metav1.Condition
 }
 
-// Told says whether a status has it.
+// Told says whether a status already reports the attachment.
 func (a Attachment) Told(status v1.NetworkStatus) bool {
 	next := status.DeepCopy()
 	a.Tell(next)
 	return equality.Semantic.DeepEqual(*next, status)
 }
 
-// Tell puts it into a status.
+// Tell reports the attachment in a status.
 func (a *Attachment) Tell(status *v1.NetworkStatus) {
 	if a != nil {
 		status.VNI = a.VNI
@@ -79,22 +79,22 @@ func (a *Attachment) Tell(status *v1.NetworkStatus) {
 	}
 }
 
-// Neighbour is another Network that a pod asks for too: such a pod gets all of
-// its addresses or none.
+// Neighbour is another Network that a pod asks for. Such a pod gets all of its addresses
+// or none.
 type Neighbour struct {
 	Name    string
 	Network *v1.Network
 	Blocks  []*v1.AddressBlock
 }
 
-// Replicas are the pods that an owner with stable names has: <owner>-<ordinal>,
-// on Networks.
+// Replicas are the pods of an owner that keeps names stable. They are called
+// <owner>-<ordinal> and are on Networks.
 type Replicas struct {
 	Ordinals ordinals.Range
 	Networks []string
 }
 
-// ReplicasOf are those of a StatefulSet, on the Networks that its template asks for.
+// ReplicasOf returns the replicas of a StatefulSet and the Networks in its template.
 func ReplicasOf(set *appsv1.StatefulSet) Replicas {
 	start := int32(0)
 	if set.Spec.Ordinals != nil {
@@ -106,9 +106,9 @@ func ReplicasOf(set *appsv1.StatefulSet) Replicas {
 	}
 }
 
-// Gateway is the gateway in force: the declared one, or the one chosen when the
-// Network was new, so that growth does not move it; false when there is none. The
-// status comes before the annotation, which users of the Network can write.
+// Gateway returns the gateway in force: the declared one, or the one chosen when the
+// Network was new. So growth does not move it. It returns false if there is none. The
+// status wins over the annotation, because users of the Network can write the annotation.
 func Gateway(n *v1.Network) (netip.Addr, bool) {
 	if n.Spec.Gateway != "" {
 		cidr, _ := ipam.CheckCIDR(n.Spec.CIDR)
@@ -130,7 +130,7 @@ func Gateway(n *v1.Network) (netip.Addr, bool) {
 	return ipam.DefaultGateway(cidr)
 }
 
-// GatewayText is the gateway in force, "" for none.
+// GatewayText returns the gateway in force, or "" if there is none.
 func GatewayText(n *v1.Network) string {
 	if gateway, ok := Gateway(n); ok {
 		return gateway.String()
@@ -138,20 +138,20 @@ func GatewayText(n *v1.Network) string {
 	return ""
 }
 
-// Pool is what a Network has to give, without what is barred; the error is for its user
-// and says which field is wrong.
+// Pool returns the addresses that a Network can hand out, without the barred ones. The
+// error is for the Network's user and names the wrong field.
 func Pool(n *v1.Network, barred ...ipam.Range) (ipam.Pool, error) {
 	return poolWith(n, recorded(n), barred...)
 }
 
-// poolWith is Pool once these CIDRs are on record.
+// poolWith is Pool as if the given CIDRs were recorded.
 func poolWith(n *v1.Network, cidrs []netip.Prefix, barred ...ipam.Range) (ipam.Pool, error) {
 	cidr, err := ipam.CheckCIDR(n.Spec.CIDR)
 	if err != nil {
 		return ipam.Pool{}, fieldError("spec.cidr", err)
 	}
 	if shrunk(cidr, cidrs) {
-		return ipam.Pool{}, fieldError("spec.cidr", fmt.Errorf("%s does not contain %s, of which addresses were handed out", cidr, cidrs[len(cidrs)-1]))
+		return ipam.Pool{}, fieldError("spec.cidr", fmt.Errorf("%s does not contain %s, whose addresses were handed out", cidr, cidrs[len(cidrs)-1]))
 	}
 	if err := gatewayError(n, cidr); err != nil {
 		return ipam.Pool{}, fieldError("spec.gateway", err)
@@ -168,8 +168,8 @@ func poolWith(n *v1.Network, cidrs []netip.Prefix, barred ...ipam.Range) (ipam.P
 	return ipam.NewPool(cidr, gateway, append(exclude, barred...)).Formerly(cidrs).OnRequest(onRequest), nil
 }
 
-// leavesNone tells the user of a spec that is valid, and leaves no address to hand out; ""
-// if it leaves some. Of the ranges of the cluster, overlapText tells.
+// leavesNone returns a message for a valid spec that leaves no address to hand out, or ""
+// if there are some. overlapText reports the ranges of the cluster.
 func (v *view) leavesNone() string {
 	switch {
 	case v.poolErr != nil || v.overlap != nil || v.pool.Capacity() > 0:
@@ -180,7 +180,7 @@ func (v *view) leavesNone() string {
 	return fmt.Sprintf("spec.exclude leaves no address of %s to hand out", v.cidr)
 }
 
-// outside are the ranges of the spec that have no address of the CIDR, as it stands.
+// outside returns the ranges of the spec that have no address in the current CIDR.
 func (v *view) outside() []string {
 	var outside []string
 	for _, text := range slices.Concat(v.network.Spec.Exclude, v.network.Spec.OnRequest) {
@@ -203,10 +203,9 @@ func ranges(texts []v1.AddressRange) ([]ipam.Range, error) {
 	return all, nil
 }
 
-// Wants says whether the pod waits for its addresses: it is gated by us, alive, has a
-// network of its own, and asks for Networks in a way that can be read. Whatever else carries
-// the gate is complained about by Publish. The addresses that a restored pod brings are among
-// its requests.
+// Wants says whether the pod waits for addresses, and returns its requests. Such a pod has
+// our gate, is alive, has its own network namespace, and asks for Networks in a readable way.
+// Publish reports other gated pods. The requests include the addresses of a restored pod.
 func Wants(pod *corev1.Pod) ([]attachment.Request, bool) {
 	if !attachment.Gated(pod) || pod.Spec.HostNetwork || pod.DeletionTimestamp != nil || attachment.Over(pod) {
 		return nil, false

@@ -27,12 +27,12 @@ const (
 	ReasonFailedWrite        = "FailedWrite"
 )
 
-// namesShown bounds how many names a message lists; it must fit a person's eye
-// and a condition's 32 KiB.
+// namesShown limits the names in a message: a person must be able to read it, and a condition
+// holds 32 KiB.
 const namesShown = 5
 
-// status is what the Network says once the plan is carried out, nil if it says so
-// already, and the events that a change of it is worth.
+// status returns the status of the Network after the plan, or nil if it does not change. It
+// also returns the events for the change.
 func (v *view) status(exhausted []string) (*v1.NetworkStatus, []plan.Event) {
 	if v.network == nil {
 		return nil, nil
@@ -56,9 +56,9 @@ func (v *view) status(exhausted []string) (*v1.NetworkStatus, []plan.Event) {
 	return status, statusEvents(v.network.Status.Conditions, status.Conditions)
 }
 
-// statusMayWait says whether the status to be written differs in numbers alone from
-// the one that stands. While many pods come or go, those are old before anybody has
-// read them.
+// statusMayWait says whether the new status differs from the current one in numbers only.
+// While many pods are created or deleted, such numbers are out of date before anyone reads
+// them.
 func (p Plan) statusMayWait(s State) bool {
 	return p.Status != nil && len(p.Events) == 0 &&
 		equality.Semantic.DeepEqual(withoutNumbers(*p.Status), withoutNumbers(s.Network.Status))
@@ -70,9 +70,9 @@ func withoutNumbers(status v1.NetworkStatus) v1.NetworkStatus {
 	return status
 }
 
-// Observed is the status to write when the plan could not be carried out: the counters
-// as they are, and, unless the failure is "", Ready=False with it. Who waits for an
-// address is as it was told before. It is nil if the Network says so already.
+// Observed returns the status to write if the plan failed, or nil if it does not change. The
+// counters are the observed ones. Ready is False with the failure, unless that is "". The
+// condition about waiting pods keeps its old value.
 func Observed(s State, failure string) *v1.NetworkStatus {
 	v, _ := newView(s)
 	status := s.Network.Status.DeepCopy()
@@ -88,14 +88,14 @@ func Observed(s State, failure string) *v1.NetworkStatus {
 	return plan.Changed(status, s.Network.Status)
 }
 
-// manyAddresses is the most that the status counts. Nobody reads the 19 digits of an IPv6 /64,
-// which would push the other columns of kubectl get aside, and JavaScript and jq round
-// numbers from 2^53 on. No IPv4 Network has as many.
+// manyAddresses is the largest count in the status. The 19 digits of an IPv6 /64 would push
+// the other columns of kubectl get aside, and JavaScript and jq round numbers from 2^53 on. No
+// IPv4 Network has as many.
 const manyAddresses = math.MaxInt32
 
-// count derives the counters from the working copy. Entries outside what may be
-// handed out (in use when they were excluded) take nothing from what is available, nor
-// do those that reclaim gives to a pod for which no other is free.
+// count derives the counters from the working copy. Entries outside the pool (excluded while
+// in use) do not reduce the available addresses. Nor do those that reclaim gives to a pod if
+// no other address is free.
 func (v *view) count(status *v1.NetworkStatus) {
 	c := v.tally()
 	status.Bound, status.Reserved, status.Resting = c.bound, c.reserved, c.resting
@@ -115,7 +115,7 @@ func (v *view) ready(bound int64) metav1.Condition {
 	switch {
 	case terminating(v.network) && bound > 0:
 		c.Reason = ReasonInUse
-		c.Message = fmt.Sprintf("being deleted; waits for the pods that hold its addresses: %s", names(v.boundPods()))
+		c.Message = fmt.Sprintf("being deleted; waiting for the pods that hold its addresses: %s", names(v.boundPods()))
 	case terminating(v.network):
 		c.Reason, c.Message = ReasonDeleting, "being deleted"
 	case v.poolErr != nil:
@@ -123,13 +123,13 @@ func (v *view) ready(bound int64) metav1.Condition {
 	case v.refuses:
 		c.Reason, c.Message = ReasonOverlapsCluster, v.overlapText()
 	case v.leavesNone() != "":
-		c.Reason, c.Message = ReasonNoAddresses, v.leavesNone()+"; pods keep those that they hold"
+		c.Reason, c.Message = ReasonNoAddresses, v.leavesNone()+"; pods keep the addresses that they hold"
 	case v.overlap != nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonOverlapsCluster, v.overlapText()
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonServing, "hands out addresses"
 		if outside := v.outside(); len(outside) > 0 {
-			c.Message += fmt.Sprintf("; spec.exclude and spec.onRequest have ranges outside %s, which have no effect: %s", v.cidr, names(outside))
+			c.Message += fmt.Sprintf("; these ranges of spec.exclude and spec.onRequest are outside %s and have no effect: %s", v.cidr, names(outside))
 		}
 	}
 	return c
@@ -147,9 +147,8 @@ func (v *view) boundPods() []string {
 	return pods
 }
 
-// exhausted is about pods that would be served if there were more
-// addresses. Others may wait all the same: for one that they want by name, or in
-// vain, when the Network serves nobody.
+// exhausted is the condition about pods that only need more addresses. Other pods may wait
+// too: for an address that they ask for, or for a Network that serves no pod.
 func (v *view) exhausted(pods []string, ready metav1.Condition) metav1.Condition {
 	c := metav1.Condition{Type: v1.ConditionExhausted, Status: metav1.ConditionFalse}
 	switch {
@@ -157,14 +156,14 @@ func (v *view) exhausted(pods []string, ready metav1.Condition) metav1.Condition
 		c.Status, c.Reason = metav1.ConditionTrue, ReasonNetworkExhausted
 		c.Message = fmt.Sprintf("no address is free for: %s%s", names(pods), v.shortage("spec.cidr"))
 	case ready.Status != metav1.ConditionTrue:
-		c.Reason, c.Message = ready.Reason, "no new pod gets an address, see Ready"
+		c.Reason, c.Message = ready.Reason, "no new pod gets an address; see condition Ready"
 	default:
-		c.Reason, c.Message = ReasonAddressesAvailable, "no pod waits for want of a free address"
+		c.Reason, c.Message = ReasonAddressesAvailable, "no pod waits for a free address"
 	}
 	return c
 }
 
-// names lists the first few, and how many more there are.
+// names lists the first few names and the number of the others.
 func names(all []string) string {
 	if len(all) <= namesShown {
 		return strings.Join(all, ", ")
@@ -172,8 +171,8 @@ func names(all []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(all[:namesShown], ", "), len(all)-namesShown)
 }
 
-// statusEvents: one when pods begin to wait, one when the spec becomes unusable or
-// a Network in use is deleted, one when the Network turns out to overlap the cluster.
+// statusEvents returns an event when pods begin to wait, when the spec becomes unusable, when
+// a Network in use is deleted, and when the Network begins to overlap the cluster.
 func statusEvents(before, after []metav1.Condition) []plan.Event {
 	var events []plan.Event
 	turned := func(kind string, to metav1.ConditionStatus) *metav1.Condition {
@@ -199,11 +198,11 @@ func statusEvents(before, after []metav1.Condition) []plan.Event {
 	return events
 }
 
-// ReasonGivenAway is of the event that tells of addresses that were reserved for a
-// replica, and are another pod's now.
+// ReasonGivenAway is the reason of the event about addresses that were reserved for a replica
+// and that another pod now has.
 const ReasonGivenAway = "ReservedAddressGivenAway"
 
-// givenAway is one event for all of them.
+// givenAway returns one event for all of them.
 func (v *view) givenAway() []plan.Event {
 	var given []string
 	for _, p := range v.ledger.pages {
@@ -213,22 +212,22 @@ func (v *view) givenAway() []plan.Event {
 		for _, was := range p.observed {
 			i, there := index(p.entries, was.addr)
 			if was.State == v1.AddressReserved && !v.owners[was.Owner].hasOrdinal(was.Owner, was.Pod) && there && p.entries[i].State == v1.AddressBound && p.entries[i].Pod != was.Pod {
-				given = append(given, fmt.Sprintf("%s, reserved for %s, which was scaled away, to %s", was.addr, was.Pod, p.entries[i].Pod))
+				given = append(given, fmt.Sprintf("%s from scaled-down replica %s to pod %s", was.addr, was.Pod, p.entries[i].Pod))
 			}
 		}
 	}
 	if len(given) == 0 {
 		return nil
 	}
-	return []plan.Event{plan.Warning(ReasonGivenAway, "for want of a free one: "+names(given))}
+	return []plan.Event{plan.Warning(ReasonGivenAway, "no free address left: reassigned "+names(given))}
 }
 
-// podEvents bounds how many pods that wait for one reason at a time are told so
-// in an event: a workload with thousands of them need not write thousands.
+// podEvents limits how many pods that wait for one reason at a time get an event. A workload
+// with thousands of waiting pods need not cause thousands of events.
 const podEvents = 10
 
-// withEvents marks the pods that wait for another reason than their condition has
-// said so far, but for those behind podEvents others that wait for the same.
+// withEvents marks the pods whose reason to wait is new. If more than podEvents pods wait for
+// the same reason, it leaves out the rest.
 func withEvents(waits []Wait, pods []*corev1.Pod) []Wait {
 	before, waiting := map[string]string{}, map[string]int{}
 	for _, pod := range pods {
@@ -246,7 +245,7 @@ func withEvents(waits []Wait, pods []*corev1.Pod) []Wait {
 	return waits
 }
 
-// addressesBound returns the condition of a pod, and whether it would be new.
+// addressesBound returns the condition of a pod, and whether it is new.
 func addressesBound(pod *corev1.Pod, status corev1.ConditionStatus, reason, message string, now metav1.Time) (corev1.PodCondition, bool) {
 	c := corev1.PodCondition{Type: v1.ConditionAddressesBound, Status: status, Reason: reason, Message: message, LastTransitionTime: now}
 	old := boundCondition(pod)
@@ -259,8 +258,8 @@ func addressesBound(pod *corev1.Pod, status corev1.ConditionStatus, reason, mess
 	return c, old.Status != c.Status || old.Reason != c.Reason || old.Message != c.Message
 }
 
-// SaysItWaits says whether the condition of a pod tells that it waits, which may
-// have to be corrected.
+// SaysItWaits says whether the condition of a pod says that the pod waits. Such a condition may
+// need a correction.
 func SaysItWaits(pod *corev1.Pod) bool {
 	c := boundCondition(pod)
 	return c != nil && c.Status != corev1.ConditionTrue

@@ -12,9 +12,9 @@ import (
 )
 
 func TestStatus(t *testing.T) {
-	const serving = " Ready=True/Serving(hands out addresses) Exhausted=False/AddressesAvailable(no pod waits for want of a free address)"
+	const serving = " Ready=True/Serving(hands out addresses) Exhausted=False/AddressesAvailable(no pod waits for a free address)"
 	for _, test := range []planTest{
-		{"as it shall be, after the writes of the plan", `
+		{"the status after the writes of the plan", `
 			network blue 10.0.0.0/28 exclude=10.0.0.3
 			owner Pod2/web 9 blue
 			10.0.0.2 Bound a/u1
@@ -25,12 +25,12 @@ func TestStatus(t *testing.T) {
 			pod a/u1 has=blue:10.0.0.2/28
 			pod d/u4 gated asks=blue`,
 			`status capacity 12 bound 2 reserved 2 resting 1 available 7 gateway "10.0.0.1"` + serving},
-		{"what is in use and excluded takes nothing from what is available", `
+		{"addresses in use and excluded do not reduce the available ones", `
 			network blue 10.0.0.0/28 exclude=10.0.0.8/29
 			10.0.0.9 Bound a/u1
 			pod a/u1 has=blue:10.0.0.9/28`,
 			`status capacity 6 bound 1 reserved 0 resting 0 available 6 gateway "10.0.0.1"` + serving},
-		{"after a peak, what scaled-down replicas left is available once it has rested", `
+		{"after a peak, addresses of scaled-down replicas are available once they have rested", `
 			network blue 10.0.0.0/28
 			owner Pod2/web 1 blue
 			10.0.0.2 Bound web-0/u1 Pod2/web
@@ -41,13 +41,13 @@ func TestStatus(t *testing.T) {
 			owner StatefulSet/db 1 blue
 			pod web-0/u1 has=blue:10.0.0.2/28 of=Pod2/web`,
 			`status capacity 13 bound 1 reserved 4 resting 0 available 10 gateway "10.0.0.1"` + serving},
-		{"but not where it is excluded, or set aside", `
+		{"but not if they are excluded or on request", `
 			network blue 10.0.0.0/28 exclude=10.0.0.3 request=10.0.0.4
 			owner Pod2/web 1 blue
 			10.0.0.3 Reserved web-1 Pod2/web 61s
 			10.0.0.4 Reserved web-2 Pod2/web 61s`,
 			`status capacity 12 bound 0 reserved 2 resting 0 available 11 gateway "10.0.0.1"` + serving},
-		{"a /64 saturates", `network blue fd00::/64`,
+		{"the counts of a /64 are limited", `network blue fd00::/64`,
 			`status capacity 2147483647 bound 0 reserved 0 resting 0 available 2147483647 gateway "fd00::1"` + serving},
 		{"an earlier Network's entries are not counted", `
 			network blue 10.0.0.0/28
@@ -59,31 +59,31 @@ func TestStatus(t *testing.T) {
 			network blue 10.0.0.0/28 exclude=10.0.0.9-10.0.0.3
 			10.0.0.2 Bound a/u1
 			pod a/u1 has=blue:10.0.0.2/28`, `
-			status capacity 0 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/InvalidSpec(spec.exclude: address range "10.0.0.9-10.0.0.3" is reversed: write "10.0.0.3-10.0.0.9") Exhausted=False/InvalidSpec(no new pod gets an address, see Ready)
+			status capacity 0 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/InvalidSpec(spec.exclude: address range "10.0.0.9-10.0.0.3" is reversed: write "10.0.0.3-10.0.0.9") Exhausted=False/InvalidSpec(no new pod gets an address; see condition Ready)
 			event Warning InvalidSpec: spec.exclude: address range "10.0.0.9-10.0.0.3" is reversed: write "10.0.0.3-10.0.0.9"`},
-		{"all of it is excluded, with one event; who holds an address keeps it", `
+		{"the whole CIDR is excluded, with one event; pods keep their addresses", `
 			network blue 10.0.0.0/28 exclude=10.0.0.0/24
 			10.0.0.2 Bound a/u1
 			pod a/u1 has=blue:10.0.0.2/28`, `
-			status capacity 0 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/NoAddresses(spec.exclude leaves no address of 10.0.0.0/28 to hand out; pods keep those that they hold) Exhausted=False/NoAddresses(no new pod gets an address, see Ready)
-			event Warning NoAddresses: spec.exclude leaves no address of 10.0.0.0/28 to hand out; pods keep those that they hold`},
-		{"the gateway is all that there is", `network blue 10.0.0.9/32 gateway=10.0.0.9`, `
-			status capacity 0 bound 0 reserved 0 resting 0 available 0 gateway "10.0.0.9" Ready=False/NoAddresses(the gateway is the only address of 10.0.0.9/32; pods keep those that they hold) Exhausted=False/NoAddresses(no new pod gets an address, see Ready)
-			event Warning NoAddresses: the gateway is the only address of 10.0.0.9/32; pods keep those that they hold`},
+			status capacity 0 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/NoAddresses(spec.exclude leaves no address of 10.0.0.0/28 to hand out; pods keep the addresses that they hold) Exhausted=False/NoAddresses(no new pod gets an address; see condition Ready)
+			event Warning NoAddresses: spec.exclude leaves no address of 10.0.0.0/28 to hand out; pods keep the addresses that they hold`},
+		{"the gateway is the only address", `network blue 10.0.0.9/32 gateway=10.0.0.9`, `
+			status capacity 0 bound 0 reserved 0 resting 0 available 0 gateway "10.0.0.9" Ready=False/NoAddresses(the gateway is the only address of 10.0.0.9/32; pods keep the addresses that they hold) Exhausted=False/NoAddresses(no new pod gets an address; see condition Ready)
+			event Warning NoAddresses: the gateway is the only address of 10.0.0.9/32; pods keep the addresses that they hold`},
 		{"ranges outside the CIDR", `network blue 10.0.0.0/28 exclude=10.0.0.2,10.0.1.0/24,10.0.0.14-10.0.0.20,fd00::1 request=10.0.0.3,10.0.0.16`,
-			`status capacity 11 bound 0 reserved 0 resting 0 available 10 gateway "10.0.0.1" Ready=True/Serving(hands out addresses; spec.exclude and spec.onRequest have ranges outside 10.0.0.0/28, which have no effect: 10.0.1.0/24, fd00::1, 10.0.0.16) Exhausted=False/AddressesAvailable(no pod waits for want of a free address)`},
+			`status capacity 11 bound 0 reserved 0 resting 0 available 10 gateway "10.0.0.1" Ready=True/Serving(hands out addresses; these ranges of spec.exclude and spec.onRequest are outside 10.0.0.0/28 and have no effect: 10.0.1.0/24, fd00::1, 10.0.0.16) Exhausted=False/AddressesAvailable(no pod waits for a free address)`},
 		{"being deleted, in use, while a pod waits", `
 			network blue 10.0.0.0/28 terminating
 			10.0.0.2 Bound a/u1
 			pod a/u1 has=blue:10.0.0.2/28
 			pod b/u2 gated asks=blue condition=False/NetworkTerminating`,
 			`
-			status capacity 13 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/InUse(being deleted; waits for the pods that hold its addresses: a) Exhausted=False/InUse(no new pod gets an address, see Ready)
-			event Warning InUse: being deleted; waits for the pods that hold its addresses: a`},
-		{"being deleted, in use no more", `
+			status capacity 13 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/InUse(being deleted; waiting for the pods that hold its addresses: a) Exhausted=False/InUse(no new pod gets an address; see condition Ready)
+			event Warning InUse: being deleted; waiting for the pods that hold its addresses: a`},
+		{"being deleted, no longer in use", `
 			network blue 10.0.0.0/28 terminating
 			block 10.0.0.0/24 sealed`,
-			`status capacity 13 bound 0 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/Deleting(being deleted) Exhausted=False/Deleting(no new pod gets an address, see Ready)`},
+			`status capacity 13 bound 0 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/Deleting(being deleted) Exhausted=False/Deleting(no new pod gets an address; see condition Ready)`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := kept(Diff(parse(t, test.in)).String(), "create ", "update ", "remove ", "again ", "b (u2) waits")
@@ -107,12 +107,12 @@ func TestStatusIsWrittenOnce(t *testing.T) {
 		t.Fatalf("the new generation is not observed:\n%s", plan)
 	}
 	if ready := meta.FindStatusCondition(plan.Status.Conditions, v1.ConditionReady); !ready.LastTransitionTime.Time.Equal(now) {
-		t.Errorf("Ready did not change, and its time did: %s", ready.LastTransitionTime)
+		t.Errorf("Ready did not change, but its time did: %s", ready.LastTransitionTime)
 	}
 }
 
-// A pod is told in an event, too, when the reason is another than before; where
-// many wait for one reason, only the first are.
+// A pod gets an event when its reason changes. If many pods wait for one reason, only the
+// first get an event.
 func TestEventsOnWaitingPods(t *testing.T) {
 	const blue = "network blue 10.0.0.0/30\n10.0.0.2 Bound x/u9\npod x/u9 has=blue:10.0.0.2/30\n"
 	crowd := func(from, to int, rest string) (pods string) {
@@ -122,7 +122,7 @@ func TestEventsOnWaitingPods(t *testing.T) {
 		return pods
 	}
 	for _, test := range []struct{ name, in, want string }{
-		{"each reason for itself", "network blue 10.0.0.0/30\n10.0.0.2 Bound x/u9\npod x/u9 has=blue:10.0.0.1/30\n" + `
+		{"each reason counts separately", "network blue 10.0.0.0/30\n10.0.0.2 Bound x/u9\npod x/u9 has=blue:10.0.0.1/30\n" + `
 			pod a/u1 gated asks=blue=10.0.0.2
 			pod b/u2 gated asks=blue=10.0.0.9
 			pod c/u3 gated asks=blue`, `
@@ -130,8 +130,8 @@ func TestEventsOnWaitingPods(t *testing.T) {
 			event on a (u1): AddressInUse
 			event on b (u2): AddressRefused
 			event on c (u3): NetworkExhausted`},
-		{"said so before, in other words", blue + `pod a/u1 gated asks=blue condition=False/NetworkExhausted`, ``},
-		{"said something else before", blue + `pod a/u1 gated asks=blue condition=False/NetworkNotFound`,
+		{"same reason as before, another message", blue + `pod a/u1 gated asks=blue condition=False/NetworkExhausted`, ``},
+		{"another reason before", blue + `pod a/u1 gated asks=blue condition=False/NetworkNotFound`,
 			`event on a (u1): NetworkExhausted`},
 		{"ten, the oldest", "network blue -\n" + crowd(1, 8, "gated asks=blue age=1m") + crowd(9, 12, "gated asks=blue age=2m"), `
 			event on p09 (u9): NetworkNotFound
@@ -144,10 +144,10 @@ func TestEventsOnWaitingPods(t *testing.T) {
 			event on p04 (u4): NetworkNotFound
 			event on p05 (u5): NetworkNotFound
 			event on p06 (u6): NetworkNotFound`},
-		{"none of those that come later", "network blue -\n" + crowd(1, 10, "gated asks=blue condition=False/NetworkNotFound") + crowd(11, 30, "gated asks=blue"), ``},
-		{"but when some went", "network blue -\n" + crowd(1, 9, "gated asks=blue condition=False/NetworkNotFound") + crowd(11, 30, "gated asks=blue"),
+		{"none for later pods", "network blue -\n" + crowd(1, 10, "gated asks=blue condition=False/NetworkNotFound") + crowd(11, 30, "gated asks=blue"), ``},
+		{"but after some were served", "network blue -\n" + crowd(1, 9, "gated asks=blue condition=False/NetworkNotFound") + crowd(11, 30, "gated asks=blue"),
 			`event on p11 (u11): NetworkNotFound`},
-		{"those that are over do not count", "network blue -\n" + crowd(1, 10, "gated asks=blue condition=False/NetworkNotFound phase=Failed") + crowd(11, 11, "gated asks=blue"),
+		{"terminated pods do not count", "network blue -\n" + crowd(1, 10, "gated asks=blue condition=False/NetworkNotFound phase=Failed") + crowd(11, 11, "gated asks=blue"),
 			`event on p11 (u11): NetworkNotFound`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -6,9 +6,9 @@ import (
 	"github.com/pod2/pod2/internal/shorten"
 )
 
-// Unwritten tells pods why they wait when blocks that bind their addresses were not
-// written, such as for a quota of AddressBlocks. The first pods are told in the words of
-// the API server, and the others where those are: see exhaustedText.
+// Unwritten tells pods why they wait if blocks that bind their addresses were not written, for
+// example because of a quota for AddressBlocks. The first pods get the words of the API
+// server; the others are referred to the Network's condition, see exhaustedText.
 func Unwritten(s State, blocks []BlockWrite, failure string) []Wait {
 	v, _ := newView(s)
 	named := map[PodRef]bool{}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// told renders whom Unwritten tells what, with a "!" for an event.
+// told renders the messages of Unwritten, with a "!" for an event.
 func told(waits []Wait) string {
 	var lines []string
 	for _, w := range waits {

@@ -13,44 +13,44 @@ import (
 	"github.com/pod2/pod2/pkg/ipam"
 )
 
-// view is a State made ready for looking things up, with the working copy of
-// the ledger.
+// view is a State with indexes and the working copy of the AddressBlocks.
 type view struct {
 	name    string
 	network *v1.Network
-	// attachment is to be told in the status; nil: what stands there stays.
+	// attachment is to be reported in the status; nil: the status keeps its values.
 	attachment *Attachment
 	cidr       netip.Prefix
-	// cidrs on record, and those to be; the last one is cidr.
+	// cidrs are the recorded CIDRs and those to record; the last one is cidr.
 	cidrs   []netip.Prefix
 	pool    ipam.Pool
 	poolErr error
 	ledger  *ledger
 	pods    map[string]*corev1.Pod
-	// published addresses of this Network, by name of the pod. A gated pod has
-	// none: an answer in it is not ours.
+	// published addresses of this Network, by pod name. A gated pod has none: another client
+	// wrote its annotation.
 	published map[string]netip.Addr
 	owners    map[v1.AddressOwner]Replicas
 	now       metav1.Time
 	delay     time.Duration
-	// reclaimable addresses, those longest unused first; nil until asked for.
+	// reclaimable addresses, longest unused first; nil until needed.
 	reclaimable []netip.Addr
-	// counted is nil until asked for.
+	// counted is nil until needed.
 	counted *tally
-	// awaited addresses go to a replica that wants them once they have rested.
+	// awaited addresses go to a replica that asks for them, once they have rested.
 	awaited map[netip.Addr]bool
-	// short: a pod was refused that time may help to an address.
+	// short: a pod got no address, and the passing of time may free one for it.
 	short bool
-	// overlap is a range of the cluster that the Network has addresses of; nil: none.
+	// overlap is a range of the cluster that overlaps the Network; nil: none.
 	overlap *ClusterRange
-	// refuses: because of it, the Network serves nobody.
+	// refuses: the Network serves no pod because of the overlap.
 	refuses bool
-	// barred are the ranges of the cluster of which the Network hands out nothing.
+	// barred are the ranges of the cluster from which the Network hands out no address.
 	barred []ipam.Range
-	// held is what pods are told whose address the Network does not keep, while blocks
-	// of a backup may come; nil: it serves all.
+	// held is the refusal for pods whose address the Network does not keep, while blocks of a
+	// backup may come; nil: it serves all pods.
 	held *refusal
-	// toRelease are the entries whose reservations shall end, by address; nil until asked for.
+	// toRelease are the entries whose reservations a user asks to end, by address; nil until
+	// needed.
 	toRelease map[string]v1.AddressEntry
 	agent     bool
 }
@@ -63,7 +63,7 @@ func newView(s State) (*view, map[string]*view) {
 	build := func(name string, network *v1.Network, blocks []*v1.AddressBlock) *view {
 		v := &view{
 			name: name, network: network, ledger: newLedger(network, blocks, s.Known, pods), pods: pods, owners: s.Owners, awaited: map[netip.Addr]bool{},
-			// The API keeps whole seconds.
+			// The API stores whole seconds.
 			now: metav1.NewTime(s.Now.Truncate(time.Second)),
 		}
 		if network != nil {
@@ -111,15 +111,14 @@ func ReuseDelay(n *v1.Network) time.Duration {
 	return time.Duration(*n.Spec.ReuseDelaySeconds) * time.Second
 }
 
-// goes says whether the page is of a Network that is terminating, or gone: one
-// recreated under the same name is another.
+// The method says whether the page belongs to a Network that is terminating or gone. A Network
+// recreated under the same name is another one.
 func (v *view) goes(p *page) bool {
 	return v.network == nil || terminating(v.network) || !p.ours
 }
 
-// reclaim returns the address that has been reserved longest for a replica that
-// its owner was scaled down from; such addresses are given away last, and not
-// before they have rested.
+// reclaim returns the address that has been reserved longest for a scaled-down replica. Such
+// addresses are given away last, and only after they have rested.
 func (v *view) reclaim() (netip.Addr, bool) {
 	if v.reclaimable == nil {
 		v.reclaimable = v.findReclaimable()
@@ -162,14 +161,14 @@ func (v *view) mayReclaim(e *entry) bool {
 	return v.scaledAway(e) && v.rested(e) && !v.ledger.promised[e.addr]
 }
 
-// scaledAway says whether others may have the address of the entry once it has rested.
+// scaledAway says whether other pods may have the address of the entry once it has rested.
 func (v *view) scaledAway(e *entry) bool {
 	replicas, ok := v.owners[e.Owner]
 	return ok && replicas.ScaledAway(v.name, *e.AddressEntry) && v.pool.Refusal(e.addr) == ""
 }
 
-// ahead says whether an entry that no pod holds begins in the future, by this clock. It
-// would rest until then and longer.
+// ahead says whether an entry that no pod holds begins in the future, by this clock. Without
+// a correction it would rest until then and longer.
 func (v *view) ahead(e *entry) bool { return e.State != v1.AddressBound && e.Since.After(v.now.Time) }
 
 func (v *view) rested(e *entry) bool { return !v.now.Time.Before(e.Since.Add(v.delay)) }

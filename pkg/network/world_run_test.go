@@ -16,7 +16,7 @@ import (
 	"github.com/pod2/pod2/test/spec"
 )
 
-// refresh lets a cache catch up, each kind for itself.
+// refresh updates a cache, each kind independently.
 func (w *world) refresh(c *cluster, lags [4]int) {
 	if chance.One(w.dice, lags[0]) {
 		c.networks = maps.Clone(w.networks)
@@ -40,7 +40,7 @@ func (w *world) everybodySees() {
 	}
 }
 
-// sync is one turn of a controller, which may die in the middle of it.
+// sync is one sync of a controller. The controller may die during it.
 func (w *world) sync(i int) {
 	c, calls := w.caches[i], 1000
 	if chance.One(w.dice, 10) {
@@ -62,7 +62,7 @@ func (w *world) syncNetwork(i int, s State, calls int) (wrote bool) {
 	plan := Diff(s)
 	if plan.Empty() {
 		if why := spec.NetworkDone(objects(s), s.Name); why != "" {
-			w.must(fmt.Errorf("nothing is planned, and it is not done: %s", why))
+			w.must(fmt.Errorf("the plan is empty, but the Network is not done: %s", why))
 		}
 		return false
 	}
@@ -84,8 +84,8 @@ func (w *world) syncPod(i int, name string) (wrote bool) {
 	return true
 }
 
-// settle lets the faults end; time passes until nobody writes. It says how long
-// it took, in rounds.
+// settle ends the faults and lets time pass until nobody writes. It returns the number of
+// rounds.
 func (w *world) settle() {
 	for range 60 {
 		wrote := false
@@ -111,7 +111,7 @@ func (w *world) shared() error {
 	if why := spec.SharedAddress(sorted(w.pods)); why != "" {
 		return errors.New(why)
 	}
-	if why := spec.OnEdge(sorted(w.blocks), sorted(w.pods)); why != "" && w.calm { // else a Network may be another, of the same name
+	if why := spec.OnEdge(sorted(w.blocks), sorted(w.pods)); why != "" && w.calm { // otherwise the Network may be another one with the same name
 		return errors.New(why)
 	}
 	return nil
@@ -143,30 +143,30 @@ func TestWorld(t *testing.T) {
 		w.nothingLeaks()
 	})
 	if published < 500 {
-		t.Errorf("only %d pods were served: the world is too dull to prove anything", published)
+		t.Errorf("only %d pods were served: too few to prove anything", published)
 	}
 }
 
-// L1, L2 and L3: what waits has a reason, and stays so as time passes.
+// L1, L2 and L3: each waiting object has a reason, and this stays so as time passes.
 func (w *world) nothingWaitsThatCould() {
-	// What a restore left is kept for an hour, and then rests.
+	// Entries of a restore are kept for an hour and then rest.
 	for _, passes := range []time.Duration{2 * time.Minute, 2 * time.Minute, RestoreGrace, 2 * time.Minute} {
 		w.now = w.now.Add(passes)
 		w.settle()
 	}
 	for _, pod := range sorted(w.pods) {
 		if _, waits := Wants(pod); waits && boundCondition(pod) == nil {
-			w.must(fmt.Errorf("L3: pod %s waits and does not know why", pod.Name))
+			w.must(fmt.Errorf("L3: pod %s waits without a reason in its conditions", pod.Name))
 		}
 	}
 	w.now = w.now.Add(24 * time.Hour)
 	before := w.last
 	if w.settle(); w.last != before {
-		w.must(errors.New("L2: it had settled, and time alone made it write"))
+		w.must(errors.New("L2: it had settled, but the passing of time caused a write"))
 	}
 }
 
-// S9 and S8: without pods and owners no block is left, nor a Network that goes.
+// S9 and S8: without pods and owners, no AddressBlock is left, and no terminating Network.
 func (w *world) nothingLeaks() {
 	w.pods, w.owners = map[string]*corev1.Pod{}, map[v1.AddressOwner]Replicas{}
 	for range 2 {
@@ -176,10 +176,10 @@ func (w *world) nothingLeaks() {
 	w.settle()
 	for _, n := range sorted(w.networks) {
 		if n.DeletionTimestamp != nil {
-			w.must(fmt.Errorf("Network %s is never gone", n.Name))
+			w.must(fmt.Errorf("Network %s is never deleted", n.Name))
 		}
 	}
 	if len(w.blocks) > 0 {
-		w.must(errors.New("S9: blocks are left"))
+		w.must(errors.New("S9: AddressBlocks are left"))
 	}
 }

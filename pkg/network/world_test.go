@@ -18,8 +18,8 @@ import (
 	"github.com/pod2/pod2/pkg/attachment"
 )
 
-// cluster is what an API server holds, or what somebody's caches show of it.
-// Objects are replaced, never changed, so a copy of the maps is a snapshot.
+// cluster holds the objects of an API server, or of a cache. Objects are replaced, never
+// changed, so a copy of the maps is a snapshot.
 type cluster struct {
 	networks map[string]*v1.Network
 	blocks   map[string]*v1.AddressBlock
@@ -43,7 +43,7 @@ func (c cluster) blocksOf(network string) []*v1.AddressBlock {
 	return slices.DeleteFunc(sorted(c.blocks), func(b *v1.AddressBlock) bool { return b.Spec.Network != network })
 }
 
-// state is what observe would find.
+// state returns the State that observe would find.
 func (c cluster) state(name string, at time.Time) State {
 	s := State{Now: at, Namespace: "default", Name: name, Network: c.networks[name], Blocks: c.blocksOf(name), Owners: maps.Clone(c.owners)}
 	named := map[string]bool{}
@@ -81,7 +81,7 @@ func (c cluster) podState(name string, at time.Time) PodState {
 	return s
 }
 
-// server is a cluster that enforces what the API server, the schemas and apply do.
+// server is a cluster with the rules of the API server, the schemas and apply.
 type server struct {
 	cluster
 	now  time.Time
@@ -132,8 +132,8 @@ func (w *server) deleteBlock(b *v1.AddressBlock) {
 	w.putBlock(b)
 }
 
-// apply writes a plan that was made from s as package reconcile does, at most so
-// many calls of it: then the controller dies.
+// apply writes a plan made from s as package reconcile does. After the given number of calls
+// the controller dies.
 func (w *server) apply(s State, p Plan, calls int) error {
 	n := s.Network
 	current := func() error {
@@ -160,7 +160,7 @@ func (w *server) apply(s State, p Plan, calls int) error {
 			}
 			for _, ref := range p.Alive {
 				if Over(ref, w.pods[ref.Name]) {
-					return refuse("%s is over", ref)
+					return refuse("%s has terminated", ref)
 				}
 			}
 			if p.Begin {
@@ -185,7 +185,7 @@ func (w *server) apply(s State, p Plan, calls int) error {
 			}
 			n.Finalizers = slices.DeleteFunc(n.Finalizers, func(f string) bool { return f == v1.InUseFinalizer })
 			w.putNetwork(n)
-			return refuse("as far as it goes: the Network may be gone")
+			return refuse("the rest is not written: the Network may be gone")
 		})
 	}
 	for _, wait := range p.Waits {
@@ -212,7 +212,7 @@ func (w *server) apply(s State, p Plan, calls int) error {
 func (w *server) writeBlock(n *v1.Network, write BlockWrite) error {
 	for _, ref := range write.ConfirmOver {
 		if !Over(ref, w.pods[ref.Name]) {
-			return refuse("%s is not over", ref)
+			return refuse("%s has not terminated", ref)
 		}
 	}
 	old, next := w.blocks[write.Block.Name], write.Block.DeepCopy()
@@ -220,7 +220,7 @@ func (w *server) writeBlock(n *v1.Network, write BlockWrite) error {
 		live := w.networks[write.Block.Spec.Network]
 		if (live == nil) != (n == nil) || live != nil && (live.UID != n.UID || terminating(live) != terminating(n) ||
 			len(next.Spec.Entries) > 0 && !terminating(n) && !hasFinalizer(live) || write.Inherits && Begun(live)) {
-			return refuse("Network %s is not as the view has it", write.Block.Spec.Network)
+			return refuse("Network %s differs from the view", write.Block.Spec.Network)
 		}
 	}
 	switch {
@@ -229,7 +229,7 @@ func (w *server) writeBlock(n *v1.Network, write BlockWrite) error {
 	case write.Verb == Create:
 		live := w.networks[n.Name]
 		if live == nil || live.UID != n.UID || !hasFinalizer(live) || terminating(live) != terminating(n) {
-			return refuse("Network %s is not as the view has it", n.Name)
+			return refuse("Network %s differs from the view", n.Name)
 		}
 	case old == nil || old.UID != next.UID || old.ResourceVersion != next.ResourceVersion:
 		return refuse("conflict on block %s", next.Name)
@@ -239,7 +239,7 @@ func (w *server) writeBlock(n *v1.Network, write BlockWrite) error {
 	case next.Spec.NetworkUID != old.Spec.NetworkUID && (old.Spec.Sealed || slices.ContainsFunc(next.Spec.Entries, func(e v1.AddressEntry) bool { return e.State == v1.AddressBound })):
 		return fmt.Errorf("block %s: inherited with Bound entries, or sealed", next.Name)
 	case next.Spec.CIDR != old.Spec.CIDR || old.Spec.Sealed && !next.Spec.Sealed:
-		return fmt.Errorf("block %s: a field changed that never does", next.Name)
+		return fmt.Errorf("block %s: an immutable field changed", next.Name)
 	case old.DeletionTimestamp != nil && len(next.Finalizers) > len(old.Finalizers):
 		return fmt.Errorf("block %s: no finalizer is added once it is being deleted", next.Name)
 	}
@@ -256,7 +256,7 @@ func (w *server) condition(ref PodRef, c corev1.PodCondition) error {
 		return refuse("condition of %s: not found", ref)
 	}
 	pod = pod.DeepCopy()
-	pod.Status.Conditions = []corev1.PodCondition{c} // there is no other in this world
+	pod.Status.Conditions = []corev1.PodCondition{c} // this world has no other condition
 	w.putPod(pod)
 	return nil
 }

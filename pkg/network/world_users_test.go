@@ -22,15 +22,15 @@ import (
 	"github.com/pod2/pod2/test/chance"
 )
 
-// world is users, kubelets and a garbage collector around a server, and two
-// controllers at once, each with caches of its own, every kind as old as it likes.
+// world has users, kubelets and a garbage collector around a server, and two controllers at
+// once. Each controller has its own caches, and each kind in them may be of any age.
 type world struct {
 	server
 	t      *testing.T
 	dice   *rand.Rand
 	caches [2]cluster
-	lags   [2][4]int // of each kind: it catches up in one of so many turns
-	calm   bool      // nobody touches blocks, nor Networks but to have them grow
+	lags   [2][4]int // of each kind: the cache catches up in one of this many turns
+	calm   bool      // users leave blocks alone, and only let Networks grow
 	log    []string
 }
 
@@ -52,7 +52,7 @@ func newWorld(t *testing.T, dice *rand.Rand) *world {
 
 func (w *world) did(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
 
-// must stops the run at once, with its last steps.
+// must stops the run on an error and prints the last steps.
 func (w *world) must(err error) {
 	w.t.Helper()
 	if err != nil && !errors.Is(err, errRefused) {
@@ -69,7 +69,7 @@ func (w *world) createNetwork(name string) {
 	w.did("user creates Network %s %s", name, cidr)
 }
 
-// user does something to the cluster that users do.
+// user makes a random change that users make.
 func (w *world) user() {
 	name := chance.Pick(w.dice, podNames...)
 	pod := w.pods[name]
@@ -89,7 +89,7 @@ func (w *world) user() {
 		pod = pod.DeepCopy()
 		pod.OwnerReferences = chance.Pick(w.dice, nil, controlledBy("StatefulSet"), controlledBy("Pod2"))
 		w.putPod(pod)
-		w.did("somebody makes the controller of pod %s %v", name, attachment.Owner(pod))
+		w.did("a user sets the controller of pod %s to %v", name, attachment.Owner(pod))
 	case chance.One(w.dice, 3):
 		owner := v1.AddressOwner{Kind: "Pod2", Name: "web"}
 		if w.did("user changes Pod2 web"); chance.One(w.dice, 5) {
@@ -107,7 +107,7 @@ func (w *world) user() {
 		b := chance.Pick(w.dice, sorted(w.blocks)...)
 		w.did("user deletes block %s", b.Name)
 		if w.deleteBlock(b); w.blocks[b.Name] == nil && len(b.Spec.Entries) > 0 {
-			w.everybodySees() // it had no finalizer yet after a restore: as if taken away
+			w.everybodySees() // after a restore it had no finalizer yet: the same as taken away
 		}
 	case !w.calm && chance.One(w.dice, 4):
 		w.restore()
@@ -115,13 +115,13 @@ func (w *world) user() {
 		b := chance.Pick(w.dice, sorted(w.blocks)...)
 		w.did("user takes block %s away, finalizer and all", b.Name)
 		delete(w.blocks, b.Name)
-		// What it had bound and nobody had published yet is protected by the caches
-		// only: one that still shows the block would have its address published.
+		// Only the caches protect addresses that it had bound and that were not published yet: a
+		// controller whose cache still shows the block would publish them.
 		w.everybodySees()
 	}
 }
 
-// askRelease has a user ask for the end of every reservation; the request stays.
+// askRelease: a user asks to release every reservation, and the request stays.
 func (w *world) askRelease() {
 	for _, b := range sorted(w.blocks) {
 		n := w.networks[b.Spec.Network]
@@ -134,11 +134,11 @@ func (w *world) askRelease() {
 	}
 }
 
-// restore loses an object, or all of them, and has it back as a restore makes it from
-// the backup of just before.
+// restore loses one object or all, and recreates them like a restore from a very recent
+// backup.
 func (w *world) restore() {
 	one := w.dice.IntN(4)
-	w.did("a restore of the objects of kind %d", one)
+	w.did("a user restores the objects of kind %d", one)
 	if one == 0 || one == 3 {
 		for _, n := range sorted(w.networks) {
 			w.putNetwork(&v1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: n.Name, Generation: 1, Annotations: n.Annotations}, Spec: n.Spec})
@@ -200,7 +200,7 @@ func (w *world) changeNetwork(name string) {
 	w.did("user changes Network %s: %v terminating=%t finalizers=%v", name, n.Spec, terminating(n), n.Finalizers)
 }
 
-// others are kubelets and the garbage collector.
+// others are the kubelets and the garbage collector.
 func (w *world) others() {
 	for _, pod := range sorted(w.pods) {
 		switch {
@@ -211,7 +211,7 @@ func (w *world) others() {
 			pod = pod.DeepCopy()
 			pod.Status.Phase = chance.Pick(w.dice, corev1.PodSucceeded, corev1.PodFailed)
 			w.putPod(pod)
-			w.did("pod %s is over", pod.Name)
+			w.did("pod %s terminated", pod.Name)
 		}
 	}
 	w.collectGarbage()

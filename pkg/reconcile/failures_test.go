@@ -122,7 +122,7 @@ func TestAFailureThatLastsIsToldOfEveryKind(t *testing.T) {
 				return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
 			}
 			return ""
-		}, "False FailedPublish: its addresses are bound, and cannot be written into the pod: failed calling webhook"},
+		}, "False FailedPublish: its addresses are bound but could not be written into the pod: failed calling webhook"},
 	} {
 		t.Run(row.key.Kind, func(t *testing.T) {
 			w := newWorld(t, row.objects...)
@@ -176,7 +176,7 @@ func TestAPublicationThatIsRefusedIsToldInThePod(t *testing.T) {
 	same(t, calls, `
 patch pods a uid=uid-of-a rv=103 -> Invalid
 patch pods/status a uid=uid-of-a
-event on a: Warning FailedPublish: its addresses are bound, and cannot be written into the pod: metadata.annotations: Too long`)
+event on a: Warning FailedPublish: its addresses are bound but could not be written into the pod: metadata.annotations: Too long`)
 }
 
 // Once it can be published, the pod says that it waits no more.

@@ -171,7 +171,7 @@ func TestLedgersHeedWhatWasFound(t *testing.T) {
 	pod.ResourceVersion = w.next()
 	w.r.live.unwatched.remember(pod)
 	state, _, _ := w.r.kinds.network.observe(blue)
-	same(t, fmt.Sprint(network.Diff(state).Blocks), "[update block blue-10.1.0.0: rest 10.1.0.2 of a; if over: a (uid-of-a)]")
+	same(t, fmt.Sprint(network.Diff(state).Blocks), "[update block blue-10.1.0.0: rest 10.1.0.2 of a; if terminated: a (uid-of-a)]")
 }
 
 // The cache shows a pod of which no event has told yet, and its block is gone.

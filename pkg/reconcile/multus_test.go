@@ -79,7 +79,7 @@ func TestAForeignDefinitionIsNeverWritten(t *testing.T) {
 	theirs.Labels = nil
 	w := newWorld(t, newNetwork("blue told"), newVNI(blueVNI(), newNetwork("blue").UID), theirs)
 	same(t, w.syncText(KindMultus, "blue"), "wakes Network blue\n"+
-		"event on blue: Warning NameTaken: there is a NetworkAttachmentDefinition blue that is not the Network's: delete it, or create a Network of another name")
+		"event on blue: Warning NameTaken: NetworkAttachmentDefinition blue exists but does not belong to this Network: delete it, or create a Network with another name")
 	w.catchUp()
 	w.clock.SetTime(now.Add(time.Hour))
 	same(t, w.syncText(KindMultus, "blue"), "")

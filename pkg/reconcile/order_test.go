@@ -192,7 +192,7 @@ event on blue: Warning NetworkExhausted: no address is free for: b; grow spec.ci
 // Once: with the write to the ledger that gives it away, not with the status, which
 // the next sync may have to write again, when the ledger has nothing to tell any more.
 func TestAnAddressGivenAwayIsToldOnce(t *testing.T) {
-	const told = "event on blue: Warning ReservedAddressGivenAway: for want of a free one: 10.1.0.2, reserved for web-3, which was scaled away, to a\n"
+	const told = "event on blue: Warning ReservedAddressGivenAway: no free address left: reassigned 10.1.0.2 from scaled-down replica web-3 to pod a\n"
 	for _, row := range []struct{ name, refused, first, second string }{
 		{"the write to the ledger conflicts", "patch addressblocks", "", told},
 		{"the status conflicts", "patch networks/status", told, ""},

@@ -50,7 +50,7 @@ func (program Program) AForeignDefinitionIsNotTriedAgain(t *testing.T) {
 			"apiVersion: samplecrd.k8s.io/v1\nkind: Network\nmetadata: {name: red}\nspec: {cidr: 10.0.0.0/24}")
 		w.Start("it", nil)
 		time.Sleep(sim.Settle)
-		w.Expect("networks/red", "there is a NetworkAttachmentDefinition red that is not the Network's")
+		w.Expect("networks/red", "NetworkAttachmentDefinition red exists but does not belong to this Network")
 		before := w.AllWrites()
 		time.Sleep(silence)
 		if n := w.AllWrites() - before; n > 0 {

@@ -95,7 +95,7 @@ func TestAForeignDefinitionIsLeftAlone(t *testing.T) {
 	startController(t, ns)
 	create(t, ns, "---\napiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\nmetadata: {name: blue}\nspec: {config: theirs}\n"+
 		network("blue", `{cidr: 10.0.0.0/24}`))
-	waitCondition(t, ns, "network/blue", attachable, "False NameTaken: there is a NetworkAttachmentDefinition blue that is not the Network's")
+	waitCondition(t, ns, "network/blue", attachable, "False NameTaken: NetworkAttachmentDefinition blue exists but does not belong to this Network")
 	waitDefinition(t, ns, "blue", "theirs")
 	run(t, ns, "delete", "net-attach-def", "blue")
 	waitDefinition(t, ns, "blue", overlayConfig(ns, "blue", "1450"))

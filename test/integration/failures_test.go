@@ -177,7 +177,7 @@ func TestAPublicationThatIsForbiddenIsTold(t *testing.T) {
 	allow := forbid(t, ns, "", "pods", "!('k8s.v1.cni.cncf.io/networks' in object.metadata.?annotations.orValue({}))",
 		"annotate", "pod", "any", "k8s.v1.cni.cncf.io/networks=x")
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+pod2("web", `replicas: 1, networks: [{name: blue}]`))
-	waitCondition(t, ns, "pod2/web", "Ready", "False WaitingForAddresses: web-0: its addresses are bound, and cannot be written into the pod: pods \"web-0\" is forbidden")
+	waitCondition(t, ns, "pod2/web", "Ready", "False WaitingForAddresses: web-0: its addresses are bound but could not be written into the pod: pods \"web-0\" is forbidden")
 	allow()
 	waitReady(t, ns, "pod2/web")
 }

@@ -29,7 +29,7 @@ func TestDeletingANetworkInUse(t *testing.T) {
 			waitReady(t, ns, "pod/a", "pod/b", "pod2/web")
 			allowDeletion(t, ns)
 			run(t, ns, "delete", "network", "blue", "--cascade="+cascade, "--wait=false")
-			waitCondition(t, ns, "network/blue", "Ready", "False InUse: being deleted; waits for the pods that hold its addresses: ")
+			waitCondition(t, ns, "network/blue", "Ready", "False InUse: being deleted; waiting for the pods that hold its addresses: ")
 			waitCondition(t, ns, "pod2/web", "Ready", "False NetworkTerminating: Network blue is being deleted")
 			run(t, ns, "delete", "pod2", "web")
 			create(t, ns, gatedPod("late", "blue"))

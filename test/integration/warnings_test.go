@@ -137,7 +137,7 @@ func TestRequestThatChanges(t *testing.T) {
 	run(t, ns, "annotate", "pod", "served", "--overwrite", "samplecrd.k8s.io/networks=blue,green")
 	eventually(t, "an event tells of it", func(context.Context) (string, error) {
 		got, err := kubectl("-n", ns, "get", "events", "--field-selector=type=Warning,involvedObject.name=served", "-o", "jsonpath={range .items[*]}{.reason}: {.message}{end}")
-		if strings.Contains(got, `RequestChanged: the pod keeps the addresses that it has; that its annotation samplecrd.k8s.io/networks asks for "blue,green" now has no effect`) {
+		if strings.Contains(got, `RequestChanged: the pod keeps its addresses; its annotation samplecrd.k8s.io/networks changed to "blue,green", which has no effect`) {
 			return "", err
 		}
 		return "got " + got, err

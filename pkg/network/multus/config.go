@@ -9,14 +9,13 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// cniVersion is that of the CNI specification by which the configurations we write
-// are to be read.
+// cniVersion is the version of the CNI specification for the configurations that we write.
 const cniVersion = "1.0.0"
 
-// overheadVXLAN is what VXLAN adds to a packet, in bytes: outer Ethernet's payload
-// holds an IPv4 header (20), UDP (8), VXLAN (8) and the inner Ethernet header (14);
-// RFC 7348, section 5. Nodes that speak IPv6 to each other need 20 more, by spec.mtu or
-// --underlay-mtu.
+// overheadVXLAN is the size that VXLAN adds to a packet, in bytes. The payload of the outer
+// Ethernet frame holds an IPv4 header (20), UDP (8), VXLAN (8) and the inner Ethernet header
+// (14); see RFC 7348, section 5. Nodes that use IPv6 among themselves need 20 more: set
+// spec.mtu or --underlay-mtu.
 const overheadVXLAN = 50
 
 // Bridge is the name of the bridge that an Overlay Network has on every node.
@@ -30,7 +29,7 @@ func MTU(n *v1.Network, underlay int32) int32 {
 	return underlay - overheadVXLAN
 }
 
-// networkConfig is a CNI network configuration list, and pluginConfig one of it.
+// networkConfig is a CNI network configuration list, and pluginConfig one plugin in it.
 type networkConfig struct {
 	CNIVersion string         `json:"cniVersion"`
 	Name       string         `json:"name"`
@@ -51,14 +50,14 @@ type ipamConfig struct {
 	DNS    json.RawMessage `json:"dns,omitempty"`
 }
 
-// capabilities have the runtime pass the addresses of a pod on to the plugin.
+// capabilities make the runtime pass the addresses of a pod to the plugin.
 var capabilities = map[string]bool{"ips": true, "mac": true}
 
-// networkName is that of the configuration: a plugin keeps by it what it did, for all
-// namespaces. Neither part can have a dot.
+// networkName is the name in the configuration. A plugin keeps its state under this name, for
+// all namespaces. Neither part can have a dot.
 func (s State) networkName() string { return s.Namespace + "." + s.Name }
 
-// config is what the definition shall say.
+// config returns the desired configuration of the definition.
 func (s State) config(vni int32) (string, error) {
 	if !overlay(s.Network) {
 		return s.rawConfig()
@@ -66,19 +65,19 @@ func (s State) config(vni int32) (string, error) {
 	return text(networkConfig{
 		CNIVersion: cniVersion, Name: s.networkName(),
 		Plugins: []pluginConfig{{
-			// No macspoofchk: the agent's filter (pkg/agent/dataplane) looks at MAC, IP and ARP, on the
-			// same hook and so before the bridge learns; a port that it does not know yet can send
-			// to no pod, and takes no entry, as these are sticky. The plugin would run nft, which
-			// then had to be on every node, and an attachment would take more than twice as long.
+			// No macspoofchk: the agent's filter (pkg/agent/dataplane) checks MAC, IP and ARP on the
+			// same hook, so before the bridge learns. A port that the filter does not know yet can
+			// send to no pod. It takes no entry, because entries are sticky. The plugin would run
+			// nft, which every node would then need, and an attachment would take over twice as long.
 			Type: "bridge", Bridge: Bridge(vni), MTU: MTU(s.Network, s.UnderlayMTU),
 			Capabilities: capabilities, IPAM: ipamConfig{Type: "static"},
 		}},
 	}), nil
 }
 
-// rawConfig is the user's configuration with our ipam in its first plugin, which is
-// the one that makes the interface. Everything else stays, routes and dns of the ipam
-// too; what is missing of version and name is added:
+// rawConfig is the user's configuration with our ipam in its first plugin, which creates the
+// interface. It keeps everything else, also routes and dns of the ipam, and adds a missing
+// version and name:
 //
 //	{"type":"macvlan","master":"eth1","ipam":{"type":"dhcp"}}
 //
@@ -89,7 +88,7 @@ func (s State) config(vni int32) (string, error) {
 func (s State) rawConfig() (string, error) {
 	var config map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(s.Network.Spec.Attachment.Config), &config); err != nil {
-		return "", fmt.Errorf(`is no JSON object such as {"type":"macvlan","master":"eth1"}: %w`, err)
+		return "", fmt.Errorf(`is not a JSON object such as {"type":"macvlan","master":"eth1"}: %w`, err)
 	}
 	if config == nil {
 		return "", errors.New(`is null: write a JSON object such as {"type":"macvlan","master":"eth1"}`)
@@ -108,10 +107,10 @@ func (s State) rawConfig() (string, error) {
 	}
 	var plugins []map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &plugins); err != nil {
-		return "", fmt.Errorf(`has plugins that are no list of JSON objects such as [{"type":"macvlan"}]: %w`, err)
+		return "", fmt.Errorf(`has plugins that are not a list of JSON objects such as [{"type":"macvlan"}]: %w`, err)
 	}
 	if len(plugins) == 0 || plugins[0] == nil {
-		return "", errors.New(`has plugins without a first one: write for example [{"type":"macvlan","master":"eth1"}]`)
+		return "", errors.New(`has plugins without a first plugin: write for example [{"type":"macvlan","master":"eth1"}]`)
 	}
 	if err := setIPAM(plugins[0]); err != nil {
 		return "", fmt.Errorf("in the first of plugins %w", err)
@@ -120,7 +119,7 @@ func (s State) rawConfig() (string, error) {
 	return text(config), nil
 }
 
-// lostIPAM tells the user of an ipam of which more is given than setIPAM keeps, "" if
+// lostIPAM tells the user about an ipam with fields that setIPAM does not keep. It returns "" if
 // nothing is lost.
 func (s State) lostIPAM() string {
 	if overlay(s.Network) {
@@ -144,7 +143,7 @@ func (s State) lostIPAM() string {
 	if kind == "static" && len(ipam) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("of the ipam %q in spec.attachment.config, only routes and dns are used: this Network hands out the addresses", kind)
+	return fmt.Sprintf("this Network hands out the addresses: it uses only routes and dns of the ipam %q in spec.attachment.config", kind)
 }
 
 func setIPAM(plugin map[string]json.RawMessage) error {
@@ -155,13 +154,13 @@ func setIPAM(plugin map[string]json.RawMessage) error {
 	var given ipamConfig
 	if raw, ok := plugin["ipam"]; ok {
 		if err := json.Unmarshal(raw, &given); err != nil {
-			return fmt.Errorf("has an ipam that cannot be read (only its routes and dns count): %w", err)
+			return fmt.Errorf("has an unreadable ipam (only its routes and dns count): %w", err)
 		}
 	}
 	able := map[string]bool{}
 	if raw, ok := plugin["capabilities"]; ok {
 		if err := json.Unmarshal(raw, &able); err != nil {
-			return fmt.Errorf(`has capabilities that cannot be read, such as {"mac":true}: %w`, err)
+			return fmt.Errorf(`has unreadable capabilities, expected for example {"mac":true}: %w`, err)
 		}
 	}
 	if able == nil { // null
@@ -176,7 +175,7 @@ func setIPAM(plugin map[string]json.RawMessage) error {
 	return nil
 }
 
-// text is for values of which JSON lacks none.
+// text marshals values that JSON can always represent.
 func text(v any) string {
 	out, err := json.Marshal(v)
 	if err != nil {

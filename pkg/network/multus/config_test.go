@@ -19,7 +19,7 @@ func TestRawConfig(t *testing.T) {
 			`{` + ours + `"cniVersion":"1.0.0","ipam":{"type":"static"},"master":"eth1","mtu":1.50,"name":"default.blue","type":"macvlan"}`},
 		{"its own version and name", `{"cniVersion":"0.3.1","name":"x","type":"ipvlan"}`,
 			`{` + ours + `"cniVersion":"0.3.1","ipam":{"type":"static"},"name":"x","type":"ipvlan"}`},
-		{"its ipam is ours, but for routes and dns", `{"name":"x","cniVersion":"1.0.0","type":"a","ipam":{"type":"dhcp","routes":[{"dst":"10.0.0.0/8"}],"dns":{"domain":"d"}}}`,
+		{"its ipam is replaced, except routes and dns", `{"name":"x","cniVersion":"1.0.0","type":"a","ipam":{"type":"dhcp","routes":[{"dst":"10.0.0.0/8"}],"dns":{"domain":"d"}}}`,
 			`{` + ours + `"cniVersion":"1.0.0","ipam":{"type":"static","routes":[{"dst":"10.0.0.0/8"}],"dns":{"domain":"d"}},"name":"x","type":"a"}`},
 		{"capabilities stay", `{"name":"x","cniVersion":"1.0.0","type":"a","capabilities":{"bandwidth":true,"mac":false}}`,
 			`{"capabilities":{"bandwidth":true,"ips":true,"mac":true},"cniVersion":"1.0.0","ipam":{"type":"static"},"name":"x","type":"a"}`},
@@ -32,7 +32,7 @@ func TestRawConfig(t *testing.T) {
 				t.Errorf("got  %s, %v\nwant %s", got, err, tt.want)
 			}
 			if again, err := rawConfig(got); err != nil || again != got {
-				t.Errorf("becomes another the second time: %s, %v", again, err)
+				t.Errorf("differs the second time: %s, %v", again, err)
 			}
 		})
 	}
@@ -40,17 +40,17 @@ func TestRawConfig(t *testing.T) {
 
 func TestRawConfigRefuses(t *testing.T) {
 	for _, tt := range []struct{ in, want string }{
-		{`[]`, `is no JSON object such as`},
+		{`[]`, `is not a JSON object such as`},
 		{`null`, `is null`},
 		{`{"a"`, `unexpected end`},
 		{`{"type":7}`, `has no type`},
 		{`{"name":"x"}`, `has no type`},
 		{`{"plugins":{}}`, `has plugins that are no list`},
-		{`{"plugins":[]}`, `has plugins without a first one`},
-		{`{"plugins":[null]}`, `has plugins without a first one`},
+		{`{"plugins":[]}`, `has plugins without a first plugin`},
+		{`{"plugins":[null]}`, `has plugins without a first plugin`},
 		{`{"plugins":[{"master":"a"}]}`, `in the first of plugins has no type`},
-		{`{"type":"a","ipam":7}`, `has an ipam that cannot be read`},
-		{`{"type":"a","capabilities":7}`, `has capabilities that cannot be read`},
+		{`{"type":"a","ipam":7}`, `has an unreadable ipam`},
+		{`{"type":"a","capabilities":7}`, `has unreadable capabilities`},
 	} {
 		t.Run(tt.in, func(t *testing.T) {
 			got, err := rawConfig(tt.in)
@@ -61,7 +61,7 @@ func TestRawConfigRefuses(t *testing.T) {
 	}
 }
 
-// Whatever a user writes is refused, or stands still once it was written.
+// A configuration is refused, or it stays the same once it was written.
 func FuzzRawConfig(f *testing.F) {
 	for _, s := range []string{`{"type":"macvlan"}`, `{"plugins":[{"type":"a"}]}`, `{"type":"a","ipam":null,"capabilities":null}`, `{"Type":"a","type":"b"}`, "{\"\xff\":1,\"type\":\"a\"}"} {
 		f.Add(s)
@@ -72,7 +72,7 @@ func FuzzRawConfig(f *testing.F) {
 			return
 		}
 		if again, err := rawConfig(got); err != nil || again != got {
-			t.Errorf("%s becomes another the second time: %s, %v", got, again, err)
+			t.Errorf("%s differs the second time: %s, %v", got, again, err)
 		}
 	})
 }

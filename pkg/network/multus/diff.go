@@ -11,18 +11,18 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// Diff decides what is to be written for one Network. It cannot fail: what cannot be
-// had becomes a condition.
+// Diff decides which writes one Network needs. It cannot fail: every problem becomes a
+// condition.
 func Diff(s State) Plan {
 	var p Plan
 	p.Release = s.release()
 	switch {
 	case s.Network == nil || s.Network.DeletionTimestamp != nil:
-		return p // the definition goes with its Network, by the garbage collector
+		return p // the garbage collector deletes the definition with its Network
 	case !slices.Contains(s.Network.Finalizers, v1.InUseFinalizer):
-		return p // it could be gone by the time of the write
+		return p // the Network could be gone by the time of the write
 	case !s.observed():
-		return p // its own sync is about to write the status of this spec, and one of both would conflict
+		return p // the Network's own sync will write the status of this spec; two writes would conflict
 	}
 	vni, claim := s.vni()
 	if claim {
@@ -33,21 +33,21 @@ func Diff(s State) Plan {
 	return p
 }
 
-// observed says whether the status is of this spec. The sync of the Network sees to that,
-// whatever fails.
+// observed says whether the status is of this spec. The sync of the Network writes such a
+// status even if other writes fail.
 func (s State) observed() bool { return s.Network.Status.ObservedGeneration == s.Network.Generation }
 
-// vni is the number of an Overlay Network, and whether it has yet to be claimed; 0:
-// it has none. First match wins:
+// vni returns the number of an Overlay Network, or 0 if it has none, and whether the number
+// must be claimed first. First match wins:
 //
-//	the number of the status, if we hold it
-//	the number of the status, to be claimed, if nobody holds it: its VNI was deleted,
+//	the number in the status, if this Network holds it
+//	the number in the status, to claim, if no Network holds it: its VNI was deleted,
 //	or the cache of VNIs lags, and then the claim is refused
-//	the lowest that we hold
-//	the first candidate, to be claimed
+//	the lowest number that this Network holds
+//	the first candidate, to claim
 //	none
 //
-// A number in the status that another Network holds is not ours any more.
+// If another Network holds the number in the status, this Network has lost it.
 func (s State) vni() (vni int32, claim bool) {
 	if !overlay(s.Network) {
 		return 0, false
@@ -66,7 +66,7 @@ func (s State) vni() (vni int32, claim bool) {
 	return 0, false
 }
 
-// held are the numbers of this incarnation of the Network, in order.
+// held returns the numbers of the Network with this UID, in order.
 func (s State) held() []int32 {
 	var held []int32
 	for _, vni := range s.VNIs {
@@ -78,8 +78,9 @@ func (s State) held() []int32 {
 	return held
 }
 
-// release the VNIs of former incarnations, and of this one those beside the one that
-// the status tells. Without a number in the status nobody knows yet which will count.
+// release returns the VNIs of former Networks with this name. If this Network holds several, it
+// also returns those that are not in the status. Without a number in the status, it is not yet
+// known which one counts.
 func (s State) release() []Release {
 	var releases []Release
 	for _, vni := range s.VNIs {
@@ -92,7 +93,7 @@ func (s State) release() []Release {
 		case s.Network == nil || s.Network.UID != r.Network:
 			r.Deletion = plan.Delete(vni, "the Network is gone")
 		case s.Network.Status.VNI != 0 && s.Network.Status.VNI != n && slices.Contains(s.held(), s.Network.Status.VNI):
-			r.Deletion = plan.Delete(vni, "the Network has another")
+			r.Deletion = plan.Delete(vni, "the Network has another VNI")
 		default:
 			continue
 		}
@@ -108,36 +109,35 @@ func (s State) newVNI(vni int32) *v1.VNI {
 	}
 }
 
-// define decides about the definition, and returns what is to be said of it. First
-// match wins:
+// define decides about the definition, and returns the problem to report. First match wins:
 //
-//	the cluster has none                         nothing
-//	an Overlay that gets no number               nothing
-//	a configuration that is none                 nothing; what stands stays
+//	the cluster does not know the kind           nothing
+//	an Overlay Network that gets no number       nothing
+//	an invalid configuration                     nothing; an existing definition stays
 //	no definition                                create it
-//	one that is being deleted                    wait for its end
-//	one of the Network's former incarnation      wait for the garbage collector
-//	somebody else's                              leave it alone
-//	not as it should be                          update it
+//	it is being deleted                          wait for its end
+//	it is of a former Network with this name     wait for the garbage collector
+//	it has another owner                         leave it alone
+//	it differs from the desired definition       update it
 func (s State) define(vni int32, p *Plan) finding {
 	is := s.Definition
 	config, err := s.config(vni)
 	switch {
 	case !s.Installed:
-		return finding{ReasonNotInstalled, "the cluster has no NetworkAttachmentDefinitions: pods get addresses, and nobody attaches them; install Multus"}
+		return finding{ReasonNotInstalled, "the cluster has no NetworkAttachmentDefinitions: pods get addresses but are not attached; install Multus"}
 	case overlay(s.Network) && vni == 0:
-		return finding{ReasonNoFreeVNI, "no free VXLAN Network Identifier was found; delete VNIs that no Network has"}
+		return finding{ReasonNoFreeVNI, "found no free VXLAN Network Identifier; delete VNIs that no Network uses"}
 	case err != nil:
 		return finding{ReasonInvalidConfig, "spec.attachment.config: " + err.Error()}
 	case is == nil:
 		p.Create = s.newDefinition(config)
 		return finding{}
 	case is.DeletionTimestamp != nil:
-		return finding{ReasonWaitingForDeletion, fmt.Sprintf("NetworkAttachmentDefinition %s is being deleted, and made anew after that", is.Name)}
+		return finding{ReasonWaitingForDeletion, fmt.Sprintf("NetworkAttachmentDefinition %s is being deleted; the controller then recreates it", is.Name)}
 	case former(s.Network, is):
-		return finding{ReasonWaitingForDeletion, fmt.Sprintf("NetworkAttachmentDefinition %s is of an earlier Network of this name, and goes with it", is.Name)}
+		return finding{ReasonWaitingForDeletion, fmt.Sprintf("NetworkAttachmentDefinition %s belongs to an earlier Network with this name; the garbage collector will delete it", is.Name)}
 	case !ours(s.Network, is) && !orphaned(is):
-		return finding{ReasonNameTaken, fmt.Sprintf("there is a NetworkAttachmentDefinition %s that is not the Network's: delete it, or create a Network of another name", is.Name)}
+		return finding{ReasonNameTaken, fmt.Sprintf("NetworkAttachmentDefinition %s exists but does not belong to this Network: delete it, or create a Network with another name", is.Name)}
 	}
 	p.Update = s.rewritten(config)
 	return finding{}
@@ -148,8 +148,8 @@ func former(n *v1.Network, o metav1.Object) bool {
 	return ref != nil && ref.APIVersion == v1.GroupVersion.String() && ref.Kind == "Network" && ref.Name == n.Name && ref.UID != n.UID
 }
 
-// orphaned says whether we made the object and its owner reference was removed, by
-// hand or by a deletion with --cascade=orphan.
+// orphaned says whether we created the object and its owner reference was removed, by a user or
+// by a deletion with --cascade=orphan.
 func orphaned(o metav1.Object) bool {
 	return metav1.GetControllerOfNoCopy(o) == nil && o.GetLabels()[v1.NetworkLabel] == o.GetName()
 }
@@ -165,8 +165,8 @@ func (s State) newDefinition(config string) *nadv1.NetworkAttachmentDefinition {
 	}
 }
 
-// rewritten is the definition as it shall be, nil if it is so. Labels and annotations
-// of others stay.
+// rewritten returns the update to the desired definition, or nil if there is no difference. It
+// keeps labels and annotations of other clients.
 func (s State) rewritten(config string) *plan.Update[*nadv1.NetworkAttachmentDefinition] {
 	want, reason := s.Definition.DeepCopy(), ""
 	switch {

@@ -19,7 +19,7 @@ import (
 const blueConfig = `{"cniVersion":"1.0.0","name":"default.blue","plugins":[{"type":"bridge","bridge":"nw70000","mtu":1450,` +
 	`"capabilities":{"ips":true,"mac":true},"ipam":{"type":"static"}}]}`
 
-// state is of a Network that has all that it is to have.
+// state is the converged State of a Network.
 func state(change ...func(*State)) State {
 	n := &v1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blue", UID: "u1", Generation: 1, Finalizers: []string{v1.InUseFinalizer}}}
 	n.Status.VNI, n.Status.ObservedGeneration = 70000, 1
@@ -59,62 +59,62 @@ func raw(config string) func(*State) {
 const attachable = "status vni 70000 Attachable=True/Defined: pods are attached by NetworkAttachmentDefinition blue\n"
 
 func TestDiff(t *testing.T) {
-	const taken = "there is a NetworkAttachmentDefinition blue that is not the Network's: delete it, or create a Network of another name"
+	const taken = "NetworkAttachmentDefinition blue exists but does not belong to this Network: delete it, or create a Network with another name"
 	for _, tt := range []struct {
 		name   string
 		change func(*State)
 		want   string
 	}{
-		{"as it should be", func(*State) {}, ""},
+		{"converged", func(*State) {}, ""},
 		{"new", fresh, "claim VNI 70001 for u1\ncreate definition blue: " + strings.ReplaceAll(blueConfig, "70000", "70001") + "\n" + strings.ReplaceAll(attachable, "70000", "70001")},
-		{"without our finalizer it could be gone by then", func(s *State) { fresh(s); s.Network.Finalizers = nil }, ""},
+		{"without our finalizer the Network could be gone by then", func(s *State) { fresh(s); s.Network.Finalizers = nil }, ""},
 		{"before its own first status", func(s *State) { fresh(s); s.Network.Status.ObservedGeneration = 0 }, ""},
 		{"before the status of a new spec", func(s *State) { s.Network.Generation = 2; s.Network.Spec.MTU = ptr.To[int32](8950) }, ""},
 		{"being deleted", func(s *State) { fresh(s); s.Network.DeletionTimestamp = &metav1.Time{} }, ""},
-		{"claimed, and the answer was lost", func(s *State) { s.Network.Status.VNI = 0 }, attachable},
+		{"claimed, but the response was lost", func(s *State) { s.Network.Status.VNI = 0 }, attachable},
 		{"the status was lost while two were held", func(s *State) {
 			s.Network.Status.VNI = 0
 			s.VNIs = append(s.VNIs, vni("66000", "u1"))
 			s.Definition.Spec.Config = strings.ReplaceAll(blueConfig, "70000", "66000")
 		}, "status vni 66000 Attachable=True/Defined: pods are attached by NetworkAttachmentDefinition blue\n"},
-		{"two are held, and the status tells which counts", func(s *State) { s.VNIs = append(s.VNIs, vni("66000", "u1")) },
+		{"two are held, and the status says which one counts", func(s *State) { s.VNIs = append(s.VNIs, vni("66000", "u1")) },
 			"release VNI 66000 (uid of-66000), if unused: the Network has another\n"},
-		{"two are held, and what the status tells is not to be seen", func(s *State) {
+		{"two are held, and the cache lacks the number in the status", func(s *State) {
 			s.VNIs = []*v1.VNI{vni("66000", "u1"), vni("66001", "u1")}
 			s.Candidates = append(s.Candidates, 70000)
 		}, "claim VNI 70000 for u1\n"},
-		{"somebody deleted its VNI", func(s *State) { s.VNIs, s.Candidates = nil, append(s.Candidates, 70000) }, "claim VNI 70000 for u1\n"},
-		{"and another Network was quicker", func(s *State) { s.VNIs = nil },
+		{"a user deleted its VNI", func(s *State) { s.VNIs, s.Candidates = nil, append(s.Candidates, 70000) }, "claim VNI 70000 for u1\n"},
+		{"a user deleted its VNI, and another Network claimed the number", func(s *State) { s.VNIs = nil },
 			"claim VNI 70001 for u1\nupdate definition blue (version ): config\n" + strings.ReplaceAll(attachable, "70000", "70001")},
 		{"recreated", func(s *State) { s.VNIs = append(s.VNIs, vni("66000", "u0")) },
 			"release VNI 66000 (uid of-66000), if unused: the Network is gone\n"},
 		{"gone", func(s *State) { s.Network, s.Definition = nil, nil },
 			"release VNI 70000 (uid of-70000), if unused: the Network is gone\n"},
-		{"a VNI that goes is nobody's", func(s *State) { s.VNIs[0].DeletionTimestamp = &metav1.Time{}; s.Network.Status.VNI = 0 },
+		{"a VNI that is being deleted does not count", func(s *State) { s.VNIs[0].DeletionTimestamp = &metav1.Time{}; s.Network.Status.VNI = 0 },
 			"claim VNI 70001 for u1\nupdate definition blue (version ): config\n" + strings.ReplaceAll(attachable, "70000", "70001")},
 		{"no number is free", func(s *State) { fresh(s); s.Candidates = nil },
-			"status vni 0 Attachable=False/NoFreeVNI: no free VXLAN Network Identifier was found; delete VNIs that no Network has\n" +
-				"event Warning NoFreeVNI: no free VXLAN Network Identifier was found; delete VNIs that no Network has\n"},
+			"status vni 0 Attachable=False/NoFreeVNI: found no free VXLAN Network Identifier; delete VNIs that no Network uses\n" +
+				"event Warning NoFreeVNI: found no free VXLAN Network Identifier; delete VNIs that no Network uses\n"},
 		{"without Multus", func(s *State) { s.Installed, s.Definition = false, nil },
-			"status vni 70000 Attachable=False/NotInstalled: the cluster has no NetworkAttachmentDefinitions: pods get addresses, and nobody attaches them; install Multus\n"},
-		{"somebody edited the definition", func(s *State) { s.Definition.Spec.Config = "{}" }, "update definition blue (version ): config\n"},
-		{"somebody took its label", func(s *State) { s.Definition.Labels = nil }, "update definition blue (version ): label samplecrd.k8s.io/network\n"},
-		{"somebody took its owner", func(s *State) { s.Definition.OwnerReferences = nil }, "update definition blue (version ): owner reference\n"},
-		{"somebody else's definition", func(s *State) { s.Definition.OwnerReferences, s.Definition.Labels = nil, nil },
+			"status vni 70000 Attachable=False/NotInstalled: the cluster has no NetworkAttachmentDefinitions: pods get addresses but are not attached; install Multus\n"},
+		{"a user edited the definition", func(s *State) { s.Definition.Spec.Config = "{}" }, "update definition blue (version ): config\n"},
+		{"a user removed its label", func(s *State) { s.Definition.Labels = nil }, "update definition blue (version ): label samplecrd.k8s.io/network\n"},
+		{"a user removed its owner reference", func(s *State) { s.Definition.OwnerReferences = nil }, "update definition blue (version ): owner reference\n"},
+		{"a definition of another owner", func(s *State) { s.Definition.OwnerReferences, s.Definition.Labels = nil, nil },
 			"status vni 70000 Attachable=False/NameTaken: " + taken + "\nevent Warning NameTaken: " + taken + "\n"},
 		{"of an earlier Network", func(s *State) { s.Definition.OwnerReferences[0].UID = "u0" },
-			"status vni 70000 Attachable=False/WaitingForDeletion: NetworkAttachmentDefinition blue is of an earlier Network of this name, and goes with it\n"},
+			"status vni 70000 Attachable=False/WaitingForDeletion: NetworkAttachmentDefinition blue belongs to an earlier Network with this name; the garbage collector will delete it\n"},
 		{"the definition is being deleted", func(s *State) { s.Definition.DeletionTimestamp = &metav1.Time{} },
-			"status vni 70000 Attachable=False/WaitingForDeletion: NetworkAttachmentDefinition blue is being deleted, and made anew after that\n"},
+			"status vni 70000 Attachable=False/WaitingForDeletion: NetworkAttachmentDefinition blue is being deleted; the controller then recreates it\n"},
 		{"another MTU", func(s *State) { s.Network.Spec.MTU = new(int32); *s.Network.Spec.MTU = 8950 }, "update definition blue (version ): config\n"},
-		{"a plugin of the user's", raw(`{"type":"macvlan"}`),
+		{"a plugin of the user", raw(`{"type":"macvlan"}`),
 			`create definition blue: {"capabilities":{"ips":true,"mac":true},"cniVersion":"1.0.0","ipam":{"type":"static"},"name":"default.blue","type":"macvlan"}` + "\n" +
 				strings.ReplaceAll(attachable, "70000", "0")},
-		{"a plugin with an ipam of its own, which is not used", raw(`{"type":"macvlan","ipam":{"type":"whereabouts","range":"10.0.0.0/24"}}`),
+		{"a plugin with its own ipam, which is not used", raw(`{"type":"macvlan","ipam":{"type":"whereabouts","range":"10.0.0.0/24"}}`),
 			`create definition blue: {"capabilities":{"ips":true,"mac":true},"cniVersion":"1.0.0","ipam":{"type":"static"},"name":"default.blue","type":"macvlan"}` + "\n" +
-				"status vni 0 Attachable=True/Defined: pods are attached by NetworkAttachmentDefinition blue; of the ipam \"whereabouts\" in spec.attachment.config, only routes and dns are used: this Network hands out the addresses\n" +
-				"event Warning IPAMReplaced: pods are attached by NetworkAttachmentDefinition blue; of the ipam \"whereabouts\" in spec.attachment.config, only routes and dns are used: this Network hands out the addresses\n"},
-		{"a plugin that is none", raw(`{"type":""}`),
+				"status vni 0 Attachable=True/Defined: pods are attached by NetworkAttachmentDefinition blue; this Network hands out the addresses: it uses only routes and dns of the ipam \"whereabouts\" in spec.attachment.config\n" +
+				"event Warning IPAMReplaced: pods are attached by NetworkAttachmentDefinition blue; this Network hands out the addresses: it uses only routes and dns of the ipam \"whereabouts\" in spec.attachment.config\n"},
+		{"an invalid plugin", raw(`{"type":""}`),
 			"status vni 0 Attachable=False/InvalidConfig: spec.attachment.config: has no type, the name of a plugin such as \"macvlan\"\n" +
 				"event Warning InvalidConfig: spec.attachment.config: has no type, the name of a plugin such as \"macvlan\"\n"},
 	} {
@@ -143,14 +143,14 @@ func TestLostIPAM(t *testing.T) {
 		`null`: "",
 	} {
 		if want != "" {
-			want = fmt.Sprintf("of the ipam %q in spec.attachment.config, only routes and dns are used: this Network hands out the addresses", want)
+			want = fmt.Sprintf("this Network hands out the addresses: it uses only routes and dns of the ipam %q in spec.attachment.config", want)
 		}
 		if got := state(raw(config)).lostIPAM(); got != want {
 			t.Errorf("%s: got %q, want %q", config, got, want)
 		}
 	}
 	if got := state().lostIPAM(); got != "" {
-		t.Errorf("an Overlay: got %q", got)
+		t.Errorf("Overlay: got %q", got)
 	}
 }
 

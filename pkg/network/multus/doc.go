@@ -1,17 +1,17 @@
-// Package multus decides how Multus attaches pods to a Network: which VXLAN
-// Network Identifier the Network has, and what its NetworkAttachmentDefinition says.
+// Package multus decides how Multus attaches pods to a Network. It chooses the VXLAN Network
+// Identifier of the Network and writes its NetworkAttachmentDefinition.
 //
 //	Network blue of namespace default
 //
-//	VNI 1180673                            cluster-wide; whoever creates it has the number
-//	Network blue, status.vni 1180673       after that; agents go by it
+//	VNI 1180673                            cluster-wide; the Network that creates it has the number
+//	Network blue, status.vni 1180673       written after that; agents use it
 //	NetworkAttachmentDefinition blue       bridge nw1180673, the addresses from the pod's annotation
 //
-// A Network keeps its VNI for as long as it exists, and a VNI outlives its Network:
-// it is deleted once a live read has said that this incarnation of the Network is
-// gone. Two Networks never have one number, then, whoever creates when: the name of
-// a VNI is the number. That one Network has two for a moment, where two controllers
-// tried different numbers, harms nobody else; the status says which one counts.
+// A Network keeps its VNI for as long as it exists, and a VNI outlives its Network. A VNI is
+// deleted only after a live read says that the Network with this UID is gone. So two Networks
+// never have the same number, in any order of writes, because the number is the name of the
+// VNI. If two controllers try different numbers, one Network briefly has two. This affects no
+// other Network, and the status says which number counts.
 //
-// A definition of that name that is not ours is left alone.
+// The package leaves a definition with the Network's name alone if it has another owner.
 package multus

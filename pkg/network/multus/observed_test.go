@@ -8,7 +8,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// After a write that failed, a plan's status is written if it tells of no write.
+// After a failed write, the status of a plan is written only if it reports no write.
 func TestWhatIsToldThoughAWriteFailed(t *testing.T) {
 	status := func(attachable metav1.ConditionStatus) *v1.NetworkStatus {
 		return &v1.NetworkStatus{Conditions: []metav1.Condition{{Type: v1.ConditionAttachable, Status: attachable}}}

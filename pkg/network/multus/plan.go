@@ -13,46 +13,44 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// Plan is what is to be written; the fields stand in the order in which they are
-// written, and apply stops at the first error but for those of Create and Update
-// that are for a user to mend.
+// Plan has the writes to make, in the order of its fields. apply stops at the first error,
+// except for errors of Create and Update that a user must fix.
 type Plan struct {
-	// Claim, BEFORE the number is told to anybody. Precondition: its fixed name.
+	// Claim, BEFORE the number is published anywhere. Precondition: its fixed name.
 	Claim *v1.VNI
-	// Release VNIs that nobody has any more. Preconditions: UID and resourceVersion, and a live read that
-	// says so, see Release.
+	// Release unused VNIs. Preconditions: UID and resourceVersion, and a live read that confirms
+	// it, see Release.
 	Release []Release
-	// Create and Update the definition, of which at most one is set, AFTER Claim.
-	// Preconditions: its fixed name and a live read of the Network, or
-	// resourceVersion.
+	// Create and Update the definition, AFTER Claim. At most one of them is set. Preconditions:
+	// its fixed name and a live read of the Network, or resourceVersion.
 	Create *nadv1.NetworkAttachmentDefinition
 	Update *plan.Update[*nadv1.NetworkAttachmentDefinition]
-	// Status, last; nil when it stands as it is. Precondition: resourceVersion.
+	// Status, last; nil if it does not change. Precondition: resourceVersion.
 	Status *v1.NetworkStatus
-	// Events follow the status, of whose change they tell.
+	// Events are sent after the status, because they report its changes.
 	Events []plan.Event
 }
 
-// Release is a VNI to be deleted, if a live read of the Network finds that this
-// incarnation of it is gone, or has another number in its status.
+// Release is a VNI to delete. A live read of the Network must first find that the Network with
+// this UID is gone, or has another number in its status.
 type Release struct {
 	plan.Deletion
 	VNI     int32
 	Network types.UID
 }
 
-// Unused says whether the Network, as a live read found it, nil for not found, leaves
-// the VNI to be released.
+// Unused says whether the VNI may be released, given a live read of the Network; nil: the read
+// did not find it.
 func (r Release) Unused(live *v1.Network) bool {
 	return live == nil || live.UID != r.Network || live.Status.VNI != 0 && live.Status.VNI != r.VNI
 }
 
-// Empty says that nothing is to be written.
+// Empty says whether there is nothing to write.
 func (p Plan) Empty() bool {
 	return p.Claim == nil && len(p.Release) == 0 && p.Create == nil && p.Update == nil && p.Status == nil
 }
 
-// String has one action a line, in the order in which they are written.
+// String has one action a line, in the order of the writes.
 func (p Plan) String() string {
 	var b strings.Builder
 	if p.Claim != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/pod2/pod2/test/spec"
 )
 
-// arbitrary is a state as users, other controllers and crashes may leave it.
+// arbitrary returns a random state that users, other controllers and crashes may leave.
 func arbitrary(pick func(n int) int) State {
 	s := state(func(s *State) { s.VNIs = nil })
 	uids := []types.UID{"u1", "u0"}
@@ -118,19 +118,19 @@ func nothingBadHappens(t *testing.T, dice *rand.Rand) Plan {
 	}
 	for _, r := range p.Release {
 		if n != nil && n.UID == r.Network && n.Status.VNI == r.VNI {
-			broken("VNI %d is released, by which the Network goes", r.VNI)
+			broken("VNI %d is released, but the Network still uses it", r.VNI)
 		}
 	}
 	if p.Create != nil && d != nil {
 		broken("the name is taken")
 	}
 	if p.Update != nil && !metav1.IsControlledBy(d, n) && (metav1.GetControllerOf(d) != nil || d.Labels[v1.NetworkLabel] != d.Name) {
-		broken("S6: the definition is not ours")
+		broken("S6: another owner has the definition")
 	}
 	return p
 }
 
-// Plans carried out are followed by none, or by one that waits for what others do.
+// After its plans are carried out, the next plan is empty or waits for others.
 func TestPlansConverge(t *testing.T) {
 	chance.ForSeeds(t, 20_000, func(t *testing.T, dice *rand.Rand) {
 		s := arbitrary(dice.IntN)
@@ -175,7 +175,7 @@ func apply(s *State, p Plan) {
 	}
 }
 
-// objects of a State, as an API server has them.
+// objects returns the objects of a State as an API server returns them.
 func objects(s State) *spec.Cluster {
 	c := &spec.Cluster{Now: s.Now, VNIs: s.VNIs}
 	if s.Network != nil {

@@ -13,38 +13,38 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// State is all that one decision is made from: one view, read from caches.
+// State is the input of one decision. It is one view, read from caches.
 type State struct {
-	// Now dates the condition, and decides nothing.
+	// Now dates the condition. No decision depends on it.
 	Now       time.Time
 	Namespace string
 	Name      string
-	// Network is nil when none of this name exists.
+	// Network is nil if no Network with this name exists.
 	Network *v1.Network
-	// VNIs that name this Network, in the order of their names, of whatever UID.
+	// VNIs that name this Network, of any UID, in name order.
 	VNIs []*v1.VNI
-	// Candidates, of Numbers, are those that no VNI has, in that order.
+	// Candidates are the Numbers that no VNI has, in their order.
 	Candidates []int32
-	// Installed: the cluster knows NetworkAttachmentDefinitions.
+	// Installed: the cluster has the kind NetworkAttachmentDefinition.
 	Installed bool
-	// Definition of this name, whoever's it is; nil: none.
+	// Definition with this name, of any owner; nil: none.
 	Definition *nadv1.NetworkAttachmentDefinition
-	// Others are the other Networks of its Wire, in the order of namespaces and names; none
-	// for an Overlay.
+	// Others are the other Networks on the same Wire, ordered by namespace and name; none for
+	// an Overlay Network.
 	Others []*v1.Network
-	// UnderlayMTU is what the network of the nodes takes, in bytes.
+	// UnderlayMTU is the MTU of the nodes' network, in bytes.
 	UnderlayMTU int32
 }
 
-// The numbers that Networks get. Below are those that other users of VXLAN choose by
-// themselves: flannel 1, Calico 4096, and what people type.
+// The range of the numbers that Networks get. Other users of VXLAN choose lower numbers: flannel
+// 1, Calico 4096, and small numbers that people type.
 const (
 	FirstVNI = 1 << 16
 	lastVNI  = 1<<24 - 1
 )
 
-// Numbers are, in the order in which they are to be tried, those that a Network may
-// have. Two Networks begin with different ones, mostly; two controllers with the same.
+// Numbers returns the numbers that a Network may have, in the order to try them. Two Networks
+// usually begin with different numbers; two controllers begin with the same.
 func Numbers(network types.UID, many int) []int32 {
 	numbers := make([]int32, 0, many)
 	for i := range many {
@@ -56,10 +56,10 @@ func Numbers(network types.UID, many int) []int32 {
 	return numbers
 }
 
-// Name of the VNI with that number.
+// Name of the VNI with this number.
 func Name(vni int32) string { return strconv.Itoa(int(vni)) }
 
-// number of a VNI; false for a name that the schema does not allow.
+// number returns the number of a VNI; false for a name that the schema does not allow.
 func number(vni *v1.VNI) (int32, bool) {
 	n, err := strconv.ParseInt(vni.Name, 10, 32)
 	return int32(n), err == nil && n > 0 && n <= lastVNI && Name(int32(n)) == vni.Name
@@ -69,5 +69,5 @@ func overlay(n *v1.Network) bool {
 	return n.Spec.Attachment == nil || n.Spec.Attachment.Type != v1.AttachmentCNI
 }
 
-// ours says whether the Network controls the object.
+// The function says whether the Network controls the object.
 func ours(n *v1.Network, o metav1.Object) bool { return metav1.IsControlledBy(o, n) }

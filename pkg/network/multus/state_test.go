@@ -18,11 +18,11 @@ func TestNumbers(t *testing.T) {
 		}
 	}
 	if len(seen) < 395 {
-		t.Errorf("400 tries hit %d numbers", len(seen))
+		t.Errorf("400 tries returned only %d numbers", len(seen))
 	}
 }
 
-// A controller of the next version must try what that of this one did.
+// A controller of the next version must try the numbers of this one first.
 func TestNumbersStay(t *testing.T) {
 	if got, want := Numbers("u1", 3), []int32{3880099, 3814128, 4012041}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

@@ -23,14 +23,15 @@ const (
 	ReasonFailedWrite        = "FailedWrite"
 )
 
-// ReasonIPAMReplaced is of the event that tells of an ipam that is not used.
+// ReasonIPAMReplaced is the reason of the event about an ipam that is not used.
 const ReasonIPAMReplaced = "IPAMReplaced"
 
-// finding is why pods cannot be attached; zero: they can.
+// finding says why pods cannot be attached; zero: they can.
 type finding struct{ reason, message string }
 
-// Observed are the status and the events of a plan of which a write failed: the plan's, unless
-// they tell of what was not done: that pods can be attached, or a number that was to be claimed.
+// Observed returns the status and events to write after a failed write of the plan. These are
+// the plan's, unless they report something that was not done: that pods can be attached, or that
+// a number was claimed.
 func (p Plan) Observed() (*v1.NetworkStatus, []plan.Event) {
 	if p.Status == nil || p.Claim != nil || meta.IsStatusConditionTrue(p.Status.Conditions, v1.ConditionAttachable) {
 		return nil, nil
@@ -38,21 +39,21 @@ func (p Plan) Observed() (*v1.NetworkStatus, []plan.Event) {
 	return p.Status, p.Events
 }
 
-// WithFailure are the status, nil if it says so already, and the events to be written
-// when a write was refused in these words.
+// WithFailure returns the status and events to write after a write was refused with this
+// message. The status is nil if it does not change.
 func WithFailure(s State, message string) (*v1.NetworkStatus, []plan.Event) {
 	if s.Network == nil {
 		return nil, nil
 	}
 	vni, claim := s.vni()
 	if claim {
-		vni = s.Network.Status.VNI // who knows
+		vni = s.Network.Status.VNI // the claim may or may not have succeeded
 	}
 	return s.status(vni, finding{ReasonFailedWrite, message})
 }
 
-// status is that of the Network with the number and our condition in it; nil if it
-// says so already.
+// status returns the status of the Network with the number and our condition, or nil if it does
+// not change.
 func (s State) status(vni int32, found finding) (*v1.NetworkStatus, []plan.Event) {
 	status := s.Network.Status.DeepCopy()
 	status.VNI = vni
@@ -65,7 +66,7 @@ func (s State) status(vni int32, found finding) (*v1.NetworkStatus, []plan.Event
 	switch other := s.shared(); {
 	case found == (finding{}) && other != nil:
 		c.Reason = ReasonSharedWire
-		c.Message = shorten.To(fmt.Sprintf("%s; Network %s/%s hands out some of the same addresses on the same wire (%s), and one address may go to two pods: "+
+		c.Message = shorten.To(fmt.Sprintf("%s; Network %s/%s hands out some of the same addresses on the same wire (%s), so two pods may get one address: "+
 			"divide them by spec.exclude, or use CIDRs that do not overlap", c.Message, other.Namespace, other.Name, Wire(s.Network)), shorten.EventMessage)
 	case found != (finding{}):
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, found.reason, shorten.To(found.message, shorten.EventMessage)
@@ -81,7 +82,7 @@ func (s State) status(vni int32, found finding) (*v1.NetworkStatus, []plan.Event
 	return status, told
 }
 
-// events: one when something has turned out that a user is to mend.
+// events returns an event if a new problem needs a fix by the user.
 func events(before []metav1.Condition, c metav1.Condition) []plan.Event {
 	quiet := c.Reason == ReasonDefined || c.Reason == ReasonNotInstalled || c.Reason == ReasonWaitingForDeletion
 	if quiet || plan.Said(before, &c) {

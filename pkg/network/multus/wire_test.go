@@ -37,7 +37,7 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// on is a Network of type CNI, of some namespace.
+// on returns a Network of type CNI in the given namespace.
 func on(config, path, cidr string, exclude ...v1.AddressRange) *v1.Network {
 	namespace, name, _ := strings.Cut(path, "/")
 	return &v1.Network{
@@ -50,7 +50,7 @@ func TestASharedWireIsTold(t *testing.T) {
 	const eth1 = `{"type":"macvlan","master":"eth1"}`
 	const plain = "status vni 0 Attachable=True/Defined: pods are attached by NetworkAttachmentDefinition blue"
 	told := func(other string) string {
-		text := "; Network " + other + " hands out some of the same addresses on the same wire (macvlan master=eth1), and one address may go to two pods: " +
+		text := "; Network " + other + " hands out some of the same addresses on the same wire (macvlan master=eth1), so two pods may get one address: " +
 			"divide them by spec.exclude, or use CIDRs that do not overlap"
 		return "status vni 0 Attachable=True/SharedWire: pods are attached by NetworkAttachmentDefinition blue" + text +
 			"\nevent Warning SharedWire: pods are attached by NetworkAttachmentDefinition blue" + text
@@ -76,7 +76,7 @@ func TestASharedWireIsTold(t *testing.T) {
 				s.Others = tt.others
 			})
 			p := Diff(s)
-			_, got, _ := strings.Cut(strings.TrimSpace(p.String()), "\n") // the definition, first
+			_, got, _ := strings.Cut(strings.TrimSpace(p.String()), "\n") // the first line is the definition
 			if got != tt.want {
 				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
 			}
