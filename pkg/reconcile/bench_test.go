@@ -14,10 +14,10 @@ import (
 	"github.com/pod2/pod2/pkg/ipam"
 )
 
-// BenchmarkSyncNetwork is of one pod that waits on a Network that so many others are
-// on: what one sync costs from the view to the write that binds the pod, which is
-// refused so that the next one finds the pod waiting again. Between two of them the
-// caches show another version of one block and of one pod, as in a cluster at work.
+// BenchmarkSyncNetwork measures one sync for a pod that waits on a Network with many other pods,
+// from the view to the write that binds the pod. The write is refused, so the next sync finds the
+// pod waiting again. Between two syncs the caches show another version of one block and of one pod,
+// as in a busy cluster.
 func BenchmarkSyncNetwork(b *testing.B) {
 	for _, size := range []int{10, 1_000, 10_000, 65_000} {
 		b.Run(fmt.Sprintf("bound=%d", size), func(b *testing.B) {
@@ -27,7 +27,7 @@ func BenchmarkSyncNetwork(b *testing.B) {
 			w.r.Watches()
 			ctx := klog.NewContext(b.Context(), klog.Logger{})
 			if _, err := w.r.Sync(ctx, key); !errors.Is(err, ErrStale) {
-				b.Fatalf("the pod is to be bound, not: %v", err)
+				b.Fatalf("want a refused write that binds the pod, got: %v", err)
 			}
 			blocks, pods := w.r.blocks.indexer, w.r.pods.indexer
 			block, pod := stored[*v1.AddressBlock](w, "blue-10.1.0.0"), podOf(w, "pod-00000")
@@ -40,14 +40,14 @@ func BenchmarkSyncNetwork(b *testing.B) {
 				w.r.kinds.network.podChanged(pod)
 				b.StartTimer()
 				if _, err := w.r.Sync(ctx, key); !errors.Is(err, ErrStale) {
-					b.Fatalf("the pod is to be bound, not: %v", err)
+					b.Fatalf("want a refused write that binds the pod, got: %v", err)
 				}
 			}
 		})
 	}
 }
 
-// crowd is a Network with so many pods on it, and one that waits.
+// crowd returns a Network with many pods on it, and one pod that waits.
 func crowd(size int) []runtime.Object {
 	objects := []runtime.Object{newNetwork("blue"), newPod("waiting gated on=blue")}
 	addr := netip.MustParseAddr("10.1.0.2")
@@ -68,8 +68,8 @@ func crowd(size int) []runtime.Object {
 	return objects
 }
 
-// BenchmarkSyncPod2 is of a Pod2 of which one pod was seen to change, and nothing is
-// to be written: what each event of a pod costs while many come or go.
+// BenchmarkSyncPod2 measures one sync of a Pod2 after an event of one of its pods, with nothing to
+// write. This is the cost of each pod event while many pods are created or deleted.
 func BenchmarkSyncPod2(b *testing.B) {
 	for _, size := range []int32{10, 1_000, 10_000} {
 		b.Run(fmt.Sprintf("replicas=%d", size), func(b *testing.B) {
@@ -97,7 +97,7 @@ func BenchmarkSyncPod2(b *testing.B) {
 				}
 			}
 			if len(w.calls) > 0 {
-				b.Fatalf("it calls: %s", w.calls[0])
+				b.Fatalf("unexpected call: %s", w.calls[0])
 			}
 		})
 	}

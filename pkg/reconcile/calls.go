@@ -12,9 +12,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// forUser says whether an error is for the user of the object to mend, and in
-// which words of the API server. A namespace that is being deleted takes its
-// objects with it: there is nothing to tell.
+// forUser says whether the user of the object must fix an error, and returns the message of the
+// API server. In a namespace that is being deleted there is nothing to report: its objects are
+// deleted with it.
 func forUser(err error) (message string, mendable bool) {
 	status := apierrors.APIStatus(nil)
 	if errors.Is(err, ErrStale) || !errors.As(err, &status) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
@@ -26,33 +26,33 @@ func forUser(err error) (message string, mendable bool) {
 	return status.Status().Message, true
 }
 
-// atOnce bounds how many calls one sync has under way. As test/bench had it on two cores: with
-// 64, the last of 2,000 replicas existed a fifth later than a Deployment's; with 256 they
-// were Ready no sooner than those: scheduler and kubelets had too little of the cores. A variable,
+// atOnce limits the concurrent calls of one sync. test/bench measured it on two cores. With 64,
+// the last of 2,000 replicas existed a fifth later than a Deployment's. With 256, the replicas
+// were Ready no sooner, because scheduler and kubelets got too little CPU. It is a variable
 // because the model check needs a sync to be a function of the answers to its calls.
 var atOnce = 100
 
-// mostRefused is how many items in one go the API server may refuse before no other
-// is tried: what refuses one may be about that one alone (its name, its claim), and
-// what refuses so many mostly refuses them all.
+// mostRefused is how many items the API server may refuse in one go before no other is tried. A
+// refusal may be about one item (its name, its PVC), but so many usually mean that all are
+// refused.
 const mostRefused = 10
 
-// forEach calls do for every item, atOnce at a time. It starts no further one after
-// an error, but for refusals, up to mostRefused. It returns the items that were done,
-// and the errors of the others that had started, in the order of the items, so that
-// what a user is told does not change with the weather.
+// forEach calls do for every item, atOnce at a time. It starts no further call after an error,
+// but allows up to mostRefused refusals. It returns the items that succeeded, and the errors of
+// the others that had started. Both are in the order of the items, so messages to users are
+// stable.
 func forEach[T any](ctx context.Context, items []T, do func(context.Context, T) error) (done []T, err error) {
 	return forEachUntil(ctx, atOnce, items, afterRefusals(), do)
 }
 
-// forEachChanged is forEach that goes on after a stale one: where each item has a
-// precondition of its own, that one of them changed says nothing of the others.
+// forEachChanged is forEach, but continues after a stale item. Each item has its own
+// precondition, so a change to one says nothing about the others.
 func forEachChanged[T any](ctx context.Context, items []T, do func(context.Context, T) error) (done []T, err error) {
 	ends := afterRefusals()
 	return forEachUntil(ctx, atOnce, items, func(err error) bool { return !errors.Is(err, ErrStale) && ends(err) }, do)
 }
 
-// afterRefusals ends at the first error that is no refusal, or after mostRefused.
+// afterRefusals ends at the first error that is not a refusal, or after mostRefused.
 func afterRefusals() func(error) bool {
 	var refused atomic.Int32
 	return func(err error) bool {
@@ -91,8 +91,8 @@ func forEachUntil[T any](ctx context.Context, atOnce int, items []T, ends func(e
 	return done, errors.Join(errs...)
 }
 
-// PanicError is a panic that was made an error of the one object that brought it
-// about: one bad object harms no other.
+// PanicError is a panic in the sync of one object, turned into an error. So one bad object
+// affects no other.
 type PanicError struct {
 	Value any
 	Stack []byte
@@ -100,8 +100,8 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// contain makes a panic an error of this one item: in a goroutine of its own it
-// would end the process.
+// contain turns a panic into an error of this one item. In its own goroutine a panic would end
+// the process.
 func contain[T any](ctx context.Context, item T, do func(context.Context, T) error) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {

@@ -28,7 +28,7 @@ func invalid(errs ...*field.Error) error {
 	return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web-0", errs)
 }
 
-// What means "look again" and what is for somebody to mend.
+// Which errors mean "look again", and which ones a user must fix.
 func TestStale(t *testing.T) {
 	uid := field.NewPath("metadata", "uid")
 	for _, row := range []struct {
@@ -39,7 +39,7 @@ func TestStale(t *testing.T) {
 		{"another resourceVersion, or another UID of a deletion", errConflict, true},
 		{"wrapped", fmt.Errorf("update: %w", errConflict), true},
 		{"gone", apierrors.NewNotFound(podResource, "web-0"), true},
-		{"there already", apierrors.NewAlreadyExists(podResource, "web-0"), true},
+		{"already exists", apierrors.NewAlreadyExists(podResource, "web-0"), true},
 		{"a patch for another UID", invalid(field.Invalid(uid, "other", "field is immutable")), true},
 		{"a patch for another UID, and more", invalid(field.Required(field.NewPath("spec"), ""), field.Invalid(uid, "other", "field is immutable")), true},
 		{"an invalid field", invalid(field.Invalid(field.NewPath("spec", "hostname"), "-", "no DNS label")), false},
@@ -68,7 +68,7 @@ func TestStaleOfNoErrorIsNone(t *testing.T) {
 func TestStaleKeepsItsCause(t *testing.T) {
 	err := fmt.Errorf("update Network: %w", fenced.Stale(errConflict))
 	if !apierrors.IsConflict(err) {
-		t.Errorf("no conflict any more: %v", err)
+		t.Errorf("no longer a conflict: %v", err)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestForEachHasAtMostSoManyUnderWay(t *testing.T) {
 			return nil
 		})
 		if err != nil || int(most.Load()) != atOnce {
-			t.Errorf("%d at once, error %v; want %d", most.Load(), err, atOnce)
+			t.Errorf("%d concurrent calls, error %v; want %d", most.Load(), err, atOnce)
 		}
 	})
 }
@@ -117,7 +117,7 @@ func TestForEachStartsNoFurtherOneAfterAnError(t *testing.T) {
 			return errors.New("no answer")
 		})
 		if n := started.Load(); int(n) != atOnce {
-			t.Errorf("%d were started, want the %d that had before the first error", n, atOnce)
+			t.Errorf("%d calls were started, want the %d from before the first error", n, atOnce)
 		}
 	})
 }
@@ -161,7 +161,7 @@ func TestForEachFinishesWhatItStarted(t *testing.T) {
 			return nil
 		})
 		if n := finished.Load(); n != 3 {
-			t.Errorf("it returned when %d of 3 had finished", n)
+			t.Errorf("it returned after only %d of 3 had finished", n)
 		}
 	})
 }

@@ -28,19 +28,23 @@ import (
 	"github.com/pod2/pod2/pkg/fenced"
 )
 
-// Clients are those of one API server. New makes live reads and writers of them, and keeps
-// them nowhere.
+// Clients are the clients of one API server. New makes live reads and writers from them, and
+// does not keep them.
 type Clients struct {
 	Kube   kubernetes.Interface
 	Sample versioned.Interface
 }
 
-// Informers feed the caches. Pods is filtered by samplecrd.k8s.io/managed=true, Revisions,
-// Claims, Services and EndpointSlices by the existence of samplecrd.k8s.io/pod2, Jobs by
-// that of stable.example.com/crontab, Agents by their namespace and AgentSelector.
-// Definitions are of a kind that the cluster may not have. Agents is nil where Settings
-// name no namespace of agents. Nodes, if there are no Agents, and ServiceCIDRs may be nil:
-// then Networks do not keep off what they say.
+// Informers feed the caches. These are filtered:
+//
+//   - Pods by the label samplecrd.k8s.io/managed=true,
+//   - Revisions, Claims, Services and EndpointSlices by the label samplecrd.k8s.io/pod2,
+//   - Jobs by the label stable.example.com/crontab,
+//   - Agents by their namespace and AgentSelector.
+//
+// The cluster may not have the kind of Definitions. Agents is nil if Settings name no namespace
+// of agents. Nodes (without Agents) and ServiceCIDRs may be nil: then Networks do not avoid the
+// addresses in them.
 type Informers struct {
 	Networks       sampleinformers.NetworkInformer
 	Blocks         sampleinformers.AddressBlockInformer
@@ -62,7 +66,7 @@ type Informers struct {
 	ServiceCIDRs   networkinginformers.ServiceCIDRInformer
 }
 
-// writers are all that is written.
+// writers has a writer for each kind that the controller writes.
 type writers struct {
 	writeNetworks    writer[*samplev1.Network]
 	writeBlocks      writer[*samplev1.AddressBlock]
@@ -130,8 +134,8 @@ type getLister[T, L any] interface {
 	lister[L]
 }
 
-// live reads from the API server, quorum reads all, what a precondition of a write cannot
-// say. It remembers what the caches do not show.
+// live makes quorum reads from the API server, for facts that a precondition of a write cannot
+// express. It remembers findings that the caches do not show.
 type live struct {
 	networks func(namespace string) getLister[*samplev1.Network, *samplev1.NetworkList]
 	blocks   func(namespace string) lister[*samplev1.AddressBlockList]

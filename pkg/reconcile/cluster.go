@@ -12,17 +12,17 @@ import (
 	"github.com/pod2/pod2/pkg/network"
 )
 
-// cluster is what the cluster uses itself, as caches have it: the ranges of Services,
-// the podCIDRs and addresses of Nodes, and what Settings name.
+// cluster holds the ranges that the cluster itself uses, read from caches: the ranges of
+// Services, the podCIDRs and addresses of Nodes, and the CIDRs in Settings.
 type cluster struct {
 	stores []cache.Store
 	named  []network.ClusterRange
 
 	mu sync.Mutex
-	// ranges are those of the caches at these versions.
+	// ranges were read from the caches at these versions.
 	versions []string
 	ranges   []network.ClusterRange
-	// of the objects of the caches, each as it was read once.
+	// of has the ranges of each object in the caches, each read once.
 	of map[any][]network.ClusterRange
 }
 
@@ -40,13 +40,13 @@ func newCluster(informers Informers, named []netip.Prefix) *cluster {
 	return c
 }
 
-// now returns all ranges, in no order; the caller does not change them. They are put
-// together when a cache has changed, which that of Nodes does with every report of a
-// kubelet, and only what changed is read: 5,000 Nodes report 17 times a second.
+// now returns all ranges, in no order. The caller must not change them. It rebuilds the list
+// when a cache has changed, and reads only new objects. Every report of a kubelet changes the
+// cache of Nodes: 5,000 Nodes report 17 times a second.
 func (c *cluster) now() []network.ClusterRange {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// Before the lists: what changes in between is read at the next call.
+	// Before the lists: the next call then reads changes made in between.
 	versions := make([]string, 0, len(c.stores))
 	for _, store := range c.stores {
 		versions = append(versions, store.LastStoreSyncResourceVersion())
@@ -69,7 +69,7 @@ func (c *cluster) now() []network.ClusterRange {
 	return c.ranges
 }
 
-// clusterRanges are those of one object. What is no address or CIDR says nothing.
+// clusterRanges returns the ranges of one object. It ignores invalid addresses and CIDRs.
 func clusterRanges(obj any) (ranges []network.ClusterRange) {
 	add := func(prefix netip.Prefix, err error, of string) {
 		if err == nil {
@@ -95,10 +95,10 @@ func clusterRanges(obj any) (ranges []network.ClusterRange) {
 	return ranges
 }
 
-// sameRanges says of which updates no Network need know.
+// sameRanges recognizes updates that no Network needs to know.
 func sameRanges(old, new any) bool { return slices.Equal(clusterRanges(old), clusterRanges(new)) }
 
-// onRangesOf are the Networks that overlap what an object says the cluster uses.
+// onRangesOf returns the Networks that overlap the ranges of an object.
 func (s *shared) onRangesOf(obj any) []Key {
 	ranges := clusterRanges(obj)
 	var keys []Key

@@ -27,8 +27,8 @@ func nodeWith(podCIDR string, addresses ...string) *corev1.Node {
 	return node
 }
 
-// A Network is told what it overlaps, whatever of the cluster that is, and hands out
-// nothing.
+// The condition of a Network names the range of the cluster that it overlaps. The Network hands out
+// no address.
 func TestANetworkOverTheClusterBindsNobody(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -48,7 +48,7 @@ func TestANetworkOverTheClusterBindsNobody(t *testing.T) {
 			w.remove(row.object)
 			w.catchUp()
 			if calls := w.syncText(KindNetwork, "blue"); !strings.Contains(calls, "create addressblocks") {
-				t.Errorf("when it is gone, calls\n%s", calls)
+				t.Errorf("after the overlap ended, calls\n%s", calls)
 			}
 		})
 	}
@@ -67,8 +67,8 @@ func TestFlagsNameWhatTheClusterUses(t *testing.T) {
 	}
 }
 
-// Kubelets report all the time. Networks are looked at when a range has changed, and of
-// them those that it concerns.
+// Kubelets report all the time. Only a changed range wakes Networks, and only those that overlap
+// it.
 func TestWhichNetworksTheClusterConcerns(t *testing.T) {
 	w := newWorld(t, newNetwork("blue 10.1.0.0/24"), newNetwork("green 10.2.0.0/24"))
 	reported := nodeWith("10.1.0.0/16", "10.2.0.7")
@@ -91,7 +91,7 @@ func TestWhichNetworksTheClusterConcerns(t *testing.T) {
 	}
 }
 
-// An overlap is no reason to write again.
+// An overlap causes no repeated writes.
 func TestAnOverlapIsWrittenOnce(t *testing.T) {
 	w := newWorld(t, serviceCIDR("10.1.0.0/20"), newNetwork("blue new"), newPod("a gated on=blue"))
 	w.syncText(KindNetwork, "blue")

@@ -15,8 +15,8 @@ import (
 	"github.com/pod2/pod2/test/apiserver"
 )
 
-// The cache of Networks is ahead of that of blocks: the finalizer must not go on
-// its word.
+// The cache of Networks is ahead of the cache of blocks: the finalizer must not be removed because
+// of the cache alone.
 func TestFinalizerStaysWhileABlockIsNotSealed(t *testing.T) {
 	w := newWorld(t, newNetwork("blue going"))
 	w.add(newBlock("blue", "10.1.0.2 a Bound"))
@@ -27,7 +27,7 @@ func TestFinalizerStaysWhileABlockIsNotSealed(t *testing.T) {
 	same(t, onlyWrites(calls), "")
 }
 
-// A Network is its UID: what another of its name left behind is not its concern.
+// A Network is its UID: objects of another Network with its name do not matter to it.
 func TestFinalizerGoesDespiteABlockOfAnEarlierNetwork(t *testing.T) {
 	w := newWorld(t, another(newNetwork("blue going")))
 	w.add(newBlock("blue", "10.1.0.2 a Bound"))
@@ -38,7 +38,7 @@ func TestFinalizerGoesDespiteABlockOfAnEarlierNetwork(t *testing.T) {
 	same(t, onlyWrites(calls), "patch networks blue uid=uid-of-another rv=101")
 }
 
-// Unlabelled pods that hold no address of the new block: it is created at once.
+// Pods without the label hold no address of the new block, so it is created at once.
 func TestUnlabelledPodsThatDoNotCount(t *testing.T) {
 	for _, pod := range []string{
 		"b unlabelled gated published=blue:10.1.0.2",
@@ -56,7 +56,7 @@ func TestUnlabelledPodsThatDoNotCount(t *testing.T) {
 	}
 }
 
-// The queue and the log hear of every error, not only of the last.
+// The sync returns every error, not only the last.
 func TestAnErrorIsNotLostWhenTheStatusCannotBeWritten(t *testing.T) {
 	for _, call := range []string{"create addressblocks", "patch pods/status"} {
 		t.Run(call, func(t *testing.T) {
@@ -77,8 +77,8 @@ func TestAnErrorIsNotLostWhenTheStatusCannotBeWritten(t *testing.T) {
 	}
 }
 
-// A block that was removed by hand, and a live pod whose label was removed too:
-// the new block has its address before any other pod gets one.
+// A user deleted a block and removed the label of a live pod. The new block has the pod's address
+// before any other pod gets one.
 func TestNewBlockRecordsWhatUnlabelledPodsPublish(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newPod("a gated on=blue"))
 	w.add(newPod("b unlabelled published=blue:10.1.0.2"))
@@ -96,7 +96,7 @@ func TestNewBlockRecordsWhatUnlabelledPodsPublish(t *testing.T) {
 	same(t, strings.Join(entries, ", "), "10.1.0.2 b, 10.1.0.3 a")
 }
 
-// Were it one a sync, the first would be forgotten before the last is found.
+// One for each sync would mean that the first is forgotten before the last is found.
 func TestAllUnlabelledPodsThatPublishAreFoundAtOnce(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newPod("a gated on=blue"))
 	w.add(newPod("b unlabelled published=blue:10.1.0.2"), newPod("c unlabelled published=blue:10.1.0.3"))
@@ -107,7 +107,7 @@ func TestAllUnlabelledPodsThatPublishAreFoundAtOnce(t *testing.T) {
 	}
 }
 
-// Anybody can write an annotation: one that is refused its address stops nobody.
+// Any user can write an annotation. A pod that is refused its address blocks no other pod.
 func TestAForgedAnnotationDoesNotStopANetwork(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newPod("a gated on=blue"))
 	w.add(newPod("forged unlabelled published=blue:10.1.0.1")) // the gateway
@@ -118,13 +118,13 @@ func TestAForgedAnnotationDoesNotStopANetwork(t *testing.T) {
 	}
 }
 
-// What the API server refuses for good (a quota, a policy) the Network says, once.
+// If the API server refuses a write for good (a quota, a policy), the Network reports it, once.
 func TestARefusedLedgerWriteIsTold(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newPod("a gated on=blue"))
 	w.refuse = refusing("create addressblocks", apierrors.NewForbidden(
 		schema.GroupResource{Resource: "addressblocks"}, "blue-10.1.0.0", errors.New("exceeded quota")))
 	if _, err := w.sync(KindNetwork, "blue"); err == nil {
-		t.Fatal("the error is lost: nothing would try again")
+		t.Fatal("the error is lost: there would be no retry")
 	}
 	ready := meta.FindStatusCondition(stored[*v1.Network](w, "blue").Status.Conditions, v1.ConditionReady)
 	if ready == nil || ready.Reason != network.ReasonFailedWrite || !strings.Contains(ready.Message, "exceeded quota") {
@@ -133,7 +133,7 @@ func TestARefusedLedgerWriteIsTold(t *testing.T) {
 	w.catchUp()
 	calls, _ := w.sync(KindNetwork, "blue")
 	if strings.Contains(calls, "networks/status") || strings.Contains(calls, "event") {
-		t.Errorf("said again:\n%s", calls)
+		t.Errorf("reported again:\n%s", calls)
 	}
 }
 
@@ -150,17 +150,17 @@ func TestARefusedLedgerWriteIsToldToThePod(t *testing.T) {
 	}
 	w.catchUp()
 	if calls, _ := w.sync(KindNetwork, "blue"); strings.Contains(calls, "pods/status") {
-		t.Errorf("said again:\n%s", calls)
+		t.Errorf("reported again:\n%s", calls)
 	}
 }
 
-// The Network went while the block was created: an entry would hold its address for
-// nobody, and keep it from a Network of the same name.
+// The Network was deleted while the block was created. An entry would hold its address for no pod
+// and keep it from a new Network with the same name.
 func TestANewBlockOfANetworkThatIsGoneStaysEmpty(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newPod("a gated on=blue"))
 	w.answer = func(runtime.Object) {
 		networks := apiserver.ResourceNamed("networks")
-		if n := w.server.Get(networks, ns, "blue"); n != nil { // it went before
+		if n := w.server.Get(networks, ns, "blue"); n != nil { // it was deleted before
 			w.server.Remove(apiserver.User, networks, n)
 		}
 	}
@@ -172,8 +172,7 @@ func TestANewBlockOfANetworkThatIsGoneStaysEmpty(t *testing.T) {
 	}
 }
 
-// The cache does not show yet that the Pod2 went, that another has its name, or how
-// it is now.
+// The cache does not show yet that the Pod2 was deleted, recreated or changed.
 func TestNothingIsCreatedForAPod2ThatIsNotAsItWas(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -198,8 +197,8 @@ func TestNothingIsCreatedForAPod2ThatIsNotAsItWas(t *testing.T) {
 	}
 }
 
-// An exclusion that our watch has not shown yet: what is excluded is not handed out. The
-// block exists, so that no other reason asks for the Network.
+// Our watch does not show an exclusion yet: the excluded address is not handed out. The block exists,
+// so there is no other reason to read the Network.
 func TestNothingIsBoundByAnOldSpec(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"),
 		newPod("a published=blue:10.1.0.2"), newPod("b gated on=blue"))
@@ -213,7 +212,7 @@ func TestNothingIsBoundByAnOldSpec(t *testing.T) {
 	same(t, onlyWrites(calls), "")
 }
 
-// The Network is read once for all blocks of a plan, and not at all when none binds.
+// The Network is read once for all blocks of a plan, and not at all if none binds.
 func TestTheNetworkIsReadOnce(t *testing.T) {
 	for _, tt := range []struct {
 		name string

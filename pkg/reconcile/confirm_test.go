@@ -13,7 +13,7 @@ import (
 	"github.com/pod2/pod2/pkg/network"
 )
 
-// holders are a Network and its block, bound to pods p-00, p-01 and so on.
+// holders returns a Network and its block, bound to pods p-00, p-01 and so on.
 func holders(n int) []runtime.Object {
 	var entries []string
 	for i := range n {
@@ -22,7 +22,7 @@ func holders(n int) []runtime.Object {
 	return []runtime.Object{newNetwork("blue"), newBlock("blue", entries...)}
 }
 
-// reads are the reads of pods, equal neighbours counted.
+// reads returns the reads of pods; it counts equal neighbours.
 func reads(calls string) string {
 	var kinds []string
 	for line := range strings.Lines(calls) {
@@ -52,7 +52,7 @@ func TestConfirmOverReadsPodsOneByOneOrAllInPages(t *testing.T) {
 	}{
 		{1, 0, 0, "1 x get"},
 		{49, 0, 0, "49 x get"},
-		{50, 0, 0, "1 x list pods limit=500"}, // and no selector: a label can be removed from a live pod
+		{50, 0, 0, "1 x list pods limit=500"}, // without a selector: a user can remove a label from a live pod
 		{50, 5, 2, "1 x list pods limit=500\n1 x list pods limit=500 continue=2\n1 x list pods limit=500 continue=4"},
 		{50, 600, 99, "1 x list pods limit=500\n50 x get"}, // 501 are left
 		{50, 600, 100, "1 x list pods limit=500\n1 x list pods limit=500 continue=100\n1 x list pods limit=500 continue=200\n" +
@@ -98,7 +98,7 @@ func TestConfirmOver(t *testing.T) {
 		{"terminating", "p-00 unlabelled going", "nothing: stale"},
 		{"failed", "p-00 unlabelled phase=Failed", rests},
 		{"succeeded", "p-00 unlabelled phase=Succeeded", rests},
-		{"another of that name", "p-00 unlabelled uid=other", rests},
+		{"another pod with this name", "p-00 unlabelled uid=other", rests},
 	} {
 		for _, bound := range []int{1, confirmListFrom} {
 			t.Run(fmt.Sprintf("%s, one of %d", row.name, bound), func(t *testing.T) {
@@ -117,8 +117,8 @@ func TestConfirmOver(t *testing.T) {
 	}
 }
 
-// The pod may be unknown to our watch for good: the next sync must see it, or the
-// Network never gets past it.
+// Our watch may never show the pod. The next sync must see it, or the Network would never
+// continue.
 func TestAPodFoundAliveIsSeenByTheNextSync(t *testing.T) {
 	w := newWorld(t, holders(2)...)
 	w.add(newPod("p-01 unlabelled"))
@@ -135,7 +135,7 @@ func TestAPodFoundAliveIsSeenByTheNextSync(t *testing.T) {
 	same(t, strings.Join(states, ", "), "p-00 Resting, p-01 Bound")
 }
 
-// Were it one a sync, the first would be forgotten before the last is found.
+// One for each sync would mean that the first is forgotten before the last is found.
 func TestAllPodsFoundAliveAreRememberedAtOnce(t *testing.T) {
 	w := newWorld(t, holders(3)...)
 	for _, name := range []string{"p-00", "p-01", "p-02"} {
@@ -165,7 +165,7 @@ func TestAPodFoundAliveIsLookedForAgain(t *testing.T) {
 
 func TestConfirmOverPassesOnAnErrorOfTheRead(t *testing.T) {
 	w := newWorld(t, holders(1)...)
-	broken := errors.New("etcd is away")
+	broken := errors.New("etcd is down")
 	w.refuse = refusing("get pods", broken)
 	calls, err := w.sync(KindNetwork, "blue")
 	if !says(err, broken) || strings.Contains(calls, "addressblocks") {
@@ -173,11 +173,11 @@ func TestConfirmOverPassesOnAnErrorOfTheRead(t *testing.T) {
 	}
 }
 
-// That a pod is over stays true: were it asked about anew after each failure, thirty
-// pods would hardly ever be confirmed by an API server that refuses some requests.
+// Terminated is final. If each failure meant to ask again, thirty pods would hardly ever be
+// confirmed by an API server that refuses some requests.
 func TestConfirmOverAsksAgainOnlyForWhatWasNotAnswered(t *testing.T) {
 	w := newWorld(t, holders(3)...)
-	w.refuse = refusing("get pods p-01", errors.New("etcd is away"))
+	w.refuse = refusing("get pods p-01", errors.New("etcd is down"))
 	if _, err := w.sync(KindNetwork, "blue"); err == nil {
 		t.Fatal("no error")
 	}
@@ -192,7 +192,7 @@ func TestConfirmOverAsksAgainOnlyForWhatWasNotAnswered(t *testing.T) {
 	}
 }
 
-// What is remembered is of one decision: the next one asks for itself.
+// The memory lasts for one decision: the next one asks again.
 func TestConfirmOverForgetsWhatIsDone(t *testing.T) {
 	w := newWorld(t, holders(3)...)
 	if _, err := w.sync(KindNetwork, "blue"); err != nil {
@@ -203,7 +203,7 @@ func TestConfirmOverForgetsWhatIsDone(t *testing.T) {
 	}
 }
 
-// Somebody may have edited an entry so that it names one pod and the UID of another.
+// A user may have edited an entry to name one pod and the UID of another.
 func TestConfirmOverRemembersNameAndUID(t *testing.T) {
 	w := newWorld(t, newPod("b unlabelled"), newPod("c unlabelled"))
 	b, c := network.PodRef{Name: "b", UID: "uid-of-b"}, network.PodRef{Name: "c", UID: "uid-of-c"}

@@ -13,7 +13,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// come lets pods come that wait for an address, and the Network be synced.
+// come adds pods that wait for an address, and syncs the Network.
 func (w *world) come(pods ...string) {
 	w.t.Helper()
 	for _, pod := range pods {
@@ -28,11 +28,11 @@ func (w *world) come(pods ...string) {
 
 func statusText(w *world) string {
 	bound, entries := stored[*v1.Network](w, "blue").Status.Bound, stored[*v1.AddressBlock](w, "blue-10.1.0.0").Spec.Entries
-	return fmt.Sprintf("%d bound, of %d in the ledger", bound, len(entries))
+	return fmt.Sprintf("%d bound, of %d entries", bound, len(entries))
 }
 
-// A burst of pods is told a few times a second. What it brings to the ledger is
-// written at each sync all the same.
+// A burst of pods causes a few status writes a second. AddressBlocks are still written at each
+// sync.
 func TestNumbersOfAStatusAreWrittenInBatches(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"))
 	w.come("a")
@@ -47,13 +47,13 @@ func TestNumbersOfAStatusAreWrittenInBatches(t *testing.T) {
 	same(t, statusText(w), "3 bound, of 3 in the ledger")
 }
 
-// A condition does not wait: somebody may.
+// A condition does not wait, because someone may wait for it.
 func TestAConditionIsWrittenAtOnce(t *testing.T) {
 	w := newWorld(t, newNetwork("blue 10.1.0.0/30"))
 	w.come("a")
 	w.come("b")
 	if status := stored[*v1.Network](w, "blue").Status; !meta.IsStatusConditionTrue(status.Conditions, v1.ConditionExhausted) {
-		t.Errorf("not told at once: %+v", status.Conditions)
+		t.Errorf("not reported at once: %+v", status.Conditions)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestReplicasAreCountedInBatchesAndReadyIsToldAtOnce(t *testing.T) {
 	}
 	sync() // creates them
 	if replicas, _ := sync(); replicas != 0 {
-		t.Errorf("%d replicas are told at once", replicas)
+		t.Errorf("%d replicas are reported at once", replicas)
 	}
 	for _, name := range []string{"web-0", "web-1"} {
 		pod := stored[*corev1.Pod](w, name).DeepCopy()
@@ -82,7 +82,7 @@ func TestReplicasAreCountedInBatchesAndReadyIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// Of many pods that go at once the first is told at once, and the others a second later.
+// When many pods terminate at once, the first is reported at once and the others a second later.
 func TestAddressesAreTakenBackInBatches(t *testing.T) {
 	w := newWorld(t, holders(3)...)
 	for i := range 3 {
@@ -117,7 +117,7 @@ func TestAddressesAreTakenBackInBatches(t *testing.T) {
 	}
 }
 
-// A key of an object that is gone is never asked for again.
+// A key of a deleted object is never asked for again.
 func TestBatchesForgetWhatNobodyAsksFor(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now)
 	b := newThrottle(clock, time.Second)

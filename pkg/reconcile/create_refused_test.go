@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// creations are the ordinals of the pods of web that a sync asked to create.
+// creations returns the ordinals of the pods of web that a sync tried to create.
 func creations(t *testing.T, w *world) (ordinals []int) {
 	t.Helper()
 	calls, _ := w.sync(KindPod2, "web")
@@ -32,7 +32,7 @@ func refusingOrdinals(refused func(ordinal int) bool) func(string) error {
 	}
 }
 
-// A pod that is created between two that are refused says that it is not about all.
+// A success between two refusals shows that the refusal does not affect all pods.
 func TestRefusalsThatAreNotInARow(t *testing.T) {
 	w := newWorld(t, newPod2("web", 60))
 	w.refuse = refusingOrdinals(func(ordinal int) bool { return ordinal%2 == 0 })
@@ -41,7 +41,7 @@ func TestRefusalsThatAreNotInARow(t *testing.T) {
 	}
 }
 
-// Those behind as many as end an attempt come with the next one.
+// Later pods, beyond the limit of one attempt, are tried in the next one.
 func TestTheNextAttemptBeginsFurtherOn(t *testing.T) {
 	w := newWorld(t, newPod2("web", 30))
 	w.refuse = refusingOrdinals(func(ordinal int) bool { return ordinal < 12 })
@@ -51,7 +51,7 @@ func TestTheNextAttemptBeginsFurtherOn(t *testing.T) {
 	}
 }
 
-// A quota that is reached in the middle of a large batch refuses no more of it than others.
+// If a quota is reached in the middle of a large batch, no more calls are refused than otherwise.
 func TestAQuotaEndsABatch(t *testing.T) {
 	w := newWorld(t, newPod2("web", 500))
 	w.refuse = refusingOrdinals(func(ordinal int) bool { return ordinal >= 127 })

@@ -31,8 +31,8 @@ func refusal(code int32, reason metav1.StatusReason, message string, causes ...m
 
 var quota = refusal(http.StatusForbidden, metav1.StatusReasonForbidden, "exceeded quota")
 
-// Whom a refusal concerns: a 4xx is for the user of the Pod2, unless looking again
-// or waiting is all there is to do. Whatever failed, the status tells what is there.
+// Which refusals a user must fix: a 4xx is for the user of the Pod2, unless another look or time
+// resolves it. After any failure the status reports the existing pods.
 func TestWhichRefusalsTheStatusTells(t *testing.T) {
 	const missing = "PodsNotReady: web-0 does not exist yet"
 	for _, row := range []struct {
@@ -57,7 +57,7 @@ func TestWhichRefusalsTheStatusTells(t *testing.T) {
 	}
 }
 
-// Nothing can be done in it, and everybody knows: no error, no status, no event.
+// Nothing can be created in the namespace, and everyone knows: no error, no status, no event.
 func TestANamespaceThatIsBeingDeletedIsNoFailure(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1))
 	w.refuse = refusing("create pods", refusal(403, metav1.StatusReasonForbidden, "is being terminated", metav1.StatusCause{Type: corev1.NamespaceTerminatingCause}))
@@ -97,7 +97,7 @@ patch pod2s/status web uid=uid-of-web rv=101
 event on web: Warning FailedCreate: exceeded quota`)
 }
 
-// Or its own update would wake the Pod2 again at once, and so on; nor told again.
+// Otherwise its own status update would wake the Pod2 at once, forever. It is not reported again.
 func TestARefusalThatGoesOnIsNotWrittenAgain(t *testing.T) {
 	w := newWorld(t, newPod2("web", 3))
 	w.refuse = refusing("create pods", quota)
@@ -114,7 +114,7 @@ func TestAForeignPodOfAReplicasNameIsRemembered(t *testing.T) {
 	if !errors.Is(err, ErrStale) {
 		t.Errorf("not stale: %v", err)
 	}
-	same(t, calls, "get pod2s web\ncreate pods web-0 -> AlreadyExists\nget pods web-0") // and no status that the next sync takes back
+	same(t, calls, "get pod2s web\ncreate pods web-0 -> AlreadyExists\nget pods web-0") // without a status that the next sync would revert
 	calls, err = w.sync(KindPod2, "web")
 	if err != nil {
 		t.Error(err)
@@ -123,7 +123,7 @@ func TestAForeignPodOfAReplicasNameIsRemembered(t *testing.T) {
 	same(t, readyOf(w), "NameTaken: pod web-0 already exists and is owned by ReplicaSet other: delete it so that the replica can use the name (the controller notices within 30 seconds)")
 }
 
-// The queue and the log must hear of the cause, too.
+// The sync returns the cause too, for the queue and the log.
 func TestARefusalIsNotLostWhenTheStatusCannotBeWritten(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1))
 	w.refuse = func(call string) error {
@@ -140,7 +140,7 @@ func TestARefusalIsNotLostWhenTheStatusCannotBeWritten(t *testing.T) {
 	}
 }
 
-// It comes back every foundFor: the status must not flap between the looks.
+// The sync repeats every foundFor: the status must not flap in between.
 func TestAForeignPodThatStaysChangesNothing(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1))
 	w.add(newPod("web-0 unlabelled"))
@@ -167,7 +167,7 @@ func TestANameThatIsFreeAgainIsTaken(t *testing.T) {
 	}
 }
 
-// AlreadyExists, and gone when we look: nothing to remember, look again.
+// AlreadyExists, but gone in the live read: there is nothing to remember, so look again.
 func TestAPodThatGoesBetweenTheTwoCallsIsStale(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1))
 	w.refuse = refusing("create pods", apierrors.NewAlreadyExists(podResource, "web-0"))
@@ -185,7 +185,7 @@ func TestWhatRefusesEveryPodIsAskedAFewTimes(t *testing.T) {
 	}
 }
 
-// A webhook that is down lets each call wait.
+// If a webhook is down, each call waits.
 func TestWhatFailsIsAskedOnce(t *testing.T) {
 	w := newWorld(t, newPod2("web", 100))
 	w.refuse = refusing("create pods", refusal(500, metav1.StatusReasonInternalError, "webhook"))
@@ -195,8 +195,8 @@ func TestWhatFailsIsAskedOnce(t *testing.T) {
 	}
 }
 
-// Every creation takes a second, so that those of one batch begin together. Batches double;
-// no more than a hundred are under way at once.
+// Every creation takes a second, so those of one batch begin together. Batches double in size, with
+// at most a hundred concurrent calls.
 func TestCreationStartsSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -240,7 +240,7 @@ func (p slowPods) Create(_ context.Context, pod *corev1.Pod, _ metav1.CreateOpti
 	return pod, nil
 }
 
-// batches are how many calls began at the same time.
+// batches counts the calls that began at the same time.
 func (c *slowClient) batches() string {
 	var sizes []string
 	for rest := c.started; len(rest) > 0; {

@@ -26,10 +26,10 @@ type cronTabKind struct {
 	runs *throttle
 }
 
-// runsEvery is how long the times and numbers of a CronTab's status stay as they are once one of
-// them has changed. The schedule, the CronJob, its Job and its pods tell of one run at five moments:
-// two or three within seconds of its beginning, two or three within seconds of its end. So each run
-// costs two writes and not five. Conditions are written at once.
+// runsEvery is how long the times and numbers in a CronTab's status stay unchanged after the
+// first of them changes. The schedule, the CronJob, its Job and its pods report one run at five
+// moments: two or three within seconds of its start, two or three within seconds of its end. So
+// each run costs two writes instead of five. Conditions are written at once.
 const runsEvery = 5 * time.Second
 
 func newCronTabKind(s *shared) *cronTabKind { return &cronTabKind{s, newThrottle(s.clock, runsEvery)} }
@@ -64,8 +64,8 @@ func withCronJob(state crontab.State, cronJob *batchv1.CronJob) crontab.State {
 	return state
 }
 
-// zone reads a time zone from the database of the machine, or else from the one
-// that the program brings along. The API server takes no "Local".
+// zone reads a time zone from the database of the machine, or else from the one built into the
+// program. The API server does not accept "Local".
 func zone(name *string) (*time.Location, string) {
 	if name == nil {
 		return time.UTC, ""
@@ -80,8 +80,7 @@ func zone(name *string) (*time.Location, string) {
 	return location, ""
 }
 
-// apply writes the plan in the order of its fields. What failed on the way is
-// what the status says.
+// apply writes the plan in the order of its fields. The status reports failures.
 func (r *cronTabKind) apply(ctx context.Context, key Key, state crontab.State, plan crontab.Plan) (Result, error) {
 	result := Result{RequeueAfter: plan.RequeueAfter}
 	if plan.Gathers {
@@ -120,12 +119,12 @@ func (r *cronTabKind) updateStatus(ctx context.Context, key Key, current *v1.Cro
 	return err
 }
 
-// errOverruled says that what was written is not what the API server made of it.
-// Without it, we and an admission policy would write in turn without an end.
-var errOverruled = errors.New("an admission policy or webhook overrules it: exempt CronJobs of CronTabs there, or have it change Jobs or pods")
+// errOverruled says that the API server changed the written object. Without it, the controller
+// and an admission policy would overwrite each other forever.
+var errOverruled = errors.New("an admission policy or webhook changes it back: exempt CronJobs of CronTabs from it, or let it change Jobs or pods instead")
 
-// changeCronJob carries out what the plan has for the CronJob. It returns the state
-// with the CronJob that is there then, and should it fail, the condition's reason.
+// changeCronJob carries out the plan for the CronJob. It returns the state with the resulting
+// CronJob and, if a write fails, the reason for the condition.
 func (r *cronTabKind) changeCronJob(ctx context.Context, key Key, state crontab.State, plan crontab.Plan) (after crontab.State, reason string, err error) {
 	var written *batchv1.CronJob
 	switch {
@@ -139,7 +138,7 @@ func (r *cronTabKind) changeCronJob(ctx context.Context, key Key, state crontab.
 		}
 	case plan.Update != nil:
 		reason = "FailedUpdate"
-		// With a reference to a CronTab that is going, what its user keeps would be collected as garbage.
+		// Do not add a reference to a CronTab that is being deleted: the garbage collector would delete the CronJob, which the user wants to keep.
 		if plan.Update.Adopts() {
 			err = r.live.confirmCronTab(ctx, key, state.CronTab)
 		}
@@ -152,20 +151,20 @@ func (r *cronTabKind) changeCronJob(ctx context.Context, key Key, state crontab.
 	}
 	after = withCronJob(state, written)
 	if why := crontab.Overruled(after); why != "" {
-		err = fmt.Errorf("CronJob %s does not keep what this CronTab says (%s): %w", written.Name, why, errOverruled)
+		err = fmt.Errorf("CronJob %s does not keep the values of this CronTab (%s): %w", written.Name, why, errOverruled)
 	}
 	return after, "Overruled", err
 }
 
-// release takes the finalizer off, once a live read says that nothing is
-// left of the runs: a cache may not show the last of them yet.
+// release removes the finalizer after a live read shows that nothing of the runs is left. A cache
+// may not show the last of them yet.
 func (r *cronTabKind) release(ctx context.Context, key Key, state crontab.State) error {
 	now, err := r.liveState(ctx, key, state)
 	if err != nil {
-		return fmt.Errorf("confirm for %s that its runs are over: %w", key, err)
+		return fmt.Errorf("confirm for %s that its runs have ended: %w", key, err)
 	}
 	if waits := crontab.Waits(now); waits != "" {
-		return fmt.Errorf("%s: there is still %s, which the cache does not show: %w", key, waits, ErrStale)
+		return fmt.Errorf("%s: %s still exists, but the cache does not show it: %w", key, waits, ErrStale)
 	}
 	next := state.CronTab.DeepCopy()
 	next.Finalizers = slices.DeleteFunc(next.Finalizers, func(f string) bool { return f == v1.WaitFinalizer })
@@ -173,8 +172,8 @@ func (r *cronTabKind) release(ctx context.Context, key Key, state crontab.State)
 	return err
 }
 
-// liveState reads what a CronTab waits for from the API server, in the order in
-// which each comes into being through the one before: see crontab.Waits.
+// liveState reads from the API server the objects that a CronTab waits for, each before the
+// objects that are created from it: see crontab.Waits.
 func (r *cronTabKind) liveState(ctx context.Context, key Key, state crontab.State) (crontab.State, error) {
 	live := crontab.State{Now: state.Now, CronTab: state.CronTab, Zone: state.Zone, ZoneProblem: state.ZoneProblem}
 	cronJob, err := r.live.cronJobs(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
@@ -208,10 +207,10 @@ func (r *cronTabKind) liveState(ctx context.Context, key Key, state crontab.Stat
 	return live, nil
 }
 
-// byGoing finds CronTabs that are being deleted and wait, by their namespace alone.
+// byGoing finds CronTabs that are being deleted and wait. Its values are namespaces.
 const byGoing = "going"
 
-// byCronTab finds Jobs and pods with its label.
+// byCronTab finds the Jobs and pods that have a CronTab's label.
 const byCronTab = "crontab"
 
 func cronTabOf[T metav1.Object](o T) []string { return labelled(o, v1.CronTabLabel) }
@@ -231,7 +230,7 @@ func namespaceOfGoing(c *v1.CronTab) []string {
 	return []string{c.Namespace}
 }
 
-// goingCronTabs wait for addresses of a block.
+// goingCronTabs returns the CronTabs that wait for addresses of a block.
 func (s *shared) goingCronTabs(block *samplev1.AddressBlock) []Key {
 	var keys []Key
 	for _, c := range s.cronTabs.by(byGoing, block.Namespace) {
@@ -248,7 +247,7 @@ func (r live) confirmCronTab(ctx context.Context, key Key, c *v1.CronTab) error 
 	return confirmOwner(key, c, live, err)
 }
 
-// cronTabsOn a Network.
+// cronTabsOn returns the CronTabs on a Network.
 func (s *shared) cronTabsOn(n *samplev1.Network) []Key {
 	var keys []Key
 	for _, c := range s.cronTabs.by(byNetwork, pathOf(n)) {

@@ -11,7 +11,7 @@ import (
 	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 )
 
-// settled is a CronTab with its CronJob, and a status that says all.
+// settled returns a CronTab with its CronJob and a complete status.
 func settled(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, newNetwork("blue"), newCronTab(false), newCronJob())
@@ -24,7 +24,7 @@ func settled(t *testing.T) *world {
 	return w
 }
 
-// active has the CronJob say that so many runs are.
+// active sets the number of active runs in the CronJob.
 func (w *world) active(n int) {
 	w.t.Helper()
 	cronJob := stored[*batchv1.CronJob](w, "ct").DeepCopy()
@@ -32,7 +32,7 @@ func (w *world) active(n int) {
 	w.happens(cronJob)
 }
 
-// cronTabStatus syncs at a time, and renders what is written then.
+// cronTabStatus syncs at the given time and renders the written status.
 func (w *world) cronTabStatus(later time.Duration) string {
 	w.t.Helper()
 	w.later(later)
@@ -54,7 +54,7 @@ func TestNumbersOfACronTabAreGathered(t *testing.T) {
 	same(t, w.cronTabStatus(time.Second), "3 active; again in 55m50s")
 }
 
-// Numbers that are as they were begin anew the next time.
+// If the numbers return to their old values, gathering starts over.
 func TestNumbersOfACronTabThatAreAsTheyWereAreForgotten(t *testing.T) {
 	w := settled(t)
 	w.active(1)

@@ -19,7 +19,7 @@ import (
 	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 )
 
-// newCronTab is on the Network blue, and being deleted with the finalizer if it goes.
+// newCronTab returns a CronTab on the Network blue. With true it is being deleted and has the finalizer.
 func newCronTab(going bool) *stablev1.CronTab {
 	c := &stablev1.CronTab{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "ct", UID: "uid-of-ct", Finalizers: []string{"other.example.com", stablev1.WaitFinalizer}},
@@ -104,7 +104,7 @@ patch crontabs ct uid=uid-of-ct rv=101`},
 	}
 }
 
-// Others wait for their own finalizers.
+// Other clients wait for their own finalizers.
 func TestOnlyOurFinalizerIsTakenOff(t *testing.T) {
 	w := newWorld(t, newCronTab(true))
 	if _, err := w.sync(KindCronTab, "ct"); err != nil {
@@ -113,8 +113,8 @@ func TestOnlyOurFinalizerIsTakenOff(t *testing.T) {
 	same(t, strings.Join(stored[*stablev1.CronTab](w, "ct").Finalizers, ","), "other.example.com")
 }
 
-// The garbage collector took our owner reference off, which the cache does not
-// show yet: the CronJob is one to be kept.
+// The garbage collector removed our owner reference, but the cache does not show it yet. The user
+// wants to keep the CronJob.
 func TestAnOrphanedCronJobIsNotDeleted(t *testing.T) {
 	w := newWorld(t, newCronTab(true), newCronJob())
 	w.change(newOrphan())
@@ -125,8 +125,8 @@ func TestAnOrphanedCronJobIsNotDeleted(t *testing.T) {
 	same(t, calls, "delete cronjobs ct uid=uid-of-cronjob rv=102 propagation=Foreground -> Conflict")
 }
 
-// The cache does not show yet that the CronTab is being deleted with --cascade=orphan: with an
-// owner reference again, the CronJob would be collected as garbage.
+// The cache does not show yet that the CronTab is being deleted with --cascade=orphan. With a new
+// owner reference, the garbage collector would delete the CronJob.
 func TestACronTabThatIsNotAsItWasAdoptsNothing(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newCronTab(false), newOrphan())
 	w.change(newCronTab(true))
@@ -137,8 +137,8 @@ func TestACronTabThatIsNotAsItWasAdoptsNothing(t *testing.T) {
 	same(t, calls, "get crontabs ct")
 }
 
-// Each of these is there, and the caches do not show it yet. The address is of a
-// Network that the CronTab asked for before it was edited.
+// Each of these objects exists, but the caches do not show it yet. The address belongs to a Network
+// that the CronTab asked for before a user edited it.
 func TestFinalizerStaysWhileSomethingIsLeft(t *testing.T) {
 	block := newBlock("red", "10.1.0.2 ct-1-a Bound Job/ct-1")
 	for name, unseen := range map[string]runtime.Object{"CronJob": newCronJob(), "Job": newJob(), "pod": newRunPod(), "address": block} {
@@ -154,7 +154,7 @@ func TestFinalizerStaysWhileSomethingIsLeft(t *testing.T) {
 	}
 }
 
-// What the caches show is waited for without a look at the API server.
+// The CronTab waits for objects in the caches without a live read.
 func TestDeletionWaitsForWhatTheCachesShow(t *testing.T) {
 	for what, object := range map[string]runtime.Object{
 		"Job ct-1": newJob(), "pod ct-1-a": newRunPod(),
@@ -174,13 +174,13 @@ func TestDeletionWaitsForWhatTheCachesShow(t *testing.T) {
 	}
 }
 
-// What the API server refuses is told on the CronTab, and tried again.
+// The CronTab reports a refusal of the API server, and the write is tried again.
 func TestARefusedCronJobIsTold(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newCronTab(false))
 	w.refuse = refusing("create cronjobs", apierrors.NewForbidden(batchv1.Resource("cronjobs"), "ct", errors.New("exceeded quota")))
 	calls, err := w.sync(KindCronTab, "ct")
 	if err == nil {
-		t.Error("it is not tried again")
+		t.Error("there is no retry")
 	}
 	same(t, calls, `
 get crontabs ct
@@ -191,12 +191,12 @@ event on ct: Warning FailedCreate: cronjobs.batch "ct" is forbidden: exceeded qu
 	w.catchUp()
 	calls, err = w.sync(KindCronTab, "ct")
 	if err == nil {
-		t.Error("it is not tried again")
+		t.Error("there is no retry")
 	}
 	same(t, calls, "get crontabs ct\ncreate cronjobs ct -> Forbidden")
 }
 
-// A policy that changes back what was written is not fought without an end.
+// If a policy changes a write back, the controller does not repeat the write forever.
 func TestAPolicyThatOverrulesIsTold(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newCronTab(false))
 	if _, err := w.sync(KindCronTab, "ct"); err != nil {
@@ -214,15 +214,15 @@ func TestAPolicyThatOverrulesIsTold(t *testing.T) {
 	w.catchUp()
 	calls, err := w.sync(KindCronTab, "ct")
 	if !errors.Is(err, errOverruled) {
-		t.Errorf("it would be tried again at once: %v", err)
+		t.Errorf("it would be retried at once: %v", err)
 	}
-	if !strings.Contains(calls, "Warning Overruled: CronJob ct does not keep what this CronTab says (pod template)") {
-		t.Errorf("its user is not told:\n%s", calls)
+	if !strings.Contains(calls, "Warning Overruled: CronJob ct does not keep the values of this CronTab (pod template)") {
+		t.Errorf("there is no event:\n%s", calls)
 	}
 	same(t, statusOf(w), "next 2026-01-02T16:00:00Z, Ready=False Overruled, Scheduled=True Scheduled")
 }
 
-// A CronJob that was created, and changed at that, runs.
+// A CronJob runs even if the API server changed it on creation.
 func TestAnOverruledCronJobRuns(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newCronTab(false))
 	w.answer = func(obj runtime.Object) {
@@ -257,7 +257,7 @@ func TestCronTabKeys(t *testing.T) {
 		want  string
 	}{
 		{"CronTab", newCronTab(false), "CronTab ct"},
-		{"CronJob of its name, whoever's", &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "ct"}}, "CronTab ct"},
+		{"CronJob with its name, of any owner", &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "ct"}}, "CronTab ct"},
 		{"Job with its label", newJob(), "CronTab ct"},
 		{"pod with its label", newRunPod(), "CronTab ct"},
 		{"Network that it asks for", newNetwork("blue"), "CronTab ct, Multus blue, Network blue"},
@@ -269,7 +269,7 @@ func TestCronTabKeys(t *testing.T) {
 	}
 }
 
-// As the API server, which takes no zone of its own machine.
+// Like the API server, which accepts no zone of its own machine.
 func TestZone(t *testing.T) {
 	for name, want := range map[string]string{
 		"Europe/Berlin": "Europe/Berlin", "UTC": "UTC",

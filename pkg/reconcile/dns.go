@@ -16,22 +16,21 @@ import (
 	"github.com/pod2/pod2/pkg/pod2/dns"
 )
 
-// dnsKind gives the replicas of Pod2s names.
+// dnsKind writes the DNS names of the replicas of Pod2s.
 type dnsKind struct {
 	*shared
 	throttle *throttle
 }
 
-// namesEvery is how long the names of a Pod2's replicas stay as they are once they were
-// written. When 2,000 replicas become ready within seconds, each slice of them is
-// written once a second, not a hundred times; a change that comes alone is written
-// at once.
+// namesEvery is how long the DNS names of a Pod2's replicas stay unchanged after a write. When
+// 2,000 replicas become ready within seconds, each of their slices is written once a second
+// instead of a hundred times. A single change is written at once.
 const namesEvery = time.Second
 
 func newDNSKind(s *shared) *dnsKind { return &dnsKind{s, newThrottle(s.clock, namesEvery)} }
 
-// observe reads the view of the names of one Pod2's replicas. Of what was found the Pod2's
-// status tells soon: it counts as told.
+// observe reads the view of the DNS names of one Pod2's replicas. The Pod2's status will soon
+// report earlier findings, so observe treats them as reported.
 func (r *dnsKind) observe(key Key) (state dns.State, again time.Duration, err error) {
 	if left := r.throttle.left(key); left > 0 {
 		return state, left, errNothing
@@ -58,8 +57,8 @@ func namesTold(p *v1.Pod2) func(pod2.Names) bool {
 	return func(n pod2.Names) bool { return n.Told(p.Status) }
 }
 
-// apply writes the plan in the order of its fields. What failed of one Service
-// keeps no other from being written.
+// apply writes the plan in the order of its fields. A failure for one Service does not prevent
+// the writes of another.
 func (r *dnsKind) apply(ctx context.Context, key Key, state dns.State, plan dns.Plan) (result Result, err error) {
 	steps := r.steps(key)
 	steps.do("FailedDelete", func() error {
@@ -95,7 +94,7 @@ func (r *dnsKind) apply(ctx context.Context, key Key, state dns.State, plan dns.
 	}
 	status, events := plan.Status, plan.Events
 	if steps.failed() {
-		status, events = dns.Observed(state) // the plan's may tell of what was not done
+		status, events = dns.Observed(state) // the plan's status may report writes that were not made
 		if len(steps.told) > 0 {
 			status, events = dns.WithFailures(state, steps.told)
 		}
@@ -105,7 +104,7 @@ func (r *dnsKind) apply(ctx context.Context, key Key, state dns.State, plan dns.
 		result.Wakes = []Key{{KindPod2, key.Namespace, key.Name}}
 		r.record(state.Pod2, events)
 	}
-	// What follows the write of a Service does not wait.
+	// Writes that follow the creation of a Service do not wait.
 	if !steps.failed() && plan.WritesSlices() {
 		r.throttle.begin(key)
 	}
@@ -116,8 +115,8 @@ func deleting[T fenced.Object](key Key, w writer[T]) func(context.Context, plan.
 	return func(ctx context.Context, d plan.Deletion) error { return w.delete(ctx, key, d) }
 }
 
-// changeService writes a Service, and then its slices; the reason is that of the
-// condition, should it fail.
+// changeService writes a Service and then its slices. If a write fails, it returns the reason for
+// the condition.
 func (r *dnsKind) changeService(ctx context.Context, key Key, w dns.ServiceWrites) (reason string, err error) {
 	if w.Create != nil {
 		if _, err := r.writeServices.create(ctx, key, w.Create, ""); err != nil {
@@ -143,7 +142,7 @@ func (r *dnsKind) changeService(ctx context.Context, key Key, w dns.ServiceWrite
 	return "FailedUpdate", err
 }
 
-// dnsOfPod are the Pod2s whose names may have an address that the pod publishes.
+// dnsOfPod returns the Pod2s whose DNS names may have an address that the pod publishes.
 func dnsOfPod(pod *corev1.Pod) []Key {
 	if pod.Annotations[v1.AddressesAnnotation] == "" {
 		return nil

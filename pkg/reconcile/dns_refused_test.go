@@ -16,14 +16,14 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// What the API server refuses is told on the Pod2 and tried again; it does not
-// stand in the way of the other Network.
+// The Pod2 reports a refusal of the API server, and the write is tried again. The names on the other
+// Network are not affected.
 func TestARefusedServiceIsTold(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1, "blue", "green"), newPod("web-0 of=Pod2/web label=web published=green:10.1.0.2"))
 	w.refuse = refusing("create services web-blue", apierrors.NewForbidden(corev1.Resource("services"), "web-blue", errors.New("exceeded quota")))
 	calls, err := w.sync(KindDNS, "web")
 	if err == nil || len(w.r.kinds.dns.throttle.ends) > 0 {
-		t.Errorf("it is not tried again as one that failed: %v", err)
+		t.Errorf("there is no retry with backoff: %v", err)
 	}
 	same(t, calls, `
 get pod2s web
@@ -34,12 +34,12 @@ event on web: Warning FailedCreate: services "web-blue" is forbidden: exceeded q
 	_, _ = w.sync(KindPod2, "web")
 	c := meta.FindStatusCondition(stored[*v1.Pod2](w, "web").Status.Conditions, v1.ConditionNetworkDNS)
 	if c == nil {
-		t.Fatal("its status does not tell")
+		t.Fatal("its status does not report it")
 	}
 	same(t, fmt.Sprintf("%s %s", c.Status, c.Reason), "False FailedCreate")
 }
 
-// An error that is nobody's to mend is not told, and nothing follows it.
+// An error that no user can fix is not reported, and nothing follows it.
 func TestABrokenServerIsNotTold(t *testing.T) {
 	there := func() []runtime.Object { return append(unsaid(names(newPod2("web", 1, "blue"))), newPod(named0)) }
 	for _, row := range []struct {
@@ -51,27 +51,27 @@ func TestABrokenServerIsNotTold(t *testing.T) {
 		{"create endpointslices", there(), "get pod2s web\ncreate endpointslices web-blue-0 -> InternalError"},
 	} {
 		w := newWorld(t, row.objects...)
-		w.refuse = refusing(row.refused, apierrors.NewInternalError(errors.New("etcd is away")))
+		w.refuse = refusing(row.refused, apierrors.NewInternalError(errors.New("etcd is down")))
 		calls, err := w.sync(KindDNS, "web")
 		if err == nil {
-			t.Error("it is not tried again")
+			t.Error("there is no retry")
 		}
 		same(t, calls, row.want)
 	}
 }
 
-// What stops the rest does not stop the slices beside a Service with ports from going, nor
-// the condition from saying why: here a read of a pod that somebody hid from our watch.
+// An error that stops the other writes does not prevent two things: slices beside a Service with
+// ports are deleted, and the condition says why. Here the read of a pod without the label fails.
 func TestSlicesAreWithdrawnWhateverStopsTheRest(t *testing.T) {
 	w := newWorld(t, names(newPod2("web", 2, "blue", "green"), named0, "web-1 of=Pod2/web label=web published=green:10.1.0.3")...)
 	service := stored[*corev1.Service](w, "web-blue").DeepCopy()
 	service.Spec.Ports = []corev1.ServicePort{{Port: 80}}
 	w.remove(newPod("web-1"))
 	w.happens(service)
-	w.refuse = refusing("get pods web-1", apierrors.NewInternalError(errors.New("etcd is away")))
+	w.refuse = refusing("get pods web-1", apierrors.NewInternalError(errors.New("etcd is down")))
 	calls, err := w.sync(KindDNS, "web")
 	if err == nil {
-		t.Error("it is not tried again")
+		t.Error("there is no retry")
 	}
 	same(t, calls, `
 delete endpointslices web-blue-0 uid=uid-of-slice rv=106
@@ -80,7 +80,7 @@ wakes Pod2 web
 event on web: Warning ServiceHasPorts: Service web-blue has ports, which let other users forward traffic to any address of Network blue: the controller removes them, and replicas have no DNS names there until then`)
 }
 
-// The world is another than the view has it: no write is made on it.
+// The cluster differs from the view: the controller makes no write.
 func TestEndpointsPreconditions(t *testing.T) {
 	for _, row := range []struct {
 		name   string

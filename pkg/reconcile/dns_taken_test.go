@@ -15,8 +15,8 @@ func foreignService() *corev1.Service {
 	return &corev1.Service{ObjectMeta: metaOf("web-blue"), Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.9"}}
 }
 
-// A Service of somebody else, which our watch does not show, is found when ours is
-// to be created. It is told once, left alone, and tried again after a while.
+// A Service of another owner is outside our watch, and is found when the controller creates its own.
+// The controller reports it once, leaves it alone, and tries again after a while.
 func TestANameThatIsTakenIsToldAndLeftAlone(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1, "blue"), newPod(named0), foreignService())
 	const found = "get pod2s web\ncreate services web-blue -> AlreadyExists\nget services web-blue"
@@ -77,7 +77,7 @@ func TestASliceNameThatIsTaken(t *testing.T) {
 	}
 }
 
-// Somebody took the label by which our watch selects; the Service is ours still.
+// A user removed the label that our watch selects; the Service still belongs to the Pod2.
 func TestAServiceThatLostItsLabelGetsItBack(t *testing.T) {
 	w := newWorld(t, names(newPod2("web", 1, "blue"), named0)...)
 	service := stored[*corev1.Service](w, "web-blue").DeepCopy()
@@ -95,7 +95,7 @@ func TestAServiceThatLostItsLabelGetsItBack(t *testing.T) {
 	same(t, stored[*corev1.Service](w, "web-blue").Labels[v1.Pod2Label], "web")
 }
 
-// The same when the Network has left by then.
+// The same, but the Network has left the spec in the meantime.
 func TestAServiceThatLostItsLabelIsDeletedOnce(t *testing.T) {
 	w := newWorld(t, names(newPod2("web", 1, "blue"), named0)...)
 	service := stored[*corev1.Service](w, "web-blue").DeepCopy()
@@ -114,7 +114,7 @@ func TestAServiceThatLostItsLabelIsDeletedOnce(t *testing.T) {
 	}
 }
 
-// What was remembered and has changed since is read again, not tried again.
+// If a remembered object has changed, it is read again before the next attempt.
 func TestAHolderThatChangedIsForgotten(t *testing.T) {
 	w := newWorld(t, names(newPod2("web", 1, "blue"), named0)...)
 	service := stored[*corev1.Service](w, "web-blue").DeepCopy()

@@ -20,8 +20,8 @@ import (
 // named0 publishes 10.1.0.2 on blue.
 const named0 = "web-0 of=Pod2/web label=web published=blue:10.1.0.2"
 
-// names are a Pod2, its pods, and what is made for their names, with the UIDs and
-// labels that an API server and a user may have given.
+// names returns a Pod2, its pods, and the objects for their DNS names, with the UIDs and labels that
+// an API server and a user may have set.
 func names(p *v1.Pod2, pods ...string) []runtime.Object {
 	objects := []runtime.Object{p}
 	s := dns.State{Now: now, Pod2: p}
@@ -46,10 +46,10 @@ func names(p *v1.Pod2, pods ...string) []runtime.Object {
 	return objects
 }
 
-// over0 is the same pod when it is over.
+// over0 is the same pod after it terminated.
 const over0 = named0 + " phase=Failed"
 
-// leaving takes the Pod2, which comes first, off its Networks, and ends its pods.
+// leaving takes the Pod2, which comes first, off its Networks, and terminates its pods.
 func leaving(objects []runtime.Object) []runtime.Object {
 	objects[0].(*v1.Pod2).Spec.Networks = nil
 	for _, o := range objects {
@@ -60,13 +60,13 @@ func leaving(objects []runtime.Object) []runtime.Object {
 	return objects
 }
 
-// unsaid takes the conditions from the Pod2, which comes first.
+// unsaid removes the conditions from the Pod2, which comes first.
 func unsaid(objects []runtime.Object) []runtime.Object {
 	objects[0].(*v1.Pod2).Status.Conditions = nil
 	return objects
 }
 
-// orphaned takes the owner references from Services and slices.
+// orphaned removes the owner references from Services and slices.
 func orphaned(objects []runtime.Object) []runtime.Object {
 	for _, o := range objects {
 		switch o := o.(type) {
@@ -98,7 +98,7 @@ func TestEndpointsWrites(t *testing.T) {
 		{"created", []runtime.Object{newPod2("web", 1, "blue"), newPod(named0)}, nil, `
 get pod2s web
 create services web-blue`},
-		{"created, beside a Service that is ours", names(newPod2("web", 1, "blue")), func(w *world) {
+		{"created, beside an existing Service", names(newPod2("web", 1, "blue")), func(w *world) {
 			w.add(newPod(named0))
 			w.catchUp()
 		}, `
@@ -129,12 +129,12 @@ delete endpointslices web-blue-0 uid=uid-of-slice rv=104
 patch services web-blue uid=uid-of-service rv=105
 wakes Pod2 web
 event on web: Warning ServiceHasPorts: Service web-blue has ports, which let other users forward traffic to any address of Network blue: the controller removes them, and replicas have no DNS names there until then`},
-		{"orphaned, and no Pod2 any more", orphaned(names(newPod2("web", 1, "blue"), named0)), func(w *world) {
+		{"orphaned, without a Pod2", orphaned(names(newPod2("web", 1, "blue"), named0)), func(w *world) {
 			w.remove(newPod2("web", 1, "blue"))
 			w.catchUp()
 		}, `
 delete endpointslices web-blue-0 uid=uid-of-slice rv=104`},
-		{"a Network that left, and the replica has not", names(newPod2("web", 1, "blue"), named0), func(w *world) {
+		{"a Network that left the spec, while the replica is still on it", names(newPod2("web", 1, "blue"), named0), func(w *world) {
 			w.happens(newPod2("web", 1))
 		}, `
 wakes Pod2 web`},
@@ -150,7 +150,7 @@ delete services web-blue uid=uid-of-service rv=103`},
 get pods web-0 -> NotFound
 delete endpointslices web-blue-0 uid=uid-of-slice rv=104
 wakes Pod2 web`},
-		{"a new Pod2 of the name", names(newPod2("web", 1, "blue"), named0), func(w *world) {
+		{"a new Pod2 with this name", names(newPod2("web", 1, "blue"), named0), func(w *world) {
 			w.happens(another(newPod2("web", 1, "blue")))
 		}, `
 wakes Pod2 web`},
@@ -168,13 +168,13 @@ wakes Pod2 web`},
 			}
 			same(t, calls, row.want)
 			if !equality.Semantic.DeepEqual(cached, before) {
-				t.Error("the cache was written to")
+				t.Error("the sync changed an object in the cache")
 			}
 		})
 	}
 }
 
-// Neither of the two that write the status of a Pod2 undoes what the other said.
+// Two kinds write the status of a Pod2. Neither reverts the other.
 func TestBothConditionsStand(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newPod2("web", 0, "blue"))
 	if _, err := w.sync(KindPod2, "web"); err != nil {
@@ -197,8 +197,8 @@ func TestBothConditionsStand(t *testing.T) {
 	same(t, strings.Join(types, " "), "Ready=True Available=True Progressing=True NetworkDNS=True")
 }
 
-// What comes within a second of a write waits for its end, and is then written at
-// once; the first of it does not wait.
+// A change within a second of a write waits until the second has passed. The first change does not
+// wait.
 func TestChangesAreWrittenInBatches(t *testing.T) {
 	w := newWorld(t, names(newPod2("web", 3, "blue"), named0)...)
 	w.add(newPod("web-1 of=Pod2/web label=web published=blue:10.1.0.3"))
@@ -227,7 +227,7 @@ func TestChangesAreWrittenInBatches(t *testing.T) {
 	}
 }
 
-// A pod that lost the label by which our watch selects keeps its name: it lives.
+// A pod that lost the label that our watch selects keeps its DNS name, because it lives.
 func TestAPodThatOurWatchMissesKeepsItsName(t *testing.T) {
 	w := newWorld(t, names(newPod2("web", 1, "blue"), named0)...)
 	pod := newPod(named0 + " unlabelled")

@@ -14,7 +14,7 @@ import (
 	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 )
 
-// Whoever has its claim needs none of the quota.
+// A replica that has its PVC needs no quota.
 func TestARefusedClaimHoldsUpNoOtherReplica(t *testing.T) {
 	p := newPod2("web", 30)
 	p.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
@@ -54,7 +54,7 @@ func TestAFailureThatLastsIsTold(t *testing.T) {
 	}
 }
 
-// A good sync in between begins the count anew.
+// A successful sync in between restarts the count.
 func TestAFailureThatEndedIsForgotten(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1))
 	down := refusing("create pods", refusal(500, metav1.StatusReasonInternalError, "failed calling webhook"))
@@ -73,7 +73,7 @@ func TestAFailureThatEndedIsForgotten(t *testing.T) {
 	same(t, readyOf(w), "PodsNotReady: web-0 does not exist yet")
 }
 
-// A policy forbids the controller to write the Pod2, and with it its record of failures.
+// A policy forbids the controller to write the Pod2, including its record of failures.
 func TestAPodThatEndedStaysWhereThatCannotBeRecorded(t *testing.T) {
 	w := newWorld(t, failing()...)
 	w.refuse = refusing("patch pod2s ", refusal(422, metav1.StatusReasonInvalid, "denied by a policy"))
@@ -82,7 +82,8 @@ func TestAPodThatEndedStaysWhereThatCannotBeRecorded(t *testing.T) {
 	same(t, readyOf(w), "FailedUpdate: denied by a policy")
 }
 
-// What a pod is made from is on record before; what was made from before goes on.
+// The revision of a pod is stored before the pod is created. Pods of an existing revision still
+// start.
 func TestWithoutARevisionNothingIsUpdated(t *testing.T) {
 	p := newPod2("web", 2)
 	w := newWorld(t, p, replica("web-0"))
@@ -97,10 +98,10 @@ func TestWithoutARevisionNothingIsUpdated(t *testing.T) {
 	}
 }
 
-// down is what an API server answers whose webhook does not.
+// down is the error of an API server whose webhook does not respond.
 var down = refusal(500, metav1.StatusReasonInternalError, "failed calling webhook")
 
-// A failure that lasts is told of every kind, by its condition and reason.
+// Every kind reports a failure that lasts, in its condition with its reason.
 func TestAFailureThatLastsIsToldOfEveryKind(t *testing.T) {
 	for _, row := range []struct {
 		refused string
@@ -129,7 +130,7 @@ func TestAFailureThatLastsIsToldOfEveryKind(t *testing.T) {
 			w.refuse = refusing(row.refused+" ", down)
 			w.syncWoken(row.key)
 			if got := row.said(w); strings.Contains(got, "webhook") {
-				t.Errorf("told at once: %s", got)
+				t.Errorf("reported at once: %s", got)
 			}
 			w.clock.SetTime(now.Add(lasting))
 			w.catchUp()
@@ -154,8 +155,8 @@ func saidByNetwork(kind string) func(*world) string {
 	return func(w *world) string { return said(stored[*v1.Network](w, "blue").Status.Conditions, kind) }
 }
 
-// A policy forbids the finalizer: no address is bound, and those of pods that are over
-// come back.
+// A policy forbids the finalizer: no address is bound, and the addresses of terminated pods are
+// released.
 func TestWithoutTheFinalizerNothingIsBound(t *testing.T) {
 	w := newWorld(t, newNetwork("blue unprotected"), newBlock("blue", "10.1.0.2 gone Bound"), newPod("a gated on=blue"))
 	w.refuse = refusing("patch networks ", refusal(422, metav1.StatusReasonInvalid, "denied by a policy"))
@@ -168,7 +169,7 @@ func TestWithoutTheFinalizerNothingIsBound(t *testing.T) {
 	same(t, saidByNetwork(v1.ConditionReady)(w), "False FailedWrite: denied by a policy")
 }
 
-// The annotations of the pod are too large, or a policy forbids Multus' own.
+// The annotations of the pod are too large, or a policy forbids the annotation of Multus.
 func TestAPublicationThatIsRefusedIsToldInThePod(t *testing.T) {
 	w := newWorld(t, bound()...)
 	w.refuse = refusing("patch pods ", refusal(422, metav1.StatusReasonInvalid, "metadata.annotations: Too long"))
@@ -179,7 +180,7 @@ patch pods/status a uid=uid-of-a
 event on a: Warning FailedPublish: its addresses are bound but could not be written into the pod: metadata.annotations: Too long`)
 }
 
-// Once it can be published, the pod says that it waits no more.
+// Once the addresses can be published, the pod reports that it waits no more.
 func TestAPublicationThatSucceedsIsToldToo(t *testing.T) {
 	w := newWorld(t, bound()...)
 	w.refuse = refusing("patch pods ", refusal(422, metav1.StatusReasonInvalid, "metadata.annotations: Too long"))

@@ -14,13 +14,13 @@ import (
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
-// Indexes; every value is <namespace>/<name>, if nothing else is said.
+// Indexes. Unless noted, every value is <namespace>/<name>.
 const (
-	byNetwork = "network" // blocks of it; pods that ask for it or publish an address of it; Pod2s and CronTabs on it; its VNIs
-	byWaiting = "waiting" // pods that wait for an address of it
-	byPod     = "pod"     // blocks with an entry of it
-	byPod2    = "pod2"    // pods that are replicas of it, claim to be, or have the name of one; its claims likewise; what has its label
-	byClass   = "class"   // claims of it, by its name alone
+	byNetwork = "network" // its blocks; pods that ask for it or publish one of its addresses; Pod2s and CronTabs on it; its VNIs
+	byWaiting = "waiting" // pods that wait for one of its addresses
+	byPod     = "pod"     // blocks with an entry that names it
+	byPod2    = "pod2"    // its replicas, and pods with the label or name of one; its PVCs likewise; objects with its label
+	byClass   = "class"   // PVCs of it; the value is its name
 )
 
 func networkOfBlock(b *v1.AddressBlock) []string { return []string{path(b.Namespace, b.Spec.Network)} }
@@ -70,7 +70,7 @@ func inNamespace(namespace string, names []string) []string {
 
 func labelledPod2[T metav1.Object](o T) []string { return labelled(o, v1.Pod2Label) }
 
-// labelled is whom a label names; none without it.
+// labelled returns the path of the object that a label names; none without the label.
 func labelled(o metav1.Object, label string) []string {
 	name := o.GetLabels()[label]
 	if name == "" {
@@ -79,8 +79,8 @@ func labelled(o metav1.Object, label string) []string {
 	return []string{path(o.GetNamespace(), name)}
 }
 
-// pod2sOfClaim are the Pod2 of the label and all whose claim could have the name:
-// data-a-b-0 is that of a Pod2 b, with the template data-a, as of a Pod2 a-b.
+// pod2sOfClaim returns the Pod2 in the label and every Pod2 whose PVC could have the name:
+// data-a-b-0 may belong to a Pod2 b with the template data-a, or to a Pod2 a-b.
 func pod2sOfClaim(claim *corev1.PersistentVolumeClaim) []string {
 	pod2s := labelledPod2(claim)
 	if end := strings.LastIndexByte(claim.Name, '-'); end > 0 {

@@ -9,8 +9,7 @@ import (
 	"github.com/pod2/pod2/pkg/fenced"
 )
 
-// Key names what one sync is about: an object that exists, or one that is
-// asked for and does not.
+// Key names the object of one sync. The object exists, or another object asks for it.
 type Key struct{ Kind, Namespace, Name string }
 
 // String is "Network default/blue", or "Node node-1".
@@ -20,7 +19,7 @@ func (k Key) path() string { return path(k.Namespace, k.Name) }
 
 func keyOf(kind string, o metav1.Object) Key { return Key{kind, o.GetNamespace(), o.GetName()} }
 
-// path is <namespace>/<name>, or the name of what has no namespace.
+// path is <namespace>/<name>, or just the name for a cluster-wide object.
 func path(namespace, name string) string {
 	if namespace == "" {
 		return name
@@ -30,7 +29,7 @@ func path(namespace, name string) string {
 
 func pathOf(o metav1.Object) string { return path(o.GetNamespace(), o.GetName()) }
 
-// keysOf are the keys of objects that paths name.
+// keysOf returns the keys of the objects that paths name.
 func keysOf(kind string, paths []string) []Key {
 	keys := make([]Key, 0, len(paths))
 	for _, p := range paths {
@@ -40,29 +39,28 @@ func keysOf(kind string, paths []string) []Key {
 	return keys
 }
 
-// Result says what a sync wants besides.
+// Result is the result of a sync in addition to its error.
 type Result struct {
-	// RequeueAfter is when a sync that went well wants to run again; zero: not before
-	// the next event.
+	// RequeueAfter is when a successful sync wants to run again; zero: not before the next
+	// event.
 	RequeueAfter time.Duration
-	// Wakes are other keys that have something to do now, also if the sync failed.
+	// Wakes are other keys that have work to do now, even if the sync failed.
 	Wakes []Key
 }
 
-// Watch maps every event of an informer to the keys it may concern. Keys is
-// called with the old and the new object of an update, and with the last known
-// object of a deletion. Patience is how long the keys of an update may wait for
-// others like it; nil: no update waits. Same says of which updates there are no keys;
-// nil: of none.
+// Watch maps every event of an informer to the keys that it may concern. Keys is called with the
+// old and the new object of an update, and with the last known object of a deletion. Patience is
+// how long the keys of an update may wait for similar updates; nil: no update waits. Same
+// recognizes updates that concern no key; nil: there are none.
 type Watch struct {
 	Informer cache.SharedIndexInformer
 	Keys     func(obj any) []Key
 	Patience func(old, new any) time.Duration
 	Same     func(old, new any) bool
-	// Optional: the cluster may not have the kind. Nobody waits for its list.
+	// Optional: the cluster may not have the kind, so the controller does not wait for its list.
 	Optional bool
 }
 
-// ErrStale is wrapped by errors that say: the view was old, nothing was done on
-// it, look again. It is as normal as a conflict.
+// ErrStale is wrapped by errors that mean: the view was old, nothing was done, try again. Such an
+// error is as normal as a conflict.
 var ErrStale = fenced.ErrStale

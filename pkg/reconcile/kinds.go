@@ -23,21 +23,21 @@ const (
 	KindPod     = "Pod"
 	KindPod2    = "Pod2"
 	KindCronTab = "CronTab"
-	// KindDNS has the name of a Pod2 and is about the names of its replicas: apart, so
-	// that trouble with Services never harms pods.
+	// KindDNS has the name of a Pod2 and is about the DNS names of its replicas. It is a
+	// separate kind, so problems with Services never affect pods.
 	KindDNS = "DNS"
 	// KindMultus has the name of a Network and is about its VNI and its
-	// NetworkAttachmentDefinition: apart, so that trouble with Multus never keeps
-	// addresses from pods.
+	// NetworkAttachmentDefinition. It is a separate kind, so problems with Multus never
+	// prevent pods from getting addresses.
 	KindMultus = "Multus"
-	// KindNode has no namespace, and is about what a Node says of its data plane.
+	// KindNode has no namespace, and is about the data plane condition of a Node.
 	KindNode = "Node"
 )
 
-// Kinds are all of them.
+// Kinds returns all kinds.
 func Kinds() []string { return slices.Sorted(maps.Keys(kinds{}.table())) }
 
-// kinds are what keys mean. What a kind remembers, no other sees.
+// kinds has the syncer of each kind. Each kind has its own memory.
 type kinds struct {
 	network *networkKind
 	pod     *podKind
@@ -60,7 +60,7 @@ func newKinds(s *shared, i Informers) kinds {
 	}
 }
 
-// table has, for each kind, how it observes, what pure function decides, and how it applies.
+// table has three functions for each kind: observe, the pure function that decides, and apply.
 func (k kinds) table() map[string]syncer {
 	return map[string]syncer{
 		KindNetwork: kind[network.State, network.Plan]{k.network.observe, network.Diff, k.network.apply},
@@ -77,20 +77,20 @@ type syncer interface {
 	sync(ctx context.Context, key Key) (Result, error)
 }
 
-// kind is what the keys of one Kind mean.
+// kind has the functions that sync the keys of one Kind.
 type kind[State, Plan any] struct {
-	// observe reads caches. The delay is when to look again at what no event tells;
-	// zero: never. errNothing: there is nothing to decide now.
+	// observe reads caches. The delay says when to look again at something that causes no
+	// event; zero: never. errNothing: there is nothing to decide now.
 	observe func(Key) (State, time.Duration, error)
 	// decide is pure.
 	decide func(State) Plan
-	// apply writes the plan in the order of its fields. What failed on the way keeps
-	// nothing from being done that does not depend on it.
+	// apply writes the plan in the order of its fields. If a write fails, it continues with
+	// those that do not depend on it.
 	apply func(context.Context, Key, State, Plan) (Result, error)
 }
 
-// errNothing ends a sync that has nothing to decide: its object is gone, or it is to
-// come again later.
+// errNothing ends a sync that has nothing to decide: its object is gone, or the key comes again
+// later.
 var errNothing = errors.New("nothing to decide")
 
 func (k kind[S, P]) sync(ctx context.Context, key Key) (Result, error) {

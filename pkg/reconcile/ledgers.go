@@ -11,37 +11,36 @@ import (
 	"github.com/pod2/pod2/pkg/network"
 )
 
-// wholeEvery is how often a Network is looked at as a whole, whatever events told.
+// wholeEvery is how often a Network is fully compared, independent of events.
 const wholeEvery = 10 * time.Minute
 
-// ledgers remembers, of each Network, its blocks as they were read and the pods that
-// were found to settle their entries, so that a sync costs what changed and not what
-// the Network holds. It is a memory of the caches and not of the world: what it
-// has is dropped as soon as the cache shows another version of the block, or an
-// event of the pod came; and all of it is compared with the caches when a Network is
-// first looked at, every wholeEvery, and each time while nobody passes events on.
+// ledgers remembers, for each Network, its AddressBlocks as they were read and the pods that
+// settle their entries. So the cost of a sync depends on the changes, not on the size of the
+// Network. It remembers the caches, not the cluster: it drops an item as soon as the cache shows
+// another version of the block, or an event of the pod arrives. It compares everything with the
+// caches when a Network is first synced, every wholeEvery, and on each sync while no events are
+// passed on.
 //
-// An event that comes late leaves an entry settled by a pod as it was. Nothing is
-// taken from anybody for that: a settled entry is one to do nothing about.
+// If an event is late, an entry stays settled by an old version of a pod. This takes nothing
+// from any pod: a settled entry is one that needs no change.
 type ledgers struct {
 	mu    sync.Mutex
 	clock clock.PassiveClock
-	// pages by path of the block, of all Networks, since others look at them too.
+	// pages by path of the block, of all Networks, because other Networks read them too.
 	pages map[string]*network.Page
 	of    map[Key]*ledger
-	// fed says that events of pods are passed on.
+	// fed: pod events are passed on.
 	fed bool
 }
 
-// ledger is what is remembered of one Network. Only changed and whole are used by others than
-// the one sync of it.
+// ledger is the memory about one Network. Only its sync uses it, except for changed and whole.
 type ledger struct {
-	whole  time.Time // when it was last looked at as a whole; zero: it shall be
+	whole  time.Time // when it was last compared fully; zero: do it next
 	blocks map[string]*settledBlock
-	// others are names of pods that ask for the Network or publish an address of it,
-	// and may not settle an entry.
+	// others are names of pods that ask for the Network or publish one of its addresses, and may
+	// settle no entry.
 	others map[string]bool
-	// changed are names of the pods that there were events of.
+	// changed are names of the pods with new events.
 	changed map[string]bool
 }
 
@@ -61,8 +60,8 @@ func (l *ledgers) feed() {
 	l.fed = true
 }
 
-// changed notes the event of a pod for the Networks among the keys that it concerns.
-// One that was never looked at will be looked at as a whole.
+// changed records a pod event for the Networks among the keys. A Network that was never synced
+// will be compared fully.
 func (l *ledgers) changed(keys []Key, pod string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,7 +72,7 @@ func (l *ledgers) changed(keys []Key, pod string) {
 	}
 }
 
-// doubt has all Networks of a namespace looked at as a whole.
+// doubt makes all Networks of a namespace be compared fully.
 func (l *ledgers) doubt(namespace string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,8 +83,8 @@ func (l *ledgers) doubt(namespace string) {
 	}
 }
 
-// take returns the ledger of a Network, and the pods whose events are to be
-// regarded now. It comes before the caches are read.
+// take returns the ledger of a Network and the pods whose events must be handled now. Call it
+// before reading the caches.
 func (l *ledgers) take(key Key) (ledger *ledger, changed map[string]bool, whole bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,7 +105,7 @@ func newLedger() *ledger {
 	return &ledger{blocks: map[string]*settledBlock{}, others: map[string]bool{}, changed: map[string]bool{}}
 }
 
-// drop forgets a Network without blocks: all that is on it is looked at each time.
+// drop forgets a Network without blocks: each sync reads everything about it.
 func (l *ledgers) drop(key Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,7 +124,7 @@ func (l *ledgers) forget(namespace, block string) {
 	delete(l.pages, path(namespace, block))
 }
 
-// page is what a block says; nil if it is not one of ours.
+// page returns the content of a block, or nil if we did not write it.
 func (l *ledgers) page(block *v1.AddressBlock) *network.Page {
 	l.mu.Lock()
 	page := l.pages[path(block.Namespace, block.Name)]
@@ -146,7 +145,7 @@ func (b *settledBlock) unsettle(i int) {
 	b.Settled.Remove(i)
 }
 
-// unsettleBut unsettles the entries that name a pod, but for what this version of it
+// unsettleBut unsettles the entries that name a pod, except those that this version of the pod
 // settles.
 func (b *settledBlock) unsettleBut(name string, pod *corev1.Pod) {
 	for _, i := range b.Of(name) {
@@ -156,8 +155,8 @@ func (b *settledBlock) unsettleBut(name string, pod *corev1.Pod) {
 	}
 }
 
-// podChanged notes which pod there was an event of, for the syncs of its Networks. A pod
-// that makes wokenByPod panic is one of any Network.
+// podChanged records which pod had an event, for the syncs of its Networks. If a pod makes
+// wokenByPod panic, it may be on any Network.
 func (r *networkKind) podChanged(obj any) (keys []Key) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {

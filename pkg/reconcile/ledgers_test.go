@@ -20,12 +20,12 @@ import (
 	"github.com/pod2/pod2/test/chance"
 )
 
-// What is remembered between syncs changes no decision: at each step of what happens
-// to pods and blocks the plan is the one made of all of them, read anew.
+// The memory between syncs changes no decision: after each change of pods and blocks, the plan is the
+// same as with everything read again.
 func TestLedgersDecideNothing(t *testing.T) {
 	settled, plans := 0, 0
 	chance.ForSeeds(t, 600, func(t *testing.T, dice *rand.Rand) {
-		n := newNetwork("blue 10.0.0.0/15") // grown, or of before CIDRs were recorded
+		n := newNetwork("blue 10.0.0.0/15") // it has grown, or is older than the record of CIDRs
 		n.Status.CIDRs = chance.Pick(dice, n.Status.CIDRs, []string{"10.1.0.0/16", "10.0.0.0/15"}, nil)
 		w := newWorld(t, n, newPod2("web", 2, "blue"))
 		w.r.Watches()
@@ -40,7 +40,7 @@ func TestLedgersDecideNothing(t *testing.T) {
 			}
 			all := w.observeAll(state)
 			if got, want := network.Diff(state), network.Diff(all); !reflect.DeepEqual(got, want) {
-				t.Errorf("after\n%s\nwhat is remembered gives\n%s\nand all of it\n%s", strings.Join(log, "\n"), got, want)
+				t.Errorf("after\n%s\nthe plan from memory is\n%s\nand the plan from everything\n%s", strings.Join(log, "\n"), got, want)
 				return
 			}
 			settled += len(all.Pods) - len(state.Pods)
@@ -48,11 +48,12 @@ func TestLedgersDecideNothing(t *testing.T) {
 		}
 	})
 	if settled < 250 || plans < 250 {
-		t.Errorf("%d pods left out and %d writes: too dull to prove anything", settled, plans)
+		t.Errorf("%d pods left out and %d writes: too few to prove anything", settled, plans)
 	}
 }
 
-// ledgerHappens changes something in the caches, tells of it as informers do, and says what.
+// ledgerHappens changes something in the caches, sends the events of informers, and describes the
+// change.
 func (w *world) ledgerHappens(dice *rand.Rand) string {
 	name := chance.Pick(dice, "a", "b", "c", "web-0", "web-1")
 	if chance.One(dice, 2) {
@@ -126,8 +127,8 @@ func (w *world) must(err error) {
 	}
 }
 
-// observeAll is the state of the same view with every pod that has to do with the
-// Network, and nothing known of the blocks.
+// observeAll returns the State of the same view with every pod that concerns the Network, and without
+// Known.
 func (w *world) observeAll(s network.State) network.State {
 	s.Known = nil
 	pods := map[string]*corev1.Pod{}
@@ -160,7 +161,7 @@ func (w *world) observeAll(s network.State) network.State {
 	return s
 }
 
-// No event tells of what a live read found in place of a pod.
+// There is no event about a pod that a live read found.
 func TestLedgersHeedWhatWasFound(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a on=blue published=blue:10.1.0.2"))
 	w.r.Watches()
@@ -174,7 +175,7 @@ func TestLedgersHeedWhatWasFound(t *testing.T) {
 	same(t, fmt.Sprint(network.Diff(state).Blocks), "[update block blue-10.1.0.0: rest 10.1.0.2 of a; if terminated: a (uid-of-a)]")
 }
 
-// The cache shows a pod of which no event has told yet, and its block is gone.
+// The cache shows a pod without an event so far, and its block is gone.
 func TestLedgersLookAtWhoLosesAnEntry(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), blockAt("blue", "9"))
 	w.r.Watches()
@@ -187,8 +188,8 @@ func TestLedgersLookAtWhoLosesAnEntry(t *testing.T) {
 	same(t, strings.Join(namesOf(state.Pods), " "), "a")
 }
 
-// The cache shows another pod of a name, which waits, and no event has told of it yet:
-// it does not get the address as long as nobody has looked whether the first is over.
+// The cache shows another pod with the name, which waits, but there was no event so far. It does not
+// get the address until a sync has checked that the first pod has terminated.
 func TestLedgersLookAtWhoWaits(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a on=blue published=blue:10.1.0.2"))
 	w.r.Watches()
@@ -200,7 +201,7 @@ func TestLedgersLookAtWhoWaits(t *testing.T) {
 	same(t, fmt.Sprint(network.Diff(state).Blocks), fmt.Sprint(network.Diff(w.observeAll(state)).Blocks))
 }
 
-// An event that was lost is made up for.
+// A lost event is compensated for.
 func TestLedgersLookAtTheWholeFromTimeToTime(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a on=blue published=blue:10.1.0.2"))
 	w.r.Watches()
@@ -215,11 +216,11 @@ func TestLedgersLookAtTheWholeFromTimeToTime(t *testing.T) {
 	same(t, pods(), settled)
 	w.clock.SetTime(now.Add(wholeEvery))
 	if pods() == settled {
-		t.Error("the pod is gone, and nothing is due")
+		t.Error("the pod is gone, but the plan is empty")
 	}
 }
 
-// hookedIndexer calls before each look at an index.
+// hookedIndexer calls a function before each read of an index.
 type hookedIndexer struct {
 	cache.Indexer
 	before func(index string)
@@ -230,9 +231,8 @@ func (i hookedIndexer) ByIndex(index, value string) ([]any, error) {
 	return i.Indexer.ByIndex(index, value)
 }
 
-// The sync of another key may remember a pod that it read while this one reads the
-// cache. An older one of that name would go for the one that settles its entry, and
-// that is left out.
+// While one sync reads the cache, the sync of another key may remember a pod that it read. An older
+// version of it must not count: the newer version settles its entry and is therefore left out.
 func TestLedgersTakeNoSightingThatComesWhileTheyRead(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a on=blue published=blue:10.1.0.2"))
 	w.r.Watches()
@@ -247,11 +247,11 @@ func TestLedgersTakeNoSightingThatComesWhileTheyRead(t *testing.T) {
 		}
 	}}
 	if state, _, err := w.r.kinds.network.observe(blue); err != nil || len(network.Diff(state).Blocks) > 0 {
-		t.Errorf("error %v, writes to the ledger: %v", err, network.Diff(state).Blocks)
+		t.Errorf("error %v, block writes: %v", err, network.Diff(state).Blocks)
 	}
 }
 
-// A pod by which nobody knows which Networks an event concerns may be of any.
+// If a pod makes the key function panic, its event may concern any Network.
 func TestLedgersAreDoubtedAfterAPanic(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a on=blue published=blue:10.1.0.2"))
 	w.r.Watches()
@@ -261,10 +261,10 @@ func TestLedgersAreDoubtedAfterAPanic(t *testing.T) {
 	func() {
 		index := w.r.blocks.indexer
 		w.r.blocks.indexer = hookedIndexer{index, func(string) { panic("evil") }}
-		defer func() { recover(); w.r.blocks.indexer = index }() //nolint:errcheck // the loop has it reported
+		defer func() { recover(); w.r.blocks.indexer = index }() //nolint:errcheck // the loop reports it
 		w.r.kinds.network.podChanged(podOf(w, "a"))
 	}()
 	if _, _, whole := w.r.kinds.network.ledgers.take(blue); !whole {
-		t.Error("what was known is believed")
+		t.Error("the memory is still used")
 	}
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
-// What follows saves work, and waits. Whoever starts with none of it decides the same.
+// The types below save work, and wait. A controller that starts without them decides the same.
 
-// findings are what the syncs of one kind found that is to be told in a status which
-// another kind writes: each status has one writer, so that the controller does not
-// conflict with itself. Once it was written, and the cache shows that, what the status says
-// counts: it may be another controller's by now, and two would correct each other for ever.
+// findings are results of one kind's syncs that a status written by another kind reports. Each
+// status has one writer, so the controller does not conflict with itself. Once a finding was
+// written and the cache shows it, the status counts. By then it may come from another
+// controller, and two controllers must not overwrite each other forever.
 type findings[T any] struct {
 	mu     sync.Mutex
 	byPath map[string]*finding[T]
@@ -30,7 +30,7 @@ type findings[T any] struct {
 type finding[T any] struct {
 	uid     types.UID
 	is      T
-	written string // the version that has it; "": none yet
+	written string // the version that reports it; "": none yet
 }
 
 func newFindings[T any]() *findings[T] { return &findings[T]{byPath: map[string]*finding[T]{}} }
@@ -41,7 +41,7 @@ func (f *findings[T]) tell(about metav1.Object, is T) {
 	f.byPath[pathOf(about)] = &finding[T]{uid: about.GetUID(), is: is}
 }
 
-// of an object as the cache has it; nil: there is nothing to tell, as told says, too.
+// of returns the finding about an object in the cache; nil: there is nothing new to report.
 func (f *findings[T]) of(o metav1.Object, told func(T) bool) *T {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -56,8 +56,8 @@ func (f *findings[T]) of(o metav1.Object, told func(T) bool) *T {
 	return &found.is
 }
 
-// wrote is called with the answer to the write of a status that tells of is, unless that
-// is nil. What was found meanwhile is yet to be told.
+// wrote is called with the answer to the write of a status that reports is, unless is is nil. A
+// newer finding is still to be reported.
 func (f *findings[T]) wrote(answer metav1.Object, is *T) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -72,10 +72,10 @@ func (f *findings[T]) forget(path string) {
 	delete(f.byPath, path)
 }
 
-// confirmedOver remembers the pods that a live read confirmed to be over, until a sync of the
-// key is done: that stays true (see network.Over). Without it a sync that needs
-// thirty answers from an API server that refuses a third of all requests would begin
-// with the first of them each time, and hardly ever get to its write.
+// confirmedOver remembers, until a sync of the key succeeds, the pods that a live read confirmed
+// as terminated. That is final (see network.Over). Without it, a sync may need thirty answers
+// from an API server that refuses a third of all requests. It would start over each time and
+// hardly ever reach its write.
 type confirmedOver struct {
 	mu    sync.Mutex
 	byKey map[Key]map[network.PodRef]bool
@@ -85,8 +85,8 @@ func newConfirmedOver() *confirmedOver {
 	return &confirmedOver{byKey: map[Key]map[network.PodRef]bool{}}
 }
 
-// retain forgets all pods of the key but those that are asked about now, and returns
-// of these the ones that are not known to be over.
+// retain forgets all pods of the key except the given ones. It returns those that are not known
+// to have terminated.
 func (o *confirmedOver) retain(key Key, asked []network.PodRef) (unknown []network.PodRef) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -107,7 +107,7 @@ func (o *confirmedOver) retain(key Key, asked []network.PodRef) (unknown []netwo
 
 func (o *confirmedOver) confirmed(key Key, ref network.PodRef) {
 	if ref.UID == "" {
-		return // somebody edited an entry
+		return // a user edited an entry
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -117,16 +117,16 @@ func (o *confirmedOver) confirmed(key Key, ref network.PodRef) {
 	o.byKey[key][ref] = true
 }
 
-// forget is called when a sync is done.
+// forget is called after a successful sync.
 func (o *confirmedOver) forget(key Key) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.byKey, key)
 }
 
-// refusedResizes remembers, by Pod2, the last resize of each pod that the API server
-// called invalid; observe puts them into the State. A controller that knows nothing asks
-// once, and is refused once.
+// refusedResizes remembers, for each Pod2, the last resize of each pod that the API server called
+// invalid; observe adds them to the State. A controller without this memory asks once more and is
+// refused once more.
 type refusedResizes struct {
 	mu    sync.Mutex
 	byKey map[Key]map[types.UID]pod2.Refusal
@@ -145,7 +145,7 @@ func (r *refusedResizes) remember(key Key, uid types.UID, refusal pod2.Refusal) 
 	r.byKey[key][uid] = refusal
 }
 
-// without those that were refused.
+// without returns the resizes that were not refused.
 func (r *refusedResizes) without(key Key, resizes []pod2.Resize) []pod2.Resize {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,7 +155,7 @@ func (r *refusedResizes) without(key Key, resizes []pod2.Resize) []pod2.Resize {
 	})
 }
 
-// of the pods that there are; those of others are forgotten.
+// of returns the refusals for existing pods and forgets the others.
 func (r *refusedResizes) of(key Key, pods []*corev1.Pod) map[types.UID]pod2.Refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,20 +168,20 @@ func (r *refusedResizes) of(key Key, pods []*corev1.Pod) map[types.UID]pod2.Refu
 	return maps.Clone(r.byKey[key])
 }
 
-// throttle keeps what many events change from being written at each of them.
+// throttle limits how often a value is written that many events change.
 type throttle struct {
 	mu    sync.Mutex
 	clock clock.PassiveClock
 	every time.Duration
 	ends  map[Key]time.Time
-	swept time.Time // when those that had ended were dropped: nobody may ask for them again
+	swept time.Time // when ended items were last dropped: they may never be asked for again
 }
 
 func newThrottle(clock clock.PassiveClock, every time.Duration) *throttle {
 	return &throttle{clock: clock, every: every, ends: map[Key]time.Time{}}
 }
 
-// begin is called once it was written: it stays as it is for a while. What changes alone is
+// begin is called after a write: the value then stays unchanged for a while. A single change is
 // written at once.
 func (p *throttle) begin(key Key) {
 	p.mu.Lock()
@@ -194,7 +194,7 @@ func (p *throttle) begin(key Key) {
 	p.ends[key] = now.Add(p.every)
 }
 
-// left is how long it stays as it is; zero: it may be written.
+// left is how much longer the value must stay unchanged; zero: it may be written.
 func (p *throttle) left(key Key) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,8 +205,8 @@ func (p *throttle) left(key Key) time.Duration {
 	return max(0, left)
 }
 
-// gather is for what changes in several steps of which the first is worth nothing alone:
-// from the first call on it stays as it is for a while.
+// gather is for a value that changes in several steps, of which the first alone is of no use.
+// After the first call the value stays unchanged for a while.
 func (p *throttle) gather(key Key) {
 	p.mu.Lock()
 	_, began := p.ends[key]
@@ -216,8 +216,8 @@ func (p *throttle) gather(key Key) {
 	}
 }
 
-// gathered is left for what is gathered: all of the while before the first call, and zero
-// after it until end.
+// gathered is left for such a value: the full time before the first call of gather. Once that time
+// has passed, it is zero until end is called.
 func (p *throttle) gathered(key Key) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -228,7 +228,7 @@ func (p *throttle) gathered(key Key) time.Duration {
 	return max(0, end.Sub(p.clock.Now()))
 }
 
-// end forgets what is gathered: it was written, or is as it was.
+// end forgets the gathered value: it was written, or has not changed.
 func (p *throttle) end(key Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -25,15 +25,14 @@ import (
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
-// limit is the memory of artifacts/40-deployment.yaml, and soft its GOMEMLIMIT.
+// limit is the memory limit in artifacts/40-deployment.yaml, and soft its GOMEMLIMIT.
 const (
 	limit = 1 << 30
 	soft  = 900 << 20
 )
 
-// As many replicas as a Pod2 may have, on a Network, fit into the memory that the
-// Deployment gives the controller: what the caches hold of them, and a sync of each
-// kind. It takes half a minute and a GiB.
+// The largest Pod2, on a Network, fits into the memory that the Deployment gives the controller. This
+// includes the caches and a sync of each kind. The test takes half a minute and a GiB.
 func TestAHundredThousandReplicasFit(t *testing.T) {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(soft))
 	const replicas = 100_000
@@ -58,14 +57,14 @@ func TestAHundredThousandReplicasFit(t *testing.T) {
 		}
 	}
 	if n := stored[*v1.Pod2](w, "web").Status.AvailableReplicas; n != replicas {
-		t.Errorf("%d replicas were looked at", n)
+		t.Errorf("the sync read %d replicas", n)
 	}
 	if n := stored[*v1.Network](w, "blue").Status.Bound; n != replicas {
-		t.Errorf("%d addresses were looked at", n)
+		t.Errorf("the sync read %d addresses", n)
 	}
 }
 
-// peak is the most memory that Go had from the operating system while work ran, in bytes.
+// peak is the most memory, in bytes, that Go got from the operating system while work ran.
 func peak(work func()) (most uint64) {
 	done := make(chan struct{})
 	go func() {
@@ -91,8 +90,8 @@ func heapLive() uint64 {
 	return stats.HeapAlloc
 }
 
-// fill has the caches show replicas as they come from the API server, each with its
-// own strings, and the ledger.
+// fill adds replicas to the caches, as they come from the API server, each with its own strings, and
+// their AddressBlocks.
 func fill(t *testing.T, w *world, p *v1.Pod2, revision string, replicas int) {
 	t.Helper()
 	addr := netip.MustParseAddr("10.0.0.2")

@@ -17,34 +17,34 @@ import (
 	"github.com/pod2/pod2/pkg/network"
 )
 
-// A pod's creation is known to the second, hence nothing below it.
+// A pod's creation time has whole seconds, so there are no smaller buckets.
 var sinceCreation = []float64{1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600}
 
 var (
 	bindDuration = k8smetrics.NewHistogram(&k8smetrics.HistogramOpts{
 		Name:           "pod2_address_bind_duration_seconds",
-		Help:           "From the creation of a pod to the write that bound an address of a Network to it, for each Network.",
+		Help:           "Time from the creation of a pod to the write that bound an address to it, for each Network.",
 		Buckets:        sinceCreation,
 		StabilityLevel: k8smetrics.ALPHA,
 	})
 	publishDuration = k8smetrics.NewHistogram(&k8smetrics.HistogramOpts{
 		Name:           "pod2_address_publish_duration_seconds",
-		Help:           "From the creation of a pod to the write that published its addresses and lifted the scheduling gate.",
+		Help:           "Time from the creation of a pod to the write that published its addresses and lifted the scheduling gate.",
 		Buckets:        sinceCreation,
 		StabilityLevel: k8smetrics.ALPHA,
 	})
 	staleDecisions = k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
 		Name: "pod2_stale_decisions_total",
-		Help: "Decisions that were refused because the view that they rest on was old, by the kind of the object and by what told: " +
+		Help: "Decisions that were refused because their view was old, by the kind of the object and the way this was detected: " +
 			"own_write (a cache does not show our last write yet), precondition (the API server refused the write), " +
-			"live_read (a live read, or another cache, has it otherwise).",
+			"live_read (a live read or another cache differs).",
 		StabilityLevel: k8smetrics.ALPHA,
 	}, []string{"kind", "reason"})
 )
 
 func init() {
 	legacyregistry.MustRegister(bindDuration, publishDuration, staleDecisions)
-	// From 0 on: PromQL's increase takes no notice of the value that a series begins with.
+	// From 0 on: PromQL's increase ignores the first value of a series.
 	for _, kind := range Kinds() {
 		for _, reason := range []string{"own_write", "precondition", "live_read"} {
 			staleDecisions.WithLabelValues(kind, reason)
@@ -71,8 +71,8 @@ func countStale(kind string, err error) {
 	staleDecisions.WithLabelValues(kind, reason).Inc()
 }
 
-// countBound observes the pods that a write to a block bound, of those that waited
-// for it: what is written back of a block removed by hand was bound long ago.
+// countBound observes the pods that a write to a block bound and that waited for it. Entries that
+// are written back after a user deleted a block were bound long ago.
 func (r *networkKind) countBound(state network.State, write network.BlockWrite) {
 	if write.Verb == network.Delete {
 		return
@@ -96,7 +96,7 @@ func (r *networkKind) countBound(state network.State, write network.BlockWrite) 
 	}
 }
 
-// sinceCreation is never negative: the API server's clock may be ahead of ours.
+// sinceCreation is never negative: the API server's clock may be ahead of the controller's.
 func (r *shared) sinceCreation(pod *corev1.Pod) time.Duration {
 	return max(0, r.clock.Since(pod.CreationTimestamp.Time))
 }

@@ -9,8 +9,8 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 )
 
-// measured is what a call adds to a metric with these label values: to how many
-// values a histogram has and to their sum, or to a counter.
+// measured returns the change of a metric with these label values during a call: for a histogram the
+// number of values and their sum, or else the counter.
 func measured(t *testing.T, name string, labels []string, call func()) (count uint64, sum float64) {
 	t.Helper()
 	read := func() (count uint64, sum float64) {
@@ -55,9 +55,9 @@ func TestBindLatency(t *testing.T) {
 		count   uint64
 	}{
 		{"two pods that wait", []runtime.Object{newNetwork("blue"), newPod("a gated on=blue"), newPod("b gated on=blue")}, 2},
-		{"one besides one that is bound", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a gated on=blue"), newPod("b gated on=blue")}, 1},
-		{"what is written back", []runtime.Object{newNetwork("blue"), newPod("a on=blue published=blue:10.1.0.2")}, 0},
-		{"what is released", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound")}, 0},
+		{"one pod, while another is already bound", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a gated on=blue"), newPod("b gated on=blue")}, 1},
+		{"an entry that is written back", []runtime.Object{newNetwork("blue"), newPod("a on=blue published=blue:10.1.0.2")}, 0},
+		{"an entry that is released", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound")}, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, row.objects...)
@@ -85,7 +85,7 @@ func TestPublishLatency(t *testing.T) {
 	}
 }
 
-// A refused publication took no time at all.
+// A refused publication is not measured.
 func TestRefusedWriteIsNoLatency(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a gated on=blue"))
 	w.refuse = func(string) error { return errConflict }

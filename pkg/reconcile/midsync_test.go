@@ -11,7 +11,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// watchedIndexer calls before ahead of each read.
+// watchedIndexer calls ahead before each read.
 type watchedIndexer struct {
 	cache.Indexer
 	before func()
@@ -27,8 +27,8 @@ func (i watchedIndexer) GetByKey(key string) (any, bool, error) {
 	return i.Indexer.GetByKey(key)
 }
 
-// catchUpBefore has all caches catch up with the server ahead of the n-th read of
-// blocks or pods, as informers do, which wait for no sync; it counts the reads.
+// catchUpBefore lets all caches catch up with the server before the n-th read of blocks or pods.
+// Informers do the same: they wait for no sync. It counts the reads.
 func (w *world) catchUpBefore(n int) (reads *int) {
 	reads = new(int)
 	before := func() {
@@ -50,10 +50,10 @@ func withUID(b *v1.AddressBlock, pod, uid string) *v1.AddressBlock {
 	return b
 }
 
-// The ledger is read before the pods: whose entry was there is a pod that was created
-// before, so that one which is not among the pods is over. The other way round, a pod
-// that is created and bound in between would be taken for gone. A live read would keep
-// its entry from going; that one is made at all, and finds the pod, shows the decision.
+// AddressBlocks are read before pods. A pod with an entry was created earlier, so if it is not among
+// the pods it has terminated. In the other order, a pod that is created and bound in between would
+// count as gone. A live read would keep its entry. The test fails if such a read is made and finds
+// the pod, because that shows the wrong decision.
 func TestNoPodIsTakenForGoneThatComesDuringASync(t *testing.T) {
 	const bound = "10.1.0.3 x Bound"
 	for _, row := range []struct {
@@ -61,14 +61,14 @@ func TestNoPodIsTakenForGoneThatComesDuringASync(t *testing.T) {
 		before []runtime.Object
 		during func(w *world)
 	}{
-		{"the first of a block", []runtime.Object{newNetwork("blue")}, func(w *world) {
+		{"the first entry of a block", []runtime.Object{newNetwork("blue")}, func(w *world) {
 			w.add(newPod("x gated on=blue"), newBlock("blue", bound))
 		}},
-		{"one more", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a on=blue published=blue:10.1.0.2")}, func(w *world) {
+		{"one more entry", []runtime.Object{newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a on=blue published=blue:10.1.0.2")}, func(w *world) {
 			w.add(newPod("x gated on=blue"))
 			w.change(newBlock("blue", "10.1.0.2 a Bound", bound))
 		}},
-		{"another of the same name", []runtime.Object{newNetwork("blue"), newBlock("blue", bound), newPod("x on=blue published=blue:10.1.0.3")}, func(w *world) {
+		{"another pod with the same name", []runtime.Object{newNetwork("blue"), newBlock("blue", bound), newPod("x on=blue published=blue:10.1.0.3")}, func(w *world) {
 			w.remove(newPod("x"))
 			w.add(newPod("x gated on=blue uid=other"))
 			w.change(withUID(newBlock("blue", bound), "x", "other"))
@@ -85,7 +85,7 @@ func TestNoPodIsTakenForGoneThatComesDuringASync(t *testing.T) {
 				}
 				reads = *count
 				if len(w.r.live.unwatched.sightings) > 0 {
-					t.Error("x was taken for gone, and a live read found it")
+					t.Error("x counted as gone, but a live read found it")
 				}
 				for _, e := range stored[*v1.AddressBlock](w, "blue-10.1.0.0").Spec.Entries {
 					if e.Pod == "x" && (e.State != v1.AddressBound || e.PodUID != podOf(w, "x").UID) {

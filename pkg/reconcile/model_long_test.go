@@ -9,7 +9,7 @@ import (
 	"github.com/pod2/pod2/test/model"
 )
 
-// Every state of these configurations is visited, too; that takes minutes.
+// The search visits every state of these configurations too. That takes minutes.
 func TestLargeModel(t *testing.T) {
 	oneAtOnce(t)
 	for _, config := range model.Large() {

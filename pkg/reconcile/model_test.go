@@ -46,7 +46,7 @@ func (m modelled) Remember(memory model.Memory) {
 	clear(m.r.live.unwatched.sightings)
 	clear(m.r.live.confirmedOver.byKey)
 	clear(m.r.outages.byKey)
-	clear(m.r.kinds.network.counts.ends) // nothing waits for more of its kind: here every state is looked at
+	clear(m.r.kinds.network.counts.ends) // no write waits for more of its kind: the model visits every state
 	clear(m.r.kinds.pod2.counts.ends)
 	clear(m.r.kinds.network.releases.ends)
 	for _, w := range memory.Wrote {
@@ -91,7 +91,7 @@ func slimForModel(value metav1.Object) metav1.Object {
 	return slim.(metav1.Object)
 }
 
-// Every state of these configurations is visited; each is small enough for that.
+// The search visits every state of these configurations, which are small enough.
 func TestModel(t *testing.T) {
 	oneAtOnce(t)
 	for _, config := range model.Small() {
@@ -103,7 +103,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// What the README says is not fenced is found to fail. A search that did not find
+// The search finds a failure where the README says that there is no fence. A search that does not find
 // it would prove nothing.
 func TestModelFindsWhatIsNotFenced(t *testing.T) {
 	oneAtOnce(t)
@@ -116,8 +116,7 @@ func TestModelFindsWhatIsNotFenced(t *testing.T) {
 	}
 }
 
-// mostStates that a small configuration may have: a mistake in the controller can make
-// it endless.
+// mostStates is the limit for a small configuration: a bug in the controller can make it endless.
 const mostStates = 500_000
 
 func search(config *model.Config, most int) *model.Report {
@@ -126,8 +125,8 @@ func search(config *model.Config, most int) *model.Report {
 	return r
 }
 
-// oneAtOnce makes a sync a function of its view and answers: which of several calls
-// at once had begun before one of them failed is up to the scheduler.
+// oneAtOnce makes a sync a function of its view and the answers. With concurrent calls, the
+// scheduler decides which of them had begun before one failed.
 func oneAtOnce(t *testing.T) {
 	was := atOnce
 	atOnce = 1

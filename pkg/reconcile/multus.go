@@ -17,19 +17,18 @@ import (
 	"github.com/pod2/pod2/pkg/network/multus"
 )
 
-// multusKind has Multus attach pods to Networks.
+// multusKind lets Multus attach pods to Networks.
 type multusKind struct {
 	*shared
 	installed *optionalKind
 }
 
-// installedEvery is how often a Network looks whether the cluster has
-// NetworkAttachmentDefinitions by now, or no longer: an empty list of them is no event,
-// and neither is none.
+// installedEvery is how often a Network checks whether the cluster has the kind
+// NetworkAttachmentDefinition. Neither an empty list of them nor a missing kind is an event.
 const installedEvery = time.Minute
 
-// candidates is how many numbers a Network tries at a time. With half of all sixteen
-// million taken, one in a million Networks would find none.
+// candidates is how many numbers a Network tries at a time. With half of all sixteen million
+// taken, one in a million Networks would find none.
 const candidates = 20
 
 func newMultusKind(s *shared, i Informers) *multusKind {
@@ -37,11 +36,11 @@ func newMultusKind(s *shared, i Informers) *multusKind {
 	return &multusKind{s, &optionalKind{informer: informer, synced: informer.HasSynced}}
 }
 
-// observe reads the view of what attaches pods to one Network. Of what was found the
-// Network's status tells soon: it counts as told.
+// observe reads the view of how pods are attached to one Network. The Network's status will soon
+// report earlier findings, so observe treats them as reported.
 func (r *multusKind) observe(key Key) (state multus.State, again time.Duration, err error) {
 	if !r.installed.known() {
-		return state, time.Second, errNothing // or a restart would tell of no definitions, and a moment later of all
+		return state, time.Second, errNothing // else a restart would report no definitions, and all of them a moment later
 	}
 	state = multus.State{
 		Now: r.clock.Now(), Namespace: key.Namespace, Name: key.Name, UnderlayMTU: r.settings.UnderlayMTU,
@@ -79,7 +78,7 @@ func toldBy(n *v1.Network) func(network.Attachment) bool {
 	return func(a network.Attachment) bool { return a.Told(n.Status) }
 }
 
-// apply writes the plan in the order of its fields. What failed is what is told.
+// apply writes the plan in the order of its fields. The condition reports a failure.
 func (r *multusKind) apply(ctx context.Context, key Key, state multus.State, plan multus.Plan) (result Result, err error) {
 	steps := r.steps(key)
 	if steps.do(multus.ReasonFailedWrite, func() error { return r.changeVNIs(ctx, key, plan) }) {
@@ -102,7 +101,7 @@ func (r *multusKind) apply(ctx context.Context, key Key, state multus.State, pla
 	return result, steps.err()
 }
 
-// changeVNIs claims the number of the Network, and releases those that are nobody's.
+// changeVNIs claims the number of the Network and releases unused ones.
 func (r *multusKind) changeVNIs(ctx context.Context, key Key, p multus.Plan) error {
 	if p.Claim != nil {
 		if _, err := r.writeVNIs.create(ctx, key, p.Claim, "claimed for "+key.String()); err != nil {
@@ -117,11 +116,11 @@ func (r *multusKind) changeVNIs(ctx context.Context, key Key, p multus.Plan) err
 		live, err = nil, nil
 	}
 	if err != nil {
-		return fmt.Errorf("get %s before a VNI of it is released: %w", key, err)
+		return fmt.Errorf("get %s before releasing one of its VNIs: %w", key, err)
 	}
 	for _, release := range p.Release {
 		if !release.Unused(live) {
-			return fmt.Errorf("release VNI %s (%s): the Network stands: %w", release.Name, release.Reason, ErrStale)
+			return fmt.Errorf("release VNI %s (%s): the Network still exists: %w", release.Name, release.Reason, ErrStale)
 		}
 		if err := r.writeVNIs.delete(ctx, key, release.Deletion); err != nil {
 			return err
@@ -134,8 +133,8 @@ func (r *multusKind) changeDefinition(ctx context.Context, key Key, state multus
 	if p.Create == nil && p.Update == nil {
 		return nil
 	}
-	// What is made for a Network that is gone would be collected as garbage, and made
-	// again, and so on.
+	// The garbage collector would delete a definition of a Network that is gone, the
+	// controller would create it again, and so on.
 	if err := r.live.confirmNetwork(ctx, key, state.Network); err != nil {
 		return err
 	}
@@ -147,7 +146,7 @@ func (r *multusKind) changeDefinition(ctx context.Context, key Key, state multus
 	return err
 }
 
-// byWire finds Networks of type CNI on it, by its text.
+// byWire finds Networks of type CNI on a wire. Its values are the wire's text.
 const byWire = "wire"
 
 func networkOfVNI(vni *v1.VNI) []string {
@@ -161,14 +160,14 @@ func wire(n *v1.Network) []string {
 	return []string{multus.Wire(n)}
 }
 
-// sameSpec says of which updates of a Network the others on its wire need not know.
+// sameSpec recognizes updates of a Network that the others on its wire need not know.
 func sameSpec(old, new any) bool {
 	was, ok1 := old.(*v1.Network)
 	is, ok2 := new.(*v1.Network)
 	return ok1 && ok2 && was.UID == is.UID && equality.Semantic.DeepEqual(was.Spec, is.Spec)
 }
 
-// othersOnWire of a Network: their conditions may name it.
+// othersOnWire returns the other Networks on a Network's wire: their conditions may name it.
 func (s *shared) othersOnWire(n *v1.Network) []Key {
 	var keys []Key
 	for _, w := range wire(n) {
@@ -181,8 +180,8 @@ func (s *shared) othersOnWire(n *v1.Network) []Key {
 	return keys
 }
 
-// A VNI wakes the Network that it is of. VNIs are everybody's: those of Networks that another
-// controller serves, too.
+// A VNI wakes its Network. VNIs are cluster-wide, so some belong to Networks of another
+// controller.
 func (s *shared) wokenByVNI(vni *v1.VNI) []Key {
 	if s.settings.Namespace != "" && s.settings.Namespace != vni.Spec.Network.Namespace {
 		return nil

@@ -26,7 +26,7 @@ func newVNI(name string, network types.UID) *v1.VNI {
 	}
 }
 
-// syncText is what a sync did, and its error.
+// syncText renders the calls of a sync and its error.
 func (w *world) syncText(kind, name string) string {
 	calls, err := w.sync(kind, name)
 	if err != nil {
@@ -52,11 +52,11 @@ func TestANumberThatIsTakenIsNotTold(t *testing.T) {
 	same(t, w.syncText(KindMultus, "blue"), "create vnis "+blueVNI()+" -> AlreadyExists\ncreate VNI "+blueVNI()+` (claimed for Multus default/blue): the view is older than the world: vnis.samplecrd.k8s.io "`+blueVNI()+`" already exists`)
 }
 
-// The cache of Networks does not show the Network yet, or no longer as it is.
+// The cache of Networks does not show the Network yet, or shows an old version.
 func TestAVNIIsReleasedOnTheWordOfALiveReadAlone(t *testing.T) {
 	w := newWorld(t, newVNI("70000", newNetwork("blue told").UID))
 	w.add(newNetwork("blue told"))
-	same(t, w.syncText(KindMultus, "blue"), "get networks blue\nrelease VNI 70000 (the Network is gone): the Network stands: the view is older than the world")
+	same(t, w.syncText(KindMultus, "blue"), "get networks blue\nrelease VNI 70000 (the Network is gone): the Network still exists: the view is older than the world")
 }
 
 func TestAVNIOfANetworkThatIsGoneIsReleased(t *testing.T) {
@@ -73,7 +73,7 @@ func TestWhoRefusesTheDefinitionIsTold(t *testing.T) {
 	}, "\n"))
 }
 
-// A foreign definition is told from the cache, and no write is tried.
+// If the cache shows a definition of another owner, the condition reports it and no write is tried.
 func TestAForeignDefinitionIsNeverWritten(t *testing.T) {
 	theirs := newDefinition("blue")
 	theirs.Labels = nil
@@ -85,16 +85,16 @@ func TestAForeignDefinitionIsNeverWritten(t *testing.T) {
 	same(t, w.syncText(KindMultus, "blue"), "")
 }
 
-// The first list of definitions is not answered yet: that says nothing of whether there are any.
+// The first list of definitions has no answer yet, so it is unknown whether there are any.
 func TestNothingIsToldBeforeDefinitionsAreListed(t *testing.T) {
 	w := newWorld(t, newNetwork("blue told"))
 	w.r.kinds.multus.installed.synced = func() bool { return false }
 	same(t, w.syncText(KindMultus, "blue"), "")
-	w.r.kinds.multus.installed.tried = true // and it failed
+	w.r.kinds.multus.installed.tried = true // the list failed
 	same(t, w.syncText(KindMultus, "blue"), "create vnis "+blueVNI()+"\nwakes Network blue")
 }
 
-// The cache does not show it yet: the name is no reason to look at it apart.
+// The cache does not show the definition yet. A taken name causes no separate live read.
 func TestADefinitionThatTheCacheLacksIsAStaleView(t *testing.T) {
 	theirs := newDefinition("blue")
 	theirs.Labels = nil

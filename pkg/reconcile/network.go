@@ -23,14 +23,14 @@ type networkKind struct {
 	counts, releases *throttle
 }
 
-// countsEvery is how long the numbers of a status stay as they are once they were
-// written, while nothing but numbers changes: when 2,000 replicas start within seconds,
-// their Pod2 and its Networks tell so four times a second, not a hundred times.
+// countsEvery is how long the numbers in a status stay unchanged after a write, while only
+// numbers change. When 2,000 replicas start within seconds, their Pod2 and its Networks report
+// this four times a second instead of a hundred times.
 const countsEvery = 250 * time.Millisecond
 
-// releasesEvery is how long addresses of pods that are over stay in the ledger once
-// some were taken back, as long as nobody waits for one. A write of a block is dear:
-// 2,000 pods that go at once make a few dozen of them, not 800.
+// releasesEvery is how long the addresses of terminated pods stay in the AddressBlocks after some
+// were taken back, while no pod waits for one. A write to an AddressBlock is expensive: 2,000
+// pods that terminate at once cause a few dozen writes instead of 800.
 const releasesEvery = time.Second
 
 func newNetworkKind(s *shared, i Informers) *networkKind {
@@ -40,8 +40,8 @@ func newNetworkKind(s *shared, i Informers) *networkKind {
 	}
 }
 
-// observe reads the view of one Network, the ledger before the pods. A Network, an owner
-// or a pod that does not exist is absent (nil, no key, no element), never an error.
+// observe reads the view of one Network: first the AddressBlocks, then the pods. A Network, owner
+// or pod that does not exist is absent (nil, no key, no element), never an error.
 func (r *networkKind) observe(key Key) (state network.State, again time.Duration, err error) {
 	state = network.State{
 		Now: r.clock.Now(), Namespace: key.Namespace, Name: key.Name,
@@ -65,7 +65,7 @@ func (r *networkKind) observe(key Key) (state network.State, again time.Duration
 			}
 		}
 	}
-	// Of a settled entry its owner does not matter.
+	// The owner of a settled entry does not matter.
 	for _, known := range state.Known {
 		if !known.Quiet() {
 			for _, owner := range known.Owners() {
@@ -79,7 +79,7 @@ func (r *networkKind) observe(key Key) (state network.State, again time.Duration
 	return state, again, nil
 }
 
-// neighbours are the other Networks that waiting pods ask for.
+// neighbours returns the other Networks that waiting pods ask for.
 func (r *networkKind) neighbours(key Key, pods []*corev1.Pod) []network.Neighbour {
 	var names []string
 	for _, pod := range pods {
@@ -103,8 +103,8 @@ func (r *networkKind) neighbours(key Key, pods []*corev1.Pod) []network.Neighbou
 	return neighbours
 }
 
-// addOwner adds an owner that keeps stable names and exists. Others (ReplicaSets,
-// Jobs, none) are never added.
+// addOwner adds an owner that keeps names stable and exists. It never adds others (ReplicaSets,
+// Jobs, none).
 func (s *shared) addOwner(owners map[v1.AddressOwner]network.Replicas, namespace string, owner v1.AddressOwner) {
 	if _, known := owners[owner]; known {
 		return
@@ -142,12 +142,12 @@ func (r *networkKind) apply(ctx context.Context, key Key, state network.State, p
 		r.record(state.Network, plan.GivenAway)
 	}
 	if plan.RemoveFinalizer && !steps.failed() && steps.do(network.ReasonFailedWrite, func() error { return r.removeFinalizer(ctx, key, current) }) {
-		return result, nil // it may be gone now; there is nothing left to say in its status
+		return result, nil // the Network may be gone now, so its status has nothing left to report
 	}
 	if steps.failed() {
 		return result, r.tellFailure(ctx, steps, state, current, without(plan.Blocks, written))
 	}
-	// A pod that cannot be told why it waits does not keep the Network from saying so.
+	// A pod whose condition cannot be written does not prevent the Network's status.
 	_, untold := forEach(ctx, plan.Waits, func(ctx context.Context, w network.Wait) error {
 		return r.tellPod(ctx, key, w)
 	})
@@ -163,8 +163,7 @@ func (r *networkKind) apply(ctx context.Context, key Key, state network.State, p
 	return result, untold
 }
 
-// mark adds the finalizer, or the mark that the Network begins to bind, in one
-// write.
+// mark adds the finalizer, or the mark that the Network begins to bind, in one write.
 func (r *networkKind) mark(ctx context.Context, key Key, current *v1.Network, plan network.Plan) (*v1.Network, error) {
 	next := current.DeepCopy()
 	if plan.AddFinalizer {
@@ -203,9 +202,8 @@ func (r *networkKind) updateStatus(ctx context.Context, key Key, state network.S
 	return err
 }
 
-// tellFailure writes what was observed into the status of a Network whose plan was not
-// carried out, and what failed, and returns that. It tells the pods that wait for a block
-// that was not written, too.
+// tellFailure is for a Network whose plan failed. It writes the observed status and the failure,
+// and the conditions of pods that wait for a block that was not written. It returns the failure.
 func (r *networkKind) tellFailure(ctx context.Context, steps *steps, state network.State, current *v1.Network, unwritten []network.BlockWrite) error {
 	if steps.ended || current == nil {
 		return steps.err()
@@ -229,7 +227,7 @@ func (r *networkKind) tellFailure(ctx context.Context, steps *steps, state netwo
 	return steps.err()
 }
 
-// without are the writes that are not among those that were made.
+// without returns the planned writes that were not made.
 func without(planned, written []network.BlockWrite) []network.BlockWrite {
 	return slices.DeleteFunc(slices.Clone(planned), func(w network.BlockWrite) bool {
 		return slices.ContainsFunc(written, func(done network.BlockWrite) bool { return done.Block.Name == w.Block.Name })

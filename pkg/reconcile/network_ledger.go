@@ -13,9 +13,9 @@ import (
 	"github.com/pod2/pod2/pkg/network"
 )
 
-// podsOfNetwork are the pods that ask for the Network or publish an address of
-// it, and those its ledger names, but for those that settle what the ledger has of
-// them: of these, what is known of the blocks tells. The blocks were read before.
+// podsOfNetwork returns the pods that ask for the Network or publish one of its addresses, and the
+// pods named in its blocks. It leaves out pods that settle their entries: Known has the necessary
+// facts about them. The blocks must be read before.
 func (r *networkKind) podsOfNetwork(key Key, blocks []*v1.AddressBlock) (map[*v1.AddressBlock]*network.Known, []*corev1.Pod, time.Duration) {
 	l, changed, whole := r.ledgers.take(key)
 	listedAt := r.pods.at()
@@ -24,7 +24,7 @@ func (r *networkKind) podsOfNetwork(key Key, blocks []*v1.AddressBlock) (map[*v1
 		r.compare(key, l)
 		clear(changed)
 	}
-	// What a live read found is not in the cache, and no event tells when it goes.
+	// A pod found by a live read is not in the cache, and no event reports its deletion.
 	sighted := r.live.unwatched.names(key.Namespace)
 	maps.Copy(changed, sighted)
 	for name := range changed {
@@ -49,7 +49,7 @@ func (r *networkKind) podsOfNetwork(key Key, blocks []*v1.AddressBlock) (map[*v1
 			delete(l.others, name)
 		}
 	}
-	for name := range sighted { // the newer of the two counts
+	for name := range sighted { // the newer version counts
 		if pod := r.pods.get(key.Namespace, name); pod != nil {
 			pods[name] = pod
 		}
@@ -57,7 +57,7 @@ func (r *networkKind) podsOfNetwork(key Key, blocks []*v1.AddressBlock) (map[*v1
 	for _, pod := range r.pods.by(byWaiting, key.path()) {
 		pods[pod.Name] = pod
 	}
-	// Events may be late: who is looked at settles nothing by what it was before.
+	// Events may be late: an older version of a pod in the State must not settle an entry.
 	for name, pod := range pods {
 		for _, b := range r.naming(key, l, name) {
 			b.unsettleBut(name, pod)
@@ -72,15 +72,15 @@ func (r *networkKind) podsOfNetwork(key Key, blocks []*v1.AddressBlock) (map[*v1
 	}
 	all, again := r.live.unwatched.addTo(key, slices.Collect(maps.Values(pods)), listedAt, func(pod *corev1.Pod) bool {
 		_, publishes := attachment.Published(pod)[key.Name]
-		// One that was sighted meanwhile would go for the cached one, which is left out.
+		// If a live read found the pod just now, its version would win over the cached one, which is left out here.
 		return sighted[pod.Name] && (publishes || len(r.naming(key, l, pod.Name)) > 0)
 	})
 	return known, all, again
 }
 
-// readBlocks brings the blocks up to date with those of the cache. A pod goes on
-// settling an entry that is the same in the next version, if the cache still has that
-// pod. Who lost an entry may publish its address all the same.
+// readBlocks updates the remembered blocks from the cache. A pod still settles an entry that is
+// unchanged in the next version, if the cache still has that version of the pod. A pod that lost
+// its entry may still publish the address.
 func (r *networkKind) readBlocks(key Key, l *ledger, blocks []*v1.AddressBlock) {
 	for _, block := range blocks {
 		was := l.blocks[block.Name]
@@ -121,7 +121,7 @@ func (r *networkKind) readBlocks(key Key, l *ledger, blocks []*v1.AddressBlock) 
 	}
 }
 
-// lost has the pods of a block looked at that is gone.
+// lost marks the pods of a deleted block to be looked at.
 func (l *ledger) lost(b *settledBlock) {
 	if b == nil {
 		return
@@ -131,7 +131,7 @@ func (l *ledger) lost(b *settledBlock) {
 	}
 }
 
-// compare drops what is remembered of pods that the cache has otherwise now.
+// compare drops the memory of pods that differ from the cache.
 func (r *networkKind) compare(key Key, l *ledger) {
 	for _, b := range l.blocks {
 		for i, pod := range b.pods {
@@ -142,8 +142,8 @@ func (r *networkKind) compare(key Key, l *ledger) {
 	}
 }
 
-// listOthers goes through all pods that ask for the Network or publish an address of
-// it for those that settle no entry.
+// listOthers finds the pods that ask for the Network or publish one of its addresses but settle no
+// entry.
 func (r *networkKind) listOthers(key Key, l *ledger) {
 	settled := map[*corev1.Pod]bool{}
 	for _, b := range l.blocks {
@@ -159,8 +159,8 @@ func (r *networkKind) listOthers(key Key, l *ledger) {
 	}
 }
 
-// settle looks at the entries that are not known to be settled; pods gets those of
-// their pods that do not settle them.
+// settle checks the entries that are not known to be settled. It adds the pods that do not settle
+// their entries to pods.
 func (r *networkKind) settle(key Key, b *settledBlock, pods map[string]*corev1.Pod, sighted map[string]bool) {
 	for i, settledBy := range b.pods {
 		if settledBy != nil {
@@ -179,7 +179,7 @@ func (r *networkKind) settle(key Key, b *settledBlock, pods map[string]*corev1.P
 	}
 }
 
-// naming are the blocks with entries of a pod.
+// naming returns the blocks with entries of a pod.
 func (r *networkKind) naming(key Key, l *ledger, pod string) []*settledBlock {
 	var blocks []*settledBlock
 	for _, block := range r.blocks.by(byPod, path(key.Namespace, pod)) {

@@ -11,16 +11,16 @@ import (
 	"github.com/pod2/pod2/pkg/node"
 )
 
-// AgentSelector is what pods of pod2-agent have, by artifacts/agent. It says nothing
-// outside their namespace, where anybody may label a pod.
+// AgentSelector selects pods of pod2-agent, see artifacts/agent. It proves nothing outside their
+// namespace, where any user may label a pod.
 const AgentSelector = "app.kubernetes.io/name=pod2-agent"
 
-// nodeKind has Nodes tell of their agents.
+// nodeKind writes the condition of Nodes about their agents.
 type nodeKind struct{ *shared }
 
-// observe reads the view of one Node and of the agents on it. Agents of a Node that
-// is gone are those of its successor too, until the kubelet or the garbage collector of
-// pods has said otherwise: what the condition says is what they report.
+// observe reads the view of one Node and of the agents on it. If a Node is replaced, the agents of
+// the old one count for the new one until the kubelet or the pod garbage collector removes them.
+// The condition shows their reports.
 func (r *nodeKind) observe(key Key) (node.State, time.Duration, error) {
 	return node.State{
 		Now: r.clock.Now(), Namespace: r.settings.AgentNamespace,
@@ -28,14 +28,14 @@ func (r *nodeKind) observe(key Key) (node.State, time.Duration, error) {
 	}, 0, nil
 }
 
-// apply writes the plan. The rest of a Node's status is its kubelet's, which may
-// write it at any time: hence a patch of the one condition, by its type.
+// apply writes the plan. The kubelet owns the rest of a Node's status and may write it at any
+// time. So this is a patch of the one condition, by its type.
 func (r *nodeKind) apply(ctx context.Context, key Key, _ node.State, plan node.Plan) (Result, error) {
 	result := Result{RequeueAfter: plan.RequeueAfter}
 	if plan.Empty() {
 		return result, nil
 	}
-	condition, why := any(plan.Set), "no agent is there"
+	condition, why := any(plan.Set), "the Node has no agent"
 	if plan.Remove {
 		condition = map[string]string{"type": v1.ConditionDataPlaneReady, "$patch": "delete"}
 	} else {
@@ -46,10 +46,10 @@ func (r *nodeKind) apply(ctx context.Context, key Key, _ node.State, plan node.P
 	return result, err
 }
 
-// byNode finds agents on it, by its name alone.
+// byNode finds the agents on a Node. Its values are names of Nodes.
 const byNode = "node"
 
-// nodeOfPod is none for a pod that is yet to be scheduled.
+// nodeOfPod returns no name for a pod that is not scheduled yet.
 func nodeOfPod(pod *corev1.Pod) []string {
 	if pod.Spec.NodeName == "" {
 		return nil

@@ -14,7 +14,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// newNode has all that the controller leaves alone.
+// newNode has all the fields that the controller leaves alone.
 func newNode(uid types.UID) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "node-1", UID: uid, Labels: map[string]string{"a": "b"}},
@@ -36,14 +36,14 @@ func newAgent(name string, ready corev1.ConditionStatus) *corev1.Pod {
 	}
 }
 
-// syncNode syncs node-1 and returns the calls, and the conditions that it has then.
+// syncNode syncs node-1 and returns the calls and the resulting conditions.
 func (w *world) syncNode() string {
 	w.t.Helper()
 	text := w.syncText(KindNode, "node-1")
 	w.catchUp()
 	node := stored[*corev1.Node](w, "node-1")
 	if len(node.Status.Addresses) != 1 || node.Labels["a"] != "b" {
-		w.t.Errorf("the rest of the Node was not left alone: %+v", node)
+		w.t.Errorf("the sync changed other parts of the Node: %+v", node)
 	}
 	for _, c := range node.Status.Conditions {
 		text += fmt.Sprintf("\n%s=%s %s", c.Type, c.Status, c.Reason)
@@ -73,7 +73,7 @@ func TestANodeSaysWhetherItsAgentIsReady(t *testing.T) {
 	same(t, w.syncNode(), kubelets)
 }
 
-// The Node of the cache was replaced by one of its name, or written by its kubelet.
+// The Node in the cache was recreated, or its kubelet wrote it.
 func TestANodeThatIsAnotherIsLeftAlone(t *testing.T) {
 	for _, tt := range []struct{ name, uid string }{
 		{"replaced", "u2"},
@@ -103,7 +103,7 @@ func TestANodeThatIsGoneIsNoTrouble(t *testing.T) {
 	}
 }
 
-// Anybody may label a pod in a namespace of his own.
+// Any user may label a pod in their own namespace.
 func TestPodsElsewhereAreNoAgents(t *testing.T) {
 	forged := newAgent("agent-1", corev1.ConditionTrue)
 	forged.Namespace = ns
@@ -120,7 +120,7 @@ func TestWhichNodeAnEventConcerns(t *testing.T) {
 	same(t, fmt.Sprint(nodesOfAgent(newAgent("agent-1", corev1.ConditionTrue)), nodesOfAgent(waiting)), "[Node node-1] []")
 }
 
-// What the transforms leave decides the same.
+// The parts that the transforms keep lead to the same decision.
 func TestSlimNodesAndAgents(t *testing.T) {
 	node, pod := newNode("u1"), newAgent("agent-1", corev1.ConditionTrue)
 	node.ResourceVersion, pod.ResourceVersion, pod.DeletionTimestamp = "7", "8", &metav1.Time{Time: now}
@@ -145,10 +145,10 @@ func TestSlimNodesAndAgents(t *testing.T) {
 		t.Error("the input changed")
 	}
 	if other, _ := SlimNode(pod); other != any(pod) {
-		t.Errorf("a pod passes as %v", other)
+		t.Errorf("the transform of Nodes changes a pod to %v", other)
 	}
 	if other, _ := SlimAgent(node); other != any(node) {
-		t.Errorf("a Node passes as %v", other)
+		t.Errorf("the transform of agents changes a Node to %v", other)
 	}
 }
 

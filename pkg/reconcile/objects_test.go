@@ -22,13 +22,13 @@ const ns = "default"
 
 var now = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
-// metaOf is that of an object whose UID is uid-of-<name>.
+// metaOf returns the metadata of an object whose UID is uid-of-<name>.
 func metaOf(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: ns, Name: name, UID: types.UID("uid-of-" + name), Generation: 1, CreationTimestamp: metav1.NewTime(now.Add(-time.Hour))}
 }
 
-// newNetwork reads words such as "blue 10.1.0.0/30 going unprotected told"; without a
-// CIDR it has 10.1.0.0/16.
+// newNetwork reads words such as "blue 10.1.0.0/30 going unprotected told"; the default CIDR is
+// 10.1.0.0/16.
 func newNetwork(text string) *v1.Network {
 	words := strings.Fields(text)
 	n := &v1.Network{ObjectMeta: metaOf(words[0]), Spec: v1.NetworkSpec{CIDR: "10.1.0.0/16"}}
@@ -53,8 +53,8 @@ func newNetwork(text string) *v1.Network {
 	return n
 }
 
-// newBlock is the block 10.1.0.0/24 of a Network, with entries such as
-// "10.1.0.2 web-0 Bound Pod2/web"; they came into their state an hour ago.
+// newBlock returns the block 10.1.0.0/24 of a Network, with entries such as "10.1.0.2 web-0 Bound
+// Pod2/web", an hour old.
 func newBlock(network string, entries ...string) *v1.AddressBlock {
 	prefix := netip.MustParsePrefix("10.1.0.0/24")
 	b := &v1.AddressBlock{ObjectMeta: metaOf(ipam.BlockName(network, prefix)), Spec: v1.AddressBlockSpec{
@@ -109,7 +109,7 @@ func newPod(text string) *corev1.Pod {
 		case "uid":
 			pod.UID = types.UID(value)
 		default:
-			panic(fmt.Sprintf("no such word: %s", word))
+			panic(fmt.Sprintf("unknown word: %s", word))
 		}
 	}
 	return pod
@@ -145,7 +145,7 @@ func newStatefulSet(name, networks string, start, replicas int32) *appsv1.Statef
 	return set
 }
 
-// another is an object of the same name.
+// another is another object with the same name.
 func another[T metav1.Object](obj T) T {
 	obj.SetUID("uid-of-another")
 	return obj

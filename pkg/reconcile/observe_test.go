@@ -16,7 +16,7 @@ import (
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
-// renderState has one line for each kind of thing that is there.
+// renderState has one line for each kind of object in the State.
 func renderState(s network.State) string {
 	var lines []string
 	line := func(what string, names ...string) {
@@ -53,7 +53,7 @@ func namesOf[T interface{ GetName() string }](objects []T) []string {
 	return names
 }
 
-// blockAt is an empty block further up.
+// blockAt is an empty block at another address.
 func blockAt(network, third string) *v1.AddressBlock {
 	b := newBlock(network)
 	b.Name, b.Spec.CIDR = network+"-10.1."+third+".0", "10.1."+third+".0/24"
@@ -84,9 +84,9 @@ func TestObserveNetwork(t *testing.T) {
 		want    string
 	}{
 		{"nothing", nil, ""},
-		{"no Network, but pods and blocks of its name", []runtime.Object{newBlock("blue"), newPod("a gated on=blue")},
+		{"no Network, but pods and blocks that name it", []runtime.Object{newBlock("blue"), newPod("a gated on=blue")},
 			"blocks: blue-10.1.0.0\npods: a"},
-		{"its blocks alone, in order", []runtime.Object{newNetwork("blue"), blockAt("blue", "9"), blockAt("blue", "3"), newBlock("green"), newBlock("blue")},
+		{"only its blocks, in order", []runtime.Object{newNetwork("blue"), blockAt("blue", "9"), blockAt("blue", "3"), newBlock("green"), newBlock("blue")},
 			"network: blue\nblocks: blue-10.1.0.0 blue-10.1.3.0 blue-10.1.9.0"},
 		{"pods that ask, publish, or are named, in order", []runtime.Object{
 			newBlock("blue", "10.1.0.4 named Bound", "10.1.0.5 missing Bound"),
@@ -94,9 +94,9 @@ func TestObserveNetwork(t *testing.T) {
 			"blocks: blue-10.1.0.0\npods: asks named published"},
 		{"other Networks of pods that wait", []runtime.Object{newNetwork("green"), newBlock("green"), newPod("a gated on=blue,green,red"), newPod("b gated on=blue,green")},
 			"pods: a b\nneighbour: green green-10.1.0.0\nneighbour: red (absent)"},
-		{"not those of pods that do not wait", []runtime.Object{newNetwork("green"), newPod("runs on=blue,green"), newPod("ended gated on=blue,green phase=Failed")},
+		{"no other Networks of pods that do not wait", []runtime.Object{newNetwork("green"), newPod("runs on=blue,green"), newPod("ended gated on=blue,green phase=Failed")},
 			"pods: ended runs"},
-		{"not those of pods that wait for others", []runtime.Object{newBlock("blue", "10.1.0.4 a Bound"), newNetwork("green"), newPod("a gated on=green,red")},
+		{"no other Networks of pods that wait only for others", []runtime.Object{newBlock("blue", "10.1.0.4 a Bound"), newNetwork("green"), newPod("a gated on=green,red")},
 			"blocks: blue-10.1.0.0\npods: a"},
 		{"owners of entries and of pods", []runtime.Object{
 			newBlock("blue", "10.1.0.4 web-5 Reserved Pod2/web"), withStart(newPod2("web", 3, "green", "blue"), 5),
@@ -106,7 +106,7 @@ func TestObserveNetwork(t *testing.T) {
 			"pods: a\nneighbour: green (absent) green-10.1.0.0\nowners: Pod2/web 0+1 on green"},
 		{"a Pod2 whose template asks", []runtime.Object{newPod("web-0 on=blue of=Pod2/web"), withTemplateRequest(newPod2("web", 1), "blue")},
 			"pods: web-0\nowners: Pod2/web 0+1 on blue"},
-		{"a Pod2 that goes still exists", []runtime.Object{newPod("web-0 on=blue of=Pod2/web"), going(newPod2("web", 1, "blue"))},
+		{"a Pod2 that is being deleted still exists", []runtime.Object{newPod("web-0 on=blue of=Pod2/web"), going(newPod2("web", 1, "blue"))},
 			"pods: web-0\nowners: Pod2/web 0+1 on blue"},
 		{"no owners that are gone, or whose names are not stable", []runtime.Object{
 			newBlock("blue", "10.1.0.4 web-0 Reserved Pod2/web"), newStatefulSet("rs", "blue", 0, 1), newPod("rs-x on=blue of=ReplicaSet/rs"), newPod("bare on=blue")},
@@ -123,7 +123,7 @@ func TestObserveNetwork(t *testing.T) {
 	}
 }
 
-// Those that the ledger names may hold their address; those that publish one do.
+// Pods that blocks name may hold their address; pods that publish an address hold it.
 func TestObserveNetworkAddsWhatWasFound(t *testing.T) {
 	w := newWorld(t, newBlock("blue", "10.1.0.2 named Bound"))
 	for _, text := range []string{"named unlabelled", "publishes unlabelled published=blue:10.1.0.3", "asks unlabelled on=blue", "other unlabelled published=green:10.1.0.3"} {
@@ -177,7 +177,7 @@ func TestNothingIsDecidedForAPod2ThatDoesNotExist(t *testing.T) {
 	}
 }
 
-// A Pod2 stored by an older schema may lack what the schema now fills in.
+// A Pod2 stored with an older schema may lack fields that the schema now defaults.
 func TestDefaultsAreFilledIn(t *testing.T) {
 	p := newPod2("web", 1)
 	p.Spec.Replicas = nil
@@ -198,7 +198,7 @@ func TestDefaultsDoNotChangeTheCache(t *testing.T) {
 	}
 }
 
-// A release of the Kubernetes API with another default must not replace all pods.
+// A Kubernetes release with another default must not replace all pods.
 func TestDefaultsDoNotChangeTheHashOfTheTemplate(t *testing.T) {
 	p := newPod2("web", 1) // its port has no protocol
 	w := newWorld(t, p)
@@ -217,11 +217,11 @@ func TestObservePod(t *testing.T) {
 			newBlock("blue", "10.1.0.2 a Bound"), newBlock("green", "10.1.0.2 b Bound"), newBlock("red", "10.1.0.2 a Bound")},
 			"blue [blue-10.1.0.0], green []"},
 		{"a Network that does not exist", []runtime.Object{newPod("a gated on=blue")}, "blue (absent) []"},
-		{"a request that cannot be read", []runtime.Object{newPod("a gated on=,"), newNetwork("blue")}, ""},
-		{"a block whose Network the cache does not have", []runtime.Object{newPod("a gated on=blue"), newBlock("blue", "10.1.0.2 a Bound")}, "stale"},
-		{"a block whose Network the cache does not have yet, but an earlier one", []runtime.Object{
+		{"an unreadable request", []runtime.Object{newPod("a gated on=,"), newNetwork("blue")}, ""},
+		{"a block whose Network is not in the cache", []runtime.Object{newPod("a gated on=blue"), newBlock("blue", "10.1.0.2 a Bound")}, "stale"},
+		{"a block whose Network is not in the cache, which has an earlier one", []runtime.Object{
 			newPod("a gated on=blue"), another(newNetwork("blue")), newBlock("blue", "10.1.0.2 a Bound")}, "stale"},
-		{"no Network, but it has its answer", []runtime.Object{newPod("a on=blue"), newBlock("blue", "10.1.0.2 a Bound")}, "blue (absent) [blue-10.1.0.0]"},
+		{"no Network, but the pod is published", []runtime.Object{newPod("a on=blue"), newBlock("blue", "10.1.0.2 a Bound")}, "blue (absent) [blue-10.1.0.0]"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, row.objects...)

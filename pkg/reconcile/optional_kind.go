@@ -8,22 +8,22 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// optionalKind knows whether the cluster has a kind that is not ours to install. Its
-// informer tries again for as long as it runs, twice a minute in the end.
+// optionalKind knows whether the cluster has a kind that Pod2 does not install. Its informer
+// retries for as long as it runs, in the end twice a minute.
 type optionalKind struct {
 	informer cache.SharedIndexInformer
 	synced   func() bool
 
 	mu sync.Mutex
-	// tried: a list or watch has failed, for whatever reason.
+	// tried: a list or watch has failed, for any reason.
 	tried bool
-	// missing: the last list or watch found no such kind, when the informer's cache
-	// was at this version. It is at another as soon as there was a list since.
+	// missing: the last list or watch found no such kind, when the informer's cache was at this
+	// version. After a successful list the cache is at another version.
 	missing bool
 	version string
 }
 
-// watch is to be called before the informer starts.
+// watch must be called before the informer starts.
 func (i *optionalKind) watch() error {
 	return i.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
 		i.mu.Lock()
@@ -37,7 +37,7 @@ func (i *optionalKind) watch() error {
 	})
 }
 
-// known says whether the first list was answered. Nobody waits for it before the syncs begin: the
+// known says whether the first list was answered. Syncs begin without waiting for it, because the
 // cluster may never have the kind.
 func (i *optionalKind) known() bool {
 	i.mu.Lock()

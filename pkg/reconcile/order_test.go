@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// crowded is a new Network with one address to give, which two pods ask for.
+// crowded is a new Network with one free address, which two pods ask for.
 func crowded() []runtime.Object {
 	return []runtime.Object{newNetwork("blue 10.1.0.0/30 unprotected"), newPod("a gated on=blue"), newPod("b gated on=blue")}
 }
 
-// failing is a Pod2 that has a pod to replace and one to create.
+// failing is a Pod2 with one pod to replace and one to create.
 func failing() []runtime.Object {
 	return []runtime.Object{newPod2("web", 2), replica("web-0 phase=Failed")}
 }
@@ -41,7 +41,7 @@ event on web: Warning Replacing: deleted web-0 (terminated)
 event on web: Normal SuccessfulCreate: created web-1: scaled up`
 )
 
-// The order is that of the plans: what protects comes first, what reports last.
+// The writes are in the order of the plans: writes that protect come first, reports last.
 func TestWritesAreInTheOrderOfThePlan(t *testing.T) {
 	for _, row := range []struct {
 		name    string
@@ -66,9 +66,9 @@ event on a: Warning MissingRequest: the pod has the scheduling gate samplecrd.k8
 	}
 }
 
-// What does not depend on the write that failed is still done.
+// Writes that do not depend on the failed write are still made.
 func TestApplyGoesOnAfterAnError(t *testing.T) {
-	broken := apierrors.NewInternalError(errors.New("etcd is away"))
+	broken := apierrors.NewInternalError(errors.New("etcd is down"))
 	for _, row := range []struct {
 		name, refused string
 		objects       []runtime.Object
@@ -153,8 +153,7 @@ patch pods/status a uid=uid-of-a -> InternalError`},
 	}
 }
 
-// The Network may be gone with its finalizer: a status update after it could only
-// fail.
+// The Network may be gone once its finalizer is removed: a later status update could only fail.
 func TestNothingIsSaidAfterTheFinalizerWasRemoved(t *testing.T) {
 	w := newWorld(t, newNetwork("blue going"), newPod("a gated on=blue"))
 	calls, err := w.sync(KindNetwork, "blue")
@@ -164,10 +163,10 @@ func TestNothingIsSaidAfterTheFinalizerWasRemoved(t *testing.T) {
 	same(t, calls, "list addressblocks\npatch networks blue uid=uid-of-blue rv=101")
 }
 
-// The next sync picks up where the last one stopped, and its end is the same.
+// The next sync continues where the last one stopped, with the same result.
 func TestAStoppedApplyIsTakenUpAgain(t *testing.T) {
 	w := newWorld(t, crowded()...)
-	w.refuse = refusing("create addressblocks", errors.New("etcd is away"))
+	w.refuse = refusing("create addressblocks", errors.New("etcd is down"))
 	if _, err := w.sync(KindNetwork, "blue"); err == nil {
 		t.Fatal("no error")
 	}
@@ -189,12 +188,12 @@ patch networks/status blue uid=uid-of-blue rv=105
 event on blue: Warning NetworkExhausted: no address is free for: b; grow spec.cidr, or delete pods that hold one`)
 }
 
-// Once: with the write to the ledger that gives it away, not with the status, which
-// the next sync may have to write again, when the ledger has nothing to tell any more.
+// The event is sent once, with the write that reassigns the address. It does not wait for the
+// status, which the next sync may have to write again without knowing about the address.
 func TestAnAddressGivenAwayIsToldOnce(t *testing.T) {
 	const told = "event on blue: Warning ReservedAddressGivenAway: no free address left: reassigned 10.1.0.2 from scaled-down replica web-3 to pod a\n"
 	for _, row := range []struct{ name, refused, first, second string }{
-		{"the write to the ledger conflicts", "patch addressblocks", "", told},
+		{"the block write conflicts", "patch addressblocks", "", told},
 		{"the status conflicts", "patch networks/status", told, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {

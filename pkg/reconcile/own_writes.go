@@ -17,24 +17,23 @@ type versionedStore interface {
 	GetByKey(key string) (item any, exists bool, err error)
 }
 
-// ownWrites remembers, for each key, what its syncs wrote and the caches may not
-// show yet (KEP-5504, KEP-5647), so that no decision is made on a view older than
-// one's own writes. Other keys' writes do not hold a key up: what they change in
-// its view is guarded by preconditions.
+// ownWrites remembers, for each key, the writes of its syncs that the caches may not show yet
+// (KEP-5504, KEP-5647). So no decision uses a view older than the controller's own writes. A key
+// does not wait for the writes of other keys: preconditions guard its view against their changes.
 type ownWrites struct {
 	mu     sync.Mutex
 	clock  clock.PassiveClock
 	stores map[resource]versionedStore
 	byKey  map[Key]*writes
-	// seen is the newest version that each cache was at, and back says which went back.
+	// seen is the newest version that each cache was at, and back says which versions went back.
 	seen, back map[resource]string
 }
 
-// aheadTold is how long a cache may not show our last write before the reason of the
-// wait names the remedy. It comes within milliseconds, or seconds under load.
+// aheadTold is how long a cache may lack our last write before the error names the remedy.
+// Normally the write arrives within milliseconds, or within seconds under load.
 const aheadTold = time.Minute
 
-const remedy = "if etcd was restored to an older state, it never will: restart the controller"
+const remedy = "if etcd was restored to an older state, the cache will never show it: restart the controller"
 
 type writes struct {
 	versions map[resource]string
@@ -44,11 +43,11 @@ type writes struct {
 	gone map[resource]map[string]gone
 }
 
-// gone is an object that we deleted, or that our watch no longer selects since it lost a label.
+// gone is an object that we deleted, or that our watch no longer selects after it lost a label.
 type gone struct {
 	uid types.UID
-	// version of the object that the watch does not select; "" if it was deleted, as an answer
-	// to a deletion has no resourceVersion.
+	// version of the object that the watch does not select. It is "" after a deletion, because
+	// the answer to a deletion has no resourceVersion.
 	version string
 }
 
@@ -59,7 +58,7 @@ func (g gone) how() string {
 	return "our watch no longer selects"
 }
 
-// shownBy says whether the object of a cache is the one that is to go.
+// shownBy says whether a cache still shows the object.
 func (g gone) shownBy(obj any) bool {
 	if g.version == "" {
 		return alive(obj, g.uid)
@@ -72,7 +71,7 @@ func newOwnWrites(clock clock.PassiveClock) *ownWrites {
 	return &ownWrites{clock: clock, stores: map[resource]versionedStore{}, byKey: map[Key]*writes{}, seen: map[resource]string{}, back: map[resource]string{}}
 }
 
-// wrote records the resourceVersion that a create, update or patch answered.
+// wrote records the resourceVersion in the answer to a create, update or patch.
 func (w *ownWrites) wrote(key Key, res resource, version string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,17 +81,17 @@ func (w *ownWrites) wrote(key Key, res resource, version string) {
 	}
 }
 
-// deleted records that the API server took the deletion of an object.
+// deleted records that the API server accepted the deletion of an object.
 func (w *ownWrites) deleted(key Key, res resource, path string, uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.goes(key, res, path, gone{uid: uid})
 }
 
-// hidden records a write to an object that the watch does not select, for want of a label. The
-// cache will never show this version, and nothing tells how far it is until another object of the
-// resource changes, or the API server sends a bookmark, once a minute. So wait only until the cache
-// has dropped the version that it may still have.
+// hidden records a write to an object that the watch does not select, because a label is missing.
+// The cache will never show this version. It also does not advance until another object of the
+// resource changes, or the API server sends a bookmark, once a minute. So wait only until the
+// cache has dropped the version that it may still have.
 func (w *ownWrites) hidden(key Key, res resource, obj metav1.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,8 +106,8 @@ func (w *ownWrites) goes(key Key, res resource, path string, g gone) {
 	entry.gone[res][path] = g
 }
 
-// ahead says which write of the key's syncs a cache does not show yet, "" if the
-// caches show them all; then they are forgotten.
+// ahead says which write of the key's syncs a cache does not show yet. It returns "" and forgets
+// the writes if the caches show them all.
 func (w *ownWrites) ahead(key Key) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -125,7 +124,7 @@ func (w *ownWrites) ahead(key Key) string {
 		entry.since = w.clock.Now()
 	}
 	if waits := w.clock.Since(entry.since); waits >= aheadTold {
-		why = fmt.Sprintf("%s, for %s: %s", why, waits.Round(time.Second), remedy)
+		why = fmt.Sprintf("%s (for %s): %s", why, waits.Round(time.Second), remedy)
 	}
 	return why
 }
@@ -156,10 +155,10 @@ func (w *ownWrites) of(key Key) *writes {
 	return entry
 }
 
-// newer compares resourceVersions of one resource. What does not compare is not
-// newer: a fake clientset has none, and its tracker answers before its watch does.
+// newer compares resourceVersions of one resource. Versions that cannot be compared are not newer:
+// a fake clientset has none, and its tracker answers before its watch does.
 func newer(a, b string) bool {
-	if b == "" || b == "0" { // an empty cache, by the first list of an API server that nothing was written to
+	if b == "" || b == "0" { // an empty cache, after the first list from an API server without any writes
 		return a != "" && a != "0"
 	}
 	order, err := resourceversion.CompareResourceVersion(a, b)

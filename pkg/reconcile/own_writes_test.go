@@ -47,13 +47,13 @@ func TestAheadOfACache(t *testing.T) {
 		{"older", []string{"10"}, "9", "the cache of pods is at resourceVersion 9, our last write at 10"},
 		{"the same", []string{"10"}, "10", ""},
 		{"newer", []string{"10"}, "11", ""},
-		{"a longer number is a larger one", []string{"100"}, "99", "the cache of pods is at resourceVersion 99, our last write at 100"},
-		{"a shorter number is a smaller one", []string{"99"}, "100", ""},
+		{"a longer number is larger", []string{"100"}, "99", "the cache of pods is at resourceVersion 99, our last write at 100"},
+		{"a shorter number is smaller", []string{"99"}, "100", ""},
 		{"answers out of order", []string{"12", "10"}, "11", "the cache of pods is at resourceVersion 11, our last write at 12"},
 		{"an empty cache", []string{"10"}, "", "the cache of pods is at resourceVersion , our last write at 10"},
 		{"an answer without a version", []string{""}, "9", ""},
-		{"a version that is no number", []string{"abc"}, "9", ""},
-		{"a cache whose version is no number", []string{"10"}, "abc", ""},
+		{"a version that is not a number", []string{"abc"}, "9", ""},
+		{"a cache whose version is not a number", []string{"10"}, "abc", ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w, _ := storesAt(row.seen, "1")
@@ -133,10 +133,10 @@ func TestAheadOfAWriteThatOurWatchDoesNotShow(t *testing.T) {
 	for _, row := range []struct {
 		name, cached, version, want string
 	}{
-		{"the cache has what was there before", "web-0", "8", "the cache of pods does not show yet that our watch no longer selects default/web-0"},
-		{"the cache has it, and it goes", "web-0 going", "8", "the cache of pods does not show yet that our watch no longer selects default/web-0"},
+		{"the cache has the earlier version", "web-0", "8", "the cache of pods does not show yet that our watch no longer selects default/web-0"},
+		{"the cache has it, and it is terminating", "web-0 going", "8", "the cache of pods does not show yet that our watch no longer selects default/web-0"},
 		{"the cache does not have it", "", "", ""},
-		{"somebody gave it the label back", "web-0", "11", ""},
+		{"a user restored the label", "web-0", "11", ""},
 		{"another has its name", "web-0 uid=other", "8", ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestAheadOfAWriteThatOurWatchDoesNotShow(t *testing.T) {
 	}
 }
 
-// The API server would tell with its next bookmark, up to a minute later, how far the cache is.
+// The API server's next bookmark, up to a minute later, would show how far the cache is.
 func TestAnAnswerWithoutOurLabelIsNotWaitedFor(t *testing.T) {
 	claimed := newPod2("web", 1)
 	claimed.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
@@ -184,7 +184,7 @@ func TestAnAnswerWithoutOurLabelIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// Or it would be created again, and again.
+// Otherwise the controller would create it again and again.
 func TestAnAnswerWithoutOurLabelIsRemembered(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1))
 	w.answer = func(obj runtime.Object) { object(obj).SetLabels(nil) }
@@ -198,8 +198,8 @@ func TestAnAnswerWithoutOurLabelIsRemembered(t *testing.T) {
 	}
 }
 
-// One row a kind of write: until the cache of what was written shows it, the
-// next sync of the key makes no call at all.
+// One row for each kind of write. Until the cache of that resource shows the write, the next sync of
+// the key makes no call.
 func TestNoDecisionOnAViewOlderThanOurOwnWrite(t *testing.T) {
 	ended := newPod("web-0 of=Pod2/web phase=Failed")
 	ended.Labels[v1.PodTemplateHashLabel] = pod2.RevisionHash(newPod2("web", 1))
@@ -209,7 +209,7 @@ func TestNoDecisionOnAViewOlderThanOurOwnWrite(t *testing.T) {
 		name    string
 		objects []runtime.Object
 		key     Key
-		refuse  string // what would follow, so that nothing else is written to the same resource
+		refuse  string // the next write, refused so that the same resource gets no second write
 		want    string
 		lags    string
 	}{

@@ -16,8 +16,8 @@ import (
 
 const newerField = "fieldOfANewerVersion"
 
-// onNewerServer notes what is written, and what of it would delete a field that the types of
-// the server have and ours lack: at the top of each object, in its spec and in its status.
+// onNewerServer records the writes, and which of them would delete a field that the server's types
+// have and our types lack. It checks the top of each object, its spec and its status.
 func (w *world) onNewerServer() (wrote, lost *[]string) {
 	wrote, lost = new([]string), new([]string)
 	w.server.Break(apiserver.Fault{Answer: func(c *apiserver.Call) error {
@@ -55,7 +55,7 @@ func decodedJSON(w *world, text []byte) (value map[string]any) {
 	return value
 }
 
-// places are where an object has a field of a newer version.
+// places are the places where an object has a field of a newer version.
 func places(stored map[string]any) []map[string]any {
 	found := []map[string]any{stored}
 	for _, name := range []string{"spec", "status"} {
@@ -66,8 +66,8 @@ func places(stored map[string]any) []map[string]any {
 	return found
 }
 
-// Between the upgrade of the CustomResourceDefinitions, or of the API server, and that of the
-// controller, objects have fields that our types lack.
+// The CustomResourceDefinitions, or the API server, are upgraded before the controller. In between,
+// objects have fields that our types lack.
 func TestWritesKeepFieldsThatOurTypesLack(t *testing.T) {
 	wide := names(newPod2("web", 1, "blue"), named0)
 	wide = append(wide, newNetwork("blue"))
@@ -101,7 +101,7 @@ func TestWritesKeepFieldsThatOurTypesLack(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !slices.Contains(*wrote, row.write) {
-				t.Fatalf("%s is not written, but %v", row.write, *wrote)
+				t.Fatalf("%s is not written; got %v", row.write, *wrote)
 			}
 			same(t, strings.Join(*lost, " "), "")
 		})

@@ -14,13 +14,12 @@ import (
 	"github.com/pod2/pod2/pkg/network"
 )
 
-// podKind publishes the addresses that pods were given.
+// podKind publishes the addresses of pods.
 type podKind struct{ *shared }
 
-// observe reads the Networks that the pod asks for, each with the blocks that
-// name it. A block that binds it and is of a Network that the cache does not have (of
-// another UID, if it was recreated) is an old view: nothing would wake the pod when the
-// Network appears.
+// observe reads the Networks that the pod asks for, each with the blocks that name it. The view is
+// old if a block binds the pod for a Network that the cache lacks, or has with another UID. It
+// returns an error then, because nothing would wake the pod when the Network appears.
 func (r *podKind) observe(key Key) (network.PodState, time.Duration, error) {
 	pod := r.pods.get(key.Namespace, key.Name)
 	if pod == nil {
@@ -29,7 +28,7 @@ func (r *podKind) observe(key Key) (network.PodState, time.Duration, error) {
 	state := network.PodState{Now: r.clock.Now(), Pod: pod}
 	requests, err := attachment.Requests(pod)
 	if err != nil {
-		return state, 0, nil //nolint:nilerr // Publish reads the request again and tells the user
+		return state, 0, nil //nolint:nilerr // Publish reads the request again and reports it to the user
 	}
 	blocks := r.blocks.by(byPod, key.path())
 	for _, request := range requests {
@@ -40,7 +39,7 @@ func (r *podKind) observe(key Key) (network.PodState, time.Duration, error) {
 			}
 			neighbour.Blocks = append(neighbour.Blocks, block)
 			if attachment.Gated(pod) && binds(block, pod) && (neighbour.Network == nil || neighbour.Network.UID != block.Spec.NetworkUID) {
-				return state, 0, fmt.Errorf("block %s/%s is of a Network %s that the cache does not have: %w",
+				return state, 0, fmt.Errorf("block %s/%s belongs to a Network %s that the cache does not have: %w",
 					key.Namespace, block.Name, request.Network, ErrStale)
 			}
 		}
@@ -49,8 +48,8 @@ func (r *podKind) observe(key Key) (network.PodState, time.Duration, error) {
 	return state, 0, nil
 }
 
-// binds says whether a block has an entry of this incarnation of a pod. One that was
-// restored from a backup names pods that have other UIDs now.
+// binds says whether a block has an entry with the UID of a pod. A block from a backup names pods
+// with other UIDs.
 func binds(block *v1.AddressBlock, pod *corev1.Pod) bool {
 	return slices.ContainsFunc(block.Spec.Entries, func(e v1.AddressEntry) bool { return e.PodUID == pod.UID })
 }
@@ -76,9 +75,9 @@ func (r *podKind) apply(ctx context.Context, key Key, state network.PodState, pl
 	return Result{}, steps.err()
 }
 
-// publish puts the addresses into the pod and lifts our gate, in one write that
-// carries its UID and resourceVersion. A gate of somebody else is left alone: the
-// patch names ours, it does not rewrite the list.
+// publish writes the addresses into the pod and lifts our gate, in one write that carries its UID
+// and resourceVersion. It keeps the gates of other controllers: the patch names our gate and does
+// not rewrite the list.
 func (r *podKind) publish(ctx context.Context, key Key, pod *corev1.Pod, p *network.Publication) error {
 	annotations := map[string]string{v1.AddressesAnnotation: p.Addresses, v1.MultusAnnotation: p.Multus.Networks}
 	if p.Multus.DefaultNetwork != "" {
@@ -93,10 +92,10 @@ func (r *podKind) publish(ctx context.Context, key Key, pod *corev1.Pod, p *netw
 	return err
 }
 
-// setCondition writes the condition of a pod, of whatever version: what it says stays
-// right.
+// setCondition writes the condition of a pod at any resourceVersion, because the condition stays
+// true.
 func (s *shared) setCondition(ctx context.Context, key Key, pod network.PodRef, condition corev1.PodCondition) error {
-	// In a patch that merges, what is absent stays: the message is there even if it is empty.
+	// A merge patch keeps absent fields, so the message is present even if it is empty.
 	type patch struct {
 		corev1.PodCondition
 		Message string `json:"message"`

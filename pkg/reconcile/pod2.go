@@ -54,8 +54,8 @@ func (r *pod2Kind) observe(key Key) (state pod2.State, again time.Duration, err 
 	return state, plan.Soonest(again, againClaims), nil
 }
 
-// podsOfPod2 are the pods that are replicas of a Pod2, claim to be, or have the
-// name of one, in name order.
+// podsOfPod2 returns the replicas of a Pod2 and the pods with the label or name of one, in name
+// order.
 func (s *shared) podsOfPod2(key Key) ([]*corev1.Pod, time.Duration) {
 	listedAt := s.pods.at()
 	return s.live.unwatched.addTo(key, s.pods.by(byPod2, key.path()), listedAt, func(pod *corev1.Pod) bool {
@@ -64,7 +64,7 @@ func (s *shared) podsOfPod2(key Key) ([]*corev1.Pod, time.Duration) {
 	})
 }
 
-// holders of the addresses that a Pod2 wants by name.
+// holders returns the holders of the addresses that a Pod2 asks for.
 func (r *pod2Kind) holders(p *v1.Pod2) []pod2.Holder {
 	holders := pod2.Holders(p, func(name string) *v1.AddressBlock { return r.blocks.get(p.Namespace, name) })
 	owners := map[v1.AddressOwner]network.Replicas{}
@@ -77,9 +77,8 @@ func (r *pod2Kind) holders(p *v1.Pod2) []pod2.Holder {
 	return holders
 }
 
-// apply writes the plan in the order of its fields. What failed on the way keeps
-// nothing from being done that does not depend on it, and the status tells what was
-// observed whatever failed.
+// apply writes the plan in the order of its fields. After a failure it continues with the writes
+// that do not depend on it. The status always reports the observed state.
 func (r *pod2Kind) apply(ctx context.Context, key Key, state pod2.State, plan pod2.Plan) (Result, error) {
 	steps, current := r.steps(key), state.Pod2
 	var missing pod2.Missing
@@ -142,15 +141,14 @@ func (r *pod2Kind) recordFailures(ctx context.Context, key Key, current *v1.Pod2
 		fenced.Fields{"annotations": fenced.Fields{v1.BackoffAnnotation: annotation}}, nil)
 }
 
-// changePods changes pods that run. What failed of it takes from no bound that the
-// rest was decided with.
+// changePods changes running pods. A failed change uses up no budget of the rest of the plan.
 func (r *pod2Kind) changePods(ctx context.Context, steps *steps, plan pod2.Plan, done *pod2.Plan) {
 	key := steps.key
 	steps.do(pod2.ReasonFailedUpdate, func() (err error) {
 		done.Resize, err = forEach(ctx, plan.Resize, func(ctx context.Context, u pod2.Resize) error { return r.resize(ctx, key, u) })
 		asked := len(done.Resize)
 		if done.Resize = r.refusedResizes.without(key, done.Resize); err == nil && len(done.Resize) < asked {
-			return fmt.Errorf("resize pods for %s: %d cannot be resized and are to be recreated: %w", key, asked-len(done.Resize), ErrStale)
+			return fmt.Errorf("resize pods for %s: %d cannot be resized and will be recreated: %w", key, asked-len(done.Resize), ErrStale)
 		}
 		return err
 	})
@@ -160,11 +158,11 @@ func (r *pod2Kind) changePods(ctx context.Context, steps *steps, plan pod2.Plan,
 	})
 }
 
-// replacePods, claims, revisions and labels.
+// replacePods deletes and creates pods, PVCs and revisions, and changes labels.
 func (r *pod2Kind) replacePods(ctx context.Context, steps *steps, plan pod2.Plan, done *pod2.Plan) {
 	key := steps.key
 	steps.do(pod2.ReasonFailedDelete, func() (err error) {
-		// Pods that are just starting change all the time.
+		// Pods that are starting change all the time.
 		done.Delete, err = forEachChanged(ctx, plan.Delete, func(ctx context.Context, d pod2.PodDeletion) error { return r.delete(ctx, key, d) })
 		return err
 	})
@@ -200,9 +198,9 @@ func (r *pod2Kind) replacePods(ctx context.Context, steps *steps, plan pod2.Plan
 	})
 }
 
-// createRevision puts on record what pods are made from, before they are. That its name is
-// taken by an object that our watch does not show, for want of the label, is counted:
-// another name is tried next.
+// createRevision stores the template before pods are created from it. If an object without the
+// label has the name, our watch does not show it. The collision is counted, so the next sync tries
+// another name.
 func (r *pod2Kind) createRevision(ctx context.Context, key Key, current *v1.Pod2, revision *appsv1.ControllerRevision) error {
 	_, exists := r.writeRevisions.create(ctx, key, revision, fmt.Sprintf("number %d", revision.Revision))
 	if !apierrors.IsAlreadyExists(exists) {
@@ -210,7 +208,7 @@ func (r *pod2Kind) createRevision(ctx context.Context, key Key, current *v1.Pod2
 	}
 	holder, err := r.writeRevisions.api.Get(ctx, key.Namespace, revision.Name)
 	if err != nil || holder.Labels[v1.Pod2Label] == current.Name {
-		return exists // the cache is yet to show it
+		return exists // the cache does not show it yet
 	}
 	status := *current.Status.DeepCopy()
 	status.CollisionCount = ptr.To(ptr.Deref(status.CollisionCount, 0) + 1)

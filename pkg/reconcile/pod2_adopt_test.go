@@ -20,7 +20,7 @@ import (
 	"github.com/pod2/pod2/test/apiserver"
 )
 
-// stray is a pod that our watch does not show and that the template could have made.
+// stray is a pod outside our watch that matches the template.
 func stray(name string) *corev1.Pod {
 	pod := newPod(name + " unlabelled phase=Running")
 	pod.Spec = *newPod2("web", 1).Spec.Template.Spec.DeepCopy()
@@ -76,8 +76,8 @@ samplecrd.k8s.io/pod2=web
 example.com/note=keep`)
 }
 
-// What a kubelet writes makes a sighting old. It is looked for again at once, not
-// after foundFor.
+// A write of the kubelet makes a sighting old. The sync looks for the pod again at once, not after
+// foundFor.
 func TestAFoundPodThatChangedIsLookedForAgain(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1))
 	w.add(stray("web-0"))
@@ -107,9 +107,9 @@ patch pods web-0 uid=uid-of-web-0 rv=103
 event on web: Normal Adopting: adopted web-0`)
 }
 
-// The watch does not show yet that the Pod2 goes and leaves its dependents, or that
-// it keeps what is to be deleted: with its owner reference again they would be
-// collected as garbage, data too.
+// The watch does not show yet that the Pod2 is being deleted and orphans its dependents, or that it
+// now retains PVCs. With a new owner reference, the garbage collector would delete them, data
+// included.
 func TestNothingIsTakenForAPod2ThatIsNotAsItWas(t *testing.T) {
 	deleting := &v1.Pod2ClaimRetentionPolicy{WhenDeleted: v1.DeleteClaim, WhenScaled: v1.DeleteClaim}
 	going := func(p *v1.Pod2) {
@@ -127,9 +127,9 @@ func TestNothingIsTakenForAPod2ThatIsNotAsItWas(t *testing.T) {
 		now     func(*v1.Pod2)
 	}{
 		{"pod adopted", newPod2("web", 1), []runtime.Object{orphan("web-0")}, going},
-		{"claim given its owner again", storing(1, "1Gi"), []runtime.Object{replica("web-0"), claimOf("data-web-0", "0")}, going},
-		{"revision given its owner again", newPod2("web", 1), []runtime.Object{replica("web-0"), ownerless()}, going},
-		{"claim deleted", storing(0, "1Gi"), []runtime.Object{claimOf("data-web-0", "0")}, func(p *v1.Pod2) { p.Spec.PersistentVolumeClaimRetentionPolicy = nil }},
+		{"PVC gets its owner reference back", storing(1, "1Gi"), []runtime.Object{replica("web-0"), claimOf("data-web-0", "0")}, going},
+		{"revision gets its owner reference back", newPod2("web", 1), []runtime.Object{replica("web-0"), ownerless()}, going},
+		{"PVC deleted", storing(0, "1Gi"), []runtime.Object{claimOf("data-web-0", "0")}, func(p *v1.Pod2) { p.Spec.PersistentVolumeClaimRetentionPolicy = nil }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if len(row.was.Spec.VolumeClaimTemplates) > 0 {
@@ -156,8 +156,8 @@ func TestNothingIsTakenForAPod2ThatIsNotAsItWas(t *testing.T) {
 	}
 }
 
-// One that was found stays known when somebody refuses its adoption: what follows is
-// decided with it.
+// A found pod is still remembered when the API server refuses its adoption: the next decisions
+// include it.
 func TestARefusedAdoptionOfAFoundPodIsNotForgotten(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1))
 	w.add(stray("web-0"))
@@ -169,11 +169,11 @@ func TestARefusedAdoptionOfAFoundPodIsNotForgotten(t *testing.T) {
 		w.catchUp()
 	}
 	if strings.Count(strings.Join(all, "\n"), "create pods web-0") != 1 {
-		t.Errorf("it is looked for again and again:\n%s", strings.Join(all, "\n\n"))
+		t.Errorf("each sync reads it again:\n%s", strings.Join(all, "\n\n"))
 	}
 }
 
-// What keeps a pod from being adopted is for the user to mend.
+// The user must fix the reason why a pod cannot be adopted.
 func TestARefusedAdoptionIsTold(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1), orphan("web-0"))
 	w.refuse = refusing("patch pods", refusal(403, metav1.StatusReasonForbidden, "policy: hands off"))
@@ -183,7 +183,7 @@ func TestARefusedAdoptionIsTold(t *testing.T) {
 	same(t, readyOf(w), "FailedAdopt: policy: hands off")
 }
 
-// Nor does it hold up the other replicas. The revision of the pod stays.
+// It does not hold up the other replicas. The revision of the pod stays.
 func TestARefusedAdoptionHoldsUpNothing(t *testing.T) {
 	p := newPod2("web", 2)
 	p.Spec.RevisionHistoryLimit = ptr.To[int32](0)
@@ -196,16 +196,16 @@ func TestARefusedAdoptionHoldsUpNothing(t *testing.T) {
 	w.refuse = refusing("patch pods", refusal(403, metav1.StatusReasonForbidden, "policy: hands off"))
 	calls, err := w.sync(KindPod2, "web")
 	if err == nil {
-		t.Error("it is not tried again")
+		t.Error("there is no retry")
 	}
 	same(t, onlyWrites(calls), "patch pods web-0 uid=uid-of-web-0 rv=103 -> Forbidden\ncreate pods web-1\npatch pod2s/status web uid=uid-of-web rv=101")
 	same(t, readyOf(w), "FailedAdopt: policy: hands off")
 }
 
-// The failure of web-0 is on record since the sync before, which could not delete it.
+// The sync before recorded the failure of web-0, but could not delete the pod.
 func TestARefusedAdoptionHoldsUpNoReplacement(t *testing.T) {
 	p, ended, left := newPod2("web", 2), replica("web-0 phase=Failed").(*corev1.Pod), orphan("web-1")
-	apiserver.SetDefaults(p) // or the record of the failure would change its template
+	apiserver.SetDefaults(p) // otherwise the record of the failure would change its template
 	for _, pod := range []*corev1.Pod{ended, left} {
 		pod.Labels[v1.PodTemplateHashLabel] = pod2.RevisionHash(p)
 	}

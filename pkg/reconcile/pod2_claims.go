@@ -17,8 +17,8 @@ import (
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
-// observeClaims adds the claims that have a name of ours and their classes. One
-// without a label is known only once its name was found to be taken.
+// observeClaims adds the PVCs whose names belong to the Pod2, and their classes. A PVC without a
+// label is known only after a create found its name taken.
 func (r *pod2Kind) observeClaims(key Key, state *pod2.State) (again time.Duration) {
 	if len(state.Pod2.Spec.VolumeClaimTemplates) == 0 {
 		return 0
@@ -48,7 +48,7 @@ func (r *pod2Kind) createClaims(ctx context.Context, key Key, claims []*corev1.P
 	})
 }
 
-// changeClaims writes what is ours to write.
+// changeClaims writes the fields that the controller manages.
 func (r *pod2Kind) changeClaims(ctx context.Context, key Key, changes []pod2.ClaimChange) ([]pod2.ClaimChange, error) {
 	return forEach(ctx, changes, func(ctx context.Context, c pod2.ClaimChange) error {
 		var surge any // null removes it
@@ -68,9 +68,9 @@ func (r *pod2Kind) changeClaims(ctx context.Context, key Key, changes []pod2.Cla
 	})
 }
 
-// deleteClaims deletes claims of ordinals that have no pod, as a live read says
-// too: data does not go on the word of a cache, which a pod whose label somebody
-// took is not in. That the claim is still ours, its resourceVersion says.
+// deleteClaims deletes PVCs of ordinals that have no pod. A live read must confirm this: a cache
+// alone cannot justify deleting data, because it lacks pods whose label a user removed. The
+// resourceVersion ensures that the PVC still belongs to the Pod2.
 func (r *pod2Kind) deleteClaims(ctx context.Context, key Key, deletions []plan.Deletion) ([]plan.Deletion, error) {
 	refs := make([]network.PodRef, 0, len(deletions))
 	for _, d := range deletions {
@@ -84,11 +84,11 @@ func (r *pod2Kind) deleteClaims(ctx context.Context, key Key, deletions []plan.D
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("confirm for %s that claims have no pod: %w", key, err)
+		return nil, fmt.Errorf("confirm for %s that PersistentVolumeClaims have no pod: %w", key, err)
 	}
 	if len(exist) > 0 {
 		slices.Sort(exist)
-		return nil, fmt.Errorf("%s: pods of namespace %s, whose claims were to be deleted, exist, as the cache does not show: %s: %w", key, key.Namespace, summary(exist), ErrStale)
+		return nil, fmt.Errorf("%s: cannot delete PersistentVolumeClaims in namespace %s: their pods exist, but the cache does not show them: %s: %w", key, key.Namespace, summary(exist), ErrStale)
 	}
 	return forEach(ctx, deletions, deleting(key, r.writeClaims))
 }

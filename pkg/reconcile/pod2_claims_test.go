@@ -50,7 +50,7 @@ create pods web-0
 patch pod2s/status web uid=uid-of-web rv=101`)
 }
 
-// A quota of claims leaves nobody without a pod who has a claim.
+// A quota for PVCs affects no replica that has its PVC.
 func TestAClaimThatIsRefused(t *testing.T) {
 	w := newWorld(t, storing(2, "1Gi"), claimOf("data-web-0", "0"))
 	w.refuse = refusing("create persistentvolumeclaims", quota)
@@ -66,8 +66,7 @@ patch pod2s/status web uid=uid-of-web rv=101`)
 	same(t, readyOf(w), "FailedCreate: exceeded quota")
 }
 
-// A claim that our watch does not show, for want of our label, is found when its
-// name is taken.
+// A PVC without our label is outside our watch. It is found when its name is taken.
 func TestAClaimWithoutLabels(t *testing.T) {
 	for _, row := range []struct {
 		name, second, says string
@@ -96,14 +95,14 @@ func TestAClaimWithoutLabels(t *testing.T) {
 	}
 }
 
-// scaled is a Pod2 of whose claims those go that no replica has.
+// scaled is a Pod2 whose PVCs are deleted if no replica needs them.
 func scaled(t *testing.T) *world {
 	p := storing(0, "1Gi")
 	p.Spec.PersistentVolumeClaimRetentionPolicy = &v1.Pod2ClaimRetentionPolicy{WhenScaled: v1.DeleteClaim}
 	return newWorld(t, p, claimOf("data-web-0", "0"))
 }
 
-// Data does not go on the word of a cache.
+// A cache alone cannot justify deleting data.
 func TestAClaimIsDeletedOnceALiveReadFindsNoPod(t *testing.T) {
 	mustSync(t, scaled(t), `
 get pod2s web
@@ -123,7 +122,7 @@ patch pod2s/status web uid=uid-of-web rv=101`)
 	same(t, calls, "get pod2s web\nget pods web-0")
 }
 
-// Its label is what makes it ours to delete, and the cache may be late to know.
+// The label makes the PVC deletable, and the cache may lag.
 func TestAClaimWhoseLabelWasTakenIsKept(t *testing.T) {
 	w := scaled(t)
 	kept := claimOf("data-web-0", "0")
@@ -154,7 +153,7 @@ func TestAClaimGrows(t *testing.T) {
 		t.Errorf("it has %s", got)
 	}
 
-	// A quota stands in the way of nothing else.
+	// A quota affects no other writes.
 	w = grown()
 	w.refuse = refusing("patch persistentvolumeclaims", quota)
 	if _, err := w.sync(KindPod2, "web"); !says(err, quota) {

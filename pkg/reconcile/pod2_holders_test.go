@@ -20,7 +20,7 @@ func complete(p *v1.Pod2) *v1.Pod2 {
 	return p
 }
 
-// A replica that serves is not deleted for an address that another pod holds.
+// A serving replica is not deleted for an address that another pod holds.
 func TestHoldersAreObserved(t *testing.T) {
 	p := wantsAddresses(newPod2("web", 1, "blue"))
 	for _, row := range []struct{ entry, want string }{
@@ -33,7 +33,7 @@ func TestHoldersAreObserved(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.Contains(calls, "delete pods web-0") != (row.want != "") {
-			t.Errorf("while the ledger has %s:\n%s", row.entry, calls)
+			t.Errorf("with entry %s:\n%s", row.entry, calls)
 		}
 	}
 }

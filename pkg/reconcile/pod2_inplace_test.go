@@ -18,7 +18,7 @@ import (
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
-// running is the replica web-0 of a template with another image and other cpu.
+// running is the replica web-0 of a template with another image and another CPU request.
 func running(w *world, cpu string) { runningReplicas(w, cpu, 1) }
 
 func runningReplicas(w *world, cpu string, replicas int32) {
@@ -60,7 +60,7 @@ func TestInPlaceWrites(t *testing.T) {
 	}
 }
 
-// What the patch made of the pod, containers merged by name.
+// The pod after the patch, with containers merged by name.
 func TestInPlacePatchOfTheImage(t *testing.T) {
 	w := newWorld(t, withCPU("2"))
 	running(w, "2")
@@ -76,8 +76,8 @@ func TestInPlacePatchOfTheImage(t *testing.T) {
 	same(t, pod.Labels[v1.PodTemplateHashLabel]+" "+pod.Annotations[v1.InPlaceAnnotation], pod2.RevisionHash(want)+` {"containers":{"`+c.Name+`":{"id":"id-1","image":"old:1"}}}`)
 }
 
-// A resize that the API server calls invalid is asked for once; the pod is recreated
-// as soon as it can be spared, and then nothing is remembered of it.
+// The controller asks only once for a resize that the API server calls invalid. It recreates the pod
+// as soon as the replica can be spared, and then forgets the refusal.
 func TestInvalidResize(t *testing.T) {
 	w := newWorld(t, withCPU("2"))
 	running(w, "1")
@@ -106,9 +106,9 @@ patch pod2s/status web uid=uid-of-web rv=101`)
 	}
 }
 
-// One sync asks for all of them; the next one decides with what it was told.
+// One sync asks for all resizes; the next one decides with the answers.
 func TestManyInvalidResizesTakeOneSync(t *testing.T) {
-	const replicas = 40 // more than are under way at once
+	const replicas = 40 // more than atOnce
 	p := withCPU("2")
 	p.Spec.Replicas = ptr.To[int32](replicas)
 	w := newWorld(t, p)
@@ -130,7 +130,7 @@ func TestManyInvalidResizesTakeOneSync(t *testing.T) {
 	}
 }
 
-// What a user has to mend of one pod holds up no other, and is told.
+// A problem of one pod that a user must fix is reported and affects no other pod.
 func TestARefusedChangeHoldsUpNothing(t *testing.T) {
 	for _, row := range []struct{ name, cpu, refused, want string }{
 		{"resize", "1", "patch pods/resize", "patch pods web-0 uid=uid-of-web-0 rv=103\npatch pods/resize web-0 uid=uid-of-web-0 rv=104 -> Forbidden"},
@@ -144,7 +144,7 @@ func TestARefusedChangeHoldsUpNothing(t *testing.T) {
 			w.refuse = refusing(row.refused, quota)
 			calls, err := w.sync(KindPod2, "web")
 			if err == nil {
-				t.Error("it is not tried again")
+				t.Error("there is no retry")
 			}
 			same(t, onlyWrites(calls), row.want+"\ncreate pods web-1\npatch pod2s/status web uid=uid-of-web rv=101")
 			same(t, readyOf(w), "FailedUpdate: exceeded quota")
@@ -152,7 +152,7 @@ func TestARefusedChangeHoldsUpNothing(t *testing.T) {
 	}
 }
 
-// The reason is that of the first.
+// The condition has the reason of the first failure.
 func TestAllRefusalsAreTold(t *testing.T) {
 	p := withCPU("2")
 	p.Spec.Replicas = ptr.To[int32](2)
@@ -162,7 +162,7 @@ func TestAllRefusalsAreTold(t *testing.T) {
 		return errors.Join(refusing("patch pods", refusal(403, metav1.StatusReasonForbidden, "policy: hands off"))(call), refusing("create pods", quota)(call))
 	}
 	if _, err := w.sync(KindPod2, "web"); err == nil {
-		t.Error("it is not tried again")
+		t.Error("there is no retry")
 	}
 	same(t, readyOf(w), "FailedUpdate: policy: hands off; exceeded quota")
 }

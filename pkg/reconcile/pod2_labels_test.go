@@ -7,7 +7,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// What the patches made of the pod, with the record of what the Pod2 gave it.
+// The pod after the patches, with the record of the labels that the Pod2 set.
 func TestLabelsOfThePod2(t *testing.T) {
 	p := newPod2("web", 1)
 	p.Labels = map[string]string{"team": "a"}
@@ -30,7 +30,7 @@ func TestLabelsOfThePod2(t *testing.T) {
 	same(t, text(), `team="" record "" false`)
 }
 
-// A pod that was found by a live read and is gone is not waited for.
+// The sync does not wait for a pod that a live read found and that is gone.
 func TestAPodThatIsGoneIsNotRemembered(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1), replica("web-0 unlabelled"))
 	_, _ = w.sync(KindPod2, "web") // finds the pod
@@ -40,11 +40,11 @@ func TestAPodThatIsGoneIsNotRemembered(t *testing.T) {
 		_, _ = w.sync(KindPod2, "web")
 		w.catchUp()
 	}
-	podOf(w, "web-0") // was created anew
+	podOf(w, "web-0") // was recreated
 }
 
-// A pod that was found by a live read is not remembered as it was then: once it has its label, the
-// cache says when it is gone.
+// A pod that a live read found is not remembered in its old version: once it has its label, the cache
+// says when it is gone.
 func TestALabelledPodIsNotRemembered(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1), replica("web-0 unlabelled"))
 	for range 2 { // the first one finds the pod

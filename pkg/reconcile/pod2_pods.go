@@ -15,14 +15,14 @@ import (
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
-// inFlight bounds the pods of a sync that are on their way to the API server at once,
-// in bytes: each is held as an object, as a request and as an answer.
+// inFlight limits the pods that one sync sends to the API server at once, in bytes. Each pod is
+// in memory as an object, as a request and as an answer.
 const inFlight = 4 << 20
 
-// createPods creates in batches of 1, 2, 4, ...: what refuses one pod (a quota, an
-// invalid template) mostly refuses them all, and should do so a few times. Pods that
-// need a claim are refused apart from those that have theirs. A sync after one that
-// failed begins further on, so that the next ones are tried too.
+// createPods creates pods in batches of 1, 2, 4, ... A reason to refuse one pod (a quota, an
+// invalid template) usually affects all, and should cause only a few refusals. Pods that need a
+// PVC are counted separately from those that have theirs. A sync after a failed one begins at a
+// later pod, so the next ones are tried too.
 func (r *pod2Kind) createPods(ctx context.Context, key Key, creations []pod2.Creation) (done []pod2.Creation, err error) {
 	if len(creations) == 0 {
 		return nil, nil
@@ -76,9 +76,9 @@ func (r *pod2Kind) createReplica(ctx context.Context, key Key, c pod2.Creation) 
 	return err
 }
 
-// adopt makes a pod ours in one write that carries its UID and resourceVersion:
-// one that got a controller, or was changed, since it was looked at is refused. The
-// patch names our owner reference; those of others, which are no controllers, stay.
+// adopt makes the Pod2 the controller of a pod, in one write that carries the pod's UID and
+// resourceVersion. The API server refuses it if the pod has changed or got a controller. The patch
+// names our owner reference and keeps those of other owners, which are not controllers.
 func (r *pod2Kind) adopt(ctx context.Context, key Key, a pod2.Adoption) error {
 	metadata := fenced.Fields{"ownerReferences": []metav1.OwnerReference{a.Owner}, "labels": a.Labels}
 	if a.Request != nil {
@@ -88,10 +88,10 @@ func (r *pod2Kind) adopt(ctx context.Context, key Key, a pod2.Adoption) error {
 	return err
 }
 
-// resize asks for other resources of a running pod, through the subresource
-// that lets them be changed (KEP-1287) and nothing else. That they were asked for
-// is on record before; what came between the two writes refuses the second. What the
-// API server calls invalid is remembered, and no error.
+// resize asks for other resources of a running pod, through the subresource that allows this and
+// nothing else (KEP-1287). An earlier write records the request; a change between the two writes
+// makes the API server refuse the second. A resize that the API server calls invalid is
+// remembered and causes no error.
 func (r *pod2Kind) resize(ctx context.Context, key Key, resize pod2.Resize) error {
 	version := resize.ResourceVersion
 	if resize.Annotation != "" {
@@ -109,17 +109,17 @@ func (r *pod2Kind) resize(ctx context.Context, key Key, resize pod2.Resize) erro
 	_, err := r.writePods.patch(ctx, key, fenced.Version(resize.Name, resize.UID, version), "resize: "+resize.Reason,
 		nil, fenced.Fields{"spec": fenced.Fields{"containers": containers}}, "resize")
 	if message, mendable := forUser(err); mendable && apierrors.IsInvalid(err) {
-		// Whatever the reason (the QoS class, what admission added, a node that cannot),
-		// it is the pod's, and another pod may be had.
+		// The reason (the QoS class, changes by admission, a node that cannot) is about
+		// this pod, and another pod may succeed.
 		r.refusedResizes.remember(key, resize.UID, pod2.Refusal{Resources: resize.Resources, Message: message})
-		klog.FromContext(ctx).Info("Pod cannot be resized, and is to be recreated", "pod", resize.Name, "reason", message)
+		klog.FromContext(ctx).Info("Pod cannot be resized and will be recreated", "pod", resize.Name, "reason", message)
 		return nil
 	}
 	return r.lookAgain(ctx, key, resize.Name, err)
 }
 
-// updateInPlace changes a running pod, and with the same write says what it was made
-// from and which containers restart for it.
+// updateInPlace changes a running pod. The same write records its new revision and which
+// containers restart for it.
 func (r *pod2Kind) updateInPlace(ctx context.Context, key Key, u pod2.InPlaceUpdate) error {
 	var rest fenced.Fields
 	if len(u.Images) > 0 {
@@ -134,18 +134,18 @@ func (r *pod2Kind) updateInPlace(ctx context.Context, key Key, u pod2.InPlaceUpd
 	return r.lookAgain(ctx, key, u.Name, err)
 }
 
-// relabel changes labels of a pod, and with the same write says which of them the Pod2 gave it.
+// relabel changes labels of a pod. The same write records which of them the Pod2 set.
 func (r *pod2Kind) relabel(ctx context.Context, key Key, l pod2.Relabelling) error {
 	_, err := r.writePods.patch(ctx, key, fenced.Version(l.Name, l.UID, l.ResourceVersion), l.String(),
 		fenced.Fields{"labels": l.Labels, "annotations": given(l.Given, fenced.Fields{})}, nil)
 	return r.lookAgain(ctx, key, l.Name, err)
 }
 
-// lookAgain remembers a pod that changed as it is now, in case it lost the label by which
-// our watch sees it.
+// lookAgain remembers the current version of a changed pod. It may have lost the label that our
+// watch selects.
 func (r *pod2Kind) lookAgain(ctx context.Context, key Key, name string, err error) error {
 	if apierrors.IsConflict(err) {
-		_ = r.writePods.look(ctx, key.Namespace, name) // the conflict is told, and the next sync looks again
+		_ = r.writePods.look(ctx, key.Namespace, name) // the caller reports the conflict, and the next sync looks again
 	}
 	return err
 }
@@ -154,7 +154,7 @@ func (r *pod2Kind) delete(ctx context.Context, key Key, d pod2.PodDeletion) erro
 	return r.lookAgain(ctx, key, d.Name, r.writePods.delete(ctx, key, d.Deletion))
 }
 
-// given adds the record of the labels that a Pod2 gave to the annotations of a patch.
+// given adds the record of the labels that a Pod2 set to the annotations of a patch.
 func given(record *string, annotations fenced.Fields) fenced.Fields {
 	if record != nil {
 		annotations[v1.Pod2LabelsAnnotation] = orNull(*record)

@@ -52,7 +52,7 @@ delete controllerrevisions web-newer uid=uid-of-newer rv=102
 patch pod2s/status web uid=uid-of-web rv=101`)
 }
 
-// An object without our label, which our watch does not show, has the name.
+// An object without our label, outside our watch, has the name.
 func TestARevisionsNameThatIsTaken(t *testing.T) {
 	p := newPod2("web", 1)
 	w := newWorld(t, p)
@@ -77,7 +77,7 @@ patch pod2s/status web uid=uid-of-web rv=101`)
 	}
 }
 
-// Without it no pod may come, which its user has to know.
+// Without the revision no pod may be created, so the user must know.
 func TestARefusedRevisionIsTold(t *testing.T) {
 	p := newPod2("web", 1)
 	w := newWorld(t, p)
@@ -93,14 +93,14 @@ func TestARevisionConcernsItsPod2(t *testing.T) {
 	same(t, newWorld(t).keysFor(revision), "Pod2 web")
 }
 
-// Revisions of earlier releases name their Networks alone.
+// Revisions of earlier releases contain only the names of their Networks.
 func TestWhatARevisionLacksIsRecordedOnce(t *testing.T) {
 	p := newPod2("web", 1, "blue")
 	earlier := revisionOf(p)
 	earlier.Annotations = nil
 	p.Spec.Networks[0].Interface = "eth0"
 	w := newWorld(t, p, newNetwork("blue"))
-	w.remove(revisionOf(p)) // which the world makes
+	w.remove(revisionOf(p)) // which newWorld adds
 	w.add(earlier)
 	w.catchUp()
 	if _, err := w.sync(KindPod2, "web"); err != nil {

@@ -13,14 +13,14 @@ import (
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
-// replica is a pod of the Pod2 web as its template has it now.
+// replica is a pod of the Pod2 web that matches its template.
 func replica(text string) runtime.Object {
 	pod := newPod(text + " of=Pod2/web label=web")
 	pod.Labels[v1.PodTemplateHashLabel] = pod2.RevisionHash(newPod2("web", 1))
 	return pod
 }
 
-// unindexed is a replica that lost the label of its ordinal.
+// unindexed is a replica that lost the label with its ordinal.
 func unindexed(name string) runtime.Object {
 	pod := replica(name).(*corev1.Pod)
 	delete(pod.Labels, v1.PodIndexLabel)
@@ -34,7 +34,7 @@ func orphan(name string) *corev1.Pod {
 	return pod
 }
 
-// sealed is an empty block of the Network blue that takes no entry any more.
+// sealed is an empty block of the Network blue that takes no more entries.
 func sealed(finalizers ...string) runtime.Object {
 	block := newBlock("blue")
 	block.Spec.Sealed, block.Finalizers = true, finalizers
@@ -43,8 +43,8 @@ func sealed(finalizers ...string) runtime.Object {
 
 var podA = Key{KindPod, ns, "a"}
 
-// S7: every write carries its precondition, the one that its plan asks for: a
-// fixed name, a resourceVersion, a UID, or both.
+// S7: every write carries the precondition that its plan asks for: a fixed name, a resourceVersion, a
+// UID, or both.
 func TestEveryWriteCarriesItsPrecondition(t *testing.T) {
 	for _, row := range []struct {
 		name    string
@@ -65,7 +65,7 @@ create addressblocks blue-10.1.0.0
 get networks blue
 patch addressblocks blue-10.1.0.0 uid=uid-of-blue-10.1.0.0 rv=103
 patch networks/status blue uid=uid-of-blue rv=101`},
-		{"block found empty gets its first entry, on a live read", []runtime.Object{newNetwork("blue"), newBlock("blue"), newPod("a gated on=blue")}, blue, `
+		{"first entry of a block found empty, on a live read", []runtime.Object{newNetwork("blue"), newBlock("blue"), newPod("a gated on=blue")}, blue, `
 get networks blue
 list pods limit=500 selector=samplecrd.k8s.io/managed!=true
 patch addressblocks blue-10.1.0.0 uid=uid-of-blue-10.1.0.0 rv=102
@@ -91,7 +91,7 @@ patch pod2s/status web uid=uid-of-web rv=103`},
 		{"labels of a pod", []runtime.Object{newPod2("web", 1), unindexed("web-0")}, web, `
 patch pods web-0 uid=uid-of-web-0 rv=102
 patch pod2s/status web uid=uid-of-web rv=101`},
-		{"pod adopted, and nothing else decided", []runtime.Object{newPod2("web", 2), orphan("web-0")}, web, `
+		{"pod adopted, without other decisions", []runtime.Object{newPod2("web", 2), orphan("web-0")}, web, `
 get pod2s web
 patch pods web-0 uid=uid-of-web-0 rv=102`},
 	} {
@@ -106,8 +106,7 @@ patch pods web-0 uid=uid-of-web-0 rv=102`},
 	}
 }
 
-// What the caches show is no longer so: the server refuses, and nothing after the
-// refused write is done.
+// The caches are out of date: the server refuses the write, and the sync makes no write after it.
 func TestAWriteFromAnOldViewIsRefused(t *testing.T) {
 	for _, row := range []struct {
 		name    string
@@ -133,7 +132,7 @@ delete addressblocks blue-10.1.0.0 uid=uid-of-blue-10.1.0.0 rv=101 -> Conflict`}
 get networks blue -> NotFound`},
 		{"new block, Network is another", []runtime.Object{newNetwork("blue"), newPod("a gated on=blue")}, blue, another(newNetwork("blue")), `
 get networks blue`},
-		{"new block, Network goes", []runtime.Object{newNetwork("blue"), newPod("a gated on=blue")}, blue, newNetwork("blue going"), `
+		{"new block, Network is terminating", []runtime.Object{newNetwork("blue"), newPod("a gated on=blue")}, blue, newNetwork("blue going"), `
 get networks blue`},
 		{"new block, Network is not protected", []runtime.Object{newNetwork("blue"), newPod("a gated on=blue")}, blue, newNetwork("blue unprotected"), `
 get networks blue`},
@@ -147,7 +146,7 @@ patch pods a uid=uid-of-a rv=103 -> Conflict`},
 patch pods a uid=uid-of-a rv=103 -> Conflict`},
 		{"failures of another Pod2", []runtime.Object{newPod2("web", 1), replica("web-0 phase=Failed")}, web, another(newPod2("web", 1)), `
 patch pod2s web uid=uid-of-web rv=101 -> Conflict`},
-		{"labels of a pod that changed: it is looked at", []runtime.Object{newPod2("web", 1), unindexed("web-0")}, web, newPod("web-0 unlabelled"), `
+		{"labels of a pod that changed: the sync reads it", []runtime.Object{newPod2("web", 1), unindexed("web-0")}, web, newPod("web-0 unlabelled"), `
 patch pods web-0 uid=uid-of-web-0 rv=102 -> Conflict
 get pods web-0`},
 		{"labels of another pod", []runtime.Object{newPod2("web", 1), unindexed("web-0")}, web, newPod("web-0 uid=other"), `
@@ -156,7 +155,7 @@ get pods web-0`},
 		{"deleted pod is another", []runtime.Object{newPod2("web", 0), replica("web-0")}, web, newPod("web-0 uid=other"), `
 delete pods web-0 uid=uid-of-web-0 rv=102 -> Conflict
 get pods web-0`},
-		{"deleted pod is nobody's now", []runtime.Object{newPod2("web", 0), replica("web-0")}, web, orphan("web-0"), `
+		{"deleted pod has no owner now", []runtime.Object{newPod2("web", 0), replica("web-0")}, web, orphan("web-0"), `
 delete pods web-0 uid=uid-of-web-0 rv=102 -> Conflict
 get pods web-0`},
 		{"adopted pod changed, or has a controller now", []runtime.Object{newPod2("web", 1), orphan("web-0")}, web, newPod("web-0 of=StatefulSet/web"), `
@@ -184,7 +183,7 @@ patch pod2s/status web uid=uid-of-web rv=101 -> Conflict`},
 	}
 }
 
-// A deletion that finds the pod gone has what it wants.
+// A deletion succeeds if the pod is already gone.
 func TestDeletingAPodThatIsGoneIsNoError(t *testing.T) {
 	pod := replica("web-0")
 	w := newWorld(t, newPod2("web", 0), pod)
@@ -194,21 +193,21 @@ func TestDeletingAPodThatIsGoneIsNoError(t *testing.T) {
 	}
 }
 
-// Pods that start change all the time: one sync a pod would take minutes.
+// Starting pods change all the time: a sync for each pod would take minutes.
 func TestAPodThatChangedHoldsUpNoOtherDeletion(t *testing.T) {
 	objects := []runtime.Object{newPod2("web", 0)}
 	for i := range 40 {
 		objects = append(objects, replica(fmt.Sprintf("web-%d", i)))
 	}
 	w := newWorld(t, objects...)
-	w.change(replica("web-39")) // the first to go
+	w.change(replica("web-39")) // the first to be deleted
 	calls, err := w.sync(KindPod2, "web")
 	if n := strings.Count(calls, "delete pods"); n != 40 || strings.Count(calls, "Conflict") != 1 || !errors.Is(err, ErrStale) {
 		t.Errorf("%d deletions, error %v, calls:\n%s", n, err, calls)
 	}
 }
 
-// No watch tells how such a pod changes.
+// No watch reports changes of such a pod.
 func TestAPodWithoutALabelThatChangedIsDeletedAsItIsNow(t *testing.T) {
 	w := newWorld(t, newPod2("web", 0), replica("web-0"))
 	w.change(newPod("web-0 of=Pod2/web unlabelled"))
@@ -222,7 +221,7 @@ func TestAPodWithoutALabelThatChangedIsDeletedAsItIsNow(t *testing.T) {
 	}
 }
 
-// Or each sync until foundFor is over would delete it again.
+// Otherwise each sync would delete it again until foundFor has passed.
 func TestAFoundPodThatWasDeletedIsForgotten(t *testing.T) {
 	w := newWorld(t, newPod2("web", 0))
 	pod := newPod("web-0 of=Pod2/web unlabelled")
@@ -238,7 +237,7 @@ func TestAFoundPodThatWasDeletedIsForgotten(t *testing.T) {
 	}
 }
 
-// An empty annotation would be one more thing to keep in step.
+// An empty annotation would be one more value to keep up to date.
 func TestTheLastFailureForgottenRemovesTheAnnotation(t *testing.T) {
 	p := newPod2("web", 0)
 	p.Annotations = map[string]string{v1.BackoffAnnotation: "{}"}
@@ -251,7 +250,7 @@ func TestTheLastFailureForgottenRemovesTheAnnotation(t *testing.T) {
 	}
 }
 
-// The gate of somebody else is theirs to lift.
+// Another controller lifts its own gate.
 func TestPublishLiftsOurGateOnly(t *testing.T) {
 	pod := newPod("a gated on=blue")
 	pod.Spec.SchedulingGates = append(pod.Spec.SchedulingGates, pod.Spec.SchedulingGates[0])
@@ -267,7 +266,7 @@ func TestPublishLiftsOurGateOnly(t *testing.T) {
 	same(t, gates, "example.com/other")
 }
 
-// What a slim pod lacks must survive: only annotations and gate are written.
+// The fields that a slim pod lacks must survive: only annotations and the gate are written.
 func TestPublishKeepsWhatTheCacheDropped(t *testing.T) {
 	pod := newPod("a gated on=blue")
 	pod.Annotations["example.com/note"] = "keep"

@@ -9,8 +9,8 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// reader reads the cache of one resource. A cache has no errors: that of an unknown index
-// is a bug, which the first sync of any test meets.
+// reader reads the cache of one resource. A cache returns no errors. An unknown index is a bug,
+// which the first sync in any test reveals.
 type reader[T metav1.Object] struct{ indexer cache.Indexer }
 
 // get returns the zero value, nil, if the cache does not have the object.
@@ -21,7 +21,7 @@ func (c reader[T]) get(namespace, name string) (obj T) {
 	return obj
 }
 
-// by is what an index holds under a value, in no order.
+// by returns the objects that an index holds under a value, in no order.
 func (c reader[T]) by(index, value string) []T {
 	objects, err := c.indexer.ByIndex(index, value)
 	if err != nil {
@@ -41,7 +41,7 @@ func (c reader[T]) sorted(index, value string) []T {
 	return objects
 }
 
-// all are in no order.
+// all returns all objects, in no order.
 func (c reader[T]) all() []T {
 	var typed []T
 	for _, obj := range c.indexer.List() {
@@ -53,5 +53,5 @@ func (c reader[T]) all() []T {
 // at is the newest version that the cache shows.
 func (c reader[T]) at() string { return c.indexer.LastStoreSyncResourceVersion() }
 
-// in is every object of a namespace, in name order.
+// in returns every object of a namespace, in name order.
 func (c reader[T]) in(namespace string) []T { return c.sorted(cache.NamespaceIndex, namespace) }

@@ -1,7 +1,7 @@
-// Package reconcile is the one room that touches the API. resources.go is the table of
-// what is watched and written, kinds.go that of what keys mean: for each kind it observes
-// (caches to a State), has a pure package decide (State to a Plan) and applies (Plan to
-// calls), one file a kind. writer.go is all there is of writes.
+// Package reconcile is the only package that touches the API. resources.go is the table of the
+// resources that are watched and written. kinds.go is the table of the kinds of keys, with one
+// file for each kind: the kind observes (caches to a State), a pure package decides (State to a
+// Plan), and the kind applies (Plan to calls). writer.go has all writes.
 package reconcile
 
 import (
@@ -21,25 +21,25 @@ import (
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
-// Settings are what nothing in the cluster says.
+// Settings are values that no object in the cluster has.
 type Settings struct {
-	// Namespace to serve, which is what the informers of namespaced kinds show; empty
+	// Namespace to serve; the informers of namespaced kinds must show this namespace. Empty
 	// for all.
 	Namespace string
-	// UnderlayMTU is what the network of the nodes takes, in bytes: 1500 on most.
+	// UnderlayMTU is the MTU of the nodes' network, in bytes: usually 1500.
 	UnderlayMTU int32
-	// AgentNamespace has the pods of pod2-agent, of which Nodes tell; empty: Nodes are
-	// left alone.
+	// AgentNamespace has the pods of pod2-agent, which the condition of Nodes reports. If it is
+	// empty, the controller writes no Nodes.
 	AgentNamespace string
-	// ClusterCIDRs are used by the cluster, as are those that its objects name.
+	// ClusterCIDRs are CIDRs that the cluster uses, in addition to those of its objects.
 	ClusterCIDRs []netip.Prefix
-	// AllowedOverlaps are CIDRs within which Networks of type Overlay may overlap what
-	// the cluster uses.
+	// AllowedOverlaps are CIDRs in which Overlay Networks may overlap the addresses of the
+	// cluster.
 	AllowedOverlaps []netip.Prefix
 }
 
-// Reconciler syncs keys. It is safe for many goroutines, as long as no key is in
-// two of them at once.
+// Reconciler syncs keys. It is safe for concurrent use, as long as no two goroutines sync the same
+// key.
 type Reconciler struct {
 	*shared
 	rows  []row
@@ -47,8 +47,8 @@ type Reconciler struct {
 	table map[string]syncer
 }
 
-// shared is what all kinds have: caches, live reads and writers, and the few memories that
-// are not of one kind alone.
+// shared has the parts that all kinds use: caches, live reads, writers, and the few memories that
+// several kinds need.
 type shared struct {
 	caches
 	writers
@@ -59,13 +59,12 @@ type shared struct {
 
 	ownWrites *ownWrites
 	outages   *outages
-	// names and attachments are what one kind found and another tells in a status.
+	// names and attachments are findings of one kind that another kind reports in a status.
 	names       *findings[pod2.Names]
 	attachments *findings[network.Attachment]
 }
 
-// New adds its indexes to the informers, and says what they keep; call it before they
-// start.
+// New adds its indexes and transforms to the informers. Call it before they start.
 func New(clients Clients, informers Informers, recorder record.EventRecorder, clock clock.PassiveClock, settings Settings) (*Reconciler, error) {
 	pods, over := newUnwatchedPods(clock), newConfirmedOver()
 	s := &shared{
@@ -78,7 +77,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 	r.kinds = newKinds(s, informers)
 	r.table = r.kinds.table()
 	if err := r.kinds.multus.installed.watch(); err != nil {
-		return nil, fmt.Errorf("learn whether the cluster has NetworkAttachmentDefinitions: %w", err)
+		return nil, fmt.Errorf("watch whether the cluster has NetworkAttachmentDefinitions: %w", err)
 	}
 	r.rows = newRows(s, r.kinds.network, informers)
 	for _, row := range r.rows {
@@ -90,8 +89,8 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 	return r, nil
 }
 
-// Watches says which keys an event of which informer concerns. Who asks passes all
-// events on, from the first.
+// Watches says which keys an event of each informer concerns. The caller must pass on all events,
+// from the first.
 func (r *Reconciler) Watches() []Watch {
 	var watches []Watch
 	for _, row := range r.rows {
@@ -103,18 +102,18 @@ func (r *Reconciler) Watches() []Watch {
 	return watches
 }
 
-// Check returns an error if only a restart makes syncs go on: etcd was restored to an
-// older state under this process.
+// Check returns an error if only a restart lets syncs continue: etcd was restored to an older
+// state while this process ran.
 func (r *Reconciler) Check() error { return r.ownWrites.check() }
 
-// Sync brings the world one step closer to what the object of the key asks for.
-// It does nothing on a view that is older than its own last write.
+// Sync brings the cluster one step closer to the desired state of the object. It does nothing on a
+// view older than its own last write.
 func (r *Reconciler) Sync(ctx context.Context, key Key) (Result, error) {
 	result, err := r.syncFresh(ctx, key)
 	countStale(key.Kind, err)
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		// Nothing can be created in a namespace that is being deleted, and what is
-		// in it goes. That is no failure, and each deletion is an event to look again.
+		// Nothing can be created in a namespace that is being deleted, and its objects are
+		// deleted with it. That is no failure, and each deletion is an event.
 		klog.FromContext(ctx).V(2).Info("The namespace is being deleted", "reason", err)
 		r.live.confirmedOver.forget(key)
 		r.outages.ended(key, nil)
@@ -139,7 +138,7 @@ func (r *Reconciler) syncFresh(ctx context.Context, key Key) (Result, error) {
 	return result, err
 }
 
-// record tells people.
+// record sends events.
 func (s *shared) record(on runtime.Object, events []plan.Event) {
 	for _, e := range events {
 		s.recorder.Event(on, e.Type, e.Reason, e.Message)

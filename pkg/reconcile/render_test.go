@@ -49,7 +49,7 @@ func render(c *apiserver.Call) string {
 	return strings.Join(strings.Fields(strings.Join(words, " ")), " ")
 }
 
-// onlyWrites are the calls that are neither reads nor events.
+// onlyWrites returns the calls that are neither reads nor events.
 func onlyWrites(calls string) string {
 	var lines []string
 	for line := range strings.Lines(calls) {
@@ -60,7 +60,7 @@ func onlyWrites(calls string) string {
 	return strings.Join(lines, "\n")
 }
 
-// withoutEvents are the calls alone.
+// withoutEvents returns the calls without events.
 func withoutEvents(calls string) string {
 	var lines []string
 	for line := range strings.Lines(calls) {
@@ -79,7 +79,7 @@ func same(t *testing.T, got, want string) {
 	}
 }
 
-// refusing answers calls that begin so with an error; "" refuses none.
+// refusing answers calls with this prefix with an error; "" refuses none.
 func refusing(prefix string, err error) func(string) error {
 	return func(call string) error {
 		if prefix != "" && strings.HasPrefix(call, prefix) {
@@ -89,7 +89,7 @@ func refusing(prefix string, err error) func(string) error {
 	}
 }
 
-// says whether an error is, or passes on, what a call was answered: another value after the wire.
+// says compares an error with the answer to a call, by value: the wire makes a copy.
 func says(err, answer error) bool {
 	return err != nil && strings.Contains(err.Error(), answer.Error())
 }

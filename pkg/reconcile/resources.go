@@ -16,7 +16,7 @@ import (
 	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 )
 
-// resource names what we watch or write; resourceVersions compare within one.
+// resource names a resource that we watch or write. Its resourceVersions can be compared.
 type resource string
 
 const (
@@ -45,7 +45,7 @@ type row struct {
 	resource
 	informer cache.SharedIndexInformer
 	indexers cache.Indexers
-	slim     cache.TransformFunc // what the cache keeps of an object; nil: all but managedFields
+	slim     cache.TransformFunc // the part of an object that the cache keeps; nil: all except managedFields
 	wakes    []wake
 	optional bool // the cluster may not have it
 }
@@ -57,7 +57,7 @@ type wake struct {
 	same     func(old, new any) bool
 }
 
-// newRows is the table of all that is watched: how it is found, and whom it wakes.
+// newRows returns the table of all watched resources: their indexes, and the keys that they wake.
 func newRows(s *shared, n *networkKind, i Informers) []row {
 	rows := []row{
 		{networksResource, i.Networks.Informer(), cache.Indexers{byWire: index(wire)}, nil, []wake{
@@ -127,8 +127,8 @@ func (r row) register() error {
 	return r.informer.AddIndexers(r.indexers)
 }
 
-// waking has the objects of an event tell keys. A tombstone, or an object of another kind,
-// tells none.
+// waking turns a function of typed objects into one of event objects. A tombstone, or an object of
+// another kind, wakes no key.
 func waking[T any](keys func(T) []Key) func(any) []Key {
 	return func(obj any) []Key {
 		if o, ok := obj.(T); ok {
@@ -138,7 +138,7 @@ func waking[T any](keys func(T) []Key) func(any) []Key {
 	}
 }
 
-// index has objects tell the values that they are found by.
+// index turns a function of typed objects into an index function.
 func index[T any](values func(T) []string) cache.IndexFunc {
 	return func(obj any) ([]string, error) {
 		if o, ok := obj.(T); ok {
@@ -148,7 +148,7 @@ func index[T any](values func(T) []string) cache.IndexFunc {
 	}
 }
 
-// caches read what the informers have.
+// caches read the informers' caches.
 type caches struct {
 	networks     reader[*v1.Network]
 	blocks       reader[*v1.AddressBlock]

@@ -22,8 +22,8 @@ func restoredBlock(entries ...string) *v1.AddressBlock {
 	return b
 }
 
-// A block is inherited on three live reads: of its pods, of the Network, and of the pods
-// that our watch does not show.
+// A block is inherited after three live reads: of its pods, of the Network, and of the pods outside
+// our watch.
 func TestInheritingIsConfirmed(t *testing.T) {
 	w := newWorld(t, restoredNetwork("blue"), restoredBlock("10.1.0.2 a Bound", "10.1.0.3 b Reserved"))
 	calls, err := w.sync(KindNetwork, "blue")
@@ -64,7 +64,7 @@ get networks blue`},
 		{"the Network has no finalizer", func(w *world) { w.change(restoredNetwork("blue unprotected")) }, `
 get pods a
 get networks blue`},
-		{"a pod of it lives", func(w *world) { w.change(newPod("a unlabelled")) }, `
+		{"one of its pods lives", func(w *world) { w.change(newPod("a unlabelled")) }, `
 get pods a`},
 		{"the block changed", func(w *world) { w.change(restoredBlock("10.1.0.2 a Bound")) }, `
 get pods a
@@ -84,8 +84,8 @@ patch addressblocks blue-10.1.0.0 uid=uid-of-blue-10.1.0.0 rv=102 -> Conflict`},
 	}
 }
 
-// What is not inherited before the Network begins never is: a pod that keeps it from
-// that must really live.
+// A block that is not inherited before the Network begins never is. So the pod that prevents it must
+// really live.
 func TestNetworkBeginsOnlyBesidePodsThatLive(t *testing.T) {
 	for _, row := range []struct{ name, now, want string }{
 		{"it lives", "a published=blue:10.1.0.2", `
@@ -106,7 +106,7 @@ get pods a`},
 	}
 }
 
-// A view of the Network from before the restore takes the block for one of its own.
+// A view of the Network from before the restore would treat the block as its own.
 func TestARestoredBlockIsNotWrittenForTheEarlierNetwork(t *testing.T) {
 	block := restoredBlock("10.1.0.2 a Bound")
 	block.Spec.NetworkUID = newNetwork("blue").UID
@@ -121,14 +121,14 @@ get pods a -> NotFound
 get networks blue`)
 }
 
-// Nothing waits for a Network that the cache does not have, but what binds the pod.
+// Only an entry that binds the pod makes it wait for a Network that the cache lacks.
 func TestRestoredPodDoesNotWaitForTheNetworkOfItsBlock(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		block runtime.Object
 		stale bool
 	}{
-		{"its entry is of the pod that it was", restoredBlock("10.1.0.2 a Reserved"), false},
+		{"its entry has the pod's old UID", restoredBlock("10.1.0.2 a Reserved"), false},
 		{"its entry binds it", restoredBlock("10.1.0.2 a Bound"), true},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -11,16 +11,16 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// podAnnotations and podConditions are the ones that decisions read.
+// podAnnotations and podConditions are those that decisions read.
 var (
 	podAnnotations = []string{v1.NetworksAnnotation, v1.Pod2RequestAnnotation, v1.Pod2LabelsAnnotation, v1.AddressesAnnotation, v1.MultusAnnotation, v1.MultusDefaultAnnotation, v1.InPlaceAnnotation}
 	podConditions  = []corev1.PodConditionType{corev1.PodReady, corev1.PodScheduled, corev1.PodResizePending, corev1.PodResizeInProgress, v1.ConditionAddressesBound}
 )
 
-// SlimPod is the transform of the pod informer: it keeps what decisions read, a
-// third of a pod's memory. What it leaves can be patched, never updated. Of a pod
-// without a controller, which a Pod2 adopts if it is as its template has it, that
-// is the spec and every annotation.
+// SlimPod is the transform of the pod informer. It keeps the fields that decisions read, a third of a pod's
+// memory. The result can be patched, but never updated. A Pod2 may adopt a pod without a
+// controller if the pod matches its template. So SlimPod keeps the whole spec and all annotations
+// of such a pod.
 func SlimPod(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -56,8 +56,8 @@ func SlimPod(obj any) (any, error) {
 	return slim, nil
 }
 
-// SlimStatefulSet is the transform of the StatefulSet informer: it keeps which
-// replicas there are and which Networks they ask for.
+// SlimStatefulSet is the transform of the StatefulSet informer. It keeps the replicas and the
+// Networks that they ask for.
 func SlimStatefulSet(obj any) (any, error) {
 	set, ok := obj.(*appsv1.StatefulSet)
 	if !ok {
@@ -72,8 +72,8 @@ func SlimStatefulSet(obj any) (any, error) {
 	return slim, nil
 }
 
-// SlimAgent is the transform of the informer of agents: it keeps where one is, and whether
-// it is Ready.
+// SlimAgent is the transform of the informer of agents. It keeps the Node of an agent and whether
+// the agent is Ready.
 func SlimAgent(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -91,8 +91,8 @@ func SlimAgent(obj any) (any, error) {
 	return slim, nil
 }
 
-// SlimNode is the transform of the Node informer: it keeps our condition, what a write
-// of it needs, and which addresses the Node uses: some hundred bytes of ten thousand.
+// SlimNode is the transform of the Node informer. It keeps our condition, the fields needed to
+// write it, and the addresses of the Node: some hundred bytes of ten thousand.
 func SlimNode(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
@@ -109,7 +109,7 @@ func SlimNode(obj any) (any, error) {
 	return slim, nil
 }
 
-// identity is what tells an object, and its version.
+// identity keeps the fields that identify an object and its version.
 func identity(meta metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion}
 }
@@ -127,7 +127,7 @@ func pick(annotations map[string]string, keys []string) map[string]string {
 	return picked
 }
 
-// SlimJob is the transform of the Job informer: it keeps whose the Job is.
+// SlimJob is the transform of the Job informer. It keeps the Job's owner.
 func SlimJob(obj any) (any, error) {
 	job, ok := obj.(*batchv1.Job)
 	if !ok {
@@ -139,8 +139,8 @@ func SlimJob(obj any) (any, error) {
 	return slim, nil
 }
 
-// dropManagedFields is the transform of all others: nobody here reads them, and an
-// update without them leaves them as they are.
+// dropManagedFields is the transform of all others. The controller does not read managed fields,
+// and an update without them keeps them.
 func dropManagedFields(obj any) (any, error) {
 	if object, ok := obj.(metav1.Object); ok {
 		object.SetManagedFields(nil)

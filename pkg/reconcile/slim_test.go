@@ -15,8 +15,8 @@ import (
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
-// fatten gives a pod everything that an API server and a kubelet add, and some
-// more for decisions to read.
+// fatten adds to a pod everything that an API server and a kubelet add, and more input for
+// decisions.
 func fatten(pod *corev1.Pod) *corev1.Pod {
 	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
 	pod.Annotations["example.com/note"] = "long"
@@ -30,7 +30,7 @@ func fatten(pod *corev1.Pod) *corev1.Pod {
 	}
 	condition(corev1.PodInitialized, corev1.ConditionTrue, "", "")
 	switch pod.Name {
-	case "web-1": // admission put back the image that it had
+	case "web-1": // admission restored the old image
 		pod.Annotations[v1.InPlaceAnnotation] = `{"containers":{"app":{"id":"id-1","image":"nginx:1"}}}`
 		pod.Status.ContainerStatuses[0].ContainerID = "id-1"
 		condition(corev1.PodReady, corev1.ConditionTrue, "", "")
@@ -40,7 +40,7 @@ func fatten(pod *corev1.Pod) *corev1.Pod {
 		pod.Status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{}
 		condition(corev1.PodReady, corev1.ConditionTrue, "", "")
 		condition(corev1.PodResizeInProgress, corev1.ConditionTrue, "", "")
-	case "web-9": // never gets the address that it asks for
+	case "web-9": // never gets the requested address
 		pod.Spec.HostNetwork = true
 	case "web-2":
 		condition(corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable, "no node")
@@ -72,12 +72,12 @@ func fatPods() []*corev1.Pod {
 	} {
 		pod := fatten(newPod(text))
 		p := fatPod2()
-		if pod.Name == "web-7" { // to be adopted: as the template has it
+		if pod.Name == "web-7" { // to be adopted: matches the template
 			pod.Spec.Containers, pod.Spec.Hostname = p.Spec.Template.Spec.Containers, pod.Name
 		}
 		pod.Labels[v1.PodTemplateHashLabel] = pod2.RevisionHash(p)
 		pod.Annotations[v1.Pod2RequestAnnotation] = "blue"
-		if pod.Name == "web-8" { // the Pod2 has none any more
+		if pod.Name == "web-8" { // the Pod2 no longer has any
 			pod.Labels["team"], pod.Annotations[v1.Pod2LabelsAnnotation] = "db", `{"team":"db"}`
 		}
 		if pod.Name == "web-6" {
@@ -107,8 +107,8 @@ func TestSlimPodsGiveTheSamePlanForANetwork(t *testing.T) {
 	same(t, plan(slimmed(fatPods())), plan(fatPods()))
 }
 
-// web-1 is available, web-2 unschedulable, web-3 waits for an address, web-0 ended:
-// the message of Ready speaks of whichever comes first among the pods given.
+// web-1 is available, web-2 unschedulable, web-3 waits for an address, web-0 ended. The message of
+// Ready is about the first of the given pods.
 func TestSlimPodsGiveTheSamePlanForAPod2(t *testing.T) {
 	for _, only := range []string{"web-0", "web-1", "web-2", "web-3", "web-4", "web-5", "web-6", "web-7", "web-8", "web-9"} {
 		t.Run(only, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestSlimStatefulSetGivesTheSameOwner(t *testing.T) {
 	}
 }
 
-// A Pod2 compares all of it with its template.
+// A Pod2 compares the whole spec with its template.
 func TestAPodWithoutAControllerKeepsItsSpec(t *testing.T) {
 	pods := fatPods()
 	fat := pods[len(pods)-1]
@@ -171,7 +171,7 @@ func TestAPodWithoutAControllerKeepsItsSpec(t *testing.T) {
 	}
 }
 
-// Nothing that an informer got may be written to: others read it, too.
+// Objects from an informer must not be changed, because others read them too.
 func TestSlimmingDoesNotChangeItsInput(t *testing.T) {
 	set := newStatefulSet("db", "blue", 0, 1)
 	set.Annotations = map[string]string{"example.com/note": "long"}

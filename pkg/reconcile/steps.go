@@ -13,13 +13,12 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// lasting is how long syncs of a key fail before a condition says why, where that is
-// not for its user to mend: most of what the API server answers with a 5xx is over by
-// then. A refusal is told at once.
+// lasting is how long syncs of a key must fail before a condition reports an error that its user
+// cannot fix. Most 5xx responses of the API server end earlier. A refusal is reported at once.
 const lasting = 10 * time.Second
 
-// outages remembers since when the syncs of a key have failed without a good one
-// between them, and how often.
+// outages remembers since when the syncs of a key have failed without a success in between, and
+// how often.
 type outages struct {
 	mu    sync.Mutex
 	clock clock.PassiveClock
@@ -35,7 +34,7 @@ func newOutages(clock clock.PassiveClock) *outages {
 	return &outages{clock: clock, byKey: map[Key]outage{}}
 }
 
-// ended notes how a sync ended. One on an old view says nothing.
+// ended records the end of a sync. A sync on an old view does not count.
 func (o *outages) ended(key Key, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -52,7 +51,7 @@ func (o *outages) ended(key Key, err error) {
 	}
 }
 
-// syncs is how many have failed.
+// syncs is the number of failed syncs.
 func (o *outages) syncs(key Key) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -66,8 +65,8 @@ func (o *outages) lasts(key Key) bool {
 	return fails && o.clock.Since(is.since) >= lasting
 }
 
-// explain is what a condition says of a failure, in the words of the API server;
-// false: nothing yet.
+// explain returns the message of a condition about a failure, in the words of the API server. It
+// returns false if it is too early to report the failure.
 func (s *shared) explain(key Key, err error) (message string, tell bool) {
 	if errors.Is(err, errOverruled) {
 		return err.Error(), true
@@ -82,29 +81,29 @@ func (s *shared) explain(key Key, err error) (message string, tell bool) {
 	return err.Error(), true
 }
 
-// endsSteps says that nothing else is worth a try: the view is old, we are told to
-// stop, or the namespace goes with all that is in it.
+// endsSteps says that no further write makes sense: the view is old, the process stops, or the
+// namespace is being deleted with all its objects.
 func endsSteps(err error) bool {
 	return errors.Is(err, ErrStale) || errors.Is(err, context.Canceled) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// steps are the writes of one plan. After one that failed, those that do not depend
-// on it are still made, until it turns out that the view is old.
+// steps are the writes of one plan. After a failed write, the writes that do not depend on it are
+// still made, until one shows that the view is old.
 type steps struct {
 	*shared
 	key   Key
 	errs  []error
-	told  []plan.Failure // what conditions are to say
+	told  []plan.Failure // failures to report in conditions
 	ended bool
 }
 
 func (s *shared) steps(key Key) *steps { return &steps{shared: s, key: key} }
 
-// do makes a step, unless the steps have ended, and says whether it was done. The
-// reason is that of the condition, should it fail.
+// do makes a step, unless the steps have ended, and says whether it succeeded. The reason is for
+// the condition if the step fails.
 func (s *steps) do(reason string, step func() error) bool { return s.doFor(&reason, step) }
 
-// doFor is do for a step that says itself what the reason is.
+// doFor is do for a step that sets the reason itself.
 func (s *steps) doFor(reason *string, step func() error) bool {
 	if s.ended {
 		return false

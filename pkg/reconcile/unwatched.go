@@ -14,25 +14,25 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// foundFor is how long an object that a live read found counts as present although
-// the cache, which never shows one without our label, does not have it. It is
-// looked for again this often.
+// foundFor is how long an object that a live read found counts as existing although the cache does
+// not have it. The cache never shows objects without our label. The controller looks for the
+// object again at this interval.
 const foundFor = 30 * time.Second
 
-// unwatched remembers the objects that live reads found and the cache does not show: one
-// whose label somebody removed, or a foreign one with the name of one of ours. observe adds
-// them to what it lists, so that Diff sees them like any other.
+// unwatched remembers the objects that live reads found and the cache does not show: objects whose
+// label a user removed, and objects of other owners with a name that a Pod2 needs. observe adds
+// them to its lists, so Diff sees them like any other object.
 //
-// A pod that has our label is one the cache is yet to show. Once the cache is at
-// its resourceVersion, the cache knows better: if it does not have the pod, the
-// pod is gone. Else a controller would delete it, and bind addresses to it, until
-// foundFor is over, against another controller that knows it is gone.
+// If a pod has our label, the cache will show it. Once the cache is at the pod's resourceVersion,
+// the cache counts: if it does not have the pod, the pod is gone. Without this rule a controller
+// would delete the pod and bind addresses to it until foundFor has passed. Another controller that
+// knows that the pod is gone would do the opposite.
 type unwatched[T metav1.Object] struct {
 	mu        sync.Mutex
 	clock     clock.PassiveClock
 	sightings map[types.NamespacedName]sighting[T]
-	// slim is what the cache keeps; watched says whether it has the object, or will
-	// have it, where the syncs of a key look for theirs.
+	// slim reduces an object to the fields that the cache keeps. watched says whether the cache has the object,
+	// or will have it, where the syncs of a key look for theirs.
 	slim    func(T) T
 	watched func(Key, T) bool
 }
@@ -61,7 +61,7 @@ func (f *unwatched[T]) remember(object T) {
 	f.sightings[name] = sighting[T]{f.slim(object), f.clock.Now().Add(foundFor)}
 }
 
-// forget drops the sighting of an incarnation that was deleted or is gone.
+// forget drops the sighting of an object with this UID that was deleted or is gone.
 func (f *unwatched[T]) forget(namespace, name string, uid types.UID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -71,7 +71,7 @@ func (f *unwatched[T]) forget(namespace, name string, uid types.UID) {
 	}
 }
 
-// names of a namespace that there are sightings under.
+// names returns the names with sightings in a namespace.
 func (f *unwatched[T]) names(namespace string) map[string]bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,11 +84,10 @@ func (f *unwatched[T]) names(namespace string) map[string]bool {
 	return names
 }
 
-// addTo returns the objects that were listed for a key with those found besides in its namespace that are
-// wanted, in name order, each name once: the newer sighting counts. listedAt is
-// the resourceVersion that the cache was at before they were listed. No event
-// tells when one that was found goes, so look again after the time returned;
-// zero: none was added.
+// addTo adds the wanted sightings in the key's namespace to the objects that were listed for the
+// key. It returns them in name order, each name once: the newer version counts. listedAt is the
+// resourceVersion of the cache before the list. No event reports the deletion of a sighting, so
+// look again after the returned time; zero: none was added.
 func (f *unwatched[T]) addTo(key Key, listed []T, listedAt string, wanted func(T) bool) ([]T, time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -116,14 +115,13 @@ func (f *unwatched[T]) addTo(key Key, listed []T, listedAt string, wanted func(T
 	return slices.CompactFunc(listed, func(a, b T) bool { return a.GetName() == b.GetName() }), again
 }
 
-// labelledAtAll says whether the watch of what has a label of ours shows the object.
+// labelledAtAll says whether our watch shows the object, because it has the label of a Pod2.
 func labelledAtAll[T metav1.Object](_ Key, o T) bool { return o.GetLabels()[v1.Pod2Label] != "" }
 
 // labelledFor says whether the cache finds the object under the Pod2 of the key.
 func labelledFor[T metav1.Object](key Key, o T) bool { return o.GetLabels()[v1.Pod2Label] == key.Name }
 
-// alive says whether an object of a cache is the one with that UID, not yet
-// being deleted.
+// alive says whether an object of a cache has this UID and is not being deleted.
 func alive(obj any, uid types.UID) bool {
 	o, ok := obj.(metav1.Object)
 	return ok && o.GetUID() == uid && o.GetDeletionTimestamp() == nil

@@ -40,12 +40,12 @@ func TestFoundPodsAreAdded(t *testing.T) {
 		found, cached []*corev1.Pod
 		want          string
 	}{
-		{"one that the cache does not have", []*corev1.Pod{podAt("b", "5")}, []*corev1.Pod{podAt("a", "3"), podAt("c", "4")}, "a/3 b/5 c/4"},
-		{"one that the cache has as it was", []*corev1.Pod{podAt("a", "10")}, []*corev1.Pod{podAt("a", "9")}, "a/10"},
-		{"one that the cache has as it became", []*corev1.Pod{podAt("a", "9")}, []*corev1.Pod{podAt("a", "10")}, "a/10"},
-		{"one that the cache has just so", []*corev1.Pod{podAt("a", "9")}, []*corev1.Pod{podAt("a", "9")}, "a/9"},
-		{"not one of another namespace", []*corev1.Pod{elsewhere}, nil, ""},
-		{"not one that is not wanted", []*corev1.Pod{podAt("x", "5")}, nil, ""},
+		{"a pod that is not in the cache", []*corev1.Pod{podAt("b", "5")}, []*corev1.Pod{podAt("a", "3"), podAt("c", "4")}, "a/3 b/5 c/4"},
+		{"a pod that the cache has in an older version", []*corev1.Pod{podAt("a", "10")}, []*corev1.Pod{podAt("a", "9")}, "a/10"},
+		{"a pod that the cache has in a newer version", []*corev1.Pod{podAt("a", "9")}, []*corev1.Pod{podAt("a", "10")}, "a/10"},
+		{"a pod that the cache has in the same version", []*corev1.Pod{podAt("a", "9")}, []*corev1.Pod{podAt("a", "9")}, "a/9"},
+		{"not a pod of another namespace", []*corev1.Pod{elsewhere}, nil, ""},
+		{"not an unwanted pod", []*corev1.Pod{podAt("x", "5")}, nil, ""},
 		{"the last sighting", []*corev1.Pod{podAt("a", "5"), podAt("a", "6")}, nil, "a/6"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -78,8 +78,8 @@ func TestFoundPodsAreForgottenAfterAWhile(t *testing.T) {
 40s: ; again in 0s`)
 }
 
-// A pod with our label that the cache has seen come and go is gone, however fresh
-// the sighting; of one without, the cache knows nothing.
+// If the cache has seen a pod with our label come and go, the pod is gone, even after a fresh
+// sighting. About a pod without the label the cache knows nothing.
 func TestTheCacheOutlivesSightingsOfWhatItShows(t *testing.T) {
 	f := newUnwatchedPods(clocktesting.NewFakePassiveClock(now))
 	f.remember(podAt("a", "5"))
@@ -92,7 +92,7 @@ func TestTheCacheOutlivesSightingsOfWhatItShows(t *testing.T) {
 	same(t, strings.Join(got, "\n"), "4: a/5 b/5\n5: b/5")
 }
 
-// What was deleted is not seen any more; another incarnation is.
+// A deleted pod is forgotten, but not another pod with its name and another UID.
 func TestFoundPodsAreForgottenByUID(t *testing.T) {
 	f := newUnwatchedPods(clocktesting.NewFakePassiveClock(now))
 	f.remember(podAt("a uid=one", "5"))
@@ -131,7 +131,7 @@ func TestSoonest(t *testing.T) {
 	}
 }
 
-// racingIndex is a cache that goes on while it is listed.
+// racingIndex is a cache that changes while it is listed.
 type racingIndex struct {
 	cache.Indexer
 	goOn func()
@@ -143,8 +143,8 @@ func (i racingIndex) ByIndex(index, value string) ([]any, error) {
 	return objects, err
 }
 
-// The cache came to the resourceVersion of the sighting only after it was listed:
-// the list does not prove that the pod is gone.
+// The cache reached the resourceVersion of the sighting only after the list: the list does not prove
+// that the pod is gone.
 func TestASightingOutlivesAListThatIsOlder(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1))
 	w.add(newPod("web-0 label=web"))

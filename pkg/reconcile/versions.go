@@ -10,14 +10,14 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// CompareVersions compares the API server's resourceVersion with that of a cache. Call it now
-// and then, in standbys too. The caches alone do not tell that etcd was restored to an older
-// state: a watch from a version that the API server has yet to reach is silent. An API server
-// that does not answer is not what Check is for: that goes to the log.
+// CompareVersions compares the API server's resourceVersion with that of a cache. Call it now and
+// then, in standbys too. The caches alone cannot detect that etcd was restored to an older state:
+// a watch from a version that the API server has yet to reach is silent. If the API server does
+// not answer, that is only logged: Check does not report it.
 func (r *Reconciler) CompareVersions(ctx context.Context) {
-	// Read before the request, so that a newer answer is the rule.
+	// Read before the request, so the answer is normally newer.
 	seen := r.ownWrites.newest(networksResource)
-	// A list with no resourceVersion is a quorum read: never older than what was answered before.
+	// A list without a resourceVersion is a quorum read: it is never older than earlier answers.
 	list, err := r.live.networks(r.settings.Namespace).List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		klog.FromContext(ctx).V(2).Info("The API server's resourceVersion is unknown", "reason", err)
@@ -50,10 +50,10 @@ func (w *ownWrites) answered(res resource, seen, version string) {
 	}
 }
 
-// check returns an error if versions went back, by what a cache has or by what a live read
-// answered. They only go up, unless etcd was restored to an older state. Then the caches never
-// show what happened between the two, and a sync that waits for its own last write waits for
-// ever. So a version that went back stays an error, however high the versions get after it.
+// check returns an error if versions went back, in a cache or in the answer of a live read. They
+// only increase, unless etcd was restored to an older state. Then the caches never show the changes
+// between the two states, and a sync waits forever for its own last write. So a version that went
+// back stays an error, even if versions increase again.
 func (w *ownWrites) check() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,6 +71,6 @@ func (w *ownWrites) check() error {
 		back = append(back, text)
 	}
 	slices.Sort(back)
-	return fmt.Errorf("resourceVersions went back (%s): etcd was restored to an older state, and the caches never show what it has now: restart the controller",
+	return fmt.Errorf("resourceVersions went back (%s): etcd was restored to an older state, so the caches are wrong: restart the controller",
 		strings.Join(back, ", "))
 }

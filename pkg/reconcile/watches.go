@@ -16,18 +16,18 @@ import (
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
-// itself is the key of that kind that has the name of the object.
+// itself returns the key of the given kind with the object's name.
 func itself[T metav1.Object](kind string) wake {
 	return wake{keys: waking(func(o T) []Key { return []Key{keyOf(kind, o)} })}
 }
 
-// wakingPod2 are keys of that kind for the Pod2s of an object.
+// wakingPod2 returns keys of the given kind for the Pod2s of an object.
 func wakingPod2[T any](kind string, pod2s func(T) []string) func(T) []Key {
 	return func(o T) []Key { return keysOf(kind, pod2s(o)) }
 }
 
-// A Network wakes itself, the Networks that its waiting pods also wait for, and the Pod2s that
-// say in their conditions why their pods wait.
+// A Network wakes itself, the other Networks that its waiting pods wait for, and the Pod2s whose
+// conditions say why their pods wait.
 func (s *shared) wokenByNetwork(n *v1.Network) []Key {
 	keys := append(s.waitingNetworks(n.Namespace, n.Name), keyOf(KindNetwork, n))
 	for _, p := range s.pod2s.by(byNetwork, pathOf(n)) {
@@ -36,8 +36,8 @@ func (s *shared) wokenByNetwork(n *v1.Network) []Key {
 	return keys
 }
 
-// waitingNetworks are the other Networks of the pods that wait for this one, since
-// such a pod is bound on all of them or on none.
+// waitingNetworks returns the other Networks of the pods that wait for this one, because such a pod
+// is bound on all of them or on none.
 func (s *shared) waitingNetworks(namespace, name string) []Key {
 	var keys []Key
 	for _, pod := range s.pods.by(byWaiting, path(namespace, name)) {
@@ -51,9 +51,9 @@ func (s *shared) waitingNetworks(namespace, name string) []Key {
 	return keys
 }
 
-// A block wakes its Network, the Networks that pods wait for besides, the Pod2s whose replicas wait
-// for an address of it, and the pods it binds that have yet to publish, or whose condition says that
-// they wait.
+// A block wakes its Network, the other Networks that its waiting pods wait for, and the Pod2s whose
+// replicas wait for one of its addresses. It also wakes the pods that it binds and that have yet to
+// publish, or whose condition says that they wait.
 func (s *shared) wokenByBlock(block *v1.AddressBlock) []Key {
 	keys := append(s.waitingNetworks(block.Namespace, block.Spec.Network), Key{KindNetwork, block.Namespace, block.Spec.Network})
 	keys = append(keys, s.waitingPod2s(block)...)
@@ -69,9 +69,9 @@ func (s *shared) wokenByBlock(block *v1.AddressBlock) []Key {
 	return keys
 }
 
-// waitingPod2s are those of which a replica may wait for an address of the block: they
-// want addresses of its Network by name and are not complete. What one of them decided
-// before its status says so, it decides anew when its status was written.
+// waitingPod2s returns the Pod2s with a replica that may wait for an address of the block: they ask
+// for addresses of its Network and are not complete. A Pod2 whose status does not say so yet
+// decides again when its status is written.
 func (s *shared) waitingPod2s(block *v1.AddressBlock) []Key {
 	var keys []Key
 	for _, p := range s.pod2s.by(byNetwork, path(block.Namespace, block.Spec.Network)) {
@@ -84,9 +84,9 @@ func (s *shared) waitingPod2s(block *v1.AddressBlock) []Key {
 	return keys
 }
 
-// A pod wakes itself if it asks for anything, the Networks it asks for or
-// publishes or whose ledger names it (somebody may have removed its annotations),
-// and the Pod2 that it is a replica of or stands in the way of.
+// A pod wakes itself if it asks for anything. It wakes the Networks that it asks for or publishes,
+// and those whose blocks name it, because a user may have removed its annotations. It also wakes
+// the Pod2 that it is a replica of or conflicts with.
 func (s *shared) wokenByPod(pod *corev1.Pod) []Key {
 	var keys []Key
 	if _, asks := pod.Annotations[v1.NetworksAnnotation]; asks || attachment.Gated(pod) {
@@ -99,22 +99,22 @@ func (s *shared) wokenByPod(pod *corev1.Pod) []Key {
 	return append(append(keys, keysOf(KindNetwork, networks)...), keysOf(KindPod2, pod2sOfPod(pod))...)
 }
 
-// How long what scheduler and kubelets do with pods may wait for more of it: for a Pod2,
-// so much for each of its replicas that is not available, no less than podProgress and no
-// more than a second. Each of 2,000 pods that start changes some five times, and a look at
-// all of them takes milliseconds: at 20 looks a second that was more than half of all that
-// the controller computed. Where one replica at a time is waited for, nothing is.
+// How long updates by the scheduler and kubelets may wait for more of them. For a Pod2 this is
+// progressPerReplica for each unavailable replica, at least podProgress and at most mostProgress.
+// Each of 2,000 starting pods changes about five times, and a sync that reads all of them takes
+// milliseconds. At 20 syncs a second that was more than half of the controller's CPU time. A
+// rollout that waits for one replica at a time is not delayed.
 const (
 	podProgress        = 50 * time.Millisecond
 	progressPerReplica = 100 * time.Microsecond
 	mostProgress       = time.Second
 )
 
-// podPatience: a pod that lives and has its addresses makes progress, and so does one
-// that is being deleted: nothing takes its place before it is gone, which is no update.
-// Were it looked at before, the status would be written that it goes, and only once our
-// cache shows that would its successor be created. Nothing else waits: a pod that is
-// over is to be replaced, one that is gated wants addresses.
+// podPatience: a live pod with its addresses makes progress, and so does a pod that is being
+// deleted. Its replacement cannot be created before it is gone, which is not an update. An earlier
+// sync would write a status about the deletion, and the replacement would wait until the cache
+// shows that status. Other updates do not wait: a terminated pod must be replaced, and a gated pod
+// needs addresses.
 func (s *shared) podPatience(old, new any) time.Duration {
 	was, ok1 := old.(*corev1.Pod)
 	is, ok2 := new.(*corev1.Pod)
@@ -141,7 +141,7 @@ func wokenByStatefulSet(set *appsv1.StatefulSet) []Key {
 	return keysOf(KindNetwork, inNamespace(set.Namespace, attachment.RequestedNetworks(set.Spec.Template.Annotations)))
 }
 
-// A StorageClass wakes the Pod2s of its claims, which may grow or not.
+// A StorageClass wakes the Pod2s of its PVCs, because it decides whether they may grow.
 func (s *shared) wokenByClass(class *storagev1.StorageClass) []Key {
 	var keys []Key
 	for _, claim := range s.claims.by(byClass, class.Name) {

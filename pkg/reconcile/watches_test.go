@@ -13,8 +13,8 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// keysFor are the keys that an event of the object concerns, each once and in
-// order, of the one watch that knows such objects.
+// keysFor returns the keys that an event of the object concerns, sorted and each once, from the
+// watches of its resource.
 func (w *world) keysFor(obj runtime.Object) string {
 	var keys []string
 	for _, watch := range w.r.Watches() {
@@ -42,37 +42,37 @@ func TestWhichKeysAnEventConcerns(t *testing.T) {
 		{"Network", nil, newNetwork("blue"), "Multus blue, Network blue"},
 		{"Network, its waiting pods ask for others too", []runtime.Object{waits, newPod("b gated on=blue,yellow")}, newNetwork("blue"),
 			"Multus blue, Network blue, Network green, Network red, Network yellow"},
-		{"Network, its pods that run ask for others too", []runtime.Object{newPod("a on=blue,green published=blue:10.1.0.2")}, newNetwork("blue"), "Multus blue, Network blue"},
+		{"Network, its running pods ask for others too", []runtime.Object{newPod("a on=blue,green published=blue:10.1.0.2")}, newNetwork("blue"), "Multus blue, Network blue"},
 		{"Network, Pod2s ask for it", []runtime.Object{newPod2("web", 1, "blue"), withTemplateRequest(newPod2("db", 1), "blue"), newPod2("other", 1, "green")}, newNetwork("blue"),
 			"Multus blue, Network blue, Pod2 db, Pod2 web"},
 		{"block", nil, newBlock("blue"), "Network blue"},
 		{"block, a pod waits for it and for others", []runtime.Object{waits}, newBlock("green"), "Network blue, Network green, Network red"},
 		{"block that binds a pod which has yet to publish", []runtime.Object{newPod("a gated on=blue")}, newBlock("blue", "10.1.0.2 a Bound"), "Network blue, Pod a"},
-		{"block that binds pods which have published, are others, or are unknown", []runtime.Object{newPod("a on=blue"), newPod("b gated on=blue uid=other")},
+		{"block that binds published, other or unknown pods", []runtime.Object{newPod("a on=blue"), newPod("b gated on=blue uid=other")},
 			newBlock("blue", "10.1.0.2 a Bound", "10.1.0.3 b Bound", "10.1.0.4 c Bound"), "Network blue"},
 		{"block that binds a pod whose condition says that it waits", []runtime.Object{saysItWaits(newPod("a on=blue published=blue:10.1.0.2"))},
 			newBlock("blue", "10.1.0.2 a Bound"), "Network blue, Pod a"},
 		{"block that keeps an address for a pod", []runtime.Object{newPod("a gated on=blue")}, newBlock("blue", "10.1.0.2 a Reserved Pod2/web"), "Network blue"},
 		{"block, Pod2s want addresses of its Network", []runtime.Object{wantsAddresses(newPod2("web", 1, "blue")), wantsAddresses(newPod2("other", 1, "green")), newPod2("any", 1, "blue")},
 			newBlock("blue"), "Network blue, Pod2 web"},
-		{"block, a Pod2 has all that it wants", []runtime.Object{complete(wantsAddresses(newPod2("web", 1, "blue")))}, newBlock("blue"), "Network blue"},
+		{"block, the Pod2 is complete", []runtime.Object{complete(wantsAddresses(newPod2("web", 1, "blue")))}, newBlock("blue"), "Network blue"},
 		{"pod that asks", nil, newPod("a on=blue,green"), "Network blue, Network green, Pod a"},
 		{"pod with the gate alone", nil, newPod("a gated"), "Pod a"},
-		{"pod whose request cannot be read", nil, newPod("a on=,"), "Pod a"},
+		{"pod with an unreadable request", nil, newPod("a on=,"), "Pod a"},
 		{"pod that publishes", nil, newPod("a published=blue:10.1.0.2"), "Network blue"},
-		{"pod that only the ledger names", []runtime.Object{newBlock("blue", "10.1.0.2 a Bound"), newBlock("green", "10.1.0.2 b Bound")}, newPod("a"), "Network blue"},
+		{"pod that only a block names", []runtime.Object{newBlock("blue", "10.1.0.2 a Bound"), newBlock("green", "10.1.0.2 b Bound")}, newPod("a"), "Network blue"},
 		{"pod of a Pod2", nil, newPod("web-0 on=blue of=Pod2/web label=web"), "Network blue, Pod web-0, Pod2 web"},
 		{"pod without a request, of a Pod2", nil, newPod("web-0 of=Pod2/web label=web"), "Pod2 web"},
 		{"pod of one Pod2 with the label of another", nil, newPod("web-0 of=Pod2/web label=db"), "Pod2 db, Pod2 web"},
-		{"pod of something else with a Pod2's label", nil, newPod("web-0 of=ReplicaSet/rs label=web"), "Pod2 web"},
-		{"pod of something else", nil, newPod("rs-x of=ReplicaSet/rs"), ""},
-		{"pod of something else with the name of a replica", nil, newPod("a-web-0 of=StatefulSet/a-web"), "Pod2 a-web"},
+		{"pod of another owner with a Pod2's label", nil, newPod("web-0 of=ReplicaSet/rs label=web"), "Pod2 web"},
+		{"pod of another owner", nil, newPod("rs-x of=ReplicaSet/rs"), ""},
+		{"pod of another owner with the name of a replica", nil, newPod("a-web-0 of=StatefulSet/a-web"), "Pod2 a-web"},
 		{"pod with a name that no replica has", nil, newPod("web-00"), ""},
 		{"Pod2", nil, newPod2("web", 1, "blue", "green"), "DNS web, Network blue, Network green, Pod2 web"},
 		{"Pod2 whose template asks", nil, withTemplateRequest(newPod2("web", 1), "blue"), "DNS web, Network blue, Pod2 web"},
 		{"StatefulSet", nil, newStatefulSet("db", "blue, green", 0, 1), "Network blue, Network green"},
 		{"VNI", nil, &v1.VNI{Spec: v1.VNISpec{Network: v1.NetworkReference{Namespace: ns, Name: "blue"}}}, "Multus blue"},
-		{"definition, whoever's", nil, &nadv1.NetworkAttachmentDefinition{ObjectMeta: metaOf("blue")}, "Multus blue"},
+		{"definition of any owner", nil, &nadv1.NetworkAttachmentDefinition{ObjectMeta: metaOf("blue")}, "Multus blue"},
 		{"StatefulSet that asks for nothing", nil, newStatefulSet("db", "", 0, 1), ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -81,14 +81,14 @@ func TestWhichKeysAnEventConcerns(t *testing.T) {
 	}
 }
 
-// The owner's kind alone proves nothing: another group may have a Pod2 too.
+// The owner's kind alone proves nothing: another API group may also have a Pod2.
 func TestAPod2OfAnotherGroupIsNotOurs(t *testing.T) {
 	pod := newPod("x of=Pod2/web")
 	pod.OwnerReferences[0].APIVersion = "example.com/v1"
 	same(t, newWorld(t).keysFor(pod), "")
 }
 
-// An informer hands on what it has, whatever that is.
+// An informer may pass on any type of object.
 func TestObjectsOfOtherTypesConcernNobody(t *testing.T) {
 	w := newWorld(t)
 	for _, watch := range w.r.Watches() {
@@ -116,8 +116,8 @@ func TestIndexesAreAddedOnce(t *testing.T) {
 	}
 }
 
-// Progress of pods that live is looked at a few times a second, the fewer the more replicas
-// make it. Whatever is to be answered at once does not wait for that.
+// Progress of live pods is handled a few times a second, and less often if many replicas progress.
+// Updates that need an immediate answer do not wait.
 func TestWhichEventsOfPodsMayWait(t *testing.T) {
 	awaits := func(name string, replicas, available int32) *v1.Pod2 {
 		p := newPod2(name, replicas)
@@ -132,7 +132,7 @@ func TestWhichEventsOfPodsMayWait(t *testing.T) {
 		{"a published=blue:10.1.0.2", "a published=blue:10.1.0.2 phase=Running", podProgress},
 		{"a gated on=blue", "a on=blue published=blue:10.1.0.2", podProgress},
 		{"a gated on=blue", "a gated on=blue,green", 0},
-		{"a", "a going", podProgress}, // what is to be done is done once it is gone
+		{"a", "a going", podProgress}, // the sync has work to do once the pod is gone
 		{"a", "a phase=Failed", 0},
 		{"a phase=Running", "a phase=Succeeded", 0},
 		{"a", "a uid=other", 0}, // deleted and recreated while the watch was away

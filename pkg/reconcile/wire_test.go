@@ -32,7 +32,7 @@ func TestANetworkIsToldWhoSharesItsWire(t *testing.T) {
 	same(t, w.keysFor(onWire("red", "other", `{"type":"ipvlan","master":"eth2"}`)), "Multus other/red, Network other/red")
 }
 
-// Counters of a status, which change all the time, wake none of the others.
+// The counters in a status change all the time and do not wake the other Networks.
 func TestOnlyTheSpecOfANetworkConcernsItsWire(t *testing.T) {
 	const eth1 = `{"type":"macvlan","master":"eth1"}`
 	w := newWorld(t)
@@ -43,9 +43,9 @@ func TestOnlyTheSpecOfANetworkConcernsItsWire(t *testing.T) {
 			continue
 		}
 		if !watch.Same(onWire("blue", ns, eth1), counted) || watch.Same(onWire("blue", ns, eth1), grown) {
-			t.Error("a status concerns others, or a spec none")
+			t.Error("a status wakes others, or a spec wakes none")
 		}
 		return
 	}
-	t.Error("there is no such watch")
+	t.Error("the watch does not exist")
 }

@@ -32,8 +32,8 @@ import (
 	"github.com/pod2/pod2/test/apiserver"
 )
 
-// world is a Reconciler between a server and caches, which show the server as it was at
-// the last catchUp.
+// world is a Reconciler between a server and caches. The caches show the server as of the last
+// catchUp.
 type world struct {
 	t      testing.TB
 	r      *Reconciler
@@ -42,9 +42,9 @@ type world struct {
 	caches []cacheOf
 
 	mu     sync.Mutex
-	calls  []string // as render has them, and the events that were recorded
+	calls  []string // rendered, with the recorded events
 	refuse func(call string) error
-	answer func(runtime.Object) // changes what is created or updated, as an admission policy does
+	answer func(runtime.Object) // changes written objects, like an admission policy
 
 	clients   Clients
 	informers Informers
@@ -58,8 +58,8 @@ type cacheOf struct {
 
 const agentNS = "pod2-agent"
 
-// newWorld has the objects on the server and in the caches, with the
-// resourceVersions 101, 102 and so on, and the revisions of Pod2s.
+// newWorld puts the objects on the server and in the caches, with the resourceVersions 101, 102 and so
+// on, and adds the revisions of Pod2s.
 func newWorld(t testing.TB, objects ...runtime.Object) *world {
 	t.Helper()
 	w := &world{t: t, clock: clocktesting.NewFakePassiveClock(now), server: apiserver.NewServer()}
@@ -115,13 +115,13 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 	return w
 }
 
-// speakTo has the Reconciler use other clients.
+// speakTo makes the Reconciler use other clients.
 func (w *world) speakTo(clients Clients) {
 	w.r.writers = newWriters(clients, w.r.ownWrites, w.r.live.unwatched, w.clock)
 	w.r.live = newLive(clients, w.r.live.unwatched, w.r.live.confirmedOver)
 }
 
-// revisionsOf Pod2s are there when all but their first syncs begin.
+// revisionsOf returns the revisions of Pod2s, which exist after their first sync.
 func revisionsOf(objects []runtime.Object) (revisions []runtime.Object) {
 	for _, obj := range objects {
 		if p, ok := obj.(*v1.Pod2); ok && p.DeletionTimestamp == nil {
@@ -133,10 +133,10 @@ func revisionsOf(objects []runtime.Object) (revisions []runtime.Object) {
 	return revisions
 }
 
-// selectedBy are the labels without which an informer does not show an object.
+// selectedBy has the labels without which an informer does not show an object.
 var selectedBy = map[string]string{"Pod": v1.ManagedLabel, "Service": v1.Pod2Label, "EndpointSlice": v1.Pod2Label}
 
-// add puts objects on the server, behind the back of the caches.
+// add puts objects on the server but not into the caches.
 func (w *world) add(objects ...runtime.Object) {
 	w.t.Helper()
 	w.server.Lock()
@@ -144,13 +144,13 @@ func (w *world) add(objects ...runtime.Object) {
 	for _, obj := range objects {
 		c := w.cacheOf(obj)
 		if w.server.Get(c.resource, c.namespace, object(obj).GetName()) != nil {
-			w.t.Fatalf("add %T %s: there is one", obj, object(obj).GetName())
+			w.t.Fatalf("add %T %s: it already exists", obj, object(obj).GetName())
 		}
 		w.put(c, obj)
 	}
 }
 
-// change replaces objects on the server, behind the back of the caches.
+// change replaces objects on the server but not in the caches.
 func (w *world) change(objects ...runtime.Object) {
 	w.t.Helper()
 	w.server.Lock()
@@ -166,7 +166,7 @@ func (w *world) put(c cacheOf, obj runtime.Object) {
 	object(obj).SetResourceVersion(w.server.Put(apiserver.User, c.resource, next).GetResourceVersion())
 }
 
-// remove takes an object from the server, behind the back of the caches.
+// remove removes an object from the server but not from the caches.
 func (w *world) remove(obj runtime.Object) {
 	w.t.Helper()
 	w.server.Lock()
@@ -174,16 +174,16 @@ func (w *world) remove(obj runtime.Object) {
 	c := w.cacheOf(obj)
 	is := w.server.Get(c.resource, c.namespace, object(obj).GetName())
 	if is == nil {
-		w.t.Fatalf("remove %T %s: there is none", obj, object(obj).GetName())
+		w.t.Fatalf("remove %T %s: it does not exist", obj, object(obj).GetName())
 	}
 	w.server.Remove(apiserver.User, c.resource, is)
 }
 
-// cacheOf an object is the one that shows it.
+// cacheOf returns the cache that shows an object.
 func (w *world) cacheOf(obj runtime.Object) cacheOf {
 	r, namespace := resourceOf(reflect.TypeOf(obj)), object(obj).GetNamespace()
 	i := slices.IndexFunc(w.caches, func(c cacheOf) bool { return c.resource == r && c.namespace == namespace })
-	if i < 0 { // in the namespace that a test does not say
+	if i < 0 { // in the default namespace of tests
 		i = slices.IndexFunc(w.caches, func(c cacheOf) bool { return c.resource == r && c.namespace == r.Namespace() })
 	}
 	return w.caches[i]
@@ -193,7 +193,7 @@ func resourceOf(kind reflect.Type) *apiserver.Resource {
 	return apiserver.Resources[slices.IndexFunc(apiserver.Resources, func(r *apiserver.Resource) bool { return r.Kind == kind.Elem().Name() })]
 }
 
-// plain is an object as a client gets it, to be changed at will.
+// plain returns an object as a client gets it, free to change.
 func plain(obj runtime.Object) runtime.Object {
 	obj = obj.DeepCopyObject()
 	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
@@ -202,7 +202,7 @@ func plain(obj runtime.Object) runtime.Object {
 
 func podOf(w *world, name string) *corev1.Pod { return stored[*corev1.Pod](w, name) }
 
-// stored is an object as the server has it.
+// stored returns an object from the server.
 func stored[T runtime.Object](w *world, name string) T {
 	w.t.Helper()
 	w.server.Lock()
@@ -210,13 +210,13 @@ func stored[T runtime.Object](w *world, name string) T {
 	r := resourceOf(reflect.TypeFor[T]())
 	obj := w.server.Get(r, r.Namespace(), name)
 	if obj == nil {
-		w.t.Fatalf("there is no %s %s", r.Kind, name)
+		w.t.Fatalf("%s %s does not exist", r.Kind, name)
 	}
 	return plain(obj).(T)
 }
 
-// catchUp makes the caches show the server as it is, by the labels that informers
-// select on; those of the resources that are named lag behind.
+// catchUp makes the caches show the current server, with the labels that informers select. The caches
+// of the named resources lag behind.
 func (w *world) catchUp(lagging ...string) {
 	w.t.Helper()
 	w.server.Lock()
@@ -255,8 +255,8 @@ func (w *world) catchUp(lagging ...string) {
 	}
 }
 
-// sync syncs once and returns the calls that it took, the keys that it wakes, and the
-// events, one a line.
+// sync syncs once and returns the calls that it made, the keys that it wakes, and the events, one a
+// line.
 func (w *world) sync(kind, name string) (string, error) {
 	w.calls = nil
 	key := Key{kind, ns, name}
@@ -274,7 +274,7 @@ func (w *world) sync(kind, name string) (string, error) {
 	return strings.Join(w.calls, "\n"), err
 }
 
-// syncWoken syncs a key and those that it wakes, whatever fails.
+// syncWoken syncs a key and the keys that it wakes, even after failures.
 func (w *world) syncWoken(key Key) {
 	result, _ := w.r.Sync(klog.NewContext(w.t.Context(), klog.Logger{}), key)
 	for _, woken := range result.Wakes {
@@ -282,14 +282,14 @@ func (w *world) syncWoken(key Key) {
 	}
 }
 
-// next is a resourceVersion that nothing has.
+// next is an unused resourceVersion.
 func (w *world) next() string {
 	w.server.Lock()
 	defer w.server.Unlock()
 	return w.server.Skip(1)
 }
 
-// RoundTrip has the server answer a call, and notes it.
+// RoundTrip lets the server answer a call, and records it.
 func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	c, err := apiserver.ReadCall("controller", r)
 	if err != nil {
@@ -309,8 +309,8 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// ignored says what an API server would not tell of a write: that it takes a status only where it
-// is written apart, and deletes by an update the fields that our types do not know.
+// ignored reports the parts of a write that an API server would silently ignore or lose. It takes a
+// status only through the subresource, and an update deletes fields that our types do not know.
 func ignored(c *apiserver.Call) string {
 	if c.Method == http.MethodPut {
 		return "an update deletes the fields that our types do not know: patch"
@@ -325,8 +325,8 @@ func ignored(c *apiserver.Call) string {
 	return ""
 }
 
-// reason is why the server refused a call, by its answer, which can be read again; "" if the
-// connection broke.
+// reason returns the server's reason to refuse a call, from its answer, which can still be read; "" if
+// the connection broke.
 func reason(response *http.Response) string {
 	if response == nil {
 		return ""
@@ -343,7 +343,7 @@ func reason(response *http.Response) string {
 	return string(status.Reason)
 }
 
-// recorder writes events among the calls.
+// recorder records events among the calls.
 type recorder struct{ w *world }
 
 func (r recorder) Event(on runtime.Object, kind, reason, message string) {

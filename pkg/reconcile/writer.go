@@ -13,9 +13,9 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// writer writes the objects of one kind for the syncs of keys, and remembers each answer:
-// no decision is made on a view that is older than one's own write. What it can write,
-// fenced.Writer says.
+// writer writes the objects of one kind for the syncs of keys. It remembers each answer, because
+// no decision may use a view older than the controller's own write. fenced.Writer defines the
+// possible writes.
 type writer[T fenced.Object] struct {
 	api       fenced.Writer[T]
 	noun      string // of an object, for people
@@ -24,8 +24,8 @@ type writer[T fenced.Object] struct {
 	unwatched *unwatched[T] // nil: our watch shows every object of the kind
 }
 
-// create has a fixed name. If that is taken the decision is stale; the holder is
-// remembered, as our watch may not show it.
+// create creates an object with a fixed name. If the name is taken, the decision is stale. The
+// holder is remembered, because our watch may not show it.
 func (w writer[T]) create(ctx context.Context, key Key, obj T, why string) (T, error) {
 	created, err := w.api.Create(ctx, obj)
 	if err != nil {
@@ -41,7 +41,7 @@ func (w writer[T]) create(ctx context.Context, key Key, obj T, why string) (T, e
 	return created, nil
 }
 
-// update turns the object that was seen into the one that is wanted.
+// update changes the observed object into the wanted one.
 func (w writer[T]) update(ctx context.Context, key Key, seen, wanted T, why string) (T, error) {
 	updated, err := w.api.Update(ctx, seen, wanted)
 	if err != nil {
@@ -53,8 +53,7 @@ func (w writer[T]) update(ctx context.Context, key Key, seen, wanted T, why stri
 	return updated, nil
 }
 
-// updateStatus writes what wanted has for a status. Each status has one kind of key that
-// writes it.
+// updateStatus writes the status of wanted. Only one kind of key writes each status.
 func (w writer[T]) updateStatus(ctx context.Context, key Key, seen, wanted T) (T, error) {
 	updated, err := w.api.UpdateStatus(ctx, seen, wanted)
 	if err != nil {
@@ -64,7 +63,7 @@ func (w writer[T]) updateStatus(ctx context.Context, key Key, seen, wanted T) (T
 	return updated, nil
 }
 
-// patch writes the named fields, and no others.
+// patch writes the named fields and no others.
 func (w writer[T]) patch(ctx context.Context, key Key, fence fenced.Fence, why string, metadata, rest fenced.Fields, subresources ...string) (T, error) {
 	patched, err := w.api.Patch(ctx, key.Namespace, fence, metadata, rest, subresources...)
 	if err != nil {
@@ -76,7 +75,7 @@ func (w writer[T]) patch(ctx context.Context, key Key, fence fenced.Fence, why s
 	return patched, nil
 }
 
-// delete deletes an object that is as it was seen, or is gone.
+// delete deletes an object that is unchanged since it was read, or is already gone.
 func (w writer[T]) delete(ctx context.Context, key Key, d plan.Deletion) error {
 	return w.deleteBy(ctx, key, d, nil)
 }
@@ -95,12 +94,12 @@ func (w writer[T]) deleteBy(ctx context.Context, key Key, d plan.Deletion, propa
 	return nil
 }
 
-// wrote records the answer to a write. The object that our watch does not show is
-// remembered as the answer has it.
+// wrote records the answer to a write. If our watch does not show the object, the answer is
+// remembered.
 func (w writer[T]) wrote(key Key, obj T) {
 	if w.unwatched == nil || w.unwatched.watched(key, obj) {
 		if w.unwatched != nil {
-			w.unwatched.forget(obj.GetNamespace(), obj.GetName(), obj.GetUID()) // the cache has it from now on, and when it is gone
+			w.unwatched.forget(obj.GetNamespace(), obj.GetName(), obj.GetUID()) // from now on the cache shows the object, and its deletion
 		}
 		w.ownWrites.wrote(key, w.resource, obj.GetResourceVersion())
 		return
@@ -109,14 +108,14 @@ func (w writer[T]) wrote(key Key, obj T) {
 	w.ownWrites.hidden(key, w.resource, obj)
 }
 
-// missed forgets what a live read found if the write met another object than that.
+// missed forgets a sighting if the write met another version of the object.
 func (w writer[T]) missed(namespace string, fence fenced.Fence, err error) {
 	if w.unwatched != nil && errors.Is(err, ErrStale) {
 		w.unwatched.forget(namespace, fence.Name(), fence.UID())
 	}
 }
 
-// look remembers an object as it is now.
+// look remembers the current version of an object.
 func (w writer[T]) look(ctx context.Context, namespace, name string) error {
 	live, err := w.api.Get(ctx, namespace, name)
 	if err == nil {
@@ -125,7 +124,7 @@ func (w writer[T]) look(ctx context.Context, namespace, name string) error {
 	return err
 }
 
-// failed says what was being done, to which object, and why.
+// failed adds the verb, the object and the reason to an error.
 func (w writer[T]) failed(verb, namespace, name, why string, err error) error {
 	if why != "" {
 		why = " (" + why + ")"

@@ -7,18 +7,18 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// A sync that waits in vain says what helps.
+// The error of a sync that waits for too long names the remedy.
 func TestAheadForAMinuteNamesTheRemedy(t *testing.T) {
 	w, _ := storesAt("9", "9")
 	clock := w.clock.(*clocktesting.FakePassiveClock)
 	w.wrote(blue, podsResource, "10")
 	const lags = "the cache of pods is at resourceVersion 9, our last write at 10"
-	clock.SetTime(now.Add(time.Hour)) // nobody asked meanwhile
+	clock.SetTime(now.Add(time.Hour)) // without a sync in between
 	same(t, w.ahead(blue), lags)
 	clock.SetTime(now.Add(time.Hour + 59*time.Second))
 	same(t, w.ahead(blue), lags)
 	clock.SetTime(now.Add(time.Hour + 60*time.Second))
-	same(t, w.ahead(blue), lags+", for 1m0s: if etcd was restored to an older state, it never will: restart the controller")
+	same(t, w.ahead(blue), lags+" (for 1m0s): if etcd was restored to an older state, the cache will never show it: restart the controller")
 }
 
 func TestAheadOnceSeenBeginsAnew(t *testing.T) {
@@ -33,7 +33,7 @@ func TestAheadOnceSeenBeginsAnew(t *testing.T) {
 	same(t, w.ahead(blue), "the cache of pods is at resourceVersion 10, our last write at 11")
 }
 
-const wentBack = "etcd was restored to an older state, and the caches never show what it has now: restart the controller"
+const wentBack = "etcd was restored to an older state, so the caches are wrong: restart the controller"
 
 func TestCheckOfVersionsThatGoBack(t *testing.T) {
 	const back = "resourceVersions went back (pods from 1000 to 500): " + wentBack
@@ -42,17 +42,17 @@ func TestCheckOfVersionsThatGoBack(t *testing.T) {
 		{"990", ""},
 		{"1000", ""},
 		{"1000", ""},
-		{"", ""}, // a cache that cannot say
+		{"", ""}, // a cache without a version
 		{"500", back},
 		{"600", back},
-		{"1001", back}, // what happened in between is missing
+		{"1001", back}, // the changes in between are missing
 	} {
 		stores[podsResource].Bookmark(step.pods)
 		same(t, text(w.check()), step.want)
 	}
 }
 
-// A cache whose watch is silent stays where it was.
+// A cache with a silent watch keeps its version.
 func TestCheckOfALiveReadThatIsOlder(t *testing.T) {
 	for _, row := range []struct{ cache, answer, want string }{
 		{"800", "900", ""},

@@ -208,7 +208,7 @@ func TestUnlabelledPodKeepsItsAddress(t *testing.T) {
 	waitCondition(t, ns, "pod/new", bound, "False NetworkExhausted")
 	waitLedger(t, ns, "10.0.0.2 Bound old")
 	eventually(t, "the live read refuses the decision", func(context.Context) (string, error) {
-		if !strings.Contains(c.log.String(), "not over, as the cache has it") {
+		if !strings.Contains(c.log.String(), "but the API server says they have not") {
 			return "nothing of it in the log", nil
 		}
 		return "", nil
