@@ -20,9 +20,9 @@ import (
 	"github.com/pod2/pod2/pkg/reconcile"
 )
 
-// Syncer brings the world closer to what one key's object asks for. It runs in
-// many goroutines at once, never in two for one key. It is told neither what
-// happened nor how often: a key is only a hint to look.
+// Syncer brings the cluster closer to the desired state of one key's object. Many goroutines call it
+// at once, but never two for the same key. A key is only a hint to look. It says nothing
+// about the events, not even how many there were.
 type Syncer interface {
 	Sync(ctx context.Context, key reconcile.Key) (reconcile.Result, error)
 }
@@ -33,8 +33,8 @@ type Syncer interface {
 //	                  ^                      error-> again after the backoff
 //	                  |________________________________|
 //
-// A key stands in the queue once, however many events named it. One named
-// again while a worker has it is queued again when that worker is done.
+// A key is in the queue at most once, even if many events name it. If an event names it while a
+// worker syncs it, it is queued again when that worker is done.
 type Controller struct {
 	syncer  Syncer
 	queue   workqueue.TypedRateLimitingInterface[reconcile.Key]
@@ -42,39 +42,37 @@ type Controller struct {
 	synced  []cache.DoneChecker
 
 	mu sync.Mutex
-	// since when each sync is under way.
+	// since says when each running sync began.
 	since map[reconcile.Key]time.Time
 }
 
 const (
-	// A failed key is tried again after 5 ms, 10 ms, 20 ms ... 1 min. The first
-	// steps suit a conflict or a cache that lags; the last is how long a person
-	// waits at most who repaired something we do not watch (a quota, a webhook).
-	// There is no limit over all keys: the API server's priority and fairness
-	// governs that, and one failing object must not slow down the others.
+	// A failed key is retried after 5 ms, 10 ms, 20 ms ... 1 min. The first steps suit a conflict or
+	// a lagging cache. The last is the longest wait for a person who fixed something that we do not
+	// watch (a quota, a webhook). There is no limit over all keys: the API server's priority and
+	// fairness does that, and one failing object must not slow down the others.
 	retryBase = 5 * time.Millisecond
 	retryMax  = time.Minute
 
-	// staleMax is how long a key waits at most whose view was old. What a live read
-	// found instead is known for half a minute only (reconcile): were it tried later
-	// than that, it would find the same again and again.
+	// staleMax is the longest delay of a key whose view was old. The reconciler remembers the result
+	// of a live read for only half a minute. After a longer delay it would find the same again and
+	// again.
 	staleMax = 20 * time.Second
-	// staleTold is from how many failures in a row on that is in the log, of whatever
-	// verbosity: after some five seconds.
+	// staleTold is the number of failures in a row from which they are logged at any verbosity:
+	// after about five seconds.
 	staleTold = 10
 
-	// stopGrace is what a stop grants to the syncs under way; it leaves a pod's
-	// default of 30 s (terminationGracePeriodSeconds) time to release the lease.
+	// stopGrace is how long running syncs may continue after a stop. The rest of a pod's default of
+	// 30 s (terminationGracePeriodSeconds) is for releasing the lease.
 	stopGrace = 20 * time.Second
 
-	// syncLimit is how long a sync may take before Check calls it stuck. The longest,
-	// of a Pod2 with as many replicas as there may be, makes thousands of calls; one
-	// that takes longer waits for something that does not come.
+	// syncLimit is how long a sync may take before Check reports it as stuck. The longest sync, of
+	// the largest possible Pod2, makes thousands of calls. A longer one waits for something that
+	// never happens.
 	syncLimit = 15 * time.Minute
 )
 
-// NewController registers itself with every informer of watches. Call it
-// before the informers start.
+// NewController registers itself with every informer of watches. Call it before the informers start.
 func NewController(ctx context.Context, syncer Syncer, watches []reconcile.Watch) (*Controller, error) {
 	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Key](retryBase, retryMax)
 	c := &Controller{
@@ -89,8 +87,8 @@ func NewController(ctx context.Context, syncer Syncer, watches []reconcile.Watch
 		if err != nil {
 			return nil, fmt.Errorf("register with informer %d: %w", i, err)
 		}
-		// The handler's checker, not the informer's: it waits for the keys of
-		// the first list to stand in the queue, too.
+		// The handler's checker, not the informer's: it also waits until the keys of the first list
+		// are in the queue.
 		if !watch.Optional {
 			c.synced = append(c.synced, registration.HasSyncedChecker())
 		}
@@ -98,20 +96,20 @@ func NewController(ctx context.Context, syncer Syncer, watches []reconcile.Watch
 	return c, nil
 }
 
-// handler queues the keys of an event, without a delay unless the watch has patience
-// with it; failures alone are rate limited. The old object of an update counts as
-// well as the new one: what it no longer names may have to react to that.
+// handler queues the keys of an event. There is no delay unless the watch has patience with the
+// event; only failures are rate limited. The old object of an update counts too, because an object
+// that it no longer names may have to react.
 func (c *Controller) handler(logger klog.Logger, watch reconcile.Watch) cache.ResourceEventHandler {
 	enqueue := func(objects ...any) {
-		// An object that makes the watch panic would end this process at every start.
+		// Without this, an object that makes the watch panic would end the process at every start.
 		defer func() {
 			if value := recover(); value != nil {
 				name, _ := cache.MetaNamespaceKeyFunc(objects[0])
-				logger.Error(&reconcile.PanicError{Value: value}, "Event dropped: please report this",
+				logger.Error(&reconcile.PanicError{Value: value}, "Event handler panicked and the event was dropped: please report this",
 					"type", fmt.Sprintf("%T", objects[0]), "object", name, "stack", string(debug.Stack()))
 			}
 		}()
-		// Each key once: a worker may be done with it before it comes again.
+		// Each key once: a worker may finish it before it comes again.
 		queued := sets.New[reconcile.Key]()
 		after := time.Duration(0)
 		if watch.Same != nil && len(objects) == 2 && watch.Same(objects[0], objects[1]) {
@@ -137,8 +135,8 @@ func (c *Controller) handler(logger klog.Logger, watch reconcile.Watch) cache.Re
 		AddFunc:    func(obj any) { enqueue(obj) },
 		UpdateFunc: func(old, new any) { enqueue(old, new) },
 		DeleteFunc: func(obj any) {
-			// A deletion that the watch missed shows only in the next list, with
-			// the object as the cache last saw it.
+			// If the watch missed a deletion, the next list reveals it, with the object as the cache
+			// last saw it.
 			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 				obj = tombstone.Obj
 			}
@@ -147,20 +145,19 @@ func (c *Controller) handler(logger klog.Logger, watch reconcile.Watch) cache.Re
 	}
 }
 
-// WaitForSync returns true when the caches hold what the API server listed,
-// and false when ctx ends first.
+// WaitForSync returns true when the caches hold the first lists of the API server, and false when ctx
+// ends first.
 func (c *Controller) WaitForSync(ctx context.Context) bool {
 	return cache.WaitFor(ctx, "", c.synced...)
 }
 
-// Run syncs with that many workers until ctx ends. Then no further sync begins;
-// those under way may finish within stopGrace or until syncs, the context they
-// run in, ends. It returns when no worker runs any more, and cannot be called
-// again.
+// Run syncs with the given number of workers until ctx ends. Then no further sync begins. Running
+// syncs may finish within stopGrace, or until their context syncs ends. Run returns when all workers
+// have stopped, and cannot be called again.
 func (c *Controller) Run(ctx, syncs context.Context, workers int) error {
 	defer c.queue.ShutDown()
 	logger := klog.FromContext(ctx)
-	// On an empty cache every replica looks absent.
+	// With an empty cache every replica looks absent.
 	if !c.WaitForSync(ctx) {
 		return fmt.Errorf("wait for the informer caches: %w", context.Cause(ctx))
 	}
@@ -177,7 +174,7 @@ func (c *Controller) Run(ctx, syncs context.Context, workers int) error {
 	logger.Info("Controller started", "workers", workers)
 
 	<-ctx.Done()
-	logger.Info("Controller stops: syncs under way may finish", "grace", stopGrace)
+	logger.Info("Controller is stopping: running syncs may finish", "grace", stopGrace)
 	c.queue.ShutDown()
 	defer time.AfterFunc(stopGrace, cut).Stop()
 	running.Wait()
@@ -185,8 +182,7 @@ func (c *Controller) Run(ctx, syncs context.Context, workers int) error {
 	return nil
 }
 
-// syncNext waits for one key and syncs it. It returns false when the queue has
-// been shut down.
+// syncNext waits for one key and syncs it. It returns false after the queue was shut down.
 func (c *Controller) syncNext(ctx context.Context) bool {
 	key, shutdown := c.queue.Get()
 	if shutdown {
@@ -194,7 +190,7 @@ func (c *Controller) syncNext(ctx context.Context) bool {
 	}
 	defer c.queue.Done(key)
 	if c.queue.ShuttingDown() {
-		return false // it still hands out what it held, and nothing new may begin
+		return false // the queue still returns keys that it held, but no new sync may begin
 	}
 
 	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "key", key))
@@ -234,23 +230,23 @@ func (c *Controller) end(key reconcile.Key) {
 	delete(c.since, key)
 }
 
-// Check returns an error if a sync is stuck. Its object is not served any more, as
-// a key is never synced twice at once, and its worker serves no other.
+// Check returns an error if a sync is stuck. Its object is no longer served, because a key is never
+// synced twice at once, and its worker serves no other key.
 func (c *Controller) Check() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var errs []error
 	for key, began := range c.since {
 		if took := time.Since(began); took > syncLimit {
-			errs = append(errs, fmt.Errorf("the sync of %s is under way for %s, and no sync should take longer than %s", key, took.Round(time.Second), syncLimit))
+			errs = append(errs, fmt.Errorf("sync of %s has been running for %s (limit %s)", key, took.Round(time.Second), syncLimit))
 		}
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(errs...)
 }
 
-// sync turns a panic into an error, so that an object which makes Sync panic
-// is retried like one which makes it fail, and every other is still served.
+// sync turns a panic into an error. So an object that makes Sync panic is retried like a failing one,
+// and all others are still served.
 func (c *Controller) sync(ctx context.Context, key reconcile.Key) (result reconcile.Result, err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -260,8 +256,8 @@ func (c *Controller) sync(ctx context.Context, key reconcile.Key) (result reconc
 	return c.syncer.Sync(ctx, key)
 }
 
-// report logs how a sync ended and returns the word for it in the metrics. A
-// sync that went well logs nothing: the reconciler logs what it changed.
+// report logs the end of a sync and returns its label for the metrics. A successful sync logs
+// nothing, because the reconciler logs its changes.
 func (c *Controller) report(ctx context.Context, key reconcile.Key, err error) string {
 	logger := klog.FromContext(ctx)
 	failures := c.queue.NumRequeues(key) + 1
@@ -270,22 +266,22 @@ func (c *Controller) report(ctx context.Context, key reconcile.Key, err error) s
 	case err == nil:
 		return "success"
 	case errors.As(err, &panicked):
-		logger.Error(err, "Sync panicked and will be tried again: please report this", "failures", failures, "stack", string(panicked.Stack))
+		logger.Error(err, "Sync panicked and will be retried: please report this", "failures", failures, "stack", string(panicked.Stack))
 		return "panic"
 	case ctx.Err() != nil:
-		logger.Info("Sync cut short by the stop", "reason", err)
+		logger.Info("Sync was cancelled because the controller is stopping", "reason", err)
 		return "cancelled"
 	case apierrors.IsConflict(err), errors.Is(err, reconcile.ErrStale):
-		// Another writer was quicker, or our cache is older than our own last
-		// write: looking again is all there is to do, unless it does not end.
+		// Another writer was faster, or our cache is older than our last write. Another look is
+		// enough, unless this does not end.
 		level := 2
 		if failures >= staleTold {
 			level = 0
 		}
-		logger.V(level).Info("Sync will look again", "reason", err, "failures", failures)
+		logger.V(level).Info("Sync had an old view and will be retried", "reason", err, "failures", failures)
 		return "retry"
 	default:
-		logger.Error(err, "Sync failed and will be tried again", "failures", failures)
+		logger.Error(err, "Sync failed and will be retried", "failures", failures)
 		return "error"
 	}
 }

@@ -42,8 +42,8 @@ var (
 	green = reconcile.Key{Kind: "Network", Namespace: "default", Name: "green"}
 )
 
-// start runs a controller without informers, and returns how to stop it and
-// wait for its end. Use it in a synctest bubble.
+// start runs a controller without informers. It returns a function that stops it and waits for its
+// end. Use it in a synctest bubble.
 func start(t *testing.T, syncer Syncer, workers int) (c *Controller, stop func()) {
 	t.Helper()
 	c, err := NewController(t.Context(), syncer, nil)
@@ -72,7 +72,7 @@ func TestEventsBecomeKeys(t *testing.T) {
 		want  string
 	}{
 		{"added", func(h cache.ResourceEventHandler) { h.OnAdd(network("blue"), false) }, "Network default/blue"},
-		{"updated: what the old object named counts too", func(h cache.ResourceEventHandler) { h.OnUpdate(network("blue"), network("green")) },
+		{"updated: the keys of the old object count too", func(h cache.ResourceEventHandler) { h.OnUpdate(network("blue"), network("green")) },
 			"Network default/blue, Network default/green"},
 		{"updated: one key for both", func(h cache.ResourceEventHandler) { h.OnUpdate(network("blue"), network("blue")) }, "Network default/blue"},
 		{"updated with patience", func(h cache.ResourceEventHandler) { h.OnUpdate(network("slow"), network("slow")) }, "Network default/slow in 1s"},
@@ -84,7 +84,7 @@ func TestEventsBecomeKeys(t *testing.T) {
 			h.OnAdd(network("evil"), false)
 			h.OnAdd(network("blue"), false)
 		}, "Network default/blue"},
-		{"deleted, and nobody knows what it was", func(h cache.ResourceEventHandler) {
+		{"deleted, and the object is unknown", func(h cache.ResourceEventHandler) {
 			h.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/blue"})
 		}, ""},
 	} {
@@ -99,7 +99,7 @@ func TestEventsBecomeKeys(t *testing.T) {
 	}
 }
 
-// recordingQueue only writes down what is added.
+// recordingQueue only records the added keys.
 type recordingQueue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Key]
 	added []string
@@ -129,8 +129,8 @@ func networkKeys(obj any) []reconcile.Key {
 	return []reconcile.Key{{Kind: "Network", Namespace: network.Namespace, Name: network.Name}}
 }
 
-// Every object is looked at once at the start, and again at each resync, which
-// leaves no trace: no backoff, no further sync.
+// Every object is synced once at the start, and again at each resync. A resync leaves no trace: no
+// backoff, no further sync.
 func TestInformersReachSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := samplefake.NewSimpleClientset(&samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blue"}})
@@ -159,7 +159,7 @@ func TestInformersReachSync(t *testing.T) {
 	})
 }
 
-// An update in which nothing changed that the watch is about wakes nobody.
+// An update without a change that matters to the watch wakes no key.
 func TestSameUpdatesAreNoEvents(t *testing.T) {
 	var names []string
 	c := &Controller{queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Key]())}
@@ -184,7 +184,7 @@ func TestSameUpdatesAreNoEvents(t *testing.T) {
 	}
 }
 
-// On an empty cache every replica looks absent, and would be created.
+// With an empty cache every replica looks absent and would be created.
 func TestNothingIsSyncedBeforeTheCachesAreFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		informer := sampleinformers.NewSharedInformerFactory(samplefake.NewSimpleClientset(), 0).Samplecrd().V1().Networks().Informer() // never started
@@ -215,7 +215,7 @@ func TestFailedKeyIsRetriedEverMoreSlowlyUntilItSucceeds(t *testing.T) {
 			c, stop := start(t, syncFunc(func(_ context.Context, key reconcile.Key) (reconcile.Result, error) {
 				log.Note("%s", key)
 				if failures--; failures >= 0 {
-					return reconcile.Result{RequeueAfter: time.Nanosecond}, failure // a result next to an error means nothing
+					return reconcile.Result{RequeueAfter: time.Nanosecond}, failure // the result is ignored if there is an error
 				}
 				return reconcile.Result{}, nil
 			}), 2)
@@ -270,8 +270,8 @@ func TestRequeueAfter(t *testing.T) {
 	})
 }
 
-// A key named again while it is synced waits for that sync, and is synced once
-// more however often it was named; other keys do not wait.
+// If a key is named again during its sync, it waits for that sync and is synced once more, for any
+// number of events. Other keys do not wait.
 func TestOneKeyIsNeverSyncedTwiceAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.New()
@@ -331,7 +331,7 @@ func TestStop(t *testing.T) {
 				c.queue.Add(blue)
 				time.Sleep(10 * time.Second)
 				c.queue.Add(blue)  // waits for its own sync to end,
-				c.queue.Add(green) // and this for a worker: neither may begin any more
+				c.queue.Add(green) // and this one for a worker: neither may begin any more
 				log.Note("stopping")
 				stop()
 				log.Note("stopped")
@@ -341,7 +341,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// A lost lease ends syncs at once: another leader may be at work.
+// A lost lease ends syncs at once, because another leader may be working.
 func TestSyncsEndWithTheirContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.New()
@@ -385,7 +385,7 @@ func TestStuckSync(t *testing.T) {
 		log.Expect(t,
 			"4m59s <nil>",
 			"10m0s <nil>",
-			"15m1s the sync of Network default/blue is under way for 15m1s, and no sync should take longer than 15m0s",
+			"15m1s sync of Network default/blue has been running for 15m1s (limit 15m0s)",
 			"20m2s <nil>",
 			"25m3s <nil>")
 		stop()
@@ -415,7 +415,7 @@ func TestPanicHarmsNoOtherKey(t *testing.T) {
 	}
 }
 
-// Of many calls at once, in goroutines of their own, one panicked: it came as an error.
+// One of several concurrent calls, in its own goroutine, panicked: it arrives as an error.
 func TestAPanicThatSyncReturnsCountsAsOne(t *testing.T) {
 	before := panics(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -447,7 +447,7 @@ func panics(t *testing.T) (sum float64) {
 	return sum
 }
 
-// Rights on what is the whole cluster's are asked for by a controller of all namespaces.
+// Only a controller of all namespaces needs rights on cluster-wide objects.
 func TestWhatOfTheClusterIsWatched(t *testing.T) {
 	for _, test := range []struct {
 		namespace, agents       string
@@ -467,7 +467,7 @@ func TestWhatOfTheClusterIsWatched(t *testing.T) {
 	}
 }
 
-// startAll starts what run starts, and returns how to stop it.
+// startAll starts everything that run starts, and returns a function that stops it.
 func startAll(t *testing.T, clients reconcile.Clients) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -497,8 +497,8 @@ func startAll(t *testing.T, clients reconcile.Clients) (stop func()) {
 	}
 }
 
-// program is run, without the servers of metrics and probes. test/faults kills it, cuts it
-// off, and shows it old views.
+// program is run without the servers of metrics and probes. test/faults kills it, disconnects it, and
+// shows it old views.
 var program faults.Program = func(ctx context.Context, config *rest.Config, leaderElect bool) error {
 	o := app.NewOptions()
 	o.MetricsAddress, o.HealthAddress = serving.Nowhere, serving.Nowhere

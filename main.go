@@ -1,6 +1,6 @@
-// Command pod2-controller runs the Networks, Pod2s and CronTabs of a cluster. This file
-// wires clients, informers and the controller; controller.go is the loop, pkg/reconcile
-// the work, internal/app the rest of a program.
+// Command pod2-controller runs the Networks, Pod2s and CronTabs of a cluster. This file connects
+// clients, informers and the controller. controller.go is the loop, pkg/reconcile does the work, and
+// internal/app has the rest of a program.
 package main
 
 import (
@@ -24,19 +24,19 @@ import (
 	"github.com/pod2/pod2/pkg/reconcile"
 )
 
-// resync is how often every cached object is looked at without an event.
-// Nothing needs it; it bounds how long a missed event could matter.
+// resync is how often every cached object is synced without an event. Nothing depends on it; it
+// limits the effect of a missed event.
 const resync = time.Hour
 
-// compareVersionsEvery is how often the API server is asked for its resourceVersion, by a list of
-// one Network. An etcd that was restored may write as many versions as the restore took back
-// before it is noticed: the sooner we ask, the smaller a restore we notice.
+// compareVersionsEvery is how often the controller asks the API server for its resourceVersion, by a
+// list of one Network. After a restore, etcd may write as many versions as the restore took back
+// before anyone notices. Asking more often detects smaller restores.
 const compareVersionsEvery = 30 * time.Second
 
 func main() { os.Exit(app.Command(os.Args[1:], os.Stdout, os.Stderr, run)) }
 
-// run returns when ctx has ended and everything that it started has stopped,
-// or with what kept it from working.
+// run returns when ctx has ended and everything that it started has stopped, or with the error that
+// kept it from working.
 func run(ctx context.Context, config *rest.Config, o *app.Options) error {
 	clients, err := app.NewClients(config, o)
 	if err != nil {
@@ -46,7 +46,7 @@ func run(ctx context.Context, config *rest.Config, o *app.Options) error {
 
 	health := app.NewHealth(ctx)
 	health.Await("the API of " + samplecrdv1.GroupName)
-	metrics := k8smetrics.NewKubeRegistry() // of this run: a test has several
+	metrics := k8smetrics.NewKubeRegistry() // one for each run: a test has several runs
 	closeServers, err := app.Serve(ctx, o, health, metrics)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func run(ctx context.Context, config *rest.Config, o *app.Options) error {
 		return err
 	}
 
-	// Informers and events outlive ctx: syncs under way at the stop use them.
+	// Informers and events outlive ctx: running syncs use them during the stop.
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
 	recorder, stopEvents := app.NewRecorder(background, clients.Kube)
 	informers, factories := newInformers(clients, o.Namespace, o.AgentNamespace, serviceCIDRs)
@@ -80,11 +80,11 @@ func run(ctx context.Context, config *rest.Config, o *app.Options) error {
 	if err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
 	}
-	defer controller.queue.ShutDown() // of a standby, which never ran it
+	defer controller.queue.ShutDown() // for a standby, which never ran the controller
 	for _, factory := range factories {
 		factory.StartWithContext(background)
 	}
-	health.Await("the caches to fill; the log says which list is refused, if one is")
+	health.Await("the caches to fill; if the API server refuses a list, the log says which one")
 	if !controller.WaitForSync(ctx) {
 		return nil
 	}
@@ -99,17 +99,16 @@ func run(ctx context.Context, config *rest.Config, o *app.Options) error {
 	return app.Lead(ctx, config, o, health, work)
 }
 
-// factory is what the informer factories of both clients have in common.
+// factory is the common part of both clients' informer factories.
 type factory interface {
 	StartWithContext(ctx context.Context)
 	Shutdown()
 }
 
-// newInformers makes the informers of one namespace, or of all if it is empty.
-// Factories with a label stream only what has it. Agents are watched where they
-// have a namespace, and so are Nodes. A controller of all namespaces watches Nodes in
-// any case, and ServiceCIDRs if the cluster serves them: one of a single namespace may
-// have no rights on what is the whole cluster's.
+// newInformers makes the informers of one namespace, or of all if it is empty. Factories with a label
+// stream only objects with this label. If agents have a namespace, it watches agents and Nodes. A
+// controller of all namespaces always watches Nodes, and ServiceCIDRs if the cluster serves them. A
+// controller of a single namespace may have no rights on cluster-wide objects.
 func newInformers(clients reconcile.Clients, namespace, agentNamespace string, serviceCIDRs bool) (reconcile.Informers, []factory) {
 	sample := sampleinformers.NewSharedInformerFactoryWithOptions(clients.Sample, resync, sampleinformers.WithNamespace(namespace))
 	kube := func(namespace, selector string) kubeinformers.SharedInformerFactory {

@@ -336,7 +336,7 @@ func TestOptions(t *testing.T) {
 		{"--vxlan-port=0", "--vxlan-port=0: must be a UDP port"},
 		{"--underlay-mtu=1000", "--underlay-mtu=1000: must be from 1330 (IPv6's least, and VXLAN's headers) to 65535"},
 		{"--resync=1ms", "--resync=1ms: must be at least 1s"},
-		{"--metrics-bind-address=x", "--metrics-bind-address=x: must be host:port, :port, or 0 for none"},
+		{"--metrics-bind-address=x", "--metrics-bind-address=x: must be host:port, :port, or 0 to disable"},
 	} {
 		o, err := parseOptions(strings.Fields(tt.args))
 		got := ""

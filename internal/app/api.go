@@ -18,8 +18,8 @@ import (
 	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 )
 
-// A start waits apiWait for the API server and our CRDs, which may be about
-// to come up; then it fails, which is visible where waiting is not.
+// A start waits apiWait for the API server and our CRDs, which may come up soon. Then it fails, because
+// a failure is visible and waiting is not.
 const (
 	apiWait = time.Minute
 	apiPoll = 2 * time.Second
@@ -30,14 +30,14 @@ type resourceLister interface {
 	ServerResourcesForGroupVersionWithContext(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
 }
 
-// WaitForAPI returns nil when the API server serves our resources, and after
-// apiWait the reason why it does not. It logs every reason once.
+// WaitForAPI returns nil when the API server serves our resources, or the problem after apiWait. It
+// logs every problem once.
 func WaitForAPI(ctx context.Context, server resourceLister) error {
 	logger := klog.FromContext(ctx)
 	var problem error
 	err := wait.PollUntilContextTimeout(ctx, apiPoll, apiWait, true, func(ctx context.Context) (bool, error) {
 		found := checkAPI(ctx, server)
-		// That the time was up in the middle of asking is not what is wrong.
+		// If the time ends during a request, that is not the problem to report.
 		known := problem != nil && found != nil && (ctx.Err() != nil || found.Error() == problem.Error())
 		if !known {
 			problem = found
@@ -56,7 +56,7 @@ func WaitForAPI(ctx context.Context, server resourceLister) error {
 	return fmt.Errorf("gave up after %s: %w", apiWait, problem)
 }
 
-// ServesServiceCIDRs says whether the cluster has them: Kubernetes 1.33 and later do.
+// ServesServiceCIDRs says whether the cluster has ServiceCIDRs, as Kubernetes 1.33 and later do.
 func ServesServiceCIDRs(ctx context.Context, server resourceLister) (bool, error) {
 	version := networkingv1.SchemeGroupVersion.String()
 	list, err := server.ServerResourcesForGroupVersionWithContext(ctx, version)

@@ -16,7 +16,7 @@ import (
 	"github.com/pod2/pod2/test/journal"
 )
 
-// apiServer answers what it serves of either group a while after it was made.
+// apiServer answers with the resources that it serves at its age.
 type apiServer func(age time.Duration) (resources string, err error)
 
 func (s apiServer) since(start time.Time) discoveryFunc {
@@ -93,7 +93,7 @@ func TestServesServiceCIDRs(t *testing.T) {
 	}{
 		{"Kubernetes 1.33", "ingresses servicecidrs networkpolicies", nil, true, false},
 		{"older", "ingresses networkpolicies", nil, false, false},
-		{"not even the group", "", apierrors.NewNotFound(samplecrdv1.Resource(""), ""), false, false},
+		{"without the group", "", apierrors.NewNotFound(samplecrdv1.Resource(""), ""), false, false},
 		{"does not answer", "", errors.New("connection refused"), false, true},
 	} {
 		server := apiServer(func(time.Duration) (string, error) { return test.resources, test.err })
@@ -103,7 +103,7 @@ func TestServesServiceCIDRs(t *testing.T) {
 	}
 }
 
-// What was wrong is the answer, not that the time was up while asking again.
+// The error reports the problem, not that the time ended during a request.
 func TestWaitForAPIThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := false

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	_ "time/tzdata" // time zones of CronTabs, in an image that has no database of its own
+	_ "time/tzdata" // time zones of CronTabs, for images without a time zone database
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,14 +24,14 @@ import (
 	"github.com/pod2/pod2/pkg/reconcile"
 )
 
-// restConfig says which cluster to talk to, and as whom.
+// restConfig says which cluster to use, and as which user.
 func restConfig(o *Options) (*rest.Config, error) {
 	var config *rest.Config
 	var err error
 	if o.kubeconfig == "" && o.master == "" {
 		if config, err = rest.InClusterConfig(); err != nil {
-			return nil, fmt.Errorf("no cluster to talk to: this is no pod of one (%w), and neither --kubeconfig nor --master is given; "+
-				"pass for example --kubeconfig=$HOME/.kube/config", err)
+			return nil, fmt.Errorf("not running in a cluster (%w): pass --kubeconfig or --master, "+
+				"for example --kubeconfig=$HOME/.kube/config", err)
 		}
 	} else if config, err = clientcmd.BuildConfigFromFlags(o.master, o.kubeconfig); err != nil {
 		return nil, fmt.Errorf("read --kubeconfig=%q (--master=%q): %w", o.kubeconfig, o.master, err)
@@ -41,7 +41,7 @@ func restConfig(o *Options) (*rest.Config, error) {
 	return config, nil
 }
 
-// NewClients makes both clients under one common limit.
+// NewClients makes both clients with one common limit.
 func NewClients(config *rest.Config, o *Options) (reconcile.Clients, error) {
 	sample := rest.CopyConfig(config)
 	if o.kubeQPS > 0 {
@@ -57,7 +57,7 @@ func NewClients(config *rest.Config, o *Options) (reconcile.Clients, error) {
 	}
 	sampleClient, err := versioned.NewForConfig(sample)
 	if err != nil {
-		return reconcile.Clients{}, fmt.Errorf("make a client of %s for %s: %w", samplecrdv1.GroupName, config.Host, err)
+		return reconcile.Clients{}, fmt.Errorf("make a client for %s on %s: %w", samplecrdv1.GroupName, config.Host, err)
 	}
 	return reconcile.Clients{Kube: kubeClient, Sample: sampleClient}, nil
 }
@@ -72,13 +72,12 @@ var eventScheme = sync.OnceValue(func() *runtime.Scheme {
 	return scheme
 })
 
-// NewRecorder makes events of the objects of both clients. They are sent in
-// the background until stop is called. client-go drops events of an object beyond a
-// budget. By default all reasons share 25, and one more every five minutes: the
-// rollout of 12 replicas, one at a time, used them up, and nothing was told for hours.
-// So each reason has a budget, and one more every ten seconds, as fast as replicas
-// become ready. Beyond ten in ten minutes, client-go combines those of one reason in
-// one Event, so they do not pile up.
+// NewRecorder records events about the objects of both clients. It sends them in the background until
+// stop is called. client-go drops events about an object beyond a budget. By default all reasons share
+// a budget of 25, plus one every five minutes. A rollout of 12 replicas, one at a time, used it up, and
+// no event was sent for hours. So each reason has its own budget, plus one event every ten seconds, as
+// fast as replicas become ready. Beyond ten in ten minutes, client-go combines the events of one reason
+// in one Event, so they do not pile up.
 func NewRecorder(ctx context.Context, kube kubernetes.Interface) (recorder record.EventRecorder, stop func()) {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(record.CorrelatorOptions{
 		QPS: 0.1,

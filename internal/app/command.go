@@ -1,5 +1,5 @@
-// Package app has what a program needs around its controller: the command line, clients,
-// events, leader election, health and metrics. main.go puts them together.
+// Package app has the parts that a program needs around its controller: the command line, clients,
+// events, leader election, health and metrics. main.go connects them.
 package app
 
 import (
@@ -18,9 +18,9 @@ import (
 
 const programName = "pod2-controller"
 
-// Command reads a command line without the program's name and calls run until a signal
-// comes. It returns the exit status: 0 after a graceful stop, 1 after a failure (a lost
-// lease is one), 2 for a command line that is wrong.
+// Command reads a command line without the program's name and calls run until a signal comes. It
+// returns the exit status: 0 after a graceful stop, 1 after a failure (also a lost lease), 2 for a wrong
+// command line.
 func Command(args []string, stdout, stderr io.Writer, run func(context.Context, *rest.Config, *Options) error) int {
 	o, err := parseOptions(args)
 	switch {
@@ -37,7 +37,7 @@ func Command(args []string, stdout, stderr io.Writer, run func(context.Context, 
 	defer klog.Flush()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal meets no handler and ends the process at once
+	context.AfterFunc(ctx, stop) // without a handler, a second signal ends the process at once
 	config, err := restConfig(o)
 	if err == nil {
 		err = run(ctx, config, o)
@@ -50,8 +50,8 @@ func Command(args []string, stdout, stderr io.Writer, run func(context.Context, 
 	return 0
 }
 
-// Version is what the go command recorded: a tag, or a pseudo-version with the
-// commit, "+dirty" when the tree was; "devel" when it recorded none (go run).
+// Version is the version that the go command recorded: a tag, or a pseudo-version with the commit. It
+// has "+dirty" if the tree had changes, and is "devel" if none was recorded (go run).
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {

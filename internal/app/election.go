@@ -17,7 +17,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Lead makes the lease of the options and calls work while this process holds it.
+// Lead uses the lease in the options and calls work while this process holds it.
 func Lead(ctx context.Context, config *rest.Config, o *Options, health *Health, work func(ctx, syncs context.Context) error) error {
 	lock, err := newLock(config, o)
 	if err != nil {
@@ -26,8 +26,8 @@ func Lead(ctx context.Context, config *rest.Config, o *Options, health *Health, 
 	return lead(ctx, lock, o.Election, health, work)
 }
 
-// newLock makes the lease with a client of its own, which gives up soon enough
-// to try again within the renew deadline, and shares no limit with the syncs.
+// newLock makes the lease with its own client. This client gives up soon enough to retry within the
+// renew deadline, and shares no limit with the syncs.
 func newLock(config *rest.Config, o *Options) (resourcelock.Interface, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -41,14 +41,14 @@ func newLock(config *rest.Config, o *Options) (resourcelock.Interface, error) {
 	return lock, nil
 }
 
-// lead waits for the lease, calls work, and gives the lease up when work has
-// returned, so that nothing runs here when the next leader begins:
+// lead waits for the lease, calls work, and releases the lease after work has returned. So no sync runs
+// here when the next leader begins:
 //
-//	ctx ends      work's ctx ends; renewals go on until work returns; then release
-//	lease lost    work's ctx and syncs end both; an error when work has returned
+//	ctx ends      work's ctx ends; renewals continue until work returns; then release
+//	lease lost    work's ctx and syncs both end; an error after work has returned
 //
-// It is about liveness only: a request may reach the API server long after its
-// sender lost the lease, so safety rests on the preconditions of every write.
+// The lease only provides liveness. A request may reach the API server long after its sender lost the
+// lease, so safety depends on the preconditions of every write.
 func lead(ctx context.Context, lock resourcelock.Interface, config componentbase.LeaderElectionConfiguration,
 	health *Health, work func(ctx, syncs context.Context) error,
 ) error {
@@ -60,14 +60,14 @@ func lead(ctx context.Context, lock resourcelock.Interface, config componentbase
 		LeaseDuration: config.LeaseDuration.Duration,
 		RenewDeadline: config.RenewDeadline.Duration,
 		RetryPeriod:   config.RetryPeriod.Duration,
-		// ReleaseOnCancel would also release, and take up to RenewDeadline to do
-		// it, when renewing failed and work still runs: release below does not.
+		// ReleaseOnCancel would also release after a failed renewal while work still runs, and could
+		// take up to RenewDeadline. The function release below does not.
 		ReleaseOnCancel: false,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) { close(leading) },
 			OnStoppedLeading: func() {},
 			OnNewLeader: func(identity string) {
-				logger.Info("Leader is known", "identity", identity)
+				logger.Info("Found the leader", "identity", identity)
 				health.Await("")
 			},
 		},
@@ -109,17 +109,17 @@ func lead(ctx context.Context, lock resourcelock.Interface, config componentbase
 	resign()
 	<-over
 	if releaseErr := release(context.WithoutCancel(ctx), lock, config.RenewDeadline.Duration); releaseErr != nil {
-		logger.Error(releaseErr, "Lease not released: the next leader waits until it expires", "lease", lock.Describe())
+		logger.Error(releaseErr, "Could not release the lease: the next leader waits until it expires", "lease", lock.Describe())
 	}
 	return err
 }
 
-// release writes the lease as expired and without a holder, if it is ours.
-// The elector must have stopped.
+// release writes the lease as expired and without a holder, if this process holds it. The elector must
+// have stopped.
 func release(ctx context.Context, lock resourcelock.Interface, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	// The elector's last renewal may still arrive after it stopped waiting for it.
+	// The elector's last renewal may arrive after the elector stopped waiting for it.
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		record, _, err := lock.Get(ctx)
 		if apierrors.IsNotFound(err) {
@@ -130,7 +130,7 @@ func release(ctx context.Context, lock resourcelock.Interface, timeout time.Dura
 		}
 		now := metav1.Now()
 		return lock.Update(ctx, resourcelock.LeaderElectionRecord{
-			LeaseDurationSeconds: 1, // the least the API accepts
+			LeaseDurationSeconds: 1, // the minimum in the API
 			AcquireTime:          now,
 			RenewTime:            now,
 			LeaderTransitions:    record.LeaderTransitions,

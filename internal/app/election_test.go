@@ -21,7 +21,7 @@ import (
 	"github.com/pod2/pod2/test/journal"
 )
 
-// campaign runs lead as "me" and returns what the journal says of it.
+// campaign runs lead as "me" and records events in the journal.
 func campaign(ctx context.Context, t *testing.T, kube kubernetes.Interface, log *journal.Journal, work func(ctx, syncs context.Context) error) {
 	t.Helper()
 	election := NewOptions().Election
@@ -47,8 +47,7 @@ func holder(t *testing.T, kube kubernetes.Interface) string {
 	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }
 
-// The lease is kept, renewed, while the syncs under way finish, and is free at
-// once afterwards.
+// The lease is kept and renewed while running syncs finish, and is free at once afterwards.
 func TestLeaseIsReleasedAfterTheLastSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewSimpleClientset()
@@ -102,8 +101,8 @@ func TestLostLeaseEndsTheSyncsAndFails(t *testing.T) {
 	})
 }
 
-// What cannot read or create the lease is no successor: a rolling update is not to end the leader
-// for it. Whatever becomes of the lease later is no matter.
+// A process that cannot read or create the lease is no successor: a rolling update must not stop the
+// leader for it. Later problems with the lease do not matter.
 func TestReadyOnceTheLeaseSaysWhoLeads(t *testing.T) {
 	heldByOther := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "pod2-system", Name: "pod2-controller"},

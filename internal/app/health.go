@@ -9,17 +9,17 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 )
 
-// leaseTolerance is how long a leader may go on after its lease has expired before
-// it is called dead: it should have ended itself.
+// leaseTolerance is how long a leader may continue after its lease has expired before it counts as dead.
+// It should have ended by itself.
 const leaseTolerance = 20 * time.Second
 
 // Health answers the probes.
 //
 //	live    no sync is stuck, etcd was not restored to an older state, and no leader
-//	        outlives its lease: what a restart repairs
-//	ready   the caches were filled once, the lease said once who leads, and the process
-//	        does not stop. Leading or not: a standby can take over, and a rolling update
-//	        ends the leader only when its successor is ready.
+//	        outlives its lease: a restart fixes these
+//	ready   the caches were filled once, the leader was read once from the lease, and the
+//	        process is not stopping. This does not depend on leading: a standby can take
+//	        over, and a rolling update stops the leader only when its successor is ready.
 type Health struct {
 	stops    atomic.Bool
 	waitsFor atomic.Pointer[string]
@@ -27,7 +27,7 @@ type Health struct {
 	lease    *leaderelection.HealthzAdaptor
 }
 
-// NewHealth is of a process that stops when ctx ends.
+// NewHealth returns the Health of a process that stops when ctx ends.
 func NewHealth(ctx context.Context) *Health {
 	h := &Health{lease: leaderelection.NewLeaderHealthzAdaptor(leaseTolerance)}
 	h.Await("its start")
@@ -35,13 +35,13 @@ func NewHealth(ctx context.Context) *Health {
 	return h
 }
 
-// Await says what is not there yet; "" for nothing.
+// Await sets the thing that the process waits for; "" for nothing.
 func (h *Health) Await(what string) { h.waitsFor.Store(&what) }
 
-// Watch has the process killed when one of the checks fails.
+// Watch makes the liveness probe fail when one of the checks fails.
 func (h *Health) Watch(checks ...func() error) { h.checks.Store(&checks) }
 
-// Live returns what a restart repairs.
+// Live returns the problems that a restart fixes.
 func (h *Health) Live() error {
 	if err := h.lease.Check(nil); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (h *Health) Live() error {
 	return errors.Join(errs...)
 }
 
-// Ready returns what the process waits for.
+// Ready returns an error that names the thing that the process waits for.
 func (h *Health) Ready() error {
 	if h.stops.Load() {
 		return errors.New("stopping")

@@ -17,7 +17,7 @@ import (
 	"github.com/pod2/pod2/test/journal"
 )
 
-// What the reconciler finds that only a restart repairs gets the process killed, too.
+// A problem that the reconciler finds and only a restart fixes fails the liveness probe too.
 func TestEveryCheckFailsLiveness(t *testing.T) {
 	h := NewHealth(t.Context())
 	h.Watch(func() error { return nil }, func() error { return errors.New("resourceVersions went back") })
@@ -26,7 +26,7 @@ func TestEveryCheckFailsLiveness(t *testing.T) {
 	}
 }
 
-// A leader whose lease has run out, and whose syncs do not end, is dead.
+// A leader is dead if its lease has expired and its syncs do not end.
 func TestLeaderThatOutlivesItsLeaseFailsLiveness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewSimpleClientset()

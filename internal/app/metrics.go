@@ -22,13 +22,13 @@ import (
 var (
 	syncTotal = k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
 		Name:           "pod2_sync_total",
-		Help:           "Syncs by the kind of their object and by how they ended: success, retry (a conflict, or a cache that lags), error, panic, cancelled.",
+		Help:           "Syncs by the kind of their object and their result: success, retry (a conflict or a lagging cache), error, panic, cancelled.",
 		StabilityLevel: k8smetrics.ALPHA,
 	}, []string{"kind", "result"})
 
 	syncDuration = k8smetrics.NewHistogramVec(&k8smetrics.HistogramOpts{
 		Name:           "pod2_sync_duration_seconds",
-		Help:           "How long a sync took, by the kind of its object.",
+		Help:           "Duration of a sync, by the kind of its object.",
 		Buckets:        k8smetrics.ExponentialBuckets(0.0001, 4, 10), // 0.1 ms (nothing to do) to 26 s
 		StabilityLevel: k8smetrics.ALPHA,
 	}, []string{"kind"})
@@ -36,8 +36,8 @@ var (
 
 func init() {
 	legacyregistry.MustRegister(syncTotal, syncDuration)
-	// From 0 on: PromQL's increase takes no notice of the value that a series begins
-	// with, which would be that of the first panic.
+	// From 0 on: PromQL's increase ignores the first value of a series, which would be the first
+	// panic.
 	for _, kind := range reconcile.Kinds() {
 		for _, result := range []string{"success", "retry", "error", "panic", "cancelled"} {
 			syncTotal.WithLabelValues(kind, result)
@@ -45,15 +45,13 @@ func init() {
 	}
 }
 
-// ObserveSync counts a sync by the kind of its object and by how it ended, and how long
-// it took.
+// ObserveSync counts a sync by the kind of its object and its result, and records its duration.
 func ObserveSync(kind, result string, took time.Duration) {
 	syncDuration.WithLabelValues(kind).Observe(took.Seconds())
 	syncTotal.WithLabelValues(kind, result).Inc()
 }
 
-// Serve has the process answer probes by its health, and scrapes by the registry, until
-// ctx ends or close is called.
+// Serve serves probes from the health, and metrics from the registry, until ctx ends or close is called.
 func Serve(ctx context.Context, o *Options, health *Health, registry k8smetrics.KubeRegistry) (close func(), err error) {
 	closeHealth, err := serving.Listen(ctx, "health-probe-bind-address", o.HealthAddress, serving.Probes(health.Live, health.Ready))
 	if err != nil {
@@ -74,30 +72,30 @@ func Serve(ctx context.Context, o *Options, health *Health, registry k8smetrics.
 	}, nil
 }
 
-// Collectors tell of Networks and waiting pods what the caches have when they are asked.
+// Collectors report Networks and waiting pods from the caches at the time of a scrape.
 func Collectors(networks samplelisters.NetworkLister, pods corelisters.PodLister, clock clock.PassiveClock) []k8smetrics.StableCollector {
 	return []k8smetrics.StableCollector{&networkCollector{networks: networks}, &podCollector{pods: pods, clock: clock}}
 }
 
-// networkCollector tells of every Network what its status says, when it is asked:
-// a Network of 65,000 addresses costs as much as one of two.
+// networkCollector reports the status of every Network at the time of a scrape: a Network of 65,000
+// addresses costs as much as one of two.
 type networkCollector struct {
 	k8smetrics.BaseStableCollector
 
 	networks samplelisters.NetworkLister
 }
 
-// The namespace of a Network is not called "namespace": a scrape job gives that
-// label to all that it reads, for where the controller runs, and wins.
+// The label for the namespace of a Network is not "namespace". A scrape job sets that label to the
+// controller's namespace on all series and overwrites this one.
 var (
 	networkAddresses = k8smetrics.NewDesc("pod2_network_addresses",
-		"Addresses of a Network by their state: bound, reserved, resting, available; the last ends at 2147483647.",
+		"Addresses of a Network by state: bound, reserved, resting, available. Available is at most 2147483647.",
 		[]string{"network_namespace", "network", "state"}, nil, k8smetrics.ALPHA, "")
 	networkExhausted = k8smetrics.NewDesc("pod2_network_exhausted",
-		"1 while pods wait because the Network has no free address for them, else 0.",
+		"1 while pods wait because the Network has no free address, else 0.",
 		[]string{"network_namespace", "network"}, nil, k8smetrics.ALPHA, "")
 	networkReady = k8smetrics.NewDesc("pod2_network_ready",
-		"1 if the Network can serve, 0 if its spec is wrong, a write was refused, or it is being deleted.",
+		"1 if the Network can serve; 0 if its spec is wrong, a write was refused, or it is being deleted.",
 		[]string{"network_namespace", "network"}, nil, k8smetrics.ALPHA, "")
 )
 
@@ -109,7 +107,7 @@ func (c *networkCollector) DescribeWithStability(descs chan<- *k8smetrics.Desc) 
 
 func (c *networkCollector) CollectWithStability(metrics chan<- k8smetrics.Metric) {
 	networks, err := c.networks.List(labels.Everything())
-	if err != nil { // a cache has no errors
+	if err != nil { // a cache returns no errors
 		return
 	}
 	gauge := func(desc *k8smetrics.Desc, value float64, labels ...string) {
@@ -129,8 +127,8 @@ func (c *networkCollector) CollectWithStability(metrics chan<- k8smetrics.Metric
 	}
 }
 
-// podCollector tells of every namespace how old the oldest pod is that waits for its
-// addresses, when it is asked: the histograms know only of pods that wait no more.
+// podCollector reports, for every namespace, the age of the oldest pod that waits for its addresses, at
+// the time of a scrape. The histograms only include pods that wait no more.
 type podCollector struct {
 	k8smetrics.BaseStableCollector
 
@@ -139,7 +137,7 @@ type podCollector struct {
 }
 
 var oldestWaitingPod = k8smetrics.NewDesc("pod2_oldest_waiting_pod_seconds",
-	"Age of the oldest pod of a namespace that waits for its addresses, for whatever reason; none where no pod waits.",
+	"Age of the oldest pod in a namespace that waits for its addresses, for any reason. Absent if no pod waits.",
 	[]string{"pod_namespace"}, nil, k8smetrics.ALPHA, "")
 
 func (c *podCollector) DescribeWithStability(descs chan<- *k8smetrics.Desc) {
@@ -148,13 +146,13 @@ func (c *podCollector) DescribeWithStability(descs chan<- *k8smetrics.Desc) {
 
 func (c *podCollector) CollectWithStability(metrics chan<- k8smetrics.Metric) {
 	pods, err := c.pods.List(labels.Everything())
-	if err != nil { // a cache has no errors
+	if err != nil { // a cache returns no errors
 		return
 	}
 	oldest := map[string]time.Duration{}
 	for _, pod := range pods {
 		if attachment.Gated(pod) && pod.DeletionTimestamp == nil && !attachment.Over(pod) {
-			// Never negative: the API server's clock may be ahead of ours.
+			// Never negative: the API server's clock may be ahead of the controller's.
 			oldest[pod.Namespace] = max(oldest[pod.Namespace], c.clock.Since(pod.CreationTimestamp.Time))
 		}
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/pod2/pod2/internal/serving"
 )
 
-// scraped are the lines of a page that begin so, without the comments.
+// scraped returns the lines of a page with this prefix, without the comments.
 func scraped(t *testing.T, handler http.Handler, prefix string) string {
 	t.Helper()
 	answer := httptest.NewRecorder()

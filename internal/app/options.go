@@ -22,16 +22,16 @@ import (
 	"github.com/pod2/pod2/pkg/reconcile"
 )
 
-// Options is the command line; the usage texts of flags are its manual.
+// Options is the command line. The usage texts of the flags describe it.
 type Options struct {
 	// Namespace to serve; empty for all. AgentNamespace has the pods of pod2-agent.
 	Namespace, AgentNamespace string
-	// Workers sync at once.
+	// Workers is the number of concurrent syncs.
 	Workers  int
 	Election componentbase.LeaderElectionConfiguration
-	// MetricsAddress and HealthAddress are host:port, :port, or 0 for none.
+	// MetricsAddress and HealthAddress are host:port, :port, or 0 to disable.
 	MetricsAddress, HealthAddress string
-	// Profiling adds profiles to the metrics.
+	// Profiling serves profiles beside the metrics.
 	Profiling bool
 
 	kubeconfig, master            string
@@ -42,7 +42,7 @@ type Options struct {
 	help, version                 bool
 }
 
-// NewOptions are the defaults.
+// NewOptions returns the defaults.
 func NewOptions() *Options {
 	return &Options{
 		AgentNamespace: "pod2-agent",
@@ -51,7 +51,7 @@ func NewOptions() *Options {
 		kubeQPS:        -1,
 		burst:          100,
 		Election: componentbase.LeaderElectionConfiguration{
-			// What kube-controller-manager has.
+			// The values of kube-controller-manager.
 			LeaseDuration:     metav1.Duration{Duration: 15 * time.Second},
 			RenewDeadline:     metav1.Duration{Duration: 10 * time.Second},
 			RetryPeriod:       metav1.Duration{Duration: 2 * time.Second},
@@ -64,8 +64,8 @@ func NewOptions() *Options {
 	}
 }
 
-// parseOptions reads a command line without the program's name. An error is
-// the user's: it says which flag, and what it may be.
+// parseOptions reads a command line without the program's name. An error is for the user: it names the
+// flag and its valid values.
 func parseOptions(args []string) (*Options, error) {
 	o := NewOptions()
 	flags := o.flags()
@@ -91,39 +91,39 @@ func (o *Options) flags() *pflag.FlagSet {
 	fs.Usage = func() {} // Command prints it
 
 	fs.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig,
-		"Path of a kubeconfig; its current context names the cluster. Without it and without --master: the cluster this process is a pod of. "+
-			"The variable KUBECONFIG is not read, so that the command line says which cluster is written to.")
+		"Path of a kubeconfig; its current context names the cluster. Defaults to the cluster that this pod runs in, if --master is empty too. "+
+			"The controller does not read the variable KUBECONFIG: only the command line decides which cluster it writes to.")
 	fs.StringVar(&o.master, "master", o.master,
-		"URL of the API server; overrides the one in the kubeconfig.")
+		"URL of the API server. Overrides the URL in the kubeconfig.")
 	fs.StringVar(&o.Namespace, "namespace", o.Namespace,
-		"The one namespace to watch and serve; empty for all. Controllers of different namespaces need a --leader-elect-resource-name each.")
+		"Namespace to serve; empty for all. Controllers of different namespaces each need their own --leader-elect-resource-name.")
 	fs.Int32Var(&o.underlayMTU, "underlay-mtu", o.underlayMTU,
-		"What the network of the nodes takes at once, in bytes: Overlay Networks without spec.mtu have 50 less, which VXLAN needs.")
+		"MTU of the node network, in bytes. Overlay Networks default to this value minus 50, the overhead of VXLAN.")
 	fs.StringVar(&o.AgentNamespace, "agent-namespace", o.AgentNamespace,
-		"Where the pods of pod2-agent are, whose readiness Nodes tell of in their condition samplecrd.k8s.io/DataPlaneReady; empty to write no Node. "+
-			"Controllers of different namespaces may all tell: they tell the same. One of a single namespace that may not list Nodes needs it empty, or it is never ready.")
+		"Namespace of the pod2-agent pods. The controller reports their readiness in the Node condition samplecrd.k8s.io/DataPlaneReady. Empty disables this. "+
+			"Several controllers may use the same namespace: they write the same condition. If a controller of a single namespace may not list Nodes, set this to empty, or the controller never becomes ready.")
 	fs.StringSliceVar(&o.clusterCIDRs, "cluster-cidrs", o.clusterCIDRs,
-		"CIDRs that the cluster uses itself, separated by commas, besides those of ServiceCIDRs (Kubernetes 1.33) and Nodes, which a controller of all namespaces reads. "+
-			"A Network that overlaps one is refused before it hands out its first address.")
+		"CIDRs that the cluster uses, separated by commas, in addition to those of ServiceCIDRs (Kubernetes 1.33) and Nodes. A controller of all namespaces reads those. "+
+			"The controller refuses a Network that overlaps one of these CIDRs before its first address is bound.")
 	fs.StringSliceVar(&o.allowedOverlaps, "allow-cluster-overlap", o.allowedOverlaps,
-		"CIDRs within which Networks of type Overlay may overlap what the cluster uses itself, separated by commas. Pods on such a Network cannot reach what it shadows.")
+		"CIDRs in which Overlay Networks may overlap addresses of the cluster, separated by commas. Pods on such a Network cannot reach the cluster addresses that it hides.")
 	fs.IntVar(&o.Workers, "workers", o.Workers,
-		"How many objects are synced at once.")
+		"Number of objects to sync at once.")
 	fs.Float32Var(&o.kubeQPS, "kube-api-qps", o.kubeQPS,
-		"Requests per second the controller allows itself; -1 for no limit: the API server's priority and fairness governs.")
+		"Maximum requests per second to the API server. -1 means no limit: the API server's priority and fairness applies.")
 	fs.IntVar(&o.burst, "kube-api-burst", o.burst,
-		"Requests at once above --kube-api-qps; means nothing without it.")
+		"Maximum burst of requests above --kube-api-qps. No effect without it.")
 
 	componentoptions.BindLeaderElectionFlags(&o.Election, fs)
-	fs.Lookup("leader-elect").Usage = "Do nothing but watch while another controller holds the lease, and take over when it is gone. " +
-		"Off by default: two controllers at once waste requests but do no harm, safety never rests on the lease. Needed for more than one replica; the install manifests set it."
+	fs.Lookup("leader-elect").Usage = "Wait while another controller holds the lease, and take over when it is released or expires. " +
+		"Defaults to false: two active controllers waste requests but do no harm, because safety does not depend on the lease. Required for more than one replica; the install manifests set it."
 
 	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", o.MetricsAddress,
-		"host:port of /metrics, over plain HTTP; 0 for none.")
+		"host:port of /metrics, over plain HTTP; 0 to disable.")
 	fs.StringVar(&o.HealthAddress, "health-probe-bind-address", o.HealthAddress,
-		"host:port of /healthz and /readyz; 0 for none.")
+		"host:port of /healthz and /readyz; 0 to disable.")
 	fs.BoolVar(&o.Profiling, "profiling", o.Profiling,
-		"Answer /debug/pprof/ where /metrics is. Whoever reaches that address can then have the controller compute and read of what its memory is made.")
+		"Serve /debug/pprof/ on the address of /metrics. Anyone who can reach that address can then make the controller use CPU, and read parts of its memory.")
 
 	var klogFlags flag.FlagSet
 	klogflags.Init(&klogFlags)
@@ -145,7 +145,7 @@ func prefixes(cidrs []string) ([]netip.Prefix, error) {
 	return all, nil
 }
 
-// Settings of the reconciler; the Options are valid.
+// Settings returns the settings of the reconciler. The Options must be valid.
 func (o *Options) Settings() reconcile.Settings {
 	s := reconcile.Settings{Namespace: o.Namespace, UnderlayMTU: o.underlayMTU, AgentNamespace: o.AgentNamespace}
 	s.ClusterCIDRs, _ = prefixes(o.clusterCIDRs)
@@ -162,7 +162,7 @@ func (o *Options) validate() error {
 		bad("namespace", o.Namespace, "must be the name of a namespace, or empty for all")
 	}
 	if o.AgentNamespace != "" && len(validation.IsDNS1123Label(o.AgentNamespace)) > 0 {
-		bad("agent-namespace", o.AgentNamespace, "must be the name of a namespace, or empty to leave Nodes alone")
+		bad("agent-namespace", o.AgentNamespace, "must be the name of a namespace, or empty to write no Nodes")
 	}
 	for _, f := range []struct {
 		flag  string
@@ -190,7 +190,7 @@ func (o *Options) validate() error {
 		if lease < time.Second || lease <= renew {
 			bad("leader-elect-lease-duration", lease, fmt.Sprintf("must be at least 1s and more than --leader-elect-renew-deadline (%s)", renew))
 		}
-		// The elector waits up to that factor times the period between tries.
+		// The elector waits up to this factor times the period between tries.
 		if least := time.Duration(leaderelection.JitterFactor * float64(retry)); renew <= least {
 			bad("leader-elect-renew-deadline", renew, fmt.Sprintf("must be more than %g times --leader-elect-retry-period (%s)", leaderelection.JitterFactor, retry))
 		}

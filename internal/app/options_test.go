@@ -13,13 +13,13 @@ func TestBadCommandLines(t *testing.T) {
 		{"--workers=many", `invalid argument "many" for "--workers" flag: strconv.ParseInt: parsing "many": invalid syntax`},
 		{"--workers=0", "--workers=0: must be at least 1"},
 		{"--namespace=Blue_1", "--namespace=Blue_1: must be the name of a namespace, or empty for all"},
-		{"--agent-namespace=Blue_1", "--agent-namespace=Blue_1: must be the name of a namespace, or empty to leave Nodes alone"},
+		{"--agent-namespace=Blue_1", "--agent-namespace=Blue_1: must be the name of a namespace, or empty to write no Nodes"},
 		{"--cluster-cidrs=10.96.0.0/12,10.0.0.1", `--cluster-cidrs=10.96.0.0/12,10.0.0.1: must be CIDRs such as 10.96.0.0/12, separated by commas: netip.ParsePrefix("10.0.0.1"): no '/'`},
 		{"--allow-cluster-overlap=all", `--allow-cluster-overlap=all: must be CIDRs such as 10.96.0.0/12, separated by commas: netip.ParsePrefix("all"): no '/'`},
 		{"--kube-api-qps=0", "--kube-api-qps=0: must be positive, or -1 for no limit"},
 		{"--kube-api-qps=50 --kube-api-burst=0", "--kube-api-burst=0: must be at least 1 when --kube-api-qps sets a limit"},
-		{"--metrics-bind-address=8080", "--metrics-bind-address=8080: must be host:port, :port, or 0 for none"},
-		{"--health-probe-bind-address=", "--health-probe-bind-address=: must be host:port, :port, or 0 for none"},
+		{"--metrics-bind-address=8080", "--metrics-bind-address=8080: must be host:port, :port, or 0 to disable"},
+		{"--health-probe-bind-address=", "--health-probe-bind-address=: must be host:port, :port, or 0 to disable"},
 		{"--leader-elect --leader-elect-lease-duration=10s", "--leader-elect-lease-duration=10s: must be at least 1s and more than --leader-elect-renew-deadline (10s)"},
 		{"--leader-elect --leader-elect-renew-deadline=2s", "--leader-elect-renew-deadline=2s: must be more than 1.2 times --leader-elect-retry-period (2s)"},
 		{"--leader-elect --leader-elect-retry-period=0s", "--leader-elect-retry-period=0s: must be positive"},
@@ -36,7 +36,7 @@ func TestBadCommandLines(t *testing.T) {
 	}
 }
 
-// The manual of the flags and the version are results: on stdout, status 0.
+// The help of the flags and the version are results: on stdout, with status 0.
 func TestHelpAndVersion(t *testing.T) {
 	for _, test := range []struct{ args, want string }{
 		{"--help", "pod2-controller runs the Networks, Pod2s and CronTabs of a cluster.\n"},
@@ -59,7 +59,7 @@ func TestFlagsMayBeWrittenWithUnderscores(t *testing.T) {
 	}
 }
 
-// The leader election flags must make sense by themselves when it is off.
+// The defaults of the leader election flags must be valid while it is off.
 func TestDefaultsAreValid(t *testing.T) {
 	for _, args := range [][]string{nil, {"--agent-namespace="}, {"--leader-elect"}, {"--leader-elect-lease-duration=1s"}} {
 		if _, err := parseOptions(args); err != nil {
@@ -71,7 +71,7 @@ func TestDefaultsAreValid(t *testing.T) {
 func TestNoClusterNamed(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	_, err := restConfig(NewOptions())
-	if err == nil || !strings.Contains(err.Error(), "neither --kubeconfig nor --master is given; pass for example --kubeconfig=$HOME/.kube/config") {
+	if err == nil || !strings.Contains(err.Error(), "pass --kubeconfig or --master, for example --kubeconfig=$HOME/.kube/config") {
 		t.Errorf("restConfig outside of a cluster and without flags: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-// Package serving answers the HTTP of our processes: metrics, probes, profiles.
+// Package serving serves HTTP for our processes: metrics, probes, profiles.
 package serving
 
 import (
@@ -17,25 +17,25 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Nowhere is the bind address of a server that is not wanted.
+// Nowhere is the bind address of a server that is disabled.
 const Nowhere = "0"
 
-// CheckAddress says what a bind address may be, of one that it may not.
+// CheckAddress returns an error if a bind address is invalid, and says which ones are valid.
 func CheckAddress(address string) error {
 	if _, _, err := net.SplitHostPort(address); err != nil && address != Nowhere {
-		return errors.New("must be host:port, :port, or 0 for none")
+		return errors.New("must be host:port, :port, or 0 to disable")
 	}
 	return nil
 }
 
-// Listen answers HTTP on the address that flag gave, until close is called.
+// Listen serves HTTP on the address from the flag until close is called.
 func Listen(ctx context.Context, flag, address string, handler http.Handler) (close func(), err error) {
 	if address == Nowhere {
 		return func() {}, nil
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("listen for --%s=%s: %w; choose another address, or 0 for none", flag, address, err)
+		return nil, fmt.Errorf("listen for --%s=%s: %w; choose another address, or 0 to disable", flag, address, err)
 	}
 	logger := klog.FromContext(ctx)
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
@@ -48,24 +48,23 @@ func Listen(ctx context.Context, flag, address string, handler http.Handler) (cl
 	return func() { _ = server.Close() }, nil
 }
 
-// Metrics answers /metrics with those of all libraries and with own.
+// Metrics serves /metrics with the metrics of all libraries and with own.
 func Metrics(own prometheus.Gatherer) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", k8smetrics.HandlerFor(prometheus.Gatherers{legacyregistry.DefaultGatherer, own}, k8smetrics.HandlerOpts{}))
 	return mux
 }
 
-// AddProfiles answers /debug/pprof/ too, as net/http/pprof does. Whoever reaches it can have
-// this process compute for as long as they ask, and read what its memory holds the names of.
+// AddProfiles also serves /debug/pprof/, like net/http/pprof. Anyone who reaches it can make this
+// process use CPU for as long as they ask, and can read names in its memory.
 func AddProfiles(mux *http.ServeMux) {
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 }
 
-// Probes answers /healthz with live and /readyz with ready: 200 "ok", or 503 and the
-// error. A failing /healthz gets the process killed, so live may only name what a
-// restart repairs.
+// Probes serves /healthz with live and /readyz with ready: 200 "ok", or 503 and the error. A failing
+// /healthz restarts the process, so live may only report problems that a restart fixes.
 func Probes(live, ready func() error) http.Handler {
 	answer := func(check func() error) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {

@@ -36,13 +36,13 @@ func TestAddressInUse(t *testing.T) {
 	defer taken.Close()
 	address := taken.Addr().String()
 	_, err = Listen(t.Context(), "metrics-bind-address", address, nil)
-	want := "listen for --metrics-bind-address=" + address + ": listen tcp " + address + ": bind: address already in use; choose another address, or 0 for none"
+	want := "listen for --metrics-bind-address=" + address + ": listen tcp " + address + ": bind: address already in use; choose another address, or 0 to disable"
 	if err == nil || err.Error() != want {
 		t.Errorf("listen on an address in use: %v\nwant: %s", err, want)
 	}
 }
 
-// Profiles are for who asked for them: they cost, and tell.
+// Profiles need a flag: they cost CPU and reveal data.
 func TestProfilesAreAnsweredWhenAdded(t *testing.T) {
 	answers := func(mux *http.ServeMux) int {
 		answer := httptest.NewRecorder()

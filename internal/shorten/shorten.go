@@ -1,10 +1,10 @@
-// Package shorten bounds what conditions and events say.
+// Package shorten limits the length of messages in conditions and events.
 package shorten
 
 import "strings"
 
-// EventMessage is how many bytes of a message we tell, in an event and in the condition
-// that it is about: as many as events.k8s.io/v1 lets one have.
+// EventMessage is the limit in bytes for a message in an event and in its condition. It is the limit of
+// events.k8s.io/v1.
 const EventMessage = 1024
 
 // To shortens text to at most limit bytes, without cutting a character in two.

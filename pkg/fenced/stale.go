@@ -8,13 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ErrStale is wrapped by errors that say: the view was old, nothing was done on
-// it, look again. It is as normal as a conflict.
-var ErrStale = errors.New("the view is older than the world")
+// ErrStale is wrapped by errors that mean: the view was old, nothing was done, look again. Such an
+// error is as normal as a conflict.
+var ErrStale = errors.New("the view is out of date")
 
-// Stale marks the answers that mean "the world is not as your view has it": a
-// conflict, an object gone or already there, and a patch whose UID is that of
-// another incarnation. None is retried with the old decision.
+// Stale marks errors that mean "the cluster differs from your view": a conflict, an object that is
+// gone or already exists, and a patch with another object's UID. Never retry them with the old
+// decision.
 func Stale(err error) error {
 	if err == nil {
 		return nil
@@ -25,8 +25,8 @@ func Stale(err error) error {
 	return err
 }
 
-// OtherUID says whether a patch was refused since the object is another incarnation: the
-// API server answers with 422 Invalid and the cause metadata.uid.
+// OtherUID says whether a patch was refused because the object has another UID. The API server then
+// answers 422 Invalid with the cause metadata.uid.
 func OtherUID(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {

@@ -1,7 +1,7 @@
-// Package fenced writes to the API with preconditions alone: a create by its fixed name,
-// an update by UID and resourceVersion, a patch and a deletion by UID, and by
-// resourceVersion unless the write is to reach whatever became of the object. Who has a
-// Writer and no client can ask for nothing else (S7).
+// Package fenced makes every write to the API carry a precondition. A create has a fixed name, and an
+// update has UID and resourceVersion. A patch and a deletion have the UID, and the resourceVersion
+// unless the write must succeed on any version. Code that has a Writer and no client can make no
+// other write (S7).
 package fenced
 
 import (
@@ -16,13 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Object is what a typed client takes and returns.
+// Object is the type that a typed client takes and returns.
 type Object interface {
 	runtime.Object
 	metav1.Object
 }
 
-// Client is what a typed clientset has for one kind of object in a namespace.
+// Client has the methods of a typed clientset for one kind of object in a namespace.
 type Client[T Object] interface {
 	Create(ctx context.Context, obj T, opts metav1.CreateOptions) (T, error)
 	Patch(ctx context.Context, name string, kind types.PatchType, body []byte, opts metav1.PatchOptions, subresources ...string) (T, error)
@@ -30,32 +30,32 @@ type Client[T Object] interface {
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
 }
 
-// Fence is the precondition of a write to an object that exists.
+// Fence is the precondition of a write to an existing object.
 type Fence struct {
 	name    string
 	uid     types.UID
-	version string // "": whatever became of the object since
+	version string // "": any version of the object
 }
 
-// AsSeen is met by the object as it was seen, and by no later version of it.
+// AsSeen matches the observed version of the object and no later one.
 func AsSeen(o metav1.Object) Fence { return Version(o.GetName(), o.GetUID(), o.GetResourceVersion()) }
 
-// Version is met by one version of one incarnation.
+// Version matches one version of the object with this UID.
 func Version(name string, uid types.UID, resourceVersion string) Fence {
 	if resourceVersion == "" {
-		resourceVersion = "unknown" // which the API server refuses
+		resourceVersion = "unknown" // the API server refuses this
 	}
 	return Fence{name, uid, resourceVersion}
 }
 
-// Incarnation is met by every version of one incarnation: for what stays right whatever
-// else changes.
+// Incarnation matches every version of the object with this UID, for writes that stay right when
+// other fields change.
 func Incarnation(name string, uid types.UID) Fence { return Fence{name, uid, ""} }
 
-// Name is that of the object.
+// Name is the name of the object.
 func (f Fence) Name() string { return f.name }
 
-// UID is that of the incarnation.
+// UID is the UID of the object.
 func (f Fence) UID() types.UID { return f.uid }
 
 func (f Fence) metadata() Fields {
@@ -66,7 +66,7 @@ func (f Fence) metadata() Fields {
 	return m
 }
 
-// Fields are those that a patch names, by their JSON names; nil deletes one.
+// Fields are the fields in a patch, by their JSON names; nil deletes one.
 type Fields map[string]any
 
 // Writer writes the objects of one kind.
@@ -75,15 +75,15 @@ type Writer[T Object] struct {
 	patches types.PatchType
 }
 
-// New makes the writer of what a clientset has. Kinds that the API server compiles in take
-// strategic merge patches, which merge containers by name and conditions by type; those
-// of CustomResourceDefinitions merge patches alone.
+// New makes a writer from a clientset's client. Kinds that are built into the API server take
+// strategic merge patches, which merge containers by name and conditions by type. Kinds of
+// CustomResourceDefinitions take only merge patches.
 func New[T Object](patches types.PatchType, in func(namespace string) Client[T]) Writer[T] {
 	return Writer[T]{in: in, patches: patches}
 }
 
-// Create creates an object by its fixed name. That the name is taken is ErrStale; a
-// conflict, which is one over a quota, is not.
+// Create creates an object with a fixed name. A taken name is ErrStale. A conflict is not: it comes
+// from a quota.
 func (w Writer[T]) Create(ctx context.Context, obj T) (T, error) {
 	created, err := w.in(obj.GetNamespace()).Create(ctx, obj, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
@@ -92,16 +92,14 @@ func (w Writer[T]) Create(ctx context.Context, obj T) (T, error) {
 	return created, err
 }
 
-// Update turns the object that was seen into the one that is wanted. Its status stays.
-// It writes the difference alone, as a merge patch: while the CustomResourceDefinitions,
-// or the API server, are newer than this controller, an object may have fields that our
-// types do not know, and a PUT of our types would delete them.
+// Update changes the observed object into the wanted one, without its status. It writes only the
+// difference, as a merge patch. CustomResourceDefinitions or the API server may be newer than this
+// controller. Then an object may have fields that our types lack, and a PUT would delete them.
 //
-// A list is replaced as a whole if anything in it changes. So fields that we do not know are lost
-// inside the elements of a list that we change: the entries of an AddressBlock, the conditions of
-// a status, the containers of a CronJob, the endpoints of an EndpointSlice. All of these are lists
-// whose every element we write ourselves. A new field of theirs needs a controller that knows it
-// before anything writes it.
+// A list is replaced as a whole if any element changes. So unknown fields are lost inside the elements
+// of a changed list: the entries of an AddressBlock, the conditions of a status, the containers of a
+// CronJob, the endpoints of an EndpointSlice. We write every element of these lists ourselves. If such
+// an element gets a new field, the controller must know it before anyone writes it.
 func (w Writer[T]) Update(ctx context.Context, seen, wanted T) (T, error) {
 	var none T
 	bare := seen.DeepCopyObject().(T)
@@ -112,23 +110,22 @@ func (w Writer[T]) Update(ctx context.Context, seen, wanted T) (T, error) {
 	wanted.SetResourceVersion(seen.GetResourceVersion())
 	was, err := json.Marshal(bare)
 	if err != nil {
-		return none, fmt.Errorf("encode the object as it was seen: %w", err)
+		return none, fmt.Errorf("encode the observed object: %w", err)
 	}
 	is, err := json.Marshal(wanted)
 	if err != nil {
-		return none, fmt.Errorf("encode the object as it is wanted: %w", err)
+		return none, fmt.Errorf("encode the wanted object: %w", err)
 	}
 	body, err := jsonpatch.CreateMergePatch(was, is)
 	if err != nil {
-		return none, fmt.Errorf("compare the object as it was seen with the one that is wanted: %w", err)
+		return none, fmt.Errorf("compare the observed object with the wanted one: %w", err)
 	}
 	updated, err := w.in(seen.GetNamespace()).Patch(ctx, seen.GetName(), types.MergePatchType, body, metav1.PatchOptions{})
 	return updated, Stale(err)
 }
 
-// UpdateStatus is Update for a status. It names all fields that our types have, changed or
-// not: a number that is 0 is to be 0 in what users read, and not absent because it was
-// never written. No field of a status of ours is an object.
+// UpdateStatus is Update for a status. It writes all fields of our types, changed or not: users must
+// see a number 0 instead of a missing field. No field of our statuses is an object.
 func (w Writer[T]) UpdateStatus(ctx context.Context, seen, wanted T) (T, error) {
 	var none T
 	was, err := statusFields(seen)
@@ -163,7 +160,7 @@ func statusFields(obj any) (Fields, error) {
 	return status, nil
 }
 
-// Patch writes the named fields of an object, and no others.
+// Patch writes the named fields of an object and no others.
 func (w Writer[T]) Patch(ctx context.Context, namespace string, fence Fence, metadata, rest Fields, subresources ...string) (T, error) {
 	return w.patch(ctx, w.patches, namespace, fence, metadata, rest, subresources...)
 }
@@ -187,8 +184,8 @@ func (w Writer[T]) patch(ctx context.Context, kind types.PatchType, namespace st
 	return patched, Stale(err)
 }
 
-// Delete deletes an object; that it is gone is no error. In the foreground, what it owns
-// goes first.
+// Delete deletes an object; it is no error if the object is already gone. With foreground propagation,
+// the objects that it owns are deleted first.
 func (w Writer[T]) Delete(ctx context.Context, namespace string, fence Fence, propagation *metav1.DeletionPropagation) error {
 	preconditions := &metav1.Preconditions{UID: &fence.uid}
 	if fence.version != "" {

@@ -14,7 +14,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// asked is a client that keeps what it is asked for.
+// asked is a client that records its last request.
 type asked struct {
 	text   string
 	answer error
@@ -72,7 +72,7 @@ func TestEveryWriteCarriesItsPrecondition(t *testing.T) {
 				_, err := w.Update(t.Context(), seen, wanted)
 				return err
 			}},
-		// What was never written would be absent, where users expect 0.
+		// A field that was never written would be absent, where users expect 0.
 		{"a status names all of its fields", `application/merge-patch+json blue {"metadata":{"resourceVersion":"7","uid":"uid-of-blue"},` +
 			`"status":{"available":0,"bound":2,"capacity":0,"gateway":"10.1.0.1","reserved":0,"resting":0,"vni":null}} status`,
 			func(w Writer[*v1.Network]) error { _, err := w.UpdateStatus(t.Context(), seen, counted); return err }},
@@ -81,13 +81,13 @@ func TestEveryWriteCarriesItsPrecondition(t *testing.T) {
 				_, err := w.Patch(t.Context(), "default", AsSeen(seen), Fields{"labels": Fields{"a": "b"}}, Fields{"spec": Fields{"x": 1}}, "resize")
 				return err
 			}},
-		{"patch of whatever version", `application/strategic-merge-patch+json blue {"metadata":{"uid":"uid-of-blue"}}`,
+		{"patch of any version", `application/strategic-merge-patch+json blue {"metadata":{"uid":"uid-of-blue"}}`,
 			func(w Writer[*v1.Network]) error {
 				_, err := w.Patch(t.Context(), "default", Incarnation("blue", "uid-of-blue"), nil, nil)
 				return err
 			}},
 		{"delete", "delete blue uid=uid-of-blue rv=7", func(w Writer[*v1.Network]) error { return w.Delete(t.Context(), "default", AsSeen(seen), nil) }},
-		{"a version that nobody knows", "delete blue uid=uid-of-blue rv=unknown",
+		{"an unknown version", "delete blue uid=uid-of-blue rv=unknown",
 			func(w Writer[*v1.Network]) error {
 				return w.Delete(t.Context(), "default", Version("blue", "uid-of-blue", ""), nil)
 			}},
@@ -141,8 +141,8 @@ func TestWhichAnswersAreStale(t *testing.T) {
 	}
 }
 
-// BenchmarkBlock is what a write of a full AddressBlock costs here, by the two ways: Update
-// compares all 256 entries, Patch only encodes them.
+// BenchmarkBlock measures the cost of writing a full AddressBlock in two ways: Update compares all 256
+// entries, Patch only encodes them.
 func BenchmarkBlock(b *testing.B) {
 	block := &v1.AddressBlock{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blue-10.0.0.0", UID: "u", ResourceVersion: "7"}}
 	for range 256 {

@@ -15,16 +15,16 @@ const (
 	ReasonAgentNotReady = "AgentNotReady"
 )
 
-const readyMessage = "pod2-agent has the kernel of this node as Networks want it"
+const readyMessage = "Data plane is programmed"
 
-// Diff decides what is to be written to one Node. First match wins:
+// Diff decides which write one Node needs. First match wins:
 //
-//	no Node                                nothing: the condition went with it
+//	no Node                                nothing: the condition is gone with it
 //	a Ready agent                          True
 //	agents, none of them Ready             False
 //	no agent, no condition                 nothing
 //	no agent, False for long enough        remove it
-//	no agent, False since a moment ago     leave it, and look again
+//	no agent, False for a moment           leave it, and look again
 //	no agent, anything else                False
 func Diff(s State) Plan {
 	if s.Node == nil {
@@ -45,14 +45,14 @@ func Diff(s State) Plan {
 	return p
 }
 
-// notReady says what to do in words that stay the same from the first container to the
-// last, and from one pod to the next: a message that told more would be a write for each.
+// notReady tells the user how to find the problem. The message stays the same from the first container to the last and from
+// one pod to the next, because each change of a message would be a write.
 func (s State) notReady() string {
-	return fmt.Sprintf("no pod of pod2-agent on this node is Ready, so its kernel may not be as Networks want it: see "+
-		"kubectl --namespace=%s get pods --field-selector=spec.nodeName=%s, and kubectl logs of what it names", s.Namespace, s.Node.Name)
+	return fmt.Sprintf("no pod2-agent pod on this node is Ready, so the data plane may be incomplete: run "+
+		"kubectl --namespace=%s get pods --field-selector=spec.nodeName=%s, and kubectl logs for the pods that it lists", s.Namespace, s.Node.Name)
 }
 
-// changed is the condition as it shall be, nil if it is so.
+// changed returns the desired condition, or nil if it does not change.
 func (s State) changed(is *corev1.NodeCondition, status corev1.ConditionStatus, reason, message string) *corev1.NodeCondition {
 	now := metav1.NewTime(s.Now)
 	want := &corev1.NodeCondition{

@@ -13,7 +13,7 @@ import (
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// state is of node-1 as it is; its condition, if given, has been so for that long.
+// state is node-1 with a condition, if given, of the given age.
 func state(condition string, since time.Duration, agents ...string) State {
 	s := State{Now: now, Namespace: "pod2-agent", Node: &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "node-1", UID: "u1", ResourceVersion: "7"},
@@ -29,8 +29,7 @@ func state(condition string, since time.Duration, agents ...string) State {
 	return s
 }
 
-// written is a condition as the controller leaves it, "True" or "False", or as somebody
-// else does.
+// written is a condition as the controller writes it, "True" or "False", or as another client does.
 func written(s State, condition string) *corev1.NodeCondition {
 	c := &corev1.NodeCondition{Type: v1.ConditionDataPlaneReady, Status: corev1.ConditionStatus(condition)}
 	switch condition {
@@ -47,8 +46,8 @@ func written(s State, condition string) *corev1.NodeCondition {
 	return c
 }
 
-// pod is "Ready", "NotReady", "Unknown" or "new", before its first status, and "going"
-// or "over" besides.
+// pod is "Ready", "NotReady", "Unknown" or "new" (before its first status). It may also be "going" or
+// "over".
 func pod(words string) *corev1.Pod {
 	p := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 	for word := range strings.FieldsSeq(words) {
@@ -74,8 +73,8 @@ func pod(words string) *corev1.Pod {
 }
 
 const (
-	yes    = "set on node-1 (uid u1, version 7): samplecrd.k8s.io/DataPlaneReady=True/AgentReady since SINCE: pod2-agent has the kernel of this node as Networks want it"
-	no     = "set on node-1 (uid u1, version 7): samplecrd.k8s.io/DataPlaneReady=False/AgentNotReady since SINCE: no pod of pod2-agent on this node is Ready, so its kernel may not be as Networks want it: see kubectl --namespace=pod2-agent get pods --field-selector=spec.nodeName=node-1, and kubectl logs of what it names"
+	yes    = "set on node-1 (uid u1, version 7): samplecrd.k8s.io/DataPlaneReady=True/AgentReady since SINCE: Data plane is programmed"
+	no     = "set on node-1 (uid u1, version 7): samplecrd.k8s.io/DataPlaneReady=False/AgentNotReady since SINCE: no pod2-agent pod on this node is Ready, so the data plane may be incomplete: run kubectl --namespace=pod2-agent get pods --field-selector=spec.nodeName=node-1, and kubectl logs for the pods that it lists"
 	remove = "remove from node-1 (uid u1, version 7)"
 )
 
@@ -92,29 +91,29 @@ func TestDiff(t *testing.T) {
 		{"no agent, and never one", state("", 0), ""},
 
 		{"the first agent, before its first status", state("", 0, "new"), at(no, "12:00:00")},
-		{"one that does not know", state("", 0, "Unknown"), at(no, "12:00:00")},
-		{"the first one is Ready", state("", 0, "Ready"), at(yes, "12:00:00")},
+		{"an agent with unknown readiness", state("", 0, "Unknown"), at(no, "12:00:00")},
+		{"the first agent is Ready", state("", 0, "Ready"), at(yes, "12:00:00")},
 		{"it becomes Ready", state("False", time.Hour, "Ready"), at(yes, "12:00:00")},
-		{"it stays so", state("True", time.Hour, "Ready"), ""},
-		{"it is no longer", state("True", time.Hour, "NotReady"), at(no, "12:00:00")},
-		{"it still is not", state("False", time.Hour, "NotReady"), ""},
+		{"it stays Ready", state("True", time.Hour, "Ready"), ""},
+		{"it is no longer Ready", state("True", time.Hour, "NotReady"), at(no, "12:00:00")},
+		{"it is still not Ready", state("False", time.Hour, "NotReady"), ""},
 
-		{"it is deleted, and Ready for a moment yet", state("True", time.Hour, "Ready going"), at(no, "12:00:00")},
-		{"it was evicted, and its last words were that it is Ready", state("True", time.Hour, "Ready over"), at(no, "12:00:00")},
+		{"it is being deleted and still Ready", state("True", time.Hour, "Ready going"), at(no, "12:00:00")},
+		{"it was evicted, and its last status is Ready", state("True", time.Hour, "Ready over"), at(no, "12:00:00")},
 		{"between two agents", state("False", 9*time.Second), "again in 1s"},
-		{"the next one starts", state("False", 9*time.Second, "new"), ""},
-		{"beside the one that goes", state("False", time.Hour, "Ready going", "new"), ""},
-		{"and is Ready first", state("False", time.Hour, "Ready going", "Ready"), at(yes, "12:00:00")},
-		{"it surges, and the old one is Ready yet", state("True", time.Hour, "new", "Ready"), ""},
+		{"the next agent starts", state("False", 9*time.Second, "new"), ""},
+		{"the next agent starts before the old one is gone", state("False", time.Hour, "Ready going", "new"), ""},
+		{"the next agent is Ready before the old one is gone", state("False", time.Hour, "Ready going", "Ready"), at(yes, "12:00:00")},
+		{"a surge, and the old agent is still Ready", state("True", time.Hour, "new", "Ready"), ""},
 
-		{"the agent is gone, without a word", state("True", time.Hour), at(no, "12:00:00")},
+		{"the agent is gone without a status", state("True", time.Hour), at(no, "12:00:00")},
 		{"it is gone for good", state("False", goneAfter), remove},
 		{"by a clock that was ahead", state("False", -time.Hour), remove},
 
-		{"somebody else wrote a reason", state("True/Mine", time.Hour, "Ready"), at(yes, "11:00:00")},
-		{"and another", state("False/Mine", time.Hour, "NotReady"), at(no, "11:00:00")},
-		{"or a status", state("Unknown/Mine", time.Hour, "NotReady"), at(no, "12:00:00")},
-		{"or one where no agent ever was", state("Unknown/Mine", time.Hour), at(no, "12:00:00")},
+		{"another client wrote a reason", state("True/Mine", time.Hour, "Ready"), at(yes, "11:00:00")},
+		{"another client wrote a reason, False", state("False/Mine", time.Hour, "NotReady"), at(no, "11:00:00")},
+		{"another client wrote a status", state("Unknown/Mine", time.Hour, "NotReady"), at(no, "12:00:00")},
+		{"another client wrote a status, without any agent", state("Unknown/Mine", time.Hour), at(no, "12:00:00")},
 		{"or False", state("False/Mine", time.Hour), remove},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -123,7 +122,7 @@ func TestDiff(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
 			}
 			if why := undone(tt.state); p.Empty() != (why == "") {
-				t.Errorf("Empty is %t, and left to do is %q", p.Empty(), why)
+				t.Errorf("Empty is %t, and still to do: %q", p.Empty(), why)
 			}
 		})
 	}

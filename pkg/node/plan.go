@@ -11,21 +11,21 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// Plan is at most one write, of one condition of one Node.
+// Plan has at most one write, of one condition of one Node.
 type Plan struct {
-	// Node, with the preconditions of the write: the Node that was looked at, not its
-	// successor of the same name, and as it was.
+	// Node, with the preconditions of the write: the observed version of the Node, not a later
+	// version and not a new Node with its name.
 	Node            string
 	UID             types.UID
 	ResourceVersion string
 	// Set the condition, or Remove it.
 	Set    *corev1.NodeCondition
 	Remove bool
-	// RequeueAfter is when time alone changes something; zero: never.
+	// RequeueAfter is the time until the passing of time changes something; zero: never.
 	RequeueAfter time.Duration
 }
 
-// Empty says that nothing is to be written.
+// Empty says whether there is nothing to write.
 func (p Plan) Empty() bool { return p.Set == nil && !p.Remove }
 
 // String has one action a line.

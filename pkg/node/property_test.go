@@ -13,7 +13,7 @@ import (
 	"github.com/pod2/pod2/test/spec"
 )
 
-// arbitrary is a state as kubelets, users, other controllers and crashes may leave it.
+// arbitrary returns a State that kubelets, users, other controllers and crashes may leave.
 func arbitrary(pick func(n int) int) State {
 	agents := []string{"new", "NotReady", "Unknown", "Ready", "Ready going", "NotReady going", "Ready over"}
 	conditions := []string{"", "True", "False", "True/Mine", "False/Mine", "Unknown/Mine"}
@@ -35,10 +35,10 @@ func TestEmptyIsDone(t *testing.T) {
 		before.Node = s.Node.DeepCopy()
 		p := Diff(s)
 		if why := undone(s); p.Empty() != (why == "") {
-			t.Errorf("Empty is %t, and left to do is %q\nstate %+v\nplan\n%s", p.Empty(), why, s, p)
+			t.Errorf("Empty is %t, and still to do: %q\nstate %+v\nplan\n%s", p.Empty(), why, s, p)
 		}
 		if !reflect.DeepEqual(before, s) || !reflect.DeepEqual(p, Diff(s)) {
-			t.Errorf("the state was changed, or another plan is made the second time: %+v", s)
+			t.Errorf("the state was changed, or the second plan differs: %+v", s)
 		}
 	})
 }
@@ -50,8 +50,8 @@ func undone(s State) string {
 	return spec.NodeDone(s.Node, s.Agents, s.Now)
 }
 
-// Whatever stands there, two writes later the condition says what is so, and while time
-// alone would change something the plan says when.
+// From any start, after two writes the condition is true to the facts. While only time would change
+// something, the plan says when.
 func TestPlansConverge(t *testing.T) {
 	chance.ForSeeds(t, 20_000, func(t *testing.T, dice *rand.Rand) {
 		s := arbitrary(dice.IntN)
@@ -61,7 +61,7 @@ func TestPlansConverge(t *testing.T) {
 				early := s
 				early.Now = s.Now.Add(p.RequeueAfter - time.Nanosecond)
 				if !Diff(early).Empty() {
-					t.Fatalf("due before %s\nof %+v", p.RequeueAfter, s)
+					t.Fatalf("something changes before %s\nof %+v", p.RequeueAfter, s)
 				}
 				s.Now = s.Now.Add(p.RequeueAfter)
 				p = Diff(s)
@@ -79,12 +79,12 @@ func TestPlansConverge(t *testing.T) {
 		}
 		is := s.condition()
 		if (is != nil) != (len(s.Agents) > 0) || is != nil && (is.Status == corev1.ConditionTrue) != s.ready() {
-			t.Errorf("in the end it says %+v\nof %+v", is, s)
+			t.Errorf("in the end the condition is %+v\nof %+v", is, s)
 		}
 	})
 }
 
-// carriedOut is the Node after a plan.
+// carriedOut returns the Node after a plan.
 func carriedOut(node *corev1.Node, p Plan) *corev1.Node {
 	next := node.DeepCopy()
 	next.Status.Conditions = nil

@@ -49,14 +49,14 @@ func TestANewNetworkGetsANumberAndADefinition(t *testing.T) {
 func TestANumberThatIsTakenIsNotTold(t *testing.T) {
 	w := newWorld(t, newNetwork("blue told"))
 	w.add(newVNI(blueVNI(), "of-another"))
-	same(t, w.syncText(KindMultus, "blue"), "create vnis "+blueVNI()+" -> AlreadyExists\ncreate VNI "+blueVNI()+` (claimed for Multus default/blue): the view is older than the world: vnis.samplecrd.k8s.io "`+blueVNI()+`" already exists`)
+	same(t, w.syncText(KindMultus, "blue"), "create vnis "+blueVNI()+" -> AlreadyExists\ncreate VNI "+blueVNI()+` (claimed for Multus default/blue): the view is out of date: vnis.samplecrd.k8s.io "`+blueVNI()+`" already exists`)
 }
 
 // The cache of Networks does not show the Network yet, or shows an old version.
 func TestAVNIIsReleasedOnTheWordOfALiveReadAlone(t *testing.T) {
 	w := newWorld(t, newVNI("70000", newNetwork("blue told").UID))
 	w.add(newNetwork("blue told"))
-	same(t, w.syncText(KindMultus, "blue"), "get networks blue\nrelease VNI 70000 (the Network is gone): the Network still exists: the view is older than the world")
+	same(t, w.syncText(KindMultus, "blue"), "get networks blue\nrelease VNI 70000 (the Network is gone): the Network still exists: the view is out of date")
 }
 
 func TestAVNIOfANetworkThatIsGoneIsReleased(t *testing.T) {
@@ -101,5 +101,5 @@ func TestADefinitionThatTheCacheLacksIsAStaleView(t *testing.T) {
 	w := newWorld(t, newNetwork("blue told"), newVNI(blueVNI(), newNetwork("blue").UID))
 	w.add(theirs)
 	same(t, w.syncText(KindMultus, "blue"), "get networks blue\ncreate network-attachment-definitions blue -> AlreadyExists\n"+
-		`create NetworkAttachmentDefinition default/blue: the view is older than the world: network-attachment-definitions.k8s.cni.cncf.io "blue" already exists`)
+		`create NetworkAttachmentDefinition default/blue: the view is out of date: network-attachment-definitions.k8s.cni.cncf.io "blue" already exists`)
 }

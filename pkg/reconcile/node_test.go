@@ -155,7 +155,7 @@ func TestSlimNodesAndAgents(t *testing.T) {
 func TestANodeIsNotJudgedByAViewBeforeItsOwnWrite(t *testing.T) {
 	w := newWorld(t, newNode("u1"), newAgent("agent-1", corev1.ConditionTrue))
 	same(t, w.syncText(KindNode, "node-1"), "patch nodes/status node-1 uid=u1 rv=101")
-	same(t, w.syncText(KindNode, "node-1"), "sync Node node-1: the cache of nodes is at resourceVersion 102, our last write at 103: the view is older than the world")
+	same(t, w.syncText(KindNode, "node-1"), "sync Node node-1: the cache of nodes is at resourceVersion 102, our last write at 103: the view is out of date")
 	w.catchUp()
 	same(t, w.syncText(KindNode, "node-1"), "")
 }

@@ -220,7 +220,7 @@ func TestLeaseHandover(t *testing.T) {
 	leader = startController(t, ns, flags...)
 	leader.waitLog(t, "Controller started")
 	standby := startController(t, ns, flags...)
-	standby.waitLog(t, "Leader is known")
+	standby.waitLog(t, "Found the leader")
 	if strings.Contains(standby.log.String(), "Controller started") {
 		t.Error("two lead at once")
 	}

@@ -80,10 +80,10 @@ func TestNodeSaysWhetherItsAgentIsReady(t *testing.T) {
 	}
 
 	remove := agentsOn(t, node)
-	const ready = "True AgentReady: pod2-agent has the kernel of this node as Networks want it"
+	const ready = "True AgentReady: Data plane is programmed"
 	waitCondition(t, "", "node/"+node, dataPlaneReady, ready)
 	run(t, "pod2-agent", "annotate", "pod", "--all", "kwok.samplecrd.k8s.io/ready=false")
-	waitCondition(t, "", "node/"+node, dataPlaneReady, "False AgentNotReady: no pod of pod2-agent on this node is Ready, so its kernel may not be as Networks want it: see "+
+	waitCondition(t, "", "node/"+node, dataPlaneReady, "False AgentNotReady: no pod2-agent pod on this node is Ready, so the data plane may be incomplete: run "+
 		"kubectl --namespace=pod2-agent get pods --field-selector=spec.nodeName="+node)
 	run(t, "pod2-agent", "annotate", "pod", "--all", "kwok.samplecrd.k8s.io/ready-")
 	waitCondition(t, "", "node/"+node, dataPlaneReady, ready)
