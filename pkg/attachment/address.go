@@ -9,53 +9,51 @@ import (
 	"slices"
 )
 
-// Address is what a pod got on one Network.
+// Address is the address of a pod on one Network.
 type Address struct {
-	// Address is the address of the pod with the prefix length that the Network
-	// had when it was bound; its host bits are set.
+	// Address is the address of the pod with the prefix length of the Network at the time of the
+	// bind; its host bits are set.
 	Address netip.Prefix `json:"address"`
-	// Gateway of the Network; zero when it has none, as a /32.
+	// Gateway of the Network; zero if it has none, such as a /32.
 	Gateway netip.Addr `json:"gateway,omitzero"`
-	// MAC is the hardware address that goes with Address. It is not checked
-	// when read: an answer whose MAC was damaged still tells which address is
-	// in use.
+	// MAC is the hardware address that belongs to Address. It is not checked when it is read: an
+	// annotation with a damaged MAC still says which address is in use.
 	MAC string `json:"mac"`
 }
 
-// ParseAddresses reads the value of the annotation samplecrd.k8s.io/addresses,
-// a JSON object from the name of a Network to what the pod got there:
+// ParseAddresses reads the value of the annotation samplecrd.k8s.io/addresses. It is a JSON object
+// from the name of a Network to the pod's address there:
 //
 //	{"blue":{"address":"192.168.0.2/16","gateway":"192.168.0.1","mac":"0a:58:c0:a8:00:02"}}
 //	{"v6":{"address":"fd00::2/64","gateway":"fd00::1","mac":"0a:58:00:00:00:02"}}
 //
-// Fields that it does not know are ignored: a later version may have written
-// them. It is an error if a Network has no address, or an IPv4-mapped one, which
-// would not equal the address in the ledger.
+// It ignores unknown fields, because a later version may have written them. It is an error if a
+// Network has no address, or an IPv4-mapped one, which would not equal the address in the
+// AddressBlock.
 func ParseAddresses(annotation string) (map[string]Address, error) {
 	var addresses map[string]Address
 	if err := json.Unmarshal([]byte(annotation), &addresses); err != nil {
-		return nil, fmt.Errorf(`is not a JSON object from Network to address such as {"blue":{"address":"192.168.0.2/16"}}; the controller writes it, leave it as it was: %w`, err)
+		return nil, fmt.Errorf(`is not a JSON object from Network to address such as {"blue":{"address":"192.168.0.2/16"}}; the controller writes it, do not change it: %w`, err)
 	}
 	if addresses == nil {
-		return nil, errors.New("is null: the controller writes it, leave it as it was")
+		return nil, errors.New("is null: the controller writes it, do not change it")
 	}
 	if len(addresses) > MaxNetworks {
-		return nil, fmt.Errorf("names %d Networks, and a pod joins at most %d: the controller writes it, leave it as it was", len(addresses), MaxNetworks)
+		return nil, fmt.Errorf("names %d Networks, but a pod can join at most %d: the controller writes it, do not change it", len(addresses), MaxNetworks)
 	}
 	for _, network := range slices.Sorted(maps.Keys(addresses)) {
 		switch a := addresses[network].Address; {
 		case !a.IsValid():
-			return nil, fmt.Errorf("has no address for Network %q: the controller writes it, leave it as it was", network)
+			return nil, fmt.Errorf("has no address for Network %q: the controller writes it, do not change it", network)
 		case a.Addr().Is4In6():
-			return nil, fmt.Errorf("has the IPv4-mapped address %s for Network %q: the controller writes it, leave it as it was", a, network)
+			return nil, fmt.Errorf("has the IPv4-mapped address %s for Network %q: the controller writes it, do not change it", a, network)
 		}
 	}
 	return addresses, nil
 }
 
-// FormatAddresses writes the value of the annotation samplecrd.k8s.io/addresses
-// as ParseAddresses documents it: compact, in name order, "{}" for none. Equal
-// addresses give equal text.
+// FormatAddresses writes the value of the annotation samplecrd.k8s.io/addresses as ParseAddresses
+// documents it: compact, in name order, "{}" for none. Equal addresses give equal text.
 func FormatAddresses(addresses map[string]Address) string {
 	if addresses == nil {
 		return "{}"
@@ -63,12 +61,12 @@ func FormatAddresses(addresses map[string]Address) string {
 	return string(mustMarshal(addresses))
 }
 
-// mustMarshal is for values of strings, addresses and JSON that was parsed
-// before: the encoder has nothing to refuse in them.
+// mustMarshal marshals strings, addresses and JSON that was parsed before. The encoder accepts all
+// of these.
 func mustMarshal(v any) []byte {
 	out, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("writing %T as JSON, which has no value that JSON lacks: %v", v, err))
+		panic(fmt.Sprintf("write %T as JSON: %v", v, err))
 	}
 	return out
 }

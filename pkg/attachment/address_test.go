@@ -17,7 +17,7 @@ func bound(prefix, gateway string) Address {
 	return a
 }
 
-// The text is the contract: CNI plugins and people read it.
+// The text is a contract: CNI plugins and people read it.
 func TestFormatAddresses(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -56,8 +56,8 @@ func TestParseAddressesIgnoresWhatALaterVersionAdds(t *testing.T) {
 }
 
 func TestParseAddressesRefuses(t *testing.T) {
-	const notJSON = `is not a JSON object from Network to address such as {"blue":{"address":"192.168.0.2/16"}}; the controller writes it, leave it as it was: `
-	const leave = `: the controller writes it, leave it as it was`
+	const notJSON = `is not a JSON object from Network to address such as {"blue":{"address":"192.168.0.2/16"}}; the controller writes it, do not change it: `
+	const leave = `: the controller writes it, do not change it`
 	for _, tt := range []struct{ in, want string }{
 		{"", notJSON + "unexpected end of JSON input"},
 		{"[]", notJSON + "json: cannot unmarshal array into Go value of type map[string]attachment.Address"},

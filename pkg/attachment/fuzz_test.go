@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Whatever a user writes is either refused or means the same once we wrote it.
+// A request of a user is refused, or it has the same meaning after we rewrote it.
 func FuzzParseRequests(f *testing.F) {
 	for _, s := range []string{"", "blue", "blue, green=10.1.0.10", "v6 = FD00:0::10,", "a=::ffff:1.2.3.4%x", "a,a", "\xff=1.2.3.4", "a@net1,b@eth0=fd00::1"} {
 		f.Add(s)
@@ -20,7 +20,7 @@ func FuzzParseRequests(f *testing.F) {
 		}
 		for i, r := range requests {
 			if i > 0 && requests[i-1].Network >= r.Network {
-				t.Errorf("not in name order, or twice: %s", render(requests))
+				t.Errorf("not in name order, or a duplicate: %s", render(requests))
 			}
 			if len(validation.IsDNS1123Label(r.Network)) > 0 || r.Address.Is4In6() || r.Address.Zone() != "" || r.Interface != "" && !isInterface(r.Interface) {
 				t.Errorf("accepted %s", render(requests))

@@ -13,8 +13,8 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// selection is what we write and read of a network selection element, in the
-// terms of the Kubernetes Network Custom Resource Definition De-facto Standard.
+// selection has the fields that we read and write of a network selection element, as defined in the
+// Kubernetes Network Custom Resource Definition De-facto Standard.
 type selection struct {
 	Name      string   `json:"name"`
 	Namespace string   `json:"namespace,omitempty"`
@@ -23,22 +23,22 @@ type selection struct {
 	MAC       string   `json:"mac,omitempty"`
 }
 
-// defaultSelection is what we write of one that is the default network.
+// defaultSelection has the fields that we write for the default network.
 type defaultSelection struct {
 	selection
 
-	// DefaultRoute has the gateway. Without it the pod has no default route at all: the
-	// plugins of eth0 make the routes of its own definition, and those of ours have none.
+	// DefaultRoute has the gateway. Without it the pod has no default route: the plugins of eth0 make
+	// the routes in its own definition, and our definitions have none.
 	DefaultRoute []netip.Addr `json:"default-route,omitempty"`
 }
 
-// Element is what a pod is to have of one Network.
+// Element is one Network of a pod: the request and the address.
 type Element struct {
 	Request Request
 	Address Address
 }
 
-// Elements are the requests that got an address.
+// Elements returns the requests that got an address.
 func Elements(requests []Request, addresses map[string]Address) []Element {
 	var elements []Element
 	for _, r := range requests {
@@ -51,18 +51,18 @@ func Elements(requests []Request, addresses map[string]Address) []Element {
 
 // Multus holds the values of the two annotations that Multus reads.
 type Multus struct {
-	// Networks, of k8s.v1.cni.cncf.io/networks, is always to be written.
+	// Networks, for k8s.v1.cni.cncf.io/networks, must always be written.
 	Networks string
-	// DefaultNetwork, of v1.multus-cni.io/default-network; "" leaves that as it is.
+	// DefaultNetwork, for v1.multus-cni.io/default-network; "" keeps the annotation unchanged.
 	DefaultNetwork string
 }
 
-// AppendMultus adds our elements to what the annotations of a pod ask of Multus
-// already. namespace is that of the pod and so of its Networks. What asks for
-// PrimaryInterface becomes the default network, every other element one more of
-// k8s.v1.cni.cncf.io/networks, a JSON list; what that had before, the short form or
-// a JSON list, told apart as Multus does, stays in front and as it is, unknown
-// fields included. With {blue, 192.168.0.2/16} and namespace default:
+// AppendMultus adds our elements to the networks that a pod's annotations already request from
+// Multus. namespace is the namespace of the pod and so of its Networks. A request for
+// PrimaryInterface becomes the default network. Every other element is added to
+// k8s.v1.cni.cncf.io/networks, which becomes a JSON list. Its earlier elements, in the short form or
+// as a JSON list (told apart as Multus does), stay in front and unchanged, with unknown fields. With
+// {blue, 192.168.0.2/16} and namespace default:
 //
 //	existing               result
 //	""                     [BLUE net1]
@@ -73,20 +73,19 @@ type Multus struct {
 //
 //	{"name":"blue","namespace":"default","interface":"net1","ips":["192.168.0.2/16"],"mac":"0a:58:c0:a8:00:02"}
 //
-// Our elements follow in name order. Multus calls the i-th element, counted
-// from 1, net<i> if it names no interface; those of ours for which none is asked name
-// the first net<i>, from their own position up, that no other element has or gets, so
-// that the names are stable and collide with none.
+// Our elements follow in name order. If the i-th element, counted from 1, names no interface, Multus
+// calls it net<i>. Each of our elements without a requested interface gets the first net<i>, from its
+// own position up, that no other element has or gets. So the names are stable and do not collide.
 //
-// An element that is there already with our name, namespace and address counts as
-// ours and is not added again: AppendMultus of its own result changes nothing.
+// If an element has the same name, namespace and address already, AppendMultus does not add it again:
+// applied to its own result, it changes nothing.
 //
-// The error says which element does not parse, for which Multus would refuse the pod
-// when it runs, or what is asked for twice.
+// The error names the element that does not parse, because Multus would refuse the pod when it starts.
+// Or it names the interface that is requested twice.
 func AppendMultus(annotations map[string]string, namespace string, add []Element) (Multus, error) {
 	networks, known, err := parseMultus(annotations[v1.MultusAnnotation])
 	if err != nil {
-		return Multus{}, fmt.Errorf("annotation %s: reading the networks that the pod already asks of Multus: %w", v1.MultusAnnotation, err)
+		return Multus{}, fmt.Errorf("annotation %s: read the networks that the pod already requests from Multus: %w", v1.MultusAnnotation, err)
 	}
 	var result Multus
 	var missing []selection
@@ -114,7 +113,7 @@ func AppendMultus(annotations map[string]string, namespace string, add []Element
 	return result, nil
 }
 
-// nameInterfaces returns add with an interface for each, none of which is another's.
+// nameInterfaces returns add with a unique interface for each element.
 func nameInterfaces(known, add []selection) ([]selection, error) {
 	holders := map[string]string{}
 	for i, s := range known {
@@ -122,7 +121,7 @@ func nameInterfaces(known, add []selection) ([]selection, error) {
 	}
 	for _, s := range add {
 		if holder, taken := holders[s.Interface]; taken {
-			return nil, fmt.Errorf("interface %s, on which Network %s is asked for, is that of network %.80q: name another", s.Interface, s.Name, holder)
+			return nil, fmt.Errorf("interface %s of Network %s is already used by network %.80q: name another", s.Interface, s.Name, holder)
 		}
 		if s.Interface != "" {
 			holders[s.Interface] = s.Name
@@ -131,7 +130,7 @@ func nameInterfaces(known, add []selection) ([]selection, error) {
 	named := make([]selection, 0, len(add))
 	for _, s := range add {
 		if s.Interface == "" {
-			// Below are the positions of others, for which Multus would choose these names.
+			// Other elements have lower positions, for which Multus would choose lower names.
 			n := len(known) + len(named) + 1
 			for holders[netName(n)] != "" {
 				n++
@@ -144,18 +143,18 @@ func nameInterfaces(known, add []selection) ([]selection, error) {
 	return named, nil
 }
 
-// defaultNetwork is the value that makes ours the interface eth0 of the pod, with its
-// default route by the gateway, if there is one; an error if somebody else's is asked
-// for there.
+// defaultNetwork returns the value that makes our element the interface eth0 of the pod, with its
+// default route through the gateway, if there is one. It is an error if another element is requested
+// there.
 func defaultNetwork(existing string, ours selection, gateway netip.Addr) (string, error) {
-	ours.Interface = "" // Multus knows which
+	ours.Interface = "" // Multus knows the interface
 	if strings.TrimSpace(existing) != "" {
 		_, known, err := parseMultus(existing)
 		if err != nil {
 			return "", err
 		}
 		if len(known) != 1 || !known[0].asks(ours) {
-			return "", fmt.Errorf("%s is where Network %s is asked for, and so is %.80q: remove the annotation, or ask for another interface", PrimaryInterface, ours.Name, existing)
+			return "", fmt.Errorf("Network %s is requested on %s, and so is %.80q: remove the annotation, or request another interface", ours.Name, PrimaryInterface, existing)
 		}
 	}
 	element := defaultSelection{selection: ours}
@@ -165,8 +164,8 @@ func defaultNetwork(existing string, ours selection, gateway netip.Addr) (string
 	return string(mustMarshal([]defaultSelection{element})), nil
 }
 
-// asks reports whether s asks for what ours does. Without a namespace, Multus
-// takes that of the pod, which is ours.
+// asks reports whether s requests the same as our element. Without a namespace, Multus uses the pod's
+// namespace, which our element also has.
 func (s selection) asks(ours selection) bool {
 	return s.Name == ours.Name && cmp.Or(s.Namespace, ours.Namespace) == ours.Namespace && slices.Equal(s.IPs, ours.IPs)
 }
@@ -175,8 +174,8 @@ func netName(i int) string {
 	return "net" + strconv.Itoa(i)
 }
 
-// parseMultus returns the elements twice: as they are to be written, and what
-// we know of them. The first is not nil, so that it is written as a list.
+// parseMultus returns the elements twice: as raw text to write, and the fields that we know. The raw
+// list is not nil, so it is written as a list.
 func parseMultus(existing string) ([]json.RawMessage, []selection, error) {
 	switch {
 	case strings.TrimSpace(existing) == "":
@@ -201,7 +200,7 @@ func parseMultusJSON(existing string) ([]json.RawMessage, []selection, error) {
 		if err := json.Unmarshal(element, &known[i]); err != nil {
 			return nil, nil, fmt.Errorf(`element %d (%.80q) is not a network such as {"name":"a"}: %w`, i+1, element, err)
 		}
-		// So is null, which is no error to the decoder.
+		// The decoder also accepts null.
 		if known[i].Name == "" {
 			return nil, nil, fmt.Errorf(`element %d (%.80q) has no name: write for example {"name":"a"}`, i+1, element)
 		}
@@ -222,9 +221,8 @@ func parseMultusShort(existing string) ([]json.RawMessage, []selection, error) {
 	return elements, known, nil
 }
 
-// parseMultusName is as lenient as Multus with an empty namespace or interface,
-// and leaves to it which characters these have, beyond those that would make the
-// element mean something else.
+// parseMultusName accepts an empty namespace or interface, like Multus. It leaves the check of the
+// characters to Multus, except for those that would change the meaning of the element.
 func parseMultusName(element string) (selection, error) {
 	namespace, rest, ok := strings.Cut(element, "/")
 	if !ok {
@@ -237,7 +235,7 @@ func parseMultusName(element string) (selection, error) {
 	}
 	for _, part := range []string{s.Namespace, s.Name, s.Interface} {
 		if i := strings.IndexAny(part, "/@ \t\r\n"); i >= 0 {
-			return selection{}, fmt.Errorf("has %q where none belongs", part[i])
+			return selection{}, fmt.Errorf("has an unexpected %q", part[i])
 		}
 	}
 	return s, nil

@@ -20,7 +20,7 @@ func element(request, address string) Element {
 	return Element{requests[0], bound(address, "")}
 }
 
-// routed is an element of a Network with that gateway.
+// routed is an element of a Network with this gateway.
 func routed(request, address, gateway string) Element {
 	e := element(request, address)
 	if gateway != "" {
@@ -29,13 +29,13 @@ func routed(request, address, gateway string) Element {
 	return e
 }
 
-// appendTo is AppendMultus to the list alone.
+// appendTo calls AppendMultus for the list only.
 func appendTo(existing, namespace string, add ...Element) (string, error) {
 	multus, err := AppendMultus(map[string]string{v1.MultusAnnotation: existing}, namespace, add)
 	return multus.Networks, err
 }
 
-// ours is our element for blue, with the interface it is expected to have.
+// The function returns our element for blue, with the expected interface.
 func ours(iface string) string {
 	return `{"name":"blue","namespace":"default","interface":"` + iface + `","ips":["192.168.0.2/16"],"mac":"0a:58:c0:a8:00:02"}`
 }
@@ -49,19 +49,19 @@ func TestAppendMultus(t *testing.T) {
 		{"short form, lenient as Multus", "/a@, b", `[{"name":"a"},{"name":"b"},` + ours("net3") + `]`},
 		{"unknown fields and number formats stay", `[ {"name":"a", "cni-args":{"b":1.50,"a":12345678901234567890}} ]`,
 			`[{"name":"a","cni-args":{"b":1.50,"a":12345678901234567890}},` + ours("net2") + `]`},
-		{"our interface is named by another", `[{"name":"a","interface":"net2"},{"name":"b","interface":"net4"}]`,
+		{"another element has our interface", `[{"name":"a","interface":"net2"},{"name":"b","interface":"net4"}]`,
 			`[{"name":"a","interface":"net2"},{"name":"b","interface":"net4"},` + ours("net3") + `]`},
-		{"so is the next", `[{"name":"a","interface":"net3"},{"name":"b","interface":"net4"}]`,
+		{"another element has the next interface", `[{"name":"a","interface":"net3"},{"name":"b","interface":"net4"}]`,
 			`[{"name":"a","interface":"net3"},{"name":"b","interface":"net4"},` + ours("net5") + `]`},
 		{"never below our position", `[{"name":"a","interface":"eth1"}]`,
 			`[{"name":"a","interface":"eth1"},` + ours("net2") + `]`},
 		{"already there", `[` + ours("x") + `,{"name":"a"}]`, `[` + ours("x") + `,{"name":"a"}]`},
 		{"already there, in the pod's namespace by default", `[{"name":"blue","ips":["192.168.0.2/16"]}]`, `[{"name":"blue","ips":["192.168.0.2/16"]}]`},
-		{"not ours: other namespace", `[{"name":"blue","namespace":"ns","ips":["192.168.0.2/16"]}]`,
+		{"another element: other namespace", `[{"name":"blue","namespace":"ns","ips":["192.168.0.2/16"]}]`,
 			`[{"name":"blue","namespace":"ns","ips":["192.168.0.2/16"]},` + ours("net2") + `]`},
-		{"not ours: other name", `[{"name":"a","ips":["192.168.0.2/16"]}]`,
+		{"another element: other name", `[{"name":"a","ips":["192.168.0.2/16"]}]`,
 			`[{"name":"a","ips":["192.168.0.2/16"]},` + ours("net2") + `]`},
-		{"not ours: other address", `[{"name":"blue","ips":["192.168.0.3/16"]}]`,
+		{"another element: other address", `[{"name":"blue","ips":["192.168.0.3/16"]}]`,
 			`[{"name":"blue","ips":["192.168.0.3/16"]},` + ours("net2") + `]`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestAppendMultus(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", text, tt.want)
 			}
 			if again, err := appendTo(text, "default", blue); err != nil || again != text {
-				t.Errorf("%s\nbecomes another the second time: %s, %v", text, again, err)
+				t.Errorf("%s\ndiffers the second time: %s, %v", text, again, err)
 			}
 		})
 	}
@@ -97,7 +97,7 @@ func TestAppendMultusOfNothingIsAList(t *testing.T) {
 }
 
 func TestAppendMultusRefuses(t *testing.T) {
-	const reading = `annotation k8s.v1.cni.cncf.io/networks: reading the networks that the pod already asks of Multus: `
+	const reading = `annotation k8s.v1.cni.cncf.io/networks: read the networks that the pod already requests from Multus: `
 	const notAList = reading + `not a JSON list such as [{"name":"a"}], nor the short form "a, ns/b@eth1": `
 	const short = `: write "name", "namespace/name" or "namespace/name@interface"`
 	for _, tt := range []struct{ in, want string }{
@@ -109,11 +109,11 @@ func TestAppendMultusRefuses(t *testing.T) {
 		{`[{"namespace":"ns"}]`, reading + `element 1 ("{\"namespace\":\"ns\"}") has no name: write for example {"name":"a"}`},
 		{`a,`, reading + `element 2 ("") names no network` + short},
 		{`ns/@eth1`, reading + `element 1 ("ns/@eth1") names no network` + short},
-		{`a/b/c`, reading + `element 1 ("a/b/c") has '/' where none belongs` + short},
-		{`a@b@c`, reading + `element 1 ("a@b@c") has '@' where none belongs` + short},
-		{`a@b/c`, reading + `element 1 ("a@b/c") has '@' where none belongs` + short},
+		{`a/b/c`, reading + `element 1 ("a/b/c") has an unexpected '/'` + short},
+		{`a@b@c`, reading + `element 1 ("a@b@c") has an unexpected '@'` + short},
+		{`a@b/c`, reading + `element 1 ("a@b/c") has an unexpected '@'` + short},
 		{"a\xff", reading + `"a\xff" is not UTF-8: write for example "a, ns/b@eth1"`},
-		{`a b`, reading + `element 1 ("a b") has ' ' where none belongs` + short},
+		{`a b`, reading + `element 1 ("a b") has an unexpected ' '` + short},
 	} {
 		t.Run(tt.in, func(t *testing.T) {
 			text, err := appendTo(tt.in, "default", blue)
@@ -127,7 +127,7 @@ func TestAppendMultusRefuses(t *testing.T) {
 	}
 }
 
-// checkMultus says what AppendMultus broke, "" for nothing.
+// checkMultus returns the property that AppendMultus broke, or "".
 func checkMultus(existing string, add []Element, result string) string {
 	var elements []selection
 	if err := json.Unmarshal([]byte(result), &elements); err != nil {
@@ -135,7 +135,7 @@ func checkMultus(existing string, add []Element, result string) string {
 	}
 	_, foreign, err := parseMultus(existing)
 	if err != nil || len(foreign) > len(elements) {
-		return fmt.Sprintf("%d elements of what were %d, %v", len(elements), len(foreign), err)
+		return fmt.Sprintf("%d elements are left of %d, %v", len(elements), len(foreign), err)
 	}
 	for i, s := range foreign {
 		if fmt.Sprint(elements[i]) != fmt.Sprint(s) {
@@ -156,7 +156,7 @@ func checkMultus(existing string, add []Element, result string) string {
 		}
 	}
 	if again, err := appendTo(result, "default", add...); err != nil || again != result {
-		return fmt.Sprintf("becomes another the second time: %s, %v", again, err)
+		return fmt.Sprintf("differs the second time: %s, %v", again, err)
 	}
 	return ""
 }
@@ -200,9 +200,9 @@ func TestAppendMultusKeepsInterfacesApart(t *testing.T) {
 func TestAppendMultusOnNamedInterfaces(t *testing.T) {
 	for _, tt := range []struct{ name, existing, request, want string }{
 		{"named", "", "blue@data0", `[` + ours("data0") + `]`},
-		{"of others", "a", "blue@net1", `annotation k8s.v1.cni.cncf.io/networks: interface net1, on which Network blue is asked for, is that of network "a": name another`},
-		{"named by others", "a@data0", "blue@data0", `annotation k8s.v1.cni.cncf.io/networks: interface data0, on which Network blue is asked for, is that of network "a": name another`},
-		{"there already", `[` + ours("data0") + `]`, "blue@data0", `[` + ours("data0") + `]`},
+		{"the interface of another element", "a", "blue@net1", `annotation k8s.v1.cni.cncf.io/networks: interface net1 of Network blue is already used by network "a": name another`},
+		{"the named interface of another element", "a@data0", "blue@data0", `annotation k8s.v1.cni.cncf.io/networks: interface data0 of Network blue is already used by network "a": name another`},
+		{"already there", `[` + ours("data0") + `]`, "blue@data0", `[` + ours("data0") + `]`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := appendTo(tt.existing, "default", element(tt.request, "192.168.0.2/16"))
@@ -216,7 +216,7 @@ func TestAppendMultusOnNamedInterfaces(t *testing.T) {
 	}
 }
 
-// The names that are asked for are nobody else's, whatever the order.
+// A requested name belongs to no other element, in any order.
 func TestAppendMultusLeavesNamedInterfaces(t *testing.T) {
 	text, err := appendTo("", "ns", element("a", "10.0.0.1/24"), element("b@net1", "10.0.0.2/24"))
 	want := `[{"name":"a","namespace":"ns","interface":"net2","ips":["10.0.0.1/24"],"mac":"0a:58:0a:00:00:01"}` +
@@ -229,14 +229,14 @@ func TestAppendMultusLeavesNamedInterfaces(t *testing.T) {
 func TestDefaultNetwork(t *testing.T) {
 	const blueIsDefault = `[{"name":"blue","namespace":"default","ips":["192.168.0.2/16"],"mac":"0a:58:c0:a8:00:02","default-route":["192.168.0.1"]}]`
 	const withoutGateway = `[{"name":"blue","namespace":"default","ips":["192.168.0.2/32"],"mac":"0a:58:c0:a8:00:02"}]`
-	const refused = `annotation v1.multus-cni.io/default-network: eth0 is where Network blue is asked for, and so is `
-	const remedy = `: remove the annotation, or ask for another interface`
+	const refused = `annotation v1.multus-cni.io/default-network: Network blue is requested on eth0, and so is `
+	const remedy = `: remove the annotation, or request another interface`
 	for _, tt := range []struct{ name, existing, address, gateway, want string }{
 		{"none", "", "192.168.0.2/16", "192.168.0.1", blueIsDefault},
 		{"already there", blueIsDefault, "192.168.0.2/16", "192.168.0.1", blueIsDefault},
 		{"already there, without its route", `[{"name":"blue","ips":["192.168.0.2/16"]}]`, "192.168.0.2/16", "192.168.0.1", blueIsDefault},
 		{"a Network without a gateway", "", "192.168.0.2/32", "", withoutGateway},
-		{"somebody else's", "macvlan", "192.168.0.2/16", "192.168.0.1", refused + `"macvlan"` + remedy},
+		{"another network", "macvlan", "192.168.0.2/16", "192.168.0.1", refused + `"macvlan"` + remedy},
 		{"with another address", `[{"name":"blue","ips":["192.168.0.3/16"]}]`, "192.168.0.2/16", "192.168.0.1", refused + `"[{\"name\":\"blue\",\"ips\":[\"192.168.0.3/16\"]}]"` + remedy},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

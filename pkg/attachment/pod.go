@@ -10,9 +10,9 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// Requests returns the Networks that the pod asks for, in name order. A pod
-// without the annotation asks for none: nil and no error. One whose annotation
-// is there but empty is told so, as any other that does not parse.
+// Requests returns the Networks that the pod asks for, in name order. A pod without the annotation
+// asks for none: nil and no error. An empty annotation is an error, like any other that does not
+// parse.
 func Requests(pod *corev1.Pod) ([]Request, error) {
 	annotation, ok := pod.Annotations[v1.NetworksAnnotation]
 	if !ok {
@@ -25,10 +25,9 @@ func Requests(pod *corev1.Pod) ([]Request, error) {
 	return requests, nil
 }
 
-// Published returns the addresses that the pod was told, by Network; nil when
-// it was told none. An annotation that does not parse counts as none: we write
-// it whole and once, so somebody else changed it since, and the ledger, not the
-// annotation, says who holds what.
+// Published returns the addresses in the pod's annotation, by Network; nil if there are none. An
+// unreadable annotation counts as none. The controller writes it once and whole, so another client
+// has changed it since. The AddressBlock, not the annotation, says which pod holds an address.
 func Published(pod *corev1.Pod) map[string]Address {
 	addresses, err := ParseAddresses(pod.Annotations[v1.AddressesAnnotation])
 	if err != nil {
@@ -37,21 +36,21 @@ func Published(pod *corev1.Pod) map[string]Address {
 	return addresses
 }
 
-// Gated reports whether our gate keeps the pod from being scheduled (KEP-3521).
-// A gate is set at create only: a pod that is not gated never will be.
+// Gated reports whether our scheduling gate keeps the pod from being scheduled (KEP-3521). A gate can
+// only be set on creation: a pod without it never gets it.
 func Gated(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool {
 		return g.Name == v1.AddressesGate
 	})
 }
 
-// Over reports whether no container of the pod can run any more: its phase is
-// Succeeded or Failed, both of which are final. A terminating pod is not over.
+// Over reports whether no container of the pod can run any more: its phase is Succeeded or Failed, and
+// both are final. A terminating pod has not terminated.
 func Over(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// Condition of that type, nil for none; it is the pod's own.
+// Condition returns the pod's own condition of this type, or nil.
 func Condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == kind {
@@ -67,17 +66,16 @@ func Ready(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// Lengths that the schema of v1.AddressOwner allows. An owner reference has no
-// bound of its own, and one that does not fit would have the API server refuse the
-// block in which the addresses of others are bound too.
+// The lengths that the schema of v1.AddressOwner allows. An owner reference has no limit of its own.
+// With a longer one, the API server would refuse the AddressBlock, with the addresses of other pods in
+// it.
 const (
 	maxOwnerKind = 63
 	maxOwnerName = 253
 )
 
-// Owner returns kind and name of the controller of the pod, zero for a bare
-// pod and for an owner that no API server could hold. The owner of a Deployment's
-// pod is a ReplicaSet.
+// Owner returns kind and name of the pod's controller. It is zero for a bare pod, and for an owner that
+// no API server could store. The owner of a Deployment's pod is a ReplicaSet.
 func Owner(pod *corev1.Pod) v1.AddressOwner {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil || len(ref.Kind) > maxOwnerKind || len(ref.Name) > maxOwnerName {

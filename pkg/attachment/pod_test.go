@@ -49,7 +49,7 @@ func TestRequestsThatDoNotParseNameTheAnnotation(t *testing.T) {
 	}
 }
 
-// Absent and empty differ: the second is a mistake that its user must see.
+// Absent and empty differ: an empty annotation is a mistake that the user must see.
 func TestRequestsOfAnEmptyAnnotation(t *testing.T) {
 	if requests, err := Requests(annotated(v1.NetworksAnnotation, "")); err == nil {
 		t.Errorf("no error, and %d requests", len(requests))
@@ -63,7 +63,7 @@ func TestPublished(t *testing.T) {
 		want string
 	}{
 		{"told", annotated(v1.AddressesAnnotation, `{"blue":{"address":"10.0.0.2/24","mac":"m"}}`), `{"blue":{"address":"10.0.0.2/24","mac":"m"}}`},
-		{"not told", &corev1.Pod{}, "{}"},
+		{"not published", &corev1.Pod{}, "{}"},
 		{"damaged", annotated(v1.AddressesAnnotation, `{"blue":{"address":"10.0.0.2/24"},"green":{}}`), "{}"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -103,12 +103,12 @@ func TestOver(t *testing.T) {
 	}
 }
 
-// A container may still run, and with it the address is in use.
+// A container may still run, and then the address is in use.
 func TestATerminatingPodIsNotOver(t *testing.T) {
 	pod := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 	pod.DeletionTimestamp = ptr.To(metav1.Now())
 	if Over(pod) {
-		t.Error("it counts as over")
+		t.Error("it counts as terminated")
 	}
 }
 
@@ -120,7 +120,7 @@ func TestOwner(t *testing.T) {
 		want v1.AddressOwner
 	}{
 		{"the controller among owners", []metav1.OwnerReference{notController, {Kind: "Pod2", Name: "web", Controller: ptr.To(true)}}, v1.AddressOwner{Kind: "Pod2", Name: "web"}},
-		{"an owner that is no controller", []metav1.OwnerReference{notController}, v1.AddressOwner{}},
+		{"an owner that is not a controller", []metav1.OwnerReference{notController}, v1.AddressOwner{}},
 		{"a bare pod", nil, v1.AddressOwner{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -131,8 +131,8 @@ func TestOwner(t *testing.T) {
 	}
 }
 
-// An owner that does not fit the ledger would have the block refused in which the
-// addresses of others are bound too.
+// With an owner that is too long for an AddressBlock, the API server would refuse the block, with the
+// addresses of other pods in it.
 func TestOwnerThatDoesNotFitTheLedger(t *testing.T) {
 	for _, c := range []struct {
 		kind, name string
@@ -151,7 +151,7 @@ func TestOwnerThatDoesNotFitTheLedger(t *testing.T) {
 	}
 }
 
-// What one pod asks for is work for every Network that it names.
+// The requests of one pod cause work for every Network that it names.
 func TestTooManyNetworks(t *testing.T) {
 	names := make([]string, MaxNetworks+1)
 	for i := range names {

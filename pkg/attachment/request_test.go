@@ -47,8 +47,8 @@ func TestParseRequests(t *testing.T) {
 }
 
 func TestParseRequestsRefuses(t *testing.T) {
-	const notAName = `does not begin with the name of a Network: that is at most 63 lower-case letters, digits and '-', with a letter or digit at both ends; Networks are separated by commas`
-	const notAnInterface = `names no interface after the '@': that is at most 15 letters, digits, '-', '_' and '.', of which the first is a letter or digit, and not lo; write for example a@net1`
+	const notAName = `does not begin with the name of a Network (at most 63 lower-case letters, digits and '-', with a letter or digit at both ends); separate Networks by commas`
+	const notAnInterface = `names no valid interface after the '@' (at most 15 letters, digits, '-', '_' and '.', beginning with a letter or digit, and not lo): write for example a@net1`
 	for _, tt := range []struct{ in, want string }{
 		{"", `names no Network: write the names of Networks of the pod's namespace, separated by commas, for example "blue" or "blue, green=10.1.0.10"`},
 		{" \n", `names no Network: write the names of Networks of the pod's namespace, separated by commas, for example "blue" or "blue, green=10.1.0.10"`},
@@ -59,8 +59,8 @@ func TestParseRequestsRefuses(t *testing.T) {
 		{"a, -b", `element 2 ("-b") ` + notAName},
 		{"=10.1.0.10", `element 1 ("=10.1.0.10") ` + notAName},
 		{strings.Repeat("n", 64), `element 1 ("` + strings.Repeat("n", 64) + `") ` + notAName},
-		{"a=10.1.0.10, blue, a", `element 3 ("a") names Network a once more after element 1: a pod joins a Network once, remove one of the two`},
-		{"a@net1, b@net2, c@net1", `element 3 ("c@net1") names interface net1 once more after element 1: name another, or none`},
+		{"a=10.1.0.10, blue, a", `element 3 ("a") names Network a again after element 1: a pod can join a Network only once, remove one of the two`},
+		{"a@net1, b@net2, c@net1", `element 3 ("c@net1") names interface net1 again after element 1: name another, or none`},
 		{"a@", `element 1 ("a@") ` + notAnInterface},
 		{"a@lo", `element 1 ("a@lo") ` + notAnInterface},
 		{"a@.b", `element 1 ("a@.b") ` + notAnInterface},
@@ -71,7 +71,7 @@ func TestParseRequestsRefuses(t *testing.T) {
 		{"a=10.1.0.10/16", `element 1 ("a=10.1.0.10/16") does not end with an IP address: write a for any address, or one address without prefix length as in a=10.1.0.10 or a=fd00::10: ParseAddr("10.1.0.10/16"): unexpected character (at "/16")`},
 		{"a=::ffff:10.1.0.10", `element 1 ("a=::ffff:10.1.0.10") has an IPv4-mapped IPv6 address: write a=10.1.0.10`},
 		{"a=::ffff:10.1.0.10%eth0", `element 1 ("a=::ffff:10.1.0.10%eth0") has an IPv4-mapped IPv6 address: write a=10.1.0.10`},
-		{"a=fd00::10%eth0", `element 1 ("a=fd00::10%eth0") has an address with a zone, which no Network hands out: write a=fd00::10`},
+		{"a=fd00::10%eth0", `element 1 ("a=fd00::10%eth0") has an address with a zone, which is not allowed: write a=fd00::10`},
 		{"a=" + strings.Repeat("1", 46), `element 1 ("a=` + strings.Repeat("1", 46) + `") does not end with an IP address: write a for any address, or one address as in a=10.1.0.10 or a=fd00::10`},
 	} {
 		t.Run(tt.in, func(t *testing.T) {
@@ -86,9 +86,9 @@ func TestParseRequestsRefuses(t *testing.T) {
 	}
 }
 
-// An event holds 1,024 bytes, and the API server refuses one that is longer.
+// An event holds 1,024 bytes, and the API server refuses a longer one.
 func TestParseRequestsErrorFitsAnEvent(t *testing.T) {
-	long := strings.Repeat("\u200b", 100_000) // quoted, each is six bytes
+	long := strings.Repeat("\u200b", 100_000) // each is six bytes when quoted
 	for _, in := range []string{long, "a=" + long, "a=fd00::1%" + long[:30], strings.Repeat(",", 100_000)} {
 		if _, err := ParseRequests(in); err == nil || len(err.Error()) > 900 {
 			t.Errorf("%.20q: error of %d bytes: %.1000s", in, len(fmt.Sprint(err)), err)
@@ -130,7 +130,7 @@ func TestRequestsRoundTrip(t *testing.T) {
 	}
 }
 
-// seeded returns dice whose seed a failure prints.
+// seeded returns dice with a seed that a failure prints.
 func seeded(t *testing.T) *rand.Rand {
 	t.Helper()
 	seed := rand.Uint64()
@@ -138,15 +138,14 @@ func seeded(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// names returns at least so many distinct names, in no order.
+// names returns at least the given number of distinct names, in no order.
 func names(r *rand.Rand, atLeast int) []string {
 	all := []string{"a", "b", "a-b", "a0", "0", "net1", "blue", "green", "blue-2", strings.Repeat("x", 63)}
 	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all[:atLeast+r.IntN(len(all)-atLeast)]
 }
 
-// address returns one of either family, IPv4-mapped ones excepted: those are
-// refused.
+// address returns an address of either family, but no IPv4-mapped one: those are refused.
 func address(r *rand.Rand) netip.Addr {
 	var b [16]byte
 	for i := range b {

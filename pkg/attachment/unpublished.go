@@ -11,10 +11,9 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// Unpublished returns the annotations of a pod without the elements that were
-// published to it, as AppendMultus made them of the addresses that it brings. A pod
-// that was restored from a backup has them; it may have been restored into another
-// namespace, or its Network may have grown since. What is not exactly ours stays.
+// Unpublished returns the annotations of a pod without the elements that AppendMultus made from the
+// published addresses. A pod that was restored from a backup has such elements. It may be in another
+// namespace now, or its Network may have grown. It keeps elements that differ.
 func Unpublished(pod *corev1.Pod) map[string]string {
 	published := Published(pod)
 	if len(published) == 0 {
@@ -22,12 +21,12 @@ func Unpublished(pod *corev1.Pod) map[string]string {
 	}
 	annotations := maps.Clone(pod.Annotations)
 	for _, key := range []string{v1.MultusAnnotation, v1.MultusDefaultAnnotation} {
-		if !strings.Contains(annotations[key], "{") { // ours are JSON
+		if !strings.Contains(annotations[key], "{") { // our elements are JSON
 			continue
 		}
 		raw, known, err := parseMultus(annotations[key])
 		if err != nil {
-			continue // it is complained about where it is read
+			continue // Publish reports it
 		}
 		kept := make([]json.RawMessage, 0, len(raw))
 		for i, element := range raw {

@@ -16,9 +16,9 @@ func TestUnpublished(t *testing.T) {
 		other = `{"name":"storage","ips":["10.9.0.2/24"]}`
 	)
 	for _, tt := range []struct{ name, key, addresses, in, want string }{
-		{"ours alone", v1.MultusAnnotation, blue, `[` + ours + `]`, ``},
-		{"ours after another", v1.MultusAnnotation, blue, `[` + other + `,` + ours + `]`, `[` + other + `]`},
-		{"ours as the default network", v1.MultusDefaultAnnotation, blue, `[` + ours + `]`, ``},
+		{"only our element", v1.MultusAnnotation, blue, `[` + ours + `]`, ``},
+		{"our element after another", v1.MultusAnnotation, blue, `[` + other + `,` + ours + `]`, `[` + other + `]`},
+		{"our element as the default network", v1.MultusDefaultAnnotation, blue, `[` + ours + `]`, ``},
 		{"of another address", v1.MultusAnnotation, `{"blue":{"address":"10.0.0.3/24","mac":"0a:58:0a:00:00:02"}}`, `[` + ours + `]`, `[` + ours + `]`},
 		{"of another MAC", v1.MultusAnnotation, `{"blue":{"address":"10.0.0.2/24","mac":"0a:58:0a:00:00:03"}}`, `[` + ours + `]`, `[` + ours + `]`},
 		{"of another Network", v1.MultusAnnotation, `{"red":{"address":"10.0.0.2/24","mac":"0a:58:0a:00:00:02"}}`, `[` + ours + `]`, `[` + ours + `]`},

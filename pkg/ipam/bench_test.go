@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// One set of exclusions, in CIDRs of 2^8, 2^24 and 2^64 addresses.
+// The same exclusions, in CIDRs of 2^8, 2^24 and 2^64 addresses.
 var sizes = []string{"10.0.0.0/24", "10.0.0.0/8", "fd00::/64"}
 
 func everyFourth(cidr netip.Prefix) []Range {
@@ -19,7 +19,7 @@ func everyFourth(cidr netip.Prefix) []Range {
 	return rs
 }
 
-// A timing cannot be a test; the memory can.
+// A test cannot check time, but it can check memory.
 func TestMemoryDoesNotDependOnTheSize(t *testing.T) {
 	var want float64
 	for i, s := range sizes {

@@ -34,11 +34,11 @@ func TestBlockHoldsBlockSizeAddresses(t *testing.T) {
 
 func TestBlockOfNoAddress(t *testing.T) {
 	if b := Block(netip.Addr{}); b.IsValid() {
-		t.Errorf("the zero Addr stands in block %s", b)
+		t.Errorf("the zero Addr is in block %s", b)
 	}
 }
 
-// The figure in the doc of BlockName: 253 characters are the limit of a name.
+// The numbers in the doc of BlockName: a name has at most 253 characters.
 func TestBlockNameFits(t *testing.T) {
 	name := BlockName(strings.Repeat("n", 213), Block(netip.MustParseAddr("fd00::1")))
 	if len(name) != 253 {

@@ -7,9 +7,9 @@ import (
 
 func TestCheckCIDR(t *testing.T) {
 	overlap := func(in, with string) string {
-		return `CIDR "` + in + `" overlaps ` + with + `, which pods cannot use: write one outside it, for example 192.168.0.0/16 or fd00:10::/64`
+		return `CIDR "` + in + `" overlaps ` + with + `, which pods cannot use: write a CIDR outside it, for example 192.168.0.0/16 or fd00:10::/64`
 	}
-	const form = "does not parse, write an address and a prefix length, for example 192.168.0.0/16 or fd00:10::/64: netip.ParsePrefix"
+	const form = "is invalid: write an address and a prefix length, for example 192.168.0.0/16 or fd00:10::/64: netip.ParsePrefix"
 	for _, tt := range []struct{ in, want string }{
 		{"192.168.0.0/16", "192.168.0.0/16"},
 		{"1.0.0.0/8", "1.0.0.0/8"},

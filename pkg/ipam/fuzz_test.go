@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// For a CIDR of any size: what Next skips is refused, what it returns is not,
-// and nothing that is handed out is outside the CIDR, the gateway or in an
-// exclusion. Small CIDRs are compared with the oracle as well.
+// For a CIDR of any size: Refusal refuses the addresses that Next skips, and accepts those that it
+// returns. No address that is handed out is outside the CIDR, the gateway or excluded. Small CIDRs are
+// also compared with the oracle.
 func FuzzPool(f *testing.F) {
 	for _, s := range [][4]string{
 		{"10.0.0.0/24", "10.0.0.1", "10.0.0.16-10.0.0.31,10.0.0.40", "10.0.0.20"},
@@ -45,7 +45,7 @@ func FuzzPool(f *testing.F) {
 		next, ok := p.Next(from)
 		switch {
 		case !ok && (free(from) || Range{from, LastOf(cidr)}.wellFormed() && free(LastOf(cidr))):
-			t.Fatalf("Next(%s) finds nothing, but there is something", from)
+			t.Fatalf("Next(%s) finds no address, but there is one", from)
 		case ok && (next.Less(from) || !free(next)):
 			t.Fatalf("Next(%s) = %s, refused: %s", from, next, p.Refusal(next))
 		case ok && next != from && (free(from) || free(next.Prev())):
@@ -68,7 +68,7 @@ func FuzzPool(f *testing.F) {
 				}
 				for _, x := range exclude {
 					if x.Contains(a) {
-						t.Fatalf("%s is handed out though in %s", a, x)
+						t.Fatalf("%s is handed out, but is in %s", a, x)
 					}
 				}
 			}

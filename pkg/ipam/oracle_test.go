@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// oracle is a second, dumb implementation of Pool: it writes down every address
-// of a small CIDR with the reason why it is refused.
+// oracle is a second, simple implementation of Pool. It stores every address of a small CIDR with the
+// reason why it is refused.
 type oracle struct {
 	addrs    []netip.Addr
-	refusals []string // by address; "" where it may be handed out
-	any      []bool   // by address: to a pod that asks for any
+	refusals []string // by address; "" if it may be handed out
+	any      []bool   // by address: may be handed out to a pod that asks for any
 }
 
 func inOne(ranges []Range, a netip.Addr) bool {
@@ -65,8 +65,7 @@ func newOracle(cidr netip.Prefix, gateway netip.Addr, exclude []Range, former []
 	return o
 }
 
-// formerly says what an address was in the first of the former CIDRs that it was
-// something in.
+// formerly names the role of an address in the first former CIDR in which it had one.
 func formerly(cidr netip.Prefix, former []netip.Prefix, a netip.Addr) string {
 	for _, c := range former {
 		if c.Addr().Is4() != a.Is4() || c.Bits() <= cidr.Bits() {
@@ -87,11 +86,11 @@ func formerly(cidr netip.Prefix, former []netip.Prefix, a netip.Addr) string {
 	return ""
 }
 
-// disagreement returns the first thing in which p differs from the oracle, "" when there is none.
+// disagreement returns the first difference between p and the oracle, or "".
 func (o oracle) disagreement(p Pool) string {
 	var capacity, forAny int64
 	next := "none"
-	end := -1 // of the addresses from a that may all be handed out
+	end := -1 // of the addresses from a on that may all be handed out
 	for i := len(o.addrs) - 1; i >= 0; i-- {
 		a := o.addrs[i]
 		if got := p.Refusal(a); got != o.refusals[i] {
@@ -146,7 +145,7 @@ func render(a netip.Addr, ok bool) string {
 
 func number(a netip.Addr) *big.Int { return new(big.Int).SetBytes(a.AsSlice()) }
 
-// offset returns the address n above a, held at the ends of the family.
+// offset returns the address n above a, limited to the ends of the family.
 func offset(a netip.Addr, n int64) netip.Addr {
 	size := a.BitLen() / 8
 	sum := new(big.Int).Add(number(a), big.NewInt(n))
@@ -175,7 +174,7 @@ func TestPoolAgainstOracle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Offsets reach below and above the CIDR.
+		// Offsets may lie below and above the CIDR.
 		size := int64(1) << hostBits
 		somewhere := func(first netip.Addr) netip.Addr { return offset(first, dice.Int64N(size+16)-8) }
 		var gateway netip.Addr

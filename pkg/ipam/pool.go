@@ -1,10 +1,9 @@
-// Package ipam is the arithmetic of a Network's addresses: which ones a CIDR
-// has, which of them may be handed out, and in which block of the ledger each
-// stands. IPv4 and IPv6 are one code path, and no address is ever enumerated:
-// time and memory depend on the number of exclusions only, so that a /8 and a
-// /64 cost as much as a /24.
+// Package ipam does the arithmetic of a Network's addresses: which addresses a CIDR has, which of them
+// may be handed out, and which AddressBlock covers each. IPv4 and IPv6 share one code path. No code
+// enumerates addresses: time and memory depend only on the number of exclusions, so a /8 and a /64 cost
+// as much as a /24.
 //
-// What a CIDR leaves to hosts, before its gateway and its exclusions are taken out:
+// The addresses that a CIDR leaves to hosts, before its gateway and exclusions are removed:
 //
 //	              first address                 last address
 //	IPv4 to /30   no: network                   no: broadcast (RFC 919)
@@ -14,11 +13,11 @@
 //	              (RFC 4291, 2.6.1)
 //	IPv6 /127     yes                           yes (RFC 6164)
 //
-// The anycast addresses of RFC 2526, the last 128 of an IPv6 subnet, are handed
-// out like others: exclude them where routers use them.
+// The anycast addresses of RFC 2526, the last 128 of an IPv6 subnet, are handed out like others. Exclude
+// them if routers use them.
 //
-// A CIDR that grew leaves two addresses behind: what was the network or broadcast
-// address is still that for every pod that runs with the smaller CIDR. See
+// After a CIDR has grown, two addresses remain special: the old network and broadcast address still have
+// this role for every pod that runs with the smaller CIDR. See [Pool.Formerly].
 // [Pool.Formerly].
 package ipam
 
@@ -28,14 +27,14 @@ import (
 	"net/netip"
 )
 
-// Pool is the addresses of a CIDR that may be handed out. It is immutable, so
-// safe for concurrent use. The zero Pool hands out nothing.
+// Pool has the addresses of a CIDR that may be handed out. It is immutable, so it is safe for concurrent
+// use. The zero Pool hands out nothing.
 //
 //	10.0.0.0/28, gateway .1, excluded .4-.5 and .6
 //	  .0 network  .1 gateway  .2-.3 free  .4-.6 excluded  .7-.14 free  .15 broadcast
 //
-// An address that is set aside for pods that ask for it by name may be handed out,
-// but Next and First skip it: see [Pool.OnRequest].
+// An address on request may be handed out to a pod that asks for it, but Next and First skip it: see
+// [Pool.OnRequest].
 type Pool struct {
 	cidr     netip.Prefix
 	gateway  netip.Addr
@@ -43,16 +42,15 @@ type Pool struct {
 	former   []netip.Prefix
 	excluded []Range // clipped to cidr, merged, sorted
 	request  []Range // likewise
-	given    []Range // what is left of usable, sorted; no two of them touch
+	given    []Range // the rest of usable, sorted; no two ranges touch
 	free     []Range // given less request
 }
 
-// NewPool returns what cidr leaves to hosts, without gateway and without
-// exclude. The zero Addr means that there is no gateway. A gateway outside cidr,
-// and exclusions of the other family or outside cidr, take nothing away. The
-// exclusions may overlap and come in any order; they are copied. Host bits of
-// cidr are ignored; the zero Prefix gives a Pool that hands out nothing. It takes
-// O(n log n) time in the number of exclusions.
+// NewPool returns the addresses that cidr leaves to hosts, without gateway and exclude. The zero Addr
+// means that there is no gateway. A gateway outside cidr has no effect, and nor do exclusions of the
+// other family or outside cidr. Exclusions may overlap and have any order; they are copied. Host bits of
+// cidr are ignored. The zero Prefix gives a Pool that hands out nothing. NewPool takes O(n log n) time in
+// the number of exclusions.
 func NewPool(cidr netip.Prefix, gateway netip.Addr, exclude []Range) Pool {
 	if !cidr.IsValid() {
 		return Pool{}
@@ -62,9 +60,9 @@ func NewPool(cidr netip.Prefix, gateway netip.Addr, exclude []Range) Pool {
 	return p.cut()
 }
 
-// Formerly returns the Pool without the addresses that were the network or broadcast
-// address (IPv6: the subnet-router anycast address) of one of these CIDRs, which the
-// CIDR of the Pool grew from. Those outside it, and the CIDR itself, take nothing away.
+// Formerly returns the Pool without the addresses that were the network or broadcast address (IPv6: the
+// subnet-router anycast address) of one of these CIDRs, from which the Pool's CIDR grew. CIDRs outside
+// it, and the CIDR itself, have no effect.
 func (p Pool) Formerly(cidrs []netip.Prefix) Pool {
 	p.former = nil
 	for _, c := range cidrs {
@@ -75,15 +73,14 @@ func (p Pool) Formerly(cidrs []netip.Prefix) Pool {
 	return p.cut()
 }
 
-// OnRequest returns the Pool with these addresses set aside: Refusal and Capacity treat
-// them as before, but Next, First, Has and HasAll do not find them. The ranges are read
-// like the exclusions of NewPool.
+// OnRequest returns the Pool with these addresses on request: Refusal and Capacity are unchanged, but
+// Next, First, Has and HasAll do not find them. The ranges are read like the exclusions of NewPool.
 func (p Pool) OnRequest(ranges []Range) Pool {
 	p.request = p.clip(ranges)
 	return p.cut()
 }
 
-// clip returns what of the ranges lies in the CIDR, merged and sorted.
+// clip returns the parts of the ranges inside the CIDR, merged and sorted.
 func (p Pool) clip(ranges []Range) []Range {
 	all := Range{p.cidr.Addr(), LastOf(p.cidr)}
 	var clipped []Range
@@ -95,12 +92,12 @@ func (p Pool) clip(ranges []Range) []Range {
 	return merge(clipped)
 }
 
-// cut returns the Pool with given and free as the other fields have them.
+// cut returns the Pool with given and free computed from the other fields.
 func (p Pool) cut() Pool {
 	if !p.cidr.IsValid() {
 		return Pool{}
 	}
-	// Gateway and former CIDRs are not put among p.excluded: Refusal tells them apart.
+	// Gateway and former CIDRs are not in p.excluded, because Refusal tells them apart.
 	holes := append(make([]Range, 0, len(p.excluded)+len(p.request)+2*len(p.former)+1), p.excluded...)
 	if p.cidr.Contains(p.gateway) {
 		holes = append(holes, Range{p.gateway, p.gateway})
@@ -122,8 +119,8 @@ func (p Pool) cut() Pool {
 	return p
 }
 
-// without returns bounds less holes. The holes are sorted and no two touch; they
-// may begin or end outside bounds.
+// without returns bounds without holes. The holes are sorted and no two touch; they may begin or end
+// outside bounds.
 func without(bounds Range, holes []Range) []Range {
 	free := make([]Range, 0, len(holes)+1)
 	rest := bounds
@@ -135,7 +132,7 @@ func without(bounds Range, holes []Range) []Range {
 		if rest.First.Less(h.First) {
 			free = append(free, Range{rest.First, h.First.Prev()})
 		}
-		// Before Next, which is no address after the very last one of a family.
+		// This comes before Next, which returns no address after the last one of a family.
 		if h.Last == bounds.Last {
 			return free
 		}
@@ -144,12 +141,12 @@ func without(bounds Range, holes []Range) []Range {
 	return append(free, rest)
 }
 
-// Capacity returns the number of addresses that may be handed out, bound or
-// not: 0 or more. It saturates at math.MaxInt64, which an IPv6 /64 exceeds.
+// Capacity returns the number of addresses that may be handed out, bound or not: 0 or more. It is at
+// most math.MaxInt64, which an IPv6 /64 exceeds.
 func (p Pool) Capacity() int64 { return total(p.given) }
 
-// ForAny returns how many of them a pod that asks for any address may get: 0 or more,
-// those set aside do not count. It saturates like Capacity.
+// ForAny returns how many of them a pod that asks for any address may get: 0 or more, without those on
+// request. It has the same maximum as Capacity.
 func (p Pool) ForAny() int64 { return total(p.free) }
 
 func total(ranges []Range) int64 {
@@ -164,13 +161,18 @@ func total(ranges []Range) int64 {
 	return n
 }
 
-// Refusal returns "" when a may be handed out to a pod that asks for it, else why
-// not, as the predicate of a sentence about a: "is outside 10.0.0.0/24", "is the
-// network address", "is the subnet-router anycast address", "is the broadcast
-// address", "is the gateway", "was the broadcast address in 10.0.0.0/29, a former
-// CIDR" (likewise network and anycast), "is excluded by
-// 10.0.0.16-10.0.0.31". The first of these that applies is given. Exclusions that overlap or touch are named as one range,
-// clipped to the CIDR.
+// Refusal returns "" if a may be handed out to a pod that asks for it. Otherwise it returns the reason,
+// as the predicate of a sentence about a. The first that applies wins:
+//
+//	is outside 10.0.0.0/24
+//	is the network address
+//	is the subnet-router anycast address
+//	is the broadcast address
+//	is the gateway
+//	was the broadcast address in 10.0.0.0/29, a former CIDR (likewise network and anycast)
+//	is excluded by 10.0.0.16-10.0.0.31
+//
+// Exclusions that overlap or touch are named as one range, clipped to the CIDR.
 func (p Pool) Refusal(a netip.Addr) string {
 	if why := NoHost(p.cidr, a); why != "" {
 		return why
@@ -189,8 +191,8 @@ func (p Pool) Refusal(a netip.Addr) string {
 	return ""
 }
 
-// NoHost returns "" when a host in cidr can have a, else why not, as the first of the
-// texts of [Pool.Refusal]. Host bits of cidr are ignored.
+// NoHost returns "" if a host in cidr can have a. Otherwise it returns the reason, one of the first four
+// of [Pool.Refusal]. Host bits of cidr are ignored.
 func NoHost(cidr netip.Prefix, a netip.Addr) string {
 	cidr = cidr.Masked()
 	if !cidr.Contains(a) { // another family, a zone and the zero Addr too
@@ -202,7 +204,7 @@ func NoHost(cidr netip.Prefix, a netip.Addr) string {
 	return ""
 }
 
-// edgeOf says which address of cidr a is that hosts cannot have, "" if it is none.
+// edgeOf names the address of cidr that a is, if hosts cannot have it; otherwise it returns "".
 func edgeOf(cidr netip.Prefix, a netip.Addr) string {
 	hosts := usable(cidr)
 	switch {
@@ -216,14 +218,14 @@ func edgeOf(cidr netip.Prefix, a netip.Addr) string {
 	return "the subnet-router anycast address"
 }
 
-// Next returns the lowest address at or above from that a pod that asks for any may
-// get, false when there is none. A from below the CIDR starts at its first address;
-// one of the other family, with a zone, or zero finds nothing, so that
+// Next returns the lowest address at or above from that a pod that asks for any may get, and false if
+// there is none. If from is below the CIDR, it starts at the first address. If from is of the other
+// family, has a zone or is zero, it finds nothing, so
 //
 //	for a, ok := p.First(); ok; a, ok = p.Next(a.Next())
 //
-// ends at 255.255.255.255 too, whose Next is the zero Addr. It takes
-// O(log(exclusions)) time and allocates nothing.
+// ends at 255.255.255.255 too, whose Next is the zero Addr. Next takes O(log(exclusions)) time and
+// allocates nothing.
 func (p Pool) Next(from netip.Addr) (netip.Addr, bool) {
 	if from.BitLen() != p.cidr.Addr().BitLen() || from.Zone() != "" {
 		return netip.Addr{}, false
@@ -238,25 +240,24 @@ func (p Pool) Next(from netip.Addr) (netip.Addr, bool) {
 	return from, true
 }
 
-// Has says whether a pod that asks for any address may get a, in O(log(exclusions))
-// time.
+// Has says whether a pod that asks for any address may get a. It takes O(log(exclusions)) time.
 func (p Pool) Has(a netip.Addr) bool { return p.HasAll(Range{a, a}) }
 
-// HasAll says whether a pod that asks for any address may get each of r, in
+// HasAll says whether a pod that asks for any address may get each address of r. It takes
 // O(log(exclusions)) time.
 func (p Pool) HasAll(r Range) bool {
 	i := seek(p.free, r.First)
 	return i < len(p.free) && p.free[i].Contains(r.First) && p.free[i].Contains(r.Last)
 }
 
-// HasAny says whether some address of r may be handed out, if only on request, in
+// HasAny says whether an address of r may be handed out, perhaps only on request. It takes
 // O(log(exclusions)) time.
 func (p Pool) HasAny(r Range) bool {
 	i := seek(p.given, r.First)
 	return i < len(p.given) && !r.Last.Less(p.given[i].First)
 }
 
-// Overlaps says whether both may hand out one address, if only on request, in linear time.
+// Overlaps says whether both may hand out the same address, perhaps only on request, in linear time.
 func (p Pool) Overlaps(q Pool) bool {
 	for i, j := 0, 0; i < len(p.given) && j < len(q.given); {
 		a, b := p.given[i], q.given[j]
@@ -272,7 +273,7 @@ func (p Pool) Overlaps(q Pool) bool {
 	return false
 }
 
-// First returns the lowest address that a pod that asks for any may get, false when there is none.
+// First returns the lowest address that a pod that asks for any may get, and false if there is none.
 func (p Pool) First() (netip.Addr, bool) {
 	if len(p.free) == 0 {
 		return netip.Addr{}, false

@@ -31,7 +31,7 @@ func pool(t testing.TB, s string) Pool {
 	return NewPool(cidr, gateway, exclude)
 }
 
-// A pool seen whole: what it hands out, and how many that is.
+// The whole pool: the addresses that it hands out, and their number.
 func TestPool(t *testing.T) {
 	for _, tt := range []struct{ name, pool, want string }{
 		{"v4", "10.0.0.0/24 gw 10.0.0.1", "10.0.0.2-10.0.0.254 (253)"},
@@ -41,7 +41,7 @@ func TestPool(t *testing.T) {
 		{"/31 with its default gateway", "10.0.0.4/31 gw 10.0.0.4", "10.0.0.5 (1)"},
 		{"/32", "10.0.0.4/32", "10.0.0.4 (1)"},
 		{"/32 that is its gateway", "10.0.0.4/32 gw 10.0.0.4", "(0)"},
-		{"v6: anycast no, last yes", "fd00::/120 gw fd00::1", "fd00::2-fd00::ff (254)"},
+		{"v6: without anycast, with the last", "fd00::/120 gw fd00::1", "fd00::2-fd00::ff (254)"},
 		{"/126", "fd00::4/126", "fd00::5-fd00::7 (3)"},
 		{"/127, RFC 6164", "fd00::4/127", "fd00::4-fd00::5 (2)"},
 		{"/8", "10.0.0.0/8 gw 10.0.0.1", "10.0.0.2-10.255.255.254 (16777213)"},
@@ -50,19 +50,19 @@ func TestPool(t *testing.T) {
 
 		{"2^63-1 fits", "fd00::/65", "fd00::1-fd00::7fff:ffff:ffff:ffff (9223372036854775807)"},
 		{"one less", "fd00::/65 gw fd00::1", "fd00::2-fd00::7fff:ffff:ffff:ffff (9223372036854775806)"},
-		{"/64 saturates", "fd00::/64 gw fd00::1", "fd00::2-fd00::ffff:ffff:ffff:ffff (9223372036854775807)"},
-		{"halves that saturate only together", "fd00::/64 fd00::8000:0:0:0",
+		{"/64 is limited", "fd00::/64 gw fd00::1", "fd00::2-fd00::ffff:ffff:ffff:ffff (9223372036854775807)"},
+		{"halves that reach the limit only together", "fd00::/64 fd00::8000:0:0:0",
 			"fd00::1-fd00::7fff:ffff:ffff:ffff fd00::8000:0:0:1-fd00::ffff:ffff:ffff:ffff (9223372036854775807)"},
-		{"2^63 does not turn negative", "fd00::/64 fd00::8000:0:0:1-fd00::ffff:ffff:ffff:ffff",
+		{"2^63 does not become negative", "fd00::/64 fd00::8000:0:0:1-fd00::ffff:ffff:ffff:ffff",
 			"fd00::1-fd00::8000:0:0:0 (9223372036854775807)"},
-		{"2^64+2 does not turn 2", "fd00::/63 fd00:0:0:1::3-fd00::1:ffff:ffff:ffff:ffff",
+		{"2^64+2 does not become 2", "fd00::/63 fd00:0:0:1::3-fd00::1:ffff:ffff:ffff:ffff",
 			"fd00::1-fd00:0:0:1::2 (9223372036854775807)"},
 		{"across the middle of 128 bits", "fd00::/63 fd00::-fd00::ffff:ffff:ffff:fffd fd00:0:0:1::2-fd00::1:ffff:ffff:ffff:ffff",
 			"fd00::ffff:ffff:ffff:fffe-fd00:0:0:1::1 (4)"},
-		{"2^64 does not turn 0", "fd00::/63 fd00::-fd00::ffff:ffff:ffff:ffff",
+		{"2^64 does not become 0", "fd00::/63 fd00::-fd00::ffff:ffff:ffff:ffff",
 			"fd00:0:0:1::-fd00::1:ffff:ffff:ffff:ffff (9223372036854775807)"},
 
-		{"overlaps are taken out once", "10.0.0.0/28 gw 10.0.0.5 10.0.0.4-10.0.0.6 10.0.0.5-10.0.0.8 10.0.0.5",
+		{"overlaps are removed once", "10.0.0.0/28 gw 10.0.0.5 10.0.0.4-10.0.0.6 10.0.0.5-10.0.0.8 10.0.0.5",
 			"10.0.0.1-10.0.0.3 10.0.0.9-10.0.0.14 (9)"},
 		{"the gateway joins two exclusions", "10.0.0.0/28 gw 10.0.0.5 10.0.0.6-10.0.0.14 10.0.0.2-10.0.0.4", "10.0.0.1 (1)"},
 		{"network and broadcast excluded too", "10.0.0.0/29 10.0.0.0 10.0.0.7", "10.0.0.1-10.0.0.6 (6)"},
@@ -112,7 +112,7 @@ func TestPoolRefusal(t *testing.T) {
 		{v6, "fd00::1f", "is excluded by fd00::10-fd00::1f"},
 		{v6, "fd00::ffff:ffff:ffff:ffff", ""},
 		{v6, "fd00::2%eth0", "is outside fd00::/64"},
-		// Next to the gateway, the exclusion alone is named.
+		// Beside the gateway, only the exclusion is named.
 		{"10.0.0.0/24 gw 10.0.0.1 10.0.0.2-10.0.0.9", "10.0.0.2", "is excluded by 10.0.0.2-10.0.0.9"},
 	} {
 		t.Run(tt.addr, func(t *testing.T) {
@@ -160,8 +160,8 @@ func prefixes(texts ...string) (all []netip.Prefix) {
 	return all
 }
 
-// An address that is set aside is refused to nobody who asks for it, and found by
-// nobody who asks for any.
+// An address on request is not refused to a pod that asks for it. A pod that asks for any does not find
+// it.
 func TestPoolOnRequest(t *testing.T) {
 	p := pool(t, "10.0.0.0/29 gw 10.0.0.1").OnRequest([]Range{{netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.3")}})
 	first, _ := p.First()
@@ -198,7 +198,7 @@ func TestPoolNext(t *testing.T) {
 	}
 }
 
-// The loop in the doc of Next ends where the family does.
+// The loop in the doc of Next ends at the end of the family.
 func TestPoolWalkEnds(t *testing.T) {
 	p := pool(t, "255.255.255.254/31")
 	var got []string
@@ -215,7 +215,7 @@ func TestZeroPoolHandsOutNothing(t *testing.T) {
 		_, first := p.First()
 		_, next := p.Next(netip.Addr{})
 		if first || next || p.Capacity() != 0 || p.Refusal(netip.Addr{}) == "" {
-			t.Errorf("%+v hands out something", p)
+			t.Errorf("%+v hands out an address", p)
 		}
 	}
 }
@@ -230,7 +230,7 @@ func TestNewPoolLeavesItsArgumentAlone(t *testing.T) {
 	}
 }
 
-// Exclusions that no parser made must not exclude by accident what they do not contain.
+// Exclusions that no parser made must exclude no address that they do not contain.
 func TestIllFormedExclusions(t *testing.T) {
 	addr := netip.MustParseAddr
 	p := NewPool(netip.MustParsePrefix("10.0.0.0/29"), netip.Addr{}, []Range{
@@ -256,7 +256,7 @@ func TestHasAny(t *testing.T) {
 	}
 }
 
-// Against every address of both, one by one.
+// Compared with every address of both, one by one.
 func TestPoolsOverlap(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 2))
 	overlapping := 0

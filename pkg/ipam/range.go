@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// Range is the addresses First..Last, both included, of one family.
-// ParseRange makes well-formed ones. A Range made by hand that is reversed, of
-// two families, zoned or zero contains nothing and excludes nothing.
+// Range has the addresses First..Last, both included, of one family. ParseRange returns well-formed
+// ones. A Range that is reversed, of two families, zoned or zero contains and excludes nothing.
 type Range struct{ First, Last netip.Addr }
 
 // ParseRange reads one of three forms:
@@ -21,12 +20,11 @@ type Range struct{ First, Last netip.Addr }
 //	192.168.7.10-192.168.7.99    two addresses of one family, the lower one first
 //	192.168.7.10                 one address
 //
-// Spaces are refused, also around the '-', so that a range has one spelling.
-// Refused too: zones, and IPv4-mapped IPv6 (::ffff:192.0.2.1), which would look
-// like the other family to every comparison.
+// It refuses spaces, also around the '-', so a range has one spelling. It also refuses zones, and
+// IPv4-mapped IPv6 (::ffff:192.0.2.1), which every comparison would treat as the other family.
 func ParseRange(s string) (Range, error) {
 	if strings.ContainsAny(s, " \t\r\n") {
-		return Range{}, fmt.Errorf("address range %q contains a space: write it without", s)
+		return Range{}, fmt.Errorf("address range %q contains a space: remove it", s)
 	}
 	if strings.Contains(s, "/") {
 		p, err := parsePrefix(s)
@@ -63,7 +61,7 @@ func parseAddr(s string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(s)
 	switch {
 	case err != nil:
-		return netip.Addr{}, fmt.Errorf("%q does not parse, write ADDRESS, FIRST-LAST or a CIDR, for example 192.168.7.10-192.168.7.99: %w", s, err)
+		return netip.Addr{}, fmt.Errorf("%q is invalid: write ADDRESS, FIRST-LAST or a CIDR, for example 192.168.7.10-192.168.7.99: %w", s, err)
 	case a.Zone() != "":
 		return netip.Addr{}, fmt.Errorf("%q has a zone: write %q", s, a.WithZone(""))
 	case a.Is4In6():
@@ -72,22 +70,20 @@ func parseAddr(s string) (netip.Addr, error) {
 	return a, nil
 }
 
-// Contains reports whether a is one of the addresses. It is false for another
-// family, for a zoned address and for the zero Addr.
+// Contains reports whether a is one of the addresses. It is false for another family, for a zoned address
+// and for the zero Addr.
 func (r Range) Contains(a netip.Addr) bool {
 	return r.wellFormed() && a.IsValid() && a.Zone() == "" &&
 		r.First.Compare(a) <= 0 && a.Compare(r.Last) <= 0
 }
 
-// Overlaps reports whether one of the addresses is in cidr. Host bits of cidr are
-// ignored.
+// Overlaps reports whether one of the addresses is in cidr. Host bits of cidr are ignored.
 func (r Range) Overlaps(cidr netip.Prefix) bool {
 	_, overlaps := r.clip(Range{cidr.Masked().Addr(), LastOf(cidr)})
 	return overlaps
 }
 
-// String returns "FIRST-LAST", or the address alone where there is only one.
-// ParseRange reads it back.
+// String returns "FIRST-LAST", or only the address if there is one. ParseRange reads it back.
 func (r Range) String() string {
 	if r.First == r.Last {
 		return r.First.String()
@@ -100,7 +96,7 @@ func (r Range) wellFormed() bool {
 		r.First.Zone() == "" && r.Last.Zone() == "" && r.First.Compare(r.Last) <= 0
 }
 
-// clip returns what of r lies in bounds, false when nothing does.
+// clip returns the part of r inside bounds, and false if there is none.
 func (r Range) clip(bounds Range) (Range, bool) {
 	if !r.wellFormed() {
 		return Range{}, false
@@ -111,8 +107,8 @@ func (r Range) clip(bounds Range) (Range, bool) {
 	if bounds.Last.Less(r.Last) {
 		r.Last = bounds.Last
 	}
-	// Addr orders families before values, so a range of the other family has
-	// come out reversed or of two families here.
+	// Addr orders families before values, so here a range of the other family is reversed or of two
+	// families.
 	return r, r.wellFormed()
 }
 
@@ -128,7 +124,7 @@ func (r Range) size() int64 {
 	return int64(lo) + 1
 }
 
-// words returns a as a 128-bit number; IPv4 in its mapped form, where distances are the same.
+// words returns a as a 128-bit number. IPv4 has its mapped form, in which distances are the same.
 func words(a netip.Addr) (hi, lo uint64) {
 	b := a.As16()
 	return binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])
@@ -142,8 +138,8 @@ func merge(rs []Range) []Range {
 	merged := rs[:0]
 	for _, r := range rs {
 		n := len(merged)
-		// Both tests are needed: Next of the very last address of a family is the
-		// zero Addr, which touches nothing.
+		// Both tests are needed: Next of the last address of a family is the zero Addr, which touches
+		// nothing.
 		if n == 0 || (merged[n-1].Last.Less(r.First) && merged[n-1].Last.Next() != r.First) {
 			merged = append(merged, r)
 		} else if merged[n-1].Last.Less(r.Last) {
@@ -153,8 +149,8 @@ func merge(rs []Range) []Range {
 	return merged
 }
 
-// seek returns the index of the first range that ends at a or above it, len(rs)
-// when there is none. rs is sorted and disjoint.
+// seek returns the index of the first range that ends at or above a, or len(rs) if there is none. rs is
+// sorted and disjoint.
 func seek(rs []Range, a netip.Addr) int {
 	i, _ := slices.BinarySearchFunc(rs, a, func(r Range, a netip.Addr) int { return r.Last.Compare(a) })
 	return i

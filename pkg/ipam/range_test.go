@@ -6,23 +6,23 @@ import (
 )
 
 func TestParseRange(t *testing.T) {
-	const form = ` does not parse, write ADDRESS, FIRST-LAST or a CIDR, for example 192.168.7.10-192.168.7.99: ParseAddr`
+	const form = ` is invalid: write ADDRESS, FIRST-LAST or a CIDR, for example 192.168.7.10-192.168.7.99: ParseAddr`
 	for _, tt := range []struct{ name, in, want string }{
 		{"v4 CIDR", "192.168.0.0/24", "192.168.0.0-192.168.0.255"},
 		{"v6 CIDR", "fd00::/64", "fd00::-fd00::ffff:ffff:ffff:ffff"},
-		{"everything v4", "0.0.0.0/0", "0.0.0.0-255.255.255.255"},
+		{"all of v4", "0.0.0.0/0", "0.0.0.0-255.255.255.255"},
 		{"single address as CIDR", "10.0.0.1/32", "10.0.0.1"},
 		{"two addresses", "192.168.7.10-192.168.7.99", "192.168.7.10-192.168.7.99"},
 		{"two v6 addresses", "fd00::1-fd00::ff", "fd00::1-fd00::ff"},
 		{"numbers, not text, are ordered", "10.0.0.9-10.0.0.10", "10.0.0.9-10.0.0.10"},
 		{"one address", "10.0.0.1", "10.0.0.1"},
 		{"one address twice", "10.0.0.1-10.0.0.1", "10.0.0.1"},
-		{"canonical text comes out", "FD00:0:0::1", "fd00::1"},
+		{"the result has canonical text", "FD00:0:0::1", "fd00::1"},
 
 		{"host bits", "10.0.0.7/24", `address range "10.0.0.7/24": has bits set after the prefix: write "10.0.0.0/24"`},
 		{"reversed", "10.0.0.9-10.0.0.1", `address range "10.0.0.9-10.0.0.1" is reversed: write "10.0.0.1-10.0.0.9"`},
 		{"two families", "10.0.0.1-fd00::1", `address range "10.0.0.1-fd00::1" mixes IPv4 and IPv6: write one range for each`},
-		{"space", "10.0.0.1 - 10.0.0.9", `address range "10.0.0.1 - 10.0.0.9" contains a space: write it without`},
+		{"space", "10.0.0.1 - 10.0.0.9", `address range "10.0.0.1 - 10.0.0.9" contains a space: remove it`},
 		{"zone", "fe80::1%eth0", `address range "fe80::1%eth0": "fe80::1%eth0" has a zone: write "fe80::1"`},
 		{"zone of the end", "fe80::1-fe80::2%eth0", `address range "fe80::1-fe80::2%eth0": "fe80::2%eth0" has a zone: write "fe80::2"`},
 		{"IPv4-mapped", "::ffff:10.0.0.1", `address range "::ffff:10.0.0.1": "::ffff:10.0.0.1" is IPv4-mapped IPv6: write "10.0.0.1"`},
@@ -75,7 +75,7 @@ func TestRangeContains(t *testing.T) {
 	}
 }
 
-// What is read is well-formed, and String writes a form that reads the same.
+// A parsed range is well-formed, and String writes a form that reads the same.
 func FuzzParseRange(f *testing.F) {
 	for _, s := range []string{
 		"192.168.0.0/24", "192.168.7.10-192.168.7.99", "10.0.0.1", "0.0.0.0/0", "::/0", "fd00::/127",
