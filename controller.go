@@ -20,9 +20,9 @@ import (
 	"github.com/pod2/pod2/pkg/reconcile"
 )
 
-// Syncer brings the cluster closer to the desired state of one key's object. Many goroutines call it
-// at once, but never two for the same key. A key is only a hint to look. It says nothing
-// about the events, not even how many there were.
+// Syncer brings the cluster closer to the desired state of one key's object. Many
+// goroutines call it at once, but never two for the same key. A key is only a hint to
+// look. It says nothing about the events, not even how many there were.
 type Syncer interface {
 	Sync(ctx context.Context, key reconcile.Key) (reconcile.Result, error)
 }
@@ -33,8 +33,8 @@ type Syncer interface {
 //	                  ^                      error-> again after the backoff
 //	                  |________________________________|
 //
-// A key is in the queue at most once, even if many events name it. If an event names it while a
-// worker syncs it, it is queued again when that worker is done.
+// A key is in the queue at most once, even if many events name it. If an event names it
+// while a worker syncs it, it is queued again when that worker is done.
 type Controller struct {
 	syncer  Syncer
 	queue   workqueue.TypedRateLimitingInterface[reconcile.Key]
@@ -47,32 +47,34 @@ type Controller struct {
 }
 
 const (
-	// A failed key is retried after 5 ms, 10 ms, 20 ms ... 1 min. The first steps suit a conflict or
-	// a lagging cache. The last is the longest wait for a person who fixed something that we do not
-	// watch (a quota, a webhook). There is no limit over all keys: the API server's priority and
-	// fairness does that, and one failing object must not slow down the others.
+	// A failed key is retried after 5 ms, 10 ms, 20 ms ... 1 min. The first steps suit a
+	// conflict or a lagging cache. The last is the longest wait for a person who fixed
+	// something that we do not watch (a quota, a webhook). There is no limit over all
+	// keys: the API server's priority and fairness does that, and one failing object must
+	// not slow down the others.
 	retryBase = 5 * time.Millisecond
 	retryMax  = time.Minute
 
-	// staleMax is the longest delay of a key whose view was old. The reconciler remembers the result
-	// of a live read for only half a minute. After a longer delay it would find the same again and
-	// again.
+	// staleMax is the longest delay of a key whose view was old. The reconciler remembers
+	// the result of a live read for only half a minute. After a longer delay it would
+	// find the same again and again.
 	staleMax = 20 * time.Second
-	// staleTold is the number of failures in a row from which they are logged at any verbosity:
-	// after about five seconds.
+	// staleTold is the number of failures in a row from which they are logged at any
+	// verbosity: after about five seconds.
 	staleTold = 10
 
-	// stopGrace is how long running syncs may continue after a stop. The rest of a pod's default of
-	// 30 s (terminationGracePeriodSeconds) is for releasing the lease.
+	// stopGrace is how long running syncs may continue after a stop. The rest of a pod's
+	// default of 30 s (terminationGracePeriodSeconds) is for releasing the lease.
 	stopGrace = 20 * time.Second
 
-	// syncLimit is how long a sync may take before Check reports it as stuck. The longest sync, of
-	// the largest possible Pod2, makes thousands of calls. A longer one waits for something that
-	// never happens.
+	// syncLimit is how long a sync may take before Check reports it as stuck. The longest
+	// sync, of the largest possible Pod2, makes thousands of calls. A longer one waits
+	// for something that never happens.
 	syncLimit = 15 * time.Minute
 )
 
-// NewController registers itself with every informer of watches. Call it before the informers start.
+// NewController registers itself with every informer of watches. Call it before the
+// informers start.
 func NewController(ctx context.Context, syncer Syncer, watches []reconcile.Watch) (*Controller, error) {
 	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Key](retryBase, retryMax)
 	c := &Controller{
@@ -87,8 +89,8 @@ func NewController(ctx context.Context, syncer Syncer, watches []reconcile.Watch
 		if err != nil {
 			return nil, fmt.Errorf("register with informer %d: %w", i, err)
 		}
-		// The handler's checker, not the informer's: it also waits until the keys of the first list
-		// are in the queue.
+		// The handler's checker, not the informer's: it also waits until the keys of the
+		// first list are in the queue.
 		if !watch.Optional {
 			c.synced = append(c.synced, registration.HasSyncedChecker())
 		}
@@ -96,12 +98,13 @@ func NewController(ctx context.Context, syncer Syncer, watches []reconcile.Watch
 	return c, nil
 }
 
-// handler queues the keys of an event. There is no delay unless the watch has patience with the
-// event; only failures are rate limited. The old object of an update counts too, because an object
-// that it no longer names may have to react.
+// handler queues the keys of an event. There is no delay unless the watch has patience
+// with the event; only failures are rate limited. The old object of an update counts too,
+// because an object that it no longer names may have to react.
 func (c *Controller) handler(logger klog.Logger, watch reconcile.Watch) cache.ResourceEventHandler {
 	enqueue := func(objects ...any) {
-		// Without this, an object that makes the watch panic would end the process at every start.
+		// Without this, an object that makes the watch panic would end the process at
+		// every start.
 		defer func() {
 			if value := recover(); value != nil {
 				name, _ := cache.MetaNamespaceKeyFunc(objects[0])
@@ -135,8 +138,8 @@ func (c *Controller) handler(logger klog.Logger, watch reconcile.Watch) cache.Re
 		AddFunc:    func(obj any) { enqueue(obj) },
 		UpdateFunc: func(old, new any) { enqueue(old, new) },
 		DeleteFunc: func(obj any) {
-			// If the watch missed a deletion, the next list reveals it, with the object as the cache
-			// last saw it.
+			// If the watch missed a deletion, the next list reveals it, with the object
+			// as the cache last saw it.
 			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 				obj = tombstone.Obj
 			}
@@ -145,15 +148,15 @@ func (c *Controller) handler(logger klog.Logger, watch reconcile.Watch) cache.Re
 	}
 }
 
-// WaitForSync returns true when the caches hold the first lists of the API server, and false when ctx
-// ends first.
+// WaitForSync returns true when the caches hold the first lists of the API server, and
+// false when ctx ends first.
 func (c *Controller) WaitForSync(ctx context.Context) bool {
 	return cache.WaitFor(ctx, "", c.synced...)
 }
 
-// Run syncs with the given number of workers until ctx ends. Then no further sync begins. Running
-// syncs may finish within stopGrace, or until their context syncs ends. Run returns when all workers
-// have stopped, and cannot be called again.
+// Run syncs with the given number of workers until ctx ends. Then no further sync begins.
+// Running syncs may finish within stopGrace, or until their context syncs ends. Run
+// returns when all workers have stopped, and cannot be called again.
 func (c *Controller) Run(ctx, syncs context.Context, workers int) error {
 	defer c.queue.ShutDown()
 	logger := klog.FromContext(ctx)
@@ -230,8 +233,8 @@ func (c *Controller) end(key reconcile.Key) {
 	delete(c.since, key)
 }
 
-// Check returns an error if a sync is stuck. Its object is no longer served, because a key is never
-// synced twice at once, and its worker serves no other key.
+// Check returns an error if a sync is stuck. Its object is no longer served, because a
+// key is never synced twice at once, and its worker serves no other key.
 func (c *Controller) Check() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -245,8 +248,8 @@ func (c *Controller) Check() error {
 	return errors.Join(errs...)
 }
 
-// sync turns a panic into an error. So an object that makes Sync panic is retried like a failing one,
-// and all others are still served.
+// sync turns a panic into an error. So an object that makes Sync panic is retried like a
+// failing one, and all others are still served.
 func (c *Controller) sync(ctx context.Context, key reconcile.Key) (result reconcile.Result, err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -256,8 +259,8 @@ func (c *Controller) sync(ctx context.Context, key reconcile.Key) (result reconc
 	return c.syncer.Sync(ctx, key)
 }
 
-// report logs the end of a sync and returns its label for the metrics. A successful sync logs
-// nothing, because the reconciler logs its changes.
+// report logs the end of a sync and returns its label for the metrics. A successful sync
+// logs nothing, because the reconciler logs its changes.
 func (c *Controller) report(ctx context.Context, key reconcile.Key, err error) string {
 	logger := klog.FromContext(ctx)
 	failures := c.queue.NumRequeues(key) + 1
@@ -272,8 +275,8 @@ func (c *Controller) report(ctx context.Context, key reconcile.Key, err error) s
 		logger.Info("Sync was cancelled because the controller is stopping", "reason", err)
 		return "cancelled"
 	case apierrors.IsConflict(err), errors.Is(err, reconcile.ErrStale):
-		// Another writer was faster, or our cache is older than our last write. Another look is
-		// enough, unless this does not end.
+		// Another writer was faster, or our cache is older than our last write. Another
+		// look is enough, unless this does not end.
 		level := 2
 		if failures >= staleTold {
 			level = 0

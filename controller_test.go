@@ -42,8 +42,8 @@ var (
 	green = reconcile.Key{Kind: "Network", Namespace: "default", Name: "green"}
 )
 
-// start runs a controller without informers. It returns a function that stops it and waits for its
-// end. Use it in a synctest bubble.
+// start runs a controller without informers. It returns a function that stops it and
+// waits for its end. Use it in a synctest bubble.
 func start(t *testing.T, syncer Syncer, workers int) (c *Controller, stop func()) {
 	t.Helper()
 	c, err := NewController(t.Context(), syncer, nil)
@@ -129,8 +129,8 @@ func networkKeys(obj any) []reconcile.Key {
 	return []reconcile.Key{{Kind: "Network", Namespace: network.Namespace, Name: network.Name}}
 }
 
-// Every object is synced once at the start, and again at each resync. A resync leaves no trace: no
-// backoff, no further sync.
+// Every object is synced once at the start, and again at each resync. A resync leaves no
+// trace: no backoff, no further sync.
 func TestInformersReachSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := samplefake.NewSimpleClientset(&samplecrdv1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blue"}})
@@ -270,8 +270,8 @@ func TestRequeueAfter(t *testing.T) {
 	})
 }
 
-// If a key is named again during its sync, it waits for that sync and is synced once more, for any
-// number of events. Other keys do not wait.
+// If a key is named again during its sync, it waits for that sync and is synced once
+// more, for any number of events. Other keys do not wait.
 func TestOneKeyIsNeverSyncedTwiceAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := journal.New()
@@ -497,8 +497,8 @@ func startAll(t *testing.T, clients reconcile.Clients) (stop func()) {
 	}
 }
 
-// program is run without the servers of metrics and probes. test/faults kills it, disconnects it, and
-// shows it old views.
+// program is run without the servers of metrics and probes. test/faults kills it,
+// disconnects it, and shows it old views.
 var program faults.Program = func(ctx context.Context, config *rest.Config, leaderElect bool) error {
 	o := app.NewOptions()
 	o.MetricsAddress, o.HealthAddress = serving.Nowhere, serving.Nowhere

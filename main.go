@@ -1,6 +1,6 @@
-// Command pod2-controller runs the Networks, Pod2s and CronTabs of a cluster. This file connects
-// clients, informers and the controller. controller.go is the loop, pkg/reconcile does the work, and
-// internal/app has the rest of a program.
+// Command pod2-controller runs the Networks, Pod2s and CronTabs of a cluster. This file
+// connects clients, informers and the controller. controller.go is the loop,
+// pkg/reconcile does the work, and internal/app has the rest of a program.
 package main
 
 import (
@@ -24,19 +24,20 @@ import (
 	"github.com/pod2/pod2/pkg/reconcile"
 )
 
-// resync is how often every cached object is synced without an event. Nothing depends on it; it
-// limits the effect of a missed event.
+// resync is how often every cached object is synced without an event. Nothing depends on
+// it; it limits the effect of a missed event.
 const resync = time.Hour
 
-// compareVersionsEvery is how often the controller asks the API server for its resourceVersion, by a
-// list of one Network. After a restore, etcd may write as many versions as the restore took back
-// before anyone notices. Asking more often detects smaller restores.
+// compareVersionsEvery is how often the controller asks the API server for its
+// resourceVersion, by a list of one Network. After a restore, etcd may write as many
+// versions as the restore took back before anyone notices. Asking more often detects
+// smaller restores.
 const compareVersionsEvery = 30 * time.Second
 
 func main() { os.Exit(app.Command(os.Args[1:], os.Stdout, os.Stderr, run)) }
 
-// run returns when ctx has ended and everything that it started has stopped, or with the error that
-// kept it from working.
+// run returns when ctx has ended and everything that it started has stopped, or with the
+// error that kept it from working.
 func run(ctx context.Context, config *rest.Config, o *app.Options) error {
 	clients, err := app.NewClients(config, o)
 	if err != nil {
@@ -105,10 +106,11 @@ type factory interface {
 	Shutdown()
 }
 
-// newInformers makes the informers of one namespace, or of all if it is empty. Factories with a label
-// stream only objects with this label. If agents have a namespace, it watches agents and Nodes. A
-// controller of all namespaces always watches Nodes, and ServiceCIDRs if the cluster serves them. A
-// controller of a single namespace may have no rights on cluster-wide objects.
+// newInformers makes the informers of one namespace, or of all if it is empty. Factories
+// with a label stream only objects with this label. If agents have a namespace, it
+// watches agents and Nodes. A controller of all namespaces always watches Nodes, and
+// ServiceCIDRs if the cluster serves them. A controller of a single namespace may have no
+// rights on cluster-wide objects.
 func newInformers(clients reconcile.Clients, namespace, agentNamespace string, serviceCIDRs bool) (reconcile.Informers, []factory) {
 	sample := sampleinformers.NewSharedInformerFactoryWithOptions(clients.Sample, resync, sampleinformers.WithNamespace(namespace))
 	kube := func(namespace, selector string) kubeinformers.SharedInformerFactory {

@@ -18,8 +18,8 @@ import (
 	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 )
 
-// A start waits apiWait for the API server and our CRDs, which may come up soon. Then it fails, because
-// a failure is visible and waiting is not.
+// A start waits apiWait for the API server and our CRDs, which may come up soon. Then it
+// fails, because a failure is visible and waiting is not.
 const (
 	apiWait = time.Minute
 	apiPoll = 2 * time.Second
@@ -30,8 +30,8 @@ type resourceLister interface {
 	ServerResourcesForGroupVersionWithContext(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
 }
 
-// WaitForAPI returns nil when the API server serves our resources, or the problem after apiWait. It
-// logs every problem once.
+// WaitForAPI returns nil when the API server serves our resources, or the problem after
+// apiWait. It logs every problem once.
 func WaitForAPI(ctx context.Context, server resourceLister) error {
 	logger := klog.FromContext(ctx)
 	var problem error
@@ -56,7 +56,8 @@ func WaitForAPI(ctx context.Context, server resourceLister) error {
 	return fmt.Errorf("gave up after %s: %w", apiWait, problem)
 }
 
-// ServesServiceCIDRs says whether the cluster has ServiceCIDRs, as Kubernetes 1.33 and later do.
+// ServesServiceCIDRs says whether the cluster has ServiceCIDRs, as Kubernetes 1.33 and
+// later do.
 func ServesServiceCIDRs(ctx context.Context, server resourceLister) (bool, error) {
 	version := networkingv1.SchemeGroupVersion.String()
 	list, err := server.ServerResourcesForGroupVersionWithContext(ctx, version)

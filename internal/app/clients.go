@@ -72,12 +72,13 @@ var eventScheme = sync.OnceValue(func() *runtime.Scheme {
 	return scheme
 })
 
-// NewRecorder records events about the objects of both clients. It sends them in the background until
-// stop is called. client-go drops events about an object beyond a budget. By default all reasons share
-// a budget of 25, plus one every five minutes. A rollout of 12 replicas, one at a time, used it up, and
-// no event was sent for hours. So each reason has its own budget, plus one event every ten seconds, as
-// fast as replicas become ready. Beyond ten in ten minutes, client-go combines the events of one reason
-// in one Event, so they do not pile up.
+// NewRecorder records events about the objects of both clients. It sends them in the
+// background until stop is called. client-go drops events about an object beyond a
+// budget. By default all reasons share a budget of 25, plus one every five minutes. A
+// rollout of 12 replicas, one at a time, used it up, and no event was sent for hours. So
+// each reason has its own budget, plus one event every ten seconds, as fast as replicas
+// become ready. Beyond ten in ten minutes, client-go combines the events of one reason in
+// one Event, so they do not pile up.
 func NewRecorder(ctx context.Context, kube kubernetes.Interface) (recorder record.EventRecorder, stop func()) {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(record.CorrelatorOptions{
 		QPS: 0.1,

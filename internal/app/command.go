@@ -1,5 +1,5 @@
-// Package app has the parts that a program needs around its controller: the command line, clients,
-// events, leader election, health and metrics. main.go connects them.
+// Package app has the parts that a program needs around its controller: the command line,
+// clients, events, leader election, health and metrics. main.go connects them.
 package app
 
 import (
@@ -18,9 +18,9 @@ import (
 
 const programName = "pod2-controller"
 
-// Command reads a command line without the program's name and calls run until a signal comes. It
-// returns the exit status: 0 after a graceful stop, 1 after a failure (also a lost lease), 2 for a wrong
-// command line.
+// Command reads a command line without the program's name and calls run until a signal
+// comes. It returns the exit status: 0 after a graceful stop, 1 after a failure (also a
+// lost lease), 2 for a wrong command line.
 func Command(args []string, stdout, stderr io.Writer, run func(context.Context, *rest.Config, *Options) error) int {
 	o, err := parseOptions(args)
 	switch {
@@ -50,8 +50,9 @@ func Command(args []string, stdout, stderr io.Writer, run func(context.Context, 
 	return 0
 }
 
-// Version is the version that the go command recorded: a tag, or a pseudo-version with the commit. It
-// has "+dirty" if the tree had changes, and is "devel" if none was recorded (go run).
+// Version is the version that the go command recorded: a tag, or a pseudo-version with
+// the commit. It has "+dirty" if the tree had changes, and is "devel" if none was
+// recorded (go run).
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {

@@ -26,8 +26,8 @@ func Lead(ctx context.Context, config *rest.Config, o *Options, health *Health, 
 	return lead(ctx, lock, o.Election, health, work)
 }
 
-// newLock makes the lease with its own client. This client gives up soon enough to retry within the
-// renew deadline, and shares no limit with the syncs.
+// newLock makes the lease with its own client. This client gives up soon enough to retry
+// within the renew deadline, and shares no limit with the syncs.
 func newLock(config *rest.Config, o *Options) (resourcelock.Interface, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -41,14 +41,14 @@ func newLock(config *rest.Config, o *Options) (resourcelock.Interface, error) {
 	return lock, nil
 }
 
-// lead waits for the lease, calls work, and releases the lease after work has returned. So no sync runs
-// here when the next leader begins:
+// lead waits for the lease, calls work, and releases the lease after work has returned.
+// So no sync runs here when the next leader begins:
 //
 //	ctx ends      work's ctx ends; renewals continue until work returns; then release
 //	lease lost    work's ctx and syncs both end; an error after work has returned
 //
-// The lease only provides liveness. A request may reach the API server long after its sender lost the
-// lease, so safety depends on the preconditions of every write.
+// The lease only provides liveness. A request may reach the API server long after its
+// sender lost the lease, so safety depends on the preconditions of every write.
 func lead(ctx context.Context, lock resourcelock.Interface, config componentbase.LeaderElectionConfiguration,
 	health *Health, work func(ctx, syncs context.Context) error,
 ) error {
@@ -60,8 +60,8 @@ func lead(ctx context.Context, lock resourcelock.Interface, config componentbase
 		LeaseDuration: config.LeaseDuration.Duration,
 		RenewDeadline: config.RenewDeadline.Duration,
 		RetryPeriod:   config.RetryPeriod.Duration,
-		// ReleaseOnCancel would also release after a failed renewal while work still runs, and could
-		// take up to RenewDeadline. The function release below does not.
+		// ReleaseOnCancel would also release after a failed renewal while work still
+		// runs, and could take up to RenewDeadline. The function release below does not.
 		ReleaseOnCancel: false,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) { close(leading) },
@@ -114,8 +114,8 @@ func lead(ctx context.Context, lock resourcelock.Interface, config componentbase
 	return err
 }
 
-// release writes the lease as expired and without a holder, if this process holds it. The elector must
-// have stopped.
+// release writes the lease as expired and without a holder, if this process holds it. The
+// elector must have stopped.
 func release(ctx context.Context, lock resourcelock.Interface, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -101,8 +101,8 @@ func TestLostLeaseEndsTheSyncsAndFails(t *testing.T) {
 	})
 }
 
-// A process that cannot read or create the lease is no successor: a rolling update must not stop the
-// leader for it. Later problems with the lease do not matter.
+// A process that cannot read or create the lease is no successor: a rolling update must
+// not stop the leader for it. Later problems with the lease do not matter.
 func TestReadyOnceTheLeaseSaysWhoLeads(t *testing.T) {
 	heldByOther := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "pod2-system", Name: "pod2-controller"},

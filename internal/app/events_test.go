@@ -15,8 +15,8 @@ import (
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// An operator restarts a Pod2 of 12 replicas twice in a row. A replica is replaced every ten seconds,
-// and then one of them ends.
+// An operator restarts a Pod2 of 12 replicas twice in a row. A replica is replaced every
+// ten seconds, and then one of them ends.
 func TestEventsOfTwoRestartsAreAllCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewSimpleClientset()

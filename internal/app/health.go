@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 )
 
-// leaseTolerance is how long a leader may continue after its lease has expired before it counts as dead.
-// It should have ended by itself.
+// leaseTolerance is how long a leader may continue after its lease has expired before it
+// counts as dead. It should have ended by itself.
 const leaseTolerance = 20 * time.Second
 
 // Health answers the probes.

@@ -36,8 +36,8 @@ var (
 
 func init() {
 	legacyregistry.MustRegister(syncTotal, syncDuration)
-	// From 0 on: PromQL's increase ignores the first value of a series, which would be the first
-	// panic.
+	// From 0 on: PromQL's increase ignores the first value of a series, which would be
+	// the first panic.
 	for _, kind := range reconcile.Kinds() {
 		for _, result := range []string{"success", "retry", "error", "panic", "cancelled"} {
 			syncTotal.WithLabelValues(kind, result)
@@ -45,13 +45,15 @@ func init() {
 	}
 }
 
-// ObserveSync counts a sync by the kind of its object and its result, and records its duration.
+// ObserveSync counts a sync by the kind of its object and its result, and records its
+// duration.
 func ObserveSync(kind, result string, took time.Duration) {
 	syncDuration.WithLabelValues(kind).Observe(took.Seconds())
 	syncTotal.WithLabelValues(kind, result).Inc()
 }
 
-// Serve serves probes from the health, and metrics from the registry, until ctx ends or close is called.
+// Serve serves probes from the health, and metrics from the registry, until ctx ends or
+// close is called.
 func Serve(ctx context.Context, o *Options, health *Health, registry k8smetrics.KubeRegistry) (close func(), err error) {
 	closeHealth, err := serving.Listen(ctx, "health-probe-bind-address", o.HealthAddress, serving.Probes(health.Live, health.Ready))
 	if err != nil {
@@ -77,16 +79,16 @@ func Collectors(networks samplelisters.NetworkLister, pods corelisters.PodLister
 	return []k8smetrics.StableCollector{&networkCollector{networks: networks}, &podCollector{pods: pods, clock: clock}}
 }
 
-// networkCollector reports the status of every Network at the time of a scrape: a Network of 65,000
-// addresses costs as much as one of two.
+// networkCollector reports the status of every Network at the time of a scrape: a Network
+// of 65,000 addresses costs as much as one of two.
 type networkCollector struct {
 	k8smetrics.BaseStableCollector
 
 	networks samplelisters.NetworkLister
 }
 
-// The label for the namespace of a Network is not "namespace". A scrape job sets that label to the
-// controller's namespace on all series and overwrites this one.
+// The label for the namespace of a Network is not "namespace". A scrape job sets that
+// label to the controller's namespace on all series and overwrites this one.
 var (
 	networkAddresses = k8smetrics.NewDesc("pod2_network_addresses",
 		"Addresses of a Network by state: bound, reserved, resting, available. Available is at most 2147483647.",
@@ -127,8 +129,8 @@ func (c *networkCollector) CollectWithStability(metrics chan<- k8smetrics.Metric
 	}
 }
 
-// podCollector reports, for every namespace, the age of the oldest pod that waits for its addresses, at
-// the time of a scrape. The histograms only include pods that wait no more.
+// podCollector reports, for every namespace, the age of the oldest pod that waits for its
+// addresses, at the time of a scrape. The histograms only include pods that wait no more.
 type podCollector struct {
 	k8smetrics.BaseStableCollector
 

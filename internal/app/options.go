@@ -64,8 +64,8 @@ func NewOptions() *Options {
 	}
 }
 
-// parseOptions reads a command line without the program's name. An error is for the user: it names the
-// flag and its valid values.
+// parseOptions reads a command line without the program's name. An error is for the user:
+// it names the flag and its valid values.
 func parseOptions(args []string) (*Options, error) {
 	o := NewOptions()
 	flags := o.flags()

@@ -33,8 +33,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// Each result in docs/operations.md exists before the first sync ends with it: an alert on the increase
-// of a counter misses a series that begins at 1.
+// Each result in docs/operations.md exists before the first sync ends with it: an alert
+// on the increase of a counter misses a series that begins at 1.
 func TestEveryResultOfASyncIsCountedFromZero(t *testing.T) {
 	page, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {

@@ -55,16 +55,17 @@ func Metrics(own prometheus.Gatherer) *http.ServeMux {
 	return mux
 }
 
-// AddProfiles also serves /debug/pprof/, like net/http/pprof. Anyone who reaches it can make this
-// process use CPU for as long as they ask, and can read names in its memory.
+// AddProfiles also serves /debug/pprof/, like net/http/pprof. Anyone who reaches it can
+// make this process use CPU for as long as they ask, and can read names in its memory.
 func AddProfiles(mux *http.ServeMux) {
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 }
 
-// Probes serves /healthz with live and /readyz with ready: 200 "ok", or 503 and the error. A failing
-// /healthz restarts the process, so live may only report problems that a restart fixes.
+// Probes serves /healthz with live and /readyz with ready: 200 "ok", or 503 and the
+// error. A failing /healthz restarts the process, so live may only report problems that a
+// restart fixes.
 func Probes(live, ready func() error) http.Handler {
 	answer := func(check func() error) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {

@@ -11,25 +11,25 @@ import (
 
 // Address is the address of a pod on one Network.
 type Address struct {
-	// Address is the address of the pod with the prefix length of the Network at the time of the
-	// bind; its host bits are set.
+	// Address is the address of the pod with the prefix length of the Network at the time
+	// of the bind; its host bits are set.
 	Address netip.Prefix `json:"address"`
 	// Gateway of the Network; zero if it has none, such as a /32.
 	Gateway netip.Addr `json:"gateway,omitzero"`
-	// MAC is the hardware address that belongs to Address. It is not checked when it is read: an
-	// annotation with a damaged MAC still says which address is in use.
+	// MAC is the hardware address that belongs to Address. It is not checked when it is
+	// read: an annotation with a damaged MAC still says which address is in use.
 	MAC string `json:"mac"`
 }
 
-// ParseAddresses reads the value of the annotation samplecrd.k8s.io/addresses. It is a JSON object
-// from the name of a Network to the pod's address there:
+// ParseAddresses reads the value of the annotation samplecrd.k8s.io/addresses. It is a
+// JSON object from the name of a Network to the pod's address there:
 //
 //	{"blue":{"address":"192.168.0.2/16","gateway":"192.168.0.1","mac":"0a:58:c0:a8:00:02"}}
 //	{"v6":{"address":"fd00::2/64","gateway":"fd00::1","mac":"0a:58:00:00:00:02"}}
 //
-// It ignores unknown fields, because a later version may have written them. It is an error if a
-// Network has no address, or an IPv4-mapped one, which would not equal the address in the
-// AddressBlock.
+// It ignores unknown fields, because a later version may have written them. It is an
+// error if a Network has no address, or an IPv4-mapped one, which would not equal the
+// address in the AddressBlock.
 func ParseAddresses(annotation string) (map[string]Address, error) {
 	var addresses map[string]Address
 	if err := json.Unmarshal([]byte(annotation), &addresses); err != nil {
@@ -52,8 +52,9 @@ func ParseAddresses(annotation string) (map[string]Address, error) {
 	return addresses, nil
 }
 
-// FormatAddresses writes the value of the annotation samplecrd.k8s.io/addresses as ParseAddresses
-// documents it: compact, in name order, "{}" for none. Equal addresses give equal text.
+// FormatAddresses writes the value of the annotation samplecrd.k8s.io/addresses as
+// ParseAddresses documents it: compact, in name order, "{}" for none. Equal addresses
+// give equal text.
 func FormatAddresses(addresses map[string]Address) string {
 	if addresses == nil {
 		return "{}"
@@ -61,8 +62,8 @@ func FormatAddresses(addresses map[string]Address) string {
 	return string(mustMarshal(addresses))
 }
 
-// mustMarshal marshals strings, addresses and JSON that was parsed before. The encoder accepts all
-// of these.
+// mustMarshal marshals strings, addresses and JSON that was parsed before. The encoder
+// accepts all of these.
 func mustMarshal(v any) []byte {
 	out, err := json.Marshal(v)
 	if err != nil {

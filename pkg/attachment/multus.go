@@ -13,8 +13,8 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// selection has the fields that we read and write of a network selection element, as defined in the
-// Kubernetes Network Custom Resource Definition De-facto Standard.
+// selection has the fields that we read and write of a network selection element, as
+// defined in the Kubernetes Network Custom Resource Definition De-facto Standard.
 type selection struct {
 	Name      string   `json:"name"`
 	Namespace string   `json:"namespace,omitempty"`
@@ -27,8 +27,8 @@ type selection struct {
 type defaultSelection struct {
 	selection
 
-	// DefaultRoute has the gateway. Without it the pod has no default route: the plugins of eth0 make
-	// the routes in its own definition, and our definitions have none.
+	// DefaultRoute has the gateway. Without it the pod has no default route: the plugins
+	// of eth0 make the routes in its own definition, and our definitions have none.
 	DefaultRoute []netip.Addr `json:"default-route,omitempty"`
 }
 
@@ -53,16 +53,17 @@ func Elements(requests []Request, addresses map[string]Address) []Element {
 type Multus struct {
 	// Networks, for k8s.v1.cni.cncf.io/networks, must always be written.
 	Networks string
-	// DefaultNetwork, for v1.multus-cni.io/default-network; "" keeps the annotation unchanged.
+	// DefaultNetwork, for v1.multus-cni.io/default-network; "" keeps the annotation
+	// unchanged.
 	DefaultNetwork string
 }
 
-// AppendMultus adds our elements to the networks that a pod's annotations already request from
-// Multus. namespace is the namespace of the pod and so of its Networks. A request for
-// PrimaryInterface becomes the default network. Every other element is added to
-// k8s.v1.cni.cncf.io/networks, which becomes a JSON list. Its earlier elements, in the short form or
-// as a JSON list (told apart as Multus does), stay in front and unchanged, with unknown fields. With
-// {blue, 192.168.0.2/16} and namespace default:
+// AppendMultus adds our elements to the networks that a pod's annotations already request
+// from Multus. namespace is the namespace of the pod and so of its Networks. A request
+// for PrimaryInterface becomes the default network. Every other element is added to
+// k8s.v1.cni.cncf.io/networks, which becomes a JSON list. Its earlier elements, in the
+// short form or as a JSON list (told apart as Multus does), stay in front and unchanged,
+// with unknown fields. With {blue, 192.168.0.2/16} and namespace default:
 //
 //	existing               result
 //	""                     [BLUE net1]
@@ -73,15 +74,16 @@ type Multus struct {
 //
 //	{"name":"blue","namespace":"default","interface":"net1","ips":["192.168.0.2/16"],"mac":"0a:58:c0:a8:00:02"}
 //
-// Our elements follow in name order. If the i-th element, counted from 1, names no interface, Multus
-// calls it net<i>. Each of our elements without a requested interface gets the first net<i>, from its
-// own position up, that no other element has or gets. So the names are stable and do not collide.
+// Our elements follow in name order. If the i-th element, counted from 1, names no
+// interface, Multus calls it net<i>. Each of our elements without a requested interface
+// gets the first net<i>, from its own position up, that no other element has or gets. So
+// the names are stable and do not collide.
 //
-// If an element has the same name, namespace and address already, AppendMultus does not add it again:
-// applied to its own result, it changes nothing.
+// If an element has the same name, namespace and address already, AppendMultus does not
+// add it again: applied to its own result, it changes nothing.
 //
-// The error names the element that does not parse, because Multus would refuse the pod when it starts.
-// Or it names the interface that is requested twice.
+// The error names the element that does not parse, because Multus would refuse the pod
+// when it starts. Or it names the interface that is requested twice.
 func AppendMultus(annotations map[string]string, namespace string, add []Element) (Multus, error) {
 	networks, known, err := parseMultus(annotations[v1.MultusAnnotation])
 	if err != nil {
@@ -130,7 +132,8 @@ func nameInterfaces(known, add []selection) ([]selection, error) {
 	named := make([]selection, 0, len(add))
 	for _, s := range add {
 		if s.Interface == "" {
-			// Other elements have lower positions, for which Multus would choose lower names.
+			// Other elements have lower positions, for which Multus would choose lower
+			// names.
 			n := len(known) + len(named) + 1
 			for holders[netName(n)] != "" {
 				n++
@@ -143,9 +146,9 @@ func nameInterfaces(known, add []selection) ([]selection, error) {
 	return named, nil
 }
 
-// defaultNetwork returns the value that makes our element the interface eth0 of the pod, with its
-// default route through the gateway, if there is one. It is an error if another element is requested
-// there.
+// defaultNetwork returns the value that makes our element the interface eth0 of the pod,
+// with its default route through the gateway, if there is one. It is an error if another
+// element is requested there.
 func defaultNetwork(existing string, ours selection, gateway netip.Addr) (string, error) {
 	ours.Interface = "" // Multus knows the interface
 	if strings.TrimSpace(existing) != "" {
@@ -164,8 +167,8 @@ func defaultNetwork(existing string, ours selection, gateway netip.Addr) (string
 	return string(mustMarshal([]defaultSelection{element})), nil
 }
 
-// asks reports whether s requests the same as our element. Without a namespace, Multus uses the pod's
-// namespace, which our element also has.
+// asks reports whether s requests the same as our element. Without a namespace, Multus
+// uses the pod's namespace, which our element also has.
 func (s selection) asks(ours selection) bool {
 	return s.Name == ours.Name && cmp.Or(s.Namespace, ours.Namespace) == ours.Namespace && slices.Equal(s.IPs, ours.IPs)
 }
@@ -174,8 +177,8 @@ func netName(i int) string {
 	return "net" + strconv.Itoa(i)
 }
 
-// parseMultus returns the elements twice: as raw text to write, and the fields that we know. The raw
-// list is not nil, so it is written as a list.
+// parseMultus returns the elements twice: as raw text to write, and the fields that we
+// know. The raw list is not nil, so it is written as a list.
 func parseMultus(existing string) ([]json.RawMessage, []selection, error) {
 	switch {
 	case strings.TrimSpace(existing) == "":
@@ -221,8 +224,9 @@ func parseMultusShort(existing string) ([]json.RawMessage, []selection, error) {
 	return elements, known, nil
 }
 
-// parseMultusName accepts an empty namespace or interface, like Multus. It leaves the check of the
-// characters to Multus, except for those that would change the meaning of the element.
+// parseMultusName accepts an empty namespace or interface, like Multus. It leaves the
+// check of the characters to Multus, except for those that would change the meaning of
+// the element.
 func parseMultusName(element string) (selection, error) {
 	namespace, rest, ok := strings.Cut(element, "/")
 	if !ok {

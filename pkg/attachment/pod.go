@@ -10,9 +10,9 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// Requests returns the Networks that the pod asks for, in name order. A pod without the annotation
-// asks for none: nil and no error. An empty annotation is an error, like any other that does not
-// parse.
+// Requests returns the Networks that the pod asks for, in name order. A pod without the
+// annotation asks for none: nil and no error. An empty annotation is an error, like any
+// other that does not parse.
 func Requests(pod *corev1.Pod) ([]Request, error) {
 	annotation, ok := pod.Annotations[v1.NetworksAnnotation]
 	if !ok {
@@ -25,9 +25,10 @@ func Requests(pod *corev1.Pod) ([]Request, error) {
 	return requests, nil
 }
 
-// Published returns the addresses in the pod's annotation, by Network; nil if there are none. An
-// unreadable annotation counts as none. The controller writes it once and whole, so another client
-// has changed it since. The AddressBlock, not the annotation, says which pod holds an address.
+// Published returns the addresses in the pod's annotation, by Network; nil if there are
+// none. An unreadable annotation counts as none. The controller writes it once and whole,
+// so another client has changed it since. The AddressBlock, not the annotation, says
+// which pod holds an address.
 func Published(pod *corev1.Pod) map[string]Address {
 	addresses, err := ParseAddresses(pod.Annotations[v1.AddressesAnnotation])
 	if err != nil {
@@ -36,16 +37,16 @@ func Published(pod *corev1.Pod) map[string]Address {
 	return addresses
 }
 
-// Gated reports whether our scheduling gate keeps the pod from being scheduled (KEP-3521). A gate can
-// only be set on creation: a pod without it never gets it.
+// Gated reports whether our scheduling gate keeps the pod from being scheduled
+// (KEP-3521). A gate can only be set on creation: a pod without it never gets it.
 func Gated(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool {
 		return g.Name == v1.AddressesGate
 	})
 }
 
-// Over reports whether no container of the pod can run any more: its phase is Succeeded or Failed, and
-// both are final. A terminating pod has not terminated.
+// Over reports whether no container of the pod can run any more: its phase is Succeeded
+// or Failed, and both are final. A terminating pod has not terminated.
 func Over(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
@@ -66,16 +67,17 @@ func Ready(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// The lengths that the schema of v1.AddressOwner allows. An owner reference has no limit of its own.
-// With a longer one, the API server would refuse the AddressBlock, with the addresses of other pods in
-// it.
+// The lengths that the schema of v1.AddressOwner allows. An owner reference has no limit
+// of its own. With a longer one, the API server would refuse the AddressBlock, with the
+// addresses of other pods in it.
 const (
 	maxOwnerKind = 63
 	maxOwnerName = 253
 )
 
-// Owner returns kind and name of the pod's controller. It is zero for a bare pod, and for an owner that
-// no API server could store. The owner of a Deployment's pod is a ReplicaSet.
+// Owner returns kind and name of the pod's controller. It is zero for a bare pod, and for
+// an owner that no API server could store. The owner of a Deployment's pod is a
+// ReplicaSet.
 func Owner(pod *corev1.Pod) v1.AddressOwner {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil || len(ref.Kind) > maxOwnerKind || len(ref.Name) > maxOwnerName {

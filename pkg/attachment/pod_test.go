@@ -131,8 +131,8 @@ func TestOwner(t *testing.T) {
 	}
 }
 
-// With an owner that is too long for an AddressBlock, the API server would refuse the block, with the
-// addresses of other pods in it.
+// With an owner that is too long for an AddressBlock, the API server would refuse the
+// block, with the addresses of other pods in it.
 func TestOwnerThatDoesNotFitTheLedger(t *testing.T) {
 	for _, c := range []struct {
 		kind, name string

@@ -17,19 +17,21 @@ import (
 type Request struct {
 	// Network is the name of a Network in the namespace of the pod.
 	Network string
-	// Interface is the name of the interface in the pod. PrimaryInterface gives the pod its default
-	// route through this Network. Empty: the next free name of net1, net2, ...
+	// Interface is the name of the interface in the pod. PrimaryInterface gives the pod
+	// its default route through this Network. Empty: the next free name of net1, net2,
+	// ...
 	Interface string
-	// Address is the wanted address, without a zone and never IPv4-mapped. Zero: any address.
+	// Address is the wanted address, without a zone and never IPv4-mapped. Zero: any
+	// address.
 	Address netip.Addr
 }
 
-// PrimaryInterface is the interface of a pod's default route, whose address is the pod's own. It
-// belongs to the cluster's network, unless the pod asks for a Network on it.
+// PrimaryInterface is the interface of a pod's default route, whose address is the pod's
+// own. It belongs to the cluster's network, unless the pod asks for a Network on it.
 const PrimaryInterface = "eth0"
 
-// MaxNetworks is the limit of Networks for a pod, also for a replica of a Pod2. The requests of one pod
-// cause work for every Network that it names.
+// MaxNetworks is the limit of Networks for a pod, also for a replica of a Pod2. The
+// requests of one pod cause work for every Network that it names.
 const MaxNetworks = 16
 
 // ParseRequests reads the value of the annotation samplecrd.k8s.io/networks:
@@ -37,10 +39,10 @@ const MaxNetworks = 16
 //	requests = request *( "," request )
 //	request  = network [ "@" interface ] [ "=" address ]
 //
-// network is a DNS label (RFC 1123, at most 63 characters). interface is the name of a network
-// interface (Linux: at most 15 characters). address is an IPv4 or IPv6 address without prefix length
-// and zone. White space around each of them is ignored. The result is in name order, for any order in
-// the annotation:
+// network is a DNS label (RFC 1123, at most 63 characters). interface is the name of a
+// network interface (Linux: at most 15 characters). address is an IPv4 or IPv6 address
+// without prefix length and zone. White space around each of them is ignored. The result
+// is in name order, for any order in the annotation:
 //
 //	"green=10.1.0.10, blue"    {blue, any} {green, 10.1.0.10}
 //	"blue@eth0, green@db"      {blue, eth0, any} {green, db, any}
@@ -50,8 +52,8 @@ const MaxNetworks = 16
 //	"blue, blue=10.0.0.5"      error: element 2 names blue again
 //	"blue@net1, green@net1"    error: element 2 names interface net1 again
 //
-// The error names the wrong element and says how to write it. Its length is limited, so it fits an
-// event.
+// The error names the wrong element and says how to write it. Its length is limited, so
+// it fits an event.
 func ParseRequests(annotation string) ([]Request, error) {
 	if strings.TrimSpace(annotation) == "" {
 		return nil, errors.New(`names no Network: write the names of Networks of the pod's namespace, separated by commas, for example "blue" or "blue, green=10.1.0.10"`)
@@ -80,8 +82,8 @@ func ParseRequests(annotation string) ([]Request, error) {
 	return requests, nil
 }
 
-// The longest text of an address: a full-length IPv4-mapped one, which has its own message. The error
-// does not repeat longer text.
+// The longest text of an address: a full-length IPv4-mapped one, which has its own
+// message. The error does not repeat longer text.
 const maxAddressText = len("0000:0000:0000:0000:0000:ffff:255.255.255.255")
 
 func parseRequest(element string) (Request, error) {
@@ -118,8 +120,8 @@ func parseRequest(element string) (Request, error) {
 // maxInterface is Linux' IFNAMSIZ without the zero at the end.
 const maxInterface = 15
 
-// isInterface is stricter than Linux. Linux refuses little more than '/', ':' and white space, and
-// accepts names that shells and log lines would not show unchanged.
+// isInterface is stricter than Linux. Linux refuses little more than '/', ':' and white
+// space, and accepts names that shells and log lines would not show unchanged.
 func isInterface(name string) bool {
 	letter := func(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
 	if name == "" || len(name) > maxInterface || name == "lo" || !letter(name[0]) {
@@ -133,8 +135,8 @@ func isInterface(name string) bool {
 	return true
 }
 
-// RequestedNetworks returns the names of the Networks in these annotations of a pod or template. It
-// returns none if the annotations ask for none or do not parse.
+// RequestedNetworks returns the names of the Networks in these annotations of a pod or
+// template. It returns none if the annotations ask for none or do not parse.
 func RequestedNetworks(annotations map[string]string) []string {
 	// The condition of the pod reports an unreadable request to its user.
 	requests, _ := ParseRequests(annotations[v1.NetworksAnnotation])
@@ -150,7 +152,8 @@ func RequestedNetworks(annotations map[string]string) []string {
 //
 //	{green, net2, 10.1.0.10} {blue, any}   "blue, green@net2=10.1.0.10"
 //
-// ParseRequests reads it back, unless there is no request: that is "", which means no annotation.
+// ParseRequests reads it back, unless there is no request: that is "", which means no
+// annotation.
 func FormatRequests(requests []Request) string {
 	elements := make([]string, 0, len(requests))
 	for _, r := range slices.SortedFunc(slices.Values(requests), byNetwork) {

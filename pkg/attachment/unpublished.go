@@ -11,9 +11,10 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// Unpublished returns the annotations of a pod without the elements that AppendMultus made from the
-// published addresses. A pod that was restored from a backup has such elements. It may be in another
-// namespace now, or its Network may have grown. It keeps elements that differ.
+// Unpublished returns the annotations of a pod without the elements that AppendMultus
+// made from the published addresses. A pod that was restored from a backup has such
+// elements. It may be in another namespace now, or its Network may have grown.
+// Unpublished keeps elements that differ.
 func Unpublished(pod *corev1.Pod) map[string]string {
 	published := Published(pod)
 	if len(published) == 0 {

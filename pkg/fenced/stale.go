@@ -8,13 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ErrStale is wrapped by errors that mean: the view was old, nothing was done, look again. Such an
-// error is as normal as a conflict.
+// ErrStale is wrapped by errors that mean: the view was old, nothing was done, look
+// again. Such an error is as normal as a conflict.
 var ErrStale = errors.New("the view is out of date")
 
-// Stale marks errors that mean "the cluster differs from your view": a conflict, an object that is
-// gone or already exists, and a patch with another object's UID. Never retry them with the old
-// decision.
+// Stale marks errors that mean "the cluster differs from your view": a conflict, an
+// object that is gone or already exists, and a patch with another object's UID. Never
+// retry them with the old decision.
 func Stale(err error) error {
 	if err == nil {
 		return nil
@@ -25,8 +25,8 @@ func Stale(err error) error {
 	return err
 }
 
-// OtherUID says whether a patch was refused because the object has another UID. The API server then
-// answers 422 Invalid with the cause metadata.uid.
+// OtherUID says whether a patch was refused because the object has another UID. The API
+// server then answers 422 Invalid with the cause metadata.uid.
 func OtherUID(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {

@@ -1,7 +1,7 @@
-// Package fenced makes every write to the API carry a precondition. A create has a fixed name, and an
-// update has UID and resourceVersion. A patch and a deletion have the UID, and the resourceVersion
-// unless the write must succeed on any version. Code that has a Writer and no client can make no
-// other write (S7).
+// Package fenced makes every write to the API carry a precondition. A create has a fixed
+// name, and an update has UID and resourceVersion. A patch and a deletion have the UID,
+// and the resourceVersion unless the write must succeed on any version. Code that has a
+// Writer and no client can make no other write (S7).
 package fenced
 
 import (
@@ -48,8 +48,8 @@ func Version(name string, uid types.UID, resourceVersion string) Fence {
 	return Fence{name, uid, resourceVersion}
 }
 
-// Incarnation matches every version of the object with this UID, for writes that stay right when
-// other fields change.
+// Incarnation matches every version of the object with this UID, for writes that stay
+// right when other fields change.
 func Incarnation(name string, uid types.UID) Fence { return Fence{name, uid, ""} }
 
 // Name is the name of the object.
@@ -75,15 +75,15 @@ type Writer[T Object] struct {
 	patches types.PatchType
 }
 
-// New makes a writer from a clientset's client. Kinds that are built into the API server take
-// strategic merge patches, which merge containers by name and conditions by type. Kinds of
-// CustomResourceDefinitions take only merge patches.
+// New makes a writer from a clientset's client. Kinds that are built into the API server
+// take strategic merge patches, which merge containers by name and conditions by type.
+// Kinds of CustomResourceDefinitions take only merge patches.
 func New[T Object](patches types.PatchType, in func(namespace string) Client[T]) Writer[T] {
 	return Writer[T]{in: in, patches: patches}
 }
 
-// Create creates an object with a fixed name. A taken name is ErrStale. A conflict is not: it comes
-// from a quota.
+// Create creates an object with a fixed name. A taken name is ErrStale. A conflict is
+// not: it comes from a quota.
 func (w Writer[T]) Create(ctx context.Context, obj T) (T, error) {
 	created, err := w.in(obj.GetNamespace()).Create(ctx, obj, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
@@ -92,14 +92,16 @@ func (w Writer[T]) Create(ctx context.Context, obj T) (T, error) {
 	return created, err
 }
 
-// Update changes the observed object into the wanted one, without its status. It writes only the
-// difference, as a merge patch. CustomResourceDefinitions or the API server may be newer than this
-// controller. Then an object may have fields that our types lack, and a PUT would delete them.
+// Update changes the observed object into the wanted one, without its status. It writes
+// only the difference, as a merge patch. CustomResourceDefinitions or the API server may
+// be newer than this controller. Then an object may have fields that our types lack, and
+// a PUT would delete them.
 //
-// A list is replaced as a whole if any element changes. So unknown fields are lost inside the elements
-// of a changed list: the entries of an AddressBlock, the conditions of a status, the containers of a
-// CronJob, the endpoints of an EndpointSlice. We write every element of these lists ourselves. If such
-// an element gets a new field, the controller must know it before anyone writes it.
+// A list is replaced as a whole if any element changes. So unknown fields are lost inside
+// the elements of a changed list: the entries of an AddressBlock, the conditions of a
+// status, the containers of a CronJob, the endpoints of an EndpointSlice. We write every
+// element of these lists ourselves. If such an element gets a new field, the controller
+// must know it before anyone writes it.
 func (w Writer[T]) Update(ctx context.Context, seen, wanted T) (T, error) {
 	var none T
 	bare := seen.DeepCopyObject().(T)
@@ -124,8 +126,9 @@ func (w Writer[T]) Update(ctx context.Context, seen, wanted T) (T, error) {
 	return updated, Stale(err)
 }
 
-// UpdateStatus is Update for a status. It writes all fields of our types, changed or not: users must
-// see a number 0 instead of a missing field. No field of our statuses is an object.
+// UpdateStatus is Update for a status. It writes all fields of our types, changed or not:
+// users must see a number 0 instead of a missing field. No field of our statuses is an
+// object.
 func (w Writer[T]) UpdateStatus(ctx context.Context, seen, wanted T) (T, error) {
 	var none T
 	was, err := statusFields(seen)
@@ -184,8 +187,8 @@ func (w Writer[T]) patch(ctx context.Context, kind types.PatchType, namespace st
 	return patched, Stale(err)
 }
 
-// Delete deletes an object; it is no error if the object is already gone. With foreground propagation,
-// the objects that it owns are deleted first.
+// Delete deletes an object; it is no error if the object is already gone. With foreground
+// propagation, the objects that it owns are deleted first.
 func (w Writer[T]) Delete(ctx context.Context, namespace string, fence Fence, propagation *metav1.DeletionPropagation) error {
 	preconditions := &metav1.Preconditions{UID: &fence.uid}
 	if fence.version != "" {

@@ -141,8 +141,8 @@ func TestWhichAnswersAreStale(t *testing.T) {
 	}
 }
 
-// BenchmarkBlock measures the cost of writing a full AddressBlock in two ways: Update compares all 256
-// entries, Patch only encodes them.
+// BenchmarkBlock measures the cost of writing a full AddressBlock in two ways: Update
+// compares all 256 entries, Patch only encodes them.
 func BenchmarkBlock(b *testing.B) {
 	block := &v1.AddressBlock{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blue-10.0.0.0", UID: "u", ResourceVersion: "7"}}
 	for range 256 {

@@ -8,9 +8,10 @@ import (
 	"net/netip"
 )
 
-// refused lists the ranges that a Network's CIDR must not overlap. EndpointSlices refuse endpoints that
-// are unspecified, loopback or link-local, and a pod cannot be a multicast group. IPv4-mapped addresses
-// are IPv4 to every socket: such a CIDR would hand out addresses of the other family.
+// refused lists the ranges that a Network's CIDR must not overlap. EndpointSlices refuse
+// endpoints that are unspecified, loopback or link-local, and a pod cannot be a multicast
+// group. IPv4-mapped addresses are IPv4 to every socket: such a CIDR would hand out
+// addresses of the other family.
 var refused = []struct {
 	what string
 	cidr netip.Prefix
@@ -26,15 +27,17 @@ var refused = []struct {
 	{"multicast", netip.MustParsePrefix("ff00::/8")},
 }
 
-// CheckCIDR reads the CIDR of a Network. It refuses the same as the CRD's validation rules: text that
-// does not parse, IPv4-mapped IPv6, host bits, an IPv6 prefix longer than /127, and a CIDR that overlaps
-// loopback, link-local, multicast, 0.0.0.0/8 or "::". The error suggests a valid CIDR.
+// CheckCIDR reads the CIDR of a Network. It refuses the same as the CRD's validation
+// rules: text that does not parse, IPv4-mapped IPv6, host bits, an IPv6 prefix longer
+// than /127, and a CIDR that overlaps loopback, link-local, multicast, 0.0.0.0/8 or "::".
+// The error suggests a valid CIDR.
 func CheckCIDR(s string) (netip.Prefix, error) {
 	p, err := parsePrefix(s)
 	if err != nil {
 		return netip.Prefix{}, fmt.Errorf("CIDR %q: %w", s, err)
 	}
-	// This comes before the check of host bits: advice to clear those must not lead to another refusal.
+	// This comes before the check of host bits: advice to clear those must not lead to
+	// another refusal.
 	for _, r := range refused {
 		if p.Overlaps(r.cidr) {
 			return netip.Prefix{}, fmt.Errorf("CIDR %q overlaps %s (%s), which pods cannot use: write a CIDR outside it, for example 192.168.0.0/16 or fd00:10::/64", s, r.cidr, r.what)
@@ -70,9 +73,10 @@ func refuseHostBits(p netip.Prefix) error {
 	return nil
 }
 
-// DefaultGateway returns the gateway of a Network that names none: the first usable address of cidr. It
-// ignores exclusions, so a change of them never moves it. It is the lower address of a /31 and of a
-// /127. A /32 has none, because its only address is for a pod.
+// DefaultGateway returns the gateway of a Network that names none: the first usable
+// address of cidr. It ignores exclusions, so a change of them never moves it. It is the
+// lower address of a /31 and of a /127. A /32 has none, because its only address is for a
+// pod.
 func DefaultGateway(cidr netip.Prefix) (netip.Addr, bool) {
 	if !cidr.IsValid() || cidr.IsSingleIP() {
 		return netip.Addr{}, false
@@ -80,8 +84,8 @@ func DefaultGateway(cidr netip.Prefix) (netip.Addr, bool) {
 	return usable(cidr).First, true
 }
 
-// LastOf returns the last address of p: the broadcast address of an IPv4 subnet. It is the zero Addr for
-// an invalid prefix.
+// LastOf returns the last address of p: the broadcast address of an IPv4 subnet. It is
+// the zero Addr for an invalid prefix.
 func LastOf(p netip.Prefix) netip.Addr {
 	if !p.IsValid() {
 		return netip.Addr{}
@@ -100,8 +104,8 @@ func LastOf(p netip.Prefix) netip.Addr {
 	return last
 }
 
-// usable returns the addresses that the form of a valid cidr leaves to hosts: the table at the top of
-// the package.
+// usable returns the addresses that the form of a valid cidr leaves to hosts: the table
+// at the top of the package.
 func usable(cidr netip.Prefix) Range {
 	all := Range{cidr.Masked().Addr(), LastOf(cidr)}
 	if cidr.Addr().BitLen()-cidr.Bits() <= 1 {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// For a CIDR of any size: Refusal refuses the addresses that Next skips, and accepts those that it
-// returns. No address that is handed out is outside the CIDR, the gateway or excluded. Small CIDRs are
-// also compared with the oracle.
+// For a CIDR of any size: Refusal refuses the addresses that Next skips, and accepts
+// those that it returns. No address that is handed out is outside the CIDR, the gateway
+// or excluded. Small CIDRs are also compared with the oracle.
 func FuzzPool(f *testing.F) {
 	for _, s := range [][4]string{
 		{"10.0.0.0/24", "10.0.0.1", "10.0.0.16-10.0.0.31,10.0.0.40", "10.0.0.20"},

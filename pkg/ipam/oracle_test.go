@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// oracle is a second, simple implementation of Pool. It stores every address of a small CIDR with the
-// reason why it is refused.
+// oracle is a second, simple implementation of Pool. It stores every address of a small
+// CIDR with the reason why it is refused.
 type oracle struct {
 	addrs    []netip.Addr
 	refusals []string // by address; "" if it may be handed out

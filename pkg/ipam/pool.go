@@ -1,7 +1,7 @@
-// Package ipam does the arithmetic of a Network's addresses: which addresses a CIDR has, which of them
-// may be handed out, and which AddressBlock covers each. IPv4 and IPv6 share one code path. No code
-// enumerates addresses: time and memory depend only on the number of exclusions, so a /8 and a /64 cost
-// as much as a /24.
+// Package ipam does the arithmetic of a Network's addresses: which addresses a CIDR has,
+// which of them may be handed out, and which AddressBlock covers each. IPv4 and IPv6
+// share one code path. No code enumerates addresses: time and memory depend only on the
+// number of exclusions, so a /8 and a /64 cost as much as a /24.
 //
 // The addresses that a CIDR leaves to hosts, before its gateway and exclusions are removed:
 //
@@ -13,12 +13,12 @@
 //	              (RFC 4291, 2.6.1)
 //	IPv6 /127     yes                           yes (RFC 6164)
 //
-// The anycast addresses of RFC 2526, the last 128 of an IPv6 subnet, are handed out like others. Exclude
-// them if routers use them.
+// The anycast addresses of RFC 2526, the last 128 of an IPv6 subnet, are handed out like
+// others. Exclude them if routers use them.
 //
-// After a CIDR has grown, two addresses remain special: the old network and broadcast address still have
-// this role for every pod that runs with the smaller CIDR. See [Pool.Formerly].
-// [Pool.Formerly].
+// After a CIDR has grown, two addresses remain special: the old network and broadcast
+// address still have this role for every pod that runs with the smaller CIDR. See
+// [Pool.Formerly]. [Pool.Formerly].
 package ipam
 
 import (
@@ -27,14 +27,14 @@ import (
 	"net/netip"
 )
 
-// Pool has the addresses of a CIDR that may be handed out. It is immutable, so it is safe for concurrent
-// use. The zero Pool hands out nothing.
+// Pool has the addresses of a CIDR that may be handed out. It is immutable, so it is safe
+// for concurrent use. The zero Pool hands out nothing.
 //
 //	10.0.0.0/28, gateway .1, excluded .4-.5 and .6
 //	  .0 network  .1 gateway  .2-.3 free  .4-.6 excluded  .7-.14 free  .15 broadcast
 //
-// An address on request may be handed out to a pod that asks for it, but Next and First skip it: see
-// [Pool.OnRequest].
+// An address on request may be handed out to a pod that asks for it, but Next and First
+// skip it: see [Pool.OnRequest].
 type Pool struct {
 	cidr     netip.Prefix
 	gateway  netip.Addr
@@ -46,11 +46,11 @@ type Pool struct {
 	free     []Range // given less request
 }
 
-// NewPool returns the addresses that cidr leaves to hosts, without gateway and exclude. The zero Addr
-// means that there is no gateway. A gateway outside cidr has no effect, and nor do exclusions of the
-// other family or outside cidr. Exclusions may overlap and have any order; they are copied. Host bits of
-// cidr are ignored. The zero Prefix gives a Pool that hands out nothing. NewPool takes O(n log n) time in
-// the number of exclusions.
+// NewPool returns the addresses that cidr leaves to hosts, without gateway and exclude.
+// The zero Addr means that there is no gateway. A gateway outside cidr has no effect, and
+// nor do exclusions of the other family or outside cidr. Exclusions may overlap and have
+// any order; they are copied. Host bits of cidr are ignored. The zero Prefix gives a Pool
+// that hands out nothing. NewPool takes O(n log n) time in the number of exclusions.
 func NewPool(cidr netip.Prefix, gateway netip.Addr, exclude []Range) Pool {
 	if !cidr.IsValid() {
 		return Pool{}
@@ -60,9 +60,9 @@ func NewPool(cidr netip.Prefix, gateway netip.Addr, exclude []Range) Pool {
 	return p.cut()
 }
 
-// Formerly returns the Pool without the addresses that were the network or broadcast address (IPv6: the
-// subnet-router anycast address) of one of these CIDRs, from which the Pool's CIDR grew. CIDRs outside
-// it, and the CIDR itself, have no effect.
+// Formerly returns the Pool without the addresses that were the network or broadcast
+// address (IPv6: the subnet-router anycast address) of one of these CIDRs, from which the
+// Pool's CIDR grew. CIDRs outside it, and the CIDR itself, have no effect.
 func (p Pool) Formerly(cidrs []netip.Prefix) Pool {
 	p.former = nil
 	for _, c := range cidrs {
@@ -73,8 +73,9 @@ func (p Pool) Formerly(cidrs []netip.Prefix) Pool {
 	return p.cut()
 }
 
-// OnRequest returns the Pool with these addresses on request: Refusal and Capacity are unchanged, but
-// Next, First, Has and HasAll do not find them. The ranges are read like the exclusions of NewPool.
+// OnRequest returns the Pool with these addresses on request: Refusal and Capacity are
+// unchanged, but Next, First, Has and HasAll do not find them. The ranges are read like
+// the exclusions of NewPool.
 func (p Pool) OnRequest(ranges []Range) Pool {
 	p.request = p.clip(ranges)
 	return p.cut()
@@ -119,8 +120,8 @@ func (p Pool) cut() Pool {
 	return p
 }
 
-// without returns bounds without holes. The holes are sorted and no two touch; they may begin or end
-// outside bounds.
+// without returns bounds without holes. The holes are sorted and no two touch; they may
+// begin or end outside bounds.
 func without(bounds Range, holes []Range) []Range {
 	free := make([]Range, 0, len(holes)+1)
 	rest := bounds
@@ -141,12 +142,12 @@ func without(bounds Range, holes []Range) []Range {
 	return append(free, rest)
 }
 
-// Capacity returns the number of addresses that may be handed out, bound or not: 0 or more. It is at
-// most math.MaxInt64, which an IPv6 /64 exceeds.
+// Capacity returns the number of addresses that may be handed out, bound or not: 0 or
+// more. It is at most math.MaxInt64, which an IPv6 /64 exceeds.
 func (p Pool) Capacity() int64 { return total(p.given) }
 
-// ForAny returns how many of them a pod that asks for any address may get: 0 or more, without those on
-// request. It has the same maximum as Capacity.
+// ForAny returns how many of them a pod that asks for any address may get: 0 or more,
+// without those on request. It has the same maximum as Capacity.
 func (p Pool) ForAny() int64 { return total(p.free) }
 
 func total(ranges []Range) int64 {
@@ -161,8 +162,9 @@ func total(ranges []Range) int64 {
 	return n
 }
 
-// Refusal returns "" if a may be handed out to a pod that asks for it. Otherwise it returns the reason,
-// as the predicate of a sentence about a. The first that applies wins:
+// Refusal returns "" if a may be handed out to a pod that asks for it. Otherwise it
+// returns the reason, as the predicate of a sentence about a. The first that applies
+// wins:
 //
 //	is outside 10.0.0.0/24
 //	is the network address
@@ -191,8 +193,8 @@ func (p Pool) Refusal(a netip.Addr) string {
 	return ""
 }
 
-// NoHost returns "" if a host in cidr can have a. Otherwise it returns the reason, one of the first four
-// of [Pool.Refusal]. Host bits of cidr are ignored.
+// NoHost returns "" if a host in cidr can have a. Otherwise it returns the reason, one of
+// the first four of [Pool.Refusal]. Host bits of cidr are ignored.
 func NoHost(cidr netip.Prefix, a netip.Addr) string {
 	cidr = cidr.Masked()
 	if !cidr.Contains(a) { // another family, a zone and the zero Addr too
@@ -204,7 +206,8 @@ func NoHost(cidr netip.Prefix, a netip.Addr) string {
 	return ""
 }
 
-// edgeOf names the address of cidr that a is, if hosts cannot have it; otherwise it returns "".
+// edgeOf names the address of cidr that a is, if hosts cannot have it; otherwise it
+// returns "".
 func edgeOf(cidr netip.Prefix, a netip.Addr) string {
 	hosts := usable(cidr)
 	switch {
@@ -218,14 +221,14 @@ func edgeOf(cidr netip.Prefix, a netip.Addr) string {
 	return "the subnet-router anycast address"
 }
 
-// Next returns the lowest address at or above from that a pod that asks for any may get, and false if
-// there is none. If from is below the CIDR, it starts at the first address. If from is of the other
-// family, has a zone or is zero, it finds nothing, so
+// Next returns the lowest address at or above from that a pod that asks for any may get,
+// and false if there is none. If from is below the CIDR, it starts at the first address.
+// If from is of the other family, has a zone or is zero, it finds nothing, so
 //
 //	for a, ok := p.First(); ok; a, ok = p.Next(a.Next())
 //
-// ends at 255.255.255.255 too, whose Next is the zero Addr. Next takes O(log(exclusions)) time and
-// allocates nothing.
+// ends at 255.255.255.255 too, whose Next is the zero Addr. Next takes O(log(exclusions))
+// time and allocates nothing.
 func (p Pool) Next(from netip.Addr) (netip.Addr, bool) {
 	if from.BitLen() != p.cidr.Addr().BitLen() || from.Zone() != "" {
 		return netip.Addr{}, false
@@ -240,7 +243,8 @@ func (p Pool) Next(from netip.Addr) (netip.Addr, bool) {
 	return from, true
 }
 
-// Has says whether a pod that asks for any address may get a. It takes O(log(exclusions)) time.
+// Has says whether a pod that asks for any address may get a. It takes O(log(exclusions))
+// time.
 func (p Pool) Has(a netip.Addr) bool { return p.HasAll(Range{a, a}) }
 
 // HasAll says whether a pod that asks for any address may get each address of r. It takes
@@ -257,7 +261,8 @@ func (p Pool) HasAny(r Range) bool {
 	return i < len(p.given) && !r.Last.Less(p.given[i].First)
 }
 
-// Overlaps says whether both may hand out the same address, perhaps only on request, in linear time.
+// Overlaps says whether both may hand out the same address, perhaps only on request, in
+// linear time.
 func (p Pool) Overlaps(q Pool) bool {
 	for i, j := 0, 0; i < len(p.given) && j < len(q.given); {
 		a, b := p.given[i], q.given[j]
@@ -273,7 +278,8 @@ func (p Pool) Overlaps(q Pool) bool {
 	return false
 }
 
-// First returns the lowest address that a pod that asks for any may get, and false if there is none.
+// First returns the lowest address that a pod that asks for any may get, and false if
+// there is none.
 func (p Pool) First() (netip.Addr, bool) {
 	if len(p.free) == 0 {
 		return netip.Addr{}, false

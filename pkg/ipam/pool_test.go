@@ -160,8 +160,8 @@ func prefixes(texts ...string) (all []netip.Prefix) {
 	return all
 }
 
-// An address on request is not refused to a pod that asks for it. A pod that asks for any does not find
-// it.
+// An address on request is not refused to a pod that asks for it. A pod that asks for any
+// does not find it.
 func TestPoolOnRequest(t *testing.T) {
 	p := pool(t, "10.0.0.0/29 gw 10.0.0.1").OnRequest([]Range{{netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.3")}})
 	first, _ := p.First()

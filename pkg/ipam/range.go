@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// Range has the addresses First..Last, both included, of one family. ParseRange returns well-formed
-// ones. A Range that is reversed, of two families, zoned or zero contains and excludes nothing.
+// Range has the addresses First..Last, both included, of one family. ParseRange returns
+// well-formed ones. A Range that is reversed, of two families, zoned or zero contains and
+// excludes nothing.
 type Range struct{ First, Last netip.Addr }
 
 // ParseRange reads one of three forms:
@@ -20,8 +21,9 @@ type Range struct{ First, Last netip.Addr }
 //	192.168.7.10-192.168.7.99    two addresses of one family, the lower one first
 //	192.168.7.10                 one address
 //
-// It refuses spaces, also around the '-', so a range has one spelling. It also refuses zones, and
-// IPv4-mapped IPv6 (::ffff:192.0.2.1), which every comparison would treat as the other family.
+// It refuses spaces, also around the '-', so a range has one spelling. It also refuses
+// zones, and IPv4-mapped IPv6 (::ffff:192.0.2.1), which every comparison would treat as
+// the other family.
 func ParseRange(s string) (Range, error) {
 	if strings.ContainsAny(s, " \t\r\n") {
 		return Range{}, fmt.Errorf("address range %q contains a space: remove it", s)
@@ -70,8 +72,8 @@ func parseAddr(s string) (netip.Addr, error) {
 	return a, nil
 }
 
-// Contains reports whether a is one of the addresses. It is false for another family, for a zoned address
-// and for the zero Addr.
+// Contains reports whether a is one of the addresses. It is false for another family, for
+// a zoned address and for the zero Addr.
 func (r Range) Contains(a netip.Addr) bool {
 	return r.wellFormed() && a.IsValid() && a.Zone() == "" &&
 		r.First.Compare(a) <= 0 && a.Compare(r.Last) <= 0
@@ -83,7 +85,8 @@ func (r Range) Overlaps(cidr netip.Prefix) bool {
 	return overlaps
 }
 
-// String returns "FIRST-LAST", or only the address if there is one. ParseRange reads it back.
+// String returns "FIRST-LAST", or only the address if there is one. ParseRange reads it
+// back.
 func (r Range) String() string {
 	if r.First == r.Last {
 		return r.First.String()
@@ -107,8 +110,8 @@ func (r Range) clip(bounds Range) (Range, bool) {
 	if bounds.Last.Less(r.Last) {
 		r.Last = bounds.Last
 	}
-	// Addr orders families before values, so here a range of the other family is reversed or of two
-	// families.
+	// Addr orders families before values, so here a range of the other family is reversed
+	// or of two families.
 	return r, r.wellFormed()
 }
 
@@ -124,7 +127,8 @@ func (r Range) size() int64 {
 	return int64(lo) + 1
 }
 
-// words returns a as a 128-bit number. IPv4 has its mapped form, in which distances are the same.
+// words returns a as a 128-bit number. IPv4 has its mapped form, in which distances are
+// the same.
 func words(a netip.Addr) (hi, lo uint64) {
 	b := a.As16()
 	return binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])
@@ -138,8 +142,8 @@ func merge(rs []Range) []Range {
 	merged := rs[:0]
 	for _, r := range rs {
 		n := len(merged)
-		// Both tests are needed: Next of the last address of a family is the zero Addr, which touches
-		// nothing.
+		// Both tests are needed: Next of the last address of a family is the zero Addr,
+		// which touches nothing.
 		if n == 0 || (merged[n-1].Last.Less(r.First) && merged[n-1].Last.Next() != r.First) {
 			merged = append(merged, r)
 		} else if merged[n-1].Last.Less(r.Last) {
@@ -149,8 +153,8 @@ func merge(rs []Range) []Range {
 	return merged
 }
 
-// seek returns the index of the first range that ends at or above a, or len(rs) if there is none. rs is
-// sorted and disjoint.
+// seek returns the index of the first range that ends at or above a, or len(rs) if there
+// is none. rs is sorted and disjoint.
 func seek(rs []Range, a netip.Addr) int {
 	i, _ := slices.BinarySearchFunc(rs, a, func(r Range, a netip.Addr) int { return r.Last.Compare(a) })
 	return i

@@ -84,12 +84,13 @@ func (v *view) at(r attachment.Request, neighbours map[string]*view) *view {
 	return neighbours[r.Network]
 }
 
-// serve binds the addresses that it can and returns the pods that this Network keeps waiting.
+// serve binds the addresses that it can and returns the pods that this Network keeps
+// waiting.
 //
-// A pod on several Networks is bound in name order, and only if each Network has an address
-// for it in this one view. So no pod waits for a Network while it holds an address of a later
-// name, and no two pods wait for each other. If several Networks cannot serve a pod, the
-// first in name order reports it.
+// A pod on several Networks is bound in name order, and only if each Network has an
+// address for it in this one view. So no pod waits for a Network while it holds an
+// address of a later name, and no two pods wait for each other. If several Networks
+// cannot serve a pod, the first in name order reports it.
 func (v *view) serve(queue []waiting, neighbours map[string]*view) (kept []blocked, exhausted []string) {
 	for _, w := range queue {
 		placements := make([]placement, 0, len(w.requests))

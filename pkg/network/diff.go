@@ -237,9 +237,10 @@ func (v *view) conflictWaits(conflicts []conflict) []Wait {
 }
 
 // nextChange is the time until a resting address becomes free, or a restore ends, or the
-// address of a scaled-down replica becomes available. While pods wait, it is also the time
-// until a scaled-down or given-up address has rested. That address may be of this Network, or
-// of a neighbour that keeps the pods waiting and whose own plan writes only a status then.
+// address of a scaled-down replica becomes available. While pods wait, it is also the
+// time until a scaled-down or given-up address has rested. That address may be of this
+// Network, or of a neighbour that keeps the pods waiting and whose own plan writes only a
+// status then.
 func (v *view) nextChange(neighbours map[string]*view) time.Duration {
 	next := min(v.soonest(func(e *entry) bool { return e.State == v1.AddressResting }), v.restoreEnds(neighbours))
 	if c := v.tally(); c.leaves > 0 {

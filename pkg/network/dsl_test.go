@@ -23,8 +23,8 @@ import (
 
 var now = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
-// parse reads a State, one object a line. The State is about the first Network; the others are
-// its neighbours. A time is an age.
+// parse reads a State, one object a line. The State is about the first Network; the
+// others are its neighbours. A time is an age.
 //
 //	network blue 10.0.0.0/29 gateway=10.0.0.6 exclude=10.0.0.2-10.0.0.3 delay=0 terminating nofinalizer uid=n9 was=10.0.0.1 cni
 //	network blue 10.0.0.0/29 new restored age=30s                    never marked, or marked by another UID
@@ -38,9 +38,9 @@ var now = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 //	pod web-1/u2 gated asks=blue,green=10.1.0.5 of=Pod2/web age=1m terminating phase=Failed
 //	pod web-0/u1 has=blue:10.0.0.2/29 condition=False/AddressConflict asks=blue hostnetwork
 //
-// "network blue -" does not exist. "was" is the gateway in the status. "cidrs" are the recorded
-// CIDRs; without it, the Network's own CIDR is recorded. "request" is spec.onRequest. "cni" is
-// the attachment type.
+// "network blue -" does not exist. "was" is the gateway in the status. "cidrs" are the
+// recorded CIDRs; without it, the Network's own CIDR is recorded. "request" is
+// spec.onRequest. "cni" is the attachment type.
 func parse(t testing.TB, text string) State {
 	t.Helper()
 	s := State{Now: now, Namespace: "default", Owners: map[v1.AddressOwner]Replicas{}}

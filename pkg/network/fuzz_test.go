@@ -38,8 +38,8 @@ func whatever(t *testing.T, s State) {
 	}
 }
 
-// Somebody writes an entry into an AddressBlock, before or after the existing entries or over
-// one of them. Live pods keep their addresses.
+// Somebody writes an entry into an AddressBlock, before or after the existing entries or
+// over one of them. Live pods keep their addresses.
 func FuzzCorruptEntry(f *testing.F) {
 	for _, e := range [][5]string{
 		{"10.0.0.2", "web-1", "u1", "Pod2", "Bound"}, {"10.0.0.5", "web-2", "u2", "Pod2", "Bound"}, {"::", "", "", "", ""},

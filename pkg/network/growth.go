@@ -30,9 +30,10 @@ const (
 //	bind      never the network or broadcast address of a recorded CIDR
 //
 // A view whose spec has a CIDR also has the complete record of smaller ones: from that
-// version on, only this CIDR or a larger one is recorded. The network or broadcast address of
-// a larger CIDR is never one that this CIDR hands out. So every controller that binds knows
-// all that matters, however old its view. It need not record anything first.
+// version on, only this CIDR or a larger one is recorded. The network or broadcast
+// address of a larger CIDR is never one that this CIDR hands out. So every controller
+// that binds knows all that matters, however old its view. It need not record anything
+// first.
 //
 // A Network that is older than this record starts it with the CIDRs that its live pods
 // publish.
@@ -99,9 +100,9 @@ func shrunk(cidr netip.Prefix, cidrs []netip.Prefix) bool {
 }
 
 // recordFirst returns the status to write before any bind, or nil if none is needed. A
-// gateway that was refused could be corrected until now. Once the CIDR is recorded it cannot,
-// so no pod is bound to an address that becomes the gateway. A Network that is older than the
-// record looks the same. The counts follow later, when they are true.
+// gateway that was refused could be corrected until now. Once the CIDR is recorded it
+// cannot, so no pod is bound to an address that becomes the gateway. A Network that is
+// older than the record looks the same. The counts follow later, when they are true.
 func (v *view) recordFirst() *v1.NetworkStatus {
 	if v.network == nil || len(v.network.Status.CIDRs) > 0 || len(v.cidrs) == 0 || v.network.Status.ObservedGeneration == 0 {
 		return nil

@@ -180,7 +180,8 @@ func TestOnRequest(t *testing.T) {
 	})
 }
 
-// Addresses on request count in the capacity, but are not available to pods that ask for any.
+// Addresses on request count in the capacity, but are not available to pods that ask for
+// any.
 func TestOnRequestIsCounted(t *testing.T) {
 	checkWhole(t, planTest{"", `
 		network blue 10.0.0.0/29 request=10.0.0.2-10.0.0.3

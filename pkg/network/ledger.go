@@ -71,8 +71,8 @@ func newLedger(network *v1.Network, blocks []*v1.AddressBlock, known map[*v1.Add
 // among those of a page.
 const searches = 8
 
-// note adds the entries of the page that name pods to ofPod. It searches for each pod or reads
-// each entry, whichever takes less time.
+// note adds the entries of the page that name pods to ofPod. It searches for each pod or
+// reads each entry, whichever takes less time.
 func (l *ledger) note(p *page, pods map[string]*corev1.Pod) {
 	if len(pods)*searches < len(p.observed) {
 		for name := range pods { // the order does not matter: each has its own list
@@ -207,8 +207,9 @@ func (l *ledger) free(pool ipam.Pool) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// bind gives the address to the pod. If the address is bound to another pod by UID, the write
-// depends on the live read that this pod has terminated. The view alone is not enough.
+// bind gives the address to the pod. If the address is bound to another pod by UID, the
+// write depends on the live read that this pod has terminated. The view alone is not
+// enough.
 func (l *ledger) bind(addr netip.Addr, pod PodRef, owner v1.AddressOwner, now metav1.Time) {
 	if e := l.find(addr); e != nil && e.State == v1.AddressBound && e.PodUID != pod.UID {
 		page := l.page(addr)

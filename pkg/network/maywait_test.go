@@ -2,8 +2,8 @@ package network
 
 import "testing"
 
-// A plan that only gives addresses back may wait for more work of this kind. A plan that some
-// pod waits for may not.
+// A plan that only gives addresses back may wait for more work of this kind. A plan that
+// some pod waits for may not.
 func TestWhichPlansMayWait(t *testing.T) {
 	const blue = "network blue 10.0.0.0/29\n"
 	for _, row := range []struct {

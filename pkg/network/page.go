@@ -150,21 +150,22 @@ func (p *Page) Block() *v1.AddressBlock { return p.block }
 // PodName is the name of the pod of an entry.
 func (p *Page) PodName(i int) string { return p.observed[i].Pod }
 
-// Find returns the position in this page of an entry of another page. It returns false if the
-// entry differs or is missing.
+// Find returns the position in this page of an entry of another page. It returns false if
+// the entry differs or is missing.
 func (p *Page) Find(other *Page, i int) (int, bool) {
 	e := &other.observed[i]
 	at, ok := index(p.observed, e.addr)
 	return at, ok && sameEntry(*p.observed[at].AddressEntry, *e.AddressEntry)
 }
 
-// Owners returns the owners that the entries name, each once. The caller must not change them.
+// Owners returns the owners that the entries name, each once. The caller must not change
+// them.
 func (p *Page) Owners() []v1.AddressOwner { return p.owners }
 
-// Settles says whether an entry needs no change, independent of the rest of the State. pod is
-// the pod found under its name. The entry must be Bound to this pod. The pod must live,
-// publish the address, report no wait, and belong to the owner in the entry. Settles also
-// returns the prefix length that the pod publishes.
+// Settles says whether an entry needs no change, independent of the rest of the State.
+// pod is the pod found under its name. The entry must be Bound to this pod. The pod must
+// live, publish the address, report no wait, and belong to the owner in the entry.
+// Settles also returns the prefix length that the pod publishes.
 func (p *Page) Settles(i int, pod *corev1.Pod) (bits int, settled bool) {
 	e := &p.observed[i]
 	if e.State != v1.AddressBound || Over(PodRef{e.Pod, e.PodUID}, pod) || attachment.Gated(pod) || SaysItWaits(pod) {

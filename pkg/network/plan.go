@@ -29,16 +29,16 @@ type Plan struct {
 	Alive []PodRef
 	// Blocks in the order of their addresses.
 	Blocks []BlockWrite
-	// RemoveFinalizer, only once every block is sealed. Preconditions: resourceVersion, and a
-	// live LIST that shows every block of this UID sealed. The cache of Networks may be ahead
-	// of the cache of blocks.
+	// RemoveFinalizer, only once every block is sealed. Preconditions: resourceVersion,
+	// and a live LIST that shows every block of this UID sealed. The cache of Networks
+	// may be ahead of the cache of blocks.
 	RemoveFinalizer bool
 	// Waits, AFTER the blocks and only if all were written: conditions of pods that got no
 	// address.
 	Waits []Wait
 	// Status, last; nil if it does not change. If anything failed, Observed is written
-	// instead. Precondition: resourceVersion, because the status records the CIDR of the spec
-	// that it was made from.
+	// instead. Precondition: resourceVersion, because the status records the CIDR of the
+	// spec that it was made from.
 	Status *v1.NetworkStatus
 	// GivenAway reports, once the blocks are written, reserved addresses that other pods got
 	// because none was free. The next plan could not know this.
@@ -82,9 +82,9 @@ type BlockWrite struct {
 	// Network has not begun to hand out addresses. A Network with this name and another UID
 	// proves that the Network named in the block is gone.
 	Inherits bool
-	// Binds: an address in it gets another holder, or its holder another owner. A live read
-	// made before must find the Network's generation as in the view. Otherwise the write could
-	// hand out an address that was excluded in the meantime.
+	// Binds: an address in it gets another holder, or its holder another owner. A live
+	// read made before must find the Network's generation as in the view. Otherwise the
+	// write could hand out an address that was excluded in the meantime.
 	Binds bool
 	// Changes has one text for each changed address, for people to read.
 	Changes []string

@@ -101,8 +101,8 @@ func observed(s State, name string) *v1.AddressBlock {
 	return &v1.AddressBlock{Spec: v1.AddressBlockSpec{CIDR: "0.0.0.0/0"}}
 }
 
-// S1: a live pod keeps the address that it holds, unless it publishes another one that it also
-// holds. All other entries leave the state Bound only with a confirmation.
+// S1: a live pod keeps the address that it holds, unless it publishes another one that it
+// also holds. All other entries leave the state Bound only with a confirmation.
 func noLiveEntryLeaves(s State, p Plan) (problems []string) {
 	for _, w := range p.Blocks {
 		after := boundIn(w.Block)
@@ -131,7 +131,8 @@ func noLiveEntryLeaves(s State, p Plan) (problems []string) {
 	return problems
 }
 
-// holds says whether an AddressBlock has the address bound to the pod, now or after the plan.
+// holds says whether an AddressBlock has the address bound to the pod, now or after the
+// plan.
 func holds(s State, p Plan, addr netip.Addr, uid types.UID) bool {
 	return slices.ContainsFunc(s.Blocks, func(b *v1.AddressBlock) bool { return boundIn(b)[addr].uid == uid }) ||
 		slices.ContainsFunc(p.Blocks, func(w BlockWrite) bool { return boundIn(w.Block)[addr].uid == uid })
@@ -274,8 +275,8 @@ func blocksAreRespected(s State, p Plan) (problems []string) {
 	return problems
 }
 
-// A block is given to another Network only if that Network never bound. All of its entries are
-// then kept for the pods that had them.
+// A block is given to another Network only if that Network never bound. All of its
+// entries are then kept for the pods that had them.
 func inheritedRightly(s State, b *v1.AddressBlock, w BlockWrite) (problems []string) {
 	if b.Spec.Sealed || len(b.OwnerReferences) > 0 || s.Network == nil || terminating(s.Network) ||
 		s.Network.Annotations[v1.NetworkUIDAnnotation] == string(s.Network.UID) || !w.Restored || !w.Inherits {

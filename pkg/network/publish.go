@@ -32,15 +32,15 @@ const (
 type PodState struct {
 	Now time.Time
 	Pod *corev1.Pod
-	// Networks that the pod asks for, in name order, each with the AddressBlocks that name the
-	// pod. Network is nil if a Network does not exist.
+	// Networks that the pod asks for, in name order, each with the AddressBlocks that
+	// name the pod. Network is nil if a Network does not exist.
 	Networks []Neighbour
 }
 
 // PodPlan has the writes to one pod.
 type PodPlan struct {
-	// Publish writes the addresses into the annotations and lifts our scheduling gate, in one
-	// write. Preconditions: UID and resourceVersion.
+	// Publish writes the addresses into the annotations and lifts our scheduling gate, in
+	// one write. Preconditions: UID and resourceVersion.
 	Publish *Publication
 	// Condition for the user. Precondition: UID.
 	Condition *corev1.PodCondition
@@ -182,8 +182,8 @@ func (s PodState) complain(reason, message string) PodPlan {
 	return PodPlan{Condition: &condition, Event: ptr.To(plan.Warning(reason, message))}
 }
 
-// bound corrects the condition of a pod that had to wait or whose request changed. Other pods
-// have no such condition, which saves a write for each pod.
+// bound corrects the condition of a pod that had to wait or whose request changed. Other
+// pods have no such condition, which saves a write for each pod.
 func (s PodState) bound(request string) PodPlan {
 	c := boundCondition(s.Pod)
 	if c != nil && c.Status != corev1.ConditionTrue && c.Reason == ReasonAddressConflict && !s.recorded() {

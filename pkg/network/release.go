@@ -24,9 +24,9 @@ func (r Replicas) Releasable(network string, e v1.AddressEntry, live bool) strin
 	return ""
 }
 
-// releases says whether a user asked to end the reservation, and whether that is allowed. The
-// request holds the whole entry as the user saw it. So a request that is late, or stays in the
-// Network, cannot affect a later reservation.
+// releases says whether a user asked to end the reservation, and whether that is allowed.
+// The request holds the whole entry as the user saw it. So a request that is late, or
+// stays in the Network, cannot affect a later reservation.
 func (v *view) releases(e *entry) bool {
 	pod := v.pods[e.Pod]
 	if v.owners[e.Owner].Releasable(v.name, *e.AddressEntry, pod != nil && !attachment.Over(pod)) != "" {
@@ -41,8 +41,8 @@ func (v *view) releases(e *entry) bool {
 	return sameEntry(v.toRelease[e.Address], *e.AddressEntry)
 }
 
-// restOf returns the next state of a released entry. No pod has used the address since it was
-// reserved, so it need not rest again.
+// restOf returns the next state of a released entry. No pod has used the address since it
+// was reserved, so it need not rest again.
 func (v *view) restOf(e *entry) v1.AddressState {
 	if v.rested(e) {
 		return ""

@@ -13,9 +13,9 @@ import (
 	"github.com/pod2/pod2/pkg/attachment"
 )
 
-// A restore from a backup recreates Networks, AddressBlocks and pods, in any order, with new
-// UIDs and without owner references. The blocks name the UID of a Network that is gone. These
-// rules apply to an orphaned block (see orphaned). First match wins:
+// A restore from a backup recreates Networks, AddressBlocks and pods, in any order, with
+// new UIDs and without owner references. The blocks name the UID of a Network that is
+// gone. These rules apply to an orphaned block (see orphaned). First match wins:
 //
 //	no Network, block younger than RestoreGrace           it waits for its Network
 //	no Network, or Network is being deleted               its entries end with their pods
@@ -31,13 +31,13 @@ import (
 // entries of an inherited block are kept for owners that do not exist yet.
 const RestoreGrace = time.Hour
 
-// RestoreWait is how long a restored Network waits for its blocks. During this time it serves
-// only pods whose address is in a block that already exists.
+// RestoreWait is how long a restored Network waits for its blocks. During this time it
+// serves only pods whose address is in a block that already exists.
 const RestoreWait = time.Minute
 
-// orphaned says that a block came back from a backup: the controller creates every block with
-// an owner reference to its Network. A sealed block, or one that is being deleted, keeps no
-// address for any pod, so it does not count.
+// orphaned says that a block came back from a backup: the controller creates every block
+// with an owner reference to its Network. A sealed block, or one that is being deleted,
+// keeps no address for any pod, so it does not count.
 func orphaned(block *v1.AddressBlock) bool {
 	return block != nil && block.DeletionTimestamp == nil && !block.Spec.Sealed && metav1.GetControllerOfNoCopy(block) == nil
 }
@@ -73,9 +73,9 @@ func (v *view) inheritable(p *page) bool {
 	return v.mayInherit(p) && !slices.ContainsFunc(p.entries, func(e entry) bool { return e.State == v1.AddressBound && !v.over(&e) })
 }
 
-// mayInherit says whether the Network inherits the block unless one of its pods lives. The
-// block of a Network that was removed by force is not orphaned, so its entries end with their
-// pods.
+// mayInherit says whether the Network inherits the block unless one of its pods lives.
+// The block of a Network that was removed by force is not orphaned, so its entries end
+// with their pods.
 func (v *view) mayInherit(p *page) bool {
 	return v.network != nil && !terminating(v.network) && !Begun(v.network) && !p.ours && orphaned(p.block) && len(p.observed) > 0
 }
@@ -110,9 +110,9 @@ func (v *view) ownerOf() metav1.OwnerReference {
 	}
 }
 
-// unowned says that another client removed the owner reference from a block of the Network,
-// or that the view of the Network is older than a restore. The block takes no entry until the
-// owner reference is back.
+// unowned says that another client removed the owner reference from a block of the
+// Network, or that the view of the Network is older than a restore. The block takes no
+// entry until the owner reference is back.
 func (v *view) unowned(p *page) bool {
 	return p.ours && !p.inherits && !terminating(v.network) && orphaned(p.block)
 }
@@ -130,10 +130,10 @@ func (v *view) grace(p *page, e *entry) time.Duration {
 	return 0
 }
 
-// hold says why the Network serves only pods whose address it keeps: it will inherit a block,
-// or one may still come, that keeps the address of another pod. In the first case it reports
-// nothing to pods, because the next sync serves them. The pods of a neighbour's block are not
-// known here, so mayInherit is enough for a neighbour.
+// hold says why the Network serves only pods whose address it keeps: it will inherit a
+// block, or one may still come, that keeps the address of another pod. In the first case
+// it reports nothing to pods, because the next sync serves them. The pods of a
+// neighbour's block are not known here, so mayInherit is enough for a neighbour.
 func (v *view) hold(inherits func(*page) bool) *refusal {
 	switch {
 	case v.network == nil || Begun(v.network):
@@ -148,9 +148,9 @@ func (v *view) hold(inherits func(*page) bool) *refusal {
 	return nil
 }
 
-// restoreEnds is the time until the passing of time alone ends an effect of a restore: the
-// wait for blocks, of this Network or of a neighbour; the wait for a Network; or the hour for
-// which entries are kept.
+// restoreEnds is the time until the passing of time alone ends an effect of a restore:
+// the wait for blocks, of this Network or of a neighbour; the wait for a Network; or the
+// hour for which entries are kept.
 func (v *view) restoreEnds(neighbours map[string]*view) time.Duration {
 	next := never
 	soon := func(left time.Duration) {
@@ -200,9 +200,9 @@ func (v *view) alive() []PodRef {
 	return sortedRefs(refs)
 }
 
-// wishes returns the requests of a gated pod. A restored pod still carries the addresses that
-// it published before. It asks for exactly these, as if it named them. Nothing proves that it
-// held them.
+// wishes returns the requests of a gated pod. A restored pod still carries the addresses
+// that it published before. It asks for exactly these, as if it named them. Nothing
+// proves that it held them.
 func wishes(requests []attachment.Request, brought map[string]attachment.Address) []attachment.Request {
 	for i, r := range requests {
 		if a, ok := brought[r.Network]; ok && !r.Address.IsValid() {

@@ -13,10 +13,10 @@ import (
 	"github.com/pod2/pod2/pkg/ordinals"
 )
 
-// Over says whether the pod that an entry names has terminated, given the pod now found under
-// its name, or nil. Both forms of terminated are final: UIDs are never reused, and a kubelet
-// reports a terminal phase only when no container can run any more. A terminating pod has not
-// terminated.
+// Over says whether the pod that an entry names has terminated, given the pod now found
+// under its name, or nil. Both forms of terminated are final: UIDs are never reused, and
+// a kubelet reports a terminal phase only when no container can run any more. A
+// terminating pod has not terminated.
 func Over(ref PodRef, found *corev1.Pod) bool {
 	return found == nil || found.UID != ref.UID || attachment.Over(found)
 }
@@ -84,10 +84,10 @@ func (v *view) over(e *entry) bool {
 	return !e.settled && Over(PodRef{e.Pod, e.PodUID}, v.pods[e.Pod])
 }
 
-// adopted returns the owner of the live pod that holds an entry of another owner. The address
-// is later kept for the owner that the pod has at its end. If the pod has no controller, the
-// entry keeps its owner, which may adopt the pod again. A Network that is being deleted keeps
-// addresses for no owner.
+// adopted returns the owner of the live pod that holds an entry of another owner. The
+// address is later kept for the owner that the pod has at its end. If the pod has no
+// controller, the entry keeps its owner, which may adopt the pod again. A Network that is
+// being deleted keeps addresses for no owner.
 func (v *view) adopted(p *page, e *entry) (v1.AddressOwner, bool) {
 	owner := attachment.Owner(v.pods[e.Pod])
 	return owner, owner != v1.AddressOwner{} && owner != e.Owner && !v.goes(p)
@@ -128,11 +128,11 @@ func (v *view) settleMoved() {
 	}
 }
 
-// surplus says whether an entry is bound to a live pod that publishes another address bound
-// to it. This happens if two controllers bound one pod in two blocks: the pod publishes once,
-// and that decides. The other entry can never be published, because a publishing write carries
-// the resourceVersion of the gated pod. If another client wrote the annotation of a gated pod,
-// that decides nothing.
+// surplus says whether an entry is bound to a live pod that publishes another address
+// bound to it. This happens if two controllers bound one pod in two blocks: the pod
+// publishes once, and that decides. The other entry can never be published, because a
+// publishing write carries the resourceVersion of the gated pod. If another client wrote
+// the annotation of a gated pod, that decides nothing.
 func (v *view) surplus(e *entry) bool {
 	published, ok := v.published[e.Pod]
 	if !ok || published == e.addr {
@@ -142,9 +142,9 @@ func (v *view) surplus(e *entry) bool {
 	return other != nil && other.State == v1.AddressBound && other.PodUID == e.PodUID
 }
 
-// writeBack enters the addresses that live pods publish and that no AddressBlock has, because
-// a user deleted the block. It runs before any bind. It returns the pods that publish an
-// address which they may not have.
+// writeBack enters the addresses that live pods publish and that no AddressBlock has,
+// because a user deleted the block. It runs before any bind. It returns the pods that
+// publish an address which they may not have.
 func (v *view) writeBack(pods []*corev1.Pod) (conflicts []conflict) {
 	for _, pod := range pods {
 		addr, ok := v.recordable(pod)
@@ -162,9 +162,9 @@ func (v *view) writeBack(pods []*corev1.Pod) (conflicts []conflict) {
 	return conflicts
 }
 
-// claim returns the entry of the address that a live pod publishes, nil if there is none, and
-// the reason why the pod may not have the address. The AddressBlocks are authoritative: an
-// annotation fills their gaps and overrules nothing. First match wins:
+// claim returns the entry of the address that a live pod publishes, nil if there is none,
+// and the reason why the pod may not have the address. The AddressBlocks are
+// authoritative: an annotation fills their gaps and overrules nothing. First match wins:
 //
 //	the entry is bound to the pod              it has it
 //	another address is bound to the pod        refused: a user changed the annotation
@@ -195,9 +195,9 @@ func (v *view) claim(pod *corev1.Pod, addr netip.Addr) (*entry, string) {
 }
 
 // recordable returns the address that a live pod publishes, if an entry for it could be
-// written. An AddressBlock of an earlier Network with this name takes no entry: it hands out
-// nothing until it is empty and deleted. And no block can be created for a terminating Network
-// that has already lost our finalizer.
+// written. An AddressBlock of an earlier Network with this name takes no entry: it hands
+// out nothing until it is empty and deleted. And no block can be created for a
+// terminating Network that has already lost our finalizer.
 func (v *view) recordable(pod *corev1.Pod) (netip.Addr, bool) {
 	addr, ok := v.published[pod.Name]
 	if !ok || attachment.Over(pod) || !v.cidr.IsValid() || !v.cidr.Contains(addr) || !v.ledger.writable(addr) {
@@ -218,8 +218,9 @@ func (v *view) keeps(owner v1.AddressOwner) bool {
 	return ok && slices.Contains(replicas.Networks, v.name)
 }
 
-// ScaledAway says whether the entry of a Network is reserved for a replica that its owner was
-// scaled down from. The owner must exist. Other pods may have the address once it has rested.
+// ScaledAway says whether the entry of a Network is reserved for a replica that its owner
+// was scaled down from. The owner must exist. Other pods may have the address once it has
+// rested.
 func (r Replicas) ScaledAway(network string, e v1.AddressEntry) bool {
 	return e.State == v1.AddressReserved && slices.Contains(r.Networks, network) && !r.hasOrdinal(e.Owner, e.Pod)
 }

@@ -90,9 +90,9 @@ func earliest(first *time.Time, t time.Time) {
 	}
 }
 
-// exhaustedText tells a pod that no address is free for it. The message for the first pods has
-// numbers. These change whenever a pod is created or deleted, and thousands of pods may wait.
-// So the message for the others refers to the Network's condition.
+// exhaustedText tells a pod that no address is free for it. The message for the first
+// pods has numbers. These change whenever a pod is created or deleted, and thousands of
+// pods may wait. So the message for the others refers to the Network's condition.
 func (v *view) exhaustedText(before int) string {
 	if before >= podEvents {
 		return fmt.Sprintf("Network %q has no free address; its condition Exhausted says why and how to fix it", v.name)
@@ -100,8 +100,9 @@ func (v *view) exhaustedText(before int) string {
 	return fmt.Sprintf("Network %q has no free address%s", v.name, v.shortage("its spec.cidr"))
 }
 
-// shortage completes a sentence that says that no address is free: it says where the addresses
-// are and how the user can fix the shortage. It uses points in time, because these do not change.
+// shortage completes a sentence that says that no address is free: it says where the
+// addresses are and how the user can fix the shortage. It uses points in time, because
+// these do not change.
 func (v *view) shortage(cidr string) string {
 	c := v.tally()
 	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -93,7 +93,8 @@ func TestShortageIsWrittenOnce(t *testing.T) {
 	}
 }
 
-// The available addresses in the status are as many as new pods that ask for any address get.
+// The available addresses in the status are as many as new pods that ask for any address
+// get.
 func TestAvailableIsWhatNewPodsGet(t *testing.T) {
 	left, none := 0, 0
 	chance.ForSeeds(t, states, func(t *testing.T, dice *rand.Rand) {

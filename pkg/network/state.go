@@ -40,10 +40,11 @@ type State struct {
 	// Owners that keep names stable and that entries or pods name. An owner that does not
 	// exist is missing.
 	Owners map[v1.AddressOwner]Replicas
-	// Neighbours are the other Networks that waiting pods of this one ask for, in name order.
-	// Network is nil if a neighbour does not exist.
+	// Neighbours are the other Networks that waiting pods of this one ask for, in name
+	// order. Network is nil if a neighbour does not exist.
 	Neighbours []Neighbour
-	// Cluster has the ranges that the cluster itself uses, in any order. Networks avoid them.
+	// Cluster has the ranges that the cluster itself uses, in any order. Networks avoid
+	// them.
 	Cluster []ClusterRange
 	// AllowedOverlaps are CIDRs in which Overlay Networks may overlap the cluster.
 	AllowedOverlaps []netip.Prefix
@@ -203,9 +204,10 @@ func ranges(texts []v1.AddressRange) ([]ipam.Range, error) {
 	return all, nil
 }
 
-// Wants says whether the pod waits for addresses, and returns its requests. Such a pod has
-// our gate, is alive, has its own network namespace, and asks for Networks in a readable way.
-// Publish reports other gated pods. The requests include the addresses of a restored pod.
+// Wants says whether the pod waits for addresses, and returns its requests. Such a pod
+// has our gate, is alive, has its own network namespace, and asks for Networks in a
+// readable way. Publish reports other gated pods. The requests include the addresses of a
+// restored pod.
 func Wants(pod *corev1.Pod) ([]attachment.Request, bool) {
 	if !attachment.Gated(pod) || pod.Spec.HostNetwork || pod.DeletionTimestamp != nil || attachment.Over(pod) {
 		return nil, false

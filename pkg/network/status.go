@@ -27,8 +27,8 @@ const (
 	ReasonFailedWrite        = "FailedWrite"
 )
 
-// namesShown limits the names in a message: a person must be able to read it, and a condition
-// holds 32 KiB.
+// namesShown limits the names in a message: a person must be able to read it, and a
+// condition holds 32 KiB.
 const namesShown = 5
 
 // status returns the status of the Network after the plan, or nil if it does not change. It
@@ -88,9 +88,9 @@ func Observed(s State, failure string) *v1.NetworkStatus {
 	return plan.Changed(status, s.Network.Status)
 }
 
-// manyAddresses is the largest count in the status. The 19 digits of an IPv6 /64 would push
-// the other columns of kubectl get aside, and JavaScript and jq round numbers from 2^53 on. No
-// IPv4 Network has as many.
+// manyAddresses is the largest count in the status. The 19 digits of an IPv6 /64 would
+// push the other columns of kubectl get aside, and JavaScript and jq round numbers from
+// 2^53 on. No IPv4 Network has as many.
 const manyAddresses = math.MaxInt32
 
 // count derives the counters from the working copy. Entries outside the pool (excluded while
@@ -171,8 +171,8 @@ func names(all []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(all[:namesShown], ", "), len(all)-namesShown)
 }
 
-// statusEvents returns an event when pods begin to wait, when the spec becomes unusable, when
-// a Network in use is deleted, and when the Network begins to overlap the cluster.
+// statusEvents returns an event when pods begin to wait, when the spec becomes unusable,
+// when a Network in use is deleted, and when the Network begins to overlap the cluster.
 func statusEvents(before, after []metav1.Condition) []plan.Event {
 	var events []plan.Event
 	turned := func(kind string, to metav1.ConditionStatus) *metav1.Condition {
@@ -198,8 +198,8 @@ func statusEvents(before, after []metav1.Condition) []plan.Event {
 	return events
 }
 
-// ReasonGivenAway is the reason of the event about addresses that were reserved for a replica
-// and that another pod now has.
+// ReasonGivenAway is the reason of the event about addresses that were reserved for a
+// replica and that another pod now has.
 const ReasonGivenAway = "ReservedAddressGivenAway"
 
 // givenAway returns one event for all of them.
@@ -226,8 +226,8 @@ func (v *view) givenAway() []plan.Event {
 // with thousands of waiting pods need not cause thousands of events.
 const podEvents = 10
 
-// withEvents marks the pods whose reason to wait is new. If more than podEvents pods wait for
-// the same reason, it leaves out the rest.
+// withEvents marks the pods whose reason to wait is new. If more than podEvents pods wait
+// for the same reason, it leaves out the rest.
 func withEvents(waits []Wait, pods []*corev1.Pod) []Wait {
 	before, waiting := map[string]string{}, map[string]int{}
 	for _, pod := range pods {
@@ -258,8 +258,8 @@ func addressesBound(pod *corev1.Pod, status corev1.ConditionStatus, reason, mess
 	return c, old.Status != c.Status || old.Reason != c.Reason || old.Message != c.Message
 }
 
-// SaysItWaits says whether the condition of a pod says that the pod waits. Such a condition may
-// need a correction.
+// SaysItWaits says whether the condition of a pod says that the pod waits. Such a
+// condition may need a correction.
 func SaysItWaits(pod *corev1.Pod) bool {
 	c := boundCondition(pod)
 	return c != nil && c.Status != corev1.ConditionTrue

@@ -46,8 +46,8 @@ type view struct {
 	refuses bool
 	// barred are the ranges of the cluster from which the Network hands out no address.
 	barred []ipam.Range
-	// held is the refusal for pods whose address the Network does not keep, while blocks of a
-	// backup may come; nil: it serves all pods.
+	// held is the refusal for pods whose address the Network does not keep, while blocks
+	// of a backup may come; nil: it serves all pods.
 	held *refusal
 	// toRelease are the entries whose reservations a user asks to end, by address; nil until
 	// needed.
@@ -111,8 +111,8 @@ func ReuseDelay(n *v1.Network) time.Duration {
 	return time.Duration(*n.Spec.ReuseDelaySeconds) * time.Second
 }
 
-// The method says whether the page belongs to a Network that is terminating or gone. A Network
-// recreated under the same name is another one.
+// The method says whether the page belongs to a Network that is terminating or gone. A
+// Network recreated under the same name is another one.
 func (v *view) goes(p *page) bool {
 	return v.network == nil || terminating(v.network) || !p.ours
 }

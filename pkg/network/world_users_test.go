@@ -115,8 +115,8 @@ func (w *world) user() {
 		b := chance.Pick(w.dice, sorted(w.blocks)...)
 		w.did("user takes block %s away, finalizer and all", b.Name)
 		delete(w.blocks, b.Name)
-		// Only the caches protect addresses that it had bound and that were not published yet: a
-		// controller whose cache still shows the block would publish them.
+		// Only the caches protect addresses that it had bound and that were not published
+		// yet: a controller whose cache still shows the block would publish them.
 		w.everybodySees()
 	}
 }

@@ -29,7 +29,8 @@ func state(condition string, since time.Duration, agents ...string) State {
 	return s
 }
 
-// written is a condition as the controller writes it, "True" or "False", or as another client does.
+// written is a condition as the controller writes it, "True" or "False", or as another
+// client does.
 func written(s State, condition string) *corev1.NodeCondition {
 	c := &corev1.NodeCondition{Type: v1.ConditionDataPlaneReady, Status: corev1.ConditionStatus(condition)}
 	switch condition {
@@ -46,8 +47,8 @@ func written(s State, condition string) *corev1.NodeCondition {
 	return c
 }
 
-// pod is "Ready", "NotReady", "Unknown" or "new" (before its first status). It may also be "going" or
-// "over".
+// pod is "Ready", "NotReady", "Unknown" or "new" (before its first status). It may also
+// be "going" or "over".
 func pod(words string) *corev1.Pod {
 	p := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 	for word := range strings.FieldsSeq(words) {

@@ -13,8 +13,8 @@ import (
 
 // Plan has at most one write, of one condition of one Node.
 type Plan struct {
-	// Node, with the preconditions of the write: the observed version of the Node, not a later
-	// version and not a new Node with its name.
+	// Node, with the preconditions of the write: the observed version of the Node, not a
+	// later version and not a new Node with its name.
 	Node            string
 	UID             types.UID
 	ResourceVersion string

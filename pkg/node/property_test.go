@@ -50,8 +50,8 @@ func undone(s State) string {
 	return spec.NodeDone(s.Node, s.Agents, s.Now)
 }
 
-// From any start, after two writes the condition is true to the facts. While only time would change
-// something, the plan says when.
+// From any start, after two writes the condition is true to the facts. While only time
+// would change something, the plan says when.
 func TestPlansConverge(t *testing.T) {
 	chance.ForSeeds(t, 20_000, func(t *testing.T, dice *rand.Rand) {
 		s := arbitrary(dice.IntN)

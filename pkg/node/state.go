@@ -18,14 +18,14 @@ type State struct {
 	Node *corev1.Node
 	// Namespace of the agents.
 	Namespace string
-	// Agents are the agent's pods on a node with this name, in any order: two while one replaces
-	// the other.
+	// Agents are the agent's pods on a node with this name, in any order: two while one
+	// replaces the other.
 	Agents []*corev1.Pod
 }
 
-// goneAfter is how long there must be no agent before the condition is removed. During an update of the
-// agent, its next pod arrives on the node much earlier. Without the wait, each update would briefly
-// remove the condition from every node.
+// goneAfter is how long there must be no agent before the condition is removed. During an
+// update of the agent, its next pod arrives on the node much earlier. Without the wait,
+// each update would briefly remove the condition from every node.
 const goneAfter = 10 * time.Second
 
 // condition returns our condition of the Node; nil: it has none.
@@ -38,16 +38,16 @@ func (s State) condition() *corev1.NodeCondition {
 	return nil
 }
 
-// ready says whether an agent maintains the node's kernel. An agent that is being deleted will stop soon.
-// A terminated agent may have been Ready to its end.
+// ready says whether an agent maintains the node's kernel. An agent that is being deleted
+// will stop soon. A terminated agent may have been Ready to its end.
 func (s State) ready() bool {
 	return slices.ContainsFunc(s.Agents, func(pod *corev1.Pod) bool {
 		return pod.DeletionTimestamp == nil && !attachment.Over(pod) && attachment.Ready(pod)
 	})
 }
 
-// stays is how much longer a False condition without an agent stays. If its time is in the future,
-// another clock or a user wrote it, and it is removed at once.
+// stays is how much longer a False condition without an agent stays. If its time is in
+// the future, another clock or a user wrote it, and it is removed at once.
 func (s State) stays(c *corev1.NodeCondition) time.Duration {
 	since := s.Now.Sub(c.LastTransitionTime.Time)
 	if since < 0 || since >= goneAfter {

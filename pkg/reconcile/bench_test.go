@@ -14,10 +14,10 @@ import (
 	"github.com/pod2/pod2/pkg/ipam"
 )
 
-// BenchmarkSyncNetwork measures one sync for a pod that waits on a Network with many other pods,
-// from the view to the write that binds the pod. The write is refused, so the next sync finds the
-// pod waiting again. Between two syncs the caches show another version of one block and of one pod,
-// as in a busy cluster.
+// BenchmarkSyncNetwork measures one sync for a pod that waits on a Network with many
+// other pods, from the view to the write that binds the pod. The write is refused, so the
+// next sync finds the pod waiting again. Between two syncs the caches show another
+// version of one block and of one pod, as in a busy cluster.
 func BenchmarkSyncNetwork(b *testing.B) {
 	for _, size := range []int{10, 1_000, 10_000, 65_000} {
 		b.Run(fmt.Sprintf("bound=%d", size), func(b *testing.B) {
@@ -68,8 +68,9 @@ func crowd(size int) []runtime.Object {
 	return objects
 }
 
-// BenchmarkSyncPod2 measures one sync of a Pod2 after an event of one of its pods, with nothing to
-// write. This is the cost of each pod event while many pods are created or deleted.
+// BenchmarkSyncPod2 measures one sync of a Pod2 after an event of one of its pods, with
+// nothing to write. This is the cost of each pod event while many pods are created or
+// deleted.
 func BenchmarkSyncPod2(b *testing.B) {
 	for _, size := range []int32{10, 1_000, 10_000} {
 		b.Run(fmt.Sprintf("replicas=%d", size), func(b *testing.B) {

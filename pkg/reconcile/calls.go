@@ -12,9 +12,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// forUser says whether the user of the object must fix an error, and returns the message of the
-// API server. In a namespace that is being deleted there is nothing to report: its objects are
-// deleted with it.
+// forUser says whether the user of the object must fix an error, and returns the message
+// of the API server. In a namespace that is being deleted there is nothing to report: its
+// objects are deleted with it.
 func forUser(err error) (message string, mendable bool) {
 	status := apierrors.APIStatus(nil)
 	if errors.Is(err, ErrStale) || !errors.As(err, &status) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
@@ -26,21 +26,22 @@ func forUser(err error) (message string, mendable bool) {
 	return status.Status().Message, true
 }
 
-// atOnce limits the concurrent calls of one sync. test/bench measured it on two cores. With 64,
-// the last of 2,000 replicas existed a fifth later than a Deployment's. With 256, the replicas
-// were Ready no sooner, because scheduler and kubelets got too little CPU. It is a variable
-// because the model check needs a sync to be a function of the answers to its calls.
+// atOnce limits the concurrent calls of one sync. test/bench measured it on two cores.
+// With 64, the last of 2,000 replicas existed a fifth later than a Deployment's. With
+// 256, the replicas were Ready no sooner, because scheduler and kubelets got too little
+// CPU. It is a variable because the model check needs a sync to be a function of the
+// answers to its calls.
 var atOnce = 100
 
-// mostRefused is how many items the API server may refuse in one go before no other is tried. A
-// refusal may be about one item (its name, its PVC), but so many usually mean that all are
-// refused.
+// mostRefused is how many items the API server may refuse in one go before no other is
+// tried. A refusal may be about one item (its name, its PVC), but so many usually mean
+// that all are refused.
 const mostRefused = 10
 
-// forEach calls do for every item, atOnce at a time. It starts no further call after an error,
-// but allows up to mostRefused refusals. It returns the items that succeeded, and the errors of
-// the others that had started. Both are in the order of the items, so messages to users are
-// stable.
+// forEach calls do for every item, atOnce at a time. It starts no further call after an
+// error, but allows up to mostRefused refusals. It returns the items that succeeded, and
+// the errors of the others that had started. Both are in the order of the items, so
+// messages to users are stable.
 func forEach[T any](ctx context.Context, items []T, do func(context.Context, T) error) (done []T, err error) {
 	return forEachUntil(ctx, atOnce, items, afterRefusals(), do)
 }
@@ -100,8 +101,8 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// contain turns a panic into an error of this one item. In its own goroutine a panic would end
-// the process.
+// contain turns a panic into an error of this one item. In its own goroutine a panic
+// would end the process.
 func contain[T any](ctx context.Context, item T, do func(context.Context, T) error) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {

@@ -42,9 +42,9 @@ type Clients struct {
 //   - Jobs by the label stable.example.com/crontab,
 //   - Agents by their namespace and AgentSelector.
 //
-// The cluster may not have the kind of Definitions. Agents is nil if Settings name no namespace
-// of agents. Nodes (without Agents) and ServiceCIDRs may be nil: then Networks do not avoid the
-// addresses in them.
+// The cluster may not have the kind of Definitions. Agents is nil if Settings name no
+// namespace of agents. Nodes (without Agents) and ServiceCIDRs may be nil: then Networks
+// do not avoid the addresses in them.
 type Informers struct {
 	Networks       sampleinformers.NetworkInformer
 	Blocks         sampleinformers.AddressBlockInformer
@@ -134,8 +134,8 @@ type getLister[T, L any] interface {
 	lister[L]
 }
 
-// live makes quorum reads from the API server, for facts that a precondition of a write cannot
-// express. It remembers findings that the caches do not show.
+// live makes quorum reads from the API server, for facts that a precondition of a write
+// cannot express. It remembers findings that the caches do not show.
 type live struct {
 	networks func(namespace string) getLister[*samplev1.Network, *samplev1.NetworkList]
 	blocks   func(namespace string) lister[*samplev1.AddressBlockList]

@@ -40,9 +40,9 @@ func newCluster(informers Informers, named []netip.Prefix) *cluster {
 	return c
 }
 
-// now returns all ranges, in no order. The caller must not change them. It rebuilds the list
-// when a cache has changed, and reads only new objects. Every report of a kubelet changes the
-// cache of Nodes: 5,000 Nodes report 17 times a second.
+// now returns all ranges, in no order. The caller must not change them. It rebuilds the
+// list when a cache has changed, and reads only new objects. Every report of a kubelet
+// changes the cache of Nodes: 5,000 Nodes report 17 times a second.
 func (c *cluster) now() []network.ClusterRange {
 	c.mu.Lock()
 	defer c.mu.Unlock()

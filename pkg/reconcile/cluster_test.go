@@ -27,8 +27,8 @@ func nodeWith(podCIDR string, addresses ...string) *corev1.Node {
 	return node
 }
 
-// The condition of a Network names the range of the cluster that it overlaps. The Network hands out
-// no address.
+// The condition of a Network names the range of the cluster that it overlaps. The Network
+// hands out no address.
 func TestANetworkOverTheClusterBindsNobody(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -67,8 +67,8 @@ func TestFlagsNameWhatTheClusterUses(t *testing.T) {
 	}
 }
 
-// Kubelets report all the time. Only a changed range wakes Networks, and only those that overlap
-// it.
+// Kubelets report all the time. Only a changed range wakes Networks, and only those that
+// overlap it.
 func TestWhichNetworksTheClusterConcerns(t *testing.T) {
 	w := newWorld(t, newNetwork("blue 10.1.0.0/24"), newNetwork("green 10.2.0.0/24"))
 	reported := nodeWith("10.1.0.0/16", "10.2.0.7")

@@ -16,9 +16,9 @@ import (
 	"github.com/pod2/pod2/pkg/network"
 )
 
-// The cost of live reads of pods. A kube-apiserver 1.36 used 0.4 ms of CPU to get one pod,
-// existing or not, and 0.02 ms for each pod in a list. With pods of a usual size, and the time to
-// read them here, ten listed pods cost as much as one get.
+// The cost of live reads of pods. A kube-apiserver 1.36 used 0.4 ms of CPU to get one
+// pod, existing or not, and 0.02 ms for each pod in a list. With pods of a usual size,
+// and the time to read them here, ten listed pods cost as much as one get.
 const (
 	podsPerGet  = 10
 	podsPerPage = 500
@@ -26,10 +26,11 @@ const (
 	confirmListFrom = podsPerPage / podsPerGet
 )
 
-// confirmOver checks by a live read that pods have terminated. The read must follow the read of
-// the object that names them: an entry that leaves the state Bound, or DNS names to remove. Pods
-// that have not terminated were missed by our watch. confirmOver remembers them, and the decision
-// is stale. It also remembers the terminated ones if others could not be read.
+// confirmOver checks by a live read that pods have terminated. The read must follow the
+// read of the object that names them: an entry that leaves the state Bound, or DNS names
+// to remove. Pods that have not terminated were missed by our watch. confirmOver
+// remembers them, and the decision is stale. It also remembers the terminated ones if
+// others could not be read.
 func (r live) confirmOver(ctx context.Context, key Key, refs []network.PodRef) error {
 	var alive []string
 	err := r.readPods(ctx, key.Namespace, r.confirmedOver.retain(key, refs), func(ref network.PodRef, pod *corev1.Pod) {
@@ -53,9 +54,9 @@ func (r live) confirmOver(ctx context.Context, key Key, refs []network.PodRef) e
 	return nil
 }
 
-// confirmAlive checks by a live read that pods have not terminated, before the Network gives up
-// inheriting the blocks in which they hold addresses. If a pod has terminated, our watch has yet
-// to show it, and the decision is stale.
+// confirmAlive checks by a live read that pods have not terminated, before the Network
+// gives up inheriting the blocks in which they hold addresses. If a pod has terminated,
+// our watch has yet to show it, and the decision is stale.
 func (r live) confirmAlive(ctx context.Context, key Key, refs []network.PodRef) error {
 	var over []string
 	err := r.readPods(ctx, key.Namespace, refs, func(ref network.PodRef, pod *corev1.Pod) {
@@ -73,11 +74,11 @@ func (r live) confirmAlive(ctx context.Context, key Key, refs []network.PodRef) 
 	return nil
 }
 
-// readPods reads the named pods from the API server by quorum reads and passes them to see, one
-// by one; a pod that does not exist is nil. It lists the namespace or gets each pod, whichever is
-// cheaper. While 8,000 pods are deleted, a few hundred disappear each second. To list the rest
-// each time would cost the square of their number. The list has no label selector, because a
-// user can remove a label from a live pod.
+// readPods reads the named pods from the API server by quorum reads and passes them to
+// see, one by one; a pod that does not exist is nil. It lists the namespace or gets each
+// pod, whichever is cheaper. While 8,000 pods are deleted, a few hundred disappear each
+// second. To list the rest each time would cost the square of their number. The list has
+// no label selector, because a user can remove a label from a live pod.
 func (r live) readPods(ctx context.Context, namespace string, refs []network.PodRef, see func(network.PodRef, *corev1.Pod)) error {
 	if len(refs) < confirmListFrom {
 		return r.getPods(ctx, namespace, refs, see)
@@ -129,8 +130,8 @@ func (r live) getPods(ctx context.Context, namespace string, refs []network.PodR
 }
 
 // confirmNetwork checks by a live read that the Network exists as in the view, with its
-// generation and the finalizer. A block for a Network that is gone would hold addresses for no
-// pod, and an old spec would hand out addresses that were excluded since.
+// generation and the finalizer. A block for a Network that is gone would hold addresses
+// for no pod, and an old spec would hand out addresses that were excluded since.
 func (r live) confirmNetwork(ctx context.Context, key Key, n *v1.Network) error {
 	live, err := r.networks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -149,10 +150,10 @@ func (r live) confirmNetwork(ctx context.Context, key Key, n *v1.Network) error 
 	return nil
 }
 
-// confirmRestored checks by a live read that the Network is as in the view, or does not exist,
-// before a block from a backup is written. A Network with the same name and another UID proves
-// that the Network named in the block is gone. A Network that inherits must not have begun to
-// hand out addresses.
+// confirmRestored checks by a live read that the Network is as in the view, or does not
+// exist, before a block from a backup is written. A Network with the same name and
+// another UID proves that the Network named in the block is gone. A Network that inherits
+// must not have begun to hand out addresses.
 func (r live) confirmRestored(ctx context.Context, key Key, n *v1.Network, w network.BlockWrite) error {
 	live, err := r.networks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -170,18 +171,19 @@ func (r live) confirmRestored(ctx context.Context, key Key, n *v1.Network, w net
 	return nil
 }
 
-// confirmPod2 checks by a live read that the Pod2 is as in the view, before anything is created
-// for it, because a create has no such precondition. A lagging watch would otherwise create
-// replicas that were scaled down, or replicas of a deleted Pod2. The garbage collector would
-// delete those, the controller would create them again, and so on.
+// confirmPod2 checks by a live read that the Pod2 is as in the view, before anything is
+// created for it, because a create has no such precondition. A lagging watch would
+// otherwise create replicas that were scaled down, or replicas of a deleted Pod2. The
+// garbage collector would delete those, the controller would create them again, and so
+// on.
 func (r live) confirmPod2(ctx context.Context, key Key, p *v1.Pod2) error {
 	live, err := r.pod2s(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	return confirmOwner(key, p, live, err)
 }
 
-// confirmOwner compares the view with the answer of a live read. An older spec would be wrong.
-// An older status comes with an older view of everything else, in which an update that has
-// finished still needs its surge replicas.
+// confirmOwner compares the view with the answer of a live read. An older spec would be
+// wrong. An older status comes with an older view of everything else, in which an update
+// that has finished still needs its surge replicas.
 func confirmOwner(key Key, seen, live metav1.Object, err error) error {
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("%s is gone: %w", key, ErrStale)
@@ -195,9 +197,9 @@ func confirmOwner(key Key, seen, live metav1.Object, err error) error {
 	return nil
 }
 
-// confirmSealed checks by a live LIST that every block of the Network is sealed. A cache alone
-// cannot justify removing the finalizer: the cache of blocks may be behind the cache of Networks,
-// or may lack a block whose creation got no response.
+// confirmSealed checks by a live LIST that every block of the Network is sealed. A cache
+// alone cannot justify removing the finalizer: the cache of blocks may be behind the
+// cache of Networks, or may lack a block whose creation got no response.
 func (r live) confirmSealed(ctx context.Context, key Key, n *v1.Network) error {
 	blocks, err := r.blocks(key.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -211,11 +213,12 @@ func (r live) confirmSealed(ctx context.Context, key Key, n *v1.Network) error {
 	return nil
 }
 
-// confirmUnseen checks by a live LIST that no pod outside our watch publishes an address of a
-// block that is about to be created. A user may have deleted that block and removed the label of
-// a pod, and then its addresses are in use. The LIST returns only pods without the label, which
-// are few where pods are on Networks. Whether a pod in the view has its address is for the plan
-// to decide: an annotation proves nothing and must not prevent the creation of a block.
+// confirmUnseen checks by a live LIST that no pod outside our watch publishes an address
+// of a block that is about to be created. A user may have deleted that block and removed
+// the label of a pod, and then its addresses are in use. The LIST returns only pods
+// without the label, which are few where pods are on Networks. Whether a pod in the view
+// has its address is for the plan to decide: an annotation proves nothing and must not
+// prevent the creation of a block.
 func (r live) confirmUnseen(ctx context.Context, key Key, seen []*corev1.Pod, block *v1.AddressBlock) error {
 	cidr, err := netip.ParsePrefix(block.Spec.CIDR)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/pod2/pod2/test/apiserver"
 )
 
-// The cache of Networks is ahead of the cache of blocks: the finalizer must not be removed because
-// of the cache alone.
+// The cache of Networks is ahead of the cache of blocks: the finalizer must not be
+// removed because of the cache alone.
 func TestFinalizerStaysWhileABlockIsNotSealed(t *testing.T) {
 	w := newWorld(t, newNetwork("blue going"))
 	w.add(newBlock("blue", "10.1.0.2 a Bound"))
@@ -77,8 +77,8 @@ func TestAnErrorIsNotLostWhenTheStatusCannotBeWritten(t *testing.T) {
 	}
 }
 
-// A user deleted a block and removed the label of a live pod. The new block has the pod's address
-// before any other pod gets one.
+// A user deleted a block and removed the label of a live pod. The new block has the pod's
+// address before any other pod gets one.
 func TestNewBlockRecordsWhatUnlabelledPodsPublish(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newPod("a gated on=blue"))
 	w.add(newPod("b unlabelled published=blue:10.1.0.2"))
@@ -118,7 +118,8 @@ func TestAForgedAnnotationDoesNotStopANetwork(t *testing.T) {
 	}
 }
 
-// If the API server refuses a write for good (a quota, a policy), the Network reports it, once.
+// If the API server refuses a write for good (a quota, a policy), the Network reports it,
+// once.
 func TestARefusedLedgerWriteIsTold(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newPod("a gated on=blue"))
 	w.refuse = refusing("create addressblocks", apierrors.NewForbidden(
@@ -154,8 +155,8 @@ func TestARefusedLedgerWriteIsToldToThePod(t *testing.T) {
 	}
 }
 
-// The Network was deleted while the block was created. An entry would hold its address for no pod
-// and keep it from a new Network with the same name.
+// The Network was deleted while the block was created. An entry would hold its address
+// for no pod and keep it from a new Network with the same name.
 func TestANewBlockOfANetworkThatIsGoneStaysEmpty(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newPod("a gated on=blue"))
 	w.answer = func(runtime.Object) {
@@ -197,8 +198,8 @@ func TestNothingIsCreatedForAPod2ThatIsNotAsItWas(t *testing.T) {
 	}
 }
 
-// Our watch does not show an exclusion yet: the excluded address is not handed out. The block exists,
-// so there is no other reason to read the Network.
+// Our watch does not show an exclusion yet: the excluded address is not handed out. The
+// block exists, so there is no other reason to read the Network.
 func TestNothingIsBoundByAnOldSpec(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"),
 		newPod("a published=blue:10.1.0.2"), newPod("b gated on=blue"))

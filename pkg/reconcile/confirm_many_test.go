@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// massDeletion deletes many pods of a Network, some each second. It returns how many pods were read
-// in lists and by gets before their addresses were released.
+// massDeletion deletes many pods of a Network, some each second. It returns how many pods
+// were read in lists and by gets before their addresses were released.
 func massDeletion(t *testing.T, pods, perSecond int) (listed, got int) {
 	t.Helper()
 	w := newWorld(t, crowd(pods)...)

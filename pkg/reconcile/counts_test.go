@@ -31,8 +31,8 @@ func statusText(w *world) string {
 	return fmt.Sprintf("%d bound, of %d entries", bound, len(entries))
 }
 
-// A burst of pods causes a few status writes a second. AddressBlocks are still written at each
-// sync.
+// A burst of pods causes a few status writes a second. AddressBlocks are still written at
+// each sync.
 func TestNumbersOfAStatusAreWrittenInBatches(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"))
 	w.come("a")
@@ -82,7 +82,8 @@ func TestReplicasAreCountedInBatchesAndReadyIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// When many pods terminate at once, the first is reported at once and the others a second later.
+// When many pods terminate at once, the first is reported at once and the others a second
+// later.
 func TestAddressesAreTakenBackInBatches(t *testing.T) {
 	w := newWorld(t, holders(3)...)
 	for i := range 3 {

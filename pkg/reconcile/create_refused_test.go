@@ -51,7 +51,8 @@ func TestTheNextAttemptBeginsFurtherOn(t *testing.T) {
 	}
 }
 
-// If a quota is reached in the middle of a large batch, no more calls are refused than otherwise.
+// If a quota is reached in the middle of a large batch, no more calls are refused than
+// otherwise.
 func TestAQuotaEndsABatch(t *testing.T) {
 	w := newWorld(t, newPod2("web", 500))
 	w.refuse = refusingOrdinals(func(ordinal int) bool { return ordinal >= 127 })

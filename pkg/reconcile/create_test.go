@@ -31,8 +31,8 @@ func refusal(code int32, reason metav1.StatusReason, message string, causes ...m
 
 var quota = refusal(http.StatusForbidden, metav1.StatusReasonForbidden, "exceeded quota")
 
-// Which refusals a user must fix: a 4xx is for the user of the Pod2, unless another look or time
-// resolves it. After any failure the status reports the existing pods.
+// Which refusals a user must fix: a 4xx is for the user of the Pod2, unless another look
+// or time resolves it. After any failure the status reports the existing pods.
 func TestWhichRefusalsTheStatusTells(t *testing.T) {
 	const missing = "PodsNotReady: web-0 does not exist yet"
 	for _, row := range []struct {
@@ -57,7 +57,8 @@ func TestWhichRefusalsTheStatusTells(t *testing.T) {
 	}
 }
 
-// Nothing can be created in the namespace, and everyone knows: no error, no status, no event.
+// Nothing can be created in the namespace, and everyone knows: no error, no status, no
+// event.
 func TestANamespaceThatIsBeingDeletedIsNoFailure(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1))
 	w.refuse = refusing("create pods", refusal(403, metav1.StatusReasonForbidden, "is being terminated", metav1.StatusCause{Type: corev1.NamespaceTerminatingCause}))
@@ -97,7 +98,8 @@ patch pod2s/status web uid=uid-of-web rv=101
 event on web: Warning FailedCreate: exceeded quota`)
 }
 
-// Otherwise its own status update would wake the Pod2 at once, forever. It is not reported again.
+// Otherwise its own status update would wake the Pod2 at once, forever. It is not
+// reported again.
 func TestARefusalThatGoesOnIsNotWrittenAgain(t *testing.T) {
 	w := newWorld(t, newPod2("web", 3))
 	w.refuse = refusing("create pods", quota)
@@ -195,8 +197,8 @@ func TestWhatFailsIsAskedOnce(t *testing.T) {
 	}
 }
 
-// Every creation takes a second, so those of one batch begin together. Batches double in size, with
-// at most a hundred concurrent calls.
+// Every creation takes a second, so those of one batch begin together. Batches double in
+// size, with at most a hundred concurrent calls.
 func TestCreationStartsSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

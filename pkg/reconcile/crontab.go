@@ -26,10 +26,11 @@ type cronTabKind struct {
 	runs *throttle
 }
 
-// runsEvery is how long the times and numbers in a CronTab's status stay unchanged after the
-// first of them changes. The schedule, the CronJob, its Job and its pods report one run at five
-// moments: two or three within seconds of its start, two or three within seconds of its end. So
-// each run costs two writes instead of five. Conditions are written at once.
+// runsEvery is how long the times and numbers in a CronTab's status stay unchanged after
+// the first of them changes. The schedule, the CronJob, its Job and its pods report one
+// run at five moments: two or three within seconds of its start, two or three within
+// seconds of its end. So each run costs two writes instead of five. Conditions are
+// written at once.
 const runsEvery = 5 * time.Second
 
 func newCronTabKind(s *shared) *cronTabKind { return &cronTabKind{s, newThrottle(s.clock, runsEvery)} }
@@ -64,8 +65,8 @@ func withCronJob(state crontab.State, cronJob *batchv1.CronJob) crontab.State {
 	return state
 }
 
-// zone reads a time zone from the database of the machine, or else from the one built into the
-// program. The API server does not accept "Local".
+// zone reads a time zone from the database of the machine, or else from the one built
+// into the program. The API server does not accept "Local".
 func zone(name *string) (*time.Location, string) {
 	if name == nil {
 		return time.UTC, ""
@@ -119,12 +120,12 @@ func (r *cronTabKind) updateStatus(ctx context.Context, key Key, current *v1.Cro
 	return err
 }
 
-// errOverruled says that the API server changed the written object. Without it, the controller
-// and an admission policy would overwrite each other forever.
+// errOverruled says that the API server changed the written object. Without it, the
+// controller and an admission policy would overwrite each other forever.
 var errOverruled = errors.New("an admission policy or webhook changes it back: exempt CronJobs of CronTabs from it, or let it change Jobs or pods instead")
 
-// changeCronJob carries out the plan for the CronJob. It returns the state with the resulting
-// CronJob and, if a write fails, the reason for the condition.
+// changeCronJob carries out the plan for the CronJob. It returns the state with the
+// resulting CronJob and, if a write fails, the reason for the condition.
 func (r *cronTabKind) changeCronJob(ctx context.Context, key Key, state crontab.State, plan crontab.Plan) (after crontab.State, reason string, err error) {
 	var written *batchv1.CronJob
 	switch {
@@ -138,7 +139,8 @@ func (r *cronTabKind) changeCronJob(ctx context.Context, key Key, state crontab.
 		}
 	case plan.Update != nil:
 		reason = "FailedUpdate"
-		// Do not add a reference to a CronTab that is being deleted: the garbage collector would delete the CronJob, which the user wants to keep.
+		// Do not add a reference to a CronTab that is being deleted: the garbage
+		// collector would delete the CronJob, which the user wants to keep.
 		if plan.Update.Adopts() {
 			err = r.live.confirmCronTab(ctx, key, state.CronTab)
 		}
@@ -156,8 +158,8 @@ func (r *cronTabKind) changeCronJob(ctx context.Context, key Key, state crontab.
 	return after, "Overruled", err
 }
 
-// release removes the finalizer after a live read shows that nothing of the runs is left. A cache
-// may not show the last of them yet.
+// release removes the finalizer after a live read shows that nothing of the runs is left.
+// A cache may not show the last of them yet.
 func (r *cronTabKind) release(ctx context.Context, key Key, state crontab.State) error {
 	now, err := r.liveState(ctx, key, state)
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 )
 
-// newCronTab returns a CronTab on the Network blue. With true it is being deleted and has the finalizer.
+// newCronTab returns a CronTab on the Network blue. With true it is being deleted and has
+// the finalizer.
 func newCronTab(going bool) *stablev1.CronTab {
 	c := &stablev1.CronTab{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "ct", UID: "uid-of-ct", Finalizers: []string{"other.example.com", stablev1.WaitFinalizer}},
@@ -113,8 +114,8 @@ func TestOnlyOurFinalizerIsTakenOff(t *testing.T) {
 	same(t, strings.Join(stored[*stablev1.CronTab](w, "ct").Finalizers, ","), "other.example.com")
 }
 
-// The garbage collector removed our owner reference, but the cache does not show it yet. The user
-// wants to keep the CronJob.
+// The garbage collector removed our owner reference, but the cache does not show it yet.
+// The user wants to keep the CronJob.
 func TestAnOrphanedCronJobIsNotDeleted(t *testing.T) {
 	w := newWorld(t, newCronTab(true), newCronJob())
 	w.change(newOrphan())
@@ -125,8 +126,8 @@ func TestAnOrphanedCronJobIsNotDeleted(t *testing.T) {
 	same(t, calls, "delete cronjobs ct uid=uid-of-cronjob rv=102 propagation=Foreground -> Conflict")
 }
 
-// The cache does not show yet that the CronTab is being deleted with --cascade=orphan. With a new
-// owner reference, the garbage collector would delete the CronJob.
+// The cache does not show yet that the CronTab is being deleted with --cascade=orphan.
+// With a new owner reference, the garbage collector would delete the CronJob.
 func TestACronTabThatIsNotAsItWasAdoptsNothing(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newCronTab(false), newOrphan())
 	w.change(newCronTab(true))
@@ -137,8 +138,8 @@ func TestACronTabThatIsNotAsItWasAdoptsNothing(t *testing.T) {
 	same(t, calls, "get crontabs ct")
 }
 
-// Each of these objects exists, but the caches do not show it yet. The address belongs to a Network
-// that the CronTab asked for before a user edited it.
+// Each of these objects exists, but the caches do not show it yet. The address belongs to
+// a Network that the CronTab asked for before a user edited it.
 func TestFinalizerStaysWhileSomethingIsLeft(t *testing.T) {
 	block := newBlock("red", "10.1.0.2 ct-1-a Bound Job/ct-1")
 	for name, unseen := range map[string]runtime.Object{"CronJob": newCronJob(), "Job": newJob(), "pod": newRunPod(), "address": block} {

@@ -22,15 +22,15 @@ type dnsKind struct {
 	throttle *throttle
 }
 
-// namesEvery is how long the DNS names of a Pod2's replicas stay unchanged after a write. When
-// 2,000 replicas become ready within seconds, each of their slices is written once a second
-// instead of a hundred times. A single change is written at once.
+// namesEvery is how long the DNS names of a Pod2's replicas stay unchanged after a write.
+// When 2,000 replicas become ready within seconds, each of their slices is written once a
+// second instead of a hundred times. A single change is written at once.
 const namesEvery = time.Second
 
 func newDNSKind(s *shared) *dnsKind { return &dnsKind{s, newThrottle(s.clock, namesEvery)} }
 
-// observe reads the view of the DNS names of one Pod2's replicas. The Pod2's status will soon
-// report earlier findings, so observe treats them as reported.
+// observe reads the view of the DNS names of one Pod2's replicas. The Pod2's status will
+// soon report earlier findings, so observe treats them as reported.
 func (r *dnsKind) observe(key Key) (state dns.State, again time.Duration, err error) {
 	if left := r.throttle.left(key); left > 0 {
 		return state, left, errNothing
@@ -57,8 +57,8 @@ func namesTold(p *v1.Pod2) func(pod2.Names) bool {
 	return func(n pod2.Names) bool { return n.Told(p.Status) }
 }
 
-// apply writes the plan in the order of its fields. A failure for one Service does not prevent
-// the writes of another.
+// apply writes the plan in the order of its fields. A failure for one Service does not
+// prevent the writes of another.
 func (r *dnsKind) apply(ctx context.Context, key Key, state dns.State, plan dns.Plan) (result Result, err error) {
 	steps := r.steps(key)
 	steps.do("FailedDelete", func() error {
@@ -115,8 +115,8 @@ func deleting[T fenced.Object](key Key, w writer[T]) func(context.Context, plan.
 	return func(ctx context.Context, d plan.Deletion) error { return w.delete(ctx, key, d) }
 }
 
-// changeService writes a Service and then its slices. If a write fails, it returns the reason for
-// the condition.
+// changeService writes a Service and then its slices. If a write fails, it returns the
+// reason for the condition.
 func (r *dnsKind) changeService(ctx context.Context, key Key, w dns.ServiceWrites) (reason string, err error) {
 	if w.Create != nil {
 		if _, err := r.writeServices.create(ctx, key, w.Create, ""); err != nil {

@@ -16,8 +16,8 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// The Pod2 reports a refusal of the API server, and the write is tried again. The names on the other
-// Network are not affected.
+// The Pod2 reports a refusal of the API server, and the write is tried again. The names
+// on the other Network are not affected.
 func TestARefusedServiceIsTold(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1, "blue", "green"), newPod("web-0 of=Pod2/web label=web published=green:10.1.0.2"))
 	w.refuse = refusing("create services web-blue", apierrors.NewForbidden(corev1.Resource("services"), "web-blue", errors.New("exceeded quota")))
@@ -60,8 +60,9 @@ func TestABrokenServerIsNotTold(t *testing.T) {
 	}
 }
 
-// An error that stops the other writes does not prevent two things: slices beside a Service with
-// ports are deleted, and the condition says why. Here the read of a pod without the label fails.
+// An error that stops the other writes does not prevent two things: slices beside a
+// Service with ports are deleted, and the condition says why. Here the read of a pod
+// without the label fails.
 func TestSlicesAreWithdrawnWhateverStopsTheRest(t *testing.T) {
 	w := newWorld(t, names(newPod2("web", 2, "blue", "green"), named0, "web-1 of=Pod2/web label=web published=green:10.1.0.3")...)
 	service := stored[*corev1.Service](w, "web-blue").DeepCopy()

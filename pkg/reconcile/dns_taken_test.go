@@ -15,8 +15,9 @@ func foreignService() *corev1.Service {
 	return &corev1.Service{ObjectMeta: metaOf("web-blue"), Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.9"}}
 }
 
-// A Service of another owner is outside our watch, and is found when the controller creates its own.
-// The controller reports it once, leaves it alone, and tries again after a while.
+// A Service of another owner is outside our watch, and is found when the controller
+// creates its own. The controller reports it once, leaves it alone, and tries again after
+// a while.
 func TestANameThatIsTakenIsToldAndLeftAlone(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1, "blue"), newPod(named0), foreignService())
 	const found = "get pod2s web\ncreate services web-blue -> AlreadyExists\nget services web-blue"

@@ -20,8 +20,8 @@ import (
 // named0 publishes 10.1.0.2 on blue.
 const named0 = "web-0 of=Pod2/web label=web published=blue:10.1.0.2"
 
-// names returns a Pod2, its pods, and the objects for their DNS names, with the UIDs and labels that
-// an API server and a user may have set.
+// names returns a Pod2, its pods, and the objects for their DNS names, with the UIDs and
+// labels that an API server and a user may have set.
 func names(p *v1.Pod2, pods ...string) []runtime.Object {
 	objects := []runtime.Object{p}
 	s := dns.State{Now: now, Pod2: p}
@@ -197,8 +197,8 @@ func TestBothConditionsStand(t *testing.T) {
 	same(t, strings.Join(types, " "), "Ready=True Available=True Progressing=True NetworkDNS=True")
 }
 
-// A change within a second of a write waits until the second has passed. The first change does not
-// wait.
+// A change within a second of a write waits until the second has passed. The first change
+// does not wait.
 func TestChangesAreWrittenInBatches(t *testing.T) {
 	w := newWorld(t, names(newPod2("web", 3, "blue"), named0)...)
 	w.add(newPod("web-1 of=Pod2/web label=web published=blue:10.1.0.3"))

@@ -82,8 +82,8 @@ func TestAPodThatEndedStaysWhereThatCannotBeRecorded(t *testing.T) {
 	same(t, readyOf(w), "FailedUpdate: denied by a policy")
 }
 
-// The revision of a pod is stored before the pod is created. Pods of an existing revision still
-// start.
+// The revision of a pod is stored before the pod is created. Pods of an existing revision
+// still start.
 func TestWithoutARevisionNothingIsUpdated(t *testing.T) {
 	p := newPod2("web", 2)
 	w := newWorld(t, p, replica("web-0"))
@@ -155,8 +155,8 @@ func saidByNetwork(kind string) func(*world) string {
 	return func(w *world) string { return said(stored[*v1.Network](w, "blue").Status.Conditions, kind) }
 }
 
-// A policy forbids the finalizer: no address is bound, and the addresses of terminated pods are
-// released.
+// A policy forbids the finalizer: no address is bound, and the addresses of terminated
+// pods are released.
 func TestWithoutTheFinalizerNothingIsBound(t *testing.T) {
 	w := newWorld(t, newNetwork("blue unprotected"), newBlock("blue", "10.1.0.2 gone Bound"), newPod("a gated on=blue"))
 	w.refuse = refusing("patch networks ", refusal(422, metav1.StatusReasonInvalid, "denied by a policy"))

@@ -48,19 +48,20 @@ type Result struct {
 	Wakes []Key
 }
 
-// Watch maps every event of an informer to the keys that it may concern. Keys is called with the
-// old and the new object of an update, and with the last known object of a deletion. Patience is
-// how long the keys of an update may wait for similar updates; nil: no update waits. Same
-// recognizes updates that concern no key; nil: there are none.
+// Watch maps every event of an informer to the keys that it may concern. Keys is called
+// with the old and the new object of an update, and with the last known object of a
+// deletion. Patience is how long the keys of an update may wait for similar updates; nil:
+// no update waits. Same recognizes updates that concern no key; nil: there are none.
 type Watch struct {
 	Informer cache.SharedIndexInformer
 	Keys     func(obj any) []Key
 	Patience func(old, new any) time.Duration
 	Same     func(old, new any) bool
-	// Optional: the cluster may not have the kind, so the controller does not wait for its list.
+	// Optional: the cluster may not have the kind, so the controller does not wait for
+	// its list.
 	Optional bool
 }
 
-// ErrStale is wrapped by errors that mean: the view was old, nothing was done, try again. Such an
-// error is as normal as a conflict.
+// ErrStale is wrapped by errors that mean: the view was old, nothing was done, try again.
+// Such an error is as normal as a conflict.
 var ErrStale = fenced.ErrStale

@@ -60,7 +60,8 @@ func newKinds(s *shared, i Informers) kinds {
 	}
 }
 
-// table has three functions for each kind: observe, the pure function that decides, and apply.
+// table has three functions for each kind: observe, the pure function that decides, and
+// apply.
 func (k kinds) table() map[string]syncer {
 	return map[string]syncer{
 		KindNetwork: kind[network.State, network.Plan]{k.network.observe, network.Diff, k.network.apply},
@@ -89,8 +90,8 @@ type kind[State, Plan any] struct {
 	apply func(context.Context, Key, State, Plan) (Result, error)
 }
 
-// errNothing ends a sync that has nothing to decide: its object is gone, or the key comes again
-// later.
+// errNothing ends a sync that has nothing to decide: its object is gone, or the key comes
+// again later.
 var errNothing = errors.New("nothing to decide")
 
 func (k kind[S, P]) sync(ctx context.Context, key Key) (Result, error) {

@@ -14,12 +14,12 @@ import (
 // wholeEvery is how often a Network is fully compared, independent of events.
 const wholeEvery = 10 * time.Minute
 
-// ledgers remembers, for each Network, its AddressBlocks as they were read and the pods that
-// settle their entries. So the cost of a sync depends on the changes, not on the size of the
-// Network. It remembers the caches, not the cluster: it drops an item as soon as the cache shows
-// another version of the block, or an event of the pod arrives. It compares everything with the
-// caches when a Network is first synced, every wholeEvery, and on each sync while no events are
-// passed on.
+// ledgers remembers, for each Network, its AddressBlocks as they were read and the pods
+// that settle their entries. So the cost of a sync depends on the changes, not on the
+// size of the Network. It remembers the caches, not the cluster: it drops an item as soon
+// as the cache shows another version of the block, or an event of the pod arrives. It
+// compares everything with the caches when a Network is first synced, every wholeEvery,
+// and on each sync while no events are passed on.
 //
 // If an event is late, an entry stays settled by an old version of a pod. This takes nothing
 // from any pod: a settled entry is one that needs no change.
@@ -33,12 +33,13 @@ type ledgers struct {
 	fed bool
 }
 
-// ledger is the memory about one Network. Only its sync uses it, except for changed and whole.
+// ledger is the memory about one Network. Only its sync uses it, except for changed and
+// whole.
 type ledger struct {
 	whole  time.Time // when it was last compared fully; zero: do it next
 	blocks map[string]*settledBlock
-	// others are names of pods that ask for the Network or publish one of its addresses, and may
-	// settle no entry.
+	// others are names of pods that ask for the Network or publish one of its addresses,
+	// and may settle no entry.
 	others map[string]bool
 	// changed are names of the pods with new events.
 	changed map[string]bool
@@ -60,8 +61,8 @@ func (l *ledgers) feed() {
 	l.fed = true
 }
 
-// changed records a pod event for the Networks among the keys. A Network that was never synced
-// will be compared fully.
+// changed records a pod event for the Networks among the keys. A Network that was never
+// synced will be compared fully.
 func (l *ledgers) changed(keys []Key, pod string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,8 +84,8 @@ func (l *ledgers) doubt(namespace string) {
 	}
 }
 
-// take returns the ledger of a Network and the pods whose events must be handled now. Call it
-// before reading the caches.
+// take returns the ledger of a Network and the pods whose events must be handled now.
+// Call it before reading the caches.
 func (l *ledgers) take(key Key) (ledger *ledger, changed map[string]bool, whole bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,8 +146,8 @@ func (b *settledBlock) unsettle(i int) {
 	b.Settled.Remove(i)
 }
 
-// unsettleBut unsettles the entries that name a pod, except those that this version of the pod
-// settles.
+// unsettleBut unsettles the entries that name a pod, except those that this version of
+// the pod settles.
 func (b *settledBlock) unsettleBut(name string, pod *corev1.Pod) {
 	for _, i := range b.Of(name) {
 		if b.pods[i] != pod {

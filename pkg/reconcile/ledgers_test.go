@@ -20,8 +20,8 @@ import (
 	"github.com/pod2/pod2/test/chance"
 )
 
-// The memory between syncs changes no decision: after each change of pods and blocks, the plan is the
-// same as with everything read again.
+// The memory between syncs changes no decision: after each change of pods and blocks, the
+// plan is the same as with everything read again.
 func TestLedgersDecideNothing(t *testing.T) {
 	settled, plans := 0, 0
 	chance.ForSeeds(t, 600, func(t *testing.T, dice *rand.Rand) {
@@ -52,8 +52,8 @@ func TestLedgersDecideNothing(t *testing.T) {
 	}
 }
 
-// ledgerHappens changes something in the caches, sends the events of informers, and describes the
-// change.
+// ledgerHappens changes something in the caches, sends the events of informers, and
+// describes the change.
 func (w *world) ledgerHappens(dice *rand.Rand) string {
 	name := chance.Pick(dice, "a", "b", "c", "web-0", "web-1")
 	if chance.One(dice, 2) {
@@ -127,8 +127,8 @@ func (w *world) must(err error) {
 	}
 }
 
-// observeAll returns the State of the same view with every pod that concerns the Network, and without
-// Known.
+// observeAll returns the State of the same view with every pod that concerns the Network,
+// and without Known.
 func (w *world) observeAll(s network.State) network.State {
 	s.Known = nil
 	pods := map[string]*corev1.Pod{}
@@ -188,8 +188,8 @@ func TestLedgersLookAtWhoLosesAnEntry(t *testing.T) {
 	same(t, strings.Join(namesOf(state.Pods), " "), "a")
 }
 
-// The cache shows another pod with the name, which waits, but there was no event so far. It does not
-// get the address until a sync has checked that the first pod has terminated.
+// The cache shows another pod with the name, which waits, but there was no event so far.
+// It does not get the address until a sync has checked that the first pod has terminated.
 func TestLedgersLookAtWhoWaits(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a on=blue published=blue:10.1.0.2"))
 	w.r.Watches()
@@ -231,8 +231,9 @@ func (i hookedIndexer) ByIndex(index, value string) ([]any, error) {
 	return i.Indexer.ByIndex(index, value)
 }
 
-// While one sync reads the cache, the sync of another key may remember a pod that it read. An older
-// version of it must not count: the newer version settles its entry and is therefore left out.
+// While one sync reads the cache, the sync of another key may remember a pod that it
+// read. An older version of it must not count: the newer version settles its entry and is
+// therefore left out.
 func TestLedgersTakeNoSightingThatComesWhileTheyRead(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), newPod("a on=blue published=blue:10.1.0.2"))
 	w.r.Watches()

@@ -16,12 +16,13 @@ import (
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
-// The types below save work, and wait. A controller that starts without them decides the same.
+// The types below save work, and wait. A controller that starts without them decides the
+// same.
 
-// findings are results of one kind's syncs that a status written by another kind reports. Each
-// status has one writer, so the controller does not conflict with itself. Once a finding was
-// written and the cache shows it, the status counts. By then it may come from another
-// controller, and two controllers must not overwrite each other forever.
+// findings are results of one kind's syncs that a status written by another kind reports.
+// Each status has one writer, so the controller does not conflict with itself. Once a
+// finding was written and the cache shows it, the status counts. By then it may come from
+// another controller, and two controllers must not overwrite each other forever.
 type findings[T any] struct {
 	mu     sync.Mutex
 	byPath map[string]*finding[T]
@@ -56,8 +57,8 @@ func (f *findings[T]) of(o metav1.Object, told func(T) bool) *T {
 	return &found.is
 }
 
-// wrote is called with the answer to the write of a status that reports is, unless is is nil. A
-// newer finding is still to be reported.
+// wrote is called with the answer to the write of a status that reports is, unless is is
+// nil. A newer finding is still to be reported.
 func (f *findings[T]) wrote(answer metav1.Object, is *T) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -72,10 +73,10 @@ func (f *findings[T]) forget(path string) {
 	delete(f.byPath, path)
 }
 
-// confirmedOver remembers, until a sync of the key succeeds, the pods that a live read confirmed
-// as terminated. That is final (see network.Over). Without it, a sync may need thirty answers
-// from an API server that refuses a third of all requests. It would start over each time and
-// hardly ever reach its write.
+// confirmedOver remembers, until a sync of the key succeeds, the pods that a live read
+// confirmed as terminated. That is final (see network.Over). Without it, a sync may need
+// thirty answers from an API server that refuses a third of all requests. It would start
+// over each time and hardly ever reach its write.
 type confirmedOver struct {
 	mu    sync.Mutex
 	byKey map[Key]map[network.PodRef]bool
@@ -85,8 +86,8 @@ func newConfirmedOver() *confirmedOver {
 	return &confirmedOver{byKey: map[Key]map[network.PodRef]bool{}}
 }
 
-// retain forgets all pods of the key except the given ones. It returns those that are not known
-// to have terminated.
+// retain forgets all pods of the key except the given ones. It returns those that are not
+// known to have terminated.
 func (o *confirmedOver) retain(key Key, asked []network.PodRef) (unknown []network.PodRef) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -124,9 +125,9 @@ func (o *confirmedOver) forget(key Key) {
 	delete(o.byKey, key)
 }
 
-// refusedResizes remembers, for each Pod2, the last resize of each pod that the API server called
-// invalid; observe adds them to the State. A controller without this memory asks once more and is
-// refused once more.
+// refusedResizes remembers, for each Pod2, the last resize of each pod that the API
+// server called invalid; observe adds them to the State. A controller without this memory
+// asks once more and is refused once more.
 type refusedResizes struct {
 	mu    sync.Mutex
 	byKey map[Key]map[types.UID]pod2.Refusal
@@ -181,8 +182,8 @@ func newThrottle(clock clock.PassiveClock, every time.Duration) *throttle {
 	return &throttle{clock: clock, every: every, ends: map[Key]time.Time{}}
 }
 
-// begin is called after a write: the value then stays unchanged for a while. A single change is
-// written at once.
+// begin is called after a write: the value then stays unchanged for a while. A single
+// change is written at once.
 func (p *throttle) begin(key Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,8 +206,8 @@ func (p *throttle) left(key Key) time.Duration {
 	return max(0, left)
 }
 
-// gather is for a value that changes in several steps, of which the first alone is of no use.
-// After the first call the value stays unchanged for a while.
+// gather is for a value that changes in several steps, of which the first alone is of no
+// use. After the first call the value stays unchanged for a while.
 func (p *throttle) gather(key Key) {
 	p.mu.Lock()
 	_, began := p.ends[key]
@@ -216,8 +217,8 @@ func (p *throttle) gather(key Key) {
 	}
 }
 
-// gathered is left for such a value: the full time before the first call of gather. Once that time
-// has passed, it is zero until end is called.
+// gathered is left for such a value: the full time before the first call of gather. Once
+// that time has passed, it is zero until end is called.
 func (p *throttle) gathered(key Key) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -31,8 +31,9 @@ const (
 	soft  = 900 << 20
 )
 
-// The largest Pod2, on a Network, fits into the memory that the Deployment gives the controller. This
-// includes the caches and a sync of each kind. The test takes half a minute and a GiB.
+// The largest Pod2, on a Network, fits into the memory that the Deployment gives the
+// controller. This includes the caches and a sync of each kind. The test takes half a
+// minute and a GiB.
 func TestAHundredThousandReplicasFit(t *testing.T) {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(soft))
 	const replicas = 100_000
@@ -90,8 +91,8 @@ func heapLive() uint64 {
 	return stats.HeapAlloc
 }
 
-// fill adds replicas to the caches, as they come from the API server, each with its own strings, and
-// their AddressBlocks.
+// fill adds replicas to the caches, as they come from the API server, each with its own
+// strings, and their AddressBlocks.
 func fill(t *testing.T, w *world, p *v1.Pod2, revision string, replicas int) {
 	t.Helper()
 	addr := netip.MustParseAddr("10.0.0.2")

@@ -9,8 +9,8 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 )
 
-// measured returns the change of a metric with these label values during a call: for a histogram the
-// number of values and their sum, or else the counter.
+// measured returns the change of a metric with these label values during a call: for a
+// histogram the number of values and their sum, or else the counter.
 func measured(t *testing.T, name string, labels []string, call func()) (count uint64, sum float64) {
 	t.Helper()
 	read := func() (count uint64, sum float64) {

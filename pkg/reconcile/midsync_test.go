@@ -27,8 +27,8 @@ func (i watchedIndexer) GetByKey(key string) (any, bool, error) {
 	return i.Indexer.GetByKey(key)
 }
 
-// catchUpBefore lets all caches catch up with the server before the n-th read of blocks or pods.
-// Informers do the same: they wait for no sync. It counts the reads.
+// catchUpBefore lets all caches catch up with the server before the n-th read of blocks
+// or pods. Informers do the same: they wait for no sync. It counts the reads.
 func (w *world) catchUpBefore(n int) (reads *int) {
 	reads = new(int)
 	before := func() {
@@ -50,10 +50,10 @@ func withUID(b *v1.AddressBlock, pod, uid string) *v1.AddressBlock {
 	return b
 }
 
-// AddressBlocks are read before pods. A pod with an entry was created earlier, so if it is not among
-// the pods it has terminated. In the other order, a pod that is created and bound in between would
-// count as gone. A live read would keep its entry. The test fails if such a read is made and finds
-// the pod, because that shows the wrong decision.
+// AddressBlocks are read before pods. A pod with an entry was created earlier, so if it
+// is not among the pods it has terminated. In the other order, a pod that is created and
+// bound in between would count as gone. A live read would keep its entry. The test fails
+// if such a read is made and finds the pod, because that shows the wrong decision.
 func TestNoPodIsTakenForGoneThatComesDuringASync(t *testing.T) {
 	const bound = "10.1.0.3 x Bound"
 	for _, row := range []struct {

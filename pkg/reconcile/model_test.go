@@ -103,8 +103,8 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// The search finds a failure where the README says that there is no fence. A search that does not find
-// it would prove nothing.
+// The search finds a failure where the README says that there is no fence. A search that
+// does not find it would prove nothing.
 func TestModelFindsWhatIsNotFenced(t *testing.T) {
 	oneAtOnce(t)
 	for _, config := range model.Refuted() {
@@ -116,7 +116,8 @@ func TestModelFindsWhatIsNotFenced(t *testing.T) {
 	}
 }
 
-// mostStates is the limit for a small configuration: a bug in the controller can make it endless.
+// mostStates is the limit for a small configuration: a bug in the controller can make it
+// endless.
 const mostStates = 500_000
 
 func search(config *model.Config, most int) *model.Report {

@@ -36,8 +36,8 @@ func newMultusKind(s *shared, i Informers) *multusKind {
 	return &multusKind{s, &optionalKind{informer: informer, synced: informer.HasSynced}}
 }
 
-// observe reads the view of how pods are attached to one Network. The Network's status will soon
-// report earlier findings, so observe treats them as reported.
+// observe reads the view of how pods are attached to one Network. The Network's status
+// will soon report earlier findings, so observe treats them as reported.
 func (r *multusKind) observe(key Key) (state multus.State, again time.Duration, err error) {
 	if !r.installed.known() {
 		return state, time.Second, errNothing // else a restart would report no definitions, and all of them a moment later

@@ -73,7 +73,8 @@ func TestWhoRefusesTheDefinitionIsTold(t *testing.T) {
 	}, "\n"))
 }
 
-// If the cache shows a definition of another owner, the condition reports it and no write is tried.
+// If the cache shows a definition of another owner, the condition reports it and no write
+// is tried.
 func TestAForeignDefinitionIsNeverWritten(t *testing.T) {
 	theirs := newDefinition("blue")
 	theirs.Labels = nil

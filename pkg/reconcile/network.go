@@ -23,14 +23,14 @@ type networkKind struct {
 	counts, releases *throttle
 }
 
-// countsEvery is how long the numbers in a status stay unchanged after a write, while only
-// numbers change. When 2,000 replicas start within seconds, their Pod2 and its Networks report
-// this four times a second instead of a hundred times.
+// countsEvery is how long the numbers in a status stay unchanged after a write, while
+// only numbers change. When 2,000 replicas start within seconds, their Pod2 and its
+// Networks report this four times a second instead of a hundred times.
 const countsEvery = 250 * time.Millisecond
 
-// releasesEvery is how long the addresses of terminated pods stay in the AddressBlocks after some
-// were taken back, while no pod waits for one. A write to an AddressBlock is expensive: 2,000
-// pods that terminate at once cause a few dozen writes instead of 800.
+// releasesEvery is how long the addresses of terminated pods stay in the AddressBlocks
+// after some were taken back, while no pod waits for one. A write to an AddressBlock is
+// expensive: 2,000 pods that terminate at once cause a few dozen writes instead of 800.
 const releasesEvery = time.Second
 
 func newNetworkKind(s *shared, i Informers) *networkKind {
@@ -40,8 +40,9 @@ func newNetworkKind(s *shared, i Informers) *networkKind {
 	}
 }
 
-// observe reads the view of one Network: first the AddressBlocks, then the pods. A Network, owner
-// or pod that does not exist is absent (nil, no key, no element), never an error.
+// observe reads the view of one Network: first the AddressBlocks, then the pods. A
+// Network, owner or pod that does not exist is absent (nil, no key, no element), never an
+// error.
 func (r *networkKind) observe(key Key) (state network.State, again time.Duration, err error) {
 	state = network.State{
 		Now: r.clock.Now(), Namespace: key.Namespace, Name: key.Name,
@@ -103,8 +104,8 @@ func (r *networkKind) neighbours(key Key, pods []*corev1.Pod) []network.Neighbou
 	return neighbours
 }
 
-// addOwner adds an owner that keeps names stable and exists. It never adds others (ReplicaSets,
-// Jobs, none).
+// addOwner adds an owner that keeps names stable and exists. It never adds others
+// (ReplicaSets, Jobs, none).
 func (s *shared) addOwner(owners map[v1.AddressOwner]network.Replicas, namespace string, owner v1.AddressOwner) {
 	if _, known := owners[owner]; known {
 		return
@@ -202,8 +203,9 @@ func (r *networkKind) updateStatus(ctx context.Context, key Key, state network.S
 	return err
 }
 
-// tellFailure is for a Network whose plan failed. It writes the observed status and the failure,
-// and the conditions of pods that wait for a block that was not written. It returns the failure.
+// tellFailure is for a Network whose plan failed. It writes the observed status and the
+// failure, and the conditions of pods that wait for a block that was not written. It
+// returns the failure.
 func (r *networkKind) tellFailure(ctx context.Context, steps *steps, state network.State, current *v1.Network, unwritten []network.BlockWrite) error {
 	if steps.ended || current == nil {
 		return steps.err()

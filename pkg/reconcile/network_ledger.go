@@ -13,9 +13,9 @@ import (
 	"github.com/pod2/pod2/pkg/network"
 )
 
-// podsOfNetwork returns the pods that ask for the Network or publish one of its addresses, and the
-// pods named in its blocks. It leaves out pods that settle their entries: Known has the necessary
-// facts about them. The blocks must be read before.
+// podsOfNetwork returns the pods that ask for the Network or publish one of its
+// addresses, and the pods named in its blocks. It leaves out pods that settle their
+// entries: Known has the necessary facts about them. The blocks must be read before.
 func (r *networkKind) podsOfNetwork(key Key, blocks []*v1.AddressBlock) (map[*v1.AddressBlock]*network.Known, []*corev1.Pod, time.Duration) {
 	l, changed, whole := r.ledgers.take(key)
 	listedAt := r.pods.at()
@@ -72,15 +72,16 @@ func (r *networkKind) podsOfNetwork(key Key, blocks []*v1.AddressBlock) (map[*v1
 	}
 	all, again := r.live.unwatched.addTo(key, slices.Collect(maps.Values(pods)), listedAt, func(pod *corev1.Pod) bool {
 		_, publishes := attachment.Published(pod)[key.Name]
-		// If a live read found the pod just now, its version would win over the cached one, which is left out here.
+		// If a live read found the pod just now, its version would win over the cached
+		// one, which is left out here.
 		return sighted[pod.Name] && (publishes || len(r.naming(key, l, pod.Name)) > 0)
 	})
 	return known, all, again
 }
 
-// readBlocks updates the remembered blocks from the cache. A pod still settles an entry that is
-// unchanged in the next version, if the cache still has that version of the pod. A pod that lost
-// its entry may still publish the address.
+// readBlocks updates the remembered blocks from the cache. A pod still settles an entry
+// that is unchanged in the next version, if the cache still has that version of the pod.
+// A pod that lost its entry may still publish the address.
 func (r *networkKind) readBlocks(key Key, l *ledger, blocks []*v1.AddressBlock) {
 	for _, block := range blocks {
 		was := l.blocks[block.Name]
@@ -142,8 +143,8 @@ func (r *networkKind) compare(key Key, l *ledger) {
 	}
 }
 
-// listOthers finds the pods that ask for the Network or publish one of its addresses but settle no
-// entry.
+// listOthers finds the pods that ask for the Network or publish one of its addresses but
+// settle no entry.
 func (r *networkKind) listOthers(key Key, l *ledger) {
 	settled := map[*corev1.Pod]bool{}
 	for _, b := range l.blocks {
@@ -159,8 +160,8 @@ func (r *networkKind) listOthers(key Key, l *ledger) {
 	}
 }
 
-// settle checks the entries that are not known to be settled. It adds the pods that do not settle
-// their entries to pods.
+// settle checks the entries that are not known to be settled. It adds the pods that do
+// not settle their entries to pods.
 func (r *networkKind) settle(key Key, b *settledBlock, pods map[string]*corev1.Pod, sighted map[string]bool) {
 	for i, settledBy := range b.pods {
 		if settledBy != nil {

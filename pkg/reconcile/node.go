@@ -11,16 +11,16 @@ import (
 	"github.com/pod2/pod2/pkg/node"
 )
 
-// AgentSelector selects pods of pod2-agent, see artifacts/agent. It proves nothing outside their
-// namespace, where any user may label a pod.
+// AgentSelector selects pods of pod2-agent, see artifacts/agent. It proves nothing
+// outside their namespace, where any user may label a pod.
 const AgentSelector = "app.kubernetes.io/name=pod2-agent"
 
 // nodeKind writes the condition of Nodes about their agents.
 type nodeKind struct{ *shared }
 
-// observe reads the view of one Node and of the agents on it. If a Node is replaced, the agents of
-// the old one count for the new one until the kubelet or the pod garbage collector removes them.
-// The condition shows their reports.
+// observe reads the view of one Node and of the agents on it. If a Node is replaced, the
+// agents of the old one count for the new one until the kubelet or the pod garbage
+// collector removes them. The condition shows their reports.
 func (r *nodeKind) observe(key Key) (node.State, time.Duration, error) {
 	return node.State{
 		Now: r.clock.Now(), Namespace: r.settings.AgentNamespace,
@@ -28,8 +28,8 @@ func (r *nodeKind) observe(key Key) (node.State, time.Duration, error) {
 	}, 0, nil
 }
 
-// apply writes the plan. The kubelet owns the rest of a Node's status and may write it at any
-// time. So this is a patch of the one condition, by its type.
+// apply writes the plan. The kubelet owns the rest of a Node's status and may write it at
+// any time. So this is a patch of the one condition, by its type.
 func (r *nodeKind) apply(ctx context.Context, key Key, _ node.State, plan node.Plan) (Result, error) {
 	result := Result{RequeueAfter: plan.RequeueAfter}
 	if plan.Empty() {

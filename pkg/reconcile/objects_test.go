@@ -27,8 +27,8 @@ func metaOf(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: ns, Name: name, UID: types.UID("uid-of-" + name), Generation: 1, CreationTimestamp: metav1.NewTime(now.Add(-time.Hour))}
 }
 
-// newNetwork reads words such as "blue 10.1.0.0/30 going unprotected told"; the default CIDR is
-// 10.1.0.0/16.
+// newNetwork reads words such as "blue 10.1.0.0/30 going unprotected told"; the default
+// CIDR is 10.1.0.0/16.
 func newNetwork(text string) *v1.Network {
 	words := strings.Fields(text)
 	n := &v1.Network{ObjectMeta: metaOf(words[0]), Spec: v1.NetworkSpec{CIDR: "10.1.0.0/16"}}
@@ -53,8 +53,8 @@ func newNetwork(text string) *v1.Network {
 	return n
 }
 
-// newBlock returns the block 10.1.0.0/24 of a Network, with entries such as "10.1.0.2 web-0 Bound
-// Pod2/web", an hour old.
+// newBlock returns the block 10.1.0.0/24 of a Network, with entries such as "10.1.0.2
+// web-0 Bound Pod2/web", an hour old.
 func newBlock(network string, entries ...string) *v1.AddressBlock {
 	prefix := netip.MustParsePrefix("10.1.0.0/24")
 	b := &v1.AddressBlock{ObjectMeta: metaOf(ipam.BlockName(network, prefix)), Spec: v1.AddressBlockSpec{

@@ -17,8 +17,8 @@ type optionalKind struct {
 	mu sync.Mutex
 	// tried: a list or watch has failed, for any reason.
 	tried bool
-	// missing: the last list or watch found no such kind, when the informer's cache was at this
-	// version. After a successful list the cache is at another version.
+	// missing: the last list or watch found no such kind, when the informer's cache was
+	// at this version. After a successful list the cache is at another version.
 	missing bool
 	version string
 }
@@ -37,8 +37,8 @@ func (i *optionalKind) watch() error {
 	})
 }
 
-// known says whether the first list was answered. Syncs begin without waiting for it, because the
-// cluster may never have the kind.
+// known says whether the first list was answered. Syncs begin without waiting for it,
+// because the cluster may never have the kind.
 func (i *optionalKind) known() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -153,7 +153,8 @@ patch pods/status a uid=uid-of-a -> InternalError`},
 	}
 }
 
-// The Network may be gone once its finalizer is removed: a later status update could only fail.
+// The Network may be gone once its finalizer is removed: a later status update could only
+// fail.
 func TestNothingIsSaidAfterTheFinalizerWasRemoved(t *testing.T) {
 	w := newWorld(t, newNetwork("blue going"), newPod("a gated on=blue"))
 	calls, err := w.sync(KindNetwork, "blue")
@@ -188,8 +189,9 @@ patch networks/status blue uid=uid-of-blue rv=105
 event on blue: Warning NetworkExhausted: no address is free for: b; grow spec.cidr, or delete pods that hold one`)
 }
 
-// The event is sent once, with the write that reassigns the address. It does not wait for the
-// status, which the next sync may have to write again without knowing about the address.
+// The event is sent once, with the write that reassigns the address. It does not wait for
+// the status, which the next sync may have to write again without knowing about the
+// address.
 func TestAnAddressGivenAwayIsToldOnce(t *testing.T) {
 	const told = "event on blue: Warning ReservedAddressGivenAway: no free address left: reassigned 10.1.0.2 from scaled-down replica web-3 to pod a\n"
 	for _, row := range []struct{ name, refused, first, second string }{

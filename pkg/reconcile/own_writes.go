@@ -17,15 +17,17 @@ type versionedStore interface {
 	GetByKey(key string) (item any, exists bool, err error)
 }
 
-// ownWrites remembers, for each key, the writes of its syncs that the caches may not show yet
-// (KEP-5504, KEP-5647). So no decision uses a view older than the controller's own writes. A key
-// does not wait for the writes of other keys: preconditions guard its view against their changes.
+// ownWrites remembers, for each key, the writes of its syncs that the caches may not show
+// yet (KEP-5504, KEP-5647). So no decision uses a view older than the controller's own
+// writes. A key does not wait for the writes of other keys: preconditions guard its view
+// against their changes.
 type ownWrites struct {
 	mu     sync.Mutex
 	clock  clock.PassiveClock
 	stores map[resource]versionedStore
 	byKey  map[Key]*writes
-	// seen is the newest version that each cache was at, and back says which versions went back.
+	// seen is the newest version that each cache was at, and back says which versions
+	// went back.
 	seen, back map[resource]string
 }
 
@@ -43,11 +45,12 @@ type writes struct {
 	gone map[resource]map[string]gone
 }
 
-// gone is an object that we deleted, or that our watch no longer selects after it lost a label.
+// gone is an object that we deleted, or that our watch no longer selects after it lost a
+// label.
 type gone struct {
 	uid types.UID
-	// version of the object that the watch does not select. It is "" after a deletion, because
-	// the answer to a deletion has no resourceVersion.
+	// version of the object that the watch does not select. It is "" after a deletion,
+	// because the answer to a deletion has no resourceVersion.
 	version string
 }
 
@@ -88,10 +91,10 @@ func (w *ownWrites) deleted(key Key, res resource, path string, uid types.UID) {
 	w.goes(key, res, path, gone{uid: uid})
 }
 
-// hidden records a write to an object that the watch does not select, because a label is missing.
-// The cache will never show this version. It also does not advance until another object of the
-// resource changes, or the API server sends a bookmark, once a minute. So wait only until the
-// cache has dropped the version that it may still have.
+// hidden records a write to an object that the watch does not select, because a label is
+// missing. The cache will never show this version. It also does not advance until another
+// object of the resource changes, or the API server sends a bookmark, once a minute. So
+// wait only until the cache has dropped the version that it may still have.
 func (w *ownWrites) hidden(key Key, res resource, obj metav1.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,8 +109,8 @@ func (w *ownWrites) goes(key Key, res resource, path string, g gone) {
 	entry.gone[res][path] = g
 }
 
-// ahead says which write of the key's syncs a cache does not show yet. It returns "" and forgets
-// the writes if the caches show them all.
+// ahead says which write of the key's syncs a cache does not show yet. It returns "" and
+// forgets the writes if the caches show them all.
 func (w *ownWrites) ahead(key Key) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -155,8 +158,8 @@ func (w *ownWrites) of(key Key) *writes {
 	return entry
 }
 
-// newer compares resourceVersions of one resource. Versions that cannot be compared are not newer:
-// a fake clientset has none, and its tracker answers before its watch does.
+// newer compares resourceVersions of one resource. Versions that cannot be compared are
+// not newer: a fake clientset has none, and its tracker answers before its watch does.
 func newer(a, b string) bool {
 	if b == "" || b == "0" { // an empty cache, after the first list from an API server without any writes
 		return a != "" && a != "0"

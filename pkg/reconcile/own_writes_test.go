@@ -198,8 +198,8 @@ func TestAnAnswerWithoutOurLabelIsRemembered(t *testing.T) {
 	}
 }
 
-// One row for each kind of write. Until the cache of that resource shows the write, the next sync of
-// the key makes no call.
+// One row for each kind of write. Until the cache of that resource shows the write, the
+// next sync of the key makes no call.
 func TestNoDecisionOnAViewOlderThanOurOwnWrite(t *testing.T) {
 	ended := newPod("web-0 of=Pod2/web phase=Failed")
 	ended.Labels[v1.PodTemplateHashLabel] = pod2.RevisionHash(newPod2("web", 1))

@@ -16,8 +16,9 @@ import (
 
 const newerField = "fieldOfANewerVersion"
 
-// onNewerServer records the writes, and which of them would delete a field that the server's types
-// have and our types lack. It checks the top of each object, its spec and its status.
+// onNewerServer records the writes, and which of them would delete a field that the
+// server's types have and our types lack. It checks the top of each object, its spec and
+// its status.
 func (w *world) onNewerServer() (wrote, lost *[]string) {
 	wrote, lost = new([]string), new([]string)
 	w.server.Break(apiserver.Fault{Answer: func(c *apiserver.Call) error {
@@ -66,8 +67,8 @@ func places(stored map[string]any) []map[string]any {
 	return found
 }
 
-// The CustomResourceDefinitions, or the API server, are upgraded before the controller. In between,
-// objects have fields that our types lack.
+// The CustomResourceDefinitions, or the API server, are upgraded before the controller.
+// In between, objects have fields that our types lack.
 func TestWritesKeepFieldsThatOurTypesLack(t *testing.T) {
 	wide := names(newPod2("web", 1, "blue"), named0)
 	wide = append(wide, newNetwork("blue"))

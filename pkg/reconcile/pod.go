@@ -17,9 +17,10 @@ import (
 // podKind publishes the addresses of pods.
 type podKind struct{ *shared }
 
-// observe reads the Networks that the pod asks for, each with the blocks that name it. The view is
-// old if a block binds the pod for a Network that the cache lacks, or has with another UID. It
-// returns an error then, because nothing would wake the pod when the Network appears.
+// observe reads the Networks that the pod asks for, each with the blocks that name it.
+// The view is old if a block binds the pod for a Network that the cache lacks, or has
+// with another UID. It returns an error then, because nothing would wake the pod when the
+// Network appears.
 func (r *podKind) observe(key Key) (network.PodState, time.Duration, error) {
 	pod := r.pods.get(key.Namespace, key.Name)
 	if pod == nil {
@@ -48,8 +49,8 @@ func (r *podKind) observe(key Key) (network.PodState, time.Duration, error) {
 	return state, 0, nil
 }
 
-// binds says whether a block has an entry with the UID of a pod. A block from a backup names pods
-// with other UIDs.
+// binds says whether a block has an entry with the UID of a pod. A block from a backup
+// names pods with other UIDs.
 func binds(block *v1.AddressBlock, pod *corev1.Pod) bool {
 	return slices.ContainsFunc(block.Spec.Entries, func(e v1.AddressEntry) bool { return e.PodUID == pod.UID })
 }
@@ -75,9 +76,9 @@ func (r *podKind) apply(ctx context.Context, key Key, state network.PodState, pl
 	return Result{}, steps.err()
 }
 
-// publish writes the addresses into the pod and lifts our gate, in one write that carries its UID
-// and resourceVersion. It keeps the gates of other controllers: the patch names our gate and does
-// not rewrite the list.
+// publish writes the addresses into the pod and lifts our gate, in one write that carries
+// its UID and resourceVersion. It keeps the gates of other controllers: the patch names
+// our gate and does not rewrite the list.
 func (r *podKind) publish(ctx context.Context, key Key, pod *corev1.Pod, p *network.Publication) error {
 	annotations := map[string]string{v1.AddressesAnnotation: p.Addresses, v1.MultusAnnotation: p.Multus.Networks}
 	if p.Multus.DefaultNetwork != "" {
@@ -92,8 +93,8 @@ func (r *podKind) publish(ctx context.Context, key Key, pod *corev1.Pod, p *netw
 	return err
 }
 
-// setCondition writes the condition of a pod at any resourceVersion, because the condition stays
-// true.
+// setCondition writes the condition of a pod at any resourceVersion, because the
+// condition stays true.
 func (s *shared) setCondition(ctx context.Context, key Key, pod network.PodRef, condition corev1.PodCondition) error {
 	// A merge patch keeps absent fields, so the message is present even if it is empty.
 	type patch struct {

@@ -54,8 +54,8 @@ func (r *pod2Kind) observe(key Key) (state pod2.State, again time.Duration, err 
 	return state, plan.Soonest(again, againClaims), nil
 }
 
-// podsOfPod2 returns the replicas of a Pod2 and the pods with the label or name of one, in name
-// order.
+// podsOfPod2 returns the replicas of a Pod2 and the pods with the label or name of one,
+// in name order.
 func (s *shared) podsOfPod2(key Key) ([]*corev1.Pod, time.Duration) {
 	listedAt := s.pods.at()
 	return s.live.unwatched.addTo(key, s.pods.by(byPod2, key.path()), listedAt, func(pod *corev1.Pod) bool {
@@ -77,8 +77,8 @@ func (r *pod2Kind) holders(p *v1.Pod2) []pod2.Holder {
 	return holders
 }
 
-// apply writes the plan in the order of its fields. After a failure it continues with the writes
-// that do not depend on it. The status always reports the observed state.
+// apply writes the plan in the order of its fields. After a failure it continues with the
+// writes that do not depend on it. The status always reports the observed state.
 func (r *pod2Kind) apply(ctx context.Context, key Key, state pod2.State, plan pod2.Plan) (Result, error) {
 	steps, current := r.steps(key), state.Pod2
 	var missing pod2.Missing
@@ -141,7 +141,8 @@ func (r *pod2Kind) recordFailures(ctx context.Context, key Key, current *v1.Pod2
 		fenced.Fields{"annotations": fenced.Fields{v1.BackoffAnnotation: annotation}}, nil)
 }
 
-// changePods changes running pods. A failed change uses up no budget of the rest of the plan.
+// changePods changes running pods. A failed change uses up no budget of the rest of the
+// plan.
 func (r *pod2Kind) changePods(ctx context.Context, steps *steps, plan pod2.Plan, done *pod2.Plan) {
 	key := steps.key
 	steps.do(pod2.ReasonFailedUpdate, func() (err error) {
@@ -198,9 +199,9 @@ func (r *pod2Kind) replacePods(ctx context.Context, steps *steps, plan pod2.Plan
 	})
 }
 
-// createRevision stores the template before pods are created from it. If an object without the
-// label has the name, our watch does not show it. The collision is counted, so the next sync tries
-// another name.
+// createRevision stores the template before pods are created from it. If an object
+// without the label has the name, our watch does not show it. The collision is counted,
+// so the next sync tries another name.
 func (r *pod2Kind) createRevision(ctx context.Context, key Key, current *v1.Pod2, revision *appsv1.ControllerRevision) error {
 	_, exists := r.writeRevisions.create(ctx, key, revision, fmt.Sprintf("number %d", revision.Revision))
 	if !apierrors.IsAlreadyExists(exists) {

@@ -76,8 +76,8 @@ samplecrd.k8s.io/pod2=web
 example.com/note=keep`)
 }
 
-// A write of the kubelet makes a sighting old. The sync looks for the pod again at once, not after
-// foundFor.
+// A write of the kubelet makes a sighting old. The sync looks for the pod again at once,
+// not after foundFor.
 func TestAFoundPodThatChangedIsLookedForAgain(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1))
 	w.add(stray("web-0"))
@@ -107,9 +107,9 @@ patch pods web-0 uid=uid-of-web-0 rv=103
 event on web: Normal Adopting: adopted web-0`)
 }
 
-// The watch does not show yet that the Pod2 is being deleted and orphans its dependents, or that it
-// now retains PVCs. With a new owner reference, the garbage collector would delete them, data
-// included.
+// The watch does not show yet that the Pod2 is being deleted and orphans its dependents,
+// or that it now retains PVCs. With a new owner reference, the garbage collector would
+// delete them, data included.
 func TestNothingIsTakenForAPod2ThatIsNotAsItWas(t *testing.T) {
 	deleting := &v1.Pod2ClaimRetentionPolicy{WhenDeleted: v1.DeleteClaim, WhenScaled: v1.DeleteClaim}
 	going := func(p *v1.Pod2) {
@@ -156,8 +156,8 @@ func TestNothingIsTakenForAPod2ThatIsNotAsItWas(t *testing.T) {
 	}
 }
 
-// A found pod is still remembered when the API server refuses its adoption: the next decisions
-// include it.
+// A found pod is still remembered when the API server refuses its adoption: the next
+// decisions include it.
 func TestARefusedAdoptionOfAFoundPodIsNotForgotten(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1))
 	w.add(stray("web-0"))

@@ -17,8 +17,8 @@ import (
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
-// observeClaims adds the PVCs whose names belong to the Pod2, and their classes. A PVC without a
-// label is known only after a create found its name taken.
+// observeClaims adds the PVCs whose names belong to the Pod2, and their classes. A PVC
+// without a label is known only after a create found its name taken.
 func (r *pod2Kind) observeClaims(key Key, state *pod2.State) (again time.Duration) {
 	if len(state.Pod2.Spec.VolumeClaimTemplates) == 0 {
 		return 0
@@ -68,9 +68,9 @@ func (r *pod2Kind) changeClaims(ctx context.Context, key Key, changes []pod2.Cla
 	})
 }
 
-// deleteClaims deletes PVCs of ordinals that have no pod. A live read must confirm this: a cache
-// alone cannot justify deleting data, because it lacks pods whose label a user removed. The
-// resourceVersion ensures that the PVC still belongs to the Pod2.
+// deleteClaims deletes PVCs of ordinals that have no pod. A live read must confirm this:
+// a cache alone cannot justify deleting data, because it lacks pods whose label a user
+// removed. The resourceVersion ensures that the PVC still belongs to the Pod2.
 func (r *pod2Kind) deleteClaims(ctx context.Context, key Key, deletions []plan.Deletion) ([]plan.Deletion, error) {
 	refs := make([]network.PodRef, 0, len(deletions))
 	for _, d := range deletions {

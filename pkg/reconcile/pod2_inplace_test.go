@@ -76,8 +76,8 @@ func TestInPlacePatchOfTheImage(t *testing.T) {
 	same(t, pod.Labels[v1.PodTemplateHashLabel]+" "+pod.Annotations[v1.InPlaceAnnotation], pod2.RevisionHash(want)+` {"containers":{"`+c.Name+`":{"id":"id-1","image":"old:1"}}}`)
 }
 
-// The controller asks only once for a resize that the API server calls invalid. It recreates the pod
-// as soon as the replica can be spared, and then forgets the refusal.
+// The controller asks only once for a resize that the API server calls invalid. It
+// recreates the pod as soon as the replica can be spared, and then forgets the refusal.
 func TestInvalidResize(t *testing.T) {
 	w := newWorld(t, withCPU("2"))
 	running(w, "1")

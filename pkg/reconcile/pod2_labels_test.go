@@ -43,8 +43,8 @@ func TestAPodThatIsGoneIsNotRemembered(t *testing.T) {
 	podOf(w, "web-0") // was recreated
 }
 
-// A pod that a live read found is not remembered in its old version: once it has its label, the cache
-// says when it is gone.
+// A pod that a live read found is not remembered in its old version: once it has its
+// label, the cache says when it is gone.
 func TestALabelledPodIsNotRemembered(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1), replica("web-0 unlabelled"))
 	for range 2 { // the first one finds the pod

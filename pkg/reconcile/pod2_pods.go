@@ -15,14 +15,14 @@ import (
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
-// inFlight limits the pods that one sync sends to the API server at once, in bytes. Each pod is
-// in memory as an object, as a request and as an answer.
+// inFlight limits the pods that one sync sends to the API server at once, in bytes. Each
+// pod is in memory as an object, as a request and as an answer.
 const inFlight = 4 << 20
 
-// createPods creates pods in batches of 1, 2, 4, ... A reason to refuse one pod (a quota, an
-// invalid template) usually affects all, and should cause only a few refusals. Pods that need a
-// PVC are counted separately from those that have theirs. A sync after a failed one begins at a
-// later pod, so the next ones are tried too.
+// createPods creates pods in batches of 1, 2, 4, ... A reason to refuse one pod (a quota,
+// an invalid template) usually affects all, and should cause only a few refusals. Pods
+// that need a PVC are counted separately from those that have theirs. A sync after a
+// failed one begins at a later pod, so the next ones are tried too.
 func (r *pod2Kind) createPods(ctx context.Context, key Key, creations []pod2.Creation) (done []pod2.Creation, err error) {
 	if len(creations) == 0 {
 		return nil, nil
@@ -76,9 +76,10 @@ func (r *pod2Kind) createReplica(ctx context.Context, key Key, c pod2.Creation) 
 	return err
 }
 
-// adopt makes the Pod2 the controller of a pod, in one write that carries the pod's UID and
-// resourceVersion. The API server refuses it if the pod has changed or got a controller. The patch
-// names our owner reference and keeps those of other owners, which are not controllers.
+// adopt makes the Pod2 the controller of a pod, in one write that carries the pod's UID
+// and resourceVersion. The API server refuses it if the pod has changed or got a
+// controller. The patch names our owner reference and keeps those of other owners, which
+// are not controllers.
 func (r *pod2Kind) adopt(ctx context.Context, key Key, a pod2.Adoption) error {
 	metadata := fenced.Fields{"ownerReferences": []metav1.OwnerReference{a.Owner}, "labels": a.Labels}
 	if a.Request != nil {
@@ -88,10 +89,10 @@ func (r *pod2Kind) adopt(ctx context.Context, key Key, a pod2.Adoption) error {
 	return err
 }
 
-// resize asks for other resources of a running pod, through the subresource that allows this and
-// nothing else (KEP-1287). An earlier write records the request; a change between the two writes
-// makes the API server refuse the second. A resize that the API server calls invalid is
-// remembered and causes no error.
+// resize asks for other resources of a running pod, through the subresource that allows
+// this and nothing else (KEP-1287). An earlier write records the request; a change
+// between the two writes makes the API server refuse the second. A resize that the API
+// server calls invalid is remembered and causes no error.
 func (r *pod2Kind) resize(ctx context.Context, key Key, resize pod2.Resize) error {
 	version := resize.ResourceVersion
 	if resize.Annotation != "" {
@@ -141,8 +142,8 @@ func (r *pod2Kind) relabel(ctx context.Context, key Key, l pod2.Relabelling) err
 	return r.lookAgain(ctx, key, l.Name, err)
 }
 
-// lookAgain remembers the current version of a changed pod. It may have lost the label that our
-// watch selects.
+// lookAgain remembers the current version of a changed pod. It may have lost the label
+// that our watch selects.
 func (r *pod2Kind) lookAgain(ctx context.Context, key Key, name string, err error) error {
 	if apierrors.IsConflict(err) {
 		_ = r.writePods.look(ctx, key.Namespace, name) // the caller reports the conflict, and the next sync looks again

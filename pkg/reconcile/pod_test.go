@@ -9,8 +9,8 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// The condition of a published pod has no old message from when the pod waited. A merge patch keeps
-// absent fields.
+// The condition of a published pod has no old message from when the pod waited. A merge
+// patch keeps absent fields.
 func TestConditionOfAPodThatWaited(t *testing.T) {
 	pod := newPod("a gated on=blue")
 	pod.Status.Conditions = []corev1.PodCondition{{Type: v1.ConditionAddressesBound, Status: corev1.ConditionFalse, Reason: "NetworkNotFound", Message: "Network \"blue\" does not exist"}}

@@ -43,8 +43,8 @@ func sealed(finalizers ...string) runtime.Object {
 
 var podA = Key{KindPod, ns, "a"}
 
-// S7: every write carries the precondition that its plan asks for: a fixed name, a resourceVersion, a
-// UID, or both.
+// S7: every write carries the precondition that its plan asks for: a fixed name, a
+// resourceVersion, a UID, or both.
 func TestEveryWriteCarriesItsPrecondition(t *testing.T) {
 	for _, row := range []struct {
 		name    string
@@ -106,7 +106,8 @@ patch pods web-0 uid=uid-of-web-0 rv=102`},
 	}
 }
 
-// The caches are out of date: the server refuses the write, and the sync makes no write after it.
+// The caches are out of date: the server refuses the write, and the sync makes no write
+// after it.
 func TestAWriteFromAnOldViewIsRefused(t *testing.T) {
 	for _, row := range []struct {
 		name    string

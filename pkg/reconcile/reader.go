@@ -9,8 +9,8 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// reader reads the cache of one resource. A cache returns no errors. An unknown index is a bug,
-// which the first sync in any test reveals.
+// reader reads the cache of one resource. A cache returns no errors. An unknown index is
+// a bug, which the first sync in any test reveals.
 type reader[T metav1.Object] struct{ indexer cache.Indexer }
 
 // get returns the zero value, nil, if the cache does not have the object.

@@ -1,7 +1,8 @@
-// Package reconcile is the only package that touches the API. resources.go is the table of the
-// resources that are watched and written. kinds.go is the table of the kinds of keys, with one
-// file for each kind: the kind observes (caches to a State), a pure package decides (State to a
-// Plan), and the kind applies (Plan to calls). writer.go has all writes.
+// Package reconcile is the only package that touches the API. resources.go is the table
+// of the resources that are watched and written. kinds.go is the table of the kinds of
+// keys, with one file for each kind: the kind observes (caches to a State), a pure
+// package decides (State to a Plan), and the kind applies (Plan to calls). writer.go has
+// all writes.
 package reconcile
 
 import (
@@ -28,8 +29,8 @@ type Settings struct {
 	Namespace string
 	// UnderlayMTU is the MTU of the nodes' network, in bytes: usually 1500.
 	UnderlayMTU int32
-	// AgentNamespace has the pods of pod2-agent, which the condition of Nodes reports. If it is
-	// empty, the controller writes no Nodes.
+	// AgentNamespace has the pods of pod2-agent, which the condition of Nodes reports. If
+	// it is empty, the controller writes no Nodes.
 	AgentNamespace string
 	// ClusterCIDRs are CIDRs that the cluster uses, in addition to those of its objects.
 	ClusterCIDRs []netip.Prefix
@@ -38,8 +39,8 @@ type Settings struct {
 	AllowedOverlaps []netip.Prefix
 }
 
-// Reconciler syncs keys. It is safe for concurrent use, as long as no two goroutines sync the same
-// key.
+// Reconciler syncs keys. It is safe for concurrent use, as long as no two goroutines sync
+// the same key.
 type Reconciler struct {
 	*shared
 	rows  []row
@@ -47,8 +48,8 @@ type Reconciler struct {
 	table map[string]syncer
 }
 
-// shared has the parts that all kinds use: caches, live reads, writers, and the few memories that
-// several kinds need.
+// shared has the parts that all kinds use: caches, live reads, writers, and the few
+// memories that several kinds need.
 type shared struct {
 	caches
 	writers
@@ -89,8 +90,8 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 	return r, nil
 }
 
-// Watches says which keys an event of each informer concerns. The caller must pass on all events,
-// from the first.
+// Watches says which keys an event of each informer concerns. The caller must pass on all
+// events, from the first.
 func (r *Reconciler) Watches() []Watch {
 	var watches []Watch
 	for _, row := range r.rows {
@@ -102,12 +103,12 @@ func (r *Reconciler) Watches() []Watch {
 	return watches
 }
 
-// Check returns an error if only a restart lets syncs continue: etcd was restored to an older
-// state while this process ran.
+// Check returns an error if only a restart lets syncs continue: etcd was restored to an
+// older state while this process ran.
 func (r *Reconciler) Check() error { return r.ownWrites.check() }
 
-// Sync brings the cluster one step closer to the desired state of the object. It does nothing on a
-// view older than its own last write.
+// Sync brings the cluster one step closer to the desired state of the object. It does
+// nothing on a view older than its own last write.
 func (r *Reconciler) Sync(ctx context.Context, key Key) (Result, error) {
 	result, err := r.syncFresh(ctx, key)
 	countStale(key.Kind, err)

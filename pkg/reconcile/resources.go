@@ -57,7 +57,8 @@ type wake struct {
 	same     func(old, new any) bool
 }
 
-// newRows returns the table of all watched resources: their indexes, and the keys that they wake.
+// newRows returns the table of all watched resources: their indexes, and the keys that
+// they wake.
 func newRows(s *shared, n *networkKind, i Informers) []row {
 	rows := []row{
 		{networksResource, i.Networks.Informer(), cache.Indexers{byWire: index(wire)}, nil, []wake{
@@ -127,8 +128,8 @@ func (r row) register() error {
 	return r.informer.AddIndexers(r.indexers)
 }
 
-// waking turns a function of typed objects into one of event objects. A tombstone, or an object of
-// another kind, wakes no key.
+// waking turns a function of typed objects into one of event objects. A tombstone, or an
+// object of another kind, wakes no key.
 func waking[T any](keys func(T) []Key) func(any) []Key {
 	return func(obj any) []Key {
 		if o, ok := obj.(T); ok {

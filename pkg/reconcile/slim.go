@@ -17,10 +17,10 @@ var (
 	podConditions  = []corev1.PodConditionType{corev1.PodReady, corev1.PodScheduled, corev1.PodResizePending, corev1.PodResizeInProgress, v1.ConditionAddressesBound}
 )
 
-// SlimPod is the transform of the pod informer. It keeps the fields that decisions read, a third of a pod's
-// memory. The result can be patched, but never updated. A Pod2 may adopt a pod without a
-// controller if the pod matches its template. So SlimPod keeps the whole spec and all annotations
-// of such a pod.
+// SlimPod is the transform of the pod informer. It keeps the fields that decisions read,
+// a third of a pod's memory. The result can be patched, but never updated. A Pod2 may
+// adopt a pod without a controller if the pod matches its template. So SlimPod keeps the
+// whole spec and all annotations of such a pod.
 func SlimPod(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -56,8 +56,8 @@ func SlimPod(obj any) (any, error) {
 	return slim, nil
 }
 
-// SlimStatefulSet is the transform of the StatefulSet informer. It keeps the replicas and the
-// Networks that they ask for.
+// SlimStatefulSet is the transform of the StatefulSet informer. It keeps the replicas and
+// the Networks that they ask for.
 func SlimStatefulSet(obj any) (any, error) {
 	set, ok := obj.(*appsv1.StatefulSet)
 	if !ok {
@@ -72,8 +72,8 @@ func SlimStatefulSet(obj any) (any, error) {
 	return slim, nil
 }
 
-// SlimAgent is the transform of the informer of agents. It keeps the Node of an agent and whether
-// the agent is Ready.
+// SlimAgent is the transform of the informer of agents. It keeps the Node of an agent and
+// whether the agent is Ready.
 func SlimAgent(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -91,8 +91,8 @@ func SlimAgent(obj any) (any, error) {
 	return slim, nil
 }
 
-// SlimNode is the transform of the Node informer. It keeps our condition, the fields needed to
-// write it, and the addresses of the Node: some hundred bytes of ten thousand.
+// SlimNode is the transform of the Node informer. It keeps our condition, the fields
+// needed to write it, and the addresses of the Node: some hundred bytes of ten thousand.
 func SlimNode(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
@@ -139,8 +139,8 @@ func SlimJob(obj any) (any, error) {
 	return slim, nil
 }
 
-// dropManagedFields is the transform of all others. The controller does not read managed fields,
-// and an update without them keeps them.
+// dropManagedFields is the transform of all others. The controller does not read managed
+// fields, and an update without them keeps them.
 func dropManagedFields(obj any) (any, error) {
 	if object, ok := obj.(metav1.Object); ok {
 		object.SetManagedFields(nil)

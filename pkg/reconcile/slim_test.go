@@ -107,8 +107,8 @@ func TestSlimPodsGiveTheSamePlanForANetwork(t *testing.T) {
 	same(t, plan(slimmed(fatPods())), plan(fatPods()))
 }
 
-// web-1 is available, web-2 unschedulable, web-3 waits for an address, web-0 ended. The message of
-// Ready is about the first of the given pods.
+// web-1 is available, web-2 unschedulable, web-3 waits for an address, web-0 ended. The
+// message of Ready is about the first of the given pods.
 func TestSlimPodsGiveTheSamePlanForAPod2(t *testing.T) {
 	for _, only := range []string{"web-0", "web-1", "web-2", "web-3", "web-4", "web-5", "web-6", "web-7", "web-8", "web-9"} {
 		t.Run(only, func(t *testing.T) {

@@ -13,12 +13,13 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// lasting is how long syncs of a key must fail before a condition reports an error that its user
-// cannot fix. Most 5xx responses of the API server end earlier. A refusal is reported at once.
+// lasting is how long syncs of a key must fail before a condition reports an error that
+// its user cannot fix. Most 5xx responses of the API server end earlier. A refusal is
+// reported at once.
 const lasting = 10 * time.Second
 
-// outages remembers since when the syncs of a key have failed without a success in between, and
-// how often.
+// outages remembers since when the syncs of a key have failed without a success in
+// between, and how often.
 type outages struct {
 	mu    sync.Mutex
 	clock clock.PassiveClock
@@ -65,8 +66,8 @@ func (o *outages) lasts(key Key) bool {
 	return fails && o.clock.Since(is.since) >= lasting
 }
 
-// explain returns the message of a condition about a failure, in the words of the API server. It
-// returns false if it is too early to report the failure.
+// explain returns the message of a condition about a failure, in the words of the API
+// server. It returns false if it is too early to report the failure.
 func (s *shared) explain(key Key, err error) (message string, tell bool) {
 	if errors.Is(err, errOverruled) {
 		return err.Error(), true
@@ -81,14 +82,14 @@ func (s *shared) explain(key Key, err error) (message string, tell bool) {
 	return err.Error(), true
 }
 
-// endsSteps says that no further write makes sense: the view is old, the process stops, or the
-// namespace is being deleted with all its objects.
+// endsSteps says that no further write makes sense: the view is old, the process stops,
+// or the namespace is being deleted with all its objects.
 func endsSteps(err error) bool {
 	return errors.Is(err, ErrStale) || errors.Is(err, context.Canceled) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// steps are the writes of one plan. After a failed write, the writes that do not depend on it are
-// still made, until one shows that the view is old.
+// steps are the writes of one plan. After a failed write, the writes that do not depend
+// on it are still made, until one shows that the view is old.
 type steps struct {
 	*shared
 	key   Key
@@ -99,8 +100,8 @@ type steps struct {
 
 func (s *shared) steps(key Key) *steps { return &steps{shared: s, key: key} }
 
-// do makes a step, unless the steps have ended, and says whether it succeeded. The reason is for
-// the condition if the step fails.
+// do makes a step, unless the steps have ended, and says whether it succeeded. The reason
+// is for the condition if the step fails.
 func (s *steps) do(reason string, step func() error) bool { return s.doFor(&reason, step) }
 
 // doFor is do for a step that sets the reason itself.

@@ -14,25 +14,26 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// foundFor is how long an object that a live read found counts as existing although the cache does
-// not have it. The cache never shows objects without our label. The controller looks for the
-// object again at this interval.
+// foundFor is how long an object that a live read found counts as existing although the
+// cache does not have it. The cache never shows objects without our label. The controller
+// looks for the object again at this interval.
 const foundFor = 30 * time.Second
 
-// unwatched remembers the objects that live reads found and the cache does not show: objects whose
-// label a user removed, and objects of other owners with a name that a Pod2 needs. observe adds
-// them to its lists, so Diff sees them like any other object.
+// unwatched remembers the objects that live reads found and the cache does not show:
+// objects whose label a user removed, and objects of other owners with a name that a Pod2
+// needs. observe adds them to its lists, so Diff sees them like any other object.
 //
-// If a pod has our label, the cache will show it. Once the cache is at the pod's resourceVersion,
-// the cache counts: if it does not have the pod, the pod is gone. Without this rule a controller
-// would delete the pod and bind addresses to it until foundFor has passed. Another controller that
-// knows that the pod is gone would do the opposite.
+// If a pod has our label, the cache will show it. Once the cache is at the pod's
+// resourceVersion, the cache counts: if it does not have the pod, the pod is gone.
+// Without this rule a controller would delete the pod and bind addresses to it until
+// foundFor has passed. Another controller that knows that the pod is gone would do the
+// opposite.
 type unwatched[T metav1.Object] struct {
 	mu        sync.Mutex
 	clock     clock.PassiveClock
 	sightings map[types.NamespacedName]sighting[T]
-	// slim reduces an object to the fields that the cache keeps. watched says whether the cache has the object,
-	// or will have it, where the syncs of a key look for theirs.
+	// slim reduces an object to the fields that the cache keeps. watched says whether the
+	// cache has the object, or will have it, where the syncs of a key look for theirs.
 	slim    func(T) T
 	watched func(Key, T) bool
 }
@@ -84,10 +85,10 @@ func (f *unwatched[T]) names(namespace string) map[string]bool {
 	return names
 }
 
-// addTo adds the wanted sightings in the key's namespace to the objects that were listed for the
-// key. It returns them in name order, each name once: the newer version counts. listedAt is the
-// resourceVersion of the cache before the list. No event reports the deletion of a sighting, so
-// look again after the returned time; zero: none was added.
+// addTo adds the wanted sightings in the key's namespace to the objects that were listed
+// for the key. It returns them in name order, each name once: the newer version counts.
+// listedAt is the resourceVersion of the cache before the list. No event reports the
+// deletion of a sighting, so look again after the returned time; zero: none was added.
 func (f *unwatched[T]) addTo(key Key, listed []T, listedAt string, wanted func(T) bool) ([]T, time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -78,8 +78,8 @@ func TestFoundPodsAreForgottenAfterAWhile(t *testing.T) {
 40s: ; again in 0s`)
 }
 
-// If the cache has seen a pod with our label come and go, the pod is gone, even after a fresh
-// sighting. About a pod without the label the cache knows nothing.
+// If the cache has seen a pod with our label come and go, the pod is gone, even after a
+// fresh sighting. About a pod without the label the cache knows nothing.
 func TestTheCacheOutlivesSightingsOfWhatItShows(t *testing.T) {
 	f := newUnwatchedPods(clocktesting.NewFakePassiveClock(now))
 	f.remember(podAt("a", "5"))
@@ -143,8 +143,8 @@ func (i racingIndex) ByIndex(index, value string) ([]any, error) {
 	return objects, err
 }
 
-// The cache reached the resourceVersion of the sighting only after the list: the list does not prove
-// that the pod is gone.
+// The cache reached the resourceVersion of the sighting only after the list: the list
+// does not prove that the pod is gone.
 func TestASightingOutlivesAListThatIsOlder(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1))
 	w.add(newPod("web-0 label=web"))

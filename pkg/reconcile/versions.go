@@ -10,14 +10,15 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// CompareVersions compares the API server's resourceVersion with that of a cache. Call it now and
-// then, in standbys too. The caches alone cannot detect that etcd was restored to an older state:
-// a watch from a version that the API server has yet to reach is silent. If the API server does
-// not answer, that is only logged: Check does not report it.
+// CompareVersions compares the API server's resourceVersion with that of a cache. Call it
+// now and then, in standbys too. The caches alone cannot detect that etcd was restored to
+// an older state: a watch from a version that the API server has yet to reach is silent.
+// If the API server does not answer, that is only logged: Check does not report it.
 func (r *Reconciler) CompareVersions(ctx context.Context) {
 	// Read before the request, so the answer is normally newer.
 	seen := r.ownWrites.newest(networksResource)
-	// A list without a resourceVersion is a quorum read: it is never older than earlier answers.
+	// A list without a resourceVersion is a quorum read: it is never older than earlier
+	// answers.
 	list, err := r.live.networks(r.settings.Namespace).List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		klog.FromContext(ctx).V(2).Info("The API server's resourceVersion is unknown", "reason", err)
@@ -41,7 +42,8 @@ func (w *ownWrites) saw(res resource) string {
 	return w.seen[res]
 }
 
-// answered records the version of a live read, and the one that the cache had seen before it.
+// answered records the version of a live read, and the one that the cache had seen before
+// it.
 func (w *ownWrites) answered(res resource, seen, version string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -50,10 +52,11 @@ func (w *ownWrites) answered(res resource, seen, version string) {
 	}
 }
 
-// check returns an error if versions went back, in a cache or in the answer of a live read. They
-// only increase, unless etcd was restored to an older state. Then the caches never show the changes
-// between the two states, and a sync waits forever for its own last write. So a version that went
-// back stays an error, even if versions increase again.
+// check returns an error if versions went back, in a cache or in the answer of a live
+// read. They only increase, unless etcd was restored to an older state. Then the caches
+// never show the changes between the two states, and a sync waits forever for its own
+// last write. So a version that went back stays an error, even if versions increase
+// again.
 func (w *ownWrites) check() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -26,8 +26,8 @@ func wakingPod2[T any](kind string, pod2s func(T) []string) func(T) []Key {
 	return func(o T) []Key { return keysOf(kind, pod2s(o)) }
 }
 
-// A Network wakes itself, the other Networks that its waiting pods wait for, and the Pod2s whose
-// conditions say why their pods wait.
+// A Network wakes itself, the other Networks that its waiting pods wait for, and the
+// Pod2s whose conditions say why their pods wait.
 func (s *shared) wokenByNetwork(n *v1.Network) []Key {
 	keys := append(s.waitingNetworks(n.Namespace, n.Name), keyOf(KindNetwork, n))
 	for _, p := range s.pod2s.by(byNetwork, pathOf(n)) {
@@ -36,8 +36,8 @@ func (s *shared) wokenByNetwork(n *v1.Network) []Key {
 	return keys
 }
 
-// waitingNetworks returns the other Networks of the pods that wait for this one, because such a pod
-// is bound on all of them or on none.
+// waitingNetworks returns the other Networks of the pods that wait for this one, because
+// such a pod is bound on all of them or on none.
 func (s *shared) waitingNetworks(namespace, name string) []Key {
 	var keys []Key
 	for _, pod := range s.pods.by(byWaiting, path(namespace, name)) {
@@ -51,9 +51,9 @@ func (s *shared) waitingNetworks(namespace, name string) []Key {
 	return keys
 }
 
-// A block wakes its Network, the other Networks that its waiting pods wait for, and the Pod2s whose
-// replicas wait for one of its addresses. It also wakes the pods that it binds and that have yet to
-// publish, or whose condition says that they wait.
+// A block wakes its Network, the other Networks that its waiting pods wait for, and the
+// Pod2s whose replicas wait for one of its addresses. It also wakes the pods that it
+// binds and that have yet to publish, or whose condition says that they wait.
 func (s *shared) wokenByBlock(block *v1.AddressBlock) []Key {
 	keys := append(s.waitingNetworks(block.Namespace, block.Spec.Network), Key{KindNetwork, block.Namespace, block.Spec.Network})
 	keys = append(keys, s.waitingPod2s(block)...)
@@ -69,9 +69,9 @@ func (s *shared) wokenByBlock(block *v1.AddressBlock) []Key {
 	return keys
 }
 
-// waitingPod2s returns the Pod2s with a replica that may wait for an address of the block: they ask
-// for addresses of its Network and are not complete. A Pod2 whose status does not say so yet
-// decides again when its status is written.
+// waitingPod2s returns the Pod2s with a replica that may wait for an address of the
+// block: they ask for addresses of its Network and are not complete. A Pod2 whose status
+// does not say so yet decides again when its status is written.
 func (s *shared) waitingPod2s(block *v1.AddressBlock) []Key {
 	var keys []Key
 	for _, p := range s.pod2s.by(byNetwork, path(block.Namespace, block.Spec.Network)) {
@@ -84,9 +84,9 @@ func (s *shared) waitingPod2s(block *v1.AddressBlock) []Key {
 	return keys
 }
 
-// A pod wakes itself if it asks for anything. It wakes the Networks that it asks for or publishes,
-// and those whose blocks name it, because a user may have removed its annotations. It also wakes
-// the Pod2 that it is a replica of or conflicts with.
+// A pod wakes itself if it asks for anything. It wakes the Networks that it asks for or
+// publishes, and those whose blocks name it, because a user may have removed its
+// annotations. It also wakes the Pod2 that it is a replica of or conflicts with.
 func (s *shared) wokenByPod(pod *corev1.Pod) []Key {
 	var keys []Key
 	if _, asks := pod.Annotations[v1.NetworksAnnotation]; asks || attachment.Gated(pod) {
@@ -99,22 +99,23 @@ func (s *shared) wokenByPod(pod *corev1.Pod) []Key {
 	return append(append(keys, keysOf(KindNetwork, networks)...), keysOf(KindPod2, pod2sOfPod(pod))...)
 }
 
-// How long updates by the scheduler and kubelets may wait for more of them. For a Pod2 this is
-// progressPerReplica for each unavailable replica, at least podProgress and at most mostProgress.
-// Each of 2,000 starting pods changes about five times, and a sync that reads all of them takes
-// milliseconds. At 20 syncs a second that was more than half of the controller's CPU time. A
-// rollout that waits for one replica at a time is not delayed.
+// How long updates by the scheduler and kubelets may wait for more of them. For a Pod2
+// this is progressPerReplica for each unavailable replica, at least podProgress and at
+// most mostProgress. Each of 2,000 starting pods changes about five times, and a sync
+// that reads all of them takes milliseconds. At 20 syncs a second that was more than half
+// of the controller's CPU time. A rollout that waits for one replica at a time is not
+// delayed.
 const (
 	podProgress        = 50 * time.Millisecond
 	progressPerReplica = 100 * time.Microsecond
 	mostProgress       = time.Second
 )
 
-// podPatience: a live pod with its addresses makes progress, and so does a pod that is being
-// deleted. Its replacement cannot be created before it is gone, which is not an update. An earlier
-// sync would write a status about the deletion, and the replacement would wait until the cache
-// shows that status. Other updates do not wait: a terminated pod must be replaced, and a gated pod
-// needs addresses.
+// podPatience: a live pod with its addresses makes progress, and so does a pod that is
+// being deleted. Its replacement cannot be created before it is gone, which is not an
+// update. An earlier sync would write a status about the deletion, and the replacement
+// would wait until the cache shows that status. Other updates do not wait: a terminated
+// pod must be replaced, and a gated pod needs addresses.
 func (s *shared) podPatience(old, new any) time.Duration {
 	was, ok1 := old.(*corev1.Pod)
 	is, ok2 := new.(*corev1.Pod)

@@ -13,8 +13,8 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// keysFor returns the keys that an event of the object concerns, sorted and each once, from the
-// watches of its resource.
+// keysFor returns the keys that an event of the object concerns, sorted and each once,
+// from the watches of its resource.
 func (w *world) keysFor(obj runtime.Object) string {
 	var keys []string
 	for _, watch := range w.r.Watches() {
@@ -116,8 +116,8 @@ func TestIndexesAreAddedOnce(t *testing.T) {
 	}
 }
 
-// Progress of live pods is handled a few times a second, and less often if many replicas progress.
-// Updates that need an immediate answer do not wait.
+// Progress of live pods is handled a few times a second, and less often if many replicas
+// progress. Updates that need an immediate answer do not wait.
 func TestWhichEventsOfPodsMayWait(t *testing.T) {
 	awaits := func(name string, replicas, available int32) *v1.Pod2 {
 		p := newPod2(name, replicas)

@@ -32,8 +32,8 @@ import (
 	"github.com/pod2/pod2/test/apiserver"
 )
 
-// world is a Reconciler between a server and caches. The caches show the server as of the last
-// catchUp.
+// world is a Reconciler between a server and caches. The caches show the server as of the
+// last catchUp.
 type world struct {
 	t      testing.TB
 	r      *Reconciler
@@ -58,8 +58,8 @@ type cacheOf struct {
 
 const agentNS = "pod2-agent"
 
-// newWorld puts the objects on the server and in the caches, with the resourceVersions 101, 102 and so
-// on, and adds the revisions of Pod2s.
+// newWorld puts the objects on the server and in the caches, with the resourceVersions
+// 101, 102 and so on, and adds the revisions of Pod2s.
 func newWorld(t testing.TB, objects ...runtime.Object) *world {
 	t.Helper()
 	w := &world{t: t, clock: clocktesting.NewFakePassiveClock(now), server: apiserver.NewServer()}
@@ -215,8 +215,8 @@ func stored[T runtime.Object](w *world, name string) T {
 	return plain(obj).(T)
 }
 
-// catchUp makes the caches show the current server, with the labels that informers select. The caches
-// of the named resources lag behind.
+// catchUp makes the caches show the current server, with the labels that informers
+// select. The caches of the named resources lag behind.
 func (w *world) catchUp(lagging ...string) {
 	w.t.Helper()
 	w.server.Lock()
@@ -255,8 +255,8 @@ func (w *world) catchUp(lagging ...string) {
 	}
 }
 
-// sync syncs once and returns the calls that it made, the keys that it wakes, and the events, one a
-// line.
+// sync syncs once and returns the calls that it made, the keys that it wakes, and the
+// events, one a line.
 func (w *world) sync(kind, name string) (string, error) {
 	w.calls = nil
 	key := Key{kind, ns, name}
@@ -309,8 +309,9 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// ignored reports the parts of a write that an API server would silently ignore or lose. It takes a
-// status only through the subresource, and an update deletes fields that our types do not know.
+// ignored reports the parts of a write that an API server would silently ignore or lose.
+// It takes a status only through the subresource, and an update deletes fields that our
+// types do not know.
 func ignored(c *apiserver.Call) string {
 	if c.Method == http.MethodPut {
 		return "an update deletes the fields that our types do not know: patch"
@@ -325,8 +326,8 @@ func ignored(c *apiserver.Call) string {
 	return ""
 }
 
-// reason returns the server's reason to refuse a call, from its answer, which can still be read; "" if
-// the connection broke.
+// reason returns the server's reason to refuse a call, from its answer, which can still
+// be read; "" if the connection broke.
 func reason(response *http.Response) string {
 	if response == nil {
 		return ""

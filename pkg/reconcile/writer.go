@@ -13,9 +13,9 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// writer writes the objects of one kind for the syncs of keys. It remembers each answer, because
-// no decision may use a view older than the controller's own write. fenced.Writer defines the
-// possible writes.
+// writer writes the objects of one kind for the syncs of keys. It remembers each answer,
+// because no decision may use a view older than the controller's own write. fenced.Writer
+// defines the possible writes.
 type writer[T fenced.Object] struct {
 	api       fenced.Writer[T]
 	noun      string // of an object, for people
@@ -24,8 +24,8 @@ type writer[T fenced.Object] struct {
 	unwatched *unwatched[T] // nil: our watch shows every object of the kind
 }
 
-// create creates an object with a fixed name. If the name is taken, the decision is stale. The
-// holder is remembered, because our watch may not show it.
+// create creates an object with a fixed name. If the name is taken, the decision is
+// stale. The holder is remembered, because our watch may not show it.
 func (w writer[T]) create(ctx context.Context, key Key, obj T, why string) (T, error) {
 	created, err := w.api.Create(ctx, obj)
 	if err != nil {

@@ -53,8 +53,8 @@ type ipamConfig struct {
 // capabilities make the runtime pass the addresses of a pod to the plugin.
 var capabilities = map[string]bool{"ips": true, "mac": true}
 
-// networkName is the name in the configuration. A plugin keeps its state under this name, for
-// all namespaces. Neither part can have a dot.
+// networkName is the name in the configuration. A plugin keeps its state under this name,
+// for all namespaces. Neither part can have a dot.
 func (s State) networkName() string { return s.Namespace + "." + s.Name }
 
 // config returns the desired configuration of the definition.
@@ -65,10 +65,11 @@ func (s State) config(vni int32) (string, error) {
 	return text(networkConfig{
 		CNIVersion: cniVersion, Name: s.networkName(),
 		Plugins: []pluginConfig{{
-			// No macspoofchk: the agent's filter (pkg/agent/dataplane) checks MAC, IP and ARP on the
-			// same hook, so before the bridge learns. A port that the filter does not know yet can
-			// send to no pod. It takes no entry, because entries are sticky. The plugin would run
-			// nft, which every node would then need, and an attachment would take over twice as long.
+			// No macspoofchk: the agent's filter (pkg/agent/dataplane) checks MAC, IP and
+			// ARP on the same hook, so before the bridge learns. A port that the filter
+			// does not know yet can send to no pod. It takes no entry, because entries
+			// are sticky. The plugin would run nft, which every node would then need, and
+			// an attachment would take over twice as long.
 			Type: "bridge", Bridge: Bridge(vni), MTU: MTU(s.Network, s.UnderlayMTU),
 			Capabilities: capabilities, IPAM: ipamConfig{Type: "static"},
 		}},
@@ -119,8 +120,8 @@ func (s State) rawConfig() (string, error) {
 	return text(config), nil
 }
 
-// lostIPAM tells the user about an ipam with fields that setIPAM does not keep. It returns "" if
-// nothing is lost.
+// lostIPAM tells the user about an ipam with fields that setIPAM does not keep. It
+// returns "" if nothing is lost.
 func (s State) lostIPAM() string {
 	if overlay(s.Network) {
 		return ""

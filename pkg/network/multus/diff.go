@@ -78,9 +78,9 @@ func (s State) held() []int32 {
 	return held
 }
 
-// release returns the VNIs of former Networks with this name. If this Network holds several, it
-// also returns those that are not in the status. Without a number in the status, it is not yet
-// known which one counts.
+// release returns the VNIs of former Networks with this name. If this Network holds
+// several, it also returns those that are not in the status. Without a number in the
+// status, it is not yet known which one counts.
 func (s State) release() []Release {
 	var releases []Release
 	for _, vni := range s.VNIs {
@@ -148,8 +148,8 @@ func former(n *v1.Network, o metav1.Object) bool {
 	return ref != nil && ref.APIVersion == v1.GroupVersion.String() && ref.Kind == "Network" && ref.Name == n.Name && ref.UID != n.UID
 }
 
-// orphaned says whether we created the object and its owner reference was removed, by a user or
-// by a deletion with --cascade=orphan.
+// orphaned says whether we created the object and its owner reference was removed, by a
+// user or by a deletion with --cascade=orphan.
 func orphaned(o metav1.Object) bool {
 	return metav1.GetControllerOfNoCopy(o) == nil && o.GetLabels()[v1.NetworkLabel] == o.GetName()
 }
@@ -165,8 +165,8 @@ func (s State) newDefinition(config string) *nadv1.NetworkAttachmentDefinition {
 	}
 }
 
-// rewritten returns the update to the desired definition, or nil if there is no difference. It
-// keeps labels and annotations of other clients.
+// rewritten returns the update to the desired definition, or nil if there is no
+// difference. It keeps labels and annotations of other clients.
 func (s State) rewritten(config string) *plan.Update[*nadv1.NetworkAttachmentDefinition] {
 	want, reason := s.Definition.DeepCopy(), ""
 	switch {

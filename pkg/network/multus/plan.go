@@ -18,11 +18,11 @@ import (
 type Plan struct {
 	// Claim, BEFORE the number is published anywhere. Precondition: its fixed name.
 	Claim *v1.VNI
-	// Release unused VNIs. Preconditions: UID and resourceVersion, and a live read that confirms
-	// it, see Release.
+	// Release unused VNIs. Preconditions: UID and resourceVersion, and a live read that
+	// confirms it, see Release.
 	Release []Release
-	// Create and Update the definition, AFTER Claim. At most one of them is set. Preconditions:
-	// its fixed name and a live read of the Network, or resourceVersion.
+	// Create and Update the definition, AFTER Claim. At most one of them is set.
+	// Preconditions: its fixed name and a live read of the Network, or resourceVersion.
 	Create *nadv1.NetworkAttachmentDefinition
 	Update *plan.Update[*nadv1.NetworkAttachmentDefinition]
 	// Status, last; nil if it does not change. Precondition: resourceVersion.
@@ -31,16 +31,16 @@ type Plan struct {
 	Events []plan.Event
 }
 
-// Release is a VNI to delete. A live read of the Network must first find that the Network with
-// this UID is gone, or has another number in its status.
+// Release is a VNI to delete. A live read of the Network must first find that the Network
+// with this UID is gone, or has another number in its status.
 type Release struct {
 	plan.Deletion
 	VNI     int32
 	Network types.UID
 }
 
-// Unused says whether the VNI may be released, given a live read of the Network; nil: the read
-// did not find it.
+// Unused says whether the VNI may be released, given a live read of the Network; nil: the
+// read did not find it.
 func (r Release) Unused(live *v1.Network) bool {
 	return live == nil || live.UID != r.Network || live.Status.VNI != 0 && live.Status.VNI != r.VNI
 }

@@ -29,22 +29,22 @@ type State struct {
 	Installed bool
 	// Definition with this name, of any owner; nil: none.
 	Definition *nadv1.NetworkAttachmentDefinition
-	// Others are the other Networks on the same Wire, ordered by namespace and name; none for
-	// an Overlay Network.
+	// Others are the other Networks on the same Wire, ordered by namespace and name; none
+	// for an Overlay Network.
 	Others []*v1.Network
 	// UnderlayMTU is the MTU of the nodes' network, in bytes.
 	UnderlayMTU int32
 }
 
-// The range of the numbers that Networks get. Other users of VXLAN choose lower numbers: flannel
-// 1, Calico 4096, and small numbers that people type.
+// The range of the numbers that Networks get. Other users of VXLAN choose lower numbers:
+// flannel 1, Calico 4096, and small numbers that people type.
 const (
 	FirstVNI = 1 << 16
 	lastVNI  = 1<<24 - 1
 )
 
-// Numbers returns the numbers that a Network may have, in the order to try them. Two Networks
-// usually begin with different numbers; two controllers begin with the same.
+// Numbers returns the numbers that a Network may have, in the order to try them. Two
+// Networks usually begin with different numbers; two controllers begin with the same.
 func Numbers(network types.UID, many int) []int32 {
 	numbers := make([]int32, 0, many)
 	for i := range many {

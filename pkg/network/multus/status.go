@@ -29,9 +29,9 @@ const ReasonIPAMReplaced = "IPAMReplaced"
 // finding says why pods cannot be attached; zero: they can.
 type finding struct{ reason, message string }
 
-// Observed returns the status and events to write after a failed write of the plan. These are
-// the plan's, unless they report something that was not done: that pods can be attached, or that
-// a number was claimed.
+// Observed returns the status and events to write after a failed write of the plan. These
+// are the plan's, unless they report something that was not done: that pods can be
+// attached, or that a number was claimed.
 func (p Plan) Observed() (*v1.NetworkStatus, []plan.Event) {
 	if p.Status == nil || p.Claim != nil || meta.IsStatusConditionTrue(p.Status.Conditions, v1.ConditionAttachable) {
 		return nil, nil
@@ -52,8 +52,8 @@ func WithFailure(s State, message string) (*v1.NetworkStatus, []plan.Event) {
 	return s.status(vni, finding{ReasonFailedWrite, message})
 }
 
-// status returns the status of the Network with the number and our condition, or nil if it does
-// not change.
+// status returns the status of the Network with the number and our condition, or nil if
+// it does not change.
 func (s State) status(vni int32, found finding) (*v1.NetworkStatus, []plan.Event) {
 	status := s.Network.Status.DeepCopy()
 	status.VNI = vni

@@ -10,13 +10,14 @@ import (
 	"github.com/pod2/pod2/pkg/network"
 )
 
-// wireKeys are the keys in configurations of common plugins that name the link of an interface.
+// wireKeys are the keys in configurations of common plugins that name the link of an
+// interface.
 var wireKeys = []string{"master", "bridge", "vlan", "vlanId", "device", "deviceID"}
 
-// Wire names the link to which the first plugin of a Network of type CNI attaches pods, such as
-// "macvlan master=eth1"; "" if it is unknown. Two Networks with the same wire share one layer 2,
-// as far as their configurations show. macvlan and ipvlan count as the same. On two nodes, eth1
-// may lead to different networks.
+// Wire names the link to which the first plugin of a Network of type CNI attaches pods,
+// such as "macvlan master=eth1"; "" if it is unknown. Two Networks with the same wire
+// share one layer 2, as far as their configurations show. macvlan and ipvlan count as the
+// same. On two nodes, eth1 may lead to different networks.
 func Wire(n *v1.Network) string {
 	if overlay(n) {
 		return ""
@@ -49,8 +50,8 @@ func Wire(n *v1.Network) string {
 	return strings.Join(words, " ")
 }
 
-// shared returns the first other Network that would hand out an address of this one on the same
-// wire, in the order of the State; nil: none.
+// shared returns the first other Network that would hand out an address of this one on
+// the same wire, in the order of the State; nil: none.
 func (s State) shared() *v1.Network {
 	wire := Wire(s.Network)
 	pool, err := network.Pool(s.Network)
