@@ -12,9 +12,9 @@ import (
 // again. Such an error is as normal as a conflict.
 var ErrStale = errors.New("the view is out of date")
 
-// Stale marks errors that mean "the cluster differs from your view": a conflict, an
-// object that is gone or already exists, and a patch with another object's UID. Never
-// retry them with the old decision.
+// Stale marks errors that mean "the cluster differs from your view". These are a
+// conflict, an object that is gone or already exists, and a patch with another object's
+// UID. Never retry them with the old decision.
 func Stale(err error) error {
 	if err == nil {
 		return nil

@@ -27,9 +27,9 @@ func Block(a netip.Addr) netip.Prefix {
 //	blue, 192.168.0.0/24       blue-192.168.0.0
 //	blue, 2001:db8::100/120    blue-2001-0db8-0000-0000-0000-0000-0000-0100
 //
-// block must be a result of Block. The address is at full length and comes last, so
-// different pairs of network and block have different names, with any dots and dashes in
-// the network's name. The result is a DNS subdomain (RFC 1123) if network is a subdomain
+// block must be a result of Block. The address is at full length and comes last. So
+// different pairs of network and block have different names, even if the network's name
+// has dots and dashes. The result is a DNS subdomain (RFC 1123) if network is a subdomain
 // of at most 213 characters: 253 less "-" and 39 for IPv6.
 func BlockName(network string, block netip.Prefix) string {
 	return network + "-" + strings.ReplaceAll(block.Addr().StringExpanded(), ":", "-")

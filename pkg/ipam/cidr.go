@@ -27,10 +27,10 @@ var refused = []struct {
 	{"multicast", netip.MustParsePrefix("ff00::/8")},
 }
 
-// CheckCIDR reads the CIDR of a Network. It refuses the same as the CRD's validation
-// rules: text that does not parse, IPv4-mapped IPv6, host bits, an IPv6 prefix longer
-// than /127, and a CIDR that overlaps loopback, link-local, multicast, 0.0.0.0/8 or "::".
-// The error suggests a valid CIDR.
+// CheckCIDR reads the CIDR of a Network. Like the CRD's validation rules, it refuses text
+// that does not parse, IPv4-mapped IPv6, host bits, and an IPv6 prefix longer than /127.
+// It also refuses a CIDR that overlaps loopback, link-local, multicast, 0.0.0.0/8 or
+// "::". The error suggests a valid CIDR.
 func CheckCIDR(s string) (netip.Prefix, error) {
 	p, err := parsePrefix(s)
 	if err != nil {

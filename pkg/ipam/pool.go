@@ -16,9 +16,9 @@
 // The anycast addresses of RFC 2526, the last 128 of an IPv6 subnet, are handed out like
 // others. Exclude them if routers use them.
 //
-// After a CIDR has grown, two addresses remain special: the old network and broadcast
-// address still have this role for every pod that runs with the smaller CIDR. See
-// [Pool.Formerly]. [Pool.Formerly].
+// After a CIDR has grown, two addresses remain special. Every pod that runs with the
+// smaller CIDR still uses its network and broadcast address. See [Pool.Formerly].
+// [Pool.Formerly].
 package ipam
 
 import (
@@ -47,10 +47,10 @@ type Pool struct {
 }
 
 // NewPool returns the addresses that cidr leaves to hosts, without gateway and exclude.
-// The zero Addr means that there is no gateway. A gateway outside cidr has no effect, and
-// nor do exclusions of the other family or outside cidr. Exclusions may overlap and have
-// any order; they are copied. Host bits of cidr are ignored. The zero Prefix gives a Pool
-// that hands out nothing. NewPool takes O(n log n) time in the number of exclusions.
+// The zero Addr means that there is no gateway. A gateway or an exclusion outside cidr
+// has no effect. Exclusions may overlap and have any order; they are copied. Host bits of
+// cidr are ignored. The zero Prefix gives a Pool that hands out nothing. NewPool takes
+// O(n log n) time in the number of exclusions.
 func NewPool(cidr netip.Prefix, gateway netip.Addr, exclude []Range) Pool {
 	if !cidr.IsValid() {
 		return Pool{}
@@ -60,9 +60,9 @@ func NewPool(cidr netip.Prefix, gateway netip.Addr, exclude []Range) Pool {
 	return p.cut()
 }
 
-// Formerly returns the Pool without the addresses that were the network or broadcast
-// address (IPv6: the subnet-router anycast address) of one of these CIDRs, from which the
-// Pool's CIDR grew. CIDRs outside it, and the CIDR itself, have no effect.
+// Formerly takes the CIDRs from which the Pool's CIDR grew. It returns the Pool without
+// their network and broadcast addresses (IPv6: the subnet-router anycast addresses).
+// CIDRs outside it, and the CIDR itself, have no effect.
 func (p Pool) Formerly(cidrs []netip.Prefix) Pool {
 	p.former = nil
 	for _, c := range cidrs {

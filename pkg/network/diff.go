@@ -132,9 +132,9 @@ func (p *page) unguarded() bool {
 	return p.block != nil && len(p.entries) > 0 && !hasFinalizer(p.block) && p.block.DeletionTimestamp == nil
 }
 
-// retire removes an empty block, in up to three writes. While a terminating Network has our
-// finalizer, its blocks remain, sealed, as tombstones: a controller with an old view finds
-// the name taken, and the block refuses binds. First match wins:
+// retire removes an empty block, in up to three writes. While a terminating Network has
+// our finalizer, its sealed blocks remain as tombstones. A controller with an old view
+// then finds the name taken, and the block refuses binds. First match wins:
 //
 //	not sealed, Network has our finalizer   seal it
 //	not sealed                              seal it and remove our finalizer

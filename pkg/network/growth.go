@@ -29,11 +29,11 @@ const (
 //	publish   only with a recorded CIDR of this view: the last that has the address
 //	bind      never the network or broadcast address of a recorded CIDR
 //
-// A view whose spec has a CIDR also has the complete record of smaller ones: from that
-// version on, only this CIDR or a larger one is recorded. The network or broadcast
-// address of a larger CIDR is never one that this CIDR hands out. So every controller
-// that binds knows all that matters, however old its view. It need not record anything
-// first.
+// If the spec in a view has a CIDR, the view also has the complete record of smaller
+// ones. From that version on, only this CIDR or a larger one is recorded. The network or
+// broadcast address of a larger CIDR is never one that this CIDR hands out. So every
+// controller that binds knows all that matters, however old its view. It need not record
+// anything first.
 //
 // A Network that is older than this record starts it with the CIDRs that its live pods
 // publish.

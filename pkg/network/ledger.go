@@ -67,8 +67,8 @@ func newLedger(network *v1.Network, blocks []*v1.AddressBlock, known map[*v1.Add
 	return l
 }
 
-// searches is the number of entries that can be read in the time of one search for a name
-// among those of a page.
+// searches compares costs: one search for a name in a page takes as long as reading this
+// number of entries.
 const searches = 8
 
 // note adds the entries of the page that name pods to ofPod. It searches for each pod or

@@ -15,8 +15,8 @@ import (
 	"github.com/pod2/pod2/pkg/ipam"
 )
 
-// Page is the content of one version of an AddressBlock. It never changes, so a caller may
-// keep it for as long as the cache shows that version.
+// Page is the content of one version of an AddressBlock. It never changes, so a caller
+// may keep it while the cache shows that version.
 type Page struct {
 	block    *v1.AddressBlock // nil: to be created
 	prefix   netip.Prefix

@@ -292,7 +292,7 @@ func inheritedRightly(s State, b *v1.AddressBlock, w BlockWrite) (problems []str
 	return problems
 }
 
-// While nothing is due, time alone changes nothing before RequeueAfter.
+// If the plan is empty, the passing of time changes nothing before RequeueAfter.
 func TestRequeueAfterIsExact(t *testing.T) {
 	waiting := 0
 	chance.ForSeeds(t, states/2, func(t *testing.T, dice *rand.Rand) {

@@ -94,7 +94,7 @@ func (v *view) inherit(p *page) {
 	p.ours, p.inherits = true, true
 }
 
-// inherited makes the changes of an inheriting write other than those of the entries.
+// inherited makes the changes of an inheriting write, except for the entries.
 func (v *view) inherited(block *v1.AddressBlock) string {
 	change := fmt.Sprintf("inherit from Network %s", block.Spec.NetworkUID)
 	block.Spec.NetworkUID = v.network.UID
@@ -130,10 +130,10 @@ func (v *view) grace(p *page, e *entry) time.Duration {
 	return 0
 }
 
-// hold says why the Network serves only pods whose address it keeps: it will inherit a
-// block, or one may still come, that keeps the address of another pod. In the first case
-// it reports nothing to pods, because the next sync serves them. The pods of a
-// neighbour's block are not known here, so mayInherit is enough for a neighbour.
+// hold says why the Network serves only pods whose address it keeps. It will inherit a
+// block, or wait for one, that keeps the address of another pod. In the first case it
+// reports nothing to pods, because the next sync serves them. The pods of a neighbour's
+// block are not known here, so mayInherit is enough for a neighbour.
 func (v *view) hold(inherits func(*page) bool) *refusal {
 	switch {
 	case v.network == nil || Begun(v.network):
@@ -148,9 +148,9 @@ func (v *view) hold(inherits func(*page) bool) *refusal {
 	return nil
 }
 
-// restoreEnds is the time until the passing of time alone ends an effect of a restore:
-// the wait for blocks, of this Network or of a neighbour; the wait for a Network; or the
-// hour for which entries are kept.
+// restoreEnds is the time until the passing of time alone ends an effect of a restore.
+// Such an effect is the wait of this Network or a neighbour for blocks, the wait of a
+// block for its Network, or the hour for which entries are kept.
 func (v *view) restoreEnds(neighbours map[string]*view) time.Duration {
 	next := never
 	soon := func(left time.Duration) {

@@ -162,8 +162,8 @@ func (v *view) writeBack(pods []*corev1.Pod) (conflicts []conflict) {
 	return conflicts
 }
 
-// claim returns the entry of the address that a live pod publishes, nil if there is none,
-// and the reason why the pod may not have the address. The AddressBlocks are
+// claim returns the entry of the address that a live pod publishes, or nil. It also
+// returns the reason if the pod may not have the address. The AddressBlocks are
 // authoritative: an annotation fills their gaps and overrules nothing. First match wins:
 //
 //	the entry is bound to the pod              it has it

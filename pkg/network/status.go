@@ -171,8 +171,8 @@ func names(all []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(all[:namesShown], ", "), len(all)-namesShown)
 }
 
-// statusEvents returns an event when pods begin to wait, when the spec becomes unusable,
-// when a Network in use is deleted, and when the Network begins to overlap the cluster.
+// statusEvents returns an event when pods begin to wait or the spec becomes unusable. It
+// also returns one when a Network in use is deleted, or begins to overlap the cluster.
 func statusEvents(before, after []metav1.Condition) []plan.Event {
 	var events []plan.Event
 	turned := func(kind string, to metav1.ConditionStatus) *metav1.Condition {

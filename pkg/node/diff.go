@@ -45,9 +45,9 @@ func Diff(s State) Plan {
 	return p
 }
 
-// notReady tells the user how to find the problem. The message stays the same from the
-// first container to the last and from one pod to the next, because each change of a
-// message would be a write.
+// notReady tells the user how to find the problem. The message stays the same while the
+// agent's containers start and its pods change, because each change of a message would be
+// a write.
 func (s State) notReady() string {
 	return fmt.Sprintf("no pod2-agent pod on this node is Ready, so the data plane may be incomplete: run "+
 		"kubectl --namespace=%s get pods --field-selector=spec.nodeName=%s, and kubectl logs for the pods that it lists", s.Namespace, s.Node.Name)

@@ -74,11 +74,11 @@ func (r live) confirmAlive(ctx context.Context, key Key, refs []network.PodRef) 
 	return nil
 }
 
-// readPods reads the named pods from the API server by quorum reads and passes them to
-// see, one by one; a pod that does not exist is nil. It lists the namespace or gets each
-// pod, whichever is cheaper. While 8,000 pods are deleted, a few hundred disappear each
-// second. To list the rest each time would cost the square of their number. The list has
-// no label selector, because a user can remove a label from a live pod.
+// readPods reads the named pods by quorum reads and passes them to see, one by one. A pod
+// that does not exist is nil. It lists the namespace or gets each pod, whichever is
+// cheaper. While 8,000 pods are deleted, a few hundred disappear each second. To list the
+// rest each time would cost the square of their number. The list has no label selector,
+// because a user can remove a label from a live pod.
 func (r live) readPods(ctx context.Context, namespace string, refs []network.PodRef, see func(network.PodRef, *corev1.Pod)) error {
 	if len(refs) < confirmListFrom {
 		return r.getPods(ctx, namespace, refs, see)
@@ -198,7 +198,7 @@ func confirmOwner(key Key, seen, live metav1.Object, err error) error {
 }
 
 // confirmSealed checks by a live LIST that every block of the Network is sealed. A cache
-// alone cannot justify removing the finalizer: the cache of blocks may be behind the
+// alone cannot justify removing the finalizer. The cache of blocks may be behind the
 // cache of Networks, or may lack a block whose creation got no response.
 func (r live) confirmSealed(ctx context.Context, key Key, n *v1.Network) error {
 	blocks, err := r.blocks(key.Namespace).List(ctx, metav1.ListOptions{})
@@ -216,9 +216,9 @@ func (r live) confirmSealed(ctx context.Context, key Key, n *v1.Network) error {
 // confirmUnseen checks by a live LIST that no pod outside our watch publishes an address
 // of a block that is about to be created. A user may have deleted that block and removed
 // the label of a pod, and then its addresses are in use. The LIST returns only pods
-// without the label, which are few where pods are on Networks. Whether a pod in the view
-// has its address is for the plan to decide: an annotation proves nothing and must not
-// prevent the creation of a block.
+// without the label, which are few where pods are on Networks. The plan decides whether a
+// pod in the view has its address. An annotation proves nothing and must not prevent the
+// creation of a block.
 func (r live) confirmUnseen(ctx context.Context, key Key, seen []*corev1.Pod, block *v1.AddressBlock) error {
 	cidr, err := netip.ParsePrefix(block.Spec.CIDR)
 	if err != nil {

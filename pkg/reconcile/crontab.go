@@ -28,7 +28,7 @@ type cronTabKind struct {
 
 // runsEvery is how long the times and numbers in a CronTab's status stay unchanged after
 // the first of them changes. The schedule, the CronJob, its Job and its pods report one
-// run at five moments: two or three within seconds of its start, two or three within
+// run at five moments. Two or three are within seconds of its start, the others within
 // seconds of its end. So each run costs two writes instead of five. Conditions are
 // written at once.
 const runsEvery = 5 * time.Second

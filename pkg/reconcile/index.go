@@ -79,8 +79,9 @@ func labelled(o metav1.Object, label string) []string {
 	return []string{path(o.GetNamespace(), name)}
 }
 
-// pod2sOfClaim returns the Pod2 in the label and every Pod2 whose PVC could have the name:
-// data-a-b-0 may belong to a Pod2 b with the template data-a, or to a Pod2 a-b.
+// pod2sOfClaim returns the Pod2 in the label and every Pod2 whose PVC could have the
+// name. For example, data-a-b-0 may belong to a Pod2 b with the template data-a, or to a
+// Pod2 a-b.
 func pod2sOfClaim(claim *corev1.PersistentVolumeClaim) []string {
 	pod2s := labelledPod2(claim)
 	if end := strings.LastIndexByte(claim.Name, '-'); end > 0 {

@@ -16,7 +16,7 @@ const wholeEvery = 10 * time.Minute
 
 // ledgers remembers, for each Network, its AddressBlocks as they were read and the pods
 // that settle their entries. So the cost of a sync depends on the changes, not on the
-// size of the Network. It remembers the caches, not the cluster: it drops an item as soon
+// size of the Network. It remembers the caches, not the cluster. It drops an item as soon
 // as the cache shows another version of the block, or an event of the pod arrives. It
 // compares everything with the caches when a Network is first synced, every wholeEvery,
 // and on each sync while no events are passed on.

@@ -67,7 +67,7 @@ func (w *world) ledgerHappens(dice *rand.Rand) string {
 		return "a live read finds " + name
 	case 1:
 		w.clock.SetTime(w.clock.Now().Add(foundFor))
-		return "time goes by"
+		return "time passes"
 	}
 	third := chance.Pick(dice, "0", "1")
 	b := newBlock("blue")

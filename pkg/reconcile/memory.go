@@ -206,7 +206,7 @@ func (p *throttle) left(key Key) time.Duration {
 	return max(0, left)
 }
 
-// gather is for a value that changes in several steps, of which the first alone is of no
+// gather is for a value that changes in several steps, if the first step alone is of no
 // use. After the first call the value stays unchanged for a while.
 func (p *throttle) gather(key Key) {
 	p.mu.Lock()

@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// optionalKind knows whether the cluster has a kind that Pod2 does not install. Its informer
-// retries for as long as it runs, in the end twice a minute.
+// optionalKind knows whether the cluster has a kind that Pod2 does not install. Its
+// informer retries while it runs, in the end twice a minute.
 type optionalKind struct {
 	informer cache.SharedIndexInformer
 	synced   func() bool

@@ -78,8 +78,8 @@ func (r *pod2Kind) createReplica(ctx context.Context, key Key, c pod2.Creation) 
 
 // adopt makes the Pod2 the controller of a pod, in one write that carries the pod's UID
 // and resourceVersion. The API server refuses it if the pod has changed or got a
-// controller. The patch names our owner reference and keeps those of other owners, which
-// are not controllers.
+// controller. The patch names our owner reference and keeps the references to other
+// owners, which are not controllers.
 func (r *pod2Kind) adopt(ctx context.Context, key Key, a pod2.Adoption) error {
 	metadata := fenced.Fields{"ownerReferences": []metav1.OwnerReference{a.Owner}, "labels": a.Labels}
 	if a.Request != nil {

@@ -19,9 +19,9 @@ import (
 // looks for the object again at this interval.
 const foundFor = 30 * time.Second
 
-// unwatched remembers the objects that live reads found and the cache does not show:
-// objects whose label a user removed, and objects of other owners with a name that a Pod2
-// needs. observe adds them to its lists, so Diff sees them like any other object.
+// unwatched remembers the objects that live reads found and the cache does not show. A
+// user may have removed their label, or they belong to another owner and have a name that
+// a Pod2 needs. observe adds them to its lists, so Diff sees them like any other object.
 //
 // If a pod has our label, the cache will show it. Once the cache is at the pod's
 // resourceVersion, the cache counts: if it does not have the pod, the pod is gone.
@@ -33,7 +33,8 @@ type unwatched[T metav1.Object] struct {
 	clock     clock.PassiveClock
 	sightings map[types.NamespacedName]sighting[T]
 	// slim reduces an object to the fields that the cache keeps. watched says whether the
-	// cache has the object, or will have it, where the syncs of a key look for theirs.
+	// cache has the object, or will have it, under the index that the syncs of a key
+	// read.
 	slim    func(T) T
 	watched func(Key, T) bool
 }

@@ -12,8 +12,9 @@ import (
 
 // CompareVersions compares the API server's resourceVersion with that of a cache. Call it
 // now and then, in standbys too. The caches alone cannot detect that etcd was restored to
-// an older state: a watch from a version that the API server has yet to reach is silent.
-// If the API server does not answer, that is only logged: Check does not report it.
+// an older state. A watch is silent if it starts at a version that the API server has yet
+// to reach. If the API server does not answer, that is only logged: Check does not report
+// it.
 func (r *Reconciler) CompareVersions(ctx context.Context) {
 	// Read before the request, so the answer is normally newer.
 	seen := r.ownWrites.newest(networksResource)

@@ -7,8 +7,8 @@
 //	Network blue, status.vni 1180673       written after that; agents use it
 //	NetworkAttachmentDefinition blue       bridge nw1180673, the addresses from the pod's annotation
 //
-// A Network keeps its VNI for as long as it exists, and a VNI outlives its Network. A VNI
-// is deleted only after a live read says that the Network with this UID is gone. So two
+// A Network keeps its VNI while it exists, and a VNI outlives its Network. A VNI is
+// deleted only after a live read says that the Network with this UID is gone. So two
 // Networks never have the same number, in any order of writes, because the number is the
 // name of the VNI. If two controllers try different numbers, one Network briefly has two.
 // This affects no other Network, and the status says which number counts.
