@@ -101,8 +101,8 @@ func Publish(s PodState) PodPlan {
 		switch {
 		case asks && !answered:
 			return s.complain(ReasonMissingGate, fmt.Sprintf(
-				"the pod asks for Networks %q without the scheduling gate %s, so it may run already; recreate it with the gate, "+
-					"and without spec.nodeName: a pod that is created with one can have no gate, use a nodeSelector or an affinity",
+				"the pod asks for Networks %q without the scheduling gate %s, so it may already be running; recreate it with the gate "+
+					"and without spec.nodeName: a pod with spec.nodeName cannot have a gate, so use a nodeSelector or an affinity",
 				request, v1.AddressesGate))
 		case answered:
 			return s.bound(request)
@@ -112,7 +112,7 @@ func Publish(s PodState) PodPlan {
 	requests, err := attachment.Requests(pod)
 	switch {
 	case err != nil:
-		return s.complain(ReasonInvalidRequest, fmt.Sprintf("%s; edit it, the pod is still gated", err))
+		return s.complain(ReasonInvalidRequest, fmt.Sprintf("%s; edit the annotation: the pod is still gated", err))
 	case len(requests) == 0:
 		return s.complain(ReasonMissingRequest, fmt.Sprintf(
 			"the pod has the scheduling gate %s but no annotation %s; name the Networks there, or remove the gate",
@@ -145,7 +145,7 @@ func (s PodState) publish(requests []attachment.Request) PodPlan {
 	}
 	multus, err := attachment.AppendMultus(attachment.Unpublished(s.Pod), s.Pod.Namespace, attachment.Elements(requests, addresses))
 	if err != nil {
-		return s.complain(ReasonInvalidRequest, fmt.Sprintf("%s; edit it, the pod is still gated", err))
+		return s.complain(ReasonInvalidRequest, fmt.Sprintf("%s; edit the annotation: the pod is still gated", err))
 	}
 	return PodPlan{Publish: &Publication{attachment.FormatAddresses(addresses), multus}}
 }

@@ -21,7 +21,7 @@ func TestPublish(t *testing.T) {
 		{"gated without request", networks + `pod web-0/u1 gated`,
 			`condition samplecrd.k8s.io/AddressesBound=False MissingRequest: the pod has the scheduling gate samplecrd.k8s.io/addresses but no annotation samplecrd.k8s.io/networks; name the Networks there, or remove the gate`, ``},
 		{"gated, request unreadable", networks + `pod web-0/u1 gated asks=blue,blue`,
-			`condition samplecrd.k8s.io/AddressesBound=False InvalidRequest: annotation samplecrd.k8s.io/networks: element 2 ("blue") names Network blue again after element 1: a pod can join a Network only once, remove one of the two; edit it, the pod is still gated`, ``},
+			`condition samplecrd.k8s.io/AddressesBound=False InvalidRequest: annotation samplecrd.k8s.io/networks: element 2 ("blue") names Network blue again after element 1: a pod can join a Network only once, remove one of the two; edit the annotation: the pod is still gated`, ``},
 		{"gated, restored with an unreadable annotation", networks + `pod web-0/u1 gated asks=blue has=!`,
 			`condition samplecrd.k8s.io/AddressesBound=False InvalidRequest: the pod was created with an unreadable annotation samplecrd.k8s.io/addresses; remove it to get any address`, ``},
 		{"gated, restored with another address than it has: the AddressBlock counts", networks + `pod web-0/u1 gated asks=blue has=blue:192.168.0.9/16`,
@@ -45,7 +45,7 @@ func TestPublish(t *testing.T) {
 			network blue 192.168.0.0/16
 			192.168.0.2 Bound web-0/u1
 			pod web-0/u1 gated asks=blue multus=a//b`,
-			`condition samplecrd.k8s.io/AddressesBound=False InvalidRequest: annotation k8s.v1.cni.cncf.io/networks: read the networks that the pod already requests from Multus: element 1 ("a//b") has an unexpected '/': write "name", "namespace/name" or "namespace/name@interface"; edit it, the pod is still gated`, ``},
+			`condition samplecrd.k8s.io/AddressesBound=False InvalidRequest: annotation k8s.v1.cni.cncf.io/networks: read the networks that the pod already requests from Multus: element 1 ("a//b") has an unexpected '/': write "name", "namespace/name" or "namespace/name@interface"; edit the annotation: the pod is still gated`, ``},
 		{"an IPv6 address keeps its gateway after growth", `
 			network blue fd00::/60 was=fd00:0:0:5::1
 			fd00:0:0:5::2 Bound web-0/u1
@@ -98,7 +98,7 @@ func TestPublish(t *testing.T) {
 			192.168.0.2 Bound web-0/u1
 			pod web-0/u1 gated asks=blue`, ``, ``},
 		{"request without gate", networks + `pod web-0/u1 asks=blue`,
-			`condition samplecrd.k8s.io/AddressesBound=False MissingGate: the pod asks for Networks "blue" without the scheduling gate samplecrd.k8s.io/addresses, so it may run already; recreate it with the gate, and without spec.nodeName: a pod that is created with one can have no gate, use a nodeSelector or an affinity`, ``},
+			`condition samplecrd.k8s.io/AddressesBound=False MissingGate: the pod asks for Networks "blue" without the scheduling gate samplecrd.k8s.io/addresses, so it may already be running; recreate it with the gate and without spec.nodeName: a pod with spec.nodeName cannot have a gate, so use a nodeSelector or an affinity`, ``},
 		{"on the network of its node", `
 			network blue 192.168.0.0/16
 			192.168.0.2 Bound web-0/u1
