@@ -68,7 +68,7 @@ func arbitraryLedger(dice *rand.Rand, b *strings.Builder, first string, entries 
 			b.WriteString(" " + word)
 		}
 	}
-	if sealed { // the schema requires a sealed block to be empty
+	if sealed { // the schema requires a sealed AddressBlock to be empty
 		b.WriteString(" sealed\n")
 		return
 	}

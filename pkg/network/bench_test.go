@@ -17,7 +17,7 @@ import (
 )
 
 // One pod waits on a Network with many other pods. First everything is read again. Then
-// the blocks are Known, so the pods that settle them are left out.
+// the AddressBlocks are Known, so the pods that settle them are left out.
 func BenchmarkDiff(b *testing.B) {
 	for _, size := range []int{10, 1_000, 10_000, 65_000} {
 		s := crowded(b, size)

@@ -66,15 +66,15 @@ func hasFinalizer(o metav1.Object) bool {
 	return slices.Contains(o.GetFinalizers(), v1.InUseFinalizer)
 }
 
-// allSealed says whether every block of the Network was observed sealed. Then no address of
-// it can be bound any more, not even by a controller with an old view.
+// allSealed says whether every AddressBlock of the Network was observed sealed. Then no
+// address of it can be bound any more, not even by a controller with an old view.
 func (v *view) allSealed() bool {
 	return !slices.ContainsFunc(v.ledger.pages, func(p *page) bool {
 		return p.ours && (p.block == nil || !p.block.Spec.Sealed)
 	})
 }
 
-// blockWrites compares the working copy with the observed blocks.
+// blockWrites compares the working copy with the observed AddressBlocks.
 func (v *view) blockWrites(namespace string) []BlockWrite {
 	var writes []BlockWrite
 	for _, p := range v.ledger.pages {
@@ -118,7 +118,7 @@ func (v *view) blockWrites(namespace string) []BlockWrite {
 	return writes
 }
 
-// rewritten is the block with the desired entries.
+// rewritten is the AddressBlock with the desired entries.
 func (p *page) rewritten() *v1.AddressBlock {
 	block := *p.block
 	block.Spec.Entries = p.apiEntries()
@@ -126,15 +126,17 @@ func (p *page) rewritten() *v1.AddressBlock {
 	return &block
 }
 
-// unguarded says that another client removed our finalizer from a block in use. The block
-// could vanish then. The API server refuses a new finalizer once the block is being deleted.
+// unguarded says that another client removed our finalizer from an AddressBlock in use.
+// The AddressBlock could vanish then. The API server refuses a new finalizer once the
+// AddressBlock is being deleted.
 func (p *page) unguarded() bool {
 	return p.block != nil && len(p.entries) > 0 && !hasFinalizer(p.block) && p.block.DeletionTimestamp == nil
 }
 
-// retire removes an empty block, in up to three writes. While a terminating Network has
-// our finalizer, its sealed blocks remain as tombstones. A controller with an old view
-// then finds the name taken, and the block refuses binds. First match wins:
+// retire removes an empty AddressBlock, in up to three writes. While a terminating
+// Network has our finalizer, its sealed AddressBlocks remain as tombstones. A controller
+// with an old view then finds the name taken, and the AddressBlock refuses binds. First
+// match wins:
 //
 //	not sealed, Network has our finalizer   seal it
 //	not sealed                              seal it and remove our finalizer

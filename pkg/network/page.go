@@ -21,13 +21,13 @@ type Page struct {
 	block    *v1.AddressBlock // nil: to be created
 	prefix   netip.Prefix
 	observed []entry // in address order, each address once
-	// dropped says which entries of the block are not in observed.
+	// dropped says which entries of the AddressBlock are not in observed.
 	dropped []string
 	// byPod has the positions in observed, ordered by the names of their pods.
 	byPod []uint16
 	// owners that the entries name, each once.
 	owners []v1.AddressOwner
-	// inheritedAt is when a Network inherited the block; zero: never.
+	// inheritedAt is when a Network inherited the AddressBlock; zero: never.
 	inheritedAt time.Time
 }
 
@@ -42,14 +42,14 @@ type entry struct {
 }
 
 // Read reads an AddressBlock. It returns false for one that we did not write: its name does
-// not match the addresses that it claims, so another block may cover them.
+// not match the addresses that it claims, so another AddressBlock may cover them.
 func Read(block *v1.AddressBlock) (*Page, bool) {
 	p, ok := read(block)
 	if !ok {
 		return nil, false
 	}
 	for i := range p.observed {
-		p.byPod = append(p.byPod, uint16(i)) //nolint:gosec // a block has 256 addresses
+		p.byPod = append(p.byPod, uint16(i)) //nolint:gosec // an AddressBlock has 256 addresses
 		if owner := p.observed[i].Owner; !slices.Contains(p.owners, owner) {
 			p.owners = append(p.owners, owner)
 		}
@@ -59,8 +59,8 @@ func Read(block *v1.AddressBlock) (*Page, bool) {
 }
 
 // read is Read without the indexes. Entries are an atomic list that a user can spoil. An
-// entry whose address is not of the block counts for nothing. If one address has several
-// entries, the first Bound one counts.
+// entry whose address is not of the AddressBlock counts for nothing. If one address has
+// several entries, the first Bound one counts.
 func read(block *v1.AddressBlock) (*Page, bool) {
 	prefix, err := netip.ParsePrefix(block.Spec.CIDR)
 	if err != nil || prefix != ipam.Block(prefix.Addr()) || block.Name != ipam.BlockName(block.Spec.Network, prefix) {
@@ -116,7 +116,7 @@ func (k *Known) Settle(i, bits int) {
 // Bits is the prefix length that the pod of a settled entry publishes.
 func (k *Known) Bits(i int) int { return int(k.bits[i]) }
 
-// Positions are a set of positions in the entries of a block.
+// Positions are a set of positions in the entries of an AddressBlock.
 type Positions [ipam.BlockSize / 64]uint64
 
 // Add adds a position.
@@ -135,7 +135,7 @@ func (p *Positions) size() (n int) {
 	return n
 }
 
-// Quiet says whether the block needs no change, independent of the rest of the State.
+// Quiet says whether the AddressBlock needs no change, independent of the rest of the State.
 func (k *Known) Quiet() bool {
 	return len(k.observed) > 0 && k.Settled.size() == len(k.observed) && len(k.dropped) == 0 && !orphaned(k.block) &&
 		(hasFinalizer(k.block) || k.block.DeletionTimestamp != nil)
@@ -144,7 +144,7 @@ func (k *Known) Quiet() bool {
 // Size is the number of entries.
 func (p *Page) Size() int { return len(p.observed) }
 
-// Block is the version of the block that was read.
+// Block is the version of the AddressBlock that was read.
 func (p *Page) Block() *v1.AddressBlock { return p.block }
 
 // PodName is the name of the pod of an entry.

@@ -21,27 +21,29 @@ type Plan struct {
 	// holds one of its addresses. The same write records the gateway if it is not recorded
 	// yet. If the write fails, see WithoutFinalizer. Precondition: UID and resourceVersion.
 	AddFinalizer bool
-	// Begin, in the same write: marks the Network as one that hands out addresses, BEFORE it
-	// binds the first address that was kept for no pod. After that it inherits no block.
+	// Begin, in the same write: marks the Network as one that hands out addresses, BEFORE
+	// it binds the first address that was kept for no pod. After that it inherits no
+	// AddressBlock.
 	Begin bool
-	// Alive are pods that keep blocks of a backup from being inherited. A live read must
-	// confirm that each lives BEFORE Begin: a block that is not inherited by then never is.
+	// Alive are pods that keep AddressBlocks of a backup from being inherited. A live
+	// read must confirm that each lives BEFORE Begin: an AddressBlock that is not
+	// inherited by then never is.
 	Alive []PodRef
 	// Blocks in the order of their addresses.
 	Blocks []BlockWrite
-	// RemoveFinalizer, only once every block is sealed. Preconditions: resourceVersion,
-	// and a live LIST that shows every block of this UID sealed. The cache of Networks
-	// may be ahead of the cache of blocks.
+	// RemoveFinalizer, only once every AddressBlock is sealed. Preconditions:
+	// resourceVersion, and a live LIST that shows every AddressBlock of this UID sealed.
+	// The cache of Networks may be ahead of the cache of AddressBlocks.
 	RemoveFinalizer bool
-	// Waits, AFTER the blocks and only if all were written: conditions of pods that got no
-	// address.
+	// Waits, AFTER the AddressBlocks and only if all were written: conditions of pods
+	// that got no address.
 	Waits []Wait
 	// Status, last; nil if it does not change. If anything failed, Observed is written
 	// instead. Precondition: resourceVersion, because the status records the CIDR of the
 	// spec that it was made from.
 	Status *v1.NetworkStatus
-	// GivenAway reports, once the blocks are written, reserved addresses that other pods got
-	// because none was free. The next plan could not know this.
+	// GivenAway reports, once the AddressBlocks are written, reserved addresses that
+	// other pods got because none was free. The next plan could not know this.
 	GivenAway []plan.Event
 	// Events are sent after the status, because they report its changes.
 	Events []plan.Event
@@ -69,18 +71,18 @@ type BlockWrite struct {
 	Verb Verb
 	// Block is the desired AddressBlock.
 	Block *v1.AddressBlock
-	// Fresh: the block has no entry yet. Before it gets one, a live read made when the block
-	// existed must find the Network as in the view, with our finalizer. So a controller that
-	// removes the finalizer sees the block and seals it. A create with entries could arrive
-	// late, after the Network is gone.
+	// Fresh: the AddressBlock has no entry yet. Before it gets one, a live read made when
+	// the AddressBlock existed must find the Network as in the view, with our finalizer.
+	// So a controller that removes the finalizer sees the AddressBlock and seals it. A
+	// create with entries could arrive late, after the Network is gone.
 	Fresh bool
-	// Restored: the block came back from a backup without its owner reference. A live read
-	// must find the Network as in the view, or not at all. A view from before the restore
-	// would assign the block to a Network that is gone.
+	// Restored: the AddressBlock came back from a backup without its owner reference. A
+	// live read must find the Network as in the view, or not at all. A view from before
+	// the restore would assign the AddressBlock to a Network that is gone.
 	Restored bool
-	// Inherits: the block gets the UID of the Network. The live read must also show that the
-	// Network has not begun to hand out addresses. A Network with this name and another UID
-	// proves that the Network named in the block is gone.
+	// Inherits: the AddressBlock gets the UID of the Network. The live read must also
+	// show that the Network has not begun to hand out addresses. A Network with this name
+	// and another UID proves that the Network named in the AddressBlock is gone.
 	Inherits bool
 	// Binds: an address in it gets another holder, or its holder another owner. A live
 	// read made before must find the Network's generation as in the view. Otherwise the

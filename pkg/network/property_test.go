@@ -60,8 +60,8 @@ func nothingBadHappens(t *testing.T, dice *rand.Rand) {
 	}
 }
 
-// held is a Bound entry that counts: its address is in the block, and it is the first Bound
-// one of that address.
+// held is a Bound entry that counts: its address is in the AddressBlock, and it is the
+// first Bound one of that address.
 type held struct {
 	addr netip.Addr
 	pod  string
@@ -275,7 +275,7 @@ func blocksAreRespected(s State, p Plan) (problems []string) {
 	return problems
 }
 
-// A block is given to another Network only if that Network never bound. All of its
+// An AddressBlock is given to another Network only if that Network never bound. All of its
 // entries are then kept for the pods that had them.
 func inheritedRightly(s State, b *v1.AddressBlock, w BlockWrite) (problems []string) {
 	if b.Spec.Sealed || len(b.OwnerReferences) > 0 || s.Network == nil || terminating(s.Network) ||

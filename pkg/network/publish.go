@@ -47,7 +47,7 @@ type PodPlan struct {
 	// Event on the pod, after the condition.
 	Event *plan.Event
 	// Stale, if not empty, says why this view of a Network is older than the view of its
-	// blocks. Nothing must be written from it, and no event announces the newer view.
+	// AddressBlocks. Nothing must be written from it, and no event announces the newer view.
 	Stale string
 }
 

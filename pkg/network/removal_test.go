@@ -240,7 +240,7 @@ func TestBlockTouchedByHand(t *testing.T) {
 	})
 }
 
-// Two controllers with old views bound one pod in two blocks.
+// Two controllers with old views bound one pod in two AddressBlocks.
 func TestSurplus(t *testing.T) {
 	const twice = `
 		network blue 10.0.0.0/23

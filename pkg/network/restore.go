@@ -14,8 +14,8 @@ import (
 )
 
 // A restore from a backup recreates Networks, AddressBlocks and pods, in any order, with
-// new UIDs and without owner references. The blocks name the UID of a Network that is
-// gone. These rules apply to an orphaned block (see orphaned). First match wins:
+// new UIDs and without owner references. The AddressBlocks name the UID of a Network that is
+// gone. These rules apply to an orphaned AddressBlock (see orphaned). First match wins:
 //
 //	no Network, block younger than RestoreGrace           it waits for its Network
 //	no Network, or Network is being deleted               its entries end with their pods
@@ -27,17 +27,17 @@ import (
 // A Network has never bound an address if NetworkUIDAnnotation is not its own UID. The
 // annotation is written before the first bind of an address that was kept for no pod.
 
-// RestoreGrace is how long a restored block waits for its Network. It is also how long
-// entries of an inherited block are kept for owners that do not exist yet.
+// RestoreGrace is how long a restored AddressBlock waits for its Network. It is also how
+// long entries of an inherited AddressBlock are kept for owners that do not exist yet.
 const RestoreGrace = time.Hour
 
-// RestoreWait is how long a restored Network waits for its blocks. During this time it
-// serves only pods whose address is in a block that already exists.
+// RestoreWait is how long a restored Network waits for its AddressBlocks. During this
+// time it serves only pods whose address is in an AddressBlock that already exists.
 const RestoreWait = time.Minute
 
-// orphaned says that a block came back from a backup: the controller creates every block
-// with an owner reference to its Network. A sealed block, or one that is being deleted,
-// keeps no address for any pod, so it does not count.
+// orphaned says that an AddressBlock came back from a backup: the controller creates
+// every AddressBlock with an owner reference to its Network. A sealed AddressBlock, or
+// one that is being deleted, keeps no address for any pod, so it does not count.
 func orphaned(block *v1.AddressBlock) bool {
 	return block != nil && block.DeletionTimestamp == nil && !block.Spec.Sealed && metav1.GetControllerOfNoCopy(block) == nil
 }
@@ -45,8 +45,8 @@ func orphaned(block *v1.AddressBlock) bool {
 // Begun says whether the Network may have bound addresses that were kept for no pod.
 func Begun(n *v1.Network) bool { return n.Annotations[v1.NetworkUIDAnnotation] == string(n.UID) }
 
-// AwaitsBlocks is how much longer a restored Network waits for its blocks; zero: it does not
-// wait.
+// AwaitsBlocks is how much longer a restored Network waits for its AddressBlocks; zero:
+// it does not wait.
 func AwaitsBlocks(n *v1.Network, now time.Time) time.Duration {
 	if uid := n.Annotations[v1.NetworkUIDAnnotation]; n.DeletionTimestamp != nil || uid == "" || uid == string(n.UID) {
 		return 0
@@ -54,7 +54,7 @@ func AwaitsBlocks(n *v1.Network, now time.Time) time.Duration {
 	return max(0, min(n.CreationTimestamp.Add(RestoreWait).Sub(now), RestoreWait))
 }
 
-// awaits is how much longer an orphaned block waits for a Network, or for its pods to
+// awaits is how much longer an orphaned AddressBlock waits for a Network, or for its pods to
 // terminate; zero: it does not wait.
 func (v *view) awaits(p *page) time.Duration {
 	switch {
@@ -68,20 +68,20 @@ func (v *view) awaits(p *page) time.Duration {
 	return max(0, min(p.block.CreationTimestamp.Add(RestoreGrace).Sub(v.now.Time), RestoreGrace))
 }
 
-// inheritable says whether the Network inherits the block.
+// inheritable says whether the Network inherits the AddressBlock.
 func (v *view) inheritable(p *page) bool {
 	return v.mayInherit(p) && !slices.ContainsFunc(p.entries, func(e entry) bool { return e.State == v1.AddressBound && !v.over(&e) })
 }
 
-// mayInherit says whether the Network inherits the block unless one of its pods lives.
-// The block of a Network that was removed by force is not orphaned, so its entries end
-// with their pods.
+// mayInherit says whether the Network inherits the AddressBlock unless one of its pods
+// lives. The AddressBlock of a Network that was removed by force is not orphaned, so its
+// entries end with their pods.
 func (v *view) mayInherit(p *page) bool {
 	return v.network != nil && !terminating(v.network) && !Begun(v.network) && !p.ours && orphaned(p.block) && len(p.observed) > 0
 }
 
-// inherit gives a block to the Network, in one write with its owner reference and finalizer.
-// All of its entries become Reserved; this write binds nothing.
+// inherit gives an AddressBlock to the Network, in one write with its owner reference and
+// finalizer. All of its entries become Reserved; this write binds nothing.
 func (v *view) inherit(p *page) {
 	p.own()
 	for i := range p.entries {
@@ -102,7 +102,7 @@ func (v *view) inherited(block *v1.AddressBlock) string {
 	return change
 }
 
-// ownerOf returns the owner reference of a block: its Network.
+// ownerOf returns the owner reference of an AddressBlock: its Network.
 func (v *view) ownerOf() metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: v1.GroupVersion.String(), Kind: "Network", Name: v.name, UID: v.network.UID,
@@ -110,15 +110,15 @@ func (v *view) ownerOf() metav1.OwnerReference {
 	}
 }
 
-// unowned says that another client removed the owner reference from a block of the
-// Network, or that the view of the Network is older than a restore. The block takes no
-// entry until the owner reference is back.
+// unowned says that another client removed the owner reference from an AddressBlock of
+// the Network, or that the view of the Network is older than a restore. The AddressBlock
+// takes no entry until the owner reference is back.
 func (v *view) unowned(p *page) bool {
 	return p.ours && !p.inherits && !terminating(v.network) && orphaned(p.block)
 }
 
-// grace is how much longer an entry of an inherited block is kept, whether or not its owner
-// exists; zero: it is not kept.
+// grace is how much longer an entry of an inherited AddressBlock is kept, whether or not
+// its owner exists; zero: it is not kept.
 func (v *view) grace(p *page, e *entry) time.Duration {
 	if e.State != v1.AddressReserved || p.inheritedAt.IsZero() || !e.Since.Time.Equal(p.inheritedAt) {
 		return 0
@@ -130,10 +130,10 @@ func (v *view) grace(p *page, e *entry) time.Duration {
 	return 0
 }
 
-// hold says why the Network serves only pods whose address it keeps. It will inherit a
-// block, or wait for one, that keeps the address of another pod. In the first case it
+// hold says why the Network serves only pods whose address it keeps. It will inherit an
+// AddressBlock, or wait for one, that keeps the address of another pod. In the first case it
 // reports nothing to pods, because the next sync serves them. The pods of a neighbour's
-// block are not known here, so mayInherit is enough for a neighbour.
+// AddressBlock are not known here, so mayInherit is enough for a neighbour.
 func (v *view) hold(inherits func(*page) bool) *refusal {
 	switch {
 	case v.network == nil || Begun(v.network):
@@ -149,8 +149,8 @@ func (v *view) hold(inherits func(*page) bool) *refusal {
 }
 
 // restoreEnds is the time until the passing of time alone ends an effect of a restore.
-// Such an effect is the wait of this Network or a neighbour for blocks, the wait of a
-// block for its Network, or the hour for which entries are kept.
+// Such an effect is the wait of this Network or a neighbour for AddressBlocks, the wait
+// of an AddressBlock for its Network, or the hour for which entries are kept.
 func (v *view) restoreEnds(neighbours map[string]*view) time.Duration {
 	next := never
 	soon := func(left time.Duration) {
@@ -182,7 +182,7 @@ func (v *view) begins() bool {
 	return v.network != nil && !terminating(v.network) && !Begun(v.network) && v.held == nil && !v.refuses
 }
 
-// alive returns the pods that keep the Network from inheriting blocks.
+// alive returns the pods that keep the Network from inheriting AddressBlocks.
 func (v *view) alive() []PodRef {
 	var refs []PodRef
 	for _, p := range v.ledger.pages {

@@ -129,7 +129,7 @@ func (v *view) settleMoved() {
 }
 
 // surplus says whether an entry is bound to a live pod that publishes another address
-// bound to it. This happens if two controllers bound one pod in two blocks: the pod
+// bound to it. This happens if two controllers bound one pod in two AddressBlocks: the pod
 // publishes once, and that decides. The other entry can never be published, because a
 // publishing write carries the resourceVersion of the gated pod. If another client wrote
 // the annotation of a gated pod, that decides nothing.
@@ -143,7 +143,7 @@ func (v *view) surplus(e *entry) bool {
 }
 
 // writeBack enters the addresses that live pods publish and that no AddressBlock has,
-// because a user deleted the block. It runs before any bind. It returns the pods that
+// because a user deleted the AddressBlock. It runs before any bind. It returns the pods that
 // publish an address which they may not have.
 func (v *view) writeBack(pods []*corev1.Pod) (conflicts []conflict) {
 	for _, pod := range pods {
@@ -196,7 +196,7 @@ func (v *view) claim(pod *corev1.Pod, addr netip.Addr) (*entry, string) {
 
 // recordable returns the address that a live pod publishes, if an entry for it could be
 // written. An AddressBlock of an earlier Network with this name takes no entry: it hands
-// out nothing until it is empty and deleted. And no block can be created for a
+// out nothing until it is empty and deleted. And no AddressBlock can be created for a
 // terminating Network that has already lost our finalizer.
 func (v *view) recordable(pod *corev1.Pod) (netip.Addr, bool) {
 	addr, ok := v.published[pod.Name]

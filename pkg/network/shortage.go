@@ -10,7 +10,7 @@ import (
 	"github.com/pod2/pod2/pkg/ipam"
 )
 
-// tally counts the entries of the working copy, in the Network's own blocks only.
+// tally counts the entries of the working copy, in the Network's own AddressBlocks only.
 type tally struct {
 	bound, reserved, resting int64
 	// taken have an entry; without it, any pod could get them. The fields below count

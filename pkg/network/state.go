@@ -30,8 +30,8 @@ type State struct {
 	Network *v1.Network
 	// Blocks of Networks with this name, of any UID, in name order.
 	Blocks []*v1.AddressBlock
-	// Known has the Pages of Blocks and of the Neighbours' blocks. It only saves work: Diff
-	// reads a block that is missing here, and decides the same.
+	// Known has the Pages of Blocks and of the Neighbours' AddressBlocks. It only saves
+	// work: Diff reads an AddressBlock that is missing here, and decides the same.
 	Known map[*v1.AddressBlock]*Known
 	// Pods, in name order: those that ask for this Network, publish one of its addresses, or
 	// are named by an entry of Blocks. A pod may be left out if it settles an entry and no

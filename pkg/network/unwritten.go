@@ -6,7 +6,7 @@ import (
 	"github.com/pod2/pod2/internal/shorten"
 )
 
-// Unwritten tells pods why they wait if blocks that bind their addresses were not
+// Unwritten tells pods why they wait if AddressBlocks that bind their addresses were not
 // written, for example because of a quota for AddressBlocks. The first pods get the words
 // of the API server; the others are referred to the Network's condition, see
 // exhaustedText.

@@ -46,8 +46,8 @@ type view struct {
 	refuses bool
 	// barred are the ranges of the cluster from which the Network hands out no address.
 	barred []ipam.Range
-	// held is the refusal for pods whose address the Network does not keep, while blocks
-	// of a backup may come; nil: it serves all pods.
+	// held is the refusal for pods whose address the Network does not keep, while
+	// AddressBlocks of a backup may come; nil: it serves all pods.
 	held *refusal
 	// toRelease are the entries whose reservations a user asks to end, by address; nil until
 	// needed.

@@ -30,7 +30,7 @@ type world struct {
 	dice   *rand.Rand
 	caches [2]cluster
 	lags   [2][4]int // of each kind: the cache catches up in one of this many turns
-	calm   bool      // users leave blocks alone, and only let Networks grow
+	calm   bool      // users leave AddressBlocks alone, and only let Networks grow
 	log    []string
 }
 
@@ -116,7 +116,7 @@ func (w *world) user() {
 		w.did("user takes block %s away, finalizer and all", b.Name)
 		delete(w.blocks, b.Name)
 		// Only the caches protect addresses that it had bound and that were not published
-		// yet: a controller whose cache still shows the block would publish them.
+		// yet: a controller whose cache still shows the AddressBlock would publish them.
 		w.everybodySees()
 	}
 }

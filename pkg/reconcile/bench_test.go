@@ -17,7 +17,7 @@ import (
 // BenchmarkSyncNetwork measures one sync for a pod that waits on a Network with many
 // other pods, from the view to the write that binds the pod. The write is refused, so the
 // next sync finds the pod waiting again. Between two syncs the caches show another
-// version of one block and of one pod, as in a busy cluster.
+// version of one AddressBlock and of one pod, as in a busy cluster.
 func BenchmarkSyncNetwork(b *testing.B) {
 	for _, size := range []int{10, 1_000, 10_000, 65_000} {
 		b.Run(fmt.Sprintf("bound=%d", size), func(b *testing.B) {

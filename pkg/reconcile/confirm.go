@@ -55,8 +55,8 @@ func (r live) confirmOver(ctx context.Context, key Key, refs []network.PodRef) e
 }
 
 // confirmAlive checks by a live read that pods have not terminated, before the Network
-// gives up inheriting the blocks in which they hold addresses. If a pod has terminated,
-// our watch has yet to show it, and the decision is stale.
+// gives up inheriting the AddressBlocks in which they hold addresses. If a pod has
+// terminated, our watch has yet to show it, and the decision is stale.
 func (r live) confirmAlive(ctx context.Context, key Key, refs []network.PodRef) error {
 	var over []string
 	err := r.readPods(ctx, key.Namespace, refs, func(ref network.PodRef, pod *corev1.Pod) {
@@ -65,7 +65,7 @@ func (r live) confirmAlive(ctx context.Context, key Key, refs []network.PodRef) 
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("confirm for %s that pods hold addresses of restored blocks: %w", key, err)
+		return fmt.Errorf("confirm for %s that pods hold addresses of restored AddressBlocks: %w", key, err)
 	}
 	if len(over) > 0 {
 		slices.Sort(over)
@@ -130,8 +130,9 @@ func (r live) getPods(ctx context.Context, namespace string, refs []network.PodR
 }
 
 // confirmNetwork checks by a live read that the Network exists as in the view, with its
-// generation and the finalizer. A block for a Network that is gone would hold addresses
-// for no pod, and an old spec would hand out addresses that were excluded since.
+// generation and the finalizer. An AddressBlock for a Network that is gone would hold
+// addresses for no pod, and an old spec would hand out addresses that were excluded
+// since.
 func (r live) confirmNetwork(ctx context.Context, key Key, n *v1.Network) error {
 	live, err := r.networks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -151,13 +152,13 @@ func (r live) confirmNetwork(ctx context.Context, key Key, n *v1.Network) error 
 }
 
 // confirmRestored checks by a live read that the Network is as in the view, or does not
-// exist, before a block from a backup is written. A Network with the same name and
-// another UID proves that the Network named in the block is gone. A Network that inherits
-// must not have begun to hand out addresses.
+// exist, before an AddressBlock from a backup is written. A Network with the same name
+// and another UID proves that the Network named in the AddressBlock is gone. A Network
+// that inherits must not have begun to hand out addresses.
 func (r live) confirmRestored(ctx context.Context, key Key, n *v1.Network, w network.BlockWrite) error {
 	live, err := r.networks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("get %s before writing restored block %s: %w", key, w.Block.Name, err)
+		return fmt.Errorf("get %s before writing restored AddressBlock %s: %w", key, w.Block.Name, err)
 	}
 	exists := err == nil
 	switch {
@@ -197,32 +198,33 @@ func confirmOwner(key Key, seen, live metav1.Object, err error) error {
 	return nil
 }
 
-// confirmSealed checks by a live LIST that every block of the Network is sealed. A cache
-// alone cannot justify removing the finalizer. The cache of blocks may be behind the
-// cache of Networks, or may lack a block whose creation got no response.
+// confirmSealed checks by a live LIST that every AddressBlock of the Network is sealed. A
+// cache alone cannot justify removing the finalizer. The cache of AddressBlocks may be
+// behind the cache of Networks, or may lack an AddressBlock whose creation got no
+// response.
 func (r live) confirmSealed(ctx context.Context, key Key, n *v1.Network) error {
 	blocks, err := r.blocks(key.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return fmt.Errorf("list the blocks of %s before removing its finalizer: %w", key, err)
+		return fmt.Errorf("list the AddressBlocks of %s before removing its finalizer: %w", key, err)
 	}
 	for i := range blocks.Items {
 		if block := &blocks.Items[i]; block.Spec.NetworkUID == n.UID && !block.Spec.Sealed {
-			return fmt.Errorf("block %s/%s of %s is not sealed: %w", key.Namespace, block.Name, key, ErrStale)
+			return fmt.Errorf("AddressBlock %s/%s of %s is not sealed: %w", key.Namespace, block.Name, key, ErrStale)
 		}
 	}
 	return nil
 }
 
 // confirmUnseen checks by a live LIST that no pod outside our watch publishes an address
-// of a block that is about to be created. A user may have deleted that block and removed
-// the label of a pod, and then its addresses are in use. The LIST returns only pods
-// without the label, which are few where pods are on Networks. The plan decides whether a
-// pod in the view has its address. An annotation proves nothing and must not prevent the
-// creation of a block.
+// of an AddressBlock that is about to be created. A user may have deleted that
+// AddressBlock and removed the label of a pod, and then its addresses are in use. The
+// LIST returns only pods without the label, which are few where pods are on Networks. The
+// plan decides whether a pod in the view has its address. An annotation proves nothing
+// and must not prevent the creation of an AddressBlock.
 func (r live) confirmUnseen(ctx context.Context, key Key, seen []*corev1.Pod, block *v1.AddressBlock) error {
 	cidr, err := netip.ParsePrefix(block.Spec.CIDR)
 	if err != nil {
-		return fmt.Errorf("read the CIDR of block %s/%s: %w", key.Namespace, block.Name, err)
+		return fmt.Errorf("read the CIDR of AddressBlock %s/%s: %w", key.Namespace, block.Name, err)
 	}
 	var unseen []string
 	page := metav1.ListOptions{Limit: 500, LabelSelector: v1.ManagedLabel + "!=true"}

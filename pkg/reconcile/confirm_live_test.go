@@ -15,7 +15,7 @@ import (
 	"github.com/pod2/pod2/test/apiserver"
 )
 
-// The cache of Networks is ahead of the cache of blocks: the finalizer must not be
+// The cache of Networks is ahead of the cache of AddressBlocks: the finalizer must not be
 // removed because of the cache alone.
 func TestFinalizerStaysWhileABlockIsNotSealed(t *testing.T) {
 	w := newWorld(t, newNetwork("blue going"))
@@ -38,7 +38,7 @@ func TestFinalizerGoesDespiteABlockOfAnEarlierNetwork(t *testing.T) {
 	same(t, onlyWrites(calls), "patch networks blue uid=uid-of-another rv=101")
 }
 
-// Pods without the label hold no address of the new block, so it is created at once.
+// Pods without the label hold no address of the new AddressBlock, so it is created at once.
 func TestUnlabelledPodsThatDoNotCount(t *testing.T) {
 	for _, pod := range []string{
 		"b unlabelled gated published=blue:10.1.0.2",
@@ -77,8 +77,8 @@ func TestAnErrorIsNotLostWhenTheStatusCannotBeWritten(t *testing.T) {
 	}
 }
 
-// A user deleted a block and removed the label of a live pod. The new block has the pod's
-// address before any other pod gets one.
+// A user deleted an AddressBlock and removed the label of a live pod. The new
+// AddressBlock has the pod's address before any other pod gets one.
 func TestNewBlockRecordsWhatUnlabelledPodsPublish(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newPod("a gated on=blue"))
 	w.add(newPod("b unlabelled published=blue:10.1.0.2"))
@@ -155,8 +155,8 @@ func TestARefusedLedgerWriteIsToldToThePod(t *testing.T) {
 	}
 }
 
-// The Network was deleted while the block was created. An entry would hold its address
-// for no pod and keep it from a new Network with the same name.
+// The Network was deleted while the AddressBlock was created. An entry would hold its
+// address for no pod and keep it from a new Network with the same name.
 func TestANewBlockOfANetworkThatIsGoneStaysEmpty(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newPod("a gated on=blue"))
 	w.answer = func(runtime.Object) {
@@ -199,7 +199,7 @@ func TestNothingIsCreatedForAPod2ThatIsNotAsItWas(t *testing.T) {
 }
 
 // Our watch does not show an exclusion yet: the excluded address is not handed out. The
-// block exists, so there is no other reason to read the Network.
+// AddressBlock exists, so there is no other reason to read the Network.
 func TestNothingIsBoundByAnOldSpec(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"),
 		newPod("a published=blue:10.1.0.2"), newPod("b gated on=blue"))
@@ -213,7 +213,7 @@ func TestNothingIsBoundByAnOldSpec(t *testing.T) {
 	same(t, onlyWrites(calls), "")
 }
 
-// The Network is read once for all blocks of a plan, and not at all if none binds.
+// The Network is read once for all AddressBlocks of a plan, and not at all if none binds.
 func TestTheNetworkIsReadOnce(t *testing.T) {
 	for _, tt := range []struct {
 		name string

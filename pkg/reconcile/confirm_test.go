@@ -13,7 +13,7 @@ import (
 	"github.com/pod2/pod2/pkg/network"
 )
 
-// holders returns a Network and its block, bound to pods p-00, p-01 and so on.
+// holders returns a Network and its AddressBlock, bound to pods p-00, p-01 and so on.
 func holders(n int) []runtime.Object {
 	var entries []string
 	for i := range n {

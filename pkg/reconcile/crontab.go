@@ -232,7 +232,7 @@ func namespaceOfGoing(c *v1.CronTab) []string {
 	return []string{c.Namespace}
 }
 
-// goingCronTabs returns the CronTabs that wait for addresses of a block.
+// goingCronTabs returns the CronTabs that wait for addresses of an AddressBlock.
 func (s *shared) goingCronTabs(block *samplev1.AddressBlock) []Key {
 	var keys []Key
 	for _, c := range s.cronTabs.by(byGoing, block.Namespace) {

@@ -16,9 +16,9 @@ import (
 
 // Indexes. Unless noted, every value is <namespace>/<name>.
 const (
-	byNetwork = "network" // its blocks; pods that ask for it or publish one of its addresses; Pod2s and CronTabs on it; its VNIs
+	byNetwork = "network" // its AddressBlocks; pods that ask for it or publish one of its addresses; Pod2s and CronTabs on it; its VNIs
 	byWaiting = "waiting" // pods that wait for one of its addresses
-	byPod     = "pod"     // blocks with an entry that names it
+	byPod     = "pod"     // AddressBlocks with an entry that names it
 	byPod2    = "pod2"    // its replicas, and pods with the label or name of one; its PVCs likewise; objects with its label
 	byClass   = "class"   // PVCs of it; the value is its name
 )

@@ -17,7 +17,7 @@ const wholeEvery = 10 * time.Minute
 // ledgers remembers, for each Network, its AddressBlocks as they were read and the pods
 // that settle their entries. So the cost of a sync depends on the changes, not on the
 // size of the Network. It remembers the caches, not the cluster. It drops an item as soon
-// as the cache shows another version of the block, or an event of the pod arrives. It
+// as the cache shows another version of the AddressBlock, or an event of the pod arrives. It
 // compares everything with the caches when a Network is first synced, every wholeEvery,
 // and on each sync while no events are passed on.
 //
@@ -26,7 +26,8 @@ const wholeEvery = 10 * time.Minute
 type ledgers struct {
 	mu    sync.Mutex
 	clock clock.PassiveClock
-	// pages by path of the block, of all Networks, because other Networks read them too.
+	// pages by path of the AddressBlock, of all Networks, because other Networks read
+	// them too.
 	pages map[string]*network.Page
 	of    map[Key]*ledger
 	// fed: pod events are passed on.
@@ -106,7 +107,7 @@ func newLedger() *ledger {
 	return &ledger{blocks: map[string]*settledBlock{}, others: map[string]bool{}, changed: map[string]bool{}}
 }
 
-// drop forgets a Network without blocks: each sync reads everything about it.
+// drop forgets a Network without AddressBlocks: each sync reads everything about it.
 func (l *ledgers) drop(key Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,7 +126,7 @@ func (l *ledgers) forget(namespace, block string) {
 	delete(l.pages, path(namespace, block))
 }
 
-// page returns the content of a block, or nil if we did not write it.
+// page returns the content of an AddressBlock, or nil if we did not write it.
 func (l *ledgers) page(block *v1.AddressBlock) *network.Page {
 	l.mu.Lock()
 	page := l.pages[path(block.Namespace, block.Name)]

@@ -20,8 +20,8 @@ import (
 	"github.com/pod2/pod2/test/chance"
 )
 
-// The memory between syncs changes no decision: after each change of pods and blocks, the
-// plan is the same as with everything read again.
+// The memory between syncs changes no decision: after each change of pods and
+// AddressBlocks, the plan is the same as with everything read again.
 func TestLedgersDecideNothing(t *testing.T) {
 	settled, plans := 0, 0
 	chance.ForSeeds(t, 600, func(t *testing.T, dice *rand.Rand) {
@@ -175,7 +175,7 @@ func TestLedgersHeedWhatWasFound(t *testing.T) {
 	same(t, fmt.Sprint(network.Diff(state).Blocks), "[update block blue-10.1.0.0: rest 10.1.0.2 of a; if terminated: a (uid-of-a)]")
 }
 
-// The cache shows a pod without an event so far, and its block is gone.
+// The cache shows a pod without an event so far, and its AddressBlock is gone.
 func TestLedgersLookAtWhoLosesAnEntry(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), blockAt("blue", "9"))
 	w.r.Watches()

@@ -71,8 +71,8 @@ func countStale(kind string, err error) {
 	staleDecisions.WithLabelValues(kind, reason).Inc()
 }
 
-// countBound observes the pods that a write to a block bound and that waited for it.
-// Entries that are written back after a user deleted a block were bound long ago.
+// countBound observes the pods that a write to an AddressBlock bound and that waited for it.
+// Entries that are written back after a user deleted an AddressBlock were bound long ago.
 func (r *networkKind) countBound(state network.State, write network.BlockWrite) {
 	if write.Verb == network.Delete {
 		return

@@ -27,8 +27,9 @@ func (i watchedIndexer) GetByKey(key string) (any, bool, error) {
 	return i.Indexer.GetByKey(key)
 }
 
-// catchUpBefore lets all caches catch up with the server before the n-th read of blocks
-// or pods. Informers do the same: they wait for no sync. It counts the reads.
+// catchUpBefore lets all caches catch up with the server before the n-th read of
+// AddressBlocks or pods. Informers do the same: they wait for no sync. It counts the
+// reads.
 func (w *world) catchUpBefore(n int) (reads *int) {
 	reads = new(int)
 	before := func() {

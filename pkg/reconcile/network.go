@@ -204,7 +204,7 @@ func (r *networkKind) updateStatus(ctx context.Context, key Key, state network.S
 }
 
 // tellFailure is for a Network whose plan failed. It writes the observed status and the
-// failure, and the conditions of pods that wait for a block that was not written. It
+// failure, and the conditions of pods that wait for an AddressBlock that was not written. It
 // returns the failure.
 func (r *networkKind) tellFailure(ctx context.Context, steps *steps, state network.State, current *v1.Network, unwritten []network.BlockWrite) error {
 	if steps.ended || current == nil {

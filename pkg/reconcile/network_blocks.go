@@ -18,7 +18,7 @@ import (
 
 // writeLedger writes AddressBlocks. Writes that take addresses from pods need the
 // confirmation that these pods have terminated. Writes that bind need the confirmation
-// that the Network is as in the view. If one block is refused, the others are still
+// that the Network is as in the view. If one AddressBlock is refused, the others are still
 // written. It returns the successful writes.
 func (r *networkKind) writeLedger(ctx context.Context, key Key, state network.State, writes []network.BlockWrite) ([]network.BlockWrite, error) {
 	var leaving []network.PodRef
@@ -51,8 +51,8 @@ func (r *networkKind) writeLedger(ctx context.Context, key Key, state network.St
 	return written, errors.Join(unconfirmed, err)
 }
 
-// writeBlock makes one write to an AddressBlock. A new block is created empty and gets
-// its entries by an update, like a block that was found empty.
+// writeBlock makes one write to an AddressBlock. A new AddressBlock is created empty and
+// gets its entries by an update, like an AddressBlock that was found empty.
 func (r *networkKind) writeBlock(ctx context.Context, key Key, state network.State, w network.BlockWrite) error {
 	if w.Restored {
 		if err := r.live.confirmRestored(ctx, key, state.Network, w); err != nil {
@@ -85,8 +85,8 @@ func (r *networkKind) writeBlock(ctx context.Context, key Key, state network.Sta
 	return r.writeEntries(ctx, key, block, summary(w.Changes))
 }
 
-// writeEntries writes all changes of a block that exists. Comparing 256 entries would
-// cost ten times as much as encoding them.
+// writeEntries writes all changes of an AddressBlock that exists. Comparing 256 entries
+// would cost ten times as much as encoding them.
 func (r *networkKind) writeEntries(ctx context.Context, key Key, block *v1.AddressBlock, changes string) error {
 	var inherited any // null removes it
 	if at, ok := block.Annotations[v1.InheritedAnnotation]; ok {

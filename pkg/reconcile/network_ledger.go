@@ -14,8 +14,8 @@ import (
 )
 
 // podsOfNetwork returns the pods that ask for the Network or publish one of its
-// addresses, and the pods named in its blocks. It leaves out pods that settle their
-// entries: Known has the necessary facts about them. The blocks must be read before.
+// addresses, and the pods named in its AddressBlocks. It leaves out pods that settle their
+// entries: Known has the necessary facts about them. The AddressBlocks must be read before.
 func (r *networkKind) podsOfNetwork(key Key, blocks []*v1.AddressBlock) (map[*v1.AddressBlock]*network.Known, []*corev1.Pod, time.Duration) {
 	l, changed, whole := r.ledgers.take(key)
 	listedAt := r.pods.at()
@@ -79,9 +79,9 @@ func (r *networkKind) podsOfNetwork(key Key, blocks []*v1.AddressBlock) (map[*v1
 	return known, all, again
 }
 
-// readBlocks updates the remembered blocks from the cache. A pod still settles an entry
-// that is unchanged in the next version, if the cache still has that version of the pod.
-// A pod that lost its entry may still publish the address.
+// readBlocks updates the remembered AddressBlocks from the cache. A pod still settles an
+// entry that is unchanged in the next version, if the cache still has that version of the
+// pod. A pod that lost its entry may still publish the address.
 func (r *networkKind) readBlocks(key Key, l *ledger, blocks []*v1.AddressBlock) {
 	for _, block := range blocks {
 		was := l.blocks[block.Name]
@@ -122,7 +122,7 @@ func (r *networkKind) readBlocks(key Key, l *ledger, blocks []*v1.AddressBlock) 
 	}
 }
 
-// lost marks the pods of a deleted block to be looked at.
+// lost marks the pods of a deleted AddressBlock to be looked at.
 func (l *ledger) lost(b *settledBlock) {
 	if b == nil {
 		return
@@ -180,7 +180,7 @@ func (r *networkKind) settle(key Key, b *settledBlock, pods map[string]*corev1.P
 	}
 }
 
-// naming returns the blocks with entries of a pod.
+// naming returns the AddressBlocks with entries of a pod.
 func (r *networkKind) naming(key Key, l *ledger, pod string) []*settledBlock {
 	var blocks []*settledBlock
 	for _, block := range r.blocks.by(byPod, path(key.Namespace, pod)) {

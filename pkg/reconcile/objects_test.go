@@ -53,7 +53,7 @@ func newNetwork(text string) *v1.Network {
 	return n
 }
 
-// newBlock returns the block 10.1.0.0/24 of a Network, with entries such as "10.1.0.2
+// newBlock returns the AddressBlock 10.1.0.0/24 of a Network, with entries such as "10.1.0.2
 // web-0 Bound Pod2/web", an hour old.
 func newBlock(network string, entries ...string) *v1.AddressBlock {
 	prefix := netip.MustParsePrefix("10.1.0.0/24")

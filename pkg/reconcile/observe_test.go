@@ -53,7 +53,7 @@ func namesOf[T interface{ GetName() string }](objects []T) []string {
 	return names
 }
 
-// blockAt is an empty block at another address.
+// blockAt is an empty AddressBlock at another address.
 func blockAt(network, third string) *v1.AddressBlock {
 	b := newBlock(network)
 	b.Name, b.Spec.CIDR = network+"-10.1."+third+".0", "10.1."+third+".0/24"
@@ -123,7 +123,7 @@ func TestObserveNetwork(t *testing.T) {
 	}
 }
 
-// Pods that blocks name may hold their address; pods that publish an address hold it.
+// Pods that AddressBlocks name may hold their address; pods that publish an address hold it.
 func TestObserveNetworkAddsWhatWasFound(t *testing.T) {
 	w := newWorld(t, newBlock("blue", "10.1.0.2 named Bound"))
 	for _, text := range []string{"named unlabelled", "publishes unlabelled published=blue:10.1.0.3", "asks unlabelled on=blue", "other unlabelled published=green:10.1.0.3"} {

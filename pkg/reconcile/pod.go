@@ -17,10 +17,10 @@ import (
 // podKind publishes the addresses of pods.
 type podKind struct{ *shared }
 
-// observe reads the Networks that the pod asks for, each with the blocks that name it.
-// The view is old if a block binds the pod for a Network that the cache lacks, or has
-// with another UID. It returns an error then, because nothing would wake the pod when the
-// Network appears.
+// observe reads the Networks that the pod asks for, each with the AddressBlocks that name
+// it. The view is old if an AddressBlock binds the pod for a Network that the cache
+// lacks, or has with another UID. It returns an error then, because nothing would wake
+// the pod when the Network appears.
 func (r *podKind) observe(key Key) (network.PodState, time.Duration, error) {
 	pod := r.pods.get(key.Namespace, key.Name)
 	if pod == nil {
@@ -40,7 +40,7 @@ func (r *podKind) observe(key Key) (network.PodState, time.Duration, error) {
 			}
 			neighbour.Blocks = append(neighbour.Blocks, block)
 			if attachment.Gated(pod) && binds(block, pod) && (neighbour.Network == nil || neighbour.Network.UID != block.Spec.NetworkUID) {
-				return state, 0, fmt.Errorf("block %s/%s belongs to a Network %s that the cache does not have: %w",
+				return state, 0, fmt.Errorf("AddressBlock %s/%s belongs to a Network %s that the cache does not have: %w",
 					key.Namespace, block.Name, request.Network, ErrStale)
 			}
 		}
@@ -49,8 +49,8 @@ func (r *podKind) observe(key Key) (network.PodState, time.Duration, error) {
 	return state, 0, nil
 }
 
-// binds says whether a block has an entry with the UID of a pod. A block from a backup
-// names pods with other UIDs.
+// binds says whether an AddressBlock has an entry with the UID of a pod. An AddressBlock
+// from a backup names pods with other UIDs.
 func binds(block *v1.AddressBlock, pod *corev1.Pod) bool {
 	return slices.ContainsFunc(block.Spec.Entries, func(e v1.AddressEntry) bool { return e.PodUID == pod.UID })
 }

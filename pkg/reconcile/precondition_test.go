@@ -34,7 +34,7 @@ func orphan(name string) *corev1.Pod {
 	return pod
 }
 
-// sealed is an empty block of the Network blue that takes no more entries.
+// sealed is an empty AddressBlock of the Network blue that takes no more entries.
 func sealed(finalizers ...string) runtime.Object {
 	block := newBlock("blue")
 	block.Spec.Sealed, block.Finalizers = true, finalizers

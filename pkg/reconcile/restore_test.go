@@ -22,8 +22,8 @@ func restoredBlock(entries ...string) *v1.AddressBlock {
 	return b
 }
 
-// A block is inherited after three live reads: of its pods, of the Network, and of the
-// pods outside our watch.
+// An AddressBlock is inherited after three live reads: of its pods, of the Network, and
+// of the pods outside our watch.
 func TestInheritingIsConfirmed(t *testing.T) {
 	w := newWorld(t, restoredNetwork("blue"), restoredBlock("10.1.0.2 a Bound", "10.1.0.3 b Reserved"))
 	calls, err := w.sync(KindNetwork, "blue")
@@ -84,7 +84,7 @@ patch addressblocks blue-10.1.0.0 uid=uid-of-blue-10.1.0.0 rv=102 -> Conflict`},
 	}
 }
 
-// A block that is not inherited before the Network begins never is. So the pod that
+// An AddressBlock that is not inherited before the Network begins never is. So the pod that
 // prevents it must really live.
 func TestNetworkBeginsOnlyBesidePodsThatLive(t *testing.T) {
 	for _, row := range []struct{ name, now, want string }{
@@ -106,7 +106,7 @@ get pods a`},
 	}
 }
 
-// A view of the Network from before the restore would treat the block as its own.
+// A view of the Network from before the restore would treat the AddressBlock as its own.
 func TestARestoredBlockIsNotWrittenForTheEarlierNetwork(t *testing.T) {
 	block := restoredBlock("10.1.0.2 a Bound")
 	block.Spec.NetworkUID = newNetwork("blue").UID

@@ -51,9 +51,9 @@ func (s *shared) waitingNetworks(namespace, name string) []Key {
 	return keys
 }
 
-// A block wakes its Network, the other Networks that its waiting pods wait for, and the
-// Pod2s whose replicas wait for one of its addresses. It also wakes the pods that it
-// binds and that have yet to publish, or whose condition says that they wait.
+// An AddressBlock wakes its Network, the other Networks that its waiting pods wait for,
+// and the Pod2s whose replicas wait for one of its addresses. It also wakes the pods that
+// it binds and that have yet to publish, or whose condition says that they wait.
 func (s *shared) wokenByBlock(block *v1.AddressBlock) []Key {
 	keys := append(s.waitingNetworks(block.Namespace, block.Spec.Network), Key{KindNetwork, block.Namespace, block.Spec.Network})
 	keys = append(keys, s.waitingPod2s(block)...)
@@ -70,8 +70,8 @@ func (s *shared) wokenByBlock(block *v1.AddressBlock) []Key {
 }
 
 // waitingPod2s returns the Pod2s with a replica that may wait for an address of the
-// block: they ask for addresses of its Network and are not complete. A Pod2 whose status
-// does not say so yet decides again when its status is written.
+// AddressBlock: they ask for addresses of its Network and are not complete. A Pod2 whose
+// status does not say so yet decides again when its status is written.
 func (s *shared) waitingPod2s(block *v1.AddressBlock) []Key {
 	var keys []Key
 	for _, p := range s.pod2s.by(byNetwork, path(block.Namespace, block.Spec.Network)) {
@@ -85,7 +85,7 @@ func (s *shared) waitingPod2s(block *v1.AddressBlock) []Key {
 }
 
 // A pod wakes itself if it asks for anything. It wakes the Networks that it asks for or
-// publishes, and those whose blocks name it, because a user may have removed its
+// publishes, and those whose AddressBlocks name it, because a user may have removed its
 // annotations. It also wakes the Pod2 that it is a replica of or conflicts with.
 func (s *shared) wokenByPod(pod *corev1.Pod) []Key {
 	var keys []Key

@@ -45,7 +45,7 @@ func TestRawConfigRefuses(t *testing.T) {
 		{`{"a"`, `unexpected end`},
 		{`{"type":7}`, `has no type`},
 		{`{"name":"x"}`, `has no type`},
-		{`{"plugins":{}}`, `has plugins that are no list`},
+		{`{"plugins":{}}`, `has plugins that are not a list`},
 		{`{"plugins":[]}`, `has plugins without a first plugin`},
 		{`{"plugins":[null]}`, `has plugins without a first plugin`},
 		{`{"plugins":[{"master":"a"}]}`, `in the first of plugins has no type`},
