@@ -167,7 +167,7 @@ func TestComplaintIsMadeOnce(t *testing.T) {
 	}
 	s.Pod = s.Pod.DeepCopy()
 	s.Pod.Status.Conditions = append(s.Pod.Status.Conditions, *first.Condition)
-	s.Pod.Spec.NodeName = "node-1" // it was scheduled meanwhile
+	s.Pod.Spec.NodeName = "node-1" // it was scheduled in the meantime
 	if again := Publish(s); !again.Empty() || again.Event != nil {
 		t.Errorf("reported twice:\n%s", again)
 	}

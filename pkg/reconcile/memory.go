@@ -57,8 +57,8 @@ func (f *findings[T]) of(o metav1.Object, told func(T) bool) *T {
 	return &found.is
 }
 
-// wrote is called with the answer to the write of a status that reports is, unless is is
-// nil. A newer finding is still to be reported.
+// wrote is called with the answer to the write of a status, and with the finding in that
+// status, or nil. A newer finding is still to be reported.
 func (f *findings[T]) wrote(answer metav1.Object, is *T) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -26,8 +26,8 @@ const foundFor = 30 * time.Second
 // If a pod has our label, the cache will show it. Once the cache is at the pod's
 // resourceVersion, the cache counts: if it does not have the pod, the pod is gone.
 // Without this rule a controller would delete the pod and bind addresses to it until
-// foundFor has passed. Another controller that knows that the pod is gone would do the
-// opposite.
+// foundFor has passed. Another controller that knows that the pod is gone would undo
+// this.
 type unwatched[T metav1.Object] struct {
 	mu        sync.Mutex
 	clock     clock.PassiveClock
