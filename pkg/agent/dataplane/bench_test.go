@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// BenchmarkNothingToDo decides about 10,000 pods of other nodes that the kernel has all.
+// BenchmarkNothingToDo decides about 10,000 pods of other nodes. The kernel has all of them.
 func BenchmarkNothingToDo(b *testing.B) {
 	s := state(b, "node n1 10.0.0.1", "node n2 10.0.0.2", "network blue 1001 192.0.0.0/8", "pod a n1 blue=192.0.0.2")
 	for i := range 10_000 {
@@ -24,8 +24,8 @@ func BenchmarkNothingToDo(b *testing.B) {
 	}
 }
 
-// BenchmarkPodsElsewhere decides nothing about 150,000 pods, of Networks that this node
-// has not.
+// BenchmarkPodsElsewhere decides about 150,000 pods of Networks that are not on this node:
+// there is nothing to do.
 func BenchmarkPodsElsewhere(b *testing.B) {
 	s := state(b, "node n1 10.0.0.1", "node n2 10.0.0.2", "network blue 1001 192.0.0.0/8", "network green 1002 192.0.0.0/8", "pod a n1 blue=192.0.0.2")
 	for i := range 150_000 {

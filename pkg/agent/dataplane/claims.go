@@ -18,15 +18,14 @@ type member struct {
 	bits int
 }
 
-// claims are, of each Network that may be here, the pods that are on it in the order of
-// their addresses, no two with one address or one MAC address. The pods of a Network that
-// no pod and no port of this node is on are passed over: in a large cluster that is most
-// of them.
+// claims returns the pods of each Network that may be on this node, in the order of their
+// addresses. No two pods of a Network share an address or a MAC address. Networks without
+// a pod or a port on this node are skipped: in a large cluster those are most Networks.
 //
-// The controller never lets two live pods hold one address. Should it be told so
-// nevertheless, the newer pod has it: an older one is what has not gone yet. Not a pod
-// of the Network: one whose address lies outside it, which was told by an earlier
-// Network of that name, and one that says that it is the gateway.
+// The controller never gives one address to two live pods. If two pods publish the same
+// address nevertheless, the newer pod gets it: the older one is probably about to go.
+// Two kinds of pods do not count. The address of one lies outside the Network: an earlier
+// Network with the same name published it. The other claims the gateway's address.
 func (w *wanted) claims() map[int32][]member {
 	byName := map[[2]string]*Network{}
 	for i := range w.networks {
@@ -51,7 +50,7 @@ func (w *wanted) claims() map[int32][]member {
 	return all
 }
 
-// eachClaim of those pods to one of those Networks.
+// eachClaim calls each for every attachment of such a pod to one of the Networks.
 func (w *wanted) eachClaim(networks map[[2]string]*Network, of func(*Pod) bool, each func(*Network, member)) {
 	for i := range w.Pods {
 		pod := &w.Pods[i]
@@ -79,9 +78,9 @@ func (w *wanted) settle(n Network, claimed []member) []member {
 	return claimed
 }
 
-// arbitrate leaves those that have what they claim.
+// arbitrate returns the members that keep their claims.
 func (w *wanted) arbitrate(n Network, claimed []member) []member {
-	// The newest first: whoever comes later in the list loses.
+	// The newest comes first, so a later claim in the list loses.
 	slices.SortFunc(claimed, func(a, b member) int {
 		return cmp.Or(b.pod.Created.Compare(a.pod.Created), strings.Compare(string(b.pod.UID), string(a.pod.UID)), a.ip.Compare(b.ip))
 	})
@@ -93,7 +92,7 @@ func (w *wanted) arbitrate(n Network, claimed []member) []member {
 			holder, what = byMAC[m.mac], "MAC address "+m.mac.String()
 		}
 		if holder != nil {
-			w.problem("Network %s/%s: pods %s and %s both have %s; it goes to the newer, %s", n.Namespace, n.Name, m.pod.Name, holder.Name, what, holder.Name)
+			w.problem("Network %s/%s: pods %s and %s both have %s; the newer pod, %s, receives its packets", n.Namespace, n.Name, m.pod.Name, holder.Name, what, holder.Name)
 			continue
 		}
 		byIP[m.ip], byMAC[m.mac] = m.pod, m.pod
@@ -102,8 +101,8 @@ func (w *wanted) arbitrate(n Network, claimed []member) []member {
 	return settled
 }
 
-// owners are the pods of this node's ports, by interface. One that two pods that live
-// here are said to have has none.
+// owners returns the pod of each port of this node, by interface. An interface has no
+// owner if CNI recorded it for two live pods.
 func (w *wanted) owners() map[string]Port {
 	here := map[types.UID]bool{}
 	for _, pod := range w.Pods {
@@ -117,7 +116,7 @@ func (w *wanted) owners() map[string]Port {
 		switch {
 		case !here[p.PodUID]:
 		case taken && owner.PodUID != p.PodUID:
-			w.problem("interface %s: CNI says that it made it for two pods that live, %s and %s; nothing passes", p.Interface, min(owner.PodUID, p.PodUID), max(owner.PodUID, p.PodUID))
+			w.problem("interface %s: CNI recorded it for two live pods (UIDs %s and %s); all its packets are dropped", p.Interface, min(owner.PodUID, p.PodUID), max(owner.PodUID, p.PodUID))
 			disputed[p.Interface] = true
 		case !taken || cmp.Or(p.Made.Compare(owner.Made), strings.Compare(p.Bridge, owner.Bridge)) > 0:
 			owners[p.Interface] = p

@@ -8,9 +8,9 @@ import (
 	"github.com/pod2/pod2/pkg/network/multus"
 )
 
-// Diff is what makes of a host as it is one as it is wanted. Nothing that is as it is
-// wanted is touched, so that no packet notices, and of nothing that is not ours: a bridge
-// with ports of others stays, since pods are behind them.
+// Diff returns the steps that turn the observed host into the desired one. It leaves alone
+// everything that already matches, so no packet is lost, and everything that the agent does
+// not own. It keeps a bridge that has ports of other owners, because pods are behind them.
 func Diff(is, want Host) Plan {
 	d := &differ{is: is, want: want, is0: or(is.Namespace("")), want0: or(want.Namespace(""))}
 	d.tables("", d.is0, d.want0)
@@ -28,18 +28,18 @@ type differ struct {
 	is, want   Host
 	is0, want0 *Namespace
 	plan       Plan
-	// vni of the Network that is being looked at; 0: the node.
+	// vni is the Network that the differ looks at; 0 is the node.
 	vni int32
-	// fresh links were just made, "namespace/name": they have nothing of what the former
-	// had. gone are those that were removed, and what was on them with them. flushed are
-	// bridges of which the kernel has just flushed the neighbours, bare are links of which it
-	// has flushed the routes of IPv4, with the last address.
+	// The keys are "namespace/name". fresh are links that were just made: they have nothing
+	// that a former link had. gone are links that were removed, with everything on them.
+	// flushed are bridges whose neighbours the kernel has just removed. bare are links whose
+	// IPv4 routes the kernel has removed with the last address.
 	fresh, gone, flushed, bare map[string]bool
 
 	entries map[int32]*entries
 }
 
-// entries of a Network, in and out.
+// entries of a Network, observed and wanted.
 type entries struct {
 	isFDB, wantFDB               []FDB
 	isNeighbours, wantNeighbours []Neighbour
@@ -56,8 +56,8 @@ func (d *differ) add(namespace string, a Action) {
 	d.plan = append(d.plan, Step{d.vni, namespace, a})
 }
 
-// vnis of all Networks of which there is or shall be something, in order, and deals the
-// entries out to them.
+// vnis returns the VNIs of all Networks that the host has or shall have, in order. It also
+// sorts the entries into these Networks.
 func (d *differ) vnis() []int32 {
 	d.entries = map[int32]*entries{}
 	masters := map[string]int32{}
@@ -94,7 +94,7 @@ func (d *differ) vnis() []int32 {
 	return vnis
 }
 
-// deal a list out to those of the devices; entries of one device come in a row.
+// deal sorts a list into the lists of its devices; the entries of a device are adjacent.
 func deal[T any](list []T, dev func(T) string, to func(dev string) *[]T) {
 	for len(list) > 0 {
 		name, n := dev(list[0]), 1
@@ -107,8 +107,9 @@ func deal[T any](list []T, dev func(T) string, to func(dev string) *[]T) {
 	}
 }
 
-// network is all of one: what is in the way goes first, then the router is made, closed
-// before it is connected, then the links, then what leads to pods, and the gateway last.
+// network plans all steps of one Network. It first removes obstacles. Then it makes the
+// router, and closes it before it connects it. The links follow, then the entries that lead
+// to pods, and the gateway last.
 func (d *differ) network() {
 	d.fresh, d.gone, d.flushed, d.bare = map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	name := namespaceName(d.vni)
@@ -116,11 +117,11 @@ func (d *differ) network() {
 	d.removeLinks()
 	if wantRouter != nil && isRouter == nil {
 		d.add("", AddNamespace{name})
-		isRouter = &Namespace{Rules: wantRouter.Rules} // which a new one has
+		isRouter = &Namespace{Rules: wantRouter.Rules} // a new namespace has these
 	}
 	if wantRouter == nil && isRouter != nil {
 		d.add("", DelNamespace{name})
-		isRouter = nil // and what was in it
+		isRouter = nil // with all its content
 	}
 	isRouter, wantRouter = or(isRouter), or(wantRouter)
 	d.strays(name, isRouter, wantRouter)
@@ -141,7 +142,7 @@ func (d *differ) network() {
 		d.set(name, isRouter, l)
 	}
 	bridged := func(dev string) bool { return OwnLink(dev) == d.vni && dev != wanName(d.vni) }
-	d.addresses("", d.is0.on(bridged).Addresses, d.want0.on(bridged).Addresses) // with which neighbours go
+	d.addresses("", d.is0.on(bridged).Addresses, d.want0.on(bridged).Addresses) // neighbours go with them
 	d.fdb()
 	d.neighbours()
 	d.gateway(name, isRouter, wantRouter)
@@ -157,8 +158,8 @@ func filter[T any](list []T, keep func(T) bool) []T {
 	return kept
 }
 
-// removeLinks of ours that are not wanted, the bridge last, and only if nobody else
-// is on it.
+// removeLinks removes the Network's links that are not wanted. The bridge is last, and
+// stays if it has ports of other owners.
 func (d *differ) removeLinks() {
 	for _, name := range []string{wanName(d.vni), routerName(d.vni), vxlanName(d.vni), multus.Bridge(d.vni)} {
 		occupied := name == multus.Bridge(d.vni) && len(d.is.guests(d.vni)) > 0
@@ -169,8 +170,9 @@ func (d *differ) removeLinks() {
 	}
 }
 
-// link makes one of the node's, with its peer in the router's namespace, anew where it is
-// not what it has to be for good. A bridge has nothing for good: one that CNI made stays.
+// link makes a link of the node, with its peer in the router's namespace. It replaces a
+// link if a property differs that cannot change later. A bridge has no such property, so
+// a bridge that CNI made stays.
 func (d *differ) link(want Link, isRouter, wantRouter *Namespace) {
 	is := d.is0.Link(want.Name)
 	good := is != nil && is.Kind == want.Kind && is.VXLAN == want.VXLAN && is.Peer == want.Peer
@@ -194,7 +196,7 @@ func (d *differ) link(want Link, isRouter, wantRouter *Namespace) {
 	d.set("", d.is0, want)
 }
 
-// set changes what differs of a link that is there, or was just made.
+// set changes the properties that differ. The link exists, or was just made.
 func (d *differ) set(namespace string, in *Namespace, want Link) {
 	is := in.Link(want.Name)
 	if d.fresh[namespace+"/"+want.Name] {
@@ -202,7 +204,7 @@ func (d *differ) set(namespace string, in *Namespace, want Link) {
 		is = &made
 	}
 	if is == nil {
-		return // its peer was moved away; its node's end is made anew then
+		return // its peer was moved away, so its end on the node is made anew
 	}
 	was := *is
 	if d.gone[namespace+"/"+was.Master] {
@@ -219,31 +221,31 @@ func (d *differ) set(namespace string, in *Namespace, want Link) {
 	}
 }
 
-// asMade is a link after AddLink: it is down, and a port like any other, and would give
-// itself an address as soon as it is up.
+// asMade is a link after AddLink. It is down and has the flags of any new port. It would
+// give itself an IPv6 address once up.
 func asMade(want Link) Link {
 	want.Up, want.AutoAddress, want.Port = false, true, PortDefault
 	return want
 }
 
-// remains are the things on links that are the same ones as before.
+// remains returns the things whose link was neither removed nor made anew.
 func remains[T any](d *differ, namespace string, list []T, dev func(T) string) []T {
 	return filter(list, func(x T) bool { return !d.fresh[namespace+"/"+dev(x)] && !d.gone[namespace+"/"+dev(x)] })
 }
 
-// addresses returns those that stay as they are. One that is deaf is removed, and added as
-// it shall be: a route of the table local that was put back without an address of IPv6
-// would not go with it.
+// addresses returns the addresses that stay. It removes a deaf address and adds it again.
+// To put back its route in the table local instead would leak the route: for IPv6, the
+// kernel would not remove it with the address.
 func (d *differ) addresses(namespace string, is, want []Address) (stay []Address) {
 	is = remains(d, namespace, is, func(a Address) string { return a.Dev })
 	for _, a := range is {
 		if !slices.Contains(want, a) {
 			d.add(namespace, DelAddress{a})
-			d.flushed[namespace+"/"+a.Dev] = true // with the last address
+			d.flushed[namespace+"/"+a.Dev] = true // the kernel flushes neighbours with the last address
 		}
 	}
 	for _, a := range want {
-		// With the first address of IPv4 in a subnet the kernel removes the others of it.
+		// When the first IPv4 address of a subnet is removed, the kernel removes the others too.
 		first := slices.IndexFunc(is, func(b Address) bool { return b.Dev == a.Dev && b.Prefix.Masked() == a.Prefix.Masked() })
 		if slices.Contains(is, a) && (a.Prefix.Addr().Is6() || slices.Contains(want, is[first])) {
 			stay = append(stay, a)

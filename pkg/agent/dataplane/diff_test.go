@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Two nodes, a Network, a pod on each; CNI was first, and made the bridge.
+// Two nodes, one Network, a pod on each node. CNI was first and made the bridge.
 var twoPods = []string{
 	"node n1 10.0.0.1", "node n2 10.0.0.2",
 	"network blue 1001 192.168.0.0/16",
@@ -44,7 +44,7 @@ func TestFromNothing(t *testing.T) {
 	settle(t, &s)
 }
 
-// What users and controllers do.
+// Changes that users and controllers make.
 func TestChanges(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -70,11 +70,11 @@ func TestChanges(t *testing.T) {
 		bridge fdb del 0a:58:c0:a8:00:03 dev vx1001 dst 10.0.0.2 self static
 		bridge fdb del 0a:58:c0:a8:00:03 dev vx1001 master static sticky
 		ip neigh del 192.168.0.3 lladdr 0a:58:c0:a8:00:03 dev nw1001 nud permanent`},
-		{"a pod of another node is over", func(s *State) { s.Pods = s.Pods[:1] }, `
+		{"a pod of another node terminated", func(s *State) { s.Pods = s.Pods[:1] }, `
 		bridge fdb del 0a:58:c0:a8:00:03 dev vx1001 dst 10.0.0.2 self static
 		bridge fdb del 0a:58:c0:a8:00:03 dev vx1001 master static sticky
 		ip neigh del 192.168.0.3 lladdr 0a:58:c0:a8:00:03 dev nw1001 nud permanent`},
-		{"the last pod of this node is over, its port stays", func(s *State) { s.Pods = s.Pods[1:] }, `
+		{"the last pod of this node terminated, its port stays", func(s *State) { s.Pods = s.Pods[1:] }, `
 		nft delete element bridge pod2 dropped { "veth1" }; delete element bridge pod2 ip4 { "veth1" . 0a:58:c0:a8:00:02 . 192.168.0.2 }; delete element bridge pod2 ip6 { "veth1" . 0a:58:c0:a8:00:02 . fe80::858:c0ff:fea8:2 }; delete element bridge pod2 mac { "veth1" . 0a:58:c0:a8:00:02 }; delete element bridge pod2 ports { "veth1" }; add element bridge pod2 strangers { "veth1" }
 		bridge fdb del 0a:58:c0:a8:00:02 dev veth1 master static sticky`},
 		{"the last pod of this node is gone", func(s *State) {
@@ -111,7 +111,7 @@ func TestChanges(t *testing.T) {
 		{"the Network grows", func(s *State) { s.Networks[0].CIDR = netip.MustParsePrefix("192.0.0.0/8") }, `
 		ip -n pod2-1001 addr del 192.168.0.1/16 dev lan
 		ip -n pod2-1001 addr add 192.168.0.1/8 dev lan`},
-		{"a Network before it in the order gets no transit of its", func(s *State) {
+		{"a Network before it in the order does not take its transit", func(s *State) {
 			s.Networks = append(s.Networks, state(t, "network green 7 192.168.0.0/16").Networks...)
 			s.Pods = append(s.Pods, state(t, "pod c n1 green=192.168.0.2").Pods...)
 			s.Host = play(t, s.Host, func() Plan { p, _ := decide(t, *s); return p }())
@@ -124,7 +124,7 @@ func TestChanges(t *testing.T) {
 		bridge link set dev vx1001 learning off neigh_suppress on flood off mcast_flood off bcast_flood off; ip link set vx1001 addrgenmode none up
 		bridge fdb replace 0a:58:c0:a8:00:03 dev vx1001 dst 10.0.0.2 self static
 		bridge fdb replace 0a:58:c0:a8:00:03 dev vx1001 master static sticky`},
-		{"nobody knows the address of this node: all stays", func(s *State) { s.Nodes = nil }, ""},
+		{"the address of this node is unknown: all stays", func(s *State) { s.Nodes = nil }, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := state(t, twoPods...)
@@ -139,7 +139,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// Cleaning up leaves a bridge that pods are on: it is the last thing that CNI knows of.
+// Cleaning up leaves a bridge that has pods: it is the last thing that CNI knows.
 func TestCleanUp(t *testing.T) {
 	s := state(t, twoPods...)
 	s.Host = plug(s.Host, "veth1", 1001)
@@ -159,7 +159,7 @@ func TestCleanUp(t *testing.T) {
 	}
 }
 
-// A Network of IPv6 takes the same way.
+// An IPv6 Network works the same way.
 func TestIPv6(t *testing.T) {
 	s := state(t, "node n1 10.0.0.1", "node n2 10.0.0.2", "network v6 1002 fd00:10::/64 mtu=1430",
 		"pod a n1 v6=fd00:10::2", "pod b n2 v6=fd00:10::3", "cni veth1 a")

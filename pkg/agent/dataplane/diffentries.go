@@ -6,9 +6,9 @@ import (
 	"github.com/pod2/pod2/pkg/network/multus"
 )
 
-// fdb brings the entries of a Network in line. What replaces one of the same device and
-// MAC address comes first; a VXLAN device can have several destinations for one, of which
-// a replacement takes the place of the first.
+// fdb plans the entries of a Network. A replacement for the same device and MAC address
+// comes first. A VXLAN device can have several destinations for one MAC address; a
+// replacement takes the place of the first.
 func (d *differ) fdb() {
 	type key struct {
 		dev  string
@@ -18,10 +18,10 @@ func (d *differ) fdb() {
 	keyOf := func(f FDB) key { return key{f.Dev, f.MAC, f.OfVXLAN()} }
 	e := d.entries[d.vni]
 	is := make(map[key]FDB, len(e.isFDB))
-	several := map[key][]FDB{} // of those that have, all
+	several := map[key][]FDB{} // all entries of a key that has more than one
 	dev, over := "", false
 	for _, f := range e.isFDB {
-		if f.Dev != dev { // many are of one
+		if f.Dev != dev { // many entries share a device
 			dev, over = f.Dev, d.fresh["/"+f.Dev] || d.gone["/"+f.Dev] || d.gone["/"+multus.Bridge(d.vni)]
 		}
 		if over {
@@ -42,7 +42,7 @@ func (d *differ) fdb() {
 		delete(is, k)
 		switch others := several[k]; {
 		case !had, len(others) == 0 && first != f:
-			if first.Own.NextHop != 0 { // the kernel takes no destination in the place of one
+			if first.Own.NextHop != 0 { // the kernel does not replace a nexthop with a destination
 				d.add("", DelFDB{first})
 			}
 			d.add("", ReplaceFDB{f})
@@ -99,8 +99,8 @@ func (n *Namespace) table(id string) *Table {
 	return nil
 }
 
-// tables replaces those whose chains, rules or sets are not as they shall be, which
-// happens when somebody changed them or the agent is another, and else changes elements.
+// tables replaces each table whose chains, rules or sets differ: another program changed
+// them, or the agent is another version. Otherwise it changes only elements.
 func (d *differ) tables(namespace string, is, want *Namespace) {
 	for _, t := range want.Tables {
 		was := is.table(t.id())
@@ -129,7 +129,7 @@ func (d *differ) removeTables(namespace string, is, want *Namespace) {
 	}
 }
 
-// missing are those of list that other has not; both are in order.
+// missing returns the strings of list that other lacks; both are in order.
 func missing(list, other []string) []string {
 	var out []string
 	for _, e := range list {

@@ -2,7 +2,7 @@ package dataplane
 
 import "slices"
 
-// kernelRules are those that a network namespace has from the start: local, main, default.
+// kernelRules are the rules of a new network namespace: local, main, default.
 func kernelRules(ipv6 bool) []Rule {
 	rules := []Rule{{IPv6: ipv6, Table: 255}, {IPv6: ipv6, Priority: 32766, Table: 254}}
 	if !ipv6 {
@@ -11,7 +11,7 @@ func kernelRules(ipv6 bool) []Rule {
 	return rules
 }
 
-// connected are the routes that come with addresses.
+// connected are the routes that the kernel adds with addresses.
 func connected(addresses []Address) []Route {
 	var routes []Route
 	for _, a := range addresses {
@@ -28,8 +28,8 @@ func (a Address) route() Route {
 	return r
 }
 
-// gateway is what packets need that leave the Network, all but the links: it comes after
-// what those need that stay, since they are not to wait for what a kernel refuses of this.
+// gateway plans the addresses, routes and rules for packets that leave the Network. It comes
+// last, so if the kernel refuses a step here, packets inside the Network still flow.
 func (d *differ) gateway(router string, isRouter, wantRouter *Namespace) {
 	node := func(dev string) bool { return dev == wanName(d.vni) }
 	for _, ns := range []struct {
@@ -42,7 +42,7 @@ func (d *differ) gateway(router string, isRouter, wantRouter *Namespace) {
 	d.rules(router, isRouter, wantRouter)
 }
 
-// on such devices are these addresses and routes; of links there are all.
+// on returns the addresses and routes of the matching devices, and all links.
 func (n *Namespace) on(such func(dev string) bool) *Namespace {
 	return &Namespace{
 		Links:     n.Links,
@@ -51,10 +51,9 @@ func (n *Namespace) on(such func(dev string) bool) *Namespace {
 	}
 }
 
-// strays are links in a router's namespace that are not wanted: they go, and what is on
-// them with them. One whose other end is on the node goes with that, which is not as it
-// shall be either. Hardware, and what the kernel makes by itself, cannot be removed, and is
-// to be down.
+// strays removes unwanted links from a router's namespace, with everything on them. If the
+// other end of a stray is on the node, it is removed with that end, which is unwanted too.
+// Hardware and links that the kernel makes by itself cannot be removed: they are set down.
 func (d *differ) strays(namespace string, is, want *Namespace) {
 	for _, l := range is.Links {
 		if want.Link(l.Name) != nil {
@@ -74,9 +73,9 @@ func (d *differ) strays(namespace string, is, want *Namespace) {
 	}
 }
 
-// routes of a router, or of its link on the node. What comes and goes with an address,
-// or when its link comes up, is the kernel's to make and to remove; it is put back where it
-// is gone by itself, and the address stays as it is.
+// routes plans the routes of a router, or of its link on the node. The kernel makes and
+// removes those that belong to an address or to a link that comes up. If only such a route
+// is gone, it is put back, and the address stays untouched.
 func (d *differ) routes(namespace string, is, want *Namespace, stay []Address) {
 	routes := remains(d, namespace, is.Routes, func(r Route) string { return r.Dev })
 	with := func(addresses []Address, r Route) bool {
@@ -96,8 +95,8 @@ func (d *differ) routes(namespace string, is, want *Namespace, stay []Address) {
 	}
 }
 
-// rules of a router: those more than a namespace has from the start go, and those of the
-// Network's family are there.
+// rules of a router: adds the missing default rules of the Network's family, and removes
+// every other rule.
 func (d *differ) rules(namespace string, is, want *Namespace) {
 	for _, r := range is.Rules {
 		if !slices.Contains(kernelRules(r.IPv6), r) {

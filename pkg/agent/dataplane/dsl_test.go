@@ -14,12 +14,12 @@ import (
 	"github.com/pod2/pod2/pkg/network/multus"
 )
 
-// state reads what node n1 sees from one line for each thing:
+// state reads the view of node n1, one line for each thing:
 //
 //	node n1 10.0.0.1 fd0a::1
 //	network blue 1001 192.168.0.0/16                  gateway by default; also gateway=, mtu=1400, none (egress), ns=other
-//	pod a n1 blue=192.168.0.2/16 green=10.1.0.2       with the prefix that it was told, if that counts; also uid=, created=5, mac= (of all), ns=other
-//	cni veth1 a                                       that pod's, by UID u-a, whose end is net1; also made=5, bridge=nw1001, sandbox=/run/netns/cni-a
+//	pod a n1 blue=192.168.0.2/16 green=10.1.0.2       with the published prefix, if it matters; also uid=, created=5, mac= (of all), ns=other
+//	cni veth1 a                                       the port of that pod (UID u-a), net1 inside; also made=5, bridge=nw1001, sandbox=/run/netns/cni-a
 //	api 10.0.0.1:6443
 func state(t testing.TB, lines ...string) State {
 	t.Helper()
@@ -72,7 +72,7 @@ func state(t testing.TB, lines ...string) State {
 		case "api":
 			s.APIServers = append(s.APIServers, netip.MustParseAddrPort(plain[0]))
 		default:
-			t.Fatalf("no such word: %s", line)
+			t.Fatalf("unknown word: %s", line)
 		}
 	}
 	return s
@@ -111,7 +111,7 @@ func newPod(t testing.TB, namespace, name, node string, options map[string]strin
 	return p
 }
 
-// plug is what CNI does: a port on a bridge, which it makes if it is not there.
+// plug does the work of CNI: it attaches a port to a bridge, and makes the bridge if needed.
 func plug(h Host, name string, vni int32) Host {
 	h = clone(h)
 	if h.Namespace("") == nil {
@@ -125,7 +125,7 @@ func plug(h Host, name string, vni int32) Host {
 	return h
 }
 
-// decide is what is to be done on the node, and what is said of it.
+// decide returns the plan for the node and the report.
 func decide(t testing.TB, s State) (Plan, Report) {
 	t.Helper()
 	want, report, ok := Want(s)
@@ -135,13 +135,13 @@ func decide(t testing.TB, s State) (Plan, Report) {
 	return Diff(s.Host, want), report
 }
 
-// settle has the kernel do it, and checks that nothing is left to be done.
+// settle lets the kernel execute the plan, and checks that nothing is left to do.
 func settle(t testing.TB, s *State) {
 	t.Helper()
 	p, _ := decide(t, *s)
 	s.Host = play(t, s.Host, p)
 	if p, _ := decide(t, *s); len(p) > 0 {
-		t.Fatalf("still to be done:\n%s", p)
+		t.Fatalf("steps are left:\n%s", p)
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// The hooks of our chains. What bridges see first, before they learn anything, is what
-// a port may send.
+// The hooks of the agent's chains. Bridges check first whether a port may send a frame,
+// before they learn anything from it.
 const (
 	bridgePrerouting = "type filter hook prerouting priority -300; policy accept;"
 	bridgeForward    = "type filter hook forward priority -300; policy accept;"
@@ -21,7 +21,7 @@ const (
 	natPostrouting   = "type nat hook postrouting priority 100; policy accept;"
 )
 
-// element of a set, of its parts.
+// element of a set, joined from its parts.
 func element(parts ...any) string {
 	text := ""
 	for i, part := range parts {
@@ -47,14 +47,14 @@ func counting(s Set) Set {
 	return s
 }
 
-// routerTable lets packets out, answers back, and nothing else.
+// routerTable lets packets out and answers back in, and nothing else.
 func routerTable(n Network) Table {
-	headers := 40 // of IPv4 and TCP
+	headers := 40 // IPv4 and TCP
 	if n.CIDR.Addr().Is6() {
 		headers = 60
 	}
-	// What comes from outside may be larger than the Network takes, and the message that
-	// says so may be lost on its way.
+	// Packets from outside may exceed the Network's MTU, and the ICMP message that reports
+	// this may get lost. So TCP gets a lower segment size at the start.
 	forward := []string{fmt.Sprintf("tcp flags syn / syn,rst tcp option maxseg size set %d", n.MTU-headers)}
 	if n.Egress {
 		forward = append(forward,

@@ -168,8 +168,8 @@ func TestHostTable(t *testing.T) {
 		}`)
 }
 
-// What is denied is so by each of its addresses, before one is translated and after, and
-// ahead of what lets packets of Networks out.
+// Packets to a denied address are dropped before and after translation, and before any rule
+// that lets packets of Networks out.
 func TestDenied(t *testing.T) {
 	table := hostTable(State{UDPPort: 4789, Transit: netip.MustParsePrefix("100.64.0.0/16"), Denied: []netip.Prefix{
 		netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("169.254.169.254/32"), netip.MustParsePrefix("10.96.0.0/12"), netip.MustParsePrefix("10.96.0.0/12")}}, Transit6)
@@ -201,7 +201,7 @@ func TestDenied(t *testing.T) {
 		}`)
 }
 
-// Where routes of nodes are not symmetrical, VXLAN may come by any interface.
+// If routes between nodes are not symmetrical, VXLAN may arrive at any interface.
 func TestReversePathFilterOff(t *testing.T) {
 	if got := hostTable(State{UDPPort: 4789, Transit: netip.MustParsePrefix("100.64.0.0/16")}, Transit6).String(); strings.Contains(got, "fib") {
 		t.Error(got)

@@ -5,27 +5,28 @@ import (
 	"slices"
 )
 
-// binding is a port and what may be sent from it.
+// binding is a port and the addresses that its pod may send from.
 type binding struct {
 	port string
 	mac  MAC
 	ip   netip.Addr
 }
 
-// bridgeTable lets the pod behind a port send as itself only, and closes ports that are
-// not known. Frames pass between two known ones, or two of which neither is in a set, as
-// on the bridges of others: a rule cannot ask which bridge it is (meta ibrname) where the
-// kernel was built without that.
+// bridgeTable makes each pod send from its own addresses only, and closes ports without a
+// known pod. Frames pass between two known ports. They also pass between two ports that are
+// in no set, as on bridges of other owners: a rule cannot match the bridge (meta ibrname),
+// because some kernels are built without that.
 //
-//	ports      of pods
+//	ports      ports of pods
 //	trunks     vx<vni> and rt<vni>
-//	strangers  are on our bridges, and whose they are is not known
-//	dropped    the ports of pods, each with a counter of what it sent that was not its own
+//	strangers  ports on the agent's bridges whose pod is not known
+//	dropped    the ports of pods; each element counts the packets with another's address
 //
-// What nearly all frames are comes first: it is looks into sets that cost.
+// Rules that match most frames come first, because set lookups are expensive.
 //
 // A trunk reaches pods only: a pod uses the gateway of its own node. Nothing reaches the
-// node through the bridge itself, which would route for those who know its MAC address.
+// node through the bridge itself. Otherwise any sender that knows the bridge's MAC address
+// could have the node route its packets.
 func bridgeTable(bindings []binding, trunks, strangers []string) Table {
 	var ports, macs, ip4, ip6, ends, closed []string
 	for _, b := range bindings {
@@ -73,31 +74,31 @@ func bridgeTable(bindings []binding, trunks, strangers []string) Table {
 				`iifname . ether saddr != @mac counter jump spoofed comment "mac"`,
 				`ether type ip counter jump spoofed comment "ip"`,
 				`ether type arp iifname . arp saddr ether . arp saddr ip @ip4 accept`,
-				// A probe (RFC 5227) claims nothing.
+				// An ARP probe (RFC 5227) claims no address.
 				`ether type arp iifname . arp saddr ether @mac arp saddr ip 0.0.0.0 accept`,
 				`ether type arp counter jump spoofed comment "arp"`,
-				// No pod is a router, or answers for the address of another.
+				// A pod is no router and must not answer for the address of another pod.
 				`ether type ip6 icmpv6 type nd-router-advert counter jump spoofed comment "nd"`,
 				`ether type ip6 icmpv6 type nd-redirect counter jump spoofed comment "nd"`,
 				`ether type ip6 icmpv6 type nd-neighbor-advert iifname . ether saddr . icmpv6 taddr != @ip6 counter jump spoofed comment "nd"`,
 				`ether type ip6 iifname . ether saddr . ip6 saddr @ip6 accept`,
-				// Duplicate address detection, and reports of who has no address yet.
+				// Duplicate address detection, and multicast reports from pods without an address yet.
 				`ether type ip6 icmpv6 type nd-neighbor-solicit ip6 saddr :: accept`,
 				`ether type ip6 icmpv6 type mld2-listener-report drop`,
 				`ether type ip6 counter jump spoofed comment "ip"`,
-				// VLAN tags too: what is inside would not be looked at.
+				// This includes VLAN tags: these rules cannot look inside them.
 				`counter jump spoofed comment "protocol"`,
 			}},
 			{"prerouting", bridgePrerouting, []string{
 				`iifname @trunks accept`,
 				`ether type ip iifname . ether saddr . ip saddr @ip4 accept`,
-				// Not ICMPv6, in which there is more to look at.
+				// ICMPv6 is left out, because it needs more checks.
 				`ether type ip6 meta l4proto != ipv6-icmp iifname . ether saddr . ip6 saddr @ip6 accept`,
 				`iifname @ports jump pod`,
 				`iifname @strangers counter drop comment "stranger"`,
 			}},
 			{"spoofed", "", []string{
-				`iifname @dropped drop`, // which counts
+				`iifname @dropped drop`, // the element counts
 				`drop`,
 			}},
 		}}

@@ -8,14 +8,15 @@ import (
 	"github.com/pod2/pod2/pkg/network/multus"
 )
 
-// both are a rule for IPv4 and for IPv6, whose words are %[1]s, and %[2]s at the end of a
+// both expands a rule for IPv4 and for IPv6. %[1]s in it is the family, %[2]s the end of a
 // set's name.
 func both(rule string) []string {
 	return []string{fmt.Sprintf(rule, "ip", "4"), fmt.Sprintf(rule, "ip6", "6")}
 }
 
-// hostTable keeps packets of Networks from the nodes' own ports and the API server, and
-// connections from outside from Networks. They come from the routers, by wn<vni>.
+// hostTable keeps packets of Networks away from the node's own ports and from the API
+// server. It also keeps outside connections out of Networks. Packets of Networks arrive
+// from the routers, through wn<vni>.
 func hostTable(s State, transit6 netip.Prefix) Table {
 	denied, ahead := denials(s.Denied)
 	vxlan := vxlanRules(s)
@@ -23,7 +24,7 @@ func hostTable(s State, transit6 netip.Prefix) Table {
 		Sets: hostSets(s),
 		Chains: []Chain{
 			{"forward", hostForward, slices.Concat([]string{
-				// Where bridged packets pass here, by br_netfilter, they are none of ours.
+				// br_netfilter makes bridged packets pass here too; these rules are not for them.
 				`iifname "nw*" oifname "nw*" accept`,
 				`iifname "nw*" counter drop comment "bridge"`,
 				`iifname "wn*" oifname "wn*" counter drop comment "network"`},
@@ -46,18 +47,18 @@ func hostTable(s State, transit6 netip.Prefix) Table {
 				fmt.Sprintf(`ip6 saddr %s oifname != "wn*" masquerade`, transit6),
 			}},
 			{"prerouting", rawPrerouting, slices.Concat([]string{
-				// One zone of conntrack for all bridges would take equal connections of two
-				// Networks for one.
+				// All bridges would share one conntrack zone. It would mistake equal connections of two
+				// Networks for one connection.
 				`iifname "nw*" notrack accept`},
 				ahead, vxlan.forged, vxlan.untracked)},
 		}}
 }
 
-// hostSets are what the rules of hostTable go by.
+// hostSets are the sets that the rules of hostTable match.
 //
 //	api4, api6      addresses and ports of the API server
 //	nodes4, nodes6  addresses of nodes
-//	vnis            numbers of Networks, of all of the cluster
+//	vnis            VNIs of all Networks of the cluster
 func hostSets(s State) []Set {
 	var nodes4, nodes6, api4, api6, vnis []string
 	for _, n := range s.Nodes {
@@ -88,23 +89,25 @@ func hostSets(s State) []Set {
 	}
 }
 
-// vxlanFilter is who may send VXLAN. It has no authentication: whoever sends to its port is
-// in any Network that he names. So only nodes may name those of ours, from an address of
-// one to an address of one, and others use the port with numbers of their own:
+// vxlanFilter decides which hosts may send VXLAN. VXLAN has no authentication: a sender
+// reaches any Network whose VNI it writes into the packet. So only nodes may send with the
+// VNI of a Network, and only between addresses of nodes. Other programs may use the port
+// with other VNIs. These senders are stopped:
 //
-//	a pod of the cluster's own network   is stopped where it is, in forward, before
-//	                                     masquerading gives it the address of its node
-//	to the node that it is on            in input, as whoever else is no node
-//	with the address of a node, forged   in prerouting: the way back does not lead to its port
-//	by a Service that leads to the port  in input, where it may have the address of its node:
-//	                                     what was translated is tracked
+//	a pod of the cluster's own network   on its node in forward, before masquerading gives
+//	                                     the packet the address of the node
+//	the same pod, to its own node        in input, like any sender that is not a node
+//	a forged address of a node           in prerouting: the route back does not lead to
+//	                                     the interface that the packet came from
+//	a Service that leads to the port     in input; the packet may have the address of its
+//	                                     node, but translated packets are tracked
 //
-// This node may not have heard yet of the Network that what it forwards is for: it is
-// stopped by any number that the controller gives, too.
+// This node may not know a new Network yet when it forwards a packet for it. So forward
+// also stops every VNI in the range that the controller assigns.
 type vxlanFilter struct {
 	forward, input, forged []string
-	// untracked is what nodes send: each connection between pods has a port of its own there,
-	// so that conntrack would follow all of them on both nodes, and be full one day.
+	// untracked are the packets of nodes. Each connection between pods has its own source port
+	// here. conntrack would follow all of them on both nodes, and its table would fill up.
 	untracked []string
 }
 
@@ -124,10 +127,10 @@ func vxlanRules(s State) vxlanFilter {
 	return f
 }
 
-// denials are rules for packets of Networks that are on their way, and for those whose way
-// is not decided yet: a Service translates one address into another between the two, and
-// either may be denied. What routers and the node ask each other passes: that is how they
-// find each other, whatever is denied.
+// denials are rules for packets of Networks: one list for packets that are being forwarded,
+// one for packets before routing. A Service translates the address between the two, and
+// either address may be denied. Neighbour discovery between routers and the node always
+// passes, because they need it to find each other.
 func denials(cidrs []netip.Prefix) (forward, prerouting []string) {
 	cidrs = slices.Clone(cidrs)
 	slices.SortFunc(cidrs, netip.Prefix.Compare)

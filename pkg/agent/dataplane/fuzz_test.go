@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// FuzzDiff makes arbitrary clusters, and kernels that hold what an earlier state of the
-// cluster, CNI and somebody with root made of them. From each, one plan leads to where
-// nothing is left to be done, and the order of what was watched decides nothing.
+// FuzzDiff makes arbitrary clusters, and kernels in the state that an earlier cluster, CNI
+// and a user with root left behind. From each, one plan leads to a state where nothing is
+// left to do. The order of the observed objects does not matter.
 func FuzzDiff(f *testing.F) {
 	for seed := range uint64(500) {
 		f.Add(seed, seed*7)
 	}
-	f.Add(uint64(62), uint64(579)) // CNI says twice, of one age, that it made a port, for two bridges
+	f.Add(uint64(62), uint64(579)) // CNI recorded one port twice, with the same age, for two bridges
 	f.Fuzz(func(t *testing.T, a, b uint64) {
 		dice := rand.New(rand.NewPCG(a, b))
 		s := arbitraryState(dice)
@@ -50,8 +50,9 @@ func FuzzDiff(f *testing.F) {
 	})
 }
 
-// isolated: what a Network has leads to pods of it, each by the one MAC address and at the
-// node that it is on, and each port of our bridges is a pod's, closed, or ours.
+// isolated checks two invariants. All entries of a Network lead to pods of that Network,
+// with their MAC address, on their node. Each port of the agent's bridges is a pod's port,
+// closed, or the agent's own.
 func isolated(t *testing.T, s State) {
 	t.Helper()
 	for _, l := range s.Host[0].Links {
@@ -65,7 +66,7 @@ func isolated(t *testing.T, s State) {
 			t.Fatalf("%s is in the sets %s", l.Name, sets)
 		}
 	}
-	// somebody is such a pod, on the Network of that number.
+	// somebody says whether such a pod exists on the Network with that VNI.
 	somebody := func(vni int32, such func(p Pod, a Attachment) bool) bool {
 		return slices.ContainsFunc(s.Pods, func(p Pod) bool {
 			return slices.ContainsFunc(p.Attachments, func(a Attachment) bool {
@@ -77,7 +78,7 @@ func isolated(t *testing.T, s State) {
 	}
 	for _, n := range s.Host[0].Neighbours {
 		if !somebody(OwnBridge(n.Dev), func(p Pod, a Attachment) bool { return p.Node != s.Node && a.IP == n.IP && a.MAC == n.MAC }) {
-			t.Fatalf("a neighbour of nobody: %v", n)
+			t.Fatalf("a neighbour that is no pod: %v", n)
 		}
 	}
 	for _, f := range s.Host[0].FDB {
@@ -94,7 +95,7 @@ func isolated(t *testing.T, s State) {
 			return p.Node == s.Node
 		}
 		if router := f == (FDB{Dev: routerName(vni), MAC: gatewayMAC(vni), Sticky: true}); !router && !somebody(vni, leads) {
-			t.Fatalf("an entry that leads to nobody: %v", f)
+			t.Fatalf("an entry that leads to no pod: %v", f)
 		}
 	}
 }
@@ -137,7 +138,7 @@ func arbitraryState(dice *rand.Rand) State {
 			if dice.IntN(3) == 0 {
 				a.IP = netip.AddrFrom16([16]byte{0: 0xfd, 15: byte(1 + dice.IntN(5))})
 			}
-			if !slices.ContainsFunc(p.Attachments, func(b Attachment) bool { return b.Network == a.Network }) { // a pod is told one address of each
+			if !slices.ContainsFunc(p.Attachments, func(b Attachment) bool { return b.Network == a.Network }) { // a pod has one address on each
 				p.Attachments = append(p.Attachments, a)
 			}
 		}
@@ -154,7 +155,7 @@ func arbitraryState(dice *rand.Rand) State {
 	return s
 }
 
-// mischief is what CNI and somebody with root may do to a kernel.
+// mischief changes a kernel as CNI and a user with root may do.
 func mischief(dice *rand.Rand, h Host) Host {
 	h = clone(h)
 	for i := range dice.IntN(4) {
@@ -179,7 +180,7 @@ func mischief(dice *rand.Rand, h Host) Host {
 			l.VXLAN.VNI++
 		}
 		l.SpanningTree = l.Kind == KindBridge
-		ns.Routes = slices.DeleteFunc(ns.Routes, func(r Route) bool { return r.Dev == l.Name }) // since it is down
+		ns.Routes = slices.DeleteFunc(ns.Routes, func(r Route) bool { return r.Dev == l.Name }) // because it is down
 	}
 	if some(len(ns.Links)) {
 		l := &ns.Links[dice.IntN(len(ns.Links))]
@@ -230,8 +231,8 @@ func mischief(dice *rand.Rand, h Host) Host {
 	return h
 }
 
-// strayInRouter is a link with an address and a route, an address more, and rules more and
-// less.
+// strayInRouter adds a link with an address and a route, one more address, and one more
+// rule, or removes a rule.
 func strayInRouter(dice *rand.Rand, router *Namespace) {
 	a := Address{Dev: "stray0", Prefix: netip.MustParsePrefix("10.5.0.1/24")}
 	if router.Link(a.Dev) == nil {

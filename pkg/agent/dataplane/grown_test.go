@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Which pods need a route since their Network grew, and which.
+// The routes that pods need after their Network grew.
 func TestPodRoutes(t *testing.T) {
 	nodes := []string{"node n1 10.0.0.1", "node n2 10.0.0.2"}
 	for _, tt := range []struct {
@@ -14,20 +14,20 @@ func TestPodRoutes(t *testing.T) {
 		lines []string
 		want  string
 	}{
-		{"a pod that was told a smaller prefix", []string{"network blue 1001 192.168.0.0/28", "pod a n1 blue=192.168.0.2/29", "cni veth1 a sandbox=/run/netns/cni-a"},
+		{"a pod that has a smaller prefix", []string{"network blue 1001 192.168.0.0/28", "pod a n1 blue=192.168.0.2/29", "cni veth1 a sandbox=/run/netns/cni-a"},
 			`default/a: ip -n cni-a route append 192.168.0.0/28 dev net1 src 192.168.0.2`},
 		{"the same, of IPv6, by the directory's other name", []string{"network blue 1001 fd00::/124", "pod a n1 blue=fd00::2/125", "cni veth1 a sandbox=/var/run/netns/cni-a"},
 			`default/a: ip -n cni-a -6 route append fd00::/124 dev net1`},
 		{"a Network that grew to below", []string{"network blue 1001 192.168.0.0/28 gateway=192.168.0.9", "pod a n1 blue=192.168.0.10/29", "cni veth1 a sandbox=/run/netns/cni-a"},
 			`default/a: ip -n cni-a route append 192.168.0.0/28 dev net1 src 192.168.0.10`},
-		{"a pod that was told all of it", []string{"network blue 1001 192.168.0.0/28", "pod a n1 blue=192.168.0.9/28", "cni veth1 a sandbox=/run/netns/cni-a"}, ``},
+		{"a pod that has the whole prefix", []string{"network blue 1001 192.168.0.0/28", "pod a n1 blue=192.168.0.9/28", "cni veth1 a sandbox=/run/netns/cni-a"}, ``},
 		{"a pod of another node", []string{"network blue 1001 192.168.0.0/28", "pod a n2 blue=192.168.0.2/29", "cni veth1 a sandbox=/run/netns/cni-a"}, ``},
 		{"a pod that CNI has made no port for", []string{"network blue 1001 192.168.0.0/28", "pod a n1 blue=192.168.0.2/29"}, ``},
-		{"a pod of an earlier Network of that name", []string{"network blue 1001 192.168.0.0/28", "pod a n1 blue=10.0.0.2/29", "cni veth1 a sandbox=/run/netns/cni-a"}, ``},
+		{"a pod of an earlier Network with this name", []string{"network blue 1001 192.168.0.0/28", "pod a n1 blue=10.0.0.2/29", "cni veth1 a sandbox=/run/netns/cni-a"}, ``},
 		{"a runtime that keeps no namespaces by name", []string{"network blue 1001 192.168.0.0/28", "pod a n1 blue=192.168.0.2/29", "cni veth1 a sandbox=/proc/5/ns/net"},
-			`pod default/a: recreate it so that it reaches all of 192.168.0.0/28: its network namespace, "/proc/5/ns/net", is not in /run/netns/`},
+			`pod default/a cannot reach all of 192.168.0.0/28 until you recreate the pod: its network namespace "/proc/5/ns/net" is not in /run/netns/`},
 		{"a path that leads elsewhere", []string{"network blue 1001 192.168.0.0/28", "pod a n1 blue=192.168.0.2/29", "cni veth1 a sandbox=/run/netns/../cni-a"},
-			`pod default/a: recreate it so that it reaches all of 192.168.0.0/28: its network namespace, "/run/netns/../cni-a", is not in /run/netns/`},
+			`pod default/a cannot reach all of 192.168.0.0/28 until you recreate the pod: its network namespace "/run/netns/../cni-a" is not in /run/netns/`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := state(t, append(nodes, tt.lines...)...)
@@ -42,7 +42,7 @@ func TestPodRoutes(t *testing.T) {
 	}
 }
 
-// What is done in a pod's namespace, by what is there.
+// The steps in a pod's namespace, for each state of its interface.
 func TestPodRoutePlan(t *testing.T) {
 	mac, ip := MAC{2, 0, 0, 0, 0, 2}, netip.MustParseAddr("192.168.0.2")
 	route := PodRoute{Network: 1001, Pod: "default/a", Namespace: "cni-a", MAC: mac, IP: ip, Route: Route{Dst: netip.MustParsePrefix("192.168.0.0/28"), Src: ip, Dev: "net1"}}

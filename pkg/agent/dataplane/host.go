@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Host is what the kernel of a node holds of ours, or shall hold: its own network
-// namespace, whose name is "", and those of the routers.
+// Host is the state of a node's kernel, observed or wanted, as far as the agent manages it:
+// the node's own network namespace, whose name is "", and those of the routers.
 type Host []Namespace
 
-// Namespace of the name; nil if there is none.
+// Namespace with this name; nil if there is none.
 func (h Host) Namespace(name string) *Namespace {
 	if i := slices.IndexFunc(h, func(n Namespace) bool { return n.Name == name }); i >= 0 {
 		return &h[i]
@@ -19,10 +19,10 @@ func (h Host) Namespace(name string) *Namespace {
 	return nil
 }
 
-// Namespace is a network namespace. Of the node's own, as read, it has what is ours by
-// name, the links that are ports of our bridges, and veths that are on no bridge, since they
-// may have been; and of routes those that the kernel made for links of ours. No list has a
-// thing twice.
+// Namespace is a network namespace. The node's own, as read, has only the things that the
+// agent owns by their name, and these: ports of the agent's bridges; veths without a bridge,
+// because they may have been such ports; and routes that the kernel made for the agent's
+// links. No list has a thing twice.
 type Namespace struct {
 	Name       string
 	Links      []Link
@@ -35,7 +35,7 @@ type Namespace struct {
 	Tables     []Table
 }
 
-// Link of the name; nil if there is none.
+// Link with this name; nil if there is none.
 func (n *Namespace) Link(name string) *Link {
 	if n == nil {
 		return nil
@@ -46,84 +46,85 @@ func (n *Namespace) Link(name string) *Link {
 	return nil
 }
 
-// The kinds of links that are ours.
+// The kinds of links that the agent makes.
 const (
 	KindBridge = "bridge"
 	KindVXLAN  = "vxlan"
 	KindVeth   = "veth"
 )
 
-// KindHardware is that of links that no driver of virtual ones made.
+// KindHardware is the kind of a link that no driver of virtual links made.
 const KindHardware = "device"
 
 // Link is a network interface.
 type Link struct {
 	Name, Kind string
-	// MAC is zero in what is wanted: whatever the kernel chose.
+	// MAC is zero in the desired state, which accepts any address that the kernel chose.
 	MAC    MAC
 	MTU    int
 	Master string
 	Up     bool
-	// AutoAddress: the kernel gives it an IPv6 address.
+	// AutoAddress: the kernel gives the link an IPv6 address.
 	AutoAddress bool
-	// Snooping of multicasts, and SpanningTree, of a bridge.
+	// Snooping is multicast snooping. Only a bridge has it and SpanningTree.
 	Snooping, SpanningTree bool
-	// VXLAN, of that kind.
+	// VXLAN belongs to KindVXLAN.
 	VXLAN VXLAN
-	// Peer, of a veth: "namespace/name".
+	// Peer of a veth: "namespace/name".
 	Peer string
-	// Port is how a bridge treats it; PortDefault for what is no port.
+	// Port is how a bridge treats the link; PortDefault if the link is not a port.
 	Port PortFlags
 }
 
-// VXLAN is what such a link has for good.
+// VXLAN holds the properties of a VXLAN link that cannot change later.
 type VXLAN struct {
 	VNI      int32
 	Local    netip.Addr
 	UDPPort  uint16
 	Learning bool
-	// External: each packet says what its VNI is, and each entry for which it is.
+	// External: each packet and each entry names its VNI.
 	External bool
 }
 
-// PortFlags of a port of a bridge. A Blocked one would forward if its state in the
-// spanning tree let it: it has a carrier, and its bridge is up.
+// PortFlags of a port of a bridge. Blocked means that only the state in the spanning tree
+// keeps the port from forwarding: it has a carrier, and its bridge is up.
 type PortFlags struct{ Learning, Suppress, Flood, MulticastFlood, BroadcastFlood, Isolated, Blocked bool }
 
-// PortDefault is what a new port has.
+// PortDefault are the flags of a new port.
 var PortDefault = PortFlags{Learning: true, Flood: true, MulticastFlood: true, BroadcastFlood: true}
 
-// Address of an interface. Duplicates are not looked for: those of gateways are there
-// on every node.
+// Address of an interface. The kernel does not look for duplicates: a gateway has the same
+// addresses on every node.
 type Address struct {
 	Dev    string
 	Prefix netip.Prefix
-	// Deaf: what the kernel put into the table local with it is gone, so that nobody is at
-	// home there, nor says who is. None that is wanted is.
+	// Deaf: the route that the kernel put into the table local with the address is gone. The
+	// host then neither accepts packets for the address nor answers for it. No wanted address
+	// is deaf.
 	Deaf bool
 }
 
-// Route by way of a gateway, or, without one, to who is on the link: such a route the
-// kernel makes by itself with an address, and Src is that address if it is of IPv4.
+// Route by way of a gateway or, without one, to hosts on the link. The kernel makes a route
+// of the second form with each address; for IPv4 that address is its Src.
 type Route struct {
 	Dst      netip.Prefix
 	Via, Src netip.Addr
 	Dev      string
-	// More is all else that is said of it, "metric 5": nothing in what is wanted.
+	// More is all other properties, such as "metric 5". It is empty in the desired state.
 	More string
 }
 
-// Rule says which table of routes is asked, the lowest Priority first.
+// Rule selects a table of routes. The lowest Priority comes first.
 type Rule struct {
 	IPv6            bool
 	Priority, Table uint32
-	// More is as of a Route: "from 10.0.0.0/8 iif lan".
+	// More is all other properties, such as "from 10.0.0.0/8 iif lan".
 	More string
 }
 
-// FDB is a static entry for a MAC address: with a Dst of a VXLAN device, whose packets
-// go there, else of a bridge, whose frames go to the port Dev. A sticky one does not
-// move to a port on which another sends with that address; a static one does.
+// FDB is a static entry for a MAC address. With a Dst it belongs to a VXLAN device, and
+// packets go to Dst. Otherwise it belongs to a bridge, and frames go to the port Dev. If
+// another port sends with that address, a static entry moves there, and a sticky one stays.
 type FDB struct {
 	Dev    string
 	MAC    MAC
@@ -132,26 +133,26 @@ type FDB struct {
 	Own    Detour
 }
 
-// Detour is what an entry of a VXLAN device can have of its own: a VNI and a UDP port other
-// than the device's, an interface (its index) other than that to which routing leads, or,
-// in place of a Dst, a nexthop object. Nothing of that is wanted: a VNI is a Network, and
-// the packets would be another's.
+// Detour holds properties that an entry of a VXLAN device can override: the VNI, the UDP
+// port, the interface (its index) instead of the one that routing finds, or a nexthop object
+// instead of a Dst. The agent wants none of these. A VNI is a Network, so the packets would
+// reach another Network.
 type Detour struct {
 	VNI, Interface, NextHop uint32
 	UDPPort                 uint16
 }
 
-// OfVXLAN says whether it is of a VXLAN device, not of a bridge.
+// OfVXLAN says whether the entry belongs to a VXLAN device, not to a bridge.
 func (f FDB) OfVXLAN() bool { return f.Dst.IsValid() || f.Own.NextHop != 0 }
 
-// Neighbour is a permanent one.
+// Neighbour is a permanent neighbour.
 type Neighbour struct {
 	Dev string
 	IP  netip.Addr
 	MAC MAC
 }
 
-// Sysctl by its name, "net.ipv4.ip_forward".
+// Sysctl has a name such as "net.ipv4.ip_forward".
 type Sysctl struct{ Name, Value string }
 
 // The sysctls that a namespace needs to route packets of a family.
@@ -160,38 +161,38 @@ const (
 	forward6 = "net.ipv6.conf.all.forwarding"
 )
 
-// Sysctls are those of which a reader has to know the value.
+// Sysctls are the names whose values Read returns.
 var Sysctls = []string{forward4, forward6}
 
-// Table is one of nft. Rules and elements are in nft's own words.
+// Table of nftables. Rules and elements are in the language of nft.
 type Table struct {
 	Family, Name string
 	Sets         []Set
 	Chains       []Chain
 }
 
-// Set of elements in the order of their text: of type "ifname . ether_addr" for example
+// Set has its elements sorted as text. An element of type "ifname . ether_addr" is, for example,
 //
 //	"veth5e11" . 0a:58:c0:a8:00:02
 type Set struct {
 	Name, Type string
 	Elements   []string
-	// Counter: each element counts the packets that it was found for. What was read does
-	// not say so.
+	// Counter: each element counts the packets that match it. A set that was read from the
+	// kernel does not have this flag.
 	Counter bool
 }
 
-// Chain with the rules of a hook, "type filter hook input priority 0; policy accept;",
-// or to jump to if Hook is "".
+// Chain has a hook such as "type filter hook input priority 0; policy accept;". If Hook is
+// "", other rules jump to the chain.
 type Chain struct {
 	Name, Hook string
 	Rules      []string
 }
 
-// id of a table, as nft calls it.
+// id of a table, as nft writes it.
 func (t Table) id() string { return t.Family + " " + t.Name }
 
-// String is as nft list has it.
+// String is the text of `nft list table`.
 func (t Table) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "table %s {\n", t.id())
@@ -217,7 +218,7 @@ func (t Table) String() string {
 	return b.String() + "}\n"
 }
 
-// sameSkeleton says whether only elements of sets differ.
+// sameSkeleton says whether the tables differ at most in elements of sets.
 func sameSkeleton(a, b Table) bool {
 	return a.id() == b.id() &&
 		slices.EqualFunc(a.Sets, b.Sets, func(a, b Set) bool { return a.Name == b.Name && a.Type == b.Type }) &&
@@ -226,7 +227,7 @@ func sameSkeleton(a, b Table) bool {
 		})
 }
 
-// Equal says whether two hosts have the same, in the same order.
+// Equal says whether two hosts have the same things in the same order.
 func (h Host) Equal(other Host) bool {
 	return slices.EqualFunc(h, other, func(a, b Namespace) bool {
 		return a.Name == b.Name && slices.Equal(a.Links, b.Links) && slices.Equal(a.Addresses, b.Addresses) && slices.Equal(a.Routes, b.Routes) && slices.Equal(a.Rules, b.Rules) &&

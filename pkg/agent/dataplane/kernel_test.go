@@ -23,8 +23,8 @@ func clone(h Host) Host {
 	return out
 }
 
-// play is a kernel that does what a plan says, and refuses what a kernel would: things on
-// links or in namespaces that are not there.
+// play is a kernel that executes a plan. Like a real kernel it refuses steps on links or in
+// namespaces that do not exist.
 func play(t testing.TB, h Host, p Plan) Host {
 	t.Helper()
 	h = clone(h)
@@ -147,18 +147,18 @@ func (k *kernel) link(step Step, a AddLink) {
 func (k *kernel) set(step Step, ns *Namespace, a SetLink) {
 	k.t.Helper()
 	is := ns.Link(a.Want.Name)
-	if is != nil && (a.Is.MAC == MAC{}) { // just made, with one that the kernel chose
+	if is != nil && (a.Is.MAC == MAC{}) { // just made, with an address that the kernel chose
 		a.Is.MAC = is.MAC
 		if (a.Want.MAC == MAC{}) {
 			a.Want.MAC = is.MAC
 		}
 	}
 	if is == nil || *is != a.Is {
-		k.t.Fatalf("it is not so: %s\n%+v\n%+v", step, is, a.Is)
+		k.t.Fatalf("the observed link differs: %s\n%+v\n%+v", step, is, a.Is)
 	}
 	if a.Is.Port.Blocked && !a.Want.Port.Blocked {
 		if bridge := ns.Link(a.Want.Master); bridge == nil || bridge.SpanningTree || !bridge.Up || !a.Want.Up {
-			k.t.Fatalf("the spanning tree has it, or it is down: %s", step)
+			k.t.Fatalf("the spanning tree controls it, or it is down: %s", step)
 		}
 	}
 	if is.MAC != a.Want.MAC {
@@ -172,10 +172,10 @@ func (k *kernel) set(step Step, ns *Namespace, a SetLink) {
 	}
 }
 
-// same says whether it is the same one to the kernel.
+// same says whether the kernel treats both as one address.
 func (a Address) same(b Address) bool { return a.Dev == b.Dev && a.Prefix == b.Prefix }
 
-// addAddress, and the route that comes with it; one that is there stays as it is.
+// addAddress adds an address and its route; an address that exists stays unchanged.
 func (n *Namespace) addAddress(a Address) {
 	if !slices.ContainsFunc(n.Addresses, a.same) {
 		n.Addresses = append(n.Addresses, a)
@@ -183,16 +183,16 @@ func (n *Namespace) addAddress(a Address) {
 	}
 }
 
-// connect has the route of an address, if it is on that link, and that is up; of the node's,
-// only those of links of ours are read.
+// connect adds the route of an address on that link if the link is up. On the node, only
+// routes of the agent's links are read.
 func (n *Namespace) connect(dev string, a Address) {
 	if (n.Name != "" || OwnLink(dev) != 0) && a.Dev == dev && n.Link(dev).Up && !slices.ContainsFunc(n.Routes, func(r Route) bool { return r.Dev == dev && r.Dst == a.Prefix.Masked() }) {
 		n.Routes = append(n.Routes, a.route())
 	}
 }
 
-// delAddress, with its route, and, if it is the first of a subnet, the others of that, and,
-// with the last of IPv4, all routes of that.
+// delAddress removes an address and its route. With the first IPv4 address of a subnet it
+// removes the subnet's others. With the last IPv4 address it removes all IPv4 routes.
 func (n *Namespace) delAddress(a Address) {
 	same := func(x Address) bool {
 		return x.Dev == a.Dev && x.Prefix.Masked() == a.Prefix.Masked() && x.Prefix.Addr().Is4()
@@ -233,7 +233,7 @@ func (k *kernel) unlink(namespace, name string) {
 	}
 }
 
-// fdb: a bridge has one entry for a MAC address, whichever the port.
+// fdb changes an entry. A bridge has one entry for a MAC address, whichever the port.
 func (k *kernel) fdb(ns *Namespace, f FDB) {
 	bridge := func(dev string) string {
 		if l := ns.Link(dev); l != nil {
@@ -249,7 +249,7 @@ func (k *kernel) fdb(ns *Namespace, f FDB) {
 	}
 	for i, x := range ns.FDB {
 		if x.Dev == f.Dev && x.MAC == f.MAC && x.OfVXLAN() {
-			if x.Own.NextHop == 0 { // the kernel says that it did so, and did nothing
+			if x.Own.NextHop == 0 { // the kernel reports success and does nothing
 				ns.FDB[i] = f // the first
 			}
 			return

@@ -5,19 +5,19 @@ import (
 	"net/netip"
 )
 
-// MAC is a 48-bit hardware address, comparable, zero for none.
+// MAC is a 48-bit hardware address. It is comparable; zero means none.
 type MAC [6]byte
 
 // ParseMAC reads six pairs of hexadecimal digits: 0a:58:c0:a8:00:02.
 func ParseMAC(s string) (MAC, error) {
 	var m MAC
 	if len(s) != 17 {
-		return MAC{}, fmt.Errorf("%.40q is no MAC address such as 0a:58:c0:a8:00:02", s)
+		return MAC{}, fmt.Errorf("%.40q is not a MAC address such as 0a:58:c0:a8:00:02", s)
 	}
 	for i := range m {
 		high, low := hexDigit(s[3*i]), hexDigit(s[3*i+1])
 		if high < 0 || low < 0 || i < 5 && s[3*i+2] != ':' {
-			return MAC{}, fmt.Errorf("%q is no MAC address such as 0a:58:c0:a8:00:02", s)
+			return MAC{}, fmt.Errorf("%q is not a MAC address such as 0a:58:c0:a8:00:02", s)
 		}
 		m[i] = byte(high<<4 | low)
 	}
@@ -48,22 +48,22 @@ func (m MAC) String() string {
 	return string(b)
 }
 
-// unicast says whether a station can have the address.
+// unicast says whether a host can have the address.
 func (m MAC) unicast() bool { return m != MAC{} && m[0]&1 == 0 }
 
-// linkLocal is the IPv6 address that a station gives itself (RFC 4291, appendix A).
+// linkLocal is the IPv6 address that a host makes from its MAC (RFC 4291, appendix A).
 func (m MAC) linkLocal() netip.Addr {
 	return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3], 14: m[4], 15: m[5]})
 }
 
-// ofVNI is a MAC address that is the same for a Network on every node.
+// ofVNI is a MAC address that a Network has on every node.
 func ofVNI(first, second, third byte, vni int32) MAC {
 	return MAC{first, second, third, byte(vni >> 16), byte(vni >> 8), byte(vni)}
 }
 
-// bridgeMAC is explicit: a bridge without one takes the lowest of its ports, and each
-// time that one comes which lowers it, the kernel flushes all its neighbours.
+// bridgeMAC is set explicitly. A bridge without one takes the lowest address of its ports,
+// and the kernel flushes all its neighbours each time that a new port lowers it.
 func bridgeMAC(vni int32) MAC { return ofVNI(0x0e, 0x00, 0x5e, vni) }
 
-// gatewayMAC is that of the gateway, the same on every node: a pod that moves keeps it.
+// gatewayMAC is the same on every node, so a moved pod finds its gateway at the same MAC.
 func gatewayMAC(vni int32) MAC { return ofVNI(0x02, 0x00, 0x5e, vni) }

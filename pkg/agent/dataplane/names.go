@@ -7,8 +7,9 @@ import (
 	"github.com/pod2/pod2/pkg/network/multus"
 )
 
-// What a Network has on a node, besides its bridge (multus.Bridge). A link's name
-// has at most 15 characters, a VNI 8 digits. Whatever has such a name is ours.
+// Names of a Network's things on a node. multus.Bridge names its bridge. The name of a link
+// has at most 15 characters, a VNI at most 8 digits. The agent owns everything that has such
+// a name.
 const (
 	vxlanPrefix  = "vx"
 	routerPrefix = "rt"
@@ -21,18 +22,18 @@ const (
 
 	namespacePrefix = "pod2-"
 
-	// TableName is that of each of our nft tables.
+	// TableName is the name of each of the agent's nft tables.
 	TableName = "pod2"
 
-	// DroppedSet is that of the bridges' table whose elements, the ports of pods, count
-	// what they sent as somebody else.
+	// DroppedSet is a set of the bridges' table. Its elements are the ports of pods. Each
+	// element counts the packets that its pod sent with another's address.
 	DroppedSet = "dropped"
 
 	maxVNI = 1<<24 - 1
 )
 
-// fallbacks are tunnels that the kernel makes by itself in each network namespace, down,
-// once it knows of their kind, and that nobody can remove.
+// fallbacks are tunnels that the kernel makes by itself in each network namespace once it
+// has loaded their driver. They are down and cannot be removed.
 var fallbacks = []string{"tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "sit0", "ip6tnl0", "ip6gre0", "ip6_vti0"}
 
 func vxlanName(vni int32) string     { return vxlanPrefix + strconv.Itoa(int(vni)) }
@@ -40,7 +41,7 @@ func routerName(vni int32) string    { return routerPrefix + strconv.Itoa(int(vn
 func wanName(vni int32) string       { return wanPrefix + strconv.Itoa(int(vni)) }
 func namespaceName(vni int32) string { return namespacePrefix + strconv.Itoa(int(vni)) }
 
-// OwnLink is the VNI in the name of a link of ours; 0: it is none.
+// OwnLink returns the VNI in the name of one of the agent's links; 0 for any other link.
 func OwnLink(name string) int32 {
 	if len(name) < 3 {
 		return 0
@@ -52,7 +53,7 @@ func OwnLink(name string) int32 {
 	return 0
 }
 
-// OwnBridge is the VNI in the name of a bridge of ours; 0: it is none.
+// OwnBridge returns the VNI in the name of one of the agent's bridges; 0 for any other link.
 func OwnBridge(name string) int32 {
 	if vni := OwnLink(name); vni != 0 && name == multus.Bridge(vni) {
 		return vni
@@ -60,7 +61,7 @@ func OwnBridge(name string) int32 {
 	return 0
 }
 
-// OwnNamespace is the VNI in the name of a router's namespace; 0: it is none.
+// OwnNamespace returns the VNI in the name of a router's namespace; 0 for any other name.
 func OwnNamespace(name string) int32 {
 	digits, ok := strings.CutPrefix(name, namespacePrefix)
 	if !ok {

@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// Plan is what is to be done to a kernel, in this order: first what concerns the whole
-// node, which closes what is not to be open, then Network by Network. What stops one
-// Network does not stop the next; what stops the node's part, Network 0, stops all. Of a
-// Network, what leads to pods comes before the addresses and routes of its gateway, which
-// pods do without.
+// Plan is the list of steps for a kernel, in order. The steps for the whole node come first:
+// they close every path that must not be open. Then it proceeds Network by Network. If a
+// step of one Network fails, the next Network still gets its steps. If a step of the node,
+// Network 0, fails, all others are skipped. Within a Network, the paths to pods come before
+// the addresses and routes of the gateway, because pods reach each other without it.
 type Plan []Step
 
-// Step is one action in one namespace, "" being the node's own.
+// Step is one action in one namespace; "" is the node's own.
 type Step struct {
-	// Network is the VNI of the one that it is for, 0 for all.
+	// Network is the VNI that the step is for; 0 is the node.
 	Network   int32
 	Namespace string
 	Action    Action
 }
 
-// Action is one of those below. Each is repeatable: what is there already, or is gone
-// already, is as good as done.
+// Action is one of the types below. Each can be repeated: to add a thing that exists, or to
+// remove one that is gone, is a success.
 type Action interface {
 	fmt.Stringer
 	kind() string
@@ -32,17 +32,17 @@ var Kinds = []string{"namespace", "link", "address", "route", "rule", "sysctl", 
 
 // The actions.
 type (
-	// AddNamespace makes an empty one.
+	// AddNamespace makes an empty namespace.
 	AddNamespace struct{ Name string }
-	// DelNamespace removes one, and all that is in it.
+	// DelNamespace removes a namespace with everything in it.
 	DelNamespace struct{ Name string }
-	// AddLink makes a link that is down, with what cannot be changed later, its MTU and
-	// master; Peer is the other end of a veth.
+	// AddLink makes a link that is down, with its MTU, its master and all properties that
+	// cannot change later. Peer is the other end of a veth.
 	AddLink struct {
 		Link Link
 		Peer *Peer
 	}
-	// SetLink changes what differs.
+	// SetLink changes the properties that differ.
 	SetLink struct{ Is, Want Link }
 	// DelLink removes a link, and the other end of a veth with it.
 	DelLink struct{ Name string }
@@ -51,33 +51,32 @@ type (
 	AddAddress struct{ Address }
 	// DelAddress from a link.
 	DelAddress struct{ Address }
-	// AddRoute where there is none to that destination.
+	// AddRoute adds a route if there is none to that destination.
 	AddRoute struct{ Route }
-	// AppendRoute behind all others to that destination, which stay preferred.
+	// AppendRoute adds a route behind all others to that destination, which stay preferred.
 	AppendRoute struct{ Route }
-	// DelRoute that is just so.
+	// DelRoute removes exactly this route.
 	DelRoute struct{ Route }
-	// AddRule that has no More.
+	// AddRule adds a rule without More.
 	AddRule struct{ Rule }
-	// DelRule that is just so.
+	// DelRule removes exactly this rule.
 	DelRule struct{ Rule }
-	// ReplaceFDB takes the place of any entry of the link for that MAC address.
+	// ReplaceFDB replaces any entry of the link for that MAC address.
 	ReplaceFDB struct{ FDB }
-	// DelFDB is of that destination only.
+	// DelFDB removes only the entry with that destination.
 	DelFDB struct{ FDB }
-	// ReplaceNeighbour takes the place of any for that address.
+	// ReplaceNeighbour replaces any neighbour for that address.
 	ReplaceNeighbour struct{ Neighbour }
-	// DelNeighbour of that address.
+	// DelNeighbour removes the neighbour for that address.
 	DelNeighbour struct{ Neighbour }
 	// SetSysctl of the namespace.
 	SetSysctl struct{ Sysctl }
 
-	// ReplaceTable puts a table in the place of the one of that name, if there is one, at
-	// once.
+	// ReplaceTable replaces the table with this name, if there is one, in one transaction.
 	ReplaceTable struct{ Table Table }
-	// DelTable and all that is in it.
+	// DelTable removes a table with everything in it.
 	DelTable struct{ Family, Name string }
-	// ChangeElements of the sets of a table, all at once.
+	// ChangeElements changes elements of the sets of a table in one transaction.
 	ChangeElements struct {
 		Family, Table string
 		Changes       []ElementChange
@@ -90,7 +89,7 @@ type Peer struct {
 	Link      Link
 }
 
-// ElementChange of one set: Type and Counter are the set's.
+// ElementChange of one set. Type and Counter are those of the set.
 type ElementChange struct {
 	Set, Type string
 	Counter   bool
@@ -118,10 +117,10 @@ func (ReplaceTable) kind() string     { return "table" }
 func (DelTable) kind() string         { return "table" }
 func (ChangeElements) kind() string   { return "element" }
 
-// Kind of the step's action, of Kinds.
+// Kind of the step's action, one of Kinds.
 func (s Step) Kind() string { return s.Action.kind() }
 
-// String has one action a line, in the order in which they are done.
+// String has one action a line, in order.
 func (p Plan) String() string {
 	var b strings.Builder
 	for _, step := range p {
@@ -130,7 +129,7 @@ func (p Plan) String() string {
 	return b.String()
 }
 
-// String says it in the words of iproute2 and nft, which do the same by hand.
+// String is the command of iproute2 or nft that does the same.
 func (s Step) String() string {
 	text := s.Action.String()
 	if s.Namespace == "" {

@@ -34,8 +34,8 @@ func (a AddLink) String() string {
 	return text
 }
 
-// String is in the order in which it is done: a port has its flags before it is up, and
-// can be unblocked only then.
+// String is in the order of execution: a port gets its flags before it is up, and can be
+// unblocked only after that.
 func (a SetLink) String() string {
 	is, want := a.Is, a.Want
 	var enslave, attributes, bridge, flags []string

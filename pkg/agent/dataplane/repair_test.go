@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// harm is a change by hand, and how it is undone.
+// harm is a manual change, and the steps that undo it.
 type harm struct {
 	name   string
 	change func(host, router *Namespace)
 	want   string
 }
 
-// repaired expects each to be undone, of a node that has the Network 1001 and a pod on it.
+// repaired checks that each change is undone. The node has the Network 1001 and one pod.
 func repaired(t *testing.T, lines []string, harms []harm) {
 	t.Helper()
 	for _, tt := range harms {
@@ -30,7 +30,7 @@ func repaired(t *testing.T, lines []string, harms []harm) {
 	}
 }
 
-// Each change by hand is undone, and nothing else is touched.
+// Each manual change is undone, and nothing else is touched.
 func TestRepair(t *testing.T) {
 	repaired(t, twoPods, []harm{
 		{"nothing", func(*Namespace, *Namespace) {}, ""},
@@ -71,7 +71,7 @@ func TestRepair(t *testing.T) {
 		bridge fdb replace 0a:58:c0:a8:00:03 dev vx1001 master static sticky
 		bridge fdb replace 0a:58:c0:a8:00:02 dev veth1 master static sticky
 		ip neigh replace 192.168.0.3 lladdr 0a:58:c0:a8:00:03 dev nw1001 nud permanent`},
-		{"a veth of somebody else, on no bridge", func(host, _ *Namespace) {
+		{"a veth of another program, on no bridge", func(host, _ *Namespace) {
 			host.Links = append(host.Links, Link{Name: "veth9", Kind: KindVeth, MTU: 1500, Up: true, Port: PortDefault})
 		}, ""},
 		{"flooding", func(host, _ *Namespace) { host.Link("vx1001").Port.Flood = true }, `
@@ -134,14 +134,14 @@ func TestRepair(t *testing.T) {
 			host.Tables[0].Sets[1].Elements = []string{`"veth1" . 0a:58:c0:a8:00:02 . 192.168.0.9`}
 		}, `
 		nft delete element bridge pod2 ip4 { "veth1" . 0a:58:c0:a8:00:02 . 192.168.0.9 }; add element bridge pod2 ip4 { "veth1" . 0a:58:c0:a8:00:02 . 192.168.0.2 }`},
-		{"a table of ours that nobody knows", func(host, _ *Namespace) {
+		{"an unknown table with the agent's name", func(host, _ *Namespace) {
 			host.Tables = append(host.Tables, Table{Family: "ip", Name: "pod2"})
 		}, `
 		nft delete table ip pod2`},
 	})
 }
 
-// An entry of a VXLAN device leads into the VNI, to the UDP port and by the way of the device.
+// An entry of a VXLAN device must use the VNI, the UDP port and the route of the device.
 func TestRepairDetours(t *testing.T) {
 	entry := func(host *Namespace) *FDB {
 		return &host.FDB[slices.IndexFunc(host.FDB, FDB.OfVXLAN)]
@@ -153,7 +153,7 @@ func TestRepairDetours(t *testing.T) {
 		bridge fdb replace 0a:58:c0:a8:00:03 dev vx1001 dst 10.0.0.2 self static`},
 		{"an interface", func(host, _ *Namespace) { entry(host).Own.Interface = 7 }, `
 		bridge fdb replace 0a:58:c0:a8:00:03 dev vx1001 dst 10.0.0.2 self static`},
-		{"a nexthop object, which nothing takes the place of", func(host, _ *Namespace) {
+		{"a nexthop object, which cannot be replaced", func(host, _ *Namespace) {
 			entry(host).Dst, entry(host).Own.NextHop = netip.Addr{}, 20
 		}, `
 		bridge fdb del 0a:58:c0:a8:00:03 dev vx1001 nhid 20 self static

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What is in a router's namespace, and not wanted there, goes.
+// Unwanted things in a router's namespace are removed.
 func TestRepairRouter(t *testing.T) {
 	route := func(dst, via, dev, more string) Route {
 		r := Route{Dst: netip.MustParsePrefix(dst), Dev: dev, More: more}
@@ -17,13 +17,13 @@ func TestRepairRouter(t *testing.T) {
 	}
 	stray := Link{Name: "stray0", Kind: "dummy", MTU: 1500, Up: true, Port: PortDefault}
 	repaired(t, twoPods, []harm{
-		{"a link, and what is on it", func(_, router *Namespace) {
+		{"a link, and everything on it", func(_, router *Namespace) {
 			router.Links = append(router.Links, stray)
 			router.addAddress(Address{Dev: "stray0", Prefix: netip.MustParsePrefix("10.5.0.1/24")})
 			router.Routes = append(router.Routes, route("10.6.0.0/16", "10.5.0.2", "stray0", ""))
 		}, `
 		ip -n pod2-1001 link del stray0`},
-		{"a bridge that has one of ours", func(_, router *Namespace) {
+		{"a bridge that has one of the agent's links", func(_, router *Namespace) {
 			router.Links = append(router.Links, stray)
 			router.Link("stray0").Kind, router.Link("lan").Master = KindBridge, "stray0"
 		}, `
@@ -36,7 +36,7 @@ func TestRepairRouter(t *testing.T) {
 		{"a tunnel of the kernel's own, down", func(_, router *Namespace) {
 			router.Links = append(router.Links, Link{Name: "tunl0", Kind: "ipip", MTU: 1480, Port: PortDefault})
 		}, ""},
-		{"lan with another name, which goes with its other end", func(host, router *Namespace) {
+		{"lan with another name, which is removed with its other end", func(host, router *Namespace) {
 			router.Link("lan").Name, host.Link("rt1001").Peer = "nal", "pod2-1001/nal"
 			router.Addresses = slices.DeleteFunc(router.Addresses, func(a Address) bool { return a.Dev == "lan" })
 			router.Routes = slices.DeleteFunc(router.Routes, func(r Route) bool { return r.Dev == "lan" })
@@ -117,8 +117,8 @@ func TestRepairRouter(t *testing.T) {
 var twoPods6 = []string{"node n1 10.0.0.1", "node n2 10.0.0.2", "network v6 1001 fd00:10::/64",
 	"pod a n1 v6=fd00:10::2", "pod b n2 v6=fd00:10::3", "cni veth1 a bridge=nw1001"}
 
-// What the kernel makes with an address is there: a route of the table main is put back,
-// for those of the table local the address is removed, and added.
+// Each address has the routes that the kernel makes with it. A missing route of the table
+// main is put back. For a missing route of the table local, the address is removed and added.
 func TestRepairAddresses(t *testing.T) {
 	deaf := func(ns *Namespace, devs ...string) {
 		for i := range ns.Addresses {

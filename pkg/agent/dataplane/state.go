@@ -14,43 +14,43 @@ import (
 	"github.com/pod2/pod2/pkg/network/multus"
 )
 
-// State is all that one decision is made from. The order of its lists does not matter.
+// State is the whole input of a decision. The order of its lists does not matter.
 type State struct {
 	// Node is the name of this node.
 	Node string
 	// UDPPort of VXLAN.
 	UDPPort uint16
-	// VXLANReversePathFilter drops VXLAN that comes by another interface than the way to its
-	// sender leads by.
+	// VXLANReversePathFilter drops a VXLAN packet if the route to its sender leads by another
+	// interface than the one that the packet came from.
 	VXLANReversePathFilter bool
 	// Transit holds the /31s between the node and the routers of IPv4 Networks.
 	Transit netip.Prefix
-	// Nodes of the cluster.
+	// Nodes are all nodes of the cluster.
 	Nodes []Node
-	// Networks, of Overlay type, of the cluster.
+	// Networks are all Overlay Networks of the cluster.
 	Networks []Network
-	// Pods of the cluster that count.
+	// Pods are all pods of the cluster that PodOf accepts.
 	Pods []Pod
-	// Ports are what CNI attached on this node.
+	// Ports are the interfaces that CNI attached on this node.
 	Ports []Port
 	// APIServers are the endpoints of the Kubernetes API.
 	APIServers []netip.AddrPort
-	// Denied are addresses, besides those of nodes and of API servers, that nobody reaches
-	// from a Network.
+	// Denied are addresses that nobody reaches from a Network, in addition to those of nodes
+	// and API servers.
 	Denied []netip.Prefix
-	// Host is what the kernel has.
+	// Host is the observed state of the kernel.
 	Host Host
 }
 
-// Node of the cluster, with the addresses at which others reach it, the preferred of
-// each family first.
+// Node of the cluster. Its Addresses are those at which others reach it, the preferred one
+// of each family first.
 type Node struct {
 	Name      string
 	Addresses []netip.Addr
 }
 
-// NodeOf are the addresses of a node, internal ones first, and of those IPv4 ones: in
-// whatever order nodes of both families list them, all send VXLAN over one.
+// NodeOf returns the addresses of a node: internal before external, and IPv4 before IPv6.
+// Dual-stack nodes list them in any order, and all nodes must send VXLAN over one family.
 func NodeOf(node *corev1.Node) Node {
 	n := Node{Name: node.Name}
 	for _, next := range []struct{ internal, is4 bool }{{true, true}, {true, false}, {false, true}, {false, false}} {
@@ -65,8 +65,8 @@ func NodeOf(node *corev1.Node) Node {
 	return n
 }
 
-// vtep is the address of the node that is of the family of local, to which VXLAN
-// packets go; the first if local is zero.
+// vtep returns the address that VXLAN packets to the node use: the first one of local's
+// family. If local is zero, it is the first address.
 func (n Node) vtep(local netip.Addr) netip.Addr {
 	for _, a := range n.Addresses {
 		if !local.IsValid() || a.Is4() == local.Is4() {
@@ -76,20 +76,20 @@ func (n Node) vtep(local netip.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// Network is an Overlay Network that has its number.
+// Network is an Overlay Network that has its VNI.
 type Network struct {
 	Namespace, Name string
 	VNI             int32
 	CIDR            netip.Prefix
-	// Gateway is zero for a Network that has none, as a /32.
+	// Gateway is zero if the Network has none, such as a /32.
 	Gateway netip.Addr
 	MTU     int
 	// Egress: packets leave through the gateway.
 	Egress bool
 }
 
-// NetworkOf is what counts of a Network; false: nothing, since it is no Overlay, or has
-// no number or no gateway in its status yet.
+// NetworkOf reads a Network. It returns false if the Network is not an Overlay, or if its
+// status has no VNI or no gateway yet.
 func NetworkOf(n *v1.Network, underlayMTU int32) (Network, bool) {
 	cidr, err := netip.ParsePrefix(n.Spec.CIDR)
 	if err != nil || n.Spec.Attachment != nil && n.Spec.Attachment.Type == v1.AttachmentCNI || n.Status.VNI <= 0 || n.Status.VNI > maxVNI {
@@ -113,23 +113,23 @@ type Pod struct {
 	UID             types.UID
 	Node            string
 	Created         time.Time
-	// Attachments, in the order of their Networks' names.
+	// Attachments are in the order of their Networks' names.
 	Attachments []Attachment
 }
 
-// Attachment of a pod to the Network of that name in its namespace.
+// Attachment of a pod to a Network in its namespace.
 type Attachment struct {
 	Network string
 	IP      netip.Addr
 	MAC     MAC
-	// Bits is the prefix length that was published with the address: the length that the CIDR
-	// had then.
+	// Bits is the prefix length that was published with the address. It is the length that
+	// the CIDR had then.
 	Bits int
 }
 
-// PodOf is what counts of a pod; false: nothing. A pod counts when it exists, is on a
-// node, was told its addresses and may have containers that run: it is neither gated
-// nor over. What it was told, only the controller writes. A terminating pod counts.
+// PodOf reads a pod. It returns false if the pod does not count. A pod counts if it is on a
+// node, has published addresses, is not gated, and has not succeeded or failed: its
+// containers may run. A terminating pod counts. Only the controller writes the addresses.
 func PodOf(pod *corev1.Pod) (Pod, bool) {
 	if pod.Spec.NodeName == "" || attachment.Gated(pod) || attachment.Over(pod) {
 		return Pod{}, false
@@ -144,8 +144,8 @@ func PodOf(pod *corev1.Pod) (Pod, bool) {
 	return p, len(p.Attachments) > 0
 }
 
-// Port is an interface of this node that CNI made for a pod, and put on that bridge of
-// ours. It says nothing of addresses: those the pod publishes.
+// Port is an interface of this node that CNI made for a pod and put on a Network's bridge.
+// It has no addresses: those come from the pod's annotations.
 type Port struct {
 	Interface, Bridge string
 	PodUID            types.UID

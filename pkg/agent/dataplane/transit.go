@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Transit6 holds the /127s between the node and the routers of IPv6 Networks: those of
-// VNI v are the 2v-th and the next. They mean nothing beyond the node.
+// Transit6 holds the /127s between the node and the routers of IPv6 Networks. VNI v has the
+// addresses 2v and 2v+1. They have no meaning outside the node.
 var Transit6 = netip.MustParsePrefix("fd64:706f:6432::/96")
 
 // link is the pair of addresses between the node and a router.
@@ -21,7 +21,7 @@ func (w *wanted) transitOf(n Network) (link, bool) {
 	return pair(w.Transit, index, 31), ok
 }
 
-// pair is the index-th of prefix.
+// pair returns the pair of addresses with this index in prefix.
 func pair(prefix netip.Prefix, index uint32, bits int) link {
 	even := prefix.Masked().Addr().AsSlice()
 	tail := even[len(even)-4:]
@@ -30,9 +30,9 @@ func pair(prefix netip.Prefix, index uint32, bits int) link {
 	return link{netip.PrefixFrom(host, bits), netip.PrefixFrom(host.Next(), bits)}
 }
 
-// assignTransits gives each Network that is here, of those that are IPv4, an index into
-// Transit: the one that the kernel has, so that no connection breaks, else the lowest
-// that is free.
+// assignTransits gives each IPv4 Network on this node an index into Transit. It keeps an
+// index that the kernel already has, because a new one would break connections. Otherwise
+// it takes the lowest free index.
 func (w *wanted) assignTransits(here []Network) {
 	w.transits = map[int32]uint32{}
 	taken := map[uint32]bool{}
@@ -62,14 +62,14 @@ func (w *wanted) assignTransits(here []Network) {
 			next++
 		}
 		if next >= many {
-			w.problem("Network %s/%s: %s has no /31 left for its gateway; nothing leaves it", n.Namespace, n.Name, w.Transit)
+			w.problem("Network %s/%s: the range %s has no free /31 for its gateway; its packets cannot leave the Network", n.Namespace, n.Name, w.Transit)
 			continue
 		}
 		w.transits[n.VNI], taken[next] = next, true
 	}
 }
 
-// transitIndex is that of the node's address of a pair; false for what is none.
+// transitIndex returns the index of the node's address of a pair; false if p is none.
 func (w *wanted) transitIndex(p netip.Prefix) (uint32, bool) {
 	if !p.Addr().Is4() || p.Bits() != 31 || !w.Transit.Contains(p.Addr()) {
 		return 0, false

@@ -12,28 +12,28 @@ import (
 	"github.com/pod2/pod2/pkg/network/multus"
 )
 
-// Report is what people want to know of a decision.
+// Report is the result of a decision for people and metrics.
 type Report struct {
-	// Problems are for somebody to look at; each is a sentence, in no order of time.
+	// Problems need somebody's attention. Each is a sentence; they are not in order of time.
 	Problems []string
-	// PodPorts are those that are open.
+	// PodPorts are the open ports of pods.
 	PodPorts []PodPort
-	// PodRoutes are those that pods of this node need after their Networks have grown.
+	// PodRoutes are the routes that pods of this node need after their Networks have grown.
 	PodRoutes []PodRoute
-	// Strangers are ports of our bridges of which is not known whose they are, and which
-	// are closed. One that stays is a problem; one that goes was just being made.
+	// Strangers are ports of the agent's bridges whose pod is unknown. They are closed. A
+	// stranger that stays is a problem; one that disappears soon was still being set up.
 	Strangers []string
-	// Networks that are on this node, and the pods, here or elsewhere, that are on them.
+	// Networks that are on this node, and the pods on them, on any node.
 	Networks, Pods int
 }
 
-// PodPort is an interface of this node, and the pod and the Network that it is of.
+// PodPort is an interface of this node, with its pod and its Network.
 type PodPort struct{ Interface, Namespace, Pod, Network string }
 
-// wanted is a decision in the making.
+// wanted is a decision in progress.
 type wanted struct {
 	State
-	// networks, in the order of VNIs, no two with one.
+	// networks are in the order of their VNIs; no two share one.
 	networks []Network
 	local    netip.Addr
 	transits map[int32]uint32
@@ -42,11 +42,11 @@ type wanted struct {
 	routes   []PodRoute
 }
 
-// Want says what the kernel shall hold; false if that cannot be said, and what there is
-// has to stay: as long as nobody knows the address of this node.
+// Want returns the desired state of the kernel. It returns false while the address of this
+// node is unknown; then the kernel must stay unchanged.
 //
-// A Network is here if a pod of this node is on it, or a port of its bridge: CNI makes
-// the bridge if it comes first, and it is made one of ours whosoever made it.
+// A Network is on this node if one of the node's pods is on it, or if its bridge has a port.
+// CNI makes the bridge if CNI comes first. Want takes it over, whichever program made it.
 func Want(s State) (Host, Report, bool) {
 	w := &wanted{State: s}
 	for _, n := range s.Nodes {
@@ -55,7 +55,7 @@ func Want(s State) (Host, Report, bool) {
 		}
 	}
 	if !w.local.IsValid() {
-		return nil, Report{Problems: []string{fmt.Sprintf("node %s: it has no address that other nodes could send to; all stays as it is", s.Node)}}, false
+		return nil, Report{Problems: []string{fmt.Sprintf("node %s: the Node has no address that other nodes can send to; the data plane stays unchanged", s.Node)}}, false
 	}
 	w.number()
 	members, owners := w.claims(), w.owners()
@@ -93,7 +93,7 @@ func Want(s State) (Host, Report, bool) {
 	return append(Host{host}, routers...), report, true
 }
 
-// number keeps the Networks that have a number of their own.
+// number keeps the Networks that have a VNI of their own.
 func (w *wanted) number() {
 	w.networks = slices.Clone(w.Networks)
 	slices.SortFunc(w.networks, func(a, b Network) int {
@@ -114,7 +114,7 @@ func (w *wanted) here(n Network, members []member) bool {
 	return slices.ContainsFunc(members, func(m member) bool { return m.pod.Node == w.Node }) || len(w.Host.guests(n.VNI)) > 0
 }
 
-// guests are the ports of a bridge of ours that are not ours.
+// guests are the ports of a Network's bridge that the agent did not make.
 func (h Host) guests(vni int32) []string {
 	var names []string
 	if host := h.Namespace(""); host != nil {
@@ -127,9 +127,9 @@ func (h Host) guests(vni int32) []string {
 	return names
 }
 
-// spare are bridges, with nothing on them, of Networks that are not here. They stay: CNI may
-// have made one for a pod that nobody has told us of yet, and be about to put its port on
-// it. The port of a bridge that is removed then would be on none, for good.
+// spare are empty bridges of Networks that are not on this node. They stay: CNI may have
+// just made one for a pod that the agent does not know yet, and be about to attach a port.
+// If the agent removed the bridge now, the port would never get one.
 func (w *wanted) spare(here []Network) []Link {
 	var links []Link
 	for _, n := range w.networks {
@@ -150,7 +150,7 @@ func (w *wanted) vxlan(n Network) Link {
 		VXLAN: VXLAN{VNI: n.VNI, Local: w.local, UDPPort: w.UDPPort}, Port: PortFlags{Suppress: true}}
 }
 
-// remote has the pods of other nodes: where their packets go, and their addresses.
+// remote adds the pods of other nodes: their VXLAN destinations and their addresses.
 func (w *wanted) remote(n Network, members []member, host *Namespace) {
 	vteps, mixed := map[string]netip.Addr{}, map[string]bool{}
 	for _, node := range w.Nodes {
@@ -166,7 +166,7 @@ func (w *wanted) remote(n Network, members []member, host *Namespace) {
 		vtep, known := vteps[m.pod.Node]
 		if m.pod.Node == w.Node || !known {
 			if mixed[m.pod.Node] {
-				w.problem("node %s: it has no address of the family of %s, from which this node sends VXLAN; its pods are not reached", m.pod.Node, w.local)
+				w.problem("node %s: the Node has no address of the same family as %s, which this node sends VXLAN from; its pods are unreachable", m.pod.Node, w.local)
 				delete(mixed, m.pod.Node)
 			}
 			continue
@@ -176,8 +176,8 @@ func (w *wanted) remote(n Network, members []member, host *Namespace) {
 	}
 }
 
-// ports are those of the pods of this node, in the order of addresses. A pod has one, the
-// newest: the other is of a sandbox that is gone, or about to go.
+// ports are the ports of this node's pods, in the order of addresses. A pod has one port,
+// the newest. An older one belongs to a sandbox that is gone or about to go.
 func (w *wanted) ports(n Network, members []member, owners map[string]Port) []binding {
 	newest := map[types.UID]Port{}
 	for _, name := range slices.Concat(w.Host.guests(n.VNI), w.astray(n, owners)) {
@@ -197,8 +197,8 @@ func (w *wanted) ports(n Network, members []member, owners map[string]Port) []bi
 	return bindings
 }
 
-// astray are ports that CNI put on the bridge of a Network and that are on none: somebody
-// removed it. CNI does not put them back.
+// astray are ports that CNI put on the bridge of a Network and that now have no bridge,
+// because something removed the bridge. CNI does not put them back.
 func (w *wanted) astray(n Network, owners map[string]Port) []string {
 	var names []string
 	host := w.Host.Namespace("")
@@ -211,14 +211,13 @@ func (w *wanted) astray(n Network, owners map[string]Port) []string {
 	return names
 }
 
-// port of a pod, as CNI makes it: up, on its bridge, and a port like any other.
+// port of a pod, as CNI makes it: up, on its bridge, with the flags of any port.
 //
-// Its MTU is the Network's or more. With less it would lose what others may send to the
-// pod, and the pod to others: whoever hands a veth's other end a packet that is larger
-// than the MTU of this one, loses it without a word. More is what it has since the pod
-// started, if the Network's was larger then: the pod's own end has that, too, and pods of
-// this node send each other such packets until they are replaced. More than that lets
-// nothing through, since bridges drop what is larger than the MTU of the next port.
+// Its MTU is the Network's or more. With a smaller MTU, packets in both directions would get
+// lost: a veth silently drops packets that are larger than the MTU of the other end. The MTU
+// is larger if the Network's was larger when the pod started. The pod's own end has the
+// larger MTU too, so pods of this node send each other such packets until they are replaced.
+// A larger MTU has no other effect: bridges drop packets that exceed the next port's MTU.
 func (w *wanted) port(name string, n Network) Link {
 	l := *w.Host.Namespace("").Link(name)
 	l.Master, l.Up, l.Port, l.MTU = multus.Bridge(n.VNI), true, PortDefault, max(l.MTU, n.MTU)
@@ -242,7 +241,8 @@ func (w *wanted) strangers(bindings []binding) []string {
 	return names
 }
 
-// router is the namespace of a Network's gateway; its ends on the node are added to host.
+// router is the namespace of a Network's gateway. It also adds the router's links, addresses
+// and routes on the node to host.
 func (w *wanted) router(n Network, host *Namespace) Namespace {
 	ns := Namespace{Name: namespaceName(n.VNI), Tables: []Table{routerTable(n)}, Rules: kernelRules(n.Gateway.Is6())}
 	veth := func(name, peer string) Link {
@@ -260,7 +260,7 @@ func (w *wanted) router(n Network, host *Namespace) Namespace {
 	forward, everywhere := forward4, netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 	if n.Gateway.Is6() {
 		forward, everywhere = forward6, netip.PrefixFrom(netip.IPv6Unspecified(), 0)
-		// Neighbours are asked for from an address of the link.
+		// Neighbour solicitations need a link-local address of the link as their source.
 		ns.Addresses = append(ns.Addresses, Address{Dev: lan, Prefix: netip.PrefixFrom(inner.MAC.linkLocal(), 64)})
 	}
 	ns.Sysctls = []Sysctl{{forward, "1"}}
@@ -281,7 +281,7 @@ func (w *wanted) router(n Network, host *Namespace) Namespace {
 	return ns
 }
 
-// sysctls of the node: it routes the packets that leave a Network.
+// sysctls of the node turn on routing for the packets that leave a Network.
 func sysctls(here []Network) []Sysctl {
 	var list []Sysctl
 	for _, name := range Sysctls {

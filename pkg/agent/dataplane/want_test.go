@@ -14,7 +14,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// What is said of a state, and where packets of pods of other nodes go.
+// Reports, and the destinations of packets to pods of other nodes.
 func TestReports(t *testing.T) {
 	nodes := []string{"node n1 10.0.0.1", "node n2 10.0.0.2"}
 	for _, tt := range []struct {
@@ -25,37 +25,37 @@ func TestReports(t *testing.T) {
 		{"nothing of this node", append(nodes, "network blue 1001 192.168.0.0/16", "pod b n2 blue=192.168.0.3"), `0 networks, 0 pods`},
 		{"a node without an address", []string{"node n2 10.0.0.2"}, `
 			0 networks, 0 pods
-			node n1: it has no address that other nodes could send to; all stays as it is`},
+			node n1: the Node has no address that other nodes can send to; the data plane stays unchanged`},
 		{"two pods that have one address: the newer has it", append(nodes, "network blue 1001 192.168.0.0/16", "pod a n1 blue=192.168.0.2",
 			"pod old n2 blue=192.168.0.3 created=5", "pod new n2 blue=192.168.0.3 created=6 mac=02:00:00:00:00:06"), `
 			1 networks, 2 pods
 			bridge fdb replace 02:00:00:00:00:06 dev vx1001 dst 10.0.0.2 self static
-			Network default/blue: pods old and new both have address 192.168.0.3; it goes to the newer, new`},
-		{"the same on a Network that is not here: for those to tell where it is", append(nodes, "network blue 1001 192.168.0.0/16", "network green 1002 192.168.0.0/16",
+			Network default/blue: pods old and new both have address 192.168.0.3; the newer pod, new, receives its packets`},
+		{"the same on a Network that is on other nodes: those report it", append(nodes, "network blue 1001 192.168.0.0/16", "network green 1002 192.168.0.0/16",
 			"pod a n1 blue=192.168.0.2", "pod old n2 green=192.168.0.3", "pod new n2 green=192.168.0.3"), `1 networks, 1 pods`},
 		{"two of one age: the higher UID", append(nodes, "network blue 1001 192.168.0.0/16", "pod a n1 blue=192.168.0.2",
 			"pod y n2 blue=192.168.0.3 mac=02:00:00:00:00:06", "pod x n2 blue=192.168.0.3"), `
 			1 networks, 2 pods
 			bridge fdb replace 02:00:00:00:00:06 dev vx1001 dst 10.0.0.2 self static
-			Network default/blue: pods x and y both have address 192.168.0.3; it goes to the newer, y`},
+			Network default/blue: pods x and y both have address 192.168.0.3; the newer pod, y, receives its packets`},
 		{"two pods that have one MAC address", append(nodes, "network v6 1001 fd00::/32", "pod a n1 v6=fd00::5",
 			"pod x n2 v6=fd00::1:0:0:3", "pod y n2 v6=fd00::3"), `
 			1 networks, 2 pods
 			bridge fdb replace 0a:58:00:00:00:03 dev vx1001 dst 10.0.0.2 self static
-			Network default/v6: pods x and y both have MAC address 0a:58:00:00:00:03; it goes to the newer, y`},
-		{"a pod of an earlier Network, one that says it is the gateway, one of another namespace", append(nodes, "network blue 1001 192.168.0.0/16", "pod a n1 blue=192.168.0.2",
+			Network default/v6: pods x and y both have MAC address 0a:58:00:00:00:03; the newer pod, y, receives its packets`},
+		{"a pod of an earlier Network, one that claims the gateway, one of another namespace", append(nodes, "network blue 1001 192.168.0.0/16", "pod a n1 blue=192.168.0.2",
 			"pod b n2 blue=10.0.0.3", "pod c n2 blue=192.168.0.1", "pod d n2 blue=192.168.0.4 ns=other"), `1 networks, 1 pods`},
-		{"a pod of a node without an address of our family", append(nodes, "node n3 fd0a::3", "network blue 1001 192.168.0.0/16", "pod a n1 blue=192.168.0.2", "pod b n3 blue=192.168.0.3", "pod c n3 blue=192.168.0.4"), `
+		{"a pod of a node without an address of this node's family", append(nodes, "node n3 fd0a::3", "network blue 1001 192.168.0.0/16", "pod a n1 blue=192.168.0.2", "pod b n3 blue=192.168.0.3", "pod c n3 blue=192.168.0.4"), `
 			1 networks, 3 pods
-			node n3: it has no address of the family of 10.0.0.1, from which this node sends VXLAN; its pods are not reached`},
+			node n3: the Node has no address of the same family as 10.0.0.1, which this node sends VXLAN from; its pods are unreachable`},
 		{"a pod of a node that is gone", append(nodes, "network blue 1001 192.168.0.0/16", "pod a n1 blue=192.168.0.2", "pod b n3 blue=192.168.0.3"), `1 networks, 2 pods`},
 		{"two Networks of one number", append(nodes, "network blue 1001 192.168.0.0/16", "network alt 1001 192.168.0.0/16", "pod a n1 blue=192.168.0.2", "pod c n1 alt=192.168.0.2"), `
 			1 networks, 1 pods
 			Networks default/alt and default/blue both have VNI 1001; only the first is served`},
-		{"ports of nobody, of two pods, and of a pod that is not on this Network", append(nodes, "network blue 1001 192.168.0.0/16",
+		{"ports of no pod, of two pods, and of a pod that is not on this Network", append(nodes, "network blue 1001 192.168.0.0/16",
 			"pod a n1 blue=192.168.0.2", "pod c n1 blue=192.168.0.4", "pod d n1 green=192.168.0.4", "cni veth2 a", "cni veth2 c", "cni veth3 d", "cni veth4 gone"), `
 			1 networks, 2 pods
-			interface veth2: CNI says that it made it for two pods that live, u-a and u-c; nothing passes
+			interface veth2: CNI recorded it for two live pods (UIDs u-a and u-c); all its packets are dropped
 			stranger veth1
 			stranger veth2
 			stranger veth3
@@ -95,7 +95,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// Two Networks of one CIDR share nothing but the node.
+// Two Networks with one CIDR share nothing except the node.
 func TestTwoNetworksOfOneCIDR(t *testing.T) {
 	s := state(t, "node n1 10.0.0.1", "node n2 10.0.0.2",
 		"network blue 1001 192.168.0.0/16", "network green 1002 192.168.0.0/16",
@@ -135,7 +135,7 @@ func TestTransitRunsOut(t *testing.T) {
 		"pod a n1 a=192.168.0.2", "pod b n1 b=192.168.0.2", "pod c n1 c=192.168.0.2")
 	s.Transit = netip.MustParsePrefix("100.64.0.0/30")
 	_, r := decide(t, s)
-	expect(t, strings.Join(r.Problems, "\n"), "Network default/c: 100.64.0.0/30 has no /31 left for its gateway; nothing leaves it")
+	expect(t, strings.Join(r.Problems, "\n"), "Network default/c: the range 100.64.0.0/30 has no free /31 for its gateway; its packets cannot leave the Network")
 	settle(t, &s)
 }
 
@@ -152,8 +152,8 @@ func TestPodOf(t *testing.T) {
 		{"failed", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, ""},
 		{"gated", func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: v1.AddressesGate}} }, ""},
 		{"not scheduled", func(p *corev1.Pod) { p.Spec.NodeName = "" }, ""},
-		{"was told nothing", func(p *corev1.Pod) { p.Annotations = nil }, ""},
-		{"was told what does not parse", func(p *corev1.Pod) { p.Annotations = map[string]string{v1.AddressesAnnotation: "{"} }, ""},
+		{"has no addresses", func(p *corev1.Pod) { p.Annotations = nil }, ""},
+		{"has addresses that do not parse", func(p *corev1.Pod) { p.Annotations = map[string]string{v1.AddressesAnnotation: "{"} }, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "u-a", Annotations: told, CreationTimestamp: metav1.NewTime(time.Unix(5, 0))}, Spec: corev1.PodSpec{NodeName: "n1"}}
