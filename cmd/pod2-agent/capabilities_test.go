@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestMain is the process of TestCapabilities, too: it gives up what the agent gives up,
-// and writes what each of its threads has then, and what a program has that it runs.
+// TestMain is also the process that TestCapabilities runs. It drops capabilities as the agent
+// does, and prints those of each of its threads and of a program that it runs.
 func TestMain(m *testing.M) {
 	if os.Getenv("POD2_DROP_CAPABILITIES") == "" {
 		os.Exit(m.Run())
@@ -40,8 +40,8 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// It keeps NET_ADMIN (bit 12) and SYS_ADMIN (21), on every thread, and what it runs has
-// no more, though it is root.
+// The agent keeps NET_ADMIN (bit 12) and SYS_ADMIN (21) on every thread. A program that it
+// runs has no more, although it is root.
 func TestCapabilities(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

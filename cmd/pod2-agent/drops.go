@@ -11,8 +11,8 @@ import (
 	"github.com/pod2/pod2/pkg/agent/kernel"
 )
 
-// dropsCollector asks the kernel when it is asked. Of pods it has those of this node:
-// some hundreds at most.
+// dropsCollector reads the kernel at each scrape. It has only the pods of this node: some
+// hundreds at most.
 type dropsCollector struct {
 	k8smetrics.BaseStableCollector
 
@@ -24,12 +24,12 @@ type dropsCollector struct {
 
 var (
 	droppedPackets = k8smetrics.NewDesc("pod2_agent_dropped_packets_total",
-		"Packets that were dropped, by why: a pod sent with a MAC (mac), IP (ip), ARP (arp) or neighbour discovery (nd) that is not its own, or another protocol (protocol); "+
-			"a port is not known (stranger), as is each for a moment when its pod starts, so that some are no attack; a Network's packets were for a node (node), the API server (api), what --deny-cidrs has (denied), another Network (network), or came from outside (inbound), or past the router (bridge); "+
-			"somebody who is no node sent VXLAN (vxlan).",
+		"Dropped packets, by reason. A pod sent with a MAC (mac), IP (ip), ARP (arp) or neighbour discovery (nd) that is not its own, or with another protocol (protocol). "+
+			"The pod of a port was unknown (stranger), which is normal for a moment when a pod starts. A packet of a Network was for a node (node), the API server (api), an address of --deny-cidrs (denied) or another Network (network), came from outside (inbound), or bypassed the router (bridge). "+
+			"A host that is not a node sent VXLAN (vxlan).",
 		[]string{"reason"}, nil, k8smetrics.ALPHA, "")
 	spoofedPackets = k8smetrics.NewDesc("pod2_agent_pod_spoofed_packets_total",
-		"Packets of a pod of this node on a Network that were dropped, since it sent them as somebody else: those of the reasons mac, ip, arp, nd and protocol of pod2_agent_dropped_packets_total.",
+		"Packets that were dropped because a pod of this node sent them with another's address on a Network. They have the reasons mac, ip, arp, nd and protocol in pod2_agent_dropped_packets_total.",
 		[]string{"pod_namespace", "pod", "network"}, nil, k8smetrics.ALPHA, "")
 )
 
@@ -38,7 +38,7 @@ func (c *dropsCollector) DescribeWithStability(descs chan<- *k8smetrics.Desc) {
 	descs <- spoofedPackets
 }
 
-// show those ports from now on.
+// show counts those ports from now on.
 func (c *dropsCollector) show(ports []dataplane.PodPort) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,7 +48,7 @@ func (c *dropsCollector) show(ports []dataplane.PodPort) {
 func (c *dropsCollector) CollectWithStability(metrics chan<- k8smetrics.Metric) {
 	drops, err := c.read()
 	if err != nil {
-		return // the next sync says so
+		return // the next sync reports the error
 	}
 	for reason, count := range drops.Reasons {
 		metrics <- k8smetrics.NewLazyConstMetric(droppedPackets, k8smetrics.CounterValue, float64(count), reason)

@@ -17,19 +17,18 @@ import (
 )
 
 const (
-	// retryAfter an error: what was refused once is refused again most times.
+	// retryAfter an error: most errors repeat if retried at once.
 	retryAfter = time.Second
-	// stuckAfter is when a sync that has not ended is called dead.
+	// stuckAfter is the time after which the liveness probe reports a sync that has not ended.
 	stuckAfter = 2 * time.Minute
-	// restAtLeast lets what happens at once be one sync; beyond that the loop rests as long
-	// as a sync took, so that a node with many entries spends half a core at most.
+	// restAtLeast collects changes that arrive together into one sync. The loop also rests
+	// as long as a sync took, so a node with many entries uses at most half a core.
 	restAtLeast = 2 * time.Millisecond
-	// linesLogged of a plan.
+	// linesLogged limits the lines of a plan in the log.
 	linesLogged = 20
 )
 
-// alarm is rung by whoever sees a change; ringing once more before it is heard is the same
-// as ringing once.
+// alarm rings on every change. To ring it again before heard is called has no effect.
 type alarm struct {
 	bell  chan struct{}
 	mu    sync.Mutex
@@ -50,7 +49,7 @@ func (a *alarm) ring() {
 	}
 }
 
-// heard is since when it rang; zero if it did not.
+// heard returns the time of the first ring since the last call; zero if there was none.
 func (a *alarm) heard() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -66,7 +65,7 @@ type host interface {
 	AddPodRoutes([]dataplane.PodRoute) (done dataplane.Plan, failed []error)
 }
 
-// ports is what CNI made.
+// ports are the interfaces that CNI made.
 type ports interface {
 	Read() ([]dataplane.Port, error)
 }
@@ -79,23 +78,23 @@ type agent struct {
 	options *options
 	metrics *metrics
 
-	// last is what was wanted when the kernel had all of it; nil: it had not since that changed.
+	// last is the desired state if the kernel had all of it, and nil while it does not yet.
 	last     dataplane.Host
 	problems string
-	// waiting is since when somebody waits for what no sync has brought to an end yet; zero:
-	// nobody.
+	// waiting is the time of the first change that no successful sync has included yet; zero
+	// if there is none.
 	waiting time.Time
 
 	mu      sync.Mutex
 	state   error     // of the last sync
-	started time.Time // of the sync under way; zero: none
+	started time.Time // of the running sync; zero if there is none
 }
 
 func newAgent(h host, p ports, cluster func() dataplane.State, o *options) *agent {
 	return &agent{host: h, ports: p, cluster: cluster, options: o, metrics: newMetrics(), state: errors.New("waiting for the first sync")}
 }
 
-// run until ctx ends. It leaves the kernel as it is.
+// run until ctx ends. It leaves the kernel unchanged then.
 func (a *agent) run(ctx context.Context, wake *alarm) {
 	logger := klog.FromContext(ctx)
 	for ctx.Err() == nil {
@@ -128,8 +127,8 @@ func (a *agent) rest(ctx context.Context, wake *alarm, least, next time.Duration
 	}
 }
 
-// sync brings the kernel to what is wanted, whatever it was before. since is when somebody
-// saw the first change that this sync is to take in.
+// sync brings the kernel from any state to the desired one. since is the time of the first
+// change that this sync includes.
 func (a *agent) sync(ctx context.Context, since time.Time) (err error) {
 	a.begin()
 	defer func() { a.end(err) }()
@@ -139,8 +138,8 @@ func (a *agent) sync(ctx context.Context, since time.Time) (err error) {
 	s := a.cluster()
 	s.Node, s.UDPPort, s.VXLANReversePathFilter = a.options.node, a.options.vxlanPort, a.options.vxlanReversePathFilter
 	s.Transit, s.Denied = a.options.transit, a.options.denied
-	// CNI makes an interface before it says whose it is: read in this order, none is seen
-	// without its owner but those that are being made.
+	// CNI makes an interface before it records the pod. So in this order, the only interfaces
+	// without a pod are those that CNI is still making.
 	if s.Host, err = a.host.Read(); err != nil {
 		return err
 	}
@@ -155,12 +154,12 @@ func (a *agent) sync(ctx context.Context, since time.Time) (err error) {
 	plan := dataplane.Diff(s.Host, want)
 	repair := a.last != nil && a.last.Equal(want)
 	if !repair {
-		a.last = nil // to undo a change that fails is no repair; to go on with a repair that fails is one
+		a.last = nil // undoing a failed change is not a repair, but retrying a failed repair is
 	}
 	done, err := a.host.Perform(plan)
 	a.log(ctx, plan, len(done), repair)
-	// After the entries of the pods that these routes lead to. A pod that refuses its route
-	// harms itself alone: it is reported, and the node is ready without it.
+	// Routes come after the entries of the pods that they lead to. If a route cannot be added to
+	// a pod, only that pod is affected: the failure is reported, and the node is ready.
 	inPods, failed := a.host.AddPodRoutes(report.PodRoutes)
 	a.log(ctx, inPods, len(inPods), repair)
 	for _, err := range failed {
@@ -180,7 +179,7 @@ func (a *agent) sync(ctx context.Context, since time.Time) (err error) {
 	return nil
 }
 
-// tell of problems once.
+// tell logs the problems once.
 func (a *agent) tell(ctx context.Context, report dataplane.Report) {
 	problems := strings.Join(report.Problems, "\n")
 	if problems != a.problems {
@@ -217,7 +216,7 @@ func (a *agent) end(err error) {
 	a.metrics.ready.Set(ready)
 }
 
-// ready: the kernel had all that was wanted when last compared.
+// ready: at the last comparison the kernel matched the desired state.
 func (a *agent) ready() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

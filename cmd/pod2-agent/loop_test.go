@@ -18,12 +18,12 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// memory is a kernel that has what it was given, and refuses what it is told to.
+// memory is a kernel that keeps its first state. It fails with err, if that is not nil.
 type memory struct {
 	host dataplane.Host
 	err  error
 	done []string
-	// pods refuse what they are told with failed, if that is not nil.
+	// Pods refuse all routes with failed, if that is not nil.
 	pods   []dataplane.PodRoute
 	failed error
 }
@@ -67,14 +67,14 @@ func newTestAgent(h host, s *dataplane.State) *agent {
 	return newAgent(h, noPorts{}, func() dataplane.State { return *s }, o)
 }
 
-// registered metrics count, others do not.
+// registered returns a registry: metrics count only once they are registered.
 func registered(a *agent) k8smetrics.KubeRegistry {
 	r := k8smetrics.NewKubeRegistry()
 	r.MustRegister(a.metrics.all()...)
 	return r
 }
 
-// metricsText has those that are more than 0.
+// metricsText has the metrics that are more than 0.
 func metricsText(t *testing.T, r k8smetrics.KubeRegistry, names ...string) string {
 	t.Helper()
 	families, err := r.Gather()
@@ -94,8 +94,8 @@ func metricsText(t *testing.T, r k8smetrics.KubeRegistry, names ...string) strin
 	return strings.Join(lines, "\n")
 }
 
-// What the cluster changed is a change; what is to be done though nobody asked for
-// anything else than before, a repair.
+// Steps that follow from a change in the cluster are changes. Steps with an unchanged desired
+// state are repairs.
 func TestSyncTellsRepairsFromChanges(t *testing.T) {
 	s := cluster("10.0.0.1")
 	m := &memory{}
@@ -141,7 +141,7 @@ pod2_agent_programming_duration_seconds [] 2`; strings.ReplaceAll(got, "  ", " "
 	}
 }
 
-// After an error it is not ready, and nothing counts as a repair that was never done.
+// After an error the agent is not ready, and steps that were not done do not count.
 func TestSyncFails(t *testing.T) {
 	s := cluster("10.0.0.1")
 	m := &memory{err: errors.New("refused")}
@@ -162,7 +162,7 @@ func TestSyncFails(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	s = cluster()
-	if err := a.sync(t.Context(), time.Time{}); err == nil || !strings.Contains(err.Error(), "it has no address") || a.ready() == nil {
+	if err := a.sync(t.Context(), time.Time{}); err == nil || !strings.Contains(err.Error(), "the Node has no address") || a.ready() == nil {
 		t.Error(err)
 	}
 	if got := metricsText(t, r, "pod2_agent_ready"); got != "" {
@@ -170,7 +170,7 @@ func TestSyncFails(t *testing.T) {
 	}
 }
 
-// What was done to undo a change that failed is no repair: the cluster asked for both.
+// Undoing a change that failed is not a repair: the cluster asked for both.
 func TestChangeThatFailedIsNotRepaired(t *testing.T) {
 	s := cluster("10.0.0.1")
 	m := &memory{}
@@ -190,7 +190,7 @@ func TestChangeThatFailedIsNotRepaired(t *testing.T) {
 	}
 }
 
-// What is tried again of a repair that failed is one, too: the cluster asked for nothing.
+// Retrying a repair that failed is a repair: the cluster asked for nothing.
 func TestRepairThatFailedIsARepair(t *testing.T) {
 	s := cluster("10.0.0.1")
 	m := &memory{}
@@ -243,7 +243,7 @@ func TestMetadataIsDenied(t *testing.T) {
 	}
 }
 
-// What the command line says of filters is in their rules.
+// Flags for filters show up in the rules.
 func TestFilterOptions(t *testing.T) {
 	for _, tt := range []struct{ arg, chain, comment, want string }{
 		{"--deny-cidrs=10.96.0.0/12,fd00::/8", "forward", "denied", deniedRules(slices.Concat(metadata, prefixes("10.96.0.0/12", "fd00::/8"))...)},
@@ -291,7 +291,7 @@ func (r *rules) Perform(p dataplane.Plan) (dataplane.Plan, error) {
 	return p, nil
 }
 
-// The loop syncs once at the start, and once more for any number of rings.
+// The loop syncs once at the start, and once more after any number of rings.
 func TestRunIsWokenUp(t *testing.T) {
 	s := cluster("10.0.0.1")
 	synced := make(chan int)
@@ -324,7 +324,7 @@ func TestOptions(t *testing.T) {
 	t.Setenv("NODE_NAME", "n1")
 	for _, tt := range []struct{ args, want string }{
 		{"", ""}, {"--help", "help"}, {"cleanup", "cleanup"},
-		{"x", `unexpected argument "x": there is only cleanup`},
+		{"x", `unexpected argument "x": the only command is cleanup`},
 		{"--transit-cidr=10.0.0.1/8", "--transit-cidr=10.0.0.1/8: must be an IPv4 CIDR without host bits, of at least two addresses"},
 		{"--transit-cidr=fd00::/64", "--transit-cidr=fd00::/64: must be an IPv4 CIDR without host bits, of at least two addresses"},
 		{"--deny-cidrs=10.0.0.0/8,fd00::/8 --deny-cidrs=169.254.169.254/32", ""},
@@ -332,9 +332,9 @@ func TestOptions(t *testing.T) {
 		{"--deny-cidrs=10.0.0.1", "--deny-cidrs=10.0.0.1: must be a CIDR without host bits"},
 		{"--deny-cidrs=::ffff:10.0.0.0/104", "--deny-cidrs=::ffff:10.0.0.0/104: must be a CIDR without host bits"},
 		{"--deny-cidrs=-10.0.0.0/8", "--deny-cidrs=-10.0.0.0/8: only a CIDR that is denied by default can be allowed: " + denyDefaults()},
-		{"--node-name=", "--node-name=: must be the name of this node, or be in the variable NODE_NAME"},
+		{"--node-name=", "--node-name=: must be the name of this Node; set the flag or the variable NODE_NAME"},
 		{"--vxlan-port=0", "--vxlan-port=0: must be a UDP port"},
-		{"--underlay-mtu=1000", "--underlay-mtu=1000: must be from 1330 (IPv6's least, and VXLAN's headers) to 65535"},
+		{"--underlay-mtu=1000", "--underlay-mtu=1000: must be from 1330 (the minimum of IPv6, plus the headers of VXLAN) to 65535"},
 		{"--resync=1ms", "--resync=1ms: must be at least 1s"},
 		{"--metrics-bind-address=x", "--metrics-bind-address=x: must be host:port, :port, or 0 to disable"},
 	} {

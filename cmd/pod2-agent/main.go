@@ -1,7 +1,8 @@
 //go:build linux
 
-// Command pod2-agent keeps the kernel of its node as the Overlay Networks of the cluster
-// want it. pkg/agent/dataplane decides, pkg/agent/kernel does; here are what is watched, and the loop.
+// Command pod2-agent programs the kernel of its node for the cluster's Overlay Networks.
+// Package dataplane decides, and package kernel reads and writes. This package has the
+// watches and the loop.
 package main
 
 import (
@@ -30,7 +31,7 @@ func main() {
 }
 
 // command returns the exit status: 0 after a graceful stop, 1 after a failure, 2 for a
-// command line that is wrong.
+// wrong command line.
 func command(args []string, stdout, stderr io.Writer) int {
 	o, err := parseOptions(args)
 	switch {
@@ -38,17 +39,17 @@ func command(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "%s: %v\nRun %s --help for the flags.\n", programName, err, programName)
 		return 2
 	case o.help:
-		fmt.Fprintf(stdout, "%s keeps the kernel of its node as the Overlay Networks of the cluster want it.\n\n"+
-			"  %s            does so until it is stopped, which leaves all as it is\n"+
-			"  %s cleanup    removes links, namespaces and tables that it made on this node, but for bridges that pods are on; sysctls stay\n\nFlags:\n%s",
+		fmt.Fprintf(stdout, "%s programs the kernel of its node for the Overlay Networks of the cluster.\n\nUsage:\n"+
+			"  %s            runs until you stop it; the kernel then stays unchanged\n"+
+			"  %s cleanup    removes its links, namespaces and tables from this node; keeps sysctls, and bridges that have pods\n\nFlags:\n%s",
 			programName, programName, programName, o.flags().FlagUsagesWrapped(100))
 		return 0
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal meets no handler and ends the process at once
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	if err := dropCapabilities(); err != nil {
-		klog.FromContext(ctx).Info("Running with all capabilities that it was given", "reason", err)
+		klog.FromContext(ctx).Info("Running with all capabilities, because some could not be dropped", "reason", err)
 	}
 	k, err := kernel.New(o.netnsDir)
 	if err == nil {
@@ -66,7 +67,7 @@ func command(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// run until ctx ends, or return what kept it from working.
+// run until ctx ends. The error says why the agent cannot work.
 func run(ctx context.Context, k *kernel.Kernel, o *options) error {
 	logger := klog.FromContext(ctx)
 	clients, err := newClients(o)
@@ -103,7 +104,7 @@ func run(ctx context.Context, k *kernel.Kernel, o *options) error {
 	return nil
 }
 
-// cleanUp is done when nothing is left to be removed.
+// cleanUp ends when nothing is left to remove.
 func cleanUp(k *kernel.Kernel, out io.Writer) error {
 	for range 3 {
 		host, err := k.Read()
@@ -119,5 +120,5 @@ func cleanUp(k *kernel.Kernel, out io.Writer) error {
 			return err
 		}
 	}
-	return errors.New("things come back as soon as they are removed: is an agent running?")
+	return errors.New("removed things reappear: is an agent still running on this node?")
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/pod2/pod2/internal/serving"
 )
 
-// manifest has the objects of a kind of artifacts/agent/daemonset.yaml.
+// manifest returns the objects of a kind in artifacts/agent/daemonset.yaml.
 func manifest[T any](t *testing.T, kind string) []T {
 	t.Helper()
 	content, err := os.ReadFile("../../artifacts/agent/daemonset.yaml")
@@ -46,7 +46,7 @@ func manifest[T any](t *testing.T, kind string) []T {
 	return list
 }
 
-// What it may is what it watches, and it may change nothing.
+// The agent may read the objects that it watches, and change nothing.
 func TestRolesAreReadOnly(t *testing.T) {
 	var got []string
 	add := func(namespace string, rules []rbacv1.PolicyRule) {
@@ -68,7 +68,7 @@ default discovery.k8s.io endpointslices: list,watch`; got != want {
 	}
 }
 
-// The DaemonSet asks the probes where the agent answers them, and mounts what it uses.
+// The DaemonSet probes the addresses that the agent serves, and mounts the paths it uses.
 func TestDaemonSet(t *testing.T) {
 	t.Setenv("NODE_NAME", "n1")
 	pod := manifest[appsv1.DaemonSet](t, "DaemonSet")[0].Spec.Template.Spec
@@ -91,7 +91,7 @@ func TestDaemonSet(t *testing.T) {
 	for _, m := range c.VolumeMounts {
 		mounted = append(mounted, m.MountPath)
 		if i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name }); i < 0 || pod.Volumes[i].HostPath.Path != m.MountPath {
-			t.Errorf("%s is not the node's", m.MountPath)
+			t.Errorf("%s is not a path of the node", m.MountPath)
 		}
 	}
 	for _, dir := range append(o.cniResults, o.netnsDir) {
@@ -101,8 +101,8 @@ func TestDaemonSet(t *testing.T) {
 	}
 }
 
-// The data plane of a node is ready when the agent's pod is: when the kernel had all
-// that was wanted.
+// The data plane of a node is ready when the agent's pod is: when the kernel has the desired
+// state.
 func TestReadiness(t *testing.T) {
 	s := cluster("10.0.0.1")
 	m := &memory{}

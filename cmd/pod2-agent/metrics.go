@@ -33,18 +33,18 @@ func newMetrics() *metrics {
 	}
 	return &metrics{
 		entries: k8smetrics.NewGaugeVec(&k8smetrics.GaugeOpts{Name: "pod2_agent_entries",
-			Help: "What the kernel of the node is to hold, by kind: network, pod (of all nodes, on those Networks), link, fdb, neighbour.", StabilityLevel: k8smetrics.ALPHA}, []string{"kind"}),
+			Help: "Number of things that the kernel of the node should have, by kind: network, pod (of all nodes, on those Networks), link, fdb, neighbour.", StabilityLevel: k8smetrics.ALPHA}, []string{"kind"}),
 		repairs: counter("pod2_agent_repairs_total",
-			"Steps that put back what somebody had changed in the kernel, by what it was: namespace, link, address, route, rule, sysctl, fdb, neighbour, table, element."),
-		changes: counter("pod2_agent_changes_total", "Steps for what changed in the cluster or in CNI, by the same kinds."),
+			"Steps that undid changes of others in the kernel, by kind: namespace, link, address, route, rule, sysctl, fdb, neighbour, table, element."),
+		changes: counter("pod2_agent_changes_total", "Steps for changes in the cluster or in CNI, by the same kinds."),
 		programming: histogram("pod2_agent_programming_duration_seconds",
-			"From when the agent was told of a change to when the kernel had it."),
-		syncs:     histogram("pod2_agent_sync_duration_seconds", "How long it took to read the kernel, compare and change it."),
-		errors:    k8smetrics.NewCounter(&k8smetrics.CounterOpts{Name: "pod2_agent_sync_errors_total", Help: "Syncs that failed, in part at least; each is tried again after a second.", StabilityLevel: k8smetrics.ALPHA}),
-		problems:  gauge("pod2_agent_problems", "Contradictions in what the agent was told, and pods that it could not give a route to all of their Network; its log has them."),
-		ready:     gauge("pod2_agent_ready", "1 if the kernel had all that it is to hold when last compared, as /readyz says, else 0."),
+			"Time from the notification of a change until the kernel had it."),
+		syncs:     histogram("pod2_agent_sync_duration_seconds", "Time to read the kernel, compare it and change it."),
+		errors:    k8smetrics.NewCounter(&k8smetrics.CounterOpts{Name: "pod2_agent_sync_errors_total", Help: "Syncs that failed at least in part. The agent retries each after a second.", StabilityLevel: k8smetrics.ALPHA}),
+		problems:  gauge("pod2_agent_problems", "Contradictions in the agent's input, and pods that it could not give a route to all of their Network. The agent's log lists them."),
+		ready:     gauge("pod2_agent_ready", "1 if the kernel matched the desired state at the last comparison, as /readyz reports; else 0."),
 		drops:     &dropsCollector{},
-		strangers: gauge("pod2_agent_unknown_ports", "Ports of bridges of which is not known whose they are, which are closed: more than 0 for a moment while a pod starts."),
+		strangers: gauge("pod2_agent_unknown_ports", "Ports of bridges whose pod is unknown. They are closed. More than 0 is normal for a moment while a pod starts."),
 	}
 }
 
@@ -55,7 +55,7 @@ func (m *metrics) all() []k8smetrics.Registerable {
 // count the steps that were done.
 func (m *metrics) count(done dataplane.Plan, repair bool) {
 	for _, kind := range dataplane.Kinds {
-		m.repairs.WithLabelValues(kind).Add(0) // from 0 on, for what PromQL calls an increase
+		m.repairs.WithLabelValues(kind).Add(0) // from 0 on, because increase() needs a first value
 	}
 	for _, step := range done {
 		if repair {

@@ -20,7 +20,7 @@ import (
 	"github.com/pod2/pod2/pkg/agent/kernel"
 )
 
-// options is the command line; the usage texts of flags are its manual.
+// options is the command line. The usage texts of its flags are the manual.
 type options struct {
 	kubeconfig, master, node string
 
@@ -57,7 +57,7 @@ func parseOptions(args []string) (*options, error) {
 		o.cleanup = true
 		return o, nil
 	case flags.NArg() > 0:
-		return nil, fmt.Errorf("unexpected argument %q: there is only cleanup", flags.Arg(0))
+		return nil, fmt.Errorf("unexpected argument %q: the only command is cleanup", flags.Arg(0))
 	}
 	return o, o.validate()
 }
@@ -69,31 +69,31 @@ func (o *options) flags() *pflag.FlagSet {
 	fs.Usage = func() {} // command prints it
 
 	fs.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig,
-		"Path of a kubeconfig; without it and without --master: the cluster this process is a pod of.")
+		"Path of a kubeconfig. Without this flag and --master, the agent uses the cluster that it runs in.")
 	fs.StringVar(&o.master, "master", o.master,
-		"URL of the API server; overrides the one in the kubeconfig.")
+		"URL of the API server. Overrides the URL in the kubeconfig.")
 	fs.StringVar(&o.node, "node-name", o.node,
-		"Name of the Node that this is; by default what the variable NODE_NAME says.")
+		"Name of this Node. Defaults to the environment variable NODE_NAME.")
 	fs.Uint16Var(&o.vxlanPort, "vxlan-port", o.vxlanPort,
-		"UDP port of VXLAN, the same on all nodes.")
+		"UDP port of VXLAN. Must be the same on all nodes.")
 	fs.BoolVar(&o.vxlanReversePathFilter, "vxlan-reverse-path-filter", o.vxlanReversePathFilter,
-		"Drop VXLAN that comes with the address of a node by another interface than packets to that node leave by, as a pod's does that forges it. To be false on all nodes where routes between them are not symmetrical (docs/networking.md, Limits), and where the kernel's nftables lacks fib.")
+		"Drop a VXLAN packet if the route to its source node uses another interface than the packet came from: a pod may have forged the node's address. Set to false on all nodes if routes between them are not symmetrical (docs/networking.md, Limits), or if the kernel's nftables lacks fib.")
 	fs.StringVar(&o.transitText, "transit-cidr", o.transitText,
-		"IPv4 addresses between the node and the routers of Networks, two for each Network. They never leave the node, and nothing else on it may use them.")
+		"IPv4 addresses between the node and the routers of Networks, two for each Network. They never leave the node. Nothing else on the node may use them.")
 	fs.StringSliceVar(&o.denyTexts, "deny-cidrs", o.denyTexts,
-		"CIDRs that no pod reaches from an Overlay Network, in addition to Nodes, the API server, "+denyDefaults()+". A CIDR of this list with - before it is allowed: --deny-cidrs=10.96.0.0/12,-"+metadata[0].String()+".")
+		"CIDRs that pods cannot reach from an Overlay Network, such as other addresses of nodes, routers and Services. The addresses that the cluster lists for Nodes and the API server are always denied. So are, unless listed here with a leading - (for example -169.254.0.0/16): "+denyDefaults()+".")
 	fs.Int32Var(&o.underlayMTU, "underlay-mtu", o.underlayMTU,
-		"The largest packet that the nodes' network takes; the same as the controller's flag of this name.")
+		"MTU of the node network, in bytes. Must equal the controller's flag with this name.")
 	fs.StringVar(&o.netnsDir, "netns-dir", o.netnsDir,
-		"Where the network namespaces of routers are mounted, and where the container runtime keeps those of pods.")
+		"Directory where the agent mounts the network namespaces of routers, and where the container runtime keeps those of pods.")
 	fs.StringSliceVar(&o.cniResults, "cni-results", o.cniResults,
-		"Where the container runtime and Multus keep what CNI plugins made.")
+		"Directories where the container runtime and Multus keep the results of CNI plugins.")
 	fs.DurationVar(&o.resync, "resync", o.resync,
-		"How often to compare the kernel with what is wanted, even if nothing says that either has changed.")
+		"How often to compare the kernel with its desired state, even without a notification of a change.")
 	fs.StringVar(&o.metricsAddress, "metrics-bind-address", o.metricsAddress,
-		"host:port of /metrics, over plain HTTP; 0 for none.")
+		"host:port of /metrics, over plain HTTP. 0 disables it.")
 	fs.StringVar(&o.healthAddress, "health-probe-bind-address", o.healthAddress,
-		"host:port of /healthz and /readyz; 0 for none.")
+		"host:port of /healthz and /readyz. 0 disables them.")
 
 	var klogFlags flag.FlagSet
 	klogflags.Init(&klogFlags)
@@ -137,13 +137,13 @@ func (o *options) validate() error {
 		o.denied = slices.DeleteFunc(o.denied, func(d netip.Prefix) bool { return d == p })
 	}
 	if o.node == "" {
-		bad("node-name", o.node, "must be the name of this node, or be in the variable NODE_NAME")
+		bad("node-name", o.node, "must be the name of this Node; set the flag or the variable NODE_NAME")
 	}
 	if o.vxlanPort == 0 {
 		bad("vxlan-port", o.vxlanPort, "must be a UDP port")
 	}
 	if o.underlayMTU < 1330 || o.underlayMTU > 65535 {
-		bad("underlay-mtu", o.underlayMTU, "must be from 1330 (IPv6's least, and VXLAN's headers) to 65535")
+		bad("underlay-mtu", o.underlayMTU, "must be from 1330 (the minimum of IPv6, plus the headers of VXLAN) to 65535")
 	}
 	if o.resync < time.Second {
 		bad("resync", o.resync, "must be at least 1s")

@@ -13,7 +13,7 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// onePort is what CNI made for pod a.
+// onePort is the port that CNI made for pod a.
 type onePort struct{}
 
 func (onePort) Read() ([]dataplane.Port, error) {
@@ -32,7 +32,7 @@ func grown(m *memory) *agent {
 	return a
 }
 
-// The routes that pods need are added, and counted as what the cluster changed.
+// The routes that pods need are added, and count as changes.
 func TestPodRoutesAreAdded(t *testing.T) {
 	a := grown(&memory{})
 	r := registered(a)
@@ -40,7 +40,7 @@ func TestPodRoutesAreAdded(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := strings.ReplaceAll(metricsText(t, r, "pod2_agent_changes_total"), "  ", " ")
-	if want := `pod2_agent_changes_total [name:"kind" value:"route"] 2`; !strings.Contains(got, want) { // the router's default route, too
+	if want := `pod2_agent_changes_total [name:"kind" value:"route"] 2`; !strings.Contains(got, want) { // with the router's default route
 		t.Errorf("got\n%s\nwant, among others\n%s", got, want)
 	}
 }
@@ -60,7 +60,7 @@ func TestPodThatRefusesItsRoute(t *testing.T) {
 	}
 }
 
-// Another Network's part that fails keeps no pod from its route.
+// A step that fails does not stop the routes of pods.
 func TestPodRoutesDoNotWaitForOthers(t *testing.T) {
 	m := &memory{err: errors.New("refused")}
 	a := grown(m)

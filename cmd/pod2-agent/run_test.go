@@ -23,13 +23,12 @@ import (
 	"github.com/pod2/pod2/pkg/agent/kernel"
 )
 
-// script is a kernel whose reads take their time and say when they were, and of which
-// one may fail.
+// script is a kernel whose reads take time and record when they began. One of them may fail.
 type script struct {
 	memory
 	start time.Time
 	takes []time.Duration
-	fail  int // the read that does, from 1
+	fail  int // the read that fails, from 1
 	at    []string
 }
 
@@ -44,7 +43,7 @@ func (s *script) Read() (dataplane.Host, error) {
 	return s.host, nil
 }
 
-// runFor virtual time, ringing the alarm all the while or not at all.
+// runFor virtual time, with the alarm ringing all the time or never.
 func runFor(t *testing.T, s *script, d, ring time.Duration) k8smetrics.KubeRegistry {
 	t.Helper()
 	state := cluster("10.0.0.1")
@@ -68,7 +67,7 @@ func runFor(t *testing.T, s *script, d, ring time.Duration) k8smetrics.KubeRegis
 	return r
 }
 
-// A sync that failed is tried again a second later, one that did not at the resync.
+// A failed sync is retried a second later. After a successful one comes the resync.
 func TestRunRetriesAndResyncs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{fail: 1}
@@ -83,7 +82,7 @@ func TestRunRetriesAndResyncs(t *testing.T) {
 	})
 }
 
-// However often it rings, the loop rests as long as it worked.
+// However often the alarm rings, the loop rests as long as it worked.
 func TestRunRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{takes: []time.Duration{time.Second, 10 * time.Second}}
@@ -94,8 +93,7 @@ func TestRunRests(t *testing.T) {
 	})
 }
 
-// Of a change that two rings told of, the first says since when it waits; what is being
-// done was told of before.
+// Two rings before a sync are one change, which waits since the first. heard resets the alarm.
 func TestAlarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -112,7 +110,7 @@ func TestAlarm(t *testing.T) {
 	})
 }
 
-// Only a sync that does not end is dead: not a loop that has nothing to do.
+// Only a sync that does not end fails the liveness probe; a loop that rests does not.
 func TestLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{takes: []time.Duration{time.Minute, 3 * time.Minute}}
@@ -129,8 +127,8 @@ func TestLive(t *testing.T) {
 			{59 * time.Second, "<nil>"},                 // the first sync
 			{time.Hour, "<nil>"},                        // it rests until 1h2m
 			{3 * time.Minute, "<nil>"},                  // 1h3m59s: the second
-			{10 * time.Second, "a sync that began at "}, // 1h4m9s: still
-			{2 * time.Minute, "<nil>"},                  // over
+			{10 * time.Second, "a sync that began at "}, // 1h4m9s: the same
+			{2 * time.Minute, "<nil>"},                  // it has ended
 		} {
 			time.Sleep(step.wait)
 			synctest.Wait()
@@ -143,7 +141,7 @@ func TestLive(t *testing.T) {
 	})
 }
 
-// ordered is a kernel and CNI's results that say when they were read, and may refuse.
+// ordered is a kernel and CNI's results. It records the order of reads, which may fail.
 type ordered struct {
 	memory
 	refuse string
@@ -164,8 +162,7 @@ type orderedPorts struct{ *ordered }
 
 func (o orderedPorts) Read() ([]dataplane.Port, error) { return nil, o.read("ports") }
 
-// Interfaces are read before whose they are; where either cannot be read, nothing is
-// changed.
+// Interfaces are read before their pods. If either read fails, nothing is changed.
 func TestSyncReads(t *testing.T) {
 	for _, tt := range []struct{ refuse, want string }{
 		{"", "kernel ports: 1 plans, <nil>"},
@@ -183,8 +180,9 @@ func TestSyncReads(t *testing.T) {
 	}
 }
 
-// Programming is from a change that somebody told of to when the kernel had it, were it by
-// a later sync: not a repair, nor what nobody told of, nor what the kernel had already.
+// The programming time runs from the notification of a change until the kernel has it, even
+// if a later sync succeeds. It excludes repairs, changes without a notification, and
+// changes that the kernel already has.
 func TestProgramming(t *testing.T) {
 	s := cluster("10.0.0.1")
 	m := &memory{}
@@ -223,15 +221,15 @@ func TestProgramming(t *testing.T) {
 	}
 }
 
-// The log has a problem once, of a long plan the beginning, and of one that changed nothing
-// no word: the error of that sync has it.
+// The log has each problem once, and the beginning of a long plan. It does not mention a plan
+// that changed nothing: the error of that sync is enough.
 func TestLogIsShort(t *testing.T) {
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
 	ctx := klog.NewContext(t.Context(), logger)
 	s := dataplane.State{}
 	a := newTestAgent(&memory{}, &s)
 	for range 3 {
-		_ = a.sync(ctx, time.Time{}) // there is no node
+		_ = a.sync(ctx, time.Time{}) // the Node does not exist
 	}
 	plan := make(dataplane.Plan, 100)
 	for i := range plan {
@@ -240,18 +238,18 @@ func TestLogIsShort(t *testing.T) {
 	a.log(ctx, plan, 100, false)
 	a.log(ctx, plan, 0, true)
 	text := logger.GetSink().(ktesting.Underlier).GetBuffer().String()
-	if got := strings.Count(text, "it has no address"); got != 1 {
-		t.Errorf("told %d times:\n%s", got, text)
+	if got := strings.Count(text, "the Node has no address"); got != 1 {
+		t.Errorf("logged %d times:\n%s", got, text)
 	}
 	if got := strings.Count(text, "Changed the kernel"); got != 1 {
-		t.Errorf("told %d times:\n%s", got, text)
+		t.Errorf("logged %d times:\n%s", got, text)
 	}
 	if !strings.Contains(text, "ip netns add n019") || strings.Contains(text, "n020") {
 		t.Errorf("got\n%s", text)
 	}
 }
 
-// Drops are those of the node by reason, and of the pods whose ports are open.
+// Drops of the node are counted by reason, and those of pods by their open ports.
 func TestDrops(t *testing.T) {
 	a := newTestAgent(&memory{}, &dataplane.State{})
 	r := registered(a)
@@ -262,7 +260,7 @@ func TestDrops(t *testing.T) {
 	}
 	a.metrics.show(nil, dataplane.Report{PodPorts: []dataplane.PodPort{{Interface: "veth1", Namespace: "default", Pod: "a", Network: "blue"}, {Interface: "veth9", Pod: "brand-new"}}})
 	if families, err := r.Gather(); err != nil || strings.Contains(fmt.Sprint(families), "brand-new") {
-		t.Errorf("a port of which nothing is known is counted: %v, %v", families, err)
+		t.Errorf("an unknown port is counted: %v, %v", families, err)
 	}
 	want := `pod2_agent_dropped_packets_total [name:"reason" value:"mac"] 5
 pod2_agent_pod_spoofed_packets_total [name:"network" value:"blue" name:"pod" value:"a" name:"pod_namespace" value:"default"] 3`
@@ -275,7 +273,7 @@ pod2_agent_pod_spoofed_packets_total [name:"network" value:"blue" name:"pod" val
 	}
 }
 
-// docs/operations.md has the metrics that the agent has, and no others of its name.
+// docs/operations.md lists exactly the metrics of the agent.
 func TestMetricsAreDocumented(t *testing.T) {
 	docs, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {

@@ -26,7 +26,8 @@ import (
 	sampleinformers "github.com/pod2/pod2/pkg/client/informers/externalversions"
 )
 
-// resyncCaches is how often handlers are told of what has not changed, which they ignore.
+// resyncCaches is how often informers repeat unchanged objects. 0 is never: the handlers
+// would ignore them.
 const resyncCaches = 0
 
 type clients struct {
@@ -40,7 +41,7 @@ func newClients(o *options) (clients, error) {
 	var err error
 	if o.kubeconfig == "" && o.master == "" {
 		if config, err = rest.InClusterConfig(); err != nil {
-			return clients{}, fmt.Errorf("no cluster to talk to: this is no pod of one (%w), and neither --kubeconfig nor --master is given", err)
+			return clients{}, fmt.Errorf("not running in a cluster (%w): pass --kubeconfig or --master", err)
 		}
 	} else if config, err = clientcmd.BuildConfigFromFlags(o.master, o.kubeconfig); err != nil {
 		return clients{}, fmt.Errorf("read --kubeconfig=%q (--master=%q): %w", o.kubeconfig, o.master, err)
@@ -60,22 +61,22 @@ func newClients(o *options) (clients, error) {
 	return clients{kube, sample, o.underlayMTU}, nil
 }
 
-// entry is what is kept of an object: what decisions read, and what a cache needs.
+// entry is the stored part of an object: the value for decisions, and metadata for the cache.
 type entry[T any] struct {
 	metav1.ObjectMeta
 	value  T
 	counts bool
 }
 
-// source keeps the values of some kind of object.
+// source keeps the values of one kind of object.
 type source[T any] struct{ informer cache.SharedIndexInformer }
 
-// watch keeps of each object what of makes of it; changed is called when that is another.
+// watch stores the value that of makes of each object, and calls changed when a value changes.
 func watch[K metav1.Object, T any](informer cache.SharedIndexInformer, of func(K) (T, bool), changed func()) source[T] {
 	err := informer.SetTransform(func(obj any) (any, error) {
 		object, ok := obj.(K)
 		if !ok {
-			return obj, nil // ours already, or a tombstone
+			return obj, nil // already an entry, or a tombstone
 		}
 		e := &entry[T]{ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion()}}
 		e.value, e.counts = of(object)
@@ -95,7 +96,7 @@ func watch[K metav1.Object, T any](informer cache.SharedIndexInformer, of func(K
 		})
 	}
 	if err != nil {
-		panic(fmt.Sprintf("an informer that was not started refuses: %v", err))
+		panic(fmt.Sprintf("cannot set up an informer that has not started: %v", err))
 	}
 	return source[T]{informer}
 }
@@ -110,7 +111,7 @@ func (s source[T]) values() []T {
 	return list
 }
 
-// view is what is watched of the cluster.
+// view holds all watches of the cluster.
 type view struct {
 	networks source[dataplane.Network]
 	pods     source[dataplane.Pod]
@@ -120,7 +121,7 @@ type view struct {
 	starts []func(context.Context)
 }
 
-// newView watches of the cluster's pods only those that are on Networks.
+// newView watches only pods that are on Networks.
 func newView(c clients, changed func()) *view {
 	sample := sampleinformers.NewSharedInformerFactory(c.sample, resyncCaches)
 	pods := kubeinformers.NewSharedInformerFactoryWithOptions(c.kube, resyncCaches, kubeinformers.WithTweakListOptions(func(o *metav1.ListOptions) {
@@ -156,7 +157,7 @@ func endpoints(slice *discoveryv1.EndpointSlice) ([]netip.AddrPort, bool) {
 	return list, true
 }
 
-// start waits for the first lists; false: ctx ended before.
+// start waits for the first lists. It returns false if ctx ended first.
 func (v *view) start(ctx context.Context) bool {
 	for _, start := range v.starts {
 		start(ctx)
@@ -164,13 +165,13 @@ func (v *view) start(ctx context.Context) bool {
 	const patience = 10 * time.Second
 	logger := klog.FromContext(ctx)
 	waiting := time.AfterFunc(patience, func() {
-		logger.Info("Waiting for the caches to fill; if a list is refused, the log says so", "since", patience)
+		logger.Info("Waiting for the first lists from the API server; see this log for errors", "since", patience)
 	})
 	defer waiting.Stop()
 	return cache.WaitForCacheSync(ctx.Done(), v.networks.informer.HasSynced, v.pods.informer.HasSynced, v.nodes.informer.HasSynced, v.apis.informer.HasSynced)
 }
 
-// state is what is known of the cluster.
+// state of the cluster, as the caches have it.
 func (v *view) state() dataplane.State {
 	s := dataplane.State{Networks: v.networks.values(), Pods: v.pods.values(), Nodes: v.nodes.values()}
 	for _, some := range v.apis.values() {

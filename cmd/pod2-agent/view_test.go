@@ -17,7 +17,7 @@ import (
 	samplefake "github.com/pod2/pod2/pkg/client/clientset/versioned/fake"
 )
 
-// What is watched becomes a state, and rings only when what counts has changed.
+// Watched objects become a state. The alarm rings only if a relevant part has changed.
 func TestView(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "u-a", Labels: map[string]string{v1.ManagedLabel: "true"},
 		Annotations: map[string]string{v1.AddressesAnnotation: `{"blue":{"address":"192.168.0.2/16","mac":"0a:58:c0:a8:00:02"}}`}}, Spec: corev1.PodSpec{NodeName: "n1"}}
@@ -44,7 +44,7 @@ func TestView(t *testing.T) {
 		"[{default blue 1001 192.168.0.0/16 192.168.0.1 1450 true}] [{default a u-a n1 0001-01-01 00:00:00 +0000 UTC [{blue 192.168.0.2 0a:58:c0:a8:00:02 16}]}] [{n1 [10.0.0.1]}] [10.0.0.9:6443]"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	// The counts of a Network are of no interest, nor is a node's heartbeat.
+	// The agent ignores the counts of a Network and the heartbeat of a node.
 	network.Status.Bound = 5
 	_, err := c.sample.SamplecrdV1().Networks("default").UpdateStatus(t.Context(), network, metav1.UpdateOptions{})
 	if err != nil {
@@ -60,11 +60,11 @@ func TestView(t *testing.T) {
 	}
 	<-rings
 	if s := view.state(); len(s.Pods) != 0 {
-		t.Errorf("it is over: %v", s.Pods)
+		t.Errorf("the pod has terminated: %v", s.Pods)
 	}
 	select {
 	case <-rings:
-		t.Error("rang for what does not count")
+		t.Error("rang for an irrelevant change")
 	case <-time.After(100 * time.Millisecond):
 	}
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// Perform does what the plan says, in its order, and returns the steps that were done. What
-// stops a Network does not stop the next; what stops the node's part stops all.
+// Perform executes the plan in order and returns the steps that were done. If a step of a
+// Network fails, the next Network still gets its steps. If a step of the node fails, Perform
+// stops.
 func (k *Kernel) Perform(p dataplane.Plan) (done dataplane.Plan, err error) {
 	var errs []error
 	for len(p) > 0 {
@@ -35,7 +36,7 @@ func (k *Kernel) Perform(p dataplane.Plan) (done dataplane.Plan, err error) {
 	return done, errors.Join(errs...)
 }
 
-// applyNetwork goes from namespace to namespace as the steps do.
+// applyNetwork enters the namespaces in the order of the steps.
 func (k *Kernel) applyNetwork(steps []dataplane.Step) (done int, err error) {
 	for len(steps) > 0 {
 		namespace := steps[0].Namespace
@@ -56,8 +57,7 @@ func (k *Kernel) applyNetwork(steps []dataplane.Step) (done int, err error) {
 	return done, nil
 }
 
-// applyHere has a thread that is in the namespace. Entries that come in a row are sent
-// together.
+// applyHere runs on a thread that is in the namespace. It sends adjacent entries together.
 func (k *Kernel) applyHere(steps []dataplane.Step) (done int, err error) {
 	for done < len(steps) {
 		some := steps[done:]
@@ -80,7 +80,7 @@ func (k *Kernel) applyHere(steps []dataplane.Step) (done int, err error) {
 	return done, nil
 }
 
-// do what is no entry.
+// do executes an action that is not an entry.
 func (k *Kernel) do(action dataplane.Action) error {
 	switch a := action.(type) {
 	case dataplane.AddNamespace:
@@ -116,12 +116,12 @@ func (k *Kernel) do(action dataplane.Action) error {
 	case dataplane.ChangeElements:
 		return changeElements(a)
 	}
-	return fmt.Errorf("no such action: %T", action)
+	return fmt.Errorf("unknown action: %T", action)
 }
 
-// asGoodAsDone: what is to be removed is gone, or what is to be made is there, since
-// somebody was faster: CNI with the bridge, or with the port of a pod that has ended, the
-// kernel with what was on a link.
+// asGoodAsDone says whether the error means that another program was faster: the thing to
+// remove is gone, or the thing to add exists. For example, CNI made the bridge, CNI removed
+// the port of a pod that ended, or the kernel removed everything on a link.
 func asGoodAsDone(step dataplane.Step, err error) bool {
 	ended := func(port string) bool {
 		return step.Namespace == "" && dataplane.OwnLink(port) == 0 && errors.Is(err, unix.ENODEV)

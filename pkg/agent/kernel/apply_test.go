@@ -10,7 +10,7 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// What is missing of ours is not done.
+// A step on a missing link of the agent's own is not done.
 func TestAsGoodAsDone(t *testing.T) {
 	for _, tt := range []struct {
 		step dataplane.Step

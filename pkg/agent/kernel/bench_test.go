@@ -18,7 +18,7 @@ import (
 	"github.com/pod2/pod2/pkg/ipam"
 )
 
-// withRemotePods is a node, and what there is to decide from with so many pods on another.
+// withRemotePods is a node, and a State with so many pods on another node.
 func withRemotePods(b *testing.B, many int) (*node, dataplane.State) {
 	b.Helper()
 	c := newCluster(b, 1)
@@ -39,7 +39,7 @@ func withRemotePods(b *testing.B, many int) (*node, dataplane.State) {
 	return n, s
 }
 
-// decideFrom a state, with what the kernel has.
+// decideFrom a state and the kernel's observed state.
 func (n *node) decideFrom(s dataplane.State) dataplane.Plan {
 	n.Helper()
 	var err error
@@ -49,7 +49,7 @@ func (n *node) decideFrom(s dataplane.State) dataplane.Plan {
 	return dataplane.Diff(s.Host, want)
 }
 
-// moment in time, and in what this process has used of the processors.
+// moment in time, with the CPU time that this process has used.
 type moment struct {
 	wall time.Time
 	cpu  time.Duration
@@ -61,7 +61,7 @@ func now() moment {
 	return moment{time.Now(), time.Duration(r.Utime.Nano() + r.Stime.Nano())}
 }
 
-// laps of the runs of a benchmark, by what was done in them.
+// laps of the runs of a benchmark, by their names.
 type laps map[string][]time.Duration
 
 func (l laps) add(what string, since moment) moment {
@@ -70,7 +70,7 @@ func (l laps) add(what string, since moment) moment {
 	return now()
 }
 
-// report the median.
+// report the medians.
 func (l laps) report(b *testing.B) {
 	for what, all := range l {
 		slices.Sort(all)
@@ -78,8 +78,8 @@ func (l laps) report(b *testing.B) {
 	}
 }
 
-// BenchmarkRemotePods is what so many pods of other nodes cost: to have them programmed
-// on a node that had none, and to find that nothing is to be done.
+// BenchmarkRemotePods measures the cost of so many pods of other nodes: to program them on
+// a node that has none, and to find that nothing is left to do.
 func BenchmarkRemotePods(b *testing.B) {
 	for _, many := range []int{1_000, 10_000, 50_000} {
 		b.Run(fmt.Sprint(many), func(b *testing.B) {
@@ -105,9 +105,9 @@ func BenchmarkRemotePods(b *testing.B) {
 	}
 }
 
-// BenchmarkLibrary is the same entries with the library's own functions, which send one
-// message and wait for its acknowledgement, and make lists of what they read: why there
-// is entries.go, and readEntries.
+// BenchmarkLibrary writes and reads the same entries with the library's own functions. They
+// wait for an answer to each message, and make lists of all they read. It is the reason for
+// entries.go and readEntries.
 func BenchmarkLibrary(b *testing.B) {
 	l := laps{}
 	for range b.N {
@@ -156,8 +156,7 @@ func BenchmarkLibrary(b *testing.B) {
 	l.report(b)
 }
 
-// BenchmarkRouters is what it costs to read a node on which are many Networks, each with a
-// router.
+// BenchmarkRouters measures a read of a node with many Networks, each with a router.
 func BenchmarkRouters(b *testing.B) {
 	const many, times = 50, 20
 	l := laps{}

@@ -16,11 +16,11 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// CNIResults are the directories in which libcni keeps, for each interface that it had a
-// plugin make, what came of it: the container runtime's and Multus'.
+// CNIResults are the directories in which libcni keeps the plugins' result for each
+// interface: those of the container runtime and of Multus.
 var CNIResults = []string{"/var/lib/cni/results", "/var/lib/cni/multus/results"}
 
-// Ports reads them, and keeps in mind the files that do not change.
+// Ports reads the results, and caches the files that do not change.
 type Ports struct {
 	dirs []string
 	read map[string]result
@@ -32,25 +32,25 @@ type result struct {
 	ports    []dataplane.Port
 }
 
-// NewPorts is of those directories, which need not be there.
+// NewPorts reads those directories, which need not exist.
 func NewPorts(dirs []string) *Ports { return &Ports{dirs: dirs} }
 
-// Read what CNI made on this node. Which pod an interface is of, libcni says; its
-// addresses are not taken from here. A file that does not parse is being written, and
-// read when that is done.
+// Read returns the ports that CNI made on this node. libcni records the pod of each
+// interface; the pod's addresses are not read here. A file that does not parse is still
+// being written, and is read once it is complete.
 func (p *Ports) Read() ([]dataplane.Port, error) {
 	read := map[string]result{}
 	var ports []dataplane.Port
 	for _, dir := range p.dirs {
 		entries, err := os.ReadDir(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("list what CNI made: %w", err)
+			return nil, fmt.Errorf("list the results of CNI: %w", err)
 		}
 		for _, e := range entries {
 			path := filepath.Join(dir, e.Name())
 			info, err := e.Info()
 			if err != nil || !info.Mode().IsRegular() {
-				continue // gone meanwhile, or none of libcni's
+				continue // gone meanwhile, or not a file of libcni
 			}
 			r, known := p.read[path]
 			if !known || !r.modified.Equal(info.ModTime()) || r.size != info.Size() {
@@ -59,7 +59,7 @@ func (p *Ports) Read() ([]dataplane.Port, error) {
 					continue
 				}
 				if err != nil {
-					return nil, fmt.Errorf("read what CNI made: %w", err)
+					return nil, fmt.Errorf("read a result of CNI: %w", err)
 				}
 				r = result{info.ModTime(), info.Size(), parseResult(content)}
 				for i := range r.ports {
@@ -74,8 +74,8 @@ func (p *Ports) Read() ([]dataplane.Port, error) {
 	return ports, nil
 }
 
-// parseResult reads a file of libcni, of kind cniCacheV1: the arguments of the runtime,
-// and the interfaces of the result, of which those without a sandbox are on the node.
+// parseResult reads a file of libcni, of kind cniCacheV1. It has the arguments of the
+// runtime and the interfaces of the result. Those without a sandbox are on the node.
 //
 //	{"kind":"cniCacheV1","cniArgs":[["K8S_POD_UID","5b0c..."],...],
 //	 "result":{"interfaces":[{"name":"nw1001"},{"name":"veth5e11"},{"name":"net1","sandbox":"/run/netns/..."}]}}
@@ -112,7 +112,7 @@ func parseResult(content []byte) []dataplane.Port {
 			ports = append(ports, dataplane.Port{Interface: i.Name, Bridge: bridge, PodUID: uid})
 		}
 	}
-	for p := range ports { // of the plugin bridge there is one
+	for p := range ports { // the plugin bridge makes one
 		ports[p].Sandbox, ports[p].Inner = sandbox, inner
 	}
 	return ports

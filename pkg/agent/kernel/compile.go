@@ -14,12 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// field is what a rule looks at.
+// field is a part of a packet that a rule matches.
 type field struct {
 	load expr.Any
 	size uint32
-	// family, of the IP protocol, and protocol, above it, that a packet has to have; in
-	// bridges the rule itself says which family.
+	// family is the IP family and protocol the transport protocol that a packet must have. In
+	// a bridge, the rule itself names the family.
 	family, protocol byte
 }
 
@@ -29,7 +29,7 @@ func payload(base expr.PayloadBase, offset, size uint32, family, protocol byte) 
 	return field{&expr.Payload{Base: base, Offset: offset, Len: size}, size, family, protocol}
 }
 
-// fields, and how many bytes each has where.
+// fields, with the size and offset of each.
 var fields = map[string]field{
 	"iifname":         meta(expr.MetaKeyIIFNAME, unix.IFNAMSIZ),
 	"oifname":         meta(expr.MetaKeyOIFNAME, unix.IFNAMSIZ),
@@ -43,19 +43,19 @@ var fields = map[string]field{
 	"ip6 saddr":       payload(expr.PayloadBaseNetworkHeader, 8, 16, unix.NFPROTO_IPV6, 0),
 	"ip6 daddr":       payload(expr.PayloadBaseNetworkHeader, 24, 16, unix.NFPROTO_IPV6, 0),
 	"icmpv6 type":     payload(expr.PayloadBaseTransportHeader, 0, 1, 0, unix.IPPROTO_ICMPV6),
-	"icmpv6 taddr":    payload(expr.PayloadBaseTransportHeader, 8, 16, 0, 0), // behind a type
-	"@th,96,24":       payload(expr.PayloadBaseTransportHeader, 12, 3, 0, 0), // behind a port
-	"th dport":        payload(expr.PayloadBaseTransportHeader, 2, 2, 0, 0),  // behind a protocol
+	"icmpv6 taddr":    payload(expr.PayloadBaseTransportHeader, 8, 16, 0, 0), // follows a type
+	"@th,96,24":       payload(expr.PayloadBaseTransportHeader, 12, 3, 0, 0), // follows a port
+	"th dport":        payload(expr.PayloadBaseTransportHeader, 2, 2, 0, 0),  // follows a protocol
 }
 
-// words that stand for numbers, in network byte order.
+// words are names of numbers, in network byte order.
 var words = map[string][]byte{
 	"ip": {0x08, 0x00}, "arp": {0x08, 0x06}, "ip6": {0x86, 0xdd},
 	"icmp": {unix.IPPROTO_ICMP}, "tcp": {unix.IPPROTO_TCP}, "udp": {unix.IPPROTO_UDP}, "ipv6-icmp": {unix.IPPROTO_ICMPV6},
 	"nd-router-advert": {134}, "nd-neighbor-solicit": {135}, "nd-neighbor-advert": {136}, "nd-redirect": {137}, "mld2-listener-report": {143},
 }
 
-// register of nft that begins at that byte; every fourth has a name of its own.
+// register of nft that begins at that byte; each fourth has a name of its own.
 func register(offset uint32) uint32 {
 	if offset%16 == 0 {
 		return unix.NFT_REG_1 + offset/16
@@ -63,15 +63,15 @@ func register(offset uint32) uint32 {
 	return unix.NFT_REG32_00 + offset/4
 }
 
-// compiler makes expressions of the words of a rule, of which it knows those that
-// dataplane uses.
+// compiler turns the words of a rule into expressions. It knows only the words that
+// package dataplane uses.
 type compiler struct {
 	family nftables.TableFamily
 	words  []string
 	out    []expr.Any
 }
 
-// compile a rule; its comment is part of the text only.
+// compile a rule. Its comment stays part of the text only.
 func compile(family nftables.TableFamily, rule string) ([]expr.Any, error) {
 	c := &compiler{family: family, words: strings.Fields(rule)}
 	for len(c.words) > 0 {
@@ -84,7 +84,7 @@ func compile(family nftables.TableFamily, rule string) ([]expr.Any, error) {
 
 func (c *compiler) emit(e ...expr.Any) { c.out = append(c.out, e...) }
 
-// take the words if they are next.
+// take the words if they come next.
 func (c *compiler) take(phrase string) bool {
 	want := strings.Fields(phrase)
 	if len(c.words) < len(want) || strings.Join(c.words[:len(want)], " ") != phrase {
@@ -142,7 +142,7 @@ func (c *compiler) statement() error {
 	return nil
 }
 
-// state of conntrack is one of those.
+// state matches a conntrack state that is one of the bits.
 func (c *compiler) state(bits uint32) {
 	c.emit(&expr.Ct{Key: expr.CtKeySTATE, Register: unix.NFT_REG_1})
 	c.masked(binary.NativeEndian.AppendUint32(nil, bits), expr.CmpOpNeq, make([]byte, 4))
@@ -157,7 +157,7 @@ func (c *compiler) protocol(p byte) {
 	c.emit(&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: unix.NFT_REG_1}, &expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{p}})
 }
 
-// match is fields, joined by ".", and what they are to be: a set, or a value of the one.
+// match compiles fields that are joined by "." and a set, or one field and its value.
 func (c *compiler) match() error {
 	var offset uint32
 	var last string
@@ -209,7 +209,7 @@ func (c *compiler) field() (string, field, error) {
 			return name, f, nil
 		}
 	}
-	return "", field{}, fmt.Errorf("no such field or statement")
+	return "", field{}, fmt.Errorf("unknown field or statement")
 }
 
 func (c *compiler) compare(name string, op expr.CmpOp, value string) error {
@@ -235,7 +235,7 @@ func (c *compiler) compare(name string, op expr.CmpOp, value string) error {
 	} else if port, err := strconv.ParseUint(value, 10, 16); err == nil && name == "th dport" {
 		data = binary.BigEndian.AppendUint16(nil, uint16(port))
 	} else {
-		return fmt.Errorf("%s cannot be %q", name, value)
+		return fmt.Errorf("%s does not accept the value %q", name, value)
 	}
 	c.emit(&expr.Cmp{Op: op, Register: unix.NFT_REG_1, Data: data})
 	return nil

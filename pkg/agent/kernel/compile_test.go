@@ -16,7 +16,7 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// tables are all that dataplane wants on a node with a Network of each kind.
+// tables are all tables of dataplane for a node with a Network of each kind.
 func tables(t *testing.T) []dataplane.Table {
 	t.Helper()
 	s := dataplane.State{Node: "n1", UDPPort: 4789, VXLANReversePathFilter: true, Transit: netip.MustParsePrefix("100.64.0.0/16"),
@@ -46,8 +46,8 @@ func tables(t *testing.T) []dataplane.Table {
 	return all
 }
 
-// The two packages speak of one thing: every rule and hook compiles, is known again by
-// what was kept with it, and not when it says something else.
+// Packages dataplane and kernel must agree: every rule and hook compiles, and is recognized
+// by the text that is stored with it, but not after a change.
 func TestRulesOfDataplane(t *testing.T) {
 	for _, table := range tables(t) {
 		family := families[table.Family]
@@ -73,7 +73,7 @@ func TestRulesOfDataplane(t *testing.T) {
 					t.Errorf("changed, got %q", got)
 				}
 				if len(rule.UserData) > 256 {
-					t.Errorf("%q is longer than what a rule can keep", text)
+					t.Errorf("%q is longer than a rule can store", text)
 				}
 			}
 		}
@@ -106,15 +106,15 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// An error says what was wrong, and has a cause only where there is one.
+// An error names the problem, and wraps a cause only if there is one.
 func TestElementOfTheOtherFamily(t *testing.T) {
 	_, err := elementKey("ipv4_addr", "fd00::1")
-	if got, want := fmt.Sprint(err), "fd00::1 is no ipv4_addr: it is of the other family"; got != want {
+	if got, want := fmt.Sprint(err), "fd00::1 is not of type ipv4_addr: it belongs to the other family"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
-// User data of others may be anything.
+// User data of other programs may hold any bytes.
 func TestUserData(t *testing.T) {
 	for _, b := range [][]byte{nil, {0}, {0, 5, 1}, {byte(textOfRule), 200}, {1, 0, byte(textOfRule), 1}} {
 		if got := ruleText(nftables.TableFamilyINet, &nftables.Rule{UserData: b}); got != "not ours" {
@@ -123,7 +123,7 @@ func TestUserData(t *testing.T) {
 	}
 }
 
-// What Multus v4.2.3 has libcni v1.3.0 write, shortened to what is of use and what is not.
+// The file that libcni v1.3.0 writes for Multus v4.2.3, shortened.
 const cached = `{"kind":"cniCacheV1","containerId":"9c1f","config":"e30=","ifName":"net1","networkName":"default.blue","netns":"/var/run/netns/cni-1",
 "cniArgs":[["IgnoreUnknown","true"],["K8S_POD_NAMESPACE","default"],["K8S_POD_NAME","a"],["K8S_POD_INFRA_CONTAINER_ID","9c1f"],["K8S_POD_UID","u-a"]],
 "capabilityArgs":{"ips":["192.168.0.2/16"],"mac":"0a:58:c0:a8:00:02"},

@@ -1,10 +1,9 @@
 //go:build linux
 
-// Package kernel is the room that touches the kernel of a node: it reads what there is
-// of ours into a dataplane.Host, and does what a dataplane.Plan says. It decides nothing.
+// Package kernel reads and changes the kernel of a node: it reads the agent's part of the
+// state into a dataplane.Host, and executes a dataplane.Plan. It decides nothing.
 //
-// It speaks netlink, by vishvananda/netlink and google/nftables. Two things it does with
-// the messages of the first rather than with its functions, since these are too slow for
-// tens of thousands: to write bridge entries and neighbours (entries.go), and to read
-// them (read.go). Nothing is run but system calls.
+// It uses netlink through vishvananda/netlink and google/nftables. Writing (entries.go) and
+// reading (read.go) bridge entries and neighbours use only the first library's messages: its
+// functions are too slow for tens of thousands. The package runs no programs.
 package kernel

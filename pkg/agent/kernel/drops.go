@@ -13,16 +13,16 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// Drops are how many packets the rules of the node dropped. A table that was made anew
-// counts from 0 again, and so does a port.
+// Drops are the packets that the rules of the node dropped. A new table or a new port
+// counts from 0 again.
 type Drops struct {
-	// Reasons are what the comments of the rules say that they are against.
+	// Reasons has the comment of each rule as its key.
 	Reasons map[string]uint64
-	// Ports are the interfaces of pods that sent as somebody else.
+	// Ports are the interfaces of pods that sent with another's address.
 	Ports map[string]uint64
 }
 
-// Drops so far.
+// Drops since the tables were made.
 func (k *Kernel) Drops() (Drops, error) {
 	drops := Drops{map[string]uint64{}, map[string]uint64{}}
 	err := k.in("", func() error {

@@ -15,11 +15,11 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// entries are FDB entries and neighbours, of which there are tens of thousands: hundreds
-// of messages go in one system call, and one answer says that all are done. One by one,
-// as netlink.NeighSet sends them and waits for each, those of 10,000 remote pods took six
-// times as long: 620 ms against 99 (BenchmarkLibrary, BenchmarkRemotePods; the quietest of
-// three runs that took turns on a machine with other work).
+// entries writes FDB entries and neighbours, of which there are tens of thousands. One
+// system call sends hundreds of messages, and one answer says that all are done.
+// netlink.NeighSet sends one message and waits for its answer. For 10,000 remote pods that
+// took six times as long: 620 ms instead of 99 ms (BenchmarkLibrary and BenchmarkRemotePods,
+// the quietest of three alternating runs on a machine with other work).
 type entries struct {
 	socket *nl.NetlinkSocket
 	batch  []byte
@@ -27,26 +27,26 @@ type entries struct {
 	index  map[string]uint32
 }
 
-// batchSize is how many messages one system call sends. Their sum has to fit the send
-// buffer of a socket (wmem_default: 212,992 bytes), and each has at most 84 bytes.
+// batchSize is the number of messages in one system call. Together they must fit the send
+// buffer of a socket (wmem_default: 212,992 bytes); each has at most 84 bytes.
 const batchSize = 1024
 
-// applyEntries in the thread's namespace, and return how many were done.
+// applyEntries writes entries in the thread's namespace and returns how many were done.
 func applyEntries(steps []dataplane.Step) (done int, err error) {
 	socket, err := openSocket()
 	if err != nil {
 		return 0, err
 	}
 	defer socket.Close()
-	// All of a batch may be refused.
+	// The kernel may refuse all messages of a batch, and answers each.
 	if err := socket.SetReceiveBufferSize(8<<20, true); err != nil {
 		return 0, fmt.Errorf("set up an rtnetlink socket: %w", err)
 	}
 	return (&entries{socket: socket, index: map[string]uint32{}}).apply(steps)
 }
 
-// openSocket of the thread's namespace. A kernel that does not answer is an error, not a
-// hang.
+// openSocket opens a socket in the thread's namespace. If the kernel does not answer, the
+// socket returns an error instead of blocking forever.
 func openSocket() (*nl.NetlinkSocket, error) {
 	socket, err := nl.GetNetlinkSocketAt(netns.None(), netns.None(), unix.NETLINK_ROUTE)
 	if err != nil {
@@ -59,7 +59,7 @@ func openSocket() (*nl.NetlinkSocket, error) {
 	return socket, nil
 }
 
-// isEntry says whether apply takes that action.
+// isEntry says whether apply handles that action.
 func isEntry(action dataplane.Action) bool {
 	switch action.(type) {
 	case dataplane.ReplaceFDB, dataplane.DelFDB, dataplane.ReplaceNeighbour, dataplane.DelNeighbour:
@@ -68,7 +68,7 @@ func isEntry(action dataplane.Action) bool {
 	return false
 }
 
-// apply steps that are entries, in their order, and return how many were done.
+// apply steps that are entries, in order, and return how many were done.
 func (e *entries) apply(steps []dataplane.Step) (done int, err error) {
 	for done < len(steps) && err == nil {
 		n := 0
@@ -78,9 +78,9 @@ func (e *entries) apply(steps []dataplane.Step) (done int, err error) {
 	return done, err
 }
 
-// applyBatch of the first steps, and return how many were done.
+// applyBatch sends the first steps in one batch and returns how many were done.
 func (e *entries) applyBatch(steps []dataplane.Step) (done int, err error) {
-	var of []int // of which step each message is
+	var of []int // the step of each message
 	e.batch = e.batch[:0]
 	next := 0
 	for next < len(steps) && len(of) < batchSize {
@@ -107,15 +107,16 @@ func (e *entries) applyBatch(steps []dataplane.Step) (done int, err error) {
 	return next, nil
 }
 
-// inOneMessage says whether b, the bridge's entry, can go with a, the VXLAN device's.
+// inOneMessage says whether one message can carry a, an entry of the VXLAN device, and b,
+// the same entry of the bridge.
 func inOneMessage(a, b dataplane.Action) bool {
 	self, ok := a.(dataplane.ReplaceFDB)
 	master, also := b.(dataplane.ReplaceFDB)
 	return ok && also && self.Dst.IsValid() && !master.Dst.IsValid() && self.Dev == master.Dev && self.MAC == master.MAC && master.Sticky
 }
 
-// add an action to the batch; with both, an entry of a VXLAN device is one of its bridge,
-// too.
+// add an action to the batch. With both, the message adds an entry of a VXLAN device to the
+// bridge too.
 func (e *entries) add(action dataplane.Action, both bool) error {
 	const replace = unix.NLM_F_CREATE | unix.NLM_F_REPLACE
 	switch a := action.(type) {
@@ -128,7 +129,7 @@ func (e *entries) add(action dataplane.Action, both bool) error {
 	case dataplane.DelNeighbour:
 		return e.encode(unix.RTM_DELNEIGH, 0, neighbourHead(a.Neighbour), a.Dev, a.MAC, a.IP, dataplane.Detour{})
 	}
-	return fmt.Errorf("no such entry: %T", action)
+	return fmt.Errorf("not an entry: %T", action)
 }
 
 func fdbHead(f dataplane.FDB, both bool) netlink.Ndmsg {
@@ -168,7 +169,7 @@ func (e *entries) encode(kind, flags uint16, head netlink.Ndmsg, dev string, mac
 	if dst.IsValid() {
 		request.AddRawData(nl.NewRtAttr(netlink.NDA_DST, dst.AsSlice()).Serialize())
 	}
-	// One with a nexthop object is known by its MAC address, for which there is no other.
+	// An entry with a nexthop object is unique for its MAC address.
 	if own.VNI != 0 {
 		request.AddRawData(nl.NewRtAttr(netlink.NDA_VNI, nl.Uint32Attr(own.VNI)).Serialize())
 	}
@@ -182,10 +183,10 @@ func (e *entries) encode(kind, flags uint16, head netlink.Ndmsg, dev string, mac
 	return nil
 }
 
-// send the batch, of so many messages, which the kernel does in their order, and return
-// for each how it went. The kernel goes on after an error, and reports it. Of what went
-// well it says nothing: that all is done says the answer to one more message, which asks
-// for an answer and for nothing else.
+// send the batch of so many messages, and return an error or nil for each. The kernel
+// executes them in order. After an error it reports the error and continues; it reports no
+// successes. So the batch ends with one more message that only asks for an answer: this
+// answer says that the kernel has finished.
 func (e *entries) send(many int) ([]error, error) {
 	first := e.seq - uint32(many) + 1
 	e.seq++

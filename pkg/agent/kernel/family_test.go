@@ -9,20 +9,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// family is what differs between a test over IPv4 and the same over IPv6.
+// family holds the differences between a test over IPv4 and the same over IPv6.
 type family struct {
 	name string
-	// cidr is that of each Network, wire that of the nodes.
+	// cidr is the CIDR of each Network, wire that of the nodes.
 	cidr, wire netip.Prefix
-	// transit is what all addresses between nodes and routers are of; near are the node's
-	// ends of blue's and green's, far is the router's of blue's. cache is an
-	// address of node1 that its Node does not have, such as NodeLocal DNSCache takes.
+	// transit holds all addresses between nodes and routers. near are the node's ends for
+	// blue and green; far is the router's end for blue. cache is an address of node1 that
+	// its Node does not list, as NodeLocal DNSCache uses.
 	transit   netip.Prefix
 	near      [2]netip.Addr
 	far       netip.Addr
 	cache     netip.Addr
 	etherType uint16
-	// headers of IP and TCP take so many bytes.
+	// headers is the size of the IP and TCP headers in bytes.
 	headers uint16
 }
 
@@ -33,14 +33,15 @@ var (
 		[2]netip.Addr{netip.MustParseAddr("fd64:706f:6432::7d2"), netip.MustParseAddr("fd64:706f:6432::7d4")}, netip.MustParseAddr("fd64:706f:6432::7d3"), netip.MustParseAddr("fd00:20::10"), unix.ETH_P_IPV6, 60}
 )
 
-// eachFamily has a test run over both.
+// eachFamily runs a test over both families.
 func eachFamily(t *testing.T, test func(t *testing.T, f family)) {
 	for _, f := range []family{ipv4, ipv6} {
 		t.Run(f.name, func(t *testing.T) { test(t, f) })
 	}
 }
 
-// pod is the address on a Network that ends so, node one of the wire: node1 has the first.
+// pod and node are the addresses with this last byte on a Network and on the wire. node1
+// has the first.
 func (f family) pod(last byte) netip.Addr  { return ending(f.cidr, last) }
 func (f family) node(last byte) netip.Addr { return ending(f.wire, last) }
 func (f family) world() netip.Addr         { return f.node(100) }
@@ -52,7 +53,7 @@ func ending(p netip.Prefix, last byte) netip.Addr {
 	return ip
 }
 
-// packet of UDP, to port 7, that nobody needs to answer.
+// packet of UDP to port 7 that needs no answer.
 func (f family) packet(from, to netip.Addr) []byte {
 	if from.Is4() {
 		return udp4(from, to, 7, "")
@@ -61,8 +62,8 @@ func (f family) packet(from, to netip.Addr) []byte {
 	return append(append(b, to.AsSlice()...), 0x10, 0, 0, 7, 0, 8, 0, 0)
 }
 
-// twoByTwo is blue and green, both of one CIDR, with a pod of the same address on each of
-// two nodes.
+// twoByTwo has the Networks blue and green with one CIDR. Each has a pod on each of two
+// nodes; both Networks use the same addresses.
 func (f family) twoByTwo(t *testing.T) (c *cluster, blue, green [2]*pod) {
 	t.Helper()
 	c = newCluster(t, 2)
@@ -85,7 +86,7 @@ func twoByTwo(t *testing.T) (c *cluster, blue, green [2]*pod) {
 	return ipv4.twoByTwo(t)
 }
 
-// alsoIPv6 gives the nodes and the world addresses of that family, too.
+// alsoIPv6 gives the nodes and the world IPv6 addresses too.
 func (c *cluster) alsoIPv6() {
 	c.Helper()
 	give := func(name string, ip netip.Addr) {

@@ -24,7 +24,7 @@ func subscribed(t *testing.T) *nl.NetlinkSocket {
 
 func nothing(syscall.NetlinkMessage) bool { return false }
 
-// A socket that does nothing but fail is asked ten times a second.
+// A socket that always fails is read only ten times a second.
 func TestFollowPauses(t *testing.T) {
 	socket := subscribed(t)
 	socket.Close()
@@ -39,7 +39,7 @@ func TestFollowPauses(t *testing.T) {
 	})
 }
 
-// It ends with its context, and says nothing more.
+// It ends with its context, without another wake.
 func TestFollowEnds(t *testing.T) {
 	socket := subscribed(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -53,6 +53,6 @@ func TestFollowEnds(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(10 * time.Second):
-		t.Error("it goes on")
+		t.Error("it does not end")
 	}
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// A Network grows while pods run: those that were there before and those that come reach
-// each other, on one node and across, whether the Network is the pods' default route or
-// not, and all reach the outside, without a restart.
+// A Network grows while pods run. Old and new pods reach each other, on one node and across
+// nodes, whether or not the Network has the pods' default route. All reach the outside,
+// without a restart.
 func TestGrownNetwork(t *testing.T) { eachFamily(t, grownNetwork) }
 
 func grownNetwork(t *testing.T, f family) {
@@ -30,7 +30,7 @@ func grownNetwork(t *testing.T, f family) {
 	c.echo("world", "world")
 	bits := f.cidr.Addr().BitLen()
 	blue := c.network("blue", 1001, netip.PrefixFrom(f.cidr.Addr(), bits-3).String())
-	// The first half has seven addresses and the gateway.
+	// The first half of the CIDR has seven addresses and the gateway.
 	alone, beside := c.nodes[0].pod("alone", blue, f.pod(2).String()), c.nodes[0].pod("beside", blue, f.pod(3).String())
 	c.nodes[0].attach(alone)
 	c.nodes[0].attach(beside)
@@ -60,8 +60,8 @@ func grownNetwork(t *testing.T, f family) {
 	}
 }
 
-// noDefaultRoute in the thread's namespace: that of a pod which has its default route by
-// the cluster's own network, here by none.
+// noDefaultRoute makes the thread's namespace that of a pod whose default route is not on
+// the Network; here the pod has none.
 func noDefaultRoute(t *testing.T, f family) {
 	everywhere := netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 	if f.cidr.Addr().Is6() {
@@ -72,7 +72,7 @@ func noDefaultRoute(t *testing.T, f family) {
 	}
 }
 
-// onGrown is a node with pods that were told the prefix of 29 bits, of a Network of 28.
+// onGrown is a node with pods that have a prefix of 29 bits of a Network of 28 bits.
 func onGrown(t testing.TB, names ...string) *node {
 	t.Helper()
 	c := newCluster(t, 1)
@@ -85,7 +85,7 @@ func onGrown(t testing.TB, names ...string) *node {
 	return c.nodes[0]
 }
 
-// routesOf a pod to all of the Network.
+// routesOf a pod to the whole Network.
 func (c *cluster) routesOf(pod string) string {
 	c.Helper()
 	var lines []string
@@ -114,7 +114,7 @@ func (c *cluster) routeIn(pod string, change func(*netlink.Route) error, metric 
 	})
 }
 
-// A route that a pod has of its own stays the only one.
+// A route that a pod made stays the only one.
 func TestPodsOwnRouteStays(t *testing.T) {
 	n := onGrown(t, "a")
 	n.routeIn("a", netlink.RouteAdd, 7)
@@ -124,7 +124,7 @@ func TestPodsOwnRouteStays(t *testing.T) {
 	}
 }
 
-// The route of a pod that is gone by hand is put back.
+// If a pod's route is removed by hand, it is put back.
 func TestPodRouteIsPutBack(t *testing.T) {
 	n := onGrown(t, "a")
 	n.sync()
@@ -134,7 +134,7 @@ func TestPodRouteIsPutBack(t *testing.T) {
 	}
 }
 
-// Pods keep their routes when the agent is removed: they go with the pods.
+// Pods keep their routes when the agent is removed: the routes end with the pods.
 func TestCleanUpLeavesPodRoutes(t *testing.T) {
 	n := onGrown(t, "a")
 	n.sync()
@@ -147,7 +147,7 @@ func TestCleanUpLeavesPodRoutes(t *testing.T) {
 	}
 }
 
-// A pod whose namespace is gone, or is another's, keeps no other from its route.
+// A pod whose namespace is gone, or is another pod's, does not stop other pods' routes.
 func TestPodsDoNotStopEachOther(t *testing.T) {
 	n := onGrown(t, "gone", "other", "a")
 	for name, leadsTo := range map[string]string{"gone": "nowhere", "other": "a"} {

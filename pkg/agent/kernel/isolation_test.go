@@ -13,7 +13,7 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// frame sends one from an interface of a namespace, whatever is in it.
+// frame sends any bytes as a frame from an interface of a namespace.
 func (c *cluster) frame(namespace, dev string, to, from dataplane.MAC, etherType uint16, content []byte) {
 	c.Helper()
 	var err error
@@ -33,7 +33,7 @@ func (c *cluster) frame(namespace, dev string, to, from dataplane.MAC, etherType
 	must(c, err)
 }
 
-// arp is a reply that says that ip is at mac.
+// arp is a reply that claims that ip is at mac.
 func arp(mac dataplane.MAC, ip netip.Addr) []byte {
 	b := []byte{0, 1, 8, 0, 6, 4, 0, 2}
 	b = append(append(b, mac[:]...), ip.AsSlice()...)
@@ -42,8 +42,8 @@ func arp(mac dataplane.MAC, ip netip.Addr) []byte {
 
 var everybody = dataplane.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 
-// Who sends as another is not heard, counted, and changes nothing for others (pitfalls 2
-// and 3).
+// Packets that a pod sends with another's address are dropped and counted, and change
+// nothing for others (pitfalls 2 and 3).
 func TestSpoofing(t *testing.T) {
 	c, blue, _ := twoByTwo(t)
 	thief, victim, n := blue[0], blue[1], c.nodes[0]
@@ -115,7 +115,7 @@ func linkLocal(m dataplane.MAC) []byte {
 	return []byte{0: 0xfe, 1: 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3], 14: m[4], 15: m[5]}
 }
 
-// Entries are sticky: they stay where they are even without a filter.
+// Entries are sticky: they do not move even without a filter.
 func TestEntriesStayWithoutFilter(t *testing.T) {
 	c, blue, _ := twoByTwo(t)
 	n := c.nodes[0]
@@ -132,7 +132,7 @@ func TestEntriesStayWithoutFilter(t *testing.T) {
 	}
 }
 
-// A port of which is not known whose it is, is closed, and open as soon as that is known.
+// A port without a known pod is closed. It is opened once its pod is known.
 func TestUnknownPortIsClosed(t *testing.T) {
 	c, blue, _ := twoByTwo(t)
 	n := c.nodes[0]
@@ -151,8 +151,8 @@ func TestUnknownPortIsClosed(t *testing.T) {
 	blue[1].reaches(d.ip, "d")
 }
 
-// Two ports of which is not known whose they are do not reach each other, while those of
-// a bridge of somebody else do.
+// Two ports without known pods do not reach each other. Two ports of another program's
+// bridge do.
 func TestTwoUnknownPorts(t *testing.T) {
 	c, blue, _ := twoByTwo(t)
 	n := c.nodes[0]
@@ -160,7 +160,7 @@ func TestTwoUnknownPorts(t *testing.T) {
 	d, e := n.pod("d", blue[0].network, "192.168.0.4"), n.pod("e", blue[0].network, "192.168.0.5")
 	n.plug(d)
 	n.plug(e)
-	d.reaches(e.ip, "e") // nobody has looked yet
+	d.reaches(e.ip, "e") // the agent has not seen the ports yet
 	c.sync()
 	d.reaches(e.ip, "")
 	e.reaches(d.ip, "")
@@ -169,11 +169,11 @@ func TestTwoUnknownPorts(t *testing.T) {
 	d.reaches(e.ip, "")
 	e.reaches(d.ip, "")
 	if got, _, _ := strings.Cut(c.answer("o1", netip.MustParseAddr("172.16.0.2"), patience), " "); got != "o2" {
-		t.Errorf("on the bridge of somebody else: %q", got)
+		t.Errorf("on the other program's bridge: %q", got)
 	}
 }
 
-// others are two namespaces on a bridge of the node that is none of ours.
+// others are two namespaces on a bridge of the node that does not belong to the agent.
 func (n *node) others(names ...string) {
 	n.Helper()
 	for i, name := range names {
@@ -201,8 +201,8 @@ func (n *node) others(names ...string) {
 	}
 }
 
-// Neither through the gateway nor through the bridge is there a way to a node's own
-// ports, to the API server, or from outside to a pod (pitfall 9).
+// Neither the gateway nor the bridge leads to a node's own ports or to the API server. No
+// packet from outside reaches a pod (pitfall 9).
 func TestNoWayToNodes(t *testing.T) { eachFamily(t, noWayToNodes) }
 
 func noWayToNodes(t *testing.T, f family) {
@@ -232,13 +232,13 @@ func noWayToNodes(t *testing.T, f family) {
 	if c.nodes[0].drops("api") == 0 {
 		t.Error("nothing was counted")
 	}
-	// The bridge's own MAC address: the node would route what it is sent.
+	// A packet to the bridge's own MAC address: without a rule the node would route it.
 	before := c.nodes[0].drops("bridge")
 	c.frame(blue[0].name, "net1", dataplane.MAC{0x0e, 0, 0x5e, 0, 0x03, 0xe9}, blue[0].mac, f.etherType, f.packet(blue[0].ip, world))
 	if got := c.nodes[0].drops("bridge") - before; got != 0 {
 		t.Errorf("%d packets came past the bridge's own filter", got)
 	}
-	// From outside, with a route that somebody made.
+	// From outside, with a route that a user made.
 	c.in("world", func() {
 		l, err := netlink.LinkByName("eth0")
 		if err == nil {
@@ -253,8 +253,8 @@ func noWayToNodes(t *testing.T, f family) {
 	}
 }
 
-// An address of a node that its Node object does not list, and one of a Service, are
-// reached until they are denied, whether as what was asked for or as what it stands for.
+// Pods reach an address that a node's Node does not list, and one of a Service, until the
+// address is denied. Both the Service's address and the translated one can be denied.
 func TestDenied(t *testing.T) { eachFamily(t, denied) }
 
 func denied(t *testing.T, f family) {
@@ -291,7 +291,7 @@ func denied(t *testing.T, f family) {
 			t.Errorf("%s: counted: %t", tt.denied, counted)
 		}
 	}
-	// With what is between them denied, too, the node finds the router that it answers.
+	// The node finds the router to answer it even if the addresses between them are denied.
 	conn, err := c.dial(blue[0].name, "tcp", netip.AddrPortFrom(world, 7).String(), nil)
 	must(t, err)
 	c.forget("node1", "wn1001")

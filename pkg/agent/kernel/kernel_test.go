@@ -25,7 +25,7 @@ func TestTwoNetworksOfOneCIDR(t *testing.T) {
 		green[i].reaches(green[1-i].ip, green[1-i].name)
 	}
 	blue[0].reaches(only.ip, "only")
-	blue[1].reaches(only.ip, "only") // of the same node
+	blue[1].reaches(only.ip, "only") // on the same node
 	green[0].reaches(only.ip, "")
 	green[1].reaches(only.ip, "")
 }
@@ -51,7 +51,7 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-// Restart: another process reads the same kernel, and has nothing to do.
+// After a restart, another process reads the same kernel and has nothing to do.
 func TestRestartChangesNothing(t *testing.T) {
 	c, blue, _ := twoByTwo(t)
 	n := c.nodes[0]
@@ -80,8 +80,8 @@ func expectEcho(t *testing.T, conn net.Conn, want string) {
 	}
 }
 
-// The bridge of a pod that CNI attached before there was an agent becomes part of the
-// Network; the pod's port stays on it.
+// CNI attached a pod before the agent ran. Its bridge becomes part of the Network, and keeps
+// the pod's port.
 func TestBridgeThatExisted(t *testing.T) {
 	c := newCluster(t, 2)
 	blue := c.network("blue", 1001, "192.168.0.0/16")
@@ -98,7 +98,7 @@ func TestBridgeThatExisted(t *testing.T) {
 	if before.Attrs().Index != after.Attrs().Index {
 		t.Error("the bridge is another")
 	}
-	// A lower MAC address of a port changes nothing: neighbours stay (pitfall 1).
+	// A port with a lower MAC address changes nothing: neighbours stay (pitfall 1).
 	d := c.nodes[0].pod("d", blue, "192.168.0.4")
 	d.mac[0] = 0x02
 	c.nodes[0].plug(d)
@@ -116,8 +116,8 @@ func TestBridgeThatExisted(t *testing.T) {
 	}
 }
 
-// An entry that the kernel refuses is said to be; those around it are done, and one that
-// is gone already need not be removed.
+// Perform reports an entry that the kernel refuses, and executes the steps around it. To
+// remove an entry that is already gone is a success.
 func TestEntryThatIsRefused(t *testing.T) {
 	c, _, _ := twoByTwo(t)
 	n := c.nodes[0]
@@ -137,14 +137,14 @@ func TestEntryThatIsRefused(t *testing.T) {
 	if len(done) != 2 || err == nil || !strings.HasPrefix(err.Error(), "bridge fdb replace 02:00:00:00:00:00 dev eth0 master static sticky: ") {
 		t.Errorf("%d done, %v", len(done), err)
 	}
-	got := slices.Sorted(strings.Lines(n.sync())) // the kernel has them in no order
+	got := slices.Sorted(strings.Lines(n.sync())) // the kernel returns them in any order
 	want := "ip neigh del 192.168.0.100 lladdr 02:00:00:00:00:64 dev nw1001 nud permanent\nip neigh del 192.168.0.101 lladdr 02:00:00:00:00:65 dev nw1001 nud permanent\n"
 	if got := strings.Join(got, ""); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
 
-// What stops one Network does not stop the next, and what was done of either is told.
+// A failure of one Network does not stop the next. The steps that were done are returned.
 func TestNetworksDoNotStopEachOther(t *testing.T) {
 	c, _, _ := twoByTwo(t)
 	step := func(vni int32, dev string, last byte) dataplane.Step {
@@ -157,8 +157,7 @@ func TestNetworksDoNotStopEachOther(t *testing.T) {
 	}
 }
 
-// A pod may end between the reading and the doing; what was to be done with its port need
-// not be done.
+// A pod may end between the read and the steps. Steps on its port are then skipped.
 func TestPodEndsMeanwhile(t *testing.T) {
 	c, blue, _ := twoByTwo(t)
 	n := c.nodes[0]

@@ -22,19 +22,19 @@ const (
 	addrGenModeNone  = 1 // IN6_ADDR_GEN_MODE_NONE
 )
 
-// indexOf a link of the thread's namespace; unix.ENODEV if there is none of that name.
+// indexOf a link in the thread's namespace; unix.ENODEV if there is no link with this name.
 func indexOf(name string) (int, error) {
 	link, err := netlink.LinkByName(name)
 	if missing := (netlink.LinkNotFoundError{}); errors.As(err, &missing) {
 		err = unix.ENODEV
 	}
 	if err != nil {
-		return 0, fmt.Errorf("look for link %s: %w", name, err)
+		return 0, fmt.Errorf("find link %s: %w", name, err)
 	}
 	return link.Attrs().Index, nil
 }
 
-// linkAttrs for the library, with nothing set that is not asked for.
+// linkAttrs for the library: only the properties of the link are set.
 func linkAttrs(l dataplane.Link) netlink.LinkAttrs {
 	a := netlink.NewLinkAttrs()
 	a.Name, a.MTU = l.Name, l.MTU
@@ -67,10 +67,10 @@ func (k *Kernel) addLink(a dataplane.AddLink) error {
 		veth.PeerName, veth.PeerMTU, veth.PeerHardwareAddr, veth.PeerNamespace = peer.Name, uint32(peer.MTU), peer.HardwareAddr, netlink.NsFd(ns)
 		return netlink.LinkAdd(veth)
 	}
-	return fmt.Errorf("no such kind of link: %q", l.Kind)
+	return fmt.Errorf("unknown kind of link: %q", l.Kind)
 }
 
-// setLink in the order of the words of the action's text: a link is up last.
+// setLink follows the order of the action's text: a link is set up last.
 func setLink(a dataplane.SetLink) error {
 	is, want := a.Is, a.Want
 	index, err := indexOf(want.Name)
@@ -126,7 +126,7 @@ func setLink(a dataplane.SetLink) error {
 	return nil
 }
 
-// portFlags are the attributes of a port of a bridge, and where we have them.
+// portFlags are the attributes of a port of a bridge, with their fields in PortFlags.
 var portFlags = map[int]func(*dataplane.PortFlags) *bool{
 	nl.IFLA_BRPORT_LEARNING:       func(p *dataplane.PortFlags) *bool { return &p.Learning },
 	nl.IFLA_BRPORT_NEIGH_SUPPRESS: func(p *dataplane.PortFlags) *bool { return &p.Suppress },
@@ -136,7 +136,7 @@ var portFlags = map[int]func(*dataplane.PortFlags) *bool{
 	nl.IFLA_BRPORT_ISOLATED:       func(p *dataplane.PortFlags) *bool { return &p.Isolated },
 }
 
-// setPort at once; for two of the flags the library has no function.
+// setPort sets all flags at once; the library has no function for two of them.
 func setPort(index int, flags dataplane.PortFlags) error {
 	port := nl.NewRtAttr(unix.IFLA_PROTINFO|unix.NLA_F_NESTED, nil)
 	for kind, flag := range portFlags {
@@ -148,8 +148,8 @@ func setPort(index int, flags dataplane.PortFlags) error {
 // forwarding is a port's state in the spanning tree: BR_STATE_FORWARDING.
 const forwarding = 3
 
-// forward what comes to a port and is for it. Whose carrier is gone meanwhile gets that
-// state with the carrier.
+// forward sets a port to forward packets. If its carrier is gone meanwhile, the port gets
+// that state once the carrier is back.
 func forward(index int) error {
 	port := nl.NewRtAttr(unix.IFLA_PROTINFO|unix.NLA_F_NESTED, nil)
 	port.AddRtAttr(nl.IFLA_BRPORT_STATE, nl.Uint8Attr(forwarding))
@@ -160,8 +160,8 @@ func forward(index int) error {
 }
 
 // setBridge changes one attribute of a bridge. The library has no function for the spanning
-// tree. Its function for snooping sends the name of the link along, which kernels before 6.2
-// take for a new name and refuse while the link is up: EBUSY.
+// tree. Its function for snooping also sends the name of the link. Kernels before 6.2 take it
+// for a new name, and refuse it while the link is up: EBUSY.
 func setBridge(index, kind int, value []byte) error {
 	info := nl.NewRtAttr(unix.IFLA_LINKINFO, nil)
 	info.AddRtAttr(nl.IFLA_INFO_KIND, nl.NonZeroTerminated(dataplane.KindBridge))
@@ -176,7 +176,7 @@ func bit(on bool) byte {
 	return 0
 }
 
-// change what an attribute says of a link.
+// change an attribute of a link.
 func change(family, index int, attribute *nl.RtAttr) error {
 	kind := unix.RTM_NEWLINK
 	if family == unix.AF_BRIDGE {
@@ -203,8 +203,8 @@ func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
-// addAddress, and with it what the kernel puts into the table local: for IPv6 it does so a
-// little later, and who reads meanwhile would find the address deaf.
+// addAddress returns once the kernel has put the address into the table local. For IPv6 the
+// kernel does so a little later; a read in between would find the address deaf.
 func addAddress(a dataplane.Address) error {
 	if err := changeAddress(netlink.AddrAdd, a); err != nil || a.Prefix.Addr().Is4() {
 		return err
@@ -224,12 +224,12 @@ func addAddress(a dataplane.Address) error {
 			return nil
 		}
 		if time.Now().After(end) {
-			return errors.New("the kernel has put nothing into the table local")
+			return errors.New("the kernel did not add the address to the table local")
 		}
 	}
 }
 
-// changeAddress by netlink.AddrAdd or netlink.AddrDel.
+// changeAddress with netlink.AddrAdd or netlink.AddrDel.
 func changeAddress(change func(netlink.Link, *netlink.Addr) error, a dataplane.Address) error {
 	index, err := indexOf(a.Dev)
 	if err != nil {

@@ -18,22 +18,22 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// Kernel is that of one node.
+// Kernel is the kernel of one node.
 type Kernel struct {
 	host netns.NsHandle // the node's
-	dir  string         // of the routers' namespaces: a file of each name, on which it is mounted
+	dir  string         // of the routers' namespaces: each is mounted on a file with its name
 
-	// ours are the indexes of links that the last Read found to be ours.
+	// The indexes of the agent's links, as the last Read found them.
 	ours indexes
 }
 
-// New is of the node whose network namespace the calling process is in. In dir, which is
-// /run/netns where `ip netns` is to find them, are the routers' namespaces.
+// New returns the kernel of the node whose network namespace the process is in. dir holds
+// the routers' namespaces; with /run/netns, `ip netns` finds them.
 func New(dir string) (*Kernel, error) { return NewAt("/proc/thread-self/ns/net", dir) }
 
-// NewAt is of the node whose network namespace is at that path.
+// NewAt returns the kernel of the node whose network namespace is at that path.
 func NewAt(host, dir string) (*Kernel, error) {
-	nl.EnableErrorMessageReporting = true // in the kernel's own words
+	nl.EnableErrorMessageReporting = true // with the kernel's own text
 	ns, err := netns.GetFromPath(host)
 	if err != nil {
 		return nil, fmt.Errorf("open the network namespace of the node, %s: %w", host, err)
@@ -41,11 +41,11 @@ func NewAt(host, dir string) (*Kernel, error) {
 	return &Kernel{host: ns, dir: dir}, nil
 }
 
-// Close it.
+// Close releases the node's namespace.
 func (k *Kernel) Close() error { return k.host.Close() }
 
-// open the namespace of the name, "" for the node's. A file on which none is mounted, as
-// a crash in the middle of making it leaves, is fs.ErrNotExist.
+// open the namespace with this name; "" is the node's. After a crash a file may exist without
+// a namespace mounted on it; open returns fs.ErrNotExist for it.
 func (k *Kernel) open(name string) (netns.NsHandle, error) {
 	path := filepath.Join(k.dir, name)
 	if name == "" {
@@ -63,7 +63,7 @@ func (k *Kernel) open(name string) (netns.NsHandle, error) {
 	return ns, nil
 }
 
-// in does f on a thread that is in the namespace, and that ends with it.
+// in runs f on a thread that is in the namespace. The thread ends with f.
 func (k *Kernel) in(name string, f func() error) error {
 	ns, err := k.open(name)
 	if err != nil {
@@ -81,13 +81,13 @@ func (k *Kernel) in(name string, f func() error) error {
 func onThread(f func() error) error {
 	result := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread is of no use to others
+		runtime.LockOSThread() // never unlocked, because no other goroutine may use the thread
 		result <- f()
 	}()
 	return <-result
 }
 
-// namespaces that are routers', in name order.
+// namespaces of routers, in the order of their names.
 func (k *Kernel) namespaces() ([]string, error) {
 	entries, err := os.ReadDir(k.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -111,8 +111,8 @@ func (k *Kernel) namespaces() ([]string, error) {
 	return names, nil
 }
 
-// addNamespace is kept by a mount, so that it outlives this process. netns.NewNamed knows
-// one directory only, and gives up where a crash left the file.
+// addNamespace mounts the namespace, so it outlives this process. netns.NewNamed supports
+// only one directory, and fails if a crash left the file.
 func (k *Kernel) addNamespace(name string) error {
 	if err := os.MkdirAll(k.dir, 0o755); err != nil {
 		return fmt.Errorf("make the directory of network namespaces: %w", err)
@@ -147,7 +147,8 @@ func (k *Kernel) delNamespace(name string) error {
 	return nil
 }
 
-// A sysctl is of the network namespace of the thread that opens it.
+// sysctlPath is a file that shows the sysctl of the network namespace of the thread that
+// opens it.
 func sysctlPath(name string) string { return "/proc/sys/" + strings.ReplaceAll(name, ".", "/") }
 
 func readSysctls() ([]dataplane.Sysctl, error) {
@@ -155,7 +156,7 @@ func readSysctls() ([]dataplane.Sysctl, error) {
 	for _, name := range dataplane.Sysctls {
 		value, err := os.ReadFile(sysctlPath(name))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // a kernel without that family
+			continue // the kernel lacks that family
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read sysctl %s: %w", name, err)

@@ -16,11 +16,11 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// textOfRule is a kind of user data that nft does not know, and does not show: a rule's
-// text. It counts if the rule is what its text says.
+// textOfRule is a kind of user data that nft neither knows nor shows: the text of a rule.
+// The text counts only if the rule still matches it.
 const textOfRule userdata.Type = 0xd2
 
-// chunk is how many elements go in one message, which holds 64 KiB.
+// chunk is the number of elements in one message, which holds 64 KiB.
 const chunk = 400
 
 var families = map[string]nftables.TableFamily{
@@ -70,14 +70,14 @@ func newChain(table *nftables.Table, c dataplane.Chain) (*nftables.Chain, error)
 	return chain, nil
 }
 
-// replaceTable in one transaction: packets meet the former or the new one.
+// replaceTable in one transaction: each packet meets either the old or the new table.
 func replaceTable(t dataplane.Table) error {
 	c, err := nftables.New()
 	if err != nil {
 		return fmt.Errorf("open nftables: %w", err)
 	}
 	table := &nftables.Table{Family: families[t.Family], Name: t.Name}
-	c.AddTable(table) // so that there is one to delete
+	c.AddTable(table) // because DelTable needs one
 	c.DelTable(table)
 	c.AddTable(table)
 	for _, s := range t.Sets {
@@ -116,7 +116,7 @@ func replaceTable(t dataplane.Table) error {
 	return flush(c)
 }
 
-// flush is the end of a transaction.
+// flush commits a transaction.
 func flush(c *nftables.Conn) error {
 	if err := c.Flush(); err != nil {
 		return fmt.Errorf("nftables refused the transaction: %w", err)
@@ -124,7 +124,7 @@ func flush(c *nftables.Conn) error {
 	return nil
 }
 
-// commentOf a rule: what its counter counts.
+// commentOf a rule names the packets that its counter counts.
 func commentOf(rule string) string {
 	_, quoted, ok := strings.Cut(rule, " comment ")
 	if !ok {

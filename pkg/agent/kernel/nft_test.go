@@ -19,7 +19,7 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// flushNFT is nft flush ruleset.
+// flushNFT does the same as `nft flush ruleset`.
 func flushNFT() error {
 	conn, err := nftables.New()
 	if err != nil {
@@ -29,7 +29,7 @@ func flushNFT() error {
 	return conn.Flush()
 }
 
-// dormant is nft add table bridge pod2 { flags dormant; }, which the library cannot say.
+// dormant is `nft add table bridge pod2 { flags dormant; }`, which the library cannot do.
 func dormant(family nftables.TableFamily) error {
 	socket, err := nl.GetNetlinkSocketAt(netns.None(), netns.None(), unix.NETLINK_NETFILTER)
 	if err != nil {
@@ -80,7 +80,7 @@ func translate(from, to netip.Addr) error {
 	return conn.Flush()
 }
 
-// A rule that says something else than it was made to is replaced, and so is one more.
+// A changed rule is replaced, and so is an added one.
 func TestRulesChangedByHand(t *testing.T) {
 	c, _, _ := twoByTwo(t)
 	n := c.nodes[0]

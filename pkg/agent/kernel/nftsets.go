@@ -34,7 +34,7 @@ func newSet(table *nftables.Table, name, kind string, counter bool) (*nftables.S
 	for part := range strings.SplitSeq(kind, " . ") {
 		t, ok := datatypes[part]
 		if !ok {
-			return nil, fmt.Errorf("set %s: no such type: %q", name, part)
+			return nil, fmt.Errorf("set %s: unknown type: %q", name, part)
 		}
 		parts = append(parts, t)
 	}
@@ -42,12 +42,12 @@ func newSet(table *nftables.Table, name, kind string, counter bool) (*nftables.S
 	if len(parts) > 1 {
 		set.KeyType = nftables.MustConcatSetType(parts...)
 	} else if kind == "ifname" {
-		set.KeyByteOrder = binaryutil.NativeEndian // so that nft can show it
+		set.KeyByteOrder = binaryutil.NativeEndian // nft needs it to show the set
 	}
 	return set, nil
 }
 
-// elementsOf hands texts as elements to use, some at a time.
+// elementsOf converts texts to elements and passes them to use in chunks.
 func elementsOf(set *nftables.Set, kind string, texts []string, use func(*nftables.Set, []nftables.SetElement) error) error {
 	for some := range slices.Chunk(texts, chunk) {
 		var elements []nftables.SetElement
@@ -65,11 +65,11 @@ func elementsOf(set *nftables.Set, kind string, texts []string, use func(*nftabl
 	return nil
 }
 
-// elementKey of an element in nft's words; joined parts take whole registers each.
+// elementKey of an element in the syntax of nft. Each joined part takes whole registers.
 func elementKey(kind, text string) ([]byte, error) {
 	kinds, parts := strings.Split(kind, " . "), strings.Split(text, " . ")
 	if len(kinds) != len(parts) {
-		return nil, fmt.Errorf("has not as many parts as %s", kind)
+		return nil, fmt.Errorf("its number of parts differs from that of type %s", kind)
 	}
 	var key []byte
 	for i, part := range parts {
@@ -78,7 +78,7 @@ func elementKey(kind, text string) ([]byte, error) {
 		case "ifname":
 			name, err := strconv.Unquote(part)
 			if err != nil || len(name) >= unix.IFNAMSIZ {
-				return nil, fmt.Errorf("%s is no name of an interface", part)
+				return nil, fmt.Errorf("%s is not the name of an interface", part)
 			}
 			b = append([]byte(name), make([]byte, unix.IFNAMSIZ-len(name))...)
 		case "ether_addr":
@@ -102,10 +102,10 @@ func elementKey(kind, text string) ([]byte, error) {
 		default:
 			ip, err := netip.ParseAddr(part)
 			if err != nil {
-				return nil, fmt.Errorf("%s is no %s: %w", part, kinds[i], err)
+				return nil, fmt.Errorf("%s is not of type %s: %w", part, kinds[i], err)
 			}
 			if uint32(ip.BitLen()/8) != datatypes[kinds[i]].Bytes {
-				return nil, fmt.Errorf("%s is no %s: it is of the other family", part, kinds[i])
+				return nil, fmt.Errorf("%s is not of type %s: it belongs to the other family", part, kinds[i])
 			}
 			b = ip.AsSlice()
 		}
@@ -116,7 +116,7 @@ func elementKey(kind, text string) ([]byte, error) {
 	return key, nil
 }
 
-// elementTexts are in order. An element of a set that is not ours to know is its bytes.
+// elementTexts are in order. Of a set with an unknown type, the text is the bytes in hex.
 func elementTexts(kind string, elements []nftables.SetElement) []string {
 	var texts []string
 	for _, e := range elements {

@@ -11,8 +11,8 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// AddPodRoutes adds the routes that are missing in pods, and returns the steps that were
-// done. A failure in one pod does not stop the next.
+// AddPodRoutes adds the missing routes of pods, and returns the steps that were done. A
+// failure in one pod does not stop the next.
 func (k *Kernel) AddPodRoutes(routes []dataplane.PodRoute) (done dataplane.Plan, failed []error) {
 	for _, r := range routes {
 		if err := k.in(r.Namespace, func() error {
@@ -34,8 +34,8 @@ func (k *Kernel) AddPodRoutes(routes []dataplane.PodRoute) (done dataplane.Plan,
 	return done, failed
 }
 
-// readPod reads the pod's interface in the thread's namespace, its addresses, and its
-// routes in the table main. It does not read the rest: a pod may have many routes.
+// readPod reads the pod's interface in the thread's namespace, the interface's addresses, and
+// its routes in the table main. It reads no others: a pod may have many routes.
 func readPod(pod dataplane.PodRoute) (dataplane.Namespace, error) {
 	r := newRoom(pod.Namespace)
 	link, err := netlink.LinkByName(pod.Route.Dev)

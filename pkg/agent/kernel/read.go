@@ -18,7 +18,7 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// indexes of links that are ours, for who watches.
+// indexes of the agent's links, for Watch.
 type indexes struct {
 	atomic.Pointer[map[int]bool]
 }
@@ -28,10 +28,10 @@ func (i *indexes) has(index int) bool {
 	return m != nil && (*m)[index]
 }
 
-// readTries bounds how often a table is read that changes meanwhile.
+// readTries limits how often to read a table that changes during the read.
 const readTries = 5
 
-// Read what there is of ours. A namespace that vanishes meanwhile is none.
+// Read the agent's part of the kernel's state. It skips a namespace that vanishes meanwhile.
 func (k *Kernel) Read() (dataplane.Host, error) {
 	names, err := k.namespaces()
 	if err != nil {
@@ -61,19 +61,19 @@ func (k *Kernel) Read() (dataplane.Host, error) {
 	return host, nil
 }
 
-// room is a namespace while it is read.
+// room is a namespace during the read.
 type room struct {
 	ns dataplane.Namespace
-	// names of links that are ours, or ports of ours, by index. In a router's namespace
-	// that is all.
+	// names of the agent's links and of the ports of its bridges, by index. In a router's
+	// namespace these are all links.
 	names map[int]string
-	// parents are the indexes of the other ends of veths.
+	// parents are the indexes of the veths' other ends.
 	index, parents map[string]int
-	// local has what the table local has of addresses, and of all multicasts of IPv6.
+	// local holds the addresses in the table local, and the route to all IPv6 multicasts.
 	local map[at]bool
 }
 
-// at a device, an address.
+// at is an address on a device.
 type at struct {
 	dev string
 	ip  netip.Addr
@@ -135,32 +135,32 @@ func (r *room) read() error {
 	return nil
 }
 
-// prefix of what the library has; zero if it is none.
+// prefix converts the library's prefix; zero if there is none.
 func prefix(n *net.IPNet) netip.Prefix {
 	if n == nil {
 		return netip.Prefix{}
 	}
 	ip, _ := netip.AddrFromSlice(n.IP)
 	bits, _ := n.Mask.Size()
-	return netip.PrefixFrom(ip.Unmap(), bits) // of a default route the library has 16 bytes
+	return netip.PrefixFrom(ip.Unmap(), bits) // the library uses 16 bytes for a default route
 }
 
-// What the kernel puts on lo.
+// The addresses that the kernel puts on lo.
 var loopback4, loopback6 = netip.MustParsePrefix("127.0.0.1/8"), netip.MustParsePrefix("::1/128")
 
 func (r *room) address(a netlink.Addr) {
-	// A port of somebody else's is its owner's.
+	// A port of another program belongs to that program.
 	name, known := r.names[a.LinkIndex]
 	p := prefix(a.IPNet)
 	if name == "lo" && (p == loopback4 || p == loopback6) {
-		return // which it has when it is up
+		return // lo has them when it is up
 	}
 	if known && p.IsValid() && (r.ns.Name != "" || dataplane.OwnLink(name) != 0) {
 		r.ns.Addresses = append(r.ns.Addresses, dataplane.Address{Dev: name, Prefix: p})
 	}
 }
 
-// neighbour is what counts of an RTM_NEWNEIGH message: an entry of a bridge or of a VXLAN
+// neighbour is the used part of an RTM_NEWNEIGH message: an entry of a bridge or of a VXLAN
 // device, or a neighbour.
 type neighbour struct {
 	state    uint16
@@ -171,10 +171,10 @@ type neighbour struct {
 	own      dataplane.Detour
 }
 
-// readEntries of a family, of the links that are ours. For each of 10,000 remote pods
-// there are three, which took 31 to 33 ms of a processor so, and 51 to 61 with
-// netlink.NeighList (BenchmarkLibrary, three runs): it makes lists of the messages, of the
-// attributes of each, and of what they say.
+// readEntries reads the entries of a family on the agent's links. Each remote pod has three.
+// For 10,000 pods this took 31 to 33 ms of CPU, and 51 to 61 ms with netlink.NeighList
+// (BenchmarkLibrary, three runs). NeighList makes lists of the messages, of their attributes
+// and of the attributes' values.
 func (r *room) readEntries(family uint8, each func(name string, n neighbour)) error {
 	request := nl.NewNetlinkRequest(unix.RTM_GETNEIGH, unix.NLM_F_DUMP)
 	request.AddData(&netlink.Ndmsg{Family: family})
@@ -213,8 +213,8 @@ func (r *room) neighbour(name string, n neighbour) {
 	}
 }
 
-// fdb keeps the destinations of VXLAN devices, and the static entries of bridges; the
-// permanent ones are the kernel's, for the addresses of the ports themselves.
+// fdb keeps the destinations of VXLAN devices and the static entries of bridges. Permanent
+// entries are the kernel's own, for the addresses of the ports.
 func (r *room) fdb(name string, n neighbour) {
 	f := dataplane.FDB{Dev: name, MAC: n.mac}
 	switch {
@@ -230,7 +230,7 @@ func (r *room) fdb(name string, n neighbour) {
 	r.ns.FDB = append(r.ns.FDB, f)
 }
 
-// macOf an address of six bytes; zero for any other.
+// macOf six bytes; zero for any other length.
 func macOf(b []byte) (mac dataplane.MAC) {
 	copy(mac[:], b)
 	return mac

@@ -17,9 +17,9 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// readLinks keeps, of the node's, those that are ours, the ports of our bridges, and veths
-// that are on no bridge; of the last nothing else is read.
-// netlink.LinkList would not say whether a link gives itself an IPv6 address, nor how a
+// readLinks keeps all links of a router. On the node it keeps the agent's links, the ports
+// of its bridges, and veths without a bridge; of the latter it reads nothing else.
+// netlink.LinkList would neither say whether a link gives itself an IPv6 address nor how a
 // bridge treats a port.
 func (r *room) readLinks() error {
 	const skipStatistics = 1 << 3 // RTEXT_FILTER_SKIP_STATS
@@ -34,7 +34,7 @@ func (r *room) readLinks() error {
 	links := make([]netlink.Link, len(messages))
 	for i, m := range messages {
 		if links[i], err = netlink.LinkDeserialize(nil, m); err != nil {
-			return fmt.Errorf("read what rtnetlink says: %w", err)
+			return fmt.Errorf("parse a message of rtnetlink: %w", err)
 		}
 		byIndex[links[i].Attrs().Index] = links[i].Attrs()
 	}
@@ -59,7 +59,7 @@ func (r *room) readLinks() error {
 	return nil
 }
 
-// linkOf what the library read, and of the message what it did not.
+// linkOf takes the properties that the library read, and the others from the message.
 func linkOf(link netlink.Link, master *netlink.LinkAttrs, message []byte) dataplane.Link {
 	attrs := link.Attrs()
 	l := dataplane.Link{Name: attrs.Name, Kind: link.Type(), MAC: macOf(attrs.HardwareAddr), MTU: attrs.MTU, Master: master.Name,
@@ -72,7 +72,7 @@ func linkOf(link netlink.Link, master *netlink.LinkAttrs, message []byte) datapl
 		l.VXLAN = dataplane.VXLAN{VNI: int32(link.VxlanId), UDPPort: uint16(link.Port), Learning: link.Learning, External: link.FlowBased}
 		l.VXLAN.Local, _ = netip.AddrFromSlice(link.SrcAddr)
 	}
-	// Without IPv6 there is none to give.
+	// Without IPv6 the attribute is missing.
 	mode := attribute(message, unix.IFLA_AF_SPEC, unix.AF_INET6, unix.IFLA_INET6_ADDR_GEN_MODE)
 	l.AutoAddress = len(mode) > 0 && mode[0] != addrGenModeNone
 	if string(attribute(message, unix.IFLA_LINKINFO, nl.IFLA_INFO_SLAVE_KIND)) == dataplane.KindBridge+"\x00" {
@@ -82,15 +82,15 @@ func linkOf(link netlink.Link, master *netlink.LinkAttrs, message []byte) datapl
 				*flag(&l.Port) = value[0] != 0
 			}
 		}
-		// Without a carrier, and while the bridge is down, the kernel stops a port by itself.
+		// The kernel itself stops a port that has no carrier, or whose bridge is down.
 		state := attribute(port, nl.IFLA_BRPORT_STATE)
 		l.Port.Blocked = len(state) > 0 && state[0] != forwarding && attrs.RawFlags&unix.IFF_RUNNING != 0 && master.RawFlags&unix.IFF_UP != 0
 	}
 	return l
 }
 
-// attributes of a message, or of an attribute that is made of some, without a list of
-// them as nl.ParseRouteAttr makes.
+// attributes of a message or of a nested attribute. Unlike nl.ParseRouteAttr it makes no
+// list of them.
 func attributes(b []byte) iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		for len(b) >= unix.SizeofRtAttr {
@@ -104,7 +104,7 @@ func attributes(b []byte) iter.Seq2[int, []byte] {
 	}
 }
 
-// attribute of that kind, or in it, or in that; nil if there is none.
+// attribute of that kind, or nested in it; nil if there is none.
 func attribute(b []byte, kind int, within ...int) []byte {
 	for is, value := range attributes(b) {
 		switch {
@@ -118,8 +118,8 @@ func attribute(b []byte, kind int, within ...int) []byte {
 	return nil
 }
 
-// pairVeths says of each veth of ours what its other end is, if that is in a namespace of
-// ours: two links whose indexes name each other.
+// pairVeths finds the other end of each of the agent's veths, if that end is in one of the
+// agent's namespaces: the indexes of the two links name each other.
 func pairVeths(rooms []*room) {
 	host := rooms[0]
 	for i := range host.ns.Links {

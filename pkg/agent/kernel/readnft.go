@@ -16,17 +16,17 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// readTables of the thread's namespace that are ours.
+// readTables reads the agent's tables in the thread's namespace.
 func readTables() ([]dataplane.Table, error) {
 	var list []dataplane.Table
-	// What somebody put into a table of ours may be more than we can read: it is not as it
-	// shall be, then.
+	// Another program may have put something into the agent's table that this code cannot
+	// read. Such a table never equals the desired one, so it is replaced.
 	unreadable := func(t *dataplane.Table, err error) {
 		list = append(list, dataplane.Table{Family: t.Family, Name: t.Name, Chains: []dataplane.Chain{{Name: "unreadable", Rules: []string{err.Error()}}}})
 	}
 	err := eachTable(func(c *nftables.Conn, table *nftables.Table, chains []*nftables.Chain) error {
 		t := dataplane.Table{Family: familyName(table.Family), Name: table.Name}
-		if table.Flags != 0 { // as dormant, with which no packet meets its rules
+		if table.Flags != 0 { // such as dormant: no packet meets the rules then
 			unreadable(&t, errors.New("it has flags"))
 			return nil
 		}
@@ -62,7 +62,7 @@ func readTables() ([]dataplane.Table, error) {
 	return list, err
 }
 
-// eachTable of ours in the thread's namespace, with its chains in the order of names.
+// eachTable of the agent in the thread's namespace, with its chains in the order of names.
 func eachTable(f func(c *nftables.Conn, table *nftables.Table, chains []*nftables.Chain) error) error {
 	c, err := nftables.New(nftables.AsLasting())
 	if err != nil {
@@ -90,7 +90,7 @@ func eachTable(f func(c *nftables.Conn, table *nftables.Table, chains []*nftable
 	return nil
 }
 
-// ruleText is what a rule was made from, if it is that still.
+// ruleText is the text that a rule was made from, if the rule still matches it.
 func ruleText(family nftables.TableFamily, rule *nftables.Rule) string {
 	text := string(userData(rule, textOfRule))
 	want, err := compile(family, text)
@@ -103,7 +103,7 @@ func ruleText(family nftables.TableFamily, rule *nftables.Rule) string {
 	return text
 }
 
-// userData of a kind; nil if there is none. It may be somebody else's, and malformed.
+// userData of a kind; nil if there is none. Another program may have written it, malformed.
 func userData(rule *nftables.Rule, kind userdata.Type) []byte {
 	for b := rule.UserData; len(b) >= 2 && len(b) >= 2+int(b[1]); b = b[2+int(b[1]):] {
 		if userdata.Type(b[0]) == kind {
@@ -113,8 +113,8 @@ func userData(rule *nftables.Rule, kind userdata.Type) []byte {
 	return nil
 }
 
-// marshal expressions without what counts packets, and without numbers that are of one
-// transaction.
+// marshal expressions without the values of counters, and without numbers that belong to
+// one transaction.
 func marshal(family nftables.TableFamily, list []expr.Any) []byte {
 	var b []byte
 	for _, e := range list {
@@ -126,7 +126,7 @@ func marshal(family nftables.TableFamily, list []expr.Any) []byte {
 		}
 		one, err := expr.Marshal(byte(family), e)
 		if err != nil {
-			return append(b, err.Error()...) // equal to nothing
+			return append(b, err.Error()...) // never equal to another rule
 		}
 		b = append(b, one...)
 	}

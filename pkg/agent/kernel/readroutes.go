@@ -16,20 +16,20 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// dump what there is of routes or rules of IPv4 and IPv6 in the thread's namespace: each
-// call gets a message, which is valid until it returns.
+// dump the IPv4 and IPv6 routes or rules in the thread's namespace. Each call gets one
+// message, which is valid until the call returns.
 func dump(get, kind uint16, each func(message []byte)) error {
 	request := nl.NewNetlinkRequest(int(get), unix.NLM_F_DUMP)
 	request.AddData(nl.NewRtMsg())
 	return request.ExecuteIter(unix.NETLINK_ROUTE, kind, func(m []byte) bool {
-		if len(m) >= unix.SizeofRtMsg && (m[0] == unix.AF_INET || m[0] == unix.AF_INET6) { // not of multicast routing
+		if len(m) >= unix.SizeofRtMsg && (m[0] == unix.AF_INET || m[0] == unix.AF_INET6) { // skips multicast routing
 			each(m)
 		}
 		return true
 	})
 }
 
-// readRoutes, and which addresses are deaf.
+// readRoutes reads the routes, and which addresses are deaf.
 func (r *room) readRoutes() error {
 	each := r.eachRoute
 	if r.ns.Name == "" {
@@ -54,8 +54,8 @@ func (r *room) eachRoute(each func(route dataplane.Route, message []byte)) error
 	})
 }
 
-// eachOfNode is eachRoute for what the kernel made in the node's namespace for links of ours.
-// Of what others made there can be a million.
+// eachOfNode is eachRoute for the routes that the kernel made in the node's namespace for
+// the agent's links. Other programs may have made a million routes there.
 func (r *room) eachOfNode(each func(route dataplane.Route, message []byte)) error {
 	for _, of := range []unix.RtMsg{{Table: unix.RT_TABLE_MAIN, Protocol: unix.RTPROT_KERNEL}, {Table: unix.RT_TABLE_LOCAL}} {
 		for _, of.Family = range []uint8{unix.AF_INET, unix.AF_INET6} {
@@ -74,8 +74,8 @@ func (r *room) eachOfNode(each func(route dataplane.Route, message []byte)) erro
 	return nil
 }
 
-// askRoutes for those of a family and a table, and of a protocol and a device if it is given:
-// the kernel sends no others.
+// askRoutes of one family and table and, if given, of one protocol and device. The kernel
+// sends no others.
 func askRoutes(of unix.RtMsg, dev int, each func(message []byte)) error {
 	socket, err := openSocket()
 	if err != nil {
@@ -83,7 +83,7 @@ func askRoutes(of unix.RtMsg, dev int, each func(message []byte)) error {
 	}
 	defer socket.Close()
 	if err := unix.SetsockoptInt(socket.GetFd(), unix.SOL_NETLINK, unix.NETLINK_GET_STRICT_CHK, 1); err != nil {
-		return fmt.Errorf("have rtnetlink look at what is asked for: %w", err)
+		return fmt.Errorf("turn on strict checks of rtnetlink requests: %w", err)
 	}
 	request := nl.NewNetlinkRequest(unix.RTM_GETROUTE, unix.NLM_F_DUMP)
 	request.Sockets = map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: {Socket: socket}}
@@ -92,12 +92,12 @@ func askRoutes(of unix.RtMsg, dev int, each func(message []byte)) error {
 		request.AddData(nl.NewRtAttr(unix.RTA_OIF, nl.Uint32Attr(uint32(dev))))
 	}
 	err = request.ExecuteIter(unix.NETLINK_ROUTE, unix.RTM_NEWROUTE, func(m []byte) bool {
-		if m[0] == of.Family { // without IPv6, who asks for it is answered with all
+		if m[0] == of.Family { // a kernel without IPv6 answers with all families
 			each(m)
 		}
 		return true
 	})
-	if errors.Is(err, unix.ENOENT) { // no route ever was in that table
+	if errors.Is(err, unix.ENOENT) { // that table never had a route
 		return nil
 	}
 	return err
@@ -107,24 +107,24 @@ func eachRule(each func(rule dataplane.Rule, message []byte)) error {
 	return dump(unix.RTM_GETRULE, unix.RTM_NEWRULE, func(m []byte) { each(ruleOf(m), m) })
 }
 
-// Metrics of routes of IPv6 about which nobody said anything: of the kernel's own and of
-// others. IPv4 has 0.
+// Default metrics of IPv6 routes: of those that the kernel makes, and of all others. The
+// default for IPv4 is 0.
 const (
 	kernelMetric6 = 256
 	userMetric6   = 1024
 )
 
-// routeTypes other than unicast, as iproute2 calls them.
+// routeTypes except unicast, by their names in iproute2.
 var routeTypes = map[byte]string{unix.RTN_LOCAL: "local", unix.RTN_BROADCAST: "broadcast", unix.RTN_ANYCAST: "anycast",
 	unix.RTN_BLACKHOLE: "blackhole", unix.RTN_UNREACHABLE: "unreachable", unix.RTN_PROHIBIT: "prohibit", unix.RTN_THROW: "throw", unix.RTN_NAT: "nat"}
 
-// multicasts are all of IPv6. Who has no route to them in the table local does not hear who
-// asks for its MAC address.
+// multicasts are all IPv6 multicasts. A host without a route to them in the table local does
+// not receive neighbour solicitations for its MAC address.
 var multicasts = netip.MustParseAddr("ff00::")
 
-// route of a message; false if it is not for us to want or not to want: the kernel makes
-// those of the table local, of multicasts, and of lo by itself, and caches some. Of the
-// first r remembers what addresses need.
+// route of a message. It returns false for routes that the agent neither adds nor removes:
+// the kernel itself makes those of the table local, of multicasts and of lo, and caches
+// some. From the table local, r keeps the data that addresses need.
 func (r *room) route(m []byte) (route dataplane.Route, counts bool) {
 	bits, tos, table, protocol, kind, flags := m[1], m[3], uint32(m[4]), m[5], m[7], binary.NativeEndian.Uint32(m[8:])
 	ip, metric, usual := netip.IPv4Unspecified(), uint32(0), uint32(0)
@@ -151,7 +151,7 @@ func (r *room) route(m []byte) (route dataplane.Route, counts bool) {
 			}
 		case unix.RTA_PRIORITY:
 			metric = number(value)
-		case unix.RTA_CACHEINFO, unix.RTA_PREF: // of all of IPv6
+		case unix.RTA_CACHEINFO, unix.RTA_PREF: // all IPv6 routes have these
 		default:
 			more = append(more, fmt.Sprintf("attribute %d %x", attribute, value))
 		}
@@ -178,7 +178,7 @@ func (r *room) route(m []byte) (route dataplane.Route, counts bool) {
 	return route, true
 }
 
-// number of an attribute that is one, of four bytes.
+// number is the value of a four-byte attribute.
 func number(value []byte) uint32 {
 	if len(value) < 4 {
 		return 0
@@ -209,7 +209,7 @@ func ruleOf(m []byte) dataplane.Rule {
 			more = append(more, "iif "+unix.ByteSliceToString(value))
 		case unix.FRA_OIFNAME:
 			more = append(more, "oif "+unix.ByteSliceToString(value))
-		case unix.FRA_PROTOCOL, unix.FRA_PAD: // who made it
+		case unix.FRA_PROTOCOL, unix.FRA_PAD: // the program that made it
 		case unix.FRA_SUPPRESS_PREFIXLEN:
 			if number(value) != ^uint32(0) {
 				more = append(more, fmt.Sprint("suppress_prefixlength ", number(value)))

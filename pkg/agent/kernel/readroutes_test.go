@@ -13,8 +13,8 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// What kernels, others than that on which the tests run, too, make by themselves in a
-// router's namespace is nobody's business.
+// Routes that kernels make by themselves in a router's namespace are ignored. The test has
+// routes of kernels other than the one that it runs on.
 func TestRoutesOfTheKernel(t *testing.T) {
 	r := newRoom("pod2-1001")
 	r.names[1], r.names[2] = "lo", "lan"
@@ -27,14 +27,14 @@ func TestRoutesOfTheKernel(t *testing.T) {
 	}{
 		{"of an address", "fd00:10::/64", unix.RT_TABLE_MAIN, unix.RTPROT_KERNEL, unix.RTN_UNICAST, 0, 2, 256, "ip -6 route del fd00:10::/64 dev lan"},
 		{"of an address of IPv4", "192.168.0.0/16", unix.RT_TABLE_MAIN, unix.RTPROT_KERNEL, unix.RTN_UNICAST, 0, 2, 0, "ip route del 192.168.0.0/16 dev lan"},
-		{"somebody's", "fd00:99::/64", unix.RT_TABLE_MAIN, unix.RTPROT_BOOT, unix.RTN_UNICAST, 0, 2, 1024, "ip -6 route del fd00:99::/64 dev lan"},
-		{"somebody's, with a metric that the kernel's have", "fd00:99::/64", unix.RT_TABLE_MAIN, unix.RTPROT_BOOT, unix.RTN_UNICAST, 0, 2, 256, "ip -6 route del fd00:99::/64 dev lan metric 256"},
+		{"a user's", "fd00:99::/64", unix.RT_TABLE_MAIN, unix.RTPROT_BOOT, unix.RTN_UNICAST, 0, 2, 1024, "ip -6 route del fd00:99::/64 dev lan"},
+		{"a user's, with the metric of the kernel's routes", "fd00:99::/64", unix.RT_TABLE_MAIN, unix.RTPROT_BOOT, unix.RTN_UNICAST, 0, 2, 256, "ip -6 route del fd00:99::/64 dev lan metric 256"},
 		{"to an interface that is new", "fd00:99::/64", unix.RT_TABLE_MAIN, unix.RTPROT_BOOT, unix.RTN_UNICAST, 0, 9, 1024, "ip -6 route del fd00:99::/64 dev if9"},
 		{"of the table local", "fd00:10::1/128", unix.RT_TABLE_LOCAL, unix.RTPROT_KERNEL, unix.RTN_LOCAL, 0, 2, 0, ""},
-		{"of lo, once of the table main", "::1/128", unix.RT_TABLE_MAIN, unix.RTPROT_KERNEL, unix.RTN_UNICAST, 0, 1, 256, ""},
-		{"of multicasts, once as if somebody had made it", "ff00::/8", unix.RT_TABLE_LOCAL, unix.RTPROT_BOOT, unix.RTN_UNICAST, 0, 2, 256, ""},
+		{"of lo, in the table main", "::1/128", unix.RT_TABLE_MAIN, unix.RTPROT_KERNEL, unix.RTN_UNICAST, 0, 1, 256, ""},
+		{"of multicasts, as if a user had made it", "ff00::/8", unix.RT_TABLE_LOCAL, unix.RTPROT_BOOT, unix.RTN_UNICAST, 0, 2, 256, ""},
 		{"of no table, which says that there is none", "::/0", unix.RT_TABLE_UNSPEC, unix.RTPROT_KERNEL, unix.RTN_UNREACHABLE, 0, 1, 1<<32 - 1, ""},
-		{"one that it found and keeps in mind", "fd00:10::2/128", unix.RT_TABLE_MAIN, unix.RTPROT_REDIRECT, unix.RTN_UNICAST, unix.RTM_F_CLONED, 2, 0, ""},
+		{"one that the kernel cached", "fd00:10::2/128", unix.RT_TABLE_MAIN, unix.RTPROT_REDIRECT, unix.RTN_UNICAST, unix.RTM_F_CLONED, 2, 0, ""},
 	} {
 		p := netip.MustParsePrefix(tt.dst)
 		family := byte(unix.AF_INET)

@@ -20,7 +20,7 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// repairs are of blue on node1, of which blue[0] is there and blue[1] is not.
+// repairs are on the Network blue of node1. blue[0] is on node1, blue[1] is not.
 type repairs struct {
 	*cluster
 	family
@@ -28,15 +28,15 @@ type repairs struct {
 	blue [2]*pod
 }
 
-// harm that somebody with root does in a namespace, "router" being blue's, and what of a
-// plan undoes it; "" for whatever does.
+// harm is a change that a user with root makes in a namespace; "router" is blue's router.
+// want is the part of the plan that undoes it; "" accepts any plan.
 type harm struct {
 	name, where string
 	do          func() error
 	want        string
 }
 
-// What somebody with root breaks works again after a sync.
+// Things that a user with root breaks work again after a sync.
 func TestRepair(t *testing.T) { eachFamily(t, repair) }
 
 func repair(t *testing.T, f family) {
@@ -76,7 +76,7 @@ func (r *repairs) namespace(where string) string {
 	return where
 }
 
-// text with what the words in capitals stand for.
+// text with the words in capitals replaced by their values.
 func (r *repairs) text(s string) string {
 	six, nodad, source := "", "", " src "+r.blue[0].network.Gateway.String()
 	if r.cidr.Addr().Is6() {
@@ -92,7 +92,7 @@ func (r *repairs) text(s string) string {
 	return s
 }
 
-// of the protocol's two, that of the family.
+// of returns the value for the family.
 func (r *repairs) of(four, six int) int {
 	if r.cidr.Addr().Is6() {
 		return six
@@ -145,8 +145,8 @@ func (r *repairs) links() []harm {
 	}
 }
 
-// trees: while a bridge has a spanning tree a port that comes up waits for half a minute.
-// Without one, a state that somebody gave to a port stays.
+// trees: while a bridge has a spanning tree, a new port waits for half a minute. Without
+// one, a port keeps the state that a user gave it.
 func (r *repairs) trees() []harm {
 	state := func(port string, state uint8) error {
 		attribute := nl.NewRtAttr(unix.IFLA_PROTINFO|unix.NLA_F_NESTED, nil)
@@ -161,7 +161,7 @@ func (r *repairs) trees() []harm {
 			for _, port := range []string{"vx1001", "rt1001", "vethblue1"} {
 				errs = append(errs, netlink.LinkSetDown(r.link(port)), netlink.LinkSetUp(r.link(port)))
 				for end := time.Now().Add(patience); r.link(port).Attrs().RawFlags&unix.IFF_RUNNING == 0 && time.Now().Before(end); {
-					time.Sleep(time.Millisecond) // the kernel looks for the carrier a little later
+					time.Sleep(time.Millisecond) // the kernel sees the carrier a little later
 				}
 			}
 			return errors.Join(errs...)
@@ -188,7 +188,7 @@ func (r *repairs) tables() []harm {
 	}
 }
 
-// An entry leads into the VNI, to the UDP port, and by the way, of its device.
+// An entry must use the VNI, the UDP port and the route of its device.
 func (r *repairs) entries() []harm {
 	const put = "bridge fdb replace MAC dev vx1001 dst 10.9.0.2 self static"
 	entryFor := func(mac dataplane.MAC, flags int, attributes ...*nl.RtAttr) error {
@@ -251,7 +251,7 @@ func (r *repairs) entries() []harm {
 	}
 }
 
-// The attributes of a nexthop object.
+// Attributes of a nexthop object.
 const (
 	nhaGroup   = unix.NHA_GROUP
 	nhaOIF     = unix.NHA_OIF
@@ -259,7 +259,7 @@ const (
 	nhaFDB     = 11
 )
 
-// nexthop object of that number; of a group the family is none.
+// nexthop object with that ID. A group has no family.
 func nexthop(id uint32, attributes ...*nl.RtAttr) error {
 	request := nl.NewNetlinkRequest(unix.RTM_NEWNEXTHOP, unix.NLM_F_ACK|unix.NLM_F_CREATE|unix.NLM_F_EXCL)
 	head := make([]byte, 8) // struct nhmsg

@@ -18,8 +18,8 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// What the kernel makes with an address, the routes of the tables main and local, is put
-// back as it was, and connections go on.
+// The kernel adds routes of the tables main and local with an address. They are put back
+// unchanged, and connections survive.
 func TestRepairAddresses(t *testing.T) { eachFamily(t, repairAddresses) }
 
 func repairAddresses(t *testing.T, f family) {
@@ -52,8 +52,8 @@ func repairAddresses(t *testing.T, f family) {
 	}
 }
 
-// loss is a harm, and what pods do not reach by it once nobody knows a MAC address; zero:
-// nothing, as long as all else is as it shall be.
+// loss is a harm, and the address that pods cannot reach until it is repaired, once no MAC
+// address is cached. The zero address means that pods still reach all.
 type loss struct {
 	harm
 	lost netip.Addr
@@ -70,11 +70,11 @@ func (r *repairs) withAddresses() []loss {
 	lan, wan, wn := []string{"GATEWAY dev lanNODAD"}, []string{"FAR/BITS dev wanNODAD"}, []string{"NEAR/BITS dev wn1001NODAD"}
 	lanRoutes, wanRoutes, wnRoutes := []string{"CIDR dev lanFROM-GATEWAY"}, []string{"NEAR/BITS dev wan src FAR"}, []string{"NEAR/BITS dev wn1001 src NEAR"}
 	ipv4Default, defaultRoute := "", add("ip ROUTER SIX route", "default via NEAR dev wan")
-	if r.cidr.Addr().Is6() { // which has two addresses on each
+	if r.cidr.Addr().Is6() { // IPv6 has two addresses on each
 		lan, wan, wn = append(lan, "fe80::5eff:fe00:3e9/64 dev lanNODAD"), append(wan, "fe80::2/64 dev wanNODAD"), append(wn, "fe80::1/64 dev wn1001NODAD")
 		lanRoutes, wanRoutes, wnRoutes = append(lanRoutes, "fe80::/64 dev lan"), []string{"NEAR/BITS dev wan", "fe80::/64 dev wan"}, []string{"NEAR/BITS dev wn1001", "fe80::/64 dev wn1001"}
 	} else {
-		ipv4Default = defaultRoute // goes with the last address
+		ipv4Default = defaultRoute // is removed with the last address
 	}
 	list := []loss{
 		{harm{"route to the Network", "router", del(main, "lan", r.cidr), add("ip ROUTER SIX route", lanRoutes[0])}, world},
@@ -95,7 +95,7 @@ func (r *repairs) withAddresses() []loss {
 	return list
 }
 
-// again is to remove addresses, and to add them.
+// again removes addresses and adds them.
 func again(command string, addresses ...string) string {
 	return strings.ReplaceAll(add(command, addresses...), " add ", " del ") + add(command, addresses...)
 }
@@ -107,8 +107,8 @@ func add(command string, what ...string) (text string) {
 	return text
 }
 
-// delRoutes of the thread's namespace, of those tables, on a device if it is given, to those
-// prefixes if any is.
+// delRoutes in the thread's namespace from those tables: only on the device, if given, and
+// only to the prefixes, if any.
 func (r *repairs) delRoutes(tables []int, dev string, to ...netip.Prefix) error {
 	var errs []error
 	for _, table := range tables {
@@ -123,7 +123,7 @@ func (r *repairs) delRoutes(tables []int, dev string, to ...netip.Prefix) error 
 	return errors.Join(errs...)
 }
 
-// routesOf a namespace, all that the kernel says of them but how long they were used.
+// routesOf a namespace with all their properties, except how long they were used.
 func (r *repairs) routesOf(namespace string) string {
 	var lines []string
 	r.in(r.namespace(namespace), func() {
@@ -144,11 +144,11 @@ func (r *repairs) routesOf(namespace string) string {
 	return strings.Join(lines, "")
 }
 
-// pings says whether somebody hears from an address as long as the patience is.
+// pings says whether an address answers within patience.
 func (r *repairs) pings(from string, to netip.Addr, patience time.Duration) bool {
 	r.Helper()
 	protocol, request, reply := "ip4:icmp", []byte{8, 0, 0xf7, 0xfd, 0, 1, 0, 1}, byte(0)
-	if to.Is6() { // of which the kernel makes the checksum
+	if to.Is6() { // the kernel makes the checksum
 		protocol, request, reply = "ip6:ipv6-icmp", []byte{128, 0, 0, 0, 0, 1, 0, 1}, 129
 	}
 	conn, err := r.dial(r.namespace(from), protocol, to.String(), nil)
@@ -168,7 +168,7 @@ func (r *repairs) pings(from string, to netip.Addr, patience time.Duration) bool
 	return false
 }
 
-// A route that was put back goes with its address, as the kernel's own.
+// A route that was put back is removed with its address, like the kernel's own.
 func TestRoutesGoWithTheirAddresses(t *testing.T) {
 	eachFamily(t, func(t *testing.T, f family) {
 		r := newRepairs(t, f)
@@ -198,8 +198,8 @@ func TestRoutesGoWithTheirAddresses(t *testing.T) {
 	})
 }
 
-// Where somebody has put another in the place of the node's route to a router, that stays,
-// and comes after ours.
+// If a user replaced the node's route to a router, the user's route stays. The agent's
+// route comes before it.
 func TestRouteOfNodeReplaced(t *testing.T) {
 	r := newRepairs(t, ipv4)
 	r.do(harm{where: "node1", do: func() error {
@@ -214,7 +214,7 @@ func TestRouteOfNodeReplaced(t *testing.T) {
 	}
 }
 
-// What the kernel refuses to a router is no reason for pods of the Network to wait.
+// If the kernel refuses a step of a router, the pods of the Network do not have to wait.
 func TestPodsDoNotWaitForTheirGateway(t *testing.T) {
 	r := newRepairs(t, ipv6)
 	r.do(harm{where: "router", do: func() error { return setSysctl(dataplane.Sysctl{Name: "net.ipv6.conf.wan.disable_ipv6", Value: "1"}) }})
@@ -227,8 +227,8 @@ func TestPodsDoNotWaitForTheirGateway(t *testing.T) {
 	r.blue[0].reaches(late.ip, "late")
 }
 
-// The kernel puts an address of IPv6 into the table local a little after it was added. Who
-// reads then must not find it deaf: the agent would remove and add it again.
+// The kernel puts an IPv6 address into the table local a little after it was added. A read
+// in between must not find it deaf: the agent would remove the address and add it again.
 func TestAddressIsLocalOnceAdded(t *testing.T) {
 	r := newRepairs(t, ipv6)
 	r.in(r.namespace("router"), func() {
@@ -242,7 +242,7 @@ func TestAddressIsLocalOnceAdded(t *testing.T) {
 	})
 }
 
-// A namespace that never had a route has no tables of routes.
+// A namespace that never had a route has no routing tables.
 func TestNodeWithoutRoutes(t *testing.T) {
 	c := newCluster(t, 0)
 	must(t, keeper(c.dir).addNamespace("bare"))

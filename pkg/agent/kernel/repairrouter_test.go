@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// routers: what is in a router's namespace beside what is wanted there, and what is not.
+// routers: unwanted things in a router's namespace, and missing ones.
 func (r *repairs) routers() []harm {
 	gateway, other := netip.PrefixFrom(r.blue[0].network.Gateway, r.cidr.Bits()), netip.PrefixFrom(r.pod(77), r.cidr.Bits())
 	add := func(dev string, prefixes ...netip.Prefix) error {
@@ -23,7 +23,7 @@ func (r *repairs) routers() []harm {
 		return errors.Join(errs...)
 	}
 	wanUp := "ip ROUTER link set wan up"
-	if r.cidr.Addr().Is6() { // whose addresses go when a link goes down
+	if r.cidr.Addr().Is6() { // IPv6 addresses are removed when a link is set down
 		wanUp += "\nip ROUTER addr add GATEWAY dev lanNODAD\nip ROUTER addr add FAR/127 dev wan nodad\nip ROUTER addr add fe80::2/64 dev wan nodad"
 	} else {
 		wanUp += "\nip ROUTER addr add GATEWAY dev lan"
@@ -69,7 +69,7 @@ func (r *repairs) routers() []harm {
 	return list
 }
 
-// routes more than are wanted, of every kind that an administrator knows.
+// routes that are not wanted, of every kind that an administrator knows.
 func (r *repairs) routes() []harm {
 	elsewhere, half := netip.MustParsePrefix("10.6.0.0/16"), netip.MustParsePrefix("192.168.0.0/17")
 	if r.cidr.Addr().Is6() {

@@ -13,9 +13,9 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// addRoute as the kernel makes it, if it has no gateway, so that it goes with its address.
-// Such a one comes before others to that destination: of fe80::/64 each link has one, and
-// somebody may have put one that leads elsewhere in its place.
+// addRoute adds a route. Without a gateway it is like the kernel's own, so it is removed with
+// its address. Such a route comes before others to that destination: each link has one to
+// fe80::/64, and another program may have replaced it by one that leads elsewhere.
 func addRoute(r dataplane.Route) error {
 	index, err := indexOf(r.Dev)
 	if err != nil {
@@ -27,12 +27,12 @@ func addRoute(r dataplane.Route) error {
 		if r.Dst.Addr().Is6() {
 			route.Priority = kernelMetric6
 		}
-		return netlink.RouteAddEcmp(route) // which is ip route prepend
+		return netlink.RouteAddEcmp(route) // the same as `ip route prepend`
 	}
 	return netlink.RouteAdd(route)
 }
 
-// appendRoute to who is on the link.
+// appendRoute to hosts on the link.
 func appendRoute(r dataplane.Route) error {
 	index, err := indexOf(r.Dev)
 	if err != nil {
@@ -41,8 +41,8 @@ func appendRoute(r dataplane.Route) error {
 	return netlink.RouteAppend(&netlink.Route{LinkIndex: index, Dst: ipNet(r.Dst), Src: r.Src.AsSlice(), Protocol: unix.RTPROT_STATIC, Scope: netlink.SCOPE_LINK})
 }
 
-// delRoute looks for the one that reads just so, and sends back what the kernel said of it:
-// what More says is for people, and says not how to make such a route.
+// delRoute finds the route with exactly this text and sends the kernel's own message back.
+// More is a text for people: it is not enough to make such a route.
 func delRoute(want dataplane.Route) error {
 	r := newRoom("router")
 	if err := r.readLinks(); err != nil {
@@ -59,8 +59,8 @@ func delRoute(want dataplane.Route) error {
 	if found == nil {
 		return unix.ESRCH
 	}
-	// The flags are about what became of the route, and a nexthop object has all that is
-	// said of the way.
+	// The flags are the route's state, and a nexthop object already holds the gateway and
+	// the device.
 	clear(found[8:unix.SizeofRtMsg])
 	leave := []int{unix.RTA_CACHEINFO}
 	const nexthop = 30 // RTA_NH_ID
@@ -79,8 +79,9 @@ func addRule(r dataplane.Rule) error {
 	return netlink.RuleAdd(rule)
 }
 
-// delRule is as delRoute. Of a rule of priority 0 the kernel says no priority, and takes that
-// for any: of the rules that are alike otherwise the one of the lowest goes.
+// delRule works like delRoute. The kernel leaves the priority out of a rule with priority 0,
+// and takes a missing priority for any. So among rules that are otherwise alike, it removes
+// the one with the lowest priority.
 func delRule(want dataplane.Rule) error {
 	var found []byte
 	if err := eachRule(func(is dataplane.Rule, message []byte) {
@@ -96,7 +97,7 @@ func delRule(want dataplane.Rule) error {
 	return sendBack(unix.RTM_DELRULE, found)
 }
 
-// sendBack a message, without the attributes of those kinds.
+// sendBack a message without attributes of those kinds.
 func sendBack(kind int, message []byte, without ...int) error {
 	request := nl.NewNetlinkRequest(kind, unix.NLM_F_ACK)
 	request.AddRawData(message[:unix.SizeofRtMsg])

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// echo answers UDP and TCP on port 7 of a namespace with a name and what was sent, and the
-// address that it came from.
+// echo answers on port 7 of a namespace with its name and the sender's address. Over UDP it
+// also sends the request back.
 func (c *cluster) echo(namespace, name string) {
 	c.Helper()
 	c.in(namespace, func() {
@@ -79,8 +79,8 @@ func (c *cluster) dial(namespace, network, to string, local net.Addr) (net.Conn,
 	return conn, err
 }
 
-// answer is who answers at an address, and whom he took us for; "" for nobody, who gets as
-// long as the patience is.
+// answer returns the name of the host that answers at an address, and the source address
+// that it saw; "" if no host answers within patience.
 func (c *cluster) answer(from string, ip netip.Addr, patience time.Duration) string {
 	c.Helper()
 	conn, err := c.dial(from, "udp", netip.AddrPortFrom(ip, 7).String(), nil)
@@ -104,7 +104,8 @@ func (c *cluster) answer(from string, ip netip.Addr, patience time.Duration) str
 	return ""
 }
 
-// connects is who answers at an address by TCP, which may be any of his; "" for nobody.
+// connects returns the answer over TCP, which may come from any of a host's addresses; "" if
+// no host answers.
 func (c *cluster) connects(from string, ip netip.Addr) string {
 	c.Helper()
 	conn, err := c.dial(from, "tcp", netip.AddrPortFrom(ip, 7).String(), nil)
@@ -121,13 +122,14 @@ func (c *cluster) connects(from string, ip netip.Addr) string {
 	return name
 }
 
-// What is to work gets this long; what is not, less, since nothing is to come.
+// An answer that must come gets patience. One that must not come gets silence, which is
+// shorter because the test always waits that long.
 const (
 	patience = 3 * time.Second
 	silence  = 400 * time.Millisecond
 )
 
-// reaches expects the pod of that name to answer at an address.
+// reaches expects the pod with this name to answer at an address.
 func (p *pod) reaches(ip netip.Addr, name string) {
 	p.Helper()
 	wait := patience
@@ -140,8 +142,8 @@ func (p *pod) reaches(ip netip.Addr, name string) {
 	}
 }
 
-// forget all neighbours on an interface of a namespace, but permanent ones, and return how
-// many there were.
+// forget all neighbours on an interface of a namespace except permanent ones, and return
+// how many there were.
 func (c *cluster) forget(namespace, dev string) (known int) {
 	c.Helper()
 	c.in(namespace, func() {
@@ -175,7 +177,7 @@ func (n *node) drops(reason string) uint64 {
 	return d.Reasons[reason]
 }
 
-// dropsMore waits until a node dropped more for a reason than before, and returns how much.
+// dropsMore waits until a node has dropped more packets for a reason, and returns how many.
 func (n *node) dropsMore(reason string, before uint64) uint64 {
 	n.Helper()
 	for end := time.Now().Add(patience); n.drops(reason) == before && time.Now().Before(end); {

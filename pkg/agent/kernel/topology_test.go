@@ -19,11 +19,11 @@ import (
 	"github.com/pod2/pod2/pkg/network/multus"
 )
 
-// cluster is nodes, each a network namespace, on one wire, and what the API server would
-// say of them.
+// cluster is a set of nodes, each a network namespace on one wire, and the objects that the
+// API server would return.
 //
 //	node1 10.9.0.1/24 ---+--- node2 10.9.0.2/24
-//	                     +--- world 10.9.0.100/24, which knows nothing of Networks
+//	                     +--- world 10.9.0.100/24, which knows no Networks
 type cluster struct {
 	testing.TB
 	dir   string // of namespaces
@@ -57,7 +57,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// newCluster of nodes node1, node2, ... and the world.
+// newCluster has the nodes node1, node2, ... and the world.
 func newCluster(t testing.TB, nodes int) *cluster {
 	t.Helper()
 	c := &cluster{TB: t, dir: t.TempDir(), state: dataplane.State{UDPPort: 4789, VXLANReversePathFilter: true, Transit: netip.MustParsePrefix("100.64.0.0/16")}}
@@ -91,7 +91,7 @@ func newCluster(t testing.TB, nodes int) *cluster {
 	return c
 }
 
-// namespace that goes with the test.
+// namespace that is removed after the test.
 func (c *cluster) namespace(name string) {
 	c.Helper()
 	must(c, keeper(c.dir).addNamespace(name))
@@ -103,7 +103,7 @@ func (c *cluster) namespace(name string) {
 	c.in(name, func() { c.up("lo") })
 }
 
-// in does f on a thread of the namespace; f may not end the test.
+// in runs f on a thread of the namespace; f must not end the test.
 func (c *cluster) in(name string, f func()) {
 	c.Helper()
 	must(c, keeper(c.dir).in(name, func() error { f(); return nil }))
@@ -160,7 +160,7 @@ func (c *cluster) network(name string, vni int32, cidr string) dataplane.Network
 	return n
 }
 
-// pod on a node, as the API server knows it, in a namespace that CNI has yet to connect.
+// pod on a node, known to the API server. CNI has not connected its namespace yet.
 func (n *node) pod(name string, network dataplane.Network, ip string) *pod {
 	n.Helper()
 	p := &pod{cluster: n.cluster, name: name, network: network, ip: netip.MustParseAddr(ip)}
@@ -173,13 +173,13 @@ func (n *node) pod(name string, network dataplane.Network, ip string) *pod {
 	return p
 }
 
-// attach is the plugin bridge, which makes one if there is none, and libcni.
+// attach does the work of the plugin bridge, which makes a bridge if needed, and of libcni.
 func (n *node) attach(p *pod) {
 	n.Helper()
 	n.plug(p)
 	n.ports = append(n.ports, dataplane.Port{Interface: "veth" + p.name, Bridge: multus.Bridge(p.network.VNI), PodUID: types.UID("u-" + p.name),
 		Sandbox: "/run/netns/" + p.name, Inner: "net1"})
-	dir := filepath.Join(n.dir, "netns-"+n.name) // where the node has it
+	dir := filepath.Join(n.dir, "netns-"+n.name) // the path on the node
 	must(n, os.MkdirAll(dir, 0o755))
 	must(n, os.Symlink(filepath.Join(n.dir, p.name), filepath.Join(dir, p.name)))
 }
@@ -221,7 +221,7 @@ func (n *node) plug(p *pod) {
 	n.echo(p.name, p.name)
 }
 
-// decide for this node, from what its kernel has.
+// decide for this node from its kernel's state.
 func (n *node) decide(k *Kernel) dataplane.Plan {
 	n.Helper()
 	plan, _ := n.decideAll(k)
@@ -242,7 +242,7 @@ func (n *node) decideAll(k *Kernel) (dataplane.Plan, []dataplane.PodRoute) {
 	return dataplane.Diff(s.Host, want), report.PodRoutes
 }
 
-// sync a node; the second time there is nothing to do. It returns what there was.
+// sync a node, and check that a second sync has nothing to do. It returns the steps done.
 func (n *node) sync() string {
 	n.Helper()
 	first, routes := n.decideAll(n.kernel)

@@ -21,9 +21,9 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// Equal connections of two Networks are two, within the Networks and out of them, also
-// where bridged packets pass by the node's conntrack and what is invalid is dropped
-// (pitfall 4).
+// Equal connections of two Networks stay separate, inside the Networks and to the outside.
+// This holds even if bridged packets pass the node's conntrack and a rule drops invalid
+// packets (pitfall 4).
 func TestSame5Tuple(t *testing.T) { eachFamily(t, same5Tuple) }
 
 func same5Tuple(t *testing.T, f family) {
@@ -44,8 +44,8 @@ func same5Tuple(t *testing.T, f family) {
 			conns = append(conns, conn)
 		}
 	}
-	// Which of two that are tracked as one breaks down, and when, depends on their sequence
-	// numbers; that none is tracked where it is bridged does not.
+	// If two connections were tracked as one, it would depend on their sequence numbers which
+	// one breaks, and when. So the test checks that no bridged connection is tracked.
 	for _, n := range c.nodes {
 		file := n.tracked()
 		tracked := func(from netip.Addr) bool { return strings.Contains(file, "src="+from.StringExpanded()+" ") }
@@ -80,8 +80,8 @@ func dropInvalid() error {
 	return conn.Flush()
 }
 
-// A packet of 1450 bytes passes between nodes that take 1500, without fragments; one of
-// 1451 does not, even from a pod whose interface would take it, and its port.
+// A packet of 1450 bytes passes between nodes with an MTU of 1500 without fragments. A packet
+// of 1451 bytes does not, even if the MTUs of the pod's interface and its port allow it.
 func TestMTU(t *testing.T) { eachFamily(t, mtu) }
 
 func mtu(t *testing.T, f family) {
@@ -145,7 +145,7 @@ func mtu(t *testing.T, f family) {
 	}
 }
 
-// pings says whether an ICMP echo is answered.
+// pings says whether the address answers an ICMP echo.
 func (p *pod) pings(to string) bool {
 	p.Helper()
 	conn, err := p.dial(p.name, "ip4:icmp", to, nil)
@@ -157,7 +157,7 @@ func (p *pod) pings(to string) bool {
 	return err == nil
 }
 
-// Routers of two Networks have one node behind them, which is no way from one to the other.
+// Two routers share a node, but packets do not pass from one to the other.
 func TestNoWayToOtherRouters(t *testing.T) {
 	c, blue, _ := twoByTwo(t)
 	const own, other = "100.64.0.1", "100.64.0.3"
@@ -172,8 +172,8 @@ func TestNoWayToOtherRouters(t *testing.T) {
 	}
 }
 
-// A pod of a node that is cut off, whose identity another pod has by now, gets nothing that
-// is sent to it, and no answers.
+// A pod on a node that is cut off has lost its identity to another pod. It gets no packets
+// that are sent to that address, and no answers.
 func TestStrayPodGetsNothing(t *testing.T) {
 	c := newCluster(t, 3)
 	blue := c.network("blue", 1001, "192.168.0.0/16")
@@ -182,7 +182,7 @@ func TestStrayPodGetsNothing(t *testing.T) {
 	c.nodes[1].attach(peer)
 	c.sync()
 	peer.reaches(stray.ip, "stray")
-	c.state.Pods = c.state.Pods[1:] // the API server has it no more, and node1 does not know
+	c.state.Pods = c.state.Pods[1:] // the API server has removed it, and node1 does not know
 	c.nodes[2].attach(c.nodes[2].pod("heir", blue, "192.168.0.2"))
 	for _, n := range c.nodes[1:] {
 		n.sync()

@@ -13,8 +13,8 @@ import (
 	"github.com/google/nftables/expr"
 )
 
-// differ makes each table of ours in this namespace another than is wanted, with a rule
-// that does nothing: as a version before ours might have had it.
+// differ adds a rule without effect to each of the agent's tables in this namespace, as an
+// older version might have had.
 func differ() error {
 	return eachTable(func(conn *nftables.Conn, table *nftables.Table, chains []*nftables.Chain) error {
 		conn.InsertRule(&nftables.Rule{Table: table, Chain: chains[0], Exprs: []expr.Any{&expr.Counter{}}})
@@ -22,8 +22,8 @@ func differ() error {
 	})
 }
 
-// stream sends a numbered packet each millisecond to who answers at an address; the
-// function that it returns ends that and says how many of them came back.
+// stream sends a numbered packet each millisecond to an address that answers. The returned
+// function ends it and says how many came back.
 func (c *cluster) stream(from string, ip netip.Addr) (end func() (sent, back int)) {
 	c.Helper()
 	conn, err := c.dial(from, "udp", netip.AddrPortFrom(ip, 7).String(), nil)
@@ -58,13 +58,13 @@ func (c *cluster) stream(from string, ip netip.Addr) (end func() (sent, back int
 	return func() (int, int) {
 		close(stop)
 		sent := <-stopped
-		_ = conn.SetReadDeadline(time.Now().Add(silence)) // of the last one, too
+		_ = conn.SetReadDeadline(time.Now().Add(silence)) // for the last packet too
 		return sent, <-heard
 	}
 }
 
-// An agent that has other rules than the one before it replaces tables, and no packet and
-// no connection notices: between pods of two nodes, and through router and NAT to the world.
+// An agent with other rules than the one before replaces tables. No packet is lost and no
+// connection breaks: neither between pods of two nodes, nor through router and NAT to the world.
 func TestUpgradeMovesNoPacket(t *testing.T) {
 	c, blue, _ := twoByTwo(t)
 	n := c.nodes[0]

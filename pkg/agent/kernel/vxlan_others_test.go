@@ -21,7 +21,7 @@ import (
 	"github.com/pod2/pod2/pkg/network/multus"
 )
 
-// nodePort translates what comes for that UDP port, as kube-proxy does for a NodePort.
+// nodePort translates packets to that UDP port, as kube-proxy does for a NodePort.
 func nodePort(port int, to netip.AddrPort) error {
 	conn, err := nftables.New()
 	if err != nil {
@@ -40,8 +40,8 @@ func nodePort(port int, to netip.AddrPort) error {
 	return conn.Flush()
 }
 
-// A Service that leads to a node's own port of VXLAN does not make a pod of the cluster's
-// own network a node, though it has the address of its node when it gets there.
+// A Service may lead to a node's own VXLAN port. A pod of the cluster's own network that
+// uses it is not taken for a node, although its packets arrive with its node's address.
 func TestNoVXLANByService(t *testing.T) {
 	c, blue, _ := twoByTwo(t)
 	there := c.nodes[1]
@@ -70,11 +70,11 @@ func TestNoVXLANByService(t *testing.T) {
 	}
 }
 
-// Who else speaks VXLAN on this port goes on as before, whatever addresses he has: a CNI
-// plugin, say.
+// Another program that speaks VXLAN on this port, such as a CNI plugin, still works, from
+// any address.
 func TestVXLANOfOthers(t *testing.T) {
 	t.Run("between addresses of Nodes", func(t *testing.T) { vxlanOfOthers(t, "10.9.0.1", "10.9.0.2") })
-	t.Run("between others of theirs", func(t *testing.T) { vxlanOfOthers(t, "10.8.0.1", "10.8.0.2") })
+	t.Run("between other addresses of the nodes", func(t *testing.T) { vxlanOfOthers(t, "10.8.0.1", "10.8.0.2") })
 }
 
 func vxlanOfOthers(t *testing.T, addresses ...string) {
@@ -114,7 +114,7 @@ func vxlanOfOthers(t *testing.T, addresses ...string) {
 	}
 }
 
-// tracked is what conntrack of the node knows.
+// tracked is the conntrack table of the node.
 func (n *node) tracked() string {
 	n.Helper()
 	var content []byte
@@ -124,8 +124,8 @@ func (n *node) tracked() string {
 	return string(content)
 }
 
-// What nodes send comes by the interface that leads to them, or needs the option to say
-// that it does not. Here node2 sends to node1 by a second wire, and node1 by the first.
+// Packets of nodes arrive by the interface that leads back to their sender, unless the
+// option allows others. Here node2 sends to node1 by a second wire, and node1 by the first.
 func TestAsymmetricRoutes(t *testing.T) {
 	c, blue, _ := twoByTwo(t)
 	c.in("wire", func() {
@@ -176,8 +176,8 @@ func TestAsymmetricRoutes(t *testing.T) {
 	blue[0].reaches(blue[1].ip, "blue2")
 }
 
-// The port is all nodes' choice: those that have made it reach each other, and not those
-// that have not.
+// All nodes must choose the same port: nodes with the new port reach each other, and do not
+// reach the others.
 func TestAnotherPort(t *testing.T) {
 	c, blue, _ := twoByTwo(t)
 	c.state.UDPPort = 8473

@@ -18,8 +18,8 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// Conntrack of a node does not follow VXLAN: each connection of pods would be one there,
-// from a port of its own.
+// Conntrack of a node does not follow VXLAN. Otherwise it would have an entry for each
+// connection of pods, because each has its own source port.
 func TestVXLANIsNotTracked(t *testing.T) {
 	c, blue, _ := twoByTwo(t)
 	blue[0].reaches(blue[1].ip, "blue2")
@@ -30,7 +30,7 @@ func TestVXLANIsNotTracked(t *testing.T) {
 	}
 }
 
-// udp4 is a packet with no checksum of UDP, which IPv4 allows.
+// udp4 is a UDP packet without a checksum, which IPv4 allows.
 func udp4(from, to netip.Addr, port uint16, content string) []byte {
 	b := []byte{0x45, 0, 0, byte(28 + len(content)), 0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0}
 	b = append(append(b, from.AsSlice()...), to.AsSlice()...)
@@ -43,14 +43,14 @@ func udp4(from, to netip.Addr, port uint16, content string) []byte {
 	return append(append(b, 0, byte(8+len(content)), 0, 0), content...)
 }
 
-// inVXLAN is what a node would send to have a packet delivered to a pod as another's.
+// inVXLAN wraps a packet as a node would, to deliver it to one pod in another's name.
 func inVXLAN(from, to *pod, packet []byte) []byte {
 	b := binary.BigEndian.AppendUint32([]byte{0x08, 0, 0, 0}, uint32(to.network.VNI)<<8)
 	b = append(append(b, to.mac[:]...), from.mac[:]...)
 	return append(append(b, 0x08, 0x00), packet...)
 }
 
-// masquerade what a node forwards, as the cluster's own network does.
+// masquerade the packets that a node forwards, as the cluster's own network does.
 func masquerade() error {
 	conn, err := nftables.New()
 	if err != nil {
@@ -62,8 +62,8 @@ func masquerade() error {
 	return conn.Flush()
 }
 
-// plain is a pod of the cluster's own network, behind its node's address, with a way to
-// all there is.
+// plain is a pod of the cluster's own network, behind its node's address, with routes to
+// all addresses.
 func (n *node) plain(name string) {
 	n.Helper()
 	n.others(name)
@@ -92,10 +92,10 @@ func (n *node) plain(name string) {
 	})
 }
 
-// VXLAN asks nobody who he is: of what comes to its port only what a node sent gets into
-// a Network. A pod of the cluster's own network, whom its node may lend its address, is
-// stopped at that node, and where it asks for an address of a node that is not listed, at
-// the other one. To forge the address of a node is of no use to it.
+// VXLAN does not authenticate senders, so only packets of nodes may get into a Network. A
+// pod of the cluster's own network may get the address of its node. Its packets are stopped
+// at that node. If they are for an unlisted address of a node, the other node stops them.
+// Forging the address of a node does not help the pod.
 func TestOnlyNodesSendVXLAN(t *testing.T) {
 	c, blue, _ := twoByTwo(t)
 	here, there := c.nodes[0], c.nodes[1]
@@ -114,8 +114,8 @@ func TestOnlyNodesSendVXLAN(t *testing.T) {
 		drops              *node // nil: it is delivered
 	}{
 		{"a node", "node1", "10.9.0.1", "10.9.0.2", blue[1], nil},
-		{"somebody on the wire", "world", "10.9.0.100", "10.9.0.2", blue[1], there},
-		{"somebody on the wire, IPv6", "world", ipv6.world().String(), "fd0a::2", blue[1], there},
+		{"a stranger on the wire", "world", "10.9.0.100", "10.9.0.2", blue[1], there},
+		{"a stranger on the wire, IPv6", "world", ipv6.world().String(), "fd0a::2", blue[1], there},
 		{"a pod, to another node", "plain", "172.16.0.1", "10.9.0.2", blue[1], here},
 		{"a pod, to another node, IPv6", "plain", "fd0b::1", "fd0a::2", blue[1], here},
 		{"a pod, to another node's other address", "plain", "172.16.0.1", "10.9.0.22", blue[1], there},
@@ -166,8 +166,8 @@ func TestOnlyNodesSendVXLAN(t *testing.T) {
 	blue[1].reaches(blue[0].ip, "blue1")
 }
 
-// What goes to that port of others is none of ours, and keeps the NAT of the cluster's own
-// network.
+// Packets to that port on hosts that are not nodes are not filtered, and keep the NAT of the
+// cluster's own network.
 func TestPortOfVXLANElsewhere(t *testing.T) {
 	c, _, _ := twoByTwo(t)
 	c.nodes[0].plain("plain")

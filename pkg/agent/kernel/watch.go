@@ -20,10 +20,10 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// Watch calls wake, from goroutines of its own, when something of ours has changed on
-// the node: its links and what is gone of neighbours and entries of bridges, nft tables,
-// and files of the directories. What happens within routers it does not notice, nor what
-// is added to ours by hand; that is for a resync. It ends with ctx.
+// Watch calls wake, from its own goroutines, when something of the agent's has changed on
+// the node: its links, its nft tables, the files of the directories, or a neighbour or bridge
+// entry that is gone. It does not notice changes inside routers, or entries that a user adds:
+// a resync finds those. It ends with ctx.
 func (k *Kernel) Watch(ctx context.Context, dirs []string, wake func()) error {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
@@ -54,7 +54,7 @@ func (k *Kernel) Watch(ctx context.Context, dirs []string, wake func()) error {
 			if ctx.Err() != nil {
 				return
 			}
-			watchDirs(fd, dirs) // one of them may have been made only now
+			watchDirs(fd, dirs) // a directory may be new
 			wake()
 			pause(ctx, err)
 		}
@@ -62,7 +62,7 @@ func (k *Kernel) Watch(ctx context.Context, dirs []string, wake func()) error {
 	return nil
 }
 
-// pauseAfter an error, since the next call may return the same at once.
+// pauseAfter an error, because the next call may return the same error at once.
 const pauseAfter = 100 * time.Millisecond
 
 func pause(ctx context.Context, err error) {
@@ -75,21 +75,21 @@ func pause(ctx context.Context, err error) {
 	}
 }
 
-// subscribe to what the kernel tells of the node's namespace.
+// subscribe to the kernel's notifications for the node's namespace.
 func (k *Kernel) subscribe(protocol int, groups ...uint) (*nl.NetlinkSocket, error) {
 	socket, err := nl.SubscribeAt(k.host, netns.None(), protocol, groups...)
 	if err != nil {
-		return nil, fmt.Errorf("open a netlink socket to watch with: %w", err)
+		return nil, fmt.Errorf("open a netlink socket for notifications: %w", err)
 	}
 	if err := socket.SetReceiveBufferSize(1<<20, true); err != nil {
 		socket.Close()
-		return nil, fmt.Errorf("set up a netlink socket to watch with: %w", err)
+		return nil, fmt.Errorf("set up a netlink socket for notifications: %w", err)
 	}
 	return socket, nil
 }
 
-// follow until ctx ends, and with it the socket. An error, of which the usual one is that
-// notifications were lost, is a reason to look, too.
+// follow notifications until ctx, and with it the socket, ends. An error wakes too: usually
+// it means that notifications were lost.
 func follow(ctx context.Context, socket *nl.NetlinkSocket, wake func(), concerns func(syscall.NetlinkMessage) bool) {
 	for {
 		messages, _, err := socket.Receive()
@@ -103,8 +103,8 @@ func follow(ctx context.Context, socket *nl.NetlinkSocket, wake func(), concerns
 	}
 }
 
-// watchDirs that are there, and those in which the others would be made. To watch one
-// twice is to watch it once.
+// watchDirs watches the directories that exist, and those in which the others would be
+// created. To watch a directory twice has no effect.
 func watchDirs(inotify int, dirs []string) {
 	const changes = unix.IN_CLOSE_WRITE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_DELETE
 	for _, dir := range dirs {
@@ -128,8 +128,8 @@ func (k *Kernel) concernsUs(m syscall.NetlinkMessage) bool {
 	return false
 }
 
-// isOurTable: in messages of tables, chains, rules, sets and elements the first attribute
-// is the name of the table.
+// isOurTable: the first attribute in messages of tables, chains, rules, sets and elements is
+// the name of the table.
 func isOurTable(m syscall.NetlinkMessage) bool {
 	const first = 1 // NFTA_TABLE_NAME, NFTA_CHAIN_TABLE, NFTA_RULE_TABLE, ...
 	const head = 4  // struct nfgenmsg

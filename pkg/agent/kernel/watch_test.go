@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Whatever somebody takes away on the node rings, and so does what CNI writes, also in a
-// directory that was not there before. What is none of ours does not.
+// Everything that is removed on the node wakes the agent. So do files that CNI writes, even
+// in a new directory. Things of other programs do not.
 func TestWatch(t *testing.T) {
 	c, _, _ := twoByTwo(t)
 	n := c.nodes[0]
@@ -44,10 +44,10 @@ func TestWatch(t *testing.T) {
 		do   func() error
 		want bool
 	}{
-		{"a link of somebody else", func() error {
+		{"a link of another program", func() error {
 			return netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "others"}})
 		}, false},
-		{"an nft table of somebody else", dropInvalid, false},
+		{"an nft table of another program", dropInvalid, false},
 		{"an entry of the VXLAN device is gone", func() error { return del("vx1001", unix.AF_BRIDGE) }, true},
 		{"a neighbour is gone", func() error { return del("nw1001", unix.AF_INET) }, true},
 		{"a port is new", func() error {
@@ -66,7 +66,7 @@ func TestWatch(t *testing.T) {
 		{"a result", func() error { return os.WriteFile(filepath.Join(results, "x"), nil, 0o600) }, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			for quiet := false; !quiet; { // of what was before
+			for quiet := false; !quiet; { // wakes of earlier changes
 				select {
 				case <-rings:
 				case <-time.After(100 * time.Millisecond):
@@ -87,7 +87,7 @@ func TestWatch(t *testing.T) {
 				}
 			case <-time.After(wait):
 				if tt.want {
-					t.Error("did not ring")
+					t.Error("did not wake")
 				}
 			}
 		})

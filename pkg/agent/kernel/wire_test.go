@@ -18,8 +18,8 @@ import (
 	"github.com/pod2/pod2/pkg/ipam"
 )
 
-// capture frames that pass an interface of a namespace from now on; what it returns ends
-// it, and has them.
+// capture frames that pass an interface of a namespace from now on. The returned function
+// ends the capture and returns the frames.
 func (c *cluster) capture(namespace, dev string) func() [][]byte {
 	c.Helper()
 	fd := -1
@@ -42,7 +42,7 @@ func (c *cluster) capture(namespace, dev string) func() [][]byte {
 		for {
 			n, _, err := unix.Recvfrom(fd, b, 0)
 			if err != nil {
-				return frames // no more are waiting
+				return frames // no frames are left
 			}
 			frames = append(frames, slices.Clone(b[:n]))
 		}
@@ -63,9 +63,9 @@ func inner(frames [][]byte) []string {
 	return list
 }
 
-// Nothing that a pod sends to nobody in particular leaves the node: no broadcast, no
-// multicast, and nothing for a MAC address that no pod has. What is for a pod goes to
-// its node, in its Network's number.
+// Packets of a pod without a known receiver never leave the node: no broadcast, no multicast,
+// and no frame for a MAC address that no pod has. A packet for a pod is sent to the pod's
+// node, with the VNI of its Network.
 func TestNothingIsFlooded(t *testing.T) { eachFamily(t, nothingIsFlooded) }
 
 func nothingIsFlooded(t *testing.T, f family) {
@@ -73,7 +73,7 @@ func nothingIsFlooded(t *testing.T, f family) {
 	wire := c.capture("wire", "w-node1")
 	from := blue[0]
 	unknown := f.pod(200)
-	from.reaches(unknown, "") // asks who has it, some times, by a broadcast or a multicast
+	from.reaches(unknown, "") // asks several times for its MAC address, by broadcast or multicast
 	if from.ip.Is4() {
 		c.frame(from.name, "net1", everybody, from.mac, unix.ETH_P_ARP, arp(from.mac, from.ip))
 	}
@@ -97,8 +97,8 @@ func nothingIsFlooded(t *testing.T, f family) {
 	}
 }
 
-// mss in the options of the first TCP segment among the frames that begins a connection,
-// to the port or from it; 0 if there is none.
+// mss is the option of the first TCP segment that opens a connection to or from the port;
+// 0 if there is none.
 func mss(frames [][]byte, port uint16) uint16 {
 	for _, f := range frames {
 		tcp, protocol := 14+20, 14+9
@@ -125,8 +125,8 @@ func mss(frames [][]byte, port uint16) uint16 {
 	return 0
 }
 
-// A connection that leaves a Network is told in its handshake, in both directions, of
-// segments that fit: 1450 less the headers, though both ends have interfaces of 1500.
+// The handshake of a connection that leaves a Network limits segments in both directions:
+// 1450 less the headers, although both ends have interfaces of 1500.
 func TestMSSClamp(t *testing.T) { eachFamily(t, mssClamp) }
 
 func mssClamp(t *testing.T, f family) {
@@ -148,7 +148,7 @@ func mssClamp(t *testing.T, f family) {
 		must(t, err)
 		expectEcho(t, conn, "world "+f.node(1).String())
 		frames := capture()
-		if tt.namespace == from.name { // its own SYN is not clamped yet
+		if tt.namespace == from.name { // the pod's own SYN is not clamped yet
 			frames = slices.DeleteFunc(frames, func(f []byte) bool { return slices.Equal(f[6:12], from.mac[:]) })
 		}
 		if got := mss(frames, 7); got != 1450-f.headers {
@@ -157,8 +157,8 @@ func mssClamp(t *testing.T, f family) {
 	}
 }
 
-// The router finds a pod of an IPv6 Network by itself: the pod may have been told long
-// ago who the gateway is, and the router have forgotten the pod.
+// The router of an IPv6 Network finds a pod by itself. The pod may have learned the gateway
+// long ago, and the router may have forgotten the pod.
 func TestRouterAsksForNeighbours(t *testing.T) {
 	c := newCluster(t, 1)
 	n := c.nodes[0]
@@ -173,7 +173,7 @@ func TestRouterAsksForNeighbours(t *testing.T) {
 	conn, err := c.dial(a.name, "tcp", netip.AddrPortFrom(world, 7).String(), nil)
 	must(t, err)
 	if known := c.forget("netns-node1/pod2-1003", "lan"); known == 0 {
-		t.Error("the router knew nobody")
+		t.Error("the router knew no neighbour")
 	}
 	expectEcho(t, conn, "world fd0a::1")
 }
