@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# The demo: a local cluster, the controller, the examples, and the one thing that matters: pods are deleted, one and
-# then those of a whole node, and every replica comes back with its name and its addresses.
+# The demo: a local cluster, the controller and the examples. It deletes one pod, and then all pods of a node, and shows
+# that every replica comes back with its name and its addresses.
 #
-#   hack/demo.sh up     run it, anew if it ran before; exits with 0 only if every replica kept both
-#   hack/demo.sh down   stop what `up` left running, and remove it
+#   hack/demo.sh up     run the demo; if it ran before, run it anew; exits with 0 only if every replica kept both
+#   hack/demo.sh down   stop and remove everything that `up` left running
 #
-# `make demo` builds first what this needs. All that is written is below .localcluster/demo of this checkout: a cluster
-# of `make cluster-up`, beside it, is another and stays as it is.
+# `make demo` first builds the programs that this needs. The demo writes only below .localcluster/demo of this checkout. The
+# cluster of `make cluster-up`, in the same directory, is another one and stays unchanged.
 set -euo pipefail
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 dir=$root/.localcluster/demo
 log=$dir/controller.log
 pidfile=$dir/controller.pid
-patience=120 # seconds for any one wait; the longest takes about three on an idle machine
+patience=120 # seconds for each wait; the longest takes about three on an idle machine
 cd -- "$root"
 
 k() {
@@ -24,33 +24,33 @@ step() {
   printf '\n=== %s\n' "$*"
 }
 
-# show runs kubectl and prints what a person would type.
+# show prints a kubectl command as a user types it, and runs it.
 show() {
   printf '$ kubectl %s\n' "$*"
   k "$@"
 }
 
-reason='a command failed; what it said is above'
+reason='a command failed, see its output above'
 fail() {
   reason=$*
   exit 1
 }
 
 finish() {
-  # shellcheck disable=SC2016 # the variables are of the Go template
+  # shellcheck disable=SC2016 # the variables belong to the Go template
   local status=$? conditions='{{range .items}}{{$object := .}}{{range .status.conditions}}{{if ne .status "True"}}'
   # shellcheck disable=SC2016
   conditions+='{{$object.kind}} {{$object.metadata.name}}: {{.type}} is {{.status}}: {{.reason}}: {{.message}}{{"\n"}}{{end}}{{end}}{{end}}'
   trap - EXIT INT TERM
   ((status)) || return 0
   if ((status == 130)); then
-    printf '\nInterrupted. What there is so far goes on running; make demo-down removes it.\n' >&2
+    printf '\nInterrupted. The processes of the demo are still running; make demo-down removes them.\n' >&2
     exit "$status"
   fi
   {
     printf '\nThe demo failed after %d s: %s\n' "$SECONDS" "$reason"
     if [[ -s $dir/kubeconfig ]]; then
-      printf '\nWhat there is:\n'
+      printf '\nObjects in the cluster:\n'
       k get networks,addressblocks,pod2s,crontabs,statefulsets,jobs,pods --output=wide
       printf '\nConditions that are not True, and the last events:\n'
       k get networks,pod2s,crontabs,pods --output=go-template="$conditions"
@@ -60,12 +60,13 @@ finish() {
       printf '\nThe last lines of %s:\n' "$log"
       tail -n 30 -- "$log"
     fi
-    printf '\nIt is left as it is, to look around: export KUBECONFIG=%s\nmake demo-down removes it.\n' "$dir/kubeconfig"
+    printf '\nThe cluster is left running so that you can look around: export KUBECONFIG=%s\nmake demo-down removes it.\n' "$dir/kubeconfig"
   } >&2 || true
   exit "$status"
 }
 
-# controller prints the id of the controller that `up` started, if it runs. After a reboot the id may be a stranger's.
+# controller prints the process id of the controller that `up` started, if it runs. After a reboot, the id in the file may
+# belong to another program.
 controller() {
   local id argument
   { read -r id <"$pidfile"; } 2>/dev/null || return 1
@@ -78,13 +79,13 @@ controller() {
   return 1
 }
 
-# await WHAT COMMAND... repeats the command until it succeeds. What it said last is the reason if it never does.
+# await GOAL COMMAND... repeats the command until it succeeds. If it never does, its last output is the reason.
 await() {
   local what=$1 said until=$((SECONDS + patience))
   shift
   until said=$("$@" 2>&1); do
     if [[ -e $pidfile ]] && ! controller >/dev/null; then
-      fail "the controller has exited, while waiting for $what"
+      fail "the controller exited during the wait for $what"
     fi
     ((SECONDS < until)) || fail "waited $patience s for $what: $said"
     sleep 0.2
@@ -100,15 +101,15 @@ spec: {containers: [{name: probe, image: registry.k8s.io/pause:3.10}]}
 YAML
 }
 
-# forge has somebody with the role `edit` give a pod the address of another, and prints the refusal; it fails if there is
-# none.
+# forge lets a user with the role `edit` give a pod the address of another pod, and prints the refusal. It fails if the
+# API server accepts.
 forge() {
   local said
   said=$(k annotate pod web-1 --overwrite --as=alice samplecrd.k8s.io/addresses='{"blue":{"address":"192.168.0.99/16"}}' 2>&1) && return 1
   printf '%s\n' "$said" | grep pod2-answers
 }
 
-# pods prints a line a pod: name, kind of its owner, node, phase, uid, address on blue, address on green; "-" for none.
+# pods prints one line per pod: name, kind of its owner, node, phase, uid, address on blue, address on green. "-" is none.
 pods() {
   local fields='{.metadata.name}{"\t"}{.metadata.ownerReferences[0].kind}{"\t"}{.spec.nodeName}{"\t"}{.status.phase}{"\t"}{.metadata.uid}'
   fields+='{"\t"}{.metadata.annotations.samplecrd\.k8s\.io/addresses}{"\n"}'
@@ -129,7 +130,7 @@ counted() {
   [[ $(k get networks blue green --output=jsonpath='{.items[0].status.bound} {.items[1].status.bound}') == "$all" ]]
 }
 
-# replicas are the pods whose owner keeps stable names; those of a Job have no successors.
+# replicas are the pods whose owner keeps stable names. Pods of a Job have no successors.
 replicas() {
   pods | awk '$2 == "Pod2" || $2 == "StatefulSet"'
 }
@@ -137,25 +138,25 @@ replicas() {
 table() {
   pods | awk '
     BEGIN { row = "%-14s %-12s %-12s %-14s %-11s %s\n"; printf row, "NAME", "OWNER", "NODE", "BLUE", "GREEN", "STATUS" }
-    { printf row, $1, $2, $3, $6, $7, $4 ($4 == "Succeeded" ? ": addresses given back" : "") }'
+    { printf row, $1, $2, $3, $6, $7, $4 ($4 == "Succeeded" ? ": addresses released" : "") }'
 }
 
-# recovered succeeds once every pod of the file exists and is Ready, and the Pod2 says so too.
+# recovered succeeds once every pod of the file exists and is Ready, and the Pod2 is Ready.
 recovered() {
   local names
   mapfile -t names < <(awk '{ print "pod/" $1 }' "$1")
   k wait --for=condition=Ready --timeout=5s pod2/web "${names[@]}"
 }
 
-# compare BEFORE AFTER prints what became of the pods that were replaced. It fails if any replica has gone, come, changed
-# an address, has none or one of another's, and if none was replaced: then nothing was tested.
+# compare BEFORE AFTER prints the pods that were replaced. It fails if a replica has disappeared or appeared, changed an
+# address, has no address, or has an address of another. It also fails if no pod was replaced, because then it tested nothing.
 compare() {
   awk '
     BEGIN { row = "%-7s %-24s %-24s %-26s %s\n"; printf row, "NAME", "ADDRESSES BEFORE", "ADDRESSES AFTER", "NODE", "UID" }
     NR == FNR { addresses[$1] = $6 " " $7; node[$1] = $3; uid[$1] = $5; next }
     $6 == "-" { print $1, "has no address on blue"; bad = 1 }
-    $6 != "-" && held["blue", $6]++ { print $6, "on blue is held twice, by", $1, "too"; bad = 1 }
-    $7 != "-" && held["green", $7]++ { print $7, "on green is held twice, by", $1, "too"; bad = 1 }
+    $6 != "-" && held["blue", $6]++ { print $6, "on blue is also the address of", $1; bad = 1 }
+    $7 != "-" && held["green", $7]++ { print $7, "on green is also the address of", $1; bad = 1 }
     !($1 in uid) { print $1, "did not exist before"; bad = 1; next }
     {
       if (addresses[$1] != $6 " " $7) bad = 1
@@ -163,7 +164,7 @@ compare() {
         replaced++
         printf row, $1, addresses[$1], $6 " " $7, node[$1] " -> " $3, substr(uid[$1], 1, 8) " -> " substr($5, 1, 8)
       } else if (addresses[$1] != $6 " " $7) {
-        print $1, "was not deleted, and has", $6, $7, "in the place of", addresses[$1]
+        print $1, "was not deleted, and has", $6, $7, "instead of", addresses[$1]
       }
       delete uid[$1]
     }
@@ -174,7 +175,7 @@ compare() {
     }' "$1" "$2"
 }
 
-# survive COMMAND... runs a kubectl command that deletes pods, and holds the replicas after it against those before it.
+# survive COMMAND... runs a kubectl command that deletes pods, and compares the replicas before and after it.
 survive() {
   local before=$dir/before after=$dir/after
   replicas >"$before"
@@ -182,7 +183,7 @@ survive() {
   await "every replica to be Ready again" recovered "$before"
   replicas >"$after"
   echo
-  compare "$before" "$after" || fail "after kubectl $*: not every replica kept its name and its addresses, see the lines above"
+  compare "$before" "$after" || fail "after kubectl $*, some replicas lost their name or their addresses, see the lines above"
 }
 
 up() {
@@ -190,24 +191,24 @@ up() {
   trap finish EXIT
   trap 'exit 130' INT TERM
   if [[ -e $dir ]]; then
-    step "Removing what an earlier demo has left"
+    step "Removing an earlier demo"
     down
   fi
-  step "Starting a local cluster: kube-apiserver, etcd, controller-manager and scheduler, and KWOK in the place of nodes"
+  step "Starting a local cluster: kube-apiserver, etcd, controller-manager, scheduler, and KWOK instead of nodes"
   NODES=${NODES:-4} hack/localcluster.sh up "$dir"
 
-  step "Adding the kinds Network, AddressBlock, Pod2 and CronTab, their roles, and the policies: any pod may ask for addresses, none may forge them"
+  step "Installing the CRDs of Network, AddressBlock, Pod2 and CronTab, the user roles, and the policies: any pod may ask for addresses, and no user may forge them"
   show apply -f crd/ -f artifacts/20-user-roles.yaml -f artifacts/30-admission-policy.yaml -f artifacts/31-validation-policies.yaml -f artifacts/32-warnings.yaml
-  await "the CRDs" k wait --for=condition=Established --timeout=60s -f crd/ # it fails on one that has no conditions yet
+  await "the CRDs" k wait --for=condition=Established --timeout=60s -f crd/ # it fails if a CRD has no conditions yet
   await "the admission policy to be in force" in_force
 
-  step "Starting the controller; it logs to $log"
-  # In a session of its own: it outlives this terminal, and an interrupt meant for this script does not reach it.
+  step "Starting the controller. Its log is $log"
+  # It runs in a session of its own, so it outlives this terminal, and an interrupt of this script does not stop it.
   setsid bin/pod2-controller --kubeconfig="$dir/kubeconfig" --metrics-bind-address=127.0.0.1:0 \
     --health-probe-bind-address=127.0.0.1:0 </dev/null &>"$log" &
   echo "$!" >"$pidfile"
 
-  step "Creating the examples: two Networks, a Pod2, a CronTab, and a StatefulSet and a Job that only have an annotation"
+  step "Creating the examples: two Networks, a Pod2, a CronTab, and a StatefulSet and a Job that ask for addresses with an annotation"
   show create -f example/
   await "the Networks to be Ready" k wait --for=condition=Ready --timeout=5s networks --all
   await "the Pod2 to be Ready" k wait --for=condition=Ready --timeout=5s pod2/web
@@ -215,52 +216,52 @@ up() {
   await "the StatefulSet to be Ready" k rollout status --timeout=5s statefulset/db
   await "the Job to complete" k wait --for=condition=Complete --timeout=5s job/report
 
-  step "Scaling the Pod2, as any workload is scaled"
+  step "Scaling the Pod2 like any workload"
   show scale pod2 web --replicas=12
   await "the Pod2 to be Ready" k wait --for=condition=Ready --timeout=5s pod2/web
 
-  await "the Networks to say that nothing attaches pods here" k wait --for=condition=Attachable=false --timeout=5s networks --all
+  await "the Networks to report that nothing attaches pods here" k wait --for=condition=Attachable=false --timeout=5s networks --all
   await "the Networks to count every address" counted
-  step "The Networks, the Pod2 and the CronTab are Ready: every pod has its addresses"
+  step "The Networks, the Pod2 and the CronTab are Ready: each pod has its addresses"
   show get networks --output=wide
-  printf '\nATTACHABLE is False: this cluster has no data plane. KWOK runs no container, and there is neither Multus nor pod2-agent,\n'
-  printf 'so no packet flows. docs/networking.md says how to install them on real nodes.\n\n'
+  printf '\nATTACHABLE is False because this cluster has no data plane: KWOK runs no containers, and Multus and pod2-agent are not\n'
+  printf 'installed. So no packets flow. docs/networking.md says how to install them on real nodes.\n\n'
   show get pod2s
   echo
   show get crontabs
   printf '\nThe pods and their addresses:\n'
   table
 
-  step "Forging an address: alice, who may edit all pods of the namespace, may not"
+  step "Forging an address: user alice may edit all pods of the namespace, but not their addresses"
   k create rolebinding alice --clusterrole=edit --user=alice >/dev/null
   # shellcheck disable=SC2016
   printf '$ kubectl annotate pod web-1 --overwrite --as=alice samplecrd.k8s.io/addresses=...\n'
-  await "the forgery to be refused" forge
+  await "the API server to refuse the forgery" forge
   forge
 
-  step "Deleting a pod: another one takes its name and its addresses"
+  step "Deleting a pod: a new pod gets its name and its addresses"
   survive delete pod web-1
 
   node=$(replicas | awk '{ print $3 }' | sort | uniq -c | sort -k1,1nr -k2 | awk 'NR == 1 { print $2 }')
-  step "Draining $node, which runs the most of them: they come back on other nodes"
+  step "Draining $node, the node with the most replicas: they come back on other nodes"
   survive drain "$node"
   k uncordon "$node" >/dev/null
 
   total=$(replicas | wc -l)
-  step "Passed after $SECONDS s: all $total replicas have the names and the addresses that they had before the deletions"
+  step "Passed after $SECONDS s: all $total replicas have the same names and addresses as before the deletions"
   cat <<EOF
-Cluster and controller go on running. To look around:
+The cluster and the controller are still running. To look around:
 
   export KUBECONFIG=$dir/kubeconfig PATH=$root/bin:\$PATH
   kubectl get networks,pod2s,crontabs,pods
   kubectl explain pod2.spec
   tail -f $log
 
-make demo-down stops and removes both; what was built stays in bin/.
+make demo-down stops and removes both. The programs stay in bin/.
 EOF
 }
 
-# down works on whatever is there: after a demo that failed or was killed, and after none.
+# down works in every case: after a demo that succeeded, failed or was killed, and without one.
 down() {
   local id attempt
   if id=$(controller); then
@@ -273,7 +274,7 @@ down() {
   fi
   rm -f -- "$pidfile" "$log" "$dir/before" "$dir/after"
   hack/localcluster.sh down "$dir"
-  # The parent, unless the cluster of `make cluster-up` is in it.
+  # Remove the parent directory too, unless it holds the cluster of `make cluster-up`.
   [[ ! -d $root/.localcluster ]] || rmdir --ignore-fail-on-non-empty -- "$root/.localcluster"
 }
 
@@ -281,7 +282,7 @@ case ${1:-} in
 up) up ;;
 down)
   down
-  echo "The demo's controller and cluster are gone."
+  echo "Removed the demo's controller and cluster."
   ;;
 *)
   echo "usage: hack/demo.sh up | down" >&2

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# A local control plane: the real etcd, kube-apiserver, kube-controller-manager and kube-scheduler, with KWOK in the
-# place of nodes and kubelets, on free ports of 127.0.0.1. Any number of them run at a time, each in its directory.
+# A local control plane: the real etcd, kube-apiserver, kube-controller-manager and kube-scheduler, on free ports of
+# 127.0.0.1. KWOK plays the nodes and kubelets. Any number of them can run at once, each in its own directory.
 #
-#   hack/localcluster.sh tools        build the binaries into bin/ from the Go modules that hack/localcluster/go.mod names,
-#                                     and CoreDNS, which tests ask for names, from those of hack/coredns
-#   hack/localcluster.sh up [DIR]     start one and wait until it takes pods; DIR/kubeconfig exists once it does
-#   hack/localcluster.sh down [DIR]   stop it and remove what `up` made
+#   hack/localcluster.sh tools        build the binaries into bin/ from the Go modules of hack/localcluster/go.mod, and
+#                                     CoreDNS, which tests use, from those of hack/coredns
+#   hack/localcluster.sh up [DIR]     start a control plane and wait until it accepts pods; then DIR/kubeconfig exists
+#   hack/localcluster.sh down [DIR]   stop it and remove everything that `up` made
 #
-# DIR is .localcluster of this checkout unless given. `up` reads:
+# DIR defaults to .localcluster of this checkout. `up` reads these variables:
 #   NODES=4             KWOK nodes; each takes 110 pods
-#   QPS_UNLIMITED=1     no client-side limits in the components, and no priority and fairness in the API server: for
-#                       benchmarks. Otherwise the controllers of kube-controller-manager write about 20 pods a second.
-#   AUDIT_LOG=FILE      the API server appends its audit log there (JSON lines; `down` leaves the file alone)
-#   KUBELETS=1          real kubelets join it, and no KWOK runs: for a network namespace of its own, since the API
-#                       server listens on port 443 of every address there, and is known by each of them
+#   QPS_UNLIMITED=1     for benchmarks: no client-side limits in the components, and no priority and fairness in the API
+#                       server. By default, the controllers of kube-controller-manager write about 20 pods a second.
+#   AUDIT_LOG=FILE      the API server appends its audit log to this file (JSON lines; `down` does not remove it)
+#   KUBELETS=1          for real kubelets, without KWOK. It needs its own network namespace, because the API server
+#                       listens on port 443 of all addresses there, and its certificate names each of them
 set -euo pipefail
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -34,37 +34,37 @@ tools() {
   version=$(kube_version)
   IFS=. read -r major minor _ <<<"${version#v}"
   echo "Building Kubernetes $version, etcd, KWOK and CoreDNS into $bin from Go modules:"
-  echo "about seven minutes and 490 MB the first time, seconds from Go's build cache later."
+  echo "about seven minutes and 490 MB the first time, then seconds with Go's build cache."
   (while sleep 20 &>/dev/null; do echo "  still building, $SECONDS s so far"; done) &
   ticker=$!
-  # shellcheck disable=SC2064 # the id of now
+  # shellcheck disable=SC2064 # expand the id now
   trap "kill $ticker" EXIT
-  # Binaries that do not know their version call themselves v0.0.0, which kubectl and kwokctl cannot work with.
+  # Binaries without version information report v0.0.0, and kubectl and kwokctl do not work with that.
   local set="-X k8s.io/component-base/version.git"
   cd -- "$module"
   CGO_ENABLED=0 go build -o "$bin/" -trimpath \
     -ldflags "-s -w ${set}Version=$version ${set}Major=$major ${set}Minor=$minor" tool ||
-    die "building the tools of $module failed, see above; the first build downloads modules and so needs GOPROXY"
+    die "cannot build the tools of $module, see above; the first build needs GOPROXY to download modules"
   cd -- "$root/hack/coredns"
   CGO_ENABLED=0 go build -o "$bin/" -trimpath -ldflags "-s -w" . ||
-    die "building CoreDNS in $root/hack/coredns failed, see above; the first build downloads modules and so needs GOPROXY"
+    die "cannot build CoreDNS in $root/hack/coredns, see above; the first build needs GOPROXY to download modules"
   echo "Built in $SECONDS s."
 }
 
-# processes prints the ids of all that `up` started for this directory. kwokctl and the components are run by paths
-# below $work, so a command line tells whose it is. Files with process ids would not do: after a reboot they name
-# strangers, and an `up` that was killed has not written them all.
+# processes prints the ids of all processes that `up` started for this directory. `up` runs kwokctl and the components by
+# paths below $work, so their command lines identify them. Files with process ids would not: after a reboot the ids belong
+# to other programs, and an `up` that was killed has not written all files.
 processes() {
   local file command
   for file in /proc/[0-9]*/cmdline; do
-    { IFS= read -r -d '' command <"$file"; } 2>/dev/null || continue # a process that has ended meanwhile
+    { IFS= read -r -d '' command <"$file"; } 2>/dev/null || continue # the process has ended meanwhile
     if [[ $command == "$work"/* ]]; then
       basename -- "${file%/cmdline}"
     fi
   done
 }
 
-# alive succeeds if all components run. Each of them takes its port first and exits if it cannot.
+# alive succeeds if all components run. Each one takes its port first, and exits if the port is in use.
 alive() {
   local components=5
   [[ ! -e $work/without-kwok ]] || components=4
@@ -76,19 +76,19 @@ running() {
     "$bin/kubectl" --kubeconfig="$dir/kubeconfig" --request-timeout=5s get --raw=/readyz &>/dev/null
 }
 
-# down kills: there is nothing to save. It looks again until nothing is left, since a kwokctl whose `up` was killed may
-# be starting components this moment.
+# down kills, because there is nothing to save. It looks again until no process is left: a kwokctl whose `up` was killed may
+# still be starting components.
 down() {
   local ids attempt
   for attempt in {1..101}; do
     mapfile -t ids < <(processes)
     ((${#ids[@]})) || break
-    ((attempt <= 100)) || die "stopping the processes ${ids[*]} of $work: still there after 10 s; end them and try again"
+    ((attempt <= 100)) || die "cannot stop the processes ${ids[*]} of $work within 10 s: end them and try again"
     kill -KILL "${ids[@]}" 2>/dev/null || true
     sleep 0.1
   done
   rm -rf -- "$work" "$dir/kubeconfig"
-  # A directory with something else in it, say a test's own files, is not ours to remove.
+  # A directory that also holds other files, such as those of a test, must stay.
   [[ ! -d $dir ]] || rmdir --ignore-fail-on-non-empty -- "$dir"
 }
 
@@ -98,7 +98,7 @@ abandon() {
   if ((status == 130)); then
     echo "localcluster: interrupted" >&2
   else
-    echo "localcluster: starting the control plane in $dir failed; the last lines of its logs:" >&2
+    echo "localcluster: cannot start the control plane in $dir; the last lines of its logs:" >&2
     tail -n 5 -- "$work/kwokctl.log" "$cluster"/logs/*.log >&2 || true
   fi
   down
@@ -109,38 +109,37 @@ up() {
   if running; then
     local stop="make cluster-down"
     [[ $dir == "$root/.localcluster" ]] || stop="hack/localcluster.sh down $dir"
-    echo "The local cluster in $dir is already running; \`$stop\` first to start it anew. To use it:"
+    echo "The local cluster in $dir is already running. To start it anew, first run \`$stop\`. To use it:"
     printf '\n  %s\n\n' "$use"
     return
   fi
-  [[ -x $bin/kwokctl && -x $bin/kubectl ]] || die "there is no kwokctl or kubectl in $bin: run \`make -B cluster-tools\`"
+  [[ -x $bin/kwokctl && -x $bin/kubectl ]] || die "cannot find kwokctl and kubectl in $bin: run \`make -B cluster-tools\`"
   local nodes=${NODES:-4} options=() audit
-  [[ $nodes =~ ^[0-9]+$ ]] || die "NODES=$nodes: want a number, 0 or more"
-  down # what a crash, a reboot or a killed `up` has left
+  [[ $nodes =~ ^[0-9]+$ ]] || die "NODES=$nodes: must be a number, 0 or more"
+  down # removes the rest of an earlier `up` after a crash, a reboot or a kill
   trap abandon EXIT
-  trap 'exit 130' INT TERM # kwokctl survives an interrupt, and without this so would `up`
+  trap 'exit 130' INT TERM # kwokctl survives an interrupt, and so would `up` without this
   umask 077
   mkdir -p -- "$work"
-  # By this path `processes` finds it.
+  # `processes` finds kwokctl by this path.
   ln -s -- "$bin/kwokctl" "$work/kwokctl"
 
   if [[ ${QPS_UNLIMITED:-} == 1 ]]; then
     options+=(--disable-qps-limits)
   else
-    # The default, 30, makes the creation of the controllers' service accounts alone take four seconds. The rate stays at
-    # 20 a second.
+    # With the default, 30, it takes four seconds to create the controllers' service accounts. The rate stays at 20 a second.
     options+=(--extra-args=kube-controller-manager=kube-api-burst=100)
   fi
   if [[ -n ${AUDIT_LOG:-} ]]; then
     audit=$(realpath -m -- "$AUDIT_LOG")
-    # The last value of a flag counts, and kwokctl's own comes before. Size in MB: one file, so that nothing rotates away.
+    # The last value of a flag counts; kwokctl's own values come before. The size is in MB. One large file never rotates.
     options+=(--kube-audit-policy="$module/audit-policy.yaml" --extra-args="kube-apiserver=audit-log-path=$audit"
       --extra-args=kube-apiserver=audit-log-maxsize=4096)
   fi
   if [[ ${KUBELETS:-} == 1 ]]; then
-    # kwokctl puts the addresses of the machine, which is the network namespace, into its certificate. Kubelets know the
-    # API server by that, and let it in since its group is system:masters. Admission plugins add to those of kwokctl.yaml.
-    # It is to be found where a cluster's API server is, by the endpoints of its Service.
+    # kwokctl puts all addresses of the machine, here the network namespace, into the API server's certificate, which the
+    # kubelets check. Kubelets accept the API server because its group is system:masters. The admission plugin adds to those of
+    # kwokctl.yaml. The endpoints of the Service kubernetes lead to the API server, as on any cluster.
     options+=(--kube-apiserver-port=443 --extra-args=kube-apiserver=bind-address=0.0.0.0
       --extra-args=kube-apiserver=advertise-address=10.96.0.1 --extra-args=kube-apiserver=endpoint-reconciler-type=lease
       --extra-args=kube-apiserver=kubelet-preferred-address-types=InternalIP
@@ -148,12 +147,12 @@ up() {
       --extra-args="kube-apiserver=kubelet-client-certificate=$cluster/pki/admin.crt"
       --extra-args="kube-apiserver=kubelet-client-key=$cluster/pki/admin.key"
       --extra-args=kube-apiserver=enable-admission-plugins=NodeRestriction
-      --disable=kwok-controller) # it would speak for their nodes
+      --disable=kwok-controller) # KWOK would write the status of the kubelets' nodes
     : >"$work/without-kwok"
     nodes=0
   fi
-  # kwokctl prefers a kubectl from the PATH to the one it is told of, and downloads what it has not been given;
-  # without --kubeconfig= it writes to that of the user.
+  # kwokctl prefers a kubectl on the PATH to the given one, and downloads missing programs. Without --kubeconfig= it writes to
+  # the user's kubeconfig.
   export PATH="$bin:$PATH" KUBECACHEDIR="$work/cache" KWOK_WORKDIR="$work" KWOK_KUBE_VERSION
   KWOK_KUBE_VERSION=$(kube_version)
   "$work/kwokctl" create cluster --name=pod2 --kubeconfig= --timeout=2m --wait=1m \
@@ -163,19 +162,19 @@ up() {
     --kube-controller-manager-binary="$bin/kube-controller-manager" --kube-scheduler-binary="$bin/kube-scheduler" \
     --kwok-controller-binary="$bin/kwok" "${options[@]}" &>"$work/kwokctl.log"
   if ((nodes > 0)); then
-    # Networks keep off what Nodes use. KWOK's own choice, 10.0.0.0/24 and so on, is what Networks of tests and examples have.
+    # Networks must not overlap addresses of Nodes. KWOK's default, 10.0.0.0/24 and so on, is in use by tests and examples.
     "$work/kwokctl" scale node --name=pod2 --replicas="$nodes" --param='.podCIDRs = ["100.96.0.0/24", "fd96::/64"]' \
       --param='.nodeIPs = ["100.95.0.1", "fd95::1"]' &>>"$work/kwokctl.log"
     "$bin/kubectl" --kubeconfig="$cluster/kubeconfig.yaml" wait node --all --for=condition=Ready --timeout=60s >/dev/null
   fi
-  if [[ ! -e $work/without-kwok ]]; then # which makes the volumes
+  if [[ ! -e $work/without-kwok ]]; then # KWOK makes the volumes
     "$bin/kubectl" --kubeconfig="$cluster/kubeconfig.yaml" create --filename="$module/storage-class.yaml" >/dev/null
   fi
-  # A pod that is created before its namespace has this account is refused.
+  # The API server refuses a pod until its namespace has this account.
   "$bin/kubectl" --kubeconfig="$cluster/kubeconfig.yaml" wait serviceaccount/default --namespace=default \
     --for=create --timeout=60s >/dev/null
   alive || die "a component has exited"
-  # With the certificates inside, and only now and in one step: who sees the file can use the cluster.
+  # The file holds the certificates, and everyone who can read it can use the cluster. So it appears last, in one step.
   "$bin/kubectl" --kubeconfig="$cluster/kubeconfig.yaml" config view --raw --flatten >"$work/kubeconfig"
   mv -- "$work/kubeconfig" "$dir/kubeconfig"
   trap - EXIT INT TERM
@@ -188,16 +187,16 @@ tools) tools ;;
 up | down)
   [[ -r /proc/self/cmdline && -n $(command -v flock) ]] || die "this needs Linux: it uses /proc and flock"
   dir=$(realpath -m -- "${2:-$root/.localcluster}")
-  # kwokctl would take what comes before the space for its directory.
-  [[ $dir != *[[:space:]]* ]] || die "cannot use the directory \"$dir\": its path has a space in it; give another DIR"
+  # kwokctl would cut the directory at the first space.
+  [[ $dir != *[[:space:]]* ]] || die "cannot use the directory \"$dir\": its path has a space; choose another DIR"
   work=$dir/control-plane
   cluster=$work/clusters/pod2
-  # One start or stop at a time on this machine: a port that kwokctl found free is taken only seconds later, and two
-  # clusters that start together would find the same ones. The lock ends with this process, as its children do not
-  # inherit it; it is on a directory that every user can open, so that there is no file to leave behind.
+  # Only one cluster can start or stop at a time on this machine. kwokctl takes a free port seconds after it found it, so two
+  # clusters that start together would choose the same ports. The lock ends with this process, because its children do not
+  # inherit it. It is on a directory that every user can open, so no lock file is left behind.
   exec 9</tmp
   if ! flock --nonblock 9; then
-    echo "Waiting for another local cluster of this machine to start or stop ..."
+    echo "Waiting for another local cluster on this machine to start or stop ..."
     flock --timeout 300 9 || die "another local cluster has been starting or stopping for 5 minutes: see \`fuser -v /tmp\`"
   fi
   "$1" 9<&-

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Generates everything that is generated: deepcopy, register and defaults beside
-# the types, pkg/client (clientset, listers, informers) and
-# the CRDs in crd/. Run it after a change of pkg/apis; CI runs verify-codegen.sh.
+# Generates deepcopy, register and defaults beside the types, pkg/client (clientset,
+# listers, informers), and the CRDs in crd/. Run it after every change of pkg/apis; CI
+# runs verify-codegen.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

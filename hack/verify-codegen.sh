@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fails when anything generated differs from what hack/update-codegen.sh writes.
-# Works on a copy, so that it never changes the checkout.
+# Fails if a generated file differs from the output of hack/update-codegen.sh. Works on a copy, so the checkout never
+# changes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -18,4 +18,4 @@ if [ "$stale" = 1 ]; then
   echo "verify-codegen: the files above are stale: run hack/update-codegen.sh and commit the result" >&2
   exit 1
 fi
-echo "verify-codegen: everything generated is up to date"
+echo "verify-codegen: all generated files are up to date"

@@ -1,5 +1,5 @@
-// Command coredns is CoreDNS with the plugins that answer for a cluster, and no
-// other: the rest bring the SDKs of every cloud along.
+// Command coredns is CoreDNS with only the plugins that a cluster needs. The others would
+// bring the SDKs of all clouds with them.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Command kubelet is Kubernetes' own: its main function and nothing else. It is here,
-// and not among the tools of go.mod, so that only `make e2e` builds it, and in this
-// module, so that it has the version of the control plane.
+// Command kubelet is the kubelet of Kubernetes, nothing else. It is not among the tools of
+// go.mod, so only `make e2e` builds it. It is in this module to have the version of the
+// control plane.
 package main
 
 import (
@@ -8,9 +8,9 @@ import (
 	"os"
 
 	"k8s.io/component-base/cli"
-	_ "k8s.io/component-base/logs/json/register"          // logging as JSON
+	_ "k8s.io/component-base/logs/json/register"          // JSON logs
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // metrics of client-go
-	_ "k8s.io/component-base/metrics/prometheus/version"  // and of the version
+	_ "k8s.io/component-base/metrics/prometheus/version"  // metrics of the version
 	"k8s.io/kubernetes/cmd/kubelet/app"
 )
 

@@ -1,10 +1,10 @@
 // Command crdtrim removes the descriptions below chosen properties of a
 // CustomResourceDefinition, in place.
 //
-// A CRD with an embedded PodTemplateSpec is 655 KB long with all descriptions,
-// and client-side `kubectl apply` refuses objects whose YAML does not fit the
-// 256 KiB of an annotation. What core/v1 says about pods can be read with
-// `kubectl explain pod.spec`; our own fields keep their text.
+// A CRD with an embedded PodTemplateSpec is 655 KB long with all descriptions.
+// Client-side `kubectl apply` refuses it: it stores the object in an annotation,
+// which holds 256 KiB at most. `kubectl explain pod.spec` has the descriptions of
+// core/v1. The fields of this project keep theirs.
 //
 // Usage: crdtrim property[,property...] file...
 package main
@@ -49,8 +49,8 @@ func trimFile(file string, properties []string) error {
 	return os.WriteFile(file, out, 0o644)
 }
 
-// trim finds schemas with the named properties and strips what lies below
-// those; the property itself keeps its own description.
+// trim finds schemas with the named properties and strips the descriptions below
+// them. The property itself keeps its own description.
 func trim(node any, properties []string) {
 	switch node := node.(type) {
 	case map[string]any:
@@ -72,7 +72,7 @@ func trim(node any, properties []string) {
 	}
 }
 
-// strip removes every description that is a string; a property that is called
+// strip removes every description that is a string. A property with the name
 // "description" is an object and stays.
 func strip(node any) {
 	switch node := node.(type) {
