@@ -1,4 +1,4 @@
-# What a developer runs. A comment after a target's `##` is its line in `make help`.
+# Commands for developers. `make help` prints the comment after a target's `##`.
 
 .DEFAULT_GOAL := help
 
@@ -7,7 +7,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build the controller, bin/pod2-controller, the agent of nodes, bin/pod2-agent, and the plugin, bin/kubectl-pod2
+build: ## Build bin/pod2-controller, bin/pod2-agent and the plugin bin/kubectl-pod2
 	@echo "Building bin/pod2-controller, bin/pod2-agent and bin/kubectl-pod2 (a minute or two the first time) ..."
 	@CGO_ENABLED=0 go build -trimpath -o bin/pod2-controller .
 	@CGO_ENABLED=0 GOOS=linux go build -trimpath -o bin/pod2-agent ./cmd/pod2-agent
@@ -15,50 +15,50 @@ build: ## Build the controller, bin/pod2-controller, the agent of nodes, bin/pod
 	@cp hack/kubectl_complete-pod2 bin/
 
 .PHONY: demo
-demo: cluster-tools build ## Show all of it on a local cluster, from nothing; leaves it running
+demo: cluster-tools build ## Start a local cluster, show all features on it, and leave it running
 	@hack/demo.sh up
 
 .PHONY: demo-down
-demo-down: ## Stop the demo's controller and cluster and remove them
+demo-down: ## Stop and remove the demo's controller and cluster
 	@hack/demo.sh down
 
 ### Tests
 
 .PHONY: test
-test: unit alerts integration ## Run every test
+test: unit alerts integration ## Run the unit, alert and integration tests
 
 .PHONY: unit
-unit: ## Run the tests that need nothing but Go
+unit: ## Run the tests that need only Go
 	go test -timeout=30m -skip '^($(harnesses)|TestModel)' ./...
-	@echo What the harnesses of docs/reliability.md visited:
+	@echo The harnesses of docs/reliability.md visited:
 	@bash -o pipefail -c "go test -timeout=30m -v -run '^($(harnesses)|TestModel)' . ./pkg/reconcile | grep -v '^ *=== '"
 	go test -C test/bench ./...
 	go test -C test/prose ./...
 
 .PHONY: kernel-test
-kernel-test: ## Run what needs a Linux kernel, and root on it, in network namespaces that it makes and removes
-	@if why=$$(test/e2e/e2e.sh lacks kernel); then echo "The tests of the kernel: $$why: skipped"; \
+kernel-test: ## Run the data plane's tests on a real kernel, in temporary network namespaces (root on Linux)
+	@if why=$$(test/e2e/e2e.sh lacks kernel); then echo "Skipped the kernel tests: $$why"; \
 	else CGO_ENABLED=0 go test -tags=kernel -count=1 -timeout=10m ./pkg/agent/kernel ./cmd/pod2-agent; fi
 
-# Thousands of runs of the controller, of which the race detector sees one scenario.
+# These run the controller thousands of times. The race detector gets only one of their scenarios.
 harnesses = TestCrashAtEveryWrite|TestFrozenWatches|TestRestartOnAnOlderView|TestHeldWrites|TestLeaderIsCutOff|TestTwoActive|TestFaults
 
-# Tests mostly wait: more of them at once than there are cores.
+# Tests mostly wait, so more of them run at once than there are cores.
 .PHONY: integration
-integration: cluster-tools build ## Run the tests on a real control plane, which they start and remove
+integration: cluster-tools build ## Run the tests on a real control plane that they start and remove
 	go test -tags=integration -count=1 -timeout=20m -parallel=8 ./test/integration
 
 .PHONY: e2e
-e2e: ## Run the tests on three real kubelets, in namespaces of their own: needs root on Linux, and says so elsewhere
+e2e: ## Run the tests on three real kubelets, in temporary namespaces (root on Linux; otherwise skipped)
 	@test/e2e/e2e.sh test
 
 .PHONY: fuzz
-fuzz: ## Try what nobody thought of, in every fuzz target for FUZZTIME (10s)
+fuzz: ## Run every fuzz target for FUZZTIME (10s)
 	@hack/fuzz.sh $(FUZZTIME)
 
 .PHONY: chaos
 chaos: export CHAOS_ACTIONS ?= 400
-chaos: cluster-tools build ## Kill controllers, API server and etcd under CHAOS_ACTIONS=3600 (an hour's) of what users do; lose watches
+chaos: cluster-tools build ## Kill controllers, API server and etcd and lose watches during CHAOS_ACTIONS (400; 3600 take an hour) user actions
 	go test -tags=integration,chaos -count=1 -timeout=60m ./test/integration -run '^TestChaos' -v
 
 .PHONY: alerts
@@ -66,13 +66,13 @@ alerts: bin/promtool ## Check the alert rules, and run their tests
 	@bin/promtool check rules artifacts/alerts/pod2.rules.yaml
 	@bin/promtool test rules artifacts/alerts/pod2.rules.test.yaml
 
-# Without service discovery, which would make it three times as much to build.
+# Built without service discovery, which would triple the build time.
 bin/promtool: hack/promtool/go.mod hack/promtool/go.sum
 	@echo "Building promtool into bin/ from Go modules (a few minutes the first time) ..."
 	@CGO_ENABLED=0 go build -C hack/promtool -trimpath -tags remove_all_sd -ldflags "-s -w" -o ../../bin/ tool
 
 .PHONY: race
-race: cluster-tools ## Run with the race detector what has goroutines, and the controller where much happens at once
+race: cluster-tools ## Run packages with goroutines and busy integration tests under the race detector
 	go test -race -skip '$(harnesses)|TestModel' . ./pkg/reconcile ./test/apiserver ./test/sim ./test/model
 	go test -race -run '($(harnesses))/delete_a_Network' .
 	@mkdir -p bin/race
@@ -81,29 +81,29 @@ race: cluster-tools ## Run with the race detector what has goroutines, and the c
 		-run 'AtOnce|Killed|SelfHealing|Lease|Uninstall|RollingUpdate'
 
 .PHONY: check-long
-check-long: ## Run the larger worlds, every pair of crashes, every view and an hour of chaos of docs/reliability.md: for a night, and some GB
+check-long: ## Run the long checks of docs/reliability.md: larger worlds, every pair of crashes, an hour of chaos (a night, some GB)
 	POD2_LONG=1 go test -count=1 -timeout=6h -skip '$(harnesses)|TestModel' ./...
 	go test -count=1 -v -timeout=6h -tags=long -run '^Test(Large)?Model|^TestAHundredThousand' ./pkg/reconcile
 	POD2_LONG=1 go test -count=1 -timeout=6h -v -run '$(harnesses)' .
 	$(MAKE) chaos CHAOS_ACTIONS=3600
 
 .PHONY: mutants
-mutants: ## Test the tests: plant each fault of test/mutants, print who finds it
+mutants: ## Test the tests: plant each fault of test/mutants and print the harnesses that find it
 	@test/mutants/mutants.sh
 
 ### Figures
 
 .PHONY: bench
-bench: cluster-tools build ## Measure the controller beside Kubernetes' own, and write docs/performance.md: some 45 minutes of a quiet machine of two cores
+bench: cluster-tools build ## Compare the controller with those of Kubernetes, and write docs/performance.md (45 minutes on an idle machine with two cores)
 	@test/bench/bench.sh
 
 .PHONY: bench-block-sizes
-bench-block-sizes: cluster-tools build ## Measure blocks of 64, 256 and 1,024 addresses, and write docs/performance/block-sizes.md: a quarter of an hour
+bench-block-sizes: cluster-tools build ## Measure AddressBlocks of 64, 256 and 1,024 addresses, and write docs/performance/block-sizes.md (15 minutes)
 	@test/bench/bench.sh --block-sizes
 
-# In a mount namespace of its own: whatever happens, no namespace of a router stays mounted.
+# It runs in its own mount namespace, so no namespace of a router stays mounted if it fails.
 .PHONY: bench-dataplane
-bench-dataplane: ## Measure what Networks do to packets and nodes, and write docs/performance-dataplane.md: needs root on Linux, and says so elsewhere
+bench-dataplane: ## Measure the data plane, and write docs/performance-dataplane.md (root on Linux; otherwise skipped)
 	@if [ "$$(uname)" = Linux ] && [ "$$(id -u)" = 0 ]; then \
 	  $(MAKE) --no-print-directory cluster-tools build && unshare --mount go run -C test/bench ./dataplane --root="$(CURDIR)" $(BENCH_FLAGS); \
 	else printf 'make bench-dataplane needs root on Linux, for network namespaces\nskipped\n'; fi
@@ -111,16 +111,16 @@ bench-dataplane: ## Measure what Networks do to packets and nodes, and write doc
 ### Generated code and lint
 
 .PHONY: generate
-generate: ## Write clients, deepcopy and CRDs anew from pkg/apis
+generate: ## Generate clients, deepcopy and CRDs from pkg/apis
 	@hack/update-codegen.sh
 
 .PHONY: verify
-verify: ## Fail if anything generated is stale, or a planted fault fits no longer
+verify: ## Fail if a generated file is stale, or a patch of test/mutants no longer applies
 	@test/mutants/mutants.sh --check
 	@hack/verify-codegen.sh
 
 .PHONY: lint
-lint: bin/.lint-tools ## Run golangci-lint; .golangci.yml says which linters, and why
+lint: bin/.lint-tools ## Run golangci-lint; .golangci.yml lists the linters and their reasons
 	@bin/golangci-lint run --allow-parallel-runners ./...
 	@cd test/bench && ../../bin/golangci-lint run --allow-parallel-runners ./...
 
@@ -130,28 +130,28 @@ bin/.lint-tools: hack/lint/go.mod hack/lint/go.sum
 	@go build -C hack/lint -o ../../bin/ tool
 	@touch $@
 
-### The local control plane: hack/localcluster.sh says what it is and which variables `up` reads
+### The local control plane: see hack/localcluster.sh, also for the variables of `up`
 
 .PHONY: cluster-tools
-cluster-tools: bin/.cluster-tools ## Build the local control plane from Go modules: about 7 minutes, once
+cluster-tools: bin/.cluster-tools ## Build the local control plane from Go modules (about 7 minutes, once)
 
-# The stamp is newer than the lists of modules exactly when the binaries are built from them.
+# The stamp is newer than these files if and only if the binaries were built from them.
 bin/.cluster-tools: hack/localcluster/go.mod hack/localcluster/go.sum hack/coredns/go.mod hack/coredns/go.sum hack/coredns/main.go
 	@hack/localcluster.sh tools
 	@touch $@
 
 .PHONY: cluster-up
-cluster-up: cluster-tools ## Start it; leaves .localcluster/kubeconfig and bin/kubectl (NODES=4: KWOK nodes of 110 pods)
+cluster-up: cluster-tools ## Start the local control plane; see .localcluster/kubeconfig and bin/kubectl (NODES=4: KWOK nodes of 110 pods)
 	@hack/localcluster.sh up
 
 .PHONY: cluster-down
-cluster-down: ## Stop it and remove it
+cluster-down: ## Stop and remove the local control plane
 	@hack/localcluster.sh down
 
-### Real nodes: test/e2e/e2e.sh says how, docs/e2e.md what they are
+### Real nodes: see test/e2e/e2e.sh and docs/e2e.md
 
 .PHONY: e2e-tools
-e2e-tools: bin/.e2e-tools ## Build kubelet, containerd, runc, Multus and CNI plugins from Go modules: about ten minutes, once
+e2e-tools: bin/.e2e-tools ## Build kubelet, containerd, runc, Multus and CNI plugins from Go modules (about ten minutes, once)
 
 bin/.e2e-tools: $(wildcard test/e2e/tools/*/go.mod test/e2e/tools/*/go.sum test/e2e/*/*.go) test/e2e/tools.sh \
 		hack/localcluster/go.mod hack/localcluster/go.sum hack/localcluster/kubelet/main.go

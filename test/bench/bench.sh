@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Measures all that docs/performance.md has, and writes that page and its plots anew: some 45 minutes of a machine of two
-# cores that does nothing else. With --quick, which is for who changes test/bench: some minutes, and nothing is written. With
-# --block-sizes: docs/performance/block-sizes.md, of three controllers that differ in the size of the ledger's blocks.
+# Measures everything in docs/performance.md, and writes that page and its plots anew. It takes about 45 minutes on an idle
+# machine with two cores. --quick takes some minutes and writes nothing; it is for changes of test/bench itself.
+# --block-sizes writes docs/performance/block-sizes.md, from three controllers with AddressBlocks of different sizes.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 
@@ -15,14 +15,14 @@ if [[ ${1:-} == --quick ]]; then
 fi
 if [[ ${1:-} == --block-sizes ]]; then
   cat >"$out/rows" <<'EOF'
-# The size of the ledger's blocks
+# The size of an AddressBlock
 
-<!-- Written by test/bench/bench.sh --block-sizes; what is typed here is lost. -->
+<!-- Written by test/bench/bench.sh --block-sizes, which overwrites manual changes. -->
 
-A Pod2 on one Network, as in [performance.md](../performance.md), by controllers that differ in the size of a block alone: each on
-a cluster of its own, medians of three rounds. Writes are those of the controller, a pod's share each.
+A Pod2 on one Network, as in [performance.md](../performance.md). The controllers differ only in the size of an AddressBlock. Each
+runs on its own cluster. The figures are medians of three rounds. Writes are requests of the controller, divided by the number of pods.
 
-| addresses in a block | pods | all Ready, s | all gone, s | PUT for each pod created | writes for each pod created | for each deleted | CPU until Ready, s |
+| addresses in an AddressBlock | pods | all Ready, s | all gone, s | PUT for each pod created | writes for each pod created | for each deleted | CPU until Ready, s |
 |---|---|---|---|---|---|---|---|
 EOF
   grep -q '^const blockBits = 8$' pkg/ipam/block.go
@@ -43,7 +43,7 @@ fi
 begin=$(date +%s)
 go test -run='^$' -bench=. -benchtime=0.3s -count=6 ./pkg/network ./pkg/pod2 ./pkg/reconcile >"$out/benchmarks"
 go build -C "$module" -o "$out/benchstat" golang.org/x/perf/cmd/benchstat
-# What a decision costs beside the same one of ten; a mean over different decisions says nothing.
+# The cost of a decision, relative to the same decision with ten. A mean over different decisions would be meaningless.
 for size in bound replicas; do
   (cd -- "$out" && ./benchstat -ignore=pkg -col="/$size" -filter="/$size:/./" benchmarks | grep -v '^geomean')
 done >"$out/table"

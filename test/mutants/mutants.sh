@@ -1,25 +1,25 @@
 #!/usr/bin/env bash
 # Tests the tests: plants each fault of test/mutants/*.patch in a copy of the tree and
-# prints which harness finds it. Fails if none finds one, or if a harness fails
-# without a fault.
+# prints the harnesses that find it. Fails if no harness finds a fault, or if a harness
+# fails without a fault.
 #
 #   test/mutants/mutants.sh                  all faults, all harnesses
 #   test/mutants/mutants.sh late-create ...  these faults
 #   HARNESSES=model test/mutants/mutants.sh  one harness
-#   test/mutants/mutants.sh --check          plants nothing: fails if a patch fits no longer
+#   test/mutants/mutants.sh --check          plants nothing: fails if a patch no longer applies
 #
-# The first line of a patch says what it breaks; patches touch product code only.
+# The first line of a patch describes its fault. Patches touch only product code.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 if [[ ${1:-} == --check ]]; then
 	for file in test/mutants/*.patch; do
-		git apply --check "$file" || { echo "test/mutants/mutants.sh: $file does not fit the code: plant its fault anew" >&2; exit 1; }
+		git apply --check "$file" || { echo "test/mutants/mutants.sh: $file no longer applies: plant its fault anew" >&2; exit 1; }
 	done
 	exit
 fi
 
-# name: command; a harness finds a fault if its command fails.
+# Each line is "name: command". A harness finds a fault if its command fails.
 harnesses="
 model: go test -timeout=0 -count=1 -failfast -run ^TestModel ./pkg/reconcile
 crash: go test -timeout=0 -count=1 -failfast -run '^Test(CrashAtEveryWrite|FrozenWatches|RestartOnAnOlderView|HeldWrites|LeaderIsCutOff|TwoActive|Faults)' .
@@ -36,12 +36,12 @@ while IFS=: read -r name command; do
 	names+=("$name") commands+=("$command")
 done <<<"$harnesses"
 
-# A harness that takes too long has found nothing: it fails for the machine it runs on.
+# A timeout does not count as finding the fault: the machine may be too slow. It ends the run.
 run() {
 	local status=0
 	(cd "$tree" && timeout "${TIMEOUT:-20m}" bash -c "$1") >"$tree/log" 2>&1 || status=$?
 	if ((status == 124)); then
-		echo "test/mutants/mutants.sh: not done within ${TIMEOUT:-20m}: $1" >&2
+		echo "test/mutants/mutants.sh: did not finish within ${TIMEOUT:-20m}: $1" >&2
 		exit 1
 	fi
 	return "$status"
@@ -53,7 +53,7 @@ echo
 for i in "${!names[@]}"; do
 	if ! run "${commands[i]}"; then
 		cat "$tree/log"
-		echo "test/mutants/mutants.sh: ${names[i]} fails without a fault; mend that first" >&2
+		echo "test/mutants/mutants.sh: ${names[i]} fails without a fault: fix that first" >&2
 		exit 1
 	fi
 done
@@ -64,7 +64,7 @@ for name in "$@"; do patches+=("test/mutants/$name.patch"); done
 for patch in "${patches[@]:-test/mutants/*.patch}"; do
 	for file in $patch; do
 		git -C "$tree" apply "$PWD/$file"
-		(cd "$tree" && go vet . ./pkg/fenced ./pkg/network ./pkg/plan ./pkg/pod2 ./pkg/crontab ./pkg/reconcile ./pkg/agent/dataplane) # a fault that does not compile is none
+		(cd "$tree" && go vet . ./pkg/fenced ./pkg/network ./pkg/plan ./pkg/pod2 ./pkg/crontab ./pkg/reconcile ./pkg/agent/dataplane) # a fault must compile
 		printf '%-34s' "$(basename "$file" .patch)"
 		found=
 		for i in "${!names[@]}"; do
@@ -81,6 +81,6 @@ for patch in "${patches[@]:-test/mutants/*.patch}"; do
 	done
 done
 if ((missed)); then
-	echo "test/mutants/mutants.sh: $missed faults are found by no harness" >&2
+	echo "test/mutants/mutants.sh: no harness finds $missed of the faults" >&2
 	exit 1
 fi
