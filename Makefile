@@ -30,7 +30,7 @@ test: unit alerts integration ## Run the unit, alert and integration tests
 .PHONY: unit
 unit: ## Run the tests that need only Go
 	go test -timeout=30m -skip '^($(harnesses)|TestModel)' ./...
-	@echo The harnesses of docs/reliability.md visited:
+	@echo Visited by the harnesses of docs/reliability.md:
 	@bash -o pipefail -c "go test -timeout=30m -v -run '^($(harnesses)|TestModel)' . ./pkg/reconcile | grep -v '^ *=== '"
 	go test -C test/bench ./...
 	go test -C test/prose ./...
@@ -58,7 +58,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (10s)
 
 .PHONY: chaos
 chaos: export CHAOS_ACTIONS ?= 400
-chaos: cluster-tools build ## Kill controllers, API server and etcd and lose watches during CHAOS_ACTIONS (400; 3600 take an hour) user actions
+chaos: cluster-tools build ## Kill controllers, API server and etcd, and lose watches, during 400 user actions (CHAOS_ACTIONS=3600 takes an hour)
 	go test -tags=integration,chaos -count=1 -timeout=60m ./test/integration -run '^TestChaos' -v
 
 .PHONY: alerts
@@ -72,7 +72,7 @@ bin/promtool: hack/promtool/go.mod hack/promtool/go.sum
 	@CGO_ENABLED=0 go build -C hack/promtool -trimpath -tags remove_all_sd -ldflags "-s -w" -o ../../bin/ tool
 
 .PHONY: race
-race: cluster-tools ## Run packages with goroutines and busy integration tests under the race detector
+race: cluster-tools ## Run the tests of concurrent code, and some integration tests, with the race detector
 	go test -race -skip '$(harnesses)|TestModel' . ./pkg/reconcile ./test/apiserver ./test/sim ./test/model
 	go test -race -run '($(harnesses))/delete_a_Network' .
 	@mkdir -p bin/race

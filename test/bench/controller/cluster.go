@@ -17,25 +17,25 @@ import (
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
-// podsPerNode is what a KWOK node takes.
+// podsPerNode is the capacity of a KWOK node.
 const podsPerNode = 110
 
-// bench is a cluster with our controller.
+// bench is a cluster with the Pod2 controller.
 type bench struct {
 	report
 	*measure.Cluster
 	workloads *dynamic.DynamicClient
-	// controller serves all namespaces; base one in which there is nothing, so that
-	// its memory is what a controller costs before the first pod.
+	// controller serves all namespaces. base serves an empty one: its memory is the
+	// memory of a controller without pods.
 	controller, base *measure.Controller
-	components       map[string]*measure.Process // but for the controller, which is started anew
+	components       map[string]*measure.Process // without the controller, because it is restarted
 	namespaces       int
-	// begun, if not nil, is called when the next pods are asked for.
+	// begun, if not nil, is called when the next pods are requested.
 	begun func()
 }
 
-// components are the programs that share the cores, by the names of their processes;
-// ours are pod2Controller and this one.
+// components are the programs that share the cores, by the names of their processes. Only
+// pod2Controller and thisProgram belong to this project.
 var components = []string{apiServer, "etcd", "kube-controller-manager", "kube-scheduler", "kwok-controller", pod2Controller, thisProgram}
 
 const (
@@ -48,9 +48,9 @@ func (b *bench) serviceAccountKubeconfig() string {
 	return filepath.Join(b.Dir, "service-account.kubeconfig")
 }
 
-// writeServiceAccountKubeconfig has our controller run as it is installed, which
-// kube-controller-manager's do too on the local cluster: not as system:masters, whose
-// rights nothing looks up.
+// writeServiceAccountKubeconfig lets the Pod2 controller run as it does when it is installed.
+// The controllers of kube-controller-manager also run as service accounts here. For a user
+// in system:masters, no rights are looked up.
 func (b *bench) writeServiceAccountKubeconfig(ctx context.Context) {
 	day := int64(24 * time.Hour / time.Second)
 	token := measure.Must(b.Kube.CoreV1().ServiceAccounts("pod2-system").CreateToken(ctx, "pod2-controller",
@@ -75,7 +75,7 @@ func (b *bench) findComponents() {
 	}
 }
 
-// process is the one of a component.
+// process of a component.
 func (b *bench) process(component string) *measure.Process {
 	if component == pod2Controller {
 		return b.controller.Process
@@ -83,7 +83,7 @@ func (b *bench) process(component string) *measure.Process {
 	return b.components[component]
 }
 
-// computed is how many seconds each component has computed so far.
+// computed returns the CPU seconds of each component so far.
 func (b *bench) computed() map[string]float64 {
 	computed := map[string]float64{}
 	for _, name := range components {
@@ -99,7 +99,7 @@ func (b *bench) newNamespace(ctx context.Context) string {
 	return ns
 }
 
-// newNetwork returns once the Network can serve.
+// newNetwork returns once pods can use the Network.
 func (b *bench) newNetwork(ctx context.Context, ns, network string, i int) {
 	networks := b.Sample.SamplecrdV1().Networks(ns)
 	measure.Must(networks.Create(ctx, &samplecrdv1.Network{

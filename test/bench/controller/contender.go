@@ -21,21 +21,21 @@ import (
 const (
 	name  = "web"
 	image = "registry.k8s.io/pause:3.10"
-	// other is for an update in place.
+	// other is the image of an update in place.
 	other = "registry.k8s.io/pause:3.9"
 )
 
-// contender brings pods about, each in a way of its own: a client pod by pod, or a
-// controller from a workload.
+// contender creates pods in its own way: a client creates them one by one, a controller
+// from a workload.
 type contender struct {
 	name     string
 	networks []string
-	workload schema.GroupVersionKind // none: a client creates the pods
-	spec     map[string]any          // of it, but for replicas, template and Networks
-	updates  bool                    // it has a rolling update of all that is waited for
-	inPlace  bool                    // a change of the image alone recreates no pod
-	scales   bool                    // what it costs to scale to zero is measured
-	replaces bool                    // a pod that somebody deletes comes back
+	workload schema.GroupVersionKind // empty if a client creates the pods
+	spec     map[string]any          // of the workload, without replicas, template and Networks
+	updates  bool                    // a rolling update of all pods is measured
+	inPlace  bool                    // a change of only the image recreates no pod
+	scales   bool                    // the cost of scaling to zero is measured
+	replaces bool                    // a deleted pod is replaced
 }
 
 const (
@@ -74,13 +74,13 @@ func contenders() []contender {
 	}
 }
 
-// ours says whether it is our controller that creates the pods.
+// True if the Pod2 controller creates the pods.
 func (c contender) ours() bool { return c.workload == pod2Kind }
 
 func (c contender) raw() bool { return c.workload.Empty() }
 
-// creator is the component that creates the pods; of what a client creates by itself it
-// is the one that has to do with them at all.
+// creator is the component that creates the pods. For a client that creates them itself, it
+// is kube-controller-manager, the only controller that handles them.
 func (c contender) creator() string {
 	if c.ours() {
 		return pod2Controller
@@ -88,7 +88,7 @@ func (c contender) creator() string {
 	return "kube-controller-manager"
 }
 
-// podSpec of all contenders.
+// podSpec is the same for all contenders.
 func podSpec(image, value string) map[string]any {
 	return map[string]any{
 		"automountServiceAccountToken": false,
@@ -101,7 +101,8 @@ func (b *bench) objects(c contender, ns string) dynamic.ResourceInterface {
 	return b.workloads.Resource(c.workload.GroupVersion().WithResource(resources[c.workload.Kind])).Namespace(ns)
 }
 
-// create asks for n pods, and delete for none; both may return long before it is so.
+// create requests n pods, and delete requests none. Both may return long before the pods
+// exist or are gone.
 func (b *bench) create(ctx context.Context, c contender, ns string, n int) {
 	if c.raw() {
 		b.createRaw(ctx, ns, n, c.name == rawTwice)
@@ -116,7 +117,7 @@ func (b *bench) create(ctx context.Context, c contender, ns string, n int) {
 			networks = append(networks, map[string]any{"name": network})
 		}
 		spec["networks"] = networks
-	case len(c.networks) > 0: // the annotation is all: a policy adds gate and label
+	case len(c.networks) > 0: // only the annotation: a policy adds the scheduling gate and the label
 		metadata["annotations"] = map[string]any{samplecrdv1.NetworksAnnotation: c.networks[0]}
 	}
 	spec["replicas"], spec["template"] = n, map[string]any{"metadata": metadata, "spec": podSpec(image, "1")}
@@ -125,7 +126,7 @@ func (b *bench) create(ctx context.Context, c contender, ns string, n int) {
 	measure.Must(b.objects(c, ns).Create(ctx, object, metav1.CreateOptions{}))
 }
 
-// delete the workload by its UID, which takes a read before, of every contender.
+// delete the workload by its UID. This needs a read, which every contender has.
 func (b *bench) delete(ctx context.Context, c contender, ns string) {
 	if c.raw() {
 		b.deleteRaw(ctx, ns)
@@ -139,14 +140,13 @@ func (b *bench) read(ctx context.Context, c contender, ns string) *unstructured.
 	return measure.Must(b.objects(c, ns).Get(ctx, name, metav1.GetOptions{}))
 }
 
-// patch the spec of the workload by its UID. A list is replaced: a merge patch knows no
-// names.
+// patch the spec of the workload by its UID. A merge patch replaces a list as a whole.
 func (b *bench) patch(ctx context.Context, c contender, ns string, spec map[string]any) {
 	body := measure.Must(json.Marshal(map[string]any{"metadata": map[string]any{"uid": b.read(ctx, c, ns).GetUID()}, "spec": spec}))
 	measure.Must(b.objects(c, ns).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{}))
 }
 
-// updated says whether the last change has come to its end, by the status.
+// updated says whether the last change is complete, according to the status.
 func (b *bench) updated(ctx context.Context, c contender, ns string, n int) bool {
 	object := b.read(ctx, c, ns)
 	for field, want := range map[string]int64{"observedGeneration": object.GetGeneration(), "replicas": int64(n), "updatedReplicas": int64(n), "availableReplicas": int64(n)} {
@@ -157,11 +157,11 @@ func (b *bench) updated(ctx context.Context, c contender, ns string, n int) bool
 	return true
 }
 
-// rawGate stands for ours: who may write that is for a policy to say.
+// rawGate is used instead of Pod2's scheduling gate, which a policy protects from other users.
 const rawGate = "bench.example.com/gate"
 
-// createRaw creates pods, sixteen at once. Twice: each waits at a gate, and as soon as it
-// is there one update lifts that and adds two annotations of the size of ours.
+// createRaw creates pods, sixteen at once. With twice, each pod has a scheduling gate. Once
+// the pod exists, one update removes the gate and adds two annotations as large as Pod2's.
 func (b *bench) createRaw(ctx context.Context, ns string, n int, twice bool) {
 	pods := b.Kube.CoreV1().Pods(ns)
 	measure.Parallel(n, func(i int) {

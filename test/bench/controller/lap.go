@@ -14,16 +14,16 @@ import (
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
-// lap is what one contender did once, alone on a quiet cluster.
+// lap is one run of one contender, alone on a quiet cluster.
 type lap struct {
-	measure.Results // seconds; writes of our controller, a pod's share each
+	measure.Results // seconds; writes of the Pod2 controller for each pod
 	contender       contender
 	n               int
 	namespace       string
 	pods            *measure.Pods
 	begin           time.Time
 	ready           time.Duration
-	unexplained     float64 // writes: what client and API server counted differently
+	unexplained     float64 // writes: the difference between the client's and the API server's count
 }
 
 func (b *bench) measureAll(ctx context.Context) {
@@ -74,8 +74,8 @@ func (b *bench) keep(l *lap) {
 	b.laps = append(b.laps, l)
 }
 
-// turn is whose turn is the i-th of a round: each begins with another contender, and every
-// other one goes the other way round, so that nobody always follows the same.
+// turn is the contender for the i-th turn of a round. Each round begins with another
+// contender, and every other round is reversed, so no contender always follows the same one.
 func turn(i, round, contenders int) int {
 	if round%2 == 1 {
 		i = contenders - 1 - i
@@ -83,7 +83,7 @@ func turn(i, round, contenders int) int {
 	return (i + round*3) % contenders
 }
 
-// lap brings n pods up and down, and does more with them in between.
+// lap creates and deletes n pods, and calls more in between.
 func (b *bench) lap(ctx context.Context, c contender, n int, more func(*lap)) *lap {
 	l := &lap{Results: measure.Results{}, contender: c, n: n}
 	if err := measure.Try(func() { b.upAndDown(ctx, l, more) }); err != nil {
@@ -133,14 +133,14 @@ func (b *bench) upAndDown(ctx context.Context, l *lap, more func(*lap)) {
 
 func (l *lap) up(p measure.Point) bool { return p.Exist == l.n && p.Ready == l.n }
 
-func (l *lap) waitReady(ctx context.Context) { l.pods.Wait(ctx, "all are Ready", l.up) }
+func (l *lap) waitReady(ctx context.Context) { l.pods.Wait(ctx, "all pods are Ready", l.up) }
 
-func (l *lap) waitGone(ctx context.Context) { l.pods.Wait(ctx, "all are gone", gone) }
+func (l *lap) waitGone(ctx context.Context) { l.pods.Wait(ctx, "all pods are gone", gone) }
 
 func gone(p measure.Point) bool { return p.Exist == 0 }
 
-// scaleToZero counts the writes of our controller until all pods are gone, and has them
-// come again, so that all lie the same when they are deleted.
+// scaleToZero counts the controller's writes until all pods are gone. Then it creates the
+// pods again, so every contender's pods are in the same state when they are deleted.
 func (b *bench) scaleToZero(ctx context.Context, l *lap) {
 	made := b.counting(ctx, l)
 	b.patch(ctx, l.contender, l.namespace, map[string]any{"replicas": 0})
@@ -152,12 +152,12 @@ func (b *bench) scaleToZero(ctx context.Context, l *lap) {
 	b.waitQuiet(ctx)
 }
 
-// update has all pods recreated, then updated in place, of those that do that.
+// update recreates all pods, then updates them in place, if the contender supports it.
 func (b *bench) update(ctx context.Context, l *lap) {
 	change := func(image, name string) {
 		begin := time.Now()
 		b.patch(ctx, l.contender, l.namespace, map[string]any{"template": map[string]any{"spec": podSpec(image, "2")}})
-		measure.Until(ctx, 100*time.Millisecond, "the update of all", func() bool { return b.updated(ctx, l.contender, l.namespace, l.n) })
+		measure.Until(ctx, 100*time.Millisecond, "the update of all pods", func() bool { return b.updated(ctx, l.contender, l.namespace, l.n) })
 		l.Add(time.Since(begin).Seconds(), name)
 		b.waitQuiet(ctx)
 	}
@@ -171,8 +171,8 @@ func (b *bench) update(ctx context.Context, l *lap) {
 	}
 }
 
-// replace deletes some of the pods, one after the other, each once the one before is Ready
-// again.
+// replace deletes some of the pods, one after the other. It waits until the replacement of
+// each is Ready.
 func (b *bench) replace(ctx context.Context, l *lap) {
 	pods := b.Kube.CoreV1().Pods(l.namespace)
 	list := measure.Must(pods.List(ctx, metav1.ListOptions{})).Items
@@ -180,7 +180,7 @@ func (b *bench) replace(ctx context.Context, l *lap) {
 		pod := list[i*l.n/b.Deletions]
 		had := l.pods.Now().Created
 		begin := time.Now()
-		// Without a grace period the pod is gone with the answer: no contender waits for a kubelet.
+		// Without a grace period the pod is gone with the answer, so no contender waits for a kubelet.
 		options := metav1.NewPreconditionDeleteOptions(string(pod.UID))
 		options.GracePeriodSeconds = new(int64)
 		measure.Check(pods.Delete(ctx, pod.Name, *options))
@@ -191,8 +191,8 @@ func (b *bench) replace(ctx context.Context, l *lap) {
 	}
 }
 
-// addComputed is what each component computed, and how much of the machine that was: what
-// is not near all of it was waiting, not work.
+// addComputed adds the CPU time of each component, and its sum as a share of the machine. If
+// the sum is far below the whole machine, the contender was waiting, not working.
 func (l *lap) addComputed(before, after map[string]float64) {
 	all := 0.0
 	for _, name := range components {

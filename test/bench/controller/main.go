@@ -1,7 +1,7 @@
-// Command controller measures the controller against Kubernetes' own and against a bare
-// client, on a local control plane that it starts and removes, and writes what it
-// measured to docs/performance.md and docs/performance/*.svg. `make bench` runs it;
-// --quick is for who changes it.
+// Command controller compares the Pod2 controller with those of Kubernetes and with a bare
+// client. It starts and removes a local control plane, and writes its figures to
+// docs/performance.md and docs/performance/*.svg. `make bench` runs it. --quick is for changes
+// of this command.
 package main
 
 import (
@@ -25,30 +25,30 @@ type options struct {
 	root, out string
 	Rounds    int
 	sizes     []int
-	Large     int // 0: no run at that size
-	Deletions int // of single pods in each round, for the time to their replacement
+	Large     int // pods of the largest run; 0 skips it
+	Deletions int // pods that each round deletes, to measure their replacement
 	only      *regexp.Regexp
 	Idle      time.Duration
-	// Variant names the controller in this checkout, of which a row is written to rows
-	// instead of a page.
+	// Variant is a name for the controller in this checkout. If it is set, a row is added to the
+	// file rows, and no page is written.
 	Variant, rows string
-	// Of go test: benchstat's tables, taken into the page, and what those are made of.
+	// benchmarkTables is a file of benchstat for the page; benchmarks is the output of go test.
 	benchmarkTables, benchmarks string
 }
 
 func main() {
 	o := options{Rounds: 3, sizes: []int{500, 2000}, Large: 5000, Deletions: 70, Idle: time.Minute}
 	flag.StringVar(&o.root, "root", ".", "the checkout, with bin/ built")
-	flag.StringVar(&o.out, "out", "docs", "where performance.md and performance/*.svg go")
-	flag.StringVar(&o.benchmarks, "benchmarks", "", "a file with what go test -bench printed")
-	flag.StringVar(&o.benchmarkTables, "benchmark-tables", "", "a file with what benchstat makes of it, to be taken into the page")
-	begin := flag.Int64("begin", time.Now().Unix(), "when the run began that this is a part of, in seconds since 1970")
-	only := flag.String("only", "", "measure the contenders whose names match this regular expression; the page has the rest as not measured")
-	flag.IntVar(&o.Large, "large", o.Large, "the pods of the last run, of two contenders; 0 for none")
-	flag.IntVar(&o.Rounds, "rounds", o.Rounds, "how often each contender runs at each size")
-	flag.StringVar(&o.Variant, "variant", "", "what is special about this checkout: pods are brought up and down only, and one row with this name is added to --rows")
-	flag.StringVar(&o.rows, "rows", "", "the file that the row of --variant is added to")
-	quick := flag.Bool("quick", false, "one round of 60 pods: says that it works, and nothing else")
+	flag.StringVar(&o.out, "out", "docs", "directory for performance.md and performance/*.svg")
+	flag.StringVar(&o.benchmarks, "benchmarks", "", "a file with the output of go test -bench")
+	flag.StringVar(&o.benchmarkTables, "benchmark-tables", "", "a file with benchstat's tables of these benchmarks, for the page")
+	begin := flag.Int64("begin", time.Now().Unix(), "start of the whole run, in seconds since 1970")
+	only := flag.String("only", "", "measure only contenders whose names match this regular expression; the page shows the others as not measured")
+	flag.IntVar(&o.Large, "large", o.Large, "number of pods of the last run, with two contenders; 0 skips it")
+	flag.IntVar(&o.Rounds, "rounds", o.Rounds, "number of runs of each contender at each size")
+	flag.StringVar(&o.Variant, "variant", "", "name of this checkout: only create and delete pods, and add one row with this name to --rows")
+	flag.StringVar(&o.rows, "rows", "", "file for the row of --variant")
+	quick := flag.Bool("quick", false, "one round of 60 pods, only to check that the benchmark works")
 	flag.Parse()
 	if *quick {
 		o.Rounds, o.sizes, o.Large, o.Deletions, o.Idle = 1, []int{60}, 120, 10, 5*time.Second
@@ -68,7 +68,7 @@ func run(ctx context.Context, o options, begin time.Time) {
 	b.readBenchmarks()
 	dir := measure.Must(os.MkdirTemp("", "pod2-bench-"))
 	defer os.RemoveAll(dir)
-	// The policies cost every write of a pod something, and what the controller may is asked at each request.
+	// Every write of a pod passes the policies, and every request of the controller is authorized.
 	b.Cluster = measure.StartCluster(ctx, o.root, dir, b.Nodes(), "crd/", "artifacts/00-namespace.yaml", "artifacts/10-rbac.yaml",
 		"artifacts/30-admission-policy.yaml", "artifacts/31-validation-policies.yaml")
 	defer b.Stop(ctx)
@@ -99,8 +99,8 @@ func machine() string {
 	return fmt.Sprintf("%d cores, %s, %s/%s", runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// readBenchmarks takes what test/bench/bench.sh had go test measure, if it did: of one
-// sync by the number of bound addresses.
+// readBenchmarks reads the benchmarks of one sync, by the number of bound addresses, if
+// test/bench/bench.sh ran them.
 func (r *report) readBenchmarks() {
 	if r.benchmarks == "" {
 		return
@@ -112,7 +112,7 @@ func (r *report) readBenchmarks() {
 	for reader.Scan() {
 		result, ok := reader.Result().(*benchfmt.Result)
 		if !ok {
-			continue // a line that is none
+			continue // not a line of a benchmark
 		}
 		var bound int
 		if _, err := fmt.Sscanf(string(result.Name), "SyncNetwork/bound=%d", &bound); err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
-// pointsDrawn is how many a line has at most: more cannot be told apart.
+// pointsDrawn is the maximum of points in a line: more are indistinguishable.
 const pointsDrawn = 400
 
-// plotRuns draws the Ready pods of each lap over time, until all are.
+// plotRuns draws the number of Ready pods of each lap over time, until all are Ready.
 func plotRuns(path string, laps []*lap) {
 	p := plot.New()
 	p.Title.Text = fmt.Sprintf("%d pods", laps[0].n)

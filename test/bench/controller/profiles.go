@@ -12,27 +12,27 @@ import (
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
-// area is a part of a program, by the functions it consists of.
+// area is a part of a program, defined by its functions.
 type area struct {
 	name string
 	of   *regexp.Regexp
 }
 
-// The parts of each program, of which a sample is in the first that any function on its
-// stack is of: what the collector or a policy calls is theirs, whatever it is.
+// The areas of each program. A sample belongs to the first area that contains a function on
+// its stack. So all work that the garbage collector or a policy calls counts as theirs.
 var (
 	garbage = area{"garbage collection", regexp.MustCompile(`^runtime\.(gc(BgMarkWorker|AssistAlloc|Start)|bgsweep|bgscavenge)`)}
 
 	serverAreas = []area{
 		garbage,
-		{"admission policies, our own and any", regexp.MustCompile(`/admission/plugin/(policy|cel|webhook/matchconditions)`)},
+		{"admission policies of Pod2 and others", regexp.MustCompile(`/admission/plugin/(policy|cel|webhook/matchconditions)`)},
 		{"managed fields", regexp.MustCompile(`/util/managedfields|structured-merge-diff`)},
 		{"watches", regexp.MustCompile(`handlers\.(handleWatch|\(\*WatchServer\))|/storage/cacher\.\(\*(Cacher|cacheWatcher|watchCache)\)`)},
-		{"patches, but for their policies and managed fields", regexp.MustCompile(`handlers\.\(\*(smpPatcher|jsonPatcher|applyPatcher)\)`)},
+		{"patches, without policies and managed fields", regexp.MustCompile(`handlers\.\(\*(smpPatcher|jsonPatcher|applyPatcher)\)`)},
 		{"authentication and authorization", regexp.MustCompile(`/(authentication|authorization|authorizer|rbac)[/.]`)},
 		{"validation and defaults", regexp.MustCompile(`/core/validation\.|registry/rest\.Before(Create|Update)|/core/v1\.Set(Object)?Defaults_`)},
-		{"the rest of updates, patches too", regexp.MustCompile(`registry/generic/registry\.\(\*Store\)\.Update\.func`)},
-		{"etcd's client, with its encoding", regexp.MustCompile(`/storage/etcd3|etcd/client|google\.golang\.org/grpc`)},
+		{"other parts of updates and patches", regexp.MustCompile(`registry/generic/registry\.\(\*Store\)\.Update\.func`)},
+		{"etcd client, with its encoding", regexp.MustCompile(`/storage/etcd3|etcd/client|google\.golang\.org/grpc`)},
 		{"HTTP/2 and TLS", regexp.MustCompile(`crypto/tls\.|http2\.\(\*(Framer|bufferedWriter\w*)\)|http2\.\(\*serverConn\)\.(writeFrameAsync|readFrames|serve)$`)},
 	}
 	controllerAreas = []area{
@@ -40,21 +40,21 @@ var (
 		{"decisions (the pure packages)", regexp.MustCompile(`pod2/pkg/(attachment|crontab|ipam|network|network/multus|node|ordinals|plan|pod2|pod2/dns)\.`)},
 		{"requests", regexp.MustCompile(`client-go/rest\.(\(\*Request\)|Result)\.`)},
 		{"watches and caches", regexp.MustCompile(`client-go/(rest/watch|tools/cache)|watch\.\(\*StreamWatcher\)`)},
-		{"the rest of syncs", regexp.MustCompile(`pod2/pkg/reconcile\.`)},
+		{"other parts of syncs", regexp.MustCompile(`pod2/pkg/reconcile\.`)},
 		{"HTTP/2 and TLS", regexp.MustCompile(`crypto/tls\.|/http2\.`)},
 	}
 	heapAreas = []area{
 		{"indexes of the caches", regexp.MustCompile(`tools/cache\.\(\*(storeIndex|threadSafeMap)\)`)},
 		{"pods in the cache", regexp.MustCompile(`pkg/reconcile\.SlimPod|api/core/v1\.\(\*Pod\)`)},
-		{"names: slices, and Services", regexp.MustCompile(`discovery/v1\.|api/core/v1\.\(\*Service\)`)},
-		{"the ledger, and other objects of ours", regexp.MustCompile(`pkg/network\.|reconcile\.\(\*\w+\)\.readBlocks|AddressBlock|serializer/json\.|sigs\.k8s\.io/json`)},
+		{"DNS names: EndpointSlices and Services", regexp.MustCompile(`discovery/v1\.|api/core/v1\.\(\*Service\)`)},
+		{"AddressBlocks and other objects of Pod2", regexp.MustCompile(`pkg/network\.|reconcile\.\(\*\w+\)\.readBlocks|AddressBlock|serializer/json\.|sigs\.k8s\.io/json`)},
 		{"events and the queue", regexp.MustCompile(`api/core/v1\.\(\*(Event|ObjectReference)\)|workqueue|processorListener|main\.NewController`)},
 	}
 )
 
 const elsewhere = "anything else"
 
-// names of areas, and of what is of none.
+// names of the areas, and of the rest.
 func names(areas []area) (all []string) {
 	for _, a := range areas {
 		all = append(all, a.name)
@@ -62,7 +62,7 @@ func names(areas []area) (all []string) {
 	return append(all, elsewhere)
 }
 
-// share is how much of a profile's last value each area has, of 1.
+// share is each area's part of a profile's last value; the sum is 1.
 func share(p *profile.Profile, areas []area) map[string]float64 {
 	in := func(s *profile.Sample) string {
 		for _, a := range areas {
@@ -88,8 +88,9 @@ func share(p *profile.Profile, areas []area) map[string]float64 {
 	return shares
 }
 
-// profileLaps are one lap more of those contenders that targets compare, whose times do not
-// count, with profiles of who serves them: as long as half of the rounds took to be Ready.
+// profileLaps runs one more lap of each contender that targets compare, and profiles the
+// programs that serve it. The times of these laps do not count. A profile is as long as the
+// median time until all pods are Ready.
 func (b *bench) profileLaps(ctx context.Context) {
 	n := b.N()
 	for _, c := range contenders() {

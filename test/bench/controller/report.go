@@ -13,13 +13,13 @@ import (
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
-// report is what page.md is written from.
+// report is the data for page.md.
 type report struct {
 	options
 	measure.Results
 	Machine string
 	Took    time.Duration
-	Tables  string // benchstat's
+	Tables  string // of benchstat
 	laps    []*lap
 }
 
@@ -29,22 +29,22 @@ func (r *report) N() int { return r.sizes[len(r.sizes)-1] }
 // Nodes of the cluster.
 func (r *report) Nodes() int { return max(r.Large, r.N())/podsPerNode + 3 }
 
-// Quiet is how long nobody writes before a lap.
+// Quiet is how long the cluster is without writes before a lap.
 func (r *report) Quiet() time.Duration { return quiet }
 
-// Methods that write.
+// Methods of HTTP that write.
 func (r *report) Methods() []string { return methods }
 
 // Components that share the cores.
 func (r *report) Components() []string { return components }
 
-// row of a table: what a contender did with so many pods.
+// row of a table: the figures of a contender with so many pods.
 type row struct {
 	Contender string
 	N         int
 }
 
-// Rows of what was measured.
+// Rows of all measured contenders.
 func (r *report) Rows() (rows []row) {
 	for _, n := range append(slices.Clone(r.sizes), r.Large) {
 		for _, c := range contenders() {
@@ -56,7 +56,7 @@ func (r *report) Rows() (rows []row) {
 	return rows
 }
 
-// Replaced are p50 and p99 of all rounds.
+// Replaced has p50 and p99 over all rounds.
 func (r *report) Replaced(contender string, n int) string {
 	if r.Count(contender, n, "replaced, ms") == 0 {
 		return "-"
@@ -64,7 +64,8 @@ func (r *report) Replaced(contender string, n int) string {
 	return fmt.Sprintf("%.1f, %.1f", r.Percentile(50, contender, n, "replaced, ms"), r.Percentile(99, contender, n, "replaced, ms"))
 }
 
-// Unexplained is the most writes of a lap that client and API server counted differently.
+// Unexplained is the maximum over all laps: by how many writes the counts of client and API
+// server differ.
 func (r *report) Unexplained() (most float64) {
 	for _, l := range r.laps {
 		most = max(most, l.unexplained)
@@ -72,8 +73,8 @@ func (r *report) Unexplained() (most float64) {
 	return most
 }
 
-// spent is a table of the CPU seconds of a program, with the contenders that it was
-// profiled with.
+// spent is a table of a program's CPU seconds, with the contenders that it was profiled
+// with.
 type spent struct {
 	Program           string
 	Areas, Contenders []string
@@ -97,7 +98,7 @@ func (r *report) Profiles() (tables []spent) {
 // HeapAreas of the controller.
 func (r *report) HeapAreas() []string { return names(heapAreas) }
 
-// Plots are the numbers of pods to draw.
+// Plots are the numbers of pods that have a plot.
 func (r *report) Plots() (sizes []int) {
 	for _, row := range r.Rows() {
 		sizes = append(sizes, row.N)
@@ -105,7 +106,7 @@ func (r *report) Plots() (sizes []int) {
 	return slices.Compact(sizes)
 }
 
-// middle are the laps to draw: of each contender the one of the median.
+// middle returns the laps to draw: for each contender, the lap nearest to the median.
 func (r *report) middle(n int) (middle []*lap) {
 	for _, row := range r.Rows() {
 		if row.N != n {
@@ -120,46 +121,46 @@ func (r *report) middle(n int) (middle []*lap) {
 	return middle
 }
 
-// What profiles say of targets that are not always reached; the page has the one of the
-// processes.
+// The reasons that profiles give for targets that are sometimes missed. The page has the
+// profiles.
 const (
-	whyExist = "a sync has a bounded number of creates under way, for the scheduler and the kubelets to have their share of the cores; kube-controller-manager has more"
-	whyReady = "the cores are busy, most of all with kube-apiserver, see the CPU seconds and profiles below: what we add to the raw client's are a " +
-		"controller, its watch of the pods, and their owner"
-	whyBound = "as for Pod2, and: the second write is a PATCH with the pod's UID, since our cache has no whole pod; it is merged. The " +
-		"raw client sends back the pod that its create answered, with annotations that concern no policy"
-	whyReplaced = "a live read of the owner comes before each create, so that none is made for an owner that is gone; and a sync of the same " +
-		"Pod2 that is under way, for the status of the pod before, is waited for"
-	// whyLong, of a run of three rounds and two sizes of eight contenders.
-	whyLong = "that all are gone, and the cluster quiet, is waited for after each lap: with two cores for the control plane and everybody else that takes as long as bringing them up"
+	whyExist = "a sync sends a limited number of creates at once, to leave CPU for the scheduler and the kubelets; kube-controller-manager sends more"
+	whyReady = "the cores are busy, mostly with kube-apiserver (see the CPU seconds and profiles below). In addition to the raw client's work there are " +
+		"a controller, its watch of the pods, and their owner"
+	whyBound = "the reasons of Pod2 apply. Also, the second write is a PATCH with the pod's UID, because the controller's cache does not hold whole pods, and the API server must merge it. The " +
+		"raw client sends back the whole pod from the answer to its create, with annotations that no policy checks"
+	whyReplaced = "the controller reads the owner live before each create, so it creates no pod for an owner that is gone. It also waits " +
+		"if a sync of the same Pod2 is still running, for the status of the pod before"
+	// whyLong holds for three rounds and two sizes of eight contenders.
+	whyLong = "after each lap the run waits until all pods are gone and the cluster is quiet. With two cores for all programs, that takes as long as creating the pods"
 )
 
-// whyHeap tells what a pod in the cache is at least, as Go lays it out.
+// whyHeap computes the minimum size of a pod in the cache from Go's memory layout.
 func whyHeap() string {
-	return fmt.Sprintf("the cache has corev1.Pods: an empty one is %d bytes, a container in its spec %d and in its status %d, a condition %d; then labels, "+
-		"annotations and the strings themselves, and its share of the ledger, its names and the indexes. A type of our own would be smaller, and no lister has it",
+	return fmt.Sprintf("the cache holds corev1.Pods. An empty one has %d bytes, a container in its spec %d and in its status %d, a condition %d. Labels, "+
+		"annotations, all strings, and a share of AddressBlocks, DNS names and indexes come on top. A type of its own would be smaller, but no lister returns it",
 		unsafe.Sizeof(corev1.Pod{}), unsafe.Sizeof(corev1.Container{}), unsafe.Sizeof(corev1.ContainerStatus{}), unsafe.Sizeof(corev1.PodCondition{}))
 }
 
-// Targets that the controller is held to, all of one run.
+// Targets of the controller, all in one run.
 func (r *report) Targets() (targets []measure.Target) {
 	target := func(what string, value, bound float64, format, why string) {
-		targets = append(targets, measure.Target{What: what, Measured: measure.FigureOf([]float64{value}), Bound: bound, Format: format, Why: why})
+		targets = append(targets, measure.Target{Name: what, Measured: measure.FigureOf([]float64{value}), Bound: bound, Format: format, Why: why})
 	}
 	of := func(contender string, what ...any) float64 {
 		return r.Median(append([]any{contender, r.N()}, what...)...)
 	}
 	p99 := func(contender string) float64 { return r.Percentile(99, contender, r.N(), "replaced, ms") }
 
-	target("Pod2: all exist, by Deployment's time", of(pod2, "exist")/of(deployment, "exist"), 1, "%.2f", whyExist)
-	target("Pod2: all Ready, by Deployment's time", of(pod2, "ready")/of(deployment, "ready"), 0.85, "%.2f", whyReady)
-	target("Pod2: all Ready, by the raw client's time", of(pod2, "ready")/of(raw, "ready"), 1.15, "%.2f", whyReady)
-	target("Pod2 on one Network: all Ready, by Deployment's time", of(pod2OnOne, "ready")/of(deployment, "ready"), 1.25, "%.2f", whyBound)
-	target("Pod2 on one Network: all Ready, by the time of the raw client with the same two writes", of(pod2OnOne, "ready")/of(rawTwice, "ready"), 1.1, "%.2f", whyBound)
+	target("Pod2: all exist, relative to Deployment", of(pod2, "exist")/of(deployment, "exist"), 1, "%.2f", whyExist)
+	target("Pod2: all Ready, relative to Deployment", of(pod2, "ready")/of(deployment, "ready"), 0.85, "%.2f", whyReady)
+	target("Pod2: all Ready, relative to the raw client", of(pod2, "ready")/of(raw, "ready"), 1.15, "%.2f", whyReady)
+	target("Pod2 on one Network: all Ready, relative to Deployment", of(pod2OnOne, "ready")/of(deployment, "ready"), 1.25, "%.2f", whyBound)
+	target("Pod2 on one Network: all Ready, relative to the raw client with the same two writes", of(pod2OnOne, "ready")/of(rawTwice, "ready"), 1.1, "%.2f", whyBound)
 	target("Pod2 on one Network: API writes for each pod created", of(pod2OnOne, "created", "writes"), 2.1, "%.3f", "")
 	target("Pod2 on one Network: API writes for each pod deleted", of(pod2OnOne, "deleted", "writes"), 1.1, "%.3f", "")
-	target("Pod2: replacement p99, by the ReplicaSet controller's", p99(pod2)/p99(deployment), 1, "%.2f", whyReplaced)
-	target("Pod2 on one Network: replacement p99, by the ReplicaSet controller's", p99(pod2OnOne)/p99(deployment), 1, "%.2f", whyReplaced)
+	target("Pod2: replacement p99, relative to the ReplicaSet controller", p99(pod2)/p99(deployment), 1, "%.2f", whyReplaced)
+	target("Pod2 on one Network: replacement p99, relative to the ReplicaSet controller", p99(pod2OnOne)/p99(deployment), 1, "%.2f", whyReplaced)
 	target("Pod2: API writes for each pod updated in place", of(pod2, "updated", "writes"), 1.2, "%.3f", "")
 	if r.Took > 0 {
 		target("the whole run, minutes", r.Took.Minutes(), 30, "%.0f", whyLong)

@@ -11,7 +11,7 @@ import (
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
-// Nothing measured is no target reached.
+// A target without a figure is missed.
 func TestTargetsAreMissedWithoutFigures(t *testing.T) {
 	r := &report{options: options{sizes: []int{2}}}
 	if n := len(r.Targets()); n != 18 {
@@ -19,12 +19,12 @@ func TestTargetsAreMissedWithoutFigures(t *testing.T) {
 	}
 	for _, target := range r.Targets() {
 		if target.Reached() {
-			t.Errorf("%s: %g", target.What, target.Measured.Median)
+			t.Errorf("%s: %g", target.Name, target.Measured.Median)
 		}
 	}
 }
 
-// All that the page asks for is there, a figure or what says that there is none.
+// The page has a figure, or a sign that there is none, in each place.
 func TestPage(t *testing.T) {
 	r := &report{options: options{sizes: []int{2}, Large: 4, Variant: "64"}, Results: measure.Results{}}
 	r.Add(1.5, pod2OnOne, 2, "ready")
@@ -32,7 +32,7 @@ func TestPage(t *testing.T) {
 	r.Add(1, "profile", apiServer, pod2OnOne, elsewhere)
 	got := measure.Render(page, "", r) + measure.Render(page, "variant", r)
 	for _, want := range []string{
-		"| Pod2 on one Network | 2 | - | 1.5 | - | - | - | - |\n", "| anything else | 1.0 |\n", "until everything was looked at | 1.0 s, - s |\n", "| 64 | 2 | 1.5 | - | - | - | - | - |\n",
+		"| Pod2 on one Network | 2 | - | 1.5 | - | - | - | - |\n", "| anything else | 1.0 |\n", "until all objects are processed | 1.0 s, - s |\n", "| 64 | 2 | 1.5 | - | - | - | - | - |\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the page lacks %s, it is\n%s", want, got)
@@ -40,7 +40,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// Each has its turn once a round, and not always after the same one.
+// Each contender has one turn in a round, and does not always follow the same one.
 func TestTurns(t *testing.T) {
 	var rounds []string
 	for round := range 3 {
@@ -55,7 +55,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// Each target is of whom it says it is, and by whom it says.
+// Each target compares the contenders in its name.
 func TestTargetsAreRatiosOfTheRightContenders(t *testing.T) {
 	r := &report{options: options{sizes: []int{100}}, Results: measure.Results{}}
 	for i, c := range contenders() {
@@ -68,17 +68,17 @@ func TestTargetsAreRatiosOfTheRightContenders(t *testing.T) {
 	}
 	var got strings.Builder
 	for _, target := range r.Targets()[:10] {
-		fmt.Fprintf(&got, "%s: %g\n", target.What, target.Measured.Median)
+		fmt.Fprintf(&got, "%s: %g\n", target.Name, target.Measured.Median)
 	}
-	want := `Pod2: all exist, by Deployment's time: 4
-Pod2: all Ready, by Deployment's time: 4
-Pod2: all Ready, by the raw client's time: 16
-Pod2 on one Network: all Ready, by Deployment's time: 8
-Pod2 on one Network: all Ready, by the time of the raw client with the same two writes: 16
+	want := `Pod2: all exist, relative to Deployment: 4
+Pod2: all Ready, relative to Deployment: 4
+Pod2: all Ready, relative to the raw client: 16
+Pod2 on one Network: all Ready, relative to Deployment: 8
+Pod2 on one Network: all Ready, relative to the raw client with the same two writes: 16
 Pod2 on one Network: API writes for each pod created: 6
 Pod2 on one Network: API writes for each pod deleted: 12
-Pod2: replacement p99, by the ReplicaSet controller's: 1.6666666666666667
-Pod2 on one Network: replacement p99, by the ReplicaSet controller's: 2
+Pod2: replacement p99, relative to the ReplicaSet controller: 1.6666666666666667
+Pod2 on one Network: replacement p99, relative to the ReplicaSet controller: 2
 Pod2: API writes for each pod updated in place: 15
 `
 	if got.String() != want {
@@ -86,8 +86,8 @@ Pod2: API writes for each pod updated in place: 15
 	}
 }
 
-// A sample is in the first area that any function of its stack is of, not in that of the
-// function that happened to run.
+// A sample belongs to the first area that contains any function of its stack, not to the area
+// of the function that was running.
 func TestShareOfAProfile(t *testing.T) {
 	function := func(name string) *profile.Location {
 		return &profile.Location{Line: []profile.Line{{Function: &profile.Function{Name: name}}}}

@@ -7,11 +7,10 @@ import (
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
-// stand measures what a controller costs that has nothing to do while all stand still, and
-// a start of it.
+// Measures the cost of an idle controller while no pod changes, and of its start.
 func (b *bench) stand(ctx context.Context) {
 	b.controller.Stop()
-	// A sample each 4 KiB; with the usual one each 512 a pod would be one in a hundred.
+	// Take a sample each 4 KiB. With the default, each 512 KiB, only one pod in a hundred has one.
 	b.controller = b.startController(ctx, []string{"GODEBUG=memprofilerate=4096"})
 	c := b.controller
 	synced := waitSynced(ctx, c)
@@ -40,8 +39,8 @@ func (b *bench) stand(ctx context.Context) {
 	}
 }
 
-// heap of a controller that a garbage collection, which this asks for, finds in use, in
-// bytes.
+// heap is the controller's memory in use, in bytes, after a garbage collection that this
+// function requests.
 func heap(ctx context.Context, c *measure.Controller) float64 {
 	c.Fetch(ctx, "/debug/pprof/heap?gc=1")
 	return controllerMetrics(ctx, c).Sum("go_gc_heap_live_bytes", nil)

@@ -10,14 +10,14 @@ import (
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
-// methods that write, as HTTP has them.
+// methods of HTTP that write.
 var methods = []string{"POST", "PUT", "PATCH", "DELETE"}
 
 func controllerMetrics(ctx context.Context, c *measure.Controller) measure.Metrics {
 	return measure.ParseMetrics(c.Fetch(ctx, "/metrics"))
 }
 
-// requests that a controller made, as its client counts them: by method, and all.
+// requests of a controller, as its client counts them: by method, and all.
 func requests(ctx context.Context, c *measure.Controller) map[string]float64 {
 	m := controllerMetrics(ctx, c)
 	made := map[string]float64{}
@@ -29,17 +29,16 @@ func requests(ctx context.Context, c *measure.Controller) map[string]float64 {
 	return made
 }
 
-// server is what the API server counted.
+// server returns the metrics of the API server.
 func (b *bench) server(ctx context.Context) measure.Metrics {
 	return measure.ParseMetrics(measure.Must(b.Kube.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)))
 }
 
 var writing = map[string]bool{"POST": true, "PUT": true, "PATCH": true, "APPLY": true, "DELETE": true, "DELETECOLLECTION": true}
 
-// ours is how many writes the API server has counted of the kinds that only our controller
-// makes while a Pod2 is at work, with its events; of DELETE those of its own kinds, and none
-// of pods, which KWOK deletes, too. Status and binding of pods are the kubelet's and the
-// scheduler's.
+// The API server's count of the writes that only the Pod2 controller makes for a Pod2, with
+// its events. It includes deletions of the controller's own kinds, but not of pods,
+// because KWOK deletes pods too. The kubelet and the scheduler write status and binding.
 func (b *bench) ours(ctx context.Context, ns string) float64 {
 	count := b.server(ctx).Sum("apiserver_request_total", func(l map[string]string) bool {
 		switch l["resource"] {
@@ -60,9 +59,9 @@ func (b *bench) ours(ctx context.Context, ns string) float64 {
 	return count
 }
 
-// counting returns a function that adds to the lap what our controller has written since,
-// a pod's share, and how many writes the API server counted others, DELETE aside, which
-// our count of it leaves out.
+// counting returns a function that adds the controller's writes since now to the lap, for
+// each pod. It also adds the difference between the client's and the API server's counts.
+// That difference leaves out DELETE, of which the API server's count has only a part.
 func (b *bench) counting(ctx context.Context, l *lap) func(what string) {
 	before, server := requests(ctx, b.controller), b.ours(ctx, l.namespace)
 	return func(what string) {
@@ -77,8 +76,8 @@ func (b *bench) counting(ctx context.Context, l *lap) func(what string) {
 	}
 }
 
-// waitSynced waits until the controller's queue has been empty for a while, and returns
-// since when.
+// waitSynced waits until the controller's queue has been empty for a while, and returns the
+// time since when.
 func waitSynced(ctx context.Context, c *measure.Controller) (at time.Time) {
 	last := -1.0
 	measure.Until(ctx, 50*time.Millisecond, "the controller's queue to be empty", func() bool {
@@ -94,14 +93,14 @@ func waitSynced(ctx context.Context, c *measure.Controller) (at time.Time) {
 	return at
 }
 
-// quiet is longer than any of our writes waits for more of its kind.
+// quiet is longer than any delay with which the Pod2 controller collects writes.
 const quiet = 1500 * time.Millisecond
 
-// waitQuiet waits until nobody has written for that long, but for what goes on for ever:
-// leases and the nodes' status.
+// waitQuiet waits until there was no write for that long, except writes that never end:
+// leases and the status of nodes.
 func (b *bench) waitQuiet(ctx context.Context) {
 	last, since := -1.0, time.Time{}
-	measure.Until(ctx, quiet/6, "nobody to write", func() bool {
+	measure.Until(ctx, quiet/6, "the end of all writes", func() bool {
 		now := b.server(ctx).Sum("apiserver_request_total", func(l map[string]string) bool {
 			return writing[l["verb"]] && l["resource"] != "leases" && l["resource"] != "nodes"
 		})

@@ -16,13 +16,13 @@ import (
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
-// agent is bin/pod2-agent at work in a node's network namespace, where it finds the API
-// server at the address at which that listens on the machine: what it sends there goes
-// through us, who count the bytes.
+// agent is bin/pod2-agent in a node's network namespace. There it finds the API server at
+// the same address as on the machine. This program forwards its connections, and counts the
+// bytes.
 type agent struct {
 	*measure.Process
 	node   *node
-	down   atomic.Int64 // bytes from the API server, as TLS has them
+	down   atomic.Int64 // bytes from the API server, encrypted
 	client *http.Client
 }
 
@@ -47,7 +47,7 @@ func (g *agent) start(ctx context.Context, b *bench) {
 	measure.WaitReady(ctx, g.client, healthAddress, g.Process)
 }
 
-// end the process; what it made stays.
+// end the process; the data plane stays.
 func (g *agent) end() {
 	if g != nil {
 		g.Stop()
@@ -83,7 +83,7 @@ func (c counter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// spent is what an agent has cost since it was started.
+// spent is the cost of an agent since its start.
 type spent struct {
 	cpu                       time.Duration
 	bytes, syncs, syncSeconds float64

@@ -15,14 +15,14 @@ import (
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
-// alone is the agent of one node without its watch: what it does is done by its own code,
-// a part after the other, so that each can be timed.
+// alone is the agent of one node without its watch. It runs the agent's own code part by
+// part, so each part can be timed.
 type alone struct {
 	lab     *lab
 	node    *node
 	kernel  *kernel.Kernel
 	state   dataplane.State
-	unruled bool // links and entries only
+	unruled bool // links and entries, without rules
 }
 
 func newAlone(dir string) *alone {
@@ -33,7 +33,7 @@ func newAlone(dir string) *alone {
 		Nodes: append([]dataplane.Node{{Name: n.name, Addresses: []netip.Addr{n.ip}}}, far...)}}
 }
 
-// close removes what the agent made: a router is a mount, which would outlive us.
+// close removes the agent's things: a router is a mount, which would outlive this process.
 func (a *alone) close() {
 	defer a.lab.close()
 	measure.Cleanup(func() {
@@ -50,7 +50,7 @@ func (a *alone) join(n dataplane.Network, ip string) {
 	a.state.Pods = append(a.state.Pods, p.declared())
 }
 
-// decide as the agent does, and say how long that took.
+// decide as the agent does, and return how long that took.
 func (a *alone) decide() (plan dataplane.Plan, read, took time.Duration) {
 	begin := time.Now()
 	a.state.Host = measure.Must(a.kernel.Read())
@@ -71,13 +71,13 @@ func (a *alone) apply(plan dataplane.Plan) time.Duration {
 	return time.Since(begin)
 }
 
-// sync decides and applies, and says how long the latter took.
+// sync decides and applies, and returns how long it took to apply.
 func (a *alone) sync() time.Duration {
 	plan, _, _ := a.decide()
 	return a.apply(plan)
 }
 
-// rest is a sync that has nothing to do.
+// rest is a sync without work.
 func (a *alone) rest() (read, decided time.Duration) {
 	plan, read, decided := a.decide()
 	if len(plan) > 0 {
@@ -86,7 +86,7 @@ func (a *alone) rest() (read, decided time.Duration) {
 	return read, decided
 }
 
-// far are nodes that are only names.
+// far are nodes that exist only by name.
 var far = []dataplane.Node{
 	{Name: "far1", Addresses: []netip.Addr{netip.MustParseAddr("10.9.9.1")}},
 	{Name: "far2", Addresses: []netip.Addr{netip.MustParseAddr("10.9.9.2")}},
@@ -97,7 +97,7 @@ func remoteIP(i int) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, 1 + byte(i>>16), byte(i >> 8), byte(i)})
 }
 
-// big is the Network that they are on.
+// big is the Network of the remote pods.
 func big() dataplane.Network { return newNetwork("big", 1002, "10.0.0.0/8") }
 
 func remotePods(network string, many int) []dataplane.Pod {
@@ -110,13 +110,13 @@ func remotePods(network string, many int) []dataplane.Pod {
 	return pods
 }
 
-// measureEntries has so many pods of other nodes come to a node that had none of them, and
-// half of them move.
+// measureEntries adds so many pods of other nodes to a node that had none, and then moves
+// half of them.
 func (b *bench) measureEntries(many int) measure.Results {
 	a := newAlone(filepath.Join(b.dir, fmt.Sprint("entries-", many)))
 	defer a.close()
 	a.join(big(), "10.0.0.2")
-	a.sync() // The links and the router are there before: what is measured are the pods.
+	a.sync() // makes links and router, so only the pods are measured
 	a.state.Pods = append(a.state.Pods, remotePods("big", many)...)
 	plan, _, decided := a.decide()
 	if len(plan) != entriesOf(many) {
@@ -142,8 +142,8 @@ func (b *bench) measureEntries(many int) measure.Results {
 	return r
 }
 
-// elsewhere is what it takes longer to decide if there are as many pods on a Network that
-// is not on this node.
+// elsewhere is the extra time of a decision if there are as many pods again on a Network
+// that is not on this node.
 func elsewhere(s dataplane.State, many int) time.Duration {
 	took := func() time.Duration {
 		begin := time.Now()
@@ -164,8 +164,8 @@ func wanted(s dataplane.State) dataplane.Host {
 	return want
 }
 
-// measureNetworks has a node join so many of one CIDR, with a pod on each: links, router,
-// rules.
+// measureNetworks lets a node join so many Networks with one CIDR, each with a pod: links,
+// router and rules.
 func (b *bench) measureNetworks(many int) measure.Results {
 	a := newAlone(filepath.Join(b.dir, fmt.Sprint("networks-", many)))
 	defer a.close()

@@ -18,11 +18,11 @@ import (
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
-// space is the namespace of our pods.
+// space is the namespace of the pods.
 const space = "default"
 
-// createNode makes a Node on which nothing is scheduled. KWOK makes it Ready, as any, and
-// leaves it its address.
+// createNode makes an unschedulable Node. KWOK makes it Ready, like any Node, and does not
+// change its address.
 func (b *bench) createNode(ctx context.Context, name string, ip netip.Addr) {
 	measure.Must(b.Kube.CoreV1().Nodes().Create(ctx, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -31,7 +31,7 @@ func (b *bench) createNode(ctx context.Context, name string, ip netip.Addr) {
 	}, metav1.CreateOptions{}))
 }
 
-// createNetwork as the controller leaves it: with its number and its gateway.
+// createNetwork in the state in which the controller leaves it: with its VNI and gateway.
 func (b *bench) createNetwork(ctx context.Context, n dataplane.Network) {
 	networks := b.Sample.SamplecrdV1().Networks(space)
 	object := measure.Must(networks.Create(ctx, &samplecrdv1.Network{
@@ -41,8 +41,8 @@ func (b *bench) createNetwork(ctx context.Context, n dataplane.Network) {
 	measure.Must(networks.UpdateStatus(ctx, object, metav1.UpdateOptions{}))
 }
 
-// publish creates a pod that has its address already and is on a node already, so that it
-// counts from this one write on.
+// publish creates a pod that already has its address and its node, so it counts from this
+// one write on.
 func (b *bench) publish(ctx context.Context, name, node string, n dataplane.Network, ip netip.Addr) types.UID {
 	pod := measure.Must(b.Kube.CoreV1().Pods(space).Create(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -53,7 +53,7 @@ func (b *bench) publish(ctx context.Context, name, node string, n dataplane.Netw
 					Address: netip.PrefixFrom(ip, n.CIDR.Bits()), Gateway: n.Gateway, MAC: macOf(ip).String()}}),
 				"k8s.v1.cni.cncf.io/networks": fmt.Sprintf(`[{"name":%q,"namespace":%q,"interface":"net1","ips":["%s/%d"],"mac":%q}]`,
 					n.Name, space, ip, n.CIDR.Bits(), macOf(ip)),
-				// KWOK's part of a deletion is delayed, and would be done to the next pod of the name.
+				// KWOK delays its part of a deletion, and could delete the next pod with this name.
 				"kwok.samplecrd.k8s.io/terminate": "false",
 			},
 		},
@@ -66,13 +66,13 @@ func (b *bench) publish(ctx context.Context, name, node string, n dataplane.Netw
 	return pod.UID
 }
 
-// uid of a pod that was published.
+// uid of a published pod.
 func (b *bench) uid(name string) types.UID {
 	uid, _ := b.uids.Load(name)
 	return uid.(types.UID)
 }
 
-// remove a pod that was published, at once.
+// remove a published pod at once.
 func (b *bench) remove(ctx context.Context, name string) {
 	options := metav1.NewPreconditionDeleteOptions(string(b.uid(name)))
 	options.GracePeriodSeconds = ptr.To(int64(0))

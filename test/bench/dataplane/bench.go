@@ -14,7 +14,7 @@ import (
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
-// bench is the nodes, the API server, and the pods between which is measured.
+// bench has the nodes, the API server, and the pods at the ends of each path.
 type bench struct {
 	report
 	*measure.Cluster
@@ -23,7 +23,7 @@ type bench struct {
 	blue    dataplane.Network
 	unruled []*node
 	pods    map[string]*pod
-	// uids of the pods that were published, by name: what is changed or deleted is that pod.
+	// uids of the published pods, by name, as preconditions of changes and deletions.
 	uids sync.Map
 }
 
@@ -54,7 +54,7 @@ func (b *bench) measureAll(ctx context.Context) {
 	b.step("life", func() measure.Results { return b.measureLife(ctx) })
 }
 
-// step adds what it measures by its name, if it is to be taken.
+// step runs f and adds its results under this name, unless --only excludes it.
 func (b *bench) step(name string, f func() measure.Results) {
 	if b.only.MatchString(name) {
 		r := f()
@@ -80,8 +80,8 @@ func (b *bench) paths() []path {
 	return paths
 }
 
-// measureTraffic takes each figure of all paths in turn, a moment apart: whatever else the
-// machine does, it does to all of them.
+// measureTraffic measures a figure on all paths, one shortly after the other, so other work
+// of the machine affects all of them.
 func (b *bench) measureTraffic(ctx context.Context) measure.Results {
 	r := measure.Results{}
 	for i := range b.Rounds + 1 {
@@ -93,7 +93,7 @@ func (b *bench) measureTraffic(ctx context.Context) measure.Results {
 				p.passing("1")
 			}
 		}
-		if i > 0 { // caches and entries of ARP are filled
+		if i > 0 { // the first round fills caches and ARP entries
 			addRound(r, round)
 		}
 	}
@@ -106,8 +106,8 @@ func (b *bench) measurePublication(ctx context.Context) measure.Results {
 	return b.publishOneByOne(ctx, e, 0, b.published)
 }
 
-// measureMoves has m go from node to node: what was its port is gone, its object too,
-// another of the same name and address comes, and CNI attaches it.
+// measureMoves moves m from node to node: its port and its object are removed, another with
+// its name and address is created, and CNI attaches it.
 func (b *bench) measureMoves(ctx context.Context) measure.Results {
 	r, m, a := measure.Results{}, b.pods["m"], b.pods["a"].namespace
 	for i := range b.moves {
@@ -133,8 +133,8 @@ func (b *bench) measureMoves(ctx context.Context) measure.Results {
 	return r
 }
 
-// measureRestart ends the agents of both nodes, and starts them again, while pings go from
-// one to the other.
+// measureRestart stops the agents of both nodes and starts them again, during pings between
+// the nodes.
 func (b *bench) measureRestart(ctx context.Context) measure.Results {
 	p := startPings(ctx, b.pods["a"].namespace, b.pods["b"].ip)
 	for _, n := range b.lab.nodes[:2] {

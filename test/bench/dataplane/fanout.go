@@ -20,9 +20,9 @@ import (
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
-// measureFanout is what it costs the API server to tell many watchers of a change: pods
-// are changed by one annotation that nobody reads, with nobody but the agents watching,
-// and with many who watch what they do, each over a connection of its own.
+// measureFanout measures the API server's cost of one change for many watchers. It changes
+// an unused annotation of pods, first with only the agents watching. Then many more watchers
+// watch the same pods, each over its own connection.
 func (b *bench) measureFanout(ctx context.Context) measure.Results {
 	server := measure.Find(b.Dir, "kube-apiserver")
 	without := b.change(ctx, server, "without", nil)
@@ -51,7 +51,7 @@ func (b *bench) measureFanout(ctx context.Context) measure.Results {
 	return r
 }
 
-// change pods, and return what the API server computed until nothing more is received.
+// change pods, and return the API server's CPU time until no more bytes arrive.
 func (b *bench) change(ctx context.Context, server *measure.Process, value string, received *atomic.Int64) time.Duration {
 	before := server.CPU()
 	measure.Parallel(b.Changes, func(i int) {
@@ -66,7 +66,7 @@ func (b *bench) change(ctx context.Context, server *measure.Process, value strin
 	return server.CPU() - before
 }
 
-// watch the pods that an agent watches, on a connection that nobody else uses.
+// watch the pods that an agent watches, on a connection of its own.
 func (b *bench) watch(ctx context.Context, resourceVersion string) io.ReadCloser {
 	tls := measure.Must(rest.TLSConfigFor(b.Config))
 	address := fmt.Sprintf("%s/api/v1/pods?watch=1&allowWatchBookmarks=true&labelSelector=%s%%3Dtrue&resourceVersion=%s", b.Config.Host, samplecrdv1.ManagedLabel, resourceVersion)

@@ -18,9 +18,8 @@ import (
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
-// lab is nodes on one wire, each a network namespace with an agent in it, and two
-// namespaces on the same wire that know nothing of Networks, between which the underlay
-// is measured.
+// lab has nodes on one wire, each a network namespace with an agent in it. Two more
+// namespaces on the wire are without Networks: between them the underlay is measured.
 //
 //	wire: bridge br0, 1500 bytes
 //	  ├── node1 10.9.0.1 ── nw1001 ── pods        ├── bare1 10.9.0.101
@@ -38,11 +37,11 @@ type lab struct {
 type node struct {
 	*namespace
 	ip    netip.Addr
-	dir   string // what is on its disk
+	dir   string // the node's files
 	agent *agent
 }
 
-// netnsDir holds its routers' namespaces, cniDir what libcni keeps.
+// netnsDir holds the namespaces of the node's routers, cniDir the files of libcni.
 func (n *node) netnsDir() string { return filepath.Join(n.dir, "netns") }
 func (n *node) cniDir() string   { return filepath.Join(n.dir, "cni") }
 
@@ -54,8 +53,8 @@ func newLab(dir string, nodes int) *lab {
 	l := &lab{dir: dir}
 	l.wire = l.open("wire")
 	l.wire.bridge("br0", underlayMTU)
-	// The wire is to cost as little as it can: nothing filters there. Without br_netfilter
-	// the file is not there, and need not be.
+	// The wire must cost as little as possible, so nothing filters there. Without br_netfilter
+	// the file does not exist and is not needed.
 	_ = l.wire.sysctl("net.bridge.bridge-nf-call-iptables", "0")
 	for i := range nodes {
 		l.nodes = append(l.nodes, l.addNode(fmt.Sprintf("node%d", i+1), netip.AddrFrom4([4]byte{10, 9, 0, byte(i + 1)})))
@@ -73,7 +72,7 @@ func (l *lab) addNode(name string, ip netip.Addr) *node {
 	return n
 }
 
-// world is bare2, where packets that leave a Network go.
+// world is bare2, the destination of packets that leave a Network.
 var world = netip.MustParseAddr("10.9.0.102")
 
 func (l *lab) close() {
@@ -96,16 +95,16 @@ func (l *lab) connect(name string, ip netip.Addr) *namespace {
 	return n
 }
 
-// newNetwork as agents know it.
+// newNetwork as agents read it.
 func newNetwork(name string, vni int32, cidr string) dataplane.Network {
 	n := dataplane.Network{Namespace: space, Name: name, VNI: vni, CIDR: netip.MustParsePrefix(cidr), MTU: underlayMTU - 50, Egress: true}
 	n.Gateway, _ = ipam.DefaultGateway(n.CIDR)
 	return n
 }
 
-// pod is a namespace with an address of a Network. It has a port on the bridge of a node,
-// or of several one after the other: it is the same namespace then, so that what it
-// listens with goes on, as a container's that was started before.
+// pod is a namespace with an address of a Network. It has a port on the bridge of a node. A
+// pod that moves keeps its namespace, so its listeners keep running, as if its containers
+// had been started before.
 type pod struct {
 	*namespace
 	network dataplane.Network
@@ -117,19 +116,19 @@ func macOf(ip netip.Addr) dataplane.MAC {
 	return measure.Must(dataplane.ParseMAC(ipam.MAC(ip)))
 }
 
-// pod that has no port yet.
+// pod without a port.
 func (l *lab) pod(name string, n dataplane.Network, ip string) *pod {
 	return &pod{namespace: l.open(name), network: n, ip: netip.MustParseAddr(ip)}
 }
 
-// declared is the pod as agents know it.
+// declared is the pod as agents read it.
 func (p *pod) declared() dataplane.Pod {
 	return dataplane.Pod{Namespace: space, Name: p.name, UID: types.UID(p.name), Node: p.node.name,
 		Attachments: []dataplane.Attachment{{Network: p.network.Name, IP: p.ip, MAC: macOf(p.ip)}}}
 }
 
-// attach does what the plugin bridge does, which makes a bridge if there is none, and what
-// libcni keeps of it.
+// attach does the work of the plugin bridge, which makes a bridge if needed, and writes
+// libcni's result file.
 func (p *pod) attach(n *node, uid types.UID) {
 	bridge := multus.Bridge(p.network.VNI)
 	n.bridge(bridge, p.network.MTU)

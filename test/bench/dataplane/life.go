@@ -20,13 +20,13 @@ import (
 
 const lives = "lives"
 
-// measureLife is what the watch of an agent sees of a pod from its creation to its end,
-// each on average: events, the bytes of their pods in protobuf, and events that change what
-// an agent knows of it. The controller brings up a Pod2 on a Network, on KWOK's nodes,
-// which is then deleted.
+// measureLife measures the events of an agent's watch from the creation of a pod to its end,
+// as averages: their number, the bytes of their pods in protobuf, and the events that change
+// the agent's state. The controller creates a Pod2 on a Network, on KWOK's nodes, and the
+// Pod2 is deleted.
 func (b *bench) measureLife(ctx context.Context) measure.Results {
 	b.NewNamespace(ctx, lives)
-	// It serves one namespace alone: the Networks of the others are ours.
+	// The controller serves only this namespace: this program makes the Networks of the others.
 	controller := b.StartController(ctx, b.Kubeconfig(), nil, "--namespace="+lives)
 	defer controller.Stop()
 	var events, bytes, counts float64
@@ -62,9 +62,9 @@ func (b *bench) measureLife(ctx context.Context) measure.Results {
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "registry.k8s.io/pause:3.10"}}},
 		}},
 	}, metav1.CreateOptions{}))
-	watched.Wait(ctx, "all are Ready", func(p measure.Point) bool { return p.Ready == b.Replicas })
+	watched.Wait(ctx, "all pods are Ready", func(p measure.Point) bool { return p.Ready == b.Replicas })
 	measure.Check(b.Sample.SamplecrdV1().Pod2s(lives).Delete(ctx, web.Name, *metav1.NewPreconditionDeleteOptions(string(web.UID))))
-	watched.Wait(ctx, "all are gone", func(p measure.Point) bool { return p.Exist == 0 })
+	watched.Wait(ctx, "all pods are gone", func(p measure.Point) bool { return p.Exist == 0 })
 	time.Sleep(time.Second)
 	r, n := measure.Results{}, float64(b.Replicas)
 	r.Add(events/n, "events")

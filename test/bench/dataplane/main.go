@@ -1,10 +1,10 @@
 //go:build linux
 
-// Command dataplane measures what Networks do to packets, and the agent to its node and
-// the API server: on three nodes, each a network namespace with the real pod2-agent, which
-// watches a real control plane that the command starts and removes. It prints one table
-// and writes docs/performance-dataplane.md. `make bench-dataplane` runs it; --quick is for
-// who changes it.
+// Command dataplane measures the cost of Networks for packets, and of the agent for its node
+// and the API server. It has three nodes, each a network namespace with the real pod2-agent,
+// which watches a real control plane. The command starts and removes all of them. It prints
+// one table and writes docs/performance-dataplane.md. `make bench-dataplane` runs it. --quick
+// is for changes of this command.
 package main
 
 import (
@@ -26,26 +26,26 @@ import (
 
 type options struct {
 	root, out string
-	only      *regexp.Regexp // of the steps; the page has the rest as not measured
+	only      *regexp.Regexp // the steps to measure; the page shows the others as not measured
 	Rounds    int
-	each      time.Duration // of throughput, of one path in one round
-	Sizes     []int         // remote pods, as they are programmed without a watch
-	Networks  []int         // on one node, likewise
-	published int           // one by one
+	each      time.Duration // of a throughput figure, for one path in one round
+	Sizes     []int         // numbers of remote pods, programmed without a watch
+	Networks  []int         // numbers of Networks on one node, programmed without a watch
+	published int           // pods, one by one
 	moves     int
 	standing  int // pods of other nodes that the agents know at the end
-	Watchers  int // that share the API server with the agents
-	Changes   int // of pods, while they watch
-	Replicas  int // of a Pod2, whose lives are counted
+	Watchers  int // in addition to the agents
+	Changes   int // of pods, during the watch
+	Replicas  int // of the Pod2 that measureLife creates
 }
 
 func main() {
 	o := options{Rounds: 7, each: 600 * time.Millisecond, Sizes: []int{1_000, 10_000, 50_000}, Networks: []int{1, 10, 30},
 		published: 300, moves: 15, standing: 10_000, Watchers: 200, Changes: 500, Replicas: 100}
 	flag.StringVar(&o.root, "root", ".", "the checkout, with bin/ built")
-	flag.StringVar(&o.out, "out", "", "where performance-dataplane.md goes; by default docs, and with --quick or --only nowhere")
-	quick := flag.Bool("quick", false, "little of everything: says that it works, and nothing else")
-	only := flag.String("only", "", "measure the steps whose names match this regular expression: entries, networks, traffic, publication, moves, restart, standing, fanout, life")
+	flag.StringVar(&o.out, "out", "", "directory for performance-dataplane.md; defaults to docs, or with --quick or --only to none")
+	quick := flag.Bool("quick", false, "measure little, only to check that the benchmark works")
+	only := flag.String("only", "", "measure only steps whose names match this regular expression: entries, networks, traffic, publication, moves, restart, standing, fanout, life")
 	flag.Parse()
 	if *quick {
 		o.Networks = []int{1, 3}
@@ -81,7 +81,7 @@ func run(ctx context.Context, o options) {
 	}
 }
 
-// logs are the last lines of the agents', for who has to know why it failed.
+// logs returns the last lines of the agents' logs, to find the cause of a failure.
 func (b *bench) logs() string {
 	var s strings.Builder
 	files, _ := filepath.Glob(filepath.Join(b.dir, "lab", "node*", "agent.log"))

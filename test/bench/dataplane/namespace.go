@@ -18,7 +18,7 @@ import (
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
-// namespace is a network namespace that is there as long as its file is open.
+// namespace is a network namespace that exists as long as its file is open.
 type namespace struct {
 	name string
 	file *os.File
@@ -34,11 +34,11 @@ func newNamespace(name string) *namespace {
 	return n
 }
 
-// path is where others in this process find it.
+// path of the namespace for other code of this process.
 func (n *namespace) path() string { return fmt.Sprintf("/proc/self/fd/%d", n.file.Fd()) }
 
-// do f on a thread that is in the namespace and ends with f. What f opens or starts stays
-// in the namespace.
+// do f on a thread that is in the namespace and ends with f. Everything that f opens or
+// starts stays in the namespace.
 func (n *namespace) do(f func()) {
 	onThread(func() {
 		measure.Check(unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET))
@@ -49,13 +49,13 @@ func (n *namespace) do(f func()) {
 func onThread(f func()) {
 	result := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread is of no use to others
+		runtime.LockOSThread() // never unlocked, because no other goroutine may use the thread
 		result <- measure.Try(f)
 	}()
 	measure.Check(<-result)
 }
 
-// link of the namespace that the thread is in.
+// link in the namespace of the thread.
 func link(name string) netlink.Link { return measure.Must(netlink.LinkByName(name)) }
 
 func up(l netlink.Link) { measure.Check(netlink.LinkSetUp(l)) }
@@ -72,7 +72,7 @@ func (n *namespace) sysctl(name, value string) error {
 	})
 }
 
-// address puts one on an interface, and sets that up.
+// address adds an address to an interface, and sets it up.
 func (n *namespace) address(name string, prefix netip.Prefix) {
 	n.do(func() {
 		ip := &net.IPNet{IP: prefix.Addr().AsSlice(), Mask: net.CIDRMask(prefix.Bits(), prefix.Addr().BitLen())}
@@ -91,7 +91,7 @@ func (n *namespace) bridge(name string, mtu int) {
 	})
 }
 
-// plug makes port on a bridge of n, whose other end is the interface of that name in to.
+// plug makes a port on a bridge of n. Its other end is the interface with this name in to.
 func (n *namespace) plug(bridge, port string, to *namespace, name string, mac dataplane.MAC, mtu int) {
 	n.do(func() {
 		veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: port, MTU: mtu, MasterIndex: link(bridge).Attrs().Index},

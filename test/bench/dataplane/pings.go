@@ -14,7 +14,7 @@ import (
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
-// pings is a packet each millisecond to a pod that sends it back.
+// pings sends a packet each millisecond to a pod that sends it back.
 type pings struct {
 	conn net.Conn
 	stop chan struct{}
@@ -29,7 +29,7 @@ const (
 	echoPort  = 7
 )
 
-// echo sends back what comes, until the pod's namespace is closed.
+// echo sends all packets back until the pod's namespace is closed.
 func echo(ctx context.Context, n *namespace) {
 	var conn net.PacketConn
 	n.do(func() {
@@ -58,7 +58,7 @@ func connected(ctx context.Context, from *namespace, to netip.Addr) {
 			return
 		}
 	}
-	measure.Check(fmt.Errorf("from %s nobody answers at %s", from.name, to))
+	measure.Check(fmt.Errorf("%s gets no answer from %s", from.name, to))
 }
 
 func startPings(ctx context.Context, from *namespace, to netip.Addr) *pings {
@@ -77,7 +77,7 @@ func startPings(ctx context.Context, from *namespace, to netip.Addr) *pings {
 			i := p.sent
 			p.sent, p.lost[i] = p.sent+1, true
 			p.mu.Unlock()
-			// An error is of an earlier packet that was refused; what is lost is counted.
+			// An error belongs to an earlier packet that was refused. Lost packets are counted anyway.
 			_, _ = conn.Write(binary.BigEndian.AppendUint64(nil, i))
 		}
 	})
@@ -102,10 +102,10 @@ func startPings(ctx context.Context, from *namespace, to netip.Addr) *pings {
 	return p
 }
 
-// end returns how many were sent, and how many never came back.
+// end returns how many packets were sent, and how many did not come back.
 func (p *pings) end() (sent, lost float64) {
 	close(p.stop)
-	time.Sleep(200 * time.Millisecond) // what is under way comes back
+	time.Sleep(200 * time.Millisecond) // for packets that are still on their way
 	_ = p.conn.Close()
 	p.wg.Wait()
 	return float64(p.sent), float64(len(p.lost))

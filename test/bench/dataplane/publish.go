@@ -14,11 +14,11 @@ import (
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
-// entries is when which address got its entry, the last that the agent makes of a pod, in
-// the kernels of nodes: the kernel says so itself.
+// entries records when each address got its entry in the kernels of nodes. The kernel itself
+// reports the entry, the last one that the agent makes for a pod.
 type entries struct {
 	measure.Watched
-	at   map[netip.Addr]map[*node]time.Time // the first time
+	at   map[netip.Addr]map[*node]time.Time // of the first report
 	done chan struct{}
 }
 
@@ -56,7 +56,7 @@ func (e *entries) note(ip netip.Addr, n *node, now time.Time) {
 	})
 }
 
-// wait until so many nodes have so many entries, and return when the last of them came.
+// wait until so many nodes have so many entries, and return the time of the last one.
 func (e *entries) wait(ctx context.Context, ips []netip.Addr, nodes int) (last time.Time) {
 	i := 0
 	e.Wait(ctx, fmt.Sprintf("%d nodes have entries of %d pods", nodes, len(ips)), func() bool {
@@ -78,9 +78,9 @@ func (b *bench) publishRemote(ctx context.Context, i int) netip.Addr {
 	return remoteIP(i)
 }
 
-// publishOneByOne is, for each of the pods, how long it took from when its write was
-// begun, and from when the API server had answered, until the last node had its entry.
-// The agents are at rest in between. On a machine that is too slow there are fewer.
+// publishOneByOne measures each pod's time until the last node has its entry: from the start
+// of its write, and from the answer of the API server. The agents are idle in between. A slow
+// machine publishes fewer pods.
 func (b *bench) publishOneByOne(ctx context.Context, e *entries, first, many int) measure.Results {
 	r := measure.Results{}
 	for i, start := first, time.Now(); i < first+many && time.Since(start) < time.Minute; i++ {
@@ -89,16 +89,16 @@ func (b *bench) publishOneByOne(ctx context.Context, e *entries, first, many int
 		answer := time.Now()
 		last := e.wait(ctx, []netip.Addr{ip}, len(b.lab.nodes))
 		r.Add(measure.Milliseconds(last.Sub(begin)), "begun")
-		// Not before the answer: the watch may be faster than it.
+		// Not negative: the watch may be faster than the answer.
 		r.Add(measure.Milliseconds(max(0, last.Sub(answer))), "answered")
-		// Never in step with the agents' rest.
+		// The pause varies, to be out of step with the agents' rest.
 		time.Sleep(time.Duration(10+i%41) * time.Millisecond)
 	}
 	return r
 }
 
-// publishAtOnce is how long it took until the API server had answered all, and from then
-// until the last node had all entries.
+// publishAtOnce measures the time until the API server has answered all requests, and from
+// then until the last node has all entries.
 func (b *bench) publishAtOnce(ctx context.Context, e *entries, first, many int) measure.Results {
 	begin := time.Now()
 	ips := make([]netip.Addr, many)

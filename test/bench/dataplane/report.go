@@ -10,7 +10,7 @@ import (
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
-// report is what page.md is written from.
+// report is the data for page.md.
 type report struct {
 	options
 	measure.Results
@@ -19,7 +19,7 @@ type report struct {
 	Before, After float64 // % of the machine's CPU that others used, before and after the run
 }
 
-// The paths, by the names that they have on the page.
+// The paths, by their names on the page.
 const (
 	underlay       = "underlay"
 	podToPod       = "pod to pod, two nodes"
@@ -33,15 +33,15 @@ const (
 
 var pathNames = []string{underlay, podToPod, unfiltered, overIPv6, bridgeAndVXLAN, sameNode, outside, nodeToNode}
 
-// Paths that were taken, the underlay first.
+// Paths that were measured, the underlay first.
 func (r *report) Paths() []string {
 	return slices.DeleteFunc(slices.Clone(pathNames), func(path string) bool {
 		return path != underlay && r.Count("traffic", path, "p50") == 0
 	})
 }
 
-// addRound adds the figures of all paths, and what each is by the underlay's in the same
-// round.
+// addRound adds the figures of all paths, and their ratios to the underlay's figures in the
+// same round.
 func addRound(r, round measure.Results) {
 	r.AddAll(round)
 	for _, path := range pathNames[1:] {
@@ -53,57 +53,57 @@ func addRound(r, round measure.Results) {
 	}
 }
 
-// Percentiles are p50, p99 and the most.
+// Percentiles are p50, p99 and the maximum.
 func (r *report) Percentiles(name ...any) string {
 	return fmt.Sprintf("%.1f, %.1f, %.1f", r.Percentile(50, name...), r.Percentile(99, name...), r.Percentile(100, name...))
 }
 
-// Per is how many of a unit a median has.
+// Per is the median in another unit.
 func (r *report) Per(unit float64, format string, name ...any) string {
 	return fmt.Sprintf(format, r.Median(name...)/unit)
 }
 
-// Few is how many pods of other nodes there were before many more came.
+// Few is the number of pods of other nodes before many more were created.
 func (r *report) Few() int { return r.Count("publication", "begun") }
 
-// AtOnce is how many those were, and All how many there were then.
+// AtOnce is the number of pods that were then created at once.
 func (r *report) AtOnce() int { return r.standing - r.published }
 
-// All that stand.
+// All is the number of pods after that.
 func (r *report) All() int { return r.Few() + r.AtOnce() }
 
-// AllAndMore has those that were published one by one after that.
+// AllAndMore also includes the pods that were published one by one after that.
 func (r *report) AllAndMore() int { return r.All() + r.Count("standing", "more", "begun") }
 
 // Figures of a path.
 func (r *report) Figures() []string { return trafficFigures }
 
-// Targets that the data plane is held to.
+// Targets of the data plane.
 func (r *report) Targets() []measure.Target {
 	const many = 10_000
 	p99 := func(name ...any) measure.Figure {
 		return measure.Figure{Median: r.Percentile(99, name...), Least: r.Of(name...).Least, Most: r.Of(name...).Most}
 	}
 	return []measure.Target{
-		{What: "throughput of one stream, pod to pod across nodes, by the underlay's", Measured: r.Of("traffic", podToPod, "one stream", "by the underlay's"), Format: "%.2f", Bound: 0.8, AtLeast: true,
-			Why: "one core does the sending half of it, and with VXLAN, two bridges and their filters more is to be done for each byte: the column of CPU has how much. Bridge and VXLAN alone, with no rule, reach " +
-				r.Text("%.2f", "traffic", bridgeAndVXLAN, "one stream", "by the underlay's") + "; of what isolation costs beyond that, br_netfilter, which a node without kube-proxy's iptables can turn off, is what the row without it lacks"},
-		{What: fmt.Sprintf("entries of %d remote pods: to program them", many), Measured: r.Of("entries", many, "programmed"), Format: "%.1f", Bound: 60, Unit: " ms",
-			Why: "the kernel's own work for 20,000 messages, a lock of all of its network configuration and a notification each; more hands do not speed it up"},
-		{What: fmt.Sprintf("a resync of %d remote pods with nothing to do", many), Measured: r.Of("entries", many, "resync"), Format: "%.1f", Bound: 60, Unit: " ms",
-			Why: "the kernel is read anew each time, by design: what somebody else changed is found by nothing else"},
-		{What: "publication to the entry on every node, p99", Measured: p99("publication", "begun"), Format: "%.1f", Bound: 100, Unit: " ms",
-			Why: "API server, etcd, three agents and the one who measures share the cores"},
-		{What: fmt.Sprintf("the same when %d pods stand", r.All()), Measured: p99("standing", "more", "begun"), Format: "%.1f", Bound: 100, Unit: " ms",
-			Why: "by design, first: an agent reads and compares all that it knows whenever something changes, and rests between two syncs as long as one takes, so that a pod waits for three when it comes as one begins: that one, the rest after it and its own. How long one takes is below, by \"one pod more\"; that it is long here is the machine's part, on whose cores three agents do that at once, while KWOK makes those pods Ready"},
+		{Name: "throughput of one stream, pod to pod across nodes, relative to the underlay", Measured: r.Of("traffic", podToPod, "one stream", "by the underlay's"), Format: "%.2f", Bound: 0.8, AtLeast: true,
+			Why: "one core does all the sending work, and VXLAN, two bridges and their filters add work for each byte (see the column of CPU). Bridge and VXLAN alone, without rules, reach " +
+				r.Text("%.2f", "traffic", bridgeAndVXLAN, "one stream", "by the underlay's") + ". The row without br_netfilter shows its part of the cost of isolation; a node without kube-proxy's iptables can turn it off"},
+		{Name: fmt.Sprintf("entries of %d remote pods: to program them", many), Measured: r.Of("entries", many, "programmed"), Format: "%.1f", Bound: 60, Unit: " ms",
+			Why: "it is the kernel's own work for 20,000 messages. Each takes a lock of the whole network configuration and sends a notification, so more threads would not help"},
+		{Name: fmt.Sprintf("a resync of %d remote pods without work", many), Measured: r.Of("entries", many, "resync"), Format: "%.1f", Bound: 60, Unit: " ms",
+			Why: "by design, the agent reads the whole kernel each time: only this finds the changes of other programs"},
+		{Name: "publication to the entry on every node, p99", Measured: p99("publication", "begun"), Format: "%.1f", Bound: 100, Unit: " ms",
+			Why: "API server, etcd, three agents and the measurement share the cores"},
+		{Name: fmt.Sprintf("the same with %d pods", r.All()), Measured: p99("standing", "more", "begun"), Format: "%.1f", Bound: 100, Unit: " ms",
+			Why: "first, by design, an agent reads and compares everything after each change, and then rests as long as the sync took. A pod that is created when a sync begins waits for that sync, the rest, and its own sync. The duration of a sync is below (\"one more pod\"). Second, this machine is slow, because three agents sync on its cores at once while KWOK makes the pods Ready"},
 	}
 }
 
-// Missed are those that are known to be.
+// Missed are the targets that were measured and missed.
 func (r *report) Missed() []measure.Target {
 	return slices.DeleteFunc(r.Targets(), func(t measure.Target) bool { return t.Reached() || !t.Measured.Measured() })
 }
 
-// entriesOf so many remote pods: each has two of the bridge and its VXLAN device, and a
-// neighbour.
+// entriesOf so many remote pods: each has an entry of the bridge, one of its VXLAN device,
+// and a neighbour.
 func entriesOf(pods int) int { return 3 * pods }

@@ -9,7 +9,7 @@ import (
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
-// Figures are ratios of one round each, not of medians of different rounds.
+// Ratios are of figures of the same round, not of medians of different rounds.
 func TestRatioIsOfOneRound(t *testing.T) {
 	r := measure.Results{}
 	for _, speeds := range []struct{ under, over float64 }{{10, 9}, {20, 10}, {5, 4}} {
@@ -23,7 +23,7 @@ func TestRatioIsOfOneRound(t *testing.T) {
 	}
 }
 
-// Nothing measured is no target reached.
+// A target without a figure is missed.
 func TestTargetsAreMissedWithoutFigures(t *testing.T) {
 	r := &report{}
 	got := measure.Render(page, "targets", r)
@@ -32,7 +32,7 @@ func TestTargetsAreMissedWithoutFigures(t *testing.T) {
 	}
 }
 
-// All that the page asks for is there, a figure or what says that there is none.
+// The page has a figure, or a sign that there is none, in each place.
 func TestPage(t *testing.T) {
 	r := &report{options: options{Sizes: []int{1000}, Networks: []int{1, 3}}}
 	if got := measure.Render(page, "", r); strings.Contains(got, "<no value>") || !strings.Contains(got, "| 1000 | not measured |") {
@@ -45,7 +45,7 @@ func TestMissedTargetsSayWhy(t *testing.T) {
 	r.Add(1000, "publication", "begun")
 	for _, target := range r.Targets() {
 		if target.Why == "" {
-			t.Errorf("%s: no reason", target.What)
+			t.Errorf("%s: no reason", target.Name)
 		}
 	}
 	const want = "| publication to the entry on every node, p99 | at most 100 ms | 1000.0 (1000.0-1000.0) | **missed** |"
@@ -54,7 +54,7 @@ func TestMissedTargetsSayWhy(t *testing.T) {
 	}
 }
 
-// The cluster on paper, of figures that are easy to calculate with.
+// The cluster on paper, with figures that make the calculation easy.
 func TestPaper(t *testing.T) {
 	r := &report{options: options{Sizes: []int{10_000}, Networks: []int{1, 11}, standing: 10_000}, Results: measure.Results{}}
 	for _, measured := range []struct {

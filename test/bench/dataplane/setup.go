@@ -53,16 +53,16 @@ func (b *bench) setUp(ctx context.Context) {
 func (b *bench) startPod(ctx context.Context, name string, n dataplane.Network, ip string, on *node) {
 	p := b.lab.pod(name, n, ip)
 	uid := b.publish(ctx, name, on.name, n, p.ip)
-	// A kubelet comes to CNI later than the agent hears of the pod, as a rule.
+	// The kubelet usually calls CNI after the agent has seen the pod.
 	measure.Until(ctx, 50*time.Millisecond, "the agent to make the Network's links", func() bool { return on.has(multus.Bridge(n.VNI)) })
 	p.attach(on, uid)
 	b.pods[name] = p
 	echo(ctx, p.namespace)
 }
 
-// setUpUnruled makes two nodes more on the wire, with the links and the entries that an
-// agent makes there, and none of its rules: no data plane of a bridge and VXLAN is faster,
-// and what ours lacks to it is what isolation costs.
+// setUpUnruled makes two more nodes on the wire. They have the agent's links and entries, but
+// not its rules. No data plane of bridge and VXLAN is faster, so the difference from the
+// agent's is the cost of isolation.
 func (b *bench) setUpUnruled(ctx context.Context) {
 	s := dataplane.State{UDPPort: 4789, Transit: netip.MustParsePrefix("100.64.0.0/16"), Networks: []dataplane.Network{b.blue}}
 	for i, name := range []string{"u1", "u2"} {
@@ -84,7 +84,7 @@ func (b *bench) setUpUnruled(ctx context.Context) {
 	connected(ctx, b.pods["u1"].namespace, b.pods["u2"].ip)
 }
 
-// cleanUp has the agents undo what they made, as `pod2-agent cleanup` does on a node.
+// cleanUp removes the agents' things, as `pod2-agent cleanup` does on a node.
 func (b *bench) cleanUp() {
 	for _, n := range b.lab.nodes {
 		n.agent.end()

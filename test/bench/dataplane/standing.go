@@ -9,8 +9,8 @@ import (
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
-// measureStanding is what an agent costs that knows many pods of other nodes, all on a
-// Network of its own node: a start of it with few pods and with all, and one pod more.
+// measureStanding measures the cost of an agent that has many remote pods, all on a Network
+// of its node: a start with few pods, a start with all, and one more pod.
 func (b *bench) measureStanding(ctx context.Context) measure.Results {
 	r := measure.Results{}
 	n := b.lab.nodes[0]
@@ -33,8 +33,8 @@ func (b *bench) measureStanding(ctx context.Context) measure.Results {
 	return r
 }
 
-// restart the agent of a node: until it is ready, what it computed and received until
-// then, and the most memory it had.
+// restart the agent of a node. Until it is ready, measure its CPU time, its received bytes
+// and its peak memory.
 func (b *bench) restart(ctx context.Context, n *node) measure.Results {
 	n.agent.end()
 	down := n.agent.down.Load()

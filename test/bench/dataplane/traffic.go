@@ -18,17 +18,17 @@ import (
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
-// path is a way that packets take.
+// path is a route that packets take.
 type path struct {
 	name     string
 	from, to *namespace
-	ip       netip.Addr // of to
-	// bridged packets pass the chains of these nodes' own tables too, or not
-	// (br_netfilter); nil: as everywhere.
+	ip       netip.Addr // the address of to
+	// On these nodes, bridged packets do not pass the chains of the node's own tables
+	// (br_netfilter is off).
 	unfiltered []*node
 }
 
-// passing turns that on or off, where there is br_netfilter.
+// passing turns br_netfilter on or off, if the kernel has it.
 func (p path) passing(on string) {
 	for _, n := range p.unfiltered {
 		for _, family := range []string{"ip", "ip6", "arp"} {
@@ -45,7 +45,7 @@ const (
 	readTimeout = 200 * time.Millisecond
 )
 
-// The figures of a path, each of which measures some of them.
+// The figures of a path. Each function measures some of them.
 var trafficFigures = []string{"one stream", "CPU", "four streams", "packets", "p50", "p99"}
 
 func (p path) one(ctx context.Context, d time.Duration, round measure.Results) {
@@ -59,9 +59,9 @@ func (p path) four(ctx context.Context, d time.Duration, round measure.Results) 
 	round.Add(speed, p.name, "four streams")
 }
 
-// streams sends as fast as it goes, and returns the Gbit/s that arrived in d, after a
-// tenth of it, and what sender and receiver computed for each GB, ms: that is this process,
-// which does nothing else, and what the kernel did meanwhile on its behalf.
+// streams sends as fast as possible. It returns the Gbit/s that arrived in d, without the
+// first tenth, and the CPU time of sender and receiver for each GB, in ms. Both are this
+// process, which does nothing else; the time includes the kernel's work on its behalf.
 func (p path) streams(ctx context.Context, n int, d time.Duration) (speed, perGB float64) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second+2*d)
 	defer cancel()
@@ -108,16 +108,15 @@ func (p path) streams(ctx context.Context, n int, d time.Duration) (speed, perGB
 	return 8 * gb / time.Since(begin).Seconds(), measure.Milliseconds(ownCPU()-used) / gb
 }
 
-// ownCPU is what this process has computed.
+// ownCPU is the CPU time of this process.
 func ownCPU() time.Duration {
 	var u unix.Rusage
 	measure.Check(unix.Getrusage(unix.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// udp calls both with two connected sockets, whose calls block, so that nothing but the
-// kernel wakes who waits: again and again what is in the background, until the other has
-// returned.
+// udp calls both functions with two connected sockets, whose calls block, so only the kernel
+// wakes a waiting caller. It repeats background until measured returns.
 func (p path) udp(background, measured func(from, to int)) {
 	family := unix.AF_INET
 	if p.ip.Is6() {
@@ -160,7 +159,7 @@ func sockaddr(ip netip.Addr) unix.Sockaddr {
 	return &unix.SockaddrInet6{Port: testPort, Addr: ip.As16()}
 }
 
-// small counts how many thousand packets of 64 bytes arrive in a second while one sender
+// small counts the packets of 64 bytes that arrive in a second, in thousands, while one sender
 // sends as many as it can.
 func (p path) small(_ context.Context, d time.Duration, round measure.Results) {
 	out, in := make([]byte, payload), make([]byte, payload)
@@ -177,7 +176,7 @@ func (p path) small(_ context.Context, d time.Duration, round measure.Results) {
 	})
 }
 
-// pingPong sends a packet of 64 bytes there and back, one after the other.
+// pingPong sends packets of 64 bytes there and back, one after the other.
 func (p path) pingPong(_ context.Context, d time.Duration, round measure.Results) {
 	there, back := make([]byte, payload), make([]byte, payload)
 	var times []float64 // µs

@@ -22,15 +22,15 @@ import (
 	"github.com/pod2/pod2/pkg/client/clientset/versioned"
 )
 
-// Cluster is the local control plane, and clients of it without limits.
+// Cluster is the local control plane, with clients that have no rate limits.
 type Cluster struct {
-	Root, Dir string // of the checkout, with bin/ built; of the cluster
+	Root, Dir string // directories: of the checkout, with bin/ built; of the cluster
 	Config    *rest.Config
 	Kube      kubernetes.Interface
 	Sample    versioned.Interface
 }
 
-// StartCluster of so many KWOK nodes, with what these files of the checkout declare.
+// StartCluster with so many KWOK nodes, and apply these files of the checkout.
 func StartCluster(ctx context.Context, root, dir string, nodes int, files ...string) *Cluster {
 	c := &Cluster{Root: root, Dir: dir}
 	c.run(ctx, []string{"NODES=" + strconv.Itoa(nodes), "QPS_UNLIMITED=1"}, "hack/localcluster.sh", "up", dir)
@@ -53,7 +53,7 @@ func StartCluster(ctx context.Context, root, dir string, nodes int, files ...str
 	return c
 }
 
-// Kubeconfig of who may do everything.
+// Kubeconfig of a user with all rights.
 func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Dir, "kubeconfig") }
 
 // kubectl of the checkout.
@@ -61,7 +61,7 @@ func (c *Cluster) kubectl(ctx context.Context, args ...string) {
 	c.run(ctx, nil, "bin/kubectl", append([]string{"--kubeconfig=" + c.Kubeconfig()}, args...)...)
 }
 
-// Stop works when ctx has ended, too.
+// Stop works even after ctx has ended.
 func (c *Cluster) Stop(ctx context.Context) {
 	Cleanup(func() { c.run(context.WithoutCancel(ctx), nil, "hack/localcluster.sh", "down", c.Dir) })
 }
@@ -77,11 +77,11 @@ func (c *Cluster) run(ctx context.Context, env []string, name string, args ...st
 // Controller is a pod2-controller of the checkout.
 type Controller struct {
 	*Process
-	address        string // of its metrics and profiles
+	address        string // serves its metrics and profiles
 	Started, Ready time.Time
 }
 
-// StartController returns once it is ready: its caches are full.
+// StartController returns once the controller is ready, with full caches.
 func (c *Cluster) StartController(ctx context.Context, kubeconfig string, env []string, args ...string) *Controller {
 	health := freePort(ctx)
 	p := &Controller{address: "http://" + freePort(ctx), Started: time.Now()}
@@ -94,13 +94,13 @@ func (c *Cluster) StartController(ctx context.Context, kubeconfig string, env []
 	return p
 }
 
-// WaitReady waits for a process that says at this address whether it is ready, and stops
-// it if it never is.
+// WaitReady waits until the readiness endpoint at this address succeeds. If it never does,
+// WaitReady stops the process.
 func WaitReady(ctx context.Context, client *http.Client, address string, p *Process) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	err := Try(func() {
-		Until(ctx, 10*time.Millisecond, "a program to be ready", func() bool {
+		Until(ctx, 10*time.Millisecond, "a program to become ready", func() bool {
 			_, err := Fetch(ctx, client, "http://"+address+"/readyz")
 			return err == nil
 		})
@@ -111,22 +111,22 @@ func WaitReady(ctx context.Context, client *http.Client, address string, p *Proc
 	Check(err)
 }
 
-// Fetch what it has at this path.
+// Fetch the controller's answer for this path.
 func (p *Controller) Fetch(ctx context.Context, path string) []byte {
 	return Must(Fetch(ctx, http.DefaultClient, p.address+path))
 }
 
-// freePort is host:port of one that was free a moment ago.
+// freePort is the host:port of a port that was free a moment ago.
 func freePort(ctx context.Context) string {
 	l := Must(new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0"))
 	defer l.Close()
 	return l.Addr().String()
 }
 
-// NewNamespace in which pods can be created.
+// NewNamespace for pods. It returns once pods can be created there.
 func (c *Cluster) NewNamespace(ctx context.Context, name string) {
 	Must(c.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}))
-	Until(ctx, 100*time.Millisecond, "the account that pods run as", func() bool {
+	Until(ctx, 100*time.Millisecond, "the service account of the pods", func() bool {
 		return len(Must(c.Kube.CoreV1().ServiceAccounts(name).List(ctx, metav1.ListOptions{})).Items) > 0
 	})
 }

@@ -16,7 +16,7 @@ import (
 // Metrics of a program, by name.
 type Metrics map[string]*dto.MetricFamily
 
-// Fetch what is at an address.
+// Fetch an address.
 func Fetch(ctx context.Context, client *http.Client, url string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -53,10 +53,10 @@ func (m Metrics) Sum(name string, match func(labels map[string]string) bool) (to
 	return total
 }
 
-// Histogram is how many observations there are of a name, and their sum.
+// Histogram returns the number of observations of a histogram, and their sum.
 func (m Metrics) Histogram(name string) (count, sum float64) {
 	if m[name] == nil {
-		Check(fmt.Errorf("no metric %s", name))
+		Check(fmt.Errorf("there is no metric %s", name))
 	}
 	for _, sample := range m[name].GetMetric() {
 		count += float64(sample.GetHistogram().GetSampleCount())

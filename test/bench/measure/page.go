@@ -6,7 +6,7 @@ import (
 	"text/template"
 )
 
-// Render is a part of a page, as text/template has it, or all of it if part is "".
+// Render executes one part of a page's text/template, or the whole page if part is "".
 func Render(page, part string, data any) string {
 	t := template.Must(template.New("").Parse(page))
 	var s strings.Builder
@@ -14,7 +14,7 @@ func Render(page, part string, data any) string {
 	return s.String()
 }
 
-// Append text to a file that is there.
+// Append text to an existing file.
 func Append(path, text string) {
 	file := Must(os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o644))
 	defer file.Close()

@@ -15,23 +15,23 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// Point is how many pods there were since a moment, and how many had come until then.
+// Point has the numbers of pods from a moment on, and how many were created until then.
 type Point struct {
 	At                    time.Time
 	Exist, Ready, Created int
 }
 
-// Pods are what a watch of a namespace's pods told.
+// Pods are the events of a watch of a namespace's pods.
 type Pods struct {
-	Points []Point // to be read once the watch is stopped
+	Points []Point // read them only after Stop
 	ready  map[types.UID]bool
 	lock   Watched
 	watch  watch.Interface
 }
 
-// WatchPods of a namespace that has no pod yet, and have every event noted, too. The API
-// server ends the watch of who falls behind, on a busy machine that may be us: it goes on
-// where it was.
+// WatchPods of a namespace that has no pods yet, and pass every event to note. The API
+// server ends the watch of a client that falls behind, for example on a busy machine. The
+// watch then resumes at its last resourceVersion.
 func (c *Cluster) WatchPods(ctx context.Context, ns string, note func(watch.Event)) *Pods {
 	pods := c.Kube.CoreV1().Pods(ns)
 	list := Must(pods.List(ctx, metav1.ListOptions{}))
@@ -84,7 +84,7 @@ func (p *Pods) note(event watch.Event, now time.Time) {
 	p.Points = append(p.Points, next)
 }
 
-// isReady says whether a pod is, and stays.
+// isReady says whether a pod is Ready and not terminating.
 func isReady(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
@@ -111,7 +111,7 @@ func (p *Pods) Wait(ctx context.Context, what string, wanted func(Point) bool) {
 	}
 }
 
-// First is how long after a moment a point first was as wanted.
+// First returns how long after a moment a point was first as wanted.
 func (p *Pods) First(since time.Time, wanted func(Point) bool) (after time.Duration) {
 	p.lock.Do(func() {
 		for _, point := range slices.Backward(p.Points) {

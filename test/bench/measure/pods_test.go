@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// A pod that came, was Ready, and was replaced by one that is not.
+// A pod is created, becomes Ready, and is replaced by one that does not.
 func TestPodsAreCounted(t *testing.T) {
 	pods := newPods()
 	begin := time.Unix(0, 0)
@@ -29,7 +29,7 @@ func TestPodsAreCounted(t *testing.T) {
 		}
 	}
 	if got := pods.First(begin.Add(1), func(p Point) bool { return p.Exist == 1 && p.Ready == 0 }); got != 2 {
-		t.Errorf("first reached after %d, want 2: what was before does not count", got)
+		t.Errorf("first reached after %d, want 2: earlier points do not count", got)
 	}
 }
 

@@ -12,16 +12,16 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Process is one that is measured.
+// Process is a process to measure.
 type Process struct {
 	procfs.Proc
-	cmd *exec.Cmd // nil: not started here
+	cmd *exec.Cmd // nil if Start did not start it
 }
 
 // Self is this process.
 func Self() *Process { return &Process{Proc: Must(procfs.NewProc(os.Getpid()))} }
 
-// Find the process of the program that runs from below this directory.
+// Find the process of a program in this directory or below.
 func Find(dir, program string) *Process {
 	for _, p := range Must(procfs.AllProcs()) {
 		line, err := p.CmdLine()
@@ -29,11 +29,11 @@ func Find(dir, program string) *Process {
 			return &Process{Proc: p}
 		}
 	}
-	Check(fmt.Errorf("no process runs %s from below %s", program, dir))
+	Check(fmt.Errorf("there is no process of program %s below %s", program, dir))
 	return nil
 }
 
-// Start a program, which adds what it says to a log.
+// Start a program, and append its output to a log.
 func Start(cmd *exec.Cmd, log string) *Process {
 	file := Must(os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644))
 	defer file.Close()
@@ -42,7 +42,7 @@ func Start(cmd *exec.Cmd, log string) *Process {
 	return &Process{Proc: Must(procfs.NewProc(cmd.Process.Pid)), cmd: cmd}
 }
 
-// Stop one that was started here.
+// Stop a process that Start started.
 func (p *Process) Stop() {
 	if p != nil && p.cmd != nil {
 		_ = p.cmd.Process.Signal(syscall.SIGTERM)
@@ -51,20 +51,20 @@ func (p *Process) Stop() {
 	}
 }
 
-// CPU is what it has computed, in user and kernel mode.
+// CPU is the CPU time that the process has used, in user and kernel mode.
 func (p *Process) CPU() time.Duration {
 	return time.Duration(Must(p.Stat()).CPUTime() * float64(time.Second))
 }
 
-// Peak is the most memory that was resident since the last ResetPeak, in bytes.
+// Peak is the maximum of resident memory since the last ResetPeak, in bytes.
 func (p *Process) Peak() float64 { return float64(Must(p.NewStatus()).VmHWM) }
 
-// ResetPeak as proc(5) has it.
+// ResetPeak resets the peak, see proc(5).
 func (p *Process) ResetPeak() {
 	Check(os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.PID), []byte("5"), 0o200))
 }
 
-// Busy is the share of the machine's CPU that is used in a while in which we do nothing.
+// Busy is the share of the machine's CPU that other programs use.
 func Busy() float64 {
 	times := func() (idle, all float64) {
 		fs := Must(procfs.NewDefaultFS())

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// Results are the values of each thing that was measured, by its name: parts of any kind,
-// such as a contender, how many pods it had, and what of it was measured.
+// Results are the measured values, by name. A name has parts of any kind, such as a
+// contender, its number of pods, and the measured quantity.
 type Results map[string][]float64
 
 func joined(name []any) string { return strings.TrimSpace(fmt.Sprintln(name...)) }
 
-// Add a value. What has several, of rounds or of pods, has a median.
+// Add a value. A name with several values, of rounds or of pods, has a median.
 func (r Results) Add(value float64, name ...any) {
 	r[joined(name)] = append(r[joined(name)], value)
 }
 
-// AddAll adds the results of a part, by names that begin with its own.
+// AddAll adds the results of a part, with name in front of their names.
 func (r Results) AddAll(part Results, name ...any) {
 	for _, rest := range slices.Sorted(maps.Keys(part)) {
 		full := joined(append(slices.Clone(name), rest))
@@ -28,13 +28,13 @@ func (r Results) AddAll(part Results, name ...any) {
 	}
 }
 
-// Of is the figure of a name.
+// Of returns the figure of a name.
 func (r Results) Of(name ...any) Figure { return FigureOf(r[joined(name)]) }
 
 // Median of a name; NaN if nothing was measured.
 func (r Results) Median(name ...any) float64 { return r.Of(name...).Median }
 
-// Number is the median as a page has it.
+// Number is the median for a page.
 func (r Results) Number(format string, name ...any) string {
 	if median := r.Median(name...); !math.IsNaN(median) {
 		return fmt.Sprintf(format, median)
@@ -42,10 +42,10 @@ func (r Results) Number(format string, name ...any) string {
 	return "-"
 }
 
-// Text is the median and what it lies between, as a page has them.
+// Text is the median with the lowest and highest value, for a page.
 func (r Results) Text(format string, name ...any) string { return r.Of(name...).Text(format) }
 
-// Short is the same, without what it lies between where that is the median alone.
+// Short is the same, or only the median if all values are equal.
 func (r Results) Short(format string, name ...any) string {
 	if f := r.Of(name...); f.Measured() && f.Least != f.Most {
 		return r.Text(format, name...)
@@ -53,7 +53,7 @@ func (r Results) Short(format string, name ...any) string {
 	return r.Number(format, name...)
 }
 
-// Count is how many values there are.
+// Count is the number of values.
 func (r Results) Count(name ...any) int { return len(r[joined(name)]) }
 
 // Percentile of the values of a name.
@@ -70,7 +70,7 @@ func PercentileOf(values []float64, p int) float64 {
 	return sorted[max(0, (len(sorted)*p+99)/100-1)]
 }
 
-// String has the medians, for who watches.
+// String has the medians, for the log.
 func (r Results) String() string {
 	var each []string
 	for _, name := range slices.Sorted(maps.Keys(r)) {
@@ -79,10 +79,10 @@ func (r Results) String() string {
 	return strings.Join(each, ", ")
 }
 
-// Figure is a median and what it lies between; NaN if nothing was measured.
+// Figure is a median with the lowest and highest value; NaN if nothing was measured.
 type Figure struct{ Median, Least, Most float64 }
 
-// FigureOf so many values.
+// FigureOf these values.
 func FigureOf(values []float64) Figure {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
@@ -92,10 +92,10 @@ func FigureOf(values []float64) Figure {
 	return Figure{(sorted[(n-1)/2] + sorted[n/2]) / 2, sorted[0], sorted[n-1]}
 }
 
-// Measured says whether anything was.
+// Measured says whether there are values.
 func (f Figure) Measured() bool { return !math.IsNaN(f.Median) }
 
-// Text is the median, and in brackets what it lies between.
+// Text is the median, with the lowest and highest value in brackets.
 func (f Figure) Text(format string) string {
 	if !f.Measured() {
 		return "not measured"
@@ -103,18 +103,18 @@ func (f Figure) Text(format string) string {
 	return fmt.Sprintf(format+" ("+format+"-"+format+")", f.Median, f.Least, f.Most)
 }
 
-// Target is what a figure is held to.
+// Target is a bound for a figure.
 type Target struct {
-	What         string
+	Name         string
 	Measured     Figure
 	Format, Unit string
 	Bound        float64
-	AtLeast      bool // Bound is the least; else the most
-	// Why it may be missed, where that is known: it is told if it is.
+	AtLeast      bool // Bound is a minimum, otherwise a maximum
+	// Why is the known reason for a miss. The page shows it only if the target is missed.
 	Why string
 }
 
-// Reached says whether it is; what was not measured is not.
+// Reached says whether the target is reached. A figure that was not measured is a miss.
 func (t Target) Reached() bool {
 	if t.AtLeast {
 		return t.Measured.Median >= t.Bound
@@ -122,7 +122,7 @@ func (t Target) Reached() bool {
 	return t.Measured.Median <= t.Bound
 }
 
-// Verdict is that in the words of the page.
+// Verdict is Reached in the words of the page.
 func (t Target) Verdict() string {
 	if t.Reached() {
 		return "reached"
@@ -130,5 +130,5 @@ func (t Target) Verdict() string {
 	return "**missed**"
 }
 
-// Milliseconds are a duration, for a page.
+// Milliseconds of a duration, for a page.
 func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

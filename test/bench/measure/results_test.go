@@ -48,7 +48,7 @@ func TestPercentileIsTheNearestRank(t *testing.T) {
 	}
 }
 
-// What is added of a part is under the part's name, beside what is there.
+// AddAll puts a part's results under the part's name and keeps the others.
 func TestAddAll(t *testing.T) {
 	all, lap := Results{}, Results{}
 	all.Add(1, "Pod2", 10, "ready")
@@ -59,20 +59,20 @@ func TestAddAll(t *testing.T) {
 	}
 }
 
-// A failure says where it was found, and what was deferred is done.
+// A failure names its line, and deferred functions run.
 func TestFailure(t *testing.T) {
 	cause, deferred := errors.New("lost"), false
 	err := Try(func() {
 		defer func() { deferred = true }()
 		Parallel(1, func(int) { Check(cause) })
-		t.Error("it went on")
+		t.Error("it did not end")
 	})
 	if !errors.Is(err, cause) || !strings.HasPrefix(err.Error(), "results_test.go:") || !deferred {
 		t.Errorf("%v, deferred %t", err, deferred)
 	}
 }
 
-// Who waits is woken by a change, and told if the watch ends.
+// A change wakes a waiting function, and it fails if the watch ends.
 func TestWatched(t *testing.T) {
 	var w Watched
 	seen := 0
@@ -105,7 +105,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// Samples of a histogram are none of a counter whose name begins likewise.
+// Samples of a histogram are not part of a counter whose name is a prefix.
 func TestMetrics(t *testing.T) {
 	m := ParseMetrics([]byte("# TYPE a counter\na{x=\"1\"} 2\na{x=\"2\"} 3\n# TYPE a_s histogram\na_s_bucket{le=\"+Inf\"} 7\na_s_sum 14\na_s_count 7\n"))
 	if got := m.Sum("a", nil); got != 5 {

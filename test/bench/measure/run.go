@@ -1,6 +1,5 @@
-// Package measure is what the benchmarks share: a run that ends at its first failure, the
-// figures of what it measured and the page that has them, processes, and the local
-// control plane.
+// Package measure is shared by the benchmarks. It has a run that ends at its first failure,
+// the figures and the pages that show them, processes, and the local control plane.
 package measure
 
 import (
@@ -17,20 +16,20 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// failure ends a run. It carries the line that found it, as that of a test does.
+// failure ends a run. It carries the line where it was found, like the failure of a test.
 type failure struct{ error }
 
 func (f failure) Unwrap() error { return f.error }
 
-// Check ends the run if there is an error, as Fatal ends a test: all that was deferred is
-// done. A benchmark that lost one figure has no use for the others.
+// Check ends the run on an error, as Fatal ends a test: deferred functions still run. A
+// benchmark that lost one figure does not need the others.
 func Check(err error) {
 	if err != nil {
 		fail(err)
 	}
 }
 
-// Must returns the value, and ends the run if there is an error.
+// Must returns the value, or ends the run on an error.
 func Must[T any](value T, err error) T {
 	if err != nil {
 		fail(err)
@@ -38,7 +37,7 @@ func Must[T any](value T, err error) T {
 	return value
 }
 
-// fail is called by what its caller's caller called.
+// fail reports the line that called its caller.
 func fail(err error) {
 	if known := (failure{}); errors.As(err, &known) {
 		panic(failure{err})
@@ -47,7 +46,7 @@ func fail(err error) {
 	panic(failure{fmt.Errorf("%s:%d: %w", filepath.Base(file), line, err)})
 }
 
-// Try returns what made f end early, if anything did.
+// Try returns the failure that made f end early, if there was one.
 func Try(f func()) (err error) {
 	defer func() {
 		switch found := recover().(type) {
@@ -62,15 +61,15 @@ func Try(f func()) (err error) {
 	return nil
 }
 
-// Cleanup does f, for what is deferred: whatever else is deferred is still to be done, so
-// that it only tells what made f end early.
+// Cleanup runs f in a deferred call. It only prints a failure of f, because the other
+// deferred functions must still run.
 func Cleanup(f func()) {
 	if err := Try(f); err != nil {
 		fmt.Fprintln(os.Stderr, "clean up:", err)
 	}
 }
 
-// Main runs a benchmark until it has ended, has failed, or is interrupted.
+// Main runs a benchmark until it ends, fails, or is interrupted.
 func Main(benchmark func(ctx context.Context)) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := Try(func() { benchmark(ctx) })
@@ -83,7 +82,7 @@ func Main(benchmark func(ctx context.Context)) {
 
 var begin = time.Now()
 
-// Say something to who watches.
+// Say prints progress for the user.
 func Say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%5.0fs  %s\n", time.Since(begin).Seconds(), fmt.Sprintf(format, args...))
 }
@@ -91,7 +90,7 @@ func Say(format string, args ...any) {
 // Patience bounds every wait.
 const Patience = 5 * time.Minute
 
-// Until asks every so often whether it is done.
+// Until calls done at this interval until it returns true.
 func Until(ctx context.Context, every time.Duration, what string, done func() bool) {
 	waiting, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
@@ -104,10 +103,10 @@ func Until(ctx context.Context, every time.Duration, what string, done func() bo
 	}
 }
 
-// AtOnce is how many calls Parallel has under way.
+// AtOnce is the number of calls that Parallel runs at once.
 const AtOnce = 16
 
-// Parallel does f for every number below n.
+// Parallel calls f for every number below n.
 func Parallel(n int, f func(i int)) {
 	var group errgroup.Group
 	group.SetLimit(AtOnce)

@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// Watched is the lock of what a watch tells, and wakes who waits for that.
+// Watched protects data that a watch updates, and wakes functions that wait for a change.
 type Watched struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced at each change
 	broken  error
 }
 
-// Do f, which reads or changes what is watched.
+// Do f, which reads or changes the data.
 func (w *Watched) Do(f func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -24,12 +24,12 @@ func (w *Watched) Do(f func()) {
 	}
 }
 
-// Break says that the watch has ended.
+// Break reports that the watch has ended.
 func (w *Watched) Break(err error) {
 	w.Do(func() { w.broken = err })
 }
 
-// Wait until it is done, by what is watched.
+// Wait until done returns true.
 func (w *Watched) Wait(ctx context.Context, what string, done func() bool) {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
