@@ -37,7 +37,7 @@ unit: ## Run the tests that need only Go
 
 .PHONY: kernel-test
 kernel-test: ## Run the data plane's tests on a real kernel, in temporary network namespaces (root on Linux)
-	@if why=$$(test/e2e/e2e.sh lacks kernel); then echo "Skipped the kernel tests: $$why"; \
+	@if why=$$(test/e2e/e2e.sh lacks kernel); then echo "Kernel tests: $$why: skipped"; \
 	else CGO_ENABLED=0 go test -tags=kernel -count=1 -timeout=10m ./pkg/agent/kernel ./cmd/pod2-agent; fi
 
 # These run the controller thousands of times. The race detector gets only one of their scenarios.

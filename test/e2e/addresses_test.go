@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The controller runs on these nodes as its manifests say, publishes, and writes the
-// definitions by which Multus puts what was published on interfaces.
+// The controller runs on these nodes from its manifests. It publishes addresses, and writes
+// the NetworkAttachmentDefinitions with which Multus puts them on interfaces.
 func TestPublishedIsAttached(t *testing.T) {
 	ns := newNamespace(t, "attached")
 	create(t, ns, networks)
@@ -21,19 +21,19 @@ func TestPublishedIsAttached(t *testing.T) {
 	if got := before["web-0"].Published["green"].Address.String(); got != "192.168.9.9/16" {
 		t.Errorf("web-0 asked for 192.168.9.9 on green and has %s", got)
 	}
-	// Of two equal routes the first takes all: docs/networking.md has it among the limits.
+	// Of two equal routes, the first gets all packets: see the limits in docs/networking.md.
 	if got, want := linesOf(probe(t, ns, "web-0", "routes"), "192.168"), "192.168.0.0/16 dev net1 metric 0\n192.168.0.0/16 dev net2 metric 0"; got != want {
 		t.Errorf("web-0 has the routes\n%s\nwant\n%s", got, want)
 	}
 	if got, want := probe(t, ns, "web-0", "source", "192.168.9.10"), "192.168.9.10: "+before["web-0"].Published["blue"].Address.Addr().String(); got != want {
-		t.Errorf("to whom may be on green it speaks as %s, want %s", got, want)
+		t.Errorf("its source address for a pod on green is %s, want %s", got, want)
 	}
 
 	run(t, ns, "delete", "pod", "web-1")
 	eventually(t, "another web-1", func() (string, error) {
 		out, err := kubectl("", "--namespace", ns, "get", "pod", "web-1", "--output=jsonpath={.metadata.uid}")
 		if out == before["web-1"].UID {
-			return "it is the same", err
+			return "it is still the same pod", err
 		}
 		return "", err
 	})
@@ -45,7 +45,7 @@ func TestPublishedIsAttached(t *testing.T) {
 	}
 }
 
-// requireAttached compares what pods publish with their interfaces.
+// requireAttached compares the published addresses of pods with their interfaces.
 func requireAttached(t *testing.T, ns string, all map[string]pod) {
 	t.Helper()
 	if len(all) != 3 {
@@ -63,8 +63,8 @@ func requireAttached(t *testing.T, ns string, all map[string]pod) {
 	}
 }
 
-// Two Networks have the same CIDR, and their pods the same addresses: each reaches
-// those of its own. All on one node, where a bridge is all it takes.
+// Two Networks have the same CIDR, and their pods have the same addresses. Each pod reaches
+// those of its own Network. All are on one node, where a bridge is enough.
 func TestSameAddressesOnTwoNetworks(t *testing.T) {
 	ns := newNamespace(t, "same-addresses")
 	create(t, ns, networks)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// All agents are replaced, and no packet is lost: what an agent made, it leaves, and what
-// it finds as it shall be, it does not touch.
+// All agents are replaced, and no packet is lost. An agent leaves its data plane behind, and
+// the next one does not touch the parts that are right.
 func TestAgentRestartMovesNoPacket(t *testing.T) {
 	ns := newNamespace(t, "agent-restart")
 	create(t, ns, networks+spread("r", 3, "{name: blue}"))
@@ -26,7 +26,7 @@ func TestAgentRestartMovesNoPacket(t *testing.T) {
 	run(t, "pod2-agent", "rollout", "status", "daemonset/pod2-agent", "--timeout="+patience.String())
 	for name := range strings.FieldsSeq(before) {
 		if out, err := kubectl("", "--namespace=pod2-agent", "get", name); err == nil {
-			t.Errorf("it is there still: %s", out)
+			t.Errorf("it still exists: %s", out)
 		}
 	}
 	for from, stop := range stops {
@@ -38,8 +38,8 @@ func TestAgentRestartMovesNoPacket(t *testing.T) {
 	}
 }
 
-// Where no agent runs, CNI makes the bridge when a pod comes, and it leads nowhere. The
-// agent makes a Network of it.
+// On a node without an agent, CNI makes the bridge for a new pod, but the bridge is not
+// connected. The agent then connects it to the Network.
 func TestPodBeforeAgent(t *testing.T) {
 	ns := newNamespace(t, "before-agent")
 	selector := func(value string) {
@@ -84,7 +84,7 @@ func TestPodBeforeAgent(t *testing.T) {
 	}
 }
 
-// names of the links of a node that are of a Network.
+// names of a node's links that belong to a Network.
 func names(links, vni string) string {
 	var of []string
 	for line := range strings.Lines(linesOf(links, "")) {

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# A local cluster with real nodes, for what KWOK cannot show: that addresses carry traffic. The control plane is that of
-# hack/localcluster.sh; each of the three nodes is a kubelet, containerd, runc, Multus and the CNI plugins in namespaces
-# and a cgroup of its own. Nothing is taken from a registry. docs/e2e.md has a picture and how to look around.
+# A local cluster with real nodes. It shows that addresses carry traffic, which KWOK cannot show. The control plane is that of
+# hack/localcluster.sh. Each of the three nodes is a kubelet, containerd, runc, Multus and the CNI plugins, in its own
+# namespaces and cgroup. Nothing comes from a registry. docs/e2e.md has a picture and explains how to look around.
 #
 #   test/e2e/e2e.sh tools                     build the binaries into bin/e2e/ from the Go modules below test/e2e/tools
-#   test/e2e/e2e.sh up [DIR]                  start a cluster, with the controller's image, among others, on every node
-#   test/e2e/e2e.sh enter DIR NODE [COMMAND]  run a command, or a shell, in a node; NODE `hub` has the API server: kubectl works
-#   test/e2e/e2e.sh down [DIR]                stop it and remove what `up` made
-#   test/e2e/e2e.sh lacks kernel|nodes        print what this machine has not that tests of the kernel or nodes need; fails if nothing
+#   test/e2e/e2e.sh up [DIR]                  start a cluster; every node has the images of the controller, the agent and the tests
+#   test/e2e/e2e.sh enter DIR NODE [COMMAND]  run a command, or a shell, in a node; in NODE `hub`, kubectl reaches the API server
+#   test/e2e/e2e.sh down [DIR]                stop the cluster and remove everything that `up` made
+#   test/e2e/e2e.sh lacks kernel|nodes        print the first missing feature that tests of the kernel or of nodes need; fails if none is
 #   test/e2e/e2e.sh test [DIR] [FLAGS]        run the tests of test/e2e with these flags of a test binary, on the cluster that
-#                                         runs in DIR or on one of their own, and see that this leaves nothing behind
+#                                         runs in DIR or on a new one; check that a new one leaves nothing behind
 #
-# DIR is .localcluster/e2e of this checkout unless given. All of it needs root on Linux; `test` says so elsewhere and does
-# nothing. The machine's own network is not touched: everything is in network namespaces, the control plane included.
+# DIR defaults to .localcluster/e2e of this checkout. All commands need root on Linux; without it, `test` says so and does
+# nothing. The machine's own network is not touched: everything, with the control plane, is in network namespaces.
 set -euo pipefail
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
@@ -28,16 +28,16 @@ die() {
   exit 1
 }
 
-# first NAME prints the id of the first process of the hub or of a node. It is a script that is run by a path below
-# $work, so a command line tells which it is: files with ids would name strangers after a reboot. Its subshells have the
-# same command line, but not the id 1 in its PID namespace.
+# first NAME prints the id of the first process of the hub or of a node. This process is a script that runs by a path below
+# $work, so its command line identifies it; after a reboot, files with ids would point at other programs. Its subshells have
+# the same command line, but not the id 1 in its PID namespace.
 first() {
   local file arguments
   for file in /proc/[0-9]*/cmdline; do
-    mapfile -d '' -t -n 2 arguments 2>/dev/null <"$file" || continue # it has ended meanwhile
+    mapfile -d '' -t -n 2 arguments 2>/dev/null <"$file" || continue # the process has ended meanwhile
     if [[ ${arguments[1]:-} == "$work/$1/init" ]] && grep -q '^NSpid:.*[[:space:]]1$' "${file%cmdline}status"; then
       basename -- "${file%/cmdline}"
-      return 0 # without 0, in a trap, it would be the status of what ended the script
+      return 0 # in a trap, a bare return would return the script's exit status
     fi
   done 2>/dev/null
   return 1
@@ -59,7 +59,7 @@ running() {
 enter() {
   local name=$1 id
   shift
-  id=$(first "$name") || die "$name of $dir does not run"
+  id=$(first "$name") || die "$name of $dir is not running"
   if [[ $name == hub ]]; then
     KUBECONFIG=$dir/kubeconfig KUBECACHEDIR=$work/cache PATH=$bin:$PATH nsenter --target "$id" --net -- "$@"
   else
@@ -71,7 +71,7 @@ k() {
   enter hub "$bin/kubectl" "$@"
 }
 
-# await WHAT COMMAND... repeats the command until it succeeds.
+# await GOAL COMMAND... repeats the command until it succeeds.
 await() {
   local what=$1 until=$((SECONDS + 60))
   shift
@@ -81,7 +81,7 @@ await() {
   done
 }
 
-# start NAME ARGUMENTS... starts the hub or a node: the script beside this one, by a path that says whose it is.
+# start NAME ARGUMENTS... starts the hub or a node. It runs the script in this directory, by a path that identifies it.
 start() {
   local name=$1 script=$root/test/e2e/node.sh
   shift
@@ -90,7 +90,7 @@ start() {
   [[ $name == hub ]] || namespaces+=(--mount --ipc --uts)
   mkdir -p -- "$work/$name"
   ln -s -- "$script" "$work/$name/init"
-  # In a session of its own: it outlives this terminal, and an interrupt meant for this script does not reach it.
+  # It runs in a session of its own, so it outlives this terminal, and an interrupt of this script does not stop it.
   setsid unshare "${namespaces[@]}" -- bash "$work/$name/init" "$@" </dev/null &>"$work/$name/init.log" &
   await "$name to start" first "$name"
 }
@@ -106,7 +106,7 @@ start_nodes() {
   done
 }
 
-# credentials NAME NUMBER writes what the node needs to talk to the API server, the file that starts the kubelet last.
+# credentials NAME NUMBER writes the node's credentials for the API server. The kubelet starts once the last file exists.
 credentials() {
   local name=$1 number=$2 pki=$dir/control-plane/clusters/pod2/pki at=$work/$1/kubernetes
   "$bin/e2e/nodecert" -ca "$pki" -out "$at" -name "$name" -address "172.18.0.1$number"
@@ -118,7 +118,7 @@ credentials() {
   mv -- "$at/kubeconfig.new" "$at/kubeconfig"
 }
 
-# kubeconfig USER prints one for use in a node.
+# kubeconfig USER prints a kubeconfig for a node.
 kubeconfig() {
   cat <<YAML
 apiVersion: v1
@@ -136,7 +136,7 @@ current-context: e2e
 YAML
 }
 
-# multus NUMBER prints the node's CNI configuration: Multus, and the network that every pod has its eth0 on.
+# multus NUMBER prints the node's CNI configuration: Multus, and the network of every pod's eth0.
 multus() {
   cat <<JSON
 {
@@ -159,16 +159,16 @@ multus() {
 JSON
 }
 
-# images makes one file of all images that are built here, each of one binary.
+# images writes one file with all images, each of one binary.
 images() {
-  # By its name in the registry too, as manifests have it that need a container which does nothing.
+  # pause also gets its name in the registry, for manifests that need a container without work.
   local list=("pause:e2e=$bin/e2e/pause,65535:65535" "registry.k8s.io/pause:3.10=$bin/e2e/pause,65535:65535"
     "netprobe:e2e=$bin/e2e/netprobe"
     "pod2-controller:latest=$bin/pod2-controller,65532:65532" "pod2-agent:latest=$bin/pod2-agent")
   "$bin/e2e/image" "$work/images.tar" "${list[@]}"
 }
 
-# import NAME takes the images in, once containerd of the node answers.
+# import NAME imports the images once containerd of the node answers.
 import() {
   await "containerd of $1" enter "$1" ctr version
   enter "$1" ctr --namespace k8s.io images import --local - <"$work/images.tar"
@@ -187,7 +187,7 @@ up() {
   fi
   ! lacks_nodes || exit 1
   if reason=$(unbuilt); then die "$reason"; fi
-  down # what a crash, a reboot or a killed `up` has left
+  down # removes the rest of an earlier `up` after a crash, a reboot or a kill
   trap abandon EXIT
   trap 'exit 130' INT TERM
   mkdir -p -- "$work"
@@ -205,13 +205,13 @@ up() {
     [[ $name == hub ]] || await "$name to register" k get node "$name"
   done
   k wait node --all --for=condition=Ready --timeout=60s >/dev/null
-  # Pods stay where their image never comes from.
+  # No registry has these images, so wait until they are imported.
   for name in $(members); do
     [[ $name == hub ]] || await "the images of $name" imported "$name"
   done
   trap - EXIT INT TERM
   echo "The cluster is up after $((SECONDS - began)) s: $nodes nodes, each with the images pause:e2e, netprobe:e2e, pod2-controller:latest and pod2-agent:latest."
-  printf 'Pod2 is not installed yet: docs/e2e.md#by-hand has what to type. To look around:\n\n  %s enter %s hub kubectl get nodes\n\n' "test/e2e/e2e.sh" "$dir"
+  printf 'Pod2 is not installed yet: follow docs/e2e.md#by-hand. To look around:\n\n  %s enter %s hub kubectl get nodes\n\n' "test/e2e/e2e.sh" "$dir"
 }
 
 imported() {
@@ -222,15 +222,15 @@ abandon() {
   local status=$? name
   trap '' INT TERM
   {
-    echo "e2e: starting the cluster in $dir failed; the last lines of its logs:"
+    echo "e2e: cannot start the cluster in $dir; the last lines of its logs:"
     tail -n 5 -- "$work"/*.log "$work"/*/*.log "$work"/*/log/*.log
   } >&2 || true
   down
   exit "$status"
 }
 
-# down kills: the first process of each namespace, and the kernel everything in it, and waits for that to be done. Then
-# no mount, interface, route or firewall rule is left, as all were in namespaces; directories and cgroups are.
+# down kills the first process of each PID namespace; the kernel then kills the others. It waits until they are gone. Mounts,
+# interfaces, routes and firewall rules were all in namespaces, so none is left. It removes directories and cgroups.
 down() {
   local name id ids=() attempt
   for name in $(members); do
@@ -241,21 +241,21 @@ down() {
   for id in "${ids[@]}"; do
     for attempt in {1..301}; do
       [[ -d /proc/$id ]] || break
-      ((attempt <= 300)) || die "ending process $id of $work: still there after 30 s"
+      ((attempt <= 300)) || die "process $id of $work did not end within 30 s"
       sleep 0.1
     done
   done
   remove_cgroup
   rm -rf -- "$work"
   [[ ! -d $dir ]] || rmdir --ignore-fail-on-non-empty -- "$dir"
-  # The parent, unless another cluster of this checkout is in it.
+  # Remove the parent directory too, unless it holds another cluster of this checkout.
   [[ ! -d $root/.localcluster ]] || rmdir --ignore-fail-on-non-empty -- "$root/.localcluster"
 }
 
 run_tests() {
   local reason
   if ! running && reason=$(lacks_nodes); then
-    echo "The end-to-end tests: $reason: skipped"
+    echo "End-to-end tests: $reason: skipped"
     return
   fi
   make --no-print-directory -C "$root" cluster-tools e2e-tools build
@@ -264,24 +264,24 @@ run_tests() {
     test_binary "$@"
     return
   fi
-  down # what a crash has left is not this run's
+  down # removes the rest of a crashed run, which this run must not report
   before=$(traces)
   trap leave EXIT
   trap 'exit 130' INT TERM
-  "$root/test/e2e/e2e.sh" up "$dir" # a process of its own, for its traps are others
+  "$root/test/e2e/e2e.sh" up "$dir" # in its own process, because it has other traps
   test_binary "$@"
 }
 
-# leave removes the cluster, whatever became of it and of the tests, and sees that nothing is left.
+# leave removes the cluster, even after a failure, and checks that nothing is left.
 leave() {
   local status=$? after
   trap '' INT TERM
   down
   after=$(traces)
   if [[ $before == "$after" ]]; then
-    echo "Nothing is left: no process, namespace, mount, cgroup, interface, route or file, and no sysctl is another."
+    echo "Nothing is left: no process, namespace, mount, cgroup, interface, route or file, and all sysctls are unchanged."
   else
-    echo "The cluster left something behind, or changed something for good:"
+    echo "The cluster left or changed something on this machine:"
     diff <(echo "$before") <(echo "$after") || true
     status=1
   fi
@@ -307,7 +307,7 @@ lacks)
     exit
     ;;
   esac
-  die "lacks what? kernel, or nodes"
+  die "usage: test/e2e/e2e.sh lacks kernel|nodes"
   ;;
 *) die "usage: test/e2e/e2e.sh tools | lacks kernel|nodes | up [DIR] | down [DIR] | enter DIR NODE [COMMAND...] | test [DIR] [FLAGS...]" ;;
 esac
@@ -323,7 +323,7 @@ case $command in
 up) up ;;
 down) down ;;
 enter)
-  name=${1:?enter which node?}
+  name=${1:?which node? hub, node1, node2 or node3}
   shift
   if (($# == 0)); then set -- "${SHELL:-bash}"; fi
   enter "$name" "$@"

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A pod may have a Network for its default route, by asking for it on eth0: it has no
+// A pod's default route may be a Network, if the pod asks for the Network on eth0. It has no
 // other interface then.
 func TestNetworkIsDefaultRoute(t *testing.T) {
 	ns := newNamespace(t, "default-route")
@@ -16,7 +16,7 @@ func TestNetworkIsDefaultRoute(t *testing.T) {
 	waitRunning(t, ns, "open", "closed")
 	all := pods(t, ns, "app=alone")
 	blue, green := all["open"].Published["blue"], all["open"].Published["green"]
-	t.Run("its interfaces are called as asked for", func(t *testing.T) {
+	t.Run("its interfaces have the requested names", func(t *testing.T) {
 		want := fmt.Sprintf("eth0 up mtu 1450 %s %s\nnet1 up mtu 1450 %s %s", blue.MAC, blue.Address, green.MAC, green.Address)
 		if got := probe(t, ns, "open", "links"); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -28,7 +28,7 @@ func TestNetworkIsDefaultRoute(t *testing.T) {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 	})
-	t.Run("the world, as seen from there, is asked by the node", func(t *testing.T) {
+	t.Run("the world sees the node's address", func(t *testing.T) {
 		eventually(t, "egress", func() (string, error) {
 			got := probe(t, ns, "open", "get", world+":80")
 			if !strings.HasSuffix(got, " at "+world+", asked by 172.18.0.11") {
@@ -37,27 +37,27 @@ func TestNetworkIsDefaultRoute(t *testing.T) {
 			return "", nil
 		})
 	})
-	t.Run("a name is asked for through the gateway", func(t *testing.T) {
+	t.Run("DNS works through the gateway", func(t *testing.T) {
 		want := "kubernetes.default.svc.cluster.local: 10.96.0.1"
 		if got := probe(t, ns, "open", "lookup", "kubernetes.default.svc.cluster.local"); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})
-	t.Run("no egress where there is none", func(t *testing.T) {
+	t.Run("no egress on a Network without egress", func(t *testing.T) {
 		requireGateway(t, ns, "closed", "192.168.0.1")
 		if got, want := probe(t, ns, "closed", "get", world+":80"), world+":80: no answer"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})
-	t.Run("no name where there is none", func(t *testing.T) {
+	t.Run("no DNS on a Network without egress", func(t *testing.T) {
 		if got := probe(t, ns, "closed", "lookup", "kubernetes.default.svc.cluster.local"); !strings.HasSuffix(got, "i/o timeout") {
 			t.Errorf("got %s, want a timeout", got)
 		}
 	})
 }
 
-// What a pod reaches through eth0 of the nodes' own network, and what it does not through
-// a Network: the nodes' own ports, its own node's among them, and the API server.
+// Through eth0 on the nodes' own network, a pod reaches ports of all nodes and the API server.
+// Through a Network it reaches none of them, not even on its own node.
 func TestNoWayToNodesAndAPI(t *testing.T) {
 	ns := newNamespace(t, "no-way")
 	create(t, ns, networks+alone("inside", "node1", "blue@eth0")+server("outside", "node1")+
@@ -73,7 +73,7 @@ func TestNoWayToNodesAndAPI(t *testing.T) {
 		}
 		return strings.Join(lines, " ")
 	}
-	eventually(t, "all of them answer who is on the nodes' network", func() (string, error) {
+	eventually(t, "all targets answer a pod on the nodes' network", func() (string, error) {
 		if n := len(strings.Fields(answered("outside"))); n != len(targets) {
 			return answered("outside"), nil
 		}
@@ -86,7 +86,7 @@ func TestNoWayToNodesAndAPI(t *testing.T) {
 		return "", nil
 	})
 	if got := answered("inside"); got != "" {
-		t.Errorf("through the Network answered: %s", got)
+		t.Errorf("reached through the Network: %s", got)
 	}
 }
 
@@ -102,8 +102,8 @@ spec: {cidr: 192.168.0.0/16, egress: None}
 ---
 `
 
-// alone is a pod that is no replica, on Networks by its annotation. No probe asks
-// whether it is ready: a node reaches no Network.
+// alone is a pod that is not a replica. Its annotation asks for Networks. It has no readiness
+// probe, because a node cannot reach a Network.
 func alone(name, node, networks string) string {
 	return fmt.Sprintf(`
 apiVersion: v1

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A Network with room for three pods grows, and its Pod2 with it: pods that ran before and pods with
-// addresses of the new half reach each other, on three nodes, and none was restarted.
+// A Network with room for three pods grows, and its Pod2 is scaled up. Old pods, and pods with
+// addresses of the new half, reach each other on three nodes. No pod is restarted.
 func TestGrownNetwork(t *testing.T) {
 	ns := newNamespace(t, "grown")
 	create(t, ns, small+spread("g", 2, "{name: small}")+alone("alone", "node1", "small@eth0"))
@@ -27,7 +27,7 @@ func TestGrownNetwork(t *testing.T) {
 	}
 	for _, name := range []string{"g-2", "g-3"} {
 		if netip.MustParsePrefix("192.168.0.0/29").Contains(netip.MustParseAddr(s.address(name))) {
-			t.Errorf("%s has %s, which is no address of the new half", name, s.address(name))
+			t.Errorf("%s has %s, which is not in the new half", name, s.address(name))
 		}
 	}
 	s.requireSpread(t)

@@ -14,12 +14,12 @@ import (
 	"github.com/pod2/pod2/pkg/attachment"
 )
 
-// patience bounds every wait; what takes longer is a failure.
+// patience is the limit of every wait; a longer wait fails the test.
 const patience = 90 * time.Second
 
 func command(args ...string) *exec.Cmd { return exec.Command("kubectl", args...) }
 
-// kubectl returns what it prints on both streams.
+// kubectl returns the output of both streams.
 func kubectl(stdin string, args ...string) (string, error) {
 	cmd := command(args...)
 	cmd.Stdin = strings.NewReader(stdin)
@@ -27,7 +27,7 @@ func kubectl(stdin string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// run runs kubectl in a namespace, "" for none.
+// run runs kubectl in a namespace; "" for none.
 func run(t *testing.T, namespace string, args ...string) string {
 	t.Helper()
 	if namespace != "" {
@@ -48,8 +48,8 @@ func create(t *testing.T, namespace, manifest string) {
 	}
 }
 
-// newNamespace makes one that is deleted, with all its pods, at the end of the
-// test: a kubelet that is stopped with pods on it leaves their cleaning-up to nobody.
+// newNamespace makes a namespace. It is deleted with all its pods at the end of the test: if a
+// kubelet stopped while it has pods, nothing would clean up after them.
 func newNamespace(t *testing.T, name string) string {
 	t.Helper()
 	run(t, "", "create", "namespace", name)
@@ -57,12 +57,12 @@ func newNamespace(t *testing.T, name string) string {
 		if t.Failed() {
 			out, _ := kubectl("", "--namespace", name, "get", "pods,networks,pod2s", "--output=wide")
 			events, _ := kubectl("", "--namespace", name, "get", "events", "--sort-by=.metadata.creationTimestamp")
-			t.Logf("what is in %s:\n%s\n%s", name, out, events)
+			t.Logf("objects and events in %s:\n%s\n%s", name, out, events)
 		}
-		// The controller lifts a Network's finalizer once no pod has an address of it.
+		// The controller removes a Network's finalizer once no pod has one of its addresses.
 		for _, args := range [][]string{
 			{"--namespace", name, "delete", "pod2s,pods", "--all", "--timeout=60s"},
-			{"--namespace", name, "annotate", "networks.samplecrd.k8s.io", "--all", "samplecrd.k8s.io/allow-deletion=true"}, // the status may yet count the pods
+			{"--namespace", name, "annotate", "networks.samplecrd.k8s.io", "--all", "samplecrd.k8s.io/allow-deletion=true"}, // the status may still count the pods
 			{"--namespace", name, "delete", "networks.samplecrd.k8s.io", "--all", "--timeout=60s"},
 			{"delete", "namespace", name, "--timeout=60s"},
 		} {
@@ -78,8 +78,8 @@ func newNamespace(t *testing.T, name string) string {
 	return name
 }
 
-// eventually polls until check returns "" and no error, and fails with the last
-// answer when patience is over.
+// eventually polls until check returns "" and no error. After patience it fails with the last
+// answer.
 func eventually(t *testing.T, what string, check func() (string, error)) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
@@ -105,13 +105,13 @@ func probe(t *testing.T, namespace, pod string, args ...string) string {
 	return run(t, namespace, append([]string{"exec", pod, "--", "/netprobe"}, args...)...)
 }
 
-// pod is what the tests want to know of one.
+// pod is the part of a pod that tests use.
 type pod struct {
 	UID, Node string
 	Published map[string]attachment.Address
 }
 
-// pods are those of a namespace that match a selector, by name.
+// pods of a namespace that match a selector, by name.
 func pods(t *testing.T, namespace, selector string) map[string]pod {
 	t.Helper()
 	var list struct {
@@ -138,7 +138,7 @@ func pods(t *testing.T, namespace, selector string) map[string]pod {
 	return result
 }
 
-// linesOf are the lines of a text that begin so, sorted.
+// linesOf are the lines of a text with this prefix, sorted.
 func linesOf(text, prefix string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -150,7 +150,7 @@ func linesOf(text, prefix string) string {
 	return strings.Join(lines, "\n")
 }
 
-// networks are two Networks of the same CIDR.
+// networks are two Networks with the same CIDR.
 const networks = `
 apiVersion: samplecrd.k8s.io/v1
 kind: Network
@@ -164,8 +164,8 @@ spec: {cidr: 192.168.0.0/16}
 ---
 `
 
-// pod2 is a manifest of a Pod2 whose replicas run a netprobe server. More is what
-// else the pod's spec has.
+// pod2 is a manifest of a Pod2 whose replicas run a netprobe server. more is added to the
+// pod's spec.
 func pod2(name string, replicas int, networks, more string) string {
 	return fmt.Sprintf(`
 apiVersion: samplecrd.k8s.io/v1
@@ -190,8 +190,8 @@ spec:
 `, name, replicas, networks, more)
 }
 
-// definition is a NetworkAttachmentDefinition by hand: the plugins bridge and static
-// on a bridge of the node, which reaches no other node. IPAM is what else its ipam has.
+// definition is a NetworkAttachmentDefinition made by hand: the plugins bridge and static, on
+// a bridge that reaches no other node. ipam is added to its ipam.
 func definition(name, bridge, cniVersion, ipam string) string {
 	return fmt.Sprintf(`
 apiVersion: k8s.cni.cncf.io/v1
@@ -206,7 +206,7 @@ spec:
 `, name, bridge, cniVersion, ipam)
 }
 
-// waitRunning waits for pods that nobody can ask whether they are ready.
+// waitRunning waits for pods without a readiness probe.
 func waitRunning(t *testing.T, namespace string, names ...string) {
 	t.Helper()
 	for _, name := range names {

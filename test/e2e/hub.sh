@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# The first process of the hub, a network namespace that stands for all that is not a node: the network between the nodes,
-# the machine of the control plane, and the world. test/e2e/e2e.sh starts it, in a PID namespace of its own: all that this
-# starts ends with it.
+# The first process of the hub. The hub is a network namespace for everything except the nodes: the network between them, the
+# machine of the control plane, and the world. test/e2e/e2e.sh starts this script in its own PID namespace, so all processes
+# that it starts end with it.
 #
 #   fabric  172.18.0.1/24     a bridge; node1 is 172.18.0.11, its pods' eth0 10.244.1.0/24, and so on
-#   lo      10.96.0.1         the API server, by the address of its Service: nothing has to translate it for pods
+#   lo      10.96.0.1         the API server, at the address of its Service: pods need no translation
 #           10.96.0.10        CoreDNS, likewise
-#           203.0.113.10      the world: a netprobe, which says by which address it was asked
+#           203.0.113.10      the world: a netprobe, which prints the address that a request came from
 set -euo pipefail
 
 nodes=$1 bin=$2 kubeconfig=$3
 dir=$(dirname -- "$0")
 
-# keep runs a command again whenever it ends.
+# keep restarts a command whenever it ends.
 keep() {
   local log=$1
   shift
@@ -30,7 +30,7 @@ echo 1 >/proc/sys/net/ipv4/ip_forward
 for ((i = 1; i <= nodes; i++)); do
   "$net" route "10.244.$i.0/24" "172.18.0.1$i"
 done
-# The same for IPv6, where the kernel has it.
+# The same for IPv6, if the kernel has it.
 if [[ -e /proc/net/if_inet6 ]]; then
   "$net" up lo 2001:db8:113::10/128
   "$net" up fabric fd00:18::1/64

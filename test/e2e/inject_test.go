@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// VXLAN is not authenticated: who can send UDP to a node's port 4789 could send into any
-// Network. Pods of the nodes' own network can send there, and nothing of it comes to a pod
-// of the Network, from the pod's own node or another; what a node sends does, by which the
-// test knows that it asks for what there is to be had.
+// VXLAN is not authenticated, so a sender that reaches a node's port 4789 could send into any
+// Network. Pods of the nodes' own network can send there. None of their packets arrives at a
+// pod of the Network, from the pod's own node or from another. A packet from a node does
+// arrive, which shows that the test sends valid packets.
 func TestNoInjectionByPods(t *testing.T) {
 	ns := newNamespace(t, "inject")
 	create(t, ns, networks+alone("target", "node1", "blue@eth0")+server("near", "node1")+server("far", "node2")+hosts("node", "node2"))
@@ -25,7 +25,7 @@ func TestNoInjectionByPods(t *testing.T) {
 		probe(t, ns, from, "inject", "172.18.0.11", vni, at.MAC, at.Address.Addr().String()+":4000", text)
 	}
 
-	// A pod's first packet to somebody may wait for a neighbour, and be overtaken.
+	// A pod's first packet may wait for a neighbour, and a later one may overtake it.
 	heard := hearing(t, ns, "target", ":4000", "from the node")
 	for range 3 {
 		send("near", "from a pod of its node")
@@ -38,7 +38,7 @@ func TestNoInjectionByPods(t *testing.T) {
 	}
 }
 
-// hearing has a pod listen for datagrams; heard waits for the last and returns all.
+// hearing lets a pod listen for datagrams. heard waits for the last one and returns all.
 func hearing(t *testing.T, ns, pod, address, last string) (heard func() string) {
 	t.Helper()
 	cmd := command("--namespace", ns, "exec", pod, "--", "/netprobe", "hear", "-timeout=20s", address, last)

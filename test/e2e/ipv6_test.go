@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// An IPv6 Network takes the same way as one of IPv4.
+// An IPv6 Network works like an IPv4 Network.
 func TestIPv6Network(t *testing.T) {
 	ns := newNamespace(t, "six")
 	create(t, ns, six+spread("s", 3, "{name: six}")+alone("open", "node2", "six@eth0"))
@@ -27,7 +27,7 @@ func TestIPv6Network(t *testing.T) {
 	t.Run("the gateway", func(t *testing.T) {
 		requireGateway(t, ns, "s-0", "fd00:77::1")
 	})
-	t.Run("the world is asked by the node", func(t *testing.T) {
+	t.Run("the world sees the node's address", func(t *testing.T) {
 		eventually(t, "egress", func() (string, error) {
 			got := probe(t, ns, "open", "get", "[2001:db8:113::10]:80")
 			if !strings.HasSuffix(got, " at 2001:db8:113::10, asked by fd00:18::12") {

@@ -1,11 +1,12 @@
 //go:build e2e
 
-// Package e2e tests what runs on nodes: pods in containers, with interfaces that
-// carry the addresses their Networks gave them. `make e2e` starts a cluster of three
-// real kubelets (test/e2e/e2e.sh) and runs these tests where its API server is, in a
-// network namespace, with kubectl on the PATH and KUBECONFIG set.
+// Package e2e tests pods on nodes: containers whose interfaces carry the addresses that their
+// Networks gave them. `make e2e` starts a cluster of three real kubelets (test/e2e/e2e.sh). It
+// runs these tests in the network namespace of the API server, with kubectl on the PATH and
+// KUBECONFIG set.
 //
-// It needs root. What it starts, it removes, and it touches nothing of the machine.
+// The tests need root. They remove everything that they start, and change nothing else on
+// the machine.
 package e2e
 
 import (
@@ -30,11 +31,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// install does what README.md tells a cluster's owner to do: apply crd/, artifacts/ and
-// artifacts/agent. The images are on the nodes already.
+// install follows README.md: it applies crd/, artifacts/ and artifacts/agent. The nodes already
+// have the images.
 func install() error {
 	if os.Getenv("E2E_DIR") == "" {
-		return fmt.Errorf("no cluster: run these tests by `make e2e`, or `test/e2e/e2e.sh test`")
+		return fmt.Errorf("there is no cluster: run these tests with `make e2e` or `test/e2e/e2e.sh test`")
 	}
 	steps := [][]string{
 		{"apply", "-f", filepath.Join(root, "crd")},
@@ -46,7 +47,7 @@ func install() error {
 	for _, step := range steps {
 		out, err := kubectl("", step...)
 		for end := time.Now().Add(patience); err != nil && step[0] == "wait" && time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
-			out, err = kubectl("", step...) // it fails on a CRD that has no conditions yet
+			out, err = kubectl("", step...) // it fails if a CRD has no conditions yet
 		}
 		if err != nil {
 			why, _ := kubectl("", "get", "pods,events", "--all-namespaces", "--output=wide")

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A replica whose pod was deleted, while its node takes no pods, comes back on another
-// with its address, and a peer that goes on sending to that finds it there.
+// A replica's pod is deleted while its node accepts no pods. The replica comes back on another
+// node with its address. A peer that keeps sending to this address finds it there.
 func TestDeletedPodMoves(t *testing.T) {
 	requireMove(t, "deleted", func(ns, pod, node string) {
 		run(t, "", "cordon", node)
@@ -18,7 +18,7 @@ func TestDeletedPodMoves(t *testing.T) {
 	})
 }
 
-// The same for all that is on a node, the controller too, if it is there.
+// The same for all pods of a node, which may include the controller.
 func TestDrainedPodMoves(t *testing.T) {
 	requireMove(t, "drained", func(_, _, node string) {
 		run(t, "", "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout="+patience.String())
@@ -41,7 +41,7 @@ func requireMove(t *testing.T, ns string, drive func(ns, pod, node string)) {
 	eventually(t, "another m-1", func() (string, error) {
 		out, err := kubectl("", "--namespace", ns, "get", "pod", "m-1", "--output=jsonpath={.metadata.uid}")
 		if out == before["m-1"].UID {
-			return "it is the same", err
+			return "it is still the same pod", err
 		}
 		return "", err
 	})
@@ -54,16 +54,16 @@ func requireMove(t *testing.T, ns string, drive func(ns, pod, node string)) {
 	}
 	sent, received := counts(t, pings())
 	lost := time.Duration(sent-received) * 10 * time.Millisecond
-	t.Logf("m-1 went from %s to %s and was ready after %s; of %d pings, one each 10 ms, %d were lost: %s of silence",
+	t.Logf("m-1 moved from %s to %s and was ready after %s; of %d pings, one each 10 ms, %d were lost: %s of silence",
 		node, after.Node, ready.Round(10*time.Millisecond), sent, sent-received, lost)
-	// Nobody answers from when the one pod is stopped to when the other runs, and no longer:
-	// pods that are ready answer.
+	// No pod answers from the stop of the one pod until the other runs, and no longer: a ready pod
+	// answers.
 	if received == 0 || lost > ready+time.Second {
 		t.Errorf("silence of %s, and m-1 was ready after %s", lost, ready)
 	}
 }
 
-// requireAnswer waits for that one to answer.
+// requireAnswer waits for an answer that begins with want.
 func requireAnswer(t *testing.T, ns, from, target, want string) {
 	t.Helper()
 	eventually(t, want+" answers "+from, func() (string, error) {
@@ -74,8 +74,8 @@ func requireAnswer(t *testing.T, ns, from, target, want string) {
 	})
 }
 
-// pinging sends datagrams, one each 10 ms, until stop is called, which returns how many
-// of them were sent and came back.
+// pinging sends datagrams, one each 10 ms, until stop is called. stop returns how many were
+// sent and how many came back.
 func pinging(t *testing.T, ns, from, target string) (stop func() string) {
 	t.Helper()
 	cmd := command("--namespace", ns, "exec", "--stdin", from, "--", "/netprobe", "ping", "-count=0", "-timeout=1s", target)
@@ -91,7 +91,7 @@ func pinging(t *testing.T, ns, from, target string) (stop func() string) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	time.Sleep(500 * time.Millisecond) // some are sent before anything happens
+	time.Sleep(500 * time.Millisecond) // send some before the test continues
 	return func() string {
 		t.Helper()
 		input.Close()
@@ -107,7 +107,7 @@ func pinging(t *testing.T, ns, from, target string) (stop func() string) {
 	}
 }
 
-// counts of what ping says.
+// counts in the output of ping.
 func counts(t *testing.T, said string) (sent, received int) {
 	t.Helper()
 	if _, err := fmt.Sscanf(said, "%d sent, %d received", &sent, &received); err != nil {

@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// What Multus v4.2.3 and the CNI plugins v1.9.1 make of the ways to give a pod its
-// default route over a Network: facts to build on, which a new version of either may
-// change. Each pod's routes, and by which address it would speak to the world.
+// This test records how Multus v4.2.3 and the CNI plugins v1.9.1 give a pod its default route
+// over a Network. The controller relies on these facts; a new version may change them. For
+// each pod, the test has its routes, and its source address for packets to the world.
 //
 //	eth0-*   the annotation v1.multus-cni.io/default-network: eth0 is on the Network
-//	net1-*   k8s.v1.cni.cncf.io/networks: net1 is, and eth0 on the nodes' own
+//	net1-*   k8s.v1.cni.cncf.io/networks: net1 is on the Network, eth0 on the nodes' own
 //	plain    the definition has no routes
-//	asked    nor has it here, but the pod's element has "default-route"
-//	last     it has a default route, which is the last of all: of the highest metric
+//	asked    the same, but the pod's element has "default-route"
+//	last     the definition has a default route with the highest metric, so it comes last
 func TestDefaultRouteByMultus(t *testing.T) {
 	const (
 		route   = "default via 192.168.0.1 dev %s metric %d\n"
@@ -39,7 +39,7 @@ func TestDefaultRouteByMultus(t *testing.T) {
 		{"eth0-asked-net1-last", first, "plain", gateway, "last", fmt.Sprintf(route+route+subnet+subnet, "eth0", 0, "net1", highest, "eth0", "net1"), own},
 		{"eth0-last", first, "last", "", "", fmt.Sprintf(route+subnet, "eth0", highest, "eth0"), own},
 		{"eth0-last11", first, "last11", "", "", fmt.Sprintf(route+subnet, "eth0", highest, "eth0"), own},
-		// Of one metric they become one route of two ways, and each flow takes either.
+		// With one metric they become one route with two next hops, and each flow uses either.
 		{"eth0-last-net1-last", first, "last", "", "last", fmt.Sprintf(route+route+subnet+subnet, "net1", highest, "eth0", highest, "eth0", "net1"), "192.168.0.1"},
 		{"net1-plain", second, "plain", "", "", fmt.Sprintf(eth0+subnet, "", "net1"), nodes},
 		{"net1-asked", second, "plain", gateway, "", fmt.Sprintf(eth0+subnet, "", "net1"), nodes},
@@ -57,14 +57,14 @@ func TestDefaultRouteByMultus(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s\nlinks\n%s", got, c.want, probe(t, ns, c.name, "links"))
 			}
 			if got := probe(t, ns, c.name, "source", "203.0.113.10"); !strings.HasPrefix(got, "203.0.113.10: "+c.source) {
-				t.Errorf("it would speak to the world: %s; want by %s", got, c.source)
+				t.Errorf("its source address for the world: %s; want %s", got, c.source)
 			}
 			run(t, ns, "delete", "pod", c.name)
 		})
 	}
 }
 
-// Multus does not know version 1.1.0 where an element asks for the default route:
+// If an element asks for the default route, Multus does not support version 1.1.0. So
 // definitions have 1.0.0.
 func TestDefaultRouteNeedsVersion10(t *testing.T) {
 	ns := newNamespace(t, "version")
@@ -81,14 +81,14 @@ func TestDefaultRouteNeedsVersion10(t *testing.T) {
 	})
 }
 
-// definitions are the four that the tests above choose from.
+// definitions are the four from which the tests above choose.
 func definitions() string {
 	const last = `, "routes": [{"dst": "0.0.0.0/0", "gw": "192.168.0.1", "priority": 4294967295}]`
 	return definition("plain", "rt-plain", "1.0.0", "") + definition("last", "rt-last", "1.0.0", last) +
 		definition("plain11", "rt-plain11", "1.1.0", "") + definition("last11", "rt-last11", "1.1.0", last)
 }
 
-// element is the value of either annotation: one Network, and more of its element.
+// element is the value of either annotation: one Network, with more added.
 func element(network string, host int, more string) string {
 	return fmt.Sprintf(`[{"name":"%s","namespace":"routes","ips":["192.168.0.%d/16"],"mac":"0a:58:c0:a8:00:%02x"%s}]`, network, host, host, more)
 }

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# The first process of a node: containerd and a kubelet in network, mount, PID, IPC and UTS namespaces of their own, below
-# a cgroup of their own. test/e2e/e2e.sh starts it, and ends the node by ending it: with the first process of a PID namespace
-# the kernel ends all others, with the last process of a mount or network namespace all that is in those.
+# The first process of a node: containerd and a kubelet in their own network, mount, PID, IPC and UTS namespaces, below their
+# own cgroup. The script test/e2e/e2e.sh starts this one, and ends the node by killing it. The kernel then ends all other
+# processes of the PID namespace, and with the last process of a mount or network namespace everything in it.
 #
-#   node.sh NAME NUMBER CGROUP TOOLS     a link named eth0 is handed to its network namespace meanwhile
+#   node.sh NAME NUMBER CGROUP TOOLS     meanwhile test/e2e/e2e.sh puts a link eth0 into the network namespace
 #
-# Its root is a file system in memory with the paths that software for nodes expects: /usr and what belongs to it are the
-# machine's, read-only; /var/lib/kubelet, /var/lib/containerd and /var/log are directories beside this script, as are
-# /etc/kubernetes and /etc/cni/net.d, to which test/e2e/e2e.sh writes.
+# The node's root is a file system in memory with the paths that software for nodes expects. The machine's /usr and the
+# directories that belong to it are mounted read-only. Directories next to this script are mounted as /var/lib/kubelet,
+# /var/lib/containerd, /var/log, /etc/kubernetes and /etc/cni/net.d. The script test/e2e/e2e.sh writes to the last two.
 set -euo pipefail
 
 name=$1 number=$2 cgroup=$3 tools=$4
@@ -15,7 +15,7 @@ dir=$(dirname -- "$0")
 address=172.18.0.1$number
 root=$dir/root
 
-# bind SOURCE DIRECTORY makes a directory of the machine one of the node.
+# bind SOURCE DIRECTORY mounts a directory of the machine in the node.
 bind() {
   mkdir -p -- "$1" "$root$2"
   mount --rbind "$1" "$root$2"
@@ -26,7 +26,7 @@ make_root() {
   mkdir -p -- "$root"
   mount -t tmpfs -o mode=755 "$name" "$root"
   mkdir -p "$root"/{etc,dev,proc,sys,run,root,var/lib/cni,opt/cni/bin,old}
-  ln -s ../run "$root/var/run" # where containerd mounts the pods' network namespaces
+  ln -s ../run "$root/var/run" # containerd mounts the pods' network namespaces there
   mkdir -m 1777 "$root/tmp"
   for path in /bin /sbin /lib /lib32 /lib64 /libx32 /usr; do
     if [[ -L $path ]]; then
@@ -59,8 +59,8 @@ make_root() {
   mount --rbind /sys/fs/cgroup "$root/sys/fs/cgroup"
 }
 
-# A kubelet sets these for the whole machine if they have other values, and never back. It finds them set: in files of
-# the node's.
+# If these sysctls have other values, a kubelet sets them for the whole machine and never resets them. So it finds them set,
+# in files of the node.
 hide_sysctls() {
   local setting file
   for setting in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_on_oops=1 \
@@ -90,7 +90,7 @@ join_network() {
 
 configure() {
   local snapshotter=overlayfs
-  # Overlays cannot be had on every file system; copies can.
+  # Not every file system supports overlays; all support copies.
   mkdir -p "$dir"/overlay/{lower,upper,work,merged}
   if mount -t overlay -o "lowerdir=$dir/overlay/lower,upperdir=$dir/overlay/upper,workdir=$dir/overlay/work" \
     overlay "$dir/overlay/merged"; then
@@ -99,7 +99,7 @@ configure() {
     snapshotter=native
   fi
   mkdir -p "$root/etc/containerd"
-  # restrict_oom_score_adj: a container of tests may run without the right to lower it.
+  # restrict_oom_score_adj: a container that runs the tests may not be allowed to lower the score.
   cat >"$root/etc/containerd/config.toml" <<TOML
 version = 3
 [plugins.'io.containerd.cri.v1.images']
@@ -117,8 +117,8 @@ version = 3
 [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
   BinaryName = "/opt/pod2/plainrunc"
 TOML
-  # Eviction and garbage collection go by how full the machine's disk is, which is none of the node's doing.
-  # enforceNodeAllocatable, failCgroupV1: for machines that have cgroup v1 and no other.
+  # Eviction and garbage collection depend on the free space of the machine's disk, which the node does not control.
+  # enforceNodeAllocatable and failCgroupV1 are for machines with only cgroup v1.
   cat >"$dir/kubernetes/config.yaml" <<YAML
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -145,7 +145,7 @@ evictionHard: {nodefs.available: "0%", nodefs.inodesFree: "0%", imagefs.availabl
 YAML
 }
 
-# keep runs a command again whenever it ends, as systemd would.
+# keep restarts a command whenever it ends, as systemd would.
 keep() {
   local log=$1
   shift
@@ -162,10 +162,10 @@ configure
 echo "$name" >/proc/sys/kernel/hostname
 cd "$root"
 pivot_root . old
-export PATH=/opt/pod2:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root # the machine's may have led elsewhere
+export PATH=/opt/pod2:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root # the machine's PATH and HOME may not exist here
 umount -l /old
 rmdir /old
-mount --make-rshared / # kubelets and pods with mountPropagation rely on it
+mount --make-rshared / # for kubelets, and pods with mountPropagation
 keep /var/log/containerd.log containerd &
 until [[ -e /etc/kubernetes/kubeconfig ]]; do sleep 0.1; done
 keep /var/log/kubelet.log kubelet --config=/etc/kubernetes/config.yaml --kubeconfig=/etc/kubernetes/kubeconfig \

@@ -17,7 +17,7 @@ func TestNodesAreReady(t *testing.T) {
 	waitDataPlane(t, "--all")
 }
 
-// waitDataPlane waits until Nodes say that their agent is ready, as docs/networking.md has it.
+// waitDataPlane waits until Nodes report that their agent is ready, see docs/networking.md.
 func waitDataPlane(t *testing.T, nodes ...string) {
 	t.Helper()
 	run(t, "", append([]string{"wait", "--for=condition=" + dataPlaneReady, "--timeout=" + patience.String(), "node"}, nodes...)...)
@@ -25,15 +25,15 @@ func waitDataPlane(t *testing.T, nodes ...string) {
 
 const dataPlaneReady = "samplecrd.k8s.io/DataPlaneReady"
 
-// waitNoDataPlane waits until a Node has no word of an agent any more.
+// waitNoDataPlane waits until a Node has no condition of an agent.
 func waitNoDataPlane(t *testing.T, node string) {
 	t.Helper()
-	eventually(t, node+" has no word of an agent", func() (string, error) {
+	eventually(t, node+" has no condition of an agent", func() (string, error) {
 		return kubectl("", "get", "node", node, `--output=jsonpath={.status.conditions[?(@.type=="`+dataPlaneReady+`")]}`)
 	})
 }
 
-// A kubelet may read what its own pods need, and nothing of another node: the Node
+// A kubelet may read the objects that its own pods need, and nothing of another node. The Node
 // authorizer and NodeRestriction are on, and the certificates name the nodes.
 func TestKubeletIsOnlyItself(t *testing.T) {
 	for _, c := range []struct{ node, want string }{
@@ -48,8 +48,8 @@ func TestKubeletIsOnlyItself(t *testing.T) {
 	}
 }
 
-// The pods' first interface is on a network of all nodes, with the API server, DNS
-// and the world behind it.
+// The pods' first interface is on a network of all nodes. Through it they reach the API server,
+// DNS and the world.
 func TestDefaultNetwork(t *testing.T) {
 	ns := newNamespace(t, "default-network")
 	create(t, ns, server("one", "node1")+server("two", "node2"))
@@ -83,7 +83,7 @@ func TestLogsAndExec(t *testing.T) {
 	}
 }
 
-// server is a manifest of a pod that serves, on a node of one's choice.
+// server is a manifest of a pod that serves, on a given node.
 func server(name, node string) string {
 	return `
 apiVersion: v1

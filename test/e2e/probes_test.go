@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The kubelet's probes of a pod that is on a Network alone: by HTTP they fail, for the node
-// has no route there, and by exec they work. docs/networking.md says so of both.
+// The kubelet's probes of a pod that has only a Network: HTTP probes fail, because the node has
+// no route there, and exec probes work. docs/networking.md says both.
 func TestProbesOfPodOnNetworkAlone(t *testing.T) {
 	ns := newNamespace(t, "probes")
 	with := func(name, check string) string {

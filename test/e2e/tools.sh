@@ -1,18 +1,18 @@
-# Part of test/e2e/e2e.sh, which sources it: what the nodes run, built into bin/e2e/, and whether all that a cluster is made of is built.
-# shellcheck shell=bash disable=SC2154 # root and bin are those of test/e2e/e2e.sh
+# Part of test/e2e/e2e.sh, which sources it: it builds the nodes' programs into bin/e2e/, and lists programs that are not built.
+# shellcheck shell=bash disable=SC2154 # root and bin come from test/e2e/e2e.sh
 
 tools() {
   local version major minor ticker set="-X k8s.io/component-base/version.git"
   version=$(awk '$1 == "k8s.io/kubernetes" { print $2 }' "$root/hack/localcluster/go.mod")
   IFS=. read -r major minor _ <<<"${version#v}"
   echo "Building the kubelet $version, containerd, runc, Multus and CNI plugins into $bin/e2e from Go modules:"
-  echo "about ten minutes the first time, seconds from Go's build cache later."
+  echo "about ten minutes the first time, then seconds with Go's build cache."
   (while sleep 20 &>/dev/null; do echo "  still building, $SECONDS s so far"; done) &
   ticker=$!
-  # shellcheck disable=SC2064 # the id of now
+  # shellcheck disable=SC2064 # expand the id now
   trap "kill $ticker" EXIT
   mkdir -p -- "$bin/e2e/cni"
-  # runc enters namespaces in C, before Go starts. Without libseccomp, which no Go module has: test/e2e/plainrunc.
+  # runc enters namespaces in C, before Go starts. It has no libseccomp, which no Go module contains: see test/e2e/plainrunc.
   CGO_ENABLED=1 go build -C "$root/test/e2e/tools/runc" -o "$bin/e2e/" -trimpath \
     -tags 'netgo osusergo' -ldflags '-s -w -extldflags -static' tool
   export CGO_ENABLED=0
@@ -21,14 +21,14 @@ tools() {
   go build -C "$root/hack/localcluster" -trimpath -o "$bin/e2e/" \
     -ldflags "-s -w ${set}Version=$version ${set}Major=$major ${set}Minor=$minor" ./kubelet
   go build -C "$root" -trimpath -o "$bin/e2e/" -ldflags '-s -w' ./test/e2e/...
-  # The kind NetworkAttachmentDefinition.
+  # The CRD of NetworkAttachmentDefinition.
   cp -- "$(go list -C "$root/test/e2e/tools/cni" -m -f '{{.Dir}}' \
     github.com/k8snetworkplumbingwg/network-attachment-definition-client)/artifacts/networks-crd.yaml" "$bin/e2e/"
   chmod u+w "$bin/e2e/networks-crd.yaml"
   echo "Built in $SECONDS s."
 }
 
-# unbuilt prints all that is not there of what a cluster is made of, and what builds that; it fails if nothing is missing.
+# unbuilt prints all missing programs of a cluster, and the command that builds them. It fails if none is missing.
 unbuilt() {
   local goal file missing=() goals=() list
   while read -r goal file; do
@@ -43,6 +43,6 @@ unbuilt() {
   )
   ((${#missing[@]})) || return
   printf -v list '%s, ' "${missing[@]}"
-  # -B: make goes by the age of a stamp and not by what is there.
-  echo "in $bin there is no ${list%, }: run \`make -B ${goals[*]}\`"
+  # -B is needed because make compares the ages of stamps, not the programs.
+  echo "${list%, } missing in $bin: run \`make -B ${goals[*]}\`"
 }

@@ -10,9 +10,8 @@ import (
 	"testing"
 )
 
-// Two Networks of the same CIDR, with a Pod2 on each, whose replicas are on all three
-// nodes and have the same addresses on either; green has one replica more, whose address
-// nobody has on blue.
+// Two Networks have the same CIDR. Each has a Pod2 with replicas on all three nodes, and both
+// Pod2s have the same addresses. green has one more replica, whose address no pod has on blue.
 func TestTwoNetworksOfOneCIDR(t *testing.T) {
 	ns := newNamespace(t, "traffic")
 	create(t, ns, networks+spread("b", 3, "{name: blue}")+spread("g", 4, "{name: green}"))
@@ -35,7 +34,7 @@ func TestTwoNetworksOfOneCIDR(t *testing.T) {
 			}
 		}
 	})
-	t.Run("nobody of the other Network", func(t *testing.T) {
+	t.Run("no pod of the other Network", func(t *testing.T) {
 		only := sides[1].address("g-3")
 		for _, from := range sides[0].names() {
 			if got, want := probe(t, ns, from, "get", only+":8080"), only+":8080: no answer"; got != want {
@@ -43,7 +42,7 @@ func TestTwoNetworksOfOneCIDR(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a name of the other Network leads to who has its address on one's own", func(t *testing.T) {
+	t.Run("a name of the other Network leads to the pod with its address on the own Network", func(t *testing.T) {
 		blue, green := sides[0], sides[1]
 		from := blue.names()[0]
 		for _, to := range green.names() {
@@ -81,7 +80,7 @@ func (s side) address(name string) string {
 	return s.pods[name].Published[s.network].Address.Addr().String()
 }
 
-// name in DNS, of a replica.
+// name of a replica in DNS.
 func (s side) name(namespace, replica string) string {
 	return fmt.Sprintf("%s.%s-%s.%s.svc.cluster.local", replica, s.app, s.network, namespace)
 }
@@ -98,8 +97,8 @@ func (s side) requireSpread(t *testing.T) {
 	}
 }
 
-// requireReaches expects every replica to answer one of them, as itself and at its own
-// address, at what target makes of its name.
+// requireReaches sends a request to every replica, at the target for its name. It expects each
+// to answer from its own address.
 func (s side) requireReaches(t *testing.T, ns, from string, target func(to string) string) {
 	t.Helper()
 	args := []string{"get"}
@@ -117,7 +116,7 @@ func (s side) requireReaches(t *testing.T, ns, from string, target func(to strin
 	})
 }
 
-// requireGateway waits for it to answer.
+// requireGateway waits until the gateway answers.
 func requireGateway(t *testing.T, ns, from, gateway string) {
 	t.Helper()
 	eventually(t, "the gateway answers "+from, func() (string, error) {
@@ -128,7 +127,7 @@ func requireGateway(t *testing.T, ns, from, gateway string) {
 	})
 }
 
-// hostPort puts the brackets around an IPv6 address.
+// hostPort adds brackets to an IPv6 address.
 func hostPort(host string, port int) string {
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]"
@@ -136,7 +135,7 @@ func hostPort(host string, port int) string {
 	return fmt.Sprintf("%s:%d", host, port)
 }
 
-// spread is a Pod2 whose replicas are as many on each node, one more or less.
+// spread is a Pod2 whose replicas are spread over the nodes, with a skew of at most one.
 func spread(name string, replicas int, networks string) string {
 	return pod2(name, replicas, networks, "topologySpreadConstraints: [{maxSkew: 1, topologyKey: kubernetes.io/hostname, "+
 		"whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: "+name+"}}}]")

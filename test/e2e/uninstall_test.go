@@ -16,13 +16,13 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// A cluster's owner removes the agent as docs/networking.md says, while a Network with
-// pods is there, and nothing that it made is left on any node: what the agents left, their
-// image removes.
+// An administrator removes the agent as docs/networking.md says, while a Network has pods. The
+// data plane stays. The clean-up DaemonSet, with the agent's image, then removes all of it from
+// every node.
 func TestUninstallLeavesNothing(t *testing.T) {
 	agent, cleanup := filepath.Join(root, "artifacts/agent/daemonset.yaml"), filepath.Join(root, "artifacts/agent/cleanup/daemonset.yaml")
 	ns := newNamespace(t, "uninstall")
-	t.Cleanup(func() { // for the tests that may come after this one
+	t.Cleanup(func() { // for later tests
 		run(t, "", "apply", "-f", agent)
 		run(t, "pod2-agent", "rollout", "status", "daemonset/pod2-agent", "--timeout="+patience.String())
 	})
@@ -51,11 +51,11 @@ func TestUninstallLeavesNothing(t *testing.T) {
 			t.Errorf("%s after the clean-up has %s", node, got)
 		}
 	}
-	t.Logf("what it says:\n%s", run(t, "pod2-agent-cleanup", "logs", "--selector=app.kubernetes.io/name=pod2-agent-cleanup", "--container=cleanup", "--prefix", "--tail=-1"))
+	t.Logf("its log:\n%s", run(t, "pod2-agent-cleanup", "logs", "--selector=app.kubernetes.io/name=pod2-agent-cleanup", "--container=cleanup", "--prefix", "--tail=-1"))
 	run(t, "", "delete", "-f", cleanup, "--timeout="+patience.String())
 }
 
-// except returns got where it is not what is wanted.
+// except returns "" if got is as wanted.
 func except(want, got string) string {
 	if got == want {
 		return ""
@@ -63,13 +63,13 @@ func except(want, got string) string {
 	return "it has " + got
 }
 
-// agentsLink is the name of a link as docs/networking-agent.md has them; rt-plain is of
-// another test.
+// agentsLink matches the names of links in docs/networking-agent.md. It does not match
+// rt-plain, which belongs to another test.
 var agentsLink = regexp.MustCompile(`^(nw|vx|rt|wn)[0-9]+$`)
 
-// traces are what the agent makes on a node, by looking for it without the agent's own
-// code: links of its names, mounted namespaces, nftables of any name, since nobody else
-// makes one on these nodes, and routing rules beyond the kernel's own.
+// traces finds the agent's things on a node without the agent's own code: links with its names,
+// mounted namespaces, all nftables, because no other program makes tables on these nodes, and
+// routing rules other than the kernel's own.
 func traces(t *testing.T, node string) string {
 	t.Helper()
 	process := firstProcess(t, node)
@@ -129,8 +129,8 @@ func traces(t *testing.T, node string) string {
 	return strings.Join(found, ", ")
 }
 
-// firstProcess is the directory in /proc of a node's first process: test/e2e/e2e.sh starts it
-// by a path that says which it is, and its PID namespace has it as 1.
+// firstProcess is the directory in /proc of a node's first process. test/e2e/e2e.sh starts it by
+// a path that identifies the node, and its id is 1 in its PID namespace.
 func firstProcess(t *testing.T, node string) string {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*")
@@ -146,6 +146,6 @@ func firstProcess(t *testing.T, node string) string {
 			return process
 		}
 	}
-	t.Fatalf("%s does not run", node)
+	t.Fatalf("%s is not running", node)
 	return ""
 }

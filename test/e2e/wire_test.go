@@ -15,11 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// requireNoFlood looks at all that nodes send each other while pods ask for addresses
-// that are there and that are not, and shout to all of their Network: in the VXLAN packets
-// is nothing but frames to a pod, in the VNI of its Network, on the node of that pod. Pods
-// of another Network have the same addresses: a frame of one in the VNI of the other leads
-// to somebody.
+// requireNoFlood captures all packets between nodes while pods ask for addresses that exist and
+// that do not, and broadcast to their Network. VXLAN packets must contain only frames to a pod,
+// with the VNI of its Network, sent to the node of that pod. Pods of the other Network have the
+// same addresses, so a frame with the wrong VNI would reach a pod.
 func requireNoFlood(t *testing.T, ns string, sides []side) {
 	t.Helper()
 	nodes := map[string]string{}
@@ -40,33 +39,33 @@ func requireNoFlood(t *testing.T, ns string, sides []side) {
 		for _, to := range s.names()[1:] {
 			probe(t, ns, from, "get", s.address(to)+":8080")
 		}
-		probe(t, ns, from, "get", "192.168.77.77:8080") // nobody's: asked for by ARP, in vain
+		probe(t, ns, from, "get", "192.168.77.77:8080") // no pod has it: ARP gets no answer
 		probe(t, ns, from, "ping", "-count=20", "-timeout=100ms", "192.168.255.255:9")
 	}
 	frames := stop()
 	if len(frames) < 10 {
-		t.Fatalf("%d VXLAN packets were seen", len(frames))
+		t.Fatalf("captured %d VXLAN packets", len(frames))
 	}
 	strays := 0
 	for _, f := range frames {
 		if !home[place{f.node.String(), fmt.Sprint(f.vni), f.to.String()}] {
 			if strays++; strays < 5 {
-				t.Errorf("a frame from %s to %s of VNI %d went to the node %s, where no pod has that address", f.from, f.to, f.vni, f.node)
+				t.Errorf("a frame from %s to %s with VNI %d was sent to node %s, where no pod has that address", f.from, f.to, f.vni, f.node)
 			}
 		}
 	}
-	t.Logf("%d frames passed between nodes, %d of them to nobody there", len(frames), strays)
+	t.Logf("%d frames passed between nodes, %d of them without a receiver there", len(frames), strays)
 }
 
-// frame is one that VXLAN carried.
+// frame is the content of a VXLAN packet.
 type frame struct {
-	node     netip.Addr // to which it was sent
+	node     netip.Addr // the destination of the packet
 	vni      uint32
 	to, from net.HardwareAddr
 }
 
-// listen sees what comes into the bridge between the nodes, by its ports, until stop is
-// called.
+// listen captures the packets that enter the bridge between the nodes through these ports, until
+// stop is called.
 func listen(t *testing.T, ports []string) (stop func() []frame) {
 	t.Helper()
 	frames, done := make(chan []frame), make(chan bool)
@@ -86,7 +85,7 @@ func listen(t *testing.T, ports []string) (stop func() []frame) {
 		go func() { frames <- capture(os.NewFile(uintptr(fd), port), done) }()
 	}
 	return func() []frame {
-		time.Sleep(100 * time.Millisecond) // for what is on its way; a packet late is a packet less, no failure
+		time.Sleep(100 * time.Millisecond) // for packets on their way; a late packet is only missing, not a failure
 		close(done)
 		var all []frame
 		for range ports {
@@ -116,7 +115,7 @@ func capture(socket *os.File, done chan bool) []frame {
 	}
 }
 
-// parseVXLAN reads an Ethernet frame: IPv4 without options, UDP to port 4789, VXLAN.
+// parseVXLAN reads an Ethernet frame with IPv4 without options, UDP to port 4789 and VXLAN.
 func parseVXLAN(b []byte) (frame, bool) {
 	const ethernet, ip, udp, vxlan = 14, 20, 8, 8
 	inner := ethernet + ip + udp + vxlan

@@ -10,15 +10,15 @@ import (
 	"runtime"
 )
 
-// image is a container image of one file.
+// image is a container image with one file.
 type image struct {
-	name       string // registry and tag included
+	name       string // with registry and tag
 	entrypoint string // the file's path in the image
 	user       string // "" is root
 	binary     []byte
 }
 
-// The types of the OCI image format that one needs for this, by the names they have there.
+// The necessary types of the OCI image format, by their names there.
 type (
 	descriptor struct {
 		MediaType   string            `json:"mediaType"`
@@ -56,11 +56,11 @@ const (
 	mediaManifest = "application/vnd.oci.image.manifest.v1+json"
 	mediaConfig   = "application/vnd.oci.image.config.v1+json"
 	mediaLayer    = "application/vnd.oci.image.layer.v1.tar"
-	// nameAnnotation is where containerd's import looks for the name.
+	// nameAnnotation holds the name for containerd's import.
 	nameAnnotation = "io.containerd.image.name"
 )
 
-// write writes an OCI image layout as a tar file. The same images are the same bytes.
+// write writes an OCI image layout as a tar file. Equal images give equal bytes.
 //
 //	oci-layout
 //	index.json                     names each image's manifest
@@ -89,7 +89,7 @@ type layout struct {
 	written map[string]bool // blobs, by digest: images may share them
 }
 
-// add writes an image's blobs and returns its manifest's descriptor, with its name.
+// add writes an image's blobs. It returns the descriptor of its manifest, with its name.
 func (l *layout) add(i image) (descriptor, error) {
 	layer, err := tarOf(i.entrypoint[1:], i.binary)
 	if err != nil {
@@ -103,7 +103,7 @@ func (l *layout) add(i image) (descriptor, error) {
 		Architecture: runtime.GOARCH,
 		OS:           "linux",
 		Config:       runtimeFacts{User: i.user, Entrypoint: []string{i.entrypoint}},
-		RootFS:       rootFS{Type: "layers", DiffIDs: []string{layerAt.Digest}}, // not compressed: the same digest
+		RootFS:       rootFS{Type: "layers", DiffIDs: []string{layerAt.Digest}}, // the same digest, because the layer is not compressed
 	})
 	if err != nil {
 		return descriptor{}, err

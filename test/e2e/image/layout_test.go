@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// A reader of its own follows the digests from index.json down to the file, as
-// containerd does, and renders what it found.
+// The test has its own reader. It follows the digests from index.json down to the file, as
+// containerd does, and prints the content.
 func TestLayout(t *testing.T) {
 	var out bytes.Buffer
 	if err := write(&out, []image{
@@ -31,7 +31,8 @@ docker.io/library/b:1 runs [/a] as "": a 755 "one"
 	}
 }
 
-// 2 manifests, 2 configurations, 1 layer that both share, index.json and oci-layout.
+// render prints the images and the number of files: 2 manifests, 2 configurations, 1 layer
+// that both images share, index.json and oci-layout.
 func render(t *testing.T, data []byte) string {
 	t.Helper()
 	files := untar(t, data)
@@ -80,7 +81,7 @@ func untar(t *testing.T, data []byte) map[string]string {
 	}
 }
 
-// blob is what a descriptor describes: its size and its digest are checked.
+// blob returns the content of a descriptor, and checks its size and its digest.
 func blob(t *testing.T, files map[string]string, d descriptor) string {
 	t.Helper()
 	content := files["blobs/sha256/"+strings.TrimPrefix(d.Digest, "sha256:")]

@@ -1,11 +1,11 @@
-// Command image writes container images of one static binary each, as hack/Dockerfile
-// makes one, into one tar file for `ctr images import`: no registry, no Docker.
+// Command image writes container images into one tar file for `ctr images import`. Each has
+// one static binary, as in hack/Dockerfile. It needs neither a registry nor Docker.
 //
 //	image OUT NAME=FILE[,USER]...
 //	image images.tar pod2-controller:latest=bin/pod2-controller,65532:65532
 //
-// The binary is the only file, /pod2-controller, and the entry point. USER is root
-// unless given. A NAME without a registry is what a pod means by it:
+// The binary is the only file and the entry point: /pod2-controller. USER defaults to root.
+// A NAME without a registry means the same as in a pod:
 // docker.io/library/pod2-controller:latest.
 package main
 
@@ -50,7 +50,7 @@ func run(out string, args []string) error {
 func load(arg string) (image, error) {
 	name, file, ok := strings.Cut(arg, "=")
 	if !ok {
-		return image{}, fmt.Errorf("%q: want NAME=FILE[,USER]", arg)
+		return image{}, fmt.Errorf("%q: must be NAME=FILE[,USER]", arg)
 	}
 	file, user, _ := strings.Cut(file, ",")
 	binary, err := os.ReadFile(file)
@@ -60,8 +60,8 @@ func load(arg string) (image, error) {
 	return image{name: canonical(name), entrypoint: "/" + filepath.Base(file), user: user, binary: binary}, nil
 }
 
-// canonical is the name under which a kubelet asks for an image. A first component
-// with a dot or a colon is a registry.
+// canonical is the name that a kubelet uses for an image. A first component with a dot or a
+// colon is a registry.
 //
 //	pause:e2e                    docker.io/library/pause:e2e
 //	registry.k8s.io/pause:3.10   registry.k8s.io/pause:3.10

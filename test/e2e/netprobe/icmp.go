@@ -14,8 +14,8 @@ const (
 	echoRequest6, echoReply6 = 128, 129
 )
 
-// askEcho asks all at once, each up to three times, as a neighbour may have to be
-// resolved first. It needs CAP_NET_RAW, which root of a container has.
+// askEcho asks all addresses at once. It asks each up to three times, because the first
+// request may wait for a neighbour. It needs CAP_NET_RAW, which root in a container has.
 func askEcho(w io.Writer, timeout time.Duration, addresses []string) {
 	each(w, addresses, func(address string) (string, error) {
 		ip, err := netip.ParseAddr(address)
@@ -40,12 +40,12 @@ func askEcho(w io.Writer, timeout time.Duration, addresses []string) {
 				return "", err
 			}
 			for {
-				n, _, err := conn.ReadFromIP(buffer) // Read would leave an IPv4 header in front
+				n, _, err := conn.ReadFromIP(buffer) // Read would return the IPv4 header too
 				if err != nil {
 					break
 				}
-				// The socket is connected: nobody else's answer comes here, but requests do, of
-				// one who asks himself.
+				// The socket is connected, so no other host's answer arrives here. Requests do arrive, if
+				// the address is this host's own.
 				if n > 0 && buffer[0] == reply {
 					return "answers", nil
 				}
@@ -55,8 +55,8 @@ func askEcho(w io.Writer, timeout time.Duration, addresses []string) {
 	})
 }
 
-// echoRequest is a message of 8 bytes: type, code, checksum, identifier, sequence. The
-// checksum of ICMPv6 covers addresses too, and the kernel fills it in.
+// echoRequest is a message of 8 bytes: type, code, checksum, identifier, sequence. For ICMPv6
+// the kernel fills in the checksum, because it also covers the addresses.
 func echoRequest(v6 bool) []byte {
 	if v6 {
 		return []byte{echoRequest6, 0, 0, 0, 0x70, 0x32, 0, 1}
@@ -66,7 +66,7 @@ func echoRequest(v6 bool) []byte {
 	return message
 }
 
-// checksum of an even number of bytes, in which its own two are 0: RFC 1071.
+// checksum of an even number of bytes, with its own two bytes as 0 (RFC 1071).
 func checksum(message []byte) uint16 {
 	var sum uint32
 	for i := 0; i < len(message); i += 2 {

@@ -1,16 +1,16 @@
-// Command netprobe is what the pods of the end-to-end tests run: a server, and what
-// one wants to know from inside a pod, by `kubectl exec`, in an image that has nothing
-// else. Each command prints lines to compare and ends with 0 if it could ask at all:
-// that nobody answers is an answer.
+// Command netprobe is the program in the pods of the end-to-end tests. It is a server, and
+// with `kubectl exec` it reports the network as a pod sees it. Its image has no other file.
+// Each command prints lines that tests compare. It succeeds if it could send its requests:
+// a missing answer is a result too.
 //
-//	netprobe serve [ADDRESS]                  over HTTP who asks whom, an echo over UDP; :8080
+//	netprobe serve [ADDRESS]                  an HTTP server that reports both ends of a request, and a UDP echo; :8080
 //	netprobe get [-timeout 2s] HOST:PORT...   192.168.0.3:8080: web-1 at 192.168.0.3, asked by 192.168.0.2
-//	netprobe ping [-count 10] [-interval 10ms] HOST:PORT    10 sent, 10 received; -count 0: until its input ends
+//	netprobe ping [-count 10] [-interval 10ms] HOST:PORT    10 sent, 10 received; -count 0: until the standard input ends
 //	netprobe echo ADDRESS...                  192.168.0.1: answers, to an ICMP echo request
-//	netprobe inject NODE VNI MAC HOST:PORT TEXT   172.18.0.11: sent, in a VXLAN packet such as another node would send
-//	netprobe hear ADDRESS TEXT                datagrams, a line each, until one is TEXT
+//	netprobe inject NODE VNI MAC HOST:PORT TEXT   172.18.0.11: sent, in a VXLAN packet like that of another node
+//	netprobe hear ADDRESS TEXT                datagrams, one a line, until one is TEXT
 //	netprobe lookup NAME...                   web-1.web: 192.168.0.3
-//	netprobe source ADDRESS...                203.0.113.10: 10.244.1.5, by which address it would speak to it
+//	netprobe source ADDRESS...                203.0.113.10: 10.244.1.5, the source address that the routes choose
 //	netprobe links                            net1 up mtu 1450 0a:58:c0:a8:00:02 192.168.0.2/16
 //	netprobe routes                           default via 10.244.1.1 dev eth0 metric 0
 package main
@@ -36,7 +36,7 @@ func run(args []string) error {
 	}
 	flags := flag.NewFlagSet(args[0], flag.ExitOnError)
 	timeout := flags.Duration("timeout", 2*time.Second, "how long to wait for an answer")
-	count := flags.Int("count", 10, "how many pings; 0: until the standard input ends")
+	count := flags.Int("count", 10, "number of pings; 0 pings until the standard input ends")
 	interval := flags.Duration("interval", 10*time.Millisecond, "time between pings")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err

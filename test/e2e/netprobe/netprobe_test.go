@@ -24,7 +24,7 @@ default via 192.168.0.1 dev net1 metric 4294967295
 	}
 }
 
-// A server on loopback echoes every datagram; a port that nobody has, none.
+// A server on loopback echoes every datagram; an unused port echoes none.
 func TestPing(t *testing.T) {
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -44,7 +44,7 @@ func TestPing(t *testing.T) {
 	}
 }
 
-// Without a count it sends until it is told to stop.
+// Without a count it sends until it is stopped.
 func TestPingUntilStopped(t *testing.T) {
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -81,7 +81,7 @@ func TestGetNobody(t *testing.T) {
 // RFC 7348, section 5: eight bytes of VXLAN, and a frame with IPv4 and UDP.
 func TestVXLAN(t *testing.T) {
 	got := fmt.Sprintf("% x", vxlan(1001, net.HardwareAddr{0x0a, 0x58, 0xc0, 0xa8, 0, 2}, netip.MustParseAddrPort("192.168.0.2:9"), "hi"))
-	want := "08 00 00 00 00 03 e9 00" + // the VNI is there, 1001
+	want := "08 00 00 00 00 03 e9 00" + // the flag of the VNI, VNI 1001
 		" 0a 58 c0 a8 00 02 0a 58 00 00 00 01 08 00" + // to, from, IPv4
 		" 45 00 00 1e 00 00 00 00 40 11 f8 23 c0 00 02 01 c0 a8 00 02" + // 30 bytes, UDP, from 192.0.2.1 to 192.168.0.2
 		" 12 b5 00 09 00 0a 00 00 68 69" // from port 4789 to 9, 10 bytes
@@ -90,7 +90,7 @@ func TestVXLAN(t *testing.T) {
 	}
 }
 
-// RFC 792: the ones' complement sum of a message with its checksum is all ones.
+// The ones' complement sum of a message with its checksum is all ones (RFC 792).
 func TestEchoRequestAddsUp(t *testing.T) {
 	var sum uint32
 	message := echoRequest(false)

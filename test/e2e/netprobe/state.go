@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// links prints a line for each interface but loopback, without link-local addresses.
+// links prints a line for each interface except loopback, without link-local addresses.
 func links(w io.Writer) error {
 	all, err := net.Interfaces()
 	if err != nil {
@@ -52,8 +52,8 @@ func routes(w io.Writer) error {
 	return err
 }
 
-// parseRoutes reads the kernel's table, whose addresses are in the machine's byte
-// order, little-endian on all that this runs on:
+// parseRoutes reads the kernel's table. Its addresses are in the machine's byte order, which
+// is little-endian on all machines that run this:
 //
 //	Iface Destination Gateway  Flags RefCnt Use Metric Mask     MTU Window IRTT
 //	eth0  00000000    0101F40A 0003  0      0   0      00000000 0   0      0
@@ -63,13 +63,13 @@ func parseRoutes(table string) ([]string, error) {
 	for _, row := range strings.Split(strings.TrimSpace(table), "\n")[1:] {
 		f := strings.Fields(row)
 		if len(f) < 8 {
-			return nil, fmt.Errorf("a route of %d fields: %q", len(f), row)
+			return nil, fmt.Errorf("a route has only %d fields: %q", len(f), row)
 		}
 		var addresses [3]netip.Addr
 		for i, field := range []string{f[1], f[2], f[7]} {
 			b, err := hex.DecodeString(field)
 			if err != nil || len(b) != 4 {
-				return nil, fmt.Errorf("%q is no address: %q", field, row)
+				return nil, fmt.Errorf("%q is not an address: %q", field, row)
 			}
 			addresses[i] = netip.AddrFrom4([4]byte{b[3], b[2], b[1], b[0]})
 		}

@@ -43,7 +43,7 @@ func withoutPort(address string) string {
 	return host
 }
 
-// echo sends every datagram back to where it came from.
+// echo sends every datagram back to its sender.
 func echo(packets net.PacketConn) error {
 	buffer := make([]byte, 64<<10)
 	for {
@@ -51,13 +51,13 @@ func echo(packets net.PacketConn) error {
 		if err != nil {
 			return err
 		}
-		// Where it came from may be unreachable by now: that is for the sender to notice.
+		// The sender may be unreachable by now. It will notice the missing answer.
 		_, _ = packets.WriteTo(buffer[:n], from)
 	}
 }
 
-// get asks all at once, each over a connection of its own, and prints the answers in
-// the order of the targets.
+// get asks all targets at once, each over its own connection. It prints the answers in the
+// order of the targets.
 func get(w io.Writer, timeout time.Duration, targets []string) {
 	client := &http.Client{Timeout: timeout, Transport: &http.Transport{DisableKeepAlives: true}}
 	each(w, targets, func(target string) (string, error) {
@@ -75,7 +75,7 @@ func get(w io.Writer, timeout time.Duration, targets []string) {
 	})
 }
 
-// reason is what is the same each time: no ports, no URLs.
+// reason is the part of an error that is the same each time: without ports and URLs.
 func reason(err error) error {
 	if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
 		return errors.New("no answer")
@@ -100,7 +100,7 @@ func lookup(w io.Writer, timeout time.Duration, names []string) {
 	})
 }
 
-// source prints what the routes choose; nothing is sent for it.
+// source prints the source address that the routes choose, without sending anything.
 func source(w io.Writer, addresses []string) {
 	each(w, addresses, func(address string) (string, error) {
 		conn, err := (&net.Dialer{}).DialContext(context.Background(), "udp", net.JoinHostPort(address, "9"))
@@ -131,8 +131,8 @@ func each(w io.Writer, items []string, ask func(string) (string, error)) {
 	}
 }
 
-// ping counts the datagrams that come back, of count or, if that is 0, of all until stop
-// is closed. It goes on sending whatever gets lost, to show for how long a way is broken.
+// ping counts the datagrams that come back. It sends count datagrams or, if that is 0, sends
+// until stop is closed. It continues despite losses, to show how long a path is broken.
 func ping(w io.Writer, count int, stop <-chan bool, interval, timeout time.Duration, target string) error {
 	conn, err := (&net.Dialer{}).DialContext(context.Background(), "udp", target)
 	if err != nil {
@@ -143,14 +143,14 @@ func ping(w io.Writer, count int, stop <-chan bool, interval, timeout time.Durat
 	sent.Store(int64(count))
 	received := make(chan int)
 	go func() {
-		came := map[string]bool{} // a datagram may come twice
+		came := map[string]bool{} // a datagram may arrive twice
 		buffer := make([]byte, 64)
 		for total := sent.Load(); total == 0 || len(came) < int(total); total = sent.Load() {
 			n, err := conn.Read(buffer)
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				break
 			}
-			if err == nil { // "connection refused" is of an earlier datagram
+			if err == nil { // "connection refused" belongs to an earlier datagram
 				came[string(buffer[:n])] = true
 			}
 		}
@@ -160,7 +160,7 @@ func ping(w io.Writer, count int, stop <-chan bool, interval, timeout time.Durat
 	defer tick.Stop()
 	i := 0
 	for going := true; going; {
-		_, _ = fmt.Fprintf(conn, "%d", i) // unreachable, say: lost
+		_, _ = fmt.Fprintf(conn, "%d", i) // an error, such as unreachable, counts as lost
 		i++
 		select {
 		case <-tick.C:

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// inject sends a VXLAN packet to a node as another node would, through a plain socket: for
-// the pod with that MAC address and that address on the Network with that VNI. Nothing
-// answers VXLAN, so that whether it came is for hear to say.
+// inject sends a VXLAN packet to a node through a plain socket, like another node. The packet
+// is for the pod with that MAC address and address on the Network with that VNI. VXLAN has no
+// answers: use hear to see whether the packet arrived.
 func inject(w io.Writer, node, vni, mac, target, text string) error {
 	var network uint32
 	if _, err := fmt.Sscanf(vni, "%d", &network); err != nil {
-		return fmt.Errorf("the VNI %q is no number: %w", vni, err)
+		return fmt.Errorf("the VNI %q is not a number: %w", vni, err)
 	}
 	hardware, err := net.ParseMAC(mac)
 	if err != nil {
@@ -40,8 +40,8 @@ func inject(w io.Writer, node, vni, mac, target, text string) error {
 	return nil
 }
 
-// vxlan is what UDP carries: VXLAN's header, a flag and the VNI (RFC 7348), then a frame,
-// in it IPv4, UDP and the text. The frame is from nobody: 0a:58:00:00:00:01, 192.0.2.1.
+// vxlan is the content of the UDP packet: the VXLAN header with a flag and the VNI (RFC 7348),
+// then a frame with IPv4, UDP and the text. The sender 0a:58:00:00:00:01, 192.0.2.1 is no pod.
 func vxlan(vni uint32, mac net.HardwareAddr, to netip.AddrPort, text string) []byte {
 	const ip, udp = 20, 8
 	b := binary.BigEndian.AppendUint32([]byte{0x08, 0, 0, 0}, vni<<8)
@@ -55,11 +55,11 @@ func vxlan(vni uint32, mac net.HardwareAddr, to netip.AddrPort, text string) []b
 	b = binary.BigEndian.AppendUint16(b, 4789)
 	b = binary.BigEndian.AppendUint16(b, to.Port())
 	b = binary.BigEndian.AppendUint16(b, uint16(udp+len(text)))
-	b = append(b, 0, 0) // no checksum, which IPv4 allows
+	b = append(b, 0, 0) // IPv4 allows UDP without a checksum
 	return append(b, text...)
 }
 
-// hear prints the datagrams that come to an address, until one says last.
+// hear prints the datagrams to an address, up to the one that is last.
 func hear(w io.Writer, timeout time.Duration, address, last string) error {
 	packets, err := (&net.ListenConfig{}).ListenPacket(context.Background(), "udp", address)
 	if err != nil {
@@ -74,7 +74,7 @@ func hear(w io.Writer, timeout time.Duration, address, last string) error {
 	for {
 		n, _, err := packets.ReadFrom(buffer)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			fmt.Fprintln(w, "nothing more came")
+			fmt.Fprintln(w, "no more datagrams arrived")
 			return nil
 		}
 		if err != nil {

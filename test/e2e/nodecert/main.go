@@ -1,11 +1,11 @@
-// Command nodecert writes what a kubelet proves with who it is: a client certificate
-// for the API server, by whose name Kubernetes' Node authorizer knows it, and a serving
-// certificate, by which the API server knows it when it asks for logs.
+// Command nodecert writes the certificates of a kubelet. With the client certificate, the
+// kubelet identifies itself to the API server; the Node authorizer of Kubernetes uses its
+// name. With the serving certificate, the API server identifies the kubelet, to read logs.
 //
 //	nodecert -ca DIR -out DIR -name node1 -address 172.18.0.11
 //
-// -ca has ca.crt and ca.key of the cluster; -out gets client.crt, client.key,
-// serving.crt and serving.key.
+// -ca is the directory with ca.crt and ca.key of the cluster. nodecert writes client.crt,
+// client.key, serving.crt and serving.key to -out.
 package main
 
 import (
@@ -39,13 +39,13 @@ func main() {
 
 func run(caDir, out, name string, address net.IP) error {
 	if name == "" || address == nil {
-		return fmt.Errorf("want -name and -address")
+		return fmt.Errorf("-name and -address are required")
 	}
 	ca, err := readCA(caDir)
 	if err != nil {
-		return fmt.Errorf("read the authority: %w", err)
+		return fmt.Errorf("read the certificate authority: %w", err)
 	}
-	// The names are Kubernetes' contract: https://kubernetes.io/docs/reference/access-authn-authz/node/
+	// Kubernetes defines these names: https://kubernetes.io/docs/reference/access-authn-authz/node/
 	subject := pkix.Name{CommonName: "system:node:" + name, Organization: []string{"system:nodes"}}
 	if err := ca.issue(filepath.Join(out, "client"), &x509.Certificate{
 		Subject: subject, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
@@ -95,7 +95,7 @@ func readPEM(file string) ([]byte, error) {
 	return block.Bytes, nil
 }
 
-// issue writes PATH.crt and PATH.key. They hold for as long as any cluster of tests runs.
+// issue writes PATH.crt and PATH.key. They are valid longer than any test cluster runs.
 func (a *authority) issue(path string, template *x509.Certificate) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

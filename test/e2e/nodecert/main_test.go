@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Each certificate goes with its key, the authority vouches for it, and it says who
-// it is and what for.
+// Each certificate matches its key, is signed by the authority, and has the right subject and
+// usage.
 func TestRun(t *testing.T) {
 	ca, out := t.TempDir(), t.TempDir()
 	roots := newAuthority(t, ca)
@@ -44,7 +44,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// newAuthority writes one with an RSA key, as kwokctl does.
+// newAuthority writes an authority with an RSA key, as kwokctl does.
 func newAuthority(t *testing.T, dir string) *x509.CertPool {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)

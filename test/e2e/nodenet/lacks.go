@@ -13,17 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lacks tries what pod2-agent does, in a network namespace that ends with this process,
-// and says what is missing first; "" is nothing.
+// lacks tries the operations of pod2-agent in a network namespace that ends with this
+// process. It returns the first that fails; "" if none does.
 func lacks() string {
-	runtime.LockOSThread() // namespaces are of threads
+	runtime.LockOSThread() // a namespace belongs to a thread
 	for _, attempt := range []struct {
 		what string
 		do   func() error
 	}{
 		{"network namespaces", func() error { return unix.Unshare(unix.CLONE_NEWNET) }},
 		{"IPv6", func() error { _, err := os.Stat("/proc/net/if_inet6"); return err }},
-		{"sysctls that can be written", func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644) }},
+		{"writable sysctls", func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644) }},
 		{"bridges", func() error { return netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br"}}) }},
 		{"veth devices", func() error {
 			return netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "v1"}, PeerName: "v2"})
@@ -45,13 +45,13 @@ func lacks() string {
 		}},
 	} {
 		if err := attempt.do(); err != nil {
-			return fmt.Sprintf("they need %s, and here is: %v\n", attempt.what, err)
+			return fmt.Sprintf("they need %s, which fails here: %v\n", attempt.what, err)
 		}
 	}
 	return ""
 }
 
-// nft makes a chain with a rule of that expression.
+// nft makes a chain with a rule of this expression.
 func nft(family nftables.TableFamily, kind nftables.ChainType, hook *nftables.ChainHook, priority *nftables.ChainPriority, e expr.Any) error {
 	conn, err := nftables.New()
 	if err != nil {

@@ -1,14 +1,14 @@
 //go:build linux
 
-// Command nodenet does what the end-to-end tests need of iproute2, which is not on every
-// machine that has a Go compiler.
+// Command nodenet does the work of iproute2 for the end-to-end tests, because not every
+// machine with a Go compiler has iproute2.
 //
 //	nodenet bridge NAME                  make a bridge, and set it up
-//	nodenet veth NAME BRIDGE PEER PID    a pair: NAME is a port of the bridge, PEER in the network namespace of a process
+//	nodenet veth NAME BRIDGE PEER PID    make a pair: NAME is a port of the bridge, PEER is in the network namespace of a process
 //	nodenet up DEV [ADDRESS...]          set a link up, with addresses such as 172.18.0.11/24
 //	nodenet route CIDR GATEWAY
 //	nodenet state                        print links and routes, a line each
-//	nodenet lacks                        print what of networking the kernel does not do here, and nothing if it can
+//	nodenet lacks                        print the first network feature that the kernel lacks, or nothing
 package main
 
 import (
@@ -58,7 +58,7 @@ func bridge(name string) error {
 func veth(name, bridge, peer, pid string) error {
 	id, err := strconv.Atoi(pid)
 	if err != nil {
-		return fmt.Errorf("%q is no process id: %w", pid, err)
+		return fmt.Errorf("%q is not a process id: %w", pid, err)
 	}
 	master, err := netlink.LinkByName(bridge)
 	if err != nil {
@@ -82,10 +82,10 @@ func up(dev string, addresses []string) error {
 	for _, text := range addresses {
 		address, err := netlink.ParseAddr(text)
 		if err != nil {
-			return fmt.Errorf("%q is no address with a prefix length: %w", text, err)
+			return fmt.Errorf("%q is not an address with a prefix length: %w", text, err)
 		}
 		if address.IP.To4() == nil {
-			address.Flags = unix.IFA_F_NODAD // of use at once
+			address.Flags = unix.IFA_F_NODAD // so the address is usable at once
 		}
 		if err := netlink.AddrAdd(link, address); err != nil {
 			return fmt.Errorf("add %s to %s: %w", text, dev, err)
@@ -100,7 +100,7 @@ func up(dev string, addresses []string) error {
 func route(cidr, gateway string) error {
 	_, to, err := net.ParseCIDR(cidr)
 	if err != nil {
-		return fmt.Errorf("%q is no CIDR: %w", cidr, err)
+		return fmt.Errorf("%q is not a CIDR: %w", cidr, err)
 	}
 	if err := netlink.RouteAdd(&netlink.Route{Dst: to, Gw: net.ParseIP(gateway)}); err != nil {
 		return fmt.Errorf("add a route to %s by %s: %w", cidr, gateway, err)

@@ -1,5 +1,5 @@
-// Command pause is what a pod's sandbox runs: it keeps the pod's namespaces while
-// the pod's containers come and go, and ends when it is told to.
+// Command pause runs in a pod's sandbox. It keeps the pod's namespaces while containers of
+// the pod start and end. It ends on a signal.
 package main
 
 import (

@@ -1,10 +1,10 @@
-// Command plainrunc is what containerd of the end-to-end tests' nodes runs for runc: it
-// takes the seccomp profile out of a container's configuration and becomes the runc that
-// is beside it.
+// Command plainrunc runs instead of runc on the nodes of the end-to-end tests. It removes the
+// seccomp profile from a container's configuration, and then executes the runc in its own
+// directory.
 //
-// A kubelet asks for the runtime's default profile for every pod's sandbox, and runc obeys
+// A kubelet asks for the runtime's default profile for every pod's sandbox. runc accepts it
 // only if it was built with libseccomp, a C library that no Go module has. So containers of
-// these tests have no seccomp filter; nothing that is tested here depends on one.
+// these tests have no seccomp filter. No test here depends on one.
 package main
 
 import (
@@ -42,7 +42,7 @@ func run() error {
 	return nil
 }
 
-// withoutSeccomp leaves all else of the file as it is.
+// withoutSeccomp removes the profile, and leaves the rest of the file unchanged.
 func withoutSeccomp(file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
