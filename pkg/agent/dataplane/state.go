@@ -107,7 +107,7 @@ func NetworkOf(n *v1.Network, underlayMTU int32) (Network, bool) {
 	return network, true
 }
 
-// Pod is a pod that may be sent packets.
+// Pod is a pod that can receive packets.
 type Pod struct {
 	Namespace, Name string
 	UID             types.UID

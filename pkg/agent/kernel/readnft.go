@@ -34,7 +34,7 @@ func readTables() ([]dataplane.Table, error) {
 			rules, err := c.GetRules(table, chain)
 			if err != nil {
 				unreadable(&t, err)
-				return nil //nolint:nilerr // it is told in the table
+				return nil //nolint:nilerr // the table holds the error
 			}
 			read := dataplane.Chain{Name: chain.Name, Hook: hookText(chain)}
 			for _, rule := range rules {
@@ -45,14 +45,14 @@ func readTables() ([]dataplane.Table, error) {
 		sets, err := c.GetSets(table)
 		if err != nil {
 			unreadable(&t, err)
-			return nil //nolint:nilerr // it is told in the table
+			return nil //nolint:nilerr // the table holds the error
 		}
 		slices.SortFunc(sets, func(a, b *nftables.Set) int { return cmp.Compare(a.Name, b.Name) })
 		for _, set := range sets {
 			elements, err := c.GetSetElements(set)
 			if err != nil {
 				unreadable(&t, err)
-				return nil //nolint:nilerr // it is told in the table
+				return nil //nolint:nilerr // the table holds the error
 			}
 			t.Sets = append(t.Sets, dataplane.Set{Name: set.Name, Type: set.KeyType.Name, Elements: elementTexts(set.KeyType.Name, elements)})
 		}
