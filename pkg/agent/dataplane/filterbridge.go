@@ -20,7 +20,7 @@ type binding struct {
 //	ports      ports of pods
 //	trunks     vx<vni> and rt<vni>
 //	strangers  ports on the agent's bridges whose pod is not known
-//	dropped    the ports of pods; each element counts the packets with another's address
+//	dropped    ports of pods; each element counts the packets that its pod forged
 //
 // Rules that match most frames come first, because set lookups are expensive.
 //
