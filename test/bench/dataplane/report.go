@@ -95,7 +95,7 @@ func (r *report) Targets() []measure.Target {
 		{Name: "publication to the entry on every node, p99", Measured: p99("publication", "begun"), Format: "%.1f", Bound: 100, Unit: " ms",
 			Why: "API server, etcd, three agents and the measurement share the cores"},
 		{Name: fmt.Sprintf("the same with %d pods", r.All()), Measured: p99("standing", "more", "begun"), Format: "%.1f", Bound: 100, Unit: " ms",
-			Why: "first, by design, an agent reads and compares everything after each change, and then rests as long as the sync took. A pod that is created when a sync begins waits for that sync, the rest, and its own sync. The duration of a sync is below (\"one more pod\"). Second, this machine is slow, because three agents sync on its cores at once while KWOK makes the pods Ready"},
+			Why: "first, by design, an agent reads and compares everything after each change, and then rests as long as the sync took. A pod that is created when a sync begins waits for that sync, the rest, and its own sync. The duration of a sync is below (\"one more pod\"). Second, a sync takes long on this machine: three agents sync on its cores at once, while KWOK makes the pods Ready"},
 	}
 }
 
