@@ -1,5 +1,5 @@
-// Package chance throws what the tests of properties are made from: by seed, or by
-// the bytes that a fuzzer tries.
+// Package chance generates the inputs of property tests, from a seed or from the bytes of a
+// fuzzer.
 package chance
 
 import (
@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-var seed = flag.Uint64("seed", 0, "seed of the dice, and of the first state of each property; 0: a new one each run")
+var seed = flag.Uint64("seed", 0, "seed of the random numbers, and of the first state of each property; 0 takes a new seed each run")
 
 func first() uint64 {
 	if *seed != 0 {
@@ -19,16 +19,16 @@ func first() uint64 {
 	return 1 + rand.Uint64N(1<<40)
 }
 
-// Seed is for dice of a test that throws its own; it tells how to throw the same again.
+// Seed is for a test that makes its own random numbers. It logs how to repeat them.
 func Seed(t *testing.T) uint64 {
 	t.Helper()
 	s := first()
-	t.Logf("the same dice with: -run '^%s$' -seed %d", t.Name(), s)
+	t.Logf("to repeat these random numbers, run with: -run '^%s$' -seed %d", t.Name(), s)
 	return s
 }
 
-// ForSeeds runs the property for n seeds in a row and tells which one failed; for a
-// quarter of them without the variable POD2_LONG, since each run has seeds of its own.
+// ForSeeds runs the property for n consecutive seeds, and reports the seed that failed.
+// Without the variable POD2_LONG it runs a quarter of them: each run has new seeds anyway.
 func ForSeeds(t *testing.T, n uint64, property func(t *testing.T, dice *rand.Rand)) {
 	t.Helper()
 	if os.Getenv("POD2_LONG") == "" {
@@ -38,14 +38,14 @@ func ForSeeds(t *testing.T, n uint64, property func(t *testing.T, dice *rand.Ran
 	t.Logf("seeds %d to %d", first, first+n-1)
 	for i := range n {
 		if property(t, rand.New(rand.NewPCG(first+i, 0))); t.Failed() {
-			t.Fatalf("again with: -run '^%s$' -seed %d", t.Name(), first+i)
+			t.Fatalf("to repeat this failure, run with: -run '^%s$' -seed %d", t.Name(), first+i)
 		}
 	}
 }
 
-// Fuzz runs the property for what the fuzzer tries: each byte decides one throw,
-// so that a change of one changes one decision. Seeds are random bytes, the same
-// ones in every run.
+// Fuzz runs the property for the fuzzer's bytes. Each byte decides one random number, so
+// changing one byte changes one decision. The seed inputs are random bytes, the same in
+// every run.
 func Fuzz(f *testing.F, property func(t *testing.T, dice *rand.Rand)) {
 	f.Helper()
 	for i := range uint64(8) {
@@ -58,8 +58,8 @@ func Fuzz(f *testing.F, property func(t *testing.T, dice *rand.Rand)) {
 	f.Fuzz(func(t *testing.T, bytes []byte) { property(t, rand.New(&source{bytes, rand.NewPCG(0, 0)})) })
 }
 
-// source gives one byte a throw and, when they are used up, goes on by itself:
-// loops that throw until they like it must end.
+// source uses one byte for each random number. When the bytes are used up it continues
+// without them: a loop that draws until a number fits must end.
 type source struct {
 	bytes []byte
 	then  *rand.PCG
@@ -71,12 +71,12 @@ func (s *source) Uint64() uint64 {
 	}
 	first := s.bytes[0]
 	s.bytes = s.bytes[1:]
-	// rand.IntN(n) takes the uppermost bits, and rejects the rare lowest ones.
+	// rand.IntN(n) takes the uppermost bits, and rejects the rare lowest values.
 	return uint64(first)<<56 | 1<<55 - 1
 }
 
-// Pick returns one of these.
+// Pick returns one of the arguments.
 func Pick[T any](dice *rand.Rand, of ...T) T { return of[dice.IntN(len(of))] }
 
-// One is true once in so many times.
+// One is true with a probability of 1 to in.
 func One(dice *rand.Rand, in int) bool { return dice.IntN(in) == 0 }

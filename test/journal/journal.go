@@ -1,4 +1,4 @@
-// Package journal lets a test say what happened, and when.
+// Package journal records events of a test with their times.
 package journal
 
 import (
@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Journal writes down what happens, each line with the virtual time since it was made.
+// Journal records lines, each with the virtual time since the Journal was created.
 type Journal struct {
 	mu    sync.Mutex
 	start time.Time
 	lines []string
 }
 
-// New is made in the bubble of testing/synctest whose time it tells.
+// New must be called in the testing/synctest bubble whose time the lines show.
 func New() *Journal { return &Journal{start: time.Now()} }
 
 // Note adds a line.
@@ -26,7 +26,7 @@ func (j *Journal) Note(format string, args ...any) {
 	j.lines = append(j.lines, fmt.Sprintf("%s ", time.Since(j.start))+fmt.Sprintf(format, args...))
 }
 
-// Expect fails the test if the lines are others.
+// Expect fails the test if the lines differ from want.
 func (j *Journal) Expect(t *testing.T, want ...string) {
 	t.Helper()
 	j.mu.Lock()

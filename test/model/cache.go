@@ -23,8 +23,8 @@ import (
 	samplelisters "github.com/pod2/pod2/pkg/client/listers/samplecrd/v1"
 )
 
-// Stage is what one sync sees of the world: caches and clients. Between two syncs
-// the model changes the scenery.
+// Stage is the surroundings of one sync: caches and clients. The model changes them between
+// two syncs.
 type Stage struct {
 	indexers [kinds]*indexer
 	client   client
@@ -43,10 +43,10 @@ func newStage() *Stage {
 	return s
 }
 
-// Kube has the calls of pods and ControllerRevisions.
+// Kube returns the client of pods and ControllerRevisions.
 func (s *Stage) Kube() kubernetes.Interface { return kubeSet{client: &s.client} }
 
-// Sample has the calls of Networks, AddressBlocks and Pod2s.
+// Sample returns the client of Networks, AddressBlocks and Pod2s.
 func (s *Stage) Sample() versioned.Interface { return sampleSet{client: &s.client} }
 
 type informer struct {
@@ -91,69 +91,70 @@ func (i revisionInformer) Lister() appslisters.ControllerRevisionLister {
 	return appslisters.NewControllerRevisionLister(i.indexer)
 }
 
-// Networks and the others feed the listers of a controller.
+// Networks has all Networks. It and the following informers feed the listers of a
+// controller.
 func (s *Stage) Networks() sampleinformers.NetworkInformer {
 	return networkInformer{informer{indexer: s.indexers[Networks]}}
 }
 
-// Blocks are those of all Networks.
+// Blocks has the AddressBlocks of all Networks.
 func (s *Stage) Blocks() sampleinformers.AddressBlockInformer {
 	return blockInformer{informer{indexer: s.indexers[Blocks]}}
 }
 
-// Pod2s are all there are.
+// Pod2s has all Pod2s.
 func (s *Stage) Pod2s() sampleinformers.Pod2Informer {
 	return pod2Informer{informer{indexer: s.indexers[Pod2s]}}
 }
 
-// Pods are those with the label that the controller's watch selects on.
+// Pods has the pods with the label that the controller's watch selects.
 func (s *Stage) Pods() kubecore.PodInformer {
 	return podInformer{informer{indexer: s.indexers[Pods]}}
 }
 
-// Revisions are all there are.
+// Revisions has all ControllerRevisions.
 func (s *Stage) Revisions() kubeapps.ControllerRevisionInformer {
 	return revisionInformer{informer{indexer: s.indexers[Revisions]}}
 }
 
-// The kinds that follow exist in no configuration.
+// No configuration has objects of the following kinds.
 
-// StatefulSets there are none.
+// StatefulSets is empty.
 func (s *Stage) StatefulSets() kubeapps.StatefulSetInformer {
 	return s.empty.Apps().V1().StatefulSets()
 }
 
-// Claims there are none.
+// Claims is empty.
 func (s *Stage) Claims() kubecore.PersistentVolumeClaimInformer {
 	return s.empty.Core().V1().PersistentVolumeClaims()
 }
 
-// Classes there are none.
+// Classes is empty.
 func (s *Stage) Classes() kubestorage.StorageClassInformer {
 	return s.empty.Storage().V1().StorageClasses()
 }
 
-// CronTabs there are none.
+// CronTabs is empty.
 func (s *Stage) CronTabs() stableinformers.CronTabInformer { return s.none.Stable().V1().CronTabs() }
 
-// CronJobs there are none.
+// CronJobs is empty.
 func (s *Stage) CronJobs() kubebatch.CronJobInformer { return s.empty.Batch().V1().CronJobs() }
 
-// Jobs there are none.
+// Jobs is empty.
 func (s *Stage) Jobs() kubebatch.JobInformer { return s.empty.Batch().V1().Jobs() }
 
-// Services there are none.
+// Services is empty.
 func (s *Stage) Services() kubecore.ServiceInformer { return s.empty.Core().V1().Services() }
 
-// EndpointSlices there are none.
+// EndpointSlices is empty.
 func (s *Stage) EndpointSlices() kubediscovery.EndpointSliceInformer {
 	return s.empty.Discovery().V1().EndpointSlices()
 }
 
-// VNIs there are none.
+// VNIs is empty.
 func (s *Stage) VNIs() sampleinformers.VNIInformer { return s.none.Samplecrd().V1().VNIs() }
 
-// Definitions there are none.
+// Definitions is empty.
 func (s *Stage) Definitions() nadinformers.NetworkAttachmentDefinitionInformer {
 	return s.none.K8sCniCncfIo().V1().NetworkAttachmentDefinitions()
 }

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// canonical numbers everything anew, so that states that mean the same are equal:
-// resourceVersions by rank within their kind, UIDs in the order in which they are
-// met. Of two states that differ in which controller is which, one stands for both.
+// canonical renumbers a state, so states that mean the same become equal. resourceVersions
+// become their rank within their kind, and UIDs their order of appearance. If two states
+// differ only in the names of the controllers, one represents both.
 func (m *machine) canonical(s *state) (is *state, text string, swapped bool) {
 	m.forget(s)
 	one, text := m.numbered(s)
@@ -22,8 +22,8 @@ func (m *machine) canonical(s *state) (is *state, text string, swapped bool) {
 	return one, text, false
 }
 
-// forget drops what has no consequence any more: writes that the caches show, and
-// how far a cache has come that nothing is compared with.
+// forget drops data without consequences: writes that the caches show, and cache positions
+// that nothing is compared with.
 func (m *machine) forget(s *state) {
 	for c := range s.control {
 		ctl := &s.control[c]
@@ -101,7 +101,8 @@ func (m *machine) numbered(s *state) (*state, string) {
 	return &next, m.encode(&next)
 }
 
-// over are the pods that something else names still: nobody will ask for the others.
+// over returns the pods that another part of the state still names. Nothing will ask for
+// the others.
 func (n *numbering) over(was []over) (is []over) {
 	for _, o := range was {
 		if o.uid = n.uids[o.uid]; o.uid != 0 {
@@ -114,8 +115,8 @@ func (n *numbering) over(was []over) (is []over) {
 	return is
 }
 
-// numbering ranks the resourceVersions of each kind that are anywhere in the state,
-// and numbers the UIDs in the order in which they are met.
+// numbering ranks all resourceVersions of each kind in the state, and numbers the UIDs in
+// the order in which they appear.
 func (m *machine) numbering(s *state) *numbering {
 	n := &m.scratch
 	for k := range kinds {
@@ -189,7 +190,7 @@ func resized(list []uint16, size int) []uint16 {
 	return list
 }
 
-// encode is one text for one state.
+// encode returns a text that identifies a state.
 func (m *machine) encode(s *state) string {
 	b := m.buffer[:0]
 	number := func(n uint16) { b = binary.LittleEndian.AppendUint16(b, n) }

@@ -15,7 +15,7 @@ import (
 	"github.com/pod2/pod2/test/spec"
 )
 
-// checkState says what must not be in any state: S1.
+// checkState checks S1, which must hold in every state.
 func (m *machine) checkState(s *state) {
 	holders := spec.Holders{}
 	for _, o := range s.server[Pods] {
@@ -23,7 +23,7 @@ func (m *machine) checkState(s *state) {
 	}
 }
 
-// holds are the addresses that a pod may use, read once.
+// holds returns the addresses that a pod may use, computed once.
 func (o *object) holds() []spec.Held {
 	if !o.read {
 		o.read, o.held = true, spec.Holds(o.value.(*corev1.Pod))
@@ -31,7 +31,7 @@ func (o *object) holds() []spec.Held {
 	return o.held
 }
 
-// write is the call in the words of the promises.
+// write returns the call in the form that the promises use.
 func (c *call) write() spec.Write {
 	w := spec.Write{Verb: c.verb, Resource: c.kind.String(), Name: c.name, UID: cmp.Or(c.uid, c.bodyUID), ResourceVersion: cmp.Or(c.version, c.bodyVersion)}
 	if c.status {
@@ -40,14 +40,14 @@ func (c *call) write() spec.Write {
 	return w
 }
 
-// checkCall says what is wrong with a call, whatever comes of it: S7.
+// checkCall checks S7 of a call, before its outcome is known.
 func (m *machine) checkCall(next *call) {
 	if next.writes() {
 		m.complain(next.write().Unconditional())
 	}
 }
 
-// checkWrite says what is wrong with what a call did.
+// checkWrite checks the effect of a call.
 func (m *machine) checkWrite(s, next *state, by int, c *call, stored bool) {
 	if !stored {
 		return
@@ -60,7 +60,7 @@ func (m *machine) checkWrite(s, next *state, by int, c *call, stored bool) {
 	}
 	_, was := s.find(Pods, c.name)
 	_, is := next.find(Pods, c.name)
-	if c.verb != "create" { // S6, as the server had it: whose a pod is can change while its UID stays
+	if c.verb != "create" { // S6 by the server's state: the owner of a pod can change while its UID stays
 		m.complain(c.write().NotOurs(was.value.(*corev1.Pod), func(uid types.UID) bool { return m.ours(s, by, uid) }))
 	}
 	switch {
@@ -76,13 +76,13 @@ func (m *machine) checkWrite(s, next *state, by int, c *call, stored bool) {
 	}
 }
 
-// ours says whether the key that a controller syncs is a Pod2 of this UID, as far as it knows.
+// True if the key of the controller's sync is a Pod2 with this UID, by the cache.
 func (m *machine) ours(s *state, by int, uid types.UID) bool {
 	key := m.config.Keys[s.control[by].sync.key]
 	return slices.ContainsFunc(s.control[by].cache[Pod2s], func(o *object) bool { return o.name == key.Name && o.value.GetUID() == uid })
 }
 
-// checkBlock is S2 and S8 of a block that was written.
+// checkBlock checks S2 and S8 of a written AddressBlock.
 func (m *machine) checkBlock(s, next *state, by int, name string) {
 	is, found := find[*v1.AddressBlock](next, Blocks, name)
 	if !found {
@@ -98,7 +98,8 @@ func (m *machine) checkBlock(s, next *state, by int, name string) {
 	}
 }
 
-// checkPublished is S2 and S3 of a pod that publishes; first says that it did not before.
+// checkPublished checks S2 and S3 of a pod that publishes; first says that it did not
+// before.
 func (m *machine) checkPublished(s, next *state, o *object, first bool) {
 	pod := o.value.(*corev1.Pod)
 	if first {
@@ -108,16 +109,16 @@ func (m *machine) checkPublished(s, next *state, o *object, first bool) {
 	for _, h := range o.holds() {
 		if n, found := find[*v1.Network](s, Networks, h.Network); first && found {
 			if why := spec.Unusable(n, h.Address.String()); why != "" {
-				m.complain(fmt.Sprintf("S2: %s got %s of %s, which %s", pod.Name, h.Address, n.Name, why))
+				m.complain(fmt.Sprintf("S2: %s got %s of %s, but the address %s", pod.Name, h.Address, n.Name, why))
 			}
 		}
-		if m.config.Keeps && ref != nil && ref.Kind == "Pod2" { // or adopted just now
+		if m.config.Keeps && ref != nil && ref.Kind == "Pod2" { // or just adopted
 			m.complain(next.keep(pod, h))
 		}
 	}
 }
 
-// keep notes the address of a replica, which is S3.
+// keep checks S3 and records the address of a replica.
 func (s *state) keep(pod *corev1.Pod, held spec.Held) string {
 	i, known := slices.BinarySearchFunc(s.kept, keptAddress{pod.Name, held.Network, netip.Addr{}}, func(a, b keptAddress) int {
 		return cmp.Or(cmp.Compare(a.pod, b.pod), cmp.Compare(a.network, b.network))
@@ -131,8 +132,8 @@ func (s *state) keep(pod *corev1.Pod, held spec.Held) string {
 	return spec.Moved(pod, held, before)
 }
 
-// specs of the Pod2 of a pod: as it is, and as a controller saw it, for what is asked for meanwhile it
-// cannot know. None if there is none.
+// specs returns the specs of a pod's Pod2: the present one, and the one that the controller
+// saw, because it cannot know later changes. It returns none if there is no Pod2.
 func (m *machine) specs(s *state, by int, pod *corev1.Pod) []*v1.Pod2 {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil || ref.Kind != "Pod2" {
@@ -157,8 +158,9 @@ func versions[T metav1.Object](s *state, by int, value T) []T {
 	return all
 }
 
-// checkDelete is S5. What fails after a controller looked, no precondition on the pod that it deletes
-// can tell it: that one still counts. That the pod itself serves, it can.
+// checkDelete checks S5. A pod that fails after the controller's view still counts: no
+// precondition on the deleted pod can prevent that. A precondition does cover the deleted
+// pod itself.
 func (m *machine) checkDelete(s *state, by int, pod *corev1.Pod) {
 	specs := m.specs(s, by, pod)
 	if len(specs) == 0 {
@@ -190,7 +192,7 @@ func find[T metav1.Object](s *state, k Kind, name string) (value T, found bool) 
 	return value, false
 }
 
-// cluster is what the API server holds.
+// cluster returns the objects of the API server.
 func (m *machine) cluster(s *state) *spec.Cluster {
 	return &spec.Cluster{
 		Now: m.now(s), Networks: every[*v1.Network](s, Networks), Blocks: every[*v1.AddressBlock](s, Blocks), Pods: every[*corev1.Pod](s, Pods),

@@ -18,7 +18,7 @@ import (
 type call struct {
 	verb     string // create, patch, delete, get, list
 	kind     Kind
-	status   bool // of the subresource status
+	status   bool // to the subresource status
 	name     string
 	body     []byte // an object, or a patch
 	patch    types.PatchType
@@ -26,13 +26,13 @@ type call struct {
 	version  string
 	selector string // of a list
 
-	// What the body says, read once.
+	// The contents of the body, read once.
 	value       metav1.Object // of a create
 	bodyUID     string
 	bodyVersion string
 }
 
-// read makes sense of the body.
+// read reads the body.
 func (c *call) read() {
 	if len(c.body) == 0 {
 		return
@@ -53,7 +53,7 @@ func (c *call) read() {
 
 func (c *call) writes() bool { return c.verb != "get" && c.verb != "list" }
 
-// brief names the call without the numbers in it.
+// brief returns the call without its numbers.
 func (c *call) brief() string {
 	text := c.verb + " " + c.kind.String()
 	if c.status {
@@ -92,9 +92,8 @@ func (c *call) preconditions() *metav1.Preconditions {
 
 var errPending = errors.New("this call has no answer yet")
 
-// client answers the calls of one sync, in their order, as far as answers go. The
-// first call beyond is what the sync is about to do; whatever follows does not
-// count.
+// client answers the calls of one sync in order, as long as there are answers. The first
+// call without an answer is the sync's next call; later calls do not count.
 type client struct {
 	answers []answer
 	calls   int
@@ -112,7 +111,7 @@ func (c *client) do(next call) (answer, error) {
 	}
 	a := c.answers[c.calls]
 	if a.to != next.brief() {
-		panic(fmt.Sprintf("the sync is no function of its view and the answers: call %d was %s, and is %s", c.calls, a.to, next.brief()))
+		panic(fmt.Sprintf("the sync is not a function of its view and the answers: call %d was %s, and is %s", c.calls, a.to, next.brief()))
 	}
 	c.calls++
 	return a, a.err.as(next)
@@ -126,7 +125,7 @@ func (f failure) as(c call) error {
 	case notFound:
 		return apierrors.NewNotFound(resource, c.name)
 	case conflict:
-		return apierrors.NewConflict(resource, c.name, errors.New("a precondition does not hold"))
+		return apierrors.NewConflict(resource, c.name, errors.New("a precondition is not met"))
 	case alreadyExists:
 		return apierrors.NewAlreadyExists(resource, c.name)
 	case otherUID:
@@ -140,7 +139,7 @@ func (f failure) as(c call) error {
 	panic(fmt.Sprintf("no failure %d", f))
 }
 
-// typed are the calls that the typed clients of all kinds have.
+// typed has the calls that the typed clients of all kinds share.
 type typed[T metav1.Object] struct {
 	client *client
 	kind   Kind

@@ -15,8 +15,8 @@ import (
 	sampleclient "github.com/pod2/pod2/pkg/client/clientset/versioned/typed/samplecrd/v1"
 )
 
-// What the interfaces have besides, nobody is to call: it is embedded a level
-// deeper and nil, and panics.
+// No code may call the other methods of the interfaces. They are embedded one level deeper
+// as nil, and panic.
 type (
 	networksRest struct{ sampleclient.NetworkInterface }
 	blocksRest   struct {

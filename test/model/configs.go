@@ -10,12 +10,12 @@ import (
 	"github.com/pod2/pod2/test/spec"
 )
 
-// Small configurations take seconds.
+// Small returns configurations that take seconds.
 func Small() []*Config {
 	tiny := "10.0.0.0/29"
 	network := func(w *World) { w.Create(Networks, blue(tiny)) }
-	// An address that rests is not the lowest free one: a replica that lost its own
-	// does not get it back by chance.
+	// A resting address is not the lowest free one, so a replica that lost its address does
+	// not get it back by chance.
 	resting := func(w *World) {
 		n := blue(tiny)
 		n.Spec.ReuseDelaySeconds = ptr.To[int32](60)
@@ -33,29 +33,29 @@ func Small() []*Config {
 	both := func(a, b func(*World)) func(*World) { return func(w *World) { a(w); b(w) } }
 	return append(restores(), []*Config{
 		{
-			Name: "bind", Covers: "two pods are bound and publish, two writers",
+			Name: "bind", Covers: "two writers bind and publish two pods",
 			Controllers: 2, OldViews: 1, Keys: keysOf("a", "b"), Crashes: 1, LostAnswers: 1,
 			Setup: network, Then: with("a", "b"),
 		},
 		{
-			Name: "new-network", Covers: "a Network and a pod on it are new",
+			Name: "new-network", Covers: "a new Network and a new pod on it",
 			Controllers: 2, OldViews: 1, Keys: keysOf("a"), Crashes: 1, LostAnswers: 1,
 			Setup: both(network, with("a")),
 		},
 		{
-			Name: "rebind", Covers: "a pod fails or is deleted and comes again under its name, another pod waits for the one address",
+			Name: "rebind", Covers: "a pod fails or is deleted and is recreated, another pod waits for the only address",
 			Controllers: 2, Keys: keysOf("a", "b"), Deaths: 1, Graceful: true,
 			Setup: both(func(w *World) { w.Create(Networks, blue("10.0.0.0/30")) }, with("a")), Then: with("b"),
 			Edits: []Edit{deletes(Pods, "a"), creates(Pods, bare("a"))},
 		},
 		{
-			Name: "release", Covers: "a pod is created for the one address that another may have got meanwhile",
+			Name: "release", Covers: "a pod is created for the only address, which another pod may have taken meanwhile",
 			Controllers: 2, OldViews: 1, Keys: keysOf("a", "b"),
 			Setup: func(w *World) { w.Create(Networks, blue("10.0.0.0/30")) }, Then: with("b"),
 			Edits: []Edit{creates(Pods, bare("a"))},
 		},
 		{
-			Name: "several", Covers: "two pods ask for the same two Networks, each of which has one address",
+			Name: "several", Covers: "two pods request the same two Networks, each with one address",
 			Controllers: 2, OldViews: 1, Keys: append([]Key{{"Network", "green"}}, keysOf("a", "b")...),
 			Setup: func(w *World) {
 				for _, name := range []string{"blue", "green"} {
@@ -74,11 +74,11 @@ func Small() []*Config {
 				if spec.Live(Get[*corev1.Pod](w, Pods, "a")) || spec.Live(Get[*corev1.Pod](w, Pods, "b")) {
 					return ""
 				}
-				return "L1: each of the pods waits for what the other holds"
+				return "L1: each pod waits for the address that the other holds"
 			},
 		},
 		{
-			Name: "rest", Covers: "the one address rests after its pod is deleted, another pod waits for it, the first comes again",
+			Name: "rest", Covers: "the only address rests after its pod is deleted, another pod waits for it, the first is recreated",
 			Controllers: 2, OldViews: 1, Keys: keysOf("a", "b"), Ticks: 1, Tick: time.Minute,
 			Setup: both(func(w *World) {
 				n := blue("10.0.0.0/30")
@@ -88,9 +88,9 @@ func Small() []*Config {
 			Edits: []Edit{deletes(Pods, "a")},
 		},
 		{
-			// What b asks for is the broadcast address of the CIDR in the middle: it may have
-			// it if nobody runs with that one, nor ever will.
-			Name: "growth", Covers: "the CIDR grows twice while a pod is bound and publishes, another asks for an address of it by name",
+			// Pod b requests the broadcast address of the second CIDR. It may have the
+			// address only if no pod runs with that CIDR now or later.
+			Name: "growth", Covers: "the CIDR grows twice while a pod is bound and publishes, another pod requests one address",
 			Controllers: 2, Keys: keysOf("a", "b"),
 			Setup: func(w *World) { w.Create(Networks, blue("10.0.0.0/30")) }, Then: func(w *World) {
 				w.Create(Pods, bare("a"))
@@ -101,7 +101,7 @@ func Small() []*Config {
 			Edits: []Edit{grows("10.0.0.0/29"), grows("10.0.0.0/28")},
 		},
 		{
-			Name: "delete-network", Covers: "a Network is deleted and created again under its name while a pod is bound to it for the first time",
+			Name: "delete-network", Covers: "a Network is deleted and recreated while a pod is bound to it for the first time",
 			Controllers: 2, Keys: keysOf("a"),
 			Setup: network, Then: with("a"),
 			Edits: []Edit{deletes(Networks, "blue"), creates(Networks, blue(tiny))},
@@ -113,25 +113,25 @@ func Small() []*Config {
 			Edits: []Edit{deletes(Networks, "blue")},
 		},
 		{
-			Name: "network-in-use", Covers: "a Network in use is deleted and created again under its name, its pod too",
+			Name: "network-in-use", Covers: "a Network in use and its pod are deleted and recreated",
 			Controllers: 2, Keys: keysOf("a"),
 			Setup: both(network, with("a")), Then: func(*World) {},
 			Edits: []Edit{deletes(Networks, "blue"), deletes(Pods, "a"), creates(Networks, blue(tiny)), creates(Pods, bare("a"))},
 		},
 		{
-			Name: "delete-block", Covers: "the block of a pod that publishes is deleted by hand while another pod is bound",
+			Name: "delete-block", Covers: "a user deletes the AddressBlock of a pod that publishes while another pod is bound",
 			Controllers: 2, OldViews: 1, Keys: keysOf("a", "b"), Crashes: 1,
 			Setup: both(network, with("a")), Then: with("b"),
 			Edits: []Edit{deletes(Blocks, block0), deletes(Pods, "a")},
 		},
 		{
-			Name: "strip-block", Covers: "the block of a pod that publishes loses its finalizer and goes while another pod is created",
+			Name: "strip-block", Covers: "the AddressBlock of a pod that publishes loses its finalizer and is removed while another pod is created",
 			Controllers: 2, OldViews: 1, Keys: keysOf("a", "b"),
 			Setup: both(network, with("a")), Then: func(*World) {},
 			Edits: []Edit{stripped(block0), creates(Pods, bare("b"))},
 		},
 		{
-			Name: "reserve", Covers: "the address of a replica that is deleted is reserved, another pod comes",
+			Name: "reserve", Covers: "the address of a deleted replica is reserved, another pod is created",
 			Controllers: 1, OldViews: 1, Keys: webKeys("web-0", "b"), Crashes: 1, Graceful: true, Ready: true, Keeps: true, OneWriter: true,
 			Setup: func(w *World) {
 				resting(w)
@@ -140,7 +140,7 @@ func Small() []*Config {
 			Edits: []Edit{deletes(Pods, "web-0"), creates(Pods, bare("b"))},
 		},
 		{
-			Name: "scale", Covers: "one replica more, and back",
+			Name: "scale", Covers: "scale up by one replica, and back",
 			Controllers: 1, OldViews: 2, Keys: webKeys("web-0", "web-1"), Crashes: 1, LostAnswers: 1, Graceful: true, Ready: true, Keeps: true, OneWriter: true,
 			Setup: func(w *World) {
 				resting(w)
@@ -158,7 +158,7 @@ func Small() []*Config {
 			Edits: []Edit{changes("changes the image", Pod2s, "web", func(p *v1.Pod2) { p.Spec.Template.Spec.Containers[0].Image = "two" })},
 		},
 		{
-			Name: "surge-node", Covers: "a rolling update with surge, and the node of a replica is lost",
+			Name: "surge-node", Covers: "a rolling update with surge, the node of a replica is lost",
 			Controllers: 1, Keys: webKeys("web-0", "web-1"), Deaths: 1, Graceful: true, Ready: true, Keeps: true, OneWriter: true,
 			Setup: func(w *World) {
 				resting(w)
@@ -167,7 +167,7 @@ func Small() []*Config {
 			Edits: []Edit{changes("changes the image", Pod2s, "web", func(p *v1.Pod2) { p.Spec.Template.Spec.Containers[0].Image = "two" })},
 		},
 		{
-			Name: "young", Covers: "a rolling update begins while replicas are Ready and too young to be available",
+			Name: "young", Covers: "a rolling update begins while replicas are Ready but not yet available",
 			Controllers: 1, OldViews: 1, Keys: webKeys("web-0", "web-1"), Crashes: 1, Ticks: 2, Tick: time.Minute,
 			Graceful: true, Ready: true, Keeps: true, OneWriter: true,
 			Setup: func(w *World) {
@@ -191,7 +191,7 @@ func Small() []*Config {
 			},
 		},
 		{
-			Name: "orphan", Covers: "the owner reference of a replica is removed while it is scaled away",
+			Name: "orphan", Covers: "the owner reference of a replica is removed while it is scaled down",
 			Controllers: 1, OldViews: 2, Keys: webKeys("web-0"), Crashes: 1, LostAnswers: 1, Graceful: true, Keeps: true, OneWriter: true,
 			Setup: func(w *World) {
 				resting(w)
@@ -211,7 +211,7 @@ func Small() []*Config {
 			Edits: []Edit{deletes(Pods, "web-0")},
 		},
 		{
-			Name: "delete-pod2", Covers: "a Pod2 is deleted and created again under its name, with another template",
+			Name: "delete-pod2", Covers: "a Pod2 is deleted and recreated with another template",
 			Controllers: 1, OldViews: 2, Keys: webKeys("web-0"), Crashes: 1, Graceful: true, Keeps: true, OneWriter: true,
 			Setup: func(w *World) {
 				resting(w)
@@ -242,8 +242,8 @@ func Small() []*Config {
 	}...)
 }
 
-// Large are the same worlds with more faults and old views, or with others: minutes
-// each, and more memory. Each is bounded so that its search ends.
+// Large returns the same worlds with more faults and old views, and some others. Each takes
+// minutes and more memory. Each has limits that let its search end.
 func Large() []*Config {
 	more := map[string]func(*Config){
 		"bind":           func(c *Config) { c.OldViews = 2 },
@@ -268,8 +268,9 @@ func Large() []*Config {
 		"restore-anew":   func(c *Config) { c.Ticks = 1 },
 		"restore-in-use": func(c *Config) { c.Controllers, c.OldViews = 2, 0 },
 	}
-	// The worlds of one writer with two, who keep neither S4 nor S5; and those of two with a
-	// crash or an old view that more has not, since both at once do not end.
+	// The worlds of one writer with two writers, which do not keep S4 and S5. Worlds of two
+	// writers get a crash or an old view that more does not give them, because both at once
+	// never end.
 	two := func(c *Config) { c.Controllers, c.OneWriter, c.Crashes, c.LostAnswers, c.OldViews = 2, false, 0, 0, 0 }
 	again := map[string]func(*Config){
 		"rebind":         func(c *Config) { c.Crashes = 1 },
@@ -294,11 +295,11 @@ func Large() []*Config {
 	return configs
 }
 
-// Refuted are worlds that the protocol does not fence, and says so: a search has to
-// find how they fail, or it would find nothing.
+// Refuted returns worlds that the protocol documents as unprotected. The search must find
+// how they fail; otherwise it would find nothing.
 func Refuted() []*Config {
 	return []*Config{{
-		Name: "strip-bound", Covers: "a block loses its finalizer and goes while a pod is bound and has yet to publish",
+		Name: "strip-bound", Covers: "an AddressBlock loses its finalizer and is removed while a pod is bound and has yet to publish",
 		Controllers: 2, Keys: keysOf("a", "b"),
 		Setup: func(w *World) { w.Create(Networks, blue("10.0.0.0/29")) },
 		Then:  func(w *World) { w.Create(Pods, bare("b")) },

@@ -1,8 +1,7 @@
 package model
 
-// graph has the transitions that are no faults. If every path in it ends, and every
-// end is as it should be, then from every state the world converges, whatever
-// happens in which order.
+// graph has the transitions that are not faults. If every path in it ends, and every end is
+// correct, the world converges from every state, in any order of events.
 type graph struct {
 	first   []uint32 // of each node, in edges
 	targets []uint32
@@ -16,8 +15,8 @@ func (g *graph) begin(node uint32) {
 
 func (g *graph) edge(to uint32) { g.targets = append(g.targets, to) }
 
-// cycle finds one, nil if there is none: a depth first search, without recursion,
-// that meets a node it is in.
+// cycle returns a cycle, nil if there is none. It is a depth-first search without
+// recursion: it has found a cycle when it meets a node on its present path.
 func (g *graph) cycle(nodes int) (cycle []uint32) {
 	const (
 		fresh = iota

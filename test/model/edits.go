@@ -83,7 +83,7 @@ func changes[T apiserver.Object](what string, k Kind, name string, change func(T
 	}}
 }
 
-// orphans takes the owner reference from a replica that has its address.
+// orphans removes the owner reference of a replica that has its address.
 func orphans(name string) Edit {
 	return Edit{"removes the owner reference of " + name, 1, func(w *World) bool {
 		_, old := w.s.find(Pods, name)
@@ -101,7 +101,7 @@ func scales(to int32) Edit {
 	return changes("scales web", Pod2s, "web", func(p *v1.Pod2) { p.Spec.Replicas = ptr.To(to) })
 }
 
-// grows has the CIDR of blue grow, one growth after the other.
+// grows extends the CIDR of blue, one step after the other.
 func grows(cidr string) Edit {
 	return Edit{"grows blue to " + cidr, 1, func(w *World) bool {
 		n := Get[*v1.Network](w, Networks, "blue")
@@ -115,7 +115,7 @@ func grows(cidr string) Edit {
 }
 
 func stripped(name string) Edit {
-	return Edit{"takes the finalizer from block " + name + " and deletes it", 1, func(w *World) bool {
+	return Edit{"removes the finalizer of AddressBlock " + name + " and deletes it", 1, func(w *World) bool {
 		_, old := w.s.find(Blocks, name)
 		if old == nil {
 			return false

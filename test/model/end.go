@@ -6,7 +6,7 @@ import (
 	"github.com/pod2/pod2/test/spec"
 )
 
-// checkEnd says what is not as it should be when nothing is left to happen.
+// checkEnd reports the faults of a state after the last transition.
 func (m *machine) checkEnd(s *state) {
 	c := m.cluster(s)
 	for _, key := range m.config.Keys {
@@ -18,7 +18,7 @@ func (m *machine) checkEnd(s *state) {
 	m.complain(c.Unrecorded())
 	for _, pod := range c.Pods {
 		if c.WaitsInVain(pod) {
-			m.complain(fmt.Sprintf("L1: pod %s waits, and its Networks have addresses that nobody holds", pod.Name))
+			m.complain(fmt.Sprintf("L1: pod %s waits, although its Networks have free addresses", pod.Name))
 		}
 	}
 	for _, p := range c.Pod2s {

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// action leads from a state to the next.
+// action is a transition from one state to the next.
 type action struct {
 	who   string
-	by    int // which controller, -1: none
+	by    int // the controller, -1 for none
 	what  func() string
-	fault bool // of a fault, an edit, or of a view that is older than the world
+	fault bool // a fault, an edit, or a sync with an old view
 }
 
-// text names the controllers so that each keeps its name along a trace.
+// text names the controllers so that each keeps its name in a trace.
 func (a action) text(swapped bool) string {
 	who := a.who
 	if who == "" {
@@ -25,8 +25,8 @@ func (a action) text(swapped bool) string {
 	return fmt.Sprintf("%-8s %s", who, a.what())
 }
 
-// expand emits what can happen in a state, in an order that depends on the state
-// alone. The states are not yet canonical.
+// expand emits the possible actions of a state, in an order that depends only on the state.
+// The resulting states are not yet canonical.
 func (m *machine) expand(s *state, emit func(action, *state)) {
 	for c := range s.control {
 		if s.control[c].sync == nil {
@@ -48,7 +48,7 @@ func (m *machine) expand(s *state, emit func(action, *state)) {
 	}
 }
 
-// Faults that every configuration has a number of.
+// Faults whose number every configuration sets.
 const (
 	crashesLeft = iota
 	lostLeft
@@ -58,8 +58,8 @@ const (
 	fixedFaults
 )
 
-// starts begins syncs, each on any mixture of old caches and such that catch up
-// first. A sync that makes no call leaves nothing behind.
+// starts begins syncs. Each old cache may catch up first or not, in every combination. A
+// sync that makes no call changes nothing.
 func (m *machine) starts(s *state, c int, emit func(action, *state)) {
 	for key := range m.config.Keys {
 		var lagging []Kind
@@ -101,7 +101,7 @@ func (m *machine) starts(s *state, c int, emit func(action, *state)) {
 	}
 }
 
-// steps makes the next call of a sync under way.
+// steps makes the next call of an unfinished sync.
 func (m *machine) steps(s *state, c int, emit func(action, *state)) {
 	pending := m.run(&s.control[c]).next
 	step := func(lost bool) {
@@ -141,8 +141,7 @@ func (m *machine) steps(s *state, c int, emit func(action, *state)) {
 	}
 }
 
-// crashes ends a controller, which starts again with nothing but what the API
-// server has.
+// crashes ends a controller. It restarts with no state except that of the API server.
 func (m *machine) crashes(s *state, c int, emit func(action, *state)) {
 	if s.left[crashesLeft] == 0 || s.control[c].sync == nil && s.control[c].memory.empty() {
 		return
@@ -154,5 +153,5 @@ func (m *machine) crashes(s *state, c int, emit func(action, *state)) {
 	for k := range kinds {
 		ctl.cache[k], ctl.at[k] = next.shown(k, m.watched), next.last[k]
 	}
-	emit(action{by: c, what: func() string { return "crashes and starts again" }, fault: true}, next)
+	emit(action{by: c, what: func() string { return "crashes and restarts" }, fault: true}, next)
 }

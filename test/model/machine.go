@@ -13,16 +13,16 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// Controller is the real one, between the caches and clients of a Stage.
+// Controller is the real controller, between the caches and clients of a Stage.
 type Controller interface {
-	// Sync syncs once.
+	// Sync syncs a key once.
 	Sync(ctx context.Context, key Key) error
-	// Remember makes it remember this and no more; Memory is what it remembers.
+	// Remember replaces the controller's memory; Memory returns it.
 	Remember(Memory)
 	Memory() Memory
 }
 
-// machine computes which state follows which.
+// machine computes the states that follow a state.
 type machine struct {
 	config     *Config
 	controller Controller
@@ -37,13 +37,13 @@ type machine struct {
 	complaints []string
 }
 
-// outcome of a sync, as far as the answers to its calls go.
+// outcome is the outcome of a sync, as far as there are answers to its calls.
 type outcome struct {
-	next   *call // that it is about to make, nil: it is over
+	next   *call // the next call, nil if the sync has ended
 	memory memory
 }
 
-// New makes the real controller.
+// New creates the real controller.
 type New func(stage *Stage, clock *clocktesting.FakePassiveClock) Controller
 
 func newMachine(c *Config, create New, slim func(metav1.Object) metav1.Object) *machine {
@@ -65,7 +65,7 @@ func (m *machine) watched(o *object) bool {
 	return o.kind != Pods || o.value.GetLabels()[managedLabel] == "true"
 }
 
-// reads are the caches that a sync of a key depends on.
+// reads returns the caches that a sync of a key depends on.
 func reads(k Key) []Kind {
 	switch k.Kind {
 	case "Network":
@@ -75,12 +75,11 @@ func reads(k Key) []Kind {
 	case "Pod2":
 		return []Kind{Networks, Pods, Pod2s, Revisions}
 	}
-	panic("no key of kind " + k.Kind)
+	panic("unknown kind of key " + k.Kind)
 }
 
-// run is what a sync under way does next, or how it ended. It runs the real code
-// from the start of the sync: it is a function of what the key of the memo is made
-// of.
+// run returns the next call of an unfinished sync, or how it ended. It runs the real code
+// from the start of the sync. The result depends only on the values in the key of the memo.
 func (m *machine) run(ctl *control) *outcome {
 	key := m.config.Keys[ctl.sync.key]
 	b := append(m.key[:0], ctl.sync.key, ctl.sync.ticks)
@@ -112,7 +111,7 @@ func (m *machine) run(ctl *control) *outcome {
 	done := &outcome{next: m.stage.client.pending}
 	if done.next == nil {
 		if m.stage.client.calls != len(ctl.sync.answers) {
-			panic(fmt.Sprintf("%s: the sync is no function of its view and answers: %v", key, err))
+			panic(fmt.Sprintf("%s: the sync is not a function of its view and answers: %v", key, err))
 		}
 		done.memory = m.noticed(m.controller.Memory())
 	}
@@ -152,7 +151,7 @@ func (m *machine) noticed(mem Memory) memory {
 				return k
 			}
 		}
-		panic("no kind of the resource " + resource)
+		panic("unknown resource " + resource)
 	}
 	for _, w := range mem.Wrote {
 		out.wrote = append(out.wrote, wrote{w.Key, kindOf(w.Resource), versionNumber(w.Version)})
@@ -176,7 +175,7 @@ func (m *machine) noticed(mem Memory) memory {
 	return out
 }
 
-// initial is the state in which the search begins.
+// initial returns the state in which the search begins.
 func (m *machine) initial() *state {
 	s := &state{control: make([]control, max(m.config.Controllers, 1))}
 	s.left = []uint8{m.config.Crashes, m.config.LostAnswers, m.config.Deaths, m.config.OldViews, m.config.Ticks}
@@ -199,7 +198,7 @@ func (m *machine) initial() *state {
 	return next
 }
 
-// settle lets one controller do its work, undisturbed.
+// settle lets one controller do its work without disturbance.
 func (m *machine) settle(s *state) {
 	for range 1000 {
 		var next *state
@@ -217,14 +216,14 @@ func (m *machine) settle(s *state) {
 	panic("the setup of " + m.config.Name + " does not settle")
 }
 
-// Discard is an EventRecorder: events decide nothing.
+// Discard is an EventRecorder that drops events, because nothing is decided on them.
 type Discard struct{}
 
-// Event is not kept.
+// Event drops the event.
 func (Discard) Event(runtime.Object, string, string, string) {}
 
-// Eventf is not kept.
+// Eventf drops the event.
 func (Discard) Eventf(runtime.Object, string, string, string, ...any) {}
 
-// AnnotatedEventf is not kept.
+// AnnotatedEventf drops the event.
 func (Discard) AnnotatedEventf(runtime.Object, map[string]string, string, string, string, ...any) {}

@@ -35,8 +35,8 @@ func TestCycle(t *testing.T) {
 	}{
 		{"none", [][]uint32{{1, 2}, {3}, {3}, {}}, "[]"},
 		{"back to the first", [][]uint32{{1}, {2}, {0}}, "[0 1 2]"},
-		{"of one", [][]uint32{{1}, {1}}, "[1]"},
-		{"that the first does not reach", [][]uint32{{}, {2}, {3}, {1}}, "[1 2 3]"},
+		{"of one node", [][]uint32{{1}, {1}}, "[1]"},
+		{"unreachable from the first", [][]uint32{{}, {2}, {3}, {1}}, "[1 2 3]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := &graph{}
@@ -51,7 +51,7 @@ func TestCycle(t *testing.T) {
 	}
 }
 
-// numbered is a pod with numbers in every place where they can stand.
+// numberedPod is a pod with a number in every possible place.
 func numberedPod(version, uid, owner uint16) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: "web-0", UID: uidText(uid), ResourceVersion: versionText(version),
@@ -96,7 +96,7 @@ func TestCanonical(t *testing.T) {
 	}{
 		{"other numbers", testState(m, 12, 30, 5, 0), true},
 		{"the other controller", testState(m, 1, 2, 1, 1), true},
-		{"a cache that is not old", testState(m, 2, 2, 1, 0), false},
+		{"a current cache", testState(m, 2, 2, 1, 0), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, text, _ := m.canonical(tt.s)
@@ -105,7 +105,7 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// The server refuses and counts as an API server does.
+// The server refuses calls and counts versions like an API server.
 func TestServe(t *testing.T) {
 	block := &v1.AddressBlock{ObjectMeta: metav1.ObjectMeta{Name: block0, Finalizers: []string{v1.InUseFinalizer}}}
 	changed := func(change func(*v1.AddressBlock)) func(*v1.AddressBlock) *call {
@@ -120,21 +120,21 @@ func TestServe(t *testing.T) {
 		call func(*v1.AddressBlock) *call
 		want string
 	}{
-		{"create what is there", func(b *v1.AddressBlock) *call {
+		{"create an existing object", func(b *v1.AddressBlock) *call {
 			return &call{verb: "create", kind: Blocks, name: block0, body: encoded(b)}
 		}, "AlreadyExists, 1 at 1"},
 		{"patch", changed(func(b *v1.AddressBlock) { b.Spec.Sealed = true }), ", 1 at 2"},
-		{"patch nothing", changed(func(*v1.AddressBlock) {}), ", 1 at 1"},
+		{"patch without a change", changed(func(*v1.AddressBlock) {}), ", 1 at 1"},
 		{"patch an old version", changed(func(b *v1.AddressBlock) { b.ResourceVersion = versionText(9) }), "Conflict, 1 at 1"},
-		{"patch another", changed(func(b *v1.AddressBlock) { b.UID = "U0099U" }), "Invalid (another UID), 1 at 1"},
-		{"patch what is not there", func(*v1.AddressBlock) *call {
+		{"patch with another UID", changed(func(b *v1.AddressBlock) { b.UID = "U0099U" }), "Invalid (another UID), 1 at 1"},
+		{"patch a missing object", func(*v1.AddressBlock) *call {
 			return &call{verb: "patch", kind: Blocks, name: "other", patch: types.MergePatchType, body: encoded(block)}
 		}, "NotFound, 1 at 1"},
 		{"break a rule of the schema", changed(func(b *v1.AddressBlock) { b.Spec.CIDR = "10.9.0.0/24" }), "Invalid, 1 at 1"},
 		{"delete by another UID", func(*v1.AddressBlock) *call {
 			return &call{verb: "delete", kind: Blocks, name: block0, uid: "U0099U"}
 		}, "Conflict, 1 at 1"},
-		{"delete: the finalizer holds it", func(*v1.AddressBlock) *call {
+		{"delete with a finalizer", func(*v1.AddressBlock) *call {
 			return &call{verb: "delete", kind: Blocks, name: block0}
 		}, ", 1 at 2"},
 	} {
@@ -150,7 +150,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// A violation nobody complains of finds nothing.
+// The search finds a violation only if it is reported.
 func TestTwoPodsThatPublishOneAddressAreComplainedOf(t *testing.T) {
 	m := testMachine()
 	s := &state{}
@@ -163,12 +163,12 @@ func TestTwoPodsThatPublishOneAddressAreComplainedOf(t *testing.T) {
 	same(t, fmt.Sprint(m.complaints), "[S1: 10.0.0.2 of Network default/blue is held by a and b]")
 }
 
-// What a report says of a configuration is told by its name.
+// The name of a configuration identifies it in reports.
 func TestConfigurationsHaveNamesOfTheirOwn(t *testing.T) {
 	var names []string
 	for _, c := range slices.Concat(Small(), Refuted()) {
 		if c.Covers == "" || slices.Contains(names, c.Name) {
-			t.Errorf("%q has no text or no name of its own", c.Name)
+			t.Errorf("configuration %q has no description, or its name is not unique", c.Name)
 		}
 		names = append(names, c.Name)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/pod2/pod2/test/spec"
 )
 
-// Kind of objects that the API server of the model has.
+// Kind is a kind of objects in the API server of the model.
 type Kind uint8
 
 // The kinds, in the order in which a state lists them.
@@ -35,7 +35,7 @@ func (k Kind) String() string {
 	return [...]string{"networks", "addressblocks", "pods", "pod2s", "controllerrevisions"}[k]
 }
 
-// resource is the kind as test/apiserver knows it.
+// resource is the kind in the form of test/apiserver.
 func (k Kind) resource() *apiserver.Resource { return resources[k] }
 
 var resources = func() (all [kinds]*apiserver.Resource) {
@@ -61,9 +61,9 @@ func newValue(k Kind) apiserver.Object {
 	panic(fmt.Sprintf("no kind %d", k))
 }
 
-// Numbers that the API server gives: they are what differs between two states that
-// mean the same, so both are written in a form that is found again in any JSON.
-// resourceVersions are counted for each kind apart.
+// Numbers that the API server assigns. Two states that mean the same may differ in them, so
+// they have a form that can be found in any JSON. resourceVersions are counted for each
+// kind separately.
 const (
 	firstVersion  = 10000
 	versionField  = `"resourceVersion":"`
@@ -96,14 +96,14 @@ func uidNumber(text types.UID) uint16 {
 	return uint16(n)
 }
 
-// hole is a place in the JSON of an object where a number of the API server stands.
+// hole is a place of a number of the API server in the JSON of an object.
 type hole struct {
 	at      int
-	version bool // else a UID
+	version bool // otherwise a UID
 }
 
-// object is one version of an object of the API. There is one of each content: two
-// that are equal are the same pointer, and id stands for the content.
+// object is one version of an object of the API. Equal contents share one pointer, and id
+// identifies the content.
 type object struct {
 	id      uint32
 	kind    Kind
@@ -113,13 +113,13 @@ type object struct {
 	uid     uint16
 	version uint16
 	value   apiserver.Object // read only
-	slim    metav1.Object    // what a cache keeps of it
+	slim    metav1.Object    // the form that a cache keeps
 
 	held []spec.Held // by a live pod
-	read bool        // held was
+	read bool        // whether held is set
 }
 
-// shape is what objects have in common that differ in numbers only.
+// shape is the common part of objects that differ only in numbers.
 type shape struct {
 	id    uint32
 	kind  Kind
@@ -127,7 +127,7 @@ type shape struct {
 	holes []hole
 }
 
-// objects interns them.
+// objects interns objects.
 type objects struct {
 	shapes map[string]*shape
 	byKey  map[string]*object
@@ -138,7 +138,7 @@ func newObjects(slim func(metav1.Object) metav1.Object) *objects {
 	return &objects{shapes: map[string]*shape{}, byKey: map[string]*object{}, slim: slim}
 }
 
-// of is the object of a value, which is not looked at again.
+// of returns the object of a value. The value is not read again.
 func (o *objects) of(k Kind, value apiserver.Object) *object {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -159,7 +159,7 @@ func (o *objects) of(k Kind, value apiserver.Object) *object {
 	return o.filled(s, numbers)
 }
 
-// filled is the object of a shape with these numbers.
+// filled returns the object of a shape with these numbers.
 func (o *objects) filled(s *shape, numbers []uint16) *object {
 	var buffer [96]byte
 	key := binary.LittleEndian.AppendUint32(buffer[:0], s.id)
@@ -231,8 +231,8 @@ func blank(text []byte, h hole) {
 	}
 }
 
-// numbering maps the numbers of a state to those of the state that stands for all
-// that mean the same.
+// numbering maps the numbers of a state to those of the state that represents all states
+// with the same meaning.
 type numbering struct {
 	versions [kinds][]uint16 // by old number
 	uids     []uint16

@@ -15,12 +15,12 @@ import (
 // gone is the UID of a Network from before the search.
 const gone = "gone"
 
-// restores are worlds in which objects come back from a backup: without UID, owner
-// references and finalizers, in any order.
+// restores are worlds in which objects are restored from a backup in any order, without
+// UID, owner references and finalizers.
 func restores() []*Config {
 	return []*Config{
 		{
-			Name: "restore", Covers: "a Network, its block and a pod come back from a backup in any order, and another pod comes",
+			Name: "restore", Covers: "a Network, its AddressBlock and a pod are restored in any order, another pod is created",
 			Controllers: 1, OldViews: 1, Keys: keysOf("a", "b"), Ticks: 1, Tick: time.Minute,
 			Setup: func(*World) {},
 			Edits: []Edit{
@@ -30,7 +30,7 @@ func restores() []*Config {
 			End: keepsAddress("a", "10.0.0.4"),
 		},
 		{
-			Name: "restore-two", Covers: "a pod comes back to a Network and a block that did, and another pod comes, two writers",
+			Name: "restore-two", Covers: "a pod is restored after its Network and AddressBlock, another pod is created, two writers",
 			Controllers: 2, Keys: keysOf("a", "b"), Ticks: 1, Tick: time.Minute,
 			Setup: func(w *World) {
 				w.Create(Networks, backedUp())
@@ -41,7 +41,7 @@ func restores() []*Config {
 			End:   all(inherits, keepsAddress("a", "10.0.0.4")),
 		},
 		{
-			Name: "restore-pod2", Covers: "a Pod2 comes back before or after its pod, which it adopts, and its pod may be deleted",
+			Name: "restore-pod2", Covers: "a Pod2 is restored before or after its pod and adopts it, the pod may be deleted",
 			Controllers: 1, OldViews: 1, Keys: webKeys("web-0"), Crashes: 1, OneWriter: true,
 			Setup: func(w *World) {
 				w.Create(Networks, backedUp())
@@ -51,7 +51,7 @@ func restores() []*Config {
 			End:   all(inherits, keepsAddress("web-0", "10.0.0.4")),
 		},
 		{
-			Name: "restore-anew", Covers: "a Network in use is lost with its block and all pods, all are restored, and views are from before",
+			Name: "restore-anew", Covers: "a Network in use, its AddressBlock and all pods are lost and restored, views are older",
 			Controllers: 2, OldViews: 1, Keys: keysOf("a", "b"), Tick: time.Minute,
 			Setup: func(w *World) {
 				w.Create(Networks, blue("10.0.0.0/29"))
@@ -60,10 +60,10 @@ func restores() []*Config {
 			Edits: []Edit{allRestored(), creates(Pods, bare("b"))},
 		},
 		{
-			Name: "restore-in-use", Covers: "a Network and its block are lost and restored while the pod that holds an address lives or is deleted",
+			Name: "restore-in-use", Covers: "a Network and its AddressBlock are lost and restored while their pod lives or is deleted",
 			Controllers: 1, OldViews: 1, Keys: keysOf("a", "b"), Ticks: 1, Tick: time.Minute,
 			Setup: func(w *World) {
-				w.Create(Networks, blue("10.0.0.0/23")) // the block of an earlier Network is passed over, whole
+				w.Create(Networks, blue("10.0.0.0/23")) // the Network skips the whole AddressBlock of an earlier Network
 				w.Create(Pods, bare("a"))
 			}, Then: func(w *World) {
 				w.restore(Networks, "blue")
@@ -80,7 +80,8 @@ func backedUp() *v1.Network {
 	return n
 }
 
-// backedUpBlock binds an address to a pod that is gone: not the lowest, which anybody gets.
+// backedUpBlock binds an address to a pod that is gone. It is not the lowest address, which
+// any pod gets.
 func backedUpBlock(owner v1.AddressOwner, pod string) *v1.AddressBlock {
 	return &v1.AddressBlock{
 		ObjectMeta: metav1.ObjectMeta{Name: block0},
@@ -95,7 +96,7 @@ func brings(pod *corev1.Pod, address string) *corev1.Pod {
 	return pod
 }
 
-// replica is one of web without its owner reference.
+// replica is a replica of web without its owner reference.
 func replica(name string) *corev1.Pod {
 	pod := bare(name)
 	pod.Spec.Hostname = name
@@ -106,9 +107,9 @@ func replica(name string) *corev1.Pod {
 	return pod
 }
 
-// allRestored loses the Network, its block and all pods, and has them back.
+// allRestored deletes the Network, its AddressBlock and all pods, and restores them.
 func allRestored() Edit {
-	return Edit{"loses all, and restores it", 1, func(w *World) bool {
+	return Edit{"loses all objects and restores them", 1, func(w *World) bool {
 		if _, block := w.s.find(Blocks, block0); block == nil {
 			return false
 		}
@@ -121,8 +122,8 @@ func allRestored() Edit {
 	}}
 }
 
-// restore loses an object and has it back from a backup of just before: whatever a
-// restore creates has another UID, no owner reference and no status, and a pod is gated.
+// restore deletes an object and restores it from a fresh backup. A restored object has a
+// new UID, no owner reference and no status, and a restored pod is gated.
 func (w *World) restore(k Kind, name string) {
 	_, old := w.s.find(k, name)
 	value := clone[apiserver.Object](old)
@@ -141,10 +142,10 @@ func (w *World) restore(k Kind, name string) {
 	w.Create(k, value)
 }
 
-// inherits: where nothing keeps it from that, the Network inherits the block.
+// inherits checks that the Network inherits the AddressBlock, if nothing prevents that.
 func inherits(w *World) string {
 	if block := Get[*v1.AddressBlock](w, Blocks, block0); block == nil || block.Annotations[v1.InheritedAnnotation] == "" {
-		return "S3: the restored block is not inherited"
+		return "S3: the restored AddressBlock is not inherited"
 	}
 	return ""
 }
@@ -160,7 +161,7 @@ func all(ends ...func(*World) string) func(*World) string {
 	}
 }
 
-// keepsAddress: S3, whoever has the name has the address, or waits for it.
+// keepsAddress checks S3: a pod with this name has the address, or waits for it.
 func keepsAddress(name, address string) func(*World) string {
 	return func(w *World) string {
 		pod := Get[*corev1.Pod](w, Pods, name)
@@ -171,7 +172,7 @@ func keepsAddress(name, address string) func(*World) string {
 		_, o := w.s.find(Pods, name)
 		for _, h := range o.holds() {
 			if h.Address.String() != address {
-				return "S3: " + name + " had " + address + ", and has " + h.Address.String()
+				return "S3: " + name + " had " + address + ", and now has " + h.Address.String()
 			}
 		}
 		return ""

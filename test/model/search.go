@@ -14,44 +14,45 @@ import (
 	"github.com/pod2/pod2/pkg/attachment"
 )
 
-// Config is what a search is about.
+// Config describes a search.
 type Config struct {
 	Name string
-	// Covers says what is explored, for people.
+	// Covers describes the search for readers.
 	Covers string
-	// Setup makes the world. If there is Then, one controller first does its work,
-	// undisturbed, and then Then changes the world, before the search begins.
+	// Setup creates the world. If Then is set, one controller first does its work without
+	// disturbance. Then changes the world after that, before the search begins.
 	Setup, Then func(w *World)
-	// Controllers that write at once: 1 or 2. All keys are those of each.
+	// Controllers is the number of controllers that write at once: 1 or 2. Each syncs all Keys.
 	Controllers int
 	Keys        []Key
-	// Numbers of faults.
+	// The numbers of faults.
 	Crashes, LostAnswers, Deaths, Ticks uint8
-	// OldViews is how many syncs may start with caches that are older than the API
-	// server; Any: all. A view that grows old while its sync is under way counts not.
+	// OldViews is the number of syncs that may start with caches older than the API server.
+	// Any means all. A view that becomes old during its sync does not count.
 	OldViews uint8
 	Tick     time.Duration
 	Edits    []Edit
-	// Ready: pods become ready. Graceful: deleted pods terminate before they are gone.
+	// Ready lets pods become ready. Graceful lets deleted pods terminate before they are gone.
 	Ready, Graceful bool
-	// Keeps: S3 is checked. OneWriter: S4 and S5 are, which two writers do not keep.
+	// Keeps checks S3. OneWriter checks S4 and S5, which hold only for one writer.
 	Keeps, OneWriter bool
-	// End says what is not as it should be when nothing is left to happen.
+	// End returns a fault of the world after the last transition, "" for none.
 	End func(w *World) string
 }
 
-// Any number of times.
+// Any allows any number of times.
 const Any = 255
 
-// Edit is something a user may do, so many times; false: not now.
+// Edit is an action that a user may perform this many times. Do returns false if it is
+// impossible now.
 type Edit struct {
 	Name  string
 	Times uint8
 	Do    func(w *World) bool
 }
 
-// Budget says of what there is how much: a search is exhaustive for that, and for
-// no more.
+// Budget returns the limits of the search. The search is exhaustive within them, and says
+// nothing beyond them.
 func (c *Config) Budget() string {
 	views := fmt.Sprint(c.OldViews)
 	if c.OldViews == Any {
@@ -61,12 +62,12 @@ func (c *Config) Budget() string {
 		max(c.Controllers, 1), c.Crashes, c.LostAnswers, c.Deaths, views, c.Ticks)
 }
 
-// Report of a search.
+// Report is the result of a search.
 type Report struct {
 	Budget                           string
 	States, Transitions, Depth, Ends int
 	Took                             time.Duration
-	// Violation is what is wrong, "" for nothing, and Trace the shortest way there.
+	// Violation is the fault, "" for none. Trace is the shortest path to it.
 	Violation string
 	Trace     []string
 }
@@ -76,10 +77,10 @@ func (r *Report) String() string {
 		r.Budget, r.States, r.Transitions, r.Depth, r.Ends, r.Took.Round(100*time.Millisecond), float64(r.States)/r.Took.Seconds())
 }
 
-// node of the graph: how it was reached first.
+// node is a node of the graph, with the first path that reached it.
 type node struct {
 	parent uint32
-	action uint32 // index among what expand emits
+	action uint32 // index among the actions that expand emits
 	depth  uint32
 }
 
@@ -92,8 +93,8 @@ func fingerprintOf(text string) (f fingerprint) {
 	return f
 }
 
-// Search visits every state that can be reached, breadth first, so that the first
-// violation has the shortest trace. most bounds how many, 0: not at all.
+// Search visits every reachable state, breadth first, so the first violation has the
+// shortest trace. most limits the number of states; 0 means no limit.
 func Search(c *Config, create New, slim func(metav1.Object) metav1.Object, most int) *Report {
 	began := time.Now()
 	m := newMachine(c, create, slim)
@@ -176,7 +177,7 @@ func Search(c *Config, create New, slim func(metav1.Object) metav1.Object, most 
 	return finish()
 }
 
-// replay goes the way to a state that the search went, an action a line.
+// replay repeats the path of the search to a state, one action a line.
 func (m *machine) replay(start *state, nodes []node, to uint32) (s *state, swapped bool, lines []string) {
 	var path []uint32
 	for at := to; at != 0; at = nodes[at].parent {
@@ -199,10 +200,10 @@ func (m *machine) replay(start *state, nodes []node, to uint32) (s *state, swapp
 	return s, swapped, lines
 }
 
-// around goes along a cycle of states.
+// around follows a cycle of states.
 func (m *machine) around(start *state, nodes []node, cycle []uint32, known map[fingerprint]uint32) []string {
 	s, swapped, lines := m.replay(start, nodes, cycle[0])
-	lines = append(lines, "-- from here it goes round:")
+	lines = append(lines, "-- the cycle:")
 	for i := range cycle {
 		want, next, turned := cycle[(i+1)%len(cycle)], (*state)(nil), false
 		m.expand(s, func(a action, to *state) {
@@ -217,9 +218,9 @@ func (m *machine) around(start *state, nodes []node, cycle []uint32, known map[f
 	return lines
 }
 
-// describe is the state of the API server.
+// describe describes the state of the API server.
 func (m *machine) describe(s *state) []string {
-	lines := []string{"-- where nothing is left to happen:"}
+	lines := []string{"-- the state after the last transition:"}
 	for k := range kinds {
 		for _, o := range s.server[k] {
 			text := fmt.Sprintf("%s %s %s", k, o.name, o.value.GetUID())

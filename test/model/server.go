@@ -20,7 +20,7 @@ import (
 	"github.com/pod2/pod2/test/spec"
 )
 
-// begins is the time at which every search begins; it only passes in ticks.
+// begins is the time at which every search begins. Time passes only in ticks.
 var begins = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
 func (m *machine) now(s *state) time.Time { return m.at(s.ticks) }
@@ -29,7 +29,7 @@ func (m *machine) at(ticks uint8) time.Time {
 	return begins.Add(time.Duration(ticks) * m.config.Tick)
 }
 
-// serve carries out a call on the state, as an API server would.
+// serve carries out a call on the state like an API server.
 func (m *machine) serve(s *state, c *call) answer {
 	_, old := s.find(c.kind, c.name)
 	switch c.verb {
@@ -69,7 +69,7 @@ func (m *machine) serve(s *state, c *call) answer {
 	panic("no verb " + c.verb)
 }
 
-// failureOf an error of the API server.
+// failureOf classifies an error of the API server.
 func failureOf(err error) failure {
 	var status apierrors.APIStatus
 	switch {
@@ -99,8 +99,8 @@ func (m *machine) created(s *state, k Kind, value apiserver.Object) answer {
 	return m.stored(s, k, value)
 }
 
-// stored gives a value its resourceVersion. One that is being deleted goes when nothing keeps
-// it any more.
+// stored gives a value its resourceVersion. An object that is being deleted is removed when
+// its last finalizer is.
 func (m *machine) stored(s *state, k Kind, value apiserver.Object) answer {
 	m.prepare(k, value)
 	value.SetResourceVersion(versionText(s.nextVersion(k)))
@@ -109,9 +109,9 @@ func (m *machine) stored(s *state, k Kind, value apiserver.Object) answer {
 	return answer{objects: []*object{o}}
 }
 
-// prepare takes from a value what would tell states apart that mean the same: the generation of a
-// kind of which nobody reads it counts writes. And the scheduler is at once: where pods terminate
-// before they are gone, one without gates is on a node.
+// prepare removes differences between states that mean the same: the generation of a kind
+// counts writes, and is dropped if nothing reads it. It also schedules pods at once: if
+// pods terminate gracefully, a pod without gates gets a node.
 func (m *machine) prepare(k Kind, value apiserver.Object) {
 	value.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	if k != Networks && k != Pod2s {
@@ -131,7 +131,7 @@ func (m *machine) keepOrRemove(s *state, o *object) {
 	}
 }
 
-// clone of a value, to be changed.
+// clone returns a copy of a value that can be changed.
 func clone[T apiserver.Object](o *object) T {
 	switch value := o.value.(type) {
 	case *v1.Network:
@@ -146,7 +146,7 @@ func clone[T apiserver.Object](o *object) T {
 	return any(decoded(o.kind, encoded(o.value))).(T)
 }
 
-// once computes what a write makes of an object, and knows it the next time.
+// once computes the effect of a write on an object, and remembers it for the next time.
 func (m *machine) once(s *state, c *call, old *object, write func() answer) answer {
 	k := writeOf{c, old, s.last[c.kind], s.uids, s.ticks}
 	if a, known := m.writes[k]; known {
@@ -163,7 +163,7 @@ func (m *machine) once(s *state, c *call, old *object, write func() answer) answ
 	return a
 }
 
-// writeOf is all that the answer to a write depends on.
+// writeOf holds everything that the answer to a write depends on.
 type writeOf struct {
 	call          *call
 	old           *object
@@ -186,7 +186,7 @@ func (m *machine) patched(s *state, old *object, c *call) answer {
 	}
 	m.prepare(old.kind, next)
 	if changed, _ := r.Settle(old.value, next); !changed {
-		return answer{objects: []*object{old}} // no event, and no new resourceVersion
+		return answer{objects: []*object{old}} // no event and no new resourceVersion
 	}
 	return m.stored(s, old.kind, next)
 }
@@ -200,7 +200,7 @@ func (m *machine) deleted(s *state, old *object) {
 	}
 }
 
-// gone checks what must not go.
+// gone checks that the object may be removed.
 func (m *machine) gone(s *state, o *object) {
 	if o.kind == Networks {
 		m.complain(spec.InUse(o.value.(*v1.Network), every[*v1.AddressBlock](s, Blocks), every[*corev1.Pod](s, Pods)))

@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Key is what a sync is about, in the one namespace there is.
+// Key identifies the object of a sync, in the only namespace.
 type Key struct{ Kind, Name string }
 
 func (k Key) String() string { return k.Kind + " " + k.Name }
 
-// Memory is what a controller remembers between syncs, and loses when it crashes.
+// Memory is the knowledge that a controller keeps between syncs, and loses in a crash.
 type Memory struct {
 	Wrote   []Wrote
 	Deleted []Deleted
@@ -29,8 +29,8 @@ type Wrote struct {
 	Version  string
 }
 
-// Deleted is an object that a cache may still show. With a Version, it was not deleted: our watch
-// does not select that version.
+// Deleted is an object that a cache may still show. With a Version, the object was not
+// deleted: the controller's watch does not select that version.
 type Deleted struct {
 	Key            Key
 	Resource, Path string
@@ -38,23 +38,23 @@ type Deleted struct {
 	Version        string
 }
 
-// Over is a pod that a live read confirmed to be over.
+// Over is a pod that a live read confirmed as terminated.
 type Over struct {
 	Key Key
 	Pod string
 	UID types.UID
 }
 
-// state of everything: the API server, two controllers, and which faults and edits
+// state is the whole world: the API server, the controllers, and the faults and edits that
 // are left.
 type state struct {
 	server  [kinds][]*object // in name order
 	last    [kinds]uint16    // resourceVersion of the last event of the kind
-	uids    uint16           // UIDs given
+	uids    uint16           // number of assigned UIDs
 	control []control
 	ticks   uint8
 	left    []uint8 // of each fault and edit of the configuration
-	// kept is the address that a replica of the name published last.
+	// kept has the address that each replica published last.
 	kept []keptAddress
 }
 
@@ -63,27 +63,26 @@ type keptAddress struct {
 	address      netip.Addr
 }
 
-// control is a controller: its caches, what it remembers, and the sync under way.
-// Its caches change when a sync starts, and only then: what they showed meanwhile,
-// nobody has looked at.
+// control is a controller: its caches, its memory, and its unfinished sync. Its caches
+// change only when a sync starts, because no code reads them between syncs.
 type control struct {
 	cache  [kinds][]*object
-	at     [kinds]uint16 // how far the cache has come
+	at     [kinds]uint16 // the version up to which the cache is current
 	memory memory
 	sync   *syncing
 }
 
-// syncing is a sync under way, as far as it got: a sync is a function of its view
-// and of the answers to its calls, so these are all of it.
+// syncing is an unfinished sync. A sync is a function of its view and of the answers to its
+// calls, so these fields describe it completely.
 type syncing struct {
 	key     uint8 // index of the configuration's keys
 	ticks   uint8 // when it began
 	answers []answer
 }
 
-// answer to a call.
+// answer is the answer to a call.
 type answer struct {
-	to      string // which call, without numbers
+	to      string // the call, without its numbers
 	err     failure
 	objects []*object
 }
@@ -104,7 +103,7 @@ func (f failure) String() string {
 	return [...]string{"", "NotFound", "Conflict", "AlreadyExists", "Invalid (another UID)", "Invalid", "Timeout"}[f]
 }
 
-// memory is Memory with its numbers in sight.
+// memory is Memory with its numbers extracted.
 type memory struct {
 	wrote   []wrote
 	deleted []deleted
@@ -126,7 +125,7 @@ type deleted struct {
 	version uint16
 }
 
-// shownBy says whether the object of a cache is the one that is to go.
+// shownBy says whether the cached object is the deleted one.
 func (d deleted) shownBy(o *object) bool {
 	if o.uid != d.uid || namespace+"/"+o.name != d.path {
 		return false
@@ -165,7 +164,7 @@ func (s *state) find(k Kind, name string) (int, *object) {
 	return -1, nil
 }
 
-// put stores an object, new or changed.
+// put stores a new or changed object.
 func (s *state) put(o *object) {
 	list := slices.Clone(s.server[o.kind])
 	if i, old := s.find(o.kind, o.name); old != nil {
@@ -186,7 +185,7 @@ func (s *state) nextVersion(k Kind) uint16 {
 	return s.last[k]
 }
 
-// shown is what a cache of a kind shows of the server.
+// shown returns the objects of a kind that a current cache shows.
 func (s *state) shown(k Kind, watched func(*object) bool) []*object {
 	if k != Pods {
 		return s.server[k]

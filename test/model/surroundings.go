@@ -12,9 +12,8 @@ import (
 
 const managedLabel = v1.ManagedLabel
 
-// surroundings are the kubelets, the garbage collector and the clock. What they are
-// bound to do sooner or later is no fault; that a pod dies, or that time passes,
-// is.
+// surroundings are the kubelets, the garbage collector and the clock. Their inevitable
+// actions are not faults. The death of a pod and the passing of time are.
 func (m *machine) surroundings(s *state, emit func(action, *state)) {
 	m.garbage(s, emit)
 	for _, o := range s.server[Pods] {
@@ -46,7 +45,7 @@ func (m *machine) surroundings(s *state, emit func(action, *state)) {
 				w.Put(Pods, next)
 			})
 			if pod.DeletionTimestamp == nil {
-				step("the node of pod "+o.name+" is lost, and the pod is to end", true, func(w *World) {
+				step("the node of pod "+o.name+" is lost, and the pod is terminating", true, func(w *World) {
 					w.s.left[deathsLeft]--
 					next := Pods.resource().Deleted(pod, metav1.DeleteOptions{}, metav1.NewTime(m.now(w.s))).(*corev1.Pod)
 					next.Status.Conditions = slices.DeleteFunc(next.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })

@@ -4,7 +4,7 @@ import (
 	"github.com/pod2/pod2/test/apiserver"
 )
 
-// World is the API server as users, kubelets and the garbage collector know it.
+// World is the API server as users, kubelets and the garbage collector see it.
 type World struct {
 	m *machine
 	s *state
@@ -18,7 +18,7 @@ func Get[T apiserver.Object](w *World, k Kind, name string) (found T) {
 	return found
 }
 
-// Create an object.
+// Create creates an object.
 func (w *World) Create(k Kind, value apiserver.Object) {
 	if _, old := w.s.find(k, value.GetName()); old != nil {
 		panic(k.String() + " " + value.GetName() + " exists")
@@ -26,21 +26,21 @@ func (w *World) Create(k Kind, value apiserver.Object) {
 	w.m.created(w.s, k, value)
 }
 
-// Put stores an object that exists, with its status.
+// Put stores an existing object, with its status.
 func (w *World) Put(k Kind, value apiserver.Object) {
 	_, old := w.s.find(k, value.GetName())
 	k.resource().Settle(old.value, value)
 	w.m.stored(w.s, k, value)
 }
 
-// Delete an object as a user does, by name.
+// Delete deletes an object by name, as a user does.
 func (w *World) Delete(k Kind, name string) {
 	if _, old := w.s.find(k, name); old != nil {
 		w.m.deleted(w.s, old)
 	}
 }
 
-// vanish takes a pod away without the kubelet's word: its node is gone.
+// vanish removes a pod without its kubelet's confirmation, because its node is gone.
 func (w *World) vanish(name string) {
 	if _, old := w.s.find(Pods, name); old != nil {
 		w.s.nextVersion(Pods)

@@ -1,6 +1,6 @@
-// Package purity holds the packages that decide to what makes them testable and
-// their answers repeatable: the same state gives the same plan. They may not
-// read a clock, roll dice, log, wait, or reach anything outside their arguments.
+// Package purity checks that the packages that decide are pure: the same state gives the
+// same plan, so decisions can be tested and repeated. These packages must not read a clock,
+// use random numbers, log, wait, or reach anything outside their arguments.
 package purity
 
 import (
@@ -17,26 +17,26 @@ import (
 	"testing"
 )
 
-// pure are the packages under the rule, seen from this directory.
+// pure are the packages under the rule, relative to this directory.
 var pure = []string{"../../pkg/ipam", "../../pkg/attachment", "../../pkg/plan", "../../pkg/network", "../../pkg/pod2", "../../pkg/crontab", "../../pkg/ordinals", "../../pkg/pod2/dns", "../../pkg/network/multus", "../../pkg/node", "../../pkg/agent/dataplane", "../spec"}
 
-// allowed is what they may import; an entry that ends in "/" stands for all
-// below it.
+// allowed are the packages that a pure package may import. An entry that ends in "/"
+// includes every package below it.
 var allowed = []string{
 	"bytes", "cmp", "crypto/sha256", "encoding/binary", "encoding/json", "errors", "fmt", "hash/fnv", "iter", "maps", "math",
 	"math/bits", "net/netip", "slices", "sort", "strconv", "strings", "time",
 
 	"k8s.io/api/", "k8s.io/apimachinery/", "k8s.io/utils/ptr",
 
-	// Its parser only; impure names what else it has.
+	// Only its parser: impure lists its other names.
 	"github.com/robfig/cron/v3",
 
 	"github.com/pod2/pod2/internal/shorten", "github.com/pod2/pod2/pkg/apis/", "github.com/pod2/pod2/pkg/ipam", "github.com/pod2/pod2/pkg/attachment", "github.com/pod2/pod2/pkg/plan", "github.com/pod2/pod2/pkg/ordinals",
 	"github.com/pod2/pod2/pkg/network", "github.com/pod2/pod2/pkg/pod2", "github.com/pod2/pod2/pkg/network/multus",
 }
 
-// refused are those below an allowed entry that are made of clocks, dice, locks
-// or connections.
+// refused are packages below an allowed entry that provide clocks, random numbers, locks or
+// connections.
 var refused = []string{
 	"k8s.io/apimachinery/pkg/util/cache", "k8s.io/apimachinery/pkg/util/httpstream/", "k8s.io/apimachinery/pkg/util/net",
 	"k8s.io/apimachinery/pkg/util/proxy", "k8s.io/apimachinery/pkg/util/rand", "k8s.io/apimachinery/pkg/util/runtime",
@@ -52,7 +52,7 @@ var impure = map[string][]string{
 	"github.com/robfig/cron/v3":            {"New", "DefaultLogger", "DiscardLogger", "PrintfLogger", "VerbosePrintfLogger"},
 }
 
-// packageNames are those that are not the last part of the path.
+// packageNames are the package names that differ from the last part of the path.
 var packageNames = map[string]string{"github.com/robfig/cron/v3": "cron"}
 
 func TestPurePackages(t *testing.T) {
@@ -64,7 +64,7 @@ func TestPurePackages(t *testing.T) {
 			}
 			files = slices.DeleteFunc(files, func(f string) bool { return strings.HasSuffix(f, "_test.go") })
 			if len(files) == 0 {
-				t.Fatalf("no package in %s: if it moved, name its new place here", dir)
+				t.Fatalf("no package in %s: if it moved, change its path in this list", dir)
 			}
 			for _, f := range files {
 				for _, complaint := range complaints(t, f, nil) {
@@ -75,7 +75,7 @@ func TestPurePackages(t *testing.T) {
 	}
 }
 
-// complaints returns, in the order of the text, where the file is impure. src is
+// complaints returns the impure places of a file, in the order of the text. src is the same
 // as for parser.ParseFile.
 func complaints(t *testing.T, name string, src any) []string {
 	t.Helper()
@@ -101,32 +101,32 @@ func complaints(t *testing.T, name string, src any) []string {
 		imports[local] = p
 		switch {
 		case !listed(allowed, p) || listed(refused, p):
-			complain(spec, "imports %s, which is not on the list of what a pure package may import", p)
+			complain(spec, "imports %s, which a pure package may not import", p)
 		case local == ".":
-			complain(spec, "imports %s into its own scope, where its names are not checked", p)
+			complain(spec, "imports %s with a dot, so its names are not checked", p)
 		}
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.SelectorExpr:
 			if pkg, ok := n.X.(*ast.Ident); ok && slices.Contains(impure[imports[pkg.Name]], n.Sel.Name) {
-				complain(n, "uses %s.%s: take the time from the state, and hand text to the caller", pkg.Name, n.Sel.Name)
+				complain(n, "uses %s.%s: take the time from the state, and return text to the caller", pkg.Name, n.Sel.Name)
 			}
 		case *ast.CallExpr:
 			if f, ok := n.Fun.(*ast.Ident); ok && (f.Name == "print" || f.Name == "println") {
-				complain(n, "calls %s: hand text to the caller", f.Name)
+				complain(n, "calls %s: return text to the caller", f.Name)
 			}
 		case *ast.GoStmt:
 			complain(n, "starts a goroutine")
 		case *ast.ChanType:
-			complain(n, "has a channel")
+			complain(n, "uses a channel")
 		case *ast.SelectStmt:
-			complain(n, "waits")
+			complain(n, "uses select")
 		case *ast.SendStmt:
-			complain(n, "sends")
+			complain(n, "sends on a channel")
 		case *ast.UnaryExpr:
 			if n.Op == token.ARROW {
-				complain(n, "receives")
+				complain(n, "receives from a channel")
 			}
 		}
 		return true
@@ -140,28 +140,28 @@ func listed(list []string, p string) bool {
 	})
 }
 
-// A rule that nothing can break keeps nothing.
+// Each rule must find a violation, or it checks nothing.
 func TestComplaints(t *testing.T) {
-	const advice = ": take the time from the state, and hand text to the caller"
-	const unlisted = ", which is not on the list of what a pure package may import"
+	const advice = ": take the time from the state, and return text to the caller"
+	const unlisted = ", which a pure package may not import"
 	for _, tt := range []struct{ name, src, want string }{
 		{"pure", `import ("fmt"; "time"; "k8s.io/api/core/v1"); func f(now time.Time) string { return fmt.Sprint(now.After(now), v1.Pod{}) }`, ""},
 		{"I/O", `import _ "os"`, "1:19: imports os" + unlisted},
 		{"a client", `import _ "k8s.io/client-go/kubernetes"`, "1:19: imports k8s.io/client-go/kubernetes" + unlisted},
-		{"our own room with I/O", `import _ "github.com/pod2/pod2/pkg/reconcile"`, "1:19: imports github.com/pod2/pod2/pkg/reconcile" + unlisted},
-		{"a prefix that is no folder", `import _ "k8s.io/apiserver"`, "1:19: imports k8s.io/apiserver" + unlisted},
-		{"dice of apimachinery", `import _ "k8s.io/apimachinery/pkg/util/rand"`, "1:19: imports k8s.io/apimachinery/pkg/util/rand" + unlisted},
-		{"names out of sight", `import . "time"`, "1:19: imports time into its own scope, where its names are not checked"},
+		{"a Pod2 package with I/O", `import _ "github.com/pod2/pod2/pkg/reconcile"`, "1:19: imports github.com/pod2/pod2/pkg/reconcile" + unlisted},
+		{"a prefix that is not a directory", `import _ "k8s.io/apiserver"`, "1:19: imports k8s.io/apiserver" + unlisted},
+		{"random numbers of apimachinery", `import _ "k8s.io/apimachinery/pkg/util/rand"`, "1:19: imports k8s.io/apimachinery/pkg/util/rand" + unlisted},
+		{"dot import", `import . "time"`, "1:19: imports time with a dot, so its names are not checked"},
 		{"clock", `import "time"; var t = time.Now()`, "1:35: uses time.Now" + advice},
 		{"clock as a value", `import "time"; var f = time.Since`, "1:35: uses time.Since" + advice},
 		{"clock by another name", `import x "time"; func f() { x.Sleep(1) }`, "1:40: uses x.Sleep" + advice},
 		{"clock of apimachinery", `import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"; var t = metav1.Now()`, "1:74: uses metav1.Now" + advice},
 		{"a scheduler", `import "github.com/robfig/cron/v3"; var c = cron.New()`, "1:56: uses cron.New" + advice},
 		{"output", `import "fmt"; func f() { fmt.Println() }`, "1:37: uses fmt.Println" + advice},
-		{"output without import", `func f() { println() }`, "1:23: calls println: hand text to the caller"},
+		{"output without import", `func f() { println() }`, "1:23: calls println: return text to the caller"},
 		{"goroutine", `func f() { go f() }`, "1:23: starts a goroutine"},
-		{"channel", `func f(c chan int) { c <- <-c }`, "1:21: has a channel\n1:33: sends\n1:38: receives"},
-		{"waits for ever", `func f() { select {} }`, "1:23: waits"},
+		{"channel", `func f(c chan int) { c <- <-c }`, "1:21: uses a channel\n1:33: sends on a channel\n1:38: receives from a channel"},
+		{"select", `func f() { select {} }`, "1:23: uses select"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := strings.Join(complaints(t, "", "package p; "+tt.src), "\n"); got != tt.want {

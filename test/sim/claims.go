@@ -8,10 +8,10 @@ import (
 	"github.com/pod2/pod2/test/apiserver"
 )
 
-// stepClaims is one step of the storage of the cluster:
+// stepClaims is one step of the cluster's storage:
 //
-//	deleted, no pod on a node has it   goes
-//	any other                          is bound, to a volume of the size that it asks for
+//	deleted, no pod on a node uses it   is removed
+//	any other                           is bound, to a volume of the requested size
 func (s *Cluster) stepClaims() {
 	used := map[string]bool{}
 	for _, pod := range apiserver.List[*corev1.Pod](s.Server, "pods") {
@@ -33,7 +33,7 @@ func (s *Cluster) stepClaims() {
 	}
 }
 
-// hasClaims says whether a pod can be scheduled for all that its claims care.
+// hasClaims says whether the PVCs of a pod allow it to be scheduled.
 func (s *Cluster) hasClaims(pod *corev1.Pod) bool {
 	for _, name := range claimsOf(pod) {
 		claim, _ := s.Get(apiserver.ResourceNamed("persistentvolumeclaims"), pod.Namespace, name).(*corev1.PersistentVolumeClaim)
@@ -44,7 +44,7 @@ func (s *Cluster) hasClaims(pod *corev1.Pod) bool {
 	return true
 }
 
-// claimsOf are the names of the claims that a pod has.
+// claimsOf returns the names of the PVCs that a pod uses.
 func claimsOf(pod *corev1.Pod) (names []string) {
 	for _, v := range pod.Spec.Volumes {
 		if v.PersistentVolumeClaim != nil {

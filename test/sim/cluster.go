@@ -14,26 +14,26 @@ import (
 	"github.com/pod2/pod2/test/apiserver"
 )
 
-// Cluster is an API server, the parts of a cluster around it, and the processes that speak
-// to it under the director. Make it, and use it, in a synctest bubble, or without a director
-// outside of one.
+// Cluster is an API server, the cluster parts around it, and the processes that use it
+// under the director. With a director, create it and use it in one synctest bubble. Without
+// a director, it also works outside of one.
 type Cluster struct {
 	*apiserver.Server
 
 	begin     time.Time
 	processes map[string]*Process
 	pending   []*step // requests
-	// That there may be something to do.
+	// Signals that there may be work.
 	toDirector, toCluster chan struct{}
 	asked                 map[string]bool // the kinds of requests of processes
-	writers               map[int]*view   // by resourceVersion: of the sync that wrote it, if one did
+	writers               map[int]*view   // view of the sync that wrote a resourceVersion
 
 	monitors []Monitor
 	faults   []string
 }
 
-// NewCluster has no object. With a director, requests of processes are executed one
-// at a time, when nothing else in the bubble can run.
+// NewCluster returns a cluster without objects. With a director, requests of processes are
+// executed one at a time, when nothing else in the bubble can run.
 func NewCluster() *Cluster {
 	s := &Cluster{
 		Server: apiserver.NewServer(), begin: time.Now(), processes: map[string]*Process{}, asked: map[string]bool{}, writers: map[int]*view{},
@@ -44,7 +44,7 @@ func NewCluster() *Cluster {
 	return s
 }
 
-// watches has the director hand over what processes watch.
+// watches makes the director deliver the events that processes watch.
 func (s *Cluster) watches(who string) (byHand bool, at int) {
 	p := s.processes[who]
 	if p == nil {
@@ -77,20 +77,20 @@ func (s *Cluster) changed(c apiserver.Change) {
 	}
 }
 
-// Monitor looks at every request to write, and at every change of what is stored.
-// What it returns is wrong; "" is nothing.
+// Monitor checks every write request, and every change of the store. It returns a fault, ""
+// for none.
 type Monitor interface {
 	Request(s *Cluster, r apiserver.Request) string
 	Changed(s *Cluster, c Change) string
 }
 
-// Change of what is stored. Old or New is nil.
+// Change is a change of a stored object. Old or New may be nil.
 type Change struct {
 	By, Resource string
 	Old, New     apiserver.Object
 }
 
-// Watch has a monitor see all that is there, and all that follows.
+// Watch shows a monitor all existing objects, and then all changes.
 func (s *Cluster) Watch(m Monitor) {
 	s.Lock()
 	defer s.Unlock()
@@ -102,7 +102,7 @@ func (s *Cluster) Watch(m Monitor) {
 	s.monitors = append(s.monitors, m)
 }
 
-// Faults are what monitors found wrong.
+// Faults returns the faults that monitors found.
 func (s *Cluster) Faults() []string {
 	s.Lock()
 	defer s.Unlock()
@@ -116,27 +116,27 @@ func (s *Cluster) fault(text string) {
 	}
 }
 
-// Asked are the kinds of requests that processes made, in order.
+// Asked returns the kinds of requests that processes made, sorted.
 func (s *Cluster) Asked() []string {
 	s.Lock()
 	defer s.Unlock()
 	return slices.Sorted(maps.Keys(s.asked))
 }
 
-// Admit is the beginning of a rule; withdraw is its end.
+// Admit adds a rule; withdraw removes it.
 func (s *Cluster) Admit(r apiserver.Rule) (withdraw func()) {
 	end := s.Server.Admit(r)
 	return func() {
 		end()
-		signal(s.toCluster) // where somebody may have been refused a pod
+		signal(s.toCluster) // a controller of the cluster may have been refused a pod
 	}
 }
 
-// pace is what each part of the cluster takes to act on what it sees.
+// pace is the reaction time of each part of the cluster.
 const pace = 500 * time.Millisecond
 
-// RunCluster is scheduler, kubelet, garbage collector, storage, and the controllers
-// of CronJobs, Jobs and StatefulSets, until stop is closed.
+// RunCluster runs scheduler, kubelet, garbage collector, storage, and the controllers of
+// CronJobs, Jobs and StatefulSets, until stop is closed.
 func (s *Cluster) RunCluster(stop <-chan struct{}) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -154,8 +154,8 @@ func (s *Cluster) RunCluster(stop <-chan struct{}) {
 	}
 }
 
-// clusterStep has every part act once, and returns when one has to again although
-// nothing happens; 0: never.
+// clusterStep lets every part act once. It returns when a part must act again without an
+// event; 0 means never.
 func (s *Cluster) clusterStep() time.Duration {
 	s.Lock()
 	defer s.Unlock()
@@ -176,15 +176,15 @@ func (s *Cluster) clusterStep() time.Duration {
 
 // stepPod is one step of scheduler and kubelet:
 //
-//	deleted, on a node             goes
-//	gated, or over                 nothing
-//	not on a node                  gets one, once its claims are bound
+//	deleted, on a node             is removed
+//	gated, or terminated           nothing
+//	not on a node                  gets a node, once its PVCs are bound
 //	pending                        runs: its containers are ready, unless an image is bad
-//	runs, an image changed         its container is another, ready
-//	runs, other resources          has them
-//	runs, is of a Job              has succeeded, 20 s later if its image is slow
+//	runs, an image changed         its container is replaced, and ready
+//	runs, other resources          gets them
+//	runs, belongs to a Job         succeeds, 20 s later if its image is slow
 //
-// It returns when it has to be looked at again although nothing happens; 0: never.
+// It returns when the pod needs another step without an event; 0 means never.
 func (s *Cluster) stepPod(pod *corev1.Pod) time.Duration {
 	over := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 	switch {

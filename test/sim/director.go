@@ -10,10 +10,10 @@ import (
 	"github.com/pod2/pod2/test/apiserver"
 )
 
-// step is what can happen next: a request, or an event for a watch.
+// step is a possible next step: a request, or an event for a watch.
 type step struct {
 	process *Process
-	round   int // in which it could happen first
+	round   int // the first round in which it could happen
 	call    *apiserver.Call
 	answer  chan *http.Response
 	held    bool
@@ -24,23 +24,23 @@ type step struct {
 	change  apiserver.Change
 }
 
-// Step is what the director may do next.
+// Step describes a possible next step to a Choose function.
 type Step struct {
 	Process string
-	// What is "POST pods/web-0", or "watch pods" for an event.
+	// For example "POST pods/web-0", or "watch pods" for an event.
 	What string
-	// Event says that it is an event for a watch, Write that it counts as a write.
+	// Event marks an event for a watch. Write marks a request that counts as a write.
 	Event, Write bool
 }
 
-// storm is more requests than a process makes in any scenario, undisturbed or not.
+// storm is the limit of requests of a process. No scenario needs so many.
 const storm = 50_000
 
-// Choose says which step comes next; -1: none of them until something happens.
-// They are in the order in which they come by themselves: events first.
+// Choose returns the index of the next step, or -1 to wait until something happens. The
+// steps are in their default order: events first.
 type Choose func([]Step) int
 
-// wake has the director look for steps.
+// wake tells the director to look for steps.
 func (s *Cluster) wake() { signal(s.toDirector) }
 
 func signal(c chan struct{}) {
@@ -50,8 +50,8 @@ func signal(c chan struct{}) {
 	}
 }
 
-// Direct takes steps until stop is closed. It calls synctest.Wait: nobody else in
-// the bubble may.
+// Direct takes steps until stop is closed. It calls synctest.Wait, so nothing else in the
+// bubble may call it.
 func (s *Cluster) Direct(stop <-chan struct{}, choose Choose) {
 	round := 0
 	for {
@@ -96,7 +96,7 @@ func (s *Cluster) step(round int, choose Choose) bool {
 	if p.HoldAt > 0 && st.call.Counts() && p.writes+1 == p.HoldAt {
 		p.HoldAt = 0
 		st.held, p.cut = true, p.HoldAll
-		s.Note("%s: %s is on its way", p.Name, st.call.What)
+		s.Note("%s: %s is held", p.Name, st.call.What)
 		go func() {
 			p.Held()
 			s.Lock()
@@ -110,8 +110,8 @@ func (s *Cluster) step(round int, choose Choose) bool {
 	}
 	s.pending = slices.DeleteFunc(s.pending, func(other *step) bool { return other == st })
 	if p.requests++; p.requests > storm && !p.dead {
-		// One that asks for ever would have the test never end.
-		s.fault(fmt.Sprintf("%s made %d requests: a storm", p.Name, p.requests))
+		// A process that never stops asking would keep the test running for ever.
+		s.fault(fmt.Sprintf("%s made too many requests: %d", p.Name, p.requests))
 		p.kill()
 		st.answer <- nil
 		s.Unlock()
@@ -149,7 +149,7 @@ func (s *Cluster) step(round int, choose Choose) bool {
 	return true
 }
 
-// steps are in the order in which they come by themselves.
+// steps returns the possible steps in their default order.
 func (s *Cluster) steps(round int) []*step {
 	var steps []*step
 	for _, w := range s.Watchers() {
@@ -170,7 +170,7 @@ func (s *Cluster) steps(round int) []*step {
 		return cmp.Or(cmp.Compare(a.change.New.Number, b.change.New.Number), cmp.Compare(a.process.Name, b.process.Name),
 			cmp.Compare(a.watcher.Resource.Resource, b.watcher.Resource.Resource))
 	})
-	// Requests that could come first in the same round came in no order.
+	// Requests that could first happen in the same round arrived in no order.
 	for _, st := range s.pending {
 		if st.round == 0 {
 			st.round = round

@@ -13,31 +13,31 @@ import (
 	"github.com/pod2/pod2/test/apiserver"
 )
 
-// Pods are those that are stored now, in the order of names.
+// Pods returns the stored pods, in the order of their names.
 func (w *World) Pods() []*corev1.Pod {
 	w.Lock()
 	defer w.Unlock()
 	return apiserver.List[*corev1.Pod](w.Server, "pods")
 }
 
-// Expect has an object ("pod2s/web", "pods/other/web-0") exist, say each of some things
-// in its conditions, and the truth in its counters. While a watch stands still, it need
-// not know of them; and an interrupt may have taken a pod, or made a Pod2 anew.
+// Expect requires that an object ("pod2s/web", "pods/other/web-0") exists, that its
+// conditions have each of the texts, and that its counters are true. It requires nothing
+// while a watch is frozen, or if an interrupt may have deleted a pod or recreated a Pod2.
 func (w *World) Expect(what string, texts ...string) {
 	missing, said := w.unsaid(what, texts)
 	if missing != "" {
-		time.Sleep(40 * time.Second) // somebody may have changed it a moment ago
+		time.Sleep(40 * time.Second) // a user may have changed it a moment ago
 		missing, said = w.unsaid(what, texts)
 	}
 	w.Lock()
 	defer w.Unlock()
 	taken := w.interrupted && (strings.HasPrefix(what, "pods/") || strings.HasPrefix(what, "pod2s/"))
 	if missing != "" && w.Thaw == nil && !taken {
-		w.fault(fmt.Sprintf("%s does not say %q; it says: %s", what, missing, said))
+		w.fault(fmt.Sprintf("%s does not have %q in its status, which is: %s", what, missing, said))
 	}
 }
 
-// ExpectOne has one of several objects say something in its conditions.
+// ExpectOne requires that one of several objects has a text in its conditions.
 func (w *World) ExpectOne(text string, objects ...string) {
 	for _, what := range objects {
 		if missing, _ := w.unsaid(what, []string{text}); missing == "" {
@@ -47,8 +47,8 @@ func (w *World) ExpectOne(text string, objects ...string) {
 	w.Expect(objects[0], text)
 }
 
-// ExpectEvent has an event of an object say something. A run that was killed, or that
-// did not lead, need not have sent it.
+// ExpectEvent requires that an event of an object has a text. It requires nothing if a run
+// was killed or did not lead, because that run may not have sent the event.
 func (w *World) ExpectEvent(what, text string) {
 	runs := len(w.Runs())
 	w.Lock()
@@ -66,11 +66,12 @@ func (w *World) ExpectEvent(what, text string) {
 		}
 	}
 	if !strings.Contains(strings.Join(said, "\n"), text) {
-		w.fault(fmt.Sprintf("no event of %s says %q; they say: %q", what, text, said))
+		w.fault(fmt.Sprintf("no event of %s has %q; the events are: %q", what, text, said))
 	}
 }
 
-// unsaid is the first of the texts that an object does not say, and what it does say.
+// unsaid returns the first of the texts that an object does not have, and the texts that it
+// has.
 func (w *World) unsaid(what string, texts []string) (missing, said string) {
 	w.Lock()
 	defer w.Unlock()
@@ -79,7 +80,7 @@ func (w *World) unsaid(what string, texts []string) (missing, said string) {
 	namespace, bare := r.Place(name)
 	obj := w.Get(r, namespace, bare)
 	if obj == nil {
-		return "that it exists", "nothing"
+		return "existence", "nothing"
 	}
 	said = describe(obj)
 	if p, ok := obj.(*v1.Pod2); ok {
@@ -93,7 +94,7 @@ func (w *World) unsaid(what string, texts []string) (missing, said string) {
 	return "", said
 }
 
-// describe is an object as its users see it: its counters, and its conditions.
+// describe returns an object as its users see it: its counters and its conditions.
 func describe(obj apiserver.Object) string {
 	text, all := "", []metav1.Condition(nil)
 	switch obj := obj.(type) {
@@ -118,7 +119,7 @@ func describe(obj apiserver.Object) string {
 	return text
 }
 
-// counted is what the counters of a Pod2 are to say, by the pods that there are.
+// counted returns the text that the counters of a Pod2 must have for the existing pods.
 func (w *World) counted(p *v1.Pod2) string {
 	all, serving := 0, 0
 	for _, pod := range apiserver.List[*corev1.Pod](w.Server, "pods") {

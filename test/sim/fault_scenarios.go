@@ -12,8 +12,8 @@ import (
 	"github.com/pod2/pod2/test/apiserver"
 )
 
-// during has something be wrong for three minutes. Users act in the first moment, and
-// what follows from that is seen two minutes later.
+// during keeps a fault for three minutes. Users act at its start, and two minutes later the
+// test checks the effects that users see.
 func during(begin func(*World) (end func()), act, seen Act) Act {
 	return func(w *World) {
 		end := begin(w)
@@ -48,13 +48,13 @@ const (
 	denied  = "denied request"
 )
 
-// publishes says whether a pod gets addresses.
+// publishes says whether a write publishes addresses on a pod.
 func publishes(a apiserver.Attempt) bool {
 	return a.New.GetAnnotations()[v1.AddressesAnnotation] != a.Old.GetAnnotations()[v1.AddressesAnnotation]
 }
 
-// faultScenarios are what users do while the server, a webhook, a policy or a quota
-// refuses something of it.
+// faultScenarios are the scenarios in which the server, a webhook, a policy or a quota refuses
+// some of the users' actions.
 var faultScenarios = []Scenario{
 	{Name: "a webhook is down", Given: []string{blue, pod2("replicas: 3, " + onBlue)}, Acts: []Act{during(
 		broken(apiserver.Fault{On: []string{"POST pods"}, Error: apiserver.WebhookIsDown("injector.example.com")}),
@@ -81,12 +81,12 @@ var faultScenarios = []Scenario{
 		create(pod2("replicas: 2, "+onBlue)),
 		inOrder(expect("pods/web-1"), expect("pod2s/web", "Ready False"), func(w *World) { w.ExpectOne(denied, "pods/web-0", "networks/blue", "pod2s/web") }),
 	)}, Long: true},
-	{Name: "the ledger is refused", Given: []string{blue, pod2("replicas: 1, " + onBlue)}, Acts: []Act{during(
+	{Name: "AddressBlocks are refused", Given: []string{blue, pod2("replicas: 1, " + onBlue)}, Acts: []Act{during(
 		broken(apiserver.Fault{On: []string{"POST addressblocks", "PATCH addressblocks"}, Error: apiserver.WebhookIsDown("injector.example.com")}),
 		patch("pod2s", "web", scale(2)),
 		inOrder(expect("pods/web-0", "Ready True"), expect("pods/web-1", webhook), expect("networks/blue", webhook), told("networks/blue", webhook)),
 	)}, Long: true},
-	{Name: "names are refused", Acts: []Act{during(
+	{Name: "Services and attachments are refused", Acts: []Act{during(
 		broken(apiserver.Fault{On: []string{"POST services", "POST vnis", "POST network-attachment-definitions"}, Error: apiserver.WebhookIsDown("injector.example.com")}),
 		create(blue, pod2("replicas: 1, "+onBlue)),
 		inOrder(expect("pods/web-0", "Ready True"), expect("pod2s/web", webhook), expect("networks/blue", webhook)),
@@ -96,12 +96,12 @@ var faultScenarios = []Scenario{
 		patch("pod2s", "web", scale(4)),
 		inOrder(expect("pods/web-1", "Ready True"), expect("pod2s/web", "Ready False", "exceeded quota: few, requested: pods=1, used: pods=2, limited: pods=2")),
 	)}, Long: true},
-	{Name: "a claim is refused", Given: []string{blue, fast, pod2("replicas: 1, " + onBlue + claims("1Gi"))}, Acts: []Act{during(
+	{Name: "a PVC is refused", Given: []string{blue, fast, pod2("replicas: 1, " + onBlue + claims("1Gi"))}, Acts: []Act{during(
 		ruled(apiserver.Rule{On: []string{"POST persistentvolumeclaims"}, Refuse: apiserver.Policy("not this one", func(a apiserver.Attempt) bool { return a.Name == "data-web-1" })}),
 		patch("pod2s", "web", scale(4)),
 		inOrder(expect("pod2s/web", "Ready False", denied), expect("pods/web-2", "Ready True"), expect("pods/web-3", "Ready True")),
 	)}, Long: true},
-	{Name: "a mirror", Acts: []Act{
+	{Name: "image mirror", Acts: []Act{
 		func(w *World) {
 			w.Admit(apiserver.Rule{On: []string{"POST pods"}, Mutate: mirror})
 			w.Create(blue, pod2("replicas: 2, "+onBlue))
@@ -124,8 +124,8 @@ var faultScenarios = []Scenario{
 	)}, Long: true},
 }
 
-// mirror is what admission does to pods of some clusters: an image comes from a mirror,
-// and there is a container more.
+// mirror changes pods as the admission of some clusters does: each image comes from a
+// mirror, and each pod gets one more container.
 func mirror(obj apiserver.Object) {
 	pod := obj.(*corev1.Pod)
 	for i := range pod.Spec.Containers {

@@ -9,12 +9,12 @@ import (
 	"github.com/pod2/pod2/test/apiserver"
 )
 
-// collectGarbage is one pass of the garbage collector:
+// collectGarbage is one pass of the garbage collector over dependents:
 //
-//	no owner is left                                   deleted
-//	some owners are gone                               named no more
-//	an owner waits for its dependents (foreground)     deleted
-//	an owner leaves its dependents (orphan)            named no more; then the owner goes
+//	all owners are gone                                is deleted
+//	some owners are gone                               loses these owner references
+//	an owner waits for its dependents (foreground)     is deleted
+//	an owner leaves its dependents (orphan)            loses the owner reference, then the owner is removed
 func (s *Cluster) collectGarbage() {
 	owners := map[types.UID]apiserver.Object{}
 	var all []apiserver.Object
@@ -60,7 +60,7 @@ func (s *Cluster) collectGarbage() {
 				if foreground {
 					policy = metav1.DeletePropagationForeground
 				}
-				// Its precondition is the UID of what was just read.
+				// The precondition is the UID of the object that was just read.
 				_, _ = s.Delete("garbage collector", r, obj, metav1.DeleteOptions{PropagationPolicy: &policy})
 			}
 		case len(left) < len(refs):

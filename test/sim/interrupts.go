@@ -11,14 +11,14 @@ import (
 	"github.com/pod2/pod2/test/apiserver"
 )
 
-// Interrupt is what users do while a write of the program is on its way. In the end
-// the specs are as they were: it ends as if nothing had been.
+// Interrupt is an action of users while a write of the program is held. In the end the
+// specs are the same as before, so the scenario must end as if nothing had happened.
 type Interrupt struct {
 	Name string
 	do   func(*World)
 }
 
-// Do has the interrupt happen.
+// Do performs the interrupt.
 func (i Interrupt) Do(w *World) {
 	w.Lock()
 	w.interrupted = true
@@ -26,7 +26,7 @@ func (i Interrupt) Do(w *World) {
 	i.do(w)
 }
 
-// Interrupts happen to objects that are there; to others nothing does.
+// Interrupts change objects that exist, and ignore others.
 var Interrupts = []Interrupt{
 	{"three edits", func(w *World) {
 		if spec := w.spec("pod2s", "web"); spec != nil {
@@ -50,12 +50,12 @@ var Interrupts = []Interrupt{
 	{"all recreated", func(w *World) {
 		w.Recreate("pod2s", "web", metav1.DeletePropagationBackground)
 		w.Recreate("crontabs", "report", metav1.DeletePropagationBackground)
-		if !w.hasPodOfNobody() { // which would keep it
+		if !w.hasPodOfNobody() { // such a pod would hold the Network
 			w.Recreate("networks", "blue", metav1.DeletePropagationBackground)
 		}
 	}},
 	{"a pod deleted", func(w *World) { w.Delete("pods", "web-0", "") }},
-	{"labels taken, and put back", func(w *World) {
+	{"labels removed and restored", func(w *World) {
 		label := func(resource, name, label, value string) {
 			if w.spec(resource, name) != nil {
 				w.Patch(resource, name, `{"metadata":{"labels":{"samplecrd.k8s.io/`+label+`":`+value+`}}}`)
@@ -64,12 +64,12 @@ var Interrupts = []Interrupt{
 		label("pods", "web-0", "managed", "null")
 		label("pods", "bare", "managed", "null")
 		label("persistentvolumeclaims", "data-web-0", "pod2", "null")
-		time.Sleep(3 * time.Second) // longer than an address rests
+		time.Sleep(3 * time.Second) // longer than the reuse delay
 		label("pods", "web-0", "managed", `"true"`)
 		label("pods", "bare", "managed", `"true"`)
 		label("persistentvolumeclaims", "data-web-0", "pod2", `"web"`)
 	}},
-	{"owner references of running pods taken, and put back", func(w *World) {
+	{"owner references of running pods removed and restored", func(w *World) {
 		for _, name := range []string{"web-0", "web-1", "web-2"} {
 			owners := w.owners(name)
 			if len(owners) == 0 || w.spec("pods", name)["nodeName"] == nil {
@@ -77,17 +77,17 @@ var Interrupts = []Interrupt{
 			}
 			w.Patch("pods", name, `{"metadata":{"ownerReferences":null}}`)
 			w.running.Go(func() {
-				time.Sleep(10 * time.Second) // until the write that was held up has arrived
+				time.Sleep(10 * time.Second) // until the held write has arrived
 				if w.spec("pods", name) != nil && len(w.owners(name)) == 0 {
 					w.Patch("pods", name, string(apiserver.MustJSON(map[string]any{"metadata": map[string]any{"ownerReferences": owners}})))
 				}
 			})
 		}
 	}},
-	{"a pod deleted at once", func(w *World) { w.Destroy("pods", "web-0") }},
+	{"a pod deleted without grace period", func(w *World) { w.Destroy("pods", "web-0") }},
 }
 
-// spec is that of an object, nil if there is none or it is being deleted.
+// spec returns the spec of an object, nil if it does not exist or is being deleted.
 func (w *World) spec(resource, name string) map[string]any {
 	w.Lock()
 	defer w.Unlock()
@@ -113,8 +113,7 @@ func (w *World) owners(pod string) []metav1.OwnerReference {
 	return nil
 }
 
-// Recreate deletes an object and creates it again, with the same spec, as soon as
-// it is gone.
+// Recreate deletes an object, waits until it is gone, and creates it again with the same spec.
 func (w *World) Recreate(resource, name string, policy metav1.DeletionPropagation) {
 	spec := w.spec(resource, name)
 	if spec == nil {
@@ -126,7 +125,7 @@ func (w *World) Recreate(resource, name string, policy metav1.DeletionPropagatio
 	w.Unlock()
 	w.Delete(resource, name, policy)
 	metadata := map[string]any{"name": name}
-	if resource == "crontabs" { // its users write it
+	if resource == "crontabs" { // users write its finalizer
 		metadata["finalizers"] = finalizers
 	}
 	again := string(apiserver.MustJSON(map[string]any{"apiVersion": r.GroupVersion().String(), "kind": r.Kind, "metadata": metadata, "spec": spec}))
@@ -140,18 +139,18 @@ func (w *World) Recreate(resource, name string, policy metav1.DeletionPropagatio
 		return
 	}
 	w.running.Go(func() {
-		for range 6000 { // longer than any fault lasts, and the longest retry after it
+		for range 6000 { // longer than any fault and the longest retry after it
 			time.Sleep(100 * time.Millisecond)
 			if gone() {
 				w.Create(again)
 				return
 			}
 		}
-		w.Note("%s %s is not gone after ten minutes", resource, name)
+		w.Note("%s %s still exists after ten minutes", resource, name)
 	})
 }
 
-// Destroy is kubectl delete --force: no kubelet is waited for.
+// Destroy deletes like kubectl delete --force: it does not wait for the kubelet.
 func (w *World) Destroy(resource, name string) {
 	w.Lock()
 	defer w.Unlock()

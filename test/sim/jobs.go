@@ -15,7 +15,7 @@ import (
 	"github.com/pod2/pod2/test/apiserver"
 )
 
-// stepCronJobs starts the Jobs that are due, and returns when the next one is.
+// stepCronJobs starts the due Jobs, and returns the time until the next one.
 func (s *Cluster) stepCronJobs() time.Duration {
 	wait := time.Duration(0)
 	for _, c := range apiserver.List[*batchv1.CronJob](s.Server, "cronjobs") {
@@ -37,7 +37,7 @@ func (s *Cluster) stepCronJobs() time.Duration {
 		job := &batchv1.Job{ObjectMeta: *c.Spec.JobTemplate.ObjectMeta.DeepCopy(), Spec: *c.Spec.JobTemplate.Spec.DeepCopy()}
 		job.Name = fmt.Sprintf("%s-%d", c.Name, due.Unix()/60)
 		job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(c, batchv1.SchemeGroupVersion.WithKind("CronJob"))}
-		// One of that name was made for this time already.
+		// If the name is taken, the Job of this time already exists.
 		_, _ = s.Create("cronjob controller", apiserver.ResourceNamed("jobs"), c.Namespace, job)
 		apiserver.Edit(s.Server, "cronjob controller", c, func(c *batchv1.CronJob) {
 			c.Status.LastScheduleTime = ptr.To(metav1.NewTime(due))
@@ -48,7 +48,7 @@ func (s *Cluster) stepCronJobs() time.Duration {
 	return wait
 }
 
-// endRuns takes the Jobs that are complete, or gone, from those that their CronJob says are active.
+// endRuns removes completed and deleted Jobs from the active list of their CronJob.
 func (s *Cluster) endRuns() {
 	for _, c := range apiserver.List[*batchv1.CronJob](s.Server, "cronjobs") {
 		next := c.DeepCopy()
@@ -63,7 +63,7 @@ func (s *Cluster) endRuns() {
 	}
 }
 
-// stepJobs makes the pods of Jobs, all at once, and counts those that succeeded.
+// stepJobs creates the pods of Jobs, all at once, and counts the succeeded ones.
 func (s *Cluster) stepJobs() {
 	pods := apiserver.List[*corev1.Pod](s.Server, "pods")
 	for _, j := range apiserver.List[*batchv1.Job](s.Server, "jobs") {

@@ -18,20 +18,20 @@ import (
 	"github.com/pod2/pod2/test/spec"
 )
 
-// Promises is a Monitor that holds the controller to what test/spec states: at every
-// request S6 and S7, at every change S1 to S5 and S8.
+// Promises is a Monitor that checks the promises of test/spec: S6 and S7 at every request,
+// S1 to S5 and S8 at every change.
 type Promises struct {
-	// kept is what replicas had when they were last seen.
+	// kept holds the last seen address of each replica.
 	kept spec.Kept
 }
 
-// NewPromises is for one Server.
+// NewPromises returns a monitor for one Server.
 func NewPromises() *Promises { return &Promises{kept: spec.Kept{}} }
 
-// verbs are what a request does, by its method.
+// verbs maps a method to the verb of its request.
 var verbs = map[string]string{"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
-// Request is S7, and S6 of a request that is not refused.
+// Request checks S7, and S6 of a request that is not refused.
 func (p *Promises) Request(s *Cluster, r apiserver.Request) string {
 	w := spec.Write{Verb: verbs[r.Verb], Resource: r.Resource, Subresource: r.Subresource, Name: r.Name, UID: r.UID, ResourceVersion: r.Version}
 	why := w.Unconditional()
@@ -47,8 +47,8 @@ func (p *Promises) Request(s *Cluster, r apiserver.Request) string {
 	return ""
 }
 
-// isPod2 says whether a UID is that of a Pod2 which is there, or was for all that the
-// slowest run of the controller may know: neither a kind nor a name makes an owner.
+// isPod2 says whether a UID is that of an existing Pod2, or of one that the slowest run of
+// the controller may still know. A kind and a name do not prove ownership.
 func isPod2(s *Cluster, uid types.UID) bool {
 	for _, c := range slices.Backward(s.History()) {
 		if c.Key.Resource == "pod2s" && c.New.Object.GetUID() == uid {
@@ -58,7 +58,7 @@ func isPod2(s *Cluster, uid types.UID) bool {
 	return false
 }
 
-// Changed looks at what is stored after a change.
+// Changed checks the stored objects after a change.
 func (p *Promises) Changed(s *Cluster, c Change) string {
 	switch obj := c.New.(type) {
 	case *corev1.Pod:
@@ -74,7 +74,7 @@ func (p *Promises) Changed(s *Cluster, c Change) string {
 		return joined(said)
 	case *v1.AddressBlock:
 		if c.By == backup {
-			return "" // who restores a block hands out nothing
+			return "" // restoring an AddressBlock hands out no address
 		}
 		old, _ := c.Old.(*v1.AddressBlock)
 		return joined([]string{handedOut(s, old, obj), onEdge(s)})
@@ -104,7 +104,7 @@ func joined(texts []string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(t string) bool { return t == "" }), "; ")
 }
 
-// published is the address of a pod by Network.
+// published returns the addresses of a pod by Network.
 func published(pod *corev1.Pod) map[string]string {
 	all := map[string]string{}
 	for network, prefix := range spec.Published(pod) {
@@ -113,11 +113,11 @@ func published(pod *corev1.Pod) map[string]string {
 	return all
 }
 
-// deciding is how long a decision may be on its way to the server in these tests.
+// deciding is how long a decision may take to reach the server in these tests.
 const deciding = 10 * time.Second
 
-// window is the resourceVersion from which on a spec counts as one that the
-// controller may have decided by: what its slowest run was shown a while ago.
+// window is the oldest resourceVersion whose spec the controller may have used: the one
+// that its slowest run knew a while ago.
 func window(s *Cluster, resource string) int {
 	oldest := s.Last()
 	for _, w := range s.Watchers() {
@@ -128,12 +128,13 @@ func window(s *Cluster, resource string) int {
 	return oldest
 }
 
-// handedOut is S2 of a block, by any version of its Network that the controller may know.
+// handedOut checks S2 of an AddressBlock, by any version of its Network that the controller
+// may know.
 func handedOut(s *Cluster, old, block *v1.AddressBlock) string {
 	return spec.HandedOut(old, block, apiserver.Versions[*v1.Network](s.Server, "networks", block.Spec.NetworkUID, window(s, "networks")), apiserver.List[*corev1.Pod](s.Server, "pods"))
 }
 
-// tooMany is S4, by any version of the Pod2 that the controller may know.
+// tooMany checks S4, by any version of the Pod2 that the controller may know.
 func tooMany(s *Cluster, created *corev1.Pod) string {
 	most := 0
 	if ref := metav1.GetControllerOf(created); ref != nil {
@@ -142,7 +143,7 @@ func tooMany(s *Cluster, created *corev1.Pod) string {
 	return spec.TooMany(created, apiserver.List[*corev1.Pod](s.Server, "pods"), most)
 }
 
-// moved is S3: a replica keeps its address, for as long as its Pod2 has it.
+// moved checks S3: a replica keeps its address for as long as its Pod2 has the replica.
 func (p *Promises) moved(s *Cluster, pod *corev1.Pod) string {
 	ref := metav1.GetControllerOf(pod)
 	if ref == nil || ref.Kind != "Pod2" {
@@ -157,8 +158,8 @@ func (p *Promises) moved(s *Cluster, pod *corev1.Pod) string {
 	return joined(said)
 }
 
-// forget drops the replicas that a Pod2 no longer has. No scenario takes a Network from
-// a Pod2 that goes on.
+// forget drops the replicas that a Pod2 no longer has. No scenario removes a Network from a
+// Pod2 that continues to exist.
 func (p *Promises) forget(pod2 *v1.Pod2) {
 	for r := range p.kept {
 		ordinal, _ := ordinals.Parse(pod2.Name, r.Pod)
@@ -168,11 +169,11 @@ func (p *Promises) forget(pod2 *v1.Pod2) {
 	}
 }
 
-// released is S9 the other way round: a number that a Network goes by is not set free.
+// released checks the reverse of S9: the VNI of an existing Network is not released.
 func released(s *Cluster, vni *v1.VNI) string {
 	for _, n := range apiserver.List[*v1.Network](s.Server, "networks") {
 		if n.UID == vni.Spec.Network.UID && (n.Status.VNI == 0 || strconv.Itoa(int(n.Status.VNI)) == vni.Name) {
-			return fmt.Sprintf("VNI %s is released while Network %s has it", vni.Name, n.Name)
+			return fmt.Sprintf("VNI %s is released while Network %s uses it", vni.Name, n.Name)
 		}
 	}
 	return ""

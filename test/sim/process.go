@@ -11,23 +11,23 @@ import (
 	"github.com/pod2/pod2/test/apiserver"
 )
 
-// Process is a program that speaks to the server, and may be killed.
+// Process is a program that uses the server and can be killed.
 type Process struct {
-	// Name is that of this run of the program: a second run is another process.
+	// Name is the name of this run of the program: a second run is another process.
 	Name string
 	// StartAt, if not 0, is the resourceVersion that its first lists show.
 	StartAt int
-	// Frozen are the resources whose watches show nothing that came after a
+	// Frozen are the resources whose watches are frozen: they show nothing newer than this
 	// resourceVersion.
 	Frozen map[string]int
-	// CrashAt, if not 0, is the write at which the process is killed; Applied says
-	// that it is one that was carried out, the answer to which is lost.
+	// CrashAt, if not 0, is the number of the write at which the process is killed. If
+	// Applied is set, the write is carried out and its answer is lost.
 	CrashAt int
 	Applied bool
-	// HoldAt, if not 0, is the write that waits until Held, which is called then,
-	// has returned. Everything else goes on, unless HoldAll says that from then on
-	// until then nothing goes from the process to the server, nor back: then the
-	// program may end, for want of its lease.
+	// HoldAt, if not 0, is the number of the write that waits. Held is called then, and the
+	// write is released when Held returns. Everything else continues. With HoldAll, nothing
+	// passes between process and server in the meantime. The program may then end because
+	// it loses its lease.
 	HoldAt  int
 	HoldAll bool
 	Held    func()
@@ -36,36 +36,38 @@ type Process struct {
 
 	cancel func()
 	s      *Cluster
-	// reads are the last single objects that it read live.
+	// reads are the latest live reads of single objects.
 	reads    map[apiserver.Key]reading
 	writes   int
 	requests int
 	dead     bool
-	cut      bool // off the server, for the time being
+	cut      bool // cut off from the server for now
 	stale    Staleness
 }
 
-// Staleness counts the writes of syncs that did not know the object as it was when they
-// arrived: when the sync began the watch had not shown it so. So they do if it is the
-// owner of what they create, which no live read since has shown so either.
+// Staleness counts the writes of syncs that did not know the latest version of the object:
+// the watch had not shown it when the sync began. It also counts creations whose owner the
+// sync did not know in its latest version, unless a live read has shown it since.
 type Staleness struct {
-	// Refused by a precondition, or because the name was taken.
+	// Refused were refused by a precondition, or because the name was taken.
 	Refused int
-	// ByUID were carried out: conditions of pods, whose precondition is the UID, which
-	// was still right.
+	// ByUID were carried out: conditions of pods. Their precondition is the UID, which was
+	// still right.
 	ByUID int
-	// Orphans were created or adopted although their owner was gone: garbage, collected.
+	// Orphans were created or adopted for a deleted owner. The garbage collector deletes
+	// them.
 	Orphans int
-	// Blocks of the ledger were created that bind pods which are gone: released again.
+	// Blocks are new AddressBlocks that bind pods that are gone. Their entries are released
+	// later.
 	Blocks int
-	// Edited were created for an owner the spec of which had changed meanwhile, or that
-	// was being deleted: the next sync, of the new spec, finds them.
+	// Edited were created for an owner that had a newer spec or was being deleted. The next
+	// sync, with the newer owner, handles them.
 	Edited int
-	// Applied were carried out, and should not have been.
+	// Applied were carried out, but should not have been.
 	Applied int
 }
 
-// Add adds up.
+// Add adds the counts of o.
 func (s *Staleness) Add(o Staleness) {
 	s.Refused += o.Refused
 	s.ByUID += o.ByUID
@@ -75,7 +77,7 @@ func (s *Staleness) Add(o Staleness) {
 	s.Applied += o.Applied
 }
 
-// NewProcess is one that runs under the director.
+// NewProcess returns a process that runs under the director.
 func (s *Cluster) NewProcess(name string) *Process {
 	s.Lock()
 	defer s.Unlock()
@@ -84,10 +86,11 @@ func (s *Cluster) NewProcess(name string) *Process {
 	return p
 }
 
-// Config is how the process reaches the server.
+// Config returns the configuration with which the process reaches the server.
 func (p *Process) Config() *rest.Config { return apiserver.Config(p) }
 
-// Writes is how many writes it asked for; events and leases do not count.
+// Writes is the number of writes that the process requested. Events and leases do not
+// count.
 func (p *Process) Writes() int {
 	p.s.Lock()
 	defer p.s.Unlock()
@@ -101,15 +104,15 @@ func (p *Process) Dead() bool {
 	return p.dead
 }
 
-// Freeze keeps the watches of a resource as they are at a resourceVersion, which is 0
-// before the first change of all.
+// Freeze stops the watches of a resource at a resourceVersion. The number 0 is before the
+// very first change.
 func (p *Process) Freeze(resource string, at int) {
 	p.s.Lock()
 	defer p.s.Unlock()
 	p.Frozen[resource] = at
 }
 
-// Thaw has the watches of a resource go on.
+// Thaw lets the watches of a resource continue.
 func (p *Process) Thaw(resource string) {
 	p.s.Lock()
 	defer p.s.Unlock()
@@ -119,8 +122,8 @@ func (p *Process) Thaw(resource string) {
 
 var errRefused = errors.New("sim: connection refused: the process was killed")
 
-// RoundTrip waits until the director executes the request. One that its sender no
-// longer waits for is executed all the same, as it may be in a cluster.
+// RoundTrip waits until the director executes the request. If the sender stops waiting, the
+// request is executed anyway, as in a cluster.
 func (p *Process) RoundTrip(r *http.Request) (*http.Response, error) {
 	c, err := apiserver.ReadCall(p.Name, r)
 	if err != nil {
@@ -150,7 +153,7 @@ func (p *Process) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// Kill has nothing that the process asks for happen any more.
+// Kill drops all outstanding requests and watches of the process.
 func (p *Process) Kill() {
 	p.s.Lock()
 	defer p.s.Unlock()
@@ -177,7 +180,7 @@ func (p *Process) kill() {
 	p.Ended()
 }
 
-// Stale is what the process asked for on an old view so far.
+// Stale counts the requests that the process has so far made on an old view.
 func (p *Process) Stale() Staleness {
 	p.s.Lock()
 	defer p.s.Unlock()

@@ -20,8 +20,9 @@ import (
 
 var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 
-// Render is what is stored, one object a line, without what differs from run to
-// run: UIDs and VNIs are told by what has them, times and resourceVersions are left out.
+// Render returns the stored objects, one in each line, without the parts that differ from
+// run to run. It replaces UIDs and VNIs by the names of their objects, and omits times and
+// resourceVersions.
 func (s *Cluster) Render() string {
 	s.Lock()
 	defer s.Unlock()
@@ -30,7 +31,7 @@ func (s *Cluster) Render() string {
 		if c.Old == nil {
 			names = append(names, string(c.New.Object.GetUID()), "uid of "+c.Key.String())
 		}
-		if vni, ok := c.New.Object.(*v1.VNI); ok { // which one hangs on the Network's UID
+		if vni, ok := c.New.Object.(*v1.VNI); ok { // the number depends on the Network's UID
 			numbers = append(numbers, vni.Name, "VNI of "+apiserver.Placed(vni.Spec.Network.Namespace, vni.Spec.Network.Name))
 		}
 	}
@@ -60,7 +61,7 @@ func (s *Cluster) Render() string {
 	return strings.Join(lines, "\n")
 }
 
-// Differ has the lines of two texts that are not in both, "" if there are none.
+// Differ returns the lines that are in only one of two texts, "" if there are none.
 func Differ(want, got string) string {
 	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")
 	var out []string
@@ -77,10 +78,10 @@ func Differ(want, got string) string {
 	return strings.Join(out, "\n")
 }
 
-// Essence is what users were promised, without what may differ when the order of
-// things did: which free address is whose, what the ledger remembers besides, and
-// how often an object was made. A line begins with "WRONG" where ledger and pods do
-// not agree.
+// Essence returns everything that users were promised, without the parts that may depend on
+// the order of events: which free address a pod has, other entries of AddressBlocks, and
+// how often an object was recreated. A line begins with "WRONG" where AddressBlocks and
+// pods disagree.
 func (s *Cluster) Essence() string {
 	s.Lock()
 	defer s.Unlock()
@@ -112,7 +113,7 @@ func (s *Cluster) Essence() string {
 		}
 	}
 	for k := range holders {
-		lines = append(lines, fmt.Sprintf("WRONG: %s is published and not bound", k))
+		lines = append(lines, fmt.Sprintf("WRONG: %s is published but not bound", k))
 	}
 	for _, p := range apiserver.List[*v1.Pod2](s.Server, "pod2s") {
 		lines = append(lines, fmt.Sprintf("pod2 %s: %d replicas, %d available, %d updated, %s", apiserver.NameOf(p), p.Status.Replicas, p.Status.AvailableReplicas,
@@ -127,7 +128,7 @@ func (s *Cluster) Essence() string {
 		if !slices.ContainsFunc(apiserver.List[*v1.Network](s.Server, "networks"), func(n *v1.Network) bool {
 			return n.UID == vni.Spec.Network.UID && strconv.Itoa(int(n.Status.VNI)) == vni.Name
 		}) {
-			lines = append(lines, fmt.Sprintf("WRONG: VNI %s is of Network %s, which does not have it", vni.Name, vni.Spec.Network.Name))
+			lines = append(lines, fmt.Sprintf("WRONG: VNI %s names Network %s, which does not have it", vni.Name, vni.Spec.Network.Name))
 		}
 	}
 	lines = append(lines, fmt.Sprintf("%d VNIs", len(vnis)))
@@ -144,7 +145,7 @@ func (s *Cluster) Essence() string {
 		for _, ref := range c.OwnerReferences {
 			owners = append(owners, ref.Kind+" "+ref.Name)
 		}
-		lines = append(lines, fmt.Sprintf("claim %s: %s, of %s, terminating %v, goes with %v, of Pod2 %q, surge %q", apiserver.NameOf(c), c.Status.Phase,
+		lines = append(lines, fmt.Sprintf("claim %s: %s, of %s, terminating %v, deleted with %v, of Pod2 %q, surge %q", apiserver.NameOf(c), c.Status.Phase,
 			c.Status.Capacity.Storage(), c.DeletionTimestamp != nil, owners, c.Labels[v1.Pod2Label], c.Annotations[v1.SurgeClaimAnnotation]))
 	}
 	for _, node := range apiserver.List[*corev1.Node](s.Server, "nodes") {

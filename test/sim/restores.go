@@ -16,21 +16,21 @@ import (
 	"github.com/pod2/pod2/test/spec"
 )
 
-// backup is who writes what a restore writes.
+// backup is the name of the writer that restores objects.
 const backup = "backup"
 
-// Restore loses all pods, blocks, revisions, Networks and Pod2s, and has those of some
-// kinds back from a backup, kind after kind: with other UIDs, and without owner
-// references, finalizers and status. Admission gates the pods. Every pod is to have the
-// address that it had, and to live; if pods are not restored, every replica. That is
-// not looked at where a user recreated a Network or a Pod2 meanwhile.
+// Restore deletes all pods, AddressBlocks, revisions, Networks and Pod2s. Then it restores
+// some kinds from a backup, one kind after the other. The restored objects have new UIDs,
+// and no owner references, finalizers or status. Admission gates the pods. Afterwards every
+// pod must be live with its earlier address, or every replica if pods are not restored.
+// This is not checked if a user recreated a Network or a Pod2 meanwhile.
 func (w *World) Restore(kinds ...string) {
 	before, restored := w.restoreAll(kinds)
 	time.Sleep(Settle)
 	w.Lock()
 	defer w.Unlock()
 	if is := w.addresses(); w.Thaw == nil && slices.Equal(restored, w.identities()) && !maps.Equal(is, before) {
-		w.fault(fmt.Sprintf("S3: before the restore pods had %v, and now %v", before, is))
+		w.fault(fmt.Sprintf("S3: before the restore the pods had %v, and now they have %v", before, is))
 	}
 }
 
@@ -68,7 +68,7 @@ func (w *World) restoreAll(kinds []string) (before map[string]string, restored [
 	return before, w.identities()
 }
 
-// identities of Networks and Pod2s.
+// identities returns the UIDs of all Networks and Pod2s.
 func (w *World) identities() (uids []types.UID) {
 	for _, kind := range []string{"networks", "pod2s"} {
 		for _, v := range w.All(apiserver.ResourceNamed(kind), apiserver.Namespace) {
@@ -78,7 +78,7 @@ func (w *World) identities() (uids []types.UID) {
 	return uids
 }
 
-// addresses that live pods publish, by their name.
+// addresses returns the addresses that live pods publish, by pod name.
 func (w *World) addresses() map[string]string {
 	all := map[string]string{}
 	for _, pod := range apiserver.List[*corev1.Pod](w.Server, "pods") {

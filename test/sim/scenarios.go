@@ -8,30 +8,31 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Scenario is what users do, in the order in which they do it.
+// Scenario is a sequence of actions of users.
 type Scenario struct {
 	Name string
-	// Given comes about undisturbed, by a run of the program before the one that is
-	// disturbed.
+	// Given are objects that an earlier, undisturbed run of the program handles first.
 	Given []string
-	// Acts follow one another, each when the one before has settled.
+	// Acts follow one another, each after the cluster has settled.
 	Acts []Act
-	// Small says that its pairs of crashes are few enough for every run of the tests.
+	// Small marks a scenario whose pairs of crashes are few enough for every run of the
+	// tests.
 	Small bool
-	// Long says that its crashes are too many for every run of the tests: the program is
-	// killed before and after every second write. That leaves every state that there is
-	// between two writes.
+	// Long marks a scenario that has too many crashes for every run of the tests: the
+	// program is killed before and after every second write. That still leaves every state
+	// that exists between two writes.
 	Long bool
 }
 
-// Act of a user.
+// Act is an action of a user.
 type Act func(*World)
 
-// Settle is how long an act is given: longer than the longest retry of a failed
-// sync, the rest of a freed address, and what a live read found is believed.
+// Settle is the time that an act gets. It is longer than the longest retry of a failed
+// sync, the reuse delay of an address, and the time for which the result of a live read is
+// trusted.
 const Settle = 5 * time.Minute
 
-// Do has the acts happen.
+// Do performs the acts.
 func (sc Scenario) Do(w *World) {
 	for _, act := range sc.Acts {
 		act(w)
@@ -61,12 +62,12 @@ func orphan(resource, name string) Act {
 
 func restored(kinds ...string) Act { return func(w *World) { w.Restore(kinds...) } }
 
-// image changes the template: in place, where that is allowed.
+// image changes the template's image, in place if the spec allows it.
 func image(name string) string {
 	return fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"app","image":%q,"resources":{"requests":{"cpu":"1"},"limits":{"cpu":"2"}}}]}}}}`, name)
 }
 
-// wanted addresses of the first two replicas.
+// wanted requests addresses for the first two replicas.
 func wanted(first, second string) string {
 	return fmt.Sprintf(`{"spec":{"networks":[{"name":"blue","addresses":[%q,%q]}]}}`, first, second)
 }
@@ -77,7 +78,8 @@ var blue = network("blue", "cidr: 10.0.0.0/24")
 
 const onBlue = "networks: [{name: blue}]"
 
-// claims of a Pod2 or a StatefulSet, of a class whose volumes grow.
+// claims are volumeClaimTemplates of a Pod2 or a StatefulSet. Volumes of their class can
+// grow.
 func claims(size string) string {
 	return ", volumeClaimTemplates: [{metadata: {name: data}, spec: {storageClassName: fast, accessModes: [ReadWriteOnce], resources: {requests: {storage: " + size + "}}}}]"
 }
@@ -94,7 +96,7 @@ const (
 	container = "containers: [{name: app, image: one, resources: {requests: {cpu: 1}, limits: {cpu: 2}}}]"
 )
 
-// Scenarios are what users do with each kind, and while something is wrong.
+// Scenarios are all scenarios: usual actions with each kind, and actions during a fault.
 var Scenarios = slices.Concat(usual, faultScenarios)
 
 var usual = []Scenario{
@@ -106,7 +108,7 @@ var usual = []Scenario{
 		", updateStrategy: {type: RollingUpdate, inPlace: Never, rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}")},
 		Acts: []Act{patch("pod2s", "web", image("two"))}},
 	{Name: "young replicas", Given: []string{blue, pod2("replicas: 2, minReadySeconds: 20, " + onBlue)}, Acts: []Act{
-		func(w *World) { // the second update finds replicas that are Ready and too young to be available
+		func(w *World) { // the second update finds replicas that are Ready, but too young to be available
 			w.Patch("pod2s", "web", image("two"))
 			time.Sleep(10 * time.Second)
 			w.Patch("pod2s", "web", image("three"))
@@ -116,7 +118,7 @@ var usual = []Scenario{
 		pod2("replicas: 2, networks: [{name: blue, interface: net7, addresses: [10.0.0.10, 10.0.0.11]}], updateStrategy: {rollingUpdate: {maxUnavailable: 2}}")}, Acts: []Act{
 		patch("pod2s", "web", wanted("10.0.0.11", "10.0.0.10")),
 	}},
-	{Name: "in place", Given: []string{blue, pod2("replicas: 2, " + onBlue)}, Acts: []Act{
+	{Name: "update in place", Given: []string{blue, pod2("replicas: 2, " + onBlue)}, Acts: []Act{
 		patch("pod2s", "web", `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"two","resources":{"requests":{"cpu":"2"},"limits":{"cpu":"3"}}}]}}}}`),
 	}},
 	{Name: "change a Network", Given: []string{network("blue", "cidr: 10.0.0.0/30, reuseDelaySeconds: 1"), pod2("replicas: 2, " + onBlue)}, Acts: []Act{
@@ -141,12 +143,12 @@ var usual = []Scenario{
 		create(pod2("replicas: 5, " + onBlue)), // one address too few
 		remove("pods", "bare"),
 	}},
-	{Name: "claims", Given: []string{blue, fast}, Acts: []Act{
+	{Name: "PVCs", Given: []string{blue, fast}, Acts: []Act{
 		create(pod2("replicas: 1, " + onBlue + claims("1Gi") + deletesClaims)),
 		patch("pod2s", "web", scale(2)), patch("pod2s", "web", scale(1)),
 		remove("pod2s", "web"),
 	}},
-	{Name: "claims of an earlier Pod2", Given: []string{blue, fast, pod2("replicas: 1, " + onBlue + claims("1Gi"))}, Acts: []Act{
+	{Name: "PVCs of an earlier Pod2", Given: []string{blue, fast, pod2("replicas: 1, " + onBlue + claims("1Gi"))}, Acts: []Act{
 		remove("pod2s", "web"),
 		create(pod2("replicas: 1, " + onBlue + claims("2Gi") + deletesClaims)),
 		patch("pod2s", "web", keepsClaims),
@@ -160,22 +162,22 @@ var usual = []Scenario{
 		patch("services", "web-blue", `{"metadata":{"ownerReferences":null}}`),
 		remove("services", "web-blue"),
 	}},
-	{Name: "a StatefulSet's", Given: []string{blue, fast, statefulSet + claims("1Gi") + "}"}, Acts: []Act{
+	{Name: "adopt a StatefulSet's pods", Given: []string{blue, fast, statefulSet + claims("1Gi") + "}"}, Acts: []Act{
 		orphan("statefulsets", "web"), create(pod2("replicas: 2, serviceName: web, " + onBlue + claims("1Gi"))),
 	}},
-	{Name: "somebody else's pods", Given: []string{blue, pod2("replicas: 1, " + onBlue)}, Acts: []Act{
-		func(w *World) { // one that the watch shows, and one that it does not
+	{Name: "pods of another owner", Given: []string{blue, pod2("replicas: 1, " + onBlue)}, Acts: []Act{
+		func(w *World) { // one pod that the watch shows, and one that it does not
 			w.CreateOwned("apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: other}",
 				"apiVersion: v1\nkind: Pod\nmetadata: {name: web-1, labels: {samplecrd.k8s.io/managed: \"true\"}}\nspec: {"+container+"}",
 				"apiVersion: v1\nkind: Pod\nmetadata: {name: web-2}\nspec: {"+container+"}")
 			w.Patch("pod2s", "web", scale(3))
-			time.Sleep(2 * time.Minute) // the name that the watch does not show is tried again all the time
+			time.Sleep(2 * time.Minute) // the controller keeps trying the name that the watch does not show
 			w.Expect("pod2s/web", "pod web-1 already exists and is owned by ReplicaSet other", "pod web-2 already exists and is owned by ReplicaSet other")
 			w.Delete("replicasets", "other", metav1.DeletePropagationBackground)
 		},
 	}},
 	{Name: "attachments", Given: []string{blue, "apiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\nmetadata: {name: red}\nspec: {config: \"{}\"}"}, Acts: []Act{
-		create(network("red", "cidr: 10.0.0.0/24")), // whose name is taken
+		create(network("red", "cidr: 10.0.0.0/24")), // its name is taken
 		remove("network-attachment-definitions", "red"),
 		patch("network-attachment-definitions", "blue", `{"spec":{"config":"{}"}}`),
 		remove("network-attachment-definitions", "blue"),
@@ -184,7 +186,7 @@ var usual = []Scenario{
 	}},
 	{Name: "agents", Given: []string{"apiVersion: v1\nkind: Node\nmetadata: {name: node-0}"}, Acts: []Act{
 		create(agent), patch("pods", "pod2-agent/agent", fmt.Sprintf(podImage, "bad")), patch("pods", "pod2-agent/agent", fmt.Sprintf(podImage, "one")),
-		func(w *World) { // another Node of that name
+		func(w *World) { // another Node with the name
 			w.Delete("nodes", "node-0", "")
 			w.Create("apiVersion: v1\nkind: Node\nmetadata: {name: node-0}")
 		},
@@ -198,7 +200,7 @@ var usual = []Scenario{
 	{Name: "restore", Given: []string{blue,
 		"apiVersion: v1\nkind: Pod\nmetadata: {name: bare, labels: {samplecrd.k8s.io/managed: \"true\"}, annotations: {samplecrd.k8s.io/networks: blue}}\n" +
 			"spec: {schedulingGates: [{name: samplecrd.k8s.io/addresses}], containers: [{name: app, image: one}]}"}, Acts: []Act{
-		create(pod2("replicas: 2, " + onBlue)), // the lowest address is not theirs
+		create(pod2("replicas: 2, " + onBlue)), // the pod bare has the lowest address
 		restored("pods", "addressblocks", "controllerrevisions", "networks", "pod2s"),
 		restored("networks", "addressblocks", "pod2s"),
 	}},

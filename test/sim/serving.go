@@ -13,7 +13,8 @@ import (
 	"github.com/pod2/pod2/test/spec"
 )
 
-// tooFew is S5, which one writer keeps: of a pod that a run deletes, or gives another image.
+// tooFew checks S5 when a run deletes a pod, or gives it another image. S5 holds for one
+// writer.
 func tooFew(s *Cluster, by string, old, pod *corev1.Pod) string {
 	ref := metav1.GetControllerOf(old)
 	if ref == nil || !spec.Serves(old) || spec.Serves(pod) {
@@ -31,9 +32,9 @@ func tooFew(s *Cluster, by string, old, pod *corev1.Pod) string {
 	return spec.TooFew(old, othersServing(s, ref.UID, old.UID, spec.MinReady(specs)), specs, time.Now())
 }
 
-// othersServing are the available pods of a Pod2, but for one. A pod that somebody
-// else than a run took away counts for as long as a run may not know of that: no
-// precondition on another pod could have told it.
+// othersServing returns the available pods of a Pod2, except one. A pod that was taken by
+// anything other than a run still counts while a run may not know of it: no precondition on
+// another pod could have told the run.
 func othersServing(s *Cluster, pod2, but types.UID, minReady time.Duration) (others []*corev1.Pod) {
 	since, decided := window(s, "pods"), map[types.UID]bool{but: true}
 	for _, c := range slices.Backward(s.History()) {

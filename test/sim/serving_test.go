@@ -13,7 +13,7 @@ import (
 	"github.com/pod2/pod2/test/apiserver"
 )
 
-// enoughServe is a world in which both pods of a Pod2 serve, and one has to; a run watches.
+// enoughServe is a world in which both pods of a Pod2 serve, and one must. A run watches.
 func enoughServe(t *testing.T) *World {
 	t.Helper()
 	s := &syncing{t: t, w: &World{Cluster: NewCluster()}}
@@ -28,7 +28,7 @@ func enoughServe(t *testing.T) *World {
 	}
 	s.p = s.w.NewProcess("run 1")
 	for _, watched := range []string{"/apis/samplecrd.k8s.io/v1/namespaces/default/pod2s", "/api/v1/namespaces/default/pods"} {
-		_, _, _ = s.w.Answer(s.call(http.MethodGet, watched+"?watch=true&sendInitialEvents=true", "")) //nolint:bodyclose // it goes on watching
+		_, _, _ = s.w.Answer(s.call(http.MethodGet, watched+"?watch=true&sendInitialEvents=true", "")) //nolint:bodyclose // the watch continues
 	}
 	s.w.Watch(NewPromises())
 	return s.w
@@ -64,7 +64,7 @@ func changes(w *World, by, name string) {
 	apiserver.Edit(w.Server, by, podNamed(w, name), func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = "two" })
 }
 
-// S5, and what it is not about.
+// S5, and the cases to which it does not apply.
 func TestPromiseThatEnoughServe(t *testing.T) {
 	const run = "run 1"
 	for _, test := range []struct {
@@ -72,11 +72,11 @@ func TestPromiseThatEnoughServe(t *testing.T) {
 		do         func(t *testing.T, w *World)
 	}{
 		{"one deleted", "", func(t *testing.T, w *World) { deletes(t, w, run, "web-1") }},
-		{"both deleted", "S5: web-0 is taken away: 0 others of web are available, and 1 have to be", func(t *testing.T, w *World) {
+		{"both deleted", "S5: web-0 is taken away: 0 other pods of web are available, and 1 must be", func(t *testing.T, w *World) {
 			deletes(t, w, run, "web-1")
 			deletes(t, w, run, "web-0")
 		}},
-		{"the other is gone, and yet to be made", "S5: web-0 is taken away", func(t *testing.T, w *World) {
+		{"the other is gone and not yet recreated", "S5: web-0 is taken away", func(t *testing.T, w *World) {
 			deletes(t, w, run, "web-1")
 			kubelet(w, "web-1")
 			deletes(t, w, run, "web-0")
@@ -95,12 +95,12 @@ func TestPromiseThatEnoughServe(t *testing.T) {
 			readySince(w, "web-1", time.Hour)
 			changes(w, run, "web-0")
 		}},
-		{"one that does not serve", "", func(t *testing.T, w *World) {
+		{"a pod that does not serve", "", func(t *testing.T, w *World) {
 			deletes(t, w, run, "web-1")
 			apiserver.Edit(w.Server, "kubelet", podNamed(w, "web-0"), func(pod *corev1.Pod) { setCondition(pod, corev1.PodReady, "ContainersNotReady") })
 			deletes(t, w, run, "web-0")
 		}},
-		{"one by a user, which the run cannot know yet", "", func(t *testing.T, w *World) {
+		{"one by a user, unknown to the run", "", func(t *testing.T, w *World) {
 			deletes(t, w, "user", "web-1")
 			deletes(t, w, run, "web-0")
 		}},
@@ -113,11 +113,11 @@ func TestPromiseThatEnoughServe(t *testing.T) {
 			deletes(t, w, "run 2", "web-1")
 			deletes(t, w, run, "web-0")
 		}},
-		{"a young one while two are", "S5: web-1, which is Ready, is updated: 1 others of web are available, and 2 have to be", func(t *testing.T, w *World) {
+		{"a young pod, and two must be available", "S5: web-1, which is Ready, is updated: 1 other pods of web are available, and 2 must be", func(t *testing.T, w *World) {
 			readySince(w, "web-1", time.Second)
 			deletes(t, w, run, "web-1")
 		}},
-		{"a young one that is scaled down", "", func(t *testing.T, w *World) {
+		{"a young pod that is scaled down", "", func(t *testing.T, w *World) {
 			w.Patch("pod2s", "web", scale(1))
 			readySince(w, "web-1", time.Second)
 			deletes(t, w, run, "web-1")

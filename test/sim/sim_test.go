@@ -20,7 +20,7 @@ import (
 	"github.com/pod2/pod2/test/apiserver"
 )
 
-// Each promise, broken, is told: else silence would prove nothing.
+// Each broken promise is reported: otherwise silence would prove nothing.
 func TestPromisesThatAreBroken(t *testing.T) {
 	pod := func(name, address string) string {
 		return `{apiVersion: v1, kind: Pod, metadata: {name: ` + name + `, ownerReferences: [{apiVersion: samplecrd.k8s.io/v1, kind: Pod2, name: web, uid: u` +
@@ -42,34 +42,34 @@ func TestPromisesThatAreBroken(t *testing.T) {
 		}},
 		{"the same in two namespaces", "", func(w *World) { w.Create(pod("web-0", "10.0.0.2"), elsewhere(pod("web-0", "10.0.0.2"))) }},
 		{"outside", "S2: 10.0.1.2 of Network blue", func(w *World) { w.Create(block("10.0.1.2")) }},
-		{"the network's", "S2: 10.0.0.0 of Network blue", func(w *World) { w.Create(block("10.0.0.0")) }},
+		{"the network address", "S2: 10.0.0.0 of Network blue", func(w *World) { w.Create(block("10.0.0.0")) }},
 		{"broadcast", "S2: 10.0.0.255 of Network blue", func(w *World) { w.Create(block("10.0.0.255")) }},
 		{"gateway", "S2: 10.0.0.1 of Network blue", func(w *World) { w.Create(block("10.0.0.1")) }},
 		{"excluded", "S2: 10.0.0.9 of Network blue", func(w *World) { w.Create(block("10.0.0.9")) }},
-		{"broadcast in a smaller CIDR, with which a pod runs", "S2: 10.0.0.15 of Network blue is bound to web-0, and is network or broadcast address for web-1", func(w *World) {
+		{"broadcast address in the smaller CIDR of a running pod", "S2: 10.0.0.15 of Network blue is bound to web-0, but it is the network or broadcast address for web-1", func(w *World) {
 			w.Create(strings.Replace(pod("web-1", "10.0.0.12"), "/24", "/29", 1), block("10.0.0.15"))
 		}},
-		{"a pod runs with the smaller CIDR later", "S2: 10.0.0.16 of Network blue is bound to web-0, and is network or broadcast address for web-1", func(w *World) {
+		{"a pod with the smaller CIDR starts later", "S2: 10.0.0.16 of Network blue is bound to web-0, but it is the network or broadcast address for web-1", func(w *World) {
 			w.Create(block("10.0.0.16"), strings.Replace(pod("web-1", "10.0.0.18"), "/24", "/29", 1))
 		}},
-		{"right", "", func(w *World) { w.Create(block("10.0.0.20")) }},
-		{"written back for the pod that has it", "", func(w *World) { w.Create(pod("web-0", "10.0.0.9"), blockOf(first, "10.0.0.9")) }},
+		{"a usable address", "", func(w *World) { w.Create(block("10.0.0.20")) }},
+		{"written back for the pod that publishes it", "", func(w *World) { w.Create(pod("web-0", "10.0.0.9"), blockOf(first, "10.0.0.9")) }},
 		{"written back for another pod", "S2: 10.0.0.9 of Network blue", func(w *World) { w.Create(pod("web-0", "10.0.0.9"), block("10.0.0.9")) }},
-		{"written back for a pod that is over", "S2: 10.0.0.9 of Network blue", func(w *World) {
+		{"written back for a terminated pod", "S2: 10.0.0.9 of Network blue", func(w *World) {
 			w.Create(pod("web-0", "10.0.0.9"))
 			apiserver.Edit(w.Server, "kubelet", apiserver.List[*corev1.Pod](w.Server, "pods")[0], func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })
 			w.Create(blockOf(first, "10.0.0.9"))
 		}},
-		{"written back for a pod that waits", "S2: 10.0.0.9 of Network blue", func(w *World) {
+		{"written back for a waiting pod", "S2: 10.0.0.9 of Network blue", func(w *World) {
 			waits := strings.Replace(pod("web-0", "10.0.0.9"), "spec: {", "spec: {schedulingGates: [{name: samplecrd.k8s.io/addresses}], ", 1)
 			w.Create(waits, blockOf(first, "10.0.0.9"))
 		}},
-		{"moved", "S3: web-0 had 10.0.0.2 of Network blue, and now 10.0.0.3", func(w *World) {
+		{"moved", "S3: web-0 had 10.0.0.2 of Network blue, and now has 10.0.0.3", func(w *World) {
 			w.Create(pod("web-0", "10.0.0.2"))
 			w.Destroy("pods", "web-0")
 			w.Create(pod("web-0", "10.0.0.3"))
 		}},
-		{"in use", "S8: Network blue goes, and block blue-10.0.0.0 is not sealed", func(w *World) {
+		{"in use", "S8: Network blue is removed while AddressBlock blue-10.0.0.0 is not sealed", func(w *World) {
 			w.Create(block("10.0.0.10"))
 			w.Delete("networks", "blue", "")
 		}},
@@ -86,7 +86,7 @@ func TestPromisesThatAreBroken(t *testing.T) {
 	}
 }
 
-// S4, with a quarter of four besides.
+// S4 with a surge of a quarter of four replicas.
 func TestPromiseOfNoMoreThanThereMayBe(t *testing.T) {
 	w := &World{Cluster: NewCluster()}
 	w.Create(`{apiVersion: samplecrd.k8s.io/v1, kind: Pod2, metadata: {name: web}, spec: {replicas: 4, updateStrategy: {rollingUpdate: {maxSurge: 25%}}}}`)
@@ -98,16 +98,16 @@ func TestPromiseOfNoMoreThanThereMayBe(t *testing.T) {
 	for i := range 5 {
 		w.Create(fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: web-%d, ownerReferences: [{apiVersion: samplecrd.k8s.io/v1, kind: Pod2, name: web, uid: %s, controller: true}]}, spec: {containers: [{name: a, image: a}]}}`, i, owner))
 		if got := said(); got != "" {
-			t.Fatalf("of %d pods: %s", i+1, got)
+			t.Fatalf("with %d pods: %s", i+1, got)
 		}
 	}
 	w.Create(`{apiVersion: v1, kind: Pod, metadata: {name: web-5, ownerReferences: [{apiVersion: samplecrd.k8s.io/v1, kind: Pod2, name: web, uid: ` + owner + `, controller: true}]}, spec: {containers: [{name: a, image: a}]}}`)
-	if got, want := said(), "S4: web-5 is created: 6 pods of web, of which there may be 5"; got != want {
+	if got, want := said(), "S4: web-5 is created: 6 pods of web exist, and at most 5 may"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-// Requests without their preconditions, or for what is somebody else's.
+// Requests without preconditions, or for another owner's object.
 func TestPromisesOfRequests(t *testing.T) {
 	w := &World{Cluster: NewCluster()}
 	w.Create(`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {volumes: [{name: data, persistentVolumeClaim: {claimName: used}}], containers: [{name: a, image: a}]}}`)
@@ -134,15 +134,15 @@ func TestPromisesOfRequests(t *testing.T) {
 		{"patch without a UID", "S7", apiserver.Request{Verb: "PATCH", Resource: "pods", Name: "a", Version: "1"}},
 		{"patch without a resourceVersion", "S7", apiserver.Request{Verb: "PATCH", Resource: "pods", Name: "a", UID: "u"}},
 		{"create without a name", "S7", apiserver.Request{Verb: "POST", Resource: "pods"}},
-		{"a foreign pod deleted", "S6", apiserver.Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "u", Version: "1", Target: foreign}},
-		{"one of a Pod2 deleted", "", apiserver.Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "u", Version: "1", Target: of("Pod2", ours)}},
-		{"one of another Pod2 of that name deleted", "S6", apiserver.Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "u", Version: "1", Target: of("Pod2", "other")}},
-		{"a foreign pod's conditions changed", "S6", apiserver.Request{Verb: "PATCH", Resource: "pods", Subresource: "status", Name: "a", UID: "u", Target: foreign}},
-		{"those of one that waits for addresses", "", apiserver.Request{Verb: "PATCH", Resource: "pods", Subresource: "status", Name: "a", UID: "u", Target: of("ReplicaSet", "other", v1.AddressesGate)}},
-		{"those of one that waits for something else", "S6", apiserver.Request{Verb: "PATCH", Resource: "pods", Subresource: "status", Name: "a", UID: "u", Target: of("ReplicaSet", "other", "example.com/gate")}},
-		{"a claim that a pod has deleted", "S6", apiserver.Request{Verb: "DELETE", Resource: "persistentvolumeclaims", Name: "used", UID: "u", Version: "1", Target: claim("used")}},
-		{"one that no pod has", "", apiserver.Request{Verb: "DELETE", Resource: "persistentvolumeclaims", Name: "unused", UID: "u", Version: "1", Target: claim("unused")}},
-		{"another of its name", "", apiserver.Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "other", Version: "1", Target: foreign}},
+		{"another owner's pod deleted", "S6", apiserver.Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "u", Version: "1", Target: foreign}},
+		{"a pod of a Pod2 deleted", "", apiserver.Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "u", Version: "1", Target: of("Pod2", ours)}},
+		{"a pod of another Pod2 with the name deleted", "S6", apiserver.Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "u", Version: "1", Target: of("Pod2", "other")}},
+		{"conditions of another owner's pod", "S6", apiserver.Request{Verb: "PATCH", Resource: "pods", Subresource: "status", Name: "a", UID: "u", Target: foreign}},
+		{"conditions of a pod that waits for addresses", "", apiserver.Request{Verb: "PATCH", Resource: "pods", Subresource: "status", Name: "a", UID: "u", Target: of("ReplicaSet", "other", v1.AddressesGate)}},
+		{"conditions of a pod with another gate", "S6", apiserver.Request{Verb: "PATCH", Resource: "pods", Subresource: "status", Name: "a", UID: "u", Target: of("ReplicaSet", "other", "example.com/gate")}},
+		{"a PVC in use deleted", "S6", apiserver.Request{Verb: "DELETE", Resource: "persistentvolumeclaims", Name: "used", UID: "u", Version: "1", Target: claim("used")}},
+		{"an unused PVC deleted", "", apiserver.Request{Verb: "DELETE", Resource: "persistentvolumeclaims", Name: "unused", UID: "u", Version: "1", Target: claim("unused")}},
+		{"another pod with the name", "", apiserver.Request{Verb: "DELETE", Resource: "pods", Name: "a", UID: "other", Version: "1", Target: foreign}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := NewPromises().Request(w.Cluster, test.request); !strings.HasPrefix(got, test.want) || test.want == "" && got != "" {
@@ -152,8 +152,8 @@ func TestPromisesOfRequests(t *testing.T) {
 	}
 }
 
-// A run that ends by itself is a fault, unless it was killed or cut off: the tests
-// would go on without it.
+// A run that ends without being killed or cut off is a fault: the tests would continue
+// without it.
 func TestRunsThatEnd(t *testing.T) {
 	until := func(ctx context.Context, _ *rest.Config) error { <-ctx.Done(); return ctx.Err() }
 	fails := func(context.Context, *rest.Config) error { return errors.New("refused") }
@@ -163,7 +163,7 @@ func TestRunsThatEnd(t *testing.T) {
 		configure  func(*Process)
 	}{
 		{"killed", "", until, nil},
-		{"an error", "run 1 ended, and nobody killed it: refused", fails, nil},
+		{"an error", "run 1 ended without being killed: refused", fails, nil},
 		{"cut off", "", fails, func(p *Process) { p.HoldAll = true }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -181,8 +181,8 @@ func TestRunsThatEnd(t *testing.T) {
 	}
 }
 
-// A client does as it is told by Retry-After, with a director too: it asks again, and
-// nobody else has to.
+// A client obeys Retry-After, also with a director: it sends the request again, and its
+// caller does not have to.
 func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -12,8 +12,7 @@ import (
 	"github.com/pod2/pod2/test/apiserver"
 )
 
-// stepStatefulSets makes the pods of StatefulSets and their claims, all at once, and
-// those anew that are gone.
+// stepStatefulSets creates the missing pods of StatefulSets and their PVCs, all at once.
 func (s *Cluster) stepStatefulSets() {
 	const by = "statefulset controller"
 	for _, set := range apiserver.List[*appsv1.StatefulSet](s.Server, "statefulsets") {
@@ -32,9 +31,9 @@ func (s *Cluster) stepStatefulSets() {
 				pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: template.Name, VolumeSource: corev1.VolumeSource{
 					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name},
 				}})
-				_, _ = s.Create(by, apiserver.ResourceNamed("persistentvolumeclaims"), set.Namespace, claim) // or it is there
+				_, _ = s.Create(by, apiserver.ResourceNamed("persistentvolumeclaims"), set.Namespace, claim) // fails if it exists
 			}
-			_, _ = s.Create(by, apiserver.ResourceNamed("pods"), set.Namespace, pod) // or it is there
+			_, _ = s.Create(by, apiserver.ResourceNamed("pods"), set.Namespace, pod) // fails if it exists
 		}
 	}
 }

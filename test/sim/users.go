@@ -15,9 +15,9 @@ import (
 	"github.com/pod2/pod2/test/apiserver"
 )
 
-// What users do takes effect at once. It fails only for a mistake in a test.
+// The actions of users take effect at once. They fail only if a test is wrong.
 
-// elsewhere is a manifest's object in another namespace.
+// elsewhere puts a manifest's object into another namespace.
 func elsewhere(manifest string) string {
 	return strings.Replace(manifest, "metadata: {", "metadata: {namespace: other, ", 1)
 }
@@ -29,8 +29,8 @@ func (w *World) Create(manifests ...string) {
 	w.make(nil, manifests...)
 }
 
-// CreateOwned creates the object of the first manifest, and those of the others as its
-// dependents.
+// CreateOwned creates the object of the first manifest, and the objects of the others as
+// its dependents.
 func (w *World) CreateOwned(owner string, dependents ...string) {
 	w.Lock()
 	defer w.Unlock()
@@ -62,7 +62,7 @@ func (w *World) make(owner apiserver.Object, manifests ...string) (last apiserve
 	return last
 }
 
-// Patch is a merge patch. The name may be one with a namespace.
+// Patch sends a merge patch. The name may include a namespace.
 func (w *World) Patch(resource, name, patch string) {
 	w.Lock()
 	defer w.Unlock()
@@ -71,7 +71,7 @@ func (w *World) Patch(resource, name, patch string) {
 	namespace, bare := r.Place(name)
 	old := w.Objects()[apiserver.KeyOf(resource, namespace, bare)]
 	if old == nil {
-		panic(fmt.Sprintf("sim: patch %s %s: there is none", resource, name))
+		panic(fmt.Sprintf("sim: patch %s %s: the object does not exist", resource, name))
 	}
 	next, err := apiserver.Patched(string(types.MergePatchType), r, old.JSON(), []byte(patch))
 	if err == nil {
@@ -82,7 +82,7 @@ func (w *World) Patch(resource, name, patch string) {
 	}
 }
 
-// Delete deletes; the policy "" is the default. What is not there is not deleted.
+// Delete deletes an object, if it exists. The policy "" is the default.
 func (w *World) Delete(resource, name string, policy metav1.DeletionPropagation) {
 	w.Lock()
 	defer w.Unlock()
@@ -102,7 +102,7 @@ func (w *World) Delete(resource, name string, policy metav1.DeletionPropagation)
 	}
 }
 
-// Fail has a pod fail, as when its node evicts it.
+// Fail makes a pod fail, as if its node evicted it.
 func (w *World) Fail(name string) {
 	w.Lock()
 	defer w.Unlock()
@@ -117,7 +117,7 @@ func (w *World) Fail(name string) {
 	}
 }
 
-// VNI is the number that a Network has, by its status.
+// VNI returns the VNI of a Network, by its status.
 func (w *World) VNI(network string) string {
 	w.Lock()
 	defer w.Unlock()
@@ -130,8 +130,8 @@ func (w *World) VNI(network string) string {
 	return strconv.Itoa(int(n.Status.VNI))
 }
 
-// Unserve takes a kind from the server, with all of its objects, as who deletes its
-// CustomResourceDefinition. A watch of it ends.
+// Unserve removes a kind and all of its objects from the server, like the deletion of its
+// CustomResourceDefinition. Its watches end.
 func (w *World) Unserve(name string) {
 	w.Lock()
 	defer w.Unlock()
@@ -139,7 +139,7 @@ func (w *World) Unserve(name string) {
 	w.Server.Note("user: remove the kind of %s", name)
 }
 
-// Serve is the end of Unserve.
+// Serve reverts Unserve.
 func (w *World) Serve(name string) {
 	w.Lock()
 	defer w.Unlock()

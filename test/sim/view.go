@@ -13,20 +13,21 @@ import (
 	"github.com/pod2/pod2/test/apiserver"
 )
 
-// view is what one sync of a process knew: what the watches had shown when it first
-// asked for something. All that the sync writes was decided by that, however late it
-// asks for it. What it reads live, besides, are owners, and whether they are still as
-// they were; an object read again to be written by an old decision is no new one.
+// view is the knowledge of one sync of a process: the state that the watches had shown at
+// the sync's first request. All writes of the sync were decided on it, however late they
+// are sent. The sync also reads some objects live: owners, and objects that it checks for
+// changes. A live read that only repeats an old decision does not make the decision new.
 type view struct {
 	began bool
-	// Places in the history: up to there a resource was shown, or an object read live.
+	// Places in the history up to which each resource was shown, or an object was read
+	// live.
 	shown map[string]int
 	read  map[apiserver.Key]int
 }
 
-// Logger is for the context of a program. A controller gives each sync a logger with
-// its key, and a context with that logger: by this the requests of a sync are known
-// as such, without a word of it in the program.
+// Logger returns the logger for the context of a program. A controller gives each sync a
+// logger with its key, and a context with that logger. Thus the requests of one sync are
+// recognized, and the program needs no code for it.
 func Logger() klog.Logger { return klog.New(syncLog{}) }
 
 // syncLog logs nothing.
@@ -44,8 +45,8 @@ func (l syncLog) WithValues(pairs ...any) klog.LogSink {
 	return l
 }
 
-// viewOf a request is that of its sync. A write of no sync was decided on when it was
-// asked for; of other requests it does not matter.
+// viewOf returns the view of a request's sync. A write outside a sync was decided on when
+// it was requested. For other requests outside a sync, the view does not matter.
 func (s *Cluster) viewOf(ctx context.Context, p *Process, c *apiserver.Call) *view {
 	log, _ := klog.FromContext(ctx).GetSink().(syncLog)
 	v := log.view
@@ -61,19 +62,19 @@ func (s *Cluster) viewOf(ctx context.Context, p *Process, c *apiserver.Call) *vi
 	return v
 }
 
-// shownTo is the place in the history up to which a process was shown a resource.
+// shownTo returns the place in the history up to which a process was shown a resource.
 func (s *Cluster) shownTo(p *Process, r *apiserver.Resource) int {
 	place := len(s.History())
 	for _, w := range s.Watchers() {
 		if w.Who == p.Name && w.Resource == r && !w.Over() {
-			s.Next(w) // past what is not for this watch
+			s.Next(w) // skip changes that are not for this watch
 			place = min(place, w.Seen)
 		}
 	}
 	return place
 }
 
-// shows says whether a process watches an object, which may lack a label.
+// shows says whether a process watches an object. The object may lack the watched label.
 func (s *Cluster) shows(p *Process, r *apiserver.Resource, obj apiserver.Object) bool {
 	return slices.ContainsFunc(s.Watchers(), func(w *apiserver.Watcher) bool {
 		return w.Who == p.Name && w.Resource == r && !w.Over() && w.Matches(obj)
@@ -86,7 +87,7 @@ type reading struct {
 	view  *view
 }
 
-// learns notes what a call is about to read live.
+// learns records which object a call is about to read live.
 func (v *view) learns(p *Process, c *apiserver.Call, place int) {
 	if v.read == nil || c.Resource == nil || c.Method != http.MethodGet || c.Name == "" {
 		return
@@ -99,16 +100,16 @@ func (v *view) learns(p *Process, c *apiserver.Call, place int) {
 	p.reads[k] = reading{place, v}
 }
 
-// readBefore says whether an earlier sync of the process read an object live as it is.
-// The next one may know that, and its deletion, or adoption, has the resourceVersion to
-// prove it.
+// readBefore says whether an earlier sync of the process read the present version of an
+// object live. The next sync may know it too, and its deletion or adoption proves it with
+// the resourceVersion.
 func (s *Cluster) readBefore(st *step, k apiserver.Key) bool {
 	r, read := st.process.reads[k]
 	return read && r.view != st.view && !slices.ContainsFunc(s.History()[r.place:], func(h apiserver.Change) bool { return h.Key == k })
 }
 
-// since are the changes of an object after a place in the history that a sync does not
-// know: of its own, if they are the last ones, it had the answers.
+// since returns the changes of an object after a place in the history that a sync does not
+// know. If the last change is the sync's own, it knows all of them from the answer.
 func (s *Cluster) since(place int, k apiserver.Key, v *view) (unknown []apiserver.Change) {
 	for _, h := range s.History()[min(place, len(s.History())):] {
 		switch {
@@ -122,7 +123,7 @@ func (s *Cluster) since(place int, k apiserver.Key, v *view) (unknown []apiserve
 	return unknown
 }
 
-// wroteBy notes which sync wrote what came into the history since a place in it.
+// wroteBy records which sync made the changes since a place in the history.
 func (s *Cluster) wroteBy(st *step, since int) {
 	for _, h := range s.History()[since:] {
 		if h.By == st.process.Name {
@@ -131,14 +132,14 @@ func (s *Cluster) wroteBy(st *step, since int) {
 	}
 }
 
-// lag is how a write was decided on something that is no longer so.
+// lag says in which way a write was decided on outdated state.
 type lag struct {
-	old    bool // the object is not as the sync knew it
+	old    bool // the object has changed since the sync's view
 	gone   bool // the write names an owner that is gone
-	edited bool // it creates for an owner the spec of which has changed, or that is being deleted
+	edited bool // it creates for an owner whose spec has changed or that is being deleted
 }
 
-// behind says in what the view of the sync that makes a write is behind the server.
+// behind says in which way the view of the writing sync is behind the server.
 func (s *Cluster) behind(st *step) (l lag) {
 	c := st.call
 	if !c.Counts() {
@@ -170,7 +171,7 @@ func (s *Cluster) behind(st *step) (l lag) {
 	unknown := s.since(st.view.shown[k.Resource], k, st.view)
 	l.old = len(unknown) > 0 && (!fenced || !s.readBefore(st, k))
 	if l.old && c.Method == http.MethodPost && s.Objects()[k] == nil {
-		// There is none. What is old is a view in which there was one.
+		// The object does not exist. The view is old if the object exists in it.
 		had := unknown[0].Old
 		l.old = had != nil && s.shows(st.process, c.Resource, had.Object)
 	}
@@ -197,26 +198,26 @@ func (s *Cluster) withUID(uid types.UID) apiserver.Object {
 	return nil
 }
 
-// stales counts a write by what came of it.
+// stales counts a write by its outcome.
 func (s *Cluster) stales(st *step, l lag, response *http.Response) {
 	p, c := st.process, st.call
 	switch {
-	case response == nil: // a fault kept it from being carried out
+	case response == nil: // a fault prevented the write
 	case !l.old && !l.gone && !l.edited:
 	case response.StatusCode >= 300:
 		p.stale.Refused++
 	case l.gone:
 		p.stale.Orphans++
-		s.Note("%s: that was for an owner that is gone", p.Name)
+		s.Note("%s: this write was for an owner that is gone", p.Name)
 	case c.Method == http.MethodPatch && c.Sub == "status":
 		p.stale.ByUID++
 	case c.Method == http.MethodPost && c.Resource.Resource == "addressblocks":
 		p.stale.Blocks++
 	case !l.old:
 		p.stale.Edited++
-		s.Note("%s: that was for an owner that had changed", p.Name)
+		s.Note("%s: this write was for an owner that had changed", p.Name)
 	default:
 		p.stale.Applied++
-		s.Note("%s: that was decided on an old view", p.Name)
+		s.Note("%s: this write was decided on an old view", p.Name)
 	}
 }

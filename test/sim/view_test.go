@@ -13,7 +13,7 @@ import (
 	"github.com/pod2/pod2/test/apiserver"
 )
 
-// syncing is a process that watches, and one sync of it that has begun.
+// syncing is a process that watches, and one of its syncs.
 type syncing struct {
 	t   *testing.T
 	w   *World
@@ -27,20 +27,20 @@ func newSyncing(t *testing.T) *syncing {
 	s.p = s.w.NewProcess("run 1")
 	s.w.Create(pod2("replicas: 1"))
 	for _, watched := range []string{"/apis/samplecrd.k8s.io/v1/namespaces/default/pod2s", "/api/v1/namespaces/default/pods"} {
-		_, _, _ = s.w.Answer(s.call(http.MethodGet, watched+"?watch=true&sendInitialEvents=true", "")) //nolint:bodyclose // it goes on watching
+		_, _, _ = s.w.Answer(s.call(http.MethodGet, watched+"?watch=true&sendInitialEvents=true", "")) //nolint:bodyclose // the watch continues
 	}
 	s.begin()
 	return s
 }
 
-// begin is the first request of another sync.
+// begin makes the first request of another sync.
 func (s *syncing) begin() {
 	ctx := klog.NewContext(s.t.Context(), Logger())
 	s.ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "key", "Pod2 default/web"))
 	s.w.viewOf(s.ctx, s.p, nil)
 }
 
-// shown has the watches show all that there is.
+// shown delivers all events to the watches.
 func (s *syncing) shown() {
 	for _, w := range s.w.Watchers() {
 		s.w.DeliverAll(w)
@@ -59,7 +59,7 @@ func (s *syncing) call(method, path, body string) *apiserver.Call {
 	return c
 }
 
-// asks has the sync ask for something; what of it was old is returned.
+// asks sends a request of the sync, and returns how outdated its decision was.
 func (s *syncing) asks(method, path, body string) string {
 	c := s.call(method, path, body)
 	st := &step{process: s.p, call: c, view: s.w.viewOf(s.ctx, s.p, c)}
@@ -86,21 +86,21 @@ func (s *syncing) creates() string {
 		`{"apiVersion":"samplecrd.k8s.io/v1","kind":"Pod2","name":"web","uid":"`+string(owner.UID)+`","controller":true}]},"spec":{"containers":[{"name":"app"}]}}`)
 }
 
-// A watch that is frozen shows nothing, not the first change of all either, until it goes on.
+// A frozen watch shows nothing, not even the first change, until it continues.
 func TestFrozenWatchesShowNothing(t *testing.T) {
 	s := newSyncing(t)
 	s.p.Freeze("pods", 0)
 	s.w.Create("apiVersion: v1\nkind: Pod\nmetadata: {name: web-0}\nspec: {containers: [{name: app}]}")
 	if steps := s.w.steps(1); len(steps) > 0 {
-		t.Errorf("it shows %s %s", steps[0].event, steps[0].change.Key)
+		t.Errorf("the frozen watch shows %s %s", steps[0].event, steps[0].change.Key)
 	}
 	s.p.Thaw("pods")
 	if steps := s.w.steps(2); len(steps) != 1 || steps[0].change.Key.String() != "pods/web-0" {
-		t.Errorf("it does not show the pod: %d steps", len(steps))
+		t.Errorf("the watch does not show the pod: %d steps", len(steps))
 	}
 }
 
-// What counts as decided on an old view.
+// Which writes count as decided on an old view.
 func TestWhatASyncKnew(t *testing.T) {
 	const fresh, old, edited = "{old:false gone:false edited:false}", "{old:true gone:false edited:false}", "{old:false gone:false edited:true}"
 	edit := func(s *syncing) { s.w.Patch("pod2s", "web", scale(2)) }
@@ -108,25 +108,25 @@ func TestWhatASyncKnew(t *testing.T) {
 		name, want string
 		do         func(s *syncing) string
 	}{
-		{"what the watch had shown when the sync began", fresh, (*syncing).status},
-		{"an edit since then", old, func(s *syncing) string { edit(s); return s.status() }},
-		{"an edit that the watch shows before the write", old, func(s *syncing) string { edit(s); s.shown(); return s.status() }},
-		{"to the next sync it is known", fresh, func(s *syncing) string { edit(s); s.shown(); s.begin(); return s.status() }},
-		{"to one that began before the watch showed it, not", old, func(s *syncing) string { edit(s); s.begin(); s.shown(); return s.status() }},
-		{"what it read live, to write an old decision", old, func(s *syncing) string { edit(s); s.reads(); return s.status() }},
-		{"what it wrote itself", fresh, func(s *syncing) string { s.status(); return s.status() }},
-		{"what another sync of the run wrote", old, func(s *syncing) string { s.status(); s.begin(); return s.status() }},
-		{"a create for an owner as it is", fresh, (*syncing).creates},
-		{"for one that was edited", edited, func(s *syncing) string { edit(s); return s.creates() }},
-		{"for one that was edited, and read live since", fresh, func(s *syncing) string { edit(s); s.reads(); return s.creates() }},
-		{"for one that was edited after it was read live", edited, func(s *syncing) string { s.reads(); edit(s); return s.creates() }},
-		{"for one whose status was written", fresh, func(s *syncing) string { s.status(); s.begin(); return s.creates() }},
-		{"of what came and went unseen", fresh, func(s *syncing) string {
+		{"shown by the watch when the sync began", fresh, (*syncing).status},
+		{"edited since then", old, func(s *syncing) string { edit(s); return s.status() }},
+		{"edited, and shown before the write", old, func(s *syncing) string { edit(s); s.shown(); return s.status() }},
+		{"edited, and shown before the next sync", fresh, func(s *syncing) string { edit(s); s.shown(); s.begin(); return s.status() }},
+		{"edited, and shown after the next sync began", old, func(s *syncing) string { edit(s); s.begin(); s.shown(); return s.status() }},
+		{"read live to write an old decision", old, func(s *syncing) string { edit(s); s.reads(); return s.status() }},
+		{"written by the sync itself", fresh, func(s *syncing) string { s.status(); return s.status() }},
+		{"written by another sync of the run", old, func(s *syncing) string { s.status(); s.begin(); return s.status() }},
+		{"create for a known owner", fresh, (*syncing).creates},
+		{"create for an edited owner", edited, func(s *syncing) string { edit(s); return s.creates() }},
+		{"create for an owner read live after the edit", fresh, func(s *syncing) string { edit(s); s.reads(); return s.creates() }},
+		{"create for an owner read live before the edit", edited, func(s *syncing) string { s.reads(); edit(s); return s.creates() }},
+		{"create for an owner whose status was written", fresh, func(s *syncing) string { s.status(); s.begin(); return s.creates() }},
+		{"create after a pod came and went unseen", fresh, func(s *syncing) string {
 			s.w.Create("apiVersion: v1\nkind: Pod\nmetadata: {name: web-0}\nspec: {containers: [{name: app}]}")
 			s.w.Destroy("pods", "web-0")
 			return s.creates()
 		}},
-		{"of what was there and went", old, func(s *syncing) string {
+		{"create after a seen pod was deleted", old, func(s *syncing) string {
 			s.w.Create("apiVersion: v1\nkind: Pod\nmetadata: {name: web-0}\nspec: {containers: [{name: app}]}")
 			s.shown()
 			s.begin()

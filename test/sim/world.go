@@ -15,17 +15,17 @@ import (
 	"github.com/pod2/pod2/test/apiserver"
 )
 
-// Program is what is under test: it returns when ctx has ended and all that it
-// started has.
+// Program is the program under test. It returns when ctx has ended and everything that it
+// started has ended.
 type Program func(ctx context.Context, config *rest.Config) error
 
-// World is a server, a cluster around it, and runs of the program. Everything in it
-// runs in one synctest bubble.
+// World is a server, a cluster around it, and runs of the program. All of it runs in one
+// synctest bubble.
 type World struct {
 	*Cluster
-	// Program is what Start runs.
+	// Program is the program that Start runs.
 	Program Program
-	// Thaw, if not nil, ends what disturbs the program, once the acts are over.
+	// Thaw, if not nil, ends the disturbance of the program after the acts.
 	Thaw func()
 
 	stop    chan struct{}
@@ -38,8 +38,8 @@ type World struct {
 	plans []Crash
 }
 
-// Crash is the end of a run of the program at its n-th write: before the write, or,
-// if it is Applied, before the answer. The number 0 is no crash.
+// Crash ends a run of the program at its n-th write: before the write or, if Applied is
+// set, after the write and before its answer. The number 0 means no crash.
 type Crash struct {
 	At      int
 	Applied bool
@@ -52,17 +52,17 @@ func (c Crash) String() string {
 	return fmt.Sprintf("before write %d", c.At)
 }
 
-// restartAfter is how long a run that was killed is missed.
+// restartAfter is the time between a kill and the next run.
 const restartAfter = time.Second
 
-// Snapshot is a world at a moment, without what runs in it: another bubble can go
-// on from it.
+// Snapshot is a world at one moment, without its running parts. Another bubble can continue
+// from it.
 type Snapshot struct {
 	*apiserver.Snapshot
 	age time.Duration
 }
 
-// Snapshot is this world now.
+// Snapshot returns a snapshot of the present world.
 func (w *World) Snapshot() *Snapshot {
 	w.Lock()
 	defer w.Unlock()
@@ -75,8 +75,8 @@ func (w *World) restore(s *Snapshot) {
 	signal(w.toCluster)
 }
 
-// NewWorld starts the cluster, not the program: from a snapshot, if it is not nil.
-// Close must be called.
+// NewWorld starts the cluster, but not the program. It starts from a snapshot, if it is not
+// nil. Close must be called.
 func NewWorld(program Program, choose Choose, from *Snapshot) *World {
 	w := &World{Cluster: NewCluster(), Program: program, stop: make(chan struct{})}
 	if from != nil {
@@ -87,7 +87,7 @@ func NewWorld(program Program, choose Choose, from *Snapshot) *World {
 	return w
 }
 
-// Close ends every run and waits until nothing of them is left.
+// Close ends every run and waits until all of them have ended.
 func (w *World) Close() {
 	w.mu.Lock()
 	runs := slices.Clone(w.runs)
@@ -100,7 +100,8 @@ func (w *World) Close() {
 	w.running.Wait()
 }
 
-// Start runs the program once; configure, if not nil, may say how before it begins.
+// Start runs the program once. configure, if not nil, can change the process before it
+// begins.
 func (w *World) Start(name string, configure func(*Process)) *Process {
 	p := w.NewProcess(name)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -119,18 +120,18 @@ func (w *World) Start(name string, configure func(*Process)) *Process {
 	return p
 }
 
-// ended notes what a run returned. One that nobody killed goes on for ever, unless it
-// lost its lease while it was cut off.
+// ended checks the end of a run. A run that is not killed never ends, unless it lost its
+// lease while it was cut off.
 func (w *World) ended(p *Process, err error) {
 	w.Lock()
 	defer w.Unlock()
 	if !p.dead && !p.HoldAll {
-		w.fault(fmt.Sprintf("%s ended, and nobody killed it: %v", p.Name, err))
+		w.fault(fmt.Sprintf("%s ended without being killed: %v", p.Name, err))
 	}
 }
 
-// StartAndRestart runs the program, and again whenever it was killed: by the first
-// crash, the second, and so on.
+// StartAndRestart runs the program, and restarts it after each crash: the first crash, the
+// second, and so on.
 func (w *World) StartAndRestart(crashes ...Crash) *Process {
 	w.mu.Lock()
 	w.plans = slices.Clone(crashes)
@@ -166,14 +167,14 @@ func (w *World) startNext() *Process {
 	})
 }
 
-// Runs are all runs of the program, in the order in which they began.
+// Runs returns all runs of the program, in the order in which they began.
 func (w *World) Runs() []*Process {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.runs)
 }
 
-// AllWrites is how many writes all runs asked for.
+// AllWrites is the number of writes that all runs requested.
 func (w *World) AllWrites() (n int) {
 	for _, p := range w.Runs() {
 		n += p.Writes()
@@ -181,7 +182,7 @@ func (w *World) AllWrites() (n int) {
 	return n
 }
 
-// LeaseTransitions is how often the leader changed.
+// LeaseTransitions is the number of leader changes.
 func (w *World) LeaseTransitions() (n int32) {
 	w.Lock()
 	defer w.Unlock()

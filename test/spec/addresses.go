@@ -15,16 +15,16 @@ import (
 	"github.com/pod2/pod2/pkg/ipam"
 )
 
-// Live says whether a pod may use its addresses: it is not held back by our gate, and has not
-// terminated. One that is being deleted may.
+// Live says whether a pod may use its addresses: it does not have Pod2's scheduling gate,
+// and has not terminated. A pod that is being deleted may still use them.
 func Live(pod *corev1.Pod) bool {
 	gated := slices.ContainsFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == v1.AddressesGate })
 	return !gated && !over(pod)
 }
 
-// Published is what a pod was told: its address on each Network, with the length of the prefix. It
-// is read here once more, apart from how the controller reads it. An answer of which a part
-// cannot be read is none.
+// Published returns the address that the pod's annotation publishes on each Network, with
+// its prefix length. It repeats the controller's reading on purpose, in separate code. If
+// any part of the annotation cannot be read, the result is nil.
 func Published(pod *corev1.Pod) map[string]netip.Prefix {
 	var answer map[string]struct {
 		Address netip.Prefix `json:"address"`
@@ -48,7 +48,8 @@ type Held struct {
 	Address            netip.Addr
 }
 
-// Holds is what a pod holds, in the order of the Networks' names: nothing, unless it is live.
+// Holds returns the addresses that a pod holds, in the order of the Networks' names. A pod
+// that is not live holds none.
 func Holds(pod *corev1.Pod) []Held {
 	if !Live(pod) {
 		return nil
@@ -61,7 +62,7 @@ func Holds(pod *corev1.Pod) []Held {
 	return all
 }
 
-// Holders are the names of the live pods, by what they hold.
+// Holders maps each held address to the name of the live pod that holds it.
 type Holders map[Held]string
 
 // Add is S1: no two live pods hold one address of one Network.
@@ -75,7 +76,7 @@ func (h Holders) Add(pod string, holds []Held) string {
 	return ""
 }
 
-// SharedAddress is S1 of all pods that there are.
+// SharedAddress checks S1 for all these pods.
 func SharedAddress(pods []*corev1.Pod) string {
 	holders := Holders{}
 	for _, pod := range pods {
@@ -86,19 +87,20 @@ func SharedAddress(pods []*corev1.Pod) string {
 	return ""
 }
 
-// Unusable says why no pod may get an address of a Network: it is outside the CIDR, network or
-// broadcast address of it or of an earlier one, the gateway, or excluded; "" if a pod may.
+// Unusable says why no pod may get an address of a Network, "" if a pod may. Unusable are
+// addresses outside the CIDR, network and broadcast addresses of the present and earlier
+// CIDRs, the gateway, and excluded addresses.
 func Unusable(n *v1.Network, text string) string {
 	address, err := netip.ParseAddr(text)
 	if err != nil {
-		return "is no address"
+		return "is not an address"
 	}
 	cidr, err := netip.ParsePrefix(n.Spec.CIDR)
 	switch {
 	case err != nil || !cidr.Contains(address):
 		return "is outside " + n.Spec.CIDR
 	case isEdge(cidr, address):
-		return "is network or broadcast address of " + n.Spec.CIDR
+		return "is the network or broadcast address of " + n.Spec.CIDR
 	case text == gateway(n):
 		return "is the gateway"
 	case within(n.Spec.Exclude, address):
@@ -106,13 +108,14 @@ func Unusable(n *v1.Network, text string) string {
 	}
 	for _, former := range n.Status.CIDRs {
 		if cidr, err := netip.ParsePrefix(former); err == nil && isEdge(cidr, address) {
-			return "was network or broadcast address of " + former
+			return "was the network or broadcast address of " + former
 		}
 	}
 	return ""
 }
 
-// gateway in force: the declared one, or the one that was chosen when the Network was new.
+// gateway returns the gateway in force: the declared one, or the one chosen when the
+// Network was new.
 func gateway(n *v1.Network) string {
 	chosen, marked := n.Annotations[v1.GatewayAnnotation]
 	switch {
@@ -131,8 +134,9 @@ func gateway(n *v1.Network) string {
 	return first.String()
 }
 
-// isEdge says whether an address is the network's or the broadcast address of a prefix, for whoever
-// runs with that prefix. IPv6 has no broadcast; of a /31 and a /32 all are addresses of hosts.
+// isEdge says whether an address is the network or broadcast address for a pod that runs
+// with this prefix. IPv6 has no broadcast address. Every address of a /31 or /32 is a
+// host's.
 func isEdge(prefix netip.Prefix, address netip.Addr) bool {
 	if prefix.Addr().BitLen()-prefix.Bits() < 2 || !prefix.Contains(address) {
 		return false
@@ -153,9 +157,10 @@ func within(ranges []v1.AddressRange, address netip.Addr) bool {
 	})
 }
 
-// HandedOut is S2: what a write of a block binds anew is an address of the Network, as one of these
-// versions of it has it, that a pod may get. What a live pod publishes is written back, to it,
-// whatever the Network says by now; and who had the address reserved may have it.
+// HandedOut is S2: a write of an AddressBlock binds only addresses that a pod may get by
+// one of these versions of the Network. There are two exceptions. An address that a live
+// pod publishes is written back to that pod, even if the Network has changed. A pod may get
+// an address that was reserved for it.
 func HandedOut(was, is *v1.AddressBlock, networks []*v1.Network, pods []*corev1.Pod) string {
 	had := map[string]bool{}
 	if was != nil {
@@ -169,21 +174,21 @@ func HandedOut(was, is *v1.AddressBlock, networks []*v1.Network, pods []*corev1.
 		if e.State != v1.AddressBound || had[e.Address] || writtenBack {
 			continue
 		}
-		why := "is of no Network"
+		why := "belongs to no Network"
 		for _, n := range networks {
 			if why = Unusable(n, e.Address); why == "" {
 				break
 			}
 		}
 		if why != "" {
-			return fmt.Sprintf("S2: %s of Network %s is handed out to %s: it %s", e.Address, is.Spec.Network, e.Pod, why)
+			return fmt.Sprintf("S2: %s of Network %s is handed out to %s, but it %s", e.Address, is.Spec.Network, e.Pod, why)
 		}
 	}
 	return ""
 }
 
-// OnEdge is S2 of Networks whose CIDR grew: nothing is bound that is network or broadcast address in
-// the prefix with which a live pod of the Network runs.
+// OnEdge is S2 of Networks whose CIDR grew: no bound address is the network or broadcast
+// address in the prefix with which a live pod of the Network runs.
 func OnEdge(blocks []*v1.AddressBlock, pods []*corev1.Pod) string {
 	for _, pod := range pods {
 		if !Live(pod) {
@@ -196,7 +201,7 @@ func OnEdge(blocks []*v1.AddressBlock, pods []*corev1.Pod) string {
 				}
 				for _, e := range b.Spec.Entries {
 					if address, err := netip.ParseAddr(e.Address); err == nil && e.State == v1.AddressBound && isEdge(prefix, address) {
-						return fmt.Sprintf("S2: %s of Network %s is bound to %s, and is network or broadcast address for %s, which has %s", address, network, e.Pod, pod.Name, prefix)
+						return fmt.Sprintf("S2: %s of Network %s is bound to %s, but it is the network or broadcast address for %s, which has %s", address, network, e.Pod, pod.Name, prefix)
 					}
 				}
 			}
@@ -205,60 +210,61 @@ func OnEdge(blocks []*v1.AddressBlock, pods []*corev1.Pod) string {
 	return ""
 }
 
-// Replica of a Pod2 on a Network.
+// Replica is a replica of a Pod2 on a Network.
 type Replica struct {
 	Pod2    types.UID
 	Pod     string
 	Network types.UID
 }
 
-// Kept are the addresses that replicas had when they were last seen.
+// Kept holds the last seen address of each replica.
 type Kept map[Replica]netip.Addr
 
-// See is S3: a live replica has the address that it had.
+// See is S3: a live replica still has its earlier address.
 func (k Kept) See(r Replica, pod *corev1.Pod, held Held) string {
 	before := k[r]
 	k[r] = held.Address
 	return Moved(pod, held, before)
 }
 
-// Moved is S3 of one replica, which had an address before: it keeps that, unless it asks for the
-// other one by name.
+// Moved is S3 of one replica: it keeps its earlier address, unless the pod's annotation
+// requests the new one.
 func Moved(pod *corev1.Pod, held Held, before netip.Addr) string {
 	asks := strings.Contains(strings.ReplaceAll(pod.Annotations[v1.NetworksAnnotation], " ", "")+",", "="+held.Address.String()+",")
 	if !before.IsValid() || before == held.Address || asks {
 		return ""
 	}
-	return fmt.Sprintf("S3: %s had %s of Network %s, and now %s", pod.Name, before, held.Network, held.Address)
+	return fmt.Sprintf("S3: %s had %s of Network %s and now has %s", pod.Name, before, held.Network, held.Address)
 }
 
-// InUse is S8: a Network that goes for good has no address that is bound to a pod that has not
+// InUse is S8: a Network that is removed has no address bound to a pod that has not
 // terminated.
 func InUse(n *v1.Network, blocks []*v1.AddressBlock, pods []*corev1.Pod) string {
 	c := Cluster{Pods: pods}
 	for _, b := range blocks {
 		for _, e := range b.Spec.Entries {
 			if b.Spec.NetworkUID == n.UID && c.holder(e) != nil {
-				return fmt.Sprintf("S8: Network %s goes, and %s of it is bound to %s", n.Name, e.Address, e.Pod)
+				return fmt.Sprintf("S8: Network %s is removed while its address %s is bound to %s", n.Name, e.Address, e.Pod)
 			}
 		}
 	}
 	return ""
 }
 
-// Unsealed is what keeps S8 where nobody creates a block at the same moment: all blocks of a Network that
-// goes for good are sealed.
+// Unsealed guards S8 when no other client creates an AddressBlock at the same moment: all
+// AddressBlocks of a Network that is removed are sealed.
 func Unsealed(n *v1.Network, blocks []*v1.AddressBlock) string {
 	for _, b := range blocks {
 		if b.Spec.NetworkUID == n.UID && !b.Spec.Sealed {
-			return fmt.Sprintf("S8: Network %s goes, and block %s is not sealed", n.Name, b.Name)
+			return fmt.Sprintf("S8: Network %s is removed while AddressBlock %s is not sealed", n.Name, b.Name)
 		}
 	}
 	return ""
 }
 
-// BoundForNobody is S8 from the other side: a write of a block binds nothing anew to a live pod for a
-// Network that is gone. n is the Network of that name, nil if there is none.
+// BoundForNobody is S8 from the other side: no write of an AddressBlock adds an entry that
+// binds an address to a live pod if the Network is gone. n is the Network with this name,
+// nil if there is none.
 func BoundForNobody(was, is *v1.AddressBlock, n *v1.Network, pods []*corev1.Pod) string {
 	if n != nil && n.UID == is.Spec.NetworkUID {
 		return ""
@@ -266,7 +272,7 @@ func BoundForNobody(was, is *v1.AddressBlock, n *v1.Network, pods []*corev1.Pod)
 	c := Cluster{Pods: pods}
 	for _, e := range is.Spec.Entries {
 		if e.State == v1.AddressBound && c.holder(e) != nil && (was == nil || !slices.Contains(was.Spec.Entries, e)) {
-			return fmt.Sprintf("S8: %s is bound to %s in a block of a Network that is gone", e.Address, e.Pod)
+			return fmt.Sprintf("S8: %s is bound to %s in an AddressBlock of a Network that is gone", e.Address, e.Pod)
 		}
 	}
 	return ""

@@ -15,7 +15,8 @@ import (
 	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 )
 
-// Cluster is what an API server holds at one moment: of one namespace, and what has none.
+// Cluster holds the objects of an API server at one moment: those of one namespace and the
+// cluster-scoped ones.
 type Cluster struct {
 	Now            time.Time
 	Networks       []*v1.Network
@@ -29,14 +30,14 @@ type Cluster struct {
 	Services       []*corev1.Service
 	EndpointSlices []*discoveryv1.EndpointSlice
 	VNIs           []*v1.VNI
-	// Definitions are nil in a cluster that does not know the kind.
+	// Definitions are nil in a cluster without the kind.
 	Definitions []*nadv1.NetworkAttachmentDefinition
 	CronTabs    []*stablev1.CronTab
 	CronJobs    []*batchv1.CronJob
 	Jobs        []*batchv1.Job
 }
 
-// named is the object of a name, nil if there is none.
+// named returns the object with this name, nil if there is none.
 func named[T metav1.Object](objects []T, name string) (found T) {
 	for _, o := range objects {
 		if o.GetName() == name {

@@ -1,20 +1,21 @@
-// Package spec states what Pod2 promises, once: the walls S1 to S8 of docs/reliability.md,
-// and, kind by kind, when the controller is done. It speaks of the objects of an API server
-// alone. It imports no package that decides, so that a mistake there cannot be made here
-// too. The simulated server, the model, the property tests and the chaos tests all ask it.
+// Package spec states the promises of Pod2, once: the walls S1 to S8 of
+// docs/reliability.md, and for each kind the conditions under which the controller has
+// finished. It looks only at objects of the API server. It imports no package that decides,
+// so a mistake there is not repeated here. The simulated server, the model, the property
+// tests and the chaos tests all use it.
 //
 //	S1  SharedAddress, Holders      no two live pods hold one address of one Network
-//	S2  Unusable, OnEdge            no address is handed out that must not be
+//	S2  Unusable, OnEdge            no unusable address is handed out
 //	S3  Kept                        a replica keeps its address
-//	S4  TooMany                     no pod is created while there are enough
+//	S4  TooMany                     no pod is created above the limit
 //	S5  TooFew                      enough replicas stay available
-//	S6  NotOurs                     only pods of ours are changed or deleted
+//	S6  NotOurs                     only pods of the controller's Pod2s are changed or deleted
 //	S7  Write.Unconditional         every write carries its precondition
 //	S8  InUse, BoundForNobody       a Network in use is not removed
 //
-// A function that returns a string returns "" for a kept promise.
+// A function that returns a string returns "" if the promise is kept.
 //
-// "Done" is what must be so when the controller has nothing left to write. It is said in
-// what a user sees: it is no list of the writes that lead there. That no more is written
-// once it is so, the tests see by running the controller on.
+// The Done functions describe the state in which the controller has nothing left to write.
+// They describe the state that a user sees, not the writes that lead there. The tests keep the
+// controller running to see that it writes nothing more in that state.
 package spec

@@ -15,13 +15,14 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 )
 
-// CronTabDone says what is left to do for a CronTab:
+// CronTabDone describes the remaining work for a CronTab.
 //
-//   - there is a CronJob of its name that runs what the CronTab says; if that is another's, or the
-//     CronTab says what cannot be, its condition Ready is False, and a CronJob of ours is suspended;
-//   - one that is being deleted with the finalizer has a CronJob that goes too, unless it is to be
-//     kept, and has the finalizer while anything of its runs is left;
-//   - the status is of the spec as it is.
+//   - A CronJob with its name runs as the CronTab says. If that CronJob has another owner, or the
+//     CronTab is impossible, the condition Ready is False. The CronTab's own CronJob is
+//     suspended if the CronTab is impossible.
+//   - If a CronTab with the finalizer is being deleted, its CronJob is deleted too, unless it is
+//     orphaned. The CronTab keeps the finalizer while anything of its runs exists.
+//   - The status is about the present spec.
 func CronTabDone(c *Cluster, t *v1.CronTab) string {
 	job := named(c.CronJobs, t.Name)
 	ours := job != nil && metav1.IsControlledBy(job, t)
@@ -41,9 +42,9 @@ func CronTabDone(c *Cluster, t *v1.CronTab) string {
 	orphan := job != nil && metav1.GetControllerOfNoCopy(job) == nil && job.Labels[v1.CronTabLabel] == t.Name
 	switch {
 	case ready == nil || t.Status.ObservedGeneration != t.Generation || ready.ObservedGeneration != t.Generation:
-		return "the status is of an earlier spec"
+		return "the status is about an earlier spec"
 	case ready.Status == metav1.ConditionTrue && (!ours || goes):
-		return "it is Ready without a CronJob"
+		return "the CronTab is Ready without a CronJob"
 	case job == nil && !impossible:
 		return "there is no CronJob"
 	case goes:
@@ -51,9 +52,9 @@ func CronTabDone(c *Cluster, t *v1.CronTab) string {
 	case orphan:
 		return fmt.Sprintf("CronJob %s has lost its owner", job.Name)
 	case ours && impossible && !ptr.Deref(job.Spec.Suspend, false):
-		return fmt.Sprintf("CronJob %s runs, and the CronTab says what cannot be", job.Name)
+		return fmt.Sprintf("CronJob %s runs, and the CronTab is impossible", job.Name)
 	case ours && t.Status.Active != int32(len(job.Status.Active)):
-		return fmt.Sprintf("the status tells of %d active runs, of %d", t.Status.Active, len(job.Status.Active))
+		return fmt.Sprintf("the status counts %d active runs, and there are %d", t.Status.Active, len(job.Status.Active))
 	case ours && !impossible:
 		return runsDiffer(t.Spec, job.Spec)
 	}
@@ -72,7 +73,7 @@ func runsDiffer(t v1.CronTabSpec, j batchv1.CronJobSpec) string {
 	case j.Schedule != t.CronSpec || ptr.Deref(j.TimeZone, "") != ptr.Deref(t.TimeZone, ""):
 		return "the CronJob runs at other times"
 	case ptr.Deref(j.Suspend, false) != ptr.Deref(t.Suspend, false):
-		return "the CronJob is suspended, or the CronTab is"
+		return "only one of the CronJob and the CronTab is suspended"
 	case i < 0 || len(pod.Spec.Containers) != 1 || pod.Spec.Containers[i].Image != t.Image:
 		return "the CronJob runs another image"
 	case ptr.Deref(j.JobTemplate.Spec.Parallelism, 0) != ptr.Deref(t.Replicas, 1):
@@ -80,7 +81,7 @@ func runsDiffer(t v1.CronTabSpec, j batchv1.CronJobSpec) string {
 	case t.ConcurrencyPolicy != "" && j.ConcurrencyPolicy != t.ConcurrencyPolicy:
 		return "the CronJob has another concurrencyPolicy"
 	case slices.ContainsFunc(networks, func(n string) bool { return !strings.Contains(asks, n) }) || len(networks) == 0 && asks != "":
-		return "the pods of the CronJob ask for other Networks"
+		return "the pods of the CronJob request other Networks"
 	}
 	return ""
 }

@@ -13,17 +13,19 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// DefinitionDone says what is left to do for the VNIs and the NetworkAttachmentDefinition of the
-// Network of this name, which need not exist:
+// DefinitionDone describes the remaining work for the VNIs and the NetworkAttachmentDefinition
+// of the Network with this name, which need not exist.
 //
-//   - a VNI that names the Network names this incarnation of it, and there is none beside the one
-//     that the status tells;
-//   - an Overlay Network has the VNI that its status tells, or says that it found none; others
-//     have none;
-//   - the definition of its name has the wire of the Network, if it is the Network's;
-//   - the condition Attachable says whether it is.
+//   - A VNI that names the Network has its UID, and there is no other VNI than the one in the
+//     status.
+//   - An Overlay Network has the VNI of its status, or reports that none was free. Other
+//     Networks have none.
+//   - The NetworkAttachmentDefinition with the Network's name has the Network's wire, if the
+//     Network owns it.
+//   - The condition Attachable says whether it does.
 //
-// While the status is of an earlier spec, or the Network has not the finalizer, only VNIs count.
+// While the status is about an earlier spec, or the Network lacks the finalizer, only VNIs
+// count.
 func DefinitionDone(c *Cluster, namespace, name string) string {
 	n, numbers := named(c.Networks, name), []string(nil)
 	for _, vni := range c.VNIs {
@@ -32,7 +34,7 @@ func DefinitionDone(c *Cluster, namespace, name string) string {
 		switch {
 		case of.Namespace != namespace || of.Name != name || err != nil || number <= 0 || number >= 1<<24 || vni.DeletionTimestamp != nil:
 		case n == nil || n.UID != of.UID:
-			return fmt.Sprintf("VNI %s is of a Network that is gone", vni.Name)
+			return fmt.Sprintf("VNI %s belongs to a Network that is gone", vni.Name)
 		default:
 			numbers = append(numbers, vni.Name)
 		}
@@ -52,19 +54,19 @@ func DefinitionDone(c *Cluster, namespace, name string) string {
 	overlay := n.Spec.Attachment == nil || n.Spec.Attachment.Type != v1.AttachmentCNI
 	switch {
 	case attachable == nil || attachable.ObservedGeneration != n.Generation:
-		return "the condition Attachable is missing, or of an earlier spec"
+		return "the condition Attachable is missing, or about an earlier spec"
 	case !overlay && n.Status.VNI != 0:
-		return fmt.Sprintf("the status tells VNI %s of a Network that is no Overlay", told)
+		return fmt.Sprintf("the status has VNI %s, but the Network is not an Overlay", told)
 	case overlay && !has && (n.Status.VNI != 0 || len(numbers) > 0):
-		return fmt.Sprintf("the status tells VNI %s, which the Network does not have", told)
+		return fmt.Sprintf("the status has VNI %s, which the Network does not have", told)
 	case overlay && !has && c.Definitions != nil && attachable.Reason != "NoFreeVNI":
-		return "the Network has no VNI, and does not say that none is free"
+		return "the Network has no VNI, and does not report that none is free"
 	}
 	why, attaches := "", false
 	if d := named(c.Definitions, name); d != nil {
 		why, attaches = definitionDone(n, d, namespace, overlay)
 	} else if c.Definitions != nil && attachable.Reason != "InvalidConfig" && attachable.Reason != "NoFreeVNI" {
-		why = "there is no definition"
+		why = "there is no NetworkAttachmentDefinition"
 	}
 	if said := attachable.Status == metav1.ConditionTrue; why == "" && said != attaches && attachable.Reason != "InvalidConfig" && attachable.Reason != "NoFreeVNI" {
 		why = fmt.Sprintf("the condition Attachable is %s", attachable.Status)
@@ -72,8 +74,9 @@ func DefinitionDone(c *Cluster, namespace, name string) string {
 	return why
 }
 
-// definitionDone says what a definition lacks, and whether it attaches pods. What was made for a
-// Network of this name and has lost its owner is the Network's.
+// definitionDone describes the faults of a NetworkAttachmentDefinition, and whether it
+// attaches pods. If it was made for a Network with this name and lost its owner, it is the
+// Network's.
 func definitionDone(n *v1.Network, d *nadv1.NetworkAttachmentDefinition, namespace string, overlay bool) (why string, attaches bool) {
 	valid := meta.FindStatusCondition(n.Status.Conditions, v1.ConditionAttachable).Reason
 	bridge := fmt.Sprintf(`"bridge":"nw%d"`, n.Status.VNI)
@@ -81,13 +84,13 @@ func definitionDone(n *v1.Network, d *nadv1.NetworkAttachmentDefinition, namespa
 	case d.DeletionTimestamp != nil, valid == "InvalidConfig", valid == "NoFreeVNI":
 		return "", false
 	case owner == nil && d.Labels[v1.NetworkLabel] == n.Name:
-		return "the definition has no owner", false
+		return "the NetworkAttachmentDefinition has no owner", false
 	case owner == nil || owner.UID != n.UID:
 		return "", false
 	case d.Labels[v1.NetworkLabel] != n.Name:
-		return "the definition has not the label of its Network", false
+		return "the NetworkAttachmentDefinition lacks the label of its Network", false
 	case !strings.Contains(d.Spec.Config, fmt.Sprintf("%q:%q", "name", namespace+"."+n.Name)), !strings.Contains(d.Spec.Config, `"type":"static"`), overlay && !strings.Contains(d.Spec.Config, bridge):
-		return "the definition is not as the Network says", false
+		return "the NetworkAttachmentDefinition differs from the Network", false
 	}
 	return "", true
 }

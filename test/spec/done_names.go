@@ -17,17 +17,18 @@ import (
 	"github.com/pod2/pod2/pkg/ordinals"
 )
 
-// NamesDone says what is left to do for the names of a Pod2 in DNS; p is nil if there is none:
+// NamesDone describes the remaining work for the DNS names of a Pod2. p is nil if the Pod2 does
+// not exist.
 //
-//   - each slice of ours stands beside a Service that the Pod2 controls, with its label and without
-//     ports, which is not being deleted;
-//   - each Network of the spec, and each on which a replica has an address yet, has such a Service,
-//     headless and without selector, or somebody else has its name;
-//   - each replica with an address there is in a slice of that Service, as it is now, or somebody
-//     else has the name of the slice; nothing else is in it;
-//   - the condition NetworkDNS is True only if all that is so.
+//   - Each EndpointSlice of the Pod2 belongs to a Service that the Pod2 controls. That Service has
+//     the Pod2's label and no ports, and is not being deleted.
+//   - Each Network of the spec, and each Network on which a replica still has an address, has such
+//     a Service. It is headless and has no selector. Another object may have the name instead.
+//   - Each replica with an address on the Network has a current endpoint in an EndpointSlice of
+//     that Service, unless another object has the slice's name. The slice has no other endpoint.
+//   - The condition NetworkDNS is True only if all this holds.
 //
-// A Pod2 that is being deleted, or is gone, wants no more than the first.
+// If the Pod2 is being deleted, or is gone, only the first point holds.
 func NamesDone(c *Cluster, p *v1.Pod2) string {
 	for _, slice := range c.EndpointSlices {
 		if why := c.exposed(p, slice); why != "" {
@@ -56,7 +57,7 @@ func NamesDone(c *Cluster, p *v1.Pod2) string {
 	}
 	for _, is := range c.Services {
 		if wanted[is.Name] == "" && metav1.IsControlledBy(is, p) && is.DeletionTimestamp == nil {
-			return fmt.Sprintf("Service %s is of no use", is.Name)
+			return fmt.Sprintf("Service %s is not needed", is.Name)
 		}
 	}
 	for _, slice := range c.EndpointSlices {
@@ -67,30 +68,31 @@ func NamesDone(c *Cluster, p *v1.Pod2) string {
 	dns := meta.FindStatusCondition(p.Status.Conditions, v1.ConditionNetworkDNS)
 	switch {
 	case (dns == nil) != (len(wanted) == 0):
-		return "the condition NetworkDNS is missing, or of no Network"
+		return "the condition NetworkDNS is missing, or there is no Network"
 	case dns != nil && dns.ObservedGeneration != p.Generation:
-		return "the condition NetworkDNS is of an earlier spec"
+		return "the condition NetworkDNS is about an earlier spec"
 	case dns != nil && dns.Status == metav1.ConditionTrue && !complete:
-		return "the condition NetworkDNS is True, and a Service is not as it should be"
+		return "the condition NetworkDNS is True, and a Service is wrong"
 	}
 	return ""
 }
 
-// exposed says whether a slice of ours stands beside something that could lead others to its addresses.
+// exposed finds an EndpointSlice of the Pod2 whose Service could send clients to its
+// addresses.
 func (c *Cluster) exposed(p *v1.Pod2, slice *discoveryv1.EndpointSlice) string {
 	service := slice.Labels[discoveryv1.LabelServiceName]
 	switch {
 	case slice.DeletionTimestamp != nil:
 	case p == nil && left(slice):
-		return fmt.Sprintf("EndpointSlice %s has outlived its Pod2", slice.Name)
+		return fmt.Sprintf("EndpointSlice %s exists without its Pod2", slice.Name)
 	case p == nil || service == "" || !made(p, slice):
 	case !fit(p, named(c.Services, service)):
-		return fmt.Sprintf("EndpointSlice %s has no Service of ours without ports", slice.Name)
+		return fmt.Sprintf("EndpointSlice %s has no Service of its Pod2 without ports", slice.Name)
 	}
 	return ""
 }
 
-// serviceDone is about one Network, and what has the name of its Service.
+// serviceDone checks one Network, and the object that has the name of its Service.
 func (c *Cluster) serviceDone(p *v1.Pod2, network, name string, is *corev1.Service) string {
 	if is == nil {
 		if len(validation.IsDNS1123Label(name)) > 0 {
@@ -104,7 +106,7 @@ func (c *Cluster) serviceDone(p *v1.Pod2, network, name string, is *corev1.Servi
 	case is.DeletionTimestamp != nil || !orphan && !metav1.IsControlledBy(is, p) || len(validation.IsDNS1123Label(name)) > 0:
 		return ""
 	case orphan, !labelled, is.Spec.ClusterIP != corev1.ClusterIPNone, len(is.Spec.Selector)+len(is.Spec.Ports) > 0, !is.Spec.PublishNotReadyAddresses:
-		return fmt.Sprintf("Service %s is not headless, labelled and ours, without selector and ports", name)
+		return fmt.Sprintf("Service %s must be headless, labelled, controlled by the Pod2, and without selector and ports", name)
 	}
 	for _, pod := range c.Pods {
 		address, has := namedAddresses(p, pod)[network]
@@ -117,7 +119,8 @@ func (c *Cluster) serviceDone(p *v1.Pod2, network, name string, is *corev1.Servi
 	return ""
 }
 
-// sliceDone: in a slice of ours is what its Service's replicas have, and nothing else.
+// sliceDone checks that an EndpointSlice of the Pod2 has only addresses of its Service's
+// replicas.
 func (c *Cluster) sliceDone(p *v1.Pod2, wanted map[string]string, slice *discoveryv1.EndpointSlice) string {
 	service := slice.Labels[discoveryv1.LabelServiceName]
 	switch {
@@ -128,7 +131,7 @@ func (c *Cluster) sliceDone(p *v1.Pod2, wanted map[string]string, slice *discove
 	case left(slice):
 		return ""
 	case wanted[service] == "" || len(slice.Endpoints) == 0 || len(slice.Ports) > 0:
-		return fmt.Sprintf("EndpointSlice %s is of no use, or has ports", slice.Name)
+		return fmt.Sprintf("EndpointSlice %s is not needed, or has ports", slice.Name)
 	}
 	for _, e := range slice.Endpoints {
 		known := slices.ContainsFunc(c.Pods, func(pod *corev1.Pod) bool {
@@ -143,8 +146,8 @@ func (c *Cluster) sliceDone(p *v1.Pod2, wanted map[string]string, slice *discove
 	return ""
 }
 
-// namedAddresses are the addresses of a pod that are to have a name, by Network: of a live replica, scaled away
-// or not, and of one that lost its owner.
+// namedAddresses returns the addresses of a pod that need a name, by Network. These are the
+// addresses of each live replica, scaled down or not, and of a replica that lost its owner.
 func namedAddresses(p *v1.Pod2, pod *corev1.Pod) map[string]netip.Addr {
 	_, replica := ordinals.Parse(p.Name, pod.Name)
 	ours := metav1.IsControlledBy(pod, p) || metav1.GetControllerOfNoCopy(pod) == nil && pod.Labels[v1.Pod2Label] == p.Name
@@ -153,7 +156,7 @@ func namedAddresses(p *v1.Pod2, pod *corev1.Pod) map[string]netip.Addr {
 	}
 	all := map[string]netip.Addr{}
 	for _, h := range Holds(pod) {
-		if a := h.Address; !a.IsUnspecified() && !a.IsLoopback() && !a.IsLinkLocalUnicast() && !a.IsMulticast() { // no slice may have those
+		if a := h.Address; !a.IsUnspecified() && !a.IsLoopback() && !a.IsLinkLocalUnicast() && !a.IsMulticast() { // no EndpointSlice may have these
 			all[h.Network] = a
 		}
 	}
@@ -167,7 +170,7 @@ func pointsTo(e discoveryv1.Endpoint, pod *corev1.Pod, address netip.Addr) bool 
 		ptr.Deref(e.Conditions.Terminating, false) == (pod.DeletionTimestamp != nil) && ptr.Deref(e.NodeName, "") == pod.Spec.NodeName
 }
 
-// sliceName: a hundred ordinals share a slice of their family.
+// sliceName returns the EndpointSlice's name: a hundred ordinals of one family share a slice.
 func sliceName(service string, ordinal int32, address netip.Addr) string {
 	name := service + "-" + strconv.Itoa(int(ordinal/100))
 	if address.Is6() {
@@ -176,12 +179,12 @@ func sliceName(service string, ordinal int32, address netip.Addr) string {
 	return name
 }
 
-// fit says whether slices of ours may stand beside a Service.
+// fit says whether EndpointSlices of the Pod2 may belong to a Service.
 func fit(p *v1.Pod2, is *corev1.Service) bool {
 	return is != nil && is.DeletionTimestamp == nil && metav1.IsControlledBy(is, p) && is.Labels[v1.Pod2Label] == p.Name && len(is.Spec.Ports) == 0
 }
 
-// left says whether a slice was made by us for some Pod2, and has no controller.
+// left says whether Pod2 made an EndpointSlice that now has no controller.
 func left(slice *discoveryv1.EndpointSlice) bool {
 	return metav1.GetControllerOfNoCopy(slice) == nil && slice.Labels[discoveryv1.LabelManagedBy] == "pod2-controller"
 }

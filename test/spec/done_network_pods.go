@@ -14,35 +14,35 @@ import (
 	"github.com/pod2/pod2/pkg/ipam"
 )
 
-// podDone is about one pod and one Network, which is nil if it does not exist.
+// podDone checks one pod and one Network. n is nil if the Network does not exist.
 func (c *Cluster) podDone(n *v1.Network, name string, pod *corev1.Pod) string {
 	told := slices.IndexFunc(pod.Status.Conditions, func(p corev1.PodCondition) bool { return p.Type == v1.ConditionAddressesBound })
 	if a, ok := attachment.Published(pod)[name]; ok && Live(pod) && n != nil && c.recordable(n, a.Address.Addr()) {
 		conflict := told >= 0 && pod.Status.Conditions[told].Reason == "AddressConflict"
 		if !conflict && !c.boundTo(name, a.Address.Addr().String(), pod) {
-			return fmt.Sprintf("%s, which pod %s publishes, is not bound to it", a.Address.Addr(), pod.Name)
+			return fmt.Sprintf("address %s, which pod %s publishes, is not bound to the pod", a.Address.Addr(), pod.Name)
 		}
 	}
 	if !waitsFor(pod, name) || c.bound(name, pod) {
 		return ""
 	}
-	others, turn := false, true // another may have to tell it; the Networks before it in name order have bound it
+	others, turn := false, true // another Network may have to report it; the earlier Networks in name order have bound it
 	requests, _ := attachment.Requests(pod)
 	for _, r := range requests {
 		others = others || r.Network != name && !c.bound(r.Network, pod)
 		turn = turn && (r.Network >= name || c.bound(r.Network, pod))
 	}
 	if told < 0 && !others {
-		return fmt.Sprintf("pod %s waits, and does not know why", pod.Name)
+		return fmt.Sprintf("pod %s waits, and has no condition with the reason", pod.Name)
 	}
 	if turn && c.WaitsInVain(pod) {
-		return fmt.Sprintf("pod %s waits, and each Network that it asks for has an address for it", pod.Name)
+		return fmt.Sprintf("pod %s waits, and each Network that it requests has a free address for it", pod.Name)
 	}
 	return ""
 }
 
-// WaitsInVain says whether a pod waits although all Networks that it asks for serve, and each
-// has an address that nobody holds and that is kept for nobody else.
+// WaitsInVain says whether a pod waits although all Networks that it requests can serve it:
+// each has an address that no pod holds and that is not kept for another pod.
 func (c *Cluster) WaitsInVain(pod *corev1.Pod) bool {
 	requests, err := attachment.Requests(pod)
 	if err != nil || len(requests) == 0 || !waitsFor(pod, requests[0].Network) {
@@ -61,16 +61,17 @@ func (c *Cluster) WaitsInVain(pod *corev1.Pod) bool {
 	return true
 }
 
-// inherits says whether the Network, which has handed out nothing yet, finds blocks of a former
-// one that was restored: until it has them, it serves only pods whose address they keep.
+// inherits says whether the Network is new and finds restored AddressBlocks of an earlier
+// Network with its name. Until it takes them over, it serves only pods whose address they
+// keep.
 func (c *Cluster) inherits(n *v1.Network) bool {
 	return !begun(n) && slices.ContainsFunc(c.blocksOf(n.Name), func(b *v1.AddressBlock) bool {
 		return b.Spec.NetworkUID != n.UID && ownerless(b) && !b.Spec.Sealed && b.DeletionTimestamp == nil && len(b.Spec.Entries) > 0
 	})
 }
 
-// hasFree says whether the Network has an address for a pod: the wanted one if it wants one. As
-// many as there are pods that wait for several Networks may be promised to those.
+// hasFree says whether the Network has an address for a pod: the wanted one, if there is
+// one. Pods that wait for several Networks may each have been promised one free address.
 func (c *Cluster) hasFree(n *v1.Network, pod *corev1.Pod, wanted netip.Addr) bool {
 	taken, full := map[netip.Addr]bool{}, []netip.Prefix{}
 	for _, b := range c.blocksOf(n.Name) {
@@ -103,8 +104,9 @@ func (c *Cluster) hasFree(n *v1.Network, pod *corev1.Pod, wanted netip.Addr) boo
 	return false
 }
 
-// recordable says whether an entry of the address could be written: not into a block of another
-// Network of this name, nor into one that is sealed or was restored, nor once the Network goes.
+// recordable says whether the controller could write an entry for the address. It writes
+// none into an AddressBlock that is sealed, restored or of another Network, and none once
+// the Network is being removed.
 func (c *Cluster) recordable(n *v1.Network, addr netip.Addr) bool {
 	cidr, err := ipam.CheckCIDR(n.Spec.CIDR)
 	if err != nil || !cidr.Contains(addr) {

@@ -18,16 +18,18 @@ import (
 	"github.com/pod2/pod2/pkg/ordinals"
 )
 
-// Pod2Done says what is left to do for a Pod2, unless it is being deleted:
+// Pod2Done describes the remaining work for a Pod2, unless it is being deleted.
 //
-//   - what the spec says is the newest revision, and no more unused ones are kept than it allows;
-//   - a replica is missing only for a reason that missingFor has;
-//   - a pod without a place is there only because it serves, and cannot be spared yet;
-//   - a pod that terminated is on record, and its time to be replaced has not come;
-//   - each pod that stays is found by its labels;
-//   - a pod is of an earlier revision only while the update may not take it;
-//   - claims are as claimDone says;
-//   - the status is of the spec as it is, counts the pods, and says Ready only if nothing is lacking.
+//   - The newest revision is that of the spec, and no more unused revisions are kept than the
+//     spec allows.
+//   - A replica is missing only for a reason of missingFor.
+//   - A pod without a place exists only because it serves and cannot be spared yet.
+//   - A terminated pod is in the backoff record, and its time to be replaced has not come.
+//   - Each pod that stays has its labels.
+//   - A pod is of an earlier revision only while the update may not take it.
+//   - PVCs pass claimDone.
+//   - The status is about the present spec, counts the pods, and is Ready only if nothing is
+//     missing.
 func Pod2Done(c *Cluster, p *v1.Pod2) string {
 	if p.DeletionTimestamp != nil {
 		return ""
@@ -45,7 +47,7 @@ func (u *update) revisionsDone() string {
 	r, idle := named(u.own, u.p.Status.UpdateRevision), 0
 	for _, other := range u.own {
 		if r != nil && other.Revision > r.Revision {
-			return fmt.Sprintf("revision %s is newer than that of the spec", other.Name)
+			return fmt.Sprintf("revision %s is newer than the revision of the spec", other.Name)
 		}
 		if hash := other.Labels[v1.PodTemplateHashLabel]; other != r && other.Name != u.p.Status.CurrentRevision &&
 			!slices.ContainsFunc(u.pods, func(pod *corev1.Pod) bool { return pod.Labels[v1.PodTemplateHashLabel] == hash }) {
@@ -61,15 +63,15 @@ func (u *update) revisionsDone() string {
 	case named(u.Revisions, u.p.Status.UpdateRevision) == nil:
 		return "there is no revision of the spec"
 	case r != nil && (json.Unmarshal(r.Data.Raw, &content) != nil || !equality.Semantic.DeepEqual(content.Template, u.p.Spec.Template)):
-		return fmt.Sprintf("revision %s is not what the spec says", r.Name)
+		return fmt.Sprintf("revision %s differs from the spec", r.Name)
 	case idle > int(ptr.Deref(u.p.Spec.RevisionHistoryLimit, 10)):
-		return fmt.Sprintf("%d revisions are kept that nothing is of", idle)
+		return fmt.Sprintf("%d revisions are kept that no pod has", idle)
 	}
 	return ""
 }
 
 func (u *update) missing() string {
-	before := true // all replicas of lower ordinals are available
+	before := true // all replicas with lower ordinals are available
 	for place := range Ordinals(u.p).Count() {
 		ordinal := Ordinals(u.p).At(place)
 		name := ordinals.Name(u.p.Name, ordinal)
@@ -82,31 +84,31 @@ func (u *update) missing() string {
 	return ""
 }
 
-// missingFor is why a replica may be missing; "" if it may not. before says that all replicas before it
-// are available.
+// missingFor returns why a replica may be missing, "" if it may not. before says that all
+// earlier replicas are available.
 func (u *update) missingFor(name string, before bool) string {
 	old := func(pod *corev1.Pod) bool { return !u.updated(pod) }
 	for _, t := range u.p.Spec.VolumeClaimTemplates {
 		if c := named(u.Claims, t.Name+"-"+name); c != nil && u.notOurs(c) {
-			return "its claim is another's, or on its way out"
+			return "its PVC has another owner, or is being deleted"
 		}
 	}
 	switch {
 	case len(u.pods) >= Ordinals(u.p).Count()+MaxSurge(u.p):
-		return "as many pods as there may be have still to go"
+		return "the Pod2 has as many pods as it may have"
 	case u.p.Spec.UpdateStrategy.Type == v1.Recreate && slices.ContainsFunc(u.pods, old):
-		return "all pods of a Recreate go first"
+		return "Recreate deletes all pods first"
 	case u.p.Spec.PodManagementPolicy == v1.OrderedReadyPodManagement && !before:
-		return "one before it is not available"
+		return "an earlier replica is not available"
 	case len(name) > validation.DNS1123LabelMaxLength:
 		return "its name is too long"
 	case u.reason() == "TemplateTooLarge":
-		return "there is no revision to make it from"
+		return "there is no revision to create it from"
 	}
 	return ""
 }
 
-// surplus is the first pod that has no place and can be spared.
+// surplus returns the first pod that has no place and can be spared.
 func (u *update) surplus() string {
 	available, going := u.availables(), false
 	beyond := func(pod *corev1.Pod) bool { _, surges := u.place(pod.Name); return !surges }
@@ -124,8 +126,8 @@ func (u *update) surplus() string {
 	return ""
 }
 
-// backoffDone: the record is of replicas, and each that terminated is on it, for no longer than the
-// longest delay.
+// backoffDone checks the backoff record. It names only replicas. Each terminated replica is
+// in it, for no longer than the longest delay.
 func (u *update) backoffDone() string {
 	var records map[string]struct {
 		UID   types.UID `json:"uid"`
@@ -134,7 +136,7 @@ func (u *update) backoffDone() string {
 	_ = json.Unmarshal([]byte(u.p.Annotations[v1.BackoffAnnotation]), &records)
 	for name, r := range records {
 		if _, surges := u.place(name); !surges || r.Since.After(u.Now) {
-			return fmt.Sprintf("a backoff is on record for %s, which is no replica, or from the future", name)
+			return fmt.Sprintf("the backoff record has %s, which is not a replica or has a time in the future", name)
 		}
 	}
 	for _, pod := range u.pods {
@@ -145,16 +147,17 @@ func (u *update) backoffDone() string {
 		r, recorded := records[pod.Name]
 		switch {
 		case len(records) < 1000 && (!recorded || r.UID != pod.UID):
-			return fmt.Sprintf("the end of pod %s is not on record", pod.Name)
+			return fmt.Sprintf("pod %s has terminated, and is not in the backoff record", pod.Name)
 		case recorded && !u.Now.Before(r.Since.Add(5*time.Minute)):
-			return fmt.Sprintf("pod %s has terminated, and its time has come", pod.Name)
+			return fmt.Sprintf("pod %s has terminated, and its backoff is past", pod.Name)
 		}
 	}
 	return ""
 }
 
-// labelsDone: a pod is found by our labels, and one that serves or will has those of the Pod2, unless
-// its template has others, or somebody changed them since.
+// labelsDone checks the labels of the pods. Each pod has the labels of the controller. A
+// pod that serves, or will serve, also has the labels of its Pod2, unless its template has
+// other values or a user changed them since.
 func (u *update) labelsDone() string {
 	for _, pod := range u.pods {
 		ordinal, replica := ordinals.Parse(u.p.Name, pod.Name)
@@ -171,18 +174,18 @@ func (u *update) labelsDone() string {
 			_, template := u.p.Spec.Template.Labels[key]
 			ours := slices.Contains([]string{v1.ManagedLabel, v1.Pod2Label, v1.PodIndexLabel, v1.PodTemplateHashLabel}, key)
 			if !template && !ours && pod.Labels[key] != value && given[key] != value {
-				return fmt.Sprintf("pod %s has %s=%q, and its Pod2 gives it %q", pod.Name, key, pod.Labels[key], value)
+				return fmt.Sprintf("pod %s has %s=%q, and its Pod2 has %q", pod.Name, key, pod.Labels[key], value)
 			}
 		}
 	}
 	return ""
 }
 
-// outdated is the first replica of an earlier revision that the update may take now. What waits for a
-// node to act, or for an address, is not looked at.
+// outdated returns the first replica of an earlier revision that the update may take now.
+// It ignores pods that wait for a node to act, or for an address.
 func (u *update) outdated() string {
 	strategy := u.p.Spec.UpdateStrategy
-	partition := 0 // a place of -1 is before that
+	partition := 0 // a place of -1 is lower
 	if r := strategy.RollingUpdate; r != nil && strategy.Type != v1.Recreate {
 		partition = int(r.Partition)
 	}
@@ -193,7 +196,7 @@ func (u *update) outdated() string {
 		place, _ := u.place(pod.Name)
 		spared := !Serves(pod) || u.availables() > LeastAvailable(u.p) || strategy.Type == v1.Recreate
 		if place >= partition && pod.DeletionTimestamp == nil && !u.updated(pod) && spared && !u.addressKept(pod) && pod.Annotations[v1.InPlaceAnnotation] == "" {
-			return fmt.Sprintf("pod %s is of an earlier revision", pod.Name)
+			return fmt.Sprintf("pod %s has an earlier revision", pod.Name)
 		}
 	}
 	return ""
@@ -209,18 +212,19 @@ func (u *update) statusDone() string {
 	status := u.p.Status
 	switch {
 	case status.ObservedGeneration != u.p.Generation || u.ready == nil || u.ready.ObservedGeneration != u.p.Generation:
-		return "L5: the status is of an earlier spec"
+		return "L5: the status is about an earlier spec"
 	case status.Replicas != replicas || status.AvailableReplicas != int32(u.availables()):
 		return fmt.Sprintf("the status counts %d replicas, %d of them available, and there are %d and %d", status.Replicas, status.AvailableReplicas, replicas, u.availables())
 	case u.ready.Status == metav1.ConditionTrue:
 		if why := u.Lacks(u.p); why != "" {
-			return "it is Ready, and " + why
+			return "the Pod2 is Ready, but " + why
 		}
 	}
 	return ""
 }
 
-// Lacks says what a user misses of a Pod2: each replica is there, is the Pod2's, and is available.
+// Lacks says which part of a Pod2 a user misses: each replica must exist, be controlled by
+// the Pod2, and be available.
 func (c *Cluster) Lacks(p *v1.Pod2) string {
 	for place := range Ordinals(p).Count() {
 		name := ordinals.Name(p.Name, Ordinals(p).At(place))
@@ -228,7 +232,7 @@ func (c *Cluster) Lacks(p *v1.Pod2) string {
 		case pod == nil:
 			return name + " is missing"
 		case !metav1.IsControlledBy(pod, p):
-			return name + " is not of its Pod2"
+			return name + " is not controlled by its Pod2"
 		case !Available(pod, time.Duration(p.Spec.MinReadySeconds)*time.Second, c.Now):
 			return name + " is not available"
 		}

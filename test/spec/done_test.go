@@ -23,11 +23,11 @@ type doneTest struct {
 	spoil      func(c *Cluster)
 }
 
-// checkDone spoils a cluster in which all is done.
+// checkDone checks a state in which all is done, then breaks it in one way a test.
 func checkDone(t *testing.T, cluster func() *Cluster, done func(c *Cluster) string, tests []doneTest) {
 	t.Helper()
 	if why := done(cluster()); why != "" {
-		t.Fatalf("it is done, and is said not to be: %s", why)
+		t.Fatalf("the intact state is reported as not done: %s", why)
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -66,40 +66,40 @@ func TestNetworkDone(t *testing.T) {
 	checkDone(t, settled, func(c *Cluster) string { return NetworkDone(c, "blue") }, []doneTest{
 		{"no finalizer", "the finalizer is missing", func(c *Cluster) { c.Networks[0].Finalizers = nil }},
 		{"not marked", "not marked", func(c *Cluster) { c.Networks[0].Annotations = nil }},
-		{"no longer used", "sealed", func(c *Cluster) {
+		{"finalizer remains", "sealed", func(c *Cluster) {
 			goes(c)
 			c.Blocks[0].Spec.Sealed, c.Blocks[0].Spec.Entries = true, nil
 			c.Networks[0].Status = v1.NetworkStatus{Conditions: []metav1.Condition{{Type: v1.ConditionReady}}}
 		}},
-		{"it goes, and keeps an address", "is kept by a Network that goes", func(c *Cluster) { goes(c) }},
+		{"keeps an address while being deleted", "is kept, but the Network is being deleted", func(c *Cluster) { goes(c) }},
 		{"counted wrongly", "the status counts", func(c *Cluster) { c.Networks[0].Status.Bound = 2 }},
-		{"of another spec", "of an earlier spec", func(c *Cluster) { c.Networks[0].Generation = 2 }},
-		{"Exhausted for nobody", "none does", func(c *Cluster) {
+		{"of another spec", "about an earlier spec", func(c *Cluster) { c.Networks[0].Generation = 2 }},
+		{"Exhausted without a waiting pod", "no pod waits", func(c *Cluster) {
 			c.Networks[0].Status.Conditions = append(c.Networks[0].Status.Conditions, isTrue(v1.ConditionExhausted))
 		}},
-		{"a pod has terminated", "is of a pod that has terminated", func(c *Cluster) { c.Pods = podsOf("web-0 of=web failed") }},
-		{"another pod of the name", "is of a pod that has terminated", func(c *Cluster) { c.Pods[0].UID = "u2" }},
-		{"adopted", "is not of the owner", func(c *Cluster) { entry(c, 0).Owner.Name = "db" }},
-		{"nobody asks", "has no owner that asks", func(c *Cluster) { c.Pod2s[0].Spec.Networks = nil }},
-		{"to be released", "is to be released", func(c *Cluster) {
+		{"a pod has terminated", "belongs to a pod that has terminated", func(c *Cluster) { c.Pods = podsOf("web-0 of=web failed") }},
+		{"another pod with the name", "belongs to a pod that has terminated", func(c *Cluster) { c.Pods[0].UID = "u2" }},
+		{"adopted", "does not have its pod's owner", func(c *Cluster) { entry(c, 0).Owner.Name = "db" }},
+		{"no owner requests the Network", "has no owner that requests", func(c *Cluster) { c.Pod2s[0].Spec.Networks = nil }},
+		{"release requested", "should have been released", func(c *Cluster) {
 			c.Networks[0].Annotations[v1.ReleaseAnnotation] = `[{"address":"10.0.0.3","pod":"web-1","owner":{"kind":"Pod2","name":"web"},"state":"Reserved","since":"2026-01-02T15:03:35Z"}]`
 		}},
 		{"rested", "has rested", func(c *Cluster) { entry(c, 2).Since = metav1.NewTime(now.Add(-time.Minute)) }},
-		{"from the future", "a time to come", func(c *Cluster) { entry(c, 1).Since = metav1.NewTime(now.Add(time.Minute)) }},
-		{"twice", "means nothing", func(c *Cluster) { entry(c, 2).Address = "10.0.0.3" }},
-		{"not of the block", "means nothing", func(c *Cluster) { entry(c, 2).Address = "10.0.1.3" }},
-		{"block without finalizer", "lacks the finalizer", func(c *Cluster) { c.Blocks[0].Finalizers = nil }},
-		{"block without owner", "has no owner reference", func(c *Cluster) { c.Blocks[0].OwnerReferences = nil }},
-		{"empty block", "not on its way out", func(c *Cluster) { c.Blocks[0].Spec.Entries = nil }},
+		{"from the future", "a time in the future", func(c *Cluster) { entry(c, 1).Since = metav1.NewTime(now.Add(time.Minute)) }},
+		{"twice", "an invalid entry", func(c *Cluster) { entry(c, 2).Address = "10.0.0.3" }},
+		{"outside the AddressBlock", "an invalid entry", func(c *Cluster) { entry(c, 2).Address = "10.0.1.3" }},
+		{"AddressBlock without finalizer", "lacks the finalizer", func(c *Cluster) { c.Blocks[0].Finalizers = nil }},
+		{"AddressBlock without owner", "has no owner reference", func(c *Cluster) { c.Blocks[0].OwnerReferences = nil }},
+		{"empty AddressBlock", "is not being deleted", func(c *Cluster) { c.Blocks[0].Spec.Entries = nil }},
 		{"restored", "not inherited", func(c *Cluster) {
 			c.Blocks[0].OwnerReferences, c.Blocks[0].Spec.NetworkUID, c.Networks[0].Annotations, c.Pods = nil, "n-earlier", nil, nil
 		}},
-		{"not on record", "is not bound to it", func(c *Cluster) { c.Pods = append(c.Pods, podOf("b has=10.0.0.6/29")) }},
-		{"told of the conflict", "", waits("b has=10.0.0.6/29 waits=AddressConflict")},
-		{"waits in ignorance", "does not know why", waits("b asks=blue gated")},
-		{"waits in vain", "has an address for it", waits("b asks=blue gated waits=NetworkExhausted")},
-		{"waits for one that is held", "", waits("b asks=blue=10.0.0.2 gated waits=AddressInUse")},
-		{"no Network", "kept by a Network that goes", func(c *Cluster) { c.Networks = nil }},
+		{"published and not recorded", "is not bound to the pod", func(c *Cluster) { c.Pods = append(c.Pods, podOf("b has=10.0.0.6/29")) }},
+		{"conflict reported", "", waits("b has=10.0.0.6/29 waits=AddressConflict")},
+		{"waits without a reason", "has no condition with the reason", waits("b asks=blue gated")},
+		{"waits while an address is free", "has a free address for it", waits("b asks=blue gated waits=NetworkExhausted")},
+		{"waits for an address in use", "", waits("b asks=blue=10.0.0.2 gated waits=AddressInUse")},
+		{"no Network", "is kept, but the Network is being deleted", func(c *Cluster) { c.Networks = nil }},
 	})
 }
 
@@ -129,50 +129,50 @@ func TestPod2Done(t *testing.T) {
 	checkDone(t, rolledOut, func(c *Cluster) string { return Pod2Done(c, c.Pod2s[0]) }, []doneTest{
 		{"it is being deleted", "", func(c *Cluster) { c.Pods, c.Pod2s[0].DeletionTimestamp = nil, ptr.To(metav1.NewTime(now)) }},
 		{"no revision", "no revision of the spec", func(c *Cluster) { c.Revisions = nil }},
-		{"of another template", "not what the spec says", func(c *Cluster) { c.Pod2s[0].Spec.Template.Spec.Hostname = "x" }},
-		{"a newer one", "is newer", func(c *Cluster) {
+		{"another template", "differs from the spec", func(c *Cluster) { c.Pod2s[0].Spec.Template.Spec.Hostname = "x" }},
+		{"a newer revision", "is newer", func(c *Cluster) {
 			newer := c.Revisions[0].DeepCopy()
 			newer.Name, newer.Revision = "web-y", 3
 			c.Revisions = append(c.Revisions, newer)
 		}},
-		{"too many kept", "revisions are kept", func(c *Cluster) {
+		{"too many revisions", "revisions are kept", func(c *Cluster) {
 			c.Pod2s[0].Spec.RevisionHistoryLimit = ptr.To[int32](0)
 			idle := c.Revisions[0].DeepCopy()
 			idle.Name, idle.Revision, idle.Labels = "web-y", 1, map[string]string{v1.PodTemplateHashLabel: "y"}
 			c.Revisions = append(c.Revisions, idle)
 		}},
 		{"missing", "pod web-1 is missing", func(c *Cluster) { c.Pods = c.Pods[:1] }},
-		{"missing, and its claim is another's", "L5", func(c *Cluster) {
+		{"missing, and its PVC has another owner", "L5", func(c *Cluster) {
 			c.Pods, c.Claims[1].Labels[v1.Pod2Label], c.Pod2s[0].Status.ObservedGeneration = c.Pods[:1], "db", 2
 		}},
-		{"one too many", "pod web-2 has no place", func(c *Cluster) { add(c, "web-2 of=web hash=x labels") }},
-		{"one that serves still", "the status counts", func(c *Cluster) {
+		{"one pod too many", "pod web-2 has no place", func(c *Cluster) { add(c, "web-2 of=web hash=x labels") }},
+		{"a surplus pod that still serves", "the status counts", func(c *Cluster) {
 			add(c, "web-2 of=web hash=x labels ready=60")
 			c.Pods[0], c.Pods[1] = podOf("web-0 of=web hash=x labels"), podOf("web-1 of=web hash=x labels")
 		}},
-		{"terminated", "the end of pod web-1 is not on record", func(c *Cluster) { c.Pods[1] = podOf("web-1 of=web hash=x labels failed") }},
-		{"terminated for long", "its time has come", func(c *Cluster) {
+		{"terminated", "pod web-1 has terminated, and is not in the backoff record", func(c *Cluster) { c.Pods[1] = podOf("web-1 of=web hash=x labels failed") }},
+		{"terminated long ago", "its backoff is past", func(c *Cluster) {
 			c.Pods[1] = podOf("web-1 of=web hash=x labels failed")
 			c.Pod2s[0].Annotations = map[string]string{v1.BackoffAnnotation: `{"web-1":{"uid":"u-web-1","since":"2026-01-02T14:59:05Z"}}`}
 		}},
-		{"a record of nobody", "no replica", func(c *Cluster) {
+		{"a record for no replica", "not a replica", func(c *Cluster) {
 			c.Pod2s[0].Annotations = map[string]string{v1.BackoffAnnotation: `{"web-7":{"uid":"u","since":"2026-01-02T14:59:05Z"}}`}
 		}},
 		{"without labels", "should have", func(c *Cluster) { delete(c.Pods[1].Labels, v1.ManagedLabel) }},
-		{"without those of the Pod2", "gives it", func(c *Cluster) { c.Pod2s[0].Labels = map[string]string{"team": "a"} }},
-		{"of an earlier revision", "pod web-1 is of an earlier revision", old},
-		{"of an earlier revision, paused", "", func(c *Cluster) { old(c); c.Pod2s[0].Spec.Paused = true }},
-		{"another address", "pod web-1 is of an earlier revision", func(c *Cluster) { c.Pods[1].Annotations[v1.Pod2RequestAnnotation] = "blue" }},
-		{"L5", "L5: the status is of an earlier spec", func(c *Cluster) { c.Pod2s[0].Generation = 4 }},
+		{"without the labels of the Pod2", "its Pod2 has", func(c *Cluster) { c.Pod2s[0].Labels = map[string]string{"team": "a"} }},
+		{"earlier revision", "pod web-1 has an earlier revision", old},
+		{"earlier revision, paused", "", func(c *Cluster) { old(c); c.Pod2s[0].Spec.Paused = true }},
+		{"another address", "pod web-1 has an earlier revision", func(c *Cluster) { c.Pods[1].Annotations[v1.Pod2RequestAnnotation] = "blue" }},
+		{"L5", "L5: the status is about an earlier spec", func(c *Cluster) { c.Pod2s[0].Generation = 4 }},
 		{"counted wrongly", "the status counts", func(c *Cluster) { c.Pod2s[0].Status.AvailableReplicas = 1 }},
-		{"Ready without a replica", "it is Ready, and web-1 is not available", func(c *Cluster) {
+		{"Ready without a replica", "the Pod2 is Ready, but web-1 is not available", func(c *Cluster) {
 			c.Pods[1], c.Pod2s[0].Status.AvailableReplicas = podOf("web-1 of=web hash=x labels ready=5"), 1
 		}},
-		{"no claim", "claim data-web-1 of a pod is missing", func(c *Cluster) { c.Claims = c.Claims[:1] }},
-		{"claim without labels", "has not our labels", func(c *Cluster) { c.Claims[1].Labels = nil }},
-		{"claim with a mark", "says that it is a surge replica's", func(c *Cluster) { c.Claims[1].Annotations = map[string]string{v1.SurgeClaimAnnotation: "true"} }},
-		{"claim against the policy", "against the policy", func(c *Cluster) { c.Claims[1].OwnerReferences = c.Pods[0].OwnerReferences }},
-		{"claim of nobody", "not to be kept", func(c *Cluster) {
+		{"no PVC", "PVC data-web-1 of a pod is missing", func(c *Cluster) { c.Claims = c.Claims[:1] }},
+		{"PVC without labels", "lacks the labels", func(c *Cluster) { c.Claims[1].Labels = nil }},
+		{"PVC with a surge mark", "is marked as a surge replica's", func(c *Cluster) { c.Claims[1].Annotations = map[string]string{v1.SurgeClaimAnnotation: "true"} }},
+		{"PVC against the policy", "against the policy", func(c *Cluster) { c.Claims[1].OwnerReferences = c.Pods[0].OwnerReferences }},
+		{"PVC without a pod", "is not to be retained", func(c *Cluster) {
 			c.Pod2s[0].Spec.PersistentVolumeClaimRetentionPolicy = &v1.Pod2ClaimRetentionPolicy{WhenScaled: v1.DeleteClaim}
 			left := c.Claims[1].DeepCopy()
 			left.Name, left.Labels[v1.PodIndexLabel] = "data-web-2", "2"
@@ -184,13 +184,13 @@ func TestPod2Done(t *testing.T) {
 func TestLeftAtTheEnd(t *testing.T) {
 	checkDone(t, settled, func(c *Cluster) string { return c.Leaks() + c.Unrecorded() }, []doneTest{
 		{"S9 an entry", "S9: 10.0.0.2 is bound to web-0, which is gone", func(c *Cluster) { c.Pods = nil }},
-		{"S9 a block", "S9: block blue-10.0.0.0", func(c *Cluster) { c.Networks, c.Blocks[0].Spec.Entries, c.Pods = nil, nil, nil }},
+		{"S9 an AddressBlock", "S9: AddressBlock blue-10.0.0.0", func(c *Cluster) { c.Networks, c.Blocks[0].Spec.Entries, c.Pods = nil, nil, nil }},
 		{"S8 an address", "S8: pod web-0 publishes 10.0.0.2", func(c *Cluster) { c.Blocks = nil }},
 	})
 	checkDone(t, rolledOut, func(c *Cluster) string { return c.Whole(c.Pod2s[0], true) }, []doneTest{
 		{"missing", "L1: web-1 is missing", func(c *Cluster) { c.Pods = c.Pods[:1] }},
-		{"another's", "L1: web-1 is not of its Pod2", func(c *Cluster) { c.Pods[1].OwnerReferences = nil }},
-		{"of another template", "L1: web-1 is of another template", func(c *Cluster) { c.Pods[1].Labels[v1.PodTemplateHashLabel] = "old" }},
+		{"another owner", "L1: web-1 is not controlled by its Pod2", func(c *Cluster) { c.Pods[1].OwnerReferences = nil }},
+		{"another template", "L1: web-1 has another template", func(c *Cluster) { c.Pods[1].Labels[v1.PodTemplateHashLabel] = "old" }},
 		{"not Ready", "L1: web-1 is not Ready", func(c *Cluster) { c.Pods[1].Status = corev1.PodStatus{} }},
 	})
 }
@@ -212,27 +212,27 @@ func TestNamesDone(t *testing.T) {
 		}
 	}
 	checkDone(t, given, func(c *Cluster) string { return NamesDone(c, c.Pod2s[0]) }, []doneTest{
-		{"no Service", "has no Service of ours", func(c *Cluster) { c.Services = nil }},
-		{"no Service, nor slice", "there is no Service web-blue", func(c *Cluster) { c.Services, c.EndpointSlices = nil, nil }},
+		{"no Service", "has no Service of its Pod2", func(c *Cluster) { c.Services = nil }},
+		{"no Service and no EndpointSlice", "there is no Service web-blue", func(c *Cluster) { c.Services, c.EndpointSlices = nil, nil }},
 		{"a Service with ports", "without ports", func(c *Cluster) { c.Services[0].Spec.Ports = []corev1.ServicePort{{Port: 80}} }},
 		{"a selector", "without selector", func(c *Cluster) { c.Services[0].Spec.Selector = map[string]string{"a": "b"} }},
-		{"a Service of no use", "is of no use", func(c *Cluster) { c.Pod2s[0].Spec.Networks, c.Pods = nil, nil }},
-		{"no slice", "has no name for 10.0.0.2", func(c *Cluster) { c.EndpointSlices = nil }},
+		{"an unused Service", "is not needed", func(c *Cluster) { c.Pod2s[0].Spec.Networks, c.Pods = nil, nil }},
+		{"no EndpointSlice", "has no name for 10.0.0.2", func(c *Cluster) { c.EndpointSlices = nil }},
 		{"another address", "has no name for 10.0.0.3", func(c *Cluster) { c.Pods[0] = podOf("web-0 of=web has=10.0.0.3/29 ready=60") }},
 		{"no longer Ready", "has no name for", func(c *Cluster) { c.Pods[0].Status = corev1.PodStatus{} }},
-		{"an address of nobody", "which no replica has", func(c *Cluster) {
+		{"an address of no replica", "which no replica has", func(c *Cluster) {
 			more := c.EndpointSlices[0].Endpoints[0]
 			more.Addresses = []string{"10.0.0.9"}
 			c.EndpointSlices[0].Endpoints = append(c.EndpointSlices[0].Endpoints, more)
 		}},
-		{"a slice without owner", "has no owner", func(c *Cluster) { c.EndpointSlices[0].OwnerReferences = nil }},
-		{"nothing said", "is missing", func(c *Cluster) { c.Pod2s[0].Status.Conditions = nil }},
-		{"said too soon", "is True", func(c *Cluster) {
+		{"an EndpointSlice without owner", "has no owner", func(c *Cluster) { c.EndpointSlices[0].OwnerReferences = nil }},
+		{"no condition", "is missing", func(c *Cluster) { c.Pod2s[0].Status.Conditions = nil }},
+		{"condition True too early", "is True", func(c *Cluster) {
 			c.Services[0].OwnerReferences, c.Services[0].Labels, c.EndpointSlices = nil, nil, nil
 		}},
 	})
 	if why := NamesDone(given(), nil); why != "" {
-		t.Errorf("slices of a Pod2 that is gone are the garbage collector's: %s", why)
+		t.Errorf("the garbage collector deletes the EndpointSlices of a deleted Pod2, but got: %s", why)
 	}
 }
 
@@ -250,17 +250,17 @@ func TestCronTabDone(t *testing.T) {
 	}
 	checkDone(t, scheduled, func(c *Cluster) string { return CronTabDone(c, c.CronTabs[0]) }, []doneTest{
 		{"no CronJob", "Ready without a CronJob", func(c *Cluster) { c.CronJobs = nil }},
-		{"no CronJob, and it says so", "there is no CronJob", func(c *Cluster) { c.CronJobs, c.CronTabs[0].Status.Conditions[0].Status = nil, metav1.ConditionFalse }},
+		{"no CronJob, and not Ready", "there is no CronJob", func(c *Cluster) { c.CronJobs, c.CronTabs[0].Status.Conditions[0].Status = nil, metav1.ConditionFalse }},
 		{"at other times", "at other times", func(c *Cluster) { c.CronJobs[0].Spec.Schedule = "@daily" }},
 		{"suspended", "suspended", func(c *Cluster) { c.CronJobs[0].Spec.Suspend = ptr.To(true) }},
 		{"another image", "another image", func(c *Cluster) { c.CronTabs[0].Spec.Image = "b" }},
 		{"more pods", "another number", func(c *Cluster) { c.CronTabs[0].Spec.Replicas = ptr.To[int32](2) }},
-		{"on a Network", "other Networks", func(c *Cluster) { c.CronTabs[0].Spec.Networks = []stablev1.CronTabNetwork{{Name: "blue"}} }},
-		{"it cannot be", "says what cannot be", func(c *Cluster) {
+		{"other Networks", "other Networks", func(c *Cluster) { c.CronTabs[0].Spec.Networks = []stablev1.CronTabNetwork{{Name: "blue"}} }},
+		{"impossible CronTab", "is impossible", func(c *Cluster) {
 			c.CronTabs[0].Status.Conditions = []metav1.Condition{{Type: stablev1.ConditionReady, Status: metav1.ConditionFalse, Reason: "NeverDue"}}
 		}},
 		{"runs counted wrongly", "active runs", func(c *Cluster) { c.CronTabs[0].Status.Active = 1 }},
-		{"of another spec", "of an earlier spec", func(c *Cluster) { c.CronTabs[0].Generation = 2 }},
+		{"of another spec", "about an earlier spec", func(c *Cluster) { c.CronTabs[0].Generation = 2 }},
 		{"deleted", "", func(c *Cluster) { goes(c) }},
 		{"deleted, and waits", "is not being deleted", func(c *Cluster) { goes(c, stablev1.WaitFinalizer) }},
 		{"deleted, and waits for nothing", "waits for nothing", func(c *Cluster) { goes(c, stablev1.WaitFinalizer); c.CronJobs = nil }},
@@ -281,22 +281,22 @@ func TestDefinitionDone(t *testing.T) {
 		}
 	}
 	checkDone(t, defined, func(c *Cluster) string { return DefinitionDone(c, "default", "blue") }, []doneTest{
-		{"a VNI of nobody", "is of a Network that is gone", func(c *Cluster) { c.Networks = nil }},
+		{"a VNI without its Network", "belongs to a Network that is gone", func(c *Cluster) { c.Networks = nil }},
 		{"two VNIs", "has 2 VNIs", func(c *Cluster) {
 			more := c.VNIs[0].DeepCopy()
 			more.Name = "70001"
 			c.VNIs = append(c.VNIs, more)
 		}},
 		{"no VNI", "which the Network does not have", func(c *Cluster) { c.VNIs = nil }},
-		{"no Overlay", "no Overlay", func(c *Cluster) { c.Networks[0].Spec.Attachment = &v1.NetworkAttachment{Type: v1.AttachmentCNI} }},
-		{"nothing said", "is missing", func(c *Cluster) { c.Networks[0].Status.Conditions = nil }},
-		{"no definition", "there is no definition", func(c *Cluster) { c.Definitions = c.Definitions[:0] }},
-		{"nobody knows definitions", "the condition Attachable is True", func(c *Cluster) { c.Definitions = nil }},
-		{"another bridge", "not as the Network says", func(c *Cluster) {
+		{"not an Overlay", "not an Overlay", func(c *Cluster) { c.Networks[0].Spec.Attachment = &v1.NetworkAttachment{Type: v1.AttachmentCNI} }},
+		{"no condition", "is missing", func(c *Cluster) { c.Networks[0].Status.Conditions = nil }},
+		{"no definition", "there is no NetworkAttachmentDefinition", func(c *Cluster) { c.Definitions = c.Definitions[:0] }},
+		{"the kind does not exist", "the condition Attachable is True", func(c *Cluster) { c.Definitions = nil }},
+		{"another bridge", "differs from the Network", func(c *Cluster) {
 			c.Definitions[0].Spec.Config = strings.ReplaceAll(c.Definitions[0].Spec.Config, "nw7", "nw8")
 		}},
 		{"no owner", "has no owner", func(c *Cluster) { c.Definitions[0].OwnerReferences = nil }},
-		{"another's", "the condition Attachable is True", func(c *Cluster) { c.Definitions[0].OwnerReferences[0].UID = "u" }},
+		{"another owner", "the condition Attachable is True", func(c *Cluster) { c.Definitions[0].OwnerReferences[0].UID = "u" }},
 	})
 }
 
@@ -311,15 +311,15 @@ func TestNodeDone(t *testing.T) {
 		want   string
 	}{
 		{"no agent", &corev1.Node{}, nil, ""},
-		{"a Ready one", node("True", "AgentReady", time.Hour), podsOf("a ready=60"), ""},
-		{"one that is not", node("False", "AgentNotReady", time.Hour), podsOf("a"), ""},
-		{"nothing said", &corev1.Node{}, podsOf("a"), "the condition is missing"},
-		{"True of one that is not", node("True", "AgentReady", time.Hour), podsOf("a"), "the condition is True"},
-		{"True of one that goes", node("True", "AgentReady", time.Hour), podsOf("a ready=60 terminating"), "the condition is True"},
-		{"False of a Ready one", node("False", "AgentNotReady", time.Hour), podsOf("a ready=60"), "the condition is False"},
+		{"a Ready agent", node("True", "AgentReady", time.Hour), podsOf("a ready=60"), ""},
+		{"an agent that is not Ready", node("False", "AgentNotReady", time.Hour), podsOf("a"), ""},
+		{"no condition", &corev1.Node{}, podsOf("a"), "the condition is missing"},
+		{"True without a Ready agent", node("True", "AgentReady", time.Hour), podsOf("a"), "the condition is True"},
+		{"True, agent being deleted", node("True", "AgentReady", time.Hour), podsOf("a ready=60 terminating"), "the condition is True"},
+		{"False with a Ready agent", node("False", "AgentNotReady", time.Hour), podsOf("a ready=60"), "the condition is False"},
 		{"another reason", node("True", "Mine", time.Hour), podsOf("a ready=60"), "the condition has the reason Mine"},
 		{"between two agents", node("False", "AgentNotReady", 9*time.Second), nil, ""},
-		{"gone for good", node("False", "AgentNotReady", 10*time.Second), nil, "the condition is of an agent that is gone"},
+		{"no new agent", node("False", "AgentNotReady", 10*time.Second), nil, "the condition is about an agent that is gone"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := NodeDone(test.node, test.agents, now); got != test.want {

@@ -11,9 +11,9 @@ import (
 	"github.com/pod2/pod2/pkg/ordinals"
 )
 
-// Leaks is S9, asked when nothing is left to happen: a block of a Network that is gone is left only
-// while a live pod holds an address of it, or it was restored and its Network may come; and
-// nothing is bound to a pod that is gone.
+// Leaks is S9, checked when nothing more will happen. An AddressBlock of a deleted Network
+// exists only while a live pod holds one of its addresses, or if it was restored and its
+// Network may still come. No address is bound to a pod that is gone.
 func (c *Cluster) Leaks() string {
 	for _, b := range c.Blocks {
 		n := named(c.Networks, b.Spec.Network)
@@ -29,14 +29,14 @@ func (c *Cluster) Leaks() string {
 			}
 		}
 		if (n == nil || n.UID != b.Spec.NetworkUID) && !alive {
-			return fmt.Sprintf("S9: block %s of a Network that is gone is left", b.Name)
+			return fmt.Sprintf("S9: AddressBlock %s remains, but its Network is gone", b.Name)
 		}
 	}
 	return ""
 }
 
-// Unrecorded is S8, asked when nothing is left to happen: what a live pod publishes, the blocks of a Network
-// of that name have.
+// Unrecorded is S8, checked when nothing more will happen: an AddressBlock of the Network
+// has an entry for each address that a live pod publishes.
 func (c *Cluster) Unrecorded() string {
 	for _, pod := range c.Pods {
 		for _, h := range Holds(pod) {
@@ -44,16 +44,16 @@ func (c *Cluster) Unrecorded() string {
 				return e.Address == h.Address.String() && e.State == v1.AddressBound && e.PodUID == pod.UID
 			}
 			if !slices.ContainsFunc(c.blocksOf(h.Network), func(b *v1.AddressBlock) bool { return slices.ContainsFunc(b.Spec.Entries, bound) }) {
-				return fmt.Sprintf("S8: pod %s publishes %s of Network %s, and no block says so", pod.Name, h.Address, h.Network)
+				return fmt.Sprintf("S8: pod %s publishes %s of Network %s, and no AddressBlock has an entry for it", pod.Name, h.Address, h.Network)
 			}
 		}
 	}
 	return ""
 }
 
-// Whole says what a user misses of a Pod2, "" if each replica is there, is the Pod2's, and, unless one of
-// them has yet to be Ready for long enough, is as the spec says; and if ready is asked for, is
-// Ready, or has terminated.
+// Whole says which part of a Pod2 a user misses, "" for none. Each replica must exist and
+// be controlled by the Pod2. It must match the spec, unless a pod has yet to be Ready for
+// long enough. If ready is set, each replica must be Ready or terminated.
 func (c *Cluster) Whole(p *v1.Pod2, ready bool) string {
 	u := c.update(p)
 	young := slices.ContainsFunc(u.pods, func(pod *corev1.Pod) bool { return Serves(pod) && !u.available(pod) })
@@ -65,9 +65,9 @@ func (c *Cluster) Whole(p *v1.Pod2, ready bool) string {
 		case pod == nil:
 			return "L1: " + name + " is missing"
 		case !metav1.IsControlledBy(pod, p):
-			return "L1: " + name + " is not of its Pod2"
+			return "L1: " + name + " is not controlled by its Pod2"
 		case !u.updated(pod) && !young:
-			return "L1: " + name + " is of another template"
+			return "L1: " + name + " has another template"
 		case ready && !Serves(pod) && !over(pod):
 			return "L1: " + name + " is not Ready"
 		}

@@ -19,7 +19,7 @@ import (
 
 var now = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
-// podOf reads a pod: its name, and what is so of it.
+// podOf reads a pod: its name, then its properties.
 //
 //	web-0 has=10.0.0.2/29 ready=60 of=web asks=blue=10.0.0.3 gated failed terminating image=old labels hash=x claim=data
 func podOf(text string) *corev1.Pod {
@@ -59,7 +59,7 @@ func podOf(text string) *corev1.Pod {
 		case "claim":
 			pod.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: value}}}}
 		default:
-			panic("no such word: " + word)
+			panic("unknown property: " + word)
 		}
 	}
 	return pod
@@ -72,7 +72,8 @@ func podsOf(texts ...string) (pods []*corev1.Pod) {
 	return pods
 }
 
-// blockOf reads the block of 10.0.0.0/24: "10.0.0.2 Bound web-0" and so on, a minute ago.
+// blockOf reads the AddressBlock of 10.0.0.0/24: "10.0.0.2 Bound web-0" and so on, 30
+// seconds ago.
 func blockOf(entries ...string) *v1.AddressBlock {
 	b := &v1.AddressBlock{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blue-10.0.0.0", Finalizers: []string{v1.InUseFinalizer}, OwnerReferences: []metav1.OwnerReference{{Kind: "Network", Name: "blue", UID: "n", Controller: ptr.To(true)}}},
@@ -103,7 +104,7 @@ func webOf(replicas int32) *v1.Pod2 {
 	return &v1.Pod2{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "u-web"}, Spec: v1.Pod2Spec{Replicas: ptr.To(replicas), MinReadySeconds: 10}}
 }
 
-// Each promise is seen to be broken, and seen to be kept beside that.
+// Each promise is shown broken, and next to it kept.
 func TestPromises(t *testing.T) {
 	rolling := func(p *v1.Pod2, unavailable, surge intstr.IntOrString) *v1.Pod2 {
 		p.Spec.UpdateStrategy.RollingUpdate = &v1.Pod2RollingUpdate{MaxUnavailable: &unavailable, MaxSurge: &surge}
@@ -121,7 +122,7 @@ func TestPromises(t *testing.T) {
 	write := func(verb, resource, subresource, name, uid, version string) Write {
 		return Write{verb, resource, subresource, name, uid, version}
 	}
-	two := func(text string) (*corev1.Pod, []*corev1.Pod) { // the taken pod first, then the others
+	two := func(text string) (*corev1.Pod, []*corev1.Pod) { // the taken pod, then the others
 		pods := podsOf(strings.Split(text, "; ")...)
 		return pods[0], pods[1:]
 	}
@@ -136,61 +137,61 @@ func TestPromises(t *testing.T) {
 	for _, test := range []struct{ name, got, want string }{
 		{"S1 kept", SharedAddress(podsOf("a has=10.0.0.2/29", "b has=10.0.0.3/29")), ""},
 		{"S1 broken", SharedAddress(podsOf("a has=10.0.0.2/29", "b has=10.0.0.2/28")), "S1: 10.0.0.2 of Network default/blue is held by a and b"},
-		{"S1 one has terminated", SharedAddress(podsOf("a has=10.0.0.2/29 failed", "b has=10.0.0.2/29")), ""},
-		{"S1 one is gated", SharedAddress(podsOf("a has=10.0.0.2/29 gated", "b has=10.0.0.2/29")), ""},
-		{"S1 one is being deleted", SharedAddress(podsOf("a has=10.0.0.2/29 terminating", "b has=10.0.0.2/29")), "S1: "},
+		{"S1 one pod has terminated", SharedAddress(podsOf("a has=10.0.0.2/29 failed", "b has=10.0.0.2/29")), ""},
+		{"S1 one pod is gated", SharedAddress(podsOf("a has=10.0.0.2/29 gated", "b has=10.0.0.2/29")), ""},
+		{"S1 one pod is being deleted", SharedAddress(podsOf("a has=10.0.0.2/29 terminating", "b has=10.0.0.2/29")), "S1: "},
 
 		{"S2 a host", Unusable(networkOf("10.0.0.0/29"), "10.0.0.2"), ""},
 		{"S2 outside", Unusable(networkOf("10.0.0.0/29"), "10.0.0.8"), "is outside"},
-		{"S2 network address", Unusable(networkOf("10.0.0.0/29"), "10.0.0.0"), "is network or broadcast"},
-		{"S2 broadcast address", Unusable(networkOf("10.0.0.0/29"), "10.0.0.7"), "is network or broadcast"},
+		{"S2 network address", Unusable(networkOf("10.0.0.0/29"), "10.0.0.0"), "is the network or broadcast"},
+		{"S2 broadcast address", Unusable(networkOf("10.0.0.0/29"), "10.0.0.7"), "is the network or broadcast"},
 		{"S2 all of a /31", Unusable(networkOf("10.0.0.2/31"), "10.0.0.3"), ""},
 		{"S2 gateway", Unusable(networkOf("10.0.0.0/29"), "10.0.0.1"), "is the gateway"},
 		{"S2 excluded", Unusable(networkOf("10.0.0.0/29"), "10.0.0.5"), "is excluded"},
-		{"S2 the broadcast address of before it grew", Unusable(grew, "10.0.0.7"), "was network or broadcast"},
+		{"S2 the broadcast address of an earlier CIDR", Unusable(grew, "10.0.0.7"), "was the network or broadcast"},
 		{"S2 handed out", HandedOut(nil, blockOf("10.0.0.2 Bound a"), []*v1.Network{networkOf("10.0.0.0/29")}, nil), ""},
-		{"S2 handed out wrongly", HandedOut(nil, blockOf("10.0.0.8 Bound a"), []*v1.Network{networkOf("10.0.0.0/29")}, nil), "S2: 10.0.0.8 of Network blue is handed out to a: it is outside"},
-		{"S2 right by the spec of before", HandedOut(nil, blockOf("10.0.0.8 Bound a"), []*v1.Network{networkOf("10.0.0.0/29"), networkOf("10.0.0.0/28")}, nil), ""},
-		{"S2 had before", HandedOut(blockOf("10.0.0.8 Reserved a"), blockOf("10.0.0.8 Bound a"), []*v1.Network{networkOf("10.0.0.0/29")}, nil), ""},
+		{"S2 handed out wrongly", HandedOut(nil, blockOf("10.0.0.8 Bound a"), []*v1.Network{networkOf("10.0.0.0/29")}, nil), "S2: 10.0.0.8 of Network blue is handed out to a, but it is outside"},
+		{"S2 right by the earlier spec", HandedOut(nil, blockOf("10.0.0.8 Bound a"), []*v1.Network{networkOf("10.0.0.0/29"), networkOf("10.0.0.0/28")}, nil), ""},
+		{"S2 reserved before", HandedOut(blockOf("10.0.0.8 Reserved a"), blockOf("10.0.0.8 Bound a"), []*v1.Network{networkOf("10.0.0.0/29")}, nil), ""},
 		{"S2 written back", HandedOut(nil, blockOf("10.0.0.8 Bound a"), []*v1.Network{networkOf("10.0.0.0/29")}, podsOf("a has=10.0.0.8/28")), ""},
-		{"S2 written back to another", HandedOut(nil, blockOf("10.0.0.8 Bound a"), []*v1.Network{networkOf("10.0.0.0/29")}, podsOf("a has=10.0.0.9/28")), "S2: "},
-		{"S2 of no Network", HandedOut(nil, blockOf("10.0.0.2 Bound a"), nil, nil), "S2: "},
-		{"S2 broadcast for a pod", OnEdge([]*v1.AddressBlock{blockOf("10.0.0.7 Bound a")}, podsOf("b has=10.0.0.2/29")), "S2: 10.0.0.7 of Network blue is bound to a, and is network or broadcast address for b"},
+		{"S2 written back to another pod", HandedOut(nil, blockOf("10.0.0.8 Bound a"), []*v1.Network{networkOf("10.0.0.0/29")}, podsOf("a has=10.0.0.9/28")), "S2: "},
+		{"S2 without a Network", HandedOut(nil, blockOf("10.0.0.2 Bound a"), nil, nil), "S2: "},
+		{"S2 broadcast for a pod", OnEdge([]*v1.AddressBlock{blockOf("10.0.0.7 Bound a")}, podsOf("b has=10.0.0.2/29")), "S2: 10.0.0.7 of Network blue is bound to a, but it is the network or broadcast address for b"},
 		{"S2 a host for a pod", OnEdge([]*v1.AddressBlock{blockOf("10.0.0.7 Bound a")}, podsOf("b has=10.0.0.2/28")), ""},
 
 		{"S3 kept", Moved(podOf("web-0"), netblue, netblue.Address), ""},
-		{"S3 the first", Moved(podOf("web-0"), netblue, netip.Addr{}), ""},
-		{"S3 broken", Moved(podOf("web-0"), netblue, had), "S3: web-0 had 10.0.0.2 of Network blue, and now 10.0.0.3"},
-		{"S3 asked for", Moved(podOf("web-0 asks=blue=10.0.0.3"), netblue, had), ""},
+		{"S3 first address", Moved(podOf("web-0"), netblue, netip.Addr{}), ""},
+		{"S3 broken", Moved(podOf("web-0"), netblue, had), "S3: web-0 had 10.0.0.2 of Network blue, and now has 10.0.0.3"},
+		{"S3 requested", Moved(podOf("web-0 asks=blue=10.0.0.3"), netblue, had), ""},
 		{"S3 remembered", Kept{{Network: "n"}: had}.See(Replica{Network: "n"}, podOf("web-0"), netblue), "S3: "},
 
 		{"S4 kept", tooMany(2, "web-0 of=web", "web-1 of=web terminating", "db-0 of=db"), ""},
-		{"S4 broken", tooMany(1, "web-0 of=web", "web-1 of=web terminating"), "S4: web-0 is created: 2 pods of web, of which there may be 1"},
-		{"S4 for nobody", tooMany(9, "web-0"), "S4: web-0 is created for nobody"},
+		{"S4 broken", tooMany(1, "web-0 of=web", "web-1 of=web terminating"), "S4: web-0 is created: 2 pods of web exist, and at most 1 may"},
+		{"S4 without a Pod2", tooMany(9, "web-0"), "S4: web-0 is created without a Pod2"},
 		{"S4 maxSurge", fmt.Sprint(Most([]*v1.Pod2{webOf(2), rolling(webOf(3), intstr.FromInt32(0), intstr.FromString("50%"))})), "5"},
 
 		{"S5 kept", tooFew("web-0 of=web ready=60; web-1 of=web ready=60; web-2 of=web ready=60", webOf(3)), ""},
-		{"S5 broken", tooFew("web-0 of=web ready=60; web-1 of=web ready=60; web-2 of=web", webOf(3)), "S5: web-0 is taken away: 1 others of web are available, and 2 have to be"},
+		{"S5 broken", tooFew("web-0 of=web ready=60; web-1 of=web ready=60; web-2 of=web", webOf(3)), "S5: web-0 is taken away: 1 other pods of web are available, and 2 must be"},
 		{"S5 another does not run its image", tooFew("web-0 of=web ready=60; web-1 of=web ready=60; web-2 of=web ready=60 image=old", webOf(3)), "S5: "},
 		{"S5 another is being deleted", tooFew("web-0 of=web ready=60; web-1 of=web ready=60; web-2 of=web ready=60 terminating", webOf(3)), "S5: "},
-		{"S5 another is of another Pod2", tooFew("web-0 of=web ready=60; web-1 of=web ready=60; web-2 of=db ready=60", webOf(3)), "S5: "},
+		{"S5 another belongs to another Pod2", tooFew("web-0 of=web ready=60; web-1 of=web ready=60; web-2 of=db ready=60", webOf(3)), "S5: "},
 		{"S5 another is too young", tooFew("web-0 of=web ready=60; web-1 of=web ready=60; web-2 of=web ready=5", webOf(3)), "S5: "},
-		{"S5 a young one", tooFew("web-0 of=web ready=5; web-1 of=web ready=60; web-2 of=web ready=60", webOf(3)), "S5: web-0, which is Ready, is updated: 2 others of web are available, and 3 have to be"},
-		{"S5 a young one that is scaled away", tooFew("web-3 of=web ready=5; web-1 of=web ready=60", webOf(3)), ""},
-		{"S5 one that does not serve", tooFew("web-0 of=web", webOf(3)), ""},
-		{"S5 by the spec of before", tooFew("web-0 of=web ready=60", webOf(3), webOf(1)), ""},
+		{"S5 a young pod", tooFew("web-0 of=web ready=5; web-1 of=web ready=60; web-2 of=web ready=60", webOf(3)), "S5: web-0, which is Ready, is updated: 2 other pods of web are available, and 3 must be"},
+		{"S5 a young pod that is scaled down", tooFew("web-3 of=web ready=5; web-1 of=web ready=60", webOf(3)), ""},
+		{"S5 a pod that does not serve", tooFew("web-0 of=web", webOf(3)), ""},
+		{"S5 by the earlier spec", tooFew("web-0 of=web ready=60", webOf(3), webOf(1)), ""},
 		{"S5 maxUnavailable", tooFew("web-0 of=web ready=60; web-1 of=web ready=60", rolling(webOf(3), intstr.FromString("67%"), intstr.FromInt32(0))), ""},
-		{"S5 of a Recreate", tooFew("web-0 of=web ready=60", recreate), ""},
+		{"S5 Recreate", tooFew("web-0 of=web ready=60", recreate), ""},
 
-		{"S6 ours deleted", write("delete", "pods", "", "a", "u", "1").NotOurs(podOf("a of=web"), ours), ""},
-		{"S6 another's deleted", write("delete", "pods", "", "a", "u", "1").NotOurs(podOf("a of=db"), ours), "S6: delete pods a, which is not ours"},
-		{"S6 nobody's deleted", write("delete", "pods", "", "a", "u", "1").NotOurs(podOf("a"), ours), "S6: "},
-		{"S6 nobody's adopted", write("patch", "pods", "", "a", "u", "1").NotOurs(podOf("a"), ours), ""},
-		{"S6 another's changed", write("patch", "pods", "", "a", "u", "1").NotOurs(podOf("a by=ReplicaSet"), ours), "S6: "},
-		{"S6 another's that waits", write("patch", "pods", "", "a", "u", "1").NotOurs(podOf("a by=ReplicaSet gated"), ours), ""},
-		{"S6 another's that asked is told", write("patch", "pods", "status", "a", "u", "").NotOurs(podOf("a by=ReplicaSet asks=blue"), ours), ""},
-		{"S6 a claim that a pod has", write("delete", "persistentvolumeclaims", "", "data", "u", "1").ClaimInUse(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data"}}, podsOf("a claim=data")), "S6: "},
-		{"S6 a claim that no pod has", write("delete", "persistentvolumeclaims", "", "data", "u", "1").ClaimInUse(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data"}}, podsOf("a claim=log")), ""},
+		{"S6 own pod deleted", write("delete", "pods", "", "a", "u", "1").NotOurs(podOf("a of=web"), ours), ""},
+		{"S6 another owner's pod deleted", write("delete", "pods", "", "a", "u", "1").NotOurs(podOf("a of=db"), ours), "S6: delete pods a: no Pod2 of this controller controls the pod"},
+		{"S6 pod without owner deleted", write("delete", "pods", "", "a", "u", "1").NotOurs(podOf("a"), ours), "S6: "},
+		{"S6 pod without owner adopted", write("patch", "pods", "", "a", "u", "1").NotOurs(podOf("a"), ours), ""},
+		{"S6 another owner's pod changed", write("patch", "pods", "", "a", "u", "1").NotOurs(podOf("a by=ReplicaSet"), ours), "S6: "},
+		{"S6 another owner's pod that waits", write("patch", "pods", "", "a", "u", "1").NotOurs(podOf("a by=ReplicaSet gated"), ours), ""},
+		{"S6 status of another owner's pod that asked", write("patch", "pods", "status", "a", "u", "").NotOurs(podOf("a by=ReplicaSet asks=blue"), ours), ""},
+		{"S6 a PVC that a pod uses", write("delete", "persistentvolumeclaims", "", "data", "u", "1").ClaimInUse(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data"}}, podsOf("a claim=data")), "S6: "},
+		{"S6 a PVC that no pod uses", write("delete", "persistentvolumeclaims", "", "data", "u", "1").ClaimInUse(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data"}}, podsOf("a claim=log")), ""},
 
 		{"S7 create", write("create", "pods", "", "a", "", "").Unconditional(), ""},
 		{"S7 create without a name", write("create", "pods", "", "", "", "").Unconditional(), "S7: "},
@@ -202,13 +203,13 @@ func TestPromises(t *testing.T) {
 		{"S7 deletion without a resourceVersion", write("delete", "pods", "", "a", "u", "").Unconditional(), "S7: "},
 
 		{"S8 kept", InUse(networkOf("10.0.0.0/29"), []*v1.AddressBlock{blockOf("10.0.0.2 Bound a")}, podsOf("a failed")), ""},
-		{"S8 broken", InUse(networkOf("10.0.0.0/29"), []*v1.AddressBlock{blockOf("10.0.0.2 Bound a")}, podsOf("a")), "S8: Network blue goes, and 10.0.0.2 of it is bound to a"},
-		{"S8 another pod of the name", InUse(networkOf("10.0.0.0/29"), []*v1.AddressBlock{blockOf("10.0.0.2 Bound a")}, podsOf("a uid=u2")), ""},
+		{"S8 broken", InUse(networkOf("10.0.0.0/29"), []*v1.AddressBlock{blockOf("10.0.0.2 Bound a")}, podsOf("a")), "S8: Network blue is removed while its address 10.0.0.2 is bound to a"},
+		{"S8 another pod with the name", InUse(networkOf("10.0.0.0/29"), []*v1.AddressBlock{blockOf("10.0.0.2 Bound a")}, podsOf("a uid=u2")), ""},
 		{"S8 sealed", Unsealed(networkOf("10.0.0.0/29"), []*v1.AddressBlock{sealed}), ""},
 		{"S8 not sealed", Unsealed(networkOf("10.0.0.0/29"), []*v1.AddressBlock{blockOf()}), "S8: "},
-		{"S8 bound for nobody", BoundForNobody(nil, blockOf("10.0.0.2 Bound a"), nil, podsOf("a")), "S8: 10.0.0.2 is bound to a in a block of a Network that is gone"},
-		{"S8 it was bound before", BoundForNobody(blockOf("10.0.0.2 Bound a"), blockOf("10.0.0.2 Bound a"), nil, podsOf("a")), ""},
-		{"S8 bound for the Network that is", BoundForNobody(nil, blockOf("10.0.0.2 Bound a"), networkOf("10.0.0.0/29"), podsOf("a")), ""},
+		{"S8 bound without a Network", BoundForNobody(nil, blockOf("10.0.0.2 Bound a"), nil, podsOf("a")), "S8: 10.0.0.2 is bound to a in an AddressBlock of a Network that is gone"},
+		{"S8 bound before", BoundForNobody(blockOf("10.0.0.2 Bound a"), blockOf("10.0.0.2 Bound a"), nil, podsOf("a")), ""},
+		{"S8 bound for the existing Network", BoundForNobody(nil, blockOf("10.0.0.2 Bound a"), networkOf("10.0.0.0/29"), podsOf("a")), ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if !strings.HasPrefix(test.got, test.want) || (test.got == "") != (test.want == "") {
@@ -218,7 +219,7 @@ func TestPromises(t *testing.T) {
 	}
 }
 
-// An answer of which a part cannot be read is none.
+// An annotation with an unreadable part counts as none.
 func TestPublished(t *testing.T) {
 	for _, test := range []struct{ annotation, want string }{
 		{`{"blue":{"address":"10.0.0.2/29","mac":"x"},"six":{"address":"fd00::2/64"}}`, `{"blue":"10.0.0.2/29","six":"fd00::2/64"}`},

@@ -15,24 +15,25 @@ import (
 	"github.com/pod2/pod2/pkg/ordinals"
 )
 
-// Ordinals of the replicas of a Pod2.
+// Ordinals returns the ordinals of the replicas of a Pod2.
 func Ordinals(p *v1.Pod2) ordinals.Range {
 	return ordinals.New(startOf(p), ptr.Deref(p.Spec.Replicas, 1), p.Spec.ReserveOrdinals)
 }
 
 func startOf(p *v1.Pod2) int32 { return ptr.Deref(p.Spec.Ordinals, v1.Pod2Ordinals{}).Start }
 
-// MaxSurge is how many pods there may be besides the replicas.
+// MaxSurge is the number of pods that may exist in addition to the replicas.
 func MaxSurge(p *v1.Pod2) int {
 	if u := p.Spec.UpdateStrategy.RollingUpdate; u != nil && u.MaxSurge != nil {
-		n, _ := intstr.GetScaledValueFromIntOrPercent(u.MaxSurge, Ordinals(p).Count(), true) // the schema admits no other text
+		n, _ := intstr.GetScaledValueFromIntOrPercent(u.MaxSurge, Ordinals(p).Count(), true) // the schema rejects any other text
 		return max(n, 0)
 	}
 	return 0
 }
 
-// LeastAvailable is how many replicas have to be available while others are taken: all but
-// maxUnavailable, which is one at least where there is no surge; none of a Recreate.
+// LeastAvailable is the number of replicas that must stay available while others are taken:
+// all except maxUnavailable. maxUnavailable is at least 1 if there is no surge. With the
+// strategy Recreate, none has to stay available.
 func LeastAvailable(p *v1.Pod2) int {
 	if p.Spec.UpdateStrategy.Type == v1.Recreate {
 		return 0
@@ -49,8 +50,8 @@ func LeastAvailable(p *v1.Pod2) int {
 	return Ordinals(p).Count() - unavailable
 }
 
-// Most is how many pods of a Pod2 there may be when one is created, by the most generous of the
-// specs that the controller may know.
+// Most is the number of pods of a Pod2 that may exist after a creation. The controller may
+// know any of the specs, so the most generous one counts.
 func Most(specs []*v1.Pod2) int {
 	most := 0
 	for _, p := range specs {
@@ -59,12 +60,12 @@ func Most(specs []*v1.Pod2) int {
 	return most
 }
 
-// TooMany is S4, asked when a pod was created: pods are all that there are since, those that are
-// being deleted and the new one included, and most is how many of its Pod2 there may be.
+// TooMany is S4, checked when a pod is created. pods are all pods that exist now, including
+// terminating ones and the new one. most is how many pods its Pod2 may have.
 func TooMany(created *corev1.Pod, pods []*corev1.Pod, most int) string {
 	ref := metav1.GetControllerOfNoCopy(created)
 	if ref == nil || ref.Kind != "Pod2" {
-		return fmt.Sprintf("S4: %s is created for nobody", created.Name)
+		return fmt.Sprintf("S4: %s is created without a Pod2", created.Name)
 	}
 	n := 0
 	for _, pod := range pods {
@@ -73,12 +74,13 @@ func TooMany(created *corev1.Pod, pods []*corev1.Pod, most int) string {
 		}
 	}
 	if n > most {
-		return fmt.Sprintf("S4: %s is created: %d pods of %s, of which there may be %d", created.Name, n, ref.Name, most)
+		return fmt.Sprintf("S4: %s is created: %d pods of %s exist, and at most %d may", created.Name, n, ref.Name, most)
 	}
 	return ""
 }
 
-// Serves says whether a pod is Ready, stays, and runs the images that it is to run.
+// Serves says whether a pod is Ready, is not being deleted, and runs the images of its
+// spec.
 func Serves(pod *corev1.Pod) bool {
 	for _, c := range pod.Spec.Containers {
 		if slices.ContainsFunc(pod.Status.ContainerStatuses, func(is corev1.ContainerStatus) bool { return is.Name == c.Name && is.Image != c.Image }) {
@@ -89,8 +91,8 @@ func Serves(pod *corev1.Pod) bool {
 	return ready && pod.DeletionTimestamp == nil && !over(pod)
 }
 
-// ReadySince is false for a pod that is not Ready. A quick restart of a container need not show in
-// the condition.
+// ReadySince returns false for a pod that is not Ready. A quick restart of a container may
+// not show in the condition, so the start of the containers counts too.
 func ReadySince(pod *corev1.Pod) (since time.Time, ready bool) {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
@@ -105,16 +107,16 @@ func ReadySince(pod *corev1.Pod) (since time.Time, ready bool) {
 	return since, ready
 }
 
-// Available says whether a pod serves, and has been Ready for so long.
+// Available says whether a pod serves and has been Ready for this long.
 func Available(pod *corev1.Pod, least time.Duration, now time.Time) bool {
 	since, _ := ReadySince(pod)
 	return Serves(pod) && (least <= 0 || now.Sub(since) >= least)
 }
 
-// TooFew is S5, asked when a pod that serves is taken: deleted, or made to run another image. It is
-// kept if of the other pods of its Pod2 as many are available as have to be, by the most generous
-// of the specs that the controller may know. To take one that is Ready, and too young to be
-// available, one more has to be, unless it is scaled away.
+// TooFew is S5, checked when a serving pod is taken: deleted, or changed to run another
+// image. Enough of the other pods of its Pod2 must be available, by the most generous of
+// the specs that the controller may know. If the taken pod is Ready but not yet available,
+// one more must be available, unless the pod is scaled down.
 func TooFew(taken *corev1.Pod, others []*corev1.Pod, specs []*v1.Pod2, now time.Time) string {
 	ref := metav1.GetControllerOfNoCopy(taken)
 	if ref == nil || ref.Kind != "Pod2" || !Serves(taken) || len(specs) == 0 {
@@ -144,12 +146,12 @@ func TooFew(taken *corev1.Pod, others []*corev1.Pod, specs []*v1.Pod2, now time.
 	case n >= least:
 		return ""
 	case young:
-		return fmt.Sprintf("S5: %s, which is Ready, is updated: %d others of %s are available, and %d have to be", taken.Name, n, ref.Name, least)
+		return fmt.Sprintf("S5: %s, which is Ready, is updated: %d other pods of %s are available, and %d must be", taken.Name, n, ref.Name, least)
 	}
-	return fmt.Sprintf("S5: %s is taken away: %d others of %s are available, and %d have to be", taken.Name, n, ref.Name, least)
+	return fmt.Sprintf("S5: %s is taken away: %d other pods of %s are available, and %d must be", taken.Name, n, ref.Name, least)
 }
 
-// MinReady is how long a pod has to be Ready, by the most generous of the specs.
+// MinReady is how long a pod must be Ready, by the most generous of the specs.
 func MinReady(specs []*v1.Pod2) time.Duration {
 	least := specs[0].Spec.MinReadySeconds
 	for _, p := range specs {

@@ -19,9 +19,9 @@ import (
 type update struct {
 	*Cluster
 	p     *v1.Pod2
-	pods  []*corev1.Pod                // that it controls
-	own   []*appsv1.ControllerRevision // that it controls
-	hash  string                       // of what the spec says
+	pods  []*corev1.Pod                // controlled by the Pod2
+	own   []*appsv1.ControllerRevision // controlled by the Pod2
+	hash  string                       // of the spec
 	ready *metav1.Condition
 }
 
@@ -50,8 +50,9 @@ func (u *update) reason() string {
 	return u.ready.Reason
 }
 
-// addressKept says whether an address that the replica is to have is bound to another pod, or kept for
-// one. All replicas of a Recreate wait for that.
+// addressKept says whether an address that the spec gives to this replica is bound to
+// another pod, or kept for one. With the strategy Recreate, all replicas wait for such an
+// address.
 func (u *update) addressKept(pod *corev1.Pod) bool {
 	ordinal, _ := ordinals.Parse(u.p.Name, pod.Name)
 	at := int(ordinal - startOf(u.p))
@@ -71,7 +72,8 @@ func (u *update) addressKept(pod *corev1.Pod) bool {
 	return false
 }
 
-// place of the replica of a name, -1 for none; surges says whether it is one, or may be a surge replica.
+// place returns the place of the replica with this name, -1 if it has none. surges says
+// whether the name is that of a replica or of a possible surge replica.
 func (u *update) place(name string) (place int, surges bool) {
 	ordinal, named := ordinals.Parse(u.p.Name, name)
 	place, placed := Ordinals(u.p).Place(ordinal)
@@ -88,8 +90,8 @@ func over(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
-// updated says whether a pod is of the revision of the spec, and asks for the addresses that the spec
-// has for its ordinal.
+// updated says whether a pod is of the revision of the spec, and requests the addresses
+// that the spec gives to its ordinal.
 func (u *update) updated(pod *corev1.Pod) bool {
 	ordinal, replica := ordinals.Parse(u.p.Name, pod.Name)
 	if _, placed := Ordinals(u.p).Place(ordinal); replica && placed && pod.Annotations[v1.Pod2RequestAnnotation] != request(u.p, ordinal) {
@@ -98,8 +100,8 @@ func (u *update) updated(pod *corev1.Pod) bool {
 	return pod.Labels[v1.PodTemplateHashLabel] == u.hash
 }
 
-// request is what a replica asks for, with the addresses that are wanted for its place. Reserving an
-// ordinal moves no address to another.
+// request is the annotation that a replica must have, with the addresses for its place.
+// Reserving an ordinal moves no address to another ordinal.
 func request(p *v1.Pod2, ordinal int32) string {
 	if len(p.Spec.Networks) == 0 {
 		return p.Spec.Template.Annotations[v1.NetworksAnnotation]

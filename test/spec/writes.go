@@ -11,11 +11,11 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// Write is a request that is to change an object.
+// Write is a request that would change an object.
 type Write struct {
 	Verb                        string // create, update, patch or delete
 	Resource, Subresource, Name string
-	// UID and ResourceVersion that the write asks the object to have, "" for whatever it has.
+	// UID and ResourceVersion are the preconditions of the write, "" for none.
 	UID, ResourceVersion string
 }
 
@@ -27,15 +27,15 @@ func (w Write) String() string {
 	return text
 }
 
-// Unconditional is S7: a create has a name, a patch and a deletion have UID and resourceVersion, and
-// nothing is updated as a whole. The status of a pod may be patched by UID alone: a condition
-// is true of it, whatever else is written meanwhile.
+// Unconditional is S7: a create has a name, a patch and a deletion have UID and
+// resourceVersion, and no object is updated as a whole. The status of a pod may be patched
+// by UID alone: other writes do not make a condition wrong.
 func (w Write) Unconditional() string {
 	switch {
 	case w.Verb == "create" && w.Name == "":
 		return fmt.Sprintf("S7: %s has no name", w)
 	case w.Verb == "update":
-		return fmt.Sprintf("S7: %s deletes the fields that the controller does not know", w)
+		return fmt.Sprintf("S7: %s removes the fields that the controller does not know", w)
 	case (w.Verb == "patch" || w.Verb == "delete") && w.UID == "":
 		return fmt.Sprintf("S7: %s has no UID", w)
 	case w.Verb != "create" && w.ResourceVersion == "" && (w.Resource != "pods" || w.Subresource != "status"):
@@ -44,9 +44,9 @@ func (w Write) Unconditional() string {
 	return ""
 }
 
-// NotOurs is S6: a pod is deleted only if it is controlled by a Pod2 of ours, by UID. It is changed only
-// if it is, or if nobody controls it, or it waits for us, or it asked for addresses and is told
-// in its status.
+// NotOurs is S6. A pod may be deleted only if a Pod2 of this controller controls it, by
+// UID. A pod may be changed in four cases: such a Pod2 controls it, it has no controller,
+// it waits for Pod2, or it requested addresses and the write reports them in its status.
 func (w Write) NotOurs(pod *corev1.Pod, ours func(types.UID) bool) string {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	waits := slices.ContainsFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == v1.AddressesGate })
@@ -57,17 +57,17 @@ func (w Write) NotOurs(pod *corev1.Pod, ours func(types.UID) bool) string {
 	case w.Verb == "patch" && (ref == nil || waits || told):
 		return ""
 	}
-	return fmt.Sprintf("S6: %s, which is not ours", w)
+	return fmt.Sprintf("S6: %s: no Pod2 of this controller controls the pod", w)
 }
 
-// ClaimInUse is S6 of claims: none is deleted that a pod has.
+// ClaimInUse is S6 of PVCs: no PVC that a pod uses is deleted.
 func (w Write) ClaimInUse(claim *corev1.PersistentVolumeClaim, pods []*corev1.Pod) string {
 	for _, pod := range pods {
 		uses := slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 			return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim.Name
 		})
 		if w.Verb == "delete" && uses && pod.Namespace == claim.Namespace {
-			return fmt.Sprintf("S6: %s, which %s has", w, pod.Name)
+			return fmt.Sprintf("S6: %s: pod %s uses the PVC", w, pod.Name)
 		}
 	}
 	return ""
