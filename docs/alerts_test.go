@@ -28,7 +28,7 @@ func readText(t *testing.T, file string) string {
 	return string(content)
 }
 
-// Whoever is woken by an alert finds what to do.
+// Each alert has a runbook for the person it wakes.
 func TestEveryAlertHasARunbook(t *testing.T) {
 	rules, docs := readText(t, "../artifacts/alerts/pod2.rules.yaml"), readText(t, "operations.md")
 	alerts := regexp.MustCompile(`(?m)^  - alert: (\w+)$`).FindAllStringSubmatch(rules, -1)
@@ -37,15 +37,15 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 	}
 	for _, alert := range alerts {
 		if !strings.Contains(docs, "\n### "+alert[1]+"\n") || !strings.Contains(rules, "runbook: docs/operations.md#"+strings.ToLower(alert[1])+"\n") {
-			t.Errorf("%s has no runbook", alert[1])
+			t.Errorf("alert %s has no runbook", alert[1])
 		}
 	}
 }
 
 var metricName = regexp.MustCompile(`\b(pod2|workqueue|rest_client|leader_election)_[a-z_]+\b`)
 
-// The alerts are about metrics that the documentation has, which an integration
-// test looks for in a running controller.
+// The alerts use only metrics of the documentation. An integration test looks for those in
+// a running controller.
 func TestAlertsAreAboutDocumentedMetrics(t *testing.T) {
 	var documented []string
 	for line := range strings.Lines(readText(t, "operations.md")) {
@@ -55,15 +55,15 @@ func TestAlertsAreAboutDocumentedMetrics(t *testing.T) {
 	}
 	for _, name := range metricName.FindAllString(readText(t, "../artifacts/alerts/pod2.rules.yaml"), -1) {
 		if !slices.Contains(documented, strings.TrimSuffix(name, "_bucket")) {
-			t.Errorf("docs/operations.md does not have %s", name)
+			t.Errorf("docs/operations.md does not document the metric %s", name)
 		}
 	}
 }
 
 var bucketBound = regexp.MustCompile(`(\w+_bucket)\{.*le="(.+?)"`)
 
-// Prometheus interpolates between the buckets that there are, and says of nothing
-// that it is beyond the last.
+// Prometheus interpolates between existing buckets, and reports nothing beyond the last
+// bucket.
 func TestAlertsAreTestedWithServedBuckets(t *testing.T) {
 	served := scrapedBuckets(t)
 	series := bucketBound.FindAllStringSubmatch(readText(t, "../artifacts/alerts/pod2.rules.test.yaml"), -1)
@@ -77,7 +77,7 @@ func TestAlertsAreTestedWithServedBuckets(t *testing.T) {
 	}
 }
 
-// scrapedBuckets are the upper bounds of each histogram, by the name of its buckets.
+// scrapedBuckets returns the upper bounds of each histogram, by the name of its buckets.
 func scrapedBuckets(t *testing.T) map[string][]string {
 	t.Helper()
 	app.ObserveSync("Pod2", "success", time.Millisecond)
@@ -91,7 +91,7 @@ func scrapedBuckets(t *testing.T) map[string][]string {
 	return bounds
 }
 
-// scraped is the page of metrics.
+// scraped returns the page of metrics.
 func scraped(t *testing.T) string {
 	t.Helper()
 	answer := httptest.NewRecorder()
@@ -99,7 +99,7 @@ func scraped(t *testing.T) string {
 	return answer.Body.String()
 }
 
-// A claim of the documentation that names a test can be looked up.
+// A reader can look up each test that the documentation names.
 func TestDocsNameTestsThatExist(t *testing.T) {
 	defined := map[string]bool{}
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -122,14 +122,14 @@ func TestDocsNameTestsThatExist(t *testing.T) {
 	for _, file := range docs {
 		for _, name := range regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(readText(t, file), -1) {
 			if !defined[name] {
-				t.Errorf("%s names %s, which is no test", file, name)
+				t.Errorf("%s names %s, which is not a test", file, name)
 			}
 		}
 	}
 }
 
-// An install that names manifests one by one has the roles of users among them:
-// without those a user with the role `edit` can use no kind of ours.
+// An install that names single manifests includes the roles of users. Without them, a user
+// with the role `edit` can use none of Pod2's kinds.
 func TestInstallsHaveTheUserRoles(t *testing.T) {
 	files, err := filepath.Glob("*.md")
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// unqualified lists the words by which a delete command in the text names one of
-// our kinds without its group.
+// unqualified lists the words by which a delete command in the text names one of Pod2's
+// kinds without its group.
 func unqualified(text string, kinds map[string]string) (found []string) {
 	for _, command := range deletion.FindAllStringSubmatch(text, -1) {
 		for _, word := range strings.Fields(strings.NewReplacer("\"", " ", "'", " ", "`", " ").Replace(command[1])) {
@@ -28,12 +28,12 @@ func unqualified(text string, kinds map[string]string) (found []string) {
 	return found
 }
 
-// deletion is a command up to its end, which a comment, another command or the end
-// of the quotation makes. Scripts call kubectl k, show and survive.
+// deletion matches a command. A command ends at a comment, another command or the end of
+// the quotation. Scripts call kubectl k, show and survive.
 var deletion = regexp.MustCompile("\\b(?:kubectl|k|show|survive)\\b[^\\n|;&`]*\\bdelete\\b([^\\n|;&`#]*)")
 
-// kindNames are all names that kubectl takes for our kinds, with the one that no
-// other group can have.
+// kindNames maps all kubectl names of Pod2's kinds to the name that no other group can
+// have.
 func kindNames(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("../crd/*.yaml")
@@ -62,7 +62,7 @@ func kindNames(t *testing.T) map[string]string {
 	return kinds
 }
 
-// Another group may have a kind of the same name: OpenShift's cluster-scoped
+// Another group may have a kind with the same name: OpenShift's cluster-scoped
 // networks.config.openshift.io is the network of the cluster.
 func TestDeletionsNameTheGroup(t *testing.T) {
 	kinds := kindNames(t)
@@ -88,7 +88,7 @@ func TestDeletionsNameTheGroup(t *testing.T) {
 	}
 }
 
-// written says that the text of a file has commands for people, or runs some.
+// written says whether a file contains commands for readers, or runs some.
 func written(path string) bool {
 	return path == "../Makefile" || strings.HasPrefix(path, "../.ci/") ||
 		slices.Contains([]string{".md", ".yaml", ".sh", ".go"}, filepath.Ext(path))

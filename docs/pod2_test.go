@@ -1,4 +1,4 @@
-// Package docs tests that the documents speak of what exists.
+// Package docs tests that the documents name only existing things.
 package docs
 
 import (
@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Every row of pod2.md names tests, and those exist: in the package that is named
-// after them, else in test/integration or at the root.
+// Every row of pod2.md names tests, and these tests exist: in the package named after them,
+// or else in test/integration or at the root.
 func TestNamedTestsExist(t *testing.T) {
 	page, err := os.ReadFile("pod2.md")
 	if err != nil {
@@ -31,11 +31,11 @@ func TestNamedTestsExist(t *testing.T) {
 			}
 			tests := regexp.MustCompile(`Test\w+`).FindAllString(part, -1)
 			if len(tests) == 0 {
-				t.Errorf("%s: no test is named in %q", cells[0], part)
+				t.Errorf("%s: %q names no test", cells[0], part)
 			}
 			for _, test := range tests {
 				if !slices.ContainsFunc(dirs, func(dir string) bool { return declared(t, filepath.Join("..", dir), test) }) {
-					t.Errorf("%s: there is no %s in %q", cells[0], test, dirs)
+					t.Errorf("%s: test %s does not exist in %q", cells[0], test, dirs)
 				}
 			}
 		}

@@ -1,4 +1,4 @@
-// Package contributing tests what its pages say of the tree.
+// Package contributing tests the statements of its pages about the source tree.
 package contributing
 
 import (
@@ -21,7 +21,7 @@ func page(t *testing.T, name string) string {
 	return string(text)
 }
 
-// The diff of the example is one of this code: git can take it back.
+// The diff of the example fits the present code: git can revert it.
 func TestTheDiffOfTheExampleFits(t *testing.T) {
 	_, diff, found := strings.Cut(page(t, "add-a-kind.md"), "```diff\n")
 	diff, _, closed := strings.Cut(diff, "```")
@@ -35,10 +35,10 @@ func TestTheDiffOfTheExampleFits(t *testing.T) {
 	}
 }
 
-// ofTheExample is how code names the kind Node, or what it alone has.
+// ofTheExample matches the names by which code refers to the kind Node or its parts.
 var ofTheExample = regexp.MustCompile(`\bKindNode\b|\bnodeKind\b|pod2/pkg/node"|\bwriteNodes\b|\bnodesOfAgent\b|\bSlimAgent\b|\bagentsResource\b|informers\.Agents\b`)
 
-// The files of the product that name the kind are those of the page.
+// The page lists exactly the product's files that name the kind.
 func TestAKindIsNamedWhereThePageSays(t *testing.T) {
 	var got []string
 	for _, root := range []string{"main.go", "controller.go", "internal", "pkg", "cmd"} {
@@ -67,7 +67,8 @@ func TestAKindIsNamedWhereThePageSays(t *testing.T) {
 	}
 }
 
-// A reader of the path returns to few files, to those that the page says, and all exist.
+// A reader of the path returns only to files that the page names, and not often. All files
+// exist.
 func TestThePathReturnsSeldom(t *testing.T) {
 	seen, last, backs := map[string]bool{}, "", 0
 	for line := range strings.Lines(page(t, "path-of-a-pod2.md")) {
@@ -84,7 +85,7 @@ func TestThePathReturnsSeldom(t *testing.T) {
 				}
 			}
 			if path == "" || path == last {
-				t.Errorf("the path goes back to %s, which it did not open before", name)
+				t.Errorf("the path returns to %s, which it did not open before", name)
 			}
 			last = path
 			continue
@@ -98,11 +99,11 @@ func TestThePathReturnsSeldom(t *testing.T) {
 		}
 		last = link[1]
 		if seen[last] {
-			t.Errorf("%s was left before", last)
+			t.Errorf("the path has visited %s before", last)
 		}
 		seen[last] = true
 	}
 	if backs == 0 || backs > 10 {
-		t.Errorf("%d returns, want ten at most", backs)
+		t.Errorf("the path returns %d times, want 1 to 10 times", backs)
 	}
 }

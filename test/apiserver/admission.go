@@ -11,20 +11,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Rule is a part of admission: it changes what is created, or refuses a request once
-// nothing else does. What users do in a test is changed, and never refused.
+// Rule is a part of admission. It changes created objects, or refuses a request that
+// nothing else refuses. It changes objects of the test's users too, but never refuses their
+// requests.
 type Rule struct {
-	// On are the kinds of requests, as in Kinds: "POST pods". None: every write.
+	// On are the kinds of requests, as in Kinds: "POST pods". If empty, every write counts.
 	On []string
-	// In is the namespace of the objects; "": any.
+	// In is the namespace of the objects, "" for any.
 	In string
-	// Mutate changes an object that is created or updated.
+	// Mutate changes a created or updated object.
 	Mutate func(Object)
-	// Refuse returns the reason for which a request is refused, nil if it is not.
+	// Refuse returns the reason for a refusal, nil if the request is allowed.
 	Refuse func(*Server, Attempt) error
 }
 
-// Attempt is a request that admission looks at. Old is nil for a create, New for a delete.
+// Attempt is a request under admission. Old is nil for a create, New is nil for a delete.
 type Attempt struct {
 	Resource  schema.GroupResource
 	Namespace string
@@ -36,7 +37,7 @@ func (a Attempt) forbidden(format string, args ...any) *apierrors.StatusError {
 	return apierrors.NewForbidden(a.Resource, a.Name, fmt.Errorf(format, args...))
 }
 
-// Policy refuses as a ValidatingAdmissionPolicy does whose validation gives no reason.
+// Policy refuses like a ValidatingAdmissionPolicy whose validation gives no reason.
 func Policy(message string, refuses func(Attempt) bool) func(*Server, Attempt) error {
 	return func(_ *Server, a Attempt) error {
 		if refuses != nil && !refuses(a) {
@@ -49,7 +50,7 @@ func Policy(message string, refuses func(Attempt) bool) func(*Server, Attempt) e
 	}
 }
 
-// Denial refuses as a webhook does that gives a message and no code.
+// Denial refuses like a webhook that gives a message and no code.
 func Denial(message string) func(*Server, Attempt) error {
 	return func(*Server, Attempt) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{
@@ -59,8 +60,8 @@ func Denial(message string) func(*Server, Attempt) error {
 	}
 }
 
-// Quota is a ResourceQuota of pods or persistentvolumeclaims in a namespace. Pods that
-// have finished do not count.
+// Quota is a ResourceQuota of pods or persistentvolumeclaims in a namespace. Terminated
+// pods do not count.
 func Quota(namespace, resource string, hard int) Rule {
 	return Rule{On: []string{"POST " + resource}, In: namespace, Refuse: func(s *Server, a Attempt) error {
 		used := 0
@@ -76,7 +77,7 @@ func Quota(namespace, resource string, hard int) Rule {
 	}}
 }
 
-// Admit is the beginning of a rule; withdraw is its end.
+// Admit adds a rule; withdraw removes it.
 func (s *Server) Admit(r Rule) (withdraw func()) {
 	s.Lock()
 	defer s.Unlock()
@@ -99,7 +100,7 @@ func (s *Server) rulesOn(kind, namespace string) (rules []*Rule) {
 	return rules
 }
 
-// mutate has the rules change what is to be stored.
+// mutate lets the rules change an object before it is stored.
 func (s *Server) mutate(kind string, obj Object) {
 	for _, rule := range s.rulesOn(kind, obj.GetNamespace()) {
 		if rule.Mutate != nil {
@@ -108,7 +109,7 @@ func (s *Server) mutate(kind string, obj Object) {
 	}
 }
 
-// refuse is the error of the first rule that refuses a request.
+// refuse returns the error of the first rule that refuses a request.
 func (s *Server) refuse(by, kind string, r *Resource, old, next Object) error {
 	some := next
 	if next == nil {

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// answerList has the page that is asked for: the token to go on with is the number
-// of objects before.
+// answerList answers with the requested page. The continue token is the number of objects
+// in the earlier pages.
 func (s *Server) answerList(c *Call) *http.Response {
 	matches, err := c.selector()
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *Server) answerList(c *Call) *http.Response {
 	return answer(http.StatusOK, text)
 }
 
-// selector is that of a list or a watch.
+// selector returns the selector of a list or a watch.
 func (c *Call) selector() (func(Object) bool, error) {
 	byLabel, err := labels.Parse(c.Query.Get("labelSelector"))
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *Call) selector() (func(Object) bool, error) {
 	}, nil
 }
 
-// discover answers which resources a group and version has.
+// discover answers with the resources of a group and version.
 func (s *Server) discover(c *Call) *http.Response {
 	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}}
 	for _, r := range Resources {

@@ -10,31 +10,31 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Fault is something wrong with the server, or with a webhook that it calls: some
-// requests are answered with an error, before anything else is looked at. What users do
-// in a test, and what the cluster around the server does, is spared.
+// Fault is a failure of the server, or of a webhook that it calls: it answers some requests
+// with an error before anything else. It does not affect a test's users, or the cluster
+// around the server.
 type Fault struct {
-	// On are the kinds of requests, as in Kinds: "POST pods". None: every write but those
-	// of events and leases.
+	// On are the kinds of requests, as in Kinds: "POST pods". If empty, every write counts,
+	// except writes of events and leases.
 	On []string
-	// In is the namespace of the objects; "": any.
+	// In is the namespace of the objects, "" for any.
 	In string
-	// Hits says whether the n-th of these requests, from 1 on, is answered so; nil: all are.
+	// Hits says whether the n-th of these requests, from 1 on, fails. If nil, all fail.
 	Hits func(n int) bool
-	// Error is what is answered; nil: the connection breaks.
+	// Error is the answer. If nil, the connection breaks.
 	Error error
-	// Answer, if not nil, says for each request what is answered instead, and nil where there
-	// is no fault; the connection breaks with what is no answer of an API server. It is for
-	// requests of any kind if On names none.
+	// Answer, if not nil, replaces Error: it returns the answer to each request, nil for no
+	// fault. If the error is not an answer of an API server, the connection breaks with it.
+	// If On is empty, Answer applies to requests of any kind.
 	Answer func(*Call) error
-	// Done says that a write is carried out all the same.
+	// Done says that a write is carried out anyway.
 	Done bool
 
 	met int
 }
 
-// What servers answer when they cannot serve; a client tries again by itself after the
-// last one, which says when.
+// Answers of servers that cannot serve. A client repeats a request by itself after the last
+// one, which says when.
 var (
 	ErrInternal    = apierrors.NewInternalError(errors.New("etcdserver: leader changed"))
 	ErrUnavailable = apierrors.NewServiceUnavailable("the server is currently unable to handle the request")
@@ -42,8 +42,8 @@ var (
 	ErrBusy        = apierrors.NewTooManyRequests("the server has received too many requests and has asked us to try again later", 1)
 )
 
-// WebhookIsDown is the answer to a request that a webhook is asked about which does not
-// answer, and without which (failurePolicy: Fail) nothing is done.
+// WebhookIsDown is the answer to a request whose webhook does not answer, if its
+// failurePolicy is Fail.
 func WebhookIsDown(name string) error {
 	return apierrors.NewInternalError(fmt.Errorf("failed calling webhook %q: failed to call webhook: Post %q: dial tcp 10.96.0.9:443: connect: connection refused",
 		name, "https://webhook.default.svc:443/?timeout=10s"))
@@ -55,7 +55,7 @@ func First(n int) func(int) bool { return func(i int) bool { return i <= n } }
 // Only hits the n-th request.
 func Only(n int) func(int) bool { return func(i int) bool { return i == n } }
 
-// Break is the beginning of a fault; mend is its end.
+// Break begins a fault; the returned function ends it.
 func (s *Server) Break(f Fault) (mend func()) {
 	s.Lock()
 	defer s.Unlock()
@@ -82,12 +82,12 @@ func (f *Fault) text() string {
 		text = string(apierrors.ReasonForError(f.Error))
 	}
 	if f.Done {
-		return text + ", though it is done"
+		return text + ", but carries it out"
 	}
 	return text
 }
 
-// strike is the fault that a request meets, nil if it meets none, and what is answered.
+// strike returns the fault that a request meets, nil for none, and the answer.
 func (s *Server) strike(c *Call) (*Fault, error) {
 	if c.Resource == nil {
 		return nil, nil
@@ -109,8 +109,8 @@ func (s *Server) strike(c *Call) (*Fault, error) {
 	return nil, nil
 }
 
-// Answer answers a call as the server does with its faults. It returns what came of the
-// call besides; nil: nothing was done. An error is that of a connection that broke.
+// Answer answers a call like the server with its faults. outcome is the server's own
+// result, nil if the call was not carried out. The error is that of a broken connection.
 func (s *Server) Answer(c *Call) (answer, outcome *http.Response, broke error) {
 	s.Lock()
 	f, err := s.strike(c)
@@ -134,5 +134,5 @@ func (s *Server) Answer(c *Call) (answer, outcome *http.Response, broke error) {
 	return nil, outcome, err
 }
 
-// ErrLost is what a client is told whose connection broke.
+// ErrLost is the error that a client gets if its connection broke.
 var ErrLost = fmt.Errorf("apiserver: the connection broke: %w", syscall.ECONNRESET)

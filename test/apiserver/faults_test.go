@@ -15,7 +15,7 @@ import (
 	typed "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// podsOf a server, as a client sees them.
+// podsOf returns the client of a server's pods.
 func podsOf(s *Server, namespace string) typed.PodInterface {
 	return kubernetes.NewForConfigOrDie(s.Config("test")).CoreV1().Pods(namespace)
 }
@@ -26,7 +26,7 @@ func createPod(t *testing.T, s *Server, namespace, name string) (*corev1.Pod, er
 	return podsOf(s, namespace).Create(t.Context(), pod, metav1.CreateOptions{})
 }
 
-// mustCreatePod has a user create a pod a.
+// mustCreatePod creates pod a as a user.
 func mustCreatePod(t *testing.T, s *Server) {
 	t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "one"}}}}
@@ -35,15 +35,15 @@ func mustCreatePod(t *testing.T, s *Server) {
 	}
 }
 
-// A request that meets a fault or a rule is answered in the server's words, and what
-// is stored is as the answer says.
+// A request that meets a fault or a rule gets the server's usual answer, and the store
+// agrees with the answer.
 func TestFaultsAndRules(t *testing.T) {
 	post := []string{"POST pods"}
 	ofOne := func(a Attempt) bool { return a.Name == "a" }
 	for _, test := range []struct {
 		name  string
 		begin func(s *Server)
-		want  string // what the creations of a and b in default, and of a in other, came to
+		want  string // results of the creations of a and b in default, and of a in other
 	}{
 		{"none", func(*Server) {}, "ok, ok, ok"},
 		{"an error", func(s *Server) { s.Break(Fault{On: post, Error: ErrUnavailable}) }, "503 ServiceUnavailable, 503 ServiceUnavailable, 503 ServiceUnavailable"},
@@ -56,12 +56,12 @@ func TestFaultsAndRules(t *testing.T) {
 		{"the second", func(s *Server) {
 			s.Break(Fault{On: post, Hits: Only(2), Error: ErrTimeout})
 		}, "ok, 504 Timeout, ok"},
-		{"done all the same", func(s *Server) {
+		{"carried out anyway", func(s *Server) {
 			s.Break(Fault{On: post, Hits: First(1), Error: ErrTimeout, Done: true})
 		}, "504 Timeout, but done, ok, ok"},
 		{"a broken connection", func(s *Server) { s.Break(Fault{On: post, Hits: First(1)}) }, "reset, ok, ok"},
-		{"one that breaks too late", func(s *Server) { s.Break(Fault{On: post, Hits: First(1), Done: true}) }, "reset, but done, ok, ok"},
-		{"told by the request", func(s *Server) {
+		{"connection broken too late", func(s *Server) { s.Break(Fault{On: post, Hits: First(1), Done: true}) }, "reset, but done, ok, ok"},
+		{"chosen by the request", func(s *Server) {
 			s.Break(Fault{Answer: func(c *Call) error {
 				if c.Namespace == "other" {
 					return ErrTimeout
@@ -69,13 +69,13 @@ func TestFaultsAndRules(t *testing.T) {
 				return nil
 			}})
 		}, "ok, ok, 504 Timeout"},
-		{"a connection that breaks for a reason", func(s *Server) {
+		{"connection broken for a reason", func(s *Server) {
 			s.Break(Fault{Answer: func(*Call) error { return fmt.Errorf("unplugged: %w", syscall.ECONNRESET) }})
 		}, "reset, reset, reset"},
-		{"mended", func(s *Server) { s.Break(Fault{On: post, Error: ErrTimeout})() }, "ok, ok, ok"},
+		{"fault ended", func(s *Server) { s.Break(Fault{On: post, Error: ErrTimeout})() }, "ok, ok, ok"},
 		{"a policy", func(s *Server) { s.Admit(Rule{On: post, Refuse: Policy("no", ofOne)}) }, "422 Invalid, ok, 422 Invalid"},
 		{"a policy of one namespace", func(s *Server) { s.Admit(Rule{On: post, In: "other", Refuse: Policy("no", ofOne)}) }, "ok, ok, 422 Invalid"},
-		{"a webhook says no", func(s *Server) { s.Admit(Rule{On: post, Refuse: Denial("no")}) }, "400 , 400 , 400 "},
+		{"denied by a webhook", func(s *Server) { s.Admit(Rule{On: post, Refuse: Denial("no")}) }, "400 , 400 , 400 "},
 		{"a quota", func(s *Server) { s.Admit(Quota(Namespace, "pods", 1)) }, "ok, 403 Forbidden, ok"},
 		{"withdrawn", func(s *Server) { s.Admit(Quota(Namespace, "pods", 1))() }, "ok, ok, ok"},
 	} {
@@ -111,7 +111,7 @@ func answerTo(err error, done bool) string {
 	return text
 }
 
-// A rule changes what is created or patched, for users too.
+// A rule changes created and patched objects, those of users too.
 func TestMutation(t *testing.T) {
 	s := NewServer()
 	s.Admit(Rule{On: []string{"POST pods"}, Mutate: func(obj Object) { obj.SetLabels(map[string]string{"injected": "true"}) }})
@@ -122,16 +122,16 @@ func TestMutation(t *testing.T) {
 	s.Admit(Rule{On: []string{"PATCH pods"}, Mutate: func(obj Object) { obj.SetLabels(nil) }})
 	patched, err := podsOf(s, Namespace).Patch(t.Context(), "a", types.MergePatchType, []byte(`{"metadata":{"annotations":{"a":"b"}}}`), metav1.PatchOptions{})
 	if err != nil || patched.Labels["injected"] != "" || patched.Annotations["a"] != "b" {
-		t.Errorf("a patch is not changed: %v, %v", patched, err)
+		t.Errorf("the patch is not mutated: %v, %v", patched, err)
 	}
 }
 
-// Of an update, a policy is asked last: one from an old view is a conflict, as it is
-// in a cluster.
+// On an update, preconditions are checked before policies: an update from an old view is a
+// conflict, as in a cluster.
 func TestPoliciesComeAfterPreconditions(t *testing.T) {
 	for _, test := range []struct{ name, body, want string }{
-		{"as it is", `{"metadata":{"labels":{"a":"b"}}}`, "422 Invalid, but done"},
-		{"as it was", `{"metadata":{"resourceVersion":"77","labels":{"a":"b"}}}`, "409 Conflict, but done"},
+		{"current version", `{"metadata":{"labels":{"a":"b"}}}`, "422 Invalid, but done"},
+		{"old version", `{"metadata":{"resourceVersion":"77","labels":{"a":"b"}}}`, "409 Conflict, but done"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := NewServer()
@@ -145,7 +145,7 @@ func TestPoliciesComeAfterPreconditions(t *testing.T) {
 	}
 }
 
-// A deletion can be refused, and is not when users ask for it.
+// A rule can refuse a deletion, except one by a user.
 func TestRefusedDeletion(t *testing.T) {
 	s := NewServer()
 	mustCreatePod(t, s)
@@ -157,11 +157,11 @@ func TestRefusedDeletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if pods := List[*corev1.Pod](s, "pods"); len(pods) > 0 {
-		t.Errorf("%s is still there", pods[0].Name)
+		t.Errorf("pod %s still exists", pods[0].Name)
 	}
 }
 
-// A client that speaks protobuf, as the controller's does, is understood.
+// The server understands a client that uses protobuf, as the controller does.
 func TestProtobuf(t *testing.T) {
 	config := NewServer().Config("test")
 	config.ContentType = "application/vnd.kubernetes.protobuf"
@@ -175,11 +175,12 @@ func TestProtobuf(t *testing.T) {
 	}
 	err = client.CoreV1().Pods(Namespace).Delete(t.Context(), "a", metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("other")})
 	if err == nil {
-		t.Error("deleted by another UID")
+		t.Error("the pod was deleted by another UID")
 	}
 }
 
-// A list has no more at once than the server allows, and says how to go on.
+// A page of a list has at most as many objects as the server allows, and a token for the
+// next page.
 func TestPages(t *testing.T) {
 	s := NewServer()
 	s.PageSize = 2

@@ -15,23 +15,23 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Call is a request, read.
+// Call is a parsed request.
 type Call struct {
 	Process, Method, Path string
 	Body                  []byte
-	Resource              *Resource // nil: one for discovery
+	Resource              *Resource // nil for discovery
 	Namespace, Name, Sub  string
-	What                  string // "GET pods/web-0", for people
+	What                  string // "GET pods/web-0", for readers
 	Query                 url.Values
 	contentType           string
 }
 
 func (c *Call) writes() bool { return c.Method != http.MethodGet }
 
-// Counts says whether the call is one of the writes that a test counts.
+// Counts says whether the call is a write that a test counts.
 func (c *Call) Counts() bool { return c.writes() && c.Resource != nil && !Apart[c.Resource.Resource] }
 
-// Kind is the kind of request: "PUT pods/status".
+// Kind is the kind of the request: "PUT pods/status".
 func (c *Call) Kind() string {
 	verb := c.Method
 	switch {
@@ -47,7 +47,7 @@ func kindOf(verb string, r *Resource, sub string) string {
 	return strings.TrimSuffix(verb+" "+r.Resource+"/"+sub, "/")
 }
 
-// ReadCall reads a request of somebody.
+// ReadCall parses a request of a process.
 func ReadCall(process string, r *http.Request) (*Call, error) {
 	c := &Call{Process: process, Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(), contentType: r.Header.Get("Content-Type")}
 	if r.Body != nil {
@@ -76,7 +76,7 @@ func ReadCall(process string, r *http.Request) (*Call, error) {
 		}
 	}
 	if c.Resource == nil {
-		return nil, fmt.Errorf("apiserver: nothing is known of %s", c.Path)
+		return nil, fmt.Errorf("apiserver: unknown path %s", c.Path)
 	}
 	parts = append(parts, "", "")
 	c.Name, c.Sub = parts[1], parts[2]
@@ -93,7 +93,7 @@ func ReadCall(process string, r *http.Request) (*Call, error) {
 	return c, nil
 }
 
-// Decode is the object in the body.
+// Decode returns the object in the body.
 func (c *Call) Decode() (Object, error) {
 	obj, _, err := Decoder.Decode(c.Body, ptrTo(c.Resource.GVK()), c.Resource.new())
 	if err != nil {
@@ -101,12 +101,12 @@ func (c *Call) Decode() (Object, error) {
 	}
 	typed, ok := obj.(Object)
 	if !ok {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("%T is no object", obj))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("%T is not an object", obj))
 	}
 	return typed, nil
 }
 
-// DeleteOptions are those of a deletion.
+// DeleteOptions returns the options of a deletion.
 func (c *Call) DeleteOptions() (options metav1.DeleteOptions, err error) {
 	if len(c.Body) > 0 {
 		if _, _, err := Decoder.Decode(c.Body, ptrTo(core.WithKind("DeleteOptions")), &options); err != nil {
@@ -116,7 +116,7 @@ func (c *Call) DeleteOptions() (options metav1.DeleteOptions, err error) {
 	return options, nil
 }
 
-// Preconditions are the UID and the resourceVersion that a patch or a deletion names.
+// Preconditions returns the UID and the resourceVersion that a patch or a deletion names.
 func (c *Call) Preconditions() (uid, version string, err error) {
 	if c.Method == http.MethodDelete {
 		options, err := c.DeleteOptions()
@@ -237,8 +237,8 @@ func (s *Server) execute(c *Call) (Object, error) {
 	return nil, apierrors.NewMethodNotSupported(r.GroupResource(), c.Method)
 }
 
-// Config is that of somebody whose requests are executed at once, as those of users
-// in a test are.
+// Config returns a client configuration whose requests are executed at once, like those of
+// a test's users.
 func (s *Server) Config(who string) *rest.Config {
 	return Config(roundTripper(func(r *http.Request) (*http.Response, error) {
 		c, err := ReadCall(who, r)
@@ -256,7 +256,7 @@ func (s *Server) Config(who string) *rest.Config {
 	}))
 }
 
-// Config is that of a client by way of a transport.
+// Config returns a client configuration with this transport.
 func Config(transport http.RoundTripper) *rest.Config {
 	return &rest.Config{Host: "http://apiserver", Transport: transport, QPS: -1}
 }

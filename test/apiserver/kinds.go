@@ -1,8 +1,8 @@
 package apiserver
 
 // Kinds are the requests that programs make in the scenarios, by verb and resource.
-// TestKindsOfRequests holds them to what is asked for, and test/integration compares
-// the answers with those of a real kube-apiserver.
+// TestKindsOfRequests checks that the list is complete, and test/integration compares the
+// answers with those of a real kube-apiserver.
 var Kinds = []string{
 	"DELETE addressblocks", "DELETE cronjobs", "DELETE endpointslices", "DELETE persistentvolumeclaims", "DELETE pods", "DELETE vnis",
 	"GET cronjobs", "GET crontabs", "GET networks", "GET persistentvolumeclaims", "GET pod2s", "GET pods",
@@ -17,8 +17,9 @@ var Kinds = []string{
 	"WATCH services", "WATCH statefulsets", "WATCH storageclasses", "WATCH vnis",
 }
 
-// FaultKinds are those that programs make besides after a crash, on an old view, when
-// one of two is to lead, or when a watch is refused. No run in a test asks for anything else.
+// FaultKinds are the further requests that programs make during faults: after a crash, on
+// an old view, when one of two programs must lead, or when a watch is refused. No run in a
+// test makes any other request.
 var FaultKinds = []string{
 	"GET controllerrevisions", "GET endpointslices", "GET services",
 	"GET leases", "POST leases", "PUT leases",

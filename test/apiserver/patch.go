@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// Patched is what a patch makes of an object.
+// Patched returns the object that results from a patch.
 func Patched(contentType string, r *Resource, object, patch []byte) (Object, error) {
 	var text []byte
 	var err error
@@ -31,7 +31,7 @@ func Patched(contentType string, r *Resource, object, patch []byte) (Object, err
 	return next, nil
 }
 
-// merge is RFC 7386.
+// merge implements RFC 7386.
 func merge(object, patch []byte) ([]byte, error) {
 	var a, b any
 	if err := json.Unmarshal(object, &a); err != nil {

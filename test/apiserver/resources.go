@@ -27,20 +27,20 @@ import (
 	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 )
 
-// Object is what the server stores. What it has stored it never changes.
+// Object is an object that the server can store. The server never changes a stored object.
 type Object interface {
 	runtime.Object
 	metav1.Object
 }
 
-// Resource is what the server knows of a kind.
+// Resource describes a kind.
 type Resource struct {
 	schema.GroupVersionResource
 	Kind       string
 	example    Object
-	generation bool // counts changes of what is neither metadata nor status
-	status     bool // has the subresource
-	custom     bool // is one of a CRD
+	generation bool // counts changes outside of metadata and status
+	status     bool // has the subresource status
+	custom     bool // is defined by a CRD
 }
 
 // Apart are the resources whose writes say nothing about the controller.
@@ -50,7 +50,7 @@ var (
 	core    = corev1.SchemeGroupVersion
 	samples = schema.GroupVersion(v1.GroupVersion)
 	stable  = schema.GroupVersion(stablev1.GroupVersion)
-	// Resources are those that there are.
+	// Resources are all resources of the server.
 	Resources = []*Resource{
 		{core.WithResource("pods"), "Pod", &corev1.Pod{}, true, true, false},
 		{core.WithResource("persistentvolumeclaims"), "PersistentVolumeClaim", &corev1.PersistentVolumeClaim{}, false, true, false},
@@ -75,32 +75,32 @@ var (
 	}
 )
 
-// ResourceNamed is the resource of a name, such as "pods".
+// ResourceNamed returns the resource with this name, such as "pods".
 func ResourceNamed(name string) *Resource {
 	for _, r := range Resources {
 		if r.Resource == name {
 			return r
 		}
 	}
-	panic("apiserver: no resource " + name)
+	panic("apiserver: unknown resource " + name)
 }
 
-// ResourceOf is the resource of an object that is stored.
+// ResourceOf returns the resource of a stored object.
 func ResourceOf(obj Object) *Resource {
 	for _, r := range Resources {
 		if r.Kind == obj.GetObjectKind().GroupVersionKind().Kind {
 			return r
 		}
 	}
-	panic(fmt.Sprintf("apiserver: no resource of %T", obj))
+	panic(fmt.Sprintf("apiserver: unknown resource of a %T", obj))
 }
 
 func (r *Resource) new() Object {
 	return reflect.New(reflect.TypeOf(r.example).Elem()).Interface().(Object)
 }
 
-// Namespace is where objects of tests are, if nothing else is said: none, for those of the
-// whole cluster.
+// Namespace is the default namespace of the resource's objects, "" for cluster-scoped
+// objects.
 func (r *Resource) Namespace() string {
 	switch r.Resource {
 	case "storageclasses", "vnis", "nodes", "servicecidrs":
@@ -109,7 +109,7 @@ func (r *Resource) Namespace() string {
 	return Namespace
 }
 
-// Place is that of "name", or of "namespace/name".
+// Place splits "name" or "namespace/name".
 func (r *Resource) Place(name string) (namespace, bare string) {
 	if namespace, bare, other := strings.Cut(name, "/"); other {
 		return namespace, bare
@@ -117,7 +117,7 @@ func (r *Resource) Place(name string) (namespace, bare string) {
 	return r.Namespace(), name
 }
 
-// GVK is that of the objects.
+// GVK is the group, version and kind of the objects.
 func (r *Resource) GVK() schema.GroupVersionKind { return r.GroupVersion().WithKind(r.Kind) }
 
 var (
@@ -137,18 +137,18 @@ func newScheme() *runtime.Scheme {
 	return s
 }
 
-// part is a field of an object, "Spec" or "Status".
+// part returns the field "Spec" or "Status" of an object.
 func part(obj Object, name string) reflect.Value {
 	return reflect.ValueOf(obj).Elem().FieldByName(name)
 }
 
-// sameContent says whether two objects differ in metadata and status only.
+// sameContent says whether two objects differ only in metadata and status.
 func sameContent(r *Resource, a, b Object) bool {
 	bare := func(obj Object) Object {
 		c := obj.DeepCopyObject().(Object)
 		labels := c.GetLabels()
 		part(c, "ObjectMeta").SetZero()
-		if r.Resource == "endpointslices" { // whose generation counts them
+		if r.Resource == "endpointslices" { // their generation counts labels and annotations
 			c.SetLabels(labels)
 		}
 		if r.status {
@@ -159,8 +159,8 @@ func sameContent(r *Resource, a, b Object) bool {
 	return equality.Semantic.DeepEqual(bare(a), bare(b))
 }
 
-// SetDefaults has those that matter: the defaults of our own kinds, and what would
-// otherwise be written as another value.
+// SetDefaults sets the defaults that matter: those of Pod2's kinds, and those without which
+// the controller would write another value.
 func SetDefaults(obj Object) {
 	scheme.Default(obj)
 	if service, ok := obj.(*corev1.Service); ok {
@@ -172,5 +172,5 @@ func SetDefaults(obj Object) {
 	}
 }
 
-// Now is the time as the API has it.
+// Now returns the time in the precision of the API.
 func Now() metav1.Time { return metav1.NewTime(time.Now().Truncate(time.Second)) }

@@ -14,14 +14,14 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// What a write makes of an object hangs on the two alone: so say these functions, for a server
-// and for a model that has many.
+// The effect of a write on an object depends only on these two. So these functions serve a
+// server with one store, and a model that has many.
 
-// ClaimProtection is the finalizer that admission puts on every claim.
+// ClaimProtection is the finalizer that admission adds to every PVC.
 const ClaimProtection = "kubernetes.io/pvc-protection"
 
-// Begin gives an object that is created what the server gives it, and takes from it what it
-// may not bring.
+// Begin sets the fields of a new object that the server sets, and removes the fields that a
+// client may not set.
 func (r *Resource) Begin(obj Object, uid types.UID, at metav1.Time) {
 	obj.SetUID(uid)
 	obj.SetCreationTimestamp(at)
@@ -51,8 +51,8 @@ func (r *Resource) Begin(obj Object, uid types.UID, at metav1.Time) {
 	}
 }
 
-// Updated is what is to be stored of the body of a PUT, or of what a patch made of an object,
-// once admission changed it.
+// Updated returns the object to store for the body of a PUT or the result of a patch,
+// changed by admission.
 func (r *Resource) Updated(sub string, old, body Object, put bool, mutate func(Object)) (Object, error) {
 	name := old.GetName()
 	if uid := body.GetUID(); put && uid != "" && uid != old.GetUID() {
@@ -92,8 +92,8 @@ func (r *Resource) Updated(sub string, old, body Object, put bool, mutate func(O
 	return next, nil
 }
 
-// apart takes from a body what its subresource writes, and the rest from what is
-// stored.
+// apart keeps the part of a body that its subresource may write, and takes the rest from
+// the stored object.
 func (r *Resource) apart(sub string, old, next Object) error {
 	switch {
 	case sub == "" && r.status:
@@ -129,7 +129,7 @@ func restore(next, old Object) {
 	}
 }
 
-// Holds says with a conflict that a precondition does not hold.
+// Holds returns a conflict if a precondition is not met.
 func (r *Resource) Holds(old Object, p *metav1.Preconditions) error {
 	if p == nil {
 		return nil
@@ -143,7 +143,7 @@ func (r *Resource) Holds(old Object, p *metav1.Preconditions) error {
 	return nil
 }
 
-// Deleted is an object that is to go.
+// Deleted returns an object that is marked for deletion.
 func (r *Resource) Deleted(old Object, o metav1.DeleteOptions, at metav1.Time) Object {
 	next := old.DeepCopyObject().(Object)
 	finalizers := next.GetFinalizers()
@@ -175,8 +175,8 @@ func (r *Resource) Deleted(old Object, o metav1.DeleteOptions, at metav1.Time) O
 	return next
 }
 
-// Settle counts the generation of what is to be stored, and says whether that changes anything,
-// and whether nothing keeps the object any more.
+// Settle sets the generation of an object to store. It says whether the write changes the
+// object, and whether nothing keeps the object any more.
 func (r *Resource) Settle(old, next Object) (changed, gone bool) {
 	if r.generation && !sameContent(r, old, next) {
 		next.SetGeneration(old.GetGeneration() + 1)

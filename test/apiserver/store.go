@@ -15,32 +15,33 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Server is the API server. Lock it to use those of its methods that say so, and functions
-// of this package that are given it.
+// Server is the API server. Some of its methods, and some functions of this package,
+// require that the caller holds its lock.
 type Server struct {
 	sync.Mutex
-	// OnWrite and OnChange, if not nil, see every request to write, before it is carried
-	// out, and every change of what is stored. The server is locked.
+	// OnWrite and OnChange, if not nil, see every write request before it is carried out,
+	// and every change of the store. The server is locked then.
 	OnWrite  func(Request)
 	OnChange func(Change)
-	// ByHand, if not nil, is asked when a watch begins, whether its events are handed over by
-	// Deliver, and not as they come, and which resourceVersion its first list shows; 0: the last.
+	// ByHand, if not nil, is called when a watch begins. byHand means that only Deliver
+	// delivers events to the watch. at is the resourceVersion of its first list, 0 for the
+	// latest.
 	ByHand func(who string) (byHand bool, at int)
 
-	// Clock and UID, if not nil, give the time, and the UIDs of what is created.
+	// Clock and UID, if not nil, return the time, and the UIDs of created objects.
 	Clock func() time.Time
 	UID   func(Object) types.UID
-	// PageSize is the most that a list has at once; 0: as many as are asked for.
+	// PageSize is the largest page of a list; 0 means that the client's limit applies.
 	PageSize int
 
 	begin    time.Time
-	version  int // the last resourceVersion given
+	version  int // the latest resourceVersion
 	uids     int
 	objects  map[Key]*Version
 	history  []Change
-	dropped  int // changes up to this resourceVersion are no longer to be had
+	dropped  int // changes up to this resourceVersion are forgotten
 	watchers []*Watcher
-	unserved map[string]bool // resources whose CustomResourceDefinition is not there
+	unserved map[string]bool // resources without a CustomResourceDefinition
 
 	broken []*Fault
 	rules  []*Rule
@@ -48,21 +49,21 @@ type Server struct {
 	lines []string // of the trace
 }
 
-// User is by whom it is what users do in a test: no rule refuses it.
+// User is the name under which a test's users act. No rule refuses their requests.
 const User = "user"
 
-// Namespace is where everything is, if nothing else is said.
+// Namespace is the default namespace of objects.
 const Namespace = metav1.NamespaceDefault
 
-// Key is where an object is.
+// Key identifies an object.
 type Key struct{ Resource, Namespace, Name string }
 
-// KeyOf is the key of an object.
+// KeyOf returns the key of an object.
 func KeyOf(resource, namespace, name string) Key { return Key{resource, namespace, name} }
 
 func (k Key) String() string { return k.Resource + "/" + Placed(k.Namespace, k.Name) }
 
-// Placed is a name, with its namespace if that is another one than usual: see Place.
+// Placed returns a name, with its namespace if it is not the default: see Place.
 func Placed(namespace, name string) string {
 	if namespace == Namespace || namespace == "" {
 		return name
@@ -70,18 +71,18 @@ func Placed(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// NameOf is the name of an object, placed.
+// NameOf returns the placed name of an object.
 func NameOf(obj Object) string { return Placed(obj.GetNamespace(), obj.GetName()) }
 
-// Version is an object as it was at a resourceVersion.
+// Version is an object at a resourceVersion.
 type Version struct {
 	Object Object
 	Number int
 	text   []byte
 }
 
-// Change of one object; Old is nil when it was created, New is what was there last
-// when it was removed.
+// Change is a change of one object. Old is nil for a created object. New is the last
+// version of a removed object.
 type Change struct {
 	By       string
 	Key      Key
@@ -89,34 +90,34 @@ type Change struct {
 	Removed  bool
 }
 
-// Request of somebody to write.
+// Request is a write request.
 type Request struct {
 	Process, Verb, Resource, Subresource, Name string
-	UID, Version                               string // its preconditions
-	Object                                     Object // of a create or an update
-	Target                                     Object // as it is stored
+	UID, Version                               string // the preconditions
+	Object                                     Object // the object of a create or an update
+	Target                                     Object // the stored object
 }
 
-// NewServer has no object.
+// NewServer returns a server without objects.
 func NewServer() *Server {
 	return &Server{begin: time.Now(), objects: map[Key]*Version{}, unserved: map[string]bool{}}
 }
 
-// Trace has a line for each write and what came of it.
+// Trace has a line for each write and its result.
 func (s *Server) Trace() string {
 	s.Lock()
 	defer s.Unlock()
 	return strings.Join(s.lines, "\n")
 }
 
-// Version is the last resourceVersion given.
+// Version is the latest resourceVersion.
 func (s *Server) Version() int {
 	s.Lock()
 	defer s.Unlock()
 	return s.version
 }
 
-// Last is the last resourceVersion given. The server is locked.
+// Last is the latest resourceVersion. The server is locked.
 func (s *Server) Last() int { return s.version }
 
 // Note writes a line into the trace. The server is locked.
@@ -137,7 +138,7 @@ func (s *Server) Put(by string, r *Resource, obj Object) Object {
 	return obj
 }
 
-// Remove takes an object from the store. The server is locked.
+// Remove removes an object from the store. The server is locked.
 func (s *Server) Remove(by string, r *Resource, obj Object) {
 	k := Key{r.Resource, obj.GetNamespace(), obj.GetName()}
 	old := s.objects[k]
@@ -160,7 +161,7 @@ func (s *Server) changed(c Change) {
 	}
 }
 
-// Get is what is stored, nil if nothing is. The server is locked.
+// Get returns a stored object, nil if it does not exist. The server is locked.
 func (s *Server) Get(r *Resource, namespace, name string) Object {
 	if v, ok := s.objects[Key{r.Resource, namespace, name}]; ok {
 		return v.Object
@@ -168,7 +169,7 @@ func (s *Server) Get(r *Resource, namespace, name string) Object {
 	return nil
 }
 
-// All is in the order of namespaces and names; the empty namespace is all.
+// All returns objects in the order of namespaces and names. The empty namespace means all.
 // The server is locked.
 func (s *Server) All(r *Resource, namespace string) []*Version {
 	var found []*Version
@@ -183,7 +184,7 @@ func (s *Server) All(r *Resource, namespace string) []*Version {
 	return found
 }
 
-// listAt is the list as it was at a resourceVersion.
+// listAt returns the list at an earlier resourceVersion.
 func (s *Server) listAt(r *Resource, namespace string, number int) []*Version {
 	then := &Server{objects: map[Key]*Version{}}
 	for _, c := range s.history {
@@ -198,7 +199,7 @@ func (s *Server) listAt(r *Resource, namespace string, number int) []*Version {
 	return then.All(r, namespace)
 }
 
-// List is what is stored now of a resource, in the order of names.
+// List returns the stored objects of a resource, in the order of names.
 func List[T Object](s *Server, resource string) []T {
 	var all []T
 	for _, v := range s.All(ResourceNamed(resource), "") {
@@ -207,8 +208,8 @@ func List[T Object](s *Server, resource string) []T {
 	return all
 }
 
-// Versions are those that an object with a UID had, the current one included,
-// since (and the one before) a moment.
+// Versions returns the versions of the object with this UID since a resourceVersion: the
+// current one, later ones, and the last one before.
 func Versions[T Object](s *Server, resource string, uid types.UID, since int) []T {
 	var all []T
 	for _, c := range slices.Backward(s.history) {
@@ -222,7 +223,7 @@ func Versions[T Object](s *Server, resource string, uid types.UID, since int) []
 	return all
 }
 
-// JSON is the object as it is sent.
+// JSON returns the object in the form in which it is sent.
 func (v *Version) JSON() []byte {
 	if v.text == nil {
 		text, err := json.Marshal(v.Object)
@@ -242,7 +243,7 @@ func (s *Server) newUID(obj Object) types.UID {
 	return types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", s.uids))
 }
 
-// now is the time as the API has it.
+// now returns the time in the precision of the API.
 func (s *Server) now() metav1.Time {
 	if s.Clock != nil {
 		return metav1.NewTime(s.Clock().Truncate(time.Second))
@@ -250,22 +251,21 @@ func (s *Server) now() metav1.Time {
 	return Now()
 }
 
-// Skip leaves out some resourceVersions, and returns the last of them.
+// Skip skips some resourceVersions, and returns the last of them.
 func (s *Server) Skip(n int) string {
 	s.version += n
 	return strconv.Itoa(s.version)
 }
 
-// Compact forgets the history, as etcd does: a watch from before gets 410 Gone.
+// Compact forgets the history like etcd: a watch from an earlier version gets 410 Gone.
 func (s *Server) Compact() {
 	s.Lock()
 	defer s.Unlock()
 	s.dropped = s.version
 }
 
-// Store puts an updated object in the place of an old one, or removes it when
-// nothing keeps it any more. An update that changes nothing writes nothing. The server is
-// locked.
+// Store replaces an object with its update, or removes it if nothing keeps it any more. An
+// update without a change writes nothing. The server is locked.
 func (s *Server) Store(by string, r *Resource, old, next Object) Object {
 	switch changed, gone := r.Settle(old, next); {
 	case !changed:
@@ -277,7 +277,7 @@ func (s *Server) Store(by string, r *Resource, old, next Object) Object {
 	return s.Put(by, r, next)
 }
 
-// Grace is how long an object that is being deleted is given, in seconds.
+// Grace is the remaining grace period, in seconds, of an object that is being deleted.
 func Grace(obj metav1.Object) int64 {
 	if seconds := obj.GetDeletionGracePeriodSeconds(); seconds != nil {
 		return *seconds
@@ -285,15 +285,15 @@ func Grace(obj metav1.Object) int64 {
 	return 0
 }
 
-// Edit stores what how makes of an object that is stored. The server is locked.
+// Edit changes a stored object with the function how. The server is locked.
 func Edit[T Object](s *Server, by string, obj T, how func(T)) {
 	next := obj.DeepCopyObject().(T)
 	how(next)
 	s.Store(by, ResourceOf(obj), obj, next)
 }
 
-// Unserve takes a kind from the server, with all of its objects, as who deletes its
-// CustomResourceDefinition. A watch of it ends. The server is locked.
+// Unserve removes a kind and all of its objects, like the deletion of its
+// CustomResourceDefinition. Its watches end. The server is locked.
 func (s *Server) Unserve(r *Resource) {
 	for _, v := range s.All(r, "") {
 		s.Remove(User, r, v.Object)
@@ -306,33 +306,33 @@ func (s *Server) Unserve(r *Resource) {
 	}
 }
 
-// Serve is the end of Unserve. The server is locked.
+// Serve reverts Unserve. The server is locked.
 func (s *Server) Serve(r *Resource) { delete(s.unserved, r.Resource) }
 
-// Snapshot is what a server has stored at a moment: another one can go on from it.
+// Snapshot is the store of a server at one moment. Another server can continue from it.
 type Snapshot struct {
 	version, uids int
 	objects       map[Key]*Version
 	history       []Change
 }
 
-// Snapshot is this server now. The server is locked.
+// Snapshot returns a snapshot of the present state. The server is locked.
 func (s *Server) Snapshot() *Snapshot {
 	for _, c := range s.history {
-		c.New.JSON() // now: later, several bubbles may want it at once
+		c.New.JSON() // encode now, because several bubbles may need it at once later
 	}
 	return &Snapshot{s.version, s.uids, maps.Clone(s.objects), slices.Clip(slices.Clone(s.history))}
 }
 
-// Version is the last resourceVersion that was given.
+// Version is the latest resourceVersion.
 func (s *Snapshot) Version() int { return s.version }
 
-// Restore has a server that was not used yet go on from a snapshot.
+// Restore lets an unused server continue from a snapshot.
 func (s *Server) Restore(from *Snapshot) {
 	s.version, s.uids, s.objects, s.history = from.version, from.uids, maps.Clone(from.objects), from.history
 }
 
-// Points are the resourceVersions after a moment at which objects of a resource
+// Points returns the resourceVersions after a moment at which objects of a resource
 // changed.
 func (s *Server) Points(resource string, after int) (points []int) {
 	s.Lock()
@@ -348,5 +348,5 @@ func (s *Server) Points(resource string, after int) (points []int) {
 // History is every change, in order. The server is locked.
 func (s *Server) History() []Change { return s.history }
 
-// Objects is all that is stored. The server is locked.
+// Objects returns all stored objects. The server is locked.
 func (s *Server) Objects() map[Key]*Version { return s.objects }

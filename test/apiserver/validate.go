@@ -12,7 +12,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// validate has the rules on which safety rests.
+// validate checks the rules on which safety rests.
 func validate(r *Resource, sub string, old, next Object) error {
 	var errs field.ErrorList
 	if old.GetDeletionTimestamp() != nil {
@@ -53,7 +53,8 @@ func validate(r *Resource, sub string, old, next Object) error {
 	return nil
 }
 
-// validatePod lets gates go, images change and, through resize, resources.
+// validatePod allows gates to be removed, images to change and, through resize, resources
+// to change.
 func validatePod(sub string, old, next *corev1.Pod) field.ErrorList {
 	spec := field.NewPath("spec")
 	for i, gate := range next.Spec.SchedulingGates {
@@ -77,7 +78,7 @@ func validatePod(sub string, old, next *corev1.Pod) field.ErrorList {
 	return nil
 }
 
-// validateClaim lets one that is bound ask for more.
+// validateClaim allows a bound PVC to request more storage.
 func validateClaim(old, next *corev1.PersistentVolumeClaim) field.ErrorList {
 	spec := field.NewPath("spec")
 	as := next.DeepCopy().Spec

@@ -18,27 +18,27 @@ import (
 
 // Watcher is an open watch.
 type Watcher struct {
-	Who      string // watches
-	ByHand   bool   // else events are handed over as they come
+	Who      string // the watching process
+	ByHand   bool   // events are delivered only by Deliver
 	Resource *Resource
-	// Matches says whether an object is among those that are selected.
+	// Matches says whether the watch selects an object.
 	Matches   func(Object) bool
-	Seen      int // events up to this place in the history were handed over
+	Seen      int // the place in the history up to which events were delivered
 	namespace string
-	number    int // the resourceVersion of the last of them
+	number    int // the resourceVersion of the last delivered event
 	from      int
 	shown     []shown
 	stream    *stream
 }
 
-// shown is when a resourceVersion was handed over.
+// shown is the time at which a resourceVersion was delivered.
 type shown struct {
 	at     time.Time
 	number int
 }
 
-// Known is the resourceVersion that was handed over a while ago: of what came since,
-// the process may have decided something before.
+// Known is the resourceVersion that was delivered this long ago. The process may have
+// decided before it knew of later ones.
 func (w *Watcher) Known(ago time.Duration) int {
 	for _, s := range slices.Backward(w.shown) {
 		if time.Since(s.at) > ago {
@@ -48,8 +48,8 @@ func (w *Watcher) Known(ago time.Duration) int {
 	return w.from
 }
 
-// watch opens a watch: with the objects that there are and a bookmark after them,
-// where they are asked for, or from a resourceVersion on.
+// watch opens a watch. On request it starts with the existing objects and a bookmark,
+// otherwise it starts from a resourceVersion.
 func (s *Server) watch(c *Call) *http.Response {
 	matches, err := c.selector()
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *Server) watch(c *Call) *http.Response {
 	return respond(http.StatusOK, w.stream)
 }
 
-// Watchers are the open watches. The server is locked.
+// Watchers returns the open watches. The server is locked.
 func (s *Server) Watchers() []*Watcher {
 	s.watchers = slices.DeleteFunc(s.watchers, (*Watcher).Over)
 	return s.watchers
@@ -105,8 +105,8 @@ func (w *Watcher) Over() bool { return w.stream.over() }
 // End ends a watch.
 func (w *Watcher) End(err error) { w.stream.end(err) }
 
-// Next is the event that comes next, if there is one; those that are not of this
-// watch are skipped. The server is locked.
+// Next returns the next event of a watch, if there is one. It skips events that are not for
+// this watch. The server is locked.
 func (s *Server) Next(w *Watcher) (kind watch.EventType, c Change, ok bool) {
 	for ; w.Seen < len(s.history); w.Seen++ {
 		c := s.history[w.Seen]
@@ -127,7 +127,7 @@ func (s *Server) Next(w *Watcher) (kind watch.EventType, c Change, ok bool) {
 	return "", Change{}, false
 }
 
-// Deliver hands over the event that comes next. The server is locked.
+// Deliver delivers the next event. The server is locked.
 func (s *Server) Deliver(w *Watcher, kind watch.EventType, c Change) {
 	w.Seen++
 	w.number = c.New.Number
@@ -135,7 +135,7 @@ func (s *Server) Deliver(w *Watcher, kind watch.EventType, c Change) {
 	w.send(kind, c.New.JSON())
 }
 
-// DeliverAll hands over all that there is. The server is locked.
+// DeliverAll delivers all events. The server is locked.
 func (s *Server) DeliverAll(w *Watcher) {
 	for kind, c, ok := s.Next(w); ok; kind, c, ok = s.Next(w) {
 		s.Deliver(w, kind, c)
@@ -154,7 +154,7 @@ func (w *Watcher) send(kind watch.EventType, object []byte) {
 	w.stream.write(MustJSON(map[string]any{"type": kind, "object": json.RawMessage(object)}))
 }
 
-// MustJSON is what can be encoded for certain.
+// MustJSON encodes a value that can always be encoded.
 func MustJSON(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -163,7 +163,7 @@ func MustJSON(v any) []byte {
 	return text
 }
 
-// stream is the body of the answer to a watch. Whoever waits for it is durably
+// stream is the body of the answer to a watch. A goroutine that waits for it is durably
 // blocked, in the sense of synctest.
 type stream struct {
 	mu    sync.Mutex

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Create stores what is created. The server is locked.
+// Create stores a new object. The server is locked.
 func (s *Server) Create(by string, r *Resource, namespace string, obj Object) (Object, error) {
 	if obj.GetName() == "" && obj.GetGenerateName() != "" {
 		obj.SetName(fmt.Sprintf("%s%05d", obj.GetGenerateName(), s.version))
@@ -32,7 +32,7 @@ func (s *Server) Create(by string, r *Resource, namespace string, obj Object) (O
 	return s.Put(by, r, obj), nil
 }
 
-// Update has the body of a PUT, or what a patch made of the object. The server is locked.
+// Update stores the body of a PUT, or the result of a patch. The server is locked.
 func (s *Server) Update(by string, r *Resource, sub string, old, body Object, put bool) (Object, error) {
 	verb := http.MethodPatch
 	if put {
@@ -49,8 +49,8 @@ func (s *Server) Update(by string, r *Resource, sub string, old, body Object, pu
 	return s.Store(by, r, old, next), nil
 }
 
-// Delete removes an object, or marks it when a finalizer or a kubelet keeps it. The
-// server is locked.
+// Delete removes an object, or marks it for deletion if a finalizer or a kubelet keeps it.
+// The server is locked.
 func (s *Server) Delete(by string, r *Resource, old Object, o metav1.DeleteOptions) (Object, error) {
 	if err := r.Holds(old, o.Preconditions); err != nil {
 		return nil, err

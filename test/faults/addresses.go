@@ -12,7 +12,7 @@ import (
 	"github.com/pod2/pod2/test/sim"
 )
 
-// inWorld has what follows happen with a controller at work, and no promise broken.
+// inWorld performs the acts while a controller works, and checks that no promise is broken.
 func (program Program) inWorld(t *testing.T, acts func(t *testing.T, w *sim.World)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -27,7 +27,8 @@ func (program Program) inWorld(t *testing.T, acts func(t *testing.T, w *sim.Worl
 	})
 }
 
-// requests that the pods were created with, in name order, once all has settled.
+// requests returns the requests of the created pods, in name order, after the world has
+// settled.
 func requests(w *sim.World) string {
 	time.Sleep(sim.Settle)
 	var all []string
@@ -43,8 +44,8 @@ const (
 	simPod2    = "apiVersion: samplecrd.k8s.io/v1\nkind: Pod2\nmetadata: {name: web}\nspec: {template: {spec: {containers: [{name: app, image: one}]}}, "
 )
 
-// HeldBackReplicaComesBackAsItWas deletes a replica that is held back: it comes back with the interface and the address
-// of its revision.
+// HeldBackReplicaComesBackAsItWas deletes a replica that the update holds back. The replica
+// comes back with the interface and the address of its revision.
 func (program Program) HeldBackReplicaComesBackAsItWas(t *testing.T) {
 	for name, hold := range map[string]string{
 		"partition": `"updateStrategy":{"rollingUpdate":{"partition":9}}`,
@@ -69,7 +70,7 @@ func wanted(addresses string) string {
 	return `{"spec":{"networks":[{"name":"blue","addresses":["` + strings.ReplaceAll(addresses, ",", `","`) + `"]}]}}`
 }
 
-// published addresses of the pods, in name order, once all has settled.
+// published returns the addresses of the pods, in name order, after the world has settled.
 func published(w *sim.World) string {
 	time.Sleep(sim.Settle)
 	var all []string
@@ -104,7 +105,8 @@ func (program Program) ReplicasExchangeAddresses(t *testing.T) {
 	}
 }
 
-// ReplicasThatCannotExchangeAddressesServe has two replicas that want each other's addresses: they serve on until the user lets two be missing.
+// ReplicasThatCannotExchangeAddressesServe has two replicas that want each other's
+// addresses. They continue to serve until the user allows two replicas to be unavailable.
 func (program Program) ReplicasThatCannotExchangeAddressesServe(t *testing.T) {
 	program.inWorld(t, func(t *testing.T, w *sim.World) {
 		w.Create(simNetwork, simPod2+"replicas: 2, networks: [{name: blue, addresses: [10.0.0.10, 10.0.0.11]}]}")
@@ -121,8 +123,8 @@ func (program Program) ReplicasThatCannotExchangeAddressesServe(t *testing.T) {
 	})
 }
 
-// ReplicaRunsOnWhileAnotherPodHasItsAddress has a replica keep running while another pod holds its wanted address. It gets the address
-// when that pod is gone.
+// ReplicaRunsOnWhileAnotherPodHasItsAddress keeps a replica running while another pod holds
+// its wanted address. The replica gets the address when that pod is gone.
 func (program Program) ReplicaRunsOnWhileAnotherPodHasItsAddress(t *testing.T) {
 	program.inWorld(t, func(t *testing.T, w *sim.World) {
 		w.Create(simNetwork, "apiVersion: v1\nkind: Pod\nmetadata: {name: holder, labels: {samplecrd.k8s.io/managed: \"true\"}, annotations: {samplecrd.k8s.io/networks: blue=10.0.0.20}}\n"+

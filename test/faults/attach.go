@@ -11,7 +11,8 @@ import (
 
 const definitions = "network-attachment-definitions"
 
-// MultusComesAndGoes has Multus installed after us, removed, and installed again; the controller runs on.
+// MultusComesAndGoes installs Multus after Pod2, removes it, and installs it again. The
+// controller keeps running.
 func (program Program) MultusComesAndGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := sim.NewWorld(program.alone, nil, nil)
@@ -41,7 +42,8 @@ func (program Program) MultusComesAndGoes(t *testing.T) {
 	})
 }
 
-// AForeignDefinitionIsNotTriedAgain has the controller tell once of a definition with a Network's name that it did not create, and not write to it.
+// AForeignDefinitionIsNotTriedAgain creates a NetworkAttachmentDefinition with a Network's
+// name. The controller did not create it: it reports it once, and does not write to it.
 func (program Program) AForeignDefinitionIsNotTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := sim.NewWorld(program.alone, nil, nil)
@@ -54,12 +56,12 @@ func (program Program) AForeignDefinitionIsNotTriedAgain(t *testing.T) {
 		before := w.AllWrites()
 		time.Sleep(silence)
 		if n := w.AllWrites() - before; n > 0 {
-			t.Errorf("%d writes in the %s after it was told\n%s", n, silence, w.Trace())
+			t.Errorf("%d writes in the %s after the report\n%s", n, silence, w.Trace())
 		}
 		w.Delete(definitions, "red", "")
 		time.Sleep(time.Second)
 		if want := "definition red: of Network red, of its Network's bridge true"; !strings.Contains(w.Essence(), want) {
-			t.Errorf("a second after it was deleted\n%s\nwant\n%s", w.Essence(), want)
+			t.Errorf("a second after the deletion\n%s\nwant\n%s", w.Essence(), want)
 		}
 		for _, fault := range w.Faults() {
 			t.Error(fault)
@@ -67,7 +69,8 @@ func (program Program) AForeignDefinitionIsNotTriedAgain(t *testing.T) {
 	})
 }
 
-// TheTwoSyncsOfANetworkDoNotConflict though those of a Network and of its attachment both write its status, one after the other.
+// TheTwoSyncsOfANetworkDoNotConflict, although the syncs of a Network and of its attachment
+// both write its status, one after the other.
 func (program Program) TheTwoSyncsOfANetworkDoNotConflict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := sim.NewWorld(program.alone, nil, nil)

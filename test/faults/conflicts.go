@@ -10,9 +10,9 @@ import (
 	"github.com/pod2/pod2/test/sim"
 )
 
-// NoConflictWithItself has 200 replicas on two Networks come up and go: each status has one
-// writer, and what several keys write of a pod has the UID as its precondition alone, so
-// that nothing the program asks for is refused for what it wrote itself.
+// NoConflictWithItself creates and deletes 200 replicas on two Networks. Each status has
+// one writer. If several keys write to one pod, their only precondition is its UID. So no
+// request of the program is refused because of the program's own writes.
 func (program Program) NoConflictWithItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := sim.NewWorld(program.alone, nil, nil)
@@ -28,7 +28,7 @@ func (program Program) NoConflictWithItself(t *testing.T) {
 		w.Patch("pod2s", "web", `{"spec":{"replicas":0}}`)
 		time.Sleep(sim.Settle)
 		for _, act := range []func(){func() { w.Delete("pod2s", "web", "") }, func() { w.Delete("networks", "blue", "") }, func() { w.Delete("networks", "red", "") }} {
-			act() // and what a user changes at that moment conflicts with nothing
+			act() // a user's change at this moment must not conflict either
 			time.Sleep(sim.Settle)
 		}
 		conflicts := slices.DeleteFunc(strings.Split(w.Trace(), "\n"), func(line string) bool {

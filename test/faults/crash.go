@@ -6,9 +6,9 @@ import (
 	"github.com/pod2/pod2/test/sim"
 )
 
-// CrashAtEveryWrite kills the program before and after each of its writes, and once more before
-// and after each write of the run that follows (in CI of some). The program ends as it does
-// undisturbed, and then is silent; no promise is broken on the way.
+// CrashAtEveryWrite kills the program before and after each of its writes. It then kills
+// the next run before and after each of its writes (in CI, of some). The program must reach
+// the undisturbed end and then write nothing more. No promise is broken on the way.
 func (program Program) CrashAtEveryWrite(t *testing.T) {
 	program.everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
 		runs, step := 0, 1
@@ -40,10 +40,11 @@ func (program Program) CrashAtEveryWrite(t *testing.T) {
 		}
 		firsts := every()
 		singles := runs
-		// Of two keys that are queued at one moment either may be synced first, and an
-		// EndpointSlice made before or after the pods are adopted: a write more, or less.
+		// If two keys are queued at one moment, either may be synced first. An
+		// EndpointSlice may be created before or after the pods are adopted. So there may
+		// be one write more or less.
 		if both := 2 * ((want.writes[0] + step - 1) / step); singles < both-2 || singles > both+2 {
-			t.Errorf("killed once in %d runs, want %d, two more or less: before and after %d writes, each or every second", singles, both, want.writes[0])
+			t.Errorf("killed once in %d runs, want %d (two more or less): before and after %d writes, or every second of them", singles, both, want.writes[0])
 		}
 		if sc.Small || long {
 			for i, first := range firsts {
@@ -52,6 +53,6 @@ func (program Program) CrashAtEveryWrite(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("| %s | %d writes undisturbed | %d runs killed once | %d twice |", sc.Name, want.writes[0], singles, runs-singles)
+		t.Logf("| %s | %d writes undisturbed | %d runs killed once | %d runs killed twice |", sc.Name, want.writes[0], singles, runs-singles)
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/pod2/pod2/test/sim"
 )
 
-// statusWritesOfRuns is how often the status of a CronTab that runs each minute is written during
-// that many runs.
+// statusWritesOfRuns counts the status writes of a CronTab that runs each minute, during
+// this many runs.
 func (program Program) statusWritesOfRuns(runs int) (writes int, trace string) {
 	w := sim.NewWorld(program.alone, nil, nil)
 	defer w.Close()
@@ -18,14 +18,15 @@ func (program Program) statusWritesOfRuns(runs int) (writes int, trace string) {
 		"apiVersion: stable.example.com/v1\nkind: CronTab\nmetadata: {name: report}\n"+
 			"spec: {cronSpec: \"* * * * *\", image: slow, networks: [{name: blue}]}")
 	w.Start("run", nil)
-	time.Sleep(90 * time.Second) // half way between two runs
+	time.Sleep(90 * time.Second) // halfway between two runs
 	w.Note("counted from here")
 	time.Sleep(time.Duration(runs) * time.Minute)
 	_, trace, _ = strings.Cut(w.Trace(), "counted from here")
 	return strings.Count(trace, "crontabs/report/status -> ok"), trace
 }
 
-// ARunOfACronTabCostsTwoWritesOfItsStatus counts them: one when the run has begun, and one when it has ended.
+// ARunOfACronTabCostsTwoWritesOfItsStatus counts the writes: one when the run has begun,
+// and one when it has ended.
 func (program Program) ARunOfACronTabCostsTwoWritesOfItsStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		if writes, trace := program.statusWritesOfRuns(10); writes > 20 {

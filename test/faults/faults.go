@@ -20,9 +20,9 @@ var wrongs = []apiserver.Fault{
 	{Error: apierrors.NewForbidden(schema.GroupResource{}, "", nil)},
 }
 
-// Faults has requests fail. While users act, each fails with a probability of 5 to 50 %, drawn by the seed,
-// in one of these ways. No promise is broken meanwhile, and when nothing fails any more it
-// ends as if nothing had been.
+// Faults lets requests fail. While users act, each request fails with a probability of 5 to
+// 50 %, chosen by the seed, in one of the ways above. No promise is broken meanwhile. When
+// nothing fails any more, the scenario ends as if nothing had happened.
 func (program Program) Faults(t *testing.T) {
 	seeds := uint64(8)
 	if long {

@@ -22,13 +22,13 @@ import (
 	"github.com/pod2/pod2/pkg/reconcile"
 )
 
-// HappyPath has the whole controller run on fake clientsets: a Network and a Pod2 become
-// pods that have addresses and names, a CronTab a CronJob, and nothing is written while
-// quiet passes afterwards.
+// HappyPath runs the whole controller on fake clientsets. A Network and a Pod2 become pods
+// with addresses and names, and a CronTab becomes a CronJob. Nothing is written during
+// quiet afterwards.
 func HappyPath(t *testing.T, start func(t *testing.T, clients reconcile.Clients) (stop func()), quiet time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewSimpleClientset()
-		// What an API server would do, and the fake does not.
+		// An API server does this, and the fake does not.
 		kube.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			pod := action.(clienttesting.CreateAction).GetObject().(*corev1.Pod)
 			pod.UID = types.UID("uid-of-" + pod.Name)
@@ -84,7 +84,7 @@ func HappyPath(t *testing.T, start func(t *testing.T, clients reconcile.Clients)
 	})
 }
 
-// becomeReady is the scheduler and the kubelet.
+// becomeReady acts as the scheduler and the kubelet.
 func becomeReady(t *testing.T, kube *fake.Clientset, name string) {
 	t.Helper()
 	pods := kube.CoreV1().Pods("default")

@@ -7,15 +7,15 @@ import (
 	"github.com/pod2/pod2/test/sim"
 )
 
-// LeaderIsCutOff cuts the leader off at each of its writes for longer than its lease lasts. The
-// other leads, and does all there is to do; then what the first had asked for
+// LeaderIsCutOff cuts the leader off at each of its writes, for longer than its lease
+// lasts. The other program leads and completes all work. Then the write of the first one
 // arrives.
 func (program Program) LeaderIsCutOff(t *testing.T) {
 	const late = time.Minute // the lease lasts 15 s
 	all := sum(t)
 	program.everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
 		count := &tally{}
-		every := 9 // with more time, each
+		every := 9 // with more time, every write
 		if long {
 			every = 1
 		}
@@ -42,17 +42,17 @@ func (program Program) LeaderIsCutOff(t *testing.T) {
 				t.Fatalf("cut off at write %d: %s\n%s", n, why, o.trace)
 			}
 			if !led {
-				t.Fatalf("cut off at write %d: the other never led\n%s", n, o.trace)
+				t.Fatalf("cut off at write %d: the other program never led\n%s", n, o.trace)
 			}
 		}
 		all.note(t, count)
 	})
 }
 
-// TwoActive has two runs of the program at work without an election. Whenever both have asked
-// for something, and one of them for a write, either may be executed first: every
-// order of that many choices is played, at the beginning and, with more time, from
-// every choice on.
+// TwoActive has two runs of the program work without leader election. Whenever both have a
+// request, and at least one is a write, either may be executed first. The test plays every
+// order of that many choices from the beginning. With more time, it starts from every
+// choice.
 func (program Program) TwoActive(t *testing.T) {
 	depth := 3
 	if long {

@@ -1,6 +1,6 @@
-// Package faults runs the whole program on a simulated API server, kills it, cuts it off,
-// shows it old views and lets requests fail. controller_test.go at the root calls it with
-// the program's own run.
+// Package faults runs the whole program on a simulated API server. It kills the program,
+// cuts it off, shows it old views, and lets requests fail. controller_test.go at the root
+// calls it with the program's own run function.
 package faults
 
 import (
@@ -25,8 +25,8 @@ import (
 	"github.com/pod2/pod2/test/sim"
 )
 
-// Program is the real main loop, without its HTTP servers, which need sockets. Its
-// methods are the tests of it.
+// Program is the real main loop, without its HTTP servers, which need sockets. Its methods
+// are its tests.
 type Program func(ctx context.Context, config *rest.Config, leaderElect bool) error
 
 func (program Program) alone(ctx context.Context, config *rest.Config) error {
@@ -42,9 +42,9 @@ func (program Program) run(ctx context.Context, config *rest.Config, leaderElect
 	return program(klog.NewContext(ctx, sim.Logger()), config, leaderElect)
 }
 
-// quiet keeps what client-go logs of thousands of crashes out of the tests' output. One
-// of its error handlers waits until a millisecond has passed since the last error: of
-// real time, which is decades after that of a bubble.
+// quiet keeps client-go's logs of thousands of crashes out of the tests' output. One of its
+// error handlers waits until a millisecond of real time has passed since the last error. In
+// a bubble, that takes decades.
 var quiet = sync.OnceFunc(func() {
 	utilruntime.ErrorHandlers = nil
 	klog.LogToStderr(false)
@@ -52,9 +52,9 @@ var quiet = sync.OnceFunc(func() {
 	debug.SetGCPercent(400)
 })
 
-// outcome is what a run of a scenario came to.
+// outcome is the outcome of a run of a scenario.
 type outcome struct {
-	state, trace string // what is stored in the end, and what was written
+	state, trace string // the stored objects at the end, and the writes
 	essence      string
 	points       map[string][]int // resourceVersions of each kind
 	faults       []string
@@ -66,10 +66,10 @@ type outcome struct {
 	asked        []string // kinds of requests
 }
 
-// silence is how long nothing may be written when all is done.
+// silence is the time for which nothing may be written after all work is done.
 const silence = 30 * time.Minute
 
-// given is the world in which the acts of a scenario begin.
+// given returns the world in which the acts of a scenario begin.
 func (program Program) given(t *testing.T, sc sim.Scenario) (s *sim.Snapshot) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -89,7 +89,7 @@ func (program Program) given(t *testing.T, sc sim.Scenario) (s *sim.Snapshot) {
 	return s
 }
 
-// play has the acts of a scenario happen while disturb runs the program.
+// play performs the acts of a scenario while disturb runs the program.
 func (program Program) play(t *testing.T, sc sim.Scenario, from *sim.Snapshot, choose sim.Choose, disturb func(w *sim.World)) (o outcome) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
@@ -98,18 +98,18 @@ func (program Program) play(t *testing.T, sc sim.Scenario, from *sim.Snapshot, c
 		w.Watch(sim.NewPromises())
 		start := w.Version()
 		disturb(w)
-		time.Sleep(time.Minute) // its caches are full
+		time.Sleep(time.Minute) // until its caches are full
 		sc.Do(w)
 		if w.Thaw != nil {
 			w.Thaw()
-			time.Sleep(3 * sim.Settle) // failures of pods are forgotten after ten minutes
+			time.Sleep(3 * sim.Settle) // the controller forgets failures of pods after ten minutes
 		}
 		o.state, o.essence = w.Render(), w.Essence()
 		before := w.AllWrites()
 		w.Note("silence begins")
 		time.Sleep(silence)
 		if n := w.AllWrites() - before; n > 0 {
-			o.loud = fmt.Sprintf("%d writes in the %s after all was done", n, silence)
+			o.loud = fmt.Sprintf("%d writes in the %s after all work was done", n, silence)
 		}
 		for _, p := range w.Runs() {
 			o.writes = append(o.writes, p.Writes())
@@ -125,13 +125,13 @@ func (program Program) play(t *testing.T, sc sim.Scenario, from *sim.Snapshot, c
 	})
 	for _, kind := range o.asked {
 		if !slices.Contains(apiserver.Kinds, kind) && !slices.Contains(apiserver.FaultKinds, kind) {
-			t.Errorf("asks for %s, which is neither in apiserver.Kinds nor in apiserver.FaultKinds, so that test/integration does not compare it with the real server", kind)
+			t.Errorf("the program requests %s: add it to apiserver.Kinds or apiserver.FaultKinds, so test/integration compares it with the real server", kind)
 		}
 	}
 	return o
 }
 
-// watched are the kinds of which the program has a view that may be old.
+// watched are the kinds of which the program may have an old view.
 var watched = func() (kinds []string) {
 	for _, request := range apiserver.Kinds {
 		if kind, ok := strings.CutPrefix(request, "WATCH "); ok {
@@ -141,26 +141,25 @@ var watched = func() (kinds []string) {
 	return kinds
 }()
 
-// differs says what is wrong with an outcome, "" for nothing: it must end in the
-// same state.
+// differs returns the fault of an outcome, "" for none: it must end in the same state.
 func (o outcome) differs(want outcome) string {
 	if why := o.broken(); why != "" {
 		return why
 	}
 	if diff := sim.Differ(want.state, o.state); diff != "" {
-		return "another end:\n" + diff
+		return "the end differs:\n" + diff
 	}
 	return ""
 }
 
-// strays says what is wrong with an outcome, "" for nothing: it must end in a state
-// that gives users the same.
+// strays returns the fault of an outcome, "" for none: it must end in a state that gives
+// users the same.
 func (o outcome) strays(want outcome) string {
 	if why := o.broken(); why != "" {
 		return why
 	}
 	if diff := sim.Differ(want.essence, o.essence); diff != "" {
-		return "another end:\n" + diff
+		return "the end differs:\n" + diff
 	}
 	return ""
 }
@@ -172,12 +171,12 @@ func (o outcome) broken() string {
 	case o.loud != "":
 		return o.loud
 	case strings.Contains(o.essence, "WRONG"):
-		return "another end:\n" + o.essence
+		return "the end is wrong:\n" + o.essence
 	}
 	return ""
 }
 
-// undisturbed is how a scenario ends when nothing happens to the program.
+// undisturbed returns the outcome of a scenario without a disturbance.
 func (program Program) undisturbed(t *testing.T, sc sim.Scenario, from *sim.Snapshot) outcome {
 	t.Helper()
 	o := program.play(t, sc, from, nil, func(w *sim.World) { w.StartAndRestart() })
@@ -187,7 +186,7 @@ func (program Program) undisturbed(t *testing.T, sc sim.Scenario, from *sim.Snap
 	return o
 }
 
-// everyScenario plays each, undisturbed, and has test disturb it.
+// everyScenario plays each scenario without a disturbance, and passes it to test.
 func (program Program) everyScenario(t *testing.T, test func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome)) {
 	for _, sc := range sim.Scenarios {
 		t.Run(sc.Name, func(t *testing.T) {
@@ -198,8 +197,9 @@ func (program Program) everyScenario(t *testing.T, test func(t *testing.T, sc si
 	}
 }
 
-// KindsOfRequests compares what the program asks for with apiserver.Kinds, of which
-// test/integration compares the answers with those of a real kube-apiserver.
+// KindsOfRequests compares the requests of the program with apiserver.Kinds.
+// test/integration compares the answers to these requests with those of a real
+// kube-apiserver.
 func (program Program) KindsOfRequests(t *testing.T) {
 	asked := map[string]bool{}
 	for _, sc := range sim.Scenarios {
@@ -214,7 +214,7 @@ func (program Program) KindsOfRequests(t *testing.T) {
 		}
 	}
 	if got, want := strings.Join(slices.Sorted(maps.Keys(asked)), "\n"), strings.Join(apiserver.Kinds, "\n"); got != want {
-		t.Errorf("asked for:\n%s\nwant, as in apiserver.Kinds:\n%s", got, want)
+		t.Errorf("requested:\n%s\nwant, as in apiserver.Kinds:\n%s", got, want)
 	}
 }
 

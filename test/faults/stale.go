@@ -7,10 +7,10 @@ import (
 	"github.com/pod2/pod2/test/sim"
 )
 
-// FrozenWatches freezes each kind's watch in turn at each resourceVersion at which something of
-// that kind changed, or at each third without time for all, until all else has come to
-// rest; then it goes on. No promise is broken meanwhile, and it ends as if nothing had
-// been.
+// FrozenWatches freezes each kind's watch in turn at each resourceVersion at which an
+// object of that kind changed. In a short run, it takes every third one. The watch stays
+// frozen until everything else has settled, then it continues. No promise is broken
+// meanwhile, and the scenario ends as if nothing had happened.
 func (program Program) FrozenWatches(t *testing.T) {
 	all := sum(t)
 	program.everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
@@ -35,9 +35,9 @@ func (program Program) FrozenWatches(t *testing.T) {
 	})
 }
 
-// RestartOnAnOlderView begins a second run of the program, when all is done, with lists as they were at
-// each resourceVersion before; and it asks for what it wants before any watch tells
-// it more.
+// RestartOnAnOlderView starts a second run of the program when all work is done. Its lists
+// show each earlier resourceVersion in turn. Its requests are executed before any watch
+// shows it more.
 func (program Program) RestartOnAnOlderView(t *testing.T) {
 	requestsFirst := func(steps []sim.Step) int {
 		for i, step := range steps {
@@ -70,9 +70,9 @@ func (program Program) RestartOnAnOlderView(t *testing.T) {
 	})
 }
 
-// HeldWrites holds up each write of the program, or each second without time for all, on its
-// way while users edit specs, delete and recreate under the same names. It arrives
-// when the caches of the program have long known of it.
+// HeldWrites holds each write of the program, or every second one in a short run. Meanwhile
+// users edit specs, and delete and recreate objects under the same names. The write arrives
+// when the program's caches have long shown these changes.
 func (program Program) HeldWrites(t *testing.T) {
 	all := sum(t)
 	program.everyScenario(t, func(t *testing.T, sc sim.Scenario, from *sim.Snapshot, want outcome) {
@@ -101,7 +101,7 @@ func (program Program) HeldWrites(t *testing.T) {
 					count.add(o, want.stale)
 				}
 				if why := o.strays(want); why != "" || o.stale.Applied > 0 {
-					t.Fatalf("write %d held up, %s: %s\n%+v\n%s", n, interrupt.Name, why, o.stale, o.trace)
+					t.Fatalf("write %d held, %s: %s\n%+v\n%s", n, interrupt.Name, why, o.stale, o.trace)
 				}
 			}
 			if !happened {

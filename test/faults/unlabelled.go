@@ -11,8 +11,9 @@ import (
 	"github.com/pod2/pod2/test/sim"
 )
 
-// APodWithoutOurLabelHoldsUpNothing though our watch of pods does not show a replica without our label. The cluster is otherwise quiet: no
-// event of another pod tells that the cache is newer than what we wrote to this one.
+// APodWithoutOurLabelHoldsUpNothing removes the label that the controller's watch selects,
+// so the watch does not show the replica. The cluster is otherwise quiet: no event of
+// another pod shows that the cache is newer than the controller's write to this pod.
 func (program Program) APodWithoutOurLabelHoldsUpNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := sim.NewWorld(program.alone, nil, nil)
@@ -31,13 +32,13 @@ func (program Program) APodWithoutOurLabelHoldsUpNothing(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		_, after, _ := strings.Cut(w.Trace(), "again")
 		if !strings.Contains(after, "run: PATCH pods/web-0 -> ok") {
-			t.Errorf("the second image is not asked for within 5 s:\n%s", w.Trace())
+			t.Errorf("the controller does not request the third image within 5 s:\n%s", w.Trace())
 		}
 	})
 }
 
-// RemovedLabelsComeBack has a replica get back the labels that others find it by, and its replacement comes as soon as that
-// of any other.
+// RemovedLabelsComeBack removes the labels of a replica, and the controller restores them.
+// A replica without a label is replaced as soon as any other.
 func (program Program) RemovedLabelsComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := sim.NewWorld(program.alone, nil, nil)

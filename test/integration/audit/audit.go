@@ -1,5 +1,5 @@
-// Package audit compares the requests that the controller made, as the API server
-// logged them, with the ones that its roles allow: invariant S11.
+// Package audit compares the controller's requests in the API server's audit log with the
+// requests that its roles allow: invariant S11.
 package audit
 
 import (
@@ -17,9 +17,9 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Call is one kind of request, "patch pods/status". Where it goes is left out: a
-// test may give a controller a lease of another name and namespace than the Role
-// has, and that the Role suffices is for a test with the ServiceAccount to show.
+// Call is a kind of request, "patch pods/status". It has no object name and no namespace,
+// because a test may run the controller with another lease than the one in the Role. A test
+// with the ServiceAccount shows that the Role suffices.
 type Call struct {
 	Verb, Group, Resource string
 }
@@ -28,9 +28,9 @@ func (c Call) String() string {
 	return c.Verb + " " + strings.TrimPrefix(c.Group+"/"+c.Resource, "/")
 }
 
-// Calls reads an audit log and returns the requests of the user agents that begin
-// with agent, each once. Requests for what is no resource (discovery) are left out:
-// every user may make them.
+// Calls reads an audit log and returns the requests of the user agents that begin with
+// agent, each once. It omits requests without a resource (discovery), because every user
+// may make them.
 func Calls(log io.Reader, agent string) (map[Call]bool, error) {
 	calls := map[Call]bool{}
 	mark := []byte(`"userAgent":"` + agent)
@@ -63,7 +63,7 @@ func Calls(log io.Reader, agent string) (map[Call]bool, error) {
 	}
 }
 
-// Grants reads what the ClusterRole and the Roles of that name in a manifest allow.
+// Grants returns the requests that a manifest's ClusterRole and Roles with this name allow.
 func Grants(manifest io.Reader, name string) (map[Call]bool, error) {
 	grants := map[Call]bool{}
 	decoder := utilyaml.NewYAMLOrJSONDecoder(manifest, 4096)
@@ -91,15 +91,15 @@ func Grants(manifest io.Reader, name string) (map[Call]bool, error) {
 	}
 }
 
-// Refused are the calls that no role allows, in order.
+// Refused returns the calls that no role allows, sorted.
 func Refused(calls, grants map[Call]bool) []string {
 	return missing(calls, grants)
 }
 
-// Unused is what the roles allow and no call made use of, in order. Two kinds are
-// asked for by admission and never called: */finalizers, by the plugin
-// OwnerReferencesPermissionEnforcement, and bind, by the policies of artifacts/. That
-// these are made use of is for tests with a role that lacks them to show.
+// Unused returns the grants that no call used, sorted. Two grants are required by admission
+// and never called: */finalizers, by the plugin OwnerReferencesPermissionEnforcement, and
+// bind, by the policies of artifacts/. Tests with a role that lacks them show that they are
+// needed.
 func Unused(calls, grants map[Call]bool) []string {
 	callable := maps.Clone(grants)
 	maps.DeleteFunc(callable, func(c Call, _ bool) bool {

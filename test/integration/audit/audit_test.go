@@ -48,7 +48,7 @@ func compare(t *testing.T, log, manifest string) (refused, unused string) {
 func TestCompare(t *testing.T) {
 	for _, c := range []struct{ name, manifest, refused, unused string }{
 		{"a role that allows more", roles, "", "get coordination.k8s.io/leases, list pods/status, patch pods"},
-		{"and less", strings.Replace(roles, "pods/status]", "x]", 1), "patch pods/status", "get coordination.k8s.io/leases, list x, patch pods, patch x"},
+		{"a role that allows less", strings.Replace(roles, "pods/status]", "x]", 1), "patch pods/status", "get coordination.k8s.io/leases, list x, patch pods, patch x"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			refused, unused := compare(t, recorded, c.manifest)
@@ -62,9 +62,9 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// What RBAC has to give away to more than is needed, and to whom. The agent finds other
-// nodes by their addresses, and changes nothing; the controller changes of a Node what the
-// policy pod2-nodes lets it.
+// RBAC grants no more than is needed. The agent finds other nodes by their addresses, and
+// changes nothing. The controller changes only the parts of a Node that the policy
+// pod2-nodes allows.
 func TestRolesGrantNothingWide(t *testing.T) {
 	never := []string{"secrets", "configmaps", "serviceaccounts", "serviceaccounts/token", "pods/exec", "pods/binding"}
 	for _, c := range []struct {
@@ -93,7 +93,7 @@ func TestRolesGrantNothingWide(t *testing.T) {
 					g.Resource == "nodes/status" && g.Verb != "patch" ||
 					g.Group == rbacGroup
 				if wide || c.verbs != nil && !slices.Contains(c.verbs, g.Verb) {
-					t.Errorf("it may %s", g)
+					t.Errorf("the role allows %s", g)
 				}
 			}
 		})
