@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// waitAdopted waits until the Pod2 is the controller of so many pods.
+// waitAdopted waits until the Pod2 controls this many pods.
 func waitAdopted(t *testing.T, namespace, name string, want int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("Pod2 %s has %d pods", name, want), func(context.Context) (string, error) {
@@ -37,8 +37,8 @@ func requireSamePods(t *testing.T, namespace string, before map[string]string) {
 	}
 }
 
-// Owner references removed by hand come back, and the pods stay; also of one that
-// lost its labels with it, and that our watch does not show any more.
+// Removed owner references are restored, and the pods stay. This includes a pod that also
+// lost its labels, which the controller's watch no longer shows.
 func TestRemovedOwnerReferenceComesBack(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -53,11 +53,11 @@ func TestRemovedOwnerReferenceComesBack(t *testing.T) {
 	waitReady(t, ns, "pod2/web")
 	requireSamePods(t, ns, before)
 	waitAddresses(t, ns, held)
-	eventually(t, "the ledger says what the pods do", func(context.Context) (string, error) { return ledgerDiffers(t, ns), nil })
+	eventually(t, "the AddressBlocks agree with the pods", func(context.Context) (string, error) { return ledgerDiffers(t, ns), nil })
 }
 
-// A Pod2 that leaves its pods, and the next one of its name, which takes them with
-// their addresses, and the revisions.
+// A Pod2 is deleted and leaves its pods. The next Pod2 with its name adopts them with their
+// addresses, and the revisions.
 func TestOrphanedPodsAreAdopted(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -85,9 +85,9 @@ func TestOrphanedPodsAreAdopted(t *testing.T) {
 	if got := run(t, ns, "get", "controllerrevisions", "-o", "jsonpath={.items[*].metadata.ownerReferences[*].uid}"); got != uid+" "+uid {
 		t.Errorf("revisions belong to %s, want %s", got, uid)
 	}
-	// Ours again in all that counts: the next update goes through them.
+	// The pods are fully adopted: the next update includes them.
 	setVersion(t, ns, "web", "1")
-	eventually(t, "the update is done", func(context.Context) (string, error) {
+	eventually(t, "the update is complete", func(context.Context) (string, error) {
 		for name, pod := range listPods(t, ns) {
 			if version(pod) != "1" || !available(pod) {
 				return name + " is not updated", nil
@@ -98,9 +98,9 @@ func TestOrphanedPodsAreAdopted(t *testing.T) {
 	waitAddresses(t, ns, held)
 }
 
-// The Service of such pods is adopted with them; its slices go while nobody controls
-// it, and come back. A name that nobody has any more does not. So it is with owner
-// references removed by hand.
+// The Service of such pods is adopted with them. Its slices are deleted while it has no
+// controller, and are created again. The name of a deleted pod does not come back. The
+// Service and its slices are also adopted if a user removes their owner references.
 func TestOrphanedNamesAreAdopted(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -118,9 +118,9 @@ func TestOrphanedNamesAreAdopted(t *testing.T) {
 
 	run(t, ns, "delete", "pod2", "web", "--cascade=orphan")
 	if owners := service("ownerReferences[*].uid"); owners != "" {
-		t.Fatalf("the Service is not orphaned: %s has it", owners)
+		t.Fatalf("the Service is not orphaned: %s owns it", owners)
 	}
-	eventually(t, "the slice goes", func(ctx context.Context) (string, error) { return slicesOf(ctx, ns, 0) })
+	eventually(t, "the slice is deleted", func(ctx context.Context) (string, error) { return slicesOf(ctx, ns, 0) })
 	run(t, ns, "delete", "pod", "web-2")
 	create(t, ns, pod2("web", `replicas: 2`+blue))
 	waitAdopted(t, ns, "web", 2)
@@ -144,9 +144,9 @@ func TestOrphanedNamesAreAdopted(t *testing.T) {
 	waitGone(t, ns, "services,endpointslices")
 }
 
-// A StatefulSet's pods on no Network, which our watch does not show: one that
-// differs keeps the name, and the condition says in what, until the template is
-// mended; none restarts.
+// A StatefulSet's pods on no Network, which the controller's watch does not show, are
+// adopted without a restart. If a pod differs from the template, its replica waits, and the
+// condition names the difference until the template is fixed.
 func TestPodsOfAStatefulSetAreAdopted(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -193,8 +193,8 @@ spec:
 	requireSamePods(t, ns, before)
 }
 
-// docs/migrate-from-statefulset.md is run as it stands, by a reader whose own
-// namespace has what the demo makes.
+// The test runs docs/migrate-from-statefulset.md unchanged, as a reader whose namespace has
+// the demo's objects.
 func TestMigrateFromStatefulSet(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

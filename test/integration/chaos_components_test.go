@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// component is a process of the control plane: etcd, kube-apiserver.
+// component is a process of the control plane: etcd or kube-apiserver.
 type component struct {
 	name, directory string
 	args            []string
 	process         *os.Process
 }
 
-// findComponent finds the one of this cluster by its command line.
+// findComponent finds the process of this cluster by its command line.
 func findComponent(t *testing.T, name string) *component {
 	t.Helper()
 	path := filepath.Join(filepath.Dir(kubeconfig), "control-plane/clusters/pod2/bin", name)
@@ -32,7 +32,7 @@ func findComponent(t *testing.T, name string) *component {
 	for _, file := range files {
 		line, err := os.ReadFile(file)
 		if err != nil || !strings.HasPrefix(string(line), path+"\x00") {
-			continue // one that has ended, or another one
+			continue // it has ended, or is another process
 		}
 		var id int
 		if _, err := fmt.Sscanf(file, "/proc/%d/cmdline", &id); err != nil {
@@ -70,8 +70,8 @@ func (c *component) start() error {
 	return nil
 }
 
-// supervise restarts those that end, until the test does: the scheduler exits when
-// it has missed events of an API server that was killed.
+// supervise restarts processes that end, until the test ends. The scheduler exits when it
+// has missed events of a killed API server.
 func supervise(t *testing.T, names ...string) {
 	t.Helper()
 	ended := make(chan struct{})
@@ -93,8 +93,8 @@ func supervise(t *testing.T, names ...string) {
 	t.Cleanup(func() { <-ended })
 }
 
-// killAndRestart is kill -9, and what a supervisor does then. It returns once the
-// API server answers again.
+// killAndRestart is kill -9 and the restart by a supervisor. It returns when the API server
+// answers again.
 func (c *component) killAndRestart(t *testing.T) {
 	t.Helper()
 	c.kill(t)
@@ -108,7 +108,7 @@ func (c *component) killAndRestart(t *testing.T) {
 	})
 }
 
-// kill returns once the process has ended.
+// kill returns when the process has ended.
 func (c *component) kill(t *testing.T) {
 	t.Helper()
 	if err := c.process.Signal(syscall.SIGKILL); err != nil {
@@ -129,7 +129,7 @@ func (c *component) restart(t *testing.T) {
 	}
 }
 
-// flag is the value of one in the command line.
+// flag returns the value of a flag in the command line.
 func (c *component) flag(t *testing.T, name string) string {
 	t.Helper()
 	for _, arg := range c.args {

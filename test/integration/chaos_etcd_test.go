@@ -18,9 +18,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// etcd comes back as it was 2,000 versions ago, under a controller that goes on. Its watches
-// stay silent then. Its liveness probe says what happened, and the next controller takes the
-// restored state for what it is.
+// etcd is restored to its state 2,000 versions ago while a controller runs. The
+// controller's watches stay silent then. Its liveness probe reports the restore, and the
+// next controller works from the restored state.
 func TestChaosEtcdIsRestored(t *testing.T) {
 	ns := newNamespace(t)
 	probes := freeAddress(t)
@@ -61,7 +61,7 @@ func TestChaosEtcdIsRestored(t *testing.T) {
 	etcd.restart(t)
 	apiServer.restart(t)
 	requireProbe(t, probes, "resourceVersions went back (")
-	// A KWOK that begins anew waits until the leases of the one before it have expired.
+	// A restarted KWOK waits until the leases of the previous one have expired.
 	if err := kube.CoordinationV1().Leases("kube-node-lease").DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestChaosEtcdIsRestored(t *testing.T) {
 	after := addresses(t, ns)
 	for pod, address := range before {
 		if after[pod] != address {
-			t.Errorf("%s had %s and has %s", pod, address, after[pod])
+			t.Errorf("pod %s had %s and now has %s", pod, address, after[pod])
 		}
 	}
 	requireUnique(t, ns)
@@ -94,7 +94,7 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// requireProbe waits until /healthz answers with this text.
+// requireProbe waits until the answer of /healthz has this text.
 func requireProbe(t *testing.T, address, text string) {
 	t.Helper()
 	eventually(t, "/healthz says "+text, func(ctx context.Context) (string, error) {
@@ -115,7 +115,8 @@ func requireProbe(t *testing.T, address, text string) {
 	})
 }
 
-// writeVersions takes the API server n resourceVersions on, many writers at once.
+// writeVersions increases the API server's resourceVersion by n, with many parallel
+// writers.
 func writeVersions(t *testing.T, namespace string, n int) {
 	t.Helper()
 	const writers = 20

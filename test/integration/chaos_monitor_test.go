@@ -20,41 +20,42 @@ import (
 	"github.com/pod2/pod2/test/spec"
 )
 
-// monitor holds a namespace to S1 to S4 at each event of its own watch of pods. A
-// watch that cannot go on where it was, since the API server was killed, begins
-// with a list: what changed twice in that moment is seen once.
+// monitor checks S1 to S4 of a namespace at each event of its own watch of pods. If the API
+// server was killed and the watch cannot continue, it begins with a list. The monitor then
+// misses the first of two changes of one pod.
 type monitor struct {
 	pods   map[string]*corev1.Pod
 	events int
 
-	// networks say what may be handed out.
+	// networks define the addresses that may be handed out.
 	networks []*v1.Network
-	// steady are the Pod2s whose replicas never change address; kept is what each had
-	// first.
+	// steady are the Pod2s whose replicas never change address; kept has the first address
+	// of each replica.
 	steady  []string
 	kept    spec.Kept
 	mu      sync.Mutex
 	demands map[string][]demand // in the order of their requests
-	updated updated             // is held to S5, if it has a name
+	updated updated             // is checked for S5, if it has a name
 }
 
-// demand is how many pods the spec of a Pod2 allows, surge replicas included.
+// demand is the number of pods that the spec of a Pod2 allows, including surge replicas.
 type demand struct {
 	most int
-	// inForce since then; zero while the API server has not said so, which it may
-	// never do.
+	// inForce is the time since when the spec applies. It is zero while the API server has
+	// not confirmed the spec, and may stay zero.
 	inForce time.Time
 }
 
-// lag is how long a pod may be on its way from the controller's last look at the spec
-// of its Pod2 to the API server, which says when it came to the second.
+// lag is the longest time between the controller's last look at a Pod2's spec and the
+// arrival of its pod at the API server. Creation times are precise to the second.
 const lag = 5 * time.Second
 
 func newMonitor(networks []*v1.Network, steady ...string) *monitor {
 	return &monitor{networks: networks, steady: steady, pods: map[string]*corev1.Pod{}, kept: spec.Kept{}, demands: map[string][]demand{}}
 }
 
-// asked is called before a spec is written, what it returns when that was answered.
+// asked is called before a spec is written; the returned function is called after the
+// answer.
 func (m *monitor) asked(name string, most int) (answered func(now time.Time)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,14 +74,15 @@ func (m *monitor) held() updated {
 	return m.updated
 }
 
-// release: from now on others than the controller take pods of updated.
+// release ends the check of S5: from now on, users may delete pods of updated.
 func (m *monitor) release() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.updated = updated{}
 }
 
-// most is how many pods the controller may have wanted that created one then.
+// most is the number of pods that the controller may have wanted when it created a pod
+// then.
 func (m *monitor) most(name string, then time.Time) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -107,16 +109,16 @@ func (m *monitor) start(t *testing.T, namespace string) {
 		}
 	}()
 	t.Cleanup(func() {
-		<-ended // t.Context() has ended before
+		<-ended // t.Context() has already ended
 		t.Logf("the monitor saw %d events", m.events)
 	})
 }
 
-// watch follows the pods until the watch ends, and says what is wrong.
+// watch follows the pods until the watch ends, and returns a fault.
 func (m *monitor) watch(ctx context.Context, namespace string) string {
 	list, err := kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		time.Sleep(10 * time.Millisecond) // it is down: look again soon
+		time.Sleep(10 * time.Millisecond) // the API server is down: try again soon
 		return ""
 	}
 	pods := map[string]*corev1.Pod{}
@@ -152,23 +154,23 @@ func (m *monitor) watch(ctx context.Context, namespace string) string {
 	return ""
 }
 
-// see says what is wrong with the pods that there are now. Since the last that came,
-// others have only gone.
+// see returns a fault of the present pods. Since the last new pod, pods have only been
+// deleted.
 func (m *monitor) see(pods map[string]*corev1.Pod) string {
 	before := m.pods
 	m.pods = pods
 	if why := sharedAddress(pods); why != "" {
 		return why
 	}
-	created := map[types.UID]*corev1.Pod{} // the newest of each Pod2
+	created := map[types.UID]*corev1.Pod{} // the newest pod of each Pod2
 	for name, pod := range pods {
 		for network, prefix := range spec.Published(pod) {
 			i := slices.IndexFunc(m.networks, func(n *v1.Network) bool { return n.Name == network })
 			if i < 0 {
-				return fmt.Sprintf("S2: %s has %s of %s, which is no Network", name, prefix.Addr(), network)
+				return fmt.Sprintf("S2: %s has %s of %s, but there is no such Network", name, prefix.Addr(), network)
 			}
 			if why := spec.Unusable(m.networks[i], prefix.Addr().String()); why != "" {
-				return fmt.Sprintf("S2: %s has %s of %s, which %s", name, prefix.Addr(), network, why)
+				return fmt.Sprintf("S2: %s has %s of %s, but the address %s", name, prefix.Addr(), network, why)
 			}
 		}
 		owner := metav1.GetControllerOf(pod)
@@ -196,7 +198,7 @@ func (m *monitor) see(pods map[string]*corev1.Pod) string {
 	return ""
 }
 
-// nearlyFull are the Networks of chaos, of a /27 of which one address is excluded.
+// nearlyFull are the Networks of chaos: a /27 each, with one excluded address.
 func nearlyFull(cidr, excluded string) (networks []*v1.Network) {
 	for _, name := range []string{"blue", "green"} {
 		networks = append(networks, &v1.Network{

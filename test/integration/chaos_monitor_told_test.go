@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// podsOf reads pods as "name owner address", with "-" for none, and of a /27 unless
-// it says another prefix; another text is another pod.
+// podsOf reads pods as "name owner address", with "-" for none. The prefix is a /27 unless
+// the address has another. A different text is a different pod.
 func podsOf(t *testing.T, created time.Time, texts []string) map[string]*corev1.Pod {
 	t.Helper()
 	pods := map[string]*corev1.Pod{}
@@ -37,10 +37,10 @@ func podsOf(t *testing.T, created time.Time, texts []string) map[string]*corev1.
 	return pods
 }
 
-// What make chaos relies on says so when a promise is broken, and only then.
+// The monitor of make chaos reports broken promises, and nothing else.
 func TestMonitorOfChaosTellsBrokenPromises(t *testing.T) {
 	t.Parallel()
-	const scaled = 20 * time.Second // when web, which was asked to have 2, was asked to have 1
+	const scaled = 20 * time.Second // when web was scaled from 2 to 1
 	for _, row := range []struct {
 		name  string
 		first []string
@@ -50,17 +50,17 @@ func TestMonitorOfChaosTellsBrokenPromises(t *testing.T) {
 	}{
 		{"nothing", nil, 0, []string{"db-0 db 10.0.0.2", "web-0 web 10.0.0.3", "a - 10.0.0.4", "b - -"}, ""},
 		{"S1", nil, 0, []string{"a - 10.0.0.2", "b - 10.0.0.2"}, "S1: 10.0.0.2 of Network default/blue is held by "},
-		{"S1, one from before the Network grew", nil, 0, []string{"a - 10.0.0.2", "b - 10.0.0.2/26"}, "S1: 10.0.0.2 of Network default/blue is held by "},
+		{"S1, one address with an earlier prefix", nil, 0, []string{"a - 10.0.0.2", "b - 10.0.0.2/26"}, "S1: 10.0.0.2 of Network default/blue is held by "},
 		{"S2, another CIDR", nil, 0, []string{"a - 10.0.0.32"}, "S2: a has 10.0.0.32 of blue"},
 		{"S2, the gateway", nil, 0, []string{"a - 10.0.0.1"}, "S2: a has 10.0.0.1 of blue"},
 		{"S2, excluded", nil, 0, []string{"a - 10.0.0.9"}, "S2: a has 10.0.0.9 of blue"},
-		{"S3", []string{"db-0 db 10.0.0.2"}, 1, []string{"db-0 db 10.0.0.3"}, "S3: db-0 had 10.0.0.2 of Network blue, and now 10.0.0.3"},
-		{"another address, of a Pod2 whose replicas come and go", []string{"web-0 web 10.0.0.2"}, 1, []string{"web-0 web 10.0.0.3"}, ""},
-		{"S4", []string{"db-0 db -"}, 1, []string{"db-0 db -", "db-1 db -"}, "S4: db-1 is created: 2 pods of db, of which there may be 1"},
-		{"S4, after it was scaled down", []string{"web-0 web -"}, scaled + lag + 1, []string{"web-0 web -", "web-1 web -"}, "S4: web-1 is created: 2 pods of web, of which there may be 1"},
-		{"S4, another one in the place of one", []string{"web-0 web -", "web-1 web -"}, scaled + lag + 1, []string{"web-0 web 10.0.0.2", "web-1 web -"}, "S4: web-0 is created: 2 pods"},
-		{"it has just been scaled down", []string{"web-0 web -"}, scaled + lag, []string{"web-0 web -", "web-1 web -"}, ""},
-		{"it was scaled down, and they are still there", []string{"web-0 web -", "web-1 web -"}, scaled + lag + 1, []string{"web-0 web -", "web-1 web -"}, ""},
+		{"S3", []string{"db-0 db 10.0.0.2"}, 1, []string{"db-0 db 10.0.0.3"}, "S3: db-0 had 10.0.0.2 of Network blue, and now has 10.0.0.3"},
+		{"another address, of a Pod2 that is not steady", []string{"web-0 web 10.0.0.2"}, 1, []string{"web-0 web 10.0.0.3"}, ""},
+		{"S4", []string{"db-0 db -"}, 1, []string{"db-0 db -", "db-1 db -"}, "S4: db-1 is created: 2 pods of db exist, and at most 1 may"},
+		{"S4, after it was scaled down", []string{"web-0 web -"}, scaled + lag + 1, []string{"web-0 web -", "web-1 web -"}, "S4: web-1 is created: 2 pods of web exist, and at most 1 may"},
+		{"S4, one pod replaced", []string{"web-0 web -", "web-1 web -"}, scaled + lag + 1, []string{"web-0 web 10.0.0.2", "web-1 web -"}, "S4: web-0 is created: 2 pods"},
+		{"just scaled down", []string{"web-0 web -"}, scaled + lag, []string{"web-0 web -", "web-1 web -"}, ""},
+		{"scaled down, pods still exist", []string{"web-0 web -", "web-1 web -"}, scaled + lag + 1, []string{"web-0 web -", "web-1 web -"}, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			m := newMonitor(nearlyFull("10.0.0.0/27", "10.0.0.9"), "db")
@@ -78,7 +78,7 @@ func TestMonitorOfChaosTellsBrokenPromises(t *testing.T) {
 	}
 }
 
-// What was asked and not answered may be in force, or not.
+// A write without an answer may be in force, or not.
 func TestMonitorOfChaosAllowsForLostAnswers(t *testing.T) {
 	t.Parallel()
 	m := newMonitor(nil)
@@ -96,6 +96,6 @@ func TestMonitorOfChaosAllowsForLostAnswers(t *testing.T) {
 	}
 	m.asked("web", 3)(begin.Add(time.Hour))
 	if got := m.most("web", begin.Add(time.Hour+lag+1)); got != 3 {
-		t.Errorf("after an answer: %d, want 3", got)
+		t.Errorf("after an answer: most is %d, want 3", got)
 	}
 }

@@ -19,14 +19,14 @@ import (
 	"github.com/pod2/pod2/test/spec"
 )
 
-// updated is a Pod2 whose pods nobody takes but one controller, to update them.
+// updated is a Pod2 whose pods are deleted by one controller only, to update them.
 type updated struct {
 	name     string
-	replicas int // of which one may be unavailable
+	replicas int // one of them may be unavailable
 	minReady time.Duration
 }
 
-// taken is S5 of what happened between two views of the pods.
+// taken checks S5 between two views of the pods.
 func (u updated) taken(was, is map[string]*corev1.Pod, at time.Time) string {
 	p := &v1.Pod2{ObjectMeta: metav1.ObjectMeta{Name: u.name}, Spec: v1.Pod2Spec{Replicas: ptr.To(int32(u.replicas)), MinReadySeconds: int32(u.minReady / time.Second)}}
 	for name, pod := range was {
@@ -46,7 +46,7 @@ func TestMonitorOfUpdatesTellsBrokenPromises(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()
 	u := updated{"web", 3, 10 * time.Second}
-	// pods are "ready for so many seconds", "-" for one that is not Ready, "x" for one that terminates.
+	// Each word is a pod: the seconds since it is Ready, "-" if it is not Ready, "x" if it terminates.
 	pods := func(text string) map[string]*corev1.Pod {
 		all := map[string]*corev1.Pod{}
 		for i, word := range strings.Fields(text) {
@@ -66,9 +66,9 @@ func TestMonitorOfUpdatesTellsBrokenPromises(t *testing.T) {
 	for _, row := range []struct{ was, is, want string }{
 		{"60 60 60", "60 60 x", ""},
 		{"60 60 -", "60 60 x", ""},
-		{"60 60 -", "60 x -", "S5: web-1 is taken away: 1 others of web are available, and 2 have to be"},
-		{"60 60 5", "60 60 x", "S5: web-2, which is Ready, is updated: 2 others of web are available, and 3 have to be"},
-		{"5 60 60", "5 60 x", "S5: web-2 is taken away: 1 others of web are available, and 2 have to be"},
+		{"60 60 -", "60 x -", "S5: web-1 is taken away: 1 other pods of web are available, and 2 must be"},
+		{"60 60 5", "60 60 x", "S5: web-2, which is Ready, is updated: 2 other pods of web are available, and 3 must be"},
+		{"5 60 60", "5 60 x", "S5: web-2 is taken away: 1 other pods of web are available, and 2 must be"},
 	} {
 		if got := u.taken(pods(row.was), pods(row.is), begin); got != row.want {
 			t.Errorf("%s, then %s: got %q, want %q", row.was, row.is, got, row.want)

@@ -21,7 +21,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// proxy stands between a controller and the API server, and is not to be relied on.
+// proxy is an unreliable proxy between a controller and the API server.
 type proxy struct {
 	server     *httptest.Server
 	kubeconfig string
@@ -30,12 +30,12 @@ type proxy struct {
 	watches map[int]openWatch
 	last    int
 	dice    *rand.Rand
-	// unreliable has a third of all requests but watches fail, in one of the ways of
+	// unreliable lets a third of all requests except watches fail, in one of the ways of
 	// call.
 	unreliable bool
 	expired    bool // answers some watches with 410
 	faults     map[string]int
-	writes     int // that were asked for
+	writes     int // number of requested writes
 }
 
 type openWatch struct {
@@ -57,7 +57,7 @@ func startProxy(t *testing.T, dice *rand.Rand) *proxy {
 		Transport: transport, FlushInterval: -1,
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {
-			panic(http.ErrAbortHandler) // the connection breaks, as it did behind us
+			panic(http.ErrAbortHandler) // the connection breaks here as it did to the API server
 		},
 	}
 	p := &proxy{watches: map[int]openWatch{}, dice: dice, faults: map[string]int{}}
@@ -102,9 +102,9 @@ func (p *proxy) watch(forward http.Handler, w http.ResponseWriter, r *http.Reque
 	forward.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// cut ends the watches that are older than a second, and returns how many there
-// were: client-go holds a shorter one for a fault and waits longer and longer, up to
-// 30 s, before the next.
+// cut ends the watches that are older than a second, and returns their number. client-go
+// treats shorter watches as a fault: it waits longer and longer, up to 30 s, before the
+// next one.
 func (p *proxy) cut() (lost int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,12 +118,12 @@ func (p *proxy) cut() (lost int) {
 	return lost
 }
 
-// call lets a third of the requests fail while it is unreliable:
+// call lets a third of the requests fail while the proxy is unreliable:
 //
 //	429      too many requests; not carried out
 //	500      not carried out
-//	504      carried out, and the answer says that it took too long
-//	broken   the connection, before anything was done, or after
+//	504      carried out, and the answer reports a timeout
+//	broken   the connection breaks, before or after the request is carried out
 func (p *proxy) call(forward http.Handler, w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	if r.Method != http.MethodGet {
@@ -153,7 +153,7 @@ func (p *proxy) call(forward http.Handler, w http.ResponseWriter, r *http.Reques
 	}
 }
 
-// answer is a metav1.Status.
+// answer writes a metav1.Status.
 func answer(w http.ResponseWriter, code int, reason string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
@@ -172,7 +172,7 @@ func (p *proxy) counted() (writes int, faults string) {
 	return p.writes, fmt.Sprint(p.faults)
 }
 
-// startBehind is startController, with the proxy before the API server.
+// startBehind is startController with the proxy in front of the API server.
 func startBehind(t *testing.T, p *proxy, namespace string) *controller {
 	t.Helper()
 	if _, err := os.Stat(p.kubeconfig); err != nil {

@@ -20,9 +20,9 @@ import (
 	"github.com/pod2/pod2/test/chance"
 )
 
-// Chaos tests have the cluster for themselves and run one after the other:
-// `make chaos`. CHAOS_ACTIONS is how often somebody does something; at one a
-// second, which is much for one namespace, 3,600 are an hour.
+// Chaos tests use the cluster alone and run one after the other: `make chaos`.
+// CHAOS_ACTIONS is the number of users' actions. They happen about once a second, which is
+// frequent for one namespace, so 3,600 take an hour.
 func actions(t *testing.T) int {
 	t.Helper()
 	n, err := strconv.Atoi(os.Getenv("CHAOS_ACTIONS"))
@@ -32,8 +32,8 @@ func actions(t *testing.T) int {
 	return n
 }
 
-// churn is a namespace in which users do all they may, with their own clients,
-// which do not care about errors: what is down now is tried again by nobody.
+// churn is a namespace in which users do everything that they may, with their own clients.
+// The clients ignore errors, and no client repeats a failed request.
 type churn struct {
 	t         *testing.T
 	namespace string
@@ -45,8 +45,8 @@ type churn struct {
 const (
 	cidr  = "10.0.0.0/27"
 	surge = 2 // of web
-	// patient is a Pod2 of TestChaosUnreliableServer, whose pods no user takes: S5 is a
-	// promise of one controller.
+	// patient is a Pod2 of TestChaosUnreliableServer whose pods no user deletes: S5 holds
+	// only for changes by one controller.
 	patient = "patient"
 )
 
@@ -68,7 +68,7 @@ func newChurn(t *testing.T) *churn {
 	return c
 }
 
-// act does one thing.
+// act performs one action.
 func (c *churn) act() {
 	ctx, cancel := context.WithTimeout(c.t.Context(), 10*time.Second)
 	defer cancel()
@@ -102,7 +102,7 @@ func (c *churn) patch(ctx context.Context, name, patch string) error {
 	return err
 }
 
-// scale changes the replicas of web, and tells the monitor.
+// scale changes the replicas of web, and informs the monitor.
 func (c *churn) scale(ctx context.Context, replicas int) error {
 	answered := c.monitor.asked("web", replicas+surge)
 	err := c.patch(ctx, "web", fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
@@ -112,7 +112,7 @@ func (c *churn) scale(ctx context.Context, replicas int) error {
 	return err
 }
 
-// mustScale is scale where nothing is in its way.
+// mustScale is scale without faults.
 func (c *churn) mustScale(replicas int) {
 	c.t.Helper()
 	if err := c.scale(c.t.Context(), replicas); err != nil {
@@ -135,7 +135,7 @@ func (c *churn) createPod(ctx context.Context) error {
 	return err
 }
 
-// deleteSome deletes a pod or, where it has no owner, lets it fail at times.
+// deleteSome deletes a pod, or sometimes lets a pod without owner fail.
 func (c *churn) deleteSome(ctx context.Context, prefix string) error {
 	pods, err := kube.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil || len(pods.Items) == 0 {
@@ -156,7 +156,7 @@ func (c *churn) deleteSome(ctx context.Context, prefix string) error {
 	return kube.CoreV1().Pods(c.namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{})
 }
 
-// settle lets the users end, and requires that all is well in the end.
+// settle stops the users, and requires that everything is correct in the end.
 func (c *churn) settle() {
 	t, ns := c.t, c.namespace
 	t.Helper()
@@ -179,13 +179,13 @@ func (c *churn) settle() {
 			return why, nil
 		})
 	}
-	eventually(t, "the ledger and the pods agree", func(context.Context) (string, error) { return ledgerDiffers(t, ns), nil })
+	eventually(t, "the AddressBlocks and the pods agree", func(context.Context) (string, error) { return ledgerDiffers(t, ns), nil })
 	waitNames(t, ns)
-	t.Logf("%d of the users' requests were refused", c.refused)
+	t.Logf("the API server refused %d requests of users", c.refused)
 }
 
-// kill -9 of controllers, of the API server and of etcd, with all its syncs to
-// disk, while users go on.
+// kill -9 of controllers, of the API server and of etcd, which loses no synced data, while
+// users continue.
 func TestChaosKills(t *testing.T) {
 	c := newChurn(t)
 	controllers := []*controller{startController(t, c.namespace), startController(t, c.namespace)}
@@ -203,7 +203,7 @@ func TestChaosKills(t *testing.T) {
 			_ = controllers[which].stop(syscall.SIGKILL)
 			controllers[which] = startController(t, c.namespace)
 		} else {
-			go func() { // somebody wants something this moment
+			go func() { // a user's request arrives at this moment
 				for range every / 4 {
 					_, _ = kube.CoreV1().Pods(c.namespace).List(t.Context(), metav1.ListOptions{})
 				}
@@ -215,8 +215,8 @@ func TestChaosKills(t *testing.T) {
 	c.settle()
 }
 
-// 1,000 times a watch of two controllers ends, some with "too old" when they begin
-// anew, so that it lists: nothing is missed for good.
+// The watches of two controllers end 1,000 times. Some new watches fail with "too old", so
+// the controller lists again. No change is lost for good.
 func TestChaosWatchLosses(t *testing.T) {
 	c := newChurn(t)
 	p := startProxy(t, rand.New(rand.NewPCG(c.dice.Uint64(), 0)))
@@ -233,9 +233,9 @@ func TestChaosWatchLosses(t *testing.T) {
 	c.settle()
 }
 
-// A third of all requests but watches fail, some of them after they were carried out.
-// It is safe all the time, gets there in the end, and tries no more often than it has
-// to: the queue's backoff, not the server, bounds what a fault costs.
+// A third of all requests except watches fail, some after they were carried out. The
+// controller is safe all the time, converges in the end, and does not retry more than
+// needed. The queue's backoff, not the server, limits the cost of a fault.
 func TestChaosUnreliableServer(t *testing.T) {
 	c := newChurn(t)
 	create(t, c.namespace, pod2(patient, "replicas: 3, minReadySeconds: 2, updateStrategy: {inPlace: Never}"))
@@ -246,15 +246,14 @@ func TestChaosUnreliableServer(t *testing.T) {
 	begin := time.Now()
 	for i := range actions(t) / 2 {
 		c.act()
-		if i%10 == 0 { // often while replicas of the update before are too young to be available
+		if i%10 == 0 { // often while replicas of the previous update are not yet available
 			_ = c.patch(t.Context(), patient, fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"example.com/version":"%d"}}}}}`, i))
 		}
 	}
 	_, faults := p.counted()
 	t.Logf("%s of faults: %s", time.Since(begin).Round(time.Second), faults)
 
-	// All is as it was, but for the faults, which go on: what is tried now is
-	// tried for want of an answer only.
+	// The users have stopped, but the faults continue. Every retry is now due to a fault.
 	c.monitor.release()
 	run(t, c.namespace, "delete", "pod2s.samplecrd.k8s.io", patient)
 	c.mustScale(0)
@@ -267,16 +266,16 @@ func TestChaosUnreliableServer(t *testing.T) {
 	c.mustScale(10)
 	waitReady(t, c.namespace, "pod2/web")
 	after, _ := p.counted()
-	// Ten pods are created and published; blocks, status, names and events come on
-	// top: some 60 writes without a fault.
+	// Creating and publishing ten pods, with AddressBlocks, status, names and events, takes
+	// some 60 writes without a fault.
 	t.Logf("%d writes for ten replicas on a Network, a third of them refused", after-before)
 	if after-before > 180 {
-		t.Errorf("%d writes are a storm", after-before)
+		t.Errorf("%d writes are too many: want at most 180", after-before)
 	}
 	p.set(func(p *proxy) { p.unreliable = false })
 	c.settle()
-	// Events are sent in the background, and one that is refused is tried again after
-	// ten seconds, with the others behind it.
+	// Events are sent in the background. A refused event is repeated after ten seconds, and
+	// later events wait for it.
 	eventually(t, "all events are sent", func(context.Context) (string, error) {
 		late, _ := writes(t, c.namespace, time.Now().Add(-15*time.Second))
 		return strings.Join(late, "\n"), nil

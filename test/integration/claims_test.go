@@ -11,7 +11,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// store is a Pod2 with the claim template data of a class.
+// store is a Pod2 with the volumeClaimTemplate data of a StorageClass.
 func store(name, class, size, spec string) string {
 	return pod2(name, fmt.Sprintf(`volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], storageClassName: %q, resources: {requests: {storage: %s}}}}], %s`, class, size, spec))
 }
@@ -22,8 +22,8 @@ func setSize(t *testing.T, namespace, name, size string) {
 		fmt.Sprintf(`[{"op": "replace", "path": "/spec/volumeClaimTemplates/0/spec/resources/requests/storage", "value": %q}]`, size))
 }
 
-// Created by ordinal, and kept: over the deletion of a pod, scaling, and the Pod2's
-// own end, after which another of that name has the data again.
+// PVCs are created by ordinal. They are kept when a pod is deleted, when the Pod2 is
+// scaled, and when it is deleted. The next Pod2 with its name uses the same data.
 func TestClaimsAreKept(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -36,7 +36,7 @@ func TestClaimsAreKept(t *testing.T) {
 	waitClaims(t, ns, want)
 	for name, pod := range listPods(t, ns) {
 		if claim := mounted(pod, "data"); claim != "data-"+name {
-			t.Errorf("pod %s mounts claim %q", name, claim)
+			t.Errorf("pod %s mounts PVC %q", name, claim)
 		}
 	}
 	before := render(claimUIDs(t, ns))
@@ -52,12 +52,12 @@ func TestClaimsAreKept(t *testing.T) {
 	create(t, ns, manifest)
 	waitReady(t, ns, "pod2/web")
 	if after := render(claimUIDs(t, ns)); after != before {
-		t.Errorf("claims were\n%s\nare\n%s", before, after)
+		t.Errorf("PVCs were\n%s\nand are\n%s", before, after)
 	}
 }
 
-// Deleted with the replica that is scaled away, or whose ordinal is reserved, and
-// with the Pod2 as long as the policy says so.
+// A PVC is deleted when its replica is scaled down, or its ordinal is reserved. It is
+// deleted with the Pod2 if the policy says so.
 func TestClaimsAreDeleted(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -80,8 +80,8 @@ func TestClaimsAreDeleted(t *testing.T) {
 	waitGone(t, ns, "persistentvolumeclaims")
 }
 
-// A claim of another owner is reported and not used, and the others run; one that
-// nobody controls is used, with whatever is on it.
+// A PVC of another owner is reported and not used, and the other replicas run. A PVC
+// without controller is used with its data.
 func TestClaimsOfOthers(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -101,15 +101,15 @@ func TestClaimsOfOthers(t *testing.T) {
 	waitReplicas(t, ns, "web", 2)
 	waitClaims(t, ns, "data-web-0: Bound 5Gi\ndata-web-1: Bound 5Gi web/1\ndata-web-2: Bound 1Gi web/2")
 	if now := claimUIDs(t, ns); now["data-web-1"] != before["data-web-1"] || now["data-web-0"] != before["data-web-0"] {
-		t.Errorf("claims were %v, are %v", before, now)
+		t.Errorf("PVCs were %v and are %v", before, now)
 	}
 	run(t, ns, "delete", "persistentvolumeclaim", "data-web-0", "--timeout="+patience.String())
 	waitReady(t, ns, "pod2/web")
 	waitClaims(t, ns, "data-web-0: Bound 1Gi web/0\ndata-web-1: Bound 5Gi web/1\ndata-web-2: Bound 1Gi web/2")
 }
 
-// A larger size reaches the claims without a restart where the class allows it,
-// and where it does not that is said, once, until the class changes.
+// PVCs grow without a restart if their StorageClass allows it. If not, that is reported
+// once, until the StorageClass changes.
 func TestClaimsGrow(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -126,17 +126,17 @@ func TestClaimsGrow(t *testing.T) {
 	waitCondition(t, ns, "pod2/fixed", v1.ConditionClaimsResized, "False ExpansionNotAllowed: PersistentVolumeClaim data-fixed-0 requests 1Gi and its template requests 3Gi, "+
 		"but StorageClass "+slow+" does not allow expansion (allowVolumeExpansion)")
 	waitReady(t, ns, "pod2/web", "pod2/fixed")
-	c.waitIdle(t, 1) // with what else the waits above do not ask for
+	c.waitIdle(t, 1) // includes writes that the waits above do not check
 	requireQuiet(t, ns)
 	run(t, ns, "patch", "storageclass", slow, "-p", `{"allowVolumeExpansion":true}`)
 	waitCondition(t, ns, "pod2/fixed", v1.ConditionClaimsResized, "True ClaimsResized")
 	waitClaims(t, ns, "data-fixed-0: Bound 3Gi fixed/0\ndata-web-0: Bound 2Gi web/0\ndata-web-1: Bound 2Gi web/1")
 	if after := render(uids(t, ns)); after != before {
-		t.Errorf("pods were\n%s\nare\n%s", before, after)
+		t.Errorf("pods were\n%s\nand are\n%s", before, after)
 	}
 }
 
-// Of a claim template nothing but the size may change, and that only upwards.
+// Only the size of a volumeClaimTemplate may change, and it may only grow.
 func TestClaimTemplatesRefused(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -161,7 +161,7 @@ func TestClaimTemplatesRefused(t *testing.T) {
 		{"another name", "web", at("replace", "/metadata/name", `"log"`), fixed},
 		{"one more", "web", at("add", "", template), fixed},
 		{"the first", "none", `[{"op": "add", "path": "/spec/volumeClaimTemplates", "value": [` + template + `]}]`, fixed},
-		{"none any more", "web", `[{"op": "remove", "path": "/spec/volumeClaimTemplates"}]`, fixed},
+		{"all removed", "web", `[{"op": "remove", "path": "/spec/volumeClaimTemplates"}]`, fixed},
 		{"an empty list", "web", `[{"op": "replace", "path": "/spec/volumeClaimTemplates", "value": []}]`, fixed},
 	} {
 		if got := refused(t, ns, "", "patch", "pod2", c.pod2, "--type=json", "-p", c.patch); !strings.Contains(got, c.want) {
@@ -181,8 +181,8 @@ func TestClaimTemplatesRefused(t *testing.T) {
 	}
 }
 
-// A surge replica has a claim of its own, which goes with it although the policy
-// is to keep claims.
+// A surge replica has its own PVC, which is deleted with it although the policy retains
+// PVCs.
 func TestSurgeClaims(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -192,7 +192,7 @@ func TestSurgeClaims(t *testing.T) {
 	waitReady(t, ns, "pod2/web")
 	setVersion(t, ns, "web", "2")
 	const want = "data-web-0: Bound 1Gi web/0\ndata-web-1: Bound 1Gi web/1"
-	eventually(t, "the surge replica's claim was there", func(context.Context) (string, error) {
+	eventually(t, "the surge replica's PVC existed", func(context.Context) (string, error) {
 		if got := p.seen("data-web-2"); got != "1Gi web/2 owned surge" {
 			return "seen: " + got, nil
 		}
@@ -203,7 +203,7 @@ func TestSurgeClaims(t *testing.T) {
 	requireVersion(t, ns, "2", 2)
 }
 
-// The installed role has what claims need.
+// The installed role suffices for PVCs.
 func TestRoleSufficesForClaims(t *testing.T) {
 	t.Parallel()
 	install(t)

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// What the cluster uses itself is no Network's, whichever object says so; with the
-// rights of the role. Not parallel: the controller serves all namespaces.
+// A Network hands out no address that the cluster uses, by any of the objects that record
+// such addresses. The controller has the rights of its role. Not parallel: it serves all
+// namespaces.
 func TestNetworksKeepOffTheCluster(t *testing.T) {
 	install(t)
 	ns := newNamespace(t)
@@ -18,7 +19,7 @@ func TestNetworksKeepOffTheCluster(t *testing.T) {
 	name, pods, address := node[0], node[1], node[2]
 	earlier := startController(t, ns, "--kubeconfig", asServiceAccount(t))
 	create(t, ns, network("older", fmt.Sprintf(`{cidr: %s}`, services))+gatedPod("first", "older"))
-	waitReady(t, ns, "pod/first") // it knows nothing of what the whole cluster has
+	waitReady(t, ns, "pod/first") // this controller does not read cluster-scoped objects
 	if err := earlier.stop(15); err != nil {
 		t.Error(err)
 	}
@@ -44,7 +45,7 @@ func TestNetworksKeepOffTheCluster(t *testing.T) {
 	waitCondition(t, ns, "network/older", "Ready", "True OverlapsCluster: hands out addresses, but spec.cidr overlaps ServiceCIDR kubernetes ("+services+")")
 	create(t, ns, gatedPod("second", "older"))
 	waitReady(t, ns, "pod/second")
-	// Growing over it after the first bind is no way around.
+	// A Network that grows over such addresses after the first bind does not get them either.
 	create(t, ns, network("grows", `{cidr: 10.97.0.0/24}`)+gatedPod("on-grows", "grows"))
 	waitReady(t, ns, "pod/on-grows")
 	run(t, ns, "patch", "network", "grows", "--type=merge", "-p", `{"spec":{"cidr":"10.96.0.0/15"}}`)
@@ -52,7 +53,7 @@ func TestNetworksKeepOffTheCluster(t *testing.T) {
 	create(t, ns, gatedPod("on-grown", "grows"))
 	waitReady(t, ns, "pod/on-grown")
 	if got := addressOn(listPods(t, ns)["on-grown"], "grows"); !strings.HasPrefix(got, "10.97.") {
-		t.Errorf("on-grown has %s, which a Service may have", got)
+		t.Errorf("on-grown has %s, which a Service may use", got)
 	}
 	requireUnique(t, ns)
 }

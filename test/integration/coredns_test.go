@@ -17,15 +17,15 @@ import (
 	"testing"
 )
 
-// coreDNS asks a CoreDNS of its own for names in a namespace.
+// coreDNS queries its own CoreDNS for names in a namespace.
 type coreDNS struct {
 	t         *testing.T
 	namespace string
 	resolver  *net.Resolver
 }
 
-// startDNS runs CoreDNS until the end of the test, on an address of 127.0.0.0/8
-// that nobody else has: so no port can be taken.
+// startDNS runs CoreDNS until the end of the test. It uses a unique address of 127.0.0.0/8,
+// so its port is always free.
 func startDNS(t *testing.T, namespace string) *coreDNS {
 	t.Helper()
 	address := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
@@ -45,10 +45,10 @@ func startDNS(t *testing.T, namespace string) *coreDNS {
 	cmd := exec.Command(filepath.Join(root, "bin/coredns"), "-conf", corefile)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
-		t.Fatalf("start CoreDNS (`make cluster-tools` makes it): %v", err)
+		t.Fatalf("start CoreDNS (`make cluster-tools` builds it): %v", err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGKILL) // it has nothing to save
+		_ = cmd.Process.Signal(syscall.SIGKILL) // CoreDNS has no state to save
 		_ = cmd.Wait()
 		if t.Failed() {
 			t.Logf("log of CoreDNS:\n%s", tail(log.String(), 10))
@@ -59,8 +59,7 @@ func startDNS(t *testing.T, namespace string) *coreDNS {
 	}}}
 }
 
-// ask is what A ("ip4") or AAAA ("ip6") records of a name there are, in order, or
-// "no such host".
+// ask returns the A ("ip4") or AAAA ("ip6") records of a name, sorted, or "no such host".
 func (d *coreDNS) ask(ctx context.Context, network, name string) (string, error) {
 	found, err := d.resolver.LookupNetIP(ctx, network, name+"."+d.namespace+".svc.cluster.local.")
 	if missing := (*net.DNSError)(nil); errors.As(err, &missing) && missing.IsNotFound {

@@ -19,18 +19,18 @@ import (
 	"github.com/pod2/pod2/pkg/attachment"
 )
 
-// Killed again and again while it makes 200 replicas: there are never more, none
-// is made in vain, and each ends with an address of its own.
+// The controller is killed again and again while it creates 200 replicas. There are never
+// more than 200, no replica is created in excess, and each gets its own address.
 func TestKilledWhileCreating(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	most := 0
 	f := follow(t, ns, func(pods map[string]*corev1.Pod) string {
 		if len(pods) < most {
-			return fmt.Sprintf("a replica of %d was deleted", most)
+			return fmt.Sprintf("one of %d replicas was deleted", most)
 		}
 		if most = len(pods); most > 200 {
-			return fmt.Sprintf("%d pods of 200 replicas", most)
+			return fmt.Sprintf("there are %d pods for 200 replicas", most)
 		}
 		return sharedAddress(pods)
 	})
@@ -43,7 +43,7 @@ func TestKilledWhileCreating(t *testing.T) {
 		})
 		_ = c.stop(syscall.SIGKILL)
 		pods := listPods(t, ns)
-		t.Logf("killed with %d pods, %d of them served", len(pods), served(pods))
+		t.Logf("killed with %d pods, %d of them with addresses", len(pods), served(pods))
 	}
 	c := startController(t, ns, withMetrics)
 	waitReady(t, ns, "pod2/web")
@@ -66,9 +66,9 @@ func served(pods map[string]*corev1.Pod) int {
 	return n
 }
 
-// Two controllers that know nothing of each other write at once, and are killed at
-// times, while users create, delete, scale and pods fail on Networks that are
-// nearly full: at no moment do two live pods have one address, and it converges.
+// Two controllers that do not know each other write at once, and are killed at times.
+// Meanwhile users create, delete and scale, and pods fail, on nearly full Networks. Two
+// live pods never have one address, and the cluster converges.
 func TestTwoControllersAtOnce(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -104,12 +104,12 @@ func TestTwoControllersAtOnce(t *testing.T) {
 		}
 	}
 	waitReady(t, ns, "pod2/web", "pod2/db")
-	// Well below the 30 s for which what a live read found is believed.
+	// Well below the 30 s for which the controller trusts the result of a live read.
 	if took := time.Since(begin); took > 25*time.Second {
-		t.Errorf("it took %s to converge: the two work against each other", took)
+		t.Errorf("the controllers took %s to converge: they work against each other", took)
 	}
 	f.seenAll(t, ns)
-	eventually(t, "the ledger and the pods agree", func(context.Context) (string, error) { return ledgerDiffers(t, ns), nil })
+	eventually(t, "the AddressBlocks and the pods agree", func(context.Context) (string, error) { return ledgerDiffers(t, ns), nil })
 }
 
 func scaleTo(t *testing.T, namespace, name string, replicas int) {
@@ -145,8 +145,8 @@ func deletePod(t *testing.T, namespace, name string) {
 	}
 }
 
-// disturb deletes any pod or fails a running one that has no owner: a replica's
-// backoff would only make the test long.
+// disturb deletes any pod, or fails a running one without owner. The backoff of a failed
+// replica would only make the test long.
 func disturb(t *testing.T, namespace string, dice *rand.Rand) {
 	t.Helper()
 	pods, err := kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
@@ -168,8 +168,8 @@ func disturb(t *testing.T, namespace string, dice *rand.Rand) {
 	}
 }
 
-// A second start on a cluster where all is done writes nothing, nor does it when
-// everything is looked at once more.
+// A second controller on a converged cluster writes nothing, also when it looks at every
+// object again.
 func TestSecondStartWritesNothing(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -196,8 +196,8 @@ func TestSecondStartWritesNothing(t *testing.T) {
 	startController(t, ns, withMetrics).requireQuiet(t, ns, since, "pods,pod2s,networks,statefulsets,ab")
 }
 
-// The lease is given up on SIGTERM, so that a standby need not wait until it
-// expires, a minute later; until then the standby does nothing.
+// The leader releases its lease on SIGTERM, so a standby need not wait a minute for its
+// expiry. Before that, the standby does nothing.
 func TestLeaseHandover(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -222,9 +222,9 @@ func TestLeaseHandover(t *testing.T) {
 	standby := startController(t, ns, flags...)
 	standby.waitLog(t, "Found the leader")
 	if strings.Contains(standby.log.String(), "Controller started") {
-		t.Error("two lead at once")
+		t.Error("two controllers lead at once")
 	}
 	_ = leader.stop(syscall.SIGTERM)
 	run(t, ns, "scale", "pod2", "web", "--replicas=2")
-	waitReady(t, ns, "pod2/web") // within patience, half of what the lease would have lasted
+	waitReady(t, ns, "pod2/web") // within patience, half the duration of the lease
 }

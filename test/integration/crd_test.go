@@ -24,7 +24,7 @@ metadata: {name: %s}
 spec: {template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: registry.k8s.io/pause:3.10}]}}%s}
 `
 
-// What the API server refuses, and in which words.
+// Objects that the API server refuses, with their messages.
 func TestRefusedAtCreation(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -77,7 +77,7 @@ func TestRefusedAtCreation(t *testing.T) {
 	}
 }
 
-// Gateways that look like the network or broadcast address, and are hosts.
+// Gateways that look like network or broadcast addresses, but are host addresses.
 func TestGatewaysThatAreHosts(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -90,8 +90,8 @@ func TestGatewaysThatAreHosts(t *testing.T) {
 	}
 }
 
-// A gateway that never was in force, which the controller says by leaving it out of the
-// status, can be corrected; one that is in force never moves.
+// A gateway that was never in force can be corrected: the controller omits it from the
+// status. A gateway in force is immutable.
 func TestAGatewayThatWasRefusedCanBeCorrected(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t) // without a controller
@@ -105,8 +105,8 @@ func TestAGatewayThatWasRefusedCanBeCorrected(t *testing.T) {
 	}
 }
 
-// A gateway that is in force can be left out and written again: the status keeps it, so
-// pods that come later get the same one.
+// A gateway in force can be removed from the spec and added again. The status keeps it, so
+// later pods get the same gateway.
 func TestAGatewayInForceCanBeLeftOut(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -130,7 +130,7 @@ func TestAGatewayInForceCanBeLeftOut(t *testing.T) {
 	run(t, ns, "patch", "network", "blue", "--type=merge", "-p", `{"spec":{"gateway":"10.0.0.9"}}`)
 }
 
-// Changes that are refused, of the object that before makes.
+// Changes that the API server refuses, each to the object of before.
 func TestRefusedChanges(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -167,8 +167,7 @@ func TestOrdinalsStartNeverChanges(t *testing.T) {
 	}
 }
 
-// `kubectl scale` must work whatever else the spec says: no rule ties a field to
-// replicas.
+// `kubectl scale` must work with every spec: no rule connects a field with replicas.
 func TestScaleIsNeverRefused(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -193,7 +192,7 @@ func TestDefaultsAreInTheSchema(t *testing.T) {
 	}
 }
 
-// What the tables and the help show a person first.
+// Columns of tables, and the first lines of the help.
 func TestKubectlShows(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -225,7 +224,7 @@ func TestKubectlShows(t *testing.T) {
 	}
 }
 
-// networkStatus has another value in each column.
+// networkStatus has a different value in each column.
 const networkStatus = `{"status":{"gateway":"10.0.0.1","bound":3,"available":4,"reserved":5,"resting":6,"vni":1001,"conditions":[
   {"type":"Ready","status":"True","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"},
   {"type":"Exhausted","status":"Unknown","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"},
@@ -249,7 +248,7 @@ func TestCRDsFitClientSideApply(t *testing.T) {
 		t.Fatalf("no CRDs: %v", err)
 	}
 	for _, file := range files {
-		// TestMain created them by client-side apply already; this applies them anew.
+		// TestMain created the CRDs by client-side apply; this applies them again.
 		if out, err := kubectl("apply", "-f", file); err != nil || !strings.Contains(out, "unchanged") {
 			t.Errorf("apply %s: %v\n%s", file, err, out)
 		}

@@ -30,7 +30,7 @@ func TestCronTabRefusals(t *testing.T) {
 	}
 }
 
-// Names of the longest form become Jobs and pods like any other.
+// CronTabs with the longest names get Jobs and pods too.
 func TestCronTabScaleAndColumns(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -42,7 +42,7 @@ func TestCronTabScaleAndColumns(t *testing.T) {
 	shows := func(name, output, want string) {
 		t.Helper()
 		table := strings.Fields(run(t, ns, "get", "ct", name, "-o", output))
-		if got := strings.Join(table[:len(table)-1], " "); got != want { // but for the age
+		if got := strings.Join(table[:len(table)-1], " "); got != want { // without the age
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
@@ -56,7 +56,7 @@ func TestCronTabScaleAndColumns(t *testing.T) {
 	run(t, ns, "wait", "--for=jsonpath={.status.succeeded}=3", "job/by-hand", "--timeout="+patience.String())
 }
 
-// A second start of the controller writes nothing.
+// A restarted controller writes nothing.
 func TestCronTabRestIsQuiet(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -68,7 +68,7 @@ func TestCronTabRestIsQuiet(t *testing.T) {
 	waitReady(t, ns, "ct/ct")
 	waitCronJob(t, ns, "ct", "{.spec.jobTemplate.spec.parallelism} {.spec.jobTemplate.spec.completions}", "1 4")
 	waitCondition(t, ns, "ct/bad", "Scheduled", "False InvalidSchedule")
-	c.waitIdle(t, 1) // with the Network's status, too
+	c.waitIdle(t, 1) // includes the Network's status
 	stopped := time.Now()
 	if err := c.stop(15); err != nil {
 		t.Error(err)

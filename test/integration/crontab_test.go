@@ -13,7 +13,7 @@ import (
 	"github.com/pod2/pod2/pkg/apis/stable/v1beta1"
 )
 
-// cronTab is a manifest; fields are of the spec.
+// cronTab is a manifest. fields are fields of the spec.
 func cronTab(version, name, fields string) string {
 	return fmt.Sprintf(`---
 apiVersion: "stable.example.com/%s"
@@ -41,7 +41,7 @@ func waitCronJob(t *testing.T, namespace, name, path, want string) {
 
 const image = "{.spec.jobTemplate.spec.template.spec.containers[*].image}"
 
-// One object, read and written in both versions, by kubectl and by the clients.
+// One object can be read and written in both versions, by kubectl and by the clients.
 func TestCronTabVersions(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -72,7 +72,8 @@ func TestCronTabVersions(t *testing.T) {
 	run(t, ns, "patch", "crontabs", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`, "old", "new")
 }
 
-// The form of old tutorials: accepted, told, and not run until it is repaired.
+// A schedule in the form of old tutorials is accepted and reported, and does not run until
+// it is repaired.
 func TestCronTabBadScheduleIsTold(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -81,7 +82,7 @@ func TestCronTabBadScheduleIsTold(t *testing.T) {
 	waitCondition(t, ns, "crontab/ct", "Scheduled", `False InvalidSchedule: cronSpec "* * * * /5" does not parse`)
 	waitCondition(t, ns, "crontab/ct", "Scheduled", `did you mean "* * * * */5"?`)
 	if got := cronJob(t, ns, "ct", "{.metadata.name}"); got != "" {
-		t.Errorf("there is a CronJob %s", got)
+		t.Errorf("CronJob %s exists, want none", got)
 	}
 	patch := func(spec string) {
 		t.Helper()
@@ -97,7 +98,7 @@ func TestCronTabBadScheduleIsTold(t *testing.T) {
 	waitCronJob(t, ns, "ct", "{.spec.timeZone} {.spec.suspend}", " false")
 }
 
-// What somebody changes in the CronJob is set again, and a deleted one created.
+// The controller reverts a user's changes in the CronJob, and recreates a deleted one.
 func TestCronTabRepairsDrift(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -143,16 +144,16 @@ func TestCronTabLeavesAForeignCronJobAlone(t *testing.T) {
 	waitCronJob(t, ns, "ct", "{.spec.schedule}", "@daily")
 }
 
-// Deletion with the finalizer, while a run is at work: first the pods are over and
-// the addresses returned, then the CronTab goes.
+// A CronTab with the finalizer is deleted during a run. First the pods terminate and their
+// addresses are released, then the CronTab is removed.
 func TestCronTabDeletionWaits(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	startController(t, ns)
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+cronTab("v1", "ct", `cronSpec: "@yearly", networks: [{name: blue}]`))
 	waitReady(t, ns, "ct/ct")
-	// A run that does not end by itself: its pod has its address, and is held from
-	// its node by another gate. A CronTab has no word for either, and leaves them.
+	// A run that does not end by itself: its pod has an address, and another gate keeps it
+	// from its node. A CronTab has no field for either, so the controller leaves them.
 	run(t, ns, "patch", "cronjob", "ct", "--type=json", "-p", `[
 		{"op":"add","path":"/spec/jobTemplate/spec/template/spec/schedulingGates/-","value":{"name":"test.example.com/hold"}},
 		{"op":"add","path":"/spec/jobTemplate/spec/template/metadata/finalizers","value":["test.example.com/hold"]}]`)
@@ -163,7 +164,7 @@ func TestCronTabDeletionWaits(t *testing.T) {
 		}
 		return "", nil
 	})
-	// The run under way has its address all the same.
+	// The present run keeps its address.
 	run(t, ns, "patch", "ct", "ct", "--type=merge", "-p", `{"spec":{"networks":null}}`)
 	run(t, ns, "delete", "ct", "ct", "--wait=false")
 	waitCondition(t, ns, "ct/ct", "Ready", "False Terminating: the finalizer finalizer.stable.example.com waits for Job ct-by-hand")
@@ -171,12 +172,12 @@ func TestCronTabDeletionWaits(t *testing.T) {
 	run(t, ns, "patch", pod, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 	run(t, ns, "wait", "--for=delete", "ct/ct", "--timeout="+patience.String())
 	if got := ledger(t, ns); strings.Contains(got, "Bound") {
-		t.Errorf("the CronTab is gone, and the ledger has\n%s", got)
+		t.Errorf("the CronTab is gone, but its AddressBlocks have\n%s", got)
 	}
 }
 
-// `--cascade=orphan` keeps the CronJob and its runs, with our finalizer too; the next CronTab
-// of that name adopts them.
+// `--cascade=orphan` keeps the CronJob and its runs, also with the CronTab's finalizer. The
+// next CronTab with its name adopts them.
 func TestCronTabOrphans(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -186,7 +187,7 @@ func TestCronTabOrphans(t *testing.T) {
 	run(t, ns, "create", "job", "ct-by-hand", "--from=cronjob/ct")
 	run(t, ns, "delete", "ct", "ct", "--cascade=orphan", "--timeout="+patience.String())
 	if got := cronJob(t, ns, "ct", "{.metadata.name}{.metadata.deletionTimestamp}{.metadata.ownerReferences}"); got != "ct" {
-		t.Errorf("of the CronJob there is left %q", got)
+		t.Errorf("the CronJob is %q, want ct without owner", got)
 	}
 	run(t, ns, "get", "job", "ct-by-hand")
 	uid := cronJob(t, ns, "ct", "{.metadata.uid}")
@@ -197,8 +198,8 @@ func TestCronTabOrphans(t *testing.T) {
 	waitGone(t, ns, "cronjobs,jobs")
 }
 
-// Without our finalizer the garbage collector does all, and another's is not ours
-// to take off.
+// Without the CronTab's finalizer, the garbage collector does everything. The controller
+// does not remove another owner's finalizer.
 func TestCronTabOtherFinalizers(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -206,7 +207,7 @@ func TestCronTabOtherFinalizers(t *testing.T) {
 	create(t, ns, strings.Replace(cronTab("v1", "ct", `cronSpec: "@yearly"`), "[finalizer.stable.example.com]", "[finalizer.stable.example.com, other.example.com/wait]", 1))
 	waitReady(t, ns, "ct/ct")
 	run(t, ns, "delete", "ct", "ct", "--wait=false")
-	eventually(t, "only the other finalizer is left", func(context.Context) (string, error) {
+	eventually(t, "only the other finalizer remains", func(context.Context) (string, error) {
 		if got := run(t, ns, "get", "ct", "ct", "-o", "jsonpath={.metadata.finalizers}"); got != `["other.example.com/wait"]` {
 			return "got " + got, nil
 		}

@@ -17,8 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// exampleCommands are those of the comment that an example begins with, in the
-// namespace that they make.
+// exampleCommands returns the commands in the comment at the top of an example. They run in
+// the namespace that they create.
 func exampleCommands(t *testing.T, file string) (commands []string) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(root, file))
@@ -32,9 +32,9 @@ func exampleCommands(t *testing.T, file string) (commands []string) {
 	return commands
 }
 
-// The worked example, by its file and by the commands of its comment: a database's replicas
-// keep names, claims, addresses and DNS records through a rolling update. What the
-// scripts of its init containers do is tested beside it, in example/database.
+// The test applies the worked example, with its file and the commands of its comment. A
+// database's replicas keep names, PVCs, addresses and DNS records through a rolling update.
+// example/database has its own tests of the init containers' scripts.
 func TestDatabaseExample(t *testing.T) {
 	t.Parallel()
 	const ns = "database"
@@ -58,7 +58,7 @@ func TestDatabaseExample(t *testing.T) {
 	waitClaims(t, ns, claims)
 	held, identity, before := namesOf(t, ns), render(identities(t, ns)), uids(t, ns)
 	if held["mysql-0"] != "10.2.0.10" || len(held) != 3 {
-		t.Errorf("the replicas have the addresses\n%s\nwant 10.2.0.10 for mysql-0", render(held))
+		t.Errorf("the replicas have the addresses\n%s\nwant three, and 10.2.0.10 for mysql-0", render(held))
 	}
 	requireDatabaseNames(t, d, held)
 
@@ -66,15 +66,15 @@ func TestDatabaseExample(t *testing.T) {
 	if out, err := plugin(t, ns, "set", "image", "mysql", "*="+image); err != nil {
 		t.Fatalf("set the image: %v\n%s", err, out)
 	}
-	eventually(t, "every replica is another pod, of the new image", func(ctx context.Context) (string, error) {
-		// In the meantime a name is of its address or, while the replica is away, of none.
+	eventually(t, "every replica is a new pod with the new image", func(ctx context.Context) (string, error) {
+		// During the update, a name has its address, or none while the replica is away.
 		for replica, address := range held {
 			got, err := d.ask(ctx, "ip4", replica+".mysql-replication")
 			if err != nil {
 				return "", err
 			}
 			if got != address && got != noSuchHost {
-				t.Fatalf("during the update %s is at %s, before it at %s", replica, got, address)
+				t.Fatalf("during the update %s has the address %s, before it had %s", replica, got, address)
 			}
 		}
 		pods := listPods(t, ns)
@@ -93,13 +93,12 @@ func TestDatabaseExample(t *testing.T) {
 	}
 	waitClaims(t, ns, claims)
 	if now := render(identities(t, ns)); now != identity {
-		t.Errorf("the replicas were\n%s\nare\n%s", identity, now)
+		t.Errorf("the replicas were\n%s\nand are\n%s", identity, now)
 	}
 	requireDatabaseNames(t, d, held)
 }
 
-// identities are the replicas with all of each that is to stay: names, claim and
-// volume, address.
+// identities returns the stable identity of each replica: names, PVC and volume, address.
 func identities(t *testing.T, namespace string) map[string]string {
 	t.Helper()
 	claims := listClaims(t, namespace, func(c *corev1.PersistentVolumeClaim) string {
@@ -112,7 +111,7 @@ func identities(t *testing.T, namespace string) map[string]string {
 	return result
 }
 
-// namesOf are the replicas with their addresses on the Network.
+// namesOf returns the replicas with their addresses on the Network.
 func namesOf(t *testing.T, namespace string) map[string]string {
 	t.Helper()
 	result := map[string]string{}
@@ -122,8 +121,8 @@ func namesOf(t *testing.T, namespace string) map[string]string {
 	return result
 }
 
-// requireDatabaseNames waits until every name that the example speaks of leads to
-// where it should: on the Network, on the network of all pods, and to read.
+// requireDatabaseNames waits until every name of the example resolves correctly: on the
+// Network, on the cluster network, and for reads.
 func requireDatabaseNames(t *testing.T, d *coreDNS, held map[string]string) {
 	t.Helper()
 	var onNetwork, onCluster []string
@@ -137,7 +136,7 @@ func requireDatabaseNames(t *testing.T, d *coreDNS, held map[string]string) {
 	d.wait("ip4", "mysql-replication", strings.Join(onNetwork, " "))
 	d.wait("ip4", "mysql", strings.Join(onCluster, " "))
 	d.wait("ip4", "mysql-read", run(t, d.namespace, "get", "service", "mysql-read", "-o", "jsonpath={.spec.clusterIP}"))
-	eventually(t, "mysql-read leads to every replica", func(ctx context.Context) (string, error) {
+	eventually(t, "mysql-read resolves to every replica", func(ctx context.Context) (string, error) {
 		list, err := kube.DiscoveryV1().EndpointSlices(d.namespace).List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=mysql-read"})
 		if err != nil {
 			return "", err
@@ -150,7 +149,7 @@ func requireDatabaseNames(t *testing.T, d *coreDNS, held map[string]string) {
 		}
 		slices.Sort(behind)
 		if !slices.Equal(behind, onCluster) {
-			return fmt.Sprintf("it leads to %s, the replicas are at %s", behind, onCluster), nil
+			return fmt.Sprintf("it resolves to %s, but the replicas have %s", behind, onCluster), nil
 		}
 		return "", nil
 	})

@@ -14,8 +14,8 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// waitDefinition waits until Multus would read this of a Network's definition, where
-// NW stands for the Network's bridge.
+// waitDefinition waits until Multus would read this from a Network's
+// NetworkAttachmentDefinition. NW is the Network's bridge.
 func waitDefinition(t *testing.T, namespace, name, want string) {
 	t.Helper()
 	eventually(t, "definition "+name, func(ctx context.Context) (string, error) {
@@ -25,7 +25,7 @@ func waitDefinition(t *testing.T, namespace, name, want string) {
 		}
 		got, err := kubectl("-n", namespace, "get", "net-attach-def", name, "-o", "jsonpath={.spec.config}")
 		if err != nil {
-			return got, nil //nolint:nilerr // it is what there is yet to wait for
+			return got, nil //nolint:nilerr // the error is not final
 		}
 		if want := strings.ReplaceAll(want, "NW", fmt.Sprintf("nw%d", n.Status.VNI)); got != want {
 			return "got\n" + got + "\nwant\n" + want, nil
@@ -34,7 +34,7 @@ func waitDefinition(t *testing.T, namespace, name, want string) {
 	})
 }
 
-// vnis are those of the Networks of a namespace, "blue=1180673" a line.
+// vnis returns the VNIs of a namespace's Networks, "blue=1180673" in each line.
 func vnis(t *testing.T, namespace string) string {
 	t.Helper()
 	list, err := sample.SamplecrdV1().VNIs().List(t.Context(), metav1.ListOptions{})
@@ -101,7 +101,8 @@ func TestAForeignDefinitionIsLeftAlone(t *testing.T) {
 	waitDefinition(t, ns, "blue", overlayConfig(ns, "blue", "1450"))
 }
 
-// A VNI that somebody deletes, and one that another Network took meanwhile.
+// The VNI of a Network is restored if a user deletes it, or if another Network took it
+// meanwhile.
 func TestVNIsComeBack(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -111,7 +112,7 @@ func TestVNIsComeBack(t *testing.T) {
 	held := vnis(t, ns)
 	_, number, _ := strings.Cut(held, ": ")
 	run(t, ns, "delete", "vni", number)
-	eventually(t, "the VNI comes back", func(context.Context) (string, error) {
+	eventually(t, "the VNI is restored", func(context.Context) (string, error) {
 		if now := vnis(t, ns); now != held {
 			return "got " + now + ", want " + held, nil
 		}
@@ -119,7 +120,7 @@ func TestVNIsComeBack(t *testing.T) {
 	})
 
 	if err := c.stop(syscall.SIGKILL); err == nil {
-		t.Fatal("a killed controller ended well")
+		t.Fatal("a killed controller ended without an error")
 	}
 	create(t, ns, network("red", `{cidr: 10.0.0.0/24}`))
 	red, err := sample.SamplecrdV1().Networks(ns).Get(t.Context(), "red", metav1.GetOptions{})
@@ -133,7 +134,7 @@ func TestVNIsComeBack(t *testing.T) {
 	}
 	startController(t, ns)
 	waitDefinition(t, ns, "red", overlayConfig(ns, "red", "1450"))
-	eventually(t, "each Network has a VNI of its own", func(context.Context) (string, error) {
+	eventually(t, "each Network has its own VNI", func(context.Context) (string, error) {
 		now := vnis(t, ns)
 		if !strings.Contains(now, "red: "+number) || !strings.Contains(now, "blue") {
 			return "got " + now, nil
@@ -154,7 +155,7 @@ func TestVNIRules(t *testing.T) {
 	}
 }
 
-// A plugin runs as root on nodes.
+// A plugin runs as root on nodes, so a user needs a right to define one.
 func TestOnlyWhoMayDefineWritesAConfig(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -166,7 +167,7 @@ func TestOnlyWhoMayDefineWritesAConfig(t *testing.T) {
 	outcome(t, "with the role edit", plain.create(t, raw), refused)
 	outcome(t, "without a config", plain.create(t, network("plain", `{cidr: 10.0.0.0/24}`)), "")
 	able := newUser(t, ns, "able", "samplecrd.k8s.io", "networks", "create", "k8s.cni.cncf.io", "network-attachment-definitions", "create")
-	outcome(t, "who may define", able.create(t, raw), "")
+	outcome(t, "with the right to define", able.create(t, raw), "")
 	create(t, ns, raw)
 	waitDefinition(t, ns, "raw", fmt.Sprintf(`{"capabilities":{"ips":true,"mac":true},"cniVersion":"1.0.0","ipam":{"type":"static"},"master":"eth0","name":"%s.raw","type":"macvlan"}`, ns))
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/pod2/pod2/test/spec"
 )
 
-// Each replica has a name on each Network, of either family; names of nobody do
-// not exist.
+// Each replica has a name on each Network, in both families. Names without a replica do not
+// exist.
 func TestReplicasHaveNames(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -55,8 +55,8 @@ func addressesOn(t *testing.T, namespace, network string) (all []string) {
 	return all
 }
 
-// waitNames waits until nothing is left to write of the names of the namespace's
-// Pod2s: what changes often is written once a second.
+// waitNames waits until no write remains for the names of the namespace's Pod2s. The
+// controller writes frequent changes once a second.
 func waitNames(t *testing.T, namespace string) {
 	t.Helper()
 	eventually(t, "all names are written", func(ctx context.Context) (string, error) {
@@ -93,8 +93,8 @@ func pointers[T any](items []T) (all []*T) {
 	return all
 }
 
-// requireNames requires that the slices of a Service have no name twice, and just
-// the addresses that live pods publish on blue. It returns how many.
+// requireNames requires that the EndpointSlices of a Service have each name once, and
+// exactly the addresses that live pods publish on blue. It returns their number.
 func requireNames(t *testing.T, namespace, service string) int {
 	t.Helper()
 	list, err := kube.DiscoveryV1().EndpointSlices(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=" + service})
@@ -111,13 +111,13 @@ func requireNames(t *testing.T, namespace, service string) int {
 		published[name] = addressOn(pod, "blue")
 	}
 	if got, want := render(named), render(published); got != want {
-		t.Errorf("the slices of %s have\n%s\npods publish\n%s", service, got, want)
+		t.Errorf("the EndpointSlices of %s have\n%s\npods publish\n%s", service, got, want)
 	}
 	return len(named)
 }
 
-// A name is that of its address while the pod lives: before it is scheduled, while
-// it terminates, and again when it has come back.
+// A name has its address for as long as the pod lives: before it is scheduled, while it
+// terminates, and again after it came back.
 func TestNamesOfPodsThatAreNotReady(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -135,7 +135,7 @@ func TestNamesOfPodsThatAreNotReady(t *testing.T) {
 	waitEndpoint(t, ns, "web-blue-0", "web-0", "true true true")
 	d.wait("ip4", "web-0.web-blue", first)
 	release(t, ns, "web-0")
-	eventually(t, "web-0 is another pod", func(context.Context) (string, error) {
+	eventually(t, "web-0 is a new pod", func(context.Context) (string, error) {
 		if after := uids(t, ns)["web-0"]; after == "" || after == before["web-0"] {
 			return "it is " + after, nil
 		}
@@ -161,8 +161,8 @@ func waitEndpoint(t *testing.T, namespace, slice, pod, want string) {
 	})
 }
 
-// A Service of somebody else is left alone and told; when it goes, ours comes. The
-// other Network's names do not wait.
+// The controller reports another owner's Service and does not change it. When that Service
+// is deleted, the controller creates its own. Names on the other Network do not wait.
 func TestAForeignServiceIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -192,14 +192,14 @@ spec: {clusterIP: 10.96.7.7, ports: [{port: 80}]}
 		t.Errorf("the Service was %s and is %s", foreign, got)
 	}
 	if got := run(t, ns, "get", "endpointslices", "-l", "kubernetes.io/service-name=web-blue", "-o", "name"); got != "" {
-		t.Errorf("it has endpoints: %s", got)
+		t.Errorf("the Service has endpoints: %s", got)
 	}
 	run(t, ns, "delete", "service", "web-blue")
 	d.wait("ip4", "web-0.web-blue", "10.0.0.2")
 	waitCondition(t, ns, "pod2/web", "NetworkDNS", "True Published")
 }
 
-// Drift is repaired, and what is not wanted any more goes.
+// The controller repairs drift, and deletes objects that are not wanted any more.
 func TestNamesFollowThePod2(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -218,7 +218,7 @@ func TestNamesFollowThePod2(t *testing.T) {
 		return "", err
 	})
 	run(t, ns, "delete", "service/web-blue", "endpointslice/web-blue-0")
-	eventually(t, "both are there again", func(context.Context) (string, error) {
+	eventually(t, "both exist again", func(context.Context) (string, error) {
 		_, err := kubectl("-n", ns, "get", "service/web-blue", "endpointslice/web-blue-0")
 		return "", err
 	})
@@ -234,8 +234,8 @@ func TestNamesFollowThePod2(t *testing.T) {
 	d.wait("ip4", "web-0.web-blue", "10.0.0.2")
 }
 
-// A replica that stays on a Network that the spec has no more keeps its name there
-// until it goes, and the Service goes with the last of them.
+// A replica that stays on a removed Network of the spec keeps its name there as long as it
+// exists. The Service is deleted with the last of these replicas.
 func TestNamesStayUntilTheReplicaLeaves(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -264,8 +264,8 @@ func TestNamesStayUntilTheReplicaLeaves(t *testing.T) {
 	waitCondition(t, ns, "pod2/web", "NetworkDNS", "True Published: each replica has a DNS name for each of its addresses: <replica>.web-green")
 }
 
-// Hostname and subdomain, for a headless Service of the user's own, whose slices
-// Kubernetes makes.
+// Hostname and subdomain serve a user's own headless Service, whose EndpointSlices
+// Kubernetes creates.
 func TestServiceNameGivesNames(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

@@ -17,11 +17,11 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// What README.md says to type on one's own cluster is typed here, in a home of
-// its own, in order, from the CRDs to their removal; the controller runs until the
-// end. `make` targets are run by .ci/run, which this is a part of.
+// The test runs the commands of README.md for a user's own cluster, from the CRDs to their
+// removal, with a separate home directory. The controller runs until the end. This test is
+// a part of .ci/run, which runs the `make` targets.
 //
-// Not parallel: the controller serves all namespaces, and the CRDs go.
+// Not parallel: the controller serves all namespaces, and the CRDs are removed.
 func TestReadmeCommands(t *testing.T) {
 	home := t.TempDir()
 	if err := os.Mkdir(filepath.Join(home, ".kube"), 0o700); err != nil {
@@ -47,7 +47,7 @@ func TestReadmeCommands(t *testing.T) {
 		if strings.HasPrefix(command, "go run .") {
 			requireUserRoles(t)
 			runUntilEnd(t, shell(context.Background(), command))
-			t.Cleanup(func() { removeExample(t) }) // before the controller ends: it lifts the finalizers
+			t.Cleanup(func() { removeExample(t) }) // before the controller ends, because it removes the finalizers
 			restoreCRDs(t)
 			continue
 		}
@@ -59,15 +59,15 @@ func TestReadmeCommands(t *testing.T) {
 		t.Logf("$ %s\n%s", command, out)
 	}
 	if ran < 12 {
-		t.Errorf("found only %d commands in README.md", ran)
+		t.Errorf("README.md has only %d commands", ran)
 	}
-	installation.there = false // no test runs beside this one
+	installation.there = false // no test runs in parallel with this one
 	if left := run(t, "", "get", "crds,clusterroles,mutatingadmissionpolicies,validatingadmissionpolicies", "-o", "name"); strings.Contains(left, "samplecrd") || strings.Contains(left, "pod2") {
-		t.Errorf("uninstalled, and there is left\n%s", left)
+		t.Errorf("after the uninstallation, these objects remain\n%s", left)
 	}
 }
 
-// The manifests of README.md serve as they stand, all of them together.
+// The manifests of README.md work unchanged, all together.
 func TestReadmeManifests(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -84,8 +84,8 @@ func TestReadmeManifests(t *testing.T) {
 	run(t, ns, "delete", "crontab", "report", "--timeout="+patience.String())
 }
 
-// requireUserRoles fails unless the roles `edit` and `view` of a namespace, once
-// they are aggregated, allow what each of them is for.
+// requireUserRoles requires that the namespace roles `edit` and `view`, once they are
+// aggregated, allow their intended requests.
 func requireUserRoles(t *testing.T) {
 	t.Helper()
 	ns := newNamespace(t)
@@ -94,7 +94,7 @@ func requireUserRoles(t *testing.T) {
 		run(t, ns, "create", "rolebinding", role, "--clusterrole="+role, "--user="+role)
 		for _, verb := range strings.Fields(allowed) {
 			for _, kind := range kinds {
-				eventually(t, fmt.Sprintf("who has the role %s may %s %s", role, verb, kind), func(context.Context) (string, error) {
+				eventually(t, fmt.Sprintf("a user with the role %s may %s %s", role, verb, kind), func(context.Context) (string, error) {
 					return "", ignoreOutput(kubectl("-n", ns, "auth", "can-i", verb, kind, "--as="+role))
 				})
 			}
@@ -109,7 +109,7 @@ func ignoreOutput(out string, err error) error {
 	return nil
 }
 
-// runUntilEnd starts the controller and waits until it says that it works.
+// runUntilEnd starts the controller and waits until its log says that it has started.
 func runUntilEnd(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	log := &logBuffer{}
@@ -120,7 +120,7 @@ func runUntilEnd(t *testing.T, cmd *exec.Cmd) {
 	}
 	t.Cleanup(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
-		_ = cmd.Wait() // go run answers a signal with a failure of its own
+		_ = cmd.Wait() // `go run` turns a signal into its own failure
 	})
 	eventually(t, "the controller starts", func(context.Context) (string, error) {
 		if !strings.Contains(log.String(), "Controller started") {
@@ -143,7 +143,7 @@ func removeExample(t *testing.T) {
 	}
 }
 
-// readmeCommands are the lines of its sh blocks, but for make's.
+// readmeCommands returns the lines of its sh blocks, without those of make.
 func readmeCommands(t *testing.T) []string {
 	t.Helper()
 	var commands []string

@@ -22,8 +22,8 @@ import (
 	decide "github.com/pod2/pod2/pkg/pod2"
 )
 
-// webhookIsDown has every request of a kind for pods of the namespace fail, as while an
-// injector is away, until the function returned is called.
+// webhookIsDown makes every request of a kind for pods of the namespace fail, as during the
+// outage of an injector, until the returned function is called.
 func webhookIsDown(t *testing.T, ns string, operation string) (up func()) {
 	t.Helper()
 	name := "down-" + ns
@@ -51,10 +51,10 @@ webhooks:
 	return up
 }
 
-// untilRefused waits until the API server refuses what kubectl asks for, in these words.
+// untilRefused waits until the API server refuses a kubectl command with these words.
 func untilRefused(t *testing.T, ns, words string, args ...string) {
 	t.Helper()
-	eventually(t, "it is refused", func(context.Context) (string, error) {
+	eventually(t, "the request is refused", func(context.Context) (string, error) {
 		if out, _ := kubectlWith(t.Context(), plainPod("probe"), append([]string{"-n", ns, "--dry-run=server"}, args...)...); !strings.Contains(out, words) {
 			return out, nil
 		}
@@ -66,8 +66,8 @@ func plainPod(name string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: c, image: x}]}\n", name)
 }
 
-// forbid has a policy refuse what an expression does not allow of updates in the namespace;
-// the probe is kubectl's command for something that it does not.
+// forbid creates a policy that refuses updates in the namespace unless an expression allows
+// them. The probe is a kubectl command that the policy must refuse.
 func forbid(t *testing.T, ns, groups, resources, expression string, probe ...string) (allow func()) {
 	t.Helper()
 	name := "forbid-" + ns
@@ -96,7 +96,7 @@ spec:
 	return allow
 }
 
-// threeReplicas are those of the Pod2 web, Ready, with a controller of their own.
+// threeReplicas creates the Pod2 web with three Ready replicas, and its own controller.
 func threeReplicas(t *testing.T, spec string) (ns string) {
 	t.Helper()
 	ns = newNamespace(t)
@@ -106,18 +106,18 @@ func threeReplicas(t *testing.T, spec string) (ns string) {
 	return ns
 }
 
-// waitReplaced waits for a pod of this name that is not the one that was there.
+// waitReplaced waits until a new pod has this name.
 func waitReplaced(t *testing.T, ns, pod string, was map[string]string) {
 	t.Helper()
 	eventually(t, pod+" is back", func(context.Context) (string, error) {
 		if is := uids(t, ns)[pod]; is == "" || is == was[pod] {
-			return "it is not", nil
+			return "the pod is not replaced", nil
 		}
 		return "", nil
 	})
 }
 
-// The commonest outage there is: an injector's webhook does not answer.
+// The most common outage: an injector's webhook does not answer.
 func TestAWebhookThatIsDownIsTold(t *testing.T) {
 	t.Parallel()
 	ns := threeReplicas(t, "")
@@ -125,7 +125,7 @@ func TestAWebhookThatIsDownIsTold(t *testing.T) {
 	run(t, ns, "delete", "pod", "web-0", "web-1")
 	waitReplicas(t, ns, "web", 1)
 	waitCondition(t, ns, "pod2/web", "Ready", `False FailedCreate: Internal error occurred: failed calling webhook "down.example.com"`)
-	eventually(t, "an event tells it", func(context.Context) (string, error) { // it is sent after the condition was written
+	eventually(t, "an event reports it", func(context.Context) (string, error) { // the event follows the condition
 		events := run(t, ns, "get", "events", "--field-selector=reason=FailedCreate", "-o", "jsonpath={.items[*].message}")
 		if !strings.Contains(events, "failed calling webhook") {
 			return "events say " + events, nil
@@ -136,7 +136,8 @@ func TestAWebhookThatIsDownIsTold(t *testing.T) {
 	waitReady(t, ns, "pod2/web")
 }
 
-// What can be done is done: a lost replica comes back while others cannot be updated.
+// A failed update does not stop other work: a lost replica comes back while others cannot
+// be updated.
 func TestAnUpdateThatFailsHoldsUpNoCreation(t *testing.T) {
 	t.Parallel()
 	ns := threeReplicas(t, "updateStrategy: {rollingUpdate: {maxUnavailable: 2}}")
@@ -150,7 +151,7 @@ func TestAnUpdateThatFailsHoldsUpNoCreation(t *testing.T) {
 	waitReady(t, ns, "pod2/web")
 }
 
-// A policy that forbids the record of failures keeps the pod that ended, and nothing else.
+// If a policy forbids the record of failures, only the terminated pod is kept.
 func TestAPolicyThatForbidsTheRecordIsTold(t *testing.T) {
 	t.Parallel()
 	ns := threeReplicas(t, "")
@@ -162,13 +163,13 @@ func TestAPolicyThatForbidsTheRecordIsTold(t *testing.T) {
 	waitCondition(t, ns, "pod2/web", "Ready", "False FailedUpdate")
 	waitReplaced(t, ns, "web-1", was)
 	if uids(t, ns)["web-0"] != was["web-0"] {
-		t.Error("web-0 went, and nothing has its failure")
+		t.Error("web-0 was deleted, and its failure is not recorded")
 	}
 	allow()
 	waitReady(t, ns, "pod2/web")
 }
 
-// The annotation for Multus may be what a policy forbids.
+// A policy may forbid the annotation for Multus.
 func TestAPublicationThatIsForbiddenIsTold(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -182,7 +183,7 @@ func TestAPublicationThatIsForbiddenIsTold(t *testing.T) {
 	waitReady(t, ns, "pod2/web")
 }
 
-// A scale-up that is taken back makes 500 pods more at most than there are by then.
+// If a scale-up is reverted, at most 500 more pods are created than exist at that moment.
 func TestAScaleUpIsTakenBack(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -190,20 +191,20 @@ func TestAScaleUpIsTakenBack(t *testing.T) {
 	create(t, ns, pod2("web", `replicas: 0`))
 	waitReady(t, ns, "pod2/web")
 	patchPod2(t, ns, "web", `{"spec":{"replicas":2000,"template":{"spec":{"schedulingGates":[{"name":"example.com/never"}]}}}}`)
-	eventually(t, "it has begun", func(context.Context) (string, error) {
+	eventually(t, "the scale-up has begun", func(context.Context) (string, error) {
 		return strings.TrimPrefix(fmt.Sprint(strings.Contains(c.log.String(), `"Created pod"`)), "true"), nil
 	})
 	patchPod2(t, ns, "web", `{"spec":{"replicas":0}}`)
 	waitReplicas(t, ns, "web", 0)
 	if made := strings.Count(c.log.String(), `"Created pod"`); made > 1000 {
-		t.Errorf("%d pods were created", made)
+		t.Errorf("%d pods were created, want at most 1000", made)
 	}
 }
 
 const mostMemory = 150 << 10 // KiB
 
-// A template as large as etcd takes, of a Pod2 that an earlier version has served: it
-// neither takes the controller's memory where a quota allows no pod, nor where it does.
+// A template has the size limit of etcd, and an earlier version has served its Pod2. It
+// does not use up the controller's memory, whether a quota allows pods or not.
 func TestALargeTemplateFitsIntoMemory(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -228,19 +229,19 @@ func TestALargeTemplateFitsIntoMemory(t *testing.T) {
 				waitReplicas(t, ns, large.Name, int32(row.pods))
 			} else {
 				waitCondition(t, ns, "pod2/"+large.Name, "Ready", "False FailedCreate")
-				time.Sleep(10 * time.Second) // it is tried again and again
+				time.Sleep(10 * time.Second) // the controller tries again and again
 			}
 			after := peak(t, c)
 			t.Logf("peak memory %d MiB, %d MiB before", after>>10, before>>10)
 			if after-before > mostMemory {
-				t.Errorf("it takes %d MiB", (after-before)>>10)
+				t.Errorf("the template takes %d MiB", (after-before)>>10)
 			}
 		})
 	}
 }
 
-// createLarge makes a Pod2 of a template of 0.9 MB, and the revision that an earlier
-// version made of it.
+// createLarge creates a Pod2 with a template of 0.9 MB, and the revision that an earlier
+// version created for it.
 func createLarge(t *testing.T, ns string, replicas int) *v1.Pod2 {
 	t.Helper()
 	p := &v1.Pod2{}
@@ -264,7 +265,7 @@ func createLarge(t *testing.T, ns string, replicas int) *v1.Pod2 {
 	return p
 }
 
-// largeEnv is 0.9 MB of variables.
+// largeEnv returns 0.9 MB of variables.
 func largeEnv() (env []corev1.EnvVar) {
 	for i := range 900 {
 		env = append(env, corev1.EnvVar{Name: fmt.Sprintf("VARIABLE_%d", i), Value: strings.Repeat("x", 1000)})
@@ -272,7 +273,7 @@ func largeEnv() (env []corev1.EnvVar) {
 	return env
 }
 
-// peak is the most memory that a controller had, in KiB.
+// peak returns the peak memory of a controller, in KiB.
 func peak(t *testing.T, c *controller) int {
 	t.Helper()
 	file, err := os.Open(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
@@ -289,6 +290,6 @@ func peak(t *testing.T, c *controller) int {
 			return kib
 		}
 	}
-	t.Fatal("the kernel does not say how much memory a process had")
+	t.Fatal("the kernel does not report the peak memory of a process")
 	return 0
 }

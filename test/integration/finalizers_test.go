@@ -15,10 +15,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// The controller names owners with blockOwnerDeletion. Where the admission plugin
-// OwnerReferencesPermissionEnforcement is on, as here, it makes nothing without the
-// rules of its role for */finalizers, each of which one of these refusals is about;
-// with them, it makes all.
+// The controller sets blockOwnerDeletion in owner references. If the admission plugin
+// OwnerReferencesPermissionEnforcement is on, as here, the controller needs the rules of
+// its role for */finalizers. Without one of these rules, the plugin refuses some of its
+// objects; with all rules, it creates all of them.
 func TestRoleNeedsItsFinalizersRules(t *testing.T) {
 	t.Parallel()
 	install(t)
@@ -36,10 +36,10 @@ func TestRoleNeedsItsFinalizersRules(t *testing.T) {
 	}
 	for _, rule := range finalizers {
 		if refused[rule] == "" {
-			t.Fatalf("it is not known what the controller cannot create without %s", rule)
+			t.Fatalf("this test does not know which objects need the rule %s", rule)
 		}
 		refusal := regexp.MustCompile(regexp.QuoteMeta(refused[rule]) + ` \S+ is forbidden: cannot set blockOwnerDeletion`)
-		eventually(t, "without "+rule+" the controller is refused "+refused[rule], func(context.Context) (string, error) {
+		eventually(t, "without "+rule+" the API server refuses "+refused[rule], func(context.Context) (string, error) {
 			if log := c.log.String(); !refusal.MatchString(log) {
 				return "the log is\n" + tail(log, 5), nil
 			}
@@ -57,8 +57,8 @@ func finalizes(rule rbacv1.PolicyRule) bool {
 	return slices.ContainsFunc(rule.Resources, func(r string) bool { return strings.HasSuffix(r, "/finalizers") })
 }
 
-// controllersRole is the installed ClusterRole, each rule of one resource, and those
-// resources of it that are finalizers.
+// controllersRole returns the installed ClusterRole, split into one rule for each resource,
+// and its finalizers resources.
 func controllersRole(t *testing.T) (role *rbacv1.ClusterRole, finalizers []string) {
 	t.Helper()
 	role, err := kube.RbacV1().ClusterRoles().Get(t.Context(), "pod2-controller", metav1.GetOptions{})
@@ -81,7 +81,7 @@ func controllersRole(t *testing.T) (role *rbacv1.ClusterRole, finalizers []strin
 	return role, finalizers
 }
 
-// bindRole gives a user of that name, everywhere, the rules.
+// bindRole grants the rules to a user with this name in the whole cluster.
 func bindRole(t *testing.T, name string, rules []rbacv1.PolicyRule) *rbacv1.ClusterRole {
 	t.Helper()
 	t.Cleanup(func() { run(t, "", "delete", "clusterrole/"+name, "clusterrolebinding/"+name) })
@@ -100,9 +100,8 @@ func bindRole(t *testing.T, name string, rules []rbacv1.PolicyRule) *rbacv1.Clus
 	return role
 }
 
-// waitOwnersKnown waits until that plugin knows the kinds that own something: of
-// CRDs it learns every 30 s, and until then refuses whoever may not set the
-// finalizers of everything.
+// waitOwnersKnown waits until the plugin knows the kinds of the owners. It reads CRDs every
+// 30 s. Before that, it refuses users who may not set the finalizers of all kinds.
 func waitOwnersKnown(t *testing.T) {
 	t.Helper()
 	controller := knownUser(t, "pod2-system", "system:serviceaccount:pod2-system:pod2-controller")

@@ -16,8 +16,8 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// follower sees every state that the pods of a namespace go through, in the order
-// of the API server's writes: what lasts for a millisecond, too.
+// follower sees every state of a namespace's pods, in the order of the API server's writes,
+// including states that last for a millisecond.
 type follower struct {
 	mu      sync.Mutex
 	pods    map[string]*corev1.Pod
@@ -32,8 +32,8 @@ func follow(t *testing.T, namespace string, check func(pods map[string]*corev1.P
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The API server ends the watch of a reader that it finds slow; the next one
-	// goes on after the last event read, so that none is missed.
+	// The API server ends the watch of a slow reader. The next watch continues after the
+	// last event, so none is missed.
 	events, err := watchtools.NewRetryWatcherWithContext(t.Context(), list.ResourceVersion, &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			return kube.CoreV1().Pods(namespace).Watch(ctx, options)
@@ -52,7 +52,7 @@ func follow(t *testing.T, namespace string, check func(pods map[string]*corev1.P
 		failed := false
 		for event := range events.ResultChan() {
 			if t.Context().Err() != nil {
-				continue // what the watch says of its own end is no news
+				continue // the end of the watch is not an event of a pod
 			}
 			if why := f.step(event, check); why != "" && !failed {
 				failed = true
@@ -63,7 +63,7 @@ func follow(t *testing.T, namespace string, check func(pods map[string]*corev1.P
 			t.Error("the watch of pods ended before the test")
 		}
 	}()
-	t.Cleanup(func() { <-done }) // t.Context() has ended before
+	t.Cleanup(func() { <-done }) // t.Context() has already ended
 	return f
 }
 
@@ -83,7 +83,7 @@ func (f *follower) step(event watch.Event, check func(map[string]*corev1.Pod) st
 	return check(f.pods)
 }
 
-// until returns at the very change that makes reached true.
+// until returns at the first change after which reached is true.
 func (f *follower) until(t *testing.T, what string, reached func(pods map[string]*corev1.Pod) bool) {
 	t.Helper()
 	timeout := time.After(patience)
@@ -102,8 +102,8 @@ func (f *follower) until(t *testing.T, what string, reached func(pods map[string
 	}
 }
 
-// seenAll waits until the watch shows what a list does, so that nothing which
-// happened before is still unchecked.
+// seenAll waits until the watch has caught up with a list, so every earlier event has been
+// checked.
 func (f *follower) seenAll(t *testing.T, namespace string) {
 	t.Helper()
 	eventually(t, "the watch has caught up", func(context.Context) (string, error) {
@@ -112,11 +112,11 @@ func (f *follower) seenAll(t *testing.T, namespace string) {
 		defer f.mu.Unlock()
 		for name, pod := range listed {
 			if seen := f.pods[name]; seen == nil || seen.ResourceVersion != pod.ResourceVersion {
-				return name + " is newer than the watch has it", nil
+				return name + " is newer than in the watch", nil
 			}
 		}
 		if len(f.pods) != len(listed) {
-			return fmt.Sprintf("%d pods, seen are %d", len(listed), len(f.pods)), nil
+			return fmt.Sprintf("there are %d pods, and the watch has %d", len(listed), len(f.pods)), nil
 		}
 		return "", nil
 	})

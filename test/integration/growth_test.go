@@ -4,8 +4,9 @@ package integration
 
 import "testing"
 
-// The broadcast address of the CIDR that a pod runs with stays that when the CIDR grows:
-// nobody gets it, not even by name, and the pod is named that has to be recreated.
+// A pod runs with an earlier, smaller CIDR. The broadcast address of that CIDR stays
+// reserved when the CIDR grows: no pod gets it, even on request. The condition names the
+// pod that must be recreated.
 func TestGrowthKeepsOldBroadcastAddresses(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

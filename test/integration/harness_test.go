@@ -27,11 +27,11 @@ import (
 
 func stringsReader(s string) io.Reader { return strings.NewReader(s) }
 
-// patience bounds every wait; what takes longer is a failure.
+// patience is the limit of every wait; longer is a failure.
 const patience = 90 * time.Second
 
-// newNamespace makes one that is swept after the test, and waits until pods can be
-// created in it.
+// newNamespace creates a namespace that is swept after the test, and waits until pods can
+// be created in it.
 func newNamespace(t *testing.T) string {
 	t.Helper()
 	ns, err := kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "t-"}}, metav1.CreateOptions{})
@@ -50,14 +50,14 @@ func newNamespace(t *testing.T) string {
 	return ns.Name
 }
 
-// eventually polls until check returns "" and no error, and fails with the last
-// answer when patience is over.
+// eventually polls until check returns "" and no error. It fails with the last answer after
+// patience.
 func eventually(t *testing.T, what string, check func(context.Context) (string, error)) {
 	t.Helper()
 	within(t, patience, what, check)
 }
 
-// sweepAfter sweeps a namespace that the test makes under a name of its own.
+// sweepAfter sweeps a namespace that the test creates itself.
 func sweepAfter(t *testing.T, namespace string) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -87,7 +87,7 @@ func within(t *testing.T, limit time.Duration, what string, check func(context.C
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("%s: not within %s; last: %s", what, limit, last)
+			t.Fatalf("%s: not within %s; last answer: %s", what, limit, last)
 		case <-tick.C:
 		}
 	}
@@ -102,15 +102,15 @@ type controller struct {
 	err     error
 }
 
-// startController runs the binary for one namespace and stops it, gracefully, at
-// the end of the test. It fails the test if the controller panicked or raced. Nodes,
-// which are everybody's, it leaves alone unless flags say otherwise.
+// startController runs the binary for one namespace, and stops it gracefully at the end of
+// the test. It fails the test if the controller panicked or had a data race. Unless flags
+// change it, the controller leaves Nodes alone, because all tests share them.
 func startController(t *testing.T, namespace string, flags ...string) *controller {
 	t.Helper()
 	return startControllerWith(t, namespace, nil, flags...)
 }
 
-// startControllerWith is startController with more in its environment.
+// startControllerWith is startController with additional environment variables.
 func startControllerWith(t *testing.T, namespace string, env []string, flags ...string) *controller {
 	t.Helper()
 	c := &controller{t: t, log: &logBuffer{}, stopped: make(chan struct{})}
@@ -120,14 +120,14 @@ func startControllerWith(t *testing.T, namespace string, env []string, flags ...
 	c.cmd.Env = append(os.Environ(), env...)
 	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
 	if err := c.cmd.Start(); err != nil {
-		t.Fatalf("start the controller (`make build` makes it): %v", err)
+		t.Fatalf("start the controller (run `make build` first): %v", err)
 	}
 	go func() {
 		c.err = c.cmd.Wait()
 		close(c.stopped)
 	}()
 	t.Cleanup(func() {
-		_ = c.stop(syscall.SIGTERM) // tests of the exit status call it themselves
+		_ = c.stop(syscall.SIGTERM) // tests of the exit status call stop themselves
 		log := c.log.String()
 		for _, bad := range []string{"panic", "DATA RACE"} {
 			if strings.Contains(log, bad) {
@@ -141,7 +141,7 @@ func startControllerWith(t *testing.T, namespace string, env []string, flags ...
 	return c
 }
 
-// binary is the controller under test; `make race` names one of its own.
+// binary returns the controller under test; `make race` uses another one.
 func binary() string {
 	if path := os.Getenv("POD2_CONTROLLER"); path != "" {
 		return path
@@ -149,8 +149,8 @@ func binary() string {
 	return filepath.Join(root, "bin/pod2-controller")
 }
 
-// stop sends the signal, waits for the end of the process and returns how it
-// ended. SIGKILL is kill -9.
+// stop sends the signal, waits until the process ends, and returns its result. SIGKILL is
+// kill -9.
 func (c *controller) stop(signal syscall.Signal) error {
 	select {
 	case <-c.stopped:
@@ -163,14 +163,14 @@ func (c *controller) stop(signal syscall.Signal) error {
 	select {
 	case <-c.stopped:
 	case <-time.After(patience):
-		c.t.Errorf("the controller did not end within %s of %s", patience, signal)
+		c.t.Errorf("the controller did not end within %s after %s", patience, signal)
 		_ = c.cmd.Process.Kill()
 		<-c.stopped
 	}
 	return c.err
 }
 
-// logBuffer collects a process's output while tests read it.
+// logBuffer collects a process's output, and tests can read it meanwhile.
 type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -201,7 +201,7 @@ func create(t *testing.T, namespace, manifest string) {
 	}
 }
 
-// run runs kubectl in a namespace and returns what it prints.
+// run runs kubectl in a namespace and returns its output.
 func run(t *testing.T, namespace string, args ...string) string {
 	t.Helper()
 	out, err := kubectl(append([]string{"-n", namespace}, args...)...)
@@ -221,8 +221,8 @@ func refused(t *testing.T, namespace, manifest string, args ...string) string {
 	return out
 }
 
-// addresses are the live pods of a namespace (ungated, neither over nor gone)
-// with what each publishes: {"web-0": "blue=10.0.0.2/24 green=..."}.
+// addresses returns the published addresses of a namespace's live pods (ungated, neither
+// terminated nor deleted): {"web-0": "blue=10.0.0.2/24 green=..."}.
 func addresses(t *testing.T, namespace string) map[string]string {
 	t.Helper()
 	pods, err := kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
@@ -245,7 +245,7 @@ func addresses(t *testing.T, namespace string) map[string]string {
 	return result
 }
 
-// requireUnique is S1: no two live pods hold one address of one Network.
+// requireUnique checks S1: no two live pods hold one address of one Network.
 func requireUnique(t *testing.T, namespace string) {
 	t.Helper()
 	if why := sharedAddress(listPods(t, namespace)); why != "" {
@@ -253,7 +253,7 @@ func requireUnique(t *testing.T, namespace string) {
 	}
 }
 
-// waitReady waits for the Ready condition of objects, as a user would.
+// waitReady waits for the Ready condition of objects, like a user.
 func waitReady(t *testing.T, namespace string, objects ...string) {
 	t.Helper()
 	for _, object := range objects {
@@ -264,7 +264,7 @@ func waitReady(t *testing.T, namespace string, objects ...string) {
 	}
 }
 
-// render has one line a key, in order.
+// render prints one line for each key, sorted.
 func render(m map[string]string) string {
 	var lines []string
 	for _, key := range slices.Sorted(maps.Keys(m)) {

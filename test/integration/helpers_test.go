@@ -19,7 +19,7 @@ import (
 	"github.com/pod2/pod2/test/spec"
 )
 
-// pod2 is a manifest of a Pod2 with these fields besides a template.
+// pod2 is a manifest of a Pod2 with these fields and a template.
 func pod2(name, spec string) string { return "---" + fmt.Sprintf(pod2Manifest, name, ", "+spec) }
 
 func getPod2(t *testing.T, namespace, name string) *v1.Pod2 {
@@ -36,7 +36,7 @@ func patchPod2(t *testing.T, namespace, name, patch string) {
 	run(t, namespace, "patch", "pod2", name, "--type=merge", "-p", patch)
 }
 
-// setVersion changes the template, in what version reads from a pod.
+// setVersion changes the part of the template that version reads from a pod.
 func setVersion(t *testing.T, namespace, name, version string) {
 	t.Helper()
 	patchPod2(t, namespace, name, fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"example.com/version":%q}}}}}`, version))
@@ -52,7 +52,7 @@ func waitReplicas(t *testing.T, namespace, name string, want int32) {
 		if err != nil || p.Status.Replicas == want && p.Status.ObservedGeneration == p.Generation {
 			return "", err
 		}
-		return fmt.Sprintf("status.replicas %d of generation %d", p.Status.Replicas, p.Status.ObservedGeneration), nil
+		return fmt.Sprintf("status.replicas is %d at generation %d", p.Status.Replicas, p.Status.ObservedGeneration), nil
 	})
 }
 
@@ -69,7 +69,7 @@ func listPods(t *testing.T, namespace string) map[string]*corev1.Pod {
 	return pods
 }
 
-// uids tells incarnations apart.
+// uids returns the UID of each pod, which changes when the pod is recreated.
 func uids(t *testing.T, namespace string) map[string]string {
 	t.Helper()
 	result := map[string]string{}
@@ -79,7 +79,7 @@ func uids(t *testing.T, namespace string) map[string]string {
 	return result
 }
 
-// hold keeps pods terminating, once deleted, until release.
+// hold keeps deleted pods terminating until release.
 func hold(t *testing.T, namespace string, pods ...string) {
 	t.Helper()
 	run(t, namespace, append([]string{"patch", "--type=merge", "-p", `{"metadata":{"finalizers":["test.example.com/hold"]}}`, "pod"}, pods...)...)
@@ -90,7 +90,7 @@ func release(t *testing.T, namespace string, pods ...string) {
 	run(t, namespace, append([]string{"patch", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`, "pod"}, pods...)...)
 }
 
-// fail does what a kubelet does when it evicts a pod.
+// fail acts like a kubelet that evicts a pod.
 func fail(t *testing.T, namespace, pod string) {
 	t.Helper()
 	_, err := kube.CoreV1().Pods(namespace).Patch(t.Context(), pod, types.MergePatchType,
@@ -112,13 +112,13 @@ func available(pod *corev1.Pod) bool {
 	return false
 }
 
-// sharedAddress is S1 for one moment: it names two live pods with one address,
-// whatever the prefix lengths with which they publish it.
+// sharedAddress checks S1 at one moment. It names two live pods with one address, whichever
+// prefix lengths they publish.
 func sharedAddress(pods map[string]*corev1.Pod) string {
 	return spec.SharedAddress(slices.Collect(maps.Values(pods)))
 }
 
-// addressOn is what a pod publishes of a Network, "" if nothing.
+// addressOn returns the address that a pod publishes on a Network, "" for none.
 func addressOn(pod *corev1.Pod, network string) string {
 	if a, ok := attachment.Published(pod)[network]; ok {
 		return a.Address.Addr().String()
@@ -126,8 +126,8 @@ func addressOn(pod *corev1.Pod, network string) string {
 	return ""
 }
 
-// ledgerDiffers compares what the ledgers of all Networks say is bound with
-// what live pods publish.
+// ledgerDiffers compares the Bound entries of all AddressBlocks with the addresses that
+// live pods publish.
 func ledgerDiffers(t *testing.T, namespace string) string {
 	t.Helper()
 	blocks, err := sample.SamplecrdV1().AddressBlocks(namespace).List(t.Context(), metav1.ListOptions{})
@@ -150,7 +150,7 @@ func ledgerDiffers(t *testing.T, namespace string) string {
 		}
 	}
 	if render(in) != render(on) {
-		return "the ledger has\n" + render(in) + "\npods publish\n" + render(on)
+		return "the AddressBlocks have\n" + render(in) + "\npods publish\n" + render(on)
 	}
 	return ""
 }
@@ -158,7 +158,7 @@ func ledgerDiffers(t *testing.T, namespace string) string {
 // waitLog waits for a text in the controller's log.
 func (c *controller) waitLog(t *testing.T, text string) {
 	t.Helper()
-	eventually(t, "the log says "+text, func(context.Context) (string, error) {
+	eventually(t, "the log has "+text, func(context.Context) (string, error) {
 		if !strings.Contains(c.log.String(), text) {
 			return "it says\n" + tail(c.log.String(), 5), nil
 		}

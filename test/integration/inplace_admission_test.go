@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// mirrors has admission take images from a mirror, of pods that are created.
+// mirrors lets admission replace the images of created pods by those of a mirror.
 func mirrors(t *testing.T, namespace string) {
 	t.Helper()
 	name := "mirror-" + namespace
@@ -43,8 +43,8 @@ spec: {policyName: %[1]s}
 	})
 }
 
-// A replica whose image admission changed is recreated for another one: what is changed in
-// place, admission does not see.
+// A replica whose image admission changed is recreated for a new image, because admission
+// would not see a change in place.
 func TestImageThatAdmissionChanged(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
