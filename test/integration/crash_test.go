@@ -20,7 +20,7 @@ import (
 )
 
 // The controller is killed again and again while it creates 200 replicas. There are never
-// more than 200, no replica is created in excess, and each gets its own address.
+// more than 200, none is deleted again, and each gets its own address.
 func TestKilledWhileCreating(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

@@ -17,7 +17,7 @@ func setImage(t *testing.T, namespace, name, image string) {
 	run(t, namespace, "patch", "pod2", name, "--type=json", "-p", fmt.Sprintf(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":%q}]`, image))
 }
 
-// running tells incarnations, nodes and what they run: "web-0: <uid> <node> <image>".
+// running returns the UID, node and image of each replica: "web-0: <uid> <node> <image>".
 func running(t *testing.T, namespace string) (identity, images string) {
 	t.Helper()
 	who, what := map[string]string{}, map[string]string{}
@@ -33,20 +33,20 @@ func running(t *testing.T, namespace string) (identity, images string) {
 
 func waitUpdatedInPlace(t *testing.T, namespace string, replicas int, before string) {
 	t.Helper()
-	eventually(t, "all are updated", func(context.Context) (string, error) {
-		p := getPod2(t, namespace, "web") // one read: the status is of the generation that it says
+	eventually(t, "all replicas are updated", func(context.Context) (string, error) {
+		p := getPod2(t, namespace, "web") // a single read, so status and generation belong together
 		if s := p.Status; s.ObservedGeneration != p.Generation || int(s.UpdatedReplicas) != replicas || int(s.AvailableReplicas) != replicas {
-			return fmt.Sprintf("%d updated and %d available of %d, generation %d of %d", s.UpdatedReplicas, s.AvailableReplicas, replicas, s.ObservedGeneration, p.Generation), nil
+			return fmt.Sprintf("%d updated and %d available of %d replicas, observedGeneration %d of %d", s.UpdatedReplicas, s.AvailableReplicas, replicas, s.ObservedGeneration, p.Generation), nil
 		}
 		return "", nil
 	})
 	if after, _ := running(t, namespace); after != before {
-		t.Errorf("pods were\n%s\nare\n%s", before, after)
+		t.Errorf("pods were\n%s\nand are\n%s", before, after)
 	}
 }
 
-// An image goes into the running pods: same UID, node and address, and at no moment
-// are fewer available than maxUnavailable allows, counted by what containers run.
+// An image is changed in the running pods: same UID, node and address. At no moment are
+// fewer available than maxUnavailable allows, counted by the images that containers run.
 func TestInPlaceImage(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -57,13 +57,14 @@ func TestInPlaceImage(t *testing.T) {
 	f := follow(t, ns, func(pods map[string]*corev1.Pod) string {
 		n := 0
 		for _, pod := range pods {
-			// Ready, and of the image that its spec has: a status that is behind is no service.
+			// The pod is Ready and runs the image of its spec: a late status does not
+			// count.
 			if available(pod) && strings.HasSuffix(pod.Status.ContainerStatuses[0].Image, pod.Spec.Containers[0].Image) {
 				n++
 			}
 		}
 		if n < 3 {
-			return fmt.Sprintf("%d of 4 run what they should, with maxUnavailable 1", n)
+			return fmt.Sprintf("%d of 4 replicas run the right image, want at least 3", n)
 		}
 		return ""
 	})
@@ -80,7 +81,7 @@ func TestInPlaceImage(t *testing.T) {
 	}
 }
 
-// Labels alone restart nothing and wait for nothing; an annotation recreates.
+// New labels restart nothing and wait for nothing; a new annotation recreates the pods.
 func TestInPlaceLabelsAndNotAnnotations(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -91,7 +92,7 @@ func TestInPlaceLabelsAndNotAnnotations(t *testing.T) {
 	patchPod2(t, ns, "web", `{"spec":{"template":{"metadata":{"labels":{"app":null,"tier":"front"}}}}}`)
 	waitUpdatedInPlace(t, ns, 3, before)
 	if _, after := running(t, ns); after != images {
-		t.Errorf("they run %s, before %s", after, images)
+		t.Errorf("the replicas run %s, and before %s", after, images)
 	}
 	for name, pod := range listPods(t, ns) {
 		if _, old := pod.Labels["app"]; old || pod.Labels["tier"] != "front" {
@@ -108,7 +109,8 @@ func TestInPlaceLabelsAndNotAnnotations(t *testing.T) {
 
 const cpu = `[{"op":"replace","path":"/spec/template/spec/containers/0/resources","value":{"requests":{"cpu":%q}}}]`
 
-// cpu goes through the subresource resize; a node that cannot has the pod recreated.
+// A change of cpu uses the subresource resize. If the node cannot do it, the pod is
+// recreated.
 func TestInPlaceResize(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, annotations, recreated string }{
@@ -127,10 +129,10 @@ func TestInPlaceResize(t *testing.T) {
 			if c.recreated == "" {
 				waitUpdatedInPlace(t, ns, 2, before)
 				if _, after := running(t, ns); after != images {
-					t.Errorf("they run %s, before %s", after, images)
+					t.Errorf("the replicas run %s, and before %s", after, images)
 				}
 			} else {
-				eventually(t, "the event says why", func(context.Context) (string, error) {
+				eventually(t, "the event has the reason", func(context.Context) (string, error) {
 					events := run(t, ns, "get", "events", "--field-selector=involvedObject.kind=Pod2,reason=SuccessfulDelete", "-o", "jsonpath={.items[*].message}")
 					if !strings.Contains(events, c.recreated) {
 						return events, nil
@@ -151,19 +153,19 @@ func TestInPlaceResize(t *testing.T) {
 	}
 }
 
-// setResources replaces those of the template's container.
+// setResources replaces the resources of the template's container.
 func setResources(t *testing.T, namespace, resources string) {
 	t.Helper()
 	run(t, namespace, "patch", "pod2", "web", "--type=json", "-p", `[{"op":"replace","path":"/spec/template/spec/containers/0/resources","value":`+resources+`}]`)
 }
 
-// withContainer is a Pod2 web whose container has what is given besides.
+// withContainer is a Pod2 web with additional fields of its container.
 func withContainer(spec, container string) string {
 	return strings.Replace(pod2("web", spec), "pause:3.10}", "pause:3.10, "+container+"}", 1)
 }
 
-// The API server gave the pods requests as large as their limits: a resize has to
-// ask for both.
+// The API server gave the pods requests equal to their limits, so a resize must change
+// both.
 func TestInPlaceResizeOfLimitsAlone(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -180,7 +182,7 @@ func TestInPlaceResizeOfLimitsAlone(t *testing.T) {
 	}
 }
 
-// A resize that restarts takes replicas from service one by one.
+// A resize with a restart takes replicas out of service one by one.
 func TestInPlaceResizeThatRestarts(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -196,7 +198,7 @@ func TestInPlaceResizeThatRestarts(t *testing.T) {
 			}
 		}
 		if n < 2 {
-			return fmt.Sprintf("%d of 3 are available, with maxUnavailable 1", n)
+			return fmt.Sprintf("%d of 3 replicas are available, want at least 2", n)
 		}
 		return ""
 	})
@@ -208,7 +210,7 @@ func TestInPlaceResizeThatRestarts(t *testing.T) {
 	}
 }
 
-// A resize that the node puts off, and that is undone: no pod keeps asking for it.
+// The node defers a resize, and a user reverts it: no pod keeps asking for it.
 func TestInPlaceResizeUndone(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -218,7 +220,7 @@ func TestInPlaceResizeUndone(t *testing.T) {
 	waitReady(t, ns, "pod2/web")
 	before, _ := running(t, ns)
 	asked := func(want string) {
-		eventually(t, "pods ask for "+want, func(context.Context) (string, error) {
+		eventually(t, "the pods request "+want, func(context.Context) (string, error) {
 			for name, pod := range listPods(t, ns) {
 				if got := pod.Spec.Containers[0].Resources.Requests.Cpu().String(); got != want {
 					return name + " asks for " + got, nil
@@ -234,8 +236,8 @@ func TestInPlaceResizeUndone(t *testing.T) {
 	waitUpdatedInPlace(t, ns, 2, before)
 }
 
-// What the API server will not have (here: more than the limits that admission gave
-// the pods) is asked for once, and the pods are recreated one by one.
+// The API server refuses a resize, here one above the limits that admission gave the pods.
+// The controller requests it once, and then recreates the pods one by one.
 func TestInPlaceResizeRefused(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -251,7 +253,7 @@ spec: {limits: [{type: Container, default: {cpu: 100m, memory: 64Mi}}]}
 	before, _ := running(t, ns)
 	run(t, ns, "delete", "limitrange", "small")
 	setResources(t, ns, `{"requests":{"cpu":"200m","memory":"64Mi"}}`)
-	eventually(t, "the event says why", func(context.Context) (string, error) {
+	eventually(t, "the event has the reason", func(context.Context) (string, error) {
 		events := run(t, ns, "get", "events", "--field-selector=involvedObject.kind=Pod2,reason=SuccessfulDelete", "-o", "jsonpath={.items[*].message}")
 		if !strings.Contains(events, "its resources cannot be changed: ") || !strings.Contains(events, "must be less than or equal to cpu limit") {
 			return events, nil
@@ -264,7 +266,8 @@ spec: {limits: [{type: Container, default: {cpu: 100m, memory: 64Mi}}]}
 	}
 }
 
-// A bad image, then a good one: it heals unaided, and costs one replica meanwhile.
+// A bad image is followed by a good one. The Pod2 heals by itself, and lacks one replica
+// meanwhile.
 func TestBrokenImageHeals(t *testing.T) {
 	t.Parallel()
 	for _, inPlace := range []string{"IfPossible", "Never"} {

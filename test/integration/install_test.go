@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// installation is what README.md says to apply, crd/ and artifacts/: once for all
-// tests that need any of it. That it can be removed is for TestReadmeCommands to show.
+// installation applies crd/ and artifacts/, as README.md says, once for all tests that need
+// them. TestReadmeCommands shows that they can be removed.
 var installation struct {
 	sync.Mutex
 	there bool
@@ -41,7 +41,7 @@ func install(t *testing.T) {
 }
 
 // asServiceAccount writes a kubeconfig of the installed controller's account, once
-// admission knows the owners that it names.
+// admission knows the kinds of the owners.
 func asServiceAccount(t *testing.T) string {
 	t.Helper()
 	waitOwnersKnown(t)
@@ -52,7 +52,7 @@ func asServiceAccount(t *testing.T) string {
 	return asAuthInfo(t, func(user *api.AuthInfo) { *user = api.AuthInfo{Token: token.Status.Token} })
 }
 
-// asAuthInfo writes a kubeconfig of somebody else.
+// asAuthInfo writes a kubeconfig of another user.
 func asAuthInfo(t *testing.T, become func(*api.AuthInfo)) string {
 	t.Helper()
 	return kubeconfigWith(t, func(config *api.Config) {
@@ -62,7 +62,7 @@ func asAuthInfo(t *testing.T, become func(*api.AuthInfo)) string {
 	})
 }
 
-// kubeconfigWith writes a changed copy of the administrator's.
+// kubeconfigWith writes a changed copy of the administrator's kubeconfig.
 func kubeconfigWith(t *testing.T, change func(*api.Config)) string {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(kubeconfig)
@@ -77,21 +77,21 @@ func kubeconfigWith(t *testing.T, change func(*api.Config)) string {
 	return file
 }
 
-// The namespace enforces Pod Security `restricted`: pods that are there passed it.
+// The namespace enforces Pod Security `restricted`: its existing pods have passed it.
 func TestInstallPassesRestricted(t *testing.T) {
 	t.Parallel()
 	install(t)
 	if got := run(t, "pod2-system", "get", "namespace", "pod2-system", "-o", `jsonpath={.metadata.labels.pod-security\.kubernetes\.io/enforce}`); got != "restricted" {
-		t.Errorf("the namespace enforces %q", got)
+		t.Errorf("the namespace enforces %q, want restricted", got)
 	}
 	run(t, "pod2-system", "rollout", "status", "deployment/pod2-controller", "--timeout="+patience.String())
 	if got := run(t, "pod2-system", "get", "deployment", "pod2-controller", "-o", "jsonpath={.status.readyReplicas}"); got != "2" {
-		t.Errorf("%s replicas are ready", got)
+		t.Errorf("%s replicas are ready, want 2", got)
 	}
 }
 
-// The pods of the Deployment are created in a dry run, and one that Pod Security
-// refuses besides, so that it is known to be at work.
+// The pods of the Deployment are created in a dry run. A pod that Pod Security refuses
+// shows that it is active.
 func TestDeploymentPassesRestricted(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -116,7 +116,7 @@ func TestDeploymentPassesRestricted(t *testing.T) {
 	outcome(t, "without seccompProfile", u.createAt(t, pod, podsResource), "violates PodSecurity")
 }
 
-// The role suffices for all that the controller does, its lease too.
+// The role suffices for everything that the controller does, including its lease.
 func TestRoleSuffices(t *testing.T) {
 	t.Parallel()
 	install(t)
@@ -137,7 +137,7 @@ func TestRoleSuffices(t *testing.T) {
 	waitReady(t, ns, "pod2/web")
 	run(t, ns, "delete", "pod2/web", "pod2/db", "crontab/ct", "--timeout="+patience.String())
 	run(t, ns, "delete", "pods", "--all", "--timeout="+patience.String())
-	allowDeletion(t, ns) // the status may yet count the pods
+	allowDeletion(t, ns) // the status may still count the pods
 	run(t, ns, "delete", "network", "blue", "--timeout="+patience.String())
 	waitGone(t, ns, "addressblocks")
 	if err := c.stop(syscall.SIGTERM); err != nil {
@@ -151,8 +151,8 @@ func TestRoleSuffices(t *testing.T) {
 	}
 }
 
-// An API server that cannot stream a list into a watch (before Kubernetes 1.34) is
-// asked for lists: there the role needs a verb more for each kind.
+// An API server before Kubernetes 1.34 cannot stream a list into a watch. The controller
+// then sends lists, and the role needs one more verb for each kind.
 func TestRoleSufficesWhereListsAreNotStreamed(t *testing.T) {
 	t.Parallel()
 	install(t)
@@ -165,8 +165,8 @@ func TestRoleSufficesWhereListsAreNotStreamed(t *testing.T) {
 	}
 }
 
-// A revision that lost its label has the name that the Pod2 wants: it is read, and
-// another name is tried.
+// A revision that lost its label has the name that the Pod2 wants. The controller reads it,
+// and tries another name.
 func TestRevisionNameIsTaken(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -178,7 +178,8 @@ func TestRevisionNameIsTaken(t *testing.T) {
 	waitReady(t, ns, "pod2/web")
 }
 
-// namesComeAndGo has Services and slices read, created, changed and deleted.
+// namesComeAndGo makes the controller read, create, change and delete Services and
+// EndpointSlices.
 func namesComeAndGo(t *testing.T, ns string) {
 	t.Helper()
 	create(t, ns, network("green", `{cidr: 10.1.0.0/24, reuseDelaySeconds: 0}`)+network("teal", `{cidr: 10.2.0.0/24, reuseDelaySeconds: 0}`)+`---
@@ -204,7 +205,7 @@ endpoints: []
 	waitReady(t, ns, "pod2/db")
 }
 
-// Users of a namespace get what they need by the roles they have already.
+// Users of a namespace get the rights they need through their existing roles.
 func TestUserRoles(t *testing.T) {
 	t.Parallel()
 	install(t)
@@ -226,7 +227,7 @@ func TestUserRoles(t *testing.T) {
 		{"edit", "update", "networks/status", "no"},
 		{"edit", "bind", "addressblocks", "no"},
 		{"admin", "bind", "addressblocks", "no"},
-		{"admin", "update", "networks", "yes"}, // its rules are there
+		{"admin", "update", "networks", "yes"}, // its rules exist
 	} {
 		eventually(t, fmt.Sprintf("%s may %s %s", c.who, c.verb, c.what), func(ctx context.Context) (string, error) {
 			resource, sub, _ := strings.Cut(c.what, "/")
@@ -262,7 +263,7 @@ func grep(text, part string) string {
 	return strings.Join(lines, "")
 }
 
-// The demo's own promise, by the files: everything in example/ becomes Ready.
+// The demo's promise for the files: everything in example/ becomes Ready.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

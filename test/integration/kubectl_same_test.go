@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What tests do in their own process is what kubectl does: the same commands, on
-// two namespaces of the same objects, print the same or are refused in the same
-// words, and leave the same objects.
+// The tests' own kubectl commands act like kubectl. Both run the same commands on two
+// namespaces with the same objects. They print the same, are refused with the same words,
+// and leave the same objects.
 func TestKubectlInProcess(t *testing.T) {
 	t.Parallel()
 	const objects = `---
@@ -101,32 +101,32 @@ metadata: {name: third}
 		{objects, "create -f -", ""},
 		{"", "annotate net,deploy web --overwrite x=q", `networks.samplecrd.k8s.io "web" not found`},
 		{"", "patch cm first none --type=merge -p {\"data\":{\"c\":\"3\"}}", "not found"},
-		{"", "delete net,cm green first", "not found"}, // what there is of them is gone
+		{"", "delete net,cm green first", "not found"}, // the existing ones are deleted
 	} {
 		t.Run(strings.SplitN(c.args, "\n", 2)[0], func(t *testing.T) {
 			args := strings.Fields(c.args)
 			got, gotErr := inProcess(t.Context(), c.stdin, append([]string{"-n", own}, args...))
 			want, wantErr := kubectlBinary(t.Context(), c.stdin, append([]string{"-n", binary}, args...)...)
 			if (gotErr == nil) != (wantErr == nil) || (wantErr == nil) != (c.refusal == "") {
-				t.Fatalf("in this process %v\n%s\nthe binary %v\n%s", gotErr, got, wantErr, want)
+				t.Fatalf("in this process: %v\n%s\nby the binary: %v\n%s", gotErr, got, wantErr, want)
 			}
 			if says := regexp.MustCompile(c.refusal); !says.MatchString(got) || !says.MatchString(want) {
-				t.Errorf("in this process\n%s\nthe binary\n%s\nwant in both %q", got, want, c.refusal)
+				t.Errorf("in this process:\n%s\nby the binary:\n%s\nwant in both %q", got, want, c.refusal)
 			}
 			if args[0] == "get" && c.refusal == "" && strings.TrimSpace(got) != strings.TrimSpace(want) {
-				t.Errorf("in this process\n%s\nthe binary\n%s", got, want)
+				t.Errorf("in this process:\n%s\nby the binary:\n%s", got, want)
 			}
 			if strings.Count(got, "\n") != strings.Count(want, "\n") && wantErr == nil {
-				t.Errorf("in this process %d lines\n%s\nthe binary %d\n%s", strings.Count(got, "\n"), got, strings.Count(want, "\n"), want)
+				t.Errorf("in this process %d lines:\n%s\nby the binary %d lines:\n%s", strings.Count(got, "\n"), got, strings.Count(want, "\n"), want)
 			}
 			if got, want := contents(t, own), contents(t, binary); got != want {
-				t.Errorf("in this process it leaves\n%s\nthe binary\n%s", got, want)
+				t.Errorf("objects left in this process:\n%s\nby the binary:\n%s", got, want)
 			}
 		})
 	}
 }
 
-// contents are the objects that the commands change, as far as these change them.
+// contents returns the objects that the commands change, with the parts that they change.
 func contents(t *testing.T, namespace string) string {
 	t.Helper()
 	text := ""

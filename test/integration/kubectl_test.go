@@ -21,13 +21,12 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// A run of kubectl is half a second of a core, most of it discovery, and tests make
-// thousands. So the commands by which tests bring something about, or read it, are
-// done here, in this process, with the requests that kubectl makes for them; whatever
-// is not in this table, be it one flag, is left to the binary. TestKubectlInProcess
-// holds the two against one another.
+// One run of kubectl takes half a second of a core, most of it for discovery, and the tests
+// run thousands. So the usual commands of the tests run in this process, with the requests
+// that kubectl would make. A command outside of this table, even by one flag, goes through
+// the binary. TestKubectlInProcess compares the two.
 var verbs = map[string]struct {
-	flags string // besides -n
+	flags string // in addition to -n
 	run   func(k *kubectlCall) error
 }{
 	"get":      {"o l field-selector ignore-not-found", (*kubectlCall).get},
@@ -40,15 +39,15 @@ var verbs = map[string]struct {
 	"wait":     {"for timeout", (*kubectlCall).wait},
 }
 
-// errBinary leaves a call to the binary: nothing has been done yet.
+// errBinary leaves a call to the binary. Nothing has been done yet.
 var errBinary = errors.New("not done in this process")
 
-// kubectlCall is one command, and what it prints.
+// kubectlCall is one command and its output.
 type kubectlCall struct {
 	ctx       context.Context
 	stdin     string
 	namespace string
-	args      []string // behind the verb
+	args      []string // after the verb
 	out       bytes.Buffer
 
 	output, selector, fields, file, patchText, patchType, subresource, cascade, until, dryRun string
@@ -57,7 +56,7 @@ type kubectlCall struct {
 	timeout                                                                                   time.Duration
 }
 
-// inProcess answers errBinary, or as kubectl does: what it prints on both streams.
+// inProcess returns errBinary, or the output of kubectl on both streams.
 func inProcess(ctx context.Context, stdin string, args []string) (string, error) {
 	k := &kubectlCall{ctx: ctx, stdin: stdin}
 	flags := pflag.NewFlagSet("kubectl", pflag.ContinueOnError)
@@ -100,13 +99,14 @@ func inProcess(ctx context.Context, stdin string, args []string) (string, error)
 	return k.out.String(), err
 }
 
-// kindClient is a kind, in the namespace of the call if it has namespaces.
+// kindClient is the client of a kind, in the namespace of the call if the kind is
+// namespaced.
 type kindClient struct {
 	dynamic.ResourceInterface
 	mapping *meta.RESTMapping
 }
 
-// name is what `-o name` prints.
+// name returns the output of `-o name`.
 func (c kindClient) name(name string) string {
 	kind := strings.ToLower(c.mapping.GroupVersionKind.Kind)
 	if group := c.mapping.GroupVersionKind.Group; group != "" {
@@ -141,8 +141,8 @@ func (k *kubectlCall) kind(arg string) (kindClient, error) {
 	})
 }
 
-// resolve asks once more, with what the server has by now, for a kind that is not
-// known: CRDs come and go.
+// resolve asks for a kind. If the kind is unknown, it asks again with the server's present
+// kinds, because CRDs come and go.
 func (k *kubectlCall) resolve(ask func() (*meta.RESTMapping, error)) (kindClient, error) {
 	mapping, err := ask()
 	if meta.IsNoMatchError(err) {
@@ -163,8 +163,8 @@ type target struct {
 
 func (o target) String() string { return o.name(o.object) }
 
-// targets are `pod web-0 web-1`, each of `service,endpointslice web`, or
-// `pod/web-0 ab/blue-10.0.0.0`; none if objects are not named.
+// targets parses `pod web-0 web-1`, each of `service,endpointslice web`, or `pod/web-0
+// ab/blue-10.0.0.0`. It returns none if no objects are named.
 func (k *kubectlCall) targets() (targets []target, err error) {
 	named := func(kind, name string) error {
 		client, err := k.kind(kind)
@@ -190,8 +190,8 @@ func (k *kubectlCall) targets() (targets []target, err error) {
 	return targets, nil
 }
 
-// objects are those named, or those of the kinds `pods,ab` that are selected. Like
-// kubectl, it goes on after an error: what there is is returned with it.
+// objects returns the named objects, or the selected ones of the kinds `pods,ab`. Like
+// kubectl, it continues after an error, and returns the existing objects with it.
 func (k *kubectlCall) objects() (objects []unstructured.Unstructured, clients []kindClient, single bool, err error) {
 	targets, err := k.targets()
 	if err != nil {

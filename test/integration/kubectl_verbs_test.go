@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// The verbs of kubectl that kubectl_test.go has in this process.
+// The verbs of kubectl that run in this process.
 
 func (k *kubectlCall) get() error {
 	path, isPath := strings.CutPrefix(k.output, "jsonpath=")
@@ -57,7 +57,7 @@ func (k *kubectlCall) create() error {
 	for {
 		var text json.RawMessage
 		if err := decoder.Decode(&text); errors.Is(err, io.EOF) {
-			return errors.Join(failed...) // like kubectl, go on after a refusal
+			return errors.Join(failed...) // like kubectl, continue after a refusal
 		} else if err != nil {
 			return errors.Join(append(failed, err)...)
 		}
@@ -169,7 +169,7 @@ func (k *kubectlCall) delete() error {
 	for i, object := range objects {
 		err := clients[i].Delete(k.ctx, object.GetName(), metav1.DeleteOptions{PropagationPolicy: &how})
 		if apierrors.IsNotFound(err) && k.all {
-			continue // it went by itself
+			continue // it is already gone
 		}
 		if err != nil {
 			return err
@@ -186,7 +186,7 @@ func (k *kubectlCall) delete() error {
 				continue
 			}
 			if err != nil || now.GetUID() == object.GetUID() {
-				return clients[i].name(object.GetName()) + " is still there", err
+				return clients[i].name(object.GetName()) + " still exists", err
 			}
 		}
 		return "", nil
@@ -200,7 +200,7 @@ func orBinary(err error) error {
 	return errBinary
 }
 
-// printPath prints as `-o jsonpath=` does.
+// printPath prints like `-o jsonpath=`.
 func printPath(to io.Writer, path string, object map[string]any) error {
 	template := jsonpath.New("out").AllowMissingKeys(true)
 	if err := template.Parse(path); err != nil {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// poll asks every 100 ms, until the timeout of the call if it has one, for "".
+// poll calls check every 100 ms until it returns "", or until the timeout of the call.
 func (k *kubectlCall) poll(check func(context.Context) (string, error)) error {
 	ctx, cancel := k.ctx, func() {}
 	if k.timeout > 0 {
@@ -75,8 +75,7 @@ func (k *kubectlCall) wait() error {
 	return nil
 }
 
-// waitFor is the condition of --for. Of a condition, one of an older generation
-// does not count.
+// waitFor parses the condition of --for. A condition of an older generation does not count.
 func waitFor(until string) (met func(*unstructured.Unstructured) (bool, error), ok bool) {
 	kind, rest, _ := strings.Cut(until, "=")
 	switch kind {
@@ -90,7 +89,8 @@ func waitFor(until string) (met func(*unstructured.Unstructured) (bool, error), 
 			want = "True"
 		}
 		return func(object *unstructured.Unstructured) (bool, error) {
-			// Not an error, as it is to kubectl, if they are null: a CRD's are at first.
+			// Null conditions are not an error here, unlike in kubectl: a CRD's conditions
+			// begin as null.
 			conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 			for _, c := range conditions {
 				condition, _ := c.(map[string]any)

@@ -14,17 +14,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What the stages in hack/localcluster/stages make of a pod p. Tests of in-place
-// updates are worth what these say.
+// These tests show how the stages in hack/localcluster/stages change a pod p. The tests of
+// in-place updates depend on them.
 
 const kubeletPod = `{apiVersion: v1, kind: Pod, metadata: {name: p, annotations: {%s}}, spec: {%s}}`
 
-// step is a kubectl command and the states of the pod that it leads to, in order:
+// step is a kubectl command and the resulting states of the pod, in order:
 //
 //	2/2 Running Ready log=busybox:1#1 running, web=nginx:2#2 running
 //
-// is generation 2 and observed as such; log runs in its first container, web in
-// its second one, of another containerID than the first had.
+// means generation 2, which the status has observed. log runs in its first container, and
+// web in its second one, which has another containerID than the first.
 type step struct{ kubectl, want string }
 
 func TestKubelet(t *testing.T) {
@@ -104,7 +104,7 @@ func TestKubelet(t *testing.T) {
 			3/3 Running Ready web=nginx#2 running 2m 3Mi`,
 		}},
 	}, {
-		name:        "resize that is refused",
+		name:        "refused resize",
 		annotations: `kwok.samplecrd.k8s.io/resize: Infeasible`,
 		spec:        `containers: [{name: web, image: "nginx:1", resources: {requests: {cpu: 1m, memory: 1Mi}}}]`,
 		steps: []step{{"", `
@@ -159,7 +159,7 @@ func resize(resource, quantity string) string {
 	return fmt.Sprintf(`patch pod p --subresource=resize -p {"spec":{"containers":[{"name":"web","resources":{"requests":{%q:%q}}}]}}`, resource, quantity)
 }
 
-// A status that was decided on before something else happened is not written.
+// A status that was computed before another change of the pod is not written.
 func TestKubeletIsNotLate(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -179,14 +179,14 @@ func TestKubeletIsNotLate(t *testing.T) {
 				return "", nil
 			}
 		}
-		return "no such line in its log", nil
+		return "the log has no such line", nil
 	})
 	if got, want := states.next(t, f, 1), "2/2 Failed Ready web=nginx:1#1 running"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	f.seenAll(t, ns)
 	if len(states.lines) != states.read {
-		t.Errorf("after it had failed: %s", states.lines[states.read:])
+		t.Errorf("after the failure: %s", states.lines[states.read:])
 	}
 }
 
@@ -205,7 +205,7 @@ func TestKubeletRunsJobs(t *testing.T) {
 	}
 }
 
-// What else a pod has from its first status on.
+// The other fields that a pod has from its first status on.
 func TestKubeletStatus(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

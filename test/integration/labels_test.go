@@ -27,7 +27,7 @@ func waitLabels(t *testing.T, namespace string, want ...string) {
 	})
 }
 
-// No container restarts for it, and what somebody changed in a replica stays.
+// No container restarts for a label, and a user's change of a replica's label stays.
 func TestLabelsOfThePod2ReachRunningReplicas(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -41,13 +41,13 @@ func TestLabelsOfThePod2ReachRunningReplicas(t *testing.T) {
 	run(t, ns, "label", "pod2", "web", "tier-", "zone=x")
 	waitLabels(t, ns, "tier", "zone=x")
 	if got := run(t, ns, "get", "pod", "web-1", "-o", "jsonpath={.metadata.labels.team}"); got != "mine" {
-		t.Errorf("web-1 has team=%s", got)
+		t.Errorf("web-1 has team=%s, want mine", got)
 	}
 	run(t, ns, "label", "pod2", "web", "team=b", "--overwrite")
 	waitLabels(t, ns, "team=b")
 	waitCondition(t, ns, "pod2/web", "Progressing", "True Complete")
 	if after, now := running(t, ns); after != before || now != images {
-		t.Errorf("they are %v and run %s, before %v and %s", after, now, before, images)
+		t.Errorf("the replicas are %v and run %s, before they were %v and ran %s", after, now, before, images)
 	}
 }
 
@@ -69,6 +69,6 @@ func TestRemovedLabelsOfReplicasComeBack(t *testing.T) {
 		return "", nil
 	})
 	if after, _ := running(t, ns); after != before {
-		t.Errorf("they are %v, before %v", after, before)
+		t.Errorf("the replicas are %v, and were %v before", after, before)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Network in use stays, whichever way it is deleted; it takes no new pod, and
-// goes with its last one.
+// A Network in use stays, for each way of deletion. It takes no new pod, and is removed
+// with its last pod.
 func TestDeletingANetworkInUse(t *testing.T) {
 	t.Parallel()
 	for _, cascade := range []string{"background", "foreground", "orphan"} {
@@ -35,7 +35,7 @@ func TestDeletingANetworkInUse(t *testing.T) {
 			create(t, ns, gatedPod("late", "blue"))
 			waitCondition(t, ns, "pod/late", bound, `False NetworkTerminating: Network "blue" is being deleted and takes no new pod`)
 
-			// One of two goes: the Network stays for the other.
+			// One of two pods is deleted: the Network stays for the other.
 			run(t, ns, "delete", "pod", "a")
 			waitLedgerOf(t, ns, "b")
 			waitCondition(t, ns, "network/blue", "Ready", "that hold its addresses: b")
@@ -46,10 +46,10 @@ func TestDeletingANetworkInUse(t *testing.T) {
 	}
 }
 
-// waitLedgerOf waits until entries of just these pods are left.
+// waitLedgerOf waits until the AddressBlocks have entries of exactly these pods.
 func waitLedgerOf(t *testing.T, namespace, pods string) {
 	t.Helper()
-	eventually(t, "the ledger names "+pods, func(context.Context) (string, error) {
+	eventually(t, "the AddressBlocks name "+pods, func(context.Context) (string, error) {
 		if got := run(t, namespace, "get", "ab", "-o", "jsonpath={.items[*].spec.entries[*].pod}"); got != pods {
 			return "it names " + got, nil
 		}
@@ -57,7 +57,7 @@ func waitLedgerOf(t *testing.T, namespace, pods string) {
 	})
 }
 
-// A block deleted by hand stays, because of its finalizer, and serves on.
+// An AddressBlock that a user deletes stays because of its finalizer, and remains in use.
 func TestDeletingABlockByHand(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -73,8 +73,9 @@ func TestDeletingABlockByHand(t *testing.T) {
 	waitAddresses(t, ns, "c: blue=10.0.0.2/24")
 }
 
-// A block removed by force, finalizer and all: what live pods publish is written
-// back before anything is handed out, whether the controller saw it or was down.
+// A user removes an AddressBlock with its finalizer. The controller writes back the
+// addresses of live pods before it hands out any address, also if it was down at the
+// removal.
 func TestRemovingABlockByForce(t *testing.T) {
 	t.Parallel()
 	for _, down := range []bool{false, true} {
@@ -103,7 +104,7 @@ func TestRemovingABlockByForce(t *testing.T) {
 			waitReady(t, ns, "pod/d", "pod/e")
 			got := addresses(t, ns)
 			first, second := got["d"], got["e"]
-			if first > second { // created within one second, they may be served in any order
+			if first > second { // pods created within one second may be served in any order
 				first, second = second, first
 			}
 			delete(got, "d")
@@ -112,13 +113,13 @@ func TestRemovingABlockByForce(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", got, want+left)
 			}
 			f.seenAll(t, ns)
-			eventually(t, "the ledger says what the pods do", func(context.Context) (string, error) { return ledgerDiffers(t, ns), nil })
+			eventually(t, "the AddressBlocks agree with the pods", func(context.Context) (string, error) { return ledgerDiffers(t, ns), nil })
 		})
 	}
 }
 
-// A namespace is deleted with everything in it while the controller runs, and the
-// controller makes nothing of it a failure.
+// A namespace is deleted with all its objects while the controller runs. The controller
+// reports no failure.
 func TestDeletingTheNamespace(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -142,11 +143,11 @@ func TestDeletingTheNamespace(t *testing.T) {
 	}
 }
 
-// A Network is its UID: one recreated under the same name with another CIDR gives
-// what waits addresses of its own, and the old ledger ends with the old pods.
+// A Network is its UID. A recreated Network with another CIDR gives waiting pods new
+// addresses, and the old AddressBlocks are removed with the old pods.
 func TestNetworkRecreated(t *testing.T) {
 	t.Parallel()
-	t.Run("once its pods are gone", func(t *testing.T) {
+	t.Run("after its pods are gone", func(t *testing.T) {
 		t.Parallel()
 		ns := newNamespace(t)
 		startController(t, ns)
@@ -160,7 +161,7 @@ func TestNetworkRecreated(t *testing.T) {
 		waitCondition(t, ns, "network/blue", "Exhausted", "True")
 		run(t, ns, "patch", "network", "blue", "--type=merge", "-p", `{"spec":{"cidr":"10.9.0.0/29"}}`)
 		waitReady(t, ns, "pod2/web")
-		requireHeld(t, ns, "10.9.0.2/30 10.9.0.4/29") // .3 was the broadcast address of the first
+		requireHeld(t, ns, "10.9.0.2/30 10.9.0.4/29") // .3 was the broadcast address of the first CIDR
 	})
 	t.Run("by force, in use", func(t *testing.T) {
 		t.Parallel()
@@ -172,11 +173,11 @@ func TestNetworkRecreated(t *testing.T) {
 		allowDeletion(t, ns)
 		run(t, ns, "delete", "network", "blue", "--wait=false")
 		run(t, ns, "patch", "network", "blue", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
-		// What is free of the old block is in nobody's ledger before it is gone.
+		// The free addresses of the old AddressBlock belong to no Network until it is gone.
 		create(t, ns, network("blue", `{cidr: 10.0.0.0/23, reuseDelaySeconds: 0}`)+gatedPod("new", "blue"))
 		waitAddresses(t, ns, "new: blue=10.0.1.0/23\nold: blue=10.0.0.2/24")
 		run(t, ns, "delete", "pod", "old")
-		eventually(t, "the old block is gone", func(context.Context) (string, error) {
+		eventually(t, "the old AddressBlock is gone", func(context.Context) (string, error) {
 			return strings.TrimPrefix(run(t, ns, "get", "ab", "-o", "name"), "addressblock.samplecrd.k8s.io/blue-10.0.1.0"), nil
 		})
 		create(t, ns, gatedPod("newer", "blue"))
@@ -185,7 +186,7 @@ func TestNetworkRecreated(t *testing.T) {
 	})
 }
 
-// requireHeld compares all addresses held, in order.
+// requireHeld compares all held addresses, sorted.
 func requireHeld(t *testing.T, namespace, want string) {
 	t.Helper()
 	held := map[string]string{}
@@ -194,12 +195,12 @@ func requireHeld(t *testing.T, namespace, want string) {
 		held[address] = ""
 	}
 	if got := strings.ReplaceAll(strings.ReplaceAll(render(held), ":\n", " "), ":", ""); got != want {
-		t.Errorf("addresses held are %s, want %s", got, want)
+		t.Errorf("the held addresses are %s, want %s", got, want)
 	}
 }
 
-// The controller is down: what is gated waits, what runs is untouched. It is back
-// up: all are served.
+// While the controller is down, gated pods wait and running pods are untouched. When it is
+// back, it serves all of them.
 func TestControllerDown(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -218,14 +219,13 @@ func TestControllerDown(t *testing.T) {
 	waitReady(t, ns, "pod2/web")
 	waitAddresses(t, ns, "waits: blue=10.0.0.5/24\n"+held)
 	if now := uids(t, ns); now["web-0"] != running["web-0"] || now["web-1"] != running["web-1"] || now["web-2"] == running["web-2"] {
-		t.Errorf("pods were\n%s\nare\n%s", render(running), render(now))
+		t.Errorf("pods were\n%s\nand are\n%s", render(running), render(now))
 	}
 }
 
-// Uninstalling in the documented order leaves nothing and nothing hangs. Not
-// parallel: it takes the CRDs away from the whole cluster, and its controller
-// serves all namespaces, as one that is uninstalled would, of which one has what an
-// earlier controller left in it.
+// Uninstalling in the documented order leaves nothing, and nothing hangs. Not parallel: the
+// test removes the CRDs of the whole cluster. Its controller serves all namespaces, like
+// one that is uninstalled. One namespace has the remains of an earlier controller.
 func TestUninstall(t *testing.T) {
 	restoreCRDs(t)
 	ns, other := newNamespace(t), newNamespace(t)
@@ -242,7 +242,7 @@ func TestUninstall(t *testing.T) {
 	allowDeletion(t, ns)
 	allowDeletion(t, other)
 	run(t, "", "delete", "networks", "--all", "-A", "--timeout="+patience.String())
-	eventually(t, "no ledger is left", func(context.Context) (string, error) {
+	eventually(t, "no AddressBlock remains", func(context.Context) (string, error) {
 		return strings.TrimPrefix(run(t, "", "get", "ab", "-A"), "No resources found"), nil
 	})
 	if err := c.stop(syscall.SIGTERM); err != nil {
@@ -251,7 +251,7 @@ func TestUninstall(t *testing.T) {
 	run(t, "", "delete", "-f", filepath.Join(root, "crd"), "--timeout="+patience.String())
 }
 
-// restoreCRDs has the CRDs back at the end of a test that takes them away.
+// restoreCRDs restores the CRDs at the end of a test that removes them.
 func restoreCRDs(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {

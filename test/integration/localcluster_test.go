@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// `make cluster-up` where one runs already leaves it alone, and says what to type.
+// If a cluster is running, `make cluster-up` does not change it, and prints the next
+// command.
 func TestClusterIsStartedOnce(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Dir(kubeconfig)
@@ -25,12 +26,12 @@ func TestClusterIsStartedOnce(t *testing.T) {
 		"\n  export KUBECONFIG=" + kubeconfig + " PATH=" + filepath.Join(root, "bin") + ":$PATH\n",
 	} {
 		if !strings.Contains(string(out), want) {
-			t.Errorf("it says\n%s\nwant %q in it", out, want)
+			t.Errorf("the output is\n%s\nwant %q in it", out, want)
 		}
 	}
 }
 
-// A claim that names no class gets a volume, which grows with it and goes with it.
+// A PVC without a StorageClass gets a volume, which grows and is deleted with it.
 func TestLocalClusterHasStorage(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -38,7 +39,7 @@ func TestLocalClusterHasStorage(t *testing.T) {
 	const state = "jsonpath={.status.phase} {.status.capacity.storage} {.spec.storageClassName}"
 	waitState := func(want string) {
 		t.Helper()
-		eventually(t, "the claim is "+want, func(context.Context) (string, error) {
+		eventually(t, "the PVC is "+want, func(context.Context) (string, error) {
 			if got := run(t, ns, "get", "pvc", "data", "-o", state); got != want {
 				return "it is " + got, nil
 			}
@@ -50,7 +51,7 @@ func TestLocalClusterHasStorage(t *testing.T) {
 	waitState("Bound 2Gi standard")
 	volume := run(t, ns, "get", "pvc", "data", "-o", "jsonpath={.spec.volumeName}")
 	if got := run(t, ns, "get", "pv", volume, "-o", "jsonpath={.spec.capacity.storage}"); got != "2Gi" {
-		t.Errorf("the volume has %s", got)
+		t.Errorf("the volume has %s, want 2Gi", got)
 	}
 	run(t, ns, "delete", "pvc", "data", "--timeout="+patience.String())
 	eventually(t, "the volume is gone", func(context.Context) (string, error) {
@@ -58,8 +59,8 @@ func TestLocalClusterHasStorage(t *testing.T) {
 	})
 }
 
-// The demo's cluster is its own: `make demo-down`, with which `make demo` begins,
-// removes that one and leaves the one of `make cluster-up`.
+// The demo has its own cluster: `make demo-down`, with which `make demo` begins, removes
+// only that one. The cluster of `make cluster-up` stays.
 func TestDemoLeavesTheOtherClusterAlone(t *testing.T) {
 	t.Parallel()
 	checkout := t.TempDir()
@@ -82,7 +83,7 @@ func TestDemoLeavesTheOtherClusterAlone(t *testing.T) {
 		}
 		got, err := filepath.Glob(filepath.Join(ours, "*"))
 		if err != nil || !slices.EqualFunc(got, want, func(path, name string) bool { return filepath.Base(path) == name }) {
-			t.Errorf("left are %s, want %s (%v)", got, want, err)
+			t.Errorf("the remaining directories are %s, want %s (%v)", got, want, err)
 		}
 	}
 	left("control-plane", "kubeconfig")
@@ -94,6 +95,6 @@ func TestDemoLeavesTheOtherClusterAlone(t *testing.T) {
 	}
 	left()
 	if _, err := os.Stat(ours); !os.IsNotExist(err) {
-		t.Errorf("an empty directory is left: %v", err)
+		t.Errorf("an empty directory remains: %v", err)
 	}
 }

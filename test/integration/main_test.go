@@ -1,11 +1,11 @@
 //go:build integration
 
-// Package integration tests the controller's binary against a real control
-// plane: kube-apiserver, etcd, controller-manager and scheduler, with KWOK in the
-// place of nodes. `make test` builds all of it and runs these tests.
+// Package integration tests the controller's binary against a real control plane:
+// kube-apiserver, etcd, controller-manager and scheduler, with KWOK instead of nodes. `make
+// test` builds everything and runs these tests.
 //
-// Each test has a namespace and a controller of its own, so that tests run side
-// by side and may kill their controller.
+// Each test has its own namespace and controller, so tests run in parallel and may kill
+// their controller.
 package integration
 
 import (
@@ -33,7 +33,7 @@ import (
 	"github.com/pod2/pod2/test/integration/audit"
 )
 
-// The cluster that all tests share, and how to reach it as an administrator.
+// The cluster that all tests share, and an administrator's access to it.
 var (
 	root       = "../.."
 	kubeconfig string
@@ -54,8 +54,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// withCluster runs the tests on a cluster of their own, which it leaves neither
-// running nor on disk.
+// withCluster runs the tests on a new cluster. It stops and removes the cluster afterwards.
 func withCluster(tests func() int) (code int, err error) {
 	if root, err = filepath.Abs(root); err != nil {
 		return 1, err
@@ -76,7 +75,7 @@ func withCluster(tests func() int) (code int, err error) {
 		}
 	}()
 	if out, err := script("up", cluster).CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("start a cluster (`make cluster-tools build` makes what it needs): %w\n%s", err, out)
+		return 1, fmt.Errorf("start a cluster (run `make cluster-tools build` first): %w\n%s", err, out)
 	}
 	if err := connect(); err != nil {
 		return 1, err
@@ -90,8 +89,8 @@ func withCluster(tests func() int) (code int, err error) {
 	return code, err
 }
 
-// applyCRDs applies crd/ as its users do, and waits until the kinds are served. Not
-// by `kubectl wait`, which fails on a CRD that has no conditions yet.
+// applyCRDs applies crd/ like a user, and waits until the kinds are served. It does not use
+// `kubectl wait`, which fails on a CRD without conditions.
 func applyCRDs() error {
 	applied, err := kubectl("apply", "-o", "name", "-f", filepath.Join(root, "crd"), "-f", filepath.Join(root, "hack/localcluster/network-attachment-definitions.yaml"))
 	if err != nil {
@@ -113,9 +112,9 @@ func wholeSuite() bool {
 	return true
 }
 
-// compareWithRoles is S11: the controllers of all tests, most of whom ran with
-// every right, made no request that artifacts/10-rbac.yaml does not allow; those
-// of the whole suite made every one that it allows.
+// compareWithRoles checks S11. Most controllers of the tests ran with every right. They
+// made no request that artifacts/10-rbac.yaml does not allow. In the whole suite, they made
+// every request that it allows.
 func compareWithRoles(whole bool) error {
 	log, err := os.Open(auditLog)
 	if err != nil {
@@ -140,23 +139,23 @@ func compareWithRoles(whole bool) error {
 	}
 	unused := audit.Unused(calls, grants)
 	if whole && len(unused) > 0 {
-		return fmt.Errorf("artifacts/10-rbac.yaml allows what no controller made use of in the whole suite:\n  %s", strings.Join(unused, "\n  "))
+		return fmt.Errorf("artifacts/10-rbac.yaml allows requests that no controller made in the whole suite:\n  %s", strings.Join(unused, "\n  "))
 	}
 	return nil
 }
 
-// removeAtEnd starts a process that stops the cluster and removes dir when this
-// one ends in whatever way (a test's timeout panics, past every defer): it waits
-// for the end of its input. The function returned makes it do so now.
+// removeAtEnd starts a process that waits for the end of its input, then stops the cluster
+// and removes dir. So the cluster is removed however this process ends: the timeout of a
+// test panics, past every defer. The returned function removes the cluster now.
 func removeAtEnd(cluster, dir string) (func() error, error) {
 	cmd := exec.Command("bash", "-c", `cat; "$0" down "$1" && rm -rf "$2"`, filepath.Join(root, "hack/localcluster.sh"), cluster, dir)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is not for it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so Ctrl-C does not reach it
 	input, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start what removes the cluster in the end: %w", err)
+		return nil, fmt.Errorf("start the process that removes the cluster at the end: %w", err)
 	}
 	return func() error {
 		if err := input.Close(); err != nil {
@@ -171,8 +170,8 @@ func removeAtEnd(cluster, dir string) (func() error, error) {
 
 func script(args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(root, "hack/localcluster.sh"), args...)
-	// 20 nodes take 2,200 pods. The components' own client-side limits would
-	// slow down what is not under test.
+	// 20 nodes hold 2,200 pods. Client-side limits of the components would slow down parts
+	// that are not under test.
 	cmd.Env = append(os.Environ(), "NODES=20", "QPS_UNLIMITED=1", "AUDIT_LOG="+auditLog)
 	return cmd
 }
@@ -182,8 +181,8 @@ func connect() (err error) {
 		return fmt.Errorf("read the kubeconfig of the cluster: %w", err)
 	}
 	config.QPS = -1
-	config.WarningHandler = rest.NoWarnings{} // of our own finalizer's name, over and over
-	fast := rest.CopyConfig(config)           // thousands of pods are listed and watched
+	config.WarningHandler = rest.NoWarnings{} // the API server warns of the finalizer's name each time
+	fast := rest.CopyConfig(config)           // for lists and watches of thousands of pods
 	fast.ContentType, fast.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	if kube, err = kubernetes.NewForConfig(fast); err != nil {
 		return err
@@ -199,12 +198,12 @@ func connect() (err error) {
 	return nil
 }
 
-// kubectl runs the cluster's own kubectl and returns what it prints.
+// kubectl runs the cluster's own kubectl and returns its output.
 func kubectl(args ...string) (string, error) {
 	return kubectlWith(context.Background(), "", args...)
 }
 
-// kubectlWith passes stdin, a manifest mostly.
+// kubectlWith is kubectl with stdin, usually a manifest.
 func kubectlWith(ctx context.Context, stdin string, args ...string) (string, error) {
 	if out, err := inProcess(ctx, stdin, args); !errors.Is(err, errBinary) {
 		return out, err

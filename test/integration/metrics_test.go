@@ -16,15 +16,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// docs/operations.md bounds by a quota how many Networks, and so how many time series
-// of them, the users of a namespace make.
+// docs/operations.md limits by a quota how many Networks, and so how many time series, the
+// users of a namespace can create.
 func TestNetworksAreBoundedByAQuota(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	const counted = "count/networks.samplecrd.k8s.io"
 	run(t, ns, "create", "quota", "networks", "--hard="+counted+"=1")
-	// The controller of quotas takes notice of CRDs every 30 s, and then not of a quota
-	// that is there: only of one that changes.
+	// The quota controller reads CRDs every 30 s. After that it still ignores existing
+	// quotas: it looks only at a quota that changes.
 	eventually(t, "the quota is enforced", func(ctx context.Context) (string, error) {
 		quota, err := kube.CoreV1().ResourceQuotas(ns).Get(ctx, "networks", metav1.GetOptions{})
 		if err != nil {
@@ -37,10 +37,11 @@ func TestNetworksAreBoundedByAQuota(t *testing.T) {
 		pods.Add(resource.MustParse("1"))
 		quota.Spec.Hard[corev1.ResourcePods] = pods
 		_, err = kube.CoreV1().ResourceQuotas(ns).Update(ctx, quota, metav1.UpdateOptions{})
-		return fmt.Sprintf("its status is %v", quota.Status), err
+		return fmt.Sprintf("the status of the quota is %v", quota.Status), err
 	})
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`))
-	// That controller counts with an informer of its own, which may not have the first yet.
+	// The quota controller counts with its own informer, which may not have the first
+	// Network yet.
 	want := "exceeded quota: networks, requested: " + counted + "=1, used: " + counted + "=1, limited: " + counted + "=1"
 	admin := knownUser(t, ns, "admin", "system:masters")
 	eventually(t, "a second Network is refused", func(context.Context) (string, error) {
@@ -51,8 +52,8 @@ func TestNetworksAreBoundedByAQuota(t *testing.T) {
 	})
 }
 
-// A controller at work serves every metric that docs/operations.md has, but for the
-// agent's, which a test of its own looks for.
+// A running controller serves every metric of docs/operations.md, except those of the
+// agent, which has its own test.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -75,10 +76,10 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	if len(names) < 15 {
-		t.Fatalf("the table has %v", names)
+		t.Fatalf("the table of docs/operations.md has only %v", names)
 	}
 	page := ""
-	eventually(t, "the metrics tell of the Network", func(ctx context.Context) (string, error) {
+	eventually(t, "the metrics include the Network", func(ctx context.Context) (string, error) {
 		page, err = c.metrics(ctx)
 		for _, want := range []string{
 			`pod2_network_addresses{network="blue",network_namespace="` + ns + `",state="bound"} 1`,
@@ -96,7 +97,7 @@ func TestMetrics(t *testing.T) {
 	})
 	for name, ofController := range names {
 		if ofController && !regexp.MustCompile(`(?m)^`+name+`(_count)?[ {]`).MatchString(page) {
-			t.Errorf("%s is in docs/operations.md, and not served", name)
+			t.Errorf("the controller does not serve %s of docs/operations.md", name)
 		}
 	}
 }

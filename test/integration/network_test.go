@@ -15,7 +15,7 @@ import (
 // network is a manifest of a Network.
 func network(name, spec string) string { return "---" + fmt.Sprintf(networkManifest, name, spec) }
 
-// gatedPod is a manifest of a bare pod as the admission policy would make it.
+// gatedPod is a manifest of a bare pod in the form that the admission policy gives it.
 func gatedPod(name, request string) string {
 	return fmt.Sprintf(`---
 apiVersion: v1
@@ -30,8 +30,8 @@ spec:
 `, name, request)
 }
 
-// waitAddresses waits until the live pods publish just this, "web-0: blue=..."
-// a line.
+// waitAddresses waits until the live pods publish exactly these addresses, "web-0:
+// blue=..." in each line.
 func waitAddresses(t *testing.T, namespace, want string) {
 	t.Helper()
 	eventually(t, "addresses", func(context.Context) (string, error) {
@@ -43,9 +43,9 @@ func waitAddresses(t *testing.T, namespace, want string) {
 	})
 }
 
-// waitCondition waits for "<status> <reason>: <message>" of a condition, of the object as
-// it is specified now: a condition that says which generation it is of and is of one before
-// may be what is wanted and yet about to change.
+// waitCondition waits for "<status> <reason>: <message>" of a condition. If the condition
+// has an observedGeneration, it must be the object's present one: an older condition may
+// match now and change soon.
 func waitCondition(t *testing.T, namespace, object, kind, want string) {
 	t.Helper()
 	path := fmt.Sprintf(`jsonpath={.metadata.generation}|{range .status.conditions[?(@.type=="%s")]}{.observedGeneration}|{.status} {.reason}: {.message}{end}`, kind)
@@ -56,13 +56,13 @@ func waitCondition(t *testing.T, namespace, object, kind, want string) {
 		if strings.Contains(got, want) && (observed == "" || observed == generation) {
 			return "", err
 		}
-		return fmt.Sprintf("got %q of generation %s (it has %s), want %q", got, observed, generation, want), err
+		return fmt.Sprintf("got %q at observedGeneration %s (generation %s), want %q", got, observed, generation, want), err
 	})
 }
 
 const bound = "samplecrd.k8s.io/AddressesBound"
 
-// waitGone waits until no object of the kinds is left in the namespace.
+// waitGone waits until no object of the kinds remains in the namespace.
 func waitGone(t *testing.T, namespace, kinds string) {
 	t.Helper()
 	eventually(t, kinds+" are gone", func(ctx context.Context) (string, error) {
@@ -71,7 +71,7 @@ func waitGone(t *testing.T, namespace, kinds string) {
 			if err != nil {
 				return "", err
 			}
-			list, err := client.List(ctx, metav1.ListOptions{Limit: 1}) // of thousands, while they go
+			list, err := client.List(ctx, metav1.ListOptions{Limit: 1}) // thousands may exist during the deletion
 			if err != nil {
 				return "", err
 			}
@@ -115,8 +115,7 @@ func TestBindAndPublish(t *testing.T) {
 	}
 }
 
-// The smallest Networks, each with as many pods as it has addresses, and one
-// that waits.
+// The smallest Networks, each with as many pods as addresses, and one more pod that waits.
 func TestSmallNetworks(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ cidr, want string }{
@@ -143,8 +142,8 @@ func TestSmallNetworks(t *testing.T) {
 	}
 }
 
-// Exhaustion: the rest is served, the Network says who waits, and the one who
-// waits is served without anyone touching it.
+// When a Network is exhausted, the other pods are served, and the Network names the waiting
+// pods. Those are served later without a user's action.
 func TestExhaustionEnds(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -154,7 +153,7 @@ func TestExhaustionEnds(t *testing.T) {
 	create(t, ns, gatedPod("second", "tiny"))
 	waitCondition(t, ns, "network/tiny", "Exhausted", "True NetworkExhausted: no address is free for: second")
 	waitCondition(t, ns, "network/tiny", "Ready", "True")
-	eventually(t, "an event of each", func(context.Context) (string, error) {
+	eventually(t, "one event of each object", func(context.Context) (string, error) {
 		got := run(t, ns, "get", "events", "--field-selector=reason=NetworkExhausted", "-o", "jsonpath={.items[*].involvedObject.name}")
 		if got != "second tiny" {
 			return fmt.Sprintf("events of %q", got), nil
@@ -167,7 +166,7 @@ func TestExhaustionEnds(t *testing.T) {
 	waitCondition(t, ns, "network/tiny", "Exhausted", "False")
 }
 
-// All of its addresses or none: what one Network could give stays free.
+// A pod gets all of its addresses or none: the free addresses of one Network stay free.
 func TestAllOrNothing(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -179,7 +178,7 @@ func TestAllOrNothing(t *testing.T) {
 	waitAddresses(t, ns, "both: blue=10.0.0.2/24 green=10.0.0.2/24")
 }
 
-// A terminating pod is not over: its address is nobody else's.
+// A terminating pod has not terminated: no other pod gets its address.
 func TestTerminatingPodKeepsItsAddress(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -195,8 +194,8 @@ func TestTerminatingPodKeepsItsAddress(t *testing.T) {
 	waitAddresses(t, ns, "new: tiny=10.0.0.2/30")
 }
 
-// A pod that lost our label is alive all the same; the cache says it is gone, the
-// live read knows better.
+// A pod that lost Pod2's label is still alive. The cache says it is gone; the live read
+// shows that it is not.
 func TestUnlabelledPodKeepsItsAddress(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -207,15 +206,15 @@ func TestUnlabelledPodKeepsItsAddress(t *testing.T) {
 	create(t, ns, gatedPod("new", "tiny"))
 	waitCondition(t, ns, "pod/new", bound, "False NetworkExhausted")
 	waitLedger(t, ns, "10.0.0.2 Bound old")
-	eventually(t, "the live read refuses the decision", func(context.Context) (string, error) {
+	eventually(t, "the live read prevents the release", func(context.Context) (string, error) {
 		if !strings.Contains(c.log.String(), "but the API server says they have not") {
-			return "nothing of it in the log", nil
+			return "the log does not say so", nil
 		}
 		return "", nil
 	})
 	waitLedger(t, ns, "10.0.0.2 Bound old")
 	run(t, ns, "delete", "pod", "old")
-	// No event tells of this deletion: the controller looks again by itself.
+	// No event reports this deletion: the controller looks again by itself.
 	waitAddresses(t, ns, "new: tiny=10.0.0.2/30")
 }
 
@@ -226,7 +225,7 @@ func TestWhatWaitsSaysWhy(t *testing.T) {
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/24, exclude: [10.0.0.66]}`)+network("bad", `{cidr: 10.0.0.0/24, exclude: ["10.0.0.9-10.0.0.8"]}`)+
 		gatedPod("holder", "blue=10.0.0.5"))
 	waitReady(t, ns, "pod/holder")
-	// As README.md has it. A pod that was bound at once has no condition to wait for.
+	// The command of README.md. A pod that was bound at once has no condition to wait for.
 	run(t, ns, "wait", "pod/holder", `--for=jsonpath={.metadata.annotations.samplecrd\.k8s\.io/addresses}`, "--timeout=10s")
 	for _, c := range []struct{ pod, request, want string }{
 		{"typo", "blue,,green", "InvalidRequest: annotation samplecrd.k8s.io/networks: element 2"},
@@ -241,20 +240,21 @@ func TestWhatWaitsSaysWhy(t *testing.T) {
 		create(t, ns, gatedPod(c.pod, c.request))
 		waitCondition(t, ns, "pod/"+c.pod, bound, "False "+c.want)
 	}
-	// The command that README.md has for all pods at once.
+	// The command of README.md for all pods at once.
 	waits := `custom-columns=POD:.metadata.name,WAITS:.status.conditions[?(@.type=="` + bound + `")].message`
 	if got := run(t, ns, "get", "pods", "-o", waits); !regexp.MustCompile(`(?m)^nowhere +Network "red" does not exist`).MatchString(got) {
-		t.Errorf("why pods wait:\n%s", got)
+		t.Errorf("the reasons for waiting are:\n%s", got)
 	}
-	// Where a user looks first; a pod is told once.
-	eventually(t, "kubectl describe says why", func(context.Context) (string, error) {
+	// Users look here first. The event is sent once for each pod.
+	eventually(t, "kubectl describe has the reason", func(context.Context) (string, error) {
 		got := run(t, ns, "describe", "pod", "nowhere")
 		if _, events, _ := strings.Cut(got, "Events:"); strings.Count(events, `NetworkNotFound`) == 1 {
 			return "", nil
 		}
 		return "got " + got, nil
 	})
-	// Nothing has to be created anew: the request is read until it is answered.
+	// No object has to be recreated: the controller reads the request until it has answered
+	// it.
 	for _, pod := range []string{"typo", "outside"} {
 		run(t, ns, "annotate", "pod", pod, "--overwrite", "samplecrd.k8s.io/networks=blue")
 		waitReady(t, ns, "pod/"+pod)
@@ -263,8 +263,8 @@ func TestWhatWaitsSaysWhy(t *testing.T) {
 	waitCondition(t, ns, "network/bad", "Ready", "False InvalidSpec: spec.exclude")
 	waitCondition(t, ns, "network/blue", "Ready", "True")
 
-	// A pod with a nodeName can have no gate, not even from the admission policy
-	// that other tests put in force.
+	// A pod with a nodeName can have no gate, not even from the admission policy that other
+	// tests apply.
 	ungated := strings.ReplaceAll(gatedPod("ungated", "blue"), "schedulingGates: [{name: samplecrd.k8s.io/addresses}]", "nodeName: node-000000")
 	create(t, ns, ungated)
 	waitCondition(t, ns, "pod/ungated", bound, "False MissingGate")
@@ -279,7 +279,7 @@ func TestWhatWaitsSaysWhy(t *testing.T) {
 	}
 }
 
-// Another controller's gate stays when ours goes.
+// Another controller's gate stays when the controller removes its own.
 func TestForeignGateStays(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -296,8 +296,8 @@ func TestForeignGateStays(t *testing.T) {
 	}
 }
 
-// Growth: new pods get the new prefix, live pods keep the old one, and the
-// gateway stays where it was, whatever its annotation says by now.
+// When a Network grows, new pods get the new prefix, and live pods keep the old one. The
+// gateway does not change, even if its annotation does.
 func TestGrowth(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -310,6 +310,6 @@ func TestGrowth(t *testing.T) {
 		`{"metadata":{"annotations":{"samplecrd.k8s.io/gateway":"10.0.0.1"}},"spec":{"cidr":"10.0.0.0/23"}}`)
 	waitAddresses(t, ns, "new: blue=10.0.0.1/23\nold: blue=10.0.1.2/30")
 	if got := run(t, ns, "get", "network", "blue", "-o", "jsonpath={.status.gateway}"); got != "10.0.1.1" {
-		t.Errorf("the gateway moved to %s", got)
+		t.Errorf("the gateway changed to %s", got)
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 const dataPlaneReady = "samplecrd.k8s.io/DataPlaneReady"
 
-// agentsOn applies the agent's own manifest, for one node.
+// agentsOn applies the agent's own manifest for one node.
 func agentsOn(t *testing.T, node string) (remove func()) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "artifacts/agent/daemonset.yaml"))
@@ -43,7 +43,8 @@ func agentsOn(t *testing.T, node string) (remove func()) {
 	return remove
 }
 
-// nodeConditions are those of a Node: "Ready=True samplecrd.k8s.io/DataPlaneReady=True".
+// nodeConditions returns the conditions of a Node: "Ready=True
+// samplecrd.k8s.io/DataPlaneReady=True".
 func nodeConditions(t *testing.T, node string) string {
 	t.Helper()
 	n, err := kube.CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
@@ -58,7 +59,8 @@ func nodeConditions(t *testing.T, node string) string {
 	return strings.Join(all, " ")
 }
 
-// The controller, with the rights of its role, tells of the agents of artifacts/.
+// With the rights of its role, the controller reports the readiness of the agents of
+// artifacts/.
 func TestNodeSaysWhetherItsAgentIsReady(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -69,14 +71,14 @@ func TestNodeSaysWhetherItsAgentIsReady(t *testing.T) {
 	as := []string{"--kubeconfig", asServiceAccount(t), "--agent-namespace=pod2-agent", withMetrics}
 	c := startController(t, ns, as...)
 	run(t, "", "wait", "--for=condition=Ready", "node/"+node, "--timeout="+patience.String())
-	// Anybody may label a pod in a namespace of his own.
+	// Any user may label a pod in the user's own namespace.
 	create(t, ns, fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: forged, labels: {app.kubernetes.io/name: pod2-agent}}\n"+
 		"spec: {nodeName: %s, containers: [{name: c, image: registry.k8s.io/pause:3.10}]}\n", node))
 	waitReady(t, ns, "pod/forged")
 	c.waitIdle(t, 1)
 	without := nodeConditions(t, node)
 	if strings.Contains(without, dataPlaneReady) {
-		t.Errorf("without an agent it has %s", without)
+		t.Errorf("without an agent the Node has %s", without)
 	}
 
 	remove := agentsOn(t, node)
@@ -87,7 +89,7 @@ func TestNodeSaysWhetherItsAgentIsReady(t *testing.T) {
 		"kubectl --namespace=pod2-agent get pods --field-selector=spec.nodeName="+node)
 	run(t, "pod2-agent", "annotate", "pod", "--all", "kwok.samplecrd.k8s.io/ready-")
 	waitCondition(t, "", "node/"+node, dataPlaneReady, ready)
-	// Another Node of that name.
+	// Another Node with the name.
 	if err := kube.CoreV1().Nodes().Delete(t.Context(), node, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +100,7 @@ func TestNodeSaysWhetherItsAgentIsReady(t *testing.T) {
 	run(t, "pod2-agent", "rollout", "status", "daemonset/pod2-agent", "--timeout="+patience.String())
 	waitCondition(t, "", "node/"+node, dataPlaneReady, ready)
 
-	// L2: one that starts finds all as it should be, and so does one that looks again.
+	// L2: a restarted controller finds everything in order, also when it looks again.
 	if err := c.stop(syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}
@@ -108,13 +110,13 @@ func TestNodeSaysWhetherItsAgentIsReady(t *testing.T) {
 	run(t, "", "annotate", "node", node, "example.com/touched=true")
 	c.waitIdle(t, syncs+1)
 	if got := nodeWrites(t, node, since); len(got) > 0 {
-		t.Errorf("after a restart it wrote %s", got)
+		t.Errorf("after a restart the controller wrote %s", got)
 	}
 
 	remove()
 	eventually(t, "the condition is gone with the agent", func(context.Context) (string, error) {
 		if got := nodeConditions(t, node); got != without {
-			return "the node has " + got, nil
+			return "the Node has " + got, nil
 		}
 		return "", nil
 	})
@@ -129,8 +131,8 @@ func nodeWrites(t *testing.T, node string, since time.Time) []string {
 	return slices.DeleteFunc(lines, func(line string) bool { return !strings.Contains(line, " nodes/"+node) })
 }
 
-// What RBAC lets the controller's account write of a Node, or of all of it where its role
-// was widened, the policy keeps from it but for the one condition.
+// The policy allows the controller's account to change one condition of a Node only, even
+// if its role allows more.
 func TestTheControllerWritesOneConditionOfNodes(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -139,7 +141,8 @@ func TestTheControllerWritesOneConditionOfNodes(t *testing.T) {
 	ownNode(t, ns, node)
 	run(t, "", "wait", "--for=condition=Ready", "node/"+node, "--timeout="+patience.String())
 	run(t, "", "annotate", "node", node, "example.com/a=b")
-	// What a kubelet reports at most by default: comparing it has its price, which is bounded.
+	// The most images that a kubelet reports by default. Comparing them has a cost, which
+	// is limited.
 	images := `{"names":["` + strings.Repeat("r", 200) + `","` + strings.Repeat("s", 200) + `"],"sizeBytes":1}`
 	run(t, "", "patch", "node", node, "--subresource=status", `--patch={"status":{"images":[`+strings.Repeat(images+",", 49)+images+`]}}`)
 	create(t, "", fmt.Sprintf(`apiVersion: rbac.authorization.k8s.io/v1
@@ -178,7 +181,7 @@ subjects: [{kind: ServiceAccount, name: pod2-controller, namespace: %[2]s}, {kin
 	}
 	eventually(t, "pod2-nodes is in force", func(context.Context) (string, error) {
 		if got := patch(installed, address, "status"); !strings.Contains(got, refused) {
-			return fmt.Sprintf("the probe is answered %q", got), nil
+			return fmt.Sprintf("the answer to the probe is %q", got), nil
 		}
 		return "", nil
 	})
@@ -191,11 +194,11 @@ subjects: [{kind: ServiceAccount, name: pod2-controller, namespace: %[2]s}, {kin
 		{"addresses", address, refused},
 		{"no addresses", `{"status":{"addresses":[{"$patch":"replace"}]}}`, refused},
 		{"a condition of the kubelet", `{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`, refused},
-		{"and ours beside it", `{"status":{"conditions":[{"type":"samplecrd.k8s.io/DataPlaneReady","status":"False"},{"type":"Ready","status":"False"}]}}`, refused},
-		{"one less", `{"status":{"conditions":[{"type":"Ready","$patch":"delete"}]}}`, refused},
-		{"one of somebody else", `{"status":{"conditions":[{"type":"samplecrd.k8s.io/Other","status":"True"}]}}`, refused},
-		{"what it can carry", `{"status":{"capacity":{"example.com/gpu":"1"}}}`, refused},
-		{"what it never had", `{"status":{"volumesInUse":["a"]}}`, refused},
+		{"a condition of the kubelet and the allowed one", `{"status":{"conditions":[{"type":"samplecrd.k8s.io/DataPlaneReady","status":"False"},{"type":"Ready","status":"False"}]}}`, refused},
+		{"one condition less", `{"status":{"conditions":[{"type":"Ready","$patch":"delete"}]}}`, refused},
+		{"a condition of another controller", `{"status":{"conditions":[{"type":"samplecrd.k8s.io/Other","status":"True"}]}}`, refused},
+		{"the capacity", `{"status":{"capacity":{"example.com/gpu":"1"}}}`, refused},
+		{"a field that was unset", `{"status":{"volumesInUse":["a"]}}`, refused},
 		{"its kubelet's port", `{"status":{"daemonEndpoints":{"kubeletEndpoint":{"Port":1}}}}`, refused},
 		{"a label", `{"metadata":{"labels":{"node-role.kubernetes.io/control-plane":""}}}`, refused},
 		{"another label", `{"metadata":{"labels":{"test.example.com/of":"x"}}}`, refused},
@@ -205,13 +208,13 @@ subjects: [{kind: ServiceAccount, name: pod2-controller, namespace: %[2]s}, {kin
 	} {
 		outcome(t, "the controller writes "+c.what, patch(installed, c.patch, "status"), c.want)
 	}
-	outcome(t, "one of another namespace writes addresses", patch(wide, address, "status"), refused)
+	outcome(t, "the account in another namespace writes addresses", patch(wide, address, "status"), refused)
 	outcome(t, "it taints", patch(wide, `{"spec":{"taints":[{"key":"a","effect":"NoExecute"}]}}`), refused)
-	outcome(t, "it labels", patch(wide, `{"metadata":{"labels":{"a":"b"}}}`), refused)
-	outcome(t, "it creates", wide.createAt(t, parse(t, "apiVersion: v1\nkind: Node\nmetadata: {name: new}\n"), schema.GroupVersionResource{Version: "v1", Resource: "nodes"}), refused)
-	outcome(t, "others write addresses", patch(other, address, "status"), "")
+	outcome(t, "the controller changes labels", patch(wide, `{"metadata":{"labels":{"a":"b"}}}`), refused)
+	outcome(t, "the controller creates a Node", wide.createAt(t, parse(t, "apiVersion: v1\nkind: Node\nmetadata: {name: new}\n"), schema.GroupVersionResource{Version: "v1", Resource: "nodes"}), refused)
+	outcome(t, "another user writes addresses", patch(other, address, "status"), "")
 
-	// As docs/networking-agent.md has it, for when no controller runs.
+	// The command of docs/networking-agent.md for the case that no controller runs.
 	before := nodeConditions(t, node)
 	run(t, "", "patch", "node", node, "--subresource=status", `--patch={"status":{"conditions":[{"type":"samplecrd.k8s.io/DataPlaneReady","status":"True"}]}}`)
 	if got := nodeConditions(t, node); !strings.Contains(got, dataPlaneReady) {
@@ -219,6 +222,6 @@ subjects: [{kind: ServiceAccount, name: pod2-controller, namespace: %[2]s}, {kin
 	}
 	run(t, "", "patch", "node", node, "--subresource=status", `--patch={"status":{"conditions":[{"type":"samplecrd.k8s.io/DataPlaneReady","$patch":"delete"}]}}`)
 	if got := nodeConditions(t, node); got != before {
-		t.Errorf("it has %s, and had %s", got, before)
+		t.Errorf("the Node has %s, and had %s", got, before)
 	}
 }

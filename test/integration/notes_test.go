@@ -13,27 +13,27 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// docs/from-the-notes.md is run as it stands: its manifests are files, its
-// commands are typed, and have to print what stands there.
+// The test runs docs/from-the-notes.md unchanged. Its manifests become files, and its
+// commands must print the output on the page.
 func TestFromTheNotes(t *testing.T) {
 	ns := newNamespace(t)
 	startController(t, ns)
 	dir := t.TempDir()
 	t.Cleanup(func() {
-		for _, file := range []string{"policy.yaml", "definition.yaml"} { // of the whole cluster
+		for _, file := range []string{"policy.yaml", "definition.yaml"} { // cluster-scoped objects
 			if out, err := kubectl("delete", "--ignore-not-found", "-f", filepath.Join(dir, file)); err != nil {
-				t.Errorf("delete what %s made: %v\n%s", file, err, out)
+				t.Errorf("delete the objects of %s: %v\n%s", file, err, out)
 			}
 		}
 		run(t, ns, "delete", "crontabs.stable.example.com", "--all", "--timeout="+patience.String())
 	})
 	if ran := runPage(t, ns, dir, "docs/from-the-notes.md"); ran < 25 {
-		t.Errorf("found only %d commands", ran)
+		t.Errorf("the page has only %d commands", ran)
 	}
 }
 
-// runPage writes the manifests of a page into dir, runs its commands there, and
-// returns their number.
+// runPage writes the manifests of a page into dir, runs its commands there, and returns the
+// number of commands.
 func runPage(t *testing.T, namespace, dir, file string) (ran int) {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(root, file))
@@ -54,7 +54,7 @@ func runPage(t *testing.T, namespace, dir, file string) (ran int) {
 			cmd := exec.CommandContext(t.Context(), "bash", "-c", command)
 			cmd.Dir = dir
 			cmd.Env = append(os.Environ(), "KUBECONFIG="+config, "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
-			out, _ := cmd.CombinedOutput() // a refusal is an exit status, too
+			out, _ := cmd.CombinedOutput() // a refusal has an exit status, too
 			if got := strings.TrimSpace(string(out)); got != strings.TrimSpace(want) {
 				t.Errorf("$ %s\ngot\n%s\nwant\n%s", command, got, want)
 			}
@@ -64,7 +64,7 @@ func runPage(t *testing.T, namespace, dir, file string) (ran int) {
 	return ran
 }
 
-// inNamespace writes a kubeconfig in which kubectl means that namespace.
+// inNamespace writes a kubeconfig with this namespace as kubectl's default.
 func inNamespace(t *testing.T, namespace string) string {
 	t.Helper()
 	return kubeconfigWith(t, func(config *api.Config) {

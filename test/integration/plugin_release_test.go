@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Who may update Networks, and not the record, has the addresses of scaled-down replicas
-// again; the replica that is left keeps its own.
+// A user who may update Networks, but not AddressBlocks, can release the addresses of
+// scaled-down replicas. The remaining replica keeps its address.
 func TestPluginReleases(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -22,7 +22,7 @@ func TestPluginReleases(t *testing.T) {
 	waitReady(t, ns, "pod2/web")
 	ledger := func(want string) {
 		t.Helper()
-		eventually(t, "the ledger has "+want, func(ctx context.Context) (string, error) {
+		eventually(t, "the AddressBlocks have "+want, func(ctx context.Context) (string, error) {
 			block, err := sample.SamplecrdV1().AddressBlocks(ns).Get(ctx, "blue-10.0.0.0", metav1.GetOptions{})
 			if err != nil {
 				return "", err

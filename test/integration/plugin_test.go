@@ -14,9 +14,8 @@ import (
 	"testing"
 )
 
-// plugin runs `kubectl pod2 ...` as a user does, whose PATH has the plugin, and
-// returns what it prints with everything in it that differs from run to run
-// replaced: hashes, UIDs and times.
+// plugin runs `kubectl pod2 ...` like a user with the plugin in the PATH. In the returned
+// output, hashes, UIDs and times are replaced, because they differ from run to run.
 func plugin(t *testing.T, namespace string, args ...string) (string, error) {
 	t.Helper()
 	args = append([]string{"pod2", "--kubeconfig", kubeconfig, "-n", namespace}, args...)
@@ -49,7 +48,7 @@ func pluginRefuses(t *testing.T, namespace, want string, args ...string) {
 	}
 }
 
-// pluginStatus waits as a user does, and returns what it was told last.
+// pluginStatus waits like a user, and returns the last line of the output.
 func pluginStatus(t *testing.T, namespace string) string {
 	t.Helper()
 	got, err := plugin(t, namespace, "status", "web", "--timeout="+patience.String())
@@ -59,7 +58,7 @@ func pluginStatus(t *testing.T, namespace string) string {
 	return tail(got, 1)
 }
 
-// One life of a Pod2, with every subcommand.
+// The life of a Pod2, with every subcommand.
 func TestPlugin(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -71,7 +70,7 @@ func TestPlugin(t *testing.T) {
 		}
 	}
 
-	// Of what does not exist yet, the Network neither; and nothing of it is done.
+	// Neither the Pod2 nor the Network exists yet, and the plan creates neither.
 	write("1", network("blue", `{cidr: 10.0.0.0/28}`))
 	requirePlugin(t, ns, `
 Pod2 NS/web would be created. The first step of the controller would be:
@@ -97,7 +96,7 @@ Addresses of the replicas:
 	startController(t, ns)
 	run(t, ns, "apply", "-f", file)
 	if got, want := pluginStatus(t, ns), "Pod2 NS/web is rolled out: 2 of 2 replicas are updated, 2 available"; got != want {
-		t.Errorf("status says %s, want %s", got, want)
+		t.Errorf("status prints %s, want %s", got, want)
 	}
 	requirePlugin(t, ns, `
 NETWORK   ADDRESS    STATE   POD     OWNER      SINCE   FREE-IN
@@ -108,7 +107,7 @@ blue      10.0.0.9   Bound   web-0   Pod2/web   AGE      -
 	requirePlugin(t, ns, "web-1 web-0", "addresses", "-o", "jsonpath={.items[*].spec.entries[*].pod}")
 	settled := func() {
 		t.Helper()
-		eventually(t, "the plan of what is there is empty", func(context.Context) (string, error) {
+		eventually(t, "the plan for the present state is empty", func(context.Context) (string, error) {
 			got, err := plugin(t, ns, "plan", "-f", file)
 			if want := "Pod2 NS/web would be unchanged, and the controller would do nothing.\nAddresses of the replicas:\n  2 are kept\n"; got != want {
 				return "got " + got, err
@@ -118,7 +117,7 @@ blue      10.0.0.9   Bound   web-0   Pod2/web   AGE      -
 	}
 	settled()
 
-	// What plan says is what the controller does, to the name of the revision.
+	// The controller does exactly what the plan says, down to the name of the revision.
 	write("2", "")
 	planned, err := plugin(t, ns, "plan", "-f", file)
 	if want := "Pod2 NS/web would be configured. The first step of the controller would be:\n  create revision 2 web-HASHHASHHA\n  delete web-1 (uid UID): template changed: template.metadata.annotations.example.com/version cannot be changed in a running pod\n"; err != nil || !strings.HasPrefix(planned, want) {
@@ -221,7 +220,7 @@ template:
 	})
 }
 
-// The exit status tells a script that an update does not come on.
+// The exit status tells a script that an update makes no progress.
 func TestPluginStatusFails(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -232,8 +231,8 @@ func TestPluginStatusFails(t *testing.T) {
 	pluginRefuses(t, ns, "error: get Pod2 NS/db: pod2s.samplecrd.k8s.io \"db\" not found\n", "status", "db")
 }
 
-// A plan meets the refusals of the API server, names who holds an address that is
-// wanted, and does not take a foreign pod for a replica.
+// A plan reports the refusals of the API server, and the pod that holds a wanted address.
+// It does not take another owner's pod for a replica.
 func TestPluginPlanWarns(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -259,12 +258,12 @@ func TestPluginPlanWarns(t *testing.T) {
 	}
 	create(t, ns, "apiVersion: v1\nkind: Pod\nmetadata: {name: web-0}\nspec: {containers: [{name: c, image: registry.k8s.io/pause:3.10}]}")
 	if got, err := plan(`replicas: 1`); err != nil || !strings.Contains(got, "Ready=False/NameTaken(") {
-		t.Errorf("plan where the name is taken: %v\n%s", err, got)
+		t.Errorf("plan with a taken name: %v\n%s", err, got)
 	}
 }
 
-// A plan finds what the API server refuses of pods, and passes in a Pod2: the template,
-// the service account, Pod Security, quota. None of it makes a pod.
+// A plan finds faults that the API server accepts in a Pod2 and refuses in pods: the
+// template, the service account, Pod Security, quota. It creates no pod.
 func TestPluginPlanTriesTheFirstPod(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -297,22 +296,22 @@ func TestPluginPlanTriesTheFirstPod(t *testing.T) {
 		}
 	}
 	run(t, ns, "create", "quota", "compute", "--hard=pods=10,requests.cpu=350m")
-	eventually(t, "the quota is counted", func(context.Context) (string, error) {
+	eventually(t, "the quota has counted the pods", func(context.Context) (string, error) {
 		if got, want := plan(container), "would be created\n  quota compute has room for 3 of the 4 replicas to be created (requests.cpu: 350m left, 100m each)\n"; got != want {
 			return "got " + got, nil
 		}
 		return "", nil
 	})
 	if got := plan(strings.Replace(container, "100m", "400m", 1)); !strings.HasPrefix(got, "would be refused: pods \"web-0\" is forbidden: exceeded quota: compute, requested: requests.cpu=400m") {
-		t.Errorf("beyond the quota: %s", got)
+		t.Errorf("plan above the quota: %s", got)
 	}
 	if got := run(t, ns, "get", "pods,pod2s", "-o", "name"); got != "" {
 		t.Errorf("plan made %s", got)
 	}
 }
 
-// kubectl completes what follows `kubectl pod2` with the help of a program that
-// lies beside the plugin.
+// kubectl completes arguments of `kubectl pod2` with the help of a program next to the
+// plugin.
 func TestPluginCompletes(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

@@ -18,7 +18,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// A controller that starts on a cluster that has the pods already creates none.
+// A controller that starts on a cluster with all pods creates none.
 func TestStartOnExistingPods(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -29,13 +29,13 @@ func TestStartOnExistingPods(t *testing.T) {
 	_ = c.stop(syscall.SIGKILL)
 	startController(t, ns, withMetrics).waitIdle(t, 1)
 	if after := render(uids(t, ns)); after != before {
-		t.Errorf("pods were\n%s\nare\n%s", before, after)
+		t.Errorf("pods were\n%s\nand are\n%s", before, after)
 	}
 }
 
-// A Pod2 deleted and at once created again under its name: none of the old
-// incarnation's pods, which stay a while, is counted; then there are just the
-// new ones, with the addresses of the old.
+// A Pod2 is deleted and at once recreated under its name. The old pods, which stay a while,
+// are not counted as its replicas. In the end there are only the new pods, with the
+// addresses of the old ones.
 func TestRecreatedUnderTheSameName(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -50,7 +50,7 @@ func TestRecreatedUnderTheSameName(t *testing.T) {
 	waitCondition(t, ns, "pod2/web", "Ready", "False WaitingForDeletion: web-0 of an earlier Pod2 web still exists")
 	waitReplicas(t, ns, "web", 0)
 	if now := uids(t, ns); !maps.Equal(now, old) {
-		t.Errorf("pods were\n%s\nare\n%s", render(old), render(now))
+		t.Errorf("pods were\n%s\nand are\n%s", render(old), render(now))
 	}
 	// The garbage collector of this cluster learns of new kinds every 30 s.
 	eventually(t, "the old pods are terminating", func(context.Context) (string, error) {
@@ -71,15 +71,15 @@ func TestRecreatedUnderTheSameName(t *testing.T) {
 	waitAddresses(t, ns, held)
 }
 
-// A pod of somebody else with the name of a replica is never touched, whatever it
-// says of itself; the Pod2 says so, has its other replicas, and gets this one
-// when the name is free.
+// The controller never changes another owner's pod with the name of a replica, whichever
+// labels the pod has. The Pod2 reports it and runs its other replicas. It creates this
+// replica when the name is free.
 func TestNameTaken(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, labels, owner, says string }{
 		{"a bare pod", `{}`, "", "has no controller"},
-		{"a bare pod that we watch", `{samplecrd.k8s.io/managed: "true"}`, "", "has no controller"},
-		{"a pod with all our labels", `{samplecrd.k8s.io/managed: "true", samplecrd.k8s.io/pod2: web}`, "", "has no controller"},
+		{"a bare pod with the watched label", `{samplecrd.k8s.io/managed: "true"}`, "", "has no controller"},
+		{"a pod with all labels of a replica", `{samplecrd.k8s.io/managed: "true", samplecrd.k8s.io/pod2: web}`, "", "has no controller"},
 		{"a pod of another owner", `{samplecrd.k8s.io/managed: "true", samplecrd.k8s.io/pod2: web}`,
 			`ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: keeper, uid: %s, controller: true}]`, "is owned by ConfigMap keeper"},
 	} {
@@ -108,22 +108,22 @@ spec: {containers: [{name: c, image: "registry.k8s.io/pause:3.10"}]}
 				return strings.TrimSuffix(run(t, ns, "get", "pod2", "web", "-o", "jsonpath={.status.updatedReplicas} of {.status.replicas}"), "2 of 2"), nil
 			})
 			if after := run(t, ns, "get", "pod", "web-1", "-o", "yaml"); after != before {
-				t.Errorf("the pod was\n%s\nis\n%s", before, after)
+				t.Errorf("the pod was\n%s\nand is\n%s", before, after)
 			}
 			run(t, ns, "delete", "pod", "web-1")
 			waitReady(t, ns, "pod2/web")
 			all, _ := writes(t, ns, since)
 			for _, write := range all {
 				if strings.Contains(write, " pods/web-1") && !strings.HasPrefix(write, "create pods/web-1 ") {
-					t.Errorf("the foreign pod was written to: %s", write)
+					t.Errorf("the controller wrote to the other owner's pod: %s", write)
 				}
 			}
 		})
 	}
 }
 
-// A terminating pod counts until it is gone, one scaled away like any other: no
-// replica is made in its place.
+// A terminating pod counts until it is gone, even if it is scaled down: no replica is
+// created in its place.
 func TestTerminatingReplicaCounts(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -141,7 +141,8 @@ func TestTerminatingReplicaCounts(t *testing.T) {
 		return ""
 	})
 	run(t, ns, "delete", "pod", "web-0")
-	// Written after the decision whether to create, on a view that shows this.
+	// The status is written after the decision whether to create, on a view that shows
+	// this.
 	waitReplicas(t, ns, "web", 1)
 	waitCondition(t, ns, "pod2/web", "Ready", "False PodsNotReady: web-0 does not exist yet")
 	release(t, ns, "web-2")
@@ -149,8 +150,8 @@ func TestTerminatingReplicaCounts(t *testing.T) {
 	f.seenAll(t, ns)
 }
 
-// A pod that fails is replaced at once, then after 10 s, then after 20 s, counted
-// in the API: a controller that is killed meanwhile does not forget.
+// A failed pod is replaced at once, then after 10 s, then after 20 s. The API stores the
+// count, so a killed controller does not forget it.
 func TestFailedReplicaBacksOff(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -167,7 +168,7 @@ func TestFailedReplicaBacksOff(t *testing.T) {
 			Since    time.Time
 		}
 		var record entry
-		eventually(t, "the failure is on record", func(context.Context) (string, error) {
+		eventually(t, "the failure is recorded", func(context.Context) (string, error) {
 			annotation := getPod2(t, ns, "web").Annotations[v1.BackoffAnnotation]
 			records := map[string]entry{}
 			_ = json.Unmarshal([]byte(annotation), &records)
@@ -182,14 +183,14 @@ func TestFailedReplicaBacksOff(t *testing.T) {
 			_ = c.stop(syscall.SIGKILL)
 			c = startController(t, ns)
 		}
-		eventually(t, "it is replaced", func(context.Context) (string, error) {
+		eventually(t, "the pod is replaced", func(context.Context) (string, error) {
 			if uid := uids(t, ns)["web-1"]; uid == "" || uid == failed {
 				return "not yet", nil
 			}
 			return "", nil
 		})
 		if waited := listPods(t, ns)["web-1"].CreationTimestamp.Sub(record.Since); waited < delay {
-			t.Errorf("replaced %s after failure %d, want at least %s", waited, failures+1, delay)
+			t.Errorf("the pod was replaced %s after failure %d, want at least %s", waited, failures+1, delay)
 		}
 		waitReady(t, ns, "pod2/web")
 	}

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Addresses by ordinal: one that somebody holds and one outside are told, and the
-// others run.
+// A replica has a wanted address by its ordinal. If another pod holds that address, or it
+// is outside the CIDR, the replica waits with a reason, and the others run.
 func TestWantedAddressesOfReplicas(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -38,7 +38,7 @@ func TestWantedAddressesOfReplicas(t *testing.T) {
 	}
 }
 
-// ownNode is one that no other test's pods go to.
+// ownNode creates a Node that gets no pods of other tests.
 func ownNode(t *testing.T, namespace, name string) {
 	t.Helper()
 	_, err := kube.CoreV1().Nodes().Create(t.Context(), &corev1.Node{
@@ -62,8 +62,8 @@ func ownNode(t *testing.T, namespace, name string) {
 	})
 }
 
-// Kubernetes removes the pods of a Node that is gone, after a minute; they come
-// back on another, with name and address.
+// Kubernetes removes the pods of a deleted Node after a minute. They come back on another
+// Node, with name and address.
 func TestNodeIsGone(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -74,11 +74,11 @@ func TestNodeIsGone(t *testing.T) {
 	waitReady(t, ns, "pod2/web")
 	before, nodes := render(addresses(t, ns)), run(t, ns, "get", "pods", "-o", "jsonpath={.items[*].spec.nodeName}")
 	if want := ns + "-a " + ns + "-a"; nodes != want {
-		t.Fatalf("they run on %s, want %s", nodes, want)
+		t.Fatalf("the replicas run on %s, want %s", nodes, want)
 	}
 	ownNode(t, ns, ns+"-b")
 	run(t, ns, "delete", "node", ns+"-a")
-	eventually(t, "they run elsewhere", func(context.Context) (string, error) {
+	eventually(t, "the replicas run on another Node", func(context.Context) (string, error) {
 		got, err := kubectl("-n", ns, "get", "pods", "-o", "jsonpath={.items[*].spec.nodeName}")
 		if want := ns + "-b " + ns + "-b"; got != want {
 			return "got " + got, err
@@ -89,9 +89,9 @@ func TestNodeIsGone(t *testing.T) {
 	waitAddresses(t, ns, before)
 }
 
-// A pod that its node does not confirm to have ended may run: it keeps its name,
-// and the condition says what to do. Once the node is said to be out of service,
-// both its pods come back on another, with name and address.
+// A pod may still run if its node does not confirm its end. It keeps its name, and the
+// condition says what the user must do. When the node is marked as out of service, both its
+// pods come back on another one, with name and address.
 func TestNodeIsOutOfService(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -111,10 +111,10 @@ func TestNodeIsOutOfService(t *testing.T) {
 	waitCondition(t, ns, "pod2/web", "Ready", "False NodeUnreachable: pod web-0 is stuck terminating: node "+ns+"-a is not responding. If the node is permanently gone, "+
 		"delete the Node, or taint it node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")
 	if got := uids(t, ns); got["web-0"] != first["web-0"] {
-		t.Errorf("web-0 has a successor, %s, while it may run", got["web-0"])
+		t.Errorf("web-0 was replaced by %s, while it may still run", got["web-0"])
 	}
 	run(t, ns, "taint", "node", ns+"-a", "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")
-	eventually(t, "both run elsewhere", func(context.Context) (string, error) {
+	eventually(t, "both replicas run on another Node", func(context.Context) (string, error) {
 		got, err := kubectl("-n", ns, "get", "pods", "-o", "jsonpath={.items[*].spec.nodeName}")
 		if want := ns + "-b " + ns + "-b"; got != want {
 			return "got " + got, err

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// A quota: what it admits is there, the Pod2 says what the API server says,
-// scaling down still works, and more quota heals without anybody touching the
-// Pod2.
+// A quota admits some replicas, and the Pod2 reports the API server's message for the
+// others. Scaling down still works. With a larger quota, the Pod2 heals without a user's
+// action.
 func TestQuota(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -37,9 +37,9 @@ spec: {hard: {pods: "3"}}
 	waitReady(t, ns, "pod2/web")
 }
 
-// A template that the API server refuses only when a pod is made of it: its words
-// are in the condition and in an event, the attempts become rare, and the repaired
-// template heals.
+// The API server refuses a template only when a pod is created from it. The condition and
+// an event have its message, the attempts become rare, and a repaired template heals the
+// Pod2.
 func TestTemplateRefused(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -47,7 +47,7 @@ func TestTemplateRefused(t *testing.T) {
 	since := time.Now()
 	create(t, ns, strings.ReplaceAll(pod2("web", `replicas: 3`), "name: c,", "name: Not_A_Label,"))
 	waitCondition(t, ns, "pod2/web", "Ready", `False FailedCreate: Pod "web-0" is invalid: spec.containers[0].name: Invalid value: "Not_A_Label"`)
-	eventually(t, "it is tried again and again", func(context.Context) (string, error) {
+	eventually(t, "the controller tries again and again", func(context.Context) (string, error) {
 		lines, times := writes(t, ns, since)
 		var attempts []time.Time
 		for i, line := range lines {
@@ -55,14 +55,14 @@ func TestTemplateRefused(t *testing.T) {
 				attempts = append(attempts, times[i])
 			}
 		}
-		// A few follow events; the others come after 5, 10, 20, ... ms, so that
-		// the seventh of these is no earlier than 635 ms.
+		// A few attempts follow events. The others come after 5, 10, 20, ... ms, so the
+		// seventh of these is not before 635 ms.
 		const few, many = 4, 11
 		if len(attempts) < many {
 			return "only " + strings.Join(lines, "; "), nil
 		}
 		if took := attempts[many-1].Sub(attempts[0]); took < 635*time.Millisecond {
-			t.Errorf("%d attempts within %s, of which at most %d should follow events: a hot loop", many, took, few)
+			t.Errorf("there were %d attempts within %s, and at most %d should follow events: this is a hot loop", many, took, few)
 		}
 		return "", nil
 	})
@@ -74,7 +74,7 @@ func TestTemplateRefused(t *testing.T) {
 	waitReady(t, ns, "pod2/web")
 }
 
-// The order in which Network and Pod2 are created does not matter.
+// A Network and a Pod2 can be created in either order.
 func TestNetworkCreatedAfterPod2(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

@@ -19,7 +19,7 @@ import (
 
 const blue = `, networks: [{name: blue}]`
 
-// What a replica is made of, as its user reads it.
+// The fields of a replica, as its user reads them.
 func TestPod2MakesReplicas(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -57,10 +57,10 @@ web-2: web-2.peers version 1 of true app=web,pod-index=2,pod-template-hash=%[1]s
 	}
 	slices.Sort(blues)
 	if got := strings.Join(blues, " "); got != "blue=10.0.0.2/24 blue=10.0.0.3/24 blue=10.0.0.4/24" {
-		t.Errorf("addresses of blue are %s", got)
+		t.Errorf("the addresses on blue are %s", got)
 	}
 	if got, want := run(t, ns, "get", "pod2", "web", "--no-headers"), "web 3 3 3 3 blue,green"; !strings.HasPrefix(strings.Join(strings.Fields(got), " "), want) {
-		t.Errorf("kubectl get says %q, want %q", got, want)
+		t.Errorf("kubectl get prints %q, want %q", got, want)
 	}
 }
 
@@ -72,7 +72,7 @@ func labelText(labels map[string]string) string {
 	return strings.Join(parts, ",")
 }
 
-// `kubectl scale` and autoscalers see only the scale subresource.
+// `kubectl scale` and autoscalers use only the scale subresource.
 func TestScaleSubresource(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -95,8 +95,8 @@ func TestScaleSubresource(t *testing.T) {
 	waitGone(t, ns, "pods")
 }
 
-// Addresses of replicas scaled away stay theirs while others are free, though
-// nothing has to rest here.
+// Scaled-down replicas keep their addresses while other addresses are free, even if freed
+// addresses do not rest.
 func TestScaleDownKeepsAddresses(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -117,8 +117,8 @@ func TestScaleDownKeepsAddresses(t *testing.T) {
 	waitAddresses(t, ns, "other: blue=10.0.0.5/28\n"+before)
 }
 
-// A pod deleted, and a node's worth of pods: each comes back with its name and
-// its address, as another incarnation.
+// One pod is deleted, then all pods of a node. Each comes back as a new pod with its name
+// and address.
 func TestSelfHealing(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -149,7 +149,7 @@ spec:
 				}
 			}
 			if len(after) != 6 || reborn != deleted || deleted == 0 {
-				return fmt.Sprintf("%d pods, %d new for %d deleted", len(after), reborn, deleted), nil
+				return fmt.Sprintf("there are %d pods, %d new ones for %d deleted ones", len(after), reborn, deleted), nil
 			}
 			return "", nil
 		})
@@ -158,8 +158,8 @@ spec:
 	}
 }
 
-// A spec change that changes no pod is observed all the same, in the condition
-// too: `kubectl wait` compares it.
+// A spec change that changes no pod is observed, also in the condition: `kubectl wait`
+// compares the generation.
 func TestObservedGeneration(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -177,7 +177,7 @@ func TestObservedGeneration(t *testing.T) {
 	})
 }
 
-// No event tells when a ready pod becomes available.
+// No event reports that a Ready pod becomes available.
 func TestMinReadySeconds(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -196,7 +196,7 @@ func TestMinReadySeconds(t *testing.T) {
 	}
 }
 
-// Ordinals are counted from the start, wanted addresses from the first replica.
+// Ordinals begin at the start; wanted addresses begin at the first replica.
 func TestOrdinalsStart(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -206,11 +206,11 @@ func TestOrdinalsStart(t *testing.T) {
 	waitReady(t, ns, "pod2/web")
 	waitAddresses(t, ns, "web-7: blue=10.0.0.70/24\nweb-8: blue=10.0.0.80/24")
 	if got := run(t, ns, "get", "pods", "-l", "samplecrd.k8s.io/pod-index=8", "-o", "name"); got != "pod/web-8" {
-		t.Errorf("of index 8 is %q", got)
+		t.Errorf("the pod with index 8 is %q", got)
 	}
 }
 
-// What is left when a Pod2 is deleted, in each of the three ways.
+// The objects that remain after each of the three ways to delete a Pod2.
 func TestPod2Deletion(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ cascade, wantPods, wantLedger string }{
@@ -236,7 +236,7 @@ func TestPod2Deletion(t *testing.T) {
 			})
 			run(t, ns, "delete", "pod2", "web", "--cascade="+c.cascade)
 			if left := uids(t, ns); c.cascade == "foreground" && len(left) > 0 {
-				t.Errorf("the Pod2 went before its pods: %s", render(left))
+				t.Errorf("the Pod2 was removed before its pods: %s", render(left))
 			}
 			waitAddresses(t, ns, c.wantPods)
 			waitLedger(t, ns, c.wantLedger)
@@ -244,7 +244,7 @@ func TestPod2Deletion(t *testing.T) {
 				waitGone(t, ns, "ab")
 			}
 			if after := uids(t, ns); c.cascade == "orphan" && !apiequality.Semantic.DeepEqual(after, before) {
-				t.Errorf("pods were %s, are %s", render(before), render(after))
+				t.Errorf("pods were %s and are %s", render(before), render(after))
 			}
 			f.seenAll(t, ns)
 		})

@@ -19,14 +19,14 @@ var networksResource = schema.GroupVersionResource{Group: "samplecrd.k8s.io", Ve
 
 const inUse = "pods hold 1 addresses of this Network, 0 are reserved for replicas, and no pod that restarts would get one."
 
-// delete is a dry run. It returns the refusal; "" is none.
+// delete sends a dry-run deletion. It returns the refusal, "" for none.
 func (u *user) delete(t *testing.T, resource schema.GroupVersionResource, name string) string {
 	t.Helper()
 	return refusal(u.client.Resource(resource).Namespace(u.namespace).Delete(t.Context(), name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}))
 }
 
-// usedNetwork has Network blue with one pod on it, its controller, and the policies in
-// force.
+// usedNetwork creates Network blue with one pod, starts its controller, and waits until the
+// policies are in force.
 func usedNetwork(t *testing.T) (ns string, c *controller) {
 	t.Helper()
 	ns = newNamespace(t)
@@ -50,13 +50,13 @@ func waitDeleting(t *testing.T, namespace string) {
 	eventually(t, "Network blue is being deleted", func(context.Context) (string, error) {
 		out, err := kubectl("-n", namespace, "get", "network", "blue", "--ignore-not-found", "-o", "jsonpath={.metadata.name} {.metadata.deletionTimestamp}")
 		if strings.TrimSpace(out) == "blue" {
-			return "it is not", err
+			return "the Network is not being deleted", err
 		}
 		return "", err
 	})
 }
 
-// A Network in use is deleted by nobody who was not allowed to, administrators included.
+// No user can delete a Network in use without permission, not even an administrator.
 func TestANetworkInUseIsNotDeleted(t *testing.T) {
 	t.Parallel()
 	ns, _ := usedNetwork(t)
@@ -70,10 +70,10 @@ func TestANetworkInUseIsNotDeleted(t *testing.T) {
 	}
 	err := dyn.Resource(networksResource).Namespace(ns).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{})
 	if !strings.Contains(refusal(err), inUse) {
-		t.Errorf("a collection with it is deleted: %v", err)
+		t.Errorf("a collection that includes the Network is deleted: %v", err)
 	}
 	binder := newUser(t, ns, "binder", "samplecrd.k8s.io", "networks", "delete", "samplecrd.k8s.io", "addressblocks", "bind")
-	outcome(t, "by someone who may bind", binder.delete(t, networksResource, "blue"), inUse)
+	outcome(t, "by a user who may bind", binder.delete(t, networksResource, "blue"), inUse)
 	run(t, ns, "annotate", "network", "blue", v1.AllowDeletionAnnotation+"=no")
 	outcome(t, "with another value of the annotation", binder.delete(t, networksResource, "blue"), inUse)
 
@@ -91,8 +91,8 @@ func TestANetworkInUseIsNotDeleted(t *testing.T) {
 	waitGone(t, ns, "networks,ab")
 }
 
-// While the controller is away, the status counts pods that are gone. Only an
-// administrator knows better.
+// While the controller is down, the status counts pods that are gone. An administrator can
+// overrule it.
 func TestAStaleCountCanBeOverruled(t *testing.T) {
 	t.Parallel()
 	ns, c := usedNetwork(t)
@@ -109,7 +109,7 @@ func TestAStaleCountCanBeOverruled(t *testing.T) {
 	waitGone(t, ns, "networks,ab")
 }
 
-// What deletes a Network along with what it belongs to is not held up.
+// The policy does not hold up the deletion of a Network together with its owner.
 func TestANetworkInUseIsDeletedWithItsOwner(t *testing.T) {
 	t.Parallel()
 	t.Run("an object, by the garbage collector", func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestANetworkInUseIsDeletedWithItsOwner(t *testing.T) {
 	t.Run("its namespace", func(t *testing.T) {
 		t.Parallel()
 		ns, c := usedNetwork(t)
-		if err := c.stop(syscall.SIGTERM); err != nil { // or the Network were in use no more before long
+		if err := c.stop(syscall.SIGTERM); err != nil { // otherwise the Network would soon not be in use any more
 			t.Error(err)
 		}
 		run(t, "", "delete", "namespace", ns, "--wait=false")

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What a pod was told, and asked for, stands: through whichever subresource it is
-// written, and whoever may write there.
+// The published addresses and the request of a bound pod cannot be changed, by any user who
+// may write there or through any subresource.
 func TestBoundPodIsNotRewritten(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -32,29 +32,29 @@ func TestBoundPodIsNotRewritten(t *testing.T) {
 	}
 	for _, c := range []struct{ what, pod, patch, want string }{
 		{"another answer", "bound", annotate("samplecrd.k8s.io/addresses", `"{}"`), answers},
-		{"no answer", "bound", annotate("samplecrd.k8s.io/addresses", `null`), answers},
-		{"an answer to a pod that waits", "waits", annotate("samplecrd.k8s.io/addresses", `"{}"`), answers},
+		{"answer removed", "bound", annotate("samplecrd.k8s.io/addresses", `null`), answers},
+		{"an answer to a waiting pod", "waits", annotate("samplecrd.k8s.io/addresses", `"{}"`), answers},
 		{"another request", "bound", annotate("samplecrd.k8s.io/networks", `"blue=10.0.0.9"`), answers},
-		{"another request of a pod that waits", "waits", annotate("samplecrd.k8s.io/networks", `"blue"`), ""},
+		{"another request of a waiting pod", "waits", annotate("samplecrd.k8s.io/networks", `"blue"`), ""},
 		{"other elements for Multus", "bound", annotate("k8s.v1.cni.cncf.io/networks", `"macvlan-conf"`), answers},
 		{"another default network for Multus", "bound", annotate("v1.multus-cni.io/default-network", `"macvlan-conf"`), answers},
-		{"elements for Multus of a pod that waits", "waits", annotate("k8s.v1.cni.cncf.io/networks", `"macvlan-conf"`), ""},
-		{"a Network's elements for a pod that waits", "waits", annotate("k8s.v1.cni.cncf.io/networks", `"blue"`), "pod2-multus"},
-		// Its user can take out what the controller complains about.
-		{"another answer of a pod that brought one", "brought", annotate("samplecrd.k8s.io/addresses", `"{\"a\":{}}"`), answers},
-		{"no answer of a pod that brought one", "brought", annotate("samplecrd.k8s.io/addresses", `null`), ""},
-		{"another request of a pod that brought an answer", "brought", annotate("samplecrd.k8s.io/networks", `"red"`), ""},
-		{"a Network's elements besides those of a pod that brought them", "brought", annotate("k8s.v1.cni.cncf.io/networks", `"blue, x"`), "pod2-multus"},
-		{"no elements of a Network", "brought", annotate("k8s.v1.cni.cncf.io/networks", `"x"`), ""},
+		{"elements for Multus of a waiting pod", "waits", annotate("k8s.v1.cni.cncf.io/networks", `"macvlan-conf"`), ""},
+		{"a Network's elements for a waiting pod", "waits", annotate("k8s.v1.cni.cncf.io/networks", `"blue"`), "pod2-multus"},
+		// Users can remove values that the controller complains about.
+		{"another answer of a pod created with one", "brought", annotate("samplecrd.k8s.io/addresses", `"{\"a\":{}}"`), answers},
+		{"answer removed from a pod created with one", "brought", annotate("samplecrd.k8s.io/addresses", `null`), ""},
+		{"another request of a pod created with an answer", "brought", annotate("samplecrd.k8s.io/networks", `"red"`), ""},
+		{"more elements of a Network in a pod created with some", "brought", annotate("k8s.v1.cni.cncf.io/networks", `"blue, x"`), "pod2-multus"},
+		{"elements of a Network removed", "brought", annotate("k8s.v1.cni.cncf.io/networks", `"x"`), ""},
 		{"something else", "bound", annotate("example.com/note", `"x"`), ""},
 	} {
 		outcome(t, c.what, u.patch(t, podsResource, c.pod, c.patch), c.want)
-		aside := answers // there is no need for it
+		aside := answers // optional
 		if c.what == "something else" {
 			aside = ""
 		}
 		outcome(t, c.what+", through status", u.patch(t, podsResource, c.pod, c.patch, "status"), aside)
-		// Kubernetes lets no annotation through here; should it ever, the policy does not.
+		// Kubernetes lets no annotation through here. If it ever does, the policy must not.
 		for _, subresource := range []string{"resize", "ephemeralcontainers"} {
 			if got := u.patch(t, podsResource, c.pod, c.patch, subresource); got != "unchanged" && aside != "" {
 				outcome(t, c.what+", through "+subresource, got, aside)
@@ -63,7 +63,7 @@ func TestBoundPodIsNotRewritten(t *testing.T) {
 	}
 }
 
-// The annotations of a Binding become those of the pod.
+// The annotations of a Binding are copied to the pod.
 func TestBindingBringsNothingAlong(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -88,8 +88,9 @@ spec: {schedulerName: none, containers: [{name: c, image: registry.k8s.io/pause:
 	}
 }
 
-// A pod that is said to be over loses its addresses to others: whoever may write a
-// pod's status, its node says so, or what cleans up after a node.
+// A pod in a terminal phase loses its addresses to other pods. So the phase may be set only
+// by the pod's node and by controllers that clean up after a node, not by every user who
+// may write the status.
 func TestOnlyNodesSayThatAPodIsOver(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -113,12 +114,12 @@ spec: {containers: [{name: c, image: registry.k8s.io/pause:3.10}]}
 		return "", nil
 	})
 	for _, c := range []struct{ what, pod, patch, want string }{
-		{"over, without a container left", "runs", `{"status":{"phase":"Succeeded"}}`, phases},
-		{"over no longer", "ended", `{"status":{"phase":"Running"}}`, phases},
-		{"over in another way", "ended", `{"status":{"phase":"Succeeded"}}`, "unchanged"},
+		{"terminated, without a running container", "runs", `{"status":{"phase":"Succeeded"}}`, phases},
+		{"no longer terminated", "ended", `{"status":{"phase":"Running"}}`, phases},
+		{"terminated in another way", "ended", `{"status":{"phase":"Succeeded"}}`, "unchanged"},
 		{"a condition, as preemption writes it", "runs", `{"status":{"conditions":[{"type":"DisruptionTarget","status":"True"}]}}`, "unchanged"},
 		{"pending", "runs", `{"status":{"phase":"Pending"}}`, "unchanged"},
-		{"over, while it waits for what it may have been bound to", "waits", over, phases},
+		{"terminated while waiting for addresses that may be bound", "waits", over, phases},
 		{"a pod without addresses", "without", over, "unchanged"},
 	} {
 		outcome(t, c.what, u.patch(t, podsResource, c.pod, c.patch, "status"), c.want)
@@ -144,7 +145,7 @@ func virtualKubelet(t *testing.T, namespace string) *user {
 	return knownUser(t, namespace, name)
 }
 
-// The ledger is the controller's, whatever RBAC grants.
+// Only the controller changes AddressBlocks, whichever rights RBAC grants.
 func TestLedgerIsNotRewritten(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -161,19 +162,19 @@ func TestLedgerIsNotRewritten(t *testing.T) {
 		{"no finalizer", `{"metadata":{"finalizers":null}}`, ledger},
 		{"a label", `{"metadata":{"labels":{"a":"b"}}}`, ledger},
 		{"an annotation", `{"metadata":{"annotations":{"a":"b"}}}`, ledger},
-		// What the garbage collector does.
+		// Changes that the garbage collector makes.
 		{"no owner", `{"metadata":{"ownerReferences":null}}`, ""},
-		{"a finalizer more", `{"metadata":{"finalizers":["samplecrd.k8s.io/in-use","foregroundDeletion"]}}`, ""},
+		{"one more finalizer", `{"metadata":{"finalizers":["samplecrd.k8s.io/in-use","foregroundDeletion"]}}`, ""},
 	} {
 		outcome(t, c.what, u.patch(t, blocksResource, "blue-10.0.0.0", c.patch), c.want)
 	}
 	binder := newUser(t, ns, "binder", "samplecrd.k8s.io", "addressblocks", "create get patch bind")
-	outcome(t, "who has the verb bind", binder.patch(t, blocksResource, "blue-10.0.0.0", `{"spec":{"entries":[]}}`), "")
+	outcome(t, "a user with the verb bind", binder.patch(t, blocksResource, "blue-10.0.0.0", `{"spec":{"entries":[]}}`), "")
 	everything := newUser(t, ns, "everything", "samplecrd.k8s.io", "addressblocks", `"*"`)
-	outcome(t, "who has every verb", everything.patch(t, blocksResource, "blue-10.0.0.0", `{"spec":{"entries":[]}}`), "")
+	outcome(t, "a user with every verb", everything.patch(t, blocksResource, "blue-10.0.0.0", `{"spec":{"entries":[]}}`), "")
 }
 
-// Who may not create pods gets none by way of a Pod2 or a CronTab.
+// A user who may not create pods cannot create them through a Pod2 or a CronTab.
 func TestOnlyWhoMayCreatePodsWritesPod2s(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -189,18 +190,18 @@ func TestOnlyWhoMayCreatePodsWritesPod2s(t *testing.T) {
 	}
 	for _, c := range []struct{ what, patch, want string }{
 		{"another template", `{"spec":{"template":{"metadata":{"labels":{"a":"b"}}}}}`, creators},
-		{"labels, which its pods have too", `{"metadata":{"labels":{"app":"other"}}}`, creators},
+		{"labels, which its pods get too", `{"metadata":{"labels":{"app":"other"}}}`, creators},
 		{"an annotation", `{"metadata":{"annotations":{"a":"b"}}}`, ""},
 		{"the garbage collector's finalizer", `{"metadata":{"finalizers":["foregroundDeletion"]}}`, ""},
 	} {
 		outcome(t, c.what, u.patch(t, pod2sResource, "web", c.patch), c.want)
 		outcome(t, c.what+", with the right to create pods", creator.patch(t, pod2sResource, "web", c.patch), "")
 	}
-	// As a HorizontalPodAutoscaler does it.
+	// As a HorizontalPodAutoscaler scales.
 	outcome(t, "scale", u.patch(t, pod2sResource, "web", `{"spec":{"replicas":3}}`, "scale"), "")
 }
 
-// The garbage collector has no right to create pods and none to bind.
+// The garbage collector may neither create pods nor bind.
 func TestGarbageCollectorPassesThePolicies(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -219,7 +220,8 @@ func TestGarbageCollectorPassesThePolicies(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Until the collector watches Pod2s, it does not know of whom to take the owner.
+	// Until the collector watches Pod2s, it does not know from which object to remove the
+	// owner.
 	own("first", "first", metav1.DeletePropagationBackground)
 	run(t, ns, "wait", "--for=delete", "pod2/first", "--timeout="+patience.String())
 	own("web", "second", metav1.DeletePropagationOrphan)
@@ -236,8 +238,8 @@ func TestGarbageCollectorPassesThePolicies(t *testing.T) {
 	waitGone(t, ns, "networks,addressblocks")
 }
 
-// A Pod2's replicas are created with the rights of the controller, and its template
-// may be older than the Network: nobody's rights let such a pod through.
+// A Pod2's replicas are created with the controller's rights, and its template may be older
+// than the Network. The policy lets such a pod through for no user's rights.
 func TestReplicaIsHeldToItsUsersRights(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -259,9 +261,8 @@ spec:
 	waitCondition(t, ns, "pod2/web", "Ready", "denied request: the annotation k8s.v1.cni.cncf.io/networks names blue")
 }
 
-// Where there are no Networks, because somebody removed the CRDs and left the
-// policies and the API server started anew, pods are created as ever. A kind that
-// never was is as good as a CRD that is gone.
+// A user removed the CRDs and left the policies, and the API server was restarted. Pods are
+// created as before. A kind that never existed has the same effect as a removed CRD.
 func TestPodsAreWrittenWithoutTheCRDs(t *testing.T) {
 	ns := newNamespace(t)
 	validationPolicies(t, ns)
