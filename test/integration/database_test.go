@@ -102,7 +102,7 @@ func TestDatabaseExample(t *testing.T) {
 func identities(t *testing.T, namespace string) map[string]string {
 	t.Helper()
 	claims := listClaims(t, namespace, func(c *corev1.PersistentVolumeClaim) string {
-		return fmt.Sprintf("claim %s (%s) on %s", c.Name, c.UID, c.Spec.VolumeName)
+		return fmt.Sprintf("PVC %s (%s) on %s", c.Name, c.UID, c.Spec.VolumeName)
 	})
 	result := map[string]string{}
 	for name, pod := range listPods(t, namespace) {

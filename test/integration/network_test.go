@@ -90,7 +90,7 @@ func ledger(t *testing.T, namespace string) string {
 
 func waitLedger(t *testing.T, namespace, want string) {
 	t.Helper()
-	eventually(t, "ledger", func(context.Context) (string, error) {
+	eventually(t, "AddressBlocks", func(context.Context) (string, error) {
 		if got := ledger(t, namespace); got != strings.TrimSpace(want) {
 			return "got\n" + got + "\nwant\n" + want, nil
 		}

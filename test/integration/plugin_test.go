@@ -117,7 +117,7 @@ blue      10.0.0.9   Bound   web-0   Pod2/web   AGE      -
 	}
 	settled()
 
-	// The controller does exactly what the plan says, down to the name of the revision.
+	// The controller does exactly the planned actions, down to the name of the revision.
 	write("2", "")
 	planned, err := plugin(t, ns, "plan", "-f", file)
 	if want := "Pod2 NS/web would be configured. The first step of the controller would be:\n  create revision 2 web-HASHHASHHA\n  delete web-1 (uid UID): template changed: template.metadata.annotations.example.com/version cannot be changed in a running pod\n"; err != nil || !strings.HasPrefix(planned, want) {

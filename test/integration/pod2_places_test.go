@@ -90,8 +90,8 @@ func TestNodeIsGone(t *testing.T) {
 }
 
 // A pod may still run if its node does not confirm its end. It keeps its name, and the
-// condition says what the user must do. When the node is marked as out of service, both its
-// pods come back on another one, with name and address.
+// condition has instructions for the user. When the node is marked as out of service, both
+// its pods come back on another one, with name and address.
 func TestNodeIsOutOfService(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

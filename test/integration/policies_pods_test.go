@@ -49,7 +49,7 @@ func TestBoundPodIsNotRewritten(t *testing.T) {
 		{"something else", "bound", annotate("example.com/note", `"x"`), ""},
 	} {
 		outcome(t, c.what, u.patch(t, podsResource, c.pod, c.patch), c.want)
-		aside := answers // optional
+		aside := answers // no user needs this way, so every change is refused
 		if c.what == "something else" {
 			aside = ""
 		}
@@ -155,7 +155,7 @@ func TestLedgerIsNotRewritten(t *testing.T) {
 	waitReady(t, ns, "pod/p")
 	u := newUser(t, ns, "user")
 	const ledger = "pod2-ledger"
-	outcome(t, "another block", u.create(t, addressBlock), ledger)
+	outcome(t, "another AddressBlock", u.create(t, addressBlock), ledger)
 	for _, c := range []struct{ what, patch, want string }{
 		{"no entries", `{"spec":{"entries":[]}}`, ledger},
 		{"empty and sealed", `{"spec":{"entries":[],"sealed":true}}`, ledger},
@@ -239,7 +239,7 @@ func TestGarbageCollectorPassesThePolicies(t *testing.T) {
 }
 
 // A Pod2's replicas are created with the controller's rights, and its template may be older
-// than the Network. The policy lets such a pod through for no user's rights.
+// than the Network. The policy refuses such a pod, whichever user wrote the template.
 func TestReplicaIsHeldToItsUsersRights(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

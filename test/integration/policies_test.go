@@ -20,8 +20,8 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// validationPolicies puts all policies of artifacts/ in force, for all tests: these
-// run as cluster administrators, who pass.
+// validationPolicies applies all policies of artifacts/ for all tests. The tests run as
+// cluster administrators, whom the policies let pass.
 func validationPolicies(t *testing.T, namespace string) {
 	t.Helper()
 	admissionPolicy(t, namespace)
@@ -41,7 +41,7 @@ func validationPolicies(t *testing.T, namespace string) {
 	} {
 		eventually(t, p.policy+" is in force", func(context.Context) (string, error) {
 			if got := p.user.create(t, p.manifest); !strings.Contains(got, p.policy) {
-				return fmt.Sprintf("the probe is answered %q", got), nil
+				return fmt.Sprintf("the answer to the probe is %q", got), nil
 			}
 			return "", nil
 		})
@@ -49,23 +49,24 @@ func validationPolicies(t *testing.T, namespace string) {
 	run(t, namespace, "delete", "network", "probe")
 }
 
-// allowDeletion lets the Networks of a namespace be deleted while pods hold their
-// addresses, or while their status says so: tests share the policies.
+// allowDeletion allows the deletion of a namespace's Networks while pods hold their
+// addresses, or while their status says so. Tests share the policies, so a test needs this
+// at its end.
 func allowDeletion(t *testing.T, namespace string) {
 	t.Helper()
 	run(t, namespace, "annotate", "networks", "--all", "--overwrite", v1.AllowDeletionAnnotation+"=true")
 }
 
-// user is somebody with some rights in one namespace, and none elsewhere.
+// user is a user with some rights in one namespace, and none elsewhere.
 type user struct {
 	name, namespace string
 	client          dynamic.Interface
 }
 
-// newUser makes one with a Role of rules "group, resources, verbs", each of them
-// separated by spaces; without any, one with the role `edit` and every right on
-// AddressBlocks and on what of pods is written through subresources: RBAC is not
-// what refuses such a user.
+// newUser creates a user with a Role of rules "group, resources, verbs"; each field is a
+// list with spaces. Without rules, the user gets the role `edit`, every right on
+// AddressBlocks, and every right on subresources of pods. So RBAC does not refuse this
+// user's requests.
 func newUser(t *testing.T, namespace, name string, rules ...string) *user {
 	t.Helper()
 	manifest := fmt.Sprintf(`---
@@ -81,7 +82,7 @@ metadata: {name: %[1]s}
 rules:
 `, name)
 	if len(rules) == 0 {
-		all := "create get update patch delete" // who may not delete an object may not change its owners
+		all := "create get update patch delete" // a user needs delete to change an object's owners
 		rules = []string{
 			"", "pods pods/status pods/binding pods/resize pods/ephemeralcontainers bindings replicationcontrollers podtemplates", all,
 			"apps", "deployments replicasets statefulsets daemonsets", all, "batch", "jobs cronjobs", all,
@@ -95,7 +96,7 @@ rules:
 	create(t, namespace, manifest)
 	first := func(words string) string { return strings.Trim(strings.Fields(words)[0], `"`) }
 	resource, sub, _ := strings.Cut(first(rules[1]), "/")
-	eventually(t, "the API server knows what "+name+" may do", func(ctx context.Context) (string, error) {
+	eventually(t, "the API server knows the rights of "+name+"", func(ctx context.Context) (string, error) {
 		review, err := kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: name, ResourceAttributes: &authorizationv1.ResourceAttributes{
 				Namespace: namespace, Group: rules[0], Resource: resource, Subresource: sub, Verb: first(rules[2]),
@@ -109,7 +110,7 @@ rules:
 	return knownUser(t, namespace, name)
 }
 
-// knownUser is one whose rights are there already.
+// knownUser is a user whose rights are already in effect.
 func knownUser(t *testing.T, namespace, name string, groups ...string) *user {
 	t.Helper()
 	as := rest.CopyConfig(config)
@@ -121,7 +122,7 @@ func knownUser(t *testing.T, namespace, name string, groups ...string) *user {
 	return &user{name: name, namespace: namespace, client: client}
 }
 
-// create is a dry run. It returns the refusal; "" is none.
+// create sends a dry-run creation. It returns the refusal, "" for none.
 func (u *user) create(t *testing.T, manifest string) string {
 	t.Helper()
 	object := parse(t, manifest)
@@ -129,7 +130,7 @@ func (u *user) create(t *testing.T, manifest string) string {
 	return u.createAt(t, object, kind.GroupVersion().WithResource(strings.ToLower(kind.Kind)+"s"))
 }
 
-// createAt is create of an object whose kind does not tell the resource.
+// createAt is create for an object whose kind does not determine the resource.
 func (u *user) createAt(t *testing.T, object *unstructured.Unstructured, resource schema.GroupVersionResource, subresources ...string) string {
 	t.Helper()
 	_, err := u.client.Resource(resource).Namespace(u.namespace).
@@ -152,8 +153,8 @@ var (
 	pod2sResource  = schema.GroupVersionResource{Group: "samplecrd.k8s.io", Version: "v1", Resource: "pod2s"}
 )
 
-// patch is a dry run. It returns the refusal, or "unchanged" if the patch took no
-// effect; "" is neither.
+// patch sends a dry-run patch. It returns the refusal, "unchanged" if the patch had no
+// effect, and "" otherwise.
 func (u *user) patch(t *testing.T, resource schema.GroupVersionResource, name, patch string, subresources ...string) string {
 	t.Helper()
 	in := u.client.Resource(resource).Namespace(u.namespace)
@@ -179,7 +180,7 @@ func refusal(err error) string {
 	return err.Error()
 }
 
-// waitKnown waits until the API server's cache of Networks has one.
+// waitKnown waits until the API server's cache of Networks has a Network.
 func (u *user) waitKnown(t *testing.T, network string) {
 	t.Helper()
 	eventually(t, "the policy knows Network "+network, func(context.Context) (string, error) {
@@ -202,7 +203,7 @@ metadata: {name: blue-10.0.0.0}
 spec: {network: blue, networkUID: x, cidr: 10.0.0.0/24, entries: []}
 `
 
-// outcome compares with what is wanted: "" to pass, else a part of the refusal.
+// outcome compares a result: "" means allowed, any other text must be part of the refusal.
 func outcome(t *testing.T, what, got, want string) {
 	t.Helper()
 	if want == "" && got != "" || !strings.Contains(got, want) {
@@ -210,7 +211,7 @@ func outcome(t *testing.T, what, got, want string) {
 	}
 }
 
-// Which texts of Multus name a Network of the namespace, "blue".
+// Values of Multus' annotation that name a Network of the namespace, "blue".
 func TestMultusElementsThatNameANetwork(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -250,7 +251,7 @@ func TestMultusElementsThatNameANetwork(t *testing.T) {
 	outcome(t, "the default network", u.create(t, podWith("p", "v1.multus-cni.io/default-network", "blue")), refused)
 }
 
-// What becomes pods is refused like the pods.
+// The policies refuse templates of pods like pods.
 func TestTemplatesBringNothingAlong(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -280,7 +281,7 @@ func TestTemplatesBringNothingAlong(t *testing.T) {
 			"samplecrd.k8s.io/addresses: '{}'":          "pod2-answers",
 		} {
 			if k.kind == "Pod2" && want == "pod2-answers" {
-				want = "" // its replicas are made without
+				want = "" // its replicas do not get it
 			}
 			restart := "Always"
 			if k.version == "batch/v1" {
@@ -293,8 +294,8 @@ func TestTemplatesBringNothingAlong(t *testing.T) {
 	}
 }
 
-// A template that is older than the policies can be mended, and is not in the way
-// of anything else.
+// A template older than the policies can be fixed, and the policies do not block other
+// changes of it.
 func TestOldTemplatesCanBeMended(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -307,9 +308,9 @@ func TestOldTemplatesCanBeMended(t *testing.T) {
 	for _, c := range []struct{ what, patch, want string }{
 		{"scale", `{"spec":{"replicas":1}}`, ""},
 		{"another answer", `{"spec":{"template":{"metadata":{"annotations":{"samplecrd.k8s.io/addresses":"x"}}}}}`, "pod2-answers"},
-		{"no answer", `{"spec":{"template":{"metadata":{"annotations":{"samplecrd.k8s.io/addresses":null}}}}}`, ""},
+		{"answer removed", `{"spec":{"template":{"metadata":{"annotations":{"samplecrd.k8s.io/addresses":null}}}}}`, ""},
 		{"other elements of a Network", `{"spec":{"template":{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"a,blue"}}}}}`, "pod2-multus"},
-		{"no elements of a Network", `{"spec":{"template":{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":null}}}}}`, ""},
+		{"elements of a Network removed", `{"spec":{"template":{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":null}}}}}`, ""},
 	} {
 		outcome(t, c.what, u.patch(t, deployments, "web", c.patch), c.want)
 	}

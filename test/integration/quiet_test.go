@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// writes are the requests of controllers that change, or would change, something
-// in a namespace, as the API server has logged them: "create pods/web-0 201".
+// writes returns the requests of controllers that change, or would change, an object in a
+// namespace. It reads them from the API server's audit log: "create pods/web-0 201".
 func writes(t *testing.T, namespace string, since time.Time) (lines []string, times []time.Time) {
 	t.Helper()
 	file, err := os.Open(auditLog)
@@ -32,7 +32,7 @@ func writes(t *testing.T, namespace string, since time.Time) (lines []string, ti
 	for {
 		line, err := reader.ReadBytes('\n')
 		if err == io.EOF {
-			return lines, times // a line that is being written counts next time
+			return lines, times // an incomplete line is read next time
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -63,7 +63,7 @@ func writes(t *testing.T, namespace string, since time.Time) (lines []string, ti
 	}
 }
 
-// withMetrics lets waitIdle and requireQuiet ask the controller.
+// withMetrics allows waitIdle and requireQuiet to query the controller.
 const withMetrics = "--metrics-bind-address=127.0.0.1:0"
 
 var (
@@ -73,11 +73,11 @@ var (
 	doneMetric     = regexp.MustCompile(`(?m)^workqueue_work_duration_seconds_count\{name="pod2"\} ([0-9.e+]+)$`)
 )
 
-// metrics is the page of a controller that was started withMetrics.
+// metrics returns the metrics page of a controller that was started withMetrics.
 func (c *controller) metrics(ctx context.Context) (string, error) {
 	address := metricsAddress.FindStringSubmatch(c.log.String())
 	if address == nil {
-		return "", errors.New("it does not listen yet")
+		return "", errors.New("the controller does not listen yet")
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address[1]+"/metrics", nil)
 	if err != nil {
@@ -92,13 +92,13 @@ func (c *controller) metrics(ctx context.Context) (string, error) {
 	return string(text), err
 }
 
-// waitIdle waits until the controller has made that many syncs, since it started,
-// and has no further one due now. It returns how many it made.
+// waitIdle waits until the controller has made at least this many syncs since its start,
+// and none is due. It returns their number.
 func (c *controller) waitIdle(t *testing.T, atLeast int) (syncs int) {
 	t.Helper()
 	eventually(t, "the controller is idle", func(ctx context.Context) (string, error) {
 		if !strings.Contains(c.log.String(), "Controller started") {
-			return "it has not started", nil
+			return "the controller has not started", nil
 		}
 		text, err := c.metrics(ctx)
 		if err != nil {
@@ -113,22 +113,22 @@ func (c *controller) waitIdle(t *testing.T, atLeast int) (syncs int) {
 		}
 		syncs = sum(syncsMetric)
 		if adds, done := sum(addsMetric), sum(doneMetric); syncs < atLeast || adds == 0 || adds != done {
-			return fmt.Sprintf("%d syncs, %d wanted; %d keys queued, %d done", syncs, atLeast, adds, done), nil
+			return fmt.Sprintf("%d syncs, want at least %d; %d keys queued, %d done", syncs, atLeast, adds, done), nil
 		}
 		return "", nil
 	})
 	return syncs
 }
 
-// requireQuiet is L2: the controller has looked at everything since it started
-// and looks at it once more, as on a resync, and makes no write.
+// requireQuiet checks L2: since its start the controller has looked at every object. It
+// looks at all again, as on a resync, and writes nothing.
 func (c *controller) requireQuiet(t *testing.T, namespace string, since time.Time, kinds string) {
 	t.Helper()
 	before := c.waitIdle(t, 1)
 	touched := strings.Count(run(t, namespace, "annotate", kinds, "--all", "--overwrite", "example.com/touched="+strconv.Itoa(before)), "annotated")
 	after := c.waitIdle(t, before+touched)
 	if got, _ := writes(t, namespace, since); len(got) > 0 {
-		t.Errorf("%d writes, want none:\n%s", len(got), tail(strings.Join(got, "\n"), 20))
+		t.Errorf("the controller made %d writes, want none:\n%s", len(got), tail(strings.Join(got, "\n"), 20))
 	}
 	t.Logf("%d syncs wrote nothing", after)
 }

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A refusal names the field: a user fixes what is named.
+// A refusal names the field, because a user fixes the named field.
 func TestRefusalsNameTheField(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -44,7 +44,7 @@ func TestRefusalsNameTheField(t *testing.T) {
 	}
 }
 
-// The API server calls the field of such a rule <nil> otherwise.
+// Without a field path, the API server calls the field of such a rule <nil>.
 func TestRulesOfWholeObjectsHaveAFieldPath(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(root, "crd", "*.yaml"))

@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// backedUpKinds are what a backup of a namespace has of ours, and what we need.
+// backedUpKinds are the kinds that a backup of a namespace contains and Pod2 needs.
 var backedUpKinds = map[string]schema.GroupVersionResource{
 	"networks":     {Group: "samplecrd.k8s.io", Version: "v1", Resource: "networks"},
 	"blocks":       {Group: "samplecrd.k8s.io", Version: "v1", Resource: "addressblocks"},
@@ -47,11 +47,11 @@ metadata: {name: bare, annotations: {samplecrd.k8s.io/networks: "blue"}}
 spec: {containers: [{name: a, image: registry.k8s.io/pause:3.10}]}
 `
 
-// A namespace is restored as Velero does it, in several orders. Whatever the order, every
-// pod has the address that it had.
+// A namespace is restored like by Velero, in several orders. In every order, each pod has
+// its earlier address.
 func TestRestoredNamespace(t *testing.T) {
 	for _, order := range []string{
-		"pods blocks revisions networks pod2s statefulsets", // Velero's own
+		"pods blocks revisions networks pod2s statefulsets", // Velero's own order
 		"networks blocks revisions pod2s statefulsets pods",
 		"statefulsets pod2s pods networks blocks revisions",
 	} {
@@ -61,7 +61,7 @@ func TestRestoredNamespace(t *testing.T) {
 			validationPolicies(t, ns)
 			startController(t, ns)
 			create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+restoredPod)
-			waitReady(t, ns, "pod/bare") // the lowest address, which who comes anew would get
+			waitReady(t, ns, "pod/bare") // this pod has the lowest address, which a new pod would get
 			create(t, ns, restoredSet+pod2("web", `replicas: 3`+blue))
 			waitReady(t, ns, "pod2/web", "pod/db-0", "pod/db-1")
 			held, before := render(addresses(t, ns)), uids(t, ns)
@@ -78,7 +78,7 @@ func TestRestoredNamespace(t *testing.T) {
 			for kind := range strings.FieldsSeq(order) {
 				for _, object := range backup[kind] {
 					_, err := dyn.Resource(backedUpKinds[kind]).Namespace(ns).Create(t.Context(), stripped(object), metav1.CreateOptions{})
-					if err != nil && !apierrors.IsAlreadyExists(err) { // as Velero goes on, too
+					if err != nil && !apierrors.IsAlreadyExists(err) { // Velero continues, too
 						t.Fatal(err)
 					}
 				}
@@ -90,15 +90,15 @@ func TestRestoredNamespace(t *testing.T) {
 			waitAdopted(t, ns, "web", 3)
 			for name, uid := range uids(t, ns) {
 				if uid == before[name] {
-					t.Errorf("pod %s is the one of before: nothing was restored", name)
+					t.Errorf("pod %s has its earlier UID: nothing was restored", name)
 				}
 			}
-			eventually(t, "the ledger says what the pods do", func(context.Context) (string, error) { return ledgerDiffers(t, ns), nil })
+			eventually(t, "the AddressBlocks agree with the pods", func(context.Context) (string, error) { return ledgerDiffers(t, ns), nil })
 		})
 	}
 }
 
-// stripped is what a restore creates.
+// stripped returns the object that a restore creates.
 func stripped(object unstructured.Unstructured) *unstructured.Unstructured {
 	o := object.DeepCopy()
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "ownerReferences", "finalizers", "selfLink"} {
@@ -109,7 +109,7 @@ func stripped(object unstructured.Unstructured) *unstructured.Unstructured {
 	return o
 }
 
-// recreateNamespace loses all that is in a namespace.
+// recreateNamespace deletes a namespace with all objects, and creates it again.
 func recreateNamespace(t *testing.T, namespace string) {
 	t.Helper()
 	run(t, "", "delete", "namespace", namespace, "--timeout="+patience.String())
@@ -122,7 +122,8 @@ func recreateNamespace(t *testing.T, namespace string) {
 	})
 }
 
-// Who may not bind cannot use the path of a restore, to take an address or to keep one.
+// A user who may not bind cannot use the path of a restore, neither to take an address nor
+// to keep one.
 func TestOnlyWhoMayBindRestores(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -134,23 +135,23 @@ func TestOnlyWhoMayBindRestores(t *testing.T) {
 	u.waitKnown(t, "blue")
 	const brings = `{"blue":{"address":"10.0.0.7/24","gateway":"10.0.0.1","mac":"0a:58:0a:00:00:07"}}`
 	if got := u.create(t, podWith("thief", "samplecrd.k8s.io/addresses", brings)); !strings.Contains(got, "pod2-answers") {
-		t.Errorf("a pod that brings an address is answered %q", got)
+		t.Errorf("the answer to a pod created with an address is %q", got)
 	}
 	if got := u.create(t, addressBlock); !strings.Contains(got, "pod2-ledger") {
-		t.Errorf("a block is answered %q", got)
+		t.Errorf("the answer to an AddressBlock is %q", got)
 	}
 	if pods := listPods(t, ns); len(pods) != 0 {
-		t.Errorf("there are pods: %s", fmt.Sprint(pods))
+		t.Errorf("want no pods, got %s", fmt.Sprint(pods))
 	}
 }
 
-// docs/backup-and-restore.md is run as it stands.
+// The test runs docs/backup-and-restore.md unchanged.
 func TestBackupAndRestorePage(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	validationPolicies(t, ns)
 	startController(t, ns)
 	if ran := runPage(t, ns, t.TempDir(), "docs/backup-and-restore.md"); ran < 15 {
-		t.Errorf("found only %d commands", ran)
+		t.Errorf("the page has only %d commands", ran)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/pod2/pod2/pkg/attachment"
 )
 
-// versions are what the pods are made from: "web-0 1, web-1 2".
+// versions returns the version of each pod's template: "web-0 1, web-1 2".
 func versions(t *testing.T, namespace string) string {
 	t.Helper()
 	pods := listPods(t, namespace)
@@ -36,13 +36,13 @@ func waitVersions(t *testing.T, namespace, want string) {
 	})
 }
 
-// ofVersion is a Pod2 whose pods have that version.
+// ofVersion is a Pod2 whose pods have this version.
 func ofVersion(name, version, spec string) string {
 	return strings.Replace(pod2(name, spec), "metadata: {labels: {app: a}}", fmt.Sprintf("metadata: {labels: {app: a}, annotations: {example.com/version: %q}}", version), 1)
 }
 
-// With maxUnavailable 0 no replica is missed: a surge replica comes first, with an
-// address of its own, and goes last, with its address.
+// With maxUnavailable 0, every replica stays available. A surge replica comes first, with
+// its own address, and is deleted last. Then its address is released.
 func TestSurge(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -63,7 +63,7 @@ func TestSurge(t *testing.T) {
 			surge = addressOn(pod, "blue")
 		}
 		if n < 3 || len(pods) > 4 {
-			return fmt.Sprintf("%d of 3 are available, and %d pods exist", n, len(pods))
+			return fmt.Sprintf("%d of 3 replicas are available, and %d pods exist", n, len(pods))
 		}
 		return sharedAddress(pods)
 	})
@@ -72,10 +72,10 @@ func TestSurge(t *testing.T) {
 	waitVersions(t, ns, "web-0 2, web-1 2, web-2 2")
 	f.seenAll(t, ns)
 	if surge == "" || strings.Contains(before, surge+"/") {
-		t.Errorf("the surge replica had the address %q, and the others\n%s", surge, before)
+		t.Errorf("the surge replica had the address %q, and the others had\n%s", surge, before)
 	}
 	waitAddresses(t, ns, before)
-	eventually(t, "its address is returned", func(context.Context) (string, error) {
+	eventually(t, "the address of the surge replica is released", func(context.Context) (string, error) {
 		if got := ledger(t, ns); strings.Contains(got, surge+" Bound") {
 			return "got " + got, nil
 		}
@@ -83,7 +83,8 @@ func TestSurge(t *testing.T) {
 	})
 }
 
-// A partition holds, above replicas too; who is lost comes back as it was.
+// A partition is respected, also above the replicas. A lost replica comes back with its
+// earlier version.
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -133,7 +134,7 @@ func TestOnDelete(t *testing.T) {
 	waitReady(t, ns, "pod2/web")
 }
 
-// One after the other, up and down.
+// Replicas are created and deleted one after the other.
 func TestOrderedReady(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -145,11 +146,11 @@ func TestOrderedReady(t *testing.T) {
 				unready++
 			}
 			if name == "web-2" && pods["web-1"] == nil || name == "web-1" && pods["web-0"] == nil {
-				return name + " is there without the one before it"
+				return name + " exists without the replica before it"
 			}
 		}
 		if unready > 1 {
-			return fmt.Sprintf("%d pods come or go at once", unready)
+			return fmt.Sprintf("%d pods start or terminate at once", unready)
 		}
 		return ""
 	})
@@ -160,7 +161,7 @@ func TestOrderedReady(t *testing.T) {
 	f.seenAll(t, ns)
 }
 
-// One chosen replica goes, with its address kept for its return.
+// One chosen replica is deleted, and its address is kept for its return.
 func TestReserveOrdinals(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -183,7 +184,7 @@ func waitGoneName(t *testing.T, namespace, object string) {
 	run(t, namespace, "wait", "--for=delete", object, "--timeout="+patience.String())
 }
 
-// Content that was there before is no new revision, and old ones go.
+// Earlier content gets no new revision, and old revisions are deleted.
 func TestRevisionHistory(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -206,11 +207,11 @@ func TestRevisionHistory(t *testing.T) {
 		return "", nil
 	})
 	if got := run(t, ns, "get", "pod2", "web", "-o", "jsonpath={.status.currentRevision} {.status.updateRevision}"); len(strings.Fields(got)) != 2 || strings.Fields(got)[0] != strings.Fields(got)[1] {
-		t.Errorf("current and update revision are %s", got)
+		t.Errorf("currentRevision and updateRevision are %s, want two equal names", got)
 	}
 }
 
-// Progress is missed, told with its cause, and made again.
+// Missing progress is reported with its cause, and progress continues.
 func TestProgressDeadline(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -223,7 +224,7 @@ func TestProgressDeadline(t *testing.T) {
 	waitCondition(t, ns, "pod2/web", "Progressing", "True Complete")
 }
 
-// Autoscalers and disruption budgets work through /scale.
+// Autoscalers and disruption budgets use /scale.
 func TestAutoscalerAndDisruptionBudget(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -244,7 +245,7 @@ spec:
   maxUnavailable: 25%
   selector: {matchLabels: {samplecrd.k8s.io/pod2: web}}
 `)
-	eventually(t, "the autoscaler wants 4", func(context.Context) (string, error) {
+	eventually(t, "the autoscaler requests 4 replicas", func(context.Context) (string, error) {
 		if got := run(t, ns, "get", "pod2", "web", "-o", "jsonpath={.spec.replicas}"); got != "4" {
 			return "got " + got, nil
 		}
@@ -253,6 +254,6 @@ spec:
 	waitReady(t, ns, "pod2/web")
 	run(t, ns, "wait", "--for=jsonpath={.status.disruptionsAllowed}=1", "pdb/web", "--timeout="+patience.String())
 	if got := run(t, ns, "get", "pdb", "web", "-o", "jsonpath={.status.desiredHealthy} of {.status.expectedPods}"); got != "3 of 4" {
-		t.Errorf("the budget wants %s", got)
+		t.Errorf("the budget requires %s, want 3 of 4", got)
 	}
 }

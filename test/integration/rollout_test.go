@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// At no moment of the rollout are fewer than replicas - maxUnavailable available,
-// of which a percentage is rounded down; addresses stay.
+// At no moment of the rollout are fewer than replicas - maxUnavailable available; a
+// percentage is rounded down. Addresses stay.
 func TestRollingUpdate(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -31,7 +31,7 @@ func TestRollingUpdate(t *testing.T) {
 			}
 		}
 		if least = min(least, n); n < 3 {
-			return fmt.Sprintf("%d of 5 are available, with maxUnavailable 2", n)
+			return fmt.Sprintf("%d of 5 replicas are available, want at least 3", n)
 		}
 		return ""
 	})
@@ -39,7 +39,7 @@ func TestRollingUpdate(t *testing.T) {
 	waitReady(t, ns, "pod2/web")
 	f.seenAll(t, ns)
 	if least != 3 {
-		t.Errorf("never fewer than %d were available: the update does not use what it may", least)
+		t.Errorf("at least %d replicas were always available, want 3: the update does not use maxUnavailable", least)
 	}
 	requireVersion(t, ns, "2", 5)
 	waitAddresses(t, ns, before)
@@ -56,8 +56,8 @@ func requireVersion(t *testing.T, namespace, want string, replicas int) {
 	}
 }
 
-// A rollout whose pods do not become ready stops after maxUnavailable of them,
-// and the repaired spec heals it without anybody deleting a pod.
+// If the pods of a rollout do not become Ready, it stops after maxUnavailable pods. The
+// repaired spec heals it without the deletion of a pod by a user.
 func TestBrokenRolloutHeals(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, breaks, says, repairs string }{
@@ -86,7 +86,7 @@ func TestBrokenRolloutHeals(t *testing.T) {
 			f := follow(t, ns, func(pods map[string]*corev1.Pod) string {
 				for _, name := range []string{"web-0", "web-1"} {
 					if pod := pods[name]; !repaired.Load() && (pod == nil || pod.DeletionTimestamp != nil) {
-						return name + " was not spared by the broken rollout"
+						return name + " was deleted by the broken rollout"
 					}
 				}
 				return ""
@@ -107,7 +107,7 @@ func TestBrokenRolloutHeals(t *testing.T) {
 	}
 }
 
-// Recreate: no pod of the new template while one of the old exists, even a
+// With Recreate, no pod of the new template exists together with an old one, even a
 // terminating one.
 func TestRecreate(t *testing.T) {
 	t.Parallel()
@@ -128,8 +128,9 @@ func TestRecreate(t *testing.T) {
 		return ""
 	})
 	setVersion(t, ns, "web", "2")
-	f.until(t, "all others are gone", func(pods map[string]*corev1.Pod) bool { return len(pods) == 1 })
-	// Written after the decision whether to create, on a view that shows this.
+	f.until(t, "all other pods are gone", func(pods map[string]*corev1.Pod) bool { return len(pods) == 1 })
+	// The status is written after the decision whether to create, on a view that shows
+	// this.
 	waitReplicas(t, ns, "web", 0)
 	waitCondition(t, ns, "pod2/web", "Ready", "False Updating: 0 of 3 replicas are updated")
 	release(t, ns, "web-1")
@@ -137,6 +138,6 @@ func TestRecreate(t *testing.T) {
 	f.seenAll(t, ns)
 	requireVersion(t, ns, "2", 3)
 	if got := render(addresses(t, ns)); strings.TrimSpace(got) != before {
-		t.Errorf("addresses were\n%s\nare\n%s", before, got)
+		t.Errorf("addresses were\n%s\nand are\n%s", before, got)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// docs/security.md has what these tests, and others, are about.
+// docs/security.md describes the subject of these and other tests.
 
 // Not parallel: the controller serves all namespaces.
 func TestNetworksOfOtherNamespacesAreOutOfReach(t *testing.T) {
@@ -24,14 +24,14 @@ func TestNetworksOfOtherNamespacesAreOutOfReach(t *testing.T) {
 	waitCondition(t, attacker, "pod/by-name", bound, `False NetworkNotFound: Network "blue" does not exist in this namespace`)
 	waitCondition(t, attacker, "pod/by-path", bound, "False InvalidRequest")
 	waitCondition(t, attacker, "pod2/web", "Ready", "False NetworkNotFound")
-	// A Network of that name, and of the same addresses, is another one.
+	// A Network with the same name and the same addresses is another Network.
 	create(t, attacker, network("blue", `{cidr: 10.0.0.0/24}`))
 	waitReady(t, attacker, "pod/by-name")
 	waitLedger(t, victim, "10.0.0.2 Bound p")
 }
 
-// The controller may create pods anywhere. What Pod Security refuses to the user of
-// a namespace, it refuses to a Pod2 there.
+// The controller may create pods anywhere. Pod Security refuses a Pod2's pods like the pods
+// of a user in the namespace.
 func TestPod2IsHeldToPodSecurity(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -50,8 +50,8 @@ spec:
 	waitGone(t, ns, "pods")
 }
 
-// Labels and names make nothing ours: pods of others outlive a Pod2 that they claim
-// to belong to.
+// Labels and names prove no ownership: other owners' pods survive a Pod2 that they claim to
+// belong to.
 func TestForgedLabelsBringNothingAbout(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -83,12 +83,12 @@ metadata:
 	run(t, ns, "delete", "pod2", "web", "--timeout="+patience.String())
 	run(t, ns, "wait", "--for=delete", "service/web-blue", "--timeout="+patience.String())
 	if after := run(t, ns, append([]string{"get", "-o", "jsonpath={.items[*].metadata.uid}"}, list...)...); after != before {
-		t.Errorf("there were\n%s\nand there are\n%s", before, after)
+		t.Errorf("the objects were\n%s\nand are\n%s", before, after)
 	}
 }
 
-// The address of a replica that is away is for a pod of its name and its owner:
-// another pod gets it neither by asking for it nor by the name alone.
+// The address of an absent replica is kept for a pod with its name and owner. Another pod
+// does not get it, neither by a request nor by the name alone.
 func TestReservedAddressGoesByNameAndOwner(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -116,8 +116,8 @@ func TestReservedAddressGoesByNameAndOwner(t *testing.T) {
 	})
 }
 
-// Who may not create pods fills a Network all the same, by scaling what somebody
-// wrote who may, or starves it, by excluding all it has; nobody loses an address.
+// A user who may not create pods can still fill a Network, by scaling another user's Pod2,
+// or starve it, by excluding all of its addresses. But no pod loses its address.
 func TestWhoMayNotCreatePodsTakesNobodysAddress(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -133,7 +133,7 @@ func TestWhoMayNotCreatePodsTakesNobodysAddress(t *testing.T) {
 	create(t, ns, gatedPod("late", "green"))
 	waitCondition(t, ns, "pod/late", bound, "False NetworkNotReady")
 	run(t, ns, "delete", "pod", "web-0", "db-0")
-	eventually(t, "the first ones have their addresses", func(context.Context) (string, error) {
+	eventually(t, "the first replicas have their addresses", func(context.Context) (string, error) {
 		if got := addresses(t, ns); got["web-0"] != "blue=10.0.0.2/29" || got["db-0"] != "green=10.0.0.2/29" {
 			return render(got), nil
 		}
@@ -141,8 +141,8 @@ func TestWhoMayNotCreatePodsTakesNobodysAddress(t *testing.T) {
 	})
 }
 
-// A revision is what replicas are made from again while an update is paused: who may
-// not create pods gets none by way of another one of its name.
+// While an update is paused, replicas are recreated from a revision. A user who may not
+// create pods cannot forge a revision under the same name.
 func TestOnlyWhoMayCreatePodsWritesRevisions(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -170,11 +170,11 @@ func TestOnlyWhoMayCreatePodsWritesRevisions(t *testing.T) {
 	for _, c := range []struct{ what, patch, want string }{
 		{"another number", `{"revision":7}`, creators},
 		{"another label", `{"metadata":{"labels":{"samplecrd.k8s.io/pod-template-hash":"forged"}}}`, creators},
-		{"no label", `{"metadata":{"labels":{"samplecrd.k8s.io/pod2":null}}}`, creators},
+		{"label removed", `{"metadata":{"labels":{"samplecrd.k8s.io/pod2":null}}}`, creators},
 		{"interfaces and addresses", `{"metadata":{"annotations":{"samplecrd.k8s.io/revision-networks":"[]"}}}`, creators},
 		{"another annotation", `{"metadata":{"annotations":{"example.com/note":"x"}}}`, ""},
-		{"what it is made of, which is no policy's", `{"data":{"template":null}}`, "field is immutable"},
-		{"no owner, as the garbage collector", `{"metadata":{"ownerReferences":null}}`, ""},
+		{"the content, which no policy checks", `{"data":{"template":null}}`, "field is immutable"},
+		{"owner removed, as by the garbage collector", `{"metadata":{"ownerReferences":null}}`, ""},
 	} {
 		outcome(t, c.what, u.patch(t, revisions, name, c.patch), c.want)
 	}

@@ -18,7 +18,7 @@ const (
 	labelsOfNames = "samplecrd.k8s.io/pod2: web, samplecrd.k8s.io/network: blue"
 )
 
-// editor is a user with Kubernetes' own role edit, and what else a Role gives.
+// editor creates a user with Kubernetes' role edit, and the rules of another Role.
 func editor(t *testing.T, namespace, name string, rules ...string) {
 	t.Helper()
 	newUser(t, namespace, name, append(rules, "", "services", "get")...)
@@ -32,8 +32,8 @@ func editor(t *testing.T, namespace, name string, rules ...string) {
 	})
 }
 
-// waitClosed waits until the replica has its name, and requires that its slice stands
-// beside a Service of the Pod2 without ports.
+// waitClosed waits until the replica has its name, and requires that its EndpointSlice
+// belongs to a Service of the Pod2 without ports.
 func waitClosed(t *testing.T, namespace, what string) {
 	t.Helper()
 	owner := getPod2(t, namespace, "web")
@@ -43,24 +43,25 @@ func waitClosed(t *testing.T, namespace, what string) {
 			return "", err
 		}
 		if !metav1.IsControlledBy(service, owner) || len(service.Spec.Ports) > 0 || service.Labels["samplecrd.k8s.io/pod2"] != "web" {
-			return fmt.Sprintf("the Service is of %v, with labels %v and ports %v", service.OwnerReferences, service.Labels, service.Spec.Ports), nil
+			return fmt.Sprintf("the Service belongs to %v, with labels %v and ports %v", service.OwnerReferences, service.Labels, service.Spec.Ports), nil
 		}
 		return slicesOf(ctx, namespace, 1)
 	})
 }
 
-// slicesOf says how many slices of the Service there are, unless they are as many.
+// slicesOf returns "" if the Service has as many EndpointSlices as wanted, else their
+// number.
 func slicesOf(ctx context.Context, namespace string, want int) (string, error) {
 	list, err := kube.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=web-blue"})
 	if err != nil || len(list.Items) == want {
 		return "", err
 	}
-	return fmt.Sprintf("there are %d slices, want %d", len(list.Items), want), nil
+	return fmt.Sprintf("there are %d EndpointSlices, want %d", len(list.Items), want), nil
 }
 
-// CVE-2021-25740, where the policy is not in force, or for a user who passes it:
-// whatever a user does to the Service, it has no ports when it has slices again, and no
-// slices while it is not the Pod2's.
+// CVE-2021-25740 without the policy, or for a user who passes it. Whichever change a user
+// makes to the Service, it has no ports when it has EndpointSlices again. It has no
+// EndpointSlices while it is not the Pod2's.
 func TestAServiceWithPortsHasNoSlices(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -86,25 +87,25 @@ func TestAServiceWithPortsHasNoSlices(t *testing.T) {
 	as("", "patch", "service", "web-blue", "--type=merge", "-p", portsPatch)
 	waitClosed(t, ns, "no owner, and then ports")
 	as("", "patch", "service", "web-blue", "--type=merge", "-p", `{"metadata":{"labels":null,"ownerReferences":null},"spec":{"ports":[{"port":80}]}}`)
-	eventually(t, "a Service that is the user's has no slices", func(ctx context.Context) (string, error) { return slicesOf(ctx, ns, 0) })
+	eventually(t, "a Service of the user has no EndpointSlices", func(ctx context.Context) (string, error) { return slicesOf(ctx, ns, 0) })
 	waitCondition(t, ns, "pod2/web", "NetworkDNS", "False NameTaken")
 	as("", "delete", "service", "web-blue")
 	waitClosed(t, ns, "deleted")
 	as("", "delete", "service", "web-blue")
 	if out, err := kubectlWith(t.Context(), fmt.Sprintf(webService, ""), "-n", ns, "--as="+user, "create", "-f", "-"); err != nil && !strings.Contains(out, "AlreadyExists") {
-		t.Fatalf("create it anew: %v\n%s", err, out)
+		t.Fatalf("create the Service again: %v\n%s", err, out)
 	} else if err == nil {
-		eventually(t, "a Service that was created anew has no slices", func(ctx context.Context) (string, error) { return slicesOf(ctx, ns, 0) })
+		eventually(t, "a recreated Service has no EndpointSlices", func(ctx context.Context) (string, error) { return slicesOf(ctx, ns, 0) })
 		waitCondition(t, ns, "pod2/web", "NetworkDNS", "False NameTaken")
 		as("", "delete", "service", "web-blue")
 	}
-	waitClosed(t, ns, "deleted and created anew")
+	waitClosed(t, ns, "deleted and recreated")
 	run(t, ns, "delete", "pod2", "web", "--cascade=orphan")
-	eventually(t, "an orphaned Service has no slices", func(ctx context.Context) (string, error) { return slicesOf(ctx, ns, 0) })
+	eventually(t, "an orphaned Service has no EndpointSlices", func(ctx context.Context) (string, error) { return slicesOf(ctx, ns, 0) })
 }
 
-// The policy keeps a user with the role edit from all of it; what goes on without it
-// goes on.
+// The policy refuses all of these changes to a user with the role edit. Everything that
+// works without the policy still works.
 func TestOnlyTheControllerWritesServicesOfPod2s(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -127,12 +128,12 @@ func TestOnlyTheControllerWritesServicesOfPod2s(t *testing.T) {
 		args       []string
 	}{
 		{"ports", refusedBy, []string{"patch", "service", "web-blue", "--type=merge", "-p", portsPatch}},
-		{"no owner", refusedBy, []string{"patch", "service", "web-blue", "--type=merge", "-p", `{"metadata":{"ownerReferences":null}}`}},
-		{"no owner that controls", refusedBy, []string{"patch", "service", "web-blue", "--type=json", "-p", `[{"op":"remove","path":"/metadata/ownerReferences/0/controller"}]`}},
+		{"owner removed", refusedBy, []string{"patch", "service", "web-blue", "--type=merge", "-p", `{"metadata":{"ownerReferences":null}}`}},
+		{"controller of the Service removed", refusedBy, []string{"patch", "service", "web-blue", "--type=json", "-p", `[{"op":"remove","path":"/metadata/ownerReferences/0/controller"}]`}},
 		{"deletion", refusedBy, []string{"delete", "service", "web-blue"}},
 		{"deletion of all", refusedBy, []string{"delete", "service", "--all"}},
 		{"an annotation", "", []string{"annotate", "service", "web-blue", "example.com/note=x"}},
-		{"no labels", "", []string{"patch", "service", "web-blue", "--type=merge", "-p", `{"metadata":{"labels":null}}`}},
+		{"labels removed", "", []string{"patch", "service", "web-blue", "--type=merge", "-p", `{"metadata":{"labels":null}}`}},
 		{"ports, while the controller does not see it", refusedBy, []string{"patch", "service", "web-blue", "--type=merge", "-p", portsPatch}},
 	} {
 		out, err := kubectl(append([]string{"-n", ns, "--as=" + user}, c.args...)...)

@@ -69,8 +69,8 @@ webhooks:
   rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [pods]}]
 `
 
-// What admission refuses, the server in memory refuses as the real one does: with its
-// code and reason, in its words, and in its order of preconditions and policies.
+// The server in memory refuses requests in admission like the real one: with the same code,
+// reason and message, and in the same order of preconditions and policies.
 func TestSimulatedAdmissionIsLikeTheRealOne(t *testing.T) {
 	t.Parallel()
 	refusal := func(kind string) func(*apiserver.Server, string) {
@@ -93,7 +93,7 @@ func TestSimulatedAdmissionIsLikeTheRealOne(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		resource  schema.GroupVersionResource
-		there     string // what is there before
+		there     string // the existing object
 		real      string
 		simulated func(s *apiserver.Server, ns string)
 		do        func(ctx context.Context, c dynamic.ResourceInterface, dryRun []string) error
@@ -139,7 +139,8 @@ func TestSimulatedAdmissionIsLikeTheRealOne(t *testing.T) {
 				if out, err := kubectlWith(context.Background(), rules, "-n", ns, "delete", "--ignore-not-found", "-f", "-"); err != nil {
 					t.Error(out)
 				}
-				// The policy holds for a moment longer, and would keep the namespace from being swept.
+				// The policy stays in force for a moment, and would prevent the sweep of
+				// the namespace.
 				for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
 					if err := test.do(context.Background(), both[0], []string{metav1.DryRunAll}); err == nil || !strings.Contains(err.Error(), "rules-") {
 						break
@@ -147,7 +148,7 @@ func TestSimulatedAdmissionIsLikeTheRealOne(t *testing.T) {
 				}
 			})
 			test.simulated(server, ns)
-			eventually(t, "the rule holds", func(ctx context.Context) (string, error) {
+			eventually(t, "the rule is in force", func(ctx context.Context) (string, error) {
 				if test.do(ctx, both[0], []string{metav1.DryRunAll}) == nil {
 					return "not yet", nil
 				}
@@ -169,7 +170,8 @@ func TestSimulatedAdmissionIsLikeTheRealOne(t *testing.T) {
 	}
 }
 
-// refusedAs is an answer without what names this test, or the address of a webhook.
+// refusedAs returns an error without the names of this test, and without the address of a
+// webhook.
 func refusedAs(err error, ns string) string {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {

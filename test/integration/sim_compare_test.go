@@ -22,7 +22,7 @@ func answered(status map[string]any) string {
 	return text
 }
 
-// normal leaves out what is never the same.
+// normal removes the parts that always differ.
 func (p *peer) normal(object any) any {
 	text, _ := json.Marshal(object)
 	for name, o := range p.objects {
@@ -55,7 +55,7 @@ func strip(v any) any {
 	return v
 }
 
-// lacks says where a has something that b has not, or has otherwise.
+// lacks returns the place where a has a field that b lacks, or has a different value.
 func lacks(path string, a, b any) string {
 	switch a := a.(type) {
 	case nil:

@@ -12,26 +12,26 @@ const (
 
 func byUID(name string) string { return `{"preconditions":{"uid":"{uid:` + name + `}"}}` }
 
-// waitingPod is one that no scheduler takes up.
+// waitingPod is a pod that no scheduler schedules.
 func waitingPod(name, labels string) string {
 	return `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"` + name + `","labels":{` + labels + `}},"spec":{"schedulerName":"none",` +
 		`"schedulingGates":[{"name":"samplecrd.k8s.io/addresses"},{"name":"example.com/other"}],` +
 		`"containers":[{"name":"app","image":"one","resources":{"requests":{"cpu":"1"},"limits":{"cpu":"2"}}}]}}`
 }
 
-// foreignPod is nothing that the admission policy of artifacts/ would label.
+// foreignPod is a pod that the admission policy of artifacts/ would not label.
 func foreignPod(name string) string {
 	return strings.Replace(waitingPod(name, `"other":"true"`), `{"name":"samplecrd.k8s.io/addresses"},`, "", 1)
 }
 
-// claimPatch is what the controller writes into a claim.
+// claimPatch is the controller's patch of a PVC.
 func claimPatch(name, size string) string {
 	return `{"metadata":{"uid":"{uid:` + name + `}","resourceVersion":"{rv:` + name + `}","labels":{"samplecrd.k8s.io/pod2":"web"},"annotations":{"samplecrd.k8s.io/surge-claim":null},` +
 		`"ownerReferences":[{"apiVersion":"samplecrd.k8s.io/v1","kind":"Pod2","name":"owner","uid":"{uid:owner}"}]},"spec":{"resources":{"requests":{"storage":"` + size + `"}}}}`
 }
 
-// nodeCondition is what the controller writes to a Node; without a version, no matter how
-// the Node is.
+// nodeCondition is the controller's patch of a Node. Without a version, it applies to any
+// version of the Node.
 func nodeCondition(uid, version, condition string) string {
 	if version != "" {
 		version = `,"resourceVersion":"` + version + `"`
@@ -39,14 +39,14 @@ func nodeCondition(uid, version, condition string) string {
 	return `{"metadata":{"uid":"` + uid + `"` + version + `},"status":{"conditions":[{"type":"samplecrd.k8s.io/DataPlaneReady",` + condition + `}]}}`
 }
 
-// change is a merge patch with the precondition that all of the controller's have.
+// change is a merge patch with the preconditions of all patches of the controller.
 func change(uid, version, metadata, rest string) string {
 	return `{"metadata":{"uid":"` + uid + `","resourceVersion":"` + version + `"` + metadata + `}` + rest + `}`
 }
 
 const managed = `"samplecrd.k8s.io/managed":"true"`
 
-// exchanges follow one another.
+// exchanges run one after the other.
 var exchanges = []exchange{
 	// Custom resources: create, update, status, conflicts, finalizers, generation.
 	{what: "GET networks/blue"},
@@ -70,7 +70,7 @@ var exchanges = []exchange{
 	{what: "GET networks/blue"},
 	{what: "PATCH networks/blue", contentType: mergePatch, body: change("{uid:blue}", "{rv:blue}", `,"finalizers":["samplecrd.k8s.io/in-use","example.com/more"]`, "")},
 
-	// The ledger.
+	// AddressBlocks.
 	{what: "POST addressblocks", body: `{"apiVersion":"samplecrd.k8s.io/v1","kind":"AddressBlock","metadata":{"name":"blue-10.0.0.0","finalizers":["samplecrd.k8s.io/in-use"],` +
 		`"ownerReferences":[{"apiVersion":"samplecrd.k8s.io/v1","kind":"Network","name":"blue","uid":"{uid:blue}","controller":true,"blockOwnerDeletion":true}]},` +
 		`"spec":{"network":"blue","networkUID":"{uid:blue}","cidr":"10.0.0.0/24","entries":[{"address":"10.0.0.2","pod":"web-0","podUID":"u","state":"Bound","since":"2000-01-01T00:00:00Z"}]}}`, as: "block"},
@@ -91,7 +91,7 @@ var exchanges = []exchange{
 	{what: "PATCH networks/blue", contentType: mergePatch, body: change("{uid:blue}", "{rv:blue}", `,"finalizers":null`, "")},
 	{what: "GET networks/blue"},
 
-	// Numbers of the cluster, and what Multus reads.
+	// VNIs, and NetworkAttachmentDefinitions.
 	{what: "POST vnis", as: "vni", body: `{"apiVersion":"samplecrd.k8s.io/v1","kind":"VNI","metadata":{"name":"16777215"},"spec":{"network":{"namespace":"default","name":"blue","uid":"u"}}}`},
 	{what: "POST vnis", from: "vni", body: `{"metadata":{"resourceVersion":null,"uid":null}}`},
 	{what: "WATCH vnis", query: "allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&fieldSelector=metadata.name%3D16777215"},
@@ -106,7 +106,8 @@ var exchanges = []exchange{
 	{what: "WATCH network-attachment-definitions", query: "allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"},
 	{what: "DELETE network-attachment-definitions/blue", body: byUID("definition")},
 
-	// A Node's condition. Others write a new Node too, so that none of these but one has its resourceVersion.
+	// A Node's condition. Other controllers write a new Node too, so only one of these
+	// patches has its resourceVersion.
 	{what: "POST nodes", as: "node", body: `{"apiVersion":"v1","kind":"Node","metadata":{"name":"exchanged","annotations":{"kwok.samplecrd.k8s.io/ready":"false"}}}`},
 	{what: "PATCH nodes/exchanged/status", as: "node", contentType: strategicPatch, body: nodeCondition("{uid:node}", "", `"status":"False","reason":"A","message":"b"`)},
 	{what: "PATCH nodes/exchanged/status", as: "node", contentType: strategicPatch, body: nodeCondition("{uid:node}", "", `"status":"True","reason":"A","message":"c"`)},
@@ -147,7 +148,7 @@ var exchanges = []exchange{
 	{what: "DELETE cronjobs/report", body: `{"preconditions":{"uid":"{uid:cronjob}","resourceVersion":"{rv:cronjob}"},"propagationPolicy":"Foreground"}`},
 	{what: "LIST jobs", query: "labelSelector=stable.example.com/crontab%3Dreport"},
 
-	// Revisions, Services, slices and claims.
+	// Revisions, Services, EndpointSlices and PVCs.
 	{what: "POST pod2s", as: "owner", body: `{"apiVersion":"samplecrd.k8s.io/v1","kind":"Pod2","metadata":{"name":"owner"},"spec":{"template":{"spec":{"containers":[{"name":"app","image":"one"}]}}}}`},
 	{what: "POST controllerrevisions", body: `{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"web-1","labels":{"samplecrd.k8s.io/pod2":"web"}},"data":{"a":1},"revision":1}`},
 	{what: "POST controllerrevisions", body: `{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"web-1"},"data":{"a":1},"revision":1}`},
@@ -184,7 +185,7 @@ var exchanges = []exchange{
 	{what: "PATCH persistentvolumeclaims/grows", contentType: mergePatch, body: claimPatch("grows", "512Mi")},
 	{what: "PATCH persistentvolumeclaims/grows", contentType: mergePatch, body: claimPatch("grows", "2Gi")},
 
-	// Pods: gates, publishing, conditions, changes of running ones, deletion.
+	// Pods: gates, publishing, conditions, changes of running pods, deletion.
 	{what: "POST pods", body: waitingPod("a", managed)},
 	{what: "POST pods", body: waitingPod("a", managed)},
 	{what: "POST pods", body: waitingPod("b", managed)},
@@ -234,6 +235,6 @@ var exchanges = []exchange{
 	{what: "POST events", body: `{"apiVersion":"v1","kind":"Event","metadata":{"name":"web.1"},"involvedObject":{"kind":"Pod","name":"a","namespace":"{ns}"},"count":1,"type":"Normal"}`},
 	{what: "PATCH events/web.1", contentType: strategicPatch, body: `{"count":2}`},
 
-	// History that is no longer to be had.
+	// Forgotten history.
 	{what: "WATCH networks", query: "resourceVersion=1", compact: true},
 }

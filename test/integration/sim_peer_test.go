@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// peer is one of the two servers and what it answered.
+// peer is one of the two servers, with its answers.
 type peer struct {
 	name    string
 	client  *http.Client
@@ -60,7 +60,7 @@ func (p *peer) fill(t *testing.T, text string) string {
 		parts := placeholder.FindStringSubmatch(m)
 		object, known := p.objects[parts[2]]
 		if !known {
-			t.Fatalf("%s: nothing was remembered as %s", p.name, parts[2])
+			t.Fatalf("%s: no answer is stored under the name %s", p.name, parts[2])
 		}
 		switch parts[1] {
 		case "uid":
@@ -72,8 +72,8 @@ func (p *peer) fill(t *testing.T, text string) string {
 	})
 }
 
-// exchange returns what must be equal, and the object of which the one server may
-// have more than the other.
+// exchange returns the text that must be equal, and the object. One server's object may
+// have more fields than the other's.
 func (p *peer) exchange(t *testing.T, ns string, x exchange) (text string, object any) {
 	t.Helper()
 	verb, path, _ := strings.Cut(x.what, " ")
@@ -111,7 +111,7 @@ func (p *peer) exchange(t *testing.T, ns string, x exchange) (text string, objec
 		t.Fatalf("%s: %s: %v", p.name, x.name(), err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	if verb == "WATCH" && response.StatusCode != http.StatusOK { // of a CRD that is established, and not yet served
+	if verb == "WATCH" && response.StatusCode != http.StatusOK { // the CRD is established, but not yet served
 		if p.waited += time.Second; p.waited > patience {
 			t.Fatalf("%s: %s: still %s", p.name, x.name(), response.Status)
 		}
@@ -153,8 +153,8 @@ func (p *peer) exchange(t *testing.T, ns string, x exchange) (text string, objec
 	return text, p.normal(got)
 }
 
-// watched reads events until the bookmark after the first list, an error, or the
-// event of the object named "last".
+// watched reads events until one of these: the bookmark after the first list, an error, or
+// the event of the object named "last".
 func (p *peer) watched(t *testing.T, body io.Reader) string {
 	t.Helper()
 	var lines []string

@@ -16,10 +16,10 @@ import (
 	"github.com/pod2/pod2/test/apiserver"
 )
 
-// The API server in memory answers each request as the real one does: the same
-// status code and reason, an object of which it has no field otherwise, and a new
-// resourceVersion when there is one. Every kind of request that the controller makes
-// in the scenarios of test/sim is among them.
+// The API server in memory answers each request like the real one. It returns the same
+// status code and reason, no different field of an object, and a new resourceVersion
+// exactly if the real one does. The test covers every kind of request that the controller
+// makes in the scenarios of test/sim.
 func TestSimulatedServerIsLikeTheRealOne(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -31,7 +31,7 @@ func TestSimulatedServerIsLikeTheRealOne(t *testing.T) {
 	}
 	both[0].bind = func(claim string) {
 		provision(t, ns)
-		eventually(t, "claim "+claim+" is bound", func(ctx context.Context) (string, error) {
+		eventually(t, "PVC "+claim+" is bound", func(ctx context.Context) (string, error) {
 			c, err := kube.CoreV1().PersistentVolumeClaims(ns).Get(ctx, claim, metav1.GetOptions{})
 			if err != nil || c.Status.Phase == corev1.ClaimBound {
 				return "", err
@@ -47,14 +47,14 @@ func TestSimulatedServerIsLikeTheRealOne(t *testing.T) {
 		}
 	}
 	covered := map[string]bool{}
-	var all []exchange // before the garbage collector of the one has something to do
+	var all []exchange // these come before the real server's garbage collector has work
 	for _, kind := range slices.Concat(apiserver.Kinds, apiserver.FaultKinds) {
-		query := "limit=500&resourceVersion=0" // as informers list whose watch is refused
+		query := "limit=500&resourceVersion=0" // like an informer's list after a refused watch
 		if strings.HasPrefix(kind, "WATCH") {
 			query = "allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
 		}
 		if strings.HasPrefix(kind, "WATCH") || strings.HasPrefix(kind, "LIST") {
-			if strings.HasSuffix(kind, "storageclasses") || strings.HasSuffix(kind, "vnis") || strings.HasSuffix(kind, "nodes") { // which other tests have too
+			if strings.HasSuffix(kind, "storageclasses") || strings.HasSuffix(kind, "vnis") || strings.HasSuffix(kind, "nodes") { // other tests have objects of these kinds, too
 				query += "&fieldSelector=metadata.name%3Dnone"
 			}
 			all = append(all, exchange{what: kind, query: query})
@@ -74,30 +74,30 @@ func TestSimulatedServerIsLikeTheRealOne(t *testing.T) {
 		if answers[0] != answers[1] {
 			t.Errorf("%s:\nthe real server:\n%s\nthe simulated one:\n%s", x.name(), answers[0], answers[1])
 		} else if why := lacks("", objects[1], objects[0]); why != "" {
-			t.Errorf("%s: the simulated server has, and the real one has not: %s", x.name(), why)
+			t.Errorf("%s: the real server does not have this of the simulated one: %s", x.name(), why)
 		}
 		covered[x.kind()] = true
 	}
 	for _, kind := range slices.Concat(apiserver.Kinds, apiserver.FaultKinds) {
 		if !covered[kind] {
-			t.Errorf("no exchange is a %s, which the controller asks for", kind)
+			t.Errorf("no exchange covers %s, which the controller requests", kind)
 		}
 	}
 	t.Logf("%d exchanges of %d kinds", len(all), len(covered))
 }
 
-// exchange is a request. In path and body, {uid:x} and {rv:x} are the UID and the
-// resourceVersion that the server gave to what it answered to the exchange before
-// that was named x, and {old:x} is the resourceVersion before the last.
+// exchange is a request. Path and body may contain placeholders: {uid:x} and {rv:x} are the
+// UID and the resourceVersion in the answer to the exchange named x, and {old:x} is the
+// resourceVersion before that.
 type exchange struct {
 	what        string // "PATCH pods/web-0/status", as names without a namespace
 	body        string
-	as          string // the name under which the answer is remembered
+	as          string // the name under which the answer is stored
 	query       string
 	contentType string
-	from        string // the body is what was answered to x, changed by body as a merge patch
+	from        string // the answer named x, changed by the merge patch body, is the request's body
 	compact     bool
-	bound       bool // the claim that is asked for has been bound before
+	bound       bool // the PVC must be bound first
 }
 
 func (x exchange) name() string { return strings.TrimSpace(x.what + "?" + x.query + " " + x.body) }

@@ -12,14 +12,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// states are those of the pod p that has a node, in order, without repetitions.
+// states are the states of pod p since it has a node, in order, without repetitions.
 type states struct {
 	lines      []string
 	read       int
 	containers map[string][]string // the containerIDs of each name, in order of appearance
 }
 
-// followStates also fails the test when what p says of itself does not agree.
+// followStates also fails the test if the status of p contradicts itself.
 func followStates(t *testing.T, namespace string) (*follower, *states) {
 	t.Helper()
 	s := &states{containers: map[string][]string{}}
@@ -41,7 +41,7 @@ func followStates(t *testing.T, namespace string) (*follower, *states) {
 	}), s
 }
 
-// next waits for n states more and returns them.
+// next waits for n more states and returns them.
 func (s *states) next(t *testing.T, f *follower, n int) (lines string) {
 	t.Helper()
 	f.until(t, fmt.Sprintf("%d more states", n), func(map[string]*corev1.Pod) bool {
@@ -55,7 +55,8 @@ func (s *states) next(t *testing.T, f *follower, n int) (lines string) {
 	return lines
 }
 
-// describe is one line of the form that step shows, and what contradicts itself.
+// describe returns one line in the form of step, and a contradiction in the status, if
+// there is one.
 func (s *states) describe(pod *corev1.Pod) (line, wrong string) {
 	status := &pod.Status
 	line = fmt.Sprintf("%d/%d %s", pod.Generation, status.ObservedGeneration, status.Phase)
@@ -63,7 +64,7 @@ func (s *states) describe(pod *corev1.Pod) (line, wrong string) {
 	for _, c := range status.Conditions {
 		conditions[c.Type] = c
 		if c.ObservedGeneration != status.ObservedGeneration && c.Type != corev1.PodResizePending && status.ObservedGeneration > 0 {
-			wrong = fmt.Sprintf("the condition %s is of generation %d", c.Type, c.ObservedGeneration)
+			wrong = fmt.Sprintf("the condition %s has observedGeneration %d", c.Type, c.ObservedGeneration)
 		}
 	}
 	ready := conditions[corev1.PodReady]
@@ -98,7 +99,7 @@ func (s *states) describe(pod *corev1.Pod) (line, wrong string) {
 			s.containers[c.Name] = ids
 		}
 		if int(c.RestartCount) != max(0, len(ids)-1) {
-			wrong = fmt.Sprintf("%s has had %d containers and says restartCount %d", c.Name, len(ids), c.RestartCount)
+			wrong = fmt.Sprintf("%s has had %d containers and has restartCount %d", c.Name, len(ids), c.RestartCount)
 		}
 		part := fmt.Sprintf("%s=%s#%d %s", c.Name, c.Image, len(ids), state)
 		if c.Resources != nil {
@@ -112,13 +113,13 @@ func (s *states) describe(pod *corev1.Pod) (line, wrong string) {
 			wrong = c.Name + " has no resources: it could not be resized"
 		}
 		if c.Started == nil || *c.Started != (c.State.Running != nil) {
-			wrong = c.Name + " contradicts itself on whether it has started"
+			wrong = c.Name + " has a started field that contradicts its state"
 		}
 		allReady = allReady && c.Ready
 		parts = append(parts, part)
 	}
 	if allReady != (ready.Status == corev1.ConditionTrue) {
-		wrong = "the containers and the pod differ on what is ready"
+		wrong = "the readiness of the containers and of the pod differ"
 	}
 	if wrong != "" {
 		wrong += ": " + line

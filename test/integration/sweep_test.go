@@ -16,15 +16,15 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// sweep deletes from a namespace what acts, or what others that look at the whole
-// cluster would act on, and leaves the rest to the end of the cluster: to delete the
-// namespace has kube-controller-manager delete and list every kind there is, again
-// and again if a finalizer waits for a controller that has stopped, and that was
-// more than half of all requests.
+// sweep deletes the active objects of a namespace, and the objects to which controllers of
+// the whole cluster would react. The rest stays until the end of the cluster. Deleting a
+// namespace would make kube-controller-manager delete and list every kind, again and again
+// if a finalizer waits for a stopped controller. That caused more than half of all
+// requests.
 func sweep(ctx context.Context, namespace string) error {
 	at := schema.GroupVersion{Group: "samplecrd.k8s.io", Version: "v1"}
 	apps := schema.GroupVersion{Group: "apps", Version: "v1"}
-	for _, resource := range []schema.GroupVersionResource{ // first who makes others
+	for _, resource := range []schema.GroupVersionResource{ // first the kinds that create others
 		{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"},
 		{Group: "stable.example.com", Version: "v1", Resource: "crontabs"},
 		at.WithResource("pod2s"), at.WithResource("networks"), at.WithResource("addressblocks"),
@@ -40,7 +40,7 @@ func sweep(ctx context.Context, namespace string) error {
 		}
 		err := in.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0)), PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}, metav1.ListOptions{})
 		if apierrors.IsNotFound(err) {
-			continue // a test took the CRDs away
+			continue // a test removed the CRDs
 		}
 		if err != nil {
 			return fmt.Errorf("sweep %s of %s: %w", resource.Resource, namespace, err)
@@ -49,7 +49,7 @@ func sweep(ctx context.Context, namespace string) error {
 		if err != nil {
 			return fmt.Errorf("sweep %s of %s: %w", resource.Resource, namespace, err)
 		}
-		for _, object := range left.Items { // whoever would lift their finalizers has stopped
+		for _, object := range left.Items { // the controller that would remove their finalizers has stopped
 			_, err := in.Patch(ctx, object.GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 			if err != nil && !apierrors.IsNotFound(err) {
 				return fmt.Errorf("sweep %s of %s: %w", resource.Resource, namespace, err)
@@ -63,7 +63,7 @@ func sweep(ctx context.Context, namespace string) error {
 func allowDeletionOf(ctx context.Context, networks dynamic.ResourceInterface) error {
 	list, err := networks.List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil // a test took the CRDs away
+		return nil // a test removed the CRDs
 	}
 	if err != nil {
 		return err

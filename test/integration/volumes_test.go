@@ -19,8 +19,8 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// class makes a StorageClass, whose volumes provision makes, and removes it after
-// the test.
+// class creates a StorageClass, and removes it after the test. provision creates its
+// volumes.
 func class(t *testing.T, namespace string, expands bool) string {
 	t.Helper()
 	made, err := kube.StorageV1().StorageClasses().Create(t.Context(), &storagev1.StorageClass{
@@ -38,11 +38,11 @@ func class(t *testing.T, namespace string, expands bool) string {
 	return made.Name
 }
 
-// provisioner does for the claims of a namespace what a storage driver does: it
-// makes a volume for each, which the volume controller binds, and larger ones.
+// provisioner acts as a storage driver for the PVCs of a namespace: it creates a volume for
+// each PVC, which the volume controller binds, and grows volumes.
 type provisioner struct {
 	mu     sync.Mutex
-	claims map[string]string // the last rendering of each claim ever seen, without its phase
+	claims map[string]string // the last rendering of every PVC ever seen, without its phase
 }
 
 func (p *provisioner) seen(claim string) string {
@@ -73,7 +73,7 @@ func provision(t *testing.T, namespace string) *provisioner {
 			_, p.claims[claim.Name], _ = strings.Cut(renderClaim(claim), " ")
 			p.mu.Unlock()
 			if err := serve(ctx, claim); err != nil && ctx.Err() == nil {
-				t.Errorf("provision claim %s: %v", claim.Name, err)
+				t.Errorf("provision a volume for PVC %s: %v", claim.Name, err)
 			}
 		}
 	}()
@@ -91,7 +91,7 @@ func provision(t *testing.T, namespace string) *provisioner {
 func serve(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	wanted, has := claim.Spec.Resources.Requests[corev1.ResourceStorage], claim.Status.Capacity[corev1.ResourceStorage]
 	switch {
-	case claim.Spec.StorageClassName == nil: // the default class is about to be written into it
+	case claim.Spec.StorageClassName == nil: // the default class will be set soon
 	case claim.Spec.VolumeName == "" && claim.DeletionTimestamp == nil:
 		_, err := kube.CoreV1().PersistentVolumes().Create(ctx, &corev1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: "pv-" + string(claim.UID), Labels: map[string]string{"test-namespace": claim.Namespace}},
@@ -102,25 +102,26 @@ func serve(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 				ClaimRef:                      &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
 			},
 		}, metav1.CreateOptions{})
-		if err != nil && !strings.Contains(err.Error(), "already exists") { // an earlier event of the same claim
-			return fmt.Errorf("create its volume: %w", err)
+		if err != nil && !strings.Contains(err.Error(), "already exists") { // created for an earlier event of the PVC
+			return fmt.Errorf("create the volume of a PVC: %w", err)
 		}
 	case claim.Status.Phase == corev1.ClaimBound && has.Cmp(wanted) < 0:
 		size := wanted.String()
 		if _, err := kube.CoreV1().PersistentVolumes().Patch(ctx, claim.Spec.VolumeName, types.MergePatchType,
 			[]byte(fmt.Sprintf(`{"spec":{"capacity":{"storage":%q}}}`, size)), metav1.PatchOptions{}); err != nil {
-			return fmt.Errorf("grow its volume: %w", err)
+			return fmt.Errorf("grow the volume of a PVC: %w", err)
 		}
 		if _, err := kube.CoreV1().PersistentVolumeClaims(claim.Namespace).Patch(ctx, claim.Name, types.MergePatchType,
 			[]byte(fmt.Sprintf(`{"status":{"capacity":{"storage":%q}}}`, size)), metav1.PatchOptions{}, "status"); err != nil {
-			return fmt.Errorf("tell that it has grown: %w", err)
+			return fmt.Errorf("write the new capacity of a PVC: %w", err)
 		}
 	}
 	return nil
 }
 
-// renderClaim is "Bound 1Gi web/0 owned surge": phase, size asked for, labels, and
-// whether it goes with its Pod2 or with a surge replica.
+// renderClaim returns "Bound 1Gi web/0 owned surge": phase, requested size and labels.
+// "owned" means that the PVC is deleted with its Pod2, "surge" that it is deleted with a
+// surge replica.
 func renderClaim(c *corev1.PersistentVolumeClaim) string {
 	text := fmt.Sprintf("%s %s", c.Status.Phase, c.Spec.Resources.Requests.Storage())
 	if pod2 := c.Labels[v1.Pod2Label]; pod2 != "" {
@@ -155,10 +156,10 @@ func claimUIDs(t *testing.T, namespace string) map[string]string {
 	return listClaims(t, namespace, func(c *corev1.PersistentVolumeClaim) string { return string(c.UID) })
 }
 
-// waitClaims waits until a namespace has just these claims.
+// waitClaims waits until a namespace has exactly these PVCs.
 func waitClaims(t *testing.T, namespace, want string) {
 	t.Helper()
-	eventually(t, "claims are\n"+want+"\n", func(context.Context) (string, error) {
+	eventually(t, "PVCs are\n"+want+"\n", func(context.Context) (string, error) {
 		if got := render(listClaims(t, namespace, renderClaim)); got != want {
 			return "they are\n" + got, nil
 		}
@@ -166,7 +167,7 @@ func waitClaims(t *testing.T, namespace, want string) {
 	})
 }
 
-// mounted is the claim behind a volume of a pod, "" if there is none.
+// mounted returns the PVC of a pod's volume, "" for none.
 func mounted(pod *corev1.Pod, volume string) string {
 	for _, v := range pod.Spec.Volumes {
 		if v.Name == volume && v.PersistentVolumeClaim != nil {
@@ -176,13 +177,13 @@ func mounted(pod *corev1.Pod, volume string) string {
 	return ""
 }
 
-// requireQuiet fails if the controller writes anything for two seconds, which is
-// many times what a sync takes.
+// requireQuiet fails if the controller writes anything within two seconds, many times the
+// duration of a sync.
 func requireQuiet(t *testing.T, namespace string) {
 	t.Helper()
 	since := time.Now()
 	time.Sleep(2 * time.Second)
 	if lines, _ := writes(t, namespace, since); len(lines) > 0 {
-		t.Errorf("written without need:\n%s", strings.Join(lines, "\n"))
+		t.Errorf("unnecessary writes:\n%s", strings.Join(lines, "\n"))
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// warnings are those of the policy that an API server answered.
+// warnings are the policy's warnings in the API server's answers.
 type warnings struct{ texts []string }
 
 func (w *warnings) HandleWarningHeader(_ int, _, text string) {
@@ -29,7 +29,7 @@ func (w *warnings) HandleWarningHeader(_ int, _, text string) {
 	}
 }
 
-// hearing is a client of an administrator, and what it is warned of.
+// hearing returns a client of an administrator, and the warnings that it gets.
 func hearing(t testing.TB) (dynamic.Interface, *warnings) {
 	t.Helper()
 	heard, c := &warnings{}, rest.CopyConfig(config)
@@ -43,7 +43,7 @@ func hearing(t testing.TB) (dynamic.Interface, *warnings) {
 
 const podTemplate = `template: {metadata: {labels: {app: a%s}, annotations: {%s}}, spec: {restartPolicy: %s, containers: [{name: c, image: x}]}}`
 
-// maker is a manifest of something that makes pods, or of a pod.
+// maker is a manifest of an object that creates pods, or of a pod.
 func maker(kind, labels, annotations string) string {
 	template := func(restart string) string { return fmt.Sprintf(podTemplate, labels, annotations, restart) }
 	always, selector := template("Always"), "selector: {matchLabels: {app: a}}, "
@@ -62,7 +62,8 @@ func maker(kind, labels, annotations string) string {
 	return fmt.Sprintf("{apiVersion: apps/v1, kind: %s, metadata: {name: a}, spec: {%s%s}}", kind, selector, always)
 }
 
-// A key that nothing reads is warned of, on pods and on whatever makes them, and refused nowhere.
+// The policy warns of unread keys, on pods and on objects that create pods, and refuses
+// none of them.
 func TestUnknownKeysAreWarnedOf(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -94,7 +95,7 @@ func TestUnknownKeysAreWarnedOf(t *testing.T) {
 			{", samplecrd.k8s.io/managed: \"true\"", "", ""},
 		} {
 			if kind != "Pod" && strings.Contains(row.labels, "managed") {
-				continue // which templates need not have
+				continue // templates do not need this label
 			}
 			if got := dryRun(maker(kind, row.labels, row.annotations)); got != row.want {
 				t.Errorf("%s with labels %q and annotations %q: got %q, want %q", kind, row.labels, row.annotations, got, row.want)
@@ -117,7 +118,7 @@ func TestUnknownKeysAreWarnedOf(t *testing.T) {
 	create(t, ns, "apiVersion: v1\nkind: Pod\nmetadata: {name: plain}\nspec: {containers: [{name: c, image: nginx}]}\n")
 	heard.texts = nil
 	patch := []byte(`{"metadata":{"annotations":{"samplecrd.k8s.io/networks":"blue"}}}`)
-	for range 2 { // the second changes nothing
+	for range 2 { // the second request changes nothing
 		if _, err := client.Resource(podsResource).Namespace(ns).Patch(t.Context(), "plain", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +128,7 @@ func TestUnknownKeysAreWarnedOf(t *testing.T) {
 	}
 }
 
-// A request that changes after the pod got its addresses is an event.
+// An event reports a request that changes after the pod got its addresses.
 func TestRequestThatChanges(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -135,7 +136,7 @@ func TestRequestThatChanges(t *testing.T) {
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+network("green", `{cidr: 10.1.0.0/24}`)+gatedPod("served", "blue"))
 	waitReady(t, ns, "pod/served")
 	run(t, ns, "annotate", "pod", "served", "--overwrite", "samplecrd.k8s.io/networks=blue,green")
-	eventually(t, "an event tells of it", func(context.Context) (string, error) {
+	eventually(t, "an event reports the change", func(context.Context) (string, error) {
 		got, err := kubectl("-n", ns, "get", "events", "--field-selector=type=Warning,involvedObject.name=served", "-o", "jsonpath={range .items[*]}{.reason}: {.message}{end}")
 		if strings.Contains(got, `RequestChanged: the pod keeps its addresses; its annotation samplecrd.k8s.io/networks changed to "blue,green", which has no effect`) {
 			return "", err
@@ -144,8 +145,8 @@ func TestRequestThatChanges(t *testing.T) {
 	})
 }
 
-// What the policy costs each write of a pod, as the API server measures it: what the
-// plugin of such policies takes with it, and without.
+// The benchmark measures the cost of the policy for each write of a pod: the time in the
+// API server's policy plugin, with and without the policy.
 //
 //	go test -tags=integration -run '^$' -bench PodWrite -benchtime 2000x -count 5 ./test/integration
 func BenchmarkPodWrite(b *testing.B) {
@@ -199,8 +200,8 @@ func BenchmarkPodWrite(b *testing.B) {
 	}
 }
 
-// policiesTook is how often the API server asked the plugin of validating policies about a
-// creation, and how many seconds that took.
+// policiesTook returns how often the API server called the plugin of validating policies
+// for a creation, and how many seconds the calls took.
 func policiesTook(b *testing.B) (calls, took float64) {
 	b.Helper()
 	page, err := kube.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(b.Context())

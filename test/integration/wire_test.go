@@ -4,8 +4,8 @@ package integration
 
 import "testing"
 
-// Two tenants on one VLAN are told of each other, with the rights of the role. Not
-// parallel: the controller serves all namespaces.
+// Two tenants on one VLAN: the condition of each Network names the other one. The
+// controller has the rights of its role. Not parallel: it serves all namespaces.
 func TestNetworksOnOneWireAreToldOfEachOther(t *testing.T) {
 	install(t)
 	ns, other := newNamespace(t), newNamespace(t)
@@ -19,7 +19,7 @@ func TestNetworksOnOneWireAreToldOfEachOther(t *testing.T) {
 	waitReady(t, ns, "pod/ours")
 	waitReady(t, other, "pod/theirs")
 	if ours, theirs := addressOn(listPods(t, ns)["ours"], "blue"), addressOn(listPods(t, other)["theirs"], "red"); ours != theirs {
-		t.Errorf("%s and %s: the condition warns of what does not happen", ours, theirs)
+		t.Errorf("the addresses are %s and %s, want two equal ones: the condition warns of a conflict", ours, theirs)
 	}
 	run(t, ns, "patch", "network", "blue", "--type=merge", "-p", `{"spec":{"exclude":["10.55.0.0/24"]}}`)
 	waitCondition(t, ns, "network/blue", attachable, "True Defined: ")

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// admissionPolicy puts the policy of artifacts/ in force, for all tests: it acts
-// only on pods that ask, and those of other tests carry gate and label anyhow.
+// admissionPolicy applies the policy of artifacts/ for all tests. It acts only on pods with
+// a request, and the pods of other tests have gate and label anyway.
 func admissionPolicy(t *testing.T, namespace string) {
 	t.Helper()
 	install(t)
@@ -18,13 +18,13 @@ func admissionPolicy(t *testing.T, namespace string) {
 	eventually(t, "the admission policy is in force", func(ctx context.Context) (string, error) {
 		out, err := kubectlWith(ctx, probe, "create", "-n", namespace, "--dry-run=server", "-f", "-", "-o", "jsonpath={.spec.schedulingGates}")
 		if !strings.Contains(out, "samplecrd.k8s.io/addresses") {
-			return "the probe has gates " + out, err
+			return "the probe has the gates " + out, err
 		}
 		return "", err
 	})
 }
 
-// workloadPod asks with the one annotation and nothing else.
+// workloadPod is a pod with the one annotation only.
 func workloadPod(name, request string) string {
 	return fmt.Sprintf(`---
 apiVersion: v1
@@ -74,9 +74,9 @@ func TestAnyPodGetsAddresses(t *testing.T) {
 	requireUnique(t, ns)
 }
 
-// A pod made from the manifest of a running one brings an answer along. Where no policy
-// refuses it, that is worth what asking by name is: it waits while the other has the
-// address. Without a request it gets none.
+// A pod created from the manifest of a running pod has an answer. If no policy refuses it,
+// the answer counts as a request for these addresses: the pod waits while the other one
+// holds them. Without a request, it gets none.
 func TestPodThatBringsAnAnswerWaits(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -87,17 +87,17 @@ func TestPodThatBringsAnAnswerWaits(t *testing.T) {
 	silent := strings.Replace(asks, ", samplecrd.k8s.io/networks: \"blue\"", "", 1)
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+asks+strings.Replace(silent, "asks", "silent", 1))
 	waitCondition(t, ns, "pod/silent", bound, "False MissingRequest")
-	waitAddresses(t, ns, "asks: blue=10.0.0.9/24") // as blue=10.0.0.9 asks for it
+	waitAddresses(t, ns, "asks: blue=10.0.0.9/24") // like a request for blue=10.0.0.9
 	create(t, ns, strings.Replace(asks, "asks", "late", 1))
 	waitCondition(t, ns, "pod/late", bound, "False AddressInUse: the wanted address 10.0.0.9")
 	if got := ledger(t, ns); got != "10.0.0.9 Bound asks" {
-		t.Errorf("the ledger is\n%s", got)
+		t.Errorf("the AddressBlocks have\n%s", got)
 	}
 	run(t, ns, "annotate", "pod", "late", "samplecrd.k8s.io/addresses-")
 	waitAddresses(t, ns, "asks: blue=10.0.0.9/24\nlate: blue=10.0.0.2/24")
 }
 
-// A StatefulSet's replica keeps its own, also through scaling.
+// A StatefulSet's replica keeps its address, also when the StatefulSet is scaled.
 func TestStatefulSetKeepsAddresses(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -119,7 +119,7 @@ func TestStatefulSetKeepsAddresses(t *testing.T) {
 	waitLedger(t, ns, "10.0.0.5 Bound other")
 }
 
-// A finished Job's pod gives its address back although the pod object stays.
+// A finished Job's pod releases its address, although the pod object stays.
 func TestFinishedJobReturnsItsAddress(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -130,12 +130,12 @@ func TestFinishedJobReturnsItsAddress(t *testing.T) {
 	create(t, ns, workloadPod("next", "blue"))
 	waitAddresses(t, ns, "next: blue=10.0.0.2/30")
 	if got := run(t, ns, "get", "pods", "-l", "job-name=report", "-o", "jsonpath={.items[*].status.phase}"); got != "Succeeded" {
-		t.Errorf("the Job's pod is %q", got)
+		t.Errorf("the phase of the Job's pod is %q, want Succeeded", got)
 	}
 }
 
-// The manifest that people know, in both versions: the cluster's own CronJob
-// controller runs it, its pods have addresses and return them.
+// The well-known manifest runs in both versions: the cluster's CronJob controller runs it,
+// and its pods get addresses and release them.
 func TestCronTabFires(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"v1beta1", "v1"} {
@@ -154,7 +154,7 @@ func TestCronTabFires(t *testing.T) {
 					t.Errorf("the pods are\n%s\nwant among them %s", pods, want)
 				}
 			}
-			eventually(t, "the addresses are returned", func(context.Context) (string, error) {
+			eventually(t, "the addresses are released", func(context.Context) (string, error) {
 				if got := ledger(t, ns); strings.Contains(got, "Bound") {
 					return "got " + got, nil
 				}

@@ -145,7 +145,7 @@ func (s *Cluster) Essence() string {
 		for _, ref := range c.OwnerReferences {
 			owners = append(owners, ref.Kind+" "+ref.Name)
 		}
-		lines = append(lines, fmt.Sprintf("claim %s: %s, of %s, terminating %v, deleted with %v, of Pod2 %q, surge %q", apiserver.NameOf(c), c.Status.Phase,
+		lines = append(lines, fmt.Sprintf("PVC %s: %s, of %s, terminating %v, deleted with %v, of Pod2 %q, surge %q", apiserver.NameOf(c), c.Status.Phase,
 			c.Status.Capacity.Storage(), c.DeletionTimestamp != nil, owners, c.Labels[v1.Pod2Label], c.Annotations[v1.SurgeClaimAnnotation]))
 	}
 	for _, node := range apiserver.List[*corev1.Node](s.Server, "nodes") {
@@ -179,7 +179,7 @@ func ownerOf(obj apiserver.Object) string {
 	if ref := metav1.GetControllerOf(obj); ref != nil {
 		return ref.Kind + " " + ref.Name
 	}
-	return "nobody"
+	return "no owner"
 }
 
 func conditions(observed bool, all []metav1.Condition) string {
