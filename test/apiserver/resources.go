@@ -148,7 +148,7 @@ func sameContent(r *Resource, a, b Object) bool {
 		c := obj.DeepCopyObject().(Object)
 		labels := c.GetLabels()
 		part(c, "ObjectMeta").SetZero()
-		if r.Resource == "endpointslices" { // their generation counts labels and annotations
+		if r.Resource == "endpointslices" { // their generation counts label changes too
 			c.SetLabels(labels)
 		}
 		if r.status {

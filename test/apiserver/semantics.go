@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// The effect of a write on an object depends only on these two. So these functions serve a
-// server with one store, and a model that has many.
+// The effect of a write on an object depends only on the write and the object. So these
+// functions serve a server with one store, and a model with many.
 
 // ClaimProtection is the finalizer that admission adds to every PVC.
 const ClaimProtection = "kubernetes.io/pvc-protection"

@@ -208,8 +208,8 @@ func List[T Object](s *Server, resource string) []T {
 	return all
 }
 
-// Versions returns the versions of the object with this UID since a resourceVersion: the
-// current one, later ones, and the last one before.
+// Versions returns the versions of the object with this UID since a resourceVersion, newest
+// first, and the last version before it.
 func Versions[T Object](s *Server, resource string, uid types.UID, since int) []T {
 	var all []T
 	for _, c := range slices.Backward(s.history) {

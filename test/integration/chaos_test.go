@@ -184,8 +184,8 @@ func (c *churn) settle() {
 	t.Logf("the API server refused %d requests of users", c.refused)
 }
 
-// kill -9 of controllers, of the API server and of etcd, which loses no synced data, while
-// users continue.
+// kill -9 of controllers, of the API server and of etcd, which syncs its writes to disk,
+// while users continue.
 func TestChaosKills(t *testing.T) {
 	c := newChurn(t)
 	controllers := []*controller{startController(t, c.namespace), startController(t, c.namespace)}

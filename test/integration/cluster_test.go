@@ -32,7 +32,7 @@ func TestNetworksKeepOffTheCluster(t *testing.T) {
 		{"node", address + "/32", "False OverlapsCluster: spec.cidr overlaps address of Node " + name + " (" + address + "/32)"},
 		{"named", "10.77.0.0/24", "False OverlapsCluster: spec.cidr overlaps --cluster-cidrs (10.77.0.0/16)"},
 		{"allowed", "10.77.1.0/24", "True Serving"},
-		{"beside", "10.78.0.0/24", "True Serving"},
+		{"adjacent", "10.78.0.0/24", "True Serving"},
 	} {
 		create(t, ns, network(c.name, fmt.Sprintf(`{cidr: %q}`, c.cidr))+gatedPod("on-"+c.name, c.name))
 		waitCondition(t, ns, "network/"+c.name, "Ready", c.want)

@@ -74,7 +74,7 @@ func TestInPlaceImage(t *testing.T) {
 	f.seenAll(t, ns)
 	if _, images := running(t, ns); images != "web-0: registry.k8s.io/pause:3.11 restarted 1, web-1: registry.k8s.io/pause:3.11 restarted 1, "+
 		"web-2: registry.k8s.io/pause:3.11 restarted 1, web-3: registry.k8s.io/pause:3.11 restarted 1" {
-		t.Errorf("they run %s", images)
+		t.Errorf("the replicas run %s", images)
 	}
 	if events := run(t, ns, "get", "events", "--field-selector=involvedObject.kind=Pod2,reason=Updating", "-o", "jsonpath={.items[*].message}"); !strings.Contains(events, "updated web-3 in place: image of c") {
 		t.Errorf("events are %s", events)
@@ -206,7 +206,7 @@ func TestInPlaceResizeThatRestarts(t *testing.T) {
 	waitUpdatedInPlace(t, ns, 3, before)
 	f.seenAll(t, ns)
 	if _, images := running(t, ns); strings.Count(images, "restarted 1") != 3 {
-		t.Errorf("they run %s", images)
+		t.Errorf("the replicas run %s", images)
 	}
 }
 
@@ -284,7 +284,7 @@ func TestBrokenImageHeals(t *testing.T) {
 			setImage(t, ns, "web", "registry.k8s.io/pause:3.12")
 			waitReady(t, ns, "pod2/web")
 			if _, images := running(t, ns); strings.Count(images, "pause:3.12") != 3 {
-				t.Errorf("they run %s", images)
+				t.Errorf("the replicas run %s", images)
 			}
 		})
 	}

@@ -23,8 +23,8 @@ import (
 
 // One run of kubectl takes half a second of a core, most of it for discovery, and the tests
 // run thousands. So the usual commands of the tests run in this process, with the requests
-// that kubectl would make. A command outside of this table, even by one flag, goes through
-// the binary. TestKubectlInProcess compares the two.
+// that kubectl would make. A command outside of this table, even by one flag, is run by the
+// binary. TestKubectlInProcess compares the two.
 var verbs = map[string]struct {
 	flags string // in addition to -n
 	run   func(k *kubectlCall) error

@@ -189,10 +189,10 @@ subjects: [{kind: ServiceAccount, name: pod2-controller, namespace: %[2]s}, {kin
 		what, patch, want string
 	}{
 		{"the condition", `{"status":{"conditions":[{"type":"samplecrd.k8s.io/DataPlaneReady","status":"False","reason":"A","message":"b"}]}}`, ""},
-		{"no condition", `{"status":{"conditions":[{"type":"samplecrd.k8s.io/DataPlaneReady","$patch":"delete"}]}}`, ""},
+		{"condition removed", `{"status":{"conditions":[{"type":"samplecrd.k8s.io/DataPlaneReady","$patch":"delete"}]}}`, ""},
 		{"nothing", `{}`, ""},
 		{"addresses", address, refused},
-		{"no addresses", `{"status":{"addresses":[{"$patch":"replace"}]}}`, refused},
+		{"addresses removed", `{"status":{"addresses":[{"$patch":"replace"}]}}`, refused},
 		{"a condition of the kubelet", `{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`, refused},
 		{"a condition of the kubelet and the allowed one", `{"status":{"conditions":[{"type":"samplecrd.k8s.io/DataPlaneReady","status":"False"},{"type":"Ready","status":"False"}]}}`, refused},
 		{"one condition less", `{"status":{"conditions":[{"type":"Ready","$patch":"delete"}]}}`, refused},
@@ -203,7 +203,7 @@ subjects: [{kind: ServiceAccount, name: pod2-controller, namespace: %[2]s}, {kin
 		{"a label", `{"metadata":{"labels":{"node-role.kubernetes.io/control-plane":""}}}`, refused},
 		{"another label", `{"metadata":{"labels":{"test.example.com/of":"x"}}}`, refused},
 		{"an annotation", `{"metadata":{"annotations":{"example.com/a":"c"}}}`, refused},
-		{"no annotation", `{"metadata":{"annotations":{"example.com/a":null}}}`, refused},
+		{"annotation removed", `{"metadata":{"annotations":{"example.com/a":null}}}`, refused},
 		{"a finalizer", `{"metadata":{"finalizers":["example.com/a"]}}`, refused},
 	} {
 		outcome(t, "the controller writes "+c.what, patch(installed, c.patch, "status"), c.want)
@@ -218,7 +218,7 @@ subjects: [{kind: ServiceAccount, name: pod2-controller, namespace: %[2]s}, {kin
 	before := nodeConditions(t, node)
 	run(t, "", "patch", "node", node, "--subresource=status", `--patch={"status":{"conditions":[{"type":"samplecrd.k8s.io/DataPlaneReady","status":"True"}]}}`)
 	if got := nodeConditions(t, node); !strings.Contains(got, dataPlaneReady) {
-		t.Errorf("it has %s", got)
+		t.Errorf("the Node has %s", got)
 	}
 	run(t, "", "patch", "node", node, "--subresource=status", `--patch={"status":{"conditions":[{"type":"samplecrd.k8s.io/DataPlaneReady","$patch":"delete"}]}}`)
 	if got := nodeConditions(t, node); got != before {

@@ -157,13 +157,13 @@ func TestLedgerIsNotRewritten(t *testing.T) {
 	const ledger = "pod2-ledger"
 	outcome(t, "another AddressBlock", u.create(t, addressBlock), ledger)
 	for _, c := range []struct{ what, patch, want string }{
-		{"no entries", `{"spec":{"entries":[]}}`, ledger},
+		{"entries removed", `{"spec":{"entries":[]}}`, ledger},
 		{"empty and sealed", `{"spec":{"entries":[],"sealed":true}}`, ledger},
-		{"no finalizer", `{"metadata":{"finalizers":null}}`, ledger},
+		{"finalizer removed", `{"metadata":{"finalizers":null}}`, ledger},
 		{"a label", `{"metadata":{"labels":{"a":"b"}}}`, ledger},
 		{"an annotation", `{"metadata":{"annotations":{"a":"b"}}}`, ledger},
 		// Changes that the garbage collector makes.
-		{"no owner", `{"metadata":{"ownerReferences":null}}`, ""},
+		{"owner removed", `{"metadata":{"ownerReferences":null}}`, ""},
 		{"one more finalizer", `{"metadata":{"finalizers":["samplecrd.k8s.io/in-use","foregroundDeletion"]}}`, ""},
 	} {
 		outcome(t, c.what, u.patch(t, blocksResource, "blue-10.0.0.0", c.patch), c.want)

@@ -77,9 +77,9 @@ func (c *Cluster) networkDone(n *v1.Network) string {
 		return fmt.Sprintf("the status counts %d, %d and %d addresses, and the AddressBlocks have %d Bound, %d Reserved and %d Resting",
 			n.Status.Bound, n.Status.Reserved, n.Status.Resting, bound, reserved, resting)
 	case n.DeletionTimestamp != nil && ready.Status == metav1.ConditionTrue:
-		return "it is being deleted, but the condition Ready is True"
+		return "the Network is being deleted, but the condition Ready is True"
 	case n.DeletionTimestamp == nil && !begun(n) && !awaitsBlocks(n, c.Now) && ready.Reason != "OverlapsCluster":
-		return "it is not marked as one that hands out addresses"
+		return "the Network is not marked as one that hands out addresses"
 	case exhausted && !slices.ContainsFunc(c.Pods, func(pod *corev1.Pod) bool { return waitsFor(pod, n.Name) }):
 		return "the condition Exhausted is True, but no pod waits for an address"
 	}
