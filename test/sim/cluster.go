@@ -154,8 +154,8 @@ func (s *Cluster) RunCluster(stop <-chan struct{}) {
 	}
 }
 
-// clusterStep lets every part act once. It returns when a part must act again without an
-// event; 0 means never.
+// clusterStep lets every part act once. It returns the time after which a part must act
+// again without an event; 0 means never.
 func (s *Cluster) clusterStep() time.Duration {
 	s.Lock()
 	defer s.Unlock()
@@ -184,7 +184,8 @@ func (s *Cluster) clusterStep() time.Duration {
 //	runs, other resources          gets them
 //	runs, belongs to a Job         succeeds, 20 s later if its image is slow
 //
-// It returns when the pod needs another step without an event; 0 means never.
+// It returns the time after which the pod needs another step without an event; 0 means
+// never.
 func (s *Cluster) stepPod(pod *corev1.Pod) time.Duration {
 	over := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 	switch {
