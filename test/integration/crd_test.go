@@ -130,7 +130,7 @@ func TestAGatewayInForceCanBeLeftOut(t *testing.T) {
 	run(t, ns, "patch", "network", "blue", "--type=merge", "-p", `{"spec":{"gateway":"10.0.0.9"}}`)
 }
 
-// Changes that the API server refuses, each to the object of before.
+// Changes that the API server refuses, each to the object in the field before.
 func TestRefusedChanges(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

@@ -18,7 +18,7 @@ import (
 // The controller sets blockOwnerDeletion in owner references. If the admission plugin
 // OwnerReferencesPermissionEnforcement is on, as here, the controller needs the rules of
 // its role for */finalizers. Without one of these rules, the plugin refuses some of its
-// objects; with all rules, it creates all of them.
+// objects. With all rules, the controller creates all objects.
 func TestRoleNeedsItsFinalizersRules(t *testing.T) {
 	t.Parallel()
 	install(t)
