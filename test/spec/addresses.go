@@ -234,7 +234,7 @@ func Moved(pod *corev1.Pod, held Held, before netip.Addr) string {
 	if !before.IsValid() || before == held.Address || asks {
 		return ""
 	}
-	return fmt.Sprintf("S3: %s had %s of Network %s and now has %s", pod.Name, before, held.Network, held.Address)
+	return fmt.Sprintf("S3: %s had %s of Network %s, and now has %s", pod.Name, before, held.Network, held.Address)
 }
 
 // InUse is S8: a Network that is removed has no address bound to a pod that has not
