@@ -1,4 +1,4 @@
-// Package apis holds the types; their doc comments are what `kubectl explain` shows.
+// Package apis holds the types. `kubectl explain` shows their doc comments.
 package apis
 
 import (
@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// kubectl explain breaks lines of more than 76 characters, and leaves the rest of
-// each on a line of its own.
+// `kubectl explain` breaks a line of more than 76 characters, and puts the rest on a line
+// of its own.
 func TestDocCommentsFitExplain(t *testing.T) {
 	files, err := filepath.Glob("*/*/*_types.go")
 	if err != nil || len(files) < 5 {

@@ -1,4 +1,4 @@
-// Package apis_test holds what is true of all types of this project.
+// Package apis_test tests all types of this project.
 package apis_test
 
 import (

@@ -27,20 +27,20 @@ func validate(r *Resource, sub string, old, next Object) error {
 	case *v1.AddressBlock:
 		was := old.(*v1.AddressBlock).Spec
 		if next.Spec.Network != was.Network || next.Spec.CIDR != was.CIDR {
-			errs = append(errs, field.Invalid(spec, "object", "network and cidr of a block are immutable"))
+			errs = append(errs, field.Invalid(spec, "object", "network and cidr are immutable"))
 		}
 		if next.Spec.NetworkUID != was.NetworkUID && (next.Spec.Sealed || slices.ContainsFunc(next.Spec.Entries, func(e v1.AddressEntry) bool { return e.State == v1.AddressBound })) {
-			errs = append(errs, field.Invalid(spec.Child("networkUID"), "object", "networkUID may change only in an unsealed block without Bound entries"))
+			errs = append(errs, field.Invalid(spec.Child("networkUID"), "object", "networkUID may change only in an unsealed AddressBlock without Bound entries"))
 		}
 		if was.Sealed && !next.Spec.Sealed {
-			errs = append(errs, field.Invalid(spec.Child("sealed"), "object", "a sealed block stays sealed"))
+			errs = append(errs, field.Invalid(spec.Child("sealed"), "object", "sealed is immutable once it is true"))
 		}
 		if next.Spec.Sealed && len(next.Spec.Entries) > 0 {
-			errs = append(errs, field.Invalid(spec.Child("sealed"), "object", "only an empty block is sealed, and a sealed one takes no entry"))
+			errs = append(errs, field.Invalid(spec.Child("sealed"), "object", "a sealed AddressBlock must not have entries"))
 		}
 	case *v1.VNI:
 		if next.Spec != old.(*v1.VNI).Spec {
-			errs = append(errs, field.Invalid(spec, "object", "a VNI is of one Network for as long as it exists"))
+			errs = append(errs, field.Invalid(spec, "object", "spec is immutable: a VNI belongs to one Network for as long as it exists"))
 		}
 	case *corev1.Pod:
 		errs = append(errs, validatePod(sub, old.(*corev1.Pod), next)...)

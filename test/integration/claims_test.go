@@ -141,14 +141,14 @@ func TestClaimTemplatesRefused(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	create(t, ns, store("web", "fast", "2Gi", "replicas: 0")+pod2("none", "replicas: 0"))
-	const only = "only spec.resources.requests.storage may change"
-	const fixed = "neither added nor removed, renamed or moved"
+	const only = "immutable except for spec.resources.requests.storage"
+	const fixed = "must not be added, removed, renamed or reordered"
 	at := func(op, path, value string) string {
 		return fmt.Sprintf(`[{"op": %q, "path": "/spec/volumeClaimTemplates/0%s", "value": %s}]`, op, path, value)
 	}
 	const template = `{"metadata": {"name": "x"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}`
 	for _, c := range []struct{ name, pod2, patch, want string }{
-		{"smaller", "web", at("replace", "/spec/resources/requests/storage", `"1Gi"`), "the size of a volumeClaimTemplate only grows"},
+		{"smaller", "web", at("replace", "/spec/resources/requests/storage", `"1Gi"`), "of a volumeClaimTemplate may only grow"},
 		{"another class", "web", at("replace", "/spec/storageClassName", `"slow"`), only},
 		{"no class", "web", `[{"op": "remove", "path": "/spec/volumeClaimTemplates/0/spec/storageClassName"}]`, only},
 		{"access modes", "web", at("replace", "/spec/accessModes", `["ReadOnlyMany"]`), only},
@@ -170,10 +170,10 @@ func TestClaimTemplatesRefused(t *testing.T) {
 	}
 	setSize(t, ns, "web", "1Ti")
 	for _, c := range []struct{ templates, want string }{
-		{`[{metadata: {name: a}, spec: {}}]`, "needs metadata.name and, as text such as 1Gi, spec.resources.requests.storage"},
-		{`[{spec: {resources: {requests: {storage: 1Gi}}}}]`, "needs metadata.name"},
-		{`[{metadata: {name: a}, spec: {resources: {requests: {storage: 1}}}}]`, "as text such as 1Gi"},
-		{"[" + strings.Repeat(`{metadata: {name: a}, spec: {resources: {requests: {storage: 1Gi}}}}, `, 2) + "]", "the names of volumeClaimTemplates differ"},
+		{`[{metadata: {name: a}, spec: {}}]`, "must have metadata.name, and spec.resources.requests.storage as a string such as 1Gi"},
+		{`[{spec: {resources: {requests: {storage: 1Gi}}}}]`, "must have metadata.name"},
+		{`[{metadata: {name: a}, spec: {resources: {requests: {storage: 1}}}}]`, "as a string such as 1Gi"},
+		{"[" + strings.Repeat(`{metadata: {name: a}, spec: {resources: {requests: {storage: 1Gi}}}}, `, 2) + "]", "volumeClaimTemplates names must be unique"},
 	} {
 		if got := refused(t, ns, pod2("bad", "volumeClaimTemplates: "+c.templates), "create", "-f", "-"); !strings.Contains(got, c.want) {
 			t.Errorf("%s: refused with\n%s\nwant %s", c.templates, got, c.want)

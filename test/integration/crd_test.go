@@ -32,41 +32,41 @@ func TestRefusedAtCreation(t *testing.T) {
 	pod2 := func(spec string) string { return fmt.Sprintf(pod2Manifest, "p", ", "+spec) }
 	long := strings.Repeat("a", 58)
 	for _, c := range []struct{ name, manifest, want string }{
-		{"no CIDR", network(`{cidr: 10.0.0.0}`), "not a CIDR such as 10.1.0.0/16"},
-		{"host bits", network(`{cidr: 10.0.0.1/24}`), "not canonical"},
-		{"long IPv6 form", network(`{cidr: "2001:0db8::/64"}`), "not canonical"},
+		{"no CIDR", network(`{cidr: 10.0.0.0}`), "must be a CIDR such as 10.1.0.0/16"},
+		{"host bits", network(`{cidr: 10.0.0.1/24}`), "must be canonical"},
+		{"long IPv6 form", network(`{cidr: "2001:0db8::/64"}`), "must be canonical"},
 		{"one IPv6 address", network(`{cidr: "2001:db8::1/128"}`), "prefix length of at most 127"},
-		{"loopback", network(`{cidr: 127.0.0.0/16}`), "overlaps loopback"},
-		{"contains loopback", network(`{cidr: 0.0.0.0/0}`), "overlaps loopback"},
-		{"IPv6 loopback", network(`{cidr: "::/64"}`), "overlaps loopback"},
-		{"link-local", network(`{cidr: 169.254.7.0/24}`), "overlaps loopback (127.0.0.0/8, ::1), link-local"},
+		{"loopback", network(`{cidr: 127.0.0.0/16}`), "must not overlap loopback"},
+		{"contains loopback", network(`{cidr: 0.0.0.0/0}`), "must not overlap loopback"},
+		{"IPv6 loopback", network(`{cidr: "::/64"}`), "must not overlap loopback"},
+		{"link-local", network(`{cidr: 169.254.7.0/24}`), "must not overlap loopback (127.0.0.0/8, ::1), link-local"},
 		{"IPv6 link-local", network(`{cidr: "fe80::/64"}`), "link-local"},
 		{"multicast", network(`{cidr: 239.0.0.0/8}`), "multicast"},
-		{"gateway outside", network(`{cidr: 10.0.0.0/24, gateway: 10.0.1.1}`), "gateway lies outside cidr"},
-		{"gateway of another family", network(`{cidr: 10.0.0.0/24, gateway: "2001:db8::1"}`), "gateway lies outside cidr"},
-		{"gateway not an address", network(`{cidr: 10.0.0.0/24, gateway: router}`), "not an IP address in canonical form"},
-		{"gateway is the network address", network(`{cidr: 10.0.0.0/24, gateway: 10.0.0.0}`), "gateway is the network address of cidr"},
-		{"gateway is the anycast address", network(`{cidr: "2001:db8::/64", gateway: "2001:db8::"}`), "gateway is the network address of cidr (IPv6: the subnet-router anycast address)"},
-		{"gateway is the broadcast address", network(`{cidr: 10.0.0.0/24, gateway: 10.0.0.255}`), "gateway is the broadcast address of cidr"},
-		{"gateway is the broadcast address of a /30", network(`{cidr: 10.0.0.4/30, gateway: 10.0.0.7}`), "gateway is the broadcast address of cidr"},
-		{"gateway is the broadcast address of a /10", network(`{cidr: 10.64.0.0/10, gateway: 10.127.255.255}`), "gateway is the broadcast address of cidr"},
-		{"onRequest of two families", network(`{cidr: 10.0.0.0/24, onRequest: ["10.0.0.7-2001:db8::1"]}`), "not a CIDR without host bits"},
-		{"invalid exclusion", network(`{cidr: 10.0.0.0/24, exclude: ["10.0.0.7-"]}`), "not a CIDR without host bits"},
-		{"exclusion of two families", network(`{cidr: 10.0.0.0/24, exclude: ["10.0.0.7-2001:db8::1"]}`), "not a CIDR without host bits"},
-		{"exclusion with host bits", network(`{cidr: 10.0.0.0/24, exclude: ["10.0.0.7/28"]}`), "not a CIDR without host bits"},
+		{"gateway outside", network(`{cidr: 10.0.0.0/24, gateway: 10.0.1.1}`), "gateway must be inside cidr"},
+		{"gateway of another family", network(`{cidr: 10.0.0.0/24, gateway: "2001:db8::1"}`), "gateway must be inside cidr"},
+		{"gateway not an address", network(`{cidr: 10.0.0.0/24, gateway: router}`), "must be an IP address in canonical form"},
+		{"gateway is the network address", network(`{cidr: 10.0.0.0/24, gateway: 10.0.0.0}`), "gateway must not be the network address of cidr"},
+		{"gateway is the anycast address", network(`{cidr: "2001:db8::/64", gateway: "2001:db8::"}`), "gateway must not be the network address of cidr (IPv6: the subnet-router anycast address)"},
+		{"gateway is the broadcast address", network(`{cidr: 10.0.0.0/24, gateway: 10.0.0.255}`), "gateway must not be the broadcast address of cidr"},
+		{"gateway is the broadcast address of a /30", network(`{cidr: 10.0.0.4/30, gateway: 10.0.0.7}`), "gateway must not be the broadcast address of cidr"},
+		{"gateway is the broadcast address of a /10", network(`{cidr: 10.64.0.0/10, gateway: 10.127.255.255}`), "gateway must not be the broadcast address of cidr"},
+		{"onRequest of two families", network(`{cidr: 10.0.0.0/24, onRequest: ["10.0.0.7-2001:db8::1"]}`), "must be a CIDR without host bits"},
+		{"invalid exclusion", network(`{cidr: 10.0.0.0/24, exclude: ["10.0.0.7-"]}`), "must be a CIDR without host bits"},
+		{"exclusion of two families", network(`{cidr: 10.0.0.0/24, exclude: ["10.0.0.7-2001:db8::1"]}`), "must be a CIDR without host bits"},
+		{"exclusion with host bits", network(`{cidr: 10.0.0.0/24, exclude: ["10.0.0.7/28"]}`), "must be a CIDR without host bits"},
 		{"negative reuse delay", network(`{cidr: 10.0.0.0/24, reuseDelaySeconds: -1}`), "should be greater than or equal to 0"},
-		{"name with a dot", fmt.Sprintf(networkManifest, "a.b", `{cidr: 10.0.0.0/24}`), "the name of a Network is a DNS label"},
+		{"name with a dot", fmt.Sprintf(networkManifest, "a.b", `{cidr: 10.0.0.0/24}`), "the name of a Network must be a DNS label"},
 		{"too few replicas", pod2(`replicas: -1`), "should be greater than or equal to 0"},
 		{"too many replicas", pod2(`replicas: 100001`), "should be less than or equal to 100000"},
 		{"a Network twice", pod2(`networks: [{name: blue}, {name: blue}]`), "Duplicate value"},
-		{"not an address", pod2(`networks: [{name: blue, addresses: [ten]}]`), "not an IP address"},
+		{"not an address", pod2(`networks: [{name: blue, addresses: [ten]}]`), "must be an IP address"},
 		{"an address twice", pod2(`networks: [{name: blue, addresses: [10.0.0.2, 10.0.0.2]}]`), "Duplicate value"},
 		{"unknown strategy", pod2(`updateStrategy: {type: Swift}`), `supported values: "RollingUpdate", "Recreate"`},
-		{"bounds of another strategy", pod2(`updateStrategy: {type: Recreate, rollingUpdate: {maxUnavailable: 1}}`), "rollingUpdate goes with type RollingUpdate only"},
+		{"bounds of another strategy", pod2(`updateStrategy: {type: Recreate, rollingUpdate: {maxUnavailable: 1}}`), "rollingUpdate is allowed only if type is RollingUpdate"},
 		{"percentage too high", pod2(`updateStrategy: {rollingUpdate: {maxUnavailable: "101%"}}`), "a percentage from 0% to 100%"},
-		{"negative number", pod2(`updateStrategy: {rollingUpdate: {maxUnavailable: -1}}`), "a number from 0 to 100000"},
+		{"negative number", pod2(`updateStrategy: {rollingUpdate: {maxUnavailable: -1}}`), "must be a number from 0 to 100000"},
 		{"name too long", fmt.Sprintf(pod2Manifest, long, ""), "at most 57 characters"},
-		{"name with a dot", fmt.Sprintf(pod2Manifest, "a.b", ""), "the name of a Pod2 is a DNS label"},
+		{"name with a dot", fmt.Sprintf(pod2Manifest, "a.b", ""), "the name of a Pod2 must be a DNS label"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -100,7 +100,7 @@ func TestAGatewayThatWasRefusedCanBeCorrected(t *testing.T) {
 	run(t, ns, "patch", "network", "net", "--type=merge", "-p", `{"spec":{"gateway":"10.0.0.1"}}`)
 	run(t, ns, "patch", "network", "net", "--subresource=status", "--type=merge", "-p", `{"status":{"gateway":"10.0.0.1"}}`)
 	got := refused(t, ns, "", "patch", "network", "net", "--type=merge", "-p", `{"spec":{"gateway":"10.0.0.9"}}`)
-	if want := "spec.gateway: Invalid value: never moves"; !strings.Contains(got, want) {
+	if want := "spec.gateway: Invalid value: gateway is immutable"; !strings.Contains(got, want) {
 		t.Errorf("refused with\n%s\nwant %q in it", got, want)
 	}
 }
@@ -123,7 +123,7 @@ func TestAGatewayInForceCanBeLeftOut(t *testing.T) {
 			t.Errorf("pod %s publishes %s, want %s in it", pod, got, want)
 		}
 	}
-	const want = "spec.gateway: Invalid value: never moves"
+	const want = "spec.gateway: Invalid value: gateway is immutable"
 	if got := refused(t, ns, "", "patch", "network", "blue", "--type=merge", "-p", `{"spec":{"gateway":"10.0.0.1"}}`); !strings.Contains(got, want) {
 		t.Errorf("another gateway is refused with\n%s\nwant %q in it", got, want)
 	}
@@ -140,9 +140,9 @@ func TestRefusedChanges(t *testing.T) {
 		{"other family", `{cidr: 10.0.0.0/24}`, `{"spec":{"cidr":"2001:db8::/64"}}`, "may only grow"},
 		{"growing a 31", `{cidr: 10.0.0.0/31}`, `{"spec":{"cidr":"10.0.0.0/24"}}`, "a /31, /32 or /127 cannot grow"},
 		{"growing a 127", `{cidr: "2001:db8::/127"}`, `{"spec":{"cidr":"2001:db8::/64"}}`, "a /31, /32 or /127 cannot grow"},
-		{"gateway changed", `{cidr: 10.0.0.0/24, gateway: 10.0.0.9}`, `{"spec":{"gateway":"10.0.0.1"}}`, "spec.gateway: Invalid value: never moves"},
-		{"gateway removed", `{cidr: 10.0.0.0/24, gateway: 10.0.0.9}`, `{"spec":{"gateway":null}}`, "spec.gateway: Invalid value: never moves"},
-		{"gateway added", `{cidr: 10.0.0.0/24}`, `{"spec":{"gateway":"10.0.0.9"}}`, "spec.gateway: Invalid value: never moves"},
+		{"gateway changed", `{cidr: 10.0.0.0/24, gateway: 10.0.0.9}`, `{"spec":{"gateway":"10.0.0.1"}}`, "spec.gateway: Invalid value: gateway is immutable"},
+		{"gateway removed", `{cidr: 10.0.0.0/24, gateway: 10.0.0.9}`, `{"spec":{"gateway":null}}`, "spec.gateway: Invalid value: gateway is immutable"},
+		{"gateway added", `{cidr: 10.0.0.0/24}`, `{"spec":{"gateway":"10.0.0.9"}}`, "spec.gateway: Invalid value: gateway is immutable"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -161,7 +161,7 @@ func TestOrdinalsStartNeverChanges(t *testing.T) {
 	ns := newNamespace(t)
 	create(t, ns, fmt.Sprintf(pod2Manifest, "web", ", ordinals: {start: 3}"))
 	for _, patch := range []string{`{"spec":{"ordinals":{"start":4}}}`, `{"spec":{"ordinals":null}}`} {
-		if got := refused(t, ns, "", "patch", "pod2", "web", "--type=merge", "-p", patch); !strings.Contains(got, "ordinals.start never changes") {
+		if got := refused(t, ns, "", "patch", "pod2", "web", "--type=merge", "-p", patch); !strings.Contains(got, "ordinals.start is immutable") {
 			t.Errorf("%s is refused with\n%s", patch, got)
 		}
 	}
@@ -211,9 +211,9 @@ func TestKubectlShows(t *testing.T) {
 		{"get p2 p -o wide", " PodsNotReady registry.k8s.io/pause:3.10 samplecrd.k8s.io/pod2=p"},
 		{"get ab -A", "NAMESPACE NAME NETWORK CIDR SEALED AGE"},
 		{"get all -A", "NAMESPACE NAME DESIRED READY UPDATED AVAILABLE NETWORKS AGE"},
-		{"explain pod2.spec.networks.addresses", "Wanted addresses: the first for the first replica, and so on;"},
-		{"explain network.spec.cidr", "The addresses of the Network, IPv4 or IPv6, in canonical form:"},
-		{"explain pod2.spec.template", "The pod of each replica."},
+		{"explain pod2.spec.networks.addresses", "addresses lists addresses to ask for: the first is for the first replica, and so on."},
+		{"explain network.spec.cidr", "cidr is the address range of the Network, IPv4 or IPv6."},
+		{"explain pod2.spec.template", "template is the pod template of the replicas."},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			got := strings.Join(strings.Fields(run(t, ns, strings.Fields(c.args)...)), " ")
@@ -263,11 +263,11 @@ func TestLedgerRules(t *testing.T) {
 	ns := newNamespace(t)
 	create(t, ns, blockManifest)
 	for _, c := range []struct{ name, patch, want string }{
-		{"network changed", `{"spec":{"network":"other"}}`, "network and cidr of a block are immutable"},
-		{"cidr changed", `{"spec":{"cidr":"10.8.0.0/24"}}`, "network and cidr of a block are immutable"},
+		{"network changed", `{"spec":{"network":"other"}}`, "network and cidr are immutable"},
+		{"cidr changed", `{"spec":{"cidr":"10.8.0.0/24"}}`, "network and cidr are immutable"},
 		{"moved to another Network while an address is bound", `{"spec":{"networkUID":"v","entries":[{"address":"10.9.0.2","pod":"p","state":"Reserved","since":"2026-01-01T00:00:00Z"},{"address":"10.9.0.3","pod":"q","state":"Bound","since":"2026-01-01T00:00:00Z"}]}}`, "without Bound entries"},
-		{"moved to another Network and sealed", `{"spec":{"networkUID":"v","sealed":true}}`, "unsealed block"},
-		{"sealed with entries", `{"spec":{"sealed":true,"entries":[{"address":"10.9.0.2","pod":"p","state":"Bound","since":"2026-01-01T00:00:00Z"}]}}`, "only an empty block is sealed"},
+		{"moved to another Network and sealed", `{"spec":{"networkUID":"v","sealed":true}}`, "unsealed AddressBlock"},
+		{"sealed with entries", `{"spec":{"sealed":true,"entries":[{"address":"10.9.0.2","pod":"p","state":"Bound","since":"2026-01-01T00:00:00Z"}]}}`, "a sealed AddressBlock must not have entries"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := refused(t, ns, "", "patch", "ab", "ledger-10.9.0.0", "--type=merge", "-p", c.patch); !strings.Contains(got, c.want) {

@@ -12,13 +12,13 @@ func TestCronTabRefusals(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	for _, c := range []struct{ name, manifest, want string }{
-		{"name too long", cronTab("v1beta1", strings.Repeat("a", 53), `cronSpec: "@daily"`), "the name of a CronTab has at most 52 characters"},
+		{"name too long", cronTab("v1beta1", strings.Repeat("a", 53), `cronSpec: "@daily"`), "the name of a CronTab must have at most 52 characters"},
 		{"no schedule", cronTab("v1", "ct", `replicas: 1`), "spec.cronSpec: Required value"},
 		{"negative replicas", cronTab("v1", "ct", `cronSpec: "@daily", replicas: -1`), "should be greater than or equal to 0"},
 		{"unknown policy", cronTab("v1", "ct", `cronSpec: "@daily", concurrencyPolicy: Maybe`), `supported values: "Allow", "Forbid", "Replace"`},
 		{"a Network twice", cronTab("v1", "ct", `cronSpec: "@daily", networks: [{name: blue}, {name: blue}]`), "Duplicate value"},
-		{"two Networks on one interface", cronTab("v1beta1", "ct", `cronSpec: "@daily", networks: [{name: blue, interface: data0}, {name: green, interface: data0}]`), "two Networks are on one interface"},
-		{"the loopback interface", cronTab("v1", "ct", `cronSpec: "@daily", networks: [{name: blue, interface: lo}]`), "lo is the loopback interface of every pod"},
+		{"two Networks on one interface", cronTab("v1beta1", "ct", `cronSpec: "@daily", networks: [{name: blue, interface: data0}, {name: green, interface: data0}]`), "the interfaces of networks must be unique"},
+		{"the loopback interface", cronTab("v1", "ct", `cronSpec: "@daily", networks: [{name: blue, interface: lo}]`), "must not be lo, the loopback interface of every pod"},
 		{"unknown field", cronTab("v1", "ct", `cronSpec: "@daily", schedule: "@daily"`), `unknown field "spec.schedule"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -149,7 +149,7 @@ func TestVNIRules(t *testing.T) {
 	const spec = `"apiVersion":"samplecrd.k8s.io/v1","kind":"VNI","spec":{"network":{"namespace":"a","name":"b","uid":"c"}}`
 	for _, name := range []string{"0", "007", "16777216", "blue"} {
 		out, err := kubectlWith(t.Context(), `{`+spec+`,"metadata":{"name":"`+name+`"}}`, "create", "-f", "-")
-		if err == nil || !strings.Contains(out, "the name of a VNI is a number from 1 to 16777215") {
+		if err == nil || !strings.Contains(out, "the name of a VNI must be a number from 1 to 16777215") {
 			t.Errorf("%s: %v %s", name, err, out)
 		}
 	}

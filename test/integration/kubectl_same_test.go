@@ -54,7 +54,7 @@ metadata: {name: third}
 		{objects, "create -f -", ""},
 		{objects + mended, "create -f -", "already exists"},
 		{strings.Replace(mended, "metadata", "spec: {}\nmetadata", 1), "create -f -", `strict decoding error: unknown field "spec"`},
-		{network("bad", "{cidr: 10.0.0.1/24}"), "create -f -", "not canonical"},
+		{network("bad", "{cidr: 10.0.0.1/24}"), "create -f -", "must be canonical"},
 		{network("dry", "{cidr: 10.0.0.0/24}"), "create --dry-run=server -f - -o jsonpath={.spec}", ""},
 		{"", "get networks,configmaps -o name", ""},
 		{"", "get cm -l app=a -o name", ""},

@@ -250,7 +250,7 @@ func TestPluginPlanWarns(t *testing.T) {
 		{`networks: [{name: blue, addresses: [10.0.0.9]}]`, "web-0 asks for 10.0.0.9 of blue, which db-0 has (Bound, owner Pod2/db)"},
 		{`replicas: -1`, "spec.replicas: Invalid value: -1"},
 		{`replica: 1`, "field not declared in schema"},
-		{`networks: [{name: blue, addresses: [10.0.0.300]}]`, "not an IP address"},
+		{`networks: [{name: blue, addresses: [10.0.0.300]}]`, "must be an IP address"},
 	} {
 		if got, err := plan(c.spec); !strings.Contains(got, c.want) {
 			t.Errorf("plan of %s: %v\n%s\nwant %q in it", c.spec, err, got, c.want)

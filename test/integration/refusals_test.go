@@ -27,12 +27,12 @@ func TestRefusalsNameTheField(t *testing.T) {
 		{"name of a CronTab v1beta1", fmt.Sprintf(cronTab, "v1beta1", long, ", replicas: 1"), "metadata: Invalid value: the name of a CronTab"},
 		{"name of a VNI", "apiVersion: samplecrd.k8s.io/v1\nkind: VNI\nmetadata: {name: x1}\nspec: {network: {namespace: a, name: b, uid: c}}\n",
 			"metadata: Invalid value: the name of a VNI"},
-		{"gateway outside", network(`{cidr: 10.0.0.0/24, gateway: 10.0.1.1}`), "spec.gateway: Invalid value: gateway lies outside"},
-		{"gateway is the network address", network(`{cidr: 10.0.0.0/24, gateway: 10.0.0.0}`), "spec.gateway: Invalid value: gateway is the network"},
-		{"gateway is the broadcast address", network(`{cidr: 10.0.0.0/24, gateway: 10.0.0.255}`), "spec.gateway: Invalid value: gateway is the broadcast"},
-		{"no config", network(`{cidr: 10.0.0.0/24, attachment: {type: CNI}}`), "spec.attachment.config: Invalid value: config goes with"},
+		{"gateway outside", network(`{cidr: 10.0.0.0/24, gateway: 10.0.1.1}`), "spec.gateway: Invalid value: gateway must be inside"},
+		{"gateway is the network address", network(`{cidr: 10.0.0.0/24, gateway: 10.0.0.0}`), "spec.gateway: Invalid value: gateway must not be the network"},
+		{"gateway is the broadcast address", network(`{cidr: 10.0.0.0/24, gateway: 10.0.0.255}`), "spec.gateway: Invalid value: gateway must not be the broadcast"},
+		{"no config", network(`{cidr: 10.0.0.0/24, attachment: {type: CNI}}`), "spec.attachment.config: Invalid value: config is required if"},
 		{"bounds of another strategy", pod2(`updateStrategy: {type: Recreate, rollingUpdate: {maxUnavailable: 1}}`),
-			"spec.updateStrategy.rollingUpdate: Invalid value: rollingUpdate goes with"},
+			"spec.updateStrategy.rollingUpdate: Invalid value: rollingUpdate is allowed only"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

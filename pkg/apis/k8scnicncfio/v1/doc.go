@@ -1,6 +1,6 @@
-// Package v1 is the API of NetworkAttachmentDefinition, as the Kubernetes Network
-// Custom Resource Definition De-facto Standard (version 1.3, section 3.2) has it:
-// that of Multus, whose CustomResourceDefinition is not ours to install.
+// Package v1 is the API of NetworkAttachmentDefinition, which Multus reads. The
+// Kubernetes Network Custom Resource Definition De-facto Standard (version 1.3, section
+// 3.2) defines it. Multus installs the CustomResourceDefinition; Pod2 does not.
 //
 // +k8s:deepcopy-gen=package
 // +k8s:register-gen=package

@@ -17,8 +17,9 @@ type NetworkAttachmentDefinition struct {
 	Spec NetworkAttachmentDefinitionSpec `json:"spec,omitempty"`
 }
 
-// NetworkAttachmentDefinitionSpec has the configuration of a CNI plugin, or of a
-// list of them, in JSON. Empty: the file of that name on the node.
+// NetworkAttachmentDefinitionSpec has the configuration of a CNI plugin, or of a list
+// of plugins, in JSON. If it is empty, Multus reads the file with the definition's name
+// on the node.
 type NetworkAttachmentDefinitionSpec struct {
 	Config string `json:"config,omitempty"`
 }

@@ -5,10 +5,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// AddressBlock is a page of the ledger: 256 aligned, consecutive addresses of
-// one Network, and who holds them. Its name is <network>-<first address>, so
-// that no two blocks can cover one address. The controller writes it; read it
-// to see who holds what, and leave it alone.
+// AddressBlock records 256 aligned, consecutive addresses of one Network, and
+// which pod holds each. Its name is <network>-<first address>, so two
+// AddressBlocks cannot cover one address. Read it to see which pod holds an
+// address. Only the controller may change it.
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -24,37 +24,39 @@ type AddressBlock struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec names the Network and lists the entries.
 	// +required
 	Spec AddressBlockSpec `json:"spec"`
 }
 
-// AddressBlockSpec says whose addresses the block holds and who has them.
+// AddressBlockSpec names the Network and lists the entries.
 //
-// +kubebuilder:validation:XValidation:rule="self.network == oldSelf.network && self.cidr == oldSelf.cidr",message="network and cidr of a block are immutable"
-// +kubebuilder:validation:XValidation:rule="self.networkUID == oldSelf.networkUID || !self.sealed && self.entries.all(e, e.state != 'Bound')",message="networkUID may change only in an unsealed block without Bound entries",fieldPath=".networkUID"
-// +kubebuilder:validation:XValidation:rule="!oldSelf.sealed || self.sealed",message="a sealed block stays sealed",fieldPath=".sealed"
-// +kubebuilder:validation:XValidation:rule="!self.sealed || size(self.entries) == 0",message="only an empty block is sealed, and a sealed one takes no entry",fieldPath=".sealed"
+// +kubebuilder:validation:XValidation:rule="self.network == oldSelf.network && self.cidr == oldSelf.cidr",message="network and cidr are immutable"
+// +kubebuilder:validation:XValidation:rule="self.networkUID == oldSelf.networkUID || !self.sealed && self.entries.all(e, e.state != 'Bound')",message="networkUID may change only in an unsealed AddressBlock without Bound entries",fieldPath=".networkUID"
+// +kubebuilder:validation:XValidation:rule="!oldSelf.sealed || self.sealed",message="sealed is immutable once it is true",fieldPath=".sealed"
+// +kubebuilder:validation:XValidation:rule="!self.sealed || size(self.entries) == 0",message="a sealed AddressBlock must not have entries",fieldPath=".sealed"
 type AddressBlockSpec struct {
-	// Name of the Network.
+	// network is the name of the Network. It is immutable.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Network string `json:"network"`
-	// UID of the Network: one recreated under the same name is another. It changes
-	// only when a Network inherits a block that was restored from a backup.
+	// networkUID is the UID of the Network. A Network that was recreated with the
+	// same name has another UID. networkUID changes only when a Network inherits
+	// an AddressBlock that was restored from a backup.
 	// +required
 	NetworkUID types.UID `json:"networkUID"`
-	// The aligned addresses the block covers: a /24 or, for IPv6, a /120,
-	// whatever the CIDR of the Network.
+	// cidr is the range of aligned addresses that the AddressBlock covers: a /24
+	// or, for IPv6, a /120, whether or not the Network is larger. It is immutable.
 	// +required
 	// +kubebuilder:validation:MaxLength=43
 	CIDR string `json:"cidr"`
-	// A sealed block is empty and takes no entry any more: the Network is being
-	// removed.
+	// sealed marks an AddressBlock that is empty and accepts no entry, because its
+	// Network is being deleted. It cannot be unset. Defaults to false.
 	// +default=false
 	// +optional
 	Sealed bool `json:"sealed"`
-	// Who has which address, in the order of the addresses. An address that is
-	// not listed is free.
+	// entries lists addresses and the pods that hold them, in the order of the
+	// addresses. An address without an entry is free. Defaults to none.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	// +default=[]
@@ -62,56 +64,63 @@ type AddressBlockSpec struct {
 	Entries []AddressEntry `json:"entries"`
 }
 
-// AddressState is what an entry of the ledger says about its address.
+// AddressState is the state of the address in an entry.
 //
 // +kubebuilder:validation:Enum=Bound;Reserved;Resting
 type AddressState string
 
 const (
-	// AddressBound says that the pod with podUID holds the address, or held it and
-	// is not yet confirmed to be over.
+	// AddressBound means that the pod with podUID holds the address. Or it held
+	// the address, and the controller has not yet confirmed that it terminated.
 	AddressBound AddressState = "Bound"
-	// AddressReserved says that the pod is over, and its owner keeps stable
-	// names and still has this replica: the next pod of that name gets the
-	// address. Every entry of a block that was restored from a backup is
-	// Reserved for an hour, for a pod of the same name and owner.
+	// AddressReserved means that the pod terminated, and its owner keeps names
+	// stable. The next pod with this name gets the address. The address of a
+	// scaled-down replica is Reserved too, and is reassigned last. Every entry of
+	// an AddressBlock that was restored from a backup is Reserved for an hour, for
+	// a pod with the same name and owner.
 	AddressReserved AddressState = "Reserved"
-	// AddressResting says that the pod is over; until reuseDelaySeconds have
-	// passed since then only a pod of the same name and owner gets the
-	// address, or a replica of that name, if no other Pod2 or StatefulSet
-	// keeps it.
+	// AddressResting means that the pod terminated less than reuseDelaySeconds
+	// ago. Until then, only a pod with the same name and owner gets the address. A
+	// replica with that name gets it too, if no other Pod2 or StatefulSet keeps
+	// it.
 	AddressResting AddressState = "Resting"
 )
 
-// AddressEntry binds one address.
+// AddressEntry records the state of one address.
 type AddressEntry struct {
-	// The address, without prefix length.
+	// address is the IP address, without prefix length.
 	// +required
 	// +kubebuilder:validation:MaxLength=39
 	Address string `json:"address"`
-	// Name of the pod that has, or last had, the address.
+	// pod is the name of the pod that holds the address, or held it last.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	Pod string `json:"pod"`
-	// UID of the pod that holds the address; empty unless the state is Bound.
+	// podUID is the UID of the pod that holds the address. It is empty unless
+	// state is Bound.
 	// +optional
 	PodUID types.UID `json:"podUID,omitempty"`
-	// The controller of the pod; empty for a bare pod.
+	// owner is the controller of the pod. It is empty for a pod without a
+	// controller.
 	// +optional
 	Owner AddressOwner `json:"owner,omitzero"`
+	// state is the state of the address: Bound, Reserved or Resting.
 	// +required
 	State AddressState `json:"state"`
-	// When the address came into this state.
+	// since is the time at which the address entered this state.
 	// +required
 	Since metav1.Time `json:"since"`
 }
 
-// AddressOwner is the controller of a pod, without UID: deleting and
-// recreating it, or restoring it from a backup, keeps the addresses.
+// AddressOwner is the controller of a pod. It has no UID, so a controller
+// keeps its addresses when it is deleted and recreated, or restored from a
+// backup.
 type AddressOwner struct {
+	// kind is the kind of the controller.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind,omitempty"`
+	// name is the name of the controller.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`

@@ -7,9 +7,9 @@ import (
 )
 
 // Pod2 is a replicated workload whose replicas keep their name and their
-// addresses, on any number of Networks. Replica i is the pod <name>-<i>; when
-// it is deleted, evicted or updated, the pod that follows it has the same name
-// and, on every Network, the same address.
+// addresses, on any number of Networks. Replica i is the pod <name>-<i>. If
+// that pod is deleted, evicted or updated, the next pod has the same name and,
+// on every Network, the same address.
 //
 // +genclient
 // +genclient:method=GetScale,verb=get,subresource=scale,result=k8s.io/api/autoscaling/v1.Scale
@@ -29,26 +29,28 @@ import (
 // +kubebuilder:printcolumn:name="REASON",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,priority=1,description="The reason of the condition Ready."
 // +kubebuilder:printcolumn:name="IMAGE",type=string,JSONPath=`.spec.template.spec.containers[0].image`,priority=1,description="The image of the first container: a column shows one value."
 // +kubebuilder:printcolumn:name="SELECTOR",type=string,JSONPath=`.status.selector`,priority=1,description="The label selector of the pods."
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 57 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of a Pod2 is a DNS label of at most 57 characters: its replicas are named <name>-<ordinal>",fieldPath=".metadata"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 57 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of a Pod2 must be a DNS label of at most 57 characters: its replicas are named <name>-<ordinal>",fieldPath=".metadata"
 type Pod2 struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec declares the replicas.
 	// +required
 	Spec Pod2Spec `json:"spec"`
-	// What the controller found; written by it alone.
+	// status is the observed state of the Pod2. Only the controller writes it.
 	// +optional
 	Status Pod2Status `json:"status,omitempty"`
 }
 
 // Pod2Spec declares the replicas.
 //
-// +kubebuilder:validation:XValidation:rule="self.?ordinals.?start.orValue(0) == oldSelf.?ordinals.?start.orValue(0)",message="ordinals.start never changes: it would replace every replica at once, by one of another name",fieldPath=".ordinals.start"
-// +kubebuilder:validation:XValidation:rule="(has(self.volumeClaimTemplates) && self.volumeClaimTemplates.size() > 0) == (has(oldSelf.volumeClaimTemplates) && oldSelf.volumeClaimTemplates.size() > 0)",message="volumeClaimTemplates are neither added nor removed, renamed or moved: the replicas that exist could not follow; make a new Pod2",fieldPath=".volumeClaimTemplates"
+// +kubebuilder:validation:XValidation:rule="self.?ordinals.?start.orValue(0) == oldSelf.?ordinals.?start.orValue(0)",message="ordinals.start is immutable: a change would replace every replica at once, with one that has another name",fieldPath=".ordinals.start"
+// +kubebuilder:validation:XValidation:rule="(has(self.volumeClaimTemplates) && self.volumeClaimTemplates.size() > 0) == (has(oldSelf.volumeClaimTemplates) && oldSelf.volumeClaimTemplates.size() > 0)",message="volumeClaimTemplates must not be added, removed, renamed or reordered: existing replicas could not follow. Create another Pod2 instead",fieldPath=".volumeClaimTemplates"
 type Pod2Spec struct {
-	// How many replicas there should be, 0 to 100000. Default 1. An autoscaler
-	// may change it at any time (`kubectl scale pod2 web --replicas=5`).
+	// replicas is the desired number of replicas, from 0 to 100000. An autoscaler
+	// may change it at any time (`kubectl scale pod2 web --replicas=5`). Defaults
+	// to 1.
 	//
 	// +optional
 	// +default=1
@@ -56,14 +58,15 @@ type Pod2Spec struct {
 	// +kubebuilder:validation:Maximum=100000
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// How replicas are numbered. It cannot be changed later.
+	// ordinals controls how replicas are numbered. It is immutable.
 	//
 	// +optional
 	Ordinals *Pod2Ordinals `json:"ordinals,omitempty"`
 
-	// Ordinals to leave out. With replicas 3 and reserveOrdinals [1] the replicas
-	// are 0, 2 and 3: this is how one chosen replica is removed. Its addresses are
-	// kept as those of a replica that was scaled away.
+	// reserveOrdinals lists ordinals to leave out. With replicas 3 and
+	// reserveOrdinals [1], the replicas are 0, 2 and 3. Use it to remove one
+	// chosen replica. Its addresses stay Reserved, as those of a scaled-down
+	// replica do. Defaults to none.
 	//
 	// +optional
 	// +listType=set
@@ -71,96 +74,110 @@ type Pod2Spec struct {
 	// +kubebuilder:validation:items:Minimum=0
 	ReserveOrdinals []int32 `json:"reserveOrdinals,omitempty"`
 
-	// Parallel (the default) creates and deletes replicas at once; OrderedReady
-	// creates each when all before it are available, and deletes each when the one
-	// after it is gone. Updates are bounded by updateStrategy either way.
+	// podManagementPolicy controls the order in which replicas are created and
+	// deleted. "Parallel" creates and deletes all at once. "OrderedReady" creates
+	// a replica once all before it are available, and deletes it once the one
+	// after it is gone. updateStrategy bounds updates in both cases. Defaults to
+	// "Parallel".
 	//
 	// +optional
 	// +default="Parallel"
 	PodManagementPolicy PodManagementPolicyType `json:"podManagementPolicy,omitempty"`
 
-	// The Networks, of the same namespace, on which every replica has an address.
-	// The replicas are created gated and are scheduled once their addresses are
-	// bound. A change replaces the replicas as a change of the template does. On
-	// each Network a replica has the DNS name <pod2>-<ordinal>.<pod2>-<network>,
-	// by a headless Service that is made for it; it is that of its address for as
-	// long as the replica lives, ready or not.
+	// networks lists the Networks, of the same namespace, on which every replica
+	// has an address. The controller creates replicas with a scheduling gate, and
+	// removes the gate once their addresses are bound. A change replaces replicas
+	// as a change of template does. Defaults to none.
+	//
+	// On each Network, a replica has the DNS name
+	// <pod2>-<ordinal>.<pod2>-<network>, through a headless Service that the
+	// controller creates. The name resolves for as long as the replica exists,
+	// whether or not it is ready.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:XValidation:rule="self.filter(n, has(n.interface)).all(n, self.exists_one(m, has(m.interface) && m.interface == n.interface))",message="two Networks are on one interface"
+	// +kubebuilder:validation:XValidation:rule="self.filter(n, has(n.interface)).all(n, self.exists_one(m, has(m.interface) && m.interface == n.interface))",message="the interfaces of networks must be unique"
 	Networks []Pod2Network `json:"networks,omitempty"`
 
-	// The pod of each replica. It gets the name and the hostname
-	// <pod2>-<ordinal>, the Pod2's own labels beneath those given here, and the
-	// labels samplecrd.k8s.io/pod2, samplecrd.k8s.io/pod-index and
+	// template is the pod template of the replicas. The name and the hostname of a
+	// replica are <pod2>-<ordinal>. The controller adds the Pod2's own labels,
+	// unless the template has other values for them. It also adds the labels
+	// samplecrd.k8s.io/pod2, samplecrd.k8s.io/pod-index and
 	// samplecrd.k8s.io/pod-template-hash.
 	//
 	// +required
 	Template corev1.PodTemplateSpec `json:"template"`
 
-	// A headless Service of the same namespace that gives each replica the DNS
-	// name <pod2>-<ordinal>.<serviceName>, as a StatefulSet's does. The Service
-	// is yours to create.
+	// serviceName is the name of a headless Service of the same namespace. It
+	// gives each replica the DNS name <pod2>-<ordinal>.<serviceName>, as with a
+	// StatefulSet. You create the Service yourself. Defaults to none.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
 	ServiceName string `json:"serviceName,omitempty"`
 
-	// PersistentVolumeClaims of each replica, as a StatefulSet's: the claim
-	// <template>-<pod2>-<ordinal> is created before the replica, which has it as
-	// its volume <template>, and outlives it. A claim of that name that is there
-	// already is used, unless it is another owner's: then the replica waits, and
-	// the condition Ready says so. Claims carry the labels samplecrd.k8s.io/pod2
-	// and samplecrd.k8s.io/pod-index. Only spec.resources.requests.storage may
-	// change, upwards: the claims that exist grow where their StorageClass allows
-	// it; the condition ClaimsResized says where not. No change of it replaces a
-	// replica. At most 8 templates, by what the API server lets their rules cost.
+	// volumeClaimTemplates are the PersistentVolumeClaims (PVCs) of each replica,
+	// as in a StatefulSet. The controller creates the PVC
+	// <template>-<pod2>-<ordinal> before the replica. The replica has it as its
+	// volume <template>, and the PVC outlives the replica. An existing PVC with
+	// that name is used, unless it has another owner: then the replica waits, and
+	// the condition Ready says so. PVCs have the labels samplecrd.k8s.io/pod2 and
+	// samplecrd.k8s.io/pod-index.
+	//
+	// volumeClaimTemplates are immutable except for
+	// spec.resources.requests.storage, which may only grow. Existing PVCs grow if
+	// their StorageClass allows it; the condition ClaimsResized names those that
+	// cannot. A change never replaces a replica. At most 8 templates are allowed,
+	// because the API server limits the cost of validation rules. Defaults to
+	// none.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
-	// +kubebuilder:validation:XValidation:rule="self.all(t, has(t.metadata) && has(t.metadata.name) && has(t.spec) && has(t.spec.resources) && has(t.spec.resources.requests) && 'storage' in t.spec.resources.requests && type(t.spec.resources.requests['storage']) == string)",message="a volumeClaimTemplate needs metadata.name and, as text such as 1Gi, spec.resources.requests.storage"
-	// +kubebuilder:validation:XValidation:rule="[0, 1, 2].all(i, [1, 2, 3, 4, 5, 6, 7].all(j, i >= j || j >= self.size() || self[i].metadata.name != self[j].metadata.name))",message="the names of volumeClaimTemplates differ: they are those of a replica's volumes"
-	// +kubebuilder:validation:XValidation:rule="[3, 4, 5, 6].all(i, [4, 5, 6, 7].all(j, i >= j || j >= self.size() || self[i].metadata.name != self[j].metadata.name))",message="the names of volumeClaimTemplates differ: they are those of a replica's volumes"
-	// +kubebuilder:validation:XValidation:rule="self.size() == oldSelf.size() && [0, 1, 2, 3, 4, 5, 6, 7].all(i, i >= self.size() || self[i].metadata.name == oldSelf[i].metadata.name)",message="volumeClaimTemplates are neither added nor removed, renamed or moved: the replicas that exist could not follow; make a new Pod2"
-	// +kubebuilder:validation:XValidation:rule="[0, 1, 2, 3, 4, 5, 6, 7].all(i, i >= self.size() || i >= oldSelf.size() || has(self[i].metadata.labels) == has(oldSelf[i].metadata.labels) && (!has(self[i].metadata.labels) || self[i].metadata.labels == oldSelf[i].metadata.labels) && has(self[i].metadata.annotations) == has(oldSelf[i].metadata.annotations) && (!has(self[i].metadata.annotations) || self[i].metadata.annotations == oldSelf[i].metadata.annotations) && has(self[i].spec.selector) == has(oldSelf[i].spec.selector) && (!has(self[i].spec.selector) || self[i].spec.selector == oldSelf[i].spec.selector) && has(self[i].spec.dataSource) == has(oldSelf[i].spec.dataSource) && (!has(self[i].spec.dataSource) || self[i].spec.dataSource == oldSelf[i].spec.dataSource) && has(self[i].spec.dataSourceRef) == has(oldSelf[i].spec.dataSourceRef) && (!has(self[i].spec.dataSourceRef) || self[i].spec.dataSourceRef == oldSelf[i].spec.dataSourceRef) && has(self[i].spec.resources.limits) == has(oldSelf[i].spec.resources.limits) && (!has(self[i].spec.resources.limits) || self[i].spec.resources.limits == oldSelf[i].spec.resources.limits))",message="of a volumeClaimTemplate only spec.resources.requests.storage may change: the claims that exist could not follow"
-	// +kubebuilder:validation:XValidation:rule="[0, 1, 2, 3, 4, 5, 6, 7].all(i, i >= self.size() || i >= oldSelf.size() || has(self[i].spec.accessModes) == has(oldSelf[i].spec.accessModes) && (!has(self[i].spec.accessModes) || self[i].spec.accessModes == oldSelf[i].spec.accessModes) && has(self[i].spec.volumeMode) == has(oldSelf[i].spec.volumeMode) && (!has(self[i].spec.volumeMode) || self[i].spec.volumeMode == oldSelf[i].spec.volumeMode))",message="of a volumeClaimTemplate only spec.resources.requests.storage may change: the claims that exist could not follow"
-	// +kubebuilder:validation:XValidation:rule="[0, 1, 2, 3, 4, 5, 6, 7].all(i, i >= self.size() || i >= oldSelf.size() || has(self[i].spec.storageClassName) == has(oldSelf[i].spec.storageClassName) && (!has(self[i].spec.storageClassName) || self[i].spec.storageClassName == oldSelf[i].spec.storageClassName) && has(self[i].spec.volumeAttributesClassName) == has(oldSelf[i].spec.volumeAttributesClassName) && (!has(self[i].spec.volumeAttributesClassName) || self[i].spec.volumeAttributesClassName == oldSelf[i].spec.volumeAttributesClassName) && has(self[i].spec.volumeName) == has(oldSelf[i].spec.volumeName) && (!has(self[i].spec.volumeName) || self[i].spec.volumeName == oldSelf[i].spec.volumeName))",message="of a volumeClaimTemplate only spec.resources.requests.storage may change: the claims that exist could not follow"
-	// +kubebuilder:validation:XValidation:rule="[0, 1, 2, 3, 4, 5, 6, 7].all(i, i >= self.size() || i >= oldSelf.size() || quantity(self[i].spec.resources.requests['storage']).compareTo(quantity(oldSelf[i].spec.resources.requests['storage'])) >= 0)",message="the size of a volumeClaimTemplate only grows: no volume can be made smaller"
+	// +kubebuilder:validation:XValidation:rule="self.all(t, has(t.metadata) && has(t.metadata.name) && has(t.spec) && has(t.spec.resources) && has(t.spec.resources.requests) && 'storage' in t.spec.resources.requests && type(t.spec.resources.requests['storage']) == string)",message="each volumeClaimTemplate must have metadata.name, and spec.resources.requests.storage as a string such as 1Gi"
+	// +kubebuilder:validation:XValidation:rule="[0, 1, 2].all(i, [1, 2, 3, 4, 5, 6, 7].all(j, i >= j || j >= self.size() || self[i].metadata.name != self[j].metadata.name))",message="volumeClaimTemplates names must be unique: they are the names of a replica's volumes"
+	// +kubebuilder:validation:XValidation:rule="[3, 4, 5, 6].all(i, [4, 5, 6, 7].all(j, i >= j || j >= self.size() || self[i].metadata.name != self[j].metadata.name))",message="volumeClaimTemplates names must be unique: they are the names of a replica's volumes"
+	// +kubebuilder:validation:XValidation:rule="self.size() == oldSelf.size() && [0, 1, 2, 3, 4, 5, 6, 7].all(i, i >= self.size() || self[i].metadata.name == oldSelf[i].metadata.name)",message="volumeClaimTemplates must not be added, removed, renamed or reordered: existing replicas could not follow. Create another Pod2 instead"
+	// +kubebuilder:validation:XValidation:rule="[0, 1, 2, 3, 4, 5, 6, 7].all(i, i >= self.size() || i >= oldSelf.size() || has(self[i].metadata.labels) == has(oldSelf[i].metadata.labels) && (!has(self[i].metadata.labels) || self[i].metadata.labels == oldSelf[i].metadata.labels) && has(self[i].metadata.annotations) == has(oldSelf[i].metadata.annotations) && (!has(self[i].metadata.annotations) || self[i].metadata.annotations == oldSelf[i].metadata.annotations) && has(self[i].spec.selector) == has(oldSelf[i].spec.selector) && (!has(self[i].spec.selector) || self[i].spec.selector == oldSelf[i].spec.selector) && has(self[i].spec.dataSource) == has(oldSelf[i].spec.dataSource) && (!has(self[i].spec.dataSource) || self[i].spec.dataSource == oldSelf[i].spec.dataSource) && has(self[i].spec.dataSourceRef) == has(oldSelf[i].spec.dataSourceRef) && (!has(self[i].spec.dataSourceRef) || self[i].spec.dataSourceRef == oldSelf[i].spec.dataSourceRef) && has(self[i].spec.resources.limits) == has(oldSelf[i].spec.resources.limits) && (!has(self[i].spec.resources.limits) || self[i].spec.resources.limits == oldSelf[i].spec.resources.limits))",message="volumeClaimTemplates are immutable except for spec.resources.requests.storage: existing PersistentVolumeClaims could not follow"
+	// +kubebuilder:validation:XValidation:rule="[0, 1, 2, 3, 4, 5, 6, 7].all(i, i >= self.size() || i >= oldSelf.size() || has(self[i].spec.accessModes) == has(oldSelf[i].spec.accessModes) && (!has(self[i].spec.accessModes) || self[i].spec.accessModes == oldSelf[i].spec.accessModes) && has(self[i].spec.volumeMode) == has(oldSelf[i].spec.volumeMode) && (!has(self[i].spec.volumeMode) || self[i].spec.volumeMode == oldSelf[i].spec.volumeMode))",message="volumeClaimTemplates are immutable except for spec.resources.requests.storage: existing PersistentVolumeClaims could not follow"
+	// +kubebuilder:validation:XValidation:rule="[0, 1, 2, 3, 4, 5, 6, 7].all(i, i >= self.size() || i >= oldSelf.size() || has(self[i].spec.storageClassName) == has(oldSelf[i].spec.storageClassName) && (!has(self[i].spec.storageClassName) || self[i].spec.storageClassName == oldSelf[i].spec.storageClassName) && has(self[i].spec.volumeAttributesClassName) == has(oldSelf[i].spec.volumeAttributesClassName) && (!has(self[i].spec.volumeAttributesClassName) || self[i].spec.volumeAttributesClassName == oldSelf[i].spec.volumeAttributesClassName) && has(self[i].spec.volumeName) == has(oldSelf[i].spec.volumeName) && (!has(self[i].spec.volumeName) || self[i].spec.volumeName == oldSelf[i].spec.volumeName))",message="volumeClaimTemplates are immutable except for spec.resources.requests.storage: existing PersistentVolumeClaims could not follow"
+	// +kubebuilder:validation:XValidation:rule="[0, 1, 2, 3, 4, 5, 6, 7].all(i, i >= self.size() || i >= oldSelf.size() || quantity(self[i].spec.resources.requests['storage']).compareTo(quantity(oldSelf[i].spec.resources.requests['storage'])) >= 0)",message="spec.resources.requests.storage of a volumeClaimTemplate may only grow: volumes cannot shrink"
 	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
 
-	// What becomes of the claims of volumeClaimTemplates. Default: all are kept.
-	// Claims that a surge replica brought about go with it, whatever this says.
+	// persistentVolumeClaimRetentionPolicy controls when PVCs of
+	// volumeClaimTemplates are deleted. PVCs that were created for a surge replica
+	// are deleted with it in any case. Defaults to keeping all others.
 	//
 	// +optional
 	PersistentVolumeClaimRetentionPolicy *Pod2ClaimRetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
 
-	// How a changed template or network reaches the replicas.
+	// updateStrategy controls how a changed template or Network reaches the
+	// replicas. Defaults to a RollingUpdate.
 	//
 	// +optional
 	// +kubebuilder:default={}
 	UpdateStrategy Pod2UpdateStrategy `json:"updateStrategy,omitempty"`
 
-	// For how many seconds a replica must be ready without interruption before
-	// it counts as available. Default 0.
+	// minReadySeconds is the number of seconds for which a replica must be ready
+	// without interruption before it counts as available. Defaults to 0.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 
-	// Stops an update where it is; replicas that are lost meanwhile come back with
-	// the revision that they had. Scaling goes on. Default false.
+	// paused stops an update. Replicas that are lost meanwhile are recreated with
+	// the revision that they had. Scaling continues. Defaults to false.
 	//
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// After how many seconds without progress the condition Progressing turns
-	// False; paused time does not count. Default 600.
+	// progressDeadlineSeconds is the number of seconds without progress after
+	// which the condition Progressing becomes False. Paused time does not count.
+	// Defaults to 600.
 	//
 	// +optional
 	// +default=600
@@ -168,8 +185,8 @@ type Pod2Spec struct {
 	// +kubebuilder:validation:Maximum=86400
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 
-	// How many revisions to keep besides those that are in use, to go back to.
-	// Default 10.
+	// revisionHistoryLimit is the number of old revisions to keep for a rollback,
+	// in addition to those in use. Defaults to 10.
 	//
 	// +optional
 	// +default=10
@@ -178,7 +195,8 @@ type Pod2Spec struct {
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 }
 
-// PodManagementPolicyType says in which order replicas come and go.
+// PodManagementPolicyType names the order in which replicas are created and
+// deleted.
 //
 // +kubebuilder:validation:Enum=Parallel;OrderedReady
 type PodManagementPolicyType string
@@ -186,33 +204,36 @@ type PodManagementPolicyType string
 const (
 	// ParallelPodManagement creates and deletes replicas at once.
 	ParallelPodManagement PodManagementPolicyType = "Parallel"
-	// OrderedReadyPodManagement does so one by one.
+	// OrderedReadyPodManagement creates and deletes replicas one by one.
 	OrderedReadyPodManagement PodManagementPolicyType = "OrderedReady"
 )
 
-// ClaimRetentionPolicyType says what becomes of a claim that is not needed.
+// ClaimRetentionPolicyType says whether to keep or delete a PVC that is no
+// longer needed.
 //
 // +kubebuilder:validation:Enum=Retain;Delete
 type ClaimRetentionPolicyType string
 
 const (
-	// RetainClaim keeps it, and its data.
+	// RetainClaim keeps the PVC and its data.
 	RetainClaim ClaimRetentionPolicyType = "Retain"
-	// DeleteClaim deletes it once its pod is gone.
+	// DeleteClaim deletes the PVC once its pod is gone.
 	DeleteClaim ClaimRetentionPolicyType = "Delete"
 )
 
-// Pod2ClaimRetentionPolicy says when claims are deleted.
+// Pod2ClaimRetentionPolicy says when PVCs are deleted.
 type Pod2ClaimRetentionPolicy struct {
-	// When the Pod2 is deleted: Retain (the default), or Delete, for which its
-	// claims have an owner reference to it.
+	// whenDeleted controls the PVCs when the Pod2 is deleted. "Retain" keeps them.
+	// "Delete" gives them an owner reference to the Pod2, so they are deleted with
+	// it. Defaults to "Retain".
 	//
 	// +optional
 	// +default="Retain"
 	WhenDeleted ClaimRetentionPolicyType `json:"whenDeleted,omitempty"`
 
-	// When a replica is scaled away, or its ordinal is reserved: Retain (the
-	// default), or Delete, once its pod is gone.
+	// whenScaled controls the PVCs of a replica that is scaled down, or whose
+	// ordinal is reserved. "Retain" keeps them. "Delete" deletes them once the pod
+	// is gone. Defaults to "Retain".
 	//
 	// +optional
 	// +default="Retain"
@@ -221,7 +242,8 @@ type Pod2ClaimRetentionPolicy struct {
 
 // Pod2Ordinals numbers the replicas.
 type Pod2Ordinals struct {
-	// The ordinal of the first replica; the others follow it. Default 0.
+	// start is the ordinal of the first replica; the others follow it. It is
+	// immutable. Defaults to 0.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -231,7 +253,7 @@ type Pod2Ordinals struct {
 
 // Pod2Network is a Network that the replicas join.
 type Pod2Network struct {
-	// Name of a Network of the same namespace.
+	// name is the name of a Network of the same namespace.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -239,24 +261,26 @@ type Pod2Network struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// Wanted addresses: the first for the first replica, and so on; replicas
-	// beyond the list get any free address. A replica whose wanted address
-	// cannot be had waits, and says so.
+	// addresses lists addresses to ask for: the first is for the first replica,
+	// and so on. Replicas beyond the end of the list get any free address. If a
+	// replica cannot get its address, it waits and its condition says why.
+	// Defaults to none.
 	//
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1024
 	Addresses []Address `json:"addresses,omitempty"`
 
-	// What the replicas call their interface on the Network. With eth0 the
-	// Network is their default route, and the network of the cluster none of
-	// theirs. Default: the next free of net1, net2, ...
+	// interface is the name of the replicas' interface on the Network. With eth0,
+	// the Network is their default route, and they are not on the network of the
+	// cluster. It must not be lo, and must be unique among networks. Defaults to
+	// the next free of net1, net2, ...
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=15
 	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`
-	// +kubebuilder:validation:XValidation:rule="self != 'lo'",message="lo is the loopback interface of every pod"
+	// +kubebuilder:validation:XValidation:rule="self != 'lo'",message="must not be lo, the loopback interface of every pod"
 	Interface string `json:"interface,omitempty"`
 }
 
@@ -264,7 +288,7 @@ type Pod2Network struct {
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=39
-// +kubebuilder:validation:XValidation:rule="isIP(self)",message="not an IP address"
+// +kubebuilder:validation:XValidation:rule="isIP(self)",message="must be an IP address"
 type Address string
 
 // Pod2UpdateStrategyType names a way to replace replicas.
@@ -276,31 +300,36 @@ const (
 	// RollingUpdate replaces replicas from the highest ordinal down, as many at
 	// once as maxUnavailable allows.
 	RollingUpdate Pod2UpdateStrategyType = "RollingUpdate"
-	// Recreate deletes all replicas of an old template before it creates one of
-	// the new.
+	// Recreate deletes all replicas of an old template before it creates new ones.
 	Recreate Pod2UpdateStrategyType = "Recreate"
-	// OnDelete replaces a replica when somebody deletes it.
+	// OnDelete replaces a replica only once it is deleted.
 	OnDelete Pod2UpdateStrategyType = "OnDelete"
 )
 
-// Pod2UpdateStrategy says how a change reaches the replicas.
+// Pod2UpdateStrategy controls how a change reaches the replicas.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || self.type == 'RollingUpdate'",message="rollingUpdate goes with type RollingUpdate only",fieldPath=".rollingUpdate"
+// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || self.type == 'RollingUpdate'",message="rollingUpdate is allowed only if type is RollingUpdate",fieldPath=".rollingUpdate"
 type Pod2UpdateStrategy struct {
-	// RollingUpdate (the default), Recreate or OnDelete.
+	// type is "RollingUpdate", "Recreate" or "OnDelete". "RollingUpdate" replaces
+	// replicas from the highest ordinal down, within the bounds of rollingUpdate.
+	// "Recreate" deletes all old replicas before it creates new ones. "OnDelete"
+	// replaces a replica only once it is deleted. Defaults to "RollingUpdate".
 	//
 	// +optional
 	// +default="RollingUpdate"
 	Type Pod2UpdateStrategyType `json:"type,omitempty"`
 
-	// Bounds of a RollingUpdate.
+	// rollingUpdate sets the bounds of a RollingUpdate. It is allowed only if type
+	// is RollingUpdate.
 	//
 	// +optional
 	RollingUpdate *Pod2RollingUpdate `json:"rollingUpdate,omitempty"`
 
-	// IfPossible (the default) changes container images, cpu and memory, and
-	// labels in the running pod, which keeps its node and its volumes; every other
-	// change replaces the pod, and so does Never. The event says which and why.
+	// inPlace controls whether an update may change running pods. "IfPossible"
+	// changes container images, cpu and memory, and labels in the running pod,
+	// which keeps its node and its volumes. Any other change replaces the pod; an
+	// event says which change, and why. "Never" always replaces the pod. Defaults
+	// to "IfPossible".
 	//
 	// +optional
 	// +default="IfPossible"
@@ -315,39 +344,43 @@ type InPlacePolicy string
 const (
 	// InPlaceIfPossible changes a running pod where that is possible.
 	InPlaceIfPossible InPlacePolicy = "IfPossible"
-	// InPlaceNever replaces it.
+	// InPlaceNever always replaces the pod.
 	InPlaceNever InPlacePolicy = "Never"
 )
 
-// Pod2RollingUpdate bounds a RollingUpdate.
+// Pod2RollingUpdate sets the bounds of a RollingUpdate.
 type Pod2RollingUpdate struct {
-	// How many replicas there may be besides, for the time of the update: a
-	// number, or a percentage of replicas, rounded up. Default 0. They have the
-	// ordinals that follow the last replica's, addresses of their own, and go when
-	// the update is done.
+	// maxSurge is the number of replicas that an update may create above replicas:
+	// a number, or a percentage of replicas, rounded up. Surge replicas have the
+	// ordinals after the last replica's, and addresses of their own. They are
+	// deleted when the update is complete. Defaults to 0.
 	//
 	// +optional
 	// +default=0
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100000 : self.matches('^(100|[0-9]{1,2})%$')",message="a number from 0 to 100000 or a percentage from 0% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100000 : self.matches('^(100|[0-9]{1,2})%$')",message="must be a number from 0 to 100000 or a percentage from 0% to 100%"
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 
-	// How many replicas the update may make unavailable: a number, or a percentage
-	// of replicas, rounded down. Default 1. Where that and maxSurge come to 0, it
-	// counts as 1, for nothing else would let the update proceed. A replica of an
-	// old template that is not Ready is replaced at once and never counts. One
-	// that is Ready, but not for minReadySeconds yet, counts as unavailable. A
-	// replica that was scaled away and serves stays until as many others do.
+	// maxUnavailable is the number of replicas that an update may make
+	// unavailable: a number, or a percentage of replicas, rounded down. If it and
+	// maxSurge are both 0 after rounding, it counts as 1, because the update could
+	// not proceed otherwise. Defaults to 1.
+	//
+	// A replica of an old template that is not Ready is replaced at once and never
+	// counts. A replica that is Ready, but not yet for minReadySeconds, counts as
+	// unavailable. A scaled-down replica that is available stays until enough of
+	// the remaining replicas are available.
 	//
 	// +optional
 	// +default=1
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100000 : self.matches('^(100|[0-9]{1,2})%$')",message="a number from 0 to 100000 or a percentage from 0% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100000 : self.matches('^(100|[0-9]{1,2})%$')",message="must be a number from 0 to 100000 or a percentage from 0% to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// Only replicas from the one in this place on are updated, counted from the
-	// first; the others stay at status.currentRevision, and come back with it.
-	// Default 0: all are. From replicas on, none is.
+	// partition is the position of the first replica to update, counted from 0.
+	// Replicas before it stay at status.currentRevision, and are recreated with
+	// it. If partition is not less than replicas, no replica is updated. Defaults
+	// to 0, which updates all.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -355,48 +388,56 @@ type Pod2RollingUpdate struct {
 	Partition int32 `json:"partition,omitempty"`
 }
 
-// Pod2Status counts the replicas. While nothing but numbers changes, it is
-// written four times a second at most.
+// Pod2Status is the observed state of a Pod2. If only counts change, the
+// controller writes the status at most four times a second.
 type Pod2Status struct {
-	// Pods of this Pod2 that exist and are neither terminating nor over.
+	// replicas is the number of pods of this Pod2 that exist and are neither
+	// terminating nor terminated.
 	// +optional
 	Replicas int32 `json:"replicas"`
-	// Of these, the ready ones.
+	// readyReplicas is the number of these pods that are ready.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
-	// Of these, the ones ready for minReadySeconds.
+	// availableReplicas is the number of these pods that have been ready for
+	// minReadySeconds.
 	// +optional
 	AvailableReplicas int32 `json:"availableReplicas"`
-	// Of these, the ones with the template and the networks of the spec.
+	// updatedReplicas is the number of these pods that have the template and the
+	// networks of the spec.
 	// +optional
 	UpdatedReplicas int32 `json:"updatedReplicas"`
-	// Name of the ControllerRevision from which all replicas were last made.
+	// currentRevision is the name of the ControllerRevision from which all
+	// replicas were last created.
 	// +optional
 	CurrentRevision string `json:"currentRevision,omitempty"`
-	// Name of the ControllerRevision of the spec.
+	// updateRevision is the name of the ControllerRevision of the spec.
 	// +optional
 	UpdateRevision string `json:"updateRevision,omitempty"`
-	// Label selector of the pods, for autoscalers and disruption budgets.
+	// selector is the label selector of the pods, for autoscalers and
+	// PodDisruptionBudgets.
 	// +optional
 	Selector string `json:"selector,omitempty"`
-	// Names of the Networks of the spec, for `kubectl get`.
+	// networks lists the names of the spec's Networks, for `kubectl get`.
 	// +optional
 	Networks string `json:"networks,omitempty"`
-	// The generation of the spec that this status describes.
+	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// How often the name of a revision was taken by other content.
+	// collisionCount is the number of times that a revision could not get its
+	// name, because a revision with other content had it.
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
-	// When an update or a change of replicas last came a step further.
+	// lastProgressTime is the time at which an update or a change of replicas last
+	// made progress.
 	// +optional
 	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
-	// Ready: every replica exists, has the template of the spec and is available;
-	// otherwise the reason says what is missing. Available: so many replicas are
-	// available as an update has to leave. Progressing: an update or a change of
-	// replicas comes on, or is complete. ClaimsResized, where there are
-	// volumeClaimTemplates: no claim is smaller than its template. NetworkDNS: the
-	// replicas have their DNS names on every Network; it is Unknown while no
+	// conditions are the latest observations of the Pod2's state. Ready: every
+	// replica exists, has the template of the spec and is available. If it is
+	// False, the reason says why. Available: at least as many replicas are
+	// available as an update must keep available. Progressing: an update or a
+	// change of replicas makes progress, or is complete. ClaimsResized, if there
+	// are volumeClaimTemplates: no PVC is smaller than its template. NetworkDNS:
+	// the replicas have their DNS names on every Network. It is Unknown while no
 	// replica has an address.
 	// +optional
 	// +listType=map

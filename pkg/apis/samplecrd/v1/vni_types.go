@@ -5,9 +5,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// VNI is a VXLAN Network Identifier (RFC 7348) that a Network has: the name is
-// the number, so that no two can have one. The controller writes it, and takes
-// it back once the Network is gone.
+// VNI is a VXLAN Network Identifier (RFC 7348) that a Network has. Its name is
+// the number, so no two Networks can have the same one. The controller creates
+// it, and deletes it once the Network is gone.
 //
 // +genclient
 // +genclient:nonNamespaced
@@ -18,33 +18,38 @@ import (
 // +kubebuilder:printcolumn:name="NAMESPACE",type=string,JSONPath=`.spec.network.namespace`
 // +kubebuilder:printcolumn:name="NETWORK",type=string,JSONPath=`.spec.network.name`
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[1-9][0-9]{0,7}$') && int(self.metadata.name) <= 16777215",message="the name of a VNI is a number from 1 to 16777215",fieldPath=".metadata"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[1-9][0-9]{0,7}$') && int(self.metadata.name) <= 16777215",message="the name of a VNI must be a number from 1 to 16777215",fieldPath=".metadata"
 type VNI struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec names the Network that has the number. It is immutable.
 	// +required
 	Spec VNISpec `json:"spec"`
 }
 
-// VNISpec says which Network has the number.
+// VNISpec names the Network that has the number.
 //
-// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a VNI is of one Network for as long as it exists"
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec is immutable: a VNI belongs to one Network for as long as it exists"
 type VNISpec struct {
+	// network is the Network that has the number.
 	// +required
 	Network NetworkReference `json:"network"`
 }
 
-// NetworkReference is one incarnation of a Network.
+// NetworkReference identifies a Network by namespace, name and UID.
 type NetworkReference struct {
+	// namespace is the namespace of the Network.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace"`
+	// name is the name of the Network.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
-	// One recreated under the same name is another.
+	// uid is the UID of the Network. A Network that was recreated with the same
+	// name has another UID.
 	// +required
 	UID types.UID `json:"uid"`
 }

@@ -6,19 +6,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// CronTab runs an image on a schedule, its pods on Networks if it names any.
-// It becomes one CronJob of the same name, which Kubernetes runs: fields with
-// the name of a field of a CronJob or a Job mean the same here, and are set
-// again when somebody changes them in the CronJob. What a CronTab has no word
-// for (resources, ttlSecondsAfterFinished) stays as you or a policy set it
-// there, but for containers beside ours, addresses in the pod template, and a
-// suspended jobTemplate.
+// CronTab runs an image on a schedule, and its pods can join Networks. The
+// controller creates one CronJob with the same name, which Kubernetes runs. A
+// field with the name of a field of a CronJob or a Job has the same meaning
+// here. If you change such a field in the CronJob, the controller sets it
+// again. The CronJob's other fields (resources, ttlSecondsAfterFinished) stay
+// as you or a policy set them there. There are three exceptions. The
+// controller removes additional containers, removes addresses in the pod
+// template, and resumes a suspended jobTemplate.
 //
-// With the finalizer `finalizer.stable.example.com` a deletion ends the runs,
-// and waits until they are over and the addresses of their pods returned;
-// those of a run that was started by hand, if its name begins with the
-// CronTab's and a dash. With `--cascade=orphan` the CronJob and its runs stay,
-// and the next CronTab of that name adopts them.
+// With the finalizer `finalizer.stable.example.com`, a deletion ends the runs.
+// It waits until they have finished and their pods have returned their
+// addresses. This includes a run that you started by hand, if its name begins
+// with the CronTab's name and a dash. With `--cascade=orphan`, the CronJob and
+// its runs stay, and the next CronTab with that name adopts them.
 //
 // +genclient
 // +genclient:method=GetScale,verb=get,subresource=scale,result=k8s.io/api/autoscaling/v1.Scale
@@ -37,56 +38,60 @@ import (
 // +kubebuilder:printcolumn:name="READY",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="REASON",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,priority=1
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="the name of a CronTab has at most 52 characters: a CronJob of that name adds 11 to each Job's",fieldPath=".metadata"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="the name of a CronTab must have at most 52 characters: its CronJob adds 11 to the name of each Job",fieldPath=".metadata"
 type CronTab struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec declares the schedule, the image and the runs.
 	// +required
 	Spec CronTabSpec `json:"spec"`
-	// What the controller found; written by it alone.
+	// status is the observed state of the CronTab. Only the controller writes it.
 	// +optional
 	Status CronTabStatus `json:"status,omitempty"`
 }
 
-// CronTabSpec is a schedule, an image, and how each run goes.
+// CronTabSpec declares the schedule, the image and the runs.
 type CronTabSpec struct {
-	// When to run: minute, hour, day of month, month and day of week, as in
-	// "*/5 * * * *" for every five minutes; or "@hourly", "@daily", "@weekly",
-	// "@monthly", "@yearly"; or "@every 1h30m", a minute at least, from run to
-	// run. One that does not parse, or is never due, is accepted, and reported in
-	// the condition Scheduled; nothing runs until it is repaired. That starts the
-	// run that was missed last at once, unless startingDeadlineSeconds have
-	// passed.
+	// cronSpec is the schedule: minute, hour, day of month, month and day of week.
+	// For example, "*/5 * * * *" starts a run every five minutes. cronSpec may
+	// also be "@hourly", "@daily", "@weekly", "@monthly" or "@yearly". With
+	// "@every 1h30m", a run starts in this interval, which must be at least a
+	// minute.
+	//
+	// A schedule that does not parse or is never due is accepted, but the
+	// condition Scheduled reports it, and nothing runs until you repair it. The
+	// repair starts the most recent missed run at once, unless
+	// startingDeadlineSeconds have passed.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	CronSpec string `json:"cronSpec"`
 
-	// The image that each run runs.
+	// image is the container image of each run.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Image string `json:"image"`
 
-	// Entry point, in the place of the image's.
+	// command is the entry point of the container. Defaults to the image's.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024
 	Command []string `json:"command,omitempty"`
 
-	// Arguments, in the place of the image's.
+	// args are the arguments of the entry point. Defaults to the image's.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024
 	Args []string `json:"args,omitempty"`
 
-	// Environment variables of the container.
+	// env lists environment variables of the container. Defaults to none.
 	//
 	// +optional
 	// +listType=map
@@ -94,9 +99,10 @@ type CronTabSpec struct {
 	// +kubebuilder:validation:MaxItems=1024
 	Env []corev1.EnvVar `json:"env,omitempty"`
 
-	// How many pods of a run are at work at once (a Job's parallelism), 0 to
-	// 100000. Default 1. With 0 a run is over at once; with completions besides it
-	// starts no pod, and goes on until activeDeadlineSeconds end it.
+	// replicas is the number of pods of a run that work at once (a Job's
+	// parallelism), from 0 to 100000. With 0, a run ends at once. But if
+	// completions is set and replicas is 0, the run starts no pod, and lasts until
+	// activeDeadlineSeconds end it. Defaults to 1.
 	//
 	// +optional
 	// +default=1
@@ -104,130 +110,140 @@ type CronTabSpec struct {
 	// +kubebuilder:validation:Maximum=100000
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// How many pods of a run have to succeed, 0 to 100000. Default: replicas.
+	// completions is the number of pods of a run that must succeed, from 0 to
+	// 100000. Defaults to replicas.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000
 	Completions *int32 `json:"completions,omitempty"`
 
-	// Name of the time zone of the schedule in the IANA database, such as
-	// Europe/Berlin. Default: that of the kube-controller-manager, mostly UTC,
-	// which is what status.nextScheduleTime takes it for.
+	// timeZone is the name of the schedule's time zone in the IANA database, such
+	// as Europe/Berlin. Defaults to the time zone of the kube-controller-manager,
+	// which is usually UTC. status.nextScheduleTime assumes UTC then.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	TimeZone *string `json:"timeZone,omitempty"`
 
-	// Start no further runs; ones under way go on. Default false. As with a
-	// CronJob, the end of it starts the run that was missed last, unless
-	// startingDeadlineSeconds have passed since.
+	// suspend stops the start of further runs; active runs continue. Defaults to
+	// false. When you set it back to false, the most recent missed run starts at
+	// once, unless startingDeadlineSeconds have passed. This is how a CronJob
+	// behaves, too.
 	//
 	// +optional
 	// +default=false
 	Suspend *bool `json:"suspend,omitempty"`
 
-	// What to do when a run is due while another is at work: Allow both, Forbid
-	// the new one, or Replace the old. Default: Forbid with networks, so that runs
-	// which wait for addresses do not pile up; else Allow.
+	// concurrencyPolicy controls a run that is due while another is active.
+	// "Allow" starts it, "Forbid" skips it, and "Replace" starts it in place of
+	// the active one. Defaults to "Forbid" with networks, so runs that wait for
+	// addresses do not pile up. Defaults to "Allow" without networks.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=Allow;Forbid;Replace
 	ConcurrencyPolicy batchv1.ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
 
-	// How late, in seconds, a run may start; then it counts as missed. Default:
-	// however late. Kubernetes starts no run with 0, nor with less than the
-	// interval of an "@every": that is reported in the condition Scheduled.
+	// startingDeadlineSeconds is how late, in seconds, a run may start. After that
+	// it counts as missed. Defaults to no deadline. Kubernetes starts no run with
+	// 0, nor with less than the interval of an "@every" schedule; the condition
+	// Scheduled reports that.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
 
-	// How many runs that succeeded to keep. Default 3.
+	// successfulJobsHistoryLimit is the number of successful runs to keep.
+	// Defaults to 3.
 	//
 	// +optional
 	// +default=3
 	// +kubebuilder:validation:Minimum=0
 	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty"`
 
-	// How many runs that failed to keep. Default 1.
+	// failedJobsHistoryLimit is the number of failed runs to keep. Defaults to 1.
 	//
 	// +optional
 	// +default=1
 	// +kubebuilder:validation:Minimum=0
 	FailedJobsHistoryLimit *int32 `json:"failedJobsHistoryLimit,omitempty"`
 
-	// How often a run tries again before it counts as failed. Default 6.
+	// backoffLimit is the number of retries before a run counts as failed.
+	// Defaults to 6.
 	//
 	// +optional
 	// +default=6
 	// +kubebuilder:validation:Minimum=0
 	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
 
-	// How long a run may take, in seconds, until its pods are ended and it counts
-	// as failed. Default: however long.
+	// activeDeadlineSeconds is how long, in seconds, a run may take. After that,
+	// its pods are terminated and it counts as failed. Defaults to no deadline.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
 
-	// Networks of the CronTab's namespace that every pod of a run joins. A pod
-	// gets its addresses before it is scheduled and returns them when it ends.
+	// networks lists the Networks, of the same namespace, that every pod of a run
+	// joins. A pod gets its addresses before it is scheduled, and returns them
+	// when it ends. Defaults to none.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:XValidation:rule="self.filter(n, has(n.interface)).all(n, self.exists_one(m, has(m.interface) && m.interface == n.interface))",message="two Networks are on one interface"
+	// +kubebuilder:validation:XValidation:rule="self.filter(n, has(n.interface)).all(n, self.exists_one(m, has(m.interface) && m.interface == n.interface))",message="the interfaces of networks must be unique"
 	Networks []CronTabNetwork `json:"networks,omitempty"`
 }
 
-// CronTabNetwork names a Network to join.
+// CronTabNetwork is a Network that the pods of a run join.
 type CronTabNetwork struct {
-	// Name of the Network.
+	// name is the name of a Network of the same namespace.
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// interface is what the pods of a run call their interface on the Network.
-	// With eth0, the Network takes the place of the cluster's network in these
-	// pods. Defaults to the next free of net1, net2, ...
+	// interface is the name of the pods' interface on the Network. With eth0, the
+	// Network replaces the cluster's network in these pods. It must not be lo, and
+	// must be unique among networks. Defaults to the next free of net1, net2, ...
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=15
 	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`
-	// +kubebuilder:validation:XValidation:rule="self != 'lo'",message="lo is the loopback interface of every pod"
+	// +kubebuilder:validation:XValidation:rule="self != 'lo'",message="must not be lo, the loopback interface of every pod"
 	Interface string `json:"interface,omitempty"`
 }
 
-// CronTabStatus is what the controller found.
+// CronTabStatus is the observed state of a CronTab.
 type CronTabStatus struct {
-	// When the last run was due that was started.
+	// lastScheduleTime is the time at which the last run that started was due.
 	// +optional
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
-	// When a run last ended well.
+	// lastSuccessfulTime is the time at which a run last completed successfully.
 	// +optional
 	LastSuccessfulTime *metav1.Time `json:"lastSuccessfulTime,omitempty"`
-	// When the next run is due; absent while none is.
+	// nextScheduleTime is the time at which the next run is due. It is absent if
+	// no run is due.
 	// +optional
 	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
-	// How many runs are under way.
+	// active is the number of active runs.
 	// +optional
 	Active int32 `json:"active"`
-	// How many pods are at work or about to be.
+	// replicas is the number of pods that work or are about to.
 	// +optional
 	Replicas int32 `json:"replicas"`
-	// Selects the pods, for the scale subresource.
+	// selector is the label selector of the pods, for the scale subresource.
 	// +optional
 	Selector string `json:"selector,omitempty"`
-	// metadata.generation of the spec that this status is about.
+	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Ready and Scheduled.
+	// conditions are the latest observations of the CronTab's state. Ready: the
+	// CronJob matches the CronTab, and no run waits for something that you must
+	// provide. Scheduled: there will be a next run.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -1,9 +1,9 @@
 package v1
 
 const (
-	// WaitFinalizer is set by the user, and means "wait": a CronTab that is being deleted
-	// stays until its CronJob and runs are gone or not its own (--cascade=orphan),
-	// their pods over and the addresses of the pods returned.
+	// WaitFinalizer is set by the user, and delays the deletion of a CronTab. The CronTab
+	// stays until its CronJob and runs are gone, or belong to it no longer (--cascade=orphan).
+	// Their pods must have terminated and returned their addresses.
 	WaitFinalizer = "finalizer.stable.example.com"
 
 	// CronTabLabel is the name of the CronTab, on the CronJob, its Jobs and their pods.
@@ -12,8 +12,8 @@ const (
 
 // Conditions of a CronTab.
 const (
-	// ConditionReady says that the CronJob is as the CronTab wants it, and that no
-	// run waits for what its user has to provide.
+	// ConditionReady says that the CronJob matches the CronTab, and that no run waits for
+	// something that its user must provide.
 	ConditionReady = "Ready"
 	// ConditionScheduled says that there will be a next run.
 	ConditionScheduled = "Scheduled"

@@ -6,8 +6,8 @@ import (
 	stablev1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 )
 
-// CronTab runs an image on a schedule: what it says, and what becomes of it,
-// is as in stable.example.com/v1.
+// CronTab runs an image on a schedule. It has the same fields and the same
+// behaviour as in stable.example.com/v1.
 //
 // +genclient
 // +genclient:method=GetScale,verb=get,subresource=scale,result=k8s.io/api/autoscaling/v1.Scale
@@ -25,15 +25,16 @@ import (
 // +kubebuilder:printcolumn:name="READY",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="REASON",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,priority=1
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="the name of a CronTab has at most 52 characters: a CronJob of that name adds 11 to each Job's",fieldPath=".metadata"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="the name of a CronTab must have at most 52 characters: its CronJob adds 11 to the name of each Job",fieldPath=".metadata"
 type CronTab struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec declares the schedule, the image and the runs.
 	// +required
 	Spec stablev1.CronTabSpec `json:"spec"`
-	// What the controller found; written by it alone.
+	// status is the observed state of the CronTab. Only the controller writes it.
 	// +optional
 	Status stablev1.CronTabStatus `json:"status,omitempty"`
 }

@@ -1,5 +1,5 @@
-// Package v1beta1 is the API of CronTab as older clients know it: the schema is that
-// of v1, and nothing is converted but the version.
+// Package v1beta1 is the API of CronTab for older clients. The schema is that of v1,
+// and a conversion changes only the version.
 //
 // +k8s:deepcopy-gen=package
 // +k8s:register-gen=package
