@@ -1,5 +1,5 @@
-// Package database tests the scripts in mysql.yaml, which a cluster without
-// kubelets never runs. That the rest of it serves is shown in test/integration.
+// Package database tests the scripts in mysql.yaml, which a cluster without kubelets
+// never runs. test/integration tests the rest of the file.
 package database
 
 import (
@@ -33,7 +33,7 @@ func object(t *testing.T, kind string, into any) {
 	}
 }
 
-// pod is what an init container's script finds on its node, in a directory.
+// pod is a directory with the files that an init container's script finds.
 type pod struct{ dir string }
 
 func newPod(t *testing.T, files ...string) pod {
@@ -66,8 +66,8 @@ func (p pod) write(t *testing.T, file, content string) {
 	}
 }
 
-// run runs the script of an init container, its paths below the pod's directory,
-// and returns what it printed.
+// run runs the script of an init container, with its paths moved below the pod's
+// directory, and returns its output.
 func (p pod) run(t *testing.T, shell, container, hostname string, env ...string) (string, error) {
 	t.Helper()
 	mysql := v1.Pod2{}
@@ -91,7 +91,7 @@ func (p pod) run(t *testing.T, shell, container, hostname string, env ...string)
 	return "", nil
 }
 
-// files renders those below a directory of the pod: "a b/c".
+// files lists the files below a directory of the pod: "a b/c".
 func (p pod) files(t *testing.T, dir string) string {
 	t.Helper()
 	var names []string
@@ -107,8 +107,8 @@ func (p pod) files(t *testing.T, dir string) string {
 	return strings.Join(names, " ")
 }
 
-// shells are those of the machine that the scripts have to work with: the image's
-// sh is bash, a Debian's is dash.
+// shells are the machine's shells that the scripts must work with. The image's sh is
+// bash; Debian's is dash.
 func shells() (found []string) {
 	for _, shell := range []string{"sh", "bash", "dash"} {
 		if _, err := exec.LookPath(shell); err == nil {
@@ -145,9 +145,9 @@ func TestConfigurationByOrdinal(t *testing.T) {
 	}
 }
 
-// The image's programs, but for what they do: each notes how it was called and its
-// input, and fails if that has $FAIL in it. A server ends when it is told to, or
-// when the script has; that it is up holds for the script that started it.
+// fakes replace the image's programs. Each records its arguments and its input, and
+// fails if they contain $FAIL. A server ends on a signal, or when its script has ended.
+// Only the script that started a server sees it running.
 var fakes = map[string]string{
 	"bin/mysqld": `#!/bin/sh
 echo "mysqld $*" >> "$LOG"
@@ -201,7 +201,7 @@ CHANGE REPLICATION SOURCE TO SOURCE_HOST = 'mysql-0.mysql-replication', SOURCE_U
 				t.Errorf("%s, %s: it ran\n%s\nwant\n%s", shell, c.name, got, c.calls)
 			}
 			if got := p.files(t, "mysql"); got != c.after {
-				t.Errorf("%s, %s: there is %q, want %q", shell, c.name, got, c.after)
+				t.Errorf("%s, %s: left %q, want %q", shell, c.name, got, c.after)
 			}
 		}
 	}
@@ -216,7 +216,7 @@ func (p pod) log(t *testing.T) string {
 	return strings.ReplaceAll(string(log), p.dir, "")
 }
 
-// Whatever fails, nothing passes for data, and the next attempt begins anew.
+// If a step fails, no directory has the name data, and the next attempt starts again.
 func TestCloneThatFails(t *testing.T) {
 	for _, shell := range shells() {
 		for _, c := range []struct{ failing, left string }{
@@ -237,7 +237,7 @@ func TestCloneThatFails(t *testing.T) {
 					t.Errorf("the script ends with %v and leaves %q, want %q\n%s", err, left, c.left, out)
 				}
 				if out, err := p.run(t, shell, "clone", "mysql-2"); err != nil || p.files(t, "mysql") != "data/ibdata1" {
-					t.Errorf("the next attempt: %v, and there is %q\n%s", err, p.files(t, "mysql"), out)
+					t.Errorf("the next attempt ended with %v and left %q\n%s", err, p.files(t, "mysql"), out)
 				}
 			})
 		}

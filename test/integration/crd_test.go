@@ -277,7 +277,7 @@ func TestLedgerRules(t *testing.T) {
 	}
 	run(t, ns, "patch", "ab", "ledger-10.9.0.0", "--type=merge", "-p", `{"spec":{"networkUID":"v"}}`)
 	run(t, ns, "patch", "ab", "ledger-10.9.0.0", "--type=merge", "-p", `{"spec":{"sealed":true}}`)
-	if got := refused(t, ns, "", "patch", "ab", "ledger-10.9.0.0", "--type=merge", "-p", `{"spec":{"sealed":false}}`); !strings.Contains(got, "stays sealed") {
+	if got := refused(t, ns, "", "patch", "ab", "ledger-10.9.0.0", "--type=merge", "-p", `{"spec":{"sealed":false}}`); !strings.Contains(got, "sealed is immutable") {
 		t.Errorf("unsealing is refused with\n%s", got)
 	}
 }

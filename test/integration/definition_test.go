@@ -162,7 +162,7 @@ func TestOnlyWhoMayDefineWritesAConfig(t *testing.T) {
 	validationPolicies(t, ns)
 	startController(t, ns)
 	raw := network("raw", `{cidr: 10.0.0.0/24, attachment: {type: CNI, config: '{"type":"macvlan","master":"eth0"}'}}`)
-	const refused = "it takes the verb create on network-attachment-definitions"
+	const refused = "you need the verb create on network-attachment-definitions"
 	plain := newUser(t, ns, "plain")
 	outcome(t, "with the role edit", plain.create(t, raw), refused)
 	outcome(t, "without a config", plain.create(t, network("plain", `{cidr: 10.0.0.0/24}`)), "")

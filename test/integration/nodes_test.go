@@ -168,7 +168,7 @@ subjects: [{kind: ServiceAccount, name: pod2-controller, namespace: %[2]s}, {kin
 		return refusal(err)
 	}
 	const (
-		refused = "of a Node, the controller of Networks changes the condition samplecrd.k8s.io/DataPlaneReady alone"
+		refused = "the controller of Networks may change only the condition samplecrd.k8s.io/DataPlaneReady of a Node"
 		address = `{"status":{"addresses":[{"type":"InternalIP","address":"192.0.2.1"}]}}`
 	)
 	for _, u := range []*user{wide, other} {

@@ -17,7 +17,7 @@ import (
 
 var networksResource = schema.GroupVersionResource{Group: "samplecrd.k8s.io", Version: "v1", Resource: "networks"}
 
-const inUse = "pods hold 1 addresses of this Network, 0 are reserved for replicas, and no pod that restarts would get one."
+const inUse = "pods hold 1 addresses of this Network, and 0 are reserved for replicas. After its deletion, a pod that restarts gets no address."
 
 // delete sends a dry-run deletion. It returns the refusal, "" for none.
 func (u *user) delete(t *testing.T, resource schema.GroupVersionResource, name string) string {
@@ -64,7 +64,7 @@ func TestANetworkInUseIsNotDeleted(t *testing.T) {
 	run(t, ns, "delete", "network", "unused")
 	for _, cascade := range []string{"background", "foreground", "orphan"} {
 		got := refused(t, ns, "", "delete", "network", "blue", "--cascade="+cascade)
-		if want := inUse + " Delete the workloads first. To delete the Network all the same, allow it: kubectl annotate networks.samplecrd.k8s.io blue --namespace=" + ns + " samplecrd.k8s.io/allow-deletion=true"; !strings.Contains(got, want) {
+		if want := inUse + " Delete the workloads first. To delete the Network anyway, allow it: kubectl annotate networks.samplecrd.k8s.io blue --namespace=" + ns + " samplecrd.k8s.io/allow-deletion=true"; !strings.Contains(got, want) {
 			t.Errorf("--cascade=%s is refused with\n%s\nwant %q in it", cascade, got, want)
 		}
 	}

@@ -78,7 +78,7 @@ func TestUnknownKeysAreWarnedOf(t *testing.T) {
 		}
 		return strings.Join(heard.texts, "; ")
 	}
-	const hint = ": pods ask for Networks by the annotation samplecrd.k8s.io/networks"
+	const hint = ": pods ask for Networks with the annotation samplecrd.k8s.io/networks"
 	eventually(t, "the policy is in force", func(context.Context) (string, error) {
 		if dryRun(maker("Pod", "", "samplecrd.k8s.io/network: blue")) == "" {
 			return "no warning", nil
@@ -103,12 +103,12 @@ func TestUnknownKeysAreWarnedOf(t *testing.T) {
 		}
 	}
 	const cronTab = "{apiVersion: stable.example.com/v1, kind: CronTab, metadata: {name: a, %s}, spec: {cronSpec: '0 0 1 1 *', image: x, replicas: 1}}"
-	const late = "the pod may run already, so that its annotation samplecrd.k8s.io/networks has no effect: recreate the pod with it, without spec.nodeName"
+	const late = "the pod may already be running, so its annotation samplecrd.k8s.io/networks has no effect: recreate the pod with the annotation and without spec.nodeName"
 	for _, row := range []struct{ manifest, want string }{
-		{fmt.Sprintf(cronTab, "labels: {samplecrd.k8s.io/networks: blue}"), "nothing reads the label samplecrd.k8s.io/networks: a CronTab asks for Networks by spec.networks"},
-		{fmt.Sprintf(cronTab, "annotations: {samplecrd.k8s.io/networks: blue}"), "nothing reads the annotation samplecrd.k8s.io/networks: a CronTab asks for Networks by spec.networks"},
+		{fmt.Sprintf(cronTab, "labels: {samplecrd.k8s.io/networks: blue}"), "nothing reads the label samplecrd.k8s.io/networks: a CronTab asks for Networks with spec.networks"},
+		{fmt.Sprintf(cronTab, "annotations: {samplecrd.k8s.io/networks: blue}"), "nothing reads the annotation samplecrd.k8s.io/networks: a CronTab asks for Networks with spec.networks"},
 		{strings.Replace(maker("Deployment", "", ""), "{name: a}", "{name: a, annotations: {samplecrd.k8s.io/networks: blue}}", 1),
-			"nothing reads the annotation samplecrd.k8s.io/networks of the object itself: write it into the metadata of the pod template"},
+			"nothing reads the annotation samplecrd.k8s.io/networks of the object itself: set it in the metadata of the pod template"},
 		{strings.Replace(maker("Pod", "", "samplecrd.k8s.io/networks: blue"), "schedulingGates: [{name: samplecrd.k8s.io/addresses}]", "nodeName: node-x", 1), late},
 	} {
 		if got := dryRun(row.manifest); got != row.want {
