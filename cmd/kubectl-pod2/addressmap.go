@@ -18,8 +18,8 @@ import (
 	"github.com/pod2/pod2/pkg/network"
 )
 
-// What stands for an address in a map. A held one is drawn as held, also where it
-// would not be handed out anew.
+// Marks of addresses in a map. A map shows an address as held even if the Network would
+// not hand it out again.
 const (
 	markBound    = '#'
 	markReserved = '='
@@ -29,7 +29,7 @@ const (
 	markNever    = 'x'
 	markOutside  = '_'
 
-	// legend has one row for each.
+	// legend explains each mark.
 	legend = `
   # bound      = reserved for a replica      ~ resting
   . free       : free, only for pods that ask for it by name
@@ -40,17 +40,17 @@ const (
 
 var marks = map[v1.AddressState]rune{v1.AddressBound: markBound, v1.AddressReserved: markReserved, v1.AddressResting: markResting}
 
-// drawNetworks draws one Network, or with "" all of the namespace, and blocks whose
-// Network is gone.
+// drawNetworks draws one Network, or all if only is empty, and the AddressBlocks whose
+// Network is gone. An empty namespace means all namespaces.
 func (t *tool) drawNetworks(ctx context.Context, c clients, namespace, only string, blocks []*v1.AddressBlock) error {
 	list, err := c.sample.SamplecrdV1().Networks(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return fmt.Errorf("list the Networks of namespace %s: %w", namespace, err)
+		return fmt.Errorf("list the Networks of %s: %w", scope(namespace), err)
 	}
 	var maps []*networkMap
 	for i := range list.Items {
 		if n := &list.Items[i]; only == "" || n.Name == only {
-			maps = append(maps, &networkMap{name: n.Name, network: n})
+			maps = append(maps, &networkMap{namespace: n.Namespace, name: n.Name, network: n})
 		}
 	}
 	for _, block := range blocks {
@@ -58,12 +58,18 @@ func (t *tool) drawNetworks(ctx context.Context, c clients, namespace, only stri
 		i := slices.IndexFunc(maps, of)
 		if i < 0 {
 			i = len(maps)
-			maps = append(maps, &networkMap{name: block.Spec.Network, uid: block.Spec.NetworkUID})
+			maps = append(maps, &networkMap{namespace: block.Namespace, name: block.Spec.Network, uid: block.Spec.NetworkUID})
 		}
 		maps[i].blocks = append(maps[i].blocks, block)
 	}
-	slices.SortStableFunc(maps, func(a, b *networkMap) int { return cmp.Compare(a.name, b.name) })
+	slices.SortStableFunc(maps, func(a, b *networkMap) int {
+		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+	})
 	for _, m := range maps {
+		m.title = m.name
+		if namespace == metav1.NamespaceAll {
+			m.title = m.namespace + "/" + m.name
+		}
 		drawn, err := m.draw()
 		if err != nil {
 			return err
@@ -71,48 +77,49 @@ func (t *tool) drawNetworks(ctx context.Context, c clients, namespace, only stri
 		fmt.Fprint(t.Out, drawn)
 	}
 	if len(maps) == 0 {
-		fmt.Fprintf(t.ErrOut, "There is no Network in namespace %s.\n", namespace)
+		fmt.Fprintf(t.ErrOut, "No Networks found %s.\n", within(namespace))
 		return nil
 	}
 	fmt.Fprint(t.Out, legend)
 	return nil
 }
 
-// networkMap is what is drawn of one Network.
+// networkMap is the map of one Network.
 type networkMap struct {
-	name    string
-	network *v1.Network // nil if it is gone
-	uid     types.UID   // of the one that is gone
-	blocks  []*v1.AddressBlock
+	namespace, name string
+	title           string      // of the heading
+	network         *v1.Network // nil if it is gone
+	uid             types.UID   // of a Network that is gone
+	blocks          []*v1.AddressBlock
 }
 
-// has says whether the block is of this Network. One recreated under the same name is
-// another.
+// has says whether the AddressBlock belongs to this Network. A Network that was recreated
+// with the same name has another UID.
 func (m *networkMap) has(block *v1.AddressBlock) bool {
 	uid := m.uid
 	if m.network != nil {
 		uid = m.network.UID
 	}
-	return m.name == block.Spec.Network && uid == block.Spec.NetworkUID
+	return m.namespace == block.Namespace && m.name == block.Spec.Network && uid == block.Spec.NetworkUID
 }
 
-// draw draws the Network under a heading, 64 addresses a row, without rows that lie
-// outside of it. Of a Network that has no AddressBlock yet it draws the first one.
+// draw draws the Network under a heading, with 64 addresses in a row. It leaves out rows
+// that are outside the Network. If a Network has no AddressBlock yet, it draws the first.
 //
 //	blue 10.0.0.0/16   2 bound, 1 reserved, 0 resting, 65531 free
 //	       10.0.0.0  xx##=....
-//	  65278 more are free, in blocks that have not been used yet
+//	  65278 more are free, in AddressBlocks that do not exist yet
 func (m *networkMap) draw() (string, error) {
 	var cidr netip.Prefix
 	var pool ipam.Pool
-	heading := m.name + " (deleted)"
+	heading := m.title + " (deleted)"
 	if n := m.network; n != nil {
 		var err error
 		if pool, err = network.Pool(n); err != nil {
-			return fmt.Sprintf("%s   cannot be drawn: %v\n", m.name, err), nil
+			return fmt.Sprintf("%s   cannot be drawn: %v\n", m.title, err), nil
 		}
 		cidr, _ = ipam.CheckCIDR(n.Spec.CIDR)
-		heading = m.name + " " + cidr.String()
+		heading = m.title + " " + cidr.String()
 		if len(m.blocks) == 0 {
 			first := v1.AddressBlock{Spec: v1.AddressBlockSpec{CIDR: ipam.Block(cidr.Addr()).String()}}
 			m.blocks = append(m.blocks, &first)
@@ -120,7 +127,7 @@ func (m *networkMap) draw() (string, error) {
 	}
 	count := map[rune]int64{}
 	var rows strings.Builder
-	// What the Network has to give, held or not, beside what is drawn.
+	// The addresses that the Network hands out, held or not, except those that are drawn.
 	free, request := pool.ForAny(), pool.Capacity()-pool.ForAny()
 	for _, block := range m.blocks {
 		prefix, err := netip.ParsePrefix(block.Spec.CIDR)
@@ -139,7 +146,7 @@ func (m *networkMap) draw() (string, error) {
 			mark, taken := held[address]
 			can := markOf(pool, cidr, address)
 			switch {
-			case pool.ForAny() == math.MaxInt64: // and more: what is drawn of it takes nothing away
+			case pool.ForAny() == math.MaxInt64: // or more, so the drawn addresses do not matter
 			case can == markFree:
 				free--
 			case can == markRequest:
@@ -160,7 +167,7 @@ func (m *networkMap) draw() (string, error) {
 	}
 	more := ""
 	if free > 0 {
-		more = fmt.Sprintf("  %s more are free, in blocks that have not been used yet\n", number(free, cidr))
+		more = fmt.Sprintf("  %s more are free, in AddressBlocks that do not exist yet\n", number(free, cidr))
 	}
 	onRequest := ""
 	if n := count[markRequest] + request; n > 0 {
@@ -182,7 +189,7 @@ func first(last netip.Addr) netip.Addr {
 	return address
 }
 
-// markOf is how an address is drawn that nobody holds.
+// markOf returns the mark of an address that no pod holds.
 func markOf(pool ipam.Pool, cidr netip.Prefix, address netip.Addr) rune {
 	switch {
 	case pool.Has(address):
@@ -195,8 +202,8 @@ func markOf(pool ipam.Pool, cidr netip.Prefix, address netip.Addr) rune {
 	return markOutside
 }
 
-// number of addresses of a CIDR. Nobody reads 19 digits: a large one is told by its
-// magnitude, and one too large to be counted has that of the CIDR.
+// number of addresses of a CIDR. Nobody reads 19 digits, so a large number is given by its
+// magnitude. A number that is too large to count has the magnitude of the CIDR.
 func number(n int64, cidr netip.Prefix) string {
 	switch {
 	case n == math.MaxInt64:
@@ -207,7 +214,7 @@ func number(n int64, cidr netip.Prefix) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// indent is as wide as the longest first address of a row may be.
+// indent is the maximum width of the first address of a row.
 func indent(block netip.Prefix) int {
 	if block.Addr().Is4() {
 		return len("255.255.255.255")

@@ -17,13 +17,13 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// edit changes the spec of a Pod2: a JSON merge patch of it or, where a list or a
-// template is to be replaced, JSON patch operations. Without either there is
-// nothing to change.
+// edit changes the spec of a Pod2, through a JSON merge patch. To replace a list or a
+// template, it has JSON patch operations instead. Without either there is nothing to
+// change.
 type edit struct {
 	spec map[string]any
 	ops  []operation
-	done string // what to say of it
+	done string // printed after the name of the Pod2
 }
 
 type operation struct {
@@ -32,7 +32,7 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// patch carries the resourceVersion that the edit was decided on.
+// patch has the resourceVersion that the edit was decided on as its precondition.
 func (e edit) patch(resourceVersion string) (types.PatchType, []byte, error) {
 	if e.ops != nil {
 		ops := append([]operation{{"replace", "/metadata/resourceVersion", resourceVersion}}, e.ops...)
@@ -43,9 +43,9 @@ func (e edit) patch(resourceVersion string) (types.PatchType, []byte, error) {
 	return types.MergePatchType, body, err
 }
 
-// newChange is a subcommand that changes the spec of one Pod2. The controller
-// writes the status all the time, so that an edit that meets such a write is decided
-// anew; one that meets a change of the spec is not made.
+// newChange returns a subcommand that changes the spec of one Pod2. The controller
+// writes the status often. So an edit that conflicts with such a write is decided again.
+// An edit that conflicts with a change of the spec fails.
 func newChange(t *tool, cmd *cobra.Command, verb string, decide func(ctx context.Context, c clients, p *v1.Pod2, args []string) (edit, error)) *cobra.Command {
 	flags := newPrintFlags(cmd)
 	cmd.ValidArgsFunction = t.completePod2s
@@ -74,7 +74,7 @@ func (t *tool) change(ctx context.Context, c clients, flags *genericclioptions.P
 			return err
 		}
 		if generation != 0 && p.Generation != generation {
-			return fmt.Errorf("%s Pod2 %s: somebody changed its spec at the same time: look at it and run the command again", verb, key)
+			return fmt.Errorf("%s Pod2 %s: another client changed its spec at the same time: check it and run the command again", verb, key)
 		}
 		generation = p.Generation
 		if decided, err = decide(p); err != nil {
@@ -90,7 +90,7 @@ func (t *tool) change(ctx context.Context, c clients, flags *genericclioptions.P
 		}
 		result, err = c.sample.SamplecrdV1().Pod2s(key.Namespace).Patch(ctx, key.Name, kind, body, metav1.PatchOptions{FieldManager: fieldManager})
 		if apierrors.IsConflict(err) {
-			return err // as it is: RetryOnConflict does not look into wrapped ones
+			return err // not wrapped: RetryOnConflict does not unwrap errors
 		}
 		if err != nil {
 			return fmt.Errorf("%s Pod2 %s: %w", verb, key, err)
@@ -106,7 +106,13 @@ func (t *tool) change(ctx context.Context, c clients, flags *genericclioptions.P
 func newPause(t *tool) *cobra.Command {
 	return newChange(t, &cobra.Command{
 		Use: "pause NAME", Args: usage(cobra.ExactArgs(1)),
-		Short: "Stop an update where it is; scaling and the repair of lost replicas go on",
+		Short: "Stop an update; scaling and the replacement of lost replicas continue",
+		Example: examples(`
+# Stop the update of Pod2 web
+kubectl pod2 pause web
+
+# Stop the update of a Pod2 in another namespace
+kubectl pod2 pause web -n production`),
 	}, "pause", func(_ context.Context, _ clients, p *v1.Pod2, _ []string) (edit, error) {
 		if p.Spec.Paused {
 			return edit{done: "already paused"}, nil
@@ -118,7 +124,13 @@ func newPause(t *tool) *cobra.Command {
 func newResume(t *tool) *cobra.Command {
 	return newChange(t, &cobra.Command{
 		Use: "resume NAME", Args: usage(cobra.ExactArgs(1)),
-		Short: "Let a paused update go on",
+		Short: "Continue a paused update",
+		Example: examples(`
+# Continue the update of Pod2 web
+kubectl pod2 resume web
+
+# Continue the update and print the Pod2
+kubectl pod2 resume web -o yaml`),
 	}, "resume", func(_ context.Context, _ clients, p *v1.Pod2, _ []string) (edit, error) {
 		if !p.Spec.Paused {
 			return edit{done: "not paused"}, nil
@@ -133,14 +145,20 @@ const restartedAt = "kubectl.kubernetes.io/restartedAt"
 func newRestart(t *tool) *cobra.Command {
 	return newChange(t, &cobra.Command{
 		Use: "restart NAME", Args: usage(cobra.ExactArgs(1)),
-		Short: "Replace every replica, as the update strategy has it; each keeps its name and its addresses",
+		Short: "Replace every replica, by the update strategy; each keeps its name and its addresses",
+		Example: examples(`
+# Restart all replicas of Pod2 web
+kubectl pod2 restart web
+
+# Restart them and wait until all are available
+kubectl pod2 restart web && kubectl pod2 status web`),
 	}, "restart", func(_ context.Context, _ clients, p *v1.Pod2, _ []string) (edit, error) {
 		at := t.now().Format(time.RFC3339)
 		switch {
 		case p.Spec.Paused:
 			return edit{}, fmt.Errorf("its updates are paused: run `kubectl pod2 resume %s` first", p.Name)
 		case p.Spec.Template.Annotations[restartedAt] == at:
-			return edit{}, fmt.Errorf("a restart was asked for within this second: it is under way")
+			return edit{}, fmt.Errorf("it was already restarted within this second")
 		}
 		template := map[string]any{"metadata": map[string]any{"annotations": map[string]string{restartedAt: at}}}
 		return edit{spec: map[string]any{"template": template}, done: "restarted"}, nil
@@ -150,7 +168,16 @@ func newRestart(t *tool) *cobra.Command {
 func newSetImage(t *tool) *cobra.Command {
 	cmd := newChange(t, &cobra.Command{
 		Use: "image NAME CONTAINER=IMAGE...", Args: usage(cobra.MinimumNArgs(2)),
-		Short: "Change the images of containers, init containers too; *=IMAGE is for all of them",
+		Short: "Change the images of containers and init containers; *=IMAGE changes all of them",
+		Example: examples(`
+# Change the image of container app of Pod2 web
+kubectl pod2 set image web app=nginx:1.29
+
+# Change the images of two containers
+kubectl pod2 set image web app=nginx:1.29 proxy=envoy:1.34
+
+# Change the image of all containers
+kubectl pod2 set image web '*=nginx:1.29'`),
 	}, "set the image of", func(_ context.Context, _ clients, p *v1.Pod2, args []string) (edit, error) {
 		return setImages(p, args)
 	})
@@ -185,7 +212,7 @@ func (t *tool) completeContainers(cmd *cobra.Command, arg string) ([]string, cob
 	return names, directive
 }
 
-// container is one of the template, and where its image stands.
+// container of the template, with the path of its image.
 type container struct{ name, image, path string }
 
 func containers(p *v1.Pod2) []container {
@@ -199,7 +226,7 @@ func containers(p *v1.Pod2) []container {
 	return all
 }
 
-// setImages reads CONTAINER=IMAGE arguments; of several for one container the last
+// setImages reads CONTAINER=IMAGE arguments. If several name one container, the last one
 // counts.
 func setImages(p *v1.Pod2, args []string) (edit, error) {
 	all := containers(p)
@@ -207,7 +234,7 @@ func setImages(p *v1.Pod2, args []string) (edit, error) {
 	for _, arg := range args {
 		name, image, ok := strings.Cut(arg, "=")
 		if !ok || name == "" || image == "" {
-			return edit{}, fmt.Errorf("%q is not CONTAINER=IMAGE", arg)
+			return edit{}, fmt.Errorf("argument %q must be CONTAINER=IMAGE", arg)
 		}
 		found := false
 		var names []string

@@ -15,7 +15,7 @@ import (
 
 func paused(p *v1.Pod2) { p.Spec.Paused = true }
 
-// What each command says, and which line of the spec it adds and removes.
+// Each command has the right output, and adds and removes the right lines of the spec.
 func TestChanges(t *testing.T) {
 	const updated = "pod2.samplecrd.k8s.io/web image updated\n"
 	for _, tt := range []struct {
@@ -34,16 +34,16 @@ func TestChanges(t *testing.T) {
 		{"restart web", web(paused), "! restart Pod2 default/web: its updates are paused: run `kubectl pod2 resume web` first\n", ""},
 		{"restart web", web(func(p *v1.Pod2) {
 			p.Spec.Template.Annotations = map[string]string{restartedAt: "2026-01-02T15:04:05Z"}
-		}), "! restart Pod2 default/web: a restart was asked for within this second: it is under way\n", ""},
+		}), "! restart Pod2 default/web: it was already restarted within this second\n", ""},
 		{"set image web app=nginx:4", web(), updated, "+ - image: nginx:4 - - image: nginx:3"},
 		{"set image web init=busybox:2 app=nginx:4 app=nginx:5", web(), updated,
 			"+ - image: busybox:2 + - image: nginx:5 - - image: busybox:1 - - image: nginx:3"},
 		{"set image web *=x", web(), updated, "+ - image: x + - image: x + - image: x - - image: busybox:1 - - image: envoy:1 - - image: nginx:3"},
 		{"set image web app=nginx:3", web(), "pod2.samplecrd.k8s.io/web image unchanged\n", ""},
 		{"set image web db=x app=y", web(), "! set the image of Pod2 default/web: the template has no container \"db\"; it has init, app, side\n", ""},
-		{"set image web app", web(), "! set the image of Pod2 default/web: \"app\" is not CONTAINER=IMAGE\n", ""},
-		{"set image web", web(), "! requires at least 2 arg(s), only received 1; write kubectl pod2 set image NAME CONTAINER=IMAGE... [flags]\n", ""},
-		{"pause deployment/web", web(), "! \"deployment/web\" names no Pod2: write NAME or pod2/NAME\n", ""},
+		{"set image web app", web(), "! set the image of Pod2 default/web: argument \"app\" must be CONTAINER=IMAGE\n", ""},
+		{"set image web", web(), "! requires at least 2 arg(s), only received 1; usage: kubectl pod2 set image NAME CONTAINER=IMAGE... [flags]\n", ""},
+		{"pause deployment/web", web(), "! \"deployment/web\" is not a Pod2: write NAME or pod2/NAME\n", ""},
 		{"pause db", web(), "! get Pod2 default/db: pod2s.samplecrd.k8s.io \"db\" not found\n", ""},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// changed are the lines that come and go, in the order of their text.
+// changed returns the added and removed lines, sorted.
 func changed(before, after string) string {
 	count := map[string]int{}
 	for line := range strings.Lines(before) {
@@ -77,7 +77,8 @@ func changed(before, after string) string {
 	return strings.Join(sorted(lines), " ")
 }
 
-// A write of the status in between is nothing to the user; a change of the spec is.
+// The user does not notice a concurrent write of the status. A concurrent change of the
+// spec is an error.
 func TestConflicts(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -85,7 +86,7 @@ func TestConflicts(t *testing.T) {
 		want       string
 	}{
 		{"status", 3, "pod2.samplecrd.k8s.io/web paused\n"},
-		{"spec", 4, "! pause Pod2 default/web: somebody changed its spec at the same time: look at it and run the command again\n"},
+		{"spec", 4, "! pause Pod2 default/web: another client changed its spec at the same time: check it and run the command again\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t, web())
@@ -110,7 +111,8 @@ func TestConflicts(t *testing.T) {
 }
 
 func TestUndo(t *testing.T) {
-	// Three revisions: nginx:1 of a Service, with no network; nginx:2 on blue and green; nginx:3.
+	// There are three revisions: nginx:1 with a Service and without networks, nginx:2 on blue
+	// and green, and nginx:3.
 	first := web(withImage("nginx:1"), func(p *v1.Pod2) {
 		p.Spec.Networks, p.Spec.ServiceName = nil, "db"
 		p.Annotations = map[string]string{pod2.ChangeCauseAnnotation: "the first"}
@@ -123,8 +125,8 @@ func TestUndo(t *testing.T) {
 		{"undo web", "pod2.samplecrd.k8s.io/web rolled back to revision 2\n", "+ - image: nginx:2 + - name: blue + - name: green - - 10.0.0.5 - - addresses: - - image: nginx:3 - name: blue"},
 		{"undo web --to-revision=1", "pod2.samplecrd.k8s.io/web rolled back to revision 1\n",
 			"+ - image: nginx:1 + serviceName: db - - 10.0.0.5 - - addresses: - - image: nginx:3 - name: blue - networks:"},
-		{"undo web --to-revision=3", "pod2.samplecrd.k8s.io/web unchanged: the spec is that of revision 3\n", ""},
-		{"undo web --to-revision=7", "! undo Pod2 default/web: there is no revision 7; there are 1, 2, 3\n", ""},
+		{"undo web --to-revision=3", "pod2.samplecrd.k8s.io/web unchanged: the spec already matches revision 3\n", ""},
+		{"undo web --to-revision=7", "! undo Pod2 default/web: revision 7 not found: choose one of 1, 2, 3\n", ""},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			w := newWorld(t, web(), revisionOf(first, 1), revisionOf(second, 2), revisionOf(web(), 3))
@@ -146,7 +148,7 @@ func TestUndo(t *testing.T) {
 		requireText(t, w.run("undo", "web"), "pod2.samplecrd.k8s.io/web rolled back to revision 1\n")
 		requireText(t, changed(before, w.spec()), "+ - 10.0.0.9 + interface: eth0 - - 10.0.0.5")
 	})
-	t.Run("to a revision of a release that recorded the interface beside it", func(t *testing.T) {
+	t.Run("to a revision with an interface in its annotation", func(t *testing.T) {
 		earlier := revisionOf(web(func(p *v1.Pod2) { p.Spec.Networks = []v1.Pod2Network{{Name: "blue"}} }), 1)
 		earlier.Annotations[v1.RevisionNetworksAnnotation] = `[{"name":"blue","interface":"eth0"}]`
 		w := newWorld(t, web(), earlier, revisionOf(web(), 2))
@@ -156,10 +158,10 @@ func TestUndo(t *testing.T) {
 	})
 	t.Run("while updates are paused", func(t *testing.T) {
 		w := newWorld(t, web(func(p *v1.Pod2) { p.Spec.Paused = true }), revisionOf(second, 2), revisionOf(web(), 3))
-		requireText(t, w.run("undo", "web"), "pod2.samplecrd.k8s.io/web spec is that of revision 2 again; updates are paused: resume to have it rolled out\n")
+		requireText(t, w.run("undo", "web"), "pod2.samplecrd.k8s.io/web rolled back to revision 2, but updates are paused: resume to roll it out\n")
 	})
 	t.Run("without history", func(t *testing.T) {
 		w := newWorld(t, web(), revisionOf(web(), 1))
-		requireText(t, w.run("undo", "web"), "! undo Pod2 default/web: there is no revision before that of the spec\n")
+		requireText(t, w.run("undo", "web"), "! undo Pod2 default/web: there is no earlier revision\n")
 	})
 }

@@ -23,10 +23,10 @@ import (
 	"github.com/pod2/pod2/pkg/client/clientset/versioned"
 )
 
-// fieldManager names this program to the API server.
+// fieldManager is this program's name at the API server.
 const fieldManager = "kubectl-pod2"
 
-// scheme has what is printed with -o.
+// scheme has the kinds that -o prints.
 var scheme = runtime.NewScheme()
 
 func init() {
@@ -34,7 +34,7 @@ func init() {
 	utilruntime.Must(v1.Install(scheme))
 }
 
-// tool is what all subcommands share.
+// tool is shared by all subcommands.
 type tool struct {
 	genericiooptions.IOStreams
 	config  genericclioptions.RESTClientGetter
@@ -52,23 +52,45 @@ func newCommand(t *tool) *cobra.Command {
 	root := &cobra.Command{
 		Use:         fieldManager,
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl pod2"},
-		Short:       "Roll out, look into and plan Pod2s",
-		Long: "Roll out, look into and plan Pod2s.\n\n" +
-			"What `kubectl rollout` and `kubectl set image` do for a Deployment, for a Pod2; who holds which address of a Network; " +
-			"and what the controller would do with a changed manifest.",
+		Short:       "Roll out, inspect and plan Pod2s",
+		Long: "Roll out, inspect and plan Pod2s.\n\n" +
+			"The commands do for a Pod2 the work of `kubectl rollout` and `kubectl set image`. They also show which pod holds " +
+			"which address of a Network, and the actions that the controller would take for a changed manifest.",
+		Example: examples(`
+# Show the actions that the controller would take for a changed manifest
+kubectl pod2 plan -f web.yaml
+
+# Wait until an update is complete
+kubectl pod2 status web --timeout=5m
+
+# List the addresses of a Network and the pods that hold them
+kubectl pod2 addresses blue`),
 		SilenceUsage: true, SilenceErrors: true,
 	}
 	root.SetIn(t.In)
 	root.SetOut(t.Out)
 	root.SetErr(t.ErrOut)
-	set := &cobra.Command{Use: "set", Short: "Change one thing of a Pod2"}
+	set := &cobra.Command{
+		Use: "set", Short: "Change one field of a Pod2",
+		Example: examples(`
+# Change the image of one container
+kubectl pod2 set image web app=nginx:1.29
+
+# Change the image of all containers
+kubectl pod2 set image web '*=nginx:1.29'`),
+	}
 	set.AddCommand(newSetImage(t))
-	root.AddCommand(newStatus(t), newHistory(t), newUndo(t), newPause(t), newResume(t), newRestart(t), set, newAddresses(t), newRelease(t), newPlan(t))
+	root.AddCommand(newStatus(t), newHistory(t), newUndo(t), newPause(t), newResume(t), newRestart(t), set, newAddresses(t), newRelease(t), newPlan(t), newVersion(t))
 	explainErrors(root)
 	return root
 }
 
-// explainErrors has a command and those below it say what is not installed.
+// examples indents the Example of a command, as kubectl does.
+func examples(text string) string {
+	return "  " + strings.ReplaceAll(strings.TrimPrefix(text, "\n"), "\n", "\n  ")
+}
+
+// explainErrors makes a command and its subcommands report that Pod2 is not installed.
 func explainErrors(cmd *cobra.Command) {
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error { return explain(run(cmd, args)) }
@@ -78,8 +100,8 @@ func explainErrors(cmd *cobra.Command) {
 	}
 }
 
-// explain replaces "the server could not find the requested resource", which the
-// client makes of a path that the API server does not serve.
+// explain replaces "the server could not find the requested resource". The client
+// returns this error for a path that the API server does not serve.
 func explain(err error) error {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
@@ -90,10 +112,10 @@ func explain(err error) error {
 		return err
 	}
 	return fmt.Errorf("Pod2 is not installed in this cluster: the API server has no %s.%s. "+
-		"An administrator of the cluster installs it from a checkout of its repository: kubectl apply -f crd/ -f artifacts/", details.Kind, details.Group)
+		"Ask an administrator to run `kubectl apply -f crd/ -f artifacts/` in a checkout of its repository", details.Kind, details.Group)
 }
 
-// start connects and says in which namespace to work.
+// start connects, and returns the namespace to work in.
 func (t *tool) start() (c clients, namespace string, err error) {
 	if namespace, _, err = t.config.ToRawKubeConfigLoader().Namespace(); err != nil {
 		return c, "", fmt.Errorf("read the namespace of the kubeconfig: %w", err)
@@ -102,7 +124,7 @@ func (t *tool) start() (c clients, namespace string, err error) {
 	return c, namespace, err
 }
 
-// pod2Name reads a NAME argument, for which kubectl's TYPE/NAME is taken too.
+// pod2Name reads a NAME argument. It accepts kubectl's TYPE/NAME too.
 func pod2Name(arg string) (string, error) {
 	kind, name, typed := strings.Cut(arg, "/")
 	if !typed {
@@ -110,22 +132,22 @@ func pod2Name(arg string) (string, error) {
 	}
 	kind, _, _ = strings.Cut(strings.ToLower(kind), ".")
 	if !slices.Contains([]string{"pod2", "pod2s", "p2"}, kind) || name == "" {
-		return "", fmt.Errorf("%q names no Pod2: write NAME or pod2/NAME", arg)
+		return "", fmt.Errorf("%q is not a Pod2: write NAME or pod2/NAME", arg)
 	}
 	return name, nil
 }
 
-// usage adds to a complaint about the number of arguments what to write.
+// usage adds the usage line to an error about the number of arguments.
 func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return fmt.Errorf("%w; write %s", err, cmd.UseLine())
+			return fmt.Errorf("%w; usage: %s", err, cmd.UseLine())
 		}
 		return nil
 	}
 }
 
-// completePod2s offers the names of Pod2s for the first argument.
+// completePod2s completes the first argument with the names of Pod2s.
 func (t *tool) completePod2s(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	c, namespace, err := t.start()
 	if err != nil || len(args) > 0 {
@@ -150,14 +172,14 @@ func (c clients) getPod2(ctx context.Context, namespace, name string) (*v1.Pod2,
 	return p, nil
 }
 
-// newPrintFlags are those of -o.
+// newPrintFlags adds the flags of -o.
 func newPrintFlags(cmd *cobra.Command) *genericclioptions.PrintFlags {
 	flags := genericclioptions.NewPrintFlags("").WithTypeSetter(scheme)
 	flags.AddFlags(cmd)
 	return flags
 }
 
-// print prints an object as -o has it; by default its name and what was done.
+// print prints an object in the format of -o. The default is its name and the word done.
 func (t *tool) print(flags *genericclioptions.PrintFlags, object runtime.Object, done string) error {
 	flags.NamePrintFlags.Operation = done
 	printer, err := flags.ToPrinter()
@@ -167,8 +189,8 @@ func (t *tool) print(flags *genericclioptions.PrintFlags, object runtime.Object,
 	return printer.PrintObj(object, t.Out)
 }
 
-// printAll prints objects as -o has it, as `kubectl get` does: names one by one,
-// all else as one List.
+// printAll prints objects in the format of -o, as `kubectl get` does: names one by one,
+// and every other format as one List.
 func printAll[T runtime.Object](t *tool, flags *genericclioptions.PrintFlags, objects []T) error {
 	list := &corev1.List{Items: []runtime.RawExtension{}}
 	for _, object := range objects {

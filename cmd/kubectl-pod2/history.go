@@ -26,11 +26,17 @@ func newHistory(t *tool) *cobra.Command {
 	var number int64
 	cmd := &cobra.Command{
 		Use: "history NAME", Args: usage(cobra.ExactArgs(1)),
-		Short:             "List the revisions of a Pod2, or show one of them and what it changed",
+		Short: "List the revisions of a Pod2, or show one revision and its changes",
+		Example: examples(`
+# List the revisions of Pod2 web
+kubectl pod2 history web
+
+# Show revision 2 and its changes
+kubectl pod2 history web --revision=2`),
 		ValidArgsFunction: t.completePod2s,
 	}
 	flags := newPrintFlags(cmd)
-	cmd.Flags().Int64Var(&number, "revision", number, "Show this revision, and what it changed of the one before it.")
+	cmd.Flags().Int64Var(&number, "revision", number, "Show this revision, and its changes since the previous one.")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name, err := pod2Name(args[0])
 		if err != nil {
@@ -71,7 +77,7 @@ func newHistory(t *tool) *cobra.Command {
 	return cmd
 }
 
-// revisions of the namespace that carry the label of the Pod2, in name order.
+// revisions of the namespace that have the label of the Pod2, in name order.
 func (c clients) revisions(ctx context.Context, namespace, name string) ([]*appsv1.ControllerRevision, error) {
 	list, err := c.kube.AppsV1().ControllerRevisions(namespace).List(ctx, metav1.ListOptions{LabelSelector: v1.Pod2Label + "=" + name})
 	if err != nil {
@@ -90,20 +96,21 @@ func (c clients) history(ctx context.Context, p *v1.Pod2) ([]pod2.Revision, erro
 	return pod2.History(p, objects), err
 }
 
-// findRevision names, where there is none of the number, those there are.
+// findRevision returns the position of a revision. If it does not exist, the error lists
+// those that do.
 func findRevision(history []pod2.Revision, number int64) (int, error) {
 	i := slices.IndexFunc(history, func(r pod2.Revision) bool { return r.Object.Revision == number })
 	if i >= 0 {
 		return i, nil
 	}
 	if len(history) == 0 {
-		return 0, fmt.Errorf("there is no revision %d, nor any other yet", number)
+		return 0, fmt.Errorf("revision %d not found: there is no revision yet", number)
 	}
 	numbers := make([]string, 0, len(history))
 	for _, r := range history {
 		numbers = append(numbers, fmt.Sprint(r.Object.Revision))
 	}
-	return 0, fmt.Errorf("there is no revision %d; there are %s", number, strings.Join(numbers, ", "))
+	return 0, fmt.Errorf("revision %d not found: choose one of %s", number, strings.Join(numbers, ", "))
 }
 
 func (t *tool) listRevisions(p *v1.Pod2, history []pod2.Revision) error {
@@ -117,8 +124,8 @@ func (t *tool) listRevisions(p *v1.Pod2, history []pod2.Revision) error {
 	return w.Flush()
 }
 
-// role of a revision: current is what all replicas were last made from, update
-// what the spec has.
+// role of a revision: all replicas were last created from current, and update is that of
+// the spec.
 func role(p *v1.Pod2, r pod2.Revision) string {
 	var roles []string
 	if r.Object.Name == p.Status.CurrentRevision {
@@ -138,7 +145,7 @@ func (t *tool) showRevision(p *v1.Pod2, history []pod2.Revision, i int) error {
 	}
 	fmt.Fprintf(t.Out, "# Pod2 %s/%s, revision %d (%s)\n%s", p.Namespace, p.Name, object.Revision, object.Name, content)
 	if i == 0 {
-		fmt.Fprintln(t.Out, "\n# There is none before it.")
+		fmt.Fprintln(t.Out, "\n# There is no earlier revision.")
 		return nil
 	}
 	before := history[i-1].Object
@@ -151,21 +158,22 @@ func (t *tool) showRevision(p *v1.Pod2, history []pod2.Revision, i int) error {
 		B: difflib.SplitLines(content), ToFile: fmt.Sprintf("revision %d", object.Revision), Context: 3,
 	})
 	if err != nil {
-		return fmt.Errorf("compare the revisions %d and %d: %w", before.Revision, object.Revision, err)
+		return fmt.Errorf("compare revisions %d and %d: %w", before.Revision, object.Revision, err)
 	}
-	// SplitLines ends the text with a line that is not there.
-	fmt.Fprintf(t.Out, "\n# What it changed:\n%s", changes)
+	// SplitLines adds an empty line to the end of the text.
+	fmt.Fprintf(t.Out, "\n# Changes since the previous revision:\n%s", changes)
 	return nil
 }
 
-// contentYAML is what the user set, as the revision has it: the stored text, so that a
-// field that this program does not know shows, and beside it what is recorded of networks.
+// contentYAML returns the fields of the revision, which the user set. It uses the stored
+// text, to show also fields that this program does not know. It adds the networks, which
+// may be recorded outside the text.
 func contentYAML(r pod2.Revision) (string, error) {
 	var content map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(r.Object.Data.Raw))
 	decoder.UseNumber()
 	if err := decoder.Decode(&content); err != nil {
-		return "", fmt.Errorf("the content of ControllerRevision %s/%s cannot be read: %w", r.Object.Namespace, r.Object.Name, err)
+		return "", fmt.Errorf("decode ControllerRevision %s/%s: %w", r.Object.Namespace, r.Object.Name, err)
 	}
 	if len(r.Content.Networks) > 0 {
 		content["networks"] = r.Content.Networks

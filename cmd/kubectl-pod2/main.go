@@ -1,16 +1,18 @@
-// Command kubectl-pod2 is the kubectl plugin `kubectl pod2`: what `kubectl
-// rollout` and `kubectl set image` do for a Deployment, for a Pod2; who holds which
-// address; and what the controller would do with a changed manifest.
+// Command kubectl-pod2 is the kubectl plugin `kubectl pod2`. It does for a Pod2 the work
+// of `kubectl rollout` and `kubectl set image`. It also shows which pod holds which
+// address, and the actions that the controller would take for a changed manifest.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
@@ -30,10 +32,25 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	if err := command.ExecuteContext(ctx); err != nil {
+	run, err := command.ExecuteContextC(ctx)
+	if err != nil && !errors.Is(err, errWouldChange) {
 		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(1)
 	}
+	if status := exitStatus(run, err); status != 0 {
+		os.Exit(status)
+	}
+}
+
+// exitStatus of a command that ended with this error. For plan it is that of `kubectl
+// diff`: 1 says that something would change, so an error is 2.
+func exitStatus(run *cobra.Command, err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case run.Name() == planName && !errors.Is(err, errWouldChange):
+		return 2
+	}
+	return 1
 }
 
 func connect(flags *genericclioptions.ConfigFlags) (clients, error) {
@@ -44,11 +61,11 @@ func connect(flags *genericclioptions.ConfigFlags) (clients, error) {
 	config.UserAgent = fieldManager
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return clients{}, fmt.Errorf("make a client for %s: %w", config.Host, err)
+		return clients{}, fmt.Errorf("create a client for %s: %w", config.Host, err)
 	}
 	sample, err := versioned.NewForConfig(config)
 	if err != nil {
-		return clients{}, fmt.Errorf("make a client for %s: %w", config.Host, err)
+		return clients{}, fmt.Errorf("create a client for %s: %w", config.Host, err)
 	}
 	return clients{kube: kube, sample: sample}, nil
 }

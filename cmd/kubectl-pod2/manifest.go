@@ -18,24 +18,24 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// manifests are what files have, each in its namespace.
+// manifests are the objects of the files, each with its namespace.
 type manifests struct {
 	pod2s, networks []*unstructured.Unstructured
 	others          []string
 }
 
-// readManifests reads files as `kubectl apply` does; enforced says that --namespace
-// was given, which another namespace in the file contradicts.
+// readManifests reads files as `kubectl apply` does. enforced says that --namespace is
+// set, so another namespace in the file is an error.
 func readManifests(files *resource.FilenameOptions, namespace string, enforced bool) (manifests, error) {
 	var m manifests
 	infos, err := resource.NewLocalBuilder().Unstructured().Local().FilenameParam(false, files).Flatten().Do().Infos()
 	if err != nil {
-		return m, fmt.Errorf("read what to plan: %w", err)
+		return m, fmt.Errorf("read the manifests: %w", err)
 	}
 	for _, info := range infos {
 		object, ok := info.Object.(*unstructured.Unstructured)
 		if !ok {
-			return m, fmt.Errorf("read what to plan: %s is no object", info.Source)
+			return m, fmt.Errorf("read the manifests: %s is not an object", info.Source)
 		}
 		kind := object.GroupVersionKind()
 		name := kind.Kind + "/" + object.GetName()
@@ -45,11 +45,11 @@ func readManifests(files *resource.FilenameOptions, namespace string, enforced b
 		}
 		switch is := object.GetNamespace(); {
 		case object.GetName() == "":
-			return m, fmt.Errorf("a %s in %s has no name, and cannot be applied", kind.Kind, info.Source)
+			return m, fmt.Errorf("a %s in %s has no name: set metadata.name", kind.Kind, info.Source)
 		case is == "":
 			object.SetNamespace(namespace)
 		case enforced && is != namespace:
-			return m, fmt.Errorf("%s is of namespace %s, and --namespace is %s", name, is, namespace)
+			return m, fmt.Errorf("%s is in namespace %s, but --namespace is %s: they must match", name, is, namespace)
 		}
 		if kind.Kind == "Pod2" {
 			m.pod2s = append(m.pod2s, object)
@@ -63,7 +63,7 @@ func readManifests(files *resource.FilenameOptions, namespace string, enforced b
 // manner of applying.
 type manner struct{ serverSide, force bool }
 
-// outcome of an apply; before is nil when it would create the object.
+// outcome of an apply. before is nil if the apply would create the object.
 type outcome[T any] struct{ before, after T }
 
 type patcher[T any] interface {
@@ -72,7 +72,7 @@ type patcher[T any] interface {
 }
 
 // withLastApplied encodes an object with the annotation that `kubectl apply` adds.
-// Without it the patch would remove the annotations altogether.
+// Without it, the patch would remove all annotations.
 func withLastApplied(object *unstructured.Unstructured) ([]byte, error) {
 	object = object.DeepCopy()
 	annotations := object.GetAnnotations()
@@ -90,10 +90,9 @@ func withLastApplied(object *unstructured.Unstructured) ([]byte, error) {
 	return object.MarshalJSON()
 }
 
-// dryRun has the API server say what applying an object would make of it. What
-// `kubectl apply` would send is sent: the patch between the file, the file as it was
-// applied last and the object there is; or, where there is none and with
-// --server-side, the file.
+// dryRun lets the API server apply an object in a dry run. It sends the same request as
+// `kubectl apply`: the patch between the file, the file that was applied last and the
+// existing object. With --server-side, or if no object exists, it sends the file.
 func dryRun[T metav1.Object](ctx context.Context, client patcher[T], object *unstructured.Unstructured, how manner) (outcome[T], error) {
 	var result outcome[T]
 	what := fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName())
@@ -113,7 +112,7 @@ func dryRun[T metav1.Object](ctx context.Context, client patcher[T], object *uns
 		body, kind, encodeErr = patch, types.MergePatchType, errors.Join(encodeErr, currentErr, patchErr)
 	}
 	if encodeErr != nil {
-		return result, fmt.Errorf("find out what changes of %s: %w", what, encodeErr)
+		return result, fmt.Errorf("compute the patch of %s: %w", what, encodeErr)
 	}
 	options := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: "kubectl", FieldValidation: metav1.FieldValidationStrict}
 	if kind == types.ApplyPatchType {

@@ -23,27 +23,48 @@ import (
 	"github.com/pod2/pod2/pkg/pod2/dns"
 )
 
+// planName is the name of the command, and errWouldChange ends a plan that is not empty.
+// Nothing prints this error: it sets the exit status.
+const planName = "plan"
+
+var errWouldChange = errors.New("the plan would change something")
+
 func newPlan(t *tool) *cobra.Command {
 	files := genericclioptions.FileNameFlags{
-		Usage: "The file, directory or URL that has the Pod2s; - is the standard input.", Filenames: &[]string{}, Kustomize: new(string), Recursive: new(bool),
+		Usage: "The file, directory or URL with the Pod2s. - means the standard input.", Filenames: &[]string{}, Kustomize: new(string), Recursive: new(bool),
 	}
 	var how manner
 	cmd := &cobra.Command{
-		Use: "plan -f FILENAME", Args: usage(cobra.NoArgs),
-		Short: "Show what the controller would do if the Pod2s of a file were applied, without doing it",
-		Long: "Show what the controller would do if the Pod2s of a file were applied, without doing it.\n\n" +
-			"The API server applies the file in a dry run, with its defaults and its refusals. The controller's own decision is then " +
-			"made on what is in the cluster: each action with its reason, in the order of the writes. It is the first step; the next " +
-			"one is decided on what it brings about. The first pod is created in a dry run too, as you and not as the controller, and what " +
-			"quotas leave for the other replicas is counted. Networks of the file count as applied; other objects in it are passed over.",
+		Use: planName + " -f FILENAME", Args: usage(cobra.NoArgs),
+		Short: "Show the actions that the controller would take if you applied a file with Pod2s",
+		Long: "Show the actions that the controller would take if you applied a file with Pod2s. The command changes nothing.\n\n" +
+			"The API server applies the file in a dry run, so it sets defaults and refuses mistakes. Then the command decides as the " +
+			"controller would, on the current state of the cluster. It prints each action with its reason, in the order of the writes. " +
+			"This is the first step only: the next step depends on its results.\n\n" +
+			"The API server also creates the first pod in a dry run, with your rights and not with the controller's. For the other replicas, " +
+			"the command compares the quotas. It treats Networks of the file as applied, and ignores all other objects.\n\n" +
+			"The exit status is 0 if nothing would change: no Pod2 would be created or configured, and the controller would do nothing. " +
+			"It is 1 if something would change, and greater than 1 if an error occurred.",
+		Example: examples(`
+# Show the actions for a changed manifest
+kubectl pod2 plan -f web.yaml
+
+# Show the actions for a manifest that you apply with --server-side
+kubectl pod2 plan -f web.yaml --server-side
+
+# Read the manifest from the standard input
+kustomize build . | kubectl pod2 plan -f -
+
+# Apply the manifest only if it would change something
+kubectl pod2 plan -f web.yaml; [ $? -eq 1 ] && kubectl apply -f web.yaml`),
 	}
 	files.AddFlags(cmd.Flags())
-	cmd.Flags().BoolVar(&how.serverSide, "server-side", false, "Apply in the dry run as kubectl apply --server-side does.")
-	cmd.Flags().BoolVar(&how.force, "force-conflicts", false, "With --server-side: take over fields that others own.")
+	cmd.Flags().BoolVar(&how.serverSide, "server-side", false, "Use server-side apply in the dry run, as kubectl apply --server-side does.")
+	cmd.Flags().BoolVar(&how.force, "force-conflicts", false, "With --server-side: take over fields that other managers own.")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		options := files.ToOptions()
 		if len(options.Filenames) == 0 && options.Kustomize == "" {
-			return errors.New("say with -f FILENAME which file to plan")
+			return errors.New("must specify one of -f FILENAME and -k DIRECTORY")
 		}
 		c, namespace, err := t.start()
 		if err != nil {
@@ -58,7 +79,7 @@ func newPlan(t *tool) *cobra.Command {
 			return err
 		}
 		for _, other := range manifests.others {
-			fmt.Fprintf(t.ErrOut, "not looked at: %s\n", other)
+			fmt.Fprintf(t.ErrOut, "ignored: %s\n", other)
 		}
 		return t.plan(cmd.Context(), c, manifests, how)
 	}
@@ -67,7 +88,7 @@ func newPlan(t *tool) *cobra.Command {
 
 func (t *tool) plan(ctx context.Context, c clients, m manifests, how manner) error {
 	if len(m.pod2s) == 0 {
-		return errors.New("there is no Pod2 in it")
+		return errors.New("no Pod2 found in the files")
 	}
 	var networks []*v1.Network
 	for _, object := range m.networks {
@@ -77,6 +98,7 @@ func (t *tool) plan(ctx context.Context, c clients, m manifests, how manner) err
 		}
 		networks = append(networks, would.after)
 	}
+	changes := false
 	for i, object := range m.pod2s {
 		would, err := dryRun(ctx, c.sample.SamplecrdV1().Pod2s(object.GetNamespace()), object, how)
 		if err != nil {
@@ -94,18 +116,22 @@ func (t *tool) plan(ctx context.Context, c clients, m manifests, how manner) err
 		if err != nil {
 			return err
 		}
-		plan := pod2.Diff(state)
+		plan, dnsPlan := pod2.Diff(state), dns.Diff(names)
 		first := c.firstPod(ctx, state, plan)
+		changes = changes || verb(would) != unchanged || !plan.Empty() || !dnsPlan.Empty()
 		if i > 0 {
 			fmt.Fprintln(t.Out)
 		}
-		fmt.Fprint(t.Out, planText(would, plan, dns.Diff(names))+first+orphanText(state)+addressText(state, blocks))
+		fmt.Fprint(t.Out, planText(would, plan, dnsPlan)+first+orphanText(state)+addressText(state, blocks))
+	}
+	if changes {
+		return errWouldChange
 	}
 	return nil
 }
 
-// observe builds the State as the controller's observe does, of what is in the
-// cluster now, with the Pod2 and the Networks laid over it.
+// observe builds the State as the controller's observe does, from the current objects of
+// the cluster. The given Pod2 and Networks replace those of the cluster.
 func (t *tool) observe(ctx context.Context, c clients, p *v1.Pod2, overlay []*v1.Network, blocks []*v1.AddressBlock) (pod2.State, error) {
 	state := pod2.State{Now: t.now(), Pod2: pod2.Defaulted(p)}
 	state.Holders = pod2.Holders(p, func(name string) *v1.AddressBlock {
@@ -142,9 +168,9 @@ func (t *tool) observe(ctx context.Context, c clients, p *v1.Pod2, overlay []*v1
 	return state, c.addClaims(ctx, &state)
 }
 
-// names builds the State of the decision about DNS names likewise; of Services and
-// slices it has more than the controller's, which meets those of others only when
-// it creates its own.
+// names builds the State of the decision about DNS names in the same way. It has more
+// Services and EndpointSlices than the controller's State. The controller finds those of
+// other owners only when it creates its own.
 func (c clients) names(ctx context.Context, s pod2.State) (dns.State, error) {
 	names := dns.State{Now: s.Now, Pod2: s.Pod2, Pods: s.Pods}
 	services, err := c.kube.CoreV1().Services(s.Pod2.Namespace).List(ctx, metav1.ListOptions{})
@@ -166,8 +192,8 @@ func (c clients) names(ctx context.Context, s pod2.State) (dns.State, error) {
 	return names, nil
 }
 
-// addClaims adds what volumeClaimTemplates concern. A user who may not read
-// StorageClasses is shown a plan without the growth of claims.
+// addClaims adds the PVCs and StorageClasses that volumeClaimTemplates need. For a user
+// who may not read StorageClasses, the plan leaves out the growth of PVCs.
 func (c clients) addClaims(ctx context.Context, state *pod2.State) error {
 	p := state.Pod2
 	if len(p.Spec.VolumeClaimTemplates) == 0 {
@@ -198,20 +224,26 @@ func (c clients) addClaims(ctx context.Context, state *pod2.State) error {
 	return nil
 }
 
-// planText has one action a line, and a condition of the status on a line of its
-// own. Events say what the conditions say, and are left out.
-func planText(would outcome[*v1.Pod2], plan pod2.Plan, names dns.Plan) string {
-	what := "unchanged"
-	plan.RequeueAfter = plan.RequeueAfter.Round(time.Second)
-	names.Events = nil
+const unchanged = "unchanged"
+
+// verb is the effect that an apply would have on the Pod2 itself, in kubectl's words.
+func verb(would outcome[*v1.Pod2]) string {
 	switch before, after := would.before, would.after; {
 	case before == nil:
-		what = "created"
+		return "created"
 	case !equality.Semantic.DeepEqual(before.Spec, after.Spec), !equality.Semantic.DeepEqual(before.Labels, after.Labels),
 		!equality.Semantic.DeepEqual(annotations(before), annotations(after)):
-		what = "configured"
+		return "configured"
 	}
-	title := fmt.Sprintf("Pod2 %s/%s would be %s", would.after.Namespace, would.after.Name, what)
+	return unchanged
+}
+
+// planText has one action a line, and each condition of the status on its own line.
+// It leaves out events, because they repeat the conditions.
+func planText(would outcome[*v1.Pod2], plan pod2.Plan, names dns.Plan) string {
+	plan.RequeueAfter = plan.RequeueAfter.Round(time.Second)
+	names.Events = nil
+	title := fmt.Sprintf("Pod2 %s/%s would be %s", would.after.Namespace, would.after.Name, verb(would))
 	if plan.Empty() && names.Empty() {
 		return title + ", and the controller would do nothing" + again(plan) + ".\n"
 	}
@@ -224,8 +256,8 @@ func planText(would outcome[*v1.Pod2], plan pod2.Plan, names dns.Plan) string {
 	return title + ". The first step of the controller would be:\n  " + strings.Join(lines, "\n  ") + "\n"
 }
 
-// orphanText says of the pods that stand in the places of replicas, and that other
-// controllers own, whether the Pod2 would adopt them; "" when there are none.
+// orphanText lists pods of other controllers that have the names of replicas, and whether
+// the Pod2 would adopt each. It is empty if there are none.
 func orphanText(s pod2.State) string {
 	text := ""
 	for _, o := range pod2.Orphans(s) {
@@ -242,7 +274,7 @@ func orphanText(s pod2.State) string {
 	return "Pods of other controllers, once those are deleted with --cascade=orphan:\n" + text
 }
 
-// annotations but for the copy of the manifest that `kubectl apply` keeps there.
+// annotations of the Pod2, without the copy of the manifest that `kubectl apply` keeps.
 func annotations(p *v1.Pod2) map[string]string {
 	own := maps.Clone(p.Annotations)
 	delete(own, corev1.LastAppliedConfigAnnotation)
@@ -253,7 +285,7 @@ var condition = regexp.MustCompile(` ([A-Z][A-Za-z]*)=`)
 
 func again(p pod2.Plan) string {
 	if text := strings.TrimSpace(p.String()); text != "" {
-		return ", but look " + text
+		return ", but check " + text
 	}
 	return ""
 }

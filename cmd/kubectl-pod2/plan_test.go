@@ -45,7 +45,7 @@ func write(t *testing.T, text string) string {
 	return file
 }
 
-// replica of web as the controller makes it, ready for an hour.
+// replica of web as the controller creates it, ready for an hour.
 func replica(p *v1.Pod2, index int) *corev1.Pod {
 	pod := pod2.Diff(pod2.State{Now: now, Pod2: p}).Create[index].Pod()
 	pod.UID = "u-pod"
@@ -70,16 +70,16 @@ func TestPlan(t *testing.T) {
 	for _, tt := range []struct {
 		name, args string
 		world      *world
-		actions    string // which lines begin with two spaces, but for the status
+		actions    string // the lines with two spaces in front, except the status
 		addresses  string
 	}{
 		{"a change", "plan -f " + file, planned(t, after, append(existing,
 			block("blue-10.0.0.0", "blue", "10.0.0.0/24", "10.0.0.5=Bound:web-0", "10.0.0.9=Resting:job-x"))...),
 			"create revision 2 " + revisionOf(after, 2).Name + "\n  delete web-1 (uid u-pod): request for addresses changed from \"blue\" to \"blue=10.0.0.9\"\n  status",
-			"Addresses of the replicas:\n  web-1 asks for 10.0.0.9 of blue, which job-x has (Resting, owner <none>)\n  1 are kept\n"},
+			"Addresses of the replicas:\n  web-1 asks for 10.0.0.9 on blue, which job-x has (Resting, owner <none>)\n  1 address is kept\n"},
 		{"a creation", "plan -f " + file, planned(t, refused),
 			"create revision 1 " + revisionOf(refused, 1).Name + "\n  create web-0 on blue=10.0.0.255: missing\n  create web-1 on blue: missing\n  status",
-			"Addresses of the replicas:\n  web-0 asks for 10.0.0.255 of blue, but it is the broadcast address\n  any free one of blue: 1\n"},
+			"Addresses of the replicas:\n  web-0 asks for 10.0.0.255 on blue, but it is the broadcast address\n  1 replica gets any free address on blue\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := tt.world.run(strings.Fields(tt.args)...)
@@ -87,9 +87,10 @@ func TestPlan(t *testing.T) {
 			if want := "Pod2 default/web would be " + what + ". The first step of the controller would be:\n  " + tt.actions; !strings.HasPrefix(got, want) {
 				t.Errorf("got\n%s\nwant first\n%s", got, want)
 			}
-			if want := tt.addresses + "! not looked at: Service/web\n"; !strings.HasSuffix(got, want) {
+			if want := tt.addresses + "! ignored: Service/web\n"; !strings.HasSuffix(got, want) {
 				t.Errorf("got\n%s\nwant last\n%s", got, want)
 			}
+			requireStatus(t, tt.world, 1)
 		})
 	}
 	t.Run("nothing to do", func(t *testing.T) {
@@ -102,14 +103,25 @@ func TestPlan(t *testing.T) {
 		requireText(t, w.run("plan", "-f", file), `
 Pod2 default/web would be unchanged, and the controller would do nothing.
 Addresses of the replicas:
-  web-0 asks for 10.0.0.5 of blue
-  any free one of blue: 1
-! not looked at: Service/web
+  web-0 asks for 10.0.0.5 on blue
+  1 replica gets any free address on blue
+! ignored: Service/web
 `)
+		requireStatus(t, w, 0)
+		// The Service is missing, so only the plan for DNS names has an action.
 		w = planned(t, settled, settled, revisionOf(web(), 1), replica(web(), 0), replica(web(), 1))
 		if got, want := w.run("plan", "-f", file), "Pod2 default/web would be unchanged. The first step of the controller would be:\n  create Service web-blue\nAddr"; !strings.HasPrefix(got, want) {
-			t.Errorf("but for names: got\n%s\nwant first\n%s", got, want)
+			t.Errorf("without the Service: got\n%s\nwant first\n%s", got, want)
 		}
+		requireStatus(t, w, 1)
+		// The controller would do nothing, but the apply changes an annotation of the Pod2.
+		labelled := settled.DeepCopy()
+		labelled.Annotations = map[string]string{"example.com/note": "x"}
+		w = planned(t, labelled, settled, revisionOf(web(), 1), replica(web(), 0), replica(web(), 1), service)
+		if got, want := w.run("plan", "-f", file), "Pod2 default/web would be configured, and the controller would do nothing.\n"; !strings.HasPrefix(got, want) {
+			t.Errorf("with an annotation: got\n%s\nwant first\n%s", got, want)
+		}
+		requireStatus(t, w, 1)
 	})
 	t.Run("DNS names", func(t *testing.T) {
 		pod := replica(web(), 0)
@@ -127,12 +139,12 @@ Addresses of the replicas:
   create Service web-green
   status
       NetworkDNS=False/NameTaken(Service web-red already exists and has no controller: delete it so that replicas can have DNS names on Network red)
-The first pod in a server dry run, which asked as you and not as the controller:
-  web-0 would be accepted in the place of the pod that exists
+The first pod, in a server dry run with your rights and not the controller's:
+  web-0 would be accepted as the replacement of the existing pod
 Addresses of the replicas:
-  any free one of green: 2
-  any free one of red: 2
-! not looked at: Service/web
+  2 replicas get any free address on green
+  2 replicas get any free address on red
+! ignored: Service/web
 `)
 		w = planned(t, web(func(p *v1.Pod2) { p.Spec.Networks = nil }), web(), revisionOf(web(), 1), pod, replica(web(), 1), service, slice)
 		if got, want := w.run("plan", "-f", file), "\n      NetworkDNS=True/Published(each replica has a DNS name for each of its addresses: <replica>.web-blue (until the last replica has left Network blue))\n"; !strings.Contains(got, want) {
@@ -151,7 +163,7 @@ Addresses of the replicas:
 	})
 }
 
-// The first pod is tried: what the API server refuses of it is part of the plan.
+// The plan tries the first pod, and includes a refusal by the API server.
 func TestPlanTriesTheFirstPod(t *testing.T) {
 	file := write(t, fmt.Sprintf(manifest, ""))
 	pods := corev1.Resource("pods")
@@ -169,7 +181,7 @@ func TestPlanTriesTheFirstPod(t *testing.T) {
 			},
 		}
 	}
-	updated := func(replicas int) []runtime.Object { // so many of an earlier revision exist
+	updated := func(replicas int) []runtime.Object { // the number of existing replicas of an earlier revision
 		old := web(func(p *v1.Pod2) { p.Spec.Networks, p.Spec.Replicas = nil, ptr.To[int32](5) })
 		objects := []runtime.Object{old, revisionOf(old, 1)}
 		for i := range replicas {
@@ -188,7 +200,7 @@ func TestPlanTriesTheFirstPod(t *testing.T) {
 			"web-0 would be created\n  quota compute has room for 5 of the 5 replicas to be created (requests.cpu: 800m left, 100m each)\n"},
 		{"room for some", nil, []runtime.Object{quota("compute", "500m", "180m"), quota("night", "1", "0", corev1.ResourceQuotaScopeBestEffort)},
 			"web-0 would be created\n  quota compute has room for 3 of the 5 replicas to be created (requests.cpu: 320m left, 100m each)\n" +
-				"  quota night has scopes, and was not counted\n"},
+				"  quota night has scopes and is not checked\n"},
 		{"Pod Security", forbidden(`violates PodSecurity "restricted:latest"`), nil,
 			"web-0 would be refused: pods \"web-0\" is forbidden: violates PodSecurity \"restricted:latest\"\n"},
 		{"no right", forbidden(`User "bob" cannot create resource "pods"`), nil,
@@ -198,9 +210,9 @@ func TestPlanTriesTheFirstPod(t *testing.T) {
 		{"an update in a full quota", forbidden("exceeded quota: compute"), updated(1),
 			"web-1 would be refused: pods \"web-0\" is forbidden: exceeded quota: compute\n"},
 		{"an update of all in a full quota", forbidden("exceeded quota: compute"), updated(5),
-			"web-0 exceeds a quota beside the pod that exists, which is deleted first: pods \"web-0\" is forbidden: exceeded quota: compute\n"},
+			"web-0 exceeds a quota while the existing pod counts; the controller deletes that pod first: pods \"web-0\" is forbidden: exceeded quota: compute\n"},
 		{"an update that is refused", forbidden("no such account"), updated(5), "web-0 would be refused: pods \"web-0\" is forbidden: no such account\n"},
-		{"an update of all", apierrors.NewAlreadyExists(pods, "web-0"), updated(5), "web-0 would be accepted in the place of the pod that exists\n"},
+		{"an update of all", apierrors.NewAlreadyExists(pods, "web-0"), updated(5), "web-0 would be accepted as the replacement of the existing pod\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t, tt.objects...)
@@ -208,7 +220,7 @@ func TestPlanTriesTheFirstPod(t *testing.T) {
 			w.kube.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 				create, ok := action.(clienttesting.CreateActionImpl)
 				if !ok || len(create.CreateOptions.DryRun) == 0 {
-					t.Errorf("a creation that is no dry run: %v", action)
+					t.Errorf("a creation is not a dry run: %v", action)
 				}
 				pod, _ := create.Object.(*corev1.Pod)
 				if len(pod.OwnerReferences) > 0 {
@@ -217,14 +229,14 @@ func TestPlanTriesTheFirstPod(t *testing.T) {
 				return true, pod, tt.refusal
 			})
 			got := w.run("plan", "-f", file)
-			_, got, _ = strings.Cut(got, "The first pod in a server dry run, which asked as you and not as the controller:\n  ")
-			requireText(t, strings.TrimSuffix(got, "! not looked at: Service/web\n"), tt.want)
+			_, got, _ = strings.Cut(got, "The first pod, in a server dry run with your rights and not the controller's:\n  ")
+			requireText(t, strings.TrimSuffix(got, "! ignored: Service/web\n"), tt.want)
 		})
 	}
 }
 
-// Before a migration the plan says of each pod of the StatefulSet what would become
-// of it, and does not advise to delete any.
+// Before a migration, the plan says for each pod of the StatefulSet whether the Pod2
+// would adopt it. It does not advise to delete any.
 func TestPlanOfAMigration(t *testing.T) {
 	p := web(func(p *v1.Pod2) { p.Spec.Networks = nil })
 	pods := []runtime.Object{replica(p, 0), replica(p, 1)}
@@ -241,7 +253,7 @@ func TestPlanOfAMigration(t *testing.T) {
 	requireText(t, after, ` controllers, once those are deleted with --cascade=orphan:
   web-0 of StatefulSet/web would be adopted
   web-1 of StatefulSet/web would not be adopted: it differs from the template in spec.containers[app].image (the pod has "nginx:2", the template "nginx:3")
-! not looked at: Service/web
+! ignored: Service/web
 `)
 	if strings.Contains(got, "delete it") {
 		t.Errorf("it advises to delete pods:\n%s", got)
@@ -250,9 +262,9 @@ func TestPlanOfAMigration(t *testing.T) {
 
 func TestPlanRefuses(t *testing.T) {
 	for _, tt := range []struct{ name, manifest, want string }{
-		{"another namespace", fmt.Sprintf(manifest, ", namespace: other"), "! Pod2/web is of namespace other, and --namespace is default\n"},
-		{"no Pod2", "apiVersion: v1\nkind: Service\nmetadata: {name: web}", "! not looked at: Service/web\n! there is no Pod2 in it\n"},
-		{"no name", "apiVersion: samplecrd.k8s.io/v1\nkind: Pod2\nmetadata: {generateName: web-}", "has no name, and cannot be applied\n"},
+		{"another namespace", fmt.Sprintf(manifest, ", namespace: other"), "! Pod2/web is in namespace other, but --namespace is default: they must match\n"},
+		{"no Pod2", "apiVersion: v1\nkind: Service\nmetadata: {name: web}", "! ignored: Service/web\n! no Pod2 found in the files\n"},
+		{"no name", "apiVersion: samplecrd.k8s.io/v1\nkind: Pod2\nmetadata: {generateName: web-}", "has no name: set metadata.name\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -260,13 +272,28 @@ func TestPlanRefuses(t *testing.T) {
 			if got := w.run("plan", "-f", write(t, tt.manifest)); !strings.HasSuffix(got, tt.want) {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
+			requireStatus(t, w, 2)
 		})
 	}
-	requireText(t, newWorld(t).run("plan"), "! say with -f FILENAME which file to plan\n")
+	w := newWorld(t)
+	requireText(t, w.run("plan"), "! must specify one of -f FILENAME and -k DIRECTORY\n")
+	requireStatus(t, w, 2)
+	requireText(t, w.run("plan", "--no-such-flag"), "! unknown flag: --no-such-flag\n")
+	requireStatus(t, w, 2)
+	requireText(t, w.run("status"), "! accepts 1 arg(s), received 0; usage: kubectl pod2 status NAME [flags]\n")
+	requireStatus(t, w, 1)
 }
 
-// What the API server is asked for is what `kubectl apply` would ask for: what the
-// file no longer has goes, and what somebody else added stays.
+// requireStatus checks the exit status of the last command.
+func requireStatus(t *testing.T, w *world, want int) {
+	t.Helper()
+	if w.status != want {
+		t.Errorf("exit status %d, want %d", w.status, want)
+	}
+}
+
+// The plan sends the same patch as `kubectl apply`. The patch removes fields that the file
+// no longer has, and keeps fields that another manager added.
 func TestDryRunIsAnApply(t *testing.T) {
 	live := web(func(p *v1.Pod2) {
 		p.Spec.MinReadySeconds = 5
@@ -290,8 +317,7 @@ func TestDryRunIsAnApply(t *testing.T) {
 	t.Error("no patch")
 }
 
-// A field of either State that is not read makes every plan another than the
-// controller's.
+// If observe does not fill a field of a State, the plan can differ from the controller's.
 func TestObserveFillsState(t *testing.T) {
 	p := web()
 	p.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
@@ -317,10 +343,10 @@ func TestObserveFillsState(t *testing.T) {
 		for i := range value.NumField() {
 			name := value.Type().Field(i).Name
 			if slices.Contains([]string{"Refused", "Unadoptable", "Names", "NumbersHeld"}, name) {
-				continue // what the controller remembers, and nobody else knows
+				continue // only the controller's memory has it
 			}
 			if value.Field(i).IsZero() {
-				t.Errorf("%s.%s is not read: do so in plan.go, as pkg/reconcile does, and add to the world of this test what it is read from", value.Type(), name)
+				t.Errorf("%s.%s is not filled: fill it in plan.go, as pkg/reconcile does, and add its object to the world of this test", value.Type(), name)
 			}
 		}
 	}

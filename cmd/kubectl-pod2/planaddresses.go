@@ -14,19 +14,19 @@ import (
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
-// holding is who has an address of a Network.
+// holding identifies an address of a Network.
 type holding struct {
 	network string
 	address netip.Addr
 }
 
-// addressText says which addresses the replicas would ask for that they do not have
-// yet, and what stands in the way; "" when they ask for none.
+// addressText lists the addresses that the replicas would ask for and do not have yet,
+// and the obstacles. It is empty if they ask for none.
 func addressText(s pod2.State, blocks []*v1.AddressBlock) string {
 	entries := map[holding]v1.AddressEntry{}
-	own := map[holding]bool{}     // an address of the Pod2's own
+	own := map[holding]bool{}     // an address of this Pod2
 	has := map[[2]string]bool{}   // a pod of the Pod2 has one on the Network
-	would := map[[2]string]bool{} // a pod would, once it is adopted from the StatefulSet of this name
+	would := map[[2]string]bool{} // a pod would have one, once it is adopted from the StatefulSet with this name
 	for _, block := range blocks {
 		for _, e := range block.Spec.Entries {
 			address, err := netip.ParseAddr(e.Address)
@@ -65,22 +65,22 @@ func addressText(s pod2.State, blocks []*v1.AddressBlock) string {
 			case !r.Address.IsValid():
 				free[r.Network]++
 			case held:
-				lines = append(lines, fmt.Sprintf("%s asks for %s of %s, which %s has (%s, owner %s)", pod, r.Address, r.Network, e.Pod, e.State, ownerText(e.Owner)))
+				lines = append(lines, fmt.Sprintf("%s asks for %s on %s, which %s has (%s, owner %s)", pod, r.Address, r.Network, e.Pod, e.State, ownerText(e.Owner)))
 			default:
-				lines = append(lines, fmt.Sprintf("%s asks for %s of %s%s", pod, r.Address, r.Network, refusal(networks[r.Network], r.Address)))
+				lines = append(lines, fmt.Sprintf("%s asks for %s on %s%s", pod, r.Address, r.Network, refusal(networks[r.Network], r.Address)))
 			}
 		}
 	}
 	if kept > 0 {
-		lines = append(lines, fmt.Sprintf("%d are kept", kept))
+		lines = append(lines, counted(kept, "address is", "addresses are")+" kept")
 	}
 	if adopted > 0 {
-		lines = append(lines, fmt.Sprintf("%d are kept if the pods of StatefulSet %s are adopted", adopted, s.Pod2.Name))
+		lines = append(lines, fmt.Sprintf("%s kept if the pods of StatefulSet %s are adopted", counted(adopted, "address is", "addresses are"), s.Pod2.Name))
 	}
 	for _, name := range slices.Sorted(maps.Keys(free)) {
-		line := fmt.Sprintf("any free one of %s: %d", name, free[name])
+		line := fmt.Sprintf("%s any free address on %s", counted(free[name], "replica gets", "replicas get"), name)
 		if n := networks[name]; n != nil && n.Status.ObservedGeneration > 0 && n.Status.Available < free[name] {
-			line += fmt.Sprintf(", and it has %d", n.Status.Available)
+			line += fmt.Sprintf(", which has %d available", n.Status.Available)
 		}
 		lines = append(lines, line)
 	}
@@ -90,7 +90,7 @@ func addressText(s pod2.State, blocks []*v1.AddressBlock) string {
 	return "Addresses of the replicas:\n  " + strings.Join(lines, "\n  ") + "\n"
 }
 
-// refusal says why the Network would not hand out the address.
+// refusal is the reason why the Network would not hand out the address.
 func refusal(n *v1.Network, address netip.Addr) string {
 	if n == nil {
 		return ", which does not exist"

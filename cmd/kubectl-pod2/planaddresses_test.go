@@ -9,8 +9,8 @@ import (
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
-// Before a migration it says that replicas keep the addresses of the StatefulSet's pods, and
-// of a Network that is nearly full, how many are to be had.
+// Before a migration, the text says that replicas keep the addresses of the StatefulSet's
+// pods. For a Network that is nearly full, it gives the number of available addresses.
 func TestAddressText(t *testing.T) {
 	n := newNetwork("blue", "10.0.0.0/29")
 	n.Status.ObservedGeneration, n.Status.Available = 1, 1
@@ -21,7 +21,7 @@ func TestAddressText(t *testing.T) {
 	})
 	requireText(t, addressText(pod2.State{Pod2: p, Networks: []*v1.Network{n}}, []*v1.AddressBlock{b}), `
 Addresses of the replicas:
-  1 are kept if the pods of StatefulSet web are adopted
-  any free one of blue: 2, and it has 1
+  1 address is kept if the pods of StatefulSet web are adopted
+  2 replicas get any free address on blue, which has 1 available
 `)
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
-// firstPod says what the API server makes of the first pod in a dry run, where the plan
-// creates pods or a revision; "" where it does neither. So it finds what stands in the
-// way of pods: the template's mistakes, quota, Pod Security, admission, the service
+// firstPod reports whether the API server accepts the first pod in a dry run. It is empty
+// if the plan creates neither pods nor a revision. So the plan finds the causes that
+// prevent pods: mistakes in the template, quota, Pod Security, admission, the service
 // account.
 func (c clients) firstPod(ctx context.Context, s pod2.State, plan pod2.Plan) string {
 	creations, replaces := plan.Create, false
 	if len(creations) == 0 && plan.CreateRevision != nil {
-		// The first replica of the new revision takes the place of one that exists.
+		// The first replica of the new revision replaces an existing one.
 		empty := s
 		empty.Pods = nil
 		creations, replaces = pod2.Diff(empty).Create, true
@@ -32,24 +32,24 @@ func (c clients) firstPod(ctx context.Context, s pod2.State, plan pod2.Plan) str
 		return ""
 	}
 	pod := creations[0].Pod()
-	// The owner may not exist yet, and admission lets few users set one.
+	// The owner may not exist yet, and admission allows few users to set one.
 	pod.OwnerReferences = nil
 	made, err := c.kube.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{
 		DryRun: []string{metav1.DryRunAll}, FieldManager: fieldManager,
 	})
-	text := "The first pod in a server dry run, which asked as you and not as the controller:\n  " + pod.Name + " "
+	text := "The first pod, in a server dry run with your rights and not the controller's:\n  " + pod.Name + " "
 	switch {
 	case err == nil:
 		text += "would be created\n"
-	case apierrors.IsAlreadyExists(err): // which the API server says last
-		text += "would be accepted in the place of the pod that exists\n"
+	case apierrors.IsAlreadyExists(err): // the API server's last check
+		text += "would be accepted as the replacement of the existing pod\n"
 	case replaces && overQuota(err):
-		text += "exceeds a quota beside the pod that exists, which is deleted first: " + err.Error() + "\n"
+		text += "exceeds a quota while the existing pod counts; the controller deletes that pod first: " + err.Error() + "\n"
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource"):
 		return text + "was not tried, because you may not create pods: " + err.Error() + "\n"
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err), apierrors.IsInternalError(err):
 		return text + "would be refused: " + err.Error() + "\n"
-	default: // the plan is none the worse for it
+	default: // the plan is still valid
 		return text + "was not tried: " + err.Error() + "\n"
 	}
 	if made == nil || made.Name == "" {
@@ -62,8 +62,8 @@ func overQuota(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
 }
 
-// quotaText says for how many of the replicas that do not exist the quotas have room, if
-// each takes what this pod and these claims take.
+// quotaText reports how many of the missing replicas fit into the quotas, if each uses as
+// much as this pod and these PVCs.
 func (c clients) quotaText(ctx context.Context, s pod2.State, pod *corev1.Pod, claims []*corev1.PersistentVolumeClaim) string {
 	missing := int64(0)
 	replicas := pod2.Ordinals(s.Pod2)
@@ -78,17 +78,17 @@ func (c clients) quotaText(ctx context.Context, s pod2.State, pod *corev1.Pod, c
 	}
 	quotas, err := c.kube.CoreV1().ResourceQuotas(pod.Namespace).List(ctx, metav1.ListOptions{})
 	if apierrors.IsForbidden(err) {
-		return "  you may not list quotas: they may leave no room for the other replicas\n"
+		return "  you may not list quotas: they may have no room for the other replicas\n"
 	}
 	if err != nil {
-		return "  the quotas could not be read: " + err.Error() + "\n"
+		return "  cannot list the quotas: " + err.Error() + "\n"
 	}
 	text := ""
 	each := takenBy(pod, claims)
 	for i := range quotas.Items {
 		q := &quotas.Items[i]
 		if len(q.Spec.Scopes) > 0 || q.Spec.ScopeSelector != nil {
-			text += fmt.Sprintf("  quota %s has scopes, and was not counted\n", q.Name)
+			text += fmt.Sprintf("  quota %s has scopes and is not checked\n", q.Name)
 			continue
 		}
 		room, why := roomIn(q, each)
@@ -99,8 +99,8 @@ func (c clients) quotaText(ctx context.Context, s pod2.State, pod *corev1.Pod, c
 	return text
 }
 
-// roomIn a quota is for how many pods it has room, and the resource that allows the
-// fewest; "" if it bounds nothing that they take.
+// roomIn returns how many pods fit into a quota, and the resource that allows the fewest.
+// The resource is empty if the quota limits none that the pods use.
 func roomIn(q *corev1.ResourceQuota, each corev1.ResourceList) (room int64, why string) {
 	for _, name := range slices.Sorted(maps.Keys(q.Status.Hard)) {
 		takes, ok := each[name]
@@ -117,7 +117,7 @@ func roomIn(q *corev1.ResourceQuota, each corev1.ResourceList) (room int64, why 
 	return room, why
 }
 
-// takenBy is what quotas count of a replica.
+// takenBy is the usage of one replica that quotas count.
 func takenBy(pod *corev1.Pod, claims []*corev1.PersistentVolumeClaim) corev1.ResourceList {
 	one := *resource.NewQuantity(1, resource.DecimalSI)
 	all := corev1.ResourceList{corev1.ResourcePods: one, "count/pods": one}
@@ -140,14 +140,14 @@ func takenBy(pod *corev1.Pod, claims []*corev1.PersistentVolumeClaim) corev1.Res
 	return all
 }
 
-// total of a pod: what its containers take together, or an init container while it
-// runs, if that is more.
+// total usage of a pod: the sum of its containers, or that of an init container while it
+// runs if that is more.
 func total(pod *corev1.Pod, of func(corev1.ResourceRequirements) corev1.ResourceList) corev1.ResourceList {
 	sum, peak := corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range pod.Spec.InitContainers {
 		init := &pod.Spec.InitContainers[i]
 		if init.RestartPolicy != nil && *init.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			add(sum, of(init.Resources)) // a sidecar goes on
+			add(sum, of(init.Resources)) // a sidecar keeps running
 			continue
 		}
 		while := sum.DeepCopy()

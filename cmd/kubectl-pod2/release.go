@@ -22,25 +22,31 @@ import (
 	"github.com/pod2/pod2/pkg/pod2"
 )
 
-// maxReleased keeps a request far below the 256 KiB that an object's annotations may have.
+// maxReleased keeps a request far below the limit for an object's annotations, 256 KiB.
 const maxReleased = 500
 
 func newRelease(t *tool) *cobra.Command {
 	all := false
 	cmd := &cobra.Command{
 		Use: "release NETWORK (ADDRESS... | --all)", Args: usage(cobra.MinimumNArgs(1)),
-		Short: "Let go of addresses that are reserved for replicas which were scaled down",
-		Long: "Let go of addresses that are reserved for replicas which were scaled down.\n\n" +
-			"It asks the controller by an annotation of the Network, so that you need the right to patch Networks. The addresses " +
-			"are free once they have been reserved for the Network's reuseDelaySeconds. An address of a replica that its owner has, or whose " +
-			"pod exists, stays reserved; so does one that was reserved anew meanwhile.",
+		Short: "Release addresses that are reserved for scaled-down replicas",
+		Long: "Release addresses that are reserved for scaled-down replicas.\n\n" +
+			"The command sets an annotation of the Network, which the controller reads. So you need the right to patch Networks. " +
+			"An address is free once it has been reserved for the Network's reuseDelaySeconds.\n\n" +
+			"An address stays reserved if its owner still has the replica, if the pod exists, or if it has been reserved again meanwhile.",
+		Example: examples(`
+# Release two addresses of Network blue
+kubectl pod2 release blue 10.0.0.9 10.0.0.10
+
+# Release all addresses of scaled-down replicas
+kubectl pod2 release blue --all`),
 	}
 	flags := newPrintFlags(cmd)
 	cmd.Flags().BoolVar(&all, "all", all, "Release every address that can be released.")
 	cmd.ValidArgsFunction = t.completeNetworks
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if all == (len(args) > 1) {
-			return errors.New("say which addresses to release: ADDRESS... or --all")
+			return errors.New("must specify either ADDRESS... or --all")
 		}
 		c, namespace, err := t.start()
 		if err != nil {
@@ -66,9 +72,9 @@ func newRelease(t *tool) *cobra.Command {
 			return nil
 		case left > 0:
 			releasable = releasable[:maxReleased]
-			defer fmt.Fprintf(t.ErrOut, "%d more are left: run the command again.\n", left)
+			defer fmt.Fprintf(t.ErrOut, "%d more can be released: run the command again.\n", left)
 		}
-		err = retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the controller writes the status all the time
+		err = retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the controller often writes the status
 			if n, err = c.network(cmd.Context(), namespace, args[0]); err == nil {
 				n, err = c.askRelease(cmd.Context(), n, releasable)
 			}
@@ -77,26 +83,35 @@ func newRelease(t *tool) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return t.print(flags, n, fmt.Sprintf("release of %d asked for", len(releasable)))
+		return t.print(flags, n, fmt.Sprintf("release of %s requested", counted(len(releasable), "address", "addresses")))
 	}
 	return cmd
 }
 
-// readAddresses writes them as the ledger does.
+// counted is a number with its noun.
+func counted[N int | int64](n N, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprint(n, " ", more)
+}
+
+// readAddresses returns them in the form that AddressBlocks have.
 func readAddresses(args []string) ([]string, error) {
 	var addresses []string
 	for _, arg := range args {
 		address, err := netip.ParseAddr(arg)
 		if err != nil {
-			return nil, fmt.Errorf("read the address to release: %w", err)
+			return nil, fmt.Errorf("parse the address to release: %w", err)
 		}
 		addresses = append(addresses, address.String())
 	}
 	return addresses, nil
 }
 
-// releasable are the entries of the Network whose reservations may end, in address order:
-// of the addresses, or of all if there are none. Of the others it says why they are kept.
+// releasable returns the entries of the Network whose reservations may end, in address
+// order. It considers only the given addresses, or all entries if none is given. For each
+// other entry it returns the reason why it is kept.
 func (c clients) releasable(ctx context.Context, n *v1.Network, addresses []string) (releasable []v1.AddressEntry, kept []string, err error) {
 	blocks, err := c.blocks(ctx, n.Namespace, n.Name)
 	if err != nil {
@@ -131,7 +146,7 @@ func (c clients) releasable(ctx context.Context, n *v1.Network, addresses []stri
 	}
 	for _, address := range addresses {
 		if !found[address] {
-			kept = append(kept, address+" is not in its AddressBlocks")
+			kept = append(kept, address+" has no entry in its AddressBlocks")
 		}
 	}
 	return releasable, kept, nil
@@ -160,7 +175,7 @@ func (c clients) replicas(ctx context.Context, namespace string, owner v1.Addres
 	return network.Replicas{}, nil
 }
 
-// askRelease adds the entries to those that were asked for and are as they were.
+// askRelease adds the entries to the requested ones that have not changed since.
 func (c clients) askRelease(ctx context.Context, n *v1.Network, asked []v1.AddressEntry) (*v1.Network, error) {
 	blocks, err := c.blocks(ctx, n.Namespace, n.Name)
 	if err != nil {
@@ -187,8 +202,8 @@ func (c clients) askRelease(ctx context.Context, n *v1.Network, asked []v1.Addre
 		return nil, err
 	}
 	patched, err := c.sample.SamplecrdV1().Networks(n.Namespace).Patch(ctx, n.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
-	if err != nil && !apierrors.IsConflict(err) { // which RetryOnConflict does not look for in wrapped ones
-		err = fmt.Errorf("ask in the annotation %s of Network %s/%s: %w", v1.ReleaseAnnotation, n.Namespace, n.Name, err)
+	if err != nil && !apierrors.IsConflict(err) { // RetryOnConflict does not unwrap errors
+		err = fmt.Errorf("set the annotation %s of Network %s/%s: %w", v1.ReleaseAnnotation, n.Namespace, n.Name, err)
 	}
 	return patched, err
 }

@@ -21,22 +21,22 @@ func TestRelease(t *testing.T) {
 	const nine = `{"address":"10.0.0.9","pod":"web-4","owner":{"kind":"Pod2","name":"web"},"state":"Reserved","since":"2026-01-02T15:03:05Z"}`
 	const ten = `{"address":"10.0.0.10","pod":"web-5","owner":{"kind":"Pod2","name":"web"},"state":"Reserved","since":"2026-01-02T15:03:05Z"}`
 	for _, tt := range []struct{ name, args, want, asked string }{
-		{"all", "release blue --all", "network.samplecrd.k8s.io/blue release of 2 asked for\n", "[" + nine + "," + ten + "]"},
-		{"one", "release blue 10.0.0.10", "network.samplecrd.k8s.io/blue release of 1 asked for\n", "[" + ten + "]"},
-		{"beside a request that is not carried out yet", "release amber fd00::0:9", "network.samplecrd.k8s.io/amber release of 1 asked for\n",
+		{"all", "release blue --all", "network.samplecrd.k8s.io/blue release of 2 addresses requested\n", "[" + nine + "," + ten + "]"},
+		{"one", "release blue 10.0.0.10", "network.samplecrd.k8s.io/blue release of 1 address requested\n", "[" + ten + "]"},
+		{"in addition to an earlier request", "release amber fd00::0:9", "network.samplecrd.k8s.io/amber release of 1 address requested\n",
 			`[{"address":"fd00::9","pod":"web-4","owner":{"kind":"Pod2","name":"web"},"state":"Reserved","since":"2026-01-02T15:03:05Z"},` +
 				`{"address":"fd00::a","pod":"web-5","owner":{"kind":"Pod2","name":"web"},"state":"Reserved","since":"2026-01-02T15:03:05Z"}]`},
-		{"none that may end", "release blue 10.0.0.9 10.0.0.5 10.0.0.6 10.0.0.7 10.0.0.8",
+		{"addresses that must be kept", "release blue 10.0.0.9 10.0.0.5 10.0.0.6 10.0.0.7 10.0.0.8",
 			"! release addresses of Network default/blue: 10.0.0.5 is not Reserved but Bound; 10.0.0.6 is kept for web-1, a replica of Pod2 web; " +
-				"10.0.0.7 is kept for pod web-2, which exists; 10.0.0.8 is not in its AddressBlocks\n", ""},
-		{"neither addresses nor all", "release blue", "! say which addresses to release: ADDRESS... or --all\n", ""},
-		{"both", "release blue 10.0.0.9 --all", "! say which addresses to release: ADDRESS... or --all\n", ""},
+				"10.0.0.7 is kept for pod web-2, which exists; 10.0.0.8 has no entry in its AddressBlocks\n", ""},
+		{"neither addresses nor all", "release blue", "! must specify either ADDRESS... or --all\n", ""},
+		{"both", "release blue 10.0.0.9 --all", "! must specify either ADDRESS... or --all\n", ""},
 		{"nothing to release", "release green --all", "! Network default/green has no address to release.\n", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			amber := newNetwork("amber", "fd00::/64")
 			amber.Annotations = map[string]string{v1.ReleaseAnnotation: `[` + strings.ReplaceAll(nine, "10.0.0.9", "fd00::4") + `,` +
-				strings.NewReplacer("10.0.0.10", "fd00::a").Replace(ten) + `]`} // the ledger no longer has the first
+				strings.NewReplacer("10.0.0.10", "fd00::a").Replace(ten) + `]`} // no AddressBlock has the first any more
 			w := newWorld(t, web(func(p *v1.Pod2) { p.Spec.Networks = append(p.Spec.Networks, v1.Pod2Network{Name: "amber"}) }), newNetwork("blue", "10.0.0.0/24"), newNetwork("green", "10.1.0.0/24"), amber,
 				block("amber-x", "amber", "fd00::/120", "fd00::9=Reserved:web-4", "fd00::a=Reserved:web-5"),
 				block("blue-10.0.0.0", "blue", "10.0.0.0/24", "10.0.0.5=Bound:web-0", "10.0.0.6=Reserved:web-1", "10.0.0.7=Reserved:web-2", "10.0.0.9=Reserved:web-4", "10.0.0.10=Reserved:web-5"),

@@ -34,19 +34,19 @@ func TestStatus(t *testing.T) {
 	}{
 		{"complete", "status web", web(), "Pod2 default/web is rolled out: 2 of 2 replicas are updated, 2 available\n"},
 		{"partition", "status web", web(progressing(pod2.ReasonComplete, "")),
-			"Pod2 default/web is rolled out as far as its updateStrategy has it: 1 of 2 replicas are updated, 2 available\n"},
+			"Pod2 default/web is rolled out as far as its updateStrategy allows: 1 of 2 replicas are updated, 2 available\n"},
 		{"deadline", "status web", web(progressing(pod2.ReasonProgressDeadlineExceeded, "no progress for 600 seconds: web-1 is not ready")),
 			"1 of 2 replicas are updated, 2 available\n! Pod2 default/web exceeded its progress deadline: no progress for 600 seconds: web-1 is not ready\n"},
 		{"deadline, once", "status web -w=false", web(progressing(pod2.ReasonProgressDeadlineExceeded, "no progress")),
 			"1 of 2 replicas are updated, 2 available\n! Pod2 default/web exceeded its progress deadline: no progress\n"},
-		{"under way, once", "status web --watch=false", web(progressing(pod2.ReasonProgressing, "1 of 2 replicas are updated; web-1 is not ready")),
+		{"progressing, once", "status web --watch=false", web(progressing(pod2.ReasonProgressing, "1 of 2 replicas are updated; web-1 is not ready")),
 			"Waiting: 1 of 2 replicas are updated, 2 available; web-1 is not ready ...\n"},
-		{"a surge replica is no updated one", "status web --watch=false", web(progressing(pod2.ReasonProgressing, "0 of 2 replicas are updated; web-2 is not ready")),
+		{"a surge replica does not count as updated", "status web --watch=false", web(progressing(pod2.ReasonProgressing, "0 of 2 replicas are updated; web-2 is not ready")),
 			"Waiting: 0 of 2 replicas are updated, 2 available; web-2 is not ready ...\n"},
 		{"scaled down", "status web --watch=false", web(progressing(pod2.ReasonProgressing, "web-2 is terminating")),
 			"Waiting: 1 of 2 replicas are updated, 2 available; web-2 is terminating ...\n"},
 		{"paused, timeout", "status web --timeout=10ms", web(progressing(pod2.ReasonPaused, "")),
-			"Paused, until `kubectl pod2 resume web`: 1 of 2 replicas are updated, 2 available\n! not complete after 10ms: Pod2 default/web\n"},
+			"Paused (run `kubectl pod2 resume web` to continue): 1 of 2 replicas are updated, 2 available\n! timed out after 10ms waiting for Pod2 default/web\n"},
 		{"not observed", "status web --watch=false", web(func(p *v1.Pod2) { p.Generation = 4 }), "Waiting for the controller to observe the spec ...\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -85,7 +85,7 @@ template:
     - image: busybox:1
       name: init
 
-# What it changed:
+# Changes since the previous revision:
 --- revision 1
 +++ revision 2
 @@ -6,7 +6,7 @@
@@ -98,7 +98,7 @@ template:
      - image: envoy:1
        name: side
 `},
-		{"history web --revision=5", "! Pod2 default/web: there is no revision 5; there are 1, 2\n"},
+		{"history web --revision=5", "! Pod2 default/web: revision 5 not found: choose one of 1, 2\n"},
 	} {
 		t.Run(tt.args, func(t *testing.T) { requireText(t, w.run(strings.Fields(tt.args)...), tt.want) })
 	}
@@ -154,13 +154,39 @@ green 10.1.0.0/28   1 bound, 0 reserved, 0 resting, 9 free, 2 free on request
 		})
 	}
 	w := newWorld(t, newNetwork("blue", "10.0.0.0/24"), block("blue-10.0.0.0", "blue", "10.0.0.0/24"))
-	requireText(t, w.run("addresses"), "! No address is held in namespace default.\n")
-	requireText(t, w.run("addresses", "blue"), "! No address of Network default/blue is held.\n")
-	requireText(t, w.run("addresses", "--map", "-o", "yaml"), "! --map draws text and cannot be combined with -o: leave one of them out\n")
-	requireText(t, newWorld(t).run("addresses", "--map"), "! There is no Network in namespace default.\n")
+	requireText(t, w.run("addresses"), "! No addresses are in use in namespace default.\n")
+	requireText(t, w.run("addresses", "blue"), "! No addresses of Network default/blue are in use.\n")
+	requireText(t, w.run("addresses", "--map", "-o", "yaml"), "! --map and -o cannot be combined: leave one out\n")
+	requireText(t, newWorld(t).run("addresses", "--map"), "! No Networks found in namespace default.\n")
 }
 
-// A heading has the CIDR of the Network, and numbers of all of it, also of what no
+func TestAddressesOfAllNamespaces(t *testing.T) {
+	other := block("blue-10.0.0.0", "blue", "10.0.0.0/24", "10.0.0.2=Resting:web-0")
+	short := newNetwork("blue", "10.0.0.0/29")
+	short.Spec.ReuseDelaySeconds = ptr.To[int32](90)
+	other.Namespace, short.Namespace = "apps", "apps"
+	long := newNetwork("blue", "10.0.0.0/29") // the same UID, as a check that namespaces differ
+	long.Spec.ReuseDelaySeconds = ptr.To[int32](360)
+	w := newWorld(t, short, long, block("blue-10.0.0.0", "blue", "10.0.0.0/24", "10.0.0.3=Resting:job-x"), other)
+	const list = `
+NAMESPACE   NETWORK   ADDRESS    STATE     POD     OWNER      SINCE   FREE-IN
+apps        blue      10.0.0.2   Resting   web-0   Pod2/web   60s     30s
+default     blue      10.0.0.3   Resting   job-x   <none>     60s     5m
+`
+	requireText(t, w.run("addresses", "-A"), list)
+	requireText(t, w.run("addresses", "--all-namespaces"), list)
+	requireText(t, w.run("addresses", "-A", "-o", "jsonpath={.items[*].metadata.namespace}"), "apps default")
+	requireText(t, w.run("addresses", "-A", "--map"), `
+apps/blue 10.0.0.0/29   0 bound, 0 reserved, 1 resting, 4 free
+       10.0.0.0  xx~....x________________________________________________________
+default/blue 10.0.0.0/29   0 bound, 0 reserved, 1 resting, 4 free
+       10.0.0.0  xx.~...x________________________________________________________
+`+legend)
+	requireText(t, w.run("addresses", "blue", "-A"), "! NETWORK and --all-namespaces cannot be combined: name the namespace of the Network with -n\n")
+	requireText(t, newWorld(t).run("addresses", "-A"), "! No addresses are in use in any namespace.\n")
+}
+
+// The heading has the CIDR of the Network. Its numbers include addresses that no
 // AddressBlock records yet.
 func TestMapOfOneNetwork(t *testing.T) {
 	row := func(first string, width int, marks string) string {
@@ -183,13 +209,13 @@ blue 10.0.0.8/29   0 bound, 0 reserved, 0 resting, 5 free
        10.0.0.0  ________xx.....x________________________________________________
 `},
 		{"10.0.0.0/16", "10.0.0.0/24", "10.0.0.2=Bound:web-0", "blue 10.0.0.0/16   1 bound, 0 reserved, 0 resting, 65532 free\n" +
-			four("10.0.0.0", "10.0.0.64", "10.0.0.128", "10.0.0.192", 15, "xx#") + "  65279 more are free, in blocks that have not been used yet\n"},
+			four("10.0.0.0", "10.0.0.64", "10.0.0.128", "10.0.0.192", 15, "xx#") + "  65279 more are free, in AddressBlocks that do not exist yet\n"},
 		{"fd00::/112", "fd00::/120", "fd00::2=Reserved:web-0", "blue fd00::/112   0 bound, 1 reserved, 0 resting, 65533 free\n" +
-			four("fd00::", "fd00::40", "fd00::80", "fd00::c0", v6, "xx=") + "  65280 more are free, in blocks that have not been used yet\n"},
+			four("fd00::", "fd00::40", "fd00::80", "fd00::c0", v6, "xx=") + "  65280 more are free, in AddressBlocks that do not exist yet\n"},
 		{"fd00::/64", "", "", "blue fd00::/64   0 bound, 0 reserved, 0 resting, about 2^64 free\n" +
-			four("fd00::", "fd00::40", "fd00::80", "fd00::c0", v6, "xx") + "  about 2^64 more are free, in blocks that have not been used yet\n"},
+			four("fd00::", "fd00::40", "fd00::80", "fd00::c0", v6, "xx") + "  about 2^64 more are free, in AddressBlocks that do not exist yet\n"},
 		{"fd00::/80", "fd00::/120", "fd00::2=Resting:web-0", "blue fd00::/80   0 bound, 0 reserved, 1 resting, about 2^48 free\n" +
-			four("fd00::", "fd00::40", "fd00::80", "fd00::c0", v6, "xx~") + "  about 2^48 more are free, in blocks that have not been used yet\n"},
+			four("fd00::", "fd00::40", "fd00::80", "fd00::c0", v6, "xx~") + "  about 2^48 more are free, in AddressBlocks that do not exist yet\n"},
 		{"10.0.0.1/24", "", "", "blue   cannot be drawn: spec.cidr: CIDR \"10.0.0.1/24\": has bits set after the prefix: write \"10.0.0.0/24\"\n"},
 		{"", "10.0.0.0/24", "10.0.0.10=Bound:web-0", `
 blue (deleted)   1 bound, 0 reserved, 0 resting, 0 free
@@ -209,8 +235,8 @@ blue (deleted)   1 bound, 0 reserved, 0 resting, 0 free
 	}
 }
 
-// A resting address is free when its Network's delay is over, and at once where there
-// is no such Network any more: one recreated under the same name is another.
+// A resting address is free once its Network's delay has passed, or at once if the
+// Network is gone. A Network that was recreated with the same name is another Network.
 func TestUntilWhenAnAddressRests(t *testing.T) {
 	delayed := func(seconds *int32) *v1.Network {
 		n := newNetwork("blue", "10.0.0.0/24")
@@ -226,7 +252,7 @@ func TestUntilWhenAnAddressRests(t *testing.T) {
 		network *v1.Network
 		want    string
 	}{
-		{"the default delay is over", delayed(nil), "now"},
+		{"the default delay has passed", delayed(nil), "now"},
 		{"90 seconds", delayed(ptr.To[int32](90)), "30s"},
 		{"a day", delayed(ptr.To[int32](86460)), "24h"},
 		{"recreated", recreated, "now"},
@@ -241,7 +267,7 @@ func TestUntilWhenAnAddressRests(t *testing.T) {
 	}
 }
 
-// In a cluster without the CRDs every command says what is missing, and who adds it.
+// In a cluster without the CRDs, every command reports that Pod2 is not installed.
 func TestNotInstalled(t *testing.T) {
 	file := write(t, fmt.Sprintf(manifest, ""))
 	for args, resource := range map[string]string{
@@ -253,9 +279,9 @@ func TestNotInstalled(t *testing.T) {
 			at := action.GetResource().GroupResource()
 			return true, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, action.GetVerb(), at, "", "404 page not found", 0, true)
 		})
-		got := strings.TrimPrefix(w.run(strings.Fields(args)...), "! not looked at: Service/web\n")
+		got := strings.TrimPrefix(w.run(strings.Fields(args)...), "! ignored: Service/web\n")
 		requireText(t, got, "! Pod2 is not installed in this cluster: the API server has no "+resource+".samplecrd.k8s.io. "+
-			"An administrator of the cluster installs it from a checkout of its repository: kubectl apply -f crd/ -f artifacts/\n")
+			"Ask an administrator to run `kubectl apply -f crd/ -f artifacts/` in a checkout of its repository\n")
 	}
 }
 

@@ -28,13 +28,22 @@ func newStatus(t *tool) *cobra.Command {
 	follow := true
 	cmd := &cobra.Command{
 		Use: "status NAME", Args: usage(cobra.ExactArgs(1)),
-		Short: "Show how far an update or a change of replicas is, and wait for it",
-		Long: "Show how far an update or a change of replicas is, one line for each step, until it is complete.\n\n" +
-			"The exit status is 1 when it exceeds its progress deadline, when the time is up, and when the Pod2 is deleted meanwhile.",
+		Short: "Show the progress of an update or a change of replicas, and wait for it",
+		Long: "Show the progress of an update or a change of replicas, one line for each step, until it is complete.\n\n" +
+			"The exit status is 1 if the update exceeds its progress deadline, if --timeout has passed, or if the Pod2 is deleted.",
+		Example: examples(`
+# Wait until the update of Pod2 web is complete
+kubectl pod2 status web
+
+# Wait for at most 5 minutes
+kubectl pod2 status web --timeout=5m
+
+# Show the current progress without waiting
+kubectl pod2 status web --watch=false`),
 		ValidArgsFunction: t.completePod2s,
 	}
 	cmd.Flags().BoolVarP(&follow, "watch", "w", follow, "Wait until it is complete.")
-	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "How long to wait (30s, 5m); zero means without end.")
+	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "How long to wait (30s, 5m). Zero means without limit.")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name, err := pod2Name(args[0])
 		if err != nil {
@@ -58,7 +67,7 @@ func newStatus(t *tool) *cobra.Command {
 	return cmd
 }
 
-// follow prints what differs from the line that was printed last.
+// follow prints a line whenever it differs from the last one.
 func (t *tool) follow(ctx context.Context, c clients, namespace, name string, timeout time.Duration, last string) error {
 	ctx, cancel := watchtools.ContextWithOptionalTimeout(ctx, timeout)
 	defer cancel()
@@ -76,13 +85,13 @@ func (t *tool) follow(ctx context.Context, c clients, namespace, name string, ti
 	}, c.sample)
 	_, err := watchtools.UntilWithSync(ctx, lw, &v1.Pod2{}, func(store cache.Store) (bool, error) {
 		if _, exists, _ := store.GetByKey(namespace + "/" + name); !exists {
-			return false, fmt.Errorf("Pod2 %s/%s was deleted meanwhile", namespace, name)
+			return false, fmt.Errorf("Pod2 %s/%s was deleted", namespace, name)
 		}
 		return false, nil
 	}, func(event watch.Event) (bool, error) {
 		p, ok := event.Object.(*v1.Pod2)
 		if !ok || event.Type == watch.Deleted {
-			return false, fmt.Errorf("Pod2 %s/%s was deleted meanwhile", namespace, name)
+			return false, fmt.Errorf("Pod2 %s/%s was deleted", namespace, name)
 		}
 		progress := progressOf(p)
 		if progress.line != last {
@@ -92,10 +101,10 @@ func (t *tool) follow(ctx context.Context, c clients, namespace, name string, ti
 		return progress.complete, progress.err
 	})
 	if wait.Interrupted(err) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("not complete after %s: Pod2 %s/%s", timeout, namespace, name)
+		return fmt.Errorf("timed out after %s waiting for Pod2 %s/%s", timeout, namespace, name)
 	}
 	if wait.Interrupted(err) {
-		return fmt.Errorf("interrupted; the update of Pod2 %s/%s goes on", namespace, name)
+		return fmt.Errorf("interrupted: the update of Pod2 %s/%s continues", namespace, name)
 	}
 	return err
 }
@@ -107,17 +116,18 @@ type progress struct {
 	err      error
 }
 
-// updatedSaid is how a message of the condition Progressing begins during an update.
+// updatedSaid matches the beginning of a message of the condition Progressing during an
+// update.
 var updatedSaid = regexp.MustCompile(`^[0-9]+ of [0-9]+ replicas are updated`)
 
-// progressOf reads the status as the controller last wrote it; the first row that
-// applies is the answer:
+// progressOf reads the status that the controller wrote last. The first matching row
+// decides:
 //
 //	the spec is not observed      wait
 //	past the progress deadline    fail
-//	complete                      done, though perhaps not every replica is updated
+//	complete                      done, although not every replica may be updated
 //	paused                        wait
-//	else                          wait, and say for what
+//	else                          wait, and print the reason
 func progressOf(p *v1.Pod2) progress {
 	name := fmt.Sprintf("Pod2 %s/%s", p.Namespace, p.Name)
 	wanted := ptr.Deref(p.Spec.Replicas, 1)
@@ -136,11 +146,11 @@ func progressOf(p *v1.Pod2) progress {
 		return progress{line: counts, err: fmt.Errorf("%s exceeded its progress deadline: %s", name, condition.Message)}
 	case pod2.ReasonComplete:
 		if p.Status.UpdatedReplicas < wanted {
-			return progress{line: fmt.Sprintf("%s is rolled out as far as its updateStrategy has it: %s", name, counts), complete: true}
+			return progress{line: fmt.Sprintf("%s is rolled out as far as its updateStrategy allows: %s", name, counts), complete: true}
 		}
 		return progress{line: fmt.Sprintf("%s is rolled out: %s", name, counts), complete: true}
 	case pod2.ReasonPaused:
-		return progress{line: fmt.Sprintf("Paused, until `kubectl pod2 resume %s`: %s", p.Name, counts)}
+		return progress{line: fmt.Sprintf("Paused (run `kubectl pod2 resume %s` to continue): %s", p.Name, counts)}
 	}
 	if why != "" {
 		counts += "; " + why

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -27,14 +28,16 @@ import (
 
 var now = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
-// world is a cluster of fakes, which check no resourceVersion and do not know of
-// dry runs; the integration tests have the real one.
+// world is a cluster of fakes. They check no resourceVersion and have no dry run; the
+// integration tests use a real cluster.
 type world struct {
 	t      *testing.T
 	kube   *kubefake.Clientset
 	sample *fake.Clientset
-	// enforced says that --namespace is given.
+	// enforced says that --namespace is set.
 	enforced bool
+	// status is the exit status of the last command.
+	status int
 }
 
 func (w *world) now() time.Time { return now }
@@ -55,8 +58,8 @@ func newWorld(t *testing.T, objects ...runtime.Object) *world {
 	return w
 }
 
-// run gives what a command prints: lines of the standard error have "! " before
-// them, as has the error that it ends with.
+// run returns the output of a command. Lines of the standard error have the prefix "! ",
+// and so has the error that the command ends with.
 func (w *world) run(args ...string) string {
 	w.t.Helper()
 	out, errOut := &bytes.Buffer{}, &bytes.Buffer{}
@@ -77,18 +80,19 @@ func (w *world) run(args ...string) string {
 	})
 	command.SetArgs(args)
 	text := &strings.Builder{}
-	err := command.ExecuteContext(w.t.Context())
+	executed, err := command.ExecuteContextC(w.t.Context())
+	w.status = exitStatus(executed, err)
 	text.WriteString(out.String())
 	for line := range strings.Lines(errOut.String()) {
 		text.WriteString("! " + line)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errWouldChange) {
 		fmt.Fprintf(text, "! %v\n", err)
 	}
 	return text.String()
 }
 
-// spec of web, as YAML.
+// spec returns the spec of web, as YAML.
 func (w *world) spec() string {
 	w.t.Helper()
 	p, err := w.sample.SamplecrdV1().Pod2s("default").Get(w.t.Context(), "web", metav1.GetOptions{})
@@ -102,7 +106,7 @@ func (w *world) spec() string {
 	return string(text)
 }
 
-// web is a Pod2 of two replicas on blue, rolled out.
+// web is a Pod2 with two replicas on blue, completely rolled out.
 func web(changes ...func(*v1.Pod2)) *v1.Pod2 {
 	p := &v1.Pod2{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "u-web", ResourceVersion: "1", Generation: 3},
@@ -129,7 +133,7 @@ func withImage(image string) func(*v1.Pod2) {
 	return func(p *v1.Pod2) { p.Spec.Template.Spec.Containers[0].Image = image }
 }
 
-// revisionOf is what the controller keeps of a Pod2.
+// revisionOf is the ControllerRevision that the controller creates for a Pod2.
 func revisionOf(p *v1.Pod2, number int64) *appsv1.ControllerRevision {
 	r := pod2.Diff(pod2.State{Now: now, Pod2: p}).CreateRevision
 	r.Revision, r.CreationTimestamp = number, metav1.NewTime(now.Add(-time.Duration(10-number)*time.Hour))
@@ -143,8 +147,8 @@ func newNetwork(name, cidr string) *v1.Network {
 	}
 }
 
-// block has one word an entry: address=state:pod of the owner Pod2 web, or of
-// another pod.
+// block returns an AddressBlock. Each entry is one word: address=state:pod. The owner of a
+// pod web-... is Pod2 web.
 func block(name, network, cidr string, entries ...string) *v1.AddressBlock {
 	b := &v1.AddressBlock{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
@@ -162,12 +166,12 @@ func block(name, network, cidr string, entries ...string) *v1.AddressBlock {
 	return b
 }
 
-// dryRuns has patches in a dry run answered with an object, and none made.
+// dryRuns answers patches with an object, and fails if one is not a dry run.
 func (w *world) dryRuns(resource string, answer runtime.Object) {
 	w.sample.PrependReactor("patch", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
 		patch, ok := action.(clienttesting.PatchActionImpl)
 		if !ok || len(patch.PatchOptions.DryRun) == 0 {
-			w.t.Errorf("a patch that is no dry run: %v", action)
+			w.t.Errorf("a patch is not a dry run: %v", action)
 		}
 		return true, answer, nil
 	})

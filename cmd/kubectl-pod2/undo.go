@@ -17,11 +17,17 @@ func newUndo(t *tool) *cobra.Command {
 	var number int64
 	cmd := &cobra.Command{
 		Use: "undo NAME", Args: usage(cobra.ExactArgs(1)),
-		Short: "Go back to an earlier revision: its template, its networks and its serviceName",
-		Long: "Go back to an earlier revision: its template, its networks and its serviceName are written into the spec.\n\n" +
-			"Interfaces and wanted addresses come back with the networks. Replicas, the update strategy and the rest of the spec are not touched.",
+		Short: "Roll back to an earlier revision: its template, networks and serviceName",
+		Long: "Roll back to an earlier revision: the command writes its template, networks and serviceName into the spec.\n\n" +
+			"The networks include interfaces and requested addresses. Replicas, the update strategy and all other fields do not change.",
+		Example: examples(`
+# Roll back to the previous revision
+kubectl pod2 undo web
+
+# Roll back to revision 3
+kubectl pod2 undo web --to-revision=3`),
 	}
-	cmd.Flags().Int64Var(&number, "to-revision", number, "The revision to go back to; zero means the one before that of the spec.")
+	cmd.Flags().Int64Var(&number, "to-revision", number, "The revision to roll back to. Zero means the last one that differs from the spec.")
 	return newChange(t, cmd, "undo", func(ctx context.Context, c clients, p *v1.Pod2, _ []string) (edit, error) {
 		history, err := c.history(ctx, p)
 		if err != nil {
@@ -32,13 +38,14 @@ func newUndo(t *tool) *cobra.Command {
 			return edit{}, err
 		}
 		if r.Wanted {
-			return edit{done: fmt.Sprintf("unchanged: the spec is that of revision %d", r.Object.Revision)}, nil
+			return edit{done: fmt.Sprintf("unchanged: the spec already matches revision %d", r.Object.Revision)}, nil
 		}
 		return revert(p, r)
 	})
 }
 
-// revisionToUndo is the one of a number; zero is the latest that is not the spec's.
+// revisionToUndo returns the revision with a number. Zero means the latest one that
+// differs from the spec.
 func revisionToUndo(history []pod2.Revision, number int64) (pod2.Revision, error) {
 	if number != 0 {
 		i, err := findRevision(history, number)
@@ -52,17 +59,17 @@ func revisionToUndo(history []pod2.Revision, number int64) (pod2.Revision, error
 			return history[i], nil
 		}
 	}
-	return pod2.Revision{}, errors.New("there is no revision before that of the spec")
+	return pod2.Revision{}, errors.New("there is no earlier revision")
 }
 
-// revert replaces what a revision is made of, by its stored text: a field that this
-// program does not know goes back too.
+// revert replaces the fields of a revision with its stored text. So fields that this
+// program does not know are rolled back too.
 func revert(p *v1.Pod2, r pod2.Revision) (edit, error) {
 	var stored struct {
 		Template json.RawMessage `json:"template"`
 	}
 	if err := json.Unmarshal(r.Object.Data.Raw, &stored); err != nil {
-		return edit{}, fmt.Errorf("read the content of ControllerRevision %s/%s: %w", r.Object.Namespace, r.Object.Name, err)
+		return edit{}, fmt.Errorf("decode ControllerRevision %s/%s: %w", r.Object.Namespace, r.Object.Name, err)
 	}
 	networks := make([]v1.Pod2Network, 0, len(r.Content.Networks))
 	for _, n := range r.Content.Networks {
@@ -76,13 +83,13 @@ func revert(p *v1.Pod2, r pod2.Revision) (edit, error) {
 	}
 	done := fmt.Sprintf("rolled back to revision %d", r.Object.Revision)
 	if p.Spec.Paused {
-		done = fmt.Sprintf("spec is that of revision %d again; updates are paused: resume to have it rolled out", r.Object.Revision)
+		done = fmt.Sprintf("rolled back to revision %d, but updates are paused: resume to roll it out", r.Object.Revision)
 	}
 	return edit{ops: append(ops, restoreCause(p, r)...), done: done}, nil
 }
 
-// restoreCause has the Pod2 say why its spec is as it is: for the reason that the
-// revision has, as `kubectl rollout undo` does for a Deployment.
+// restoreCause sets the change cause of the Pod2 to that of the revision, as `kubectl
+// rollout undo` does for a Deployment.
 func restoreCause(p *v1.Pod2, r pod2.Revision) []operation {
 	is, was := p.Annotations[pod2.ChangeCauseAnnotation], r.Object.Annotations[pod2.ChangeCauseAnnotation]
 	if is == was {

@@ -40,8 +40,8 @@ func TestPluginReleases(t *testing.T) {
 	run(t, ns, "scale", "pod2", "web", "--replicas=1")
 	ledger("web-0 Bound, web-1 Reserved, web-2 Reserved, web-3 Reserved, ")
 	pluginRefuses(t, ns, "10.0.0.2 is not Reserved but Bound\n", "release", "blue", "10.0.0.2", "--as=releaser")
-	requirePlugin(t, ns, "network.samplecrd.k8s.io/blue release of 1 asked for\n", "release", "blue", "10.0.0.4", "--as=releaser")
+	requirePlugin(t, ns, "network.samplecrd.k8s.io/blue release of 1 address requested\n", "release", "blue", "10.0.0.4", "--as=releaser")
 	ledger("web-0 Bound, web-1 Reserved, web-2 Resting, web-3 Reserved, ")
-	requirePlugin(t, ns, "network.samplecrd.k8s.io/blue release of 2 asked for\n", "release", "blue", "--all", "--as=releaser")
+	requirePlugin(t, ns, "network.samplecrd.k8s.io/blue release of 2 addresses requested\n", "release", "blue", "--all", "--as=releaser")
 	ledger("web-0 Bound, web-1 Resting, web-2 Resting, web-3 Resting, ")
 }

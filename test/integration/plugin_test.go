@@ -72,7 +72,7 @@ func TestPlugin(t *testing.T) {
 
 	// Neither the Pod2 nor the Network exists yet, and the plan creates neither.
 	write("1", network("blue", `{cidr: 10.0.0.0/28}`))
-	requirePlugin(t, ns, `
+	const first = `
 Pod2 NS/web would be created. The first step of the controller would be:
   create revision 1 web-HASHHASHHA
   create web-0 on blue=10.0.0.9: missing
@@ -83,12 +83,15 @@ Pod2 NS/web would be created. The first step of the controller would be:
       Progressing=True/Progressing(web-0 does not exist yet; web-1 does not exist yet)
   again in AGE
   create Service web-blue
-The first pod in a server dry run, which asked as you and not as the controller:
+The first pod, in a server dry run with your rights and not the controller's:
   web-0 would be created
 Addresses of the replicas:
-  web-0 asks for 10.0.0.9 of blue
-  any free one of blue: 1
-`, "plan", "-f", file)
+  web-0 asks for 10.0.0.9 on blue
+  1 replica gets any free address on blue
+`
+	if got := pluginPlan(t, ns, file, 1); got != strings.TrimPrefix(first, "\n") {
+		t.Errorf("kubectl pod2 plan:\n%s\nwant\n%s", got, first)
+	}
 	if got := run(t, ns, "get", "pod2s,networks,pods", "-o", "name"); got != "" {
 		t.Fatalf("plan made %s", got)
 	}
@@ -105,23 +108,29 @@ blue      10.0.0.9   Bound   web-0   Pod2/web   AGE      -
 `, "addresses", "blue")
 	requirePlugin(t, ns, "addressblock.samplecrd.k8s.io/blue-10.0.0.0\n", "addresses", "-o", "name")
 	requirePlugin(t, ns, "web-1 web-0", "addresses", "-o", "jsonpath={.items[*].spec.entries[*].pod}")
+	if got, err := plugin(t, ns, "addresses", "-A"); err != nil || !regexp.MustCompile(`(?m)^NS +blue +10\.0\.0\.9 +Bound +web-0 `).MatchString(got) {
+		t.Errorf("kubectl pod2 addresses -A: %v\n%s", err, got)
+	}
+	if got, err := plugin(t, ns, "version"); err != nil || !regexp.MustCompile(`^Plugin Version: \S+\nServer Version: v1\.\S+\n$`).MatchString(got) {
+		t.Errorf("kubectl pod2 version: %v\n%s", err, got)
+	}
 	settled := func() {
 		t.Helper()
-		eventually(t, "the plan for the present state is empty", func(context.Context) (string, error) {
-			got, err := plugin(t, ns, "plan", "-f", file)
-			if want := "Pod2 NS/web would be unchanged, and the controller would do nothing.\nAddresses of the replicas:\n  2 are kept\n"; got != want {
-				return "got " + got, err
+		eventually(t, "the plan is empty", func(context.Context) (string, error) {
+			got, status := planOf(t, ns, file)
+			if want := "Pod2 NS/web would be unchanged, and the controller would do nothing.\nAddresses of the replicas:\n  2 addresses are kept\n"; got != want || status != 0 {
+				return fmt.Sprintf("status %d, got %s", status, got), nil
 			}
-			return "", err
+			return "", nil
 		})
 	}
 	settled()
 
 	// The controller does exactly the planned actions, down to the name of the revision.
 	write("2", "")
-	planned, err := plugin(t, ns, "plan", "-f", file)
-	if want := "Pod2 NS/web would be configured. The first step of the controller would be:\n  create revision 2 web-HASHHASHHA\n  delete web-1 (uid UID): template changed: template.metadata.annotations.example.com/version cannot be changed in a running pod\n"; err != nil || !strings.HasPrefix(planned, want) {
-		t.Errorf("plan: %v\n%s\nwant first\n%s", err, planned, want)
+	planned := pluginPlan(t, ns, file, 1)
+	if want := "Pod2 NS/web would be configured. The first step of the controller would be:\n  create revision 2 web-HASHHASHHA\n  delete web-1 (uid UID): template changed: template.metadata.annotations.example.com/version cannot be changed in a running pod\n"; !strings.HasPrefix(planned, want) {
+		t.Errorf("plan:\n%s\nwant first\n%s", planned, want)
 	}
 	run(t, ns, "annotate", "pod2", "web", "kubernetes.io/change-cause=version 2")
 	before := uids(t, ns)
@@ -159,7 +168,7 @@ template:
     - image: registry.k8s.io/pause:3.10
       name: c
 
-# What it changed:
+# Changes since the previous revision:
 --- revision 1
 +++ revision 2
 @@ -6,7 +6,7 @@
@@ -177,7 +186,7 @@ template:
 	pluginStatus(t, ns)
 	requireVersion(t, ns, "1", 2)
 	waitAddresses(t, ns, held)
-	pluginRefuses(t, ns, "error: undo Pod2 NS/web: there is no revision 9; there are 2, 3\n", "undo", "web", "--to-revision=9")
+	pluginRefuses(t, ns, "error: undo Pod2 NS/web: revision 9 not found: choose one of 2, 3\n", "undo", "web", "--to-revision=9")
 	requirePlugin(t, ns, "pod2.samplecrd.k8s.io/web rolled back to revision 2\n", "undo", "web", "--to-revision=2")
 	pluginStatus(t, ns)
 	requireVersion(t, ns, "2", 2)
@@ -187,7 +196,7 @@ template:
 	requirePlugin(t, ns, "pod2.samplecrd.k8s.io/web already paused\n", "pause", "web")
 	pluginRefuses(t, ns, "its updates are paused: run `kubectl pod2 resume web` first\n", "restart", "web")
 	requirePlugin(t, ns, "pod2.samplecrd.k8s.io/web image updated\n", "set", "image", "web", "c=registry.k8s.io/pause:3.9")
-	pluginRefuses(t, ns, "Paused, until `kubectl pod2 resume web`: 0 of 2 replicas are updated, 2 available\nerror: not complete after 3s: Pod2 NS/web\n",
+	pluginRefuses(t, ns, "Paused (run `kubectl pod2 resume web` to continue): 0 of 2 replicas are updated, 2 available\nerror: timed out after 3s waiting for Pod2 NS/web\n",
 		"status", "web", "--timeout=3s")
 	requirePlugin(t, ns, "pod2.samplecrd.k8s.io/web resumed\n", "resume", "web")
 	pluginStatus(t, ns)
@@ -240,25 +249,28 @@ func TestPluginPlanWarns(t *testing.T) {
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/28}`)+pod2("db", `networks: [{name: blue, addresses: [10.0.0.9]}]`))
 	waitReady(t, ns, "pod2/db")
 	file := filepath.Join(t.TempDir(), "web.yaml")
-	plan := func(spec string) (string, error) {
+	plan := func(spec string, wantStatus int) string {
 		if err := os.WriteFile(file, []byte(pod2("web", spec)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return plugin(t, ns, "plan", "-f", file)
+		return pluginPlan(t, ns, file, wantStatus)
 	}
-	for _, c := range []struct{ spec, want string }{
-		{`networks: [{name: blue, addresses: [10.0.0.9]}]`, "web-0 asks for 10.0.0.9 of blue, which db-0 has (Bound, owner Pod2/db)"},
-		{`replicas: -1`, "spec.replicas: Invalid value: -1"},
-		{`replica: 1`, "field not declared in schema"},
-		{`networks: [{name: blue, addresses: [10.0.0.300]}]`, "must be an IP address"},
+	for _, c := range []struct {
+		spec, want string
+		status     int
+	}{
+		{`networks: [{name: blue, addresses: [10.0.0.9]}]`, "web-0 asks for 10.0.0.9 on blue, which db-0 has (Bound, owner Pod2/db)", 1},
+		{`replicas: -1`, "spec.replicas: Invalid value: -1", 2},
+		{`replica: 1`, "field not declared in schema", 2},
+		{`networks: [{name: blue, addresses: [10.0.0.300]}]`, "must be an IP address", 2},
 	} {
-		if got, err := plan(c.spec); !strings.Contains(got, c.want) {
-			t.Errorf("plan of %s: %v\n%s\nwant %q in it", c.spec, err, got, c.want)
+		if got := plan(c.spec, c.status); !strings.Contains(got, c.want) {
+			t.Errorf("plan of %s:\n%s\nwant %q in it", c.spec, got, c.want)
 		}
 	}
 	create(t, ns, "apiVersion: v1\nkind: Pod\nmetadata: {name: web-0}\nspec: {containers: [{name: c, image: registry.k8s.io/pause:3.10}]}")
-	if got, err := plan(`replicas: 1`); err != nil || !strings.Contains(got, "Ready=False/NameTaken(") {
-		t.Errorf("plan with a taken name: %v\n%s", err, got)
+	if got := plan(`replicas: 1`, 1); !strings.Contains(got, "Ready=False/NameTaken(") {
+		t.Errorf("plan where the name is taken:\n%s", got)
 	}
 }
 
@@ -268,7 +280,7 @@ func TestPluginPlanTriesTheFirstPod(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	run(t, "", "label", "namespace", ns, "pod-security.kubernetes.io/enforce=baseline")
-	const title = "The first pod in a server dry run, which asked as you and not as the controller:\n  web-0 "
+	const title = "The first pod, in a server dry run with your rights and not the controller's:\n  web-0 "
 	file := filepath.Join(t.TempDir(), "web.yaml")
 	plan := func(spec string) string {
 		t.Helper()
@@ -276,11 +288,7 @@ func TestPluginPlanTriesTheFirstPod(t *testing.T) {
 		if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		got, err := plugin(t, ns, "plan", "-f", file)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, got)
-		}
-		_, got, _ = strings.Cut(got, title)
+		_, got, _ := strings.Cut(pluginPlan(t, ns, file, 1), title)
 		return got
 	}
 	const container = `containers: [{name: c, image: "registry.k8s.io/pause:3.10", resources: {requests: {cpu: 100m}}}]`

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+func newVersion(t *tool) *cobra.Command {
+	client := false
+	cmd := &cobra.Command{
+		Use: "version", Args: usage(cobra.NoArgs),
+		Short: "Print the versions of the plugin and of the API server",
+		Example: examples(`
+# Print the versions of the plugin and of the API server
+kubectl pod2 version
+
+# Print the version of the plugin, without a cluster
+kubectl pod2 version --client`),
+	}
+	cmd.Flags().BoolVar(&client, "client", client, "Print the version of the plugin only. Needs no cluster.")
+	cmd.RunE = func(*cobra.Command, []string) error {
+		fmt.Fprintf(t.Out, "Plugin Version: %s\n", pluginVersion(debug.ReadBuildInfo()))
+		if client {
+			return nil
+		}
+		c, _, err := t.start()
+		if err != nil {
+			return err
+		}
+		server, err := c.kube.Discovery().ServerVersion()
+		if err != nil {
+			return fmt.Errorf("get the version of the API server: %w", err)
+		}
+		fmt.Fprintf(t.Out, "Server Version: %s\n", server.GitVersion)
+		return nil
+	}
+	return cmd
+}
+
+// pluginVersion is the version of the main module: a tag, a pseudo-version with the
+// commit, or "(devel)" for a build without version control.
+func pluginVersion(info *debug.BuildInfo, ok bool) string {
+	if !ok || info.Main.Version == "" {
+		return "(devel)"
+	}
+	return info.Main.Version
+}
