@@ -51,8 +51,8 @@ type NetworkSpec struct {
 	// cidr is the address range of the Network, IPv4 or IPv6. It must be in
 	// canonical form, without host bits: "10.1.0.0/16", not "10.1.2.3/16". The
 	// prefix length of an IPv6 range must be at most 127. cidr must not overlap
-	// loopback, link-local or multicast addresses, because EndpointSlices refuse
-	// them.
+	// loopback, link-local, multicast or unspecified addresses, because
+	// EndpointSlices refuse them.
 	//
 	// cidr may only grow: a new value must contain the old one. Running pods keep
 	// the prefix length that they started with. The old network and broadcast
@@ -138,8 +138,8 @@ type NetworkSpec struct {
 
 	// egress controls traffic from an Overlay Network to the outside, through its
 	// gateway, where pod2-agent runs. "NAT" masquerades it behind the address of
-	// the pod's node; "None" blocks it. Neither reaches the nodes themselves or
-	// the API server. Defaults to "NAT".
+	// the pod's node; "None" blocks it. In both modes, pods cannot reach the nodes
+	// themselves or the API server through it. Defaults to "NAT".
 	//
 	// +optional
 	// +default="NAT"
@@ -234,8 +234,8 @@ type AddressRange string
 type NetworkStatus struct {
 	// capacity is the number of addresses that may be handed out. It does not
 	// count the network and broadcast addresses of cidr and of its earlier values,
-	// the gateway, and excluded addresses. It counts onRequest. It is at most
-	// 2147483647, which also means more.
+	// the gateway, and excluded addresses. It counts onRequest. A number above
+	// 2147483647 is shown as 2147483647.
 	// +optional
 	Capacity int64 `json:"capacity"`
 	// bound is the number of addresses that pods hold.
@@ -252,7 +252,7 @@ type NetworkStatus struct {
 	// available is the number of addresses that a new pod can get now if it asks
 	// for any address. Addresses of scaled-down replicas count once
 	// reuseDelaySeconds have passed: they are handed out last. Addresses in
-	// onRequest do not count. It is at most 2147483647, which also means more.
+	// onRequest do not count. A number above 2147483647 is shown as 2147483647.
 	// +optional
 	Available int64 `json:"available"`
 	// gateway is the gateway in use: spec.gateway, or the address that the
