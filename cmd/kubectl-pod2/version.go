@@ -20,7 +20,7 @@ kubectl pod2 version
 kubectl pod2 version --client`),
 	}
 	cmd.Flags().BoolVar(&client, "client", client, "Print the version of the plugin only. Needs no cluster.")
-	cmd.RunE = func(*cobra.Command, []string) error {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		fmt.Fprintf(t.Out, "Plugin Version: %s\n", pluginVersion(debug.ReadBuildInfo()))
 		if client {
 			return nil
@@ -29,7 +29,7 @@ kubectl pod2 version --client`),
 		if err != nil {
 			return err
 		}
-		server, err := c.kube.Discovery().ServerVersion()
+		server, err := c.kube.Discovery().ServerVersionWithContext(cmd.Context())
 		if err != nil {
 			return fmt.Errorf("get the version of the API server: %w", err)
 		}
