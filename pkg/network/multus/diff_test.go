@@ -78,7 +78,7 @@ func TestDiff(t *testing.T) {
 			s.Definition.Spec.Config = strings.ReplaceAll(blueConfig, "70000", "66000")
 		}, "status vni 66000 Attachable=True/Defined: pods are attached by NetworkAttachmentDefinition blue\n"},
 		{"two are held, and the status says which one counts", func(s *State) { s.VNIs = append(s.VNIs, vni("66000", "u1")) },
-			"release VNI 66000 (uid of-66000), if unused: the Network has another\n"},
+			"release VNI 66000 (uid of-66000), if unused: the Network has another VNI\n"},
 		{"two are held, and the cache lacks the number in the status", func(s *State) {
 			s.VNIs = []*v1.VNI{vni("66000", "u1"), vni("66001", "u1")}
 			s.Candidates = append(s.Candidates, 70000)
