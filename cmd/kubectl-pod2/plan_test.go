@@ -114,6 +114,12 @@ Addresses of the replicas:
 			t.Errorf("without the Service: got\n%s\nwant first\n%s", got, want)
 		}
 		requireStatus(t, w, 1)
+		// A replica is missing, so only the plan for replicas has an action.
+		w = planned(t, settled, settled, revisionOf(web(), 1), replica(web(), 0), service)
+		if got := w.run("plan", "-f", file); !strings.Contains(got, "\n  create web-1 ") || strings.Contains(got, "Service web-blue") {
+			t.Errorf("without a replica: got\n%s\nwant only web-1 to be created", got)
+		}
+		requireStatus(t, w, 1)
 		// The controller would do nothing, but the apply changes an annotation of the Pod2.
 		labelled := settled.DeepCopy()
 		labelled.Annotations = map[string]string{"example.com/note": "x"}

@@ -167,18 +167,23 @@ func TestAddressesOfAllNamespaces(t *testing.T) {
 	other.Namespace, short.Namespace = "apps", "apps"
 	long := newNetwork("blue", "10.0.0.0/29") // the same UID, as a check that namespaces differ
 	long.Spec.ReuseDelaySeconds = ptr.To[int32](360)
-	w := newWorld(t, short, long, block("blue-10.0.0.0", "blue", "10.0.0.0/24", "10.0.0.3=Resting:job-x"), other)
+	green := block("green-10.1.0.0", "green", "10.1.0.0/24", "10.1.0.2=Bound:job-y")
+	green.Namespace = "apps"
+	w := newWorld(t, short, long, block("blue-10.0.0.0", "blue", "10.0.0.0/24", "10.0.0.3=Resting:job-x"), other, green)
 	const list = `
 NAMESPACE   NETWORK   ADDRESS    STATE     POD     OWNER      SINCE   FREE-IN
 apps        blue      10.0.0.2   Resting   web-0   Pod2/web   60s     30s
+apps        green     10.1.0.2   Bound     job-y   <none>     60s     -
 default     blue      10.0.0.3   Resting   job-x   <none>     60s     5m
 `
 	requireText(t, w.run("addresses", "-A"), list)
 	requireText(t, w.run("addresses", "--all-namespaces"), list)
-	requireText(t, w.run("addresses", "-A", "-o", "jsonpath={.items[*].metadata.namespace}"), "apps default")
+	requireText(t, w.run("addresses", "-A", "-o", "jsonpath={.items[*].metadata.namespace}"), "apps apps default")
 	requireText(t, w.run("addresses", "-A", "--map"), `
 apps/blue 10.0.0.0/29   0 bound, 0 reserved, 1 resting, 4 free
        10.0.0.0  xx~....x________________________________________________________
+apps/green (deleted)   1 bound, 0 reserved, 0 resting, 0 free
+       10.1.0.0  __#_____________________________________________________________
 default/blue 10.0.0.0/29   0 bound, 0 reserved, 1 resting, 4 free
        10.0.0.0  xx.~...x________________________________________________________
 `+legend)
