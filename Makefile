@@ -108,6 +108,19 @@ bench-dataplane: ## Measure the data plane, and write docs/performance-dataplane
 	  $(MAKE) --no-print-directory cluster-tools build && unshare --mount go run -C test/bench ./dataplane --root="$(CURDIR)" $(BENCH_FLAGS); \
 	else printf 'make bench-dataplane needs root on Linux, for network namespaces\nskipped\n'; fi
 
+### Pictures
+
+# A picture follows the colour scheme of its reader: theme 0 is light, 200 is dark.
+.PHONY: pictures
+pictures: bin/d2 ## Draw docs/pictures/*.svg from the sources beside them
+	@for source in docs/pictures/*.d2; do \
+	  bin/d2 --layout=elk --theme=0 --dark-theme=200 --pad=20 "$$source" "$${source%.d2}.svg" || exit; \
+	done
+
+bin/d2: hack/d2/go.mod hack/d2/go.sum
+	@echo "Building d2 into bin/ from Go modules (a minute or two the first time) ..."
+	@CGO_ENABLED=0 go build -C hack/d2 -trimpath -ldflags "-s -w" -o ../../bin/ tool
+
 ### Generated code and lint
 
 .PHONY: generate

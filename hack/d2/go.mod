@@ -1,3 +1,4 @@
+// D2, which draws docs/pictures. A module of its own, so that nobody else downloads it.
 module github.com/pod2/pod2/hack/d2
 
 go 1.26
