@@ -21,7 +21,7 @@ func TestPublishedIsAttached(t *testing.T) {
 	if got := before["web-0"].Published["green"].Address.String(); got != "192.168.9.9/16" {
 		t.Errorf("web-0 asked for 192.168.9.9 on green and has %s", got)
 	}
-	// Of two equal routes, the first gets all packets: see the limits in docs/networking.md.
+	// Of two equal routes, the first gets all packets: see the limits in docs/concepts/limitations.md.
 	if got, want := linesOf(probe(t, ns, "web-0", "routes"), "192.168"), "192.168.0.0/16 dev net1 metric 0\n192.168.0.0/16 dev net2 metric 0"; got != want {
 		t.Errorf("web-0 has the routes\n%s\nwant\n%s", got, want)
 	}

@@ -17,7 +17,7 @@ func TestNodesAreReady(t *testing.T) {
 	waitDataPlane(t, "--all")
 }
 
-// waitDataPlane waits until Nodes report that their agent is ready, see docs/networking.md.
+// waitDataPlane waits until Nodes report that their agent is ready, see docs/how-to/install.md.
 func waitDataPlane(t *testing.T, nodes ...string) {
 	t.Helper()
 	run(t, "", append([]string{"wait", "--for=condition=" + dataPlaneReady, "--timeout=" + patience.String(), "node"}, nodes...)...)

@@ -8,7 +8,7 @@ import (
 )
 
 // The kubelet's probes of a pod that has only a Network: HTTP probes fail, because the node has
-// no route there, and exec probes work. docs/networking.md says both.
+// no route there, and exec probes work. docs/concepts/limitations.md says both.
 func TestProbesOfPodOnNetworkAlone(t *testing.T) {
 	ns := newNamespace(t, "probes")
 	with := func(name, check string) string {

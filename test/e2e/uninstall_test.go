@@ -16,7 +16,7 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// An administrator removes the agent as docs/networking.md says, while a Network has pods. The
+// An administrator removes the agent as docs/how-to/uninstall.md says, while a Network has pods. The
 // data plane stays. The clean-up DaemonSet, with the agent's image, then removes all of it from
 // every node.
 func TestUninstallLeavesNothing(t *testing.T) {
