@@ -114,7 +114,7 @@ bench-dataplane: ## Measure the data plane, and write docs/performance-dataplane
 .PHONY: pictures
 pictures: bin/d2 ## Draw docs/pictures/*.svg from the sources beside them
 	@for source in docs/pictures/*.d2; do \
-	  bin/d2 --layout=elk --theme=0 --dark-theme=200 --pad=20 "$$source" "$${source%.d2}.svg" || exit; \
+	  bin/d2 --layout=dagre --theme=0 --dark-theme=200 --pad=20 --omit-version "$$source" "$${source%.d2}.svg" || exit; \
 	done
 
 bin/d2: hack/d2/go.mod hack/d2/go.sum
