@@ -87,7 +87,8 @@ kubectl pod2 set image web '*=nginx:1.29'`),
 
 // examples indents the Example of a command, as kubectl does.
 func examples(text string) string {
-	return "  " + strings.ReplaceAll(strings.TrimPrefix(text, "\n"), "\n", "\n  ")
+	text = "  " + strings.ReplaceAll(strings.TrimPrefix(text, "\n"), "\n", "\n  ")
+	return strings.ReplaceAll(text, "\n  \n", "\n\n")
 }
 
 // explainErrors makes a command and its subcommands report that Pod2 is not installed.

@@ -144,7 +144,7 @@ Addresses of the replicas:
 		requireText(t, got, `
   create Service web-green
   status
-      NetworkDNS=False/NameTaken(Service web-red already exists and has no controller: delete it so that replicas can have DNS names on Network red)
+      DNSPublished=False/NameTaken(Service web-red already exists and has no controller: delete it so that replicas can have DNS names on Network red)
 The first pod, in a server dry run with your rights and not the controller's:
   web-0 would be accepted as the replacement of the existing pod
 Addresses of the replicas:
@@ -153,7 +153,7 @@ Addresses of the replicas:
 ! ignored: Service/web
 `)
 		w = planned(t, web(func(p *v1.Pod2) { p.Spec.Networks = nil }), web(), revisionOf(web(), 1), pod, replica(web(), 1), service, slice)
-		if got, want := w.run("plan", "-f", file), "\n      NetworkDNS=True/Published(each replica has a DNS name for each of its addresses: <replica>.web-blue (until the last replica has left Network blue))\n"; !strings.Contains(got, want) {
+		if got, want := w.run("plan", "-f", file), "\n      DNSPublished=True/Published(each replica has a DNS name for each of its addresses: <replica>.web-blue (until the last replica has left Network blue))\n"; !strings.Contains(got, want) {
 			t.Errorf("got\n%s\nwant in it%s", got, want)
 		}
 	})
@@ -161,7 +161,7 @@ Addresses of the replicas:
 		names := dns.State{Now: now, Pod2: web()}
 		names.Services = []*corev1.Service{dns.Diff(names).Services[0].Create}
 		got := planText(outcome[*v1.Pod2]{after: web()}, pod2.Diff(pod2.State{Now: now, Pod2: web()}), dns.Diff(names))
-		for _, want := range []string{"\n  status ready 0/0 ", "\n      Ready=False/NetworkNotFound(", "\n      Available=", "\n      Progressing=True/", "\n  status\n      NetworkDNS=Unknown/"} {
+		for _, want := range []string{"\n  status ready 0/0 ", "\n      Ready=False/NetworkNotFound(", "\n      Available=", "\n      Progressing=True/", "\n  status\n      DNSPublished=Unknown/"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("got\n%s\nwant %q in it", got, want)
 			}

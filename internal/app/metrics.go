@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	k8smetrics "k8s.io/component-base/metrics"
@@ -124,8 +123,8 @@ func (c *networkCollector) CollectWithStability(metrics chan<- k8smetrics.Metric
 		} {
 			gauge(networkAddresses, float64(s.count), n.Namespace, n.Name, s.state)
 		}
-		gauge(networkExhausted, truth(n.Status.Conditions, samplecrdv1.ConditionExhausted), n.Namespace, n.Name)
-		gauge(networkReady, truth(n.Status.Conditions, samplecrdv1.ConditionReady), n.Namespace, n.Name)
+		gauge(networkExhausted, truth(meta.IsStatusConditionFalse(n.Status.Conditions, samplecrdv1.ConditionAddressesAvailable)), n.Namespace, n.Name)
+		gauge(networkReady, truth(meta.IsStatusConditionTrue(n.Status.Conditions, samplecrdv1.ConditionReady)), n.Namespace, n.Name)
 	}
 }
 
@@ -163,8 +162,8 @@ func (c *podCollector) CollectWithStability(metrics chan<- k8smetrics.Metric) {
 	}
 }
 
-func truth(conditions []metav1.Condition, kind string) float64 {
-	if meta.IsStatusConditionTrue(conditions, kind) {
+func truth(is bool) float64 {
+	if is {
 		return 1
 	}
 	return 0

@@ -41,10 +41,10 @@ func TestNetworkMetrics(t *testing.T) {
 	for _, n := range []*samplecrdv1.Network{
 		{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "blue"}, Status: samplecrdv1.NetworkStatus{
 			Bound: 3, Reserved: 2, Resting: 1, Available: 1 << 40,
-			Conditions: []metav1.Condition{{Type: "Ready", Status: "True"}, {Type: "Exhausted", Status: "False"}},
+			Conditions: []metav1.Condition{{Type: "Ready", Status: "True"}, {Type: "AddressesAvailable", Status: "True"}},
 		}},
 		{ObjectMeta: metav1.ObjectMeta{Namespace: "b", Name: "tiny"}, Status: samplecrdv1.NetworkStatus{
-			Bound: 1, Conditions: []metav1.Condition{{Type: "Ready", Status: "False"}, {Type: "Exhausted", Status: "True"}},
+			Bound: 1, Conditions: []metav1.Condition{{Type: "Ready", Status: "False"}, {Type: "AddressesAvailable", Status: "False"}},
 		}},
 	} {
 		if err := store.Add(n); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/pod2/pod2/pkg/attachment"
 )
 
-// Reasons of the condition samplecrd.k8s.io/AddressesBound, and of Exhausted.
+// Reasons of the condition samplecrd.k8s.io/AddressesBound, and of AddressesAvailable.
 const (
 	ReasonNetworkNotFound    = "NetworkNotFound"
 	ReasonNetworkTerminating = "NetworkTerminating"

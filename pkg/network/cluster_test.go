@@ -54,7 +54,7 @@ func TestOverlapIsTold(t *testing.T) {
 	}
 	s := parse(t, "network blue 10.0.0.0/28 new\ncluster 10.0.0.0/30 Node n1")
 	const refused = "spec.cidr overlaps Node n1 (10.0.0.0/30), which the cluster itself uses: create a Network with another CIDR, or exclude these addresses in spec.exclude"
-	want := `status capacity 11 bound 0 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/OverlapsCluster(` + refused + `) Exhausted=False/OverlapsCluster(no new pod gets an address; see condition Ready)
+	want := `status capacity 11 bound 0 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/OverlapsCluster(` + refused + `) AddressesAvailable=Unknown/OverlapsCluster(no new pod gets an address; see condition Ready)
 event Warning OverlapsCluster: ` + refused
 	if got := status(s); got != want {
 		t.Errorf("before the first bind: got\n%s\nwant\n%s", got, want)
@@ -65,7 +65,7 @@ event Warning OverlapsCluster: ` + refused
 	}
 	s = parse(t, "network blue 10.0.0.0/28\ncluster 10.0.0.0/30 Node n1\n10.0.0.2 Bound b/u2\npod b/u2 has=blue:10.0.0.2/28")
 	const warned = "hands out addresses, but spec.cidr overlaps Node n1 (10.0.0.0/30), which the cluster itself uses: the Network hands out addresses of such a range only if pods already hold some of it; exclude these addresses in spec.exclude, or move the pods to a Network with another CIDR"
-	want = `status capacity 13 bound 1 reserved 0 resting 0 available 12 gateway "10.0.0.1" Ready=True/OverlapsCluster(` + warned + `) Exhausted=False/AddressesAvailable(no pod waits for a free address)
+	want = `status capacity 13 bound 1 reserved 0 resting 0 available 12 gateway "10.0.0.1" Ready=True/OverlapsCluster(` + warned + `) AddressesAvailable=True/AddressesAvailable(no pod waits for a free address)
 event Warning OverlapsCluster: ` + warned
 	if got := status(s); got != want {
 		t.Errorf("after it: got\n%s\nwant\n%s", got, want)

@@ -50,14 +50,14 @@ func TestGrowth(t *testing.T) {
 			network blue 10.0.0.0/29 cidrs=10.0.0.0/28
 			pod b/u2 gated asks=blue condition=False/NetworkNotReady`, `
 			b (u2) waits: NetworkNotReady: Network "blue" cannot serve: spec.cidr: 10.0.0.0/29 does not contain 10.0.0.0/28, whose addresses were handed out
-			status capacity 0 bound 0 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/InvalidSpec(spec.cidr: 10.0.0.0/29 does not contain 10.0.0.0/28, whose addresses were handed out) Exhausted=False/InvalidSpec(no new pod gets an address; see condition Ready)
+			status capacity 0 bound 0 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/InvalidSpec(spec.cidr: 10.0.0.0/29 does not contain 10.0.0.0/28, whose addresses were handed out) AddressesAvailable=Unknown/InvalidSpec(no new pod gets an address; see condition Ready)
 			event Warning InvalidSpec: spec.cidr: 10.0.0.0/29 does not contain 10.0.0.0/28, whose addresses were handed out`},
 	} {
 		t.Run(test.name, func(t *testing.T) { checkWhole(t, test) })
 	}
 }
 
-const servingText = " Ready=True/Serving(hands out addresses) Exhausted=False/AddressesAvailable(no pod waits for a free address)"
+const servingText = " Ready=True/Serving(hands out addresses) AddressesAvailable=True/AddressesAvailable(no pod waits for a free address)"
 
 // checkWhole compares the whole plan.
 func checkWhole(t *testing.T, test planTest) {

@@ -115,7 +115,7 @@ func TestExhaustion(t *testing.T) {
 			event on g (u7): NetworkExhausted
 			b (u2) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
 			event on b (u2): NetworkExhausted
-			status capacity 5 bound 5 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=True/Serving(hands out addresses) Exhausted=True/NetworkExhausted(no address is free for: g, b; grow spec.cidr, or delete pods that hold one)
+			status capacity 5 bound 5 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=True/Serving(hands out addresses) AddressesAvailable=False/NetworkExhausted(no address is free for: g, b; grow spec.cidr, or delete pods that hold one)
 			event Warning NetworkExhausted: no address is free for: g, b; grow spec.cidr, or delete pods that hold one`},
 		{"the message counts six and more", full + `
 			pod a/u1 gated asks=blue condition=True/x
@@ -136,7 +136,7 @@ func TestExhaustion(t *testing.T) {
 			event on e (u5): NetworkExhausted
 			f (u6) waits: NetworkExhausted: Network "blue" has no free address; grow its spec.cidr, or delete pods that hold one
 			event on f (u6): NetworkExhausted
-			status capacity 1 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=True/Serving(hands out addresses) Exhausted=True/NetworkExhausted(no address is free for: a, b, c, d, e and 1 more; grow spec.cidr, or delete pods that hold one)
+			status capacity 1 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=True/Serving(hands out addresses) AddressesAvailable=False/NetworkExhausted(no address is free for: a, b, c, d, e and 1 more; grow spec.cidr, or delete pods that hold one)
 			event Warning NetworkExhausted: no address is free for: a, b, c, d, e and 1 more; grow spec.cidr, or delete pods that hold one`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestExhaustion(t *testing.T) {
 		s.Blocks[0].Spec.Entries = nil
 		s.Pods = s.Pods[:1]
 		const want = `update block blue-10.0.0.0: bind 10.0.0.2 to a (u1)
-status capacity 1 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=True/Serving(hands out addresses) Exhausted=False/AddressesAvailable(no pod waits for a free address)`
+status capacity 1 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=True/Serving(hands out addresses) AddressesAvailable=True/AddressesAvailable(no pod waits for a free address)`
 		if got := strip(Diff(s)); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}

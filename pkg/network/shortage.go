@@ -95,7 +95,7 @@ func earliest(first *time.Time, t time.Time) {
 // pods may wait. So the message for the others refers to the Network's condition.
 func (v *view) exhaustedText(before int) string {
 	if before >= podEvents {
-		return fmt.Sprintf("Network %q has no free address; its condition Exhausted says why and how to fix it", v.name)
+		return fmt.Sprintf("Network %q has no free address; its condition AddressesAvailable says why and how to fix it", v.name)
 	}
 	return fmt.Sprintf("Network %q has no free address%s", v.name, v.shortage("its spec.cidr"))
 }

@@ -68,7 +68,7 @@ func TestShortageIsWrittenOnce(t *testing.T) {
 	for _, w := range plan.Waits {
 		if strings.Contains(w.Condition.Message, "3 addresses are resting, the first until 2026-01-02T15:05:00Z") {
 			inNumbers++
-		} else if want := `Network "blue" has no free address; its condition Exhausted says why and how to fix it`; w.Condition.Message != want {
+		} else if want := `Network "blue" has no free address; its condition AddressesAvailable says why and how to fix it`; w.Condition.Message != want {
 			t.Errorf("got  %s\nwant %s", w.Condition.Message, want)
 		}
 	}
@@ -76,7 +76,7 @@ func TestShortageIsWrittenOnce(t *testing.T) {
 		t.Errorf("%d of %d pods have numbers in their message", inNumbers, len(plan.Waits))
 	}
 	const want = "no address is free for: p00, p01, p02, p03, p04 and 7 more. 3 addresses are resting, the first until 2026-01-02T15:05:00Z. 2 addresses are reserved for scaled-down replicas; the first can be reassigned from 2026-01-02T15:05:04Z on. Wait, or grow spec.cidr"
-	if got := meta.FindStatusCondition(plan.Status.Conditions, v1.ConditionExhausted).Message; got != want {
+	if got := meta.FindStatusCondition(plan.Status.Conditions, v1.ConditionAddressesAvailable).Message; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 

@@ -43,7 +43,7 @@ func (v *view) status(exhausted []string) (*v1.NetworkStatus, []plan.Event) {
 	status.Gateway, status.CIDRs = GatewayText(v.network), texts(v.cidrs)
 	v.count(status)
 	ready := v.ready(status.Bound)
-	conditions := []metav1.Condition{ready, v.exhausted(exhausted, ready)}
+	conditions := []metav1.Condition{ready, v.addressesAvailable(exhausted, ready)}
 	if grown, ever := v.grown(); ever {
 		conditions = append(conditions, grown)
 	}
@@ -147,18 +147,18 @@ func (v *view) boundPods() []string {
 	return pods
 }
 
-// exhausted is the condition about pods that only need more addresses. Other pods may wait
-// too: for an address that they ask for, or for a Network that serves no pod.
-func (v *view) exhausted(pods []string, ready metav1.Condition) metav1.Condition {
-	c := metav1.Condition{Type: v1.ConditionExhausted, Status: metav1.ConditionFalse}
+// addressesAvailable is the condition about pods that only need more addresses. Other pods may
+// wait too: for an address that they ask for, or for a Network that serves no pod.
+func (v *view) addressesAvailable(waiting []string, ready metav1.Condition) metav1.Condition {
+	c := metav1.Condition{Type: v1.ConditionAddressesAvailable, Status: metav1.ConditionUnknown}
 	switch {
-	case len(pods) > 0:
-		c.Status, c.Reason = metav1.ConditionTrue, ReasonNetworkExhausted
-		c.Message = fmt.Sprintf("no address is free for: %s%s", names(pods), v.shortage("spec.cidr"))
+	case len(waiting) > 0:
+		c.Status, c.Reason = metav1.ConditionFalse, ReasonNetworkExhausted
+		c.Message = fmt.Sprintf("no address is free for: %s%s", names(waiting), v.shortage("spec.cidr"))
 	case ready.Status != metav1.ConditionTrue:
 		c.Reason, c.Message = ready.Reason, "no new pod gets an address; see condition Ready"
 	default:
-		c.Reason, c.Message = ReasonAddressesAvailable, "no pod waits for a free address"
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonAddressesAvailable, "no pod waits for a free address"
 	}
 	return c
 }
@@ -182,7 +182,7 @@ func statusEvents(before, after []metav1.Condition) []plan.Event {
 		}
 		return c
 	}
-	if c := turned(v1.ConditionExhausted, metav1.ConditionTrue); c != nil {
+	if c := turned(v1.ConditionAddressesAvailable, metav1.ConditionFalse); c != nil {
 		events = append(events, plan.Warning(c.Reason, c.Message))
 	}
 	if c := turned(v1.ConditionReady, metav1.ConditionFalse); c != nil && slices.Contains([]string{ReasonInvalidSpec, ReasonNoAddresses, ReasonInUse}, c.Reason) {

@@ -12,7 +12,7 @@ import (
 )
 
 func TestStatus(t *testing.T) {
-	const serving = " Ready=True/Serving(hands out addresses) Exhausted=False/AddressesAvailable(no pod waits for a free address)"
+	const serving = " Ready=True/Serving(hands out addresses) AddressesAvailable=True/AddressesAvailable(no pod waits for a free address)"
 	for _, test := range []planTest{
 		{"the status after the writes of the plan", `
 			network blue 10.0.0.0/28 exclude=10.0.0.3
@@ -59,31 +59,31 @@ func TestStatus(t *testing.T) {
 			network blue 10.0.0.0/28 exclude=10.0.0.9-10.0.0.3
 			10.0.0.2 Bound a/u1
 			pod a/u1 has=blue:10.0.0.2/28`, `
-			status capacity 0 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/InvalidSpec(spec.exclude: address range "10.0.0.9-10.0.0.3" is reversed: write "10.0.0.3-10.0.0.9") Exhausted=False/InvalidSpec(no new pod gets an address; see condition Ready)
+			status capacity 0 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/InvalidSpec(spec.exclude: address range "10.0.0.9-10.0.0.3" is reversed: write "10.0.0.3-10.0.0.9") AddressesAvailable=Unknown/InvalidSpec(no new pod gets an address; see condition Ready)
 			event Warning InvalidSpec: spec.exclude: address range "10.0.0.9-10.0.0.3" is reversed: write "10.0.0.3-10.0.0.9"`},
 		{"the whole CIDR is excluded, with one event; pods keep their addresses", `
 			network blue 10.0.0.0/28 exclude=10.0.0.0/24
 			10.0.0.2 Bound a/u1
 			pod a/u1 has=blue:10.0.0.2/28`, `
-			status capacity 0 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/NoAddresses(spec.exclude leaves no address of 10.0.0.0/28 to hand out; pods keep the addresses that they hold) Exhausted=False/NoAddresses(no new pod gets an address; see condition Ready)
+			status capacity 0 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/NoAddresses(spec.exclude leaves no address of 10.0.0.0/28 to hand out; pods keep the addresses that they hold) AddressesAvailable=Unknown/NoAddresses(no new pod gets an address; see condition Ready)
 			event Warning NoAddresses: spec.exclude leaves no address of 10.0.0.0/28 to hand out; pods keep the addresses that they hold`},
 		{"the gateway is the only address", `network blue 10.0.0.9/32 gateway=10.0.0.9`, `
-			status capacity 0 bound 0 reserved 0 resting 0 available 0 gateway "10.0.0.9" Ready=False/NoAddresses(the gateway is the only address of 10.0.0.9/32; pods keep the addresses that they hold) Exhausted=False/NoAddresses(no new pod gets an address; see condition Ready)
+			status capacity 0 bound 0 reserved 0 resting 0 available 0 gateway "10.0.0.9" Ready=False/NoAddresses(the gateway is the only address of 10.0.0.9/32; pods keep the addresses that they hold) AddressesAvailable=Unknown/NoAddresses(no new pod gets an address; see condition Ready)
 			event Warning NoAddresses: the gateway is the only address of 10.0.0.9/32; pods keep the addresses that they hold`},
 		{"ranges outside the CIDR", `network blue 10.0.0.0/28 exclude=10.0.0.2,10.0.1.0/24,10.0.0.14-10.0.0.20,fd00::1 request=10.0.0.3,10.0.0.16`,
-			`status capacity 11 bound 0 reserved 0 resting 0 available 10 gateway "10.0.0.1" Ready=True/Serving(hands out addresses; these ranges of spec.exclude and spec.onRequest are outside 10.0.0.0/28 and have no effect: 10.0.1.0/24, fd00::1, 10.0.0.16) Exhausted=False/AddressesAvailable(no pod waits for a free address)`},
+			`status capacity 11 bound 0 reserved 0 resting 0 available 10 gateway "10.0.0.1" Ready=True/Serving(hands out addresses; these ranges of spec.exclude and spec.onRequest are outside 10.0.0.0/28 and have no effect: 10.0.1.0/24, fd00::1, 10.0.0.16) AddressesAvailable=True/AddressesAvailable(no pod waits for a free address)`},
 		{"being deleted, in use, while a pod waits", `
 			network blue 10.0.0.0/28 terminating
 			10.0.0.2 Bound a/u1
 			pod a/u1 has=blue:10.0.0.2/28
 			pod b/u2 gated asks=blue condition=False/NetworkTerminating`,
 			`
-			status capacity 13 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/InUse(being deleted; waiting for the pods that hold its addresses: a) Exhausted=False/InUse(no new pod gets an address; see condition Ready)
+			status capacity 13 bound 1 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/InUse(being deleted; waiting for the pods that hold its addresses: a) AddressesAvailable=Unknown/InUse(no new pod gets an address; see condition Ready)
 			event Warning InUse: being deleted; waiting for the pods that hold its addresses: a`},
 		{"being deleted, no longer in use", `
 			network blue 10.0.0.0/28 terminating
 			block 10.0.0.0/24 sealed`,
-			`status capacity 13 bound 0 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/Deleting(being deleted) Exhausted=False/Deleting(no new pod gets an address; see condition Ready)`},
+			`status capacity 13 bound 0 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/Deleting(being deleted) AddressesAvailable=Unknown/Deleting(no new pod gets an address; see condition Ready)`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := kept(Diff(parse(t, test.in)).String(), "create ", "update ", "remove ", "again ", "b (u2) waits")

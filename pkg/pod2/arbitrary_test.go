@@ -28,7 +28,7 @@ func arbitrary(dice *rand.Rand) State {
 		if !chance.One(dice, 4) {
 			network := &v1.Network{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
 			if chance.One(dice, 2) {
-				network.Status.Conditions = []metav1.Condition{{Type: v1.ConditionExhausted, Status: metav1.ConditionTrue, Message: "no address is free"}}
+				network.Status.Conditions = []metav1.Condition{{Type: v1.ConditionAddressesAvailable, Status: metav1.ConditionFalse, Message: "no address is free"}}
 			}
 			s.Networks = append(s.Networks, network)
 		}

@@ -135,7 +135,7 @@ func state(t testing.TB, spec string, pods ...string) State {
 		if exists == "all" || strings.Contains(exists, n.Name) {
 			network := &v1.Network{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
 			if n.Name == exhausted {
-				network.Status.Conditions = []metav1.Condition{{Type: v1.ConditionExhausted, Status: metav1.ConditionTrue, Message: "no address is free for: web-0"}}
+				network.Status.Conditions = []metav1.Condition{{Type: v1.ConditionAddressesAvailable, Status: metav1.ConditionFalse, Message: "no address is free for: web-0"}}
 			}
 			if n.Name == terminating {
 				network.DeletionTimestamp = ptr.To(metav1.NewTime(now))

@@ -218,7 +218,7 @@ func (v *view) waitingForAddresses() string {
 	}
 	var all []string
 	for _, n := range v.networks {
-		if c := meta.FindStatusCondition(n.Status.Conditions, v1.ConditionExhausted); c != nil && c.Status == metav1.ConditionTrue {
+		if c := meta.FindStatusCondition(n.Status.Conditions, v1.ConditionAddressesAvailable); c != nil && c.Status == metav1.ConditionFalse {
 			all = append(all, fmt.Sprintf("Network %s: %s", n.Name, shorten.To(c.Message, maxCause)))
 		}
 	}

@@ -71,7 +71,7 @@ func (n *Names) Tell(status *v1.Pod2Status) {
 	switch {
 	case n == nil:
 	case n.Condition == nil:
-		meta.RemoveStatusCondition(&status.Conditions, v1.ConditionNetworkDNS)
+		meta.RemoveStatusCondition(&status.Conditions, v1.ConditionDNSPublished)
 	default:
 		meta.SetStatusCondition(&status.Conditions, *n.Condition)
 	}

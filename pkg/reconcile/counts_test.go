@@ -52,7 +52,7 @@ func TestAConditionIsWrittenAtOnce(t *testing.T) {
 	w := newWorld(t, newNetwork("blue 10.1.0.0/30"))
 	w.come("a")
 	w.come("b")
-	if status := stored[*v1.Network](w, "blue").Status; !meta.IsStatusConditionTrue(status.Conditions, v1.ConditionExhausted) {
+	if status := stored[*v1.Network](w, "blue").Status; !meta.IsStatusConditionFalse(status.Conditions, v1.ConditionAddressesAvailable) {
 		t.Errorf("not reported at once: %+v", status.Conditions)
 	}
 }

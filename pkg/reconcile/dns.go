@@ -100,7 +100,7 @@ func (r *dnsKind) apply(ctx context.Context, key Key, state dns.State, plan dns.
 		}
 	}
 	if status != nil && !steps.ended {
-		r.names.tell(state.Pod2, pod2.Names{Condition: meta.FindStatusCondition(status.Conditions, v1.ConditionNetworkDNS)})
+		r.names.tell(state.Pod2, pod2.Names{Condition: meta.FindStatusCondition(status.Conditions, v1.ConditionDNSPublished)})
 		result.Wakes = []Key{{KindPod2, key.Namespace, key.Name}}
 		r.record(state.Pod2, events)
 	}

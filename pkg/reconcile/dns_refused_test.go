@@ -32,7 +32,7 @@ create services web-green
 wakes Pod2 web
 event on web: Warning FailedCreate: services "web-blue" is forbidden: exceeded quota`)
 	_, _ = w.sync(KindPod2, "web")
-	c := meta.FindStatusCondition(stored[*v1.Pod2](w, "web").Status.Conditions, v1.ConditionNetworkDNS)
+	c := meta.FindStatusCondition(stored[*v1.Pod2](w, "web").Status.Conditions, v1.ConditionDNSPublished)
 	if c == nil {
 		t.Fatal("its status does not report it")
 	}

@@ -194,7 +194,7 @@ func TestBothConditionsStand(t *testing.T) {
 	for _, c := range stored[*v1.Pod2](w, "web").Status.Conditions {
 		types = append(types, c.Type+"="+string(c.Status))
 	}
-	same(t, strings.Join(types, " "), "Ready=True Available=True Progressing=True NetworkDNS=True")
+	same(t, strings.Join(types, " "), "Ready=True Available=True Progressing=True DNSPublished=True")
 }
 
 // A change within a second of a write waits until the second has passed. The first change

@@ -113,7 +113,7 @@ func TestAFailureThatLastsIsToldOfEveryKind(t *testing.T) {
 		{"create addressblocks", blue, crowded(), saidByNetwork(v1.ConditionReady), "False FailedWrite: failed calling webhook"},
 		{"create vnis", Key{KindMultus, ns, "blue"}, []runtime.Object{newNetwork("blue told")}, saidByNetwork(v1.ConditionAttachable), "False FailedWrite: failed calling webhook"},
 		{"create services", Key{KindDNS, ns, "web"}, []runtime.Object{newPod2("web", 1, "blue"), newPod(named0)}, func(w *world) string {
-			return said(stored[*v1.Pod2](w, "web").Status.Conditions, v1.ConditionNetworkDNS)
+			return said(stored[*v1.Pod2](w, "web").Status.Conditions, v1.ConditionDNSPublished)
 		}, "False FailedCreate: failed calling webhook"},
 		{"create cronjobs", Key{KindCronTab, ns, "ct"}, []runtime.Object{newCronTab(false)}, func(w *world) string {
 			return said(stored[*stablev1.CronTab](w, "ct").Status.Conditions, stablev1.ConditionReady)

@@ -25,9 +25,9 @@ func (program Program) MultusComesAndGoes(t *testing.T) {
 			do   func()
 			want string
 		}{
-			{func() {}, "network blue: 0 bound, finalizers [samplecrd.k8s.io/in-use], observed true, Attachable False, Exhausted False, Ready True"},
+			{func() {}, "network blue: 0 bound, finalizers [samplecrd.k8s.io/in-use], observed true, AddressesAvailable True, Attachable False, Ready True"},
 			{func() { w.Serve(definitions) }, "definition blue: of Network blue, of its Network's bridge true"},
-			{func() { w.Unserve(definitions) }, "network blue: 0 bound, finalizers [samplecrd.k8s.io/in-use], observed true, Attachable False, Exhausted False, Ready True"},
+			{func() { w.Unserve(definitions) }, "network blue: 0 bound, finalizers [samplecrd.k8s.io/in-use], observed true, AddressesAvailable True, Attachable False, Ready True"},
 			{func() { w.Serve(definitions) }, "definition blue: of Network blue, of its Network's bridge true"},
 		} {
 			step.do()

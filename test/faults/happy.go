@@ -65,7 +65,7 @@ func HappyPath(t *testing.T, start func(t *testing.T, clients reconcile.Clients)
 			`network blue: bound 2, Ready True`,
 			`pod2 web: replicas 2, ready 2, Ready True`,
 			`cronjob report: @yearly, blue`,
-			`service web-blue: None, NetworkDNS True`,
+			`service web-blue: None, DNSPublished True`,
 			`slice web-blue-0: web-0=192.168.0.2 web-1=192.168.0.3`,
 		}, "\n")
 		if got := render(t, clients); got != want {
@@ -141,7 +141,7 @@ func render(t *testing.T, clients reconcile.Clients) string {
 		fmt.Sprintf("network blue: bound %d, Ready %s", network.Status.Bound, condition(network.Status.Conditions, samplecrdv1.ConditionReady)),
 		fmt.Sprintf("pod2 web: replicas %d, ready %d, Ready %s", pod2.Status.Replicas, pod2.Status.ReadyReplicas, condition(pod2.Status.Conditions, samplecrdv1.ConditionReady)),
 		fmt.Sprintf("cronjob %s: %s, %s", cronJob.Name, cronJob.Spec.Schedule, cronJob.Spec.JobTemplate.Spec.Template.Annotations[samplecrdv1.NetworksAnnotation]),
-		fmt.Sprintf("service %s: %s, NetworkDNS %s", service.Name, service.Spec.ClusterIP, condition(pod2.Status.Conditions, samplecrdv1.ConditionNetworkDNS)),
+		fmt.Sprintf("service %s: %s, DNSPublished %s", service.Name, service.Spec.ClusterIP, condition(pod2.Status.Conditions, samplecrdv1.ConditionDNSPublished)),
 		fmt.Sprintf("slice %s: %s", slice.Name, strings.Join(names, " ")),
 	), "\n")
 }

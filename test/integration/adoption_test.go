@@ -126,7 +126,7 @@ func TestOrphanedNamesAreAdopted(t *testing.T) {
 	waitAdopted(t, ns, "web", 2)
 	d.wait("ip4", "web-2.web-blue", noSuchHost)
 	waitNames(t, ns)
-	waitCondition(t, ns, "pod2/web", "NetworkDNS", "True Published")
+	waitCondition(t, ns, "pod2/web", "DNSPublished", "True Published")
 	run(t, ns, "scale", "pod2", "web", "--replicas=4")
 	waitReady(t, ns, "pod2/web")
 	d.wait("ip4", "web-3.web-blue", addressOn(listPods(t, ns)["web-3"], "blue"))

@@ -186,7 +186,7 @@ func TestSecondStartWritesNothing(t *testing.T) {
 	waitCondition(t, ns, "pod2/crowd", "Ready", "False WaitingForAddresses")
 	waitCondition(t, ns, "pod2/lost", "Ready", "False NetworkNotFound")
 	waitCondition(t, ns, "pod/typo", bound, "False InvalidRequest")
-	waitCondition(t, ns, "network/tiny", "Exhausted", "True")
+	waitCondition(t, ns, "network/tiny", "AddressesAvailable", "False")
 	waitNames(t, ns)
 	c.waitIdle(t, 1)
 	if err := c.stop(syscall.SIGTERM); err != nil {

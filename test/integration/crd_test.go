@@ -204,7 +204,7 @@ func TestKubectlShows(t *testing.T) {
 	}{
 		{"get networks -A", "NAMESPACE NAME CIDR GATEWAY BOUND AVAILABLE READY AGE"},
 		{"get net -A", "NAMESPACE NAME CIDR GATEWAY BOUND AVAILABLE READY AGE"},
-		{"get net -A -o wide", "NAMESPACE NAME CIDR GATEWAY BOUND AVAILABLE RESERVED RESTING READY EXHAUSTED VNI ATTACHABLE AGE"},
+		{"get net -A -o wide", "NAMESPACE NAME CIDR GATEWAY BOUND AVAILABLE RESERVED RESTING READY ADDRESSESAVAILABLE VNI ATTACHABLE AGE"},
 		{"get net net -o wide", "net 10.0.0.0/24 10.0.0.1 3 4 5 6 True Unknown 1001 False "},
 		{"get p2 -A", "NAMESPACE NAME DESIRED READY UPDATED AVAILABLE NETWORKS AGE"},
 		{"get p2 -A -o wide", "NAMESPACE NAME DESIRED READY UPDATED AVAILABLE NETWORKS AGE REASON IMAGE SELECTOR"},
@@ -227,7 +227,7 @@ func TestKubectlShows(t *testing.T) {
 // networkStatus has a different value in each column.
 const networkStatus = `{"status":{"gateway":"10.0.0.1","bound":3,"available":4,"reserved":5,"resting":6,"vni":1001,"conditions":[
   {"type":"Ready","status":"True","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"},
-  {"type":"Exhausted","status":"Unknown","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"},
+  {"type":"AddressesAvailable","status":"Unknown","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"},
   {"type":"Attachable","status":"False","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`
 
 const pod2Status = `{"status":{"replicas":1,"readyReplicas":0,"availableReplicas":0,"updatedReplicas":1,"selector":"samplecrd.k8s.io/pod2=p","conditions":[

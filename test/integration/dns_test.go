@@ -36,7 +36,7 @@ func TestReplicasHaveNames(t *testing.T) {
 		d.wait("ip4", name, noSuchHost)
 	}
 	d.wait("ip4", "web-blue", strings.Join(addressesOn(t, ns, "blue"), " "))
-	waitCondition(t, ns, "pod2/web", "NetworkDNS", "True Published: each replica has a DNS name for each of its addresses: <replica>.web-blue, <replica>.web-six")
+	waitCondition(t, ns, "pod2/web", "DNSPublished", "True Published: each replica has a DNS name for each of its addresses: <replica>.web-blue, <replica>.web-six")
 
 	run(t, ns, "scale", "pod2", "web", "--replicas=1")
 	d.wait("ip4", "web-1.web-blue", noSuchHost)
@@ -177,7 +177,7 @@ spec: {clusterIP: 10.96.7.7, ports: [{port: 80}]}
 	foreign := run(t, ns, "get", "service", "web-blue", "-o", "jsonpath={.metadata.uid} {.metadata.resourceVersion}")
 	create(t, ns, pod2("web", `replicas: 1, networks: [{name: blue}, {name: green}]`))
 	const taken = "NameTaken: Service web-blue already exists and has no controller: delete it so that replicas can have DNS names on Network blue"
-	waitCondition(t, ns, "pod2/web", "NetworkDNS", "False "+taken)
+	waitCondition(t, ns, "pod2/web", "DNSPublished", "False "+taken)
 	eventually(t, "the event", func(context.Context) (string, error) {
 		got, err := kubectl("-n", ns, "get", "events", "--field-selector=involvedObject.name=web,reason=NameTaken", "-o", "jsonpath={range .items[*]}{.type} {.reason}: {.message}{end}")
 		if got != "Warning "+taken {
@@ -196,7 +196,7 @@ spec: {clusterIP: 10.96.7.7, ports: [{port: 80}]}
 	}
 	run(t, ns, "delete", "service", "web-blue")
 	d.wait("ip4", "web-0.web-blue", "10.0.0.2")
-	waitCondition(t, ns, "pod2/web", "NetworkDNS", "True Published")
+	waitCondition(t, ns, "pod2/web", "DNSPublished", "True Published")
 }
 
 // The controller repairs drift, and deletes objects that are not wanted any more.
@@ -229,7 +229,7 @@ func TestNamesFollowThePod2(t *testing.T) {
 	long := strings.Repeat("n", 60)
 	create(t, ns, network(long, `{cidr: 10.2.0.0/24}`))
 	patchPod2(t, ns, "web", fmt.Sprintf(`{"spec":{"networks":[{"name":"blue"},{"name":%q}]}}`, long))
-	waitCondition(t, ns, "pod2/web", "NetworkDNS", "False InvalidServiceName: Network "+long+" needs a Service with the name web-"+long)
+	waitCondition(t, ns, "pod2/web", "DNSPublished", "False InvalidServiceName: Network "+long+" needs a Service with the name web-"+long)
 	waitReady(t, ns, "pod2/web")
 	d.wait("ip4", "web-0.web-blue", "10.0.0.2")
 }
@@ -252,7 +252,7 @@ func TestNamesStayUntilTheReplicaLeaves(t *testing.T) {
 	run(t, ns, "delete", "pod", "web-1")
 	d.wait("ip4", "web-1.web-green", "10.1.0.2")
 	d.wait("ip4", "web-1.web-blue", noSuchHost)
-	waitCondition(t, ns, "pod2/web", "NetworkDNS", "True Published: each replica has a DNS name for each of its addresses: <replica>.web-blue (until the last replica has left Network blue), <replica>.web-green")
+	waitCondition(t, ns, "pod2/web", "DNSPublished", "True Published: each replica has a DNS name for each of its addresses: <replica>.web-blue (until the last replica has left Network blue), <replica>.web-green")
 	d.wait("ip4", "web-0.web-blue", first)
 	if now := run(t, ns, "get", "service", "web-blue", "-o", "jsonpath={.metadata.uid}"); now != service {
 		t.Errorf("the Service was %s and is %s", service, now)
@@ -261,7 +261,7 @@ func TestNamesStayUntilTheReplicaLeaves(t *testing.T) {
 	run(t, ns, "delete", "pod", "web-0")
 	run(t, ns, "wait", "--for=delete", "service/web-blue", "endpointslice/web-blue-0", "--timeout="+patience.String())
 	d.wait("ip4", "web-0.web-green", "10.1.0.3")
-	waitCondition(t, ns, "pod2/web", "NetworkDNS", "True Published: each replica has a DNS name for each of its addresses: <replica>.web-green")
+	waitCondition(t, ns, "pod2/web", "DNSPublished", "True Published: each replica has a DNS name for each of its addresses: <replica>.web-green")
 }
 
 // Hostname and subdomain serve a user's own headless Service, whose EndpointSlices

@@ -194,8 +194,8 @@ metadata: {name: db-green-0}
 addressType: IPv4
 endpoints: []
 `+pod2("db", `replicas: 1, networks: [{name: blue}, {name: green}, {name: teal}]`))
-	waitCondition(t, ns, "pod2/db", "NetworkDNS", "False NameTaken: Service db-blue already exists")
-	waitCondition(t, ns, "pod2/db", "NetworkDNS", "; EndpointSlice db-green-0 already exists")
+	waitCondition(t, ns, "pod2/db", "DNSPublished", "False NameTaken: Service db-blue already exists")
+	waitCondition(t, ns, "pod2/db", "DNSPublished", "; EndpointSlice db-green-0 already exists")
 	run(t, ns, "wait", "--for=create", "endpointslice/db-teal-0", "--timeout="+patience.String())
 	run(t, ns, "patch", "service", "db-teal", "--type=merge", "-p", `{"spec":{"publishNotReadyAddresses":false}}`)
 	run(t, ns, "wait", "--for=jsonpath={.spec.publishNotReadyAddresses}=true", "service/db-teal", "--timeout="+patience.String())

@@ -127,7 +127,7 @@ func TestDeletingTheNamespace(t *testing.T) {
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+network("tiny", `{cidr: 10.0.0.0/30}`)+
 		pod2("web", `replicas: 12`+blue)+pod2("both", `replicas: 3, networks: [{name: blue}, {name: tiny}]`)+gatedPod("typo", "blue,,"))
 	waitReady(t, ns, "pod2/web")
-	waitCondition(t, ns, "network/tiny", "Exhausted", "True")
+	waitCondition(t, ns, "network/tiny", "AddressesAvailable", "False")
 	if err := kube.CoreV1().Namespaces().Delete(t.Context(), ns, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestNetworkRecreated(t *testing.T) {
 		run(t, ns, "delete", "pod", "web-0", "web-1")
 		run(t, ns, "wait", "--for=delete", "network/blue", "--timeout="+patience.String())
 		create(t, ns, network("blue", `{cidr: 10.9.0.0/30}`))
-		waitCondition(t, ns, "network/blue", "Exhausted", "True")
+		waitCondition(t, ns, "network/blue", "AddressesAvailable", "False")
 		run(t, ns, "patch", "network", "blue", "--type=merge", "-p", `{"spec":{"cidr":"10.9.0.0/29"}}`)
 		waitReady(t, ns, "pod2/web")
 		requireHeld(t, ns, "10.9.0.2/30 10.9.0.4/29") // .3 was the broadcast address of the first CIDR

@@ -61,7 +61,7 @@ func TestMetrics(t *testing.T) {
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/30}`)+pod2("web", "replicas: 1, networks: [{name: blue}]"))
 	waitReady(t, ns, "pod2/web")
 	create(t, ns, gatedPod("late", "blue"))
-	waitCondition(t, ns, "network/blue", "Exhausted", "True")
+	waitCondition(t, ns, "network/blue", "AddressesAvailable", "False")
 	docs, err := os.ReadFile(filepath.Join(root, "docs/operations.md"))
 	if err != nil {
 		t.Fatal(err)

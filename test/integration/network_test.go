@@ -163,7 +163,7 @@ func TestExhaustionEnds(t *testing.T) {
 	run(t, ns, "delete", "pod", "first")
 	waitAddresses(t, ns, "second: tiny=10.0.0.2/30")
 	waitCondition(t, ns, "pod/second", bound, "True Published")
-	waitCondition(t, ns, "network/tiny", "Exhausted", "False")
+	waitCondition(t, ns, "network/tiny", "AddressesAvailable", "True")
 }
 
 // A pod gets all of its addresses or none: the free addresses of one Network stay free.

@@ -79,7 +79,7 @@ func TestAServiceWithPortsHasNoSlices(t *testing.T) {
 	waitClosed(t, ns, "created first")
 	as("", "patch", "service", "web-blue", "--type=merge", "-p", portsPatch)
 	waitClosed(t, ns, "ports")
-	waitCondition(t, ns, "pod2/web", "NetworkDNS", "True Published")
+	waitCondition(t, ns, "pod2/web", "DNSPublished", "True Published")
 	as("", "patch", "service", "web-blue", "--type=merge", "-p", `{"metadata":{"labels":null}}`)
 	as("", "patch", "service", "web-blue", "--type=merge", "-p", portsPatch)
 	waitClosed(t, ns, "no labels, and then ports")
@@ -88,7 +88,7 @@ func TestAServiceWithPortsHasNoSlices(t *testing.T) {
 	waitClosed(t, ns, "no owner, and then ports")
 	as("", "patch", "service", "web-blue", "--type=merge", "-p", `{"metadata":{"labels":null,"ownerReferences":null},"spec":{"ports":[{"port":80}]}}`)
 	eventually(t, "a Service of the user has no EndpointSlices", func(ctx context.Context) (string, error) { return slicesOf(ctx, ns, 0) })
-	waitCondition(t, ns, "pod2/web", "NetworkDNS", "False NameTaken")
+	waitCondition(t, ns, "pod2/web", "DNSPublished", "False NameTaken")
 	as("", "delete", "service", "web-blue")
 	waitClosed(t, ns, "deleted")
 	as("", "delete", "service", "web-blue")
@@ -96,7 +96,7 @@ func TestAServiceWithPortsHasNoSlices(t *testing.T) {
 		t.Fatalf("create the Service again: %v\n%s", err, out)
 	} else if err == nil {
 		eventually(t, "a recreated Service has no EndpointSlices", func(ctx context.Context) (string, error) { return slicesOf(ctx, ns, 0) })
-		waitCondition(t, ns, "pod2/web", "NetworkDNS", "False NameTaken")
+		waitCondition(t, ns, "pod2/web", "DNSPublished", "False NameTaken")
 		as("", "delete", "service", "web-blue")
 	}
 	waitClosed(t, ns, "deleted and recreated")

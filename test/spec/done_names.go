@@ -26,7 +26,7 @@ import (
 //     a Service. It is headless and has no selector. Another object may have the name instead.
 //   - Each replica with an address on the Network has a current endpoint in an EndpointSlice of
 //     that Service, unless another object has the slice's name. The slice has no other endpoint.
-//   - The condition NetworkDNS is True only if all this holds.
+//   - The condition DNSPublished is True only if all this holds.
 //
 // If the Pod2 is being deleted, or is gone, only the first point holds.
 func NamesDone(c *Cluster, p *v1.Pod2) string {
@@ -65,14 +65,14 @@ func NamesDone(c *Cluster, p *v1.Pod2) string {
 			return why
 		}
 	}
-	dns := meta.FindStatusCondition(p.Status.Conditions, v1.ConditionNetworkDNS)
+	dns := meta.FindStatusCondition(p.Status.Conditions, v1.ConditionDNSPublished)
 	switch {
 	case (dns == nil) != (len(wanted) == 0):
-		return "the condition NetworkDNS is missing, or there is no Network"
+		return "the condition DNSPublished is missing, or there is no Network"
 	case dns != nil && dns.ObservedGeneration != p.Generation:
-		return "the condition NetworkDNS is about an earlier spec"
+		return "the condition DNSPublished is about an earlier spec"
 	case dns != nil && dns.Status == metav1.ConditionTrue && !complete:
-		return "the condition NetworkDNS is True, and a Service is wrong"
+		return "the condition DNSPublished is True, and a Service is wrong"
 	}
 	return ""
 }

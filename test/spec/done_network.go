@@ -65,7 +65,7 @@ func (c *Cluster) networkDone(n *v1.Network) string {
 			}
 		}
 	}
-	exhausted := meta.IsStatusConditionTrue(n.Status.Conditions, v1.ConditionExhausted)
+	exhausted := meta.IsStatusConditionFalse(n.Status.Conditions, v1.ConditionAddressesAvailable)
 	switch {
 	case n.DeletionTimestamp == nil && !hasFinalizer(n):
 		return "the finalizer is missing"
@@ -81,7 +81,7 @@ func (c *Cluster) networkDone(n *v1.Network) string {
 	case n.DeletionTimestamp == nil && !begun(n) && !awaitsBlocks(n, c.Now) && ready.Reason != "OverlapsCluster":
 		return "the Network is not marked as one that hands out addresses"
 	case exhausted && !slices.ContainsFunc(c.Pods, func(pod *corev1.Pod) bool { return waitsFor(pod, n.Name) }):
-		return "the condition Exhausted is True, but no pod waits for an address"
+		return "the condition AddressesAvailable is False, but no pod waits for an address"
 	}
 	return ""
 }

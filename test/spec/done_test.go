@@ -44,6 +44,10 @@ func isTrue(kind string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue}
 }
 
+func isFalse(kind string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: metav1.ConditionFalse}
+}
+
 // settled is Network blue with a pod, a reserved and a resting address.
 func settled() *Cluster {
 	n := networkOf("10.0.0.0/29")
@@ -74,8 +78,8 @@ func TestNetworkDone(t *testing.T) {
 		{"keeps an address while being deleted", "is kept, but the Network is being deleted", func(c *Cluster) { goes(c) }},
 		{"counted wrongly", "the status counts", func(c *Cluster) { c.Networks[0].Status.Bound = 2 }},
 		{"of another spec", "about an earlier spec", func(c *Cluster) { c.Networks[0].Generation = 2 }},
-		{"Exhausted without a waiting pod", "no pod waits", func(c *Cluster) {
-			c.Networks[0].Status.Conditions = append(c.Networks[0].Status.Conditions, isTrue(v1.ConditionExhausted))
+		{"no address available, without a waiting pod", "no pod waits", func(c *Cluster) {
+			c.Networks[0].Status.Conditions = append(c.Networks[0].Status.Conditions, isFalse(v1.ConditionAddressesAvailable))
 		}},
 		{"a pod has terminated", "belongs to a pod that has terminated", func(c *Cluster) { c.Pods = podsOf("web-0 of=web failed") }},
 		{"another pod with the name", "belongs to a pod that has terminated", func(c *Cluster) { c.Pods[0].UID = "u2" }},
@@ -199,7 +203,7 @@ func TestNamesDone(t *testing.T) {
 	given := func() *Cluster {
 		p := webOf(1)
 		p.Spec.Networks = []v1.Pod2Network{{Name: "blue"}}
-		p.Status.Conditions = []metav1.Condition{isTrue(v1.ConditionNetworkDNS)}
+		p.Status.Conditions = []metav1.Condition{isTrue(v1.ConditionDNSPublished)}
 		pod := podOf("web-0 of=web has=10.0.0.2/29 ready=60")
 		labels := map[string]string{v1.Pod2Label: "web", v1.NetworkLabel: "blue", discoveryv1.LabelServiceName: "web-blue", discoveryv1.LabelManagedBy: "pod2-controller"}
 		return &Cluster{

@@ -113,25 +113,25 @@ func TestNamesThatAreTaken(t *testing.T) {
 		{"Service without an owner", "networks=blue,green", []string{"service web-blue bare", "web-0 blue=10.0.0.2 green=10.1.0.2", "slice web-blue-0 web-0=10.0.0.2 web-1=10.0.0.3"}, `
 			withdraw slice web-blue-0 (uid u-web-blue-0): the Pod2 owns no Service without ports for it
 			create Service web-green
-			status NetworkDNS=False/NameTaken(Service web-blue already exists and has no controller: delete it so that replicas can have DNS names on Network blue)
+			status DNSPublished=False/NameTaken(Service web-blue already exists and has no controller: delete it so that replicas can have DNS names on Network blue)
 			event Warning NameTaken: Service web-blue already exists and has no controller: delete it so that replicas can have DNS names on Network blue`},
 		{"Service of another Pod2", "networks=blue", []string{"service web-blue of=Pod2/web-b"}, `
-			status NetworkDNS=False/NameTaken(Service web-blue already exists and is owned by Pod2 web-b: delete it so that replicas can have DNS names on Network blue)
+			status DNSPublished=False/NameTaken(Service web-blue already exists and is owned by Pod2 web-b: delete it so that replicas can have DNS names on Network blue)
 			event Warning NameTaken: Service web-blue already exists and is owned by Pod2 web-b: delete it so that replicas can have DNS names on Network blue`},
 		{"orphaned Service with another Pod2's label", "networks=blue", []string{"service web-blue orphan unlabelled"}, `
-			status NetworkDNS=False/NameTaken(Service web-blue already exists and has no controller: delete it so that replicas can have DNS names on Network blue)
+			status DNSPublished=False/NameTaken(Service web-blue already exists and has no controller: delete it so that replicas can have DNS names on Network blue)
 			event Warning NameTaken: Service web-blue already exists and has no controller: delete it so that replicas can have DNS names on Network blue`},
 		{"Service of an earlier Pod2", "networks=blue", []string{"service web-blue earlier"}, `
-			status NetworkDNS=False/WaitingForDeletion(Service web-blue of an earlier Pod2 web still exists)`},
+			status DNSPublished=False/WaitingForDeletion(Service web-blue of an earlier Pod2 web still exists)`},
 		{"slice", "networks=blue", []string{"service web-blue", "slice web-blue-0 bare", "web-0 blue=10.0.0.2", "web-100 blue=10.0.0.3"}, `
 			create slice web-blue-1: +web-100
-			status NetworkDNS=False/NameTaken(EndpointSlice web-blue-0 already exists and has no controller: delete it so that replicas can have DNS names on Network blue)
+			status DNSPublished=False/NameTaken(EndpointSlice web-blue-0 already exists and has no controller: delete it so that replicas can have DNS names on Network blue)
 			event Warning NameTaken: EndpointSlice web-blue-0 already exists and has no controller: delete it so that replicas can have DNS names on Network blue`},
 		{"several", "networks=blue,green", []string{"service web-blue bare", "service web-green of=Gateway/g"}, `
-			status NetworkDNS=False/NameTaken(Service web-blue already exists and has no controller: delete it so that replicas can have DNS names on Network blue; Service web-green already exists and is owned by Gateway g: delete it so that replicas can have DNS names on Network green)
+			status DNSPublished=False/NameTaken(Service web-blue already exists and has no controller: delete it so that replicas can have DNS names on Network blue; Service web-green already exists and is owned by Gateway g: delete it so that replicas can have DNS names on Network green)
 			event Warning NameTaken: Service web-blue already exists and has no controller: delete it so that replicas can have DNS names on Network blue; Service web-green already exists and is owned by Gateway g: delete it so that replicas can have DNS names on Network green`},
 		{"too long", "networks=blue,green-" + strings.Repeat("x", 54), []string{"service web-blue"}, `
-			status NetworkDNS=False/InvalidServiceName(Network green-` + strings.Repeat("x", 54) + ` needs a Service with the name web-green-` + strings.Repeat("x", 54) + `, which is invalid (must be no more than 63 characters): replicas have no DNS names there. Use a shorter name for the Pod2 or the Network)
+			status DNSPublished=False/InvalidServiceName(Network green-` + strings.Repeat("x", 54) + ` needs a Service with the name web-green-` + strings.Repeat("x", 54) + `, which is invalid (must be no more than 63 characters): replicas have no DNS names there. Use a shorter name for the Pod2 or the Network)
 			event Warning InvalidServiceName: Network green-` + strings.Repeat("x", 54) + ` needs a Service with the name web-green-` + strings.Repeat("x", 54) + `, which is invalid (must be no more than 63 characters): replicas have no DNS names there. Use a shorter name for the Pod2 or the Network`},
 	}, func(s State) string { return strings.TrimSpace(Diff(s).String()) })
 }
@@ -172,7 +172,7 @@ func TestSlicesStandBesideServicesOfOurs(t *testing.T) {
 func TestPortsOfAServiceAreTold(t *testing.T) {
 	runDiff(t, []diffTest{
 		{"ports", "networks=blue said", []string{"service web-blue ports", "slice web-blue-0 web-0=10.0.0.2", "web-0 blue=10.0.0.2"}, `
-			status NetworkDNS=False/ServiceHasPorts(Service web-blue has ports, which let other users forward traffic to any address of Network blue: the controller removes them, and replicas have no DNS names there until then)
+			status DNSPublished=False/ServiceHasPorts(Service web-blue has ports, which let other users forward traffic to any address of Network blue: the controller removes them, and replicas have no DNS names there until then)
 			event Warning ServiceHasPorts: Service web-blue has ports, which let other users forward traffic to any address of Network blue: the controller removes them, and replicas have no DNS names there until then`},
 		{"none yet", "networks=blue", []string{"web-0 blue=10.0.0.2"}, ""},
 	}, func(s State) string { s.Pod2.Status.Conditions = nil; return lines(s, "status", "event") })

@@ -29,7 +29,7 @@ type Plan struct {
 	// Services that the Pod2 wants and that must change, in name order. If one of them
 	// fails, apply continues with the next.
 	Services []ServiceWrites
-	// Status, AFTER everything, with the condition v1.ConditionNetworkDNS; nil if it is
+	// Status, AFTER everything, with the condition v1.ConditionDNSPublished; nil if it is
 	// already written. It reports the state after the plan. Precondition:
 	// resourceVersion, because other writers own the rest of the status.
 	Status *v1.Pod2Status

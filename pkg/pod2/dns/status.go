@@ -49,10 +49,10 @@ func WithFailures(s State, failures []plan.Failure) (*v1.Pod2Status, []plan.Even
 func (v *view) status(failures ...plan.Failure) *v1.Pod2Status {
 	status := v.Pod2.Status.DeepCopy()
 	if len(v.services) == 0 {
-		meta.RemoveStatusCondition(&status.Conditions, v1.ConditionNetworkDNS)
+		meta.RemoveStatusCondition(&status.Conditions, v1.ConditionDNSPublished)
 	} else {
 		c := v.condition(failures)
-		plan.SetCondition(&status.Conditions, v1.ConditionNetworkDNS, v.Pod2.Generation, v.Now, c)
+		plan.SetCondition(&status.Conditions, v1.ConditionDNSPublished, v.Pod2.Generation, v.Now, c)
 	}
 	return plan.Changed(status, v.Pod2.Status)
 }
@@ -98,7 +98,7 @@ func (v *view) events(status *v1.Pod2Status) []plan.Event {
 	if status == nil {
 		return nil
 	}
-	is := meta.FindStatusCondition(status.Conditions, v1.ConditionNetworkDNS)
+	is := meta.FindStatusCondition(status.Conditions, v1.ConditionDNSPublished)
 	if is == nil || is.Status != metav1.ConditionFalse || is.Reason == ReasonWaitingForDeletion || plan.Said(v.Pod2.Status.Conditions, is) {
 		return nil
 	}
@@ -106,9 +106,9 @@ func (v *view) events(status *v1.Pod2Status) []plan.Event {
 }
 
 func conditionText(s *v1.Pod2Status) string {
-	c := meta.FindStatusCondition(s.Conditions, v1.ConditionNetworkDNS)
+	c := meta.FindStatusCondition(s.Conditions, v1.ConditionDNSPublished)
 	if c == nil {
-		return "without " + v1.ConditionNetworkDNS
+		return "without " + v1.ConditionDNSPublished
 	}
 	return fmt.Sprintf("%s=%s/%s(%s)", c.Type, c.Status, c.Reason, c.Message)
 }

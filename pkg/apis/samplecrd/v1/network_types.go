@@ -22,7 +22,7 @@ import (
 // +kubebuilder:printcolumn:name="RESERVED",type=integer,JSONPath=`.status.reserved`,priority=1
 // +kubebuilder:printcolumn:name="RESTING",type=integer,JSONPath=`.status.resting`,priority=1
 // +kubebuilder:printcolumn:name="READY",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="EXHAUSTED",type=string,JSONPath=`.status.conditions[?(@.type=="Exhausted")].status`,priority=1
+// +kubebuilder:printcolumn:name="ADDRESSESAVAILABLE",type=string,JSONPath=`.status.conditions[?(@.type=="AddressesAvailable")].status`,priority=1
 // +kubebuilder:printcolumn:name="VNI",type=integer,JSONPath=`.status.vni`,priority=1
 // +kubebuilder:printcolumn:name="ATTACHABLE",type=string,JSONPath=`.status.conditions[?(@.type=="Attachable")].status`,priority=1
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -275,10 +275,10 @@ type NetworkStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// conditions are the latest observations of the Network's state. Ready: the
-	// controller can hand out addresses. Exhausted: pods wait for an address and
-	// none is free; the message names the pods. Attachable: Multus can attach pods
-	// to the Network. Its reason SharedWire means that another Network hands out
-	// some of the same addresses on the same wire; the message names that Network.
+	// controller can hand out addresses. AddressesAvailable: no pod waits because no
+	// address is free; otherwise the message names the pods. Attachable: Multus can
+	// attach pods to the Network. Its reason SharedWire means that another Network
+	// hands out some of the same addresses on the same wire; the message names it.
 	// Grown exists only if cidr grew: every running pod can reach all of cidr.
 	// While Grown is False, the message names the pods to replace.
 	// +optional

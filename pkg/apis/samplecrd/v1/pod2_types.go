@@ -436,7 +436,7 @@ type Pod2Status struct {
 	// False, the reason says why. Available: at least as many replicas are
 	// available as an update must keep available. Progressing: an update or a
 	// change of replicas makes progress, or is complete. ClaimsResized, if there
-	// are volumeClaimTemplates: no PVC is smaller than its template. NetworkDNS:
+	// are volumeClaimTemplates: no PVC is smaller than its template. DNSPublished:
 	// the replicas have their DNS names on every Network. It is Unknown while no
 	// replica has an address.
 	// +optional

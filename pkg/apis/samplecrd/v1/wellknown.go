@@ -112,16 +112,16 @@ const (
 	ConditionProgressing = "Progressing"
 	// ConditionClaimsResized, on Pod2s with volumeClaimTemplates.
 	ConditionClaimsResized = "ClaimsResized"
-	// ConditionExhausted, on Networks.
-	ConditionExhausted = "Exhausted"
+	// ConditionAddressesAvailable, on Networks.
+	ConditionAddressesAvailable = "AddressesAvailable"
 	// ConditionAttachable, on Networks: Multus can attach pods to it, or the reason why not.
 	ConditionAttachable = "Attachable"
 	// ConditionGrown, on Networks whose CIDR grew while pods ran that cannot reach all of it.
 	// It is False with their names, and True once they have been replaced.
 	ConditionGrown = "Grown"
-	// ConditionNetworkDNS, on Pod2s that are on Networks: the replicas have their DNS names
+	// ConditionDNSPublished, on Pod2s that are on Networks: the replicas have their DNS names
 	// there, or the reason why not. It is Unknown while no replica has an address.
-	ConditionNetworkDNS = "NetworkDNS"
+	ConditionDNSPublished = "DNSPublished"
 	// ConditionAddressesBound, on pods that had to wait for their addresses: False with the
 	// reason, then True once they are bound.
 	ConditionAddressesBound = "samplecrd.k8s.io/AddressesBound"
