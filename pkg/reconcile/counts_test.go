@@ -37,14 +37,14 @@ func TestNumbersOfAStatusAreWrittenInBatches(t *testing.T) {
 	w := newWorld(t, newNetwork("blue"))
 	w.come("a")
 	w.come("b", "c")
-	same(t, statusText(w), "1 bound, of 3 in the ledger")
+	same(t, statusText(w), "1 bound, of 3 entries")
 	result, err := w.r.Sync(t.Context(), Key{KindNetwork, ns, "blue"})
 	if err != nil || result.RequeueAfter != countsEvery {
 		t.Errorf("it wants to run again after %s, error %v", result.RequeueAfter, err)
 	}
 	w.later(countsEvery)
 	w.come()
-	same(t, statusText(w), "3 bound, of 3 in the ledger")
+	same(t, statusText(w), "3 bound, of 3 entries")
 }
 
 // A condition does not wait, because someone may wait for it.
