@@ -14,8 +14,9 @@ import (
 	"testing"
 )
 
-// plugin runs `kubectl pod2 ...` like a user with the plugin in the PATH. In the returned
-// output, hashes, UIDs and times are replaced, because they differ from run to run.
+// plugin runs `kubectl pod2 ...` as a user does who has the plugin in the PATH. It
+// returns the output, and replaces everything that differs from run to run: hashes, UIDs
+// and times.
 func plugin(t *testing.T, namespace string, args ...string) (string, error) {
 	t.Helper()
 	args = append([]string{"pod2", "--kubeconfig", kubeconfig, "-n", namespace}, args...)
@@ -48,7 +49,32 @@ func pluginRefuses(t *testing.T, namespace, want string, args ...string) {
 	}
 }
 
-// pluginStatus waits like a user, and returns the last line of the output.
+// pluginPlan runs `kubectl pod2 plan`, and checks its exit status: 0 if nothing would
+// change, 1 if something would, and 2 after an error.
+func pluginPlan(t *testing.T, namespace, file string, wantStatus int) string {
+	t.Helper()
+	got, status := planOf(t, namespace, file)
+	if status != wantStatus {
+		t.Errorf("kubectl pod2 plan ended with status %d, want %d:\n%s", status, wantStatus, got)
+	}
+	return got
+}
+
+func planOf(t *testing.T, namespace, file string) (output string, status int) {
+	t.Helper()
+	got, err := plugin(t, namespace, "plan", "-f", file)
+	exit := new(exec.ExitError)
+	switch {
+	case err == nil:
+		return got, 0
+	case errors.As(err, &exit):
+		return got, exit.ExitCode()
+	}
+	t.Fatalf("kubectl pod2 plan: %v\n%s", err, got)
+	return "", 0
+}
+
+// pluginStatus waits as a user does, and returns the last line of the output.
 func pluginStatus(t *testing.T, namespace string) string {
 	t.Helper()
 	got, err := plugin(t, namespace, "status", "web", "--timeout="+patience.String())
@@ -70,7 +96,7 @@ func TestPlugin(t *testing.T) {
 		}
 	}
 
-	// Neither the Pod2 nor the Network exists yet, and the plan creates neither.
+	// A plan for a Pod2 and a Network that do not exist yet. It must not create them.
 	write("1", network("blue", `{cidr: 10.0.0.0/28}`))
 	const first = `
 Pod2 NS/web would be created. The first step of the controller would be:
