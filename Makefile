@@ -30,7 +30,7 @@ test: unit alerts integration ## Run the unit, alert and integration tests
 .PHONY: unit
 unit: ## Run the tests that need only Go
 	go test -timeout=30m -skip '^($(harnesses)|TestModel)' ./...
-	@echo Visited by the harnesses of docs/reliability.md:
+	@echo What the harnesses of docs/contributing/reliability.md visited:
 	@bash -o pipefail -c "go test -timeout=30m -v -run '^($(harnesses)|TestModel)' . ./pkg/reconcile | grep -v '^ *=== '"
 	go test -C test/bench ./...
 	go test -C test/prose ./...
@@ -81,7 +81,7 @@ race: cluster-tools ## Run the tests of concurrent code, and some integration te
 		-run 'AtOnce|Killed|SelfHealing|Lease|Uninstall|RollingUpdate'
 
 .PHONY: check-long
-check-long: ## Run the long checks of docs/reliability.md: larger worlds, every pair of crashes, an hour of chaos (a night, some GB)
+check-long: ## Run the larger worlds, every pair of crashes, every view and an hour of chaos of docs/contributing/reliability.md: for a night, and some GB
 	POD2_LONG=1 go test -count=1 -timeout=6h -skip '$(harnesses)|TestModel' ./...
 	go test -count=1 -v -timeout=6h -tags=long -run '^Test(Large)?Model|^TestAHundredThousand' ./pkg/reconcile
 	POD2_LONG=1 go test -count=1 -timeout=6h -v -run '$(harnesses)' .
@@ -161,7 +161,7 @@ cluster-up: cluster-tools ## Start the local control plane; see .localcluster/ku
 cluster-down: ## Stop and remove the local control plane
 	@hack/localcluster.sh down
 
-### Real nodes: see test/e2e/e2e.sh and docs/e2e.md
+### Real nodes: test/e2e/e2e.sh says how, docs/contributing/e2e.md what they are
 
 .PHONY: e2e-tools
 e2e-tools: bin/.e2e-tools ## Build kubelet, containerd, runc, Multus and CNI plugins from Go modules (about ten minutes, once)

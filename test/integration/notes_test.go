@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// The test runs docs/from-the-notes.md unchanged. Its manifests become files, and its
-// commands must print the output on the page.
+// docs/contributing/old-manifests.md is run as it stands: its manifests are files, its
+// commands are typed, and have to print what stands there.
 func TestFromTheNotes(t *testing.T) {
 	ns := newNamespace(t)
 	startController(t, ns)
@@ -27,8 +27,8 @@ func TestFromTheNotes(t *testing.T) {
 		}
 		run(t, ns, "delete", "crontabs.stable.example.com", "--all", "--timeout="+patience.String())
 	})
-	if ran := runPage(t, ns, dir, "docs/from-the-notes.md"); ran < 25 {
-		t.Errorf("the page has only %d commands", ran)
+	if ran := runPage(t, ns, dir, "docs/contributing/old-manifests.md"); ran < 25 {
+		t.Errorf("found only %d commands", ran)
 	}
 }
 
