@@ -1,4 +1,4 @@
-// Package contributing tests the statements of its pages about the source tree.
+// Package contributing tests that its pages agree with the tree.
 package contributing
 
 import (
@@ -21,7 +21,7 @@ func page(t *testing.T, name string) string {
 	return string(text)
 }
 
-// The diff of the example fits the present code: git can revert it.
+// The diff of the example is part of this code, so git can revert it.
 func TestTheDiffOfTheExampleFits(t *testing.T) {
 	_, diff, found := strings.Cut(page(t, "add-a-kind.md"), "```diff\n")
 	diff, _, closed := strings.Cut(diff, "```")
@@ -35,10 +35,10 @@ func TestTheDiffOfTheExampleFits(t *testing.T) {
 	}
 }
 
-// ofTheExample matches the names by which code refers to the kind Node or its parts.
+// ofTheExample matches the names of the kind Node and of the parts that only it uses.
 var ofTheExample = regexp.MustCompile(`\bKindNode\b|\bnodeKind\b|pod2/pkg/node"|\bwriteNodes\b|\bnodesOfAgent\b|\bSlimAgent\b|\bagentsResource\b|informers\.Agents\b`)
 
-// The page lists exactly the product's files that name the kind.
+// The product names the kind only in the files that the page lists.
 func TestAKindIsNamedWhereThePageSays(t *testing.T) {
 	var got []string
 	for _, root := range []string{"main.go", "controller.go", "internal", "pkg", "cmd"} {
@@ -67,8 +67,7 @@ func TestAKindIsNamedWhereThePageSays(t *testing.T) {
 	}
 }
 
-// A reader of the path returns only to files that the page names, and not often. All files
-// exist.
+// All files of the path exist. A reader returns to few of them, and only where the page says so.
 func TestThePathReturnsSeldom(t *testing.T) {
 	seen, last, backs := map[string]bool{}, "", 0
 	for line := range strings.Lines(page(t, "path-of-a-pod2.md")) {
