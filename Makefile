@@ -133,17 +133,35 @@ verify: ## Fail if a generated file is stale, or a patch of test/mutants no long
 	@hack/verify-codegen.sh
 
 .PHONY: lint
-lint: bin/.lint-tools ## Run golangci-lint; .golangci.yml lists the linters and their reasons
+lint: bin/.lint-tools ## Run golangci-lint and actionlint; .golangci.yml lists the linters and the reasons for them
 	@bin/golangci-lint run --allow-parallel-runners ./...
 	@cd test/bench && ../../bin/golangci-lint run --allow-parallel-runners ./...
+	@cd hack/hugo && ../../bin/golangci-lint run --allow-parallel-runners ./...
+	@bin/actionlint -shellcheck= -pyflakes=
 
 bin/.lint-tools: hack/lint/go.mod hack/lint/go.sum
-	@echo "Building golangci-lint into bin/ from Go modules (a few minutes the first time) ..."
+	@echo "Building golangci-lint and actionlint into bin/ from Go modules (a few minutes the first time) ..."
 	@mkdir -p bin
 	@go build -C hack/lint -o ../../bin/ tool
 	@touch $@
 
-### The local control plane: see hack/localcluster.sh, also for the variables of `up`
+### Documentation
+
+.PHONY: docs
+docs: bin/hugo ## Build the site of docs/ into public/, with navigation and search; works without a server
+	@hack/hugo/build.sh
+	@echo "The site is built: open public/index.html"
+
+.PHONY: docs-test
+docs-test: docs ## Open the site in headless Chromium, follow every link; installs Chromium on Debian
+	@hack/hugo/chromium.sh
+	go test -C hack/hugo -count=1 ./...
+
+bin/hugo: hack/hugo/go.mod hack/hugo/go.sum
+	@echo "Building Hugo into bin/ from Go modules (a few minutes the first time) ..."
+	@CGO_ENABLED=0 go build -C hack/hugo -trimpath -ldflags "-s -w" -o ../../bin/ tool
+
+### The local control plane: hack/localcluster.sh says what it is and which variables `up` reads
 
 .PHONY: cluster-tools
 cluster-tools: bin/.cluster-tools ## Build the local control plane from Go modules (about 7 minutes, once)

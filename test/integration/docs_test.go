@@ -17,13 +17,14 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// The test runs the commands of README.md for a user's own cluster, from the CRDs to their
-// removal, with a separate home directory. The controller runs until the end. This test is
-// a part of .ci/run, which runs the `make` targets.
+// TestReadmeCommands types the commands of README.md in order, from the CRDs to their
+// removal, in a home and a checkout of its own. It compares the output that README.md shows.
+// The controller runs until the end. `.ci/run` runs the make targets, so this test leaves
+// them out.
 //
-// Not parallel: the controller serves all namespaces, and the CRDs are removed.
+// It is not parallel: the controller serves all namespaces, and the CRDs are removed.
 func TestReadmeCommands(t *testing.T) {
-	home := t.TempDir()
+	home, checkout := t.TempDir(), t.TempDir()
 	if err := os.Mkdir(filepath.Join(home, ".kube"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -34,47 +35,71 @@ func TestReadmeCommands(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(home, ".kube/config"), content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := append(os.Environ(), "HOME="+home, "GOCACHE="+goEnv(t, "GOCACHE"), "GOPATH="+goEnv(t, "GOPATH"),
-		"GOFLAGS=-buildvcs=false", "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
+	for _, dir := range []string{"crd", "artifacts"} {
+		if err := os.CopyFS(filepath.Join(checkout, dir), os.DirFS(filepath.Join(root, dir))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(root, "bin"), filepath.Join(checkout, "bin")); err != nil {
+		t.Fatal(err)
+	}
+	env := append(os.Environ(), "HOME="+home, "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
 	shell := func(ctx context.Context, command string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, "bash", "-c", command)
-		cmd.Dir, cmd.Env, cmd.WaitDelay = root, env, time.Second
+		cmd.Dir, cmd.Env, cmd.WaitDelay = checkout, env, time.Second
 		return cmd
 	}
 	ran := 0
-	for _, command := range readmeCommands(t) {
-		ran++
-		if strings.HasPrefix(command, "go run .") {
-			requireUserRoles(t)
-			runUntilEnd(t, shell(context.Background(), command))
-			t.Cleanup(func() { removeExample(t) }) // before the controller ends, because it removes the finalizers
-			restoreCRDs(t)
+	for _, b := range pageBlocks(t, "README.md") {
+		if b.language == "yaml" {
+			if err := os.WriteFile(filepath.Join(checkout, b.file), []byte(b.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
 			continue
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		out, err := shell(ctx, command).CombinedOutput()
-		if cancel(); err != nil {
-			t.Fatalf("%s: %v\n%s", command, err, out)
+		for _, s := range b.steps() {
+			ran++
+			if strings.HasPrefix(s.command, "bin/pod2-controller ") {
+				requireUserRoles(t)
+				runUntilEnd(t, shell(context.Background(), "exec "+s.command))
+				t.Cleanup(func() { removeExample(t) }) // while the controller runs: it removes the finalizers
+				restoreCRDs(t)
+				continue
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			out, err := shell(ctx, s.command).CombinedOutput()
+			if cancel(); err != nil {
+				t.Fatalf("%s: %v\n%s", s.command, err, out)
+			}
+			if got := timeless(string(out)); b.language == "console" && got != timeless(s.output) {
+				t.Errorf("$ %s\ngot\n%s\nwant\n%s", s.command, out, s.output)
+			}
+			t.Logf("$ %s\n%s", s.command, out)
 		}
-		t.Logf("$ %s\n%s", command, out)
 	}
 	if ran < 12 {
 		t.Errorf("README.md has only %d commands", ran)
 	}
 	installation.there = false // no test runs in parallel with this one
 	if left := run(t, "", "get", "crds,clusterroles,mutatingadmissionpolicies,validatingadmissionpolicies", "-o", "name"); strings.Contains(left, "samplecrd") || strings.Contains(left, "pod2") {
-		t.Errorf("after the uninstallation, these objects remain\n%s", left)
+		t.Errorf("after the last command there is still\n%s", left)
 	}
 }
 
-// The manifests of README.md work unchanged, all together.
+// timeless replaces the ages of an output, and the spaces whose number depends on them.
+func timeless(output string) string {
+	output = regexp.MustCompile(`\b\d+[smh]\b`).ReplaceAllString(output, "AGE")
+	return strings.TrimSpace(regexp.MustCompile(` +`).ReplaceAllString(output, " "))
+}
+
+// TestReadmeManifests creates all manifests of the page together, without a change.
 func TestReadmeManifests(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	startController(t, ns)
-	for _, manifest := range readmeBlocks(t, "yaml") {
-		if strings.Contains(manifest, "\nkind: ") {
-			create(t, ns, manifest)
+	for _, b := range pageBlocks(t, "docs/reference/_from-readme.md") {
+		if strings.Contains(b.text, "\nkind: ") {
+			create(t, ns, b.text)
 		}
 	}
 	waitReady(t, ns, "network/blue", "network/green", "pod2/web", "crontab/report")
@@ -143,37 +168,38 @@ func removeExample(t *testing.T) {
 	}
 }
 
-// readmeCommands returns the lines of its sh blocks, without those of make.
-func readmeCommands(t *testing.T) []string {
-	t.Helper()
-	var commands []string
-	for _, block := range readmeBlocks(t, "sh") {
-		for line := range strings.Lines(block) {
-			if !strings.HasPrefix(line, "make ") {
-				commands = append(commands, strings.TrimSpace(line))
-			}
+// block is a block of code in a page: a manifest, commands, or commands with their output.
+type block struct{ language, file, text string }
+
+// step is a command, with the output that the page shows.
+type step struct{ command, output string }
+
+// steps returns the commands of a block, without those of make.
+func (b block) steps() (steps []step) {
+	if b.language == "console" {
+		for _, part := range regexp.MustCompile(`(?m)^\$ `).Split(b.text, -1)[1:] {
+			command, output, _ := strings.Cut(part, "\n")
+			steps = append(steps, step{command, output})
+		}
+		return steps
+	}
+	for line := range strings.Lines(b.text) {
+		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "make ") {
+			steps = append(steps, step{command: line})
 		}
 	}
-	return commands
+	return steps
 }
 
-func readmeBlocks(t *testing.T, language string) (blocks []string) {
+// pageBlocks returns the blocks of a page that have a manifest or commands, in order.
+func pageBlocks(t *testing.T, file string) (blocks []block) {
 	t.Helper()
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	page, err := os.ReadFile(filepath.Join(root, file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, block := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(readme), -1) {
-		blocks = append(blocks, block[1])
+	for _, match := range regexp.MustCompile("(?ms)^```(yaml|sh|console) ?(\\S*)\n(.*?)^```$").FindAllStringSubmatch(string(page), -1) {
+		blocks = append(blocks, block{match[1], match[2], match[3]})
 	}
 	return blocks
-}
-
-func goEnv(t *testing.T, name string) string {
-	t.Helper()
-	out, err := exec.Command("go", "env", name).Output()
-	if err != nil {
-		t.Fatal(fmt.Errorf("go env %s: %w", name, err))
-	}
-	return strings.TrimSpace(string(out))
 }

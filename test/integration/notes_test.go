@@ -6,15 +6,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// docs/contributing/old-manifests.md is run as it stands: its manifests are files, its
-// commands are typed, and have to print what stands there.
+// TestFromTheNotes runs docs/contributing/old-manifests.md unchanged: it writes the manifests
+// to files, types the commands, and compares their output.
 func TestFromTheNotes(t *testing.T) {
 	ns := newNamespace(t)
 	startController(t, ns)
@@ -36,27 +35,24 @@ func TestFromTheNotes(t *testing.T) {
 // number of commands.
 func runPage(t *testing.T, namespace, dir, file string) (ran int) {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(root, file))
-	if err != nil {
-		t.Fatal(err)
-	}
 	config := inNamespace(t, namespace)
-	for _, block := range regexp.MustCompile("(?ms)^```(yaml|console) ?(\\S*)\n(.*?)^```$").FindAllStringSubmatch(string(page), -1) {
-		kind, file, text := block[1], block[2], block[3]
-		if kind == "yaml" {
-			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+	for _, b := range pageBlocks(t, file) {
+		if b.language == "sh" { // for readers, not for the test
+			continue
+		}
+		if b.language == "yaml" {
+			if err := os.WriteFile(filepath.Join(dir, b.file), []byte(b.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			continue
 		}
-		for _, step := range regexp.MustCompile(`(?m)^\$ `).Split(text, -1)[1:] {
-			command, want, _ := strings.Cut(step, "\n")
-			cmd := exec.CommandContext(t.Context(), "bash", "-c", command)
+		for _, s := range b.steps() {
+			cmd := exec.CommandContext(t.Context(), "bash", "-c", s.command)
 			cmd.Dir = dir
 			cmd.Env = append(os.Environ(), "KUBECONFIG="+config, "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
-			out, _ := cmd.CombinedOutput() // a refusal has an exit status, too
-			if got := strings.TrimSpace(string(out)); got != strings.TrimSpace(want) {
-				t.Errorf("$ %s\ngot\n%s\nwant\n%s", command, got, want)
+			out, _ := cmd.CombinedOutput() // a refusal is an exit status, too
+			if got := strings.TrimSpace(string(out)); got != strings.TrimSpace(s.output) {
+				t.Errorf("$ %s\ngot\n%s\nwant\n%s", s.command, got, s.output)
 			}
 			ran++
 		}
