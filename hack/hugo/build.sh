@@ -11,30 +11,57 @@ content=bin/site
 rm -rf -- "$content" public
 mkdir -p -- "$content"
 
-# weight prints the place of a page: folders and pages first that docs/README.md links to
-# first, and within a folder by its own README.md.
+# Folders of docs/ with their titles in the navigation. They come first, in this order, and
+# then the pages of docs/ itself.
+folders='tutorials: Tutorials
+how-to: How-to guides
+concepts: Concepts
+reference: Reference
+troubleshooting: Troubleshooting
+contributing: Contributing'
+first='tutorials how-to concepts reference troubleshooting comparison faq glossary performance performance-dataplane contributing'
+
+# weight prints the place of a page. In a folder, the page comes first that the folder's
+# README.md links to first, or else docs/README.md.
 weight() {
-  local page=$1 index name line
-  name=$(basename -- "$page")
-  index=$(dirname -- "$page")/README.md
-  if [[ $name == README.md ]]; then
-    name=$(basename -- "$(dirname -- "$page")")/
-    index=$(dirname -- "$(dirname -- "$page")")/README.md
+  local page=${1#docs/} top line place=1 name
+  top=${page%%/*}
+  if [[ $page != */* || $page == */README.md ]]; then
+    for name in $first; do
+      [[ $name != "${top%.md}" ]] || break
+      place=$((place + 1))
+    done
+    echo "$place"
+    return
   fi
-  line=$(grep -noE "\]\(($name)" -- "$index" 2>/dev/null | head -n 1 | cut -d: -f1) || true
-  echo "$((${line:-5000} + 1))"
+  line=$(grep -noE "\]\((\./)?$(basename -- "$page")[)#]" -- "docs/$(dirname -- "$page")/README.md" 2>/dev/null || grep -noF "]($page" -- docs/README.md 2>/dev/null) || true
+  line=${line%%:*}
+  echo "${line:-5000}"
 }
 
-while IFS= read -r page; do
-  target=$content/${page#docs/}
-  [[ $(basename -- "$page") != README.md ]] || target=$(dirname -- "$target")/_index.md
+# page TITLE WEIGHT SOURCE prints the front matter of a page.
+page() {
+  printf -- '---\ntitle: "%s"\nweight: %d\nsource: "%s"\n---\n' "$1" "$2" "$3"
+}
+
+while IFS= read -r file; do
+  target=$content/${file#docs/}
+  if [[ $(basename -- "$file") == README.md ]]; then
+    target=$(dirname -- "$target")/_index.md
+  elif [[ -d ${file%.md} ]]; then
+    target=${target%.md}/_index.md # performance.md is the first page of performance/
+  fi
   mkdir -p -- "$(dirname -- "$target")"
-  title=$(sed -n 's/^# //p' "$page" | head -n 1 | tr -d '`"\\')
-  {
-    printf -- '---\ntitle: "%s"\nweight: %d\n---\n' "$title" "$(weight "$page")"
-    cat -- "$page"
-  } >"$target"
-done < <(git ls-files --cached --others --exclude-standard 'docs/*.md' 'docs/**/*.md' | sort -u | grep -v '/_')
+  title=$(sed -n 's/^# //p' "$file" | head -n 1 | tr -d '`"\\')
+  { page "$title" "$(weight "$file")" "${file#docs/}" && cat -- "$file"; } >"$target"
+done < <(git ls-files --cached --others --exclude-standard -- 'docs/*.md' | sort -u | grep -vE '/_|^docs/pictures/')
+
+# A folder without a README.md gets a list of its pages.
+while IFS=: read -r folder title; do
+  if [[ -d $content/$folder && ! -e $content/$folder/_index.md ]]; then
+    page "${title# }" "$(weight "docs/$folder/README.md")" "$folder" >"$content/$folder/_index.md"
+  fi
+done <<<"$folders"
 
 "$hugo" --quiet --source hack/hugo --contentDir "$PWD/$content" --destination "$PWD/public"
 # Pictures keep their places beside the pages.

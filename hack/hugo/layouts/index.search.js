@@ -1,6 +1,6 @@
 {{- $pages := slice -}}
 {{- range site.Pages -}}
-  {{- if .File -}}
+  {{- if .Plain -}}
     {{- $headings := slice -}}
     {{- range findRE `(?s)<h[23] id="[^"]*">.*?</h[23]>` .Content -}}
       {{- $headings = $headings | append (dict "id" (replaceRE `(?s)<h[23] id="([^"]*)">.*` "$1" .) "text" (. | plainify | htmlUnescape)) -}}
