@@ -48,7 +48,7 @@ while IFS= read -r file; do
   target=$content/${file#docs/}
   if [[ $(basename -- "$file") == README.md ]]; then
     target=$(dirname -- "$target")/_index.md
-  elif [[ -d ${file%.md} ]]; then
+  elif compgen -G "${file%.md}/*.md" >/dev/null; then
     target=${target%.md}/_index.md # performance.md is the first page of performance/
   fi
   mkdir -p -- "$(dirname -- "$target")"
