@@ -139,10 +139,11 @@ lint: bin/.lint-tools ## Run golangci-lint and actionlint; .golangci.yml lists t
 	@cd hack/hugo && ../../bin/golangci-lint run --allow-parallel-runners ./...
 	@bin/actionlint -shellcheck= -pyflakes=
 
-bin/.lint-tools: hack/lint/go.mod hack/lint/go.sum
+bin/.lint-tools: hack/lint/go.mod hack/lint/go.sum hack/actionlint/go.mod hack/actionlint/go.sum
 	@echo "Building golangci-lint and actionlint into bin/ from Go modules (a few minutes the first time) ..."
 	@mkdir -p bin
 	@go build -C hack/lint -o ../../bin/ tool
+	@go build -C hack/actionlint -o ../../bin/ tool
 	@touch $@
 
 ### Documentation
