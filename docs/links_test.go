@@ -96,7 +96,7 @@ func dead(t *testing.T, file, link string, expected map[string]bool) string {
 	switch {
 	case err != nil && expected[to]:
 		return ""
-	case strings.HasPrefix(to, "../") || err != nil:
+	case to == ".." || strings.HasPrefix(to, "../") || err != nil:
 		return "the project has no such file"
 	case target.Fragment == "" || info.IsDir() || path.Ext(to) != ".md":
 		return ""
