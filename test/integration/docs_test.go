@@ -168,38 +168,38 @@ func removeExample(t *testing.T) {
 	}
 }
 
-// block is a block of code in a page: a manifest, commands, or commands with their output.
-type block struct{ language, file, text string }
+// pageBlock is a block of code in a page: a manifest, commands, or commands with their output.
+type pageBlock struct{ language, file, text string }
 
-// step is a command, with the output that the page shows.
-type step struct{ command, output string }
+// pageStep is a command, with the output that the page shows.
+type pageStep struct{ command, output string }
 
 // steps returns the commands of a block, without those of make.
-func (b block) steps() (steps []step) {
+func (b pageBlock) steps() (steps []pageStep) {
 	if b.language == "console" {
 		for _, part := range regexp.MustCompile(`(?m)^\$ `).Split(b.text, -1)[1:] {
 			command, output, _ := strings.Cut(part, "\n")
-			steps = append(steps, step{command, output})
+			steps = append(steps, pageStep{command, output})
 		}
 		return steps
 	}
 	for line := range strings.Lines(b.text) {
 		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "make ") {
-			steps = append(steps, step{command: line})
+			steps = append(steps, pageStep{command: line})
 		}
 	}
 	return steps
 }
 
 // pageBlocks returns the blocks of a page that have a manifest or commands, in order.
-func pageBlocks(t *testing.T, file string) (blocks []block) {
+func pageBlocks(t *testing.T, file string) (blocks []pageBlock) {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(root, file))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, match := range regexp.MustCompile("(?ms)^```(yaml|sh|console) ?(\\S*)\n(.*?)^```$").FindAllStringSubmatch(string(page), -1) {
-		blocks = append(blocks, block{match[1], match[2], match[3]})
+		blocks = append(blocks, pageBlock{match[1], match[2], match[3]})
 	}
 	return blocks
 }
