@@ -31,7 +31,7 @@ const (
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	err := filepath.WalkDir(site, func(file string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(site, func(file string, _ fs.DirEntry, err error) error {
 		if err != nil || path.Ext(file) != ".html" {
 			return err
 		}
