@@ -63,8 +63,8 @@ func except(want, got string) string {
 	return "it has " + got
 }
 
-// agentsLink is the name of a link as docs/contributing/data-plane.md has them; rt-plain is of
-// another test.
+// agentsLink matches the names of links in docs/networking-agent.md. It does not match
+// rt-plain, which belongs to another test.
 var agentsLink = regexp.MustCompile(`^(nw|vx|rt|wn)[0-9]+$`)
 
 // traces finds the agent's things on a node without the agent's own code: links with its names,

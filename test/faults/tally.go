@@ -25,9 +25,9 @@ func (c *tally) add(o outcome, undisturbed sim.Staleness) {
 	c.brought += o.stale.Refused - undisturbed.Refused
 }
 
-// sum adds up what the scenarios of a test count, and prints it when all are over,
-// as docs/contributing/reliability.md has it. A test that disturbs nothing fails: of all scenarios, a
-// disturbance brings about one refused decision each at least, on the average.
+// sum adds up the counts of a test's scenarios. It prints them at the end of the test, in
+// the form of docs/reliability.md. A test that disturbs nothing fails: over all scenarios,
+// a disturbance must cause at least one refused decision per scenario on average.
 func sum(t *testing.T) *tally {
 	all := &tally{}
 	t.Cleanup(func() {

@@ -1,7 +1,8 @@
-// Package spec states what Pod2 promises, once: the walls S1 to S8 of docs/contributing/reliability.md,
-// and, kind by kind, when the controller is done. It speaks of the objects of an API server
-// alone. It imports no package that decides, so that a mistake there cannot be made here
-// too. The simulated server, the model, the property tests and the chaos tests all ask it.
+// Package spec states the promises of Pod2, once: the walls S1 to S8 of
+// docs/reliability.md, and for each kind the conditions under which the controller has
+// finished. It looks only at objects of the API server. It imports no package that decides,
+// so a mistake there is not repeated here. The simulated server, the model, the property
+// tests and the chaos tests all use it.
 //
 //	S1  SharedAddress, Holders      no two live pods hold one address of one Network
 //	S2  Unusable, OnEdge            no unusable address is handed out
