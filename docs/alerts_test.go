@@ -28,19 +28,31 @@ func readText(t *testing.T, file string) string {
 	return string(content)
 }
 
-// Each alert has a runbook for the person it wakes.
-func TestEveryAlertHasARunbook(t *testing.T) {
-	rules, docs := readText(t, "../artifacts/alerts/pod2.rules.yaml"), readText(t, "operations.md")
-	if page, err := os.ReadFile("reference/alerts.md"); err == nil {
-		docs = string(page)
+// reference is the text of all pages of the reference, among them those of metrics and
+// alerts.
+func reference(t *testing.T) string {
+	t.Helper()
+	files, err := filepath.Glob("reference/*.md")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d pages of the reference, %v", len(files), err)
 	}
+	var all strings.Builder
+	for _, file := range files {
+		all.WriteString(readText(t, file))
+	}
+	return all.String()
+}
+
+// An operator who is woken by an alert finds its runbook.
+func TestEveryAlertHasARunbook(t *testing.T) {
+	rules, docs := readText(t, "../artifacts/alerts/pod2.rules.yaml"), reference(t)
 	alerts := regexp.MustCompile(`(?m)^  - alert: (\w+)$`).FindAllStringSubmatch(rules, -1)
 	if len(alerts) == 0 {
 		t.Fatal("no alerts")
 	}
 	for _, alert := range alerts {
-		if !strings.Contains(docs, "# "+alert[1]+"\n") || !strings.Contains(rules, "runbook_url: https://github.com/pod2/pod2/blob/main/docs/reference/alerts.md#"+strings.ToLower(alert[1])+"\n") {
-			t.Errorf("alert %s has no runbook", alert[1])
+		if !strings.Contains(docs, "\n### "+alert[1]+"\n") || !strings.Contains(rules, "runbook: docs/reference/alerts.md#"+strings.ToLower(alert[1])+"\n") {
+			t.Errorf("%s has no runbook", alert[1])
 		}
 	}
 }
@@ -51,14 +63,14 @@ var metricName = regexp.MustCompile(`\b(pod2|workqueue|rest_client|leader_electi
 // a running controller.
 func TestAlertsAreAboutDocumentedMetrics(t *testing.T) {
 	var documented []string
-	for line := range strings.Lines(readText(t, "operations.md")) {
+	for line := range strings.Lines(reference(t)) {
 		if strings.HasPrefix(line, "| `") {
 			documented = append(documented, metricName.FindAllString(line, -1)...)
 		}
 	}
 	for _, name := range metricName.FindAllString(readText(t, "../artifacts/alerts/pod2.rules.yaml"), -1) {
 		if !slices.Contains(documented, strings.TrimSuffix(name, "_bucket")) {
-			t.Errorf("docs/operations.md does not document the metric %s", name)
+			t.Errorf("docs/reference does not have %s", name)
 		}
 	}
 }
@@ -138,8 +150,9 @@ func TestInstallsHaveTheUserRoles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	howTos, _ := filepath.Glob("how-to/*.md")
 	found := 0
-	for _, file := range append(files, "../README.md", "../hack/demo.sh") {
+	for _, file := range append(append(files, howTos...), "../README.md", "../hack/demo.sh") {
 		for line := range strings.Lines(readText(t, file)) {
 			if strings.Contains(line, "apply -f crd/ -f artifacts/") {
 				found++

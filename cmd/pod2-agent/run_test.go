@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -273,15 +274,21 @@ pod2_agent_pod_spoofed_packets_total [name:"network" value:"blue" name:"pod" val
 	}
 }
 
-// docs/operations.md lists exactly the metrics of the agent.
+// docs/reference has the metrics that the agent has, and no others with its prefix.
 func TestMetricsAreDocumented(t *testing.T) {
-	docs, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
+	pages, err := filepath.Glob("../../docs/reference/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("%d pages of the reference, %v", len(pages), err)
 	}
 	var documented, has []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `(pod2_agent_\\w+)`").FindAllSubmatch(docs, -1) {
-		documented = append(documented, string(row[1]))
+	for _, page := range pages {
+		docs, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range regexp.MustCompile("(?m)^\\| `(pod2_agent_\\w+)`").FindAllSubmatch(docs, -1) {
+			documented = append(documented, string(row[1]))
+		}
 	}
 	a := newTestAgent(&memory{}, &dataplane.State{})
 	a.metrics.drops.read = func() (kernel.Drops, error) {
@@ -301,6 +308,6 @@ func TestMetricsAreDocumented(t *testing.T) {
 	slices.Sort(documented)
 	slices.Sort(has)
 	if got, want := strings.Join(documented, "\n"), strings.Join(has, "\n"); got != want {
-		t.Errorf("docs/operations.md has\n%s\nthe agent has\n%s", got, want)
+		t.Errorf("docs/reference has\n%s\nthe agent has\n%s", got, want)
 	}
 }

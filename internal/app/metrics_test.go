@@ -106,7 +106,7 @@ pod2_oldest_waiting_pod_seconds{pod_namespace="b"} 0
 	}
 }
 
-// The metrics of client-go that docs/operations.md and the alerts name.
+// The metrics of client-go that docs/reference and the alerts name.
 func TestMetricsOfCalls(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
