@@ -1,0 +1,261 @@
+//go:build integration
+
+package integration
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// notRun are the fences of tutorials and how-to guides that no test on the local control
+// plane runs, by the word after `console`, and why.
+var notRun = map[string]string{
+	"make":       "builds and starts clusters in the checkout: .ci/run runs these targets",
+	"alerts":     "make alerts builds promtool: make test runs it",
+	"controller": "go run never ends: the test of the page starts the controller, as TestReadmeCommands does with this command",
+	"drain":      "empties a node of all tests: make demo drains one",
+	"registry":   "needs docker and a registry",
+	"nodes":      "needs kubelets that run containers: test/e2e has the same steps",
+}
+
+// page is a tutorial or a how-to guide, and the cluster that its reader has.
+type page struct {
+	namespace string // that the page itself creates, if it does
+	skipped   string // the words of its fences that are not run, in order
+	prepare   func(t *testing.T, namespace string)
+}
+
+// userPages are run as they are written: manifests are saved as files, commands are typed in
+// order, and have to print the text that follows them.
+var userPages = map[string]page{
+	"docs/tutorials/quickstart.md":    {skipped: "make make make", prepare: demo},
+	"docs/tutorials/first-network.md": {skipped: "nodes", prepare: validationPolicies},
+	"docs/tutorials/mysql.md":         {namespace: "shop"},
+
+	"docs/how-to/any-workload.md":                       {prepare: admissionPolicy},
+	"docs/how-to/autoscaling-and-disruption-budgets.md": {skipped: "drain"},
+	"docs/how-to/choose-addresses.md":                   {prepare: admissionPolicy},
+	"docs/how-to/dns.md":                                {},
+	"docs/how-to/grow-a-network.md":                     {},
+	"docs/how-to/macvlan.md":                            {},
+	"docs/how-to/monitor.md":                            {skipped: "alerts"},
+	"docs/how-to/replace-eth0.md":                       {},
+	"docs/how-to/resize-volumes.md":                     {},
+	"docs/how-to/roll-out-and-undo.md":                  {},
+}
+
+// otherPages are run by tests of their own.
+var otherPages = []string{
+	"docs/how-to/install.md", "docs/how-to/upgrade.md", "docs/how-to/uninstall.md", // TestInstallUpgradeUninstallPages
+	"docs/how-to/multi-tenancy.md",            // TestTenantsPage
+	"docs/how-to/back-up-and-restore.md",      // TestBackupAndRestorePage
+	"docs/how-to/migrate-from-statefulset.md", // TestMigrateFromStatefulSet
+}
+
+func TestUserPages(t *testing.T) {
+	t.Parallel()
+	for file, p := range userPages {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".md"), func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			if p.prepare != nil {
+				p.prepare(t, ns)
+			}
+			served := ns
+			if p.namespace != "" {
+				served = p.namespace
+				sweepAfter(t, served)
+			}
+			startController(t, served)
+			if file == "docs/tutorials/quickstart.md" {
+				waitDemo(t, ns)
+			}
+			runUserPage(t, ns, checkout(t), file, p.skipped)
+		})
+	}
+}
+
+// Not parallel: the controller serves all namespaces.
+func TestTenantsPage(t *testing.T) {
+	ns := newNamespace(t)
+	validationPolicies(t, ns)
+	requireUserRoles(t)
+	sweepAfter(t, "team-a")
+	sweepAfter(t, "team-b")
+	startController(t, "")
+	runUserPage(t, ns, checkout(t), "docs/how-to/multi-tenancy.md", "")
+}
+
+// An administrator installs Pod2, upgrades it to the same version and removes it. KWOK runs no
+// container, so the controller of the Deployment runs here.
+//
+// Not parallel: the controller serves all namespaces, and the CRDs are deleted.
+func TestInstallUpgradeUninstallPages(t *testing.T) {
+	install(t)
+	dir := checkout(t)
+	startController(t, "", "--kubeconfig", asServiceAccount(t), "--agent-namespace=pod2-agent")
+	restoreCRDs(t)
+	runUserPage(t, "default", dir, "docs/how-to/install.md", "registry registry controller")
+	runUserPage(t, "default", dir, "docs/how-to/upgrade.md", "")
+	runUserPage(t, "default", dir, "docs/how-to/uninstall.md", "nodes nodes")
+	installation.there = false // no test runs beside this one
+	if left := run(t, "", "get", "crds,clusterroles,mutatingadmissionpolicies,validatingadmissionpolicies", "-o", "name"); strings.Contains(left, "samplecrd") || strings.Contains(left, "pod2") {
+		t.Errorf("uninstalled, and there is left\n%s", left)
+	}
+}
+
+// Every tutorial and how-to guide is run, and says for each command that is not why.
+func TestEveryUserPageIsRun(t *testing.T) {
+	t.Parallel()
+	for _, dir := range []string{"tutorials", "how-to"} {
+		files, err := filepath.Glob(filepath.Join(root, "docs", dir, "*.md"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%d pages in %s, %v", len(files), dir, err)
+		}
+		for _, file := range files {
+			name, err := filepath.Rel(root, file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := userPages[name]; !ok && !slices.Contains(otherPages, name) {
+				t.Errorf("no test runs %s", name)
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fences := regexp.MustCompile("(?m)^ *```(.+)$").FindAllStringSubmatch(string(text), -1)
+			for _, fence := range fences {
+				kind, word, _ := strings.Cut(fence[1], " ")
+				if kind == "yaml" && word != "" || kind == "console" && (word == "" || notRun[word] != "") {
+					continue
+				}
+				t.Errorf("%s has a fence ```%s, which nothing runs", name, fence[1])
+			}
+		}
+	}
+}
+
+// checkout is a directory in which a reader types commands of a page: with the files of the
+// repository that pages name, and with room for those that they have the reader save.
+func checkout(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"artifacts", "crd", "example"} {
+		if err := os.Symlink(filepath.Join(root, name), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// demo creates the objects that `make demo` leaves in a namespace.
+func demo(t *testing.T, namespace string) {
+	t.Helper()
+	admissionPolicy(t, namespace)
+	run(t, namespace, "create", "-f", filepath.Join(root, "example"))
+	run(t, namespace, "scale", "pod2", "web", "--replicas=12")
+}
+
+func waitDemo(t *testing.T, namespace string) {
+	t.Helper()
+	waitReady(t, namespace, "pod2/web")
+	run(t, namespace, "rollout", "status", "statefulset/db", "--timeout="+patience.String())
+	run(t, namespace, "wait", "--for=condition=Complete", "job/report", "--timeout="+patience.String())
+	run(t, namespace, "wait", "--for=jsonpath={.status.bound}=14", "network/blue", "--timeout="+patience.String())
+	run(t, namespace, "wait", "--for=jsonpath={.status.bound}=12", "network/green", "--timeout="+patience.String())
+}
+
+// runUserPage does what the reader of a page does, in dir. A command has to print the text
+// that follows it: in that, "..." stands for any text of a line, and a line "..." for any
+// lines. Ages and the widths of columns do not count.
+func runUserPage(t *testing.T, namespace, dir, file, skipped string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := inNamespace(t, namespace)
+	var words []string
+	for _, block := range regexp.MustCompile("(?ms)^```(yaml|console) ?(\\S*)\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
+		kind, word, content := block[1], block[2], block[3]
+		switch {
+		case kind == "yaml":
+			if err := os.WriteFile(filepath.Join(dir, word), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		case word != "":
+			words = append(words, word)
+			continue
+		}
+		for _, step := range regexp.MustCompile(`(?m)^\$ `).Split(content, -1)[1:] {
+			command, want, _ := strings.Cut(step, "\n")
+			cmd := exec.CommandContext(t.Context(), "bash", "-c", command)
+			cmd.Dir = dir
+			cmd.Env = append(os.Environ(), "KUBECONFIG="+config, "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
+			out, _ := cmd.CombinedOutput() // a refusal is an exit status, too
+			if !printed(want).MatchString(plain(string(out))) {
+				t.Errorf("%s: $ %s\ngot\n%s\nwant\n%s", file, command, out, want)
+			}
+		}
+	}
+	if got := strings.Join(words, " "); got != skipped {
+		t.Errorf("%s: fences that are not run are %q, want %q", file, got, skipped)
+	}
+}
+
+var (
+	ages   = regexp.MustCompile(`\b([0-9]+[smhd]){1,2}\b`)
+	blanks = regexp.MustCompile(`[ \t]+`)
+)
+
+// plain is an output without ages, widths of columns and blanks at the end of lines.
+func plain(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(strings.TrimSpace(text)) {
+		fmt.Fprintln(&b, strings.TrimSpace(blanks.ReplaceAllString(ages.ReplaceAllString(line, "AGE"), " ")))
+	}
+	return b.String()
+}
+
+// printed matches the outputs that a page allows.
+func printed(want string) *regexp.Regexp {
+	var b strings.Builder
+	b.WriteString(`^`)
+	for line := range strings.Lines(plain(want)) {
+		if line == "...\n" {
+			b.WriteString(`(?:.*\n)*`)
+			continue
+		}
+		b.WriteString(strings.ReplaceAll(regexp.QuoteMeta(line), `\.\.\.`, `.*`))
+	}
+	return regexp.MustCompile(b.String() + `$`)
+}
+
+func TestPrinted(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		want, got string
+		matches   bool
+	}{
+		{"web-0   Bound   12s\n", "web-0 Bound 2m13s", true},
+		{"web-0 Bound 12s\n", "web-1 Bound 12s", false},
+		{"", "", true},
+		{"", "surprise", false},
+		{"node/... condition met\n...\n", "node/a condition met\nnode/b condition met\n", true},
+		{"node/... condition met\n...\n", "node/a condition met\n", true},
+		{"node/... condition met\n...\n", "error\nnode/a condition met\n", false},
+		{"a...b\n", "a\nb", false},
+	} {
+		if got := printed(c.want).MatchString(plain(c.got)); got != c.matches {
+			t.Errorf("%q and %q: %t", c.want, c.got, got)
+		}
+	}
+}
