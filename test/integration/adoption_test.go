@@ -193,8 +193,8 @@ spec:
 	requireSamePods(t, ns, before)
 }
 
-// docs/how-to/migrate-from-statefulset.md is run as it is written, by a reader whose own
-// namespace has the objects of the demo.
+// The commands of docs/how-to/migrate-from-statefulset.md work as written, also for a
+// reader whose own namespace has the objects of the demo.
 func TestMigrateFromStatefulSet(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

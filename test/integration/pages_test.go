@@ -18,7 +18,7 @@ import (
 var notRun = map[string]string{
 	"make":       "builds and starts clusters in the checkout: .ci/run runs these targets",
 	"alerts":     "make alerts builds promtool: make test runs it",
-	"controller": "go run never ends: the test of the page starts the controller, as TestReadmeCommands does with this command",
+	"controller": "never ends: the tests of pages run the controller, with more flags",
 	"drain":      "empties a node of all tests: make demo drains one",
 	"registry":   "needs docker and a registry",
 	"nodes":      "needs kubelets that run containers: test/e2e has the same steps",
@@ -31,7 +31,7 @@ type page struct {
 	prepare   func(t *testing.T, namespace string)
 }
 
-// userPages are run as they are written: manifests are saved as files, commands are typed in
+// userPages are typed as a reader types them: manifests are saved as files, commands run in
 // order, and have to print the text that follows them.
 var userPages = map[string]page{
 	"docs/tutorials/quickstart.md":    {skipped: "make make make", prepare: demo},
@@ -172,9 +172,9 @@ func waitDemo(t *testing.T, namespace string) {
 	run(t, namespace, "wait", "--for=jsonpath={.status.bound}=12", "network/green", "--timeout="+patience.String())
 }
 
-// runUserPage does what the reader of a page does, in dir. A command has to print the text
-// that follows it: in that, "..." stands for any text of a line, and a line "..." for any
-// lines. Ages and the widths of columns do not count.
+// runUserPage saves the files of a page in dir and types its commands there. Each has to print
+// the text that follows it. In that text, "..." matches any text of a line, and a line "..."
+// matches any lines. Ages and the widths of columns do not count.
 func runUserPage(t *testing.T, namespace, dir, file, skipped string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, file))

@@ -145,7 +145,7 @@ func TestOnlyWhoMayBindRestores(t *testing.T) {
 	}
 }
 
-// docs/how-to/back-up-and-restore.md is run as it is written.
+// The commands of docs/how-to/back-up-and-restore.md work as written.
 func TestBackupAndRestorePage(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
