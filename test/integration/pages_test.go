@@ -201,6 +201,7 @@ func runUserPage(t *testing.T, namespace, dir, file, skipped string) {
 			cmd.Dir = dir
 			cmd.Env = append(os.Environ(), "KUBECONFIG="+config, "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
 			out, _ := cmd.CombinedOutput() // a refusal is an exit status, too
+			t.Logf("$ %s\n%s", command, out)
 			if !printed(want).MatchString(plain(string(out))) {
 				t.Errorf("%s: $ %s\ngot\n%s\nwant\n%s", file, command, out, want)
 			}
