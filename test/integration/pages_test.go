@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -197,19 +198,31 @@ func runUserPage(t *testing.T, namespace, dir, file, skipped string) {
 		}
 		for _, step := range regexp.MustCompile(`(?m)^\$ `).Split(content, -1)[1:] {
 			command, want, _ := strings.Cut(step, "\n")
-			cmd := exec.CommandContext(t.Context(), "bash", "-c", command)
-			cmd.Dir = dir
-			cmd.Env = append(os.Environ(), "KUBECONFIG="+config, "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
-			out, _ := cmd.CombinedOutput() // a refusal is an exit status, too
-			t.Logf("$ %s\n%s", command, out)
-			if !printed(want).MatchString(plain(string(out))) {
-				t.Errorf("%s: $ %s\ngot\n%s\nwant\n%s", file, command, out, want)
+			got := typed(t, config, dir, command)
+			t.Logf("$ %s\n%s", command, got)
+			if !printed(want).MatchString(plain(got)) {
+				t.Errorf("%s: $ %s\ngot\n%s\nwant\n%s", file, command, got, want)
 			}
 		}
 	}
 	if got := strings.Join(words, " "); got != skipped {
 		t.Errorf("%s: fences that are not run are %q, want %q", file, got, skipped)
 	}
+}
+
+// typed runs a command of a page and returns its output. A refusal is an exit status, too.
+func typed(t *testing.T, config, dir, command string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-c", command)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+config, "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		t.Errorf("$ %s: %v", command, err)
+	}
+	return string(out)
 }
 
 var (
