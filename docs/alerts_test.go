@@ -51,7 +51,7 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 		t.Fatal("no alerts")
 	}
 	for _, alert := range alerts {
-		if !strings.Contains(docs, "\n### "+alert[1]+"\n") || !strings.Contains(rules, "runbook: docs/reference/alerts.md#"+strings.ToLower(alert[1])+"\n") {
+		if !strings.Contains(docs, "# "+alert[1]+"\n") || !strings.Contains(rules, "runbook_url: https://github.com/pod2/pod2/blob/main/docs/reference/alerts.md#"+strings.ToLower(alert[1])+"\n") {
 			t.Errorf("%s has no runbook", alert[1])
 		}
 	}

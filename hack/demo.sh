@@ -225,7 +225,7 @@ up() {
   step "The Networks, the Pod2 and the CronTab are Ready: each pod has its addresses"
   show get networks --output=wide
   printf '\nATTACHABLE is False because this cluster has no data plane: KWOK runs no containers, and Multus and pod2-agent are not\n'
-  printf 'installed. So no packets flow. docs/networking.md says how to install them on real nodes.\n\n'
+  printf 'installed. So no packets flow. docs/how-to/install.md says how to install them on real nodes.\n\n'
   show get pod2s
   echo
   show get crontabs

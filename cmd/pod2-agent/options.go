@@ -77,7 +77,7 @@ func (o *options) flags() *pflag.FlagSet {
 	fs.Uint16Var(&o.vxlanPort, "vxlan-port", o.vxlanPort,
 		"UDP port of VXLAN. Must be the same on all nodes.")
 	fs.BoolVar(&o.vxlanReversePathFilter, "vxlan-reverse-path-filter", o.vxlanReversePathFilter,
-		"Drop a VXLAN packet if the route to its source node uses another interface than the packet came from: a pod may have forged the node's address. Set to false on all nodes if routes between them are not symmetrical (docs/networking.md, Limits), or if the kernel's nftables lacks fib.")
+		"Drop a VXLAN packet if the route to its source node uses another interface than the packet came from: a pod may have forged the node's address. Set to false on all nodes if routes between them are not symmetrical (docs/concepts/limitations.md), or if the kernel's nftables lacks fib.")
 	fs.StringVar(&o.transitText, "transit-cidr", o.transitText,
 		"IPv4 addresses between the node and the routers of Networks, two for each Network. They never leave the node. Nothing else on the node may use them.")
 	fs.StringSliceVar(&o.denyTexts, "deny-cidrs", o.denyTexts,

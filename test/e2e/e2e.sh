@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A local cluster with real nodes. It shows that addresses carry traffic, which KWOK cannot show. The control plane is that of
 # hack/localcluster.sh. Each of the three nodes is a kubelet, containerd, runc, Multus and the CNI plugins, in its own
-# namespaces and cgroup. Nothing comes from a registry. docs/e2e.md has a picture and explains how to look around.
+# namespaces and cgroup. Nothing comes from a registry. docs/contributing/e2e.md has a picture and explains how to look around.
 #
 #   test/e2e/e2e.sh tools                     build the binaries into bin/e2e/ from the Go modules below test/e2e/tools
 #   test/e2e/e2e.sh up [DIR]                  start a cluster; every node has the images of the controller, the agent and the tests
@@ -211,7 +211,7 @@ up() {
   done
   trap - EXIT INT TERM
   echo "The cluster is up after $((SECONDS - began)) s: $nodes nodes, each with the images pause:e2e, netprobe:e2e, pod2-controller:latest and pod2-agent:latest."
-  printf 'Pod2 is not installed yet: follow docs/e2e.md#by-hand. To look around:\n\n  %s enter %s hub kubectl get nodes\n\n' "test/e2e/e2e.sh" "$dir"
+  printf 'Pod2 is not installed yet: follow docs/contributing/e2e.md#by-hand. To look around:\n\n  %s enter %s hub kubectl get nodes\n\n' "test/e2e/e2e.sh" "$dir"
 }
 
 imported() {

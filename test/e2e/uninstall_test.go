@@ -63,7 +63,7 @@ func except(want, got string) string {
 	return "it has " + got
 }
 
-// agentsLink matches the names of links in docs/networking-agent.md. It does not match
+// agentsLink matches the names of links in docs/contributing/data-plane.md. It does not match
 // rt-plain, which belongs to another test.
 var agentsLink = regexp.MustCompile(`^(nw|vx|rt|wn)[0-9]+$`)
 

@@ -26,7 +26,7 @@ func (c *tally) add(o outcome, undisturbed sim.Staleness) {
 }
 
 // sum adds up the counts of a test's scenarios. It prints them at the end of the test, in
-// the form of docs/reliability.md. A test that disturbs nothing fails: over all scenarios,
+// the form of docs/contributing/reliability.md. A test that disturbs nothing fails: over all scenarios,
 // a disturbance must cause at least one refused decision per scenario on average.
 func sum(t *testing.T) *tally {
 	all := &tally{}

@@ -61,7 +61,7 @@ func TestMetrics(t *testing.T) {
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/30}`)+pod2("web", "replicas: 1, networks: [{name: blue}]"))
 	waitReady(t, ns, "pod2/web")
 	create(t, ns, gatedPod("late", "blue"))
-	waitCondition(t, ns, "network/blue", "Exhausted", "True")
+	waitCondition(t, ns, "network/blue", "AddressesAvailable", "False")
 	pages, err := filepath.Glob(filepath.Join(root, "docs/reference/*.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	if len(names) < 15 {
-		t.Fatalf("the table of docs/operations.md has only %v", names)
+		t.Fatalf("the table of docs/reference has only %v", names)
 	}
 	page := ""
 	eventually(t, "the metrics include the Network", func(ctx context.Context) (string, error) {

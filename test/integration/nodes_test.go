@@ -214,7 +214,7 @@ subjects: [{kind: ServiceAccount, name: pod2-controller, namespace: %[2]s}, {kin
 	outcome(t, "the controller creates a Node", wide.createAt(t, parse(t, "apiVersion: v1\nkind: Node\nmetadata: {name: new}\n"), schema.GroupVersionResource{Version: "v1", Resource: "nodes"}), refused)
 	outcome(t, "another user writes addresses", patch(other, address, "status"), "")
 
-	// The command of docs/networking-agent.md for the case that no controller runs.
+	// The command of docs/contributing/data-plane.md for the case that no controller runs.
 	before := nodeConditions(t, node)
 	run(t, "", "patch", "node", node, "--subresource=status", `--patch={"status":{"conditions":[{"type":"samplecrd.k8s.io/DataPlaneReady","status":"True"}]}}`)
 	if got := nodeConditions(t, node); !strings.Contains(got, dataPlaneReady) {

@@ -1,5 +1,5 @@
 // Package spec states the promises of Pod2, once: the walls S1 to S8 of
-// docs/reliability.md, and for each kind the conditions under which the controller has
+// docs/contributing/reliability.md, and for each kind the conditions under which the controller has
 // finished. It looks only at objects of the API server. It imports no package that decides,
 // so a mistake there is not repeated here. The simulated server, the model, the property
 // tests and the chaos tests all use it.
