@@ -15,7 +15,7 @@ import (
 
 // planned are pages that other pages already link to. Delete the list when all of them exist.
 var planned = strings.Fields(`
-	docs/README.md docs/contributing/what-tests-show.md docs/comparison.md docs/faq.md docs/glossary.md docs/troubleshooting/README.md
+	docs/README.md docs/contributing/test-coverage.md docs/comparison.md docs/faq.md docs/glossary.md docs/troubleshooting/README.md
 	docs/pictures/components.svg docs/pictures/terminal.svg
 	docs/tutorials/quickstart.md docs/tutorials/first-network.md docs/tutorials/mysql.md
 	docs/how-to/install.md docs/how-to/upgrade.md docs/how-to/uninstall.md docs/how-to/any-workload.md docs/how-to/choose-addresses.md

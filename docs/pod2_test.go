@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// Every row about Pod2s in what-tests-show.md names tests, and those exist: in the package
+// Every row about Pod2s in test-coverage.md names tests, and those exist: in the package
 // that the row names, else in test/integration or at the root.
 func TestNamedTestsExist(t *testing.T) {
-	page, err := os.ReadFile("contributing/what-tests-show.md")
+	page, err := os.ReadFile("contributing/test-coverage.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,8 @@ import (
 	"testing"
 )
 
-// plugin runs `kubectl pod2 ...` as a user does who has the plugin in the PATH. It
-// returns the output, and replaces everything that differs from run to run: hashes, UIDs
-// and times.
+// plugin runs `kubectl pod2 ...` like a user with the plugin in the PATH. In the returned
+// output, hashes, UIDs and times are replaced, because they differ from run to run.
 func plugin(t *testing.T, namespace string, args ...string) (string, error) {
 	t.Helper()
 	args = append([]string{"pod2", "--kubeconfig", kubeconfig, "-n", namespace}, args...)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// docs/contributing/what-tests-show.md describes the subject of these and other tests.
+// docs/contributing/test-coverage.md describes the subject of these and other tests.
 
 // Not parallel: the controller serves all namespaces.
 func TestNetworksOfOtherNamespacesAreOutOfReach(t *testing.T) {
