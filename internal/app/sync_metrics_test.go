@@ -34,8 +34,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// Each result that docs/reference has is there before the first sync ends with it:
-// an alert on what a counter grew by does not see a series that begins at 1.
+// Each result in docs/reference exists before the first sync ends with it: an alert on the
+// increase of a counter misses a series that begins at 1.
 func TestEveryResultOfASyncIsCountedFromZero(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/reference/*.md")
 	if err != nil {
