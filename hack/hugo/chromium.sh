@@ -10,8 +10,8 @@ for name in chromium chromium-browser google-chrome google-chrome-stable; do
 done
 if command -v apt-get >/dev/null && [[ $(id -u) == 0 ]]; then
   echo "Installing Chromium with apt-get ..."
-  apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium >/dev/null
+  timeout 2m apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive timeout 5m apt-get install -qq -y --no-install-recommends chromium >/dev/null
   exit
 fi
 echo "make docs-test needs Chromium or Chrome: install it (on Debian: apt-get install chromium) and try again" >&2
