@@ -157,7 +157,7 @@ func defaultNetwork(existing string, ours selection, gateway netip.Addr) (string
 			return "", err
 		}
 		if len(known) != 1 || !known[0].asks(ours) {
-			return "", fmt.Errorf("Network %s is requested on %s, and so is %.80q: remove the annotation, or request another interface", ours.Name, PrimaryInterface, existing)
+			return "", fmt.Errorf("%s is requested by Network %s and by %.80q: remove the annotation, or request another interface", PrimaryInterface, ours.Name, existing)
 		}
 	}
 	element := defaultSelection{selection: ours}

@@ -229,7 +229,7 @@ func TestAppendMultusLeavesNamedInterfaces(t *testing.T) {
 func TestDefaultNetwork(t *testing.T) {
 	const blueIsDefault = `[{"name":"blue","namespace":"default","ips":["192.168.0.2/16"],"mac":"0a:58:c0:a8:00:02","default-route":["192.168.0.1"]}]`
 	const withoutGateway = `[{"name":"blue","namespace":"default","ips":["192.168.0.2/32"],"mac":"0a:58:c0:a8:00:02"}]`
-	const refused = `annotation v1.multus-cni.io/default-network: Network blue is requested on eth0, and so is `
+	const refused = `annotation v1.multus-cni.io/default-network: eth0 is requested by Network blue and by `
 	const remedy = `: remove the annotation, or request another interface`
 	for _, tt := range []struct{ name, existing, address, gateway, want string }{
 		{"none", "", "192.168.0.2/16", "192.168.0.1", blueIsDefault},

@@ -69,8 +69,8 @@ func (program Program) AForeignDefinitionIsNotTriedAgain(t *testing.T) {
 	})
 }
 
-// TheTwoSyncsOfANetworkDoNotConflict, although the syncs of a Network and of its attachment
-// both write its status, one after the other.
+// TheTwoSyncsOfANetworkDoNotConflict tests that the sync of a Network and that of its attachment
+// change its status without a conflict.
 func (program Program) TheTwoSyncsOfANetworkDoNotConflict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := sim.NewWorld(program.alone, nil, nil)
