@@ -35,7 +35,7 @@ func TestRefusedAtCreation(t *testing.T) {
 		{"no CIDR", network(`{cidr: 10.0.0.0}`), "must be a CIDR such as 10.1.0.0/16"},
 		{"host bits", network(`{cidr: 10.0.0.1/24}`), "must be canonical"},
 		{"long IPv6 form", network(`{cidr: "2001:0db8::/64"}`), "must be canonical"},
-		{"one IPv6 address", network(`{cidr: "2001:db8::1/128"}`), "prefix length of at most 127"},
+		{"one IPv6 address", network(`{cidr: "2001:db8::1/128"}`), "the prefix length of an IPv6 CIDR must be at most 127"},
 		{"loopback", network(`{cidr: 127.0.0.0/16}`), "must not overlap loopback"},
 		{"contains loopback", network(`{cidr: 0.0.0.0/0}`), "must not overlap loopback"},
 		{"IPv6 loopback", network(`{cidr: "::/64"}`), "must not overlap loopback"},

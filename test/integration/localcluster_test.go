@@ -22,7 +22,7 @@ func TestClusterIsStartedOnce(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, want := range []string{
-		"already running; `hack/localcluster.sh down " + dir + "` first",
+		"is already running. To start it anew, first run `hack/localcluster.sh down " + dir + "`.",
 		"\n  export KUBECONFIG=" + kubeconfig + " PATH=" + filepath.Join(root, "bin") + ":$PATH\n",
 	} {
 		if !strings.Contains(string(out), want) {

@@ -151,7 +151,7 @@ func TestExhaustionEnds(t *testing.T) {
 	create(t, ns, network("tiny", `{cidr: 10.0.0.0/30, reuseDelaySeconds: 1}`)+gatedPod("first", "tiny"))
 	waitReady(t, ns, "pod/first")
 	create(t, ns, gatedPod("second", "tiny"))
-	waitCondition(t, ns, "network/tiny", "Exhausted", "True NetworkExhausted: no address is free for: second")
+	waitCondition(t, ns, "network/tiny", "AddressesAvailable", "False NetworkExhausted: no address is free for: second")
 	waitCondition(t, ns, "network/tiny", "Ready", "True")
 	eventually(t, "one event of each object", func(context.Context) (string, error) {
 		got := run(t, ns, "get", "events", "--field-selector=reason=NetworkExhausted", "-o", "jsonpath={.items[*].involvedObject.name}")

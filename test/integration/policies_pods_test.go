@@ -258,7 +258,7 @@ spec:
 	u := newUser(t, ns, "user")
 	u.waitKnown(t, "blue")
 	run(t, ns, "scale", "pod2", "web", "--replicas=1")
-	waitCondition(t, ns, "pod2/web", "Ready", "denied request: the annotation k8s.v1.cni.cncf.io/networks names blue")
+	waitCondition(t, ns, "pod2/web", "Ready", "denied request: the annotation k8s.v1.cni.cncf.io/networks names Network blue")
 }
 
 // A user removed the CRDs and left the policies, and the API server was restarted. Pods are

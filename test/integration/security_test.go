@@ -128,7 +128,7 @@ func TestWhoMayNotCreatePodsTakesNobodysAddress(t *testing.T) {
 		pod2("web", "replicas: 1, networks: [{name: blue}]")+pod2("db", "replicas: 1, networks: [{name: green}]"))
 	waitReady(t, ns, "pod2/web", "pod2/db")
 	run(t, ns, "--as=scaler", "scale", "pod2", "web", "--replicas=9")
-	waitCondition(t, ns, "network/blue", "Exhausted", "True NetworkExhausted")
+	waitCondition(t, ns, "network/blue", "AddressesAvailable", "False NetworkExhausted")
 	run(t, ns, "--as=scaler", "patch", "network", "green", "--type=merge", "-p", `{"spec":{"exclude":["10.0.0.0/29"]}}`)
 	create(t, ns, gatedPod("late", "green"))
 	waitCondition(t, ns, "pod/late", bound, "False NetworkNotReady")
