@@ -124,8 +124,13 @@ bin/d2: hack/d2/go.mod hack/d2/go.sum
 ### Generated code and lint
 
 .PHONY: generate
-generate: ## Generate clients, deepcopy and CRDs from pkg/apis
+generate: ## Generate clients, deepcopy and CRDs from pkg/apis, and the pages of make reference
 	@hack/update-codegen.sh
+	@hack/update-reference.sh
+
+.PHONY: reference
+reference: ## Write docs/reference/api.md, kubectl-pod2.md and flags.md from the types and the help texts
+	@hack/update-reference.sh
 
 .PHONY: verify
 verify: ## Fail if a generated file is stale, or a patch of test/mutants no longer applies

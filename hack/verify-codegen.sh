@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# Fails if a generated file differs from the output of hack/update-codegen.sh. Works on a copy, so the checkout never
-# changes.
+# Fails if a generated file differs from the output of hack/update-codegen.sh or hack/update-reference.sh. Works on a
+# copy, so the checkout never changes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 tar --exclude=./.git --exclude=./bin --exclude=./.localcluster -cf - . | tar -xf - -C "$copy"
-(cd "$copy" && hack/update-codegen.sh)
+(cd "$copy" && hack/update-codegen.sh && hack/update-reference.sh)
 rm -rf "${copy:?}/bin"
 
 stale=0
-for part in pkg/apis pkg/client crd; do
+for part in pkg/apis pkg/client crd docs/reference; do
   diff -ru "$part" "$copy/$part" || stale=1
 done
 if [ "$stale" = 1 ]; then
-  echo "verify-codegen: the files above are stale: run hack/update-codegen.sh and commit the result" >&2
+  echo "verify-codegen: the files above are stale: run make generate and commit the result" >&2
   exit 1
 fi
 echo "verify-codegen: all generated files are up to date"
