@@ -11,7 +11,7 @@ tar --exclude=./.git --exclude=./bin --exclude=./.localcluster -cf - . | tar -xf
 rm -rf "${copy:?}/bin"
 
 stale=0
-for part in pkg/apis pkg/client crd docs/reference; do
+for part in pkg/apis pkg/client crd docs/reference/{api,kubectl-pod2,flags}.md; do
   diff -ru "$part" "$copy/$part" || stale=1
 done
 if [ "$stale" = 1 ]; then
