@@ -92,23 +92,6 @@ func timeless(output string) string {
 	return strings.TrimSpace(regexp.MustCompile(` +`).ReplaceAllString(output, " "))
 }
 
-// TestReadmeManifests creates all manifests of the page together, without a change.
-func TestReadmeManifests(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	startController(t, ns)
-	for _, b := range pageBlocks(t, "docs/reference/_from-readme.md") {
-		if strings.Contains(b.text, "\nkind: ") {
-			create(t, ns, b.text)
-		}
-	}
-	waitReady(t, ns, "network/blue", "network/green", "pod2/web", "crontab/report")
-	if got := addresses(t, ns)["web-1"]; !strings.HasSuffix(got, " green=10.1.0.11/24") {
-		t.Errorf("web-1 has %s", got)
-	}
-	run(t, ns, "delete", "crontab", "report", "--timeout="+patience.String())
-}
-
 // requireUserRoles requires that the namespace roles `edit` and `view`, once they are
 // aggregated, allow their intended requests.
 func requireUserRoles(t *testing.T) {
