@@ -33,7 +33,7 @@ func Diff(s State) Plan {
 	p.RemoveFinalizer = terminating(v.network) && hasFinalizer(v.network) && v.allSealed()
 	p.Waits = withEvents(append(v.conflictWaits(conflicts), v.waits(kept)...), s.Pods)
 	p.Status, p.Events = v.status(exhausted)
-	p.GivenAway = v.givenAway()
+	p.Reassigned = v.reassigned()
 	p.MayWait = len(p.Blocks) > 0 && len(waiting) == 0 && len(p.Waits) == 0 && !p.AddFinalizer && !p.Begin && (p.Status == nil || p.statusMayWait(s)) &&
 		!slices.ContainsFunc(p.Blocks, func(w BlockWrite) bool { return !w.TakesBack })
 	p.RequeueAfter = v.nextChange(neighbours)

@@ -42,9 +42,9 @@ type Plan struct {
 	// instead. Precondition: resourceVersion, because the status records the CIDR of the
 	// spec that it was made from.
 	Status *v1.NetworkStatus
-	// GivenAway reports, once the AddressBlocks are written, reserved addresses that
+	// Reassigned reports, once the AddressBlocks are written, reserved addresses that
 	// other pods got because none was free. The next plan could not know this.
-	GivenAway []plan.Event
+	Reassigned []plan.Event
 	// Events are sent after the status, because they report its changes.
 	Events []plan.Event
 	// MayWait: the plan only takes back addresses of terminated pods and counts them. No pod
@@ -151,7 +151,7 @@ func (p Plan) String() string {
 	if p.Status != nil {
 		fmt.Fprintf(&b, "status %s\n", statusText(p.Status))
 	}
-	return b.String() + plan.Tail(slices.Concat(p.GivenAway, p.Events), p.RequeueAfter)
+	return b.String() + plan.Tail(slices.Concat(p.Reassigned, p.Events), p.RequeueAfter)
 }
 
 func (w BlockWrite) String() string {

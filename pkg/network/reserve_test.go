@@ -120,9 +120,9 @@ func TestReserve(t *testing.T) {
 
 // A /30 has one address for pods: .2.
 // The owner of a reserved address would ask which pod got it.
-func TestGivenAwayIsTold(t *testing.T) {
+func TestReassignedIsReported(t *testing.T) {
 	for _, c := range []struct{ name, pod, want string }{
-		{"to another", "pod a/u1 gated asks=blue", "event Warning ReservedAddressGivenAway: no free address left: reassigned 10.0.0.2 from scaled-down replica web-3 to pod a\n"},
+		{"to another", "pod a/u1 gated asks=blue", "event Warning AddressReassigned: no free address left: reassigned 10.0.0.2 from scaled-down replica web-3 to pod a\n"},
 		{"back to its own", "pod web-3/u1 gated asks=blue of=Pod2/web", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestGivenAwayIsTold(t *testing.T) {
 				`+c.pod))
 			got := ""
 			for line := range strings.Lines(plan.String()) {
-				if strings.Contains(line, "GivenAway") {
+				if strings.Contains(line, "Reassigned") {
 					got += line
 				}
 			}

@@ -22,7 +22,7 @@ const (
 	ReasonInvalidSpec        = "InvalidSpec"
 	ReasonNoAddresses        = "NoAddresses"
 	ReasonInUse              = "InUse"
-	ReasonDeleting           = "Deleting"
+	ReasonTerminating        = "Terminating"
 	ReasonAddressesAvailable = "AddressesAvailable"
 	ReasonFailedWrite        = "FailedWrite"
 )
@@ -117,7 +117,7 @@ func (v *view) ready(bound int64) metav1.Condition {
 		c.Reason = ReasonInUse
 		c.Message = fmt.Sprintf("being deleted; waiting for the pods that hold its addresses: %s", names(v.boundPods()))
 	case terminating(v.network):
-		c.Reason, c.Message = ReasonDeleting, "being deleted"
+		c.Reason, c.Message = ReasonTerminating, "being deleted"
 	case v.poolErr != nil:
 		c.Reason, c.Message = ReasonInvalidSpec, v.poolErr.Error()
 	case v.refuses:
@@ -198,12 +198,12 @@ func statusEvents(before, after []metav1.Condition) []plan.Event {
 	return events
 }
 
-// ReasonGivenAway is the reason of the event about addresses that were reserved for a
+// ReasonAddressReassigned is the reason of the event about addresses that were reserved for a
 // replica and that another pod now has.
-const ReasonGivenAway = "ReservedAddressGivenAway"
+const ReasonAddressReassigned = "AddressReassigned"
 
-// givenAway returns one event for all of them.
-func (v *view) givenAway() []plan.Event {
+// reassigned returns one event for all of them.
+func (v *view) reassigned() []plan.Event {
 	var given []string
 	for _, p := range v.ledger.pages {
 		if p.quiet { // it reserved nothing
@@ -219,7 +219,7 @@ func (v *view) givenAway() []plan.Event {
 	if len(given) == 0 {
 		return nil
 	}
-	return []plan.Event{plan.Warning(ReasonGivenAway, "no free address left: reassigned "+names(given))}
+	return []plan.Event{plan.Warning(ReasonAddressReassigned, "no free address left: reassigned "+names(given))}
 }
 
 // podEvents limits how many pods that wait for one reason at a time get an event. A workload

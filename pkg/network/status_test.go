@@ -83,7 +83,7 @@ func TestStatus(t *testing.T) {
 		{"being deleted, no longer in use", `
 			network blue 10.0.0.0/28 terminating
 			block 10.0.0.0/24 sealed`,
-			`status capacity 13 bound 0 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/Deleting(being deleted) AddressesAvailable=Unknown/Deleting(no new pod gets an address; see condition Ready)`},
+			`status capacity 13 bound 0 reserved 0 resting 0 available 0 gateway "10.0.0.1" Ready=False/Terminating(being deleted) AddressesAvailable=Unknown/Terminating(no new pod gets an address; see condition Ready)`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := kept(Diff(parse(t, test.in)).String(), "create ", "update ", "remove ", "again ", "b (u2) waits")

@@ -19,6 +19,14 @@ func firstDifference(a, b []byte) string {
 	return differs("", x, y)
 }
 
+// field returns the path of a field as the API server writes it: annotations[example.com/a].
+func field(path, key string) string {
+	if strings.Contains(key, ".") {
+		return path + "[" + key + "]"
+	}
+	return strings.TrimPrefix(path+"."+key, ".")
+}
+
 func differs(path string, x, y any) string {
 	if a, ok := x.(map[string]any); ok {
 		if b, ok := y.(map[string]any); ok {
@@ -30,7 +38,7 @@ func differs(path string, x, y any) string {
 			}
 			slices.Sort(keys)
 			for _, key := range keys {
-				if where := differs(strings.TrimPrefix(path+"."+key, "."), a[key], b[key]); where != "" {
+				if where := differs(field(path, key), a[key], b[key]); where != "" {
 					return where
 				}
 			}

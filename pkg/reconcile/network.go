@@ -140,7 +140,7 @@ func (r *networkKind) apply(ctx context.Context, key Key, state network.State, p
 		return err
 	})
 	if !steps.failed() {
-		r.record(state.Network, plan.GivenAway)
+		r.record(state.Network, plan.Reassigned)
 	}
 	if plan.RemoveFinalizer && !steps.failed() && steps.do(network.ReasonFailedWrite, func() error { return r.removeFinalizer(ctx, key, current) }) {
 		return result, nil // the Network may be gone now, so its status has nothing left to report

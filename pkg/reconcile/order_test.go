@@ -192,8 +192,8 @@ event on blue: Warning NetworkExhausted: no address is free for: b; grow spec.ci
 // The event is sent once, with the write that reassigns the address. It does not wait for
 // the status, which the next sync may have to write again without knowing about the
 // address.
-func TestAnAddressGivenAwayIsToldOnce(t *testing.T) {
-	const told = "event on blue: Warning ReservedAddressGivenAway: no free address left: reassigned 10.1.0.2 from scaled-down replica web-3 to pod a\n"
+func TestAnAddressThatIsReassignedIsReportedOnce(t *testing.T) {
+	const told = "event on blue: Warning AddressReassigned: no free address left: reassigned 10.1.0.2 from scaled-down replica web-3 to pod a\n"
 	for _, row := range []struct{ name, refused, first, second string }{
 		{"the block write conflicts", "patch addressblocks", "", told},
 		{"the status conflicts", "patch networks/status", told, ""},
@@ -205,13 +205,13 @@ func TestAnAddressGivenAwayIsToldOnce(t *testing.T) {
 			if !errors.Is(err, ErrStale) {
 				t.Fatalf("not stale: %v", err)
 			}
-			same(t, linesWith(calls, "GivenAway"), row.first)
+			same(t, linesWith(calls, "Reassigned"), row.first)
 			w.refuse = nil
 			w.catchUp()
 			if calls, err = w.sync(KindNetwork, "blue"); err != nil {
 				t.Fatal(err)
 			}
-			same(t, linesWith(calls, "GivenAway"), row.second)
+			same(t, linesWith(calls, "Reassigned"), row.second)
 		})
 	}
 }

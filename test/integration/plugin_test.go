@@ -154,7 +154,7 @@ blue      10.0.0.9   Bound   web-0   Pod2/web   AGE      -
 	// The controller does exactly the planned actions, down to the name of the revision.
 	write("2", "")
 	planned := pluginPlan(t, ns, file, 1)
-	if want := "Pod2 NS/web would be configured. The first step of the controller would be:\n  create revision 2 web-HASHHASHHA\n  delete web-1 (uid UID): template changed: template.metadata.annotations.example.com/version cannot be changed in a running pod\n"; !strings.HasPrefix(planned, want) {
+	if want := "Pod2 NS/web would be configured. The first step of the controller would be:\n  create revision 2 web-HASHHASHHA\n  delete web-1 (uid UID): template changed: template.metadata.annotations[example.com/version] cannot be changed in a running pod\n"; !strings.HasPrefix(planned, want) {
 		t.Errorf("plan:\n%s\nwant first\n%s", planned, want)
 	}
 	run(t, ns, "annotate", "pod2", "web", "kubernetes.io/change-cause=version 2")
