@@ -1,7 +1,6 @@
 package prose
 
 import (
-	_ "embed"
 	"os"
 	"os/exec"
 	"path"
@@ -30,34 +29,19 @@ func read(t *testing.T, file string) []byte {
 }
 
 // check measures a text, and looks at each sentence. Run one page or one package with
-// `PENDING=fail go test -C test/prose -run 'TestProse/^pkg/pod2$'`.
+// `go test -C test/prose -run 'TestProse/^pkg/pod2$'`.
 func check(t *testing.T, name string, measured, others []Sentence) {
 	t.Run(name, func(t *testing.T) {
-		var all []string
 		if why := measure(name, measured); why != "" {
-			all = append(all, why)
+			t.Error(why)
 		}
 		for _, s := range slices.Concat(measured, others) {
-			all = append(all, faults(s)...)
-		}
-		if slices.Contains(pending, name) && os.Getenv("PENDING") == "" {
-			if len(all) == 0 {
-				t.Errorf("%s reads well: remove it from test/prose/pending.txt", name)
+			for _, fault := range faults(s) {
+				t.Error(fault)
 			}
-			return
-		}
-		for _, fault := range all {
-			t.Error(fault)
 		}
 	})
 }
-
-// pending are the pages and packages that are yet to be rewritten.
-//
-//go:embed pending.txt
-var list string
-
-var pending = strings.Fields(list)
 
 // A page, the comments of a package and the strings of a package are read at one go.
 func TestProse(t *testing.T) {
