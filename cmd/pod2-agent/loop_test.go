@@ -232,7 +232,8 @@ func deniedRules(cidrs ...netip.Prefix) string {
 
 // No pod gets a node's credentials from its cloud unless the command line allows it.
 func TestMetadataIsDenied(t *testing.T) {
-	for _, address := range []string{"169.254.169.254", "fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16"} {
+	for _, address := range []string{"169.254.169.254", "fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "100.100.100.200", "168.63.129.16",
+		"192.0.0.192", "fd00:c1::a9fe:a9fe", "fd00:42::42", "fd00:a9fe:a9fe::1", "fd00:100::100:200"} {
 		o, err := parseOptions([]string{"--node-name=n1", "--deny-cidrs=10.96.0.0/12"})
 		if err != nil {
 			t.Fatal(err)
@@ -249,6 +250,7 @@ func TestFilterOptions(t *testing.T) {
 		{"--deny-cidrs=10.96.0.0/12,fd00::/8", "forward", "denied", deniedRules(slices.Concat(metadata, prefixes("10.96.0.0/12", "fd00::/8"))...)},
 		{"--deny-cidrs=", "forward", "denied", deniedRules(metadata...)},
 		{"--deny-cidrs=-169.254.0.0/16", "forward", "denied", deniedRules(metadata[1:]...)},
+		{"--deny-cidrs=-169.254.0.0/16,169.254.169.254/32", "forward", "denied", deniedRules(append(prefixes("169.254.169.254/32"), metadata[1:]...)...)},
 		{"--vxlan-port=8472", "prerouting", "vxlan", `ip saddr @nodes4 meta l4proto udp th dport 8472 @th,96,24 @vnis fib saddr . iif oif missing counter drop comment "vxlan"
 ip6 saddr @nodes6 meta l4proto udp th dport 8472 @th,96,24 @vnis fib saddr . iif oif missing counter drop comment "vxlan"`},
 		{"--vxlan-reverse-path-filter=false", "prerouting", "vxlan", ""},

@@ -49,7 +49,7 @@ func command(args []string, stdout, stderr io.Writer) int {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	if err := dropCapabilities(); err != nil {
-		klog.FromContext(ctx).Info("Running with all capabilities, because some could not be dropped", "reason", err)
+		klog.FromContext(ctx).Info("Could not drop all unneeded capabilities", "reason", err)
 	}
 	k, err := kernel.New(o.netnsDir)
 	if err == nil {

@@ -81,7 +81,7 @@ func (o *options) flags() *pflag.FlagSet {
 	fs.StringVar(&o.transitText, "transit-cidr", o.transitText,
 		"IPv4 addresses between the node and the routers of Networks, two for each Network. They never leave the node. Nothing else on the node may use them.")
 	fs.StringSliceVar(&o.denyTexts, "deny-cidrs", o.denyTexts,
-		"CIDRs that pods cannot reach from an Overlay Network, such as other addresses of nodes, routers and Services. The addresses that the cluster lists for Nodes and the API server are always denied. So are, unless listed here with a leading - (for example -169.254.0.0/16): "+denyDefaults()+".")
+		"CIDRs that pods cannot reach from an Overlay Network, such as other addresses of nodes, routers and Services. The addresses that the cluster lists for Nodes and the API server are always denied. These CIDRs are denied by default: "+denyDefaults()+". To allow one of them, list it with a leading minus sign, for example -169.254.0.0/16.")
 	fs.Int32Var(&o.underlayMTU, "underlay-mtu", o.underlayMTU,
 		"MTU of the node network, in bytes. Must equal the controller's flag with this name.")
 	fs.StringVar(&o.netnsDir, "netns-dir", o.netnsDir,

@@ -130,9 +130,9 @@ func (v *view) grace(p *page, e *entry) time.Duration {
 	return 0
 }
 
-// hold says why the Network serves only pods whose address it keeps. It will inherit an
-// AddressBlock, or wait for one, that keeps the address of another pod. In the first case it
-// reports nothing to pods, because the next sync serves them. The pods of a neighbour's
+// hold says why the Network serves only pods whose address it keeps. It is about to
+// inherit an AddressBlock that keeps the address of another pod, or such an AddressBlock may
+// still come. In the first case it reports nothing to pods: the next sync serves them. The pods of a neighbour's
 // AddressBlock are not known here, so mayInherit is enough for a neighbour.
 func (v *view) hold(inherits func(*page) bool) *refusal {
 	switch {

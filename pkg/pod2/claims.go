@@ -218,8 +218,8 @@ func (v *view) retention() v1.Pod2ClaimRetentionPolicy {
 	return v1.Pod2ClaimRetentionPolicy{}
 }
 
-// surplusClaims returns the PVCs to delete: those whose ordinal has no pod left, of any
-// owner.
+// surplusClaims returns the PVCs to delete: the doomed ones that no slot uses, once no pod of
+// any owner has their ordinal.
 func (v *view) surplusClaims() []plan.Deletion {
 	var deletions []plan.Deletion
 	for _, c := range v.claims {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 )
@@ -19,14 +18,6 @@ func firstDifference(a, b []byte) string {
 	return differs("", x, y)
 }
 
-// field returns the path of a field as the API server writes it: annotations[example.com/a].
-func field(path, key string) string {
-	if strings.Contains(key, ".") {
-		return path + "[" + key + "]"
-	}
-	return strings.TrimPrefix(path+"."+key, ".")
-}
-
 func differs(path string, x, y any) string {
 	if a, ok := x.(map[string]any); ok {
 		if b, ok := y.(map[string]any); ok {
@@ -38,7 +29,7 @@ func differs(path string, x, y any) string {
 			}
 			slices.Sort(keys)
 			for _, key := range keys {
-				if where := differs(field(path, key), a[key], b[key]); where != "" {
+				if where := differs(below(path, key), a[key], b[key]); where != "" {
 					return where
 				}
 			}

@@ -18,8 +18,8 @@ import (
 // apply continues with those that do not depend on it: see Without and WithoutAdoption.
 // After a write that was refused because the view is old, apply stops.
 type Plan struct {
-	// Backoff, BEFORE Delete: the failure of a pod is on record before the pod is
-	// deleted, which is the only other evidence. Precondition: UID and resourceVersion.
+	// Backoff, BEFORE Delete: the failure of a pod is on record before the pod,
+	// which is the only other evidence, is deleted. Precondition: UID and resourceVersion.
 	Backoff *Backoff
 	// CreateRevision and ChangeRevisions, BEFORE Create: the content of a pod is on
 	// record. Precondition: a fixed name to create, resourceVersion to change.

@@ -219,7 +219,8 @@ func keyed(list []any, field string, of map[string]any) int {
 	return -1
 }
 
-// below writes a path like kubectl explain, with the keys of users in brackets.
+// below appends a key to a path. Keys with a dot or a slash are in brackets:
+// annotations[example.com/a].
 func below(path, key string) string {
 	switch {
 	case path == "":
