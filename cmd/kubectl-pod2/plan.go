@@ -44,7 +44,7 @@ func newPlan(t *tool) *cobra.Command {
 			"The API server also creates the first pod in a dry run, with your rights and not with the controller's. For the other replicas, " +
 			"the command compares the quotas. It treats Networks of the file as applied, and ignores all other objects.\n\n" +
 			"The exit status is 0 if nothing would change: no Pod2 would be created or configured, and the controller would do nothing. " +
-			"It is 1 if something would change, and greater than 1 if an error occurred.",
+			"It is 1 if something would change, and greater than 1 if an error occurred. Changes of Networks and other objects in the files do not count.",
 		Example: examples(`
 # Show the actions for a changed manifest
 kubectl pod2 plan -f web.yaml
@@ -55,7 +55,7 @@ kubectl pod2 plan -f web.yaml --server-side
 # Read the manifest from the standard input
 kustomize build . | kubectl pod2 plan -f -
 
-# Apply the manifest only if it would change something
+# Apply the manifest of a Pod2 only if that would change something
 kubectl pod2 plan -f web.yaml; [ $? -eq 1 ] && kubectl apply -f web.yaml`),
 	}
 	files.AddFlags(cmd.Flags())
@@ -192,8 +192,8 @@ func (c clients) names(ctx context.Context, s pod2.State) (dns.State, error) {
 	return names, nil
 }
 
-// addClaims adds the PVCs and StorageClasses that volumeClaimTemplates need. For a user
-// who may not read StorageClasses, the plan leaves out the growth of PVCs.
+// addClaims adds the PVCs and StorageClasses that volumeClaimTemplates need. If the
+// user may not list StorageClasses, the plan treats them as missing.
 func (c clients) addClaims(ctx context.Context, state *pod2.State) error {
 	p := state.Pod2
 	if len(p.Spec.VolumeClaimTemplates) == 0 {

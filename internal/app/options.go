@@ -116,7 +116,7 @@ func (o *Options) flags() *pflag.FlagSet {
 
 	componentoptions.BindLeaderElectionFlags(&o.Election, fs)
 	fs.Lookup("leader-elect").Usage = "Wait while another controller holds the lease, and take over when it is released or expires. " +
-		"Defaults to false: two active controllers waste requests but do no harm, because safety does not depend on the lease. Required for more than one replica; the install manifests set it."
+		"Defaults to false. Two active controllers never give one address to two live pods, but they may exceed the bounds of an update. Required for more than one replica; the install manifests set it."
 
 	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", o.MetricsAddress,
 		"host:port of /metrics, over plain HTTP; 0 to disable.")

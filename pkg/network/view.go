@@ -118,7 +118,7 @@ func (v *view) goes(p *page) bool {
 }
 
 // reclaim returns the address that has been reserved longest for a scaled-down replica. Such
-// addresses are given away last, and only after they have rested.
+// addresses are reassigned last, and only after they have rested.
 func (v *view) reclaim() (netip.Addr, bool) {
 	if v.reclaimable == nil {
 		v.reclaimable = v.findReclaimable()

@@ -138,6 +138,6 @@ func (v *view) lost(r replica) string {
 	if r.pod == nil || !r.own || !r.terminating || v.now.Before(r.overdueAt()) || len(r.pod.Finalizers) > 0 {
 		return ""
 	}
-	return fmt.Sprintf("pod %s is stuck terminating: node %s is not responding. If the node is permanently gone, delete the Node, "+
+	return fmt.Sprintf("pod %s is stuck terminating: node %s has not confirmed that it stopped. If the node is permanently gone, delete the Node, "+
 		"or taint it %s=nodeshutdown:NoExecute", r.pod.Name, r.pod.Spec.NodeName, corev1.TaintNodeOutOfService)
 }

@@ -283,7 +283,7 @@ func TestLostNode(t *testing.T) {
 	s := state(t, "replicas=1", "web-0 terminating")
 	s.Pods[0].Spec.NodeName = "node-7"
 	s.Now = now.Add(overdue)
-	const want = "False NodeUnreachable: pod web-0 is stuck terminating: node node-7 is not responding. If the node is permanently gone, " +
+	const want = "False NodeUnreachable: pod web-0 is stuck terminating: node node-7 has not confirmed that it stopped. If the node is permanently gone, " +
 		"delete the Node, or taint it node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 	if got := ready(s); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -108,7 +108,7 @@ func TestNodeIsOutOfService(t *testing.T) {
 	run(t, ns, "patch", "node", ns+"-a", "--subresource=status", "-p", `{"status":{"conditions":[{"type":"Ready","status":"Unknown"}]}}`)
 
 	run(t, ns, "delete", "pod", "web-0", "--wait=false")
-	waitCondition(t, ns, "pod2/web", "Ready", "False NodeUnreachable: pod web-0 is stuck terminating: node "+ns+"-a is not responding. If the node is permanently gone, "+
+	waitCondition(t, ns, "pod2/web", "Ready", "False NodeUnreachable: pod web-0 is stuck terminating: node "+ns+"-a has not confirmed that it stopped. If the node is permanently gone, "+
 		"delete the Node, or taint it node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")
 	if got := uids(t, ns); got["web-0"] != first["web-0"] {
 		t.Errorf("web-0 was replaced by %s, while it may still run", got["web-0"])

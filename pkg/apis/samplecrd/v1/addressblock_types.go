@@ -46,7 +46,7 @@ type AddressBlockSpec struct {
 	// +required
 	NetworkUID types.UID `json:"networkUID"`
 	// cidr is the range of aligned addresses that the AddressBlock covers: a /24
-	// or, for IPv6, a /120, whether or not the Network is larger. It is immutable.
+	// or, for IPv6, a /120, for a Network of any size. It is immutable.
 	// +required
 	// +kubebuilder:validation:MaxLength=43
 	CIDR string `json:"cidr"`
@@ -76,13 +76,13 @@ const (
 	// AddressReserved means that the pod terminated, and its owner keeps names
 	// stable. The next pod with this name gets the address. The address of a
 	// scaled-down replica is Reserved too, and is reassigned last. Every entry of
-	// an AddressBlock that was restored from a backup is Reserved for an hour, for
-	// a pod with the same name and owner.
+	// an AddressBlock that was restored from a backup is Reserved for at least an
+	// hour, for a pod with the same name and owner.
 	AddressReserved AddressState = "Reserved"
 	// AddressResting means that the pod terminated less than reuseDelaySeconds
-	// ago. Until then, only a pod with the same name and owner gets the address. A
-	// replica with that name gets it too, if no other Pod2 or StatefulSet keeps
-	// it.
+	// ago. Until they have passed, only a pod with the same name and owner gets
+	// the address, or a replica with that name if no other Pod2 or StatefulSet
+	// keeps it.
 	AddressResting AddressState = "Resting"
 )
 

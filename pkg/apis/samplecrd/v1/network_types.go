@@ -276,11 +276,12 @@ type NetworkStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// conditions are the latest observations of the Network's state. Ready: the
 	// controller can hand out addresses. AddressesAvailable: no pod waits because
-	// no address is free; otherwise the message names the pods. Attachable: Multus
-	// can attach pods to the Network. Its reason SharedWire means that another
-	// Network hands out some of the same addresses on the same wire; the message
-	// names it. Grown exists only if cidr grew: every running pod can reach all of
-	// cidr. While Grown is False, the message names the pods to replace.
+	// no address is free. While it is False, the message names the pods. It is
+	// Unknown while the Network serves no new pod. Attachable: Multus can attach
+	// pods to the Network. Its reason SharedWire means that another Network hands
+	// out some of the same addresses on the same wire; the message names it. Grown
+	// exists only if cidr grew: no running pod must be recreated to reach all of
+	// cidr. While Grown is False, the message names the pods to recreate.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

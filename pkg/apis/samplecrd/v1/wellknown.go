@@ -112,7 +112,8 @@ const (
 	ConditionProgressing = "Progressing"
 	// ConditionClaimsResized, on Pod2s with volumeClaimTemplates.
 	ConditionClaimsResized = "ClaimsResized"
-	// ConditionAddressesAvailable, on Networks.
+	// ConditionAddressesAvailable, on Networks: False with the names of pods that wait because
+	// no address is free; Unknown while the Network serves no new pod.
 	ConditionAddressesAvailable = "AddressesAvailable"
 	// ConditionAttachable, on Networks: Multus can attach pods to it, or the reason why not.
 	ConditionAttachable = "Attachable"
