@@ -133,3 +133,14 @@ a.go:9: a string that reads like text
 		t.Errorf("got:\n%swant:\n%s", got, want)
 	}
 }
+
+func TestMessages(t *testing.T) {
+	manifest := "rules:\n- expression: what(x)\n  message: one line\n- message: two lines that\n        continue here\n  reason: Invalid\n"
+	got := ""
+	for _, s := range Messages("p.yaml", []byte(manifest)) {
+		got += fmt.Sprintln(s)
+	}
+	if want := "p.yaml:3: one line\np.yaml:4: two lines that continue here\n"; got != want {
+		t.Errorf("got:\n%swant:\n%s", got, want)
+	}
+}

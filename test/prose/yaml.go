@@ -1,6 +1,9 @@
 package prose
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // Hash returns the sentences of comments that begin with a hash and end with the line: of
 // YAML, shell scripts and Makefiles. Comments on consecutive lines are one text; an
@@ -26,5 +29,18 @@ func Hash(file string, source []byte) []Sentence {
 		paragraph = append(paragraph, text)
 	}
 	flush()
+	return all
+}
+
+// message is a string of a policy, an alert or a CRD's rule, with the lines that continue it.
+var message = regexp.MustCompile(`(?m)^\s*(?:- )?(?:message|messageExpression|summary|description): (.+(?:\n {8,}[^:\n]*$)*)`)
+
+// Messages returns the sentences that a manifest shows to users.
+func Messages(file string, source []byte) []Sentence {
+	var all []Sentence
+	for _, at := range message.FindAllSubmatchIndex(source, -1) {
+		line := 1 + strings.Count(string(source[:at[2]]), "\n")
+		all = append(all, sentences(file, line, string(source[at[2]:at[3]]))...)
+	}
 	return all
 }
