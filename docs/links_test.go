@@ -129,7 +129,7 @@ func TestDeadLinksAreFound(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	for link, want := range map[string]string{
-		"nowhere.md": "the project has no such file", "README.md": "", "../../README.md#quick-start": "", "../../README.md#nowhere": "the page has no such heading",
+		"nowhere.md": "the project has no such file", "README.md": "", "../../README.md#first-steps-on-your-cluster": "", "../../README.md#nowhere": "the page has no such heading",
 		"../../..": "the project has no such file", "https://example.com/nowhere": "", "#nowhere": "the page has no such heading", "..": "", "../../LICENSE": "",
 	} {
 		if got := dead(t, "docs/contributing/README.md", link); got != want {
