@@ -162,6 +162,6 @@ func TestUndo(t *testing.T) {
 	})
 	t.Run("without history", func(t *testing.T) {
 		w := newWorld(t, web(), revisionOf(web(), 1))
-		requireText(t, w.run("undo", "web"), "! undo Pod2 default/web: there is no earlier revision\n")
+		requireText(t, w.run("undo", "web"), "! undo Pod2 default/web: no earlier revision exists\n")
 	})
 }

@@ -104,7 +104,7 @@ func findRevision(history []pod2.Revision, number int64) (int, error) {
 		return i, nil
 	}
 	if len(history) == 0 {
-		return 0, fmt.Errorf("revision %d not found: there is no revision yet", number)
+		return 0, fmt.Errorf("revision %d not found: no revision exists yet", number)
 	}
 	numbers := make([]string, 0, len(history))
 	for _, r := range history {
@@ -145,7 +145,7 @@ func (t *tool) showRevision(p *v1.Pod2, history []pod2.Revision, i int) error {
 	}
 	fmt.Fprintf(t.Out, "# Pod2 %s/%s, revision %d (%s)\n%s", p.Namespace, p.Name, object.Revision, object.Name, content)
 	if i == 0 {
-		fmt.Fprintln(t.Out, "\n# There is no earlier revision.")
+		fmt.Fprintln(t.Out, "\n# No earlier revision exists.")
 		return nil
 	}
 	before := history[i-1].Object

@@ -59,7 +59,7 @@ func revisionToUndo(history []pod2.Revision, number int64) (pod2.Revision, error
 			return history[i], nil
 		}
 	}
-	return pod2.Revision{}, errors.New("there is no earlier revision")
+	return pod2.Revision{}, errors.New("no earlier revision exists")
 }
 
 // revert replaces the fields of a revision with its stored text. So fields that this
