@@ -174,10 +174,11 @@ func TestConfirmOverPassesOnAnErrorOfTheRead(t *testing.T) {
 }
 
 // Terminated is final. If each failure meant to ask again, thirty pods would hardly ever be
-// confirmed by an API server that refuses some requests.
+// confirmed by an API server that refuses some requests. The refused pod is the last one,
+// because no request begins after a failure.
 func TestConfirmOverAsksAgainOnlyForWhatWasNotAnswered(t *testing.T) {
 	w := newWorld(t, holders(3)...)
-	w.refuse = refusing("get pods p-01", errors.New("etcd is down"))
+	w.refuse = refusing("get pods p-02", errors.New("etcd is down"))
 	if _, err := w.sync(KindNetwork, "blue"); err == nil {
 		t.Fatal("no error")
 	}
