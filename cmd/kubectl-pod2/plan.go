@@ -12,10 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/plan"
@@ -43,8 +45,8 @@ func newPlan(t *tool) *cobra.Command {
 			"This is the first step only: the next step depends on its results.\n\n" +
 			"The API server also creates the first pod in a dry run, with your rights and not with the controller's. For the other replicas, " +
 			"the command compares the quotas. It treats Networks of the file as applied, and ignores all other objects.\n\n" +
-			"The exit status is 0 if nothing would change: no Pod2 would be created or configured, and the controller would do nothing. " +
-			"It is 1 if something would change, and greater than 1 if an error occurred. Changes of Networks and other objects in the files do not count.",
+			"The exit status is 0 if nothing would change: no Network or Pod2 would be created or configured, and the controller would do nothing. " +
+			"It is 1 if something would change, and greater than 1 if an error occurred. Changes of other objects in the files do not count.",
 		Example: examples(`
 # Show the actions for a changed manifest
 kubectl pod2 plan -f web.yaml
@@ -91,14 +93,18 @@ func (t *tool) plan(ctx context.Context, c clients, m manifests, how manner) err
 		return errors.New("no Pod2 found in the files")
 	}
 	var networks []*v1.Network
+	changes := false
 	for _, object := range m.networks {
 		would, err := dryRun(ctx, c.sample.SamplecrdV1().Networks(object.GetNamespace()), object, how)
 		if err != nil {
 			return err
 		}
 		networks = append(networks, would.after)
+		if effect := verb(would, func(n *v1.Network) any { return n.Spec }); effect != unchanged {
+			changes = true
+			fmt.Fprintf(t.Out, "Network %s/%s would be %s.\n\n", would.after.Namespace, would.after.Name, effect)
+		}
 	}
-	changes := false
 	for i, object := range m.pod2s {
 		would, err := dryRun(ctx, c.sample.SamplecrdV1().Pod2s(object.GetNamespace()), object, how)
 		if err != nil {
@@ -118,7 +124,7 @@ func (t *tool) plan(ctx context.Context, c clients, m manifests, how manner) err
 		}
 		plan, dnsPlan := pod2.Diff(state), dns.Diff(names)
 		first := c.firstPod(ctx, state, plan)
-		changes = changes || verb(would) != unchanged || !plan.Empty() || !dnsPlan.Empty()
+		changes = changes || verb(would, pod2Spec) != unchanged || !plan.Empty() || !dnsPlan.Empty()
 		if i > 0 {
 			fmt.Fprintln(t.Out)
 		}
@@ -165,7 +171,7 @@ func (t *tool) observe(ctx context.Context, c clients, p *v1.Pod2, overlay []*v1
 		}
 	}
 	slices.SortFunc(state.Pods, plan.ByName)
-	return state, c.addClaims(ctx, &state)
+	return state, t.addClaims(ctx, c, &state)
 }
 
 // names builds the State of the decision about DNS names in the same way. It has more
@@ -192,9 +198,9 @@ func (c clients) names(ctx context.Context, s pod2.State) (dns.State, error) {
 	return names, nil
 }
 
-// addClaims adds the PVCs and StorageClasses that volumeClaimTemplates need. If the
-// user may not list StorageClasses, the plan treats them as missing.
-func (c clients) addClaims(ctx context.Context, state *pod2.State) error {
+// addClaims adds the PVCs and StorageClasses that volumeClaimTemplates need. If the user
+// may not list StorageClasses, the plan assumes that they allow expansion, and says so.
+func (t *tool) addClaims(ctx context.Context, c clients, state *pod2.State) error {
 	p := state.Pod2
 	if len(p.Spec.VolumeClaimTemplates) == 0 {
 		return nil
@@ -210,7 +216,16 @@ func (c clients) addClaims(ctx context.Context, state *pod2.State) error {
 	}
 	slices.SortFunc(state.Claims, plan.ByName)
 	classes, err := c.kube.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
-	if err != nil && !apierrors.IsForbidden(err) {
+	if apierrors.IsForbidden(err) {
+		fmt.Fprintf(t.ErrOut, "assumed that StorageClasses allow expansion: %v\n", err)
+		for _, claim := range state.Claims {
+			state.StorageClasses = append(state.StorageClasses, &storagev1.StorageClass{
+				ObjectMeta: metav1.ObjectMeta{Name: ptr.Deref(claim.Spec.StorageClassName, "")}, AllowVolumeExpansion: ptr.To(true),
+			})
+		}
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("list the StorageClasses: %w", err)
 	}
 	for i := range classes.Items {
@@ -226,13 +241,19 @@ func (c clients) addClaims(ctx context.Context, state *pod2.State) error {
 
 const unchanged = "unchanged"
 
-// verb is the effect that an apply would have on the Pod2 itself, in kubectl's words.
-func verb(would outcome[*v1.Pod2]) string {
+func pod2Spec(p *v1.Pod2) any { return p.Spec }
+
+// verb is the effect that an apply would have on the object itself, in kubectl's words.
+func verb[T interface {
+	comparable
+	metav1.Object
+}](would outcome[T], spec func(T) any) string {
+	var none T
+	same := equality.Semantic.DeepEqual
 	switch before, after := would.before, would.after; {
-	case before == nil:
+	case before == none:
 		return "created"
-	case !equality.Semantic.DeepEqual(before.Spec, after.Spec), !equality.Semantic.DeepEqual(before.Labels, after.Labels),
-		!equality.Semantic.DeepEqual(annotations(before), annotations(after)):
+	case !same(spec(before), spec(after)), !same(before.GetLabels(), after.GetLabels()), !same(annotations(before), annotations(after)):
 		return "configured"
 	}
 	return unchanged
@@ -243,7 +264,7 @@ func verb(would outcome[*v1.Pod2]) string {
 func planText(would outcome[*v1.Pod2], plan pod2.Plan, names dns.Plan) string {
 	plan.RequeueAfter = plan.RequeueAfter.Round(time.Second)
 	names.Events = nil
-	title := fmt.Sprintf("Pod2 %s/%s would be %s", would.after.Namespace, would.after.Name, verb(would))
+	title := fmt.Sprintf("Pod2 %s/%s would be %s", would.after.Namespace, would.after.Name, verb(would, pod2Spec))
 	if plan.Empty() && names.Empty() {
 		return title + ", and the controller would do nothing" + again(plan) + ".\n"
 	}
@@ -275,8 +296,8 @@ func orphanText(s pod2.State) string {
 }
 
 // annotations of the Pod2, without the copy of the manifest that `kubectl apply` keeps.
-func annotations(p *v1.Pod2) map[string]string {
-	own := maps.Clone(p.Annotations)
+func annotations(object metav1.Object) map[string]string {
+	own := maps.Clone(object.GetAnnotations())
 	delete(own, corev1.LastAppliedConfigAnnotation)
 	return own
 }
