@@ -166,13 +166,13 @@ func TestOnRequest(t *testing.T) {
 			pod a/u1 gated asks=blue`, `
 			update block blue-10.0.0.0: bind 10.0.0.3 to a (u1)
 			again in 1m0s`},
-		{"is not given away if no other is free", `
+		{"is not reassigned if no other is free", `
 			network blue 10.0.0.0/30 request=10.0.0.2
 			owner Pod2/web 0 blue
 			10.0.0.2 Reserved web-0 Pod2/web 2m
 			pod a/u1 gated asks=blue condition=False/NetworkExhausted`,
 			`a (u1) waits: NetworkExhausted: Network "blue" has no free address. 1 address is only for a pod that asks for it (spec.onRequest). Grow its spec.cidr`},
-		{"is given away to a pod that asks for it", `
+		{"is reassigned to a pod that asks for it", `
 			network blue 10.0.0.0/30 request=10.0.0.2
 			owner Pod2/web 0 blue
 			10.0.0.2 Reserved web-0 Pod2/web 2m

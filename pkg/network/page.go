@@ -72,7 +72,7 @@ func read(block *v1.AddressBlock) (*Page, bool) {
 		e := &block.Spec.Entries[i]
 		addr, err := netip.ParseAddr(e.Address)
 		if err != nil || !prefix.Contains(addr) {
-			p.dropped = append(p.dropped, fmt.Sprintf("drop %q of %s, no address of the block", e.Address, e.Pod))
+			p.dropped = append(p.dropped, fmt.Sprintf("drop %q of %s, not in the CIDR of its AddressBlock", e.Address, e.Pod))
 			continue
 		}
 		p.observed = append(p.observed, entry{addr: addr, AddressEntry: e})

@@ -212,7 +212,7 @@ func TestBlockTouchedByHand(t *testing.T) {
 			::ffff:10.0.0.4 Bound b/u2 in=10.0.0.0/24
 			pod a/u1 has=blue:10.0.0.2/24
 			pod b/u2 gated asks=blue`,
-			`update block blue-10.0.0.0: drop "10.0.9.9" of b, no address of the block; drop "10.0.0.300" of c, no address of the block; drop "::ffff:10.0.0.4" of b, no address of the block; bind 10.0.0.3 to b (u2)`},
+			`update block blue-10.0.0.0: drop "10.0.9.9" of b, not in the CIDR of its AddressBlock; drop "10.0.0.300" of c, not in the CIDR of its AddressBlock; drop "::ffff:10.0.0.4" of b, not in the CIDR of its AddressBlock; bind 10.0.0.3 to b (u2)`},
 		{"if an address has two entries, the first bound one counts", `
 			network blue 10.0.0.0/24
 			10.0.0.2 Resting x 1s

@@ -122,7 +122,7 @@ func TestReserve(t *testing.T) {
 // The owner of a reserved address would ask which pod got it.
 func TestReassignedIsReported(t *testing.T) {
 	for _, c := range []struct{ name, pod, want string }{
-		{"to another", "pod a/u1 gated asks=blue", "event Warning AddressReassigned: no free address left: reassigned 10.0.0.2 from scaled-down replica web-3 to pod a\n"},
+		{"to another", "pod a/u1 gated asks=blue", "event Warning AddressReassigned: reassigned 10.0.0.2 from scaled-down replica web-3 to pod a\n"},
 		{"back to its own", "pod web-3/u1 gated asks=blue of=Pod2/web", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestScaleDown(t *testing.T) {
 			owner Pod2/web 3 blue
 			10.0.0.2 Reserved web-3 Pod2/web 20s`,
 			`again in 40s`},
-		{"given away when nothing else is free", reserved + `
+		{"reassigned when nothing else is free", reserved + `
 			owner Pod2/web 3 blue
 			pod a/u1 gated asks=blue`,
 			`update block blue-10.0.0.0: bind 10.0.0.2 to a (u1)`},
@@ -215,7 +215,7 @@ func TestScaleDown(t *testing.T) {
 			pod b/u2 gated asks=green
 			network red -`,
 			`update block green-10.1.0.0: bind 10.1.0.2 to b (u2)`},
-		{"an excluded one is not given away", `
+		{"an excluded one is not reassigned", `
 			network blue 10.0.0.0/30 exclude=10.0.0.2
 			owner Pod2/web 3 blue
 			10.0.0.2 Reserved web-3 Pod2/web 61s

@@ -219,7 +219,7 @@ func (v *view) reassigned() []plan.Event {
 	if len(given) == 0 {
 		return nil
 	}
-	return []plan.Event{plan.Warning(ReasonAddressReassigned, "no free address left: reassigned "+names(given))}
+	return []plan.Event{plan.Warning(ReasonAddressReassigned, "reassigned "+names(given))}
 }
 
 // podEvents limits how many pods that wait for one reason at a time get an event. A workload

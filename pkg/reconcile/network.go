@@ -188,7 +188,7 @@ func (r *networkKind) removeFinalizer(ctx context.Context, key Key, current *v1.
 	}
 	next := current.DeepCopy()
 	next.Finalizers = slices.DeleteFunc(next.Finalizers, func(f string) bool { return f == v1.InUseFinalizer })
-	_, err := r.writeNetworks.update(ctx, key, current, next, "every block is sealed")
+	_, err := r.writeNetworks.update(ctx, key, current, next, "every AddressBlock is sealed")
 	return err
 }
 

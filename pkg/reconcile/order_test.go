@@ -193,7 +193,7 @@ event on blue: Warning NetworkExhausted: no address is free for: b; grow spec.ci
 // the status, which the next sync may have to write again without knowing about the
 // address.
 func TestAnAddressThatIsReassignedIsReportedOnce(t *testing.T) {
-	const told = "event on blue: Warning AddressReassigned: no free address left: reassigned 10.1.0.2 from scaled-down replica web-3 to pod a\n"
+	const told = "event on blue: Warning AddressReassigned: reassigned 10.1.0.2 from scaled-down replica web-3 to pod a\n"
 	for _, row := range []struct{ name, refused, first, second string }{
 		{"the block write conflicts", "patch addressblocks", "", told},
 		{"the status conflicts", "patch networks/status", told, ""},
