@@ -39,23 +39,23 @@ var userPages = map[string]page{
 	"docs/tutorials/first-network.md": {skipped: "nodes", prepare: validationPolicies},
 	"docs/tutorials/mysql.md":         {namespace: "shop"},
 
-	"docs/how-to/any-workload.md":                       {prepare: admissionPolicy},
-	"docs/how-to/autoscaling-and-disruption-budgets.md": {skipped: "drain"},
-	"docs/how-to/choose-addresses.md":                   {prepare: admissionPolicy},
-	"docs/how-to/dns.md":                                {},
-	"docs/how-to/grow-a-network.md":                     {},
-	"docs/how-to/macvlan.md":                            {},
-	"docs/how-to/monitor.md":                            {skipped: "alerts"},
-	"docs/how-to/replace-eth0.md":                       {},
+	"docs/how-to/any-workload.md":                       {namespace: "any-workload", prepare: admissionPolicy},
+	"docs/how-to/autoscaling-and-disruption-budgets.md": {namespace: "autoscaling", skipped: "drain"},
+	"docs/how-to/back-up-and-restore.md":                {namespace: "backup", prepare: validationPolicies},
+	"docs/how-to/choose-addresses.md":                   {namespace: "choose-addresses", prepare: admissionPolicy},
+	"docs/how-to/dns.md":                                {namespace: "dns"},
+	"docs/how-to/grow-a-network.md":                     {namespace: "grow-a-network"},
+	"docs/how-to/macvlan.md":                            {namespace: "macvlan"},
+	"docs/how-to/monitor.md":                            {namespace: "monitor", skipped: "alerts"},
+	"docs/how-to/replace-eth0.md":                       {namespace: "replace-eth0"},
 	"docs/how-to/resize-volumes.md":                     {},
-	"docs/how-to/roll-out-and-undo.md":                  {},
+	"docs/how-to/roll-out-and-undo.md":                  {namespace: "roll-out-and-undo"},
 }
 
 // otherPages are run by tests of their own.
 var otherPages = []string{
 	"docs/how-to/install.md", "docs/how-to/upgrade.md", "docs/how-to/uninstall.md", // TestInstallUpgradeUninstallPages
 	"docs/how-to/multi-tenancy.md",            // TestTenantsPage
-	"docs/how-to/back-up-and-restore.md",      // TestBackupAndRestorePage
 	"docs/how-to/migrate-from-statefulset.md", // TestMigrateFromStatefulSet
 }
 
@@ -131,13 +131,16 @@ func TestEveryUserPageIsRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			fences := regexp.MustCompile("(?m)^ *```(.+)$").FindAllStringSubmatch(string(text), -1)
+			fences := regexp.MustCompile("(?m)^( *)```(.+)$").FindAllStringSubmatch(string(text), -1)
 			for _, fence := range fences {
-				kind, word, _ := strings.Cut(fence[1], " ")
+				kind, word, _ := strings.Cut(fence[2], " ")
+				if fence[1] != "" {
+					t.Errorf("%s has an indented fence ```%s, which nothing runs", name, fence[2])
+				}
 				if kind == "yaml" && word != "" || kind == "console" && (word == "" || notRun[word] != "") {
 					continue
 				}
-				t.Errorf("%s has a fence ```%s, which nothing runs", name, fence[1])
+				t.Errorf("%s has a fence ```%s, which nothing runs", name, fence[2])
 			}
 		}
 	}
@@ -184,6 +187,7 @@ func runUserPage(t *testing.T, namespace, dir, file, skipped string) {
 	}
 	config := inNamespace(t, namespace)
 	var words []string
+	commands := 0
 	for _, block := range regexp.MustCompile("(?ms)^```(yaml|console) ?(\\S*)\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
 		kind, word, content := block[1], block[2], block[3]
 		switch {
@@ -198,12 +202,16 @@ func runUserPage(t *testing.T, namespace, dir, file, skipped string) {
 		}
 		for _, step := range regexp.MustCompile(`(?m)^\$ `).Split(content, -1)[1:] {
 			command, want, _ := strings.Cut(step, "\n")
+			commands++
 			got := typed(t, config, dir, command)
 			t.Logf("$ %s\n%s", command, got)
 			if !printed(want).MatchString(plain(got)) {
 				t.Errorf("%s: $ %s\ngot\n%s\nwant\n%s", file, command, got, want)
 			}
 		}
+	}
+	if commands == 0 {
+		t.Errorf("%s: no command was run", file)
 	}
 	if got := strings.Join(words, " "); got != skipped {
 		t.Errorf("%s: fences that are not run are %q, want %q", file, got, skipped)

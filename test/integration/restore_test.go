@@ -144,12 +144,3 @@ func TestOnlyWhoMayBindRestores(t *testing.T) {
 		t.Errorf("want no pods, got %s", fmt.Sprint(pods))
 	}
 }
-
-// The commands of docs/how-to/back-up-and-restore.md work as written.
-func TestBackupAndRestorePage(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	validationPolicies(t, ns)
-	startController(t, ns)
-	runUserPage(t, ns, checkout(t), "docs/how-to/back-up-and-restore.md", "")
-}
