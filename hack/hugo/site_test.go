@@ -60,12 +60,17 @@ func TestLinks(t *testing.T) {
 			anchors[page][html.UnescapeString(match[1])] = true
 		}
 	}
+	links := 0
 	for page, text := range all {
 		for _, match := range reference.FindAllStringSubmatch(text, -1) {
+			links++
 			if why := broken(page, html.UnescapeString(match[1]), anchors); why != "" {
 				t.Errorf("%s: link %s: %s", page, match[1], why)
 			}
 		}
+	}
+	if links < 10*len(all) { // each page has the whole navigation
+		t.Errorf("%d links on %d pages: the pattern of links misses some", links, len(all))
 	}
 }
 

@@ -50,6 +50,8 @@ var userPages = map[string]page{
 	"docs/how-to/replace-eth0.md":                       {namespace: "replace-eth0"},
 	"docs/how-to/resize-volumes.md":                     {},
 	"docs/how-to/roll-out-and-undo.md":                  {namespace: "roll-out-and-undo"},
+
+	"docs/reference/manifests.md": {},
 }
 
 // otherPages are run by tests of their own.

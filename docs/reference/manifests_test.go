@@ -1,0 +1,37 @@
+package reference
+
+import (
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+// manifests.md promises all fields of a spec, so a new field must be added there.
+func TestManifestsHaveAllFields(t *testing.T) {
+	text := page(t, "manifests.md")
+	for _, spec := range []any{v1.NetworkSpec{}, v1.Pod2Spec{}} {
+		for _, field := range specFields(reflect.TypeOf(spec)) {
+			if !regexp.MustCompile(`(?m)^[^#\n]*\b` + field + `:( |$)`).MatchString(text) {
+				t.Errorf("manifests.md has no line with the field %s of %T", field, spec)
+			}
+		}
+	}
+}
+
+// specFields returns the names of all fields of a type, down to types of other packages.
+func specFields(of reflect.Type) (names []string) {
+	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
+		of = of.Elem()
+	}
+	if of.Kind() != reflect.Struct || of.PkgPath() != reflect.TypeFor[v1.Pod2]().PkgPath() {
+		return nil
+	}
+	for field := range of.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		names = append(append(names, name), specFields(field.Type)...)
+	}
+	return names
+}
