@@ -5,9 +5,12 @@
 package fenced
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,15 +45,16 @@ func AsSeen(o metav1.Object) Fence { return Version(o.GetName(), o.GetUID(), o.G
 
 // Version matches one version of the object with this UID.
 func Version(name string, uid types.UID, resourceVersion string) Fence {
-	if resourceVersion == "" {
-		resourceVersion = "unknown" // the API server refuses this
-	}
-	return Fence{name, uid, resourceVersion}
+	return Fence{name, known(uid), known(resourceVersion)}
 }
 
 // Incarnation matches every version of the object with this UID, for writes that stay
 // right when other fields change.
-func Incarnation(name string, uid types.UID) Fence { return Fence{name, uid, ""} }
+func Incarnation(name string, uid types.UID) Fence { return Fence{name, known(uid), ""} }
+
+// An empty precondition matches every object, so known replaces it with one that the API
+// server refuses.
+func known[T ~string](value T) T { return cmp.Or(value, "unknown") }
 
 // Name is the name of the object.
 func (f Fence) Name() string { return f.name }
@@ -85,6 +89,10 @@ func New[T Object](patches types.PatchType, in func(namespace string) Client[T])
 // Create creates an object with a fixed name. A taken name is ErrStale. A conflict is
 // not: it comes from a quota.
 func (w Writer[T]) Create(ctx context.Context, obj T) (T, error) {
+	if obj.GetName() == "" {
+		var none T
+		return none, errors.New("create an object without a fixed name: this is a defect of the controller")
+	}
 	created, err := w.in(obj.GetNamespace()).Create(ctx, obj, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		err = Stale(err)
@@ -108,8 +116,9 @@ func (w Writer[T]) Update(ctx context.Context, seen, wanted T) (T, error) {
 	bare.SetUID("")
 	bare.SetResourceVersion("")
 	wanted = wanted.DeepCopyObject().(T)
-	wanted.SetUID(seen.GetUID())
-	wanted.SetResourceVersion(seen.GetResourceVersion())
+	fence := AsSeen(seen)
+	wanted.SetUID(fence.uid)
+	wanted.SetResourceVersion(fence.version)
 	was, err := json.Marshal(bare)
 	if err != nil {
 		return none, fmt.Errorf("encode the observed object: %w", err)
@@ -170,14 +179,10 @@ func (w Writer[T]) Patch(ctx context.Context, namespace string, fence Fence, met
 
 func (w Writer[T]) patch(ctx context.Context, kind types.PatchType, namespace string, fence Fence, metadata, rest Fields, subresources ...string) (T, error) {
 	var none T
-	body := Fields{}
-	for name, value := range rest {
-		body[name] = value
-	}
-	head := fence.metadata()
-	for name, value := range metadata {
-		head[name] = value
-	}
+	body, head := Fields{}, Fields{}
+	maps.Copy(body, rest)
+	maps.Copy(head, metadata)
+	maps.Copy(head, fence.metadata())
 	body["metadata"] = head
 	text, err := json.Marshal(body)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
@@ -171,4 +172,44 @@ type nothing struct{ Client[*v1.AddressBlock] }
 
 func (nothing) Patch(context.Context, string, types.PatchType, []byte, metav1.PatchOptions, ...string) (*v1.AddressBlock, error) {
 	return nil, nil
+}
+
+// A caller that names a precondition among the fields, or that has none, must not get past it.
+func TestNoWriteEvadesItsPrecondition(t *testing.T) {
+	bare := &v1.Network{ObjectMeta: metav1.ObjectMeta{Name: "blue"}}
+	wanted := bare.DeepCopy()
+	wanted.Spec.MTU = ptr.To[int32](1400)
+	const refused = `{"metadata":{"resourceVersion":"unknown","uid":"unknown"}`
+	for _, row := range []struct {
+		name  string
+		write func(Writer[*v1.Network]) error
+		want  string
+	}{
+		{"fields beside the fence", func(w Writer[*v1.Network]) error {
+			_, err := w.Patch(t.Context(), "default", AsSeen(network()), Fields{"uid": "other", "resourceVersion": nil}, nil)
+			return err
+		}, `application/strategic-merge-patch+json blue {"metadata":{"resourceVersion":"7","uid":"uid-of-blue"}}`},
+		{"an update of an object without UID and version", func(w Writer[*v1.Network]) error {
+			_, err := w.Update(t.Context(), bare, wanted)
+			return err
+		}, `application/merge-patch+json blue ` + refused + `,"spec":{"mtu":1400}}`},
+		{"a patch of an object without UID", func(w Writer[*v1.Network]) error {
+			_, err := w.Patch(t.Context(), "default", Incarnation("blue", ""), nil, nil)
+			return err
+		}, `application/strategic-merge-patch+json blue {"metadata":{"uid":"unknown"}}`},
+		{"a deletion of an object without UID", func(w Writer[*v1.Network]) error {
+			return w.Delete(t.Context(), "default", Incarnation("blue", ""), nil)
+		}, "delete blue uid=unknown"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w, a := writer(nil)
+			if err := row.write(w); err != nil || a.text != row.want {
+				t.Errorf("%v\ngot  %s\nwant %s", err, a.text, row.want)
+			}
+		})
+	}
+	w, a := writer(nil)
+	if _, err := w.Create(t.Context(), &v1.Network{ObjectMeta: metav1.ObjectMeta{GenerateName: "blue-"}}); err == nil || a.text != "" {
+		t.Errorf("a create without a name: %v, %s", err, a.text)
+	}
 }

@@ -139,7 +139,7 @@ func (r live) confirmNetwork(ctx context.Context, key Key, n *v1.Network) error 
 		return fmt.Errorf("%s is gone: %w", key, ErrStale)
 	}
 	if err != nil {
-		return fmt.Errorf("get %s before binding one of its addresses: %w", key, err)
+		return fmt.Errorf("get %s before a write that needs it: %w", key, err)
 	}
 	if live.UID != n.UID || !slices.Contains(live.Finalizers, v1.InUseFinalizer) ||
 		(live.DeletionTimestamp != nil) != (n.DeletionTimestamp != nil) {

@@ -149,7 +149,7 @@ func (r *networkKind) apply(ctx context.Context, key Key, state network.State, p
 		return result, r.tellFailure(ctx, steps, state, current, without(plan.Blocks, written))
 	}
 	// A pod whose condition cannot be written does not prevent the Network's status.
-	_, untold := forEach(ctx, plan.Waits, func(ctx context.Context, w network.Wait) error {
+	_, untold := forEachChanged(ctx, plan.Waits, func(ctx context.Context, w network.Wait) error {
 		return r.tellPod(ctx, key, w)
 	})
 	if plan.Status != nil {
@@ -220,7 +220,7 @@ func (r *networkKind) tellFailure(ctx context.Context, steps *steps, state netwo
 	}
 	if message != "" {
 		steps.do("", func() error {
-			_, err := forEach(ctx, network.Unwritten(state, unwritten, message), func(ctx context.Context, w network.Wait) error {
+			_, err := forEachChanged(ctx, network.Unwritten(state, unwritten, message), func(ctx context.Context, w network.Wait) error {
 				return r.tellPod(ctx, steps.key, w)
 			})
 			return err

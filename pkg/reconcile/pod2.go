@@ -91,7 +91,7 @@ func (r *pod2Kind) apply(ctx context.Context, key Key, state pod2.State, plan po
 		return err
 	})
 	left := plan.Without(missing)
-	missing.Revision = left.CreateRevision != nil && !steps.do(pod2.ReasonFailedCreate, func() error { return r.createRevision(ctx, key, state.Pod2, left.CreateRevision) })
+	missing.Revision = left.CreateRevision != nil && !steps.do(pod2.ReasonFailedCreate, func() error { return r.createRevision(ctx, key, current, left.CreateRevision) })
 	left = left.Without(missing)
 	steps.do(pod2.ReasonFailedUpdate, func() error { return r.changeRevisions(ctx, key, state.Revisions, left.ChangeRevisions) })
 	var done pod2.Plan

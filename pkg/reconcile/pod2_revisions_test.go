@@ -97,7 +97,7 @@ func TestARevisionConcernsItsPod2(t *testing.T) {
 func TestWhatARevisionLacksIsRecordedOnce(t *testing.T) {
 	p := newPod2("web", 1, "blue")
 	earlier := revisionOf(p)
-	earlier.Annotations = nil
+	earlier.Annotations, earlier.UID = nil, "uid-of-earlier"
 	p.Spec.Networks[0].Interface = "eth0"
 	w := newWorld(t, p, newNetwork("blue"))
 	w.remove(revisionOf(p)) // which newWorld adds
