@@ -99,7 +99,7 @@ func clusterRanges(obj any) (ranges []network.ClusterRange) {
 func sameRanges(old, new any) bool { return slices.Equal(clusterRanges(old), clusterRanges(new)) }
 
 // onRangesOf returns the Networks that overlap the ranges of an object.
-func (s *shared) onRangesOf(obj any) []Key {
+func (s *caches) onRangesOf(obj any) []Key {
 	ranges := clusterRanges(obj)
 	var keys []Key
 	for _, n := range s.networks.all() {

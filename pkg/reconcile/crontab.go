@@ -233,7 +233,7 @@ func namespaceOfGoing(c *v1.CronTab) []string {
 }
 
 // goingCronTabs returns the CronTabs that wait for addresses of an AddressBlock.
-func (s *shared) goingCronTabs(block *samplev1.AddressBlock) []Key {
+func (s *caches) goingCronTabs(block *samplev1.AddressBlock) []Key {
 	var keys []Key
 	for _, c := range s.cronTabs.by(byGoing, block.Namespace) {
 		keys = append(keys, keyOf(KindCronTab, c))
@@ -250,7 +250,7 @@ func (r live) confirmCronTab(ctx context.Context, key Key, c *v1.CronTab) error 
 }
 
 // cronTabsOn returns the CronTabs on a Network.
-func (s *shared) cronTabsOn(n *samplev1.Network) []Key {
+func (s *caches) cronTabsOn(n *samplev1.Network) []Key {
 	var keys []Key
 	for _, c := range s.cronTabs.by(byNetwork, pathOf(n)) {
 		keys = append(keys, keyOf(KindCronTab, c))

@@ -168,7 +168,7 @@ func sameSpec(old, new any) bool {
 }
 
 // othersOnWire returns the other Networks on a Network's wire: their conditions may name it.
-func (s *shared) othersOnWire(n *v1.Network) []Key {
+func (s *caches) othersOnWire(n *v1.Network) []Key {
 	var keys []Key
 	for _, w := range wire(n) {
 		for _, other := range s.networks.by(byWire, w) {

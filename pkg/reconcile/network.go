@@ -106,7 +106,7 @@ func (r *networkKind) neighbours(key Key, pods []*corev1.Pod) []network.Neighbou
 
 // addOwner adds an owner that keeps names stable and exists. It never adds others
 // (ReplicaSets, Jobs, none).
-func (s *shared) addOwner(owners map[v1.AddressOwner]network.Replicas, namespace string, owner v1.AddressOwner) {
+func (s *caches) addOwner(owners map[v1.AddressOwner]network.Replicas, namespace string, owner v1.AddressOwner) {
 	if _, known := owners[owner]; known {
 		return
 	}

@@ -28,7 +28,7 @@ func wakingPod2[T any](kind string, pod2s func(T) []string) func(T) []Key {
 
 // A Network wakes itself, the other Networks that its waiting pods wait for, and the
 // Pod2s whose conditions say why their pods wait.
-func (s *shared) wokenByNetwork(n *v1.Network) []Key {
+func (s *caches) wokenByNetwork(n *v1.Network) []Key {
 	keys := append(s.waitingNetworks(n.Namespace, n.Name), keyOf(KindNetwork, n))
 	for _, p := range s.pod2s.by(byNetwork, pathOf(n)) {
 		keys = append(keys, keyOf(KindPod2, p))
@@ -38,7 +38,7 @@ func (s *shared) wokenByNetwork(n *v1.Network) []Key {
 
 // waitingNetworks returns the other Networks of the pods that wait for this one, because
 // such a pod is bound on all of them or on none.
-func (s *shared) waitingNetworks(namespace, name string) []Key {
+func (s *caches) waitingNetworks(namespace, name string) []Key {
 	var keys []Key
 	for _, pod := range s.pods.by(byWaiting, path(namespace, name)) {
 		requests, _ := network.Wants(pod)
@@ -54,7 +54,7 @@ func (s *shared) waitingNetworks(namespace, name string) []Key {
 // An AddressBlock wakes its Network, the other Networks that its waiting pods wait for,
 // and the Pod2s whose replicas wait for one of its addresses. It also wakes the pods that
 // it binds and that have yet to publish, or whose condition says that they wait.
-func (s *shared) wokenByBlock(block *v1.AddressBlock) []Key {
+func (s *caches) wokenByBlock(block *v1.AddressBlock) []Key {
 	keys := append(s.waitingNetworks(block.Namespace, block.Spec.Network), Key{KindNetwork, block.Namespace, block.Spec.Network})
 	keys = append(keys, s.waitingPod2s(block)...)
 	for _, e := range block.Spec.Entries {
@@ -72,7 +72,7 @@ func (s *shared) wokenByBlock(block *v1.AddressBlock) []Key {
 // waitingPod2s returns the Pod2s with a replica that may wait for an address of the
 // AddressBlock: they ask for addresses of its Network and are not complete. A Pod2 whose
 // status does not say so yet decides again when its status is written.
-func (s *shared) waitingPod2s(block *v1.AddressBlock) []Key {
+func (s *caches) waitingPod2s(block *v1.AddressBlock) []Key {
 	var keys []Key
 	for _, p := range s.pod2s.by(byNetwork, path(block.Namespace, block.Spec.Network)) {
 		wants := slices.ContainsFunc(p.Spec.Networks, func(n v1.Pod2Network) bool { return n.Name == block.Spec.Network && len(n.Addresses) > 0 })
@@ -87,7 +87,7 @@ func (s *shared) waitingPod2s(block *v1.AddressBlock) []Key {
 // A pod wakes itself if it asks for anything. It wakes the Networks that it asks for or
 // publishes, and those whose AddressBlocks name it, because a user may have removed its
 // annotations. It also wakes the Pod2 that it is a replica of or conflicts with.
-func (s *shared) wokenByPod(pod *corev1.Pod) []Key {
+func (s *caches) wokenByPod(pod *corev1.Pod) []Key {
 	var keys []Key
 	if _, asks := pod.Annotations[v1.NetworksAnnotation]; asks || attachment.Gated(pod) {
 		keys = append(keys, keyOf(KindPod, pod))
@@ -116,7 +116,7 @@ const (
 // update. An earlier sync would write a status about the deletion, and the replacement
 // would wait until the cache shows that status. Other updates do not wait: a terminated
 // pod must be replaced, and a gated pod needs addresses.
-func (s *shared) podPatience(old, new any) time.Duration {
+func (s *caches) podPatience(old, new any) time.Duration {
 	was, ok1 := old.(*corev1.Pod)
 	is, ok2 := new.(*corev1.Pod)
 	if !ok1 || !ok2 || was.UID != is.UID || attachment.Over(is) || attachment.Gated(is) {
@@ -143,7 +143,7 @@ func wokenByStatefulSet(set *appsv1.StatefulSet) []Key {
 }
 
 // A StorageClass wakes the Pod2s of its PVCs, because it decides whether they may grow.
-func (s *shared) wokenByClass(class *storagev1.StorageClass) []Key {
+func (s *caches) wokenByClass(class *storagev1.StorageClass) []Key {
 	var keys []Key
 	for _, claim := range s.claims.by(byClass, class.Name) {
 		keys = append(keys, keysOf(KindPod2, labelledPod2(claim))...)
