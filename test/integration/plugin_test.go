@@ -98,6 +98,8 @@ func TestPlugin(t *testing.T) {
 	// A plan for a Pod2 and a Network that do not exist yet. It must not create them.
 	write("1", network("blue", `{cidr: 10.0.0.0/28}`))
 	const first = `
+Network NS/blue would be created.
+
 Pod2 NS/web would be created. The first step of the controller would be:
   create revision 1 web-HASHHASHHA
   create web-0 on blue=10.0.0.9: missing
