@@ -17,6 +17,7 @@ import (
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/network"
+	"github.com/pod2/pod2/pkg/reconcile"
 )
 
 func newAddresses(t *tool) *cobra.Command {
@@ -44,26 +45,22 @@ kubectl pod2 addresses blue --map`),
 	flags := newPrintFlags(cmd)
 	cmd.Flags().BoolVar(&asMap, "map", asMap, "Draw every AddressBlock of each Network, with one character for each address. Cannot be combined with -o.")
 	cmd.Flags().BoolVarP(&everywhere, "all-namespaces", "A", everywhere, "List the addresses of all namespaces. Cannot be combined with a NETWORK.")
-	cmd.ValidArgsFunction = t.completeNetworks
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	cmd.ValidArgsFunction = completing(t, (*session).networks)
+	cmd.RunE = t.connected(func(ctx context.Context, s *session, args []string) error {
 		if asMap && *flags.OutputFormat != "" {
 			return errors.New("--map and -o cannot be combined: leave one out")
 		}
 		if everywhere && len(args) > 0 {
 			return errors.New("NETWORK and --all-namespaces cannot be combined: name the namespace of the Network with -n")
 		}
-		c, namespace, err := t.start()
-		if err != nil {
-			return err
-		}
 		if everywhere {
-			namespace = metav1.NamespaceAll
+			s.namespace = metav1.NamespaceAll
 		}
 		only := ""
 		if len(args) > 0 {
 			only = args[0]
 		}
-		blocks, err := c.blocks(cmd.Context(), namespace, only)
+		blocks, err := s.blocks(ctx, only)
 		if err != nil {
 			return err
 		}
@@ -71,17 +68,16 @@ kubectl pod2 addresses blue --map`),
 		case *flags.OutputFormat != "":
 			return printAll(t, flags, blocks)
 		case asMap:
-			return t.drawNetworks(cmd.Context(), c, namespace, only, blocks)
-		case !slices.ContainsFunc(blocks, func(b *v1.AddressBlock) bool { return len(b.Spec.Entries) > 0 }):
-			if only != "" {
-				fmt.Fprintf(t.ErrOut, "No addresses of Network %s/%s are in use.\n", namespace, only)
-			} else {
-				fmt.Fprintf(t.ErrOut, "No addresses are in use %s.\n", within(namespace))
-			}
-			return nil
+			return s.drawNetworks(ctx, only, blocks)
+		case slices.ContainsFunc(blocks, func(b *v1.AddressBlock) bool { return len(b.Spec.Entries) > 0 }):
+			return s.listAddresses(ctx, blocks)
+		case only != "":
+			fmt.Fprintf(t.ErrOut, "No addresses of Network %s/%s are in use.\n", s.namespace, only)
+		default:
+			fmt.Fprintf(t.ErrOut, "No addresses are in use %s.\n", within(s.namespace))
 		}
-		return t.listAddresses(cmd.Context(), c, namespace, blocks)
-	}
+		return nil
+	})
 	return cmd
 }
 
@@ -100,39 +96,18 @@ func within(namespace string) string {
 	return "in namespace " + namespace
 }
 
-func (t *tool) completeNetworks(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	c, namespace, err := t.start()
-	if err != nil || len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	list, err := c.sample.SamplecrdV1().Networks(namespace).List(cmd.Context(), metav1.ListOptions{})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	names := make([]string, 0, len(list.Items))
-	for i := range list.Items {
-		names = append(names, list.Items[i].Name)
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
 // blocks are the AddressBlocks of a Network, or of all if only is empty. They are in the
 // order of namespaces, names of Networks and addresses. If the Network does not exist and
-// has no AddressBlock, it is an error. An empty namespace means all namespaces.
-func (c clients) blocks(ctx context.Context, namespace, only string) ([]*v1.AddressBlock, error) {
-	list, err := c.sample.SamplecrdV1().AddressBlocks(namespace).List(ctx, metav1.ListOptions{})
+// has no AddressBlock, it is an error.
+func (s *session) blocks(ctx context.Context, only string) ([]*v1.AddressBlock, error) {
+	blocks, err := reconcile.List[*v1.AddressBlock](ctx, "AddressBlocks of "+scope(s.namespace), s.Sample.SamplecrdV1().AddressBlocks(s.namespace), "")
 	if err != nil {
-		return nil, fmt.Errorf("list the AddressBlocks of %s: %w", scope(namespace), err)
+		return nil, err
 	}
-	var blocks []*v1.AddressBlock
-	for i := range list.Items {
-		if only == "" || list.Items[i].Spec.Network == only {
-			blocks = append(blocks, &list.Items[i])
-		}
-	}
-	if only != "" && len(blocks) == 0 {
-		if _, err := c.network(ctx, namespace, only); err != nil {
-			return nil, err
+	if only != "" {
+		blocks = slices.DeleteFunc(blocks, func(b *v1.AddressBlock) bool { return b.Spec.Network != only })
+		if len(blocks) == 0 {
+			_, err = s.network(ctx, only)
 		}
 	}
 	slices.SortFunc(blocks, func(a, b *v1.AddressBlock) int {
@@ -140,40 +115,24 @@ func (c clients) blocks(ctx context.Context, namespace, only string) ([]*v1.Addr
 		second, _ := netip.ParsePrefix(b.Spec.CIDR)
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Spec.Network, b.Spec.Network), first.Addr().Compare(second.Addr()), cmp.Compare(a.Name, b.Name))
 	})
-	return blocks, nil
+	return blocks, err
 }
 
-func (c clients) network(ctx context.Context, namespace, name string) (*v1.Network, error) {
-	n, err := c.sample.SamplecrdV1().Networks(namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("get Network %s/%s: %w", namespace, name, err)
-	}
-	return n, nil
+func (s *session) network(ctx context.Context, name string) (*v1.Network, error) {
+	return reconcile.Get(ctx, "Network", s.Sample.SamplecrdV1().Networks(s.namespace), s.namespace, name)
 }
 
-// networks are the existing Networks with these names, in the order of the names.
-func (c clients) networks(ctx context.Context, namespace string, names []string) ([]*v1.Network, error) {
-	var found []*v1.Network
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
-		n, err := c.network(ctx, namespace, name)
-		switch {
-		case apierrors.IsNotFound(err):
-		case err != nil:
-			return nil, err
-		default:
-			found = append(found, n)
-		}
-	}
-	return found, nil
+func (s *session) networks(ctx context.Context) ([]*v1.Network, error) {
+	return reconcile.List[*v1.Network](ctx, "Networks of "+scope(s.namespace), s.Sample.SamplecrdV1().Networks(s.namespace), "")
 }
 
-func (t *tool) listAddresses(ctx context.Context, c clients, namespace string, blocks []*v1.AddressBlock) error {
-	networks, err := c.networksOfResting(ctx, namespace, blocks)
+func (s *session) listAddresses(ctx context.Context, blocks []*v1.AddressBlock) error {
+	networks, err := s.networksOfResting(ctx, blocks)
 	if err != nil {
 		return err
 	}
-	everywhere := namespace == metav1.NamespaceAll
-	w := printers.GetNewTabWriter(t.Out)
+	everywhere := s.namespace == metav1.NamespaceAll
+	w := printers.GetNewTabWriter(s.Out)
 	if everywhere {
 		fmt.Fprint(w, "NAMESPACE\t")
 	}
@@ -184,47 +143,48 @@ func (t *tool) listAddresses(ctx context.Context, c clients, namespace string, b
 				fmt.Fprintf(w, "%s\t", block.Namespace)
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", block.Spec.Network, e.Address, e.State, e.Pod, ownerText(e.Owner),
-				duration.HumanDuration(t.now().Sub(e.Since.Time)), t.freeIn(e, block, networks))
+				duration.HumanDuration(s.now().Sub(e.Since.Time)), s.freeIn(e, block, networks))
 		}
 	}
 	return w.Flush()
 }
 
-// networksOfResting are the Networks that have Resting addresses, whose delays the list
-// needs. For all namespaces it makes one call for all Networks.
-func (c clients) networksOfResting(ctx context.Context, namespace string, blocks []*v1.AddressBlock) ([]*v1.Network, error) {
-	var names []string
-	for _, block := range blocks {
-		if slices.ContainsFunc(block.Spec.Entries, resting) {
-			names = append(names, block.Spec.Network)
+// networksOfResting are the existing Networks that have Resting addresses, whose delays the
+// list needs. For all namespaces it makes one call for all Networks.
+func (s *session) networksOfResting(ctx context.Context, blocks []*v1.AddressBlock) ([]*v1.Network, error) {
+	var found []*v1.Network
+	last := ""
+	for _, block := range blocks { // those of one Network follow each other
+		name := block.Spec.Network
+		if name == last || !slices.ContainsFunc(block.Spec.Entries, resting) {
+			continue
+		}
+		if s.namespace == metav1.NamespaceAll {
+			return s.networks(ctx)
+		}
+		last = name
+		n, err := s.network(ctx, name)
+		if err == nil {
+			found = append(found, n)
+		} else if !apierrors.IsNotFound(err) {
+			return nil, err
 		}
 	}
-	if namespace != metav1.NamespaceAll || len(names) == 0 {
-		return c.networks(ctx, namespace, names)
-	}
-	list, err := c.sample.SamplecrdV1().Networks(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("list the Networks of %s: %w", scope(namespace), err)
-	}
-	var all []*v1.Network
-	for i := range list.Items {
-		all = append(all, &list.Items[i])
-	}
-	return all, nil
+	return found, nil
 }
 
 func resting(e v1.AddressEntry) bool { return e.State == v1.AddressResting }
 
 // freeIn is the time for which an address still rests, or "-" if it does not rest.
 // Addresses of a deleted Network do not wait.
-func (t *tool) freeIn(e v1.AddressEntry, block *v1.AddressBlock, networks []*v1.Network) string {
+func (s *session) freeIn(e v1.AddressEntry, block *v1.AddressBlock, networks []*v1.Network) string {
 	if !resting(e) {
 		return "-"
 	}
 	left := time.Duration(0)
 	for _, n := range networks {
 		if n.Namespace == block.Namespace && n.Name == block.Spec.Network && n.UID == block.Spec.NetworkUID && n.DeletionTimestamp == nil {
-			left = e.Since.Add(network.ReuseDelay(n)).Sub(t.now())
+			left = e.Since.Add(network.ReuseDelay(n)).Sub(s.now())
 		}
 	}
 	if left <= 0 {

@@ -41,66 +41,60 @@ const (
 var marks = map[v1.AddressState]rune{v1.AddressBound: markBound, v1.AddressReserved: markReserved, v1.AddressResting: markResting}
 
 // drawNetworks draws one Network, or all if only is empty, and the AddressBlocks whose
-// Network is gone. An empty namespace means all namespaces.
-func (t *tool) drawNetworks(ctx context.Context, c clients, namespace, only string, blocks []*v1.AddressBlock) error {
-	list, err := c.sample.SamplecrdV1().Networks(namespace).List(ctx, metav1.ListOptions{})
+// Network is gone.
+func (s *session) drawNetworks(ctx context.Context, only string, blocks []*v1.AddressBlock) error {
+	networks, err := s.networks(ctx)
 	if err != nil {
-		return fmt.Errorf("list the Networks of %s: %w", scope(namespace), err)
+		return err
 	}
 	var maps []*networkMap
-	for i := range list.Items {
-		if n := &list.Items[i]; only == "" || n.Name == only {
-			maps = append(maps, &networkMap{namespace: n.Namespace, name: n.Name, network: n})
+	for _, n := range networks {
+		if only == "" || n.Name == only {
+			maps = append(maps, &networkMap{identity: identity{n.Namespace, n.Name, n.UID}, network: n})
 		}
 	}
 	for _, block := range blocks {
-		of := func(m *networkMap) bool { return m.has(block) }
-		i := slices.IndexFunc(maps, of)
+		of := identity{block.Namespace, block.Spec.Network, block.Spec.NetworkUID}
+		i := slices.IndexFunc(maps, func(m *networkMap) bool { return m.identity == of })
 		if i < 0 {
 			i = len(maps)
-			maps = append(maps, &networkMap{namespace: block.Namespace, name: block.Spec.Network, uid: block.Spec.NetworkUID})
+			maps = append(maps, &networkMap{identity: of})
 		}
 		maps[i].blocks = append(maps[i].blocks, block)
+	}
+	if len(maps) == 0 {
+		fmt.Fprintf(s.ErrOut, "No Networks found %s.\n", within(s.namespace))
+		return nil
 	}
 	slices.SortStableFunc(maps, func(a, b *networkMap) int {
 		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 	})
 	for _, m := range maps {
-		m.title = m.name
-		if namespace == metav1.NamespaceAll {
-			m.title = m.namespace + "/" + m.name
+		title := m.name
+		if s.namespace == metav1.NamespaceAll {
+			title = m.namespace + "/" + m.name
 		}
-		drawn, err := m.draw()
+		drawn, err := m.draw(title)
 		if err != nil {
 			return err
 		}
-		fmt.Fprint(t.Out, drawn)
+		fmt.Fprint(s.Out, drawn)
 	}
-	if len(maps) == 0 {
-		fmt.Fprintf(t.ErrOut, "No Networks found %s.\n", within(namespace))
-		return nil
-	}
-	fmt.Fprint(t.Out, legend)
+	fmt.Fprint(s.Out, legend)
 	return nil
 }
 
 // networkMap is the map of one Network.
 type networkMap struct {
-	namespace, name string
-	title           string      // of the heading
-	network         *v1.Network // nil if it is gone
-	uid             types.UID   // of a Network that is gone
-	blocks          []*v1.AddressBlock
+	identity
+	network *v1.Network // nil if it is gone
+	blocks  []*v1.AddressBlock
 }
 
-// has says whether the AddressBlock belongs to this Network. A Network that was recreated
-// with the same name has another UID.
-func (m *networkMap) has(block *v1.AddressBlock) bool {
-	uid := m.uid
-	if m.network != nil {
-		uid = m.network.UID
-	}
-	return m.namespace == block.Namespace && m.name == block.Spec.Network && uid == block.Spec.NetworkUID
+// identity of a Network. One that was recreated with the same name has another UID.
+type identity struct {
+	namespace, name string
+	uid             types.UID
 }
 
 // draw draws the Network under a heading, with 64 addresses in a row. It leaves out rows
@@ -109,26 +103,25 @@ func (m *networkMap) has(block *v1.AddressBlock) bool {
 //	blue 10.0.0.0/16   2 bound, 1 reserved, 0 resting, 65531 free
 //	       10.0.0.0  xx##=....
 //	  65278 more are free, in AddressBlocks that do not exist yet
-func (m *networkMap) draw() (string, error) {
+func (m *networkMap) draw(title string) (string, error) {
 	var cidr netip.Prefix
 	var pool ipam.Pool
-	heading := m.title + " (deleted)"
+	heading := title + " (deleted)"
 	if n := m.network; n != nil {
 		var err error
 		if pool, err = network.Pool(n); err != nil {
-			return fmt.Sprintf("%s   cannot be drawn: %v\n", m.title, err), nil
+			return fmt.Sprintf("%s   cannot be drawn: %v\n", title, err), nil
 		}
 		cidr, _ = ipam.CheckCIDR(n.Spec.CIDR)
-		heading = m.title + " " + cidr.String()
+		heading = title + " " + cidr.String()
 		if len(m.blocks) == 0 {
 			first := v1.AddressBlock{Spec: v1.AddressBlockSpec{CIDR: ipam.Block(cidr.Addr()).String()}}
 			m.blocks = append(m.blocks, &first)
 		}
 	}
 	count := map[rune]int64{}
+	unheld := map[rune]int64{} // the marks of the same addresses if no pod held one
 	var rows strings.Builder
-	// The addresses that the Network hands out, held or not, except those that are drawn.
-	free, request := pool.ForAny(), pool.Capacity()-pool.ForAny()
 	for _, block := range m.blocks {
 		prefix, err := netip.ParsePrefix(block.Spec.CIDR)
 		if err != nil {
@@ -140,53 +133,41 @@ func (m *networkMap) draw() (string, error) {
 				held[address] = marks[e.State]
 			}
 		}
-		row := make([]rune, 0, perRow)
 		address := prefix.Masked().Addr()
-		for range ipam.BlockSize {
-			mark, taken := held[address]
-			can := markOf(pool, cidr, address)
-			switch {
-			case pool.ForAny() == math.MaxInt64: // or more, so the drawn addresses do not matter
-			case can == markFree:
-				free--
-			case can == markRequest:
-				request--
-			}
-			if !taken {
-				mark = can
-			}
-			count[mark]++
-			if row = append(row, mark); len(row) == perRow {
-				if slices.ContainsFunc(row, func(mark rune) bool { return mark != markOutside }) {
-					fmt.Fprintf(&rows, "%*s  %s\n", indent(prefix), first(address), string(row))
+		for range ipam.BlockSize / perRow {
+			first, row := address, ""
+			for range perRow {
+				mark := markOf(pool, cidr, address)
+				unheld[mark]++
+				if is, ok := held[address]; ok {
+					mark = is
 				}
-				row = row[:0]
+				count[mark]++
+				row += string(mark)
+				address = address.Next()
 			}
-			address = address.Next()
+			if strings.Trim(row, string(markOutside)) != "" {
+				fmt.Fprintf(&rows, "%*s  %s\n", indent(prefix), first, row)
+			}
 		}
 	}
-	more := ""
+	// The addresses that the Network hands out, held or not, except those that are drawn.
+	free, request := pool.ForAny(), pool.Capacity()-pool.ForAny()
+	total := free
+	if free != math.MaxInt64 { // or more, so the drawn addresses do not matter
+		free -= unheld[markFree]
+		request -= unheld[markRequest]
+		total = free + count[markFree]
+	}
+	more, onRequest := "", ""
 	if free > 0 {
 		more = fmt.Sprintf("  %s more are free, in AddressBlocks that do not exist yet\n", number(free, cidr))
 	}
-	onRequest := ""
 	if n := count[markRequest] + request; n > 0 {
 		onRequest = fmt.Sprintf(", %s free on request", number(n, cidr))
 	}
-	total := free
-	if total != math.MaxInt64 {
-		total += count[markFree]
-	}
 	return fmt.Sprintf("%s   %d bound, %d reserved, %d resting, %s free%s\n%s%s", heading,
 		count[markBound], count[markReserved], count[markResting], number(total, cidr), onRequest, rows.String(), more), nil
-}
-
-// first is the first address of the row that ends with this one.
-func first(last netip.Addr) netip.Addr {
-	raw := last.AsSlice()
-	raw[len(raw)-1] &^= perRow - 1
-	address, _ := netip.AddrFromSlice(raw)
-	return address
 }
 
 // markOf returns the mark of an address that no pod holds.

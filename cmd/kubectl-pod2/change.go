@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/util/retry"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -43,64 +42,53 @@ func (e edit) patch(resourceVersion string) (types.PatchType, []byte, error) {
 	return types.MergePatchType, body, err
 }
 
-// newChange returns a subcommand that changes the spec of one Pod2. The controller
-// writes the status often. So an edit that conflicts with such a write is decided again.
-// An edit that conflicts with a change of the spec fails.
-func newChange(t *tool, cmd *cobra.Command, verb string, decide func(ctx context.Context, c clients, p *v1.Pod2, args []string) (edit, error)) *cobra.Command {
+// newChange returns a subcommand that changes the spec of one Pod2. decide gets the
+// arguments after NAME. The controller writes the status often. So an edit that conflicts
+// with such a write is decided again. An edit that conflicts with a change of the spec
+// fails.
+func newChange(t *tool, cmd *cobra.Command, verb string, decide func(ctx context.Context, s *session, p *v1.Pod2, args []string) (edit, error)) *cobra.Command {
 	flags := newPrintFlags(cmd)
-	cmd.ValidArgsFunction = t.completePod2s
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		name, err := pod2Name(args[0])
+	cmd.ValidArgsFunction = completing(t, (*session).pod2s)
+	cmd.RunE = t.connected(func(ctx context.Context, s *session, args []string) error {
+		var decided edit
+		var result *v1.Pod2
+		generation := int64(0)
+		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			p, err := s.pod2(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			named := fmt.Sprintf("%s Pod2 %s/%s", verb, p.Namespace, p.Name)
+			if generation != 0 && p.Generation != generation {
+				return fmt.Errorf("%s: another client changed its spec at the same time: check it and run the command again", named)
+			}
+			generation = p.Generation
+			if decided, err = decide(ctx, s, p, args[1:]); err == nil {
+				result, err = s.apply(ctx, p, decided)
+			}
+			if err != nil && !apierrors.IsConflict(err) { // the error of a conflict gets no prefix
+				return fmt.Errorf("%s: %w", named, err)
+			}
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		c, namespace, err := t.start()
-		if err != nil {
-			return err
-		}
-		return t.change(cmd.Context(), c, flags, verb, types.NamespacedName{Namespace: namespace, Name: name},
-			func(p *v1.Pod2) (edit, error) { return decide(cmd.Context(), c, p, args[1:]) })
-	}
+		return t.print(flags, result, decided.done)
+	})
 	return cmd
 }
 
-func (t *tool) change(ctx context.Context, c clients, flags *genericclioptions.PrintFlags, verb string, key types.NamespacedName, decide func(*v1.Pod2) (edit, error)) error {
-	var decided edit
-	var result *v1.Pod2
-	generation := int64(0)
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		p, err := c.getPod2(ctx, key.Namespace, key.Name)
-		if err != nil {
-			return err
-		}
-		if generation != 0 && p.Generation != generation {
-			return fmt.Errorf("%s Pod2 %s: another client changed its spec at the same time: check it and run the command again", verb, key)
-		}
-		generation = p.Generation
-		if decided, err = decide(p); err != nil {
-			return fmt.Errorf("%s Pod2 %s: %w", verb, key, err)
-		}
-		if decided.spec == nil && decided.ops == nil {
-			result = p
-			return nil
-		}
-		kind, body, err := decided.patch(p.ResourceVersion)
-		if err != nil {
-			return fmt.Errorf("%s Pod2 %s: encode the patch: %w", verb, key, err)
-		}
-		result, err = c.sample.SamplecrdV1().Pod2s(key.Namespace).Patch(ctx, key.Name, kind, body, metav1.PatchOptions{FieldManager: fieldManager})
-		if apierrors.IsConflict(err) {
-			return err // not wrapped: RetryOnConflict does not unwrap errors
-		}
-		if err != nil {
-			return fmt.Errorf("%s Pod2 %s: %w", verb, key, err)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
+// apply returns the changed Pod2.
+func (s *session) apply(ctx context.Context, p *v1.Pod2, e edit) (*v1.Pod2, error) {
+	if e.spec == nil && e.ops == nil {
+		return p, nil
 	}
-	return t.print(flags, result, decided.done)
+	kind, body, err := e.patch(p.ResourceVersion)
+	if err != nil {
+		return nil, fmt.Errorf("encode the patch: %w", err)
+	}
+	return s.Sample.SamplecrdV1().Pod2s(p.Namespace).Patch(ctx, p.Name, kind, body, metav1.PatchOptions{FieldManager: fieldManager})
 }
 
 func newPause(t *tool) *cobra.Command {
@@ -113,7 +101,7 @@ kubectl pod2 pause web
 
 # Stop the update of a Pod2 in another namespace
 kubectl pod2 pause web -n production`),
-	}, "pause", func(_ context.Context, _ clients, p *v1.Pod2, _ []string) (edit, error) {
+	}, "pause", func(_ context.Context, _ *session, p *v1.Pod2, _ []string) (edit, error) {
 		if p.Spec.Paused {
 			return edit{done: "already paused"}, nil
 		}
@@ -131,7 +119,7 @@ kubectl pod2 resume web
 
 # Continue the update and print the Pod2
 kubectl pod2 resume web -o yaml`),
-	}, "resume", func(_ context.Context, _ clients, p *v1.Pod2, _ []string) (edit, error) {
+	}, "resume", func(_ context.Context, _ *session, p *v1.Pod2, _ []string) (edit, error) {
 		if !p.Spec.Paused {
 			return edit{done: "not paused"}, nil
 		}
@@ -152,7 +140,7 @@ kubectl pod2 restart web
 
 # Restart them and wait until all are available
 kubectl pod2 restart web && kubectl pod2 status web`),
-	}, "restart", func(_ context.Context, _ clients, p *v1.Pod2, _ []string) (edit, error) {
+	}, "restart", func(_ context.Context, _ *session, p *v1.Pod2, _ []string) (edit, error) {
 		at := t.now().Format(time.RFC3339)
 		switch {
 		case p.Spec.Paused:
@@ -178,38 +166,23 @@ kubectl pod2 set image web app=nginx:1.29 proxy=envoy:1.34
 
 # Change the image of all containers
 kubectl pod2 set image web '*=nginx:1.29'`),
-	}, "set the image of", func(_ context.Context, _ clients, p *v1.Pod2, args []string) (edit, error) {
+	}, "set the image of", func(_ context.Context, _ *session, p *v1.Pod2, args []string) (edit, error) {
 		return setImages(p, args)
 	})
-	complete := cmd.ValidArgsFunction
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	completeName := cmd.ValidArgsFunction
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) (names []string, _ cobra.ShellCompDirective) {
 		if len(args) == 0 {
-			return complete(cmd, args, prefix)
+			return completeName(cmd, args, prefix)
 		}
-		return t.completeContainers(cmd, args[0])
+		_ = t.onPod2(func(_ context.Context, _ *session, p *v1.Pod2) error { // a completion reports no errors
+			for _, c := range containers(p) {
+				names = append(names, c.name+"=")
+			}
+			return nil
+		})(cmd, args)
+		return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}
 	return cmd
-}
-
-func (t *tool) completeContainers(cmd *cobra.Command, arg string) ([]string, cobra.ShellCompDirective) {
-	const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-	name, err := pod2Name(arg)
-	if err != nil {
-		return nil, directive
-	}
-	c, namespace, err := t.start()
-	if err != nil {
-		return nil, directive
-	}
-	p, err := c.getPod2(cmd.Context(), namespace, name)
-	if err != nil {
-		return nil, directive
-	}
-	var names []string
-	for _, container := range containers(p) {
-		names = append(names, container.name+"=")
-	}
-	return names, directive
 }
 
 // container of the template, with the path of its image.

@@ -16,11 +16,10 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/kubernetes"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	"github.com/pod2/pod2/pkg/client/clientset/versioned"
+	"github.com/pod2/pod2/pkg/reconcile"
 )
 
 // fieldManager is this program's name at the API server.
@@ -38,14 +37,18 @@ func init() {
 type tool struct {
 	genericiooptions.IOStreams
 	config  genericclioptions.RESTClientGetter
-	connect func() (clients, error)
+	connect func() (reconcile.Clients, error)
 	now     func() time.Time
 }
 
-// clients of one cluster.
-type clients struct {
-	kube   kubernetes.Interface
-	sample versioned.Interface
+// session is a connected tool.
+type session struct {
+	*tool
+	reconcile.Clients
+	// namespace to work in; empty for all.
+	namespace string
+	// enforced says that --namespace is set.
+	enforced bool
 }
 
 func newCommand(t *tool) *cobra.Command {
@@ -116,13 +119,36 @@ func explain(err error) error {
 		"Ask an administrator to run `kubectl apply -f crd/ -f artifacts/` in a checkout of its repository", details.Kind, details.Group)
 }
 
-// start connects, and returns the namespace to work in.
-func (t *tool) start() (c clients, namespace string, err error) {
-	if namespace, _, err = t.config.ToRawKubeConfigLoader().Namespace(); err != nil {
-		return c, "", fmt.Errorf("read the namespace of the kubeconfig: %w", err)
+// start connects to the cluster of the kubeconfig.
+func (t *tool) start() (*session, error) {
+	namespace, enforced, err := t.config.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, fmt.Errorf("read the namespace of the kubeconfig: %w", err)
 	}
-	c, err = t.connect()
-	return c, namespace, err
+	clients, err := t.connect()
+	return &session{t, clients, namespace, enforced}, err
+}
+
+// connected is the RunE of a command that works with a cluster.
+func (t *tool) connected(run func(ctx context.Context, s *session, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		s, err := t.start()
+		if err != nil {
+			return err
+		}
+		return run(cmd.Context(), s, args)
+	}
+}
+
+// onPod2 is the RunE of a command that reads the Pod2 of its first argument.
+func (t *tool) onPod2(run func(ctx context.Context, s *session, p *v1.Pod2) error) func(*cobra.Command, []string) error {
+	return t.connected(func(ctx context.Context, s *session, args []string) error {
+		p, err := s.pod2(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		return run(ctx, s, p)
+	})
 }
 
 // pod2Name reads a NAME argument. It accepts kubectl's TYPE/NAME too.
@@ -148,29 +174,30 @@ func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// completePod2s completes the first argument with the names of Pod2s.
-func (t *tool) completePod2s(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	c, namespace, err := t.start()
-	if err != nil || len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+// completing completes the first argument of a command with the names of objects.
+func completing[T metav1.Object](t *tool, list func(*session, context.Context) ([]T, error)) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+		if s, err := t.start(); err == nil && len(args) == 0 {
+			objects, _ := list(s, cmd.Context()) // a completion reports no errors
+			for _, object := range objects {
+				names = append(names, object.GetName())
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
 	}
-	list, err := c.sample.SamplecrdV1().Pod2s(namespace).List(cmd.Context(), metav1.ListOptions{})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	names := make([]string, 0, len(list.Items))
-	for i := range list.Items {
-		names = append(names, list.Items[i].Name)
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-func (c clients) getPod2(ctx context.Context, namespace, name string) (*v1.Pod2, error) {
-	p, err := c.sample.SamplecrdV1().Pod2s(namespace).Get(ctx, name, metav1.GetOptions{})
+func (s *session) pod2s(ctx context.Context) ([]*v1.Pod2, error) {
+	return reconcile.List[*v1.Pod2](ctx, "Pod2s of "+scope(s.namespace), s.Sample.SamplecrdV1().Pod2s(s.namespace), "")
+}
+
+// pod2 reads the Pod2 of a NAME argument.
+func (s *session) pod2(ctx context.Context, arg string) (*v1.Pod2, error) {
+	name, err := pod2Name(arg)
 	if err != nil {
-		return nil, fmt.Errorf("get Pod2 %s/%s: %w", namespace, name, err)
+		return nil, err
 	}
-	return p, nil
+	return reconcile.Get(ctx, "Pod2", s.Sample.SamplecrdV1().Pod2s(s.namespace), s.namespace, name)
 }
 
 // newPrintFlags adds the flags of -o.

@@ -12,14 +12,13 @@ import (
 	"github.com/pmezard/go-difflib/difflib"
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	"github.com/pod2/pod2/pkg/plan"
 	"github.com/pod2/pod2/pkg/pod2"
+	"github.com/pod2/pod2/pkg/reconcile"
 )
 
 func newHistory(t *tool) *cobra.Command {
@@ -33,24 +32,12 @@ kubectl pod2 history web
 
 # Show revision 2 and its changes
 kubectl pod2 history web --revision=2`),
-		ValidArgsFunction: t.completePod2s,
+		ValidArgsFunction: completing(t, (*session).pod2s),
 	}
 	flags := newPrintFlags(cmd)
 	cmd.Flags().Int64Var(&number, "revision", number, "Show this revision, and its changes since the previous one.")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		name, err := pod2Name(args[0])
-		if err != nil {
-			return err
-		}
-		c, namespace, err := t.start()
-		if err != nil {
-			return err
-		}
-		p, err := c.getPod2(cmd.Context(), namespace, name)
-		if err != nil {
-			return err
-		}
-		history, err := c.history(cmd.Context(), p)
+	cmd.RunE = t.onPod2(func(ctx context.Context, s *session, p *v1.Pod2) error {
+		history, err := s.history(ctx, p)
 		if err != nil {
 			return err
 		}
@@ -59,7 +46,7 @@ kubectl pod2 history web --revision=2`),
 		case number != 0:
 			i, err := findRevision(history, number)
 			if err != nil {
-				return fmt.Errorf("Pod2 %s/%s: %w", namespace, name, err)
+				return fmt.Errorf("Pod2 %s/%s: %w", p.Namespace, p.Name, err)
 			}
 			if printed {
 				return t.print(flags, history[i].Object, "")
@@ -73,26 +60,13 @@ kubectl pod2 history web --revision=2`),
 			return printAll(t, flags, objects)
 		}
 		return t.listRevisions(p, history)
-	}
+	})
 	return cmd
 }
 
-// revisions of the namespace that have the label of the Pod2, in name order.
-func (c clients) revisions(ctx context.Context, namespace, name string) ([]*appsv1.ControllerRevision, error) {
-	list, err := c.kube.AppsV1().ControllerRevisions(namespace).List(ctx, metav1.ListOptions{LabelSelector: v1.Pod2Label + "=" + name})
-	if err != nil {
-		return nil, fmt.Errorf("list the ControllerRevisions of Pod2 %s/%s: %w", namespace, name, err)
-	}
-	objects := make([]*appsv1.ControllerRevision, 0, len(list.Items))
-	for i := range list.Items {
-		objects = append(objects, &list.Items[i])
-	}
-	slices.SortFunc(objects, plan.ByName)
-	return objects, nil
-}
-
-func (c clients) history(ctx context.Context, p *v1.Pod2) ([]pod2.Revision, error) {
-	objects, err := c.revisions(ctx, p.Namespace, p.Name)
+func (s *session) history(ctx context.Context, p *v1.Pod2) ([]pod2.Revision, error) {
+	objects, err := reconcile.List[*appsv1.ControllerRevision](ctx, "ControllerRevisions of Pod2 "+p.Namespace+"/"+p.Name,
+		s.Kube.AppsV1().ControllerRevisions(p.Namespace), v1.Pod2Label+"="+p.Name)
 	return pod2.History(p, objects), err
 }
 

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/pod2/pod2/pkg/client/clientset/versioned"
+	"github.com/pod2/pod2/pkg/reconcile"
 )
 
 func main() {
@@ -25,7 +26,7 @@ func main() {
 	flags := genericclioptions.NewConfigFlags(true).WithWarningPrinter(streams)
 	command := newCommand(&tool{
 		IOStreams: streams, config: flags, now: time.Now,
-		connect: func() (clients, error) { return connect(flags) },
+		connect: func() (reconcile.Clients, error) { return connect(flags) },
 	})
 	flags.AddFlags(command.PersistentFlags())
 
@@ -53,19 +54,19 @@ func exitStatus(run *cobra.Command, err error) int {
 	return 1
 }
 
-func connect(flags *genericclioptions.ConfigFlags) (clients, error) {
+func connect(flags *genericclioptions.ConfigFlags) (reconcile.Clients, error) {
 	config, err := flags.ToRESTConfig()
 	if err != nil {
-		return clients{}, fmt.Errorf("read the kubeconfig: %w", err)
+		return reconcile.Clients{}, fmt.Errorf("read the kubeconfig: %w", err)
 	}
 	config.UserAgent = fieldManager
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return clients{}, fmt.Errorf("create a client for %s: %w", config.Host, err)
+		return reconcile.Clients{}, fmt.Errorf("create a client for %s: %w", config.Host, err)
 	}
 	sample, err := versioned.NewForConfig(config)
 	if err != nil {
-		return clients{}, fmt.Errorf("create a client for %s: %w", config.Host, err)
+		return reconcile.Clients{}, fmt.Errorf("create a client for %s: %w", config.Host, err)
 	}
-	return clients{kube: kube, sample: sample}, nil
+	return reconcile.Clients{Kube: kube, Sample: sample}, nil
 }

@@ -6,23 +6,19 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
-	"github.com/pod2/pod2/pkg/plan"
 	"github.com/pod2/pod2/pkg/pod2"
 	"github.com/pod2/pod2/pkg/pod2/dns"
+	"github.com/pod2/pod2/pkg/reconcile"
 )
 
 // planName is the name of the command, and errWouldChange ends a plan that is not empty.
@@ -63,178 +59,63 @@ kubectl pod2 plan -f web.yaml; [ $? -eq 1 ] && kubectl apply -f web.yaml`),
 	files.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&how.serverSide, "server-side", false, "Use server-side apply in the dry run, as kubectl apply --server-side does.")
 	cmd.Flags().BoolVar(&how.force, "force-conflicts", false, "With --server-side: take over fields that other managers own.")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = t.connected(func(ctx context.Context, s *session, _ []string) error {
 		options := files.ToOptions()
 		if len(options.Filenames) == 0 && options.Kustomize == "" {
 			return errors.New("must specify one of -f FILENAME and -k DIRECTORY")
 		}
-		c, namespace, err := t.start()
-		if err != nil {
-			return err
-		}
-		_, enforced, err := t.config.ToRawKubeConfigLoader().Namespace()
-		if err != nil {
-			return err
-		}
-		manifests, err := readManifests(&options, namespace, enforced)
+		manifests, err := readManifests(&options, s.namespace, s.enforced)
 		if err != nil {
 			return err
 		}
 		for _, other := range manifests.others {
 			fmt.Fprintf(t.ErrOut, "ignored: %s\n", other)
 		}
-		return t.plan(cmd.Context(), c, manifests, how)
-	}
+		return s.plan(ctx, manifests, how)
+	})
 	return cmd
 }
 
-func (t *tool) plan(ctx context.Context, c clients, m manifests, how manner) error {
+func (s *session) plan(ctx context.Context, m manifests, how manner) error {
 	if len(m.pod2s) == 0 {
 		return errors.New("no Pod2 found in the files")
 	}
 	var networks []*v1.Network
 	changes := false
 	for _, object := range m.networks {
-		would, err := dryRun(ctx, c.sample.SamplecrdV1().Networks(object.GetNamespace()), object, how)
+		would, err := dryRun(ctx, s.Sample.SamplecrdV1().Networks(object.GetNamespace()), object, how)
 		if err != nil {
 			return err
 		}
 		networks = append(networks, would.after)
 		if effect := verb(would, func(n *v1.Network) any { return n.Spec }); effect != unchanged {
 			changes = true
-			fmt.Fprintf(t.Out, "Network %s/%s would be %s.\n\n", would.after.Namespace, would.after.Name, effect)
+			fmt.Fprintf(s.Out, "Network %s/%s would be %s.\n\n", would.after.Namespace, would.after.Name, effect)
 		}
 	}
 	for i, object := range m.pod2s {
-		would, err := dryRun(ctx, c.sample.SamplecrdV1().Pod2s(object.GetNamespace()), object, how)
+		would, err := dryRun(ctx, s.Sample.SamplecrdV1().Pod2s(object.GetNamespace()), object, how)
 		if err != nil {
 			return err
 		}
-		blocks, err := c.blocks(ctx, would.after.Namespace, "")
+		view := reconcile.NewView(s.Clients, s.now())
+		state, names, err := view.Pod2(ctx, would.after, networks)
 		if err != nil {
 			return err
 		}
-		state, err := t.observe(ctx, c, would.after, networks, blocks)
-		if err != nil {
-			return err
-		}
-		names, err := c.names(ctx, state)
-		if err != nil {
-			return err
+		if view.Assumed != nil {
+			fmt.Fprintf(s.ErrOut, "assumed that StorageClasses allow expansion: %v\n", view.Assumed)
 		}
 		plan, dnsPlan := pod2.Diff(state), dns.Diff(names)
-		first := c.firstPod(ctx, state, plan)
+		first := s.firstPod(ctx, state, plan)
 		changes = changes || verb(would, pod2Spec) != unchanged || !plan.Empty() || !dnsPlan.Empty()
 		if i > 0 {
-			fmt.Fprintln(t.Out)
+			fmt.Fprintln(s.Out)
 		}
-		fmt.Fprint(t.Out, planText(would, plan, dnsPlan)+first+orphanText(state)+addressText(state, blocks))
+		fmt.Fprint(s.Out, planText(would, plan, dnsPlan)+first+orphanText(state)+addressText(state, view.Blocks(would.after.Namespace)))
 	}
 	if changes {
 		return errWouldChange
-	}
-	return nil
-}
-
-// observe builds the State as the controller's observe does, from the current objects of
-// the cluster. The given Pod2 and Networks replace those of the cluster.
-func (t *tool) observe(ctx context.Context, c clients, p *v1.Pod2, overlay []*v1.Network, blocks []*v1.AddressBlock) (pod2.State, error) {
-	state := pod2.State{Now: t.now(), Pod2: pod2.Defaulted(p)}
-	state.Holders = pod2.Holders(p, func(name string) *v1.AddressBlock {
-		if i := slices.IndexFunc(blocks, func(b *v1.AddressBlock) bool { return b.Name == name }); i >= 0 {
-			return blocks[i]
-		}
-		return nil
-	})
-	existing, err := c.networks(ctx, p.Namespace, pod2.Networks(p))
-	if err != nil {
-		return state, err
-	}
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(pod2.Networks(p)))) {
-		for _, n := range slices.Concat(overlay, existing) {
-			if n.Name == name && n.Namespace == p.Namespace {
-				state.Networks = append(state.Networks, n)
-				break
-			}
-		}
-	}
-	if state.Revisions, err = c.revisions(ctx, p.Namespace, p.Name); err != nil {
-		return state, err
-	}
-	pods, err := c.kube.CoreV1().Pods(p.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return state, fmt.Errorf("list the pods of namespace %s: %w", p.Namespace, err)
-	}
-	for i := range pods.Items {
-		if slices.Contains(pod2.Concerned(&pods.Items[i]), p.Name) {
-			state.Pods = append(state.Pods, &pods.Items[i])
-		}
-	}
-	slices.SortFunc(state.Pods, plan.ByName)
-	return state, t.addClaims(ctx, c, &state)
-}
-
-// names builds the State of the decision about DNS names in the same way. It has more
-// Services and EndpointSlices than the controller's State. The controller finds those of
-// other owners only when it creates its own.
-func (c clients) names(ctx context.Context, s pod2.State) (dns.State, error) {
-	names := dns.State{Now: s.Now, Pod2: s.Pod2, Pods: s.Pods}
-	services, err := c.kube.CoreV1().Services(s.Pod2.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return names, fmt.Errorf("list the Services of namespace %s: %w", s.Pod2.Namespace, err)
-	}
-	for i := range services.Items {
-		names.Services = append(names.Services, &services.Items[i])
-	}
-	endpointSlices, err := c.kube.DiscoveryV1().EndpointSlices(s.Pod2.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return names, fmt.Errorf("list the EndpointSlices of namespace %s: %w", s.Pod2.Namespace, err)
-	}
-	for i := range endpointSlices.Items {
-		names.Slices = append(names.Slices, &endpointSlices.Items[i])
-	}
-	slices.SortFunc(names.Services, plan.ByName)
-	slices.SortFunc(names.Slices, plan.ByName)
-	return names, nil
-}
-
-// addClaims adds the PVCs and StorageClasses that volumeClaimTemplates need. If the user
-// may not list StorageClasses, the plan assumes that they allow expansion, and says so.
-func (t *tool) addClaims(ctx context.Context, c clients, state *pod2.State) error {
-	p := state.Pod2
-	if len(p.Spec.VolumeClaimTemplates) == 0 {
-		return nil
-	}
-	claims, err := c.kube.CoreV1().PersistentVolumeClaims(p.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("list the PersistentVolumeClaims of namespace %s: %w", p.Namespace, err)
-	}
-	for i := range claims.Items {
-		if _, ours := pod2.ClaimOrdinal(p, claims.Items[i].Name); ours {
-			state.Claims = append(state.Claims, &claims.Items[i])
-		}
-	}
-	slices.SortFunc(state.Claims, plan.ByName)
-	classes, err := c.kube.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
-	if apierrors.IsForbidden(err) {
-		fmt.Fprintf(t.ErrOut, "assumed that StorageClasses allow expansion: %v\n", err)
-		for _, claim := range state.Claims {
-			state.StorageClasses = append(state.StorageClasses, &storagev1.StorageClass{
-				ObjectMeta: metav1.ObjectMeta{Name: ptr.Deref(claim.Spec.StorageClassName, "")}, AllowVolumeExpansion: ptr.To(true),
-			})
-		}
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("list the StorageClasses: %w", err)
-	}
-	for i := range classes.Items {
-		named := func(claim *corev1.PersistentVolumeClaim) bool {
-			return claim.Spec.StorageClassName != nil && *claim.Spec.StorageClassName == classes.Items[i].Name
-		}
-		if slices.ContainsFunc(state.Claims, named) {
-			state.StorageClasses = append(state.StorageClasses, &classes.Items[i])
-		}
 	}
 	return nil
 }

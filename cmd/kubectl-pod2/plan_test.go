@@ -5,14 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -321,39 +317,4 @@ func TestDryRunIsAnApply(t *testing.T) {
 		return
 	}
 	t.Error("no patch")
-}
-
-// If observe does not fill a field of a State, the plan can differ from the controller's.
-func TestObserveFillsState(t *testing.T) {
-	p := web()
-	p.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
-	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}}
-	claim := &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "data-" + p.Name + "-0"},
-		Spec:       corev1.PersistentVolumeClaimSpec{StorageClassName: &class.Name},
-	}
-	w := newWorld(t, p, revisionOf(p, 1), replica(p, 0), newNetwork("blue", "10.0.0.0/24"), claim, class,
-		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "web-blue"}},
-		&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "web-blue-0"}})
-	tool := &tool{now: w.now}
-	blocks := []*v1.AddressBlock{block("blue-10.0.0.0", "blue", "10.0.0.0/24", "10.0.0.5=Bound:job-x")}
-	state, err := tool.observe(t.Context(), clients{w.kube, w.sample}, p, nil, blocks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	names, err := clients{w.kube, w.sample}.names(t.Context(), state)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, value := range []reflect.Value{reflect.ValueOf(state), reflect.ValueOf(names)} {
-		for i := range value.NumField() {
-			name := value.Type().Field(i).Name
-			if slices.Contains([]string{"Refused", "Unadoptable", "Names", "NumbersHeld"}, name) {
-				continue // only the controller's memory has it
-			}
-			if value.Field(i).IsZero() {
-				t.Errorf("%s.%s is not filled: fill it in plan.go, as pkg/reconcile does, and add its object to the world of this test", value.Type(), name)
-			}
-		}
-	}
 }

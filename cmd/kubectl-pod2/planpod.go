@@ -20,11 +20,11 @@ import (
 // if the plan creates neither pods nor a revision. So the plan finds the causes that
 // prevent pods: mistakes in the template, quota, Pod Security, admission, the service
 // account.
-func (c clients) firstPod(ctx context.Context, s pod2.State, plan pod2.Plan) string {
+func (s *session) firstPod(ctx context.Context, state pod2.State, plan pod2.Plan) string {
 	creations, replaces := plan.Create, false
 	if len(creations) == 0 && plan.CreateRevision != nil {
 		// The first replica of the new revision replaces an existing one.
-		empty := s
+		empty := state
 		empty.Pods = nil
 		creations, replaces = pod2.Diff(empty).Create, true
 	}
@@ -34,7 +34,7 @@ func (c clients) firstPod(ctx context.Context, s pod2.State, plan pod2.Plan) str
 	pod := creations[0].Pod()
 	// The owner may not exist yet, and admission allows few users to set one.
 	pod.OwnerReferences = nil
-	made, err := c.kube.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{
+	made, err := s.Kube.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{
 		DryRun: []string{metav1.DryRunAll}, FieldManager: fieldManager,
 	})
 	text := "The first pod, in a server dry run with your rights and not the controller's:\n  " + pod.Name + " "
@@ -55,7 +55,7 @@ func (c clients) firstPod(ctx context.Context, s pod2.State, plan pod2.Plan) str
 	if made == nil || made.Name == "" {
 		made = pod
 	}
-	return text + c.quotaText(ctx, s, made, creations[0].Claims())
+	return text + s.quotaText(ctx, state, made, creations[0].Claims())
 }
 
 func overQuota(err error) bool {
@@ -64,19 +64,19 @@ func overQuota(err error) bool {
 
 // quotaText reports how many of the missing replicas fit into the quotas, if each uses as
 // much as this pod and these PVCs.
-func (c clients) quotaText(ctx context.Context, s pod2.State, pod *corev1.Pod, claims []*corev1.PersistentVolumeClaim) string {
+func (s *session) quotaText(ctx context.Context, state pod2.State, pod *corev1.Pod, claims []*corev1.PersistentVolumeClaim) string {
 	missing := int64(0)
-	replicas := pod2.Ordinals(s.Pod2)
+	replicas := pod2.Ordinals(state.Pod2)
 	for place := range replicas.Count() {
-		name := ordinals.Name(s.Pod2.Name, replicas.At(place))
-		if !slices.ContainsFunc(s.Pods, func(pod *corev1.Pod) bool { return pod.Name == name }) {
+		name := ordinals.Name(state.Pod2.Name, replicas.At(place))
+		if !slices.ContainsFunc(state.Pods, func(pod *corev1.Pod) bool { return pod.Name == name }) {
 			missing++
 		}
 	}
 	if missing == 0 {
 		return ""
 	}
-	quotas, err := c.kube.CoreV1().ResourceQuotas(pod.Namespace).List(ctx, metav1.ListOptions{})
+	quotas, err := s.Kube.CoreV1().ResourceQuotas(pod.Namespace).List(ctx, metav1.ListOptions{})
 	if apierrors.IsForbidden(err) {
 		return "  you may not list quotas: they may have no room for the other replicas\n"
 	}

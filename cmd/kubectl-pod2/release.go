@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +20,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
 	"github.com/pod2/pod2/pkg/network"
-	"github.com/pod2/pod2/pkg/pod2"
+	"github.com/pod2/pod2/pkg/reconcile"
 )
 
 // maxReleased keeps a request far below the limit for an object's annotations, 256 KiB.
@@ -43,16 +44,12 @@ kubectl pod2 release blue --all`),
 	}
 	flags := newPrintFlags(cmd)
 	cmd.Flags().BoolVar(&all, "all", all, "Release every address that can be released.")
-	cmd.ValidArgsFunction = t.completeNetworks
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	cmd.ValidArgsFunction = completing(t, (*session).networks)
+	cmd.RunE = t.connected(func(ctx context.Context, s *session, args []string) error {
 		if all == (len(args) > 1) {
 			return errors.New("must specify either ADDRESS... or --all")
 		}
-		c, namespace, err := t.start()
-		if err != nil {
-			return err
-		}
-		n, err := c.network(cmd.Context(), namespace, args[0])
+		n, err := s.network(ctx, args[0])
 		if err != nil {
 			return err
 		}
@@ -60,23 +57,23 @@ kubectl pod2 release blue --all`),
 		if err != nil {
 			return err
 		}
-		releasable, kept, err := c.releasable(cmd.Context(), n, addresses)
+		releasable, kept, err := s.releasable(ctx, n, addresses)
 		if err != nil {
 			return err
 		}
 		switch left := len(releasable) - maxReleased; {
 		case len(kept) > 0 && !all:
-			return fmt.Errorf("release addresses of Network %s/%s: %s", namespace, n.Name, strings.Join(kept, "; "))
+			return fmt.Errorf("release addresses of Network %s/%s: %s", n.Namespace, n.Name, strings.Join(kept, "; "))
 		case len(releasable) == 0:
-			fmt.Fprintf(t.ErrOut, "Network %s/%s has no address to release.\n", namespace, n.Name)
+			fmt.Fprintf(t.ErrOut, "Network %s/%s has no address to release.\n", n.Namespace, n.Name)
 			return nil
 		case left > 0:
 			releasable = releasable[:maxReleased]
 			defer fmt.Fprintf(t.ErrOut, "%d more can be released: run the command again.\n", left)
 		}
 		err = retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the controller often writes the status
-			if n, err = c.network(cmd.Context(), namespace, args[0]); err == nil {
-				n, err = c.askRelease(cmd.Context(), n, releasable)
+			if n, err = s.network(ctx, args[0]); err == nil {
+				n, err = s.askRelease(ctx, n, releasable)
 			}
 			return err
 		})
@@ -84,7 +81,7 @@ kubectl pod2 release blue --all`),
 			return err
 		}
 		return t.print(flags, n, fmt.Sprintf("release of %s requested", counted(len(releasable), "address", "addresses")))
-	}
+	})
 	return cmd
 }
 
@@ -112,19 +109,20 @@ func readAddresses(args []string) ([]string, error) {
 // releasable returns the entries of the Network whose reservations may end, in address
 // order. It considers only the given addresses, or all entries if none is given. For each
 // other entry it returns the reason why it is kept.
-func (c clients) releasable(ctx context.Context, n *v1.Network, addresses []string) (releasable []v1.AddressEntry, kept []string, err error) {
-	blocks, err := c.blocks(ctx, n.Namespace, n.Name)
+func (s *session) releasable(ctx context.Context, n *v1.Network, addresses []string) (releasable []v1.AddressEntry, kept []string, err error) {
+	blocks, err := s.blocks(ctx, n.Name)
 	if err != nil {
 		return nil, nil, err
 	}
-	pods, err := c.kube.CoreV1().Pods(n.Namespace).List(ctx, metav1.ListOptions{})
+	pods, err := reconcile.List[*corev1.Pod](ctx, "pods of namespace "+n.Namespace, s.Kube.CoreV1().Pods(n.Namespace), "")
 	if err != nil {
-		return nil, nil, fmt.Errorf("list the pods of namespace %s: %w", n.Namespace, err)
+		return nil, nil, err
 	}
 	live := map[string]bool{}
-	for i := range pods.Items {
-		live[pods.Items[i].Name] = !attachment.Over(&pods.Items[i])
+	for _, pod := range pods {
+		live[pod.Name] = !attachment.Over(pod)
 	}
+	view := reconcile.NewView(s.Clients, s.now())
 	owners, found := map[v1.AddressOwner]network.Replicas{}, map[string]bool{}
 	for _, block := range blocks {
 		for _, e := range entries(block) {
@@ -133,7 +131,7 @@ func (c clients) releasable(ctx context.Context, n *v1.Network, addresses []stri
 			}
 			found[e.Address] = true
 			if _, known := owners[e.Owner]; !known && e.State == v1.AddressReserved {
-				if owners[e.Owner], err = c.replicas(ctx, n.Namespace, e.Owner); err != nil {
+				if owners[e.Owner], err = view.Replicas(ctx, n.Namespace, e.Owner); err != nil {
 					return nil, nil, err
 				}
 			}
@@ -152,32 +150,9 @@ func (c clients) releasable(ctx context.Context, n *v1.Network, addresses []stri
 	return releasable, kept, nil
 }
 
-// replicas returns the replicas of an owner, or none if the owner does not exist.
-func (c clients) replicas(ctx context.Context, namespace string, owner v1.AddressOwner) (network.Replicas, error) {
-	switch owner.Kind {
-	case "Pod2":
-		p, err := c.getPod2(ctx, namespace, owner.Name)
-		if err == nil {
-			return network.Replicas{Ordinals: pod2.Ordinals(p), Networks: pod2.Networks(p)}, nil
-		}
-		if !apierrors.IsNotFound(err) {
-			return network.Replicas{}, err
-		}
-	case "StatefulSet":
-		set, err := c.kube.AppsV1().StatefulSets(namespace).Get(ctx, owner.Name, metav1.GetOptions{})
-		if err == nil {
-			return network.ReplicasOf(set), nil
-		}
-		if !apierrors.IsNotFound(err) {
-			return network.Replicas{}, fmt.Errorf("get StatefulSet %s/%s: %w", namespace, owner.Name, err)
-		}
-	}
-	return network.Replicas{}, nil
-}
-
 // askRelease adds the entries to the requested ones that have not changed since.
-func (c clients) askRelease(ctx context.Context, n *v1.Network, asked []v1.AddressEntry) (*v1.Network, error) {
-	blocks, err := c.blocks(ctx, n.Namespace, n.Name)
+func (s *session) askRelease(ctx context.Context, n *v1.Network, asked []v1.AddressEntry) (*v1.Network, error) {
+	blocks, err := s.blocks(ctx, n.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +176,7 @@ func (c clients) askRelease(ctx context.Context, n *v1.Network, asked []v1.Addre
 	if err != nil {
 		return nil, err
 	}
-	patched, err := c.sample.SamplecrdV1().Networks(n.Namespace).Patch(ctx, n.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	patched, err := s.Sample.SamplecrdV1().Networks(n.Namespace).Patch(ctx, n.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
 	if err != nil && !apierrors.IsConflict(err) { // RetryOnConflict does not unwrap errors
 		err = fmt.Errorf("set the annotation %s of Network %s/%s: %w", v1.ReleaseAnnotation, n.Namespace, n.Name, err)
 	}

@@ -40,38 +40,26 @@ kubectl pod2 status web --timeout=5m
 
 # Show the current progress without waiting
 kubectl pod2 status web --watch=false`),
-		ValidArgsFunction: t.completePod2s,
+		ValidArgsFunction: completing(t, (*session).pod2s),
 	}
 	cmd.Flags().BoolVarP(&follow, "watch", "w", follow, "Wait until it is complete.")
 	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "How long to wait (30s, 5m). Zero means without limit.")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		name, err := pod2Name(args[0])
-		if err != nil {
-			return err
-		}
-		c, namespace, err := t.start()
-		if err != nil {
-			return err
-		}
-		p, err := c.getPod2(cmd.Context(), namespace, name)
-		if err != nil {
-			return err
-		}
+	cmd.RunE = t.onPod2(func(ctx context.Context, s *session, p *v1.Pod2) error {
 		progress := progressOf(p)
 		fmt.Fprintln(t.Out, progress.line)
 		if !follow || progress.complete || progress.err != nil {
 			return progress.err
 		}
-		return t.follow(cmd.Context(), c, namespace, name, timeout, progress.line)
-	}
+		return s.follow(ctx, p.Name, timeout, progress.line)
+	})
 	return cmd
 }
 
 // follow prints a line whenever it differs from the last one.
-func (t *tool) follow(ctx context.Context, c clients, namespace, name string, timeout time.Duration, last string) error {
+func (s *session) follow(ctx context.Context, name string, timeout time.Duration, last string) error {
 	ctx, cancel := watchtools.ContextWithOptionalTimeout(ctx, timeout)
 	defer cancel()
-	pod2s := c.sample.SamplecrdV1().Pod2s(namespace)
+	pod2s := s.Sample.SamplecrdV1().Pod2s(s.namespace)
 	one := fields.OneTermEqualSelector("metadata.name", name).String()
 	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -82,29 +70,29 @@ func (t *tool) follow(ctx context.Context, c clients, namespace, name string, ti
 			options.FieldSelector = one
 			return pod2s.Watch(ctx, options)
 		},
-	}, c.sample)
+	}, s.Sample)
 	_, err := watchtools.UntilWithSync(ctx, lw, &v1.Pod2{}, func(store cache.Store) (bool, error) {
-		if _, exists, _ := store.GetByKey(namespace + "/" + name); !exists {
-			return false, fmt.Errorf("Pod2 %s/%s was deleted", namespace, name)
+		if _, exists, _ := store.GetByKey(s.namespace + "/" + name); !exists {
+			return false, fmt.Errorf("Pod2 %s/%s was deleted", s.namespace, name)
 		}
 		return false, nil
 	}, func(event watch.Event) (bool, error) {
 		p, ok := event.Object.(*v1.Pod2)
 		if !ok || event.Type == watch.Deleted {
-			return false, fmt.Errorf("Pod2 %s/%s was deleted", namespace, name)
+			return false, fmt.Errorf("Pod2 %s/%s was deleted", s.namespace, name)
 		}
 		progress := progressOf(p)
 		if progress.line != last {
 			last = progress.line
-			fmt.Fprintln(t.Out, last)
+			fmt.Fprintln(s.Out, last)
 		}
 		return progress.complete, progress.err
 	})
 	if wait.Interrupted(err) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("timed out after %s waiting for Pod2 %s/%s", timeout, namespace, name)
+		return fmt.Errorf("timed out after %s waiting for Pod2 %s/%s", timeout, s.namespace, name)
 	}
 	if wait.Interrupted(err) {
-		return fmt.Errorf("interrupted: the update of Pod2 %s/%s continues", namespace, name)
+		return fmt.Errorf("interrupted: the update of Pod2 %s/%s continues", s.namespace, name)
 	}
 	return err
 }

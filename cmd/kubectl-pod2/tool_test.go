@@ -24,6 +24,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/client/clientset/versioned/fake"
 	"github.com/pod2/pod2/pkg/pod2"
+	"github.com/pod2/pod2/pkg/reconcile"
 )
 
 var now = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
@@ -76,7 +77,7 @@ func (w *world) run(args ...string) string {
 		config: genericclioptions.NewTestConfigFlags().
 			WithClientConfig(clientcmd.NewDefaultClientConfig(*kubeconfig, overrides)),
 		now:     w.now,
-		connect: func() (clients, error) { return clients{w.kube, w.sample}, nil },
+		connect: func() (reconcile.Clients, error) { return reconcile.Clients{Kube: w.kube, Sample: w.sample}, nil },
 	})
 	command.SetArgs(args)
 	text := &strings.Builder{}

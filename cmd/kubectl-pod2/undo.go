@@ -28,8 +28,8 @@ kubectl pod2 undo web
 kubectl pod2 undo web --to-revision=3`),
 	}
 	cmd.Flags().Int64Var(&number, "to-revision", number, "The revision to roll back to. Zero means the last one that differs from the spec.")
-	return newChange(t, cmd, "undo", func(ctx context.Context, c clients, p *v1.Pod2, _ []string) (edit, error) {
-		history, err := c.history(ctx, p)
+	return newChange(t, cmd, "undo", func(ctx context.Context, s *session, p *v1.Pod2, _ []string) (edit, error) {
+		history, err := s.history(ctx, p)
 		if err != nil {
 			return edit{}, err
 		}

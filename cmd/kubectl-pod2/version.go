@@ -25,11 +25,11 @@ kubectl pod2 version --client`),
 		if client {
 			return nil
 		}
-		c, _, err := t.start()
+		s, err := t.start()
 		if err != nil {
 			return err
 		}
-		server, err := c.kube.Discovery().ServerVersionWithContext(cmd.Context())
+		server, err := s.Kube.Discovery().ServerVersionWithContext(cmd.Context())
 		if err != nil {
 			return fmt.Errorf("get the version of the API server: %w", err)
 		}
