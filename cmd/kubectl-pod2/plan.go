@@ -98,21 +98,20 @@ func (s *session) plan(ctx context.Context, m manifests, how manner) error {
 		if err != nil {
 			return err
 		}
-		view := reconcile.NewView(s.Clients, s.now())
-		state, names, err := view.Pod2(ctx, would.after, networks)
+		view, err := reconcile.Look(ctx, s.Clients, s.now(), would.after, networks)
 		if err != nil {
 			return err
 		}
 		if view.Assumed != nil {
 			fmt.Fprintf(s.ErrOut, "assumed that StorageClasses allow expansion: %v\n", view.Assumed)
 		}
-		plan, dnsPlan := pod2.Diff(state), dns.Diff(names)
-		first := s.firstPod(ctx, state, plan)
+		plan, dnsPlan := pod2.Diff(view.Pod2), dns.Diff(view.DNS)
+		first := s.firstPod(ctx, view.Pod2, plan)
 		changes = changes || verb(would, pod2Spec) != unchanged || !plan.Empty() || !dnsPlan.Empty()
 		if i > 0 {
 			fmt.Fprintln(s.Out)
 		}
-		fmt.Fprint(s.Out, planText(would, plan, dnsPlan)+first+orphanText(state)+addressText(state, view.Blocks(would.after.Namespace)))
+		fmt.Fprint(s.Out, planText(would, plan, dnsPlan)+first+orphanText(view.Pod2)+addressText(view.Pod2, view.Blocks))
 	}
 	if changes {
 		return errWouldChange

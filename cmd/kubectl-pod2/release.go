@@ -122,7 +122,6 @@ func (s *session) releasable(ctx context.Context, n *v1.Network, addresses []str
 	for _, pod := range pods {
 		live[pod.Name] = !attachment.Over(pod)
 	}
-	view := reconcile.NewView(s.Clients, s.now())
 	owners, found := map[v1.AddressOwner]network.Replicas{}, map[string]bool{}
 	for _, block := range blocks {
 		for _, e := range entries(block) {
@@ -131,7 +130,7 @@ func (s *session) releasable(ctx context.Context, n *v1.Network, addresses []str
 			}
 			found[e.Address] = true
 			if _, known := owners[e.Owner]; !known && e.State == v1.AddressReserved {
-				if owners[e.Owner], err = view.Replicas(ctx, n.Namespace, e.Owner); err != nil {
+				if owners[e.Owner], err = reconcile.ReplicasOf(ctx, s.Clients, n.Namespace, e.Owner); err != nil {
 					return nil, nil, err
 				}
 			}

@@ -1,10 +1,11 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -25,49 +26,95 @@ import (
 	"github.com/pod2/pod2/pkg/pod2/dns"
 )
 
-// View observes as a Reconciler does, for a program that runs once and writes nothing. Its
-// caches have no informers: it fills them with the objects that it reads. So its user needs
-// the right to read only the objects that concern one Pod2.
+// View is one view of a Pod2, for a program that runs once and writes nothing.
 type View struct {
-	*shared
-	pod2    *pod2Kind
-	dns     *dnsKind
-	clients Clients
+	Pod2   pod2.State
+	DNS    dns.State
+	Blocks []*v1.AddressBlock // of the namespace
 	// Assumed is the error if the user may not list StorageClasses. Then each class is
 	// assumed to exist and to allow expansion.
 	Assumed error
 }
 
-// NewView returns an empty View at this time.
-func NewView(clients Clients, now time.Time) *View {
-	clock := instant{now}
-	pods := newUnwatchedPods(clock)
-	s := &shared{
-		caches: caches{
-			networks:     reader[*v1.Network]{newStore(nil)},
-			blocks:       reader[*v1.AddressBlock]{newStore(nil)},
-			pod2s:        reader[*v1.Pod2]{newStore(nil)},
-			pods:         reader[*corev1.Pod]{newStore(index(pod2sOfPod))},
-			statefulSets: reader[*appsv1.StatefulSet]{newStore(nil)},
-			revisions:    reader[*appsv1.ControllerRevision]{newStore(index(labelledPod2[*appsv1.ControllerRevision]))},
-			claims:       reader[*corev1.PersistentVolumeClaim]{newStore(index(pod2sOfClaim))},
-			classes:      reader[*storagev1.StorageClass]{newStore(nil)},
-			services:     reader[*corev1.Service]{newStore(index(labelledPod2[*corev1.Service]))},
-			slices:       reader[*discoveryv1.EndpointSlice]{newStore(index(labelledPod2[*discoveryv1.EndpointSlice]))},
-		},
-		writers: newWriters(clients, newOwnWrites(clock), pods, clock),
-		live:    newLive(clients, pods, newConfirmedOver()), clock: clock, names: newFindings[pod2.Names](),
+// Look observes a Pod2 as a Reconciler would if the API server had this Pod2 and these
+// Networks. It runs the same observers, on caches that read only the objects that the
+// observers ask for. So the user needs few rights.
+func Look(ctx context.Context, clients Clients, now time.Time, p *v1.Pod2, networks []*v1.Network) (View, error) {
+	l := newLook(ctx, clients, now, p)
+	err := l.pod2s.indexer.Add(p)
+	for _, n := range networks {
+		err = cmp.Or(err, l.networks.indexer.Add(n))
 	}
-	return &View{shared: s, pod2: newPod2Kind(s), dns: newDNSKind(s), clients: clients}
+	view := View{Blocks: l.blocks.in(p.Namespace)}
+	if len(p.Spec.VolumeClaimTemplates) > 0 {
+		l.classes.get("", "") // sets Assumed even if no PVC exists
+	}
+	var errPod2, errDNS error
+	view.Pod2, _, errPod2 = newPod2Kind(l.shared).observe(keyOf(KindPod2, p))
+	view.DNS, _, errDNS = newDNSKind(l.shared).observe(keyOf(KindDNS, p))
+	view.Assumed = l.classesErr
+	if apierrors.IsForbidden(l.ownersErr) { // the owners keep their addresses
+		l.ownersErr = nil
+	}
+	return view, cmp.Or(err, l.err, l.ownersErr, errPod2, errDNS)
 }
 
-// newStore returns a cache that finds objects by their Pod2, or by name alone.
-func newStore(pod2s cache.IndexFunc) cache.Indexer {
-	indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
-	if pod2s != nil {
-		indexers[byPod2] = pod2s
+// ReplicasOf reads the replicas of an owner of addresses. An owner that does not exist has
+// none.
+func ReplicasOf(ctx context.Context, clients Clients, namespace string, owner v1.AddressOwner) (network.Replicas, error) {
+	l := newLook(ctx, clients, time.Time{}, &v1.Pod2{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}})
+	owners := map[v1.AddressOwner]network.Replicas{}
+	l.addOwner(owners, namespace, owner)
+	return owners[owner], l.ownersErr
+}
+
+// look has the caches of one View, and the errors of their reads.
+type look struct {
+	*shared
+	err, ownersErr, classesErr error
+}
+
+func newLook(ctx context.Context, clients Clients, now time.Time, p *v1.Pod2) *look {
+	core, apps, sample := clients.Kube.CoreV1(), clients.Kube.AppsV1(), clients.Sample.SamplecrdV1()
+	clock, pods := instant{now}, newUnwatchedPods(instant{now})
+	l := &look{shared: &shared{
+		writers: newWriters(clients, newOwnWrites(clock), pods, clock),
+		live:    newLive(clients, pods, newConfirmedOver()), clock: clock, names: newFindings[pod2.Names](),
+	}}
+	ns, in := p.Namespace, " of namespace "+p.Namespace
+	l.caches = caches{
+		networks:     getting(ctx, "Network", sample.Networks(ns), ns, &l.err),
+		blocks:       listing[*v1.AddressBlock](ctx, "AddressBlocks"+in, sample.AddressBlocks(ns), "", nil, &l.err),
+		pod2s:        getting(ctx, KindPod2, sample.Pod2s(ns), ns, &l.ownersErr),
+		pods:         listing(ctx, "pods"+in, core.Pods(ns), "", pod2sOfPod, &l.err),
+		statefulSets: getting(ctx, "StatefulSet", apps.StatefulSets(ns), ns, &l.ownersErr),
+		revisions: listing(ctx, "ControllerRevisions of Pod2 "+pathOf(p), apps.ControllerRevisions(ns), v1.Pod2Label+"="+p.Name,
+			labelledPod2[*appsv1.ControllerRevision], &l.err),
+		claims: listing(ctx, "PersistentVolumeClaims"+in, core.PersistentVolumeClaims(ns), "", pod2sOfClaim, &l.err),
+		// The controller finds objects of other owners when it creates its own.
+		services: listing(ctx, "Services"+in, core.Services(ns), "", namedAfter[*corev1.Service](p), &l.err),
+		slices:   listing(ctx, "EndpointSlices"+in, clients.Kube.DiscoveryV1().EndpointSlices(ns), "", namedAfter[*discoveryv1.EndpointSlice](p), &l.err),
 	}
-	return cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexers)
+	l.classes = asked(func(name string) ([]*storagev1.StorageClass, error) {
+		classes, err := List[*storagev1.StorageClass](ctx, "StorageClasses", clients.Kube.StorageV1().StorageClasses(), "")
+		if !apierrors.IsForbidden(err) {
+			return classes, err
+		}
+		l.classesErr = err
+		return []*storagev1.StorageClass{{ObjectMeta: metav1.ObjectMeta{Name: name}, AllowVolumeExpansion: ptr.To(true)}}, nil
+	}, nil, &l.err)
+	return l
+}
+
+// namedAfter indexes objects with the name of an object of the Pod2 by this Pod2, and all
+// others by their label.
+func namedAfter[T metav1.Object](p *v1.Pod2) func(T) []string {
+	return func(object T) []string {
+		if strings.HasPrefix(object.GetName(), p.Name+"-") {
+			return []string{pathOf(p)}
+		}
+		return labelledPod2(object)
+	}
 }
 
 // instant is a clock that always shows the same time.
@@ -76,107 +123,69 @@ type instant struct{ time.Time }
 func (i instant) Now() time.Time                  { return i.Time }
 func (i instant) Since(t time.Time) time.Duration { return i.Sub(t) }
 
-// Pod2 returns the States that the controller would observe of a Pod2 and of the DNS names
-// of its replicas, if the API server had this Pod2 and these Networks.
-func (v *View) Pod2(ctx context.Context, p *v1.Pod2, networks []*v1.Network) (pod2.State, dns.State, error) {
-	v.pod2s.add(p)
-	for _, n := range networks {
-		v.networks.add(n)
+// lazy is a cache that reads the objects that it does not have.
+type lazy[T metav1.Object] struct {
+	cache.Indexer
+	read func(name string) ([]T, error)
+	err  *error // the first one
+}
+
+func asked[T metav1.Object](read func(name string) ([]T, error), pod2s func(T) []string, err *error) reader[T] {
+	indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+	if pod2s != nil {
+		indexers[byPod2] = index(pod2s)
 	}
-	for _, read := range v.reads(p) {
-		if err := read(ctx); err != nil {
-			return pod2.State{}, dns.State{}, err
+	return reader[T]{&lazy[T]{cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexers), read, err}}
+}
+
+// getting returns a cache that reads the objects one by one.
+func getting[T metav1.Object](ctx context.Context, kind string, from getter[T], namespace string, err *error) reader[T] {
+	return asked(func(name string) ([]T, error) {
+		object, err := Get(ctx, kind, from, namespace, name)
+		if err == nil {
+			return []T{object}, nil
 		}
-	}
-	state, _, err := v.pod2.observe(keyOf(KindPod2, p))
-	names, _, errNames := v.dns.observe(keyOf(KindDNS, p))
-	return state, names, errors.Join(err, errNames)
-}
-
-// Blocks returns the AddressBlocks of a namespace that the View has read.
-func (v *View) Blocks(namespace string) []*v1.AddressBlock { return v.blocks.in(namespace) }
-
-// reads returns the reads of everything that concerns a Pod2.
-func (v *View) reads(p *v1.Pod2) []func(context.Context) error {
-	ns, within, kube := p.Namespace, " of namespace "+p.Namespace, v.clients.Kube
-	reads := []func(context.Context) error{listing("AddressBlocks"+within, v.live.blocks(ns), "", v.blocks.add)}
-	for _, name := range pod2.Networks(p) {
-		if v.networks.get(ns, name) == nil {
-			reads = append(reads, func(ctx context.Context) error {
-				return get(ctx, "Network", v.live.networks(ns), ns, name, v.networks.add)
-			})
+		if apierrors.IsNotFound(err) {
+			return nil, nil
 		}
-	}
-	reads = append(reads,
-		func(ctx context.Context) error { return v.readHolders(ctx, p) },
-		listing("ControllerRevisions of Pod2 "+pathOf(p), kube.AppsV1().ControllerRevisions(ns), v1.Pod2Label+"="+p.Name, v.revisions.add),
-		listing("pods"+within, v.live.pods(ns), "", v.pods.add),
-	)
-	if len(p.Spec.VolumeClaimTemplates) > 0 {
-		reads = append(reads,
-			listing("PersistentVolumeClaims"+within, kube.CoreV1().PersistentVolumeClaims(ns), "", v.claims.add),
-			func(ctx context.Context) error { return v.readClasses(ctx, ns) },
-		)
-	}
-	return append(reads,
-		// The controller finds Services and EndpointSlices of other owners when it creates its own.
-		listing("Services"+within, kube.CoreV1().Services(ns), "", func(s *corev1.Service) {
-			v.services.add(s)
-			v.writeServices.unwatched.remember(s)
-		}),
-		listing("EndpointSlices"+within, kube.DiscoveryV1().EndpointSlices(ns), "", func(s *discoveryv1.EndpointSlice) {
-			v.slices.add(s)
-			v.writeSlices.unwatched.remember(s)
-		}),
-	)
+		return nil, err
+	}, nil, err)
 }
 
-// readClasses makes Assumed classes if the user may not list any.
-func (v *View) readClasses(ctx context.Context, namespace string) error {
-	err := listing("StorageClasses", v.clients.Kube.StorageV1().StorageClasses(), "", v.classes.add)(ctx)
-	if !apierrors.IsForbidden(err) {
-		return err
-	}
-	v.Assumed = err
-	for _, claim := range v.claims.in(namespace) {
-		v.classes.add(&storagev1.StorageClass{
-			ObjectMeta: metav1.ObjectMeta{Name: ptr.Deref(claim.Spec.StorageClassName, "")}, AllowVolumeExpansion: ptr.To(true),
-		})
-	}
-	return nil
-}
-
-// readHolders reads the owners of the addresses that a Pod2 asks for. If the user may not,
-// the owners keep their addresses.
-func (v *View) readHolders(ctx context.Context, p *v1.Pod2) error {
-	for _, h := range v.pod2.holders(p) {
-		if _, err := v.Replicas(ctx, p.Namespace, h.Owner); err != nil && !apierrors.IsForbidden(err) {
-			return err
+// listing returns a cache that reads all objects at once.
+func listing[T metav1.Object, L runtime.Object](ctx context.Context, which string, from lister[L], selector string, pod2s func(T) []string, err *error) reader[T] {
+	listed := false
+	return asked(func(string) ([]T, error) {
+		if listed {
+			return nil, nil
 		}
-	}
-	return nil
+		listed = true
+		return List[T](ctx, which, from, selector)
+	}, pod2s, err)
 }
 
-// Replicas reads the replicas of an owner of addresses. An owner that does not exist has
-// none.
-func (v *View) Replicas(ctx context.Context, namespace string, owner v1.AddressOwner) (network.Replicas, error) {
-	var err error
-	owners := map[v1.AddressOwner]network.Replicas{}
-	if v.addOwner(owners, namespace, owner); len(owners) > 0 {
-		return owners[owner], nil
+func (l *lazy[T]) GetByKey(key string) (any, bool, error) {
+	object, exists, err := l.Indexer.GetByKey(key)
+	if exists {
+		return object, exists, err
 	}
-	switch owner.Kind {
-	case KindPod2:
-		err = get(ctx, KindPod2, v.live.pod2s(namespace), namespace, owner.Name, v.pod2s.add)
-	case "StatefulSet":
-		err = get(ctx, "StatefulSet", v.clients.Kube.AppsV1().StatefulSets(namespace), namespace, owner.Name, v.statefulSets.add)
-	}
-	v.addOwner(owners, namespace, owner)
-	return owners[owner], err
+	_, name, _ := cache.SplitMetaNamespaceKey(key)
+	l.fill(name)
+	return l.Indexer.GetByKey(key)
 }
 
-// add puts an object into the cache of a View.
-func (c reader[T]) add(object T) { _ = c.indexer.Add(object) }
+func (l *lazy[T]) ByIndex(name, value string) ([]any, error) {
+	l.fill("")
+	return l.Indexer.ByIndex(name, value)
+}
+
+func (l *lazy[T]) fill(name string) {
+	objects, err := l.read(name)
+	for _, object := range objects {
+		err = cmp.Or(err, l.Add(object))
+	}
+	*l.err = cmp.Or(*l.err, err)
+}
 
 // Get reads an object. An error names it.
 func Get[T any](ctx context.Context, kind string, from getter[T], namespace, name string) (T, error) {
@@ -185,18 +194,6 @@ func Get[T any](ctx context.Context, kind string, from getter[T], namespace, nam
 		return object, fmt.Errorf("get %s %s: %w", kind, path(namespace, name), err)
 	}
 	return object, nil
-}
-
-// get reads an object that may not exist.
-func get[T any](ctx context.Context, kind string, from getter[T], namespace, name string, add func(T)) error {
-	object, err := Get(ctx, kind, from, namespace, name)
-	if err == nil {
-		add(object)
-	}
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }
 
 // List reads the objects that a label selector selects, in name order. An error says which.
@@ -212,15 +209,4 @@ func List[T metav1.Object, L runtime.Object](ctx context.Context, which string, 
 	})
 	slices.SortStableFunc(objects, plan.ByName)
 	return objects, err
-}
-
-// listing returns a function that reads objects as List does, and adds each.
-func listing[T metav1.Object, L runtime.Object](which string, from lister[L], selector string, add func(T)) func(context.Context) error {
-	return func(ctx context.Context) error {
-		objects, err := List[T](ctx, which, from, selector)
-		for _, object := range objects {
-			add(object)
-		}
-		return err
-	}
 }

@@ -54,8 +54,7 @@ func TestViewObservesLikeTheController(t *testing.T) {
 		t.Fatal(err)
 	}
 	clients := Clients{Kube: withClasses{w.clients.Kube, kubefake.NewClientset(fast)}, Sample: w.clients.Sample}
-	view := NewView(clients, now)
-	got, names, err := view.Pod2(t.Context(), stored[*v1.Pod2](w, "web"), nil)
+	view, err := Look(t.Context(), clients, now, stored[*v1.Pod2](w, "web"), nil)
 	if err != nil || view.Assumed != nil {
 		t.Fatal(err, view.Assumed)
 	}
@@ -64,13 +63,13 @@ func TestViewObservesLikeTheController(t *testing.T) {
 			t.Errorf("it calls %s", call)
 		}
 	}
-	for i, pod := range got.Pods {
+	for i, pod := range view.Pod2.Pods {
 		slim, _ := SlimPod(pod)
-		got.Pods[i] = slim.(*corev1.Pod)
+		view.Pod2.Pods[i] = slim.(*corev1.Pod)
 	}
-	names.Pods = got.Pods
-	requireSameFields(t, got, want)
-	requireSameFields(t, names, wantNames)
+	view.DNS.Pods = view.Pod2.Pods
+	requireSameFields(t, view.Pod2, want)
+	requireSameFields(t, view.DNS, wantNames)
 }
 
 // A user who may read only the objects of a namespace that Pod2 writes gets a State, too.
@@ -83,11 +82,11 @@ func TestViewWithFewRights(t *testing.T) {
 	w.refuse = refusing("get pod2s db", forbidden)
 	kube := kubefake.NewClientset()
 	kube.PrependReactor("list", "storageclasses", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, forbidden })
-	view := NewView(Clients{Kube: withClasses{w.clients.Kube, kube}, Sample: w.clients.Sample}, now)
-	state, _, err := view.Pod2(t.Context(), p, nil)
+	view, err := Look(t.Context(), Clients{Kube: withClasses{w.clients.Kube, kube}, Sample: w.clients.Sample}, now, p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	state := view.Pod2
 	if len(state.Holders) != 1 || state.Holders[0].ScaledAway {
 		t.Errorf("the holders are %+v", state.Holders)
 	}
