@@ -3,6 +3,7 @@ package reconcile
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -100,7 +101,7 @@ func newLook(ctx context.Context, clients Clients, now time.Time, p *v1.Pod2) *l
 		if !apierrors.IsForbidden(err) {
 			return classes, err
 		}
-		l.classesErr = err
+		l.classesErr = errors.Unwrap(err)
 		return []*storagev1.StorageClass{{ObjectMeta: metav1.ObjectMeta{Name: name}, AllowVolumeExpansion: ptr.To(true)}}, nil
 	}, nil, &l.err)
 	return l
@@ -130,6 +131,7 @@ type lazy[T metav1.Object] struct {
 	err  *error // the first one
 }
 
+// asked returns a reader of a lazy cache. pod2s is its index by Pod2, or nil.
 func asked[T metav1.Object](read func(name string) ([]T, error), pod2s func(T) []string, err *error) reader[T] {
 	indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	if pod2s != nil {
