@@ -38,7 +38,7 @@ unit: ## Run the tests that need only Go
 .PHONY: kernel-test
 kernel-test: ## Run the data plane's tests on a real kernel, in temporary network namespaces (root on Linux)
 	@if why=$$(test/e2e/e2e.sh lacks kernel); then echo "Kernel tests: $$why: skipped"; \
-	else CGO_ENABLED=0 go test -tags=kernel -count=1 -timeout=10m ./pkg/agent/kernel ./cmd/pod2-agent; fi
+	else CGO_ENABLED=0 go test -tags=kernel -count=1 -timeout=10m ./pkg/agent/bpf ./pkg/agent/kernel ./cmd/pod2-agent; fi
 
 # These run the controller thousands of times. The race detector gets only one of their scenarios.
 harnesses = TestCrashAtEveryWrite|TestFrozenWatches|TestRestartOnAnOlderView|TestHeldWrites|TestLeaderIsCutOff|TestTwoActive|TestFaults
@@ -124,9 +124,10 @@ bin/d2: hack/d2/go.mod hack/d2/go.sum
 ### Generated code and lint
 
 .PHONY: generate
-generate: ## Generate clients, deepcopy and CRDs from pkg/apis, and the pages of make reference
+generate: ## Generate clients, deepcopy and CRDs from pkg/apis, the programs of pkg/agent/bpf, and the pages of make reference
 	@hack/update-codegen.sh
 	@hack/update-reference.sh
+	@hack/update-bpf.sh
 
 .PHONY: reference
 reference: ## Write docs/reference/api.md, kubectl-pod2.md and flags.md from the types and the help texts

@@ -8,6 +8,7 @@ copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 tar --exclude=./.git --exclude=./bin --exclude=./.localcluster -cf - . | tar -xf - -C "$copy"
 (cd "$copy" && hack/update-codegen.sh && hack/update-reference.sh)
+hack/update-bpf.sh --check
 rm -rf "${copy:?}/bin"
 
 stale=0

@@ -59,7 +59,7 @@ func (w *wanted) eachClaim(networks map[[2]string]*Network, of func(*Pod) bool, 
 		}
 		for _, a := range pod.Attachments {
 			n := networks[[2]string{pod.Namespace, a.Network}]
-			if n != nil && n.CIDR.Contains(a.IP) && a.IP != n.Gateway && a.MAC != gatewayMAC(n.VNI) {
+			if n != nil && n.CIDR.Contains(a.IP) && a.IP != n.Gateway && a.MAC != GatewayMAC(n.VNI) {
 				each(n, member{pod, a.IP, a.MAC, a.Bits})
 			}
 		}

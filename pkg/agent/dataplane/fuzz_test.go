@@ -94,7 +94,7 @@ func isolated(t *testing.T, s State) {
 			}
 			return p.Node == s.Node
 		}
-		if router := f == (FDB{Dev: routerName(vni), MAC: gatewayMAC(vni), Sticky: true}); !router && !somebody(vni, leads) {
+		if router := f == (FDB{Dev: routerName(vni), MAC: GatewayMAC(vni), Sticky: true}); !router && !somebody(vni, leads) {
 			t.Fatalf("an entry that leads to no pod: %v", f)
 		}
 	}

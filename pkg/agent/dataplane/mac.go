@@ -65,5 +65,5 @@ func ofVNI(first, second, third byte, vni int32) MAC {
 // and the kernel flushes all its neighbours each time that a new port lowers it.
 func bridgeMAC(vni int32) MAC { return ofVNI(0x0e, 0x00, 0x5e, vni) }
 
-// gatewayMAC is the same on every node, so a moved pod finds its gateway at the same MAC.
-func gatewayMAC(vni int32) MAC { return ofVNI(0x02, 0x00, 0x5e, vni) }
+// GatewayMAC is the same on every node, so a moved pod finds its gateway at the same MAC.
+func GatewayMAC(vni int32) MAC { return ofVNI(0x02, 0x00, 0x5e, vni) }

@@ -249,7 +249,7 @@ func (w *wanted) router(n Network, host *Namespace) Namespace {
 		return Link{Name: name, Kind: KindVeth, MTU: n.MTU, Up: true, Peer: peer, Port: PortDefault}
 	}
 	inner := veth(lan, "/"+routerName(n.VNI))
-	inner.MAC = gatewayMAC(n.VNI)
+	inner.MAC = GatewayMAC(n.VNI)
 	outer := veth(routerName(n.VNI), ns.Name+"/"+lan)
 	outer.Master = multus.Bridge(n.VNI)
 	outer.Port.Learning = false

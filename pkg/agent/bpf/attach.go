@@ -1,0 +1,105 @@
+//go:build linux
+
+package bpf
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// The filters of the agent have this handle and priority on each interface. Programs of others
+// with a lower number see packets first. They may keep packets from these filters.
+const (
+	filterHandle   = 0x706f
+	filterPriority = 0x706f
+)
+
+// AttachPort to the host's end of the veth of a pod or of a router.
+func (p *Programs) AttachPort(index int) error {
+	return p.attach(index, "from_port", "to_port")
+}
+
+// AttachWire to an interface that leads to other nodes.
+func (p *Programs) AttachWire(index int) error {
+	return p.attach(index, "from_wire", "to_wire")
+}
+
+// AttachVXLAN to the VXLAN device.
+func (p *Programs) AttachVXLAN(index int) error {
+	return p.attach(index, "from_vxlan", "")
+}
+
+// attach the programs for packets from and to the interface; "" attaches none. Programs that are
+// attached already are replaced, and no packet passes without one.
+func (p *Programs) attach(index int, from, to string) error {
+	qdisc := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}}
+	if err := netlink.QdiscAdd(qdisc); err != nil && !errors.Is(err, unix.EEXIST) {
+		return fmt.Errorf("attach to interface %d: add clsact: %w", index, err)
+	}
+	for _, f := range []struct {
+		name   string
+		parent uint32
+	}{{to, netlink.HANDLE_MIN_EGRESS}, {from, netlink.HANDLE_MIN_INGRESS}} {
+		if f.name == "" {
+			continue
+		}
+		filter := &netlink.BpfFilter{
+			FilterAttrs: netlink.FilterAttrs{LinkIndex: index, Parent: f.parent, Handle: filterHandle, Priority: filterPriority, Protocol: unix.ETH_P_ALL},
+			Fd:          p.collection.Programs[f.name].FD(), Name: f.name, DirectAction: true,
+		}
+		if err := netlink.FilterReplace(filter); err != nil {
+			return fmt.Errorf("attach %s to interface %d: %w", f.name, index, err)
+		}
+	}
+	return nil
+}
+
+// Detach all programs of the agent from an interface. It leaves clsact there: another program may
+// use it.
+func Detach(index int) error {
+	for _, parent := range []uint32{netlink.HANDLE_MIN_INGRESS, netlink.HANDLE_MIN_EGRESS} {
+		err := netlink.FilterDel(&netlink.BpfFilter{FilterAttrs: netlink.FilterAttrs{LinkIndex: index, Parent: parent, Handle: filterHandle, Priority: filterPriority, Protocol: unix.ETH_P_ALL}})
+		if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EINVAL) {
+			return fmt.Errorf("detach from interface %d: %w", index, err)
+		}
+	}
+	return nil
+}
+
+// MakeVXLAN makes the VXLAN device, or returns the index of the one that exists. It takes packets of
+// all VNIs that no other VXLAN device has. With its socket, the kernel also joins packets of VXLAN
+// (GRO) before from_wire sees them.
+func MakeVXLAN(name string, port uint16) (int, error) {
+	link := &netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: name, MTU: 65535 - 100}, FlowBased: true, Port: int(port), UDP6ZeroCSumRx: true}
+	if err := netlink.LinkAdd(link); err != nil && !errors.Is(err, unix.EEXIST) {
+		return 0, fmt.Errorf("make the VXLAN device %s on UDP port %d: %w", name, port, err)
+	}
+	made, err := netlink.LinkByName(name)
+	if err != nil {
+		return 0, fmt.Errorf("find the VXLAN device %s: %w", name, err)
+	}
+	if err := netlink.LinkSetUp(made); err != nil {
+		return 0, fmt.Errorf("set the VXLAN device %s up: %w", name, err)
+	}
+	return made.Attrs().Index, nil
+}
+
+// HasDecap6 says whether the kernel can remove an IPv4 header before an IPv6 one, which needs Linux
+// 6.4. It tries it.
+func HasDecap6(programs *Programs) (bool, error) {
+	return probeDecap6(programs.collection.Programs["probe_decap6"])
+}
+
+func probeDecap6(program *ebpf.Program) (bool, error) {
+	packet := make([]byte, 200)
+	packet[12] = 8 // IPv4
+	code, err := program.Run(&ebpf.RunOptions{Data: packet})
+	if err != nil {
+		return false, fmt.Errorf("try a program: %w", err)
+	}
+	return code == 0, nil
+}

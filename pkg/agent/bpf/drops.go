@@ -1,0 +1,40 @@
+//go:build linux
+
+package bpf
+
+import "fmt"
+
+// Reasons a packet is dropped for, by their number in src/layout.h.
+var Reasons = [...]string{1: "stranger", 2: "mac", 3: "ip", 4: "arp", 5: "nd", 6: "protocol", 7: "extension", 8: "truncated",
+	9: "multicast", 10: "unknown", 11: "oversized", 12: "vxlan", 13: "injected", 14: "failed"}
+
+// Drop counts packets that were dropped.
+type Drop struct {
+	// VNI of the Network; 0 if the packet's was not known.
+	VNI int32
+	// Interface is the index of the interface that the packet came from, or was sent to by a program of the node.
+	Interface uint32
+	// Reason is one of Reasons.
+	Reason string
+}
+
+// Drops since the maps were made. At most MAX_DROPS different ones are counted.
+func (p *Programs) Drops() (map[Drop]uint64, error) {
+	all := map[Drop]uint64{}
+	var key dropKey
+	var perCPU []uint64
+	entries := p.collection.Maps["drops"].Iterate()
+	for entries.Next(&key, &perCPU) {
+		d := Drop{int32(key.VNI), key.Interface, fmt.Sprint(key.Reason)}
+		if int(key.Reason) < len(Reasons) {
+			d.Reason = Reasons[key.Reason]
+		}
+		for _, count := range perCPU {
+			all[d] += count
+		}
+	}
+	if err := entries.Err(); err != nil {
+		return nil, fmt.Errorf("read the counts of dropped packets: %w", err)
+	}
+	return all, nil
+}

@@ -1,0 +1,84 @@
+//go:build linux
+
+package bpf
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/rlimit"
+)
+
+// object is the ELF file of src/pod2.c, in hexadecimal digits. `make generate` writes it.
+//
+//go:embed pod2.hex
+var object string
+
+// layoutVersion is the version of the structures in src/layout.h. Maps are pinned below it, so
+// programs never read entries of another layout.
+const layoutVersion = 1
+
+// Programs are the loaded programs and their maps.
+type Programs struct {
+	collection *ebpf.Collection
+	dir        string
+}
+
+// spec parses the object.
+func spec() (*ebpf.CollectionSpec, error) {
+	elf, err := hex.DecodeString(strings.ReplaceAll(object, "\n", ""))
+	if err != nil {
+		return nil, fmt.Errorf("decode the data plane's programs: %w", err)
+	}
+	s, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(elf))
+	if err != nil {
+		return nil, fmt.Errorf("read the data plane's programs: %w", err)
+	}
+	return s, nil
+}
+
+// Load the programs into the kernel. Their maps are pinned in a directory of dir, which must be on
+// a BPF file system. Load uses the maps that are pinned there already, with all their entries.
+func Load(dir string) (*Programs, error) {
+	s, err := spec()
+	if err != nil {
+		return nil, err
+	}
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return nil, fmt.Errorf("lift the limit of locked memory, which kernels before 5.11 need: %w", err)
+	}
+	dir = filepath.Join(dir, "v"+strconv.Itoa(layoutVersion))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the directory of pinned maps; is a BPF file system mounted there? %w", err)
+	}
+	for _, m := range s.Maps {
+		m.Pinning = ebpf.PinByName
+	}
+	c, err := ebpf.NewCollectionWithOptions(s, ebpf.CollectionOptions{Maps: ebpf.MapOptions{PinPath: dir}})
+	if errors.Is(err, ebpf.ErrMapIncompatible) {
+		return nil, fmt.Errorf("maps in %s have another layout than version %d, and pods use them: drain the node, run pod2-agent cleanup and start the agent again: %w", dir, layoutVersion, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load the data plane's programs into the kernel: %w", err)
+	}
+	return &Programs{c, dir}, nil
+}
+
+// Close releases the programs and maps. Those that are attached or pinned stay in the kernel.
+func (p *Programs) Close() { p.collection.Close() }
+
+// Unpin removes the pinned maps. The kernel keeps them as long as a program is attached.
+func (p *Programs) Unpin() error {
+	if err := os.RemoveAll(p.dir); err != nil {
+		return fmt.Errorf("remove the pinned maps: %w", err)
+	}
+	return nil
+}

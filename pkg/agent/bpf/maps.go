@@ -1,0 +1,223 @@
+//go:build linux
+
+package bpf
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/pod2/pod2/pkg/agent/dataplane"
+	"github.com/pod2/pod2/pkg/agent/tables"
+)
+
+// These are the structures of src/layout.h. TestLayout compares them with the types that clang
+// recorded in the object. A network's byte order is kept in arrays of bytes.
+type (
+	portValue struct {
+		VNI    uint32
+		MAC    [6]byte
+		Router uint16
+		IP     [16]byte
+	}
+	placeKey struct {
+		VNI  uint32
+		MAC  [6]byte
+		Zero uint16
+	}
+	placeValue struct {
+		Interface uint32
+		Node, IP  [16]byte
+	}
+	networkValue struct {
+		MTU, Router uint32
+		Gateway     [16]byte
+		MAC         [6]byte
+		Zero        uint16
+	}
+	nodeValue   struct{ Interface uint32 }
+	configValue struct {
+		Local  [4]byte
+		VXLAN  uint32
+		Port   [2]byte
+		Decap6 uint16
+	}
+	dropKey struct{ VNI, Interface, Reason uint32 }
+)
+
+// Config of the programs.
+type Config struct {
+	// Local is the IPv4 address of this node that VXLAN packets have; zero if it has none. Then all
+	// packets go through the VXLAN device.
+	Local netip.Addr
+	// VXLAN is the index of the VXLAN device.
+	VXLAN uint32
+	// Port of UDP.
+	Port uint16
+	// Decap6 as HasDecap6 says.
+	Decap6 bool
+}
+
+// as16 is an address as the programs compare it: IPv4 is mapped, none is zero.
+func as16(a netip.Addr) [16]byte {
+	if !a.IsValid() {
+		return [16]byte{}
+	}
+	return a.As16()
+}
+
+func from16(b [16]byte) netip.Addr {
+	if b == [16]byte{} {
+		return netip.Addr{}
+	}
+	return netip.AddrFrom16(b).Unmap()
+}
+
+func encodeKey(k tables.PlaceKey) placeKey { return placeKey{VNI: uint32(k.VNI), MAC: k.MAC} }
+
+func (k placeKey) decode() tables.PlaceKey {
+	return tables.PlaceKey{VNI: int32(k.VNI), MAC: dataplane.MAC(k.MAC)}
+}
+
+func encodePort(p tables.Port) portValue {
+	v := portValue{VNI: uint32(p.VNI), MAC: p.MAC, IP: as16(p.IP)}
+	if p.Router {
+		v.Router = 1
+	}
+	return v
+}
+
+func (v portValue) decode() tables.Port {
+	return tables.Port{VNI: int32(v.VNI), MAC: dataplane.MAC(v.MAC), IP: from16(v.IP), Router: v.Router == 1}
+}
+
+func encodePlace(p tables.Place) placeValue {
+	return placeValue{Interface: p.Interface, Node: as16(p.Node), IP: as16(p.IP)}
+}
+
+func (v placeValue) decode() tables.Place {
+	return tables.Place{IP: from16(v.IP), Interface: v.Interface, Node: from16(v.Node)}
+}
+
+func encodeNetwork(vni int32, n tables.Network) networkValue {
+	return networkValue{MTU: uint32(n.MTU), Router: n.Router, Gateway: as16(n.Gateway), MAC: dataplane.GatewayMAC(vni)}
+}
+
+func (v networkValue) decode() tables.Network {
+	return tables.Network{MTU: int(v.MTU), Gateway: from16(v.Gateway), Router: v.Router}
+}
+
+// SetConfig of the programs. Until it is set, they take nothing from the wire.
+func (p *Programs) SetConfig(c Config) error {
+	v := configValue{VXLAN: c.VXLAN}
+	if c.Local.Is4() {
+		v.Local = c.Local.As4()
+	}
+	if c.Decap6 {
+		v.Decap6 = 1
+	}
+	binary.BigEndian.PutUint16(v.Port[:], c.Port)
+	return p.set("config", uint32(0), v, "the configuration")
+}
+
+// SetPort lets the interface send as that port.
+func (p *Programs) SetPort(index tables.PortKey, port tables.Port) error {
+	return p.set("ports", index, encodePort(port), index)
+}
+
+// DeletePort closes the interface.
+func (p *Programs) DeletePort(index tables.PortKey) error { return p.del("ports", index, index) }
+
+// SetPlace leads packets for a MAC address to a port or node.
+func (p *Programs) SetPlace(key tables.PlaceKey, place tables.Place) error {
+	return p.set("places", encodeKey(key), encodePlace(place), key)
+}
+
+// DeletePlace drops packets for a MAC address.
+func (p *Programs) DeletePlace(key tables.PlaceKey) error {
+	return p.del("places", encodeKey(key), key)
+}
+
+// SetNetwork opens a Network on this node.
+func (p *Programs) SetNetwork(vni int32, n tables.Network) error {
+	return p.set("networks", uint32(vni), encodeNetwork(vni, n), vni)
+}
+
+// DeleteNetwork drops all packets of a Network.
+func (p *Programs) DeleteNetwork(vni int32) error { return p.del("networks", uint32(vni), vni) }
+
+// SetNode accepts VXLAN from the address. The interface with that index leads to it.
+func (p *Programs) SetNode(address netip.Addr, index uint32) error {
+	return p.set("nodes", as16(address), nodeValue{index}, address)
+}
+
+// DeleteNode accepts nothing from the address, and sends nothing to it.
+func (p *Programs) DeleteNode(address netip.Addr) error {
+	return p.del("nodes", as16(address), address)
+}
+
+// Ports are the contents of the map of ports.
+func (p *Programs) Ports() (map[tables.PortKey]tables.Port, error) {
+	return read(p.collection.Maps["ports"], func(k uint32) tables.PortKey { return k }, portValue.decode)
+}
+
+// Places are the contents of the map of places.
+func (p *Programs) Places() (map[tables.PlaceKey]tables.Place, error) {
+	return read(p.collection.Maps["places"], placeKey.decode, placeValue.decode)
+}
+
+// Networks are the contents of the map of networks.
+func (p *Programs) Networks() (map[int32]tables.Network, error) {
+	return read(p.collection.Maps["networks"], func(k uint32) int32 { return int32(k) }, networkValue.decode)
+}
+
+// SetPlaces sets many entries at once.
+func (p *Programs) SetPlaces(all map[tables.PlaceKey]tables.Place) error {
+	keys, values := make([]placeKey, 0, len(all)), make([]placeValue, 0, len(all))
+	for key, place := range all {
+		keys, values = append(keys, encodeKey(key)), append(values, encodePlace(place))
+	}
+	if _, err := p.collection.Maps["places"].BatchUpdate(keys, values, nil); err != nil {
+		return fmt.Errorf("set %d entries in the table of places: %w", len(all), err)
+	}
+	return nil
+}
+
+// batch is the number of entries that are read with one system call.
+const batch = 4096
+
+func read[K, V any, DK comparable, DV any](m *ebpf.Map, key func(K) DK, value func(V) DV) (map[DK]DV, error) {
+	all := map[DK]DV{}
+	keys, values := make([]K, batch), make([]V, batch)
+	var cursor ebpf.MapBatchCursor
+	for {
+		n, err := m.BatchLookup(&cursor, keys, values, nil)
+		for i := range n {
+			all[key(keys[i])] = value(values[i])
+		}
+		if errors.Is(err, ebpf.ErrKeyNotExist) { // that was the last one
+			return all, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", m, err)
+		}
+	}
+}
+
+func (p *Programs) set(table string, key, value, name any) error {
+	if err := p.collection.Maps[table].Put(key, value); err != nil {
+		return fmt.Errorf("set %v in the table of %s: %w", name, table, err)
+	}
+	return nil
+}
+
+// del is a success if there is no such entry.
+func (p *Programs) del(table string, key, name any) error {
+	if err := p.collection.Maps[table].Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("delete %v from the table of %s: %w", name, table, err)
+	}
+	return nil
+}

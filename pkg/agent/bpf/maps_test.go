@@ -1,0 +1,92 @@
+//go:build linux && kernel
+
+package bpf
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"reflect"
+	"testing"
+
+	"github.com/pod2/pod2/pkg/agent/dataplane"
+	"github.com/pod2/pod2/pkg/agent/tables"
+)
+
+// Entries are read as they were set, also by the next process: the maps are pinned.
+func TestMapsOutliveTheProcess(t *testing.T) {
+	dir := bpffs(t)
+	p, err := Load(dir)
+	must(t, err)
+	port := tables.Port{VNI: 70001, MAC: dataplane.MAC{0x0a, 0x58, 1, 2, 3, 4}, IP: netip.MustParseAddr("1.2.3.4")}
+	router := tables.Port{VNI: 70001, MAC: dataplane.GatewayMAC(70001), IP: netip.MustParseAddr("fd00::1"), Router: true}
+	key := tables.PlaceKey{VNI: 70001, MAC: port.MAC}
+	place := tables.Place{IP: port.IP, Node: netip.MustParseAddr("fd00::2")}
+	network := tables.Network{MTU: 1450, Gateway: netip.MustParseAddr("1.2.3.1"), Router: 9}
+	must(t, p.SetPort(7, port))
+	must(t, p.SetPort(9, router))
+	must(t, p.SetPlace(key, place))
+	must(t, p.SetNetwork(70001, network))
+	must(t, p.SetPort(8, port))
+	must(t, p.DeletePort(8))
+	must(t, p.DeletePort(8)) // gone already
+	p.Close()
+
+	p, err = Load(dir)
+	must(t, err)
+	defer p.Close()
+	ports, err := p.Ports()
+	must(t, err)
+	if want := map[tables.PortKey]tables.Port{7: port, 9: router}; !reflect.DeepEqual(ports, want) {
+		t.Errorf("ports %v, want %v", ports, want)
+	}
+	places, err := p.Places()
+	must(t, err)
+	if want := map[tables.PlaceKey]tables.Place{key: place}; !reflect.DeepEqual(places, want) {
+		t.Errorf("places %v, want %v", places, want)
+	}
+	networks, err := p.Networks()
+	must(t, err)
+	if want := map[int32]tables.Network{70001: network}; !reflect.DeepEqual(networks, want) {
+		t.Errorf("networks %v, want %v", networks, want)
+	}
+}
+
+func manyPlaces(count int) map[tables.PlaceKey]tables.Place {
+	all := map[tables.PlaceKey]tables.Place{}
+	for i := range uint32(count) {
+		var ip [4]byte
+		binary.BigEndian.PutUint32(ip[:], 10<<24|i)
+		all[tables.PlaceKey{VNI: 70001, MAC: dataplane.MAC{0x0a, 0x58, ip[0], ip[1], ip[2], ip[3]}}] = tables.Place{IP: netip.AddrFrom4(ip), Node: netip.AddrFrom4([4]byte{10, 9, 0, 2})}
+	}
+	return all
+}
+
+// 50,000 entries of remote pods: all set, all read, one set.
+func BenchmarkPlaces(b *testing.B) {
+	p, err := Load(bpffs(b))
+	must(b, err)
+	defer p.Close()
+	all := manyPlaces(50_000)
+	b.Run("set50000", func(b *testing.B) {
+		for b.Loop() {
+			must(b, p.SetPlaces(all))
+		}
+	})
+	b.Run("read50000", func(b *testing.B) {
+		for b.Loop() {
+			got, err := p.Places()
+			must(b, err)
+			if len(got) != len(all) {
+				b.Fatalf("%d entries", len(got))
+			}
+		}
+	})
+	b.Run("setOne", func(b *testing.B) {
+		for key, place := range all {
+			for b.Loop() {
+				must(b, p.SetPlace(key, place))
+			}
+			break
+		}
+	})
+}

@@ -1,0 +1,27 @@
+/* The kernel's own headers, and what the headers of Debian 12 lack. */
+#pragma once
+
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/pkt_cls.h>
+#include <linux/udp.h>
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#ifndef BPF_F_ADJ_ROOM_DECAP_L3_IPV6 /* Linux 6.4 */
+#define BPF_F_ADJ_ROOM_DECAP_L3_IPV6 (1ULL << 8)
+#endif
+
+enum {
+	MAX_PORTS = 4096,
+	MAX_PLACES = 1 << 18,
+	MAX_NETWORKS = 1 << 14,
+	MAX_NODES = 1 << 15,
+	MAX_DROPS = 1 << 14,
+	FIRST_VNI = 1 << 16, /* the controller assigns numbers from here on */
+};

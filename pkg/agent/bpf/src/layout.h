@@ -1,0 +1,80 @@
+/* What the maps hold. layout.go has the same structures in Go, and TestLayout compares them.
+ *
+ * An address has 16 bytes; an IPv4 address is mapped (::ffff:192.168.0.2). A MAC address is in
+ * the order of the wire, a number in the order of the machine. If a structure changes, raise
+ * layoutVersion in pin.go: its maps are pinned under that number.
+ */
+#pragma once
+
+#include <linux/types.h>
+
+struct address {
+	__u32 word[4];
+};
+
+/* ports: the host's end of the veth of each pod and each router, by interface index. */
+struct port {
+	__u32 vni;
+	__u8 mac[6];
+	__u16 router; /* 1: sends for everybody, with the gateway's MAC */
+	struct address ip;
+};
+
+/* places: where the owner of a MAC address is. */
+struct place_key {
+	__u32 vni;
+	__u8 mac[6];
+	__u16 zero;
+};
+
+struct place {
+	__u32 interface; /* of a local port; 0: on node */
+	struct address node;
+	struct address ip; /* for which ARP and neighbour solicitations are answered */
+};
+
+/* networks, by VNI. */
+struct network {
+	__u32 mtu;
+	__u32 router; /* interface; 0: none */
+	struct address gateway;
+	__u8 mac[6]; /* of the gateway, the same on every node */
+	__u16 zero;
+};
+
+/* nodes: who may send VXLAN, and the interface that leads there. */
+struct node {
+	__u32 interface;
+};
+
+/* config has one entry. */
+struct config {
+	__u32 local;  /* IPv4 address of this node, in the order of the wire; 0: it has none */
+	__u32 vxlan;  /* interface of the VXLAN device */
+	__u16 port;   /* of UDP, in the order of the wire */
+	__u16 decap6; /* 1: the kernel can remove an IPv4 header before an IPv6 one (Linux 6.4) */
+};
+
+/* drops: dropped packets, on each CPU. */
+struct drop_key {
+	__u32 vni;       /* 0: not known */
+	__u32 interface; /* that the packet came from */
+	__u32 reason;
+};
+
+enum reason {
+	STRANGER = 1, /* the port or its Network is not known */
+	MAC,          /* the sender's MAC address is another's */
+	IP,           /* the sender's IP address is another's */
+	ARP,          /* ARP that claims another's address */
+	ND,           /* an advertisement, a redirect, or a solicitation with another's address */
+	PROTOCOL,     /* neither IP nor ARP: a VLAN tag, for example */
+	EXTENSION,    /* an IPv6 extension header that could hide neighbour discovery */
+	TRUNCATED,    /* shorter than its headers */
+	MULTICAST,    /* to a group or to everybody */
+	UNKNOWN,      /* nobody has the destination's MAC address */
+	OVERSIZED,    /* larger than the Network's MTU */
+	VXLAN,        /* VXLAN of a sender that is not a node */
+	INJECTED,     /* put onto a port or the wire by a program of the node */
+	FAILED,       /* the kernel could not rewrite the packet */
+};

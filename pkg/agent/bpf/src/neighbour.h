@@ -1,0 +1,230 @@
+/* ARP (RFC 826) and neighbour discovery (RFC 4861). Pods ask; the programs answer from the map of
+ * places. Nothing of it ever reaches another pod or the wire. */
+#pragma once
+
+#include "packet.h"
+
+struct neighbour {
+	struct address ip; /* that a pod asks for */
+	__u8 mac[6];       /* that this address has, if anybody has it */
+	__u8 asked, ipv6, link_local, router;
+};
+
+struct arp {
+	struct ethhdr eth;
+	__u16 hardware, protocol;
+	__u8 hardware_size, protocol_size;
+	__u16 operation;
+	__u8 sender_mac[6];
+	__u32 sender;
+	__u8 target_mac[6];
+	__u32 target;
+} __attribute__((packed));
+
+struct ipv6 {
+	struct ethhdr eth;
+	struct ipv6hdr ip;
+} __attribute__((packed));
+
+struct fragment {
+	__u8 next, zero;
+	__u16 offset;
+	__u32 id;
+};
+
+enum { SOLICITATION = 135, ADVERTISEMENT = 136, ROUTER_ADVERTISEMENT = 134, REDIRECT = 137 };
+
+/* solicitation without options. */
+struct solicitation {
+	struct ipv6 head;
+	__u8 type, code;
+	__u16 check;
+	__u32 flags;
+	struct address target;
+} __attribute__((packed));
+
+/* advertisement, with the option that has the MAC address. */
+struct advertisement {
+	__u8 type, code;
+	__u16 check;
+	__u32 flags;
+	struct address target;
+	__u8 option, option_size; /* in units of eight bytes */
+	__u8 mac[6];
+};
+
+/* pseudo is what the checksum of ICMPv6 covers. */
+struct pseudo {
+	struct address from, to;
+	__u32 length, next;
+	struct advertisement message;
+};
+
+/* mac_of an address: 0a:58 and its last four bytes. */
+static __always_inline void mac_of(__u8 *mac, __u32 last)
+{
+	mac[0] = 0x0a;
+	mac[1] = 0x58;
+	mac[2] = last & 0xff; /* in the order of the wire, on a little-endian machine */
+	mac[3] = last >> 8 & 0xff;
+	mac[4] = last >> 16 & 0xff;
+	mac[5] = last >> 24;
+}
+
+/* interface_id: the lower half of the link-local address of a MAC address (RFC 4291, appendix A). */
+static __always_inline void interface_id(__u32 *word, const __u8 *mac)
+{
+	word[0] = (mac[0] ^ 2) | mac[1] << 8 | mac[2] << 16 | 0xffU << 24;
+	word[1] = 0xfe | mac[3] << 8 | mac[4] << 16 | (__u32)mac[5] << 24;
+}
+
+static __always_inline int is_link_local(const __u32 *word) { return word[0] == bpf_htonl(0xfe800000) && !word[1]; }
+
+static __always_inline int check_arp(struct __sk_buff *skb, const struct port *port, struct neighbour *n)
+{
+	struct arp *p = at(skb, 0, sizeof(*p));
+
+	if (!p)
+		return TRUNCATED;
+	if (!same_mac(p->sender_mac, port->mac) || !is_mapped(&port->ip) || (p->sender && p->sender != port->ip.word[3]))
+		return ARP;
+	if (p->operation != bpf_htons(1))
+		return MULTICAST; /* it tells its own address, which everybody knows */
+	map_address(&n->ip, p->target);
+	mac_of(n->mac, p->target);
+	n->asked = 1;
+	return 0;
+}
+
+static __always_inline int check_ipv6(struct __sk_buff *skb, const struct port *port, struct neighbour *n)
+{
+	struct ipv6 *p = at(skb, 0, sizeof(*p));
+	__u32 offset = sizeof(*p), id[2], from[4];
+	int own, unspecified, multicast, fragment = 0;
+	__u8 next, *type;
+
+	if (!p)
+		return TRUNCATED;
+	if (p->ip.version != 6)
+		return PROTOCOL;
+	interface_id(id, port->mac);
+	copy_words(from, p->ip.saddr.in6_u.u6_addr32);
+	own = port->router || same_address((struct address *)from, &port->ip) ||
+	      (is_link_local(from) && from[2] == id[0] && from[3] == id[1]);
+	unspecified = !(from[0] | from[1] | from[2] | from[3]);
+	multicast = p->eth.h_dest[0] & 1;
+	next = p->ip.nexthdr;
+	if (next == IPPROTO_FRAGMENT) {
+		struct fragment *f = at(skb, offset, sizeof(*f));
+
+		if (!f)
+			return TRUNCATED;
+		next = f->next;
+		fragment = f->offset & bpf_htons(0xfff8) ? 2 : 1;
+		offset += sizeof(*f);
+	}
+	/* These could hide an advertisement, and pods do not need them. */
+	if (next == IPPROTO_HOPOPTS || next == IPPROTO_ROUTING || next == IPPROTO_DSTOPTS || next == IPPROTO_FRAGMENT ||
+	    next == IPPROTO_AH || next == IPPROTO_MH)
+		return multicast ? MULTICAST : EXTENSION;
+	if (next == IPPROTO_ICMPV6 && fragment < 2) {
+		type = at(skb, offset, 1);
+		if (!type)
+			return TRUNCATED;
+		if (*type == ADVERTISEMENT || *type == ROUTER_ADVERTISEMENT || *type == REDIRECT)
+			return ND;
+		if (*type == SOLICITATION) {
+			struct solicitation *s = at(skb, 0, sizeof(*s));
+
+			if (!s || fragment || !(own || unspecified))
+				return ND;
+			copy_words(n->ip.word, s->target.word);
+			n->asked = n->ipv6 = 1;
+			n->link_local = is_link_local(n->ip.word);
+			mac_of(n->mac, n->ip.word[3]);
+			if (n->link_local) {
+				n->mac[0] = (n->ip.word[2] & 0xff) ^ 2;
+				n->mac[1] = n->ip.word[2] >> 8 & 0xff;
+				n->mac[2] = n->ip.word[2] >> 16 & 0xff;
+				n->mac[3] = n->ip.word[3] >> 8 & 0xff;
+			}
+			return 0;
+		}
+	}
+	if (own)
+		return 0;
+	return unspecified && multicast ? MULTICAST : IP;
+}
+
+/* is_gateway says whether the gateway is asked for, and then notes its MAC address. */
+static __always_inline int is_gateway(struct neighbour *n, const struct network *network)
+{
+	n->router = n->link_local ? same_mac(n->mac, network->mac) : network->gateway.word[3] && same_address(&n->ip, &network->gateway);
+	if (n->router)
+		copy_mac(n->mac, network->mac);
+	return n->router;
+}
+
+static __always_inline int answer_arp(struct __sk_buff *skb, const struct neighbour *n)
+{
+	struct arp *p = at(skb, 0, sizeof(*p));
+
+	if (!p)
+		return -1;
+	copy_mac(p->eth.h_dest, p->sender_mac);
+	copy_mac(p->eth.h_source, n->mac);
+	p->operation = bpf_htons(2);
+	copy_mac(p->target_mac, p->sender_mac);
+	p->target = p->sender;
+	copy_mac(p->sender_mac, n->mac);
+	p->sender = n->ip.word[3];
+	return 0;
+}
+
+/* answer_solicitation. Who asks whether an address is free has none yet: all nodes get the answer
+ * (RFC 4861, 7.2.4), that is, the asker. */
+static __always_inline int answer_solicitation(struct __sk_buff *skb, const struct neighbour *n)
+{
+	struct pseudo a = {};
+	struct ipv6 *p;
+	__u64 sum;
+	int has_address;
+
+	if (bpf_skb_change_tail(skb, sizeof(*p) + sizeof(a.message), 0))
+		return -1;
+	p = at(skb, 0, sizeof(*p) + sizeof(a.message));
+	if (!p)
+		return -1;
+	copy_words(a.from.word, n->ip.word);
+	copy_words(a.to.word, p->ip.saddr.in6_u.u6_addr32);
+	has_address = a.to.word[0] | a.to.word[1] | a.to.word[2] | a.to.word[3] ? 1 : 0;
+	if (!has_address) {
+		a.to.word[0] = bpf_htonl(0xff020000);
+		a.to.word[3] = bpf_htonl(1);
+	}
+	a.length = bpf_htonl(sizeof(a.message));
+	a.next = bpf_htonl(IPPROTO_ICMPV6);
+	a.message.type = ADVERTISEMENT;
+	a.message.flags = bpf_htonl((n->router ? 1U << 31 : 0) | (has_address ? 1U << 30 : 0) | 1U << 29);
+	copy_words(a.message.target.word, n->ip.word);
+	a.message.option = 2;
+	a.message.option_size = 1;
+	copy_mac(a.message.mac, n->mac);
+	sum = bpf_csum_diff(0, 0, (__be32 *)&a, sizeof(a), 0);
+	sum = (sum >> 16) + (sum & 0xffff);
+	sum = (sum >> 16) + (sum & 0xffff);
+	a.message.check = (__u16)~sum;
+	copy_mac(p->eth.h_dest, p->eth.h_source);
+	copy_mac(p->eth.h_source, n->mac);
+	p->ip.payload_len = bpf_htons(sizeof(a.message));
+	p->ip.nexthdr = IPPROTO_ICMPV6;
+	p->ip.hop_limit = 255;
+	copy_words(p->ip.saddr.in6_u.u6_addr32, a.from.word);
+	copy_words(p->ip.daddr.in6_u.u6_addr32, a.to.word);
+	return bpf_skb_store_bytes(skb, sizeof(*p), &a.message, sizeof(a.message), 0);
+}
+
+static __always_inline int answer(struct __sk_buff *skb, const struct neighbour *n)
+{
+	return n->ipv6 ? answer_solicitation(skb, n) : answer_arp(skb, n);
+}

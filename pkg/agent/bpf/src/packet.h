@@ -1,0 +1,153 @@
+/* Reading and writing of headers. */
+#pragma once
+
+#include "kernel.h"
+#include "layout.h"
+
+struct vxlanhdr {
+	__u32 flags, vni; /* the number is in the upper three bytes */
+};
+
+/* outer is a VXLAN packet up to the inner IP header (RFC 7348). */
+struct outer {
+	struct ethhdr eth;
+	struct iphdr ip;
+	struct udphdr udp;
+	struct vxlanhdr vxlan;
+	struct ethhdr inner;
+} __attribute__((packed));
+
+#define OUTER ((int)(sizeof(struct outer) - sizeof(struct ethhdr)))
+#define VXLAN_FLAGS bpf_htonl(0x08000000) /* the number is valid */
+
+struct ipv4 {
+	struct ethhdr eth;
+	struct iphdr ip;
+} __attribute__((packed));
+
+/* at returns size bytes of the packet from offset on; 0 if it is shorter. Every call can move the
+ * packet, so pointers from earlier calls are then invalid. */
+static __always_inline void *at(struct __sk_buff *skb, __u32 offset, __u32 size)
+{
+	if ((void *)(long)skb->data + offset + size > (void *)(long)skb->data_end &&
+	    bpf_skb_pull_data(skb, offset + size))
+		return 0;
+	if ((void *)(long)skb->data + offset + size > (void *)(long)skb->data_end)
+		return 0;
+	return (void *)(long)skb->data + offset;
+}
+
+static __always_inline void copy_mac(__u8 *to, const __u8 *from)
+{
+	for (int i = 0; i < 6; i++)
+		to[i] = from[i];
+}
+
+static __always_inline int same_mac(const __u8 *a, const __u8 *b)
+{
+	return a[0] == b[0] && a[1] == b[1] && a[2] == b[2] && a[3] == b[3] && a[4] == b[4] && a[5] == b[5];
+}
+
+static __always_inline void copy_words(__u32 *to, const __u32 *from)
+{
+	to[0] = from[0];
+	to[1] = from[1];
+	to[2] = from[2];
+	to[3] = from[3];
+}
+
+static __always_inline int same_address(const struct address *a, const struct address *b)
+{
+	return a->word[3] == b->word[3] && a->word[2] == b->word[2] && a->word[1] == b->word[1] && a->word[0] == b->word[0];
+}
+
+static __always_inline int is_mapped(const struct address *a)
+{
+	return !a->word[0] && !a->word[1] && a->word[2] == bpf_htonl(0xffff);
+}
+
+static __always_inline void map_address(struct address *a, __u32 ipv4)
+{
+	a->word[0] = a->word[1] = 0;
+	a->word[2] = bpf_htonl(0xffff);
+	a->word[3] = ipv4;
+}
+
+/* wire_size of an IP packet: the size of the largest packet that it becomes on the wire. */
+static __always_inline __u32 wire_size(struct __sk_buff *skb, __u16 protocol)
+{
+	if (skb->gso_size)
+		return skb->gso_size + (protocol == bpf_htons(ETH_P_IPV6) ? 60 : 40);
+	return skb->len - sizeof(struct ethhdr);
+}
+
+static __always_inline int check_ipv4(struct __sk_buff *skb, const struct port *port)
+{
+	struct ipv4 *p = at(skb, 0, sizeof(*p));
+
+	if (!p)
+		return TRUNCATED;
+	if (p->ip.version != 4)
+		return PROTOCOL;
+	return port->router || (is_mapped(&port->ip) && p->ip.saddr == port->ip.word[3]) ? 0 : IP;
+}
+
+static __always_inline __u32 vni_of(__u32 field) { return bpf_ntohl(field) >> 8; }
+
+static __always_inline int is_ours(const struct outer *out, __u32 local, __u16 port)
+{
+	return out->eth.h_proto == bpf_htons(ETH_P_IP) && out->ip.version == 4 && out->ip.ihl == 5 &&
+	       out->ip.protocol == IPPROTO_UDP && !(out->ip.frag_off & bpf_htons(0x3fff)) && out->ip.daddr == local &&
+	       out->udp.dest == port && out->vxlan.flags == VXLAN_FLAGS;
+}
+
+static __always_inline void write_outer(struct outer *out, __u32 from, __u32 to, __u16 port, __u16 source, __u32 vni,
+					__u16 length, const struct ethhdr *inner)
+{
+	__u32 sum;
+
+	out->ip.version = 4;
+	out->ip.ihl = 5;
+	out->ip.tos = 0; /* not capable of ECN: a mark on the outer header would be lost */
+	out->ip.tot_len = bpf_htons(length + OUTER);
+	out->ip.id = 0;
+	out->ip.frag_off = bpf_htons(0x4000); /* never in fragments */
+	out->ip.ttl = 64;
+	out->ip.protocol = IPPROTO_UDP;
+	out->ip.saddr = from;
+	out->ip.daddr = to;
+	sum = 0x4500 + (__u16)(length + OUTER) + 0x4000 + 0x4000 + IPPROTO_UDP;
+	sum += (bpf_ntohl(from) >> 16) + (bpf_ntohl(from) & 0xffff) + (bpf_ntohl(to) >> 16) + (bpf_ntohl(to) & 0xffff);
+	sum = (sum >> 16) + (sum & 0xffff);
+	sum = (sum >> 16) + (sum & 0xffff);
+	out->ip.check = bpf_htons((__u16)~sum);
+	out->udp.source = bpf_htons(source);
+	out->udp.dest = port;
+	out->udp.len = bpf_htons(length + OUTER - sizeof(struct iphdr));
+	out->udp.check = 0;
+	out->vxlan.flags = VXLAN_FLAGS;
+	out->vxlan.vni = bpf_htonl(vni << 8);
+	out->inner = *inner;
+}
+
+/* find_vxlan says whether an IPv4 packet is VXLAN, whatever its options. A first fragment that
+ * ends before the VNI counts, with a number that no Network has: the next one holds it. */
+static __always_inline int find_vxlan(struct __sk_buff *skb, __u16 port, __u32 *vni)
+{
+	struct {
+		struct udphdr udp;
+		struct vxlanhdr vxlan;
+	} h;
+	struct ipv4 *p = at(skb, 0, sizeof(*p));
+	__u32 end;
+
+	if (!p || p->ip.protocol != IPPROTO_UDP || (p->ip.frag_off & bpf_htons(0x1fff)) || p->ip.ihl < 5)
+		return 0;
+	end = sizeof(struct ethhdr) + p->ip.ihl * 4;
+	if (bpf_skb_load_bytes(skb, end, &h.udp, sizeof(h.udp)) || h.udp.dest != port)
+		return 0;
+	*vni = ~0U;
+	if (!bpf_skb_load_bytes(skb, end + sizeof(h.udp), &h.vxlan, sizeof(h.vxlan)))
+		*vni = vni_of(h.vxlan.vni);
+	return 1;
+}

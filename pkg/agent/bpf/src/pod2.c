@@ -1,0 +1,295 @@
+/* The data plane of a node, as tc programs. They learn nothing and flood nothing: the agent
+ * writes the maps, and everything that they do not know is dropped and counted.
+ *
+ *	pod a -- veth --> from_port --+--> pod b, on this node
+ *	                              +--> the router of the Network
+ *	                              +--> VXLAN --> to_wire --> eth0
+ *	eth0 --> from_wire ---------------> pod b
+ *	vxlan device --> from_vxlan ------> pod b, for packets that from_wire leaves to the kernel
+ *	a program of the node --> to_port -x
+ *
+ * Two Networks with one CIDR are two VNIs. Nothing else tells them apart.
+ */
+#include "kernel.h"
+#include "layout.h"
+#include "packet.h"
+#include "neighbour.h"
+
+#define TABLE(name, kind, size, key_type, value_type)                  \
+	struct {                                                       \
+		__uint(type, kind);                                    \
+		__uint(max_entries, size);                             \
+		__uint(map_flags, kind == BPF_MAP_TYPE_ARRAY ? 0 : BPF_F_NO_PREALLOC); \
+		__type(key, key_type);                                 \
+		__type(value, value_type);                             \
+	} name SEC(".maps")
+
+TABLE(ports, BPF_MAP_TYPE_HASH, MAX_PORTS, __u32, struct port);
+TABLE(places, BPF_MAP_TYPE_HASH, MAX_PLACES, struct place_key, struct place);
+TABLE(networks, BPF_MAP_TYPE_HASH, MAX_NETWORKS, __u32, struct network);
+TABLE(nodes, BPF_MAP_TYPE_HASH, MAX_NODES, struct address, struct node);
+TABLE(config, BPF_MAP_TYPE_ARRAY, 1, __u32, struct config);
+TABLE(drops, BPF_MAP_TYPE_PERCPU_HASH, MAX_DROPS, struct drop_key, __u64);
+
+static __always_inline int drop(struct __sk_buff *skb, __u32 vni, __u32 reason)
+{
+	struct drop_key key = {.vni = vni, .interface = skb->ifindex, .reason = reason};
+	__u64 none = 0, *count = bpf_map_lookup_elem(&drops, &key);
+
+	if (!count) {
+		bpf_map_update_elem(&drops, &key, &none, BPF_NOEXIST);
+		count = bpf_map_lookup_elem(&drops, &key);
+	}
+	if (count)
+		(*count)++;
+	return TC_ACT_SHOT;
+}
+
+static __always_inline struct config *settings(void)
+{
+	__u32 first = 0;
+
+	return bpf_map_lookup_elem(&config, &first);
+}
+
+static __always_inline struct place *place_of(__u32 vni, const __u8 *mac)
+{
+	struct place_key key = {.vni = vni};
+
+	copy_mac(key.mac, mac);
+	return bpf_map_lookup_elem(&places, &key);
+}
+
+/* deliver to a pod or router of this node. An index may have been used again since the place
+ * was written, so the port must still be that of the destination. */
+static __always_inline int deliver(struct __sk_buff *skb, __u32 vni, __u32 interface, const __u8 *mac)
+{
+	struct port *port = bpf_map_lookup_elem(&ports, &interface);
+
+	if (!port || port->vni != vni || !same_mac(port->mac, mac))
+		return drop(skb, vni, UNKNOWN);
+	/* The host's end of a veth has another MAC, so the packet counts as for somebody else. */
+	bpf_skb_change_type(skb, PACKET_HOST);
+	return bpf_redirect_peer(interface, 0);
+}
+
+/* encapsulate and send to a node. The kernel's VXLAN device does it for a node with IPv6. */
+static __always_inline int encapsulate(struct __sk_buff *skb, __u32 vni, const struct place *place)
+{
+	struct config *c = settings();
+	struct address to = place->node;
+	struct node *node = bpf_map_lookup_elem(&nodes, &to);
+	struct ethhdr inner, *eth;
+
+	if (!c || !node)
+		return drop(skb, vni, UNKNOWN);
+	if (!is_mapped(&to) || !c->local) {
+		struct bpf_tunnel_key key = {.tunnel_id = vni, .tunnel_ttl = 64};
+
+		if (is_mapped(&to))
+			key.remote_ipv4 = bpf_ntohl(to.word[3]);
+		else
+			copy_words(key.remote_ipv6, to.word);
+		if (bpf_skb_set_tunnel_key(skb, &key, sizeof(key), BPF_F_ZERO_CSUM_TX | (is_mapped(&to) ? 0 : BPF_F_TUNINFO_IPV6)))
+			return drop(skb, vni, FAILED);
+		return bpf_redirect(c->vxlan, 0);
+	}
+	/* Each flow has its own source port, so that all queues of the network card are used. */
+	__u16 source = 0xc000 | (bpf_get_hash_recalc(skb) & 0x3fff);
+	__u16 length = skb->len - sizeof(struct ethhdr);
+
+	eth = at(skb, 0, sizeof(*eth));
+	if (!eth)
+		return drop(skb, vni, TRUNCATED);
+	inner = *eth;
+	if (bpf_skb_adjust_room(skb, OUTER, BPF_ADJ_ROOM_MAC,
+				BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_ENCAP_L3_IPV4 | BPF_F_ADJ_ROOM_ENCAP_L4_UDP |
+				BPF_F_ADJ_ROOM_ENCAP_L2(sizeof(inner)) | BPF_F_ADJ_ROOM_ENCAP_L2_ETH))
+		return drop(skb, vni, FAILED);
+	struct outer *out = at(skb, 0, sizeof(*out));
+
+	if (!out)
+		return drop(skb, vni, FAILED);
+	out->eth.h_proto = bpf_htons(ETH_P_IP); /* bpf_redirect_neigh writes the addresses */
+	write_outer(out, c->local, to.word[3], c->port, source, vni, length, &inner);
+	return bpf_redirect_neigh(node->interface, 0, 0, 0);
+}
+
+/* from_port sees each packet that a pod or a router sends. */
+SEC("tc")
+int from_port(struct __sk_buff *skb)
+{
+	__u32 interface = skb->ifindex;
+	struct port *port = bpf_map_lookup_elem(&ports, &interface);
+	__u32 vni = port ? port->vni : 0;
+	struct network *network = port ? bpf_map_lookup_elem(&networks, &vni) : 0;
+	struct neighbour neighbour = {};
+	struct ethhdr *eth;
+	struct place *place;
+	int verdict;
+
+	if (!port || !network)
+		return drop(skb, 0, STRANGER);
+	eth = at(skb, 0, sizeof(*eth));
+	if (!eth)
+		return drop(skb, vni, TRUNCATED);
+	if (!same_mac(eth->h_source, port->mac))
+		return drop(skb, vni, MAC);
+	if (skb->vlan_present)
+		return drop(skb, vni, PROTOCOL);
+	if (eth->h_proto == bpf_htons(ETH_P_IP))
+		verdict = check_ipv4(skb, port);
+	else if (eth->h_proto == bpf_htons(ETH_P_IPV6))
+		verdict = check_ipv6(skb, port, &neighbour);
+	else if (eth->h_proto == bpf_htons(ETH_P_ARP))
+		verdict = check_arp(skb, port, &neighbour);
+	else
+		verdict = PROTOCOL;
+	if (verdict > 0)
+		return drop(skb, vni, verdict);
+
+	/* A question for a neighbour is answered here, by the same map that leads to it. */
+	if (neighbour.asked) {
+		if (!is_gateway(&neighbour, network)) {
+			place = place_of(vni, neighbour.mac);
+			if (!place || !(neighbour.link_local || same_address(&place->ip, &neighbour.ip)))
+				return drop(skb, vni, UNKNOWN);
+		}
+		if (same_mac(neighbour.mac, port->mac))
+			return drop(skb, vni, MULTICAST); /* it asks whether its own address is free */
+		if (answer(skb, &neighbour))
+			return drop(skb, vni, FAILED);
+		return bpf_redirect(interface, 0);
+	}
+
+	eth = at(skb, 0, sizeof(*eth));
+	if (!eth)
+		return drop(skb, vni, TRUNCATED);
+	if (eth->h_dest[0] & 1)
+		return drop(skb, vni, MULTICAST);
+	if (wire_size(skb, eth->h_proto) > network->mtu)
+		return drop(skb, vni, OVERSIZED);
+	if (same_mac(eth->h_dest, network->mac))
+		return deliver(skb, vni, network->router, eth->h_dest);
+	place = place_of(vni, eth->h_dest);
+	if (!place)
+		return drop(skb, vni, UNKNOWN);
+	if (place->interface)
+		return deliver(skb, vni, place->interface, eth->h_dest);
+	return encapsulate(skb, vni, place);
+}
+
+/* to_port lets nothing through but answers of from_port: packets of pods go to the other end of
+ * the veth at once (bpf_redirect_peer), and no program of the node may speak to a pod. */
+SEC("tc")
+int to_port(struct __sk_buff *skb)
+{
+	return skb->ingress_ifindex == skb->ifindex ? TC_ACT_UNSPEC : drop(skb, 0, INJECTED);
+}
+
+/* receive says where a packet of a node goes. It returns 0 after it dropped one. */
+static __always_inline __u32 receive(struct __sk_buff *skb, __u32 vni, const struct address *from, const struct ethhdr *inner)
+{
+	struct place *place;
+	int reason = 0;
+
+	if (!bpf_map_lookup_elem(&nodes, from))
+		reason = VXLAN;
+	else if (inner->h_proto != bpf_htons(ETH_P_IP) && inner->h_proto != bpf_htons(ETH_P_IPV6))
+		reason = PROTOCOL;
+	else if (!(place = place_of(vni, inner->h_dest)) || !place->interface)
+		reason = UNKNOWN;
+	else
+		return place->interface;
+	drop(skb, vni, reason);
+	return 0;
+}
+
+/* from_wire takes VXLAN of the Networks of this node. It leaves everything else to the node:
+ * other VNIs, other ports, fragments and IP options among it. */
+SEC("tc")
+int from_wire(struct __sk_buff *skb)
+{
+	struct config *c = settings();
+	struct address from = {};
+	struct ethhdr inner, *eth;
+	struct outer *out;
+	__u64 flags = BPF_F_ADJ_ROOM_FIXED_GSO;
+	__u32 vni, interface;
+
+	if (!c || skb->protocol != bpf_htons(ETH_P_IP))
+		return TC_ACT_UNSPEC;
+	out = at(skb, 0, sizeof(*out));
+	if (!out || !is_ours(out, c->local, c->port))
+		return TC_ACT_UNSPEC;
+	vni = vni_of(out->vxlan.vni);
+	inner = out->inner;
+	map_address(&from, out->ip.saddr);
+	/* Without an outer checksum, the kernel or the network card verified the inner one. It stays so. */
+	if (!out->udp.check)
+		flags |= BPF_F_ADJ_ROOM_NO_CSUM_RESET;
+	if (inner.h_proto == bpf_htons(ETH_P_IPV6))
+		flags |= BPF_F_ADJ_ROOM_DECAP_L3_IPV6;
+	if (!bpf_map_lookup_elem(&networks, &vni) || ((flags & BPF_F_ADJ_ROOM_DECAP_L3_IPV6) && !c->decap6))
+		return TC_ACT_UNSPEC;
+	interface = receive(skb, vni, &from, &inner);
+	if (!interface)
+		return TC_ACT_SHOT;
+	if (bpf_skb_adjust_room(skb, -OUTER, BPF_ADJ_ROOM_MAC, flags))
+		return drop(skb, vni, FAILED);
+	eth = at(skb, 0, sizeof(*eth));
+	if (!eth)
+		return drop(skb, vni, FAILED);
+	*eth = inner;
+	return deliver(skb, vni, interface, inner.h_dest);
+}
+
+/* from_vxlan does the same for packets of which the kernel's VXLAN device has removed the outer
+ * headers: those of nodes with IPv6, fragments, and IPv6 before Linux 6.4. */
+SEC("tc")
+int from_vxlan(struct __sk_buff *skb)
+{
+	struct bpf_tunnel_key key = {};
+	struct address from = {};
+	struct ethhdr inner, *eth = at(skb, 0, sizeof(*eth));
+	__u32 vni, interface;
+
+	if (!bpf_skb_get_tunnel_key(skb, &key, sizeof(key), 0))
+		map_address(&from, bpf_htonl(key.remote_ipv4));
+	else if (!bpf_skb_get_tunnel_key(skb, &key, sizeof(key), BPF_F_TUNINFO_IPV6))
+		copy_words(from.word, key.remote_ipv6);
+	vni = key.tunnel_id;
+	if (!eth || !bpf_map_lookup_elem(&networks, &vni))
+		return drop(skb, 0, UNKNOWN);
+	inner = *eth;
+	if (skb->vlan_present)
+		inner.h_proto = 0;
+	interface = receive(skb, vni, &from, &inner);
+	return interface ? deliver(skb, vni, interface, inner.h_dest) : TC_ACT_SHOT;
+}
+
+/* to_wire drops VXLAN for our Networks that did not come from one of our ports: another pod, or a
+ * program of the node with a raw socket, would speak with the address of this node. */
+SEC("tc")
+int to_wire(struct __sk_buff *skb)
+{
+	struct config *c = settings();
+	__u32 interface = skb->ingress_ifindex, vni;
+
+	if (!c || skb->protocol != bpf_htons(ETH_P_IP) || !find_vxlan(skb, c->port, &vni))
+		return TC_ACT_UNSPEC;
+	/* A packet that the node forwards may be for a Network that this node does not know yet. The
+	 * node's own may be another program's, such as that of the cluster's own network. */
+	if (!bpf_map_lookup_elem(&networks, &vni) && (!interface || vni < FIRST_VNI) && vni != ~0U)
+		return TC_ACT_UNSPEC;
+	return bpf_map_lookup_elem(&ports, &interface) ? TC_ACT_UNSPEC : drop(skb, vni, INJECTED);
+}
+
+/* probe_decap6 says whether the kernel has BPF_F_ADJ_ROOM_DECAP_L3_IPV6. Nothing is attached to it. */
+SEC("tc")
+int probe_decap6(struct __sk_buff *skb)
+{
+	return bpf_skb_adjust_room(skb, -20, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_DECAP_L3_IPV6) ? 1 : 0;
+}
+
+char apache[] SEC("license") = "Apache-2.0";

@@ -1,0 +1,128 @@
+//go:build linux && kernel
+
+package bpf
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+)
+
+// listen answers on TCP and UDP port 7 of the pod with its name.
+func (p *pod) listen() {
+	p.Helper()
+	must(p, in(p.ns, func() error {
+		udp, err := net.ListenPacket("udp", ":7")
+		if err != nil {
+			return err
+		}
+		p.Cleanup(func() { _ = udp.Close() })
+		go func() {
+			b := make([]byte, 1<<16)
+			for {
+				size, from, err := udp.ReadFrom(b)
+				if err != nil {
+					return
+				}
+				_, _ = udp.WriteTo(append([]byte(p.name+" "), b[:size]...), from)
+			}
+		}()
+		tcp, err := net.Listen("tcp", ":7")
+		if err != nil {
+			return err
+		}
+		p.Cleanup(func() { _ = tcp.Close() })
+		go func() {
+			for {
+				conn, err := tcp.Accept()
+				if err != nil {
+					return
+				}
+				go func() { _, _ = io.Copy(conn, conn); _ = conn.Close() }()
+			}
+		}()
+		return nil
+	}))
+}
+
+// asks returns the name of the pod that answers at an address over UDP within a second; "" if none does.
+func (p *pod) asks(ip netip.Addr, question string) string {
+	p.Helper()
+	var name string
+	must(p, in(p.ns, func() error {
+		conn, err := net.DialTimeout("udp", netip.AddrPortFrom(ip, 7).String(), time.Second)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		b := make([]byte, 1<<16)
+		for range 10 {
+			_, _ = conn.Write([]byte(question))
+			_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+			if size, err := conn.Read(b); err == nil {
+				got, _, _ := bytes.Cut(b[:size], []byte(" "))
+				name = string(got)
+				return nil
+			}
+		}
+		return nil
+	}))
+	return name
+}
+
+// sends a megabyte over TCP and reads it again.
+func (p *pod) sends(ip netip.Addr) error {
+	return in(p.ns, func() error {
+		conn, err := net.DialTimeout("tcp", netip.AddrPortFrom(ip, 7).String(), 3*time.Second)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+		message := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
+		go func() { _, _ = conn.Write(message) }()
+		_, err = io.ReadFull(conn, make([]byte, len(message)))
+		return err
+	})
+}
+
+// Pods reach each other on one node and on two, over UDP and TCP. The Network and the network of
+// the nodes can be of either family.
+func TestPodsReachEachOther(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		overIPv6 bool
+		network  testNetwork
+		ips      [3]string
+	}{
+		{"IPv4", false, blue, [3]string{"192.168.0.2", "192.168.0.3", "192.168.0.4"}},
+		{"IPv6", false, blue6, [3]string{"fd12::2", "fd12::3", "fd12::4"}},
+		{"IPv4 between nodes with IPv6", true, blue, [3]string{"192.168.0.2", "192.168.0.3", "192.168.0.4"}},
+		{"IPv6 between nodes with IPv6", true, blue6, [3]string{"fd12::2", "fd12::3", "fd12::4"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := newLab(t, tt.overIPv6)
+			a, b, c := l.nodes[0].pod("a", tt.network, tt.ips[0]), l.nodes[0].pod("b", tt.network, tt.ips[1]), l.nodes[1].pod("c", tt.network, tt.ips[2])
+			for _, p := range l.pods {
+				p.listen()
+			}
+			for _, from := range []*pod{a, b, c} {
+				for _, to := range []*pod{a, b, c} {
+					if from == to {
+						continue
+					}
+					if got := from.asks(to.ip, "?"); got != to.name {
+						t.Errorf("%s asks %s over UDP: %q answers; drops on node1: %s, on node2: %s", from.name, to.name, got, l.nodes[0].drops(), l.nodes[1].drops())
+						continue
+					}
+					if err := from.sends(to.ip); err != nil {
+						t.Errorf("%s sends to %s over TCP: %v; drops on node1: %s, on node2: %s", from.name, to.name, err, l.nodes[0].drops(), l.nodes[1].drops())
+					}
+				}
+			}
+		})
+	}
+}
