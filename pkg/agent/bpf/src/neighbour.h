@@ -140,13 +140,14 @@ static __always_inline int check_ipv6(struct __sk_buff *skb, const struct port *
 				return ND;
 			copy_words(n->ip.word, s->target.word);
 			n->asked = n->ipv6 = 1;
-			n->link_local = is_link_local(n->ip.word);
 			mac_of(n->mac, n->ip.word[3]);
-			if (n->link_local) {
+			if (is_link_local(n->ip.word)) {
 				n->mac[0] = (n->ip.word[2] & 0xff) ^ 2;
 				n->mac[1] = n->ip.word[2] >> 8 & 0xff;
 				n->mac[2] = n->ip.word[2] >> 16 & 0xff;
 				n->mac[3] = n->ip.word[3] >> 8 & 0xff;
+				interface_id(id, n->mac);
+				n->link_local = n->ip.word[2] == id[0] && n->ip.word[3] == id[1];
 			}
 			return 0;
 		}

@@ -68,46 +68,49 @@ static __always_inline int deliver(struct __sk_buff *skb, __u32 vni, __u32 inter
 
 	if (!port || port->vni != vni || !same_mac(port->mac, mac))
 		return drop(skb, vni, UNKNOWN);
-	/* The host's end of a veth has another MAC, so the packet counts as for somebody else. */
+	/* The host's end of a veth has another MAC, so the packet counts as for another host. Older kernels
+	 * keep that when they redirect it. */
 	bpf_skb_change_type(skb, PACKET_HOST);
 	return bpf_redirect_peer(interface, 0);
 }
 
-/* encapsulate and send to a node. The kernel's VXLAN device does it for a node with IPv6. */
+/* by_device lets the kernel's VXLAN device encapsulate. */
+static __always_inline int by_device(struct __sk_buff *skb, __u32 vni, const struct address *to, const struct config *c)
+{
+	struct bpf_tunnel_key key = {.tunnel_id = vni, .tunnel_ttl = 64};
+	int mapped = is_mapped(to);
+
+	if (mapped)
+		key.remote_ipv4 = bpf_ntohl(to->word[3]);
+	else
+		copy_words(key.remote_ipv6, to->word);
+	if (bpf_skb_set_tunnel_key(skb, &key, sizeof(key), BPF_F_ZERO_CSUM_TX | (mapped ? 0 : BPF_F_TUNINFO_IPV6)))
+		return drop(skb, vni, FAILED);
+	return bpf_redirect(c->vxlan, 0);
+}
+
+/* encapsulate and send to a node. The VXLAN device does it for nodes with IPv6, and for the segments
+ * that a helper refuses (SCTP). */
 static __always_inline int encapsulate(struct __sk_buff *skb, __u32 vni, const struct place *place)
 {
 	struct config *c = settings();
 	struct address to = place->node;
 	struct node *node = bpf_map_lookup_elem(&nodes, &to);
-	struct ethhdr inner, *eth;
+	struct ethhdr inner, *eth = at(skb, 0, sizeof(*eth));
+	struct outer *out;
+	__u16 source, length = skb->len - sizeof(*eth);
 
-	if (!c || !node)
+	if (!c || !node || !eth)
 		return drop(skb, vni, UNKNOWN);
-	if (!is_mapped(&to) || !c->local) {
-		struct bpf_tunnel_key key = {.tunnel_id = vni, .tunnel_ttl = 64};
-
-		if (is_mapped(&to))
-			key.remote_ipv4 = bpf_ntohl(to.word[3]);
-		else
-			copy_words(key.remote_ipv6, to.word);
-		if (bpf_skb_set_tunnel_key(skb, &key, sizeof(key), BPF_F_ZERO_CSUM_TX | (is_mapped(&to) ? 0 : BPF_F_TUNINFO_IPV6)))
-			return drop(skb, vni, FAILED);
-		return bpf_redirect(c->vxlan, 0);
-	}
-	/* Each flow has its own source port, so that all queues of the network card are used. */
-	__u16 source = 0xc000 | (bpf_get_hash_recalc(skb) & 0x3fff);
-	__u16 length = skb->len - sizeof(struct ethhdr);
-
-	eth = at(skb, 0, sizeof(*eth));
-	if (!eth)
-		return drop(skb, vni, TRUNCATED);
 	inner = *eth;
-	if (bpf_skb_adjust_room(skb, OUTER, BPF_ADJ_ROOM_MAC,
+	/* Each flow has its own source port, so that all queues of the network card are used. */
+	source = 0xc000 | (bpf_get_hash_recalc(skb) & 0x3fff);
+	if (!is_mapped(&to) || !c->local ||
+	    bpf_skb_adjust_room(skb, OUTER, BPF_ADJ_ROOM_MAC,
 				BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_ENCAP_L3_IPV4 | BPF_F_ADJ_ROOM_ENCAP_L4_UDP |
 				BPF_F_ADJ_ROOM_ENCAP_L2(sizeof(inner)) | BPF_F_ADJ_ROOM_ENCAP_L2_ETH))
-		return drop(skb, vni, FAILED);
-	struct outer *out = at(skb, 0, sizeof(*out));
-
+		return by_device(skb, vni, &to, c);
+	out = at(skb, 0, sizeof(*out));
 	if (!out)
 		return drop(skb, vni, FAILED);
 	out->eth.h_proto = bpf_htons(ETH_P_IP); /* bpf_redirect_neigh writes the addresses */
@@ -236,7 +239,7 @@ int from_wire(struct __sk_buff *skb)
 	if (!interface)
 		return TC_ACT_SHOT;
 	if (bpf_skb_adjust_room(skb, -OUTER, BPF_ADJ_ROOM_MAC, flags))
-		return drop(skb, vni, FAILED);
+		return TC_ACT_UNSPEC; /* unchanged: the VXLAN device takes it */
 	eth = at(skb, 0, sizeof(*eth));
 	if (!eth)
 		return drop(skb, vni, FAILED);

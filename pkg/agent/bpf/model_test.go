@@ -1,0 +1,249 @@
+//go:build linux && kernel
+
+package bpf
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/pod2/pod2/pkg/agent/dataplane"
+	"github.com/pod2/pod2/pkg/agent/tables"
+)
+
+// world has the entries of the maps in the tests of single packets.
+type world struct {
+	port    tables.Port
+	vni     int32
+	network tables.Network
+	places  map[tables.PlaceKey]tables.Place
+	ports   map[uint32]tables.Port // of the places
+	node    netip.Addr             // the local one, and the only other one
+	other   netip.Addr
+}
+
+// decide returns the verdict of from_port on a frame, in plain Go: "answer", "deliver", "send", or
+// the reason of a drop. It is written from docs/concepts/isolation.md, not from the programs. It
+// also returns the frame of an answer.
+func (w world) decide(frame []byte, gsoSize int) (verdict string, answer []byte) {
+	to, from, etherType, content := dataplane.MAC(frame[:6]), dataplane.MAC(frame[6:12]), binary.BigEndian.Uint16(frame[12:]), frame[14:]
+	if from != w.port.MAC {
+		return "mac", nil
+	}
+	headers := 40
+	switch etherType {
+	case 0x0800:
+		if len(content) < 20 {
+			return "truncated", nil
+		}
+		if content[0]>>4 != 4 {
+			return "protocol", nil
+		}
+		if !w.port.Router && netip.AddrFrom4([4]byte(content[12:])) != w.port.IP {
+			return "ip", nil
+		}
+	case 0x86dd:
+		headers = 60
+		if verdict, answer := w.decideIPv6(to, content, frame); verdict != "" {
+			return verdict, answer
+		}
+	case 0x0806:
+		return w.decideARP(content)
+	default:
+		return "protocol", nil
+	}
+	size := len(content)
+	if gsoSize > 0 {
+		size = gsoSize + headers
+	}
+	place, known := w.places[tables.PlaceKey{VNI: w.vni, MAC: to}]
+	switch {
+	case to[0]&1 == 1:
+		return "multicast", nil
+	case size > w.network.MTU:
+		return "oversized", nil
+	case to == dataplane.GatewayMAC(w.vni):
+		if router, ok := w.ports[w.network.Router]; ok && router.MAC == to {
+			return "deliver", nil
+		}
+		return "unknown", nil
+	case !known:
+		return "unknown", nil
+	case place.Interface == 0:
+		if place.Node == w.other {
+			return "send", nil
+		}
+		return "unknown", nil
+	}
+	if port, ok := w.ports[place.Interface]; ok && port.MAC == to && port.VNI == w.vni {
+		return "deliver", nil
+	}
+	return "unknown", nil
+}
+
+// owner of an address: its MAC address, and whether it is the gateway.
+func (w world) owner(ip netip.Addr) (mac dataplane.MAC, router, ok bool) {
+	if ip == w.network.Gateway {
+		return dataplane.GatewayMAC(w.vni), true, true
+	}
+	for key, place := range w.places {
+		if key.VNI == w.vni && (place.IP == ip || linkLocal(key.MAC) == ip) {
+			return key.MAC, false, true
+		}
+	}
+	if ip == linkLocal(dataplane.GatewayMAC(w.vni)) {
+		return dataplane.GatewayMAC(w.vni), true, true
+	}
+	return mac, false, false
+}
+
+func linkLocal(m dataplane.MAC) netip.Addr {
+	return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3], 14: m[4], 15: m[5]})
+}
+
+func (w world) decideARP(content []byte) (string, []byte) {
+	if len(content) < 28 {
+		return "truncated", nil
+	}
+	mac, sender, target := dataplane.MAC(content[8:14]), netip.AddrFrom4([4]byte(content[14:])), netip.AddrFrom4([4]byte(content[24:]))
+	if mac != w.port.MAC || sender != w.port.IP && (sender != netip.IPv4Unspecified() || !w.port.IP.Is4()) {
+		return "arp", nil
+	}
+	if binary.BigEndian.Uint16(content[6:]) != 1 {
+		return "multicast", nil
+	}
+	owner, _, ok := w.owner(target)
+	switch {
+	case !ok:
+		return "unknown", nil
+	case owner == w.port.MAC:
+		return "multicast", nil
+	}
+	reply := bytes.Clone(content)
+	reply[7] = 2
+	copy(reply[8:], owner[:])
+	copy(reply[14:], target.AsSlice())
+	copy(reply[18:], mac[:])
+	copy(reply[24:], sender.AsSlice())
+	return "answer", frame(mac, owner, 0x0806, reply...)
+}
+
+// decideIPv6 returns "" if the packet may go on.
+func (w world) decideIPv6(to dataplane.MAC, content, whole []byte) (string, []byte) {
+	if len(content) < 40 {
+		return "truncated", nil
+	}
+	if content[0]>>4 != 6 {
+		return "protocol", nil
+	}
+	source := netip.AddrFrom16([16]byte(content[8:])) // a mapped address stays one here
+	own := w.port.Router || source == netip.AddrFrom16(w.port.IP.As16()) || source == linkLocal(w.port.MAC)
+	unspecified, group := source == netip.IPv6Unspecified(), to[0]&1 == 1
+	next, rest := content[6], content[40:]
+	first, whole0 := true, true // the start of a message; a whole message
+	if next == 44 {
+		if len(rest) < 8 {
+			return "truncated", nil
+		}
+		next, first, whole0, rest = rest[0], binary.BigEndian.Uint16(rest[2:])&0xfff8 == 0, false, rest[8:]
+	}
+	if bytes.IndexByte([]byte{0, 43, 44, 51, 60, 135}, next) >= 0 {
+		if group {
+			return "multicast", nil
+		}
+		return "extension", nil
+	}
+	if next == 58 && first {
+		if len(rest) == 0 {
+			return "truncated", nil
+		}
+		switch rest[0] {
+		case 134, 136, 137:
+			return "nd", nil
+		case 135:
+			if !whole0 || len(rest) < 24 || !own && !unspecified {
+				return "nd", nil
+			}
+			return w.solicited(source, netip.AddrFrom16([16]byte(rest[8:])), whole)
+		}
+	}
+	switch {
+	case own:
+		return "", nil
+	case unspecified && group:
+		return "multicast", nil
+	}
+	return "ip", nil
+}
+
+func (w world) solicited(source, target netip.Addr, whole []byte) (string, []byte) {
+	owner, router, ok := w.owner(target)
+	switch {
+	case !ok:
+		return "unknown", nil
+	case owner == w.port.MAC:
+		return "multicast", nil
+	}
+	flags := byte(0x20)
+	if router {
+		flags |= 0x80
+	}
+	if source == netip.IPv6Unspecified() {
+		source = netip.MustParseAddr("ff02::1")
+	} else {
+		flags |= 0x40
+	}
+	message := append([]byte{136, 0, 0, 0, flags, 0, 0, 0}, target.AsSlice()...)
+	message = append(append(message, 2, 1), owner[:]...)
+	packet := ipv6(target, source, 58, message...)
+	copy(packet[:4], whole[14:18]) // its class and label stay
+	binary.BigEndian.PutUint16(packet[42:], checksum(target, source, message))
+	return "answer", frame(w.port.MAC, owner, 0x86dd, packet...)
+}
+
+// checksum of ICMPv6 (RFC 4443, 2.3).
+func checksum(from, to netip.Addr, message []byte) uint16 {
+	covered := append(append(append([]byte{}, from.AsSlice()...), to.AsSlice()...), 0, 0, 0, byte(len(message)), 0, 0, 0, 58)
+	covered = append(covered, message...)
+	sum := uint32(0)
+	for i := 0; i < len(covered); i += 2 {
+		sum += uint32(binary.BigEndian.Uint16(covered[i:]))
+	}
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	return ^uint16(sum)
+}
+
+// decideWire returns the verdict of from_wire on a frame: "leave" it to the node, "deliver" the
+// inner one, or the reason of a drop.
+func (w world) decideWire(whole []byte) (verdict string, inner []byte) {
+	if len(whole) < 64 || binary.BigEndian.Uint16(whole[12:]) != 0x0800 {
+		return "leave", nil
+	}
+	ip, udp, vxlan, inner := whole[14:34], whole[34:42], whole[42:50], whole[50:]
+	fragment := binary.BigEndian.Uint16(ip[6:])&0x3fff != 0 // not counting "don't fragment"
+	if ip[0] != 0x45 || ip[9] != 17 || fragment || netip.AddrFrom4([4]byte(ip[16:])) != w.node || binary.BigEndian.Uint16(udp[2:]) != 4789 ||
+		!bytes.Equal(vxlan[:4], []byte{8, 0, 0, 0}) || binary.BigEndian.Uint32(vxlan[4:])>>8 != uint32(w.vni) {
+		return "leave", nil
+	}
+	if netip.AddrFrom4([4]byte(ip[12:])) != w.other {
+		return "vxlan", nil
+	}
+	least, isIP := map[uint16]int{0x0800: 20, 0x86dd: 40}[binary.BigEndian.Uint16(inner[12:])]
+	if !isIP {
+		return "protocol", nil
+	}
+	to := dataplane.MAC(inner[:6])
+	place, known := w.places[tables.PlaceKey{VNI: w.vni, MAC: to}]
+	if !known || place.Interface == 0 {
+		return "unknown", nil
+	}
+	if len(inner) < 14+least {
+		return "leave", nil // too short to be an IP packet: the kernel drops it
+	}
+	if port, ok := w.ports[place.Interface]; ok && port.MAC == to && port.VNI == w.vni {
+		return "deliver", inner
+	}
+	return "unknown", nil
+}
