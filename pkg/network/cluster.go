@@ -94,6 +94,6 @@ func (v *view) overlapText() string {
 	if v.refuses {
 		return fmt.Sprintf("spec.cidr overlaps %s, which the cluster itself uses: create a Network with another CIDR, or exclude these addresses in spec.exclude", v.overlap)
 	}
-	return fmt.Sprintf("hands out addresses, but spec.cidr overlaps %s, which the cluster itself uses: the Network hands out addresses of such a range only if pods already hold some of it; "+
-		"exclude these addresses in spec.exclude, or move the pods to a Network with another CIDR", v.overlap)
+	return fmt.Sprintf("hands out addresses, but spec.cidr overlaps %s, which the cluster itself uses. The Network hands out addresses of such a range only if pods already hold some of it. "+
+		"Exclude these addresses in spec.exclude, or move the pods to a Network with another CIDR", v.overlap)
 }

@@ -64,7 +64,7 @@ event Warning OverlapsCluster: ` + refused
 		t.Errorf("reported again: %s", got)
 	}
 	s = parse(t, "network blue 10.0.0.0/28\ncluster 10.0.0.0/30 Node n1\n10.0.0.2 Bound b/u2\npod b/u2 has=blue:10.0.0.2/28")
-	const warned = "hands out addresses, but spec.cidr overlaps Node n1 (10.0.0.0/30), which the cluster itself uses: the Network hands out addresses of such a range only if pods already hold some of it; exclude these addresses in spec.exclude, or move the pods to a Network with another CIDR"
+	const warned = "hands out addresses, but spec.cidr overlaps Node n1 (10.0.0.0/30), which the cluster itself uses. The Network hands out addresses of such a range only if pods already hold some of it. Exclude these addresses in spec.exclude, or move the pods to a Network with another CIDR"
 	want = `status capacity 13 bound 1 reserved 0 resting 0 available 12 gateway "10.0.0.1" Ready=True/OverlapsCluster(` + warned + `) AddressesAvailable=True/AddressesAvailable(no pod waits for a free address)
 event Warning OverlapsCluster: ` + warned
 	if got := status(s); got != want {

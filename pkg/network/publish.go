@@ -101,8 +101,8 @@ func Publish(s PodState) PodPlan {
 		switch {
 		case asks && !answered:
 			return s.complain(ReasonMissingGate, fmt.Sprintf(
-				"the pod asks for Networks %q without the scheduling gate %s, so it may already be running; recreate it with the gate "+
-					"and without spec.nodeName: a pod with spec.nodeName cannot have a gate, so use a nodeSelector or an affinity",
+				"the pod asks for Networks %q without the scheduling gate %s, so it may already be running. Recreate it with the gate "+
+					"and without spec.nodeName. A pod with spec.nodeName cannot have a gate, so use a nodeSelector or an affinity",
 				request, v1.AddressesGate))
 		case answered:
 			return s.bound(request)

@@ -98,7 +98,7 @@ func TestPublish(t *testing.T) {
 			192.168.0.2 Bound web-0/u1
 			pod web-0/u1 gated asks=blue`, ``, ``},
 		{"request without gate", networks + `pod web-0/u1 asks=blue`,
-			`condition samplecrd.k8s.io/AddressesBound=False MissingGate: the pod asks for Networks "blue" without the scheduling gate samplecrd.k8s.io/addresses, so it may already be running; recreate it with the gate and without spec.nodeName: a pod with spec.nodeName cannot have a gate, so use a nodeSelector or an affinity`, ``},
+			`condition samplecrd.k8s.io/AddressesBound=False MissingGate: the pod asks for Networks "blue" without the scheduling gate samplecrd.k8s.io/addresses, so it may already be running. Recreate it with the gate and without spec.nodeName. A pod with spec.nodeName cannot have a gate, so use a nodeSelector or an affinity`, ``},
 		{"on the network of its node", `
 			network blue 192.168.0.0/16
 			192.168.0.2 Bound web-0/u1

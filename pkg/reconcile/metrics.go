@@ -35,9 +35,9 @@ var (
 	})
 	staleDecisions = k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
 		Name: "pod2_stale_decisions_total",
-		Help: "Decisions that were refused because their view was old, by the kind of the object and the way this was detected: " +
-			"own_write (a cache does not show our last write yet), precondition (the API server refused the write), " +
-			"live_read (a live read or another cache differs).",
+		Help: "Decisions that were refused because their view was old, by the kind of the object and the reason. " +
+			"own_write means that a cache does not show our last write yet, precondition that the API server refused the write, " +
+			"and live_read that a live read or another cache differs.",
 		StabilityLevel: k8smetrics.ALPHA,
 	}, []string{"kind", "reason"})
 )

@@ -66,8 +66,8 @@ func (s State) status(vni int32, found finding) (*v1.NetworkStatus, []plan.Event
 	switch other := s.shared(); {
 	case found == (finding{}) && other != nil:
 		c.Reason = ReasonSharedWire
-		c.Message = shorten.To(fmt.Sprintf("%s; Network %s/%s hands out some of the same addresses on the same wire (%s), so two pods may get one address: "+
-			"divide them by spec.exclude, or use CIDRs that do not overlap", c.Message, other.Namespace, other.Name, Wire(s.Network)), shorten.EventMessage)
+		c.Message = shorten.To(fmt.Sprintf("%s; Network %s/%s hands out some of the same addresses on the same wire (%s), so two pods may get one address. "+
+			"Divide them by spec.exclude, or use CIDRs that do not overlap", c.Message, other.Namespace, other.Name, Wire(s.Network)), shorten.EventMessage)
 	case found != (finding{}):
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, found.reason, shorten.To(found.message, shorten.EventMessage)
 	}

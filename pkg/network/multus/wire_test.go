@@ -50,8 +50,8 @@ func TestASharedWireIsTold(t *testing.T) {
 	const eth1 = `{"type":"macvlan","master":"eth1"}`
 	const plain = "status vni 0 Attachable=True/Defined: pods are attached by NetworkAttachmentDefinition blue"
 	told := func(other string) string {
-		text := "; Network " + other + " hands out some of the same addresses on the same wire (macvlan master=eth1), so two pods may get one address: " +
-			"divide them by spec.exclude, or use CIDRs that do not overlap"
+		text := "; Network " + other + " hands out some of the same addresses on the same wire (macvlan master=eth1), so two pods may get one address. " +
+			"Divide them by spec.exclude, or use CIDRs that do not overlap"
 		return "status vni 0 Attachable=True/SharedWire: pods are attached by NetworkAttachmentDefinition blue" + text +
 			"\nevent Warning SharedWire: pods are attached by NetworkAttachmentDefinition blue" + text
 	}
