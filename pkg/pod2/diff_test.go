@@ -176,7 +176,7 @@ func TestEvents(t *testing.T) {
 		{"no change", "replicas=1", []string{"web-0"}, ""},
 		{"pods are adopted", "replicas=4", []string{"web-0 orphan", "web-1 bare made", "web-2 orphan", "web-3"}, `Normal Adopting: adopted web-0, web-1 and web-2`},
 		{"a problem for the user", "replicas=1", []string{"web-0 bare"}, `
-			Warning NameTaken: pod web-0 already exists and has no controller, but it differs from the template in spec.containers[app].image (the pod has "foreign", the template "nginx:1"): delete it or change the template so that the replica can use the name (the controller notices within 30 seconds)`},
+			Warning NameTaken: pod web-0 already exists and has no controller, but it differs from the template in spec.containers[app].image (the pod has "other:1", the template "nginx:1"): delete it or change the template so that the replica can use the name (the controller notices within 30 seconds)`},
 		{"no progress", "replicas=1 deadline=60 progress=60s", nil, `
 			Normal SuccessfulCreate: created web-0: missing
 			Warning ProgressDeadlineExceeded: no progress for 60 seconds: web-0 does not exist yet`},

@@ -117,7 +117,7 @@ func pod(t testing.TB, p *v1.Pod2, line string) *corev1.Pod {
 			pod.OwnerReferences = nil
 		case "bare", "foreign":
 			pod.Labels, pod.Annotations = map[string]string{}, map[string]string{}
-			pod.Spec.Containers[0].Image = "foreign"
+			pod.Spec.Containers[0].Image = "other:1"
 			if key == "bare" {
 				pod.OwnerReferences = nil
 			}

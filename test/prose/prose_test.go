@@ -28,16 +28,18 @@ func read(t *testing.T, file string) []byte {
 	return source
 }
 
-// check measures a text, and looks at each sentence. Run one page or one package with
+// check measures texts, and looks at each sentence. Run one page or one package with
 // `go test -C test/prose -run 'TestProse/^pkg/pod2$'`.
-func check(t *testing.T, name string, measured, others []Sentence) {
+func check(t *testing.T, name string, texts ...[]Sentence) {
 	t.Run(name, func(t *testing.T) {
-		if why := measure(name, measured); why != "" {
-			t.Error(why)
-		}
-		for _, s := range slices.Concat(measured, others) {
-			for _, fault := range faults(s) {
-				t.Error(fault)
+		for _, text := range texts {
+			if why := measure(name, text); why != "" {
+				t.Error(why)
+			}
+			for _, s := range text {
+				for _, fault := range faults(s) {
+					t.Error(fault)
+				}
 			}
 		}
 	})
@@ -53,7 +55,7 @@ func TestProse(t *testing.T) {
 		}
 		switch {
 		case strings.HasSuffix(file, ".md"):
-			check(t, file, Markdown(file, read(t, file)), nil)
+			check(t, file, Markdown(file, read(t, file)))
 		case strings.HasSuffix(file, ".go"):
 			c, s, err := Go(file, read(t, file))
 			if err != nil {
@@ -64,10 +66,10 @@ func TestProse(t *testing.T) {
 				packages = append(packages, name)
 			}
 			comments[name], texts[name] = append(comments[name], c...), append(texts[name], s...)
-		case strings.HasSuffix(file, ".yaml"):
+		case strings.HasSuffix(file, ".yaml"), strings.HasSuffix(file, ".yml"):
 			check(t, file, Hash(file, read(t, file)), Messages(file, read(t, file)))
-		case strings.HasSuffix(file, ".sh"), path.Base(file) == "Makefile":
-			check(t, file, Hash(file, read(t, file)), nil)
+		case strings.HasSuffix(file, ".sh"), strings.HasSuffix(file, ".toml"), slices.Contains([]string{"Makefile", "run"}, path.Base(file)):
+			check(t, file, Hash(file, read(t, file)))
 		}
 	}
 	for _, name := range packages {
