@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
@@ -49,12 +48,32 @@ func udp4(from, to netip.Addr) []byte {
 	b[0], b[3], b[8], b[9], b[21], b[23], b[25] = 0x45, 28, 64, unix.IPPROTO_UDP, 7, 7, 8
 	copy(b[12:], from.AsSlice())
 	copy(b[16:], to.AsSlice())
+	setChecksum(b)
+	return b
+}
+
+// setChecksum of an IPv4 header.
+func setChecksum(b []byte) {
+	binary.BigEndian.PutUint16(b[10:], 0)
 	sum := uint32(0)
 	for i := 0; i < 20; i += 2 {
 		sum += uint32(binary.BigEndian.Uint16(b[i:]))
 	}
 	binary.BigEndian.PutUint16(b[10:], ^uint16(sum+sum>>16))
-	return b
+}
+
+// fragments of an IPv4 packet: two, of which the first has that many bytes after its header.
+func fragments(packet []byte, first int) [][]byte {
+	var parts [][]byte
+	for _, part := range []struct{ from, to, flags int }{{20, 20 + first, 0x2000}, {20 + first, len(packet), 0}} {
+		b := append(append([]byte{}, packet[:20]...), packet[part.from:part.to]...)
+		binary.BigEndian.PutUint16(b[2:], uint16(len(b)))
+		binary.BigEndian.PutUint16(b[4:], 77)
+		binary.BigEndian.PutUint16(b[6:], uint16(part.flags|(part.from-20)/8))
+		setChecksum(b)
+		parts = append(parts, b)
+	}
+	return parts
 }
 
 // ipv6 is a packet with that next header and content.
@@ -196,14 +215,7 @@ func TestInjection(t *testing.T) {
 	if got := n1.dropped("injected") - before; got != 1 {
 		t.Errorf("onto the port: %d of 1 were dropped; drops: %s", got, n1.drops())
 	}
-	var mac dataplane.MAC
-	must(t, in(n2.ns, func() error {
-		eth, err := netlink.LinkByName("eth0")
-		if err == nil {
-			copy(mac[:], eth.Attrs().HardwareAddr)
-		}
-		return err
-	}))
+	mac := n2.mac()
 	before = n1.dropped("injected")
 	must(t, send(n1.ns, "eth0", frame(mac, mac, unix.ETH_P_IP, vxlan(n1.ip, n2.ip, blue.vni, inner)...)))
 	if got := n1.dropped("injected") - before; got != 1 {
@@ -222,12 +234,7 @@ func vxlan(from, to netip.Addr, vni int32, inner []byte) []byte {
 	b := udp4(from, to)
 	size := len(inner) + 16
 	binary.BigEndian.PutUint16(b[2:], uint16(20+size))
-	binary.BigEndian.PutUint16(b[10:], 0)
-	sum := uint32(0)
-	for i := 0; i < 20; i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(b[i:]))
-	}
-	binary.BigEndian.PutUint16(b[10:], ^uint16(sum+sum>>16))
+	setChecksum(b)
 	binary.BigEndian.PutUint16(b[20:], 50000)
 	binary.BigEndian.PutUint16(b[22:], 4789)
 	binary.BigEndian.PutUint16(b[24:], uint16(size))

@@ -289,6 +289,32 @@ func (n *node) dropped(reason string) (count uint64) {
 	return count
 }
 
+// received counts the packets of the VXLAN device.
+func (n *node) received() (packets uint64) {
+	n.Helper()
+	must(n, in(n.ns, func() error {
+		l, err := netlink.LinkByIndex(int(n.vxlan))
+		if err == nil {
+			packets = l.Attrs().Statistics.RxPackets
+		}
+		return err
+	}))
+	return packets
+}
+
+// mac of eth0.
+func (n *node) mac() (mac dataplane.MAC) {
+	n.Helper()
+	must(n, in(n.ns, func() error {
+		l, err := netlink.LinkByIndex(int(n.eth))
+		if err == nil {
+			copy(mac[:], l.Attrs().HardwareAddr)
+		}
+		return err
+	}))
+	return mac
+}
+
 func TestMain(m *testing.M) {
 	if os.Getuid() != 0 {
 		fmt.Println("needs root: FAIL")

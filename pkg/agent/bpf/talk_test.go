@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // listen answers on TCP and UDP port 7 of the pod with its name.
@@ -125,4 +127,36 @@ func TestPodsReachEachOther(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Before Linux 6.4, IPv6 packets go through the VXLAN device of the receiver. So do fragments of
+// VXLAN, on any kernel.
+func TestDeviceTakesTheRest(t *testing.T) {
+	l := newLab(t, false)
+	a, c := l.nodes[0].pod("a", blue6, "fd12::2"), l.nodes[1].pod("c", blue6, "fd12::3")
+	c.listen()
+	n := l.nodes[1]
+	must(t, n.p.SetConfig(Config{Local: n.ip, VXLAN: n.vxlan, Port: 4789}))
+	if got := a.asks(c.ip, "?"); got != "c" {
+		t.Errorf("%q answers; drops on node1: %s, on node2: %s", got, l.nodes[0].drops(), n.drops())
+	}
+	if err := a.sends(c.ip); err != nil {
+		t.Errorf("over TCP: %v", err)
+	}
+	before := n.received()
+	if before == 0 {
+		t.Error("the device received nothing: the programs took the packets")
+	}
+	whole := vxlan(l.nodes[0].ip, n.ip, blue6.vni, frame(c.mac, a.mac, unix.ETH_P_IPV6, ipv6(a.ip, c.ip, unix.IPPROTO_UDP, 0, 9, 0, 9, 0, 8, 0, 0)...))
+	must(t, in(l.nodes[0].ns, func() error { return Detach(int(l.nodes[0].eth)) })) // it would drop what did not come from a pod
+	for _, part := range fragments(whole, 48) {
+		must(t, send(l.nodes[0].ns, "eth0", frame(n.mac(), n.mac(), unix.ETH_P_IP, part...)))
+	}
+	for range 50 {
+		if n.received() > before {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Error("the device did not receive the fragments")
 }

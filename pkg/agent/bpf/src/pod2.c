@@ -89,8 +89,8 @@ static __always_inline int by_device(struct __sk_buff *skb, __u32 vni, const str
 	return bpf_redirect(c->vxlan, 0);
 }
 
-/* encapsulate and send to a node. The VXLAN device does it for nodes with IPv6, and for the segments
- * that a helper refuses (SCTP). */
+/* encapsulate and send to a node. The VXLAN device does it for nodes with IPv6, and for segments
+ * that the helper refuses: those of SCTP, for example. */
 static __always_inline int encapsulate(struct __sk_buff *skb, __u32 vni, const struct place *place)
 {
 	struct config *c = settings();
