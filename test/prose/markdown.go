@@ -7,11 +7,12 @@ import (
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
+	east "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/text"
 )
 
-// Markdown returns the sentences of a page: of its paragraphs, lists and headings, not of
-// its tables and code.
+// Markdown returns the sentences of a page: of its paragraphs, lists, headings and tables,
+// not of its code.
 func Markdown(file string, source []byte) []Sentence {
 	root := goldmark.New(goldmark.WithExtensions(extension.Table)).Parser().Parse(text.NewReader(source))
 	var all []Sentence
@@ -21,19 +22,17 @@ func Markdown(file string, source []byte) []Sentence {
 			return ast.WalkContinue, nil
 		}
 		switch node.Kind() {
-		case ast.KindParagraph, ast.KindTextBlock, ast.KindHeading:
+		case ast.KindParagraph, ast.KindTextBlock, ast.KindHeading, east.KindTableCell:
 			if node.Lines().Len() > 0 {
 				line := 1 + bytes.Count(source[:node.Lines().At(0).Start], []byte("\n"))
 				for _, s := range sentences(file, line, plain(node, source)) {
-					s.Heading = node.Kind() == ast.KindHeading
+					s.Heading = node.Kind() == ast.KindHeading || node.Parent().Kind() == east.KindTableHeader
+					s.Cell = node.Kind() == east.KindTableCell
 					all = append(all, s)
 				}
 			}
 			return ast.WalkSkipChildren, nil
 		case ast.KindHTMLBlock, ast.KindFencedCodeBlock, ast.KindCodeBlock:
-			return ast.WalkSkipChildren, nil
-		}
-		if node.Kind().String() == "Table" {
 			return ast.WalkSkipChildren, nil
 		}
 		return ast.WalkContinue, nil

@@ -47,6 +47,16 @@ f:9: Yes.
 	}
 }
 
+func TestSemicolonsInTables(t *testing.T) {
+	for file, want := range map[string]int{"docs/faq.md": 1, "docs/contributing/tests.md": 0} {
+		for _, cell := range []bool{true, false} {
+			if got := faults(Sentence{File: file, Text: "one fact; another, `a;b`", Cell: cell}); cell && len(got) != want || !cell && len(got) != 0 {
+				t.Errorf("%s, in a table %t: %v", file, cell, got)
+			}
+		}
+	}
+}
+
 // A page fails by its mean, or by its share of long sentences.
 func TestMeasure(t *testing.T) {
 	page := func(words ...int) (all []Sentence) {
@@ -79,9 +89,9 @@ wrapped, with ` + "`code that counts once`" + `.
 - an item
 - another. With two sentences.
 
-| a table | left out |
+| What is a heading | here |
 |---|---|
-| what is here | is not read |
+| a cell | is not measured; it is read |
 
     what is here is not read
 `
@@ -92,6 +102,10 @@ page.md:3: It has a paragraph, soft wrapped, with ` + "`code that counts once`" 
 page.md:6: an item
 page.md:7: another.
 page.md:7: With two sentences.
+page.md:9: What is a heading
+page.md:9: here
+page.md:11: a cell
+page.md:11: is not measured; it is read
 `
 	got := ""
 	for _, s := range Markdown("page.md", []byte(markdown)) {

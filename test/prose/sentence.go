@@ -8,13 +8,14 @@ import (
 	"strings"
 )
 
-// Sentence is one sentence, and where it begins. An item of a list and a heading end
-// their sentence, with or without a period.
+// Sentence is one sentence, and where it begins. An item of a list, a heading and a cell
+// of a table end their sentence, with or without a period.
 type Sentence struct {
 	File    string
 	Line    int
 	Text    string
 	Heading bool
+	Cell    bool
 }
 
 func (s Sentence) String() string { return fmt.Sprintf("%s:%d: %s", s.File, s.Line, s.Text) }
