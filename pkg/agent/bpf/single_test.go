@@ -219,7 +219,7 @@ func TestProgramsDecideAsTheModel(t *testing.T) {
 			}
 			got, out := r.run("from_port", frame, gsoSize)
 			seen[want]++
-			if got != want || want == "answer" && !bytes.Equal(out, answer) || want == "send" && !(bytes.Equal(out[OuterSize:], frame) && w.isOuter(out)) {
+			if got != want || want == "answer" && !bytes.Equal(out, answer) || want == "send" && (!bytes.Equal(out[OuterSize:], frame) || !w.isOuter(out)) {
 				t.Fatalf("%s, want %s, for segments of %d from %+v:\n%x\nafter it:\n%x, want\n%x", got, want, gsoSize, w.port, frame, out, answer)
 			}
 		}
