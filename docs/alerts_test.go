@@ -4,7 +4,6 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,15 +17,6 @@ import (
 	"github.com/pod2/pod2/internal/app"
 	"github.com/pod2/pod2/internal/serving"
 )
-
-func readText(t *testing.T, file string) string {
-	t.Helper()
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(content)
-}
 
 // reference is the text of all pages of the reference, among them those of metrics and
 // alerts.

@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -25,4 +26,13 @@ func TestUserPagesHaveReadersAndNextSteps(t *testing.T) {
 			}
 		}
 	}
+}
+
+func readText(t *testing.T, file string) string {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
 }

@@ -2,7 +2,6 @@
 package docs
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,12 +12,7 @@ import (
 // Every row about Pod2s in test-coverage.md names tests, and those exist: in the package
 // that the row names, else in test/integration or at the root.
 func TestNamedTestsExist(t *testing.T) {
-	page, err := os.ReadFile("contributing/test-coverage.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(page), "\n## Pod2s\n")
-	table, _, _ := strings.Cut(section, "\n## ")
+	table := section(t, readText(t, "contributing/test-coverage.md"), "Pod2s")
 	rows := 0
 	for line := range strings.Lines(table) {
 		cells := strings.Split(strings.Trim(line, "| \n"), " | ")
@@ -54,11 +48,7 @@ func declared(t *testing.T, dir, test string) bool {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(content), "\nfunc "+test+"(t ") {
+		if strings.Contains(readText(t, file), "\nfunc "+test+"(t ") {
 			return true
 		}
 	}

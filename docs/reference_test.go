@@ -1,11 +1,9 @@
-// Package reference tests that its pages list exactly the names in the code.
-package reference
+package docs
 
 import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,20 +12,11 @@ import (
 	"testing"
 )
 
-func page(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 // constants returns the values of the string constants in a directory whose names match,
 // by the names.
 func constants(t *testing.T, dir, names string) map[string]string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("../..", dir, "*.go"))
+	files, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%s has %d Go files, %v", dir, len(files), err)
 	}
@@ -106,7 +95,7 @@ var reasonsOf = map[string][]string{
 var failuresOf = map[string]string{"CronTab": "pkg/reconcile/crontab.go", "Pod2": "pkg/reconcile/dns.go"}
 
 func TestReasonsAreListed(t *testing.T) {
-	text := page(t, "conditions-and-events.md")
+	text := readText(t, "reference/conditions-and-events.md")
 	unlisted := map[string]bool{} // package and reason
 	for kind, packages := range reasonsOf {
 		listed, known := keysOf(section(t, text, kind)), map[string]bool{}
@@ -120,7 +109,7 @@ func TestReasonsAreListed(t *testing.T) {
 			}
 		}
 		if file := failuresOf[kind]; file != "" {
-			for _, match := range regexp.MustCompile(`"(Failed[A-Z]\w+)"`).FindAllStringSubmatch(page(t, filepath.Join("../..", file)), -1) {
+			for _, match := range regexp.MustCompile(`"(Failed[A-Z]\w+)"`).FindAllStringSubmatch(readText(t, filepath.Join("..", file)), -1) {
 				known[match[1]] = true
 				unlisted[file+" has "+match[0]] = !listed[match[1]]
 			}
@@ -140,7 +129,7 @@ func TestReasonsAreListed(t *testing.T) {
 
 func TestConditionsAreListed(t *testing.T) {
 	var listed, has []string
-	for _, heading := range regexp.MustCompile(`(?m)^### Condition (\S+)`).FindAllStringSubmatch(page(t, "conditions-and-events.md"), -1) {
+	for _, heading := range regexp.MustCompile(`(?m)^### Condition (\S+)`).FindAllStringSubmatch(readText(t, "reference/conditions-and-events.md"), -1) {
 		listed = append(listed, heading[1])
 	}
 	for _, dir := range []string{"pkg/apis/samplecrd/v1", "pkg/apis/stable/v1"} {
@@ -153,7 +142,7 @@ func TestConditionsAreListed(t *testing.T) {
 
 func TestKeysAreListed(t *testing.T) {
 	var listed, has []string
-	for key := range keysOf(page(t, "annotations-and-labels.md")) {
+	for key := range keysOf(readText(t, "reference/annotations-and-labels.md")) {
 		listed = append(listed, key)
 	}
 	for _, dir := range []string{"pkg/apis/samplecrd/v1", "pkg/apis/stable/v1"} {

@@ -1,5 +1,4 @@
-// Package contributing tests that its pages agree with the tree.
-package contributing
+package docs
 
 import (
 	"io/fs"
@@ -12,24 +11,15 @@ import (
 	"testing"
 )
 
-func page(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 // The diff of the example is part of this code, so git can revert it.
 func TestTheDiffOfTheExampleFits(t *testing.T) {
-	_, diff, found := strings.Cut(page(t, "add-a-kind.md"), "```diff\n")
+	_, diff, found := strings.Cut(readText(t, "contributing/add-a-kind.md"), "```diff\n")
 	diff, _, closed := strings.Cut(diff, "```")
 	if !found || !closed {
 		t.Fatal("add-a-kind.md has no diff")
 	}
 	git := exec.Command("git", "apply", "--reverse", "--check", "--unidiff-zero", "-")
-	git.Dir, git.Stdin = "../..", strings.NewReader(diff)
+	git.Dir, git.Stdin = "..", strings.NewReader(diff)
 	if out, err := git.CombinedOutput(); err != nil {
 		t.Errorf("%v: change the page with the code:\n%s", err, out)
 	}
@@ -42,12 +32,12 @@ var ofTheExample = regexp.MustCompile(`\bKindNode\b|\bnodeKind\b|pod2/pkg/node"|
 func TestAKindIsNamedWhereThePageSays(t *testing.T) {
 	var got []string
 	for _, root := range []string{"main.go", "controller.go", "internal", "pkg", "cmd"} {
-		err := filepath.WalkDir(filepath.Join("../..", root), func(path string, d fs.DirEntry, err error) error {
+		err := filepath.WalkDir(filepath.Join("..", root), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
 			}
 			text, err := os.ReadFile(path)
-			if rest := strings.TrimPrefix(path, "../../"); ofTheExample.Match(text) && !strings.HasPrefix(rest, "pkg/node/") {
+			if rest := strings.TrimPrefix(path, "../"); ofTheExample.Match(text) && !strings.HasPrefix(rest, "pkg/node/") {
 				got = append(got, rest)
 			}
 			return err
@@ -57,7 +47,7 @@ func TestAKindIsNamedWhereThePageSays(t *testing.T) {
 		}
 	}
 	var want []string
-	for _, match := range regexp.MustCompile(`\]\(\.\./\.\./((?:main|pkg/reconcile/(?:node|kinds|resources|clients|slim))\.go)\)`).FindAllStringSubmatch(page(t, "add-a-kind.md"), -1) {
+	for _, match := range regexp.MustCompile(`\]\(\.\./\.\./((?:main|pkg/reconcile/(?:node|kinds|resources|clients|slim))\.go)\)`).FindAllStringSubmatch(readText(t, "contributing/add-a-kind.md"), -1) {
 		want = append(want, match[1])
 	}
 	slices.Sort(got)
@@ -70,7 +60,7 @@ func TestAKindIsNamedWhereThePageSays(t *testing.T) {
 // All files of the path exist. A reader returns to few of them, and only where the page says so.
 func TestThePathReturnsSeldom(t *testing.T) {
 	seen, last, backs := map[string]bool{}, "", 0
-	for line := range strings.Lines(page(t, "path-of-a-pod2.md")) {
+	for line := range strings.Lines(readText(t, "contributing/path-of-a-pod2.md")) {
 		cells := strings.Split(line, " | ")
 		if len(cells) != 3 || !regexp.MustCompile(`^\| \d+$`).MatchString(cells[0]) {
 			continue
@@ -93,7 +83,7 @@ func TestThePathReturnsSeldom(t *testing.T) {
 		if link == nil {
 			t.Fatalf("no file in %q", line)
 		}
-		if _, err := os.Stat(link[1]); err != nil {
+		if _, err := os.Stat(filepath.Join("contributing", link[1])); err != nil {
 			t.Error(err)
 		}
 		last = link[1]

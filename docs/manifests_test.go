@@ -1,4 +1,4 @@
-package reference
+package docs
 
 import (
 	"reflect"
@@ -11,7 +11,7 @@ import (
 
 // manifests.md promises all fields of a spec, so a new field must be added there.
 func TestManifestsHaveAllFields(t *testing.T) {
-	text := page(t, "manifests.md")
+	text := readText(t, "reference/manifests.md")
 	for _, spec := range []any{v1.NetworkSpec{}, v1.Pod2Spec{}} {
 		for _, field := range specFields(reflect.TypeOf(spec)) {
 			if !regexp.MustCompile(`(?m)^[^#\n]*\b` + field + `:( |$)`).MatchString(text) {
