@@ -7,6 +7,8 @@ import (
 	"os"
 	"runtime"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/features"
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"github.com/vishvananda/netlink"
@@ -42,6 +44,21 @@ func lacks() string {
 		}},
 		{"nftables for bridges", func() error {
 			return nft(nftables.TableFamilyBridge, nftables.ChainTypeFilter, nftables.ChainHookPrerouting, nftables.ChainPriorityRaw, &expr.Counter{})
+		}},
+		{"BPF programs", func() error { return features.HaveProgramType(ebpf.SchedCLS) }},
+		{"the BPF file system", func() error {
+			fd, err := unix.Fsopen("bpf", 0)
+			if err != nil {
+				return err
+			}
+			return unix.Close(fd)
+		}},
+		{"clsact", func() error {
+			v1, err := netlink.LinkByName("v1")
+			if err != nil {
+				return err
+			}
+			return netlink.QdiscAdd(&netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: v1.Attrs().Index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}})
 		}},
 	} {
 		if err := attempt.do(); err != nil {
