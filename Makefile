@@ -142,7 +142,6 @@ verify: ## Fail if a generated file is stale, or a patch of test/mutants no long
 lint: bin/.lint-tools ## Run golangci-lint and actionlint; .golangci.yml lists the linters and the reasons for them
 	@bin/golangci-lint run --allow-parallel-runners ./...
 	@cd test/bench && ../../bin/golangci-lint run --allow-parallel-runners ./...
-	@cd hack/hugo && ../../bin/golangci-lint run --allow-parallel-runners ./...
 	@cd test/prose && ../../bin/golangci-lint run --allow-parallel-runners ./...
 	@bin/actionlint -shellcheck= -pyflakes=
 
@@ -162,8 +161,8 @@ docs: bin/hugo ## Build the site of docs/ into public/, with navigation and sear
 
 .PHONY: docs-test
 docs-test: docs ## Open the site in headless Chromium, follow every link; installs Chromium on Debian
-	@if hack/hugo/chromium.sh; then go test -C hack/hugo -count=1 ./...; \
-	else go test -C hack/hugo -count=1 -skip '^TestBrowser' ./... && echo 'The test in a browser: no Chromium: skipped'; fi
+	@if hack/hugo/chromium.sh; then go test -tags=site -count=1 -run '^Test(Site|Browser)' ./docs; \
+	else go test -tags=site -count=1 -run '^TestSite' ./docs && echo 'The test in a browser: no Chromium: skipped'; fi
 
 bin/hugo: hack/hugo/go.mod hack/hugo/go.sum
 	@echo "Building Hugo into bin/ from Go modules (a few minutes the first time) ..."

@@ -59,27 +59,35 @@ func links(text string) (found []string) {
 	return found
 }
 
+// target returns the file and the heading that a link of a file names, or "" if the link
+// leads elsewhere.
+func target(file, link string) (to, heading string, err error) {
+	parsed, err := url.Parse(link)
+	switch {
+	case err != nil || parsed.Scheme != "" || parsed.Host != "":
+		return "", "", err
+	case parsed.Path == "":
+		return file, parsed.Fragment, nil
+	}
+	return path.Join(path.Dir(file), parsed.Path), parsed.Fragment, nil
+}
+
 // dead returns why a link of a file has no target, or "".
 func dead(t *testing.T, file, link string) string {
 	t.Helper()
-	target, err := url.Parse(link)
+	to, heading, err := target(file, link)
 	if err != nil {
 		return err.Error()
 	}
-	if target.Scheme != "" || target.Host != "" {
-		return ""
-	}
-	to := file
-	if target.Path != "" {
-		to = path.Join(path.Dir(file), target.Path)
-	}
 	info, err := os.Stat(filepath.Join("..", filepath.FromSlash(to)))
 	switch {
+	case to == "":
+		return ""
 	case to == ".." || strings.HasPrefix(to, "../") || err != nil:
 		return "the project has no such file"
-	case target.Fragment == "" || info.IsDir() || path.Ext(to) != ".md":
+	case heading == "" || info.IsDir() || path.Ext(to) != ".md":
 		return ""
-	case !anchors(readText(t, filepath.Join("..", to)))[target.Fragment]:
+	case !anchors(readText(t, filepath.Join("..", to)))[heading]:
 		return "the page has no such heading"
 	}
 	return ""

@@ -1,5 +1,6 @@
-// Package hugo tests the site that `make docs` builds: its links, and its pages in a browser.
-package hugo
+//go:build site
+
+package docs
 
 import (
 	"encoding/json"
@@ -8,7 +9,6 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"os/exec"
 	"path"
@@ -23,12 +23,12 @@ import (
 )
 
 const (
-	site       = "../../public"
+	site       = "../public"
 	repository = "https://github.com/pod2/pod2/blob/main/"
 )
 
-// pages returns the HTML of each page of the site, by its path.
-func pages(t *testing.T) map[string]string {
+// sitePages returns the HTML of each page of the site, by its path.
+func sitePages(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	err := filepath.WalkDir(site, func(file string, _ fs.DirEntry, err error) error {
@@ -46,23 +46,24 @@ func pages(t *testing.T) map[string]string {
 }
 
 var (
-	reference = regexp.MustCompile(`(?:href|src)="([^"]*)"`)
-	anchor    = regexp.MustCompile(`\b(?:id|name)="([^"]*)"`)
+	siteLink   = regexp.MustCompile(`(?:href|src)="([^"]*)"`)
+	siteAnchor = regexp.MustCompile(`\b(?:id|name)="([^"]*)"`)
 )
 
-// TestLinks finds the target of every link within the site and to files of the repository.
-func TestLinks(t *testing.T) {
-	all := pages(t)
+// TestSiteLinks finds the target of every link within the site that `make docs` builds, and
+// to files of the repository.
+func TestSiteLinks(t *testing.T) {
+	all := sitePages(t)
 	anchors := map[string]map[string]bool{}
 	for page, text := range all {
 		anchors[page] = map[string]bool{"": true}
-		for _, match := range anchor.FindAllStringSubmatch(text, -1) {
+		for _, match := range siteAnchor.FindAllStringSubmatch(text, -1) {
 			anchors[page][html.UnescapeString(match[1])] = true
 		}
 	}
 	links := 0
 	for page, text := range all {
-		for _, match := range reference.FindAllStringSubmatch(text, -1) {
+		for _, match := range siteLink.FindAllStringSubmatch(text, -1) {
 			links++
 			if why := broken(page, html.UnescapeString(match[1]), anchors); why != "" {
 				t.Errorf("%s: link %s: %s", page, match[1], why)
@@ -78,29 +79,22 @@ func TestLinks(t *testing.T) {
 func broken(page, link string, anchors map[string]map[string]bool) string {
 	if file, ok := strings.CutPrefix(link, repository); ok {
 		file, _, _ = strings.Cut(file, "#")
-		if _, err := os.Stat(filepath.Join("../..", filepath.FromSlash(file))); err != nil {
+		if _, err := os.Stat(filepath.Join("..", filepath.FromSlash(file))); err != nil {
 			return "the repository has no such file"
 		}
 		return ""
 	}
-	target, err := url.Parse(link)
+	file, heading, err := target(page, link)
 	if err != nil {
 		return err.Error()
 	}
-	if target.Scheme != "" || target.Host != "" {
+	info, err := os.Stat(filepath.Join(site, filepath.FromSlash(file)))
+	switch {
+	case file == "":
 		return ""
-	}
-	file := page
-	if target.Path != "" {
-		file = path.Join(path.Dir(page), target.Path)
-	}
-	if _, isPage := anchors[file]; !isPage {
-		if info, err := os.Stat(filepath.Join(site, filepath.FromSlash(file))); err != nil || info.IsDir() {
-			return "the site has no such file"
-		}
-		return ""
-	}
-	if !anchors[file][target.Fragment] {
+	case err != nil || info.IsDir():
+		return "the site has no such file"
+	case path.Ext(file) == ".html" && !anchors[file][heading]:
 		return "the page has no such heading"
 	}
 	return ""
@@ -125,7 +119,7 @@ addEventListener("unhandledrejection", (e) => parent.problem(location.pathname +
 // link of the navigation, searches, and uses the menu. It fails on a script error and on a
 // page that is wider than the frame.
 func TestBrowser(t *testing.T) {
-	all := pages(t)
+	all := sitePages(t)
 	chromium := find(t, "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 	done := make(chan report, 1)
 	mux := http.NewServeMux()
