@@ -3,11 +3,15 @@
 //
 //	ports     interface index of this node -> the addresses that it may send from
 //	places    VNI and MAC address          -> a port of this node, or another node
-//	networks  VNI                          -> MTU and gateway
-//	nodes     address                      -> the interface that leads there
+//	networks  VNI                          -> MTU, gateway and router
+//	nodes     address                      -> nothing: the set of other nodes
+//
+// Desired keeps the contents and answers each event with the entries that change. Full computes
+// the same contents from lists, in another way; tests compare the two.
 package tables
 
 import (
+	"fmt"
 	"net/netip"
 
 	"github.com/pod2/pod2/pkg/agent/dataplane"
@@ -45,4 +49,118 @@ type Network struct {
 	MTU     int
 	Gateway netip.Addr
 	Router  uint32
+}
+
+// Tables are the contents of all maps. Networks are by VNI.
+type Tables struct {
+	Ports    map[PortKey]Port
+	Places   map[PlaceKey]Place
+	Networks map[int32]Network
+	Nodes    map[netip.Addr]struct{}
+}
+
+// Map is one of the four maps.
+type Map uint8
+
+// The maps, in the order of the fields of Tables.
+const (
+	PortMap Map = iota
+	PlaceMap
+	NetworkMap
+	NodeMap
+)
+
+func (m Map) String() string { return [...]string{"ports", "places", "networks", "nodes"}[m] }
+
+// Change sets or deletes one entry of a map. Only the fields of that map count, and of a deletion
+// only the key:
+//
+//	PortMap     Port -> PortValue
+//	PlaceMap    Place -> PlaceValue
+//	NetworkMap  VNI -> NetworkValue
+//	NodeMap     Node
+type Change struct {
+	Map          Map
+	Delete       bool
+	Port         PortKey
+	PortValue    Port
+	Place        PlaceKey
+	PlaceValue   Place
+	VNI          int32
+	NetworkValue Network
+	Node         netip.Addr
+}
+
+// String is one line, such as "places set 1001 0a:58:c0:a8:00:03 -> node 10.0.0.2 192.168.0.3".
+func (c Change) String() string {
+	var key, value string
+	switch c.Map {
+	case PortMap:
+		key, value = fmt.Sprint(c.Port), c.PortValue.String()
+	case PlaceMap:
+		key, value = fmt.Sprintf("%d %s", c.Place.VNI, c.Place.MAC), c.PlaceValue.String()
+	case NetworkMap:
+		key, value = fmt.Sprint(c.VNI), c.NetworkValue.String()
+	case NodeMap:
+		key = c.Node.String()
+	}
+	switch {
+	case c.Delete:
+		return fmt.Sprintf("%s delete %s", c.Map, key)
+	case value == "":
+		return fmt.Sprintf("%s set %s", c.Map, key)
+	}
+	return fmt.Sprintf("%s set %s -> %s", c.Map, key, value)
+}
+
+func (p Port) String() string {
+	if p.Router {
+		return fmt.Sprintf("%d %s router %s", p.VNI, p.MAC, p.IP)
+	}
+	return fmt.Sprintf("%d %s %s", p.VNI, p.MAC, p.IP)
+}
+
+func (p Place) String() string {
+	if p.Interface != 0 {
+		return fmt.Sprintf("port %d %s", p.Interface, p.IP)
+	}
+	return fmt.Sprintf("node %s %s", p.Node, p.IP)
+}
+
+func (n Network) String() string {
+	s := fmt.Sprintf("mtu %d", n.MTU)
+	if n.Gateway.IsValid() {
+		s += fmt.Sprintf(" gateway %s", n.Gateway)
+	}
+	if n.Router != 0 {
+		s += fmt.Sprintf(" router %d", n.Router)
+	}
+	return s
+}
+
+// Empty are tables without an entry.
+func Empty() Tables {
+	return Tables{map[PortKey]Port{}, map[PlaceKey]Place{}, map[int32]Network{}, map[netip.Addr]struct{}{}}
+}
+
+// Apply makes the change.
+func (t Tables) Apply(c Change) {
+	switch c.Map {
+	case PortMap:
+		put(t.Ports, c.Port, c.PortValue, c.Delete)
+	case PlaceMap:
+		put(t.Places, c.Place, c.PlaceValue, c.Delete)
+	case NetworkMap:
+		put(t.Networks, c.VNI, c.NetworkValue, c.Delete)
+	case NodeMap:
+		put(t.Nodes, c.Node, struct{}{}, c.Delete)
+	}
+}
+
+func put[K comparable, V any](m map[K]V, key K, value V, remove bool) {
+	if remove {
+		delete(m, key)
+		return
+	}
+	m[key] = value
 }
