@@ -221,8 +221,8 @@ func edgeOf(cidr netip.Prefix, a netip.Addr) string {
 	return "the subnet-router anycast address"
 }
 
-// Next returns the lowest address at or above from that a pod that asks for any may get,
-// and false if there is none. If from is below the CIDR, it starts at the first address.
+// Next returns the lowest address at or above from for a pod that asks for no particular
+// address, and false if there is none. If from is below the CIDR, it starts at the first address.
 // If from is of the other family, has a zone or is zero, it finds nothing, so
 //
 //	for a, ok := p.First(); ok; a, ok = p.Next(a.Next())

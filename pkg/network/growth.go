@@ -169,7 +169,7 @@ func (v *view) grown() (metav1.Condition, bool) {
 		return c, true
 	}
 	c.Status, c.Reason = metav1.ConditionTrue, ReasonPodsCurrent
-	c.Message = "no pod must be recreated to reach all of " + v.cidr.String()
+	c.Message = "every pod can reach all of " + v.cidr.String()
 	return c, meta.FindStatusCondition(v.network.Status.Conditions, v1.ConditionGrown) != nil
 }
 

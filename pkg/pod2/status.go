@@ -119,8 +119,8 @@ func (v *view) count(status *v1.Pod2Status) {
 }
 
 // settled reports whether the update is complete: every replica exists and has this
-// revision. A Pod2 that never had a current revision has nothing to update from. A Pod2
-// with no replicas updates nothing that a pause or a partition holds back.
+// revision. A Pod2 that never had a current revision has nothing to update from. With a
+// pause or a partition, a Pod2 without replicas keeps its current revision.
 func (v *view) settled(counted *v1.Pod2Status) bool {
 	if held := v.pod2.Spec.Paused || v.partition() > 0; held && len(v.replicas) == 0 && counted.CurrentRevision != "" {
 		return false

@@ -153,8 +153,8 @@ func nothingBadHappens(t *testing.T, dice *rand.Rand) {
 	}
 }
 
-// exposes returns the writes of a plan, in their order, after which an owned slice exists
-// beside a Service that is not owned, or that has ports. Only the withdrawn slices did so
+// exposes returns the writes of a plan, in their order, that leave an owned slice beside a
+// bad Service: it is not owned, or it has ports. Only the withdrawn slices were beside one
 // before.
 func exposes(s State, p Plan) (problems []string) {
 	step := func(what string, one Plan) {

@@ -112,21 +112,21 @@ const (
 	ConditionProgressing = "Progressing"
 	// ConditionClaimsResized, on Pod2s with volumeClaimTemplates.
 	ConditionClaimsResized = "ClaimsResized"
-	// ConditionAddressesAvailable, on Networks: False with the names of pods that wait because
-	// no address is free; Unknown while the Network serves no new pod.
+	// ConditionAddressesAvailable, on Networks. It is False with the names of pods that wait
+	// because no address is free, and Unknown while the Network serves no new pod.
 	ConditionAddressesAvailable = "AddressesAvailable"
-	// ConditionAttachable, on Networks: Multus can attach pods to it, or the reason why not.
+	// ConditionAttachable, on Networks. It says whether Multus can attach pods to it.
 	ConditionAttachable = "Attachable"
 	// ConditionGrown, on Networks whose CIDR grew while pods ran that cannot reach all of it.
 	// It is False with their names, and True once they have been replaced.
 	ConditionGrown = "Grown"
-	// ConditionDNSPublished, on Pod2s that are on Networks: the replicas have their DNS names
-	// there, or the reason why not. It is Unknown while no replica has an address.
+	// ConditionDNSPublished, on Pod2s that are on Networks. It says whether the replicas have
+	// their DNS names there, and is Unknown while no replica has an address.
 	ConditionDNSPublished = "DNSPublished"
-	// ConditionAddressesBound, on pods that had to wait for their addresses: False with the
-	// reason, then True once they are bound.
+	// ConditionAddressesBound, on pods that had to wait for their addresses. It is False with
+	// the reason, and then True once they are bound.
 	ConditionAddressesBound = "samplecrd.k8s.io/AddressesBound"
-	// ConditionDataPlaneReady, on Nodes that run pod2-agent: the data plane is programmed, or
-	// how to find the reason why not.
+	// ConditionDataPlaneReady, on Nodes that run pod2-agent. It says whether the data plane is
+	// programmed, or how to find the reason why it is not.
 	ConditionDataPlaneReady = "samplecrd.k8s.io/DataPlaneReady"
 )
