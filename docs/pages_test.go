@@ -8,16 +8,21 @@ import (
 	"testing"
 )
 
-// A tutorial or a how-to guide begins with its readers and ends with the next steps.
-func TestUserPagesHaveReadersAndNextSteps(t *testing.T) {
-	for _, dir := range []string{"tutorials", "how-to"} {
-		files, err := filepath.Glob(filepath.Join(dir, "*.md"))
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%d pages in %s, %v", len(files), dir, err)
+// A page begins with its readers and ends with the next steps, unless it is generated.
+func TestPagesHaveReadersAndNextSteps(t *testing.T) {
+	pages := 0
+	for _, pattern := range []string{"*.md", "*/*.md"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
 		}
 		for _, file := range files {
 			text := readText(t, file)
-			if !regexp.MustCompile(`^# .+\n\nThis page is for .+\n`).MatchString(text) {
+			if strings.Contains(text, "\n<!-- Written by ") {
+				continue
+			}
+			pages++
+			if !regexp.MustCompile(`^# .+\n\n(This page is for|For) .+\n`).MatchString(text) {
 				t.Errorf("%s does not begin with its readers", file)
 			}
 			headings := regexp.MustCompile(`(?m)^## .+$`).FindAllString(text, -1)
@@ -25,6 +30,9 @@ func TestUserPagesHaveReadersAndNextSteps(t *testing.T) {
 				t.Errorf("%s does not end with next steps", file)
 			}
 		}
+	}
+	if pages < 50 {
+		t.Errorf("found only %d pages", pages)
 	}
 }
 
