@@ -183,32 +183,25 @@ func waitDemo(t *testing.T, namespace string) {
 // matches any lines. Ages and the widths of columns do not count.
 func runUserPage(t *testing.T, namespace, dir, file, skipped string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, file))
-	if err != nil {
-		t.Fatal(err)
-	}
 	config := inNamespace(t, namespace)
 	var words []string
 	commands := 0
-	for _, block := range regexp.MustCompile("(?ms)^```(yaml|console) ?(\\S*)\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
-		kind, word, content := block[1], block[2], block[3]
+	for _, b := range pageBlocks(t, file) {
 		switch {
-		case kind == "yaml":
-			if err := os.WriteFile(filepath.Join(dir, word), []byte(content), 0o600); err != nil {
+		case b.language == "yaml":
+			if err := os.WriteFile(filepath.Join(dir, b.word), []byte(b.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			continue
-		case word != "":
-			words = append(words, word)
-			continue
-		}
-		for _, step := range regexp.MustCompile(`(?m)^\$ `).Split(content, -1)[1:] {
-			command, want, _ := strings.Cut(step, "\n")
-			commands++
-			got := typed(t, config, dir, command)
-			t.Logf("$ %s\n%s", command, got)
-			if !printed(want).MatchString(plain(got)) {
-				t.Errorf("%s: $ %s\ngot\n%s\nwant\n%s", file, command, got, want)
+		case b.language == "console" && b.word != "":
+			words = append(words, b.word)
+		case b.language == "console":
+			for _, s := range b.steps() {
+				commands++
+				got := typed(t, config, dir, s.command)
+				t.Logf("$ %s\n%s", s.command, got)
+				if !printed(s.output).MatchString(plain(got)) {
+					t.Errorf("%s: $ %s\ngot\n%s\nwant\n%s", file, s.command, got, s.output)
+				}
 			}
 		}
 	}
