@@ -111,10 +111,11 @@ bench-dataplane: ## Measure the data plane, and write docs/performance-dataplane
 ### Pictures
 
 # A picture follows the colour scheme of its reader: theme 0 is light, 200 is dark.
+pictures = docs/pictures
 .PHONY: pictures
 pictures: bin/d2 ## Draw docs/pictures/*.svg from the sources beside them
 	@for source in docs/pictures/*.d2; do \
-	  bin/d2 --layout=dagre --theme=0 --dark-theme=200 --pad=20 --omit-version "$$source" "$${source%.d2}.svg" || exit; \
+	  bin/d2 --layout=dagre --theme=0 --dark-theme=200 --pad=20 --omit-version "$$source" "$(pictures)/$$(basename "$$source" .d2).svg" || exit; \
 	done
 
 bin/d2: hack/d2/go.mod hack/d2/go.sum
@@ -134,9 +135,11 @@ reference: ## Write docs/reference/api.md, kubectl-pod2.md and flags.md from the
 	@hack/update-reference.sh
 
 .PHONY: verify
-verify: ## Fail if a generated file is stale, or a patch of test/mutants no longer applies
+verify: ## Fail if a generated file or a picture is stale, or a patch of test/mutants no longer applies
 	@test/mutants/mutants.sh --check
 	@hack/verify-codegen.sh
+	@drawn=$$(mktemp -d) && trap 'rm -rf "$$drawn"' EXIT && $(MAKE) --no-print-directory pictures pictures="$$drawn" && \
+	for picture in "$$drawn"/*; do diff -q "$$picture" docs/pictures || { echo "run make pictures and commit the result" >&2; exit 1; }; done
 
 .PHONY: lint
 lint: bin/.lint-tools ## Run golangci-lint and actionlint; .golangci.yml lists the linters and the reasons for them
