@@ -147,7 +147,7 @@ func TestDeviceTakesIPv6(t *testing.T) {
 	}
 }
 
-// VXLAN in fragments goes through the device, too, and only as a whole.
+// VXLAN in fragments passes through the device, too, and only as a whole.
 func TestDeviceTakesFragments(t *testing.T) {
 	l := newLab(t, false)
 	a, c := l.nodes[0].pod("a", blue, "192.168.0.2"), l.nodes[1].pod("c", blue, "192.168.0.3")
