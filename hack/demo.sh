@@ -138,7 +138,7 @@ replicas() {
 table() {
   pods | awk '
     BEGIN { row = "%-14s %-12s %-12s %-14s %-11s %s\n"; printf row, "NAME", "OWNER", "NODE", "BLUE", "GREEN", "STATUS" }
-    { printf row, $1, $2, $3, $6, $7, $4 ($4 == "Succeeded" ? ": addresses released" : "") }'
+    { printf row, $1, $2, $3, $6, $7, $4 ($4 == "Succeeded" ? ": addresses rest" : "") }'
 }
 
 # recovered succeeds once every pod of the file exists and is Ready, and the Pod2 is Ready.
