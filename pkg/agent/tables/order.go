@@ -1,0 +1,144 @@
+package tables
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+)
+
+// batch collects the changes of one event. They are safe for the data plane after each step:
+//
+//	1  nodes set
+//	2  places and networks delete
+//	3  ports set
+//	4  networks and places set
+//	5  ports set that an entry of step 4 led to before: a new owner gets no packets of the old
+//	6  networks and places set that lead to a port of step 5
+//	7  ports and nodes delete: no entry leads to them any more
+type batch struct {
+	changes []Change
+	// left are the ports that an entry led to before its change.
+	left map[PortKey]bool
+	// moved are changes of entries that lead to another port than before, by that port.
+	moved map[PortKey][]Change
+}
+
+func (b *batch) step(c Change) int {
+	switch {
+	case c.Map == NodeMap && !c.Delete:
+		return 1
+	case c.Delete && (c.Map == PlaceMap || c.Map == NetworkMap):
+		return 2
+	case c.Delete:
+		return 7
+	case c.Map == PortMap && b.left[c.Port]:
+		return 5
+	case c.Map == PortMap:
+		return 3
+	case b.left[c.leadsTo()]:
+		return 6
+	}
+	return 4
+}
+
+// leadsTo returns the port that packets leave by, 0 if none.
+func (c Change) leadsTo() PortKey {
+	switch c.Map {
+	case PlaceMap:
+		return c.PlaceValue.Interface
+	case NetworkMap:
+		return c.NetworkValue.Router
+	}
+	return 0
+}
+
+// compare adds the change if the entry differs.
+func (b *batch) compare(is Tables, c Change) bool {
+	was, exists := is.entry(c)
+	if exists && was == c || !exists && c.Delete {
+		return false
+	}
+	if before := was.leadsTo(); before != 0 && !c.Delete {
+		if b.left == nil {
+			b.left, b.moved = map[PortKey]bool{}, map[PortKey][]Change{}
+		}
+		b.left[before] = true
+		if to := c.leadsTo(); to != 0 && to != before {
+			b.moved[before] = append(b.moved[before], c)
+		}
+	}
+	b.changes = append(b.changes, c)
+	return true
+}
+
+// ordered returns the changes by their steps, and those of one step by their keys.
+func (b *batch) ordered() []Change {
+	// Two entries that swap their ports cannot wait for each other.
+	for _, port := range b.changes {
+		if port.Map == PortMap && !port.Delete {
+			for _, c := range b.moved[port.Port] {
+				if b.left[c.leadsTo()] {
+					b.changes = append(b.changes, c.deletion())
+				}
+			}
+		}
+	}
+	slices.SortFunc(b.changes, func(a, c Change) int {
+		if order := b.step(a) - b.step(c); order != 0 {
+			return order
+		}
+		return cmp.Or(cmp.Compare(a.Map, c.Map), cmp.Compare(a.Port, c.Port), cmp.Compare(a.VNI, c.VNI), a.Node.Compare(c.Node),
+			cmp.Compare(a.Place.VNI, c.Place.VNI), bytes.Compare(a.Place.MAC[:], c.Place.MAC[:]))
+	})
+	return b.changes
+}
+
+// Diff returns the changes from the observed to the desired contents, in a safe order.
+func Diff(is, want Tables) []Change {
+	var b batch
+	want.each(func(c Change) { b.compare(is, c) })
+	is.each(func(c Change) {
+		if _, wanted := want.entry(c); !wanted {
+			b.compare(is, c.deletion())
+		}
+	})
+	return b.ordered()
+}
+
+// deletion of the entry with the key of c.
+func (c Change) deletion() Change {
+	return Change{Map: c.Map, Delete: true, Port: c.Port, Place: c.Place, VNI: c.VNI, Node: c.Node}
+}
+
+// each calls f with each entry as the change that sets it, in any order.
+func (t Tables) each(f func(Change)) {
+	for k, v := range t.Ports {
+		f(Change{Map: PortMap, Port: k, PortValue: v})
+	}
+	for k, v := range t.Places {
+		f(Change{Map: PlaceMap, Place: k, PlaceValue: v})
+	}
+	for k, v := range t.Networks {
+		f(Change{Map: NetworkMap, VNI: k, NetworkValue: v})
+	}
+	for k := range t.Nodes {
+		f(Change{Map: NodeMap, Node: k})
+	}
+}
+
+// entry returns the change that sets the entry with the key of c, and whether it exists.
+func (t Tables) entry(c Change) (Change, bool) {
+	was, exists := c.deletion(), false
+	was.Delete = false
+	switch c.Map {
+	case PortMap:
+		was.PortValue, exists = t.Ports[c.Port]
+	case PlaceMap:
+		was.PlaceValue, exists = t.Places[c.Place]
+	case NetworkMap:
+		was.NetworkValue, exists = t.Networks[c.VNI]
+	case NodeMap:
+		_, exists = t.Nodes[c.Node]
+	}
+	return was, exists
+}
