@@ -40,6 +40,10 @@ kernel-test: ## Run the data plane's tests on a real kernel, in temporary networ
 	@if why=$$(test/e2e/e2e.sh lacks kernel); then echo "Kernel tests: $$why: skipped"; \
 	else CGO_ENABLED=0 go test -tags=kernel -count=1 -timeout=10m ./pkg/agent/bpf ./pkg/agent/kernel ./cmd/pod2-agent; fi
 
+.PHONY: kernel-matrix
+kernel-matrix: ## Run the tests of pkg/agent/bpf on Debian's kernels 6.1 and 6.12, in QEMU (root on Debian; two minutes)
+	@test/e2e/kernels.sh 6.1 6.12
+
 # These run the controller thousands of times. The race detector gets only one of their scenarios.
 harnesses = TestCrashAtEveryWrite|TestFrozenWatches|TestRestartOnAnOlderView|TestHeldWrites|TestLeaderIsCutOff|TestTwoActive|TestFaults
 

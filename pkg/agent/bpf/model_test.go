@@ -20,6 +20,7 @@ type world struct {
 	ports   map[uint32]tables.Port // of the places
 	node    netip.Addr             // the local one, and the only other one
 	other   netip.Addr
+	decap6  bool // the kernel can take IPv6 out of IPv4
 }
 
 // decide returns the verdict of from_port on a frame, in plain Go: "answer", "deliver", "send", or
@@ -225,6 +226,9 @@ func (w world) decideWire(whole []byte) (verdict string, inner []byte) {
 	fragment := binary.BigEndian.Uint16(ip[6:])&0x3fff != 0 // not counting "don't fragment"
 	if ip[0] != 0x45 || ip[9] != 17 || fragment || netip.AddrFrom4([4]byte(ip[16:])) != w.node || binary.BigEndian.Uint16(udp[2:]) != 4789 ||
 		!bytes.Equal(vxlan[:4], []byte{8, 0, 0, 0}) || binary.BigEndian.Uint32(vxlan[4:])>>8 != uint32(w.vni) {
+		return "leave", nil
+	}
+	if !w.decap6 && inner[12] == 0x86 && inner[13] == 0xdd {
 		return "leave", nil
 	}
 	if netip.AddrFrom4([4]byte(ip[12:])) != w.other {

@@ -68,7 +68,7 @@ func newWorld(v6, router bool) world {
 
 func (w world) write(t testing.TB, p *Programs) {
 	t.Helper()
-	must(t, p.SetConfig(Config{Local: w.node, VXLAN: 9, Port: 4789, Decap6: true}))
+	must(t, p.SetConfig(Config{Local: w.node, VXLAN: 9, Port: 4789, Decap6: w.decap6}))
 	must(t, p.SetNode(w.other, loopback))
 	must(t, p.SetNetwork(w.vni, w.network))
 	for index, port := range w.ports {
@@ -239,6 +239,8 @@ func TestWireDecidesAsTheModel(t *testing.T) {
 	seen := map[string]int{}
 	for _, w := range []world{newWorld(false, false), newWorld(true, false)} {
 		p, err := Load(bpffs(t))
+		must(t, err)
+		w.decap6, err = HasDecap6(p)
 		must(t, err)
 		w.write(t, p)
 		r := &runner{TB: t, p: p}

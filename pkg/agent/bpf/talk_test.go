@@ -50,7 +50,8 @@ func (p *pod) listen() {
 	}))
 }
 
-// asks returns the name of the pod that answers at an address over UDP within a second; "" if none does.
+// asks returns the name of the pod that answers at an address over UDP within three seconds, in which the kernel asks for a
+// neighbour again; "" if none does.
 func (p *pod) asks(ip netip.Addr, question string) string {
 	p.Helper()
 	var name string
@@ -61,7 +62,7 @@ func (p *pod) asks(ip netip.Addr, question string) string {
 		}
 		defer conn.Close()
 		b := make([]byte, 1<<16)
-		for range 10 {
+		for range 30 {
 			_, _ = conn.Write([]byte(question))
 			_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 			if size, err := conn.Read(b); err == nil {
