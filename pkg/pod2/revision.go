@@ -207,6 +207,18 @@ func (r *revisions) add(p *v1.Pod2, content Content, number int64, taken map[str
 	}
 }
 
+// WithCollision returns the status to write when an object has the name of a new revision.
+// It is nil for a revision of this Pod2, which the watch will show. The watch never shows
+// an object without the label of the Pod2, so the next decision needs another name.
+func WithCollision(p *v1.Pod2, holder *appsv1.ControllerRevision) *v1.Pod2Status {
+	if holder.Labels[v1.Pod2Label] == p.Name {
+		return nil
+	}
+	status := p.Status.DeepCopy()
+	status.CollisionCount = ptr.To(ptr.Deref(status.CollisionCount, 0) + 1)
+	return status
+}
+
 // unused returns the oldest revisions beyond the limit that no pod uses. Of the revisions
 // that share the hash of a pod, the newest is kept.
 func (v *view) unused() []plan.Deletion {

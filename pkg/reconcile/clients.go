@@ -137,13 +137,14 @@ type getLister[T, L any] interface {
 // live makes quorum reads from the API server, for facts that a precondition of a write
 // cannot express. It remembers findings that the caches do not show.
 type live struct {
-	networks func(namespace string) getLister[*samplev1.Network, *samplev1.NetworkList]
-	blocks   func(namespace string) lister[*samplev1.AddressBlockList]
-	pod2s    func(namespace string) getter[*samplev1.Pod2]
-	pods     func(namespace string) getLister[*corev1.Pod, *corev1.PodList]
-	cronTabs func(namespace string) getter[*stablev1.CronTab]
-	cronJobs func(namespace string) getter[*batchv1.CronJob]
-	jobs     func(namespace string) lister[*batchv1.JobList]
+	networks  func(namespace string) getLister[*samplev1.Network, *samplev1.NetworkList]
+	blocks    func(namespace string) lister[*samplev1.AddressBlockList]
+	pod2s     func(namespace string) getter[*samplev1.Pod2]
+	pods      func(namespace string) getLister[*corev1.Pod, *corev1.PodList]
+	revisions func(namespace string) getter[*appsv1.ControllerRevision]
+	cronTabs  func(namespace string) getter[*stablev1.CronTab]
+	cronJobs  func(namespace string) getter[*batchv1.CronJob]
+	jobs      func(namespace string) lister[*batchv1.JobList]
 
 	unwatched     *unwatched[*corev1.Pod]
 	confirmedOver *confirmedOver
@@ -157,6 +158,7 @@ func newLive(c Clients, pods *unwatched[*corev1.Pod], over *confirmedOver) live 
 		blocks:    func(ns string) lister[*samplev1.AddressBlockList] { return c.Sample.SamplecrdV1().AddressBlocks(ns) },
 		pod2s:     func(ns string) getter[*samplev1.Pod2] { return c.Sample.SamplecrdV1().Pod2s(ns) },
 		pods:      func(ns string) getLister[*corev1.Pod, *corev1.PodList] { return c.Kube.CoreV1().Pods(ns) },
+		revisions: func(ns string) getter[*appsv1.ControllerRevision] { return c.Kube.AppsV1().ControllerRevisions(ns) },
 		cronTabs:  func(ns string) getter[*stablev1.CronTab] { return c.Sample.StableV1().CronTabs(ns) },
 		cronJobs:  func(ns string) getter[*batchv1.CronJob] { return c.Kube.BatchV1().CronJobs(ns) },
 		jobs:      func(ns string) lister[*batchv1.JobList] { return c.Kube.BatchV1().Jobs(ns) },

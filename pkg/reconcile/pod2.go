@@ -10,7 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/utils/ptr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/fenced"
@@ -199,21 +199,22 @@ func (r *pod2Kind) replacePods(ctx context.Context, steps *steps, plan pod2.Plan
 	})
 }
 
-// createRevision stores the template before pods are created from it. If an object
-// without the label has the name, our watch does not show it. The collision is counted,
-// so the next sync tries another name.
+// createRevision stores the template before pods are created from it. If another object
+// has the name, the collision is counted, so the next sync tries another name.
 func (r *pod2Kind) createRevision(ctx context.Context, key Key, current *v1.Pod2, revision *appsv1.ControllerRevision) error {
 	_, exists := r.writeRevisions.create(ctx, key, revision, fmt.Sprintf("number %d", revision.Revision))
 	if !apierrors.IsAlreadyExists(exists) {
 		return exists
 	}
-	holder, err := r.writeRevisions.api.Get(ctx, key.Namespace, revision.Name)
-	if err != nil || holder.Labels[v1.Pod2Label] == current.Name {
+	holder, err := r.live.revisions(key.Namespace).Get(ctx, revision.Name, metav1.GetOptions{})
+	if err != nil {
+		return exists
+	}
+	status := pod2.WithCollision(current, holder)
+	if status == nil {
 		return exists // the cache does not show it yet
 	}
-	status := *current.Status.DeepCopy()
-	status.CollisionCount = ptr.To(ptr.Deref(status.CollisionCount, 0) + 1)
-	return errors.Join(exists, r.updateStatus(ctx, key, nil, current, status))
+	return errors.Join(exists, r.updateStatus(ctx, key, nil, current, *status))
 }
 
 func (r *pod2Kind) changeRevisions(ctx context.Context, key Key, seen, wanted []*appsv1.ControllerRevision) error {
