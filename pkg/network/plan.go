@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -120,6 +121,21 @@ type Wait struct {
 func (p Plan) WithoutFinalizer() Plan {
 	p.Blocks = slices.DeleteFunc(slices.Clone(p.Blocks), func(w BlockWrite) bool { return !w.TakesBack })
 	return p
+}
+
+// Marked is the Network with the finalizer, the mark and the gateway of the plan.
+func (p Plan) Marked(n *v1.Network) *v1.Network {
+	marked := n.DeepCopy()
+	if p.AddFinalizer {
+		marked.Finalizers = append(marked.Finalizers, v1.InUseFinalizer)
+	}
+	if p.Begin {
+		metav1.SetMetaDataAnnotation(&marked.ObjectMeta, v1.NetworkUIDAnnotation, string(n.UID))
+	}
+	if _, recorded := n.Annotations[v1.GatewayAnnotation]; !recorded {
+		metav1.SetMetaDataAnnotation(&marked.ObjectMeta, v1.GatewayAnnotation, GatewayText(n))
+	}
+	return marked
 }
 
 // Empty says whether there is nothing to write.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/attachment"
@@ -166,20 +165,10 @@ func (r *networkKind) apply(ctx context.Context, key Key, state network.State, p
 
 // mark adds the finalizer, or the mark that the Network begins to bind, in one write.
 func (r *networkKind) mark(ctx context.Context, key Key, current *v1.Network, plan network.Plan) (*v1.Network, error) {
-	next := current.DeepCopy()
-	if plan.AddFinalizer {
-		next.Finalizers = append(next.Finalizers, v1.InUseFinalizer)
+	if err := r.live.confirmAlive(ctx, key, plan.Alive); err != nil {
+		return nil, err
 	}
-	if plan.Begin {
-		if err := r.live.confirmAlive(ctx, key, plan.Alive); err != nil {
-			return nil, err
-		}
-		metav1.SetMetaDataAnnotation(&next.ObjectMeta, v1.NetworkUIDAnnotation, string(next.UID))
-	}
-	if _, chosen := next.Annotations[v1.GatewayAnnotation]; !chosen {
-		metav1.SetMetaDataAnnotation(&next.ObjectMeta, v1.GatewayAnnotation, network.GatewayText(current))
-	}
-	return r.writeNetworks.update(ctx, key, current, next, "in use")
+	return r.writeNetworks.update(ctx, key, current, plan.Marked(current), "in use")
 }
 
 func (r *networkKind) removeFinalizer(ctx context.Context, key Key, current *v1.Network) error {
