@@ -47,7 +47,8 @@ type PodPlan struct {
 	// Event on the pod, after the condition.
 	Event *plan.Event
 	// Stale, if not empty, says why this view of a Network is older than the view of its
-	// AddressBlocks. Nothing must be written from it, and no event announces the newer view.
+	// AddressBlocks. Nothing must be written from it. No event announces the newer view,
+	// so the sync fails and is retried.
 	Stale string
 }
 
@@ -63,6 +64,9 @@ func (p PodPlan) Empty() bool { return p.Publish == nil && p.Condition == nil }
 // String has one action a line.
 func (p PodPlan) String() string {
 	text := ""
+	if p.Stale != "" {
+		text += "stale: " + p.Stale + "\n"
+	}
 	if p.Publish != nil {
 		text += "publish " + p.Publish.Addresses + "\n"
 	}
@@ -79,6 +83,7 @@ func (p PodPlan) String() string {
 //	                                       would have an address of a Network
 //	gated, request missing or unreadable   complain
 //	gated, restored addresses unreadable   complain
+//	gated, bound for an unknown Network    the view is old
 //	gated, all Networks bound              publish
 //	gated                                  nothing; the Networks report the reason
 //	request, neither gated nor published   complain: it may already run
@@ -125,6 +130,9 @@ func Publish(s PodState) PodPlan {
 }
 
 func (s PodState) publish(requests []attachment.Request) PodPlan {
+	if why := s.stale(); why != "" {
+		return PodPlan{Stale: why}
+	}
 	addresses := make(map[string]attachment.Address, len(s.Networks))
 	for _, n := range s.Networks {
 		if n.Network == nil {
@@ -148,6 +156,20 @@ func (s PodState) publish(requests []attachment.Request) PodPlan {
 		return s.complain(ReasonInvalidRequest, fmt.Sprintf("%s; edit the annotation: the pod is still gated", err))
 	}
 	return PodPlan{Publish: &Publication{attachment.FormatAddresses(addresses), multus}}
+}
+
+// stale says which AddressBlock binds the pod for a Network that the view lacks, or has
+// with another UID. An AddressBlock from a backup names pods with other UIDs.
+func (s PodState) stale() string {
+	for _, n := range s.Networks {
+		for _, block := range n.Blocks {
+			if (n.Network == nil || n.Network.UID != block.Spec.NetworkUID) &&
+				slices.ContainsFunc(block.Spec.Entries, func(e v1.AddressEntry) bool { return e.PodUID == s.Pod.UID }) {
+				return fmt.Sprintf("AddressBlock %s belongs to a Network %s that the cache does not have", block.Name, n.Name)
+			}
+		}
+	}
+	return ""
 }
 
 // heldAddress returns the lowest address that the current Network has bound to this pod, by

@@ -69,10 +69,14 @@ func TestPublish(t *testing.T) {
 			network blue 192.168.0.0/16
 			block 192.168.0.0/24 uid=n-earlier
 			192.168.0.2 Bound web-0/u1
-			pod web-0/u1 gated asks=blue`, ``, ``},
+			pod web-0/u1 gated asks=blue`, `stale: AddressBlock blue-192.168.0.0 belongs to a Network blue that the cache does not have`, ``},
 		{"the Network is gone", `
 			network blue -
 			192.168.0.2 Bound web-0/u1
+			pod web-0/u1 gated asks=blue`, `stale: AddressBlock blue-192.168.0.0 belongs to a Network blue that the cache does not have`, ``},
+		{"the Network is gone, and its AddressBlock names another pod", `
+			network blue -
+			192.168.0.2 Bound web-0/u0
 			pod web-0/u1 gated asks=blue`, ``, ``},
 		{"bound before its Network was deleted", `
 			network blue 192.168.0.0/16 terminating

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,9 +17,7 @@ import (
 type podKind struct{ *shared }
 
 // observe reads the Networks that the pod asks for, each with the AddressBlocks that name
-// it. The view is old if an AddressBlock binds the pod for a Network that the cache
-// lacks, or has with another UID. It returns an error then, because nothing would wake
-// the pod when the Network appears.
+// it.
 func (r *podKind) observe(key Key) (network.PodState, time.Duration, error) {
 	pod := r.pods.get(key.Namespace, key.Name)
 	if pod == nil {
@@ -35,24 +32,13 @@ func (r *podKind) observe(key Key) (network.PodState, time.Duration, error) {
 	for _, request := range requests {
 		neighbour := network.Neighbour{Name: request.Network, Network: r.networks.get(key.Namespace, request.Network)}
 		for _, block := range blocks {
-			if block.Spec.Network != request.Network {
-				continue
-			}
-			neighbour.Blocks = append(neighbour.Blocks, block)
-			if attachment.Gated(pod) && binds(block, pod) && (neighbour.Network == nil || neighbour.Network.UID != block.Spec.NetworkUID) {
-				return state, 0, fmt.Errorf("AddressBlock %s/%s belongs to a Network %s that the cache does not have: %w",
-					key.Namespace, block.Name, request.Network, ErrStale)
+			if block.Spec.Network == request.Network {
+				neighbour.Blocks = append(neighbour.Blocks, block)
 			}
 		}
 		state.Networks = append(state.Networks, neighbour)
 	}
 	return state, 0, nil
-}
-
-// binds says whether an AddressBlock has an entry with the UID of a pod. An AddressBlock
-// from a backup names pods with other UIDs.
-func binds(block *v1.AddressBlock, pod *corev1.Pod) bool {
-	return slices.ContainsFunc(block.Spec.Entries, func(e v1.AddressEntry) bool { return e.PodUID == pod.UID })
 }
 
 func (r *podKind) apply(ctx context.Context, key Key, state network.PodState, plan network.PodPlan) (Result, error) {
