@@ -220,17 +220,18 @@ func (v *view) retention() v1.Pod2ClaimRetentionPolicy {
 
 // surplusClaims returns the PVCs to delete: the doomed ones that no slot uses, once no pod of
 // any owner has their ordinal.
-func (v *view) surplusClaims() []plan.Deletion {
-	var deletions []plan.Deletion
+func (v *view) surplusClaims() []ClaimDeletion {
+	var deletions []ClaimDeletion
 	for _, c := range v.claims {
-		if _, used := v.slot(c); used || v.untouchable(c) != "" || !v.doomed(c) || v.podNames[ordinals.Name(v.pod2.Name, c.ordinal)] {
+		pod := ordinals.Name(v.pod2.Name, c.ordinal)
+		if _, used := v.slot(c); used || v.untouchable(c) != "" || !v.doomed(c) || v.podNames[pod] {
 			continue
 		}
 		reason := "scaled down"
 		if isSurge(c.PersistentVolumeClaim) {
 			reason = "of a surge replica"
 		}
-		deletions = append(deletions, plan.Delete(c, reason))
+		deletions = append(deletions, ClaimDeletion{plan.Delete(c, reason), pod})
 	}
 	return deletions
 }

@@ -207,6 +207,8 @@ func brokenClaimPromise(s State, p Plan) string {
 	for _, d := range p.DeleteClaims {
 		is, name := claims[d.Name], d.Name[strings.IndexByte(d.Name, '-')+1:]
 		switch {
+		case d.Pod != name:
+			return fmt.Sprintf("PVC %s is deleted if pod %s does not exist", d.Name, d.Pod)
 		case is == nil || is.UID != d.UID || foreign(is) || is.Labels[v1.Pod2Label] != "web":
 			return fmt.Sprintf("claim %s is deleted", d.Name)
 		case pods[name]:

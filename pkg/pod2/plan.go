@@ -46,7 +46,7 @@ type Plan struct {
 	// they may use the quota that a new PVC needs. Preconditions: UID and
 	// resourceVersion, because owner and mark come from the cache, and a live read that
 	// finds no pod with the ordinal.
-	DeleteClaims []plan.Deletion
+	DeleteClaims []ClaimDeletion
 	// Create in this order, by fixed name: at most maxPods. The next plan creates the
 	// rest, from the spec at that time.
 	Create []Creation
@@ -126,6 +126,12 @@ func (c Creation) Request() string {
 type ClaimChange struct {
 	Claim  *corev1.PersistentVolumeClaim
 	Reason string
+}
+
+// ClaimDeletion deletes the PVC of an ordinal.
+type ClaimDeletion struct {
+	plan.Deletion
+	Pod string // the name of the ordinal's pod, which must not exist
 }
 
 // Empty reports whether there is nothing to write.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -71,10 +70,10 @@ func (r *pod2Kind) changeClaims(ctx context.Context, key Key, changes []pod2.Cla
 // deleteClaims deletes PVCs of ordinals that have no pod. A live read must confirm this:
 // a cache alone cannot justify deleting data, because it lacks pods whose label a user
 // removed. The resourceVersion ensures that the PVC still belongs to the Pod2.
-func (r *pod2Kind) deleteClaims(ctx context.Context, key Key, deletions []plan.Deletion) ([]plan.Deletion, error) {
+func (r *pod2Kind) deleteClaims(ctx context.Context, key Key, deletions []pod2.ClaimDeletion) ([]pod2.ClaimDeletion, error) {
 	refs := make([]network.PodRef, 0, len(deletions))
 	for _, d := range deletions {
-		refs = append(refs, network.PodRef{Name: d.Name[strings.LastIndex(d.Name, key.Name+"-"):]})
+		refs = append(refs, network.PodRef{Name: d.Pod})
 	}
 	var exist []string
 	err := r.live.readPods(ctx, key.Namespace, refs, func(ref network.PodRef, pod *corev1.Pod) {
@@ -90,5 +89,7 @@ func (r *pod2Kind) deleteClaims(ctx context.Context, key Key, deletions []plan.D
 		slices.Sort(exist)
 		return nil, fmt.Errorf("%s: cannot delete PersistentVolumeClaims in namespace %s: their pods exist, but the cache does not show them: %s: %w", key, key.Namespace, summary(exist), ErrStale)
 	}
-	return forEach(ctx, deletions, deleting(key, r.writeClaims))
+	return forEach(ctx, deletions, func(ctx context.Context, d pod2.ClaimDeletion) error {
+		return r.writeClaims.delete(ctx, key, d.Deletion)
+	})
 }
