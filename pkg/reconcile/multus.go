@@ -27,10 +27,6 @@ type multusKind struct {
 // NetworkAttachmentDefinition. Neither an empty list of them nor a missing kind is an event.
 const installedEvery = time.Minute
 
-// candidates is how many numbers a Network tries at a time. With half of all sixteen million
-// taken, one in a million Networks would find none.
-const candidates = 20
-
 func newMultusKind(s *shared, i Informers) *multusKind {
 	informer := i.Definitions.Informer()
 	return &multusKind{s, &optionalKind{informer: informer, synced: informer.HasSynced}}
@@ -59,15 +55,7 @@ func (r *multusKind) observe(key Key) (state multus.State, again time.Duration, 
 		state.Others = slices.DeleteFunc(r.networks.by(byWire, w), func(n *v1.Network) bool { return pathOf(n) == key.path() })
 		slices.SortFunc(state.Others, func(a, b *v1.Network) int { return strings.Compare(pathOf(a), pathOf(b)) })
 	}
-	numbers := multus.Numbers(state.Network.UID, candidates)
-	if told := state.Network.Status.VNI; told != 0 {
-		numbers = append(numbers, told)
-	}
-	for _, vni := range numbers {
-		if r.vnis.get("", multus.Name(vni)) == nil {
-			state.Candidates = append(state.Candidates, vni)
-		}
-	}
+	state.Candidates = multus.Candidates(state.Network, func(vni string) bool { return r.vnis.get("", vni) != nil })
 	if state.Installed {
 		state.Definition = r.definitions.get(key.Namespace, key.Name)
 	}

@@ -3,6 +3,7 @@ package multus
 import (
 	"encoding/binary"
 	"hash/fnv"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,7 +24,7 @@ type State struct {
 	Network *v1.Network
 	// VNIs that name this Network, of any UID, in name order.
 	VNIs []*v1.VNI
-	// Candidates are the Numbers that no VNI has, in their order.
+	// Candidates are those that the function Candidates returns.
 	Candidates []int32
 	// Installed: the cluster has the kind NetworkAttachmentDefinition.
 	Installed bool
@@ -54,6 +55,20 @@ func Numbers(network types.UID, many int) []int32 {
 		numbers = append(numbers, int32(FirstVNI+hash.Sum64()%(lastVNI-FirstVNI+1)))
 	}
 	return numbers
+}
+
+// candidates is how many Numbers a Network tries at a time. With half of all sixteen
+// million taken, one in a million Networks would find none.
+const candidates = 20
+
+// Candidates returns the numbers that a Network may claim, in the order to try them: its
+// Numbers, and then the number in its status, whose VNI a user may have deleted.
+func Candidates(n *v1.Network, taken func(vni string) bool) []int32 {
+	numbers := Numbers(n.UID, candidates)
+	if told := n.Status.VNI; told != 0 {
+		numbers = append(numbers, told)
+	}
+	return slices.DeleteFunc(numbers, func(vni int32) bool { return taken(Name(vni)) })
 }
 
 // Name of the VNI with this number.

@@ -4,7 +4,10 @@ import (
 	"slices"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
 func TestNumbers(t *testing.T) {
@@ -26,6 +29,18 @@ func TestNumbers(t *testing.T) {
 func TestNumbersStay(t *testing.T) {
 	if got, want := Numbers("u1", 3), []int32{3880099, 3814128, 4012041}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestCandidates(t *testing.T) {
+	n := &v1.Network{ObjectMeta: metav1.ObjectMeta{UID: "u1"}, Status: v1.NetworkStatus{VNI: 70000}}
+	numbers := Numbers("u1", candidates)
+	got := Candidates(n, func(vni string) bool { return vni == Name(numbers[0]) })
+	if want := append(numbers[1:], 70000); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got := Candidates(n, func(string) bool { return true }); len(got) > 0 {
+		t.Errorf("got %v, although all are taken", got)
 	}
 }
 
