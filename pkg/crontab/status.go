@@ -30,6 +30,13 @@ const (
 	ReasonScheduled           = "Scheduled"
 )
 
+// Reasons of a failure.
+const (
+	ReasonFailedCreate = "FailedCreate"
+	ReasonFailedUpdate = "FailedUpdate"
+	ReasonFailedDelete = "FailedDelete"
+)
+
 // mendable are the reasons that a user can fix; an event reports them too.
 var mendable = map[string]bool{
 	ReasonNameTaken: true, ReasonInvalidSchedule: true, ReasonInvalidTimeZone: true, ReasonNeverDue: true, ReasonNetworkNotFound: true, ReasonNetworkTerminating: true,

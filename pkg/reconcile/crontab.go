@@ -90,7 +90,7 @@ func (r *cronTabKind) apply(ctx context.Context, key Key, state crontab.State, p
 		r.runs.end(key)
 	}
 	steps, status, events := r.steps(key), plan.Status, plan.Events
-	after, reason := state, "FailedUpdate"
+	after, reason := state, crontab.ReasonFailedUpdate
 	done := steps.doFor(&reason, func() (err error) {
 		if plan.Release {
 			return r.release(ctx, key, state)
@@ -130,15 +130,15 @@ func (r *cronTabKind) changeCronJob(ctx context.Context, key Key, state crontab.
 	var written *batchv1.CronJob
 	switch {
 	case plan.Delete != nil:
-		return state, "FailedDelete", r.writeCronJobs.deleteBy(ctx, key, *plan.Delete, ptr.To(metav1.DeletePropagationForeground))
+		return state, crontab.ReasonFailedDelete, r.writeCronJobs.deleteBy(ctx, key, *plan.Delete, ptr.To(metav1.DeletePropagationForeground))
 	case plan.Create != nil:
-		reason = "FailedCreate"
+		reason = crontab.ReasonFailedCreate
 		if err = r.live.confirmCronTab(ctx, key, state.CronTab); err == nil {
 			written, err = r.writeCronJobs.create(ctx, key, plan.Create, "")
 			err = fenced.Stale(err)
 		}
 	case plan.Update != nil:
-		reason = "FailedUpdate"
+		reason = crontab.ReasonFailedUpdate
 		// Do not add a reference to a CronTab that is being deleted: the garbage
 		// collector would delete the CronJob, which the user wants to keep.
 		if plan.Update.Adopts() {

@@ -61,14 +61,14 @@ func namesTold(p *v1.Pod2) func(pod2.Names) bool {
 // prevent the writes of another.
 func (r *dnsKind) apply(ctx context.Context, key Key, state dns.State, plan dns.Plan) (result Result, err error) {
 	steps := r.steps(key)
-	steps.do("FailedDelete", func() error {
+	steps.do(dns.ReasonFailedDelete, func() error {
 		_, err := forEach(ctx, plan.Withdraw, deleting(key, r.writeSlices))
 		return err
 	})
 	if state.Pod2 == nil {
 		return result, steps.err()
 	}
-	confirmed := steps.do("FailedCreate", func() error {
+	confirmed := steps.do(dns.ReasonFailedCreate, func() error {
 		if plan.NeedsOwner() {
 			if err := r.live.confirmPod2(ctx, key, state.Pod2); err != nil {
 				return err
@@ -77,7 +77,7 @@ func (r *dnsKind) apply(ctx context.Context, key Key, state dns.State, plan dns.
 		return r.live.confirmOver(ctx, key, plan.ConfirmGone)
 	})
 	if confirmed {
-		steps.do("FailedDelete", func() error {
+		steps.do(dns.ReasonFailedDelete, func() error {
 			if _, err := forEach(ctx, plan.DeleteSlices, deleting(key, r.writeSlices)); err != nil {
 				return err
 			}
@@ -120,12 +120,12 @@ func deleting[T fenced.Object](key Key, w writer[T]) func(context.Context, plan.
 func (r *dnsKind) changeService(ctx context.Context, key Key, w dns.ServiceWrites) (reason string, err error) {
 	if w.Create != nil {
 		if _, err := r.writeServices.create(ctx, key, w.Create, ""); err != nil {
-			return "FailedCreate", err
+			return dns.ReasonFailedCreate, err
 		}
 	}
 	if u := w.Update; u != nil {
 		if _, err := r.writeServices.update(ctx, key, u.Was, u.Object, u.Reason); err != nil {
-			return "FailedUpdate", err
+			return dns.ReasonFailedUpdate, err
 		}
 	}
 	_, err = forEach(ctx, w.CreateSlices, func(ctx context.Context, slice *discoveryv1.EndpointSlice) error {
@@ -133,13 +133,13 @@ func (r *dnsKind) changeService(ctx context.Context, key Key, w dns.ServiceWrite
 		return err
 	})
 	if err != nil {
-		return "FailedCreate", err
+		return dns.ReasonFailedCreate, err
 	}
 	_, err = forEach(ctx, w.UpdateSlices, func(ctx context.Context, u plan.Update[*discoveryv1.EndpointSlice]) error {
 		_, err := r.writeSlices.update(ctx, key, u.Was, u.Object, u.Reason)
 		return err
 	})
-	return "FailedUpdate", err
+	return dns.ReasonFailedUpdate, err
 }
 
 // dnsOfPod returns the Pod2s whose DNS names may have an address that the pod publishes.

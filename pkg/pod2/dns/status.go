@@ -25,6 +25,13 @@ const (
 	ReasonServiceHasPorts    = "ServiceHasPorts"
 )
 
+// Reasons of a failure.
+const (
+	ReasonFailedCreate = "FailedCreate"
+	ReasonFailedUpdate = "FailedUpdate"
+	ReasonFailedDelete = "FailedDelete"
+)
+
 // Observed returns the status and the events for observed problems, independent of
 // writes. It returns nil if there is no problem, or the status is already written.
 func Observed(s State) (*v1.Pod2Status, []plan.Event) {
