@@ -13,7 +13,7 @@ func (d *Desired) mark(n *network, p *dataplane.Pod) {
 		return
 	}
 	a, _ := n.of(p)
-	d.dirty = append(d.dirty, Change{Map: PlaceMap, Place: PlaceKey{n.spec.VNI, a.MAC}})
+	d.dirty = append(d.dirty, key{in: PlaceMap, place: PlaceKey{n.spec.VNI, a.MAC}})
 	if p.Node == d.self {
 		d.markPorts(n.port(p))
 	}
@@ -21,21 +21,21 @@ func (d *Desired) mark(n *network, p *dataplane.Pod) {
 
 // markVNI marks the entries of a VNI apart from pods.
 func (d *Desired) markVNI(vni int32) {
-	d.dirty = append(d.dirty, Change{Map: NetworkMap, VNI: vni})
+	d.dirty = append(d.dirty, key{in: NetworkMap, vni: vni})
 	d.markPorts(LocalPort{VNI: vni})
 }
 
 func (d *Desired) markPorts(p LocalPort) {
 	for _, index := range d.plugged[p.user()] {
-		d.dirty = append(d.dirty, Change{Map: PortMap, Port: index})
+		d.dirty = append(d.dirty, key{in: PortMap, port: index})
 	}
 }
 
 // flush brings the entries with the marked keys up to date.
 func (d *Desired) flush() []Change {
-	var b batch
-	for _, c := range d.dirty {
-		if c = d.content(c); b.compare(d.is, c) {
+	b := batch{changes: make([]Change, 0, len(d.dirty))}
+	for _, k := range d.dirty {
+		if c := d.content(k); b.compare(d.is, c) {
 			d.is.Apply(c)
 		}
 	}
@@ -43,10 +43,10 @@ func (d *Desired) flush() []Change {
 	return b.ordered()
 }
 
-// content returns the change that brings about the entry with the key of c.
-func (d *Desired) content(c Change) Change {
-	exists := false
-	switch c.Map {
+// content returns the change that makes the entry with the key, or removes it.
+func (d *Desired) content(k key) Change {
+	c, exists := k.change(false), false
+	switch k.in {
 	case NodeMap:
 		exists = d.vteps[c.Node] > 0
 	case NetworkMap:
@@ -76,7 +76,7 @@ func (d *Desired) content(c Change) Change {
 		exists = holds && (c.PlaceValue.Interface != 0 || c.PlaceValue.Node.IsValid())
 	}
 	if !exists {
-		return c.deletion()
+		return k.change(true)
 	}
 	return c
 }

@@ -49,7 +49,7 @@ type Desired struct {
 	// local is the last known address of this node. Its family is that of VXLAN.
 	local    netip.Addr
 	is       Tables
-	dirty    []Change // only their keys
+	dirty    []key // of entries that the event may change
 	pods     map[name]*dataplane.Pod
 	here     map[types.UID]*dataplane.Pod // pods of this node
 	networks map[name]*network
@@ -59,13 +59,12 @@ type Desired struct {
 	ports    map[PortKey]LocalPort
 	plugged  map[LocalPort][]PortKey // ports by their user
 	// concerned are the Networks that the event may open or close on this node.
-	concerned []*network
+	concerned set[network]
 }
 
 // node is any node. It may be unknown. Its vtep is zero if this node can send no VXLAN to it.
 type node struct {
 	addresses []netip.Addr
-	known     bool
 	vtep      netip.Addr
 	pods      set[dataplane.Pod]
 }
@@ -73,7 +72,7 @@ type node struct {
 // New returns the desired contents for the node with that name.
 func New(nodeName string) *Desired {
 	return &Desired{self: nodeName, is: Empty(), pods: map[name]*dataplane.Pod{}, here: map[types.UID]*dataplane.Pod{}, networks: map[name]*network{},
-		vnis: map[int32][]*network{}, nodes: map[string]*node{}, vteps: map[netip.Addr]int{}, ports: map[PortKey]LocalPort{}, plugged: map[LocalPort][]PortKey{}}
+		vnis: map[int32][]*network{}, nodes: map[string]*node{}, vteps: map[netip.Addr]int{}, ports: map[PortKey]LocalPort{}, plugged: map[LocalPort][]PortKey{}, concerned: set[network]{}}
 }
 
 // Tables returns a copy of the whole contents.
@@ -130,8 +129,7 @@ func (d *Desired) dropPod(p *dataplane.Pod) {
 // SetNode adds a node, or replaces the one with its name. While this node has no address, its
 // last one counts.
 func (d *Desired) SetNode(n dataplane.Node) []Change {
-	x := d.node(n.Name)
-	x.addresses, x.known = n.Addresses, true
+	d.node(n.Name).addresses = n.Addresses
 	d.address(n.Name)
 	if n.Name == d.self && len(n.Addresses) > 0 && n.Addresses[0] != d.local {
 		d.local = n.Addresses[0]
@@ -139,16 +137,13 @@ func (d *Desired) SetNode(n dataplane.Node) []Change {
 			d.address(other)
 		}
 	}
+	d.forget(n.Name)
 	return d.finish()
 }
 
 // DeleteNode removes the node. Its pods have no place then.
 func (d *Desired) DeleteNode(nodeName string) []Change {
-	x := d.node(nodeName)
-	x.addresses, x.known = nil, false
-	d.address(nodeName)
-	d.forget(nodeName)
-	return d.finish()
+	return d.SetNode(dataplane.Node{Name: nodeName})
 }
 
 // address sets the address that this node sends VXLAN to: the first one of its own family.
@@ -166,7 +161,7 @@ func (d *Desired) address(nodeName string) {
 	x.vtep = vtep
 	for p := range x.pods {
 		for _, a := range p.Attachments {
-			d.mark(d.network(name{p.Namespace, a.Network}), p)
+			d.mark(d.networks[name{p.Namespace, a.Network}], p)
 		}
 	}
 }
@@ -176,7 +171,7 @@ func (d *Desired) count(vtep netip.Addr, more int) {
 	if !vtep.IsValid() {
 		return
 	}
-	d.dirty = append(d.dirty, Change{Map: NodeMap, Node: vtep})
+	d.dirty = append(d.dirty, key{in: NodeMap, node: vtep})
 	if d.vteps[vtep] += more; d.vteps[vtep] == 0 {
 		delete(d.vteps, vtep)
 	}
@@ -193,7 +188,7 @@ func (d *Desired) node(nodeName string) *node {
 
 // forget the node if nothing is known of it.
 func (d *Desired) forget(nodeName string) {
-	if x := d.nodes[nodeName]; !x.known && len(x.pods) == 0 {
+	if x := d.nodes[nodeName]; len(x.addresses)+len(x.pods) == 0 {
 		delete(d.nodes, nodeName)
 	}
 }
@@ -203,17 +198,17 @@ func (d *Desired) SetNetwork(spec dataplane.Network) []Change {
 	n := d.network(name{spec.Namespace, spec.Name})
 	was := n.spec
 	was.MTU, was.Egress = spec.MTU, spec.Egress
-	if n.known && was == spec { // no pod is concerned
+	if was == spec { // no pod is concerned
 		n.spec = spec
 		d.markVNI(spec.VNI)
 		return d.finish()
 	}
 	d.dropNetwork(n)
-	n.spec, n.known = spec, true
+	n.spec = spec
 	list := append(d.vnis[spec.VNI], n)
 	slices.SortFunc(list, func(a, b *network) int { return strings.Compare(a.String(), b.String()) })
 	d.vnis[spec.VNI] = list
-	d.concern(list...)
+	d.concern(list)
 	return d.finish()
 }
 
@@ -225,14 +220,12 @@ func (d *Desired) DeleteNetwork(namespace, networkName string) []Change {
 
 func (d *Desired) dropNetwork(n *network) {
 	d.close(n)
-	if n.known {
-		rest := slices.DeleteFunc(d.vnis[n.spec.VNI], func(other *network) bool { return other == n })
-		if d.vnis[n.spec.VNI] = rest; len(rest) == 0 {
-			delete(d.vnis, n.spec.VNI)
-		}
-		d.concern(rest...)
+	rest := slices.DeleteFunc(d.vnis[n.spec.VNI], func(other *network) bool { return other == n })
+	if d.vnis[n.spec.VNI] = rest; len(rest) == 0 {
+		delete(d.vnis, n.spec.VNI)
 	}
-	n.spec, n.known = dataplane.Network{}, false
+	d.concern(rest)
+	n.spec = dataplane.Network{}
 }
 
 // SetPort adds a port, or replaces the one with its interface index.
@@ -269,7 +262,6 @@ func (d *Desired) touch(p LocalPort, more int) {
 		d.markVNI(p.VNI)
 		return
 	}
-	d.markPorts(p)
 	n := d.network(name{p.Namespace, p.Network})
 	n.ports += more
 	if pod := d.here[p.Pod]; pod != nil {

@@ -169,14 +169,13 @@ func (w *world) state() State {
 // own port or node.
 func (w *world) apply(t testing.TB, changes []Change) {
 	t.Helper()
-	seen := map[Change]bool{}
+	seen := map[key]bool{}
 	for i, c := range changes {
 		w.maps.Apply(c)
-		key := c.deletion()
-		if seen[key] {
+		if seen[c.key()] {
 			t.Errorf("%s: a second change of this entry", c)
 		}
-		seen[key] = true
+		seen[c.key()] = true
 		for _, problem := range astray(w.maps) {
 			t.Errorf("after %d changes: %s", i+1, problem)
 		}

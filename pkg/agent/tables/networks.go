@@ -11,14 +11,12 @@ import (
 
 // network is a Network, and all that refers to it. It may be unknown.
 type network struct {
-	name  name
-	spec  dataplane.Network
-	known bool
+	name name
+	spec dataplane.Network // zero if the Network is unknown
 	// here are the pods of this node that are on the Network, ports their ports and those of
 	// unknown pods.
 	here, elsewhere set[dataplane.Pod]
 	ports           int
-	concerned       bool
 
 	// open: the Network is on this node. Only then it has the index below, of the pods that count.
 	open  bool
@@ -45,7 +43,7 @@ func (n *network) pods(here bool) set[dataplane.Pod] {
 func (n *network) of(p *dataplane.Pod) (dataplane.Attachment, bool) {
 	for _, a := range p.Attachments {
 		if a.Network == n.name.name && p.Namespace == n.name.namespace {
-			return a, n.known && n.spec.CIDR.Contains(a.IP) && a.IP != n.spec.Gateway && a.MAC != dataplane.GatewayMAC(n.spec.VNI)
+			return a, n.spec.CIDR.Contains(a.IP) && a.IP != n.spec.Gateway && a.MAC != dataplane.GatewayMAC(n.spec.VNI)
 		}
 	}
 	return dataplane.Attachment{}, false
@@ -59,31 +57,26 @@ func (n *network) holds(p *dataplane.Pod) (dataplane.Attachment, bool) {
 }
 
 // network returns the Network with that name, for a change.
-func (d *Desired) network(key name) *network {
-	n := d.networks[key]
+func (d *Desired) network(full name) *network {
+	n := d.networks[full]
 	if n == nil {
-		n = &network{name: key, here: set[dataplane.Pod]{}, elsewhere: set[dataplane.Pod]{}}
-		d.networks[key] = n
+		n = &network{name: full, here: set[dataplane.Pod]{}, elsewhere: set[dataplane.Pod]{}}
+		d.networks[full] = n
 	}
-	d.concern(n)
+	d.concerned[n] = struct{}{}
 	return n
 }
 
-// concern has finish look at the Networks.
-func (d *Desired) concern(networks ...*network) {
+func (d *Desired) concern(networks []*network) {
 	for _, n := range networks {
-		if !n.concerned {
-			n.concerned = true
-			d.concerned = append(d.concerned, n)
-		}
+		d.concerned[n] = struct{}{}
 	}
 }
 
 // finish decides which of the concerned Networks are on this node, and returns the changes.
 func (d *Desired) finish() []Change {
-	for _, n := range d.concerned {
-		n.concerned = false
-		if n.known && d.vnis[n.spec.VNI][0] == n && n.isHere() {
+	for n := range d.concerned {
+		if list := d.vnis[n.spec.VNI]; len(list) > 0 && list[0] == n && n.isHere() {
 			d.enter(n)
 		} else {
 			d.close(n)
@@ -91,11 +84,11 @@ func (d *Desired) finish() []Change {
 		if n.unsettled {
 			d.settle(n)
 		}
-		if !n.known && n.ports == 0 && len(n.here)+len(n.elsewhere) == 0 {
+		if n.spec.VNI == 0 && n.ports+len(n.here)+len(n.elsewhere) == 0 {
 			delete(d.networks, n.name)
 		}
 	}
-	d.concerned = d.concerned[:0]
+	d.concerned = set[network]{}
 	return d.flush()
 }
 
@@ -115,6 +108,7 @@ func (d *Desired) enter(n *network) {
 	}
 	size := len(n.here) + len(n.elsewhere)
 	n.open, n.byIP, n.byMAC = true, make(map[netip.Addr]*dataplane.Pod, size), make(map[dataplane.MAC]*dataplane.Pod, size)
+	d.dirty = slices.Grow(d.dirty, size+2)
 	d.markVNI(n.spec.VNI)
 	for _, pods := range []set[dataplane.Pod]{n.here, n.elsewhere} {
 		for p := range pods {

@@ -3,6 +3,7 @@ package tables
 import (
 	"bytes"
 	"cmp"
+	"net/netip"
 	"slices"
 )
 
@@ -78,7 +79,7 @@ func (b *batch) ordered() []Change {
 		if port.Map == PortMap && !port.Delete {
 			for _, c := range b.moved[port.Port] {
 				if b.left[c.leadsTo()] {
-					b.changes = append(b.changes, c.deletion())
+					b.changes = append(b.changes, c.key().change(true))
 				}
 			}
 		}
@@ -99,15 +100,26 @@ func Diff(is, want Tables) []Change {
 	want.each(func(c Change) { b.compare(is, c) })
 	is.each(func(c Change) {
 		if _, wanted := want.entry(c); !wanted {
-			b.compare(is, c.deletion())
+			b.compare(is, c.key().change(true))
 		}
 	})
 	return b.ordered()
 }
 
-// deletion of the entry with the key of c.
-func (c Change) deletion() Change {
-	return Change{Map: c.Map, Delete: true, Port: c.Port, Place: c.Place, VNI: c.VNI, Node: c.Node}
+// key of an entry of any map.
+type key struct {
+	in    Map
+	port  PortKey
+	place PlaceKey
+	vni   int32
+	node  netip.Addr
+}
+
+func (c Change) key() key { return key{c.Map, c.Port, c.Place, c.VNI, c.Node} }
+
+// change of the entry with the key.
+func (k key) change(remove bool) Change {
+	return Change{Map: k.in, Delete: remove, Port: k.port, Place: k.place, VNI: k.vni, Node: k.node}
 }
 
 // each calls f with each entry as the change that sets it, in any order.
@@ -128,8 +140,7 @@ func (t Tables) each(f func(Change)) {
 
 // entry returns the change that sets the entry with the key of c, and whether it exists.
 func (t Tables) entry(c Change) (Change, bool) {
-	was, exists := c.deletion(), false
-	was.Delete = false
+	was, exists := c.key().change(false), false
 	switch c.Map {
 	case PortMap:
 		was.PortValue, exists = t.Ports[c.Port]

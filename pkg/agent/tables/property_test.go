@@ -21,8 +21,11 @@ func FuzzDesired(f *testing.F) { chance.Fuzz(f, desiredIsFull) }
 func desiredIsFull(t *testing.T, dice *rand.Rand) {
 	w := newWorld()
 	var history []string
-	for range 120 {
+	for i := range 120 {
 		line := randomEvent(dice)
+		if i < len(usual) {
+			line = usual[i]
+		}
 		history = append(history, line)
 		w.apply(t, w.event(t, line))
 		w.check(t)
@@ -65,6 +68,9 @@ func TestDiffIsSafe(t *testing.T) {
 	chance.ForSeeds(t, 2000, func(t *testing.T, dice *rand.Rand) {
 		worlds := [2]*world{newWorld(), newWorld()}
 		for _, w := range worlds {
+			for _, line := range usual {
+				w.apply(t, w.event(t, line))
+			}
 			for range 40 {
 				w.apply(t, w.event(t, randomEvent(dice)))
 			}
@@ -86,49 +92,58 @@ func TestDiffIsSafe(t *testing.T) {
 	})
 }
 
+// dice and the words that they choose from. The first word is likely, so most events fit
+// together.
+type words struct{ *rand.Rand }
+
+func (w words) pick(likely string, others ...string) string {
+	if len(others) == 0 || !chance.One(w.Rand, 4) {
+		return likely
+	}
+	return chance.Pick(w.Rand, others...)
+}
+
+// usual is the beginning of each world.
+var usual = []string{"node n1 10.0.0.1", "node n2 10.0.0.2", "node n3 10.0.0.3 fd0a::3",
+	"network blue 1001 192.168.0.0/24", "network green 1002 192.168.0.0/24", "network red 1003 192.168.0.0/24"}
+
 func randomEvent(dice *rand.Rand) string {
-	pick := func(of ...string) string { return chance.Pick(dice, of...) }
-	networkName := func() string { return pick("blue", "blue", "green", "red") }
-	ns := func() string { return pick("", "", "", " ns=other") }
-	index := 1 + dice.IntN(7)
-	switch dice.IntN(20) {
+	w := words{dice}
+	i := dice.IntN(3)
+	network, vni := []string{"blue", "green", "red"}[i], []string{"1001", "1002", "1003"}[i]
+	ns := w.pick("", "", "", "", " ns=other")
+	index := 1 + dice.IntN(9)
+	node := 1 + dice.IntN(4)
+	pod := chance.Pick(dice, "a", "b", "c", "d", "e")
+	switch dice.IntN(28) {
 	case 0:
-		return "node- " + pick("n1", "n2", "n3", "n4")
-	case 1, 2, 3:
-		line := "node " + pick("n1", "n2", "n3", "n4")
-		for range dice.IntN(3) {
-			line += " " + pick("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "fd0a::1", "fd0a::2")
+		return fmt.Sprintf("node- n%d", node)
+	case 1, 2, 3, 4:
+		return fmt.Sprintf("node n%d%s%s", node, w.pick(fmt.Sprintf(" 10.0.0.%d", node), "", " 10.0.0.1", " fd0a::1", " 10.0.0.2"), w.pick("", fmt.Sprintf(" fd0a::%d", node)))
+	case 5:
+		return "network- " + network + ns
+	case 6, 7, 8:
+		return fmt.Sprintf("network %s %s %s%s%s%s", network, w.pick(vni, "1001", "1002"), w.pick("192.168.0.0/24", "192.168.0.0/29", "192.168.0.3/32", "fd00::/64"),
+			w.pick("", " mtu=1400"), w.pick("", " gateway=192.168.0.2"), ns)
+	case 9:
+		return "pod- " + pod + w.pick("", " uid=u-a") + ns
+	case 10, 11, 12, 13, 14, 15:
+		line := fmt.Sprintf("pod %s n%d uid=%s created=%d", pod, chance.Pick(dice, 1, 1, 2, 3), w.uid(pod, ns), dice.IntN(3))
+		for _, network := range []string{"blue", "green", "red"} {
+			if !chance.One(dice, 3) {
+				line += fmt.Sprintf(" %s=%s", network, w.pick(fmt.Sprintf("192.168.0.%d", 2+dice.IntN(12)), "192.168.0.1", "10.1.0.2", "fd00::3", "fd00::1:0:3"))
+			}
 		}
-		return line
-	case 4:
-		return "network- " + networkName() + ns()
-	case 5, 6, 7:
-		return fmt.Sprintf("network %s %s %s%s%s%s", networkName(), pick("1001", "1001", "1002", "1003"), pick("192.168.0.0/24", "192.168.0.0/24", "192.168.0.0/29", "192.168.0.3/32", "fd00::/64"),
-			pick("", "", " mtu=1400"), pick("", "", "", " gateway=192.168.0.2"), ns())
-	case 8, 9:
-		return "pod- " + pick("a", "b", "c", "d", "e") + pick("", "", "", " uid=u-a") + ns()
-	case 10, 11, 12, 13, 14:
-		return randomPod(dice, pick, ns())
-	case 15, 16, 17:
-		return fmt.Sprintf("port %d %s %s%s", index, randomUID(pick, pick("a", "b", "c", "d", "e"), ns()), networkName(), ns())
-	case 18:
-		return fmt.Sprintf("router %d %s", index, pick("1001", "1002", "1003"))
+		return line + w.pick("", "", " mac=0a:58:c0:a8:00:03", " mac=02:00:5e:00:03:e9") + ns
+	case 16, 17, 18, 19, 20, 21, 22, 23, 24:
+		return fmt.Sprintf("port %d %s %s%s", index, w.uid(pod, w.pick(ns, "", " ns=other")), network, ns)
+	case 25, 26:
+		return fmt.Sprintf("router %d %s", index, vni)
 	}
 	return fmt.Sprintf("port- %d", index)
 }
 
-func randomPod(dice *rand.Rand, pick func(...string) string, ns string) string {
-	podName := pick("a", "b", "c", "d", "e")
-	line := fmt.Sprintf("pod %s %s uid=%s created=%d", podName, pick("n1", "n1", "n2", "n3", "n4"), randomUID(pick, podName, ns), dice.IntN(3))
-	for _, network := range []string{"blue", "green", "red"} {
-		if chance.One(dice, 2) {
-			line += fmt.Sprintf(" %s=%s", network, pick("192.168.0.1", "192.168.0.2", "192.168.0.3", "192.168.0.4", "192.168.0.9", "10.1.0.2", "fd00::3", "fd00::1:0:3"))
-		}
-	}
-	return line + pick("", "", "", " mac=0a:58:c0:a8:00:03", " mac=02:00:5e:00:03:e9") + ns
-}
-
-// randomUID is one of three pods that have had the name. No two pods share one.
-func randomUID(pick func(...string) string, podName, ns string) string {
-	return "u-" + podName + strings.TrimPrefix(ns, " ns=") + pick("", "", "2", "3")
+// uid is one of three pods that have had the name. No two pods share one.
+func (w words) uid(pod, ns string) string {
+	return "u-" + pod + strings.TrimPrefix(ns, " ns=") + w.pick("", "", "2", "3")
 }

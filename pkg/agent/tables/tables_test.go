@@ -71,7 +71,7 @@ func TestChanges(t *testing.T) {
 			places set 1001 0a:58:c0:a8:00:03 -> node 10.0.0.3 192.168.0.4
 			problem: Network default/blue: pods b and c both have MAC address 0a:58:c0:a8:00:03; the newer pod, c, receives its packets`},
 		{"addresses that do not count: outside, the gateway's, its MAC address", a + "---\npod b n2 blue=10.0.0.3\npod c n2 blue=192.168.0.1\npod d n2 blue=192.168.0.4 mac=02:00:5e:00:03:e9\npod e n1 blue=192.168.0.1\nport 8 u-e blue", ``},
-		{"another namespace", a + "---\npod b n2 blue=192.168.0.3 ns=other\nport 8 u-a blue ns=other", ``},
+		{"another namespace: its pod is on no Network, and the pod of this one has no port there", a + "network blue 1002 192.168.0.0/24 ns=other\nport 6 u-x blue ns=other\n---\npod b n2 blue=192.168.0.3 ns=third\nport 8 u-a blue ns=other", ``},
 		{"a Network that is deleted and made again with another VNI", a + "---\nnetwork- blue\nnetwork blue 1002 192.168.0.0/24", `
 			places delete 1001 0a:58:c0:a8:00:02
 			networks delete 1001
