@@ -1,10 +1,14 @@
 package reconcile
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // creations returns the ordinals of the pods of web that a sync tried to create.
@@ -58,5 +62,28 @@ func TestAQuotaEndsABatch(t *testing.T) {
 	w.refuse = refusingOrdinals(func(ordinal int) bool { return ordinal >= 127 })
 	if tried := creations(t, w); len(tried) > 127+mostRefused+atOnce {
 		t.Errorf("%d are tried", len(tried))
+	}
+}
+
+// A quota that conflicts says nothing about the view.
+func TestAConflictOfAQuotaIsNoStaleView(t *testing.T) {
+	conflict := refusal(409, metav1.StatusReasonConflict, "the quota has been modified")
+	for _, row := range []struct {
+		resource string
+		key      Key
+		objects  []runtime.Object
+	}{
+		{"addressblocks", blue, crowded()},
+		{"cronjobs", Key{KindCronTab, ns, "ct"}, []runtime.Object{newCronTab(false)}},
+		{"services", Key{KindDNS, ns, "web"}, []runtime.Object{newPod2("web", 1, "blue"), newPod(named0)}},
+		{"pods", web, []runtime.Object{newPod2("web", 1)}},
+	} {
+		t.Run(row.resource, func(t *testing.T) {
+			w := newWorld(t, row.objects...)
+			w.refuse = refusing("create "+row.resource+" ", conflict)
+			if _, err := w.r.Sync(t.Context(), row.key); !says(err, conflict) || errors.Is(err, ErrStale) {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }

@@ -16,7 +16,6 @@ import (
 	samplev1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	v1 "github.com/pod2/pod2/pkg/apis/stable/v1"
 	"github.com/pod2/pod2/pkg/crontab"
-	"github.com/pod2/pod2/pkg/fenced"
 	"github.com/pod2/pod2/pkg/plan"
 )
 
@@ -135,7 +134,6 @@ func (r *cronTabKind) changeCronJob(ctx context.Context, key Key, state crontab.
 		reason = crontab.ReasonFailedCreate
 		if err = r.live.confirmCronTab(ctx, key, state.CronTab); err == nil {
 			written, err = r.writeCronJobs.create(ctx, key, plan.Create, "")
-			err = fenced.Stale(err)
 		}
 	case plan.Update != nil:
 		reason = crontab.ReasonFailedUpdate

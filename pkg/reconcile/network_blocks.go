@@ -73,7 +73,7 @@ func (r *networkKind) writeBlock(ctx context.Context, key Key, state network.Sta
 		empty.Spec.Entries = []v1.AddressEntry{}
 		created, err := r.writeBlocks.create(ctx, key, empty, "")
 		if err != nil {
-			return fenced.Stale(err)
+			return err
 		}
 		if err := r.live.confirmNetwork(ctx, key, state.Network); err != nil {
 			return err
