@@ -83,7 +83,7 @@ type writers struct {
 	writeNodes       writer[*corev1.Node]
 }
 
-func newWriters(c Clients, w *ownWrites, pods *unwatched[*corev1.Pod], clock clock.PassiveClock) writers {
+func newWriters(c Clients, w *ownWrites, clock clock.PassiveClock) writers {
 	const strategic, merge = types.StrategicMergePatchType, types.MergePatchType
 	sample, core := c.Sample.SamplecrdV1(), c.Kube.CoreV1()
 	return writers{
@@ -94,7 +94,7 @@ func newWriters(c Clients, w *ownWrites, pods *unwatched[*corev1.Pod], clock clo
 		writePod2s: writer[*samplev1.Pod2]{fenced.New(merge, func(ns string) fenced.Client[*samplev1.Pod2] { return sample.Pod2s(ns) }),
 			"Pod2", pod2sResource, w, nil},
 		writePods: writer[*corev1.Pod]{fenced.New(strategic, func(ns string) fenced.Client[*corev1.Pod] { return core.Pods(ns) }),
-			"pod", podsResource, w, pods},
+			"pod", podsResource, w, newUnwatchedPods(clock)},
 		writeRevisions: writer[*appsv1.ControllerRevision]{fenced.New(merge, func(ns string) fenced.Client[*appsv1.ControllerRevision] {
 			return c.Kube.AppsV1().ControllerRevisions(ns)
 		}),
@@ -135,7 +135,7 @@ type getLister[T, L any] interface {
 }
 
 // live makes quorum reads from the API server, for facts that a precondition of a write
-// cannot express. It remembers findings that the caches do not show.
+// cannot express.
 type live struct {
 	networks  func(namespace string) getLister[*samplev1.Network, *samplev1.NetworkList]
 	blocks    func(namespace string) lister[*samplev1.AddressBlockList]
@@ -145,12 +145,9 @@ type live struct {
 	cronTabs  func(namespace string) getter[*stablev1.CronTab]
 	cronJobs  func(namespace string) getter[*batchv1.CronJob]
 	jobs      func(namespace string) lister[*batchv1.JobList]
-
-	unwatched     *unwatched[*corev1.Pod]
-	confirmedOver *confirmedOver
 }
 
-func newLive(c Clients, pods *unwatched[*corev1.Pod], over *confirmedOver) live {
+func newLive(c Clients) live {
 	return live{
 		networks: func(ns string) getLister[*samplev1.Network, *samplev1.NetworkList] {
 			return c.Sample.SamplecrdV1().Networks(ns)
@@ -162,6 +159,5 @@ func newLive(c Clients, pods *unwatched[*corev1.Pod], over *confirmedOver) live 
 		cronTabs:  func(ns string) getter[*stablev1.CronTab] { return c.Sample.StableV1().CronTabs(ns) },
 		cronJobs:  func(ns string) getter[*batchv1.CronJob] { return c.Kube.BatchV1().CronJobs(ns) },
 		jobs:      func(ns string) lister[*batchv1.JobList] { return c.Kube.BatchV1().Jobs(ns) },
-		unwatched: pods, confirmedOver: over,
 	}
 }

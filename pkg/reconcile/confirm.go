@@ -26,21 +26,21 @@ const (
 	confirmListFrom = podsPerPage / podsPerGet
 )
 
-// confirmOver checks by a live read that pods have terminated. The read must follow the
-// read of the object that names them: an entry that leaves the state Bound, or DNS names
-// to remove. Pods that have not terminated were missed by our watch. confirmOver
-// remembers them, and the decision is stale. It also remembers the terminated ones if
+// confirm checks by a live read that pods have terminated. The read must follow the read
+// of the object that names them: an entry that leaves the state Bound, or DNS names to
+// remove. Pods that have not terminated were missed by our watch. confirm remembers
+// them as unwatched, and the decision is stale. It also remembers the terminated ones if
 // others could not be read.
-func (r live) confirmOver(ctx context.Context, key Key, refs []network.PodRef) error {
+func (o *confirmedOver) confirm(ctx context.Context, key Key, refs []network.PodRef) error {
 	var alive []string
-	err := r.readPods(ctx, key.Namespace, r.confirmedOver.retain(key, refs), func(ref network.PodRef, pod *corev1.Pod) {
+	err := o.live.readPods(ctx, key.Namespace, o.retain(key, refs), func(ref network.PodRef, pod *corev1.Pod) {
 		if network.Over(ref, pod) {
-			r.confirmedOver.confirmed(key, ref)
+			o.confirmed(key, ref)
 			return
 		}
 		// Remember all of them at once. With one for each sync, the first would be
 		// forgotten before the last is found.
-		r.unwatched.remember(pod)
+		o.unwatched.remember(pod)
 		alive = append(alive, ref.String())
 	})
 	if err != nil {
@@ -221,7 +221,7 @@ func (r live) confirmSealed(ctx context.Context, key Key, n *v1.Network) error {
 // LIST returns only pods without the label, which are few where pods are on Networks. The
 // plan decides whether a pod in the view has its address. An annotation proves nothing
 // and must not prevent the creation of an AddressBlock.
-func (r live) confirmUnseen(ctx context.Context, key Key, seen []*corev1.Pod, block *v1.AddressBlock) error {
+func (r live) confirmUnseen(ctx context.Context, key Key, seen []*corev1.Pod, block *v1.AddressBlock, unwatched *unwatched[*corev1.Pod]) error {
 	cidr, err := netip.ParsePrefix(block.Spec.CIDR)
 	if err != nil {
 		return fmt.Errorf("read the CIDR of AddressBlock %s/%s: %w", key.Namespace, block.Name, err)
@@ -240,7 +240,7 @@ func (r live) confirmUnseen(ctx context.Context, key Key, seen []*corev1.Pod, bl
 				continue
 			}
 			if !slices.ContainsFunc(seen, func(p *corev1.Pod) bool { return p.UID == pod.UID }) {
-				r.unwatched.remember(pod)
+				unwatched.remember(pod)
 				unseen = append(unseen, fmt.Sprintf("%s publishes %s", pod.Name, published.Address))
 			}
 		}

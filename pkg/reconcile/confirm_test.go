@@ -83,7 +83,7 @@ func TestConfirmOverReadsEveryPage(t *testing.T) {
 	if _, err := w.sync(KindNetwork, "blue"); !errors.Is(err, ErrStale) {
 		t.Fatalf("not stale: %v", err)
 	}
-	if n := len(w.r.live.unwatched.sightings); n != 60 {
+	if n := len(w.r.writePods.unwatched.sightings); n != 60 {
 		t.Errorf("%d pods found, want 60", n)
 	}
 }
@@ -199,7 +199,7 @@ func TestConfirmOverForgetsWhatIsDone(t *testing.T) {
 	if _, err := w.sync(KindNetwork, "blue"); err != nil {
 		t.Fatal(err)
 	}
-	if left := len(w.r.live.confirmedOver.byKey); left != 0 {
+	if left := len(w.r.over.byKey); left != 0 {
 		t.Errorf("%d keys are remembered", left)
 	}
 }
@@ -209,7 +209,7 @@ func TestConfirmOverRemembersNameAndUID(t *testing.T) {
 	w := newWorld(t, newPod("b unlabelled"), newPod("c unlabelled"))
 	b, c := network.PodRef{Name: "b", UID: "uid-of-b"}, network.PodRef{Name: "c", UID: "uid-of-c"}
 	for _, refs := range [][]network.PodRef{{{Name: "a", UID: b.UID}, c}, {b}} {
-		if err := w.r.live.confirmOver(t.Context(), blue, refs); !errors.Is(err, ErrStale) {
+		if err := w.r.over.confirm(t.Context(), blue, refs); !errors.Is(err, ErrStale) {
 			t.Errorf("%v: not stale: %v", refs, err)
 		}
 	}

@@ -173,8 +173,8 @@ func TestANameThatIsFreeAgainIsTaken(t *testing.T) {
 func TestAPodThatGoesBetweenTheTwoCallsIsStale(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1))
 	w.refuse = refusing("create pods", apierrors.NewAlreadyExists(podResource, "web-0"))
-	if _, err := w.sync(KindPod2, "web"); !errors.Is(err, ErrStale) || len(w.r.live.unwatched.sightings) > 0 {
-		t.Errorf("error %v, found %v", err, w.r.live.unwatched.sightings)
+	if _, err := w.sync(KindPod2, "web"); !errors.Is(err, ErrStale) || len(w.r.writePods.unwatched.sightings) > 0 {
+		t.Errorf("error %v, found %v", err, w.r.writePods.unwatched.sightings)
 	}
 }
 

@@ -19,6 +19,8 @@ import (
 // dnsKind writes the DNS names of the replicas of Pod2s.
 type dnsKind struct {
 	*shared
+	over     *confirmedOver
+	names    *findings[pod2.Names]
 	throttle *throttle
 }
 
@@ -27,7 +29,9 @@ type dnsKind struct {
 // second instead of a hundred times. A single change is written at once.
 const namesEvery = time.Second
 
-func newDNSKind(s *shared) *dnsKind { return &dnsKind{s, newThrottle(s.clock, namesEvery)} }
+func newDNSKind(s *shared, over *confirmedOver, names *findings[pod2.Names]) *dnsKind {
+	return &dnsKind{s, over, names, newThrottle(s.clock, namesEvery)}
+}
 
 // observe reads the view of the DNS names of one Pod2's replicas. The Pod2's status will
 // soon report earlier findings, so observe treats them as reported.
@@ -74,7 +78,7 @@ func (r *dnsKind) apply(ctx context.Context, key Key, state dns.State, plan dns.
 				return err
 			}
 		}
-		return r.live.confirmOver(ctx, key, plan.ConfirmGone)
+		return r.over.confirm(ctx, key, plan.ConfirmGone)
 	})
 	if confirmed {
 		steps.do(dns.ReasonFailedDelete, func() error {

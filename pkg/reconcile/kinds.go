@@ -48,14 +48,16 @@ type kinds struct {
 	node    *nodeKind
 }
 
-func newKinds(s *shared, i Informers) kinds {
+func newKinds(s *shared, over *confirmedOver, i Informers) kinds {
+	// What one of these kinds finds, another reports in its status.
+	names, attachments := newFindings[pod2.Names](), newFindings[network.Attachment]()
 	return kinds{
-		network: newNetworkKind(s, i),
+		network: newNetworkKind(s, over, attachments, i),
 		pod:     &podKind{s},
-		pod2:    newPod2Kind(s),
+		pod2:    newPod2Kind(s, names),
 		cronTab: newCronTabKind(s),
-		dns:     newDNSKind(s),
-		multus:  newMultusKind(s, i),
+		dns:     newDNSKind(s, over, names),
+		multus:  newMultusKind(s, attachments, i),
 		node:    &nodeKind{s},
 	}
 }

@@ -63,7 +63,7 @@ func (w *world) ledgerHappens(dice *rand.Rand) string {
 	case 0:
 		pod := arbitraryPod(dice, name+" unlabelled")
 		pod.ResourceVersion = w.next()
-		w.r.live.unwatched.remember(pod)
+		w.r.writePods.unwatched.remember(pod)
 		return "a live read finds " + name
 	case 1:
 		w.clock.SetTime(w.clock.Now().Add(foundFor))
@@ -135,7 +135,7 @@ func (w *world) observeAll(s network.State) network.State {
 	for _, pod := range w.r.pods.by(byNetwork, path(ns, s.Name)) {
 		pods[pod.Name] = pod
 	}
-	for name := range w.r.live.unwatched.names(ns) {
+	for name := range w.r.writePods.unwatched.names(ns) {
 		if pod := w.r.pods.get(ns, name); pod != nil {
 			pods[name] = pod
 		}
@@ -151,7 +151,7 @@ func (w *world) observeAll(s network.State) network.State {
 			w.r.addOwner(s.Owners, ns, e.Owner)
 		}
 	}
-	s.Pods, _ = w.r.live.unwatched.addTo(Key{KindNetwork, ns, s.Name}, slices.Collect(maps.Values(pods)), w.r.pods.at(), func(pod *corev1.Pod) bool {
+	s.Pods, _ = w.r.writePods.unwatched.addTo(Key{KindNetwork, ns, s.Name}, slices.Collect(maps.Values(pods)), w.r.pods.at(), func(pod *corev1.Pod) bool {
 		_, publishes := attachment.Published(pod)[s.Name]
 		return named[pod.Name] || publishes
 	})
@@ -170,7 +170,7 @@ func TestLedgersHeedWhatWasFound(t *testing.T) {
 	}
 	pod := newPod("a on=blue uid=other unlabelled")
 	pod.ResourceVersion = w.next()
-	w.r.live.unwatched.remember(pod)
+	w.r.writePods.unwatched.remember(pod)
 	state, _, _ := w.r.kinds.network.observe(blue)
 	same(t, fmt.Sprint(network.Diff(state).Blocks), "[update block blue-10.1.0.0: rest 10.1.0.2 of a; if terminated: a (uid-of-a)]")
 }
@@ -244,7 +244,7 @@ func TestLedgersTakeNoSightingThatComesWhileTheyRead(t *testing.T) {
 		if index == byWaiting {
 			earlier := newPod("a on=blue uid=earlier gated unlabelled")
 			earlier.ResourceVersion = "1"
-			w.r.live.unwatched.remember(earlier)
+			w.r.writePods.unwatched.remember(earlier)
 		}
 	}}
 	if state, _, err := w.r.kinds.network.observe(blue); err != nil || len(network.Diff(state).Blocks) > 0 {

@@ -78,12 +78,15 @@ func (f *findings[T]) forget(path string) {
 // thirty answers from an API server that refuses a third of all requests. It would start
 // over each time and hardly ever reach its write.
 type confirmedOver struct {
+	live      live
+	unwatched *unwatched[*corev1.Pod]
+
 	mu    sync.Mutex
 	byKey map[Key]map[network.PodRef]bool
 }
 
-func newConfirmedOver() *confirmedOver {
-	return &confirmedOver{byKey: map[Key]map[network.PodRef]bool{}}
+func newConfirmedOver(live live, unwatched *unwatched[*corev1.Pod]) *confirmedOver {
+	return &confirmedOver{live: live, unwatched: unwatched, byKey: map[Key]map[network.PodRef]bool{}}
 }
 
 // retain forgets all pods of the key except the given ones. It returns those that are not

@@ -85,7 +85,7 @@ func TestNoPodIsTakenForGoneThatComesDuringASync(t *testing.T) {
 					t.Fatal(err)
 				}
 				reads = *count
-				if len(w.r.live.unwatched.sightings) > 0 {
+				if len(w.r.writePods.unwatched.sightings) > 0 {
 					t.Error("x counted as gone, but a live read found it")
 				}
 				for _, e := range stored[*v1.AddressBlock](w, "blue-10.1.0.0").Spec.Entries {

@@ -43,8 +43,8 @@ func (m modelled) Sync(ctx context.Context, key model.Key) error {
 
 func (m modelled) Remember(memory model.Memory) {
 	clear(m.r.ownWrites.byKey)
-	clear(m.r.live.unwatched.sightings)
-	clear(m.r.live.confirmedOver.byKey)
+	clear(m.r.writePods.unwatched.sightings)
+	clear(m.r.over.byKey)
 	clear(m.r.outages.byKey)
 	clear(m.r.kinds.network.counts.ends) // no write waits for more of its kind: the model visits every state
 	clear(m.r.kinds.pod2.counts.ends)
@@ -56,10 +56,10 @@ func (m modelled) Remember(memory model.Memory) {
 		m.r.ownWrites.goes(Key{d.Key.Kind, ns, d.Key.Name}, resource(d.Resource), d.Path, gone{uid: d.UID, version: d.Version})
 	}
 	for _, pod := range memory.Found {
-		m.r.live.unwatched.sightings[types.NamespacedName{Namespace: ns, Name: pod.Name}] = sighting[*corev1.Pod]{pod, m.r.clock.Now().Add(foundFor)}
+		m.r.writePods.unwatched.sightings[types.NamespacedName{Namespace: ns, Name: pod.Name}] = sighting[*corev1.Pod]{pod, m.r.clock.Now().Add(foundFor)}
 	}
 	for _, o := range memory.Over {
-		m.r.live.confirmedOver.confirmed(Key{o.Key.Kind, ns, o.Key.Name}, network.PodRef{Name: o.Pod, UID: o.UID})
+		m.r.over.confirmed(Key{o.Key.Kind, ns, o.Key.Name}, network.PodRef{Name: o.Pod, UID: o.UID})
 	}
 }
 
@@ -75,10 +75,10 @@ func (m modelled) Memory() model.Memory {
 			}
 		}
 	}
-	for _, name := range slices.SortedFunc(maps.Keys(m.r.live.unwatched.sightings), func(a, b types.NamespacedName) int { return strings.Compare(a.Name, b.Name) }) {
-		memory.Found = append(memory.Found, m.r.live.unwatched.sightings[name].object)
+	for _, name := range slices.SortedFunc(maps.Keys(m.r.writePods.unwatched.sightings), func(a, b types.NamespacedName) int { return strings.Compare(a.Name, b.Name) }) {
+		memory.Found = append(memory.Found, m.r.writePods.unwatched.sightings[name].object)
 	}
-	for key, refs := range m.r.live.confirmedOver.byKey {
+	for key, refs := range m.r.over.byKey {
 		for ref := range refs {
 			memory.Over = append(memory.Over, model.Over{Key: model.Key{Kind: key.Kind, Name: key.Name}, Pod: ref.Name, UID: ref.UID})
 		}

@@ -20,16 +20,17 @@ import (
 // multusKind lets Multus attach pods to Networks.
 type multusKind struct {
 	*shared
-	installed *optionalKind
+	attachments *findings[network.Attachment]
+	installed   *optionalKind
 }
 
 // installedEvery is how often a Network checks whether the cluster has the kind
 // NetworkAttachmentDefinition. Neither an empty list of them nor a missing kind is an event.
 const installedEvery = time.Minute
 
-func newMultusKind(s *shared, i Informers) *multusKind {
+func newMultusKind(s *shared, attachments *findings[network.Attachment], i Informers) *multusKind {
 	informer := i.Definitions.Informer()
-	return &multusKind{s, &optionalKind{informer: informer, synced: informer.HasSynced}}
+	return &multusKind{s, attachments, &optionalKind{informer: informer, synced: informer.HasSynced}}
 }
 
 // observe reads the view of how pods are attached to one Network. The Network's status

@@ -19,6 +19,8 @@ type networkKind struct {
 	*shared
 	cluster          *cluster
 	ledgers          *ledgers
+	over             *confirmedOver
+	attachments      *findings[network.Attachment]
 	counts, releases *throttle
 }
 
@@ -32,9 +34,9 @@ const countsEvery = 250 * time.Millisecond
 // expensive: 2,000 pods that terminate at once cause a few dozen writes instead of 800.
 const releasesEvery = time.Second
 
-func newNetworkKind(s *shared, i Informers) *networkKind {
+func newNetworkKind(s *shared, over *confirmedOver, attachments *findings[network.Attachment], i Informers) *networkKind {
 	return &networkKind{
-		shared: s, cluster: newCluster(i, s.settings.ClusterCIDRs), ledgers: newLedgers(s.clock),
+		shared: s, cluster: newCluster(i, s.settings.ClusterCIDRs), ledgers: newLedgers(s.clock), over: over, attachments: attachments,
 		counts: newThrottle(s.clock, countsEvery), releases: newThrottle(s.clock, releasesEvery),
 	}
 }

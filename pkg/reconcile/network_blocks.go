@@ -25,7 +25,7 @@ func (r *networkKind) writeLedger(ctx context.Context, key Key, state network.St
 	for _, w := range writes {
 		leaving = append(leaving, w.ConfirmOver...)
 	}
-	unconfirmed := r.live.confirmOver(ctx, key, leaving)
+	unconfirmed := r.over.confirm(ctx, key, leaving)
 	if unconfirmed != nil {
 		if endsSteps(unconfirmed) {
 			return nil, unconfirmed
@@ -60,7 +60,7 @@ func (r *networkKind) writeBlock(ctx context.Context, key Key, state network.Sta
 		}
 	}
 	if (w.Fresh || w.Inherits) && len(w.Block.Spec.Entries) > 0 {
-		if err := r.live.confirmUnseen(ctx, key, state.Pods, w.Block); err != nil {
+		if err := r.live.confirmUnseen(ctx, key, state.Pods, w.Block, r.writePods.unwatched); err != nil {
 			return err
 		}
 	}

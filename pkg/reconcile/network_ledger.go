@@ -25,7 +25,7 @@ func (r *networkKind) podsOfNetwork(key Key, blocks []*v1.AddressBlock) (map[*v1
 		clear(changed)
 	}
 	// A pod found by a live read is not in the cache, and no event reports its deletion.
-	sighted := r.live.unwatched.names(key.Namespace)
+	sighted := r.writePods.unwatched.names(key.Namespace)
 	maps.Copy(changed, sighted)
 	for name := range changed {
 		l.others[name] = true
@@ -70,7 +70,7 @@ func (r *networkKind) podsOfNetwork(key Key, blocks []*v1.AddressBlock) (map[*v1
 	if len(blocks) == 0 {
 		r.ledgers.drop(key)
 	}
-	all, again := r.live.unwatched.addTo(key, slices.Collect(maps.Values(pods)), listedAt, func(pod *corev1.Pod) bool {
+	all, again := r.writePods.unwatched.addTo(key, slices.Collect(maps.Values(pods)), listedAt, func(pod *corev1.Pod) bool {
 		_, publishes := attachment.Published(pod)[key.Name]
 		// If a live read found the pod just now, its version would win over the cached
 		// one, which is left out here.

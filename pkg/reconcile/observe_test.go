@@ -127,7 +127,7 @@ func TestObserveNetwork(t *testing.T) {
 func TestObserveNetworkAddsWhatWasFound(t *testing.T) {
 	w := newWorld(t, newBlock("blue", "10.1.0.2 named Bound"))
 	for _, text := range []string{"named unlabelled", "publishes unlabelled published=blue:10.1.0.3", "asks unlabelled on=blue", "other unlabelled published=green:10.1.0.3"} {
-		w.r.live.unwatched.remember(newPod(text))
+		w.r.writePods.unwatched.remember(newPod(text))
 	}
 	state, _, _ := w.r.kinds.network.observe(blue)
 	same(t, renderState(state), "blocks: blue-10.1.0.0\npods: named publishes")
@@ -159,7 +159,7 @@ func TestObservePod2(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld(t, row.objects...)
 			for _, name := range row.found {
-				w.r.live.unwatched.remember(newPod(name + " unlabelled"))
+				w.r.writePods.unwatched.remember(newPod(name + " unlabelled"))
 			}
 			state, _, err := w.r.kinds.pod2.observe(web)
 			if err != nil {

@@ -23,12 +23,13 @@ import (
 // pod2Kind syncs Pod2s.
 type pod2Kind struct {
 	*shared
+	names          *findings[pod2.Names]
 	refusedResizes *refusedResizes
 	counts         *throttle
 }
 
-func newPod2Kind(s *shared) *pod2Kind {
-	return &pod2Kind{s, newRefusedResizes(), newThrottle(s.clock, countsEvery)}
+func newPod2Kind(s *shared, names *findings[pod2.Names]) *pod2Kind {
+	return &pod2Kind{s, names, newRefusedResizes(), newThrottle(s.clock, countsEvery)}
 }
 
 func (r *pod2Kind) observe(key Key) (state pod2.State, again time.Duration, err error) {
@@ -58,7 +59,7 @@ func (r *pod2Kind) observe(key Key) (state pod2.State, again time.Duration, err 
 // in name order.
 func (s *shared) podsOfPod2(key Key) ([]*corev1.Pod, time.Duration) {
 	listedAt := s.pods.at()
-	return s.live.unwatched.addTo(key, s.pods.by(byPod2, key.path()), listedAt, func(pod *corev1.Pod) bool {
+	return s.writePods.unwatched.addTo(key, s.pods.by(byPod2, key.path()), listedAt, func(pod *corev1.Pod) bool {
 		_, replica := ordinals.Parse(key.Name, pod.Name)
 		return replica
 	})

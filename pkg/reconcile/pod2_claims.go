@@ -78,7 +78,7 @@ func (r *pod2Kind) deleteClaims(ctx context.Context, key Key, deletions []pod2.C
 	var exist []string
 	err := r.live.readPods(ctx, key.Namespace, refs, func(ref network.PodRef, pod *corev1.Pod) {
 		if pod != nil {
-			r.live.unwatched.remember(pod)
+			r.writePods.unwatched.remember(pod)
 			exist = append(exist, ref.Name)
 		}
 	})

@@ -51,7 +51,7 @@ func TestALabelledPodIsNotRemembered(t *testing.T) {
 		_, _ = w.sync(KindPod2, "web")
 		w.catchUp()
 	}
-	if got := podOf(w, "web-0").Labels[v1.ManagedLabel]; got != "true" || len(w.r.live.unwatched.sightings) > 0 {
-		t.Errorf("the label is %q, and remembered are %v", got, w.r.live.unwatched.sightings)
+	if got := podOf(w, "web-0").Labels[v1.ManagedLabel]; got != "true" || len(w.r.writePods.unwatched.sightings) > 0 {
+		t.Errorf("the label is %q, and remembered are %v", got, w.r.writePods.unwatched.sightings)
 	}
 }

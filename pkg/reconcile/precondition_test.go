@@ -227,7 +227,7 @@ func TestAFoundPodThatWasDeletedIsForgotten(t *testing.T) {
 	w := newWorld(t, newPod2("web", 0))
 	pod := newPod("web-0 of=Pod2/web unlabelled")
 	w.add(pod)
-	w.r.live.unwatched.remember(pod)
+	w.r.writePods.unwatched.remember(pod)
 	calls, err := w.sync(KindPod2, "web")
 	if err != nil || !strings.HasPrefix(calls, "delete pods web-0") {
 		t.Fatalf("error %v, calls:\n%s", err, calls)

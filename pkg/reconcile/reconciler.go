@@ -17,9 +17,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/pod2/pod2/pkg/network"
 	"github.com/pod2/pod2/pkg/plan"
-	"github.com/pod2/pod2/pkg/pod2"
 )
 
 // Settings are values that no object in the cluster has.
@@ -46,10 +44,13 @@ type Reconciler struct {
 	rows  []row
 	kinds kinds
 	table map[string]syncer
+
+	ownWrites *ownWrites
+	over      *confirmedOver
 }
 
-// shared has the parts that all kinds use: caches, live reads, writers, and the few
-// memories that several kinds need.
+// shared has the parts that all kinds use: caches, live reads, writers, and since when
+// syncs have failed.
 type shared struct {
 	caches
 	writers
@@ -57,25 +58,18 @@ type shared struct {
 	recorder record.EventRecorder
 	clock    clock.PassiveClock
 	settings Settings
-
-	ownWrites *ownWrites
-	outages   *outages
-	// names and attachments are findings of one kind that another kind reports in a status.
-	names       *findings[pod2.Names]
-	attachments *findings[network.Attachment]
+	outages  *outages
 }
 
 // New adds its indexes and transforms to the informers. Call it before they start.
 func New(clients Clients, informers Informers, recorder record.EventRecorder, clock clock.PassiveClock, settings Settings) (*Reconciler, error) {
-	pods, over := newUnwatchedPods(clock), newConfirmedOver()
+	ownWrites := newOwnWrites(clock)
 	s := &shared{
-		caches: newCaches(informers), recorder: recorder, clock: clock, settings: settings,
-		live: newLive(clients, pods, over), ownWrites: newOwnWrites(clock), outages: newOutages(clock),
-		names: newFindings[pod2.Names](), attachments: newFindings[network.Attachment](),
+		caches: newCaches(informers), writers: newWriters(clients, ownWrites, clock), live: newLive(clients),
+		recorder: recorder, clock: clock, settings: settings, outages: newOutages(clock),
 	}
-	s.writers = newWriters(clients, s.ownWrites, pods, clock)
-	r := &Reconciler{shared: s}
-	r.kinds = newKinds(s, informers)
+	r := &Reconciler{shared: s, ownWrites: ownWrites, over: newConfirmedOver(s.live, s.writePods.unwatched)}
+	r.kinds = newKinds(s, r.over, informers)
 	r.table = r.kinds.table()
 	if err := r.kinds.multus.installed.watch(); err != nil {
 		return nil, fmt.Errorf("watch whether the cluster has NetworkAttachmentDefinitions: %w", err)
@@ -85,7 +79,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 		if err := row.register(); err != nil {
 			return nil, fmt.Errorf("set up the informer of %s: %w", row.resource, err)
 		}
-		s.ownWrites.stores[row.resource] = row.informer.GetIndexer()
+		ownWrites.stores[row.resource] = row.informer.GetIndexer()
 	}
 	return r, nil
 }
@@ -116,7 +110,7 @@ func (r *Reconciler) Sync(ctx context.Context, key Key) (Result, error) {
 		// Nothing can be created in a namespace that is being deleted, and its objects are
 		// deleted with it. That is no failure, and each deletion is an event.
 		klog.FromContext(ctx).V(2).Info("The namespace is being deleted", "reason", err)
-		r.live.confirmedOver.forget(key)
+		r.over.forget(key)
 		r.outages.ended(key, nil)
 		return Result{}, nil
 	}
@@ -133,7 +127,7 @@ func (r *Reconciler) syncFresh(ctx context.Context, key Key) (Result, error) {
 	}
 	result, err := kind.sync(ctx, key)
 	if err == nil {
-		r.live.confirmedOver.forget(key)
+		r.over.forget(key)
 	}
 	r.outages.ended(key, err)
 	return result, err

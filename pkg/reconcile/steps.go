@@ -68,14 +68,13 @@ func (o *outages) lasts(key Key) bool {
 
 // explain returns the message of a condition about a failure, in the words of the API
 // server. It returns false if it is too early to report the failure.
-func (s *shared) explain(key Key, err error) (message string, tell bool) {
+func (o *outages) explain(key Key, err error) (message string, tell bool) {
 	if errors.Is(err, errOverruled) {
 		return err.Error(), true
 	}
-	if message, tell = forUser(err); tell || endsSteps(err) || !s.outages.lasts(key) {
+	if message, tell = forUser(err); tell || endsSteps(err) || !o.lasts(key) {
 		return message, tell
 	}
-
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		return status.Status().Message, true
 	}
@@ -91,14 +90,14 @@ func endsSteps(err error) bool {
 // steps are the writes of one plan. After a failed write, the writes that do not depend
 // on it are still made, until one shows that the view is old.
 type steps struct {
-	*shared
-	key   Key
-	errs  []error
-	told  []plan.Failure // failures to report in conditions
-	ended bool
+	outages *outages
+	key     Key
+	errs    []error
+	told    []plan.Failure // failures to report in conditions
+	ended   bool
 }
 
-func (s *shared) steps(key Key) *steps { return &steps{shared: s, key: key} }
+func (s *shared) steps(key Key) *steps { return &steps{outages: s.outages, key: key} }
 
 // do makes a step, unless the steps have ended, and says whether it succeeded. The reason
 // is for the condition if the step fails.
@@ -115,7 +114,7 @@ func (s *steps) doFor(reason *string, step func() error) bool {
 	}
 	s.errs = append(s.errs, err)
 	s.ended = endsSteps(err)
-	if message, tell := s.explain(s.key, err); tell {
+	if message, tell := s.outages.explain(s.key, err); tell {
 		s.told = append(s.told, plan.Failure{Reason: *reason, Message: message})
 	}
 	return false

@@ -148,7 +148,7 @@ func (i racingIndex) ByIndex(index, value string) ([]any, error) {
 func TestASightingOutlivesAListThatIsOlder(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1))
 	w.add(newPod("web-0 label=web"))
-	w.r.live.unwatched.remember(podOf(w, "web-0"))
+	w.r.writePods.unwatched.remember(podOf(w, "web-0"))
 	w.r.pods.indexer = racingIndex{w.r.pods.indexer, func() { w.catchUp() }}
 	state, _, err := w.r.kinds.pod2.observe(web)
 	if err != nil {

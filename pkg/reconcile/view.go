@@ -51,8 +51,9 @@ func Look(ctx context.Context, clients Clients, now time.Time, p *v1.Pod2, netwo
 		l.classes.get("", "") // sets Assumed even if no PVC exists
 	}
 	var errPod2, errDNS error
-	view.Pod2, _, errPod2 = newPod2Kind(l.shared).observe(keyOf(KindPod2, p))
-	view.DNS, _, errDNS = newDNSKind(l.shared).observe(keyOf(KindDNS, p))
+	names := newFindings[pod2.Names]()
+	view.Pod2, _, errPod2 = newPod2Kind(l.shared, names).observe(keyOf(KindPod2, p))
+	view.DNS, _, errDNS = newDNSKind(l.shared, nil, names).observe(keyOf(KindDNS, p))
 	view.Assumed = l.classesErr
 	if apierrors.IsForbidden(l.ownersErr) { // the owners keep their addresses
 		l.ownersErr = nil
@@ -77,11 +78,8 @@ type look struct {
 
 func newLook(ctx context.Context, clients Clients, now time.Time, p *v1.Pod2) *look {
 	core, apps, sample := clients.Kube.CoreV1(), clients.Kube.AppsV1(), clients.Sample.SamplecrdV1()
-	clock, pods := instant{now}, newUnwatchedPods(instant{now})
-	l := &look{shared: &shared{
-		writers: newWriters(clients, newOwnWrites(clock), pods, clock),
-		live:    newLive(clients, pods, newConfirmedOver()), clock: clock, names: newFindings[pod2.Names](),
-	}}
+	clock := instant{now}
+	l := &look{shared: &shared{writers: newWriters(clients, newOwnWrites(clock), clock), clock: clock}}
 	ns, in := p.Namespace, " of namespace "+p.Namespace
 	l.caches = caches{
 		networks:     getting(ctx, "Network", sample.Networks(ns), ns, &l.err),

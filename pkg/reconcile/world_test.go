@@ -117,8 +117,8 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 
 // speakTo makes the Reconciler use other clients.
 func (w *world) speakTo(clients Clients) {
-	w.r.writers = newWriters(clients, w.r.ownWrites, w.r.live.unwatched, w.clock)
-	w.r.live = newLive(clients, w.r.live.unwatched, w.r.live.confirmedOver)
+	w.r.writers, w.r.live = newWriters(clients, w.r.ownWrites, w.clock), newLive(clients)
+	w.r.over.live, w.r.over.unwatched = w.r.live, w.r.writePods.unwatched
 }
 
 // revisionsOf returns the revisions of Pod2s, which exist after their first sync.
