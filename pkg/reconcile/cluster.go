@@ -40,10 +40,10 @@ func newCluster(informers Informers, named []netip.Prefix) *cluster {
 	return c
 }
 
-// now returns all ranges, in no order. The caller must not change them. It rebuilds the
+// currentRanges returns all ranges, in no order. The caller must not change them. It rebuilds the
 // list when a cache has changed, and reads only new objects. Every report of a kubelet
 // changes the cache of Nodes: 5,000 Nodes report 17 times a second.
-func (c *cluster) now() []network.ClusterRange {
+func (c *cluster) currentRanges() []network.ClusterRange {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// Before the lists: the next call then reads changes made in between.

@@ -158,8 +158,8 @@ func TestAPodFoundAliveIsLookedForAgain(t *testing.T) {
 		t.Fatalf("not stale: %v", err)
 	}
 	result, err := w.r.Sync(t.Context(), blue)
-	if err != nil || result.RequeueAfter != foundFor {
-		t.Errorf("again in %s, error %v; want %s", result.RequeueAfter, err, foundFor)
+	if err != nil || result.RequeueAfter != sightingTTL {
+		t.Errorf("again in %s, error %v; want %s", result.RequeueAfter, err, sightingTTL)
 	}
 }
 

@@ -142,7 +142,7 @@ func TestARefusalIsNotLostWhenTheStatusCannotBeWritten(t *testing.T) {
 	}
 }
 
-// The sync repeats every foundFor: the status must not flap in between.
+// The sync repeats every sightingTTL: the status must not flap in between.
 func TestAForeignPodThatStaysChangesNothing(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1))
 	w.add(newPod("web-0 unlabelled"))
@@ -150,7 +150,7 @@ func TestAForeignPodThatStaysChangesNothing(t *testing.T) {
 		_, _ = w.sync(KindPod2, "web")
 		w.catchUp()
 	}
-	w.clock.SetTime(now.Add(foundFor))
+	w.clock.SetTime(now.Add(sightingTTL))
 	calls, _ := w.sync(KindPod2, "web")
 	more, _ := w.sync(KindPod2, "web")
 	same(t, onlyWrites(calls+"\n"+more), "create pods web-0 -> AlreadyExists")
@@ -162,7 +162,7 @@ func TestANameThatIsFreeAgainIsTaken(t *testing.T) {
 	w.add(foreign)
 	_, _ = w.sync(KindPod2, "web")
 	w.remove(foreign)
-	w.clock.SetTime(now.Add(foundFor))
+	w.clock.SetTime(now.Add(sightingTTL))
 	calls, err := w.sync(KindPod2, "web")
 	if err != nil || !strings.HasPrefix(calls, "get pod2s web\ncreate pods web-0\n") {
 		t.Errorf("error %v, calls:\n%s", err, calls)

@@ -33,16 +33,16 @@ func TestANameThatIsTakenIsToldAndLeftAlone(t *testing.T) {
 wakes Pod2 web
 event on web: Warning NameTaken: Service web-blue already exists and has no controller: delete it so that replicas can have DNS names on Network blue`)
 	w.catchUp()
-	w.later(foundFor / 2)
+	w.later(sightingTTL / 2)
 	result, err := w.r.Sync(t.Context(), webNames)
-	if err != nil || result.RequeueAfter != foundFor/2 {
+	if err != nil || result.RequeueAfter != sightingTTL/2 {
 		t.Errorf("it wants to run again after %s, error %v", result.RequeueAfter, err)
 	}
 	w.later(result.RequeueAfter)
 	calls, _ = w.sync(KindDNS, "web")
 	same(t, calls, found)
 	w.remove(foreignService())
-	w.later(foundFor)
+	w.later(sightingTTL)
 	if calls, err = w.sync(KindDNS, "web"); err != nil {
 		t.Fatal(err)
 	}
@@ -72,8 +72,8 @@ func TestASliceNameThatIsTaken(t *testing.T) {
 		t.Errorf("the other slice has %v", got)
 	}
 	w.catchUp()
-	w.later(foundFor / 2)
-	if result, err := w.r.Sync(t.Context(), webNames); err != nil || result.RequeueAfter != foundFor/2 {
+	w.later(sightingTTL / 2)
+	if result, err := w.r.Sync(t.Context(), webNames); err != nil || result.RequeueAfter != sightingTTL/2 {
 		t.Errorf("it wants to run again after %s, error %v", result.RequeueAfter, err)
 	}
 }

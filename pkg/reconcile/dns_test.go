@@ -240,10 +240,10 @@ func TestAPodThatOurWatchMissesKeepsItsName(t *testing.T) {
 	for range 3 {
 		w.calls = nil
 		result, err := w.r.Sync(t.Context(), webNames)
-		if err != nil || len(w.calls) > 0 || result.RequeueAfter != foundFor {
+		if err != nil || len(w.calls) > 0 || result.RequeueAfter != sightingTTL {
 			t.Errorf("error %v, again in %s, calls\n%s", err, result.RequeueAfter, w.calls)
 		}
-		w.later(foundFor)
+		w.later(sightingTTL)
 		if calls, _ := w.sync(KindDNS, "web"); calls != "get pods web-0" {
 			t.Errorf("after a while, calls\n%s", calls)
 		}

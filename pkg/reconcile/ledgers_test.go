@@ -66,7 +66,7 @@ func (w *world) ledgerHappens(dice *rand.Rand) string {
 		w.r.writePods.unwatched.remember(pod)
 		return "a live read finds " + name
 	case 1:
-		w.clock.SetTime(w.clock.Now().Add(foundFor))
+		w.clock.SetTime(w.clock.Now().Add(sightingTTL))
 		return "time passes"
 	}
 	third := chance.Pick(dice, "0", "1")

@@ -56,7 +56,7 @@ func (m modelled) Remember(memory model.Memory) {
 		m.r.ownWrites.goes(Key{d.Key.Kind, ns, d.Key.Name}, resource(d.Resource), d.Path, gone{uid: d.UID, version: d.Version})
 	}
 	for _, pod := range memory.Found {
-		m.r.writePods.unwatched.sightings[types.NamespacedName{Namespace: ns, Name: pod.Name}] = sighting[*corev1.Pod]{pod, m.r.clock.Now().Add(foundFor)}
+		m.r.writePods.unwatched.sightings[types.NamespacedName{Namespace: ns, Name: pod.Name}] = sighting[*corev1.Pod]{pod, m.r.clock.Now().Add(sightingTTL)}
 	}
 	for _, o := range memory.Over {
 		m.r.over.confirmed(Key{o.Key.Kind, ns, o.Key.Name}, network.PodRef{Name: o.Pod, UID: o.UID})

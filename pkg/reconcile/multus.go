@@ -20,8 +20,8 @@ import (
 // multusKind lets Multus attach pods to Networks.
 type multusKind struct {
 	*shared
-	attachments *findings[network.Attachment]
-	installed   *optionalKind
+	attachments    *findings[network.Attachment]
+	definitionKind *optionalKind
 }
 
 // installedEvery is how often a Network checks whether the cluster has the kind
@@ -36,12 +36,12 @@ func newMultusKind(s *shared, attachments *findings[network.Attachment], i Infor
 // observe reads the view of how pods are attached to one Network. The Network's status
 // will soon report earlier findings, so observe treats them as reported.
 func (r *multusKind) observe(key Key) (state multus.State, again time.Duration, err error) {
-	if !r.installed.known() {
+	if !r.definitionKind.known() {
 		return state, time.Second, errNothing // else a restart would report no definitions, and all of them a moment later
 	}
 	state = multus.State{
 		Now: r.clock.Now(), Namespace: key.Namespace, Name: key.Name, UnderlayMTU: r.settings.UnderlayMTU,
-		Installed: r.installed.now(),
+		Installed: r.definitionKind.served(),
 		VNIs:      r.vnis.sorted(byNetwork, key.path()),
 		Network:   r.networks.get(key.Namespace, key.Name),
 	}

@@ -89,9 +89,9 @@ func TestAForeignDefinitionIsNeverWritten(t *testing.T) {
 // The first list of definitions has no answer yet, so it is unknown whether there are any.
 func TestNothingIsToldBeforeDefinitionsAreListed(t *testing.T) {
 	w := newWorld(t, newNetwork("blue told"))
-	w.r.kinds.multus.installed.synced = func() bool { return false }
+	w.r.kinds.multus.definitionKind.synced = func() bool { return false }
 	same(t, w.syncText(KindMultus, "blue"), "")
-	w.r.kinds.multus.installed.tried = true // the list failed
+	w.r.kinds.multus.definitionKind.tried = true // the list failed
 	same(t, w.syncText(KindMultus, "blue"), "create vnis "+blueVNI()+"\nwakes Network blue")
 }
 

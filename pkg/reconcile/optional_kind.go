@@ -45,7 +45,8 @@ func (i *optionalKind) known() bool {
 	return i.tried || i.synced()
 }
 
-func (i *optionalKind) now() bool {
+// served says whether the API server had the kind at the last list or watch.
+func (i *optionalKind) served() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.synced() && (!i.missing || i.informer.LastSyncResourceVersion() != i.version)

@@ -77,7 +77,7 @@ example.com/note=keep`)
 }
 
 // A write of the kubelet makes a sighting old. The sync looks for the pod again at once,
-// not after foundFor.
+// not after sightingTTL.
 func TestAFoundPodThatChangedIsLookedForAgain(t *testing.T) {
 	w := newWorld(t, newPod2("web", 1))
 	w.add(stray("web-0"))

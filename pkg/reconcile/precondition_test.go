@@ -222,7 +222,7 @@ func TestAPodWithoutALabelThatChangedIsDeletedAsItIsNow(t *testing.T) {
 	}
 }
 
-// Otherwise each sync would delete it again until foundFor has passed.
+// Otherwise each sync would delete it again until sightingTTL has passed.
 func TestAFoundPodThatWasDeletedIsForgotten(t *testing.T) {
 	w := newWorld(t, newPod2("web", 0))
 	pod := newPod("web-0 of=Pod2/web unlabelled")

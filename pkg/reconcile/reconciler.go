@@ -71,7 +71,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, cl
 	r := &Reconciler{shared: s, ownWrites: ownWrites, over: newConfirmedOver(s.live, s.writePods.unwatched)}
 	r.kinds = newKinds(s, r.over, informers)
 	r.table = r.kinds.table()
-	if err := r.kinds.multus.installed.watch(); err != nil {
+	if err := r.kinds.multus.definitionKind.watch(); err != nil {
 		return nil, fmt.Errorf("watch whether the cluster has NetworkAttachmentDefinitions: %w", err)
 	}
 	r.rows = newRows(s, r.kinds.network, informers)

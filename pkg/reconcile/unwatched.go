@@ -14,10 +14,10 @@ import (
 	"github.com/pod2/pod2/pkg/plan"
 )
 
-// foundFor is how long an object that a live read found counts as existing although the
+// sightingTTL is how long an object that a live read found counts as existing although the
 // cache does not have it. The cache never shows objects without our label. The controller
 // looks for the object again at this interval.
-const foundFor = 30 * time.Second
+const sightingTTL = 30 * time.Second
 
 // unwatched remembers the objects that live reads found and the cache does not show. A
 // user may have removed their label, or they belong to another owner and have a name that
@@ -26,7 +26,7 @@ const foundFor = 30 * time.Second
 // If a pod has our label, the cache will show it. Once the cache is at the pod's
 // resourceVersion, the cache counts: if it does not have the pod, the pod is gone.
 // Without this rule a controller would delete the pod and bind addresses to it until
-// foundFor has passed. Another controller that knows that the pod is gone would undo
+// sightingTTL has passed. Another controller that knows that the pod is gone would undo
 // this.
 type unwatched[T metav1.Object] struct {
 	mu        sync.Mutex
@@ -60,7 +60,7 @@ func (f *unwatched[T]) remember(object T) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	name := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
-	f.sightings[name] = sighting[T]{f.slim(object), f.clock.Now().Add(foundFor)}
+	f.sightings[name] = sighting[T]{f.slim(object), f.clock.Now().Add(sightingTTL)}
 }
 
 // forget drops the sighting of an object with this UID that was deleted or is gone.

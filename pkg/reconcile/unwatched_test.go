@@ -108,7 +108,7 @@ func TestFoundPodsTakeNoMemoryForever(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now)
 	f := newUnwatchedPods(clock)
 	f.remember(podAt("a", "5"))
-	clock.SetTime(now.Add(foundFor))
+	clock.SetTime(now.Add(sightingTTL))
 	f.addTo(Key{KindPod2, "other", "web"}, nil, "", named(""))
 	if len(f.sightings) > 0 {
 		t.Errorf("still remembered: %v", f.sightings)

@@ -106,7 +106,7 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 	if w.r, err = New(w.clients, informers, recorder{w}, w.clock, Settings{UnderlayMTU: 1500, AgentNamespace: agentNS}); err != nil {
 		t.Fatal(err)
 	}
-	w.r.kinds.multus.installed.synced = func() bool { return true } // no informer runs
+	w.r.kinds.multus.definitionKind.synced = func() bool { return true } // no informer runs
 	revisions := revisionsOf(objects)
 	w.server.Skip(100 - len(revisions))
 	w.add(revisions...)
