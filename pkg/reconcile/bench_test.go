@@ -1,28 +1,35 @@
 package reconcile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/fenced"
 	"github.com/pod2/pod2/pkg/ipam"
 )
 
 // BenchmarkSyncNetwork measures one sync for a pod that waits on a Network with many
 // other pods, from the view to the write that binds the pod. The write is refused, so the
-// next sync finds the pod waiting again. Between two syncs the caches show another
-// version of one AddressBlock and of one pod, as in a busy cluster.
+// next sync finds the pod waiting again. No server answers, because that would take longer
+// than the sync. Between two syncs the caches show another version of one
+// AddressBlock and of one pod, as in a busy cluster.
 func BenchmarkSyncNetwork(b *testing.B) {
 	for _, size := range []int{10, 1_000, 10_000, 65_000} {
 		b.Run(fmt.Sprintf("bound=%d", size), func(b *testing.B) {
 			w := newWorld(b, crowd(size)...)
-			w.refuse = refusing("patch addressblocks", errConflict) // so that no status follows
+			// So no status follows.
+			w.r.writeBlocks.api = fenced.New(types.MergePatchType, func(string) fenced.Client[*v1.AddressBlock] { return conflicting{} })
+			live := unchanging{network: stored[*v1.Network](w, "blue")}
+			w.r.live.networks = func(string) getLister[*v1.Network, *v1.NetworkList] { return live }
 			key := Key{KindNetwork, ns, "blue"}
 			w.r.Watches()
 			ctx := klog.NewContext(b.Context(), klog.Logger{})
@@ -45,6 +52,25 @@ func BenchmarkSyncNetwork(b *testing.B) {
 			}
 		})
 	}
+}
+
+// conflicting is a client that refuses each patch.
+type conflicting struct {
+	fenced.Client[*v1.AddressBlock]
+}
+
+func (conflicting) Patch(context.Context, string, types.PatchType, []byte, metav1.PatchOptions, ...string) (*v1.AddressBlock, error) {
+	return nil, errConflict
+}
+
+// unchanging is a client that has one Network.
+type unchanging struct {
+	getLister[*v1.Network, *v1.NetworkList]
+	network *v1.Network
+}
+
+func (u unchanging) Get(context.Context, string, metav1.GetOptions) (*v1.Network, error) {
+	return u.network, nil
 }
 
 // crowd returns a Network with many pods on it, and one pod that waits.
