@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -257,5 +258,16 @@ func TestASyncGoesOnWhenTheCachesShowItsWrites(t *testing.T) {
 	w.catchUp()
 	if _, err := w.sync(KindNetwork, "blue"); err != nil {
 		t.Error(err)
+	}
+}
+
+// The next sync after a write looks into the cache of the written resource.
+func TestEveryWrittenResourceHasARow(t *testing.T) {
+	r := newWorld(t).r
+	all := reflect.ValueOf(r.writers)
+	for i := range all.NumField() {
+		if written := resource(all.Field(i).FieldByName("resource").String()); r.ownWrites.stores[written] == nil {
+			t.Errorf("%s writes %q, which has no row in resources.go", all.Type().Field(i).Name, written)
+		}
 	}
 }
