@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -49,13 +48,11 @@ func TestEveryResultOfASyncIsCountedFromZero(t *testing.T) {
 		}
 		reference.Write(text)
 	}
-	_, row, _ := strings.Cut(reference.String(), "| `pod2_sync_total` |")
-	row, _, _ = strings.Cut(row, " |\n")
-	row = regexp.MustCompile(`\(.*?\)`).ReplaceAllString(row, "")
-	_, words, _ := strings.Cut(row, "result is ")
-	results := strings.FieldsFunc(strings.ReplaceAll(words, " or ", ","), func(r rune) bool { return r == ',' || r == ' ' })
+	_, words, _ := strings.Cut(reference.String(), "The results of `pod2_sync_total` are ")
+	words, _, _ = strings.Cut(words, ".")
+	results := strings.FieldsFunc(strings.ReplaceAll(words, " and ", ","), func(r rune) bool { return r == ',' || r == ' ' })
 	if len(results) != 5 {
-		t.Fatalf("results %q in %q", results, row)
+		t.Fatalf("results %q in %q", results, words)
 	}
 	metrics := scraped(t, serving.Metrics(k8smetrics.NewKubeRegistry()), "pod2_sync_total")
 	for _, kind := range reconcile.Kinds() {
