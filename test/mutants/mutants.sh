@@ -6,15 +6,37 @@
 #   test/mutants/mutants.sh                  all faults, all harnesses
 #   test/mutants/mutants.sh late-create ...  these faults
 #   HARNESSES=model test/mutants/mutants.sh  one harness
-#   test/mutants/mutants.sh --check          plants nothing: fails if a patch no longer applies
+#   test/mutants/mutants.sh --check          runs no harness: fails if a patch no longer applies or compiles
 #
 # The first line of a patch describes its fault. Patches touch only product code.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+product=(. ./pkg/fenced ./pkg/network ./pkg/plan ./pkg/pod2 ./pkg/crontab ./pkg/reconcile ./pkg/agent/dataplane)
+
+# Patches of different files are compiled together, over the tree: most packages then come
+# from Go's cache.
 if [[ ${1:-} == --check ]]; then
-	for file in test/mutants/*.patch; do
-		git apply --check "$file" || { echo "test/mutants/mutants.sh: $file no longer applies: plant its fault anew" >&2; exit 1; }
+	rest=(test/mutants/*.patch)
+	while ((${#rest[@]})); do
+		rm -rf "${tree:?}"/*
+		together=() later=() replaced=
+		for file in "${rest[@]}"; do
+			mapfile -t touched < <(sed -n 's|^--- a/||p' "$file")
+			if (cd "$tree" && for path in "${touched[@]}"; do [[ ! -e $path ]] || exit 0; done; exit 1); then
+				later+=("$file")
+				continue
+			fi
+			cp --parents -t "$tree" "${touched[@]}"
+			git -C "$tree" apply "$PWD/$file" || { echo "test/mutants/mutants.sh: $file no longer applies: plant its fault anew" >&2; exit 1; }
+			together+=("$file")
+			for path in "${touched[@]}"; do replaced+=",\"$PWD/$path\":\"$tree/$path\""; done
+		done
+		echo "{\"Replace\":{${replaced#,}}}" >"$tree/overlay.json"
+		go list -export -overlay "$tree/overlay.json" "${product[@]}" >/dev/null || { echo "test/mutants/mutants.sh: one of ${together[*]} does not compile" >&2; exit 1; }
+		rest=("${later[@]}")
 	done
 	exit
 fi
@@ -27,8 +49,6 @@ crash: go test -timeout=0 -count=1 -failfast -run '^Test(CrashAtEveryWrite|Froze
 unit: POD2_LONG=1 go test -timeout=0 -failfast -skip ^TestModel ./pkg/fenced ./pkg/network ./pkg/plan ./pkg/pod2 ./pkg/crontab ./pkg/reconcile ./pkg/agent/dataplane
 "
 
-tree=$(mktemp -d)
-trap 'rm -rf "$tree"' EXIT
 git ls-files -z --cached --others --exclude-standard -- '*.go' go.mod go.sum | xargs -0 cp --parents -t "$tree"
 
 names=() commands=()
@@ -65,7 +85,7 @@ for name in "$@"; do patches+=("test/mutants/$name.patch"); done
 for patch in "${patches[@]:-test/mutants/*.patch}"; do
 	for file in $patch; do
 		git -C "$tree" apply "$PWD/$file"
-		(cd "$tree" && go vet . ./pkg/fenced ./pkg/network ./pkg/plan ./pkg/pod2 ./pkg/crontab ./pkg/reconcile ./pkg/agent/dataplane) # a fault must compile
+		(cd "$tree" && go vet "${product[@]}") # a fault must compile
 		printf '%-34s' "$(basename "$file" .patch)"
 		found=
 		for i in "${!names[@]}"; do
