@@ -49,7 +49,7 @@ type kinds struct {
 }
 
 func newKinds(s *shared, over *confirmedOver, i Informers) kinds {
-	// What one of these kinds finds, another reports in its status.
+	// One of these kinds finds something, and another reports it in its status.
 	names, attachments := newFindings[pod2.Names](), newFindings[network.Attachment]()
 	return kinds{
 		network: newNetworkKind(s, over, attachments, i),
