@@ -26,7 +26,7 @@ func BenchmarkSyncNetwork(b *testing.B) {
 	for _, size := range []int{10, 1_000, 10_000, 65_000} {
 		b.Run(fmt.Sprintf("bound=%d", size), func(b *testing.B) {
 			w := newWorld(b, crowd(size)...)
-			// So no status follows.
+			// A conflict ends the steps, so no status follows.
 			w.r.writeBlocks.api = fenced.New(types.MergePatchType, func(string) fenced.Client[*v1.AddressBlock] { return conflicting{} })
 			live := unchanging{network: stored[*v1.Network](w, "blue")}
 			w.r.live.networks = func(string) getLister[*v1.Network, *v1.NetworkList] { return live }
