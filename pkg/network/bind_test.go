@@ -198,7 +198,7 @@ func TestGateway(t *testing.T) {
 	t.Run("an annotation that users can write does not move it", func(t *testing.T) {
 		s := parse(t, "network blue 10.0.0.0/16 was=10.0.0.1")
 		s.Network.Annotations = map[string]string{v1.GatewayAnnotation: "10.0.1.1"}
-		if got := GatewayText(s.Network); got != "10.0.0.1" {
+		if got := gatewayText(s.Network); got != "10.0.0.1" {
 			t.Errorf("got %q", got)
 		}
 	})

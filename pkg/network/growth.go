@@ -108,7 +108,7 @@ func (v *view) recordFirst() *v1.NetworkStatus {
 		return nil
 	}
 	status := v.network.Status.DeepCopy()
-	status.CIDRs, status.Gateway = texts(v.cidrs), GatewayText(v.network)
+	status.CIDRs, status.Gateway = texts(v.cidrs), gatewayText(v.network)
 	return status
 }
 

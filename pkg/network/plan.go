@@ -133,7 +133,7 @@ func (p Plan) Marked(n *v1.Network) *v1.Network {
 		metav1.SetMetaDataAnnotation(&marked.ObjectMeta, v1.NetworkUIDAnnotation, string(n.UID))
 	}
 	if _, recorded := n.Annotations[v1.GatewayAnnotation]; !recorded {
-		metav1.SetMetaDataAnnotation(&marked.ObjectMeta, v1.GatewayAnnotation, GatewayText(n))
+		metav1.SetMetaDataAnnotation(&marked.ObjectMeta, v1.GatewayAnnotation, gatewayText(n))
 	}
 	return marked
 }

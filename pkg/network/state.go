@@ -131,8 +131,8 @@ func Gateway(n *v1.Network) (netip.Addr, bool) {
 	return ipam.DefaultGateway(cidr)
 }
 
-// GatewayText returns the gateway in force, or "" if there is none.
-func GatewayText(n *v1.Network) string {
+// gatewayText returns the gateway in force, or "" if there is none.
+func gatewayText(n *v1.Network) string {
 	if gateway, ok := Gateway(n); ok {
 		return gateway.String()
 	}

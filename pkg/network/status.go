@@ -40,7 +40,7 @@ func (v *view) status(exhausted []string) (*v1.NetworkStatus, []plan.Event) {
 	status := v.network.Status.DeepCopy()
 	status.ObservedGeneration = v.network.Generation
 	v.attachment.Tell(status)
-	status.Gateway, status.CIDRs = GatewayText(v.network), texts(v.cidrs)
+	status.Gateway, status.CIDRs = gatewayText(v.network), texts(v.cidrs)
 	v.count(status)
 	ready := v.ready(status.Bound)
 	conditions := []metav1.Condition{ready, v.addressesAvailable(exhausted, ready)}
@@ -78,7 +78,7 @@ func Observed(s State, failure string) *v1.NetworkStatus {
 	status := s.Network.Status.DeepCopy()
 	status.ObservedGeneration = s.Network.Generation
 	v.attachment.Tell(status)
-	status.Gateway, status.CIDRs = GatewayText(s.Network), texts(v.cidrs)
+	status.Gateway, status.CIDRs = gatewayText(s.Network), texts(v.cidrs)
 	v.count(status)
 	ready := v.ready(status.Bound)
 	if failure != "" {
