@@ -53,7 +53,7 @@ func Look(ctx context.Context, clients Clients, now time.Time, p *v1.Pod2, netwo
 	var errPod2, errDNS error
 	names := newFindings[pod2.Names]()
 	view.Pod2, _, errPod2 = newPod2Kind(l.shared, names).observe(keyOf(KindPod2, p))
-	view.DNS, _, errDNS = newDNSKind(l.shared, nil, names).observe(keyOf(KindDNS, p))
+	view.DNS, _, errDNS = newDNSKind(l.shared, nil, names).observe(keyOf(KindDNS, p)) // only apply confirms that pods have terminated
 	view.Assumed = l.classesErr
 	if apierrors.IsForbidden(l.ownersErr) { // the owners keep their addresses
 		l.ownersErr = nil
