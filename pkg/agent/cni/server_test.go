@@ -1,0 +1,219 @@
+//go:build linux
+
+package cni
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A client that stops in the middle of its request holds its connection for a limited time.
+func TestSlowWriter(t *testing.T) {
+	j := &journal{}
+	path, refused := start(t, &Server{Handler: j, ReadTimeout: 50 * time.Millisecond})
+	got := send(t, path, `{"version":1,"comm`, netnsPath)
+	if !strings.HasPrefix(got, `{"version":1,"error":{"code":102,"message":"pod2-agent cannot read the request of pod2-cni: read unix`) || !strings.Contains(got, "i/o timeout") {
+		t.Error(got)
+	}
+	if j.String() != "" || !strings.Contains(refused(), "i/o timeout") {
+		t.Errorf("handled %q, refused %q", j, refused())
+	}
+}
+
+func TestWrongUser(t *testing.T) {
+	j := &journal{}
+	path, refused := start(t, &Server{Handler: j, UID: os.Geteuid() + 1})
+	err := Client{path}.Status(t.Context())
+	want := fmt.Sprintf("pod2-agent refuses requests of user %d: pod2-cni must run as user %d", os.Geteuid(), os.Geteuid()+1)
+	if err == nil || err.Error() != want || refused() != want || j.String() != "" {
+		t.Errorf("got %v, refused %q, handled %q", err, refused(), j)
+	}
+}
+
+// The kernel names the user of the thread that connected. Without the modes of the socket and its
+// directory, another user could connect, and is refused.
+func TestPeerOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to become another user")
+	}
+	j := &journal{}
+	path, _ := start(t, &Server{Handler: j})
+	asNobody := func() error {
+		got := make(chan error)
+		go func() {
+			runtime.LockOSThread() // never unlocked: the thread stays another user, and ends
+			if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, 65534, 65534, 65534); errno != 0 {
+				got <- errno
+				return
+			}
+			got <- Client{path}.Status(context.Background())
+		}()
+		return <-got
+	}
+	if err := asNobody(); !errors.Is(err, unix.EACCES) || !errors.Is(err, ErrAway) {
+		t.Errorf("got %v", err)
+	}
+	for _, dir := range []string{path, filepath.Dir(path), filepath.Dir(filepath.Dir(path))} {
+		if err := os.Chmod(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := asNobody(); err == nil || err.Error() != "pod2-agent refuses requests of user 65534: pod2-cni must run as user 0" || j.String() != "" {
+		t.Errorf("got %v, handled %q", err, j)
+	}
+}
+
+func TestListen(t *testing.T) {
+	path := socket(t)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { // as the kubelet makes it
+		t.Fatal(err)
+	}
+	first, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{path: "Srw-------", filepath.Dir(path): "drwx------"} {
+		if info, err := os.Stat(name); err != nil || info.Mode().String() != want {
+			t.Errorf("%s has mode %v, want %s (%v)", name, info.Mode(), want, err)
+		}
+	}
+	// The next agent starts before the first has ended.
+	second, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = first.Close()
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	_ = second.Close()
+	if err := (Client{path}).Status(t.Context()); !errors.Is(err, ErrAway) || !errors.Is(err, unix.ECONNREFUSED) {
+		t.Errorf("after the end: %v", err)
+	}
+	link := filepath.Join(filepath.Dir(filepath.Dir(path)), "link")
+	if err := os.Symlink(filepath.Dir(path), link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Listen(filepath.Join(link, "cni.sock")); err == nil || !strings.Contains(err.Error(), "must be a directory of user") {
+		t.Errorf("through a symbolic link: %v", err)
+	}
+}
+
+// More clients than the limit wait for their turn.
+func TestConnectionsAtOnce(t *testing.T) {
+	j := &journal{entered: make(chan struct{}), release: make(chan struct{})}
+	path, _ := start(t, &Server{Handler: j, Connections: 2})
+	var running sync.WaitGroup
+	for range 3 {
+		running.Go(func() {
+			send(t, path, string(encode(t, request{Version: 1, Command: add, Attachment: web})), netnsPath)
+		})
+	}
+	<-j.entered
+	<-j.entered
+	select {
+	case <-j.entered:
+		t.Error("a third request ran")
+	case <-time.After(50 * time.Millisecond):
+	}
+	j.release <- struct{}{}
+	<-j.entered
+	close(j.release)
+	running.Wait()
+	if n := strings.Count(j.String(), "Add net1"); n != 3 {
+		t.Errorf("%d requests ended", n)
+	}
+}
+
+// A client that hangs up cancels its request, and so does the time limit.
+func TestRequestIsCancelled(t *testing.T) {
+	for _, limit := range []time.Duration{0, 20 * time.Millisecond} {
+		j := &journal{entered: make(chan struct{})}
+		path, refused := start(t, &Server{Handler: j, HandleTimeout: limit})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		ended := make(chan error)
+		go func() {
+			f, err := os.Open(netnsPath)
+			if err == nil {
+				defer f.Close()
+				_, err = Client{path}.Add(ctx, web, f)
+			}
+			ended <- err
+		}()
+		<-j.entered
+		if limit == 0 {
+			cancel()
+			if err := <-ended; !errors.Is(err, ErrAway) || !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v", err)
+			}
+			_ = refused() // ends the server
+		} else if err := <-ended; err == nil || err.Error() != "context deadline exceeded" {
+			t.Errorf("got %v", err)
+		}
+		if j.String() != "Add was cancelled" {
+			t.Errorf("handled %q", j)
+		}
+	}
+}
+
+// A server that is gone, hangs, or answers with something else is away.
+func TestAgentIsAway(t *testing.T) {
+	for _, tt := range []struct{ name, answer, want string }{
+		{"hangs up", "", "it closed the connection without a response"},
+		{"ends in the middle", `{"version":1`, "it closed the connection without a response"},
+		{"garbage", "hello\n", "read its response: invalid character"},
+		{"endless", strings.Repeat("a", 2*MaxMessage), "its response exceeds 65536 bytes"},
+		{"no result", `{"version":1}` + "\n", "its response has no result"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := socket(t)
+			l, err := Listen(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			go func() {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				_, _, _ = readLine(conn.(*net.UnixConn))
+				_, _ = conn.Write([]byte(tt.answer))
+				_ = conn.Close()
+			}()
+			if _, err := (Client{path}).Add(t.Context(), web, nil); !errors.Is(err, ErrAway) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	path := socket(t)
+	l, err := Listen(path) // accepts nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := (Client{path}).Status(ctx); !errors.Is(err, ErrAway) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	many := bytes.Repeat([]byte("a"), MaxMessage)
+	if err := (Client{path}).GC(t.Context(), string(many), nil); err == nil || err.Error() != "the request to pod2-agent has 65578 bytes, and the limit is 65536" {
+		t.Errorf("got %v", err)
+	}
+}
