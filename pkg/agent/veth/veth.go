@@ -1,5 +1,7 @@
 //go:build linux
 
+// Package veth makes the pair of interfaces that attaches a pod to a Network: one end in the pod, one
+// on the node.
 package veth
 
 import (
@@ -54,7 +56,7 @@ func ownerOf(name, alias string) (Owner, bool) {
 	return o, o.HostInterface() == name
 }
 
-// Port is a pair as it is on this node.
+// Port is the node's end of a pair that exists.
 type Port struct {
 	// Owner is zero if a call of Add ended before it had stored the owner.
 	Owner
@@ -67,8 +69,8 @@ type Port struct {
 // maxAlias is Linux' IFALIASZ without the zero at the end.
 const maxAlias = 255
 
-// Add makes the pair, and returns the node's end, which is down. A pair that is complete stays as it
-// is, also up. Anything else with its name is a remainder of an earlier attempt, and is removed.
+// Add makes the pair, and returns the node's end, which is down. A complete pair stays unchanged, and up
+// if it was up. Anything else with its name is a remainder of an earlier attempt, and is removed.
 func Add(p Pair, ns *os.File) (Port, error) {
 	if alias := p.alias(); len(alias) > maxAlias || strings.Count(alias, " ") != 3 {
 		return Port{}, fmt.Errorf("attach %s of container %s: the kernel cannot store the owner %q", p.Interface, p.ContainerID, alias)
@@ -222,8 +224,8 @@ func portOf(l netlink.Link) Port {
 	return p
 }
 
-// differs returns the first difference between the pair and what exists, "" if there is none. outer
-// is the node's end. Whether it is up does not count.
+// differs returns the first difference between the pair and its two interfaces, "" if there is none.
+// outer is the node's end. Whether it is up does not count.
 func (p Pair) differs(outer netlink.Link, ns *os.File) (string, error) {
 	is := outer.Attrs()
 	if outer.Type() != "veth" {

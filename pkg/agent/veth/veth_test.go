@@ -121,7 +121,7 @@ func TestRemainders(t *testing.T) {
 		{"another name", "it is gone", inner(func(i netlink.Link) error {
 			return errors.Join(netlink.LinkSetDown(i), netlink.LinkSetName(i, "net9"))
 		})},
-		{"another sandbox", "pod247a35d2cb39 on the node leads to another network namespace", func(l lab) {
+		{"another sandbox", "pod247a35d2cb39 on the node leads to another network namespace", func(lab) {
 			must(t, Del(blue.ID))
 			node, err := netns.Get()
 			must(t, err)
