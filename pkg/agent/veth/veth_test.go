@@ -159,6 +159,25 @@ func TestCheckOfNothing(t *testing.T) {
 	}
 }
 
+// The pod's end was moved away, and another program made an interface with its name.
+func TestAnotherInItsPlace(t *testing.T) {
+	l := newLab(t)
+	_, err := Add(blue, l.pod)
+	must(t, err)
+	l.inPod(func() error {
+		inner, err := netlink.LinkByName("net1")
+		other := netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "net1", MTU: blue.MTU, HardwareAddr: blue.MAC[:]}, PeerName: "other"}
+		return errors.Join(err, netlink.LinkSetDown(inner), netlink.LinkSetName(inner, "net9"), netlink.LinkAdd(&other), netlink.LinkSetUp(&other),
+			netlink.AddrAdd(&other, &netlink.Addr{IPNet: ipNet(blue.Address)}))
+	})
+	if err := Check(blue, l.pod); err == nil || err.Error() != "net1 of pod UID 8f31 on default.blue: it does not lead to pod247a35d2cb39 on the node" {
+		t.Error(err)
+	}
+	if _, err := Add(blue, l.pod); err == nil || err.Error() != "attach net1 of pod UID 8f31 to default.blue: the pod has an interface net1 that another program made: file exists" {
+		t.Error(err)
+	}
+}
+
 // Nothing of another program is changed, and nothing remains of the attempt.
 func TestRefusals(t *testing.T) {
 	bridge := func(name string) error {
@@ -202,7 +221,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// List has the pairs without an owner too, and no other program's.
+// List has the pairs without an owner too, and nothing else.
 func TestList(t *testing.T) {
 	l := newLab(t)
 	green := blue
@@ -215,6 +234,7 @@ func TestList(t *testing.T) {
 	for _, name := range []string{"veth12345678", "pod2ffffffffffff"[:15], "pod20000000000"} {
 		must(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: name[1:] + "x"}))
 	}
+	must(t, netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "pod2eeeeeeeeeee"}}))
 	outer, err := netlink.LinkByName(green.HostInterface())
 	must(t, err)
 	must(t, netlink.LinkSetAlias(outer, blue.alias())) // the alias of another name says nothing
