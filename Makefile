@@ -7,10 +7,11 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build bin/pod2-controller, bin/pod2-agent and the plugin bin/kubectl-pod2
-	@echo "Building bin/pod2-controller, bin/pod2-agent and bin/kubectl-pod2 (a minute or two the first time) ..."
+build: ## Build bin/pod2-controller, bin/pod2-agent, the CNI plugin bin/pod2-cni and the plugin bin/kubectl-pod2
+	@echo "Building bin/pod2-controller, bin/pod2-agent, bin/pod2-cni and bin/kubectl-pod2 (a minute or two the first time) ..."
 	@CGO_ENABLED=0 go build -trimpath -o bin/pod2-controller .
 	@CGO_ENABLED=0 GOOS=linux go build -trimpath -o bin/pod2-agent ./cmd/pod2-agent
+	@CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags "-s -w" -o bin/pod2-cni ./cmd/pod2-cni
 	@CGO_ENABLED=0 go build -trimpath -o bin/kubectl-pod2 ./cmd/kubectl-pod2
 	@cp hack/kubectl_complete-pod2 bin/
 
@@ -38,7 +39,7 @@ unit: ## Run the tests that need only Go
 .PHONY: kernel-test
 kernel-test: ## Run the data plane's tests on a real kernel, in temporary network namespaces (root on Linux)
 	@if why=$$(test/e2e/e2e.sh lacks kernel); then echo "Kernel tests: $$why: skipped"; \
-	else CGO_ENABLED=0 go test -tags=kernel -count=1 -timeout=10m ./pkg/agent/bpf ./pkg/agent/veth ./pkg/agent/kernel ./cmd/pod2-agent; fi
+	else CGO_ENABLED=0 go test -tags=kernel -count=1 -timeout=10m ./pkg/agent/bpf ./pkg/agent/veth ./pkg/agent/kernel ./cmd/pod2-agent ./cmd/pod2-cni; fi
 
 .PHONY: kernel-matrix
 kernel-matrix: ## Run the tests of pkg/agent/bpf on Debian's kernels 6.1 and 6.12, in QEMU (root on Debian; two minutes)
