@@ -80,15 +80,17 @@ func (g *agent) fail(err error) {
 }
 
 func (g *agent) Add(_ context.Context, a cni.Attachment, netns *os.File) (cni.Result, error) {
-	return g.result(a), g.call("Add %+v, a namespace: %v", a, netns != nil)
+	return g.result(a), g.call("Add %+v UID %s, a namespace: %v", a, a.Pod.UID, netns != nil)
 }
 
 func (g *agent) Check(_ context.Context, a cni.Attachment, netns *os.File) (cni.Result, error) {
-	return g.result(a), g.call("Check %+v, a namespace: %v", a, netns != nil)
+	return g.result(a), g.call("Check %+v UID %s, a namespace: %v", a, a.Pod.UID, netns != nil)
 }
 
-func (g *agent) Del(_ context.Context, a cni.Attachment) error { return g.call("Del %+v", a) }
-func (g *agent) Status(context.Context) error                  { return g.call("Status") }
+func (g *agent) Del(_ context.Context, a cni.Attachment) error {
+	return g.call("Del %+v UID %s", a, a.Pod.UID)
+}
+func (g *agent) Status(context.Context) error { return g.call("Status") }
 func (g *agent) GC(_ context.Context, network string, valid []cni.ID) error {
 	return g.call("GC %s %v", network, valid)
 }

@@ -34,8 +34,8 @@ func failed(code int, message string) string {
 }
 
 func TestPlugin(t *testing.T) {
-	const web = "{ID:{ContainerID:5b0c Interface:net1} Network:default.blue Pod:default/web-0 IPs:[192.168.0.2/16] MAC:0a:58:c0:a8:00:02}"
-	const bare = "{ID:{ContainerID:5b0c Interface:net1} Network:default.blue Pod:/ IPs:[] MAC:}"
+	const web = "{ID:{ContainerID:5b0c Interface:net1} Network:default.blue Pod:default/web-0 IPs:[192.168.0.2/16] MAC:0a:58:c0:a8:00:02} UID 8f31"
+	const bare = "{ID:{ContainerID:5b0c Interface:net1} Network:default.blue Pod:/ IPs:[] MAC:} UID "
 	g := &agent{address: netip.MustParsePrefix("192.168.0.2/16")}
 	socket := serve(t, g)
 	prev := func(result string) string { return fromRuntime + `,"prevResult":` + result }
@@ -53,7 +53,7 @@ func TestPlugin(t *testing.T) {
 			failed(8, "pod2-cni cannot open the pod's network namespace: open /run/netns/gone: no such file or directory"), ""},
 		{"ADD with an address of nothing", "ADD", `,"runtimeConfig":{"ips":["192.168.0.2"]}`, nil,
 			failed(6, `pod2-cni cannot read the network configuration: netip.ParsePrefix("192.168.0.2"): no '/'`), ""},
-		{"DEL", "DEL", "", nil, "", strings.ReplaceAll("Del "+bare, "Pod:/", "Pod:default/web-0")},
+		{"DEL", "DEL", "", nil, "", strings.ReplaceAll("Del "+bare, "Pod:/", "Pod:default/web-0") + "8f31"},
 		{"DEL of a pod that is gone", "DEL", "", []string{"CNI_NETNS=", "CNI_ARGS="}, "", "Del " + bare},
 		{"CHECK", "CHECK", prev(added), nil, "", "Check " + web + ", a namespace: true"},
 		{"CHECK of an older specification", "CHECK", prev(strings.Replace(added, "1.1.0", "1.0.0", 1)) + `,"cniVersion":"1.0.0"`, nil, "", "Check " + web + ", a namespace: true"},

@@ -112,6 +112,7 @@ func TestRequests(t *testing.T) {
 		}
 		return strings.Join(out, "\n")
 	}
+	before := openDescriptors(t)
 	result := "{" + web.HostInterface() + " 0a:58:c0:a8:00:02 1450 192.168.0.2/16 192.168.0.1 [{192.168.0.0/15 invalid IP}]} <nil>"
 	if got, want := calls(), result+"\n"+result+"\n<nil> <nil>\n<nil> <nil>\n<nil> <nil>\n64 <nil>"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -124,12 +125,16 @@ GC default.blue [{5b0c net1}]
 List`; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
+	keepsNoDescriptor(t, before)
 	none := "{  0 invalid Prefix invalid IP []} later"
 	j.mu.Lock()
 	j.err = fmt.Errorf("wrapped: %w", Errorf(CodeTryAgainLater, "later"))
 	j.mu.Unlock()
 	if got, want := calls(), none+"\n"+none+"\n<nil> later\n<nil> later\n<nil> later\n0 later"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got, want := send(t, path, string(encode(t, request{Version: 1, Command: add, Attachment: web})), netnsPath), `{"version":1,"error":{"code":11,"message":"later"}}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 	if reasons := refused(); reasons != "" {
 		t.Errorf("refused %s", reasons)

@@ -18,6 +18,20 @@ func openDescriptors(t *testing.T) int {
 	return len(all)
 }
 
+// keepsNoDescriptor waits for the server, which closes its descriptors in the background.
+func keepsNoDescriptor(t *testing.T, before int) {
+	t.Helper()
+	after := openDescriptors(t)
+	for range 100 {
+		if after <= before {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+		after = openDescriptors(t)
+	}
+	t.Errorf("%d descriptors before, %d after", before, after)
+}
+
 func TestRefusedRequests(t *testing.T) {
 	const head = `{"version":1,"command":"ADD","containerID":"5b0c","interface":"net1","network":"default.blue"`
 	const invalid, incompatible = `{"version":1,"error":{"code":102,"message":"`, `{"version":1,"error":{"code":101,"message":"`
@@ -64,17 +78,7 @@ func TestRefusedRequests(t *testing.T) {
 			if reasons := refused(); j.String() != "" || strings.Count(reasons, "\n") != 0 || reasons == "" {
 				t.Errorf("handled %q, refused %q", j, reasons)
 			}
-			after := openDescriptors(t)
-			for range 100 { // the listener is closed in the background
-				if after <= before {
-					break
-				}
-				time.Sleep(10 * time.Millisecond)
-				after = openDescriptors(t)
-			}
-			if after > before {
-				t.Errorf("%d descriptors before, %d after", before, after)
-			}
+			keepsNoDescriptor(t, before)
 		})
 	}
 }

@@ -94,7 +94,14 @@ func TestListen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	unfinished := path + ".next" // of a third agent
+	if err := os.WriteFile(unfinished, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	_ = first.Close()
+	if _, err := os.Stat(unfinished); err != nil {
+		t.Error(err)
+	}
 	conn, err := net.Dial("unix", path)
 	if err != nil {
 		t.Fatal(err)
@@ -143,8 +150,8 @@ func TestConnectionsAtOnce(t *testing.T) {
 func TestRequestIsCancelled(t *testing.T) {
 	for _, limit := range []time.Duration{0, 20 * time.Millisecond} {
 		j := &journal{entered: make(chan struct{})}
-		path, refused := start(t, &Server{Handler: j, HandleTimeout: limit})
-		ctx, cancel := context.WithCancel(t.Context())
+		path, _ := start(t, &Server{Handler: j, HandleTimeout: limit})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		ended := make(chan error)
 		go func() {
@@ -161,13 +168,33 @@ func TestRequestIsCancelled(t *testing.T) {
 			if err := <-ended; !errors.Is(err, ErrAway) || !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v", err)
 			}
-			_ = refused() // ends the server
+			for range 500 {
+				if j.String() != "" {
+					break
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
 		} else if err := <-ended; err == nil || err.Error() != "context deadline exceeded" {
 			t.Errorf("got %v", err)
 		}
 		if j.String() != "Add was cancelled" {
 			t.Errorf("handled %q", j)
 		}
+	}
+}
+
+// The time to send a request does not limit the Handler.
+func TestSlowHandler(t *testing.T) {
+	j := &journal{entered: make(chan struct{}), release: make(chan struct{})}
+	path, _ := start(t, &Server{Handler: j, ReadTimeout: 20 * time.Millisecond})
+	go func() {
+		<-j.entered
+		time.Sleep(100 * time.Millisecond)
+		close(j.release)
+	}()
+	answer := send(t, path, string(encode(t, request{Version: 1, Command: add, Attachment: web})), netnsPath)
+	if !strings.HasPrefix(answer, `{"version":1,"result":{`) || !strings.HasPrefix(j.String(), "Add net1") {
+		t.Errorf("got %s, handled %q", answer, j)
 	}
 }
 
