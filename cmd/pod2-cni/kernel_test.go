@@ -4,6 +4,8 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -14,6 +16,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/containernetworking/cni/libcni"
+	"github.com/containernetworking/cni/pkg/types"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
@@ -78,45 +82,55 @@ func (h attacher) GC(_ context.Context, network string, valid []cni.ID) error {
 
 func (h attacher) List(context.Context) ([]cni.Attachment, error) { return nil, nil }
 
-// The plugin, the protocol, the decision and the interfaces together, on a node and in a pod that
-// are network namespaces.
-func TestAttach(t *testing.T) {
+// in runs f on a thread that is in the namespace.
+func in(ns netns.NsHandle) func(func() error) error {
+	return func(f func() error) error {
+		ended := make(chan error)
+		go func() {
+			runtime.LockOSThread() // never unlocked: the thread ends with f
+			if err := netns.Set(ns); err != nil {
+				ended <- err
+				return
+			}
+			ended <- f()
+		}()
+		return <-ended
+	}
+}
+
+// newNode is an agent on a node, and a pod, both network namespaces. The test's thread is in that
+// of the node afterwards.
+func newNode(t *testing.T) (h attacher, pod netns.NsHandle) {
+	t.Helper()
 	if os.Getuid() != 0 {
 		t.Fatal("needs root")
 	}
 	runtime.LockOSThread() // never unlocked: the thread ends with the test
-	pod, err := netns.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pod.Close()
-	node, err := netns.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer node.Close()
-	in := func(ns netns.NsHandle) func(func() error) error {
-		return func(f func() error) error {
-			ended := make(chan error)
-			go func() {
-				runtime.LockOSThread()
-				if err := netns.Set(ns); err != nil {
-					ended <- err
-					return
-				}
-				ended <- f()
-			}()
-			return <-ended
+	made := func() netns.NsHandle {
+		ns, err := netns.New()
+		if err != nil {
+			t.Fatal(err)
 		}
+		t.Cleanup(func() { _ = ns.Close() })
+		return ns
 	}
-	h := attacher{
+	pod = made()
+	return attacher{
 		pod: dataplane.Pod{Namespace: "default", Name: "web-0", UID: "8f31", Node: "n1", Attachments: []dataplane.Attachment{
 			{Network: "blue", IP: netip.MustParseAddr("192.168.0.2"), MAC: dataplane.MAC{0x0a, 0x58, 192, 168, 0, 2}, Bits: 16}}},
 		network: dataplane.Network{Namespace: "default", Name: "blue", VNI: 1001, CIDR: netip.MustParsePrefix("192.168.0.0/15"), Gateway: netip.MustParseAddr("192.168.0.1"), MTU: 1450},
-		node:    in(node),
-	}
+		node:    in(made()),
+	}, pod
+}
+
+// path of a namespace for other processes.
+func path(ns netns.NsHandle) string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), ns) }
+
+// The plugin, the protocol, the decision and the interfaces together.
+func TestAttach(t *testing.T) {
+	h, pod := newNode(t)
 	socket := serve(t, h)
-	sandbox := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), pod)
+	sandbox := path(pod)
 	env := []string{"CNI_NETNS=" + sandbox, "CNI_NETNS_OVERRIDE=0"}
 	want := strings.ReplaceAll(added, "/proc/self/ns/net", sandbox)
 	steps := func(steps ...[3]string) {
@@ -150,6 +164,65 @@ func TestAttach(t *testing.T) {
 		[3]string{"GC", `,"cni.dev/valid-attachments":[]`, ""})
 	if _, err := netlink.LinkByName("pod247a35d2cb39"); err == nil {
 		t.Error("an attachment that GC does not name exists")
+	}
+}
+
+// The library that container runtimes use calls the installed plugin.
+func TestLibcni(t *testing.T) {
+	h, pod := newNode(t)
+	socket, dir := serve(t, h), t.TempDir()
+	if got := run(t, nil, "", "install", "--to", dir); got != "" {
+		t.Fatal(got)
+	}
+	t.Setenv("POD2_CNI_IS_THE_PLUGIN", "1")
+	list, err := libcni.ConfListFromBytes([]byte(`{"cniVersion":"1.1.0","name":"default.blue","plugins":[{"type":"pod2-cni","capabilities":{"ips":true,"mac":true},"socket":"` + socket + `"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := libcni.NewCNIConfigWithCacheDir([]string{dir}, t.TempDir(), nil)
+	attachment := &libcni.RuntimeConf{ContainerID: "5b0c", NetNS: path(pod), IfName: "net1",
+		Args:           [][2]string{{"K8S_POD_NAMESPACE", "default"}, {"K8S_POD_NAME", "web-0"}, {"K8S_POD_UID", "8f31"}},
+		CapabilityArgs: map[string]any{"ips": []string{"192.168.0.2/16"}, "mac": "0a:58:c0:a8:00:02"}}
+	exists := func(want bool) error {
+		if _, err := netlink.LinkByName("pod247a35d2cb39"); (err == nil) != want {
+			return fmt.Errorf("the interface exists: %v", !want)
+		}
+		return nil
+	}
+	gc := func(valid ...types.GCAttachment) error {
+		return errors.Join(c.GCNetworkList(t.Context(), list, &libcni.GCArgs{ValidAttachments: valid}))
+	}
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"STATUS", func() error { return c.GetStatusNetworkList(t.Context(), list) }},
+		{"ADD", func() error {
+			r, err := c.AddNetworkList(t.Context(), list, attachment)
+			if err != nil {
+				return err
+			}
+			text, err := json.Marshal(r)
+			if want := strings.ReplaceAll(strings.ReplaceAll(added, "/proc/self/ns/net", path(pod)), " ", ""); string(text) != want {
+				t.Errorf("got  %s\nwant %s", text, want)
+			}
+			return err
+		}},
+		{"CHECK", func() error { return c.CheckNetworkList(t.Context(), list, attachment) }},
+		{"GC of others", func() error {
+			return errors.Join(gc(types.GCAttachment{ContainerID: "5b0c", IfName: "net1"}), exists(true))
+		}},
+		{"DEL", func() error { return errors.Join(c.DelNetworkList(t.Context(), list, attachment), exists(false)) }},
+		{"DEL again", func() error { return c.DelNetworkList(t.Context(), list, attachment) }},
+		{"ADD again", func() error {
+			_, err := c.AddNetworkList(t.Context(), list, attachment)
+			return errors.Join(err, exists(true))
+		}},
+		{"GC of all", func() error { return errors.Join(gc(), exists(false)) }},
+	} {
+		if err := step.do(); err != nil {
+			t.Errorf("%s: %v", step.name, err)
+		}
 	}
 }
 
