@@ -39,7 +39,7 @@ unit: ## Run the tests that need only Go
 .PHONY: kernel-test
 kernel-test: ## Run the data plane's tests on a real kernel, in temporary network namespaces (root on Linux)
 	@if why=$$(test/e2e/e2e.sh lacks kernel); then echo "Kernel tests: $$why: skipped"; \
-	else CGO_ENABLED=0 go test -tags=kernel -count=1 -timeout=10m ./pkg/agent/bpf ./pkg/agent/veth ./pkg/agent/kernel ./cmd/pod2-agent ./cmd/pod2-cni; fi
+	else CGO_ENABLED=0 go test -tags=kernel -count=1 -timeout=10m ./pkg/agent/bpf ./pkg/agent/cni ./pkg/agent/veth ./pkg/agent/kernel ./cmd/pod2-agent ./cmd/pod2-cni; fi
 
 .PHONY: kernel-matrix
 kernel-matrix: ## Run the tests of pkg/agent/bpf on Debian's kernels 6.1 and 6.12, in QEMU (root on Debian; two minutes)

@@ -79,7 +79,7 @@ func port(r cni.Attachment, a dataplane.Attachment, n *dataplane.Network) (Port,
 	published := netip.PrefixFrom(a.IP, a.Bits)
 	switch {
 	case n == nil:
-		return later("pod %s: Network %s does not exist, is no Overlay, or has no VNI yet: see kubectl describe network %s -n %s", r.Pod, a.Network, a.Network, r.Pod.Namespace)
+		return later("pod %s: Network %s does not exist, is not an Overlay Network, or has no VNI yet: see kubectl describe network %s -n %s", r.Pod, a.Network, a.Network, r.Pod.Namespace)
 	case n.Namespace != r.Pod.Namespace || n.Name != a.Network:
 		return refuse("pod %s: pod2-agent looked up Network %s/%s instead of %s", r.Pod, n.Namespace, n.Name, a.Network)
 	case !n.CIDR.Contains(a.IP):

@@ -203,7 +203,7 @@ func TestReusedIndexInheritsNothing(t *testing.T) {
 }
 
 // A program of the node with NET_RAW reaches no pod: neither through the pod's port nor by VXLAN that it
-// sends to another node. VXLAN of a host that is no node is dropped, too.
+// sends to another node. VXLAN from a host that is not a node is dropped, too.
 func TestInjection(t *testing.T) {
 	l := newLab(t, false)
 	a, c := l.nodes[0].pod("a", blue, "192.168.0.2"), l.nodes[1].pod("c", blue, "192.168.0.3")

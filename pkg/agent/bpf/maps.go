@@ -214,7 +214,7 @@ func (p *Programs) set(table string, key, value, name any) error {
 	return nil
 }
 
-// del is a success if there is no such entry.
+// del succeeds if the entry does not exist.
 func (p *Programs) del(table string, key, name any) error {
 	if err := p.collection.Maps[table].Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("delete %v from the table of %s: %w", name, table, err)

@@ -81,7 +81,7 @@ func Add(p Pair, ns *os.File) (Port, error) {
 	name := p.HostInterface()
 	if outer, err := netlink.LinkByName(name); err == nil {
 		if outer.Type() != "veth" {
-			return Port{}, fmt.Errorf("interface %s exists on the node, and is no veth: remove it", name)
+			return Port{}, fmt.Errorf("interface %s exists on the node, but another program made it: remove it", name)
 		}
 		different, err := p.differs(outer, ns)
 		if err != nil {
@@ -172,7 +172,7 @@ func Del(id cni.ID) error {
 		return nil
 	}
 	if err == nil && outer.Type() != "veth" {
-		return fmt.Errorf("interface %s is no veth: remove it by hand", id.HostInterface())
+		return fmt.Errorf("interface %s is not a veth: remove it by hand", id.HostInterface())
 	}
 	if err == nil {
 		err = netlink.LinkDel(outer)

@@ -190,7 +190,7 @@ func TestRefusals(t *testing.T) {
 		{"interface of the pod", "attach net1 of pod UID 8f31 to default.blue: the pod has an interface net1 that another program made: file exists", func(l *lab, _ *Pair) {
 			l.inPod(func() error { return bridge("net1") })
 		}},
-		{"interface of the node", "interface pod247a35d2cb39 exists on the node, and is no veth: remove it", func(*lab, *Pair) { must(t, bridge(blue.HostInterface())) }},
+		{"interface of the node", "interface pod247a35d2cb39 exists on the node, but another program made it: remove it", func(*lab, *Pair) { must(t, bridge(blue.HostInterface())) }},
 		{"namespace of the node", "attach net1 of container 5b0c: its network namespace is that of the node", func(l *lab, _ *Pair) {
 			var err error
 			l.pod, err = os.Open("/proc/thread-self/ns/net")
@@ -216,7 +216,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: before\n%safter\n%s", tt.name, before, after)
 		}
 	}
-	if err := func() error { newLab(t); must(t, bridge(blue.HostInterface())); return Del(blue.ID) }(); err == nil || err.Error() != "interface pod247a35d2cb39 is no veth: remove it by hand" {
+	if err := func() error { newLab(t); must(t, bridge(blue.HostInterface())); return Del(blue.ID) }(); err == nil || err.Error() != "interface pod247a35d2cb39 is not a veth: remove it by hand" {
 		t.Error(err)
 	}
 }
