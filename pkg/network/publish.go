@@ -159,11 +159,13 @@ func (s PodState) publish(requests []attachment.Request) PodPlan {
 }
 
 // stale says which AddressBlock binds the pod for a Network that the view lacks, or has
-// with another UID. An AddressBlock from a backup names pods with other UIDs.
+// with another UID. An orphaned AddressBlock came back from a backup, so it is not newer
+// than the view. Most such blocks name pods with other UIDs, but a user can restore blocks
+// of a former Network while their pods still wait.
 func (s PodState) stale() string {
 	for _, n := range s.Networks {
 		for _, block := range n.Blocks {
-			if (n.Network == nil || n.Network.UID != block.Spec.NetworkUID) &&
+			if (n.Network == nil || n.Network.UID != block.Spec.NetworkUID) && !orphaned(block) &&
 				slices.ContainsFunc(block.Spec.Entries, func(e v1.AddressEntry) bool { return e.PodUID == s.Pod.UID }) {
 				return fmt.Sprintf("AddressBlock %s belongs to a Network %s that the cache does not have", block.Name, n.Name)
 			}

@@ -36,9 +36,16 @@ func ForSeeds(t *testing.T, n uint64, property func(t *testing.T, dice *rand.Ran
 	}
 	first := first()
 	t.Logf("seeds %d to %d", first, first+n-1)
+	now := first
+	defer func() { // a property that calls t.Fatal does not return
+		if t.Failed() {
+			t.Logf("to repeat this failure, run with: -run '^%s$' -seed %d", t.Name(), now)
+		}
+	}()
 	for i := range n {
-		if property(t, rand.New(rand.NewPCG(first+i, 0))); t.Failed() {
-			t.Fatalf("to repeat this failure, run with: -run '^%s$' -seed %d", t.Name(), first+i)
+		now = first + i
+		if property(t, rand.New(rand.NewPCG(now, 0))); t.Failed() {
+			return
 		}
 	}
 }
