@@ -147,13 +147,29 @@ func TestWorld(t *testing.T) {
 	}
 }
 
+// passTime lets time pass for as long as the plan of a Network says that it will change
+// something. One change can follow another: an address that has rested is bound to a pod,
+// and the address that was reserved for this pod begins to rest.
+func (w *world) passTime() {
+	for range 60 {
+		w.settle()
+		next := never
+		for _, name := range networkNames {
+			if after := Diff(w.state(name, w.now)).RequeueAfter; after > 0 {
+				next = min(next, after)
+			}
+		}
+		if next == never {
+			return
+		}
+		w.now = w.now.Add(next)
+	}
+	w.must(errors.New("L2: the passing of time does not stop to change something"))
+}
+
 // L1, L2 and L3: each waiting object has a reason, and this stays so as time passes.
 func (w *world) nothingWaitsThatCould() {
-	// Entries of a restore are kept for an hour and then rest.
-	for _, passes := range []time.Duration{2 * time.Minute, 2 * time.Minute, RestoreGrace, 2 * time.Minute} {
-		w.now = w.now.Add(passes)
-		w.settle()
-	}
+	w.passTime()
 	for _, pod := range sorted(w.pods) {
 		if _, waits := Wants(pod); waits && boundCondition(pod) == nil {
 			w.must(fmt.Errorf("L3: pod %s waits without a reason in its conditions", pod.Name))
@@ -162,18 +178,14 @@ func (w *world) nothingWaitsThatCould() {
 	w.now = w.now.Add(24 * time.Hour)
 	before := w.last
 	if w.settle(); w.last != before {
-		w.must(errors.New("L2: it had settled, but the passing of time caused a write"))
+		w.must(errors.New("L2: no plan said so, but the passing of time caused a write"))
 	}
 }
 
 // S9 and S8: without pods and owners, no AddressBlock is left, and no terminating Network.
 func (w *world) nothingLeaks() {
 	w.pods, w.owners = map[string]*corev1.Pod{}, map[v1.AddressOwner]Replicas{}
-	for range 2 {
-		w.settle()
-		w.now = w.now.Add(2 * time.Minute)
-	}
-	w.settle()
+	w.passTime()
 	for _, n := range sorted(w.networks) {
 		if n.DeletionTimestamp != nil {
 			w.must(fmt.Errorf("Network %s is never deleted", n.Name))
