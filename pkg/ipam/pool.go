@@ -176,6 +176,17 @@ func total(ranges []Range) int64 {
 //
 // Exclusions that overlap or touch are named as one range, clipped to the CIDR.
 func (p Pool) Refusal(a netip.Addr) string {
+	if why := p.NoPod(a); why != "" {
+		return why
+	}
+	if i := seek(p.excluded, a); i < len(p.excluded) && p.excluded[i].Contains(a) {
+		return fmt.Sprintf("is excluded by %s", p.excluded[i])
+	}
+	return ""
+}
+
+// NoPod is Refusal without the exclusions. It returns "" if a pod that has a may keep it.
+func (p Pool) NoPod(a netip.Addr) string {
 	if why := NoHost(p.cidr, a); why != "" {
 		return why
 	}
@@ -186,9 +197,6 @@ func (p Pool) Refusal(a netip.Addr) string {
 		if edge := edgeOf(c, a); edge != "" {
 			return fmt.Sprintf("was %s in %s, a former CIDR", edge, c)
 		}
-	}
-	if i := seek(p.excluded, a); i < len(p.excluded) && p.excluded[i].Contains(a) {
-		return fmt.Sprintf("is excluded by %s", p.excluded[i])
 	}
 	return ""
 }

@@ -183,7 +183,8 @@ func (v *view) place(w waiting, r attachment.Request) (placement, *refusal) {
 // own returns the address that is kept for a pod with this name and owner. That is the
 // wanted address if the pod asks for one, else the one that it had last. The replica keeps a
 // Reserved address even if it was excluded or moved to onRequest later, because it is in
-// use. It does not keep a Resting one.
+// use. It does not keep a Resting one. Nor does it keep an address that no pod of the
+// Network can have: the Network in a backup may have had another CIDR or gateway.
 //
 // A replica also gets the Resting address of a pod with its name, unless an existing Pod2 or
 // StatefulSet keeps that address. Its owner may have adopted that pod, and the pod may have
@@ -199,6 +200,7 @@ func (v *view) own(w waiting, wanted netip.Addr) (netip.Addr, bool) {
 		case e.Owner != owner && (!heir || e.State != v1.AddressResting || v.keeps(e.Owner)):
 		case !v.ledger.writable(addr) || v.ledger.promised[addr]:
 		case wanted.IsValid() && addr != wanted:
+		case v.pool.NoPod(addr) != "":
 		case e.State == v1.AddressResting && v.pool.Refusal(addr) != "":
 		case e.State == v1.AddressResting && !wanted.IsValid() && !v.pool.Has(addr):
 		case last == nil || e.later(last):

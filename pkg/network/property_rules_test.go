@@ -112,7 +112,7 @@ func handedOutRightly(s State, p Plan) (problems []string) {
 			}
 			served[h.pod] = true
 			_, err := Pool(s.Network)
-			if why := spec.Unusable(s.Network, addr.String()); (err != nil || why != "") && !keptFor(s, addr, h.pod) {
+			if why := spec.Unusable(s.Network, addr.String()); err != nil || why != "" && (why != "is excluded" || !keptFor(s, addr, h.pod)) {
 				problems = append(problems, fmt.Sprintf("S2: %s is handed out, but %s (%v)", addr, why, err))
 			}
 			if setAside(s, addr) && !asksFor(s, h.pod, addr) && !keptFor(s, addr, h.pod) {

@@ -139,6 +139,22 @@ func TestGraceOfInheritedEntries(t *testing.T) {
 			pod web-0/u4 gated asks=blue has=blue:10.0.0.3/24`, `
 			web-0 (u4) waits: AddressInUse: the wanted address 10.0.0.3 of Network "blue" is reserved for pod web-0; wait until it is free, or ask for another one, or for none to get any
 			again in 1m0s`},
+		{"not if no pod of this Network can have the address, because the Network in the backup had another CIDR or gateway", `
+			network blue 10.0.0.0/28 gateway=10.0.0.3 exclude=10.0.0.5 cidrs=10.0.0.0/29,10.0.0.0/28
+			owner Pod2/web 5 blue
+			block 10.0.0.0/24 inherited=59m
+			10.0.0.3 Reserved web-0 Pod2/web 59m
+			10.0.0.5 Reserved web-1 Pod2/web 59m
+			10.0.0.7 Reserved web-2 Pod2/web 59m
+			10.0.0.15 Reserved web-3 Pod2/web 59m
+			10.0.0.16 Reserved web-4 Pod2/web 59m
+			pod web-0/u1 gated asks=blue of=Pod2/web
+			pod web-1/u2 gated asks=blue of=Pod2/web
+			pod web-2/u3 gated asks=blue of=Pod2/web
+			pod web-3/u4 gated asks=blue of=Pod2/web
+			pod web-4/u5 gated asks=blue of=Pod2/web`, `
+			update block blue-10.0.0.0: bind 10.0.0.1 to web-0 (u1); bind 10.0.0.2 to web-2 (u3); rest 10.0.0.3 of web-0; bind 10.0.0.4 to web-3 (u4); bind 10.0.0.5 to web-1 (u2); bind 10.0.0.6 to web-4 (u5); rest 10.0.0.7 of web-2; rest 10.0.0.15 of web-3; rest 10.0.0.16 of web-4
+			again in 1m0s`},
 		{"after an hour they rest", `
 			network blue 10.0.0.0/24
 			block 10.0.0.0/24 inherited=60m
