@@ -56,6 +56,10 @@ type PodPlan struct {
 type Publication struct {
 	Addresses string // of v1.AddressesAnnotation
 	Multus    attachment.Multus
+	// Confirm are Networks of which a live read must find the UID of the view BEFORE the
+	// write: another Network with the same name bound the pod too. If that one is newer,
+	// the view is old.
+	Confirm []*v1.Network
 }
 
 // Empty says whether there is nothing to write.
@@ -68,7 +72,11 @@ func (p PodPlan) String() string {
 		text += "stale: " + p.Stale + "\n"
 	}
 	if p.Publish != nil {
-		text += "publish " + p.Publish.Addresses + "\n"
+		text += "publish " + p.Publish.Addresses
+		for _, n := range p.Publish.Confirm {
+			text += fmt.Sprintf("; if Network %s is %s", n.Name, n.UID)
+		}
+		text += "\n"
 	}
 	if p.Condition != nil {
 		text += fmt.Sprintf("condition %s=%s %s: %s\n", p.Condition.Type, p.Condition.Status, p.Condition.Reason, p.Condition.Message)
@@ -83,7 +91,8 @@ func (p PodPlan) String() string {
 //	                                       would have an address of a Network
 //	gated, request missing or unreadable   complain
 //	gated, restored addresses unreadable   complain
-//	gated, bound for an unknown Network    the view is old
+//	gated, bound only by an unknown        the view may be old
+//	Network
 //	gated, all Networks bound              publish
 //	gated                                  nothing; the Networks report the reason
 //	request, neither gated nor published   complain: it may already run
@@ -130,17 +139,18 @@ func Publish(s PodState) PodPlan {
 }
 
 func (s PodState) publish(requests []attachment.Request) PodPlan {
-	if why := s.stale(); why != "" {
-		return PodPlan{Stale: why}
-	}
 	addresses := make(map[string]attachment.Address, len(s.Networks))
+	var confirm []*v1.Network
 	for _, n := range s.Networks {
-		if n.Network == nil {
-			return PodPlan{}
-		}
 		addr, held := heldAddress(n, s.Pod)
-		if !held {
+		other := boundByAnother(n, s.Pod)
+		switch {
+		case !held && other != "":
+			return PodPlan{Stale: fmt.Sprintf("AddressBlock %s belongs to a Network %s that the cache does not have", other, n.Name)}
+		case !held:
 			return PodPlan{}
+		case other != "":
+			confirm = append(confirm, n.Network)
 		}
 		cidr, onRecord := publishedWith(n.Network, addr)
 		if !onRecord {
@@ -155,20 +165,18 @@ func (s PodState) publish(requests []attachment.Request) PodPlan {
 	if err != nil {
 		return s.complain(ReasonInvalidRequest, fmt.Sprintf("%s; edit the annotation: the pod is still gated", err))
 	}
-	return PodPlan{Publish: &Publication{attachment.FormatAddresses(addresses), multus}}
+	return PodPlan{Publish: &Publication{attachment.FormatAddresses(addresses), multus, confirm}}
 }
 
-// stale says which AddressBlock binds the pod for a Network that the view lacks, or has
-// with another UID. An orphaned AddressBlock came back from a backup, so it is not newer
-// than the view. Most such blocks name pods with other UIDs, but a user can restore blocks
-// of a former Network while their pods still wait.
-func (s PodState) stale() string {
-	for _, n := range s.Networks {
-		for _, block := range n.Blocks {
-			if (n.Network == nil || n.Network.UID != block.Spec.NetworkUID) && !orphaned(block) &&
-				slices.ContainsFunc(block.Spec.Entries, func(e v1.AddressEntry) bool { return e.PodUID == s.Pod.UID }) {
-				return fmt.Sprintf("AddressBlock %s belongs to a Network %s that the cache does not have", block.Name, n.Name)
-			}
+// boundByAnother returns the name of an AddressBlock that binds the pod for a Network with
+// this name and another UID than in the view, or "". That Network may be newer than the
+// view. Or it is a former one, whose entries end with their pods: a user removed it by
+// force, or restored its AddressBlocks, while the pod still waits.
+func boundByAnother(n Neighbour, pod *corev1.Pod) string {
+	for _, block := range n.Blocks {
+		if (n.Network == nil || n.Network.UID != block.Spec.NetworkUID) &&
+			slices.ContainsFunc(block.Spec.Entries, func(e v1.AddressEntry) bool { return e.PodUID == pod.UID }) {
+			return block.Name
 		}
 	}
 	return ""
@@ -180,7 +188,7 @@ func heldAddress(n Neighbour, pod *corev1.Pod) (netip.Addr, bool) {
 	var lowest netip.Addr
 	for _, block := range n.Blocks {
 		p, ok := read(block)
-		if !ok || block.Spec.NetworkUID != n.Network.UID {
+		if !ok || n.Network == nil || block.Spec.NetworkUID != n.Network.UID {
 			continue
 		}
 		for _, e := range p.observed {

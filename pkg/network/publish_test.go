@@ -70,17 +70,18 @@ func TestPublish(t *testing.T) {
 			block 192.168.0.0/24 uid=n-earlier
 			192.168.0.2 Bound web-0/u1
 			pod web-0/u1 gated asks=blue`, `stale: AddressBlock blue-192.168.0.0 belongs to a Network blue that the cache does not have`, ``},
-		{"also by a restored AddressBlock of an earlier Network with this name", `
+		{"bound also by an earlier Network with this name, which was removed by force", `
+			network blue 192.168.0.0/16
+			192.168.0.2 Bound web-0/u1
+			block 192.168.1.0/24 uid=n-earlier terminating
+			192.168.1.2 Bound web-0/u1
+			pod web-0/u1 gated asks=blue`, `publish {` + blue + `}; if Network blue is n-blue`, `[` + multusBlue + `]`},
+		{"bound also by an earlier Network with this name, whose AddressBlock was restored", `
 			network blue 192.168.0.0/16
 			192.168.0.2 Bound web-0/u1
 			block 192.168.1.0/24 uid=n-earlier orphaned
 			192.168.1.2 Bound web-0/u1
-			pod web-0/u1 gated asks=blue`, `publish {` + blue + `}`, `[` + multusBlue + `]`},
-		{"only by a restored AddressBlock of an earlier Network with this name", `
-			network blue 192.168.0.0/16
-			block 192.168.0.0/24 uid=n-earlier orphaned
-			192.168.0.2 Bound web-0/u1
-			pod web-0/u1 gated asks=blue`, ``, ``},
+			pod web-0/u1 gated asks=blue`, `publish {` + blue + `}; if Network blue is n-blue`, `[` + multusBlue + `]`},
 		{"the Network is gone", `
 			network blue -
 			192.168.0.2 Bound web-0/u1

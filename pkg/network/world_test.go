@@ -267,6 +267,11 @@ func (w *server) applyPod(seen *corev1.Pod, p PodPlan) error {
 		if pod == nil || pod.UID != seen.UID || pod.ResourceVersion != seen.ResourceVersion {
 			return refuse("publish into %s: conflict", seen.Name)
 		}
+		for _, n := range p.Publish.Confirm {
+			if live := w.networks[n.Name]; live == nil || live.UID != n.UID {
+				return refuse("publish into %s: Network %s is another one", seen.Name, n.Name)
+			}
+		}
 		pod = pod.DeepCopy()
 		pod.Annotations[v1.AddressesAnnotation], pod.Annotations[v1.MultusAnnotation] = p.Publish.Addresses, p.Publish.Multus.Networks
 		pod.Spec.SchedulingGates = nil

@@ -151,6 +151,20 @@ func (r live) confirmNetwork(ctx context.Context, key Key, n *v1.Network) error 
 	return nil
 }
 
+// confirmSame checks by a live read that the Network is the one in the view, before a pod
+// is published that another Network with this name bound too. The answer proves that the
+// other one is older: there is only one Network with a name at a time.
+func (r live) confirmSame(ctx context.Context, key Key, n *v1.Network) error {
+	live, err := r.networks(n.Namespace).Get(ctx, n.Name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("get Network %s/%s before publishing %s: %w", n.Namespace, n.Name, key, err)
+	}
+	if err != nil || live.UID != n.UID {
+		return fmt.Errorf("%s: Network %s/%s was deleted or recreated in the meantime: %w", key, n.Namespace, n.Name, ErrStale)
+	}
+	return nil
+}
+
 // confirmRestored checks by a live read that the Network is as in the view, or does not
 // exist, before an AddressBlock from a backup is written. A Network with the same name
 // and another UID proves that the Network named in the AddressBlock is gone. A Network

@@ -66,6 +66,11 @@ func (r *podKind) apply(ctx context.Context, key Key, state network.PodState, pl
 // its UID and resourceVersion. It keeps the gates of other controllers: the patch names
 // our gate and does not rewrite the list.
 func (r *podKind) publish(ctx context.Context, key Key, pod *corev1.Pod, p *network.Publication) error {
+	for _, n := range p.Confirm {
+		if err := r.live.confirmSame(ctx, key, n); err != nil {
+			return err
+		}
+	}
 	annotations := map[string]string{v1.AddressesAnnotation: p.Addresses, v1.MultusAnnotation: p.Multus.Networks}
 	if p.Multus.DefaultNetwork != "" {
 		annotations[v1.MultusDefaultAnnotation] = p.Multus.DefaultNetwork

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -23,4 +24,35 @@ func TestConditionOfAPodThatWaited(t *testing.T) {
 	}
 	c := podOf(w, "a").Status.Conditions[0]
 	same(t, fmt.Sprintf("%s %s %q", c.Status, c.Reason, c.Message), `True Published ""`)
+}
+
+// A pod that a former Network bound too is published only if the view of the Network is not
+// older than that AddressBlock.
+func TestPublishBesideAFormerNetwork(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		change func(*world)
+		stale  bool
+		want   string
+	}{
+		{"the Network is the one in the view", func(*world) {}, false, `
+get networks blue
+patch pods a uid=uid-of-a rv=104`},
+		{"the Network is another", func(w *world) { w.change(another(newNetwork("blue"))) }, true, `
+get networks blue`},
+		{"the Network is gone", func(w *world) { w.remove(newNetwork("blue")) }, true, `
+get networks blue -> NotFound`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			former := newBlock("blue", "10.1.1.2 a Bound")
+			former.Name, former.UID, former.Spec.CIDR, former.Spec.NetworkUID = "blue-10.1.1.0", "uid-of-blue-10.1.1.0", "10.1.1.0/24", "uid-of-an-earlier-one"
+			w := newWorld(t, newNetwork("blue"), newBlock("blue", "10.1.0.2 a Bound"), former, newPod("a gated on=blue"))
+			row.change(w)
+			calls, err := w.sync(KindPod, "a")
+			if errors.Is(err, ErrStale) != row.stale {
+				t.Errorf("got %v", err)
+			}
+			same(t, withoutEvents(calls), row.want)
+		})
+	}
 }
