@@ -63,7 +63,7 @@ func (h attacher) Check(_ context.Context, a cni.Attachment, pod *os.File) (cni.
 }
 
 func (h attacher) Del(_ context.Context, a cni.Attachment) error {
-	return h.node(func() error { return veth.Del(a.ID) })
+	return h.node(func() error { return veth.Del(a.HostInterface()) })
 }
 
 func (h attacher) Status(context.Context) error { return nil }
@@ -73,7 +73,7 @@ func (h attacher) GC(_ context.Context, network string, valid []cni.ID) error {
 		ports, err := veth.List()
 		for _, p := range ports {
 			if err == nil && p.Network == network && !slices.Contains(valid, p.ID) {
-				err = veth.Del(p.ID)
+				err = veth.Del(p.HostInterface())
 			}
 		}
 		return err

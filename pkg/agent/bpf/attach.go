@@ -58,16 +58,17 @@ func (p *Programs) attach(index int, from, to string) error {
 	return nil
 }
 
-// Detach all programs of the agent from an interface. It leaves clsact there: another program may
-// use it.
-func Detach(index int) error {
+// Detach all programs of the agent from an interface, and say whether there was any. It leaves clsact there:
+// another program may use it.
+func Detach(index int) (found bool, err error) {
 	for _, parent := range []uint32{netlink.HANDLE_MIN_INGRESS, netlink.HANDLE_MIN_EGRESS} {
 		err := netlink.FilterDel(&netlink.BpfFilter{FilterAttrs: netlink.FilterAttrs{LinkIndex: index, Parent: parent, Handle: filterHandle, Priority: filterPriority, Protocol: unix.ETH_P_ALL}})
-		if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EINVAL) {
-			return fmt.Errorf("detach from interface %d: %w", index, err)
+		if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENODEV) {
+			return found, fmt.Errorf("detach from interface %d: %w", index, err)
 		}
+		found = found || err == nil
 	}
-	return nil
+	return found, nil
 }
 
 // MakeVXLAN makes the VXLAN device, or returns the index of the one that exists. It takes packets of

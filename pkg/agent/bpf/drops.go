@@ -2,7 +2,10 @@
 
 package bpf
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Reasons a packet is dropped for, by their number in src/layout.h.
 var Reasons = [...]string{1: "stranger", 2: "mac", 3: "ip", 4: "arp", 5: "nd", 6: "protocol", 7: "extension", 8: "truncated",
@@ -37,4 +40,10 @@ func (p *Programs) Drops() (map[Drop]uint64, error) {
 		return nil, fmt.Errorf("read the counts of dropped packets: %w", err)
 	}
 	return all, nil
+}
+
+// DeleteDrop forgets a count.
+func (p *Programs) DeleteDrop(d Drop) error {
+	reason := max(0, slices.Index(Reasons[:], d.Reason))
+	return p.del("drops", dropKey{uint32(d.VNI), d.Interface, uint32(reason)}, d)
 }

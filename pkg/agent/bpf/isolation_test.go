@@ -221,7 +221,7 @@ func TestInjection(t *testing.T) {
 	if got := n1.dropped("injected") - before; got != 1 {
 		t.Errorf("as VXLAN: %d of 1 were dropped; drops: %s", got, n1.drops())
 	}
-	must(t, in(n1.ns, func() error { return Detach(int(n1.eth)) }))
+	must(t, in(n1.ns, func() error { _, err := Detach(int(n1.eth)); return err }))
 	before = n2.dropped("vxlan")
 	must(t, send(n1.ns, "eth0", frame(mac, mac, unix.ETH_P_IP, vxlan(addr("10.9.0.66"), n2.ip, blue.vni, inner)...)))
 	if got := n2.dropped("vxlan") - before; got != 1 {

@@ -29,7 +29,7 @@ const layoutVersion = 1
 // Programs are the loaded programs and their maps.
 type Programs struct {
 	collection *ebpf.Collection
-	dir        string
+	dir        string // of this layout
 }
 
 // spec parses the object.
@@ -75,9 +75,27 @@ func Load(dir string) (*Programs, error) {
 // Close releases the programs and maps. Those that are attached or pinned stay in the kernel.
 func (p *Programs) Close() { p.collection.Close() }
 
-// Unpin removes the pinned maps. The kernel keeps them as long as a program is attached.
-func (p *Programs) Unpin() error {
-	if err := os.RemoveAll(p.dir); err != nil {
+// RemoveOthers removes the maps of other layouts. The kernel keeps those that an attached program uses.
+func (p *Programs) RemoveOthers() error {
+	entries, err := os.ReadDir(filepath.Dir(p.dir))
+	if err != nil {
+		return fmt.Errorf("find pinned maps of other layouts: %w", err)
+	}
+	for _, e := range entries {
+		if e.Name() == filepath.Base(p.dir) {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(filepath.Dir(p.dir), e.Name())); err != nil {
+			return fmt.Errorf("remove pinned maps of another layout: %w", err)
+		}
+	}
+	return nil
+}
+
+// Unpin removes the pinned maps of all layouts from a directory of Load. The kernel keeps them as long as
+// a program is attached.
+func Unpin(dir string) error {
+	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("remove the pinned maps: %w", err)
 	}
 	return nil

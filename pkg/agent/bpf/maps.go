@@ -174,14 +174,33 @@ func (p *Programs) Networks() (map[int32]tables.Network, error) {
 	return read(p.collection.Maps["networks"], func(k uint32) int32 { return int32(k) }, networkValue.decode)
 }
 
-// SetPlaces sets many entries at once.
-func (p *Programs) SetPlaces(all map[tables.PlaceKey]tables.Place) error {
-	keys, values := make([]placeKey, 0, len(all)), make([]placeValue, 0, len(all))
-	for key, place := range all {
-		keys, values = append(keys, encodeKey(key)), append(values, encodePlace(place))
+// Nodes are the interfaces that lead to nodes, by address; 0 if none does.
+func (p *Programs) Nodes() (map[netip.Addr]uint32, error) {
+	return read(p.collection.Maps["nodes"], from16, func(v nodeValue) uint32 { return v.Interface })
+}
+
+// Read returns the contents of all maps, and the interfaces of Nodes.
+func (p *Programs) Read() (t tables.Tables, wires map[netip.Addr]uint32, err error) {
+	t = tables.Empty()
+	var errs [4]error
+	t.Ports, errs[0] = p.Ports()
+	t.Places, errs[1] = p.Places()
+	t.Networks, errs[2] = p.Networks()
+	wires, errs[3] = p.Nodes()
+	for address := range wires {
+		t.Nodes[address] = struct{}{}
+	}
+	return t, wires, errors.Join(errs[:]...)
+}
+
+// SetPlaces sets many entries with one system call. They are changes of tables.PlaceMap.
+func (p *Programs) SetPlaces(changes []tables.Change) error {
+	keys, values := make([]placeKey, len(changes)), make([]placeValue, len(changes))
+	for i, c := range changes {
+		keys[i], values[i] = encodeKey(c.Place), encodePlace(c.PlaceValue)
 	}
 	if _, err := p.collection.Maps["places"].BatchUpdate(keys, values, nil); err != nil {
-		return fmt.Errorf("set %d entries in the table of places: %w", len(all), err)
+		return fmt.Errorf("set %d entries in the table of places: %w", len(changes), err)
 	}
 	return nil
 }

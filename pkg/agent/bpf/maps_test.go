@@ -67,9 +67,13 @@ func BenchmarkPlaces(b *testing.B) {
 	must(b, err)
 	defer p.Close()
 	all := manyPlaces(50_000)
+	var changes []tables.Change
+	for key, place := range all {
+		changes = append(changes, tables.Change{Map: tables.PlaceMap, Place: key, PlaceValue: place})
+	}
 	b.Run("set50000", func(b *testing.B) {
 		for b.Loop() {
-			must(b, p.SetPlaces(all))
+			must(b, p.SetPlaces(changes))
 		}
 	})
 	b.Run("read50000", func(b *testing.B) {

@@ -153,7 +153,7 @@ func TestDeviceTakesFragments(t *testing.T) {
 	l := newLab(t, false)
 	a, c := l.nodes[0].pod("a", blue, "192.168.0.2"), l.nodes[1].pod("c", blue, "192.168.0.3")
 	n := l.nodes[1]
-	must(t, in(l.nodes[0].ns, func() error { return Detach(int(l.nodes[0].eth)) })) // its programs would drop the fragments
+	must(t, in(l.nodes[0].ns, func() error { _, err := Detach(int(l.nodes[0].eth)); return err })) // its programs would drop the fragments
 	var socket net.PacketConn
 	must(t, in(c.ns, func() (err error) { socket, err = net.ListenPacket("udp", ":7"); return err }))
 	defer socket.Close()

@@ -25,7 +25,7 @@ func BenchmarkAdd(b *testing.B) {
 		must(b, err)
 		must(b, Up(p))
 		b.StopTimer()
-		must(b, Del(blue.ID)) // waits for the kernel, which has its own pace
+		must(b, Del(blue.HostInterface())) // waits for the kernel, which has its own pace
 		b.StartTimer()
 	}
 }

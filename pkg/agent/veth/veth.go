@@ -98,7 +98,7 @@ func Add(p Pair, ns *os.File) (Port, error) {
 	}
 	port, err := p.make(ns)
 	if err != nil {
-		_ = Del(p.ID)
+		_ = Del(p.HostInterface())
 		return Port{}, fmt.Errorf("attach %s of pod UID %s to %s: %w", p.Interface, p.PodUID, p.Network, err)
 	}
 	return port, nil
@@ -165,20 +165,20 @@ func Up(p Port) error {
 	return nil
 }
 
-// Del removes the pair. It succeeds if there is none.
-func Del(id cni.ID) error {
-	outer, err := netlink.LinkByName(id.HostInterface())
+// Del removes the pair whose end on the node has that name. It succeeds if there is none.
+func Del(name string) error {
+	outer, err := netlink.LinkByName(name)
 	if missing(err) {
 		return nil
 	}
 	if err == nil && outer.Type() != "veth" {
-		return fmt.Errorf("interface %s is not a veth: remove it by hand", id.HostInterface())
+		return fmt.Errorf("interface %s is not a veth: remove it by hand", name)
 	}
 	if err == nil {
 		err = netlink.LinkDel(outer)
 	}
 	if err != nil && !errors.Is(err, unix.ENODEV) {
-		return fmt.Errorf("remove interface %s: %w", id.HostInterface(), err)
+		return fmt.Errorf("remove interface %s: %w", name, err)
 	}
 	return nil
 }

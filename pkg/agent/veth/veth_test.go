@@ -37,8 +37,8 @@ func TestAdd(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0] != again {
 		t.Errorf("listed %+v, %v", all, err)
 	}
-	must(t, Del(blue.ID))
-	must(t, Del(blue.ID))
+	must(t, Del(blue.HostInterface()))
+	must(t, Del(blue.HostInterface()))
 	if got := l.dump(); got != "" {
 		t.Errorf("after Del\n%s", got)
 	}
@@ -122,7 +122,7 @@ func TestRemainders(t *testing.T) {
 			return errors.Join(netlink.LinkSetDown(i), netlink.LinkSetName(i, "net9"))
 		})},
 		{"another sandbox", "pod247a35d2cb39 on the node leads to another network namespace", func(lab) {
-			must(t, Del(blue.ID))
+			must(t, Del(blue.HostInterface()))
 			node, err := netns.Get()
 			must(t, err)
 			defer node.Close()
@@ -216,7 +216,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: before\n%safter\n%s", tt.name, before, after)
 		}
 	}
-	if err := func() error { newLab(t); must(t, bridge(blue.HostInterface())); return Del(blue.ID) }(); err == nil || err.Error() != "interface pod247a35d2cb39 is not a veth: remove it by hand" {
+	if err := func() error { newLab(t); must(t, bridge(blue.HostInterface())); return Del(blue.HostInterface()) }(); err == nil || err.Error() != "interface pod247a35d2cb39 is not a veth: remove it by hand" {
 		t.Error(err)
 	}
 }
@@ -254,6 +254,6 @@ func TestList(t *testing.T) {
 		_, other := netlink.LinkByName(green.HostInterface())
 		return missing(one) && missing(other)
 	})
-	must(t, Del(blue.ID))
-	must(t, Del(cni.ID{ContainerID: "unknown", Interface: "net1"}))
+	must(t, Del(blue.HostInterface()))
+	must(t, Del(cni.ID{ContainerID: "unknown", Interface: "net1"}.HostInterface()))
 }

@@ -2,7 +2,7 @@
  *
  * An address has 16 bytes; an IPv4 address is mapped (::ffff:192.168.0.2). A MAC address is in
  * the order of the wire, a number in the order of the machine. If a structure changes, raise
- * layoutVersion in pin.go: its maps are pinned under that number.
+ * layoutVersion in load.go: its maps are pinned under that number.
  */
 #pragma once
 
@@ -44,7 +44,7 @@ struct network {
 
 /* nodes: who may send VXLAN, and the interface that leads there. */
 struct node {
-	__u32 interface;
+	__u32 interface; /* 0: none, or one without Ethernet headers */
 };
 
 /* config has one entry. */

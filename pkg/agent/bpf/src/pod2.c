@@ -89,8 +89,8 @@ static __always_inline int by_device(struct __sk_buff *skb, __u32 vni, const str
 	return bpf_redirect(c->vxlan, 0);
 }
 
-/* encapsulate and send to a node. The VXLAN device does it for nodes with IPv6, and for segments
- * that the helper refuses: those of SCTP, for example. */
+/* encapsulate and send to a node. The VXLAN device does it for nodes with IPv6 or without an Ethernet
+ * interface that leads there, and for segments that the helper refuses: those of SCTP, for example. */
 static __always_inline int encapsulate(struct __sk_buff *skb, __u32 vni, const struct place *place)
 {
 	struct config *c = settings();
@@ -105,7 +105,7 @@ static __always_inline int encapsulate(struct __sk_buff *skb, __u32 vni, const s
 	inner = *eth;
 	/* Each flow has its own source port, so that all queues of the network card are used. */
 	source = 0xc000 | (bpf_get_hash_recalc(skb) & 0x3fff);
-	if (!is_mapped(&to) || !c->local ||
+	if (!is_mapped(&to) || !c->local || !node->interface ||
 	    bpf_skb_adjust_room(skb, OUTER, BPF_ADJ_ROOM_MAC,
 				BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_ENCAP_L3_IPV4 | BPF_F_ADJ_ROOM_ENCAP_L4_UDP |
 				BPF_F_ADJ_ROOM_ENCAP_L2(sizeof(inner)) | BPF_F_ADJ_ROOM_ENCAP_L2_ETH))
