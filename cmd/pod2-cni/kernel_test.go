@@ -37,7 +37,7 @@ type attacher struct {
 
 func (h attacher) pair(a cni.Attachment) (veth.Pair, cni.Result, error) {
 	p, err := authorize.Attachment(authorize.Input{Request: a, Node: "n1", Pod: &h.pod, Network: &h.network})
-	return veth.Pair{Owner: veth.Owner{ID: a.ID, Network: a.Network, PodUID: a.Pod.UID}, MAC: p.MAC, MTU: p.MTU, Address: p.Address, Routes: p.Routes}, p.Result(a.ID), err
+	return veth.Pair{Owner: veth.Owner{ID: a.ID, Network: a.Network, PodUID: a.Pod.UID, PodName: a.Pod.Name}, MAC: p.MAC, MTU: p.MTU, Address: p.Address, Routes: p.Routes}, p.Result(a.ID), err
 }
 
 func (h attacher) Add(_ context.Context, a cni.Attachment, pod *os.File) (cni.Result, error) {

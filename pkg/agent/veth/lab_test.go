@@ -67,7 +67,7 @@ func (l lab) inPod(f func() error) {
 }
 
 var blue = Pair{
-	Owner: Owner{ID: cni.ID{ContainerID: "5b0c", Interface: "net1"}, Network: "default.blue", PodUID: "8f31"},
+	Owner: Owner{ID: cni.ID{ContainerID: "5b0c", Interface: "net1"}, Network: "default.blue", PodUID: "8f31", PodName: "a"},
 	MAC:   dataplane.MAC{0x0a, 0x58, 192, 168, 0, 2}, MTU: 1450, Address: netip.MustParsePrefix("192.168.0.2/24"),
 	Routes: []netip.Prefix{netip.MustParsePrefix("192.168.0.0/23")},
 }
@@ -78,7 +78,7 @@ func v6() Pair {
 	return p
 }
 
-const whole = `node pod247a35d2cb39 veth 1450 down "default.blue 8f31 net1 5b0c"
+const whole = `node pod247a35d2cb39 veth 1450 down "default.blue 8f31 net1 5b0c a"
 pod net1 veth 0a:58:c0:a8:00:02 1450 up 192.168.0.2/24
 pod route 192.168.0.0/23 dev net1 src 192.168.0.2
 pod route 192.168.0.0/24 dev net1 src 192.168.0.2

@@ -39,20 +39,34 @@ type Owner struct {
 	// Network is the name of the CNI configuration.
 	Network string
 	PodUID  string
+	// PodName is for people. It loses its end if the kernel cannot store all of it; see HasPodName.
+	PodName string
 }
 
-// alias is the text that the kernel keeps for an interface. None of its words has a space.
+// alias is the text that the kernel keeps for an interface. None of its words has a space. The
+// pod's name is the last one, because it may lose its end.
 func (o Owner) alias() string {
-	return strings.Join([]string{o.Network, o.PodUID, o.Interface, o.ContainerID}, " ")
+	alias := strings.Join([]string{o.Network, o.PodUID, o.Interface, o.ContainerID, o.PodName}, " ")
+	if over := len(alias) - maxAlias; 0 < over && over <= len(o.PodName) {
+		return alias[:maxAlias]
+	}
+	return alias
+}
+
+// HasPodName says whether the pod has that name, as far as the kernel could store it.
+func (o Owner) HasPodName(name string) bool {
+	whole := o
+	whole.PodName = name
+	return o.PodName != "" && whole.alias() == o.alias()
 }
 
 // ownerOf reads the alias of an interface with that name.
 func ownerOf(name, alias string) (Owner, bool) {
 	words := strings.Split(alias, " ")
-	if len(words) != 4 {
+	if len(words) != 5 {
 		return Owner{}, false
 	}
-	o := Owner{ID: cni.ID{Interface: words[2], ContainerID: words[3]}, Network: words[0], PodUID: words[1]}
+	o := Owner{ID: cni.ID{Interface: words[2], ContainerID: words[3]}, Network: words[0], PodUID: words[1], PodName: words[4]}
 	return o, o.HostInterface() == name
 }
 
@@ -72,7 +86,7 @@ const maxAlias = 255
 // Add makes the pair, and returns the node's end, which is down. A complete pair stays unchanged, and up
 // if it was up. Anything else with its name is a remainder of an earlier attempt, and is removed.
 func Add(p Pair, ns *os.File) (Port, error) {
-	if alias := p.alias(); len(alias) > maxAlias || strings.Count(alias, " ") != 3 {
+	if alias := p.alias(); len(alias) > maxAlias || strings.Count(alias, " ") != 4 {
 		return Port{}, fmt.Errorf("attach %s of container %s: the kernel cannot store the owner %q", p.Interface, p.ContainerID, alias)
 	}
 	if err := notOfNode(ns); err != nil {

@@ -54,7 +54,7 @@ func TestAddIPv6(t *testing.T) {
 		must(t, err)
 		must(t, Up(p))
 		must(t, Check(v6(), l.pod))
-		if got, want := l.dump(), `node pod247a35d2cb39 veth 1450 up "default.blue 8f31 net1 5b0c"
+		if got, want := l.dump(), `node pod247a35d2cb39 veth 1450 up "default.blue 8f31 net1 5b0c a"
 pod net1 veth 0a:58:c0:a8:00:02 1450 up fd00:10::2/64
 pod route fd00:10::/60 dev net1
 pod route fd00:10::/64 dev net1
@@ -97,11 +97,11 @@ func TestRemainders(t *testing.T) {
 		died          func(lab)
 	}{
 		{"before the owner", `pod247a35d2cb39 on the node belongs to ""`, func(lab) { must(t, netlink.LinkSetAlias(outer(), "")) }},
-		{"of another Network", `pod247a35d2cb39 on the node belongs to "default.green 8f31 net1 5b0c"`, func(lab) {
-			must(t, netlink.LinkSetAlias(outer(), "default.green 8f31 net1 5b0c"))
+		{"of another Network", `pod247a35d2cb39 on the node belongs to "default.green 8f31 net1 5b0c a"`, func(lab) {
+			must(t, netlink.LinkSetAlias(outer(), "default.green 8f31 net1 5b0c a"))
 		}},
-		{"of another pod", `pod247a35d2cb39 on the node belongs to "default.blue aaaa net1 5b0c"`, func(lab) {
-			must(t, netlink.LinkSetAlias(outer(), "default.blue aaaa net1 5b0c"))
+		{"of another pod", `pod247a35d2cb39 on the node belongs to "default.blue aaaa net1 5b0c a"`, func(lab) {
+			must(t, netlink.LinkSetAlias(outer(), "default.blue aaaa net1 5b0c a"))
 		}},
 		{"MTU on the node", "pod247a35d2cb39 on the node has MTU 1400, not 1450", func(lab) { must(t, netlink.LinkSetMTU(outer(), 1400)) }},
 		{"MTU", "it has MTU 1400, not 1450", inner(func(i netlink.Link) error { return netlink.LinkSetMTU(i, 1400) })},
@@ -196,9 +196,9 @@ func TestRefusals(t *testing.T) {
 			l.pod, err = os.Open("/proc/thread-self/ns/net")
 			must(t, err)
 		}},
-		{"long owner", fmt.Sprintf("attach net1 of container 5b0c: the kernel cannot store the owner %q", strings.Repeat("n", 250)+" 8f31 net1 5b0c"),
+		{"long owner", fmt.Sprintf("attach net1 of container 5b0c: the kernel cannot store the owner %q", strings.Repeat("n", 250)+" 8f31 net1 5b0c a"),
 			func(_ *lab, p *Pair) { p.Network = strings.Repeat("n", 250) }},
-		{"space in the owner", `attach net1 of container 5b0c: the kernel cannot store the owner "default.blue a b net1 5b0c"`, func(_ *lab, p *Pair) { p.PodUID = "a b" }},
+		{"space in the owner", `attach net1 of container 5b0c: the kernel cannot store the owner "default.blue a b net1 5b0c a"`, func(_ *lab, p *Pair) { p.PodUID = "a b" }},
 		{"address", "attach net1 of pod UID 8f31 to default.blue: add the address ff02::1/64: cannot assign requested address", func(_ *lab, p *Pair) {
 			p.Address = netip.MustParsePrefix("ff02::1/64")
 		}},
@@ -244,7 +244,7 @@ func TestList(t *testing.T) {
 	for _, p := range all {
 		text = append(text, fmt.Sprintf("%s %q up=%v", p.Name, strings.TrimSpace(p.alias()), p.Up))
 	}
-	if got, want := strings.Join(text, "\n"), blue.HostInterface()+` "default.blue 8f31 net1 5b0c" up=false`+"\n"+green.HostInterface()+` "" up=false`+"\n"+`pod2fffffffffff "" up=false`; got != want {
+	if got, want := strings.Join(text, "\n"), blue.HostInterface()+` "default.blue 8f31 net1 5b0c a" up=false`+"\n"+green.HostInterface()+` "" up=false`+"\n"+`pod2fffffffffff "" up=false`; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	// The kernel removes the pairs with the pod's namespace.
@@ -256,4 +256,28 @@ func TestList(t *testing.T) {
 	})
 	must(t, Del(blue.HostInterface()))
 	must(t, Del(cni.ID{ContainerID: "unknown", Interface: "net1"}.HostInterface()))
+}
+
+// The kernel keeps 255 bytes. The pod's name loses the bytes that do not fit.
+func TestLongPodName(t *testing.T) {
+	for _, tt := range []struct {
+		network, pod, stored string
+		other                string // another pod, with another name
+	}{
+		{"default.blue", "web-1", "web-1", "web-10"},
+		{"default." + strings.Repeat("n", 220), strings.Repeat("p", 200), strings.Repeat("p", 11), "ppp"},
+		{"default." + strings.Repeat("n", 231), "web-1", "", "web-1"},
+	} {
+		l, p := newLab(t), blue
+		p.Network, p.PodName = tt.network, tt.pod
+		_, err := Add(p, l.pod)
+		must(t, err)
+		_, err = Add(p, l.pod) // it is complete
+		must(t, err)
+		all, err := List()
+		must(t, err)
+		if o := all[0].Owner; o.PodName != tt.stored || o.HasPodName(tt.pod) != (tt.stored != "") || o.HasPodName(tt.other) {
+			t.Errorf("pod %s on %s: stored are %d bytes, %q", tt.pod, tt.network, len(all[0].alias()), o.PodName)
+		}
+	}
 }
