@@ -11,6 +11,24 @@ import (
 var Reasons = [...]string{1: "stranger", 2: "mac", 3: "ip", 4: "arp", 5: "nd", 6: "protocol", 7: "extension", 8: "truncated",
 	9: "multicast", 10: "unknown", 11: "oversized", 12: "vxlan", 13: "injected", 14: "failed"}
 
+// Meanings of Reasons: each says which packets it counts.
+var Meanings = map[string]string{
+	"stranger":  "from an interface that is no port, or on a Network that this node does not know",
+	"mac":       "with another's MAC address as source",
+	"ip":        "with another's IP address as source",
+	"arp":       "ARP with another's address",
+	"nd":        "advertisements and redirects, and solicitations with another's address",
+	"protocol":  "neither IP nor ARP, such as VLAN tags",
+	"extension": "IPv6 extension headers that could hide neighbour discovery",
+	"truncated": "shorter than its headers",
+	"multicast": "to a group or to all, and questions whether the sender's own address is free",
+	"unknown":   "for an address that nobody has here, or a node that is not in the table of nodes",
+	"oversized": "larger than the Network's MTU",
+	"vxlan":     "VXLAN from an address that is not in the table of nodes",
+	"injected":  "put onto a port or the wire by a program of the node",
+	"failed":    "the kernel could not rewrite the packet",
+}
+
 // Drop counts packets that were dropped.
 type Drop struct {
 	// VNI of the Network; 0 if the packet's was not known.
@@ -22,11 +40,11 @@ type Drop struct {
 }
 
 // Drops since the maps were made. At most MAX_DROPS different ones are counted.
-func (p *Programs) Drops() (map[Drop]uint64, error) {
+func (m *Maps) Drops() (map[Drop]uint64, error) {
 	all := map[Drop]uint64{}
 	var key dropKey
 	var perCPU []uint64
-	entries := p.collection.Maps["drops"].Iterate()
+	entries := m.maps["drops"].Iterate()
 	for entries.Next(&key, &perCPU) {
 		d := Drop{int32(key.VNI), key.Interface, fmt.Sprint(key.Reason)}
 		if int(key.Reason) < len(Reasons) {

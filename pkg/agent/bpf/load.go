@@ -26,10 +26,16 @@ var object string
 // programs never read entries of another layout.
 const layoutVersion = 1
 
+// Maps are the pinned maps.
+type Maps struct {
+	maps map[string]*ebpf.Map
+	dir  string
+}
+
 // Programs are the loaded programs and their maps.
 type Programs struct {
+	Maps
 	collection *ebpf.Collection
-	dir        string // of this layout
 }
 
 // spec parses the object.
@@ -55,7 +61,7 @@ func Load(dir string) (*Programs, error) {
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, fmt.Errorf("lift the limit of locked memory, which kernels before 5.11 need: %w", err)
 	}
-	dir = filepath.Join(dir, "v"+strconv.Itoa(layoutVersion))
+	dir = versioned(dir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of pinned maps; is a BPF file system mounted there? %w", err)
 	}
@@ -69,7 +75,42 @@ func Load(dir string) (*Programs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the data plane's programs into the kernel: %w", err)
 	}
-	return &Programs{c, dir}, nil
+	return &Programs{Maps{c.Maps, dir}, c}, nil
+}
+
+// versioned is the directory of dir that has the maps of this layout.
+func versioned(dir string) string { return filepath.Join(dir, "v"+strconv.Itoa(layoutVersion)) }
+
+// Open the maps that are pinned in a directory of dir, only to read them. It loads no program. The
+// maps exist while the agent is stopped, too.
+func Open(dir string) (*Maps, error) {
+	s, err := spec()
+	if err != nil {
+		return nil, err
+	}
+	m := &Maps{map[string]*ebpf.Map{}, versioned(dir)}
+	for name := range s.Maps {
+		m.maps[name], err = ebpf.LoadPinnedMap(filepath.Join(m.dir, name), &ebpf.LoadPinOptions{ReadOnly: true})
+		if err == nil {
+			continue
+		}
+		m.Close()
+		if !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("open the pinned map of %s in %s: are you root? %w", name, m.dir, err)
+		}
+		if others, _ := filepath.Glob(filepath.Join(dir, "v*")); len(others) > 0 && others[0] != m.dir {
+			return nil, fmt.Errorf("no maps in %s, but in %s: run the pod2-agent of the release that made them: %w", m.dir, others[0], err)
+		}
+		return nil, fmt.Errorf("no maps in %s: pod2-agent has not run on this node since it booted, or this is not the node's BPF file system: %w", m.dir, err)
+	}
+	return m, nil
+}
+
+// Close releases the maps. They stay pinned.
+func (m *Maps) Close() {
+	for _, one := range m.maps {
+		_ = one.Close()
+	}
 }
 
 // Close releases the programs and maps. Those that are attached or pinned stay in the kernel.

@@ -160,33 +160,47 @@ func (p *Programs) DeleteNode(address netip.Addr) error {
 }
 
 // Ports are the contents of the map of ports.
-func (p *Programs) Ports() (map[tables.PortKey]tables.Port, error) {
-	return read(p.collection.Maps["ports"], func(k uint32) tables.PortKey { return k }, portValue.decode)
+func (m *Maps) Ports() (map[tables.PortKey]tables.Port, error) {
+	return read(m.maps["ports"], func(k uint32) tables.PortKey { return k }, portValue.decode)
 }
 
 // Places are the contents of the map of places.
-func (p *Programs) Places() (map[tables.PlaceKey]tables.Place, error) {
-	return read(p.collection.Maps["places"], placeKey.decode, placeValue.decode)
+func (m *Maps) Places() (map[tables.PlaceKey]tables.Place, error) {
+	return read(m.maps["places"], placeKey.decode, placeValue.decode)
 }
 
 // Networks are the contents of the map of networks.
-func (p *Programs) Networks() (map[int32]tables.Network, error) {
-	return read(p.collection.Maps["networks"], func(k uint32) int32 { return int32(k) }, networkValue.decode)
+func (m *Maps) Networks() (map[int32]tables.Network, error) {
+	return read(m.maps["networks"], func(k uint32) int32 { return int32(k) }, networkValue.decode)
 }
 
-// Nodes are the interfaces that lead to nodes, by address; 0 if none does.
-func (p *Programs) Nodes() (map[netip.Addr]uint32, error) {
-	return read(p.collection.Maps["nodes"], from16, func(v nodeValue) uint32 { return v.Interface })
+// Nodes are the contents of the map of nodes: addresses, and the indexes of the interfaces that lead
+// there.
+func (m *Maps) Nodes() (map[netip.Addr]uint32, error) {
+	return read(m.maps["nodes"], from16, func(v nodeValue) uint32 { return v.Interface })
+}
+
+// Config of the programs. It is zero until it is set.
+func (m *Maps) Config() (Config, error) {
+	var v configValue
+	if err := m.maps["config"].Lookup(uint32(0), &v); err != nil {
+		return Config{}, fmt.Errorf("read the configuration: %w", err)
+	}
+	c := Config{VXLAN: v.VXLAN, Port: binary.BigEndian.Uint16(v.Port[:]), Decap6: v.Decap6 == 1}
+	if v.Local != [4]byte{} {
+		c.Local = netip.AddrFrom4(v.Local)
+	}
+	return c, nil
 }
 
 // Read returns the contents of all maps, and the interfaces of Nodes.
-func (p *Programs) Read() (t tables.Tables, wires map[netip.Addr]uint32, err error) {
+func (m *Maps) Read() (t tables.Tables, wires map[netip.Addr]uint32, err error) {
 	t = tables.Empty()
 	var errs [4]error
-	t.Ports, errs[0] = p.Ports()
-	t.Places, errs[1] = p.Places()
-	t.Networks, errs[2] = p.Networks()
-	wires, errs[3] = p.Nodes()
+	t.Ports, errs[0] = m.Ports()
+	t.Places, errs[1] = m.Places()
+	t.Networks, errs[2] = m.Networks()
+	wires, errs[3] = m.Nodes()
 	for address := range wires {
 		t.Nodes[address] = struct{}{}
 	}
@@ -199,7 +213,7 @@ func (p *Programs) SetPlaces(changes []tables.Change) error {
 	for i, c := range changes {
 		keys[i], values[i] = encodeKey(c.Place), encodePlace(c.PlaceValue)
 	}
-	if _, err := p.collection.Maps["places"].BatchUpdate(keys, values, nil); err != nil {
+	if _, err := p.maps["places"].BatchUpdate(keys, values, nil); err != nil {
 		return fmt.Errorf("set %d entries in the table of places: %w", len(changes), err)
 	}
 	return nil
@@ -227,7 +241,7 @@ func read[K, V any, DK comparable, DV any](m *ebpf.Map, key func(K) DK, value fu
 }
 
 func (p *Programs) set(table string, key, value, name any) error {
-	if err := p.collection.Maps[table].Put(key, value); err != nil {
+	if err := p.maps[table].Put(key, value); err != nil {
 		return fmt.Errorf("set %v in the table of %s: %w", name, table, err)
 	}
 	return nil
@@ -235,7 +249,7 @@ func (p *Programs) set(table string, key, value, name any) error {
 
 // del succeeds if the entry does not exist.
 func (p *Programs) del(table string, key, name any) error {
-	if err := p.collection.Maps[table].Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+	if err := p.maps[table].Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("delete %v from the table of %s: %w", name, table, err)
 	}
 	return nil

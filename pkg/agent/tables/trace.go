@@ -1,0 +1,123 @@
+package tables
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/pod2/pod2/pkg/agent/dataplane"
+)
+
+// View has the entries that the programs of a node read.
+type View struct {
+	Ports    map[PortKey]Port
+	Places   map[PlaceKey]Place
+	Networks map[int32]Network
+	// Nodes are the indexes of the interfaces that lead to other nodes, by their addresses.
+	Nodes map[netip.Addr]uint32
+	// Local is the address of VXLAN packets. It is zero if the VXLAN device sends them all.
+	Local netip.Addr
+	// VXLAN is the index of the VXLAN device.
+	VXLAN uint32
+	// UDP is the port of VXLAN.
+	UDP uint16
+	// Name describes the interface with that index.
+	Name func(index uint32) string
+}
+
+// Trace says in sentences how the programs treat a packet from the port to the address. The last
+// sentence begins with Delivered, Sent, or Dropped and the reason. It follows from_port in
+// pkg/agent/bpf/src/pod2.c. A View lacks the routes of pods, so for an address that nobody has on
+// the Network, Trace follows the packet to the gateway.
+func (v View) Trace(from PortKey, to netip.Addr) []string {
+	port, known := v.Ports[from]
+	if !known {
+		return []string{fmt.Sprintf("Dropped (stranger): the table of ports does not have %s.", v.Name(from))}
+	}
+	network, known := v.Networks[port.VNI]
+	if !known {
+		return []string{fmt.Sprintf("Dropped (stranger): the table of networks does not have VNI %d.", port.VNI)}
+	}
+	hops := []string{fmt.Sprintf("Sender: %s may send on VNI %d as %s with MAC %s. Other sources are dropped (mac, ip, arp, nd).", v.Name(from), port.VNI, port.IP, port.MAC)}
+	if port.Router {
+		hops = []string{fmt.Sprintf("Sender: %s is the router of VNI %d. It may send for every address with MAC %s. Other MAC addresses are dropped (mac, arp).", v.Name(from), port.VNI, port.MAC)}
+	}
+	group := to.IsMulticast() || to == netip.AddrFrom4([4]byte{255, 255, 255, 255})
+	ipv4Only6 := to.Is4() && !port.IP.Is4() // an IPv4 packet of a port that has IPv6 only
+	switch {
+	case ipv4Only6 && !group:
+		return append(hops, fmt.Sprintf("Dropped (arp): the sender has no IPv4 address, so its ARP request for %s is refused.", to))
+	case ipv4Only6 && !port.Router:
+		return append(hops, "Dropped (ip): the sender has no IPv4 address.")
+	case group:
+		return append(hops, fmt.Sprintf("Dropped (multicast): %s is a group. The programs flood nothing.", to))
+	}
+	mac, known := v.resolve(port.VNI, network, to)
+	switch {
+	case to == port.IP || known && mac == port.MAC:
+		return append(hops, fmt.Sprintf("Delivered in the sender itself: %s is its own address, so the packet does not reach the programs.", to))
+	case known:
+		hops = append(hops, fmt.Sprintf("Neighbour: %s has MAC %s. The programs answer the sender's question themselves.", to, mac))
+	case port.Router || to.Is4() != network.Gateway.Is4() || !network.Gateway.IsValid():
+		return append(hops, fmt.Sprintf("Dropped (unknown): nobody has %s on VNI %d, and the sender has no gateway for it.", to, port.VNI))
+	default:
+		mac = dataplane.GatewayMAC(port.VNI)
+		hops = append(hops, fmt.Sprintf("Neighbour: nobody has %s on VNI %d. If a route of the pod has it on the link, the pod's question is dropped (unknown).", to, port.VNI),
+			fmt.Sprintf("Route: if the pod's route leads to the gateway, the packet leaves for %s with MAC %s.", network.Gateway, mac))
+	}
+	hops = append(hops, fmt.Sprintf("Size: IP packets of up to %d bytes pass. Larger ones are dropped (oversized).", network.MTU))
+	if mac == dataplane.GatewayMAC(port.VNI) {
+		if network.Router == 0 {
+			return append(hops, fmt.Sprintf("Dropped (unknown): VNI %d has no router on this node.", port.VNI))
+		}
+		return append(hops, v.deliver(port.VNI, network.Router, mac, "the router of the Network. Its routes and filters decide about the rest of the way"))
+	}
+	place := v.Places[PlaceKey{port.VNI, mac}]
+	if place.Interface != 0 {
+		return append(hops, v.deliver(port.VNI, place.Interface, mac, "the pod"))
+	}
+	return append(hops, v.encapsulate(port.VNI, place.Node)...)
+}
+
+// resolve returns the MAC address that the programs answer for an address, as src/neighbour.h does.
+func (v View) resolve(vni int32, n Network, ip netip.Addr) (mac dataplane.MAC, known bool) {
+	b := ip.As16()
+	mac = dataplane.MAC{0x0a, 0x58, b[12], b[13], b[14], b[15]}
+	linkLocal := false
+	if [8]byte(b[:8]) == [8]byte{0xfe, 0x80} {
+		mac = dataplane.MAC{b[8] ^ 2, b[9], b[10], b[13], b[14], b[15]}
+		linkLocal = b[11] == 0xff && b[12] == 0xfe
+	}
+	gateway := dataplane.GatewayMAC(vni)
+	if linkLocal && mac == gateway || !linkLocal && ip == n.Gateway {
+		return gateway, true
+	}
+	place, known := v.Places[PlaceKey{vni, mac}]
+	return mac, known && (linkLocal || place.IP == ip)
+}
+
+// deliver to a port of this node. Its index may belong to another pod by now.
+func (v View) deliver(vni int32, index uint32, mac dataplane.MAC, receiver string) string {
+	if port, known := v.Ports[index]; !known || port.VNI != vni || port.MAC != mac {
+		return fmt.Sprintf("Dropped (unknown): the tables lead to %s, which is not the port of %s on VNI %d.", v.Name(index), mac, vni)
+	}
+	return fmt.Sprintf("Delivered by %s to %s.", v.Name(index), receiver)
+}
+
+func (v View) encapsulate(vni int32, node netip.Addr) []string {
+	index, known := v.Nodes[node]
+	switch {
+	case !known:
+		return []string{fmt.Sprintf("Dropped (unknown): the receiver is on node %s, which is not in the table of nodes.", node)}
+	case v.VXLAN == 0:
+		return []string{"Dropped without a count: the agent has not configured the programs yet."}
+	case node.Is4() && v.Local.IsValid():
+		return []string{
+			fmt.Sprintf("Node: the receiver is on node %s, which accepts the packet if %s is in its table of nodes.", node, v.Local),
+			fmt.Sprintf("Sent by %s: VXLAN with VNI %d from %s to %s, UDP port %d.", v.Name(index), vni, v.Local, node, v.UDP),
+		}
+	}
+	return []string{
+		fmt.Sprintf("Node: the receiver is on node %s, which accepts the packet if the address of this node is in its table of nodes.", node),
+		fmt.Sprintf("Sent by %s, which adds VXLAN with VNI %d to %s, UDP port %d.", v.Name(v.VXLAN), vni, node, v.UDP),
+	}
+}

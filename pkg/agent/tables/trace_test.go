@@ -1,0 +1,103 @@
+package tables
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+// view has the maps of the world's node. Interface 2 leads to other nodes, and 3 is the VXLAN device.
+func (w *world) view() View {
+	v := View{Ports: w.maps.Ports, Places: w.maps.Places, Networks: w.maps.Networks, Nodes: map[netip.Addr]uint32{}, VXLAN: 3, UDP: 4789,
+		Name: func(index uint32) string {
+			return map[uint32]string{2: "eth0", 3: "pod2vxlan", 7: "pod2a", 8: "pod2b", 9: "rt1001"}[index]
+		}}
+	if w.local.Is4() {
+		v.Local = w.local
+	}
+	for node := range w.maps.Nodes {
+		v.Nodes[node] = 2
+	}
+	return v
+}
+
+func TestTrace(t *testing.T) {
+	const (
+		blue   = "node n1 10.0.0.1\nnode n2 10.0.0.2\nnetwork blue 1001 192.168.0.0/24\npod a n1 blue=192.168.0.2\nport 7 u-a blue\n"
+		sender = "Sender: pod2a may send on VNI 1001 as 192.168.0.2 with MAC 0a:58:c0:a8:00:02. Other sources are dropped (mac, ip, arp, nd).\n"
+		router = "Sender: rt1001 is the router of VNI 1001. It may send for every address with MAC 02:00:5e:00:03:e9. Other MAC addresses are dropped (mac, arp).\n"
+		size   = "Size: IP packets of up to 1450 bytes pass. Larger ones are dropped (oversized).\n"
+		third  = "Neighbour: 192.168.0.3 has MAC 0a:58:c0:a8:00:03. The programs answer the sender's question themselves.\n"
+		nobody = `Neighbour: nobody has %s on VNI 1001. If a route of the pod has it on the link, the pod's question is dropped (unknown).
+			Route: if the pod's route leads to the gateway, the packet leaves for 192.168.0.1 with MAC 02:00:5e:00:03:e9.
+			`
+		local  = blue + "pod b n1 blue=192.168.0.3\nport 8 u-b blue\n"
+		remote = blue + "pod b n2 blue=192.168.0.3\n"
+		ipv6   = "node n1 fd0a::1\nnode n2 fd0a::2\nnetwork blue 1001 fd12::/64\npod a n1 blue=fd12::2\npod b n2 blue=fd12::3\nport 7 u-a blue\n"
+		from6  = "Sender: pod2a may send on VNI 1001 as fd12::2 with MAC 0a:58:00:00:00:02. Other sources are dropped (mac, ip, arp, nd).\n"
+	)
+	for _, tt := range []struct {
+		name, in string
+		from     PortKey
+		to, want string
+		damage   func(View)
+	}{
+		{"no port", blue, 8, "192.168.0.3", "Dropped (stranger): the table of ports does not have pod2b.", nil},
+		{"no Network", blue, 7, "192.168.0.3", "Dropped (stranger): the table of networks does not have VNI 1001.", func(v View) { clear(v.Networks) }},
+		{"a pod of this node", local, 7, "192.168.0.3", sender + third + size + "Delivered by pod2b to the pod.", nil},
+		{"a pod whose port is another's", local, 7, "192.168.0.3", sender + third + size +
+			"Dropped (unknown): the tables lead to pod2b, which is not the port of 0a:58:c0:a8:00:03 on VNI 1001.", func(v View) { v.Ports[8] = v.Ports[7] }},
+		{"a pod of another node", remote, 7, "192.168.0.3", sender + third + size +
+			`Node: the receiver is on node 10.0.0.2, which accepts the packet if 10.0.0.1 is in its table of nodes.
+			Sent by eth0: VXLAN with VNI 1001 from 10.0.0.1 to 10.0.0.2, UDP port 4789.`, nil},
+		{"a node that is unknown", remote, 7, "192.168.0.3", sender + third + size +
+			"Dropped (unknown): the receiver is on node 10.0.0.2, which is not in the table of nodes.", func(v View) { clear(v.Nodes) }},
+		{"nodes that have IPv6", ipv6, 7, "fd12::3", from6 + "Neighbour: fd12::3 has MAC 0a:58:00:00:00:03. The programs answer the sender's question themselves.\n" + size +
+			`Node: the receiver is on node fd0a::2, which accepts the packet if the address of this node is in its table of nodes.
+			Sent by pod2vxlan, which adds VXLAN with VNI 1001 to fd0a::2, UDP port 4789.`, nil},
+		{"a link-local address", ipv6, 7, "fe80::858:ff:fe00:3", from6 + "Neighbour: fe80::858:ff:fe00:3 has MAC 0a:58:00:00:00:03. The programs answer the sender's question themselves.\n" + size +
+			`Node: the receiver is on node fd0a::2, which accepts the packet if the address of this node is in its table of nodes.
+			Sent by pod2vxlan, which adds VXLAN with VNI 1001 to fd0a::2, UDP port 4789.`, nil},
+		{"IPv4 from a pod that has IPv6", ipv6, 7, "192.168.0.3", from6 + "Dropped (arp): the sender has no IPv4 address, so its ARP request for 192.168.0.3 is refused.", nil},
+		{"IPv6 from a pod that has IPv4", blue, 7, "2001:db8::1", sender + "Dropped (unknown): nobody has 2001:db8::1 on VNI 1001, and the sender has no gateway for it.", nil},
+		{"an address that ends as another one", ipv6, 7, "2001:db8::3", from6 + `Neighbour: nobody has 2001:db8::3 on VNI 1001. If a route of the pod has it on the link, the pod's question is dropped (unknown).
+			Route: if the pod's route leads to the gateway, the packet leaves for fd12::1 with MAC 02:00:5e:00:03:e9.
+			` + size + "Dropped (unknown): VNI 1001 has no router on this node.", nil},
+		{"the gateway", blue + "router 9 1001\n", 7, "192.168.0.1", sender + "Neighbour: 192.168.0.1 has MAC 02:00:5e:00:03:e9. The programs answer the sender's question themselves.\n" + size +
+			"Delivered by rt1001 to the router of the Network. Its routes and filters decide about the rest of the way.", nil},
+		{"the outside", blue + "router 9 1001\n", 7, "9.9.9.9", sender + fmt.Sprintf(nobody, "9.9.9.9") + size +
+			"Delivered by rt1001 to the router of the Network. Its routes and filters decide about the rest of the way.", nil},
+		{"the outside without a router", blue, 7, "9.9.9.9", sender + fmt.Sprintf(nobody, "9.9.9.9") + size + "Dropped (unknown): VNI 1001 has no router on this node.", nil},
+		{"the router to a pod", local + "router 9 1001\n", 9, "192.168.0.3", router + third + size + "Delivered by pod2b to the pod.", nil},
+		{"the router to nobody", local + "router 9 1001\n", 9, "192.168.0.4", router + "Dropped (unknown): nobody has 192.168.0.4 on VNI 1001, and the sender has no gateway for it.", nil},
+		{"itself", blue, 7, "192.168.0.2", sender + "Delivered in the sender itself: 192.168.0.2 is its own address, so the packet does not reach the programs.", nil},
+		{"a group", blue, 7, "224.0.0.251", sender + "Dropped (multicast): 224.0.0.251 is a group. The programs flood nothing.", nil},
+		{"a pod of another Network", blue + "network green 1002 192.168.0.0/24\npod g n1 green=192.168.0.3\nport 8 u-g green\n", 7, "192.168.0.3",
+			sender + fmt.Sprintf(nobody, "192.168.0.3") + size + "Dropped (unknown): VNI 1001 has no router on this node.", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld()
+			for line := range strings.Lines(tt.in) {
+				w.apply(t, w.event(t, line))
+			}
+			v := w.view()
+			if tt.damage != nil {
+				tt.damage(v)
+			}
+			expect(t, strings.Join(v.Trace(tt.from, netip.MustParseAddr(tt.to)), "\n"), tt.want)
+		})
+	}
+}
+
+// The agent sets the device first: without one, nothing leaves the node.
+func TestTraceBeforeConfiguration(t *testing.T) {
+	w := newWorld()
+	for _, line := range []string{"node n1 10.0.0.1", "node n2 10.0.0.2", "network blue 1001 192.168.0.0/24", "pod a n1 blue=192.168.0.2", "port 7 u-a blue", "pod b n2 blue=192.168.0.3"} {
+		w.apply(t, w.event(t, line))
+	}
+	v := w.view()
+	v.VXLAN, v.Local = 0, netip.Addr{}
+	lines := v.Trace(7, netip.MustParseAddr("192.168.0.3"))
+	expect(t, lines[len(lines)-1], "Dropped without a count: the agent has not configured the programs yet.")
+}
