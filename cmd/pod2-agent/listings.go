@@ -1,0 +1,188 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/pod2/pod2/pkg/agent/bpf"
+	"github.com/pod2/pod2/pkg/agent/dataplane"
+	"github.com/pod2/pod2/pkg/agent/tables"
+)
+
+// listings are the tables of status.
+var listings = map[string]func(*snapshot, io.Writer) error{
+	"": (*snapshot).summary, "ports": (*snapshot).listPorts, "places": (*snapshot).listPlaces, "networks": (*snapshot).listNetworks,
+	"nodes": (*snapshot).listNodes, "drops": (*snapshot).listDrops,
+}
+
+// columns prints lines whose cells are separated by tabs. Without a line it prints the hint.
+func columns(out io.Writer, head string, lines []string, hint string) error {
+	if len(lines) == 0 {
+		_, err := fmt.Fprintln(out, hint)
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	if head != "" {
+		fmt.Fprintln(w, head)
+	}
+	for _, line := range lines {
+		fmt.Fprintln(w, line)
+	}
+	return w.Flush()
+}
+
+// row joins the cells. Empty ones become "-".
+func row(cells ...any) string {
+	var text []string
+	for _, c := range cells {
+		text = append(text, cmp.Or(strings.ReplaceAll(fmt.Sprint(c), "invalid IP", "-"), "-"))
+	}
+	return strings.Join(text, "\t")
+}
+
+func (s *snapshot) summary(out io.Writer) error {
+	routers, closed, here := 0, 0, 0
+	for _, p := range s.Ports {
+		if p.Router {
+			routers++
+		}
+	}
+	for index := range s.pairs {
+		if _, open := s.Ports[index]; !open {
+			closed++
+		}
+	}
+	for _, p := range s.Places {
+		if p.Interface != 0 {
+			here++
+		}
+	}
+	local := "none: the VXLAN device encapsulates all packets"
+	if s.Local.IsValid() {
+		local = s.Local.String()
+	}
+	vxlan, decap6 := fmt.Sprintf("%s, UDP port %d", s.link(s.VXLAN), s.UDP), "the programs"
+	if !s.config.Decap6 {
+		decap6 = "the VXLAN device: the kernel is older than 6.4"
+	}
+	if s.VXLAN == 0 {
+		local, vxlan, decap6 = "not set: the agent has not configured the programs yet", "not set", "not set"
+	}
+	reasons, total := map[string]uint64{}, uint64(0)
+	for d, count := range s.drops {
+		reasons[d.Reason] += count
+		total += count
+	}
+	dropped := []string{fmt.Sprint(total)}
+	for _, reason := range slices.SortedFunc(maps.Keys(reasons), func(a, b string) int {
+		return cmp.Or(cmp.Compare(reasons[b], reasons[a]), strings.Compare(a, b))
+	}) {
+		dropped = append(dropped, fmt.Sprintf("%s %d", reason, reasons[reason]))
+	}
+	return columns(out, "", []string{
+		"Address of VXLAN packets:\t" + local,
+		"VXLAN device:\t" + vxlan,
+		"IPv6 packets are unpacked by:\t" + decap6,
+		fmt.Sprintf("Networks:\t%d", len(s.Networks)),
+		fmt.Sprintf("Ports:\t%d of pods, %d of routers, %d closed", len(s.Ports)-routers, routers, closed),
+		fmt.Sprintf("Places:\t%d on this node, %d on other nodes", here, len(s.Places)-here),
+		fmt.Sprintf("Nodes:\t%d", len(s.Nodes)),
+		"Dropped packets:\t" + strings.Join(dropped, ", "),
+	}, "")
+}
+
+func (s *snapshot) listPorts(out io.Writer) error {
+	var lines []string
+	for _, index := range s.indexes() {
+		port, open := s.Ports[index]
+		owner := s.pairs[index].Owner
+		pod, state, vni, network, mac, ip := s.pod(index), "open", fmt.Sprint(port.VNI), s.networks[port.VNI], port.MAC.String(), port.IP
+		switch {
+		case !open:
+			state, vni, mac, network = "closed: not in the table", "", "", strings.Replace(owner.Network, ".", "/", 1)
+		case s.links[index] == "":
+			state = "deleted: only the table has it"
+		case s.down[index]:
+			state = "down"
+		}
+		if port.Router {
+			pod = "(router)"
+		}
+		lines = append(lines, row(s.link(index), index, vni, network, ip, mac, pod, owner.PodUID, owner.Interface, state))
+	}
+	return columns(out, "INTERFACE\tINDEX\tVNI\tNETWORK\tADDRESS\tMAC\tPOD\tPOD UID\tIN POD\tSTATE", lines,
+		"There are no ports: no pod on this node is attached to an Overlay Network. pod2-cni attaches a pod when it starts.")
+}
+
+func (s *snapshot) listPlaces(out io.Writer) error {
+	keys := slices.SortedFunc(maps.Keys(s.Places), func(a, b tables.PlaceKey) int {
+		return cmp.Or(cmp.Compare(a.VNI, b.VNI), bytes.Compare(a.MAC[:], b.MAC[:]))
+	})
+	var lines []string
+	for _, key := range keys {
+		place := s.Places[key]
+		where := fmt.Sprintf("node %s", place.Node)
+		if place.Interface != 0 {
+			where = s.describe(place.Interface)
+		}
+		lines = append(lines, row(key.VNI, place.IP, key.MAC, where))
+	}
+	return columns(out, "VNI\tADDRESS\tMAC\tWHERE", lines,
+		"There are no places: the agent knows no pod on the Networks of this node. A Network is on a node that has one of its pods.")
+}
+
+func (s *snapshot) listNetworks(out io.Writer) error {
+	var lines []string
+	for _, vni := range slices.Sorted(maps.Keys(s.Networks)) {
+		n, places, router := s.Networks[vni], 0, ""
+		for key := range s.Places {
+			if key.VNI == vni {
+				places++
+			}
+		}
+		if n.Router != 0 {
+			router = s.link(n.Router)
+		}
+		lines = append(lines, row(vni, s.networks[vni], n.MTU, n.Gateway, dataplane.GatewayMAC(vni), router, places))
+	}
+	return columns(out, "VNI\tNETWORK\tMTU\tGATEWAY\tGATEWAY MAC\tROUTER\tPLACES", lines,
+		"There are no Networks: no pod on this node is on an Overlay Network.")
+}
+
+func (s *snapshot) listNodes(out io.Writer) error {
+	places := map[netip.Addr]int{}
+	for _, p := range s.Places {
+		places[p.Node]++
+	}
+	var lines []string
+	for _, node := range slices.SortedFunc(maps.Keys(s.Nodes), netip.Addr.Compare) {
+		lines = append(lines, row(node, s.link(s.Nodes[node]), places[node]))
+	}
+	return columns(out, "NODE\tINTERFACE\tPLACES", lines,
+		"There are no other nodes: this node accepts VXLAN from nobody, and sends none.")
+}
+
+func (s *snapshot) listDrops(out io.Writer) error {
+	keys := slices.SortedFunc(maps.Keys(s.drops), func(a, b bpf.Drop) int {
+		return cmp.Or(cmp.Compare(s.drops[b], s.drops[a]), strings.Compare(a.Reason, b.Reason), cmp.Compare(a.VNI, b.VNI), cmp.Compare(a.Interface, b.Interface))
+	})
+	var lines []string
+	for _, d := range keys {
+		vni := ""
+		if d.VNI != 0 {
+			vni = fmt.Sprint(d.VNI)
+		}
+		lines = append(lines, row(s.drops[d], d.Reason, vni, s.link(d.Interface), s.pod(d.Interface), bpf.Meanings[d.Reason]))
+	}
+	return columns(out, "PACKETS\tREASON\tVNI\tINTERFACE\tPOD\tMEANING", lines,
+		"No packet was dropped since the tables were made.")
+}
