@@ -39,7 +39,7 @@ type Drop struct {
 	Reason string
 }
 
-// Drops since the maps were made. At most MAX_DROPS different ones are counted.
+// Drops since the maps were made. At most 16,384 different ones are counted.
 func (m *Maps) Drops() (map[Drop]uint64, error) {
 	all := map[Drop]uint64{}
 	var key dropKey

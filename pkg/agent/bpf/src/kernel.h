@@ -17,11 +17,4 @@
 #define BPF_F_ADJ_ROOM_DECAP_L3_IPV6 (1ULL << 8)
 #endif
 
-enum {
-	MAX_PORTS = 4096,
-	MAX_PLACES = 1 << 18,
-	MAX_NETWORKS = 1 << 14,
-	MAX_NODES = 1 << 15,
-	MAX_DROPS = 1 << 14,
-	FIRST_VNI = 1 << 16, /* the controller assigns numbers from here on */
-};
+#define FIRST_VNI (1 << 16) /* the controller assigns numbers from here on */

@@ -21,27 +21,7 @@ struct arp {
 	__u32 target;
 } __attribute__((packed));
 
-struct ipv6 {
-	struct ethhdr eth;
-	struct ipv6hdr ip;
-} __attribute__((packed));
-
-struct fragment {
-	__u8 next, zero;
-	__u16 offset;
-	__u32 id;
-};
-
 enum { SOLICITATION = 135, ADVERTISEMENT = 136, ROUTER_ADVERTISEMENT = 134, REDIRECT = 137 };
-
-/* solicitation without options. */
-struct solicitation {
-	struct ipv6 head;
-	__u8 type, code;
-	__u16 check;
-	__u32 flags;
-	struct address target;
-} __attribute__((packed));
 
 /* advertisement, with the option that has the MAC address. */
 struct advertisement {
@@ -65,10 +45,8 @@ static __always_inline void mac_of(__u8 *mac, __u32 last)
 {
 	mac[0] = 0x0a;
 	mac[1] = 0x58;
-	mac[2] = last & 0xff; /* in the order of the wire, on a little-endian machine */
-	mac[3] = last >> 8 & 0xff;
-	mac[4] = last >> 16 & 0xff;
-	mac[5] = last >> 24;
+	for (int i = 0; i < 4; i++)
+		mac[2 + i] = last >> 8 * i; /* in the order of the wire, on a little-endian machine */
 }
 
 /* interface_id: the lower half of the link-local address of a MAC address (RFC 4291, appendix A). */
@@ -96,49 +74,47 @@ static __always_inline int check_arp(struct __sk_buff *skb, const struct port *p
 	return 0;
 }
 
-static __always_inline int check_ipv6(struct __sk_buff *skb, const struct port *port, struct neighbour *n)
+static __always_inline int check_ipv6(struct __sk_buff *skb, const struct port *port, int multicast, struct neighbour *n)
 {
-	struct ipv6 *p = at(skb, 0, sizeof(*p));
-	__u32 offset = sizeof(*p), id[2], from[4];
-	int own, unspecified, multicast, fragment = 0;
-	__u8 next, *type;
+	struct ipv6hdr *ip = at(skb, sizeof(struct ethhdr), sizeof(*ip));
+	__u32 offset = sizeof(struct ethhdr) + sizeof(*ip), id[2], from[4];
+	int own, unspecified, fragment = 0;
+	struct address *target;
+	__u8 next, *rest;
 
-	if (!p)
+	if (!ip)
 		return TRUNCATED;
-	if (p->ip.version != 6)
+	if (ip->version != 6)
 		return PROTOCOL;
 	interface_id(id, port->mac);
-	copy_words(from, p->ip.saddr.in6_u.u6_addr32);
+	copy_words(from, ip->saddr.in6_u.u6_addr32);
 	own = port->router || same_address((struct address *)from, &port->ip) ||
 	      (is_link_local(from) && from[2] == id[0] && from[3] == id[1]);
-	unspecified = !(from[0] | from[1] | from[2] | from[3]);
-	multicast = p->eth.h_dest[0] & 1;
-	next = p->ip.nexthdr;
+	unspecified = is_zero(from);
+	next = ip->nexthdr;
 	if (next == IPPROTO_FRAGMENT) {
-		struct fragment *f = at(skb, offset, sizeof(*f));
-
-		if (!f)
+		rest = at(skb, offset, 8);
+		if (!rest)
 			return TRUNCATED;
-		next = f->next;
-		fragment = f->offset & bpf_htons(0xfff8) ? 2 : 1;
-		offset += sizeof(*f);
+		next = rest[0];
+		fragment = rest[2] || rest[3] & 0xf8 ? 2 : 1; /* 1: the first one */
+		offset += 8;
 	}
 	/* These could hide an advertisement, and pods do not need them. */
 	if (next == IPPROTO_HOPOPTS || next == IPPROTO_ROUTING || next == IPPROTO_DSTOPTS || next == IPPROTO_FRAGMENT ||
 	    next == IPPROTO_AH || next == IPPROTO_MH)
 		return multicast ? MULTICAST : EXTENSION;
 	if (next == IPPROTO_ICMPV6 && fragment < 2) {
-		type = at(skb, offset, 1);
-		if (!type)
+		rest = at(skb, offset, 1);
+		if (!rest)
 			return TRUNCATED;
-		if (*type == ADVERTISEMENT || *type == ROUTER_ADVERTISEMENT || *type == REDIRECT)
+		if (*rest == ADVERTISEMENT || *rest == ROUTER_ADVERTISEMENT || *rest == REDIRECT)
 			return ND;
-		if (*type == SOLICITATION) {
-			struct solicitation *s = at(skb, 0, sizeof(*s));
-
-			if (!s || fragment || !(own || unspecified))
+		if (*rest == SOLICITATION) {
+			target = at(skb, sizeof(struct ethhdr) + sizeof(*ip) + 8, sizeof(*target));
+			if (!target || fragment || !(own || unspecified))
 				return ND;
-			copy_words(n->ip.word, s->target.word);
+			copy_words(n->ip.word, target->word);
 			n->asked = n->ipv6 = 1;
 			mac_of(n->mac, n->ip.word[3]);
 			if (is_link_local(n->ip.word)) {
@@ -187,18 +163,20 @@ static __always_inline int answer_arp(struct __sk_buff *skb, const struct neighb
 static __always_inline int answer_solicitation(struct __sk_buff *skb, const struct neighbour *n)
 {
 	struct pseudo a = {};
-	struct ipv6 *p;
+	struct ethhdr *eth;
+	struct ipv6hdr *ip;
 	__u64 sum;
 	int has_address;
 
-	if (bpf_skb_change_tail(skb, sizeof(*p) + sizeof(a.message), 0))
+	if (bpf_skb_change_tail(skb, sizeof(*eth) + sizeof(*ip) + sizeof(a.message), 0))
 		return -1;
-	p = at(skb, 0, sizeof(*p) + sizeof(a.message));
-	if (!p)
+	eth = at(skb, 0, sizeof(*eth) + sizeof(*ip) + sizeof(a.message));
+	if (!eth)
 		return -1;
+	ip = (void *)(eth + 1);
 	copy_words(a.from.word, n->ip.word);
-	copy_words(a.to.word, p->ip.saddr.in6_u.u6_addr32);
-	has_address = a.to.word[0] | a.to.word[1] | a.to.word[2] | a.to.word[3] ? 1 : 0;
+	copy_words(a.to.word, ip->saddr.in6_u.u6_addr32);
+	has_address = !is_zero(a.to.word);
 	if (!has_address) {
 		a.to.word[0] = bpf_htonl(0xff020000);
 		a.to.word[3] = bpf_htonl(1);
@@ -215,17 +193,12 @@ static __always_inline int answer_solicitation(struct __sk_buff *skb, const stru
 	sum = (sum >> 16) + (sum & 0xffff);
 	sum = (sum >> 16) + (sum & 0xffff);
 	a.message.check = (__u16)~sum;
-	copy_mac(p->eth.h_dest, p->eth.h_source);
-	copy_mac(p->eth.h_source, n->mac);
-	p->ip.payload_len = bpf_htons(sizeof(a.message));
-	p->ip.nexthdr = IPPROTO_ICMPV6;
-	p->ip.hop_limit = 255;
-	copy_words(p->ip.saddr.in6_u.u6_addr32, a.from.word);
-	copy_words(p->ip.daddr.in6_u.u6_addr32, a.to.word);
-	return bpf_skb_store_bytes(skb, sizeof(*p), &a.message, sizeof(a.message), 0);
-}
-
-static __always_inline int answer(struct __sk_buff *skb, const struct neighbour *n)
-{
-	return n->ipv6 ? answer_solicitation(skb, n) : answer_arp(skb, n);
+	copy_mac(eth->h_dest, eth->h_source);
+	copy_mac(eth->h_source, n->mac);
+	ip->payload_len = bpf_htons(sizeof(a.message));
+	ip->nexthdr = IPPROTO_ICMPV6;
+	ip->hop_limit = 255;
+	copy_words(ip->saddr.in6_u.u6_addr32, a.from.word);
+	copy_words(ip->daddr.in6_u.u6_addr32, a.to.word);
+	return bpf_skb_store_bytes(skb, sizeof(*eth) + sizeof(*ip), &a.message, sizeof(a.message), 0);
 }

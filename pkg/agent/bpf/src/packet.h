@@ -20,11 +20,6 @@ struct outer {
 #define OUTER ((int)(sizeof(struct outer) - sizeof(struct ethhdr)))
 #define VXLAN_FLAGS bpf_htonl(0x08000000) /* the number is valid */
 
-struct ipv4 {
-	struct ethhdr eth;
-	struct iphdr ip;
-} __attribute__((packed));
-
 /* at returns size bytes of the packet from offset on; 0 if it is shorter. Every call can move the
  * packet, so pointers from earlier calls are then invalid. */
 static __always_inline void *at(struct __sk_buff *skb, __u32 offset, __u32 size)
@@ -50,11 +45,11 @@ static __always_inline int same_mac(const __u8 *a, const __u8 *b)
 
 static __always_inline void copy_words(__u32 *to, const __u32 *from)
 {
-	to[0] = from[0];
-	to[1] = from[1];
-	to[2] = from[2];
-	to[3] = from[3];
+	for (int i = 0; i < 4; i++)
+		to[i] = from[i];
 }
+
+static __always_inline int is_zero(const __u32 *word) { return !(word[0] | word[1] | word[2] | word[3]); }
 
 static __always_inline int same_address(const struct address *a, const struct address *b)
 {
@@ -83,13 +78,13 @@ static __always_inline __u32 wire_size(struct __sk_buff *skb, __u16 protocol)
 
 static __always_inline int check_ipv4(struct __sk_buff *skb, const struct port *port)
 {
-	struct ipv4 *p = at(skb, 0, sizeof(*p));
+	struct iphdr *ip = at(skb, sizeof(struct ethhdr), sizeof(*ip));
 
-	if (!p)
+	if (!ip)
 		return TRUNCATED;
-	if (p->ip.version != 4)
+	if (ip->version != 4)
 		return PROTOCOL;
-	return port->router || (is_mapped(&port->ip) && p->ip.saddr == port->ip.word[3]) ? 0 : IP;
+	return port->router || (is_mapped(&port->ip) && ip->saddr == port->ip.word[3]) ? 0 : IP;
 }
 
 static __always_inline __u32 vni_of(__u32 field) { return bpf_ntohl(field) >> 8; }
@@ -138,12 +133,12 @@ static __always_inline int find_vxlan(struct __sk_buff *skb, __u16 port, __u32 *
 		struct udphdr udp;
 		struct vxlanhdr vxlan;
 	} h;
-	struct ipv4 *p = at(skb, 0, sizeof(*p));
+	struct iphdr *ip = at(skb, sizeof(struct ethhdr), sizeof(*ip));
 	__u32 end;
 
-	if (!p || p->ip.protocol != IPPROTO_UDP || (p->ip.frag_off & bpf_htons(0x1fff)) || p->ip.ihl < 5)
+	if (!ip || ip->protocol != IPPROTO_UDP || (ip->frag_off & bpf_htons(0x1fff)) || ip->ihl < 5)
 		return 0;
-	end = sizeof(struct ethhdr) + p->ip.ihl * 4;
+	end = sizeof(struct ethhdr) + ip->ihl * 4;
 	if (bpf_skb_load_bytes(skb, end, &h.udp, sizeof(h.udp)) || h.udp.dest != port)
 		return 0;
 	*vni = ~0U;

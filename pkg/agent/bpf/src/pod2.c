@@ -10,9 +10,6 @@
  *
  * Two Networks with one CIDR are two VNIs. Nothing else tells them apart.
  */
-#include "kernel.h"
-#include "layout.h"
-#include "packet.h"
 #include "neighbour.h"
 
 #define TABLE(name, kind, size, key_type, value_type)                  \
@@ -24,12 +21,12 @@
 		__type(value, value_type);                             \
 	} name SEC(".maps")
 
-TABLE(ports, BPF_MAP_TYPE_HASH, MAX_PORTS, __u32, struct port);
-TABLE(places, BPF_MAP_TYPE_HASH, MAX_PLACES, struct place_key, struct place);
-TABLE(networks, BPF_MAP_TYPE_HASH, MAX_NETWORKS, __u32, struct network);
-TABLE(nodes, BPF_MAP_TYPE_HASH, MAX_NODES, struct address, struct node);
+TABLE(ports, BPF_MAP_TYPE_HASH, 4096, __u32, struct port);
+TABLE(places, BPF_MAP_TYPE_HASH, 1 << 18, struct place_key, struct place);
+TABLE(networks, BPF_MAP_TYPE_HASH, 1 << 14, __u32, struct network);
+TABLE(nodes, BPF_MAP_TYPE_HASH, 1 << 15, struct address, struct node);
 TABLE(config, BPF_MAP_TYPE_ARRAY, 1, __u32, struct config);
-TABLE(drops, BPF_MAP_TYPE_PERCPU_HASH, MAX_DROPS, struct drop_key, __u64);
+TABLE(drops, BPF_MAP_TYPE_PERCPU_HASH, 1 << 14, struct drop_key, __u64);
 
 static __always_inline int drop(struct __sk_buff *skb, __u32 vni, __u32 reason)
 {
@@ -91,30 +88,28 @@ static __always_inline int by_device(struct __sk_buff *skb, __u32 vni, const str
 
 /* encapsulate and send to a node. The VXLAN device does it for nodes with IPv6 or without an Ethernet
  * interface that leads there, and for segments that the helper refuses: those of SCTP, for example. */
-static __always_inline int encapsulate(struct __sk_buff *skb, __u32 vni, const struct place *place)
+static __always_inline int encapsulate(struct __sk_buff *skb, __u32 vni, const struct place *place, const struct ethhdr *inner)
 {
 	struct config *c = settings();
 	struct address to = place->node;
 	struct node *node = bpf_map_lookup_elem(&nodes, &to);
-	struct ethhdr inner, *eth = at(skb, 0, sizeof(*eth));
 	struct outer *out;
-	__u16 source, length = skb->len - sizeof(*eth);
+	__u16 source, length = skb->len - sizeof(*inner);
 
-	if (!c || !node || !eth)
+	if (!c || !node)
 		return drop(skb, vni, UNKNOWN);
-	inner = *eth;
 	/* Each flow has its own source port, so that all queues of the network card are used. */
 	source = 0xc000 | (bpf_get_hash_recalc(skb) & 0x3fff);
 	if (!is_mapped(&to) || !c->local || !node->interface ||
 	    bpf_skb_adjust_room(skb, OUTER, BPF_ADJ_ROOM_MAC,
 				BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_ENCAP_L3_IPV4 | BPF_F_ADJ_ROOM_ENCAP_L4_UDP |
-				BPF_F_ADJ_ROOM_ENCAP_L2(sizeof(inner)) | BPF_F_ADJ_ROOM_ENCAP_L2_ETH))
+				BPF_F_ADJ_ROOM_ENCAP_L2(sizeof(*inner)) | BPF_F_ADJ_ROOM_ENCAP_L2_ETH))
 		return by_device(skb, vni, &to, c);
 	out = at(skb, 0, sizeof(*out));
 	if (!out)
 		return drop(skb, vni, FAILED);
 	out->eth.h_proto = bpf_htons(ETH_P_IP); /* bpf_redirect_neigh writes the addresses */
-	write_outer(out, c->local, to.word[3], c->port, source, vni, length, &inner);
+	write_outer(out, c->local, to.word[3], c->port, source, vni, length, inner);
 	return bpf_redirect_neigh(node->interface, 0, 0, 0);
 }
 
@@ -127,24 +122,25 @@ int from_port(struct __sk_buff *skb)
 	__u32 vni = port ? port->vni : 0;
 	struct network *network = port ? bpf_map_lookup_elem(&networks, &vni) : 0;
 	struct neighbour neighbour = {};
-	struct ethhdr *eth;
+	struct ethhdr eth, *head;
 	struct place *place;
 	int verdict;
 
 	if (!port || !network)
 		return drop(skb, 0, STRANGER);
-	eth = at(skb, 0, sizeof(*eth));
-	if (!eth)
+	head = at(skb, 0, sizeof(*head));
+	if (!head)
 		return drop(skb, vni, TRUNCATED);
-	if (!same_mac(eth->h_source, port->mac))
+	eth = *head;
+	if (!same_mac(eth.h_source, port->mac))
 		return drop(skb, vni, MAC);
 	if (skb->vlan_present)
 		return drop(skb, vni, PROTOCOL);
-	if (eth->h_proto == bpf_htons(ETH_P_IP))
+	if (eth.h_proto == bpf_htons(ETH_P_IP))
 		verdict = check_ipv4(skb, port);
-	else if (eth->h_proto == bpf_htons(ETH_P_IPV6))
-		verdict = check_ipv6(skb, port, &neighbour);
-	else if (eth->h_proto == bpf_htons(ETH_P_ARP))
+	else if (eth.h_proto == bpf_htons(ETH_P_IPV6))
+		verdict = check_ipv6(skb, port, eth.h_dest[0] & 1, &neighbour);
+	else if (eth.h_proto == bpf_htons(ETH_P_ARP))
 		verdict = check_arp(skb, port, &neighbour);
 	else
 		verdict = PROTOCOL;
@@ -160,26 +156,23 @@ int from_port(struct __sk_buff *skb)
 		}
 		if (same_mac(neighbour.mac, port->mac))
 			return drop(skb, vni, MULTICAST); /* it asks whether its own address is free */
-		if (answer(skb, &neighbour))
+		if (neighbour.ipv6 ? answer_solicitation(skb, &neighbour) : answer_arp(skb, &neighbour))
 			return drop(skb, vni, FAILED);
 		return bpf_redirect(interface, 0);
 	}
 
-	eth = at(skb, 0, sizeof(*eth));
-	if (!eth)
-		return drop(skb, vni, TRUNCATED);
-	if (eth->h_dest[0] & 1)
+	if (eth.h_dest[0] & 1)
 		return drop(skb, vni, MULTICAST);
-	if (wire_size(skb, eth->h_proto) > network->mtu)
+	if (wire_size(skb, eth.h_proto) > network->mtu)
 		return drop(skb, vni, OVERSIZED);
-	if (same_mac(eth->h_dest, network->mac))
-		return deliver(skb, vni, network->router, eth->h_dest);
-	place = place_of(vni, eth->h_dest);
+	if (same_mac(eth.h_dest, network->mac))
+		return deliver(skb, vni, network->router, eth.h_dest);
+	place = place_of(vni, eth.h_dest);
 	if (!place)
 		return drop(skb, vni, UNKNOWN);
 	if (place->interface)
-		return deliver(skb, vni, place->interface, eth->h_dest);
-	return encapsulate(skb, vni, place);
+		return deliver(skb, vni, place->interface, eth.h_dest);
+	return encapsulate(skb, vni, place, &eth);
 }
 
 /* to_port lets nothing through but answers of from_port: packets of pods go to the other end of
