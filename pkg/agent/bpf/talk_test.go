@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -164,5 +165,58 @@ func TestDeviceTakesFragments(t *testing.T) {
 		if _, _, err := socket.ReadFrom(make([]byte, 9)); (err == nil) != want {
 			t.Errorf("after %d of 2 fragments: %v; drops: %s", i+1, err, n.drops())
 		}
+	}
+}
+
+// Without an IPv4 address in the configuration, and without an interface that leads to a node, the
+// device sends over IPv4, and to_wire lets its packets pass.
+func TestDeviceSends(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(n, to *node) error
+	}{
+		{"no address", func(n, _ *node) error { return n.p.SetConfig(Config{VXLAN: n.vxlan, Port: 4789}) }},
+		{"no interface", func(n, to *node) error { return n.p.SetNode(to.ip, 0) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := newLab(t, false)
+			a, c := l.nodes[0].pod("a", blue, "192.168.0.2"), l.nodes[1].pod("c", blue, "192.168.0.3")
+			c.listen()
+			must(t, tt.change(a.node, c.node))
+			if got := a.asks(c.ip, "?"); got != "c" {
+				t.Errorf("%q answers; drops on node1: %s, on node2: %s", got, a.drops(), c.drops())
+			}
+			if err := a.sends(c.ip); err != nil {
+				t.Errorf("over TCP: %v", err)
+			}
+		})
+	}
+}
+
+// A pod's own VXLAN tunnel reaches a pod on another node. The helper that adds the outer headers
+// refuses a packet that is encapsulated already, so the device sends it.
+func TestDeviceSendsTunnels(t *testing.T) {
+	l := newLab(t, false)
+	a, c := l.nodes[0].pod("a", blue, "192.168.0.2"), l.nodes[1].pod("c", blue, "192.168.0.3")
+	inside := []netip.Addr{addr("172.30.0.1"), addr("172.30.0.2")}
+	for i, p := range []*pod{a, c} {
+		other := []*pod{c, a}[i]
+		must(t, in(p.ns, func() error {
+			tunnel := &netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: "tunnel"}, VxlanId: 5, Group: other.ip.AsSlice(), SrcAddr: p.ip.AsSlice(), Port: 8472}
+			if err := netlink.LinkAdd(tunnel); err != nil {
+				return err
+			}
+			if err := addAddress("tunnel", netip.PrefixFrom(inside[i], 24)); err != nil {
+				return err
+			}
+			return up("tunnel")
+		}))
+	}
+	c.listen()
+	if got := a.asks(inside[1], "?"); got != "c" {
+		t.Errorf("%q answers; drops on node1: %s, on node2: %s", got, a.drops(), c.drops())
+	}
+	if err := a.sends(inside[1]); err != nil {
+		t.Errorf("over TCP: %v", err)
 	}
 }

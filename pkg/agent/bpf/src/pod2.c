@@ -83,6 +83,7 @@ static __always_inline int by_device(struct __sk_buff *skb, __u32 vni, const str
 		copy_words(key.remote_ipv6, to->word);
 	if (bpf_skb_set_tunnel_key(skb, &key, sizeof(key), BPF_F_ZERO_CSUM_TX | (mapped ? 0 : BPF_F_TUNINFO_IPV6)))
 		return drop(skb, vni, FAILED);
+	skb->tc_index = BY_DEVICE;
 	return bpf_redirect(c->vxlan, 0);
 }
 
@@ -126,6 +127,7 @@ int from_port(struct __sk_buff *skb)
 	struct place *place;
 	int verdict;
 
+	skb->tc_index = 0; /* a pod can set it before the packet leaves */
 	if (!port || !network)
 		return drop(skb, 0, STRANGER);
 	head = at(skb, 0, sizeof(*head));
@@ -265,7 +267,9 @@ int from_vxlan(struct __sk_buff *skb)
 }
 
 /* to_wire drops VXLAN for our Networks that did not come from one of our ports: another pod, or a
- * program of the node with a raw socket, would speak with the address of this node. */
+ * program of the node with a raw socket, would speak with the address of this node. The kernel forgets
+ * the port when the VXLAN device encapsulates, so by_device marks the packet. The mark counts only
+ * where the port is forgotten: the node forwards packets of pods that can set it. */
 SEC("tc")
 int to_wire(struct __sk_buff *skb)
 {
@@ -278,7 +282,9 @@ int to_wire(struct __sk_buff *skb)
 	 * node's own may be another program's, such as that of the cluster's own network. */
 	if (!bpf_map_lookup_elem(&networks, &vni) && (!interface || vni < FIRST_VNI) && vni != ~0U)
 		return TC_ACT_UNSPEC;
-	return bpf_map_lookup_elem(&ports, &interface) ? TC_ACT_UNSPEC : drop(skb, vni, INJECTED);
+	if (interface ? !!bpf_map_lookup_elem(&ports, &interface) : skb->tc_index == BY_DEVICE)
+		return TC_ACT_UNSPEC;
+	return drop(skb, vni, INJECTED);
 }
 
 /* probe_decap6 says whether the kernel has BPF_F_ADJ_ROOM_DECAP_L3_IPV6. Nothing is attached to it. */

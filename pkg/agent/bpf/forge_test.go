@@ -1,0 +1,106 @@
+//go:build linux && kernel
+
+package bpf
+
+import (
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/pod2/pod2/pkg/agent/dataplane"
+)
+
+// tcIndex is the offset of tc_index in struct __sk_buff.
+const tcIndex = 44
+
+// attachCode to an interface, with clsact, as a program with all rights in the namespace can.
+func attachCode(t testing.TB, ns netns.NsHandle, dev string, parent uint32, code ...asm.Instruction) {
+	t.Helper()
+	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, Instructions: code, License: "Apache-2.0"})
+	must(t, err)
+	t.Cleanup(func() { _ = program.Close() })
+	must(t, in(ns, func() error {
+		index, err := indexOf(dev)
+		if err != nil {
+			return err
+		}
+		qdisc := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: int(index), Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}}
+		if err := netlink.QdiscAdd(qdisc); err != nil {
+			return err
+		}
+		return netlink.FilterAdd(&netlink.BpfFilter{
+			FilterAttrs: netlink.FilterAttrs{LinkIndex: int(index), Parent: parent, Handle: 1, Priority: 1, Protocol: unix.ETH_P_ALL},
+			Fd:          program.FD(), Name: "test", DirectAction: true,
+		})
+	}))
+}
+
+// markAll packets that leave an interface as by_device does.
+func markAll(t testing.TB, ns netns.NsHandle, dev string) {
+	t.Helper()
+	attachCode(t, ns, dev, netlink.HANDLE_MIN_EGRESS,
+		asm.Mov.Imm(asm.R2, 0x706f), asm.StoreMem(asm.R1, tcIndex, asm.R2, asm.Word), asm.Mov.Imm(asm.R0, -1), asm.Return())
+}
+
+// A mark that a pod sets on its packets ends at its port.
+func TestMarkEndsAtPort(t *testing.T) {
+	l := newLab(t, false)
+	a, b := l.nodes[0].pod("a", blue, "192.168.0.2"), l.nodes[0].pod("b", blue, "192.168.0.3")
+	b.listen()
+	markAll(t, a.ns, "net1")
+	attachCode(t, b.ns, "net1", netlink.HANDLE_MIN_INGRESS, // drops marked packets
+		asm.LoadMem(asm.R2, asm.R1, tcIndex, asm.Word), asm.Mov.Imm(asm.R0, 2), asm.JEq.Imm(asm.R2, 0x706f, "end"), asm.Mov.Imm(asm.R0, -1),
+		asm.Return().WithSymbol("end"))
+	if got := a.asks(b.ip, "?"); got != "b" {
+		t.Errorf("%q answers", got)
+	}
+}
+
+// A pod of another network cannot send VXLAN through the node, whether it marks it or not.
+func TestForwardedVXLAN(t *testing.T) {
+	l := newLab(t, false)
+	a, c := l.nodes[0].pod("a", blue, "192.168.0.2"), l.nodes[1].pod("c", blue, "192.168.0.3")
+	n1, n2, other := l.nodes[0], l.nodes[1], newNamespace(t)
+	must(t, in(n1.ns, func() error {
+		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "other"}, PeerName: "eth0", PeerNamespace: netlink.NsFd(other)}); err != nil {
+			return err
+		}
+		if err := addAddress("other", netip.MustParsePrefix("10.5.0.1/24")); err != nil {
+			return err
+		}
+		if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o600); err != nil {
+			return err
+		}
+		return up("other")
+	}))
+	var to dataplane.MAC
+	must(t, in(n1.ns, func() error {
+		link, err := netlink.LinkByName("other")
+		if err == nil {
+			copy(to[:], link.Attrs().HardwareAddr)
+		}
+		return err
+	}))
+	must(t, in(other, func() error { return up("eth0") }))
+	forged := frame(to, to, unix.ETH_P_IP, vxlan(addr("10.5.0.2"), n2.ip, blue.vni, frame(c.mac, a.mac, unix.ETH_P_IP, udp4(a.ip, c.ip)...))...)
+	for _, marked := range []bool{false, true} {
+		if marked {
+			markAll(t, other, "eth0")
+		}
+		before := n1.dropped("injected")
+		must(t, send(other, "eth0", forged))
+		for limit := time.Now().Add(3 * time.Second); n1.dropped("injected") == before && time.Now().Before(limit); {
+			time.Sleep(10 * time.Millisecond) // the node looks for its neighbour
+		}
+		if got := n1.dropped("injected") - before; got != 1 {
+			t.Errorf("marked %v: %d of 1 were dropped; drops on node1: %s, on node2: %s", marked, got, n1.drops(), n2.drops())
+		}
+	}
+}
