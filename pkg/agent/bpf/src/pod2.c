@@ -212,7 +212,7 @@ int from_wire(struct __sk_buff *skb)
 	struct address from = {};
 	struct ethhdr inner, *eth;
 	struct outer *out;
-	__u64 flags = BPF_F_ADJ_ROOM_FIXED_GSO;
+	__u64 flags = BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_NO_CSUM_RESET;
 	__u32 vni, interface;
 
 	if (!c || skb->protocol != bpf_htons(ETH_P_IP))
@@ -223,9 +223,6 @@ int from_wire(struct __sk_buff *skb)
 	vni = vni_of(out->vxlan.vni);
 	inner = out->inner;
 	map_address(&from, out->ip.saddr);
-	/* Without an outer checksum, the kernel or the network card verified the inner one. It stays so. */
-	if (!out->udp.check)
-		flags |= BPF_F_ADJ_ROOM_NO_CSUM_RESET;
 	if (inner.h_proto == bpf_htons(ETH_P_IPV6))
 		flags |= BPF_F_ADJ_ROOM_DECAP_L3_IPV6;
 	if (!bpf_map_lookup_elem(&networks, &vni) || ((flags & BPF_F_ADJ_ROOM_DECAP_L3_IPV6) && !c->decap6))
@@ -235,6 +232,9 @@ int from_wire(struct __sk_buff *skb)
 		return TC_ACT_SHOT;
 	if (bpf_skb_adjust_room(skb, -OUTER, BPF_ADJ_ROOM_MAC, flags))
 		return TC_ACT_UNSPEC; /* unchanged: the VXLAN device takes it */
+	/* The kernel or the network card counts the headers with a verified checksum, the outer one first.
+	 * It counts an outer checksum of 0, too. */
+	bpf_csum_level(skb, BPF_CSUM_LEVEL_DEC);
 	eth = at(skb, 0, sizeof(*eth));
 	if (!eth)
 		return drop(skb, vni, FAILED);
