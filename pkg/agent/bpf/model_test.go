@@ -216,9 +216,30 @@ func checksum(from, to netip.Addr, message []byte) uint16 {
 	return ^uint16(sum)
 }
 
+// transport is the protocol of an IP packet in a frame, and the size of its header; 0 if the frame is
+// too short for either.
+func transport(frame []byte) (protocol byte, size int) {
+	header, at := 20, 9
+	if binary.BigEndian.Uint16(frame[12:]) == 0x86dd {
+		header, at = 40, 6
+	} else if len(frame) > 14 {
+		header = int(frame[14]&15) * 4
+	}
+	byteAt := func(i int) byte {
+		if i < len(frame) {
+			return frame[i]
+		}
+		return 0
+	}
+	if protocol = byteAt(14 + at); protocol == 6 {
+		return protocol, header + int(byteAt(14+header+12)>>4)*4
+	}
+	return protocol, header + 8
+}
+
 // decideWire returns the verdict of from_wire on a frame: "leave" it to the node, "deliver" the
 // inner one, or the reason of a drop.
-func (w world) decideWire(whole []byte) (verdict string, inner []byte) {
+func (w world) decideWire(whole []byte, gsoSize int) (verdict string, inner []byte) {
 	if len(whole) < 64 || binary.BigEndian.Uint16(whole[12:]) != 0x0800 {
 		return "leave", nil
 	}
@@ -229,6 +250,9 @@ func (w world) decideWire(whole []byte) (verdict string, inner []byte) {
 		return "leave", nil
 	}
 	if !w.decap6 && inner[12] == 0x86 && inner[13] == 0xdd {
+		return "leave", nil
+	}
+	if protocol, _ := transport(inner); gsoSize > 0 && protocol != 6 {
 		return "leave", nil
 	}
 	if netip.AddrFrom4([4]byte(ip[12:])) != w.other {
@@ -243,8 +267,8 @@ func (w world) decideWire(whole []byte) (verdict string, inner []byte) {
 	if !known || place.Interface == 0 {
 		return "unknown", nil
 	}
-	if len(inner) < 14+least {
-		return "leave", nil // too short to be an IP packet: the kernel drops it
+	if len(inner) < 14+least || gsoSize > 0 {
+		return "leave", nil // too short to be an IP packet: the kernel drops it. Of a test, it does not take segments
 	}
 	if port, ok := w.ports[place.Interface]; ok && port.MAC == to && port.VNI == w.vni {
 		return "deliver", inner

@@ -5,6 +5,8 @@ package bpf
 import (
 	"encoding/binary"
 	"net"
+	"net/netip"
+	"slices"
 	"testing"
 	"time"
 	"unsafe"
@@ -113,5 +115,36 @@ func TestVerifiedChecksum(t *testing.T) {
 	must(t, counts.Lookup(uint32(1), &verified))
 	if unverified > 0 || verified == 0 {
 		t.Errorf("%d segments arrive without a verified checksum, and %d with one", unverified, verified)
+	}
+}
+
+// dial UDP port 7.
+func (p *pod) dial(to netip.Addr) (conn *net.UDPConn) {
+	p.Helper()
+	must(p, in(p.ns, func() (err error) {
+		conn, err = net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, 7)))
+		return err
+	}))
+	p.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// Segments of UDP reach a pod on another node, where the wire passes them whole.
+func TestSegmentsOfUDP(t *testing.T) {
+	for _, network := range []testNetwork{blue, blue6} {
+		l := newLab(t, false)
+		base := network.cidr.Addr()
+		from, to := base.Next().Next(), base.Next().Next().Next()
+		a, c := l.nodes[0].pod("a", network, from.String()), l.nodes[1].pod("c", network, to.String())
+		conn := a.dial(c.ip)
+		raw, err := conn.SyscallConn()
+		must(t, err)
+		must(t, raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_SEGMENT, 1200) }))
+		must(t, err)
+		got := c.receives(func() { _, err = conn.Write(make([]byte, 3000)) })
+		must(t, err)
+		if !slices.Equal(got, []int{1200, 1200, 600}) {
+			t.Errorf("%s receives %v; drops on node1: %s, on node2: %s", c.ip, got, a.drops(), c.drops())
+		}
 	}
 }

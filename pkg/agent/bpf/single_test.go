@@ -155,12 +155,15 @@ func (w world) isOuter(frame []byte) bool {
 // frames that pods send, and that attackers begin with.
 func (w world) frames() (all [][]byte) {
 	everybody := mac("ff:ff:ff:ff:ff:ff")
+	tcp := make([]byte, 60)
+	tcp[12] = 8 << 4 // 32 bytes, as with timestamps
 	for key, place := range w.places {
 		for _, to := range []dataplane.MAC{key.MAC, dataplane.GatewayMAC(w.vni), everybody, {9}} {
 			if !place.IP.Is4() {
 				solicitation := append([]byte{135, 0, 0, 0, 0, 0, 0, 0}, place.IP.AsSlice()...)
 				gateway := append([]byte{135, 0, 0, 0, 0, 0, 0, 0}, linkLocal(dataplane.GatewayMAC(w.vni)).AsSlice()...)
 				all = append(all, frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(w.port.IP, place.IP, 17, make([]byte, 32)...)...),
+					frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(w.port.IP, place.IP, 6, tcp...)...),
 					frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(w.port.IP, place.IP, 58, append(solicitation, 1, 1, 2, 3, 4, 5, 6, 7)...)...),
 					frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(addr("::"), place.IP, 58, solicitation...)...),
 					frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(linkLocal(w.port.MAC), place.IP, 58, gateway...)...),
@@ -168,7 +171,9 @@ func (w world) frames() (all [][]byte) {
 					frame(to, w.port.MAC, unix.ETH_P_IPV6, ipv6(w.port.IP, place.IP, 60, append([]byte{58, 0, 1, 4, 0, 0, 0, 0}, solicitation...)...)...))
 				continue
 			}
-			all = append(all, frame(to, w.port.MAC, unix.ETH_P_IP, udp4(w.port.IP, place.IP)...),
+			packet := append(udp4(w.port.IP, place.IP)[:20], tcp...)
+			packet[9] = unix.IPPROTO_TCP
+			all = append(all, frame(to, w.port.MAC, unix.ETH_P_IP, udp4(w.port.IP, place.IP)...), frame(to, w.port.MAC, unix.ETH_P_IP, packet...),
 				frame(to, w.port.MAC, unix.ETH_P_IP, append(udp4(w.port.IP, place.IP), make([]byte, 1440)...)...),
 				frame(to, w.port.MAC, unix.ETH_P_ARP, arp(1, w.port.MAC, w.port.IP, place.IP)...),
 				frame(to, w.port.MAC, unix.ETH_P_ARP, arp(1, w.port.MAC, addr("0.0.0.0"), w.network.Gateway)...))
@@ -251,15 +256,15 @@ func TestWireDecidesAsTheModel(t *testing.T) {
 			}
 		}
 		for range 20_000 {
-			frame := mutate(dice, frames[dice.IntN(len(frames))])
+			frame, gsoSize := mutate(dice, frames[dice.IntN(len(frames))]), dice.IntN(2)*1200
 			if least := map[uint16]int{unix.ETH_P_IP: 34, unix.ETH_P_IPV6: 54}[binary.BigEndian.Uint16(frame[12:])]; len(frame) < least {
 				continue // BPF_PROG_TEST_RUN refuses it
 			}
-			want, inner := w.decideWire(frame)
-			got, out := r.run("from_wire", frame, 0)
+			want, inner := w.decideWire(frame, gsoSize)
+			got, out := r.run("from_wire", frame, gsoSize)
 			seen[want]++
 			if got != want || want == "deliver" && !bytes.Equal(out, inner) {
-				t.Fatalf("%s, want %s, for\n%x\nafter it:\n%x, want\n%x", got, want, frame, out, inner)
+				t.Fatalf("%s, want %s, for segments of %d\n%x\nafter it:\n%x, want\n%x", got, want, gsoSize, frame, out, inner)
 			}
 		}
 		p.Close()

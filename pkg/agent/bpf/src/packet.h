@@ -68,6 +68,21 @@ static __always_inline void map_address(struct address *a, __u32 ipv4)
 	a->word[3] = ipv4;
 }
 
+/* byte_at an offset; 0 if the packet is shorter. */
+static __always_inline __u8 byte_at(struct __sk_buff *skb, __u32 offset)
+{
+	__u8 b = 0;
+
+	bpf_skb_load_bytes(skb, offset, &b, 1);
+	return b;
+}
+
+/* protocol_of the IP packet at an offset. */
+static __always_inline __u8 protocol_of(struct __sk_buff *skb, __u32 offset, __u16 type)
+{
+	return byte_at(skb, offset + (type == bpf_htons(ETH_P_IPV6) ? 6 : 9));
+}
+
 /* wire_size of an IP packet: the size of the largest packet that it becomes on the wire. */
 static __always_inline __u32 wire_size(struct __sk_buff *skb, __u16 protocol)
 {

@@ -227,6 +227,9 @@ int from_wire(struct __sk_buff *skb)
 		flags |= BPF_F_ADJ_ROOM_DECAP_L3_IPV6;
 	if (!bpf_map_lookup_elem(&networks, &vni) || ((flags & BPF_F_ADJ_ROOM_DECAP_L3_IPV6) && !c->decap6))
 		return TC_ACT_UNSPEC;
+	/* Of segments, the helper can take only those of TCP out of the tunnel. */
+	if (skb->gso_size && protocol_of(skb, sizeof(*out), inner.h_proto) != IPPROTO_TCP)
+		return TC_ACT_UNSPEC;
 	interface = receive(skb, vni, &from, &inner);
 	if (!interface)
 		return TC_ACT_SHOT;
