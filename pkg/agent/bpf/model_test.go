@@ -31,7 +31,6 @@ func (w world) decide(frame []byte, gsoSize int) (verdict string, answer []byte)
 	if from != w.port.MAC {
 		return "mac", nil
 	}
-	headers := 40
 	switch etherType {
 	case 0x0800:
 		if len(content) < 20 {
@@ -44,7 +43,6 @@ func (w world) decide(frame []byte, gsoSize int) (verdict string, answer []byte)
 			return "ip", nil
 		}
 	case 0x86dd:
-		headers = 60
 		if verdict, answer := w.decideIPv6(to, content, frame); verdict != "" {
 			return verdict, answer
 		}
@@ -55,7 +53,10 @@ func (w world) decide(frame []byte, gsoSize int) (verdict string, answer []byte)
 	}
 	size := len(content)
 	if gsoSize > 0 {
-		size = gsoSize + headers
+		_, headers := transport(frame)
+		if size = gsoSize + headers; gsoSize == 0xffff {
+			size = 0 // SCTP, in messages of any size
+		}
 	}
 	place, known := w.places[tables.PlaceKey{VNI: w.vni, MAC: to}]
 	switch {

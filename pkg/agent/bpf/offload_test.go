@@ -18,22 +18,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sizes of the datagrams that a pod receives on UDP port 7 in the time that they need.
-func (p *pod) receives(send func()) (sizes []int) {
+// receives returns the sizes of the datagrams that a pod receives on UDP port 7: at most count of them, in that time.
+func (p *pod) receives(count int, limit time.Duration, send func()) (sizes []int) {
 	p.Helper()
 	var socket net.PacketConn
 	must(p, in(p.ns, func() (err error) { socket, err = net.ListenPacket("udp", ":7"); return err }))
 	defer socket.Close()
 	send()
-	must(p, socket.SetReadDeadline(time.Now().Add(400*time.Millisecond)))
+	must(p, socket.SetReadDeadline(time.Now().Add(limit)))
 	b := make([]byte, 1<<16)
-	for {
+	for len(sizes) < count {
 		size, _, err := socket.ReadFrom(b)
 		if err != nil {
-			return sizes
+			break
 		}
 		sizes = append(sizes, size)
 	}
+	return sizes
 }
 
 // A packet with a wrong checksum does not reach the pod's programs, whether or not the kernel checked
@@ -55,7 +56,7 @@ func TestWrongChecksum(t *testing.T) {
 				packet[26], packet[27] = 0x12, 0x34
 			}
 			out := frame(n2.mac(), n1.mac(), unix.ETH_P_IP, vxlan(n1.ip, n2.ip, blue.vni, frame(c.mac, a.mac, unix.ETH_P_IP, packet...))...)
-			if got := c.receives(func() { must(t, send(n1.ns, "eth0", out)) }); (len(got) == 0) != wrong {
+			if got := c.receives(1, 400*time.Millisecond, func() { must(t, send(n1.ns, "eth0", out)) }); (len(got) == 0) != wrong {
 				t.Errorf("GRO %v, wrong checksum %v: the pod receives %v; drops: %s", gro, wrong, got, n2.drops())
 			}
 		}
@@ -129,21 +130,26 @@ func (p *pod) dial(to netip.Addr) (conn *net.UDPConn) {
 	return conn
 }
 
-// Segments of UDP reach a pod on another node, where the wire passes them whole.
+// Segments of UDP reach a pod on another node, where the wire passes them whole. They may be as large
+// as the MTU allows.
 func TestSegmentsOfUDP(t *testing.T) {
-	for _, network := range []testNetwork{blue, blue6} {
+	for network, size := range map[testNetwork]int{blue: 1422, blue6: 1402} {
 		l := newLab(t, false)
 		base := network.cidr.Addr()
 		from, to := base.Next().Next(), base.Next().Next().Next()
 		a, c := l.nodes[0].pod("a", network, from.String()), l.nodes[1].pod("c", network, to.String())
+		a.listen()
+		if got := c.asks(a.ip, "?"); got != "a" { // its address is ready then
+			t.Errorf("%q answers", got)
+		}
 		conn := a.dial(c.ip)
 		raw, err := conn.SyscallConn()
 		must(t, err)
-		must(t, raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_SEGMENT, 1200) }))
+		must(t, raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_SEGMENT, size) }))
 		must(t, err)
-		got := c.receives(func() { _, err = conn.Write(make([]byte, 3000)) })
+		got := c.receives(3, 3*time.Second, func() { _, err = conn.Write(make([]byte, 3000)) })
 		must(t, err)
-		if !slices.Equal(got, []int{1200, 1200, 600}) {
+		if !slices.Equal(got, []int{size, size, 3000 - 2*size}) {
 			t.Errorf("%s receives %v; drops on node1: %s, on node2: %s", c.ip, got, a.drops(), c.drops())
 		}
 	}

@@ -17,5 +17,6 @@
 #define BPF_F_ADJ_ROOM_DECAP_L3_IPV6 (1ULL << 8)
 #endif
 
+#define GSO_BY_FRAGS 0xffff /* gso_size of SCTP */
 #define BY_DEVICE 0x706f  /* tc_index of a packet for the VXLAN device */
 #define FIRST_VNI (1 << 16) /* the controller assigns numbers from here on */

@@ -83,12 +83,20 @@ static __always_inline __u8 protocol_of(struct __sk_buff *skb, __u32 offset, __u
 	return byte_at(skb, offset + (type == bpf_htons(ETH_P_IPV6) ? 6 : 9));
 }
 
-/* wire_size of an IP packet: the size of the largest packet that it becomes on the wire. */
-static __always_inline __u32 wire_size(struct __sk_buff *skb, __u16 protocol)
+/* wire_size of an IP packet: the size of the largest packet that it becomes on the wire. Messages of
+ * SCTP in one packet keep their own sizes, for which the pod's kernel knows the MTU. */
+static __always_inline __u32 wire_size(struct __sk_buff *skb, __u16 type)
 {
-	if (skb->gso_size)
-		return skb->gso_size + (protocol == bpf_htons(ETH_P_IPV6) ? 60 : 40);
-	return skb->len - sizeof(struct ethhdr);
+	__u32 start = sizeof(struct ethhdr), size = type == bpf_htons(ETH_P_IPV6) ? 40 : 20;
+
+	if (!skb->gso_size)
+		return skb->len - start;
+	if (skb->gso_size == GSO_BY_FRAGS)
+		return 0;
+	if (size == 20)
+		size = (byte_at(skb, start) & 15) * 4;
+	size += protocol_of(skb, start, type) == IPPROTO_TCP ? (byte_at(skb, start + size + 12) >> 4) * 4 : sizeof(struct udphdr);
+	return skb->gso_size + size;
 }
 
 static __always_inline int check_ipv4(struct __sk_buff *skb, const struct port *port)
