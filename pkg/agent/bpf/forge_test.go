@@ -104,3 +104,18 @@ func TestForwardedVXLAN(t *testing.T) {
 		}
 	}
 }
+
+// from_wire leaves a packet of another VLAN to the node, and neither takes nor counts it.
+func TestTaggedVXLAN(t *testing.T) {
+	l := newLab(t, false)
+	a, c := l.nodes[0].pod("a", blue, "192.168.0.2"), l.nodes[1].pod("c", blue, "192.168.0.3")
+	n1, n2 := l.nodes[0], l.nodes[1]
+	packet := vxlan(addr("10.9.0.66"), n2.ip, blue.vni, frame(c.mac, a.mac, unix.ETH_P_IP, udp4(a.ip, c.ip)...))
+	must(t, in(n1.ns, func() error { _, err := Detach(int(n1.eth)); return err }))
+	for i, vlan := range []byte{5, 0} { // 0: of no VLAN, so the node takes it, and the VXLAN device
+		must(t, send(n1.ns, "eth0", frame(n2.mac(), n1.mac(), unix.ETH_P_8021Q, append([]byte{0, vlan, 8, 0}, packet...)...)))
+		if got := n2.dropped("vxlan"); got != uint64(i) {
+			t.Errorf("after VLAN %d: %d were dropped, want %d; drops: %s", vlan, got, i, n2.drops())
+		}
+	}
+}

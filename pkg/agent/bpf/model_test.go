@@ -246,7 +246,7 @@ func (w world) decideWire(whole []byte, gsoSize int) (verdict string, inner []by
 	}
 	ip, udp, vxlan, inner := whole[14:34], whole[34:42], whole[42:50], whole[50:]
 	fragment := binary.BigEndian.Uint16(ip[6:])&0x3fff != 0 // not counting "don't fragment"
-	if ip[0] != 0x45 || ip[9] != 17 || fragment || netip.AddrFrom4([4]byte(ip[16:])) != w.node || binary.BigEndian.Uint16(udp[2:]) != 4789 ||
+	if ip[0] != 0x45 || ip[1]&3 == 3 || ip[9] != 17 || fragment || netip.AddrFrom4([4]byte(ip[16:])) != w.node || binary.BigEndian.Uint16(udp[2:]) != 4789 ||
 		!bytes.Equal(vxlan[:4], []byte{8, 0, 0, 0}) || binary.BigEndian.Uint32(vxlan[4:])>>8 != uint32(w.vni) {
 		return "leave", nil
 	}

@@ -154,3 +154,29 @@ func TestSegmentsOfUDP(t *testing.T) {
 		}
 	}
 }
+
+// A mark of congestion (ECN) on the outer header reaches the pod.
+func TestCongestion(t *testing.T) {
+	l := newLab(t, false)
+	a, c := l.nodes[0].pod("a", blue, "192.168.0.2"), l.nodes[1].pod("c", blue, "192.168.0.3")
+	n1, n2 := l.nodes[0], l.nodes[1]
+	must(t, in(n1.ns, func() error { _, err := Detach(int(n1.eth)); return err }))
+	inner := udp4(a.ip, c.ip)
+	inner[1] = 2 // capable of ECN
+	setChecksum(inner)
+	packet := vxlan(n1.ip, n2.ip, blue.vni, frame(c.mac, a.mac, unix.ETH_P_IP, inner...))
+	packet[1] = 3 // congested
+	setChecksum(packet)
+	var socket int
+	must(t, in(c.ns, func() (err error) {
+		socket, err = unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
+		return err
+	}))
+	defer unix.Close(socket)
+	must(t, unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 3}))
+	must(t, send(n1.ns, "eth0", frame(n2.mac(), n1.mac(), unix.ETH_P_IP, packet...)))
+	b := make([]byte, 100)
+	if _, _, err := unix.Recvfrom(socket, b, 0); err != nil || b[1]&3 != 3 {
+		t.Errorf("%v, ECN %d; drops: %s", err, b[1]&3, n2.drops())
+	}
+}

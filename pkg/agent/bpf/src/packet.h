@@ -115,7 +115,7 @@ static __always_inline __u32 vni_of(__u32 field) { return bpf_ntohl(field) >> 8;
 static __always_inline int is_ours(const struct outer *out, __u32 local, __u16 port)
 {
 	return out->eth.h_proto == bpf_htons(ETH_P_IP) && out->ip.version == 4 && out->ip.ihl == 5 &&
-	       out->ip.protocol == IPPROTO_UDP && !(out->ip.frag_off & bpf_htons(0x3fff)) && out->ip.daddr == local &&
+	       (out->ip.tos & 3) != 3 && out->ip.protocol == IPPROTO_UDP && !(out->ip.frag_off & bpf_htons(0x3fff)) && out->ip.daddr == local &&
 	       out->udp.dest == port && out->vxlan.flags == VXLAN_FLAGS;
 }
 

@@ -203,8 +203,9 @@ static __always_inline __u32 receive(struct __sk_buff *skb, __u32 vni, const str
 	return 0;
 }
 
-/* from_wire takes VXLAN of the Networks of this node. It leaves everything else to the node:
- * other VNIs, other ports, fragments and IP options among it. */
+/* from_wire takes VXLAN of the Networks of this node. It leaves everything else to the node: other VNIs,
+ * other ports, VLAN tags, fragments, IP options, and packets that were marked as congested (ECN) on
+ * their way, among it. The VXLAN device copies such a mark to the inner packet. */
 SEC("tc")
 int from_wire(struct __sk_buff *skb)
 {
@@ -215,7 +216,7 @@ int from_wire(struct __sk_buff *skb)
 	__u64 flags = BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_NO_CSUM_RESET;
 	__u32 vni, interface;
 
-	if (!c || skb->protocol != bpf_htons(ETH_P_IP))
+	if (!c || skb->vlan_present || skb->protocol != bpf_htons(ETH_P_IP))
 		return TC_ACT_UNSPEC;
 	out = at(skb, 0, sizeof(*out));
 	if (!out || !is_ours(out, c->local, c->port))
