@@ -3,6 +3,7 @@
 package bpf
 
 import (
+	"bytes"
 	"net/netip"
 	"os"
 	"testing"
@@ -116,6 +117,36 @@ func TestTaggedVXLAN(t *testing.T) {
 		must(t, send(n1.ns, "eth0", frame(n2.mac(), n1.mac(), unix.ETH_P_8021Q, append([]byte{0, vlan, 8, 0}, packet...)...)))
 		if got := n2.dropped("vxlan"); got != uint64(i) {
 			t.Errorf("after VLAN %d: %d were dropped, want %d; drops: %s", vlan, got, i, n2.drops())
+		}
+	}
+}
+
+// A raw socket can hide VXLAN neither behind another protocol nor behind tags that a receiver takes off.
+func TestHiddenVXLAN(t *testing.T) {
+	l := newLab(t, false)
+	a, c := l.nodes[0].pod("a", blue, "192.168.0.2"), l.nodes[1].pod("c", blue, "192.168.0.3")
+	n1, n2 := l.nodes[0], l.nodes[1]
+	packet := vxlan(n1.ip, n2.ip, blue.vni, frame(c.mac, a.mac, unix.ETH_P_IP, udp4(a.ip, c.ip)...))
+	tagged := func(count int) []byte {
+		tags := bytes.Repeat([]byte{0x81, 0, 0, 0}, count)
+		return append(frame(n2.mac(), n1.mac(), 0)[:12], append(append(tags, 8, 0), packet...)...)
+	}
+	for _, tt := range []struct {
+		name     string
+		protocol uint16
+		frame    []byte
+	}{
+		{"ARP", unix.ETH_P_ARP, tagged(0)},
+		{"IPv6", unix.ETH_P_IPV6, tagged(0)},
+		{"a tag", 0, tagged(1)},
+		{"a tag, as IP", unix.ETH_P_IP, tagged(1)},
+		{"four tags", 0, tagged(4)},
+		{"nine tags", 0, tagged(9)},
+	} {
+		before := n1.dropped("injected")
+		must(t, sendAs(n1.ns, "eth0", tt.protocol, tt.frame))
+		if got := n1.dropped("injected") - before; got != 1 {
+			t.Errorf("%s: %d of 1 were dropped; drops on node1: %s, on node2: %s", tt.name, got, n1.drops(), n2.drops())
 		}
 	}
 }

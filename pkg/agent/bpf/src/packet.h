@@ -148,24 +148,32 @@ static __always_inline void write_outer(struct outer *out, __u32 from, __u32 to,
 	out->inner = *inner;
 }
 
-/* find_vxlan says whether an IPv4 packet is VXLAN, whatever its options. A first fragment that
- * ends before the VNI counts, with a number that no Network has: the next one holds it. */
+/* find_vxlan says whether an Ethernet frame is VXLAN over IPv4, whatever its options. It reads the frame
+ * alone: a raw socket chooses what the kernel takes for its protocol. A receiver takes off all tags of
+ * VLAN 0. A frame with more of them than this function looks at counts, and so does a first fragment that
+ * ends before the VNI: the next one holds it. Both have a number that no Network has. */
 static __always_inline int find_vxlan(struct __sk_buff *skb, __u16 port, __u32 *vni)
 {
-	struct {
-		struct udphdr udp;
-		struct vxlanhdr vxlan;
-	} h;
-	struct iphdr *ip = at(skb, sizeof(struct ethhdr), sizeof(*ip));
-	__u32 end;
+	__u32 start = sizeof(struct ethhdr), number;
+	struct udphdr udp;
+	struct iphdr ip;
+	__u16 type = bpf_htons(ETH_P_8021Q);
 
-	if (!ip || ip->protocol != IPPROTO_UDP || (ip->frag_off & bpf_htons(0x1fff)) || ip->ihl < 5)
-		return 0;
-	end = sizeof(struct ethhdr) + ip->ihl * 4;
-	if (bpf_skb_load_bytes(skb, end, &h.udp, sizeof(h.udp)) || h.udp.dest != port)
-		return 0;
 	*vni = ~0U;
-	if (!bpf_skb_load_bytes(skb, end + sizeof(h.udp), &h.vxlan, sizeof(h.vxlan)))
-		*vni = vni_of(h.vxlan.vni);
+	for (int tags = 0; type == bpf_htons(ETH_P_8021Q) || type == bpf_htons(ETH_P_8021AD); tags++, start += 4) {
+		if (tags == 5)
+			return 1;
+		if (bpf_skb_load_bytes(skb, start - sizeof(type), &type, sizeof(type)))
+			return 0;
+	}
+	start -= 4;
+	if (type != bpf_htons(ETH_P_IP) || bpf_skb_load_bytes(skb, start, &ip, sizeof(ip)) || ip.protocol != IPPROTO_UDP ||
+	    (ip.frag_off & bpf_htons(0x1fff)) || ip.ihl < 5)
+		return 0;
+	start += ip.ihl * 4;
+	if (bpf_skb_load_bytes(skb, start, &udp, sizeof(udp)) || udp.dest != port)
+		return 0;
+	if (!bpf_skb_load_bytes(skb, start + sizeof(udp) + 4, &number, sizeof(number)))
+		*vni = vni_of(number);
 	return 1;
 }

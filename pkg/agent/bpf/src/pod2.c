@@ -178,7 +178,9 @@ int from_port(struct __sk_buff *skb)
 }
 
 /* to_port lets nothing through but answers of from_port: packets of pods go to the other end of
- * the veth at once (bpf_redirect_peer), and no program of the node may speak to a pod. */
+ * the veth at once (bpf_redirect_peer), and no program of the node may speak to a pod. Raw sockets that
+ * skip tc when they send (PACKET_QDISC_BYPASS, AF_XDP) are not seen here: who has NET_RAW in the namespace
+ * of the node reaches its pods. */
 SEC("tc")
 int to_port(struct __sk_buff *skb)
 {
@@ -273,20 +275,21 @@ int from_vxlan(struct __sk_buff *skb)
 /* to_wire drops VXLAN for our Networks that did not come from one of our ports: another pod, or a
  * program of the node with a raw socket, would speak with the address of this node. The kernel forgets
  * the port when the VXLAN device encapsulates, so by_device marks the packet. The mark counts only
- * where the port is forgotten: the node forwards packets of pods that can set it. */
+ * where the port is forgotten: the node forwards packets of pods that can set it. Raw sockets that skip tc
+ * pass here, too, and no receiver can tell them from this node. */
 SEC("tc")
 int to_wire(struct __sk_buff *skb)
 {
 	struct config *c = settings();
 	__u32 interface = skb->ingress_ifindex, vni;
 
-	if (!c || skb->protocol != bpf_htons(ETH_P_IP) || !find_vxlan(skb, c->port, &vni))
+	if (interface ? !!bpf_map_lookup_elem(&ports, &interface) : skb->tc_index == BY_DEVICE)
+		return TC_ACT_UNSPEC;
+	if (!c || !find_vxlan(skb, c->port, &vni))
 		return TC_ACT_UNSPEC;
 	/* A packet that the node forwards may be for a Network that this node does not know yet. The
 	 * node's own may be another program's, such as that of the cluster's own network. */
 	if (!bpf_map_lookup_elem(&networks, &vni) && (!interface || vni < FIRST_VNI) && vni != ~0U)
-		return TC_ACT_UNSPEC;
-	if (interface ? !!bpf_map_lookup_elem(&ports, &interface) : skb->tc_index == BY_DEVICE)
 		return TC_ACT_UNSPEC;
 	return drop(skb, vni, INJECTED);
 }
