@@ -33,6 +33,14 @@ func (p *Programs) AttachVXLAN(index int) error {
 	return p.attach(index, "from_vxlan", "")
 }
 
+// AttachLoopback to the loopback interface, where VXLAN of our Networks is always forged: with a raw socket, a program of the
+// node can send it to the node's own address with another node's as source. It attaches to_wire for what
+// arrives, as raw sockets can skip it for what leaves.
+func (p *Programs) AttachLoopback() error {
+	const loopback = 1 // in every namespace
+	return p.attach(loopback, "to_wire", "")
+}
+
 // attach the programs for packets from and to the interface; "" attaches none. Programs that are
 // attached already are replaced, and no packet passes without one.
 func (p *Programs) attach(index int, from, to string) error {

@@ -150,3 +150,43 @@ func TestHiddenVXLAN(t *testing.T) {
 		}
 	}
 }
+
+// A program of the node cannot send VXLAN with another node's address to its own node, even if its socket
+// skips tc for packets that leave.
+func TestLoopback(t *testing.T) {
+	l := newLab(t, false)
+	a, c := l.nodes[0].pod("a", blue, "192.168.0.2"), l.nodes[1].pod("c", blue, "192.168.0.3")
+	n1, n2 := l.nodes[0], l.nodes[1]
+	forged := vxlan(n1.ip, n2.ip, blue.vni, frame(c.mac, a.mac, unix.ETH_P_IP, udp4(a.ip, c.ip)...))
+	for _, tt := range []struct {
+		name     string
+		family   int
+		protocol int
+		bypass   bool
+		packet   []byte
+		to       unix.Sockaddr
+	}{
+		{"IP", unix.AF_INET, unix.IPPROTO_RAW, false, forged, &unix.SockaddrInet4{Addr: n2.ip.As4()}},
+		{"a frame", unix.AF_PACKET, 0, true, frame(dataplane.MAC{}, dataplane.MAC{}, unix.ETH_P_IP, forged...), &unix.SockaddrLinklayer{Ifindex: loopback, Halen: 6}},
+	} {
+		before := n2.dropped("injected")
+		got := c.receives(1, 400*time.Millisecond, func() {
+			must(t, in(n2.ns, func() error {
+				socket, err := unix.Socket(tt.family, unix.SOCK_RAW|unix.SOCK_CLOEXEC, tt.protocol)
+				if err != nil {
+					return err
+				}
+				defer unix.Close(socket)
+				if tt.bypass {
+					if err := unix.SetsockoptInt(socket, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1); err != nil {
+						return err
+					}
+				}
+				return unix.Sendto(socket, tt.packet, 0, tt.to)
+			}))
+		})
+		if dropped := n2.dropped("injected") - before; len(got) > 0 || dropped != 1 {
+			t.Errorf("%s: the pod receives %v; drops: %s", tt.name, got, n2.drops())
+		}
+	}
+}

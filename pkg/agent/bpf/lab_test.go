@@ -3,6 +3,7 @@
 package bpf
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -195,7 +196,7 @@ func (n *node) setUp() (err error) {
 			return err
 		}
 	}
-	if err := n.p.AttachVXLAN(index); err != nil {
+	if err := errors.Join(n.p.AttachVXLAN(index), n.p.AttachLoopback()); err != nil {
 		return err
 	}
 	return n.p.AttachWire(int(n.eth))

@@ -6,7 +6,7 @@
  *	                              +--> VXLAN --> to_wire --> eth0
  *	eth0 --> from_wire ---------------> pod b
  *	vxlan device --> from_vxlan ------> pod b, for packets that from_wire leaves to the kernel
- *	a program of the node --> to_port -x
+ *	a program of the node --> to_port -x, to_wire -x, loopback -x
  *
  * Two Networks with one CIDR are two VNIs. Nothing else tells them apart.
  */
@@ -276,7 +276,8 @@ int from_vxlan(struct __sk_buff *skb)
  * program of the node with a raw socket, would speak with the address of this node. The kernel forgets
  * the port when the VXLAN device encapsulates, so by_device marks the packet. The mark counts only
  * where the port is forgotten: the node forwards packets of pods that can set it. Raw sockets that skip tc
- * pass here, too, and no receiver can tell them from this node. */
+ * pass here, too, and no receiver can tell them from this node. At the ingress of the loopback interface,
+ * it drops VXLAN with the forged address of another node. */
 SEC("tc")
 int to_wire(struct __sk_buff *skb)
 {
