@@ -44,9 +44,8 @@ func (p *Programs) AttachLoopback() error {
 // attach the programs for packets from and to the interface; "" attaches none. Programs that are
 // attached already are replaced, and no packet passes without one.
 func (p *Programs) attach(index int, from, to string) error {
-	qdisc := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}}
-	if err := netlink.QdiscAdd(qdisc); err != nil && !errors.Is(err, unix.EEXIST) {
-		return fmt.Errorf("attach to interface %d: add clsact: %w", index, err)
+	if err := addClsact(index); err != nil {
+		return err
 	}
 	for _, f := range []struct {
 		name   string
@@ -61,6 +60,33 @@ func (p *Programs) attach(index int, from, to string) error {
 		}
 		if err := netlink.FilterReplace(filter); err != nil {
 			return fmt.Errorf("attach %s to interface %d: %w", f.name, index, err)
+		}
+	}
+	return nil
+}
+
+// addClsact to an interface that has none. A qdisc of the older kind "ingress" takes its place: the kernel then
+// accepts a filter for packets that leave, and never runs it.
+func addClsact(index int) error {
+	qdisc := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}}
+	err := netlink.QdiscAdd(qdisc)
+	if !errors.Is(err, unix.EEXIST) {
+		if err != nil {
+			return fmt.Errorf("attach to interface %d: add clsact: %w", index, err)
+		}
+		return nil
+	}
+	link, err := netlink.LinkByIndex(index)
+	if err != nil {
+		return fmt.Errorf("attach to interface %d: find it: %w", index, err)
+	}
+	all, err := netlink.QdiscList(link)
+	if err != nil {
+		return fmt.Errorf("attach to interface %d: list its qdiscs: %w", index, err)
+	}
+	for _, q := range all {
+		if q.Attrs().Parent == netlink.HANDLE_CLSACT && q.Type() != qdisc.Type() {
+			return fmt.Errorf("attach to interface %d: another program's %s qdisc is on %s: let that program use clsact, or remove it with: tc qdisc del dev %[3]s ingress", index, q.Type(), link.Attrs().Name)
 		}
 	}
 	return nil
