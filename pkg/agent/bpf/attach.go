@@ -105,12 +105,26 @@ func Detach(index int) (found bool, err error) {
 	return found, nil
 }
 
-// MakeVXLAN makes the VXLAN device, or returns the index of the one that exists. It takes packets of
-// all VNIs that no other VXLAN device has. With its socket, the kernel also joins packets of VXLAN
-// (GRO) before from_wire sees them.
+// MakeVXLAN makes the VXLAN device, or returns the index of the one that exists. It replaces another interface
+// of that name, and a device with another port. The device takes packets of all VNIs that no other VXLAN
+// device has. With its socket, the kernel also joins packets of VXLAN (GRO) before from_wire sees them.
 func MakeVXLAN(name string, port uint16) (int, error) {
 	link := &netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: name, MTU: 65535 - 100}, FlowBased: true, Port: int(port), UDP6ZeroCSumRx: true}
-	if err := netlink.LinkAdd(link); err != nil && !errors.Is(err, unix.EEXIST) {
+	err := netlink.LinkAdd(link)
+	if errors.Is(err, unix.EEXIST) {
+		old, findErr := netlink.LinkByName(name)
+		if findErr != nil {
+			return 0, fmt.Errorf("find the VXLAN device %s: %w", name, findErr)
+		}
+		is, ok := old.(*netlink.Vxlan)
+		if err = nil; !ok || !is.FlowBased || is.Port != link.Port || !is.UDP6ZeroCSumRx {
+			if err := netlink.LinkDel(old); err != nil {
+				return 0, fmt.Errorf("remove the interface %s, which is not the VXLAN device on UDP port %d: %w", name, port, err)
+			}
+			err = netlink.LinkAdd(link)
+		}
+	}
+	if err != nil {
 		return 0, fmt.Errorf("make the VXLAN device %s on UDP port %d: %w", name, port, err)
 	}
 	made, err := netlink.LinkByName(name)

@@ -42,3 +42,42 @@ func TestAttachBesideQdisc(t *testing.T) {
 		p.Close()
 	}
 }
+
+// MakeVXLAN keeps its device, and replaces any other interface with its name.
+func TestMakeVXLAN(t *testing.T) {
+	own := &netlink.Vxlan{FlowBased: true, Port: 4789, UDP6ZeroCSumRx: true}
+	for _, tt := range []struct {
+		name string
+		is   netlink.Link
+		kept bool
+	}{
+		{"its device", own, true},
+		{"another kind", &netlink.Veth{PeerName: "other"}, false},
+		{"one VNI", &netlink.Vxlan{VxlanId: 7, Port: 4789, UDP6ZeroCSumRx: true}, false},
+		{"another port", &netlink.Vxlan{FlowBased: true, Port: 8472, UDP6ZeroCSumRx: true}, false},
+		{"IPv6 without checksums", &netlink.Vxlan{FlowBased: true, Port: 4789}, false},
+	} {
+		must(t, in(newNamespace(t), func() error {
+			tt.is.Attrs().Name = "pod2vxlan"
+			if err := netlink.LinkAdd(tt.is); err != nil {
+				return err
+			}
+			before, err := indexOf("pod2vxlan")
+			if err != nil {
+				return err
+			}
+			index, err := MakeVXLAN("pod2vxlan", 4789)
+			if err != nil {
+				return err
+			}
+			made, err := netlink.LinkByName("pod2vxlan")
+			if err != nil {
+				return err
+			}
+			if is, ok := made.(*netlink.Vxlan); !ok || is.Index != index || !is.FlowBased || is.Port != 4789 || (uint32(index) == before) != tt.kept {
+				t.Errorf("%s: made %+v with index %d, before %d", tt.name, made, index, before)
+			}
+			return nil
+		}))
+	}
+}
