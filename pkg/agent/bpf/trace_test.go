@@ -85,6 +85,7 @@ func TestTraceIsWhatProgramsDo(t *testing.T) {
 				func(*world) {},
 				func(w *world) { w.network.Router = 0 },
 				func(w *world) { w.network.Gateway = netip.Addr{} },
+				func(w *world) { w.network.Gateway = addr("fd12::1:0:0") }, // its last four bytes are zero
 				func(w *world) { w.network.Router = 22 },
 				func(w *world) { w.other = addr("fd09::2") },
 				func(w *world) { w.node = netip.Addr{} },
@@ -150,6 +151,9 @@ func destinations(w world) []netip.Addr {
 		addr("192.168.0.1"), addr("fd12::1"), addr("192.168.0.3"), addr("fd12::3"), addr("2001:db8::3"), addr("2001:db8::c0a8:3"), linkLocal(dataplane.GatewayMAC(70001))}
 	for key, place := range w.places {
 		all = append(all, place.IP, linkLocal(key.MAC))
+	}
+	if w.network.Gateway.IsValid() {
+		all = append(all, w.network.Gateway)
 	}
 	return all
 }

@@ -136,7 +136,7 @@ static __always_inline int check_ipv6(struct __sk_buff *skb, const struct port *
 /* is_gateway says whether the gateway is asked for, and then notes its MAC address. */
 static __always_inline int is_gateway(struct neighbour *n, const struct network *network)
 {
-	n->router = n->link_local ? same_mac(n->mac, network->mac) : network->gateway.word[3] && same_address(&n->ip, &network->gateway);
+	n->router = n->link_local ? same_mac(n->mac, network->mac) : !is_zero(network->gateway.word) && same_address(&n->ip, &network->gateway);
 	if (n->router)
 		copy_mac(n->mac, network->mac);
 	return n->router;
