@@ -70,12 +70,9 @@ func (s *snapshot) summary(out io.Writer) error {
 	if s.Local.IsValid() {
 		local = s.Local.String()
 	}
-	vxlan, decap6 := fmt.Sprintf("%s, UDP port %d", s.link(s.VXLAN), s.UDP), "the programs"
-	if !s.config.Decap6 {
-		decap6 = "the VXLAN device: the kernel is older than 6.4"
-	}
+	vxlan := fmt.Sprintf("%s, UDP port %d", s.link(s.VXLAN), s.UDP)
 	if s.VXLAN == 0 {
-		local, vxlan, decap6 = "not set: the agent has not configured the programs yet", "not set", "not set"
+		local, vxlan = "not set: the agent has not configured the programs yet", "not set"
 	}
 	reasons, total := map[string]uint64{}, uint64(0)
 	for d, count := range s.drops {
@@ -91,7 +88,6 @@ func (s *snapshot) summary(out io.Writer) error {
 	return columns(out, "", []string{
 		"Address of VXLAN packets:\t" + local,
 		"VXLAN device:\t" + vxlan,
-		"IPv6 packets are unpacked by:\t" + decap6,
 		fmt.Sprintf("Networks:\t%d", len(s.Networks)),
 		fmt.Sprintf("Ports:\t%d of pods, %d of routers, %d closed", len(s.Ports)-routers, routers, closed),
 		fmt.Sprintf("Places:\t%d on this node, %d on other nodes", here, len(s.Places)-here),
@@ -165,7 +161,7 @@ func (s *snapshot) listNodes(out io.Writer) error {
 	}
 	var lines []string
 	for _, node := range slices.SortedFunc(maps.Keys(s.Nodes), netip.Addr.Compare) {
-		lines = append(lines, row(node, s.link(s.Nodes[node]), places[node]))
+		lines = append(lines, row(node, s.link(s.Nodes[node].Interface), places[node]))
 	}
 	return columns(out, "NODE\tINTERFACE\tPLACES", lines,
 		"There are no other nodes: this node accepts VXLAN from nobody, and sends none.")

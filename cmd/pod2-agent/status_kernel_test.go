@@ -59,8 +59,8 @@ func statusNode(t *testing.T) (dir string, port veth.Port) {
 	must(t, err)
 	node, other := netip.MustParseAddr("10.9.0.2"), dataplane.MAC{0x0a, 0x58, 192, 168, 0, 3}
 	must(t, p.AttachPort(port.Index))
-	must(t, errors.Join(p.SetConfig(bpf.Config{Local: netip.MustParseAddr("10.9.0.1"), VXLAN: uint32(vxlan), Port: 4789, Decap6: true}),
-		p.SetNode(node, uint32(vxlan)), p.SetNetwork(70001, tables.Network{MTU: 1450, Gateway: netip.MustParseAddr("192.168.0.1")}),
+	must(t, errors.Join(p.SetConfig(bpf.Config{Local: netip.MustParseAddr("10.9.0.1"), VXLAN: uint32(vxlan), Port: 4789}),
+		p.SetNode(node, tables.Wire{Interface: uint32(vxlan)}), p.SetNetwork(70001, tables.Network{MTU: 1450, Gateway: netip.MustParseAddr("192.168.0.1")}),
 		p.SetPort(uint32(port.Index), tables.Port{VNI: 70001, MAC: pair.MAC, IP: pair.Address.Addr()}),
 		p.SetPlace(tables.PlaceKey{VNI: 70001, MAC: pair.MAC}, tables.Place{IP: pair.Address.Addr(), Interface: uint32(port.Index)}),
 		p.SetPlace(tables.PlaceKey{VNI: 70001, MAC: other}, tables.Place{IP: netip.MustParseAddr("192.168.0.3"), Node: node}), veth.Up(port)))
@@ -108,7 +108,6 @@ func TestStatusReadsTheKernel(t *testing.T) {
 	}
 	want := fmt.Sprintf(`Address of VXLAN packets: 10.9.0.1
 VXLAN device: pod2vxlan, UDP port 4789
-IPv6 packets are unpacked by: the programs
 Networks: 1
 Ports: 1 of pods, 0 of routers, 0 closed
 Places: 1 on this node, 1 on other nodes
@@ -149,7 +148,7 @@ func TestStatusWhileTheAgentIsStopped(t *testing.T) {
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 	p, err := bpf.Load(dir)
 	must(t, err)
-	must(t, p.SetNode(netip.MustParseAddr("10.9.0.2"), 1))
+	must(t, p.SetNode(netip.MustParseAddr("10.9.0.2"), tables.Wire{Interface: 1}))
 	p.Close()
 	var out strings.Builder
 	must(t, status(&out, dir, "nodes"))

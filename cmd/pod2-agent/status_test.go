@@ -38,9 +38,9 @@ func exampleNode() *snapshot {
 			Places: map[tables.PlaceKey]tables.Place{placed(70001, 2): {IP: ip(2), Interface: 7}, placed(70001, 5): {IP: ip(5), Interface: 10},
 				placed(70001, 10): {IP: ip(10), Node: node}, placed(70001, 9): {IP: ip(9), Node: node}, placed(70002, 2): {IP: ip(2), Interface: 8}},
 			Networks: map[int32]tables.Network{70001: {MTU: 1450, Gateway: ip(1), Router: 9}, 70002: {MTU: 1450}},
-			Nodes:    map[netip.Addr]uint32{node: 2, netip.MustParseAddr("10.9.0.10"): 2, netip.MustParseAddr("fd09::2"): 99},
+			Nodes:    map[netip.Addr]tables.Wire{node: {Interface: 2}, netip.MustParseAddr("10.9.0.10"): {Interface: 2}, netip.MustParseAddr("fd09::2"): {Interface: 99}},
 		},
-		config: bpf.Config{Local: netip.MustParseAddr("10.9.0.1"), VXLAN: 3, Port: 4789, Decap6: true},
+		config: bpf.Config{Local: netip.MustParseAddr("10.9.0.1"), VXLAN: 3, Port: 4789},
 		drops: map[bpf.Drop]uint64{{VNI: 70001, Interface: 7, Reason: "unknown"}: 12, {VNI: 70001, Interface: 10, Reason: "ip"}: 2, {Interface: 99, Reason: "stranger"}: 2,
 			{VNI: 70001, Interface: 10, Reason: "unknown"}: 1},
 		links: map[uint32]string{2: "eth0", 3: "pod2vxlan", 7: "pod2aaaa", 8: "pod2bbbb", 9: "rt70001", 10: "pod2dddd", 11: "pod2cccc"},
@@ -53,7 +53,7 @@ func exampleNode() *snapshot {
 
 func TestListings(t *testing.T) {
 	old := exampleNode()
-	old.config.Decap6, old.config.Local, old.drops = false, netip.Addr{}, nil
+	old.config.Local, old.drops = netip.Addr{}, nil
 	old.complete()
 	for _, tt := range []struct {
 		table string
@@ -61,34 +61,31 @@ func TestListings(t *testing.T) {
 		want  string
 	}{
 		{"", exampleNode(), `
-Address of VXLAN packets:       10.9.0.1
-VXLAN device:                   pod2vxlan, UDP port 4789
-IPv6 packets are unpacked by:   the programs
-Networks:                       2
-Ports:                          4 of pods, 1 of routers, 1 closed
-Places:                         3 on this node, 2 on other nodes
-Nodes:                          3
-Dropped packets:                17, unknown 13, ip 2, stranger 2
+Address of VXLAN packets:   10.9.0.1
+VXLAN device:               pod2vxlan, UDP port 4789
+Networks:                   2
+Ports:                      4 of pods, 1 of routers, 1 closed
+Places:                     3 on this node, 2 on other nodes
+Nodes:                      3
+Dropped packets:            17, unknown 13, ip 2, stranger 2
 `},
 		{"", old, `
-Address of VXLAN packets:       none: the VXLAN device encapsulates all packets
-VXLAN device:                   pod2vxlan, UDP port 4789
-IPv6 packets are unpacked by:   the VXLAN device: the kernel is older than 6.4
-Networks:                       2
-Ports:                          4 of pods, 1 of routers, 1 closed
-Places:                         3 on this node, 2 on other nodes
-Nodes:                          3
-Dropped packets:                0
+Address of VXLAN packets:   none: the VXLAN device encapsulates all packets
+VXLAN device:               pod2vxlan, UDP port 4789
+Networks:                   2
+Ports:                      4 of pods, 1 of routers, 1 closed
+Places:                     3 on this node, 2 on other nodes
+Nodes:                      3
+Dropped packets:            0
 `},
 		{"", &snapshot{}, `
-Address of VXLAN packets:       not set: the agent has not configured the programs yet
-VXLAN device:                   not set
-IPv6 packets are unpacked by:   not set
-Networks:                       0
-Ports:                          0 of pods, 0 of routers, 0 closed
-Places:                         0 on this node, 0 on other nodes
-Nodes:                          0
-Dropped packets:                0
+Address of VXLAN packets:   not set: the agent has not configured the programs yet
+VXLAN device:               not set
+Networks:                   0
+Ports:                      0 of pods, 0 of routers, 0 closed
+Places:                     0 on this node, 0 on other nodes
+Nodes:                      0
+Dropped packets:            0
 `},
 		{"ports", exampleNode(), `
 INTERFACE      INDEX   VNI     NETWORK         ADDRESS       MAC                 POD                 POD UID   IN POD   STATE

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -33,9 +32,9 @@ func (p *Programs) AttachVXLAN(index int) error {
 	return p.attach(index, "from_vxlan", "")
 }
 
-// AttachLoopback to the loopback interface, where VXLAN of our Networks is always forged: with a raw socket, a program of the
-// node can send it to the node's own address with another node's as source. It attaches to_wire for what
-// arrives, as raw sockets can skip it for what leaves.
+// AttachLoopback to the loopback interface, where VXLAN of our Networks is always forged: with a raw socket, a
+// program of the node can send it to the node's own address with another node's as source. It attaches
+// to_wire to arriving packets, because a raw socket can skip programs for packets that leave.
 func (p *Programs) AttachLoopback() error {
 	const loopback = 1 // in every namespace
 	return p.attach(loopback, "to_wire", "")
@@ -105,10 +104,13 @@ func Detach(index int) (found bool, err error) {
 	return found, nil
 }
 
-// MakeVXLAN makes the VXLAN device, or returns the index of the one that exists. It replaces another interface
-// of that name, and a device with another port. The device takes packets of all VNIs that no other VXLAN
-// device has. With its socket, the kernel also joins packets of VXLAN (GRO) before from_wire sees them.
+// MakeVXLAN makes the VXLAN device, or returns the index of the one that exists. It replaces any other interface
+// with this name, and a device with another port. The device takes packets of all VNIs, and needs the
+// port for itself. With its socket, the kernel also joins packets of VXLAN (GRO) before from_wire sees them.
 func MakeVXLAN(name string, port uint16) (int, error) {
+	if err := portIsFree(name, port); err != nil {
+		return 0, err
+	}
 	link := &netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: name, MTU: 65535 - 100}, FlowBased: true, Port: int(port), UDP6ZeroCSumRx: true}
 	err := netlink.LinkAdd(link)
 	if errors.Is(err, unix.EEXIST) {
@@ -137,18 +139,17 @@ func MakeVXLAN(name string, port uint16) (int, error) {
 	return made.Attrs().Index, nil
 }
 
-// HasDecap6 says whether the kernel can remove an IPv4 header before an IPv6 one, which needs Linux
-// 6.4. It tries it.
-func HasDecap6(programs *Programs) (bool, error) {
-	return probeDecap6(programs.collection.Programs["probe_decap6"])
-}
-
-func probeDecap6(program *ebpf.Program) (bool, error) {
-	packet := make([]byte, 200)
-	packet[12] = 8 // IPv4
-	code, err := program.Run(&ebpf.RunOptions{Data: packet})
+// portIsFree returns an error if another VXLAN device has the port, even one that is down: it could not be
+// set up any more, and may be the network of the cluster.
+func portIsFree(name string, port uint16) error {
+	links, err := netlink.LinkList()
 	if err != nil {
-		return false, fmt.Errorf("try a program: %w", err)
+		return fmt.Errorf("list the VXLAN devices: %w", err)
 	}
-	return code == 0, nil
+	for _, l := range links {
+		if other, ok := l.(*netlink.Vxlan); ok && other.Name != name && other.Port == int(port) {
+			return fmt.Errorf("the VXLAN device %s has UDP port %d, which only one of both can use: set another --vxlan-port on all agents", other.Name, port)
+		}
+	}
+	return nil
 }

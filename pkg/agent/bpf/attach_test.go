@@ -81,3 +81,19 @@ func TestMakeVXLAN(t *testing.T) {
 		}))
 	}
 }
+
+// Two VXLAN devices cannot share a port if one has tunnel keys. So MakeVXLAN makes none beside another, which may
+// be the network of the cluster, even if that one is down.
+func TestPortOfAnotherVXLAN(t *testing.T) {
+	must(t, in(newNamespace(t), func() error {
+		if err := netlink.LinkAdd(&netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: "vxlan.calico"}, VxlanId: 4096, Port: 4789}); err != nil {
+			return err
+		}
+		_, err := MakeVXLAN("pod2vxlan", 4789)
+		if want := "the VXLAN device vxlan.calico has UDP port 4789, which only one of both can use: set another --vxlan-port on all agents"; err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		_, err = MakeVXLAN("pod2vxlan", 4790)
+		return err
+	}))
+}

@@ -180,11 +180,7 @@ func (n *node) setUp() (err error) {
 		return err
 	}
 	n.vxlan = uint32(index)
-	decap6, err := HasDecap6(n.p)
-	if err != nil {
-		return err
-	}
-	c := Config{Local: n.ip, VXLAN: n.vxlan, Port: 4789, Decap6: decap6}
+	c := Config{Local: n.ip, VXLAN: n.vxlan, Port: 4789}
 	if n.overIPv6 {
 		c.Local = netip.Addr{}
 	}
@@ -192,7 +188,7 @@ func (n *node) setUp() (err error) {
 		return err
 	}
 	for _, other := range n.nodes {
-		if err := n.p.SetNode(other.address(), n.eth); err != nil {
+		if err := n.p.SetNode(other.address(), tables.Wire{Interface: n.eth, Direct: true}); err != nil {
 			return err
 		}
 	}

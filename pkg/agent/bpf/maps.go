@@ -38,12 +38,12 @@ type (
 		MAC         [6]byte
 		Zero        uint16
 	}
-	nodeValue   struct{ Interface uint32 }
+	nodeValue   struct{ Interface, Direct uint32 }
 	configValue struct {
-		Local  [4]byte
-		VXLAN  uint32
-		Port   [2]byte
-		Decap6 uint16
+		Local [4]byte
+		VXLAN uint32
+		Port  [2]byte
+		Zero  uint16
 	}
 	dropKey struct{ VNI, Interface, Reason uint32 }
 )
@@ -57,8 +57,6 @@ type Config struct {
 	VXLAN uint32
 	// Port of UDP.
 	Port uint16
-	// Decap6 as HasDecap6 says.
-	Decap6 bool
 }
 
 // as16 is an address as the programs compare it: IPv4 is mapped, none is zero.
@@ -116,9 +114,6 @@ func (p *Programs) SetConfig(c Config) error {
 	if c.Local.Is4() {
 		v.Local = c.Local.As4()
 	}
-	if c.Decap6 {
-		v.Decap6 = 1
-	}
 	binary.BigEndian.PutUint16(v.Port[:], c.Port)
 	return p.set("config", uint32(0), v, "the configuration")
 }
@@ -149,9 +144,13 @@ func (p *Programs) SetNetwork(vni int32, n tables.Network) error {
 // DeleteNetwork drops all packets of a Network.
 func (p *Programs) DeleteNetwork(vni int32) error { return p.del("networks", uint32(vni), vni) }
 
-// SetNode accepts VXLAN from the address. The interface with that index leads to it.
-func (p *Programs) SetNode(address netip.Addr, index uint32) error {
-	return p.set("nodes", as16(address), nodeValue{index}, address)
+// SetNode accepts VXLAN from the address. The wire leads to it.
+func (p *Programs) SetNode(address netip.Addr, wire tables.Wire) error {
+	v := nodeValue{Interface: wire.Interface}
+	if wire.Direct {
+		v.Direct = 1
+	}
+	return p.set("nodes", as16(address), v, address)
 }
 
 // DeleteNode accepts nothing from the address, and sends nothing to it.
@@ -174,10 +173,9 @@ func (m *Maps) Networks() (map[int32]tables.Network, error) {
 	return read(m.maps["networks"], func(k uint32) int32 { return int32(k) }, networkValue.decode)
 }
 
-// Nodes are the contents of the map of nodes: addresses, and the indexes of the interfaces that lead
-// there.
-func (m *Maps) Nodes() (map[netip.Addr]uint32, error) {
-	return read(m.maps["nodes"], from16, func(v nodeValue) uint32 { return v.Interface })
+// Nodes are the contents of the map of nodes, by address.
+func (m *Maps) Nodes() (map[netip.Addr]tables.Wire, error) {
+	return read(m.maps["nodes"], from16, func(v nodeValue) tables.Wire { return tables.Wire{Interface: v.Interface, Direct: v.Direct == 1} })
 }
 
 // Config of the programs. It is zero until it is set.
@@ -186,15 +184,15 @@ func (m *Maps) Config() (Config, error) {
 	if err := m.maps["config"].Lookup(uint32(0), &v); err != nil {
 		return Config{}, fmt.Errorf("read the configuration: %w", err)
 	}
-	c := Config{VXLAN: v.VXLAN, Port: binary.BigEndian.Uint16(v.Port[:]), Decap6: v.Decap6 == 1}
+	c := Config{VXLAN: v.VXLAN, Port: binary.BigEndian.Uint16(v.Port[:])}
 	if v.Local != [4]byte{} {
 		c.Local = netip.AddrFrom4(v.Local)
 	}
 	return c, nil
 }
 
-// Read returns the contents of all maps, and the interfaces of Nodes.
-func (m *Maps) Read() (t tables.Tables, wires map[netip.Addr]uint32, err error) {
+// Read returns the contents of all maps, and those of Nodes.
+func (m *Maps) Read() (t tables.Tables, wires map[netip.Addr]tables.Wire, err error) {
 	t = tables.Empty()
 	var errs [4]error
 	t.Ports, errs[0] = m.Ports()

@@ -250,9 +250,6 @@ func (w world) decideWire(whole []byte, gsoSize int) (verdict string, inner []by
 		!bytes.Equal(vxlan[:4], []byte{8, 0, 0, 0}) || binary.BigEndian.Uint32(vxlan[4:])>>8 != uint32(w.vni) {
 		return "leave", nil
 	}
-	if !w.decap6 && inner[12] == 0x86 && inner[13] == 0xdd {
-		return "leave", nil
-	}
 	if protocol, _ := transport(inner); gsoSize > 0 && protocol != 6 {
 		return "leave", nil
 	}
@@ -268,7 +265,7 @@ func (w world) decideWire(whole []byte, gsoSize int) (verdict string, inner []by
 	if !known || place.Interface == 0 {
 		return "unknown", nil
 	}
-	if len(inner) < 14+least || gsoSize > 0 {
+	if len(inner) < 14+least || gsoSize > 0 || least == 40 && !w.decap6 {
 		return "leave", nil // too short to be an IP packet: the kernel drops it. Of a test, it does not take segments
 	}
 	if port, ok := w.ports[place.Interface]; ok && port.MAC == to && port.VNI == w.vni {

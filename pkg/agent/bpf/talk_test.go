@@ -12,6 +12,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/pod2/pod2/pkg/agent/tables"
 )
 
 // listen answers on TCP and UDP port 7 of the pod with its name.
@@ -137,7 +139,7 @@ func TestDeviceTakesIPv6(t *testing.T) {
 	a, c := l.nodes[0].pod("a", blue6, "fd12::2"), l.nodes[1].pod("c", blue6, "fd12::3")
 	c.listen()
 	n := l.nodes[1]
-	must(t, n.p.SetConfig(Config{Local: n.ip, VXLAN: n.vxlan, Port: 4789}))
+	must(t, in(n.ns, func() error { _, err := Detach(int(n.eth)); return err })) // as if its program left the packets
 	if got := a.asks(c.ip, "?"); got != "c" {
 		t.Errorf("%q answers; drops on node1: %s, on node2: %s", got, l.nodes[0].drops(), n.drops())
 	}
@@ -176,7 +178,7 @@ func TestDeviceSends(t *testing.T) {
 		change func(n, to *node) error
 	}{
 		{"no address", func(n, _ *node) error { return n.p.SetConfig(Config{VXLAN: n.vxlan, Port: 4789}) }},
-		{"no interface", func(n, to *node) error { return n.p.SetNode(to.ip, 0) }},
+		{"no interface", func(n, to *node) error { return n.p.SetNode(to.ip, tables.Wire{}) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := newLab(t, false)

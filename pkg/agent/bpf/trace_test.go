@@ -179,7 +179,7 @@ func TestOpenOnlyReads(t *testing.T) {
 	m, err := Open(dir)
 	must(t, err)
 	defer m.Close()
-	if err := m.maps["nodes"].Put(as16(addr("10.9.0.1")), nodeValue{1}); !errors.Is(err, unix.EPERM) {
+	if err := m.maps["nodes"].Put(as16(addr("10.9.0.1")), nodeValue{Interface: 1}); !errors.Is(err, unix.EPERM) {
 		t.Error(err)
 	}
 }
@@ -190,16 +190,16 @@ func TestNodesAndConfig(t *testing.T) {
 	p, err := Load(dir)
 	must(t, err)
 	defer p.Close()
-	for _, want := range []Config{{}, {Local: addr("10.9.0.1"), VXLAN: 9, Port: 4789, Decap6: true}} {
+	for _, want := range []Config{{}, {Local: addr("10.9.0.1"), VXLAN: 9, Port: 4789}} {
 		must(t, p.SetConfig(want))
 		if got, err := p.Config(); err != nil || got != want {
 			t.Errorf("%+v, %v; want %+v", got, err, want)
 		}
 	}
-	must(t, p.SetNode(addr("10.9.0.2"), 2))
-	must(t, p.SetNode(addr("fd09::2"), 3))
+	must(t, p.SetNode(addr("10.9.0.2"), tables.Wire{Interface: 2, Direct: true}))
+	must(t, p.SetNode(addr("fd09::2"), tables.Wire{Interface: 3}))
 	nodes, err := p.Nodes()
-	if must(t, err); len(nodes) != 2 || nodes[addr("10.9.0.2")] != 2 || nodes[addr("fd09::2")] != 3 {
+	if must(t, err); len(nodes) != 2 || nodes[addr("10.9.0.2")] != (tables.Wire{Interface: 2, Direct: true}) || nodes[addr("fd09::2")] != (tables.Wire{Interface: 3}) {
 		t.Error(nodes)
 	}
 }

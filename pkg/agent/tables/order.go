@@ -84,19 +84,33 @@ func (b *batch) ordered() []Change {
 			}
 		}
 	}
-	slices.SortFunc(b.changes, func(a, c Change) int {
-		if order := b.step(a) - b.step(c); order != 0 {
+	type ranked struct { // small, because sorting moves it often
+		step int
+		*Change
+	}
+	sorted := make([]ranked, len(b.changes))
+	for i := range b.changes {
+		sorted[i] = ranked{b.step(b.changes[i]), &b.changes[i]}
+	}
+	slices.SortFunc(sorted, func(a, c ranked) int {
+		if order := cmp.Or(a.step-c.step, cmp.Compare(a.Map, c.Map)); order != 0 {
 			return order
 		}
-		return cmp.Or(cmp.Compare(a.Map, c.Map), cmp.Compare(a.Port, c.Port), cmp.Compare(a.VNI, c.VNI), a.Node.Compare(c.Node),
-			cmp.Compare(a.Place.VNI, c.Place.VNI), bytes.Compare(a.Place.MAC[:], c.Place.MAC[:]))
+		if a.Map == PlaceMap {
+			return cmp.Or(cmp.Compare(a.Place.VNI, c.Place.VNI), bytes.Compare(a.Place.MAC[:], c.Place.MAC[:]))
+		}
+		return cmp.Or(cmp.Compare(a.Port, c.Port), cmp.Compare(a.VNI, c.VNI), a.Node.Compare(c.Node))
 	})
-	return b.changes
+	changes := make([]Change, len(sorted))
+	for i, r := range sorted {
+		changes[i] = *r.Change
+	}
+	return changes
 }
 
 // Diff returns the changes from the observed to the desired contents, in a safe order.
 func Diff(is, want Tables) []Change {
-	var b batch
+	b := batch{changes: make([]Change, 0, 16+max(0, len(want.Places)-len(is.Places)))}
 	want.each(func(c Change) { b.compare(is, c) })
 	is.each(func(c Change) {
 		if _, wanted := want.entry(c); !wanted {

@@ -51,6 +51,14 @@ type Network struct {
 	Router  uint32
 }
 
+// Wire is an interface that leads to another node. Package node finds it in the routes of this node.
+type Wire struct {
+	// Interface is 0 if there is no route, or its interface has no Ethernet headers.
+	Interface uint32
+	// Direct: the node is on the link. Otherwise the kernel looks up the next hop of each packet.
+	Direct bool
+}
+
 // Tables are the contents of all maps. Networks are by VNI.
 type Tables struct {
 	Ports    map[PortKey]Port

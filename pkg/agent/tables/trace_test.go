@@ -9,7 +9,7 @@ import (
 
 // view has the maps of the world's node. Interface 2 leads to other nodes, and 3 is the VXLAN device.
 func (w *world) view() View {
-	v := View{Ports: w.maps.Ports, Places: w.maps.Places, Networks: w.maps.Networks, Nodes: map[netip.Addr]uint32{}, VXLAN: 3, UDP: 4789,
+	v := View{Ports: w.maps.Ports, Places: w.maps.Places, Networks: w.maps.Networks, Nodes: map[netip.Addr]Wire{}, VXLAN: 3, UDP: 4789,
 		Name: func(index uint32) string {
 			return map[uint32]string{2: "eth0", 3: "pod2vxlan", 7: "pod2a", 8: "pod2b", 9: "rt1001"}[index]
 		}}
@@ -17,7 +17,7 @@ func (w *world) view() View {
 		v.Local = w.local
 	}
 	for node := range w.maps.Nodes {
-		v.Nodes[node] = 2
+		v.Nodes[node] = Wire{Interface: 2}
 	}
 	return v
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -171,12 +172,36 @@ func noAddress(l netlink.Link) error {
 	return nil
 }
 
-// Up opens the node's end, once its port is programmed.
+// Up sets the node's end up. Its programs must be attached.
 func Up(p Port) error {
 	if err := netlink.LinkSetUp(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: p.Index, Name: p.Name}}); err != nil {
 		return fmt.Errorf("set %s up: %w", p.Name, err)
 	}
 	return nil
+}
+
+// Ready waits until both ends pass packets, after both are up. The kernel activates an interface a moment after
+// the other end is up, and drops its packets until then.
+func Ready(p Port, ns *os.File) error {
+	active := func(name string) (bool, error) {
+		link, err := netlink.LinkByName(name)
+		if err != nil {
+			return false, fmt.Errorf("read interface %s: %w", name, err)
+		}
+		return link.Attrs().OperState == netlink.OperUp, nil
+	}
+	for end := time.Now().Add(time.Second); ; time.Sleep(time.Millisecond) {
+		ready, err := active(p.Name)
+		if ready && err == nil {
+			err = inside(ns, func() error { ready, err = active(p.Interface); return err })
+		}
+		if ready || err != nil {
+			return err
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("the kernel does not activate %s or the other end, %s of pod UID %s", p.Name, p.Interface, p.PodUID)
+		}
+	}
 }
 
 // Del removes the pair whose end on the node has that name. It succeeds if there is none.

@@ -1,6 +1,4 @@
 /* The kernel's own headers, and what the headers of Debian 12 lack. */
-#pragma once
-
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
@@ -13,10 +11,9 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-#ifndef BPF_F_ADJ_ROOM_DECAP_L3_IPV6 /* Linux 6.4 */
-#define BPF_F_ADJ_ROOM_DECAP_L3_IPV6 (1ULL << 8)
-#endif
-
-#define GSO_BY_FRAGS 0xffff /* gso_size of SCTP */
-#define BY_DEVICE 0x706f  /* tc_index of a packet for the VXLAN device */
-#define FIRST_VNI (1 << 16) /* the controller assigns numbers from here on */
+#define DECAP_L3_IPV6 (1ULL << 8) /* BPF_F_ADJ_ROOM_DECAP_L3_IPV6, from Linux 6.4 on */
+#define GSO_BY_FRAGS 0xffff	  /* gso_size of SCTP */
+#define BY_DEVICE 0x706f	  /* tc_index of a packet for the VXLAN device */
+#define AF_INET 2
+#define LOOPBACK 1		  /* the index of lo in each network namespace */
+#define FIRST_VNI (1 << 16)	  /* the controller assigns numbers from here on */

@@ -4,8 +4,6 @@
  * the order of the wire, a number in the order of the machine. If a structure changes, raise
  * layoutVersion in load.go: its maps are pinned under that number.
  */
-#pragma once
-
 #include <linux/types.h>
 
 struct address {
@@ -45,6 +43,7 @@ struct network {
 /* nodes: who may send VXLAN, and the interface that leads there. */
 struct node {
 	__u32 interface; /* 0: none, or one without Ethernet headers */
+	__u32 direct;	 /* 1: the node is on the link, so its address is the next hop */
 };
 
 /* config has one entry. */
@@ -52,7 +51,7 @@ struct config {
 	__u32 local;  /* IPv4 address of this node, in the order of the wire; 0: it has none */
 	__u32 vxlan;  /* interface of the VXLAN device */
 	__u16 port;   /* of UDP, in the order of the wire */
-	__u16 decap6; /* 1: the kernel can remove an IPv4 header before an IPv6 one (Linux 6.4) */
+	__u16 zero;
 };
 
 /* drops: dropped packets, on each CPU. */

@@ -1,7 +1,5 @@
 /* ARP (RFC 826) and neighbour discovery (RFC 4861). Pods ask; the programs answer from the map of
  * places. Nothing of it ever reaches another pod or the wire. */
-#pragma once
-
 #include "packet.h"
 
 struct neighbour {
@@ -25,20 +23,15 @@ enum { SOLICITATION = 135, ADVERTISEMENT = 136, ROUTER_ADVERTISEMENT = 134, REDI
 
 /* advertisement, with the option that has the MAC address. */
 struct advertisement {
+	struct ethhdr eth;
+	struct ipv6hdr ip;
 	__u8 type, code;
 	__u16 check;
 	__u32 flags;
 	struct address target;
 	__u8 option, option_size; /* in units of eight bytes */
 	__u8 mac[6];
-};
-
-/* pseudo is what the checksum of ICMPv6 covers. */
-struct pseudo {
-	struct address from, to;
-	__u32 length, next;
-	struct advertisement message;
-};
+} __attribute__((packed));
 
 /* mac_of an address: 0a:58 and its last four bytes. */
 static __always_inline void mac_of(__u8 *mac, __u32 last)
@@ -162,43 +155,39 @@ static __always_inline int answer_arp(struct __sk_buff *skb, const struct neighb
  * (RFC 4861, 7.2.4), that is, the asker. */
 static __always_inline int answer_solicitation(struct __sk_buff *skb, const struct neighbour *n)
 {
-	struct pseudo a = {};
-	struct ethhdr *eth;
-	struct ipv6hdr *ip;
-	__u64 sum;
-	int has_address;
+	const __u32 size = sizeof(struct advertisement) - __builtin_offsetof(struct advertisement, type);
+	struct advertisement *p;
+	__u32 *from, *to, has_address, sum;
 
-	if (bpf_skb_change_tail(skb, sizeof(*eth) + sizeof(*ip) + sizeof(a.message), 0))
+	if (bpf_skb_change_tail(skb, sizeof(*p), 0))
 		return -1;
-	eth = at(skb, 0, sizeof(*eth) + sizeof(*ip) + sizeof(a.message));
-	if (!eth)
+	p = at(skb, 0, sizeof(*p));
+	if (!p)
 		return -1;
-	ip = (void *)(eth + 1);
-	copy_words(a.from.word, n->ip.word);
-	copy_words(a.to.word, ip->saddr.in6_u.u6_addr32);
-	has_address = !is_zero(a.to.word);
+	from = p->ip.saddr.in6_u.u6_addr32;
+	to = p->ip.daddr.in6_u.u6_addr32;
+	has_address = !is_zero(from);
+	copy_words(to, from);
 	if (!has_address) {
-		a.to.word[0] = bpf_htonl(0xff020000);
-		a.to.word[3] = bpf_htonl(1);
+		to[0] = bpf_htonl(0xff020000);
+		to[3] = bpf_htonl(1);
 	}
-	a.length = bpf_htonl(sizeof(a.message));
-	a.next = bpf_htonl(IPPROTO_ICMPV6);
-	a.message.type = ADVERTISEMENT;
-	a.message.flags = bpf_htonl((n->router ? 1U << 31 : 0) | (has_address ? 1U << 30 : 0) | 1U << 29);
-	copy_words(a.message.target.word, n->ip.word);
-	a.message.option = 2;
-	a.message.option_size = 1;
-	copy_mac(a.message.mac, n->mac);
-	sum = bpf_csum_diff(0, 0, (__be32 *)&a, sizeof(a), 0);
+	copy_words(from, n->ip.word);
+	copy_mac(p->eth.h_dest, p->eth.h_source);
+	copy_mac(p->eth.h_source, n->mac);
+	p->ip.payload_len = bpf_htons(size);
+	p->ip.nexthdr = IPPROTO_ICMPV6;
+	p->ip.hop_limit = 255;
+	p->type = ADVERTISEMENT;
+	p->code = p->check = 0;
+	p->flags = bpf_htonl((n->router ? 1U << 31 : 0) | (has_address ? 1U << 30 : 0) | 1U << 29);
+	copy_words(p->target.word, n->ip.word);
+	p->option = 2;
+	p->option_size = 1;
+	copy_mac(p->mac, n->mac);
+	/* The checksum covers size, protocol, both addresses and the message (RFC 4443, 2.3). */
+	sum = bpf_csum_diff(0, 0, from, 2 * sizeof(struct address) + size, bpf_htonl(size + IPPROTO_ICMPV6));
 	sum = (sum >> 16) + (sum & 0xffff);
-	sum = (sum >> 16) + (sum & 0xffff);
-	a.message.check = (__u16)~sum;
-	copy_mac(eth->h_dest, eth->h_source);
-	copy_mac(eth->h_source, n->mac);
-	ip->payload_len = bpf_htons(sizeof(a.message));
-	ip->nexthdr = IPPROTO_ICMPV6;
-	ip->hop_limit = 255;
-	copy_words(ip->saddr.in6_u.u6_addr32, a.from.word);
-	copy_words(ip->daddr.in6_u.u6_addr32, a.to.word);
-	return bpf_skb_store_bytes(skb, sizeof(*eth) + sizeof(*ip), &a.message, sizeof(a.message), 0);
+	p->check = ~((sum >> 16) + sum);
+	return 0;
 }

@@ -1,19 +1,13 @@
 /* Reading and writing of headers. */
-#pragma once
-
 #include "kernel.h"
 #include "layout.h"
-
-struct vxlanhdr {
-	__u32 flags, vni; /* the number is in the upper three bytes */
-};
 
 /* outer is a VXLAN packet up to the inner IP header (RFC 7348). */
 struct outer {
 	struct ethhdr eth;
 	struct iphdr ip;
 	struct udphdr udp;
-	struct vxlanhdr vxlan;
+	__u32 flags, vni; /* the number is in the upper three bytes */
 	struct ethhdr inner;
 } __attribute__((packed));
 
@@ -87,14 +81,13 @@ static __always_inline __u8 protocol_of(struct __sk_buff *skb, __u32 offset, __u
  * SCTP in one packet keep their own sizes, for which the pod's kernel knows the MTU. */
 static __always_inline __u32 wire_size(struct __sk_buff *skb, __u16 type)
 {
-	__u32 start = sizeof(struct ethhdr), size = type == bpf_htons(ETH_P_IPV6) ? 40 : 20;
+	__u32 start = sizeof(struct ethhdr), size;
 
 	if (!skb->gso_size)
 		return skb->len - start;
 	if (skb->gso_size == GSO_BY_FRAGS)
 		return 0;
-	if (size == 20)
-		size = (byte_at(skb, start) & 15) * 4;
+	size = type == bpf_htons(ETH_P_IPV6) ? 40 : (byte_at(skb, start) & 15) * 4;
 	size += protocol_of(skb, start, type) == IPPROTO_TCP ? (byte_at(skb, start + size + 12) >> 4) * 4 : sizeof(struct udphdr);
 	return skb->gso_size + size;
 }
@@ -110,13 +103,11 @@ static __always_inline int check_ipv4(struct __sk_buff *skb, const struct port *
 	return port->router || (is_mapped(&port->ip) && ip->saddr == port->ip.word[3]) ? 0 : IP;
 }
 
-static __always_inline __u32 vni_of(__u32 field) { return bpf_ntohl(field) >> 8; }
-
 static __always_inline int is_ours(const struct outer *out, __u32 local, __u16 port)
 {
 	return out->eth.h_proto == bpf_htons(ETH_P_IP) && out->ip.version == 4 && out->ip.ihl == 5 &&
 	       (out->ip.tos & 3) != 3 && out->ip.protocol == IPPROTO_UDP && !(out->ip.frag_off & bpf_htons(0x3fff)) && out->ip.daddr == local &&
-	       out->udp.dest == port && out->vxlan.flags == VXLAN_FLAGS;
+	       out->udp.dest == port && out->flags == VXLAN_FLAGS;
 }
 
 static __always_inline void write_outer(struct outer *out, __u32 from, __u32 to, __u16 port, __u16 source, __u32 vni,
@@ -143,20 +134,21 @@ static __always_inline void write_outer(struct outer *out, __u32 from, __u32 to,
 	out->udp.dest = port;
 	out->udp.len = bpf_htons(length + OUTER - sizeof(struct iphdr));
 	out->udp.check = 0;
-	out->vxlan.flags = VXLAN_FLAGS;
-	out->vxlan.vni = bpf_htonl(vni << 8);
+	out->flags = VXLAN_FLAGS;
+	out->vni = bpf_htonl(vni << 8);
 	out->inner = *inner;
 }
 
-/* find_vxlan says whether an Ethernet frame is VXLAN over IPv4, whatever its options. It reads the frame
- * alone: a raw socket chooses what the kernel takes for its protocol. A receiver takes off all tags of
- * VLAN 0. A frame with more of them than this function looks at counts, and so does a first fragment that
- * ends before the VNI: the next one holds it. Both have a number that no Network has. */
-static __always_inline int find_vxlan(struct __sk_buff *skb, __u16 port, __u32 *vni)
+/* find_vxlan says whether an Ethernet frame is VXLAN, whatever its IPv4 options. It does not look behind
+ * IPv6 extension headers. It reads the frame alone: a raw socket chooses what the kernel takes for its
+ * protocol. A receiver takes off all tags of VLAN 0. A frame with more of them than this function looks
+ * at counts, and so does a first fragment that ends before the VNI: the next one holds it. Both have a
+ * number that no Network has. The first has no destination. */
+static __always_inline int find_vxlan(struct __sk_buff *skb, __u16 port, __u32 *vni, struct address *to)
 {
 	__u32 start = sizeof(struct ethhdr), number;
-	struct udphdr udp;
 	struct iphdr ip;
+	struct ipv6hdr ip6;
 	__u16 type = bpf_htons(ETH_P_8021Q);
 
 	*vni = ~0U;
@@ -167,13 +159,21 @@ static __always_inline int find_vxlan(struct __sk_buff *skb, __u16 port, __u32 *
 			return 0;
 	}
 	start -= 4;
-	if (type != bpf_htons(ETH_P_IP) || bpf_skb_load_bytes(skb, start, &ip, sizeof(ip)) || ip.protocol != IPPROTO_UDP ||
-	    (ip.frag_off & bpf_htons(0x1fff)) || ip.ihl < 5)
+	if (type == bpf_htons(ETH_P_IPV6)) {
+		if (bpf_skb_load_bytes(skb, start, &ip6, sizeof(ip6)) || ip6.nexthdr != IPPROTO_UDP)
+			return 0;
+		copy_words(to->word, ip6.daddr.in6_u.u6_addr32);
+		start += sizeof(ip6);
+	} else {
+		if (type != bpf_htons(ETH_P_IP) || bpf_skb_load_bytes(skb, start, &ip, sizeof(ip)) || ip.protocol != IPPROTO_UDP ||
+		    (ip.frag_off & bpf_htons(0x1fff)) || ip.ihl < 5)
+			return 0;
+		map_address(to, ip.daddr);
+		start += ip.ihl * 4;
+	}
+	if (bpf_skb_load_bytes(skb, start + __builtin_offsetof(struct udphdr, dest), &type, sizeof(type)) || type != port)
 		return 0;
-	start += ip.ihl * 4;
-	if (bpf_skb_load_bytes(skb, start, &udp, sizeof(udp)) || udp.dest != port)
-		return 0;
-	if (!bpf_skb_load_bytes(skb, start + sizeof(udp) + 4, &number, sizeof(number)))
-		*vni = vni_of(number);
+	if (!bpf_skb_load_bytes(skb, start + sizeof(struct udphdr) + 4, &number, sizeof(number)))
+		*vni = bpf_ntohl(number) >> 8;
 	return 1;
 }

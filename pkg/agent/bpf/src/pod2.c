@@ -94,6 +94,7 @@ static __always_inline int encapsulate(struct __sk_buff *skb, __u32 vni, const s
 	struct config *c = settings();
 	struct address to = place->node;
 	struct node *node = bpf_map_lookup_elem(&nodes, &to);
+	struct bpf_redir_neigh next = {.nh_family = AF_INET, .ipv4_nh = to.word[3]};
 	struct outer *out;
 	__u16 source, length = skb->len - sizeof(*inner);
 
@@ -111,6 +112,8 @@ static __always_inline int encapsulate(struct __sk_buff *skb, __u32 vni, const s
 		return drop(skb, vni, FAILED);
 	out->eth.h_proto = bpf_htons(ETH_P_IP); /* bpf_redirect_neigh writes the addresses */
 	write_outer(out, c->local, to.word[3], c->port, source, vni, length, inner);
+	if (node->direct)
+		return bpf_redirect_neigh(node->interface, &next, sizeof(next), 0);
 	return bpf_redirect_neigh(node->interface, 0, 0, 0);
 }
 
@@ -119,33 +122,33 @@ SEC("tc")
 int from_port(struct __sk_buff *skb)
 {
 	__u32 interface = skb->ifindex;
-	struct port *port = bpf_map_lookup_elem(&ports, &interface);
-	__u32 vni = port ? port->vni : 0;
-	struct network *network = port ? bpf_map_lookup_elem(&networks, &vni) : 0;
+	struct port *found = bpf_map_lookup_elem(&ports, &interface), port = {};
+	struct network *network;
 	struct neighbour neighbour = {};
 	struct ethhdr eth, *head;
 	struct place *place;
 	int verdict;
+	__u32 vni;
 
 	skb->tc_index = 0; /* a pod can set it before the packet leaves */
-	if (!port || !network)
+	if (found)
+		port = *found; /* another port can get the entry at any time */
+	vni = port.vni;
+	network = bpf_map_lookup_elem(&networks, &vni);
+	if (!network)
 		return drop(skb, 0, STRANGER);
 	head = at(skb, 0, sizeof(*head));
 	if (!head)
 		return drop(skb, vni, TRUNCATED);
 	eth = *head;
-	if (!same_mac(eth.h_source, port->mac))
+	if (!same_mac(eth.h_source, port.mac))
 		return drop(skb, vni, MAC);
 	if (skb->vlan_present)
 		return drop(skb, vni, PROTOCOL);
-	if (eth.h_proto == bpf_htons(ETH_P_IP))
-		verdict = check_ipv4(skb, port);
-	else if (eth.h_proto == bpf_htons(ETH_P_IPV6))
-		verdict = check_ipv6(skb, port, eth.h_dest[0] & 1, &neighbour);
-	else if (eth.h_proto == bpf_htons(ETH_P_ARP))
-		verdict = check_arp(skb, port, &neighbour);
-	else
-		verdict = PROTOCOL;
+	verdict = eth.h_proto == bpf_htons(ETH_P_IP)     ? check_ipv4(skb, &port)
+		  : eth.h_proto == bpf_htons(ETH_P_IPV6) ? check_ipv6(skb, &port, eth.h_dest[0] & 1, &neighbour)
+		  : eth.h_proto == bpf_htons(ETH_P_ARP)  ? check_arp(skb, &port, &neighbour)
+							 : PROTOCOL;
 	if (verdict > 0)
 		return drop(skb, vni, verdict);
 
@@ -156,7 +159,7 @@ int from_port(struct __sk_buff *skb)
 			if (!place || !(neighbour.link_local || same_address(&place->ip, &neighbour.ip)))
 				return drop(skb, vni, UNKNOWN);
 		}
-		if (same_mac(neighbour.mac, port->mac))
+		if (same_mac(neighbour.mac, port.mac))
 			return drop(skb, vni, MULTICAST); /* it asks whether its own address is free */
 		if (neighbour.ipv6 ? answer_solicitation(skb, &neighbour) : answer_arp(skb, &neighbour))
 			return drop(skb, vni, FAILED);
@@ -179,8 +182,8 @@ int from_port(struct __sk_buff *skb)
 
 /* to_port lets nothing through but answers of from_port: packets of pods go to the other end of
  * the veth at once (bpf_redirect_peer), and no program of the node may speak to a pod. Raw sockets that
- * skip tc when they send (PACKET_QDISC_BYPASS, AF_XDP) are not seen here: who has NET_RAW in the namespace
- * of the node reaches its pods. */
+ * skip tc when they send (PACKET_QDISC_BYPASS, AF_XDP) are not seen here: a program with NET_RAW in the
+ * namespace of the node reaches its pods. */
 SEC("tc")
 int to_port(struct __sk_buff *skb)
 {
@@ -188,21 +191,16 @@ int to_port(struct __sk_buff *skb)
 }
 
 /* receive says where a packet of a node goes. It returns 0 after it dropped one. */
-static __always_inline __u32 receive(struct __sk_buff *skb, __u32 vni, const struct address *from, const struct ethhdr *inner)
+static __always_inline __u32 receive(struct __sk_buff *skb, __u32 vni, const struct node *from, const struct ethhdr *inner)
 {
-	struct place *place;
-	int reason = 0;
+	struct place *place = place_of(vni, inner->h_dest);
+	__u32 interface = place ? place->interface : 0;
+	int is_ip = inner->h_proto == bpf_htons(ETH_P_IP) || inner->h_proto == bpf_htons(ETH_P_IPV6);
+	int reason = !from ? VXLAN : !is_ip ? PROTOCOL : !interface ? UNKNOWN : 0;
 
-	if (!bpf_map_lookup_elem(&nodes, from))
-		reason = VXLAN;
-	else if (inner->h_proto != bpf_htons(ETH_P_IP) && inner->h_proto != bpf_htons(ETH_P_IPV6))
-		reason = PROTOCOL;
-	else if (!(place = place_of(vni, inner->h_dest)) || !place->interface)
-		reason = UNKNOWN;
-	else
-		return place->interface;
-	drop(skb, vni, reason);
-	return 0;
+	if (reason)
+		drop(skb, vni, reason);
+	return reason ? 0 : interface;
 }
 
 /* from_wire takes VXLAN of the Networks of this node. It leaves everything else to the node: other VNIs,
@@ -215,6 +213,7 @@ int from_wire(struct __sk_buff *skb)
 	struct address from = {};
 	struct ethhdr inner, *eth;
 	struct outer *out;
+	struct node *node;
 	__u64 flags = BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_NO_CSUM_RESET;
 	__u32 vni, interface;
 
@@ -223,21 +222,24 @@ int from_wire(struct __sk_buff *skb)
 	out = at(skb, 0, sizeof(*out));
 	if (!out || !is_ours(out, c->local, c->port))
 		return TC_ACT_UNSPEC;
-	vni = vni_of(out->vxlan.vni);
+	vni = bpf_ntohl(out->vni) >> 8;
 	inner = out->inner;
 	map_address(&from, out->ip.saddr);
-	if (inner.h_proto == bpf_htons(ETH_P_IPV6))
-		flags |= BPF_F_ADJ_ROOM_DECAP_L3_IPV6;
-	if (!bpf_map_lookup_elem(&networks, &vni) || ((flags & BPF_F_ADJ_ROOM_DECAP_L3_IPV6) && !c->decap6))
+	if (!bpf_map_lookup_elem(&networks, &vni))
 		return TC_ACT_UNSPEC;
 	/* Of segments, the helper can take only those of TCP out of the tunnel. */
 	if (skb->gso_size && protocol_of(skb, sizeof(*out), inner.h_proto) != IPPROTO_TCP)
 		return TC_ACT_UNSPEC;
-	interface = receive(skb, vni, &from, &inner);
+	node = bpf_map_lookup_elem(&nodes, &from);
+	if (node && node->interface != skb->ifindex)
+		return TC_ACT_UNSPEC; /* the filter of the node knows which routes need not be symmetrical */
+	interface = receive(skb, vni, node, &inner);
 	if (!interface)
 		return TC_ACT_SHOT;
+	if (inner.h_proto == bpf_htons(ETH_P_IPV6))
+		flags |= DECAP_L3_IPV6;
 	if (bpf_skb_adjust_room(skb, -OUTER, BPF_ADJ_ROOM_MAC, flags))
-		return TC_ACT_UNSPEC; /* unchanged: the VXLAN device takes it */
+		return TC_ACT_UNSPEC; /* unchanged, as on kernels before 6.4 with IPv6: the VXLAN device takes it */
 	/* The kernel or the network card counts the headers with a verified checksum, the outer one first.
 	 * It counts an outer checksum of 0, too. */
 	bpf_csum_level(skb, BPF_CSUM_LEVEL_DEC);
@@ -268,7 +270,7 @@ int from_vxlan(struct __sk_buff *skb)
 	inner = *eth;
 	if (skb->vlan_present)
 		inner.h_proto = 0;
-	interface = receive(skb, vni, &from, &inner);
+	interface = receive(skb, vni, bpf_map_lookup_elem(&nodes, &from), &inner);
 	return interface ? deliver(skb, vni, interface, inner.h_dest) : TC_ACT_SHOT;
 }
 
@@ -283,23 +285,19 @@ int to_wire(struct __sk_buff *skb)
 {
 	struct config *c = settings();
 	__u32 interface = skb->ingress_ifindex, vni;
+	struct address to = {};
 
 	if (interface ? !!bpf_map_lookup_elem(&ports, &interface) : skb->tc_index == BY_DEVICE)
 		return TC_ACT_UNSPEC;
-	if (!c || !find_vxlan(skb, c->port, &vni))
+	if (!c || !find_vxlan(skb, c->port, &vni, &to))
 		return TC_ACT_UNSPEC;
-	/* A packet that the node forwards may be for a Network that this node does not know yet. The
-	 * node's own may be another program's, such as that of the cluster's own network. */
-	if (!bpf_map_lookup_elem(&networks, &vni) && (!interface || vni < FIRST_VNI) && vni != ~0U)
+	/* A packet that the node forwards may be for a Network that this node does not know yet. The node's
+	 * own may be another program's, such as that of the cluster's own network. Hosts that are not nodes may
+	 * use the port as they like. */
+	if (!bpf_map_lookup_elem(&networks, &vni) &&
+	    (((!interface || vni < FIRST_VNI) && vni != ~0U) || (skb->ifindex != LOOPBACK && !is_zero(to.word) && !bpf_map_lookup_elem(&nodes, &to))))
 		return TC_ACT_UNSPEC;
 	return drop(skb, vni, INJECTED);
-}
-
-/* probe_decap6 says whether the kernel has BPF_F_ADJ_ROOM_DECAP_L3_IPV6. Nothing is attached to it. */
-SEC("tc")
-int probe_decap6(struct __sk_buff *skb)
-{
-	return bpf_skb_adjust_room(skb, -20, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_DECAP_L3_IPV6) ? 1 : 0;
 }
 
 char apache[] SEC("license") = "Apache-2.0";
