@@ -54,11 +54,15 @@ type config struct {
 	types.PluginConf
 
 	// Socket of the agent.
-	Socket        string `json:"socket"`
-	RuntimeConfig struct {
-		IPs []netip.Prefix `json:"ips"`
-		MAC string         `json:"mac"`
-	} `json:"runtimeConfig"`
+	Socket string `json:"socket"`
+	// RuntimeConfig has the addresses. Only ADD and CHECK read it: DEL must not fail because of it.
+	RuntimeConfig json.RawMessage `json:"runtimeConfig"`
+}
+
+// addresses that the runtime asks for.
+type addresses struct {
+	IPs []netip.Prefix `json:"ips"`
+	MAC string         `json:"mac"`
 }
 
 func read(args *skel.CmdArgs) (config, cni.Client, error) {
@@ -71,7 +75,7 @@ func read(args *skel.CmdArgs) (config, cni.Client, error) {
 
 // attachment that the runtime asks for.
 func attachment(args *skel.CmdArgs, c config) cni.Attachment {
-	a := cni.Attachment{ID: cni.ID{ContainerID: args.ContainerID, Interface: args.IfName}, Network: c.Name, IPs: c.RuntimeConfig.IPs, MAC: c.RuntimeConfig.MAC}
+	a := cni.Attachment{ID: cni.ID{ContainerID: args.ContainerID, Interface: args.IfName}, Network: c.Name}
 	for _, arg := range strings.Split(args.Args, ";") {
 		key, value, _ := strings.Cut(arg, "=")
 		switch key {
@@ -92,6 +96,12 @@ func attach(args *skel.CmdArgs, ask func(cni.Client, context.Context, cni.Attach
 	if err != nil {
 		return c, nil, err
 	}
+	var asked addresses
+	if len(c.RuntimeConfig) > 0 {
+		if err := json.Unmarshal(c.RuntimeConfig, &asked); err != nil {
+			return c, nil, types.NewError(types.ErrDecodingFailure, "pod2-cni cannot read runtimeConfig in the network configuration: "+err.Error(), "")
+		}
+	}
 	netns, err := os.Open(args.Netns)
 	if err != nil {
 		return c, nil, types.NewError(types.ErrInvalidNetNS, "pod2-cni cannot open the pod's network namespace: "+err.Error(), "")
@@ -99,7 +109,9 @@ func attach(args *skel.CmdArgs, ask func(cni.Client, context.Context, cni.Attach
 	defer netns.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), attachLimit)
 	defer cancel()
-	r, err := ask(client, ctx, attachment(args, c), netns)
+	a := attachment(args, c)
+	a.IPs, a.MAC = asked.IPs, asked.MAC
+	r, err := ask(client, ctx, a, netns)
 	if err != nil {
 		if errors.Is(err, cni.ErrAway) {
 			err = fmt.Errorf("%w: the pod waits until pod2-agent runs on this node", err)
@@ -126,6 +138,13 @@ func ipNet(p netip.Prefix) net.IPNet {
 }
 
 func add(args *skel.CmdArgs) error {
+	c, _, err := read(args)
+	if err != nil {
+		return err
+	}
+	if c.RawPrevResult != nil {
+		return types.NewError(types.ErrInvalidNetworkConfig, "pod2-cni must be the first plugin of its list: it adds nothing to the result of another one", "")
+	}
 	c, r, err := attach(args, cni.Client.Add)
 	if err != nil {
 		return err
@@ -140,8 +159,11 @@ func check(args *skel.CmdArgs) error {
 	if err != nil {
 		return err
 	}
-	if err := version.ParsePrevResult(&c.PluginConf); err != nil || c.PrevResult == nil {
-		return types.NewError(types.ErrInvalidNetworkConfig, "CHECK needs a readable prevResult in the network configuration", fmt.Sprint(err))
+	if c.RawPrevResult == nil {
+		return types.NewError(types.ErrInvalidNetworkConfig, "CHECK needs a prevResult in the network configuration", "")
+	}
+	if err := version.ParsePrevResult(&c.PluginConf); err != nil {
+		return types.NewError(types.ErrInvalidNetworkConfig, "CHECK needs a readable prevResult in the network configuration", err.Error())
 	}
 	has, err := types100.NewResultFromResult(c.PrevResult)
 	if err != nil {
@@ -182,6 +204,10 @@ func gc(args *skel.CmdArgs) error {
 	c, client, err := read(args)
 	if err != nil {
 		return err
+	}
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(args.StdinData, &keys); err != nil || keys["cni.dev/valid-attachments"] == nil { // an empty list is there
+		return types.NewError(types.ErrInvalidNetworkConfig, "GC needs cni.dev/valid-attachments in the network configuration: without it, the attachments of all pods would go", "")
 	}
 	valid := make([]cni.ID, 0, len(c.ValidAttachments))
 	for _, a := range c.ValidAttachments {

@@ -14,6 +14,7 @@ import (
 
 const (
 	podArgs     = "IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=web-0;K8S_POD_INFRA_CONTAINER_ID=5b0c;K8S_POD_UID=8f31"
+	noneValid   = `,"cni.dev/valid-attachments":[]`
 	fromRuntime = `,"runtimeConfig":{"ips":["192.168.0.2/16"],"mac":"0a:58:c0:a8:00:02"}`
 	// added is the result of ADD.
 	added = `{ "cniVersion": "1.1.0", "interfaces": [ { "name": "pod247a35d2cb39" }, { "mac": "0a:58:c0:a8:00:02", "mtu": 1450, "name": "net1", "sandbox": "/proc/self/ns/net" } ], ` +
@@ -52,18 +53,21 @@ func TestPlugin(t *testing.T) {
 		{"ADD of a pod that is gone", "ADD", fromRuntime, []string{"CNI_NETNS=/run/netns/gone"},
 			failed(8, "pod2-cni cannot open the pod's network namespace: open /run/netns/gone: no such file or directory"), ""},
 		{"ADD with an address of nothing", "ADD", `,"runtimeConfig":{"ips":["192.168.0.2"]}`, nil,
-			failed(6, `pod2-cni cannot read the network configuration: netip.ParsePrefix("192.168.0.2"): no '/'`), ""},
+			failed(6, `pod2-cni cannot read runtimeConfig in the network configuration: netip.ParsePrefix("192.168.0.2"): no '/'`), ""},
+		{"ADD after another plugin", "ADD", prev(added), nil, failed(7, "pod2-cni must be the first plugin of its list: it adds nothing to the result of another one"), ""},
 		{"DEL", "DEL", "", nil, "", strings.ReplaceAll("Del "+bare, "Pod:/", "Pod:default/web-0") + "8f31"},
+		{"DEL with an address of nothing", "DEL", `,"runtimeConfig":{"ips":["192.168.0.2"]}`, nil, "", strings.ReplaceAll("Del "+bare, "Pod:/", "Pod:default/web-0") + "8f31"},
 		{"DEL of a pod that is gone", "DEL", "", []string{"CNI_NETNS=", "CNI_ARGS="}, "", "Del " + bare},
 		{"CHECK", "CHECK", prev(added), nil, "", "Check " + web + ", a namespace: true"},
 		{"CHECK of an older specification", "CHECK", prev(strings.Replace(added, "1.1.0", "1.0.0", 1)) + `,"cniVersion":"1.0.0"`, nil, "", "Check " + web + ", a namespace: true"},
 		{"CHECK without a result", "CHECK", fromRuntime, nil,
-			`{ "code": 7, "msg": "CHECK needs a readable prevResult in the network configuration", "details": "\u003cnil\u003e" } exit status 1`, "Check " + web + ", a namespace: true"},
+			failed(7, "CHECK needs a prevResult in the network configuration"), "Check " + web + ", a namespace: true"},
 		{"CHECK of another address", "CHECK", prev(strings.Replace(added, "192.168.0.2/16", "192.168.0.3/16", 1)), nil,
 			failed(100, "the pod has the address 192.168.0.2/16, which the result of ADD does not have: recreate the pod"), "Check " + web + ", a namespace: true"},
 		{"STATUS", "STATUS", "", nil, "", "Status"},
 		{"GC", "GC", `,"cni.dev/valid-attachments":[{"containerID":"5b0c","ifname":"net1"},{"containerID":"77aa","ifname":"net2"}]`, nil, "", "GC default.blue [{5b0c net1} {77aa net2}]"},
 		{"GC of all", "GC", `,"cni.dev/valid-attachments":[]`, nil, "", "GC default.blue []"},
+		{"GC without a list", "GC", "", nil, failed(7, "GC needs cni.dev/valid-attachments in the network configuration: without it, the attachments of all pods would go"), ""},
 		{"VERSION", "VERSION", "", nil, `{"cniVersion":"1.1.0","supportedVersions":["0.4.0","1.0.0","1.1.0"]}`, ""},
 		{"version that is unknown", "ADD", `,"cniVersion":"2.0.0"`, nil,
 			`{ "code": 1, "msg": "incompatible CNI versions", "details": "config is \"2.0.0\", plugin supports [\"0.4.0\" \"1.0.0\" \"1.1.0\"]" } exit status 1`, ""},
@@ -99,7 +103,7 @@ func TestPluginIsRefused(t *testing.T) {
 	} {
 		g.fail(tt.err)
 		for command, want := range map[string]string{"ADD": tt.wantAdd, "CHECK": tt.wantCheck, "DEL": tt.wantDel, "GC": tt.wantGC, "STATUS": tt.status} {
-			if got := call(t, command, socket, fromRuntime); got != want {
+			if got := call(t, command, socket, fromRuntime+noneValid); got != want {
 				t.Errorf("%s: got  %s\nwant %s", command, got, want)
 			}
 		}
@@ -113,7 +117,7 @@ func TestAgentAway(t *testing.T) {
 	waits := failed(11, away+": the pod waits until pod2-agent runs on this node")
 	for command, want := range map[string]string{"ADD": waits, "CHECK": waits, "DEL": "", "GC": "",
 		"STATUS": failed(50, "pods of Overlay Networks cannot start on this node: "+away)} {
-		if got := call(t, command, socket, fromRuntime); got != want {
+		if got := call(t, command, socket, fromRuntime+noneValid); got != want {
 			t.Errorf("%s: got  %s\nwant %s", command, got, want)
 		}
 	}

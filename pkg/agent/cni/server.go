@@ -69,6 +69,14 @@ func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+		if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
+			<-slots
+			select { // until running requests have closed theirs
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond):
+			}
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("accept connections of pod2-cni: %w", err)
 		}
@@ -106,6 +114,9 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn) error {
 			_, _ = conn.Read(make([]byte, 1)) // until the client hangs up, or conn is closed
 			cancel()
 		}()
+		if hungUp(conn) { // while it waited for a slot: the runtime may undo the request already
+			return nil
+		}
 		answer = s.handle(ctx, r, netns)
 	}
 	answer.Version = Version
@@ -170,6 +181,20 @@ func (r request) namespace(files []*os.File) (*os.File, *Error) {
 	return files[0], nil
 }
 
+// hungUp says whether the client has closed the connection.
+func hungUp(conn *net.UnixConn) bool {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return true
+	}
+	gone := false
+	err = raw.Control(func(fd uintptr) {
+		n, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		gone = n == 0 && err == nil
+	})
+	return gone || err != nil
+}
+
 func (s *Server) handle(ctx context.Context, r request, netns *os.File) response {
 	var answer response
 	var result Result
@@ -220,6 +245,9 @@ func peer(conn *net.UnixConn) (int, error) {
 	return int(credentials.Uid), nil
 }
 
+// maxFiles is the limit of descriptors in a request: two. A request with two gets an error that says which it needs.
+const maxFiles = 2
+
 // readLine reads up to the first newline. It returns all descriptors that came with it.
 func readLine(conn *net.UnixConn) ([]byte, []*os.File, error) {
 	var files []*os.File
@@ -233,7 +261,7 @@ func readLine(conn *net.UnixConn) ([]byte, []*os.File, error) {
 			return nil, files, err
 		case n == 0:
 			return nil, files, io.ErrUnexpectedEOF
-		case flags&unix.MSG_CTRUNC != 0:
+		case flags&unix.MSG_CTRUNC != 0 || len(files) > maxFiles:
 			return nil, files, errors.New("it has too many descriptors")
 		}
 		line = append(line, chunk[:n]...)
