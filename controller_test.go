@@ -143,7 +143,7 @@ func startAll(t *testing.T, clients reconcile.Clients) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	informers, factories := newInformers(clients, metav1.NamespaceAll, app.NewOptions().AgentNamespace, true)
-	reconciler, err := reconcile.New(clients, informers, record.NewFakeRecorder(1000), clock.RealClock{}, reconcile.Settings{UnderlayMTU: 1500, AgentNamespace: app.NewOptions().AgentNamespace})
+	reconciler, err := reconcile.New(clients, informers, record.NewFakeRecorder(1000), clock.RealClock{}, reconcile.Settings{AgentNamespace: app.NewOptions().AgentNamespace})
 	if err != nil {
 		t.Fatal(err)
 	}

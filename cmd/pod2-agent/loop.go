@@ -24,53 +24,44 @@ const (
 	// restAtLeast collects changes that arrive together into one sync. The loop also rests
 	// as long as a sync took, so a node with many entries uses at most half a core.
 	restAtLeast = 2 * time.Millisecond
+	// comparingShare times the duration of a full comparison of entries passes before the next: it uses at most
+	// one percent of a core.
+	comparingShare = 100
 	// linesLogged limits the lines of a plan in the log.
 	linesLogged = 20
 )
 
-// alarm rings on every change. To ring it again before heard is called has no effect.
-type alarm struct {
-	bell  chan struct{}
-	mu    sync.Mutex
-	since time.Time
-}
+// alarm rings on every change. To ring it again before the loop wakes has no effect.
+type alarm chan struct{}
 
-func newAlarm() *alarm { return &alarm{bell: make(chan struct{}, 1)} }
+func newAlarm() alarm { return make(alarm, 1) }
 
-func (a *alarm) ring() {
-	a.mu.Lock()
-	if a.since.IsZero() {
-		a.since = time.Now()
-	}
-	a.mu.Unlock()
+func (a alarm) ring() {
 	select {
-	case a.bell <- struct{}{}:
+	case a <- struct{}{}:
 	default:
 	}
 }
 
-// heard returns the time of the first ring since the last call; zero if there was none.
-func (a *alarm) heard() time.Time {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	since := a.since
-	a.since = time.Time{}
-	return since
-}
-
-// host is the kernel.
+// host is the kernel, apart from the ports of pods.
 type host interface {
 	Read() (dataplane.Host, error)
 	Perform(dataplane.Plan) (done dataplane.Plan, err error)
 	AddPodRoutes([]dataplane.PodRoute) (done dataplane.Plan, failed []error)
 }
 
-// ports are the interfaces that CNI made.
+// ports are the ports of pods and routers, and the programs on them.
 type ports interface {
-	Read() ([]dataplane.Port, error)
+	State() (here []int32, ports []dataplane.Port)
+	Sync(routers []int32, full bool) (changes int, err error)
+	Block(error)
+	Ready() error
+	Problems() []string
+	Size() map[string]int
 }
 
-// agent is the loop.
+// agent is the loop. It keeps the parts that depend on whole Networks and nodes: routers and the filter of the
+// node. Ports gets the events of pods at once.
 type agent struct {
 	host    host
 	ports   ports
@@ -81,9 +72,9 @@ type agent struct {
 	// last is the desired state if the kernel had all of it, and nil while it does not yet.
 	last     dataplane.Host
 	problems string
-	// waiting is the time of the first change that no successful sync has included yet; zero
-	// if there is none.
-	waiting time.Time
+	// compared is the time of the last full comparison of entries, comparing how long it took.
+	compared  time.Time
+	comparing time.Duration
 
 	mu      sync.Mutex
 	state   error     // of the last sync
@@ -95,12 +86,11 @@ func newAgent(h host, p ports, cluster func() dataplane.State, o *options) *agen
 }
 
 // run until ctx ends. It leaves the kernel unchanged then.
-func (a *agent) run(ctx context.Context, wake *alarm) {
+func (a *agent) run(ctx context.Context, wake alarm) {
 	logger := klog.FromContext(ctx)
 	for ctx.Err() == nil {
 		start := time.Now()
-		since := wake.heard()
-		err := a.sync(ctx, since)
+		err := a.sync(ctx)
 		took := time.Since(start)
 		a.metrics.syncs.Observe(took.Seconds())
 		next := a.options.resync
@@ -114,7 +104,7 @@ func (a *agent) run(ctx context.Context, wake *alarm) {
 }
 
 // rest at least so long, and then until the alarm rings or the next sync is due.
-func (a *agent) rest(ctx context.Context, wake *alarm, least, next time.Duration) {
+func (a *agent) rest(ctx context.Context, wake alarm, least, next time.Duration) {
 	select {
 	case <-ctx.Done():
 		return
@@ -122,28 +112,20 @@ func (a *agent) rest(ctx context.Context, wake *alarm, least, next time.Duration
 	}
 	select {
 	case <-ctx.Done():
-	case <-wake.bell:
+	case <-wake:
 	case <-time.After(next):
 	}
 }
 
-// sync brings the kernel from any state to the desired one. since is the time of the first
-// change that this sync includes.
-func (a *agent) sync(ctx context.Context, since time.Time) (err error) {
+// sync brings the kernel from any state to the desired one.
+func (a *agent) sync(ctx context.Context) (err error) {
 	a.begin()
 	defer func() { a.end(err) }()
-	if a.waiting.IsZero() {
-		a.waiting = since
-	}
 	s := a.cluster()
 	s.Node, s.UDPPort, s.VXLANReversePathFilter = a.options.node, a.options.vxlanPort, a.options.vxlanReversePathFilter
 	s.Transit, s.Denied = a.options.transit, a.options.denied
-	// CNI makes an interface before it records the pod. So in this order, the only interfaces
-	// without a pod are those that CNI is still making.
+	s.Here, s.Ports = a.ports.State()
 	if s.Host, err = a.host.Read(); err != nil {
-		return err
-	}
-	if s.Ports, err = a.ports.Read(); err != nil {
 		return err
 	}
 	want, report, ok := dataplane.Want(s)
@@ -158,25 +140,55 @@ func (a *agent) sync(ctx context.Context, since time.Time) (err error) {
 	}
 	done, err := a.host.Perform(plan)
 	a.log(ctx, plan, len(done), repair)
-	// Routes come after the entries of the pods that they lead to. If a route cannot be added to
-	// a pod, only that pod is affected: the failure is reported, and the node is ready.
+	a.metrics.count(done, repair)
+	// The paths between pods come before complaints about the rest: pods reach each other without it.
+	if unplugged := a.syncPorts(want, report); err == nil {
+		err = unplugged
+	}
+	// A pod may refuse its route. That concerns only this pod: it is reported, and the node is ready.
 	inPods, failed := a.host.AddPodRoutes(report.PodRoutes)
 	a.log(ctx, inPods, len(inPods), repair)
+	a.metrics.count(inPods, repair)
 	for _, err := range failed {
 		report.Problems = append(report.Problems, err.Error())
 	}
+	report.Problems = append(report.Problems, a.ports.Problems()...)
 	a.tell(ctx, report)
-	a.metrics.count(slices.Concat(done, inPods), repair)
-	a.metrics.show(want, report)
+	a.metrics.show(want, a.ports.Size(), len(report.Problems))
 	if err != nil {
 		return fmt.Errorf("%d of %d steps done: %w", len(done), len(plan), err)
 	}
 	a.last = want
-	if len(plan) > 0 && !a.waiting.IsZero() && !repair {
-		a.metrics.programming.Observe(time.Since(a.waiting).Seconds())
-	}
-	a.waiting = time.Time{}
 	return nil
+}
+
+// syncPorts brings the programs and entries up to date. While a bridge of the earlier data plane has ports, its VXLAN
+// device needs the UDP port, so the programs must wait.
+func (a *agent) syncPorts(want dataplane.Host, report dataplane.Report) error {
+	if len(report.Bridges) > 0 {
+		err := fmt.Errorf("pods that an earlier version attached are on bridge %s, and new pods wait until those are gone: drain the node", strings.Join(report.Bridges, ", "))
+		a.ports.Block(err)
+		return err
+	}
+	begun := time.Now()
+	full := begun.Sub(a.compared) >= max(a.options.resync, comparingShare*a.comparing)
+	changes, err := a.ports.Sync(routers(want), full)
+	if err == nil && full {
+		a.compared, a.comparing = begun, time.Since(begun)
+	}
+	a.metrics.entriesRepaired(changes)
+	return err
+}
+
+// routers are the VNIs of the routers.
+func routers(h dataplane.Host) []int32 {
+	var vnis []int32
+	for _, ns := range h {
+		if vni := dataplane.OwnNamespace(ns.Name); vni != 0 {
+			vnis = append(vnis, vni)
+		}
+	}
+	return vnis
 }
 
 // tell logs the problems once.
@@ -220,7 +232,10 @@ func (a *agent) end(err error) {
 func (a *agent) ready() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.state
+	if a.state != nil {
+		return a.state
+	}
+	return a.ports.Ready()
 }
 
 // live: no sync is stuck.

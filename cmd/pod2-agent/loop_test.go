@@ -33,7 +33,7 @@ func (m *memory) Read() (dataplane.Host, error) { return m.host, nil }
 func (m *memory) Perform(p dataplane.Plan) (dataplane.Plan, error) {
 	m.done = append(m.done, p.String())
 	if m.err != nil {
-		return p[:1], m.err
+		return p[:len(p)-1], m.err
 	}
 	return p, nil
 }
@@ -44,15 +44,32 @@ func (m *memory) AddPodRoutes(routes []dataplane.PodRoute) (done dataplane.Plan,
 		if m.failed != nil {
 			failed = append(failed, m.failed)
 		} else {
-			done = append(done, dataplane.Step{Network: r.Network, Namespace: r.Namespace, Action: dataplane.AppendRoute{Route: r.Route}})
+			done = append(done, dataplane.Step{Network: r.Network, Namespace: r.Pod, Action: dataplane.AppendRoute{Route: r.Route}})
 		}
 	}
 	return done, failed
 }
 
-type noPorts struct{}
+// plugged are the ports of the node. Their Sync fails with err, if that is not nil.
+type plugged struct {
+	here    []int32
+	ports   []dataplane.Port
+	err     error
+	blocked error
+	synced  []string
+}
 
-func (noPorts) Read() ([]dataplane.Port, error) { return nil, nil }
+func (p *plugged) State() ([]int32, []dataplane.Port) { return p.here, p.ports }
+
+func (p *plugged) Sync(routers []int32, full bool) (int, error) {
+	p.synced = append(p.synced, fmt.Sprint(routers, full))
+	return 0, p.err
+}
+
+func (p *plugged) Block(why error)      { p.blocked = why }
+func (p *plugged) Ready() error         { return nil }
+func (p *plugged) Problems() []string   { return nil }
+func (p *plugged) Size() map[string]int { return map[string]int{"port": len(p.ports)} }
 
 func cluster(nodes ...string) dataplane.State {
 	var s dataplane.State
@@ -64,7 +81,7 @@ func cluster(nodes ...string) dataplane.State {
 
 func newTestAgent(h host, s *dataplane.State) *agent {
 	o := &options{node: "n1", vxlanPort: 4789, vxlanReversePathFilter: true, transit: netip.MustParsePrefix("100.64.0.0/16"), resync: time.Hour}
-	return newAgent(h, noPorts{}, func() dataplane.State { return *s }, o)
+	return newAgent(h, &plugged{}, func() dataplane.State { return *s }, o)
 }
 
 // registered returns a registry: metrics count only once they are registered.
@@ -101,42 +118,39 @@ func TestSyncTellsRepairsFromChanges(t *testing.T) {
 	m := &memory{}
 	a := newTestAgent(m, &s)
 	r := registered(a)
-	sync := func(since time.Time) {
+	sync := func() {
 		t.Helper()
-		if err := a.sync(t.Context(), since); err != nil || a.ready() != nil {
+		if err := a.sync(t.Context()); err != nil || a.ready() != nil {
 			t.Fatal(err, a.ready())
 		}
 	}
 	if a.ready() == nil {
 		t.Error("ready before the first sync")
 	}
-	sync(time.Now())
-	sync(time.Time{}) // the kernel lost it
+	sync()
+	sync() // the kernel lost it
 	want, _, _ := dataplane.Want(func() dataplane.State {
 		s := s
 		s.Node, s.UDPPort, s.VXLANReversePathFilter, s.Transit = "n1", a.options.vxlanPort, a.options.vxlanReversePathFilter, a.options.transit
 		return s
 	}())
 	m.host = want
-	sync(time.Now())
+	sync()
 	s = cluster("10.0.0.1", "10.0.0.2")
-	sync(time.Now())
-	if got, want := strings.Join(m.done, "--\n"), `nft replace table bridge pod2: 5 chains, 30 rules, 7 sets, 0 elements
-nft replace table inet pod2: 5 chains, 30 rules, 5 sets, 1 elements
+	sync()
+	if got, want := strings.Join(m.done, "--\n"), `nft replace table inet pod2: 5 chains, 28 rules, 5 sets, 1 elements
 --
-nft replace table bridge pod2: 5 chains, 30 rules, 7 sets, 0 elements
-nft replace table inet pod2: 5 chains, 30 rules, 5 sets, 1 elements
+nft replace table inet pod2: 5 chains, 28 rules, 5 sets, 1 elements
 --
 --
 nft add element inet pod2 nodes4 { 10.0.0.2 }
 `; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	got := metricsText(t, r, "pod2_agent_repairs_total", "pod2_agent_changes_total", "pod2_agent_programming_duration_seconds")
-	if want := `pod2_agent_repairs_total [name:"kind" value:"table"] 2
+	got := metricsText(t, r, "pod2_agent_repairs_total", "pod2_agent_changes_total")
+	if want := `pod2_agent_repairs_total [name:"kind" value:"table"] 1
 pod2_agent_changes_total [name:"kind" value:"element"] 1
-pod2_agent_changes_total [name:"kind" value:"table"] 2
-pod2_agent_programming_duration_seconds [] 2`; strings.ReplaceAll(got, "  ", " ") != want {
+pod2_agent_changes_total [name:"kind" value:"table"] 1`; strings.ReplaceAll(got, "  ", " ") != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -148,21 +162,20 @@ func TestSyncFails(t *testing.T) {
 	a := newTestAgent(m, &s)
 	r := registered(a)
 	for range 2 {
-		if err := a.sync(t.Context(), time.Time{}); err == nil || err.Error() != "1 of 2 steps done: refused" || a.ready() == nil {
+		if err := a.sync(t.Context()); err == nil || err.Error() != "0 of 1 steps done: refused" || a.ready() == nil {
 			t.Error(err, a.ready())
 		}
 	}
 	m.err = nil
-	if err := a.sync(t.Context(), time.Time{}); err != nil || a.ready() != nil {
+	if err := a.sync(t.Context()); err != nil || a.ready() != nil {
 		t.Error(err, a.ready())
 	}
-	// One step, one step, and two.
 	if got, want := metricsText(t, r, "pod2_agent_repairs_total", "pod2_agent_changes_total", "pod2_agent_ready"),
-		"pod2_agent_changes_total [name:\"kind\" value:\"table\"] 4\npod2_agent_ready [] 1"; strings.ReplaceAll(got, "  ", " ") != want {
+		"pod2_agent_changes_total [name:\"kind\" value:\"table\"] 1\npod2_agent_ready [] 1"; strings.ReplaceAll(got, "  ", " ") != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	s = cluster()
-	if err := a.sync(t.Context(), time.Time{}); err == nil || !strings.Contains(err.Error(), "the Node has no address") || a.ready() == nil {
+	if err := a.sync(t.Context()); err == nil || !strings.Contains(err.Error(), "the Node has no address") || a.ready() == nil {
 		t.Error(err)
 	}
 	if got := metricsText(t, r, "pod2_agent_ready"); got != "" {
@@ -181,7 +194,7 @@ func TestChangeThatFailedIsNotRepaired(t *testing.T) {
 		err     error
 	}{{cluster("10.0.0.1"), nil}, {cluster("10.0.0.1", "10.0.0.2"), errors.New("refused")}, {cluster("10.0.0.1"), nil}} {
 		s, m.err = step.cluster, step.err
-		if err := a.sync(t.Context(), time.Time{}); (err == nil) != (step.err == nil) {
+		if err := a.sync(t.Context()); (err == nil) != (step.err == nil) {
 			t.Error(err)
 		}
 	}
@@ -197,13 +210,13 @@ func TestRepairThatFailedIsARepair(t *testing.T) {
 	a := newTestAgent(m, &s)
 	r := registered(a)
 	refused := errors.New("refused")
-	for _, m.err = range []error{nil, refused, refused, nil} { // two steps, one, one, and two
-		if err := a.sync(t.Context(), time.Time{}); !errors.Is(err, m.err) {
+	for _, m.err = range []error{nil, refused, refused, nil} {
+		if err := a.sync(t.Context()); !errors.Is(err, m.err) {
 			t.Error(err)
 		}
 	}
 	if got, want := metricsText(t, r, "pod2_agent_repairs_total", "pod2_agent_changes_total"),
-		"pod2_agent_repairs_total [name:\"kind\" value:\"table\"] 4\npod2_agent_changes_total [name:\"kind\" value:\"table\"] 2"; strings.ReplaceAll(got, "  ", " ") != want {
+		"pod2_agent_repairs_total [name:\"kind\" value:\"table\"] 1\npod2_agent_changes_total [name:\"kind\" value:\"table\"] 1"; strings.ReplaceAll(got, "  ", " ") != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -261,8 +274,8 @@ ip6 saddr @nodes6 meta l4proto udp th dport 8472 @th,96,24 @vnis fib saddr . iif
 		}
 		s := cluster("10.0.0.1")
 		k := &rules{chain: tt.chain, comment: tt.comment}
-		a := newAgent(k, noPorts{}, func() dataplane.State { return s }, o)
-		if err := a.sync(t.Context(), time.Time{}); err != nil {
+		a := newAgent(k, &plugged{}, func() dataplane.State { return s }, o)
+		if err := a.sync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Join(k.found, "\n"); got != tt.want {
@@ -325,8 +338,9 @@ func (c *counting) Perform(p dataplane.Plan) (dataplane.Plan, error) {
 func TestOptions(t *testing.T) {
 	t.Setenv("NODE_NAME", "n1")
 	for _, tt := range []struct{ args, want string }{
-		{"", ""}, {"--help", "help"}, {"cleanup", "cleanup"},
-		{"x", `unexpected argument "x": the only command is cleanup`},
+		{"", ""}, {"--help", "help"}, {"cleanup", "cleanup"}, {"status", "status"}, {"status ports", "status ports"}, {"trace a 10.0.0.1", "trace a 10.0.0.1"},
+		{"x", `unexpected arguments ["x"]: the commands are cleanup, status [TABLE] and trace POD ADDRESS`},
+		{"trace a", `unexpected arguments ["trace" "a"]: the commands are cleanup, status [TABLE] and trace POD ADDRESS`},
 		{"--transit-cidr=10.0.0.1/8", "--transit-cidr=10.0.0.1/8: must be an IPv4 CIDR without host bits, of at least two addresses"},
 		{"--transit-cidr=fd00::/64", "--transit-cidr=fd00::/64: must be an IPv4 CIDR without host bits, of at least two addresses"},
 		{"--deny-cidrs=10.0.0.0/8,fd00::/8 --deny-cidrs=169.254.169.254/32", ""},
@@ -347,8 +361,8 @@ func TestOptions(t *testing.T) {
 			got = err.Error()
 		case o.help:
 			got = "help"
-		case o.cleanup:
-			got = "cleanup"
+		default:
+			got = strings.Join(o.command, " ")
 		}
 		if got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.args, got, tt.want)

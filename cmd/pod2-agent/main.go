@@ -1,8 +1,8 @@
 //go:build linux
 
 // Command pod2-agent programs the kernel of its node for the cluster's Overlay Networks.
-// Package dataplane decides, and package kernel reads and writes. This package has the
-// watches and the loop.
+// Packages dataplane, tables and authorize decide. Packages kernel and node read and write. This package has
+// the watches and the loop.
 package main
 
 import (
@@ -12,14 +12,18 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+	"time"
 
 	k8smetrics "k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 
 	"github.com/pod2/pod2/internal/serving"
+	"github.com/pod2/pod2/pkg/agent/cni"
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 	"github.com/pod2/pod2/pkg/agent/kernel"
+	"github.com/pod2/pod2/pkg/agent/node"
 )
 
 const programName = "pod2-agent"
@@ -41,8 +45,17 @@ func command(args []string, stdout, stderr io.Writer) int {
 	case o.help:
 		fmt.Fprintf(stdout, "%s programs the kernel of its node for the Overlay Networks of the cluster.\n\nUsage:\n"+
 			"  %s            runs until you stop it; the kernel then stays unchanged\n"+
-			"  %s cleanup    removes its links, namespaces and tables from this node; keeps sysctls, and bridges that have pods\n\nFlags:\n%s",
-			programName, programName, programName, o.flags().FlagUsagesWrapped(100))
+			"  %s cleanup    removes its links, namespaces, programs and tables from this node; keeps sysctls and the interfaces of pods\n"+
+			"  %s status [ports|places|networks|nodes|drops]    prints the tables of the programs, or a summary\n"+
+			"  %s trace [NAMESPACE/]POD ADDRESS    says where the programs take a packet of a pod of this node\n\nFlags:\n%s",
+			programName, programName, programName, programName, programName, o.flags().FlagUsagesWrapped(100))
+		return 0
+	}
+	if len(o.command) > 0 {
+		if err := perform(o, stdout); err != nil {
+			fmt.Fprintf(stderr, "%s: %v\n", programName, err)
+			return 1
+		}
 		return 0
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -54,17 +67,29 @@ func command(args []string, stdout, stderr io.Writer) int {
 	k, err := kernel.New(o.netnsDir)
 	if err == nil {
 		defer k.Close()
-		if o.cleanup {
-			err = cleanUp(k, stdout)
-		} else {
-			err = run(ctx, k, o)
-		}
+		err = run(ctx, k, o)
 	}
 	if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
 		klog.FromContext(ctx).Error(err, "Agent failed")
 		return 1
 	}
 	return 0
+}
+
+// perform a command.
+func perform(o *options, out io.Writer) error {
+	switch o.command[0] {
+	case "status":
+		return status(out, o.bpfDir, strings.Join(o.command[1:], ""))
+	case "trace":
+		return trace(out, o.bpfDir, o.command[1], o.command[2])
+	}
+	k, err := kernel.New(o.netnsDir)
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	return errors.Join(cleanUp(k, out), node.CleanUp(o.bpfDir, out))
 }
 
 // run until ctx ends. The error says why the agent cannot work.
@@ -76,13 +101,18 @@ func run(ctx context.Context, k *kernel.Kernel, o *options) error {
 	}
 	logger.Info("Starting", "node", o.node, "vxlanPort", o.vxlanPort, "transit", o.transit)
 
-	wake := newAlarm()
-	view := newView(clients, wake.ring)
-	a := newAgent(k, kernel.NewPorts(o.cniResults), view.state, o)
-	metrics := k8smetrics.NewKubeRegistry()
+	wake, metrics := newAlarm(), k8smetrics.NewKubeRegistry()
+	var a *agent
+	n, err := node.New(node.Config{Name: o.node, Directory: o.bpfDir, UDPPort: o.vxlanPort, Changed: wake.ring,
+		Wrote: func(took time.Duration) { a.metrics.programming.Observe(took.Seconds()) }})
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	view := newView(clients, n, wake.ring)
+	a = newAgent(k, n, view.state, o)
 	metrics.MustRegister(a.metrics.all()...)
-	a.metrics.drops.read = k.Drops
-	metrics.CustomMustRegister(a.metrics.drops)
+	metrics.CustomMustRegister(&dropsCollector{programs: n.Drops, rules: k.Drops})
 	closeHealth, err := serving.Listen(ctx, "health-probe-bind-address", o.healthAddress, serving.Probes(a.live, a.ready))
 	if err != nil {
 		return err
@@ -93,8 +123,13 @@ func run(ctx context.Context, k *kernel.Kernel, o *options) error {
 		return err
 	}
 	defer closeMetrics()
+	closeSocket, err := serve(ctx, n, o.socket)
+	if err != nil {
+		return err
+	}
+	defer closeSocket()
 
-	if err := k.Watch(ctx, o.cniResults, wake.ring); err != nil {
+	if err := k.Watch(ctx, wake.ring); err != nil {
 		return err
 	}
 	if !view.start(ctx) {
@@ -102,6 +137,25 @@ func run(ctx context.Context, k *kernel.Kernel, o *options) error {
 	}
 	a.run(ctx, wake)
 	return nil
+}
+
+// serve requests of pod2-cni until the returned function is called. It returns when the running ones have ended.
+func serve(ctx context.Context, h cni.Handler, socket string) (stop func(), err error) {
+	listener, err := cni.Listen(socket)
+	if err != nil {
+		return nil, err
+	}
+	logger := klog.FromContext(ctx)
+	server := cni.Server{Handler: h, Refused: func(why error) { logger.Info("Refused a request of pod2-cni", "reason", why) }}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := server.Serve(ctx, listener); err != nil {
+			logger.Error(err, "Serving pod2-cni failed: new pods cannot start on this node until the agent restarts")
+		}
+	}()
+	return func() { cancel(); <-ended }, nil
 }
 
 // cleanUp ends when nothing is left to remove.

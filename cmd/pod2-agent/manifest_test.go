@@ -12,11 +12,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/pod2/pod2/internal/serving"
@@ -87,17 +87,43 @@ func TestDaemonSet(t *testing.T) {
 	if got, want := fmt.Sprintf(":%d", c.Ports[0].ContainerPort), o.metricsAddress; got != want {
 		t.Errorf("metrics: got %s, want %s", got, want)
 	}
-	var mounted []string
-	for _, m := range c.VolumeMounts {
-		mounted = append(mounted, m.MountPath)
-		if i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name }); i < 0 || pod.Volumes[i].HostPath.Path != m.MountPath {
-			t.Errorf("%s is not a path of the node", m.MountPath)
-		}
-	}
-	for _, dir := range append(o.cniResults, o.netnsDir) {
-		if !slices.ContainsFunc(mounted, func(path string) bool { return strings.HasPrefix(filepath.Clean(dir)+"/", path+"/") }) {
+	for _, dir := range []string{o.netnsDir, filepath.Dir(o.socket), filepath.Dir(o.bpfDir)} {
+		if !strings.Contains(mounts(pod), "agent: "+dir+" at "+dir+" ") {
 			t.Errorf("%s is not mounted", dir)
 		}
+	}
+}
+
+// The plugin's directory is writable for the container that installs it, and for no other.
+func TestMounts(t *testing.T) {
+	if got, want := mounts(manifest[appsv1.DaemonSet](t, "DaemonSet")[0].Spec.Template.Spec), `install-cni: /opt/cni/bin at /host/opt/cni/bin None
+agent: /run/netns at /run/netns Bidirectional
+agent: /run/pod2-agent at /run/pod2-agent None
+agent: /sys/fs/bpf at /sys/fs/bpf HostToContainer
+`; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// mounts of all containers: the path of the node, that in the container, and the propagation.
+func mounts(pod corev1.PodSpec) string {
+	var b strings.Builder
+	for _, c := range append(pod.InitContainers, pod.Containers...) {
+		for _, m := range c.VolumeMounts {
+			i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
+			fmt.Fprintf(&b, "%s: %s at %s %s\n", c.Name, pod.Volumes[i].HostPath.Path, m.MountPath, ptr.Deref(m.MountPropagation, corev1.MountPropagationNone))
+		}
+	}
+	return b.String()
+}
+
+// The init container installs the plugin from the agent's image, in the mounted directory. It has
+// no capabilities.
+func TestInstallsPlugin(t *testing.T) {
+	pod := manifest[appsv1.DaemonSet](t, "DaemonSet")[0].Spec.Template.Spec
+	c := pod.InitContainers[0]
+	if got, want := fmt.Sprint(c.Image == pod.Containers[0].Image, c.Command, c.SecurityContext.Capabilities), "true [/pod2-cni install --to /host/opt/cni/bin] &Capabilities{Add:[],Drop:[ALL],}"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
@@ -118,7 +144,7 @@ func TestReadiness(t *testing.T) {
 		want string
 	}{
 		{nil, "200 ok"},
-		{fmt.Errorf("the kernel has no VXLAN"), "503 1 of 2 steps done: the kernel has no VXLAN"},
+		{fmt.Errorf("the kernel has no VXLAN"), "503 0 of 1 steps done: the kernel has no VXLAN"},
 		{nil, "200 ok"},
 	} {
 		if len(m.done) == 0 {
@@ -127,7 +153,7 @@ func TestReadiness(t *testing.T) {
 			}
 		}
 		m.err = step.err
-		_ = a.sync(t.Context(), time.Time{})
+		_ = a.sync(t.Context())
 		if got := ask("/readyz"); got != step.want {
 			t.Errorf("got %s, want %s", got, step.want)
 		}

@@ -15,9 +15,7 @@ type metrics struct {
 	syncs            *k8smetrics.Histogram
 	errors           *k8smetrics.Counter
 	problems         *k8smetrics.Gauge
-	strangers        *k8smetrics.Gauge
 	ready            *k8smetrics.Gauge
-	drops            *dropsCollector
 }
 
 func newMetrics() *metrics {
@@ -33,23 +31,21 @@ func newMetrics() *metrics {
 	}
 	return &metrics{
 		entries: k8smetrics.NewGaugeVec(&k8smetrics.GaugeOpts{Name: "pod2_agent_entries",
-			Help: "Number of things that the kernel of the node should have, by kind: network, pod (of all nodes, on those Networks), link, fdb, neighbour.", StabilityLevel: k8smetrics.ALPHA}, []string{"kind"}),
+			Help: "Number of things that the kernel of the node should have, by kind: network, pod (of all nodes, on those Networks), port (of pods and routers of this node), node (other nodes), link.", StabilityLevel: k8smetrics.ALPHA}, []string{"kind"}),
 		repairs: counter("pod2_agent_repairs_total",
-			"Steps that undid changes of others in the kernel, by kind: namespace, link, address, route, rule, sysctl, fdb, neighbour, table, element."),
-		changes: counter("pod2_agent_changes_total", "Steps for changes in the cluster or in CNI, by the same kinds."),
+			"Steps that undid changes of others in the kernel, by kind: namespace, link, address, route, rule, sysctl, table, element, entry (of a map of the programs)."),
+		changes: counter("pod2_agent_changes_total", "Steps for changes in the cluster, by the same kinds. Entries of maps do not count."),
 		programming: histogram("pod2_agent_programming_duration_seconds",
-			"Time from the notification of a change until the kernel had it."),
-		syncs:     histogram("pod2_agent_sync_duration_seconds", "Time to read the kernel, compare it and change it."),
-		errors:    k8smetrics.NewCounter(&k8smetrics.CounterOpts{Name: "pod2_agent_sync_errors_total", Help: "Syncs that failed at least in part. The agent retries each after a second.", StabilityLevel: k8smetrics.ALPHA}),
-		problems:  gauge("pod2_agent_problems", "Contradictions in the agent's input, and pods that it could not give a route to all of their Network. The agent's log lists them."),
-		ready:     gauge("pod2_agent_ready", "1 if the kernel matched the desired state at the last comparison, as /readyz reports; else 0."),
-		drops:     &dropsCollector{},
-		strangers: gauge("pod2_agent_unknown_ports", "Ports of bridges whose pod is unknown. They are closed. More than 0 is normal for a moment while a pod starts."),
+			"Time from the notification of a change of a pod, Network or node until the maps of the programs had it."),
+		syncs:    histogram("pod2_agent_sync_duration_seconds", "Time to read the kernel, compare it and change it."),
+		errors:   k8smetrics.NewCounter(&k8smetrics.CounterOpts{Name: "pod2_agent_sync_errors_total", Help: "Syncs that failed at least in part. The agent retries each after a second.", StabilityLevel: k8smetrics.ALPHA}),
+		problems: gauge("pod2_agent_problems", "Contradictions in the agent's input, and pods that it could not give a route to all of their Network. The agent's log lists them."),
+		ready:    gauge("pod2_agent_ready", "1 if the kernel matched the desired state at the last comparison, as /readyz reports; else 0."),
 	}
 }
 
 func (m *metrics) all() []k8smetrics.Registerable {
-	return []k8smetrics.Registerable{m.entries, m.repairs, m.changes, m.programming, m.syncs, m.errors, m.problems, m.strangers, m.ready}
+	return []k8smetrics.Registerable{m.entries, m.repairs, m.changes, m.programming, m.syncs, m.errors, m.problems, m.ready}
 }
 
 // count the steps that were done.
@@ -66,15 +62,20 @@ func (m *metrics) count(done dataplane.Plan, repair bool) {
 	}
 }
 
-func (m *metrics) show(want dataplane.Host, report dataplane.Report) {
-	links, fdb, neighbours := 0, 0, 0
+// entriesRepaired counts entries that a full comparison found different.
+func (m *metrics) entriesRepaired(changes int) {
+	m.repairs.WithLabelValues("entry").Add(float64(changes))
+}
+
+// show the sizes of the desired state. maps are the numbers of entries.
+func (m *metrics) show(want dataplane.Host, maps map[string]int, problems int) {
+	links := 0
 	for _, ns := range want {
-		links, fdb, neighbours = links+len(ns.Links), fdb+len(ns.FDB), neighbours+len(ns.Neighbours)
+		links += len(ns.Links)
 	}
-	for kind, value := range map[string]int{"network": report.Networks, "pod": report.Pods, "link": links, "fdb": fdb, "neighbour": neighbours} {
-		m.entries.WithLabelValues(kind).Set(float64(value))
+	m.entries.WithLabelValues("link").Set(float64(links))
+	for kind, size := range maps {
+		m.entries.WithLabelValues(kind).Set(float64(size))
 	}
-	m.problems.Set(float64(len(report.Problems)))
-	m.strangers.Set(float64(len(report.Strangers)))
-	m.drops.show(report.PodPorts)
+	m.problems.Set(float64(problems))
 }

@@ -17,7 +17,7 @@ import (
 	"k8s.io/component-base/logs/klogflags"
 
 	"github.com/pod2/pod2/internal/serving"
-	"github.com/pod2/pod2/pkg/agent/kernel"
+	"github.com/pod2/pod2/pkg/agent/cni"
 )
 
 // options is the command line. The usage texts of its flags are the manual.
@@ -32,18 +32,23 @@ type options struct {
 	denied                 []netip.Prefix
 	underlayMTU            int32
 	netnsDir               string
-	cniResults             []string
+	bpfDir, socket         string
 	resync                 time.Duration
 
 	metricsAddress, healthAddress string
 
-	help, cleanup bool
+	help bool
+	// command and its arguments; empty to run the agent.
+	command []string
 }
+
+// arguments of each command: the least and the most.
+var commands = map[string][2]int{"cleanup": {0, 0}, "status": {0, 1}, "trace": {2, 2}}
 
 func parseOptions(args []string) (*options, error) {
 	o := &options{
 		node: os.Getenv("NODE_NAME"), vxlanPort: 4789, vxlanReversePathFilter: true, transitText: "100.64.0.0/16", underlayMTU: 1500, netnsDir: "/run/netns",
-		cniResults: kernel.CNIResults, resync: 30 * time.Second, metricsAddress: "127.0.0.1:9750", healthAddress: "127.0.0.1:9751",
+		bpfDir: "/sys/fs/bpf/pod2", socket: cni.DefaultSocket, resync: 30 * time.Second, metricsAddress: "127.0.0.1:9750", healthAddress: "127.0.0.1:9751",
 	}
 	flags := o.flags()
 	err := flags.Parse(args)
@@ -53,11 +58,13 @@ func parseOptions(args []string) (*options, error) {
 		return o, nil
 	case err != nil:
 		return nil, err
-	case flags.NArg() == 1 && flags.Arg(0) == "cleanup":
-		o.cleanup = true
-		return o, nil
 	case flags.NArg() > 0:
-		return nil, fmt.Errorf("unexpected argument %q: the only command is cleanup", flags.Arg(0))
+		o.command = flags.Args()
+		takes, known := commands[o.command[0]]
+		if given := len(o.command) - 1; !known || given < takes[0] || given > takes[1] {
+			return nil, fmt.Errorf("unexpected arguments %q: the commands are cleanup, status [TABLE] and trace POD ADDRESS", o.command)
+		}
+		return o, nil
 	}
 	return o, o.validate()
 }
@@ -83,11 +90,13 @@ func (o *options) flags() *pflag.FlagSet {
 	fs.StringSliceVar(&o.denyTexts, "deny-cidrs", o.denyTexts,
 		"CIDRs that pods cannot reach from an Overlay Network, such as other addresses of nodes, routers and Services. The addresses that the cluster lists for Nodes and the API server are always denied. These CIDRs are denied by default: "+denyDefaults()+". To allow one of them, list it with a leading minus sign, for example -169.254.0.0/16.")
 	fs.Int32Var(&o.underlayMTU, "underlay-mtu", o.underlayMTU,
-		"MTU of the node network, in bytes. Must equal the controller's flag with this name.")
+		"MTU of the node network, in bytes. Must be the same on all nodes. Overlay Networks default to this value minus 50, the overhead of VXLAN over IPv4.")
 	fs.StringVar(&o.netnsDir, "netns-dir", o.netnsDir,
 		"Directory where the agent mounts the network namespaces of routers, and where the container runtime keeps those of pods.")
-	fs.StringSliceVar(&o.cniResults, "cni-results", o.cniResults,
-		"Directories where the container runtime and Multus keep the results of CNI plugins.")
+	fs.StringVar(&o.bpfDir, "bpf-dir", o.bpfDir,
+		"Directory for the tables of the data plane's programs, on a BPF file system of the node. The tables outlive the agent.")
+	fs.StringVar(&o.socket, "cni-socket", o.socket,
+		"Path of the socket on which the agent serves the CNI plugin pod2-cni. The agent makes its directory, which only root may enter.")
 	fs.DurationVar(&o.resync, "resync", o.resync,
 		"How often to compare the kernel with its desired state, even without a notification of a change.")
 	fs.StringVar(&o.metricsAddress, "metrics-bind-address", o.metricsAddress,

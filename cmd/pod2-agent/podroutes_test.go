@@ -8,27 +8,17 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
-
-// onePort is the port that CNI made for pod a.
-type onePort struct{}
-
-func (onePort) Read() ([]dataplane.Port, error) {
-	return []dataplane.Port{{Interface: "veth1", Bridge: "nw1001", PodUID: "u-a", Sandbox: "/run/netns/cni-a", Inner: "net1"}}, nil
-}
 
 // grown is an agent of a node with a pod whose Network has grown.
 func grown(m *memory) *agent {
 	s := cluster("10.0.0.1")
 	s.Networks = []dataplane.Network{{Namespace: "default", Name: "blue", VNI: 1001, CIDR: netip.MustParsePrefix("192.168.0.0/28"), Gateway: netip.MustParseAddr("192.168.0.1"), MTU: 1450}}
-	s.Pods = []dataplane.Pod{{Namespace: "default", Name: "a", UID: "u-a", Node: "n1",
-		Attachments: []dataplane.Attachment{{Network: "blue", IP: netip.MustParseAddr("192.168.0.2"), MAC: dataplane.MAC{2}, Bits: 29}}}}
-	m.host = dataplane.Host{{Links: []dataplane.Link{{Name: "nw1001", Kind: dataplane.KindBridge}, {Name: "veth1", Kind: dataplane.KindVeth, Master: "nw1001"}}}}
 	a := newTestAgent(m, &s)
-	a.ports = onePort{}
+	a.ports = &plugged{here: []int32{1001}, ports: []dataplane.Port{
+		{Interface: 7, VNI: 1001, Pod: "default/a", IP: netip.MustParseAddr("192.168.0.2"), MAC: dataplane.MAC{2}, Bits: 29, Inner: "net1"}}}
 	return a
 }
 
@@ -36,7 +26,7 @@ func grown(m *memory) *agent {
 func TestPodRoutesAreAdded(t *testing.T) {
 	a := grown(&memory{})
 	r := registered(a)
-	if err := a.sync(t.Context(), time.Time{}); err != nil {
+	if err := a.sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	got := strings.ReplaceAll(metricsText(t, r, "pod2_agent_changes_total"), "  ", " ")
@@ -51,7 +41,7 @@ func TestPodThatRefusesItsRoute(t *testing.T) {
 	m := &memory{failed: errors.New("pod default/a: it has no route to 192.168.0.0/28: refused")}
 	a := grown(m)
 	r := registered(a)
-	if err := a.sync(t.Context(), time.Time{}); err != nil {
+	if err := a.sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	got := fmt.Sprintf("%v, %s, %s", a.ready(), a.problems, metricsText(t, r, "pod2_agent_problems"))
@@ -64,7 +54,7 @@ func TestPodThatRefusesItsRoute(t *testing.T) {
 func TestPodRoutesDoNotWaitForOthers(t *testing.T) {
 	m := &memory{err: errors.New("refused")}
 	a := grown(m)
-	if err := a.sync(t.Context(), time.Time{}); !errors.Is(err, m.err) {
+	if err := a.sync(t.Context()); !errors.Is(err, m.err) {
 		t.Fatal(err)
 	}
 	if len(m.pods) != 1 || m.pods[0].Pod != "default/a" {

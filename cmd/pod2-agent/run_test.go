@@ -21,7 +21,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 
 	"github.com/pod2/pod2/pkg/agent/dataplane"
-	"github.com/pod2/pod2/pkg/agent/kernel"
+	"github.com/pod2/pod2/pkg/agent/node"
 )
 
 // script is a kernel whose reads take time and record when they began. One of them may fail.
@@ -94,23 +94,6 @@ func TestRunRests(t *testing.T) {
 	})
 }
 
-// Two rings before a sync are one change, which waits since the first. heard resets the alarm.
-func TestAlarm(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		wake := newAlarm()
-		wake.ring()
-		time.Sleep(time.Second)
-		wake.ring()
-		if got := wake.heard(); !got.Equal(start) {
-			t.Errorf("since %s", got.Sub(start))
-		}
-		if got := wake.heard(); !got.IsZero() {
-			t.Errorf("once more, since %s", got.Sub(start))
-		}
-	})
-}
-
 // Only a sync that does not end fails the liveness probe; a loop that rests does not.
 func TestLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -142,83 +125,50 @@ func TestLive(t *testing.T) {
 	})
 }
 
-// ordered is a kernel and CNI's results. It records the order of reads, which may fail.
-type ordered struct {
-	memory
-	refuse string
-	log    []string
-}
-
-func (o *ordered) read(what string) error {
-	o.log = append(o.log, what)
-	if what == o.refuse {
-		return errors.New(what + " cannot be read")
-	}
-	return nil
-}
-
-func (o *ordered) Read() (dataplane.Host, error) { return nil, o.read("kernel") }
-
-type orderedPorts struct{ *ordered }
-
-func (o orderedPorts) Read() ([]dataplane.Port, error) { return nil, o.read("ports") }
-
-// Interfaces are read before their pods. If either read fails, nothing is changed.
-func TestSyncReads(t *testing.T) {
-	for _, tt := range []struct{ refuse, want string }{
-		{"", "kernel ports: 1 plans, <nil>"},
-		{"kernel", "kernel: 0 plans, kernel cannot be read"},
-		{"ports", "kernel ports: 0 plans, ports cannot be read"},
-	} {
+// Entries are compared in full at each resync, and not more often than one percent of a core allows.
+func TestFullComparisons(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		state := cluster("10.0.0.1")
-		o := &ordered{refuse: tt.refuse}
-		a := newTestAgent(o, &state)
-		a.ports = orderedPorts{o}
-		err := a.sync(t.Context(), time.Time{})
-		if got := fmt.Sprintf("%s: %d plans, %v", strings.Join(o.log, " "), len(o.done), err); got != tt.want {
-			t.Errorf("got %s, want %s", got, tt.want)
+		a := newTestAgent(&memory{}, &state)
+		p := &slow{}
+		a.ports, a.options.resync = p, 30*time.Second
+		for _, step := range []struct{ passes, takes time.Duration }{
+			{0, time.Second}, {time.Second, 0}, {40 * time.Second, 0}, {60 * time.Second, time.Millisecond}, {29 * time.Second, 0}, {2 * time.Second, 0},
+		} {
+			time.Sleep(step.passes)
+			p.takes = step.takes
+			if err := a.sync(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
+		if got, want := strings.Join(p.synced, " "), "[] true [] false [] false [] true [] false [] true"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
 }
 
-// The programming time runs from the notification of a change until the kernel has it, even
-// if a later sync succeeds. It excludes repairs, changes without a notification, and
-// changes that the kernel already has.
-func TestProgramming(t *testing.T) {
-	s := cluster("10.0.0.1")
-	m := &memory{}
-	a := newTestAgent(m, &s)
-	r := registered(a)
-	told, untold := time.Now(), time.Time{}
-	for i, step := range []struct {
-		cluster dataplane.State
-		has     bool // the kernel has it already
-		since   time.Time
-		err     error
-		want    string
-	}{
-		{cluster("10.0.0.1"), false, told, nil, "pod2_agent_programming_duration_seconds [] 1"},
-		{cluster("10.0.0.1"), false, told, nil, "pod2_agent_programming_duration_seconds [] 1"},
-		{cluster("10.0.0.1", "10.0.0.2"), false, untold, nil, "pod2_agent_programming_duration_seconds [] 1"},
-		{cluster("10.0.0.1", "10.0.0.3"), true, told, nil, "pod2_agent_programming_duration_seconds [] 1"},
-		{cluster("10.0.0.1", "10.0.0.4"), false, told, nil, "pod2_agent_programming_duration_seconds [] 2"},
-		{cluster("10.0.0.1", "10.0.0.5"), false, told, errors.New("refused"), "pod2_agent_programming_duration_seconds [] 2"},
-		{cluster("10.0.0.1", "10.0.0.5"), false, untold, nil, "pod2_agent_programming_duration_seconds [] 3"},
-		{cluster("10.0.0.1", "10.0.0.6"), false, untold, nil, "pod2_agent_programming_duration_seconds [] 3"},
-	} {
-		s, m.err = step.cluster, step.err
-		if m.host = nil; step.has {
-			asked := s
-			asked.Node, asked.UDPPort, asked.Transit = a.options.node, a.options.vxlanPort, a.options.transit
-			asked.VXLANReversePathFilter = a.options.vxlanReversePathFilter
-			m.host, _, _ = dataplane.Want(asked)
-		}
-		if err := a.sync(t.Context(), step.since); !errors.Is(err, step.err) {
-			t.Error(err)
-		}
-		if got := metricsText(t, r, "pod2_agent_programming_duration_seconds"); got != step.want {
-			t.Errorf("%d: got %s, want %s", i, got, step.want)
-		}
+// slow ports take time.
+type slow struct {
+	plugged
+	takes time.Duration
+}
+
+func (p *slow) Sync(routers []int32, full bool) (int, error) {
+	time.Sleep(p.takes)
+	return p.plugged.Sync(routers, full)
+}
+
+// While a bridge of the earlier data plane has pods, the programs wait, and all errors say so.
+func TestBridgeWithPods(t *testing.T) {
+	state := cluster("10.0.0.1")
+	m := &memory{host: dataplane.Host{{Links: []dataplane.Link{{Name: "nw1001", Kind: "bridge"}, {Name: "veth1", Kind: dataplane.KindVeth, Master: "nw1001"}}}}}
+	a := newTestAgent(m, &state)
+	p := &plugged{}
+	a.ports = p
+	err := a.sync(t.Context())
+	want := "pods that an earlier version attached are on bridge nw1001, and new pods wait until those are gone: drain the node"
+	if fmt.Sprint(p.blocked) != want || !errors.Is(err, p.blocked) || len(p.synced) > 0 {
+		t.Errorf("got %v and %v, after %d syncs of ports", p.blocked, err, len(p.synced))
 	}
 }
 
@@ -230,7 +180,7 @@ func TestLogIsShort(t *testing.T) {
 	s := dataplane.State{}
 	a := newTestAgent(&memory{}, &s)
 	for range 3 {
-		_ = a.sync(ctx, time.Time{}) // the Node does not exist
+		_ = a.sync(ctx) // the Node does not exist
 	}
 	plan := make(dataplane.Plan, 100)
 	for i := range plan {
@@ -250,25 +200,36 @@ func TestLogIsShort(t *testing.T) {
 	}
 }
 
-// Drops of the node are counted by reason, and those of pods by their open ports.
+// collector has drops of a pod and of the node.
+func collector() *dropsCollector {
+	return &dropsCollector{
+		programs: func() (map[node.Drop]uint64, error) {
+			return map[node.Drop]uint64{
+				{Reason: "mac", Namespace: "default", Network: "blue", Pod: "a"}:     3,
+				{Reason: "ip", Namespace: "default", Network: "blue", Pod: "a"}:      1,
+				{Reason: "unknown", Namespace: "default", Network: "blue", Pod: "a"}: 7,
+				{Reason: "vxlan"}: 2,
+			}, nil
+		},
+		rules: func() (map[string]uint64, error) { return map[string]uint64{"vxlan": 5}, nil },
+	}
+}
+
+// Drops are counted by reason and Network, and those of a pod that forged something also by pod.
 func TestDrops(t *testing.T) {
-	a := newTestAgent(&memory{}, &dataplane.State{})
-	r := registered(a)
-	r.CustomMustRegister(a.metrics.drops)
+	c := collector()
+	r := k8smetrics.NewKubeRegistry()
+	r.CustomMustRegister(c)
 	names := []string{"pod2_agent_dropped_packets_total", "pod2_agent_pod_spoofed_packets_total"}
-	a.metrics.drops.read = func() (kernel.Drops, error) {
-		return kernel.Drops{Reasons: map[string]uint64{"mac": 5}, Ports: map[string]uint64{"veth1": 3, "veth2": 2}}, nil
-	}
-	a.metrics.show(nil, dataplane.Report{PodPorts: []dataplane.PodPort{{Interface: "veth1", Namespace: "default", Pod: "a", Network: "blue"}, {Interface: "veth9", Pod: "brand-new"}}})
-	if families, err := r.Gather(); err != nil || strings.Contains(fmt.Sprint(families), "brand-new") {
-		t.Errorf("an unknown port is counted: %v, %v", families, err)
-	}
-	want := `pod2_agent_dropped_packets_total [name:"reason" value:"mac"] 5
-pod2_agent_pod_spoofed_packets_total [name:"network" value:"blue" name:"pod" value:"a" name:"pod_namespace" value:"default"] 3`
+	want := `pod2_agent_dropped_packets_total [name:"network" value:"" name:"network_namespace" value:"" name:"reason" value:"vxlan"] 7
+pod2_agent_dropped_packets_total [name:"network" value:"blue" name:"network_namespace" value:"default" name:"reason" value:"ip"] 1
+pod2_agent_dropped_packets_total [name:"network" value:"blue" name:"network_namespace" value:"default" name:"reason" value:"mac"] 3
+pod2_agent_dropped_packets_total [name:"network" value:"blue" name:"network_namespace" value:"default" name:"reason" value:"unknown"] 7
+pod2_agent_pod_spoofed_packets_total [name:"network" value:"blue" name:"pod" value:"a" name:"pod_namespace" value:"default"] 4`
 	if got := strings.ReplaceAll(metricsText(t, r, names...), "  ", " "); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	a.metrics.drops.read = func() (kernel.Drops, error) { return kernel.Drops{}, errors.New("refused") }
+	c.rules = func() (map[string]uint64, error) { return nil, errors.New("refused") }
 	if got := metricsText(t, r, names...); got != "" {
 		t.Errorf("got\n%s", got)
 	}
@@ -291,12 +252,9 @@ func TestMetricsAreDocumented(t *testing.T) {
 		}
 	}
 	a := newTestAgent(&memory{}, &dataplane.State{})
-	a.metrics.drops.read = func() (kernel.Drops, error) {
-		return kernel.Drops{Reasons: map[string]uint64{"mac": 5}, Ports: map[string]uint64{"veth1": 3}}, nil
-	}
 	r := registered(a)
-	r.CustomMustRegister(a.metrics.drops)
-	a.metrics.show(nil, dataplane.Report{PodPorts: []dataplane.PodPort{{Interface: "veth1", Pod: "a"}}})
+	r.CustomMustRegister(collector())
+	a.metrics.show(nil, map[string]int{"pod": 1}, 0)
 	a.metrics.count(dataplane.Plan{{Action: dataplane.DelNamespace{}}}, false)
 	families, err := r.Gather()
 	if err != nil {

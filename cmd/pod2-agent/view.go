@@ -13,6 +13,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -69,10 +70,15 @@ type entry[T any] struct {
 }
 
 // source keeps the values of one kind of object.
-type source[T any] struct{ informer cache.SharedIndexInformer }
+type source[T any] struct {
+	informer cache.SharedIndexInformer
+	// told: the handlers got all objects of the first list.
+	told cache.InformerSynced
+}
 
-// watch stores the value that of makes of each object, and calls changed when a value changes.
-func watch[K metav1.Object, T any](informer cache.SharedIndexInformer, of func(K) (T, bool), changed func()) source[T] {
+// watch stores the value that of makes of each object. It calls set with each new value that counts, and
+// del with each one that counts no more.
+func watch[K metav1.Object, T any](informer cache.SharedIndexInformer, of func(K) (T, bool), set, del func(T)) source[T] {
 	err := informer.SetTransform(func(obj any) (any, error) {
 		object, ok := obj.(K)
 		if !ok {
@@ -82,23 +88,35 @@ func watch[K metav1.Object, T any](informer cache.SharedIndexInformer, of func(K
 		e.value, e.counts = of(object)
 		return e, nil
 	})
+	change := func(was, is *entry[T]) {
+		switch {
+		case is != nil && is.counts && (was == nil || was.UID != is.UID || !was.counts || !reflect.DeepEqual(was.value, is.value)):
+			set(is.value)
+		case was != nil && was.counts && (is == nil || !is.counts):
+			del(was.value)
+		}
+	}
+	var registration cache.ResourceEventHandlerRegistration
 	if err == nil {
-		_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(any) { changed() },
-			DeleteFunc: func(any) { changed() },
-			UpdateFunc: func(was, is any) {
-				before, ok := was.(*entry[T])
-				after, both := is.(*entry[T])
-				if !ok || !both || before.UID != after.UID || before.counts != after.counts || !reflect.DeepEqual(before.value, after.value) {
-					changed()
-				}
-			},
+		registration, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(is any) { change(nil, entryOf[T](is)) },
+			UpdateFunc: func(was, is any) { change(entryOf[T](was), entryOf[T](is)) },
+			DeleteFunc: func(was any) { change(entryOf[T](was), nil) },
 		})
 	}
 	if err != nil {
 		panic(fmt.Sprintf("cannot set up an informer that has not started: %v", err))
 	}
-	return source[T]{informer}
+	return source[T]{informer, registration.HasSynced}
+}
+
+// entryOf an object of a handler, which may be a tombstone.
+func entryOf[T any](obj any) *entry[T] {
+	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = gone.Obj
+	}
+	e, _ := obj.(*entry[T])
+	return e
 }
 
 func (s source[T]) values() []T {
@@ -121,8 +139,9 @@ type view struct {
 	starts []func(context.Context)
 }
 
-// newView watches only pods that are on Networks.
-func newView(c clients, changed func()) *view {
+// newView watches only pods that are on Networks. It passes each event to e. It also rings wake if more than the
+// entries of maps depends on the event.
+func newView(c clients, e events, wake func()) *view {
 	sample := sampleinformers.NewSharedInformerFactory(c.sample, resyncCaches)
 	pods := kubeinformers.NewSharedInformerFactoryWithOptions(c.kube, resyncCaches, kubeinformers.WithTweakListOptions(func(o *metav1.ListOptions) {
 		o.LabelSelector = samplecrdv1.ManagedLabel + "=true"
@@ -130,15 +149,28 @@ func newView(c clients, changed func()) *view {
 	nodes := kubeinformers.NewSharedInformerFactory(c.kube, resyncCaches)
 	apis := kubeinformers.NewSharedInformerFactoryWithOptions(c.kube, resyncCaches, kubeinformers.WithNamespace(metav1.NamespaceDefault),
 		kubeinformers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = discoveryv1.LabelServiceName + "=kubernetes" }))
+	ring := func([]netip.AddrPort) { wake() }
 	return &view{
 		networks: watch(sample.Samplecrd().V1().Networks().Informer(), func(n *samplecrdv1.Network) (dataplane.Network, bool) {
 			return dataplane.NetworkOf(n, c.underlayMTU)
-		}, changed),
-		pods:   watch(pods.Core().V1().Pods().Informer(), dataplane.PodOf, changed),
-		nodes:  watch(nodes.Core().V1().Nodes().Informer(), func(n *corev1.Node) (dataplane.Node, bool) { return dataplane.NodeOf(n), true }, changed),
-		apis:   watch(apis.Discovery().V1().EndpointSlices().Informer(), endpoints, changed),
+		}, func(n dataplane.Network) { e.SetNetwork(n); wake() }, func(n dataplane.Network) { e.DeleteNetwork(n.Namespace, n.Name); wake() }),
+		pods: watch(pods.Core().V1().Pods().Informer(), dataplane.PodOf,
+			func(p dataplane.Pod) { e.SetPod(p) }, func(p dataplane.Pod) { e.DeletePod(p.Namespace, p.Name, p.UID) }),
+		nodes: watch(nodes.Core().V1().Nodes().Informer(), func(n *corev1.Node) (dataplane.Node, bool) { return dataplane.NodeOf(n), true },
+			func(n dataplane.Node) { e.SetNode(n); wake() }, func(n dataplane.Node) { e.DeleteNode(n.Name); wake() }),
+		apis:   watch(apis.Discovery().V1().EndpointSlices().Informer(), endpoints, ring, ring),
 		starts: []func(context.Context){sample.StartWithContext, pods.StartWithContext, nodes.StartWithContext, apis.StartWithContext},
 	}
+}
+
+// events are those of a node.Node.
+type events interface {
+	SetPod(dataplane.Pod)
+	DeletePod(namespace, name string, uid types.UID)
+	SetNetwork(dataplane.Network)
+	DeleteNetwork(namespace, name string)
+	SetNode(dataplane.Node)
+	DeleteNode(name string)
 }
 
 // endpoints of the API server.
@@ -168,12 +200,12 @@ func (v *view) start(ctx context.Context) bool {
 		logger.Info("Waiting for the first lists from the API server; see this log for errors", "since", patience)
 	})
 	defer waiting.Stop()
-	return cache.WaitForCacheSync(ctx.Done(), v.networks.informer.HasSynced, v.pods.informer.HasSynced, v.nodes.informer.HasSynced, v.apis.informer.HasSynced)
+	return cache.WaitForCacheSync(ctx.Done(), v.networks.told, v.pods.told, v.nodes.told, v.apis.told)
 }
 
-// state of the cluster, as the caches have it.
+// state of the cluster without its pods, as the caches have it.
 func (v *view) state() dataplane.State {
-	s := dataplane.State{Networks: v.networks.values(), Pods: v.pods.values(), Nodes: v.nodes.values()}
+	s := dataplane.State{Networks: v.networks.values(), Nodes: v.nodes.values()}
 	for _, some := range v.apis.values() {
 		s.APIServers = append(s.APIServers, some...)
 	}

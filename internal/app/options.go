@@ -36,7 +36,6 @@ type Options struct {
 
 	kubeconfig, master            string
 	clusterCIDRs, allowedOverlaps []string
-	underlayMTU                   int32
 	kubeQPS                       float32
 	burst                         int
 	help, version                 bool
@@ -47,7 +46,6 @@ func NewOptions() *Options {
 	return &Options{
 		AgentNamespace: "pod2-agent",
 		Workers:        16,
-		underlayMTU:    1500,
 		kubeQPS:        -1,
 		burst:          100,
 		Election: componentbase.LeaderElectionConfiguration{
@@ -97,8 +95,6 @@ func (o *Options) flags() *pflag.FlagSet {
 		"URL of the API server. Overrides the URL in the kubeconfig.")
 	fs.StringVar(&o.Namespace, "namespace", o.Namespace,
 		"Namespace to serve; empty for all. Controllers of different namespaces each need their own --leader-elect-resource-name.")
-	fs.Int32Var(&o.underlayMTU, "underlay-mtu", o.underlayMTU,
-		"MTU of the node network, in bytes. Overlay Networks default to this value minus 50, the overhead of VXLAN.")
 	fs.StringVar(&o.AgentNamespace, "agent-namespace", o.AgentNamespace,
 		"Namespace of the pod2-agent pods. The controller reports their readiness in the Node condition samplecrd.k8s.io/DataPlaneReady. Empty disables this. "+
 			"Several controllers may use the same namespace: they write the same condition. If a controller of a single namespace may not list Nodes, set this to empty, or the controller never becomes ready.")
@@ -147,7 +143,7 @@ func prefixes(cidrs []string) ([]netip.Prefix, error) {
 
 // Settings returns the settings of the reconciler. The Options must be valid.
 func (o *Options) Settings() reconcile.Settings {
-	s := reconcile.Settings{Namespace: o.Namespace, UnderlayMTU: o.underlayMTU, AgentNamespace: o.AgentNamespace}
+	s := reconcile.Settings{Namespace: o.Namespace, AgentNamespace: o.AgentNamespace}
 	s.ClusterCIDRs, _ = prefixes(o.clusterCIDRs)
 	s.AllowedOverlaps, _ = prefixes(o.allowedOverlaps)
 	return s
@@ -174,9 +170,6 @@ func (o *Options) validate() error {
 	}
 	if o.Workers < 1 {
 		bad("workers", o.Workers, "must be at least 1")
-	}
-	if o.underlayMTU < 1330 || o.underlayMTU > 65535 {
-		bad("underlay-mtu", o.underlayMTU, "must be 1330 to 65535: IPv6 needs 1280 (RFC 8200), VXLAN 50 more")
 	}
 	if o.kubeQPS == 0 {
 		bad("kube-api-qps", o.kubeQPS, "must be positive, or -1 for no limit")

@@ -29,7 +29,7 @@ func newModelled(stage *model.Stage, clock *clocktesting.FakePassiveClock) model
 		CronTabs: stage.CronTabs(), CronJobs: stage.CronJobs(), Jobs: stage.Jobs(),
 		Services: stage.Services(), EndpointSlices: stage.EndpointSlices(),
 		VNIs: stage.VNIs(), Definitions: stage.Definitions(),
-	}, model.Discard{}, clock, Settings{UnderlayMTU: 1500})
+	}, model.Discard{}, clock, Settings{})
 	if err != nil {
 		panic(err)
 	}

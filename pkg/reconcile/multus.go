@@ -40,7 +40,7 @@ func (r *multusKind) observe(key Key) (state multus.State, again time.Duration, 
 		return state, time.Second, errNothing // else a restart would report no definitions, and all of them a moment later
 	}
 	state = multus.State{
-		Now: r.clock.Now(), Namespace: key.Namespace, Name: key.Name, UnderlayMTU: r.settings.UnderlayMTU,
+		Now: r.clock.Now(), Namespace: key.Namespace, Name: key.Name,
 		Installed: r.definitionKind.served(),
 		VNIs:      r.vnis.sorted(byNetwork, key.path()),
 		Network:   r.networks.get(key.Namespace, key.Name),

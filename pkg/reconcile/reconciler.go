@@ -25,8 +25,6 @@ type Settings struct {
 	// Namespace to serve; the informers of namespaced kinds must show this namespace. Empty
 	// for all.
 	Namespace string
-	// UnderlayMTU is the MTU of the nodes' network, in bytes: usually 1500.
-	UnderlayMTU int32
 	// AgentNamespace has the pods of pod2-agent, which the condition of Nodes reports. If
 	// it is empty, the controller writes no Nodes.
 	AgentNamespace string

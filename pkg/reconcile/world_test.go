@@ -98,7 +98,7 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 	w.caches = append(w.caches, cacheOf{agents.Informer().GetIndexer(), apiserver.ResourceNamed("pods"), agentNS})
 	w.clients, w.informers = Clients{Kube: kube, Sample: sample}, informers
 	var err error
-	if w.r, err = New(w.clients, informers, recorder{w}, w.clock, Settings{UnderlayMTU: 1500, AgentNamespace: agentNS}); err != nil {
+	if w.r, err = New(w.clients, informers, recorder{w}, w.clock, Settings{AgentNamespace: agentNS}); err != nil {
 		t.Fatal(err)
 	}
 	w.r.kinds.multus.definitionKind.synced = func() bool { return true } // no informer runs

@@ -64,7 +64,7 @@ func requireAttached(t *testing.T, ns string, all map[string]pod) {
 }
 
 // Two Networks have the same CIDR, and their pods have the same addresses. Each pod reaches
-// those of its own Network. All are on one node, where a bridge is enough.
+// those of its own Network. All are on one node.
 func TestSameAddressesOnTwoNetworks(t *testing.T) {
 	ns := newNamespace(t, "same-addresses")
 	create(t, ns, networks)

@@ -5,6 +5,8 @@ package e2e
 import (
 	"strings"
 	"testing"
+
+	"github.com/pod2/pod2/pkg/agent/cni"
 )
 
 // All agents are replaced, and no packet is lost. An agent leaves its data plane behind, and
@@ -38,59 +40,81 @@ func TestAgentRestartMovesNoPacket(t *testing.T) {
 	}
 }
 
-// On a node without an agent, CNI makes the bridge for a new pod, but the bridge is not
-// connected. The agent then connects it to the Network.
-func TestPodBeforeAgent(t *testing.T) {
+// On a node without an agent, a pod on an Overlay Network waits, and an event says why. It starts
+// when the agent is back.
+func TestPodWaitsForAgent(t *testing.T) {
 	ns := newNamespace(t, "before-agent")
-	selector := func(value string) {
-		run(t, "pod2-agent", "patch", "daemonset/pod2-agent", "--type=merge",
-			`--patch={"spec":{"template":{"spec":{"nodeSelector":{"example.com/without-agent":`+value+`}}}}}`)
+	restore := withoutAgent(t, "node3")
+	create(t, ns, networks+alone("early", "node3", "blue")+alone("other", "node1", "blue"))
+	waitRunning(t, ns, "other")
+	waitUnattached(t, ns, "early")
+	if got := run(t, ns, "get", "pod", "early", "--output=jsonpath={.status.phase} {.status.containerStatuses[*].state.waiting.reason}"); got != "Pending ContainerCreating" {
+		t.Errorf("early is %s", got)
 	}
-	for _, node := range []string{"node1", "node2"} {
-		run(t, "", "label", "node", node, "example.com/without-agent=no")
-		t.Cleanup(func() { run(t, "", "label", "node", node, "example.com/without-agent-") })
-	}
-	t.Cleanup(func() {
-		selector("null")
-		run(t, "pod2-agent", "rollout", "status", "daemonset/pod2-agent", "--timeout="+patience.String())
-	})
-	selector(`"no"`)
-	run(t, "pod2-agent", "rollout", "status", "daemonset/pod2-agent", "--timeout="+patience.String())
-	eventually(t, "no agent on node3", func() (string, error) {
-		return kubectl("", "--namespace=pod2-agent", "get", "pods", "--field-selector=spec.nodeName=node3", "--output=name")
-	})
-	waitNoDataPlane(t, "node3")
-	waitDataPlane(t, "node1", "node2")
 
-	create(t, ns, networks+alone("early", "node3", "blue")+alone("other", "node1", "blue")+hosts("look", "node3"))
-	waitRunning(t, ns, "early", "other", "look")
+	restore()
+	waitRunning(t, ns, "early")
 	all := pods(t, ns, "app=alone")
 	early, other := all["early"].Published["blue"].Address.Addr().String(), all["other"].Published["blue"].Address.Addr().String()
-	vni := run(t, ns, "get", "network", "blue", "--output=jsonpath={.status.vni}")
-	if got := names(probe(t, ns, "look", "links"), vni); got != "nw"+vni {
-		t.Errorf("without an agent node3 has %q of the Network", got)
-	}
-	if got, want := probe(t, ns, "early", "get", other+":8080"), other+":8080: no answer"; got != want {
-		t.Errorf("without an agent: got %s, want %s", got, want)
-	}
-
-	selector("null")
-	run(t, "pod2-agent", "rollout", "status", "daemonset/pod2-agent", "--timeout="+patience.String())
-	waitDataPlane(t, "--all")
 	requireAnswer(t, ns, "early", other+":8080", "other at "+other)
 	requireAnswer(t, ns, "other", early+":8080", "early at "+early)
-	if got, want := names(probe(t, ns, "look", "links"), vni), "nw"+vni+" rt"+vni+" vx"+vni+" wn"+vni; got != want {
-		t.Errorf("node3 has %q of the Network, want %q", got, want)
+}
+
+// A pod whose node has no agent can be deleted, whether it was attached before or waits.
+func TestPodIsDeletedWithoutAgent(t *testing.T) {
+	ns := newNamespace(t, "delete-without-agent")
+	create(t, ns, networks+alone("attached", "node3", "blue")+hosts("look", "node3"))
+	waitRunning(t, ns, "attached", "look")
+	ports := func() string { return linesOf(probe(t, ns, "look", "links"), cni.InterfacePrefix) }
+	before := ports()
+	withoutAgent(t, "node3")
+	create(t, ns, alone("waiting", "node3", "blue"))
+	waitUnattached(t, ns, "waiting")
+	run(t, ns, "delete", "pod", "attached", "waiting", "--timeout="+patience.String())
+	if after := ports(); strings.Count(after, "\n") != strings.Count(before, "\n")-1 {
+		t.Errorf("node3 had the interfaces\n%s\nand has\n%s", before, after)
 	}
 }
 
-// names of a node's links that belong to a Network.
-func names(links, vni string) string {
-	var of []string
-	for line := range strings.Lines(linesOf(links, "")) {
-		if name := strings.Fields(line)[0]; strings.HasSuffix(name, vni) {
-			of = append(of, name)
+// waitUnattached waits until an event says that the pod waits for the agent.
+func waitUnattached(t *testing.T, ns, pod string) {
+	t.Helper()
+	const want = "the pod waits until pod2-agent runs on this node"
+	eventually(t, "an event of "+pod+" says "+want, func() (string, error) {
+		out, err := kubectl("", "--namespace", ns, "get", "events", "--field-selector=reason=FailedCreatePodSandBox,involvedObject.name="+pod, "--output=jsonpath={.items[*].message}")
+		if strings.Contains(out, want) {
+			return "", err
+		}
+		return "events say " + out, err
+	})
+}
+
+// withoutAgent keeps the agent off a node until restore is called, or until the test ends.
+func withoutAgent(t *testing.T, node string) (restore func()) {
+	t.Helper()
+	selector := func(value string) {
+		run(t, "pod2-agent", "patch", "daemonset/pod2-agent", "--type=merge",
+			`--patch={"spec":{"template":{"spec":{"nodeSelector":{"example.com/without-agent":`+value+`}}}}}`)
+		run(t, "pod2-agent", "rollout", "status", "daemonset/pod2-agent", "--timeout="+patience.String())
+	}
+	var others []string
+	for _, other := range []string{"node1", "node2", "node3"} {
+		if other != node {
+			others = append(others, other)
+			run(t, "", "label", "node", other, "example.com/without-agent=no")
+			t.Cleanup(func() { run(t, "", "label", "node", other, "example.com/without-agent-") })
 		}
 	}
-	return strings.Join(of, " ")
+	restore = func() {
+		selector("null")
+		waitDataPlane(t, "--all")
+	}
+	t.Cleanup(restore)
+	selector(`"no"`)
+	eventually(t, "no agent on "+node, func() (string, error) {
+		return kubectl("", "--namespace=pod2-agent", "get", "pods", "--field-selector=spec.nodeName="+node, "--output=name")
+	})
+	waitNoDataPlane(t, node)
+	waitDataPlane(t, others...)
+	return restore
 }

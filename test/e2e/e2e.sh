@@ -159,12 +159,12 @@ multus() {
 JSON
 }
 
-# images writes one file with all images, each of one binary.
+# images writes one file with all images.
 images() {
   # pause also gets its name in the registry, for manifests that need a container without work.
   local list=("pause:e2e=$bin/e2e/pause,65535:65535" "registry.k8s.io/pause:3.10=$bin/e2e/pause,65535:65535"
     "netprobe:e2e=$bin/e2e/netprobe"
-    "pod2-controller:latest=$bin/pod2-controller,65532:65532" "pod2-agent:latest=$bin/pod2-agent")
+    "pod2-controller:latest=$bin/pod2-controller,65532:65532" "pod2-agent:latest=$bin/pod2-agent+$bin/pod2-cni")
   "$bin/e2e/image" "$work/images.tar" "${list[@]}"
 }
 

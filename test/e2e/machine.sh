@@ -23,7 +23,7 @@ lacks_nodes() {
   done
   # shellcheck disable=SC2016 # $1 belongs to the inner bash
   if ! unshare --mount --net --pid --ipc --uts --fork bash -c 'mount -t tmpfs none "$1" && mkdir "$1/p" "$1/s" &&
-    mount -t proc proc "$1/p" && mount -t sysfs sysfs "$1/s"' - "$root/hack" &>/dev/null; then
+    mount -t proc proc "$1/p" && mount -t sysfs sysfs "$1/s" && mount -t bpf bpf "$1/s/fs/bpf"' - "$root/hack" &>/dev/null; then
     echo "they need the right to make namespaces and to mount in them, which root does not have here"
   elif [[ ! -r /dev/kmsg ]]; then
     echo "they need /dev/kmsg, because kubelets read it"

@@ -57,6 +57,7 @@ make_root() {
   mount -t proc proc "$root/proc"
   mount -t sysfs sysfs "$root/sys"
   mount --rbind /sys/fs/cgroup "$root/sys/fs/cgroup"
+  mount -t bpf -o mode=700 bpf "$root/sys/fs/bpf" # a new one, so each node has its own pinned maps
 }
 
 # If these sysctls have other values, a kubelet sets them for the whole machine and never resets them. So it finds them set,

@@ -29,15 +29,19 @@ func TestUninstallLeavesNothing(t *testing.T) {
 	create(t, ns, networks+alone("one", "node1", "blue@eth0")+alone("two", "node2", "blue@eth0"))
 	waitRunning(t, ns, "one", "two")
 	vni := run(t, ns, "get", "network", "blue", "--output=jsonpath={.status.vni}")
-	ours := strings.NewReplacer("V", vni).Replace("link nwV, link rtV, link vxV, link wnV, namespace pod2-V, table bridge pod2, table inet pod2")
+	ours := strings.Split(strings.ReplaceAll("filter from_port of a port, filter from_wire of eth0, link a port, link rtV, link wnV, maps, namespace pod2-V, plugin, table inet pod2", "V", vni), ", ")
+	before := map[string]string{}
 	for _, node := range []string{"node1", "node2"} {
-		eventually(t, node+" has all of the Network", func() (string, error) { return except(ours, traces(t, node)), nil })
+		eventually(t, node+" has all of the Network", func() (string, error) {
+			before[node] = traces(t, node)
+			return except(ours, before[node]), nil
+		})
 	}
 
 	run(t, "", "delete", "-f", agent, "--timeout="+patience.String())
 	for _, node := range []string{"node1", "node2"} {
-		if got := traces(t, node); got != ours {
-			t.Errorf("%s without an agent has %s, want %s", node, got, ours)
+		if got, want := traces(t, node), before[node]; got != want {
+			t.Errorf("%s without an agent has %s, want %s", node, got, want)
 		}
 	}
 	for _, node := range []string{"node1", "node2", "node3"} {
@@ -55,21 +59,26 @@ func TestUninstallLeavesNothing(t *testing.T) {
 	run(t, "", "delete", "-f", cleanup, "--timeout="+patience.String())
 }
 
-// except returns "" if got is as wanted.
-func except(want, got string) string {
-	if got == want {
-		return ""
+// except returns "" if got has all that is wanted.
+func except(want []string, got string) string {
+	for _, w := range want {
+		if !slices.Contains(strings.Split(got, ", "), w) {
+			return "it lacks " + w + " and has " + got
+		}
 	}
-	return "it has " + got
+	return ""
 }
 
 // agentsLink matches the names of links in docs/contributing/data-plane.md. It does not match
-// rt-plain, which belongs to another test.
-var agentsLink = regexp.MustCompile(`^(nw|vx|rt|wn)[0-9]+$`)
+// rt-plain, which belongs to another test. agentsPort matches the interfaces of pods on the node.
+var (
+	agentsLink = regexp.MustCompile(`^((nw|vx|rt|wn)[0-9]+|pod2.*)$`)
+	agentsPort = regexp.MustCompile(`^pod2[0-9a-f]{11}$`)
+)
 
 // traces finds the agent's things on a node without the agent's own code: links with its names,
-// mounted namespaces, all nftables, because no other program makes tables on these nodes, and
-// routing rules other than the kernel's own.
+// eBPF programs on all links, pinned maps, the plugin, mounted namespaces, all nftables, because
+// no other program makes tables on these nodes, and routing rules other than the kernel's own.
 func traces(t *testing.T, node string) string {
 	t.Helper()
 	process := firstProcess(t, node)
@@ -89,8 +98,25 @@ func traces(t *testing.T, node string) string {
 		t.Fatalf("links of %s: %v", node, err)
 	}
 	for _, link := range links {
-		if name := link.Attrs().Name; agentsLink.MatchString(name) {
+		name := agentsPort.ReplaceAllString(link.Attrs().Name, "a port")
+		if agentsLink.MatchString(link.Attrs().Name) {
 			found = append(found, "link "+name)
+		}
+		for _, parent := range []uint32{netlink.HANDLE_MIN_INGRESS, netlink.HANDLE_MIN_EGRESS} {
+			filters, err := h.FilterList(link, parent)
+			if err != nil {
+				t.Fatalf("filters of %s on %s: %v", name, node, err)
+			}
+			for _, filter := range filters {
+				if program, ok := filter.(*netlink.BpfFilter); ok {
+					found = append(found, "filter "+program.Name+" of "+name)
+				}
+			}
+		}
+	}
+	for what, path := range map[string]string{"maps": "sys/fs/bpf/pod2/*", "plugin": "opt/cni/bin/pod2-cni"} {
+		if files, err := filepath.Glob(filepath.Join(process, "root", path)); err != nil || len(files) > 0 {
+			found = append(found, what)
 		}
 	}
 	names, err := filepath.Glob(filepath.Join(process, "root/run/netns/pod2-*"))

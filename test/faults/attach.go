@@ -26,9 +26,9 @@ func (program Program) MultusComesAndGoes(t *testing.T) {
 			want string
 		}{
 			{func() {}, "network blue: 0 bound, finalizers [samplecrd.k8s.io/in-use], observed true, AddressesAvailable True, Attachable False, Ready True"},
-			{func() { w.Serve(definitions) }, "definition blue: of Network blue, of its Network's bridge true"},
+			{func() { w.Serve(definitions) }, "definition blue: of Network blue, for its Network true"},
 			{func() { w.Unserve(definitions) }, "network blue: 0 bound, finalizers [samplecrd.k8s.io/in-use], observed true, AddressesAvailable True, Attachable False, Ready True"},
-			{func() { w.Serve(definitions) }, "definition blue: of Network blue, of its Network's bridge true"},
+			{func() { w.Serve(definitions) }, "definition blue: of Network blue, for its Network true"},
 		} {
 			step.do()
 			time.Sleep(sim.Settle)
@@ -60,7 +60,7 @@ func (program Program) AForeignDefinitionIsNotTriedAgain(t *testing.T) {
 		}
 		w.Delete(definitions, "red", "")
 		time.Sleep(time.Second)
-		if want := "definition red: of Network red, of its Network's bridge true"; !strings.Contains(w.Essence(), want) {
+		if want := "definition red: of Network red, for its Network true"; !strings.Contains(w.Essence(), want) {
 			t.Errorf("a second after the deletion\n%s\nwant\n%s", w.Essence(), want)
 		}
 		for _, fault := range w.Faults() {

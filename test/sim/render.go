@@ -134,8 +134,8 @@ func (s *Cluster) Essence() string {
 	lines = append(lines, fmt.Sprintf("%d VNIs", len(vnis)))
 	for _, d := range apiserver.List[*nadv1.NetworkAttachmentDefinition](s.Server, "network-attachment-definitions") {
 		n, _ := s.Get(apiserver.ResourceNamed("networks"), d.Namespace, d.Name).(*v1.Network)
-		lines = append(lines, fmt.Sprintf("definition %s: of %s, of its Network's bridge %v", apiserver.NameOf(d), ownerOf(d),
-			n != nil && strings.Contains(d.Spec.Config, fmt.Sprintf("nw%d\"", n.Status.VNI))))
+		lines = append(lines, fmt.Sprintf("definition %s: of %s, for its Network %v", apiserver.NameOf(d), ownerOf(d),
+			n != nil && strings.Contains(d.Spec.Config, fmt.Sprintf(`"name":"%s.%s"`, n.Namespace, n.Name))))
 	}
 	for _, c := range apiserver.List[*stablev1.CronTab](s.Server, "crontabs") {
 		lines = append(lines, fmt.Sprintf("crontab %s: %s", apiserver.NameOf(c), conditions(c.Generation == c.Status.ObservedGeneration, c.Status.Conditions)))

@@ -20,8 +20,8 @@ import (
 //     status.
 //   - An Overlay Network has the VNI of its status, or reports that none was free. Other
 //     Networks have none.
-//   - The NetworkAttachmentDefinition with the Network's name has the Network's wire, if the
-//     Network owns it.
+//   - The NetworkAttachmentDefinition with the Network's name has the Network's name and plugin,
+//     if the Network owns it.
 //   - The condition Attachable says whether it does.
 //
 // While the status is about an earlier spec, or the Network lacks the finalizer, only VNIs
@@ -79,7 +79,10 @@ func DefinitionDone(c *Cluster, namespace, name string) string {
 // Network's.
 func definitionDone(n *v1.Network, d *nadv1.NetworkAttachmentDefinition, namespace string, overlay bool) (why string, attaches bool) {
 	valid := meta.FindStatusCondition(n.Status.Conditions, v1.ConditionAttachable).Reason
-	bridge := fmt.Sprintf(`"bridge":"nw%d"`, n.Status.VNI)
+	plugin := `"type":"static"` // the ipam beside a user's plugin
+	if overlay {
+		plugin = `"type":"pod2-cni"`
+	}
 	switch owner := metav1.GetControllerOfNoCopy(d); {
 	case d.DeletionTimestamp != nil, valid == "InvalidConfig", valid == "NoFreeVNI":
 		return "", false
@@ -89,7 +92,7 @@ func definitionDone(n *v1.Network, d *nadv1.NetworkAttachmentDefinition, namespa
 		return "", false
 	case d.Labels[v1.NetworkLabel] != n.Name:
 		return "the NetworkAttachmentDefinition lacks the label of its Network", false
-	case !strings.Contains(d.Spec.Config, fmt.Sprintf("%q:%q", "name", namespace+"."+n.Name)), !strings.Contains(d.Spec.Config, `"type":"static"`), overlay && !strings.Contains(d.Spec.Config, bridge):
+	case !strings.Contains(d.Spec.Config, fmt.Sprintf("%q:%q", "name", namespace+"."+n.Name)), !strings.Contains(d.Spec.Config, plugin):
 		return "the NetworkAttachmentDefinition differs from the Network", false
 	}
 	return "", true

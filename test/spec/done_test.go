@@ -144,7 +144,7 @@ func TestDefinitionDone(t *testing.T) {
 			VNIs: []*v1.VNI{{ObjectMeta: metav1.ObjectMeta{Name: "70000"}, Spec: v1.VNISpec{Network: v1.NetworkReference{Namespace: "default", Name: "blue", UID: "n"}}}},
 			Definitions: []*nadv1.NetworkAttachmentDefinition{{
 				ObjectMeta: metav1.ObjectMeta{Name: "blue", Labels: map[string]string{v1.NetworkLabel: "blue"}, OwnerReferences: blockOf().OwnerReferences},
-				Spec:       nadv1.NetworkAttachmentDefinitionSpec{Config: `{"name":"default.blue","bridge":"nw70000","ipam":{"type":"static"}}`},
+				Spec:       nadv1.NetworkAttachmentDefinitionSpec{Config: `{"name":"default.blue","type":"pod2-cni"}`},
 			}},
 		}
 	}
@@ -160,8 +160,15 @@ func TestDefinitionDone(t *testing.T) {
 		{"no condition", "is missing", func(c *Cluster) { c.Networks[0].Status.Conditions = nil }},
 		{"no definition", "there is no NetworkAttachmentDefinition", func(c *Cluster) { c.Definitions = c.Definitions[:0] }},
 		{"the kind does not exist", "the condition Attachable is True", func(c *Cluster) { c.Definitions = nil }},
-		{"another bridge", "differs from the Network", func(c *Cluster) {
-			c.Definitions[0].Spec.Config = strings.ReplaceAll(c.Definitions[0].Spec.Config, "nw7", "nw8")
+		{"another Network", "differs from the Network", func(c *Cluster) {
+			c.Definitions[0].Spec.Config = strings.ReplaceAll(c.Definitions[0].Spec.Config, "blue", "green")
+		}},
+		{"the plugin of an earlier release", "differs from the Network", func(c *Cluster) {
+			c.Definitions[0].Spec.Config = strings.ReplaceAll(c.Definitions[0].Spec.Config, "pod2-cni", "bridge")
+		}},
+		{"another plugin than the user's", "differs from the Network", func(c *Cluster) {
+			c.Networks[0].Spec.Attachment = &v1.NetworkAttachment{Type: v1.AttachmentCNI}
+			c.Networks[0].Status.VNI, c.VNIs = 0, nil
 		}},
 		{"no owner", "has no owner", func(c *Cluster) { c.Definitions[0].OwnerReferences = nil }},
 		{"another owner", "the condition Attachable is True", func(c *Cluster) { c.Definitions[0].OwnerReferences[0].UID = "u" }},

@@ -1,7 +1,6 @@
 package dataplane
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -10,7 +9,11 @@ import (
 
 // Diff returns the steps that turn the observed host into the desired one. It leaves alone
 // everything that already matches, so no packet is lost, and everything that the agent does
-// not own. It keeps a bridge that has ports of other owners, because pods are behind them.
+// not own.
+//
+// An earlier agent connected pods by bridges. Diff removes its bridges, VXLAN devices and
+// bridge table. A bridge that still has ports of pods stays, with its VXLAN device and the
+// bridge table, until the pods are gone.
 func Diff(is, want Host) Plan {
 	d := &differ{is: is, want: want, is0: or(is.Namespace("")), want0: or(want.Namespace(""))}
 	d.tables("", d.is0, d.want0)
@@ -31,18 +34,9 @@ type differ struct {
 	// vni is the Network that the differ looks at; 0 is the node.
 	vni int32
 	// The keys are "namespace/name". fresh are links that were just made: they have nothing
-	// that a former link had. gone are links that were removed, with everything on them.
-	// flushed are bridges whose neighbours the kernel has just removed. bare are links whose
-	// IPv4 routes the kernel has removed with the last address.
-	fresh, gone, flushed, bare map[string]bool
-
-	entries map[int32]*entries
-}
-
-// entries of a Network, observed and wanted.
-type entries struct {
-	isFDB, wantFDB               []FDB
-	isNeighbours, wantNeighbours []Neighbour
+	// that a former link had. gone are links that were removed, with everything on them. bare
+	// are links whose IPv4 routes the kernel has removed with the last address.
+	fresh, gone, bare map[string]bool
 }
 
 func or(n *Namespace) *Namespace {
@@ -56,62 +50,25 @@ func (d *differ) add(namespace string, a Action) {
 	d.plan = append(d.plan, Step{d.vni, namespace, a})
 }
 
-// vnis returns the VNIs of all Networks that the host has or shall have, in order. It also
-// sorts the entries into these Networks.
+// vnis returns the VNIs of all Networks that the host has or shall have, in order.
 func (d *differ) vnis() []int32 {
-	d.entries = map[int32]*entries{}
-	masters := map[string]int32{}
-	of := func(vni int32) *entries {
-		if d.entries[vni] == nil {
-			d.entries[vni] = &entries{}
-		}
-		return d.entries[vni]
-	}
+	var vnis []int32
 	for _, h := range []Host{d.is, d.want} {
 		for _, ns := range h {
-			if vni := OwnNamespace(ns.Name); vni != 0 {
-				of(vni)
-			}
+			vnis = append(vnis, OwnNamespace(ns.Name))
 		}
 		for _, l := range or(h.Namespace("")).Links {
-			if vni := cmp.Or(OwnLink(l.Name), OwnBridge(l.Master)); vni != 0 {
-				of(vni)
-				masters[l.Name] = vni
-			}
-		}
-	}
-	deal(d.is0.FDB, func(f FDB) string { return f.Dev }, func(dev string) *[]FDB { return &of(masters[dev]).isFDB })
-	deal(d.want0.FDB, func(f FDB) string { return f.Dev }, func(dev string) *[]FDB { return &of(masters[dev]).wantFDB })
-	deal(d.is0.Neighbours, func(n Neighbour) string { return n.Dev }, func(dev string) *[]Neighbour { return &of(masters[dev]).isNeighbours })
-	deal(d.want0.Neighbours, func(n Neighbour) string { return n.Dev }, func(dev string) *[]Neighbour { return &of(masters[dev]).wantNeighbours })
-	var vnis []int32
-	for vni := range d.entries {
-		if vni != 0 {
-			vnis = append(vnis, vni)
+			vnis = append(vnis, OwnLink(l.Name))
 		}
 	}
 	slices.Sort(vnis)
-	return vnis
-}
-
-// deal sorts a list into the lists of its devices; the entries of a device are adjacent.
-func deal[T any](list []T, dev func(T) string, to func(dev string) *[]T) {
-	for len(list) > 0 {
-		name, n := dev(list[0]), 1
-		for n < len(list) && dev(list[n]) == name {
-			n++
-		}
-		of := to(name)
-		*of = append(*of, list[:n]...)
-		list = list[n:]
-	}
+	return slices.DeleteFunc(slices.Compact(vnis), func(vni int32) bool { return vni == 0 })
 }
 
 // network plans all steps of one Network. It first removes obstacles. Then it makes the
-// router, and closes it before it connects it. The links follow, then the entries that lead
-// to pods, and the gateway last.
+// router, and closes it before it connects it. The links follow, and the addresses last.
 func (d *differ) network() {
-	d.fresh, d.gone, d.flushed, d.bare = map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
+	d.fresh, d.gone, d.bare = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	name := namespaceName(d.vni)
 	isRouter, wantRouter := d.is.Namespace(name), d.want.Namespace(name)
 	d.removeLinks()
@@ -128,23 +85,14 @@ func (d *differ) network() {
 	d.tables(name, isRouter, wantRouter)
 	d.removeTables(name, isRouter, wantRouter)
 	d.sysctls(name, isRouter, wantRouter)
-	for _, link := range []string{multus.Bridge(d.vni), vxlanName(d.vni), routerName(d.vni), wanName(d.vni)} {
+	for _, link := range []string{RouterName(d.vni), wanName(d.vni)} {
 		if l := d.want0.Link(link); l != nil {
 			d.link(*l, isRouter, wantRouter)
-		}
-	}
-	for _, l := range d.want0.Links {
-		if OwnBridge(l.Master) == d.vni && OwnLink(l.Name) == 0 {
-			d.set("", d.is0, l)
 		}
 	}
 	for _, l := range wantRouter.Links {
 		d.set(name, isRouter, l)
 	}
-	bridged := func(dev string) bool { return OwnLink(dev) == d.vni && dev != wanName(d.vni) }
-	d.addresses("", d.is0.on(bridged).Addresses, d.want0.on(bridged).Addresses) // neighbours go with them
-	d.fdb()
-	d.neighbours()
 	d.gateway(name, isRouter, wantRouter)
 }
 
@@ -158,12 +106,14 @@ func filter[T any](list []T, keep func(T) bool) []T {
 	return kept
 }
 
-// removeLinks removes the Network's links that are not wanted. The bridge is last, and
-// stays if it has ports of other owners.
+// removeLinks removes the Network's links that are not wanted. The bridge is last.
 func (d *differ) removeLinks() {
-	for _, name := range []string{wanName(d.vni), routerName(d.vni), vxlanName(d.vni), multus.Bridge(d.vni)} {
-		occupied := name == multus.Bridge(d.vni) && len(d.is.guests(d.vni)) > 0
-		if d.is0.Link(name) != nil && d.want0.Link(name) == nil && !occupied {
+	names := []string{wanName(d.vni), RouterName(d.vni), vxlanName(d.vni), multus.Bridge(d.vni)}
+	if slices.Contains(d.is.oldBridges(), multus.Bridge(d.vni)) {
+		names = names[:2]
+	}
+	for _, name := range names {
+		if d.is0.Link(name) != nil && d.want0.Link(name) == nil {
 			d.add("", DelLink{name})
 			d.gone["/"+name] = true
 		}
@@ -171,28 +121,22 @@ func (d *differ) removeLinks() {
 }
 
 // link makes a link of the node, with its peer in the router's namespace. It replaces a
-// link if a property differs that cannot change later. A bridge has no such property, so
-// a bridge that CNI made stays.
+// link that is not such a veth.
 func (d *differ) link(want Link, isRouter, wantRouter *Namespace) {
 	is := d.is0.Link(want.Name)
-	good := is != nil && is.Kind == want.Kind && is.VXLAN == want.VXLAN && is.Peer == want.Peer
-	if good {
+	if is != nil && is.Kind == want.Kind && is.Peer == want.Peer {
 		d.set("", d.is0, want)
 		return
 	}
 	if is != nil {
 		d.add("", DelLink{want.Name})
 	}
-	made := AddLink{Link: want}
-	if namespace, peer, ok := strings.Cut(want.Peer, "/"); ok {
-		if stray := isRouter.Link(peer); stray != nil && stray.Peer != "/"+want.Name {
-			d.add(namespace, DelLink{peer})
-		}
-		made.Peer = &Peer{namespace, *wantRouter.Link(peer)}
-		d.fresh[namespace+"/"+peer] = true
+	namespace, peer, _ := strings.Cut(want.Peer, "/")
+	if stray := isRouter.Link(peer); stray != nil && stray.Peer != "/"+want.Name {
+		d.add(namespace, DelLink{peer})
 	}
-	d.fresh["/"+want.Name] = true
-	d.add("", made)
+	d.fresh[namespace+"/"+peer], d.fresh["/"+want.Name] = true, true
+	d.add("", AddVeth{want, namespace, *wantRouter.Link(peer)})
 	d.set("", d.is0, want)
 }
 
@@ -208,7 +152,7 @@ func (d *differ) set(namespace string, in *Namespace, want Link) {
 	}
 	was := *is
 	if d.gone[namespace+"/"+was.Master] {
-		was.Master, was.Port = "", PortDefault
+		was.Master = ""
 	}
 	if (want.MAC == MAC{}) {
 		want.MAC = was.MAC
@@ -216,15 +160,12 @@ func (d *differ) set(namespace string, in *Namespace, want Link) {
 	if was != want {
 		d.add(namespace, SetLink{was, want})
 	}
-	if was.MAC != want.MAC || was.Up && !want.Up {
-		d.flushed[namespace+"/"+want.Name] = true
-	}
 }
 
-// asMade is a link after AddLink. It is down and has the flags of any new port. It would
-// give itself an IPv6 address once up.
+// asMade is a link after AddVeth: it is down and on no bridge. It would give itself an IPv6
+// address once up.
 func asMade(want Link) Link {
-	want.Up, want.AutoAddress, want.Port = false, true, PortDefault
+	want.Up, want.AutoAddress, want.Master = false, true, ""
 	return want
 }
 
@@ -241,7 +182,6 @@ func (d *differ) addresses(namespace string, is, want []Address) (stay []Address
 	for _, a := range is {
 		if !slices.Contains(want, a) {
 			d.add(namespace, DelAddress{a})
-			d.flushed[namespace+"/"+a.Dev] = true // the kernel flushes neighbours with the last address
 		}
 	}
 	for _, a := range want {

@@ -28,10 +28,9 @@ func (a Address) route() Route {
 	return r
 }
 
-// gateway plans the addresses, routes and rules for packets that leave the Network. It comes
-// last, so if the kernel refuses a step here, packets inside the Network still flow.
+// gateway plans the addresses, routes and rules for packets that leave the Network.
 func (d *differ) gateway(router string, isRouter, wantRouter *Namespace) {
-	node := func(dev string) bool { return dev == wanName(d.vni) }
+	node := func(dev string) bool { return dev == wanName(d.vni) || dev == RouterName(d.vni) }
 	for _, ns := range []struct {
 		name     string
 		is, want *Namespace

@@ -6,9 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pod2/pod2/pkg/ipam"
 	"github.com/pod2/pod2/pkg/network/multus"
@@ -17,9 +14,8 @@ import (
 // state reads the view of node n1, one line for each thing:
 //
 //	node n1 10.0.0.1 fd0a::1
-//	network blue 1001 192.168.0.0/16                  gateway by default; also gateway=, mtu=1400, none (egress), ns=other
-//	pod a n1 blue=192.168.0.2/16 green=10.1.0.2       with the published prefix, if it matters; also uid=, created=5, mac= (of all), ns=other
-//	cni veth1 a                                       the port of that pod (UID u-a), net1 inside; also made=5, bridge=nw1001, sandbox=/run/netns/cni-a
+//	network blue 1001 192.168.0.0/16     gateway by default; also gateway=, mtu=1400, none (egress), ns=other, elsewhere (not on n1)
+//	port 7 1001 a 192.168.0.2/16         the interface of default/a, with the published prefix, net1 inside
 //	api 10.0.0.1:6443
 func state(t testing.TB, lines ...string) State {
 	t.Helper()
@@ -64,11 +60,18 @@ func state(t testing.TB, lines ...string) State {
 				n.MTU, _ = strconv.Atoi(m)
 			}
 			s.Networks = append(s.Networks, n)
-		case "pod":
-			s.Pods = append(s.Pods, newPod(t, namespace, plain[0], plain[1], options))
-		case "cni":
-			made, _ := strconv.Atoi(options["made"])
-			s.Ports = append(s.Ports, Port{plain[0], options["bridge"], types.UID("u-" + plain[1]), time.Unix(int64(made), 0), options["sandbox"], "net1"})
+			if !slices.Contains(plain, "elsewhere") {
+				s.Here = append(s.Here, n.VNI)
+			}
+		case "port":
+			index, _ := strconv.Atoi(plain[0])
+			vni, _ := strconv.Atoi(plain[1])
+			ip := netip.MustParsePrefix(plain[3])
+			mac, err := ParseMAC(ipam.MAC(ip.Addr()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Ports = append(s.Ports, Port{uint32(index), int32(vni), "default/" + plain[2], ip.Addr(), mac, ip.Bits(), "net1"})
 		case "api":
 			s.APIServers = append(s.APIServers, netip.MustParseAddrPort(plain[0]))
 		default:
@@ -78,50 +81,23 @@ func state(t testing.TB, lines ...string) State {
 	return s
 }
 
-func newPod(t testing.TB, namespace, name, node string, options map[string]string) Pod {
-	t.Helper()
-	p := Pod{Namespace: namespace, Name: name, UID: types.UID("u-" + name), Node: node}
-	var wantedMAC string
-	for key, value := range options {
-		switch key {
-		case "uid":
-			p.UID = types.UID(value)
-		case "created":
-			seconds, _ := strconv.Atoi(value)
-			p.Created = time.Unix(int64(seconds), 0)
-		case "mac":
-			wantedMAC = value
-		default:
-			address, length, _ := strings.Cut(value, "/")
-			bits, _ := strconv.Atoi(length)
-			p.Attachments = append(p.Attachments, Attachment{Network: key, IP: netip.MustParseAddr(address), Bits: bits})
-		}
-	}
-	for i := range p.Attachments {
-		mac, err := ParseMAC(ipam.MAC(p.Attachments[i].IP))
-		if wantedMAC != "" {
-			mac, err = ParseMAC(wantedMAC)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.Attachments[i].MAC = mac
-	}
-	slices.SortFunc(p.Attachments, func(a, b Attachment) int { return strings.Compare(a.Network, b.Network) })
-	return p
-}
-
-// plug does the work of CNI: it attaches a port to a bridge, and makes the bridge if needed.
-func plug(h Host, name string, vni int32) Host {
+// old does the work of an earlier agent and of CNI: a bridge with its VXLAN device and, if the
+// port has a name, a pod's port.
+func old(h Host, vni int32, port string) Host {
 	h = clone(h)
 	if h.Namespace("") == nil {
 		h = append(Host{{}}, h...)
 	}
-	host := h.Namespace("")
-	if host.Link(multus.Bridge(vni)) == nil {
-		host.Links = append(host.Links, Link{Name: multus.Bridge(vni), Kind: KindBridge, MAC: MAC{0x5e, 1}, MTU: 1450, Up: true, AutoAddress: true, Snooping: true, Port: PortDefault})
+	host, bridge := h.Namespace(""), multus.Bridge(vni)
+	for _, l := range []Link{{Name: bridge, Kind: "bridge"}, {Name: vxlanName(vni), Kind: "vxlan", Master: bridge}, {Name: port, Kind: KindVeth, Master: bridge}} {
+		if l.Name != "" && host.Link(l.Name) == nil {
+			l.MTU, l.Up = 1450, true
+			host.Links = append(host.Links, l)
+		}
 	}
-	host.Links = append(host.Links, Link{Name: name, Kind: KindVeth, MAC: MAC{0x5e, 2}, MTU: 1450, Up: true, AutoAddress: true, Master: multus.Bridge(vni), Port: PortDefault})
+	if host.table("bridge pod2") == nil {
+		host.Tables = append(host.Tables, Table{Family: "bridge", Name: TableName})
+	}
 	return h
 }
 

@@ -3,48 +3,32 @@ package dataplane
 import (
 	"fmt"
 	"slices"
-	"strconv"
+	"strings"
 )
 
-// The hooks of the agent's chains. Bridges check first whether a port may send a frame,
-// before they learn anything from it.
+// The hooks of the agent's chains.
 const (
-	bridgePrerouting = "type filter hook prerouting priority -300; policy accept;"
-	bridgeForward    = "type filter hook forward priority -300; policy accept;"
-	bridgeInput      = "type filter hook input priority -300; policy accept;"
-	rawPrerouting    = "type filter hook prerouting priority -300; policy accept;"
-	hostInput        = "type filter hook input priority 0; policy accept;"
-	hostForward      = "type filter hook forward priority 0; policy accept;"
-	rawOutput        = "type filter hook output priority -300; policy accept;"
-	routerInput      = "type filter hook input priority 0; policy drop;"
-	routerForward    = "type filter hook forward priority 0; policy drop;"
-	natPostrouting   = "type nat hook postrouting priority 100; policy accept;"
+	rawPrerouting  = "type filter hook prerouting priority -300; policy accept;"
+	hostInput      = "type filter hook input priority 0; policy accept;"
+	hostForward    = "type filter hook forward priority 0; policy accept;"
+	rawOutput      = "type filter hook output priority -300; policy accept;"
+	routerInput    = "type filter hook input priority 0; policy drop;"
+	routerForward  = "type filter hook forward priority 0; policy drop;"
+	natPostrouting = "type nat hook postrouting priority 100; policy accept;"
 )
 
 // element of a set, joined from its parts.
 func element(parts ...any) string {
-	text := ""
+	words := make([]string, len(parts))
 	for i, part := range parts {
-		if i > 0 {
-			text += " . "
-		}
-		if name, ok := part.(string); ok {
-			text += strconv.Quote(name)
-		} else {
-			text += fmt.Sprint(part)
-		}
+		words[i] = fmt.Sprint(part)
 	}
-	return text
+	return strings.Join(words, " . ")
 }
 
 func newSet(name, kind string, elements []string) Set {
 	slices.Sort(elements)
 	return Set{Name: name, Type: kind, Elements: slices.Compact(elements)}
-}
-
-func counting(s Set) Set {
-	s.Counter = true
-	return s
 }
 
 // routerTable lets packets out and answers back in, and nothing else.

@@ -1,102 +1,18 @@
 package dataplane
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
-)
 
-func TestBridgeTable(t *testing.T) {
-	expect(t, bridgeTable([]binding{
-		{"veth2", MAC{0x0a, 0x58, 0, 0, 0, 2}, netip.MustParseAddr("fd00::2")},
-		{"veth1", MAC{0x0a, 0x58, 0xc0, 0xa8, 0, 2}, netip.MustParseAddr("192.168.0.2")},
-	}, []string{"vx1001", "rt1001"}, []string{"veth3"}).String(), `
-		table bridge pod2 {
-			set dropped {
-				type ifname
-				counter
-				elements = { "veth1",
-					     "veth2" }
-			}
-			set ip4 {
-				type ifname . ether_addr . ipv4_addr
-				elements = { "veth1" . 0a:58:c0:a8:00:02 . 192.168.0.2 }
-			}
-			set ip6 {
-				type ifname . ether_addr . ipv6_addr
-				elements = { "veth1" . 0a:58:c0:a8:00:02 . fe80::858:c0ff:fea8:2,
-					     "veth2" . 0a:58:00:00:00:02 . fd00::2,
-					     "veth2" . 0a:58:00:00:00:02 . fe80::858:ff:fe00:2 }
-			}
-			set mac {
-				type ifname . ether_addr
-				elements = { "veth1" . 0a:58:c0:a8:00:02,
-					     "veth2" . 0a:58:00:00:00:02 }
-			}
-			set ports {
-				type ifname
-				elements = { "veth1",
-					     "veth2" }
-			}
-			set strangers {
-				type ifname
-				elements = { "veth3" }
-			}
-			set trunks {
-				type ifname
-				elements = { "rt1001",
-					     "vx1001" }
-			}
-			chain forward {
-				type filter hook forward priority -300; policy accept;
-				iifname @ports oifname @ports accept
-				iifname @ports oifname @trunks accept
-				iifname @trunks oifname @ports accept
-				iifname @ports counter drop comment "stranger"
-				iifname @trunks counter drop comment "stranger"
-				oifname @ports counter drop comment "stranger"
-				oifname @strangers counter drop comment "stranger"
-				oifname @trunks counter drop comment "stranger"
-			}
-			chain input {
-				type filter hook input priority -300; policy accept;
-				iifname @ports drop
-				iifname @trunks drop
-			}
-			chain pod {
-				iifname . ether saddr != @mac counter jump spoofed comment "mac"
-				ether type ip counter jump spoofed comment "ip"
-				ether type arp iifname . arp saddr ether . arp saddr ip @ip4 accept
-				ether type arp iifname . arp saddr ether @mac arp saddr ip 0.0.0.0 accept
-				ether type arp counter jump spoofed comment "arp"
-				ether type ip6 icmpv6 type nd-router-advert counter jump spoofed comment "nd"
-				ether type ip6 icmpv6 type nd-redirect counter jump spoofed comment "nd"
-				ether type ip6 icmpv6 type nd-neighbor-advert iifname . ether saddr . icmpv6 taddr != @ip6 counter jump spoofed comment "nd"
-				ether type ip6 iifname . ether saddr . ip6 saddr @ip6 accept
-				ether type ip6 icmpv6 type nd-neighbor-solicit ip6 saddr :: accept
-				ether type ip6 icmpv6 type mld2-listener-report drop
-				ether type ip6 counter jump spoofed comment "ip"
-				counter jump spoofed comment "protocol"
-			}
-			chain prerouting {
-				type filter hook prerouting priority -300; policy accept;
-				iifname @trunks accept
-				ether type ip iifname . ether saddr . ip saddr @ip4 accept
-				ether type ip6 meta l4proto != ipv6-icmp iifname . ether saddr . ip6 saddr @ip6 accept
-				iifname @ports jump pod
-				iifname @strangers counter drop comment "stranger"
-			}
-			chain spoofed {
-				iifname @dropped drop
-				drop
-			}
-		}`)
-}
+	"github.com/pod2/pod2/pkg/agent/cni"
+)
 
 func TestHostTable(t *testing.T) {
 	s := state(t, "node n1 10.0.0.1 fd0a::1", "node n2 10.0.0.2", "api 10.0.0.1:6443", "api [fd0a::1]:6443", "network blue 1001 192.168.0.0/16", "network green 65536 fd00::/64")
-	expect(t, hostTable(s, Transit6).String(), `
+	expect(t, hostTable(s).String(), `
 		table inet pod2 {
 			set api4 {
 				type ipv4_addr . inet_service
@@ -122,8 +38,6 @@ func TestHostTable(t *testing.T) {
 			}
 			chain forward {
 				type filter hook forward priority 0; policy accept;
-				iifname "nw*" oifname "nw*" accept
-				iifname "nw*" counter drop comment "bridge"
 				iifname "wn*" oifname "wn*" counter drop comment "network"
 				iifname "wn*" ip daddr @nodes4 counter drop comment "node"
 				iifname "wn*" ip6 daddr @nodes6 counter drop comment "node"
@@ -139,7 +53,6 @@ func TestHostTable(t *testing.T) {
 			}
 			chain input {
 				type filter hook input priority 0; policy accept;
-				iifname "nw*" counter drop comment "bridge"
 				iifname "wn*" icmpv6 type nd-neighbor-solicit accept
 				iifname "wn*" icmpv6 type nd-neighbor-advert accept
 				iifname "wn*" counter drop comment "node"
@@ -159,7 +72,8 @@ func TestHostTable(t *testing.T) {
 			}
 			chain prerouting {
 				type filter hook prerouting priority -300; policy accept;
-				iifname "nw*" notrack accept
+				iifname "pod2*" counter drop comment "stranger"
+				iifname "rt*" counter drop comment "stranger"
 				ip saddr @nodes4 meta l4proto udp th dport 4789 @th,96,24 @vnis fib saddr . iif oif missing counter drop comment "vxlan"
 				ip6 saddr @nodes6 meta l4proto udp th dport 4789 @th,96,24 @vnis fib saddr . iif oif missing counter drop comment "vxlan"
 				ip daddr @nodes4 meta l4proto udp th dport 4789 @th,96,24 @vnis notrack
@@ -172,7 +86,7 @@ func TestHostTable(t *testing.T) {
 // that lets packets of Networks out.
 func TestDenied(t *testing.T) {
 	table := hostTable(State{UDPPort: 4789, Transit: netip.MustParsePrefix("100.64.0.0/16"), Denied: []netip.Prefix{
-		netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("169.254.169.254/32"), netip.MustParsePrefix("10.96.0.0/12"), netip.MustParsePrefix("10.96.0.0/12")}}, Transit6)
+		netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("169.254.169.254/32"), netip.MustParsePrefix("10.96.0.0/12"), netip.MustParsePrefix("10.96.0.0/12")}})
 	table.Sets = nil
 	table.Chains = slices.DeleteFunc(table.Chains, func(c Chain) bool { return c.Name != "forward" && c.Name != "prerouting" })
 	for i, c := range table.Chains {
@@ -203,7 +117,7 @@ func TestDenied(t *testing.T) {
 
 // If routes between nodes are not symmetrical, VXLAN may arrive at any interface.
 func TestReversePathFilterOff(t *testing.T) {
-	if got := hostTable(State{UDPPort: 4789, Transit: netip.MustParsePrefix("100.64.0.0/16")}, Transit6).String(); strings.Contains(got, "fib") {
+	if got := hostTable(State{UDPPort: 4789, Transit: netip.MustParsePrefix("100.64.0.0/16")}).String(); strings.Contains(got, "fib") {
 		t.Error(got)
 	}
 }
@@ -226,4 +140,12 @@ func TestRouterTable(t *testing.T) {
 				oifname "wan" masquerade
 			}
 		}`)
+}
+
+// A port of a pod or of a router is closed without its program.
+func TestPortsAreClosed(t *testing.T) {
+	chains := hostTable(State{}).Chains
+	prerouting := chains[slices.IndexFunc(chains, func(c Chain) bool { return c.Name == "prerouting" })]
+	expect(t, strings.Join(prerouting.Rules[:2], "\n"), fmt.Sprintf("iifname \"%s*\" counter drop comment \"stranger\"\niifname \"%s*\" counter drop comment \"stranger\"",
+		cni.InterfacePrefix, routerPrefix))
 }

@@ -17,16 +17,22 @@ func both(rule string) []string {
 // hostTable keeps packets of Networks away from the node's own ports and from the API
 // server. It also keeps outside connections out of Networks. Packets of Networks arrive
 // from the routers, through wn<vni>.
-func hostTable(s State, transit6 netip.Prefix) Table {
+//
+// The programs on the ports of pods and routers take all packets. A packet that arrives at the
+// node's own stack through such a port came past a program, so it is dropped.
+func hostTable(s State) Table {
 	denied, ahead := denials(s.Denied)
 	vxlan := vxlanRules(s)
+	var bridged []string
+	if len(s.Host.oldBridges()) > 0 {
+		// br_netfilter makes bridged packets pass here too. Bridges share one conntrack zone,
+		// which would mistake equal connections of two Networks for one connection.
+		bridged = []string{`iifname "nw*" notrack accept`}
+	}
 	return Table{Family: "inet", Name: TableName,
 		Sets: hostSets(s),
 		Chains: []Chain{
 			{"forward", hostForward, slices.Concat([]string{
-				// br_netfilter makes bridged packets pass here too; these rules are not for them.
-				`iifname "nw*" oifname "nw*" accept`,
-				`iifname "nw*" counter drop comment "bridge"`,
 				`iifname "wn*" oifname "wn*" counter drop comment "network"`},
 				both(`iifname "wn*" %[1]s daddr @nodes%[2]s counter drop comment "node"`),
 				both(`iifname "wn*" meta l4proto tcp %[1]s daddr . th dport @api%[2]s counter drop comment "api"`),
@@ -36,7 +42,6 @@ func hostTable(s State, transit6 netip.Prefix) Table {
 					`oifname "wn*" counter drop comment "inbound"`},
 				vxlan.forward)},
 			{"input", hostInput, slices.Concat([]string{
-				`iifname "nw*" counter drop comment "bridge"`,
 				`iifname "wn*" icmpv6 type nd-neighbor-solicit accept`,
 				`iifname "wn*" icmpv6 type nd-neighbor-advert accept`,
 				`iifname "wn*" counter drop comment "node"`},
@@ -44,13 +49,12 @@ func hostTable(s State, transit6 netip.Prefix) Table {
 			{"output", rawOutput, vxlan.untracked},
 			{"postrouting", natPostrouting, []string{
 				fmt.Sprintf(`ip saddr %s oifname != "wn*" masquerade`, s.Transit),
-				fmt.Sprintf(`ip6 saddr %s oifname != "wn*" masquerade`, transit6),
+				fmt.Sprintf(`ip6 saddr %s oifname != "wn*" masquerade`, Transit6),
 			}},
 			{"prerouting", rawPrerouting, slices.Concat([]string{
-				// All bridges would share one conntrack zone. It would mistake equal connections of two
-				// Networks for one connection.
-				`iifname "nw*" notrack accept`},
-				ahead, vxlan.forged, vxlan.untracked)},
+				`iifname "pod2*" counter drop comment "stranger"`,
+				`iifname "rt*" counter drop comment "stranger"`},
+				bridged, ahead, vxlan.forged, vxlan.untracked)},
 		}}
 }
 

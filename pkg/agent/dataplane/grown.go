@@ -1,10 +1,10 @@
 package dataplane
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 )
 
 // PodRoute is the route that a pod needs after its Network has grown. The pod's interface
@@ -20,34 +20,31 @@ type PodRoute struct {
 	// Network is its VNI, Pod is "namespace/name".
 	Network int32
 	Pod     string
-	// Namespace is the name of the pod's network namespace.
-	Namespace string
+	// Interface is the index of the node's end of the pod's interface.
+	Interface uint32
 	// MAC and IP are those of the pod's interface.
 	MAC   MAC
 	IP    netip.Addr
 	Route Route
 }
 
-// sandboxDirs are the directories in which container runtimes keep the network namespaces
-// of pods. Both names are the same directory.
-var sandboxDirs = []string{"/run/netns/", "/var/run/netns/"}
-
-// grown records the route that a pod of this node needs if its Network has grown since the
-// pod's address was published.
-func (w *wanted) grown(n Network, m member, p Port) {
-	if m.bits <= n.CIDR.Bits() {
-		return
+// grown returns the routes that pods of this node need because their Network has grown since
+// their address was published.
+func (w *wanted) grown(here []Network) []PodRoute {
+	var routes []PodRoute
+	for _, p := range w.Ports {
+		i, found := slices.BinarySearchFunc(here, p.VNI, func(n Network, vni int32) int { return cmp.Compare(n.VNI, vni) })
+		if !found || p.Bits <= here[i].CIDR.Bits() || !here[i].CIDR.Contains(p.IP) {
+			continue
+		}
+		r := PodRoute{Network: p.VNI, Pod: p.Pod, Interface: p.Interface, MAC: p.MAC, IP: p.IP, Route: Route{Dst: here[i].CIDR, Dev: p.Inner}}
+		if p.IP.Is4() {
+			r.Route.Src = p.IP
+		}
+		routes = append(routes, r)
 	}
-	name := p.Sandbox[strings.LastIndex(p.Sandbox, "/")+1:]
-	r := PodRoute{Network: n.VNI, Pod: m.pod.Namespace + "/" + m.pod.Name, Namespace: name, MAC: m.mac, IP: m.ip, Route: Route{Dst: n.CIDR, Dev: p.Inner}}
-	if m.ip.Is4() {
-		r.Route.Src = m.ip
-	}
-	if dir := strings.TrimSuffix(p.Sandbox, name); !slices.Contains(sandboxDirs, dir) || name == "" {
-		w.problem("pod %s cannot reach all of %s until you recreate the pod: its network namespace %q is not in %s", r.Pod, n.CIDR, p.Sandbox, sandboxDirs[0])
-		return
-	}
-	w.routes = append(w.routes, r)
+	slices.SortFunc(routes, func(a, b PodRoute) int { return cmp.Compare(a.Interface, b.Interface) })
+	return routes
 }
 
 // Plan adds the route. It is empty if the interface is down, or already has a route to that
@@ -62,5 +59,5 @@ func (r PodRoute) Plan(is Namespace) (Plan, error) {
 	if !l.Up || slices.ContainsFunc(is.Routes, func(route Route) bool { return route.Dst == r.Route.Dst }) {
 		return nil, nil
 	}
-	return Plan{{r.Network, r.Namespace, AppendRoute{r.Route}}}, nil
+	return Plan{{r.Network, is.Name, AppendRoute{r.Route}}}, nil
 }

@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -8,36 +9,29 @@ import (
 
 // The routes that pods need after their Network grew.
 func TestPodRoutes(t *testing.T) {
-	nodes := []string{"node n1 10.0.0.1", "node n2 10.0.0.2"}
 	for _, tt := range []struct {
 		name  string
 		lines []string
 		want  string
 	}{
-		{"a pod that has a smaller prefix", []string{"network blue 1001 192.168.0.0/28", "pod a n1 blue=192.168.0.2/29", "cni veth1 a sandbox=/run/netns/cni-a"},
-			`default/a: ip -n cni-a route append 192.168.0.0/28 dev net1 src 192.168.0.2`},
-		{"the same, of IPv6, by the directory's other name", []string{"network blue 1001 fd00::/124", "pod a n1 blue=fd00::2/125", "cni veth1 a sandbox=/var/run/netns/cni-a"},
-			`default/a: ip -n cni-a -6 route append fd00::/124 dev net1`},
-		{"a Network that grew to below", []string{"network blue 1001 192.168.0.0/28 gateway=192.168.0.9", "pod a n1 blue=192.168.0.10/29", "cni veth1 a sandbox=/run/netns/cni-a"},
-			`default/a: ip -n cni-a route append 192.168.0.0/28 dev net1 src 192.168.0.10`},
-		{"a pod that has the whole prefix", []string{"network blue 1001 192.168.0.0/28", "pod a n1 blue=192.168.0.9/28", "cni veth1 a sandbox=/run/netns/cni-a"}, ``},
-		{"a pod of another node", []string{"network blue 1001 192.168.0.0/28", "pod a n2 blue=192.168.0.2/29", "cni veth1 a sandbox=/run/netns/cni-a"}, ``},
-		{"a pod that CNI has made no port for", []string{"network blue 1001 192.168.0.0/28", "pod a n1 blue=192.168.0.2/29"}, ``},
-		{"a pod of an earlier Network with this name", []string{"network blue 1001 192.168.0.0/28", "pod a n1 blue=10.0.0.2/29", "cni veth1 a sandbox=/run/netns/cni-a"}, ``},
-		{"a runtime that keeps no namespaces by name", []string{"network blue 1001 192.168.0.0/28", "pod a n1 blue=192.168.0.2/29", "cni veth1 a sandbox=/proc/5/ns/net"},
-			`pod default/a cannot reach all of 192.168.0.0/28 until you recreate the pod: its network namespace "/proc/5/ns/net" is not in /run/netns/`},
-		{"a path that leads elsewhere", []string{"network blue 1001 192.168.0.0/28", "pod a n1 blue=192.168.0.2/29", "cni veth1 a sandbox=/run/netns/../cni-a"},
-			`pod default/a cannot reach all of 192.168.0.0/28 until you recreate the pod: its network namespace "/run/netns/../cni-a" is not in /run/netns/`},
+		{"a pod that has a smaller prefix", []string{"network blue 1001 192.168.0.0/28", "port 7 1001 a 192.168.0.2/29"},
+			`1001 default/a 7 0a:58:c0:a8:00:02 192.168.0.2: ip route append 192.168.0.0/28 dev net1 src 192.168.0.2`},
+		{"the same, of IPv6", []string{"network blue 1001 fd00::/124", "port 7 1001 a fd00::2/125"},
+			`1001 default/a 7 0a:58:00:00:00:02 fd00::2: ip -6 route append fd00::/124 dev net1`},
+		{"a Network that grew to below", []string{"network blue 1001 192.168.0.0/28 gateway=192.168.0.9", "port 7 1001 a 192.168.0.10/29"},
+			`1001 default/a 7 0a:58:c0:a8:00:0a 192.168.0.10: ip route append 192.168.0.0/28 dev net1 src 192.168.0.10`},
+		{"a pod that has the whole prefix", []string{"network blue 1001 192.168.0.0/28", "port 7 1001 a 192.168.0.9/28"}, ``},
+		{"a pod of an earlier Network with this name", []string{"network blue 1001 192.168.0.0/28", "port 7 1001 a 10.0.0.2/29"}, ``},
+		{"a Network that is not here", []string{"network blue 1001 192.168.0.0/28 elsewhere", "port 7 1001 a 192.168.0.2/29"}, ``},
+		{"a Network that is unknown", []string{"network blue 1001 192.168.0.0/28", "port 7 1002 a 192.168.0.2/29"}, ``},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := state(t, append(nodes, tt.lines...)...)
-			s.Host = plug(s.Host, "veth1", 1001)
-			_, r := decide(t, s)
+			_, r := decide(t, state(t, append([]string{"node n1 10.0.0.1"}, tt.lines...)...))
 			var lines []string
-			for _, route := range r.PodRoutes {
-				lines = append(lines, route.Pod+": "+Step{route.Network, route.Namespace, AppendRoute{route.Route}}.String())
+			for _, r := range r.PodRoutes {
+				lines = append(lines, fmt.Sprintf("%d %s %d %s %s: %s", r.Network, r.Pod, r.Interface, r.MAC, r.IP, AppendRoute{r.Route}))
 			}
-			expect(t, strings.Join(append(lines, r.Problems...), "\n"), tt.want)
+			expect(t, strings.Join(lines, "\n"), tt.want)
 		})
 	}
 }
@@ -45,7 +39,7 @@ func TestPodRoutes(t *testing.T) {
 // The steps in a pod's namespace, for each state of its interface.
 func TestPodRoutePlan(t *testing.T) {
 	mac, ip := MAC{2, 0, 0, 0, 0, 2}, netip.MustParseAddr("192.168.0.2")
-	route := PodRoute{Network: 1001, Pod: "default/a", Namespace: "cni-a", MAC: mac, IP: ip, Route: Route{Dst: netip.MustParsePrefix("192.168.0.0/28"), Src: ip, Dev: "net1"}}
+	route := PodRoute{Network: 1001, Pod: "default/a", Interface: 7, MAC: mac, IP: ip, Route: Route{Dst: netip.MustParsePrefix("192.168.0.0/28"), Src: ip, Dev: "net1"}}
 	const add = "ip -n cni-a route append 192.168.0.0/28 dev net1 src 192.168.0.2"
 	for _, tt := range []struct {
 		name   string

@@ -20,19 +20,16 @@ func (h Host) Namespace(name string) *Namespace {
 }
 
 // Namespace is a network namespace. The node's own, as read, has only the things that the
-// agent owns by their name, and these: ports of the agent's bridges; veths without a bridge,
-// because they may have been such ports; and routes that the kernel made for the agent's
-// links. No list has a thing twice.
+// agent owns by their name, and these: ports of the bridges of an earlier agent, and routes
+// that the kernel made for the agent's links. No list has a thing twice.
 type Namespace struct {
-	Name       string
-	Links      []Link
-	Addresses  []Address
-	Routes     []Route
-	Rules      []Rule
-	FDB        []FDB
-	Neighbours []Neighbour
-	Sysctls    []Sysctl
-	Tables     []Table
+	Name      string
+	Links     []Link
+	Addresses []Address
+	Routes    []Route
+	Rules     []Rule
+	Sysctls   []Sysctl
+	Tables    []Table
 }
 
 // Link with this name; nil if there is none.
@@ -46,12 +43,8 @@ func (n *Namespace) Link(name string) *Link {
 	return nil
 }
 
-// The kinds of links that the agent makes.
-const (
-	KindBridge = "bridge"
-	KindVXLAN  = "vxlan"
-	KindVeth   = "veth"
-)
+// KindVeth is the kind of the links that the agent makes.
+const KindVeth = "veth"
 
 // KindHardware is the kind of a link that no driver of virtual links made.
 const KindHardware = "device"
@@ -66,32 +59,9 @@ type Link struct {
 	Up     bool
 	// AutoAddress: the kernel gives the link an IPv6 address.
 	AutoAddress bool
-	// Snooping is multicast snooping. Only a bridge has it and SpanningTree.
-	Snooping, SpanningTree bool
-	// VXLAN belongs to KindVXLAN.
-	VXLAN VXLAN
 	// Peer of a veth: "namespace/name".
 	Peer string
-	// Port is how a bridge treats the link; PortDefault if the link is not a port.
-	Port PortFlags
 }
-
-// VXLAN holds the properties of a VXLAN link that cannot change later.
-type VXLAN struct {
-	VNI      int32
-	Local    netip.Addr
-	UDPPort  uint16
-	Learning bool
-	// External: each packet and each entry names its VNI.
-	External bool
-}
-
-// PortFlags of a port of a bridge. Blocked means that only the state in the spanning tree
-// keeps the port from forwarding: it has a carrier, and its bridge is up.
-type PortFlags struct{ Learning, Suppress, Flood, MulticastFlood, BroadcastFlood, Isolated, Blocked bool }
-
-// PortDefault are the flags of a new port.
-var PortDefault = PortFlags{Learning: true, Flood: true, MulticastFlood: true, BroadcastFlood: true}
 
 // Address of an interface. The kernel does not look for duplicates: a gateway has the same
 // addresses on every node.
@@ -122,36 +92,6 @@ type Rule struct {
 	More string
 }
 
-// FDB is a static entry for a MAC address. With a Dst it belongs to a VXLAN device, and
-// packets go to Dst. Otherwise it belongs to a bridge, and frames go to the port Dev. If
-// another port sends with that address, a static entry moves there, and a sticky one stays.
-type FDB struct {
-	Dev    string
-	MAC    MAC
-	Sticky bool
-	Dst    netip.Addr
-	Own    Detour
-}
-
-// Detour holds properties that an entry of a VXLAN device can override: the VNI, the UDP
-// port, the interface (its index) instead of the one that routing finds, or a nexthop object
-// instead of a Dst. The agent wants none of these. A VNI is a Network, so the packets would
-// reach another Network.
-type Detour struct {
-	VNI, Interface, NextHop uint32
-	UDPPort                 uint16
-}
-
-// OfVXLAN says whether the entry belongs to a VXLAN device, not to a bridge.
-func (f FDB) OfVXLAN() bool { return f.Dst.IsValid() || f.Own.NextHop != 0 }
-
-// Neighbour is a permanent neighbour.
-type Neighbour struct {
-	Dev string
-	IP  netip.Addr
-	MAC MAC
-}
-
 // Sysctl has a name such as "net.ipv4.ip_forward".
 type Sysctl struct{ Name, Value string }
 
@@ -171,19 +111,16 @@ type Table struct {
 	Chains       []Chain
 }
 
-// Set has its elements sorted as text. An element of type "ifname . ether_addr" is, for example,
+// Set has its elements sorted as text. An element of type "ipv4_addr . inet_service" is, for
+// example,
 //
-//	"veth5e11" . 0a:58:c0:a8:00:02
+//	10.0.0.1 . 6443
 type Set struct {
 	Name, Type string
 	Elements   []string
-	// Counter: each element counts the packets that match it. A set that was read from the
-	// kernel does not have this flag.
-	Counter bool
 }
 
-// Chain has a hook such as "type filter hook input priority 0; policy accept;". If Hook is
-// "", other rules jump to the chain.
+// Chain has a hook such as "type filter hook input priority 0; policy accept;".
 type Chain struct {
 	Name, Hook string
 	Rules      []string
@@ -198,9 +135,6 @@ func (t Table) String() string {
 	fmt.Fprintf(&b, "table %s {\n", t.id())
 	for _, s := range t.Sets {
 		fmt.Fprintf(&b, "\tset %s {\n\t\ttype %s\n", s.Name, s.Type)
-		if s.Counter {
-			b.WriteString("\t\tcounter\n")
-		}
 		if len(s.Elements) > 0 {
 			fmt.Fprintf(&b, "\t\telements = { %s }\n", strings.Join(s.Elements, ",\n\t\t\t     "))
 		}
@@ -231,7 +165,7 @@ func sameSkeleton(a, b Table) bool {
 func (h Host) Equal(other Host) bool {
 	return slices.EqualFunc(h, other, func(a, b Namespace) bool {
 		return a.Name == b.Name && slices.Equal(a.Links, b.Links) && slices.Equal(a.Addresses, b.Addresses) && slices.Equal(a.Routes, b.Routes) && slices.Equal(a.Rules, b.Rules) &&
-			slices.Equal(a.FDB, b.FDB) && slices.Equal(a.Neighbours, b.Neighbours) && slices.Equal(a.Sysctls, b.Sysctls) &&
+			slices.Equal(a.Sysctls, b.Sysctls) &&
 			slices.EqualFunc(a.Tables, b.Tables, func(a, b Table) bool {
 				return sameSkeleton(a, b) && slices.EqualFunc(a.Sets, b.Sets, func(a, b Set) bool { return slices.Equal(a.Elements, b.Elements) })
 			})

@@ -10,8 +10,7 @@ func clone(h Host) Host {
 	out := Host{}
 	for _, n := range h {
 		n.Links, n.Addresses, n.Routes, n.Rules = slices.Clone(n.Links), slices.Clone(n.Addresses), slices.Clone(n.Routes), slices.Clone(n.Rules)
-		n.FDB, n.Neighbours, n.Sysctls = slices.Clone(n.FDB), slices.Clone(n.Neighbours), slices.Clone(n.Sysctls)
-		n.Tables = slices.Clone(n.Tables)
+		n.Sysctls, n.Tables = slices.Clone(n.Sysctls), slices.Clone(n.Tables)
 		for i := range n.Tables {
 			n.Tables[i].Sets = slices.Clone(n.Tables[i].Sets)
 			for j := range n.Tables[i].Sets {
@@ -69,7 +68,7 @@ func (k *kernel) do(step Step) {
 			k.unlink(a.Name, l.Name)
 		}
 		k.h = slices.DeleteFunc(k.h, func(n Namespace) bool { return n.Name == a.Name })
-	case AddLink:
+	case AddVeth:
 		k.link(step, a)
 	case SetLink:
 		k.set(step, ns, a)
@@ -81,7 +80,6 @@ func (k *kernel) do(step Step) {
 		ns.addAddress(a.Address)
 	case DelAddress:
 		ns.delAddress(a.Address)
-		ns.Neighbours = slices.DeleteFunc(ns.Neighbours, func(x Neighbour) bool { return x.Dev == a.Dev })
 	case AddRoute:
 		on(a.Dev)
 		if a.Via.IsValid() && !slices.ContainsFunc(ns.Routes, func(x Route) bool { return x.Dev == a.Dev && !x.Via.IsValid() && x.Dst.Contains(a.Via) }) || slices.Contains(ns.Routes, a.Route) {
@@ -99,16 +97,6 @@ func (k *kernel) do(step Step) {
 		ns.Rules = slices.DeleteFunc(ns.Rules, func(x Rule) bool { return x == a.Rule })
 	case SetSysctl:
 		ns.Sysctls = append(slices.DeleteFunc(ns.Sysctls, func(x Sysctl) bool { return x.Name == a.Name }), a.Sysctl)
-	case ReplaceFDB:
-		on(a.Dev)
-		k.fdb(ns, a.FDB)
-	case DelFDB:
-		ns.FDB = slices.DeleteFunc(ns.FDB, func(x FDB) bool { x.Sticky = a.Sticky; return x == a.FDB })
-	case ReplaceNeighbour:
-		on(a.Dev)
-		ns.Neighbours = append(slices.DeleteFunc(ns.Neighbours, func(x Neighbour) bool { return x.Dev == a.Dev && x.IP == a.IP }), a.Neighbour)
-	case DelNeighbour:
-		ns.Neighbours = slices.DeleteFunc(ns.Neighbours, func(x Neighbour) bool { return x.Dev == a.Dev && x.IP == a.IP })
 	case ReplaceTable:
 		ns.Tables = append(slices.DeleteFunc(ns.Tables, func(x Table) bool { return x.id() == a.Table.id() }), clone(Host{{Tables: []Table{a.Table}}})[0].Tables[0])
 	case DelTable:
@@ -120,27 +108,20 @@ func (k *kernel) do(step Step) {
 	}
 }
 
-func (k *kernel) link(step Step, a AddLink) {
+func (k *kernel) link(step Step, a AddVeth) {
 	k.t.Helper()
-	l := asMade(a.Link)
-	if (l.MAC == MAC{}) {
-		l.MAC = MAC{0x02, 0xff}
+	host, router := k.h.Namespace(""), k.h.Namespace(a.Namespace)
+	if router == nil || host.Link(a.Link.Name) != nil || router.Link(a.Peer.Name) != nil {
+		k.t.Fatalf("no namespace, or an end exists: %s", step)
 	}
-	host := k.h.Namespace("")
-	if host.Link(l.Name) != nil || l.Master != "" && host.Link(l.Master) == nil {
-		k.t.Fatalf("exists, or its master does not: %s", step)
-	}
-	host.Links = append(host.Links, l)
-	if a.Peer != nil {
-		p := asMade(a.Peer.Link)
-		if (p.MAC == MAC{}) {
-			p.MAC = MAC{0x02, 0xfe}
+	for _, end := range []struct {
+		ns *Namespace
+		l  Link
+	}{{host, asMade(a.Link)}, {router, asMade(a.Peer)}} {
+		if (end.l.MAC == MAC{}) {
+			end.l.MAC = MAC{0x02, 0xff}
 		}
-		router := k.h.Namespace(a.Peer.Namespace)
-		if router == nil || router.Link(p.Name) != nil {
-			k.t.Fatalf("no namespace, or the peer exists: %s", step)
-		}
-		router.Links = append(router.Links, p)
+		end.ns.Links = append(end.ns.Links, end.l)
 	}
 }
 
@@ -156,13 +137,8 @@ func (k *kernel) set(step Step, ns *Namespace, a SetLink) {
 	if is == nil || *is != a.Is {
 		k.t.Fatalf("the observed link differs: %s\n%+v\n%+v", step, is, a.Is)
 	}
-	if a.Is.Port.Blocked && !a.Want.Port.Blocked {
-		if bridge := ns.Link(a.Want.Master); bridge == nil || bridge.SpanningTree || !bridge.Up || !a.Want.Up {
-			k.t.Fatalf("the spanning tree controls it, or it is down: %s", step)
-		}
-	}
-	if is.MAC != a.Want.MAC {
-		ns.Neighbours = slices.DeleteFunc(ns.Neighbours, func(x Neighbour) bool { return x.Dev == is.Name })
+	if a.Want.Master != "" && a.Want.Master != is.Master {
+		k.t.Fatalf("puts it on a bridge: %s", step)
 	}
 	cameUp := !is.Up && a.Want.Up
 	if *is = a.Want; cameUp {
@@ -219,43 +195,14 @@ func (k *kernel) unlink(namespace, name string) {
 	ns.Links = slices.DeleteFunc(ns.Links, func(l Link) bool { return l.Name == name })
 	ns.Addresses = slices.DeleteFunc(ns.Addresses, func(x Address) bool { return x.Dev == name })
 	ns.Routes = slices.DeleteFunc(ns.Routes, func(x Route) bool { return x.Dev == name })
-	ns.FDB = slices.DeleteFunc(ns.FDB, func(x FDB) bool { return x.Dev == name })
-	ns.Neighbours = slices.DeleteFunc(ns.Neighbours, func(x Neighbour) bool { return x.Dev == name })
 	for i := range ns.Links {
 		if ns.Links[i].Master == name {
-			ns.Links[i].Master, ns.Links[i].Port = "", PortDefault
-			dev := ns.Links[i].Name
-			ns.FDB = slices.DeleteFunc(ns.FDB, func(x FDB) bool { return x.Dev == dev && !x.OfVXLAN() })
+			ns.Links[i].Master = ""
 		}
 	}
 	if namespace, other, ok := strings.Cut(peer, "/"); ok {
 		k.unlink(namespace, other)
 	}
-}
-
-// fdb changes an entry. A bridge has one entry for a MAC address, whichever the port.
-func (k *kernel) fdb(ns *Namespace, f FDB) {
-	bridge := func(dev string) string {
-		if l := ns.Link(dev); l != nil {
-			return l.Master
-		}
-		return ""
-	}
-	if !f.OfVXLAN() {
-		ns.FDB = append(slices.DeleteFunc(ns.FDB, func(x FDB) bool {
-			return !x.OfVXLAN() && x.MAC == f.MAC && bridge(x.Dev) == bridge(f.Dev)
-		}), f)
-		return
-	}
-	for i, x := range ns.FDB {
-		if x.Dev == f.Dev && x.MAC == f.MAC && x.OfVXLAN() {
-			if x.Own.NextHop == 0 { // the kernel reports success and does nothing
-				ns.FDB[i] = f // the first
-			}
-			return
-		}
-	}
-	ns.FDB = append(ns.FDB, f)
 }
 
 func (k *kernel) elements(ns *Namespace, a ChangeElements) {

@@ -56,14 +56,7 @@ func (m MAC) linkLocal() netip.Addr {
 	return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3], 14: m[4], 15: m[5]})
 }
 
-// ofVNI is a MAC address that a Network has on every node.
-func ofVNI(first, second, third byte, vni int32) MAC {
-	return MAC{first, second, third, byte(vni >> 16), byte(vni >> 8), byte(vni)}
-}
-
-// bridgeMAC is set explicitly. A bridge without one takes the lowest address of its ports,
-// and the kernel flushes all its neighbours each time that a new port lowers it.
-func bridgeMAC(vni int32) MAC { return ofVNI(0x0e, 0x00, 0x5e, vni) }
-
 // GatewayMAC is the same on every node, so a moved pod finds its gateway at the same MAC.
-func GatewayMAC(vni int32) MAC { return ofVNI(0x02, 0x00, 0x5e, vni) }
+func GatewayMAC(vni int32) MAC {
+	return MAC{0x02, 0x00, 0x5e, byte(vni >> 16), byte(vni >> 8), byte(vni)}
+}

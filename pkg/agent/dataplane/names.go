@@ -7,14 +7,15 @@ import (
 	"github.com/pod2/pod2/pkg/network/multus"
 )
 
-// Names of a Network's things on a node. multus.Bridge names its bridge. The name of a link
-// has at most 15 characters, a VNI at most 8 digits. The agent owns everything that has such
-// a name.
+// Names of a Network's things on a node. The name of a link has at most 15 characters, a VNI
+// at most 8 digits. The agent owns everything that has such a name.
 const (
-	vxlanPrefix  = "vx"
 	routerPrefix = "rt"
 	wanPrefix    = "wn"
-	bridgePrefix = "nw"
+
+	// An earlier agent made these.
+	vxlanPrefix  = "vx"
+	bridgePrefix = "nw" // as in multus.Bridge
 
 	// lan and wan are the ends of rt<vni> and wn<vni> in the router's namespace.
 	lan = "lan"
@@ -25,10 +26,6 @@ const (
 	// TableName is the name of each of the agent's nft tables.
 	TableName = "pod2"
 
-	// DroppedSet is a set of the bridges' table. Its elements are the ports of pods. Each
-	// element counts the packets that its pod sent with another's address.
-	DroppedSet = "dropped"
-
 	maxVNI = 1<<24 - 1
 )
 
@@ -36,8 +33,10 @@ const (
 // has loaded their driver. They are down and cannot be removed.
 var fallbacks = []string{"tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "sit0", "ip6tnl0", "ip6gre0", "ip6_vti0"}
 
-func vxlanName(vni int32) string     { return vxlanPrefix + strconv.Itoa(int(vni)) }
-func routerName(vni int32) string    { return routerPrefix + strconv.Itoa(int(vni)) }
+func vxlanName(vni int32) string { return vxlanPrefix + strconv.Itoa(int(vni)) }
+
+// RouterName is the node's end of the pair that leads to the router of a Network.
+func RouterName(vni int32) string    { return routerPrefix + strconv.Itoa(int(vni)) }
 func wanName(vni int32) string       { return wanPrefix + strconv.Itoa(int(vni)) }
 func namespaceName(vni int32) string { return namespacePrefix + strconv.Itoa(int(vni)) }
 
@@ -53,7 +52,7 @@ func OwnLink(name string) int32 {
 	return 0
 }
 
-// OwnBridge returns the VNI in the name of one of the agent's bridges; 0 for any other link.
+// OwnBridge returns the VNI in the name of an earlier agent's bridge; 0 for any other link.
 func OwnBridge(name string) int32 {
 	if vni := OwnLink(name); vni != 0 && name == multus.Bridge(vni) {
 		return vni

@@ -8,8 +8,7 @@ import (
 // Plan is the list of steps for a kernel, in order. The steps for the whole node come first:
 // they close every path that must not be open. Then it proceeds Network by Network. If a
 // step of one Network fails, the next Network still gets its steps. If a step of the node,
-// Network 0, fails, all others are skipped. Within a Network, the paths to pods come before
-// the addresses and routes of the gateway, because pods reach each other without it.
+// Network 0, fails, all others are skipped.
 type Plan []Step
 
 // Step is one action in one namespace; "" is the node's own.
@@ -28,7 +27,7 @@ type Action interface {
 }
 
 // Kinds of actions.
-var Kinds = []string{"namespace", "link", "address", "route", "rule", "sysctl", "fdb", "neighbour", "table", "element"}
+var Kinds = []string{"namespace", "link", "address", "route", "rule", "sysctl", "table", "element"}
 
 // The actions.
 type (
@@ -36,13 +35,14 @@ type (
 	AddNamespace struct{ Name string }
 	// DelNamespace removes a namespace with everything in it.
 	DelNamespace struct{ Name string }
-	// AddLink makes a link that is down, with its MTU, its master and all properties that
-	// cannot change later. Peer is the other end of a veth.
-	AddLink struct {
-		Link Link
-		Peer *Peer
+	// AddVeth makes a veth of the node that is down, with its Peer in a namespace. Both have
+	// their MTU, and their MAC address if it is given.
+	AddVeth struct {
+		Link      Link
+		Namespace string
+		Peer      Link
 	}
-	// SetLink changes the properties that differ.
+	// SetLink changes the properties that differ. It puts no link on a bridge.
 	SetLink struct{ Is, Want Link }
 	// DelLink removes a link, and the other end of a veth with it.
 	DelLink struct{ Name string }
@@ -61,14 +61,6 @@ type (
 	AddRule struct{ Rule }
 	// DelRule removes exactly this rule.
 	DelRule struct{ Rule }
-	// ReplaceFDB replaces any entry of the link for that MAC address.
-	ReplaceFDB struct{ FDB }
-	// DelFDB removes only the entry with that destination.
-	DelFDB struct{ FDB }
-	// ReplaceNeighbour replaces any neighbour for that address.
-	ReplaceNeighbour struct{ Neighbour }
-	// DelNeighbour removes the neighbour for that address.
-	DelNeighbour struct{ Neighbour }
 	// SetSysctl of the namespace.
 	SetSysctl struct{ Sysctl }
 
@@ -83,39 +75,28 @@ type (
 	}
 )
 
-// Peer of a veth.
-type Peer struct {
-	Namespace string
-	Link      Link
-}
-
-// ElementChange of one set. Type and Counter are those of the set.
+// ElementChange of one set, which has that type.
 type ElementChange struct {
 	Set, Type string
-	Counter   bool
 	Del, Add  []string
 }
 
-func (AddNamespace) kind() string     { return "namespace" }
-func (DelNamespace) kind() string     { return "namespace" }
-func (AddLink) kind() string          { return "link" }
-func (SetLink) kind() string          { return "link" }
-func (DelLink) kind() string          { return "link" }
-func (AddAddress) kind() string       { return "address" }
-func (DelAddress) kind() string       { return "address" }
-func (AddRoute) kind() string         { return "route" }
-func (AppendRoute) kind() string      { return "route" }
-func (DelRoute) kind() string         { return "route" }
-func (AddRule) kind() string          { return "rule" }
-func (DelRule) kind() string          { return "rule" }
-func (SetSysctl) kind() string        { return "sysctl" }
-func (ReplaceFDB) kind() string       { return "fdb" }
-func (DelFDB) kind() string           { return "fdb" }
-func (ReplaceNeighbour) kind() string { return "neighbour" }
-func (DelNeighbour) kind() string     { return "neighbour" }
-func (ReplaceTable) kind() string     { return "table" }
-func (DelTable) kind() string         { return "table" }
-func (ChangeElements) kind() string   { return "element" }
+func (AddNamespace) kind() string   { return "namespace" }
+func (DelNamespace) kind() string   { return "namespace" }
+func (AddVeth) kind() string        { return "link" }
+func (SetLink) kind() string        { return "link" }
+func (DelLink) kind() string        { return "link" }
+func (AddAddress) kind() string     { return "address" }
+func (DelAddress) kind() string     { return "address" }
+func (AddRoute) kind() string       { return "route" }
+func (AppendRoute) kind() string    { return "route" }
+func (DelRoute) kind() string       { return "route" }
+func (AddRule) kind() string        { return "rule" }
+func (DelRule) kind() string        { return "rule" }
+func (SetSysctl) kind() string      { return "sysctl" }
+func (ReplaceTable) kind() string   { return "table" }
+func (DelTable) kind() string       { return "table" }
+func (ChangeElements) kind() string { return "element" }
 
 // Kind of the step's action, one of Kinds.
 func (s Step) Kind() string { return s.Action.kind() }

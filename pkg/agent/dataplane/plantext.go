@@ -9,71 +9,36 @@ func (a AddNamespace) String() string { return "ip netns add " + a.Name }
 func (a DelNamespace) String() string { return "ip netns del " + a.Name }
 func (a DelLink) String() string      { return "ip link del " + a.Name }
 
-func (a AddLink) String() string {
-	l := a.Link
-	text := fmt.Sprintf("ip link add %s mtu %d", l.Name, l.MTU)
-	if (l.MAC != MAC{}) {
-		text += " address " + l.MAC.String()
-	}
-	if l.Master != "" {
-		text += " master " + l.Master
-	}
-	switch text += " type " + l.Kind; l.Kind {
-	case KindBridge:
-		text += " mcast_snooping " + boolean(l.Snooping, "1", "0")
-	case KindVXLAN:
-		text += fmt.Sprintf(" id %d local %s dstport %d %s", l.VXLAN.VNI, l.VXLAN.Local, l.VXLAN.UDPPort, boolean(l.VXLAN.Learning, "learning", "nolearning"))
-	}
-	if p := a.Peer; p != nil {
-		text += fmt.Sprintf(" peer name %s mtu %d", p.Link.Name, p.Link.MTU)
-		if (p.Link.MAC != MAC{}) {
-			text += " address " + p.Link.MAC.String()
+func (a AddVeth) String() string {
+	end := func(l Link) string {
+		text := fmt.Sprintf("%s mtu %d", l.Name, l.MTU)
+		if (l.MAC != MAC{}) {
+			text += " address " + l.MAC.String()
 		}
-		text += " netns " + p.Namespace
+		return text
 	}
-	return text
+	return fmt.Sprintf("ip link add %s type veth peer name %s netns %s", end(a.Link), end(a.Peer), a.Namespace)
 }
 
-// String is in the order of execution: a port gets its flags before it is up, and can be
-// unblocked only after that.
+// String is in the order of execution: a link is set up last.
 func (a SetLink) String() string {
 	is, want := a.Is, a.Want
-	var enslave, attributes, bridge, flags []string
-	add := func(list *[]string, differ bool, words string) {
-		if differ {
-			*list = append(*list, words)
+	text := "ip link set " + want.Name
+	for _, change := range []struct {
+		differs bool
+		words   string
+	}{
+		{is.Master != want.Master, "nomaster"},
+		{want.MAC != MAC{} && is.MAC != want.MAC, "address " + want.MAC.String()},
+		{is.MTU != want.MTU, fmt.Sprintf("mtu %d", want.MTU)},
+		{is.AutoAddress != want.AutoAddress, "addrgenmode " + boolean(want.AutoAddress, "eui64", "none")},
+		{is.Up != want.Up, boolean(want.Up, "up", "down")},
+	} {
+		if change.differs {
+			text += " " + change.words
 		}
 	}
-	add(&attributes, want.MAC != MAC{} && is.MAC != want.MAC, "address "+want.MAC.String())
-	add(&attributes, is.MTU != want.MTU, fmt.Sprintf("mtu %d", want.MTU))
-	add(&attributes, is.AutoAddress != want.AutoAddress, "addrgenmode "+boolean(want.AutoAddress, "eui64", "none"))
-	add(&attributes, is.Up != want.Up, boolean(want.Up, "up", "down"))
-	add(&bridge, is.Snooping != want.Snooping, "mcast_snooping "+boolean(want.Snooping, "1", "0"))
-	add(&bridge, is.SpanningTree != want.SpanningTree, "stp_state "+boolean(want.SpanningTree, "1", "0"))
-	add(&attributes, len(bridge) > 0, "type bridge "+strings.Join(bridge, " "))
-	if is.Master != want.Master {
-		enslave = []string{boolean(want.Master == "", "nomaster", "master "+want.Master)}
-		is.Port = PortDefault
-	}
-	for _, f := range []struct {
-		name     string
-		is, want bool
-	}{
-		{"learning", is.Port.Learning, want.Port.Learning},
-		{"neigh_suppress", is.Port.Suppress, want.Port.Suppress},
-		{"flood", is.Port.Flood, want.Port.Flood},
-		{"mcast_flood", is.Port.MulticastFlood, want.Port.MulticastFlood},
-		{"bcast_flood", is.Port.BroadcastFlood, want.Port.BroadcastFlood},
-		{"isolated", is.Port.Isolated, want.Port.Isolated},
-	} {
-		add(&flags, f.is != f.want, f.name+" "+boolean(f.want, "on", "off"))
-	}
-	var commands []string
-	add(&commands, len(enslave) > 0, "ip link set "+want.Name+" "+strings.Join(enslave, " "))
-	add(&commands, len(flags) > 0, "bridge link set dev "+want.Name+" "+strings.Join(flags, " "))
-	add(&commands, len(attributes) > 0, "ip link set "+want.Name+" "+strings.Join(attributes, " "))
-	add(&commands, is.Port.Blocked && !want.Port.Blocked, "bridge link set dev "+want.Name+" state forwarding")
-	return strings.Join(commands, "; ")
+	return text
 }
 
 func boolean(b bool, yes, no string) string {
@@ -114,33 +79,6 @@ func (r Rule) text(verb string) string {
 }
 func (a AddRule) String() string { return a.text("add") }
 func (a DelRule) String() string { return a.text("del") }
-
-func (f FDB) text(verb string) string {
-	text := fmt.Sprintf("bridge fdb %s %s dev %s", verb, f.MAC, f.Dev)
-	if !f.OfVXLAN() {
-		return text + " master static" + boolean(f.Sticky, " sticky", "")
-	}
-	if f.Dst.IsValid() {
-		text += " dst " + f.Dst.String()
-	}
-	for _, own := range []struct {
-		word  string
-		value uint32
-	}{{" nhid ", f.Own.NextHop}, {" port ", uint32(f.Own.UDPPort)}, {" vni ", f.Own.VNI}, {" via if", f.Own.Interface}} {
-		if own.value != 0 {
-			text += fmt.Sprint(own.word, own.value)
-		}
-	}
-	return text + " self static"
-}
-func (a ReplaceFDB) String() string { return a.text("replace") }
-func (a DelFDB) String() string     { return a.text("del") }
-
-func (n Neighbour) text(verb string) string {
-	return fmt.Sprintf("ip neigh %s %s lladdr %s dev %s nud permanent", verb, n.IP, n.MAC, n.Dev)
-}
-func (a ReplaceNeighbour) String() string { return a.text("replace") }
-func (a DelNeighbour) String() string     { return a.text("del") }
 
 func (a SetSysctl) String() string { return "sysctl -w " + a.Name + "=" + a.Value }
 

@@ -15,8 +15,8 @@ func TestRepairRouter(t *testing.T) {
 		}
 		return r
 	}
-	stray := Link{Name: "stray0", Kind: "dummy", MTU: 1500, Up: true, Port: PortDefault}
-	repaired(t, twoPods, []harm{
+	stray := Link{Name: "stray0", Kind: "dummy", MTU: 1500, Up: true}
+	repaired(t, blue, []harm{
 		{"a link, and everything on it", func(_, router *Namespace) {
 			router.Links = append(router.Links, stray)
 			router.addAddress(Address{Dev: "stray0", Prefix: netip.MustParsePrefix("10.5.0.1/24")})
@@ -25,7 +25,7 @@ func TestRepairRouter(t *testing.T) {
 		ip -n pod2-1001 link del stray0`},
 		{"a bridge that has one of the agent's links", func(_, router *Namespace) {
 			router.Links = append(router.Links, stray)
-			router.Link("stray0").Kind, router.Link("lan").Master = KindBridge, "stray0"
+			router.Link("stray0").Kind, router.Link("lan").Master = "bridge", "stray0"
 		}, `
 		ip -n pod2-1001 link del stray0`},
 		{"hardware, up", func(_, router *Namespace) {
@@ -34,7 +34,7 @@ func TestRepairRouter(t *testing.T) {
 		}, `
 		ip -n pod2-1001 link set stray0 down`},
 		{"a tunnel of the kernel's own, down", func(_, router *Namespace) {
-			router.Links = append(router.Links, Link{Name: "tunl0", Kind: "ipip", MTU: 1480, Port: PortDefault})
+			router.Links = append(router.Links, Link{Name: "tunl0", Kind: "ipip", MTU: 1480})
 		}, ""},
 		{"lan with another name, which is removed with its other end", func(host, router *Namespace) {
 			router.Link("lan").Name, host.Link("rt1001").Peer = "nal", "pod2-1001/nal"
@@ -43,10 +43,9 @@ func TestRepairRouter(t *testing.T) {
 			router.addAddress(Address{Dev: "nal", Prefix: netip.MustParsePrefix("192.168.0.1/16")})
 		}, `
 		ip link del rt1001
-		ip link add rt1001 mtu 1450 master nw1001 type veth peer name lan mtu 1450 address 02:00:5e:00:03:e9 netns pod2-1001
-		bridge link set dev rt1001 learning off; ip link set rt1001 addrgenmode none up
+		ip link add rt1001 mtu 1450 type veth peer name lan mtu 1450 address 02:00:5e:00:03:e9 netns pod2-1001
+		ip link set rt1001 addrgenmode none up
 		ip -n pod2-1001 link set lan addrgenmode none up
-		bridge fdb replace 02:00:5e:00:03:e9 dev rt1001 master static sticky
 		ip -n pod2-1001 addr add 192.168.0.1/16 dev lan`},
 		{"an address, its route with it", func(_, router *Namespace) {
 			router.addAddress(Address{Dev: "lan", Prefix: netip.MustParsePrefix("10.5.0.1/24")})
@@ -98,7 +97,7 @@ func TestRepairRouter(t *testing.T) {
 		ip -n pod2-1001 rule add pref 32766 from all lookup 254
 		ip -n pod2-1001 rule add pref 32767 from all lookup 253`},
 	})
-	repaired(t, twoPods6, []harm{
+	repaired(t, blue6, []harm{
 		{"IPv6: all routes and rules gone", func(_, router *Namespace) { router.Routes, router.Rules = nil, nil }, `
 		ip -n pod2-1001 -6 route add fd00:10::/64 dev lan
 		ip -n pod2-1001 -6 route add fe80::/64 dev lan
@@ -114,8 +113,7 @@ func TestRepairRouter(t *testing.T) {
 	})
 }
 
-var twoPods6 = []string{"node n1 10.0.0.1", "node n2 10.0.0.2", "network v6 1001 fd00:10::/64",
-	"pod a n1 v6=fd00:10::2", "pod b n2 v6=fd00:10::3", "cni veth1 a bridge=nw1001"}
+var blue6 = []string{"node n1 10.0.0.1", "node n2 10.0.0.2", "network v6 1001 fd00:10::/64"}
 
 // Each address has the routes that the kernel makes with it. A missing route of the table
 // main is put back. For a missing route of the table local, the address is removed and added.
@@ -140,7 +138,7 @@ func TestRepairAddresses(t *testing.T) {
 			{"the node's route to the router", func(host, _ *Namespace) { host.Routes = nil }, node},
 		}
 	}
-	repaired(t, twoPods, append(harms(`
+	repaired(t, blue, append(harms(`
 		ip -n pod2-1001 route add 192.168.0.0/16 dev lan src 192.168.0.1`, `
 		ip -n pod2-1001 addr del 192.168.0.1/16 dev lan
 		ip -n pod2-1001 addr del 100.64.0.1/31 dev wan
@@ -173,7 +171,7 @@ func TestRepairAddresses(t *testing.T) {
 		}, `
 		ip -n pod2-1001 addr del 10.5.0.1/24 dev lan`},
 	}...))
-	repaired(t, twoPods6, harms(`
+	repaired(t, blue6, harms(`
 		ip -n pod2-1001 -6 route add fd00:10::/64 dev lan
 		ip -n pod2-1001 -6 route add fe80::/64 dev lan`, `
 		ip -n pod2-1001 addr del fd00:10::1/64 dev lan nodad

@@ -29,15 +29,15 @@ type State struct {
 	Nodes []Node
 	// Networks are all Overlay Networks of the cluster.
 	Networks []Network
-	// Pods are all pods of the cluster that PodOf accepts.
-	Pods []Pod
-	// Ports are the interfaces that CNI attached on this node.
-	Ports []Port
 	// APIServers are the endpoints of the Kubernetes API.
 	APIServers []netip.AddrPort
 	// Denied are addresses that nobody reaches from a Network, in addition to those of nodes
 	// and API servers.
 	Denied []netip.Prefix
+	// Here are the VNIs of the Networks on this node.
+	Here []int32
+	// Ports are the interfaces of this node's pods.
+	Ports []Port
 	// Host is the observed state of the kernel.
 	Host Host
 }
@@ -63,17 +63,6 @@ func NodeOf(node *corev1.Node) Node {
 		}
 	}
 	return n
-}
-
-// vtep returns the address that VXLAN packets to the node use: the first one of local's
-// family. If local is zero, it is the first address.
-func (n Node) vtep(local netip.Addr) netip.Addr {
-	for _, a := range n.Addresses {
-		if !local.IsValid() || a.Is4() == local.Is4() {
-			return a
-		}
-	}
-	return netip.Addr{}
 }
 
 // Network is an Overlay Network that has its VNI.
@@ -144,13 +133,17 @@ func PodOf(pod *corev1.Pod) (Pod, bool) {
 	return p, len(p.Attachments) > 0
 }
 
-// Port is an interface of this node that CNI made for a pod and put on a Network's bridge.
-// It has no addresses: those come from the pod's annotations.
+// Port is a pod's interface on this node.
 type Port struct {
-	Interface, Bridge string
-	PodUID            types.UID
-	Made              time.Time
-	// Sandbox is the path of the pod's network namespace. Inner is the name of the other end of
-	// the interface, in that namespace.
-	Sandbox, Inner string
+	// Interface is the index of the node's end.
+	Interface uint32
+	VNI       int32
+	// Pod is "namespace/name".
+	Pod string
+	// IP, MAC and Bits are those of the pod's Attachment.
+	IP   netip.Addr
+	MAC  MAC
+	Bits int
+	// Inner is the name of the pod's end.
+	Inner string
 }

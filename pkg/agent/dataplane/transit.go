@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"encoding/binary"
+	"fmt"
 	"net/netip"
 	"slices"
 )
@@ -37,13 +38,11 @@ func (w *wanted) assignTransits(here []Network) {
 	w.transits = map[int32]uint32{}
 	taken := map[uint32]bool{}
 	has := map[int32]uint32{}
-	if host := w.Host.Namespace(""); host != nil {
-		for _, a := range host.Addresses {
-			vni := OwnLink(a.Dev)
-			if index, ok := w.transitIndex(a.Prefix); ok && vni != 0 && a.Dev == wanName(vni) {
-				if old, several := has[vni]; !several || index < old {
-					has[vni] = index
-				}
+	for _, a := range or(w.Host.Namespace("")).Addresses {
+		vni := OwnLink(a.Dev)
+		if index, ok := w.transitIndex(a.Prefix); ok && vni != 0 && a.Dev == wanName(vni) {
+			if old, several := has[vni]; !several || index < old {
+				has[vni] = index
 			}
 		}
 	}
@@ -62,7 +61,7 @@ func (w *wanted) assignTransits(here []Network) {
 			next++
 		}
 		if next >= many {
-			w.problem("Network %s/%s: the range %s has no free /31 for its gateway; its packets cannot leave the Network", n.Namespace, n.Name, w.Transit)
+			w.problems = append(w.problems, fmt.Sprintf("Network %s/%s: the range %s has no free /31 for its gateway; its packets cannot leave the Network", n.Namespace, n.Name, w.Transit))
 			continue
 		}
 		w.transits[n.VNI], taken[next] = next, true

@@ -14,125 +14,49 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-// Reports, and the destinations of packets to pods of other nodes.
-func TestReports(t *testing.T) {
-	nodes := []string{"node n1 10.0.0.1", "node n2 10.0.0.2"}
+func TestNodeWithoutAddress(t *testing.T) {
+	_, r := decide(t, state(t, "node n2 10.0.0.2"))
+	expect(t, strings.Join(r.Problems, "\n"), "node n1: the Node has no address that other nodes can send to; the data plane stays unchanged")
+}
+
+// The routers that a node has, with their addresses.
+func TestRouters(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		lines []string
 		want  string
 	}{
-		{"nothing of this node", append(nodes, "network blue 1001 192.168.0.0/16", "pod b n2 blue=192.168.0.3"), `0 networks, 0 pods`},
-		{"a node without an address", []string{"node n2 10.0.0.2"}, `
-			0 networks, 0 pods
-			node n1: the Node has no address that other nodes can send to; the data plane stays unchanged`},
-		{"two pods that have one address: the newer has it", append(nodes, "network blue 1001 192.168.0.0/16", "pod a n1 blue=192.168.0.2",
-			"pod old n2 blue=192.168.0.3 created=5", "pod new n2 blue=192.168.0.3 created=6 mac=02:00:00:00:00:06"), `
-			1 networks, 2 pods
-			bridge fdb replace 02:00:00:00:00:06 dev vx1001 dst 10.0.0.2 self static
-			Network default/blue: pods old and new both have address 192.168.0.3; the newer pod, new, receives its packets`},
-		{"the same on a Network that is on other nodes: those report it", append(nodes, "network blue 1001 192.168.0.0/16", "network green 1002 192.168.0.0/16",
-			"pod a n1 blue=192.168.0.2", "pod old n2 green=192.168.0.3", "pod new n2 green=192.168.0.3"), `1 networks, 1 pods`},
-		{"two of one age: the higher UID", append(nodes, "network blue 1001 192.168.0.0/16", "pod a n1 blue=192.168.0.2",
-			"pod y n2 blue=192.168.0.3 mac=02:00:00:00:00:06", "pod x n2 blue=192.168.0.3"), `
-			1 networks, 2 pods
-			bridge fdb replace 02:00:00:00:00:06 dev vx1001 dst 10.0.0.2 self static
-			Network default/blue: pods x and y both have address 192.168.0.3; the newer pod, y, receives its packets`},
-		{"two pods that have one MAC address", append(nodes, "network v6 1001 fd00::/32", "pod a n1 v6=fd00::5",
-			"pod x n2 v6=fd00::1:0:0:3", "pod y n2 v6=fd00::3"), `
-			1 networks, 2 pods
-			bridge fdb replace 0a:58:00:00:00:03 dev vx1001 dst 10.0.0.2 self static
-			Network default/v6: pods x and y both have MAC address 0a:58:00:00:00:03; the newer pod, y, receives its packets`},
-		{"a pod of an earlier Network, one that claims the gateway, one of another namespace", append(nodes, "network blue 1001 192.168.0.0/16", "pod a n1 blue=192.168.0.2",
-			"pod b n2 blue=10.0.0.3", "pod c n2 blue=192.168.0.1", "pod d n2 blue=192.168.0.4 ns=other"), `1 networks, 1 pods`},
-		{"a pod of a node without an address of this node's family", append(nodes, "node n3 fd0a::3", "network blue 1001 192.168.0.0/16", "pod a n1 blue=192.168.0.2", "pod b n3 blue=192.168.0.3", "pod c n3 blue=192.168.0.4"), `
-			1 networks, 3 pods
-			node n3: the Node has no address of the same family as 10.0.0.1, which this node sends VXLAN from; its pods are unreachable`},
-		{"a pod of a node that is gone", append(nodes, "network blue 1001 192.168.0.0/16", "pod a n1 blue=192.168.0.2", "pod b n3 blue=192.168.0.3"), `1 networks, 2 pods`},
-		{"two Networks of one number", append(nodes, "network blue 1001 192.168.0.0/16", "network alt 1001 192.168.0.0/16", "pod a n1 blue=192.168.0.2", "pod c n1 alt=192.168.0.2"), `
-			1 networks, 1 pods
-			Networks default/alt and default/blue both have VNI 1001; only the first is served`},
-		{"ports of no pod, of two pods, and of a pod that is not on this Network", append(nodes, "network blue 1001 192.168.0.0/16",
-			"pod a n1 blue=192.168.0.2", "pod c n1 blue=192.168.0.4", "pod d n1 green=192.168.0.4", "cni veth2 a", "cni veth2 c", "cni veth3 d", "cni veth4 gone"), `
-			1 networks, 2 pods
-			interface veth2: CNI recorded it for two live pods (UIDs u-a and u-c); all its packets are dropped
-			stranger veth1
-			stranger veth2
-			stranger veth3
-			stranger veth4`},
-		{"a pod that CNI made a port for once more: the newest", append(nodes, "network blue 1001 192.168.0.0/16", "pod a n1 blue=192.168.0.2",
-			"cni veth1 a", "cni veth2 a made=5", "cni veth2 a made=3", "cni veth3 a made=5", "cni veth4 a made=4"), `
-			1 networks, 1 pods
-			stranger veth1
-			stranger veth2
-			stranger veth4`},
-		{"a Network that has no gateway has no router", append(nodes, "network one 1001 192.168.0.2/32", "pod a n1 one=192.168.0.2"), `1 networks, 1 pods`},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			s := state(t, tt.lines...)
-			if strings.Contains(tt.want, "stranger") || len(s.Ports) > 0 {
-				for i := range 4 {
-					s.Host = plug(s.Host, fmt.Sprintf("veth%d", i+1), 1001)
-				}
-			}
-			p, r := decide(t, s)
-			var b strings.Builder
-			fmt.Fprintf(&b, "%d networks, %d pods\n", r.Networks, r.Pods)
-			for _, step := range p {
-				if text := step.String(); strings.Contains(text, "self static") {
-					fmt.Fprintln(&b, text)
-				}
-			}
-			for _, problem := range r.Problems {
-				fmt.Fprintln(&b, problem)
-			}
-			for _, name := range r.Strangers {
-				fmt.Fprintln(&b, "stranger", name)
-			}
-			expect(t, b.String(), strings.ReplaceAll(tt.want, "\n\t\t\t", "\n\t\t"))
-			settle(t, &s)
-		})
-	}
-}
-
-// Two Networks with one CIDR share nothing except the node.
-func TestTwoNetworksOfOneCIDR(t *testing.T) {
-	s := state(t, "node n1 10.0.0.1", "node n2 10.0.0.2",
-		"network blue 1001 192.168.0.0/16", "network green 1002 192.168.0.0/16",
-		"pod a n1 blue=192.168.0.2", "pod b n2 blue=192.168.0.3", "pod c n1 green=192.168.0.2", "pod d n2 green=192.168.0.3")
-	settle(t, &s)
-	var b strings.Builder
-	for _, ns := range s.Host {
-		for _, f := range ns.FDB {
-			fmt.Fprintln(&b, ReplaceFDB{f})
-		}
-		for _, n := range ns.Neighbours {
-			fmt.Fprintln(&b, ReplaceNeighbour{n})
-		}
-		for _, a := range ns.Addresses {
-			fmt.Fprintln(&b, Step{0, ns.Name, AddAddress{a}})
-		}
-	}
-	expect(t, b.String(), `
-		bridge fdb replace 02:00:5e:00:03:e9 dev rt1001 master static sticky
-		bridge fdb replace 0a:58:c0:a8:00:03 dev vx1001 dst 10.0.0.2 self static
-		bridge fdb replace 0a:58:c0:a8:00:03 dev vx1001 master static sticky
-		bridge fdb replace 02:00:5e:00:03:ea dev rt1002 master static sticky
-		bridge fdb replace 0a:58:c0:a8:00:03 dev vx1002 dst 10.0.0.2 self static
-		bridge fdb replace 0a:58:c0:a8:00:03 dev vx1002 master static sticky
-		ip neigh replace 192.168.0.3 lladdr 0a:58:c0:a8:00:03 dev nw1001 nud permanent
-		ip neigh replace 192.168.0.3 lladdr 0a:58:c0:a8:00:03 dev nw1002 nud permanent
+		{"a Network of other nodes", []string{"network blue 1001 192.168.0.0/16 elsewhere"}, ""},
+		{"a Network without a gateway", []string{"network one 1001 192.168.0.2/32"}, ""},
+		{"two Networks with one CIDR", []string{"network blue 1001 192.168.0.0/16", "network green 1002 192.168.0.0/16"}, `
 		ip addr add 100.64.0.0/31 dev wn1001
 		ip addr add 100.64.0.2/31 dev wn1002
 		ip -n pod2-1001 addr add 192.168.0.1/16 dev lan
 		ip -n pod2-1001 addr add 100.64.0.1/31 dev wan
 		ip -n pod2-1002 addr add 192.168.0.1/16 dev lan
-		ip -n pod2-1002 addr add 100.64.0.3/31 dev wan`)
+		ip -n pod2-1002 addr add 100.64.0.3/31 dev wan`},
+		{"two Networks with one VNI: the first by name", []string{"network blue 1001 192.168.0.0/16", "network alt 1001 10.1.0.0/16"}, `
+		ip addr add 100.64.0.0/31 dev wn1001
+		ip -n pod2-1001 addr add 10.1.0.1/16 dev lan
+		ip -n pod2-1001 addr add 100.64.0.1/31 dev wan`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := state(t, append(tt.lines, "node n1 10.0.0.1")...)
+			settle(t, &s)
+			want, _, _ := Want(s)
+			var b strings.Builder
+			for _, ns := range want {
+				for _, a := range ns.Addresses {
+					fmt.Fprintln(&b, Step{0, ns.Name, AddAddress{a}})
+				}
+			}
+			expect(t, b.String(), tt.want)
+		})
+	}
 }
 
 func TestTransitRunsOut(t *testing.T) {
-	s := state(t, "node n1 10.0.0.1", "network a 1 192.168.0.0/16", "network b 2 192.168.0.0/16", "network c 3 192.168.0.0/16",
-		"pod a n1 a=192.168.0.2", "pod b n1 b=192.168.0.2", "pod c n1 c=192.168.0.2")
+	s := state(t, "node n1 10.0.0.1", "network a 1 192.168.0.0/16", "network b 2 192.168.0.0/16", "network c 3 192.168.0.0/16")
 	s.Transit = netip.MustParsePrefix("100.64.0.0/30")
 	_, r := decide(t, s)
 	expect(t, strings.Join(r.Problems, "\n"), "Network default/c: the range 100.64.0.0/30 has no free /31 for its gateway; its packets cannot leave the Network")

@@ -57,38 +57,25 @@ func (k *Kernel) applyNetwork(steps []dataplane.Step) (done int, err error) {
 	return done, nil
 }
 
-// applyHere runs on a thread that is in the namespace. It sends adjacent entries together.
+// applyHere runs on a thread that is in the namespace.
 func (k *Kernel) applyHere(steps []dataplane.Step) (done int, err error) {
-	for done < len(steps) {
-		some := steps[done:]
-		end := slices.IndexFunc(some, func(s dataplane.Step) bool { return !isEntry(s.Action) })
-		if end < 0 {
-			end = len(some)
+	for i, step := range steps {
+		if err := k.do(step.Action); err != nil && !asGoodAsDone(step.Action, err) {
+			return i, fmt.Errorf("%s: %w", step, err)
 		}
-		if end > 0 {
-			n, err := applyEntries(some[:end])
-			if done += n; err != nil {
-				return done, err
-			}
-			continue
-		}
-		if err := k.do(some[0].Action); err != nil && !asGoodAsDone(some[0], err) {
-			return done, fmt.Errorf("%s: %w", some[0], err)
-		}
-		done++
 	}
-	return done, nil
+	return len(steps), nil
 }
 
-// do executes an action that is not an entry.
+// do executes an action.
 func (k *Kernel) do(action dataplane.Action) error {
 	switch a := action.(type) {
 	case dataplane.AddNamespace:
 		return k.addNamespace(a.Name)
 	case dataplane.DelNamespace:
 		return k.delNamespace(a.Name)
-	case dataplane.AddLink:
-		return k.addLink(a)
+	case dataplane.AddVeth:
+		return k.addVeth(a)
 	case dataplane.SetLink:
 		return setLink(a)
 	case dataplane.DelLink:
@@ -120,22 +107,13 @@ func (k *Kernel) do(action dataplane.Action) error {
 }
 
 // asGoodAsDone says whether the error means that another program was faster: the thing to
-// remove is gone, or the thing to add exists. For example, CNI made the bridge, CNI removed
-// the port of a pod that ended, or the kernel removed everything on a link.
-func asGoodAsDone(step dataplane.Step, err error) bool {
-	ended := func(port string) bool {
-		return step.Namespace == "" && dataplane.OwnLink(port) == 0 && errors.Is(err, unix.ENODEV)
-	}
-	switch a := step.Action.(type) {
-	case dataplane.SetLink:
-		return ended(a.Want.Name)
-	case dataplane.ReplaceFDB:
-		return ended(a.Dev)
-	case dataplane.AddLink:
-		return a.Link.Kind == dataplane.KindBridge && errors.Is(err, unix.EEXIST)
+// remove is gone, or the thing to add exists. For example, the kernel removed everything on a
+// link.
+func asGoodAsDone(action dataplane.Action, err error) bool {
+	switch action.(type) {
 	case dataplane.AddAddress, dataplane.AddRoute, dataplane.AppendRoute, dataplane.AddRule:
 		return errors.Is(err, unix.EEXIST)
-	case dataplane.DelLink, dataplane.DelAddress, dataplane.DelRoute, dataplane.DelRule, dataplane.DelFDB, dataplane.DelNeighbour:
+	case dataplane.DelLink, dataplane.DelAddress, dataplane.DelRoute, dataplane.DelRule:
 		return slices.ContainsFunc([]error{unix.ENOENT, unix.ENODEV, unix.ESRCH, unix.EADDRNOTAVAIL}, func(gone error) bool { return errors.Is(err, gone) })
 	}
 	return false

@@ -10,24 +10,22 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// A step on a missing link of the agent's own is not done.
+// To change a missing link is a failure. To remove one is a success.
 func TestAsGoodAsDone(t *testing.T) {
 	for _, tt := range []struct {
-		step dataplane.Step
-		err  error
-		want bool
+		action dataplane.Action
+		err    error
+		want   bool
 	}{
-		{dataplane.Step{Action: dataplane.SetLink{Want: dataplane.Link{Name: "veth1"}}}, unix.ENODEV, true},
-		{dataplane.Step{Action: dataplane.SetLink{Want: dataplane.Link{Name: "veth1"}}}, unix.EPERM, false},
-		{dataplane.Step{Action: dataplane.SetLink{Want: dataplane.Link{Name: "vx1001"}}}, unix.ENODEV, false},
-		{dataplane.Step{Namespace: "pod2-1001", Action: dataplane.SetLink{Want: dataplane.Link{Name: "lan"}}}, unix.ENODEV, false},
-		{dataplane.Step{Action: dataplane.ReplaceFDB{FDB: dataplane.FDB{Dev: "veth1"}}}, unix.ENODEV, true},
-		{dataplane.Step{Action: dataplane.ReplaceFDB{FDB: dataplane.FDB{Dev: "vx1001"}}}, unix.ENODEV, false},
-		{dataplane.Step{Action: dataplane.ReplaceNeighbour{Neighbour: dataplane.Neighbour{Dev: "nw1001"}}}, unix.ENODEV, false},
-		{dataplane.Step{Action: dataplane.DelLink{Name: "vx1001"}}, unix.ENODEV, true},
+		{dataplane.SetLink{Want: dataplane.Link{Name: "rt1001"}}, unix.ENODEV, false},
+		{dataplane.AddVeth{Link: dataplane.Link{Name: "rt1001"}}, unix.EEXIST, false},
+		{dataplane.AddAddress{}, unix.EEXIST, true},
+		{dataplane.AddAddress{}, unix.ENODEV, false},
+		{dataplane.DelLink{Name: "rt1001"}, unix.ENODEV, true},
+		{dataplane.DelLink{Name: "rt1001"}, unix.EPERM, false},
 	} {
-		if got := asGoodAsDone(tt.step, tt.err); got != tt.want {
-			t.Errorf("%+v, %v: %t", tt.step, tt.err, got)
+		if got := asGoodAsDone(tt.action, tt.err); got != tt.want {
+			t.Errorf("%T %s, %v: %t", tt.action, tt.action, tt.err, got)
 		}
 	}
 }

@@ -4,12 +4,12 @@ package kernel
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strconv"
 	"strings"
 
-	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 )
@@ -18,8 +18,7 @@ import (
 type field struct {
 	load expr.Any
 	size uint32
-	// family is the IP family and protocol the transport protocol that a packet must have. In
-	// a bridge, the rule itself names the family.
+	// family is the IP family and protocol the transport protocol that a packet must have.
 	family, protocol byte
 }
 
@@ -31,28 +30,22 @@ func payload(base expr.PayloadBase, offset, size uint32, family, protocol byte) 
 
 // fields, with the size and offset of each.
 var fields = map[string]field{
-	"iifname":         meta(expr.MetaKeyIIFNAME, unix.IFNAMSIZ),
-	"oifname":         meta(expr.MetaKeyOIFNAME, unix.IFNAMSIZ),
-	"meta l4proto":    meta(expr.MetaKeyL4PROTO, 1),
-	"ether saddr":     payload(expr.PayloadBaseLLHeader, 6, 6, 0, 0),
-	"ether type":      payload(expr.PayloadBaseLLHeader, 12, 2, 0, 0),
-	"arp saddr ether": payload(expr.PayloadBaseNetworkHeader, 8, 6, 0, 0),
-	"arp saddr ip":    payload(expr.PayloadBaseNetworkHeader, 14, 4, 0, 0),
-	"ip saddr":        payload(expr.PayloadBaseNetworkHeader, 12, 4, unix.NFPROTO_IPV4, 0),
-	"ip daddr":        payload(expr.PayloadBaseNetworkHeader, 16, 4, unix.NFPROTO_IPV4, 0),
-	"ip6 saddr":       payload(expr.PayloadBaseNetworkHeader, 8, 16, unix.NFPROTO_IPV6, 0),
-	"ip6 daddr":       payload(expr.PayloadBaseNetworkHeader, 24, 16, unix.NFPROTO_IPV6, 0),
-	"icmpv6 type":     payload(expr.PayloadBaseTransportHeader, 0, 1, 0, unix.IPPROTO_ICMPV6),
-	"icmpv6 taddr":    payload(expr.PayloadBaseTransportHeader, 8, 16, 0, 0), // follows a type
-	"@th,96,24":       payload(expr.PayloadBaseTransportHeader, 12, 3, 0, 0), // follows a port
-	"th dport":        payload(expr.PayloadBaseTransportHeader, 2, 2, 0, 0),  // follows a protocol
+	"iifname":      meta(expr.MetaKeyIIFNAME, unix.IFNAMSIZ),
+	"oifname":      meta(expr.MetaKeyOIFNAME, unix.IFNAMSIZ),
+	"meta l4proto": meta(expr.MetaKeyL4PROTO, 1),
+	"ip saddr":     payload(expr.PayloadBaseNetworkHeader, 12, 4, unix.NFPROTO_IPV4, 0),
+	"ip daddr":     payload(expr.PayloadBaseNetworkHeader, 16, 4, unix.NFPROTO_IPV4, 0),
+	"ip6 saddr":    payload(expr.PayloadBaseNetworkHeader, 8, 16, unix.NFPROTO_IPV6, 0),
+	"ip6 daddr":    payload(expr.PayloadBaseNetworkHeader, 24, 16, unix.NFPROTO_IPV6, 0),
+	"icmpv6 type":  payload(expr.PayloadBaseTransportHeader, 0, 1, 0, unix.IPPROTO_ICMPV6),
+	"@th,96,24":    payload(expr.PayloadBaseTransportHeader, 12, 3, 0, 0), // follows a port
+	"th dport":     payload(expr.PayloadBaseTransportHeader, 2, 2, 0, 0),  // follows a protocol
 }
 
-// words are names of numbers, in network byte order.
-var words = map[string][]byte{
-	"ip": {0x08, 0x00}, "arp": {0x08, 0x06}, "ip6": {0x86, 0xdd},
-	"icmp": {unix.IPPROTO_ICMP}, "tcp": {unix.IPPROTO_TCP}, "udp": {unix.IPPROTO_UDP}, "ipv6-icmp": {unix.IPPROTO_ICMPV6},
-	"nd-router-advert": {134}, "nd-neighbor-solicit": {135}, "nd-neighbor-advert": {136}, "nd-redirect": {137}, "mld2-listener-report": {143},
+// words are names of numbers.
+var words = map[string]byte{
+	"icmp": unix.IPPROTO_ICMP, "tcp": unix.IPPROTO_TCP, "udp": unix.IPPROTO_UDP, "ipv6-icmp": unix.IPPROTO_ICMPV6,
+	"nd-neighbor-solicit": 135, "nd-neighbor-advert": 136,
 }
 
 // register of nft that begins at that byte; each fourth has a name of its own.
@@ -66,14 +59,13 @@ func register(offset uint32) uint32 {
 // compiler turns the words of a rule into expressions. It knows only the words that
 // package dataplane uses.
 type compiler struct {
-	family nftables.TableFamily
-	words  []string
-	out    []expr.Any
+	words []string
+	out   []expr.Any
 }
 
-// compile a rule. Its comment stays part of the text only.
-func compile(family nftables.TableFamily, rule string) ([]expr.Any, error) {
-	c := &compiler{family: family, words: strings.Fields(rule)}
+// compile a rule of an inet table. Its comment stays part of the text only.
+func compile(rule string) ([]expr.Any, error) {
+	c := &compiler{words: strings.Fields(rule)}
 	for len(c.words) > 0 {
 		if err := c.statement(); err != nil {
 			return nil, fmt.Errorf("rule %q, before %q: %w", rule, strings.Join(c.words, " "), err)
@@ -107,8 +99,6 @@ func (c *compiler) statement() error {
 		c.emit(&expr.Verdict{Kind: expr.VerdictAccept})
 	case c.take("drop"):
 		c.emit(&expr.Verdict{Kind: expr.VerdictDrop})
-	case c.take("jump"):
-		c.emit(&expr.Verdict{Kind: expr.VerdictJump, Chain: c.next()})
 	case c.take("counter"):
 		c.emit(&expr.Counter{})
 	case c.take("notrack"):
@@ -167,7 +157,7 @@ func (c *compiler) match() error {
 		if err != nil {
 			return err
 		}
-		if f.family != 0 && c.family == nftables.TableFamilyINet {
+		if f.family != 0 {
 			c.emit(&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: unix.NFT_REG_1}, &expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: []byte{f.family}})
 		}
 		if f.protocol != 0 {
@@ -194,11 +184,15 @@ func (c *compiler) match() error {
 		op = expr.CmpOpGte
 	}
 	value := c.next()
-	if set, ok := strings.CutPrefix(value, "@"); ok {
-		c.emit(&expr.Lookup{SourceRegister: unix.NFT_REG_1, SetName: set, Invert: op == expr.CmpOpNeq})
-		return nil
+	set, ok := strings.CutPrefix(value, "@")
+	if !ok {
+		return c.compare(last, op, value)
 	}
-	return c.compare(last, op, value)
+	if op != expr.CmpOpEq {
+		return errors.New("a set takes no operator")
+	}
+	c.emit(&expr.Lookup{SourceRegister: unix.NFT_REG_1, SetName: set})
+	return nil
 }
 
 func (c *compiler) field() (string, field, error) {
@@ -220,7 +214,7 @@ func (c *compiler) compare(name string, op expr.CmpOp, value string) error {
 			data = append(data, make([]byte, unix.IFNAMSIZ-len(prefix))...)
 		}
 	} else if word, ok := words[value]; ok {
-		data = word
+		data = []byte{word}
 	} else if ip, err := netip.ParseAddr(value); err == nil {
 		data = ip.AsSlice()
 	} else if prefix, err := netip.ParsePrefix(value); err == nil {

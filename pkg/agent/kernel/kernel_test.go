@@ -5,7 +5,6 @@ package kernel
 import (
 	"net"
 	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,193 +14,113 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-func TestTwoNetworksOfOneCIDR(t *testing.T) {
-	c, blue, green := twoByTwo(t)
-	only := c.nodes[1].pod("only", blue[0].network, "192.168.0.9")
-	c.nodes[1].attach(only)
-	c.sync()
-	for i := range 2 {
-		blue[i].reaches(blue[1-i].ip, blue[1-i].name)
-		green[i].reaches(green[1-i].ip, green[1-i].name)
-	}
-	blue[0].reaches(only.ip, "only")
-	blue[1].reaches(only.ip, "only") // on the same node
-	green[0].reaches(only.ip, "")
-	green[1].reaches(only.ip, "")
-}
-
-func TestIPv6(t *testing.T) {
-	c := newCluster(t, 2)
-	v6 := c.network("v6", 1003, "fd00:10::/64")
-	a, b, d := c.nodes[0].pod("a", v6, "fd00:10::2"), c.nodes[1].pod("b", v6, "fd00:10::3"), c.nodes[0].pod("d", v6, "fd00:10::4")
-	c.nodes[0].attach(a)
-	c.nodes[1].attach(b)
-	c.nodes[0].attach(d)
-	c.alsoIPv6()
-	c.echo("world", "world")
-	c.sync()
-	a.reaches(b.ip, "b")
-	b.reaches(a.ip, "a")
-	a.reaches(d.ip, "d")
-	a.reaches(ipv6.world(), "world")
-	for _, n := range c.nodes {
-		if d := n.drops("nd") + n.drops("ip") + n.drops("mac"); d > 0 {
-			t.Errorf("%s dropped %d packets of honest pods", n.name, d)
-		}
-	}
+// Pods of two Networks with one CIDR reach the world through routers of their own.
+func TestRouters(t *testing.T) {
+	eachFamily(t, func(t *testing.T, f family) {
+		_, blue, green := f.twoNetworks(t)
+		blue.reaches(f.world(), "world")
+		green.reaches(f.world(), "world")
+	})
 }
 
 // After a restart, another process reads the same kernel and has nothing to do.
 func TestRestartChangesNothing(t *testing.T) {
-	c, blue, _ := twoByTwo(t)
-	n := c.nodes[0]
-	conn, err := c.dial(blue[0].name, "tcp", netip.AddrPortFrom(blue[1].ip, 7).String(), nil)
+	l, blue, _ := ipv4.twoNetworks(t)
+	conn, err := l.dial(blue.name, "tcp", netip.AddrPortFrom(ipv4.world(), 7).String(), nil)
 	must(t, err)
-	must(t, n.kernel.Close())
-	n.kernel, err = NewAt(c.dir+"/node1", c.dir+"/netns-node1")
+	must(t, l.kernel.Close())
+	l.kernel, err = NewAt(l.dir+"/node1", l.dir+"/netns-node1")
 	must(t, err)
-	if p := n.decide(n.kernel); len(p) > 0 {
+	if p, _ := l.decide(); len(p) > 0 {
 		t.Errorf("to be done:\n%s", p)
 	}
-	expectEcho(t, conn, "blue2 192.168.0.2")
-}
-
-func expectEcho(t *testing.T, conn net.Conn, want string) {
-	t.Helper()
-	b := make([]byte, 100)
-	_ = conn.SetDeadline(time.Now().Add(patience))
-	_, err := conn.Write([]byte("?"))
-	n := 0
-	if err == nil {
-		n, err = conn.Read(b)
-	}
-	if got := string(b[:n]); err != nil || got != want {
-		t.Errorf("got %q, %v, want %q", got, err, want)
-	}
-}
-
-// CNI attached a pod before the agent ran. Its bridge becomes part of the Network, and keeps
-// the pod's port.
-func TestBridgeThatExisted(t *testing.T) {
-	c := newCluster(t, 2)
-	blue := c.network("blue", 1001, "192.168.0.0/16")
-	a, b := c.nodes[0].pod("a", blue, "192.168.0.2"), c.nodes[1].pod("b", blue, "192.168.0.3")
-	c.nodes[0].attach(a)
-	var before, after netlink.Link
-	c.in("node1", func() { before, _ = netlink.LinkByName("nw1001") })
-	a.reaches(b.ip, "")
-	c.sync()
-	c.nodes[1].attach(b)
-	c.sync()
-	a.reaches(b.ip, "b")
-	c.in("node1", func() { after, _ = netlink.LinkByName("nw1001") })
-	if before.Attrs().Index != after.Attrs().Index {
-		t.Error("the bridge is another")
-	}
-	// A port with a lower MAC address changes nothing: neighbours stay (pitfall 1).
-	d := c.nodes[0].pod("d", blue, "192.168.0.4")
-	d.mac[0] = 0x02
-	c.nodes[0].plug(d)
-	c.in("node1", func() {
-		l, err := netlink.LinkByName("vethd")
-		if err == nil {
-			err = netlink.LinkSetHardwareAddr(l, net.HardwareAddr{0, 0, 0, 0, 0, 1})
-		}
-		if err != nil {
-			t.Error(err)
-		}
-	})
-	if p := c.nodes[0].decide(c.nodes[0].kernel); strings.Contains(p.String(), "neigh") {
-		t.Errorf("neighbours were flushed:\n%s", p)
-	}
-}
-
-// Perform reports an entry that the kernel refuses, and executes the steps around it. To
-// remove an entry that is already gone is a success.
-func TestEntryThatIsRefused(t *testing.T) {
-	c, _, _ := twoByTwo(t)
-	n := c.nodes[0]
-	neighbour := func(last byte) dataplane.Neighbour {
-		return dataplane.Neighbour{Dev: "nw1001", IP: netip.AddrFrom4([4]byte{192, 168, 0, last}), MAC: dataplane.MAC{2, 0, 0, 0, 0, last}}
-	}
-	var plan dataplane.Plan
-	for _, a := range []dataplane.Action{
-		dataplane.DelNeighbour{Neighbour: neighbour(99)},
-		dataplane.ReplaceNeighbour{Neighbour: neighbour(100)},
-		dataplane.ReplaceFDB{FDB: dataplane.FDB{Dev: "eth0", MAC: dataplane.MAC{2}, Sticky: true}},
-		dataplane.ReplaceNeighbour{Neighbour: neighbour(101)},
-	} {
-		plan = append(plan, dataplane.Step{Network: 1001, Action: a})
-	}
-	done, err := n.kernel.Perform(plan)
-	if len(done) != 2 || err == nil || !strings.HasPrefix(err.Error(), "bridge fdb replace 02:00:00:00:00:00 dev eth0 master static sticky: ") {
-		t.Errorf("%d done, %v", len(done), err)
-	}
-	got := slices.Sorted(strings.Lines(n.sync())) // the kernel returns them in any order
-	want := "ip neigh del 192.168.0.100 lladdr 02:00:00:00:00:64 dev nw1001 nud permanent\nip neigh del 192.168.0.101 lladdr 02:00:00:00:00:65 dev nw1001 nud permanent\n"
-	if got := strings.Join(got, ""); got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
-	}
+	expectEcho(t, conn, "world 10.9.0.1")
 }
 
 // A failure of one Network does not stop the next. The steps that were done are returned.
 func TestNetworksDoNotStopEachOther(t *testing.T) {
-	c, _, _ := twoByTwo(t)
-	step := func(vni int32, dev string, last byte) dataplane.Step {
-		return dataplane.Step{Network: vni, Action: dataplane.ReplaceNeighbour{Neighbour: dataplane.Neighbour{
-			Dev: dev, IP: netip.AddrFrom4([4]byte{192, 168, 0, last}), MAC: dataplane.MAC{2, 0, 0, 0, 0, last}}}}
+	l, _, _ := ipv4.twoNetworks(t)
+	step := func(vni int32, dev, address string) dataplane.Step {
+		return dataplane.Step{Network: vni, Action: dataplane.AddAddress{Address: dataplane.Address{Dev: dev, Prefix: netip.MustParsePrefix(address)}}}
 	}
-	done, err := c.nodes[0].kernel.Perform(dataplane.Plan{step(1001, "missing", 100), step(1001, "nw1001", 101), step(1002, "nw1002", 102)})
-	if got, want := done.String(), "ip neigh replace 192.168.0.102 lladdr 02:00:00:00:00:66 dev nw1002 nud permanent\n"; got != want || err == nil {
+	done, err := l.kernel.Perform(dataplane.Plan{step(1001, "missing", "10.5.0.1/32"), step(1001, "wn1001", "10.5.0.2/32"), step(1002, "wn1002", "10.5.0.3/32")})
+	if got, want := done.String(), "ip addr add 10.5.0.3/32 dev wn1002\n"; got != want || err == nil {
 		t.Errorf("got\n%s%v\nwant\n%s", got, err, want)
 	}
 }
 
-// A pod may end between the read and the steps. Steps on its port are then skipped.
-func TestPodEndsMeanwhile(t *testing.T) {
-	c, blue, _ := twoByTwo(t)
-	n := c.nodes[0]
-	d := n.pod("d", blue[0].network, "192.168.0.4")
-	n.attach(d)
-	port := func(do func(netlink.Link) error) {
-		c.in("node1", func() {
-			l, err := netlink.LinkByName("vethd")
-			if err == nil {
-				err = do(l)
-			}
-			if err != nil {
-				t.Error(err)
-			}
-		})
+// If a step of the node fails, no Network gets its steps.
+func TestNodeStopsNetworks(t *testing.T) {
+	l := newLab(t)
+	done, err := l.kernel.Perform(dataplane.Plan{{Action: dataplane.SetSysctl{Sysctl: dataplane.Sysctl{Name: "net.missing", Value: "1"}}},
+		{Network: 1001, Action: dataplane.AddNamespace{Name: "pod2-1001"}}})
+	if len(done) > 0 || err == nil || !strings.HasPrefix(err.Error(), "sysctl -w net.missing=1: ") {
+		t.Errorf("done: %s, %v", done, err)
 	}
-	port(netlink.LinkSetDown)
-	plan := n.decide(n.kernel)
-	port(netlink.LinkDel)
-	if text := plan.String(); !strings.Contains(text, "ip link set vethd up\n") || !strings.Contains(text, " dev vethd master static sticky\n") {
-		t.Errorf("nothing was to be done:\n%s", text)
-	}
-	if done, err := n.kernel.Perform(plan); err != nil || len(done) != len(plan) {
-		t.Errorf("%d of %d, %v", len(done), len(plan), err)
-	}
-	n.sync()
 }
 
 func TestCleanUpLeavesNothing(t *testing.T) {
-	c, _, _ := twoByTwo(t)
-	n := c.nodes[0]
-	host, err := n.kernel.Read()
+	l, blue, green := ipv4.twoNetworks(t)
+	host, err := l.kernel.Read()
 	must(t, err)
-	_, err = n.kernel.Perform(dataplane.Diff(host, nil))
+	_, err = l.kernel.Perform(dataplane.Diff(host, nil))
 	must(t, err)
-	host, err = n.kernel.Read()
+	host, err = l.kernel.Read()
 	must(t, err)
-	var left []string
-	for _, l := range host[0].Links {
-		if l.Name != "eth0" { // the node's own, a veth
-			left = append(left, l.Name)
+	if len(host) != 1 || len(host[0].Links)+len(host[0].Tables)+len(host[0].Addresses)+len(host[0].Routes) > 0 {
+		t.Errorf("left: %+v", host)
+	}
+	l.in("node1", func() { l.index(blue.port); l.index(green.port) }) // the pods keep their interfaces
+}
+
+// The rules count dropped packets, by their comments.
+func TestDrops(t *testing.T) {
+	l, blue, _ := ipv4.twoNetworks(t)
+	if d, err := l.kernel.Drops(); err != nil || d["node"] != 0 {
+		t.Fatalf("%v, %v", d, err)
+	}
+	blue.reaches(ipv4.node(1), "")
+	if d, err := l.kernel.Drops(); err != nil || d["node"] == 0 || d["vxlan"] != 0 {
+		t.Errorf("%v, %v", d, err)
+	}
+}
+
+// A pod's or router's port whose program is missing leads nowhere: its packets are dropped.
+func TestPortsAreClosed(t *testing.T) {
+	eachFamily(t, func(t *testing.T, f family) {
+		l, blue, _ := f.twoNetworks(t)
+		for _, tt := range []struct {
+			namespace, dev, port string
+			to                   netip.Addr
+		}{{blue.name, "net1", blue.port, blue.network.Gateway}, {"netns-node1/pod2-1001", "lan", "rt1001", blue.ip}} {
+			var mac net.HardwareAddr
+			l.in("node1", func() { l.close(tt.port); mac = l.link(tt.port).Attrs().HardwareAddr })
+			l.in(tt.namespace, func() { // so the node takes the packet for one that it has to route
+				if err := netlink.NeighSet(&netlink.Neigh{LinkIndex: l.index(tt.dev), State: netlink.NUD_PERMANENT, IP: tt.to.AsSlice(), HardwareAddr: mac}); err != nil {
+					t.Error(err)
+				}
+			})
+			conn, err := l.dial(tt.namespace, "udp", netip.AddrPortFrom(tt.to, 7).String(), nil)
+			must(t, err)
+			const many = 50 // more than a kernel sends by itself
+			want := l.strangers() + many
+			for range many {
+				_, err = conn.Write([]byte("?"))
+				must(t, err)
+			}
+			for end := time.Now().Add(patience); l.strangers() < want && time.Now().Before(end); {
+				time.Sleep(time.Millisecond)
+			}
+			if l.strangers() < want {
+				t.Errorf("%s is open", tt.port)
+			}
 		}
-	}
-	if got := strings.Join(left, " "); got != "nw1001 nw1002 vethblue1 vethgreen1" || len(host) != 1 || len(host[0].Tables)+len(host[0].FDB)+len(host[0].Neighbours) > 0 {
-		t.Errorf("left: %s\n%+v", got, host)
-	}
+	})
+}
+
+func (l *lab) strangers() uint64 {
+	l.Helper()
+	drops, err := l.kernel.Drops()
+	must(l, err)
+	return drops["stranger"]
 }

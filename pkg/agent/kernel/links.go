@@ -11,16 +11,12 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-const (
-	addrGenModeEUI64 = 0 // IN6_ADDR_GEN_MODE_EUI64
-	addrGenModeNone  = 1 // IN6_ADDR_GEN_MODE_NONE
-)
+const addrGenModeNone = 1 // IN6_ADDR_GEN_MODE_NONE
 
 // indexOf a link in the thread's namespace; unix.ENODEV if there is no link with this name.
 func indexOf(name string) (int, error) {
@@ -44,30 +40,15 @@ func linkAttrs(l dataplane.Link) netlink.LinkAttrs {
 	return a
 }
 
-func (k *Kernel) addLink(a dataplane.AddLink) error {
-	l, attrs := a.Link, linkAttrs(a.Link)
-	if l.Master != "" {
-		var err error
-		if attrs.MasterIndex, err = indexOf(l.Master); err != nil {
-			return err
-		}
+func (k *Kernel) addVeth(a dataplane.AddVeth) error {
+	ns, err := k.open(a.Namespace)
+	if err != nil {
+		return err
 	}
-	switch l.Kind {
-	case dataplane.KindBridge:
-		return netlink.LinkAdd(&netlink.Bridge{LinkAttrs: attrs, MulticastSnooping: &l.Snooping})
-	case dataplane.KindVXLAN:
-		return netlink.LinkAdd(&netlink.Vxlan{LinkAttrs: attrs, VxlanId: int(l.VXLAN.VNI), SrcAddr: l.VXLAN.Local.AsSlice(), Port: int(l.VXLAN.UDPPort), Learning: l.VXLAN.Learning})
-	case dataplane.KindVeth:
-		ns, err := k.open(a.Peer.Namespace)
-		if err != nil {
-			return err
-		}
-		defer ns.Close()
-		veth, peer := netlink.NewVeth(attrs), linkAttrs(a.Peer.Link)
-		veth.PeerName, veth.PeerMTU, veth.PeerHardwareAddr, veth.PeerNamespace = peer.Name, uint32(peer.MTU), peer.HardwareAddr, netlink.NsFd(ns)
-		return netlink.LinkAdd(veth)
-	}
-	return fmt.Errorf("unknown kind of link: %q", l.Kind)
+	defer ns.Close()
+	veth, peer := netlink.NewVeth(linkAttrs(a.Link)), linkAttrs(a.Peer)
+	veth.PeerName, veth.PeerMTU, veth.PeerHardwareAddr, veth.PeerNamespace = peer.Name, uint32(peer.MTU), peer.HardwareAddr, netlink.NsFd(ns)
+	return netlink.LinkAdd(veth)
 }
 
 // setLink follows the order of the action's text: a link is set up last.
@@ -80,42 +61,16 @@ func setLink(a dataplane.SetLink) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Index, attrs.Name = index, want.Name
 	link := &netlink.Device{LinkAttrs: attrs}
-	blocked := is.Port.Blocked && is.Master == want.Master
-	is.Port.Blocked = want.Port.Blocked
-	if is.Master != want.Master {
-		master := 0
-		if want.Master != "" {
-			if master, err = indexOf(want.Master); err != nil {
-				return err
-			}
-		}
-		if err := netlink.LinkSetMasterByIndex(link, master); err != nil {
-			return err
-		}
-		is.Port = dataplane.PortDefault
-	}
 	for _, change := range []struct {
 		needed bool
 		do     func() error
 	}{
-		{is.Port != want.Port, func() error { return setPort(index, want.Port) }},
+		{is.Master != want.Master, func() error { return netlink.LinkSetNoMaster(link) }},
 		{is.MAC != want.MAC, func() error { return netlink.LinkSetHardwareAddr(link, want.MAC[:]) }},
 		{is.MTU != want.MTU, func() error { return netlink.LinkSetMTU(link, want.MTU) }},
-		{is.AutoAddress != want.AutoAddress, func() error {
-			if want.AutoAddress {
-				return netlink.LinkSetIP6AddrGenMode(link, addrGenModeEUI64)
-			}
-			return netlink.LinkSetIP6AddrGenMode(link, addrGenModeNone)
-		}},
-		{is.Snooping != want.Snooping, func() error {
-			return setBridge(index, nl.IFLA_BR_MCAST_SNOOPING, []byte{bit(want.Snooping)})
-		}},
-		{is.SpanningTree != want.SpanningTree, func() error {
-			return setBridge(index, nl.IFLA_BR_STP_STATE, nl.Uint32Attr(uint32(bit(want.SpanningTree))))
-		}},
+		{is.AutoAddress != want.AutoAddress, func() error { return netlink.LinkSetIP6AddrGenMode(link, addrGenModeNone) }},
 		{is.Up && !want.Up, func() error { return netlink.LinkSetDown(link) }},
 		{!is.Up && want.Up, func() error { return netlink.LinkSetUp(link) }},
-		{blocked && !want.Port.Blocked, func() error { return forward(index) }},
 	} {
 		if change.needed {
 			if err := change.do(); err != nil {
@@ -124,71 +79,6 @@ func setLink(a dataplane.SetLink) error {
 		}
 	}
 	return nil
-}
-
-// portFlags are the attributes of a port of a bridge, with their fields in PortFlags.
-var portFlags = map[int]func(*dataplane.PortFlags) *bool{
-	nl.IFLA_BRPORT_LEARNING:       func(p *dataplane.PortFlags) *bool { return &p.Learning },
-	nl.IFLA_BRPORT_NEIGH_SUPPRESS: func(p *dataplane.PortFlags) *bool { return &p.Suppress },
-	nl.IFLA_BRPORT_UNICAST_FLOOD:  func(p *dataplane.PortFlags) *bool { return &p.Flood },
-	nl.IFLA_BRPORT_MCAST_FLOOD:    func(p *dataplane.PortFlags) *bool { return &p.MulticastFlood },
-	nl.IFLA_BRPORT_BCAST_FLOOD:    func(p *dataplane.PortFlags) *bool { return &p.BroadcastFlood },
-	nl.IFLA_BRPORT_ISOLATED:       func(p *dataplane.PortFlags) *bool { return &p.Isolated },
-}
-
-// setPort sets all flags at once; the library has no function for two of them.
-func setPort(index int, flags dataplane.PortFlags) error {
-	port := nl.NewRtAttr(unix.IFLA_PROTINFO|unix.NLA_F_NESTED, nil)
-	for kind, flag := range portFlags {
-		port.AddRtAttr(kind, []byte{bit(*flag(&flags))})
-	}
-	return change(unix.AF_BRIDGE, index, port)
-}
-
-// forwarding is a port's state in the spanning tree: BR_STATE_FORWARDING.
-const forwarding = 3
-
-// forward sets a port to forward packets. If its carrier is gone meanwhile, the port gets
-// that state once the carrier is back.
-func forward(index int) error {
-	port := nl.NewRtAttr(unix.IFLA_PROTINFO|unix.NLA_F_NESTED, nil)
-	port.AddRtAttr(nl.IFLA_BRPORT_STATE, nl.Uint8Attr(forwarding))
-	if err := change(unix.AF_BRIDGE, index, port); !errors.Is(err, unix.ENETDOWN) {
-		return err
-	}
-	return nil
-}
-
-// setBridge changes one attribute of a bridge. The library has no function for the spanning
-// tree. Its function for snooping also sends the name of the link. Kernels before 6.2 take it
-// for a new name, and refuse it while the link is up: EBUSY.
-func setBridge(index, kind int, value []byte) error {
-	info := nl.NewRtAttr(unix.IFLA_LINKINFO, nil)
-	info.AddRtAttr(nl.IFLA_INFO_KIND, nl.NonZeroTerminated(dataplane.KindBridge))
-	info.AddRtAttr(nl.IFLA_INFO_DATA, nil).AddRtAttr(kind, value)
-	return change(unix.AF_UNSPEC, index, info)
-}
-
-func bit(on bool) byte {
-	if on {
-		return 1
-	}
-	return 0
-}
-
-// change an attribute of a link.
-func change(family, index int, attribute *nl.RtAttr) error {
-	kind := unix.RTM_NEWLINK
-	if family == unix.AF_BRIDGE {
-		kind = unix.RTM_SETLINK
-	}
-	request := nl.NewNetlinkRequest(kind, unix.NLM_F_ACK)
-	message := nl.NewIfInfomsg(family)
-	message.Index = int32(index)
-	request.AddData(message)
-	request.AddData(attribute)
-	_, err := request.Execute(unix.NETLINK_ROUTE, 0)
-	return err
 }
 
 func delLink(name string) error {

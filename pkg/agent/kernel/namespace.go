@@ -21,14 +21,12 @@ import (
 // Kernel is the kernel of one node.
 type Kernel struct {
 	host netns.NsHandle // the node's
-	dir  string         // of the routers' namespaces: each is mounted on a file with its name
-
-	// The indexes of the agent's links, as the last Read found them.
-	ours indexes
+	dir  string         // of network namespaces: each is mounted on a file with its name
 }
 
 // New returns the kernel of the node whose network namespace the process is in. dir holds
-// the routers' namespaces; with /run/netns, `ip netns` finds them.
+// the namespaces of routers and of pods. In /run/netns, `ip netns` finds the routers, and
+// container runtimes keep the pods' namespaces.
 func New(dir string) (*Kernel, error) { return NewAt("/proc/thread-self/ns/net", dir) }
 
 // NewAt returns the kernel of the node whose network namespace is at that path.

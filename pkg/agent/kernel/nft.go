@@ -52,9 +52,6 @@ func hookText(c *nftables.Chain) string {
 
 func newChain(table *nftables.Table, c dataplane.Chain) (*nftables.Chain, error) {
 	chain := &nftables.Chain{Name: c.Name, Table: table}
-	if c.Hook == "" {
-		return chain, nil
-	}
 	var kind, hook, policy string
 	var priority int32
 	if _, err := fmt.Sscanf(c.Hook, "type %s hook %s priority %d; policy %s", &kind, &hook, &priority, &policy); err != nil {
@@ -81,7 +78,7 @@ func replaceTable(t dataplane.Table) error {
 	c.DelTable(table)
 	c.AddTable(table)
 	for _, s := range t.Sets {
-		set, err := newSet(table, s.Name, s.Type, s.Counter)
+		set, err := newSet(table, s.Name, s.Type)
 		if err != nil {
 			return err
 		}
@@ -92,20 +89,18 @@ func replaceTable(t dataplane.Table) error {
 			return err
 		}
 	}
-	chains := map[string]*nftables.Chain{}
-	for _, chain := range t.Chains {
-		if chains[chain.Name], err = newChain(table, chain); err != nil {
+	for _, wanted := range t.Chains {
+		chain, err := newChain(table, wanted)
+		if err != nil {
 			return err
 		}
-		c.AddChain(chains[chain.Name])
-	}
-	for _, chain := range t.Chains {
-		for _, text := range chain.Rules {
-			exprs, err := compile(table.Family, text)
+		c.AddChain(chain)
+		for _, text := range wanted.Rules {
+			exprs, err := compile(text)
 			if err != nil {
 				return err
 			}
-			rule := &nftables.Rule{Table: table, Chain: chains[chain.Name], Exprs: exprs}
+			rule := &nftables.Rule{Table: table, Chain: chain, Exprs: exprs}
 			if comment := commentOf(text); comment != "" {
 				rule.UserData = userdata.AppendString(rule.UserData, userdata.TypeComment, comment)
 			}
@@ -157,7 +152,7 @@ func changeElements(a dataplane.ChangeElements) error {
 	}
 	table := &nftables.Table{Family: families[a.Family], Name: a.Table}
 	for _, change := range a.Changes {
-		set, err := newSet(table, change.Set, change.Type, change.Counter)
+		set, err := newSet(table, change.Set, change.Type)
 		if err != nil {
 			return err
 		}

@@ -5,7 +5,6 @@ package kernel
 import (
 	"encoding/binary"
 	"errors"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -29,7 +28,7 @@ func flushNFT() error {
 	return conn.Flush()
 }
 
-// dormant is `nft add table bridge pod2 { flags dormant; }`, which the library cannot do.
+// dormant is `nft add table inet pod2 { flags dormant; }`, which the library cannot do.
 func dormant(family nftables.TableFamily) error {
 	socket, err := nl.GetNetlinkSocketAt(netns.None(), netns.None(), unix.NETLINK_NETFILTER)
 	if err != nil {
@@ -58,32 +57,9 @@ func dormant(family nftables.TableFamily) error {
 	return err
 }
 
-// translate one destination into another, as a Service does.
-func translate(from, to netip.Addr) error {
-	conn, err := nftables.New()
-	if err != nil {
-		return err
-	}
-	family, rule := nftables.TableFamilyIPv4, "ip daddr "
-	if from.Is6() {
-		family, rule = nftables.TableFamilyIPv6, "ip6 daddr "
-	}
-	exprs, err := compile(family, rule+from.String())
-	if err != nil {
-		return err
-	}
-	table := conn.AddTable(&nftables.Table{Family: family, Name: "others"})
-	chain := conn.AddChain(&nftables.Chain{Name: "prerouting", Table: table, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityNATDest})
-	conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: append(exprs,
-		&expr.Immediate{Register: unix.NFT_REG_1, Data: to.AsSlice()},
-		&expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(family), RegAddrMin: unix.NFT_REG_1})})
-	return conn.Flush()
-}
-
 // A changed rule is replaced, and so is an added one.
 func TestRulesChangedByHand(t *testing.T) {
-	c, _, _ := twoByTwo(t)
-	n := c.nodes[0]
+	l, _, _ := ipv4.twoNetworks(t)
 	for _, change := range []func(conn *nftables.Conn, table *nftables.Table, chain *nftables.Chain, rules []*nftables.Rule) error{
 		func(conn *nftables.Conn, table *nftables.Table, chain *nftables.Chain, _ []*nftables.Rule) error {
 			conn.InsertRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{&expr.Verdict{Kind: expr.VerdictAccept}}})
@@ -98,11 +74,8 @@ func TestRulesChangedByHand(t *testing.T) {
 		},
 	} {
 		var err error
-		c.in("node1", func() {
+		l.in("node1", func() {
 			err = eachTable(func(conn *nftables.Conn, table *nftables.Table, chains []*nftables.Chain) error {
-				if table.Family != nftables.TableFamilyBridge {
-					return nil
-				}
 				rules, err := conn.GetRules(table, chains[0])
 				if err == nil {
 					err = errors.Join(change(conn, table, chains[0], rules), conn.Flush())
@@ -111,7 +84,7 @@ func TestRulesChangedByHand(t *testing.T) {
 			})
 		})
 		must(t, err)
-		if got, want := n.sync(), "nft replace table bridge pod2: "; !strings.HasPrefix(got, want) || strings.Count(got, "\n") != 1 {
+		if got, want := l.sync(), "nft replace table inet pod2: "; !strings.HasPrefix(got, want) || strings.Count(got, "\n") != 1 {
 			t.Errorf("got %s", got)
 		}
 	}

@@ -5,22 +5,17 @@ package kernel
 import (
 	"encoding/binary"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/google/nftables"
-	"github.com/google/nftables/binaryutil"
-	"golang.org/x/sys/unix"
-
-	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
 var datatypes = map[string]nftables.SetDatatype{
-	"integer": integer(3), // a VNI
-	"ifname":  nftables.TypeIFName, "ether_addr": nftables.TypeEtherAddr, "ipv4_addr": nftables.TypeIPAddr, "ipv6_addr": nftables.TypeIP6Addr, "inet_service": nftables.TypeInetService,
+	"integer":   integer(3), // a VNI
+	"ipv4_addr": nftables.TypeIPAddr, "ipv6_addr": nftables.TypeIP6Addr, "inet_service": nftables.TypeInetService,
 }
 
 func integer(bytes uint32) nftables.SetDatatype {
@@ -29,7 +24,7 @@ func integer(bytes uint32) nftables.SetDatatype {
 	return t
 }
 
-func newSet(table *nftables.Table, name, kind string, counter bool) (*nftables.Set, error) {
+func newSet(table *nftables.Table, name, kind string) (*nftables.Set, error) {
 	var parts []nftables.SetDatatype
 	for part := range strings.SplitSeq(kind, " . ") {
 		t, ok := datatypes[part]
@@ -38,11 +33,9 @@ func newSet(table *nftables.Table, name, kind string, counter bool) (*nftables.S
 		}
 		parts = append(parts, t)
 	}
-	set := &nftables.Set{Table: table, Name: name, KeyType: parts[0], Counter: counter}
+	set := &nftables.Set{Table: table, Name: name, KeyType: parts[0]}
 	if len(parts) > 1 {
 		set.KeyType = nftables.MustConcatSetType(parts...)
-	} else if kind == "ifname" {
-		set.KeyByteOrder = binaryutil.NativeEndian // nft needs it to show the set
 	}
 	return set, nil
 }
@@ -75,18 +68,6 @@ func elementKey(kind, text string) ([]byte, error) {
 	for i, part := range parts {
 		var b []byte
 		switch kinds[i] {
-		case "ifname":
-			name, err := strconv.Unquote(part)
-			if err != nil || len(name) >= unix.IFNAMSIZ {
-				return nil, fmt.Errorf("%s is not the name of an interface", part)
-			}
-			b = append([]byte(name), make([]byte, unix.IFNAMSIZ-len(name))...)
-		case "ether_addr":
-			mac, err := dataplane.ParseMAC(part)
-			if err != nil {
-				return nil, err
-			}
-			b = mac[:]
 		case "integer":
 			number, err := strconv.ParseUint(part, 10, 24)
 			if err != nil {
@@ -129,10 +110,6 @@ func elementTexts(kind string, elements []nftables.SetElement) []string {
 				break
 			}
 			switch b := key[:size]; part {
-			case "ifname":
-				parts = append(parts, strconv.Quote(unix.ByteSliceToString(b)))
-			case "ether_addr":
-				parts = append(parts, net.HardwareAddr(b).String())
 			case "integer":
 				parts = append(parts, strconv.Itoa(int(binary.BigEndian.Uint32(append([]byte{0}, b...)))))
 			case "inet_service":

@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
-	"net/netip"
 	"slices"
 
 	"github.com/vishvananda/netlink"
@@ -17,10 +16,9 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// readLinks keeps all links of a router. On the node it keeps the agent's links, the ports
-// of its bridges, and veths without a bridge; of the latter it reads nothing else.
-// netlink.LinkList would neither say whether a link gives itself an IPv6 address nor how a
-// bridge treats a port.
+// readLinks keeps all links of a router. On the node it keeps the agent's links and the ports
+// of an earlier agent's bridges; of the latter it reads nothing else. netlink.LinkList would
+// not say whether a link gives itself an IPv6 address.
 func (r *room) readLinks() error {
 	const skipStatistics = 1 << 3 // RTEXT_FILTER_SKIP_STATS
 	request := nl.NewNetlinkRequest(unix.RTM_GETLINK, unix.NLM_F_DUMP)
@@ -39,19 +37,15 @@ func (r *room) readLinks() error {
 		byIndex[links[i].Attrs().Index] = links[i].Attrs()
 	}
 	for i, l := range links {
-		attrs := l.Attrs()
-		master := byIndex[attrs.MasterIndex]
-		if master == nil {
-			master = &netlink.LinkAttrs{}
+		attrs, master := l.Attrs(), ""
+		if m := byIndex[attrs.MasterIndex]; m != nil {
+			master = m.Name
 		}
-		mine := dataplane.OwnLink(attrs.Name) != 0 || dataplane.OwnBridge(master.Name) != 0
-		if r.ns.Name != "" {
-			mine = attrs.Name != "lo"
-		}
-		if mine || r.ns.Name != "" {
+		ours := dataplane.OwnLink(attrs.Name) != 0
+		if ours || r.ns.Name != "" {
 			r.names[attrs.Index], r.index[attrs.Name], r.parents[attrs.Name] = attrs.Name, attrs.Index, attrs.ParentIndex
 		}
-		if mine || l.Type() == dataplane.KindVeth && attrs.MasterIndex == 0 && r.ns.Name == "" {
+		if r.ns.Name == "" && (ours || dataplane.OwnBridge(master) != 0) || r.ns.Name != "" && attrs.Name != "lo" {
 			r.ns.Links = append(r.ns.Links, linkOf(l, master, messages[i][unix.SizeofIfInfomsg:]))
 		}
 	}
@@ -59,34 +53,13 @@ func (r *room) readLinks() error {
 	return nil
 }
 
-// linkOf takes the properties that the library read, and the others from the message.
-func linkOf(link netlink.Link, master *netlink.LinkAttrs, message []byte) dataplane.Link {
+// linkOf takes the properties that the library read, and one more from the message.
+func linkOf(link netlink.Link, master string, message []byte) dataplane.Link {
 	attrs := link.Attrs()
-	l := dataplane.Link{Name: attrs.Name, Kind: link.Type(), MAC: macOf(attrs.HardwareAddr), MTU: attrs.MTU, Master: master.Name,
-		Up: attrs.RawFlags&unix.IFF_UP != 0, Port: dataplane.PortDefault}
-	switch link := link.(type) {
-	case *netlink.Bridge:
-		l.Snooping = link.MulticastSnooping != nil && *link.MulticastSnooping
-		l.SpanningTree = number(attribute(message, unix.IFLA_LINKINFO, nl.IFLA_INFO_DATA, nl.IFLA_BR_STP_STATE)) != 0
-	case *netlink.Vxlan:
-		l.VXLAN = dataplane.VXLAN{VNI: int32(link.VxlanId), UDPPort: uint16(link.Port), Learning: link.Learning, External: link.FlowBased}
-		l.VXLAN.Local, _ = netip.AddrFromSlice(link.SrcAddr)
-	}
 	// Without IPv6 the attribute is missing.
 	mode := attribute(message, unix.IFLA_AF_SPEC, unix.AF_INET6, unix.IFLA_INET6_ADDR_GEN_MODE)
-	l.AutoAddress = len(mode) > 0 && mode[0] != addrGenModeNone
-	if string(attribute(message, unix.IFLA_LINKINFO, nl.IFLA_INFO_SLAVE_KIND)) == dataplane.KindBridge+"\x00" {
-		port := attribute(message, unix.IFLA_LINKINFO, nl.IFLA_INFO_SLAVE_DATA)
-		for kind, value := range attributes(port) {
-			if flag, ok := portFlags[kind]; ok && len(value) > 0 {
-				*flag(&l.Port) = value[0] != 0
-			}
-		}
-		// The kernel itself stops a port that has no carrier, or whose bridge is down.
-		state := attribute(port, nl.IFLA_BRPORT_STATE)
-		l.Port.Blocked = len(state) > 0 && state[0] != forwarding && attrs.RawFlags&unix.IFF_RUNNING != 0 && master.RawFlags&unix.IFF_UP != 0
-	}
-	return l
+	return dataplane.Link{Name: attrs.Name, Kind: link.Type(), MAC: macOf(attrs.HardwareAddr), MTU: attrs.MTU, Master: master,
+		Up: attrs.RawFlags&unix.IFF_UP != 0, AutoAddress: len(mode) > 0 && mode[0] != addrGenModeNone}
 }
 
 // attributes of a message or of a nested attribute. Unlike nl.ParseRouteAttr it makes no

@@ -93,7 +93,7 @@ func eachTable(f func(c *nftables.Conn, table *nftables.Table, chains []*nftable
 // ruleText is the text that a rule was made from, if the rule still matches it.
 func ruleText(family nftables.TableFamily, rule *nftables.Rule) string {
 	text := string(userData(rule, textOfRule))
-	want, err := compile(family, text)
+	want, err := compile(text)
 	if text == "" || err != nil {
 		return "not ours"
 	}

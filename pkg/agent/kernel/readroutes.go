@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/vishvananda/netlink/nl"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"github.com/pod2/pod2/pkg/agent/dataplane"
@@ -44,6 +45,20 @@ func (r *room) readRoutes() error {
 		a.Deaf = !r.local[at{a.Dev, ip}] || ip.Is6() && !r.local[at{a.Dev, multicasts}]
 	}
 	return nil
+}
+
+// openSocket opens a socket in the thread's namespace. If the kernel does not answer, the
+// socket returns an error instead of blocking forever.
+func openSocket() (*nl.NetlinkSocket, error) {
+	socket, err := nl.GetNetlinkSocketAt(netns.None(), netns.None(), unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("open an rtnetlink socket: %w", err)
+	}
+	if err := socket.SetReceiveTimeout(&nl.SocketTimeoutTv); err != nil {
+		socket.Close()
+		return nil, fmt.Errorf("set up an rtnetlink socket: %w", err)
+	}
+	return socket, nil
 }
 
 func (r *room) eachRoute(each func(route dataplane.Route, message []byte)) error {

@@ -36,10 +36,10 @@ func repairAddresses(t *testing.T, f family) {
 			if tt.lost.IsValid() && r.pings("blue1", tt.lost, silence) {
 				t.Errorf("%s is reached", tt.lost)
 			}
-			if got, want := r.node.sync(), r.text(tt.want); got != want {
+			if got, want := r.sync(), r.text(tt.want); got != want {
 				t.Errorf("got\n%swant\n%s", got, want)
 			}
-			for _, to := range []netip.Addr{r.blue[0].network.Gateway, f.world()} {
+			for _, to := range []netip.Addr{r.blue.network.Gateway, f.world()} {
 				if !r.pings("blue1", to, patience) {
 					t.Errorf("%s is not reached", to)
 				}
@@ -64,8 +64,7 @@ func (r *repairs) withAddresses() []loss {
 	del := func(tables []int, dev string, to ...netip.Prefix) func() error {
 		return func() error { return r.delRoutes(tables, dev, to...) }
 	}
-	one := func(ip netip.Addr) netip.Prefix { return netip.PrefixFrom(ip, ip.BitLen()) }
-	gateway, world := r.blue[0].network.Gateway, r.world()
+	gateway, world := r.blue.network.Gateway, r.world()
 
 	lan, wan, wn := []string{"GATEWAY dev lanNODAD"}, []string{"FAR/BITS dev wanNODAD"}, []string{"NEAR/BITS dev wn1001NODAD"}
 	lanRoutes, wanRoutes, wnRoutes := []string{"CIDR dev lanFROM-GATEWAY"}, []string{"NEAR/BITS dev wan src FAR"}, []string{"NEAR/BITS dev wn1001 src NEAR"}
@@ -78,12 +77,12 @@ func (r *repairs) withAddresses() []loss {
 	}
 	list := []loss{
 		{harm{"route to the Network", "router", del(main, "lan", r.cidr), add("ip ROUTER SIX route", lanRoutes[0])}, world},
-		{harm{"route to the node", "router", del(main, "wan", netip.PrefixFrom(r.near[0], r.of(31, 127)).Masked()), add("ip ROUTER SIX route", wanRoutes[0])}, netip.Addr{}},
+		{harm{"route to the node", "router", del(main, "wan", netip.PrefixFrom(r.near, r.of(31, 127)).Masked()), add("ip ROUTER SIX route", wanRoutes[0])}, netip.Addr{}},
 		{harm{"ip route flush table main", "router", del(main, ""), add("ip ROUTER SIX route", append(lanRoutes, wanRoutes...)...) + defaultRoute}, world},
 		{harm{"ip route flush table local", "router", del(local, ""), again("ip ROUTER addr", append(lan, wan...)...) + ipv4Default}, world},
 		{harm{"ip route flush table all", "router", del(append(main, local...), ""), again("ip ROUTER addr", append(lan, wan...)...) + defaultRoute}, world},
-		{harm{"gateway is not local", "router", del(local, "lan", one(gateway)), again("ip ROUTER addr", lan[0])}, gateway},
-		{harm{"router is not local to the node", "router", del(local, "wan", one(r.far)), again("ip ROUTER addr", wan[0]) + ipv4Default}, netip.Addr{}},
+		{harm{"gateway is not local", "router", del(local, "lan", single(gateway)), again("ip ROUTER addr", lan[0])}, gateway},
+		{harm{"router is not local to the node", "router", del(local, "wan", single(r.far)), again("ip ROUTER addr", wan[0]) + ipv4Default}, netip.Addr{}},
 		{harm{"node's ip route flush dev wn1001", "node1", del(main, "wn1001"), add("ip SIX route", wnRoutes...)}, world},
 		{harm{"node's ip route flush dev wn1001 table local", "node1", del(local, "wn1001"), again("ip addr", wn...)}, world},
 	}
@@ -175,7 +174,7 @@ func TestRoutesGoWithTheirAddresses(t *testing.T) {
 		for _, on := range []struct{ where, dev string }{{"router", "lan"}, {"router", "wan"}, {"node1", "wn1001"}} {
 			remove := func() error { return r.delRoutes([]int{unix.RT_TABLE_MAIN}, on.dev) }
 			r.do(harm{where: on.where, do: remove})
-			if got := r.node.sync(); !strings.Contains(got, " route add ") {
+			if got := r.sync(); !strings.Contains(got, " route add ") {
 				t.Errorf("nothing was put back on %s:\n%s", on.dev, got)
 			}
 			r.in(r.namespace(on.where), func() {
@@ -191,7 +190,7 @@ func TestRoutesGoWithTheirAddresses(t *testing.T) {
 				}
 			})
 		}
-		r.node.sync()
+		r.sync()
 		if !r.pings("blue1", f.world(), patience) {
 			t.Error("not repaired")
 		}
@@ -203,28 +202,15 @@ func TestRoutesGoWithTheirAddresses(t *testing.T) {
 func TestRouteOfNodeReplaced(t *testing.T) {
 	r := newRepairs(t, ipv4)
 	r.do(harm{where: "node1", do: func() error {
-		return netlink.RouteReplace(&netlink.Route{Dst: ipNet(netip.PrefixFrom(r.near[0], 31)), LinkIndex: r.index("eth0"), Scope: netlink.SCOPE_LINK})
+		return netlink.RouteReplace(&netlink.Route{Dst: ipNet(netip.PrefixFrom(r.near, 31)), LinkIndex: r.index("eth0"), Scope: netlink.SCOPE_LINK})
 	}})
 	if r.pings("blue1", r.world(), silence) {
 		t.Error("the route leads where it did")
 	}
-	r.node.sync()
+	r.sync()
 	if !r.pings("blue1", r.world(), patience) {
 		t.Error("not repaired")
 	}
-}
-
-// If the kernel refuses a step of a router, the pods of the Network do not have to wait.
-func TestPodsDoNotWaitForTheirGateway(t *testing.T) {
-	r := newRepairs(t, ipv6)
-	r.do(harm{where: "router", do: func() error { return setSysctl(dataplane.Sysctl{Name: "net.ipv6.conf.wan.disable_ipv6", Value: "1"}) }})
-	late := r.nodes[1].pod("late", r.blue[0].network, r.pod(9).String())
-	r.nodes[1].attach(late)
-	r.nodes[1].sync()
-	if _, err := r.node.kernel.Perform(r.node.decide(r.node.kernel)); err == nil || !strings.Contains(err.Error(), " dev wan nodad: ") {
-		t.Errorf("got %v", err)
-	}
-	r.blue[0].reaches(late.ip, "late")
 }
 
 // The kernel puts an IPv6 address into the table local a little after it was added. A read
@@ -244,10 +230,10 @@ func TestAddressIsLocalOnceAdded(t *testing.T) {
 
 // A namespace that never had a route has no routing tables.
 func TestNodeWithoutRoutes(t *testing.T) {
-	c := newCluster(t, 0)
-	must(t, keeper(c.dir).addNamespace("bare"))
-	defer func() { must(t, keeper(c.dir).delNamespace("bare")) }()
-	k, err := NewAt(c.dir+"/bare", c.dir+"/netns-bare")
+	dir := t.TempDir()
+	must(t, keeper(dir).addNamespace("bare"))
+	defer func() { must(t, keeper(dir).delNamespace("bare")) }()
+	k, err := NewAt(dir+"/bare", dir+"/netns-bare")
 	must(t, err)
 	defer k.Close()
 	_, err = k.Read()

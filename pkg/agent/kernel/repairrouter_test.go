@@ -14,7 +14,7 @@ import (
 
 // routers: unwanted things in a router's namespace, and missing ones.
 func (r *repairs) routers() []harm {
-	gateway, other := netip.PrefixFrom(r.blue[0].network.Gateway, r.cidr.Bits()), netip.PrefixFrom(r.pod(77), r.cidr.Bits())
+	gateway, other := netip.PrefixFrom(r.blue.network.Gateway, r.cidr.Bits()), netip.PrefixFrom(r.pod(77), r.cidr.Bits())
 	add := func(dev string, prefixes ...netip.Prefix) error {
 		var errs []error
 		for _, p := range prefixes {
@@ -29,12 +29,12 @@ func (r *repairs) routers() []harm {
 		wanUp += "\nip ROUTER addr add GATEWAY dev lan"
 	}
 	list := []harm{
-		{"router gone", "node1", func() error { return r.node.kernel.delNamespace("pod2-1001") }, ""},
+		{"router gone", "node1", func() error { return r.kernel.delNamespace("pod2-1001") }, ""},
 		{"router's addresses and route gone", "router", func() error {
 			return errors.Join(netlink.LinkSetDown(r.link("wan")), netlink.AddrDel(r.link("lan"), address(gateway)))
 		}, wanUp + "\nip ROUTER SIX route add default via NEAR dev wan"},
 		{"the node's address gone", "node1", func() error {
-			return netlink.AddrDel(r.link("wn1001"), address(netip.PrefixFrom(r.near[0], r.of(31, 127))))
+			return netlink.AddrDel(r.link("wn1001"), address(netip.PrefixFrom(r.near, r.of(31, 127))))
 		}, "ip addr add NEAR/BITS dev wn1001NODAD"},
 		{"an address more", "router", func() error {
 			return add("lan", netip.MustParsePrefix("10.5.0.1/24"), netip.MustParsePrefix("fd00:99::1/64"))
@@ -47,8 +47,8 @@ func (r *repairs) routers() []harm {
 			ip ROUTER addr del OTHER dev lanNODAD
 			ip ROUTER SIX route add CIDR dev lanFROM-GATEWAY`},
 		{"an address more on lo, which is up", "router", func() error {
-			return errors.Join(netlink.LinkSetUp(r.link("lo")), add("lo", only(r.pod(77))))
-		}, "ip ROUTER addr del " + only(r.pod(77)).String() + " dev loNODAD"},
+			return errors.Join(netlink.LinkSetUp(r.link("lo")), add("lo", single(r.pod(77))))
+		}, "ip ROUTER addr del " + single(r.pod(77)).String() + " dev loNODAD"},
 		{"an interface more, with an address, a route and the lower end of lan", "router", func() error {
 			err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "stray0"}})
 			return errors.Join(err, netlink.LinkSetUp(r.link("stray0")), add("stray0", netip.MustParsePrefix("10.5.0.1/24"), netip.MustParsePrefix("fd00:99::1/64")),
@@ -79,7 +79,7 @@ func (r *repairs) routes() []harm {
 	if r.cidr.Addr().Is6() {
 		everywhere = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
 	}
-	pod, near := net.IP(r.blue[0].ip.AsSlice()), net.IP(r.near[0].AsSlice())
+	pod, near := net.IP(r.blue.ip.AsSlice()), net.IP(r.near.AsSlice())
 	add := func(route netlink.Route) func() error {
 		return func() error {
 			if route.Gw != nil {
@@ -95,8 +95,8 @@ func (r *repairs) routes() []harm {
 	const here = `
 			ip ROUTER SIX route del `
 	return []harm{
-		{"a route to a pod", "router", add(netlink.Route{Dst: ipNet(elsewhere), Gw: pod}), here + elsewhere.String() + " via " + r.blue[0].ip.String() + " dev lan"},
-		{"a default route that is asked later", "router", add(netlink.Route{Dst: ipNet(everywhere), Gw: pod, Priority: 2000}), here + "default via " + r.blue[0].ip.String() + " dev lan metric 2000"},
+		{"a route to a pod", "router", add(netlink.Route{Dst: ipNet(elsewhere), Gw: pod}), here + elsewhere.String() + " via " + r.blue.ip.String() + " dev lan"},
+		{"a default route that is asked later", "router", add(netlink.Route{Dst: ipNet(everywhere), Gw: pod, Priority: 2000}), here + "default via " + r.blue.ip.String() + " dev lan metric 2000"},
 		{"a route of a table of its own", "router", add(netlink.Route{Dst: ipNet(elsewhere), Gw: near, Table: 100}), here + elsewhere.String() + " via NEAR dev wan table 100"},
 		{"a route of the table local", "router", add(netlink.Route{Dst: ipNet(elsewhere), Gw: near, Table: unix.RT_TABLE_LOCAL}), here + elsewhere.String() + " via NEAR dev wan table 255"},
 		{"a route with an MTU", "router", add(netlink.Route{Dst: ipNet(elsewhere), Gw: near, MTU: 1300}), ""},
@@ -106,7 +106,7 @@ func (r *repairs) routes() []harm {
 			return netlink.RouteAdd(&netlink.Route{Dst: ipNet(elsewhere), MultiPath: []*netlink.NexthopInfo{{LinkIndex: r.index("wan"), Gw: near}, {LinkIndex: r.index("lan"), Gw: pod}}})
 		}, ""},
 		{"a route by a nexthop object", "router", func() error {
-			err := nexthop(9, nl.NewRtAttr(nhaOIF, nl.Uint32Attr(uint32(r.index("wan")))), nl.NewRtAttr(nhaGateway, r.near[0].AsSlice()))
+			err := nexthop(9, nl.NewRtAttr(nhaOIF, nl.Uint32Attr(uint32(r.index("wan")))), nl.NewRtAttr(nhaGateway, r.near.AsSlice()))
 			request := nl.NewNetlinkRequest(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK)
 			message := nl.NewRtMsg()
 			message.Family, message.Dst_len = uint8(r.of(unix.AF_INET, unix.AF_INET6)), uint8(elsewhere.Bits())
@@ -122,7 +122,7 @@ func (r *repairs) routes() []harm {
 		}, "ip SIX route del " + elsewhere.String() + " dev wn1001"},
 		{"the default route with another gateway", "router", func() error {
 			return netlink.RouteReplace(&netlink.Route{Dst: ipNet(everywhere), Gw: pod, LinkIndex: r.index("lan"), Priority: r.of(0, userMetric6)})
-		}, here + "default via " + r.blue[0].ip.String() + ` dev lan
+		}, here + "default via " + r.blue.ip.String() + ` dev lan
 			ip ROUTER SIX route add default via NEAR dev wan`},
 	}
 }
@@ -163,3 +163,5 @@ func (r *repairs) rules() []harm {
 		}, defaults},
 	}
 }
+
+func single(ip netip.Addr) netip.Prefix { return netip.PrefixFrom(ip, ip.BitLen()) }

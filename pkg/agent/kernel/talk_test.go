@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -16,15 +17,15 @@ import (
 
 // echo answers on port 7 of a namespace with its name and the sender's address. Over UDP it
 // also sends the request back.
-func (c *cluster) echo(namespace, name string) {
-	c.Helper()
-	c.in(namespace, func() {
+func (l *lab) echo(namespace, name string) {
+	l.Helper()
+	l.in(namespace, func() {
 		udp, err := net.ListenPacket("udp", ":7")
 		if err != nil {
-			c.Error(err)
+			l.Error(err)
 			return
 		}
-		c.Cleanup(func() { _ = udp.Close() })
+		l.Cleanup(func() { _ = udp.Close() })
 		go func() {
 			b := make([]byte, 1<<16)
 			for {
@@ -38,17 +39,17 @@ func (c *cluster) echo(namespace, name string) {
 		}()
 		tcp, err := net.Listen("tcp", ":7")
 		if err != nil {
-			c.Error(err)
+			l.Error(err)
 			return
 		}
-		c.Cleanup(func() { _ = tcp.Close() })
+		l.Cleanup(func() { _ = tcp.Close() })
 		go func() {
 			for {
 				conn, err := tcp.Accept()
 				if err != nil {
 					return
 				}
-				c.Cleanup(func() { _ = conn.Close() })
+				l.Cleanup(func() { _ = conn.Close() })
 				go func() {
 					b := make([]byte, 1<<16)
 					for {
@@ -69,21 +70,21 @@ func host(a net.Addr) string {
 }
 
 // dial from a namespace; the connection stays there.
-func (c *cluster) dial(namespace, network, to string, local net.Addr) (net.Conn, error) {
+func (l *lab) dial(namespace, network, to string, local net.Addr) (net.Conn, error) {
 	var conn net.Conn
 	var err error
-	c.in(namespace, func() { conn, err = (&net.Dialer{Timeout: 2 * time.Second, LocalAddr: local}).Dial(network, to) })
+	l.in(namespace, func() { conn, err = (&net.Dialer{Timeout: 2 * time.Second, LocalAddr: local}).Dial(network, to) })
 	if err == nil {
-		c.Cleanup(func() { _ = conn.Close() })
+		l.Cleanup(func() { _ = conn.Close() })
 	}
 	return conn, err
 }
 
 // answer returns the name of the host that answers at an address, and the source address
 // that it saw; "" if no host answers within patience.
-func (c *cluster) answer(from string, ip netip.Addr, patience time.Duration) string {
-	c.Helper()
-	conn, err := c.dial(from, "udp", netip.AddrPortFrom(ip, 7).String(), nil)
+func (l *lab) answer(from string, ip netip.Addr, patience time.Duration) string {
+	l.Helper()
+	conn, err := l.dial(from, "udp", netip.AddrPortFrom(ip, 7).String(), nil)
 	if err != nil {
 		return ""
 	}
@@ -102,24 +103,6 @@ func (c *cluster) answer(from string, ip netip.Addr, patience time.Duration) str
 		}
 	}
 	return ""
-}
-
-// connects returns the answer over TCP, which may come from any of a host's addresses; "" if
-// no host answers.
-func (c *cluster) connects(from string, ip netip.Addr) string {
-	c.Helper()
-	conn, err := c.dial(from, "tcp", netip.AddrPortFrom(ip, 7).String(), nil)
-	if err != nil {
-		return ""
-	}
-	_, err = conn.Write([]byte("?"))
-	must(c, err)
-	_ = conn.SetReadDeadline(time.Now().Add(patience))
-	b := make([]byte, 100)
-	size, err := conn.Read(b)
-	must(c, err)
-	name, _, _ := strings.Cut(string(b[:size]), " ")
-	return name
 }
 
 // An answer that must come gets patience. One that must not come gets silence, which is
@@ -144,24 +127,24 @@ func (p *pod) reaches(ip netip.Addr, name string) {
 
 // forget all neighbours on an interface of a namespace except permanent ones, and return
 // how many there were.
-func (c *cluster) forget(namespace, dev string) (known int) {
-	c.Helper()
-	c.in(namespace, func() {
+func (l *lab) forget(namespace, dev string) (known int) {
+	l.Helper()
+	l.in(namespace, func() {
 		index, err := indexOf(dev)
 		if err != nil {
-			c.Error(err)
+			l.Error(err)
 			return
 		}
 		neighbours, err := netlink.NeighList(index, netlink.FAMILY_ALL)
 		if err != nil {
-			c.Error(err)
+			l.Error(err)
 		}
 		for i := range neighbours {
 			if neighbours[i].State&(netlink.NUD_PERMANENT|netlink.NUD_NOARP) != 0 {
 				continue
 			}
 			if err := netlink.NeighDel(&neighbours[i]); err != nil && !errors.Is(err, unix.ENOENT) {
-				c.Error(err)
+				l.Error(err)
 			}
 			known++
 		}
@@ -169,19 +152,16 @@ func (c *cluster) forget(namespace, dev string) (known int) {
 	return known
 }
 
-// drops of a reason on a node.
-func (n *node) drops(reason string) uint64 {
-	n.Helper()
-	d, err := n.kernel.Drops()
-	must(n, err)
-	return d.Reasons[reason]
-}
-
-// dropsMore waits until a node has dropped more packets for a reason, and returns how many.
-func (n *node) dropsMore(reason string, before uint64) uint64 {
-	n.Helper()
-	for end := time.Now().Add(patience); n.drops(reason) == before && time.Now().Before(end); {
-		time.Sleep(10 * time.Millisecond)
+func expectEcho(t *testing.T, conn net.Conn, want string) {
+	t.Helper()
+	b := make([]byte, 100)
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	_, err := conn.Write([]byte("?"))
+	n := 0
+	if err == nil {
+		n, err = conn.Read(b)
 	}
-	return n.drops(reason) - before
+	if got := string(b[:n]); err != nil || got != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
 }

@@ -4,10 +4,7 @@ package kernel
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -17,48 +14,29 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"github.com/pod2/pod2/pkg/agent/cni"
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
 // Watch calls wake, from its own goroutines, when something of the agent's has changed on
-// the node: its links, its nft tables, the files of the directories, or a neighbour or bridge
-// entry that is gone. It does not notice changes inside routers, or entries that a user adds:
-// a resync finds those. It ends with ctx.
-func (k *Kernel) Watch(ctx context.Context, dirs []string, wake func()) error {
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+// the node: its links, the interfaces of pods, or its nft tables. It does not notice changes
+// inside routers: a resync finds those. It ends with ctx.
+func (k *Kernel) Watch(ctx context.Context, wake func()) error {
+	route, err := k.subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK)
 	if err != nil {
-		return fmt.Errorf("open inotify: %w", err)
-	}
-	files := os.NewFile(uintptr(fd), "inotify")
-	route, err := k.subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK, unix.RTNLGRP_NEIGH)
-	if err != nil {
-		return errors.Join(err, files.Close())
+		return err
 	}
 	nft, err := k.subscribe(unix.NETLINK_NETFILTER, unix.NFNLGRP_NFTABLES)
 	if err != nil {
 		route.Close()
-		return errors.Join(err, files.Close())
+		return err
 	}
 	context.AfterFunc(ctx, func() {
 		route.Close()
 		nft.Close()
-		_ = files.Close()
 	})
-	watchDirs(fd, dirs)
-	go follow(ctx, route, wake, k.concernsUs)
+	go follow(ctx, route, wake, isOurLink)
 	go follow(ctx, nft, wake, isOurTable)
-	go func() {
-		b := make([]byte, 1<<16)
-		for {
-			_, err := files.Read(b)
-			if ctx.Err() != nil {
-				return
-			}
-			watchDirs(fd, dirs) // a directory may be new
-			wake()
-			pause(ctx, err)
-		}
-	}()
 	return nil
 }
 
@@ -103,29 +81,12 @@ func follow(ctx context.Context, socket *nl.NetlinkSocket, wake func(), concerns
 	}
 }
 
-// watchDirs watches the directories that exist, and those in which the others would be
-// created. To watch a directory twice has no effect.
-func watchDirs(inotify int, dirs []string) {
-	const changes = unix.IN_CLOSE_WRITE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_DELETE
-	for _, dir := range dirs {
-		for path, mask := dir, uint32(changes); path != "/" && path != "."; path, mask = filepath.Dir(path), unix.IN_CREATE|unix.IN_MOVED_TO {
-			if _, err := unix.InotifyAddWatch(inotify, path, mask|unix.IN_MASK_ADD); err == nil {
-				break
-			}
-		}
+func isOurLink(m syscall.NetlinkMessage) bool {
+	if m.Header.Type != unix.RTM_NEWLINK && m.Header.Type != unix.RTM_DELLINK {
+		return false
 	}
-}
-
-func (k *Kernel) concernsUs(m syscall.NetlinkMessage) bool {
-	switch m.Header.Type {
-	case unix.RTM_DELNEIGH:
-		n, err := netlink.NeighDeserialize(m.Data)
-		return err != nil || k.ours.has(n.LinkIndex)
-	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
-		l, err := netlink.LinkDeserialize(nil, m.Data)
-		return err != nil || k.ours.has(l.Attrs().Index) || k.ours.has(l.Attrs().MasterIndex) || dataplane.OwnLink(l.Attrs().Name) != 0
-	}
-	return false
+	l, err := netlink.LinkDeserialize(nil, m.Data)
+	return err != nil || dataplane.OwnLink(l.Attrs().Name) != 0 || cni.IsHostInterface(l.Attrs().Name)
 }
 
 // isOurTable: the first attribute in messages of tables, chains, rules, sets and elements is

@@ -10,6 +10,9 @@ import (
 )
 
 // cniVersion is the version of the CNI specification for the configurations that we write.
+// Multus v4.2.3 cannot give a pod a default route over an interface of version 1.1.0
+// (test/e2e, TestDefaultRouteNeedsVersion10). It would pass the commands of 1.1.0, STATUS
+// and GC, only to the cluster's own network.
 const cniVersion = "1.0.0"
 
 // overheadVXLAN is the size that VXLAN adds to a packet, in bytes. The payload of the outer
@@ -29,6 +32,9 @@ func MTU(n *v1.Network, underlay int32) int32 {
 	return underlay - overheadVXLAN
 }
 
+// overlayPlugin is the binary of cmd/pod2-cni.
+const overlayPlugin = "pod2-cni"
+
 // networkConfig is a CNI network configuration list, and pluginConfig one plugin in it.
 type networkConfig struct {
 	CNIVersion string         `json:"cniVersion"`
@@ -38,12 +44,10 @@ type networkConfig struct {
 
 type pluginConfig struct {
 	Type         string          `json:"type"`
-	Bridge       string          `json:"bridge"`
-	MTU          int32           `json:"mtu"`
 	Capabilities map[string]bool `json:"capabilities"`
-	IPAM         ipamConfig      `json:"ipam"`
 }
 
+// ipamConfig is the part of a user's ipam that counts.
 type ipamConfig struct {
 	Type   string          `json:"type"`
 	Routes json.RawMessage `json:"routes,omitempty"`
@@ -53,26 +57,20 @@ type ipamConfig struct {
 // capabilities make the runtime pass the addresses of a pod to the plugin.
 var capabilities = map[string]bool{"ips": true, "mac": true}
 
-// networkName is the name in the configuration. A plugin keeps its state under this name,
-// for all namespaces. Neither part can have a dot.
+// networkName is the name in the configuration. pod2-agent reads the Network from it, and
+// other plugins keep their state under it, for all namespaces. Neither part can have a dot.
 func (s State) networkName() string { return s.Namespace + "." + s.Name }
 
-// config returns the desired configuration of the definition.
-func (s State) config(vni int32) (string, error) {
+// config returns the desired configuration of the definition. The plugin of Overlay
+// Networks finds everything else by the name of the configuration, because pod2-agent knows
+// the Network.
+func (s State) config() (string, error) {
 	if !overlay(s.Network) {
 		return s.rawConfig()
 	}
 	return text(networkConfig{
 		CNIVersion: cniVersion, Name: s.networkName(),
-		Plugins: []pluginConfig{{
-			// No macspoofchk: the agent's filter (pkg/agent/dataplane) checks MAC, IP and
-			// ARP on the same hook, so before the bridge learns. A port that the filter
-			// does not know yet can send to no pod. It takes no entry, because entries
-			// are sticky. The plugin would run nft, which every node would then need, and
-			// an attachment would take over twice as long.
-			Type: "bridge", Bridge: Bridge(vni), MTU: MTU(s.Network, s.UnderlayMTU),
-			Capabilities: capabilities, IPAM: ipamConfig{Type: "static"},
-		}},
+		Plugins: []pluginConfig{{Type: overlayPlugin, Capabilities: capabilities}},
 	}), nil
 }
 

@@ -9,7 +9,7 @@ import (
 
 func rawConfig(in string) (string, error) {
 	s := state(func(s *State) { s.Network.Spec.Attachment = &v1.NetworkAttachment{Type: v1.AttachmentCNI, Config: in} })
-	return s.config(0)
+	return s.config()
 }
 
 func TestRawConfig(t *testing.T) {

@@ -121,7 +121,7 @@ func (s State) newVNI(vni int32) *v1.VNI {
 //	it differs from the desired definition       update it
 func (s State) define(vni int32, p *Plan) finding {
 	is := s.Definition
-	config, err := s.config(vni)
+	config, err := s.config()
 	switch {
 	case !s.Installed:
 		return finding{ReasonNotInstalled, "the cluster has no NetworkAttachmentDefinitions: pods get addresses but are not attached; install Multus"}

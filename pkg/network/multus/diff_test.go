@@ -16,8 +16,7 @@ import (
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 )
 
-const blueConfig = `{"cniVersion":"1.0.0","name":"default.blue","plugins":[{"type":"bridge","bridge":"nw70000","mtu":1450,` +
-	`"capabilities":{"ips":true,"mac":true},"ipam":{"type":"static"}}]}`
+const blueConfig = `{"cniVersion":"1.0.0","name":"default.blue","plugins":[{"type":"pod2-cni","capabilities":{"ips":true,"mac":true}}]}`
 
 // state is the converged State of a Network.
 func state(change ...func(*State)) State {
@@ -25,7 +24,7 @@ func state(change ...func(*State)) State {
 	n.Status.VNI, n.Status.ObservedGeneration = 70000, 1
 	s := State{
 		Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Namespace: "default", Name: "blue", Network: n,
-		VNIs: []*v1.VNI{vni("70000", "u1")}, Candidates: []int32{70001, 70002}, Installed: true, UnderlayMTU: 1500,
+		VNIs: []*v1.VNI{vni("70000", "u1")}, Candidates: []int32{70001, 70002}, Installed: true,
 	}
 	s.Definition = s.newDefinition(blueConfig)
 	s.Network.Status.Conditions = []metav1.Condition{{
@@ -66,7 +65,7 @@ func TestDiff(t *testing.T) {
 		want   string
 	}{
 		{"converged", func(*State) {}, ""},
-		{"new", fresh, "claim VNI 70001 for u1\ncreate definition blue: " + strings.ReplaceAll(blueConfig, "70000", "70001") + "\n" + strings.ReplaceAll(attachable, "70000", "70001")},
+		{"new", fresh, "claim VNI 70001 for u1\ncreate definition blue: " + blueConfig + "\n" + strings.ReplaceAll(attachable, "70000", "70001")},
 		{"without our finalizer the Network could be gone by then", func(s *State) { fresh(s); s.Network.Finalizers = nil }, ""},
 		{"before its own first status", func(s *State) { fresh(s); s.Network.Status.ObservedGeneration = 0 }, ""},
 		{"before the status of a new spec", func(s *State) { s.Network.Generation = 2; s.Network.Spec.MTU = ptr.To[int32](8950) }, ""},
@@ -75,7 +74,6 @@ func TestDiff(t *testing.T) {
 		{"the status was lost while two were held", func(s *State) {
 			s.Network.Status.VNI = 0
 			s.VNIs = append(s.VNIs, vni("66000", "u1"))
-			s.Definition.Spec.Config = strings.ReplaceAll(blueConfig, "70000", "66000")
 		}, "status vni 66000 Attachable=True/Defined: pods are attached by NetworkAttachmentDefinition blue\n"},
 		{"two are held, and the status says which one counts", func(s *State) { s.VNIs = append(s.VNIs, vni("66000", "u1")) },
 			"release VNI 66000 (uid of-66000), if unused: the Network has another VNI\n"},
@@ -85,13 +83,13 @@ func TestDiff(t *testing.T) {
 		}, "claim VNI 70000 for u1\n"},
 		{"a user deleted its VNI", func(s *State) { s.VNIs, s.Candidates = nil, append(s.Candidates, 70000) }, "claim VNI 70000 for u1\n"},
 		{"a user deleted its VNI, and another Network claimed the number", func(s *State) { s.VNIs = nil },
-			"claim VNI 70001 for u1\nupdate definition blue (version ): config\n" + strings.ReplaceAll(attachable, "70000", "70001")},
+			"claim VNI 70001 for u1\n" + strings.ReplaceAll(attachable, "70000", "70001")},
 		{"recreated", func(s *State) { s.VNIs = append(s.VNIs, vni("66000", "u0")) },
 			"release VNI 66000 (uid of-66000), if unused: the Network is gone\n"},
 		{"gone", func(s *State) { s.Network, s.Definition = nil, nil },
 			"release VNI 70000 (uid of-70000), if unused: the Network is gone\n"},
 		{"a VNI that is being deleted does not count", func(s *State) { s.VNIs[0].DeletionTimestamp = &metav1.Time{}; s.Network.Status.VNI = 0 },
-			"claim VNI 70001 for u1\nupdate definition blue (version ): config\n" + strings.ReplaceAll(attachable, "70000", "70001")},
+			"claim VNI 70001 for u1\n" + strings.ReplaceAll(attachable, "70000", "70001")},
 		{"no number is free", func(s *State) { fresh(s); s.Candidates = nil },
 			"status vni 0 Attachable=False/NoFreeVNI: found no free VXLAN Network Identifier; delete VNIs that no Network uses\n" +
 				"event Warning NoFreeVNI: found no free VXLAN Network Identifier; delete VNIs that no Network uses\n"},
@@ -106,7 +104,10 @@ func TestDiff(t *testing.T) {
 			"status vni 70000 Attachable=False/WaitingForDeletion: NetworkAttachmentDefinition blue belongs to an earlier Network with this name; the garbage collector will delete it\n"},
 		{"the definition is being deleted", func(s *State) { s.Definition.DeletionTimestamp = &metav1.Time{} },
 			"status vni 70000 Attachable=False/WaitingForDeletion: NetworkAttachmentDefinition blue is being deleted; the controller then recreates it\n"},
-		{"another MTU", func(s *State) { s.Network.Spec.MTU = new(int32); *s.Network.Spec.MTU = 8950 }, "update definition blue (version ): config\n"},
+		{"another MTU, which only the agent uses", func(s *State) { s.Network.Spec.MTU = ptr.To[int32](8950) }, ""},
+		{"the definition of a release with bridges", func(s *State) {
+			s.Definition.Spec.Config = `{"cniVersion":"1.0.0","name":"default.blue","plugins":[{"type":"bridge","bridge":"nw70000","mtu":1450,"capabilities":{"ips":true,"mac":true},"ipam":{"type":"static"}}]}`
+		}, "update definition blue (version ): config\n"},
 		{"a plugin of the user", raw(`{"type":"macvlan"}`),
 			`create definition blue: {"capabilities":{"ips":true,"mac":true},"cniVersion":"1.0.0","ipam":{"type":"static"},"name":"default.blue","type":"macvlan"}` + "\n" +
 				strings.ReplaceAll(attachable, "70000", "0")},

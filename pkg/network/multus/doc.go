@@ -5,7 +5,7 @@
 //
 //	VNI 1180673                            cluster-wide; the Network that creates it has the number
 //	Network blue, status.vni 1180673       written after that; agents use it
-//	NetworkAttachmentDefinition blue       bridge nw1180673, the addresses from the pod's annotation
+//	NetworkAttachmentDefinition blue       plugin pod2-cni, the addresses from the pod's annotation
 //
 // A Network keeps its VNI while it exists, and a VNI outlives its Network. A VNI is
 // deleted only after a live read says that the Network with this UID is gone. So two

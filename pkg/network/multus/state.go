@@ -33,8 +33,6 @@ type State struct {
 	// Others are the other Networks on the same Wire, ordered by namespace and name; none
 	// for an Overlay Network.
 	Others []*v1.Network
-	// UnderlayMTU is the MTU of the nodes' network, in bytes.
-	UnderlayMTU int32
 }
 
 // The range of the numbers that Networks get. Other users of VXLAN choose lower numbers:

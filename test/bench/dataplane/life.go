@@ -4,72 +4,125 @@ package main
 
 import (
 	"context"
-	"reflect"
+	"fmt"
+	"net/netip"
+	"path/filepath"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/utils/ptr"
 
 	"github.com/pod2/pod2/pkg/agent/dataplane"
-	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	agentnode "github.com/pod2/pod2/pkg/agent/node"
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
-const lives = "lives"
-
-// measureLife measures the events of an agent's watch from the creation of a pod to its end,
-// as averages: their number, the bytes of their pods in protobuf, and the events that change
-// the agent's state. The controller creates a Pod2 on a Network, on KWOK's nodes, and the
-// Pod2 is deleted.
-func (b *bench) measureLife(ctx context.Context) measure.Results {
-	b.NewNamespace(ctx, lives)
-	// The controller serves only this namespace: this program makes the Networks of the others.
-	controller := b.StartController(ctx, b.Kubeconfig(), nil, "--namespace="+lives)
-	defer controller.Stop()
-	var events, bytes, counts float64
-	type known struct {
-		pod    dataplane.Pod
-		counts bool
-	}
-	pods := map[types.UID]known{}
-	watched := b.WatchPods(ctx, lives, func(event watch.Event) {
-		pod, ok := event.Object.(*corev1.Pod)
-		if !ok {
-			return
+// measureEntries fills the maps of a node that has none, and compares them again. It calls the agent's own code,
+// without watches.
+func (b *bench) measureEntries() measure.Results {
+	r, ns, dir := measure.Results{}, newNamespace("alone"), filepath.Join(b.dir, "alone")
+	defer ns.file.Close()
+	mountBPF(dir)
+	defer unmountBPF(dir)
+	ns.do(func() {
+		n := measure.Must(agentnode.New(agentnode.Config{Name: "alone", Directory: filepath.Join(dir, "pod2"), UDPPort: 4789, Changed: func() {}}))
+		defer n.Close()
+		n.SetNode(dataplane.Node{Name: "alone", Addresses: []netip.Addr{netip.MustParseAddr("10.9.0.1")}})
+		n.SetNode(far)
+		n.SetNetwork(big)
+		pod := func(name, node string, ip netip.Addr) {
+			n.SetPod(dataplane.Pod{Namespace: space, Name: name, UID: types.UID(name), Node: node,
+				Attachments: []dataplane.Attachment{{Network: big.Name, IP: ip, MAC: macOf(ip), Bits: big.CIDR.Bits()}}})
 		}
-		var now known
-		if event.Type != watch.Deleted {
-			now.pod, now.counts = dataplane.PodOf(pod)
+		pod("own", "alone", netip.MustParseAddr("10.0.0.2"))
+		for i := range b.Entries {
+			pod(fmt.Sprint("far-", i), far.Name, farIP(i))
 		}
-		events++
-		bytes += float64(pod.Size())
-		if !reflect.DeepEqual(now, pods[pod.UID]) {
-			counts++
+		sync := func(step string, least, most int) {
+			begin := time.Now()
+			changes := measure.Must(n.Sync(nil, true))
+			r.Add(measure.Milliseconds(time.Since(begin)), step)
+			if changes < least || changes > most {
+				measure.Check(fmt.Errorf("%s: %d entries differed, not %d to %d", step, changes, least, most))
+			}
 		}
-		pods[pod.UID] = now
+		sync("programmed", b.Entries, b.Entries+2) // with the Network and the node
+		sync("compared", 0, 0)
 	})
+	return r
+}
+
+// measureMoves moves m from node to node: its port and its object are removed, another with its name and address
+// is created, and CNI attaches it. Before each move, m is unplugged and plugged in where it is.
+func (b *bench) measureMoves(ctx context.Context) measure.Results {
+	r, m, a := measure.Results{}, b.pods["m"], b.pods["a"].namespace
+	during := func(change func()) float64 {
+		p := startPings(ctx, a, m.ip)
+		time.Sleep(200 * time.Millisecond)
+		m.detach(ctx)
+		change()
+		m.attach(ctx)
+		connected(ctx, a, m.ip)
+		time.Sleep(200 * time.Millisecond)
+		_, lost := p.end()
+		return lost
+	}
+	for i := range b.Moves {
+		plugged := during(func() {})
+		moved := during(func() {
+			b.remove(ctx, m)
+			b.publish(ctx, m, b.lab.nodes[1+(i+1)%2])
+		})
+		r.Add(plugged, "plugged")
+		r.Add(moved, "moved")
+		r.Add(moved-plugged, "more")
+	}
+	return r
+}
+
+// measureRestart stops the agents of two nodes and starts them again, during pings between their pods.
+func (b *bench) measureRestart(ctx context.Context) measure.Results {
+	r, nodes := measure.Results{}, b.lab.nodes[:2]
+	p := startPings(ctx, b.pods["a"].namespace, b.pods["b"].ip)
+	for _, n := range nodes {
+		n.agent.Stop()
+	}
+	time.Sleep(b.each)
+	for _, n := range nodes {
+		begin := time.Now()
+		n.agent.start(ctx, b)
+		r.Add(time.Since(begin).Seconds(), "ready")
+		r.Add(n.agent.CPU().Seconds(), "CPU")
+		r.Add(n.agent.Peak()/(1<<20), "peak")
+	}
+	time.Sleep(b.each)
+	sent, lost := p.end()
+	r.Add(sent, "sent")
+	r.Add(lost, "lost")
+	return r
+}
+
+// measureBinding measures the time from the request that binds a pod to a node until the last node has its entry, in
+// milliseconds. The pod has its published address before. The agents are idle in between.
+func (b *bench) measureBinding(ctx context.Context) measure.Results {
+	watched := b.WatchPods(ctx, space, func(watch.Event) {})
 	defer watched.Stop()
-	down := b.lab.nodes[0].agent.down.Load()
-	measure.Must(b.Sample.SamplecrdV1().Networks(lives).Create(ctx, &samplecrdv1.Network{
-		ObjectMeta: metav1.ObjectMeta{Name: "lives"}, Spec: samplecrdv1.NetworkSpec{CIDR: "172.16.0.0/16"}}, metav1.CreateOptions{}))
-	web := measure.Must(b.Sample.SamplecrdV1().Pod2s(lives).Create(ctx, &samplecrdv1.Pod2{
-		ObjectMeta: metav1.ObjectMeta{Name: "web"},
-		Spec: samplecrdv1.Pod2Spec{Replicas: ptr.To(int32(b.Replicas)), Networks: []samplecrdv1.Pod2Network{{Name: "lives"}}, Template: corev1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "registry.k8s.io/pause:3.10"}}},
-		}},
-	}, metav1.CreateOptions{}))
-	watched.Wait(ctx, "all pods are Ready", func(p measure.Point) bool { return p.Ready == b.Replicas })
-	measure.Check(b.Sample.SamplecrdV1().Pod2s(lives).Delete(ctx, web.Name, *metav1.NewPreconditionDeleteOptions(string(web.UID))))
-	watched.Wait(ctx, "all pods are gone", func(p measure.Point) bool { return p.Exist == 0 })
-	time.Sleep(time.Second)
-	r, n := measure.Results{}, float64(b.Replicas)
-	r.Add(events/n, "events")
-	r.Add(bytes/n, "bytes")
-	r.Add(counts/n, "events that count")
-	r.Add(float64(b.lab.nodes[0].agent.down.Load()-down)/n, "received")
+	farPod := func(i int) *corev1.Pod { return b.create(ctx, fmt.Sprint("far-", i), big, farIP(i)) }
+	measure.Parallel(b.Standing, func(i int) { b.bind(ctx, farPod(i), far.Name) })
+	watched.Wait(ctx, "all pods are Ready", func(p measure.Point) bool { return p.Ready >= b.Standing })
+	measure.Say("%d pods are Ready", b.Standing)
+	r := measure.Results{}
+	for i := range b.Bound {
+		pod, mac := farPod(b.Standing+i), macOf(farIP(b.Standing+i))
+		// The pause varies, to be out of step with the agents' rest.
+		time.Sleep(time.Duration(10+i%41) * time.Millisecond)
+		begin := time.Now()
+		b.bind(ctx, pod, far.Name)
+		for _, n := range b.lab.nodes {
+			measure.Until(ctx, 100*time.Microsecond, "the entry of a pod", func() bool { return n.agent.knows(big.VNI, mac) })
+		}
+		r.Add(measure.Milliseconds(time.Since(begin)))
+	}
 	return r
 }

@@ -1,10 +1,9 @@
 //go:build linux
 
-// Command dataplane measures the cost of Networks for packets, and of the agent for its node
-// and the API server. It has three nodes, each a network namespace with the real pod2-agent,
-// which watches a real control plane. The command starts and removes all of them. It prints
-// one table and writes docs/performance-dataplane.md. `make bench-dataplane` runs it. --quick
-// is for changes of this command.
+// Command dataplane measures packets on Networks beside packets on the wire between the nodes, and how fast
+// agents follow the cluster. It has three nodes, each a network namespace with the real pod2-agent, which watches a
+// real control plane. The command starts and removes all of them. It prints the targets and writes
+// docs/performance-dataplane.md. `make bench-dataplane` runs it.
 package main
 
 import (
@@ -13,9 +12,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,30 +29,25 @@ type options struct {
 	root, out string
 	only      *regexp.Regexp // the steps to measure; the page shows the others as not measured
 	Rounds    int
-	each      time.Duration // of a throughput figure, for one path in one round
-	Sizes     []int         // numbers of remote pods, programmed without a watch
-	Networks  []int         // numbers of Networks on one node, programmed without a watch
-	published int           // pods, one by one
-	moves     int
-	standing  int // pods of other nodes that the agents know at the end
-	Watchers  int // in addition to the agents
-	Changes   int // of pods, during the watch
-	Replicas  int // of the Pod2 that measureLife creates
+	each      time.Duration // of a figure, for one path in one round
+	Entries   int           // programmed without a watch
+	Bound     int           // pods, one by one
+	Moves     int
+	Standing  int // pods of other nodes that the agents know at the end
 }
 
 func main() {
-	o := options{Rounds: 7, each: 600 * time.Millisecond, Sizes: []int{1_000, 10_000, 50_000}, Networks: []int{1, 10, 30},
-		published: 300, moves: 15, standing: 10_000, Watchers: 200, Changes: 500, Replicas: 100}
+	o := options{Entries: 50_000}
 	flag.StringVar(&o.root, "root", ".", "the checkout, with bin/ built")
-	flag.StringVar(&o.out, "out", "", "directory for performance-dataplane.md; defaults to docs, or with --quick or --only to none")
-	quick := flag.Bool("quick", false, "measure little, only to check that the benchmark works")
-	only := flag.String("only", "", "measure only steps whose names match this regular expression: entries, networks, traffic, publication, moves, restart, standing, fanout, life")
+	flag.StringVar(&o.out, "out", "", "directory for performance-dataplane.md; defaults to docs, or with --only to none")
+	flag.IntVar(&o.Rounds, "rounds", 7, "number of rounds")
+	flag.DurationVar(&o.each, "each", 600*time.Millisecond, "duration of a figure, for one path in one round")
+	flag.IntVar(&o.Bound, "bound", 300, "pods to bind one by one")
+	flag.IntVar(&o.Moves, "moves", 15, "pods to move")
+	flag.IntVar(&o.Standing, "standing", 10_000, "pods that the agents know when pods are bound")
+	only := flag.String("only", "", "measure only steps whose names match this regular expression: entries, traffic, moves, restart, binding")
 	flag.Parse()
-	if *quick {
-		o.Networks = []int{1, 3}
-		o.Rounds, o.each, o.Sizes, o.published, o.moves, o.standing, o.Watchers, o.Changes, o.Replicas = 1, 200*time.Millisecond, []int{1_000}, 20, 2, 300, 10, 50, 10
-	}
-	if o.out == "" && !*quick && *only == "" {
+	if o.out == "" && *only == "" {
 		o.out = filepath.Join(o.root, "docs")
 	}
 	measure.Main(func(ctx context.Context) {
@@ -65,6 +61,7 @@ func main() {
 var page string
 
 func run(ctx context.Context, o options) {
+	measure.Must(exec.LookPath("ethtool")) // the wires need it, after some minutes
 	b := &bench{dir: measure.Must(os.MkdirTemp("", "pod2-bench-dataplane-")), pods: map[string]*pod{}}
 	defer os.RemoveAll(b.dir)
 	begin := time.Now()
@@ -81,10 +78,49 @@ func run(ctx context.Context, o options) {
 	}
 }
 
+// bench has the nodes, the API server, and the pods at the ends of each path.
+type bench struct {
+	report
+	*measure.Cluster
+	dir  string
+	lab  *lab
+	pods map[string]*pod
+}
+
+func (b *bench) measureAll(ctx context.Context) {
+	for range b.Rounds {
+		b.step("entries", b.measureEntries)
+	}
+	if !slices.ContainsFunc([]string{"traffic", "moves", "restart", "binding"}, b.only.MatchString) {
+		return // no other step needs the nodes and the API server
+	}
+	b.lab = newLab(b.dir, 3)
+	defer b.lab.close()
+	b.Cluster = measure.StartCluster(ctx, b.root, filepath.Join(b.dir, "api"), 0, "crd/")
+	defer b.Stop(ctx)
+	defer b.cleanUp(ctx)
+	b.setUp(ctx)
+	measure.Say("three agents are ready, pods are connected")
+	b.step("traffic", func() measure.Results { return b.measureTraffic(ctx) })
+	b.step("moves", func() measure.Results { return b.measureMoves(ctx) })
+	b.step("restart few", func() measure.Results { return b.measureRestart(ctx) })
+	b.step("binding", func() measure.Results { return b.measureBinding(ctx) })
+	b.step("restart all", func() measure.Results { return b.measureRestart(ctx) })
+}
+
+// step runs f and adds its results under this name, unless --only excludes it.
+func (b *bench) step(name string, f func() measure.Results) {
+	if b.only.MatchString(name) {
+		r := f()
+		measure.Say("%s: %s", name, r)
+		b.AddAll(r, name)
+	}
+}
+
 // logs returns the last lines of the agents' logs, to find the cause of a failure.
 func (b *bench) logs() string {
 	var s strings.Builder
-	files, _ := filepath.Glob(filepath.Join(b.dir, "lab", "node*", "agent.log"))
+	files, _ := filepath.Glob(filepath.Join(b.dir, "node*", "agent.log"))
 	for _, file := range files {
 		content, _ := os.ReadFile(file)
 		lines := strings.Split(strings.TrimSpace(string(content)), "\n")

@@ -8,13 +8,12 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"runtime"
-	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/pod2/pod2/pkg/agent/dataplane"
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
@@ -33,9 +32,6 @@ func newNamespace(name string) *namespace {
 	})
 	return n
 }
-
-// path of the namespace for other code of this process.
-func (n *namespace) path() string { return fmt.Sprintf("/proc/self/fd/%d", n.file.Fd()) }
 
 // do f on a thread that is in the namespace and ends with f. Everything that f opens or
 // starts stays in the namespace.
@@ -60,18 +56,6 @@ func link(name string) netlink.Link { return measure.Must(netlink.LinkByName(nam
 
 func up(l netlink.Link) { measure.Check(netlink.LinkSetUp(l)) }
 
-func (n *namespace) has(name string) bool {
-	return measure.Try(func() { n.do(func() { link(name) }) }) == nil
-}
-
-func (n *namespace) sysctl(name, value string) error {
-	return measure.Try(func() {
-		n.do(func() {
-			measure.Check(os.WriteFile("/proc/sys/"+strings.ReplaceAll(name, ".", "/"), []byte(value), 0o644))
-		})
-	})
-}
-
 // address adds an address to an interface, and sets it up.
 func (n *namespace) address(name string, prefix netip.Prefix) {
 	n.do(func() {
@@ -81,36 +65,41 @@ func (n *namespace) address(name string, prefix netip.Prefix) {
 	})
 }
 
-func (n *namespace) bridge(name string, mtu int) {
+// bridge br0, without rules. It costs as little as a bridge can.
+func (n *namespace) bridge() {
 	n.do(func() {
-		err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: name, MTU: mtu}})
-		if !os.IsExist(err) {
-			measure.Check(err)
-		}
-		up(link(name))
+		measure.Check(netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br0"}}))
+		up(link("br0"))
+		// Without br_netfilter, the file does not exist and is not needed.
+		_ = os.WriteFile("/proc/sys/net/bridge/bridge-nf-call-iptables", []byte("0"), 0o644)
 	})
 }
 
-// plug makes a port on a bridge of n. Its other end is the interface with this name in to.
-func (n *namespace) plug(bridge, port string, to *namespace, name string, mac dataplane.MAC, mtu int) {
+// plug a namespace into br0 of n. Its interface is eth0.
+func (n *namespace) plug(to *namespace, mtu int) {
 	n.do(func() {
-		veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: port, MTU: mtu, MasterIndex: link(bridge).Attrs().Index},
-			PeerName: name, PeerMTU: uint32(mtu), PeerNamespace: netlink.NsFd(int(to.file.Fd()))}
-		if (mac != dataplane.MAC{}) {
-			veth.PeerHardwareAddr = mac[:]
-		}
+		veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: portOf(to), MTU: mtu, MasterIndex: link("br0").Attrs().Index},
+			PeerName: "eth0", PeerMTU: uint32(mtu), PeerNamespace: netlink.NsFd(int(to.file.Fd()))}
 		measure.Check(netlink.LinkAdd(veth))
-		up(link(port))
+		up(link(veth.Name))
 	})
 }
 
-func (n *namespace) unplug(port string) {
-	n.do(func() { measure.Check(netlink.LinkDel(link(port))) })
-}
+func portOf(n *namespace) string { return "w-" + n.name }
 
 func (n *namespace) defaultRoute(name string, via netip.Addr) {
 	n.do(func() {
 		measure.Check(netlink.RouteAdd(&netlink.Route{LinkIndex: link(name).Attrs().Index, Gw: via.AsSlice()}))
+	})
+}
+
+// offload sets features of an interface, as `ethtool -K` does.
+func (n *namespace) offload(ctx context.Context, name string, features ...string) {
+	n.do(func() {
+		out, err := exec.CommandContext(ctx, "ethtool", append([]string{"-K", name}, features...)...).CombinedOutput()
+		if err != nil {
+			measure.Check(fmt.Errorf("ethtool -K %s %v in %s: %w: %s", name, features, n.name, err, out))
+		}
 	})
 }
 

@@ -19,91 +19,73 @@ type report struct {
 	Before, After float64 // % of the machine's CPU that others used, before and after the run
 }
 
-// The paths, by their names on the page.
-const (
-	underlay       = "underlay"
-	podToPod       = "pod to pod, two nodes"
-	unfiltered     = "the same, br_netfilter off"
-	overIPv6       = "the same, an IPv6 Network"
-	bridgeAndVXLAN = "bridge and VXLAN, no rule, br_netfilter off"
-	sameNode       = "pod to pod, one node"
-	outside        = "pod to outside, by the gateway"
-	nodeToNode     = "node to node, with agents"
-)
+// comparison of a path with another one. Bound is 0 if there is no target.
+type comparison struct {
+	Wire, Path, With, Figure string
+	Bound                    float64
+}
 
-var pathNames = []string{underlay, podToPod, unfiltered, overIPv6, bridgeAndVXLAN, sameNode, outside, nodeToNode}
+// comparisons also decide which figures are measured.
+var comparisons = []comparison{
+	{gso, podToPod, theWire, one, 0.85}, {nic, podToPod, theWire, one, 0.80}, {cut, podToPod, theWire, one, 0.62},
+	{gso, podToPod, theWire, four, 0.88}, {nic, podToPod, theWire, four, 0.76}, {cut, podToPod, theWire, four, 0.55},
+	{gso, podToPod, theWire, small, 0.70}, {nic, podToPod, theWire, small, 0.70}, {cut, podToPod, theWire, small, 0.70},
+	{gso, podToPod, theWire, pingPong, 1.35}, {nic, podToPod, theWire, pingPong, 1.35}, {cut, podToPod, theWire, pingPong, 1.35},
+	{gso, podToPod, theWire, cpu, 1.20},
+	{gso, overIPv6, theWire, one, 0.82},
+	{gso, outside, theWire, one, 0.75},
+	{gso, sameNode, plainBridge, one, 1.0}, {gso, sameNode, plainBridge, small, 0}, {gso, sameNode, plainBridge, pingPong, 0},
+	{gso, nodeToNode, theWire, one, 0}, {gso, nodeToNode, theWire, small, 0}, {gso, nodeToNode, theWire, pingPong, 0},
+}
 
-// Paths that were measured, the underlay first.
-func (r *report) Paths() []string {
-	return slices.DeleteFunc(slices.Clone(pathNames), func(path string) bool {
-		return path != underlay && r.Count("traffic", path, "p50") == 0
+// needed says whether a comparison needs this figure.
+func needed(wire, path, figure string) bool {
+	return slices.ContainsFunc(comparisons, func(c comparison) bool {
+		return c.Wire == wire && c.Figure == figure && (c.Path == path || c.With == path)
 	})
 }
 
-// addRound adds the figures of all paths, and their ratios to the underlay's figures in the
-// same round.
-func addRound(r, round measure.Results) {
-	r.AddAll(round)
-	for _, path := range pathNames[1:] {
-		for _, figure := range trafficFigures {
-			if round.Count(path, figure) > 0 {
-				r.Add(round.Median(path, figure)/round.Median(underlay, figure), path, figure, "by the underlay's")
-			}
+// addRound adds the figures of all paths, and their ratios in this round.
+func addRound(r measure.Results, wire string, round measure.Results) {
+	r.AddAll(round, wire)
+	for _, c := range comparisons {
+		if c.Wire == wire {
+			r.Add(round.Median(c.Path, c.Figure)/round.Median(c.With, c.Figure), wire, c.Path, c.Figure, "ratio")
 		}
 	}
 }
 
-// Percentiles are p50, p99 and the maximum.
-func (r *report) Percentiles(name ...any) string {
-	return fmt.Sprintf("%.1f, %.1f, %.1f", r.Percentile(50, name...), r.Percentile(99, name...), r.Percentile(100, name...))
+// Comparison for a row of the page.
+type Comparison struct {
+	comparison
+	Target measure.Target
 }
 
-// Per is the median in another unit.
-func (r *report) Per(unit float64, format string, name ...any) string {
-	return fmt.Sprintf(format, r.Median(name...)/unit)
+func (r *report) Comparisons() (rows []Comparison) {
+	for _, c := range comparisons {
+		rows = append(rows, Comparison{c, measure.Target{Measured: r.Of("traffic", c.Wire, c.Path, c.Figure, "ratio"), Format: "%.2f", Bound: c.Bound, AtLeast: c.Figure != cpu && c.Figure != pingPong}})
+	}
+	return rows
 }
 
-// Few is the number of pods of other nodes before many more were created.
-func (r *report) Few() int { return r.Count("publication", "begun") }
+// Absolute is the figure of a path with its unit.
+func (r *report) Absolute(wire, path, figure string) string {
+	units := map[string]string{one: "%.1f Gbit/s", four: "%.1f Gbit/s", cpu: "%.0f ms/GB", small: "%.0f k/s", pingPong: "%.1f µs"}
+	return r.Number(units[figure], "traffic", wire, path, figure)
+}
 
-// AtOnce is the number of pods that were then created at once.
-func (r *report) AtOnce() int { return r.standing - r.published }
-
-// All is the number of pods after that.
-func (r *report) All() int { return r.Few() + r.AtOnce() }
-
-// AllAndMore also includes the pods that were published one by one after that.
-func (r *report) AllAndMore() int { return r.All() + r.Count("standing", "more", "begun") }
-
-// Figures of a path.
-func (r *report) Figures() []string { return trafficFigures }
-
-// Targets of the data plane.
+// Targets of the agent.
 func (r *report) Targets() []measure.Target {
-	const many = 10_000
-	p99 := func(name ...any) measure.Figure {
-		return measure.Figure{Median: r.Percentile(99, name...), Least: r.Of(name...).Least, Most: r.Of(name...).Most}
+	ms := func(name string, f measure.Figure, bound float64) measure.Target {
+		return measure.Target{Name: name, Measured: f, Format: "%.1f", Unit: " ms", Bound: bound}
 	}
+	binding := r.Of("binding")
+	binding.Median = r.Percentile(99, "binding")
 	return []measure.Target{
-		{Name: "throughput of one stream, pod to pod across nodes, relative to the underlay", Measured: r.Of("traffic", podToPod, "one stream", "by the underlay's"), Format: "%.2f", Bound: 0.8, AtLeast: true,
-			Why: "one core does all the sending work, and VXLAN, two bridges and their filters add work for each byte (see the column of CPU). Bridge and VXLAN alone, without rules, reach " +
-				r.Text("%.2f", "traffic", bridgeAndVXLAN, "one stream", "by the underlay's") + ". The row without br_netfilter shows its part of the cost of isolation; a node without kube-proxy's iptables can turn it off"},
-		{Name: fmt.Sprintf("entries of %d remote pods: to program them", many), Measured: r.Of("entries", many, "programmed"), Format: "%.1f", Bound: 60, Unit: " ms",
-			Why: "it is the kernel's own work for 20,000 messages. Each takes a lock of the whole network configuration and sends a notification, so more threads would not help"},
-		{Name: fmt.Sprintf("a resync of %d remote pods without work", many), Measured: r.Of("entries", many, "resync"), Format: "%.1f", Bound: 60, Unit: " ms",
-			Why: "by design, the agent reads the whole kernel each time: only this finds the changes of other programs"},
-		{Name: "publication to the entry on every node, p99", Measured: p99("publication", "begun"), Format: "%.1f", Bound: 100, Unit: " ms",
-			Why: "API server, etcd, three agents and the measurement share the cores"},
-		{Name: fmt.Sprintf("the same with %d pods", r.All()), Measured: p99("standing", "more", "begun"), Format: "%.1f", Bound: 100, Unit: " ms",
-			Why: "first, by design, an agent reads and compares everything after each change, and then rests as long as the sync took. A pod that is created when a sync begins waits for that sync, the rest, and its own sync. The duration of a sync is below (\"one more pod\"). Second, a sync takes long on this machine: three agents sync on its cores at once, while KWOK makes the pods Ready"},
+		ms(fmt.Sprintf("a pod is bound to a node: the last node's entry, %d pods standing, p99", r.Standing), binding, 30),
+		ms(fmt.Sprintf("%d entries programmed", r.Entries), r.Of("entries", "programmed"), 50),
+		ms(fmt.Sprintf("%d entries compared, none differs", r.Entries), r.Of("entries", "compared"), 100),
+		{Name: "a pod moves to another node: packets lost, more than if it is unplugged and plugged in", Measured: r.Of("moves", "more"), Format: "%.0f", Bound: 60},
+		{Name: "an agent restarts: packets lost", Measured: r.Of("restart all", "lost"), Format: "%.0f", Bound: 0},
 	}
 }
-
-// Missed are the targets that were measured and missed.
-func (r *report) Missed() []measure.Target {
-	return slices.DeleteFunc(r.Targets(), func(t measure.Target) bool { return t.Reached() || !t.Measured.Measured() })
-}
-
-// entriesOf so many remote pods: each has an entry of the bridge, one of its VXLAN device,
-// and a neighbour.
-func entriesOf(pods int) int { return 3 * pods }

@@ -4,59 +4,110 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
-// path is a route that packets take.
+// path is a way of packets.
 type path struct {
 	name     string
 	from, to *namespace
 	ip       netip.Addr // the address of to
-	// On these nodes, bridged packets do not pass the chains of the node's own tables
-	// (br_netfilter is off).
-	unfiltered []*node
 }
 
-// passing turns br_netfilter on or off, if the kernel has it.
-func (p path) passing(on string) {
-	for _, n := range p.unfiltered {
-		for _, family := range []string{"ip", "ip6", "arp"} {
-			if err := n.sysctl("net.bridge.bridge-nf-call-"+family+"tables", on); !errors.Is(err, fs.ErrNotExist) {
-				measure.Check(err)
-			}
-		}
+// The paths, by their names on the page.
+const (
+	theWire     = "the wire"
+	podToPod    = "pod to pod, two nodes"
+	overIPv6    = "pod to pod, an IPv6 Network"
+	outside     = "pod to outside, by the gateway"
+	nodeToNode  = "node to node, with agents"
+	sameNode    = "pod to pod, one node"
+	plainBridge = "a bridge without rules"
+)
+
+func (b *bench) paths() []path {
+	l, p := b.lab, b.pods
+	return []path{
+		{theWire, l.bare1, l.bare2, world},
+		{podToPod, p["a"].namespace, p["b"].namespace, p["b"].ip},
+		{overIPv6, p["a6"].namespace, p["b6"].namespace, p["b6"].ip},
+		{outside, p["a"].namespace, l.bare2, world},
+		{nodeToNode, l.nodes[0].namespace, l.nodes[1].namespace, l.nodes[1].ip},
+		{plainBridge, l.plain1, l.plain2, plain},
+		{sameNode, p["a"].namespace, p["c"].namespace, p["c"].ip},
 	}
 }
 
 const (
 	testPort    = 5201
-	payload     = 64
+	payload     = 22 // 64 bytes with the headers
 	readTimeout = 200 * time.Millisecond
 )
 
-// The figures of a path. Each function measures some of them.
-var trafficFigures = []string{"one stream", "CPU", "four streams", "packets", "p50", "p99"}
+// The figures of a path.
+const (
+	one      = "one stream"
+	cpu      = "CPU per byte" // measured with one stream
+	four     = "four streams"
+	small    = "64-byte packets"
+	pingPong = "there and back, p50"
+)
+
+var measures = []struct {
+	figure string
+	of     func(path, context.Context, time.Duration, measure.Results)
+}{{one, path.one}, {four, path.four}, {small, path.small}, {pingPong, path.pingPong}}
+
+// measureTraffic measures each figure on all paths, one shortly after the other, so other work of the machine
+// affects all of them. A ratio is of two figures of the same round.
+func (b *bench) measureTraffic(ctx context.Context) measure.Results {
+	r := measure.Results{}
+	for i := range b.Rounds + 1 {
+		paths := b.paths()
+		if i%2 == 1 {
+			slices.Reverse(paths)
+		}
+		for _, wire := range []string{gso, nic, cut} {
+			b.lab.use(ctx, wire)
+			round := measure.Results{}
+			for _, m := range measures {
+				for _, p := range paths {
+					if needed(wire, p.name, m.figure) {
+						m.of(p, ctx, b.each, round)
+					}
+				}
+			}
+			if i > 0 { // the first round fills caches and ARP entries
+				addRound(r, wire, round)
+			}
+		}
+	}
+	return r
+}
 
 func (p path) one(ctx context.Context, d time.Duration, round measure.Results) {
 	speed, perGB := p.streams(ctx, 1, d)
-	round.Add(speed, p.name, "one stream")
-	round.Add(perGB, p.name, "CPU")
+	round.Add(speed, p.name, one)
+	round.Add(perGB, p.name, cpu)
 }
 
 func (p path) four(ctx context.Context, d time.Duration, round measure.Results) {
 	speed, _ := p.streams(ctx, 4, d)
-	round.Add(speed, p.name, "four streams")
+	round.Add(speed, p.name, four)
 }
 
 // streams sends as fast as possible. It returns the Gbit/s that arrived in d, without the
@@ -108,12 +159,27 @@ func (p path) streams(ctx context.Context, n int, d time.Duration) (speed, perGB
 	return 8 * gb / time.Since(begin).Seconds(), measure.Milliseconds(ownCPU()-used) / gb
 }
 
-// ownCPU is the CPU time of this process.
+// ownCPU is the CPU time of this process, and of the kernel's threads that process packets when the machine is busy.
 func ownCPU() time.Duration {
 	var u unix.Rusage
 	measure.Check(unix.Getrusage(unix.RUSAGE_SELF, &u))
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	sum := u.Utime.Nano() + u.Stime.Nano()
+	for _, id := range ksoftirqd() {
+		text := measure.Must(os.ReadFile("/proc/" + id + "/schedstat"))
+		sum += measure.Must(strconv.ParseInt(strings.Fields(string(text))[0], 10, 64))
+	}
+	return time.Duration(sum)
 }
+
+// ksoftirqd are the ids of those threads, one for each core.
+var ksoftirqd = sync.OnceValue(func() (ids []string) {
+	for _, p := range measure.Must(procfs.AllProcs()) {
+		if name, err := p.Comm(); err == nil && strings.HasPrefix(name, "ksoftirqd/") {
+			ids = append(ids, strconv.Itoa(p.PID))
+		}
+	}
+	return ids
+})
 
 // udp calls both functions with two connected sockets, whose calls block, so only the kernel
 // wakes a waiting caller. It repeats background until measured returns.
@@ -172,7 +238,7 @@ func (p path) small(_ context.Context, d time.Duration, round measure.Results) {
 				received++
 			}
 		}
-		round.Add(float64(received)/took.Seconds()/1000, p.name, "packets")
+		round.Add(float64(received)/took.Seconds()/1000, p.name, small)
 	})
 }
 
@@ -198,6 +264,5 @@ func (p path) pingPong(_ context.Context, d time.Duration, round measure.Results
 	if len(times) < 10 {
 		measure.Check(fmt.Errorf("only %d packets came back", len(times)))
 	}
-	round.Add(measure.PercentileOf(times, 50), p.name, "p50")
-	round.Add(measure.PercentileOf(times, 99), p.name, "p99")
+	round.Add(measure.PercentileOf(times, 50), p.name, pingPong)
 }

@@ -10,12 +10,17 @@ import (
 	"runtime"
 )
 
-// image is a container image with one file.
+// image is a container image. The first of its files is the entry point.
 type image struct {
-	name       string // with registry and tag
-	entrypoint string // the file's path in the image
-	user       string // "" is root
-	binary     []byte
+	name  string // with registry and tag
+	user  string // "" is root
+	files []file
+}
+
+// file is a program in the root of an image.
+type file struct {
+	name string
+	data []byte
 }
 
 // The necessary types of the OCI image format, by their names there.
@@ -91,7 +96,7 @@ type layout struct {
 
 // add writes an image's blobs. It returns the descriptor of its manifest, with its name.
 func (l *layout) add(i image) (descriptor, error) {
-	layer, err := tarOf(i.entrypoint[1:], i.binary)
+	layer, err := tarOf(i.files)
 	if err != nil {
 		return descriptor{}, err
 	}
@@ -102,7 +107,7 @@ func (l *layout) add(i image) (descriptor, error) {
 	configAt, err := l.jsonBlob(mediaConfig, config{
 		Architecture: runtime.GOARCH,
 		OS:           "linux",
-		Config:       runtimeFacts{User: i.user, Entrypoint: []string{i.entrypoint}},
+		Config:       runtimeFacts{User: i.user, Entrypoint: []string{"/" + i.files[0].name}},
 		RootFS:       rootFS{Type: "layers", DiffIDs: []string{layerAt.Digest}}, // the same digest, because the layer is not compressed
 	})
 	if err != nil {
@@ -139,11 +144,13 @@ func (l *layout) json(name string, value any) error {
 	return writeFile(l.tar, name, 0o644, data)
 }
 
-func tarOf(name string, data []byte) ([]byte, error) {
+func tarOf(files []file) ([]byte, error) {
 	var buffer bytes.Buffer
 	w := tar.NewWriter(&buffer)
-	if err := writeFile(w, name, 0o755, data); err != nil {
-		return nil, err
+	for _, f := range files {
+		if err := writeFile(w, f.name, 0o755, f.data); err != nil {
+			return nil, err
+		}
 	}
 	err := w.Close()
 	return buffer.Bytes(), err

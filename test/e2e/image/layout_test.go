@@ -17,14 +17,14 @@ import (
 func TestLayout(t *testing.T) {
 	var out bytes.Buffer
 	if err := write(&out, []image{
-		{name: "docker.io/library/a:1", entrypoint: "/a", user: "65532:65532", binary: []byte("one")},
-		{name: "docker.io/library/b:1", entrypoint: "/a", binary: []byte("one")},
+		{name: "docker.io/library/a:1", user: "65532:65532", files: []file{{"a", []byte("one")}, {"b", []byte("two")}}},
+		{name: "docker.io/library/b:1", files: []file{{"a", []byte("one")}, {"b", []byte("two")}}},
 	}); err != nil {
 		t.Fatal(err)
 	}
 	want := strings.TrimPrefix(`
-docker.io/library/a:1 runs [/a] as "65532:65532": a 755 "one"
-docker.io/library/b:1 runs [/a] as "": a 755 "one"
+docker.io/library/a:1 runs [/a] as "65532:65532": a 755 "one", b 755 "two"
+docker.io/library/b:1 runs [/a] as "": a 755 "one", b 755 "two"
 7 files`, "\n")
 	if got := render(t, out.Bytes()); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -47,17 +47,22 @@ func render(t *testing.T, data []byte) string {
 		if got, want := strings.Join(c.RootFS.DiffIDs, " "), m.Layers[0].Digest; got != want {
 			t.Errorf("diff_ids %s, want %s", got, want)
 		}
-		line := fmt.Sprintf("%s runs %v as %q:", d.Annotations[nameAnnotation], c.Config.Entrypoint, c.Config.User)
-		layer := tar.NewReader(strings.NewReader(blob(t, files, m.Layers[0])))
-		header, err := layer.Next()
-		if err != nil {
-			t.Fatal(err)
+		var has []string
+		for layer := tar.NewReader(strings.NewReader(blob(t, files, m.Layers[0]))); ; {
+			header, err := layer.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			content, err := io.ReadAll(layer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			has = append(has, fmt.Sprintf("%s %o %q", header.Name, header.Mode, content))
 		}
-		content, err := io.ReadAll(layer)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines = append(lines, fmt.Sprintf("%s %s %o %q", line, header.Name, header.Mode, content))
+		lines = append(lines, fmt.Sprintf("%s runs %v as %q: %s", d.Annotations[nameAnnotation], c.Config.Entrypoint, c.Config.User, strings.Join(has, ", ")))
 	}
 	return strings.Join(append(lines, fmt.Sprintf("%d files", len(files))), "\n")
 }

@@ -1,10 +1,11 @@
 // Command image writes container images into one tar file for `ctr images import`. Each has
-// one static binary, as in hack/Dockerfile. It needs neither a registry nor Docker.
+// static binaries, as in hack/Dockerfile. It needs neither a registry nor Docker.
 //
-//	image OUT NAME=FILE[,USER]...
-//	image images.tar pod2-controller:latest=bin/pod2-controller,65532:65532
+//	image OUT NAME=FILE[+FILE]...[,USER]...
+//	image images.tar pod2-controller:latest=bin/pod2-controller,65532:65532 pod2-agent:latest=bin/pod2-agent+bin/pod2-cni
 //
-// The binary is the only file and the entry point: /pod2-controller. USER defaults to root.
+// The binaries are the only files, and the first is the entry point: /pod2-controller. USER
+// defaults to root.
 // A NAME without a registry means the same as in a pod:
 // docker.io/library/pod2-controller:latest.
 package main
@@ -18,7 +19,7 @@ import (
 
 func main() {
 	if len(os.Args) < 3 {
-		fmt.Fprintln(os.Stderr, "usage: image OUT NAME=FILE[,USER]...")
+		fmt.Fprintln(os.Stderr, "usage: image OUT NAME=FILE[+FILE]...[,USER]...")
 		os.Exit(2)
 	}
 	if err := run(os.Args[1], os.Args[2:]); err != nil {
@@ -48,16 +49,20 @@ func run(out string, args []string) error {
 }
 
 func load(arg string) (image, error) {
-	name, file, ok := strings.Cut(arg, "=")
+	name, rest, ok := strings.Cut(arg, "=")
 	if !ok {
-		return image{}, fmt.Errorf("%q: must be NAME=FILE[,USER]", arg)
+		return image{}, fmt.Errorf("%q: must be NAME=FILE[+FILE]...[,USER]", arg)
 	}
-	file, user, _ := strings.Cut(file, ",")
-	binary, err := os.ReadFile(file)
-	if err != nil {
-		return image{}, fmt.Errorf("image %s: %w", name, err)
+	paths, user, _ := strings.Cut(rest, ",")
+	i := image{name: canonical(name), user: user}
+	for path := range strings.SplitSeq(paths, "+") {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return image{}, fmt.Errorf("image %s: %w", name, err)
+		}
+		i.files = append(i.files, file{filepath.Base(path), data})
 	}
-	return image{name: canonical(name), entrypoint: "/" + filepath.Base(file), user: user, binary: binary}, nil
+	return i, nil
 }
 
 // canonical is the name that a kubelet uses for an image. A first component with a dot or a

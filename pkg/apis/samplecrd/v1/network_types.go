@@ -146,7 +146,7 @@ type NetworkSpec struct {
 	Egress EgressMode `json:"egress,omitempty"`
 
 	// mtu is the size of the largest packet that pods send through an Overlay
-	// Network, in bytes. Defaults to the MTU of the node network (the controller's
+	// Network, in bytes. Defaults to the MTU of the node network (pod2-agent's
 	// --underlay-mtu, 1500) minus 50 for VXLAN's headers over IPv4.
 	//
 	// Nodes apply a change at once, but pods keep the MTU that they started with.
@@ -166,9 +166,8 @@ type NetworkSpec struct {
 type AttachmentType string
 
 const (
-	// AttachmentOverlay uses the CNI plugin `bridge`. Each Network has a bridge on
-	// each node, named nw<status.vni>. A program that joins the bridges of the
-	// nodes takes this number for its VXLAN (RFC 7348).
+	// AttachmentOverlay uses the CNI plugin pod2-cni. pod2-agent carries packets
+	// between nodes in VXLAN (RFC 7348), with the number status.vni.
 	AttachmentOverlay AttachmentType = "Overlay"
 	// AttachmentCNI uses the plugin in NetworkAttachment.Config.
 	AttachmentCNI AttachmentType = "CNI"
@@ -192,9 +191,9 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.type == oldSelf.type",message="type is immutable: pods run with it. Create another Network instead",fieldPath=".type"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'CNI') == has(self.config)",message="config is required if type is CNI, and must not be set otherwise",fieldPath=".config"
 type NetworkAttachment struct {
-	// type is "Overlay" or "CNI". "Overlay" gives the Network a bridge of its own
-	// on each node. "CNI" uses the plugin in config, such as macvlan on a network
-	// of the nodes. type is immutable. Defaults to "Overlay".
+	// type is "Overlay" or "CNI". "Overlay" connects the pods of all nodes by
+	// VXLAN. "CNI" uses the plugin in config, such as macvlan on a network of the
+	// nodes. type is immutable. Defaults to "Overlay".
 	//
 	// Overlay Networks are isolated from each other. Networks of type CNI are only
 	// as isolated as their wires. Each Network hands out its own addresses. If two

@@ -1,0 +1,95 @@
+//go:build linux && kernel
+
+package node
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/pod2/pod2/pkg/agent/bpf"
+	"github.com/pod2/pod2/pkg/agent/cni"
+	"github.com/pod2/pod2/pkg/agent/tables"
+)
+
+// onBlue is a node that knows those pods of Network blue: 192.168.0.2 and so on.
+func onBlue(t testing.TB, names ...string) (n *labNode, pods []*labPod) {
+	t.Helper()
+	l := newLab(t, 1)
+	blue := l.network("blue", blueVNI, "192.168.0.0/16")
+	for i, name := range names {
+		pods = append(pods, l.nodes[0].pod(name, blue, ipv4.pod(byte(i+2)).String()))
+	}
+	l.sync()
+	return l.nodes[0], pods
+}
+
+// link of the node; nil if there is none with this name.
+func (n *labNode) link(name string) (link netlink.Link) {
+	n.Helper()
+	n.in(n.name, func() error {
+		var err error
+		if link, err = netlink.LinkByName(name); errors.As(err, new(netlink.LinkNotFoundError)) {
+			link, err = nil, nil
+		}
+		return err
+	})
+	return link
+}
+
+func (p *labPod) link() netlink.Link {
+	p.Helper()
+	return p.on.link(p.attachment().HostInterface())
+}
+
+// entries of the maps for pods, as text. Interfaces have their names.
+func (n *labNode) entries() string {
+	n.Helper()
+	programs, err := bpf.Load(n.bpf)
+	must(n, err)
+	defer programs.Close()
+	is, _, err := programs.Read()
+	must(n, err)
+	name := func(index tables.PortKey) string {
+		for _, p := range n.pods {
+			of := cni.ID{ContainerID: "c-" + p.Name, Interface: "net1"}
+			if link := n.link(of.HostInterface()); link != nil && link.Attrs().Index == int(index) {
+				return p.Name
+			}
+		}
+		return fmt.Sprint("gone ", index)
+	}
+	var lines []string
+	for index, p := range is.Ports {
+		if !p.Router {
+			lines = append(lines, fmt.Sprintf("port %s: %s\n", name(index), p.IP))
+		}
+	}
+	for _, p := range is.Places {
+		if p.Interface != 0 {
+			lines = append(lines, fmt.Sprintf("place %s: %s\n", p.IP, name(p.Interface)))
+		} else {
+			lines = append(lines, fmt.Sprintf("place %s: %s\n", p.IP, p.Node))
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "")
+}
+
+// expect the entries of the maps.
+func (n *labNode) expect(want string) {
+	n.Helper()
+	if got := n.entries(); got != want {
+		n.Errorf("the maps have\n%swant\n%s", got, want)
+	}
+}
+
+// del as pod2-cni asks for.
+func (n *labNode) del(a cni.Attachment) {
+	n.Helper()
+	n.in(n.name, func() error { return n.node.Del(n.Context(), a) })
+}

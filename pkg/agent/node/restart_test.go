@@ -1,0 +1,254 @@
+//go:build linux && kernel
+
+package node
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/pod2/pod2/pkg/agent/cni"
+)
+
+// These tests are not parallel: a packet may be late on a busy machine, and none may be lost.
+
+// stream sends a numbered packet each millisecond to an address that answers. The returned
+// function ends it and says how many came back.
+func (l *lab) stream(from string, ip netip.Addr) (end func() (sent, back int)) {
+	l.Helper()
+	conn, err := l.dial(from, "udp", netip.AddrPortFrom(ip, 7).String(), nil)
+	must(l, err)
+	stop, stopped, heard := make(chan struct{}), make(chan int), make(chan int)
+	go func() {
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				stopped <- n
+				return
+			case <-tick.C:
+				_, _ = conn.Write([]byte(strconv.Itoa(n)))
+			}
+		}
+	}()
+	go func() {
+		b, numbers := make([]byte, 100), map[int]bool{}
+		for {
+			size, err := conn.Read(b)
+			if err != nil {
+				heard <- len(numbers)
+				return
+			}
+			if n, err := strconv.Atoi(string(b[:size])); err == nil {
+				numbers[n] = true
+			}
+		}
+	}()
+	return func() (int, int) {
+		close(stop)
+		sent := <-stopped
+		_ = conn.SetReadDeadline(time.Now().Add(silence)) // for the last packet too
+		return sent, <-heard
+	}
+}
+
+// uninterrupted expects that no packet is lost and no connection breaks while f runs: neither
+// between pods of one node or of two, nor through router and NAT to the world.
+func uninterrupted(t *testing.T, f func(*labNode)) {
+	t.Helper()
+	l, blue, _ := twoByTwo(t)
+	beside := l.nodes[0].pod("beside", blue[0].network, "192.168.0.9")
+	l.attach(beside)
+	l.echo("world", "world")
+	type path struct {
+		name string
+		to   netip.Addr
+		want string
+	}
+	paths := []path{{"on its node", beside.ip, "beside 192.168.0.2"}, {"to another node", blue[1].ip, "blue2 192.168.0.2"}, {"to the world", ipv4.world(), "world 10.9.0.1"}}
+	var conns []net.Conn
+	var ends []func() (int, int)
+	for _, p := range paths {
+		l.answer("blue1", p.to, patience)
+		conn, err := l.dial("blue1", "tcp", netip.AddrPortFrom(p.to, 7).String(), nil)
+		must(t, err)
+		conns, ends = append(conns, conn), append(ends, l.stream("blue1", p.to))
+	}
+	f(l.nodes[0])
+	for i, end := range ends {
+		if sent, back := end(); sent != back || sent < 10 {
+			t.Errorf("%s: %d packets sent, %d came back; drops: %s", paths[i].name, sent, back, l.allDrops())
+		}
+		expectEcho(t, conns[i], paths[i].want)
+	}
+}
+
+// A new agent replaces the programs, and keeps their entries.
+func TestRestartLosesNoPacket(t *testing.T) {
+	uninterrupted(t, func(n *labNode) {
+		for range 5 {
+			n.stop()
+			n.start()
+			n.tell()
+			if steps, changes := n.step(true); steps != "" || changes > 0 {
+				t.Errorf("%d entries differed, and\n%s", changes, steps)
+			}
+		}
+	})
+}
+
+// A new agent with another layout of maps: those of the old one serve until the programs are
+// replaced, and are gone then.
+func TestAnotherLayoutLosesNoPacket(t *testing.T) {
+	uninterrupted(t, func(n *labNode) {
+		n.stop()
+		must(t, os.Rename(filepath.Join(n.bpf, "v1"), filepath.Join(n.bpf, "v0")))
+		n.start()
+		n.sync()
+		if _, err := os.Stat(filepath.Join(n.bpf, "v0")); !os.IsNotExist(err) {
+			t.Errorf("the other layout's maps: %v", err)
+		}
+	})
+}
+
+// The first sync of an agent with another layout fails in the middle, and an older version
+// continues. Some ports have the programs of one, some those of the other.
+func TestBackToTheEarlierLayout(t *testing.T) {
+	uninterrupted(t, func(n *labNode) {
+		v0, v1 := filepath.Join(n.bpf, "v0"), filepath.Join(n.bpf, "v1")
+		n.stop()
+		must(t, os.Rename(v1, v0))
+		n.start()
+		n.tell()
+		green := cni.ID{ContainerID: "c-green1", Interface: "net1"}.HostInterface()
+		n.in(n.name, func() error { return occupied(green) })
+		if err := in(n.namespaces[n.name], func() error { _, err := n.node.Sync([]int32{blueVNI, greenVNI}, true); return err }); err == nil {
+			t.Error("the sync did not fail")
+		}
+		n.stop()
+		must(t, os.RemoveAll(v1)) // the kernel keeps the maps for the programs
+		must(t, os.Rename(v0, v1))
+		n.in(n.name, func() error { return removePrograms(n.link(green)) })
+		n.start()
+		n.sync()
+	})
+}
+
+// occupied gives an interface a filter of another program in the place of the agent's.
+func occupied(name string) error {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	if err := removePrograms(link); err != nil {
+		return err
+	}
+	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "MIT", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}})
+	if err != nil {
+		return err
+	}
+	defer program.Close()
+	const ours = 0x706f
+	return netlink.FilterAdd(&netlink.BpfFilter{Fd: program.FD(), Name: "other",
+		FilterAttrs: netlink.FilterAttrs{LinkIndex: link.Attrs().Index, Parent: netlink.HANDLE_MIN_EGRESS, Priority: ours, Protocol: unix.ETH_P_IP}})
+}
+
+// The first Sync fails before it is complete, and the next one continues.
+func TestFirstSyncFails(t *testing.T) {
+	l, blue, _ := twoByTwo(t)
+	n := l.nodes[0]
+	n.stop()
+	n.start()
+	n.tell()
+	if err := in(l.namespaces[n.name], func() error { _, err := n.node.Sync([]int32{99}, true); return err }); err == nil {
+		t.Fatal("it did not fail: there is no such router")
+	}
+	if err := n.node.Ready(); err == nil {
+		t.Error("the node is ready")
+	}
+	blue[0].reaches(blue[1].ip, "blue2")
+	n.step(false)
+	must(t, n.node.Ready())
+	blue[0].reaches(blue[1].ip, "blue2")
+}
+
+// Pods that were deleted while no agent ran lose interface and entries at the first Sync.
+func TestPodsDeletedWithoutAgent(t *testing.T) {
+	t.Parallel()
+	n, pods := onBlue(t, "a", "b")
+	for _, p := range pods {
+		p.attach()
+	}
+	n.stop()
+	n.pods = n.pods[1:]
+	n.start()
+	n.sync()
+	n.expect("place 192.168.0.3: b\nport b: 192.168.0.3\n")
+	if pods[0].link() != nil {
+		t.Error("the interface of the deleted pod is left")
+	}
+	pods[1].reaches(ipv4.pod(1), "")
+	if !pods[1].pings(ipv4.pod(1), patience) {
+		t.Error("the other pod does not reach its gateway")
+	}
+}
+
+// While an agent runs, it leaves interfaces of unknown pods to Del: the API server may be ahead
+// of the runtime.
+func TestPodDeletedWithAgent(t *testing.T) {
+	t.Parallel()
+	n, pods := onBlue(t, "a")
+	pods[0].attach()
+	n.lose(pods[0])
+	n.step(true)
+	if pods[0].link() == nil {
+		t.Error("the interface is gone")
+	}
+	n.expect("")
+}
+
+// After a reboot there are no maps and no ports.
+func TestReboot(t *testing.T) {
+	t.Parallel()
+	n, pods := onBlue(t, "a", "b")
+	for _, p := range pods {
+		p.attach()
+	}
+	n.stop()
+	for _, p := range pods {
+		p.vanish()
+	}
+	must(t, os.RemoveAll(n.bpf))
+	n.start()
+	n.sync()
+	n.expect("")
+	for _, p := range pods {
+		p.attachAgain()
+	}
+	pods[0].reaches(pods[1].ip, "b")
+}
+
+// Requests before the first Sync change nothing that it does not see.
+func TestDelBeforeFirstSync(t *testing.T) {
+	t.Parallel()
+	n, pods := onBlue(t, "a", "b")
+	for _, p := range pods {
+		p.attach()
+	}
+	n.stop()
+	n.start()
+	n.del(pods[0].attachment())
+	n.in(n.name, func() error { return n.node.GC(t.Context(), "default.blue", []cni.ID{}) })
+	n.sync()
+	n.expect("")
+}

@@ -1,0 +1,215 @@
+//go:build linux && kernel
+
+package node
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/pod2/pod2/pkg/agent/bpf"
+	"github.com/pod2/pod2/pkg/agent/dataplane"
+	"github.com/pod2/pod2/pkg/agent/tables"
+)
+
+// Things that a user with root breaks work again after a full sync. It reports how many
+// entries differed.
+func TestRepair(t *testing.T) { eachFamily(t, repair) }
+
+func repair(t *testing.T, f family) {
+	l, blue, _ := f.twoByTwo(t)
+	beside := l.nodes[0].pod("beside", blue[0].network, f.pod(9).String())
+	l.attach(beside)
+	l.echo("world", "world")
+	n := l.nodes[0]
+	maps, err := bpf.Load(n.bpf)
+	must(t, err)
+	defer maps.Close()
+	other, mine := tables.PlaceKey{VNI: blueVNI, MAC: blue[1].mac}, uint32(blue[0].link().Attrs().Index)
+	device := func(name string, do func(netlink.Link) error) func() error {
+		return func() error {
+			link, err := netlink.LinkByName(name)
+			if err != nil {
+				return err
+			}
+			return do(link)
+		}
+	}
+	for _, tt := range []struct {
+		name    string
+		harm    func() error
+		changes int
+	}{
+		{"programs of a pod's port", device(blue[0].attachment().HostInterface(), removePrograms), 0},
+		{"clsact of a pod's port", device(blue[0].attachment().HostInterface(), removeQdisc), 0},
+		{"programs of the router's port", device("rt70001", removePrograms), 0},
+		{"programs of the wire", device("eth0", removePrograms), 0},
+		{"programs of the VXLAN device", device(VXLANName, removePrograms), 0},
+		{"the VXLAN device", device(VXLANName, netlink.LinkDel), 0},
+		{"the VXLAN device down", device(VXLANName, netlink.LinkSetDown), 0},
+		{"a port", func() error { return maps.DeletePort(mine) }, 1},
+		{"a port of another", func() error {
+			return maps.SetPort(mine, tables.Port{VNI: greenVNI, MAC: blue[0].mac, IP: blue[0].ip})
+		}, 1},
+		{"a port too many", func() error { return maps.SetPort(9999, tables.Port{VNI: blueVNI}) }, 1},
+		{"a place", func() error { return maps.DeletePlace(other) }, 1},
+		{"a place elsewhere", func() error { return maps.SetPlace(other, tables.Place{IP: blue[1].ip, Node: addr("10.9.0.99")}) }, 1},
+		{"a place too many", func() error {
+			return maps.SetPlace(tables.PlaceKey{VNI: blueVNI, MAC: dataplane.MAC{0x0a, 0x58, 9}}, tables.Place{Node: addr("10.9.0.99")})
+		}, 1},
+		{"a Network", func() error { return maps.DeleteNetwork(blueVNI) }, 1},
+		{"MTU of a Network", func() error { return maps.SetNetwork(blueVNI, tables.Network{MTU: 60}) }, 1},
+		{"a node", func() error { return maps.DeleteNode(l.nodes[1].address) }, 1},
+		{"a node's interface", func() error { return maps.SetNode(l.nodes[1].address, tables.Wire{Interface: 9999}) }, 1},
+		{"a node too many", func() error { return maps.SetNode(addr("10.9.0.100"), tables.Wire{}) }, 1},
+		{"all at once", func() error {
+			return errors.Join(maps.DeletePort(mine), maps.DeletePlace(other), maps.DeleteNetwork(blueVNI), maps.DeleteNode(l.nodes[1].address))
+		}, 4},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l.in(n.name, tt.harm)
+			if _, changes := n.step(true); changes != tt.changes {
+				t.Errorf("%d entries differed, want %d", changes, tt.changes)
+			}
+			if _, changes := n.step(true); changes != 0 {
+				t.Errorf("%d entries differ still", changes)
+			}
+			blue[0].reaches(blue[1].ip, "blue2")
+			blue[1].reaches(blue[0].ip, "blue1")
+			blue[0].reaches(beside.ip, "beside")
+			blue[0].reaches(f.world(), "world")
+			if f.cidr.Addr().Is6() {
+				return
+			}
+			n.complete()
+		})
+	}
+}
+
+// complete expects programs on all interfaces that need them.
+func (n *labNode) complete() {
+	n.Helper()
+	n.in(n.name, func() error {
+		links, err := netlink.LinkList()
+		if err != nil {
+			return err
+		}
+		for _, l := range links {
+			want := 0
+			switch name := l.Attrs().Name; {
+			case name == VXLANName, name == "lo":
+				want = 1
+			case name == "eth0", name[:2] == "rt", len(name) > 3 && name[:3] == "pod":
+				want = 2
+			}
+			got := 0
+			for _, parent := range []uint32{netlink.HANDLE_MIN_INGRESS, netlink.HANDLE_MIN_EGRESS} {
+				filters, err := netlink.FilterList(l, parent)
+				if err != nil {
+					return err
+				}
+				got += len(filters)
+			}
+			if got != want {
+				n.Errorf("%s has %d programs, want %d", l.Attrs().Name, got, want)
+			}
+		}
+		return nil
+	})
+}
+
+func removeQdisc(link netlink.Link) error {
+	return netlink.QdiscDel(&netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: link.Attrs().Index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}})
+}
+
+// An event that cannot be written makes the node unready and asks for a sync, which writes it.
+func TestEntryCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	l, blue, _ := twoByTwo(t)
+	n := l.nodes[0]
+	n.wokenBefore()
+	n.node.Close() // of the programs: each write fails from now on
+	young := l.nodes[1].pod("young", blue[0].network, "192.168.0.9")
+	n.tellPod(young)
+	if n.node.Ready() == nil || !n.wasWoken() {
+		t.Error("the agent does not know that it is behind")
+	}
+	if err := n.node.Status(t.Context()); err == nil {
+		t.Error("Status is well")
+	}
+	programs, err := bpf.Load(n.bpf)
+	must(t, err)
+	n.node.programs = programs
+	n.step(false) // compares all, without being asked
+	must(t, n.node.Ready())
+	l.nodes[1].tellPod(young)
+	young.attach()
+	blue[0].reaches(young.ip, "young")
+}
+
+// A node gets another address, and one leaves.
+func TestNodesComeAndGo(t *testing.T) {
+	t.Parallel()
+	l, blue, _ := twoByTwo(t)
+	here, there := l.nodes[0], l.nodes[1]
+	other := dataplane.Node{Name: "node2", Addresses: []netip.Addr{addr("10.9.0.77")}}
+	l.give("node2", "eth0", netip.MustParsePrefix("10.9.0.77/24"))
+	for _, n := range l.nodes {
+		n.event(func() { n.node.SetNode(other) })
+	}
+	there.step(false) // its own address is in the programs' configuration
+	blue[0].reaches(blue[1].ip, "blue2")
+	before := here.drops("vxlan")
+	here.event(func() { here.node.DeleteNode("node2") })
+	blue[0].reaches(blue[1].ip, "")
+	blue[1].reaches(blue[0].ip, "")
+	if here.drops("vxlan") == before {
+		t.Error("nothing was counted")
+	}
+	here.event(func() { here.node.SetNode(other) })
+	blue[0].reaches(blue[1].ip, "blue2")
+}
+
+// A node may be known before there is a route to it, or have none.
+func TestNodeWithoutRoute(t *testing.T) {
+	t.Parallel()
+	l, blue, _ := twoByTwo(t)
+	n := l.nodes[0]
+	far := dataplane.Node{Name: "far", Addresses: []netip.Addr{addr("10.200.0.1")}}
+	n.event(func() { n.node.SetNode(far) })
+	must(t, n.node.Ready())
+	if _, changes := n.step(true); changes != 0 {
+		t.Errorf("%d entries differed", changes)
+	}
+	blue[0].reaches(blue[1].ip, "blue2")
+}
+
+// CleanUp removes the programs from the wire, the device and the maps. Things of others
+// stay, and an agent that starts again continues.
+func TestCleanUp(t *testing.T) {
+	t.Parallel()
+	l, blue, _ := twoByTwo(t)
+	n := l.nodes[0]
+	n.stop()
+	n.in(n.name, func() error { return CleanUp(n.bpf, t.Output()) })
+	if n.link(VXLANName) != nil {
+		t.Error("the VXLAN device is left")
+	}
+	n.in(n.name, func() error {
+		link, err := netlink.LinkByName("eth0")
+		if err != nil {
+			return err
+		}
+		filters, err := netlink.FilterList(link, netlink.HANDLE_MIN_INGRESS)
+		if len(filters) > 0 {
+			t.Errorf("eth0 has %v", filters)
+		}
+		return err
+	})
+	blue[0].reaches(blue[1].ip, "")
+	n.start()
+	n.sync()
+	blue[0].reaches(blue[1].ip, "blue2")
+}
