@@ -121,19 +121,16 @@ func TestSameUpdatesAreNoEvents(t *testing.T) {
 // Only a controller of all namespaces needs rights on cluster-wide objects.
 func TestWhatOfTheClusterIsWatched(t *testing.T) {
 	for _, test := range []struct {
-		namespace, agents       string
-		served                  bool
-		nodes, cidrs, agentPods bool
+		namespace            string
+		served, nodes, cidrs bool
 	}{
-		{"", "pod2-agent", true, true, true, true},
-		{"", "pod2-agent", false, true, false, true},
-		{"", "", true, true, true, false},
-		{"a", "", true, false, false, false},
-		{"a", "pod2-agent", true, true, false, true},
+		{"", true, true, true},
+		{"", false, true, false},
+		{"a", true, false, false},
 	} {
-		informers, _ := newInformers(reconcile.Clients{Kube: fake.NewSimpleClientset(), Sample: samplefake.NewSimpleClientset()}, test.namespace, test.agents, test.served)
-		if nodes, cidrs, agents := informers.Nodes != nil, informers.ServiceCIDRs != nil, informers.Agents != nil; nodes != test.nodes || cidrs != test.cidrs || agents != test.agentPods {
-			t.Errorf("%+v: Nodes %t, ServiceCIDRs %t, agents %t", test, nodes, cidrs, agents)
+		informers, _ := newInformers(reconcile.Clients{Kube: fake.NewSimpleClientset(), Sample: samplefake.NewSimpleClientset()}, test.namespace, test.served)
+		if nodes, cidrs := informers.Nodes != nil, informers.ServiceCIDRs != nil; nodes != test.nodes || cidrs != test.cidrs {
+			t.Errorf("%+v: Nodes %t, ServiceCIDRs %t", test, nodes, cidrs)
 		}
 	}
 }
@@ -142,8 +139,8 @@ func TestWhatOfTheClusterIsWatched(t *testing.T) {
 func startAll(t *testing.T, clients reconcile.Clients) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	informers, factories := newInformers(clients, metav1.NamespaceAll, app.NewOptions().AgentNamespace, true)
-	reconciler, err := reconcile.New(clients, informers, record.NewFakeRecorder(1000), clock.RealClock{}, reconcile.Settings{AgentNamespace: app.NewOptions().AgentNamespace})
+	informers, factories := newInformers(clients, metav1.NamespaceAll, true)
+	reconciler, err := reconcile.New(clients, informers, record.NewFakeRecorder(1000), clock.RealClock{}, reconcile.Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func run(ctx context.Context, config *rest.Config, o *app.Options) error {
 	// Informers and events outlive ctx: running syncs use them during the stop.
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
 	recorder, stopEvents := app.NewRecorder(background, clients.Kube)
-	informers, factories := newInformers(clients, o.Namespace, o.AgentNamespace, serviceCIDRs)
+	informers, factories := newInformers(clients, o.Namespace, serviceCIDRs)
 	defer func() {
 		stopEvents()
 		end()
@@ -107,11 +107,10 @@ type factory interface {
 }
 
 // newInformers makes the informers of one namespace, or of all if it is empty. Factories
-// with a label stream only objects with this label. If agents have a namespace, it
-// watches agents and Nodes. A controller of all namespaces always watches Nodes, and
-// ServiceCIDRs if the cluster serves them. A controller of a single namespace may have no
-// rights on cluster-wide objects.
-func newInformers(clients reconcile.Clients, namespace, agentNamespace string, serviceCIDRs bool) (reconcile.Informers, []factory) {
+// with a label stream only objects with this label. A controller of all namespaces also
+// watches Nodes, and ServiceCIDRs if the cluster serves them. A controller of a single
+// namespace may have no rights on them.
+func newInformers(clients reconcile.Clients, namespace string, serviceCIDRs bool) (reconcile.Informers, []factory) {
 	sample := sampleinformers.NewSharedInformerFactoryWithOptions(clients.Sample, resync, sampleinformers.WithNamespace(namespace))
 	kube := func(namespace, selector string) kubeinformers.SharedInformerFactory {
 		return kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kube, resync, kubeinformers.WithNamespace(namespace),
@@ -136,17 +135,11 @@ func newInformers(clients reconcile.Clients, namespace, agentNamespace string, s
 		VNIs:           sample.Samplecrd().V1().VNIs(),
 		Definitions:    sample.K8sCniCncfIo().V1().NetworkAttachmentDefinitions(),
 	}
-	factories := []factory{sample, pods, ofPod2s, ofCronTabs, all, cluster}
-	if agentNamespace != "" || namespace == metav1.NamespaceAll {
+	if namespace == metav1.NamespaceAll {
 		informers.Nodes = cluster.Core().V1().Nodes()
 	}
 	if serviceCIDRs && namespace == metav1.NamespaceAll {
 		informers.ServiceCIDRs = cluster.Networking().V1().ServiceCIDRs()
 	}
-	if agentNamespace != "" {
-		agents := kube(agentNamespace, reconcile.AgentSelector)
-		informers.Agents = agents.Core().V1().Pods()
-		factories = append(factories, agents)
-	}
-	return informers, factories
+	return informers, []factory{sample, pods, ofPod2s, ofCronTabs, all, cluster}
 }

@@ -25,8 +25,8 @@ func TestTheDiffOfTheExampleFits(t *testing.T) {
 	}
 }
 
-// ofTheExample matches the names of the kind Node and of the parts that only it uses.
-var ofTheExample = regexp.MustCompile(`\bKindNode\b|\bnodeKind\b|pod2/pkg/node"|\bwriteNodes\b|\bnodesOfAgent\b|\bSlimAgent\b|\bagentsResource\b|informers\.Agents\b`)
+// ofTheExample matches the names of the kind CronTab and of the parts that only it uses.
+var ofTheExample = regexp.MustCompile(`\bKindCronTab\b|\bcronTabKind\b|pod2/pkg/crontab"|\bwriteCron(Tabs|Jobs)\b|\bSlimJob\b|\b(cronTabs|cronJobs|jobs)Resource\b|\bofCronTabs\b`)
 
 // The product names the kind only in the files that the page lists.
 func TestAKindIsNamedWhereThePageSays(t *testing.T) {
@@ -37,7 +37,7 @@ func TestAKindIsNamedWhereThePageSays(t *testing.T) {
 				return err
 			}
 			text, err := os.ReadFile(path)
-			if rest := strings.TrimPrefix(path, "../"); ofTheExample.Match(text) && !strings.HasPrefix(rest, "pkg/node/") {
+			if rest := strings.TrimPrefix(path, "../"); ofTheExample.Match(text) && !strings.HasPrefix(rest, "pkg/crontab/") {
 				got = append(got, rest)
 			}
 			return err
@@ -47,7 +47,7 @@ func TestAKindIsNamedWhereThePageSays(t *testing.T) {
 		}
 	}
 	var want []string
-	for _, match := range regexp.MustCompile(`\]\(\.\./\.\./((?:main|pkg/reconcile/(?:node|kinds|resources|clients|slim))\.go)\)`).FindAllStringSubmatch(readText(t, "contributing/add-a-kind.md"), -1) {
+	for _, match := range regexp.MustCompile(`\]\(\.\./\.\./((?:main|pkg/reconcile/(?:crontab|kinds|resources|clients|slim))\.go)\)`).FindAllStringSubmatch(readText(t, "contributing/add-a-kind.md"), -1) {
 		want = append(want, match[1])
 	}
 	slices.Sort(got)

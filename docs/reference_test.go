@@ -86,7 +86,6 @@ func keysOf(text string) map[string]bool {
 var reasonsOf = map[string][]string{
 	"CronTab": {"pkg/crontab"},
 	"Network": {"pkg/network", "pkg/network/multus"},
-	"Node":    {"pkg/node"},
 	"Pod":     {"pkg/network"},
 	"Pod2":    {"pkg/pod2", "pkg/pod2/dns"},
 }

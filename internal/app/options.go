@@ -24,8 +24,8 @@ import (
 
 // Options is the command line. The usage texts of the flags describe it.
 type Options struct {
-	// Namespace to serve; empty for all. AgentNamespace has the pods of pod2-agent.
-	Namespace, AgentNamespace string
+	// Namespace to serve; empty for all.
+	Namespace string
 	// Workers is the number of concurrent syncs.
 	Workers  int
 	Election componentbase.LeaderElectionConfiguration
@@ -44,10 +44,9 @@ type Options struct {
 // NewOptions returns the defaults.
 func NewOptions() *Options {
 	return &Options{
-		AgentNamespace: "pod2-agent",
-		Workers:        16,
-		kubeQPS:        -1,
-		burst:          100,
+		Workers: 16,
+		kubeQPS: -1,
+		burst:   100,
 		Election: componentbase.LeaderElectionConfiguration{
 			// The values of kube-controller-manager.
 			LeaseDuration:     metav1.Duration{Duration: 15 * time.Second},
@@ -95,9 +94,6 @@ func (o *Options) flags() *pflag.FlagSet {
 		"URL of the API server. Overrides the URL in the kubeconfig.")
 	fs.StringVar(&o.Namespace, "namespace", o.Namespace,
 		"Namespace to serve; empty for all. Controllers of different namespaces each need their own --leader-elect-resource-name.")
-	fs.StringVar(&o.AgentNamespace, "agent-namespace", o.AgentNamespace,
-		"Namespace of the pod2-agent pods. The controller reports their readiness in the Node condition samplecrd.k8s.io/DataPlaneReady. Empty disables this. "+
-			"Several controllers may use the same namespace: they write the same condition. If a controller of a single namespace may not list Nodes, set this to empty, or the controller never becomes ready.")
 	fs.StringSliceVar(&o.clusterCIDRs, "cluster-cidrs", o.clusterCIDRs,
 		"CIDRs that the cluster uses, separated by commas, in addition to those of ServiceCIDRs (Kubernetes 1.33) and Nodes. A controller of all namespaces reads those. "+
 			"The controller refuses a Network that overlaps one of these CIDRs before its first address is bound.")
@@ -143,7 +139,7 @@ func prefixes(cidrs []string) ([]netip.Prefix, error) {
 
 // Settings returns the settings of the reconciler. The Options must be valid.
 func (o *Options) Settings() reconcile.Settings {
-	s := reconcile.Settings{Namespace: o.Namespace, AgentNamespace: o.AgentNamespace}
+	s := reconcile.Settings{Namespace: o.Namespace}
 	s.ClusterCIDRs, _ = prefixes(o.clusterCIDRs)
 	s.AllowedOverlaps, _ = prefixes(o.allowedOverlaps)
 	return s
@@ -156,9 +152,6 @@ func (o *Options) validate() error {
 	}
 	if o.Namespace != "" && len(validation.IsDNS1123Label(o.Namespace)) > 0 {
 		bad("namespace", o.Namespace, "must be the name of a namespace, or empty for all")
-	}
-	if o.AgentNamespace != "" && len(validation.IsDNS1123Label(o.AgentNamespace)) > 0 {
-		bad("agent-namespace", o.AgentNamespace, "must be the name of a namespace, or empty to write no Nodes")
 	}
 	for _, f := range []struct {
 		flag  string

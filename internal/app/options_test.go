@@ -13,7 +13,6 @@ func TestBadCommandLines(t *testing.T) {
 		{"--workers=many", `invalid argument "many" for "--workers" flag: strconv.ParseInt: parsing "many": invalid syntax`},
 		{"--workers=0", "--workers=0: must be at least 1"},
 		{"--namespace=Blue_1", "--namespace=Blue_1: must be the name of a namespace, or empty for all"},
-		{"--agent-namespace=Blue_1", "--agent-namespace=Blue_1: must be the name of a namespace, or empty to write no Nodes"},
 		{"--cluster-cidrs=10.96.0.0/12,10.0.0.1", `--cluster-cidrs=10.96.0.0/12,10.0.0.1: must be CIDRs such as 10.96.0.0/12, separated by commas: netip.ParsePrefix("10.0.0.1"): no '/'`},
 		{"--allow-cluster-overlap=all", `--allow-cluster-overlap=all: must be CIDRs such as 10.96.0.0/12, separated by commas: netip.ParsePrefix("all"): no '/'`},
 		{"--kube-api-qps=0", "--kube-api-qps=0: must be positive, or -1 for no limit"},
@@ -61,7 +60,7 @@ func TestFlagsMayBeWrittenWithUnderscores(t *testing.T) {
 
 // The defaults of the leader election flags must be valid while it is off.
 func TestDefaultsAreValid(t *testing.T) {
-	for _, args := range [][]string{nil, {"--agent-namespace="}, {"--leader-elect"}, {"--leader-elect-lease-duration=1s"}} {
+	for _, args := range [][]string{nil, {"--leader-elect"}, {"--leader-elect-lease-duration=1s"}} {
 		if _, err := parseOptions(args); err != nil {
 			t.Errorf("pod2-controller %s: %v", args, err)
 		}

@@ -148,7 +148,7 @@ func (v *view) smaller() map[string]netip.Prefix {
 // outdated returns, in name order, the pods that must be recreated to get the route to the
 // new addresses of the CIDR. In an Overlay Network pod2-agent adds this route.
 func (v *view) outdated() []string {
-	if len(v.cidrs) < 2 || v.agent && !ofCNI(v.network) {
+	if len(v.cidrs) < 2 || !ofCNI(v.network) {
 		return nil
 	}
 	return slices.Sorted(maps.Keys(v.smaller()))

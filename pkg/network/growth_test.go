@@ -8,7 +8,7 @@ import (
 func TestGrowth(t *testing.T) {
 	for _, test := range []planTest{
 		{"the old broadcast address is skipped", `
-			network blue 10.0.0.0/29 cidrs=10.0.0.0/30
+			network blue 10.0.0.0/29 cni cidrs=10.0.0.0/30
 			10.0.0.2 Bound a/u1
 			pod a/u1 has=blue:10.0.0.2/30
 			pod b/u2 gated asks=blue`, `
@@ -77,22 +77,19 @@ func TestGrown(t *testing.T) {
 		`
 	for _, test := range []struct {
 		name, in string
-		agent    bool
 		was      bool // the condition exists
 		want     string
 	}{
-		{"never grew", "network blue 10.0.0.0/30" + old, false, false, ""},
-		{"an Overlay", "network blue 10.0.0.0/29 cidrs=10.0.0.0/30,10.0.0.0/29" + old, false, false, "False a"},
-		{"an Overlay with pod2-agent", "network blue 10.0.0.0/29 cidrs=10.0.0.0/30,10.0.0.0/29" + old, true, false, ""},
-		{"of a CNI plugin", "network blue 10.0.0.0/29 cni cidrs=10.0.0.0/30,10.0.0.0/29" + old, true, false, "False a"},
-		{"the last old pod terminated", "network blue 10.0.0.0/29 cidrs=10.0.0.0/30,10.0.0.0/29" + old[:len(old)-3] + " phase=Failed", false, true, "True"},
-		{"the last old pod was replaced", "network blue 10.0.0.0/29 cidrs=10.0.0.0/30,10.0.0.0/29\npod a/u1 has=blue:10.0.0.2/29", false, true, "True"},
+		{"never grew", "network blue 10.0.0.0/30 cni" + old, false, ""},
+		{"an Overlay", "network blue 10.0.0.0/29 cidrs=10.0.0.0/30,10.0.0.0/29" + old, false, ""},
+		{"of a CNI plugin", "network blue 10.0.0.0/29 cni cidrs=10.0.0.0/30,10.0.0.0/29" + old, false, "False a"},
+		{"the last old pod terminated", "network blue 10.0.0.0/29 cni cidrs=10.0.0.0/30,10.0.0.0/29" + old[:len(old)-3] + " phase=Failed", true, "True"},
+		{"the last old pod was replaced", "network blue 10.0.0.0/29 cni cidrs=10.0.0.0/30,10.0.0.0/29\npod a/u1 has=blue:10.0.0.2/29", true, "True"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := parse(t, test.in)
-			s.Agent = test.agent
 			if test.was {
-				v, _ := newView(parse(t, "network blue 10.0.0.0/29 cidrs=10.0.0.0/30,10.0.0.0/29"+old))
+				v, _ := newView(parse(t, "network blue 10.0.0.0/29 cni cidrs=10.0.0.0/30,10.0.0.0/29"+old))
 				was, _ := v.status(nil)
 				s.Network.Status = *was
 			}

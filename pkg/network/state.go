@@ -48,9 +48,6 @@ type State struct {
 	Cluster []ClusterRange
 	// AllowedOverlaps are CIDRs in which Overlay Networks may overlap the cluster.
 	AllowedOverlaps []netip.Prefix
-	// Agent: pod2-agent runs in the cluster. When the CIDR of an Overlay Network grows, the
-	// agent adds the new route to running pods.
-	Agent bool
 	// Attachment says how pods are attached. If it is nil, this is not known yet, and the
 	// status keeps its values.
 	Attachment *Attachment

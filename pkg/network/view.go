@@ -52,7 +52,6 @@ type view struct {
 	// toRelease are the entries whose reservations a user asks to end, by address; nil until
 	// needed.
 	toRelease map[string]v1.AddressEntry
-	agent     bool
 }
 
 func newView(s State) (*view, map[string]*view) {
@@ -94,7 +93,7 @@ func newView(s State) (*view, map[string]*view) {
 			v.published[pod.Name] = a.Address.Addr()
 		}
 	}
-	v.agent, v.attachment = s.Agent, s.Attachment
+	v.attachment = s.Attachment
 	if v.network != nil {
 		if v.cidrs = v.toRecord(); !slices.Equal(v.cidrs, recorded(v.network)) {
 			v.pool, v.poolErr = poolWith(v.network, v.cidrs, v.barred...)

@@ -39,12 +39,10 @@ type Clients struct {
 //
 //   - Pods by the label samplecrd.k8s.io/managed=true,
 //   - Revisions, Claims, Services and EndpointSlices by the label samplecrd.k8s.io/pod2,
-//   - Jobs by the label stable.example.com/crontab,
-//   - Agents by their namespace and AgentSelector.
+//   - Jobs by the label stable.example.com/crontab.
 //
-// The cluster may not have the kind of Definitions. Agents is nil if Settings name no
-// namespace of agents. Nodes (without Agents) and ServiceCIDRs may be nil: then Networks
-// do not avoid the addresses in them.
+// The cluster may not have the kind of Definitions. Nodes and ServiceCIDRs may be nil: then
+// Networks do not avoid the addresses in them.
 type Informers struct {
 	Networks       sampleinformers.NetworkInformer
 	Blocks         sampleinformers.AddressBlockInformer
@@ -62,7 +60,6 @@ type Informers struct {
 	VNIs           sampleinformers.VNIInformer
 	Definitions    nadinformers.NetworkAttachmentDefinitionInformer
 	Nodes          coreinformers.NodeInformer
-	Agents         coreinformers.PodInformer
 	ServiceCIDRs   networkinginformers.ServiceCIDRInformer
 }
 
@@ -80,7 +77,6 @@ type writers struct {
 	writeSlices      writer[*discoveryv1.EndpointSlice]
 	writeVNIs        writer[*samplev1.VNI]
 	writeDefinitions writer[*nadv1.NetworkAttachmentDefinition]
-	writeNodes       writer[*corev1.Node]
 }
 
 func newWriters(c Clients, w *ownWrites, clock clock.PassiveClock) writers {
@@ -116,8 +112,6 @@ func newWriters(c Clients, w *ownWrites, clock clock.PassiveClock) writers {
 		writeDefinitions: writer[*nadv1.NetworkAttachmentDefinition]{fenced.New(merge, func(ns string) fenced.Client[*nadv1.NetworkAttachmentDefinition] {
 			return c.Sample.K8sCniCncfIoV1().NetworkAttachmentDefinitions(ns)
 		}), "NetworkAttachmentDefinition", definitionsResource, w, nil},
-		writeNodes: writer[*corev1.Node]{fenced.New(strategic, func(string) fenced.Client[*corev1.Node] { return core.Nodes() }),
-			"Node", nodesResource, w, nil},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -19,8 +20,11 @@ func serviceCIDR(cidrs ...string) *networkingv1.ServiceCIDR {
 }
 
 func nodeWith(podCIDR string, addresses ...string) *corev1.Node {
-	node := newNode("u1")
-	node.Spec.PodCIDRs, node.Status.Addresses = []string{podCIDR}, nil
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{"a": "b"}},
+		Spec:       corev1.NodeSpec{PodCIDRs: []string{podCIDR}, ProviderID: "x"},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}
 	for _, a := range addresses {
 		node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Address: a})
 	}
@@ -73,8 +77,8 @@ func TestWhichNetworksTheClusterConcerns(t *testing.T) {
 	w := newWorld(t, newNetwork("blue 10.1.0.0/24"), newNetwork("green 10.2.0.0/24"))
 	reported := nodeWith("10.1.0.0/16", "10.2.0.7")
 	reported.Status.Conditions[0].Status = corev1.ConditionUnknown
-	same(t, w.keysFor(nodeWith("10.1.0.0/16")), "Network blue, Node node-1")
-	same(t, w.keysFor(nodeWith("10.3.0.0/16", "10.2.0.7", "no address")), "Network green, Node node-1")
+	same(t, w.keysFor(nodeWith("10.1.0.0/16")), "Network blue")
+	same(t, w.keysFor(nodeWith("10.3.0.0/16", "10.2.0.7", "no address")), "Network green")
 	same(t, w.keysFor(serviceCIDR("10.0.0.0/8")), "Network blue, Network green")
 	for _, row := range []struct {
 		old, new any
@@ -99,4 +103,18 @@ func TestAnOverlapIsWrittenOnce(t *testing.T) {
 	w.happens(serviceCIDR("10.1.0.0/20"))
 	same(t, w.syncText(KindNetwork, "blue"), "")
 	same(t, stored[*v1.Network](w, "blue").Status.Conditions[0].Reason, "OverlapsCluster")
+}
+
+func TestSlimNodeKeepsItsRangesOnly(t *testing.T) {
+	node := nodeWith("10.1.0.0/16", "10.2.0.7")
+	node.ResourceVersion = "7"
+	slim, err := SlimNode(node)
+	want := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "node-1", ResourceVersion: "7"},
+		Spec:       corev1.NodeSpec{PodCIDRs: []string{"10.1.0.0/16"}},
+		Status:     corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Address: "10.2.0.7"}}},
+	}
+	if err != nil || !equality.Semantic.DeepEqual(slim, want) {
+		t.Errorf("got %+v, %v", slim, err)
+	}
 }

@@ -12,7 +12,7 @@ import (
 // Key names the object of one sync. The object exists, or another object asks for it.
 type Key struct{ Kind, Namespace, Name string }
 
-// String is "Network default/blue", or "Node node-1".
+// String is "Network default/blue".
 func (k Key) String() string { return k.Kind + " " + path(k.Namespace, k.Name) }
 
 func (k Key) path() string { return path(k.Namespace, k.Name) }

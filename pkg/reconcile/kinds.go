@@ -11,7 +11,6 @@ import (
 	"github.com/pod2/pod2/pkg/crontab"
 	"github.com/pod2/pod2/pkg/network"
 	"github.com/pod2/pod2/pkg/network/multus"
-	"github.com/pod2/pod2/pkg/node"
 	"github.com/pod2/pod2/pkg/plan"
 	"github.com/pod2/pod2/pkg/pod2"
 	"github.com/pod2/pod2/pkg/pod2/dns"
@@ -30,8 +29,6 @@ const (
 	// NetworkAttachmentDefinition. It is a separate kind, so problems with Multus never
 	// prevent pods from getting addresses.
 	KindMultus = "Multus"
-	// KindNode has no namespace, and is about the data plane condition of a Node.
-	KindNode = "Node"
 )
 
 // Kinds returns all kinds.
@@ -45,7 +42,6 @@ type kinds struct {
 	cronTab *cronTabKind
 	dns     *dnsKind
 	multus  *multusKind
-	node    *nodeKind
 }
 
 func newKinds(s *shared, over *confirmedOver, i Informers) kinds {
@@ -58,7 +54,6 @@ func newKinds(s *shared, over *confirmedOver, i Informers) kinds {
 		cronTab: newCronTabKind(s),
 		dns:     newDNSKind(s, over, names),
 		multus:  newMultusKind(s, attachments, i),
-		node:    &nodeKind{s},
 	}
 }
 
@@ -72,7 +67,6 @@ func (k kinds) table() map[string]syncer {
 		KindCronTab: kind[crontab.State, crontab.Plan]{k.cronTab.observe, crontab.Diff, k.cronTab.apply},
 		KindDNS:     kind[dns.State, dns.Plan]{k.dns.observe, dns.Diff, k.dns.apply},
 		KindMultus:  kind[multus.State, multus.Plan]{k.multus.observe, multus.Diff, k.multus.apply},
-		KindNode:    kind[node.State, node.Plan]{k.node.observe, node.Diff, k.node.apply},
 	}
 }
 

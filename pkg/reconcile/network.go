@@ -50,7 +50,6 @@ func (r *networkKind) observe(key Key) (state network.State, again time.Duration
 		Network: r.networks.get(key.Namespace, key.Name), Blocks: r.blocks.sorted(byNetwork, key.path()),
 		Owners:  map[v1.AddressOwner]network.Replicas{},
 		Cluster: r.cluster.currentRanges(), AllowedOverlaps: r.settings.AllowedOverlaps,
-		Agent:       r.settings.AgentNamespace != "",
 		NumbersHeld: r.counts.left(key), ReleasesHeld: r.releases.left(key),
 	}
 	if state.Network == nil {

@@ -25,9 +25,6 @@ type Settings struct {
 	// Namespace to serve; the informers of namespaced kinds must show this namespace. Empty
 	// for all.
 	Namespace string
-	// AgentNamespace has the pods of pod2-agent, which the condition of Nodes reports. If
-	// it is empty, the controller writes no Nodes.
-	AgentNamespace string
 	// ClusterCIDRs are CIDRs that the cluster uses, in addition to those of its objects.
 	ClusterCIDRs []netip.Prefix
 	// AllowedOverlaps are CIDRs in which Overlay Networks may overlap the addresses of the

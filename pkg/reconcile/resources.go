@@ -36,7 +36,6 @@ const (
 	vnisResource         resource = "vnis"
 	definitionsResource  resource = "network-attachment-definitions"
 	nodesResource        resource = "nodes"
-	agentsResource       resource = "pods of agents"
 	serviceCIDRsResource resource = "servicecidrs"
 )
 
@@ -98,17 +97,10 @@ func newRows(s *shared, n *networkKind, i Informers) []row {
 		{definitionsResource, i.Definitions.Informer(), nil, nil, []wake{itself[*nadv1.NetworkAttachmentDefinition](KindMultus)}, true},
 	}
 	if i.Nodes != nil {
-		nodes := row{nodesResource, i.Nodes.Informer(), nil, SlimNode, []wake{{keys: s.onRangesOf, same: sameRanges}}, false}
-		if s.settings.AgentNamespace != "" {
-			nodes.wakes = append(nodes.wakes, itself[*corev1.Node](KindNode))
-		}
-		rows = append(rows, nodes)
+		rows = append(rows, row{nodesResource, i.Nodes.Informer(), nil, SlimNode, []wake{{keys: s.onRangesOf, same: sameRanges}}, false})
 	}
 	if i.ServiceCIDRs != nil {
 		rows = append(rows, row{serviceCIDRsResource, i.ServiceCIDRs.Informer(), nil, nil, []wake{{keys: s.onRangesOf, same: sameRanges}}, false})
-	}
-	if i.Agents != nil {
-		rows = append(rows, row{agentsResource, i.Agents.Informer(), cache.Indexers{byNode: index(nodeOfPod)}, SlimAgent, []wake{{keys: waking(nodesOfAgent)}}, false})
 	}
 	return rows
 }
@@ -166,8 +158,6 @@ type caches struct {
 	slices       reader[*discoveryv1.EndpointSlice]
 	vnis         reader[*v1.VNI]
 	definitions  reader[*nadv1.NetworkAttachmentDefinition]
-	nodes        reader[*corev1.Node]
-	agents       reader[*corev1.Pod]
 	serviceCIDRs reader[*networkingv1.ServiceCIDR]
 }
 
@@ -189,14 +179,8 @@ func newCaches(i Informers) caches {
 		vnis:         reader[*v1.VNI]{i.VNIs.Informer().GetIndexer()},
 		definitions:  reader[*nadv1.NetworkAttachmentDefinition]{i.Definitions.Informer().GetIndexer()},
 	}
-	if i.Nodes != nil {
-		c.nodes = reader[*corev1.Node]{i.Nodes.Informer().GetIndexer()}
-	}
 	if i.ServiceCIDRs != nil {
 		c.serviceCIDRs = reader[*networkingv1.ServiceCIDR]{i.ServiceCIDRs.Informer().GetIndexer()}
-	}
-	if i.Agents != nil {
-		c.agents = reader[*corev1.Pod]{i.Agents.Informer().GetIndexer()}
 	}
 	return c
 }

@@ -72,46 +72,17 @@ func SlimStatefulSet(obj any) (any, error) {
 	return slim, nil
 }
 
-// SlimAgent is the transform of the informer of agents. It keeps the Node of an agent and
-// whether the agent is Ready.
-func SlimAgent(obj any) (any, error) {
-	pod, ok := obj.(*corev1.Pod)
-	if !ok {
-		return obj, nil
-	}
-	slim := &corev1.Pod{ObjectMeta: identity(pod.ObjectMeta)}
-	slim.Namespace, slim.DeletionTimestamp = pod.Namespace, pod.DeletionTimestamp
-	slim.Spec.NodeName = pod.Spec.NodeName
-	slim.Status.Phase = pod.Status.Phase
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			slim.Status.Conditions = append(slim.Status.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status})
-		}
-	}
-	return slim, nil
-}
-
-// SlimNode is the transform of the Node informer. It keeps our condition, the fields
-// needed to write it, and the addresses of the Node: some hundred bytes of ten thousand.
+// SlimNode is the transform of the Node informer. It keeps the addresses of the Node: some
+// hundred bytes of ten thousand.
 func SlimNode(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
 		return obj, nil
 	}
-	slim := &corev1.Node{ObjectMeta: identity(node.ObjectMeta)}
+	slim := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, ResourceVersion: node.ResourceVersion}}
 	slim.Spec.PodCIDRs = node.Spec.PodCIDRs
 	slim.Status.Addresses = node.Status.Addresses
-	for _, c := range node.Status.Conditions {
-		if c.Type == v1.ConditionDataPlaneReady {
-			slim.Status.Conditions = append(slim.Status.Conditions, c)
-		}
-	}
 	return slim, nil
-}
-
-// identity keeps the fields that identify an object and its version.
-func identity(meta metav1.ObjectMeta) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion}
 }
 
 func pick(annotations map[string]string, keys []string) map[string]string {

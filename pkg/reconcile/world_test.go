@@ -51,8 +51,6 @@ type cacheOf struct {
 	namespace string
 }
 
-const agentNS = "pod2-agent"
-
 // newWorld puts the objects on the server and in the caches, with the resourceVersions
 // 101, 102 and so on, and adds the revisions of Pod2s.
 func newWorld(t testing.TB, objects ...runtime.Object) *world {
@@ -74,7 +72,6 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 	config := apiserver.Config(w)
 	kube, sample := kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)
 	core, crds := kubeinformers.NewSharedInformerFactory(kube, 0), sampleinformers.NewSharedInformerFactory(sample, 0)
-	agents := kubeinformers.NewSharedInformerFactory(kube, 0).Core().V1().Pods()
 	informers := Informers{
 		Networks: crds.Samplecrd().V1().Networks(), Blocks: crds.Samplecrd().V1().AddressBlocks(), Pod2s: crds.Samplecrd().V1().Pod2s(),
 		Pods: core.Core().V1().Pods(), StatefulSets: core.Apps().V1().StatefulSets(), Revisions: core.Apps().V1().ControllerRevisions(),
@@ -82,7 +79,7 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 		CronTabs: crds.Stable().V1().CronTabs(), CronJobs: core.Batch().V1().CronJobs(), Jobs: core.Batch().V1().Jobs(),
 		Services: core.Core().V1().Services(), EndpointSlices: core.Discovery().V1().EndpointSlices(),
 		VNIs: crds.Samplecrd().V1().VNIs(), Definitions: crds.K8sCniCncfIo().V1().NetworkAttachmentDefinitions(),
-		Nodes: core.Core().V1().Nodes(), Agents: agents, ServiceCIDRs: core.Networking().V1().ServiceCIDRs(),
+		Nodes: core.Core().V1().Nodes(), ServiceCIDRs: core.Networking().V1().ServiceCIDRs(),
 	}
 	for resource, informer := range map[string]cache.SharedIndexInformer{
 		"networks": informers.Networks.Informer(), "addressblocks": informers.Blocks.Informer(), "pod2s": informers.Pod2s.Informer(),
@@ -95,10 +92,9 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 		r := apiserver.ResourceNamed(resource)
 		w.caches = append(w.caches, cacheOf{informer.GetIndexer(), r, r.Namespace()})
 	}
-	w.caches = append(w.caches, cacheOf{agents.Informer().GetIndexer(), apiserver.ResourceNamed("pods"), agentNS})
 	w.clients, w.informers = Clients{Kube: kube, Sample: sample}, informers
 	var err error
-	if w.r, err = New(w.clients, informers, recorder{w}, w.clock, Settings{AgentNamespace: agentNS}); err != nil {
+	if w.r, err = New(w.clients, informers, recorder{w}, w.clock, Settings{}); err != nil {
 		t.Fatal(err)
 	}
 	w.r.kinds.multus.definitionKind.synced = func() bool { return true } // no informer runs
@@ -224,21 +220,13 @@ func (w *world) catchUp(lagging ...string) {
 		for _, v := range w.server.All(c.resource, c.namespace) {
 			obj := plain(v.Object)
 			label, filtered := selectedBy[c.resource.Kind]
-			if c.namespace == agentNS {
-				label, _, _ = strings.Cut(AgentSelector, "=")
-			}
 			if _, has := object(obj).GetLabels()[label]; filtered && !has {
 				continue
 			}
 			if _, claim := obj.(*corev1.PersistentVolumeClaim); claim && object(obj).GetLabels()[v1.Pod2Label] == "" {
 				continue
 			}
-			var slim any
-			if c.namespace == agentNS {
-				slim, _ = SlimAgent(obj)
-			} else {
-				slim, _ = SlimPod(obj)
-			}
+			slim, _ := SlimPod(obj)
 			slim, _ = SlimStatefulSet(slim)
 			slim, _ = SlimJob(slim)
 			slim, _ = SlimNode(slim)
@@ -254,11 +242,7 @@ func (w *world) catchUp(lagging ...string) {
 // events, one a line.
 func (w *world) sync(kind, name string) (string, error) {
 	w.calls = nil
-	key := Key{kind, ns, name}
-	if kind == KindNode {
-		key.Namespace = ""
-	}
-	result, err := w.r.Sync(klog.NewContext(w.t.Context(), klog.Logger{}), key)
+	result, err := w.r.Sync(klog.NewContext(w.t.Context(), klog.Logger{}), Key{kind, ns, name})
 	events := slices.IndexFunc(w.calls, func(call string) bool { return strings.HasPrefix(call, "event on ") })
 	if events < 0 {
 		events = len(w.calls)

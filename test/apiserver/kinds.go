@@ -8,7 +8,7 @@ var Kinds = []string{
 	"GET cronjobs", "GET crontabs", "GET networks", "GET persistentvolumeclaims", "GET pod2s", "GET pods",
 	"LIST addressblocks", "LIST jobs", "LIST networks", "LIST pods",
 	"PATCH addressblocks", "PATCH controllerrevisions", "PATCH cronjobs", "PATCH crontabs", "PATCH crontabs/status", "PATCH endpointslices", "PATCH events",
-	"PATCH network-attachment-definitions", "PATCH networks", "PATCH networks/status", "PATCH nodes/status", "PATCH persistentvolumeclaims",
+	"PATCH network-attachment-definitions", "PATCH networks", "PATCH networks/status", "PATCH persistentvolumeclaims",
 	"PATCH pod2s", "PATCH pod2s/status", "PATCH pods", "PATCH pods/resize", "PATCH pods/status", "PATCH services",
 	"POST addressblocks", "POST controllerrevisions", "POST cronjobs", "POST endpointslices", "POST events",
 	"POST network-attachment-definitions", "POST persistentvolumeclaims", "POST pods", "POST services", "POST vnis",

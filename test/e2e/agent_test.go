@@ -97,24 +97,17 @@ func withoutAgent(t *testing.T, node string) (restore func()) {
 			`--patch={"spec":{"template":{"spec":{"nodeSelector":{"example.com/without-agent":`+value+`}}}}}`)
 		run(t, "pod2-agent", "rollout", "status", "daemonset/pod2-agent", "--timeout="+patience.String())
 	}
-	var others []string
 	for _, other := range []string{"node1", "node2", "node3"} {
 		if other != node {
-			others = append(others, other)
 			run(t, "", "label", "node", other, "example.com/without-agent=no")
 			t.Cleanup(func() { run(t, "", "label", "node", other, "example.com/without-agent-") })
 		}
 	}
-	restore = func() {
-		selector("null")
-		waitDataPlane(t, "--all")
-	}
+	restore = func() { selector("null") }
 	t.Cleanup(restore)
 	selector(`"no"`)
 	eventually(t, "no agent on "+node, func() (string, error) {
 		return kubectl("", "--namespace=pod2-agent", "get", "pods", "--field-selector=spec.nodeName="+node, "--output=name")
 	})
-	waitNoDataPlane(t, node)
-	waitDataPlane(t, others...)
 	return restore
 }

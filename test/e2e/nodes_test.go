@@ -14,23 +14,7 @@ func TestNodesAreReady(t *testing.T) {
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	waitDataPlane(t, "--all")
-}
-
-// waitDataPlane waits until Nodes report that their agent is ready, see docs/how-to/install.md.
-func waitDataPlane(t *testing.T, nodes ...string) {
-	t.Helper()
-	run(t, "", append([]string{"wait", "--for=condition=" + dataPlaneReady, "--timeout=" + patience.String(), "node"}, nodes...)...)
-}
-
-const dataPlaneReady = "samplecrd.k8s.io/DataPlaneReady"
-
-// waitNoDataPlane waits until a Node has no condition of an agent.
-func waitNoDataPlane(t *testing.T, node string) {
-	t.Helper()
-	eventually(t, node+" has no condition of an agent", func() (string, error) {
-		return kubectl("", "get", "node", node, `--output=jsonpath={.status.conditions[?(@.type=="`+dataPlaneReady+`")]}`)
-	})
+	run(t, "pod2-agent", "rollout", "status", "daemonset/pod2-agent", "--timeout="+patience.String())
 }
 
 // A kubelet may read the objects that its own pods need, and nothing of another node. The Node

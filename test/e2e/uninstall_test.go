@@ -44,9 +44,6 @@ func TestUninstallLeavesNothing(t *testing.T) {
 			t.Errorf("%s without an agent has %s, want %s", node, got, want)
 		}
 	}
-	for _, node := range []string{"node1", "node2", "node3"} {
-		waitNoDataPlane(t, node)
-	}
 	run(t, ns, "delete", "pods", "--all", "--timeout="+patience.String())
 	run(t, "", "apply", "-f", cleanup)
 	run(t, "pod2-agent-cleanup", "rollout", "status", "daemonset/pod2-agent-cleanup", "--timeout="+patience.String())

@@ -103,8 +103,7 @@ type controller struct {
 }
 
 // startController runs the binary for one namespace, and stops it gracefully at the end of
-// the test. It fails the test if the controller panicked or had a data race. Unless flags
-// change it, the controller leaves Nodes alone, because all tests share them.
+// the test. It fails the test if the controller panicked or had a data race.
 func startController(t *testing.T, namespace string, flags ...string) *controller {
 	t.Helper()
 	return startControllerWith(t, namespace, nil, flags...)
@@ -115,7 +114,7 @@ func startControllerWith(t *testing.T, namespace string, env []string, flags ...
 	t.Helper()
 	c := &controller{t: t, log: &logBuffer{}, stopped: make(chan struct{})}
 	args := append([]string{"--kubeconfig", kubeconfig, "--namespace", namespace,
-		"--metrics-bind-address=0", "--health-probe-bind-address=0", "--agent-namespace="}, flags...)
+		"--metrics-bind-address=0", "--health-probe-bind-address=0"}, flags...)
 	c.cmd = exec.Command(binary(), args...)
 	c.cmd.Env = append(os.Environ(), env...)
 	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log

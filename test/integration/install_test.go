@@ -157,7 +157,7 @@ func TestRoleSufficesWhereListsAreNotStreamed(t *testing.T) {
 	t.Parallel()
 	install(t)
 	ns := newNamespace(t)
-	c := startControllerWith(t, ns, []string{"KUBE_FEATURE_WatchListClient=false"}, "--kubeconfig", asServiceAccount(t), "--agent-namespace=pod2-agent")
+	c := startControllerWith(t, ns, []string{"KUBE_FEATURE_WatchListClient=false"}, "--kubeconfig", asServiceAccount(t))
 	create(t, ns, network("blue", `{cidr: 10.0.0.0/24}`)+pod2("web", "replicas: 1, networks: [{name: blue}]"))
 	waitReady(t, ns, "pod2/web")
 	if log := c.log.String(); strings.Contains(log, "forbidden") {

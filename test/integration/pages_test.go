@@ -102,11 +102,11 @@ func TestTenantsPage(t *testing.T) {
 func TestInstallUpgradeUninstallPages(t *testing.T) {
 	install(t)
 	dir := checkout(t)
-	startController(t, "", "--kubeconfig", asServiceAccount(t), "--agent-namespace=pod2-agent")
+	startController(t, "", "--kubeconfig", asServiceAccount(t))
 	restoreCRDs(t)
 	runUserPage(t, "default", dir, "docs/how-to/install.md", "registry registry controller")
 	runUserPage(t, "default", dir, "docs/how-to/upgrade.md", "")
-	runUserPage(t, "default", dir, "docs/how-to/uninstall.md", "nodes nodes")
+	runUserPage(t, "default", dir, "docs/how-to/uninstall.md", "nodes")
 	installation.there = false // no test runs beside this one
 	if left := run(t, "", "get", "crds,clusterroles,mutatingadmissionpolicies,validatingadmissionpolicies", "-o", "name"); strings.Contains(left, "samplecrd") || strings.Contains(left, "pod2") {
 		t.Errorf("uninstalled, and there is left\n%s", left)

@@ -30,15 +30,6 @@ func claimPatch(name, size string) string {
 		`"ownerReferences":[{"apiVersion":"samplecrd.k8s.io/v1","kind":"Pod2","name":"owner","uid":"{uid:owner}"}]},"spec":{"resources":{"requests":{"storage":"` + size + `"}}}}`
 }
 
-// nodeCondition is the controller's patch of a Node. Without a version, it applies to any
-// version of the Node.
-func nodeCondition(uid, version, condition string) string {
-	if version != "" {
-		version = `,"resourceVersion":"` + version + `"`
-	}
-	return `{"metadata":{"uid":"` + uid + `"` + version + `},"status":{"conditions":[{"type":"samplecrd.k8s.io/DataPlaneReady",` + condition + `}]}}`
-}
-
 // change is a merge patch with the preconditions of all patches of the controller.
 func change(uid, version, metadata, rest string) string {
 	return `{"metadata":{"uid":"` + uid + `","resourceVersion":"` + version + `"` + metadata + `}` + rest + `}`
@@ -105,18 +96,6 @@ var exchanges = []exchange{
 	{what: "PATCH network-attachment-definitions/blue", contentType: mergePatch, body: change("{uid:definition}", "{old:definition}", "", "")},
 	{what: "WATCH network-attachment-definitions", query: "allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"},
 	{what: "DELETE network-attachment-definitions/blue", body: byUID("definition")},
-
-	// A Node's condition. Other controllers write a new Node too, so only one of these
-	// patches has its resourceVersion.
-	{what: "POST nodes", as: "node", body: `{"apiVersion":"v1","kind":"Node","metadata":{"name":"exchanged","annotations":{"kwok.samplecrd.k8s.io/ready":"false"}}}`},
-	{what: "PATCH nodes/exchanged/status", as: "node", contentType: strategicPatch, body: nodeCondition("{uid:node}", "", `"status":"False","reason":"A","message":"b"`)},
-	{what: "PATCH nodes/exchanged/status", as: "node", contentType: strategicPatch, body: nodeCondition("{uid:node}", "", `"status":"True","reason":"A","message":"c"`)},
-	{what: "PATCH nodes/exchanged/status", contentType: strategicPatch, body: nodeCondition("{uid:node}", "{old:node}", `"status":"False"`)},
-	{what: "PATCH nodes/exchanged/status", contentType: strategicPatch, body: nodeCondition(otherUID, "", `"status":"False"`)},
-	{what: "PATCH nodes/exchanged/status", as: "node", contentType: strategicPatch, body: nodeCondition("{uid:node}", "", `"$patch":"delete"`)},
-	{what: "PATCH nodes/none/status", contentType: strategicPatch, body: nodeCondition("{uid:node}", "", `"$patch":"delete"`)},
-	{what: "DELETE nodes/exchanged", body: byUID("node")},
-	{what: "PATCH nodes/exchanged/status", contentType: strategicPatch, body: nodeCondition("{uid:node}", "", `"status":"False"`)},
 
 	// Pod2s, and patches of custom resources.
 	{what: "POST pod2s", as: "web", body: `{"apiVersion":"samplecrd.k8s.io/v1","kind":"Pod2","metadata":{"name":"web"},"spec":{"networks":[{"name":"blue"}],"template":{"spec":{"containers":[{"name":"app","image":"one"}]}}}}`},

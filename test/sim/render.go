@@ -148,11 +148,6 @@ func (s *Cluster) Essence() string {
 		lines = append(lines, fmt.Sprintf("PVC %s: %s, of %s, terminating %v, deleted with %v, of Pod2 %q, surge %q", apiserver.NameOf(c), c.Status.Phase,
 			c.Status.Capacity.Storage(), c.DeletionTimestamp != nil, owners, c.Labels[v1.Pod2Label], c.Annotations[v1.SurgeClaimAnnotation]))
 	}
-	for _, node := range apiserver.List[*corev1.Node](s.Server, "nodes") {
-		for _, c := range node.Status.Conditions {
-			lines = append(lines, fmt.Sprintf("node %s: %s %s %s", node.Name, c.Type, c.Status, c.Reason))
-		}
-	}
 	for _, kind := range []string{"services", "cronjobs"} {
 		for _, v := range s.All(apiserver.ResourceNamed(kind), "") {
 			lines = append(lines, kind+" "+apiserver.NameOf(v.Object))

@@ -91,7 +91,6 @@ const (
 	statefulSet   = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: web}\nspec: {replicas: 2, serviceName: web, selector: {matchLabels: {app: web}}, " +
 		"template: {metadata: {labels: {app: web, samplecrd.k8s.io/managed: \"true\"}, annotations: {samplecrd.k8s.io/networks: blue}}, " +
 		"spec: {schedulingGates: [{name: samplecrd.k8s.io/addresses}], " + container + "}}"
-	agent     = "apiVersion: v1\nkind: Pod\nmetadata: {name: agent, namespace: pod2-agent, labels: {app.kubernetes.io/name: pod2-agent}}\nspec: {" + container + "}"
 	podImage  = `{"spec":{"containers":[{"name":"app","image":%q,"resources":{"requests":{"cpu":"1"},"limits":{"cpu":"2"}}}]}}`
 	container = "containers: [{name: app, image: one, resources: {requests: {cpu: 1}, limits: {cpu: 2}}}]"
 )
@@ -184,19 +183,6 @@ var usual = []Scenario{
 		func(w *World) { w.Delete("vnis", w.VNI("blue"), "") },
 		remove("networks", "blue"),
 	}},
-	{Name: "agents", Given: []string{"apiVersion: v1\nkind: Node\nmetadata: {name: node-0}"}, Acts: []Act{
-		create(agent), patch("pods", "pod2-agent/agent", fmt.Sprintf(podImage, "bad")), patch("pods", "pod2-agent/agent", fmt.Sprintf(podImage, "one")),
-		func(w *World) { // another Node with the name
-			w.Delete("nodes", "node-0", "")
-			w.Create("apiVersion: v1\nkind: Node\nmetadata: {name: node-0}")
-		},
-		func(w *World) { // an update
-			w.Delete("pods", "pod2-agent/agent", "")
-			time.Sleep(5 * time.Second)
-			w.Create(agent)
-		},
-		remove("pods", "pod2-agent/agent"),
-	}, Small: true},
 	{Name: "restore", Given: []string{blue,
 		"apiVersion: v1\nkind: Pod\nmetadata: {name: bare, labels: {samplecrd.k8s.io/managed: \"true\"}, annotations: {samplecrd.k8s.io/networks: blue}}\n" +
 			"spec: {schedulingGates: [{name: samplecrd.k8s.io/addresses}], containers: [{name: app, image: one}]}"}, Acts: []Act{

@@ -174,32 +174,3 @@ func TestDefinitionDone(t *testing.T) {
 		{"another owner", "the condition Attachable is True", func(c *Cluster) { c.Definitions[0].OwnerReferences[0].UID = "u" }},
 	})
 }
-
-func TestNodeDone(t *testing.T) {
-	node := func(status corev1.ConditionStatus, reason string, ago time.Duration) *corev1.Node {
-		return &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: v1.ConditionDataPlaneReady, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(now.Add(-ago))}}}}
-	}
-	for _, test := range []struct {
-		name   string
-		node   *corev1.Node
-		agents []*corev1.Pod
-		want   string
-	}{
-		{"no agent", &corev1.Node{}, nil, ""},
-		{"a Ready agent", node("True", "AgentReady", time.Hour), podsOf("a ready=60"), ""},
-		{"an agent that is not Ready", node("False", "AgentNotReady", time.Hour), podsOf("a"), ""},
-		{"no condition", &corev1.Node{}, podsOf("a"), "the condition is missing"},
-		{"True without a Ready agent", node("True", "AgentReady", time.Hour), podsOf("a"), "the condition is True"},
-		{"True, agent being deleted", node("True", "AgentReady", time.Hour), podsOf("a ready=60 terminating"), "the condition is True"},
-		{"False with a Ready agent", node("False", "AgentNotReady", time.Hour), podsOf("a ready=60"), "the condition is False"},
-		{"another reason", node("True", "Mine", time.Hour), podsOf("a ready=60"), "the condition has the reason Mine"},
-		{"between two agents", node("False", "AgentNotReady", 9*time.Second), nil, ""},
-		{"no new agent", node("False", "AgentNotReady", 10*time.Second), nil, "the condition is about an agent that is gone"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			if got := NodeDone(test.node, test.agents, now); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-		})
-	}
-}

@@ -126,7 +126,4 @@ const (
 	// ConditionAddressesBound, on pods that had to wait for their addresses. It is False with
 	// the reason, and then True once they are bound.
 	ConditionAddressesBound = "samplecrd.k8s.io/AddressesBound"
-	// ConditionDataPlaneReady, on Nodes that run pod2-agent. It says whether the data plane is
-	// programmed, or how to find the reason why it is not.
-	ConditionDataPlaneReady = "samplecrd.k8s.io/DataPlaneReady"
 )
