@@ -35,6 +35,8 @@ const (
 	ReasonFailedCreate = "FailedCreate"
 	ReasonFailedUpdate = "FailedUpdate"
 	ReasonFailedDelete = "FailedDelete"
+	// ReasonOverruled: the API server did not keep the values of the CronJob as written.
+	ReasonOverruled = "Overruled"
 )
 
 // mendable are the reasons that a user can fix; an event reports them too.

@@ -153,7 +153,7 @@ func (r *cronTabKind) changeCronJob(ctx context.Context, key Key, state crontab.
 	if why := crontab.Overruled(after); why != "" {
 		err = fmt.Errorf("CronJob %s does not keep the values of this CronTab (%s): %w", written.Name, why, errOverruled)
 	}
-	return after, "Overruled", err
+	return after, crontab.ReasonOverruled, err
 }
 
 // release removes the finalizer after a live read shows that nothing of the runs is left.
