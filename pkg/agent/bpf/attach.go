@@ -36,15 +36,22 @@ func (p *Programs) AttachVXLAN(index int) error {
 // program of the node can send it to the node's own address with another node's as source. It attaches
 // to_wire to arriving packets, because a raw socket can skip programs for packets that leave.
 func (p *Programs) AttachLoopback() error {
-	const loopback = 1 // in every namespace
-	return p.attach(loopback, "to_wire", "")
+	return p.attach(Loopback, "to_wire", "")
 }
+
+// Loopback is the index of the interface lo in every network namespace.
+const Loopback = 1
 
 // attach the programs for packets from and to the interface; "" attaches none. Programs that are
 // attached already are replaced, and no packet passes without one.
 func (p *Programs) attach(index int, from, to string) error {
-	if err := addClsact(index); err != nil {
-		return err
+	p.attaching.Lock()
+	defer p.attaching.Unlock()
+	if !p.prepared[index] { // to look at the qdiscs of an interface, the kernel lists all of the node
+		if err := addClsact(index); err != nil {
+			return err
+		}
+		p.prepared[index] = true
 	}
 	for _, f := range []struct {
 		name   string
@@ -57,7 +64,14 @@ func (p *Programs) attach(index int, from, to string) error {
 			FilterAttrs: netlink.FilterAttrs{LinkIndex: index, Parent: f.parent, Handle: filterHandle, Priority: filterPriority, Protocol: unix.ETH_P_ALL},
 			Fd:          p.collection.Programs[f.name].FD(), Name: f.name, DirectAction: true,
 		}
-		if err := netlink.FilterReplace(filter); err != nil {
+		err := netlink.FilterReplace(filter)
+		if err != nil { // somebody removed clsact, or another interface has the index
+			if err = addClsact(index); err == nil {
+				err = netlink.FilterReplace(filter)
+			}
+		}
+		if err != nil {
+			delete(p.prepared, index)
 			return fmt.Errorf("attach %s to interface %d: %w", f.name, index, err)
 		}
 	}
@@ -143,6 +157,9 @@ func MakeVXLAN(name string, port uint16) (int, error) {
 // set up any more, and may be the network of the cluster.
 func portIsFree(name string, port uint16) error {
 	links, err := netlink.LinkList()
+	for try := 0; errors.Is(err, netlink.ErrDumpInterrupted) && try < 5; try++ { // links changed meanwhile
+		links, err = netlink.LinkList()
+	}
 	if err != nil {
 		return fmt.Errorf("list the VXLAN devices: %w", err)
 	}

@@ -8,13 +8,16 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
 )
 
 // object is the ELF file of src/pod2.c, in hexadecimal digits. `make generate` writes it.
@@ -36,6 +39,10 @@ type Maps struct {
 type Programs struct {
 	Maps
 	collection *ebpf.Collection
+	// attaching is held while programs are attached.
+	attaching sync.Mutex
+	// prepared are the interfaces that have clsact.
+	prepared map[int]bool
 }
 
 // spec parses the object.
@@ -75,7 +82,7 @@ func Load(dir string) (*Programs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the data plane's programs into the kernel: %w", err)
 	}
-	return &Programs{Maps{c.Maps, dir}, c}, nil
+	return &Programs{Maps: Maps{c.Maps, dir}, collection: c, prepared: map[int]bool{}}, nil
 }
 
 // versioned is the directory of dir that has the maps of this layout.
@@ -117,27 +124,33 @@ func (m *Maps) Close() {
 func (p *Programs) Close() { p.collection.Close() }
 
 // RemoveOthers removes the maps of other layouts. The kernel keeps those that an attached program uses.
-func (p *Programs) RemoveOthers() error {
-	entries, err := os.ReadDir(filepath.Dir(p.dir))
-	if err != nil {
-		return fmt.Errorf("find pinned maps of other layouts: %w", err)
+func (p *Programs) RemoveOthers() error { return removeLayouts(filepath.Dir(p.dir), p.dir) }
+
+// Unpin removes the pinned maps of all layouts from a directory of Load, and the directory if it is empty then. The
+// kernel keeps the maps as long as a program is attached.
+func Unpin(dir string) error {
+	if err := removeLayouts(dir, ""); err != nil {
+		return err
 	}
-	for _, e := range entries {
-		if e.Name() == filepath.Base(p.dir) {
-			continue
-		}
-		if err := os.RemoveAll(filepath.Join(filepath.Dir(p.dir), e.Name())); err != nil {
-			return fmt.Errorf("remove pinned maps of another layout: %w", err)
-		}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EBUSY) {
+		return fmt.Errorf("remove the directory of pinned maps: %w", err)
 	}
 	return nil
 }
 
-// Unpin removes the pinned maps of all layouts from a directory of Load. The kernel keeps them as long as
-// a program is attached.
-func Unpin(dir string) error {
-	if err := os.RemoveAll(dir); err != nil {
-		return fmt.Errorf("remove the pinned maps: %w", err)
+// removeLayouts but one. The directory may have maps of other programs.
+func removeLayouts(dir, except string) error {
+	layouts, err := filepath.Glob(filepath.Join(dir, "v[0-9]*"))
+	if err != nil {
+		return fmt.Errorf("find pinned maps: %w", err)
+	}
+	for _, layout := range layouts {
+		if layout == except || strings.Trim(filepath.Base(layout)[1:], "0123456789") != "" {
+			continue
+		}
+		if err := os.RemoveAll(layout); err != nil {
+			return fmt.Errorf("remove pinned maps: %w", err)
+		}
 	}
 	return nil
 }

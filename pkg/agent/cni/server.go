@@ -69,16 +69,16 @@ func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
+		if errors.Is(err, net.ErrClosed) {
+			return fmt.Errorf("accept connections of pod2-cni: %w", err)
+		}
+		if err != nil { // such as a lack of descriptors, until running requests have closed theirs
 			<-slots
-			select { // until running requests have closed theirs
+			select {
 			case <-ctx.Done():
 			case <-time.After(100 * time.Millisecond):
 			}
 			continue
-		}
-		if err != nil {
-			return fmt.Errorf("accept connections of pod2-cni: %w", err)
 		}
 		running.Go(func() {
 			defer func() { <-slots }()

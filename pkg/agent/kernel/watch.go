@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 )
 
 // Watch calls wake, from its own goroutines, when something of the agent's has changed on
-// the node: its links, the interfaces of pods, or its nft tables. It does not notice changes
+// the node: its links, the interfaces of pods, the VXLAN device, or its nft tables. It does not notice changes
 // inside routers: a resync finds those. It ends with ctx.
 func (k *Kernel) Watch(ctx context.Context, wake func()) error {
 	route, err := k.subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK)
@@ -86,7 +87,7 @@ func isOurLink(m syscall.NetlinkMessage) bool {
 		return false
 	}
 	l, err := netlink.LinkDeserialize(nil, m.Data)
-	return err != nil || dataplane.OwnLink(l.Attrs().Name) != 0 || cni.IsHostInterface(l.Attrs().Name)
+	return err != nil || dataplane.OwnLink(l.Attrs().Name) != 0 || strings.HasPrefix(l.Attrs().Name, cni.InterfacePrefix)
 }
 
 // isOurTable: the first attribute in messages of tables, chains, rules, sets and elements is

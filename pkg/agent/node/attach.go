@@ -26,6 +26,9 @@ func (n *Node) Add(ctx context.Context, a cni.Attachment, ns *os.File) (cni.Resu
 	}
 	n.interfaces.Lock()
 	defer n.interfaces.Unlock()
+	if ctx.Err() != nil { // the runtime may have undone the request already
+		return cni.Result{}, cni.Errorf(cni.CodeTryAgainLater, "pod %s: the request ended before pod2-agent came to it: the kubelet tries again", a.Pod)
+	}
 	if err := n.alone(a); err != nil {
 		return cni.Result{}, err
 	}

@@ -5,6 +5,8 @@ package node
 import (
 	"slices"
 	"strings"
+
+	"github.com/pod2/pod2/pkg/agent/bpf"
 )
 
 // Drop counts the packets of one Network, and of one pod if it sent them, that were dropped.
@@ -53,7 +55,7 @@ func (n *Node) forgetDrops() error {
 	}
 	for d, count := range counts {
 		_, port := n.ports[d.Interface]
-		if port || n.attached[d.Interface] || d.Interface == n.config.VXLAN || slices.Contains(n.routerPorts(), d.Interface) {
+		if port || d.Interface == bpf.Loopback || n.attached[d.Interface] || d.Interface == n.config.VXLAN || slices.Contains(n.routerPorts(), d.Interface) {
 			continue
 		}
 		if err := n.programs.DeleteDrop(d); err != nil {

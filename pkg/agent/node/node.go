@@ -209,9 +209,8 @@ func (n *Node) writeNode(address netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	if err := n.attachWire(wire); err != nil {
-		return err
-	}
+	// Without the programs the VXLAN device serves the node. The next full Sync tries again, and reports it.
+	_ = n.attachWire(wire)
 	n.wires[address] = wire
 	return n.programs.SetNode(address, wire)
 }

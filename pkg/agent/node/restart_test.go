@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -170,9 +171,12 @@ func TestFirstSyncFails(t *testing.T) {
 	n.stop()
 	n.start()
 	n.tell()
-	if err := in(l.namespaces[n.name], func() error { _, err := n.node.Sync([]int32{99}, true); return err }); err == nil {
-		t.Fatal("it did not fail: there is no such router")
+	other := &netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: "other"}, VxlanId: 7, Port: int(l.state.UDPPort)}
+	n.in(n.name, func() error { return netlink.LinkAdd(other) })
+	if err := in(l.namespaces[n.name], func() error { _, err := n.node.Sync(nil, true); return err }); err == nil {
+		t.Fatal("it did not fail: another device has the UDP port")
 	}
+	n.in(n.name, func() error { return netlink.LinkDel(other) })
 	if err := n.node.Ready(); err == nil {
 		t.Error("the node is ready")
 	}
@@ -251,4 +255,41 @@ func TestDelBeforeFirstSync(t *testing.T) {
 	n.in(n.name, func() error { return n.node.GC(t.Context(), "default.blue", []cni.ID{}) })
 	n.sync()
 	n.expect("")
+}
+
+// A router that the kernel refused is reported. Other Networks get their entries, and the node serves pods.
+func TestRouterIsMissing(t *testing.T) {
+	t.Parallel()
+	l, blue, _ := twoByTwo(t)
+	n := l.nodes[0]
+	n.stop()
+	n.start()
+	n.tell()
+	err := in(l.namespaces[n.name], func() error { _, err := n.node.Sync([]int32{99, blueVNI}, true); return err })
+	if err == nil || !strings.Contains(err.Error(), "find the router of VNI 99") {
+		t.Errorf("got %v", err)
+	}
+	must(t, n.node.Ready())
+	blue[0].reaches(blue[1].ip, "blue2")
+	l.echo("world", "world")
+	blue[0].reaches(ipv4.world(), "world")
+}
+
+// The entry of a place cannot be written. The port of a pod that is gone is closed all the same.
+func TestPortIsClosedDespiteAnError(t *testing.T) {
+	t.Parallel()
+	l, blue, _ := twoByTwo(t)
+	n := l.nodes[0]
+	places, err := ebpf.LoadPinnedMap(filepath.Join(n.bpf, "v1", "places"), nil)
+	must(t, err)
+	defer places.Close()
+	must(t, places.Freeze())
+	gone := blue[0].record()
+	n.event(func() { n.node.DeletePod(gone.Namespace, gone.Name, gone.UID) })
+	if err := in(l.namespaces[n.name], func() error { _, err := n.node.Sync(nil, true); return err }); err == nil {
+		t.Error("no error: the map takes no change")
+	}
+	if got := n.entries(); strings.Contains(got, "port blue1") || !strings.Contains(got, "place "+blue[0].ip.String()) {
+		t.Errorf("the maps have\n%s", got)
+	}
 }

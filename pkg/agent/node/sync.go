@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/netip"
 	"slices"
 
@@ -43,16 +44,15 @@ func (n *Node) Sync(routers []int32, full bool) (changes int, err error) {
 	if err := n.findPorts(ports); err != nil {
 		return 0, err
 	}
-	if err := n.findRouters(routers); err != nil {
-		return 0, err
-	}
+	// The kernel may refuse the router of one Network. Pods and other Networks do not wait for it.
+	refused := n.findRouters(routers)
 	n.mu.Lock()
-	full = full || !n.synced || n.behind != nil
+	full = full || !n.synced || n.behind != nil || !n.hasDevice()
 	n.mu.Unlock()
 	if !full {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		return 0, n.configure(int(n.config.VXLAN))
+		return 0, errors.Join(refused, n.configure(int(n.config.VXLAN)))
 	}
 	nodes, err := n.programs.Nodes()
 	if err != nil {
@@ -69,17 +69,26 @@ func (n *Node) Sync(routers []int32, full bool) (changes int, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if changes, err = n.compare(now); err == nil {
-		err = n.attach(device)
+		err = n.configure(device)
 	}
-	if err == nil {
-		err = errors.Join(openPorts(ports, n.ports), n.programs.RemoveOthers(), n.forgetDrops())
+	if n.behind = err; err != nil {
+		return changes, errors.Join(refused, err)
 	}
-	if n.behind = err; err == nil {
-		n.synced = true
-		close(n.told)
-		n.told = make(chan struct{})
+	// The entries are complete. An interface that takes no program is reported, and others do not wait for it.
+	attached := n.attach(device)
+	if attached == nil {
+		attached = n.programs.RemoveOthers()
 	}
-	return changes, err
+	n.synced = true
+	close(n.told)
+	n.told = make(chan struct{})
+	return changes, errors.Join(refused, attached, openPorts(ports, n.ports), n.forgetDrops())
+}
+
+// hasDevice says whether the VXLAN device is there and up.
+func (n *Node) hasDevice() bool {
+	link, err := netlink.LinkByName(VXLANName)
+	return err == nil && uint32(link.Attrs().Index) == n.config.VXLAN && link.Attrs().Flags&net.FlagUp != 0
 }
 
 // openPorts sets interfaces up that have programs by now: somebody set them down, or an agent ended during Add.
@@ -136,11 +145,12 @@ func (n *Node) routerPorts() []uint32 { return slices.Collect(maps.Values(n.rout
 
 // findRouters compares the interfaces that lead to routers with the ports.
 func (n *Node) findRouters(vnis []int32) error {
-	now := map[int32]uint32{}
+	now, errs := map[int32]uint32{}, []error(nil)
 	for _, vni := range vnis {
 		link, err := netlink.LinkByName(dataplane.RouterName(vni))
 		if err != nil {
-			return fmt.Errorf("find the router of VNI %d: %w", vni, err)
+			errs = append(errs, fmt.Errorf("find the router of VNI %d: %w", vni, err))
+			continue
 		}
 		now[vni] = uint32(link.Attrs().Index)
 	}
@@ -159,13 +169,14 @@ func (n *Node) findRouters(vnis []int32) error {
 		// Before the first Sync the maps may be empty, and the port may have programs with other maps.
 		if n.synced {
 			if err := n.programs.AttachPort(int(index)); err != nil {
-				return fmt.Errorf("router of VNI %d: %w", vni, err)
+				errs = append(errs, fmt.Errorf("router of VNI %d: %w", vni, err))
+				continue
 			}
 		}
 		n.routers[vni] = index
 		n.write(n.desired.SetPort(tables.LocalPort{Interface: index, VNI: vni}))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // compare reads all maps and writes the entries that differ. now has the interfaces that lead to nodes.
@@ -184,31 +195,35 @@ func (n *Node) compare(now map[netip.Addr]tables.Wire) (int, error) {
 			changes = append(changes, tables.Change{Map: tables.NodeMap, Node: address}) // with its present interface
 		}
 	}
-	return n.writeAll(changes)
+	done, err := n.writeAll(changes)
+	if err != nil { // whatever it is, a port that must be closed is closed
+		for _, c := range changes[done:] {
+			if c.Map == tables.PortMap && c.Delete {
+				err = errors.Join(err, n.writeOne(c))
+			}
+		}
+	}
+	return done, err
 }
 
 // attach all programs, also where they are attached already: another program may have removed them.
-// The programs of ports need the configuration.
 func (n *Node) attach(device int) error {
-	if err := n.configure(device); err != nil {
-		return err
-	}
+	errs := []error{n.programs.AttachVXLAN(device), n.programs.AttachLoopback()}
 	for _, index := range slices.Concat(slices.Collect(maps.Keys(n.ports)), n.routerPorts()) {
 		// An interface may have gone meanwhile. The next Sync removes its port.
 		if err := n.programs.AttachPort(int(index)); err != nil && !errors.Is(err, unix.ENODEV) {
-			return err
+			errs = append(errs, err)
 		}
-	}
-	if err := errors.Join(n.programs.AttachVXLAN(device), n.programs.AttachLoopback()); err != nil {
-		return err
 	}
 	n.attached = map[uint32]bool{}
+	tried := map[uint32]bool{}
 	for _, wire := range n.wires {
-		if err := n.attachWire(wire); err != nil {
-			return err
+		if !tried[wire.Interface] {
+			errs = append(errs, n.attachWire(wire))
 		}
+		tried[wire.Interface] = true
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (n *Node) attachWire(wire tables.Wire) error {

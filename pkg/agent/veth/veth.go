@@ -241,6 +241,9 @@ func Check(p Pair, ns *os.File) error {
 // List returns the pairs of this node in the order of their names.
 func List() ([]Port, error) {
 	links, err := netlink.LinkList()
+	for try := 0; errors.Is(err, netlink.ErrDumpInterrupted) && try < 5; try++ { // links changed meanwhile
+		links, err = netlink.LinkList()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list the interfaces of the node: %w", err)
 	}
