@@ -66,9 +66,12 @@ func (s *snapshot) summary(out io.Writer) error {
 			here++
 		}
 	}
-	local := "none: the VXLAN device encapsulates all packets"
+	local := "unknown: the VXLAN device encapsulates all packets"
 	if s.Local.IsValid() {
 		local = s.Local.String()
+	}
+	if s.Local.Is6() {
+		local += ", and the VXLAN device encapsulates all packets"
 	}
 	vxlan := fmt.Sprintf("%s, UDP port %d", s.link(s.VXLAN), s.UDP)
 	if s.VXLAN == 0 {

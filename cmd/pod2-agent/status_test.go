@@ -53,7 +53,7 @@ func exampleNode() *snapshot {
 
 func TestListings(t *testing.T) {
 	old := exampleNode()
-	old.config.Local, old.drops = netip.Addr{}, nil
+	old.config.Local, old.drops = netip.MustParseAddr("fd09::1"), nil
 	old.complete()
 	for _, tt := range []struct {
 		table string
@@ -70,7 +70,7 @@ Nodes:                      3
 Dropped packets:            17, unknown 13, ip 2, stranger 2
 `},
 		{"", old, `
-Address of VXLAN packets:   none: the VXLAN device encapsulates all packets
+Address of VXLAN packets:   fd09::1, and the VXLAN device encapsulates all packets
 VXLAN device:               pod2vxlan, UDP port 4789
 Networks:                   2
 Ports:                      4 of pods, 1 of routers, 1 closed

@@ -182,7 +182,7 @@ func (n *node) setUp() (err error) {
 	n.vxlan = uint32(index)
 	c := Config{Local: n.ip, VXLAN: n.vxlan, Port: 4789}
 	if n.overIPv6 {
-		c.Local = netip.Addr{}
+		c.Local = n.ip6
 	}
 	if err := n.p.SetConfig(c); err != nil {
 		return err

@@ -40,7 +40,7 @@ type (
 	}
 	nodeValue   struct{ Interface, Direct uint32 }
 	configValue struct {
-		Local [4]byte
+		Local [16]byte
 		VXLAN uint32
 		Port  [2]byte
 		Zero  uint16
@@ -50,8 +50,8 @@ type (
 
 // Config of the programs.
 type Config struct {
-	// Local is the IPv4 address of this node that VXLAN packets have; zero if it has none. Then all
-	// packets go through the VXLAN device.
+	// Local is the address of this node that VXLAN packets have, of the family of the nodes. If it is IPv6, all packets
+	// go through the VXLAN device.
 	Local netip.Addr
 	// VXLAN is the index of the VXLAN device.
 	VXLAN uint32
@@ -110,10 +110,7 @@ func (v networkValue) decode() tables.Network {
 
 // SetConfig of the programs. Until it is set, they take nothing from the wire.
 func (p *Programs) SetConfig(c Config) error {
-	v := configValue{VXLAN: c.VXLAN}
-	if c.Local.Is4() {
-		v.Local = c.Local.As4()
-	}
+	v := configValue{Local: as16(c.Local), VXLAN: c.VXLAN}
 	binary.BigEndian.PutUint16(v.Port[:], c.Port)
 	return p.set("config", uint32(0), v, "the configuration")
 }
@@ -184,10 +181,7 @@ func (m *Maps) Config() (Config, error) {
 	if err := m.maps["config"].Lookup(uint32(0), &v); err != nil {
 		return Config{}, fmt.Errorf("read the configuration: %w", err)
 	}
-	c := Config{VXLAN: v.VXLAN, Port: binary.BigEndian.Uint16(v.Port[:])}
-	if v.Local != [4]byte{} {
-		c.Local = netip.AddrFrom4(v.Local)
-	}
+	c := Config{Local: from16(v.Local), VXLAN: v.VXLAN, Port: binary.BigEndian.Uint16(v.Port[:])}
 	return c, nil
 }
 

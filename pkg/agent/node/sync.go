@@ -196,7 +196,7 @@ func (n *Node) compare(now map[netip.Addr]tables.Wire) (int, error) {
 		}
 	}
 	done, err := n.writeAll(changes)
-	if err != nil { // whatever it is, a port that must be closed is closed
+	if err != nil { // despite the error, a port that must be closed is closed
 		for _, c := range changes[done:] {
 			if c.Map == tables.PortMap && c.Delete {
 				err = errors.Join(err, n.writeOne(c))

@@ -52,6 +52,15 @@ func nodesWithIPv6Only(t *testing.T, f family) {
 	}
 }
 
+// A node has another address than the one in its Node, and the kernel would prefer it: it is closer to the other
+// node's. VXLAN has the address of the Node, because nodes take it from no other.
+func TestNodeWithAnotherAddress(t *testing.T) {
+	t.Parallel()
+	l, blue, _ := ipv4.twoByTwoOn(newLabOn(t, 2, ipv6.wire))
+	l.give("node1", "eth0", netip.PrefixFrom(ending(ipv6.wire, 3), ipv6.wire.Bits()))
+	blue[0].reaches(blue[1].ip, "blue2")
+}
+
 // A pod has an interface on an IPv4 Network and one on an IPv6 Network. Each reaches its own.
 func TestPodOnTwoNetworks(t *testing.T) {
 	t.Parallel()

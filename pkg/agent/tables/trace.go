@@ -14,7 +14,7 @@ type View struct {
 	Networks map[int32]Network
 	// Nodes are the wires that lead to other nodes, by their addresses.
 	Nodes map[netip.Addr]Wire
-	// Local is the address of VXLAN packets. It is zero if the VXLAN device sends them all.
+	// Local is the address of VXLAN packets. If it is IPv6, the VXLAN device sends them all.
 	Local netip.Addr
 	// VXLAN is the index of the VXLAN device.
 	VXLAN uint32
@@ -110,7 +110,7 @@ func (v View) encapsulate(vni int32, node netip.Addr) []string {
 		return []string{fmt.Sprintf("Dropped (unknown): the receiver is on node %s, which is not in the table of nodes.", node)}
 	case v.VXLAN == 0:
 		return []string{"Dropped without a count: the agent has not configured the programs yet."}
-	case node.Is4() && v.Local.IsValid() && wire.Interface != 0:
+	case node.Is4() && v.Local.Is4() && wire.Interface != 0:
 		return []string{
 			fmt.Sprintf("Node: the receiver is on node %s, which accepts the packet if %s is in its table of nodes.", node, v.Local),
 			fmt.Sprintf("Sent by %s: VXLAN with VNI %d from %s to %s, UDP port %d.", v.Name(wire.Interface), vni, v.Local, node, v.UDP),

@@ -48,7 +48,7 @@ struct node {
 
 /* config has one entry. */
 struct config {
-	__u32 local;  /* IPv4 address of this node, in the order of the wire; 0: it has none */
+	struct address local; /* of this node, that VXLAN packets have; zero: unknown */
 	__u32 vxlan;  /* interface of the VXLAN device */
 	__u16 port;   /* of UDP, in the order of the wire */
 	__u16 zero;

@@ -103,10 +103,10 @@ static __always_inline int check_ipv4(struct __sk_buff *skb, const struct port *
 	return port->router || (is_mapped(&port->ip) && ip->saddr == port->ip.word[3]) ? 0 : IP;
 }
 
-static __always_inline int is_ours(const struct outer *out, __u32 local, __u16 port)
+static __always_inline int is_ours(const struct outer *out, const struct address *local, __u16 port)
 {
 	return out->eth.h_proto == bpf_htons(ETH_P_IP) && out->ip.version == 4 && out->ip.ihl == 5 &&
-	       (out->ip.tos & 3) != 3 && out->ip.protocol == IPPROTO_UDP && !(out->ip.frag_off & bpf_htons(0x3fff)) && out->ip.daddr == local &&
+	       (out->ip.tos & 3) != 3 && out->ip.protocol == IPPROTO_UDP && !(out->ip.frag_off & bpf_htons(0x3fff)) && is_mapped(local) && out->ip.daddr == local->word[3] &&
 	       out->udp.dest == port && out->flags == VXLAN_FLAGS;
 }
 

@@ -77,10 +77,14 @@ static __always_inline int by_device(struct __sk_buff *skb, __u32 vni, const str
 	struct bpf_tunnel_key key = {.tunnel_id = vni, .tunnel_ttl = 64};
 	int mapped = is_mapped(to);
 
-	if (mapped)
+	/* Nodes take VXLAN only from this address. The kernel would choose any of the node's. */
+	if (mapped) {
 		key.remote_ipv4 = bpf_ntohl(to->word[3]);
-	else
+		key.local_ipv4 = bpf_ntohl(c->local.word[3]);
+	} else {
 		copy_words(key.remote_ipv6, to->word);
+		copy_words(key.local_ipv6, c->local.word);
+	}
 	if (bpf_skb_set_tunnel_key(skb, &key, sizeof(key), BPF_F_ZERO_CSUM_TX | (mapped ? 0 : BPF_F_TUNINFO_IPV6)))
 		return drop(skb, vni, FAILED);
 	skb->tc_index = BY_DEVICE;
@@ -102,7 +106,7 @@ static __always_inline int encapsulate(struct __sk_buff *skb, __u32 vni, const s
 		return drop(skb, vni, UNKNOWN);
 	/* Each flow has its own source port, so that all queues of the network card are used. */
 	source = 0xc000 | (bpf_get_hash_recalc(skb) & 0x3fff);
-	if (!is_mapped(&to) || !c->local || !node->interface ||
+	if (!is_mapped(&to) || !is_mapped(&c->local) || !node->interface ||
 	    bpf_skb_adjust_room(skb, OUTER, BPF_ADJ_ROOM_MAC,
 				BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_ENCAP_L3_IPV4 | BPF_F_ADJ_ROOM_ENCAP_L4_UDP |
 				BPF_F_ADJ_ROOM_ENCAP_L2(sizeof(*inner)) | BPF_F_ADJ_ROOM_ENCAP_L2_ETH))
@@ -111,7 +115,7 @@ static __always_inline int encapsulate(struct __sk_buff *skb, __u32 vni, const s
 	if (!out)
 		return drop(skb, vni, FAILED);
 	out->eth.h_proto = bpf_htons(ETH_P_IP); /* bpf_redirect_neigh writes the addresses */
-	write_outer(out, c->local, to.word[3], c->port, source, vni, length, inner);
+	write_outer(out, c->local.word[3], to.word[3], c->port, source, vni, length, inner);
 	if (node->direct)
 		return bpf_redirect_neigh(node->interface, &next, sizeof(next), 0);
 	return bpf_redirect_neigh(node->interface, 0, 0, 0);
@@ -220,7 +224,7 @@ int from_wire(struct __sk_buff *skb)
 	if (!c || skb->vlan_present || skb->protocol != bpf_htons(ETH_P_IP))
 		return TC_ACT_UNSPEC;
 	out = at(skb, 0, sizeof(*out));
-	if (!out || !is_ours(out, c->local, c->port))
+	if (!out || !is_ours(out, &c->local, c->port))
 		return TC_ACT_UNSPEC;
 	vni = bpf_ntohl(out->vni) >> 8;
 	inner = out->inner;
