@@ -6,8 +6,8 @@
 //	networks  VNI                          -> MTU, gateway and router
 //	nodes     address                      -> nothing: the set of other nodes
 //
-// Desired keeps the contents and answers each event with the entries that change. Full computes
-// the same contents from lists, in another way; tests compare the two.
+// Desired keeps the contents and answers each event with the entries that change. Tests compare
+// it with Full, which computes the same contents from lists.
 package tables
 
 import (
