@@ -1,6 +1,8 @@
 package network
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,7 +73,7 @@ func FuzzCorruptEntry(f *testing.F) {
 // Somebody writes into the annotations of a served pod and of a waiting pod. Diff does not
 // panic, and gives away no address that a pod holds.
 func FuzzCorruptAnnotations(f *testing.F) {
-	for _, request := range []string{"", "blue", "blue=10.0.0.3", "green", "blue,,"} {
+	for _, request := range []string{"", "blue", "blue=10.0.0.3", "green", "blue,,", "blue,green"} {
 		for _, addresses := range []string{"", "{", `{"blue":{"address":"10.0.0.3/29"}}`, `{"green":{"address":"10.0.0.2/29"}}`, `{"blue":{}}`, `{"blue":null}`} {
 			f.Add(request, addresses, `[{"name":"blue","ips":["10.0.0.2/29"]}]`, byte(len(request)))
 		}
@@ -84,8 +86,20 @@ func FuzzCorruptAnnotations(f *testing.F) {
 			pod.Annotations[v1.AddressesAnnotation] = ""
 			pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: v1.AddressesGate}}
 		}
+		// A State has all Networks that a pod asks for. These do not exist.
+		networks := []Neighbour{{s.Name, s.Network, s.Blocks}}
+		requests, _ := attachment.Requests(pod)
+		for _, r := range requests {
+			if r.Network != s.Name {
+				s.Neighbours = append(s.Neighbours, Neighbour{Name: r.Network})
+			}
+		}
+		networks = append(networks, s.Neighbours...)
+		for _, list := range [][]Neighbour{s.Neighbours, networks} {
+			slices.SortFunc(list, func(a, b Neighbour) int { return strings.Compare(a.Name, b.Name) })
+		}
 		whatever(t, s)
-		publication := Publish(PodState{Now: now, Pod: pod, Networks: []Neighbour{{s.Name, s.Network, s.Blocks}}})
+		publication := Publish(PodState{Now: now, Pod: pod, Networks: networks})
 		if publication.Publish == nil {
 			return
 		}
