@@ -48,9 +48,13 @@ func TestPodWaitsForAgent(t *testing.T) {
 	create(t, ns, networks+alone("early", "node3", "blue")+alone("other", "node1", "blue"))
 	waitRunning(t, ns, "other")
 	waitUnattached(t, ns, "early")
-	if got := run(t, ns, "get", "pod", "early", "--output=jsonpath={.status.phase} {.status.containerStatuses[*].state.waiting.reason}"); got != "Pending ContainerCreating" {
-		t.Errorf("early is %s", got)
-	}
+	eventually(t, "early waits in ContainerCreating", func() (string, error) { // the kubelet may write the event first
+		got, err := kubectl("", "--namespace", ns, "get", "pod", "early", "--output=jsonpath={.status.phase} {.status.containerStatuses[*].state.waiting.reason}")
+		if got == "Pending ContainerCreating" {
+			return "", err
+		}
+		return "early is " + got, err
+	})
 
 	restore()
 	waitRunning(t, ns, "early")
