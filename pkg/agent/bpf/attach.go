@@ -45,13 +45,8 @@ const Loopback = 1
 // attach the programs for packets from and to the interface; "" attaches none. Programs that are
 // attached already are replaced, and no packet passes without one.
 func (p *Programs) attach(index int, from, to string) error {
-	p.attaching.Lock()
-	defer p.attaching.Unlock()
-	if !p.prepared[index] { // to look at the qdiscs of an interface, the kernel lists all of the node
-		if err := addClsact(index); err != nil {
-			return err
-		}
-		p.prepared[index] = true
+	if err := addClsact(index); err != nil {
+		return err
 	}
 	for _, f := range []struct {
 		name   string
@@ -64,14 +59,7 @@ func (p *Programs) attach(index int, from, to string) error {
 			FilterAttrs: netlink.FilterAttrs{LinkIndex: index, Parent: f.parent, Handle: filterHandle, Priority: filterPriority, Protocol: unix.ETH_P_ALL},
 			Fd:          p.collection.Programs[f.name].FD(), Name: f.name, DirectAction: true,
 		}
-		err := netlink.FilterReplace(filter)
-		if err != nil { // somebody removed clsact, or another interface has the index
-			if err = addClsact(index); err == nil {
-				err = netlink.FilterReplace(filter)
-			}
-		}
-		if err != nil {
-			delete(p.prepared, index)
+		if err := netlink.FilterReplace(filter); err != nil {
 			return fmt.Errorf("attach %s to interface %d: %w", f.name, index, err)
 		}
 	}

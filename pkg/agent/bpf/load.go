@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/rlimit"
@@ -39,10 +38,6 @@ type Maps struct {
 type Programs struct {
 	Maps
 	collection *ebpf.Collection
-	// attaching is held while programs are attached.
-	attaching sync.Mutex
-	// prepared are the interfaces that have clsact.
-	prepared map[int]bool
 }
 
 // spec parses the object.
@@ -82,7 +77,7 @@ func Load(dir string) (*Programs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the data plane's programs into the kernel: %w", err)
 	}
-	return &Programs{Maps: Maps{c.Maps, dir}, collection: c, prepared: map[int]bool{}}, nil
+	return &Programs{Maps: Maps{c.Maps, dir}, collection: c}, nil
 }
 
 // versioned is the directory of dir that has the maps of this layout.

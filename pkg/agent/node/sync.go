@@ -76,13 +76,13 @@ func (n *Node) Sync(routers []int32, full bool) (changes int, err error) {
 	}
 	// The entries are complete. An interface that takes no program is reported, and others do not wait for it.
 	attached := n.attach(device)
-	if attached == nil {
-		attached = n.programs.RemoveOthers()
+	if attached == nil { // an interface without a program stays down
+		attached = errors.Join(openPorts(ports, n.ports), n.programs.RemoveOthers())
 	}
 	n.synced = true
 	close(n.told)
 	n.told = make(chan struct{})
-	return changes, errors.Join(refused, attached, openPorts(ports, n.ports), n.forgetDrops())
+	return changes, errors.Join(refused, attached, n.forgetDrops())
 }
 
 // hasDevice says whether the VXLAN device is there and up.

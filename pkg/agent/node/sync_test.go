@@ -4,6 +4,7 @@ package node
 
 import (
 	"errors"
+	"net"
 	"net/netip"
 	"testing"
 
@@ -212,4 +213,22 @@ func TestCleanUp(t *testing.T) {
 	n.start()
 	n.sync()
 	blue[0].reaches(blue[1].ip, "blue2")
+}
+
+// A port whose programs cannot be attached stays down: another program replaced its qdisc.
+func TestPortWithoutProgramsStaysDown(t *testing.T) {
+	t.Parallel()
+	n, pods := onBlue(t, "a")
+	pods[0].attach()
+	link := pods[0].link()
+	n.in(n.name, func() error {
+		ingress := &netlink.Ingress{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: link.Attrs().Index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_INGRESS}}
+		return errors.Join(removeQdisc(link), netlink.QdiscAdd(ingress), netlink.LinkSetDown(link))
+	})
+	if err := in(n.namespaces[n.name], func() error { _, err := n.node.Sync(nil, true); return err }); err == nil {
+		t.Error("no error")
+	}
+	if pods[0].link().Attrs().Flags&net.FlagUp != 0 {
+		t.Error("it is up")
+	}
 }
