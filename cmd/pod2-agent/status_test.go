@@ -119,7 +119,7 @@ fd09::2     99 (deleted)   0
 PACKETS   REASON     VNI     INTERFACE      POD                 MEANING
 12        unknown    70001   pod2aaaa       default/web-1       for an address that nobody has here, or a node that is not in the table of nodes
 2         ip         70001   pod2dddd       default/(no name)   with another's IP address as source
-2         stranger   -       99 (deleted)   -                   from an interface that is no port, or on a Network that this node does not know
+2         stranger   -       99 (deleted)   -                   from an interface without an entry in the table of ports, or on a Network that this node does not know
 1         unknown    70001   pod2dddd       default/(no name)   for an address that nobody has here, or a node that is not in the table of nodes
 `},
 		{"ports", &snapshot{}, "There are no ports: no pod on this node is attached to an Overlay Network. pod2-cni attaches a pod when it starts.\n"},

@@ -102,7 +102,7 @@ func handedOutRightly(s State, p Plan) (problems []string) {
 			}
 			live, uid, has := podNamed(s, h.pod)
 			if !live || uid != h.uid {
-				problems = append(problems, fmt.Sprintf("%s is bound to %s (%s), which is no live pod", addr, h.pod, h.uid))
+				problems = append(problems, fmt.Sprintf("%s is bound to %s (%s), which does not live", addr, h.pod, h.uid))
 			}
 			if has == addr {
 				continue // written back

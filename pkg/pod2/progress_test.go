@@ -39,7 +39,7 @@ func TestProgress(t *testing.T) {
 		{"paused time does not count", "replicas=1 deadline=60 progress=90s progressing=Paused current=old", []string{"web-0 old notready"}, `
 			True Progressing since 0s: 0 of 1 replicas are updated`},
 		{"the deadline starts again after completion", "replicas=1 deadline=60 progress=90s progressing=Complete", nil, `True Progressing since 0s: web-0 does not exist yet`},
-		{"a pod that terminates and comes back is no progress", "replicas=1 deadline=60 progress=90s " + records(entry("web-0", "u-before", 3, time.Minute)), []string{"web-0 notready"}, `
+		{"a pod that terminates and comes back does not count as progress", "replicas=1 deadline=60 progress=90s " + records(entry("web-0", "u-before", 3, time.Minute)), []string{"web-0 notready"}, `
 			False ProgressDeadlineExceeded since 1m30s: no progress for 60 seconds: web-0 is not ready (Running)`},
 		{"the deadline starts again with a new spec", "replicas=1 deadline=60 progress=90s generation=2", nil, `True Progressing since 0s: web-0 does not exist yet`},
 	}, progress)

@@ -13,7 +13,7 @@ var Reasons = [...]string{1: "stranger", 2: "mac", 3: "ip", 4: "arp", 5: "nd", 6
 
 // Meanings of Reasons: each says which packets it counts.
 var Meanings = map[string]string{
-	"stranger":  "from an interface that is no port, or on a Network that this node does not know",
+	"stranger":  "from an interface without an entry in the table of ports, or on a Network that this node does not know",
 	"mac":       "with another's MAC address as source",
 	"ip":        "with another's IP address as source",
 	"arp":       "ARP with another's address",

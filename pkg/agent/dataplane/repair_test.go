@@ -40,7 +40,7 @@ func TestRepair(t *testing.T) {
 		ip link set rt1001 nomaster mtu 1450 addrgenmode none up`},
 		{"the gateway's MAC address", func(_, router *Namespace) { router.Link("lan").MAC = MAC{2} }, `
 		ip -n pod2-1001 link set lan address 02:00:5e:00:03:e9`},
-		{"a link that is no veth in the place of the router's port, and lan's other end elsewhere", func(host, router *Namespace) {
+		{"a link of another kind in the place of the router's port, and lan's other end elsewhere", func(host, router *Namespace) {
 			host.Link("rt1001").Kind, host.Link("rt1001").Peer, router.Link("lan").Peer = "dummy", "", ""
 		}, `
 		ip link del rt1001

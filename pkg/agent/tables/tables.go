@@ -53,7 +53,7 @@ type Network struct {
 
 // Wire is an interface that leads to another node. Package node finds it in the routes of this node.
 type Wire struct {
-	// Interface is 0 if there is no route, or its interface has no Ethernet headers.
+	// Interface is 0 if the node has no route, or a route by an interface without Ethernet headers.
 	Interface uint32
 	// Direct: the node is on the link. Otherwise the kernel looks up the next hop of each packet.
 	Direct bool

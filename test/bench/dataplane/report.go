@@ -19,7 +19,7 @@ type report struct {
 	Before, After float64 // % of the machine's CPU that others used, before and after the run
 }
 
-// comparison of a path with another one. Bound is 0 if there is no target.
+// comparison of a path with another one. Bound is 0 if it has no target.
 type comparison struct {
 	Wire, Path, With, Figure string
 	Bound                    float64
