@@ -60,8 +60,12 @@ const (
 
 	// NetworkLabel, on the Services and EndpointSlices of a Pod2, is the Network whose
 	// addresses they have. On a NetworkAttachmentDefinition, it is the Network that owns the
-	// definition.
+	// definition. On an AddressSlice, it is the Network whose addresses it has.
 	NetworkLabel = "samplecrd.k8s.io/network"
+
+	// NodesLabel, with the value "true", selects the AddressSlices that have the addresses of
+	// nodes.
+	NodesLabel = "samplecrd.k8s.io/nodes"
 
 	// InUseFinalizer keeps a Network until no pod holds an address of it, and an AddressBlock
 	// until it is sealed.

@@ -20,6 +20,8 @@ import (
 func RegisterDefaults(scheme *runtime.Scheme) error {
 	scheme.AddTypeDefaultingFunc(&AddressBlock{}, func(obj interface{}) { SetObjectDefaults_AddressBlock(obj.(*AddressBlock)) })
 	scheme.AddTypeDefaultingFunc(&AddressBlockList{}, func(obj interface{}) { SetObjectDefaults_AddressBlockList(obj.(*AddressBlockList)) })
+	scheme.AddTypeDefaultingFunc(&AddressSlice{}, func(obj interface{}) { SetObjectDefaults_AddressSlice(obj.(*AddressSlice)) })
+	scheme.AddTypeDefaultingFunc(&AddressSliceList{}, func(obj interface{}) { SetObjectDefaults_AddressSliceList(obj.(*AddressSliceList)) })
 	scheme.AddTypeDefaultingFunc(&Network{}, func(obj interface{}) { SetObjectDefaults_Network(obj.(*Network)) })
 	scheme.AddTypeDefaultingFunc(&NetworkList{}, func(obj interface{}) { SetObjectDefaults_NetworkList(obj.(*NetworkList)) })
 	scheme.AddTypeDefaultingFunc(&Pod2{}, func(obj interface{}) { SetObjectDefaults_Pod2(obj.(*Pod2)) })
@@ -39,6 +41,21 @@ func SetObjectDefaults_AddressBlockList(in *AddressBlockList) {
 	for i := range in.Items {
 		a := &in.Items[i]
 		SetObjectDefaults_AddressBlock(a)
+	}
+}
+
+func SetObjectDefaults_AddressSlice(in *AddressSlice) {
+	if in.Spec.Entries == nil {
+		if err := json.Unmarshal([]byte(`[]`), &in.Spec.Entries); err != nil {
+			panic(err)
+		}
+	}
+}
+
+func SetObjectDefaults_AddressSliceList(in *AddressSliceList) {
+	for i := range in.Items {
+		a := &in.Items[i]
+		SetObjectDefaults_AddressSlice(a)
 	}
 }
 

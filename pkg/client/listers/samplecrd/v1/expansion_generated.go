@@ -12,6 +12,14 @@ type AddressBlockListerExpansion interface{}
 // AddressBlockNamespaceLister.
 type AddressBlockNamespaceListerExpansion interface{}
 
+// AddressSliceListerExpansion allows custom methods to be added to
+// AddressSliceLister.
+type AddressSliceListerExpansion interface{}
+
+// AddressSliceNamespaceListerExpansion allows custom methods to be added to
+// AddressSliceNamespaceLister.
+type AddressSliceNamespaceListerExpansion interface{}
+
 // NetworkListerExpansion allows custom methods to be added to
 // NetworkLister.
 type NetworkListerExpansion interface{}

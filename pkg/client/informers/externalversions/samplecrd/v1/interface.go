@@ -12,6 +12,8 @@ import (
 type Interface interface {
 	// AddressBlocks returns a AddressBlockInformer.
 	AddressBlocks() TypedAddressBlockInformer
+	// AddressSlices returns a AddressSliceInformer.
+	AddressSlices() TypedAddressSliceInformer
 	// Networks returns a NetworkInformer.
 	Networks() TypedNetworkInformer
 	// Pod2s returns a Pod2Informer.
@@ -34,6 +36,11 @@ func New(f internalinterfaces.SharedInformerFactory, namespace string, tweakList
 // AddressBlocks returns a TypedAddressBlockInformer.
 func (v *version) AddressBlocks() TypedAddressBlockInformer {
 	return &addressBlockInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// AddressSlices returns a TypedAddressSliceInformer.
+func (v *version) AddressSlices() TypedAddressSliceInformer {
+	return &addressSliceInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }
 
 // Networks returns a TypedNetworkInformer.

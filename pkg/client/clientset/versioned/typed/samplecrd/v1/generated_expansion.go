@@ -6,6 +6,8 @@ package v1
 
 type AddressBlockExpansion interface{}
 
+type AddressSliceExpansion interface{}
+
 type NetworkExpansion interface{}
 
 type Pod2Expansion interface{}

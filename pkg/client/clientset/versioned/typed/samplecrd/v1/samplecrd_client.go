@@ -15,6 +15,7 @@ import (
 type SamplecrdV1Interface interface {
 	RESTClient() rest.Interface
 	AddressBlocksGetter
+	AddressSlicesGetter
 	NetworksGetter
 	Pod2sGetter
 	VNIsGetter
@@ -27,6 +28,10 @@ type SamplecrdV1Client struct {
 
 func (c *SamplecrdV1Client) AddressBlocks(namespace string) AddressBlockInterface {
 	return newAddressBlocks(c, namespace)
+}
+
+func (c *SamplecrdV1Client) AddressSlices(namespace string) AddressSliceInterface {
+	return newAddressSlices(c, namespace)
 }
 
 func (c *SamplecrdV1Client) Networks(namespace string) NetworkInterface {
