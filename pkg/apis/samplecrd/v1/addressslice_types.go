@@ -1,11 +1,8 @@
 package v1
 
-import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-)
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// AddressSlice says on which nodes up to 100 addresses are, as an EndpointSlice
+// AddressSlice says on which nodes up to 50 addresses are, as an EndpointSlice
 // does for a Service. The addresses are those of running pods on one Overlay
 // Network, or those of the nodes themselves. pod2-agent reads the
 // AddressSlices of the Networks on its node. Only the controller may change
@@ -16,7 +13,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=addressslices,singular=addressslice,scope=Namespaced
 // +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, sample project"
-// +kubebuilder:printcolumn:name="NETWORK",type=string,JSONPath=`.spec.network`
+// +kubebuilder:printcolumn:name="NETWORK",type=string,JSONPath=`.metadata.labels.samplecrd\.k8s\.io/network`
 // +kubebuilder:printcolumn:name="VNI",type=integer,JSONPath=`.spec.overlay.vni`
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
 type AddressSlice struct {
@@ -31,25 +28,18 @@ type AddressSlice struct {
 
 // AddressSliceSpec lists the addresses.
 type AddressSliceSpec struct {
-	// network is the name of the Network in the namespace of the AddressSlice. It
-	// is empty if the addresses are those of nodes.
-	// +optional
-	// +kubebuilder:validation:MaxLength=63
-	Network string `json:"network,omitempty"`
-	// networkUID is the UID of the Network. It is empty if network is.
-	// +optional
-	NetworkUID types.UID `json:"networkUID,omitempty"`
 	// overlay has the properties of the Network that agents need. It is set in
 	// exactly one AddressSlice of each Overlay Network.
 	// +optional
 	Overlay *OverlayProperties `json:"overlay,omitempty"`
-	// entries lists the addresses. An address is in one entry only. Defaults to
-	// none.
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=100
-	// +default=[]
+	// locations maps the IP address of each pod, or node, to the IP address at
+	// which other nodes reach the node. An address is in one AddressSlice only.
+	// Defaults to none.
+	// +mapType=atomic
+	// +kubebuilder:validation:MaxProperties=50
+	// +default={}
 	// +optional
-	Entries []AddressLocation `json:"entries"`
+	Locations map[string]string `json:"locations"`
 }
 
 // OverlayProperties are the properties of an Overlay Network that agents need.
@@ -76,18 +66,6 @@ type OverlayProperties struct {
 	// +kubebuilder:validation:Minimum=1280
 	// +kubebuilder:validation:Maximum=65535
 	MTU *int32 `json:"mtu,omitempty"`
-}
-
-// AddressLocation is an address and its node.
-type AddressLocation struct {
-	// address is the IP address of a pod or node.
-	// +required
-	// +kubebuilder:validation:MaxLength=39
-	Address string `json:"address"`
-	// hostIP is the address at which other nodes reach the node.
-	// +required
-	// +kubebuilder:validation:MaxLength=39
-	HostIP string `json:"hostIP"`
 }
 
 // AddressSliceList is a list of AddressSlices.

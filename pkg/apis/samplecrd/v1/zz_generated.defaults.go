@@ -45,8 +45,8 @@ func SetObjectDefaults_AddressBlockList(in *AddressBlockList) {
 }
 
 func SetObjectDefaults_AddressSlice(in *AddressSlice) {
-	if in.Spec.Entries == nil {
-		if err := json.Unmarshal([]byte(`[]`), &in.Spec.Entries); err != nil {
+	if in.Spec.Locations == nil {
+		if err := json.Unmarshal([]byte(`{}`), &in.Spec.Locations); err != nil {
 			panic(err)
 		}
 	}
