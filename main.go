@@ -108,7 +108,7 @@ type factory interface {
 
 // newInformers makes the informers of one namespace, or of all if it is empty. Factories
 // with a label stream only objects with this label. A controller of all namespaces also
-// watches Nodes, and ServiceCIDRs if the cluster serves them. A controller of a single
+// watches Nodes and AddressSlices, and ServiceCIDRs if the cluster serves them. A controller of a single
 // namespace may have no rights on them.
 func newInformers(clients reconcile.Clients, namespace string, serviceCIDRs bool) (reconcile.Informers, []factory) {
 	sample := sampleinformers.NewSharedInformerFactoryWithOptions(clients.Sample, resync, sampleinformers.WithNamespace(namespace))
@@ -137,6 +137,7 @@ func newInformers(clients reconcile.Clients, namespace string, serviceCIDRs bool
 	}
 	if namespace == metav1.NamespaceAll {
 		informers.Nodes = cluster.Core().V1().Nodes()
+		informers.AddressSlices = sample.Samplecrd().V1().AddressSlices()
 	}
 	if serviceCIDRs && namespace == metav1.NamespaceAll {
 		informers.ServiceCIDRs = cluster.Networking().V1().ServiceCIDRs()

@@ -42,7 +42,8 @@ type Clients struct {
 //   - Jobs by the label stable.example.com/crontab.
 //
 // The cluster may not have the kind of Definitions. Nodes and ServiceCIDRs may be nil: then
-// Networks do not avoid the addresses in them.
+// Networks do not avoid the addresses in them. AddressSlices are written, and watched, only
+// with Nodes.
 type Informers struct {
 	Networks       sampleinformers.NetworkInformer
 	Blocks         sampleinformers.AddressBlockInformer
@@ -60,23 +61,25 @@ type Informers struct {
 	VNIs           sampleinformers.VNIInformer
 	Definitions    nadinformers.NetworkAttachmentDefinitionInformer
 	Nodes          coreinformers.NodeInformer
+	AddressSlices  sampleinformers.AddressSliceInformer
 	ServiceCIDRs   networkinginformers.ServiceCIDRInformer
 }
 
 // writers has a writer for each kind that the controller writes.
 type writers struct {
-	writeNetworks    writer[*samplev1.Network]
-	writeBlocks      writer[*samplev1.AddressBlock]
-	writePod2s       writer[*samplev1.Pod2]
-	writePods        writer[*corev1.Pod]
-	writeRevisions   writer[*appsv1.ControllerRevision]
-	writeClaims      writer[*corev1.PersistentVolumeClaim]
-	writeCronTabs    writer[*stablev1.CronTab]
-	writeCronJobs    writer[*batchv1.CronJob]
-	writeServices    writer[*corev1.Service]
-	writeSlices      writer[*discoveryv1.EndpointSlice]
-	writeVNIs        writer[*samplev1.VNI]
-	writeDefinitions writer[*nadv1.NetworkAttachmentDefinition]
+	writeNetworks      writer[*samplev1.Network]
+	writeBlocks        writer[*samplev1.AddressBlock]
+	writePod2s         writer[*samplev1.Pod2]
+	writePods          writer[*corev1.Pod]
+	writeRevisions     writer[*appsv1.ControllerRevision]
+	writeClaims        writer[*corev1.PersistentVolumeClaim]
+	writeCronTabs      writer[*stablev1.CronTab]
+	writeCronJobs      writer[*batchv1.CronJob]
+	writeServices      writer[*corev1.Service]
+	writeSlices        writer[*discoveryv1.EndpointSlice]
+	writeVNIs          writer[*samplev1.VNI]
+	writeAddressSlices writer[*samplev1.AddressSlice]
+	writeDefinitions   writer[*nadv1.NetworkAttachmentDefinition]
 }
 
 func newWriters(c Clients, w *ownWrites, clock clock.PassiveClock) writers {
@@ -109,6 +112,8 @@ func newWriters(c Clients, w *ownWrites, clock clock.PassiveClock) writers {
 			"EndpointSlice", slicesResource, w, newUnwatched(clock, (*discoveryv1.EndpointSlice).DeepCopy, labelledFor[*discoveryv1.EndpointSlice])},
 		writeVNIs: writer[*samplev1.VNI]{fenced.New(merge, func(string) fenced.Client[*samplev1.VNI] { return sample.VNIs() }),
 			"VNI", vnisResource, w, nil},
+		writeAddressSlices: writer[*samplev1.AddressSlice]{fenced.New(merge, func(ns string) fenced.Client[*samplev1.AddressSlice] { return sample.AddressSlices(ns) }),
+			"AddressSlice", addressSlicesResource, w, nil},
 		writeDefinitions: writer[*nadv1.NetworkAttachmentDefinition]{fenced.New(merge, func(ns string) fenced.Client[*nadv1.NetworkAttachmentDefinition] {
 			return c.Sample.K8sCniCncfIoV1().NetworkAttachmentDefinitions(ns)
 		}), "NetworkAttachmentDefinition", definitionsResource, w, nil},

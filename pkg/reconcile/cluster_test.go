@@ -77,8 +77,8 @@ func TestWhichNetworksTheClusterConcerns(t *testing.T) {
 	w := newWorld(t, newNetwork("blue 10.1.0.0/24"), newNetwork("green 10.2.0.0/24"))
 	reported := nodeWith("10.1.0.0/16", "10.2.0.7")
 	reported.Status.Conditions[0].Status = corev1.ConditionUnknown
-	same(t, w.keysFor(nodeWith("10.1.0.0/16")), "Network blue")
-	same(t, w.keysFor(nodeWith("10.3.0.0/16", "10.2.0.7", "no address")), "Network green")
+	same(t, w.keysFor(nodeWith("10.1.0.0/16")), "AddressSlice kube-system/, Network blue")
+	same(t, w.keysFor(nodeWith("10.3.0.0/16", "10.2.0.7", "no address")), "AddressSlice kube-system/, Network green")
 	same(t, w.keysFor(serviceCIDR("10.0.0.0/8")), "Network blue, Network green")
 	for _, row := range []struct {
 		old, new any

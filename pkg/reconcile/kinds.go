@@ -10,6 +10,7 @@ import (
 
 	"github.com/pod2/pod2/pkg/crontab"
 	"github.com/pod2/pod2/pkg/network"
+	"github.com/pod2/pod2/pkg/network/addressslice"
 	"github.com/pod2/pod2/pkg/network/multus"
 	"github.com/pod2/pod2/pkg/plan"
 	"github.com/pod2/pod2/pkg/pod2"
@@ -29,6 +30,10 @@ const (
 	// NetworkAttachmentDefinition. It is a separate kind, so problems with Multus never
 	// prevent pods from getting addresses.
 	KindMultus = "Multus"
+	// KindAddressSlice has the name of a Network and is about its AddressSlices, which agents
+	// read. Without a name, it is about those of the nodes. It is a separate kind, because it
+	// waits for pods to be scheduled, and no pod waits for it.
+	KindAddressSlice = "AddressSlice"
 )
 
 // Kinds returns all kinds.
@@ -36,24 +41,26 @@ func Kinds() []string { return slices.Sorted(maps.Keys(kinds{}.table())) }
 
 // kinds has the syncer of each kind. Each kind has its own memory.
 type kinds struct {
-	network *networkKind
-	pod     *podKind
-	pod2    *pod2Kind
-	cronTab *cronTabKind
-	dns     *dnsKind
-	multus  *multusKind
+	network      *networkKind
+	pod          *podKind
+	pod2         *pod2Kind
+	cronTab      *cronTabKind
+	dns          *dnsKind
+	multus       *multusKind
+	addressSlice *addressSliceKind
 }
 
 func newKinds(s *shared, over *confirmedOver, i Informers) kinds {
 	// One of these kinds finds something, and another reports it in its status.
 	names, attachments := newFindings[pod2.Names](), newFindings[network.Attachment]()
 	return kinds{
-		network: newNetworkKind(s, over, attachments, i),
-		pod:     &podKind{s},
-		pod2:    newPod2Kind(s, names),
-		cronTab: newCronTabKind(s),
-		dns:     newDNSKind(s, over, names),
-		multus:  newMultusKind(s, attachments, i),
+		network:      newNetworkKind(s, over, attachments, i),
+		pod:          &podKind{s},
+		pod2:         newPod2Kind(s, names),
+		cronTab:      newCronTabKind(s),
+		dns:          newDNSKind(s, over, names),
+		multus:       newMultusKind(s, attachments, i),
+		addressSlice: newAddressSliceKind(s),
 	}
 }
 
@@ -67,6 +74,8 @@ func (k kinds) table() map[string]syncer {
 		KindCronTab: kind[crontab.State, crontab.Plan]{k.cronTab.observe, crontab.Diff, k.cronTab.apply},
 		KindDNS:     kind[dns.State, dns.Plan]{k.dns.observe, dns.Diff, k.dns.apply},
 		KindMultus:  kind[multus.State, multus.Plan]{k.multus.observe, multus.Diff, k.multus.apply},
+
+		KindAddressSlice: kind[addressslice.State, addressslice.Plan]{k.addressSlice.observe, addressslice.Diff, k.addressSlice.apply},
 	}
 }
 

@@ -108,6 +108,8 @@ func newPod(text string) *corev1.Pod {
 			pod.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 		case "uid":
 			pod.UID = types.UID(value)
+		case "node":
+			pod.Spec.NodeName = value
 		default:
 			panic(fmt.Sprintf("unknown word: %s", word))
 		}

@@ -20,23 +20,24 @@ import (
 type resource string
 
 const (
-	networksResource     resource = "networks"
-	blocksResource       resource = "addressblocks"
-	pod2sResource        resource = "pod2s"
-	podsResource         resource = "pods"
-	statefulSetsResource resource = "statefulsets"
-	revisionsResource    resource = "controllerrevisions"
-	claimsResource       resource = "persistentvolumeclaims"
-	classesResource      resource = "storageclasses"
-	cronTabsResource     resource = "crontabs"
-	cronJobsResource     resource = "cronjobs"
-	jobsResource         resource = "jobs"
-	servicesResource     resource = "services"
-	slicesResource       resource = "endpointslices"
-	vnisResource         resource = "vnis"
-	definitionsResource  resource = "network-attachment-definitions"
-	nodesResource        resource = "nodes"
-	serviceCIDRsResource resource = "servicecidrs"
+	networksResource      resource = "networks"
+	blocksResource        resource = "addressblocks"
+	pod2sResource         resource = "pod2s"
+	podsResource          resource = "pods"
+	statefulSetsResource  resource = "statefulsets"
+	revisionsResource     resource = "controllerrevisions"
+	claimsResource        resource = "persistentvolumeclaims"
+	classesResource       resource = "storageclasses"
+	cronTabsResource      resource = "crontabs"
+	cronJobsResource      resource = "cronjobs"
+	jobsResource          resource = "jobs"
+	servicesResource      resource = "services"
+	slicesResource        resource = "endpointslices"
+	addressSlicesResource resource = "addressslices"
+	vnisResource          resource = "vnis"
+	definitionsResource   resource = "network-attachment-definitions"
+	nodesResource         resource = "nodes"
+	serviceCIDRsResource  resource = "servicecidrs"
 )
 
 // row is one resource of the table.
@@ -70,7 +71,7 @@ func newRows(s *shared, n *networkKind, i Informers) []row {
 			{keys: waking(wokenByPod2)}, itself[*v1.Pod2](KindDNS),
 		}, false},
 		{podsResource, i.Pods.Informer(), cache.Indexers{
-			byNetwork: index(networksOfPod), byWaiting: index(networksWaitedFor), byPod2: index(pod2sOfPod), byCronTab: index(cronTabOf[*corev1.Pod]),
+			byNetwork: index(networksOfPod), byWaiting: index(networksWaitedFor), byPod2: index(pod2sOfPod), byCronTab: index(cronTabOf[*corev1.Pod]), byNode: index(nodeOfPod),
 		}, SlimPod, []wake{
 			{keys: n.podChanged, patience: s.podPatience}, {keys: waking(dnsOfPod)}, {keys: waking(labelledCronTab[*corev1.Pod])},
 		}, false},
@@ -97,7 +98,10 @@ func newRows(s *shared, n *networkKind, i Informers) []row {
 		{definitionsResource, i.Definitions.Informer(), nil, nil, []wake{itself[*nadv1.NetworkAttachmentDefinition](KindMultus)}, true},
 	}
 	if i.Nodes != nil {
-		rows = append(rows, row{nodesResource, i.Nodes.Informer(), nil, SlimNode, []wake{{keys: s.onRangesOf, same: sameRanges}}, false})
+		rows = append(rows,
+			row{nodesResource, i.Nodes.Informer(), nil, SlimNode, []wake{{keys: s.onRangesOf, same: sameRanges}, {keys: waking(s.wokenByNode), same: sameRanges}}, false},
+			row{addressSlicesResource, i.AddressSlices.Informer(), cache.Indexers{bySliced: index(sliced)}, nil, []wake{{keys: waking(func(s *v1.AddressSlice) []Key { return keysOf(KindAddressSlice, sliced(s)) })}}, false})
+		wakeAddressSlices(rows)
 	}
 	if i.ServiceCIDRs != nil {
 		rows = append(rows, row{serviceCIDRsResource, i.ServiceCIDRs.Informer(), nil, nil, []wake{{keys: s.onRangesOf, same: sameRanges}}, false})
@@ -143,22 +147,24 @@ func index[T any](values func(T) []string) cache.IndexFunc {
 
 // caches read the informers' caches.
 type caches struct {
-	networks     reader[*v1.Network]
-	blocks       reader[*v1.AddressBlock]
-	pod2s        reader[*v1.Pod2]
-	pods         reader[*corev1.Pod]
-	statefulSets reader[*appsv1.StatefulSet]
-	revisions    reader[*appsv1.ControllerRevision]
-	claims       reader[*corev1.PersistentVolumeClaim]
-	classes      reader[*storagev1.StorageClass]
-	cronTabs     reader[*stablev1.CronTab]
-	cronJobs     reader[*batchv1.CronJob]
-	jobs         reader[*batchv1.Job]
-	services     reader[*corev1.Service]
-	slices       reader[*discoveryv1.EndpointSlice]
-	vnis         reader[*v1.VNI]
-	definitions  reader[*nadv1.NetworkAttachmentDefinition]
-	serviceCIDRs reader[*networkingv1.ServiceCIDR]
+	networks      reader[*v1.Network]
+	blocks        reader[*v1.AddressBlock]
+	pod2s         reader[*v1.Pod2]
+	pods          reader[*corev1.Pod]
+	statefulSets  reader[*appsv1.StatefulSet]
+	revisions     reader[*appsv1.ControllerRevision]
+	claims        reader[*corev1.PersistentVolumeClaim]
+	classes       reader[*storagev1.StorageClass]
+	cronTabs      reader[*stablev1.CronTab]
+	cronJobs      reader[*batchv1.CronJob]
+	jobs          reader[*batchv1.Job]
+	services      reader[*corev1.Service]
+	slices        reader[*discoveryv1.EndpointSlice]
+	addressSlices reader[*v1.AddressSlice]
+	nodes         reader[*corev1.Node]
+	vnis          reader[*v1.VNI]
+	definitions   reader[*nadv1.NetworkAttachmentDefinition]
+	serviceCIDRs  reader[*networkingv1.ServiceCIDR]
 }
 
 func newCaches(i Informers) caches {
@@ -178,6 +184,9 @@ func newCaches(i Informers) caches {
 		slices:       reader[*discoveryv1.EndpointSlice]{i.EndpointSlices.Informer().GetIndexer()},
 		vnis:         reader[*v1.VNI]{i.VNIs.Informer().GetIndexer()},
 		definitions:  reader[*nadv1.NetworkAttachmentDefinition]{i.Definitions.Informer().GetIndexer()},
+	}
+	if i.Nodes != nil {
+		c.nodes, c.addressSlices = reader[*corev1.Node]{i.Nodes.Informer().GetIndexer()}, reader[*v1.AddressSlice]{i.AddressSlices.Informer().GetIndexer()}
 	}
 	if i.ServiceCIDRs != nil {
 		c.serviceCIDRs = reader[*networkingv1.ServiceCIDR]{i.ServiceCIDRs.Informer().GetIndexer()}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	nadv1 "github.com/pod2/pod2/pkg/apis/k8scnicncfio/v1"
@@ -39,27 +40,27 @@ func TestWhichKeysAnEventConcerns(t *testing.T) {
 		event  runtime.Object
 		want   string
 	}{
-		{"Network", nil, newNetwork("blue"), "Multus blue, Network blue"},
+		{"Network", nil, newNetwork("blue"), "AddressSlice blue, Multus blue, Network blue"},
 		{"Network, its waiting pods ask for others too", []runtime.Object{waits, newPod("b gated on=blue,yellow")}, newNetwork("blue"),
-			"Multus blue, Network blue, Network green, Network red, Network yellow"},
-		{"Network, its running pods ask for others too", []runtime.Object{newPod("a on=blue,green published=blue:10.1.0.2")}, newNetwork("blue"), "Multus blue, Network blue"},
+			"AddressSlice blue, Multus blue, Network blue, Network green, Network red, Network yellow"},
+		{"Network, its running pods ask for others too", []runtime.Object{newPod("a on=blue,green published=blue:10.1.0.2")}, newNetwork("blue"), "AddressSlice blue, Multus blue, Network blue"},
 		{"Network, Pod2s ask for it", []runtime.Object{newPod2("web", 1, "blue"), withTemplateRequest(newPod2("db", 1), "blue"), newPod2("other", 1, "green")}, newNetwork("blue"),
-			"Multus blue, Network blue, Pod2 db, Pod2 web"},
-		{"block", nil, newBlock("blue"), "Network blue"},
-		{"block, a pod waits for it and for others", []runtime.Object{waits}, newBlock("green"), "Network blue, Network green, Network red"},
-		{"block that binds a pod which has yet to publish", []runtime.Object{newPod("a gated on=blue")}, newBlock("blue", "10.1.0.2 a Bound"), "Network blue, Pod a"},
+			"AddressSlice blue, Multus blue, Network blue, Pod2 db, Pod2 web"},
+		{"block", nil, newBlock("blue"), "AddressSlice blue, Network blue"},
+		{"block, a pod waits for it and for others", []runtime.Object{waits}, newBlock("green"), "AddressSlice green, Network blue, Network green, Network red"},
+		{"block that binds a pod which has yet to publish", []runtime.Object{newPod("a gated on=blue")}, newBlock("blue", "10.1.0.2 a Bound"), "AddressSlice blue, Network blue, Pod a"},
 		{"block that binds published, other or unknown pods", []runtime.Object{newPod("a on=blue"), newPod("b gated on=blue uid=other")},
-			newBlock("blue", "10.1.0.2 a Bound", "10.1.0.3 b Bound", "10.1.0.4 c Bound"), "Network blue"},
+			newBlock("blue", "10.1.0.2 a Bound", "10.1.0.3 b Bound", "10.1.0.4 c Bound"), "AddressSlice blue, Network blue"},
 		{"block that binds a pod whose condition says that it waits", []runtime.Object{saysItWaits(newPod("a on=blue published=blue:10.1.0.2"))},
-			newBlock("blue", "10.1.0.2 a Bound"), "Network blue, Pod a"},
-		{"block that keeps an address for a pod", []runtime.Object{newPod("a gated on=blue")}, newBlock("blue", "10.1.0.2 a Reserved Pod2/web"), "Network blue"},
+			newBlock("blue", "10.1.0.2 a Bound"), "AddressSlice blue, Network blue, Pod a"},
+		{"block that keeps an address for a pod", []runtime.Object{newPod("a gated on=blue")}, newBlock("blue", "10.1.0.2 a Reserved Pod2/web"), "AddressSlice blue, Network blue"},
 		{"block, Pod2s want addresses of its Network", []runtime.Object{wantsAddresses(newPod2("web", 1, "blue")), wantsAddresses(newPod2("other", 1, "green")), newPod2("any", 1, "blue")},
-			newBlock("blue"), "Network blue, Pod2 web"},
-		{"block, the Pod2 is complete", []runtime.Object{complete(wantsAddresses(newPod2("web", 1, "blue")))}, newBlock("blue"), "Network blue"},
+			newBlock("blue"), "AddressSlice blue, Network blue, Pod2 web"},
+		{"block, the Pod2 is complete", []runtime.Object{complete(wantsAddresses(newPod2("web", 1, "blue")))}, newBlock("blue"), "AddressSlice blue, Network blue"},
 		{"pod that asks", nil, newPod("a on=blue,green"), "Network blue, Network green, Pod a"},
 		{"pod with the gate alone", nil, newPod("a gated"), "Pod a"},
 		{"pod with an unreadable request", nil, newPod("a on=,"), "Pod a"},
-		{"pod that publishes", nil, newPod("a published=blue:10.1.0.2"), "Network blue"},
+		{"pod that publishes", nil, newPod("a published=blue:10.1.0.2"), "AddressSlice blue, Network blue"},
 		{"pod that only a block names", []runtime.Object{newBlock("blue", "10.1.0.2 a Bound"), newBlock("green", "10.1.0.2 b Bound")}, newPod("a"), "Network blue"},
 		{"pod of a Pod2", nil, newPod("web-0 on=blue of=Pod2/web label=web"), "Network blue, Pod web-0, Pod2 web"},
 		{"pod without a request, of a Pod2", nil, newPod("web-0 of=Pod2/web label=web"), "Pod2 web"},
@@ -73,6 +74,10 @@ func TestWhichKeysAnEventConcerns(t *testing.T) {
 		{"StatefulSet", nil, newStatefulSet("db", "blue, green", 0, 1), "Network blue, Network green"},
 		{"VNI", nil, &v1.VNI{Spec: v1.VNISpec{Network: v1.NetworkReference{Namespace: ns, Name: "blue"}}}, "Multus blue"},
 		{"definition of any owner", nil, &nadv1.NetworkAttachmentDefinition{ObjectMeta: metaOf("blue")}, "Multus blue"},
+		{"AddressSlice of a Network", nil, &v1.AddressSlice{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "blue-0", Labels: map[string]string{v1.NetworkLabel: "blue"}}}, "AddressSlice blue"},
+		{"AddressSlice of nodes", nil, &v1.AddressSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "nodes.0"}}, "AddressSlice kube-system/"},
+		{"Node, a pod is on it", []runtime.Object{newPod("a published=blue:10.1.0.2 node=n1"), newPod("b published=green:10.1.0.2 node=n2")}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
+			"AddressSlice blue, AddressSlice kube-system/"},
 		{"StatefulSet that asks for nothing", nil, newStatefulSet("db", "", 0, 1), ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {

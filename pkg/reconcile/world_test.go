@@ -79,7 +79,7 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 		CronTabs: crds.Stable().V1().CronTabs(), CronJobs: core.Batch().V1().CronJobs(), Jobs: core.Batch().V1().Jobs(),
 		Services: core.Core().V1().Services(), EndpointSlices: core.Discovery().V1().EndpointSlices(),
 		VNIs: crds.Samplecrd().V1().VNIs(), Definitions: crds.K8sCniCncfIo().V1().NetworkAttachmentDefinitions(),
-		Nodes: core.Core().V1().Nodes(), ServiceCIDRs: core.Networking().V1().ServiceCIDRs(),
+		Nodes: core.Core().V1().Nodes(), AddressSlices: crds.Samplecrd().V1().AddressSlices(), ServiceCIDRs: core.Networking().V1().ServiceCIDRs(),
 	}
 	for resource, informer := range map[string]cache.SharedIndexInformer{
 		"networks": informers.Networks.Informer(), "addressblocks": informers.Blocks.Informer(), "pod2s": informers.Pod2s.Informer(),
@@ -87,7 +87,7 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 		"persistentvolumeclaims": informers.Claims.Informer(), "crontabs": informers.CronTabs.Informer(), "cronjobs": informers.CronJobs.Informer(),
 		"jobs": informers.Jobs.Informer(), "services": informers.Services.Informer(), "endpointslices": informers.EndpointSlices.Informer(),
 		"vnis": informers.VNIs.Informer(), "network-attachment-definitions": informers.Definitions.Informer(),
-		"nodes": informers.Nodes.Informer(), "servicecidrs": informers.ServiceCIDRs.Informer(),
+		"nodes": informers.Nodes.Informer(), "addressslices": informers.AddressSlices.Informer(), "servicecidrs": informers.ServiceCIDRs.Informer(),
 	} {
 		r := apiserver.ResourceNamed(resource)
 		w.caches = append(w.caches, cacheOf{informer.GetIndexer(), r, r.Namespace()})

@@ -68,6 +68,7 @@ var (
 		{coordinationv1.SchemeGroupVersion.WithResource("leases"), "Lease", &coordinationv1.Lease{}, false, false, false},
 		{samples.WithResource("networks"), "Network", &v1.Network{}, true, true, true},
 		{samples.WithResource("addressblocks"), "AddressBlock", &v1.AddressBlock{}, true, false, true},
+		{samples.WithResource("addressslices"), "AddressSlice", &v1.AddressSlice{}, true, false, true},
 		{samples.WithResource("pod2s"), "Pod2", &v1.Pod2{}, true, true, true},
 		{samples.WithResource("vnis"), "VNI", &v1.VNI{}, true, false, true},
 		{schema.GroupVersion(nadv1.GroupVersion).WithResource("network-attachment-definitions"), "NetworkAttachmentDefinition", &nadv1.NetworkAttachmentDefinition{}, true, false, true},

@@ -30,6 +30,8 @@ type Cluster struct {
 	Services       []*corev1.Service
 	EndpointSlices []*discoveryv1.EndpointSlice
 	VNIs           []*v1.VNI
+	AddressSlices  []*v1.AddressSlice
+	Nodes          []*corev1.Node
 	// Definitions are nil in a cluster without the kind.
 	Definitions []*nadv1.NetworkAttachmentDefinition
 	CronTabs    []*stablev1.CronTab

@@ -1,0 +1,202 @@
+package addressslice
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/plan"
+)
+
+// full is the number of addresses that an AddressSlice has room for, as in its schema.
+// Larger slices cost each agent more bytes for a change, smaller ones more writes while many
+// pods start.
+const full = 50
+
+// The slices of nodes are in NodesNamespace, which always exists. NodesPrefix begins their
+// names. No Network has a dot in its name.
+const (
+	NodesNamespace = metav1.NamespaceSystem
+	NodesPrefix    = "nodes."
+)
+
+// Diff decides which writes the AddressSlices of one Network, or of the nodes, need. First
+// match wins:
+//
+//	no Network with this name          nothing: the garbage collector deletes its slices
+//	not an Overlay Network             delete its slices
+//	no VNI or no gateway in its status nothing: it is new, or a restore lost its status
+//	else                               pack the addresses
+func Diff(s State) Plan {
+	var p Plan
+	switch {
+	case s.Name == "":
+		s.pack(&p, nil)
+	case s.Network == nil:
+		return p
+	case !isOverlay(s.Network):
+		for _, slice := range s.Slices {
+			s.remove(&p, slice, "its Network is not an Overlay")
+		}
+	default:
+		if properties := overlay(s.Network); properties != nil {
+			s.pack(&p, properties)
+		}
+	}
+	p.Confirm = s.Name != "" && len(p.Create)+len(p.Delete) > 0
+	return p
+}
+
+func (s State) remove(p *Plan, slice *v1.AddressSlice, reason string) {
+	if slice.DeletionTimestamp == nil {
+		p.Delete = append(p.Delete, plan.Delete(slice, reason))
+	}
+}
+
+// slot is a slice as it should be.
+type slot struct {
+	was, is *v1.AddressSlice // was is nil for a new one
+}
+
+func (s *slot) changed() bool {
+	return s.was == nil || !equality.Semantic.DeepEqual(s.was.Spec, s.is.Spec) || !equality.Semantic.DeepEqual(s.was.Labels, s.is.Labels)
+}
+
+func (s *slot) room() bool { return len(s.is.Spec.Locations) < full }
+
+// pack puts each address into one slice.
+func (s State) pack(p *Plan, properties *v1.OverlayProperties) {
+	var slots []*slot
+	names, packed := map[string]bool{}, map[string]bool{}
+	for _, slice := range s.Slices {
+		names[slice.Name] = true
+		switch {
+		case slice.DeletionTimestamp != nil:
+		case !s.made(slice):
+			s.remove(p, slice, "it does not belong to the Network")
+		default:
+			slots = append(slots, s.keep(slice, packed))
+		}
+	}
+	create := func() *slot {
+		slots = append(slots, &slot{is: s.create(names)})
+		return slots[len(slots)-1]
+	}
+	if properties != nil {
+		head := slices.IndexFunc(slots, func(x *slot) bool { return x.is.Spec.Overlay != nil })
+		if head < 0 && len(slots) == 0 {
+			create()
+		}
+		for _, x := range slots {
+			x.is.Spec.Overlay = nil
+		}
+		slots[max(head, 0)].is.Spec.Overlay = properties
+	}
+	s.fill(slots, create, packed)
+	for _, x := range slots {
+		switch {
+		case len(x.is.Spec.Locations) == 0 && x.is.Spec.Overlay == nil:
+			if x.was != nil {
+				s.remove(p, x.was, "it has no address")
+			}
+		case x.was == nil:
+			p.Create = append(p.Create, x.is)
+		case x.changed():
+			p.Update = append(p.Update, plan.Update[*v1.AddressSlice]{Was: x.was, Object: x.is, Reason: difference(x.was, x.is)})
+		}
+	}
+}
+
+// keep returns the slice with those of its addresses that it should still have.
+func (s State) keep(slice *v1.AddressSlice, packed map[string]bool) *slot {
+	x := &slot{slice, slice.DeepCopy()}
+	x.is.Labels = plan.Overlaid(x.is.Labels, s.labels())
+	for address := range x.is.Spec.Locations {
+		host, wanted := s.Locations[address]
+		switch {
+		case packed[address], !wanted && !s.Unlocated[address]:
+			delete(x.is.Spec.Locations, address)
+			continue
+		case wanted:
+			x.is.Spec.Locations[address] = host
+		}
+		packed[address] = true
+	}
+	return x
+}
+
+// fill puts the other addresses into slices that change anyway, then into the fullest ones,
+// and then into new ones.
+func (s State) fill(slots []*slot, create func() *slot, packed map[string]bool) {
+	order := slices.DeleteFunc(slices.Clone(slots), func(x *slot) bool { return !x.room() })
+	slices.SortStableFunc(order, func(a, b *slot) int {
+		return cmp.Or(compare(b.changed(), a.changed()), cmp.Compare(len(b.is.Spec.Locations), len(a.is.Spec.Locations)))
+	})
+	for _, address := range slices.Sorted(maps.Keys(s.Locations)) {
+		if packed[address] {
+			continue
+		}
+		for len(order) > 0 && !order[0].room() {
+			order = order[1:]
+		}
+		if len(order) == 0 {
+			order = append(order, create())
+		}
+		into := order[0].is
+		if into.Spec.Locations == nil {
+			into.Spec.Locations = map[string]string{}
+		}
+		into.Spec.Locations[address] = s.Locations[address]
+	}
+}
+
+// compare puts false before true.
+func compare(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// create returns a new slice with the lowest number that no slice has.
+func (s State) create(names map[string]bool) *v1.AddressSlice {
+	prefix := NodesPrefix
+	if s.Name != "" {
+		prefix = s.Name + "-"
+	}
+	number := 0
+	for names[prefix+strconv.Itoa(number)] {
+		number++
+	}
+	slice := &v1.AddressSlice{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: prefix + strconv.Itoa(number), Labels: s.labels()}}
+	if s.Network != nil {
+		slice.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s.Network, schema.GroupVersion(v1.GroupVersion).WithKind("Network"))}
+	}
+	names[slice.Name] = true
+	return slice
+}
+
+func (s State) labels() map[string]string {
+	if s.Name == "" {
+		return map[string]string{v1.NodesLabel: "true"}
+	}
+	return map[string]string{v1.NetworkLabel: s.Name}
+}
+
+// difference says what an update changes.
+func difference(was, is *v1.AddressSlice) string {
+	var d plan.Differences
+	d.Compare("labels", was.Labels, is.Labels)
+	d.Compare("overlay", was.Spec.Overlay, is.Spec.Overlay)
+	d.Compare("locations", was.Spec.Locations, is.Spec.Locations)
+	return d.String()
+}

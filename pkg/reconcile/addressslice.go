@@ -1,0 +1,194 @@
+package reconcile
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/attachment"
+	"github.com/pod2/pod2/pkg/network/addressslice"
+	"github.com/pod2/pod2/pkg/plan"
+)
+
+// addressSliceKind tells agents the nodes of addresses.
+type addressSliceKind struct {
+	*shared
+	throttle *throttle
+}
+
+// locationsEvery is how long the AddressSlices of a Network stay unchanged after a write.
+// While many pods start, each slice is then written a few times, not fifty times. A single
+// change is written at once.
+const locationsEvery = time.Second
+
+func newAddressSliceKind(s *shared) *addressSliceKind {
+	return &addressSliceKind{s, newThrottle(s.clock, locationsEvery)}
+}
+
+// observe reads the view of one Network, or of the nodes: the pods of the Network are those
+// that its AddressBlocks name. The cache of Nodes may lag behind the cache of pods. An event of
+// the Node comes then.
+func (r *addressSliceKind) observe(key Key) (state addressslice.State, again time.Duration, err error) {
+	if left := r.throttle.left(key); left > 0 {
+		return state, left, errNothing
+	}
+	state = addressslice.State{
+		Namespace: key.Namespace, Name: key.Name, Slices: r.addressSlices.sorted(bySliced, key.path()),
+		Locations: map[string]string{}, Unlocated: map[string]bool{},
+	}
+	if key.Name == "" {
+		for _, node := range r.nodes.all() {
+			for _, address := range addressslice.NodeAddresses(node) {
+				state.Locations[address.String()] = addressslice.HostIP(node)
+			}
+		}
+		return state, 0, nil
+	}
+	if state.Network = r.networks.get(key.Namespace, key.Name); state.Network == nil {
+		return state, 0, nil
+	}
+	hosts := map[string]string{}
+	for _, block := range r.blocks.by(byNetwork, key.path()) {
+		if block.Spec.NetworkUID != state.Network.UID {
+			continue
+		}
+		for _, entry := range block.Spec.Entries {
+			pod := r.pods.get(block.Namespace, entry.Pod)
+			if !addressslice.Runs(entry, pod) {
+				continue
+			}
+			host, known := hosts[pod.Spec.NodeName]
+			if !known {
+				if node := r.nodes.get("", pod.Spec.NodeName); node != nil {
+					host = addressslice.HostIP(node)
+				}
+				hosts[pod.Spec.NodeName] = host
+			}
+			if host == "" {
+				state.Unlocated[entry.Address] = true
+			} else {
+				state.Locations[entry.Address] = host
+			}
+		}
+	}
+	return state, 0, nil
+}
+
+// apply writes the plan in the order of its fields. An event on the Network reports a refusal.
+func (r *addressSliceKind) apply(ctx context.Context, key Key, state addressslice.State, p addressslice.Plan) (result Result, err error) {
+	if p.Empty() {
+		return result, nil
+	}
+	steps := r.steps(key)
+	steps.do(addressslice.ReasonFailedWrite, func() error {
+		if p.Confirm {
+			if err := r.live.confirmNetwork(ctx, key, state.Network); err != nil {
+				return err
+			}
+		}
+		if _, err := forEach(ctx, p.Delete, deleting(key, r.writeAddressSlices)); err != nil {
+			return err
+		}
+		_, err := forEach(ctx, p.Update, func(ctx context.Context, u plan.Update[*v1.AddressSlice]) error {
+			_, err := r.writeAddressSlices.update(ctx, key, u.Was, u.Object, u.Reason)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		_, err = forEach(ctx, p.Create, func(ctx context.Context, s *v1.AddressSlice) error {
+			_, err := r.writeAddressSlices.create(ctx, key, s, "")
+			return err
+		})
+		return err
+	})
+	if len(steps.told) > 0 && state.Network != nil {
+		r.record(state.Network, []plan.Event{plan.Warning(steps.told[0].Reason, steps.told[0].Message)})
+	}
+	if !steps.failed() {
+		r.throttle.begin(key)
+	}
+	return result, steps.err()
+}
+
+// Indexes: bySliced finds the AddressSlices of a Network, byNode the pods on a node.
+const (
+	bySliced = "sliced"
+	byNode   = "node"
+)
+
+// sliced returns the Network that an AddressSlice is about, by its label or, if a user removed
+// that, by its owner. The slices of nodes have the path of the key without a name.
+func sliced(slice *v1.AddressSlice) []string {
+	paths := labelled(slice, v1.NetworkLabel)
+	if owner := metav1.GetControllerOfNoCopy(slice); len(paths) == 0 && owner != nil {
+		paths = []string{path(slice.Namespace, owner.Name)}
+	}
+	if slice.Namespace == addressslice.NodesNamespace && strings.HasPrefix(slice.Name, addressslice.NodesPrefix) {
+		return []string{path(slice.Namespace, "")}
+	}
+	return paths
+}
+
+func nodeOfPod(pod *corev1.Pod) []string {
+	if pod.Spec.NodeName == "" {
+		return nil
+	}
+	return []string{pod.Spec.NodeName}
+}
+
+// locatedNetworks returns the Networks that have an address of the pod.
+func locatedNetworks(pod *corev1.Pod) []Key {
+	var keys []Key
+	for name := range attachment.Published(pod) {
+		keys = append(keys, Key{KindAddressSlice, pod.Namespace, name})
+	}
+	return keys
+}
+
+// sameLocation recognizes updates of a pod that change no AddressSlice.
+func sameLocation(old, new any) bool {
+	was, ok1 := old.(*corev1.Pod)
+	is, ok2 := new.(*corev1.Pod)
+	return ok1 && ok2 && was.UID == is.UID && was.Spec.NodeName == is.Spec.NodeName &&
+		attachment.Over(was) == attachment.Over(is) && attachment.Gated(was) == attachment.Gated(is)
+}
+
+// sameOverlay recognizes updates of a Network that change no property in an AddressSlice.
+func sameOverlay(old, new any) bool {
+	was, ok1 := old.(*v1.Network)
+	is, ok2 := new.(*v1.Network)
+	return ok1 && ok2 && sameSpec(old, new) && was.Status.VNI == is.Status.VNI && was.Status.Gateway == is.Status.Gateway &&
+		equality.Semantic.DeepEqual(was.Finalizers, is.Finalizers)
+}
+
+// wakeAddressSlices adds the events of Networks, AddressBlocks and pods that concern
+// AddressSlices.
+func wakeAddressSlices(rows []row) {
+	for i := range rows {
+		switch rows[i].resource {
+		case networksResource:
+			w := itself[*v1.Network](KindAddressSlice)
+			w.same = sameOverlay
+			rows[i].wakes = append(rows[i].wakes, w)
+		case blocksResource:
+			rows[i].wakes = append(rows[i].wakes, wake{keys: waking(func(b *v1.AddressBlock) []Key { return keysOf(KindAddressSlice, networkOfBlock(b)) })})
+		case podsResource:
+			rows[i].wakes = append(rows[i].wakes, wake{keys: waking(locatedNetworks), same: sameLocation})
+		}
+	}
+}
+
+// A Node wakes the slices of nodes, and those of the Networks of its pods.
+func (s *caches) wokenByNode(node *corev1.Node) []Key {
+	keys := []Key{{KindAddressSlice, addressslice.NodesNamespace, ""}}
+	for _, pod := range s.pods.by(byNode, node.Name) {
+		keys = append(keys, locatedNetworks(pod)...)
+	}
+	return keys
+}

@@ -1,0 +1,102 @@
+package reconcile
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+)
+
+func overlayNetwork(text string) *v1.Network {
+	n := newNetwork(text)
+	n.Status.VNI, n.Status.Gateway = 70000, "10.1.0.1"
+	return n
+}
+
+func newNode(name, address string) *corev1.Node {
+	node := &corev1.Node{}
+	node.Name = name
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
+	return node
+}
+
+// located are a Network, its AddressBlock, two nodes, and a running pod.
+func located(more ...runtime.Object) []runtime.Object {
+	return append([]runtime.Object{
+		overlayNetwork("blue told"), newBlock("blue", "10.1.0.2 a Bound", "10.1.0.3 b Bound", "10.1.0.4 c Reserved"),
+		newNode("n1", "192.0.2.1"), newNode("n2", "192.0.2.2"), newPod("a published=blue:10.1.0.2 node=n1"),
+	}, more...)
+}
+
+func (w *world) locations(slice string) string {
+	var lines []string
+	for address, host := range stored[*v1.AddressSlice](w, slice).Spec.Locations {
+		lines = append(lines, address+" on "+host)
+	}
+	return strings.Join(lines, ", ")
+}
+
+func TestAddressesAreLocated(t *testing.T) {
+	w := newWorld(t, located(newPod("b published=blue:10.1.0.3"))...)
+	same(t, w.syncText(KindAddressSlice, "blue"), "get networks blue\ncreate addressslices blue-0")
+	same(t, w.locations("blue-0"), "10.1.0.2 on 192.0.2.1")
+}
+
+// The controller creates an AddressSlice without addresses, so the first pod of the Network starts
+// even if the controller stops before.
+func TestPropertiesComeBeforeTheFirstPod(t *testing.T) {
+	w := newWorld(t, overlayNetwork("blue told"))
+	same(t, w.syncText(KindAddressSlice, "blue"), "get networks blue\ncreate addressslices blue-0")
+	same(t, stored[*v1.AddressSlice](w, "blue-0").Spec.Overlay.CIDR, "10.1.0.0/16")
+}
+
+func TestLocationsWaitAfterAWrite(t *testing.T) {
+	w := newWorld(t, located()...)
+	w.syncText(KindAddressSlice, "blue")
+	w.add(newPod("b published=blue:10.1.0.3 node=n2"))
+	w.catchUp()
+	same(t, w.syncText(KindAddressSlice, "blue"), "")
+	w.clock.SetTime(now.Add(time.Second))
+	same(t, w.syncText(KindAddressSlice, "blue"), "patch addressslices blue-0 uid=uid-of-blue-0 rv=106")
+}
+
+// A node that the cache does not show yet, or without an address: the AddressSlice keeps what it has.
+func TestUnknownNode(t *testing.T) {
+	w := newWorld(t, located(newPod("b published=blue:10.1.0.3 node=n9"))...)
+	w.syncText(KindAddressSlice, "blue")
+	same(t, w.locations("blue-0"), "10.1.0.2 on 192.0.2.1")
+}
+
+func TestBlockOfAFormerNetworkIsIgnored(t *testing.T) {
+	objects := located()
+	objects[1].(*v1.AddressBlock).Spec.NetworkUID = "former"
+	w := newWorld(t, objects...)
+	w.syncText(KindAddressSlice, "blue")
+	same(t, w.locations("blue-0"), "")
+}
+
+func TestARefusedAddressSliceIsReported(t *testing.T) {
+	w := newWorld(t, located()...)
+	w.refuse = refusing("create addressslices", quota)
+	if calls, want := w.syncText(KindAddressSlice, "blue"), "event on blue: Warning FailedWriteAddressSlice: exceeded quota"; !strings.Contains(calls, want) {
+		t.Errorf("calls:\n%s\nwant in it\n%s", calls, want)
+	}
+}
+
+func TestAddressesOfNodes(t *testing.T) {
+	w := newWorld(t, newNode("n1", "192.0.2.1"), newNode("n2", "192.0.2.2"))
+	w.syncWoken(Key{KindAddressSlice, "kube-system", ""})
+	same(t, strings.Join(w.calls, "\n"), "create addressslices nodes.0")
+}
+
+func TestConvergedAddressSlicesAreNotWritten(t *testing.T) {
+	w := newWorld(t, located()...)
+	w.syncText(KindAddressSlice, "blue")
+	w.catchUp()
+	w.clock.SetTime(now.Add(time.Second))
+	same(t, w.syncText(KindAddressSlice, "blue"), "")
+}
