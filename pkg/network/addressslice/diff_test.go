@@ -130,9 +130,10 @@ func TestPacking(t *testing.T) {
 		"many pods":            {blue(120), "+blue-0:50 +blue-1:50 +blue-2:20 "},
 		"one more":             {after(blue(120), func(s *State) { s.Locations["10.9.9.9"] = "192.0.2.1" }), "blue-2:21 "},
 		"the fullest one":      {after(blue(120), func(s *State) { carryWithout(s, 1, 40); s.Locations["10.9.9.9"] = "192.0.2.1" }), "blue-1:41 "},
-		"one that changes":     {after(blue(120), func(s *State) { removeFrom(s, 0, 49); s.Locations["10.9.9.9"] = "192.0.2.1" }), "blue-0:50 "},
+		"one that changes":     {after(blue(120), func(s *State) { removeFrom(s, 0, 10); s.Locations["10.9.9.9"] = "192.0.2.1" }), "blue-0:11 "},
 		"an empty one":         {after(blue(120), func(s *State) { removeFrom(s, 2, 0) }), "-blue-2 "},
 		"the first gets empty": {after(blue(120), func(s *State) { removeFrom(s, 0, 0) }), "blue-0:0 "},
+		"being deleted":        {after(blue(70), func(s *State) { s.Slices[1].DeletionTimestamp = &metav1.Time{} }), "+blue-2:20 "},
 		"in two slices":        {after(blue(70), func(s *State) { s.Slices[1].Spec.Locations["10.0.0.2"] = "192.0.2.9" }), "blue-1:20 "},
 	} {
 		t.Run(name, func(t *testing.T) {
