@@ -75,12 +75,13 @@ func (s State) pack(p *Plan, properties *v1.OverlayProperties) {
 	var slots []*slot
 	names, packed := map[string]bool{}, map[string]bool{}
 	for _, slice := range s.Slices {
-		names[slice.Name] = true
 		switch {
 		case slice.DeletionTimestamp != nil:
-		case !s.made(slice):
+			names[slice.Name] = true
+		case !s.made(slice): // its name is free before others are created
 			s.remove(p, slice, "it does not belong to the Network")
 		default:
+			names[slice.Name] = true
 			slots = append(slots, s.keep(slice, packed))
 		}
 	}
