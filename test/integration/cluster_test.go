@@ -24,7 +24,7 @@ func TestNetworksKeepOffTheCluster(t *testing.T) {
 		t.Error(err)
 	}
 
-	// Its lists are not streamed, because no other test uses the verb list on ServiceCIDRs.
+	// Its lists are not streamed, because no other test uses the verb list on ServiceCIDRs and AddressSlices.
 	startControllerWith(t, "", []string{"KUBE_FEATURE_WatchListClient=false"}, "--kubeconfig", asServiceAccount(t), "--cluster-cidrs=10.77.0.0/16", "--allow-cluster-overlap=10.77.1.0/24")
 	for _, c := range []struct{ name, cidr, want string }{
 		{"services", services, "False OverlapsCluster: spec.cidr overlaps ServiceCIDR kubernetes (" + services + ")"},

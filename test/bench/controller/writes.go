@@ -44,7 +44,7 @@ func (b *bench) ours(ctx context.Context, ns string) float64 {
 		switch l["resource"] {
 		case "pods":
 			return l["subresource"] == "" && (l["verb"] == "POST" || l["verb"] == "PATCH")
-		case "addressblocks", "controllerrevisions", "services", "endpointslices":
+		case "addressblocks", "addressslices", "controllerrevisions", "services", "endpointslices":
 			return writing[l["verb"]]
 		case "networks", "pod2s":
 			return writing[l["verb"]] && l["subresource"] == "status"
