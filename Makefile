@@ -108,7 +108,7 @@ bench-block-sizes: cluster-tools build ## Measure AddressBlocks of 64, 256 and 1
 
 # It runs in its own mount namespace, so no namespace of a router stays mounted if it fails.
 .PHONY: bench-fan-out
-bench-fan-out: cluster-tools build ## Measure what 500 agents are told, and write docs/performance/fan-out.md (10 minutes)
+bench-fan-out: cluster-tools build ## Count the events of 500 agents, and write docs/performance/fan-out.md (10 minutes)
 	go run -C test/bench ./fanout --root="$(CURDIR)" --out="$(CURDIR)/docs/performance" $(BENCH_FLAGS)
 
 .PHONY: bench-dataplane

@@ -85,7 +85,7 @@ func keysOf(text string) map[string]bool {
 // events. The reasons of pkg/network are of Networks, pods, or both.
 var reasonsOf = map[string][]string{
 	"CronTab": {"pkg/crontab"},
-	"Network": {"pkg/network", "pkg/network/multus"},
+	"Network": {"pkg/network", "pkg/network/multus", "pkg/network/addressslice"},
 	"Pod":     {"pkg/network"},
 	"Pod2":    {"pkg/pod2", "pkg/pod2/dns"},
 }

@@ -64,7 +64,7 @@ func TestLocationsWaitAfterAWrite(t *testing.T) {
 	same(t, w.syncText(KindAddressSlice, "blue"), "patch addressslices blue-0 uid=uid-of-blue-0 rv=106")
 }
 
-// A node that the cache does not show yet, or without an address: the AddressSlice keeps what it has.
+// A node that the cache does not show yet, or without an address: the AddressSlice does not change.
 func TestUnknownNode(t *testing.T) {
 	w := newWorld(t, located(newPod("b published=blue:10.1.0.3 node=n9"))...)
 	w.syncText(KindAddressSlice, "blue")
@@ -82,7 +82,7 @@ func TestBlockOfAFormerNetworkIsIgnored(t *testing.T) {
 func TestARefusedAddressSliceIsReported(t *testing.T) {
 	w := newWorld(t, located()...)
 	w.refuse = refusing("create addressslices", quota)
-	if calls, want := w.syncText(KindAddressSlice, "blue"), "event on blue: Warning FailedWriteAddressSlice: exceeded quota"; !strings.Contains(calls, want) {
+	if calls, want := w.syncText(KindAddressSlice, "blue"), "event on blue: Warning FailedWrite: exceeded quota"; !strings.Contains(calls, want) {
 		t.Errorf("calls:\n%s\nwant in it\n%s", calls, want)
 	}
 }

@@ -193,7 +193,7 @@ func (s State) labels() map[string]string {
 	return map[string]string{v1.NetworkLabel: s.Name}
 }
 
-// difference says what an update changes.
+// difference names the parts that an update changes.
 func difference(was, is *v1.AddressSlice) string {
 	var d plan.Differences
 	d.Compare("labels", was.Labels, is.Labels)

@@ -11,7 +11,7 @@ import (
 )
 
 // ReasonFailedWrite is the reason of an event about a write that the API server refused.
-const ReasonFailedWrite = "FailedWriteAddressSlice"
+const ReasonFailedWrite = "FailedWrite"
 
 // Plan has the writes to make, in the order of its fields.
 type Plan struct {

@@ -88,7 +88,7 @@ func TestOnePlanEndsTheWork(t *testing.T) {
 				t.Fatalf("the plan changed its input:\n%s", p)
 			}
 			if why := spec.AddressSlicesDone(objects(s), s.Network); p.Empty() != (why == "") {
-				t.Fatalf("the plan is\n%s\nand what remains is: %s", p, why)
+				t.Fatalf("the plan is\n%s\nand the remaining work is: %s", p, why)
 			}
 			carry(&s, p)
 			if why := spec.AddressSlicesDone(objects(s), s.Network); why != "" || !Diff(s).Empty() {

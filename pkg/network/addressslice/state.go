@@ -17,7 +17,7 @@ type State struct {
 	Name string
 	// Network is nil if no Network with this name exists, and for nodes.
 	Network *v1.Network
-	// Slices have the label of this Network or of nodes, whoever made them, in name order.
+	// Slices have the label of this Network or of nodes, of any owner, in name order.
 	Slices []*v1.AddressSlice
 	// Locations maps each address to the HostIP of its node.
 	Locations map[string]string

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Command fanout measures how much the agents of 500 nodes are told while pods start, rest and
+// Command fanout counts the events that the agents of 500 nodes get while pods start, rest and
 // are replaced. Agents are only their watches here: the program counts the events and bytes of
 // each, and decodes none. `make bench-fan-out` runs it.
 package main
@@ -83,7 +83,7 @@ type bench struct {
 // WritesPerPod is the number of writes of AddressSlices for each pod that starts.
 func (b *bench) WritesPerPod() float64 { return b.Start.Writes / float64(b.Pods) }
 
-// EachEvents and EachMB are what one agent gets in a phase.
+// EachEvents and EachMB are the events and megabytes that one agent gets in a phase.
 func (b *bench) EachEvents(p phase) float64 { return p.Events / float64(b.Agents) }
 func (b *bench) EachMB(p phase) float64     { return p.Bytes / 1e6 / float64(b.Agents) }
 
@@ -131,7 +131,7 @@ func run(ctx context.Context, o options) {
 	}
 }
 
-// measure what agents are told while f runs, and until a second after it.
+// measure the events of all agents while f runs, and for two seconds after it.
 func (b *bench) measure(ctx context.Context, agents *agents, f func()) phase {
 	begin, events, bytes, writes, cpu := time.Now(), agents.events.Load(), agents.bytes.Load(), b.writes(ctx), b.apiserver.CPU()
 	f()
