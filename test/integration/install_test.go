@@ -224,6 +224,7 @@ func TestUserRoles(t *testing.T) {
 		{"edit", "patch", "crontabs/scale", "yes"},
 		{"edit", "update", "crontabs/status", "no"},
 		{"edit", "update", "addressblocks", "no"},
+		{"edit", "update", "addressslices", "no"},
 		{"edit", "update", "networks/status", "no"},
 		{"edit", "bind", "addressblocks", "no"},
 		{"admin", "bind", "addressblocks", "no"},

@@ -156,6 +156,7 @@ func TestLedgerIsNotRewritten(t *testing.T) {
 	u := newUser(t, ns, "user")
 	const ledger = "pod2-ledger"
 	outcome(t, "another AddressBlock", u.create(t, addressBlock), ledger)
+	outcome(t, "an AddressSlice", u.create(t, addressSlice), ledger)
 	for _, c := range []struct{ what, patch, want string }{
 		{"entries removed", `{"spec":{"entries":[]}}`, ledger},
 		{"empty and sealed", `{"spec":{"entries":[],"sealed":true}}`, ledger},
