@@ -18,7 +18,7 @@ import (
 // addressSliceKind tells agents the nodes of addresses.
 type addressSliceKind struct {
 	*shared
-	throttle *throttle
+	throttle, removals *throttle
 }
 
 // locationsEvery is how long the AddressSlices of a Network stay unchanged after a write.
@@ -26,8 +26,12 @@ type addressSliceKind struct {
 // change is written at once.
 const locationsEvery = time.Second
 
+// removalsEvery is how long addresses of terminated pods may stay in AddressSlices. Most are
+// removed earlier, in the same write that adds the address of a new pod.
+const removalsEvery = 10 * time.Second
+
 func newAddressSliceKind(s *shared) *addressSliceKind {
-	return &addressSliceKind{s, newThrottle(s.clock, locationsEvery)}
+	return &addressSliceKind{s, newThrottle(s.clock, locationsEvery), newThrottle(s.clock, removalsEvery)}
 }
 
 // observe reads the view of one Network, or of the nodes: the pods of the Network are those
@@ -39,7 +43,7 @@ func (r *addressSliceKind) observe(key Key) (state addressslice.State, again tim
 	}
 	state = addressslice.State{
 		Namespace: key.Namespace, Name: key.Name, Slices: r.addressSlices.sorted(bySliced, key.path()),
-		Locations: map[string]string{}, Unlocated: map[string]bool{},
+		Locations: map[string]string{}, Unlocated: map[string]bool{}, RemovalsHeld: r.removals.gathered(key),
 	}
 	if key.Name == "" {
 		for _, node := range r.nodes.all() {
@@ -81,6 +85,12 @@ func (r *addressSliceKind) observe(key Key) (state addressslice.State, again tim
 
 // apply writes the plan in the order of its fields. An event on the Network reports a refusal.
 func (r *addressSliceKind) apply(ctx context.Context, key Key, state addressslice.State, p addressslice.Plan) (result Result, err error) {
+	result.RequeueAfter = p.RequeueAfter
+	if p.Gathers {
+		r.removals.gather(key)
+	} else {
+		r.removals.end(key)
+	}
 	if p.Empty() {
 		return result, nil
 	}

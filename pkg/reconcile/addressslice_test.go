@@ -64,6 +64,31 @@ func TestLocationsWaitAfterAWrite(t *testing.T) {
 	same(t, w.syncText(KindAddressSlice, "blue"), "patch addressslices blue-0 uid=uid-of-blue-0 rv=106")
 }
 
+// The address of a pod that ended waits for the next pod, for a while.
+func TestRemovalsGather(t *testing.T) {
+	w := newWorld(t, located()...)
+	w.syncText(KindAddressSlice, "blue")
+	w.remove(newPod("a"))
+	w.catchUp()
+	for _, after := range []time.Duration{time.Second, 10 * time.Second} {
+		w.clock.SetTime(now.Add(after))
+		same(t, w.syncText(KindAddressSlice, "blue"), "")
+	}
+	w.clock.SetTime(now.Add(11 * time.Second))
+	w.syncText(KindAddressSlice, "blue")
+	same(t, w.locations("blue-0"), "")
+
+	w.add(newPod("b published=blue:10.1.0.3 node=n2"))
+	w.catchUp()
+	w.clock.SetTime(now.Add(20 * time.Second))
+	w.syncText(KindAddressSlice, "blue")
+	w.remove(newPod("b"))
+	w.catchUp()
+	w.clock.SetTime(now.Add(25 * time.Second))
+	w.syncText(KindAddressSlice, "blue")
+	same(t, w.locations("blue-0"), "10.1.0.3 on 192.0.2.2")
+}
+
 // A node that the cache does not show yet, or without an address: the AddressSlice does not change.
 func TestUnknownNode(t *testing.T) {
 	w := newWorld(t, located(newPod("b published=blue:10.1.0.3 node=n9"))...)

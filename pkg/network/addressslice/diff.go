@@ -49,6 +49,9 @@ func Diff(s State) Plan {
 			s.pack(&p, properties)
 		}
 	}
+	if p.Gathers {
+		p.RequeueAfter = s.RemovalsHeld
+	}
 	p.Confirm = s.Name != "" && len(p.Create)+len(p.Delete) > 0
 	return p
 }
@@ -62,13 +65,23 @@ func (s State) remove(p *Plan, slice *v1.AddressSlice, reason string) {
 // slot is a slice as it should be.
 type slot struct {
 	was, is *v1.AddressSlice // was is nil for a new one
+	// past are addresses that may stay for a while: nobody has them any more.
+	past []string
 }
 
 func (s *slot) changed() bool {
 	return s.was == nil || !equality.Semantic.DeepEqual(s.was.Spec, s.is.Spec) || !equality.Semantic.DeepEqual(s.was.Labels, s.is.Labels)
 }
 
-func (s *slot) room() bool { return len(s.is.Spec.Locations) < full }
+func (s *slot) room() bool { return len(s.is.Spec.Locations)-len(s.past) < full }
+
+// purge removes the past addresses, because the slice is written anyway.
+func (s *slot) purge() {
+	for _, address := range s.past {
+		delete(s.is.Spec.Locations, address)
+	}
+	s.past = nil
+}
 
 // pack puts each address into one slice.
 func (s State) pack(p *Plan, properties *v1.OverlayProperties) {
@@ -101,6 +114,10 @@ func (s State) pack(p *Plan, properties *v1.OverlayProperties) {
 	}
 	s.fill(slots, create, packed)
 	for _, x := range slots {
+		if x.changed() {
+			x.purge()
+		}
+		p.Gathers = p.Gathers || len(x.past) > 0
 		switch {
 		case len(x.is.Spec.Locations) == 0 && x.is.Spec.Overlay == nil:
 			if x.was != nil {
@@ -116,11 +133,14 @@ func (s State) pack(p *Plan, properties *v1.OverlayProperties) {
 
 // keep returns the slice with those of its addresses that it should still have.
 func (s State) keep(slice *v1.AddressSlice, packed map[string]bool) *slot {
-	x := &slot{slice, slice.DeepCopy()}
+	x := &slot{was: slice, is: slice.DeepCopy()}
 	x.is.Labels = plan.Overlaid(x.is.Labels, s.labels())
 	for address := range x.is.Spec.Locations {
 		host, wanted := s.Locations[address]
 		switch {
+		case !packed[address] && !wanted && !s.Unlocated[address] && s.RemovalsHeld > 0:
+			x.past = append(x.past, address)
+			continue
 		case packed[address], !wanted && !s.Unlocated[address]:
 			delete(x.is.Spec.Locations, address)
 			continue
@@ -132,12 +152,12 @@ func (s State) keep(slice *v1.AddressSlice, packed map[string]bool) *slot {
 	return x
 }
 
-// fill puts the other addresses into slices that change anyway, then into the fullest ones,
-// and then into new ones.
+// fill puts the other addresses into slices that change anyway, then into those with the most
+// past addresses, then into the fullest ones, and then into new ones.
 func (s State) fill(slots []*slot, create func() *slot, packed map[string]bool) {
 	order := slices.DeleteFunc(slices.Clone(slots), func(x *slot) bool { return !x.room() })
 	slices.SortStableFunc(order, func(a, b *slot) int {
-		return cmp.Or(compare(b.changed(), a.changed()), cmp.Compare(len(b.is.Spec.Locations), len(a.is.Spec.Locations)))
+		return cmp.Or(compare(b.changed(), a.changed()), cmp.Compare(len(b.past), len(a.past)), cmp.Compare(len(b.is.Spec.Locations), len(a.is.Spec.Locations)))
 	})
 	for _, address := range slices.Sorted(maps.Keys(s.Locations)) {
 		if packed[address] {

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,6 +79,10 @@ func TestDiff(t *testing.T) {
 		"an unknown node": {after(blue(1), func(s *State) {
 			s.Locations, s.Unlocated = nil, map[string]bool{"10.0.0.2": true}
 		}), ""},
+		"a pod ends, its address may stay": {after(blue(1), func(s *State) { s.Locations, s.RemovalsHeld = nil, time.Second }), "again in 1s\n"},
+		"another pod starts": {after(blue(1), func(s *State) {
+			s.Locations, s.RemovalsHeld = map[string]string{"10.0.0.3": "192.0.2.1"}, time.Second
+		}), "update AddressSlice blue-0 (version ): locations\n" + properties + "  10.0.0.3 on 192.0.2.1\n"},
 		"the CIDR grows": {after(blue(1), func(s *State) { s.Network.Spec.CIDR = "10.0.0.0/8" }),
 			"update AddressSlice blue-0 (version ): overlay\n  vni 70000 cidr 10.0.0.0/8 gateway 10.0.0.1 egress NAT mtu default\n  10.0.0.2 on 192.0.2.1\n"},
 		"another type": {after(blue(0), func(s *State) { s.Network.Spec.Attachment = &v1.NetworkAttachment{Type: v1.AttachmentCNI} }),
@@ -127,10 +132,15 @@ func TestPacking(t *testing.T) {
 		in   State
 		want string
 	}{
-		"many pods":            {blue(120), "+blue-0:50 +blue-1:50 +blue-2:20 "},
-		"one more":             {after(blue(120), func(s *State) { s.Locations["10.9.9.9"] = "192.0.2.1" }), "blue-2:21 "},
-		"the fullest one":      {after(blue(120), func(s *State) { carryWithout(s, 1, 40); s.Locations["10.9.9.9"] = "192.0.2.1" }), "blue-1:41 "},
-		"one that changes":     {after(blue(120), func(s *State) { removeFrom(s, 0, 10); s.Locations["10.9.9.9"] = "192.0.2.1" }), "blue-0:11 "},
+		"many pods":        {blue(120), "+blue-0:50 +blue-1:50 +blue-2:20 "},
+		"one more":         {after(blue(120), func(s *State) { s.Locations["10.9.9.9"] = "192.0.2.1" }), "blue-2:21 "},
+		"the fullest one":  {after(blue(120), func(s *State) { carryWithout(s, 1, 40); s.Locations["10.9.9.9"] = "192.0.2.1" }), "blue-1:41 "},
+		"one that changes": {after(blue(120), func(s *State) { removeFrom(s, 0, 10); s.Locations["10.9.9.9"] = "192.0.2.1" }), "blue-0:11 "},
+		"the one with past addresses": {after(blue(120), func(s *State) {
+			removeFrom(s, 0, 30)
+			removeFrom(s, 1, 20)
+			s.Locations["10.9.9.9"], s.RemovalsHeld = "192.0.2.1", time.Second
+		}), "blue-1:21 "},
 		"an empty one":         {after(blue(120), func(s *State) { removeFrom(s, 2, 0) }), "-blue-2 "},
 		"the first gets empty": {after(blue(120), func(s *State) { removeFrom(s, 0, 0) }), "blue-0:0 "},
 		"being deleted":        {after(blue(70), func(s *State) { s.Slices[1].DeletionTimestamp = &metav1.Time{} }), "+blue-2:20 "},

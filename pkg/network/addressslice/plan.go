@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/plan"
@@ -26,6 +27,10 @@ type Plan struct {
 	// Confirm: first a live read must find the Network. The garbage collector deletes slices
 	// of a Network that is gone, and the view may be older than a new Network with this name.
 	Confirm bool
+	// Gathers is true if slices keep addresses that nobody has any more. They are removed
+	// with later changes of the slice, or when State.RemovalsHeld has passed, after RequeueAfter.
+	Gathers      bool
+	RequeueAfter time.Duration
 }
 
 // Empty says whether there is nothing to write.
@@ -46,7 +51,7 @@ func (p Plan) String() string {
 	for _, c := range p.Create {
 		fmt.Fprintf(&b, "create AddressSlice %s\n%s", c.Name, content(c))
 	}
-	return b.String()
+	return b.String() + plan.Tail(nil, p.RequeueAfter)
 }
 
 func content(s *v1.AddressSlice) string {

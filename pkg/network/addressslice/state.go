@@ -2,6 +2,7 @@ package addressslice
 
 import (
 	"net/netip"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +25,9 @@ type State struct {
 	// Unlocated: some pods run on nodes without a known address. Their addresses stay where
 	// the AddressSlices have them.
 	Unlocated map[string]bool
+	// RemovalsHeld is how much longer slices may keep addresses that nobody has any more.
+	// Packets for them are dropped at the node that had them.
+	RemovalsHeld time.Duration
 }
 
 // Runs says whether a pod that holds an address is on a node, and may have running
