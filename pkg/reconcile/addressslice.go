@@ -21,17 +21,22 @@ type addressSliceKind struct {
 	throttle, removals *throttle
 }
 
-// locationsEvery is how long the AddressSlices of a Network stay unchanged after a write.
-// While many pods start, each slice is then written a few times, not fifty times. A single
-// change is written at once.
-const locationsEvery = time.Second
+// locationsEvery is how long the AddressSlices of a Network stay unchanged after a write, on
+// average. While many pods start, each slice is then written a few times, not fifty times. The
+// first few changes are written at once: packets for a pod that moved get lost until then.
+const (
+	locationsEvery = time.Second
+	locationsBurst = 5
+)
 
 // removalsEvery is how long addresses of terminated pods may stay in AddressSlices. Most are
 // removed earlier, in the same write that adds the address of a new pod.
 const removalsEvery = 10 * time.Second
 
 func newAddressSliceKind(s *shared) *addressSliceKind {
-	return &addressSliceKind{s, newThrottle(s.clock, locationsEvery), newThrottle(s.clock, removalsEvery)}
+	k := &addressSliceKind{s, newThrottle(s.clock, locationsEvery), newThrottle(s.clock, removalsEvery)}
+	k.throttle.burst = locationsBurst
+	return k
 }
 
 // observe reads the view of one Network, or of the nodes: the pods of the Network are those

@@ -54,14 +54,26 @@ func TestPropertiesComeBeforeTheFirstPod(t *testing.T) {
 	same(t, stored[*v1.AddressSlice](w, "blue-0").Spec.Overlay.CIDR, "10.1.0.0/16")
 }
 
-func TestLocationsWaitAfterAWrite(t *testing.T) {
+// After a rest, a few changes are written at once, and then one each second.
+func TestLocationsWaitAfterManyWrites(t *testing.T) {
 	w := newWorld(t, located()...)
-	w.syncText(KindAddressSlice, "blue")
-	w.add(newPod("b published=blue:10.1.0.3 node=n2"))
+	written := 0
+	for range 20 {
+		w.remove(stored[*corev1.Pod](w, "a"))
+		w.add(newPod("a published=blue:10.1.0.2 node=" + []string{"n1", "n2"}[written%2]))
+		w.catchUp()
+		if w.syncText(KindAddressSlice, "blue") != "" {
+			written++
+		}
+	}
+	if written != 6 {
+		t.Errorf("%d writes at once", written)
+	}
+	w.clock.SetTime(now.Add(time.Second))
+	same(t, w.syncText(KindAddressSlice, "blue"), "patch addressslices blue-0 uid=uid-of-blue-0 rv=123")
+	w.remove(stored[*corev1.Pod](w, "a"))
 	w.catchUp()
 	same(t, w.syncText(KindAddressSlice, "blue"), "")
-	w.clock.SetTime(now.Add(time.Second))
-	same(t, w.syncText(KindAddressSlice, "blue"), "patch addressslices blue-0 uid=uid-of-blue-0 rv=106")
 }
 
 // The address of a pod that ended waits for the next pod, for a while.

@@ -177,6 +177,8 @@ type throttle struct {
 	mu    sync.Mutex
 	clock clock.PassiveClock
 	every time.Duration
+	// burst is how many writes need not wait after a rest.
+	burst int
 	ends  map[Key]time.Time
 	swept time.Time // when ended items were last dropped: they may never be asked for again
 }
@@ -195,7 +197,11 @@ func (p *throttle) begin(key Key) {
 		p.swept = now
 		maps.DeleteFunc(p.ends, func(_ Key, end time.Time) bool { return !end.After(now) })
 	}
-	p.ends[key] = now.Add(p.every)
+	end := p.ends[key]
+	if p.burst == 0 || end.Before(now) {
+		end = now
+	}
+	p.ends[key] = end.Add(p.every)
 }
 
 // left is how much longer the value must stay unchanged; zero: it may be written.
@@ -205,8 +211,9 @@ func (p *throttle) left(key Key) time.Duration {
 	left := p.ends[key].Sub(p.clock.Now())
 	if left <= 0 {
 		delete(p.ends, key)
+		return 0
 	}
-	return max(0, left)
+	return max(0, left-time.Duration(p.burst)*p.every)
 }
 
 // gather is for a value that changes in several steps, if the first step alone is of no

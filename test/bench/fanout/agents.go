@@ -171,7 +171,7 @@ func (a *agents) stop() {
 
 func (b *bench) createNetwork(ctx context.Context) {
 	measure.Must(b.Sample.SamplecrdV1().Networks(space).Create(ctx, &samplecrdv1.Network{
-		ObjectMeta: metav1.ObjectMeta{Name: "blue"}, Spec: samplecrdv1.NetworkSpec{CIDR: "10.128.0.0/12"},
+		ObjectMeta: metav1.ObjectMeta{Name: "blue"}, Spec: samplecrdv1.NetworkSpec{CIDR: "10.128.0.0/12", ReuseDelaySeconds: ptr.To(int32(b.Rests))},
 	}, metav1.CreateOptions{}))
 }
 

@@ -29,6 +29,7 @@ type options struct {
 	root, out    string
 	Agents, Pods int
 	Churn, Idle  time.Duration
+	Rests        int
 }
 
 func main() {
@@ -38,6 +39,7 @@ func main() {
 	flag.IntVar(&o.Agents, "agents", o.Agents, "number of nodes, each with an agent")
 	flag.IntVar(&o.Pods, "pods", o.Pods, "number of pods")
 	flag.DurationVar(&o.Churn, "churn", o.Churn, "how long pods are replaced")
+	flag.IntVar(&o.Rests, "reuse-delay", o.Rests, "seconds that a freed address rests")
 	flag.Parse()
 	measure.Main(func(ctx context.Context) {
 		o.root = measure.Must(filepath.Abs(o.root))
