@@ -32,6 +32,7 @@ const (
 //	no Network with this name          nothing: the garbage collector deletes its slices
 //	not an Overlay Network             delete its slices
 //	no VNI or no gateway in its status nothing: it is new, or a restore lost its status
+//	slices of a former Network         delete them; the next view shows that their names are free
 //	else                               pack the addresses
 func Diff(s State) Plan {
 	var p Plan
@@ -91,12 +92,15 @@ func (s State) pack(p *Plan, properties *v1.OverlayProperties) {
 		switch {
 		case slice.DeletionTimestamp != nil:
 			names[slice.Name] = true
-		case !s.made(slice): // its name is free before others are created
+		case !s.made(slice):
 			s.remove(p, slice, "it does not belong to the Network")
 		default:
 			names[slice.Name] = true
 			slots = append(slots, s.keep(slice, packed))
 		}
+	}
+	if len(p.Delete) > 0 {
+		return
 	}
 	create := func() *slot {
 		slots = append(slots, &slot{is: s.create(names)})
