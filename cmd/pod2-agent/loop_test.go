@@ -138,9 +138,9 @@ func TestSyncTellsRepairsFromChanges(t *testing.T) {
 	sync()
 	s = cluster("10.0.0.1", "10.0.0.2")
 	sync()
-	if got, want := strings.Join(m.done, "--\n"), `nft replace table inet pod2: 5 chains, 28 rules, 5 sets, 1 elements
+	if got, want := strings.Join(m.done, "--\n"), `nft replace table inet pod2: 5 chains, 26 rules, 4 sets, 1 elements
 --
-nft replace table inet pod2: 5 chains, 28 rules, 5 sets, 1 elements
+nft replace table inet pod2: 5 chains, 26 rules, 4 sets, 1 elements
 --
 --
 nft add element inet pod2 nodes4 { 10.0.0.2 }
@@ -264,8 +264,8 @@ func TestFilterOptions(t *testing.T) {
 		{"--deny-cidrs=", "forward", "denied", deniedRules(metadata...)},
 		{"--deny-cidrs=-169.254.0.0/16", "forward", "denied", deniedRules(metadata[1:]...)},
 		{"--deny-cidrs=-169.254.0.0/16,169.254.169.254/32", "forward", "denied", deniedRules(append(prefixes("169.254.169.254/32"), metadata[1:]...)...)},
-		{"--vxlan-port=8472", "prerouting", "vxlan", `ip saddr @nodes4 meta l4proto udp th dport 8472 @th,96,24 @vnis fib saddr . iif oif missing counter drop comment "vxlan"
-ip6 saddr @nodes6 meta l4proto udp th dport 8472 @th,96,24 @vnis fib saddr . iif oif missing counter drop comment "vxlan"`},
+		{"--vxlan-port=8472", "prerouting", "vxlan", `ip saddr @nodes4 meta l4proto udp th dport 8472 @th,96,24 >= 65536 fib saddr . iif oif missing counter drop comment "vxlan"
+ip6 saddr @nodes6 meta l4proto udp th dport 8472 @th,96,24 >= 65536 fib saddr . iif oif missing counter drop comment "vxlan"`},
 		{"--vxlan-reverse-path-filter=false", "prerouting", "vxlan", ""},
 	} {
 		o, err := parseOptions([]string{"--node-name=n1", tt.arg})

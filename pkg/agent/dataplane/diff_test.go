@@ -13,7 +13,7 @@ func TestFromNothing(t *testing.T) {
 	s := state(t, blue...)
 	p, _ := decide(t, s)
 	expect(t, p.String(), `
-		nft replace table inet pod2: 5 chains, 28 rules, 5 sets, 3 elements
+		nft replace table inet pod2: 5 chains, 26 rules, 4 sets, 2 elements
 		sysctl -w net.ipv4.ip_forward=1
 		ip netns add pod2-1001
 		ip netns exec pod2-1001 nft replace table inet pod2: 3 chains, 7 rules, 0 sets, 0 elements
@@ -45,12 +45,10 @@ func TestChanges(t *testing.T) {
 		ip link del rt1001
 		ip netns del pod2-1001`},
 		{"the last pod and the Network are gone", func(s *State) { s.Here, s.Networks = nil, nil }, `
-		nft delete element inet pod2 vnis { 1001 }
 		ip link del wn1001
 		ip link del rt1001
 		ip netns del pod2-1001`},
 		{"the Network is gone before its last pod", func(s *State) { s.Networks = nil }, `
-		nft delete element inet pod2 vnis { 1001 }
 		ip link del wn1001
 		ip link del rt1001
 		ip netns del pod2-1001`},
@@ -118,12 +116,12 @@ func TestOldBridges(t *testing.T) {
 		{"with a pod: everything stays, and bridged packets are not tracked", "veth1", func(host *Namespace) {
 			host.Link("rt1001").Master = "nw1001"
 		}, `
-		nft replace table inet pod2: 5 chains, 29 rules, 5 sets, 3 elements
+		nft replace table inet pod2: 5 chains, 27 rules, 4 sets, 2 elements
 		nw1001`},
 		{"with a pod, and another router is on it", "veth1", func(host *Namespace) {
 			host.Links = append(host.Links, Link{Name: "rt1002", Kind: KindVeth, Master: "nw1001"})
 		}, `
-		nft replace table inet pod2: 5 chains, 29 rules, 5 sets, 3 elements
+		nft replace table inet pod2: 5 chains, 27 rules, 4 sets, 2 elements
 		ip link del rt1002
 		nw1001`},
 		{"without a pod, and the router is on another program's", "", func(host *Namespace) { host.Link("rt1001").Master = "br0" }, `

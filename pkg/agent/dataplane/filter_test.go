@@ -31,11 +31,6 @@ func TestHostTable(t *testing.T) {
 				type ipv6_addr
 				elements = { fd0a::1 }
 			}
-			set vnis {
-				type integer
-				elements = { 1001,
-					     65536 }
-			}
 			chain forward {
 				type filter hook forward priority 0; policy accept;
 				iifname "wn*" oifname "wn*" counter drop comment "network"
@@ -46,8 +41,6 @@ func TestHostTable(t *testing.T) {
 				iifname "wn*" accept
 				oifname "wn*" ct state established,related accept
 				oifname "wn*" counter drop comment "inbound"
-				ip daddr @nodes4 meta l4proto udp th dport 4789 @th,96,24 @vnis counter drop comment "vxlan"
-				ip6 daddr @nodes6 meta l4proto udp th dport 4789 @th,96,24 @vnis counter drop comment "vxlan"
 				ip daddr @nodes4 meta l4proto udp th dport 4789 @th,96,24 >= 65536 counter drop comment "vxlan"
 				ip6 daddr @nodes6 meta l4proto udp th dport 4789 @th,96,24 >= 65536 counter drop comment "vxlan"
 			}
@@ -58,12 +51,12 @@ func TestHostTable(t *testing.T) {
 				iifname "wn*" counter drop comment "node"
 				ct state untracked ip saddr @nodes4 ip daddr @nodes4 meta l4proto udp th dport 4789 accept
 				ct state untracked ip6 saddr @nodes6 ip6 daddr @nodes6 meta l4proto udp th dport 4789 accept
-				meta l4proto udp th dport 4789 @th,96,24 @vnis counter drop comment "vxlan"
+				meta l4proto udp th dport 4789 @th,96,24 >= 65536 counter drop comment "vxlan"
 			}
 			chain output {
 				type filter hook output priority -300; policy accept;
-				ip daddr @nodes4 meta l4proto udp th dport 4789 @th,96,24 @vnis notrack
-				ip6 daddr @nodes6 meta l4proto udp th dport 4789 @th,96,24 @vnis notrack
+				ip daddr @nodes4 meta l4proto udp th dport 4789 @th,96,24 >= 65536 notrack
+				ip6 daddr @nodes6 meta l4proto udp th dport 4789 @th,96,24 >= 65536 notrack
 			}
 			chain postrouting {
 				type nat hook postrouting priority 100; policy accept;
@@ -74,10 +67,10 @@ func TestHostTable(t *testing.T) {
 				type filter hook prerouting priority -300; policy accept;
 				iifname "pod2*" counter drop comment "stranger"
 				iifname "rt*" counter drop comment "stranger"
-				ip saddr @nodes4 meta l4proto udp th dport 4789 @th,96,24 @vnis fib saddr . iif oif missing counter drop comment "vxlan"
-				ip6 saddr @nodes6 meta l4proto udp th dport 4789 @th,96,24 @vnis fib saddr . iif oif missing counter drop comment "vxlan"
-				ip daddr @nodes4 meta l4proto udp th dport 4789 @th,96,24 @vnis notrack
-				ip6 daddr @nodes6 meta l4proto udp th dport 4789 @th,96,24 @vnis notrack
+				ip saddr @nodes4 meta l4proto udp th dport 4789 @th,96,24 >= 65536 fib saddr . iif oif missing counter drop comment "vxlan"
+				ip6 saddr @nodes6 meta l4proto udp th dport 4789 @th,96,24 >= 65536 fib saddr . iif oif missing counter drop comment "vxlan"
+				ip daddr @nodes4 meta l4proto udp th dport 4789 @th,96,24 >= 65536 notrack
+				ip6 daddr @nodes6 meta l4proto udp th dport 4789 @th,96,24 >= 65536 notrack
 			}
 		}`)
 }

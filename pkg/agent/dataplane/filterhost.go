@@ -62,9 +62,8 @@ func hostTable(s State) Table {
 //
 //	api4, api6      addresses and ports of the API server
 //	nodes4, nodes6  addresses of nodes
-//	vnis            VNIs of all Networks of the cluster
 func hostSets(s State) []Set {
-	var nodes4, nodes6, api4, api6, vnis []string
+	var nodes4, nodes6, api4, api6 []string
 	for _, n := range s.Nodes {
 		for _, a := range n.Addresses {
 			if a.Is4() {
@@ -81,15 +80,11 @@ func hostSets(s State) []Set {
 			api6 = append(api6, element(a.Addr(), a.Port()))
 		}
 	}
-	for _, n := range s.Networks {
-		vnis = append(vnis, element(n.VNI))
-	}
 	return []Set{
 		newSet("api4", "ipv4_addr . inet_service", api4),
 		newSet("api6", "ipv6_addr . inet_service", api6),
 		newSet("nodes4", "ipv4_addr", nodes4),
 		newSet("nodes6", "ipv6_addr", nodes6),
-		newSet("vnis", "integer", vnis),
 	}
 }
 
@@ -105,9 +100,6 @@ func hostSets(s State) []Set {
 //	                                     the interface that the packet came from
 //	a Service that leads to the port     in input; the packet may have the address of its
 //	                                     node, but translated packets are tracked
-//
-// This node may not know a new Network yet when it forwards a packet for it. So forward
-// also stops every VNI in the range that the controller assigns.
 type vxlanFilter struct {
 	forward, input, forged []string
 	// untracked are the packets of nodes. Each connection between pods has its own source port
@@ -117,11 +109,9 @@ type vxlanFilter struct {
 
 func vxlanRules(s State) vxlanFilter {
 	port := fmt.Sprintf("meta l4proto udp th dport %d", s.UDPPort)
-	ours := port + " @th,96,24 @vnis" // the number in VXLAN's header (RFC 7348)
+	ours := port + fmt.Sprintf(" @th,96,24 >= %d", multus.FirstVNI) // the number in VXLAN's header (RFC 7348)
 	f := vxlanFilter{
-		forward: slices.Concat(
-			both(`%[1]s daddr @nodes%[2]s `+ours+` counter drop comment "vxlan"`),
-			both(fmt.Sprintf(`%%[1]s daddr @nodes%%[2]s %s @th,96,24 >= %d counter drop comment "vxlan"`, port, multus.FirstVNI))),
+		forward:   both(`%[1]s daddr @nodes%[2]s ` + ours + ` counter drop comment "vxlan"`),
 		input:     append(both(`ct state untracked %[1]s saddr @nodes%[2]s %[1]s daddr @nodes%[2]s `+port+` accept`), ours+` counter drop comment "vxlan"`),
 		untracked: both(`%[1]s daddr @nodes%[2]s ` + ours + ` notrack`),
 	}
