@@ -52,7 +52,7 @@ type host interface {
 
 // ports are the ports of pods and routers, and the programs on them.
 type ports interface {
-	State() (here []int32, ports []dataplane.Port)
+	State() (here []dataplane.Network, ports []dataplane.Port)
 	Sync(routers []int32, full bool) (changes int, err error)
 	Block(error)
 	Ready() error
@@ -124,7 +124,10 @@ func (a *agent) sync(ctx context.Context) (err error) {
 	s := a.cluster()
 	s.Node, s.UDPPort, s.VXLANReversePathFilter = a.options.node, a.options.vxlanPort, a.options.vxlanReversePathFilter
 	s.Transit, s.Denied = a.options.transit, a.options.denied
-	s.Here, s.Ports = a.ports.State()
+	s.Networks, s.Ports = a.ports.State()
+	for _, n := range s.Networks {
+		s.Here = append(s.Here, n.VNI)
+	}
 	if s.Host, err = a.host.Read(); err != nil {
 		return err
 	}

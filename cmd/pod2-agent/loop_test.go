@@ -52,14 +52,14 @@ func (m *memory) AddPodRoutes(routes []dataplane.PodRoute) (done dataplane.Plan,
 
 // plugged are the ports of the node. Their Sync fails with err, if that is not nil.
 type plugged struct {
-	here    []int32
+	here    []dataplane.Network
 	ports   []dataplane.Port
 	err     error
 	blocked error
 	synced  []string
 }
 
-func (p *plugged) State() ([]int32, []dataplane.Port) { return p.here, p.ports }
+func (p *plugged) State() ([]dataplane.Network, []dataplane.Port) { return p.here, p.ports }
 
 func (p *plugged) Sync(routers []int32, full bool) (int, error) {
 	p.synced = append(p.synced, fmt.Sprint(routers, full))

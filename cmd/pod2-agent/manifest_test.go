@@ -60,7 +60,7 @@ func TestRolesAreReadOnly(t *testing.T) {
 	for _, r := range manifest[rbacv1.Role](t, "Role") {
 		add(r.Namespace, r.Rules)
 	}
-	if got, want := strings.Join(got, "\n"), `* samplecrd.k8s.io networks: list,watch
+	if got, want := strings.Join(got, "\n"), `* samplecrd.k8s.io addressslices: list,watch
 *  pods: list,watch
 *  nodes: list,watch
 default discovery.k8s.io endpointslices: list,watch`; got != want {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"reflect"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	kubeinformers "k8s.io/client-go/informers"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	discoveryinformers "k8s.io/client-go/informers/discovery/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -24,7 +24,6 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/pkg/client/clientset/versioned"
-	sampleinformers "github.com/pod2/pod2/pkg/client/informers/externalversions"
 )
 
 // resyncCaches is how often informers repeat unchanged objects. 0 is never: the handlers
@@ -62,115 +61,51 @@ func newClients(o *options) (clients, error) {
 	return clients{kube, sample, o.underlayMTU}, nil
 }
 
-// entry is the stored part of an object: the value for decisions, and metadata for the cache.
-type entry[T any] struct {
-	metav1.ObjectMeta
-	value  T
-	counts bool
-}
-
-// source keeps the values of one kind of object.
-type source[T any] struct {
-	informer cache.SharedIndexInformer
-	// told: the handlers got all objects of the first list.
-	told cache.InformerSynced
-}
-
-// watch stores the value that of makes of each object. It calls set with each new value that counts, and
-// del with each one that counts no more.
-func watch[K metav1.Object, T any](informer cache.SharedIndexInformer, of func(K) (T, bool), set, del func(T)) source[T] {
-	err := informer.SetTransform(func(obj any) (any, error) {
-		object, ok := obj.(K)
-		if !ok {
-			return obj, nil // already an entry, or a tombstone
-		}
-		e := &entry[T]{ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion()}}
-		e.value, e.counts = of(object)
-		return e, nil
-	})
-	change := func(was, is *entry[T]) {
-		switch {
-		case is != nil && is.counts && (was == nil || was.UID != is.UID || !was.counts || !reflect.DeepEqual(was.value, is.value)):
-			set(is.value)
-		case was != nil && was.counts && (is == nil || !is.counts):
-			del(was.value)
-		}
-	}
-	var registration cache.ResourceEventHandlerRegistration
-	if err == nil {
-		registration, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(is any) { change(nil, entryOf[T](is)) },
-			UpdateFunc: func(was, is any) { change(entryOf[T](was), entryOf[T](is)) },
-			DeleteFunc: func(was any) { change(entryOf[T](was), nil) },
-		})
-	}
-	if err != nil {
-		panic(fmt.Sprintf("cannot set up an informer that has not started: %v", err))
-	}
-	return source[T]{informer, registration.HasSynced}
-}
-
-// entryOf an object of a handler, which may be a tombstone.
-func entryOf[T any](obj any) *entry[T] {
-	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = gone.Obj
-	}
-	e, _ := obj.(*entry[T])
-	return e
-}
-
-func (s source[T]) values() []T {
-	var list []T
-	for _, obj := range s.informer.GetStore().List() {
-		if e, ok := obj.(*entry[T]); ok && e.counts {
-			list = append(list, e.value)
-		}
-	}
-	return list
-}
-
 // view holds all watches of the cluster.
 type view struct {
-	networks source[dataplane.Network]
 	pods     source[dataplane.Pod]
-	nodes    source[dataplane.Node]
+	self     source[dataplane.Node]
 	apis     source[[]netip.AddrPort]
-
-	starts []func(context.Context)
+	nodes    source[dataplane.Slice]
+	networks *networks
 }
 
-// newView watches only pods that are on Networks. It passes each event to e. It also rings wake if more than the
-// entries of maps depends on the event.
-func newView(c clients, e events, wake func()) *view {
-	sample := sampleinformers.NewSharedInformerFactory(c.sample, resyncCaches)
-	pods := kubeinformers.NewSharedInformerFactoryWithOptions(c.kube, resyncCaches, kubeinformers.WithTweakListOptions(func(o *metav1.ListOptions) {
-		o.LabelSelector = samplecrdv1.ManagedLabel + "=true"
-	}))
-	nodes := kubeinformers.NewSharedInformerFactory(c.kube, resyncCaches)
-	apis := kubeinformers.NewSharedInformerFactoryWithOptions(c.kube, resyncCaches, kubeinformers.WithNamespace(metav1.NamespaceDefault),
-		kubeinformers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = discoveryv1.LabelServiceName + "=kubernetes" }))
+// newView watches the pods of this node that are on Networks, its Node, AddressSlices, and the endpoints of the API
+// server. It passes each event to e. It also rings wake if more than the entries of maps depends on the event.
+func newView(c clients, node string, e events, wake func()) *view {
+	v := &view{networks: newNetworks(c, e)}
+	v.pods = watch(coreinformers.NewFilteredPodInformer(c.kube, metav1.NamespaceAll, resyncCaches, nil, func(o *metav1.ListOptions) {
+		o.LabelSelector, o.FieldSelector = samplecrdv1.ManagedLabel+"=true", "spec.nodeName="+node
+	}), func(pod *corev1.Pod) (dataplane.Pod, bool) {
+		p, ok := dataplane.PodOf(pod)
+		return p, ok && p.Node == node
+	}, func(p dataplane.Pod) {
+		e.SetPod(p)
+		v.networks.change(p, p.Attachments)
+	}, func(p dataplane.Pod) {
+		e.DeletePod(p.Namespace, p.Name, p.UID)
+		v.networks.change(p, nil)
+	})
+	v.self = watch(coreinformers.NewFilteredNodeInformer(c.kube, resyncCaches, nil, func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + node }),
+		func(n *corev1.Node) (dataplane.Node, bool) { return dataplane.NodeOf(n), n.Name == node },
+		func(n dataplane.Node) { e.SetNode(n); wake() }, func(n dataplane.Node) { e.SetNode(dataplane.Node{Name: n.Name}); wake() })
 	ring := func([]netip.AddrPort) { wake() }
-	return &view{
-		networks: watch(sample.Samplecrd().V1().Networks().Informer(), func(n *samplecrdv1.Network) (dataplane.Network, bool) {
-			return dataplane.NetworkOf(n, c.underlayMTU)
-		}, func(n dataplane.Network) { e.SetNetwork(n); wake() }, func(n dataplane.Network) { e.DeleteNetwork(n.Namespace, n.Name); wake() }),
-		pods: watch(pods.Core().V1().Pods().Informer(), dataplane.PodOf,
-			func(p dataplane.Pod) { e.SetPod(p) }, func(p dataplane.Pod) { e.DeletePod(p.Namespace, p.Name, p.UID) }),
-		nodes: watch(nodes.Core().V1().Nodes().Informer(), func(n *corev1.Node) (dataplane.Node, bool) { return dataplane.NodeOf(n), true },
-			func(n dataplane.Node) { e.SetNode(n); wake() }, func(n dataplane.Node) { e.DeleteNode(n.Name); wake() }),
-		apis:   watch(apis.Discovery().V1().EndpointSlices().Informer(), endpoints, ring, ring),
-		starts: []func(context.Context){sample.StartWithContext, pods.StartWithContext, nodes.StartWithContext, apis.StartWithContext},
-	}
+	v.apis = watch(discoveryinformers.NewFilteredEndpointSliceInformer(c.kube, metav1.NamespaceDefault, resyncCaches, nil, func(o *metav1.ListOptions) {
+		o.LabelSelector = discoveryv1.LabelServiceName + "=kubernetes"
+	}), endpoints, ring, ring)
+	v.nodes = watchSlices(c, metav1.NamespaceAll, samplecrdv1.NodesLabel+"=true", "",
+		func(s dataplane.Slice) { e.SetSlice(s); wake() }, func(s dataplane.Slice) { e.DeleteSlice(s); wake() })
+	return v
 }
 
 // events are those of a node.Node.
 type events interface {
 	SetPod(dataplane.Pod)
 	DeletePod(namespace, name string, uid types.UID)
-	SetNetwork(dataplane.Network)
-	DeleteNetwork(namespace, name string)
 	SetNode(dataplane.Node)
-	DeleteNode(name string)
+	SetSlice(dataplane.Slice)
+	DeleteSlice(dataplane.Slice)
+	DeleteNetwork(namespace, name string)
 }
 
 // endpoints of the API server.
@@ -189,23 +124,33 @@ func endpoints(slice *discoveryv1.EndpointSlice) ([]netip.AddrPort, bool) {
 	return list, true
 }
 
-// start waits for the first lists. It returns false if ctx ended first.
+// start waits for the first lists. The controller writes an AddressSlice of nodes before there is a pod. While
+// there is none, the agent would remove all paths to other nodes, so it waits. start returns false if ctx ended first.
 func (v *view) start(ctx context.Context) bool {
-	for _, start := range v.starts {
-		start(ctx)
+	v.networks.start(ctx)
+	for _, informer := range []cache.SharedIndexInformer{v.pods.informer, v.self.informer, v.apis.informer, v.nodes.informer} {
+		go informer.RunWithContext(ctx)
 	}
 	const patience = 10 * time.Second
 	logger := klog.FromContext(ctx)
 	waiting := time.AfterFunc(patience, func() {
-		logger.Info("Waiting for the first lists from the API server; see this log for errors", "since", patience)
+		logger.Info("Waiting for the first lists from the API server, and for an AddressSlice of nodes, which the controller writes; see this log for errors", "since", patience)
 	})
 	defer waiting.Stop()
-	return cache.WaitForCacheSync(ctx.Done(), v.networks.told, v.pods.told, v.nodes.told, v.apis.told)
+	written := func() bool { return len(v.nodes.values()) > 0 }
+	return cache.WaitForCacheSync(ctx.Done(), v.pods.told, v.self.told, v.apis.told, v.nodes.told, v.networks.told, written)
 }
 
-// state of the cluster without its pods, as the caches have it.
+// state of the cluster without its pods and Networks, as the caches have it.
 func (v *view) state() dataplane.State {
-	s := dataplane.State{Networks: v.networks.values(), Nodes: v.nodes.values()}
+	s := dataplane.State{Nodes: v.self.values()}
+	for _, slice := range v.nodes.values() {
+		var n dataplane.Node
+		for _, l := range slice.Locations {
+			n.Addresses = append(n.Addresses, l.Address)
+		}
+		s.Nodes = append(s.Nodes, n)
+	}
 	for _, some := range v.apis.values() {
 		s.APIServers = append(s.APIServers, some...)
 	}

@@ -16,10 +16,10 @@ type Input struct {
 	// Node is the name of this node.
 	Node string
 	// Pod has the namespace and name of the request. It is nil while the agent knows no such
-	// pod on a node with published addresses.
+	// pod on its node with published addresses.
 	Pod *dataplane.Pod
 	// Network has the namespace and name that NetworkName returns. It is nil while the agent
-	// knows no such Overlay Network that has its VNI.
+	// knows no AddressSlice with the properties of such a Network.
 	Network *dataplane.Network
 }
 
@@ -79,7 +79,7 @@ func port(r cni.Attachment, a dataplane.Attachment, n *dataplane.Network) (Port,
 	published := netip.PrefixFrom(a.IP, a.Bits)
 	switch {
 	case n == nil:
-		return later("pod %s: Network %s does not exist, is not an Overlay Network, or has no VNI yet: see kubectl describe network %s -n %s", r.Pod, a.Network, a.Network, r.Pod.Namespace)
+		return later("pod %s: Network %s does not exist, is not an Overlay Network, has no VNI yet, or the controller has not written its AddressSlice yet: see kubectl describe network %s -n %s", r.Pod, a.Network, a.Network, r.Pod.Namespace)
 	case n.Namespace != r.Pod.Namespace || n.Name != a.Network:
 		return refuse("pod %s: pod2-agent looked up Network %s/%s instead of %s", r.Pod, n.Namespace, n.Name, a.Network)
 	case !n.CIDR.Contains(a.IP):

@@ -68,7 +68,7 @@ func TestAttachment(t *testing.T) {
 		{"not on the Network", func(in *Input) { in.Pod.Attachments = in.Pod.Attachments[:1] },
 			"100: pod default/web-0 has no address on Network blue: add blue to annotation samplecrd.k8s.io/networks in the pod's template, and recreate the pod"},
 		{"Network unknown", func(in *Input) { in.Network = nil },
-			"11: pod default/web-0: Network blue does not exist, is not an Overlay Network, or has no VNI yet: see kubectl describe network blue -n default"},
+			"11: pod default/web-0: Network blue does not exist, is not an Overlay Network, has no VNI yet, or the controller has not written its AddressSlice yet: see kubectl describe network blue -n default"},
 		{"another Network", func(in *Input) { in.Network.Name = "green" }, "100: pod default/web-0: pod2-agent looked up Network default/green instead of blue"},
 		{"Network recreated", func(in *Input) { in.Network.CIDR = netip.MustParsePrefix("10.0.0.0/8") },
 			"100: pod default/web-0 has the address 192.168.0.2, which is not in 10.0.0.0/8 of Network blue: the Network was recreated, so recreate the pod"},

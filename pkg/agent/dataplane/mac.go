@@ -56,6 +56,12 @@ func (m MAC) linkLocal() netip.Addr {
 	return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3], 14: m[4], 15: m[5]})
 }
 
+// MACOf is the MAC address of a pod with that IP address, as ipam.MAC returns it.
+func MACOf(ip netip.Addr) MAC {
+	b := ip.As16()
+	return MAC{0x0a, 0x58, b[12], b[13], b[14], b[15]}
+}
+
 // GatewayMAC is the same on every node, so a moved pod finds its gateway at the same MAC.
 func GatewayMAC(vni int32) MAC {
 	return MAC{0x02, 0x00, 0x5e, byte(vni >> 16), byte(vni >> 8), byte(vni)}

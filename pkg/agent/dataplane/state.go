@@ -1,12 +1,15 @@
 package dataplane
 
 import (
+	"bytes"
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
@@ -25,9 +28,9 @@ type State struct {
 	VXLANReversePathFilter bool
 	// Transit holds the /31s between the node and the routers of IPv4 Networks.
 	Transit netip.Prefix
-	// Nodes are all nodes of the cluster.
+	// Nodes have the addresses of all nodes of the cluster. Only this node has a name.
 	Nodes []Node
-	// Networks are all Overlay Networks of the cluster.
+	// Networks are the Overlay Networks that this node knows.
 	Networks []Network
 	// APIServers are the endpoints of the Kubernetes API.
 	APIServers []netip.AddrPort
@@ -42,7 +45,7 @@ type State struct {
 	Host Host
 }
 
-// Node of the cluster. Its Addresses are those at which others reach it, the preferred one
+// Node of the cluster. The Addresses of this node are those at which others reach it, the preferred one
 // of each family first.
 type Node struct {
 	Name      string
@@ -65,7 +68,7 @@ func NodeOf(node *corev1.Node) Node {
 	return n
 }
 
-// Network is an Overlay Network that has its VNI.
+// Network is an Overlay Network that has its VNI. An AddressSlice has its properties.
 type Network struct {
 	Namespace, Name string
 	VNI             int32
@@ -77,23 +80,68 @@ type Network struct {
 	Egress bool
 }
 
-// NetworkOf reads a Network. It returns false if the Network is not an Overlay, or if its
-// status has no VNI or no gateway yet.
-func NetworkOf(n *v1.Network, underlayMTU int32) (Network, bool) {
-	cidr, err := netip.ParsePrefix(n.Spec.CIDR)
-	if err != nil || n.Spec.Attachment != nil && n.Spec.Attachment.Type == v1.AttachmentCNI || n.Status.VNI <= 0 || n.Status.VNI > maxVNI {
-		return Network{}, false
+// Slice is an AddressSlice of a Network, or of the nodes.
+type Slice struct {
+	// Network is empty for nodes.
+	Namespace, Network, Name string
+	// Owner is the UID of the Network.
+	Owner types.UID
+	// Overlay is nil if the AddressSlice has no properties of its Network, or if they are incomplete.
+	Overlay *Network
+	// Locations are in the order of Compare. Each address is there once.
+	Locations []Location
+}
+
+// Location is an address of a pod or node, and the address at which other nodes reach the node.
+type Location struct{ Address, Host netip.Addr }
+
+// Compare orders Locations by their MAC addresses, and then by their addresses.
+func (l Location) Compare(other Location) int {
+	a, b := MACOf(l.Address), MACOf(other.Address)
+	return cmp.Or(bytes.Compare(a[:], b[:]), l.Address.Compare(other.Address))
+}
+
+// SliceOf reads an AddressSlice. It ignores addresses that the controller would not write.
+func SliceOf(slice *v1.AddressSlice, underlayMTU int32) Slice {
+	s := Slice{Namespace: slice.Namespace, Name: slice.Name, Locations: make([]Location, 0, len(slice.Spec.Locations))}
+	if slice.Labels[v1.NodesLabel] != "true" {
+		s.Network = slice.Labels[v1.NetworkLabel]
 	}
-	network := Network{
-		Namespace: n.Namespace, Name: n.Name, VNI: n.Status.VNI, CIDR: cidr.Masked(),
-		MTU: int(multus.MTU(n, underlayMTU)), Egress: n.Spec.Egress != v1.EgressNone,
+	if owner := metav1.GetControllerOfNoCopy(slice); owner != nil {
+		s.Owner = owner.UID
 	}
-	if gateway, err := netip.ParseAddr(n.Status.Gateway); err == nil && cidr.Contains(gateway) {
-		network.Gateway = gateway
-	} else if !cidr.IsSingleIP() {
-		return Network{}, false
+	if o := slice.Spec.Overlay; o != nil && s.Network != "" {
+		s.Overlay = overlayOf(s, o, underlayMTU)
 	}
-	return network, true
+	for address, host := range slice.Spec.Locations {
+		if l := (Location{addressOf(address), addressOf(host)}); l.Address.IsValid() && l.Host.IsValid() {
+			s.Locations = append(s.Locations, l)
+		}
+	}
+	slices.SortFunc(s.Locations, Location.Compare)
+	return s
+}
+
+// addressOf reads an address in its usual form. It returns zero for any other text.
+func addressOf(text string) netip.Addr {
+	if ip, err := netip.ParseAddr(text); err == nil && !ip.Is4In6() && ip.Zone() == "" && ip.String() == text {
+		return ip
+	}
+	return netip.Addr{}
+}
+
+// overlayOf returns nil if the properties are incomplete, or if the filter of the node does not have the VNI.
+func overlayOf(s Slice, o *v1.OverlayProperties, underlayMTU int32) *Network {
+	cidr, err := netip.ParsePrefix(o.CIDR)
+	if err != nil || o.VNI < multus.FirstVNI || o.VNI > maxVNI {
+		return nil
+	}
+	gateway := addressOf(o.Gateway)
+	if gateway.IsValid() != cidr.Contains(gateway) || !gateway.IsValid() && (o.Gateway != "" || !cidr.IsSingleIP()) {
+		return nil
+	}
+	mtu := multus.MTU(&v1.Network{Spec: v1.NetworkSpec{MTU: o.MTU}}, underlayMTU)
+	return &Network{Namespace: s.Namespace, Name: s.Network, VNI: o.VNI, CIDR: cidr.Masked(), Gateway: gateway, MTU: int(mtu), Egress: o.Egress != v1.EgressNone}
 }
 
 // Pod is a pod that can receive packets.

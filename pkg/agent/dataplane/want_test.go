@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
+	"github.com/pod2/pod2/pkg/ipam"
 )
 
 func TestNodeWithoutAddress(t *testing.T) {
@@ -91,29 +92,49 @@ func TestPodOf(t *testing.T) {
 	}
 }
 
-func TestNetworkOf(t *testing.T) {
+// The properties of a Network in an AddressSlice; "" if they are incomplete.
+func TestSliceOfANetwork(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		change func(*v1.Network)
+		change func(*v1.OverlayProperties)
 		want   string
 	}{
-		{"by default", func(*v1.Network) {}, "{default blue 1001 192.168.0.0/16 192.168.0.1 1450 true}"},
-		{"no egress, an MTU", func(n *v1.Network) { n.Spec.Egress, n.Spec.MTU = v1.EgressNone, ptr.To[int32](1400) }, "{default blue 1001 192.168.0.0/16 192.168.0.1 1400 false}"},
-		{"CNI", func(n *v1.Network) { n.Spec.Attachment = &v1.NetworkAttachment{Type: v1.AttachmentCNI} }, ""},
-		{"no number yet", func(n *v1.Network) { n.Status.VNI = 0 }, ""},
-		{"no gateway yet", func(n *v1.Network) { n.Status.Gateway = "" }, ""},
-		{"one address", func(n *v1.Network) { n.Spec.CIDR, n.Status.Gateway = "192.168.0.2/32", "" }, "{default blue 1001 192.168.0.2/32 invalid IP 1450 true}"},
-		{"no CIDR", func(n *v1.Network) { n.Spec.CIDR = "x" }, ""},
+		{"by default", func(*v1.OverlayProperties) {}, "{default blue 70001 192.168.0.0/16 192.168.0.1 1450 true}"},
+		{"no egress, an MTU", func(o *v1.OverlayProperties) { o.Egress, o.MTU = v1.EgressNone, ptr.To[int32](1400) }, "{default blue 70001 192.168.0.0/16 192.168.0.1 1400 false}"},
+		{"a VNI that the filter lets pass", func(o *v1.OverlayProperties) { o.VNI = 65535 }, ""},
+		{"a VNI that VXLAN cannot carry", func(o *v1.OverlayProperties) { o.VNI = 1 << 24 }, ""},
+		{"no gateway", func(o *v1.OverlayProperties) { o.Gateway = "" }, ""},
+		{"a gateway outside", func(o *v1.OverlayProperties) { o.Gateway = "10.0.0.1" }, ""},
+		{"one address", func(o *v1.OverlayProperties) { o.CIDR, o.Gateway = "192.168.0.2/32", "" }, "{default blue 70001 192.168.0.2/32 invalid IP 1450 true}"},
+		{"no CIDR", func(o *v1.OverlayProperties) { o.CIDR = "x" }, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			n := &v1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blue"}, Spec: v1.NetworkSpec{CIDR: "192.168.0.0/16"}, Status: v1.NetworkStatus{VNI: 1001, Gateway: "192.168.0.1"}}
-			tt.change(n)
+			s := &v1.AddressSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blue-0", Labels: map[string]string{v1.NetworkLabel: "blue"}}}
+			s.Spec.Overlay = &v1.OverlayProperties{VNI: 70001, CIDR: "192.168.0.0/16", Gateway: "192.168.0.1", Egress: v1.EgressNAT}
+			tt.change(s.Spec.Overlay)
 			got := ""
-			if network, ok := NetworkOf(n, 1500); ok {
-				got = fmt.Sprint(network)
+			if o := SliceOf(s, 1500).Overlay; o != nil {
+				got = fmt.Sprint(*o)
 			}
 			expect(t, got, tt.want)
 		})
+	}
+}
+
+// Addresses count in their usual form only, and are in the order of their MAC addresses.
+func TestSliceOf(t *testing.T) {
+	s := &v1.AddressSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blue-1", Labels: map[string]string{v1.NetworkLabel: "blue"},
+		OwnerReferences: []metav1.OwnerReference{{UID: "u-other"}, {UID: "u-blue", Controller: ptr.To(true)}}}}
+	s.Spec.Locations = map[string]string{"10.0.0.9": "10.0.0.1", "fd00::1:0:3": "fd0a::1", "fd00::3": "10.0.0.2", "10.0.0.02": "10.0.0.1", "::ffff:10.0.0.3": "10.0.0.1",
+		"FD00::4": "10.0.0.1", "fe80::1%eth0": "10.0.0.1", "10.0.0.4": "", "10.0.0.5": "n1", "": "10.0.0.1"}
+	expect(t, fmt.Sprint(SliceOf(s, 1500)), "{default blue blue-1 u-blue <nil> [{fd00::3 10.0.0.2} {fd00::1:0:3 fd0a::1} {10.0.0.9 10.0.0.1}]}")
+	s.Labels[v1.NodesLabel], s.Spec.Locations, s.Spec.Overlay = "true", nil, &v1.OverlayProperties{VNI: 70001, CIDR: "192.168.0.2/32"}
+	expect(t, fmt.Sprint(SliceOf(s, 1500)), "{default  blue-1 u-blue <nil> []}")
+}
+
+func TestMACOf(t *testing.T) {
+	for _, ip := range []string{"192.168.0.2", "fd00::1:2:3"} {
+		expect(t, MACOf(netip.MustParseAddr(ip)).String(), ipam.MAC(netip.MustParseAddr(ip)))
 	}
 }
 

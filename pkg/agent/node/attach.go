@@ -82,14 +82,9 @@ func (n *Node) authorize(a cni.Attachment) (authorize.Port, <-chan struct{}, err
 	if !n.synced {
 		return authorize.Port{}, n.told, cni.Errorf(cni.CodeTryAgainLater, "%v", n.unready())
 	}
-	in := authorize.Input{Request: a, Node: n.Name}
-	if p, ok := n.pods[name{a.Pod.Namespace, a.Pod.Name}]; ok {
-		in.Pod = &p
-	}
+	in := authorize.Input{Request: a, Node: n.Name, Pod: n.desired.Pod(a.Pod.Namespace, a.Pod.Name)}
 	if namespace, network, ok := authorize.NetworkName(a.Network); ok {
-		if spec, ok := n.networks[name{namespace, network}]; ok {
-			in.Network = &spec
-		}
+		in.Network = n.desired.Network(namespace, network)
 	}
 	port, err := authorize.Attachment(in)
 	return port, n.told, err

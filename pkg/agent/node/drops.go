@@ -29,13 +29,9 @@ func (n *Node) Drops() (map[Drop]uint64, error) {
 	for d, count := range n.past {
 		counts[d] += count
 	}
-	names := map[int32]name{}
-	for full, spec := range n.networks {
-		names[spec.VNI] = full
-	}
 	drops := map[Drop]uint64{}
 	for d, count := range counts {
-		key := Drop{Reason: d.Reason, Namespace: names[d.VNI].namespace, Network: names[d.VNI].name}
+		key := Drop{Reason: d.Reason, Namespace: n.names[d.VNI].namespace, Network: n.names[d.VNI].name}
 		if _, ours := n.ports[d.Interface]; ours {
 			if p, open := n.desired.Port(d.Interface); open {
 				_, key.Pod, _ = strings.Cut(p.Pod, "/")

@@ -166,9 +166,7 @@ func TestPodsDoNotStopEachOther(t *testing.T) {
 		}
 		return netlink.AddrDel(link, &addresses[0])
 	})
-	s := n.state
-	s.Node = n.name
-	s.Here, s.Ports = n.node.State()
+	s := n.cluster()
 	_, report, _ := dataplane.Want(s)
 	done, failed := n.kernel.AddPodRoutes(report.PodRoutes)
 	got := done.String()

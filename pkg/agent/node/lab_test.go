@@ -219,28 +219,10 @@ func (l *lab) network(name string, vni int32, cidr string) dataplane.Network {
 	return n
 }
 
-// tell the node all records, as its watches do.
-func (n *labNode) tell() {
-	n.in(n.name, func() error {
-		for _, x := range n.state.Nodes {
-			n.node.SetNode(x)
-		}
-		for _, x := range n.state.Networks {
-			n.node.SetNetwork(x)
-		}
-		for _, x := range n.pods {
-			n.node.SetPod(x)
-		}
-		return nil
-	})
-}
-
 // step is the agent's sync. It returns the steps and the number of entries that differed.
 func (n *labNode) step(full bool) (string, int) {
 	n.Helper()
-	s := n.state
-	s.Node = n.name
-	s.Here, s.Ports = n.node.State()
+	s := n.cluster()
 	var err error
 	s.Host, err = n.kernel.Read()
 	must(n, err)

@@ -43,10 +43,8 @@ type Node struct {
 	// interfaces is held while interfaces of pods are made or removed. It comes before mu.
 	interfaces sync.Mutex
 
-	mu       sync.Mutex
-	desired  *tables.Desired
-	pods     map[name]dataplane.Pod
-	networks map[name]dataplane.Network
+	mu      sync.Mutex
+	desired *tables.Desired
 	// told is closed at each event. A request that waits for a record looks again then.
 	told chan struct{}
 	// ports are the interfaces of pods by index, and routers those of routers by VNI.
@@ -56,6 +54,8 @@ type Node struct {
 	wires map[netip.Addr]tables.Wire
 	// attached are those of them with our programs.
 	attached map[uint32]bool
+	// names of Networks by VNI. Those that left the node keep their drops.
+	names map[int32]name
 	// past are the drops of interfaces that are gone.
 	past map[bpf.Drop]uint64
 	// synced: the maps are complete. Before, events change the desired contents only.
@@ -83,57 +83,55 @@ func New(c Config) (*Node, error) {
 		c.Patience = 5 * time.Second
 	}
 	return &Node{
-		Config: c, programs: programs, desired: tables.New(c.Name), pods: map[name]dataplane.Pod{}, networks: map[name]dataplane.Network{},
+		Config: c, programs: programs, desired: tables.New(c.Name),
 		told: make(chan struct{}), ports: map[uint32]veth.Owner{}, routers: map[int32]uint32{},
-		wires: map[netip.Addr]tables.Wire{}, attached: map[uint32]bool{}, past: map[bpf.Drop]uint64{},
+		wires: map[netip.Addr]tables.Wire{}, attached: map[uint32]bool{}, past: map[bpf.Drop]uint64{}, names: map[int32]name{},
 	}, nil
 }
 
 // Close leaves the kernel unchanged.
 func (n *Node) Close() { n.programs.Close() }
 
-// SetPod adds a pod, or replaces the one with its name.
+// SetPod adds a pod of this node, or replaces the one with its name.
 func (n *Node) SetPod(p dataplane.Pod) {
-	n.event(func() []tables.Change {
-		n.pods[name{p.Namespace, p.Name}] = p
-		return n.desired.SetPod(p)
-	})
+	n.event(func() []tables.Change { return n.desired.SetPod(p) })
 }
 
 // DeletePod removes the pod, unless another pod has its name by now.
 func (n *Node) DeletePod(namespace, podName string, uid types.UID) {
+	n.event(func() []tables.Change { return n.desired.DeletePod(namespace, podName, uid) })
+}
+
+// SetNode sets the addresses of this node.
+func (n *Node) SetNode(self dataplane.Node) {
+	n.event(func() []tables.Change { return n.desired.SetNode(self) })
+}
+
+// SetSlice adds an AddressSlice, or replaces the one with its name. If it changes the properties of its Network, a
+// Sync is due.
+func (n *Node) SetSlice(s dataplane.Slice) {
 	n.event(func() []tables.Change {
-		if key := (name{namespace, podName}); n.pods[key].UID == uid {
-			delete(n.pods, key)
+		was := n.desired.Network(s.Namespace, s.Network)
+		changes := n.desired.SetSlice(s)
+		is := n.desired.Network(s.Namespace, s.Network)
+		if is != nil {
+			n.names[is.VNI] = name{is.Namespace, is.Name}
 		}
-		return n.desired.DeletePod(namespace, podName, uid)
+		if n.synced && was != nil && is != nil && *was != *is {
+			n.Changed()
+		}
+		return changes
 	})
 }
 
-// SetNetwork adds a Network, or replaces the one with its name.
-func (n *Node) SetNetwork(spec dataplane.Network) {
-	n.event(func() []tables.Change {
-		n.networks[name{spec.Namespace, spec.Name}] = spec
-		return n.desired.SetNetwork(spec)
-	})
+// DeleteSlice removes the AddressSlice.
+func (n *Node) DeleteSlice(s dataplane.Slice) {
+	n.event(func() []tables.Change { return n.desired.DeleteSlice(s) })
 }
 
-// DeleteNetwork removes the Network.
-func (n *Node) DeleteNetwork(namespace, networkName string) {
-	n.event(func() []tables.Change {
-		delete(n.networks, name{namespace, networkName})
-		return n.desired.DeleteNetwork(namespace, networkName)
-	})
-}
-
-// SetNode adds a node, or replaces the one with its name.
-func (n *Node) SetNode(other dataplane.Node) {
-	n.event(func() []tables.Change { return n.desired.SetNode(other) })
-}
-
-// DeleteNode removes the node.
-func (n *Node) DeleteNode(nodeName string) {
-	n.event(func() []tables.Change { return n.desired.DeleteNode(nodeName) })
+// DeleteNetwork removes all AddressSlices of the Network.
+func (n *Node) DeleteNetwork(namespace, network string) {
+	n.event(func() []tables.Change { return n.desired.DeleteNetwork(namespace, network) })
 }
 
 func (n *Node) event(happens func() []tables.Change) {
@@ -215,8 +213,8 @@ func (n *Node) writeNode(address netip.Addr) error {
 	return n.programs.SetNode(address, wire)
 }
 
-// State returns the part of the pods on this node that package dataplane needs.
-func (n *Node) State() (here []int32, ports []dataplane.Port) {
+// State returns the Networks and the part of the pods on this node that package dataplane needs.
+func (n *Node) State() (here []dataplane.Network, ports []dataplane.Port) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for index, owner := range n.ports {
@@ -225,7 +223,7 @@ func (n *Node) State() (here []int32, ports []dataplane.Port) {
 			ports = append(ports, p)
 		}
 	}
-	return n.desired.Here(), ports
+	return n.desired.Networks(), ports
 }
 
 // Ready returns why pods of this node may lack a path; nil if the maps are complete.

@@ -97,17 +97,6 @@ func (p *labPod) record() dataplane.Pod {
 	return p.pods[slices.IndexFunc(p.pods, func(x dataplane.Pod) bool { return x.Name == p.name })]
 }
 
-func (n *labNode) tellPod(p *labPod) {
-	n.Helper()
-	n.event(func() { n.node.SetPod(p.record()) })
-}
-
-// lose a pod: the API server has deleted it.
-func (n *labNode) lose(p *labPod) {
-	n.Helper()
-	n.event(func() { n.node.DeletePod("default", p.name, types.UID("u-"+p.name)) })
-}
-
 // wokenBefore forgets the calls of Changed so far.
 func (n *labNode) wokenBefore() {
 	for n.wasWoken() {

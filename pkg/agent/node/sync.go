@@ -12,6 +12,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pod2/pod2/pkg/agent/bpf"
 	"github.com/pod2/pod2/pkg/agent/dataplane"
@@ -113,7 +114,7 @@ func (n *Node) findPorts(found []veth.Port) error {
 		index := uint32(p.Index)
 		_, known := n.ports[index]
 		if !known && !n.synced {
-			if known = n.knows(p.Owner); known {
+			if known = n.desired.Knows(types.UID(p.PodUID)); known {
 				n.ports[index] = p.Owner
 				n.write(n.desired.SetPort(localPort(p.Owner, index)))
 			} else if err := veth.Del(p.Name); err != nil {
@@ -129,16 +130,6 @@ func (n *Node) findPorts(found []veth.Port) error {
 		}
 	}
 	return nil
-}
-
-// knows says whether the owner is a pod of this node.
-func (n *Node) knows(o veth.Owner) bool {
-	for _, p := range n.pods {
-		if string(p.UID) == o.PodUID && p.Node == n.Name {
-			return true
-		}
-	}
-	return false
 }
 
 func (n *Node) routerPorts() []uint32 { return slices.Collect(maps.Values(n.routers)) }

@@ -155,21 +155,23 @@ func TestNodesComeAndGo(t *testing.T) {
 	t.Parallel()
 	l, blue, _ := twoByTwo(t)
 	here, there := l.nodes[0], l.nodes[1]
-	other := dataplane.Node{Name: "node2", Addresses: []netip.Addr{addr("10.9.0.77")}}
 	l.give("node2", "eth0", netip.MustParsePrefix("10.9.0.77/24"))
+	l.moveNode("node2", addr("10.9.0.77"))
 	for _, n := range l.nodes {
-		n.event(func() { n.node.SetNode(other) })
+		n.tell()
 	}
 	there.step(false) // its own address is in the programs' configuration
 	blue[0].reaches(blue[1].ip, "blue2")
 	before := here.drops("vxlan")
-	here.event(func() { here.node.DeleteNode("node2") })
+	l.moveNode("node2", netip.Addr{})
+	here.tell()
 	blue[0].reaches(blue[1].ip, "")
 	blue[1].reaches(blue[0].ip, "")
 	if here.drops("vxlan") == before {
 		t.Error("nothing was counted")
 	}
-	here.event(func() { here.node.SetNode(other) })
+	l.moveNode("node2", addr("10.9.0.77"))
+	here.tell()
 	blue[0].reaches(blue[1].ip, "blue2")
 }
 
@@ -178,8 +180,8 @@ func TestNodeWithoutRoute(t *testing.T) {
 	t.Parallel()
 	l, blue, _ := twoByTwo(t)
 	n := l.nodes[0]
-	far := dataplane.Node{Name: "far", Addresses: []netip.Addr{addr("10.200.0.1")}}
-	n.event(func() { n.node.SetNode(far) })
+	l.moveNode("far", addr("10.200.0.1"))
+	n.tell()
 	must(t, n.node.Ready())
 	if _, changes := n.step(true); changes != 0 {
 		t.Errorf("%d entries differed", changes)

@@ -153,7 +153,7 @@ func TestNetworkComesBack(t *testing.T) {
 	n.sync()
 	green[0].reaches(green[1].ip, "green2")
 	l.state.Networks = append(l.state.Networks, spec)
-	n.event(func() { n.node.SetNetwork(spec) })
+	n.tell()
 	if !n.wasWoken() {
 		t.Error("the agent was not told that a sync is due, after the Network came")
 	}

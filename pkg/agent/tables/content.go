@@ -2,20 +2,45 @@ package tables
 
 import (
 	"fmt"
+	"maps"
+	"net/netip"
 	"slices"
 
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// mark the place of the pod, and its ports.
+// mark the place of the pod, its ports, and another place that its address may have.
 func (d *Desired) mark(n *network, p *dataplane.Pod) {
 	if !n.open {
 		return
 	}
 	a, _ := n.of(p)
-	d.dirty = append(d.dirty, key{in: PlaceMap, place: PlaceKey{n.spec.VNI, a.MAC}})
-	if p.Node == d.self {
-		d.markPorts(n.port(p))
+	d.markPlace(n, a.MAC)
+	d.markPlace(n, dataplane.MACOf(a.IP))
+	d.markPorts(n.port(p))
+}
+
+func (d *Desired) markPlace(n *network, mac dataplane.MAC) {
+	if n.open {
+		d.dirty = append(d.dirty, key{in: PlaceMap, place: PlaceKey{n.spec.VNI, mac}})
+	}
+}
+
+// markAll entries of a Network.
+func (d *Desired) markAll(n *network) {
+	if !n.open {
+		return
+	}
+	d.dirty = slices.Grow(d.dirty, len(n.claims.one)+2)
+	d.markVNI(n.spec.VNI)
+	for mac := range n.claims.one {
+		d.markPlace(n, mac)
+	}
+	for mac := range n.claims.more {
+		d.markPlace(n, mac)
+	}
+	for p := range n.pods {
+		d.mark(n, p)
 	}
 }
 
@@ -48,7 +73,7 @@ func (d *Desired) content(k key) Change {
 	c, exists := k.change(false), false
 	switch k.in {
 	case NodeMap:
-		exists = d.vteps[c.Node] > 0
+		exists = d.hosts[c.Node] > 0 && d.reaches(c.Node)
 	case NetworkMap:
 		if n := d.served(c.VNI); n != nil {
 			exists, c.NetworkValue = true, Network{MTU: n.spec.MTU, Gateway: n.spec.Gateway}
@@ -62,18 +87,16 @@ func (d *Desired) content(k key) Change {
 		}
 	case PlaceMap:
 		n := d.served(c.Place.VNI)
-		if n == nil || n.byMAC[c.Place.MAC] == nil {
+		if n == nil {
 			break
 		}
-		p := n.byMAC[c.Place.MAC]
-		a, holds := n.holds(p)
-		c.PlaceValue = Place{IP: a.IP}
-		if p.Node == d.self {
-			c.PlaceValue.Interface = d.newest(n.port(p))
-		} else {
-			c.PlaceValue.Node = d.nodes[p.Node].vtep
+		if p := n.byMAC[c.Place.MAC]; p != nil {
+			a, _ := n.of(p)
+			c.PlaceValue = Place{IP: a.IP, Interface: d.newest(n.port(p))}
+			exists = c.PlaceValue.Interface != 0
+		} else if list := d.remote(n, c.Place.MAC); len(list) > 0 {
+			c.PlaceValue, exists = Place{IP: list[0].Address, Node: list[0].Host}, true
 		}
-		exists = holds && (c.PlaceValue.Interface != 0 || c.PlaceValue.Node.IsValid())
 	}
 	if !exists {
 		return k.change(true)
@@ -93,8 +116,8 @@ func (d *Desired) port(p LocalPort) (Port, bool) {
 	if pod == nil || n == nil {
 		return Port{}, false
 	}
-	a, holds := n.holds(pod)
-	return Port{VNI: n.spec.VNI, MAC: a.MAC, IP: a.IP}, holds
+	a, _ := n.of(pod)
+	return Port{VNI: n.spec.VNI, MAC: a.MAC, IP: a.IP}, n.open && n.byMAC[a.MAC] == pod
 }
 
 // served is the Network with that VNI, nil if none is on this node.
@@ -120,16 +143,17 @@ func (d *Desired) newest(p LocalPort) PortKey {
 
 const (
 	problemClaims = "Network %s: pods %s and %s both have %s; the newer pod, %s, receives its packets"
+	problemMAC    = "Network %s: addresses %s and %s both have MAC address %s; only the first receives packets: recreate the pod that has the other"
 	problemVNI    = "Networks %s and %s both have VNI %d; only the first is served"
 	problemSelf   = "node %s: the Node has no address that other nodes can send to; VXLAN stays as it was"
-	problemNode   = "node %s: the Node has no address that this node, %s, can send VXLAN to; its pods are unreachable"
+	problemFamily = "Network %s: the node with the address %s has no address that this node, %s, can send VXLAN to; its pods are unreachable"
 )
 
-// Problems need somebody's attention. Each is a sentence. Problems visits all Networks and
-// nodes, so call it from time to time, not for each event.
+// Problems need somebody's attention. Each is a sentence. Problems visits all addresses, so call
+// it from time to time, not for each event.
 func (d *Desired) Problems() []string {
 	var problems []string
-	if n := d.nodes[d.self]; n == nil || len(n.addresses) == 0 {
+	if !d.addressed {
 		problems = append(problems, fmt.Sprintf(problemSelf, d.self))
 	}
 	for vni, list := range d.vnis {
@@ -138,27 +162,50 @@ func (d *Desired) Problems() []string {
 		}
 	}
 	for _, n := range d.networks {
-		for _, problem := range n.lost {
-			problems = append(problems, problem)
-		}
-	}
-	for nodeName, x := range d.nodes {
-		if nodeName != d.self && len(x.addresses) > 0 && !x.vtep.IsValid() && d.local.IsValid() && d.concerns(x) {
-			problems = append(problems, fmt.Sprintf(problemNode, nodeName, d.local))
+		if n.open {
+			problems = slices.AppendSeq(problems, maps.Values(n.lost))
+			problems = slices.AppendSeq(problems, maps.Values(d.shared(n)))
+			problems = slices.AppendSeq(problems, maps.Values(d.unreachable(n)))
 		}
 	}
 	slices.Sort(problems)
 	return problems
 }
 
-// concerns says whether a pod of the node is on a Network of this node.
-func (d *Desired) concerns(x *node) bool {
-	for p := range x.pods {
-		for _, a := range p.Attachments {
-			if _, holds := d.networks[name{p.Namespace, a.Network}].holds(p); holds {
-				return true
+// shared returns a problem for each MAC address that several addresses have.
+func (d *Desired) shared(n *network) map[dataplane.MAC]string {
+	problems := map[dataplane.MAC]string{}
+	check := func(mac dataplane.MAC) {
+		var addresses []netip.Addr
+		if p := n.byMAC[mac]; p != nil {
+			a, _ := n.of(p)
+			addresses = append(addresses, a.IP)
+		}
+		for _, l := range d.remote(n, mac) {
+			addresses = append(addresses, l.Address)
+		}
+		if len(addresses) > 1 {
+			problems[mac] = fmt.Sprintf(problemMAC, n, addresses[0], addresses[1], mac)
+		}
+	}
+	for mac := range n.byMAC {
+		check(mac)
+	}
+	for mac := range n.claims.more {
+		check(mac)
+	}
+	return problems
+}
+
+// unreachable returns a problem for each host of the other family.
+func (d *Desired) unreachable(n *network) map[netip.Addr]string {
+	problems := map[netip.Addr]string{}
+	for _, s := range n.slices {
+		for _, l := range s.Locations {
+			if d.local.IsValid() && l.Host.Is4() != d.local.Is4() && problems[l.Host] == "" && d.counts(n, s, l) {
+				problems[l.Host] = fmt.Sprintf(problemFamily, n, l.Host, d.local)
 			}
 		}
 	}
-	return false
+	return problems
 }

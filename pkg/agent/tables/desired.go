@@ -4,7 +4,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -29,7 +28,7 @@ func (p LocalPort) user() LocalPort {
 	return p
 }
 
-// name of a pod or Network.
+// name of a pod, a Network or an AddressSlice.
 type name struct{ namespace, name string }
 
 // set of pointers.
@@ -37,42 +36,40 @@ type set[T any] map[*T]struct{}
 
 // Desired is the desired contents of the maps of one node. Each event marks the entries that it
 // may change, computes those, and returns the changes in an order that is safe for the data
-// plane. It takes time for its own entries, not for all pods:
+// plane. It takes time for its own entries, not for all addresses:
 //
-//	a pod, a port                      the pod's entries
-//	the first pod or port of a Network the pods of that Network
-//	another address of a node          the pods of that node
+//	a pod, a port                      the entries of this node's pods on its Networks
+//	an AddressSlice                    the addresses that differ
+//	the first pod or port of a Network all addresses of that Network
+//	another address of this node       all addresses
 //
 // Desired keeps the lists of its arguments, so do not change them. Only one goroutine may use it.
 type Desired struct {
 	self string // the name of this node
 	// local is the last known address of this node. Its family is that of VXLAN.
-	local    netip.Addr
-	is       Tables
-	dirty    []key // of entries that the event may change
+	local netip.Addr
+	// addressed: this node has an address now.
+	addressed bool
+	is        Tables
+	dirty     []key // of entries that the event may change
+	// pods of this node, by name and by UID.
 	pods     map[name]*dataplane.Pod
-	here     map[types.UID]*dataplane.Pod // pods of this node
+	here     map[types.UID]*dataplane.Pod
 	networks map[name]*network
 	vnis     map[int32][]*network // in the order of names: only the first is served
-	nodes    map[string]*node
-	vteps    map[netip.Addr]int // number of nodes with the address
-	ports    map[PortKey]LocalPort
-	plugged  map[LocalPort][]PortKey // ports by their user
+	// nodes are the AddressSlices of nodes, hosts the number of their addresses by host.
+	nodes   map[name]dataplane.Slice
+	hosts   map[netip.Addr]int
+	ports   map[PortKey]LocalPort
+	plugged map[LocalPort][]PortKey // ports by their user
 	// concerned are the Networks that the event may open or close on this node.
 	concerned set[network]
-}
-
-// node is any node. It may be unknown. Its vtep is zero if this node can send no VXLAN to it.
-type node struct {
-	addresses []netip.Addr
-	vtep      netip.Addr
-	pods      set[dataplane.Pod]
 }
 
 // New returns the desired contents for the node with that name.
 func New(nodeName string) *Desired {
 	return &Desired{self: nodeName, is: Empty(), pods: map[name]*dataplane.Pod{}, here: map[types.UID]*dataplane.Pod{}, networks: map[name]*network{},
-		vnis: map[int32][]*network{}, nodes: map[string]*node{}, vteps: map[netip.Addr]int{}, ports: map[PortKey]LocalPort{}, plugged: map[LocalPort][]PortKey{}, concerned: set[network]{}}
+		vnis: map[int32][]*network{}, nodes: map[name]dataplane.Slice{}, hosts: map[netip.Addr]int{}, ports: map[PortKey]LocalPort{}, plugged: map[LocalPort][]PortKey{}, concerned: set[network]{}}
 }
 
 // Tables returns a copy of the whole contents.
@@ -83,18 +80,14 @@ func (d *Desired) Tables() Tables {
 // Local returns the last known address of this node. It is zero if there was none.
 func (d *Desired) Local() netip.Addr { return d.local }
 
-// SetPod adds a pod, or replaces the one with its name.
+// SetPod adds a pod of this node, or replaces the one with its name.
 func (d *Desired) SetPod(p dataplane.Pod) []Change {
-	d.dropPod(d.pods[name{p.Namespace, p.Name}])
-	d.pods[name{p.Namespace, p.Name}] = &p
-	d.node(p.Node).pods[&p] = struct{}{}
-	if p.Node == d.self {
-		d.here[p.UID] = &p
-	}
+	key := name{p.Namespace, p.Name}
+	d.dropPod(d.pods[key])
+	d.pods[key], d.here[p.UID] = &p, &p
 	for _, a := range p.Attachments {
 		n := d.network(name{p.Namespace, a.Network})
-		n.pods(p.Node == d.self)[&p] = struct{}{}
-		d.index(n, &p)
+		n.pods[&p], n.unsettled = struct{}{}, true
 	}
 	return d.finish()
 }
@@ -115,117 +108,87 @@ func (d *Desired) dropPod(p *dataplane.Pod) {
 	}
 	for _, a := range p.Attachments {
 		n := d.network(name{p.Namespace, a.Network})
-		d.unindex(n, p)
-		delete(n.pods(p.Node == d.self), p)
+		delete(n.pods, p)
+		n.unsettled = true
 	}
-	delete(d.node(p.Node).pods, p)
-	d.forget(p.Node)
 	if d.here[p.UID] == p {
 		delete(d.here, p.UID)
 	}
 	delete(d.pods, name{p.Namespace, p.Name})
 }
 
-// SetNode adds a node, or replaces the one with its name. While this node has no address, its
-// last one counts.
+// SetNode sets the addresses of this node. While it has none, its last one counts.
 func (d *Desired) SetNode(n dataplane.Node) []Change {
-	d.node(n.Name).addresses = n.Addresses
-	d.address(n.Name)
-	if n.Name == d.self && len(n.Addresses) > 0 && n.Addresses[0] != d.local {
-		d.local = n.Addresses[0]
-		for other := range d.nodes {
-			d.address(other)
-		}
+	d.addressed = len(n.Addresses) > 0
+	if !d.addressed || n.Addresses[0] == d.local {
+		return nil
 	}
-	d.forget(n.Name)
+	d.local = n.Addresses[0]
+	for host := range d.hosts {
+		d.dirty = append(d.dirty, nodeKey(host))
+	}
+	for _, n := range d.networks {
+		d.markAll(n)
+	}
+	return d.flush()
+}
+
+// SetSlice adds an AddressSlice, or replaces the one with its name.
+func (d *Desired) SetSlice(s dataplane.Slice) []Change {
+	if s.Network == "" {
+		return d.setNodes(s)
+	}
+	n := d.network(name{s.Namespace, s.Network})
+	if n.slices[s.Name] == nil {
+		n.slices[s.Name] = &dataplane.Slice{}
+	}
+	d.replace(n, n.slices[s.Name], s)
+	d.specify(n)
 	return d.finish()
 }
 
-// DeleteNode removes the node. Its pods have no place then.
-func (d *Desired) DeleteNode(nodeName string) []Change {
-	return d.SetNode(dataplane.Node{Name: nodeName})
-}
-
-// address sets the address that this node sends VXLAN to: the first one of its own family.
-func (d *Desired) address(nodeName string) {
-	x, vtep := d.nodes[nodeName], netip.Addr{}
-	i := slices.IndexFunc(x.addresses, func(a netip.Addr) bool { return a.Is4() == d.local.Is4() })
-	if nodeName != d.self && d.local.IsValid() && i >= 0 && x.addresses[i] != d.local {
-		vtep = x.addresses[i]
+// DeleteSlice removes the AddressSlice.
+func (d *Desired) DeleteSlice(s dataplane.Slice) []Change {
+	if s.Network == "" {
+		s.Locations = nil
+		return d.setNodes(s)
 	}
-	if vtep == x.vtep {
-		return
-	}
-	d.count(x.vtep, -1)
-	d.count(vtep, 1)
-	x.vtep = vtep
-	for p := range x.pods {
-		for _, a := range p.Attachments {
-			d.mark(d.networks[name{p.Namespace, a.Network}], p)
-		}
-	}
-}
-
-// count the nodes with that address.
-func (d *Desired) count(vtep netip.Addr, more int) {
-	if !vtep.IsValid() {
-		return
-	}
-	d.dirty = append(d.dirty, key{in: NodeMap, node: vtep})
-	if d.vteps[vtep] += more; d.vteps[vtep] == 0 {
-		delete(d.vteps, vtep)
-	}
-}
-
-func (d *Desired) node(nodeName string) *node {
-	x := d.nodes[nodeName]
-	if x == nil {
-		x = &node{pods: set[dataplane.Pod]{}}
-		d.nodes[nodeName] = x
-	}
-	return x
-}
-
-// forget the node if nothing is known of it.
-func (d *Desired) forget(nodeName string) {
-	if x := d.nodes[nodeName]; len(x.addresses)+len(x.pods) == 0 {
-		delete(d.nodes, nodeName)
-	}
-}
-
-// SetNetwork adds a Network, or replaces the one with its name.
-func (d *Desired) SetNetwork(spec dataplane.Network) []Change {
-	n := d.network(name{spec.Namespace, spec.Name})
-	was := n.spec
-	was.MTU, was.Egress = spec.MTU, spec.Egress
-	if was == spec { // no pod is concerned
-		n.spec = spec
-		d.markVNI(spec.VNI)
-		return d.finish()
-	}
-	d.dropNetwork(n)
-	n.spec = spec
-	list := append(d.vnis[spec.VNI], n)
-	slices.SortFunc(list, func(a, b *network) int { return strings.Compare(a.String(), b.String()) })
-	d.vnis[spec.VNI] = list
-	d.concern(list)
+	n := d.network(name{s.Namespace, s.Network})
+	d.dropSlice(n, s.Name)
+	d.specify(n)
 	return d.finish()
 }
 
-// DeleteNetwork removes the Network.
+// DeleteNetwork removes all AddressSlices of the Network.
 func (d *Desired) DeleteNetwork(namespace, networkName string) []Change {
-	d.dropNetwork(d.network(name{namespace, networkName}))
+	n := d.network(name{namespace, networkName})
+	for s := range n.slices {
+		d.dropSlice(n, s)
+	}
+	d.specify(n)
 	return d.finish()
 }
 
-func (d *Desired) dropNetwork(n *network) {
-	d.close(n)
-	rest := slices.DeleteFunc(d.vnis[n.spec.VNI], func(other *network) bool { return other == n })
-	if d.vnis[n.spec.VNI] = rest; len(rest) == 0 {
-		delete(d.vnis, n.spec.VNI)
+func (d *Desired) dropSlice(n *network, sliceName string) {
+	if s := n.slices[sliceName]; s != nil {
+		d.replace(n, s, dataplane.Slice{})
+		delete(n.slices, sliceName)
 	}
-	d.concern(rest)
-	n.spec = dataplane.Network{}
+}
+
+// setNodes replaces an AddressSlice of nodes. It keeps no empty one.
+func (d *Desired) setNodes(s dataplane.Slice) []Change {
+	key := name{s.Namespace, s.Name}
+	for l, more := range differences(d.nodes[key].Locations, s.Locations) {
+		d.dirty = append(d.dirty, nodeKey(l.Host))
+		if d.hosts[l.Host] += more; d.hosts[l.Host] == 0 {
+			delete(d.hosts, l.Host)
+		}
+	}
+	if d.nodes[key] = s; len(s.Locations) == 0 {
+		delete(d.nodes, key)
+	}
+	return d.flush()
 }
 
 // SetPort adds a port, or replaces the one with its interface index.

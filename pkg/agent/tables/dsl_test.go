@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -17,66 +18,85 @@ import (
 	"github.com/pod2/pod2/pkg/ipam"
 )
 
-// world has the events of node n1 twice: Desired had them one by one, and state is their sum.
+// world has the events of node n1 twice: Desired had them one by one, and the rest is their sum.
 // maps are the maps of the kernel, which had each change.
 type world struct {
 	desired, twin *Desired
 	local         netip.Addr
+	addressed     bool
 	pods          map[name]dataplane.Pod
-	networks      map[name]dataplane.Network
-	nodes         map[string]dataplane.Node
+	slices        map[[3]string]dataplane.Slice // by namespace, Network and name
 	ports         map[PortKey]LocalPort
 	maps          Tables
 }
 
 func newWorld() *world {
-	return &world{desired: New("n1"), twin: New("n1"), pods: map[name]dataplane.Pod{}, networks: map[name]dataplane.Network{},
-		nodes: map[string]dataplane.Node{}, ports: map[PortKey]LocalPort{}, maps: Empty()}
+	return &world{desired: New("n1"), twin: New("n1"), pods: map[name]dataplane.Pod{}, slices: map[[3]string]dataplane.Slice{},
+		ports: map[PortKey]LocalPort{}, maps: Empty()}
 }
 
 // event happens. Each is one line; with a - the thing is deleted:
 //
-//	node n1 10.0.0.1 fd0a::1                 node- n1
-//	network blue 1001 192.168.0.0/24         network- blue    gateway by default; also gateway=, mtu=1400, ns=other
-//	pod a n1 blue=192.168.0.2 green=10.1.0.2 pod- a           also uid=, created=5, mac= (of all), ns=other
-//	port 7 u-a blue                          port- 7          also ns=other
-//	router 9 1001                            port- 9
+//	node 10.0.0.1 fd0a::1                      node-           this node
+//	nodes s1 10.0.0.2 10.0.0.3=10.0.0.2        nodes- s1       addresses of nodes, with hosts
+//	network blue 1001 192.168.0.0/24           network- blue   the slice 0 of blue; gateway by default; also gateway=, mtu=1400
+//	slice blue 1 192.168.0.3=10.0.0.2          slice- blue 1   one without properties
+//	leave blue                                                 all slices of blue
+//	pod a blue=192.168.0.2 green=10.1.0.2      pod- a          also uid=, created=5, mac= (of all)
+//	port 7 u-a blue                            port- 7
+//	router 9 1001                              port- 9
+//
+// Most also take ns=other, and slices take owner=.
 func (w *world) event(t testing.TB, line string) []Change {
 	t.Helper()
 	var words []string
-	options := map[string]string{"ns": "default"}
+	options := map[string]string{"ns": "default", "owner": "u1"}
+	s := dataplane.Slice{}
 	for _, word := range strings.Fields(line) {
-		if key, value, ok := strings.Cut(word, "="); ok {
+		key, value, ok := strings.Cut(word, "=")
+		if address, err := netip.ParseAddr(key); err == nil && words[0] != "node" {
+			l := dataplane.Location{Address: address, Host: address}
+			if ok {
+				l.Host = netip.MustParseAddr(value)
+			}
+			s.Locations = append(s.Locations, l)
+		} else if ok {
 			options[key] = value
 		} else {
 			words = append(words, word)
 		}
 	}
+	slices.SortFunc(s.Locations, dataplane.Location.Compare)
+	words = append(words, "", "")
 	key := name{options["ns"], words[1]}
 	index, _ := strconv.ParseUint(words[1], 10, 32)
 	switch words[0] {
-	case "node":
-		n := dataplane.Node{Name: words[1]}
-		for _, a := range words[2:] {
+	case "node", "node-":
+		n := dataplane.Node{Name: "n1"}
+		for _, a := range words[1 : len(words)-2] {
 			n.Addresses = append(n.Addresses, netip.MustParseAddr(a))
 		}
-		w.nodes[n.Name] = n
-		if n.Name == "n1" && len(n.Addresses) > 0 {
+		if w.addressed = len(n.Addresses) > 0; w.addressed {
 			w.local = n.Addresses[0]
 		}
 		return w.both(t, func(d *Desired) []Change { return d.SetNode(n) })
-	case "node-":
-		delete(w.nodes, words[1])
-		return w.both(t, func(d *Desired) []Change { return d.DeleteNode(words[1]) })
-	case "network":
-		n := networkOf(t, key, words[2], words[3], options)
-		w.networks[key] = n
-		return w.both(t, func(d *Desired) []Change { return d.SetNetwork(n) })
-	case "network-":
-		delete(w.networks, key)
+	case "nodes", "nodes-":
+		s.Namespace, s.Name = key.namespace, words[1]
+		return w.slice(t, s, words[0] == "nodes-")
+	case "network", "network-", "slice", "slice-":
+		s.Namespace, s.Network, s.Name, s.Owner = key.namespace, words[1], words[2], types.UID(options["owner"])
+		if strings.HasPrefix(words[0], "network") {
+			s.Name = cmp.Or(options["name"], "0")
+		}
+		if words[0] == "network" {
+			s.Overlay = networkOf(t, key, words[2], words[3], options)
+		}
+		return w.slice(t, s, strings.HasSuffix(words[0], "-"))
+	case "leave":
+		maps.DeleteFunc(w.slices, func(k [3]string, _ dataplane.Slice) bool { return k[0] == key.namespace && k[1] == key.name })
 		return w.both(t, func(d *Desired) []Change { return d.DeleteNetwork(key.namespace, key.name) })
 	case "pod":
-		p := podOf(t, key, words[2], options)
+		p := podOf(t, key, options)
 		w.pods[key] = p
 		return w.both(t, func(d *Desired) []Change { return d.SetPod(p) })
 	case "pod-":
@@ -105,6 +125,17 @@ func (w *world) event(t testing.TB, line string) []Change {
 	return nil
 }
 
+func (w *world) slice(t testing.TB, s dataplane.Slice, gone bool) []Change {
+	t.Helper()
+	key := [3]string{s.Namespace, s.Network, s.Name}
+	if gone {
+		delete(w.slices, key)
+		return w.both(t, func(d *Desired) []Change { return d.DeleteSlice(s) })
+	}
+	w.slices[key] = s
+	return w.both(t, func(d *Desired) []Change { return d.SetSlice(s) })
+}
+
 // both is a check, too: the same events give the same changes, in the same order.
 func (w *world) both(t testing.TB, event func(*Desired) []Change) []Change {
 	t.Helper()
@@ -115,13 +146,13 @@ func (w *world) both(t testing.TB, event func(*Desired) []Change) []Change {
 	return changes
 }
 
-func networkOf(t testing.TB, key name, vni, cidr string, options map[string]string) dataplane.Network {
+func networkOf(t testing.TB, key name, vni, cidr string, options map[string]string) *dataplane.Network {
 	t.Helper()
 	number, err := strconv.Atoi(vni)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := dataplane.Network{Namespace: key.namespace, Name: key.name, VNI: int32(number), CIDR: netip.MustParsePrefix(cidr), MTU: 1450}
+	n := &dataplane.Network{Namespace: key.namespace, Name: key.name, VNI: int32(number), CIDR: netip.MustParsePrefix(cidr), MTU: 1450}
 	n.Gateway, _ = ipam.DefaultGateway(n.CIDR)
 	if a := options["gateway"]; a != "" {
 		n.Gateway = netip.MustParseAddr(a)
@@ -132,9 +163,9 @@ func networkOf(t testing.TB, key name, vni, cidr string, options map[string]stri
 	return n
 }
 
-func podOf(t testing.TB, key name, node string, options map[string]string) dataplane.Pod {
+func podOf(t testing.TB, key name, options map[string]string) dataplane.Pod {
 	t.Helper()
-	p := dataplane.Pod{Namespace: key.namespace, Name: key.name, UID: types.UID("u-" + key.name), Node: node}
+	p := dataplane.Pod{Namespace: key.namespace, Name: key.name, UID: types.UID("u-" + key.name), Node: "n1"}
 	if uid := options["uid"]; uid != "" {
 		p.UID = types.UID(uid)
 	}
@@ -161,12 +192,12 @@ func podOf(t testing.TB, key name, node string, options map[string]string) datap
 }
 
 func (w *world) state() State {
-	return State{Self: "n1", Local: w.local, Pods: slices.Collect(maps.Values(w.pods)), Networks: slices.Collect(maps.Values(w.networks)),
-		Nodes: slices.Collect(maps.Values(w.nodes)), Ports: slices.Collect(maps.Values(w.ports))}
+	return State{Self: "n1", Local: w.local, Addressed: w.addressed, Pods: slices.Collect(maps.Values(w.pods)),
+		Slices: slices.Collect(maps.Values(w.slices)), Ports: slices.Collect(maps.Values(w.ports))}
 }
 
 // apply the changes to the maps, one by one. After each of them every entry must lead to its
-// own port or node.
+// own port.
 func (w *world) apply(t testing.TB, changes []Change) {
 	t.Helper()
 	seen := map[key]bool{}
@@ -182,7 +213,7 @@ func (w *world) apply(t testing.TB, changes []Change) {
 	}
 }
 
-// astray are the entries that lead to the port of another user, or to no port or node.
+// astray are the entries that lead to the port of another user, or to none.
 func astray(t Tables) []string {
 	var problems []string
 	for k, place := range t.Places {
@@ -190,8 +221,8 @@ func astray(t Tables) []string {
 		if place.Interface != 0 && (!exists || port.VNI != k.VNI || port.MAC != k.MAC || port.Router) {
 			problems = append(problems, fmt.Sprintf("place %v %s leads to port %s", k, place, port))
 		}
-		if _, known := t.Nodes[place.Node]; place.Interface == 0 && !known {
-			problems = append(problems, fmt.Sprintf("place %v %s leads to an unknown node", k, place))
+		if (place.Interface == 0) != place.Node.IsValid() {
+			problems = append(problems, fmt.Sprintf("place %v %s leads to two places or to none", k, place))
 		}
 	}
 	for vni, n := range t.Networks {

@@ -2,6 +2,7 @@ package tables
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -9,52 +10,38 @@ import (
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// State is the input of Full. The order of its lists does not matter. No two Pods, Networks or
-// Nodes share a name, and no two Ports an interface.
+// State is the input of Full. The order of its lists does not matter. No two Pods or Slices
+// share a name, and no two Ports an interface.
 type State struct {
-	// Self is the name of this node, Local its address while Nodes has none.
-	Self     string
-	Local    netip.Addr
-	Pods     []dataplane.Pod
-	Networks []dataplane.Network
-	Nodes    []dataplane.Node
-	Ports    []LocalPort
+	// Self is the name of this node, Local its last address. Addressed: it has one now.
+	Self      string
+	Local     netip.Addr
+	Addressed bool
+	Pods      []dataplane.Pod // of this node
+	Slices    []dataplane.Slice
+	Ports     []LocalPort
 }
 
 // Full computes the whole contents and the problems, slowly and plainly. Tests compare Desired
 // with it.
 func Full(s State) (Tables, []string) {
-	t, problems, local, known := Empty(), []string(nil), s.Local, false
-	for _, n := range s.Nodes {
-		if n.Name == s.Self && len(n.Addresses) > 0 {
-			local, known = n.Addresses[0], true
-		}
-	}
-	if !known {
+	t, problems := Empty(), []string(nil)
+	if !s.Addressed {
 		problems = append(problems, fmt.Sprintf(problemSelf, s.Self))
 	}
-	vteps, unreachable := map[string]netip.Addr{}, map[string]bool{}
-	for _, n := range s.Nodes {
-		if n.Name == s.Self || !local.IsValid() {
-			continue
-		}
-		for _, a := range slices.Backward(n.Addresses) {
-			if a.Is4() == local.Is4() {
-				vteps[n.Name] = a
+	reaches := func(host netip.Addr) bool {
+		return s.Local.IsValid() && host.Is4() == s.Local.Is4() && host != s.Local
+	}
+	for _, slice := range s.Slices {
+		for _, l := range slice.Locations {
+			if slice.Network == "" && reaches(l.Host) {
+				t.Nodes[l.Host] = struct{}{}
 			}
 		}
-		if a, ok := vteps[n.Name]; ok && a != local {
-			t.Nodes[a] = struct{}{}
-		} else {
-			delete(vteps, n.Name)
-			unreachable[n.Name] = len(n.Addresses) > 0
-		}
 	}
-	networks := slices.SortedFunc(slices.Values(s.Networks), func(a, b dataplane.Network) int {
-		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
-	})
 	first := map[int32]string{}
-	for _, n := range networks {
+	for _, head := range heads(s.Slices) {
+		n := *head.Overlay
 		full := n.Namespace + "/" + n.Name
 		if other, taken := first[n.VNI]; taken {
 			problems = append(problems, fmt.Sprintf(problemVNI, other, full, n.VNI))
@@ -75,7 +62,7 @@ func Full(s State) (Tables, []string) {
 		if content.Router != 0 {
 			t.Ports[content.Router] = Port{n.VNI, dataplane.GatewayMAC(n.VNI), n.Gateway, true}
 		}
-		byIP, byMAC := map[netip.Addr]string{}, map[dataplane.MAC]string{}
+		byIP, byMAC, addresses := map[netip.Addr]string{}, map[dataplane.MAC]string{}, map[dataplane.MAC][]netip.Addr{}
 		for _, m := range members {
 			holder, what := byIP[m.IP], "address "+m.IP.String()
 			if holder == "" {
@@ -85,26 +72,65 @@ func Full(s State) (Tables, []string) {
 				problems = append(problems, fmt.Sprintf(problemClaims, full, m.pod.Name, holder, what, holder))
 				continue
 			}
-			byIP[m.IP], byMAC[m.MAC] = m.pod.Name, m.pod.Name
-			place := Place{IP: m.IP, Node: vteps[m.pod.Node]}
+			byIP[m.IP], byMAC[m.MAC], addresses[m.MAC] = m.pod.Name, m.pod.Name, []netip.Addr{m.IP}
+			place := Place{IP: m.IP}
 			for _, p := range s.Ports {
-				if m.pod.Node == s.Self && p.VNI == 0 && p.Pod == m.pod.UID && p.Namespace == n.Namespace && p.Network == n.Name {
+				if p.VNI == 0 && p.Pod == m.pod.UID && p.Namespace == n.Namespace && p.Network == n.Name {
 					place.Interface = max(place.Interface, p.Interface)
 				}
 			}
 			if place.Interface != 0 {
 				t.Ports[place.Interface] = Port{VNI: n.VNI, MAC: m.MAC, IP: m.IP}
-			}
-			if place.Interface != 0 || place.Node.IsValid() {
 				t.Places[PlaceKey{n.VNI, m.MAC}] = place
 			}
-			if unreachable[m.pod.Node] {
-				problems = append(problems, fmt.Sprintf(problemNode, m.pod.Node, local))
+		}
+		entries := map[netip.Addr]dataplane.Slice{} // the slice that counts, by address
+		hosts := map[netip.Addr]netip.Addr{}
+		for _, slice := range s.Slices {
+			for _, l := range slice.Locations {
+				_, local := byIP[l.Address]
+				if slice.Namespace != n.Namespace || slice.Network != n.Name || slice.Owner != head.Owner || local || !n.CIDR.Contains(l.Address) || l.Address == n.Gateway {
+					continue
+				}
+				if s.Local.IsValid() && l.Host.Is4() != s.Local.Is4() {
+					problems = append(problems, fmt.Sprintf(problemFamily, full, l.Host, s.Local))
+				}
+				if reaches(l.Host) && slice.Name >= entries[l.Address].Name {
+					entries[l.Address], hosts[l.Address] = slice, l.Host
+				}
+			}
+		}
+		for _, address := range slices.SortedFunc(maps.Keys(hosts), netip.Addr.Compare) {
+			mac := dataplane.MACOf(address)
+			if addresses[mac] = append(addresses[mac], address); len(addresses[mac]) == 1 {
+				t.Places[PlaceKey{n.VNI, mac}] = Place{IP: address, Node: hosts[address]}
+			}
+		}
+		for mac, list := range addresses {
+			if len(list) > 1 {
+				problems = append(problems, fmt.Sprintf(problemMAC, full, list[0], list[1], mac))
 			}
 		}
 	}
 	slices.Sort(problems)
 	return t, slices.Compact(problems)
+}
+
+// heads are the slices with the properties of Networks, in the order of the Networks' names. Of a
+// Network with several, it is the one with the highest name.
+func heads(all []dataplane.Slice) (list []dataplane.Slice) {
+	for _, s := range all {
+		higher := func(other dataplane.Slice) bool {
+			return other.Overlay != nil && other.Namespace == s.Namespace && other.Network == s.Network && other.Name > s.Name
+		}
+		if s.Overlay != nil && !slices.ContainsFunc(all, higher) {
+			list = append(list, s)
+		}
+	}
+	slices.SortFunc(list, func(a, b dataplane.Slice) int {
+		return strings.Compare(a.Namespace+"/"+a.Network, b.Namespace+"/"+b.Network)
+	})
+	return list
 }
 
 // memberOf a Network.
@@ -113,14 +139,13 @@ type member struct {
 	dataplane.Attachment
 }
 
-// membersOf returns the pods of the Network whose addresses count, the newest first. It also
+// membersOf returns the pods of the Network on this node whose addresses count, the newest first. It also
 // returns whether the Network is on this node.
 func membersOf(s State, n dataplane.Network) (members []member, here bool) {
 	for _, p := range s.Pods {
 		for _, a := range p.Attachments {
 			if p.Namespace == n.Namespace && a.Network == n.Name && n.CIDR.Contains(a.IP) && a.IP != n.Gateway && a.MAC != dataplane.GatewayMAC(n.VNI) {
-				members = append(members, member{p, a})
-				here = here || p.Node == s.Self
+				members, here = append(members, member{p, a}), true
 			}
 		}
 	}

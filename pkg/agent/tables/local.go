@@ -4,11 +4,36 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/pod2/pod2/pkg/agent/dataplane"
 )
 
-// Here are the VNIs of the Networks on this node, in order.
-func (d *Desired) Here() []int32 { return slices.Sorted(maps.Keys(d.is.Networks)) }
+// Networks on this node, in the order of their VNIs.
+func (d *Desired) Networks() []dataplane.Network {
+	var list []dataplane.Network
+	for _, vni := range slices.Sorted(maps.Keys(d.is.Networks)) {
+		list = append(list, d.served(vni).spec)
+	}
+	return list
+}
+
+// Network returns the properties in the AddressSlices of that Network; nil if they have none.
+func (d *Desired) Network(namespace, networkName string) *dataplane.Network {
+	if n := d.networks[name{namespace, networkName}]; n != nil && len(n.heads) > 0 {
+		spec := n.spec
+		return &spec
+	}
+	return nil
+}
+
+// Pod returns the pod of this node with that name; nil if it is unknown.
+func (d *Desired) Pod(namespace, podName string) *dataplane.Pod {
+	return d.pods[name{namespace, podName}]
+}
+
+// Knows says whether the UID is one of a pod of this node.
+func (d *Desired) Knows(uid types.UID) bool { return d.here[uid] != nil }
 
 // Port returns the port that the pod behind the interface may have; false if the interface is
 // unknown or its pod has no such address. An older port of the same pod has none either.

@@ -129,6 +129,8 @@ type key struct {
 	node  netip.Addr
 }
 
+func nodeKey(address netip.Addr) key { return key{in: NodeMap, node: address} }
+
 func (c Change) key() key { return key{c.Map, c.Port, c.Place, c.VNI, c.Node} }
 
 // change of the entry with the key.

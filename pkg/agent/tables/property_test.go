@@ -43,11 +43,12 @@ func nothingIsLeft(t *testing.T, w *world) {
 	for _, p := range s.Pods {
 		lines = append(lines, fmt.Sprintf("pod- %s ns=%s", p.Name, p.Namespace))
 	}
-	for _, n := range s.Networks {
-		lines = append(lines, fmt.Sprintf("network- %s ns=%s", n.Name, n.Namespace))
-	}
-	for _, n := range s.Nodes {
-		lines = append(lines, "node- "+n.Name)
+	for _, x := range s.Slices {
+		if x.Network == "" {
+			lines = append(lines, "nodes- "+x.Name)
+		} else {
+			lines = append(lines, fmt.Sprintf("slice- %s %s ns=%s", x.Network, x.Name, x.Namespace))
+		}
 	}
 	for _, p := range s.Ports {
 		lines = append(lines, fmt.Sprintf("port- %d", p.Interface))
@@ -58,7 +59,7 @@ func nothingIsLeft(t *testing.T, w *world) {
 		w.check(t)
 	}
 	d := w.desired
-	if left := len(d.pods) + len(d.here) + len(d.networks) + len(d.vnis) + len(d.nodes) + len(d.vteps) + len(d.ports) + len(d.plugged) + len(d.dirty) + len(d.concerned); left > 0 {
+	if left := len(d.pods) + len(d.here) + len(d.networks) + len(d.vnis) + len(d.nodes) + len(d.hosts) + len(d.ports) + len(d.plugged) + len(d.dirty) + len(d.concerned); left > 0 {
 		t.Errorf("%d things are left: %+v", left, d)
 	}
 }
@@ -104,7 +105,7 @@ func (w words) pick(likely string, others ...string) string {
 }
 
 // usual is the beginning of each world.
-var usual = []string{"node n1 10.0.0.1", "node n2 10.0.0.2", "node n3 10.0.0.3 fd0a::3",
+var usual = []string{"node 10.0.0.1", "nodes s0 10.0.0.1 10.0.0.2", "nodes s1 10.0.0.3 fd0a::3=10.0.0.3",
 	"network blue 1001 192.168.0.0/24", "network green 1002 192.168.0.0/24", "network red 1003 192.168.0.0/24"}
 
 func randomEvent(dice *rand.Rand) string {
@@ -113,34 +114,60 @@ func randomEvent(dice *rand.Rand) string {
 	network, vni := []string{"blue", "green", "red"}[i], []string{"1001", "1002", "1003"}[i]
 	ns := w.pick("", "", "", "", " ns=other")
 	index := 1 + dice.IntN(9)
-	node := 1 + dice.IntN(4)
 	pod := chance.Pick(dice, "a", "b", "c", "d", "e")
-	switch dice.IntN(28) {
+	switch dice.IntN(32) {
 	case 0:
-		return fmt.Sprintf("node- n%d", node)
-	case 1, 2, 3, 4:
-		return fmt.Sprintf("node n%d%s%s", node, w.pick(fmt.Sprintf(" 10.0.0.%d", node), "", " 10.0.0.1", " fd0a::1", " 10.0.0.2"), w.pick("", fmt.Sprintf(" fd0a::%d", node)))
-	case 5:
-		return "network- " + network + ns
-	case 6, 7, 8:
-		return fmt.Sprintf("network %s %s %s%s%s%s", network, w.pick(vni, "1001", "1002"), w.pick("192.168.0.0/24", "192.168.0.0/29", "192.168.0.3/32", "fd00::/64"),
-			w.pick("", " mtu=1400"), w.pick("", " gateway=192.168.0.2"), ns)
-	case 9:
+		return "node" + w.pick("", "-")
+	case 1, 2:
+		return "node " + w.pick("10.0.0.1", "10.0.0.2", "fd0a::1", "10.0.0.1 fd0a::1")
+	case 3:
+		return fmt.Sprintf("nodes- s%d", dice.IntN(3))
+	case 4, 5:
+		line := fmt.Sprintf("nodes s%d", dice.IntN(3))
+		for node := range 4 {
+			line += w.pick("", fmt.Sprintf(" 10.0.0.%d", node), fmt.Sprintf(" fd0a::%d=10.0.0.%d", node, node), fmt.Sprintf(" fd0a::%d", node))
+		}
+		return line
+	case 6:
+		return chance.Pick(dice, "leave ", "network- ", "slice- ", "slice- ") + network + w.pick(" 1", " 2") + ns
+	case 7, 8, 9:
+		return fmt.Sprintf("network %s %s %s%s%s%s%s", network, w.pick(vni, "1001", "1002"), w.pick("192.168.0.0/24", "192.168.0.0/29", "192.168.0.3/32", "fd00::/64"),
+			w.pick("", " mtu=1400"), w.pick("", " gateway=192.168.0.2"), w.pick("", " name=2", " owner=u2"), ns) + w.locations()
+	case 10, 11, 12, 13:
+		return fmt.Sprintf("slice %s %d%s%s", network, 1+dice.IntN(3), w.pick("", "", " owner=u2"), ns) + w.locations()
+	case 14:
 		return "pod- " + pod + w.pick("", " uid=u-a") + ns
-	case 10, 11, 12, 13, 14, 15:
-		line := fmt.Sprintf("pod %s n%d uid=%s created=%d", pod, chance.Pick(dice, 1, 1, 2, 3), w.uid(pod, ns), dice.IntN(3))
+	case 15, 16, 17, 18, 19:
+		line := fmt.Sprintf("pod %s uid=%s created=%d", pod, w.uid(pod, ns), dice.IntN(3))
 		for _, network := range []string{"blue", "green", "red"} {
 			if !chance.One(dice, 3) {
-				line += fmt.Sprintf(" %s=%s", network, w.pick(fmt.Sprintf("192.168.0.%d", 2+dice.IntN(12)), "192.168.0.1", "10.1.0.2", "fd00::3", "fd00::1:0:3"))
+				line += fmt.Sprintf(" %s=%s", network, w.address())
 			}
 		}
 		return line + w.pick("", "", " mac=0a:58:c0:a8:00:03", " mac=02:00:5e:00:03:e9") + ns
-	case 16, 17, 18, 19, 20, 21, 22, 23, 24:
+	case 20, 21, 22, 23, 24, 25, 26, 27:
 		return fmt.Sprintf("port %d %s %s%s", index, w.uid(pod, w.pick(ns, "", " ns=other")), network, ns)
-	case 25, 26:
+	case 28, 29:
 		return fmt.Sprintf("router %d %s", index, vni)
 	}
 	return fmt.Sprintf("port- %d", index)
+}
+
+func (w words) address() string {
+	return w.pick(fmt.Sprintf("192.168.0.%d", 2+w.IntN(12)), "192.168.0.1", "10.1.0.2", "fd00::3", "fd00::1:0:3", "fd00::2:0:3")
+}
+
+// locations of a slice: each address once.
+func (w words) locations() (line string) {
+	seen := map[string]bool{}
+	for range w.IntN(6) {
+		address := w.address()
+		if !seen[address] {
+			line += fmt.Sprintf(" %s=%s", address, w.pick(fmt.Sprintf("10.0.0.%d", 1+w.IntN(4)), "fd0a::2"))
+		}
+		seen[address] = true
+	}
+	return line
 }
 
 // uid is one of three pods that have had the name. No two pods share one.

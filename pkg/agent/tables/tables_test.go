@@ -7,52 +7,63 @@ import (
 
 // Changes of the events below the line ---, and the problems after them.
 func TestChanges(t *testing.T) {
-	const nodes = "node n1 10.0.0.1\nnode n2 10.0.0.2\nnode n3 10.0.0.3\n"
-	const blue = nodes + "network blue 1001 192.168.0.0/24\n"
-	const a = blue + "pod a n1 blue=192.168.0.2\nport 7 u-a blue\n"
-	const ab = a + "pod b n2 blue=192.168.0.3\n"
+	const blue = "node 10.0.0.1\nnetwork blue 1001 192.168.0.0/24\n"
+	const a = blue + "pod a blue=192.168.0.2\nport 7 u-a blue\n"
+	const ab = a + "slice blue 1 192.168.0.3=10.0.0.2\n"
 	for _, tt := range []struct{ name, in, want string }{
-		{"a node, a second one of its address, and neither", "node n1 10.0.0.1\n---\nnode n2 10.0.0.2\nnode n3 10.0.0.2\nnode- n2\nnode- n3", `
+		{"addresses of nodes: those of this node and of another family do not count", "node 10.0.0.1\n---\nnodes s1 10.0.0.1 fd0a::1=10.0.0.1 10.0.0.2 fd0a::2=10.0.0.2 fd0a::3\nnodes s1 fd0a::2=10.0.0.2\nnodes- s1", `
 			nodes set 10.0.0.2
 			nodes delete 10.0.0.2`},
-		{"the first pod here: its port comes first, the Network is complete before it opens", blue + "pod b n2 blue=192.168.0.3\npod a n1 blue=192.168.0.2\nport- 7\nnetwork- blue\nport 7 u-a blue\nrouter 9 1001\n---\nnetwork blue 1001 192.168.0.0/24", `
+		{"a host in two slices of nodes", "node 10.0.0.1\nnodes s1 10.0.0.2\nnodes s2 10.0.0.2\n---\nnodes- s1\nnodes s2", `
+			nodes delete 10.0.0.2`},
+		{"the first pod here: its port comes first, the Network is complete before it opens", "node 10.0.0.1\nslice blue 1 192.168.0.3=10.0.0.2\npod a blue=192.168.0.2\nport 7 u-a blue\nrouter 9 1001\n---\nnetwork blue 1001 192.168.0.0/24", `
 			ports set 7 -> 1001 0a:58:c0:a8:00:02 192.168.0.2
 			ports set 9 -> 1001 02:00:5e:00:03:e9 router 192.168.0.1
 			places set 1001 0a:58:c0:a8:00:02 -> port 7 192.168.0.2
 			places set 1001 0a:58:c0:a8:00:03 -> node 10.0.0.2 192.168.0.3
 			networks set 1001 -> mtu 1450 gateway 192.168.0.1 router 9`},
-		{"a pod here without its port, and the port", blue + "---\npod a n1 blue=192.168.0.2\nport 7 u-a blue", `
+		{"a pod without its port, and the port", blue + "---\npod a blue=192.168.0.2\nport 7 u-a blue", `
 			networks set 1001 -> mtu 1450 gateway 192.168.0.1
 			ports set 7 -> 1001 0a:58:c0:a8:00:02 192.168.0.2
 			places set 1001 0a:58:c0:a8:00:02 -> port 7 192.168.0.2`},
 		{"a port without its pod is closed", blue + "---\nport 7 u-a blue", `
 			networks set 1001 -> mtu 1450 gateway 192.168.0.1`},
-		{"the port of an earlier pod with this name is closed", a + "---\npod a n1 blue=192.168.0.2 uid=u-new", `
+		{"the port of an earlier pod with this name is closed", a + "---\npod a blue=192.168.0.2 uid=u-new", `
 			places delete 1001 0a:58:c0:a8:00:02
 			ports delete 7`},
-		{"a port of a pod that is elsewhere is closed", blue + "pod a n2 blue=192.168.0.2\n---\nport 7 u-a blue", `
-			places set 1001 0a:58:c0:a8:00:02 -> node 10.0.0.2 192.168.0.2
-			networks set 1001 -> mtu 1450 gateway 192.168.0.1`},
-		{"an address that moves is one set", ab + "---\npod b n3 uid=u-new blue=192.168.0.3", `
+		{"an address that moves is one set, and only that entry is written", ab + "slice blue 1 192.168.0.3=10.0.0.2 192.168.0.4=10.0.0.2\n---\nslice blue 1 192.168.0.3=10.0.0.3 192.168.0.4=10.0.0.2", `
 			places set 1001 0a:58:c0:a8:00:03 -> node 10.0.0.3 192.168.0.3`},
-		{"away from here: the place first", a + "pod z n1 blue=192.168.0.9\n---\npod a n2 uid=u-new blue=192.168.0.2", `
+		{"an address that moves to another slice stays", ab + "---\nslice blue 2 192.168.0.3=10.0.0.2\nslice blue 1", ``},
+		{"an address in two slices: the higher name, and the other after it", ab + "---\nslice blue 2 192.168.0.3=10.0.0.3\nslice blue 0.5 192.168.0.3=10.0.0.4\nslice- blue 2", `
+			places set 1001 0a:58:c0:a8:00:03 -> node 10.0.0.3 192.168.0.3
+			places set 1001 0a:58:c0:a8:00:03 -> node 10.0.0.2 192.168.0.3`},
+		{"away from here: the place of the pod stays until the pod is gone", a + "pod z blue=192.168.0.9\n---\nslice blue 1 192.168.0.2=10.0.0.2\npod- a", `
 			places set 1001 0a:58:c0:a8:00:02 -> node 10.0.0.2 192.168.0.2
 			ports delete 7`},
+		{"to here: the slice lags behind", ab + "---\npod b blue=192.168.0.3\nport 8 u-b blue\nslice blue 1 192.168.0.3=10.0.0.1", `
+			places delete 1001 0a:58:c0:a8:00:03
+			ports set 8 -> 1001 0a:58:c0:a8:00:03 192.168.0.3
+			places set 1001 0a:58:c0:a8:00:03 -> port 8 192.168.0.3`},
 		{"the last pod here is deleted: its port keeps the Network open", ab + "---\npod- a\nport- 7", `
 			places delete 1001 0a:58:c0:a8:00:02
 			ports delete 7
 			places delete 1001 0a:58:c0:a8:00:03
 			networks delete 1001`},
-		{"an index that is used again: the place of the old pod is removed first", ab + "pod c n1 blue=192.168.0.4\n---\nport 7 u-c blue", `
+		{"the slices of a Network are removed at once", ab + "---\nleave blue\npod- a", `
+			places delete 1001 0a:58:c0:a8:00:02
+			places delete 1001 0a:58:c0:a8:00:03
+			networks delete 1001
+			ports delete 7`},
+		{"an index that is used again: the place of the old pod is removed first", ab + "pod c blue=192.168.0.4\n---\nport 7 u-c blue", `
 			places delete 1001 0a:58:c0:a8:00:02
 			ports set 7 -> 1001 0a:58:c0:a8:00:04 192.168.0.4
 			places set 1001 0a:58:c0:a8:00:04 -> port 7 192.168.0.4`},
-		{"an index that is used again, and an earlier port of the old pod", a + "port 6 u-a blue\npod c n1 blue=192.168.0.4\n---\nport 7 u-c blue", `
+		{"an index that is used again, and an earlier port of the old pod", a + "port 6 u-a blue\npod c blue=192.168.0.4\n---\nport 7 u-c blue", `
 			ports set 6 -> 1001 0a:58:c0:a8:00:02 192.168.0.2
 			places set 1001 0a:58:c0:a8:00:02 -> port 6 192.168.0.2
 			ports set 7 -> 1001 0a:58:c0:a8:00:04 192.168.0.4
 			places set 1001 0a:58:c0:a8:00:04 -> port 7 192.168.0.4`},
-		{"the index of a router becomes a pod's", a + "router 9 1001\npod c n1 blue=192.168.0.4\n---\nport 9 u-c blue", `
+		{"the index of a router becomes a pod's", a + "router 9 1001\npod c blue=192.168.0.4\n---\nport 9 u-c blue", `
 			networks set 1001 -> mtu 1450 gateway 192.168.0.1
 			ports set 9 -> 1001 0a:58:c0:a8:00:04 192.168.0.4
 			places set 1001 0a:58:c0:a8:00:04 -> port 9 192.168.0.4`},
@@ -60,26 +71,38 @@ func TestChanges(t *testing.T) {
 			ports set 8 -> 1001 0a:58:c0:a8:00:02 192.168.0.2
 			places set 1001 0a:58:c0:a8:00:02 -> port 8 192.168.0.2
 			ports delete 7`},
-		{"two pods that have one address: the newer has it, and the older again after it", ab + "---\npod c n3 blue=192.168.0.3 created=5\npod- c", `
-			places set 1001 0a:58:c0:a8:00:03 -> node 10.0.0.3 192.168.0.3
-			places set 1001 0a:58:c0:a8:00:03 -> node 10.0.0.2 192.168.0.3`},
-		{"the loser's port is closed", a + "pod d n1 blue=192.168.0.5\n---\npod c n3 blue=192.168.0.2 created=5", `
-			places set 1001 0a:58:c0:a8:00:02 -> node 10.0.0.3 192.168.0.2
+		{"two pods that have one address: the newer has it, and the older again after it", a + "port 8 u-c blue\n---\npod c blue=192.168.0.2 created=5\npod- c", `
+			ports set 8 -> 1001 0a:58:c0:a8:00:02 192.168.0.2
+			places set 1001 0a:58:c0:a8:00:02 -> port 8 192.168.0.2
+			ports delete 7
+			ports set 7 -> 1001 0a:58:c0:a8:00:02 192.168.0.2
+			places set 1001 0a:58:c0:a8:00:02 -> port 7 192.168.0.2
+			ports delete 8`},
+		{"the loser's port is closed", a + "---\npod c blue=192.168.0.2 created=5", `
+			places delete 1001 0a:58:c0:a8:00:02
 			ports delete 7
 			problem: Network default/blue: pods a and c both have address 192.168.0.2; the newer pod, c, receives its packets`},
-		{"two pods that have one MAC address, of one age: the higher UID", ab + "---\npod c n3 blue=192.168.0.4 mac=0a:58:c0:a8:00:03", `
-			places set 1001 0a:58:c0:a8:00:03 -> node 10.0.0.3 192.168.0.4
-			problem: Network default/blue: pods b and c both have MAC address 0a:58:c0:a8:00:03; the newer pod, c, receives its packets`},
-		{"addresses that do not count: outside, the gateway's, its MAC address", a + "---\npod b n2 blue=10.0.0.3\npod c n2 blue=192.168.0.1\npod d n2 blue=192.168.0.4 mac=02:00:5e:00:03:e9\npod e n1 blue=192.168.0.1\nport 8 u-e blue", ``},
-		{"another namespace: its pod is on no Network, and the pod of this one has no port there", a + "network blue 1002 192.168.0.0/24 ns=other\nport 6 u-x blue ns=other\n---\npod b n2 blue=192.168.0.3 ns=third\nport 8 u-a blue ns=other", ``},
-		{"a Network that is deleted and made again with another VNI", a + "---\nnetwork- blue\nnetwork blue 1002 192.168.0.0/24", `
+		{"two pods that have one MAC address, of one age: the higher UID", a + "---\npod c blue=192.168.0.4 mac=0a:58:c0:a8:00:02", `
+			places delete 1001 0a:58:c0:a8:00:02
+			ports delete 7
+			problem: Network default/blue: pods a and c both have MAC address 0a:58:c0:a8:00:02; the newer pod, c, receives its packets`},
+		{"two addresses that have one MAC address: the lower one", "node 10.0.0.1\nnetwork six 1001 fd00::/64\npod a six=fd00::2\n---\nslice six 1 fd00::1:0:3=10.0.0.2\nslice six 2 fd00::3=10.0.0.3", `
+			places set 1001 0a:58:00:00:00:03 -> node 10.0.0.2 fd00::1:0:3
+			places set 1001 0a:58:00:00:00:03 -> node 10.0.0.3 fd00::3
+			problem: Network default/six: addresses fd00::3 and fd00::1:0:3 both have MAC address 0a:58:00:00:00:03; only the first receives packets: recreate the pod that has the other`},
+		{"two addresses that have one MAC address: the pod here", "node 10.0.0.1\nnetwork six 1001 fd00::/64\npod a six=fd00::1:0:3\nport 7 u-a six\n---\nslice six 1 fd00::3=10.0.0.2", `
+			problem: Network default/six: addresses fd00::1:0:3 and fd00::3 both have MAC address 0a:58:00:00:00:03; only the first receives packets: recreate the pod that has the other`},
+		{"addresses that do not count: outside, the gateway's, its MAC address", a + "---\nslice blue 1 10.0.0.3=10.0.0.2 192.168.0.1=10.0.0.2\npod d blue=192.168.0.4 mac=02:00:5e:00:03:e9\npod e blue=192.168.0.1\nport 8 u-e blue", ``},
+		{"slices of an earlier Network with this name do not count", ab + "---\nslice blue 2 owner=u2 192.168.0.9=10.0.0.2\nslice blue 1 owner=u2 192.168.0.3=10.0.0.2", `
+			places delete 1001 0a:58:c0:a8:00:03`},
+		{"another namespace: its addresses are on no Network, and the pod of this one has no port there", a + "network blue 1002 192.168.0.0/24 ns=other\nport 6 u-x blue ns=other\n---\nslice blue 1 192.168.0.3=10.0.0.2 ns=third\nport 8 u-a blue ns=other", ``},
+		{"a Network that is recreated with another VNI", a + "---\nnetwork blue 1002 192.168.0.0/24 owner=u2 name=1\nnetwork- blue", `
 			places delete 1001 0a:58:c0:a8:00:02
 			networks delete 1001
-			ports delete 7
 			ports set 7 -> 1002 0a:58:c0:a8:00:02 192.168.0.2
 			places set 1002 0a:58:c0:a8:00:02 -> port 7 192.168.0.2
 			networks set 1002 -> mtu 1450 gateway 192.168.0.1`},
-		{"a Network grows", a + "pod b n2 blue=192.168.1.3\n---\nnetwork blue 1001 192.168.0.0/23", `
+		{"a Network grows", a + "slice blue 1 192.168.1.3=10.0.0.2\n---\nnetwork blue 1001 192.168.0.0/23", `
 			places set 1001 0a:58:c0:a8:01:03 -> node 10.0.0.2 192.168.1.3`},
 		{"another MTU", ab + "---\nnetwork blue 1001 192.168.0.0/24 mtu=1400", `
 			networks set 1001 -> mtu 1400 gateway 192.168.0.1`},
@@ -88,31 +111,22 @@ func TestChanges(t *testing.T) {
 			networks delete 1001
 			ports delete 7
 			problem: Networks default/alt and default/blue both have VNI 1001; only the first is served`},
-		{"a Network without a gateway has no router", nodes + "network one 1001 192.168.0.2/32\nrouter 9 1001\n---\npod a n1 one=192.168.0.2", `
+		{"a Network without a gateway has no router", "node 10.0.0.1\nnetwork one 1001 192.168.0.2/32\nrouter 9 1001\n---\npod a one=192.168.0.2", `
 			networks set 1001 -> mtu 1450`},
-		{"a node loses its address", ab + "---\nnode n2", `
+		{"a host of another family", ab + "---\nslice blue 1 192.168.0.3=fd0a::2", `
 			places delete 1001 0a:58:c0:a8:00:03
-			nodes delete 10.0.0.2`},
-		{"a node has another address", ab + "---\nnode n2 10.0.0.9 fd0a::2", `
-			nodes set 10.0.0.9
-			places set 1001 0a:58:c0:a8:00:03 -> node 10.0.0.9 192.168.0.3
-			nodes delete 10.0.0.2`},
-		{"a node of another family", ab + "---\nnode n2 fd0a::2", `
-			places delete 1001 0a:58:c0:a8:00:03
-			nodes delete 10.0.0.2
-			problem: node n2: the Node has no address that this node, 10.0.0.1, can send VXLAN to; its pods are unreachable`},
-		{"a node with the address of this node", ab + "---\nnode n2 10.0.0.1", `
-			places delete 1001 0a:58:c0:a8:00:03
-			nodes delete 10.0.0.2
-			problem: node n2: the Node has no address that this node, 10.0.0.1, can send VXLAN to; its pods are unreachable`},
-		{"this node loses its address: nothing changes", ab + "---\nnode n1\nnode- n1", `
+			problem: Network default/blue: the node with the address fd0a::2 has no address that this node, 10.0.0.1, can send VXLAN to; its pods are unreachable`},
+		{"the address of this node", ab + "---\nslice blue 1 192.168.0.3=10.0.0.1", `
+			places delete 1001 0a:58:c0:a8:00:03`},
+		{"this node loses its address: nothing changes", ab + "---\nnode-", `
 			problem: node n1: the Node has no address that other nodes can send to; VXLAN stays as it was`},
-		{"this node changes its family", ab + "node n2 10.0.0.2 fd0a::2\n---\nnode n1 fd0a::1", `
+		{"this node changes its family", "nodes s1 10.0.0.1 10.0.0.2 fd0a::2\n" + ab + "slice blue 2 192.168.0.4=fd0a::2\n---\nnode fd0a::1", `
 			nodes set fd0a::2
-			places set 1001 0a:58:c0:a8:00:03 -> node fd0a::2 192.168.0.3
+			places delete 1001 0a:58:c0:a8:00:03
+			places set 1001 0a:58:c0:a8:00:04 -> node fd0a::2 192.168.0.4
 			nodes delete 10.0.0.2
-			nodes delete 10.0.0.3`},
-		{"a late deletion of an earlier pod", ab + "pod b n3 uid=u-new blue=192.168.0.3\n---\npod- b uid=u-b", ``},
+			problem: Network default/blue: the node with the address 10.0.0.2 has no address that this node, fd0a::1, can send VXLAN to; its pods are unreachable`},
+		{"a late deletion of an earlier pod", a + "pod a uid=u-new blue=192.168.0.2\n---\npod- a uid=u-a", ``},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w, got, shown := newWorld(), "", false
@@ -140,7 +154,7 @@ func TestChanges(t *testing.T) {
 func TestDiffOfASwap(t *testing.T) {
 	worlds := [2]*world{newWorld(), newWorld()}
 	for i, w := range worlds {
-		for _, line := range []string{"network blue 1001 192.168.0.0/24", "pod a n1 blue=192.168.0.2", "pod b n1 blue=192.168.0.3",
+		for _, line := range []string{"network blue 1001 192.168.0.0/24", "pod a blue=192.168.0.2", "pod b blue=192.168.0.3",
 			[]string{"port 7 u-a blue", "port 8 u-a blue"}[i], []string{"port 8 u-b blue", "port 7 u-b blue"}[i]} {
 			w.apply(t, w.event(t, line))
 		}

@@ -24,7 +24,7 @@ func (w *world) view() View {
 
 func TestTrace(t *testing.T) {
 	const (
-		blue   = "node n1 10.0.0.1\nnode n2 10.0.0.2\nnetwork blue 1001 192.168.0.0/24\npod a n1 blue=192.168.0.2\nport 7 u-a blue\n"
+		blue   = "node 10.0.0.1\nnodes s1 10.0.0.2\nnetwork blue 1001 192.168.0.0/24\npod a blue=192.168.0.2\nport 7 u-a blue\n"
 		sender = "Sender: pod2a may send on VNI 1001 as 192.168.0.2 with MAC 0a:58:c0:a8:00:02. Other sources are dropped (mac, ip, arp, nd).\n"
 		router = "Sender: rt1001 is the router of VNI 1001. It may send for every address with MAC 02:00:5e:00:03:e9. Other MAC addresses are dropped (mac, arp).\n"
 		size   = "Size: IP packets of up to 1450 bytes pass. Larger ones are dropped (oversized).\n"
@@ -32,9 +32,9 @@ func TestTrace(t *testing.T) {
 		nobody = `Neighbour: nobody has %s on VNI 1001. If a route of the pod has it on the link, the pod's question is dropped (unknown).
 			Route: if the pod's route leads to the gateway, the packet leaves for 192.168.0.1 with MAC 02:00:5e:00:03:e9.
 			`
-		local  = blue + "pod b n1 blue=192.168.0.3\nport 8 u-b blue\n"
-		remote = blue + "pod b n2 blue=192.168.0.3\n"
-		ipv6   = "node n1 fd0a::1\nnode n2 fd0a::2\nnetwork blue 1001 fd12::/64\npod a n1 blue=fd12::2\npod b n2 blue=fd12::3\nport 7 u-a blue\n"
+		local  = blue + "pod b blue=192.168.0.3\nport 8 u-b blue\n"
+		remote = blue + "slice blue 1 192.168.0.3=10.0.0.2\n"
+		ipv6   = "node fd0a::1\nnodes s1 fd0a::2\nnetwork blue 1001 fd12::/64\npod a blue=fd12::2\nslice blue 1 fd12::3=fd0a::2\nport 7 u-a blue\n"
 		from6  = "Sender: pod2a may send on VNI 1001 as fd12::2 with MAC 0a:58:00:00:00:02. Other sources are dropped (mac, ip, arp, nd).\n"
 	)
 	for _, tt := range []struct {
@@ -73,7 +73,7 @@ func TestTrace(t *testing.T) {
 		{"the router to nobody", local + "router 9 1001\n", 9, "192.168.0.4", router + "Dropped (unknown): nobody has 192.168.0.4 on VNI 1001, and the sender has no gateway for it.", nil},
 		{"itself", blue, 7, "192.168.0.2", sender + "Delivered in the sender itself: 192.168.0.2 is its own address, so the packet does not reach the programs.", nil},
 		{"a group", blue, 7, "224.0.0.251", sender + "Dropped (multicast): 224.0.0.251 is a group. The programs flood nothing.", nil},
-		{"a pod of another Network", blue + "network green 1002 192.168.0.0/24\npod g n1 green=192.168.0.3\nport 8 u-g green\n", 7, "192.168.0.3",
+		{"a pod of another Network", blue + "network green 1002 192.168.0.0/24\npod g green=192.168.0.3\nport 8 u-g green\n", 7, "192.168.0.3",
 			sender + fmt.Sprintf(nobody, "192.168.0.3") + size + "Dropped (unknown): VNI 1001 has no router on this node.", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestTrace(t *testing.T) {
 // The agent sets the device first: without one, nothing leaves the node.
 func TestTraceBeforeConfiguration(t *testing.T) {
 	w := newWorld()
-	for _, line := range []string{"node n1 10.0.0.1", "node n2 10.0.0.2", "network blue 1001 192.168.0.0/24", "pod a n1 blue=192.168.0.2", "port 7 u-a blue", "pod b n2 blue=192.168.0.3"} {
+	for _, line := range []string{"node 10.0.0.1", "nodes s1 10.0.0.2", "network blue 1001 192.168.0.0/24", "pod a blue=192.168.0.2", "port 7 u-a blue", "slice blue 1 192.168.0.3=10.0.0.2"} {
 		w.apply(t, w.event(t, line))
 	}
 	v := w.view()

@@ -80,7 +80,7 @@ func (b *bench) setUp(ctx context.Context) {
 	connected(ctx, b.pods["a6"].namespace, b.pods["b6"].ip)
 }
 
-// createNode makes an unschedulable Node. KWOK makes it Ready, like any Node, and does not
+// createNode makes an unschedulable Node, and tells the agents of it. KWOK makes it Ready, like any Node, and does not
 // change its address.
 func (b *bench) createNode(ctx context.Context, name string, ip netip.Addr) {
 	measure.Must(b.Kube.CoreV1().Nodes().Create(ctx, &corev1.Node{
@@ -88,9 +88,10 @@ func (b *bench) createNode(ctx context.Context, name string, ip netip.Addr) {
 		Spec:       corev1.NodeSpec{Unschedulable: true},
 		Status:     corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip.String()}}},
 	}, metav1.CreateOptions{}))
+	b.locate(ctx, "nodes.0", "", ip, ip)
 }
 
-// createNetwork in the state in which the controller leaves it: with its VNI and gateway.
+// createNetwork in the state in which the controller leaves it: with its VNI, its gateway and an AddressSlice.
 func (b *bench) createNetwork(ctx context.Context, n dataplane.Network) {
 	networks := b.Sample.SamplecrdV1().Networks(space)
 	object := measure.Must(networks.Create(ctx, &samplecrdv1.Network{
@@ -98,6 +99,7 @@ func (b *bench) createNetwork(ctx context.Context, n dataplane.Network) {
 	}, metav1.CreateOptions{}))
 	object.Status.VNI, object.Status.Gateway = n.VNI, n.Gateway.String()
 	measure.Must(networks.UpdateStatus(ctx, object, metav1.UpdateOptions{}))
+	b.describe(ctx, n)
 }
 
 // create a pod that has its published address and no node yet.
@@ -133,6 +135,7 @@ func (b *bench) publish(ctx context.Context, p *pod, n *node) {
 	object := b.create(ctx, p.name, p.network, p.ip)
 	p.node, p.uid = n, string(object.UID)
 	b.bind(ctx, object, n.name)
+	b.locate(ctx, p.network.Name+"-0", p.network.Name, p.ip, n.ip)
 }
 
 // remove the object of a pod at once.

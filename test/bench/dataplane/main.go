@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	samplecrdv1 "github.com/pod2/pod2/pkg/apis/samplecrd/v1"
 	"github.com/pod2/pod2/test/bench/measure"
 )
 
@@ -62,7 +63,7 @@ var page string
 
 func run(ctx context.Context, o options) {
 	measure.Must(exec.LookPath("ethtool")) // the wires need it, after some minutes
-	b := &bench{dir: measure.Must(os.MkdirTemp("", "pod2-bench-dataplane-")), pods: map[string]*pod{}}
+	b := &bench{dir: measure.Must(os.MkdirTemp("", "pod2-bench-dataplane-")), pods: map[string]*pod{}, written: written{slices: map[string]*samplecrdv1.AddressSlice{}}}
 	defer os.RemoveAll(b.dir)
 	begin := time.Now()
 	b.report = report{options: o, Results: measure.Results{}, Machine: machine(), Before: 100 * measure.Busy()}
@@ -82,9 +83,10 @@ func run(ctx context.Context, o options) {
 type bench struct {
 	report
 	*measure.Cluster
-	dir  string
-	lab  *lab
-	pods map[string]*pod
+	dir     string
+	lab     *lab
+	pods    map[string]*pod
+	written written
 }
 
 func (b *bench) measureAll(ctx context.Context) {
