@@ -109,7 +109,7 @@ func run(ctx context.Context, k *kernel.Kernel, o *options) error {
 		return err
 	}
 	defer n.Close()
-	view := newView(clients, o.node, n, wake.ring)
+	view := newView(clients, o.node, n, wake.ring) //nolint:contextcheck // its watches get the context of start
 	a = newAgent(k, n, view.state, o)
 	metrics.MustRegister(a.metrics.all()...)
 	metrics.CustomMustRegister(&dropsCollector{programs: n.Drops, rules: k.Drops})

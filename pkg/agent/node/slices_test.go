@@ -74,7 +74,7 @@ func (n *labNode) lose(p *labPod) {
 	})
 }
 
-// cluster is the input of package dataplane, but for the kernel's state.
+// cluster is the input of package dataplane, without the state of the kernel.
 func (n *labNode) cluster() dataplane.State {
 	s := n.state
 	s.Node = n.name

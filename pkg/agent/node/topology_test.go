@@ -198,6 +198,23 @@ func TestNetworkComesWithItsFirstPod(t *testing.T) {
 	}
 }
 
+// A sync is due after each change of a Network's properties, also of egress, which no table has.
+func TestEgressNeedsASync(t *testing.T) {
+	t.Parallel()
+	l, _, _ := twoByTwo(t)
+	n := l.nodes[0]
+	n.wokenBefore()
+	n.tell()
+	if n.wasWoken() {
+		t.Error("a sync was asked for, and nothing has changed")
+	}
+	l.state.Networks[0].Egress = false
+	n.tell()
+	if !n.wasWoken() {
+		t.Error("the agent was not told that a sync is due")
+	}
+}
+
 // An event that concerns pods of the Networks of this node needs no sync.
 func TestPodsNeedNoSync(t *testing.T) {
 	t.Parallel()
