@@ -128,34 +128,44 @@ func TestRestartWithoutController(t *testing.T) {
 	}
 }
 
-// The view has started once all lists are there, those of the Networks of its pods too. A Network without
-// slices is no reason to wait.
+// The view has started once all lists are there, those of the Networks of its pods too, and an AddressSlice of
+// nodes. A Network without AddressSlices does not delay it.
 func TestStartWaits(t *testing.T) {
-	r := newRoom(t, []runtime.Object{nodeN1(), podOn("a", "blue", "gone")}, sliceOf("blue", 0, "192.168.0.3=10.0.0.2"))
-	started := make(chan bool, 1)
-	blocked := make(chan bool)
-	r.sample.PrependReactor("list", "addressslices", func(a clienttesting.Action) (bool, runtime.Object, error) {
-		if a.(clienttesting.ListAction).GetListRestrictions().Labels.String() == v1.NetworkLabel+"=blue" {
-			<-blocked
-		}
-		return false, nil, nil
-	})
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	go func() { started <- r.view.start(ctx) }()
-	waits := func(missing string) {
-		select {
-		case <-started:
-			t.Fatalf("started without %s", missing)
-		case <-time.After(300 * time.Millisecond): // it looks each 100 ms
-		}
+	for _, missing := range []string{v1.NetworkLabel + "=blue", v1.NodesLabel + "=true"} {
+		t.Run(missing, func(t *testing.T) {
+			r := newRoom(t, []runtime.Object{nodeN1(), podOn("a", "blue", "gone")}, sliceOf("blue", 0, "192.168.0.3=10.0.0.2"))
+			blocked := make(chan bool)
+			r.sample.PrependReactor("list", "addressslices", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				if a.(clienttesting.ListAction).GetListRestrictions().Labels.String() == missing {
+					<-blocked
+				}
+				return false, nil, nil
+			})
+			create := func() {
+				r.do(r.sample.SamplecrdV1().AddressSlices("kube-system").Create(t.Context(), nodesSlice("10.0.0.1", "10.0.0.2"), metav1.CreateOptions{}))
+			}
+			if missing != v1.NodesLabel+"=true" {
+				create()
+			}
+			started := make(chan bool, 1)
+			go func() { started <- r.view.start(t.Context()) }()
+			waits := func() {
+				select {
+				case <-started:
+					t.Fatal("started without it")
+				case <-time.After(300 * time.Millisecond): // it looks each 100 ms
+				}
+			}
+			waits()
+			close(blocked)
+			if missing == v1.NodesLabel+"=true" {
+				waits() // the list is empty
+				create()
+			}
+			if !<-started {
+				t.Error("not started")
+			}
+			r.expect(setNode, setNodes, setBlue, "set Pod default/a u-a [{blue 192.168.0.2 0a:58:c0:a8:00:02 16} {gone 192.168.0.2 0a:58:c0:a8:00:02 16}]")
+		})
 	}
-	waits("the slices of blue and of nodes")
-	close(blocked)
-	waits("a slice of nodes")
-	r.do(r.sample.SamplecrdV1().AddressSlices("kube-system").Create(t.Context(), nodesSlice("10.0.0.1", "10.0.0.2"), metav1.CreateOptions{}))
-	if !<-started {
-		t.Error("not started")
-	}
-	r.expect(setNode, setNodes, setBlue, "set Pod default/a u-a [{blue 192.168.0.2 0a:58:c0:a8:00:02 16} {gone 192.168.0.2 0a:58:c0:a8:00:02 16}]")
 }
